@@ -220,6 +220,234 @@ def speed_beside_torch():
     return "; ".join(said)
 
 
+def event_milliseconds(call, n=20):
+    """Returns the median time of a call on the GPU, which the host keeps busy."""
+    import torch
+
+    for _ in range(5):
+        call()
+    times = []
+    for _ in range(5):
+        start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        start.record()
+        for _ in range(n):
+            call()
+        end.record()
+        end.synchronize()
+        times.append(start.elapsed_time(end) / n)
+    return statistics.median(times)
+
+
+def beside_torch(pairs):
+    """Measures pairs of calls, ours and PyTorch's. Returns a line with their times and the mean of ratios."""
+    said, ratios = [], []
+    for name, (ours, theirs) in pairs.items():
+        a, b = event_milliseconds(ours), event_milliseconds(theirs)
+        ratios.append(b / a)
+        said.append(f"{name} {a:.4f} ms, torch {b:.4f} ms ({b / a:.2f} x)")
+    said.append(f"geometric mean {statistics.geometric_mean(ratios):.2f} x")
+    return "; ".join(said)
+
+
+def turned(x, cos, sin):
+    """The rotary embedding of Hugging Face's models."""
+    import torch
+
+    a, b = x.chunk(2, -1)
+    return x * cos + torch.cat([-b, a], -1) * sin
+
+
+@check
+def operators_beside_torch():
+    import torch
+    import torch.nn.functional as F
+
+    x, w = torch.randn(32768, 4096, device="cuda"), torch.randn(4096, device="cuda")
+    a, b = torch.randn(8192, 6144, device="cuda"), torch.randn(8192, 6144, device="cuda")
+    heads, positions = torch.randn(8192, 16, 128, device="cuda"), torch.arange(8192, device="cuda")
+    angle = positions[:, None] * 10000.0 ** (-torch.arange(0, 128, 2, device="cuda") / 128)
+    cos, sin = (torch.cat([t, t], -1)[:, None] for t in (angle.cos(), angle.sin()))
+    q, k, v = (torch.randn(1, 16, 2048, 128, device="cuda") for _ in range(3))
+    weight, token = torch.randn(6144, 2048, device="cuda"), torch.randn(1, 2048, device="cuda")
+    q4, q8 = kernels_rs.QuantizedLinear(weight, "Q4_0"), kernels_rs.QuantizedLinear(weight, "Q8_0")
+    wide = weight.to(torch.bfloat16)
+    stream = torch.cuda.current_stream()
+    rows = torch.randn(512, 2048, device="cuda")
+    return beside_torch(
+        {
+            "softmax 32768 × 4096": (lambda: kernels_rs.softmax(x), lambda: torch.softmax(x, -1)),
+            "rms_norm": (lambda: kernels_rs.rms_norm(x, 4096, w, 1e-6), lambda: F.rms_norm(x, (4096,), w, 1e-6)),
+            "layer_norm": (lambda: kernels_rs.layer_norm(x, 4096, w, w), lambda: F.layer_norm(x, (4096,), w, w)),
+            "swiglu 8192 × 6144": (lambda: kernels_rs.swiglu(a, b), lambda: F.silu(a) * b),
+            "transpose": (lambda: kernels_rs.transpose(x, stream=stream), lambda: x.T.contiguous()),
+            "rotary 8192 × 16 × 128": (lambda: kernels_rs.rotary(heads, positions), lambda: turned(heads, cos, sin)),
+            "attention 2048 × 16 × 128": (
+                lambda: kernels_rs.attention(q, k, v),
+                lambda: F.scaled_dot_product_attention(q, k, v),
+            ),
+            "causal": (
+                lambda: kernels_rs.attention(q, k, v, causal=True),
+                lambda: F.scaled_dot_product_attention(q, k, v, is_causal=True),
+            ),
+            "Q4_0 linear 1 × 6144 × 2048": (lambda: q4(token, stream=stream), lambda: F.linear(token.bfloat16(), wide)),
+            "Q8_0 linear 512 × 6144 × 2048": (lambda: q8(rows, stream=stream), lambda: F.linear(rows, weight)),
+        }
+    )
+
+
+@check
+def gradients_beside_torch():
+    import torch
+    import torch.nn.functional as F
+
+    x = torch.randn(8192, 4096, device="cuda", requires_grad=True)
+    w = torch.randn(4096, device="cuda", requires_grad=True)
+    a, b = (torch.randn(8192, 6144, device="cuda", requires_grad=True) for _ in range(2))
+    q, k, v = (torch.randn(1, 16, 2048, 128, device="cuda", requires_grad=True) for _ in range(3))
+    logits = torch.randn(2048, 151936, device="cuda", requires_grad=True)
+    labels = torch.randint(0, 151936, (2048,), device="cuda")
+
+    def both(function, *operands):
+        def run():
+            y = function(*operands)
+            torch.autograd.grad(y, operands, torch.ones_like(y))
+
+        return run
+
+    def attended(function):
+        return both(lambda q, k, v: function(q, k, v, is_causal=True), q, k, v)
+
+    pairs = {
+        "softmax 8192 × 4096": (both(kernels_rs.softmax, x), both(lambda x: torch.softmax(x, -1), x)),
+        "rms_norm": (
+            both(lambda x, w: kernels_rs.rms_norm(x, 4096, w, 1e-6), x, w),
+            both(lambda x, w: F.rms_norm(x, (4096,), w, 1e-6), x, w),
+        ),
+        "layer_norm": (
+            both(lambda x, w: kernels_rs.layer_norm(x, 4096, w), x, w),
+            both(lambda x, w: F.layer_norm(x, (4096,), w), x, w),
+        ),
+        "swiglu 8192 × 6144": (both(kernels_rs.swiglu, a, b), both(lambda a, b: F.silu(a) * b, a, b)),
+        "cross_entropy 2048 × 151936": (
+            both(lambda x: kernels_rs.cross_entropy(x, labels), logits),
+            both(lambda x: F.cross_entropy(x, labels), logits),
+        ),
+        "causal attention 2048 × 16 × 128": (
+            attended(kernels_rs.scaled_dot_product_attention),
+            attended(F.scaled_dot_product_attention),
+        ),
+    }
+    return "forward and backward: " + beside_torch(pairs)
+
+
+@check
+def adamw_beside_torch():
+    import torch
+
+    weights = [torch.nn.Parameter(torch.randn(4096, 4096, device="cuda")) for _ in range(8)]
+    for w in weights:
+        w.grad = torch.randn_like(w)
+    ours, theirs = kernels_rs.AdamW(weights), torch.optim.AdamW(weights, fused=True)
+    return beside_torch({"AdamW 8 × 4096 × 4096": (ours.step, theirs.step)})
+
+
+@check
+def a_layer_of_qwen3_vl():
+    """Values, times and peak memory of a decoder layer with the extents of Qwen3-VL-2B, patched and not."""
+    import copy
+
+    import torch
+    import transformers
+    from transformers.models.qwen3_vl import modeling_qwen3_vl as qwen
+
+    rope = {"rope_type": "default", "rope_theta": 5e6, "mrope_section": [24, 20, 20]}
+    extents = dict(hidden_size=2048, intermediate_size=6144, num_attention_heads=16, num_key_value_heads=8, head_dim=128)
+    config = transformers.models.qwen3_vl.Qwen3VLTextConfig(rope_parameters=rope, **extents)
+    config._attn_implementation = "sdpa"
+    torch.manual_seed(1)
+    tokens, said = 2048, []
+    theirs = qwen.Qwen3VLTextDecoderLayer(config, 0).cuda()
+    ours = copy.deepcopy(theirs)
+    ours.self_attn.config = copy.deepcopy(config)
+    patched = kernels_rs.patch(ours, strict=True)
+    angle = torch.arange(tokens, device="cuda")[:, None] * 5e6 ** (-torch.arange(0, 128, 2, device="cuda") / 128)
+    position = tuple(torch.cat([t, t], -1)[None] for t in (angle.cos(), angle.sin()))
+    x = torch.randn(1, tokens, 2048, device="cuda", requires_grad=True)
+
+    def run(layer, graded):
+        torch.cuda.synchronize()
+        torch.cuda.reset_peak_memory_stats()
+        before = torch.cuda.memory_allocated()
+        with torch.set_grad_enabled(graded):
+            y = layer(x, position_embeddings=position, attention_mask=None)
+        y = y[0] if isinstance(y, tuple) else y
+        gradient = torch.autograd.grad(y.square().mean(), x)[0] if graded else None
+        torch.cuda.synchronize()
+        return y.detach(), gradient, (torch.cuda.max_memory_allocated() - before) / 2**20
+
+    wide = copy.deepcopy(theirs).double()
+    position = tuple(t.double() for t in position)
+    x = x.detach().double().requires_grad_()
+    exact = run(wide, True)
+    position = tuple(t.float() for t in position)
+    x = x.detach().float().requires_grad_()
+    for name, layer in (("ours", ours), ("torch", theirs)):
+        y, gradient, _ = run(layer, True)
+        for what, found, expected in (("value", y, exact[0]), ("gradient", gradient, exact[1])):
+            error = ((found - expected).norm() / expected.norm()).item()
+            said.append(f"{name} {what} error {error:.1e}")
+            assert error < 1e-5
+    for graded in (False, True):
+        said.append(("forward and backward" if graded else "forward") + ": ")
+        times = {}
+        for name, layer in (("ours", ours), ("torch", theirs)):
+            memory = run(layer, graded)[2]
+            times[name] = event_milliseconds(lambda: run(layer, graded), n=3)
+            said.append(f"{name} {times[name]:.3f} ms, peak {memory:.0f} MiB")
+    return f"{len(patched.modules)} modules; " + ", ".join(said)
+
+
+@check
+def cost_of_an_operator():
+    import torch
+
+    x = torch.randn(16, 64, device="cuda")
+    graded = x.detach().clone().requires_grad_()
+    w = torch.ones(64, device="cuda")
+    saxpy = kernels_rs.compile(SAXPY)
+    current = torch.cuda.current_stream().cuda_stream
+    y = torch.ones(1024, device="cuda")
+    stream = kernels_rs.Stream("cuda")
+    own = kernels_rs.zeros(1024, device="cuda"), kernels_rs.zeros(1024, device="cuda")
+    figures = {}
+
+    def timed(name, call, n=3000):
+        for _ in range(300):
+            call()
+        torch.cuda.synchronize()
+        times = []
+        for _ in range(5):
+            begin = time.perf_counter()
+            for _ in range(n // 5):
+                call()
+            times.append((time.perf_counter() - begin) / (n // 5) * 1e6)
+            torch.cuda.synchronize()
+            stream.wait()
+        figures[name] = statistics.median(times)
+
+    timed("saxpy of own arrays, submitted", lambda: saxpy(2.0, *own, stream=stream, unchecked=True))
+    timed("saxpy of tensors, submitted", lambda: saxpy(2.0, y, own[1], stream=stream, unchecked=True))
+    timed("saxpy of tensors, torch's stream", lambda: saxpy(2.0, own[0], y, stream=current, unchecked=True))
+    timed("softmax", lambda: kernels_rs.softmax(x))
+    timed("softmax with a graph", lambda: kernels_rs.softmax(graded))
+    timed("torch softmax", lambda: torch.softmax(x, -1))
+    timed("torch softmax with a graph", lambda: torch.softmax(graded, -1))
+    timed("rms_norm", lambda: kernels_rs.rms_norm(x, 64, w, 1e-6))
+    timed("torch rms_norm", lambda: torch.nn.functional.rms_norm(x, (64,), w, 1e-6))
+    timed("describe a tensor", lambda: kernels_rs.describe(x))
+    return ", ".join(f"{name} {time:.1f} us" for name, time in figures.items())
+
+
 @check
 def cupy_arrays_in_place():
     import cupy

@@ -8,12 +8,14 @@ import kernels_rs
 
 torch = pytest.importorskip("torch")
 
+DEVICES = ["cpu"] + ["cuda"] * torch.cuda.is_available()
 RUN = {"strict": True, "interpret": True}
 
 
 def gradients(module, y):
     names, parameters = zip(*((n, p) for n, p in module.named_parameters() if p.requires_grad))
-    return dict(zip(names, torch.autograd.grad(y.square().mean(), parameters, allow_unused=True)))
+    found = torch.autograd.grad(y.square().mean(), parameters, allow_unused=True)
+    return {name: x if x is None else x.cpu() for name, x in zip(names, found)}
 
 
 def equal(ours, theirs, tolerance=1e-4):
@@ -26,17 +28,18 @@ def equal(ours, theirs, tolerance=1e-4):
         assert (ours[name] - expected).abs().max().item() <= tolerance * scale, name
 
 
+@pytest.mark.parametrize("on", DEVICES)
 @pytest.mark.parametrize(
     "options",
     [{}, {"key_heads": 2, "norm_eps": 1e-6, "bias": True}, {"causal": False, "rope_base": None}, {"window": (2, 0)}],
 )
-def test_a_block_in_pytorch_and_by_kernels(options):
+def test_a_block_in_pytorch_and_by_kernels(options, on):
     torch.manual_seed(1)
-    block = kernels_rs.TransformerBlock(32, 4, 48, **options, **RUN)
+    block = kernels_rs.TransformerBlock(32, 4, 48, **options, **RUN).to(on)
     plain = kernels_rs.TransformerBlock(32, 4, 48, **options)
     plain.load_state_dict(block.state_dict())
     x, positions = torch.randn(2, 7, 32), torch.tensor([0, 1, 2, 3, 4, 9, 40])
-    found, expected = block(x, positions), plain(x, positions)
+    found, expected = block(x.to(on), positions.to(on)).cpu(), plain(x, positions)
     torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)
     equal(gradients(block, found), gradients(plain, expected))
     # The other block has PyTorch's operators alone, because its tensors are the CPU's.
@@ -72,20 +75,21 @@ def test_an_mlp_without_a_gate():
         kernels_rs.OptimizedMLP(8, 20, "relu")
 
 
-def test_training_steps_beside_pytorch():
+@pytest.mark.parametrize("on", DEVICES)
+def test_training_steps_beside_pytorch(on):
     torch.manual_seed(3)
-    ours = kernels_rs.TransformerBlock(16, 2, 24, **RUN)
+    ours = kernels_rs.TransformerBlock(16, 2, 24, **RUN).to(on)
     theirs = kernels_rs.TransformerBlock(16, 2, 24).double()
     theirs.load_state_dict(ours.state_dict())
     x, labels = torch.randn(2, 6, 16), torch.randint(0, 16, (12,))
     losses = []
     for model, loss_of in ((ours, kernels_rs.cross_entropy), (theirs, torch.nn.functional.cross_entropy)):
         optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
-        dtype = next(model.parameters()).dtype
+        weight = next(model.parameters())
         of_model = []
         for _ in range(3):
             optimizer.zero_grad()
-            loss = loss_of(model(x.to(dtype)).reshape(12, 16), labels)
+            loss = loss_of(model(x.to(weight)).reshape(12, 16), labels.to(weight.device))
             loss.backward()
             optimizer.step()
             of_model.append(loss.item())
@@ -125,17 +129,19 @@ def qwen():
     return transformers.Qwen3VLForConditionalGeneration(config).float().eval()
 
 
-def pictures():
+def pictures(on="cpu"):
     torch.manual_seed(5)
     # A picture of 4 × 4 patches is 2 × 2 tokens.
     tokens = torch.tensor([[1, 62, 60, 60, 60, 60, 63, 5, 9, 11]])
     types = (tokens == 60).int()
     pixels, grid = torch.randn(16, 3 * 2 * 4 * 4), torch.tensor([[1, 4, 4]])
-    return dict(input_ids=tokens, mm_token_type_ids=types, pixel_values=pixels, image_grid_thw=grid)
+    given = dict(input_ids=tokens, mm_token_type_ids=types, pixel_values=pixels, image_grid_thw=grid)
+    return {name: x.to(on) for name, x in given.items()}
 
 
-def test_qwen3_vl(qwen):
-    theirs, ours = copy.deepcopy(qwen), copy.deepcopy(qwen)
+@pytest.mark.parametrize("on", DEVICES)
+def test_qwen3_vl(qwen, on):
+    theirs, ours = copy.deepcopy(qwen).to(on), copy.deepcopy(qwen).to(on)
     patched = kernels_rs.patch(ours, **RUN)
     kernels = list(patched.modules.values())
     counted = {kernel: kernels.count(kernel) for kernel in sorted(set(kernels))}
@@ -145,7 +151,7 @@ def test_qwen3_vl(qwen):
     assert not patched.left
     assert ours.state_dict().keys() == theirs.state_dict().keys()
     kernels_rs.stats(reset=True)
-    found, expected = ours(**pictures()).logits, theirs(**pictures()).logits
+    found, expected = ours(**pictures(on)).logits, theirs(**pictures(on)).logits
     counts = kernels_rs.stats(reset=True)
     assert {n: of["kernel"] for n, of in counts.items()} == {
         "attention": 4, "gelu_tanh": 2, "norm": 15, "swiglu_of_two": 2
@@ -153,10 +159,10 @@ def test_qwen3_vl(qwen):
     torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
     equal(gradients(ours, found), gradients(theirs, expected), 1e-3)
     # A copy of a patched model has methods of its own.
-    assert copy.deepcopy(ours)(**pictures()).logits.equal(found)
+    assert copy.deepcopy(ours)(**pictures(on)).logits.equal(found)
     patched.undo()
     kernels_rs.stats(reset=True)
-    assert ours(**pictures()).logits.equal(expected) and not kernels_rs.stats()
+    assert ours(**pictures(on)).logits.equal(expected) and not kernels_rs.stats()
 
 
 def test_qwen3_vl_generates_with_a_cache_and_padding(qwen):
@@ -187,12 +193,13 @@ def test_patch_of_another_model():
         kernels_rs.patch(torch.nn.Linear(2, 2))
 
 
+@pytest.mark.parametrize("on", DEVICES)
 @pytest.mark.parametrize("dtype,tolerance", [(torch.float32, 1e-6), (torch.bfloat16, 2**-7), (torch.float64, 1e-12)])
-def test_adamw_beside_pytorch(dtype, tolerance):
+def test_adamw_beside_pytorch(dtype, tolerance, on):
     settings = dict(lr=0.03, betas=(0.8, 0.95), eps=1e-6, weight_decay=0.1)
     torch.manual_seed(6)
-    start = [torch.randn(37, 5).to(dtype), torch.randn(8).to(dtype)]
-    gradients = [[torch.randn(37, 5).to(dtype), torch.randn(8).to(dtype)] for _ in range(4)]
+    start = [torch.randn(37, 5).to(on, dtype), torch.randn(8).to(on, dtype)]
+    gradients = [[torch.randn(37, 5).to(on, dtype), torch.randn(8).to(on, dtype)] for _ in range(4)]
     ours = [torch.nn.Parameter(x.clone()) for x in start]
     theirs = [torch.nn.Parameter(x.clone().double()) for x in start]
     pairs = (ours, kernels_rs.AdamW(ours, interpret=True, **settings)), (theirs, torch.optim.AdamW(theirs, **settings))

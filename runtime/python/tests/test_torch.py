@@ -9,6 +9,7 @@ import kernels_rs
 torch = pytest.importorskip("torch")
 F = torch.nn.functional
 
+DEVICES = ["cpu"] + ["cuda"] * torch.cuda.is_available()
 DTYPES = [(torch.float32, 2e-5), (torch.float16, 1e-2), (torch.bfloat16, 8e-2)]
 
 
@@ -20,9 +21,10 @@ def rms(x, w, eps):
     return x / (x.pow(2).mean(-1, keepdim=True) + eps).sqrt() * w
 
 
-def rotated(x, positions, interleaved=False):
+def rotated(x, interleaved=False):
     n = x.shape[-1]
-    angle = positions.double()[:, None] * 10000.0 ** (-torch.arange(0, n, 2, dtype=torch.float64) / n)
+    angle = POSITIONS.double()[:, None] * 10000.0 ** (-torch.arange(0, n, 2, dtype=torch.float64) / n)
+    angle = angle.to(x.device)
     cos, sin = angle.cos()[:, None], angle.sin()[:, None]
     a, b = (x[..., ::2], x[..., 1::2]) if interleaved else x.chunk(2, -1)
     pairs = a * cos - b * sin, a * sin + b * cos
@@ -33,6 +35,7 @@ def banded(q, k, v, left, right):
     """Attention by its definition, with the last query at the last key."""
     k, v = (x.repeat_interleave(q.shape[1] // k.shape[1], 1) for x in (k, v))
     behind = torch.arange(q.shape[2])[:, None] + k.shape[2] - q.shape[2] - torch.arange(k.shape[2])
+    behind = behind.to(q.device)
     logits = q @ k.mT / q.shape[-1] ** 0.5
     return logits.masked_fill((behind > left) | (behind < -right), float("-inf")).softmax(-1) @ v
 
@@ -48,7 +51,7 @@ CASES = {
     "log_softmax": (kernels_rs.log_softmax, lambda x: x.log_softmax(-1), [(5, 33)]),
     "softmax causal": (
         lambda x: kernels_rs.softmax(x, causal=3),
-        lambda x: x.masked_fill(torch.ones(3, 5).triu(3).bool(), float("-inf")).softmax(-1),
+        lambda x: x.masked_fill(torch.ones(3, 5, device=x.device).triu(3).bool(), float("-inf")).softmax(-1),
         [(2, 3, 5)],
     ),
     "rms_norm": (lambda x, w: kernels_rs.rms_norm(x, 48, w, 1e-6), lambda x, w: rms(x, w, 1e-6), [(2, 3, 48), (48,)]),
@@ -81,19 +84,19 @@ CASES = {
     "matmul of a transpose": (lambda a, b: kernels_rs.matmul(a.T, b), lambda a, b: a.T @ b, [(9, 6), (9, 5)]),
     "matmul of batches": (kernels_rs.matmul, torch.matmul, [(2, 2, 6, 9), (2, 2, 9, 5)]),
     "cross_entropy": (
-        lambda x: kernels_rs.cross_entropy(x, LABELS),
-        lambda x: F.cross_entropy(x, LABELS),
+        lambda x: kernels_rs.cross_entropy(x, LABELS.to(x.device)),
+        lambda x: F.cross_entropy(x, LABELS.to(x.device)),
         [(4, 7)],
     ),
     "cross_entropy smoothed": (
-        lambda x: kernels_rs.cross_entropy(x, LABELS, label_smoothing=0.2, reduction="sum"),
-        lambda x: F.cross_entropy(x, LABELS, label_smoothing=0.2, reduction="sum"),
+        lambda x: kernels_rs.cross_entropy(x, LABELS.to(x.device), label_smoothing=0.2, reduction="sum"),
+        lambda x: F.cross_entropy(x, LABELS.to(x.device), label_smoothing=0.2, reduction="sum"),
         [(4, 7)],
     ),
-    "rotary": (lambda x: kernels_rs.rotary(x, POSITIONS), lambda x: rotated(x, POSITIONS), [(4, 3, 16)]),
+    "rotary": (lambda x: kernels_rs.rotary(x, POSITIONS.to(x.device)), lambda x: rotated(x), [(4, 3, 16)]),
     "rotary of neighbors": (
-        lambda x: kernels_rs.rotary(x, POSITIONS, interleaved=True),
-        lambda x: rotated(x, POSITIONS, True),
+        lambda x: kernels_rs.rotary(x, POSITIONS.to(x.device), interleaved=True),
+        lambda x: rotated(x, True),
         [(4, 3, 16)],
     ),
     "attention": (kernels_rs.attention, lambda q, k, v: banded(q, k, v, FAR, FAR), [(2, 2, 9, 8)] * 3),
@@ -134,15 +137,16 @@ def strict(function, *operands):
     return y
 
 
+@pytest.mark.parametrize("on", DEVICES)
 @pytest.mark.parametrize("dtype,tolerance", DTYPES, ids=lambda x: str(x)[6:] if isinstance(x, torch.dtype) else "")
 @pytest.mark.parametrize("case", CASES)
-def test_values_and_gradients(case, dtype, tolerance):
+def test_values_and_gradients(case, dtype, tolerance, on):
     ours, theirs, shapes = CASES[case]
-    operands = [normal(*shape, seed=i).to(dtype).requires_grad_() for i, shape in enumerate(shapes)]
+    operands = [normal(*shape, seed=i).to(on, dtype).requires_grad_() for i, shape in enumerate(shapes)]
     wide = [x.detach().double().requires_grad_() for x in operands]
     y, expected = strict(ours, *operands), theirs(*wide)
     near("value", y, expected, tolerance)
-    dy = normal(*y.shape, seed=9).to(y.dtype)
+    dy = normal(*y.shape, seed=9).to(y)
     found = torch.autograd.grad(y, operands, dy)
     for i, (gradient, of) in enumerate(zip(found, torch.autograd.grad(expected, wide, dy.double()))):
         assert gradient.dtype == dtype
@@ -165,22 +169,24 @@ def test_float64_is_pytorch(case):
         assert torch.autograd.gradcheck(ours, operands)
 
 
+@pytest.mark.parametrize("on", DEVICES)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("rows", [False, True])
-def test_fake_quantization(dtype, rows):
+def test_fake_quantization(dtype, rows, on):
     # Scales are powers of two, so that a division is as exact as a product; ties are among x.
-    x = (torch.arange(-150, 150).reshape(3, 100) / 8).to(dtype).requires_grad_()
-    scale = torch.tensor([0.25, 0.125, 0.0625]) if rows else torch.tensor(0.125)
+    x = (torch.arange(-150, 150).reshape(3, 100) / 8).to(on, dtype).requires_grad_()
+    scale = torch.tensor([0.25, 0.125, 0.0625] if rows else 0.125, device=on)
     y = kernels_rs.fake_quantize(x, scale if rows else 0.125, 3, -100, 60)
     of_row = scale[:, None] if rows else scale
     q = (x.detach().double() / of_row).round() + 3
     assert torch.equal(y.double(), (q.clamp(-100, 60) - 3) * of_row)
-    dy = normal(3, 100).to(dtype)
+    dy = normal(3, 100).to(x)
     y.backward(dy)
     assert torch.equal(x.grad, torch.where((q >= -100) & (q <= 60), dy, 0))
     theirs = x.detach().float().requires_grad_()
     if rows:
-        z = torch.fake_quantize_per_channel_affine(theirs, scale, torch.full((3,), 3, dtype=torch.int32), 0, -100, 60)
+        zeros = torch.full((3,), 3, dtype=torch.int32, device=on)
+        z = torch.fake_quantize_per_channel_affine(theirs, scale, zeros, 0, -100, 60)
     else:
         z = torch.fake_quantize_per_tensor_affine(theirs, 0.125, 3, -100, 60)
     z.backward(dy.float())
@@ -207,10 +213,15 @@ OPERATORS = {
 }
 
 
+@pytest.mark.parametrize("on", DEVICES)
 @pytest.mark.parametrize("name", OPERATORS)
-def test_registrations(name):
+def test_registrations(name, on):
     kernels_rs.softmax(normal(1, 2))  # registers the operators
-    arguments = [normal(*x).requires_grad_() if isinstance(x, tuple) else x for x in OPERATORS[name]]
+    arguments = [normal(*x) if isinstance(x, tuple) else x for x in OPERATORS[name]]
+    arguments = [x.to(on) if isinstance(x, torch.Tensor) else x for x in arguments]
+    for x, given in zip(arguments, OPERATORS[name]):
+        if isinstance(given, tuple):
+            x.requires_grad_()
     torch.library.opcheck(getattr(torch.ops.kernels_rs, name).default, tuple(arguments))
 
 
@@ -221,16 +232,17 @@ def layer(x, w, gate, up, down):
     return y + kernels_rs.linear(kernels_rs.swiglu(kernels_rs.linear(y, gate), kernels_rs.linear(y, up)), down)
 
 
-def operands_of_a_layer():
+def operands_of_a_layer(on="cpu"):
     shapes = [(5, 16), (16,), (24, 16), (24, 16), (16, 24)]
-    return [(0.3 * normal(*shape, seed=i)).requires_grad_() for i, shape in enumerate(shapes)]
+    return [(0.3 * normal(*shape, seed=i)).to(on).requires_grad_() for i, shape in enumerate(shapes)]
 
 
-def test_compile_without_graph_breaks():
-    operands = operands_of_a_layer()
+@pytest.mark.parametrize("on", DEVICES)
+def test_compile_without_graph_breaks(on):
+    operands = operands_of_a_layer(on)
     expected = layer(*operands)
-    # Inductor needs a C++ compiler here; "aot_eager" traces the same graphs, backward too.
-    compiled = torch.compile(layer, fullgraph=True, backend="aot_eager")
+    # On the CPU, Inductor needs a C++ compiler; "aot_eager" traces the same graphs, backward too.
+    compiled = torch.compile(layer, fullgraph=True, backend="aot_eager" if on == "cpu" else "inductor")
     found = compiled(*operands)
     torch.testing.assert_close(found, expected)
     gradients = (torch.autograd.grad(y.square().sum(), operands) for y in (found, expected))
