@@ -13,6 +13,8 @@ pub mod pascal;
 pub mod phrase_book {}
 pub mod precision;
 pub mod product;
+#[doc = include_str!(concat!(env!("OUT_DIR"), "/15_python.md"))]
+pub mod python {}
 pub mod reductions;
 pub mod shared_memory;
 pub mod steps;

@@ -43,7 +43,7 @@ struct Torch {
 }
 
 impl Torch {
-    /// Returns the objects if `object` is a tensor, and no subclass with a meaning of its own.
+    /// Returns the objects if `object` is a tensor; a subclass may mean something else.
     fn of<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<&'py Torch>> {
         static TORCH: PyOnceLock<Torch> = PyOnceLock::new();
         let py = object.py();

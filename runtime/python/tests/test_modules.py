@@ -158,7 +158,7 @@ def test_qwen3_vl(qwen, on):
     }
     torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
     equal(gradients(ours, found), gradients(theirs, expected), 1e-3)
-    # A copy of a patched model has methods of its own.
+    # A copy of a patched model has its own methods.
     assert copy.deepcopy(ours)(**pictures(on)).logits.equal(found)
     patched.undo()
     kernels_rs.stats(reset=True)

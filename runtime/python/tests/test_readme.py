@@ -37,6 +37,18 @@ def test_every_function_is_listed():
     assert functions - named <= {"compile", "describe", "devices", "zeros"}, functions - named
 
 
+def test_the_chapter_of_the_guide():
+    root = pathlib.Path(__file__).parents[3]
+    chapter = root / "kernels-rs/guide/chapters/15_python.md"
+    if not chapter.exists():
+        pytest.skip("this is no checkout of kernels-rs")
+    names = {}
+    for block in re.findall(r"```python\n(.*?)```", chapter.read_text(), re.S):
+        if "import torch" in block:
+            pytest.importorskip("torch")
+        exec(block, names)
+
+
 def test_modules_of_pytorch_are_listed_and_exported():
     pytest.importorskip("torch")
     from kernels_rs import modules
