@@ -207,9 +207,14 @@ impl Foreign {
         let Some(torch) = Torch::of(object)? else { return Ok(None) };
         let yes = |name| object.getattr(name)?.is_truthy();
         let call = |name| object.call_method0(name);
-        // DLPack reports what these tensors lack, in PyTorch's words.
-        if yes(intern!(py, "requires_grad"))? || call(intern!(py, "is_neg"))?.is_truthy()? {
+        // DLPack reports this in PyTorch's words.
+        if yes(intern!(py, "requires_grad"))? {
             return Ok(None);
+        }
+        if call(intern!(py, "is_neg"))?.is_truthy()? {
+            return Err(PyValueError::new_err(
+                "the tensor is the imaginary part of a conjugate, whose elements PyTorch has not negated yet; call resolve_neg()",
+            ));
         }
         let (place, pending) = if yes(intern!(py, "is_cuda"))? {
             let ordinal: usize = call(intern!(py, "get_device"))?.extract()?;

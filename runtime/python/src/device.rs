@@ -206,16 +206,17 @@ impl On {
             }
             return Ok(On::Stream(own.clone().unbind()));
         }
+        if let Ok(handle) = stream.extract() {
+            return Ok(On::Handle(handle));
+        }
         for attribute in ["cuda_stream", "ptr"] {
             if let Ok(handle) = stream.getattr(attribute) {
                 return Ok(On::Handle(handle.extract()?));
             }
         }
-        stream.extract().map(On::Handle).map_err(|_| {
-            PyTypeError::new_err(
-                "`stream`: expected a Stream, a stream of PyTorch or CuPy, or the number of a CUstream",
-            )
-        })
+        Err(PyTypeError::new_err(
+            "`stream`: expected a Stream, a stream of PyTorch or CuPy, or the number of a CUstream",
+        ))
     }
 }
 

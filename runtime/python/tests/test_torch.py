@@ -277,6 +277,18 @@ def test_fallback_is_logged_once_and_counted(caplog):
     assert len(caplog.records) == 2 and "an axis other than the last" in caplog.records[0].message
 
 
+def test_attention_with_a_mask_is_pytorch():
+    q, k = normal(1, 4, 3, 8), normal(1, 2, 5, 8)
+    mask = torch.tensor([True, False, True, True, False]).expand(3, 5)
+    found = kernels_rs.scaled_dot_product_attention(q, k, k, attn_mask=mask, enable_gqa=True)
+    logits = (q @ k.repeat_interleave(2, 1).mT / 8**0.5).masked_fill(~mask, float("-inf"))
+    torch.testing.assert_close(found, logits.softmax(-1) @ k.repeat_interleave(2, 1))
+    torch.testing.assert_close(
+        kernels_rs.scaled_dot_product_attention(q, q, q, dropout_p=0.0, scale=0.1),
+        F.scaled_dot_product_attention(q, q, q, scale=0.1),
+    )
+
+
 @pytest.mark.parametrize(
     "call,reason",
     [
@@ -306,3 +318,33 @@ def test_other_arrays_are_as_before():
     numpy.testing.assert_array_equal(found, kernels_rs.swiglu(x).numpy())
     out = torch.empty(3, 8)
     assert kernels_rs.softmax(x, out=out) is out and torch.equal(out, kernels_rs.softmax(x))
+
+
+def test_tensors_are_read_in_place():
+    for dtype in "float32 float16 bfloat16 float64 int8 int16 int32 int64 uint8 uint16 uint32 uint64".split():
+        x = torch.zeros(4, 6, dtype=getattr(torch, dtype))[1:, ::2]
+        found = kernels_rs.describe(x)
+        expected = dict(address=x.data_ptr(), shape=(3, 3), strides=(6, 2), dtype=dtype, device="cpu", writable=True)
+        assert found == expected
+    frozen = torch.nn.Parameter(torch.zeros(3), requires_grad=False)
+    assert kernels_rs.describe(frozen)["address"] == frozen.data_ptr()
+
+    class Subclass(torch.Tensor):
+        pass
+
+    assert kernels_rs.describe(torch.zeros(3).as_subclass(Subclass))["shape"] == (3,)
+    with pytest.raises((BufferError, RuntimeError), match="gradient"):
+        kernels_rs.sum(torch.zeros(3, requires_grad=True))
+    with pytest.raises((BufferError, TypeError, ValueError, RuntimeError)):
+        kernels_rs.describe(torch.zeros(3, device="meta"))
+    with pytest.raises((BufferError, TypeError, ValueError, RuntimeError)):
+        kernels_rs.describe(torch.zeros(3).to_sparse())
+
+
+def test_a_tensor_whose_sign_is_pending():
+    x = torch.complex(torch.zeros(1), torch.ones(1)).conj().imag
+    assert x.is_neg() and x.item() == -1
+    with pytest.raises(ValueError, match="resolve_neg"):
+        kernels_rs.sum(x)
+    # PyTorch negates the elements before it calls an operator.
+    torch.testing.assert_close(strict(kernels_rs.silu, x), F.silu(x))

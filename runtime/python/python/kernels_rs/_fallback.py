@@ -32,13 +32,13 @@ class Counters:
         Raises Unsupported if `strict`.
         """
         if strict:
-            raise Unsupported(f"{name}: no kernel computes {reason}. Without strict=True, PyTorch computes it.")
+            raise Unsupported(f"{name}: there is no kernel for {reason}; without strict=True, PyTorch computes the call")
         with self._lock:
             of_name = self._torch.setdefault(name, {})
             first = reason not in of_name
             of_name[reason] = of_name.get(reason, 0) + 1
         if first:
-            LOGGER.warning("%s: PyTorch computes %s (logged once; kernels_rs.stats() counts the calls)", name, reason)
+            LOGGER.warning("%s: there is no kernel for %s, so PyTorch computes such calls (logged once)", name, reason)
 
     def read(self, reset):
         """Returns the counts as a dict, and sets them to 0 if `reset`."""

@@ -49,7 +49,7 @@ class Operator:
     def counted(self, *arguments):
         """Runs the kernel, and counts it."""
         COUNTERS.kernel(self.name)
-        return self.kernel(*[x.detach() if isinstance(x, torch.Tensor) else x for x in arguments])
+        return self.kernel(*[x.detach() if isinstance(x, torch.Tensor) and x.requires_grad else x for x in arguments])
 
     def __call__(self, arguments, strict, interpret):
         """Computes the first result by the kernel, or in PyTorch."""
@@ -76,7 +76,7 @@ def _is_plain(arguments):
     graded = torch.is_grad_enabled()
     for x in arguments:
         if isinstance(x, torch.Tensor):
-            if type(x) not in (torch.Tensor, torch.nn.Parameter) or graded and x.requires_grad:
+            if type(x) not in (torch.Tensor, torch.nn.Parameter) or graded and x.requires_grad or x.is_neg():
                 return False
     return True
 
@@ -116,17 +116,19 @@ def _unsupported_tensors(tensors, interpret, mixed):
 
 def _stream(x):
     """Returns the current stream of a tensor's device, in whose order the work runs."""
-    return torch.cuda.current_stream(x.device).cuda_stream if x.is_cuda else None
+    return torch._C._cuda_getCurrentRawStream(x.get_device()) if x.is_cuda else None
 
 
 def _rows(x):
-    """Returns a tensor as rows whose last stride is 1, as a matrix."""
-    x = x.contiguous() if x.dim() != 2 or x.stride(-1) != 1 else x
-    return x.reshape(-1, x.shape[-1])
+    """Returns a tensor whose rows the kernels take: the last stride is 1, and outer axes can be joined."""
+    return x if x.is_contiguous() or x.dim() == 2 and x.stride(-1) == 1 else x.contiguous()
 
 
 def _new(x, *shape, dtype=None):
-    return torch.empty(shape or x.shape, dtype=dtype or x.dtype, device=x.device)
+    """Returns an empty tensor, row-major, of the shape, type and device of x where they are not given."""
+    if not shape and dtype is None:
+        return torch.empty_like(x, memory_format=torch.contiguous_format)
+    return x.new_empty(shape or x.shape, dtype=dtype)
 
 
 # Softmax
@@ -134,7 +136,7 @@ def _new(x, *shape, dtype=None):
 
 def _softmax(input, dim, scale, log, causal):
     y = _new(input)
-    _native.softmax(_rows(input), _rows(y), scale, log, causal, _stream(input))
+    _native.softmax(_rows(input), y, scale, log, causal, _stream(input))
     return y
 
 
@@ -167,7 +169,7 @@ def _softmax_gradient(ctx, dy):
 
 def _softmax_backward(y, dy, scale, log):
     dx = _new(y)
-    _native.softmax_backward(_rows(y), _rows(dy), _rows(dx), scale, log, _stream(y))
+    _native.softmax_backward(_rows(y), _rows(dy), dx, scale, log, _stream(y))
     return dx
 
 
@@ -176,9 +178,9 @@ def _softmax_backward(y, dy, scale, log):
 
 def _norm(input, weight, bias, eps, centered):
     x = _rows(input)
-    y, saved = _new(input), _new(input, x.shape[0], 2, dtype=torch.float32)
+    y, saved = _norm_fake(input, weight, bias, eps, centered)
     vectors = [None if v is None else v.contiguous() for v in (weight, bias)]
-    _native.norm(x, *vectors, _rows(y), eps, centered, _stream(x), saved)
+    _native.norm(x, *vectors, y, eps, centered, _stream(x), saved)
     return y, saved
 
 
@@ -210,7 +212,7 @@ def _norm_gradient(ctx, dy, _):
 def _norm_backward(input, weight, saved, dy, centered, columns, biased):
     dx, dweight, dbias = _norm_backward_fake(input, weight, saved, dy, centered, columns, biased)
     given = [None if weight is None else weight.contiguous(), dweight if columns else None, dbias if biased else None]
-    _native.norm_backward(_rows(input), saved, _rows(dy), _rows(dx), *given, centered, _stream(input))
+    _native.norm_backward(_rows(input), saved, _rows(dy), dx, *given, centered, _stream(input))
     return dx, dweight, dbias
 
 
@@ -240,38 +242,37 @@ def _halves(x):
 
 def _gate(name, input):
     y = _new(input, *input.shape[:-1], input.shape[-1] // 2)
-    _native.gate(name, _rows(input), _rows(y), _stream(input))
+    _native.gate(name, _rows(input), y, _stream(input))
     return y
 
 
 def _gate_backward(name, input, dy):
-    dx, x = _new(input), _rows(input)
-    _native.gate_backward(name, *_halves(x), _rows(dy), *_halves(_rows(dx)), _stream(input))
+    dx = _new(input)
+    _native.gate_backward(name, *_halves(_rows(input)), _rows(dy), *_halves(dx), _stream(input))
     return dx
 
 
 def _pair(name, gate, up):
     y = _new(gate)
-    _native.gate_of_two(name, _rows(gate), _rows(up), _rows(y), _stream(gate))
+    _native.gate_of_two(name, _rows(gate), _rows(up), y, _stream(gate))
     return y
 
 
 def _pair_backward(name, gate, up, dy):
     of_gate, of_up = _new(gate), _new(up)
-    operands = [_rows(x) for x in (gate, up, dy, of_gate, of_up)]
-    _native.gate_backward(name, *operands, _stream(gate))
+    _native.gate_backward(name, _rows(gate), _rows(up), _rows(dy), of_gate, of_up, _stream(gate))
     return of_gate, of_up
 
 
 def _activation(name, input):
     y = _new(input)
-    _native.activation(name, _rows(input), _rows(y), _stream(input))
+    _native.activation(name, _rows(input), y, _stream(input))
     return y
 
 
 def _activation_backward(name, input, dy):
     dx = _new(input)
-    _native.activation_backward(name, _rows(input), _rows(dy), _rows(dx), _stream(input))
+    _native.activation_backward(name, _rows(input), _rows(dy), dx, _stream(input))
     return dx
 
 
@@ -583,20 +584,22 @@ pub fn straight<T: Float>(
 """
 
 
-def _quantization(name, x, scale, *arguments):
+def _quantization(name, x, scale, limits, *tensors):
     kernel = _native.compile(QUANTIZATION, name, file="kernels_rs/_torch.py")
-    kernel(_rows(x), scale.reshape(-1).contiguous(), *arguments, stream=_stream(x), unchecked=x.is_cuda)
+    # These kernels take matrices.
+    x, *others = (t.contiguous().reshape(-1, x.shape[-1]) for t in (x, *tensors))
+    kernel(x, scale.reshape(-1).contiguous(), *limits, *others, stream=_stream(x), unchecked=x.is_cuda)
 
 
 def _fake_quantize(input, scale, zero, least, most):
     y = _new(input)
-    _quantization("quantized", input, scale, zero, least, most, _rows(y))
+    _quantization("quantized", input, scale, (zero, least, most), y)
     return y
 
 
 def _fake_quantize_backward(input, scale, zero, least, most, dy):
     dx = _new(input)
-    _quantization("straight", input, scale, zero, least, most, _rows(dy), _rows(dx))
+    _quantization("straight", input, scale, (zero, least, most), dy, dx)
     return dx
 
 
@@ -903,6 +906,10 @@ def scaled_dot_product_attention(
     if reason is None:
         return attention(query, key, value, causal=is_causal, scale=scale, strict=strict, interpret=interpret)
     _in_torch("attention", reason, strict)
+    groups = query.shape[-3] // key.shape[-3] if enable_gqa else 1
+    if groups > 1 and attn_mask is not None:
+        # With a mask, PyTorch has fast kernels for equal numbers of heads only.
+        key, value, enable_gqa = key.repeat_interleave(groups, -3), value.repeat_interleave(groups, -3), False
     return F.scaled_dot_product_attention(
         query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa
     )
