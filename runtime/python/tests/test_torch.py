@@ -195,7 +195,20 @@ def test_fake_quantization(dtype, rows, on):
     with pytest.raises(kernels_rs.Unsupported, match="float64"):
         kernels_rs.fake_quantize(wide, 0.125, strict=True)
     with pytest.raises(kernels_rs.Unsupported, match="neither one number nor one for each row"):
-        kernels_rs.fake_quantize(x, torch.ones(7), strict=True)
+        kernels_rs.fake_quantize(x, torch.ones(7, device=on), strict=True)
+
+
+def test_second_derivatives():
+    a, b = (normal(4, 4, seed=i).requires_grad_() for i in range(2))
+    (first,) = torch.autograd.grad(kernels_rs.matmul(a, b).square().sum(), a, create_graph=True)
+    (second,) = torch.autograd.grad(first.sum(), b)
+    wide = [x.detach().double().requires_grad_() for x in (a, b)]
+    (expected,) = torch.autograd.grad((wide[0] @ wide[1]).square().sum(), wide[0], create_graph=True)
+    near("second", second, torch.autograd.grad(expected.sum(), wide[1])[0], 1e-4)
+    (first,) = torch.autograd.grad(kernels_rs.gelu(a).square().sum(), a, create_graph=True)
+    torch.testing.assert_close(first, torch.autograd.grad(F.gelu(a).square().sum(), a)[0], rtol=1e-4, atol=1e-5)
+    with pytest.raises(RuntimeError, match="gelu_backward of kernels_rs has no derivative"):
+        torch.autograd.grad(first.sum(), a)
 
 
 # PyTorch's own checks of a registration: schema, fake implementation, autograd, and tracing.

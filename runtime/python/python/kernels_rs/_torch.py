@@ -36,7 +36,12 @@ class Operator:
     def __init__(self, name, schema, *, kernel, fake, torch=None, refuse=None, save=None, backward=None, mixed=False):
         self.name, self.schema, self.kernel, self.fake = name, schema, kernel, fake
         self.torch, self.refuse, self.save, self.backward, self.mixed = torch, refuse, save, backward, mixed
-        self.overload = None
+        if backward is None:
+            self.save, self.backward = lambda ctx, inputs, output: None, self._undifferentiable
+        self.overload, self.function = None, _function(self)
+
+    def _undifferentiable(self, ctx, *gradients):
+        raise RuntimeError(f"{self.name} of kernels_rs has no derivative, so its function has no second derivative")
 
     def reason(self, arguments, interpret):
         """Returns why no kernel takes the arguments, or None."""
@@ -51,14 +56,35 @@ class Operator:
         COUNTERS.kernel(self.name)
         return self.kernel(*[x.detach() if isinstance(x, torch.Tensor) and x.requires_grad else x for x in arguments])
 
+    def results(self, *arguments):
+        """Computes the results by the kernel."""
+        if not _is_eager(arguments):
+            return self.overload(*arguments)
+        if not _needs_gradient(arguments):
+            return self.counted(*arguments)
+        return self.function(*arguments)
+
     def __call__(self, arguments, strict, interpret):
         """Computes the first result by the kernel, or in PyTorch."""
         reason = self.reason(arguments, interpret)
         if reason is not None:
             _in_torch(self.name, reason, strict)
             return self.torch(*arguments)
-        results = self.counted(*arguments) if _is_plain(arguments) else self.overload(*arguments)
+        results = self.results(*arguments)
         return results[0] if isinstance(results, (tuple, list)) else results
+
+
+def _function(row):
+    """Returns the operator as a function of PyTorch's autograd, which takes a part of the dispatcher's time."""
+
+    # PyTorch inspects the signature at each call if the saving is a method of its own.
+    def forward(ctx, *arguments):
+        results = row.counted(*arguments)
+        row.save(ctx, arguments, results)
+        return results
+
+    methods = {"forward": staticmethod(forward), "backward": staticmethod(row.backward)}
+    return type(row.name, (torch.autograd.Function,), methods).apply
 
 
 def _in_torch(name, reason, strict):
@@ -67,18 +93,20 @@ def _in_torch(name, reason, strict):
         COUNTERS.torch(name, reason, strict)
 
 
-def _is_plain(arguments):
-    """Returns whether neither gradients nor a transformation need the operator."""
+def _is_eager(arguments):
+    """Returns whether the tensors have memory, and no tracing or transformation needs the operator."""
     if torch.compiler.is_compiling():
         return False
     if torch._C._len_torch_dispatch_stack() or torch._C._functorch.peek_interpreter_stack() is not None:
         return False
-    graded = torch.is_grad_enabled()
     for x in arguments:
-        if isinstance(x, torch.Tensor):
-            if type(x) not in (torch.Tensor, torch.nn.Parameter) or graded and x.requires_grad or x.is_neg():
-                return False
+        if isinstance(x, torch.Tensor) and (type(x) not in (torch.Tensor, torch.nn.Parameter) or x.is_neg()):
+            return False
     return True
+
+
+def _needs_gradient(arguments):
+    return torch.is_grad_enabled() and any(isinstance(x, torch.Tensor) and x.requires_grad for x in arguments)
 
 
 @functools.lru_cache(maxsize=None)
@@ -164,7 +192,7 @@ def _softmax_save(ctx, inputs, output):
 
 def _softmax_gradient(ctx, dy):
     (y,) = ctx.saved_tensors
-    return OPS.softmax_backward(y, dy, ctx.scale, ctx.log), None, None, None, None
+    return ROWS["softmax_backward"].results(y, dy, ctx.scale, ctx.log), None, None, None, None
 
 
 def _softmax_backward(y, dy, scale, log):
@@ -205,7 +233,7 @@ def _norm_save(ctx, inputs, output):
 def _norm_gradient(ctx, dy, _):
     input, weight, saved = ctx.saved_tensors
     columns = weight is not None and any(ctx.needs_input_grad[1:3])
-    dx, dweight, dbias = OPS.norm_backward(input, weight, saved, dy, ctx.centered, columns, columns and ctx.has_bias)
+    dx, dweight, dbias = ROWS["norm_backward"].results(input, weight, saved, dy, ctx.centered, columns, columns and ctx.has_bias)
     return dx, dweight if columns else None, dbias if ctx.has_bias else None, None, None
 
 
@@ -281,7 +309,7 @@ def _save_all(ctx, inputs, output):
 
 
 def _elementwise_gradient(name, ctx, dy):
-    return getattr(OPS, name)(*ctx.saved_tensors, dy)
+    return ROWS[name].results(*ctx.saved_tensors, dy)
 
 
 def _odd(input):
@@ -398,9 +426,9 @@ def _product_gradient(ctx, dc):
     (a, b), (ta, tb) = ctx.saved_tensors, (ctx.transpose_a, ctx.transpose_b)
     da = db = dbias = None
     if ctx.needs_input_grad[0]:
-        da = OPS.product(b, dc, None, tb, True) if ta else OPS.product(dc, b, None, False, not tb)
+        da = ROWS["product"].results(b, dc, None, tb, True) if ta else ROWS["product"].results(dc, b, None, False, not tb)
     if ctx.needs_input_grad[1]:
-        db = OPS.product(dc, a, None, True, ta) if tb else OPS.product(a, dc, None, not ta, False)
+        db = ROWS["product"].results(dc, a, None, True, ta) if tb else ROWS["product"].results(a, dc, None, not ta, False)
     if ctx.needs_input_grad[2]:
         dbias = dc.reshape(-1, dc.shape[-1]).sum(0)
     return da, db, dbias, None, None
@@ -430,7 +458,7 @@ def _loss_save(ctx, inputs, output):
 
 
 def _loss_gradient(ctx, dloss, _):
-    return OPS.cross_entropy_backward(*ctx.saved_tensors, dloss, ctx.smoothing), None, None
+    return ROWS["cross_entropy_backward"].results(*ctx.saved_tensors, dloss, ctx.smoothing), None, None
 
 
 def _loss_backward(logits, labels, log_sum, dloss, smoothing):
@@ -479,7 +507,7 @@ def _rotary_save(ctx, inputs, output):
 def _rotary_gradient(ctx, dy):
     # The inverse of a rotation is its transpose: the same angles in the other direction.
     back = [-f for f in ctx.frequencies]
-    return OPS.rotary(dy, *ctx.saved_tensors, back, ctx.axes, ctx.interleaved), None, None, None, None
+    return ROWS["rotary"].results(dy, *ctx.saved_tensors, back, ctx.axes, ctx.interleaved), None, None, None, None
 
 
 # Attention
@@ -533,7 +561,7 @@ def _attention_save(ctx, inputs, output):
 
 
 def _attention_gradient(ctx, do, _):
-    gradients = OPS.attention_backward(*ctx.saved_tensors, do, ctx.causal, ctx.scale, ctx.window)
+    gradients = ROWS["attention_backward"].results(*ctx.saved_tensors, do, ctx.causal, ctx.scale, ctx.window)
     return *gradients, None, None, None
 
 
@@ -623,7 +651,7 @@ def _fake_quantize_save(ctx, inputs, output):
 
 
 def _fake_quantize_gradient(ctx, dy):
-    return OPS.fake_quantize_backward(*ctx.saved_tensors, *ctx.range, dy), None, None, None, None
+    return ROWS["fake_quantize_backward"].results(*ctx.saved_tensors, *ctx.range, dy), None, None, None, None
 
 
 TABLE = [
@@ -743,16 +771,12 @@ def _registered(table):
         library.define(row.name + row.schema)
         library.impl(row.name, row.counted, "CompositeExplicitAutograd")
         torch.library.register_fake(f"kernels_rs::{row.name}", row.fake, lib=library)
-        if row.backward is not None:
-            torch.library.register_autograd(
-                f"kernels_rs::{row.name}", row.backward, setup_context=row.save, lib=library
-            )
+        torch.library.register_autograd(f"kernels_rs::{row.name}", row.backward, setup_context=row.save, lib=library)
         row.overload = getattr(getattr(torch.ops.kernels_rs, row.name), "default")
     return library, {row.name: row for row in table}
 
 
 LIBRARY, ROWS = _registered(TABLE)
-OPS = torch.ops.kernels_rs
 
 
 # The functions of the library

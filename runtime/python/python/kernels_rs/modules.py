@@ -257,14 +257,27 @@ def _attention_forward(module, query, key, value, attention_mask, dropout=0.0, s
     return y.transpose(1, 2).contiguous(), None
 
 
+def _mask(**arguments):
+    """Makes the mask of a call, as Hugging Face does for `sdpa`, and none for a causal call without padding.
+
+    For `sdpa` the second holds outside of torch.compile only.
+    """
+    from transformers.masking_utils import sdpa_mask
+
+    plain = arguments.get("attention_mask") is None and arguments.get("local_size") is None
+    if plain and arguments.get("allow_is_causal_skip") and arguments.get("q_length") == arguments.get("kv_length", -1):
+        return None
+    return sdpa_mask(**arguments)
+
+
 def _registered_attention():
-    """Adds the attention to Hugging Face's table, with the masks of `sdpa`. Returns its name there."""
+    """Adds the attention and its masks to Hugging Face's tables. Returns its name there."""
     from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS
     from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
     name = "kernels_rs"
     ALL_ATTENTION_FUNCTIONS.register(name, _attention_forward)
-    ALL_MASK_ATTENTION_FUNCTIONS.register(name, ALL_MASK_ATTENTION_FUNCTIONS["sdpa"])
+    ALL_MASK_ATTENTION_FUNCTIONS.register(name, _mask)
     return name
 
 
