@@ -34,6 +34,9 @@
 //! ([`error`]): `CompileError`, `LaunchError`, `Violation`, `DeviceError`. Violations and compile
 //! errors also have their places as attributes.
 //!
+//! **PyTorch.** The native calls know no gradients. `python/kernels_rs/_torch.py` makes operators
+//! of pairs of calls: a forward one of [`library`], and one of its module of gradients.
+//!
 //! **Kernels from a string.** The front end of the compiler reads the text as `kernels inspect
 //! --serve` does, without rustc. A compiled text is kept for the life of the process, because a
 //! device identifies a kernel by its address; the same text is compiled once ([`kernel`]).

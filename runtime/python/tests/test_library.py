@@ -167,6 +167,11 @@ def test_activations_and_gates(to, dtype, tolerance):
     close(kernels_rs.swiglu(to(x)), silu[:, :20] * x64[:, 20:], 2 * tolerance)
     close(kernels_rs.geglu(to(x)), gelu[:, :20] * x64[:, 20:], 2 * tolerance)
     close(kernels_rs.geglu(to(x), approximate="tanh"), tanh[:, :20] * x64[:, 20:], 2 * tolerance)
+    up = normal(*x.shape, dtype=dtype)
+    close(kernels_rs.swiglu(to(x), to(up)), silu * wide(up), 4 * tolerance)
+    close(kernels_rs.geglu(to(x), to(up)), gelu * wide(up), 4 * tolerance)
+    with pytest.raises((ValueError, kernels_rs.LaunchError)):
+        kernels_rs.swiglu(to(x), to(normal(3, 7, dtype=dtype)))
 
 
 def test_reductions(to):
