@@ -77,6 +77,8 @@ impl Torch {
 /// The object that keeps the elements alive.
 enum Owner {
     Object(#[expect(dead_code, reason = "dropped at the end of the last use")] Py<PyAny>),
+    /// A tensor of PyTorch.
+    Torch(#[expect(dead_code, reason = "dropped at the end of the last use")] Py<PyAny>),
     Managed(#[expect(dead_code, reason = "dropped at the end of the last use")] Managed),
     Array(Py<Array>),
 }
@@ -235,7 +237,7 @@ impl Foreign {
             shape: object.getattr(intern!(py, "shape"))?.extract()?,
             strides: call(intern!(py, "stride"))?.extract()?,
             writable: true,
-            owner: Owner::Object(object.clone().unbind()),
+            owner: Owner::Torch(object.clone().unbind()),
             pending,
         }))
     }
@@ -267,6 +269,19 @@ impl Foreign {
         1 + self.shape.iter().zip(strides).map(|(n, stride)| (n - 1) * stride).sum::<usize>()
     }
 
+    /// Returns whether the elements' owner frees memory in the order of the stream `handle`.
+    /// PyTorch does, for its current stream.
+    fn is_in_order_of(&self, handle: usize) -> bool {
+        matches!(self.owner, Owner::Torch(_)) && self.pending == Some(handle)
+    }
+
+    /// Returns what the buffer keeps alive. A buffer waits for its work before it drops its owner.
+    /// An owner that frees memory in the order of the call's stream need not wait: the arguments of
+    /// the call keep it until the work is submitted.
+    fn kept(self, in_order: bool) -> Box<dyn std::any::Any + Send + Sync> {
+        if in_order { Box::new(()) } else { Box::new(self.owner) }
+    }
+
     /// Makes work of the device wait for the producer's pending work.
     pub fn settle(&self, py: Python<'_>, opened: &Opened) -> PyResult<()> {
         let Some(stream) = self.pending else { return Ok(()) };
@@ -278,7 +293,8 @@ impl Foreign {
 
     /// Returns the elements as memory of the device, with their shape in a launch. A slice consists
     /// of all elements, whatever the array's rank.
-    pub fn memory(self, opened: &Opened, form: Form, name: &str) -> PyResult<(Held, ArgumentShape)> {
+    /// `in_order` is as for [`buffer`](Foreign::buffer).
+    pub fn memory(self, opened: &Opened, form: Form, name: &str, in_order: bool) -> PyResult<(Held, ArgumentShape)> {
         let wide = |numbers: &[usize]| numbers.iter().map(|n| *n as u64).collect();
         let rank = self.shape.len();
         if form != Form::Slice && rank > MAX_RANK {
@@ -317,20 +333,27 @@ impl Foreign {
             return Ok((Held::Array(array), shape));
         }
         let bytes = span * self.scalar.bytes() as usize;
-        let (address, owner) = (self.address, self.owner);
+        let (address, owner) = (self.address, self.kept(in_order));
         // SAFETY: the array's protocol states that these bytes are its elements' and that its owner
         // keeps them alive. No other code writes them during a call, as this package's
         // documentation requires; a launch that may write needs a writable array.
-        let raw = unsafe { RawBuffer::adopted(&opened.device, address, bytes, Box::new(owner)) };
+        let raw = unsafe { RawBuffer::adopted(&opened.device, address, bytes, owner) };
         Ok((Held::Adopted(raw), shape))
     }
 
-    /// Returns the elements as a typed buffer for a call of the library, with gaps.
-    pub fn buffer<T: Element>(self, py: Python<'_>, opened: &Opened, name: &str) -> PyResult<DeviceBuffer<T>> {
+    /// Returns the elements as a typed buffer for a call of the library, with gaps. If the call is
+    /// `in_order`, the caller of Python keeps the elements alive.
+    pub fn buffer<T: Element>(
+        self,
+        py: Python<'_>,
+        opened: &Opened,
+        name: &str,
+        in_order: bool,
+    ) -> PyResult<DeviceBuffer<T>> {
         let span = self.span(&self.view_strides(name)?);
-        let (address, owner) = (self.address, self.owner);
+        let (address, owner) = (self.address, self.kept(in_order));
         // SAFETY: as in `memory`; callers compare the element type.
-        let buffer = unsafe { opened.device.adopt(address, span, Box::new(owner)) };
+        let buffer = unsafe { opened.device.adopt(address, span, owner) };
         buffer.map_err(|e| error::runtime(py, e))
     }
 }
@@ -673,7 +696,7 @@ pub fn asarray<'py>(py: Python<'py>, source: &Bound<'py, PyAny>) -> PyResult<Bou
     foreign.settle(py, &opened)?;
     // The array may be used on any stream from now on.
     py.detach(|| opened.complete(|_| Ok(()))).map_err(|e| error::runtime(py, e))?;
-    match foreign.memory(&opened, Form::Slice, "source")?.0 {
+    match foreign.memory(&opened, Form::Slice, "source", false)?.0 {
         Held::Adopted(raw) => Bound::new(py, Array { raw: Arc::new(raw), place, scalar, shape, writable }),
         Held::Array(_) | Held::Buffers(_) => unreachable!("`source` belongs to another library"),
     }
@@ -712,27 +735,38 @@ pub fn common_place<'a>(arrays: impl Iterator<Item = (&'a str, &'a Foreign)>) ->
     Ok(first.map_or(Where::Cpu, |(_, place)| place))
 }
 
+/// The device, the stream and the order of a call.
+pub struct OpenCall {
+    pub opened: Arc<Opened>,
+    /// The stream that the caller chose.
+    pub stream: Option<On>,
+    /// Whether the owners of all arrays free memory in the order of that stream.
+    pub in_order: bool,
+}
+
 /// Opens the device of a call, and orders its stream after the producers' pending work. Reads the
 /// stream that the caller chose; a call on the stream of pending work follows it anyway.
 pub fn open<'a>(
     py: Python<'_>,
     arrays: impl Iterator<Item = (&'a str, &'a Foreign)> + Clone,
     stream: Option<&Bound<'_, PyAny>>,
-) -> PyResult<(Arc<Opened>, Option<On>)> {
+) -> PyResult<OpenCall> {
     let place = common_place(arrays.clone())?;
     let opened = place.open(py)?;
     let stream = stream.map(|stream| On::of(stream, place)).transpose()?;
-    let mut ordered = match stream {
+    let handle = match stream {
         Some(On::Handle(handle)) => Some(handle),
         _ => None,
     };
-    for (_, array) in arrays {
+    let mut ordered = handle;
+    for (_, array) in arrays.clone() {
         if array.pending.is_some() && array.pending != ordered {
             array.settle(py, &opened)?;
             ordered = ordered.or(array.pending);
         }
     }
-    Ok((opened, stream))
+    let in_order = handle.is_some_and(|handle| arrays.into_iter().all(|(_, array)| array.is_in_order_of(handle)));
+    Ok(OpenCall { opened, stream, in_order })
 }
 
 /// Converts a Python number to the bits of a scalar, zero-extended.

@@ -4,7 +4,8 @@ use crate::array::Held;
 use crate::error;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use runtime::Device;
+use runtime::{Device, Event};
+use std::collections::VecDeque;
 use std::ffi::c_void;
 use std::fmt;
 use std::ptr;
@@ -66,7 +67,21 @@ pub struct Opened {
     pub stream: runtime::Stream,
     /// Held from a launch to the end of its wait, so that each thread gets the errors of its calls.
     calls: Mutex<()>,
+    later: Mutex<Later>,
 }
+
+/// Buffers of calls in flight. A buffer waits for its work when it is dropped, so it is dropped
+/// when the work is over. It keeps no memory alive.
+#[derive(Default)]
+struct Later {
+    /// The buffers of the last calls.
+    newest: Vec<Box<dyn Send>>,
+    /// The buffers of earlier calls, oldest first, with the event that ends their work.
+    marked: VecDeque<(Event, Vec<Box<dyn Send>>)>,
+}
+
+/// The number of calls for an event: making one takes as long as a launch.
+const CALLS_OF_EVENT: usize = 32;
 
 impl Opened {
     fn new(place: Where) -> runtime::Result<Opened> {
@@ -74,7 +89,7 @@ impl Opened {
             Where::Cpu => Device::cpu(),
             Where::Cuda(ordinal) => Device::cuda(ordinal)?,
         };
-        Ok(Opened { stream: device.stream()?, device, calls: Mutex::default() })
+        Ok(Opened { stream: device.stream()?, device, calls: Mutex::default(), later: Mutex::default() })
     }
 
     /// Submits work to the stream and waits for it.
@@ -103,6 +118,24 @@ impl Opened {
         // SAFETY: as above.
         let held = unsafe { self.stream.hold_handle(handle) };
         submitted.and(held)
+    }
+
+    /// Drops the buffers of a submitted call after its work, without waiting for it.
+    pub fn drop_later(&self, buffers: Box<dyn Send>) {
+        let mut later = self.later.lock().unwrap_or_else(PoisonError::into_inner);
+        later.newest.push(buffers);
+        if later.newest.len() < CALLS_OF_EVENT {
+            return;
+        }
+        let newest = std::mem::take(&mut later.newest);
+        match self.stream.record() {
+            Ok(event) => later.marked.push_back((event, newest)),
+            // The device is lost, and waits for nothing.
+            Err(_) => drop(newest),
+        }
+        while later.marked.front().is_some_and(|(event, _)| event.is_over().unwrap_or(true)) {
+            later.marked.pop_front();
+        }
     }
 
     /// Returns the driver's handle of the stream as a number; `None` on the CPU.

@@ -1,6 +1,6 @@
 //! Kernels from a string.
 
-use crate::array::{self, Foreign, Form, Held};
+use crate::array::{self, Foreign, Form, Held, OpenCall};
 use crate::device::On;
 use crate::error;
 use kernel_dsl::compiler::hir::{Constant, GenericKind, Instance, Monomorphic, Program, Type, monomorphic, serial};
@@ -232,8 +232,8 @@ impl Kernel {
             Given::Array(array) => Some((*name, array)),
             Given::Value(_) => None,
         });
-        let (opened, stream) = array::open(py, arrays, stream)?;
-        let (held, prepared) = prepare(&program, given, &opened)?;
+        let OpenCall { opened, stream, in_order } = array::open(py, arrays, stream)?;
+        let (held, prepared) = prepare(&program, given, &opened, in_order)?;
 
         let form = if unchecked { LaunchForm::Unchecked } else { LaunchForm::Checked };
         let submit = |on: &runtime::Stream| {
@@ -255,8 +255,7 @@ impl Kernel {
         };
         match stream {
             Some(On::Stream(stream)) => stream.get().hold(held),
-            // The other code's stream is ordered after the launch, and memory is freed in its
-            // order.
+            _ if in_order => py.detach(|| opened.drop_later(Box::new(held))),
             _ => drop(held),
         }
         launched.map_err(|e| error::runtime(py, e))
@@ -303,6 +302,7 @@ fn prepare(
     program: &Monomorphic,
     given: Vec<Given<'_>>,
     opened: &crate::device::Opened,
+    in_order: bool,
 ) -> PyResult<(Vec<Held>, Vec<Prepared>)> {
     let (mut held, mut prepared) = (Vec::new(), Vec::new());
     let types = &program.kernel().types;
@@ -354,7 +354,7 @@ fn prepare(
                     "argument `{name}`: the kernel writes it, and it is read-only"
                 )));
             }
-            let (memory, shape) = array.memory(opened, form, name)?;
+            let (memory, shape) = array.memory(opened, form, name, in_order)?;
             prepared.push(Prepared::Memory { at: held.len(), scalar, shape, mutable });
             held.push(memory);
         }

@@ -1,8 +1,8 @@
 //! Calls of the kernel library. The Python layer allocates results and passes them as the last
 //! arrays.
 
-use crate::array::{self, Foreign, Held, name_of};
-use crate::device::{On, Opened, Where};
+use crate::array::{self, Foreign, Held, OpenCall, name_of};
+use crate::device::{On, Where};
 use crate::error;
 use half::{bf16, f16};
 use kernel_dsl::compiler::{ElementType, Scalar};
@@ -106,8 +106,7 @@ fn unsupported(given: Scalar, takes: &str) -> PyErr {
 /// The device of a call, and the stream that the caller chose.
 struct Call<'py> {
     py: Python<'py>,
-    opened: Arc<Opened>,
-    stream: Option<On>,
+    open: OpenCall,
 }
 
 /// The arrays of a call, in order, with their names.
@@ -124,8 +123,8 @@ impl Arrays {
 
     /// Opens the device of the arrays.
     fn open<'py>(&self, py: Python<'py>, stream: Option<Any<'_, 'py>>) -> PyResult<Call<'py>> {
-        let (opened, stream) = array::open(py, self.0.iter().map(|(name, array)| (*name, array)), stream)?;
-        Ok(Call { py, opened, stream })
+        let open = array::open(py, self.0.iter().map(|(name, array)| (*name, array)), stream)?;
+        Ok(Call { py, open })
     }
 
     fn first(&self) -> &Foreign {
@@ -173,7 +172,7 @@ impl Call<'_> {
         mut buffers: B,
         work: impl FnOnce(&runtime::Stream, &mut B) -> Result<()> + Send,
     ) -> PyResult<()> {
-        let Call { py, opened, stream } = self;
+        let Call { py, open: OpenCall { opened, stream, in_order } } = self;
         let done = match &stream {
             None => py.detach(|| opened.complete(|on| work(on, &mut buffers))),
             Some(On::Stream(stream)) => {
@@ -184,8 +183,10 @@ impl Call<'_> {
             // SAFETY: the caller passes a live stream of the arrays' device.
             Some(On::Handle(handle)) => py.detach(|| unsafe { opened.ordered(*handle, |on| work(on, &mut buffers)) }),
         };
-        if let Some(On::Stream(stream)) = stream {
-            stream.get().hold(vec![Held::Buffers(Box::new(buffers))]);
+        match stream {
+            Some(On::Stream(stream)) => stream.get().hold(vec![Held::Buffers(Box::new(buffers))]),
+            _ if in_order => py.detach(|| opened.drop_later(Box::new(buffers))),
+            _ => drop(buffers),
         }
         done.map_err(|e| error::runtime(py, e))
     }
@@ -202,7 +203,7 @@ impl<T: Element, const R: usize> Typed<T, R> {
     /// Converts an array. Missing outer axes have one element; additional ones are joined.
     fn of(call: &Call<'_>, array: Foreign, name: &str) -> PyResult<Typed<T, R>> {
         let (extents, strides) = joined::<R>(&array, name)?;
-        Ok(Typed { buffer: array.buffer(call.py, &call.opened, name)?, extents, strides })
+        Ok(Typed { buffer: array.buffer(call.py, &call.open.opened, name, call.open.in_order)?, extents, strides })
     }
 
     fn view(&self) -> Result<BufferView<'_, T, R>> {
@@ -774,7 +775,7 @@ impl Quantized {
         mut buffers: B,
         make: impl FnOnce(&runtime::Stream, &mut B) -> Result<Option<Weights>> + Send,
     ) -> PyResult<Quantized> {
-        let Call { py, opened, .. } = call;
+        let Call { py, open: OpenCall { opened, .. } } = call;
         let mut weights = None;
         let done = py.detach(|| {
             opened.complete(|on| {

@@ -361,3 +361,37 @@ def test_a_tensor_whose_sign_is_pending():
         kernels_rs.sum(x)
     # PyTorch negates the elements before it calls an operator.
     torch.testing.assert_close(strict(kernels_rs.silu, x), F.silu(x))
+
+
+@pytest.mark.skipif("cuda" not in DEVICES, reason="needs a GPU")
+@pytest.mark.parametrize("side", [False, True])
+def test_memory_is_freed_in_order_of_the_stream(side):
+    # A call returns before its work is done. Freed operands must not be overwritten before that.
+    add = kernels_rs.compile(
+        """
+        #[kernel(block = 256, grid = y.len().div_ceil(256))]
+        #[requires(x.len() == y.len())]
+        pub fn add(x: &[f32], y: &mut [f32]) {
+            let i = grid::index();
+            if i < y.len() {
+                y[i] += x[i];
+            }
+        }
+        """
+    )
+    stream = torch.cuda.Stream() if side else torch.cuda.current_stream()
+    with torch.cuda.stream(stream):
+        sums = torch.zeros(2048, 2048, device="cuda")
+        for i in range(300):
+            x = torch.full((2048, 2048), float(i % 7), device="cuda")
+            y = kernels_rs.softmax(x)
+            del x
+            torch.full((2048, 2048), float("nan"), device="cuda")
+            y = kernels_rs.silu(kernels_rs.linear(y, torch.eye(2048, device="cuda")))
+            torch.full((2048, 2048), float("nan"), device="cuda")
+            add(y, sums, stream=stream, unchecked=True)
+            del y
+    stream.synchronize()
+    of_one = F.silu(torch.tensor(1 / 2048, dtype=torch.float64)).item()
+    assert ((sums.double() / (300 * of_one)) - 1).abs().max().item() < 1e-4
+    kernels_rs.stats(reset=True)
