@@ -35,11 +35,14 @@ enum Logits {
     Infinite,
     /// −∞ and NaN.
     Nothing,
+    /// The largest and the smallest finite numbers, and subnormal ones.
+    Extreme,
 }
 
 impl Logits {
     fn draw(self, random: &mut Random, elements: usize) -> Vec<f32> {
         let special = [f32::NAN, f32::NEG_INFINITY, -0.0, 0.0, 1.5, -2.0, -0.5];
+        let extreme = [f32::MAX, f32::MIN, 1e-40, -1e-40, 3e38, 1.0];
         let mut x: Vec<f32> = random.values(elements);
         match self {
             Logits::Drawn => (),
@@ -48,6 +51,7 @@ impl Logits {
             Logits::Wide => x.iter_mut().for_each(|x| *x = -((random.below(10_000) as f32) / 100.0)),
             Logits::Infinite => x[elements / 2] = f32::INFINITY,
             Logits::Nothing => x.iter_mut().for_each(|x| *x = special[random.below(2)]),
+            Logits::Extreme => x.iter_mut().for_each(|x| *x = extreme[random.below(extreme.len())]),
         }
         x
     }
@@ -150,6 +154,7 @@ fn ends_cases(_: &Instance, random: &mut Random) -> Vec<Case> {
         (Logits::Special, [2, 700, 3]),
         (Logits::Infinite, [1, 40, 1]),
         (Logits::Nothing, [1, 9, 2]),
+        (Logits::Extreme, [2, 150, 2]),
         (Logits::Equal, [0, 5, 1]),
     ]
     .map(one)
@@ -195,6 +200,8 @@ fn sums_cases(_: &Instance, random: &mut Random) -> Vec<Case> {
         (Logits::Equal, 1.0, [1, 2500, 1]),
         (Logits::Special, 1.0, [2, 130, 1]),
         (Logits::Drawn, f32::INFINITY, [1, 300, 1]),
+        (Logits::Extreme, 1.0, [1, 200, 1]),
+        (Logits::Extreme, 1e38, [1, 200, 1]),
         (Logits::Drawn, 1.0, [0, 5, 1]),
     ]
     .map(one)
@@ -235,6 +242,7 @@ fn tokens_cases(_: &Instance, random: &mut Random) -> Vec<Case> {
         (Logits::Special, 1.0, 0.6, [2, 130, 1], 256),
         (Logits::Infinite, 1.0, 0.6, [1, 20, 1], 4),
         (Logits::Nothing, 1.0, 0.6, [1, 6, 1], 4),
+        (Logits::Extreme, 1.0, 0.55, [2, 130, 1], 64),
         (Logits::Drawn, 1.0, 0.5, [0, 5, 1], 1),
     ] {
         let [rows, cols, parts] = extents;
@@ -342,6 +350,7 @@ fn draw_cases(_: &Instance, random: &mut Random) -> Vec<Case> {
         (Logits::Special, 1.0, 0.9, [1, 130, 1], 256, true),
         (Logits::Infinite, 1.0, 0.6, [1, 20, 1], 4, true),
         (Logits::Nothing, 1.0, 0.6, [1, 6, 1], 4, true),
+        (Logits::Extreme, 1.0, 0.55, [1, 40, 1], 64, true),
         (Logits::Drawn, 1.0, 0.5, [0, 5, 1], 1, true),
     ] {
         let [rows, cols, parts] = extents;
