@@ -41,17 +41,19 @@ enum Logits {
 
 impl Logits {
     fn draw(self, random: &mut Random, elements: usize) -> Vec<f32> {
+        if self == Logits::Extreme {
+            let extreme = [f32::MAX, f32::MIN, 1e-40, -1e-40, 3e38, 1.0];
+            return extreme.into_iter().cycle().take(elements).collect();
+        }
         let special = [f32::NAN, f32::NEG_INFINITY, -0.0, 0.0, 1.5, -2.0, -0.5];
-        let extreme = [f32::MAX, f32::MIN, 1e-40, -1e-40, 3e38, 1.0];
         let mut x: Vec<f32> = random.values(elements);
         match self {
-            Logits::Drawn => (),
+            Logits::Drawn | Logits::Extreme => (),
             Logits::Equal => x.fill(0.25),
             Logits::Special => x.iter_mut().for_each(|x| *x = special[random.below(special.len())]),
             Logits::Wide => x.iter_mut().for_each(|x| *x = -((random.below(10_000) as f32) / 100.0)),
             Logits::Infinite => x[elements / 2] = f32::INFINITY,
             Logits::Nothing => x.iter_mut().for_each(|x| *x = special[random.below(2)]),
-            Logits::Extreme => x.iter_mut().for_each(|x| *x = extreme[random.below(extreme.len())]),
         }
         x
     }
