@@ -91,6 +91,20 @@ fn columns(part: usize, parts: usize, cols: usize) -> [usize; 2] {
     [first, (first + each).min(cols)]
 }
 
+/// Returns the thread's logits of the columns from `base` on, before any is used; a NaN for each
+/// column from `end` on.
+#[device]
+fn loaded<T: Float>(logits: View<T, 2>, row: usize, base: usize, end: usize) -> [T; AHEAD] {
+    let mut x = [T::from_f32(f32::NAN); AHEAD];
+    for u in unroll(0..AHEAD) {
+        let i = base + u * LEVELS + thread::x();
+        if i < end {
+            x[u] = logits[(row, i)];
+        }
+    }
+    x
+}
+
 /// The levels of a row's logits.
 #[device]
 #[derive(Clone, Copy)]
@@ -179,13 +193,7 @@ pub fn ends_of_parts<T: Float>(logits: View<T, 2>, mut ends: ViewMut<Ends, 2>, m
     }
     let mut own = no_ends();
     for base in (first..end).step_by(AHEAD * LEVELS) {
-        let mut x = [T::from_f32(f32::NAN); AHEAD];
-        for u in unroll(0..AHEAD) {
-            let i = base + u * LEVELS + t;
-            if i < end {
-                x[u] = logits[(row, i)];
-            }
-        }
+        let x = loaded(logits, row, base, end);
         for u in unroll(0..AHEAD) {
             let x = x[u].to_f32();
             own = together(own, Ends { largest: x, smallest: x });
@@ -219,13 +227,7 @@ pub fn level_sums<T: Float>(
     high[t] = 0;
     let mut own = 0u64;
     for base in rolled((first..end).step_by(AHEAD * LEVELS)) {
-        let mut x = [T::from_f32(f32::NAN); AHEAD];
-        for u in unroll(0..AHEAD) {
-            let i = base + u * LEVELS + t;
-            if i < end {
-                x[u] = logits[(row, i)];
-            }
-        }
+        let x = loaded(logits, row, base, end);
         block::sync();
         for u in unroll(0..AHEAD) {
             let x = x[u].to_f32();
@@ -275,13 +277,7 @@ pub fn level_tokens<T: Float>(
     let cut = cut(sums.at(row), top_p, levels.measure);
     let (mut own, mut count) = (0u64, 0u32);
     for base in (first..end).step_by(AHEAD * LEVELS) {
-        let mut x = [T::from_f32(f32::NAN); AHEAD];
-        for u in unroll(0..AHEAD) {
-            let i = base + u * LEVELS + t;
-            if i < end {
-                x[u] = logits[(row, i)];
-            }
-        }
+        let x = loaded(logits, row, base, end);
         for u in unroll(0..AHEAD) {
             let x = x[u].to_f32();
             let level = level_of(x, levels);
