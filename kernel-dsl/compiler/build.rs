@@ -1,4 +1,4 @@
-//! Passes to `Build::THIS` what only cargo knows: how the compiler itself is compiled.
+//! Passes to the compiler what only cargo knows: how the compiler itself is compiled.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -9,6 +9,11 @@ fn main() {
     let variable = |name| std::env::var(name).unwrap_or_default();
     // The profile of the library, not of this script.
     println!("cargo::rustc-env=KERNEL_DSL_OPT_LEVEL={}", variable("OPT_LEVEL"));
+    // In builds for development, the compiler verifies the IR after every pass.
+    println!("cargo::rustc-check-cfg=cfg(verified)");
+    if variable("PROFILE") == "debug" {
+        println!("cargo::rustc-cfg=verified");
+    }
     let version = Command::new(variable("RUSTC")).arg("--version").output();
     let version = version.ok().and_then(|output| String::from_utf8(output.stdout).ok()).unwrap_or_default();
     println!("cargo::rustc-env=KERNEL_DSL_RUSTC={}", version.trim());

@@ -90,6 +90,6 @@ pub fn kernels() -> Vec<&'static Artifact> {
 
 /// How the macros of this program were compiled.
 pub const MACROS: Build = {
-    let (opt_level, debug_assertions, rustc) = kernel_macros::__build!();
-    Build { opt_level, debug_assertions, rustc }
+    let (opt_level, verified, rustc) = kernel_macros::__build!();
+    Build { opt_level, verified, rustc }
 };

@@ -65,6 +65,6 @@ pub fn __link(tokens: TokenStream) -> TokenStream {
 #[doc(hidden)]
 #[proc_macro]
 pub fn __build(_: TokenStream) -> TokenStream {
-    let Build { opt_level, debug_assertions, rustc } = Build::THIS;
-    format!("({opt_level:?}, {debug_assertions}, {rustc:?})").parse().unwrap_or_default()
+    let Build { opt_level, verified, rustc } = Build::THIS;
+    format!("({opt_level:?}, {verified}, {rustc:?})").parse().unwrap_or_default()
 }

@@ -6,8 +6,9 @@
 pub struct Build {
     /// Cargo's `opt-level`: `0` is unoptimized.
     pub opt_level: &'static str,
-    /// With `debug-assertions`, the IR is verified after every pass.
-    pub debug_assertions: bool,
+    /// Whether the IR is verified after every pass, as in all profiles but `release` and those that
+    /// inherit from it.
+    pub verified: bool,
     /// The output of `rustc --version`; empty if there was none.
     pub rustc: &'static str,
 }
@@ -16,7 +17,7 @@ impl Build {
     /// The settings of this copy.
     pub const THIS: Build = Build {
         opt_level: env!("KERNEL_DSL_OPT_LEVEL"),
-        debug_assertions: cfg!(debug_assertions),
+        verified: cfg!(verified),
         rustc: env!("KERNEL_DSL_RUSTC"),
     };
 }

@@ -35,7 +35,7 @@ struct Macros {
     opt_level: &'static str,
     optimized: bool,
     /// Whether the macros verify the IR after every pass.
-    debug_assertions: bool,
+    verified: bool,
     rustc: &'static str,
 }
 
@@ -44,7 +44,7 @@ impl Doctor {
         let macros = Macros {
             opt_level: MACROS.opt_level,
             optimized: MACROS.opt_level != "0",
-            debug_assertions: MACROS.debug_assertions,
+            verified: MACROS.verified,
             rustc: MACROS.rustc,
         };
         let report = DoctorReport { machine: doctor::examine(), ptxas: Ptxas::find(), macros };
@@ -97,9 +97,9 @@ impl DoctorReport {
             }
             None => writeln!(out, "ptxas    none on PATH or in target/tools; only tests and reports use it")?,
         }
-        let Macros { opt_level, optimized, debug_assertions, rustc } = self.macros;
-        let verified = if debug_assertions { ", IR verified after each pass" } else { "" };
-        writeln!(out, "macros   opt-level {opt_level}{verified}, {rustc}")?;
+        let Macros { opt_level, optimized, verified, rustc } = self.macros;
+        let note = if verified { ", IR verified after each pass" } else { "" };
+        writeln!(out, "macros   opt-level {opt_level}{note}, {rustc}")?;
         if !optimized {
             let setting = "[profile.dev.package.kernel-dsl-compiler]: opt-level = 1";
             writeln!(out, "         many instances compile faster with optimized macros; in Cargo.toml, {setting}")?;

@@ -121,11 +121,10 @@ impl Promised {
                     else {
                         continue;
                     };
-                    if self.grid[usize::from(*axis)] != Some(*extent) {
+                    // An index below the extent is also below the extent plus one.
+                    if self.grid[usize::from(*axis)] != Some(*extent) || *more > 1 {
                         continue;
                     }
-                    // An index below the extent is also below the extent plus one.
-                    debug_assert!(*more <= 1);
                     let holds = matches!(comparison, Comparison::Lt | Comparison::Le | Comparison::Ne);
                     inst.op = Op::Constant(holds.into());
                 }

@@ -144,7 +144,7 @@ impl InstructionList<'_> {
     fn permute(&mut self, bytes: [Byte; 4]) -> Value {
         let first = bytes[0].0;
         let second = bytes.iter().map(|byte| byte.0).find(|word| *word != first).unwrap_or(first);
-        debug_assert!(bytes.iter().all(|byte| [first, second].contains(&byte.0)));
+        assert!(bytes.iter().all(|byte| [first, second].contains(&byte.0)));
         // Bytes 0 to 3 are the first's, 4 to 7 the second's; four bits each.
         let of = |byte: &Byte| u64::from(byte.1) + if byte.0 == first { 0 } else { 4 };
         let selector = bytes.iter().rev().fold(0, |selector, byte| (selector << 4) | of(byte));
