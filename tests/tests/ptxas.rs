@@ -4,8 +4,8 @@
 //! The assembler must also reject each module with the preceding `.version`, so that its `.version`
 //! is the lowest possible.
 //!
-//! On every change, every fourth snapshot is assembled, and one instance of each kernel in both
-//! forms for one target, chosen in rotation. `TESTS=all` assembles all of them for every target.
+//! On every change, every eighth snapshot is assembled, and one instance of each kernel in one form
+//! for one target, both chosen in rotation. `TESTS=all` assembles all of them for every target.
 //!
 //! Without ptxas the modules are skipped, with a message that names the script to install it. If
 //! `KERNELS_REQUIRE_PTXAS` is set, as in CI, a missing ptxas is a failure.
@@ -55,7 +55,7 @@ fn main() -> ExitCode {
         Err(e) => return failed(&format!("cannot read the PTX snapshots: {e}")),
     };
     // `budgets` and `kernels check` assemble most of them too.
-    let step = if tests::share::is_whole() { 1 } else { 4 };
+    let step = if tests::share::is_whole() { 1 } else { 8 };
     let snapshots = snapshots.into_iter().step_by(step);
     let snapshots = snapshots.map(|s| Module { name: s.name, target: Target::SM_61, ptx: s.ptx });
     let kernels = kernel_dsl::kernels();
@@ -108,24 +108,26 @@ fn assemble(ptxas: &Ptxas, module: &Module) -> Result<(), String> {
 }
 
 /// Compiles a declared instance, unchecked and in its checked form, as a launch on a GPU compiles
-/// it: for each target, or for a target of each form that depends on the number of the instance.
+/// it, for each target; or one of the forms for one target, which depend on the number of the
+/// instance.
 fn forms(artifact: &Artifact, declared: &Declared, number: usize) -> Result<Vec<Module>, String> {
     let program = artifact.program().map_err(|e| e.to_string())?;
     let instance = Instance(declared.constants.to_vec());
     let targets: Vec<_> = Target::ALL.into_iter().filter(|target| *target >= artifact.target).collect();
     // The snapshots contain the unchecked kernels of the library for the first target.
     let later = &targets[1..];
-    let selected = |all: &[Target]| match tests::share::is_whole() || all.is_empty() {
-        true => all.to_vec(),
-        false => vec![all[number % all.len()]],
+    let selected = |all: &[Target], turn: usize| match all.is_empty() {
+        _ if tests::share::is_whole() => all.to_vec(),
+        false if number % 2 == turn => vec![all[number / 2 % all.len()]],
+        _ => Vec::new(),
     };
     let failed = |target| move |e| format!("{} does not compile for {target}: {e}", declared.name);
     let mut modules = Vec::new();
-    for target in selected(later) {
+    for target in selected(later, 0) {
         let ptx = compile(&program, &instance, target).map_err(failed(target))?;
         modules.push(Module { name: declared.name.to_string(), target, ptx });
     }
-    for target in selected(&targets) {
+    for target in selected(&targets, 1) {
         let ptx = checked(&program, &instance, target).and_then(|form| form.ptx()).map_err(failed(target))?;
         modules.push(Module { name: format!("{}, checked", declared.name), target, ptx });
     }

@@ -11,8 +11,8 @@ trials!(sample<64>, |instance| {
     // Some rows whose length is a multiple of no tile, and many short ones with all kinds of draws
     // and ends.
     vec![
-        drawn(most, 5000, k, &[0.3, 0.95], 0.8, 0.9),
-        drawn(most, 1100, most.min(200), &std::array::from_fn::<f32, 6, _>(|r| (r as f32 + 0.37) / 6.0), 2.5, 0.97),
+        drawn(most, 2100, k, &[0.3, 0.95], 0.8, 0.9),
+        drawn(most, 1100, most.min(200), &std::array::from_fn::<f32, 4, _>(|r| (r as f32 + 0.37) / 4.0), 2.5, 0.97),
         drawn(most, 1025, k.min(7), &[0.0, 0.4, 0.999], 4.0, 0.5),
         drawn(most, most + 1, 1, &[0.5, 0.99], 1.0, 1.0),
         // All elements except one are kept, and more elements than fit, down to values below zero.

@@ -5,8 +5,8 @@
 //! `tests/get-ptxas --earlier` fetches the releases. A release that is not found is skipped, with a
 //! message.
 //!
-//! On every change, the first and the last release assemble every eighth instance and those that
-//! may spill. With `TESTS=all`, each release assembles all. If all releases are found, it also
+//! On every change, the first and the last release assemble every 16th instance and those that may
+//! spill. With `TESTS=all`, each release assembles all. If all releases are found, it also
 //! compares the page `compilers/README.md`, which
 //! `TESTS=all UPDATE=1 cargo test -p tests --test machine_code compilers` writes.
 
@@ -67,7 +67,7 @@ fn instances() -> Vec<&'static Declared> {
     let instances: Vec<_> = instances.collect();
     assert!(instances.len() > 250, "kernels-rs is not linked");
     let may_spill = |instance: &Declared| SPILLED.iter().any(|(name, _)| *name == instance.name);
-    let selected = |(i, instance): &(usize, &Declared)| tests::share::is_whole() || i % 8 == 0 || may_spill(instance);
+    let selected = |(i, instance): &(usize, &Declared)| tests::share::is_whole() || i % 16 == 0 || may_spill(instance);
     instances.into_iter().enumerate().filter(selected).map(|(_, instance)| instance).collect()
 }
 
