@@ -15,11 +15,8 @@ pub struct Build {
 
 impl Build {
     /// The settings of this copy.
-    pub const THIS: Build = Build {
-        opt_level: env!("KERNEL_DSL_OPT_LEVEL"),
-        verified: cfg!(verified),
-        rustc: env!("KERNEL_DSL_RUSTC"),
-    };
+    pub const THIS: Build =
+        Build { opt_level: env!("KERNEL_DSL_OPT_LEVEL"), verified: cfg!(verified), rustc: env!("KERNEL_DSL_RUSTC") };
 }
 
 /// The identity of this compiler: its version and a hash of its source. Compilers with equal

@@ -354,6 +354,19 @@ fn draw_cases(_: &Instance, random: &mut Random) -> Vec<Case> {
         (Logits::Nothing, 1.0, 0.6, [1, 6, 1], 4, true),
         (Logits::Extreme, 1.0, 0.55, [1, 40, 1], 64, true),
         (Logits::Drawn, 1.0, 0.5, [0, 5, 1], 1, true),
+        // Parts in all warps, some of them empty, and tokens of the level in many.
+        (Logits::Drawn, 1.0, 0.9, [1, 1500, 1000], 4, false),
+        (Logits::Drawn, 3.0, 0.6, [1, 2500, 1000], 2, false),
+        (Logits::Drawn, 1.0, 0.5, [1, 90, 60], 2, true),
+        (Logits::Equal, 1.0, 0.501, [1, 90, 61], 1, true),
+        (Logits::Equal, 1.0, 0.501, [1, 90, 61], 2, true),
+        (Logits::Equal, 1.0, 0.7, [1, 1010, 1], 4, true),
+        (Logits::Equal, 1.0, 0.9, [1, 1500, 40], 32, true),
+        (Logits::Equal, 1.0, 0.3, [1, 1500, 40], 64, true),
+        // Several tokens above the level in a thread.
+        (Logits::Drawn, 1.0, 0.9, [1, 5000, 1], 64, false),
+        (Logits::Drawn, 0.5, 0.95, [1, 9000, 1], 64, false),
+        (Logits::Special, 1.0, 0.97, [1, 5000, 1], 64, false),
     ] {
         let [rows, cols, parts] = extents;
         for _ in 0..3000 {
