@@ -13,14 +13,14 @@ pub enum Space {
 }
 
 /// Bytes that one access of the machine moves at most.
-const WIDEST: usize = 16;
+const MAX_VECTOR_BYTES: usize = 16;
 
 /// Returns the number of elements of type `T` that one machine access moves, for an access to `n`.
 /// Panics if the language has no access to `n` elements.
 #[track_caller]
 pub(crate) fn at_once<T: DeviceCopy>(n: usize) -> usize {
     assert!(matches!(n, 1 | 2 | 4 | 8 | 16), "an access must have 1, 2, 4, 8 or 16 elements, not {n}");
-    n.min(WIDEST / size_of::<T>())
+    n.min(MAX_VECTOR_BYTES / size_of::<T>())
 }
 
 /// Panics where an access to `n` elements from `first` on is not aligned.

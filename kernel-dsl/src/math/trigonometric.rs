@@ -12,7 +12,7 @@ use crate::int;
 /// quarter turns. 96 bits of 2/π give 64 bits of the product; n is the first two of them.
 #[device]
 fn large_angle(a: f32) -> (f32, f32, u32) {
-    // The bits of 2/π behind the point, after a word of zeros.
+    // The bits of 2/π after the binary point, after a word of zeros.
     const TWO_OVER_PI: [u32; 8] =
         [0, 0xA2F9_836E, 0x4E44_1529, 0xFC27_57D1, 0xF534_DDC0, 0xDB62_9599, 0x3C43_9041, 0xFE51_63AB];
     let bits = a.to_bits();

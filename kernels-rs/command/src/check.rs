@@ -97,7 +97,7 @@ pub(super) enum DeviceArg {
 
 /// Returns the selected device and the reason.
 #[derive(Serialize)]
-pub(super) struct Used {
+pub(super) struct SelectedDevice {
     device: String,
     reason: String,
 }
@@ -174,7 +174,7 @@ struct CheckBench {
 #[derive(Serialize)]
 struct Tried {
     #[serde(flatten)]
-    used: Used,
+    used: SelectedDevice,
     seed: u64,
     /// Order in which the oracle ran first.
     schedule: Schedule,
@@ -300,8 +300,9 @@ pub(super) fn device_arg(text: &str) -> Result<DeviceArg, String> {
 }
 
 impl DeviceArg {
-    pub(super) fn device(self) -> Result<(Device, Used), Error> {
-        let asked = |device: Device| (Used { device: device.to_string(), reason: "as asked".to_string() }, device);
+    pub(super) fn device(self) -> Result<(Device, SelectedDevice), Error> {
+        let asked =
+            |device: Device| (SelectedDevice { device: device.to_string(), reason: "as asked".to_string() }, device);
         let (used, device) = match self {
             DeviceArg::Cpu => asked(Device::cpu()),
             DeviceArg::Cuda(ordinal) => {
@@ -311,7 +312,7 @@ impl DeviceArg {
             DeviceArg::Best => {
                 let device = Device::choose().map_err(Error::Device)?;
                 let reason = device.choice().map_or_else(String::new, |choice| choice.reason.clone());
-                (Used { device: device.to_string(), reason }, device)
+                (SelectedDevice { device: device.to_string(), reason }, device)
             }
         };
         Ok((device, used))
@@ -591,7 +592,7 @@ mod tests {
     }
 
     fn report(lines: Vec<Line>) -> CheckReport {
-        let used = Used { device: String::new(), reason: String::new() };
+        let used = SelectedDevice { device: String::new(), reason: String::new() };
         CheckReport::new(Tried { used, seed: 1, schedule: Schedule::InOrder, without: Vec::new() }, 0, 0.0, lines)
     }
 

@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 /// Delay before the bar appears.
-const PATIENCE: Duration = Duration::from_secs(2);
+const BAR_DELAY: Duration = Duration::from_secs(2);
 
 /// Runs `work`, which reports progress on the given bar. The bar is removed when this function
 /// returns.
@@ -24,7 +24,7 @@ pub(super) fn with_bar<T>(steps: usize, work: impl FnOnce(&ProgressBar) -> T) ->
         let bar = &bar;
         scope.spawn(move || {
             // `done` sends nothing: it is dropped when the work ends.
-            if waiting.recv_timeout(PATIENCE) == Err(mpsc::RecvTimeoutError::Timeout) {
+            if waiting.recv_timeout(BAR_DELAY) == Err(mpsc::RecvTimeoutError::Timeout) {
                 bar.set_draw_target(ProgressDrawTarget::stderr());
                 bar.enable_steady_tick(Duration::from_millis(200));
             }

@@ -30,9 +30,9 @@ const MAX_TRIPS: u64 = 64;
 /// faster than the size of a loop.
 const MAX_INSTRUCTIONS: u64 = 2048;
 /// Share of the issue slots of an iteration that a suggested form must save.
-const WORTHWHILE: f64 = 0.03;
+const MIN_SAVING: f64 = 0.03;
 /// Excess over the fewest issue slots at which a smaller factor is preferred.
-const NEARLY_BEST: f64 = 1.01;
+const MAX_EXCESS: f64 = 1.01;
 
 /// Figures of the forms of a loop.
 #[derive(Serialize)]
@@ -111,7 +111,7 @@ impl UnrolledLoop {
         let spilled = |form: &LoopForm| form.resources.spill_loads + form.resources.spill_stores;
         let best =
             fewest(|| self.forms.iter().filter(|form| form.warps >= now.warps && spilled(form) <= spilled(now)))?;
-        if best.slots > now.slots * (1.0 - WORTHWHILE) {
+        if best.slots > now.slots * (1.0 - MIN_SAVING) {
             return None;
         }
         let registers = match (best.resources.registers, now.resources.registers) {
@@ -130,7 +130,7 @@ impl UnrolledLoop {
 /// Returns the form with the fewest issue slots; of nearly equal ones, the first.
 fn fewest<'l, I: Iterator<Item = &'l LoopForm>>(forms: impl Fn() -> I) -> Option<&'l LoopForm> {
     let fewest = forms().map(|form| form.slots).min_by(f64::total_cmp)?;
-    forms().find(|form| form.slots <= fewest * NEARLY_BEST)
+    forms().find(|form| form.slots <= fewest * MAX_EXCESS)
 }
 
 impl LoopForm {

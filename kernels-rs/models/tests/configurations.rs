@@ -203,7 +203,7 @@ fn smollm2_is_whole() {
 
 /// Rejects what there is no code for, by name.
 #[test]
-fn what_is_lacking_is_named() {
+fn missing_keys_are_named() {
     let refused = |mut json: Value, path: &str, value: Value, expected: &str| {
         *json.pointer_mut(path).unwrap_or(&mut Value::Null) = value.clone();
         if json.pointer(path).is_none() {

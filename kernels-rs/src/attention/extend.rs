@@ -101,7 +101,7 @@ impl<'a> Append<'a> {
     }
 
     /// Queues the call with the given way to find the keys of a sequence.
-    #[allow(clippy::too_many_arguments, reason = "the operands, and where it runs")]
+    #[allow(clippy::too_many_arguments, reason = "the operands and the queue")]
     fn queue<'c, T: Float + GenericArgument, K: StoredElement + GenericArgument, P: Pages + LaunchStruct>(
         self,
         on: &impl Queue,

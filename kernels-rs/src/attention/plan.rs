@@ -47,10 +47,10 @@ impl Tile {
             _ => &[0.45, 0.65, 0.85, 1.0],
         };
         let cost = match self.step {
-            2 => Cost { step: 2, some: 0.8, begin: 0.03, part: 0.33 },
-            step => Cost { step, some: 0.0, begin: 0.06, part: 1.4 },
+            2 => Cost { step: 2, partial_step: 0.8, begin: 0.03, part: 0.33 },
+            step => Cost { step, partial_step: 0.0, begin: 0.06, part: 1.4 },
         };
-        BlockSlots { multiprocessors, pace, oldest: if self.step == 2 { 0.1 } else { 0.0 }, cost }
+        BlockSlots { multiprocessors, pace, age_preference: if self.step == 2 { 0.1 } else { 0.0 }, cost }
     }
 }
 

@@ -52,7 +52,7 @@ const MAX_CUT_TIME: f64 = 0.99;
 /// The relative time of blocks that share keys, compared with blocks that do not.
 const SHARED: f64 = 0.97;
 /// The number of final rounds of the device's slots that run the longest lists of all heads first.
-const LAST: usize = 2;
+const SORTED_ROUNDS: usize = 2;
 
 /// The work to schedule: tiles of queries, each with a list of key tiles.
 #[derive(Clone, Copy, Debug)]
@@ -205,7 +205,7 @@ fn divisions(whole: &[KeySpan], rows: usize, places: &BlockSlots) -> impl Iterat
 /// sorted together, longest first.
 fn head_after_head(mut pieces: Vec<KeySpan>, rows: usize, places: &BlockSlots) -> Vec<KeySpan> {
     let rows = rows.max(1);
-    let first = (pieces.len() / rows).saturating_sub(LAST * places.all() / rows);
+    let first = (pieces.len() / rows).saturating_sub(SORTED_ROUNDS * places.all() / rows);
     pieces.sort_by_key(|p| ((p.list / rows).min(first), Reverse(p.tiles), p.list));
     pieces
 }

@@ -17,7 +17,7 @@ pub(super) struct Cost {
     /// Tiles of keys of a step.
     pub step: usize,
     /// The cost of an incomplete step.
-    pub some: f64,
+    pub partial_step: f64,
     /// The cost of the code before and after all steps.
     pub begin: f64,
     /// The additional cost of a part of a list: storing partial results, and its share of the
@@ -28,7 +28,7 @@ pub(super) struct Cost {
 impl Cost {
     /// Returns the cost of `tiles` tiles of keys, which are a part of a list or a whole list.
     pub fn of(self, tiles: usize, part: bool) -> f64 {
-        let some = if tiles.is_multiple_of(self.step) { 0.0 } else { self.some };
+        let some = if tiles.is_multiple_of(self.step) { 0.0 } else { self.partial_step };
         (tiles / self.step) as f64 + some + self.begin + if part { self.part } else { 0.0 }
     }
 }
@@ -42,30 +42,30 @@ pub(super) struct BlockSlots {
     pub pace: &'static [f64],
     /// How strongly older blocks are preferred. At 0 all blocks have equal rates. At 1 a block only
     /// gets the rate that the multiprocessor gains over the older blocks alone.
-    pub oldest: f64,
+    pub age_preference: f64,
     pub cost: Cost,
 }
 
 /// Durations and amounts of work below this are 0.
-const NOTHING: f64 = 1e-6;
+const MIN_WORK: f64 = 1e-6;
 
 /// An event at which a multiprocessor ends a block, ordered earliest first.
 #[derive(PartialEq)]
-struct Moment {
+struct BlockEnd {
     time: f64,
     multiprocessor: usize,
 }
 
-impl Eq for Moment {}
+impl Eq for BlockEnd {}
 
-impl PartialOrd for Moment {
-    fn partial_cmp(&self, other: &Moment) -> Option<Ordering> {
+impl PartialOrd for BlockEnd {
+    fn partial_cmp(&self, other: &BlockEnd) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Ord for Moment {
-    fn cmp(&self, other: &Moment) -> Ordering {
+impl Ord for BlockEnd {
+    fn cmp(&self, other: &BlockEnd) -> Ordering {
         other.time.total_cmp(&self.time).then(other.multiprocessor.cmp(&self.multiprocessor))
     }
 }
@@ -87,7 +87,9 @@ impl BlockSlots {
     fn rates(&self, n: usize) -> Vec<f64> {
         let (all, pace) = (self.pace.len() as f64, |n: usize| if n == 0 { 0.0 } else { self.pace[n - 1] });
         (0..n)
-            .map(|i| all * ((1.0 - self.oldest) * pace(n) / n as f64 + self.oldest * (pace(i + 1) - pace(i))))
+            .map(|i| {
+                all * ((1.0 - self.age_preference) * pace(n) / n as f64 + self.age_preference * (pace(i + 1) - pace(i)))
+            })
             .collect()
     }
 
@@ -104,25 +106,25 @@ impl BlockSlots {
             ends.min_by(f64::total_cmp)
         };
         let moment =
-            |(multiprocessor, one): (usize, &Multiprocessor)| Some(Moment { time: next(one)?, multiprocessor });
-        let mut moments: BinaryHeap<_> = all.iter().enumerate().filter_map(moment).collect();
+            |(multiprocessor, one): (usize, &Multiprocessor)| Some(BlockEnd { time: next(one)?, multiprocessor });
+        let mut ends: BinaryHeap<_> = all.iter().enumerate().filter_map(moment).collect();
         let (mut end, mut now) = (0.0f64, Vec::new());
-        while let Some(first) = moments.pop() {
+        while let Some(first) = ends.pop() {
             end = first.time;
             if end >= limit {
                 break;
             }
             now.push(first.multiprocessor);
-            while let Some(also) = moments.peek().filter(|m| m.time <= end + NOTHING) {
+            while let Some(also) = ends.peek().filter(|m| m.time <= end + MIN_WORK) {
                 now.push(also.multiprocessor);
-                moments.pop();
+                ends.pop();
             }
             for &i in &now {
                 let one = &mut all[i];
                 let passed = end - one.at;
                 let rates = &rates[one.left.len()];
                 one.left.iter_mut().zip(rates).for_each(|(left, rate)| *left -= passed * rate);
-                one.left.retain(|left| *left > NOTHING);
+                one.left.retain(|left| *left > MIN_WORK);
                 one.at = end;
             }
             // Give each of the least loaded multiprocessors one block before any gets two.
@@ -133,7 +135,7 @@ impl BlockSlots {
                     }
                 }
             }
-            moments.extend(now.drain(..).filter_map(|i| moment((i, &all[i]))));
+            ends.extend(now.drain(..).filter_map(|i| moment((i, &all[i]))));
         }
         end
     }
@@ -143,10 +145,10 @@ impl BlockSlots {
 mod tests {
     use super::*;
 
-    const FREE: Cost = Cost { step: 1, some: 0.0, begin: 0.0, part: 0.0 };
+    const FREE: Cost = Cost { step: 1, partial_step: 0.0, begin: 0.0, part: 0.0 };
 
     fn places(multiprocessors: usize, pace: &'static [f64]) -> BlockSlots {
-        BlockSlots { multiprocessors, pace, oldest: 0.1, cost: FREE }
+        BlockSlots { multiprocessors, pace, age_preference: 0.1, cost: FREE }
     }
 
     fn ends(places: BlockSlots, blocks: &[f64]) -> f64 {

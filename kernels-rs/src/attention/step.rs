@@ -263,7 +263,7 @@ impl Decode {
     }
 
     /// Queues the step with the scales of the cache.
-    #[allow(clippy::too_many_arguments, reason = "the operands, and where it runs")]
+    #[allow(clippy::too_many_arguments, reason = "the operands and the queue")]
     fn paged<
         T: Float + GenericArgument,
         O: Float + GenericArgument,
@@ -290,7 +290,7 @@ impl Decode {
 
     /// Queues the step with a way to find the keys of a sequence. There is a plane for each
     /// sequence, or a page, and a row of the table for each sequence.
-    #[allow(clippy::too_many_arguments, reason = "the operands, and where it runs")]
+    #[allow(clippy::too_many_arguments, reason = "the operands and the queue")]
     fn queue<
         T: Float + GenericArgument,
         O: Float + GenericArgument,

@@ -183,7 +183,7 @@ impl Gemm {
 
     /// Queues a product by the kernels for one combination of access and transposition. There are
     /// at most [`MAX_ALONG`] matrices. The epilogue counts them from `first`.
-    #[allow(clippy::too_many_arguments, reason = "the operands, and where it runs")]
+    #[allow(clippy::too_many_arguments, reason = "the operands and the queue")]
     fn planned<
         T: Float + GenericArgument,
         O: Float + GenericArgument,
@@ -281,7 +281,7 @@ impl Gemm {
 }
 
 /// Launches `gemm` with one of its tiles.
-#[allow(clippy::too_many_arguments, reason = "the kernel's own, and where it runs")]
+#[allow(clippy::too_many_arguments, reason = "the arguments of the kernel and the queue")]
 fn tiled<
     T: Float + GenericArgument,
     O: Float + GenericArgument,

@@ -185,7 +185,7 @@ impl Sample {
     }
 
     /// Queues a draw from the likeliest tokens with a probability of `part` / 2³².
-    #[allow(clippy::too_many_arguments, reason = "the operands, and where it runs")]
+    #[allow(clippy::too_many_arguments, reason = "the operands and the queue")]
     fn of_probability<T: Float + GenericArgument>(
         self,
         on: &impl Queue,

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// Delay before the line appears.
-const PATIENCE: Duration = Duration::from_secs(2);
+const BAR_DELAY: Duration = Duration::from_secs(2);
 
 /// Time between two changes of the line.
 const PERIOD: Duration = Duration::from_millis(500);
@@ -19,7 +19,7 @@ pub fn shown<T>(kernel: &str, blocks: u64, launch: impl FnOnce(Option<Arc<Atomic
     if !io::stderr().is_terminal() {
         return launch(None);
     }
-    shown_on(&mut io::stderr(), PATIENCE, kernel, blocks, |ended| launch(Some(ended)))
+    shown_on(&mut io::stderr(), BAR_DELAY, kernel, blocks, |ended| launch(Some(ended)))
 }
 
 /// Runs a launch, and shows its progress on `terminal` after `patience`.

@@ -120,7 +120,7 @@ impl Machine<'_, '_> {
 
     /// Waits for all groups of these lanes except the last `but`. Without a number, waits for all
     /// copies, including those of open groups.
-    pub fn land(&mut self, warp: &mut Warp, mask: u32, but: Option<u32>) {
+    pub fn complete(&mut self, warp: &mut Warp, mask: u32, but: Option<u32>) {
         let Copies { closed, under_way } = &mut warp.copies;
         if but.is_none() {
             lanes(mask).for_each(|lane| closed[lane] += 1);

@@ -18,7 +18,7 @@ use super::touched::Touched;
 use runtime_simt::Bytes;
 
 /// log₂ of the distance between buffers.
-const APART: u32 = 37;
+const BUFFER_DISTANCE_BITS: u32 = 37;
 
 /// The low bits of the host's address that a buffer's base keeps, for alignment.
 const ALIGNMENT: u64 = 0xff;
@@ -110,13 +110,13 @@ impl<'m> Buffer<'m> {
 
 /// Returns the base address of buffer `index`: the middle of its part of the address space.
 pub const fn base(index: usize) -> u64 {
-    ((index as u64 + 1) << APART) + (1 << (APART - 1))
+    ((index as u64 + 1) << BUFFER_DISTANCE_BITS) + (1 << (BUFFER_DISTANCE_BITS - 1))
 }
 
 /// Returns the index of the buffer whose part of the address space contains `address`. The buffer
 /// need not exist.
 const fn index_of(address: u64) -> usize {
-    (address >> APART).wrapping_sub(1) as usize
+    (address >> BUFFER_DISTANCE_BITS).wrapping_sub(1) as usize
 }
 
 /// A way to find the buffer of an address.
@@ -140,7 +140,7 @@ impl Lookup {
 }
 
 /// The largest number of buffers.
-pub const MAX_BUFFERS: usize = (LOCAL >> APART) as usize - 2;
+pub const MAX_BUFFERS: usize = (LOCAL >> BUFFER_DISTANCE_BITS) as usize - 2;
 
 /// Memory of a block or of a warp's threads, with the bytes that were stored.
 #[derive(Debug)]

@@ -167,7 +167,7 @@ impl Machine<'_, '_> {
                     warp.flow.pc += 1;
                 }
                 InstructionKind::CopyWait(but) => {
-                    self.land(warp, mask, *but);
+                    self.complete(warp, mask, *but);
                     warp.flow.pc += 1;
                 }
                 InstructionKind::Store(access) => {

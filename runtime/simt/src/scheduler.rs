@@ -25,7 +25,7 @@ pub trait RunningBlock {
     fn phase(&self) -> u64;
 
     /// Resumes warps after a round, and returns whether the block continues. The block may add
-    /// warps behind the first, such as lanes that run apart from their warp; a round runs them
+    /// warps after the first, such as lanes that run separately from their warp; a round runs them
     /// last.
     fn resume(&mut self, warps: &mut Vec<Self::Warp>) -> bool;
 }

@@ -648,7 +648,7 @@ impl Prepared {
     fn lines(&self) -> Lines {
         let texts = Compilation::new(&self.program, self.artifact.target).and_then(|compilation| {
             let text = |lines| compilation.module(lines).map(|module| module.to_string());
-            Ok((text(emit::Lines::Kept)?, text(emit::Lines::Left)?))
+            Ok((text(emit::Lines::Kept)?, text(emit::Lines::Omitted)?))
         });
         texts.map(|(located, plain)| Lines::of(&located, &plain)).unwrap_or_default()
     }

@@ -11,7 +11,7 @@ use runtime_oracle::Report;
 use std::fmt;
 
 /// The default number of cases for a property.
-const COUNT: usize = 48;
+const DEFAULT_CASES: usize = 48;
 
 /// A property of a kernel, made by [`property`]. All executors agree, the oracle finds no errors,
 /// and the result matches a reference.
@@ -102,7 +102,7 @@ impl Tested {
             checker: Checker::new(None),
             warnings_denied: false,
             seed: 1,
-            count: COUNT,
+            count: DEFAULT_CASES,
             replay: None,
         }
     }

@@ -41,7 +41,7 @@ fn allocations_are_disjoint_and_aligned() {
 }
 
 #[test]
-fn what_is_saved_is_restored() {
+fn saved_stack_is_restored() {
     let body = "
         stacksave.u64 %d3;
         alloca.u64 %d4, 64;

@@ -11,7 +11,7 @@ use runtime::{Device, DeviceBuffer};
 /// Lets some warps return before a barrier. The branch depends on memory, so that only the oracle
 /// can report it.
 #[kernel(block = 96, grid = 1)]
-fn barrier_behind_a_return(x: &[f32], y: &mut [f32]) {
+fn barrier_after_a_return(x: &[f32], y: &mut [f32]) {
     if x[warp::index()] > 1.0 {
         return;
     }
@@ -21,7 +21,7 @@ fn barrier_behind_a_return(x: &[f32], y: &mut [f32]) {
 }
 
 #[kernel(block = 96, grid = 1)]
-fn block_behind_a_return(x: &[f32], y: &mut [f32]) {
+fn collective_after_a_return(x: &[f32], y: &mut [f32]) {
     if x[warp::index()] > 1.0 {
         return;
     }
@@ -74,8 +74,8 @@ fn missing_threads_are_reported() {
         let (x, mut y) = (device.upload(&[1f32, 2.0, 2.0]).unwrap(), device.upload(&[0f32; 96]).unwrap());
         launch(&device, &x, &mut y)
     };
-    told(run(&|d, x, y| barrier_behind_a_return::launch(d, x, y)), &["divergent-barrier", "block::sync();"]);
-    told(run(&|d, x, y| block_behind_a_return::launch(d, x, y)), &["divergent-barrier", "block::scan(x[0]"]);
+    told(run(&|d, x, y| barrier_after_a_return::launch(d, x, y)), &["divergent-barrier", "block::sync();"]);
+    told(run(&|d, x, y| collective_after_a_return::launch(d, x, y)), &["divergent-barrier", "block::scan(x[0]"]);
     told(run(&|d, x, y| half_a_warp::launch(d, x, y)), &["warp::scan(x[0], |a, b| a + b)"]);
 }
 

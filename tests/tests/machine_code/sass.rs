@@ -79,7 +79,7 @@ fn source_lines_match_their_comments() {
                 Statement::Location(Location { position, inlined: None }) => {
                     let File { name: file, .. } = files.iter().find(|f| f.index == position.file).unwrap();
                     let (offset, code) = comment.split_once('+').unwrap().1.split_once(' ').unwrap();
-                    let stands = kernel.sources.iter().any(|source| {
+                    let exists = kernel.sources.iter().any(|source| {
                         let line = source.line + offset.parse::<u32>().unwrap();
                         file_name(source) == *file
                             && line == position.line
@@ -88,7 +88,7 @@ fn source_lines_match_their_comments() {
                                 .get((line - source.line) as usize)
                                 .is_some_and(|text| code.contains("\\u") || text.contains(code))
                     });
-                    assert!(stands, "{name}: {file}:{} is not `{comment}`", position.line);
+                    assert!(exists, "{name}: {file}:{} is not `{comment}`", position.line);
                     lines += 1;
                 }
                 Statement::Location(_) => panic!("{name}: an inlined location has no function"),
@@ -113,7 +113,7 @@ fn machine_code_is_the_same_with_source_lines() {
         let ptx = |lines| emit_with(&kernel, lines).unwrap().to_string();
         let (resources, text) = nvdisasm.text(&ptxas, &ptx(Lines::Kept), target).unwrap();
         let with = Listing::read(&text).unwrap();
-        let without = nvdisasm.listing(&ptxas, &ptx(Lines::Left), target).unwrap();
+        let without = nvdisasm.listing(&ptxas, &ptx(Lines::Omitted), target).unwrap();
         let bare = |listing: &Listing| listing.instructions.iter().map(without_line).collect::<Vec<_>>();
         assert_eq!(bare(&with), bare(&without), "{name}");
 
@@ -133,11 +133,11 @@ fn machine_code_is_the_same_with_source_lines() {
                 assert!(own, "{name}: {inst:?} has no line");
                 continue;
             };
-            let stands = kernel.sources.iter().any(|source| {
+            let exists = kernel.sources.iter().any(|source| {
                 let offset = line.number.checked_sub(source.line);
                 file_name(source) == line.file && offset.is_some_and(|offset| source.line_text(offset).is_some())
             });
-            assert!(stands, "{name}: {line:?} belongs to no function");
+            assert!(exists, "{name}: {line:?} belongs to no function");
         }
         // A backward jump is in a loop, and the nested loops of a loop are listed in it.
         let loops = with.loops();

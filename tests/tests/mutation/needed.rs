@@ -46,9 +46,9 @@ pub fn needed(kernel: &mut Kernel) -> bool {
     needs.define(kernel, &kernel.body);
     needs.region(&kernel.body, &Truths::new(), End::Always);
     let mut body = std::mem::take(&mut kernel.body);
-    let mut rewriter = Rewriter { needs, kernel, zeros: HashMap::new(), stands: HashMap::new(), changed: false };
+    let mut rewriter = Rewriter { needs, kernel, zeros: HashMap::new(), replacements: HashMap::new(), changed: false };
     rewriter.region(&mut body);
-    stand(&mut body, &rewriter.stands);
+    replaced(&mut body, &rewriter.replacements);
     let (zeros, changed) = (rewriter.zeros, rewriter.changed);
     let zeros = zeros.into_values().map(|zero| Inst {
         op: Op::Constant(0),
@@ -60,15 +60,15 @@ pub fn needed(kernel: &mut Kernel) -> bool {
     changed
 }
 
-fn stand(region: &mut Region, stands: &HashMap<Value, Value>) {
+fn replaced(region: &mut Region, replacements: &HashMap<Value, Value>) {
     for inst in &mut region.insts {
         inst.op.map_operands(|mut value| {
-            while let Some(stand) = stands.get(&value) {
-                value = *stand;
+            while let Some(replaced) = replacements.get(&value) {
+                value = *replaced;
             }
             value
         });
-        inst.op.regions_mut().into_iter().for_each(|inner| stand(inner, stands));
+        inst.op.regions_mut().into_iter().for_each(|inner| replaced(inner, replacements));
     }
 }
 
@@ -463,7 +463,7 @@ struct Rewriter<'k> {
     kernel: &'k mut Kernel,
     /// A zero of each type.
     zeros: HashMap<Scalar, Value>,
-    stands: HashMap<Value, Value>,
+    replacements: HashMap<Value, Value>,
     changed: bool,
 }
 
@@ -482,7 +482,7 @@ impl Rewriter<'_> {
                         _ => None,
                     };
                     if let Some(picked) = picked {
-                        self.stands.insert(results[0], picked);
+                        self.replacements.insert(results[0], picked);
                         self.changed = true;
                         continue;
                     }

@@ -114,7 +114,7 @@ struct Normal<'a, 'k> {
     form: &'a mut Kernel,
     symbols: HashMap<Symbol, Value>,
     /// Values with an equal replacement.
-    stands: HashMap<Value, Value>,
+    replacements: HashMap<Value, Value>,
     /// The operands of each conjunction.
     defined: HashMap<Value, [Value; 2]>,
     /// The operation and the result index that define each value.
@@ -132,9 +132,9 @@ impl<'a, 'k> Normal<'a, 'k> {
         depth: Depth,
         form: &'a mut Kernel,
     ) -> Normal<'a, 'k> {
-        let (symbols, stands) = (HashMap::new(), HashMap::new());
+        let (symbols, replacements) = (HashMap::new(), HashMap::new());
         let (defined, made, comers) = (HashMap::new(), HashMap::new(), Comers::new());
-        Normal { kernel, uniformity, names, depth, form, symbols, stands, defined, made, comers, asked: None }
+        Normal { kernel, uniformity, names, depth, form, symbols, replacements, defined, made, comers, asked: None }
     }
 
     /// Rewrites `new`, the copy of the analyzed region `old`.
@@ -327,7 +327,7 @@ impl<'a, 'k> Normal<'a, 'k> {
 
     /// Returns the replacement of an operand for the threads of `here`.
     fn operand(&mut self, value: Value, here: &Here) -> Value {
-        let value = self.stands.get(&value).copied().unwrap_or(value);
+        let value = self.replacements.get(&value).copied().unwrap_or(value);
         let (Type::Scalar(ty), Some(mut numbers)) = (self.form.ty(value), self.known(value)) else { return value };
         numbers.iter_mut().zip(&here.active).filter(|(_, active)| !**active).for_each(|(n, _)| *n = 0);
         self.symbol(ty, numbers, &here.active)
@@ -356,8 +356,8 @@ impl<'a, 'k> Normal<'a, 'k> {
         let same = self.uniformity.indifferent(value) & segment == segment && here.together & LANES == LANES;
         // Other lanes have ended, or the oracle reports them.
         if same && here.active.chunks(32).all(|warp| warp.iter().all(|active| *active) || !warp.contains(&true)) {
-            let value = self.stands.get(&value).copied().unwrap_or(value);
-            self.stands.insert(inst.results[0], value);
+            let value = self.replacements.get(&value).copied().unwrap_or(value);
+            self.replacements.insert(inst.results[0], value);
         }
     }
 

@@ -9,7 +9,7 @@ pub const BUGS: &[Bug] = &[
     bug!(odd_rows, Misaligned, [Input::view(&[1f32; 48], [8, 6]), zeros(8)]),
     bug!(shared_window, Misaligned, [counted(64), zeros(32)]),
     bug!(store_of_pairs, Misaligned, [zeros(65)]),
-    bug!(bytes_behind_a_length, Misaligned, [Input::slice(&[1u8; 520]), Input::slice(&[0u32; 32])]),
+    bug!(bytes_after_a_length, Misaligned, [Input::slice(&[1u8; 520]), Input::slice(&[0u32; 32])]),
     bug!(moved_view, Misaligned, [Input::view(&[1f32; 136], [136]), zeros(32)]),
 ];
 
@@ -62,7 +62,7 @@ fn store_of_pairs<const MENDED: bool>(y: &mut [f32]) {
 /// a load of sixteen bytes after a header of four bytes
 #[kernel(block = 32, grid = 1, instances(MENDED = false | true))]
 #[requires(x.len() == 520, y.len() == 32)]
-fn bytes_behind_a_length<const MENDED: bool>(x: &[u8], y: &mut [u32]) {
+fn bytes_after_a_length<const MENDED: bool>(x: &[u8], y: &mut [u32]) {
     let t = thread::x();
     let header = if MENDED { 0 } else { 4 };
     let v: [u8; 16] = x.load(header + 16 * t); //~ misaligned

@@ -12,7 +12,7 @@ pub const BUGS: &[Bug] = &[
     bug!(plain_sum_of_blocks, GlobalRace, [counted(128), zeros(1)]),
     bug!(last_block_without_fence, GlobalRace, [counted(128), zeros(4), Input::slice(&[0u32]), zeros(1)]),
     bug!(fence_too_narrow, GlobalRace, [counted(128), zeros(4), Input::slice(&[0u32]), zeros(1)]),
-    bug!(stored_behind_the_fence, GlobalRace, [counted(128), zeros(4), Input::slice(&[0u32]), zeros(1)]),
+    bug!(stored_after_the_fence, GlobalRace, [counted(128), zeros(4), Input::slice(&[0u32]), zeros(1)]),
     bug!(fence_without_barrier, GlobalRace, [counted(256), zeros(256), Input::slice(&[0u32]), zeros(1)]),
     bug!(tiles_that_overlap, GlobalRace, [counted(128), zeros(128)]),
     bug!(flag_of_another_block, GlobalRace, [counted(64), Input::slice(&[0u32]), zeros(64)]),
@@ -113,7 +113,7 @@ fn fence_too_narrow<const MENDED: bool>(x: &[f32], partial: &mut [f32], ended: &
 /// the fence comes before the store that it should publish
 #[kernel(block = 32, grid = 4, instances(MENDED = false | true))]
 #[requires(x.len() == 128, partial.len() == 4, ended.len() == 1, total.len() == 1)]
-fn stored_behind_the_fence<const MENDED: bool>(x: &[f32], partial: &mut [f32], ended: &mut [u32], total: &mut [f32]) {
+fn stored_after_the_fence<const MENDED: bool>(x: &[f32], partial: &mut [f32], ended: &mut [u32], total: &mut [f32]) {
     let sum = warp::sum(x[grid::index()]);
     if thread::x() == 0 {
         if MENDED {

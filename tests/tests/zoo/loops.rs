@@ -8,7 +8,7 @@ pub const BUGS: &[Bug] = &[
     bug!(no_progress, Livelock, [counted(32), zeros(32)]),
     bug!(search_that_stands, Livelock, [counted(32), zeros(32)]),
     bug!(spin_lock_of_lanes, Livelock, [Input::slice(&[0u32]), zeros(1)]),
-    bug!(flag_that_nobody_sets, Livelock, [Input::slice(&[0u32]), zeros(32)]),
+    bug!(flag_never_set, Livelock, [Input::slice(&[0u32]), zeros(32)]),
     bug!(later_block_awaited, Livelock, [Input::slice(&[0u32]), zeros(2)]),
     bug!(exchange_without_news, Livelock, [counted(64), Input::slice(&[5u32])]),
     bug!(handshake_the_wrong_way_round, Livelock, [Input::slice(&[0u32; 2]), zeros(64)]),
@@ -72,7 +72,7 @@ fn spin_lock_of_lanes<const MENDED: bool>(lock: &mut [u32], y: &mut [f32]) {
 /// a wait for a flag that no thread sets
 #[kernel(block = 32, grid = 1, instances(MENDED = false | true))]
 #[requires(flag.len() == 1, y.len() == 32)]
-fn flag_that_nobody_sets<const MENDED: bool>(flag: &mut [u32], y: &mut [f32]) {
+fn flag_never_set<const MENDED: bool>(flag: &mut [u32], y: &mut [f32]) {
     let t = thread::x();
     if MENDED && t == 0 {
         flag.exchange(0, 1);

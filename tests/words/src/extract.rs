@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn documentation_comments_and_messages_are_told_apart() {
+    fn documentation_comments_and_messages_are_distinguished() {
         let source = r##"
 //! An essay.
 

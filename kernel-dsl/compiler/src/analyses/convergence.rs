@@ -16,8 +16,8 @@ struct DivergentOperations<'k> {
 }
 
 /// Returns an error for each operation of `kernel` that only some of the required threads reach.
-pub(super) fn apart(kernel: &Kernel) -> Vec<Error> {
-    if !together(&kernel.body) {
+pub(super) fn divergent_operations(kernel: &Kernel) -> Vec<Error> {
+    if !has_collective(&kernel.body) {
         return Vec::new();
     }
     let uniformity = Uniformity::new(kernel);
@@ -30,8 +30,8 @@ pub(super) fn apart(kernel: &Kernel) -> Vec<Error> {
 }
 
 /// Returns whether the region contains a collective operation of a warp or block.
-fn together(region: &Region) -> bool {
-    region.insts.iter().any(|inst| needs(&inst.op).is_some() || inst.op.regions().into_iter().any(together))
+fn has_collective(region: &Region) -> bool {
+    region.insts.iter().any(|inst| needs(&inst.op).is_some() || inst.op.regions().into_iter().any(has_collective))
 }
 
 /// Returns the scope whose threads must be converged.

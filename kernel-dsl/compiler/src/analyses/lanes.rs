@@ -265,7 +265,7 @@ impl Lanes {
                 binary(*op, integer.unwrap_or(Scalar::U64), self.get(*a), self.get(*b))
             }
             // Arrays of dynamic size are aligned to the widest access of the machine.
-            Op::Dynamic { .. } => LaneValues::Relative { lanes: [0; LANES], multiple: WIDEST.into() },
+            Op::Dynamic { .. } => LaneValues::Relative { lanes: [0; LANES], multiple: MAX_VECTOR_BYTES.into() },
             Op::Offset { base, terms, bytes } => terms.iter().fold(self.get(*base), |sum, (index, stride)| {
                 let stride = stride.map_or(LaneValues::Exact([1; LANES]), |s| self.get(s));
                 let elements = binary(Binary::Mul, Scalar::U64, self.get(*index), stride);

@@ -409,7 +409,7 @@ fn common(multiple: u64, period: i64) -> usize {
 /// warps. `merged`: lanes that access one word are served together, as in loads and stores. Atomic
 /// operations are serialized.
 pub fn ways(addresses: &Numbers, active: u32, bytes: u32, merged: bool) -> u32 {
-    let wide = bytes.clamp(4, WIDEST);
+    let wide = bytes.clamp(4, MAX_VECTOR_BYTES);
     let lanes_at_once = (MAX_TRANSACTION_BYTES / wide) as usize;
     let mut worst = 0;
     for first in (0..LANES).step_by(lanes_at_once) {

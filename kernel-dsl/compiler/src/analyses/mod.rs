@@ -71,6 +71,6 @@ impl From<Accepted> for Kernel {
 /// Rejects a kernel as lowered in which an analysis proves a mistake.
 pub fn accept(kernel: Kernel) -> Result<Accepted, Errors> {
     let mut errors = limits::exceeded(&kernel);
-    errors.extend(convergence::apart(&kernel));
+    errors.extend(convergence::divergent_operations(&kernel));
     if errors.is_empty() { Ok(Accepted(kernel)) } else { Err(Errors(errors)) }
 }

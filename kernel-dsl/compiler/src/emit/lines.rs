@@ -15,8 +15,8 @@ use crate::source::KernelSource;
 pub enum Lines {
     /// The module has line directives.
     Kept,
-    /// The module has none, so that a kernel that moves within its file keeps its PTX.
-    Left,
+    /// The module has no line directives, so that a kernel that moves within its file keeps its PTX.
+    Omitted,
 }
 
 /// Returns the file name for `.file`: [`KernelSource::file`] without characters that a PTX string

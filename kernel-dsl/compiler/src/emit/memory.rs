@@ -3,7 +3,7 @@
 
 use super::packed::{WordLanes, as_words};
 use super::{Emitter, constant, memory_type, register_type};
-use crate::ir::{AccessPlace, AsyncCopy, CachePolicy, Guard, Type, Value, WIDEST};
+use crate::ir::{AccessPlace, AsyncCopy, CachePolicy, Guard, MAX_VECTOR_BYTES, Type, Value};
 use crate::ptx::{self, Address, Base, Modifier, Opcode, Operand, Register, Symbol};
 use crate::scalar::Scalar;
 use smallvec::SmallVec;
@@ -17,7 +17,7 @@ pub(super) struct AddressParts {
 /// Returns how many of `n` consecutive elements one access moves: the largest power of two that
 /// divides `n`, up to the limit of the hardware. So no access needs more alignment than the whole.
 fn at_once(n: usize, element: Scalar) -> usize {
-    let most = (WIDEST / element.bytes()).min(4) as usize;
+    let most = (MAX_VECTOR_BYTES / element.bytes()).min(4) as usize;
     (1 << n.trailing_zeros()).min(most)
 }
 
@@ -204,7 +204,7 @@ impl Emitter<'_> {
         let (Some(to), Some(from)) = (self.access(&copy.to), self.access(&copy.from)) else { return };
         let Some(lanes) = self.lanes(copy.guard) else { return };
         let size = Operand::Integer(copy.size().into());
-        let way = if copy.size() == WIDEST { Modifier::Cg } else { Modifier::Ca };
+        let way = if copy.size() == MAX_VECTOR_BYTES { Modifier::Cg } else { Modifier::Ca };
         let mut operands = vec![to.part(0, copy.element), from.part(0, copy.element), size.clone()];
         let read = copy.bytes.map(|bytes| self.operand(bytes));
         let inside = copy.inside.map(|inside| (inside, self.constant(inside)));

@@ -49,7 +49,7 @@ pub use lines::{Lines, file_name};
 
 /// Returns the PTX module of one instance, without lines.
 pub fn emit(kernel: &Optimized) -> Result<ptx::Module, Errors> {
-    emit_with(kernel, Lines::Left)
+    emit_with(kernel, Lines::Omitted)
 }
 
 /// Returns the PTX module of one instance.

@@ -5,7 +5,7 @@
 use super::Emitter;
 use super::memory::{AddressParts, operand, vector};
 use crate::integer;
-use crate::ir::WIDEST;
+use crate::ir::MAX_VECTOR_BYTES;
 use crate::ptx::{Guard, Modifier, Opcode, Operand, Register, Type};
 use crate::scalar::Scalar;
 use smallvec::SmallVec;
@@ -21,7 +21,7 @@ pub(super) fn as_words(n: usize, element: Scalar) -> bool {
 
 /// Returns the number of words of one machine access, for an access to `n` elements.
 fn words_at_once(n: usize, element: Scalar) -> usize {
-    (n as u32 * element.bytes()).min(WIDEST) as usize / WORD_BYTES as usize
+    (n as u32 * element.bytes()).min(MAX_VECTOR_BYTES) as usize / WORD_BYTES as usize
 }
 
 /// The lanes that load words.

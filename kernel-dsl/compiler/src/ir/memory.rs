@@ -4,7 +4,7 @@
 //! struct, a register array). An access reads or writes scalars: [`AccessPlace`] names the element
 //! by its indices and, in an aggregate, the first scalar [`ElementOffset`] it.
 
-use super::{Formula, SharedId, Value, WIDEST};
+use super::{Formula, MAX_VECTOR_BYTES, SharedId, Value};
 use crate::scalar::Scalar;
 use smallvec::SmallVec;
 use std::fmt;
@@ -25,10 +25,10 @@ pub enum Element {
 
 impl Element {
     /// Returns an aggregate of `bytes` bytes. Its scalars are aligned to the largest power of two,
-    /// up to [`WIDEST`], that divides the size. Buffers and shared arrays are aligned to it, which
+    /// up to [`MAX_VECTOR_BYTES`], that divides the size. Buffers and shared arrays are aligned to it, which
     /// the launch ensures.
     pub const fn aggregate(bytes: u32) -> Element {
-        let widest = WIDEST.trailing_zeros();
+        let widest = MAX_VECTOR_BYTES.trailing_zeros();
         let zeros = bytes.trailing_zeros();
         Element::Aggregate { bytes, align: 1 << if zeros < widest { zeros } else { widest } }
     }
@@ -249,7 +249,7 @@ pub struct Swizzle {
 
 impl Swizzle {
     /// Bytes that stay together: what an access moves at most.
-    pub const PIECE: u32 = WIDEST;
+    pub const PIECE: u32 = MAX_VECTOR_BYTES;
 
     /// Returns the swizzle of rows of `bytes` bytes, which must be whole pieces.
     pub fn of(bytes: u32) -> Option<Swizzle> {
@@ -314,7 +314,7 @@ impl SharedMemory {
         if self.dynamic.is_empty() {
             return Ok((Vec::new(), self.fixed));
         }
-        let mut end = u64::from(self.fixed.next_multiple_of(WIDEST));
+        let mut end = u64::from(self.fixed.next_multiple_of(MAX_VECTOR_BYTES));
         let mut starts = Vec::with_capacity(self.dynamic.len());
         let mut each = Vec::new();
         if self.fixed > 0 {
@@ -328,7 +328,7 @@ impl SharedMemory {
             let extents: Vec<_> = extents.iter().map(u64::to_string).collect();
             each.push(format!("`{name}` of {} elements {bytes}", extents.join(" × ")));
             starts.push(end as u32);
-            end = end.saturating_add(bytes).checked_next_multiple_of(WIDEST.into()).unwrap_or(u64::MAX);
+            end = end.saturating_add(bytes).checked_next_multiple_of(MAX_VECTOR_BYTES.into()).unwrap_or(u64::MAX);
             if end > SHARED_LIMIT.into() {
                 let each = each.join(", ");
                 return Err(format!(

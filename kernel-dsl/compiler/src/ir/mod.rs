@@ -97,7 +97,7 @@ use smallvec::SmallVec;
 use std::sync::Arc;
 
 /// Bytes of the widest access of the machine.
-pub const WIDEST: u32 = 16;
+pub const MAX_VECTOR_BYTES: u32 = 16;
 
 /// Instructions of a kernel after unrolling, at most, unless lowering sets another limit. Beyond
 /// this, assembly takes seconds and the instruction cache misses.
@@ -405,7 +405,7 @@ pub enum Op {
     #[allow(missing_docs)]
     Dynamic { array: DynamicId, extents: SmallVec<[Value; 2]> },
     /// Reads consecutive scalars, one into each of `results`. The first is aligned to the bytes of
-    /// all of them, at most to [`WIDEST`], which is the widest access of the machine.
+    /// all of them, at most to [`MAX_VECTOR_BYTES`], which is the widest access of the machine.
     Load {
         /// The location of the first scalar.
         place: AccessPlace,
@@ -904,7 +904,7 @@ impl Kernel {
 
     /// Returns the first byte of the arrays in shared memory whose size the launch evaluates.
     pub fn dynamic_offset(&self) -> u32 {
-        self.shared_bytes().next_multiple_of(WIDEST)
+        self.shared_bytes().next_multiple_of(MAX_VECTOR_BYTES)
     }
 
     /// Returns the bytes of static shared memory.

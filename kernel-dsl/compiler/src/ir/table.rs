@@ -5,7 +5,7 @@
 //! it. Lowering makes an access of each read. Passes replace reads with constant indices by
 //! constants, and place the remaining tables.
 
-use super::{TableId, Type, WIDEST};
+use super::{MAX_VECTOR_BYTES, TableId, Type};
 use crate::scalar::Scalar;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -28,7 +28,7 @@ pub struct Table {
 
 impl Table {
     /// The alignment of a table: the widest access may read it.
-    pub const ALIGN: u32 = WIDEST;
+    pub const ALIGN: u32 = MAX_VECTOR_BYTES;
 
     /// Returns the bits of the scalar at a byte; `None` if none of this type begins there.
     pub fn bits(&self, byte: u32, scalar: Scalar) -> Option<u64> {

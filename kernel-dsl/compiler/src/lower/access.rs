@@ -6,7 +6,7 @@ use super::mem_layout::{MemLayout, align_of};
 use super::value::{Handle, LoweredPlace, MaybeConst, Val};
 use crate::Scalar;
 use crate::hir::{self, Expr, Intrinsic, MemoryOrder};
-use crate::ir::{self, Binary, Comparison, Dim, Op, SharedLayout, Type, Values, WIDEST};
+use crate::ir::{self, Binary, Comparison, Dim, MAX_VECTOR_BYTES, Op, SharedLayout, Type, Values};
 use crate::source::Span;
 use smallvec::SmallVec;
 
@@ -94,7 +94,7 @@ impl<'h> Lowerer<'h> {
             Val::Shared(Handle::Fixed { array, .. })
                 if self.builder.kernel.shared[array.0 as usize].swizzle().is_some() =>
             {
-                align.min(WIDEST)
+                align.min(MAX_VECTOR_BYTES)
             }
             _ => align,
         }

@@ -18,7 +18,7 @@ use super::value::Val;
 use crate::analyses::lanes::{Lanes, Numbers};
 use crate::analyses::memory;
 use crate::error::{Error, Errors};
-use crate::ir::{AccessPlace, Kernel, Location, Op, Region, SHARED_LIMIT, SharedId, WIDEST};
+use crate::ir::{AccessPlace, Kernel, Location, MAX_VECTOR_BYTES, Op, Region, SHARED_LIMIT, SharedId};
 use smallvec::SmallVec;
 
 /// The help for a kernel that needs too much shared memory.
@@ -152,7 +152,7 @@ fn lay_over(kernel: &mut Kernel, alias: &Alias) -> Result<(), Errors> {
     let Some(under) = array.over.map(|id| &kernel.shared[id.0 as usize]) else { return Ok(()) };
     let size = array.element.bytes();
     // The alignment of the widest access must hold in each plane.
-    let unit = if alias.cast { size } else { size.max(WIDEST) };
+    let unit = if alias.cast { size } else { size.max(MAX_VECTOR_BYTES) };
     let mut strides = array.strides.clone();
     for (d, stride) in strides.iter_mut().enumerate().take(alias.kept) {
         let bytes = under.strides[d].saturating_mul(under.element.bytes());
@@ -187,7 +187,7 @@ fn lay_over(kernel: &mut Kernel, alias: &Alias) -> Result<(), Errors> {
 fn place(kernel: &mut Kernel, events: &[SharedArrayEvent]) {
     let end = |kernel: &Kernel, id: SharedId| {
         let array = &kernel.shared[id.0 as usize];
-        array.offset.saturating_add(array.bytes().next_multiple_of(WIDEST))
+        array.offset.saturating_add(array.bytes().next_multiple_of(MAX_VECTOR_BYTES))
     };
     let (mut top, mut most, mut open) = (0u32, 0u32, Vec::new());
     for event in events {
@@ -311,7 +311,7 @@ fn best_pad(kernel: &Kernel, id: SharedId, accesses: &[PaddedAccess]) -> u32 {
 /// Returns the unit of a pitch, in elements of `bytes` bytes: accesses of `widest` bytes are
 /// aligned in all rows if the pitch is a multiple of it.
 pub(super) fn aligned_pitch(widest: u32, bytes: u32) -> u32 {
-    let access = widest.clamp(1, WIDEST);
+    let access = widest.clamp(1, MAX_VECTOR_BYTES);
     access >> bytes.trailing_zeros().min(access.ilog2())
 }
 

@@ -7,7 +7,7 @@ use super::Lowerer;
 use super::value::{LoweredPlace, MaybeConst, Val};
 use crate::Scalar;
 use crate::hir::{self, TypeId};
-use crate::ir::{self, CachePolicy, ElementIndex, ElementOffset, Guard, Op, Type, Values, WIDEST};
+use crate::ir::{self, CachePolicy, ElementIndex, ElementOffset, Guard, MAX_VECTOR_BYTES, Op, Type, Values};
 use smallvec::SmallVec;
 use std::rc::Rc;
 
@@ -358,7 +358,7 @@ pub(super) fn align_of(place: &ir::AccessPlace, mem_layout: &MemLayout) -> u32 {
         None => mem_layout.bytes(),
         Some(within) => {
             let steps = within.indices.iter().map(|s| aligned(s.bytes));
-            let offset = if within.offset == 0 { WIDEST } else { aligned(within.offset) };
+            let offset = if within.offset == 0 { MAX_VECTOR_BYTES } else { aligned(within.offset) };
             steps.fold(aligned(within.bytes).min(offset), u32::min)
         }
     }

@@ -4,7 +4,7 @@ use super::Lowerer;
 use super::value::{Handle, LoweredPlace, MaybeConst, Val, View};
 use crate::Scalar;
 use crate::hir::Expr;
-use crate::ir::{AsyncCopy, Binary, Op, WIDEST};
+use crate::ir::{AsyncCopy, Binary, MAX_VECTOR_BYTES, Op};
 use crate::target::Target;
 
 /// The smallest number of bytes of one `cp.async`.
@@ -22,7 +22,7 @@ impl<'h> Lowerer<'h> {
         match from.mem_layout.scalar() {
             Some(Scalar::Bool) => 1,
             Some(scalar) => scalar.bytes() * self.at_once_of(to, from),
-            None => from.mem_layout.element().align().min(WIDEST),
+            None => from.mem_layout.element().align().min(MAX_VECTOR_BYTES),
         }
     }
 

@@ -9,7 +9,7 @@ use super::pack::Pack;
 use super::value::{Handle, LoweredPlace, MaybeConst, View};
 use crate::Scalar;
 use crate::hir::LocalId;
-use crate::ir::{self, Binary, Comparison, Element, Guard, Op, SharedLayout, Type, Value, Values, WIDEST};
+use crate::ir::{self, Binary, Comparison, Element, Guard, MAX_VECTOR_BYTES, Op, SharedLayout, Type, Value, Values};
 use crate::launch::Promise;
 use smallvec::SmallVec;
 use std::collections::HashMap;
@@ -102,7 +102,7 @@ impl<'h> Lowerer<'h> {
             rows && from.aligned.is_multiple_of(*n)
         };
         // If the numbers are converted, neither side takes more than one access.
-        let most = WIDEST / loaded.bytes().max(stored.bytes());
+        let most = MAX_VECTOR_BYTES / loaded.bytes().max(stored.bytes());
         (0..=most.ilog2()).rev().map(|k| 1 << k).find(suits).unwrap_or(1)
     }
 

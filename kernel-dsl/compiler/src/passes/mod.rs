@@ -25,7 +25,7 @@
 //! 3. [`PLACES`] turns small branches into selects and predicates, hoists invariants, and places
 //!    tables. Accesses still name buffers, indices and extents.
 //! 4. [`ADDRESSES`] turns places into addresses and chooses the cheapest form of each.
-//! 5. [`MACHINE`] packs small integers into words, sinks computations behind loops, and schedules
+//! 5. [`MACHINE`] packs small integers into words, sinks computations below loops, and schedules
 //!    loads.
 //!
 //! The `tables` pass uses [`uniformity`](crate::analyses::uniformity), which is the one analysis

@@ -13,7 +13,7 @@ use crate::ir::*;
 /// Replaces selects by the condition of a masked load by the load's value for masked lanes.
 pub fn predicated_loads(kernel: &mut Kernel) -> Result<(), Errors> {
     let mut constants = Constants::of(kernel);
-    let mut uses = Uses { loaded: vec![None; kernel.values.len()], changed: false };
+    let mut uses = LoadUses { loaded: vec![None; kernel.values.len()], changed: false };
     uses.loads(&kernel.body);
     uses.selects(&kernel.body, &constants);
     if !uses.changed {
@@ -45,14 +45,14 @@ enum MaskedValue {
     Kept,
 }
 
-struct Uses {
+struct LoadUses {
     /// The predicated load that defines each value, if one does.
     loaded: Vec<Option<MaskedLoad>>,
     /// Whether the masked lanes of a load get another value.
     changed: bool,
 }
 
-impl Uses {
+impl LoadUses {
     fn loads(&mut self, region: &Region) {
         for inst in &region.insts {
             if let Op::Load { guard: Some(guard), .. } = &inst.op {

@@ -1,4 +1,4 @@
-//! Sinking: a computation that only code after a loop needs moves behind the loop. Examples are the
+//! Sinking: a computation that only code after a loop needs moves after the loop. Examples are the
 //! row of the output that a kernel names at its start, and the extents that its last stores are
 //! checked against. Before the loop, each would occupy a register throughout.
 //!
@@ -12,7 +12,7 @@ use crate::ir::*;
 use crate::scalar::Scalar;
 use std::collections::{HashMap, HashSet};
 
-/// Moves instructions whose results are used only after a loop behind the loop.
+/// Moves instructions whose results are used only after a loop to the code after the loop.
 pub fn sink(kernel: &mut Kernel) -> Result<(), Errors> {
     let n = kernel.values.len();
     let mut sinker = Sinker { types: &kernel.values, free: vec![false; n], home: vec![None; n], regions: 0 };
@@ -30,7 +30,7 @@ struct Sinker<'k> {
 }
 
 /// The uses of a region's instructions, by position.
-struct Uses {
+struct UsePlaces {
     region: u32,
     /// The places where each instruction's results are used.
     users: Vec<Vec<usize>>,
@@ -66,8 +66,8 @@ impl Sinker<'_> {
         }
     }
 
-    fn uses(&self, region: &Region, number: u32) -> Uses {
-        let mut uses = Uses {
+    fn uses(&self, region: &Region, number: u32) -> UsePlaces {
+        let mut uses = UsePlaces {
             region: number,
             users: vec![Vec::new(); region.insts.len()],
             outer: Default::default(),
@@ -87,7 +87,7 @@ impl Sinker<'_> {
     }
 
     /// Finds the instructions that sink past the instruction at `barrier`, and their new places.
-    fn past(&self, region: &Region, uses: &Uses, barrier: usize, looping: bool, places: &mut [usize]) {
+    fn past(&self, region: &Region, uses: &UsePlaces, barrier: usize, looping: bool, places: &mut [usize]) {
         let mut may = vec![false; barrier];
         for at in (0..barrier).rev() {
             let inst = &region.insts[at];
@@ -118,7 +118,7 @@ impl Sinker<'_> {
     }
 
     /// Returns whether a value is used after the instruction at `barrier` anyway.
-    fn lives_past(&self, v: Value, uses: &Uses, barrier: usize, looping: bool, places: &[usize]) -> bool {
+    fn lives_past(&self, v: Value, uses: &UsePlaces, barrier: usize, looping: bool, places: &[usize]) -> bool {
         match self.home[v.0 as usize] {
             Some((home, at)) if home == uses.region => uses.users[at].iter().any(|user| places[*user] > barrier),
             // A value from outside a loop is available in the next iteration, unless the loop
@@ -128,7 +128,7 @@ impl Sinker<'_> {
     }
 
     /// Returns the instructions that may sink, in groups that share operands which cost something.
-    fn groups(&self, region: &Region, uses: &Uses, may: &[bool]) -> Vec<Group> {
+    fn groups(&self, region: &Region, uses: &UsePlaces, may: &[bool]) -> Vec<Group> {
         let mut groups: Vec<Group> = Vec::new();
         for at in (0..may.len()).filter(|at| may[*at]) {
             let mut group = Group { members: vec![at], operands: Vec::new() };

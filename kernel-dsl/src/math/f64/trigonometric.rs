@@ -7,7 +7,7 @@ use crate::int;
 /// parts, and n modulo 4: Payne and Hanek's reduction with 192 bits of 2/π.
 #[device]
 fn large_angle(a: f64) -> (f64, f64, u32) {
-    // The bits of 2/π behind the point, after a word of zeros.
+    // The bits of 2/π after the binary point, after a word of zeros.
     const TWO_OVER_PI: [u64; 20] = [
         0x0000_0000_0000_0000,
         0xA2F9_836E_4E44_1529,

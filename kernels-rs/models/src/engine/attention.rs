@@ -15,7 +15,7 @@ use runtime::{BufferView, BufferViewMut, Device, DeviceBuffer, Error};
 use std::sync::Arc;
 
 /// The largest number of tokens of a sequence that are computed one by one. More use tiles of 64.
-const APART: usize = 16;
+const MAX_SEPARATE_TOKENS: usize = 16;
 
 /// The extents of attention.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -96,7 +96,7 @@ impl Work {
     /// If memory runs out.
     pub fn new(on: &impl Queue, shape: AttentionShape, tokens: usize, room: usize, exact: bool) -> Result<Work, Error> {
         let AttentionShape { heads, groups, head, .. } = shape;
-        let apart = tokens.min(APART);
+        let apart = tokens.min(MAX_SEPARATE_TOKENS);
         Ok(Work {
             qkv: on.scratch(tokens * shape.projected())?,
             q: on.scratch(tokens * heads * head)?,
@@ -268,7 +268,7 @@ impl<K: CacheElement> ActivationSource for Attended<'_, '_, K> {
         let (AttentionShape { heads, scale, .. }, of_q) = (shape, q.extents());
         let (n, numbers) = (of_q[0], of_q.iter().product());
         let mut y = y.reborrow().strided().reshaped(of_q)?.side_by_side()?;
-        match (places.before.filter(|_| n > APART), exact) {
+        match (places.before.filter(|_| n > MAX_SEPARATE_TOKENS), exact) {
             (_, Some(weights)) => {
                 let room = weights.len() / (tokens.max(1) * heads);
                 let views = cache.views()?;

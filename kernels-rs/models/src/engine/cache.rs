@@ -259,7 +259,7 @@ impl Pages {
     }
 
     /// Gives the text `to` the pages of the first `kept` tokens of the text `from`, and free pages
-    /// behind them.
+    /// after them.
     pub fn begin(&mut self, to: usize, from: usize, kept: usize) {
         let of_text = self.tables[to].len();
         let mut table = self.tables[from][..kept.div_ceil(self.rows)].to_vec();

@@ -74,7 +74,7 @@ pub(super) struct OperandMemory {
 }
 
 impl OperandMemory {
-    /// Returns memory for up to so many numbers.
+    /// Returns memory for at most `numbers` numbers.
     pub fn new(numbers: usize) -> OperandMemory {
         OperandMemory { numbers, f32: None, f16: None, bf16: None }
     }

@@ -22,7 +22,7 @@
 
 use super::attention::{After, Places};
 use super::cache::{CacheElement, KeyValues, Pages};
-use super::linear::ALIKE;
+use super::linear::MAX_FIXED_ORDER_ROWS;
 use super::model::{Cached, Inserted, Model, StepMemory};
 use super::sampling::Sampler;
 use super::session::Options;
@@ -100,7 +100,7 @@ pub const LOSSES: usize = 128;
 impl Options {
     /// Returns the number of tokens of a prompt that pass the layers at once.
     pub(super) fn at_once(&self) -> usize {
-        if self.exact { self.piece.min(ALIKE) } else { self.piece }
+        if self.exact { self.piece.min(MAX_FIXED_ORDER_ROWS) } else { self.piece }
     }
 }
 

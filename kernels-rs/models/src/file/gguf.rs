@@ -434,7 +434,7 @@ impl Header {
         })
     }
 
-    /// Checks that the tensors lie in the file behind the header, aligned and apart, and makes
+    /// Checks that the tensors lie in the file after the header, aligned and without overlap, and makes
     /// their ranges absolute.
     fn place(&mut self, part: &GgufFile, end: usize) -> Result<()> {
         let accept = |n: u64| n.is_power_of_two() && n <= 1 << 20;

@@ -26,7 +26,7 @@ use std::time::Duration;
 
 /// Devices in whose primary context a kernel does not end. It is never released; retaining it again
 /// would return the same context.
-static ABANDONED: Mutex<Vec<usize>> = Mutex::new(Vec::new());
+static ABANDONED_CONTEXTS: Mutex<Vec<usize>> = Mutex::new(Vec::new());
 
 /// A device with a context, which it keeps alive.
 pub(super) struct Context {
@@ -72,7 +72,7 @@ struct Current<'a> {
 
 fn abandoned() -> MutexGuard<'static, Vec<usize>> {
     // A panic while the lock is held leaves a list that is whole.
-    ABANDONED.lock().unwrap_or_else(PoisonError::into_inner)
+    ABANDONED_CONTEXTS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Drop for Current<'_> {

@@ -1,10 +1,10 @@
 //! An open GPU: its context, streams, memory, and loaded kernels.
 
 use super::context::Context;
+use super::event::CudaEvent;
 use super::info::DeviceInfo;
 use super::launch::{DriverLaunch, LoadedKernel, Ready, Residency};
 use super::loss::Loss;
-use super::mark::Mark;
 use super::module::{Module, kept, shared_memory, stored_ptx};
 use super::operation::Operation;
 use super::stream::{CudaStream, StreamTable};
@@ -74,7 +74,7 @@ impl Cuda {
             open.lost += 1;
         }
         // The driver on the CPU compiles nothing. It needs no cache, except in a test.
-        let store = if context.driver.is_on_cpu() && !Store::is_asked_for() { None } else { Store::of_environment() };
+        let store = if context.driver.is_on_cpu() && !Store::is_requested() { None } else { Store::of_environment() };
         let cuda = Arc::new(Cuda {
             streams: StreamTable::new(context.clone())?,
             limiting: RwLock::default(),
@@ -182,8 +182,8 @@ impl Cuda {
     }
 
     /// Marks the end of all work submitted to a stream so far.
-    pub fn mark(&self, stream: &Arc<CudaStream>) -> Result<Mark> {
-        self.with_memory(|| Mark::record(stream))
+    pub fn record_event(&self, stream: &Arc<CudaStream>) -> Result<CudaEvent> {
+        self.with_memory(|| CudaEvent::record(stream))
     }
 
     /// Returns a stream to the table of unused streams.
@@ -301,12 +301,12 @@ impl Cuda {
         let there = other.streams.take()?;
         let copied = (|| {
             other.streams.submit(&there, read, operation, |_, _| 0)?;
-            Mark::record(&there)?.hold(stream)?;
+            CudaEvent::record(&there)?.hold(stream)?;
             // SAFETY: by the caller's promise; both contexts are alive.
             self.streams.submit(stream, used, operation, |driver, stream| unsafe {
                 (driver.copy_between)(to, contexts.0, from, contexts.1, bytes, stream)
             })?;
-            Mark::record(stream)?.hold(&there)?;
+            CudaEvent::record(stream)?.hold(&there)?;
             other.streams.submit(&there, read, operation, |_, _| 0)
         })();
         if copied.is_err() {

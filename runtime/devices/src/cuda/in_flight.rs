@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The largest number of kernels of a stream that are recorded by name between two waits. A further
 /// one replaces the last.
-const ROOM: usize = 16;
+const MAX_LISTED_LAUNCHES: usize = 16;
 
 /// Launches of a kernel that no wait has covered.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -72,7 +72,7 @@ impl InFlight {
             }
             None => {
                 let one = InFlightLaunches { instance: instance.clone(), shape, times: 1, last: number };
-                if launched.len() == ROOM {
+                if launched.len() == MAX_LISTED_LAUNCHES {
                     launched.pop();
                 }
                 launched.push(one);
@@ -115,6 +115,6 @@ mod tests {
         in_flight.over(3);
         assert!(in_flight.list().is_empty());
         (0..100).for_each(|i| in_flight.note(&Arc::from(format!("k::<{i}>")), shape, i));
-        assert_eq!(in_flight.list().len(), ROOM);
+        assert_eq!(in_flight.list().len(), MAX_LISTED_LAUNCHES);
     }
 }

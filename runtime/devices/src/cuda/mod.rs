@@ -4,7 +4,7 @@
 //!   and hardware versions.
 //! - `info`: properties of a device; `context`: a device's context and its memory; `gpu`: an open
 //!   device.
-//! - `stream`: the driver's streams and their order; `mark`: events; `timeline`: durations.
+//! - `stream`: the driver's streams and their order; `event`: events; `timeline`: durations.
 //! - `module`: loaded kernels; `launch`: their launches; `graph`: many launches in one.
 //! - `record`: violations of checked launches; `loss`, `in_flight`: lost devices.
 //! - `operation`, `nvtx`: descriptions for errors and profilers.
@@ -14,13 +14,13 @@
 mod context;
 mod driver;
 mod driver_error;
+mod event;
 mod gpu;
 mod graph;
 mod in_flight;
 mod info;
 mod launch;
 mod loss;
-mod mark;
 mod module;
 mod nvtx;
 mod operation;
@@ -31,13 +31,13 @@ mod version;
 
 pub(crate) use driver::Driver;
 pub use driver_error::DriverError;
+pub(crate) use event::CudaEvent;
 pub(crate) use gpu::Cuda;
 pub(crate) use graph::{PendingLaunch, Replay};
 pub use in_flight::InFlightLaunches;
 pub use info::DeviceInfo;
 pub(crate) use launch::Ready;
 pub use loss::{Cause, Loss};
-pub(crate) use mark::Mark;
 pub use module::ptx;
 pub(crate) use operation::Operation;
 pub(crate) use stream::CudaStream;

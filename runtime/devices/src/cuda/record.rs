@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 const RECORD_BYTES: usize = 4 * WORDS;
 /// The number of launches between two waits for which a stream has records. One more makes it wait.
-const ROOM: usize = 256;
+const MAX_RECORDS: usize = 256;
 /// The largest number of graphs whose replays a stream records between two waits. One more makes it
 /// wait.
 const GRAPHS: usize = 64;
@@ -24,7 +24,7 @@ const GRAPHS: usize = 64;
 /// The records of a stream's launches, in order.
 #[derive(Default)]
 pub(super) struct Records {
-    /// Address of `ROOM` records, all zero beyond those that are in use; 0 before the first.
+    /// Address of `MAX_RECORDS` records, all zero beyond those that are in use; 0 before the first.
     address: u64,
     /// Whether records that are not in use may be other than zero.
     dirty: bool,
@@ -41,20 +41,20 @@ impl Records {
     /// collected first. They are cleared in `stream`, before the launch.
     pub fn next(&mut self, context: &Context, stream: sys::CUstream, form: &Arc<CheckedKernel>) -> Result<Option<u64>> {
         if self.address == 0 {
-            self.address = context.allocate(ROOM * RECORD_BYTES)?;
+            self.address = context.allocate(MAX_RECORDS * RECORD_BYTES)?;
             self.dirty = true;
-            self.forms.reserve_exact(ROOM);
+            self.forms.reserve_exact(MAX_RECORDS);
         }
         if self.dirty && self.forms.is_empty() {
             context.run(
                 || "clearing the records of checked launches".into(),
                 // SAFETY: this object owns the records, which have as many bytes; their launches
                 // have ended.
-                |driver| unsafe { (driver.memory_fill_in)(self.address, 0, ROOM * RECORD_BYTES, stream) },
+                |driver| unsafe { (driver.memory_fill_in)(self.address, 0, MAX_RECORDS * RECORD_BYTES, stream) },
             )?;
             self.dirty = false;
         }
-        if self.forms.len() == ROOM {
+        if self.forms.len() == MAX_RECORDS {
             return Ok(None);
         }
         self.forms.push(form.clone());

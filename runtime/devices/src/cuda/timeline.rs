@@ -13,7 +13,7 @@ use std::ptr;
 use std::time::Duration;
 
 /// The largest number of operations with events. Before one more, the oldest is waited for.
-const ROOM: usize = 512;
+const MAX_STEPS: usize = 512;
 
 /// The operations that are not known to be complete, with an event after each.
 #[derive(Default)]
@@ -43,7 +43,7 @@ struct Profiling {
 impl Timeline {
     /// Returns whether there is no room for one more operation.
     pub fn is_full(&self) -> bool {
-        self.steps.len() >= ROOM
+        self.steps.len() >= MAX_STEPS
     }
 
     pub fn is_profiling(&self) -> bool {

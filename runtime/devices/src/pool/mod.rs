@@ -29,7 +29,7 @@ use tlsf::{Id, Tlsf};
 
 const MIB: u64 = 1 << 20;
 /// The largest request that is small.
-const SMALL: u64 = MIB / 2;
+const MAX_SMALL_BYTES: u64 = MIB / 2;
 /// The size of a segment of small blocks, and the granularity of all segments: the driver's own.
 const SEGMENT: u64 = 2 * MIB;
 /// The size of a segment for large requests of up to half of it; larger requests get a segment of
@@ -79,7 +79,7 @@ enum SegmentKind {
 
 impl SegmentKind {
     fn of(bytes: u64) -> SegmentKind {
-        if bytes <= SMALL { SegmentKind::Small } else { SegmentKind::Large }
+        if bytes <= MAX_SMALL_BYTES { SegmentKind::Small } else { SegmentKind::Large }
     }
 
     fn segment(self, bytes: u64) -> Option<u64> {

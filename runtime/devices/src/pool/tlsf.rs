@@ -15,8 +15,8 @@ use crate::hazard::{WaitSet, add};
 pub(super) const GRANULE: u64 = 256;
 
 /// The number of lists for each power of two.
-const STEPS: u32 = 16;
-const STEP_BITS: u32 = STEPS.trailing_zeros();
+const LISTS_OF_A_POWER: u32 = 16;
+const STEP_BITS: u32 = LISTS_OF_A_POWER.trailing_zeros();
 /// The number of powers of two with lists: up to 2⁴⁰ bytes.
 const POWERS: usize = 32;
 
@@ -27,7 +27,7 @@ pub(crate) struct Id(u32);
 const NONE: Id = Id(u32::MAX);
 
 /// The number of recently freed blocks that are not merged with their neighbors.
-const RECENT: usize = 8;
+const MAX_UNMERGED_BLOCKS: usize = 8;
 
 #[derive(Debug)]
 struct PoolBlock {
@@ -64,7 +64,7 @@ pub(super) struct Tlsf {
     recent: Recent,
     powers: u32,
     steps: [u32; POWERS],
-    heads: [[Id; STEPS as usize]; POWERS],
+    heads: [[Id; LISTS_OF_A_POWER as usize]; POWERS],
 }
 
 /// Rounds bytes up to a multiple of the granule, at least one.
@@ -75,18 +75,18 @@ pub(super) fn rounded(bytes: u64) -> Option<u64> {
 /// Returns the list for blocks of this size.
 fn class(bytes: u64) -> (usize, usize) {
     let granules = bytes / GRANULE;
-    if granules < u64::from(STEPS) {
+    if granules < u64::from(LISTS_OF_A_POWER) {
         return (0, granules as usize);
     }
     let power = granules.ilog2();
-    let step = (granules >> (power - STEP_BITS)) as u32 - STEPS;
+    let step = (granules >> (power - STEP_BITS)) as u32 - LISTS_OF_A_POWER;
     (((power - STEP_BITS + 1) as usize).min(POWERS - 1), step as usize)
 }
 
 /// Returns the least size whose list has no block smaller than `bytes`.
 fn covering(bytes: u64) -> u64 {
     let granules = bytes / GRANULE;
-    if granules < u64::from(STEPS) {
+    if granules < u64::from(LISTS_OF_A_POWER) {
         return bytes;
     }
     let width = 1 << (granules.ilog2() - STEP_BITS);
@@ -101,7 +101,7 @@ impl Default for Tlsf {
             recent: Recent::default(),
             powers: 0,
             steps: [0; POWERS],
-            heads: [[NONE; STEPS as usize]; POWERS],
+            heads: [[NONE; LISTS_OF_A_POWER as usize]; POWERS],
         }
     }
 }
@@ -336,13 +336,13 @@ impl Tlsf {
 /// The recently freed blocks, with their bytes, oldest first.
 #[derive(Debug)]
 struct Recent {
-    blocks: [(Id, u64); RECENT],
+    blocks: [(Id, u64); MAX_UNMERGED_BLOCKS],
     count: usize,
 }
 
 impl Default for Recent {
     fn default() -> Recent {
-        Recent { blocks: [(NONE, 0); RECENT], count: 0 }
+        Recent { blocks: [(NONE, 0); MAX_UNMERGED_BLOCKS], count: 0 }
     }
 }
 
@@ -361,7 +361,7 @@ impl Recent {
 
     /// Adds a block. If the list was full, removes and returns the oldest block.
     fn add(&mut self, id: Id, bytes: u64) -> Option<Id> {
-        let oldest = if self.count == RECENT { self.oldest() } else { None };
+        let oldest = if self.count == MAX_UNMERGED_BLOCKS { self.oldest() } else { None };
         self.blocks[self.count] = (id, bytes);
         self.count += 1;
         oldest

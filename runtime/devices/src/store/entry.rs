@@ -7,7 +7,7 @@ const HASH_BYTES: usize = 16;
 /// All that an entry depends on.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Key {
-    /// The parts, each behind its length.
+    /// The parts, each after its length.
     bytes: Vec<u8>,
 }
 

@@ -30,14 +30,14 @@ pub(crate) use entry::Key;
 /// The variable with the folder of the entries, or `off`.
 const FOLDER: &str = "KERNELS_CACHE";
 /// The variable with the size limit of all entries, in MiB.
-const LIMIT: &str = "KERNELS_CACHE_LIMIT";
+const LIMIT_VARIABLE: &str = "KERNELS_CACHE_LIMIT";
 const LIMIT_MIB: u64 = 256;
 /// The extension of an entry's file.
 const ENTRY: &str = "ptx-entry";
 /// The extension of an unfinished file.
 const UNFINISHED: &str = "tmp";
 /// The age after which the writer of an unfinished file is presumed dead.
-const FORGOTTEN: Duration = Duration::from_secs(3600);
+const UNFINISHED_FILE_AGE: Duration = Duration::from_secs(3600);
 
 /// A folder of entries.
 #[derive(Clone, Debug)]
@@ -76,13 +76,13 @@ impl Store {
             Some(folder) => PathBuf::from(folder),
             None => users_folder(|name| std::env::var_os(name))?.join("kernel-dsl"),
         };
-        let limit = std::env::var(LIMIT).ok().and_then(|text| text.trim().parse().ok()).unwrap_or(LIMIT_MIB);
+        let limit = std::env::var(LIMIT_VARIABLE).ok().and_then(|text| text.trim().parse().ok()).unwrap_or(LIMIT_MIB);
         Some(Store::new(folder, limit.saturating_mul(1 << 20)))
     }
 
     /// Returns whether the environment names a store; otherwise a driver that compiles nothing
     /// needs none.
-    pub(crate) fn is_asked_for() -> bool {
+    pub(crate) fn is_requested() -> bool {
         std::env::var_os(FOLDER).is_some()
     }
 
@@ -169,7 +169,7 @@ impl Store {
         let mut files = self.files()?;
         let now = SystemTime::now();
         let age = |found: &StoreFile| now.duration_since(found.used).unwrap_or_default();
-        for forgotten in files.extract_if(.., |found| !found.is_entry && age(found) > FORGOTTEN) {
+        for forgotten in files.extract_if(.., |found| !found.is_entry && age(found) > UNFINISHED_FILE_AGE) {
             remove(&forgotten.path)?;
         }
         files.sort_by_key(|found| found.used);

@@ -177,7 +177,7 @@ fn killed_writers_do_not_damage_the_store() {
     fs::write(&left, b"half").unwrap();
     store.save(&key(1), b"x").unwrap();
     assert!(left.exists(), "it may still be written");
-    let long_ago = SystemTime::now() - 2 * FORGOTTEN;
+    let long_ago = SystemTime::now() - 2 * UNFINISHED_FILE_AGE;
     File::options().append(true).open(&left).unwrap().set_modified(long_ago).unwrap();
     store.save(&key(1), b"x").unwrap();
     assert!(!left.exists());

@@ -1,7 +1,7 @@
 //! Points in the work of a stream.
 
 use super::Queue;
-use crate::cuda::{CudaStream, Mark};
+use crate::cuda::{CudaEvent, CudaStream};
 use crate::{Device, Error, Result};
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -14,14 +14,14 @@ pub struct Event {
 
 enum EventTime {
     Cpu(Instant),
-    Cuda(Mark),
+    Cuda(CudaEvent),
 }
 
 impl Event {
     pub(super) fn new(device: &Device, queue: &Queue) -> Result<Event> {
         let at = match queue {
             Queue::Cpu => EventTime::Cpu(Instant::now()),
-            Queue::Cuda(cuda, stream) => EventTime::Cuda(cuda.mark(stream)?),
+            Queue::Cuda(cuda, stream) => EventTime::Cuda(cuda.record_event(stream)?),
         };
         Ok(Event { device: device.clone(), at })
     }
@@ -35,7 +35,7 @@ impl Event {
     pub fn is_over(&self) -> Result<bool> {
         match &self.at {
             EventTime::Cpu(_) => Ok(true),
-            EventTime::Cuda(mark) => mark.is_over(),
+            EventTime::Cuda(event) => event.is_over(),
         }
     }
 
@@ -43,7 +43,7 @@ impl Event {
     pub fn wait(&self) -> Result<()> {
         match &self.at {
             EventTime::Cpu(_) => Ok(()),
-            EventTime::Cuda(mark) => mark.wait(),
+            EventTime::Cuda(event) => event.wait(),
         }
     }
 
@@ -68,7 +68,7 @@ impl Event {
     pub(super) fn hold(&self, stream: &CudaStream) -> Result<()> {
         match &self.at {
             EventTime::Cpu(_) => Ok(()),
-            EventTime::Cuda(mark) => mark.hold(stream),
+            EventTime::Cuda(event) => event.hold(stream),
         }
     }
 }

@@ -21,12 +21,12 @@ impl Decoder<'_> {
                 self.region(then, &results)?;
                 self.location = location;
                 // With an empty `otherwise`, lanes whose condition is false wait at the end.
-                self.land(begin);
+                self.patch_jump(begin);
                 let nothing = matches!(&otherwise.insts[..], [ir::Inst { op: Op::Yield(v), .. }] if v.is_empty());
                 if !(nothing && results.is_empty()) {
                     let middle = self.emit(Inst::Else { slot, end: 0 });
                     self.region(otherwise, &results)?;
-                    self.land(middle);
+                    self.patch_jump(middle);
                 }
                 Inst::EndIf { slot, exit: 0 }
             }
@@ -81,7 +81,7 @@ impl Decoder<'_> {
                 self.region(&l.body, &carried)?;
                 self.location = location;
                 self.emit(Inst::Step { ty, slot, index: index.row, step, limit, body: test + 1 });
-                self.land(test);
+                self.patch_jump(test);
                 Inst::Leave { slot, exit: 0 }
             }
             _ => return self.refuse("an operation that this interpreter does not know"),
@@ -123,7 +123,7 @@ impl Decoder<'_> {
     }
 
     /// Sets the jump of the instruction at `pc` to the next one.
-    pub(super) fn land(&mut self, pc: Pc) {
+    pub(super) fn patch_jump(&mut self, pc: Pc) {
         let here = self.here();
         match &mut self.code.insts[pc as usize] {
             Inst::If { otherwise: to, .. }

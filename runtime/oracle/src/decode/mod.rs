@@ -215,7 +215,7 @@ impl Decoder<'_> {
         Ok(())
     }
 
-    /// Decodes a region whose `Yield` moves its values to `yields`. Jumps to its end land on the
+    /// Decodes a region whose `Yield` moves its values to `yields`. Jumps to its end go to the
     /// next instruction.
     fn region(&mut self, region: &Region, yields: &[Register]) -> Result<()> {
         let outer = std::mem::take(&mut self.exits);
@@ -230,7 +230,7 @@ impl Decoder<'_> {
             return self.refuse("a region has one terminator, at its end");
         }
         for pc in std::mem::replace(&mut self.exits, outer) {
-            self.land(pc);
+            self.patch_jump(pc);
         }
         Ok(())
     }

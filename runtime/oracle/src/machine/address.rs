@@ -12,7 +12,7 @@ use crate::machine::memory::argument_at;
 use crate::machine::{ACCESSES, Machine, Warp};
 use crate::report::Description;
 use kernel_dsl_compiler::Scalar;
-use kernel_dsl_compiler::ir::{Binary, WIDEST};
+use kernel_dsl_compiler::ir::{Binary, MAX_VECTOR_BYTES};
 
 versions! {
     /// Adds `index` · `stride` · `size` to each address, with operands by row; a stride of `None`
@@ -101,7 +101,7 @@ impl AccessOp {
     /// Returns the required alignment of the address. PTX requires that of the whole access, if its
     /// size is a power of two and it is a single instruction.
     fn alignment(&self) -> u32 {
-        if self.bytes().is_power_of_two() { self.bytes().min(WIDEST) } else { self.element.bytes() }
+        if self.bytes().is_power_of_two() { self.bytes().min(MAX_VECTOR_BYTES) } else { self.element.bytes() }
     }
 }
 

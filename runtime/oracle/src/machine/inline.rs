@@ -23,7 +23,7 @@ impl Machine<'_, '_> {
             lanes_of(mask).for_each(|lane| registers.set(*to, lane, from.get(&warp.rows, lane)));
         }
         let shared = &program.memory;
-        let standing = InlineContext {
+        let context = InlineContext {
             warp: warp.index,
             block: self.block,
             threads: self.setting.grid.threads,
@@ -33,7 +33,7 @@ impl Machine<'_, '_> {
         };
         // Clock values of later instructions are later, as long as blocks are shorter than this.
         let time = count << 16;
-        block.run(&mut registers, mask, &standing, time, |undefined| {
+        block.run(&mut registers, mask, &context, time, |undefined| {
             if TIER >= ACCESSES && *checked {
                 let check = if undefined.division { Check::DivisionByZero } else { Check::UndefinedValue };
                 self.report(check, site, warp.index, undefined.lanes, |_, _| {

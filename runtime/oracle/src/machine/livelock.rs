@@ -28,36 +28,36 @@ use std::hash::{DefaultHasher, Hasher};
 use std::rc::Rc;
 
 /// Warp instructions before the first check of a warp, counted since it last resumed.
-const INSTRUCTIONS: u64 = 1 << 14;
+const FIRST_SEARCH_INSTRUCTION: u64 = 1 << 14;
 
 /// Iterations that are compared with a saved state at first; doubles with the number of
 /// instructions.
-const TURNS: u64 = 32;
+const MIN_COMPARED_ITERATIONS: u64 = 32;
 
 /// Atomic operations without effect after which a warp spins: its polls are not points at which to
 /// preempt it.
-pub const SPINNING: u32 = 4;
+pub const MAX_SPIN_ATOMICS: u32 = 4;
 
 /// Atomic operations without effect after which a warp leaves the processor at the end of each
 /// iteration. In a loop that counts, no state repeats, and the warps that it waits for must run.
-/// The number lets [`Search`] find a loop that does not count first.
-const PATIENCE: u32 = 1 << 14;
+/// The number is large, so that [`Search`] first finds loops that do not count.
+const MAX_IDLE_ATOMICS: u32 = 1 << 14;
 
 /// Atomic operations without effect after which a warp is considered to wait for other warps.
-const POLLS: u32 = 1 << 18;
+const MAX_WAITING_POLLS: u32 = 1 << 18;
 
-/// The number that replaces [`POLLS`] where blocks run interleaved. A warp then polls once in each
+/// The number that replaces [`MAX_WAITING_POLLS`] where blocks run interleaved. A warp then polls once in each
 /// of its time slices.
-const INTERLEAVED_POLLS: u32 = 1 << 16;
+const MAX_INTERLEAVED_POLLS: u32 = 1 << 16;
 
 /// Barriers of a block before the first check.
-const BARRIERS: u64 = 1 << 10;
+const FIRST_SEARCH_BARRIER: u64 = 1 << 10;
 
 /// Barriers that are compared with a saved state at first.
-const MEETINGS: u64 = 8;
+const MIN_COMPARED_BARRIERS: u64 = 8;
 
 /// The maximum number of elements that a report names.
-const NAMED: usize = 3;
+const MAX_NAMED_ELEMENTS: usize = 3;
 
 /// The state that determines the next steps of a warp, except for memory.
 #[derive(Clone)]
@@ -123,12 +123,16 @@ pub struct Cycle {
 impl Search {
     /// Returns the search for a warp that resumes; `now` if an unchanged state was found before.
     pub fn of_instructions(now: bool) -> Search {
-        Search { next: if now { 0 } else { INSTRUCTIONS }, window: TURNS, ..Search::default() }
+        Search {
+            next: if now { 0 } else { FIRST_SEARCH_INSTRUCTION },
+            window: MIN_COMPARED_ITERATIONS,
+            ..Search::default()
+        }
     }
 
     /// Returns the search for a block that begins.
     pub fn of_barriers() -> Search {
-        Search { next: BARRIERS, window: MEETINGS, ..Search::default() }
+        Search { next: FIRST_SEARCH_BARRIER, window: MIN_COMPARED_BARRIERS, ..Search::default() }
     }
 
     /// Compares the warps at the end of an iteration, at `time`. Returns the hash of memory if the
@@ -162,13 +166,13 @@ impl Search {
 pub struct Reads {
     /// By instruction: the element that its first lane reads, the element's location, and its
     /// value.
-    all: BTreeMap<Pc, (Object, Place, String)>,
+    all: BTreeMap<Pc, (Object, MemoryPlace, String)>,
     /// The elements that the loop itself stores.
-    stored: BTreeSet<Place>,
+    stored: BTreeSet<MemoryPlace>,
 }
 
 /// A byte of a buffer or of the block's shared memory (`None`).
-type Place = (Option<usize>, u64);
+type MemoryPlace = (Option<usize>, u64);
 
 impl Observer for Rc<RefCell<Reads>> {
     fn before(&mut self, machine: &mut Machine<'_, '_>, site: Pc, warp: &Warp, mask: u32) {
@@ -191,7 +195,7 @@ impl Machine<'_, '_> {
             return None;
         }
         if warp.mask != 0 && warp.idle >= self.patience() {
-            let polls = if self.interleaved { INTERLEAVED_POLLS } else { POLLS };
+            let polls = if self.interleaved { MAX_INTERLEAVED_POLLS } else { MAX_WAITING_POLLS };
             // From sm_70 on, lanes that have left the loop run on.
             let parts = self.program.target >= GpuTarget::SM_70 && warp.live & !warp.mask != 0;
             if warp.idle >= polls || parts {
@@ -215,7 +219,7 @@ impl Machine<'_, '_> {
     /// processor.
     #[inline(always)]
     pub fn patience(&self) -> u32 {
-        if self.interleaved { 1 } else { PATIENCE }
+        if self.interleaved { 1 } else { MAX_IDLE_ATOMICS }
     }
 
     /// Returns whether memory has changed since one of `cycles` was found.
@@ -307,14 +311,14 @@ impl Machine<'_, '_> {
     ) {
         let Reads { all, stored } = reads;
         let others: Vec<_> = all.into_values().filter(|(_, place, _)| !stored.contains(place)).collect();
-        let say = |(object, _, held): &(Object, Place, String)| {
+        let say = |(object, _, held): &(Object, MemoryPlace, String)| {
             format!("element {} of `{}`, which is {held}", object.element.unwrap_or(0), object.name)
         };
         let mut named: Vec<String> = others.iter().map(say).collect();
         named.sort();
         named.dedup();
-        let more = named.len().saturating_sub(NAMED);
-        let mut what = named[..named.len().min(NAMED)].join(", and ");
+        let more = named.len().saturating_sub(MAX_NAMED_ELEMENTS);
+        let mut what = named[..named.len().min(MAX_NAMED_ELEMENTS)].join(", and ");
         if more > 0 {
             what += &format!(", and {more} more");
         }

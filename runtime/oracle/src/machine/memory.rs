@@ -15,7 +15,7 @@ use runtime_simt::Bytes;
 pub type SharedMemory = Box<[u32; SHARED_WORDS]>;
 
 /// log₂ of the distance between buffers.
-const APART: u32 = 40;
+const BUFFER_DISTANCE_BITS: u32 = 40;
 
 /// The bits of the host's address that a buffer's address keeps.
 const ALIGNMENT: u64 = 0xff;
@@ -53,7 +53,7 @@ impl<'m> Buffer<'m> {
         budget: Budget,
     ) -> Buffer<'m> {
         let host = bytes.get().as_ptr() as u64;
-        let base = u64::from(argument + 1) << APART | host & ALIGNMENT;
+        let base = u64::from(argument + 1) << BUFFER_DISTANCE_BITS | host & ALIGNMENT;
         let shadow = Shadow::new(if mutable { bytes.get().len() } else { 0 }, granule, budget);
         Buffer { name, argument, element, base, mutable, bytes, shadow, contract: OutputContract::default() }
     }
@@ -90,7 +90,7 @@ impl<'m> Buffer<'m> {
             name: table.name.clone(),
             argument,
             element: Element::aggregate(table.bytes.max(1)),
-            base: u64::from(argument + 1) << APART,
+            base: u64::from(argument + 1) << BUFFER_DISTANCE_BITS,
             mutable: false,
             bytes: Bytes::Shared(bytes),
             shadow: Shadow::new(0, 1, Budget::new(0)),
@@ -109,7 +109,7 @@ pub fn shared_memory(fill: u8) -> SharedMemory {
 
 /// Returns the argument whose address range contains `address`.
 pub fn argument_at(address: u64) -> Option<u32> {
-    ((address >> APART) as u32).checked_sub(1)
+    ((address >> BUFFER_DISTANCE_BITS) as u32).checked_sub(1)
 }
 
 /// Returns the scalar at a byte offset in memory.

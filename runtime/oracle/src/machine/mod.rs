@@ -147,7 +147,7 @@ pub struct Warp {
     /// The lifetime of each shared array.
     pub lives: Vec<Life>,
     /// The number of executions of each instruction that begins lifetimes.
-    pub begun: Vec<u32>,
+    pub lifetime_starts: Vec<u32>,
     /// By access with partially constant indices, the sum of the constant ones, after the first
     /// execution.
     pub memos: Vec<Option<Box<Memo>>>,
@@ -313,7 +313,7 @@ impl<'p, 'm> Machine<'p, 'm> {
                 rows,
                 written: vec![0; code.elements as usize],
                 lives: vec![Life::default(); self.program.shared.len()],
-                begun: vec![0; code.begins as usize],
+                lifetime_starts: vec![0; code.begins as usize],
                 memos: vec![None; code.memos as usize],
                 copies: Copies::default(),
                 slots: vec![MaskSlot::default(); code.slots as usize],
@@ -357,7 +357,7 @@ impl<'p, 'm> Machine<'p, 'm> {
             warp.met = self.epoch;
             warp.written.fill(0);
             warp.lives.fill(Life::default());
-            warp.begun.fill(0);
+            warp.lifetime_starts.fill(0);
             warp.copies = Copies::default();
             for &(row, special) in &self.program.code.specials {
                 if let Special::Block(axis) = special {

@@ -50,7 +50,7 @@ impl Machine<'_, '_> {
             _ => Life::default(),
         };
         let certain = shadow.tells_values(access.element.bytes());
-        let begun = copies_under_way(&self.program.code.insts, shadow, clock, stamp, access, part, action);
+        let begun = copies_in_flight(&self.program.code.insts, shadow, clock, stamp, access, part, action);
         let seen = match action {
             AccessAction::Load => touch_all::<false>(shadow, clock, stamp, life, access, part),
             AccessAction::Store | AccessAction::Poison => touch_all::<true>(shadow, clock, stamp, life, access, part),
@@ -290,7 +290,7 @@ impl Machine<'_, '_> {
 /// Returns the lanes of `part` that store to the destination of an earlier copy in flight, and the
 /// first such copy. A copy through registers lands when its thread stores, so a store by that
 /// thread counts as the copy.
-fn copies_under_way(
+fn copies_in_flight(
     insts: &[Inst],
     shadow: &Shadow,
     clock: Clock<'_>,

@@ -7,7 +7,7 @@ use crate::code::frame::{FULL, LANES, Register, Word, lanes_of};
 use crate::code::{Inst, Pc};
 use crate::machine::cooperation::{matching, reduce};
 use crate::machine::describe::symbol;
-use crate::machine::livelock::{SPINNING, Search};
+use crate::machine::livelock::{MAX_SPIN_ATOMICS, Search};
 use crate::machine::order::FenceEpochs;
 use crate::machine::shadow::Life;
 use crate::machine::{ACCESSES, ALL, Machine, OBSERVED, Warp};
@@ -163,7 +163,7 @@ impl Machine<'_, '_> {
                 Inst::CopyCommit { to } => self.copy_commit(warp, mask, to),
                 Inst::CopyWait(landing) => self.copy_wait::<TIER>(site, warp, mask, landing),
                 Inst::Begin { array, number } => {
-                    let time = &mut warp.begun[number as usize];
+                    let time = &mut warp.lifetime_starts[number as usize];
                     *time += 1;
                     warp.lives[array as usize] = Life::new(number, *time);
                 }
@@ -176,7 +176,7 @@ impl Machine<'_, '_> {
                     if warp.idle >= self.patience() {
                         alarm = 0;
                     }
-                    if warp.idle <= SPINNING && self.points.pass() {
+                    if warp.idle <= MAX_SPIN_ATOMICS && self.points.pass() {
                         break;
                     }
                 }

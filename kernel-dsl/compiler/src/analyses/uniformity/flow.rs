@@ -14,7 +14,7 @@
 
 use super::Races;
 use super::fact::{Fact, settle_only_warp};
-use super::locals::{Locals, State};
+use super::locals::{Locals, LocalsState};
 use super::operation::Facts;
 use super::verdict::{Cause, CauseStep, CausedVerdict, UniformScope, Verdicts};
 use crate::hash::FastMap;
@@ -37,7 +37,7 @@ struct LeftThreads {
 }
 
 impl LeftThreads {
-    const NOBODY: LeftThreads = LeftThreads { by_break: Verdicts::UNIFORM, by_continue: Verdicts::UNIFORM };
+    const NO_THREADS: LeftThreads = LeftThreads { by_break: Verdicts::UNIFORM, by_continue: Verdicts::UNIFORM };
 
     fn join(self, other: LeftThreads) -> LeftThreads {
         LeftThreads {
@@ -71,7 +71,7 @@ struct EnclosingConstruct {
     /// of a loop.
     enters: Verdicts,
     /// For a loop, the facts before it.
-    before: Option<State>,
+    before: Option<LocalsState>,
     /// Paths out of the construct by `Break`.
     exits: Vec<ControlPath>,
     /// Paths to the next iteration by `Continue`.
@@ -80,7 +80,7 @@ struct EnclosingConstruct {
 
 /// Path to a point where paths merge.
 struct ControlPath {
-    state: State,
+    state: LocalsState,
     values: Values,
     /// Uniformity of the threads that take the path, among the threads that entered the construct.
     who: Verdicts,
@@ -96,7 +96,7 @@ struct Head {
     left: Option<Verdicts>,
 }
 
-/// State of the analysis.
+/// LocalsState of the analysis.
 pub(super) struct UniformityState<'k> {
     kernel: &'k Kernel,
     pub facts: Facts<'k>,
@@ -198,7 +198,7 @@ impl<'k> UniformityState<'k> {
         left.iter().fold(entered, |all, left| all.join(left.by_break).join(left.by_continue))
     }
 
-    fn push(&mut self, label: Option<Label>, enters: Verdicts, before: Option<State>, left: LeftThreads) {
+    fn push(&mut self, label: Option<Label>, enters: Verdicts, before: Option<LocalsState>, left: LeftThreads) {
         self.open.push(EnclosingConstruct { label, enters, before, exits: Vec::new(), again: Vec::new() });
         self.gone.constructs.push(left);
     }
@@ -259,11 +259,11 @@ impl<'k> UniformityState<'k> {
         let (before, gone) = (self.locals.now.clone(), self.gone.clone());
         // All threads that do not fail take the other arm.
         let enters = |other: &Region| if other.panics().is_some() { Verdicts::UNIFORM } else { parts };
-        self.push(None, enters(otherwise), None, LeftThreads::NOBODY);
+        self.push(None, enters(otherwise), None, LeftThreads::NO_THREADS);
         let first = self.region(then);
         self.pop();
         let first = (first, std::mem::replace(&mut self.locals.now, before), std::mem::replace(&mut self.gone, gone));
-        self.push(None, enters(then), None, LeftThreads::NOBODY);
+        self.push(None, enters(then), None, LeftThreads::NO_THREADS);
         let second = self.region(otherwise);
         self.pop();
         self.gone.join(&first.2);
@@ -299,7 +299,7 @@ impl<'k> UniformityState<'k> {
     }
 
     fn block(&mut self, label: Label, body: &'k Region, inst: &Inst) -> bool {
-        self.push(Some(label), Verdicts::UNIFORM, None, LeftThreads::NOBODY);
+        self.push(Some(label), Verdicts::UNIFORM, None, LeftThreads::NO_THREADS);
         let end = self.region(body);
         let (mut open, _) = self.pop();
         if let Some(values) = end {
@@ -410,7 +410,7 @@ impl<'k> UniformityState<'k> {
 
     /// Merges the paths back to the head of a loop into its facts. Returns whether the facts became
     /// weaker.
-    fn back(&mut self, head: &mut Head, at_head: &State, ways: Vec<ControlPath>, parameters: &[Value]) -> bool {
+    fn back(&mut self, head: &mut Head, at_head: &LocalsState, ways: Vec<ControlPath>, parameters: &[Value]) -> bool {
         let who = ways.iter().fold(Verdicts::UNIFORM, |all, way| all.join(way.who));
         let mut changed = false;
         for (i, parameter) in parameters.iter().enumerate() {

@@ -10,7 +10,7 @@ const MAX_TRACKED_ELEMENTS: u32 = 16;
 
 /// Facts about the elements of each local at a point, by number. Equal numbers come from the same
 /// write or from the same merge of paths.
-pub(super) type State = Vec<u32>;
+pub(super) type LocalsState = Vec<u32>;
 
 /// Locals of a kernel during the walk.
 pub(super) struct Locals<'k> {
@@ -21,8 +21,8 @@ pub(super) struct Locals<'k> {
     pub small: Vec<bool>,
     /// Facts by the numbers in states.
     pub known: Vec<Fact>,
-    /// State at the current point.
-    pub now: State,
+    /// LocalsState at the current point.
+    pub now: LocalsState,
 }
 
 impl<'k> Locals<'k> {
@@ -37,10 +37,10 @@ impl<'k> Locals<'k> {
     }
 
     /// Merges the facts of paths whose threads have uniformity `who`.
-    pub fn met(&mut self, ways: Vec<State>, who: Verdicts) -> State {
+    pub fn met(&mut self, ways: Vec<LocalsState>, who: Verdicts) -> LocalsState {
         let mut ways = ways.into_iter();
         let mut met = ways.next().unwrap_or_default();
-        let others: Vec<State> = ways.collect();
+        let others: Vec<LocalsState> = ways.collect();
         for slot in 0..met.len() {
             if others.iter().all(|other| other[slot] == met[slot]) {
                 continue;
@@ -56,7 +56,7 @@ impl<'k> Locals<'k> {
 
     /// Weakens the facts written since `before`: each thread keeps the value at the time it left,
     /// with uniformity `who`.
-    pub fn spread(&mut self, before: &State, who: Verdicts) {
+    pub fn spread(&mut self, before: &LocalsState, who: Verdicts) {
         if who.is_uniform() {
             return;
         }

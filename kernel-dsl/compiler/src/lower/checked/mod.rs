@@ -37,7 +37,8 @@ use crate::error::Errors;
 use crate::hir::{self, Instance, Monomorphic, Program};
 use crate::ir::record::MAX_VALUES;
 use crate::ir::{
-    self, Binary, Comparison, For, Guard, Inst, Label, Location, Op, Region, Role, Type, Unary, Value, Values, WIDEST,
+    self, Binary, Comparison, For, Guard, Inst, Label, Location, MAX_VECTOR_BYTES, Op, Region, Role, Type, Unary,
+    Value, Values,
 };
 use crate::passes::{self, Optimized};
 use facts::Facts;
@@ -504,7 +505,7 @@ impl CheckInserter {
     fn aligned_part(&self, place: &ir::AccessPlace, element: Scalar, n: u32) -> u32 {
         let align = self.multiples.alignment(&self.kernel, place, element);
         // All parts but the first begin at a multiple of their size from the first.
-        let most = if align == WIDEST { n } else { (align / element.bytes()).max(1) };
+        let most = if align == MAX_VECTOR_BYTES { n } else { (align / element.bytes()).max(1) };
         let whole = 1 << n.trailing_zeros().min(u32::BITS - 1);
         most.min(whole)
     }

@@ -10,8 +10,8 @@
 
 use crate::hir::Monomorphic;
 use crate::ir::{
-    self, AccessPlace, Binary, Dim, ElementOffset, Inst, Kernel, Label, Op, Region, Role, SharedArray, Type, Value,
-    WIDEST,
+    self, AccessPlace, Binary, Dim, ElementOffset, Inst, Kernel, Label, MAX_VECTOR_BYTES, Op, Region, Role,
+    SharedArray, Type, Value,
 };
 use crate::launch::{self, Promise};
 use crate::scalar::Scalar;
@@ -58,7 +58,7 @@ impl Multiples {
         multiples
     }
 
-    /// Returns the largest power of two, at most [`WIDEST`], that is known to divide the address of
+    /// Returns the largest power of two, at most [`MAX_VECTOR_BYTES`], that is known to divide the address of
     /// an access to scalars of type `element`, in bytes.
     pub fn alignment(&self, kernel: &Kernel, place: &AccessPlace, element: Scalar) -> u32 {
         let unit = power(place.unit(element));
@@ -75,7 +75,7 @@ impl Multiples {
             AccessPlace::Address { base, offset } => self.get(*base).min(power(offset.cast_unsigned())),
         };
         let exponent = place.within().map_or(exponent, |within| exponent.min(self.within(within)));
-        1 << exponent.min(WIDEST.trailing_zeros())
+        1 << exponent.min(MAX_VECTOR_BYTES.trailing_zeros())
     }
 
     fn dim(&self, dim: &Dim) -> u32 {
@@ -189,7 +189,7 @@ impl Multiples {
         match op {
             Op::Constant(bits) => u32::try_from(*bits).map_or(0, power),
             Op::Parameter(parameter) => self.parameters.get(*parameter as usize).copied().unwrap_or(0),
-            Op::Dynamic { .. } => power(WIDEST),
+            Op::Dynamic { .. } => power(MAX_VECTOR_BYTES),
             Op::Offset { base, terms, bytes } => {
                 let terms =
                     terms.iter().map(|(index, stride)| get(index) + stride.as_ref().map_or(0, get) + power(*bytes));

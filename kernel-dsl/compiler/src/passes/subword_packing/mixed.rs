@@ -11,7 +11,7 @@ use smallvec::SmallVec;
 use std::collections::{HashMap, HashSet};
 
 /// The place of a small integer: a word, and the part of the word.
-pub(super) type Part = (Value, usize);
+pub(super) type WordPart = (Value, usize);
 
 /// A byte of a word.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -22,7 +22,7 @@ pub(super) type Half = [Byte; 2];
 
 /// Makes mixed words.
 pub(super) struct Mixer {
-    parts: HashMap<Value, Part>,
+    parts: HashMap<Value, WordPart>,
     packs: HashSet<Pack>,
     /// Halves of words that are mixed from four words, by the two words of each half.
     wanted: HashMap<[Value; 2], Vec<Half>>,
@@ -36,7 +36,7 @@ pub(super) type Halves = HashMap<Half, Half>;
 
 impl Mixer {
     /// Collects small integers that lie in words, and packs of them to mix.
-    pub fn new(parts: HashMap<Value, Part>, packs: Vec<Pack>) -> Mixer {
+    pub fn new(parts: HashMap<Value, WordPart>, packs: Vec<Pack>) -> Mixer {
         let mut mixer = Mixer { parts, packs: HashSet::new(), wanted: HashMap::new(), there: HashMap::new() };
         for pack in packs {
             if let Some(bytes) = mixer.bytes(&pack).filter(|bytes| words(bytes).len() == 4) {

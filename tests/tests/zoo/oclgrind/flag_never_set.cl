@@ -1,5 +1,5 @@
 // livelock
-kernel void flag_that_nobody_sets(global uint *flag, global float *y) {
+kernel void flag_never_set(global uint *flag, global float *y) {
     while (atomic_or(flag, 0) == 0)
         ;
     y[get_global_id(0)] = 1.0f;

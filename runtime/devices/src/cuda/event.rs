@@ -11,34 +11,34 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// A point in the work of a stream, with its time.
-pub(crate) struct Mark {
+pub(crate) struct CudaEvent {
     stream: Arc<CudaStream>,
     event: sys::CUevent,
     point: TimelinePoint,
 }
 
 // SAFETY: event handles may be used from any thread.
-unsafe impl Send for Mark {}
+unsafe impl Send for CudaEvent {}
 // SAFETY: as above.
-unsafe impl Sync for Mark {}
+unsafe impl Sync for CudaEvent {}
 
-impl Mark {
+impl CudaEvent {
     /// Records an event after all work submitted so far.
-    pub fn record(stream: &Arc<CudaStream>) -> Result<Mark> {
-        let mut mark = Mark { stream: stream.clone(), event: ptr::null_mut(), point: stream.now() };
+    pub fn record(stream: &Arc<CudaStream>) -> Result<CudaEvent> {
+        let mut made = CudaEvent { stream: stream.clone(), event: ptr::null_mut(), point: stream.now() };
         let mut event = ptr::null_mut();
         // SAFETY: `event` outlives the call.
-        mark.context().run(|| "making an event".into(), |driver| unsafe { (driver.event_create)(&mut event, 0) })?;
-        mark.event = event;
-        mark.context().run(
+        made.context().run(|| "making an event".into(), |driver| unsafe { (driver.event_create)(&mut event, 0) })?;
+        made.event = event;
+        made.context().run(
             || "recording an event".into(),
             // SAFETY: event and stream are alive.
             |driver| unsafe { (driver.event_record)(event, stream.raw()) },
         )?;
-        Ok(mark)
+        Ok(made)
     }
 
-    /// Makes later work of `stream` wait for the mark.
+    /// Makes later work of `stream` wait for the event.
     pub fn hold(&self, stream: &CudaStream) -> Result<()> {
         stream.context().run(
             || "making a stream wait for an event".into(),
@@ -80,7 +80,7 @@ impl Mark {
         Ok(())
     }
 
-    pub fn since(&self, earlier: &Mark) -> Result<Duration> {
+    pub fn since(&self, earlier: &CudaEvent) -> Result<Duration> {
         earlier.wait()?;
         self.wait()?;
         let mut milliseconds = 0.0;
@@ -97,7 +97,7 @@ impl Mark {
     }
 }
 
-impl Drop for Mark {
+impl Drop for CudaEvent {
     fn drop(&mut self) {
         if !self.event.is_null() {
             // SAFETY: made in `record`; the driver keeps what still waits for it.
