@@ -4,15 +4,15 @@
 //! The copy is a method of a new trait that is implemented for the impl's type, so that `Self` has
 //! the same meaning. The method returns a closure whose first parameter replaces `self`.
 
-use super::witness::{any_value, said};
+use super::stand_ins::StandIns;
 use crate::check::Diagnostic;
 use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote, quote_spanned};
 use syn::visit_mut::VisitMut;
-use syn::{FnArg, GenericParam, Generics, ItemFn, ItemImpl, Path, ReturnType, Type};
+use syn::{FnArg, Generics, ItemFn, ItemImpl, Path, ReturnType, Type};
 
-/// Returns a copy of `item` of the impl `of`, and constants that report `diagnostics` if rustc
-/// accepts the copy. `None` if an instance needs a type with bounds, which is not known here.
+/// Returns a copy of `item` of the impl `of`, and items that report `diagnostics` if rustc accepts
+/// the copy. `None` if the copy cannot be written.
 pub(super) fn diagnostics(
     of: &ItemImpl,
     item: &ItemFn,
@@ -20,7 +20,7 @@ pub(super) fn diagnostics(
     diagnostics: &[Diagnostic],
 ) -> Option<TokenStream> {
     let opaque = item.sig.inputs.iter().any(|i| matches!(i, FnArg::Typed(t) if matches!(&*t.ty, Type::ImplTrait(_))));
-    if bounded(&of.generics) || bounded(&item.sig.generics) || opaque {
+    if opaque {
         return None;
     }
     let mut item = item.clone();
@@ -48,23 +48,32 @@ pub(super) fn diagnostics(
         ReturnType::Default => quote!(-> ()),
         written => written.to_token_stream(),
     };
-    let (name, own, body) = (&item.sig.ident, &item.sig.generics, &item.block);
+    let (own, body) = (&item.sig.generics, &item.block);
+    // Another name than the method's: a call of a method that `Self` lacks must not find the copy.
+    let name = quote::format_ident!("copy_of_{}", item.sig.ident);
     let mut closure = Group::new(Delimiter::Brace, quote!(|#(#parameters),*| #returns #body));
     closure.set_span(item.block.brace_token.span.join());
-    let values: Vec<_> = own.params.iter().filter_map(any_value).collect();
-    let instance = if values.is_empty() { quote!() } else { quote!(::<#(#values),*>) };
     let (of_impl, itself) = (&of.generics, &of.self_ty);
-    let some = instance_of(itself.to_token_stream(), of_impl);
+    let mut all = of_impl.clone();
+    all.params.extend(own.params.iter().cloned());
+    if let Some(clauses) = &own.where_clause {
+        all.make_where_clause().predicates.extend(clauses.predicates.iter().cloned());
+    }
+    let stand_ins = StandIns::new(facade, &all);
+    let values = stand_ins.arguments(own);
+    let instance = if values.is_empty() { quote!() } else { quote!(::<#(#values),*>) };
+    let some = stand_ins.replace(itself.to_token_stream())?;
     let copies = Ident::new("Copies", Span::mixed_site());
-    let said = said(facade, &quote!(<#some as #copies>::#name #instance), diagnostics);
+    let reports = stand_ins.report(&quote!(<#some as #copies>::#name #instance), diagnostics)?;
+    let (impl_clauses, clauses) = (&of_impl.where_clause, &own.where_clause);
     Some(quote! {
         trait #copies {
-            fn #name #own () -> impl ::core::marker::Sized;
+            fn #name #own () -> impl ::core::marker::Sized #clauses;
         }
-        impl #of_impl #copies for #itself {
-            fn #name #own () -> impl ::core::marker::Sized #closure
+        impl #of_impl #copies for #itself #impl_clauses {
+            fn #name #own () -> impl ::core::marker::Sized #clauses #closure
         }
-        #said
+        #reports
     })
 }
 
@@ -73,13 +82,14 @@ pub(super) fn diagnostics(
 pub(super) fn diagnostics_of_constant(
     of: Option<&ItemImpl>,
     name: &Ident,
+    facade: &Path,
     diagnostics: &[Diagnostic],
 ) -> Option<TokenStream> {
     let path = match of {
         None => name.to_token_stream(),
         Some(of) if bounded(&of.generics) => return None,
         Some(of) => {
-            let some = instance_of(of.self_ty.to_token_stream(), &of.generics);
+            let some = StandIns::new(facade, &of.generics).replace(of.self_ty.to_token_stream())?;
             match &of.trait_ {
                 Some((of_trait, _)) => quote!(<#some as #of_trait>::#name),
                 None => quote!(<#some>::#name),
@@ -95,7 +105,7 @@ pub(super) fn diagnostics_of_constant(
     Some(each.collect())
 }
 
-/// Returns whether an instance needs a type that is not known here.
+/// Returns whether the evaluation of a constant needs a type that is not known here.
 fn bounded(g: &Generics) -> bool {
     g.where_clause.is_some() || g.type_params().any(|t| !t.bounds.is_empty())
 }
@@ -104,29 +114,6 @@ fn bounded(g: &Generics) -> bool {
 /// the user's `self`.
 fn name(span: Span) -> Ident {
     Ident::new("itself", span)
-}
-
-/// Returns a type with some value for each parameter of the impl.
-fn instance_of(ty: TokenStream, generics: &Generics) -> TokenStream {
-    let value = |name: &Ident| {
-        let parameter = generics.params.iter().find(|p| match p {
-            GenericParam::Type(t) => t.ident == *name,
-            GenericParam::Const(c) => c.ident == *name,
-            GenericParam::Lifetime(_) => false,
-        });
-        parameter.and_then(any_value)
-    };
-    ty.into_iter()
-        .flat_map(|token| match token {
-            TokenTree::Ident(name) => value(&name).unwrap_or_else(|| name.to_token_stream()),
-            TokenTree::Group(g) => {
-                let mut inner = Group::new(g.delimiter(), instance_of(g.stream(), generics));
-                inner.set_span(g.span());
-                inner.to_token_stream()
-            }
-            other => other.to_token_stream(),
-        })
-        .collect()
 }
 
 /// Rewrites tokens that have a meaning only in the impl.

@@ -36,6 +36,7 @@ mod method;
 mod module;
 mod namespace;
 mod report;
+mod stand_ins;
 mod witness;
 
 use crate::check::{self, Callee};

@@ -131,8 +131,10 @@ fn told(facade: &Path, wrong: &ItemDiagnostics) -> TokenStream {
             Some(copy) => copy::copy_without_lints(function, &copy),
             None => report::at_once(diagnostics),
         },
-        Some(ItemPart::Constant { name, of }) => method::diagnostics_of_constant(of.as_deref(), name, diagnostics)
-            .unwrap_or_else(|| report::at_once(diagnostics)),
+        Some(ItemPart::Constant { name, of }) => {
+            method::diagnostics_of_constant(of.as_deref(), name, facade, diagnostics)
+                .unwrap_or_else(|| report::at_once(diagnostics))
+        }
         None => report::at_once(diagnostics),
     }
 }

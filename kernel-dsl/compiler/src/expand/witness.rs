@@ -11,10 +11,10 @@
 //! which is our message, appears only if rustc accepts the body.
 
 use super::copy::copy_without_lints;
-use super::inline;
 use super::launch::parameters;
-use super::respan;
-use crate::check::{Diagnostic, ReportedBy};
+use super::stand_ins::{StandIns, said};
+use super::{inline, report, respan};
+use crate::check::Diagnostic;
 use crate::syntax::InstanceArgument;
 use proc_macro2::{Delimiter, Group, Ident, LineColumn, Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
@@ -22,7 +22,7 @@ use std::collections::HashSet;
 use syn::spanned::Spanned;
 use syn::visit::Visit;
 use syn::visit_mut::VisitMut;
-use syn::{Block, GenericParam, ItemFn, Pat, PatType, Path, ReturnType, Stmt, Visibility};
+use syn::{Block, ItemFn, Pat, PatType, Path, ReturnType, Stmt, Visibility};
 
 /// Returns a copy in which rustc confirms the types of `locals`, found by the position of their
 /// names, and the functions of `prelude`.
@@ -111,7 +111,7 @@ impl<'p> Visit<'p> for Names {
     }
 }
 
-/// Returns a copy, and constants that report `diagnostics` if rustc accepts the body. `values` are
+/// Returns a copy, and items that report `diagnostics` if rustc accepts the body. `values` are
 /// the generic arguments of an instance, if one is declared.
 pub(super) fn diagnostics(
     item: &ItemFn,
@@ -122,17 +122,16 @@ pub(super) fn diagnostics(
 ) -> TokenStream {
     let body = &inline::block_for_rustc(body);
     let signature = &item.sig;
-    let (name, generics) = (&signature.ident, &signature.generics);
-    // A closure parameter cannot be `impl Fn`: such a type becomes a generic parameter,
-    // instantiated with a function pointer.
-    let (mut bounds, mut pointers) = (Vec::new(), Vec::new());
+    let name = &signature.ident;
+    let mut generics = signature.generics.clone();
+    // A closure parameter cannot be `impl Fn`: such a type becomes a generic parameter.
     let parameters: Vec<TokenStream> = parameters(item)
-        .map(|PatType { pat, ty, .. }| match &**ty {
+        .enumerate()
+        .map(|(number, PatType { pat, ty, .. })| match &**ty {
             syn::Type::ImplTrait(callable) => {
-                let name = quote::format_ident!("Callable{}", bounds.len());
-                let bound = &callable.bounds;
-                bounds.push(quote!(#name: #bound));
-                pointers.push(pointer(callable));
+                let name = quote::format_ident!("Callable{number}");
+                let bounds = &callable.bounds;
+                generics.params.push(syn::parse_quote!(#name: #bounds));
                 quote!(#pat: #name)
             }
             ty => quote!(#pat: #ty),
@@ -142,70 +141,24 @@ pub(super) fn diagnostics(
         ReturnType::Default => quote!(-> ()),
         written => written.to_token_stream(),
     };
-    let mut values: Vec<TokenStream> = match values {
-        [] => generics.params.iter().filter_map(any_value).collect(),
-        values => values.iter().map(ToTokens::to_token_stream).collect(),
-    };
-    values.extend(pointers);
-    let declared = match bounds.is_empty() {
-        true => generics.to_token_stream(),
-        false => {
-            let all = generics.params.iter().map(ToTokens::to_token_stream).chain(bounds);
-            quote!(<#(#all),*>)
+    let stand_ins = StandIns::new(facade, &generics);
+    let reports = match values {
+        [] => {
+            let arguments = stand_ins.arguments(&generics);
+            let instance = if arguments.is_empty() { quote!() } else { quote!(::<#(#arguments),*>) };
+            stand_ins.report(&quote!(#name #instance), diagnostics)
         }
+        values => Some(said(facade, &quote!(#name::<#(#values),*>), diagnostics)),
     };
-    let instance = if values.is_empty() { quote!() } else { quote!(::<#(#values),*>) };
-    let said = said(facade, &quote!(#name #instance), diagnostics);
+    let Some(reports) = reports else { return report::at_once(diagnostics) };
     // The hidden type is that of a closure, because rustc's messages about closures match those
     // about functions. The copy is at the position of the function: rustc does not suggest a
     // function for a misspelt name in its own body, and would suggest a copy at another position.
     let mut closure = Group::new(Delimiter::Brace, quote!(|#(#parameters),*| #returns #body));
     closure.set_span(item.block.brace_token.span.join());
-    let fn_token = signature.fn_token;
+    let (fn_token, clauses) = (signature.fn_token, &generics.where_clause);
     quote! {
-        #fn_token #name #declared () -> impl ::core::marker::Sized #closure
-        #said
+        #fn_token #name #generics () -> impl ::core::marker::Sized #clauses #closure
+        #reports
     }
-}
-
-/// Returns a constant for each diagnostic, which reports it if rustc accepts `body`, a function
-/// with an opaque return type.
-pub(super) fn said(facade: &Path, body: &TokenStream, diagnostics: &[Diagnostic]) -> TokenStream {
-    let ours = diagnostics.iter().filter(|diagnostic| diagnostic.reported_by == ReportedBy::Compiler);
-    let each = ours.map(|diagnostic| {
-        let message = &diagnostic.message;
-        // rustc marks a range from the first token of the panic to its last.
-        let panic = quote_spanned!(diagnostic.mark.first=> ::core::panic!);
-        let argument = quote_spanned!(diagnostic.mark.last=> ("{}", #message));
-        quote!(const _: () = if #facade::__private::size_of_body(#body) == 0 { #panic #argument };)
-    });
-    each.collect()
-}
-
-/// Returns the function pointer type `fn(A) -> R` for `impl Fn(A) -> R`.
-fn pointer(callable: &syn::TypeImplTrait) -> TokenStream {
-    let signature = callable.bounds.iter().find_map(|bound| match bound {
-        syn::TypeParamBound::Trait(t) => match &t.path.segments.last()?.arguments {
-            syn::PathArguments::Parenthesized(signature) => Some(signature),
-            _ => None,
-        },
-        _ => None,
-    });
-    match signature {
-        Some(syn::ParenthesizedGenericArguments { inputs, output, .. }) => quote!(fn(#inputs) #output),
-        None => quote!(fn()),
-    }
-}
-
-/// Returns some argument for a generic parameter.
-pub(super) fn any_value(parameter: &GenericParam) -> Option<TokenStream> {
-    let constant = match parameter {
-        GenericParam::Const(constant) => constant,
-        // The type that satisfies most bounds. If it does not satisfy one, rustc reports that at
-        // the instance.
-        GenericParam::Type(_) => return Some(quote!(f32)),
-        GenericParam::Lifetime(_) => return None,
-    };
-    let is_bool = matches!(&constant.ty, syn::Type::Path(p) if p.path.is_ident("bool"));
-    Some(if is_bool { quote!(false) } else { quote!(1) })
 }
