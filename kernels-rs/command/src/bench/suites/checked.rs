@@ -11,18 +11,16 @@ use kernel_dsl::compiler::hir::Instance;
 use kernel_dsl::{Artifact, Declared};
 use serde::Serialize;
 use std::collections::BTreeMap;
+use std::io::{self, IsTerminal};
+use std::thread;
 use std::time::{Duration, Instant};
 
 /// Number of seeds from which the largest case is taken.
 const SEEDS: u64 = 8;
 /// Time limit for the rounds of one instance.
 const EACH: Duration = Duration::from_millis(100);
-/// Time limit for loading when all kernels are measured. Instances loaded by then, counted from the
-/// start, are measured.
-const LOADED: Duration = Duration::from_secs(60);
-/// Time limit for measuring all kernels, counted from the start. Instances not measured by then are
-/// left out of the result.
-const MEASURING_LIMIT: Duration = Duration::from_secs(90);
+/// Time limit when all kernels are measured. No instance is loaded or measured after it.
+const LIMIT: Duration = Duration::from_secs(90);
 
 /// Instances and the cost of checking: the median of their ratios.
 #[derive(Serialize)]
@@ -49,40 +47,43 @@ const LONG_MS: f64 = 4e-3;
 
 type Of = (&'static Artifact, &'static Declared);
 
-/// Measures the declared instances of the named kernels without a time limit, or all instances
-/// within a few minutes.
+/// Measures the declared instances of the named kernels without a time limit, or as many instances
+/// of all kernels as the time limit permits.
 pub(super) fn measure(names: &[String], rounds: usize) -> Result<CheckedCosts, Error> {
     let start = Instant::now();
-    let within = |limit: Duration| !names.is_empty() || start.elapsed() < limit;
+    let has_time = || !names.is_empty() || start.elapsed() < LIMIT;
     let device = Device::cuda(0).map_err(Error::Device)?;
-    let declared = declared(names)?;
-    let (mut instances, mut left_out, mut first_error) = (Vec::new(), Vec::new(), None);
-    super::with_bar(2 * declared.len(), |bar| {
-        let loaded = load(&device, &declared, bar, &|| within(LOADED));
-        for ((artifact, declared), case) in declared.into_iter().zip(loaded) {
-            bar.set_message(declared.name);
-            let measured = match case {
-                Some(Ok(None)) => continue,
-                Some(Ok(Some(case))) if within(MEASURING_LIMIT) => {
-                    one(&device, artifact, declared, &case, rounds).map(Some)
+    let declared = spread(declared(names)?);
+    let in_a_group = thread::available_parallelism().map_or(1, usize::from);
+    let (mut instances, mut left_out, mut late, mut first_error) = (Vec::new(), Vec::new(), Vec::new(), None);
+    super::with_bar(declared.len(), |bar| {
+        // All instances at once would take the whole time to load, with none left to measure.
+        for group in declared.chunks(in_a_group) {
+            for (&(artifact, declared), case) in group.iter().zip(load(&device, group, &has_time)) {
+                bar.set_message(declared.name);
+                let measured = match case {
+                    Some(Ok(None)) => Ok(None),
+                    Some(Ok(Some(case))) if has_time() => one(&device, artifact, declared, &case, rounds).map(Some),
+                    Some(Ok(Some(_))) | None => {
+                        let why = format!("the time limit of {} s is reached", LIMIT.as_secs());
+                        late.push(LeftOut { kernel: declared.name, why });
+                        continue;
+                    }
+                    Some(Err(why)) => Err(why),
+                };
+                bar.inc(1);
+                match measured {
+                    Ok(None) => {}
+                    Ok(Some(measured)) => {
+                        show(&measured, bar, start.elapsed());
+                        instances.push(measured);
+                    }
+                    Err(why) => {
+                        left_out.push(LeftOut { kernel: declared.name, why: why.to_string() });
+                        first_error.get_or_insert(why);
+                    }
                 }
-                Some(Ok(Some(_))) | None => Ok(None),
-                Some(Err(why)) => Err(why),
-            };
-            bar.inc(1);
-            let why = match measured {
-                Ok(Some(measured)) => {
-                    instances.push(measured);
-                    continue;
-                }
-                Ok(None) => format!("the time limit of {} s is reached", MEASURING_LIMIT.as_secs()),
-                Err(why) => {
-                    let said = why.to_string();
-                    first_error.get_or_insert(why);
-                    said
-                }
-            };
-            left_out.push(LeftOut { kernel: declared.name, why });
+            }
         }
     });
     if let (true, Some(why)) = (instances.is_empty(), first_error) {
@@ -91,6 +92,10 @@ pub(super) fn measure(names: &[String], rounds: usize) -> Result<CheckedCosts, E
     for LeftOut { kernel, why } in &left_out {
         eprintln!("not measured: {kernel}: {why}");
     }
+    if let Some(LeftOut { why, .. }) = late.first() {
+        eprintln!("not measured: {} instances: {why}. Name kernels to measure all of theirs", late.len());
+    }
+    left_out.extend(late);
     let ratios = |long: bool| {
         let of = instances.iter().filter(|m: &&super::Measurement| !long || m.time.median_ms > LONG_MS);
         let ratios: Vec<f64> = of.map(|m| m.ratio["checked"]).collect();
@@ -110,21 +115,43 @@ fn declared(names: &[String]) -> Result<Vec<Of>, Error> {
     Ok(declared.collect())
 }
 
-/// Result of loading an instance: the case to measure, if there is one.
+/// Returns the instances in an order in which each part of the list has instances of many kernels.
+fn spread(declared: Vec<Of>) -> Vec<Of> {
+    let mut seen = BTreeMap::new();
+    let mut numbered: Vec<_> = declared
+        .into_iter()
+        .map(|of| {
+            let number = seen.entry(of.0.name).or_insert(0usize);
+            *number += 1;
+            (*number, of)
+        })
+        .collect();
+    numbered.sort_by_key(|(number, _)| *number);
+    numbered.into_iter().map(|(_, of)| of).collect()
+}
+
+/// Prints an instance's ratio where no bar shows the progress.
+fn show(measured: &super::Measurement, bar: &ProgressBar, elapsed: Duration) {
+    if !io::stderr().is_terminal() {
+        let (position, all) = (bar.position(), bar.length().unwrap_or(0));
+        let (kernel, ratio, seconds) = (measured.kernel, measured.ratio["checked"], elapsed.as_secs());
+        eprintln!("{position} of {all} after {seconds} s: {kernel}: {ratio:.3}");
+    }
+}
+
+/// Result of loading an instance: the case to measure, if there is one. `None` if no time is left.
 type Loaded = Option<Result<Option<Case>, Error>>;
 
 /// Loads both forms of each instance on all host cores, while nothing is measured. Skips instances
 /// once no time is left.
-fn load(device: &Device, declared: &[Of], bar: &ProgressBar, has_time: &(dyn Fn() -> bool + Sync)) -> Vec<Loaded> {
+fn load(device: &Device, declared: &[Of], has_time: &(dyn Fn() -> bool + Sync)) -> Vec<Loaded> {
     on_every_core(declared, |(artifact, declared)| {
-        let case = has_time().then(|| {
+        has_time().then(|| {
             let case = largest(artifact, declared);
             let made = case.as_ref().map_or(Ok(()), |case| FormTimes::load(device, artifact, declared, case));
             let name = case.as_ref().map_or_else(String::new, |case| case.name.clone());
             made.map_err(|source| failed(declared, name, source)).map(|()| case)
-        });
-        bar.inc(1);
-        case
+        })
     })
 }
 
