@@ -1,7 +1,7 @@
 //! Generic arguments of the copies that rustc checks (see `witness`).
 //!
 //! A constant's argument is some value. No type is known that satisfies the bounds of a type
-//! parameter, so `Any<'any, N>` stands for the parameter. The function that reports assumes the
+//! parameter, so `Any<'any, N>` replaces the parameter. The function that reports assumes the
 //! bounds in its `where` clause. rustc refuses false assumptions that name no parameter, so the
 //! type has a lifetime parameter. An array's repeat count knows the assumptions of its function,
 //! and rustc evaluates the count when it checks the function.
