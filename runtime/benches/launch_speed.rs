@@ -15,14 +15,7 @@ use std::time::{Duration, Instant};
     (if TA { a.dim(1) } else { a.dim(2) }) == (if TB { b.dim(2) } else { b.dim(1) }),
     a.aligned(V), b.aligned(V), c.aligned(V), a.dim(2) % V == 0, b.dim(2) % V == 0, c.dim(2) % V == 0,
 )]
-fn product<
-    const BM: usize,
-    const BN: usize,
-    const V: usize,
-    const TA: bool,
-    const TB: bool,
-    const T: usize,
->(
+fn product<const BM: usize, const BN: usize, const V: usize, const TA: bool, const TB: bool, const T: usize>(
     alpha: f32,
     a: View<f32, 3>,
     b: View<f32, 3>,

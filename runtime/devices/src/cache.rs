@@ -1,7 +1,11 @@
-//! A map whose values are created on first use and kept.
+//! Maps whose values are created on first use and kept.
 
+use kernel_dsl::Artifact;
+use kernel_dsl::compiler::hir::Constant;
+use std::borrow::Borrow;
 use std::collections::HashMap;
 use std::hash::Hash;
+use std::ptr;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Values by key. Threads that need the same missing value wait for one of them to create it;
@@ -19,11 +23,16 @@ impl<K, V> Default for Cache<K, V> {
 }
 
 impl<K: Eq + Hash, V> Cache<K, V> {
-    /// Returns the value for `key`, created by `make` if it is missing. A failure is not kept.
-    pub fn get_or_make<E>(&self, key: K, make: impl FnOnce() -> Result<V, E>) -> Result<Arc<V>, E> {
+    /// Returns the value for `key`, created by `make` if it is missing. A failure is not kept. The
+    /// key is copied only if it is new.
+    pub fn get_or_make<Q, E>(&self, key: &Q, make: impl FnOnce() -> Result<V, E>) -> Result<Arc<V>, E>
+    where
+        K: Borrow<Q>,
+        Q: Eq + Hash + ToOwned<Owned = K> + ?Sized,
+    {
+        let entry = self.entry(key);
         // A panic while a lock is held leaves the map and its entries consistent: each is written
         // in one step.
-        let entry = self.entries.lock().unwrap_or_else(PoisonError::into_inner).entry(key).or_default().clone();
         let mut slot = entry.lock().unwrap_or_else(PoisonError::into_inner);
         match &*slot {
             Some(value) => Ok(value.clone()),
@@ -33,6 +42,42 @@ impl<K: Eq + Hash, V> Cache<K, V> {
                 Ok(value)
             }
         }
+    }
+
+    fn entry<Q>(&self, key: &Q) -> Entry<V>
+    where
+        K: Borrow<Q>,
+        Q: Eq + Hash + ToOwned<Owned = K> + ?Sized,
+    {
+        let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        match entries.get(key) {
+            Some(entry) => entry.clone(),
+            None => entries.entry(key.to_owned()).or_default().clone(),
+        }
+    }
+}
+
+/// Values by the instance of a kernel: by the artifact's static address and the generic arguments.
+pub(crate) struct InstanceCache<V> {
+    kernels: Cache<usize, Cache<Vec<Constant>, V>>,
+}
+
+impl<V> Default for InstanceCache<V> {
+    fn default() -> Self {
+        InstanceCache { kernels: Cache::default() }
+    }
+}
+
+impl<V> InstanceCache<V> {
+    /// Returns the value for an instance, created by `make` if it is missing. A failure is not
+    /// kept.
+    pub fn get_or_make<E>(
+        &self,
+        kernel: &'static Artifact,
+        constants: &[Constant],
+        make: impl FnOnce() -> Result<V, E>,
+    ) -> Result<Arc<V>, E> {
+        self.kernels.get_or_make(&ptr::from_ref(kernel).addr(), || Ok(Cache::default()))?.get_or_make(constants, make)
     }
 }
 
@@ -46,7 +91,7 @@ mod tests {
         let (cache, made) = (Cache::default(), AtomicU32::new(0));
         std::thread::scope(|s| {
             for _ in 0..8 {
-                s.spawn(|| cache.get_or_make(1, || Ok::<_, ()>(made.fetch_add(1, Ordering::Relaxed))).unwrap());
+                s.spawn(|| cache.get_or_make(&1, || Ok::<_, ()>(made.fetch_add(1, Ordering::Relaxed))).unwrap());
             }
         });
         assert_eq!(made.load(Ordering::Relaxed), 1);
@@ -55,7 +100,7 @@ mod tests {
     #[test]
     fn failures_are_not_cached() {
         let cache = Cache::default();
-        assert!(cache.get_or_make(1, || Err::<u32, _>("no")).is_err());
-        assert_eq!(cache.get_or_make(1, || Ok::<_, &str>(7)).as_deref(), Ok(&7));
+        assert!(cache.get_or_make(&1, || Err::<u32, _>("no")).is_err());
+        assert_eq!(cache.get_or_make(&1, || Ok::<_, &str>(7)).as_deref(), Ok(&7));
     }
 }

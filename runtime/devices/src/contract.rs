@@ -5,17 +5,20 @@
 
 use crate::Error;
 use crate::hazard::{AccessSet, BufferAccess, HazardTracker, SubrangeTracker};
+use crate::instance::LaunchedInstance;
 use kernel_dsl::Argument;
 use kernel_dsl::compiler::hir::{Monomorphic, Type};
 use kernel_dsl::compiler::ir::SharedMemory;
 use kernel_dsl::compiler::launch::{self, DeviceFacts, Fact, Refusal};
 use kernel_dsl::launcher::ArgumentShape;
+use smallvec::SmallVec;
+use std::sync::Arc;
 
 /// Arguments that meet the kernel's contract; `'m` is how long they borrow their memory.
 pub struct ValidatedArgs<'a, 'm> {
     shape: launch::LaunchShape,
     arguments: &'a [Argument<'m>],
-    writes: Vec<bool>,
+    writes: Arc<[bool]>,
     cooperative: bool,
 }
 
@@ -44,13 +47,36 @@ impl<'a, 'm> ValidatedArgs<'a, 'm> {
         match launch::shape(program, facts, block.map(|n| n as u64), &given) {
             Ok(shape) if refusals.is_empty() => {
                 let cooperative = program.program().launch.cooperative;
-                Ok(ValidatedArgs { shape, arguments, writes: writes(program), cooperative })
+                Ok(ValidatedArgs { shape, arguments, writes: writes(program).into(), cooperative })
             }
             shape => {
                 refusals.extend(shape.err().into_iter().flatten());
                 Err(Error::Refused { instance: program.instance_name(), refusals })
             }
         }
+    }
+
+    /// Validates `arguments` as [`new`](ValidatedArgs::new) does. If a launch with the same
+    /// [`Signature`](crate::instance::Signature) was accepted before, only the addresses are
+    /// checked. A launch for which they are unusual is validated in full.
+    pub(crate) fn of_instance(
+        instance: &LaunchedInstance,
+        (device, facts): (u64, DeviceFacts),
+        block: Option<usize>,
+        arguments: &'a [Argument<'m>],
+    ) -> Result<ValidatedArgs<'a, 'm>, Error> {
+        let Some(signature) = instance.signature(block, arguments) else {
+            return ValidatedArgs::new(instance, (device, facts), block, arguments);
+        };
+        if let Some(shape) = instance.known(&signature)
+            && are_apart(arguments, instance.writes(), device)
+        {
+            let cooperative = instance.program().launch.cooperative;
+            return Ok(ValidatedArgs { shape, arguments, writes: instance.writes().clone(), cooperative });
+        }
+        let validated = ValidatedArgs::new(instance, (device, facts), block, arguments)?;
+        instance.remember(signature, validated.shape);
+        Ok(validated)
     }
 
     /// Returns block and grid.
@@ -118,6 +144,28 @@ impl<'a, 'm> ValidatedArgs<'a, 'm> {
     pub fn writes(&self, index: usize) -> bool {
         self.writes.get(index).copied().unwrap_or(false)
     }
+}
+
+/// Returns whether all memory belongs to the device and ends within the address space, and no
+/// written argument overlaps another.
+fn are_apart(arguments: &[Argument], writes: &[bool], device: u64) -> bool {
+    let mut ranges: SmallVec<[(u64, u64, bool); 16]> = SmallVec::new();
+    for (argument, writes) in arguments.iter().zip(writes) {
+        let Argument::Memory(memory) = argument else { continue };
+        let (start, bytes) = (memory.address(), memory.bytes());
+        if bytes == 0 {
+            continue;
+        }
+        let Some(end) = start.checked_add(bytes).filter(|_| memory.device() == device) else { return false };
+        let overlaps = |&(other, other_end, other_writes): &(u64, u64, bool)| {
+            (*writes || other_writes) && start < other_end && other < end
+        };
+        if ranges.iter().any(overlaps) {
+            return false;
+        }
+        ranges.push((start, end, *writes));
+    }
+    true
 }
 
 /// Returns for each argument whether the kernel may write it.

@@ -2,7 +2,7 @@
 //!
 //! All use of the interpreter by launches is in this module.
 
-use crate::cache::Cache;
+use crate::cache::InstanceCache;
 use crate::contract::ValidatedArgs;
 use crate::hazard::{SubrangeTracker, WaitSet};
 use crate::pool::{Pool, SegmentSource};
@@ -11,7 +11,7 @@ use crate::range_lock::{HOST_RANGES, Span};
 use crate::trace::{event, span};
 use crate::uninit::HOST;
 use crate::{Error, Result};
-use kernel_dsl::compiler::hir::{Instance, Monomorphic};
+use kernel_dsl::compiler::hir::Monomorphic;
 use kernel_dsl::compiler::ir::SharedMemory;
 use kernel_dsl::compiler::ir::record::WORDS;
 use kernel_dsl::compiler::launch::DeviceFacts;
@@ -32,8 +32,8 @@ const ALIGNMENT: usize = 256;
 /// The CPU and the kernels decoded for it.
 pub(crate) struct Cpu {
     facts: DeviceFacts,
-    /// The decoded kernels, by the artifact's static address and the instance.
-    executables: Cache<(usize, Instance), Executable>,
+    /// The decoded kernels.
+    executables: InstanceCache<Executable>,
     memory: Pool,
     limits: Mutex<RunLimits>,
     /// Handler of launches, instead of the interpreter.
@@ -72,7 +72,13 @@ impl Cpu {
     /// Makes a CPU with these facts for launch expressions and plans.
     pub fn with_facts(DeviceFacts { multiprocessors }: DeviceFacts) -> Cpu {
         let facts = DeviceFacts { multiprocessors: multiprocessors.max(1) };
-        Cpu { facts, executables: Cache::default(), memory: Pool::default(), limits: Mutex::default(), handler: None }
+        Cpu {
+            facts,
+            executables: InstanceCache::default(),
+            memory: Pool::default(),
+            limits: Mutex::default(),
+            handler: None,
+        }
     }
 
     /// Gives all launches to `handler`.
@@ -110,9 +116,8 @@ impl Cpu {
         if let Some(handler) = &self.handler {
             return handler(artifact, program, approved);
         }
-        let instance = program.instance();
         span!("run", instance = %program.instance_name());
-        let executable = self.executables.get_or_make((ptr::from_ref(artifact).addr(), instance.clone()), || {
+        let executable = self.executables.get_or_make(artifact, &program.instance().0, || {
             let lowered = driver::lowered_monomorphic(program, artifact.target)
                 .map_err(|source| Error::Compile { instance: program.instance_name(), source })?;
             Executable::new(&lowered)

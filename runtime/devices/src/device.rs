@@ -1,10 +1,11 @@
 //! Devices that run kernels.
 
-use crate::cache::Cache;
+use crate::cache::InstanceCache;
 use crate::contract::ValidatedArgs;
 use crate::cpu::{Cpu, LaunchHandler};
 use crate::cuda::{Cuda, Driver, Loss};
 use crate::hazard::WaitSet;
+use crate::instance::LaunchedInstance;
 use crate::pool::{Allocation, MemoryStatistics, Pool, SegmentSource};
 use crate::store::Store;
 use crate::stream::Queue;
@@ -20,7 +21,6 @@ use std::any::{Any, TypeId};
 use std::collections::HashMap;
 use std::fmt;
 use std::panic::resume_unwind;
-use std::ptr;
 use std::sync::{Arc, Mutex, Once, PoisonError};
 use std::thread;
 use std::time::Duration;
@@ -36,8 +36,8 @@ pub struct Device(Arc<Inner>);
 struct Inner {
     backend: Backend,
     choice: Option<Choice>,
-    /// The monomorphic programs, by the artifact's static address and the instance.
-    programs: Cache<(usize, Instance), Monomorphic>,
+    /// The monomorphic programs.
+    programs: InstanceCache<LaunchedInstance>,
     /// The extensions by type.
     extensions: Mutex<HashMap<TypeId, Arc<dyn Any + Send + Sync>>>,
 }
@@ -165,7 +165,7 @@ impl Device {
     }
 
     fn new(backend: Backend, choice: Option<Choice>) -> Device {
-        Device(Arc::new(Inner { backend, choice, programs: Cache::default(), extensions: Mutex::default() }))
+        Device(Arc::new(Inner { backend, choice, programs: InstanceCache::default(), extensions: Mutex::default() }))
     }
 
     /// Returns the device-local singleton of type `T`, created by `make` on first use: for example
@@ -329,20 +329,22 @@ impl Device {
         launch: impl FnOnce(&Monomorphic, &ValidatedArgs<'_, 'm>) -> Result<T>,
     ) -> Result<T> {
         let program = self.instance(kernel, constants)?;
-        let approved = ValidatedArgs::new(&program, self.identity(), block, arguments)?;
+        let approved = ValidatedArgs::of_instance(&program, self.identity(), block, arguments)?;
         if approved.shape().is_empty() { Ok(T::default()) } else { launch(&program, &approved) }
     }
 
     /// Returns the instance of `artifact`, decoded and created once.
-    pub(crate) fn instance(&self, artifact: &'static Artifact, constants: &[Constant]) -> Result<Arc<Monomorphic>> {
-        let instance = Instance(constants.to_vec());
-        let key = (ptr::from_ref(artifact).addr(), instance);
-        self.0.programs.get_or_make(key.clone(), || {
-            let (_, instance) = &key;
+    pub(crate) fn instance(
+        &self,
+        artifact: &'static Artifact,
+        constants: &[Constant],
+    ) -> Result<Arc<LaunchedInstance>> {
+        self.0.programs.get_or_make(artifact, constants, || {
             let program =
                 artifact.program().map_err(|source| Error::Hir { kernel: artifact.name.to_string(), source })?;
-            monomorphic(&program, instance)
-                .map_err(|source| Error::Compile { instance: artifact.instance_name(constants), source })
+            let program = monomorphic(&program, &Instance(constants.to_vec()))
+                .map_err(|source| Error::Compile { instance: artifact.instance_name(constants), source })?;
+            Ok(LaunchedInstance::new(program))
         })
     }
 }

@@ -25,6 +25,7 @@ mod error;
 mod fallback;
 mod graph;
 mod hazard;
+mod instance;
 mod occupancy;
 mod pinned;
 mod pool;

@@ -8,7 +8,7 @@ use super::loss::Loss;
 use super::module::{Module, kept, shared_memory, stored_ptx};
 use super::operation::Operation;
 use super::stream::{CudaStream, StreamTable};
-use crate::cache::Cache;
+use crate::cache::InstanceCache;
 use crate::contract::ValidatedArgs;
 use crate::hazard::{AccessSet, WaitSet};
 use crate::pool::{Pool, SegmentSource};
@@ -16,11 +16,10 @@ use crate::store::Store;
 use crate::trace::span;
 use crate::{Error, Result};
 use kernel_dsl::compiler::driver;
-use kernel_dsl::compiler::hir::{Instance, Monomorphic};
+use kernel_dsl::compiler::hir::Monomorphic;
 use kernel_dsl::compiler::ir::SharedMemory;
 use kernel_dsl::compiler::lower::checked::CheckedKernel;
 use kernel_dsl::{Artifact, LaunchForm};
-use std::ptr;
 use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
@@ -40,9 +39,9 @@ pub(crate) struct Cuda {
     limiting: RwLock<()>,
     /// The cache of compiled kernels.
     store: Mutex<Option<Store>>,
-    /// The loaded kernels, by the artifact's static address and the instance.
-    modules: Cache<(usize, Instance), Arc<Module>>,
-    checked: Cache<(usize, Instance), (Arc<Module>, Arc<CheckedKernel>)>,
+    /// The loaded kernels.
+    modules: InstanceCache<Arc<Module>>,
+    checked: InstanceCache<(Arc<Module>, Arc<CheckedKernel>)>,
 }
 
 /// The open devices, including lost ones. The driver also has one primary context for each device
@@ -83,8 +82,8 @@ impl Cuda {
             id: 1 + ordinal as u64 + (open.lost << 32),
             memory: if std::env::var_os(NO_POOL).is_some() { Pool::bare() } else { Pool::default() },
             pinned: Pool::default(),
-            modules: Cache::default(),
-            checked: Cache::default(),
+            modules: InstanceCache::default(),
+            checked: InstanceCache::default(),
         });
         open.devices.push((ordinal, Arc::downgrade(&cuda)));
         // Lost devices may be dropped here, while the lock is held; their drop does not take it.
@@ -346,28 +345,20 @@ impl Cuda {
         program: &Monomorphic,
         approved: &ValidatedArgs<'_, '_>,
     ) -> Result<DriverLaunch> {
-        let name = artifact.instance_name(&program.instance().0);
-        DriverLaunch::new(&self.context, self.load(form, artifact, program, &name)?, name, approved)
+        DriverLaunch::new(&self.context, self.load(form, artifact, program)?, approved)
     }
 
     /// Compiles and loads the instance's module, so that launches find it. Several threads may load
     /// modules at the same time: the driver compiles them in parallel.
     pub fn preload(&self, form: LaunchForm, artifact: &'static Artifact, program: &Monomorphic) -> Result<()> {
-        self.load(form, artifact, program, &program.instance_name()).map(drop)
+        self.load(form, artifact, program).map(drop)
     }
 
     /// Returns the instance's module, which is compiled and loaded once.
-    fn load(
-        &self,
-        form: LaunchForm,
-        artifact: &'static Artifact,
-        program: &Monomorphic,
-        name: &str,
-    ) -> Result<LoadedKernel> {
+    fn load(&self, form: LaunchForm, artifact: &'static Artifact, program: &Monomorphic) -> Result<LoadedKernel> {
         let instance = program.instance();
-        let key = (ptr::from_ref(artifact).addr(), instance.clone());
-        let failed = |source| Error::Compile { instance: name.to_string(), source };
-        let load = |ptx: &str, shared: SharedMemory| {
+        let name = || artifact.instance_name(&instance.0);
+        let load = |ptx: &str, shared: SharedMemory, name: &str| {
             self.context.info.require_target(artifact.target, name)?;
             self.streams.quiesce()?;
             let load = || Module::load(self.context.clone(), ptx, &instance.entry(artifact.name), name, &shared);
@@ -376,18 +367,21 @@ impl Cuda {
         Ok(match form {
             LaunchForm::Unchecked => LoadedKernel::Unchecked(
                 self.modules
-                    .get_or_make(key, || {
+                    .get_or_make(artifact, &instance.0, || {
+                        let name = name();
                         span!("compile", instance = %name);
                         let store = self.store();
-                        let ptx = stored_ptx(store.as_ref(), artifact, program, name)?;
-                        load(&ptx, shared_memory(artifact.target, program, &ptx, name)?)
+                        let ptx = stored_ptx(store.as_ref(), artifact, program, &name)?;
+                        load(&ptx, shared_memory(artifact.target, program, &ptx, &name)?, &name)
                     })?
                     .as_ref()
                     .clone(),
             ),
             LaunchForm::Checked => {
-                let checked = self.checked.get_or_make(key, || {
+                let checked = self.checked.get_or_make(artifact, &instance.0, || {
+                    let name = name();
                     span!("compile", instance = %name);
+                    let failed = |source| Error::Compile { instance: name.clone(), source };
                     let lowered = driver::lowered_monomorphic(program, artifact.target).map_err(failed)?;
                     let form = CheckedKernel::of_instance(lowered, program);
                     let make = || form.ptx().map_err(failed);
@@ -396,7 +390,7 @@ impl Cuda {
                         Some(store) => kept(store, artifact, program, "checked", make)?,
                         None => make()?,
                     };
-                    let module = load(&ptx, form.kernel.shared_memory())?;
+                    let module = load(&ptx, form.kernel.shared_memory(), &name)?;
                     Ok::<_, Error>((module, Arc::new(form)))
                 })?;
                 let (module, form) = checked.as_ref().clone();

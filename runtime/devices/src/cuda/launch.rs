@@ -46,17 +46,13 @@ unsafe impl Sync for DriverLaunch {}
 impl DriverLaunch {
     /// Makes a launch of `kernel`, the instance for which the arguments were validated. A
     /// cooperative launch has no more blocks than the device holds at once.
-    pub fn new(
-        context: &Context,
-        kernel: LoadedKernel,
-        instance: String,
-        approved: &ValidatedArgs<'_, '_>,
-    ) -> Result<DriverLaunch> {
+    pub fn new(context: &Context, kernel: LoadedKernel, approved: &ValidatedArgs<'_, '_>) -> Result<DriverLaunch> {
+        let instance = kernel.module().instance().clone();
         let shared = approved.shared_bytes(&instance, kernel.module().shared())?;
         let record = matches!(kernel, LoadedKernel::Checked(..)).then_some(0);
         let mut values: Box<[u64]> = approved.parameters().into_iter().chain(record).collect();
         let pointers = values.iter_mut().map(|value| ptr::from_mut(value).cast()).collect();
-        let (instance, shape, cooperative) = (instance.into(), approved.shape(), approved.is_cooperative());
+        let (shape, cooperative) = (approved.shape(), approved.is_cooperative());
         let launch = DriverLaunch { kernel, instance, shape, cooperative, shared, values, pointers };
         if cooperative {
             context.driver.cooperative()?;

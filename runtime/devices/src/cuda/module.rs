@@ -24,6 +24,8 @@ pub(super) struct Module {
     context: Arc<Context>,
     code: LoadedCode,
     function: sys::CUfunction,
+    /// The name of the kernel's instance, which its launches share.
+    instance: Arc<str>,
     shared: SharedMemory,
 }
 
@@ -145,7 +147,8 @@ impl Module {
         span!("load", instance, bytes = ptx.len());
         check_version(ptx, context.driver.version(), instance)?;
         let code = LoadedCode::load(&context, ptx, instance)?;
-        let mut loaded = Module { context, code, function: ptr::null_mut(), shared: shared.clone() };
+        let mut loaded =
+            Module { context, code, function: ptr::null_mut(), instance: instance.into(), shared: shared.clone() };
         let name = CString::new(entry).unwrap_or_default();
         loaded.function = code.function(&loaded.context, &name, instance)?;
         Ok(loaded)
@@ -154,6 +157,11 @@ impl Module {
     /// Returns the entry.
     pub(super) fn function(&self) -> sys::CUfunction {
         self.function
+    }
+
+    /// Returns the name of the kernel's instance.
+    pub(super) fn instance(&self) -> &Arc<str> {
+        &self.instance
     }
 
     /// Returns the kernel's shared memory, as launches need it.
