@@ -10,6 +10,7 @@ mod half;
 mod local_arrays;
 mod property;
 mod references;
+mod remembered;
 mod threads;
 mod trace;
 mod uninit;
