@@ -44,7 +44,7 @@ fn main() -> runtime::Result<()> {
             for i in 0..COUNT {
                 let (m, a, b, c) = &mut operands[i % shapes];
                 let (a, b, c) = (a.view([1, *m, 64])?, b.view([1, 64, 128])?, &mut c.view_mut([1, *m, 128])?);
-                product::<128, 128, 4, false, false, 256>::launch(&device, 1.0, &a, &b, 0.0, c, 1)?;
+                product::<128, 128, 4, false, false, 256>::launch(&device, 1.0, a, b, 0.0, c, 1)?;
             }
             best = best.min(start.elapsed() / COUNT as u32);
         }

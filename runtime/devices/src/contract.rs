@@ -5,9 +5,9 @@
 
 use crate::Error;
 use crate::hazard::{AccessSet, BufferAccess, HazardTracker, SubrangeTracker};
-use crate::instance::LaunchedInstance;
+use crate::instance::{LaunchedInstance, writes};
 use kernel_dsl::Argument;
-use kernel_dsl::compiler::hir::{Monomorphic, Type};
+use kernel_dsl::compiler::hir::Monomorphic;
 use kernel_dsl::compiler::ir::SharedMemory;
 use kernel_dsl::compiler::launch::{self, DeviceFacts, Fact, Refusal};
 use kernel_dsl::launcher::ArgumentShape;
@@ -166,13 +166,6 @@ fn are_apart(arguments: &[Argument], writes: &[bool], device: u64) -> bool {
         ranges.push((start, end, *writes));
     }
     true
-}
-
-/// Returns for each argument whether the kernel may write it.
-pub fn writes(program: &Monomorphic) -> Vec<bool> {
-    let types = &program.kernel().types;
-    let writes = |ty: &Type| matches!(ty, Type::Slice { mutable: true, .. } | Type::View { mutable: true, .. });
-    program.arguments().iter().map(|a| writes(&types[a.ty.0 as usize])).collect()
 }
 
 /// Returns the name of argument `index` in messages.

@@ -5,10 +5,9 @@
 //! on the overlap with other arguments, and on the end of the address space. A [`Signature`]
 //! contains all but the last two, which every launch checks.
 
-use crate::contract::writes;
 use kernel_dsl::Argument;
 use kernel_dsl::compiler::ElementType;
-use kernel_dsl::compiler::hir::{Expr, ExprKind, Intrinsic, Monomorphic, visit};
+use kernel_dsl::compiler::hir::{Expr, ExprKind, Intrinsic, Monomorphic, Type, visit};
 use kernel_dsl::compiler::launch::LaunchShape;
 use kernel_dsl::launcher::ArgumentShape;
 use smallvec::SmallVec;
@@ -18,7 +17,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// The largest number of launches that an instance remembers. A program whose scalars differ in
 /// every launch reaches it, and starts again.
-const MAX_KNOWN: usize = 256;
+const MAX_KNOWN: usize = 64;
 /// The largest power of two that a launch expression compares an alignment with, in elements, and
 /// the largest size of an element in bytes.
 const MAX_ALIGNED: u64 = 64;
@@ -121,6 +120,13 @@ impl Signature {
     }
 }
 
+/// Returns for each argument whether the kernel may write it.
+pub fn writes(program: &Monomorphic) -> Vec<bool> {
+    let types = &program.kernel().types;
+    let writes = |ty: &Type| matches!(ty, Type::Slice { mutable: true, .. } | Type::View { mutable: true, .. });
+    program.arguments().iter().map(|a| writes(&types[a.ty.0 as usize])).collect()
+}
+
 /// Returns whether launch expressions compare alignments only with powers of two of at most
 /// [`MAX_ALIGNED`] elements.
 fn compares_known_alignments(program: &Monomorphic) -> bool {
@@ -133,11 +139,10 @@ fn compares_known_alignments(program: &Monomorphic) -> bool {
         };
         n.is_some_and(|n| n.is_power_of_two() && n <= MAX_ALIGNED)
     };
-    let mut see = |e: &mut Expr| match &e.kind {
-        ExprKind::Intrinsic { intrinsic: Intrinsic::Aligned, arguments } => {
+    let mut see = |e: &mut Expr| {
+        if let ExprKind::Intrinsic { intrinsic: Intrinsic::Aligned, arguments } = &e.kind {
             all &= arguments.get(1).is_some_and(power);
         }
-        _ => {}
     };
     // Traversal takes expressions that it may change. This happens once for an instance.
     let mut launch = program.program().launch.clone();

@@ -43,10 +43,11 @@ mod view;
 #[doc(hidden)]
 pub mod executor {
     pub use crate::buffer::RawBuffer;
-    pub use crate::contract::{ValidatedArgs, writes};
+    pub use crate::contract::ValidatedArgs;
     pub use crate::cpu::{Executable, LaunchHandler, bytes};
     pub use crate::cuda::ptx;
     pub use crate::device::PoolKind;
+    pub use crate::instance::writes;
     pub use crate::view::reach;
 }
 

@@ -20,7 +20,7 @@ mod slot;
 pub use recording::Recording;
 pub use slot::{AnySlot, Slot, SlotMut};
 
-use crate::contract::{ValidatedArgs, writes};
+use crate::contract::ValidatedArgs;
 use crate::cuda::{Cuda, PendingLaunch, Replay};
 use crate::device::Backend;
 use crate::profile::ProfiledWork;
@@ -330,8 +330,7 @@ impl<'g> Graph<'g> {
     fn accesses(&self, index: usize) -> Result<Vec<(usize, AccessMode)>> {
         let launch = &self.launches[index];
         let program = self.device.instance(launch.kernel, &launch.constants)?;
-        let writes = writes(&program);
-        Ok(launch.accesses(|argument| writes.get(argument).copied().unwrap_or(false)))
+        Ok(launch.accesses(|argument| program.writes().get(argument).copied().unwrap_or(false)))
     }
 
     /// Makes the driver's graph, unless the present one matches the launches.

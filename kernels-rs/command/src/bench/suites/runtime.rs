@@ -6,6 +6,7 @@ use super::{Contender, Error, Measurement, Trial, all};
 use ::runtime::Device;
 use ::runtime::store::Store;
 use kernel_dsl::Element;
+use kernels_rs::gemm::Gemm;
 use kernels_rs::saxpy;
 use std::ffi::c_void;
 use std::ptr;
@@ -104,7 +105,7 @@ fn launches(device: &Device, driver: &Driver, rounds: usize) -> Result<Vec<Measu
         let _ = stream.wait();
         let _ = driver.wait();
     };
-    let trial = |kernel, ours| {
+    let trial = |kernel, shape: &str, ours| {
         let mut contenders = vec![ours, Contender::new("cuLaunchKernel", launch_by_driver)];
         if let Some(cublas) = &cublas {
             // SAFETY: each matrix has 256 elements and outlives the rounds; no other work uses the
@@ -112,20 +113,30 @@ fn launches(device: &Device, driver: &Driver, rounds: usize) -> Result<Vec<Measu
             let launch = || each(LAUNCHES, || unsafe { cublas.queue(&product) });
             contenders.push(Contender::new("cublasSgemm", launch));
         }
-        Trial {
-            kernel,
-            shape: "saxpy, 256 elements, host time of a launch".into(),
-            rate: None,
-            contenders,
-            after: Box::new(wait),
-        }
+        Trial { kernel, shape: shape.into(), rate: None, contenders, after: Box::new(wait) }
     };
     let device_error = |launched: ::runtime::Result<()>| launched.map_err(Error::Device);
+    let (a, b, mut c) = (buffer()?, buffer()?, buffer()?);
+    let mut multiply = || {
+        let (a, b) = (a.view([1, 16, 16])?, b.view([1, 16, 16])?);
+        Gemm::new().run(&stream, &a, &b, &mut c.view_mut([1, 16, 16])?)
+    };
+    let of_saxpy = "saxpy, 256 elements, host time of a launch";
     let trials = vec![
-        trial("prepared launch", Contender::new("ours", || each(LAUNCHES, || device_error(bare.launch())))),
-        trial("prepared checked launch", Contender::new("ours", || each(LAUNCHES, || device_error(checked.launch())))),
+        trial("prepared launch", of_saxpy, Contender::new("ours", || each(LAUNCHES, || device_error(bare.launch())))),
+        trial(
+            "prepared checked launch",
+            of_saxpy,
+            Contender::new("ours", || each(LAUNCHES, || device_error(checked.launch()))),
+        ),
+        trial(
+            "Gemm::run",
+            "16 × 16 × 16, host time of a call",
+            Contender::new("ours", || each(LAUNCHES, || device_error(multiply()))),
+        ),
         trial(
             "launch",
+            of_saxpy,
             Contender::new("ours", || {
                 each(LAUNCHES, || {
                     // SAFETY: as above.
