@@ -61,8 +61,8 @@
 pub use runtime_devices::{
     AnySlot, BufferStrided, BufferStridedMut, BufferView, BufferViewMut, Capability, Cause, Choice, CudaVersion,
     Device, DeviceBuffer, DriverError, Error, Event, Graph, InFlightLaunches, KernelTime, Loss, MemoryStatistics, Node,
-    PinnedBuffer, Prepared, Profile, ProfiledWork, Recording, Residency, Result, Slot, SlotMut, Stream, Timed, doctor,
-    store,
+    PinnedBuffer, Prepared, Profile, ProfiledWork, RecordedLaunches, RecordedMemory, Recording, Residency, Result,
+    Slot, SlotMut, Stream, Timed, doctor, store,
 };
 pub use runtime_oracle as interpreter;
 pub use runtime_ptx as ptx;

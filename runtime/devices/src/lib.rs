@@ -60,5 +60,5 @@ pub use occupancy::Residency;
 pub use pinned::PinnedBuffer;
 pub use pool::MemoryStatistics;
 pub use profile::{KernelTime, Profile, ProfiledWork, Timed};
-pub use stream::{Event, Prepared, Stream};
+pub use stream::{Event, Prepared, RecordedLaunches, RecordedMemory, Stream};
 pub use view::{BufferStrided, BufferStridedMut, BufferView, BufferViewMut};

@@ -159,3 +159,53 @@ fn gpu_work_is_ordered_with_streams_of_other_code() {
     unsafe { ours.wait_for_handle(std::ptr::null_mut()) }.unwrap();
     ours.wait().unwrap();
 }
+
+/// Checks that recorded launches run with other memory, in the order of another stream, and that
+/// only launches without checks are recorded.
+#[test]
+#[ignore = "needs an NVIDIA GPU"]
+fn gpu_launches_are_recorded_and_run_with_other_memory() {
+    const N: usize = 300;
+    let device = Device::cuda(0).unwrap();
+    let (stream, other) = (device.stream().unwrap(), device.stream().unwrap());
+    let numbers = |first: f32| (0..N).map(|i| first + i as f32).collect::<Vec<_>>();
+    let (x, mut y) = (device.upload(&numbers(0.0)).unwrap(), device.upload(&[1.0f32; N]).unwrap());
+    let launch = |on: &runtime::Stream, x: &runtime::DeviceBuffer<f32>, y: &mut runtime::DeviceBuffer<f32>, checked| {
+        let arguments = [kernel_dsl::Argument::scalar(2.0f32), x.argument(), y.argument()];
+        // SAFETY: the kernel accesses elements below y.len(), which is x.len() too; each thread
+        // writes one element.
+        match checked {
+            true => on.launch(artifact(), &[], None, &arguments),
+            false => unsafe { on.launch_unchecked(artifact(), &[], None, &arguments) },
+        }
+    };
+    let (done, launches) = stream.record_launches(|on| launch(on, &x, &mut y, false));
+    done.unwrap();
+    let mut launches = launches.expect("one launch without checks");
+    let memory: Vec<_> = launches.memory().iter().map(|m| (m.address, m.bytes, m.writes)).collect();
+    let bytes = 4 * N as u64;
+    assert_eq!(memory, [(x.device_address(), bytes, false), (y.device_address(), bytes, true)]);
+    assert_eq!(y.download().unwrap(), numbers(0.0).iter().map(|x| 2.0 * x + 1.0).collect::<Vec<_>>());
+
+    let (u, v) = (device.upload(&numbers(5.0)).unwrap(), device.upload(&numbers(-7.0)).unwrap());
+    for _ in 0..2 {
+        // SAFETY: both have the length and the alignment of the recorded buffers, and are alive
+        // until the stream has been waited for. No other work uses them.
+        unsafe { launches.launch(other.driver_handle().unwrap(), &[u.device_address(), v.device_address()]).unwrap() };
+    }
+    other.wait().unwrap();
+    let expected: Vec<_> = numbers(5.0).iter().zip(numbers(-7.0)).map(|(u, v)| 4.0 * u + v).collect();
+    assert_eq!(v.download().unwrap(), expected);
+
+    let recorded = |work: &mut dyn FnMut(&runtime::Stream) -> Result<(), Error>| {
+        let (done, launches) = stream.record_launches(work);
+        done.unwrap();
+        launches.is_some()
+    };
+    assert!(!recorded(&mut |on| launch(on, &x, &mut y, true)), "the record of violations belongs to the stream");
+    assert!(!recorded(&mut |on| on.fill_zero(&mut y)), "a fill is no launch");
+    assert!(!recorded(&mut |on| on.reads(&x.view([N])?)), "memory that no argument shows");
+    assert!(recorded(&mut |_| Ok(())));
+    let cpu = Device::cpu().stream().unwrap();
+    assert!(cpu.record_launches(|_| Ok(())).1.is_none());
+}

@@ -136,6 +136,7 @@ functions! {
 
 functions! {
     /// The function for cooperative launches, in drivers from CUDA 9.0 on.
+    #[derive(Clone, Copy)]
     pub(super) struct Cooperative {}
     launch = cuLaunchCooperativeKernel(sys::CUfunction, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint,
         sys::CUstream, *mut *mut c_void);

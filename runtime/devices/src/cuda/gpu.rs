@@ -20,6 +20,7 @@ use kernel_dsl::compiler::hir::Monomorphic;
 use kernel_dsl::compiler::ir::SharedMemory;
 use kernel_dsl::compiler::lower::checked::CheckedKernel;
 use kernel_dsl::{Artifact, LaunchForm};
+use std::ffi::c_void;
 use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
@@ -408,6 +409,17 @@ impl Cuda {
         let mut state = stream.state();
         // SAFETY: by the caller's promise.
         self.with_memory(|| unsafe { launch.submit(&self.streams, stream, &mut state) })
+    }
+
+    /// Submits a launch to a stream of other code. No tracker learns of it.
+    ///
+    /// # Safety
+    /// `handle` is a live stream of the device's primary context, or a default stream of the driver.
+    /// The launch has no record. The kernel is free of out-of-bounds accesses and races for its
+    /// parameters, whose memory is alive until the launch is over.
+    pub unsafe fn submit_untracked(&self, handle: *mut c_void, launch: &mut DriverLaunch) -> Result<()> {
+        // SAFETY: by the caller's promise.
+        self.with_memory(|| unsafe { launch.submit_untracked(&self.context, handle.cast()) })
     }
 
     /// Runs a launch to its end on the device's default stream, and returns its violation.

@@ -1,6 +1,8 @@
 //! Prepared launches: checked once and submitted many times.
 
 use super::context::Context;
+use super::driver::{Cooperative, Driver};
+use super::driver_error::Code;
 use super::module::Module;
 use super::operation::Operation;
 use super::stream::{CudaStream, StreamTable, SubmissionState};
@@ -24,7 +26,7 @@ pub(super) enum LoadedKernel {
 }
 
 /// The driver's description of a launch.
-pub(super) struct DriverLaunch {
+pub(crate) struct DriverLaunch {
     kernel: LoadedKernel,
     instance: Arc<str>,
     shape: LaunchShape,
@@ -46,7 +48,11 @@ unsafe impl Sync for DriverLaunch {}
 impl DriverLaunch {
     /// Makes a launch of `kernel`, the instance for which the arguments were validated. A
     /// cooperative launch has no more blocks than the device holds at once.
-    pub fn new(context: &Context, kernel: LoadedKernel, approved: &ValidatedArgs<'_, '_>) -> Result<DriverLaunch> {
+    pub(super) fn new(
+        context: &Context,
+        kernel: LoadedKernel,
+        approved: &ValidatedArgs<'_, '_>,
+    ) -> Result<DriverLaunch> {
         let instance = kernel.module().instance().clone();
         let shared = approved.shared_bytes(&instance, kernel.module().shared())?;
         let record = matches!(kernel, LoadedKernel::Checked(..)).then_some(0);
@@ -61,6 +67,33 @@ impl DriverLaunch {
             approved.require_residency(&launch.instance, u64::from(each) * u64::from(all), &device)?;
         }
         Ok(launch)
+    }
+
+    /// Returns the driver's call for the launch.
+    fn call(&mut self, context: &Context) -> Result<DriverCall> {
+        let cooperative = match self.cooperative {
+            true => Some(*context.driver.cooperative()?),
+            false => None,
+        };
+        let (function, parameters) = (self.kernel.module().function(), self.pointers.as_mut_ptr());
+        Ok(DriverCall { function, parameters, shape: self.shape, shared: self.shared, cooperative })
+    }
+
+    /// Replaces parameter number `at` of the entry.
+    pub fn set_parameter(&mut self, at: usize, value: u64) {
+        self.values[at] = value;
+    }
+
+    /// Submits the launch to a stream of other code. No tracker learns of it.
+    ///
+    /// # Safety
+    /// `stream` is a live stream of the context, or a default stream of the driver. The launch has
+    /// no record. The kernel is free of out-of-bounds accesses and races for its parameters, whose
+    /// memory is alive until the launch is over.
+    pub(super) unsafe fn submit_untracked(&mut self, context: &Context, stream: sys::CUstream) -> Result<()> {
+        let call = self.call(context)?;
+        // SAFETY: `self` is alive and not changed here; the caller guarantees the rest.
+        context.run(|| self.operation().to_string(), |driver| unsafe { call.submit(driver, stream) })
     }
 
     /// Returns the form that gives the launch's record its meaning, if it has a record.
@@ -96,7 +129,7 @@ impl DriverLaunch {
     }
 
     /// Returns the driver's figures for blocks of its kernel.
-    pub fn residency(&self, context: &Context) -> Result<Residency> {
+    pub(super) fn residency(&self, context: &Context) -> Result<Residency> {
         /// `CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES` and `…_NUM_REGS`
         const SHARED: i32 = 1;
         const REGISTERS: i32 = 4;
@@ -150,9 +183,43 @@ pub(crate) struct Ready<'a> {
     used: AccessSet<'a>,
 }
 
+/// The driver's call for a launch, with pointers into its [`DriverLaunch`].
+struct DriverCall {
+    function: sys::CUfunction,
+    parameters: *mut *mut c_void,
+    shape: LaunchShape,
+    shared: u32,
+    cooperative: Option<Cooperative>,
+}
+
+impl DriverCall {
+    /// Calls the driver.
+    ///
+    /// # Safety
+    /// The launch that made it is alive and unchanged, and the stream belongs to its context. The
+    /// kernel and its memory are as [`Ready::submit`] requires.
+    unsafe fn submit(&self, driver: &Driver, stream: sys::CUstream) -> Code {
+        let DriverCall { function, parameters, shape, shared, cooperative } = *self;
+        let ([gx, gy, gz], [bx, by, bz]) = (shape.grid, shape.block);
+        // SAFETY: there is a pointer for each parameter of the entry, to at least the bytes of the
+        // parameter, which the driver copies; the caller guarantees the rest.
+        unsafe {
+            match cooperative {
+                Some(of) => (of.launch)(function, gx, gy, gz, bx, by, bz, shared, stream, parameters),
+                None => (driver.launch)(function, gx, gy, gz, bx, by, bz, shared, stream, parameters, ptr::null_mut()),
+            }
+        }
+    }
+}
+
 impl<'a> Ready<'a> {
     pub(super) fn new(launch: DriverLaunch, approved: &ValidatedArgs<'_, 'a>) -> Ready<'a> {
         Ready { launch, used: approved.used() }
+    }
+
+    /// Returns the launch, without the memory that it uses.
+    pub fn into_launch(self) -> DriverLaunch {
+        self.launch
     }
 
     /// Submits the launch; `state` is the stream's.
@@ -177,28 +244,15 @@ impl<'a> Ready<'a> {
             None => None,
         };
         record.into_iter().for_each(|address| launch.set_record(address));
-        let (function, parameters) = (launch.kernel.module().function(), launch.pointers.as_mut_ptr());
-        let ([gx, gy, gz], [bx, by, bz], shared) = (launch.shape.grid, launch.shape.block, launch.shared);
-        let cooperative = match launch.cooperative {
-            true => Some(stream.context().driver.cooperative()?.launch),
-            false => None,
-        };
+        let call = launch.call(stream.context())?;
         launch.note(stream);
         let submitted = streams.submit_in(
             stream,
             state,
             used,
             launch.operation(),
-            // SAFETY: there is a pointer for each parameter of the entry, to at least the bytes of
-            // the parameter, which the driver copies; the caller guarantees the rest.
-            |driver, stream| unsafe {
-                match cooperative {
-                    Some(launch) => launch(function, gx, gy, gz, bx, by, bz, shared, stream, parameters),
-                    None => {
-                        (driver.launch)(function, gx, gy, gz, bx, by, bz, shared, stream, parameters, ptr::null_mut())
-                    }
-                }
-            },
+            // SAFETY: `launch` is alive and not changed here; the caller guarantees the rest.
+            |driver, stream| unsafe { call.submit(driver, stream) },
         );
         if submitted.is_err() && record.is_some() {
             state.records.take_back();

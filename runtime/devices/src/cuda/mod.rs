@@ -36,7 +36,7 @@ pub(crate) use gpu::Cuda;
 pub(crate) use graph::{PendingLaunch, Replay};
 pub use in_flight::InFlightLaunches;
 pub use info::DeviceInfo;
-pub(crate) use launch::Ready;
+pub(crate) use launch::{DriverLaunch, Ready};
 pub use loss::{Cause, Loss};
 pub use module::ptx;
 pub(crate) use operation::Operation;

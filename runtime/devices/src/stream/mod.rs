@@ -8,11 +8,14 @@ mod event;
 mod prepared;
 mod profiling;
 mod queue;
+mod recorded;
 
 pub use event::Event;
 pub use prepared::Prepared;
 use profiling::Recording;
 pub(crate) use queue::Queue;
+use recorded::Recorder;
+pub use recorded::{RecordedLaunches, RecordedMemory};
 
 use crate::buffer::same_length;
 use crate::cuda::CudaStream;
@@ -59,6 +62,8 @@ pub struct Stream {
     found: Mutex<Option<Error>>,
     /// On the CPU: the profile that is being recorded.
     recording: Recording,
+    /// On a GPU: the launches of a call that is being recorded.
+    recorder: Recorder,
 }
 
 impl Device {
@@ -68,7 +73,8 @@ impl Device {
             Backend::Cpu(_) => Queue::Cpu,
             Backend::Cuda(cuda) => Queue::Cuda(cuda.clone(), cuda.acquire_stream()?),
         };
-        Ok(Stream { device: self.clone(), queue, found: Mutex::default(), recording: Recording::default() })
+        let (recording, recorder) = (Recording::default(), Recorder::default());
+        Ok(Stream { device: self.clone(), queue, found: Mutex::default(), recording, recorder })
     }
 }
 
@@ -272,7 +278,9 @@ impl Launcher for Stream {
                     let mut launch = cuda.ready(form, kernel, program, approved)?;
                     // SAFETY: the memory of the arguments is borrowed, and tracked so that a free
                     // waits; the caller guarantees the rest.
-                    unsafe { cuda.submit(stream, &mut launch) }
+                    unsafe { cuda.submit(stream, &mut launch)? };
+                    self.recorder.add(launch, approved);
+                    Ok(())
                 })
             }
         }

@@ -1,0 +1,147 @@
+//! Launches of a call, repeated with other memory on a stream of other code.
+
+use super::{Queue, Stream};
+use crate::Result;
+use crate::contract::ValidatedArgs;
+use crate::cuda::{Cuda, DriverLaunch, Ready};
+use kernel_dsl::Argument;
+use std::ffi::c_void;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The launches that a call submitted to a stream of a GPU, for equal calls with other memory:
+/// [`Stream::record_launches`].
+///
+/// A repeated launch is the driver's call alone. Its arguments are not validated again, and no
+/// tracker, profile or watchdog learns of it.
+pub struct RecordedLaunches {
+    cuda: Arc<Cuda>,
+    launches: Vec<DriverLaunch>,
+    memory: Vec<RecordedMemory>,
+    /// For each of `memory`, its launch, and the parameter with its address.
+    places: Vec<(usize, usize)>,
+}
+
+/// The memory of an argument of a recorded launch.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct RecordedMemory {
+    /// The device address of the first byte.
+    pub address: u64,
+    /// The number of bytes from the first to the last, gaps included.
+    pub bytes: u64,
+    /// Whether the kernel may write it.
+    pub writes: bool,
+}
+
+/// The launches since the begin of a recording, if there is one.
+#[derive(Default)]
+pub(super) struct Recorder(Mutex<Option<Vec<Launched>>>);
+
+/// A launch that was submitted, with its memory and the parameters with the addresses.
+struct Launched {
+    launch: DriverLaunch,
+    memory: Vec<(RecordedMemory, usize)>,
+}
+
+impl Recorder {
+    /// Adds a launch that was just submitted.
+    pub fn add(&self, ready: Ready<'_>, approved: &ValidatedArgs<'_, '_>) {
+        let mut recorded = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(recorded) = &mut *recorded else { return };
+        let launch = ready.into_launch();
+        if launch.checked().is_some() {
+            // Its record belongs to the stream. The launch is missing, so nothing is recorded.
+            return;
+        }
+        let (mut memory, mut parameter) = (Vec::new(), 0);
+        for (index, argument) in approved.arguments().iter().enumerate() {
+            parameter += match argument {
+                Argument::Scalar { .. } => 1,
+                Argument::Memory(of) => {
+                    let bytes = of.bytes();
+                    memory.push((
+                        RecordedMemory { address: of.address(), bytes, writes: approved.writes(index) },
+                        parameter,
+                    ));
+                    1 + of.shape().numbers().count()
+                }
+            };
+        }
+        recorded.push(Launched { launch, memory });
+    }
+}
+
+impl Stream {
+    /// Runs `work`, which submits to this stream, and returns its launches too. They are `None` on
+    /// the CPU, and if the work did more than launches of unchecked kernels: a copy, a fill, or a
+    /// declared read of memory that no argument shows.
+    ///
+    /// Another thread that submits to the stream meanwhile makes the launches `None`, or is recorded
+    /// with them.
+    pub fn record_launches(&self, work: impl FnOnce(&Stream) -> Result<()>) -> (Result<()>, Option<RecordedLaunches>) {
+        let Queue::Cuda(cuda, stream) = &self.queue else { return (work(self), None) };
+        let recorder = || self.recorder.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = stream.now().count;
+        *recorder() = Some(Vec::new());
+        let done = work(self);
+        let Some(launched) = recorder().take() else { return (done, None) };
+        // Every operation has its number.
+        if done.is_err() || stream.now().count - before != launched.len() as u64 {
+            return (done, None);
+        }
+        let mut all =
+            RecordedLaunches { cuda: cuda.clone(), launches: Vec::new(), memory: Vec::new(), places: Vec::new() };
+        for Launched { launch, memory } in launched {
+            for (memory, parameter) in memory {
+                all.memory.push(memory);
+                all.places.push((all.launches.len(), parameter));
+            }
+            all.launches.push(launch);
+        }
+        (done, Some(all))
+    }
+}
+
+impl RecordedLaunches {
+    /// Returns the memory of all launches, in the order of their arguments.
+    pub fn memory(&self) -> &[RecordedMemory] {
+        &self.memory
+    }
+
+    /// Submits the launches to a stream of other code, with memory at other addresses, in the order
+    /// of [`memory`](RecordedLaunches::memory).
+    ///
+    /// # Errors
+    /// If the device is lost, or the driver rejects a launch.
+    ///
+    /// # Panics
+    /// If there is not an address for each.
+    ///
+    /// # Safety
+    /// `handle` is a live `CUstream` of the device's primary context, or one of the driver's default
+    /// streams: null, 1 or 2.
+    ///
+    /// Each address is that of as many bytes of the device as were recorded, aligned alike. They are
+    /// alive until the launches are over. Memory that is written shares no byte with memory of
+    /// another recorded address. In the order of the stream, no other code uses them meanwhile.
+    ///
+    /// The kernels read from memory nothing that made the recorded call valid and is not so here,
+    /// such as an index.
+    pub unsafe fn launch(&mut self, handle: *mut c_void, addresses: &[u64]) -> Result<()> {
+        assert_eq!(addresses.len(), self.places.len(), "an address for each of the recorded memory");
+        for ((launch, parameter), address) in self.places.iter().zip(addresses) {
+            self.launches[*launch].set_parameter(*parameter, *address);
+        }
+        // SAFETY: the recorded arguments were validated, and launches without a record remained; the
+        // caller guarantees the rest.
+        self.launches.iter_mut().try_for_each(|launch| unsafe { self.cuda.submit_untracked(handle, launch) })
+    }
+}
+
+impl fmt::Debug for RecordedLaunches {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<_> = self.launches.iter().map(DriverLaunch::instance).collect();
+        write!(f, "RecordedLaunches({})", names.join(", "))
+    }
+}
