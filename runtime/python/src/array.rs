@@ -3,13 +3,13 @@
 use crate::device::{On, Opened, Where};
 use crate::dlpack::{self, Managed};
 use crate::error;
+use crate::torch::{Torch, TorchTensor};
 use half::{bf16, f16};
 use kernel_dsl::compiler::Scalar;
 use kernel_dsl::{Argument, Element, launcher::ArgumentShape};
 use pyo3::exceptions::{PyAttributeError, PyBufferError, PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyTuple};
 use runtime::DeviceBuffer;
 use runtime_devices::executor::{PoolKind, RawBuffer};
@@ -30,48 +30,6 @@ pub struct Foreign {
     owner: Owner,
     /// A stream of the producer with pending work on the array.
     pending: Option<usize>,
-}
-
-/// The objects of PyTorch that describe its tensors.
-struct Torch {
-    tensor: Py<PyAny>,
-    parameter: Py<PyAny>,
-    strided: Py<PyAny>,
-    /// The function that returns the handle of the current stream of a GPU.
-    stream: Py<PyAny>,
-    dtypes: Vec<(Py<PyAny>, Scalar)>,
-}
-
-impl Torch {
-    /// Returns the objects if `object` is a tensor; a subclass may mean something else.
-    fn of<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<&'py Torch>> {
-        static TORCH: PyOnceLock<Torch> = PyOnceLock::new();
-        let py = object.py();
-        let torch = match TORCH.get(py) {
-            Some(torch) => torch,
-            // Only a tensor's own module has imported PyTorch; importing it here takes a second.
-            None if object.get_type().module()?.to_cow()?.starts_with("torch") => {
-                TORCH.get_or_try_init(py, || Torch::new(py))?
-            }
-            None => return Ok(None),
-        };
-        let of = object.get_type();
-        Ok((of.is(torch.tensor.bind(py)) || of.is(torch.parameter.bind(py))).then_some(torch))
-    }
-
-    fn new(py: Python<'_>) -> PyResult<Torch> {
-        let torch = py.import("torch")?;
-        let dtypes = NAMES.iter().filter_map(|(name, scalar)| Some((torch.getattr(*name).ok()?.unbind(), *scalar)));
-        // PyTorch without CUDA may lack the function, and has no tensors that require it.
-        let stream = torch.getattr("_C")?.getattr("_cuda_getCurrentRawStream");
-        Ok(Torch {
-            tensor: torch.getattr("Tensor")?.unbind(),
-            parameter: torch.getattr("nn")?.getattr("Parameter")?.unbind(),
-            strided: torch.getattr("strided")?.unbind(),
-            stream: stream.map_or_else(|_| py.None(), Bound::unbind),
-            dtypes: dtypes.collect(),
-        })
-    }
 }
 
 /// The object that keeps the elements alive.
@@ -202,44 +160,26 @@ impl Foreign {
         Ok(Foreign { place, address, scalar, shape, strides, writable, owner: Owner::Managed(managed), pending: None })
     }
 
-    /// Reads a tensor of PyTorch by its attributes, which takes a tenth of the time of a DLPack
-    /// capsule; `None` if the object is another or has no plain memory.
+    /// Reads a tensor of PyTorch; `None` if the object is another or has no plain memory.
     fn of_torch(object: &Bound<'_, PyAny>) -> PyResult<Option<Foreign>> {
-        let py = object.py();
-        let Some(torch) = Torch::of(object)? else { return Ok(None) };
-        let yes = |name| object.getattr(name)?.is_truthy();
-        let call = |name| object.call_method0(name);
+        let Some(tensor) = TorchTensor::of(object)? else { return Ok(None) };
+        let TorchTensor { place, address, scalar, shape, strides, requires_grad, is_negated } = tensor;
         // DLPack reports this in PyTorch's words.
-        if yes(intern!(py, "requires_grad"))? {
+        if requires_grad {
             return Ok(None);
         }
-        if call(intern!(py, "is_neg"))?.is_truthy()? {
+        if is_negated {
             return Err(PyValueError::new_err(
                 "the tensor is the imaginary part of a conjugate, whose elements PyTorch has not negated yet; call resolve_neg()",
             ));
         }
-        let (place, pending) = if yes(intern!(py, "is_cuda"))? {
-            let ordinal: usize = call(intern!(py, "get_device"))?.extract()?;
-            (Where::Cuda(ordinal), Some(torch.stream.bind(py).call1((ordinal,))?.extract()?))
-        } else if yes(intern!(py, "is_cpu"))? {
-            (Where::Cpu, None)
-        } else {
-            return Ok(None);
+        let py = object.py();
+        let pending = match (place, Torch::loaded(py)) {
+            (Where::Cuda(ordinal), Some(torch)) => Some(torch.current_stream(py, ordinal)?),
+            _ => None,
         };
-        let layout = object.getattr(intern!(py, "layout"))?;
-        let dtype = object.getattr(intern!(py, "dtype"))?;
-        let known = torch.dtypes.iter().find(|(known, _)| dtype.is(known.bind(py)));
-        let (true, Some((_, scalar))) = (layout.is(torch.strided.bind(py)), known) else { return Ok(None) };
-        Ok(Some(Foreign {
-            place,
-            address: call(intern!(py, "data_ptr"))?.extract()?,
-            scalar: *scalar,
-            shape: object.getattr(intern!(py, "shape"))?.extract()?,
-            strides: call(intern!(py, "stride"))?.extract()?,
-            writable: true,
-            owner: Owner::Torch(object.clone().unbind()),
-            pending,
-        }))
+        let owner = Owner::Torch(object.clone().unbind());
+        Ok(Some(Foreign { place, address, scalar, shape, strides, writable: true, owner, pending }))
     }
 
     /// Returns the number of elements.
@@ -438,7 +378,7 @@ fn typestr(scalar: Scalar) -> String {
 }
 
 /// The NumPy names of the element types.
-const NAMES: [(&str, Scalar); 12] = [
+pub const NAMES: [(&str, Scalar); 12] = [
     ("float32", Scalar::F32),
     ("float16", Scalar::F16),
     ("bfloat16", Scalar::Bf16),
@@ -452,6 +392,11 @@ const NAMES: [(&str, Scalar); 12] = [
     ("uint32", Scalar::U32),
     ("uint64", Scalar::U64),
 ];
+
+/// Returns the number of an element type among [`NAMES`].
+pub fn code_of(scalar: Scalar) -> u64 {
+    NAMES.iter().position(|(_, known)| *known == scalar).map_or(u64::MAX, |at| at as u64)
+}
 
 /// Returns the element type with a name in NumPy, PyTorch or Rust: `float32`, `torch.float32`,
 /// `f32`.

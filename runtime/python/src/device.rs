@@ -4,12 +4,13 @@ use crate::array::Held;
 use crate::error;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use runtime::{Device, Event};
+use runtime::{Device, Event, RecordedLaunches};
 use std::collections::VecDeque;
 use std::ffi::c_void;
 use std::fmt;
 use std::ptr;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, ThreadId};
 
 /// The place of an array, and the device that computes on it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -68,6 +69,74 @@ pub struct Opened {
     /// Held from a launch to the end of its wait, so that each thread gets the errors of its calls.
     calls: Mutex<()>,
     later: Mutex<Later>,
+    pub recording: Recording,
+}
+
+/// The recording of a function's launches.
+#[derive(Default)]
+pub struct Recording(Mutex<Option<(ThreadId, Progress)>>);
+
+/// What the function has submitted.
+enum Progress {
+    Nothing,
+    /// One call with these launches.
+    Call(RecordedLaunches),
+    /// Work that cannot be repeated.
+    Other,
+}
+
+impl Recording {
+    /// Begins to record the calls of this thread. Returns false if another recording has not ended.
+    pub fn begin(&self) -> bool {
+        let mut recording = self.lock();
+        let free = recording.is_none();
+        if free {
+            *recording = Some((thread::current().id(), Progress::Nothing));
+        }
+        free
+    }
+
+    /// Ends the recording, and returns the launches if they can be repeated.
+    pub fn end(&self) -> Option<RecordedLaunches> {
+        match self.lock().take() {
+            Some((_, Progress::Call(launches))) => Some(launches),
+            _ => None,
+        }
+    }
+
+    /// Runs a call, and notes its launches if this thread records.
+    fn call(
+        &self,
+        stream: &runtime::Stream,
+        submit: impl FnOnce(&runtime::Stream) -> runtime::Result<()>,
+    ) -> runtime::Result<()> {
+        if !self.is_here() {
+            return submit(stream);
+        }
+        let (done, launches) = stream.record_launches(submit);
+        self.note(launches);
+        done
+    }
+
+    /// Notes the launches of a call, or work that cannot be repeated.
+    fn note(&self, launches: Option<RecordedLaunches>) {
+        if let Some((thread, progress)) = &mut *self.lock()
+            && *thread == thread::current().id()
+        {
+            *progress = match (&progress, launches) {
+                (Progress::Nothing, Some(launches)) => Progress::Call(launches),
+                _ => Progress::Other,
+            };
+        }
+    }
+
+    fn is_here(&self) -> bool {
+        self.lock().as_ref().is_some_and(|(thread, _)| *thread == thread::current().id())
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Option<(ThreadId, Progress)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// Buffers of calls in flight. A buffer waits for its work when it is dropped, so it is dropped
@@ -89,13 +158,20 @@ impl Opened {
             Where::Cpu => Device::cpu(),
             Where::Cuda(ordinal) => Device::cuda(ordinal)?,
         };
-        Ok(Opened { stream: device.stream()?, device, calls: Mutex::default(), later: Mutex::default() })
+        Ok(Opened {
+            stream: device.stream()?,
+            device,
+            calls: Mutex::default(),
+            later: Mutex::default(),
+            recording: Recording::default(),
+        })
     }
 
     /// Submits work to the stream and waits for it.
     pub fn complete(&self, submit: impl FnOnce(&runtime::Stream) -> runtime::Result<()>) -> runtime::Result<()> {
         let _calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
         let submitted = submit(&self.stream);
+        self.recording.note(None);
         // Work may be in flight even if a later submission failed.
         let waited = self.stream.wait();
         submitted.and(waited)
@@ -114,7 +190,7 @@ impl Opened {
         let handle = ptr::without_provenance_mut::<c_void>(handle);
         // SAFETY: by the caller's promise.
         unsafe { self.stream.wait_for_handle(handle)? };
-        let submitted = submit(&self.stream);
+        let submitted = self.recording.call(&self.stream, submit);
         // SAFETY: as above.
         let held = unsafe { self.stream.hold_handle(handle) };
         submitted.and(held)

@@ -8,7 +8,9 @@
 //!        ▼
 //! library, kernel     calls of the library; kernels from a string: compile, launch, report
 //!        ▼
-//! array ─▶ dlpack     arrays of other libraries as memory of a device; arrays of this package
+//! repeat              calls of PyTorch's operators that repeat the launches of an equal call
+//!        ▼
+//! array ─▶ dlpack, torch   arrays of other libraries as memory of a device; arrays of this package
 //!        ▼
 //! device, error       open devices and streams; errors as exceptions
 //! ```
@@ -36,7 +38,8 @@
 //! errors also have their places as attributes.
 //!
 //! **PyTorch.** The native calls know no gradients. `python/kernels_rs/_torch.py` makes operators
-//! of pairs of calls: a forward one of [`library`], and one of its module of gradients.
+//! of pairs of calls: a forward one of [`library`], and one of its module of gradients. An operator
+//! with the shapes, types and options of an earlier call repeats its launches ([`repeat`]).
 //!
 //! **Kernels from a string.** The front end of the compiler reads the text as `kernels inspect
 //! --serve` does, without rustc. A compiled text is kept for the life of the process, because a
@@ -48,6 +51,8 @@ mod dlpack;
 mod error;
 mod kernel;
 mod library;
+mod repeat;
+mod torch;
 
 use pyo3::prelude::*;
 
@@ -59,6 +64,7 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<array::Array>()?;
     m.add_class::<device::Stream>()?;
     m.add_class::<kernel::Kernel>()?;
+    m.add_class::<repeat::Repeats>()?;
     m.add_function(wrap_pyfunction!(array::zeros, m)?)?;
     m.add_function(wrap_pyfunction!(array::array, m)?)?;
     m.add_function(wrap_pyfunction!(array::asarray, m)?)?;

@@ -30,11 +30,27 @@ class Operator:
 
     `kernel` computes the results from operands without gradients, `torch` the first of them.
     `refuse` returns why no kernel takes the arguments, or None. `save` stores what `backward`
-    needs. `mixed` allows several float types.
+    needs. `mixed` allows several float types. `scratch` states that the kernel's own memory is
+    written before it is read.
     """
 
-    def __init__(self, name, schema, *, kernel, fake, torch=None, refuse=None, save=None, backward=None, mixed=False):
+    def __init__(
+        self,
+        name,
+        schema,
+        *,
+        kernel,
+        fake,
+        torch=None,
+        refuse=None,
+        save=None,
+        backward=None,
+        mixed=False,
+        scratch=False,
+    ):
         self.name, self.schema, self.kernel, self.fake = name, schema, kernel, fake
+        # Calls on a GPU that repeat an earlier one submit its launches, and skip what leads to them.
+        self.repeats = _native.Repeats(scratch)
         self.torch, self.refuse, self.save, self.backward, self.mixed = torch, refuse, save, backward, mixed
         if backward is None:
             self.save, self.backward = lambda ctx, inputs, output: None, self._undifferentiable
@@ -54,7 +70,11 @@ class Operator:
     def counted(self, *arguments):
         """Runs the kernel, and counts it."""
         COUNTERS.kernel(self.name)
-        return self.kernel(*[x.detach() if isinstance(x, torch.Tensor) and x.requires_grad else x for x in arguments])
+        results = self.repeats.again(arguments, False)
+        if results is None:
+            plain = (x.detach() if isinstance(x, torch.Tensor) and x.requires_grad else x for x in arguments)
+            results = self.repeats.first(self.kernel, tuple(plain))
+        return results
 
     def results(self, *arguments):
         """Computes the results by the kernel."""
@@ -66,6 +86,10 @@ class Operator:
 
     def __call__(self, arguments, strict, interpret):
         """Computes the first result by the kernel, or in PyTorch."""
+        results = None if torch.compiler.is_compiling() else self.repeats.again(arguments, True)
+        if results is not None:
+            COUNTERS.kernel(self.name)
+            return results[0] if isinstance(results, tuple) else results
         reason = self.reason(arguments, interpret)
         if reason is not None:
             _in_torch(self.name, reason, strict)
@@ -688,6 +712,7 @@ TABLE = [
         " -> (Tensor, Tensor, Tensor)",
         kernel=_norm_backward,
         fake=_norm_backward_fake,
+        scratch=True,
     ),
     *_elementwise_rows(),
     Operator(

@@ -1,0 +1,298 @@
+//! Calls of operators of PyTorch that repeat the launches of an earlier, equal call.
+//!
+//! The first call of an operator with some shapes, strides, types and options runs its function,
+//! and its launches are recorded. Later calls make the results and submit these launches to
+//! PyTorch's current stream, with the addresses of their own tensors. Nothing is validated again:
+//! what the contract depends on is equal.
+
+use crate::array;
+use crate::device::Where;
+use crate::error;
+use crate::torch::{Torch, TorchTensor};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyTuple};
+use runtime::RecordedLaunches;
+use std::collections::HashMap;
+use std::ptr;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Addresses are equal in these low bits, from which kernels choose the width of their accesses.
+const ALIGNMENT: u64 = 256;
+
+/// Shapes that vary from call to call fill the table; it is then emptied.
+const MOST_SIGNATURES: usize = 1024;
+
+/// The launches of an operator, by the signatures of its calls.
+#[pyclass(frozen, module = "kernels_rs")]
+pub struct Repeats {
+    /// Whether memory that no argument and no result has is new for each call, and is written
+    /// before it is read.
+    scratch: bool,
+    calls: Mutex<HashMap<Vec<u64>, Option<Arc<Call>>>>,
+}
+
+/// A call that can be repeated.
+struct Call {
+    results: Vec<NewTensor>,
+    /// Whether the operator returns a tuple.
+    tuple: bool,
+    /// Bytes of memory that the launches write and read, and nothing else uses.
+    scratch: Vec<NewTensor>,
+    /// Of each recorded address, what it belongs to.
+    places: Vec<Place>,
+    launches: Mutex<RecordedLaunches>,
+}
+
+/// The place of recorded memory: a tensor, among arguments, results and scratch memory in this
+/// order, and the distance in bytes from its first element.
+struct Place {
+    /// `None` for memory of no bytes, whose address is the offset.
+    tensor: Option<usize>,
+    offset: u64,
+}
+
+/// A tensor that a repeated call allocates, row-major.
+struct NewTensor {
+    /// The arguments of `torch.empty`.
+    shape: Py<PyTuple>,
+    options: Py<PyDict>,
+    alignment: u64,
+}
+
+/// The arguments of a call.
+struct Given {
+    signature: Vec<u64>,
+    tensors: Vec<TorchTensor>,
+    ordinal: Option<usize>,
+}
+
+impl Given {
+    /// Reads arguments; `None` if one of them is neither a plain tensor of a GPU nor a number.
+    fn of(arguments: &Bound<'_, PyTuple>) -> Option<Given> {
+        let mut given = Given { signature: Vec::with_capacity(32), tensors: Vec::new(), ordinal: None };
+        for argument in arguments.iter_borrowed() {
+            let argument: &Bound<'_, PyAny> = &argument;
+            let signature = &mut given.signature;
+            if argument.is_none() {
+                signature.push(0);
+            // A tensor that is being transformed has attributes that raise exceptions.
+            } else if let Some(tensor) = TorchTensor::of(argument).ok()? {
+                let Where::Cuda(ordinal) = tensor.place else { return None };
+                if tensor.is_negated || given.ordinal.is_some_and(|first| first != ordinal) {
+                    return None;
+                }
+                given.ordinal = Some(ordinal);
+                let code = array::code_of(tensor.scalar);
+                signature.extend([1, ordinal as u64, code, tensor.address % ALIGNMENT, tensor.shape.len() as u64]);
+                signature.extend(tensor.shape.iter().map(|n| *n as u64));
+                signature.extend(tensor.strides.iter().map(|n| *n as u64));
+                given.tensors.push(tensor);
+            } else if let Ok(number) = argument.cast::<PyBool>() {
+                signature.extend([2, u64::from(number.is_true())]);
+            } else if let Ok(number) = argument.cast::<PyInt>() {
+                signature.extend([3, number.extract::<i64>().ok()? as u64]);
+            } else if let Ok(number) = argument.cast::<PyFloat>() {
+                signature.extend([4, number.extract::<f64>().ok()?.to_bits()]);
+            } else {
+                return None;
+            }
+        }
+        given.ordinal.is_some().then_some(given)
+    }
+}
+
+#[pymethods]
+impl Repeats {
+    #[new]
+    fn new(scratch: bool) -> Repeats {
+        Repeats { scratch, calls: Mutex::default() }
+    }
+
+    /// Returns the results of a call that repeats an earlier one, or None if there is none. With
+    /// `plain` a call that needs a gradient has none.
+    fn again<'py>(
+        &self,
+        py: Python<'py>,
+        arguments: &Bound<'py, PyTuple>,
+        plain: bool,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let Some(torch) = Torch::loaded(py) else { return Ok(None) };
+        if torch.is_transformed(py)? {
+            return Ok(None);
+        }
+        let Some(given) = Given::of(arguments) else { return Ok(None) };
+        if plain && given.tensors.iter().any(|tensor| tensor.requires_grad) && torch.computes_gradients(py)? {
+            return Ok(None);
+        }
+        let call = self.calls().get(&given.signature).cloned().flatten();
+        let Some(call) = call else { return Ok(None) };
+        let handle = torch.current_stream(py, given.ordinal.unwrap_or(0))?;
+        let repeated = call.repeat(py, torch, &given, handle);
+        if repeated.is_err() {
+            // The device may be lost: the next call opens it again.
+            self.calls().remove(&given.signature);
+        }
+        repeated
+    }
+
+    /// Calls `function` with the arguments, and keeps its launches for `again`.
+    fn first<'py>(
+        &self,
+        py: Python<'py>,
+        function: &Bound<'py, PyAny>,
+        arguments: &Bound<'py, PyTuple>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let Some(given) = Given::of(arguments) else { return function.call1(arguments) };
+        if self.calls().contains_key(&given.signature) {
+            return function.call1(arguments);
+        }
+        let opened = Where::Cuda(given.ordinal.unwrap_or(0)).open(py)?;
+        if !opened.recording.begin() {
+            // Another thread records.
+            return function.call1(arguments);
+        }
+        let results = function.call1(arguments);
+        let launches = opened.recording.end();
+        let results = results?;
+        let call = match launches {
+            Some(launches) => Call::of(py, &given, &results, launches, self.scratch)?,
+            None => None,
+        };
+        let mut calls = self.calls();
+        if calls.len() >= MOST_SIGNATURES {
+            calls.clear();
+        }
+        calls.insert(given.signature, call.map(Arc::new));
+        Ok(results)
+    }
+
+    /// Returns the number of signatures whose calls are repeated, and the number of the others.
+    fn sizes(&self) -> (usize, usize) {
+        let calls = self.calls();
+        let repeated = calls.values().flatten().count();
+        (repeated, calls.len() - repeated)
+    }
+}
+
+impl Repeats {
+    fn calls(&self) -> std::sync::MutexGuard<'_, HashMap<Vec<u64>, Option<Arc<Call>>>> {
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Call {
+    /// Finds the tensors of all recorded memory; `None` if some belongs to no tensor, and is no
+    /// scratch memory either.
+    fn of(
+        py: Python<'_>,
+        given: &Given,
+        results: &Bound<'_, PyAny>,
+        launches: RecordedLaunches,
+        scratch: bool,
+    ) -> PyResult<Option<Call>> {
+        let (mut made, mut new) = (Vec::new(), Vec::new());
+        let tuple = results.cast::<PyTuple>();
+        let all: Vec<_> = match &tuple {
+            Ok(tuple) => tuple.iter().collect(),
+            Err(_) => vec![results.clone()],
+        };
+        for result in &all {
+            let Some(tensor) = TorchTensor::of(result)? else { return Ok(None) };
+            if !tensor.is_row_major() {
+                return Ok(None);
+            }
+            new.push(NewTensor::like(py, result, &tensor)?);
+            made.push(tensor);
+        }
+        let mut ranges: Vec<_> = given.tensors.iter().chain(&made).map(TorchTensor::bytes).collect();
+        let tensors = ranges.len();
+        let mut places = Vec::new();
+        for memory in launches.memory() {
+            let (start, end) = (memory.address, memory.address + memory.bytes);
+            if memory.bytes == 0 {
+                places.push(Place { tensor: None, offset: start });
+                continue;
+            }
+            let inside = |range: &std::ops::Range<u64>| range.start <= start && end <= range.end;
+            let known = match ranges.iter().position(inside) {
+                Some(known) => known,
+                // Overlapping memory of a later launch would need a longer piece.
+                None if !scratch || !memory.writes || ranges.iter().any(|r| r.start < end && start < r.end) => {
+                    return Ok(None);
+                }
+                None => {
+                    ranges.push(start..end);
+                    ranges.len() - 1
+                }
+            };
+            places.push(Place { tensor: Some(known), offset: start - ranges[known].start });
+        }
+        let first = all.first().filter(|_| ranges.len() > tensors);
+        let scratch = first.map_or(Ok(Vec::new()), |like| {
+            ranges[tensors..].iter().map(|range| NewTensor::bytes(py, like, range.end - range.start)).collect()
+        });
+        let (tuple, scratch) = (tuple.is_ok(), scratch?);
+        Ok(Some(Call { results: new, tuple, scratch, places, launches: Mutex::new(launches) }))
+    }
+
+    /// Submits the launches with the tensors of this call; `None` if a new tensor is aligned
+    /// otherwise.
+    fn repeat<'py>(
+        &self,
+        py: Python<'py>,
+        torch: &Torch,
+        given: &Given,
+        handle: usize,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let mut starts: Vec<u64> = given.tensors.iter().map(|tensor| tensor.address).collect();
+        let mut made = Vec::with_capacity(self.results.len() + self.scratch.len());
+        for new in self.results.iter().chain(&self.scratch) {
+            let tensor = torch.empty(py, &new.shape, &new.options)?;
+            let address: u64 = tensor.call_method0(intern!(py, "data_ptr"))?.extract()?;
+            if address % ALIGNMENT != new.alignment {
+                return Ok(None);
+            }
+            starts.push(address);
+            made.push(tensor);
+        }
+        let address = |place: &Place| place.tensor.map_or(0, |tensor| starts[tensor]) + place.offset;
+        let addresses: Vec<u64> = self.places.iter().map(address).collect();
+        let submitted = py.detach(|| {
+            let mut launches = self.launches.lock().unwrap_or_else(PoisonError::into_inner);
+            // SAFETY: the stream is PyTorch's current one of the tensors' device. An equal call was
+            // validated: types, shapes, strides, alignment and options are those of the signature.
+            // PyTorch frees memory in the order of its current stream. What is written is new, so
+            // nothing else has it. Operators in the table read no index that must be in bounds
+            // without checking it.
+            unsafe { launches.launch(ptr::without_provenance_mut(handle), &addresses) }
+        });
+        submitted.map_err(|e| error::runtime(py, e))?;
+        made.truncate(self.results.len());
+        Ok(Some(match made.pop() {
+            Some(result) if !self.tuple => result,
+            last => {
+                made.extend(last);
+                PyTuple::new(py, made)?.into_any()
+            }
+        }))
+    }
+}
+
+impl NewTensor {
+    fn like(py: Python<'_>, like: &Bound<'_, PyAny>, tensor: &TorchTensor) -> PyResult<NewTensor> {
+        let options = PyDict::new(py);
+        for name in [intern!(py, "dtype"), intern!(py, "device")] {
+            options.set_item(name, like.getattr(name)?)?;
+        }
+        let shape = PyTuple::new(py, [PyTuple::new(py, &tensor.shape)?])?;
+        Ok(NewTensor { shape: shape.unbind(), options: options.unbind(), alignment: tensor.address % ALIGNMENT })
+    }
+
+    fn bytes(py: Python<'_>, like: &Bound<'_, PyAny>, bytes: u64) -> PyResult<NewTensor> {
+        let options = PyDict::new(py);
+        options.set_item("dtype", py.import("torch")?.getattr("uint8")?)?;
+        options.set_item("device", like.getattr("device")?)?;
+        Ok(NewTensor { shape: PyTuple::new(py, [bytes])?.unbind(), options: options.unbind(), alignment: 0 })
+    }
+}

@@ -1,0 +1,171 @@
+"""Repeated calls of operators, on tensors of a stand-in for PyTorch whose memory is that of a GPU's Arrays."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+import kernels_rs
+
+STAND_IN = '''
+import sys, types
+import numpy as np
+import kernels_rs
+from kernels_rs import _native
+
+torch = types.ModuleType("torch")
+
+class Tensor:
+    """What this package reads of a tensor."""
+
+    __module__ = "torch"
+    is_cuda, is_cpu, layout, requires_grad = True, False, "strided", False
+
+    def __init__(self, array, shape=None, strides=None):
+        self.array, self.dtype, self.device = array, sys.intern(array.dtype), "cuda:0"
+        self.shape = tuple(array.shape) if shape is None else shape
+        self.strides = strides or tuple(int(np.prod(self.shape[i + 1 :])) for i in range(len(self.shape)))
+
+    def get_device(self):
+        return 0
+
+    def data_ptr(self):
+        return self.array.ptr
+
+    def stride(self):
+        return self.strides
+
+    def is_neg(self):
+        return False
+
+class Parameter(Tensor):
+    __module__ = "torch"
+
+def empty(*shape, dtype, device):
+    shape = shape[0] if isinstance(shape[0], tuple) else shape
+    return Tensor(kernels_rs.zeros(shape, dtype, device))
+
+STATE = {"modes": 0, "grad": True}
+torch.Tensor, torch.nn, torch.strided, torch.empty = Tensor, types.SimpleNamespace(Parameter=Parameter), "strided", empty
+for name in ["float32", "float16", "uint8", "int32"]:
+    setattr(torch, name, name)
+torch.is_grad_enabled = lambda: STATE["grad"]
+torch._C = types.SimpleNamespace(
+    _cuda_getCurrentRawStream=lambda ordinal: 0,
+    _len_torch_dispatch_stack=lambda: STATE["modes"],
+    _functorch=types.SimpleNamespace(peek_interpreter_stack=lambda: None),
+)
+sys.modules["torch"] = torch
+
+def tensor(x):
+    return Tensor(kernels_rs.array(x, "cuda"))
+
+def read(x):
+    return kernels_rs.numpy(x.array)
+
+def numbers(*shape):
+    return rng.standard_normal(shape).astype(np.float32)
+
+rng = np.random.default_rng(1)
+'''
+
+SOFTMAX = '''
+def softmax(x, scale):
+    calls.append(scale)
+    y = empty(x.shape, dtype=x.dtype, device=x.device)
+    _native.softmax(x, y, scale, False, 0, 0)
+    return y
+
+def expected(x, scale):
+    e = np.exp(scale * (x - x.max(-1, keepdims=True)).astype(np.float64))
+    return e / e.sum(-1, keepdims=True)
+
+calls, repeats = [], _native.Repeats(False)
+def call(x, scale, plain=True):
+    y = repeats.again((x, scale), plain)
+    return repeats.first(softmax, (x, scale)) if y is None else y
+
+# A signature is recorded once; other numbers, shapes and strides are others.
+for shape, scale, ran in [((5, 9), 1.0, 1), ((5, 9), 1.0, 1), ((5, 9), 0.5, 2), ((4, 9), 1.0, 3), ((5, 9), 0.5, 3)]:
+    a = numbers(*shape)
+    np.testing.assert_allclose(read(call(tensor(a), scale)), expected(a, scale), rtol=1e-5)
+    assert len(calls) == ran, (shape, scale, calls)
+wide = numbers(5, 12)
+np.testing.assert_allclose(read(call(Tensor(kernels_rs.array(wide, "cuda"), (5, 9), (12, 1)), 1.0)), expected(wide[:, :9], 1.0), rtol=1e-5)
+assert len(calls) == 4 and repeats.sizes() == (4, 0)
+
+# Modes, gradients and other objects keep to the function.
+x = tensor(numbers(5, 9))
+assert repeats.again((x, 1.0), True) is not None
+x.requires_grad = True
+assert repeats.again((x, 1.0), True) is None and repeats.again((x, 1.0), False) is not None
+STATE["grad"] = False
+assert repeats.again((x, 1.0), True) is not None
+STATE["modes"] = 1
+assert repeats.again((x, 1.0), True) is None
+STATE["modes"] = 0
+assert repeats.again((x, "1.0"), True) is None and repeats.again((np.zeros(3), 1.0), True) is None
+
+# The function's own memory cannot be repeated, unless the operator states that it is scratch memory.
+def copied(x, scale):
+    calls.append(scale)
+    between, y = (empty(x.shape, dtype=x.dtype, device=x.device) for _ in range(2))
+    _native.softmax(x, between, scale, False, 0, 0)
+    _native.softmax(between, y, scale, False, 0, 0)
+    return y
+def twice(x, scale):
+    return copied(x, scale)
+x.requires_grad = False
+repeats, softmax, calls = _native.Repeats(True), copied, []
+for _ in range(2):
+    call(x, 1.0)
+# Two native calls are not recorded.
+assert len(calls) == 2 and repeats.sizes() == (0, 1)
+
+# An error of the function is raised, and nothing is kept.
+def wrong(x, scale):
+    raise ValueError("wrong")
+softmax, repeats = wrong, _native.Repeats(False)
+for _ in range(2):
+    try:
+        call(x, 1.0)
+    except ValueError as e:
+        assert str(e) == "wrong"
+    else:
+        raise AssertionError("no error")
+assert repeats.sizes() == (0, 0)
+'''
+
+NORM = '''
+# The gradients of weight and bias have memory for partial sums; results are a tuple.
+def gradients(x, weight, saved, dy):
+    calls.append(x.shape)
+    dx, dweight, dbias = (empty(s, dtype=x.dtype, device=x.device) for s in (x.shape, weight.shape, weight.shape))
+    _native.norm_backward(x, saved, dy, dx, weight, dweight, dbias, True, 0)
+    return dx, dweight, dbias
+
+for scratch, ran in [(True, 1), (False, 3)]:
+    calls, repeats = [], _native.Repeats(scratch)
+    for seed in range(3):
+        a, w, dy = numbers(70, 33), numbers(33), numbers(70, 33)
+        mean, factor = a.mean(-1), 1 / np.sqrt(a.var(-1) + 1e-5)
+        arguments = tensor(a), tensor(w), tensor(np.stack([mean, factor], -1).astype(np.float32)), tensor(dy)
+        results = repeats.again(arguments, True)
+        if results is None:
+            results = repeats.first(gradients, arguments)
+        z = ((a - mean[:, None]) * factor[:, None]).astype(np.float64)
+        g = dy.astype(np.float64) * w
+        dx = factor[:, None] * (g - g.mean(-1, keepdims=True) - z * (g * z).mean(-1, keepdims=True))
+        for found, expected in zip(results, (dx, (dy * z).sum(0), dy.astype(np.float64).sum(0))):
+            np.testing.assert_allclose(read(found), expected, rtol=1e-3, atol=1e-4)
+    assert len(calls) == ran, calls
+'''
+
+
+@pytest.mark.skipif("cuda:0" not in kernels_rs.devices(), reason="needs a GPU")
+@pytest.mark.parametrize("script", [SOFTMAX, NORM], ids=["softmax", "norm"])
+def test_repeats(script):
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run([sys.executable, "-c", STAND_IN + script], capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stdout + done.stderr
