@@ -2,6 +2,7 @@
 
 use crate::array::Held;
 use crate::error;
+use kernels_rs::rotary::{PairLayout, Rotary};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use runtime::{Device, Event, RecordedLaunches};
@@ -70,7 +71,15 @@ pub struct Opened {
     calls: Mutex<()>,
     later: Mutex<Later>,
     pub recording: Recording,
+    /// Tables of rotary embeddings. None is dropped, because recorded launches read them.
+    rotary: Mutex<Vec<(RotaryKey, Arc<Rotary>)>>,
 }
+
+/// The layout, the bits of the frequencies, and the axes.
+type RotaryKey = (PairLayout, Vec<u32>, Vec<u32>);
+
+/// A model has one table, or one for each kind of layer.
+const MOST_ROTARY_TABLES: usize = 64;
 
 /// The recording of a function's launches.
 #[derive(Default)]
@@ -164,6 +173,7 @@ impl Opened {
             calls: Mutex::default(),
             later: Mutex::default(),
             recording: Recording::default(),
+            rotary: Mutex::default(),
         })
     }
 
@@ -194,6 +204,24 @@ impl Opened {
         // SAFETY: as above.
         let held = unsafe { self.stream.hold_handle(handle) };
         submitted.and(held)
+    }
+
+    /// Returns the table of a rotary embedding, which is made once.
+    pub fn rotary(&self, layout: PairLayout, frequencies: &[f32], axes: &[u32]) -> runtime::Result<Arc<Rotary>> {
+        let bits = frequencies.iter().map(|f| f.to_bits()).collect();
+        let key = (layout, bits, axes.to_vec());
+        let mut tables = self.rotary.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, table)) = tables.iter().find(|(known, _)| *known == key) {
+            return Ok(table.clone());
+        }
+        let table = Arc::new(Rotary::with_axes(&self.stream, layout, frequencies, axes)?);
+        if tables.len() < MOST_ROTARY_TABLES {
+            tables.push((key, table.clone()));
+        } else {
+            // This table does not live as long as recorded launches.
+            self.recording.note(None);
+        }
+        Ok(table)
     }
 
     /// Drops the buffers of a submitted call after its work, without waiting for it.

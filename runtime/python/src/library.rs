@@ -13,7 +13,7 @@ use kernels_rs::attention::{Attention, Qkv};
 use kernels_rs::gemm::{Gemm, epilogue};
 use kernels_rs::quant::{Format, Weights};
 use kernels_rs::reduce::{self, Reduced};
-use kernels_rs::rotary::{PairLayout, Rotary};
+use kernels_rs::rotary::PairLayout;
 use kernels_rs::rowwise::{CrossEntropy, Norm, Softmax};
 use kernels_rs::sampling::Sample;
 use kernels_rs::{elementwise, histogram, permute, scan};
@@ -458,8 +458,8 @@ fn rotary(
     floats!(arrays.first(), T => {
         let (x, positions) = (arrays.take::<T, 3>(&call)?, arrays.take_as::<u32, 2>(&call)?);
         let y = arrays.out::<T, 3>(&call)?;
+        let rotary = call.open.opened.rotary(layout, &frequencies, &axes).map_err(|e| error::runtime(py, e))?;
         call.run((x, positions, y), move |on, (x, positions, y)| {
-            let rotary = Rotary::with_axes(on, layout, &frequencies, &axes)?;
             rotary.run(on, &x.view()?, &positions.view()?, &mut y.view_mut()?)
         })
     })

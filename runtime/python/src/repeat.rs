@@ -11,7 +11,7 @@ use crate::error;
 use crate::torch::{Torch, TorchTensor};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyTuple};
+use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyNotImplemented, PyTuple};
 use runtime::RecordedLaunches;
 use std::collections::HashMap;
 use std::ptr;
@@ -29,6 +29,8 @@ pub struct Repeats {
     /// Whether memory that no argument and no result has is new for each call, and is written
     /// before it is read.
     scratch: bool,
+    /// Whether other memory that is only read lives as long as the device, and does not change.
+    constants: bool,
     calls: Mutex<HashMap<Vec<u64>, Option<Arc<Call>>>>,
 }
 
@@ -47,7 +49,7 @@ struct Call {
 /// The place of recorded memory: a tensor, among arguments, results and scratch memory in this
 /// order, and the distance in bytes from its first element.
 struct Place {
-    /// `None` for memory of no bytes, whose address is the offset.
+    /// `None` for constant memory and that of no bytes, whose address is the offset.
     tensor: Option<usize>,
     offset: u64,
 }
@@ -68,49 +70,58 @@ struct Given {
 }
 
 impl Given {
-    /// Reads arguments; `None` if one of them is neither a plain tensor of a GPU nor a number.
+    /// Reads arguments; `None` if one of them is neither a plain tensor of a GPU, nor a number,
+    /// nor a list of these.
     fn of(arguments: &Bound<'_, PyTuple>) -> Option<Given> {
         let mut given = Given { signature: Vec::with_capacity(32), tensors: Vec::new(), ordinal: None };
         for argument in arguments.iter_borrowed() {
-            let argument: &Bound<'_, PyAny> = &argument;
-            let signature = &mut given.signature;
-            if argument.is_none() {
-                signature.push(0);
-            // A tensor that is being transformed has attributes that raise exceptions.
-            } else if let Some(tensor) = TorchTensor::of(argument).ok()? {
-                let Where::Cuda(ordinal) = tensor.place else { return None };
-                if tensor.is_negated || given.ordinal.is_some_and(|first| first != ordinal) {
-                    return None;
-                }
-                given.ordinal = Some(ordinal);
-                let code = array::code_of(tensor.scalar);
-                signature.extend([1, ordinal as u64, code, tensor.address % ALIGNMENT, tensor.shape.len() as u64]);
-                signature.extend(tensor.shape.iter().map(|n| *n as u64));
-                signature.extend(tensor.strides.iter().map(|n| *n as u64));
-                given.tensors.push(tensor);
-            } else if let Ok(number) = argument.cast::<PyBool>() {
-                signature.extend([2, u64::from(number.is_true())]);
-            } else if let Ok(number) = argument.cast::<PyInt>() {
-                signature.extend([3, number.extract::<i64>().ok()? as u64]);
-            } else if let Ok(number) = argument.cast::<PyFloat>() {
-                signature.extend([4, number.extract::<f64>().ok()?.to_bits()]);
-            } else {
-                return None;
-            }
+            given.add(&argument)?;
         }
         given.ordinal.is_some().then_some(given)
+    }
+
+    fn add(&mut self, argument: &Bound<'_, PyAny>) -> Option<()> {
+        let signature = &mut self.signature;
+        if argument.is_none() {
+            signature.push(0);
+        // A tensor that is being transformed has attributes that raise exceptions.
+        } else if let Some(tensor) = TorchTensor::of(argument).ok()? {
+            let Where::Cuda(ordinal) = tensor.place else { return None };
+            if tensor.is_negated || self.ordinal.is_some_and(|first| first != ordinal) {
+                return None;
+            }
+            self.ordinal = Some(ordinal);
+            let code = array::code_of(tensor.scalar);
+            signature.extend([1, ordinal as u64, code, tensor.address % ALIGNMENT, tensor.shape.len() as u64]);
+            signature.extend(tensor.shape.iter().map(|n| *n as u64));
+            signature.extend(tensor.strides.iter().map(|n| *n as u64));
+            self.tensors.push(tensor);
+        } else if let Ok(number) = argument.cast::<PyBool>() {
+            signature.extend([2, u64::from(number.is_true())]);
+        } else if let Ok(number) = argument.cast::<PyInt>() {
+            signature.extend([3, number.extract::<i64>().ok()? as u64]);
+        } else if let Ok(number) = argument.cast::<PyFloat>() {
+            signature.extend([4, number.extract::<f64>().ok()?.to_bits()]);
+        } else if let Ok(list) = argument.cast::<PyList>() {
+            signature.extend([5, list.len() as u64]);
+            list.iter().try_for_each(|item| self.add(&item))?;
+        } else {
+            return None;
+        }
+        Some(())
     }
 }
 
 #[pymethods]
 impl Repeats {
     #[new]
-    fn new(scratch: bool) -> Repeats {
-        Repeats { scratch, calls: Mutex::default() }
+    #[pyo3(signature = (scratch = false, constants = false))]
+    fn new(scratch: bool, constants: bool) -> Repeats {
+        Repeats { scratch, constants, calls: Mutex::default() }
     }
 
     /// Returns the results of a call that repeats an earlier one, or None if there is none. With
-    /// `plain` a call that needs a gradient has none.
+    /// `plain`, `NotImplemented` is returned for such a call that needs a gradient.
     fn again<'py>(
         &self,
         py: Python<'py>,
@@ -122,11 +133,11 @@ impl Repeats {
             return Ok(None);
         }
         let Some(given) = Given::of(arguments) else { return Ok(None) };
-        if plain && given.tensors.iter().any(|tensor| tensor.requires_grad) && torch.computes_gradients(py)? {
-            return Ok(None);
-        }
         let call = self.calls().get(&given.signature).cloned().flatten();
         let Some(call) = call else { return Ok(None) };
+        if plain && given.tensors.iter().any(|tensor| tensor.requires_grad) && torch.computes_gradients(py)? {
+            return Ok(Some(PyNotImplemented::get(py).to_owned().into_any()));
+        }
         let handle = torch.current_stream(py, given.ordinal.unwrap_or(0))?;
         let repeated = call.repeat(py, torch, &given, handle);
         if repeated.is_err() {
@@ -156,7 +167,7 @@ impl Repeats {
         let launches = opened.recording.end();
         let results = results?;
         let call = match launches {
-            Some(launches) => Call::of(py, &given, &results, launches, self.scratch)?,
+            Some(launches) => Call::of(py, &given, &results, launches, self)?,
             None => None,
         };
         let mut calls = self.calls();
@@ -182,14 +193,14 @@ impl Repeats {
 }
 
 impl Call {
-    /// Finds the tensors of all recorded memory; `None` if some belongs to no tensor, and is no
-    /// scratch memory either.
+    /// Finds the tensors of all recorded memory; `None` if some belongs to no tensor, and is
+    /// neither constant nor scratch memory.
     fn of(
         py: Python<'_>,
         given: &Given,
         results: &Bound<'_, PyAny>,
         launches: RecordedLaunches,
-        scratch: bool,
+        repeats: &Repeats,
     ) -> PyResult<Option<Call>> {
         let (mut made, mut new) = (Vec::new(), Vec::new());
         let tuple = results.cast::<PyTuple>();
@@ -218,7 +229,11 @@ impl Call {
             let known = match ranges.iter().position(inside) {
                 Some(known) => known,
                 // Overlapping memory of a later launch would need a longer piece.
-                None if !scratch || !memory.writes || ranges.iter().any(|r| r.start < end && start < r.end) => {
+                None if repeats.constants && !memory.writes => {
+                    places.push(Place { tensor: None, offset: start });
+                    continue;
+                }
+                None if !repeats.scratch || !memory.writes || ranges.iter().any(|r| r.start < end && start < r.end) => {
                     return Ok(None);
                 }
                 None => {

@@ -28,9 +28,10 @@ def _differentiable(function):
     def routed(input, *arguments, strict=False, **named):
         torch = sys.modules.get("torch")
         if torch is not None and isinstance(input, torch.Tensor) and "out" not in named and "stream" not in named:
-            from . import _torch
-
-            return getattr(_torch, name)(input, *arguments, strict=strict, **named)
+            operators = sys.modules.get("kernels_rs._torch")
+            if operators is None:
+                from . import _torch as operators
+            return getattr(operators, name)(input, *arguments, strict=strict, **named)
         return function(input, *arguments, **named)
 
     return routed

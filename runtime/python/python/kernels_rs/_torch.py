@@ -31,7 +31,7 @@ class Operator:
     `kernel` computes the results from operands without gradients, `torch` the first of them.
     `refuse` returns why no kernel takes the arguments, or None. `save` stores what `backward`
     needs. `mixed` allows several float types. `scratch` states that the kernel's own memory is
-    written before it is read.
+    written before it is read, `constants` that it is a table of the device.
     """
 
     def __init__(
@@ -47,10 +47,11 @@ class Operator:
         backward=None,
         mixed=False,
         scratch=False,
+        constants=False,
     ):
         self.name, self.schema, self.kernel, self.fake = name, schema, kernel, fake
         # Calls on a GPU that repeat an earlier one submit its launches, and skip what leads to them.
-        self.repeats = _native.Repeats(scratch)
+        self.repeats = _native.Repeats(scratch, constants)
         self.torch, self.refuse, self.save, self.backward, self.mixed = torch, refuse, save, backward, mixed
         if backward is None:
             self.save, self.backward = lambda ctx, inputs, output: None, self._undifferentiable
@@ -78,6 +79,21 @@ class Operator:
 
     def results(self, *arguments):
         """Computes the results by the kernel."""
+        results = self._repeated(arguments)
+        return self._computed(arguments) if results is None else results
+
+    def _repeated(self, arguments):
+        """Returns the results of a call that repeats an earlier one on a GPU, or None."""
+        if torch.compiler.is_compiling():
+            return None
+        results = self.repeats.again(arguments, True)
+        if results is NotImplemented:
+            return self.function(*arguments)
+        if results is not None:
+            COUNTERS.kernel(self.name)
+        return results
+
+    def _computed(self, arguments):
         if not _is_eager(arguments):
             return self.overload(*arguments)
         if not _needs_gradient(arguments):
@@ -86,15 +102,13 @@ class Operator:
 
     def __call__(self, arguments, strict, interpret):
         """Computes the first result by the kernel, or in PyTorch."""
-        results = None if torch.compiler.is_compiling() else self.repeats.again(arguments, True)
-        if results is not None:
-            COUNTERS.kernel(self.name)
-            return results[0] if isinstance(results, tuple) else results
-        reason = self.reason(arguments, interpret)
-        if reason is not None:
-            _in_torch(self.name, reason, strict)
-            return self.torch(*arguments)
-        results = self.results(*arguments)
+        results = self._repeated(arguments)
+        if results is None:
+            reason = self.reason(arguments, interpret)
+            if reason is not None:
+                _in_torch(self.name, reason, strict)
+                return self.torch(*arguments)
+            results = self._computed(arguments)
         return results[0] if isinstance(results, (tuple, list)) else results
 
 
@@ -745,6 +759,7 @@ TABLE = [
         "(Tensor x, Tensor positions, float[] frequencies, int[]? axes, bool interleaved) -> Tensor",
         kernel=_rotary,
         fake=lambda x, positions, frequencies, axes, interleaved: _new(x),
+        constants=True,
         torch=_rotary_torch,
         refuse=_rotary_refuse,
         save=_rotary_save,
