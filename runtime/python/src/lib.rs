@@ -37,7 +37,7 @@
 //! ([`error`]): `CompileError`, `LaunchError`, `Violation`, `DeviceError`. Violations and compile
 //! errors also have their places as attributes.
 //!
-//! **PyTorch.** The native calls know no gradients. `python/kernels_rs/_torch.py` makes operators
+//! **PyTorch.** The native calls know no gradients. `python/kernels_rs/_torch` makes operators
 //! of pairs of calls: a forward one of [`library`], and one of its module of gradients. An operator
 //! with the shapes, types and options of an earlier call repeats its launches ([`repeat`]).
 //!

@@ -1,0 +1,41 @@
+"""Operators of PyTorch: the library with gradients, for torch.compile and torch.export.
+
+The module of a family has a `TABLE` with a row for each operator: its schema, the call of the
+kernel, the shapes of its results, its gradient, and the same in PyTorch. `registration` makes the
+operators of these rows. The functions of a family have the names and arguments of the library.
+
+A call that no kernel supports is PyTorch's own operator, with its own gradient. The reason depends
+on types, devices and shapes only, so that torch.compile decides when it traces.
+"""
+
+from . import registration
+from ._operator import ROWS
+from .attention import attention, scaled_dot_product_attention
+from .elementwise import geglu, gelu, silu, swiglu
+from .loss import cross_entropy
+from .optimizer import adamw
+from .products import linear, matmul
+from .quantization import fake_quantize
+from .rotary import rotary
+from .rowwise import layer_norm, log_softmax, rms_norm, softmax
+
+__all__ = [
+    "ROWS",
+    "adamw",
+    "attention",
+    "cross_entropy",
+    "fake_quantize",
+    "geglu",
+    "gelu",
+    "layer_norm",
+    "linear",
+    "log_softmax",
+    "matmul",
+    "registration",
+    "rms_norm",
+    "rotary",
+    "scaled_dot_product_attention",
+    "silu",
+    "softmax",
+    "swiglu",
+]

@@ -1,0 +1,188 @@
+"""Operators of PyTorch: the row of a table, and what its functions share."""
+
+import functools
+
+import torch
+
+from .. import _native
+from .._fallback import COUNTERS
+
+FLOATS = (torch.float32, torch.float16, torch.bfloat16)
+
+# The kernels count elements of an array in 32 bits.
+MAX_ELEMENTS = 2**31
+
+# The rows of all families by name; `registration` fills it.
+ROWS = {}
+
+
+class Operator:
+    """A row of the table.
+
+    `kernel` computes the results from operands without gradients, `torch` the first of them.
+    `refuse` returns why no kernel takes the arguments, or None. `save` stores what `backward`
+    needs. `mixed` allows several float types. `scratch` states that the kernel's own memory is
+    written before it is read, `constants` that it is a table of the device.
+    """
+
+    def __init__(
+        self,
+        name,
+        schema,
+        *,
+        kernel,
+        fake,
+        torch=None,
+        refuse=None,
+        save=None,
+        backward=None,
+        mixed=False,
+        scratch=False,
+        constants=False,
+    ):
+        self.name, self.schema, self.kernel, self.fake = name, schema, kernel, fake
+        # Calls on a GPU that repeat an earlier one submit its launches, and skip what leads to them.
+        self.repeats = _native.Repeats(scratch, constants)
+        self.torch, self.refuse, self.save, self.backward, self.mixed = torch, refuse, save, backward, mixed
+        if backward is None:
+            self.save, self.backward = lambda ctx, inputs, output: None, self._undifferentiable
+        self.overload, self.function = None, _function(self)
+
+    def _undifferentiable(self, ctx, *gradients):
+        raise RuntimeError(f"{self.name} of kernels_rs has no derivative, so its function has no second derivative")
+
+    def reason(self, arguments, interpret):
+        """Returns why no kernel takes the arguments, or None."""
+        tensors = [x for x in arguments if isinstance(x, torch.Tensor)]
+        found = unsupported_tensors(tensors, interpret, self.mixed)
+        if found is None and self.refuse is not None:
+            found = self.refuse(*arguments)
+        return found
+
+    def counted(self, *arguments):
+        """Runs the kernel, and counts it."""
+        COUNTERS.kernel(self.name)
+        results = self.repeats.again(arguments, False)
+        if results is None:
+            plain = (x.detach() if isinstance(x, torch.Tensor) and x.requires_grad else x for x in arguments)
+            results = self.repeats.first(self.kernel, tuple(plain))
+        return results
+
+    def results(self, *arguments):
+        """Computes the results by the kernel."""
+        results = self._repeated(arguments)
+        return self._computed(arguments) if results is None else results
+
+    def _repeated(self, arguments):
+        """Returns the results of a call that repeats an earlier one on a GPU, or None."""
+        if torch.compiler.is_compiling():
+            return None
+        results = self.repeats.again(arguments, True)
+        if results is NotImplemented:
+            return self.function(*arguments)
+        if results is not None:
+            COUNTERS.kernel(self.name)
+        return results
+
+    def _computed(self, arguments):
+        if not _is_eager(arguments):
+            return self.overload(*arguments)
+        if not _needs_gradient(arguments):
+            return self.counted(*arguments)
+        return self.function(*arguments)
+
+    def __call__(self, arguments, strict, interpret):
+        """Computes the first result by the kernel, or in PyTorch."""
+        results = self._repeated(arguments)
+        if results is None:
+            reason = self.reason(arguments, interpret)
+            if reason is not None:
+                note_torch(self.name, reason, strict)
+                return self.torch(*arguments)
+            results = self._computed(arguments)
+        return results[0] if isinstance(results, (tuple, list)) else results
+
+
+def _function(row):
+    """Returns the operator as a function of PyTorch's autograd, which takes a part of the dispatcher's time."""
+
+    # PyTorch inspects the signature at each call if the saving is a method of its own.
+    def forward(ctx, *arguments):
+        results = row.counted(*arguments)
+        row.save(ctx, arguments, results)
+        return results
+
+    methods = {"forward": staticmethod(forward), "backward": staticmethod(row.backward)}
+    return type(row.name, (torch.autograd.Function,), methods).apply
+
+
+def note_torch(name, reason, strict):
+    # A graph has no counters: a call that is being traced is counted as little as PyTorch's own.
+    if strict or not torch.compiler.is_compiling():
+        COUNTERS.torch(name, reason, strict)
+
+
+def _is_eager(arguments):
+    """Returns whether the tensors have memory, and no tracing or transformation needs the operator."""
+    if torch.compiler.is_compiling():
+        return False
+    if torch._C._len_torch_dispatch_stack() or torch._C._functorch.peek_interpreter_stack() is not None:
+        return False
+    for x in arguments:
+        if isinstance(x, torch.Tensor) and (type(x) not in (torch.Tensor, torch.nn.Parameter) or x.is_neg()):
+            return False
+    return True
+
+
+def _needs_gradient(arguments):
+    return torch.is_grad_enabled() and any(isinstance(x, torch.Tensor) and x.requires_grad for x in arguments)
+
+
+@functools.lru_cache(maxsize=None)
+def _opens(device):
+    return device in _native.devices()
+
+
+def unsupported_tensors(tensors, interpret, mixed):
+    """Returns what the kernels do not support of the tensors' devices, types or extents, or None."""
+    device = tensors[0].device
+    for x in tensors:
+        if x.device != device:
+            return "operands on several devices"
+        if x.layout is not torch.strided:
+            return f"the layout {x.layout}"
+        if x.numel() == 0:
+            return "a tensor without elements"
+        if x.numel() >= MAX_ELEMENTS:
+            return "a tensor of 2**31 elements or more"
+    if device.type == "cpu":
+        if not interpret:
+            return "tensors of the CPU"
+    elif device.type != "cuda" or not torch.compiler.is_compiling() and not _opens(f"cuda:{device.index}"):
+        return f"tensors of {device}, which the CUDA driver does not have"
+    types = [x.dtype for x in tensors if x.is_floating_point() or x.is_complex()]
+    if not types:
+        return "elements that are not floats"
+    for dtype in types:
+        if dtype not in FLOATS:
+            return f"elements of {str(dtype)[6:]}"
+        if dtype != types[0] and not mixed:
+            return "operands of different element types"
+    return None
+
+
+def stream_of(x):
+    """Returns the current stream of a tensor's device, in whose order the work runs."""
+    return torch._C._cuda_getCurrentRawStream(x.get_device()) if x.is_cuda else None
+
+
+def as_rows(x):
+    """Returns a tensor whose rows the kernels take: the last stride is 1, and outer axes can be joined."""
+    return x if x.is_contiguous() or x.dim() == 2 and x.stride(-1) == 1 else x.contiguous()
+
+
+def new_tensor(x, *shape, dtype=None):
+    """Returns an empty tensor, row-major, of the shape, type and device of x where they are not given."""
+    if not shape and dtype is None:
+        return torch.empty_like(x, memory_format=torch.contiguous_format)
+    return x.new_empty(shape or x.shape, dtype=dtype)

@@ -1,0 +1,93 @@
+"""Products of matrices, and linear layers."""
+
+import torch
+import torch.nn.functional as F
+
+from .. import _native
+from ._operator import Operator, ROWS, new_tensor, note_torch, stream_of
+
+
+def _product_shape(a, b, transpose_a, transpose_b):
+    m = a.shape[-1 if transpose_a else -2]
+    n = b.shape[-2 if transpose_b else -1]
+    return (*a.shape[:-2], m, n)
+
+
+def _operand(x, transposed):
+    """Returns a matrix whose last stride is 1, and whether it is the transposed operand."""
+    if x.stride(-1) == 1 or x.stride(-2) != 1:
+        return (x if x.stride(-1) == 1 else x.contiguous()), transposed
+    return x.transpose(-1, -2), not transposed
+
+
+def _product(a, b, bias, transpose_a, transpose_b):
+    c = new_tensor(a, *_product_shape(a, b, transpose_a, transpose_b))
+    (a, transpose_a), (b, transpose_b) = _operand(a, transpose_a), _operand(b, transpose_b)
+    bias = None if bias is None else bias.contiguous()
+    _native.product(a, b, bias, c, transpose_a, transpose_b, stream=stream_of(a))
+    return c
+
+
+def _product_torch(a, b, bias, transpose_a, transpose_b):
+    if a.dim() == 2 and not transpose_a and transpose_b:
+        return F.linear(a, b, bias)
+    c = torch.matmul(a.mT if transpose_a else a, b.mT if transpose_b else b)
+    return c if bias is None else c + bias
+
+
+def _product_refuse(a, b, bias, transpose_a, transpose_b):
+    if a.dim() not in (2, 3) or a.dim() != b.dim() or a.shape[:-2] != b.shape[:-2]:
+        return "matrices of other ranks or batches than the library's"
+    k, of_b = a.shape[-2 if transpose_a else -1], b.shape[-1 if transpose_b else -2]
+    if k != of_b:
+        return "matrices whose inner extents differ"
+    if bias is not None and bias.shape != (b.shape[-2 if transpose_b else -1],):
+        return "a bias of another shape than a row of the result"
+    return None
+
+
+def _product_save(ctx, inputs, output):
+    a, b, bias, ctx.transpose_a, ctx.transpose_b = inputs
+    ctx.save_for_backward(a, b)
+
+
+def _product_gradient(ctx, dc):
+    (a, b), (ta, tb) = ctx.saved_tensors, (ctx.transpose_a, ctx.transpose_b)
+    da = db = dbias = None
+    if ctx.needs_input_grad[0]:
+        da = ROWS["product"].results(b, dc, None, tb, True) if ta else ROWS["product"].results(dc, b, None, False, not tb)
+    if ctx.needs_input_grad[1]:
+        db = ROWS["product"].results(dc, a, None, True, ta) if tb else ROWS["product"].results(a, dc, None, not ta, False)
+    if ctx.needs_input_grad[2]:
+        dbias = dc.reshape(-1, dc.shape[-1]).sum(0)
+    return da, db, dbias, None, None
+
+
+TABLE = [
+    Operator(
+        "product",
+        "(Tensor a, Tensor b, Tensor? bias, bool transpose_a, bool transpose_b) -> Tensor",
+        kernel=_product,
+        fake=lambda a, b, bias, ta, tb: new_tensor(a, *_product_shape(a, b, ta, tb)),
+        torch=_product_torch,
+        refuse=_product_refuse,
+        save=_product_save,
+        backward=_product_gradient,
+    ),
+]
+
+
+def matmul(input, other, *, strict=False, interpret=True):
+    if input.dim() > 3 and input.dim() == other.dim() and input.shape[:-2] == other.shape[:-2]:
+        a, b = input.flatten(0, -3), other.flatten(0, -3)
+        c = ROWS["product"]((a, b, None, False, False), strict, interpret)
+        return c.reshape(*input.shape[:-2], *c.shape[-2:])
+    if input.dim() < 2 or other.dim() < 2:
+        note_torch("product", "vectors", strict)
+        return torch.matmul(input, other)
+    return ROWS["product"]((input, other, None, False, False), strict, interpret)
+
+
+def linear(input, weight, bias=None, *, strict=False, interpret=True):
+    y = ROWS["product"]((input.reshape(-1, input.shape[-1]), weight, bias, False, True), strict, interpret)
+    return y.reshape(*input.shape[:-1], weight.shape[0])
