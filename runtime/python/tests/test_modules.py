@@ -177,6 +177,25 @@ def test_qwen3_vl_generates_with_a_cache_and_padding(qwen):
     assert "a mask" in kernels_rs.stats(reset=True)["attention"]["torch"]
 
 
+@pytest.mark.parametrize("on", DEVICES)
+def test_patch_of_linear_layers(on):
+    torch.manual_seed(7)
+    theirs = torch.nn.Sequential(torch.nn.Linear(8, 12), torch.nn.GELU(), torch.nn.Linear(12, 5, bias=False)).to(on)
+    ours = copy.deepcopy(theirs)
+    with pytest.raises(ValueError, match="Sequential has no attention"):
+        kernels_rs.patch(ours, **RUN)
+    patched = kernels_rs.patch(ours, linear=True, **RUN)
+    assert patched.modules == {"0": "linear", "2": "linear"}
+    x = torch.randn(2, 3, 8, device=on)
+    kernels_rs.stats(reset=True)
+    found, expected = ours(x), theirs(x)
+    assert kernels_rs.stats(reset=True) == {"product": {"kernel": 2, "torch": {}}}
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
+    equal(gradients(ours, found), gradients(theirs, expected))
+    patched.undo()
+    assert ours(x).equal(expected)
+
+
 def test_patch_on_the_cpu_is_pytorch(qwen):
     ours = copy.deepcopy(qwen)
     kernels_rs.patch(ours)

@@ -263,6 +263,38 @@ def test_compile_without_graph_breaks(on):
         torch.testing.assert_close(of_found, of_expected)
 
 
+def test_calls_of_transformations():
+    # Only the operator has what a transformation needs; a call that repeats another must not skip it.
+    x = normal(5, 2, 6)
+    for _ in range(3):
+        with torch._subclasses.fake_tensor.FakeTensorMode() as mode:
+            fake = kernels_rs.softmax(mode.from_tensor(x))
+        assert type(fake) is not torch.Tensor and fake.shape == x.shape
+        torch.testing.assert_close(kernels_rs.softmax(x), x.softmax(-1))
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_repeated_calls_on_a_gpu():
+    # The first call of a signature is recorded. Others have their own numbers, also on other streams.
+    side = torch.cuda.Stream()
+    for step in range(4):
+        operands = [normal(*shape, seed=step).cuda().requires_grad_() for shape in ((70, 40), (40,), (40,))]
+        wide = [x.detach().double().requires_grad_() for x in operands]
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side if step % 2 else torch.cuda.current_stream()):
+            y = kernels_rs.layer_norm(operands[0], 40, *operands[1:])
+            found = torch.autograd.grad(y, operands, y.detach())
+        torch.cuda.current_stream().wait_stream(side)
+        expected = F.layer_norm(wide[0], (40,), *wide[1:])
+        near("value", y, expected, 2e-5)
+        for of_found, of_expected in zip(found, torch.autograd.grad(expected, wide, expected.detach())):
+            near("gradient", of_found, of_expected, 1e-4)
+    from kernels_rs._torch import ROWS
+
+    for name in ("norm", "norm_backward"):
+        assert ROWS[name].repeats.sizes()[0] > 0, name
+
+
 def test_export():
     class Layer(torch.nn.Module):
         def forward(self, *operands):
@@ -288,6 +320,24 @@ def test_fallback_is_logged_once_and_counted(caplog):
         "torch": {"an axis other than the last": 3, "elements of float64": 1},
     }
     assert len(caplog.records) == 2 and "an axis other than the last" in caplog.records[0].message
+
+
+@pytest.mark.parametrize("on", DEVICES)
+def test_timings(on):
+    x = normal(4, 6).to(on).requires_grad_()
+    with kernels_rs.timings() as outer:
+        with kernels_rs.timings() as times:
+            for _ in range(3):
+                kernels_rs.softmax(x.detach())
+            kernels_rs.gelu(x).sum().backward()
+            kernels_rs.softmax(x, dim=0)
+        kernels_rs.softmax(x.detach())
+    kernels_rs.softmax(x.detach())
+    read = times.read()
+    assert {name: of["calls"] for name, of in read.items()} == {"softmax": 3, "gelu": 1, "gelu_backward": 1}
+    assert outer.read()["softmax"]["calls"] == 4
+    for of in read.values():
+        assert of["host"] > 0 and (of["gpu"] > 0) == (on == "cuda"), read
 
 
 def test_attention_with_a_mask_is_pytorch():

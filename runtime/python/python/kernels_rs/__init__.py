@@ -90,10 +90,10 @@ _MODULES = (
 
 def __getattr__(name):
     """Imports what needs PyTorch at its first use: importing PyTorch takes a second."""
-    if name == "fake_quantize":
-        from ._torch import fake_quantize
+    if name in ("fake_quantize", "timings"):
+        from . import _torch
 
-        return fake_quantize
+        return getattr(_torch, name)
     if name in _MODULES:
         from . import modules
 

@@ -233,6 +233,10 @@ def _layer_norm_forward(self, input):
     return _torch.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps, **self.kernels_rs_calls)
 
 
+def _linear_forward(self, input):
+    return _torch.linear(input, self.weight, self.bias, **self.kernels_rs_calls)
+
+
 def _gated_forward(self, x):
     gate, options = GATES[self.kernels_rs_activation]
     return self.down_proj(gate(self.gate_proj(x), self.up_proj(x), **options, **self.kernels_rs_calls))
@@ -295,13 +299,15 @@ def _activation_of(module):
     return by_class.get(found, found)
 
 
-def _replacement(module):
+def _replacement(module, linear):
     """Returns what a module becomes: its forward, the name of the kernels, and its activation.
 
     The forward is None for attention, and for a module that stays as it is, which the name explains.
     Returns None for a module of another kind.
     """
     name = type(module).__name__
+    if linear and type(module) is nn.Linear:
+        return _linear_forward, "linear", None
     if name.endswith("RMSNorm") and hasattr(module, "variance_epsilon") and hasattr(module, "weight"):
         return _rms_forward, "rms_norm", None
     if type(module) is nn.LayerNorm:
@@ -352,17 +358,18 @@ class Patched:
     __repr__ = __str__
 
 
-def patch(model, *, strict=False, interpret=False):
+def patch(model, *, linear=False, strict=False, interpret=False):
     """Makes attention, norms and MLPs of a model of Hugging Face use the kernels, in place.
 
     Tested with Qwen3-VL; other models are patched as far as their modules are built alike. Returns
-    a Patched, which lists the modules, and whose `undo()` restores the model. Raises ValueError if
-    there is nothing to replace.
+    a Patched, which lists the modules, and whose `undo()` restores the model. `linear` also replaces
+    `nn.Linear`, whose products are then those of this package; PyTorch's use tensor cores. Raises
+    ValueError if there is nothing to replace.
     """
     patched = Patched()
     calls = {"strict": strict, "interpret": interpret}
     for name, module in model.named_modules():
-        found = _replacement(module)
+        found = _replacement(module, linear)
         if found is None:
             continue
         forward, kernel, activation = found

@@ -18,6 +18,7 @@ from .products import linear, matmul
 from .quantization import fake_quantize
 from .rotary import rotary
 from .rowwise import layer_norm, log_softmax, rms_norm, softmax
+from .timing import timings
 
 __all__ = [
     "ROWS",
@@ -38,4 +39,5 @@ __all__ = [
     "silu",
     "softmax",
     "swiglu",
+    "timings",
 ]

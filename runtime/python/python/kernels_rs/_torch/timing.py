@@ -1,0 +1,86 @@
+"""Times of the operators' kernels, measured while the caller wants them."""
+
+import time
+
+import torch
+
+from ._operator import ROWS
+
+
+class Timings:
+    """The times of the operators' kernels within a `with` statement. Outside of it, calls cost nothing more.
+
+    Calls that PyTorch computes are not among them. On a GPU each call records two events.
+    """
+
+    def __init__(self):
+        self._calls = []
+
+    def __enter__(self):
+        for row in ROWS.values():
+            row.repeats = _Timed(row.name, row.repeats, self._calls)
+        return self
+
+    def __exit__(self, *_):
+        for row in ROWS.values():
+            row.repeats = row.repeats.without(self._calls)
+
+    def read(self):
+        """Waits for the calls, and returns {"softmax": {"calls": 3, "host": seconds, "gpu": seconds}}.
+
+        "host" is the time until the calls returned, "gpu" the time of the work; on the CPU it is 0.
+        """
+        read = {}
+        for name, host, events in list(self._calls):
+            of_name = read.setdefault(name, {"calls": 0, "host": 0.0, "gpu": 0.0})
+            of_name["calls"] += 1
+            of_name["host"] += host
+            if events is not None:
+                start, end = events
+                end.synchronize()
+                of_name["gpu"] += start.elapsed_time(end) / 1e3
+        return read
+
+
+class _Timed:
+    """The launches of an operator, which measures the calls that run them."""
+
+    def __init__(self, name, repeats, calls):
+        self._name, self._repeats, self._calls = name, repeats, calls
+
+    def again(self, arguments, plain):
+        return self._measured(arguments, self._repeats.again, arguments, plain)
+
+    def first(self, function, arguments):
+        return self._measured(arguments, self._repeats.first, function, arguments)
+
+    def sizes(self):
+        return self._repeats.sizes()
+
+    def without(self, calls):
+        """Returns what this measured, without the measurement of `calls`."""
+        if self._calls is calls:
+            return self._repeats
+        return _Timed(self._name, self._repeats.without(calls), self._calls)
+
+    def _measured(self, arguments, call, *given):
+        device = next(x.device for x in arguments if isinstance(x, torch.Tensor))
+        events = None
+        if device.type == "cuda":
+            stream = torch.cuda.current_stream(device)
+            events = tuple(torch.cuda.Event(enable_timing=True) for _ in range(2))
+            events[0].record(stream)
+        begin = time.perf_counter()
+        results = call(*given)
+        host = time.perf_counter() - begin
+        if results is None or results is NotImplemented:
+            return results
+        if events is not None:
+            events[1].record(stream)
+        self._calls.append((self._name, host, events))
+        return results
+
+
+def timings():
+    """Returns `Timings` for a `with` statement: `with kernels_rs.timings() as times: …; times.read()`."""
+    return Timings()
