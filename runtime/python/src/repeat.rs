@@ -56,6 +56,8 @@ struct Place {
 
 /// A tensor that a repeated call allocates, row-major.
 struct NewTensor {
+    /// The number, among the tensors of the arguments, of a row-major one of equal shape and type.
+    like: Option<usize>,
     /// The arguments of `torch.empty`.
     shape: Py<PyTuple>,
     options: Py<PyDict>,
@@ -66,6 +68,8 @@ struct NewTensor {
 struct Given {
     signature: Vec<u64>,
     tensors: Vec<TorchTensor>,
+    /// The object of each tensor.
+    objects: Vec<Py<PyAny>>,
     ordinal: Option<usize>,
 }
 
@@ -73,7 +77,8 @@ impl Given {
     /// Reads arguments; `None` if one of them is neither a plain tensor of a GPU, nor a number,
     /// nor a list of these.
     fn of(arguments: &Bound<'_, PyTuple>) -> Option<Given> {
-        let mut given = Given { signature: Vec::with_capacity(32), tensors: Vec::new(), ordinal: None };
+        let mut given =
+            Given { signature: Vec::with_capacity(32), tensors: Vec::new(), objects: Vec::new(), ordinal: None };
         for argument in arguments.iter_borrowed() {
             given.add(&argument)?;
         }
@@ -96,6 +101,7 @@ impl Given {
             signature.extend(tensor.shape.iter().map(|n| *n as u64));
             signature.extend(tensor.strides.iter().map(|n| *n as u64));
             self.tensors.push(tensor);
+            self.objects.push(argument.clone().unbind());
         } else if let Ok(number) = argument.cast::<PyBool>() {
             signature.extend([2, u64::from(number.is_true())]);
         } else if let Ok(number) = argument.cast::<PyInt>() {
@@ -213,7 +219,8 @@ impl Call {
             if !tensor.is_row_major() {
                 return Ok(None);
             }
-            new.push(NewTensor::like(py, result, &tensor)?);
+            let equal = |x: &TorchTensor| x.is_row_major() && x.shape == tensor.shape && x.scalar == tensor.scalar;
+            new.push(NewTensor::of(py, result, &tensor, given.tensors.iter().position(equal))?);
             made.push(tensor);
         }
         let mut ranges: Vec<_> = given.tensors.iter().chain(&made).map(TorchTensor::bytes).collect();
@@ -263,7 +270,10 @@ impl Call {
         let mut starts: Vec<u64> = given.tensors.iter().map(|tensor| tensor.address).collect();
         let mut made = Vec::with_capacity(self.results.len() + self.scratch.len());
         for new in self.results.iter().chain(&self.scratch) {
-            let tensor = torch.empty(py, &new.shape, &new.options)?;
+            let tensor = match new.like {
+                Some(like) => torch.empty_like(given.objects[like].bind(py))?,
+                None => torch.empty(py, &new.shape, &new.options)?,
+            };
             let address: u64 = tensor.call_method0(intern!(py, "data_ptr"))?.extract()?;
             if address % ALIGNMENT != new.alignment {
                 return Ok(None);
@@ -295,19 +305,24 @@ impl Call {
 }
 
 impl NewTensor {
-    fn like(py: Python<'_>, like: &Bound<'_, PyAny>, tensor: &TorchTensor) -> PyResult<NewTensor> {
+    fn of(py: Python<'_>, made: &Bound<'_, PyAny>, tensor: &TorchTensor, like: Option<usize>) -> PyResult<NewTensor> {
         let options = PyDict::new(py);
         for name in [intern!(py, "dtype"), intern!(py, "device")] {
-            options.set_item(name, like.getattr(name)?)?;
+            options.set_item(name, made.getattr(name)?)?;
         }
         let shape = PyTuple::new(py, [PyTuple::new(py, &tensor.shape)?])?;
-        Ok(NewTensor { shape: shape.unbind(), options: options.unbind(), alignment: tensor.address % ALIGNMENT })
+        Ok(NewTensor { like, shape: shape.unbind(), options: options.unbind(), alignment: tensor.address % ALIGNMENT })
     }
 
     fn bytes(py: Python<'_>, like: &Bound<'_, PyAny>, bytes: u64) -> PyResult<NewTensor> {
         let options = PyDict::new(py);
         options.set_item("dtype", py.import("torch")?.getattr("uint8")?)?;
         options.set_item("device", like.getattr("device")?)?;
-        Ok(NewTensor { shape: PyTuple::new(py, [bytes])?.unbind(), options: options.unbind(), alignment: 0 })
+        Ok(NewTensor {
+            like: None,
+            shape: PyTuple::new(py, [bytes])?.unbind(),
+            options: options.unbind(),
+            alignment: 0,
+        })
     }
 }

@@ -17,6 +17,7 @@ pub struct Torch {
     strided: Py<PyAny>,
     dtypes: Vec<(Py<PyAny>, Scalar)>,
     empty: Py<PyAny>,
+    empty_like: Py<PyAny>,
     is_grad_enabled: Py<PyAny>,
     /// The function that returns the handle of the current stream of a GPU.
     stream: Py<PyAny>,
@@ -63,6 +64,7 @@ impl Torch {
             strided: torch.getattr("strided")?.unbind(),
             dtypes: dtypes.collect(),
             empty: torch.getattr("empty")?.unbind(),
+            empty_like: torch.getattr("empty_like")?.unbind(),
             is_grad_enabled: torch.getattr("is_grad_enabled")?.unbind(),
             stream: optional(internal.getattr("_cuda_getCurrentRawStream")),
             modes: optional(internal.getattr("_len_torch_dispatch_stack")),
@@ -88,6 +90,11 @@ impl Torch {
             return Ok(true);
         }
         Ok(modes.call0()?.is_truthy()? || !transformation.call0()?.is_none())
+    }
+
+    /// Allocates a tensor with the shape, strides and type of another: `torch.empty_like`.
+    pub fn empty_like<'py>(&self, like: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        self.empty_like.bind(like.py()).call1((like,))
     }
 
     /// Allocates a tensor: `torch.empty`.

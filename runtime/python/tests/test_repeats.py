@@ -46,7 +46,11 @@ def empty(*shape, dtype, device):
     shape = shape[0] if isinstance(shape[0], tuple) else shape
     return Tensor(kernels_rs.zeros(shape, dtype, device))
 
+def empty_like(x):
+    return empty(x.shape, dtype=x.dtype, device=x.device)
+
 STATE = {"modes": 0, "grad": True}
+torch.empty_like = empty_like
 torch.Tensor, torch.nn, torch.strided, torch.empty = Tensor, types.SimpleNamespace(Parameter=Parameter), "strided", empty
 for name in ["float32", "float16", "uint8", "int32"]:
     setattr(torch, name, name)

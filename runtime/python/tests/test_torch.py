@@ -40,6 +40,17 @@ def banded(q, k, v, left, right):
     return logits.masked_fill((behind > left) | (behind < -right), float("-inf")).softmax(-1) @ v
 
 
+def rotary_tables(*operands):
+    from kernels_rs._torch import rotary_tables
+
+    return rotary_tables(*operands)
+
+
+def tables(x):
+    """Cosines and sines that differ between the halves."""
+    return (normal(1, 5, 8, seed=seed).to(x) for seed in (20, 21))
+
+
 POSITIONS = torch.tensor([0, 3, 1, 700])
 LABELS = torch.tensor([0, 6, -100, 3])
 FAR = 1 << 20
@@ -98,6 +109,11 @@ CASES = {
         lambda x: kernels_rs.rotary(x, POSITIONS.to(x.device), interleaved=True),
         lambda x: rotated(x, True),
         [(4, 3, 16)],
+    ),
+    "rotary of tables": (
+        lambda x: rotary_tables(x, *tables(x)),
+        lambda x: x * list(tables(x))[0][:, None] + torch.cat([-x[..., 4:], x[..., :4]], -1) * list(tables(x))[1][:, None],
+        [(2, 3, 5, 8)],
     ),
     "attention": (kernels_rs.attention, lambda q, k, v: banded(q, k, v, FAR, FAR), [(2, 2, 9, 8)] * 3),
     "attention causal, grouped": (
@@ -221,6 +237,7 @@ OPERATORS = {
     "product": [(5, 3), (4, 3), (4,), False, True],
     "cross_entropy": [(4, 7), LABELS.int(), 0.1],
     "rotary": [(4, 2, 8), POSITIONS.int(), [1.0, 0.1, 0.01, 0.001], None, False],
+    "rotary_tables": [(2, 3, 5, 8), torch.ones(1, 5, 8), torch.zeros(1, 5, 8), False],
     "fake_quantize": [(3, 9), torch.ones(3), 0, -3, 3],
     "attention": [(1, 2, 5, 8), (1, 1, 6, 8), (1, 1, 6, 8), True, None, None],
 }

@@ -16,7 +16,7 @@ from .loss import cross_entropy
 from .optimizer import adamw
 from .products import linear, matmul
 from .quantization import fake_quantize
-from .rotary import rotary
+from .rotary import rotary, rotary_tables
 from .rowwise import layer_norm, log_softmax, rms_norm, softmax
 from .timing import timings
 
@@ -35,6 +35,7 @@ __all__ = [
     "registration",
     "rms_norm",
     "rotary",
+    "rotary_tables",
     "scaled_dot_product_attention",
     "silu",
     "softmax",
