@@ -147,14 +147,14 @@ def test_qwen3_vl(qwen, on):
     counted = {kernel: kernels.count(kernel) for kernel in sorted(set(kernels))}
     # Two layers of text with four norms each and one at the end; two of vision with two norms, and
     # two mergers with a norm.
-    assert counted == {"attention": 4, "gelu": 2, "layer_norm": 6, "rms_norm": 9, "swiglu": 2}, str(patched)
+    assert counted == {"attention, rotary": 4, "gelu": 2, "layer_norm": 6, "rms_norm": 9, "swiglu": 2}, str(patched)
     assert not patched.left
     assert ours.state_dict().keys() == theirs.state_dict().keys()
     kernels_rs.stats(reset=True)
     found, expected = ours(**pictures(on)).logits, theirs(**pictures(on)).logits
     counts = kernels_rs.stats(reset=True)
     assert {n: of["kernel"] for n, of in counts.items()} == {
-        "attention": 4, "gelu_tanh": 2, "norm": 15, "swiglu_of_two": 2
+        "attention": 4, "gelu_tanh": 2, "norm": 15, "rotary_tables": 8, "swiglu_of_two": 2
     }
     torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
     equal(gradients(ours, found), gradients(theirs, expected), 1e-3)

@@ -6,6 +6,7 @@ access and is slow. `interpret=True` runs the kernels there, for tests. `strict=
 tensor cores, quantized layers and adapters keep working.
 """
 
+import functools
 import types
 
 import torch
@@ -261,6 +262,51 @@ def _attention_forward(module, query, key, value, attention_mask, dropout=0.0, s
     return y.transpose(1, 2).contiguous(), None
 
 
+def _text_rotary(theirs, calls, q, k, cos, sin, unsqueeze_dim=1):
+    """Rotates queries and keys (batch, heads, tokens, size) as Hugging Face's function `theirs` does."""
+    if unsqueeze_dim != 1:
+        return theirs(q, k, cos, sin, unsqueeze_dim)
+    return tuple(_torch.rotary_tables(x, cos, sin, **calls) for x in (q, k))
+
+
+def _vision_rotary(theirs, calls, q, k, cos, sin):
+    """Rotates queries and keys (tokens, heads, size) as Hugging Face's function `theirs` does."""
+    cos, sin = cos[None], sin[None]
+    turned = (_torch.rotary_tables(x.transpose(0, 1)[None], cos, sin, **calls) for x in (q, k))
+    return tuple(x[0].transpose(0, 1) for x in turned)
+
+
+# Of each function that a layer's attention may call: the same by a kernel.
+ROTARY = {"apply_rotary_pos_emb": _text_rotary, "apply_rotary_pos_emb_vision": _vision_rotary}
+
+
+def _with_rotary(forward, calls):
+    """Returns the forward of an attention module with other functions for its rotary embedding.
+
+    Other modules of the class keep theirs. A decorated forward keeps its decorators. Returns None if
+    the forward calls no known function.
+    """
+    code = getattr(forward, "__code__", None)
+    if code is None:
+        return None
+    known = [name for name in code.co_names if name in ROTARY and name in forward.__globals__]
+    scope, closure = forward.__globals__, forward.__closure__
+    if known:
+        # torch.compile looks names up in the module `__name__`, if there is one, and not in these.
+        scope = {name: value for name, value in scope.items() if name != "__name__"}
+        for name in known:
+            scope[name] = functools.partial(ROTARY[name], scope[name], calls)
+    else:
+        decorated = getattr(forward, "__wrapped__", None)
+        inner = None if decorated is None else _with_rotary(decorated, calls)
+        if inner is None:
+            return None
+        closure = tuple(types.CellType(inner) if cell.cell_contents is decorated else cell for cell in closure)
+    rebuilt = types.FunctionType(code, scope, forward.__name__, forward.__defaults__, closure)
+    rebuilt.__kwdefaults__ = forward.__kwdefaults__
+    return rebuilt
+
+
 def _mask(**arguments):
     """Makes the mask of a call, as Hugging Face does for `sdpa`, and none for a causal call without padding.
 
@@ -359,7 +405,7 @@ class Patched:
 
 
 def patch(model, *, linear=False, strict=False, interpret=False):
-    """Makes attention, norms and MLPs of a model of Hugging Face use the kernels, in place.
+    """Makes attention, rotary embedding, norms and MLPs of a model of Hugging Face use the kernels, in place.
 
     Tested with Qwen3-VL; other models are patched as far as their modules are built alike. Returns
     a Patched, which lists the modules, and whose `undo()` restores the model. `linear` also replaces
@@ -382,6 +428,10 @@ def patch(model, *, linear=False, strict=False, interpret=False):
             if all(config is not known for known, _ in patched._configs):
                 patched._configs.append((config, config._attn_implementation))
                 config._attn_implementation = _registered_attention()
+            forward = _with_rotary(type(module).forward, calls)
+            if forward is not None:
+                module.forward = types.MethodType(forward, module)
+                kernel = "attention, rotary"
         else:
             if activation is not None:
                 module.kernels_rs_activation = activation

@@ -88,8 +88,10 @@ def _turned_torch(x, cos, sin, transposed):
     cos, sin = cos[:, None], sin[:, None]
     if transposed:
         near, far = sin.chunk(2, -1)
-        return x * cos + torch.cat([b * far, -a * near], -1)
-    return x * cos + torch.cat([-b, a], -1) * sin
+        turned = x * cos + torch.cat([b * far, -a * near], -1)
+    else:
+        turned = x * cos + torch.cat([-b, a], -1) * sin
+    return turned.to(x.dtype)
 
 
 def _turned_refuse(x, cos, sin, transposed):
