@@ -85,7 +85,7 @@ const MOST_ROTARY_TABLES: usize = 64;
 #[derive(Default)]
 pub struct Recording(Mutex<Option<(ThreadId, Progress)>>);
 
-/// What the function has submitted.
+/// The work that the function has submitted.
 enum Progress {
     Nothing,
     /// One call with these launches.

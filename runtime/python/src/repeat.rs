@@ -2,7 +2,7 @@
 //!
 //! The first call of an operator with some shapes, strides, types and options runs its function,
 //! and its launches are recorded. Later calls make the results and submit these launches to
-//! PyTorch's current stream, with the addresses of their own tensors. Nothing is validated again:
+//! PyTorch's current stream, with the addresses of the new tensors. Nothing is validated again:
 //! what the contract depends on is equal.
 
 use crate::array;
@@ -41,7 +41,7 @@ struct Call {
     tuple: bool,
     /// Bytes of memory that the launches write and read, and nothing else uses.
     scratch: Vec<NewTensor>,
-    /// Of each recorded address, what it belongs to.
+    /// The place of each recorded address.
     places: Vec<Place>,
     launches: Mutex<RecordedLaunches>,
 }

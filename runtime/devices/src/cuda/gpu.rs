@@ -414,9 +414,9 @@ impl Cuda {
     /// Submits a launch to a stream of other code. No tracker learns of it.
     ///
     /// # Safety
-    /// `handle` is a live stream of the device's primary context, or a default stream of the driver.
-    /// The launch has no record. The kernel is free of out-of-bounds accesses and races for its
-    /// parameters, whose memory is alive until the launch is over.
+    /// `handle` is a live stream of the device's primary context, or a default stream of the
+    /// driver. The launch has no record. The kernel is free of out-of-bounds accesses and races for
+    /// its parameters, whose memory is alive until the launch is over.
     pub unsafe fn submit_untracked(&self, handle: *mut c_void, launch: &mut DriverLaunch) -> Result<()> {
         // SAFETY: by the caller's promise.
         self.with_memory(|| unsafe { launch.submit_untracked(&self.context, handle.cast()) })

@@ -51,7 +51,7 @@ impl Recorder {
         let Some(recorded) = &mut *recorded else { return };
         let launch = ready.into_launch();
         if launch.checked().is_some() {
-            // Its record belongs to the stream. The launch is missing, so nothing is recorded.
+            // The launch's record belongs to the stream. It is missing, so nothing is recorded.
             return;
         }
         let (mut memory, mut parameter) = (Vec::new(), 0);
@@ -77,8 +77,8 @@ impl Stream {
     /// the CPU, and if the work did more than launches of unchecked kernels: a copy, a fill, or a
     /// declared read of memory that no argument shows.
     ///
-    /// Another thread that submits to the stream meanwhile makes the launches `None`, or is recorded
-    /// with them.
+    /// Another thread that submits to the stream meanwhile makes the launches `None`, or is
+    /// recorded with them.
     pub fn record_launches(&self, work: impl FnOnce(&Stream) -> Result<()>) -> (Result<()>, Option<RecordedLaunches>) {
         let Queue::Cuda(cuda, stream) = &self.queue else { return (work(self), None) };
         let recorder = || self.recorder.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -109,8 +109,8 @@ impl RecordedLaunches {
         &self.memory
     }
 
-    /// Submits the launches to a stream of other code, with memory at other addresses, in the order
-    /// of [`memory`](RecordedLaunches::memory).
+    /// Submits the launches to a stream of other code, with memory at other addresses, in the
+    /// order of [`memory`](RecordedLaunches::memory).
     ///
     /// # Errors
     /// If the device is lost, or the driver rejects a launch.
@@ -119,11 +119,11 @@ impl RecordedLaunches {
     /// If there is not an address for each.
     ///
     /// # Safety
-    /// `handle` is a live `CUstream` of the device's primary context, or one of the driver's default
-    /// streams: null, 1 or 2.
+    /// `handle` is a live `CUstream` of the device's primary context, or one of the driver's
+    /// default streams: null, 1 or 2.
     ///
-    /// Each address is that of as many bytes of the device as were recorded, aligned alike. They are
-    /// alive until the launches are over. Memory that is written shares no byte with memory of
+    /// Each address is that of as many bytes of the device as were recorded, aligned alike. They
+    /// are alive until the launches are over. Memory that is written shares no byte with memory of
     /// another recorded address. In the order of the stream, no other code uses them meanwhile.
     ///
     /// The kernels read from memory nothing that made the recorded call valid and is not so here,
@@ -133,8 +133,8 @@ impl RecordedLaunches {
         for ((launch, parameter), address) in self.places.iter().zip(addresses) {
             self.launches[*launch].set_parameter(*parameter, *address);
         }
-        // SAFETY: the recorded arguments were validated, and launches without a record remained; the
-        // caller guarantees the rest.
+        // SAFETY: the recorded arguments were validated, and launches without a record remained;
+        // the caller guarantees the rest.
         self.launches.iter_mut().try_for_each(|launch| unsafe { self.cuda.submit_untracked(handle, launch) })
     }
 }
