@@ -172,10 +172,10 @@ fn gpu_launches_are_recorded_and_run_with_other_memory() {
     let (x, mut y) = (device.upload(&numbers(0.0)).unwrap(), device.upload(&[1.0f32; N]).unwrap());
     let launch = |on: &runtime::Stream, x: &runtime::DeviceBuffer<f32>, y: &mut runtime::DeviceBuffer<f32>, checked| {
         let arguments = [kernel_dsl::Argument::scalar(2.0f32), x.argument(), y.argument()];
-        // SAFETY: the kernel accesses elements below y.len(), which is x.len() too; each thread
-        // writes one element.
         match checked {
             true => on.launch(artifact(), &[], None, &arguments),
+            // SAFETY: the kernel accesses elements below y.len(), which is x.len() too; each thread
+            // writes one element.
             false => unsafe { on.launch_unchecked(artifact(), &[], None, &arguments) },
         }
     };
