@@ -10,7 +10,7 @@ use super::code::Body;
 use super::registers::{LANES, Lane, RegisterPlace, Registers};
 
 /// The bound of the operands that are divided as doubles.
-const SMALL: u64 = 1 << 51;
+const EXACT_BOUND: u64 = 1 << 51;
 
 /// 2^52, whose bits plus a smaller integer are those of the sum of both as doubles.
 const SHIFTER: f64 = (1u64 << 52) as f64;
@@ -82,7 +82,7 @@ fn lanes<const BITS: u32, const SIGNED: bool, const REST: bool>(
     if !SIGNED {
         let (union, zeros) =
             x.iter().zip(y).fold((0, 0), |(union, zeros), (x, y)| (union | x | y, zeros + u32::from(*y == 0)));
-        if zeros == 0 && union < SMALL {
+        if zeros == 0 && union < EXACT_BOUND {
             return (small::<REST>(x, y), 0);
         }
     }
@@ -102,7 +102,7 @@ fn lanes<const BITS: u32, const SIGNED: bool, const REST: bool>(
             }
         }
     }
-    let mut results = if x.iter().chain(&y).fold(0, |all, value| all | value) < SMALL {
+    let mut results = if x.iter().chain(&y).fold(0, |all, value| all | value) < EXACT_BOUND {
         small::<REST>(&x, &y)
     } else {
         std::array::from_fn(|lane| if REST { x[lane] % y[lane] } else { x[lane] / y[lane] })
@@ -120,7 +120,7 @@ fn lanes<const BITS: u32, const SIGNED: bool, const REST: bool>(
     (results, undefined)
 }
 
-/// Divides numbers below [`SMALL`].
+/// Divides numbers below [`EXACT_BOUND`].
 #[inline(always)]
 fn small<const REST: bool>(x: &[u64; LANES], y: &[u64; LANES]) -> [u64; LANES] {
     let double = |n: u64| f64::from_bits(n | SHIFTER.to_bits()) - SHIFTER;
@@ -146,7 +146,20 @@ mod tests {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             state >> 33 ^ state << 31
         };
-        let edges = [0, 1, 2, 3, SMALL - 1, SMALL, SMALL + 1, u64::MAX, 1 << 63, (1 << 63) - 1, u64::MAX >> 33, 1000];
+        let edges = [
+            0,
+            1,
+            2,
+            3,
+            EXACT_BOUND - 1,
+            EXACT_BOUND,
+            EXACT_BOUND + 1,
+            u64::MAX,
+            1 << 63,
+            (1 << 63) - 1,
+            u64::MAX >> 33,
+            1000,
+        ];
         for round in 0..4000 {
             // Rows of one size, so that both ways are taken.
             let shift = [0, 13, 14, 33, 50, 60][round % 6];

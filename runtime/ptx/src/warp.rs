@@ -15,7 +15,7 @@ const SLICE: u64 = 1 << 12;
 
 /// Atomic operations without effect after which a warp spins: its polls are not points at which to
 /// preempt it.
-const SPINNING: u32 = 4;
+const MAX_SPIN_ATOMICS: u32 = 4;
 
 /// Atomic operations without effect after which a launch is considered to wait for a store that no
 /// thread makes.
@@ -319,7 +319,7 @@ impl Machine<'_, '_> {
             });
             self.stopped = true;
         }
-        warp.idle <= SPINNING && self.points.pass() || self.interleaved && warp.idle > 1
+        warp.idle <= MAX_SPIN_ATOMICS && self.points.pass() || self.interleaved && warp.idle > 1
     }
 
     fn branch_indexed(&mut self, warp: &mut Warp, inst: &Inst, index: RegisterPlace, targets: &[u32], mask: u32) {

@@ -42,13 +42,13 @@ struct Call {
     /// Bytes of memory that the launches write and read, and nothing else uses.
     scratch: Vec<NewTensor>,
     /// The place of each recorded address.
-    places: Vec<Place>,
+    places: Vec<ResultPlace>,
     launches: Mutex<RecordedLaunches>,
 }
 
 /// The place of recorded memory: a tensor, among arguments, results and scratch memory in this
 /// order, and the distance in bytes from its first element.
-struct Place {
+struct ResultPlace {
     /// `None` for constant memory and that of no bytes, whose address is the offset.
     tensor: Option<usize>,
     offset: u64,
@@ -229,7 +229,7 @@ impl Call {
         for memory in launches.memory() {
             let (start, end) = (memory.address, memory.address + memory.bytes);
             if memory.bytes == 0 {
-                places.push(Place { tensor: None, offset: start });
+                places.push(ResultPlace { tensor: None, offset: start });
                 continue;
             }
             let inside = |range: &std::ops::Range<u64>| range.start <= start && end <= range.end;
@@ -237,7 +237,7 @@ impl Call {
                 Some(known) => known,
                 // Overlapping memory of a later launch would need a longer piece.
                 None if repeats.constants && !memory.writes => {
-                    places.push(Place { tensor: None, offset: start });
+                    places.push(ResultPlace { tensor: None, offset: start });
                     continue;
                 }
                 None if !repeats.scratch || !memory.writes || ranges.iter().any(|r| r.start < end && start < r.end) => {
@@ -248,7 +248,7 @@ impl Call {
                     ranges.len() - 1
                 }
             };
-            places.push(Place { tensor: Some(known), offset: start - ranges[known].start });
+            places.push(ResultPlace { tensor: Some(known), offset: start - ranges[known].start });
         }
         let first = all.first().filter(|_| ranges.len() > tensors);
         let scratch = first.map_or(Ok(Vec::new()), |like| {
@@ -281,7 +281,7 @@ impl Call {
             starts.push(address);
             made.push(tensor);
         }
-        let address = |place: &Place| place.tensor.map_or(0, |tensor| starts[tensor]) + place.offset;
+        let address = |place: &ResultPlace| place.tensor.map_or(0, |tensor| starts[tensor]) + place.offset;
         let addresses: Vec<u64> = self.places.iter().map(address).collect();
         let submitted = py.detach(|| {
             let mut launches = self.launches.lock().unwrap_or_else(PoisonError::into_inner);

@@ -58,10 +58,11 @@ const RUNS: [Run; 12] = [
         arguments: "-p tests --test zoo --test oracle --test nvrtc",
     },
     Run {
-        pages: "kernel-dsl/src/subset.rs, tests/tests/machine_code/compilers/README.md",
+        pages: "kernel-dsl/src/subset.rs, tests/tests/machine_code/compilers/README.md, and the number of instances in \
+                kernel-dsl/docs",
         option: None,
         variables: WHOLE,
-        arguments: "-p tests --test documentation --test machine_code -- subset:: compilers::",
+        arguments: "-p tests --test documentation --test machine_code -- subset:: compilers:: number_of_instances",
     },
     Run {
         pages: "kernel-dsl/src/math/mod.rs: the table of functions",

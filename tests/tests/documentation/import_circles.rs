@@ -11,13 +11,15 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Directories with crate roots, from the root of the workspace.
-const CRATES: [&str; 6] = [
+const CRATES: [&str; 8] = [
     "runtime/src",
     "runtime/simt/src",
     "runtime/ptx/src",
     "runtime/oracle/src",
     "runtime/devices/src",
     "runtime/testing/src",
+    "runtime/cuda-on-cpu/src",
+    "runtime/python/src",
 ];
 
 #[test]

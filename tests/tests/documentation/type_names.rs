@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Nouns that fit every module, each with the file of the one type that has the bare name, if any.
 const NAMES: [(&str, Option<&str>); 11] = [
@@ -35,25 +35,40 @@ fn defined(line: &str) -> Option<&str> {
         Some(rest) => rest.strip_prefix('(').and_then(|rest| rest.split_once(')')).map_or(rest, |(_, rest)| rest),
         None => line,
     };
-    let kinds = ["struct ", "enum ", "union ", "trait "];
+    let kinds = ["struct ", "enum ", "union ", "trait ", "type "];
     let name = kinds.iter().find_map(|kind| line.trim_start().strip_prefix(kind))?;
     name.split(|c: char| !c.is_alphanumeric()).next()
 }
 
-/// Returns the types by name: for each, the file and whether the line is indented.
-fn types() -> BTreeMap<String, Vec<(String, bool)>> {
+/// Returns whether a file belongs to a library.
+fn is_library(file: &str) -> bool {
+    let aside = ["tests", "examples", "benches", "templates", "guide"];
+    !file.split('/').any(|folder| aside.contains(&folder))
+}
+
+/// Returns each source with its path from the root.
+fn sources() -> Vec<(String, String)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let mut sources = Vec::new();
     for folder in ["kernel-dsl", "kernel-macros", "kernels-rs", "runtime", "tests"] {
         crate::add_sources(&root.join(folder), &mut sources);
     }
     sources.sort();
-    let mut types = BTreeMap::<String, Vec<(String, bool)>>::new();
-    for source in sources {
+    let read = |source: PathBuf| {
         let text = fs::read_to_string(&source).expect("a source");
-        let file = source.strip_prefix(&root).expect("below the root").display().to_string();
+        (source.strip_prefix(&root).expect("below the root").display().to_string(), text)
+    };
+    sources.into_iter().map(read).collect()
+}
+
+/// Returns the types by name: for each, the file and whether the line is indented.
+fn types() -> BTreeMap<String, Vec<(String, bool)>> {
+    let mut types = BTreeMap::<String, Vec<(String, bool)>>::new();
+    for (file, text) in sources() {
         for line in text.lines() {
-            if let Some(name) = defined(line) {
+            // An associated type, whose name its trait gives, is indented.
+            let is_associated = |line: &str| line.starts_with(' ') && line.trim_start().starts_with("type ");
+            if let Some(name) = defined(line).filter(|_| !is_associated(line)) {
                 types.entry(name.to_string()).or_default().push((file.clone(), line.starts_with(' ')));
             }
         }
@@ -73,17 +88,60 @@ fn nouns_of_every_module_name_no_further_type() {
 
 #[test]
 fn few_types_share_a_name() {
-    let is_library = |file: &str| {
-        let aside = ["tests", "examples", "benches", "templates", "guide"];
-        !file.split('/').any(|folder| aside.contains(&folder))
-    };
     for (name, files) in types() {
         // Types of functions and unit tests are indented, and seen nowhere else.
         let shared = files.iter().filter(|(file, indented)| !indented && is_library(file)).map(|(file, _)| file);
         let shared: Vec<&String> = shared.collect();
-        let allowed = shared.len() <= MAX_TYPES_OF_A_NAME || name == "Error";
+        let allowed = shared.len() <= MAX_TYPES_OF_A_NAME || matches!(&name[..], "Error" | "Result");
         assert!(allowed, "types named `{name}`: give some of them a noun of their domain: {shared:#?}");
     }
+}
+
+/// Adjectives, verbs and vague nouns that name no constant alone.
+const BARE_CONSTANTS: [&str; 24] = [
+    "ABANDONED",
+    "ALIKE",
+    "APART",
+    "BELOW",
+    "FORGOTTEN",
+    "LAST",
+    "LEAST",
+    "LIMIT",
+    "MOST",
+    "NAMED",
+    "NEARLY",
+    "NOBODY",
+    "NOTHING",
+    "PATIENCE",
+    "RECENT",
+    "ROOM",
+    "SMALL",
+    "SPINNING",
+    "SUFFICIENT",
+    "TURNS",
+    "UNUSED",
+    "USED",
+    "WIDEST",
+    "WORTHWHILE",
+];
+
+#[test]
+fn constants_have_a_noun() {
+    let mut bare = Vec::new();
+    for (file, text) in sources() {
+        for (number, line) in text.lines().enumerate() {
+            // A constant of a module, not of a function or trait.
+            let name = ["const ", "static "].iter().find_map(|word| {
+                let before = line.strip_prefix("pub").map_or(line, |rest| rest.trim_start_matches(|c| c != ' '));
+                before.trim_start_matches(' ').strip_prefix(word).filter(|_| !line.starts_with(' '))
+            });
+            let name = name.and_then(|rest| rest.split(|c: char| !c.is_alphanumeric() && c != '_').next());
+            if is_library(&file) && name.is_some_and(|name| BARE_CONSTANTS.contains(&name)) {
+                bare.push(format!("{file}:{}: {line}", number + 1));
+            }
+        }
+    }
+    assert!(bare.is_empty(), "give these constants a noun, as in `MAX_NAMED_ELEMENTS`:\n{}", bare.join("\n"));
 }
 
 #[test]

@@ -15,7 +15,8 @@ use crate::source::KernelSource;
 pub enum Lines {
     /// The module has line directives.
     Kept,
-    /// The module has no line directives, so that a kernel that moves within its file keeps its PTX.
+    /// The module has no line directives, so that a kernel that moves within its file keeps its
+    /// PTX.
     Omitted,
 }
 

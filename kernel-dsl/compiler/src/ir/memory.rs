@@ -25,8 +25,8 @@ pub enum Element {
 
 impl Element {
     /// Returns an aggregate of `bytes` bytes. Its scalars are aligned to the largest power of two,
-    /// up to [`MAX_VECTOR_BYTES`], that divides the size. Buffers and shared arrays are aligned to it, which
-    /// the launch ensures.
+    /// up to [`MAX_VECTOR_BYTES`], that divides the size. Buffers and shared arrays are aligned to
+    /// it, which the launch ensures.
     pub const fn aggregate(bytes: u32) -> Element {
         let widest = MAX_VECTOR_BYTES.trailing_zeros();
         let zeros = bytes.trailing_zeros();

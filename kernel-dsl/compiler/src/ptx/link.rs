@@ -57,8 +57,8 @@ pub fn link(modules: Vec<(String, Module)>) -> Result<Module, Vec<LinkError>> {
     let Some((version, target)) = latest else { return Err(Vec::new()) };
     let mut linker = Linker {
         module: Module::new(version, target),
-        functions: Names::default(),
-        variables: Names::default(),
+        functions: LinkedNames::default(),
+        variables: LinkedNames::default(),
         errors: Vec::new(),
     };
     let (mut files, mut aliases, mut number) = (Vec::new(), Vec::new(), 0);
@@ -100,12 +100,12 @@ pub fn link(modules: Vec<(String, Module)>) -> Result<Module, Vec<LinkError>> {
 
 /// The names with linkage: for each, the index, and the module of the definition or first
 /// declaration.
-type Names = HashMap<String, (u32, String)>;
+type LinkedNames = HashMap<String, (u32, String)>;
 
 struct Linker {
     module: Module,
-    functions: Names,
-    variables: Names,
+    functions: LinkedNames,
+    variables: LinkedNames,
     errors: Vec<LinkError>,
 }
 

@@ -434,8 +434,8 @@ impl Header {
         })
     }
 
-    /// Checks that the tensors lie in the file after the header, aligned and without overlap, and makes
-    /// their ranges absolute.
+    /// Checks that the tensors lie in the file after the header, aligned and without overlap, and
+    /// makes their ranges absolute.
     fn place(&mut self, part: &GgufFile, end: usize) -> Result<()> {
         let accept = |n: u64| n.is_power_of_two() && n <= 1 << 20;
         let alignment = self.number(part, "general.alignment", 32, "a power of two up to 1048576", accept)?;

@@ -7,7 +7,7 @@ use cudarc::driver::sys::CUdevice_attribute as Attribute;
 use kernel_dsl_compiler::analyses::occupancy::MultiprocessorLimits;
 
 /// The last attribute number of CUDA 12.9's cuda.h.
-const LAST: i32 = 145;
+const LAST_ATTRIBUTE: i32 = 145;
 
 /// Returns a device attribute; 0 for features that this device lacks, such as peers.
 pub fn of_device(settings: &Settings, attribute: i32) -> Result<i32> {
@@ -89,7 +89,7 @@ pub fn of_device(settings: &Settings, attribute: i32) -> Result<i32> {
         (CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS, 1),
         (CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS, 0),
     ];
-    if !(1..=LAST).contains(&attribute) {
+    if !(1..=LAST_ATTRIBUTE).contains(&attribute) {
         return Err(Error::value(format!("unknown attribute of a device: {attribute}")));
     }
     Ok(all.iter().find(|(known, _)| *known as i32 == attribute).map_or(0, |(_, value)| *value))

@@ -46,8 +46,8 @@ const MAX_IDLE_ATOMICS: u32 = 1 << 14;
 /// Atomic operations without effect after which a warp is considered to wait for other warps.
 const MAX_WAITING_POLLS: u32 = 1 << 18;
 
-/// The number that replaces [`MAX_WAITING_POLLS`] where blocks run interleaved. A warp then polls once in each
-/// of its time slices.
+/// The number that replaces [`MAX_WAITING_POLLS`] where blocks run interleaved. A warp then polls
+/// once in each of its time slices.
 const MAX_INTERLEAVED_POLLS: u32 = 1 << 16;
 
 /// Barriers of a block before the first check.

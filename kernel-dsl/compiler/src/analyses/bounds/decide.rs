@@ -21,7 +21,7 @@ pub use exact::decide_exactly;
 
 use self::exact::ExactDecisions;
 
-use super::linear::{Polynomial, Variable, impossible, impossible_stepwise};
+use super::linear::{LinearVariable, Polynomial, impossible, impossible_stepwise};
 use super::promised::{Extent, Promised, Reader, extent_of};
 use super::range::{Formula, Meaning, Variables};
 use crate::analyses::memory::AccessKind;
@@ -54,17 +54,17 @@ enum VariableOrigin {
 /// Variables, and facts about them that hold in every launch.
 #[derive(Clone, Default)]
 pub struct Bounds {
-    variables: HashMap<VariableOrigin, Variable>,
+    variables: HashMap<VariableOrigin, LinearVariable>,
     /// Origin of each variable, by number.
     named: Vec<VariableOrigin>,
     /// Polynomials that are ≥ 0 in every launch.
     known: Vec<Polynomial>,
     /// Polynomials about a variable that are ≥ 0 wherever its value is used.
-    of: HashMap<Variable, Vec<Polynomial>>,
+    of: HashMap<LinearVariable, Vec<Polynomial>>,
     /// Operands of a quotient, minimum or maximum.
-    made: HashMap<Variable, [Polynomial; 2]>,
+    made: HashMap<LinearVariable, [Polynomial; 2]>,
     /// Condition and values of a variable that is chosen from two values.
-    either: HashMap<Variable, (Value, Value, Value)>,
+    either: HashMap<LinearVariable, (Value, Value, Value)>,
     /// Number of blocks along each axis.
     grid: [Option<Polynomial>; 3],
 }
@@ -99,7 +99,7 @@ impl Bounds {
     }
 
     fn variable(&mut self, of: VariableOrigin) -> (Polynomial, bool) {
-        let next = self.variables.len() as Variable;
+        let next = self.variables.len() as LinearVariable;
         let known = *self.variables.entry(of.clone()).or_insert(next);
         if known == next {
             self.named.push(of);
@@ -150,7 +150,7 @@ impl Bounds {
     fn reached<'a>(
         &'a self,
         asked: Vec<&'a Polynomial>,
-        mut has_facts: impl FnMut(Variable) -> bool,
+        mut has_facts: impl FnMut(LinearVariable) -> bool,
     ) -> Vec<&'a Polynomial> {
         let mut known = asked;
         let mut seen = BTreeSet::new();
@@ -167,7 +167,7 @@ impl Bounds {
     }
 
     /// Returns the divisor of a variable that is a quotient.
-    fn divisor(&self, variable: Variable) -> Option<&Polynomial> {
+    fn divisor(&self, variable: LinearVariable) -> Option<&Polynomial> {
         let is_quotient =
             matches!(self.named[variable as usize], VariableOrigin::Quotient(_) | VariableOrigin::Ceiling(_));
         self.made.get(&variable).filter(|_| is_quotient).map(|[_, by]| by)
@@ -354,13 +354,13 @@ impl Bounds {
     }
 
     /// Returns the meaning of each variable.
-    fn meanings(&self, kernel: &Kernel, promised: &Promised, turns: HashMap<Variable, Polynomial>) -> Variables {
+    fn meanings(&self, kernel: &Kernel, promised: &Promised, turns: HashMap<LinearVariable, Polynomial>) -> Variables {
         let parameter = |extent: Extent| {
             let is = |p: &u32| extent_of(kernel, *p).is_some_and(|e| promised.first(e) == extent);
             (0..kernel.parameters.len() as u32).find(is)
         };
         let meaning = |(variable, of): (usize, &VariableOrigin)| {
-            let variable = variable as Variable;
+            let variable = variable as LinearVariable;
             let parts = || self.made.get(&variable).cloned();
             match of {
                 VariableOrigin::Extent(extent) => parameter(*extent).map_or(Meaning::Unknown, Meaning::Parameter),
@@ -383,7 +383,7 @@ impl Bounds {
     /// Returns the value of a polynomial in the thread with these indices, if nothing else
     /// determines it.
     fn in_thread(&self, number: &Polynomial, thread: [u32; 3]) -> Option<i128> {
-        let variable = |variable: Variable| {
+        let variable = |variable: LinearVariable| {
             let both = || {
                 let [a, b] = self.made.get(&variable)?;
                 Some((self.in_thread(a, thread)?, self.in_thread(b, thread)?))
@@ -434,7 +434,7 @@ struct AccessCollector {
     /// Whether control reaches this point under more conditions than the known ones.
     obscure: bool,
     /// Iteration numbers of loops, each with a polynomial that is ≥ 0 while the loop continues.
-    turns: HashMap<Variable, Polynomial>,
+    turns: HashMap<LinearVariable, Polynomial>,
     /// Byte offsets from the start of a buffer, a table, or an array of dynamic size.
     addresses: HashMap<Value, Polynomial>,
     /// Locations of the conditions.

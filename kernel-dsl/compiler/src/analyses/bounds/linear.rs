@@ -9,11 +9,11 @@ use smallvec::{SmallVec, smallvec};
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Variable number.
-pub type Variable = u32;
+/// LinearVariable number.
+pub type LinearVariable = u32;
 
 /// Product of variables, in ascending order.
-pub type Monomial = SmallVec<[Variable; 4]>;
+pub type Monomial = SmallVec<[LinearVariable; 4]>;
 
 /// Sum of coefficient · monomial; the empty monomial is the constant. The monomials ascend, and no
 /// coefficient is 0.
@@ -36,7 +36,7 @@ impl Polynomial {
     }
 
     /// Returns the polynomial of one variable.
-    pub fn variable(variable: Variable) -> Polynomial {
+    pub fn variable(variable: LinearVariable) -> Polynomial {
         Polynomial::term(smallvec![variable], 1)
     }
 
@@ -130,15 +130,16 @@ impl Polynomial {
     }
 
     /// Returns all variables of the polynomial, each once, in ascending order.
-    pub fn variables(&self) -> SmallVec<[Variable; 8]> {
-        let mut all: SmallVec<[Variable; 8]> = self.0.iter().flat_map(|(monomial, _)| monomial).copied().collect();
+    pub fn variables(&self) -> SmallVec<[LinearVariable; 8]> {
+        let mut all: SmallVec<[LinearVariable; 8]> =
+            self.0.iter().flat_map(|(monomial, _)| monomial).copied().collect();
         all.sort_unstable();
         all.dedup();
         all
     }
 
     /// Replaces a variable by a polynomial. Returns `None` if the result has too many terms.
-    pub fn with(&self, variable: Variable, other: &Polynomial) -> Option<Polynomial> {
+    pub fn with(&self, variable: LinearVariable, other: &Polynomial) -> Option<Polynomial> {
         let mut all = Polynomial::default();
         for (monomial, factor) in &self.0 {
             let mut product = Polynomial::constant(*factor);
@@ -224,7 +225,7 @@ fn related(known: &[&Polynomial], asked: &[Polynomial], steps: usize) -> (Vec<Po
     // If a product is at least 1, so is each of its factors.
     let asked = &[asked.to_vec(), asked.iter().flat_map(Polynomial::factors_of_one_or_more).collect()].concat()[..];
     let mut all: Vec<Polynomial> = asked.to_vec();
-    let mut near: BTreeSet<Variable> = asked.iter().flat_map(Polynomial::variables).collect();
+    let mut near: BTreeSet<LinearVariable> = asked.iter().flat_map(Polynomial::variables).collect();
     let mut left: Vec<&Polynomial> = known.iter().copied().filter(|p| !asked.contains(p)).collect();
     let mut complete = false;
     for step in 0.. {
@@ -242,7 +243,7 @@ fn related(known: &[&Polynomial], asked: &[Polynomial], steps: usize) -> (Vec<Po
     let reached: BTreeSet<Monomial> = all.iter().flat_map(|p| p.monomials().cloned()).collect();
     // Queried inequalities are multiplied by a variable if all resulting products occur: q ≥ m
     // gives q · n ≥ m · n.
-    let factors: BTreeSet<Variable> = reached.iter().filter(|m| m.len() > 1).flatten().copied().collect();
+    let factors: BTreeSet<LinearVariable> = reached.iter().filter(|m| m.len() > 1).flatten().copied().collect();
     for of in asked {
         for factor in &factors {
             if let Some(product) = of.times(&Polynomial::variable(*factor))

@@ -2,7 +2,7 @@
 //! conditions: the minimum and the maximum over all threads and iterations that satisfy the
 //! conditions.
 
-use super::linear::{Polynomial, Variable};
+use super::linear::{LinearVariable, Polynomial};
 use crate::ir::Special;
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -89,7 +89,7 @@ struct Search<'a> {
     /// The conditions of the access, by the number of enumerated variables that determine them.
     conditions: Vec<Vec<&'a Polynomial>>,
     /// Variables to enumerate.
-    free: Vec<Variable>,
+    free: Vec<LinearVariable>,
     values: Vec<Option<i128>>,
     left: u32,
     /// Smallest and largest first byte.
@@ -99,7 +99,7 @@ struct Search<'a> {
 impl Search<'_> {
     /// Assigns the known values to the variables of a polynomial; returns `None` if a variable is
     /// not understood.
-    fn settle(&mut self, polynomial: &Polynomial, seen: &mut BTreeSet<Variable>) -> Option<()> {
+    fn settle(&mut self, polynomial: &Polynomial, seen: &mut BTreeSet<LinearVariable>) -> Option<()> {
         for variable in polynomial.variables() {
             if !seen.insert(variable) {
                 continue;
@@ -132,7 +132,7 @@ impl Search<'_> {
 
     /// Returns how many of the enumerated variables determine the value of a polynomial.
     fn depth(&self, polynomial: &Polynomial) -> usize {
-        let of = |variable: Variable| match &self.variables.0[variable as usize] {
+        let of = |variable: LinearVariable| match &self.variables.0[variable as usize] {
             Meaning::Quotient(parts) | Meaning::Ceiling(parts) | Meaning::Least(parts) | Meaning::Most(parts) => {
                 parts.iter().map(|part| self.depth(part)).max().unwrap_or(0)
             }
@@ -165,7 +165,7 @@ impl Search<'_> {
         Some(sum)
     }
 
-    fn variable(&self, variable: Variable) -> Option<i128> {
+    fn variable(&self, variable: LinearVariable) -> Option<i128> {
         if let Some(value) = self.values[variable as usize] {
             return Some(value);
         }

@@ -589,11 +589,11 @@ impl CheckInserter {
         let elements = place.reach(n, scalar);
         let dims: Dims = match place {
             ir::AccessPlace::Global { dims, .. } | ir::AccessPlace::Dynamic { dims, .. } => {
-                dims.iter().map(|d| (d.index, Extent::Value(d.extent))).collect()
+                dims.iter().map(|d| (d.index, CheckedExtent::Value(d.extent))).collect()
             }
             ir::AccessPlace::Shared { array, indices, .. } => {
                 let shape = &self.kernel.shared[array.0 as usize].shape;
-                indices.iter().zip(shape).map(|(i, n)| (*i, Extent::Constant(*n))).collect()
+                indices.iter().zip(shape).map(|(i, n)| (*i, CheckedExtent::Constant(*n))).collect()
             }
             ir::AccessPlace::Address { .. } => return None,
         };
@@ -611,7 +611,7 @@ impl CheckInserter {
         if let Some(within) = place.within().filter(|w| !w.indices.is_empty()) {
             let last = within.indices.last().map_or(0, |step| step.bytes);
             let reach = if last == scalar.bytes() { n } else { 1 };
-            let steps: Dims = within.indices.iter().map(|s| (s.index, Extent::Constant(s.extent))).collect();
+            let steps: Dims = within.indices.iter().map(|s| (s.index, CheckedExtent::Constant(s.extent))).collect();
             let table = match place {
                 ir::AccessPlace::Global { base, .. } => self.facts.table(*base),
                 _ => None,
@@ -633,12 +633,14 @@ impl CheckInserter {
         for (d, (index, extent)) in dims.iter().enumerate() {
             let n = if d + 1 == dims.len() { elements } else { 1 };
             let extent = match extent {
-                Extent::Value(v) => self.facts.bits(*v).map_or(Extent::Value(*v), |n| Extent::Constant(n as u32)),
+                CheckedExtent::Value(v) => {
+                    self.facts.bits(*v).map_or(CheckedExtent::Value(*v), |n| CheckedExtent::Constant(n as u32))
+                }
                 constant => *constant,
             };
             let below = match extent {
-                Extent::Value(v) => n == 1 && self.facts.less(*index, v),
-                Extent::Constant(c) => c.checked_sub(n).is_some_and(|last| self.facts.at_most(*index, last)),
+                CheckedExtent::Value(v) => n == 1 && self.facts.less(*index, v),
+                CheckedExtent::Constant(c) => c.checked_sub(n).is_some_and(|last| self.facts.at_most(*index, last)),
             };
             if !below {
                 open.push((*index, extent, n));
@@ -656,8 +658,8 @@ impl CheckInserter {
         // reported.
         for (index, extent) in dims.into_iter().take(MAX_VALUES / 2) {
             let extent = match extent {
-                Extent::Value(v) => v,
-                Extent::Constant(n) => self.constant(USIZE, n.into(), at),
+                CheckedExtent::Value(v) => v,
+                CheckedExtent::Constant(n) => self.constant(USIZE, n.into(), at),
             };
             values.extend([index, extent]);
         }
@@ -676,17 +678,17 @@ impl CheckInserter {
     }
 
     /// Returns the test `index` + n ≤ `extent`, computed without a sum that may wrap.
-    fn fits(&mut self, index: Value, extent: Extent, n: u32, at: Location) -> Value {
+    fn fits(&mut self, index: Value, extent: CheckedExtent, n: u32, at: Location) -> Value {
         match extent {
-            Extent::Value(extent) if n == 1 => self.emit(Op::Compare(Comparison::Lt, index, extent), BOOL, at),
-            Extent::Value(extent) => {
+            CheckedExtent::Value(extent) if n == 1 => self.emit(Op::Compare(Comparison::Lt, index, extent), BOOL, at),
+            CheckedExtent::Value(extent) => {
                 let n = self.constant(USIZE, n.into(), at);
                 let enough = self.emit(Op::Compare(Comparison::Ge, extent, n), BOOL, at);
                 let last = self.emit(Op::Binary(Binary::WrappingSub, extent, n), USIZE, at);
                 let below = self.emit(Op::Compare(Comparison::Le, index, last), BOOL, at);
                 self.both(Some(enough), below, at)
             }
-            Extent::Constant(extent) => match extent.checked_sub(n) {
+            CheckedExtent::Constant(extent) => match extent.checked_sub(n) {
                 Some(last) => {
                     let last = self.constant(USIZE, last.into(), at);
                     self.emit(Op::Compare(Comparison::Le, index, last), BOOL, at)
@@ -776,11 +778,11 @@ impl CheckInserter {
 }
 
 /// Returns the index and extent of each dimension.
-type Dims = SmallVec<[(Value, Extent); 3]>;
+type Dims = SmallVec<[(Value, CheckedExtent); 3]>;
 
 /// The number of elements in a dimension.
 #[derive(Clone, Copy)]
-enum Extent {
+enum CheckedExtent {
     Value(Value),
     Constant(u32),
 }

@@ -58,8 +58,8 @@ impl Multiples {
         multiples
     }
 
-    /// Returns the largest power of two, at most [`MAX_VECTOR_BYTES`], that is known to divide the address of
-    /// an access to scalars of type `element`, in bytes.
+    /// Returns the largest power of two, at most [`MAX_VECTOR_BYTES`], that is known to divide the
+    /// address of an access to scalars of type `element`, in bytes.
     pub fn alignment(&self, kernel: &Kernel, place: &AccessPlace, element: Scalar) -> u32 {
         let unit = power(place.unit(element));
         let exponent = match place {

@@ -20,7 +20,7 @@ const SEEDS: u64 = 8;
 /// Time limit for the rounds of one instance.
 const EACH: Duration = Duration::from_millis(100);
 /// Time limit when all kernels are measured. No instance is loaded or measured after it.
-const LIMIT: Duration = Duration::from_secs(90);
+const MAX_TIME: Duration = Duration::from_secs(90);
 
 /// Instances and the cost of checking: the median of their ratios.
 #[derive(Serialize)]
@@ -51,7 +51,7 @@ type Of = (&'static Artifact, &'static Declared);
 /// of all kernels as the time limit permits.
 pub(super) fn measure(names: &[String], rounds: usize) -> Result<CheckedCosts, Error> {
     let start = Instant::now();
-    let has_time = || !names.is_empty() || start.elapsed() < LIMIT;
+    let has_time = || !names.is_empty() || start.elapsed() < MAX_TIME;
     let device = Device::cuda(0).map_err(Error::Device)?;
     let declared = spread(declared(names)?);
     let in_a_group = thread::available_parallelism().map_or(1, usize::from);
@@ -65,7 +65,7 @@ pub(super) fn measure(names: &[String], rounds: usize) -> Result<CheckedCosts, E
                     Some(Ok(None)) => Ok(None),
                     Some(Ok(Some(case))) if has_time() => one(&device, artifact, declared, &case, rounds).map(Some),
                     Some(Ok(Some(_))) | None => {
-                        let why = format!("the time limit of {} s is reached", LIMIT.as_secs());
+                        let why = format!("the time limit of {} s is reached", MAX_TIME.as_secs());
                         late.push(LeftOut { kernel: declared.name, why });
                         continue;
                     }

@@ -10,7 +10,7 @@
 
 use super::super::linear::Polynomial;
 use super::super::promised::{Promised, Reader};
-use super::{Bounds, Decider, MAX_SPLITS, Truth, Variable, VariableOrigin, facts};
+use super::{Bounds, Decider, LinearVariable, MAX_SPLITS, Truth, VariableOrigin, facts};
 use crate::hir::Monomorphic;
 use crate::ir::{Binary, Comparison, Kernel, Op, Region, Special, Type, Value};
 use crate::launch::MAX_GRID;
@@ -88,7 +88,7 @@ impl Bounds {
     }
 
     /// Returns an upper bound of a variable.
-    fn most(&self, variable: Variable, block: [u32; 3]) -> i128 {
+    fn most(&self, variable: LinearVariable, block: [u32; 3]) -> i128 {
         let axis = |of: [u32; 3], axis: u8| i128::from(of[usize::from(axis)]);
         let made = || self.made.get(&variable).map(|[a, b]| (self.upper(a, block), b));
         let most = match &self.named[variable as usize] {
@@ -315,11 +315,11 @@ impl Decider<'_> {
     /// Returns the facts that variables of a number, and those that the known facts compare with
     /// it, are at most the largest `usize`.
     fn limits(&self, number: &Polynomial) -> Vec<Polynomial> {
-        let own: BTreeSet<Variable> =
+        let own: BTreeSet<LinearVariable> =
             self.bounds.known_of(&[number]).into_iter().flat_map(Polynomial::variables).collect();
         let near = self.here.iter().chain(&self.bounds.known).map(Polynomial::variables);
         let near = near.filter(|variables| variables.iter().any(|variable| own.contains(variable))).flatten();
-        let all: BTreeSet<Variable> = near.chain(own.iter().copied()).collect();
+        let all: BTreeSet<LinearVariable> = near.chain(own.iter().copied()).collect();
         let most = Polynomial::constant(MAX_USIZE);
         all.into_iter().map(|variable| most.plus(&Polynomial::variable(variable), -1)).collect()
     }
