@@ -14,6 +14,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyNotImplemented, PyTuple};
 use runtime::RecordedLaunches;
 use std::collections::HashMap;
+use std::ops::Range;
 use std::ptr;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -21,7 +22,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 const ALIGNMENT: u64 = 256;
 
 /// Shapes that vary from call to call fill the table; it is then emptied.
-const MOST_SIGNATURES: usize = 1024;
+const MAX_SIGNATURES: usize = 1024;
 
 /// The launches of an operator, by the signatures of its calls.
 #[pyclass(frozen, module = "kernels_rs")]
@@ -83,6 +84,13 @@ impl Given {
             given.add(&argument)?;
         }
         given.ordinal.is_some().then_some(given)
+    }
+
+    /// Returns whether tensors share memory, which the signature does not tell.
+    fn shares_memory(&self) -> bool {
+        let ranges: Vec<_> = self.tensors.iter().map(TorchTensor::bytes).collect();
+        let shares = |(i, a): (usize, &Range<u64>)| ranges[..i].iter().any(|b| a.start < b.end && b.start < a.end);
+        ranges.iter().enumerate().any(shares)
     }
 
     fn add(&mut self, argument: &Bound<'_, PyAny>) -> Option<()> {
@@ -153,7 +161,8 @@ impl Repeats {
         repeated
     }
 
-    /// Calls `function` with the arguments, and keeps its launches for `again`.
+    /// Calls `function` with the arguments, and keeps its launches for `again`. Launches of a call
+    /// whose tensors share memory are not kept.
     fn first<'py>(
         &self,
         py: Python<'py>,
@@ -161,7 +170,8 @@ impl Repeats {
         arguments: &Bound<'py, PyTuple>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let Some(given) = Given::of(arguments) else { return function.call1(arguments) };
-        if self.calls().contains_key(&given.signature) {
+        // A recorded address belongs to one tensor only if no other tensor has it.
+        if given.shares_memory() || self.calls().contains_key(&given.signature) {
             return function.call1(arguments);
         }
         let opened = Where::Cuda(given.ordinal.unwrap_or(0)).open(py)?;
@@ -177,7 +187,7 @@ impl Repeats {
             None => None,
         };
         let mut calls = self.calls();
-        if calls.len() >= MOST_SIGNATURES {
+        if calls.len() >= MAX_SIGNATURES {
             calls.clear();
         }
         calls.insert(given.signature, call.map(Arc::new));
@@ -232,7 +242,7 @@ impl Call {
                 places.push(ResultPlace { tensor: None, offset: start });
                 continue;
             }
-            let inside = |range: &std::ops::Range<u64>| range.start <= start && end <= range.end;
+            let inside = |range: &Range<u64>| range.start <= start && end <= range.end;
             let known = match ranges.iter().position(inside) {
                 Some(known) => known,
                 // Overlapping memory of a later launch would need a longer piece.

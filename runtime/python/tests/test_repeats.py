@@ -167,6 +167,56 @@ for scratch, ran in [(True, 1), (False, 3)]:
     assert len(calls) == ran, calls
 '''
 
+SHARED = '''
+# A call with one tensor in two places, or with overlapping parts of one, is not the pattern of a call with two tensors.
+def gradient(x, saved, dy):
+    calls.append(x.shape)
+    dx = empty(x.shape, dtype=x.dtype, device=x.device)
+    _native.norm_backward(x, saved, dy, dx, None, None, None, True, 0)
+    return dx
+
+def check(x, dy, a, g):
+    mean, factor = a.mean(-1), 1 / np.sqrt(a.var(-1) + 1e-5)
+    arguments = x, tensor(np.stack([mean, factor], -1).astype(np.float32)), dy
+    dx = repeats.again(arguments, True)
+    dx = repeats.first(gradient, arguments) if dx is None else dx
+    z = ((a - mean[:, None]) * factor[:, None]).astype(np.float64)
+    expected = factor[:, None] * (g - g.mean(-1, keepdims=True) - z * (g * z).mean(-1, keepdims=True))
+    np.testing.assert_allclose(read(dx), expected, rtol=1e-3, atol=1e-4)
+
+calls, repeats = [], _native.Repeats(True)
+a, g = numbers(7, 64), numbers(7, 64)
+same = tensor(a)
+check(same, same, a, a)
+check(tensor(a), tensor(g), a, g)
+check(tensor(a), tensor(g), a, g)
+assert len(calls) == 2 and repeats.sizes() == (1, 0), (calls, repeats.sizes())
+check(same, same, a, a)
+assert len(calls) == 2, calls
+
+class Part(Tensor):
+    """A part of the columns of a tensor."""
+
+    __module__ = "torch"
+
+    def __init__(self, whole, first, cols):
+        super().__init__(whole.array, (whole.shape[0], cols), (whole.shape[1], 1))
+        self.offset = 4 * first
+
+    def data_ptr(self):
+        return self.array.ptr + self.offset
+
+sys.modules["torch"].nn.Parameter = Part
+repeats, calls = _native.Repeats(True), []
+both = numbers(7, 128)
+whole, other = tensor(both), tensor(both)
+check(Part(whole, 0, 64), Part(whole, 64, 64), both[:, :64], both[:, 64:])
+check(Part(whole, 0, 64), Part(other, 64, 64), both[:, :64], both[:, 64:])
+other = numbers(7, 128)
+check(Part(whole, 0, 64), Part(tensor(other), 64, 64), both[:, :64], other[:, 64:])
+assert len(calls) == 2, calls
+'''
+
 ROTARY = '''
 # Frequencies are a list of the signature, and their table is memory of the device.
 def rotary(x, positions, frequencies, axes, interleaved):
@@ -191,7 +241,7 @@ for constants, ran in [(True, 2), (False, 4)]:
 
 
 @pytest.mark.skipif("cuda:0" not in kernels_rs.devices(), reason="needs a GPU")
-@pytest.mark.parametrize("script", [SOFTMAX, NORM, ROTARY], ids=["softmax", "norm", "rotary"])
+@pytest.mark.parametrize("script", [SOFTMAX, NORM, SHARED, ROTARY], ids=["softmax", "norm", "shared", "rotary"])
 def test_repeats(script):
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run([sys.executable, "-c", STAND_IN + script], capture_output=True, text=True, env=environment)
