@@ -102,7 +102,7 @@ fn has_unexplained_nan<const Q: usize, const R: usize>(
     let (row, _) = corner::<R>(thread::x() + kept[11] as usize);
     let mut found = false;
     for r in unroll(0..R) {
-        let sum = sums.load::<4>(row + r * GROUP_DISTANCE);
+        let sum = sums.load::<4>(row + r * GROUP_STEP);
         for i in unroll(0..4) {
             for x in unroll(0..4 * Q) {
                 found |= acc[r][x / 4][i][x % 4].is_nan() && !sum[i].is_nan();
@@ -136,7 +136,7 @@ fn write_rows<T: Float, H: Heads, S: Sequences, const W: usize, const V: usize, 
     let [part, divided, whole] = [kept[12], kept[13], kept[14]].map(|x| x as usize);
     let (partial, logs) = (partial.offset((whole, 0, 0)), logs.offset((whole, 0, 0)));
     for r in unroll(0..R) {
-        let row = row + r * GROUP_DISTANCE;
+        let row = row + r * GROUP_STEP;
         let (max, sum) = (tops.load::<4>(row), sums.load::<4>(row));
         for i in unroll(0..4) {
             let query = row0 + row + i;
@@ -221,9 +221,9 @@ fn weigh_seen<
                 few[part] = numbers::<H::Rows, 4, V>(v, key, col, col, v.columns());
             }
             for r in unroll(0..R) {
-                let max = tops.load::<4>(row + r * GROUP_DISTANCE);
+                let max = tops.load::<4>(row + r * GROUP_STEP);
                 for i in unroll(0..4) {
-                    let query = (row0 + row + r * GROUP_DISTANCE + i).min(lq - 1);
+                    let query = (row0 + row + r * GROUP_STEP + i).min(lq - 1);
                     // Each lane of a row computes a share of the product.
                     let mut x = 0.0f32;
                     for d in rolled((col / 4..q.cols()).step_by(8 * R)) {
@@ -468,8 +468,8 @@ fn attend<
     let kept = Shared::<u32, 1>::new([20]);
     // All lanes of a row store the same value, which is one access.
     for r in unroll(0..R) {
-        tops.store(row + r * GROUP_DISTANCE, [f32::NEG_INFINITY; 4]);
-        sums.store(row + r * GROUP_DISTANCE, [0.0; 4]);
+        tops.store(row + r * GROUP_STEP, [f32::NEG_INFINITY; 4]);
+        sums.store(row + r * GROUP_STEP, [0.0; 4]);
     }
     if thread::x() == 0 {
         let kv = head / (heads / k.heads());
@@ -547,7 +547,7 @@ fn attend<
                 for h in unroll(0..R) {
                     for x in unroll(0..8 / R) {
                         let (q, off) = (h + x / 4, x / 4 * 32 + x % 4);
-                        let (query, key) = (row0 + row + r * GROUP_DISTANCE + i, key0[h] + col + off);
+                        let (query, key) = (row0 + row + r * GROUP_STEP + i, key0[h] + col + off);
                         let at = ScoreIndex {
                             sequence,
                             head,
@@ -570,7 +570,7 @@ fn attend<
                     for i in unroll(0..4) {
                         for x in unroll(0..8 / R) {
                             let (q, off) = (h + x / 4, x / 4 * 32 + x % 4);
-                            let apart = ahead + off as i32 - (r * GROUP_DISTANCE + i) as i32;
+                            let apart = ahead + off as i32 - (r * GROUP_STEP + i) as i32;
                             if apart < low || apart > high || key0[h] + col + off >= lk {
                                 s[r][q][i][x % 4] = f32::NEG_INFINITY;
                             }
@@ -581,8 +581,7 @@ fn attend<
         }
         let lower = f32::from_bits(kept[LOWER]);
         for r in unroll(0..R) {
-            let (mut max, mut sum) =
-                (tops.load::<4>(row + r * GROUP_DISTANCE), sums.load::<4>(row + r * GROUP_DISTANCE));
+            let (mut max, mut sum) = (tops.load::<4>(row + r * GROUP_STEP), sums.load::<4>(row + r * GROUP_STEP));
             for i in unroll(0..4) {
                 let mut top = max[i];
                 for x in unroll(0..8) {
@@ -607,8 +606,8 @@ fn attend<
             }
             // All lanes of the row have read the old values.
             warp::sync();
-            tops.store(row + r * GROUP_DISTANCE, max);
-            sums.store(row + r * GROUP_DISTANCE, sum);
+            tops.store(row + r * GROUP_STEP, max);
+            sums.store(row + r * GROUP_STEP, sum);
         }
         // A row of P is shared within its warp only.
         if R == 1 {

@@ -16,7 +16,7 @@ pub const SLICE: usize = 8;
 
 /// Returns the first row and column of a thread's first 4 × 4 square in the block's tile. A warp
 /// has 16 rows and all columns. Its lanes form 4 × 8 if a thread has `R` = 1 group of four rows.
-/// They form 2 × 16 if it has 2 groups, the second [`GROUP_DISTANCE`] rows after the first. Eight
+/// They form 2 × 16 if it has 2 groups, the second [`GROUP_STEP`] rows after the first. Eight
 /// consecutive lanes, which load 16 bytes each, access two groups of rows and four of columns.
 #[device]
 pub fn corner<const R: usize>(thread: usize) -> (usize, usize) {
@@ -26,7 +26,7 @@ pub fn corner<const R: usize>(thread: usize) -> (usize, usize) {
 
 /// The distance from a thread's first group of rows to its second, in rows.
 #[device]
-pub const GROUP_DISTANCE: usize = 8;
+pub const GROUP_STEP: usize = 8;
 
 /// Combines the values of all lanes with the same rows.
 #[device]
@@ -189,7 +189,7 @@ fn step<const R: usize, const Q: usize>(s: &mut [[[[f32; 4]; 4]; Q]; R], ab: Sha
     let [buf, k, row, col] = at;
     let mut fa = [[0.0f32; 4]; R];
     for r in unroll(0..R) {
-        fa[r] = ab.load::<4>((buf, k, row + r * GROUP_DISTANCE));
+        fa[r] = ab.load::<4>((buf, k, row + r * GROUP_STEP));
     }
     let mut fb = [[0.0f32; 4]; Q];
     for q in unroll(0..Q) {
@@ -231,7 +231,7 @@ pub fn share<const R: usize>(p: Shared<f32, 2>, thread: usize, s: &[[[[f32; 4]; 
         for q in unroll(0..2 / R) {
             for j in unroll(0..4) {
                 let key = col + 32 * q + j;
-                let at = (key, group_column(row + r * GROUP_DISTANCE, col));
+                let at = (key, group_column(row + r * GROUP_STEP, col));
                 p.store(at, [s[r][q][0][j], s[r][q][1][j], s[r][q][2][j], s[r][q][3][j]]);
             }
         }
@@ -288,7 +288,7 @@ pub fn accumulate_weighted<B: Float, const W: usize, const Q: usize, const V: us
                 }
             }
             for r in unroll(0..R) {
-                let weights: [f32; 4] = p.load::<4>((key, group_column(row + r * GROUP_DISTANCE, key)));
+                let weights: [f32; 4] = p.load::<4>((key, group_column(row + r * GROUP_STEP, key)));
                 for i in unroll(0..4) {
                     if weights[i] != 0.0 {
                         for x in unroll(0..4) {
@@ -332,7 +332,7 @@ pub fn accumulate<B: Rows, const W: usize, const Q: usize, const L: usize, const
                 let key = at + buf * SLICE + k;
                 let mut fp = [[0.0f32; 4]; R];
                 for r in unroll(0..R) {
-                    fp[r] = p.load::<4>((key, group_column(row + r * GROUP_DISTANCE, buf * SLICE + k)));
+                    fp[r] = p.load::<4>((key, group_column(row + r * GROUP_STEP, buf * SLICE + k)));
                 }
                 let mut fb = [[0.0f32; 4]; Q];
                 for q in unroll(0..Q) {
