@@ -29,6 +29,22 @@ pub(super) struct Module {
     shared: SharedMemory,
 }
 
+/// Memory for the messages of the driver's compiler.
+struct JitLog(Box<[u8]>);
+
+impl Default for JitLog {
+    fn default() -> JitLog {
+        JitLog(vec![0; LOG_BYTES].into())
+    }
+}
+
+impl JitLog {
+    fn text(&self) -> String {
+        let end = self.0.iter().position(|b| *b == 0).unwrap_or(self.0.len());
+        String::from_utf8_lossy(&self.0[..end]).trim_end().to_string()
+    }
+}
+
 /// A handle of loaded code.
 #[derive(Clone, Copy)]
 enum LoadedCode {
@@ -146,12 +162,21 @@ impl Module {
     ) -> Result<Module, Error> {
         span!("load", instance, bytes = ptx.len());
         check_version(ptx, context.driver.version(), instance)?;
-        let code = LoadedCode::load(&context, ptx, instance)?;
-        let mut loaded =
-            Module { context, code, function: ptr::null_mut(), instance: instance.into(), shared: shared.clone() };
         let name = CString::new(entry).unwrap_or_default();
-        loaded.function = code.function(&loaded.context, &name, instance)?;
-        Ok(loaded)
+        let mut log = JitLog::default();
+        let loaded = LoadedCode::load(&context, ptx, &mut log).and_then(|code| {
+            let shared = shared.clone();
+            let mut loaded = Module { context, code, function: ptr::null_mut(), instance: instance.into(), shared };
+            loaded.function = code.function(&loaded.context, &name, instance)?;
+            Ok(loaded)
+        });
+        loaded.map_err(|error| match error {
+            // Where modules are loaded lazily, the driver compiles PTX when the entry is looked up.
+            Error::Driver(source) => {
+                Error::Load { instance: instance.to_string(), source: source.into(), log: log.text() }
+            }
+            other => other,
+        })
     }
 
     /// Returns the entry.
@@ -179,20 +204,21 @@ impl LoadedCode {
     /// `cuLink…` would return machine code for a cache of ours, but compiles it as relocatable:
     /// divisions become calls, and registers follow the callees' conventions. On an H200 (driver
     /// 580.159) this made attention 2 % slower, `silu` 9 % and a log-softmax of `f16` 21 %.
-    fn load(context: &Context, ptx: &str, instance: &str) -> Result<LoadedCode, Error> {
+    ///
+    /// The driver writes to `log` until the entry is found.
+    fn load(context: &Context, ptx: &str, log: &mut JitLog) -> Result<LoadedCode, Error> {
         let text = text(ptx);
         let text = text.as_ptr().cast();
-        let mut log = vec![0u8; LOG_BYTES];
         let mut options =
             [JitOption::CU_JIT_ERROR_LOG_BUFFER as i32, JitOption::CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES as i32];
-        let mut values = [log.as_mut_ptr().cast::<c_void>(), ptr::without_provenance_mut(LOG_BYTES)];
+        let mut values = [log.0.as_mut_ptr().cast::<c_void>(), ptr::without_provenance_mut(LOG_BYTES)];
         let libraries = context.driver.libraries();
         let (mut library, mut module) = (ptr::null_mut(), ptr::null_mut());
-        let loaded = context.run(
+        context.run(
             || format!("loading its module of {} bytes of PTX", ptx.len()),
             // SAFETY: the text ends with a NUL. There are equal numbers of options and values, each
-            // of its option's type: a buffer and its size. All outlive the call. The options of the
-            // library are none.
+            // of its option's type: a buffer and its size. All outlive the call, and the buffer the
+            // look-up of the entry too. The options of the library are none.
             |driver| unsafe {
                 let (options, values) = (options.as_mut_ptr(), values.as_mut_ptr());
                 let none = ptr::null_mut();
@@ -201,16 +227,8 @@ impl LoadedCode {
                     None => (driver.module_load)(&mut module, text, 2, options, values),
                 }
             },
-        );
-        let Err(error) = loaded else {
-            return Ok(libraries.map_or(LoadedCode::Module(module), |of| LoadedCode::Library(library, of)));
-        };
-        let end = log.iter().position(|b| *b == 0).unwrap_or(log.len());
-        let log = String::from_utf8_lossy(&log[..end]).trim_end().to_string();
-        Err(match error {
-            Error::Driver(source) => Error::Load { instance: instance.to_string(), source: source.into(), log },
-            other => other,
-        })
+        )?;
+        Ok(libraries.map_or(LoadedCode::Module(module), |of| LoadedCode::Library(library, of)))
     }
 
     /// Returns the function of an entry.
