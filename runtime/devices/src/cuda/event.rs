@@ -48,18 +48,8 @@ impl CudaEvent {
     }
 
     pub fn is_over(&self) -> Result<bool> {
-        let mut over = true;
-        self.context().run(
-            || "querying an event".into(),
-            // SAFETY: the event is alive.
-            |driver| match unsafe { (driver.event_query)(self.event) } {
-                NOT_READY => {
-                    over = false;
-                    0
-                }
-                code => code,
-            },
-        )?;
+        // SAFETY: the event is alive.
+        let over = unsafe { is_complete(self.context(), self.event)? };
         if over {
             self.stream.is_over_until(self.point.count);
         }
@@ -95,6 +85,26 @@ impl CudaEvent {
     fn context(&self) -> &Arc<Context> {
         self.stream.context()
     }
+}
+
+/// Returns whether the work before an event of the driver is complete.
+///
+/// # Safety
+/// The event is alive and belongs to the context.
+pub(super) unsafe fn is_complete(context: &Context, event: sys::CUevent) -> Result<bool> {
+    let mut complete = true;
+    context.run(
+        || "querying an event".into(),
+        // SAFETY: by the caller's promise.
+        |driver| match unsafe { (driver.event_query)(event) } {
+            NOT_READY => {
+                complete = false;
+                0
+            }
+            code => code,
+        },
+    )?;
+    Ok(complete)
 }
 
 impl Drop for CudaEvent {

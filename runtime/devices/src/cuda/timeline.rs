@@ -3,7 +3,7 @@
 //! A stream without either has no events.
 
 use super::context::Context;
-use super::driver::NOT_READY;
+use super::event::is_complete;
 use super::operation::Operation;
 use crate::profile::{ProfiledWork, Timed};
 use crate::{Error, Result};
@@ -101,19 +101,8 @@ impl Timeline {
     pub fn advance(&mut self, context: &Context) -> Result<usize> {
         let mut over = 0;
         while let Some(step) = self.steps.front() {
-            let mut ready = true;
-            context.run(
-                || "querying an event".into(),
-                // SAFETY: the event is alive.
-                |driver| match unsafe { (driver.event_query)(step.end) } {
-                    NOT_READY => {
-                        ready = false;
-                        0
-                    }
-                    code => code,
-                },
-            )?;
-            if !ready {
+            // SAFETY: the event is alive.
+            if !unsafe { is_complete(context, step.end)? } {
                 break;
             }
             let timed = match (&self.profile, step.start) {
