@@ -42,6 +42,18 @@ const OPENINGS: [&str; 23] = [
     "theirs",
 ];
 
+/// First words of a sentence whose noun stands in another sentence.
+const PRONOUNS: [&str; 6] = ["It", "Its", "They", "Their", "Them", "Theirs"];
+
+/// First words of a sentence that are pronouns where a verb follows, and belong to a noun otherwise.
+const DEMONSTRATIVES: [&str; 4] = ["This", "That", "These", "Those"];
+
+/// Verbs after which a demonstrative has no noun.
+const AUXILIARIES: [&str; 24] = [
+    "is", "are", "was", "were", "has", "have", "had", "does", "do", "can", "could", "may", "might", "must", "will",
+    "would", "shall", "should", "makes", "means", "keeps", "gives", "needs", "of",
+];
+
 /// Files that are exempt: evidence of comparisons that quote other programs.
 pub fn is_exempt(file: &str) -> bool {
     ["tests/words/", "tests/tests/zoo/oclgrind/", "tests/tests/nvrtc/cuda/"]
@@ -135,6 +147,9 @@ pub fn check(file: &str, passages: &[Passage]) -> Vec<Violation> {
         }
         if passage.context != Context::Message {
             for sentence in sentences(&passage.text) {
+                if let Some(pronoun) = opening_pronoun(sentence) {
+                    add(passage.line, Rule::Opening(pronoun));
+                }
                 let words: Vec<&str> =
                     sentence.split_whitespace().filter(|word| word.chars().any(char::is_alphanumeric)).collect();
                 if words.len() > MAX_SENTENCE_WORDS {
@@ -146,7 +161,7 @@ pub fn check(file: &str, passages: &[Passage]) -> Vec<Violation> {
     found
 }
 
-/// Checks the first word of a passage, and in documentation and pages of each of its sentences.
+/// Checks the first word of a passage.
 fn opening(passage: &Passage) -> Option<Rule> {
     let first = first_word(&passage.text);
     let lower = first.to_lowercase();
@@ -165,6 +180,16 @@ fn opening(passage: &Passage) -> Option<Rule> {
         return Some(Rule::FunctionVerb(first.to_owned()));
     }
     None
+}
+
+/// Returns the first word of a sentence if it is a pronoun, with the verb that shows it.
+fn opening_pronoun(sentence: &str) -> Option<String> {
+    let first = first_word(sentence.trim_start());
+    let second = sentence.split_whitespace().nth(1).unwrap_or_default();
+    if PRONOUNS.contains(&first) {
+        return Some(first.to_owned());
+    }
+    (DEMONSTRATIVES.contains(&first) && AUXILIARIES.contains(&second)).then(|| format!("{first} {second}"))
 }
 
 fn first_word(text: &str) -> &str {
@@ -222,6 +247,9 @@ mod tests {
         assert_eq!(rules("/// The sum.\nfn f() {}\n"), [Rule::FunctionVerb("The".to_owned())]);
         assert_eq!(rules("/// Returns the sum.\nfn f() {}\n"), []);
         assert_eq!(rules("/// The sum.\nstruct S;\n"), []);
+        assert_eq!(rules("// A sum. It wraps.\n"), [Rule::Opening("It".to_owned())]);
+        assert_eq!(rules("// A sum. This is exact.\n"), [Rule::Opening("This is".to_owned())]);
+        assert_eq!(rules("// A sum. This sum is exact.\n"), []);
         assert!(matches!(rules("// The user is told.\n")[..], [Rule::Phrase { phrase: "is told", .. }]));
         assert!(matches!(rules("// The behaviour.\n")[..], [Rule::Spelling { replacement: "behavior", .. }]));
         assert_eq!(rules(&format!("// {}\n", "x".repeat(98))), [Rule::WideComment]);
