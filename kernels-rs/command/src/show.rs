@@ -7,8 +7,9 @@ use super::name::{self, Selected};
 use super::{Error, Outcome};
 use clap::Args;
 use kernel_dsl::Artifact;
-use kernel_dsl::compiler::hir::{Function, Instance};
-use kernel_dsl::compiler::{Errors, Target, compile, driver, emit, lower, passes};
+use kernel_dsl::compiler::driver::Compilation;
+use kernel_dsl::compiler::hir::{Function, Instance, monomorphic};
+use kernel_dsl::compiler::{Errors, Target, compile, emit};
 use std::io::Write;
 
 /// Shows an instance: its PTX, its intermediate representation, its machine code, or its Rust
@@ -87,11 +88,12 @@ pub(super) fn ptx(artifact: &'static Artifact, instance: &Instance, target: Targ
 /// Returns the IR as lowered, or after all passes.
 fn ir(artifact: &'static Artifact, instance: &Instance, target: Target, optimized: bool) -> Result<String, Error> {
     let failed = failed(artifact, instance, target);
-    let lowered = lower::lower(&name::program(artifact)?, instance, target).map_err(&failed)?;
+    let program = monomorphic(&name::program(artifact)?, instance).map_err(&failed)?;
+    let compilation = Compilation::new(&program, target).map_err(&failed)?;
     if optimized {
-        return Ok(passes::optimize(lowered).map_err(&failed)?.to_string());
+        return Ok(compilation.optimized().map_err(&failed)?.to_string());
     }
-    Ok(lowered.to_string())
+    Ok(compilation.lowered().to_string())
 }
 
 /// Prints machine code under its lines of Rust.
@@ -99,9 +101,10 @@ fn sass(artifact: &'static Artifact, instance: &Instance, target: Target, out: &
     let tools =
         Tools::find(target).ok_or_else(|| Error::NoTools { missing: format!("a ptxas that knows {target}") })?;
     let failed = failed(artifact, instance, target);
-    let lowered = driver::lowered(&name::program(artifact)?, instance, target).map_err(&failed)?;
-    let optimized = passes::optimize(lowered).map_err(&failed)?;
-    let ptx = emit::emit_with(&optimized, emit::Lines::Kept).map_err(&failed)?.to_string();
+    let program = monomorphic(&name::program(artifact)?, instance).map_err(&failed)?;
+    let compilation = Compilation::new(&program, target).map_err(&failed)?;
+    let optimized = compilation.optimized().map_err(&failed)?;
+    let ptx = compilation.module(emit::Lines::Kept).map_err(&failed)?.to_string();
     let name = artifact.instance_name(&instance.0);
     let machine = tools.assemble(&name, &ptx, target)?;
     let code = machine.code.as_ref().ok_or_else(|| Error::NoTools { missing: "nvdisasm".to_string() })?;

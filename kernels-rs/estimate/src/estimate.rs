@@ -8,9 +8,10 @@ use crate::profile::{Counter, Counts, LineCosts, SECTOR};
 use crate::ptxas::{Ptxas, Resources};
 use crate::sass::{Class, Instruction, Line, Listing};
 use crate::simulate::{Effect, LaunchWork, ModelPart, Op, Simulated, Stall, simulate};
+use kernel_dsl::compiler::driver::Compilation;
 use kernel_dsl::compiler::hir::{Instance, Monomorphic};
 use kernel_dsl::compiler::launch::DeviceFacts;
-use kernel_dsl::compiler::{Errors, Target, driver, emit, passes};
+use kernel_dsl::compiler::{Errors, Target, emit};
 use kernel_dsl::{Argument, Artifact};
 use runtime::Device;
 use runtime::ptx::Options;
@@ -333,9 +334,9 @@ impl Estimator {
         }
         let instance = program.instance_name();
         let compile = |source| Error::Compile { instance: instance.clone(), source };
-        let lowered = driver::lowered_monomorphic(program, artifact.target).map_err(compile)?;
-        let optimized = passes::optimize(lowered).map_err(compile)?;
-        let ptx = emit::emit_with(&optimized, emit::Lines::Kept).map_err(compile)?.to_string();
+        let compilation = Compilation::new(program, artifact.target).map_err(compile)?;
+        let optimized = compilation.optimized().map_err(compile)?;
+        let ptx = compilation.module(emit::Lines::Kept).map_err(compile)?.to_string();
         let failed = |said: String| Error::Tool { instance: instance.clone(), said };
         let (resources, text) = self.nvdisasm.encoded(&self.ptxas, &ptx, target(&self.model)).map_err(failed)?;
         let (plain, encodings) = Encodings::split(&text);
