@@ -1,6 +1,7 @@
 //! `kernels cache`: the disk cache of compiled kernels.
 
-use super::{Error, Outcome, json};
+use crate::error::{Error, Outcome};
+use crate::output::json;
 use clap::{Args, Subcommand};
 use runtime::store::{Store, Usage};
 use serde::Serialize;

@@ -1,9 +1,10 @@
 //! `kernels doctor`: what this machine provides for kernels.
 
-use super::ptxas::Ptxas;
-use super::{Error, Outcome, json};
+use crate::error::{Error, Outcome};
+use crate::output::json;
 use clap::Args;
 use kernel_dsl::artifact::MACROS;
+use kernels_rs_estimate::ptxas::Ptxas;
 use runtime::doctor::{self, DriverFinding, Findings};
 use serde::Serialize;
 use std::io::Write;

@@ -4,7 +4,7 @@
 use crate::inspect::{self, Examination, Inspection};
 use crate::machine::Tools;
 use crate::name::Selected;
-use crate::summary;
+use crate::report::print_summary;
 use kernel_dsl::Artifact;
 use kernel_dsl::compiler::Target;
 use kernel_dsl::compiler::hir::{Instance, Program};
@@ -15,7 +15,7 @@ pub struct Examined(Inspection);
 /// Error that keeps an instance from being examined, such as a compile error.
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
-pub struct Error(#[from] crate::Error);
+pub struct Error(#[from] crate::error::Error);
 
 impl Examined {
     /// Compiles and examines an instance of `program`, whose artifact is `artifact`. Registers and
@@ -51,7 +51,7 @@ impl Examined {
     /// None in practice: the text is written to memory.
     pub fn report(&self) -> Result<String, Error> {
         let mut text = Vec::new();
-        summary::print(&self.0, &mut text)?;
+        print_summary(&self.0, &mut text)?;
         Ok(String::from_utf8_lossy(&text).into_owned())
     }
 

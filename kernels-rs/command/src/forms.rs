@@ -1,7 +1,7 @@
 //! The compiled forms of one instance, which the commands that examine it share.
 
-use super::Error;
 use super::machine::{MachineCode, Tools};
+use crate::error::Error;
 use kernel_dsl::compiler::ir::Kernel;
 use kernel_dsl::compiler::passes::{self, Optimized};
 use kernel_dsl::compiler::{Compilation, Errors, Target, emit, ptx};

@@ -23,13 +23,13 @@
 //! # double_keeps_its_machine_code();
 //! ```
 
-use crate::counted;
-use crate::nvdisasm::Nvdisasm;
-use crate::ptxas::Ptxas;
+use crate::output::counted;
 use kernel_dsl::Artifact;
 use kernel_dsl::compiler::analyses::mix;
 use kernel_dsl::compiler::hir::Instance;
 use kernel_dsl::compiler::ptx::{Function, Operand, Statement, parse};
+use kernels_rs_estimate::nvdisasm::Nvdisasm;
+use kernels_rs_estimate::ptxas::Ptxas;
 use std::collections::HashMap;
 
 /// Limits of the machine code of each declared instance of a kernel. A limit that is `None` is not

@@ -52,6 +52,7 @@ mod check;
 mod did_you_mean;
 mod doctor;
 mod emit_lines;
+mod error;
 mod estimate;
 pub mod examine;
 mod forms;
@@ -65,12 +66,13 @@ mod name;
 mod new;
 mod oracle_args;
 mod ordered_parallel;
+mod output;
 mod progress;
 mod report;
 mod run;
 mod show;
+mod source_place;
 mod statistics;
-mod summary;
 mod text_file;
 mod trace;
 mod unrolling;
@@ -78,9 +80,7 @@ mod unrolling;
 pub use kernels_rs_estimate::{nvdisasm, ptxas, sass};
 
 use clap::{Parser, Subcommand};
-use kernel_dsl::compiler::{Errors, Target};
-use serde::Serialize;
-use std::fmt;
+use error::Outcome;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
@@ -114,97 +114,6 @@ enum Command {
     Cache(cache::CacheArgs),
     Doctor(doctor::Doctor),
     New(new::New),
-}
-
-/// Result of a command that was carried out.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Outcome {
-    Good,
-    /// The command ran, and a check failed or was not possible.
-    Bad,
-}
-
-/// Error that kept a command from being carried out.
-#[derive(Debug, thiserror::Error)]
-enum Error {
-    #[error(transparent)]
-    Name(#[from] name::Error),
-    #[error("cannot compile {instance} for {target}:\n{source}")]
-    Compile { instance: String, target: Target, source: Errors },
-    #[error("{ptxas} rejects the PTX of {instance}: {said}")]
-    Assembler { instance: String, ptxas: String, said: String },
-    #[error(
-        "machine code requires NVIDIA's tools, and {missing} is not found on PATH nor in target/tools; \
-         the CUDA toolkit up to 12.9 has both, and `tests/get-nvdisasm` of kernels-rs fetches them. \
-         `show --ptx` and `report` without `--unroll` do not need them"
-    )]
-    NoTools { missing: String },
-    #[error(transparent)]
-    Run(#[from] run::Error),
-    #[error(transparent)]
-    Case(#[from] cases::Error),
-    #[error("cannot follow a thread in the case `{case}`: {source}")]
-    Trace { case: String, source: Box<runtime::Error> },
-    #[error("cannot measure {instance} in the case {case}: {source}")]
-    Profile { instance: String, case: String, source: Box<runtime::Error> },
-    #[error(transparent)]
-    New(#[from] new::Error),
-    #[error(transparent)]
-    Inspect(#[from] inspect::Error),
-    #[cfg(feature = "library")]
-    #[error("unknown format of weights `{name}`; the formats are {}", .known.join(", "))]
-    Format { name: String, known: Vec<&'static str> },
-    #[error("cannot use {device}: {source}; `--device cpu` needs no GPU")]
-    NoDevice { device: String, source: Box<runtime::Error> },
-    #[error(transparent)]
-    Device(runtime::Error),
-    #[error("cannot use the cache in {}: {source}", .folder.display())]
-    Cache { folder: std::path::PathBuf, source: io::Error },
-    #[cfg(feature = "library")]
-    #[error("{peer}, the baseline of the measurement: {said}")]
-    Peer { peer: &'static str, said: String },
-    #[error(transparent)]
-    UnknownDevice(#[from] kernels_rs_estimate::device::Error),
-    #[error(transparent)]
-    Estimate(#[from] kernels_rs_estimate::estimate::Error),
-    #[cfg(feature = "library")]
-    #[error("unknown kernel `{name}`; `kernels bench --suite {name}` measures the suite of that name")]
-    Suite { name: String },
-    #[error("cannot save to {}: {source}", .path.display())]
-    Save { path: std::path::PathBuf, source: io::Error },
-    #[error("cannot use the measurements in {}: {why}", .path.display())]
-    Measured { path: std::path::PathBuf, why: String },
-    #[error("cannot write to stdout: {0}")]
-    Output(#[from] io::Error),
-}
-
-impl Error {
-    fn exit_code(&self) -> ExitCode {
-        match self {
-            Error::Run(e) if e.is_of_the_file() => ExitCode::FAILURE,
-            Error::Name(name::Error::Hir { .. }) => ExitCode::FAILURE,
-            Error::Name(_)
-            | Error::Run(_)
-            | Error::Case(_)
-            | Error::NoDevice { .. }
-            | Error::Device(_)
-            | Error::Cache { .. }
-            | Error::UnknownDevice(_)
-            | Error::Estimate(_)
-            | Error::Measured { .. }
-            | Error::Save { .. }
-            | Error::NoTools { .. } => ExitCode::from(2),
-            #[cfg(feature = "library")]
-            Error::Format { .. } | Error::Peer { .. } | Error::Suite { .. } => ExitCode::from(2),
-            Error::Trace { .. } | Error::Profile { .. } | Error::Inspect(_) | Error::New(_) => ExitCode::from(2),
-            Error::Compile { .. } | Error::Assembler { .. } | Error::Output(_) => ExitCode::FAILURE,
-        }
-    }
-
-    /// Returns whether the reader closed the pipe, as `head` does.
-    fn is_closed_pipe(&self) -> bool {
-        matches!(self, Error::Output(e) if e.kind() == io::ErrorKind::BrokenPipe)
-    }
 }
 
 /// Runs the command that the program's arguments name.
@@ -242,15 +151,4 @@ pub fn main() -> ExitCode {
             e.exit_code()
         }
     }
-}
-
-/// Returns the number and the noun, plural unless the number is 1: `1 slot`, `2 slots`.
-fn counted(n: impl Copy + fmt::Display + PartialEq + From<u8>, noun: &str) -> String {
-    format!("{n} {noun}{}", if n == 1.into() { "" } else { "s" })
-}
-
-/// Prints a value as JSON, followed by a newline.
-fn json(out: &mut dyn Write, value: &impl Serialize) -> Result<(), Error> {
-    serde_json::to_writer_pretty(&mut *out, value).map_err(io::Error::from)?;
-    Ok(writeln!(out)?)
 }

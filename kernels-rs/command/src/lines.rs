@@ -1,8 +1,8 @@
 //! Rust source lines of machine code.
 
-use crate::sass::Line;
 use kernel_dsl::compiler::emit::file_name;
 use kernel_dsl::compiler::source::KernelSource;
+use kernels_rs_estimate::sass::Line;
 
 /// Source functions that an instance was compiled from, by the file names in its PTX.
 pub(super) struct Lines<'k>(Vec<(String, &'k KernelSource)>);

@@ -1,7 +1,8 @@
 //! `kernels list`: the kernels of the program.
 
 use super::name::{self, Selected};
-use super::{Error, Outcome, counted, json};
+use crate::error::{Error, Outcome};
+use crate::output::{counted, json};
 use clap::Args;
 use kernel_dsl::Artifact;
 use serde::Serialize;

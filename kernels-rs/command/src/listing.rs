@@ -5,12 +5,12 @@
 //! line. Brackets at the left mark the loops that contain the code; the cost of an iteration stands
 //! at the start of each loop.
 
-use super::counted;
 use super::lines::Lines;
 use super::machine::{CodeCost, Issue, MachineCode};
-use crate::sass::banks::Conflict;
-use crate::sass::{Instruction, Line};
+use crate::output::counted;
 use kernel_dsl::compiler::Target;
+use kernels_rs_estimate::sass::banks::Conflict;
+use kernels_rs_estimate::sass::{Instruction, Line};
 use std::io::{self, IsTerminal, Write};
 
 /// Maximum width of a line of Rust.
@@ -207,9 +207,9 @@ fn cut(text: &str, width: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ptxas::Resources;
-    use crate::sass::Listing;
     use kernel_dsl::compiler::source::KernelSource;
+    use kernels_rs_estimate::ptxas::Resources;
+    use kernels_rs_estimate::sass::Listing;
 
     /// Sample output of nvdisasm: nested loops, a bank conflict, a dual-issued pair, and a call.
     const TEXT: &str = r#"

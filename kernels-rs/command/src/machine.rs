@@ -1,10 +1,11 @@
 //! Machine code of an instance, made with NVIDIA's tools where they are found.
 
-use super::nvdisasm::Nvdisasm;
-use super::ptxas::{Ptxas, Resources};
-use super::{Error, counted};
-use crate::sass::{Listing, Loop};
+use crate::error::Error;
+use crate::output::counted;
 use kernel_dsl::compiler::Target;
+use kernels_rs_estimate::nvdisasm::Nvdisasm;
+use kernels_rs_estimate::ptxas::{Ptxas, Resources};
+use kernels_rs_estimate::sass::{Listing, Loop};
 use serde::Serialize;
 use std::fmt;
 

@@ -1,6 +1,6 @@
 //! `kernels new`: a crate with a kernel, its tests, and the command `kernels`.
 
-use super::Outcome;
+use crate::error::Outcome;
 use clap::{Args, ValueEnum};
 use std::fs;
 use std::io::{self, Write};
@@ -76,7 +76,7 @@ const FILES: [(&str, &str); 8] = [
 const FORMAT: (&str, &str) = ("rustfmt.toml", "max_width = 120\nuse_small_heuristics = \"Max\"\n");
 
 impl New {
-    pub(super) fn run(&self, out: &mut dyn Write) -> Result<Outcome, super::Error> {
+    pub(super) fn run(&self, out: &mut dyn Write) -> Result<Outcome, crate::error::Error> {
         let name = self.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '_');
         if !(name.starts_with(|c: char| c.is_ascii_lowercase()) && name.chars().all(fits)) {

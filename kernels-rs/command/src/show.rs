@@ -4,7 +4,7 @@ use super::lines::Lines;
 use super::listing::{ListingContents, Paint};
 use super::machine::Tools;
 use super::name::{self, Selected};
-use super::{Error, Outcome};
+use crate::error::{Error, Outcome};
 use clap::Args;
 use kernel_dsl::Artifact;
 use kernel_dsl::compiler::driver::Compilation;

@@ -3,7 +3,8 @@
 use super::cases::{self, Wanted};
 use super::name::{self, Selected};
 use super::oracle_args::OracleArgs;
-use super::{Error, Outcome, json};
+use crate::error::{Error, Outcome};
+use crate::output::json;
 use clap::Args;
 use runtime::interpreter::{self, Verdict};
 use runtime::testing::{self, Thread};

@@ -5,18 +5,18 @@
 //! its body, and the registers of the whole kernel. A loop of the source has no figures if the
 //! compiler or ptxas removed it, or if it encloses another loop of the machine code.
 
-use super::Error;
 use super::machine::{CodeCost, Tools};
 use super::progress::with_bar;
-use super::ptxas::Resources;
-use super::report::SourcePlace;
-use crate::sass::{Class, Line, Loop};
+use super::source_place::SourcePlace;
+use crate::error::Error;
 use indicatif::ProgressBar;
 use kernel_dsl::compiler::analyses::occupancy::{Needs, Occupancy};
 use kernel_dsl::compiler::emit::{self, file_name};
 use kernel_dsl::compiler::hir::{self, ExprKind, Instance, LabelId, Program, Size, Type, Unroll, visit};
 use kernel_dsl::compiler::ir::{Inst, Kernel, Op, Region};
 use kernel_dsl::compiler::{Compilation, Errors, Scalar, Target, passes};
+use kernels_rs_estimate::ptxas::Resources;
+use kernels_rs_estimate::sass::{Class, Line, Loop};
 use runtime::testing::on_every_core;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,8 +1,8 @@
-//! The layers of the runtime: no circle of imports between files of different folders is larger
-//! than a pair.
+//! The layers of the runtime and of the command: no circle of imports between files of different
+//! folders is larger than a pair.
 //!
-//! The test reads the `crate::`, `super::` and `self::` paths of every file of the runtime's crates
-//! and resolves each to the file that defines the name; a re-export leads on to the definition.
+//! The test reads the `crate::`, `super::` and `self::` paths of every file of these crates and
+//! resolves each to the file that defines the name; a re-export leads on to the definition.
 //! A circle is a strongly connected component of that graph of files. Cargo rules out circles
 //! between crates. Modules of unit tests are left out.
 
@@ -11,7 +11,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Directories with crate roots, from the root of the workspace.
-const CRATES: [&str; 8] = [
+const CRATES: [&str; 9] = [
     "runtime/src",
     "runtime/simt/src",
     "runtime/ptx/src",
@@ -20,6 +20,7 @@ const CRATES: [&str; 8] = [
     "runtime/testing/src",
     "runtime/cuda-on-cpu/src",
     "runtime/python/src",
+    "kernels-rs/command/src",
 ];
 
 #[test]

@@ -1,7 +1,8 @@
 //! Timing of work on the device by the device's own clock.
 
 use super::busy::busy;
-use super::{Contender, Error};
+use super::measure::Contender;
+use crate::error::Error;
 use ::runtime::{Device, DeviceBuffer, Stream};
 use kernels_rs_estimate::Estimator;
 use std::cell::RefCell;

@@ -6,18 +6,21 @@ use std::time::Duration;
 #[cfg_attr(not(feature = "library"), expect(dead_code))]
 pub(super) struct Contender<'a> {
     pub name: &'static str,
-    pub run: Box<dyn FnMut() -> Result<Duration, super::Error> + 'a>,
+    pub run: Box<dyn FnMut() -> Result<Duration, crate::error::Error> + 'a>,
     /// Whether the duration is an estimate, which is always the same.
     pub estimated: bool,
 }
 
 impl<'a> Contender<'a> {
-    pub fn new(name: &'static str, run: impl FnMut() -> Result<Duration, super::Error> + 'a) -> Contender<'a> {
+    pub fn new(name: &'static str, run: impl FnMut() -> Result<Duration, crate::error::Error> + 'a) -> Contender<'a> {
         Contender { name, run: Box::new(run), estimated: false }
     }
 
     /// Creates a contender whose duration is an estimate.
-    pub fn estimated(name: &'static str, run: impl FnMut() -> Result<Duration, super::Error> + 'a) -> Contender<'a> {
+    pub fn estimated(
+        name: &'static str,
+        run: impl FnMut() -> Result<Duration, crate::error::Error> + 'a,
+    ) -> Contender<'a> {
         Contender { estimated: true, ..Contender::new(name, run) }
     }
 }
@@ -30,7 +33,7 @@ pub(super) fn in_turns(
     contenders: &mut [Contender<'_>],
     rounds: usize,
     mut after: impl FnMut(),
-) -> Result<Vec<Vec<f64>>, super::Error> {
+) -> Result<Vec<Vec<f64>>, crate::error::Error> {
     let mut times = vec![Vec::with_capacity(rounds); contenders.len()];
     for round in 0..WARM_UP + rounds {
         for (contender, times) in contenders.iter_mut().zip(&mut times) {

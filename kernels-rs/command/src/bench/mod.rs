@@ -10,9 +10,8 @@ mod suites;
 #[cfg(feature = "library")]
 pub(super) use suites::{EstimableSuite, Timed};
 
-use super::{Error, Outcome};
+use crate::error::{Error, Outcome};
 use clap::Args;
-use measure::Contender;
 use std::io::Write;
 
 /// Measures kernels in the cases of their specs: times, rates and counts

@@ -4,8 +4,10 @@
 mod suite;
 
 use super::cases::Wanted;
+use super::name;
 use super::progress::with_bar;
-use super::{Error, Outcome, counted, json, name};
+use crate::error::{Error, Outcome};
+use crate::output::{counted, json};
 use clap::Args;
 use kernels_rs_estimate::device::Model;
 use kernels_rs_estimate::{Estimator, LaunchEstimate};

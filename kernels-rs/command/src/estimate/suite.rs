@@ -1,7 +1,9 @@
 //! Estimates of the measurements of `kernels bench --suite`, and their errors.
 
-use super::{Error, Outcome, json, shown};
+use super::shown;
 use crate::bench::{EstimableSuite, Timed};
+use crate::error::{Error, Outcome};
+use crate::output::json;
 use crate::statistics::median;
 use clap::Args;
 use kernels_rs_estimate::Estimator;

@@ -64,11 +64,11 @@ impl Inspection {
         target: Target,
         case: &Case,
         followed: &ThreadArgs,
-    ) -> Result<(), crate::Error> {
+    ) -> Result<(), crate::error::Error> {
         let thread = followed.thread(STEPS);
         let traced = testing::trace_of_program(program.clone(), target, case, thread, Options::default());
-        let (outcome, trace) =
-            traced.map_err(|source| crate::Error::Trace { case: case.name.clone(), source: Box::new(source) })?;
+        let (outcome, trace) = traced
+            .map_err(|source| crate::error::Error::Trace { case: case.name.clone(), source: Box::new(source) })?;
         let findings = outcome.report.findings.iter().map(|finding| FindingText::new(finding, &self.index)).collect();
         self.execution = Some(Execution::new(findings, trace, &self.index));
         Ok(())

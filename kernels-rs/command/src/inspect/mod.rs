@@ -1,6 +1,7 @@
 //! `kernels inspect`: an instance as a page, with all forms of its code linked line by line.
 
 mod compare;
+pub(super) mod error;
 mod execution;
 pub(super) mod limits;
 mod model;
@@ -16,18 +17,21 @@ use super::cases::Wanted;
 use super::forms::CompiledForms;
 use super::machine::Tools;
 use super::name::{self, Selected};
-use super::report::{ReportJson, measured};
+use super::report::ReportJson;
 use super::trace::ThreadArgs;
-use super::{Outcome, emit_lines, unrolling};
+use super::{emit_lines, unrolling};
+use crate::error::Outcome;
 use clap::Args;
 use compare::ComparedCode;
+use error::Error;
 use kernel_dsl::Artifact;
-use kernel_dsl::compiler::hir::{Program, monomorphic};
+use kernel_dsl::compiler::hir::{Instance, Program, monomorphic};
 use kernel_dsl::compiler::{Compilation, Errors, Target};
 use model::CodeLine;
-use runtime::testing::Profiler;
+use runtime::interpreter::profile::Profile;
+use runtime::testing::{Case, Profiler};
 use std::fs;
-use std::io::{self, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 /// Writes a page on an instance: its Rust, IR, PTX and machine code side by side, linked line by
@@ -70,23 +74,6 @@ pub(super) struct Inspect {
     followed: ThreadArgs,
 }
 
-/// Error that keeps a page from being made.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum Error {
-    #[error("cannot write {}: {source}", .file.display())]
-    Write { file: PathBuf, source: io::Error },
-    #[error("{file} has no kernel: expected PTX with an `.entry`")]
-    NoEntry { file: String },
-    #[error("cannot read {}: {source}", .file.display())]
-    Read { file: PathBuf, source: io::Error },
-    #[error("{} was not written by `kernels inspect`", .file.display())]
-    NoPage { file: PathBuf },
-    #[error("cannot serve on port {port} of this machine: {said}")]
-    Serve { port: u16, said: String },
-    #[error("cannot find {file}, the kernel's source, from here; name it with --source")]
-    NoSource { file: String },
-}
-
 /// Parts of an examination beyond the compiled forms of an instance.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Examination<'a> {
@@ -100,17 +87,41 @@ pub(super) struct Examination<'a> {
     pub(super) unrolls: bool,
 }
 
+/// Profiles the wanted case of an instance. Returns the case's name and the profile; `None` if no
+/// case is registered and none was requested, or if the case's grid has no block.
+fn measured(
+    wanted: &Wanted,
+    artifact: &Artifact,
+    instance: &Instance,
+    name: &str,
+    profiler: impl FnOnce() -> runtime::Result<Profiler>,
+) -> Result<Option<(Case, Profile)>, crate::error::Error> {
+    let cases = match wanted.of(artifact, instance) {
+        // Without a requested case, the report omits the measurements.
+        Err(crate::cases::Error::NoSpec { .. }) if !wanted.is_said() => return Ok(None),
+        cases => cases?,
+    };
+    let Some(case) = cases.into_iter().next() else { return Ok(None) };
+    let profiled = profiler().and_then(|profiler| profiler.run(&case));
+    let profiled = profiled.map_err(|source| crate::error::Error::Profile {
+        instance: name.to_string(),
+        case: case.name.clone(),
+        source: source.into(),
+    })?;
+    Ok(profiled.map(|(_, profile)| (case, profile)))
+}
+
 /// Examines an instance of `generic`, which is that of the artifact or a newer one.
 pub(super) fn examine(
     selected: &Selected,
     generic: &Program,
     target: Target,
     examination: Examination<'_>,
-) -> Result<Inspection, super::Error> {
+) -> Result<Inspection, crate::error::Error> {
     let Examination { tools, wanted, followed, unrolls } = examination;
     let Selected { artifact, instance } = selected;
     let name = artifact.instance_name(&instance.0);
-    let failed = |source: Errors| super::Error::Compile { instance: name.clone(), target, source };
+    let failed = |source: Errors| crate::error::Error::Compile { instance: name.clone(), target, source };
     let program = monomorphic(generic, instance).map_err(failed)?;
     let compilation = Compilation::new(&program, target).map_err(failed)?;
     let forms = CompiledForms::of(name.clone(), &compilation, tools)?;
@@ -157,7 +168,7 @@ enum Depth {
 }
 
 impl Inspect {
-    pub(super) fn run(&self, out: &mut dyn Write) -> Result<Outcome, super::Error> {
+    pub(super) fn run(&self, out: &mut dyn Write) -> Result<Outcome, crate::error::Error> {
         let selected = name::instance(&self.name)?;
         let program = name::program(selected.artifact)?;
         if self.serve {
@@ -175,7 +186,7 @@ impl Inspect {
         Ok(Outcome::Good)
     }
 
-    fn inspect(&self, selected: &Selected, program: &Program, depth: Depth) -> Result<Inspection, super::Error> {
+    fn inspect(&self, selected: &Selected, program: &Program, depth: Depth) -> Result<Inspection, crate::error::Error> {
         let target = self.target.unwrap_or(program.launch.target);
         let (tools, wanted) = match depth {
             Depth::Compiled => (None, None),
@@ -194,7 +205,7 @@ impl Inspect {
     }
 
     /// Returns the other side of a comparison: a file, or else an instance.
-    fn other(&self, against: &str) -> Result<ComparedCode, super::Error> {
+    fn other(&self, against: &str) -> Result<ComparedCode, crate::error::Error> {
         let file = Path::new(against);
         let ending = file.extension().and_then(|ending| ending.to_str());
         if !matches!(ending, Some("ptx" | "html")) {
@@ -211,7 +222,7 @@ impl Inspect {
 }
 
 /// Returns a PTX text as the other side of a comparison.
-pub(super) fn ptx_code(name: &str, ptx: &str, target: Target) -> Result<ComparedCode, super::Error> {
+pub(super) fn ptx_code(name: &str, ptx: &str, target: Target) -> Result<ComparedCode, crate::error::Error> {
     if !ptx.contains(".entry") {
         return Err(Error::NoEntry { file: name.to_string() }.into());
     }

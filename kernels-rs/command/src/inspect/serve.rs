@@ -8,7 +8,7 @@
 use super::model::Inspection;
 use super::page::{self, Updates};
 use super::{Depth, Error, Inspect, source_file};
-use crate::Outcome;
+use crate::error::Outcome;
 use crate::name::Selected;
 use kernel_dsl::compiler::hir::Program;
 use kernel_dsl::compiler::{Errors, source_file as front_end};
@@ -46,7 +46,11 @@ struct FileState {
 
 impl<'a> Server<'a> {
     /// Examines the instance as rustc compiled it.
-    pub(super) fn new(inspect: &'a Inspect, selected: Selected, linked: Program) -> Result<Server<'a>, crate::Error> {
+    pub(super) fn new(
+        inspect: &'a Inspect,
+        selected: Selected,
+        linked: Program,
+    ) -> Result<Server<'a>, crate::error::Error> {
         let of_artifact = || source_file(selected.artifact);
         let file = inspect.source.clone().or_else(of_artifact);
         let file = file.ok_or_else(|| Error::NoSource { file: selected.artifact.file.to_string() })?;
@@ -59,7 +63,7 @@ impl<'a> Server<'a> {
     }
 
     /// Serves until the process ends.
-    pub(super) fn run(mut self, out: &mut dyn Write) -> Result<Outcome, crate::Error> {
+    pub(super) fn run(mut self, out: &mut dyn Write) -> Result<Outcome, crate::error::Error> {
         let port = self.inspect.port;
         let served = tiny_http::Server::http(("127.0.0.1", port));
         let server = served.map_err(|e| Error::Serve { port, said: e.to_string() })?;
@@ -136,8 +140,8 @@ impl<'a> Server<'a> {
     /// Reads and compiles the file.
     fn compile(&mut self) {
         let read = fs::read_to_string(&self.file).map_err(|source| Error::Read { file: self.file.clone(), source });
-        let compiled = read.map_err(crate::Error::from).and_then(|text| {
-            let program = self.program(&text).map_err(|source| crate::Error::Compile {
+        let compiled = read.map_err(crate::error::Error::from).and_then(|text| {
+            let program = self.program(&text).map_err(|source| crate::error::Error::Compile {
                 instance: self.selected.name(),
                 target: self.inspect.target.unwrap_or(self.selected.artifact.target),
                 source,

@@ -40,7 +40,7 @@ impl Inspection {
         program: &Monomorphic,
         target: Target,
         case: &Case,
-    ) -> Result<(), crate::Error> {
+    ) -> Result<(), crate::error::Error> {
         if target != Target::SM_61 {
             return Ok(());
         }
@@ -48,7 +48,7 @@ impl Inspection {
         let estimate = testing::validated(program, case, &estimator.device(), |approved| {
             Ok(estimator.estimate(artifact, program, approved))
         });
-        let failed = |source| crate::Error::Profile {
+        let failed = |source| crate::error::Error::Profile {
             instance: self.report.instance.clone(),
             case: case.name.clone(),
             source: Box::new(source),

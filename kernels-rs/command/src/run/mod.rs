@@ -1,25 +1,28 @@
 //! `kernels run`: runs a kernel of any PTX file in the PTX interpreter.
 
 mod element;
+pub(super) mod error;
 mod parameters;
 mod snippet;
 
-use super::{Outcome, counted, json};
+use crate::error::Outcome;
+use crate::output::{counted, json};
 use clap::{Args, ValueEnum};
 use element::Content;
+use error::Error;
 use kernel_dsl::compiler::launch::MAX_GRID;
 use kernel_dsl::compiler::ptx::{Module, parse};
 use kernel_dsl::compiler::source::KernelSource;
 use parameters::{Buffer, EntryParameter, Parameters};
 use runtime::interpreter::Bytes;
 use runtime::ptx::{
-    self, BufferArgument, CodeLocation, Finding, Launch, Mismatch, Options, ParameterValue, Program, Report,
-    Statistics, Unsupported, Verdict,
+    self, BufferArgument, CodeLocation, Finding, Launch, Options, ParameterValue, Program, Report, Statistics,
+    Unsupported, Verdict,
 };
 use serde::Serialize;
 use snippet::Snippet;
 use std::fs;
-use std::io::{self, Write};
+use std::io::Write;
 use std::path::PathBuf;
 
 /// Runs a kernel of any PTX file on the CPU and checks it
@@ -94,43 +97,6 @@ impl From<PolicyArg> for ptx::BranchPolicy {
     }
 }
 
-/// Error that kept the kernel from running.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum Error {
-    #[error("cannot read {}: {source}", .file.display())]
-    Read { file: PathBuf, source: io::Error },
-    #[error("cannot write {}: {source}", .file.display())]
-    Write { file: PathBuf, source: io::Error },
-    /// Error in the PTX text, rendered.
-    #[error("{0}")]
-    Text(String),
-    #[error("{file} has no kernel")]
-    NoEntry { file: String },
-    #[error("{file} has {}: name one", .entries.join(", "))]
-    Entries { file: String, entries: Vec<String> },
-    #[error("the kernel does not say how many threads a block has; give --block")]
-    NoBlock,
-    #[error("two buffers are called `{0}`")]
-    Twice(String),
-    #[error("cannot allocate buffer `{name}`: out of memory")]
-    Memory { name: String },
-    #[error("no buffer is called `{name}`; {}", given(.known))]
-    NoBuffer { name: String, known: Vec<String> },
-    #[error("{} has {bytes} bytes, which {fits}", .file.display())]
-    Length { file: PathBuf, bytes: usize, fits: String },
-    #[error("parameter {number}, `{name}`, is {ty}, but {given} was given")]
-    Type { number: usize, name: String, ty: String, given: String },
-    #[error("{mismatch}\n{entry} takes {takes}")]
-    Mismatch { mismatch: Mismatch, entry: String, takes: String },
-}
-
-impl Error {
-    /// Returns whether the error is in the PTX file, and not in the arguments.
-    pub(super) fn is_of_the_file(&self) -> bool {
-        matches!(self, Error::Text(_))
-    }
-}
-
 /// Result of a run.
 #[derive(Serialize)]
 struct RunJson<'a> {
@@ -159,7 +125,7 @@ struct BufferContent<'a> {
 }
 
 impl Run {
-    pub(super) fn run(&self, out: &mut dyn Write) -> Result<Outcome, super::Error> {
+    pub(super) fn run(&self, out: &mut dyn Write) -> Result<Outcome, crate::error::Error> {
         let file = self.file.display().to_string();
         let text =
             crate::text_file::read(&self.file).map_err(|source| Error::Read { file: self.file.clone(), source })?;
@@ -335,7 +301,7 @@ fn refused(snippet: &Snippet, unsupported: &Unsupported) -> String {
 }
 
 impl RunJson<'_> {
-    fn print(&self, out: &mut dyn Write, report: &Report) -> Result<(), super::Error> {
+    fn print(&self, out: &mut dyn Write, report: &Report) -> Result<(), crate::error::Error> {
         let RunJson { entry, grid, block, statistics, .. } = self;
         if !report.findings.is_empty() {
             writeln!(out, "{report}\n")?;
@@ -397,8 +363,4 @@ fn grid(text: &str) -> Result<[u32; 3], String> {
 fn save(text: &str) -> Result<Save, String> {
     let (name, file) = text.split_once('=').ok_or("expected NAME=FILE")?;
     Ok(Save { name: name.to_string(), file: PathBuf::from(file) })
-}
-
-fn given(known: &[String]) -> String {
-    if known.is_empty() { "none is given".to_string() } else { format!("there are {}", known.join(", ")) }
 }

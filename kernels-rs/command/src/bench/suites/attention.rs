@@ -1,7 +1,8 @@
 //! Benchmarks of attention: long queries compared with their two matrix products, masked attention
 //! compared with unmasked, and a decoding step compared with a copy.
 
-use super::{Error, Measurement, Rate, Timer, Trial, all, drawn};
+use super::{Measurement, Rate, Timer, Trial, all, drawn};
+use crate::error::Error;
 use ::runtime::testing::{Draw, Random};
 use ::runtime::{Device, DeviceBuffer};
 use kernel_dsl::half::f16;

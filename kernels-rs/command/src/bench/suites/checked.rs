@@ -1,7 +1,7 @@
 //! Benchmarks of checked kernels compared with the unchecked PTX.
 
-use super::Error;
 use crate::cases;
+use crate::error::Error;
 use crate::name::{self, Selected};
 use crate::statistics::{self, Summary};
 use ::runtime::Device;

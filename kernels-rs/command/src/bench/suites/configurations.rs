@@ -2,7 +2,8 @@
 //! small to large. They validate the estimate, which must order the configurations of a family as
 //! their times do.
 
-use super::{Error, Measurement, Rate, Timer, Trial, all, drawn};
+use super::{Measurement, Rate, Timer, Trial, all, drawn};
+use crate::error::Error;
 use ::runtime::DeviceBuffer;
 use ::runtime::testing::{Draw, Random};
 use kernel_dsl::half::f16;

@@ -1,6 +1,6 @@
 //! cuBLAS matrix products, the baseline of the benchmarks where the library is installed.
 
-use super::Error;
+use crate::error::Error;
 use ::runtime::Stream;
 use cudarc::cublas::{result, sys};
 use std::marker::PhantomData;

@@ -1,6 +1,6 @@
 //! Direct driver calls, the baseline for the runtime's own calls.
 
-use super::Error;
+use crate::error::Error;
 use cudarc::driver::{CudaContext, CudaGraph, CudaStream, result, sys};
 use std::ffi::{CString, c_void};
 use std::ptr;

@@ -2,7 +2,8 @@
 //! of bytes.
 
 use super::cublas::{Cublas, Product};
-use super::{Error, Measurement, Rate, Timer, Trial, all, drawn};
+use super::{Measurement, Rate, Timer, Trial, all, drawn};
+use crate::error::Error;
 use ::runtime::testing::{Draw, Random};
 use kernel_dsl::half::f16;
 use kernel_dsl::{Float, GenericArgument};

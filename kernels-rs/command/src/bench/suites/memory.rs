@@ -1,7 +1,8 @@
 //! Benchmarks of memory-bound kernels compared with a device-to-device copy of the same number of
 //! bytes.
 
-use super::{Error, Measurement, Rate, Timer, Trial, all};
+use super::{Measurement, Rate, Timer, Trial, all};
+use crate::error::Error;
 use ::runtime::DeviceBuffer;
 use ::runtime::testing::{Draw, Random};
 use kernel_dsl::half::{bf16, f16};

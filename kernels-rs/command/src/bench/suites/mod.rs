@@ -12,12 +12,14 @@ mod quant;
 mod rowwise;
 mod runtime;
 
-use super::Error;
 use super::device::Timer;
 use super::measure::{Contender, in_turns};
+use crate::error::Error;
+use crate::error::Outcome;
+use crate::name;
+use crate::output::json;
 use crate::progress::with_bar;
 use crate::statistics::Summary;
-use crate::{Outcome, json, name};
 use ::runtime::testing::{Draw, Random};
 use ::runtime::{Device, DeviceBuffer};
 use clap::ValueEnum;

@@ -1,6 +1,7 @@
 //! Costs of the matrix product kernels on this device: a new selection table.
 
-use super::{Error, Timer, drawn, in_turns};
+use super::{Timer, drawn, in_turns};
+use crate::error::Error;
 use crate::statistics;
 use ::runtime::Device;
 use ::runtime::testing::Random;

@@ -2,7 +2,8 @@
 //! Products with weights in every format are compared with a copy.
 
 use super::cublas::{Cublas, Product};
-use super::{Contender, Error, Measurement, Rate, Timer, Trial, all, drawn};
+use super::{Contender, Measurement, Rate, Timer, Trial, all, drawn};
+use crate::error::Error;
 use ::runtime::testing::Random;
 use ::runtime::{Device, DeviceBuffer};
 use kernel_dsl::GenericArgument;

@@ -1,6 +1,7 @@
 //! Benchmarks of row kernels compared with a copy of the same number of bytes.
 
-use super::{Error, Measurement, Rate, Timer, Trial, all, drawn};
+use super::{Measurement, Rate, Timer, Trial, all, drawn};
+use crate::error::Error;
 use ::runtime::testing::{Draw, Random};
 use ::runtime::{Device, DeviceBuffer};
 use kernel_dsl::half::f16;

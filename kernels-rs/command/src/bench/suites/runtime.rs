@@ -2,7 +2,8 @@
 
 use super::cublas::{Cublas, Product};
 use super::driver::Driver;
-use super::{Contender, Error, Measurement, Trial, all};
+use super::{Contender, Measurement, Trial, all};
+use crate::error::Error;
 use ::runtime::Device;
 use ::runtime::store::Store;
 use kernel_dsl::Element;

@@ -1,13 +1,14 @@
 //! The first screen of `kernels report`: what limits an instance, in at most 25 lines of 100
 //! columns.
 
-use super::Error;
-use super::inspect::Inspection;
-use super::inspect::limits::Advice;
-use super::report::{AccessReport, MachineCode, SourcePlace};
-use crate::sass::Line;
+use super::model::{AccessReport, Loop, MachineCode};
+use crate::error::Error;
+use crate::inspect::Inspection;
+use crate::inspect::limits::Advice;
+use crate::source_place::SourcePlace;
 use crate::unrolling::{LoopForm, UnrolledLoop, Unrolling};
 use kernel_dsl::compiler::analyses::memory::{AccessKind, Cost};
+use kernels_rs_estimate::sass::Line;
 use std::io::Write;
 
 /// Lines of the screen.
@@ -22,7 +23,7 @@ const MAX_LOOPS: usize = 3;
 const MAX_ACCESSES: usize = 4;
 
 /// Prints the first screen of an instance.
-pub(super) fn print(inspection: &Inspection, out: &mut dyn Write) -> Result<(), Error> {
+pub(crate) fn print(inspection: &Inspection, out: &mut dyn Write) -> Result<(), Error> {
     let report = &inspection.report;
     let mut screen = Screen { out, printed: 0 };
     screen.text(&format!("{} for {}", report.instance, report.target))?;
@@ -51,7 +52,7 @@ pub(super) fn print(inspection: &Inspection, out: &mut dyn Write) -> Result<(), 
     }
     if let Some(sass) = report.machine_code.as_ref().and_then(|machine| machine.sass.as_ref()) {
         screen.row("machine code", &sass.issue.to_string())?;
-        let looped = |l: &crate::report::Loop| {
+        let looped = |l: &Loop| {
             let place = l.line.as_ref().map_or("added by ptxas".to_string(), |line| short(line, &l.text));
             let (instructions, slots) = (l.issue.instructions, l.issue.slots);
             format!("{}{place}: {instructions} instructions in {slots} issue slots", "  ".repeat(l.depth as usize))

@@ -1,0 +1,96 @@
+//! What a command ends with: its outcome, or the error that kept it from being carried out.
+
+use kernel_dsl::compiler::{Errors, Target};
+use std::io;
+use std::process::ExitCode;
+
+/// Result of a command that was carried out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Outcome {
+    Good,
+    /// The command ran, and a check failed or was not possible.
+    Bad,
+}
+
+/// Error that kept a command from being carried out.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Error {
+    #[error(transparent)]
+    Name(#[from] crate::name::Error),
+    #[error("cannot compile {instance} for {target}:\n{source}")]
+    Compile { instance: String, target: Target, source: Errors },
+    #[error("{ptxas} rejects the PTX of {instance}: {said}")]
+    Assembler { instance: String, ptxas: String, said: String },
+    #[error(
+        "machine code requires NVIDIA's tools, and {missing} is not found on PATH nor in target/tools; \
+         the CUDA toolkit up to 12.9 has both, and `tests/get-nvdisasm` of kernels-rs fetches them. \
+         `show --ptx` and `report` without `--unroll` do not need them"
+    )]
+    NoTools { missing: String },
+    #[error(transparent)]
+    Run(#[from] crate::run::error::Error),
+    #[error(transparent)]
+    Case(#[from] crate::cases::Error),
+    #[error("cannot follow a thread in the case `{case}`: {source}")]
+    Trace { case: String, source: Box<runtime::Error> },
+    #[error("cannot measure {instance} in the case {case}: {source}")]
+    Profile { instance: String, case: String, source: Box<runtime::Error> },
+    #[error(transparent)]
+    New(#[from] crate::new::Error),
+    #[error(transparent)]
+    Inspect(#[from] crate::inspect::error::Error),
+    #[cfg(feature = "library")]
+    #[error("unknown format of weights `{name}`; the formats are {}", .known.join(", "))]
+    Format { name: String, known: Vec<&'static str> },
+    #[error("cannot use {device}: {source}; `--device cpu` needs no GPU")]
+    NoDevice { device: String, source: Box<runtime::Error> },
+    #[error(transparent)]
+    Device(runtime::Error),
+    #[error("cannot use the cache in {}: {source}", .folder.display())]
+    Cache { folder: std::path::PathBuf, source: io::Error },
+    #[cfg(feature = "library")]
+    #[error("{peer}, the baseline of the measurement: {said}")]
+    Peer { peer: &'static str, said: String },
+    #[error(transparent)]
+    UnknownDevice(#[from] kernels_rs_estimate::device::Error),
+    #[error(transparent)]
+    Estimate(#[from] kernels_rs_estimate::estimate::Error),
+    #[cfg(feature = "library")]
+    #[error("unknown kernel `{name}`; `kernels bench --suite {name}` measures the suite of that name")]
+    Suite { name: String },
+    #[error("cannot save to {}: {source}", .path.display())]
+    Save { path: std::path::PathBuf, source: io::Error },
+    #[error("cannot use the measurements in {}: {why}", .path.display())]
+    Measured { path: std::path::PathBuf, why: String },
+    #[error("cannot write to stdout: {0}")]
+    Output(#[from] io::Error),
+}
+
+impl Error {
+    pub(crate) fn exit_code(&self) -> ExitCode {
+        match self {
+            Error::Run(e) if e.is_of_the_file() => ExitCode::FAILURE,
+            Error::Name(crate::name::Error::Hir { .. }) => ExitCode::FAILURE,
+            Error::Name(_)
+            | Error::Run(_)
+            | Error::Case(_)
+            | Error::NoDevice { .. }
+            | Error::Device(_)
+            | Error::Cache { .. }
+            | Error::UnknownDevice(_)
+            | Error::Estimate(_)
+            | Error::Measured { .. }
+            | Error::Save { .. }
+            | Error::NoTools { .. } => ExitCode::from(2),
+            #[cfg(feature = "library")]
+            Error::Format { .. } | Error::Peer { .. } | Error::Suite { .. } => ExitCode::from(2),
+            Error::Trace { .. } | Error::Profile { .. } | Error::Inspect(_) | Error::New(_) => ExitCode::from(2),
+            Error::Compile { .. } | Error::Assembler { .. } | Error::Output(_) => ExitCode::FAILURE,
+        }
+    }
+
+    /// Returns whether the reader closed the pipe, as `head` does.
+    pub(crate) fn is_closed_pipe(&self) -> bool {
+        matches!(self, Error::Output(e) if e.kind() == io::ErrorKind::BrokenPipe)
+    }
+}

@@ -1,0 +1,46 @@
+//! Errors of `kernels run`.
+
+use runtime::ptx::Mismatch;
+use std::io;
+use std::path::PathBuf;
+
+/// Error that kept the kernel from running.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Error {
+    #[error("cannot read {}: {source}", .file.display())]
+    Read { file: PathBuf, source: io::Error },
+    #[error("cannot write {}: {source}", .file.display())]
+    Write { file: PathBuf, source: io::Error },
+    /// Error in the PTX text, rendered.
+    #[error("{0}")]
+    Text(String),
+    #[error("{file} has no kernel")]
+    NoEntry { file: String },
+    #[error("{file} has {}: name one", .entries.join(", "))]
+    Entries { file: String, entries: Vec<String> },
+    #[error("the kernel does not say how many threads a block has; give --block")]
+    NoBlock,
+    #[error("two buffers are called `{0}`")]
+    Twice(String),
+    #[error("cannot allocate buffer `{name}`: out of memory")]
+    Memory { name: String },
+    #[error("no buffer is called `{name}`; {}", given(.known))]
+    NoBuffer { name: String, known: Vec<String> },
+    #[error("{} has {bytes} bytes, which {fits}", .file.display())]
+    Length { file: PathBuf, bytes: usize, fits: String },
+    #[error("parameter {number}, `{name}`, is {ty}, but {given} was given")]
+    Type { number: usize, name: String, ty: String, given: String },
+    #[error("{mismatch}\n{entry} takes {takes}")]
+    Mismatch { mismatch: Mismatch, entry: String, takes: String },
+}
+
+impl Error {
+    /// Returns whether the error is in the PTX file, and not in the arguments.
+    pub(crate) fn is_of_the_file(&self) -> bool {
+        matches!(self, Error::Text(_))
+    }
+}
+
+fn given(known: &[String]) -> String {
+    if known.is_empty() { "none is given".to_string() } else { format!("there are {}", known.join(", ")) }
+}
