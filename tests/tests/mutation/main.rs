@@ -3,10 +3,10 @@
 //!
 //! The interpreter runs a mutant (`mutate`) with every check on the cases of the kernel, the
 //! cheapest first, and compares its outputs with the reference. A check, the verifier of the IR,
-//! the reference, or another order of blocks can detect it. Some of the other mutants are proved
-//! equivalent to the kernel in every launch (`proof`). A mutant that survives is equivalent as
-//! well, or no case detects it yet, and `equivalent` lists it with the reason. A survivor that is
-//! not listed, and a line that matches no survivor, fail the test.
+//! the reference, or another order of blocks can detect it. Some of the other mutants have the
+//! kernel's own PTX. A mutant that survives is equivalent as well, or no case detects it yet, and
+//! `equivalent` lists it with the reason. A survivor that is not listed, and a line that matches no
+//! survivor, fail the test.
 //!
 //! By default a fixed sample of each kernel's mutants runs. All mutants, and the page `README.md`:
 //!
@@ -20,18 +20,10 @@
 //! ```
 
 mod equivalent;
-mod folds;
-mod form;
-mod multiples;
 mod mutate;
-mod needed;
-mod normal;
 mod observed;
 mod page;
-mod pairs;
-mod proof;
 mod saved;
-mod threads;
 mod trial;
 
 use equivalent::Equivalent;
@@ -61,7 +53,7 @@ enum Selection {
     /// The saved results of all mutants.
     Last,
     /// The saved results of the kernels whose names contain this text, with survivors run again:
-    /// for a new case or a new rule of the prover.
+    /// for a new case.
     Survivors(String),
     /// All mutants of the kernels whose names contain this text.
     Of(String),
@@ -251,8 +243,8 @@ fn opened(
     instance: &Instance,
     selection: &Selection,
 ) -> Opened {
-    let name = instance.name(artifact.name);
-    let last = || saved::load(&lowered(artifact, instance).1, &name, module(artifact));
+    let name = artifact.instance_name(&instance.0);
+    let last = || saved::load(&lowered(artifact, instance), &name, module(artifact));
     let mut known = Vec::new();
     match selection {
         Selection::Last => {
@@ -305,7 +297,7 @@ fn row(open: Open, selection: &Selection, bar: &ProgressBar) -> Row {
 fn rows(selection: &Selection) -> Vec<Row> {
     let tasks: Vec<_> = tasks()
         .into_iter()
-        .filter(|(_, artifact, instance)| selection.takes(artifact, &instance.name(artifact.name)))
+        .filter(|(_, artifact, instance)| selection.takes(artifact, &artifact.instance_name(&instance.0)))
         .collect();
     // The bar is on stderr, and hidden if that is not a terminal.
     let bar = ProgressBar::new(0);
@@ -341,8 +333,8 @@ fn every_mutant_is_detected_or_equivalent() {
             (Fate::Caught(by), Some(_)) => {
                 wrong.push(format!("is in `equivalent`, but is caught by {by}: {name}"));
             }
-            (Fate::Same(proof), Some(_)) => {
-                wrong.push(format!("is in `equivalent`, but is proved ({proof}): {name}"));
+            (Fate::Identical, Some(_)) => {
+                wrong.push(format!("is in `equivalent`, but has the kernel's PTX: {name}"));
             }
             _ => {}
         }

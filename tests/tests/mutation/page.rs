@@ -17,10 +17,9 @@ Each kernel of kernels-rs and of its expert examples runs in one instance on its
 
 - A mutant is *caught* by the first check that detects it: a check of the oracle, the verifier of the IR, the reference in plain Rust,
   or another order of blocks and warps.
-- A mutant is *proved* if it is equivalent to the kernel in every launch. Passes and analyses of the compiler rewrite both, assuming a
-  kernel without races, until they are equal. Proved mutants are not counted in the rates. A table below lists the steps of the proofs.
-- A mutant *survives* if it is neither caught nor proved. According to its reviewer it is equivalent as well, or no case detects it yet;
-  `equivalent` lists each survivor with the reason. The test fails for any other.
+- A mutant is *identical* if the compiler generates the kernel's own PTX from it. Identical mutants are not counted in the rates.
+- A mutant *survives* if it is neither caught nor identical. According to its reviewer it is equivalent as well, or no case detects it
+  yet; `equivalent` lists each survivor with the reason. The test fails for any other.
 
 A survivor leaves bit-identical outputs in every case, or its reason explains why not. The page also shows whether it executes more or
 fewer instructions than the kernel, counted for each active lane over all cases. No check or reference reports such a difference, so that
@@ -83,27 +82,26 @@ fn percent(part: usize, whole: usize) -> f64 {
 
 /// Returns a row of the table for some of the mutants.
 fn part(name: &str, of: &[&MutantResult]) -> String {
-    let same = of.iter().filter(|tried| matches!(tried.fate, Fate::Same(_))).count();
+    let identical = of.iter().filter(|tried| tried.fate == Fate::Identical).count();
     let survive = of.iter().filter(|tried| tried.survives()).count();
-    let caught = percent(of.len() - same - survive, of.len() - same);
-    format!("| {name} | {} | {same} | {survive} | {caught:.1} % |\n", of.len())
+    let caught = percent(of.len() - identical - survive, of.len() - identical);
+    format!("| {name} | {} | {identical} | {survive} | {caught:.1} % |\n", of.len())
 }
 
 fn page(rows: &[Row], equivalent: &Equivalent) -> String {
     let mut page = HEAD.to_string();
-    page += "| kernel | mutants | by the oracle | by the verifier | by the reference | by another order | proved | survive | caught |\n";
+    page += "| kernel | mutants | by the oracle | by the verifier | by the reference | by another order | identical | survive | caught |\n";
     page += "|---|---|---|---|---|---|---|---|---|\n";
     let line = |name: &str, tried: &[&MutantResult]| {
         let of = |is: &dyn Fn(Fate) -> bool| tried.iter().filter(|tried| is(tried.fate)).count();
         let oracle = of(&|fate| matches!(fate, Fate::Caught(Caught::Check(_))));
         let others = [Caught::Verifier, Caught::Reference, Caught::Order];
         let [verifier, reference, order] = others.map(|other| of(&|fate| fate == Fate::Caught(other)));
-        let (same, survive) =
-            (of(&|fate| matches!(fate, Fate::Same(_))), of(&|fate| matches!(fate, Fate::Survives(_))));
+        let (identical, survive) = (of(&|fate| fate == Fate::Identical), of(&|fate| matches!(fate, Fate::Survives(_))));
         let (all, caught) = (tried.len(), oracle + verifier + reference + order);
-        let part = percent(caught, all - same);
+        let part = percent(caught, all - identical);
         format!(
-            "| {name} | {all} | {oracle} | {verifier} | {reference} | {order} | {same} | {survive} | {part:.1} % |\n"
+            "| {name} | {all} | {oracle} | {verifier} | {reference} | {order} | {identical} | {survive} | {part:.1} % |\n"
         )
     };
     for row in rows {
@@ -116,7 +114,7 @@ fn page(rows: &[Row], equivalent: &Equivalent) -> String {
     let classic: Vec<_> = all.iter().copied().filter(|tried| tried.kind.is_classic()).collect();
     page += &line("barriers, indices, masks and comparisons only", &classic);
 
-    page += "\n| module | mutants | proved | survive | caught |\n|---|---|---|---|---|\n";
+    page += "\n| module | mutants | identical | survive | caught |\n|---|---|---|---|---|\n";
     let mut modules = BTreeMap::<&str, Vec<&MutantResult>>::new();
     for row in rows {
         modules.entry(&row.module).or_default().extend(&row.tried);
@@ -126,7 +124,7 @@ fn page(rows: &[Row], equivalent: &Equivalent) -> String {
     }
 
     let survivors: Vec<_> = all.iter().copied().filter(|tried| tried.survives()).collect();
-    page += "\n| change | mutants | proved | survive | caught |\n|---|---|---|---|---|\n";
+    page += "\n| change | mutants | identical | survive | caught |\n|---|---|---|---|---|\n";
     for (kind, name) in MutationCategory::ALL {
         let of: Vec<_> = all.iter().copied().filter(|tried| tried.kind == kind).collect();
         page += &part(name, &of);
@@ -138,13 +136,6 @@ fn page(rows: &[Row], equivalent: &Equivalent) -> String {
     for (fate, count) in by {
         if let Fate::Caught(by) = fate {
             let _ = writeln!(page, "| {by} | {count} |");
-        }
-    }
-
-    page += "\n| proved by | mutants |\n|---|---|\n";
-    for (fate, count) in counted(all.iter().copied(), |tried| tried.fate) {
-        if let Fate::Same(proof) = fate {
-            let _ = writeln!(page, "| {proof} | {count} |");
         }
     }
 

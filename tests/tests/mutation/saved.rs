@@ -2,7 +2,6 @@
 //! another run.
 
 use super::mutate::MutationCategory;
-use super::proof::Proof;
 use super::trial::{Beside, Caught, Fate};
 use super::{MutantResult, Name, Row};
 use kernel_dsl::compiler::ir::Kernel;
@@ -62,7 +61,7 @@ fn of_fate(fate: Fate) -> Value {
         Fate::Caught(Caught::Verifier) => json!(["verifier"]),
         Fate::Caught(Caught::Reference) => json!(["reference"]),
         Fate::Caught(Caught::Order) => json!(["order"]),
-        Fate::Same(proof) => json!(["same", Proof::ALL.iter().position(|p| *p == proof)]),
+        Fate::Identical => json!(["identical"]),
         Fate::Survives(Beside { work, bits }) => {
             json!(["survives", ORDERS.iter().position(|o| *o == work), bits])
         }
@@ -76,7 +75,7 @@ fn fate(value: &Value) -> Option<Fate> {
         "verifier" => Fate::Caught(Caught::Verifier),
         "reference" => Fate::Caught(Caught::Reference),
         "order" => Fate::Caught(Caught::Order),
-        "same" => Fate::Same(*Proof::ALL.get(at(1)?)?),
+        "identical" => Fate::Identical,
         "survives" => Fate::Survives(Beside { work: *ORDERS.get(at(1)?)?, bits: value[2].as_bool()? }),
         _ => return None,
     })

@@ -1,15 +1,13 @@
 //! The cases of a kernel, and the results of its mutants on them.
 
 use super::mutate::{Mutation, location, mutant};
-use super::proof::{Proof, Prover};
 use kernel_dsl::Artifact;
-use kernel_dsl::compiler::hir::{Instance, Monomorphic, monomorphic};
-use kernel_dsl::compiler::{driver, ir};
+use kernel_dsl::compiler::hir::Instance;
+use kernel_dsl::compiler::{driver, emit, ir, passes};
 use runtime::interpreter::{Check, CheckSet, Options, Schedule};
 use runtime::testing::{Case, Expected, KernelSpec, Oracle, Prepared, Random, Trial};
 use std::cmp::Ordering;
 use std::fmt;
-use std::sync::{Mutex, PoisonError};
 
 /// The first detection of a mutant.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -40,8 +38,8 @@ impl fmt::Display for Caught {
 pub enum Fate {
     /// The mutant is detected.
     Caught(Caught),
-    /// The mutant is not detected, and is proved equivalent to the kernel in every launch.
-    Same(Proof),
+    /// The mutant is not detected, and the compiler generates the kernel's own PTX from it.
+    Identical,
     /// The mutant is not detected.
     Survives(Beside),
 }
@@ -87,24 +85,26 @@ pub struct Bench {
     cases: Vec<Tried>,
     /// Checks that warn about the kernel itself.
     without: CheckSet,
-    program: Monomorphic,
-    /// Unused provers, up to the number that was needed at once.
-    provers: Mutex<Vec<Prover>>,
+    ptx: Option<String>,
 }
 
-/// Returns an instance and its lowered kernel.
-pub fn lowered(artifact: &Artifact, instance: &Instance) -> (Monomorphic, ir::Kernel) {
+/// Returns the lowered kernel of an instance.
+pub fn lowered(artifact: &Artifact, instance: &Instance) -> ir::Kernel {
     let program = artifact.program().expect("the kernel's own HIR");
-    let program = monomorphic(&program, instance).expect("a declared instance");
-    let kernel = driver::lowered_monomorphic(&program, artifact.target).expect("a declared instance");
-    (program, kernel.into())
+    driver::lowered(&program, instance, artifact.target).expect("a declared instance").into()
+}
+
+/// Compiles a kernel to PTX.
+fn ptx(kernel: &ir::Kernel) -> Option<String> {
+    let optimized = passes::optimize(kernel.clone()).ok()?;
+    emit::emit(&optimized).ok().map(|module| module.to_string())
 }
 
 impl Bench {
     /// Lowers the instance, and runs all its cases once.
     pub fn new(spec: &KernelSpec, artifact: &'static Artifact, instance: &Instance) -> Bench {
         let name = instance.name(artifact.name);
-        let (program, kernel) = lowered(artifact, instance);
+        let kernel = lowered(artifact, instance);
         let prepared = Prepared::compile(artifact, instance).expect("a declared instance");
         let (mut cases, mut warned) = (Vec::new(), Vec::new());
         {
@@ -124,7 +124,8 @@ impl Bench {
         }
         cases.sort_by_key(Tried::cost);
         let without = warned.into_iter().collect();
-        Bench { kernel, prepared, cases, without, program, provers: Mutex::default() }
+        let ptx = ptx(&kernel);
+        Bench { kernel, prepared, cases, without, ptx }
     }
 
     /// Returns the changed function and its line.
@@ -137,29 +138,22 @@ impl Bench {
         })
     }
 
-    /// Returns the result of a mutant. A mutant with different outputs must not be proved
-    /// equivalent. `keenest` is the case that detected the last mutant, and runs first, because it
-    /// often detects the next one too.
+    /// Returns the result of a mutant. A mutant with different outputs must not have the kernel's
+    /// PTX. `keenest` is the case that detected the last mutant, and runs first, because it often
+    /// detects the next one too.
     pub fn fate(&self, mutation: &Mutation, keenest: &mut usize) -> Fate {
         let kernel = mutant(&self.kernel, mutation);
         let fate = self.fate_of(&kernel, keenest);
-        // The prover has already handled a mutant that another order detects.
-        if fate == Fate::Caught(Caught::Reference)
-            && let Some(proof) = self.proof(&kernel)
-        {
-            panic!("{}: {} is caught by the reference, and proved: {proof}", self.site(mutation), mutation.change);
+        // The PTX of a mutant that another order detects has already been compared.
+        if fate == Fate::Caught(Caught::Reference) && self.is_identical(&kernel) {
+            panic!("{}: {} is caught by the reference, with equal PTX", self.site(mutation), mutation.change);
         }
         fate
     }
 
-    /// Returns the step that proves a mutant equivalent, if any.
-    fn proof(&self, mutant: &ir::Kernel) -> Option<Proof> {
-        let idle = || self.provers.lock().unwrap_or_else(PoisonError::into_inner);
-        let prover = idle().pop();
-        let prover = prover.unwrap_or_else(|| Prover::new(&self.program, &self.kernel));
-        let proof = prover.proof(mutant);
-        idle().push(prover);
-        proof
+    /// Returns whether the compiler generates the kernel's own PTX from a mutant.
+    fn is_identical(&self, mutant: &ir::Kernel) -> bool {
+        self.ptx.is_some() && self.ptx == ptx(mutant)
     }
 
     fn fate_of(&self, kernel: &ir::Kernel, keenest: &mut usize) -> Fate {
@@ -179,8 +173,8 @@ impl Bench {
                 }
             }
         }
-        if let Some(proof) = self.proof(kernel) {
-            return Fate::Same(proof);
+        if self.is_identical(kernel) {
+            return Fate::Identical;
         }
         let (mut more, mut bits) = (0, true);
         for (tried, trial) in &trials {
