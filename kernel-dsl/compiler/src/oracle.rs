@@ -53,11 +53,11 @@ pub enum Check {
     /// which orders the accesses: a warning. Since sm_70 nothing orders them, also not shuffles and
     /// votes: an error.
     WarpRace,
-    /// Two threads access one element of a buffer without a happens-before order. They are in
-    /// different blocks, or in different warps of one block without `block::sync()` between, and no
-    /// fences and atomic operations (`kernel_dsl::fence`) order them. At least one access is a
-    /// store or an atomic operation, and not both are atomic. Except for fences, the result does
-    /// not depend on the order in which the interpreter runs blocks.
+    /// Two threads access one element of a buffer without a happens-before order. The threads are
+    /// in different blocks, or in different warps of one block without `block::sync()` between. No
+    /// fences and atomic operations (`kernel_dsl::fence`) order the accesses. At least one access
+    /// is a store or an atomic operation, and not both are atomic. Except for fences, the result
+    /// does not depend on the order in which the interpreter runs blocks.
     GlobalRace,
     /// Two lanes of a warp store different values to one element in one instruction; the resulting
     /// value is unspecified.
@@ -217,8 +217,8 @@ impl Check {
     /// The checks of the oracle. The others are for PTX only, and a kernel cannot name them.
     pub const ORACLE: &[Check] = Check::ALL.split_at(Check::FuelExhausted as usize + 1).0;
 
-    /// The checks that report the origin of a NaN or infinity. They take a second run if one is
-    /// stored.
+    /// The checks that report the origin of a NaN or infinity. If one is stored, the checks take a
+    /// second run.
     pub const ORIGINS: [Check; 3] = [Check::NanProduced, Check::InfinityProduced, Check::ConversionOverflow];
 
     /// Returns the name in reports and options.

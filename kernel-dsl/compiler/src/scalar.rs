@@ -6,7 +6,7 @@ use std::fmt;
 
 /// A scalar type, named as in Rust.
 ///
-/// `Usize` has 32 bits on the device. It differs from `U32` because overflow of `usize` is an
+/// `Usize` has 32 bits on the device. `Usize` differs from `U32` because overflow of `usize` is an
 /// error, which the oracle reports and passes may assume absent, while `u32` wraps.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 #[allow(missing_docs)]

@@ -7,7 +7,7 @@
 //! [`Decision`] is reported.
 //!
 //! Marks propagate from operands to results, through variables, shared memory and buffers, and to
-//! values that a marked condition selects. They do not propagate into a marked branch, which is
+//! values that a marked condition selects. Marks do not propagate into a marked branch, which is
 //! reported itself. The analysis misses no flow of data, and may mark a value that is exact.
 //!
 //! The analysis runs on IR with constant loops unrolled and variables as values where possible. So

@@ -9,9 +9,9 @@
 //!
 //! * [`uniformity`] computes which values all threads of a warp, block or grid share, and where
 //!   threads are converged. The pass that places tables uses it too.
-//! * [`approximate`] computes which arguments and decisions approximate results reach. It runs the
-//!   first phases of the pipeline on a copy of the kernel, so that loops are unrolled and variables
-//!   are values.
+//! * [`approximate`] computes which arguments and decisions approximate results reach. The analysis
+//!   runs the first phases of the pipeline on a copy of the kernel, so that loops are unrolled and
+//!   variables are values.
 //! * `convergence` rejects common operations that not all threads reach.
 //! * `limits` rejects kernels that cannot be launched: more parameters than an entry has space for.
 //!

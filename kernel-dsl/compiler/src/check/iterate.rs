@@ -163,8 +163,8 @@ impl Checker<'_> {
         }
     }
 
-    /// Checks the elements of a register array. Their indices are constant, so the body is copied
-    /// for each.
+    /// Checks the elements of a register array. The indices are constant, so the body is copied for
+    /// each element.
     fn elements(&mut self, e: &syntax::Expr) -> Option<Iteration> {
         let value = self.expr(e, None);
         let ty = Id(value.ty.0);

@@ -3,9 +3,9 @@
 //! The operations are relaxed and device-wide. PTX forms without scope and order mean that, and
 //! sm_61 has no others. Loads and stores are `volatile`, which is relaxed too.
 //!
-//! The machine has no operations on 8 and 16 bits, and no minimum and maximum of floats. They are
-//! loops: load the word of the element, compute the new word, and exchange it if the word is still
-//! the same.
+//! The machine has no operations on 8 and 16 bits, and no minimum and maximum of floats. These
+//! operations are loops: load the word of the element, compute the new word, and exchange it if the
+//! word is still the same.
 
 use super::{Emitter, memory_type, register_type};
 use crate::ir::{AccessPlace, Atomic, Type, Value};

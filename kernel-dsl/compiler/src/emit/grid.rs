@@ -1,8 +1,8 @@
 //! The barrier of all blocks, for which the machine has no instruction.
 //!
 //! The barrier is that of CUDA's cooperative groups. A cooperative launch has a workspace, whose
-//! address the driver puts into two special registers. Its word at byte 4 counts the blocks that
-//! have arrived. One thread of each block adds 1. The thread of block 0 adds a number that
+//! address the driver puts into two special registers. The workspace's word at byte 4 counts the
+//! blocks that arrived. One thread of each block adds 1. The thread of block 0 adds a number that
 //! completes the sum of all blocks to 2³¹. The last arrival therefore flips the highest bit, for
 //! which the others wait. Each barrier flips this bit once more, so the counter needs no reset.
 

@@ -9,8 +9,8 @@ use crate::source::KernelSource;
 /// `.loc`.
 ///
 /// A line belongs to the function whose text it is in, so inlined code has lines of the device
-/// function. With `-lineinfo`, ptxas passes them on to debuggers, profilers and disassemblers. It
-/// makes the same code.
+/// function. With `-lineinfo`, ptxas passes them on to debuggers, profilers and disassemblers. The
+/// machine code stays the same.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Lines {
     /// The module has line directives.

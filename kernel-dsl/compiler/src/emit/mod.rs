@@ -204,9 +204,9 @@ impl<'k> Emitter<'k> {
         self.flow.occupy(register, value);
     }
 
-    /// Returns the register that is to hold `value`, which is being defined. Its last writer must
-    /// come after every reader of the defining operation's operands: it may be the register of one
-    /// of them.
+    /// Returns the register that is to hold `value`, which is being defined. The register's last
+    /// writer must come after every reader of the defining operation's operands: it may be the
+    /// register of one of them.
     fn define(&mut self, value: Value) -> Register {
         let register = match self.flow.wanted(value) {
             Some(register) => register,

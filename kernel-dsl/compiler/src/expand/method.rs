@@ -1,4 +1,4 @@
-//! Diagnostics of methods, and of constants of impls. They wait for rustc as those of functions do
+//! Diagnostics of methods, and of constants of impls, which wait for rustc as those of functions do
 //! (see `witness`).
 //!
 //! The copy is a method of a new trait that is implemented for the impl's type, so that `Self` has

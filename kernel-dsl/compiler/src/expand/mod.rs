@@ -185,7 +185,7 @@ pub fn link(tokens: TokenStream) -> TokenStream {
 /// Expands an item at the end of its chain.
 ///
 /// The end of a chain is a new macro call, to which only tokens pass: the item is parsed once in
-/// each call. Its start has reported all errors of reading, so an error here means a call by hand.
+/// each call. The start has reported all errors of reading, so an error here means a call by hand.
 fn linked_item(linked: chain::Linked) -> syn::Result<TokenStream> {
     let facade = facade(linked.attribute.clone());
     match linked.end {

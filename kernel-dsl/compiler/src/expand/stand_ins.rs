@@ -160,7 +160,7 @@ pub(super) fn said(facade: &Path, body: &TokenStream, diagnostics: &[Diagnostic]
     conditions(facade, body, diagnostics).map(|condition| quote!(const _: usize = #condition;)).collect()
 }
 
-/// Returns an expression for each diagnostic. Its evaluation panics if rustc accepts `body`.
+/// Returns, for each diagnostic, an expression that panics when evaluated if rustc accepts `body`.
 fn conditions(facade: &Path, body: &TokenStream, diagnostics: &[Diagnostic]) -> impl Iterator<Item = TokenStream> {
     let ours = diagnostics.iter().filter(|diagnostic| diagnostic.reported_by == ReportedBy::Compiler);
     ours.map(move |diagnostic| {

@@ -63,7 +63,7 @@ pub struct Variant {
     pub value: i32,
 }
 
-/// A trait. Its only generic parameter is `Self`.
+/// A trait, with `Self` as its only generic parameter.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Trait {
     /// Returns the name in Rust.

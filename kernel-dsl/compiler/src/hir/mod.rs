@@ -309,7 +309,7 @@ pub enum Type {
     /// An enum without data. In a monomorphic program it is replaced by the `i32` of its
     /// discriminant.
     Enum(EnumId),
-    /// A device function as a type that implements `DeviceFn`. It has no values.
+    /// A device function as a type that implements `DeviceFn` and has no values.
     Item(FunctionId),
 }
 

@@ -14,8 +14,8 @@ use crate::error::{Error, Errors};
 use crate::oracle::Output;
 use std::collections::HashMap;
 
-/// The largest number of functions of a monomorphic program. It ends generic functions that call
-/// one another with ever larger types.
+/// The largest number of functions of a monomorphic program. The limit ends generic functions that
+/// call one another with ever larger types.
 const MAX_FUNCTIONS: usize = 1 << 14;
 /// The largest depth of nested structs, and of associated types of associated types.
 const MAX_DEPTH: usize = 64;

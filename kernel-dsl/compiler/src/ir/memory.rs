@@ -24,9 +24,9 @@ pub enum Element {
 }
 
 impl Element {
-    /// Returns an aggregate of `bytes` bytes. Its scalars are aligned to the largest power of two,
-    /// up to [`MAX_VECTOR_BYTES`], that divides the size. Buffers and shared arrays are aligned to
-    /// it, which the launch ensures.
+    /// Returns an aggregate of `bytes` bytes. The scalars in it are aligned to the largest power of
+    /// two, up to [`MAX_VECTOR_BYTES`], that divides the size. Buffers and shared arrays are
+    /// aligned to it, which the launch ensures.
     pub const fn aggregate(bytes: u32) -> Element {
         let widest = MAX_VECTOR_BYTES.trailing_zeros();
         let zeros = bytes.trailing_zeros();
@@ -300,7 +300,7 @@ pub const SHARED_LIMIT: u32 = 48 * 1024;
 pub struct SharedMemory {
     /// Bytes of the arrays of fixed size.
     pub fixed: u32,
-    /// The arrays whose size the launch evaluates. They follow the others.
+    /// The arrays whose size the launch evaluates, which follow the others.
     pub dynamic: Vec<DynamicArray>,
 }
 

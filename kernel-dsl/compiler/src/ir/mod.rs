@@ -24,8 +24,8 @@
 //! In IR as lowered, a `let mut` variable or a register array is a [`Local`], accessed by
 //! [`Op::ReadLocal`] and [`Op::WriteLocal`]. An access to memory names buffer, indices and extents
 //! ([`AccessPlace`]), as the Rust source does. The oracle runs this form with every check. Passes
-//! turn locals into values and places into addresses, and unroll loops. Their output runs on the
-//! same interpreter and must give the same bits.
+//! turn locals into values and places into addresses, and unroll loops. The output of passes runs
+//! on the same interpreter and must give the same bits.
 //!
 //! The *checked form* is IR as lowered with comparisons around its accesses, and reports where they
 //! fail. See [`lower::checked`](crate::lower::checked). The checked form goes through the same
@@ -53,9 +53,9 @@
 //!   interpreters compute its stand-in.
 //! * Comparisons are Rust's: with a NaN, only `!=` holds.
 //! * [`Op::Cast`] is Rust's `as`.
-//! * Floats of 16 bits are a storage format. They are loaded, stored, held in locals, selected, and
-//!   bitcast to and from `u16`. Lowering expands arithmetic and comparisons: they run in `f32`,
-//!   rounded to nearest even.
+//! * Floats of 16 bits are a storage format: loaded, stored, held in locals, selected, and bitcast
+//!   to and from `u16`. Lowering expands arithmetic and comparisons: they run in `f32`, rounded to
+//!   nearest even.
 //! * Casts exist from `f16` to `f32`, which is exact, and back, which rounds once. Every NaN
 //!   becomes the code 0x7FFF. Lowering expands conversions of `bf16` to integer operations, with
 //!   the same NaN.
@@ -231,8 +231,8 @@ impl Type {
 }
 
 /// A parameter of the PTX entry. A slice argument gives two: address and length. A view of rank R
-/// gives 2R: address, R extents, R − 1 strides. It gives one more if its last stride is not 1. A
-/// scalar argument gives one.
+/// gives 2R: address, R extents, R − 1 strides. A view gives one more if its last stride is not 1.
+/// A scalar argument gives one.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Parameter {
     /// Name in PTX, unique: `x`, `x_len`, `a_dim0`, `a_stride0`.
@@ -355,7 +355,7 @@ pub struct Inst {
 /// An operation. The table in `operation` gives the class and the syntax of each.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Op {
-    /// The constant with these bits, zero-extended to 64. Its type is the result's.
+    /// The constant of the result's type with these bits, zero-extended to 64.
     Constant(u64),
     /// A parameter of the entry, by its index.
     Parameter(u32),
@@ -368,8 +368,8 @@ pub enum Op {
     Binary(Binary, Value, Value),
     /// a · b + c with one rounding; floats.
     MulAdd(Value, Value, Value),
-    /// A hardware approximation of an `f32` function. Its bits are unspecified, so no pass folds
-    /// it.
+    /// A hardware approximation of an `f32` function. No pass folds the operation, because the bits
+    /// of its result are unspecified.
     Approximate(Approximation, Value),
     /// An integer operation of one machine instruction, beyond Rust's operators. [`Bits::result`]
     /// gives its types.
@@ -428,7 +428,7 @@ pub enum Op {
         guard: Option<Value>,
     },
     /// Marks consecutive scalars in shared memory as undefined until they are stored: a copy to
-    /// them is in flight. The race checks treat it as a store. It emits no code.
+    /// them is in flight. The operation emits no code, and the race checks treat it as a store.
     MarkUndef {
         /// The location of the first scalar.
         place: AccessPlace,
@@ -439,8 +439,8 @@ pub enum Op {
         /// Lanes that mark. Masked lanes touch no memory.
         guard: Option<Value>,
     },
-    /// Starts a copy from global to shared memory that bypasses registers (`cp.async`). It belongs
-    /// to the thread's open group.
+    /// Starts a copy from global to shared memory that bypasses registers (`cp.async`). The copy
+    /// belongs to the thread's open group.
     CopyAsync(Box<AsyncCopy>),
     /// Closes the thread's open group of copies, which may be empty, and opens the next
     /// (`cp.async.commit_group`). The result is the number of the closed group, `usize`, from 0.
@@ -448,12 +448,12 @@ pub enum Op {
     /// Waits for copies of the thread (`cp.async.wait_group`). Afterwards the thread sees the
     /// copied bytes. Other threads see them after a barrier.
     CopyWait(WaitGroup),
-    /// Starts the lifetime of the array. Its bytes were used by another array, or by an earlier
-    /// lifetime, and are undefined until they are stored. All threads of the block execute it, or
-    /// none. It emits no code.
+    /// Starts the lifetime of the array. The array's bytes were used by another array, or by an
+    /// earlier lifetime, and are undefined until they are stored. The operation emits no code, and
+    /// all threads of the block execute it, or none.
     LifetimeStart(SharedId),
-    /// The value that a variable of the kernel is set to, a scalar. It emits no code. Only IR
-    /// lowered for tracing has it ([`lower_named`](crate::lower::lower_named)).
+    /// The value that a variable of the kernel is set to, a scalar. The operation emits no code,
+    /// and only IR lowered for tracing has it ([`lower_named`](crate::lower::lower_named)).
     #[allow(missing_docs)]
     DbgValue { name: Box<str>, value: Value },
     /// Reads an element, writes the result of `operation`, and gives the previous value, if there
@@ -484,11 +484,11 @@ pub enum Op {
     BlockSync,
     /// Waits until all lanes of the warp arrive, and orders memory among them (`bar.warp.sync`).
     WarpSync,
-    /// Orders the thread's accesses to memory among the threads of `scope`. It is a release: a
-    /// thread that observes a later access of this thread also observes the earlier ones. It is an
-    /// acquire: later accesses observe what another thread's fence released, if an earlier read
-    /// returned a value written after that fence. These reads and writes must be atomic operations,
-    /// which order nothing themselves. Only accesses to read-only memory may move across a fence.
+    /// Orders the thread's accesses to memory among the threads of `scope`. A thread that observes
+    /// a later access of this thread also observes the earlier ones (release). Later accesses
+    /// observe what another thread's fence released, if an earlier read returned a value written
+    /// after that fence (acquire). These reads and writes must be atomic operations, which order
+    /// nothing themselves. Only accesses to read-only memory may move across a fence.
     Fence(FenceScope),
     /// PTX instructions written by the kernel. `inputs` are the input operands, the results its
     /// output operands. The semantics are those of PTX.
@@ -573,7 +573,7 @@ pub enum Op {
 pub struct For {
     /// The label that `Break` and `Continue` name.
     pub label: Label,
-    /// First index. Its integer type is also that of `end` and `step`.
+    /// First index, whose integer type is also that of `end` and `step`.
     pub start: Value,
     /// Exclusive upper bound of the index.
     pub end: Value,

@@ -135,8 +135,8 @@ macro_rules! operations {
     ($($name:ident $fields:tt $class:ident $([$($text:tt)*])?;)*) => {
         #[allow(unused_variables)]
         impl Op {
-            /// Returns the class of the operation. That of inline PTX depends on its instructions:
-            /// see [`Op::is_pure`].
+            /// Returns the class of the operation. The class of inline PTX depends on its
+            /// instructions: see [`Op::is_pure`].
             pub fn class(&self) -> OpClass {
                 match self {
                     $(Op::$name $fields => OpClass::$class,)*
@@ -151,8 +151,8 @@ macro_rules! operations {
                 }
             }
 
-            /// Replaces each value that the operation itself uses by what `f` returns for it. Its
-            /// regions stay as they are.
+            /// Replaces each value that the operation itself uses by what `f` returns for it. The
+            /// operation's regions stay as they are.
             pub fn map_operands(&mut self, mut f: impl FnMut(Value) -> Value) {
                 let mut f = |value: &mut Value| *value = f(*value);
                 match self {

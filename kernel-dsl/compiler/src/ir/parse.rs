@@ -1,9 +1,8 @@
 //! Reads the text of IR back: the inverse of [`print`](super::print).
 //!
-//! The text holds all that passes and executors read. It holds no sources, locations and
-//! allowances, so a parsed kernel has none. Values keep their numbers, and constants get numbers
-//! after them, at the start of the body: printing a parsed kernel gives the same text without its
-//! comments.
+//! The text holds all that passes and executors read, but no sources, locations and allowances, so
+//! a parsed kernel has none. Values keep their numbers, and constants get numbers after them, at
+//! the start of the body: printing a parsed kernel gives the same text without its comments.
 
 use super::part::OpField;
 use super::*;

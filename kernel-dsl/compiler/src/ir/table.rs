@@ -1,9 +1,9 @@
 //! Tables: arrays that are known at compile time and read by an index that is not.
 //!
-//! A table is one element in memory with as many scalars as the table has. Its base is
-//! [`Op::Table`](super::Op::Table), and an access names a scalar [`ElementOffset`](super::Within)
-//! it. Lowering makes an access of each read. Passes replace reads with constant indices by
-//! constants, and place the remaining tables.
+//! A table is one element in memory with as many scalars as the table has. The base is
+//! [`Op::Table`](super::Op::Table), and an access names a scalar by an
+//! [`ElementOffset`](super::ElementOffset). Lowering makes an access of each read. Passes replace
+//! reads with constant indices by constants, and place the remaining tables.
 
 use super::{MAX_VECTOR_BYTES, TableId, Type};
 use crate::scalar::Scalar;
@@ -65,8 +65,8 @@ pub enum Placement {
     /// as long as there is room; in global memory otherwise.
     #[default]
     ByUse,
-    /// In constant memory. Its cache gives a warp one word at a time: lanes that read several take
-    /// turns.
+    /// In constant memory. The constant cache gives a warp one word at a time: lanes that read
+    /// several take turns.
     Constant,
     /// In global memory, read by the read-only path: lanes that read several words are served
     /// together.

@@ -1,4 +1,4 @@
-//! Invariants of the IR. They hold for IR as lowered and between any two passes.
+//! Invariants that hold for IR as lowered and between any two passes.
 //!
 //! * Each value has one definition, before its uses in the region or around them.
 //! * Operands, results, region parameters and the values of terminators have the types that the

@@ -1,10 +1,10 @@
 //! A kernel's launch shape and conditions, evaluated on the host.
 //!
-//! Every launch goes through [`shape`], which checks the [`Fact`]s of the launch. It reports all
-//! errors of a launch at once, each as a [`Refusal`] with the expected and given values. `contract`
-//! checks arguments against the kernel's parameters, and `block` checks the block size. `evaluate`
-//! evaluates the expressions of `block`, `grid` and `requires`, `bounds` computes their bounds, and
-//! `explain` describes them.
+//! Every launch goes through [`shape`], which checks the [`Fact`]s of the launch. [`shape`] reports
+//! all errors of a launch at once, each as a [`Refusal`] with the expected and given values.
+//! `contract` checks arguments against the kernel's parameters, and `block` checks the block size.
+//! `evaluate` evaluates the expressions of `block`, `grid` and `requires`, `bounds` computes their
+//! bounds, and `explain` describes them.
 
 mod block;
 mod bounds;
@@ -104,7 +104,7 @@ pub fn evaluated_side<'e>(program: &Monomorphic, e: &'e Expr) -> &'e Expr {
     contract::without_arguments(program, |facts| promise::evaluated_side(e, facts)).unwrap_or(e)
 }
 
-/// Returns what is known of an instance's block before any launch. It depends only on the
+/// Returns what is known of an instance's block before any launch. The result depends only on the
 /// instance's constants.
 pub fn block(program: &Monomorphic) -> Result<BlockExtents, Refusal> {
     contract::block(program)

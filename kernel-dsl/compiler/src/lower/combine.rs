@@ -1,7 +1,7 @@
 //! Reductions and scans with a closure, over values of any type.
 //!
-//! The closure is inlined once for each step. It runs only in lanes where both of its values exist,
-//! so that it causes no additional overflow or access.
+//! Each step inlines the closure once. The closure runs only in lanes where both of its values
+//! exist, so that it causes no additional overflow or access.
 
 use super::Lowerer;
 use super::cooperation::LANES;

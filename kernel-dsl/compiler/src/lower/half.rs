@@ -1,9 +1,9 @@
 //! Arithmetic of 16-bit floats: operands are widened to `f32`, and the `f32` result is rounded to
 //! nearest even.
 //!
-//! This equals direct 16-bit arithmetic for +, −, × and ÷: rounding to 24 bits first changes
-//! nothing, because 24 ≥ 2 · 11 + 2. It does not for `mul_add`, whose sum is rounded twice. Sign
-//! operations work on bits, also for a NaN.
+//! The result equals direct 16-bit arithmetic for +, −, × and ÷: rounding to 24 bits first changes
+//! nothing, because 24 ≥ 2 · 11 + 2. The result of `mul_add` may differ, because its sum is rounded
+//! twice. Sign operations work on bits, also for a NaN.
 
 use super::Lowerer;
 use super::value::MaybeConst;

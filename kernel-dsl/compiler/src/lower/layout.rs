@@ -7,11 +7,11 @@
 //! the oracle.
 //!
 //! Shared memory has 32 banks of 4 bytes; accesses of a warp to different words of one bank are
-//! serialized. The layout considers each access to a padded array with an analyzable index. It
-//! computes the indices of the 32 lanes relative to a part that all lanes share. That part moves
-//! all lanes to other banks alike, so it does not matter. The cost of an access is the largest
-//! number of its words in one bank, times 8 for each loop around it. The pitch is the row length
-//! plus the smallest pad with the lowest sum of costs. Pads keep the alignment of the widest
+//! serialized. The layout considers each access to a padded array with an analyzable index. The
+//! layout computes the indices of the 32 lanes relative to a part that all lanes share. That part
+//! moves all lanes to other banks alike, so it does not matter. The cost of an access is the
+//! largest number of its words in one bank, times 8 for each loop around it. The pitch is the row
+//! length plus the smallest pad with the lowest sum of costs. Pads keep the alignment of the widest
 //! access: the pitch is a multiple of its width.
 
 use super::value::Val;

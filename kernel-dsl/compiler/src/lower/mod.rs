@@ -1,7 +1,7 @@
 //! Lowering: one instance of a kernel for one target, from HIR to IR.
 //!
 //! Lowering inlines calls, splits tuples and views into scalars, replaces generic constants and
-//! lays out shared memory. It optimizes nothing: the oracle runs its result, and passes must
+//! lays out shared memory. Lowering optimizes nothing: the oracle runs its result, and passes must
 //! preserve its meaning. [`checked`] makes the form that checks its accesses on the device.
 
 mod access;

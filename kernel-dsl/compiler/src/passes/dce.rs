@@ -32,7 +32,7 @@ pub fn dce(kernel: &mut Kernel) -> Result<(), Errors> {
 
 const NO_EDGE: u32 = u32::MAX;
 
-/// The graph of dependences. It has a node for each value, followed by one for each construct in
+/// The graph of dependences, with a node for each value, followed by one for each construct in
 /// order. The node of a construct is live if the construct must run.
 struct Graph {
     /// First edge of each node; then each edge's target and the node's next edge.

@@ -1,5 +1,5 @@
-//! If-conversion: a small `If` without jumps becomes straight-line code. Its results become
-//! selects, its loads and stores predicated.
+//! If-conversion: a small `If` without jumps becomes straight-line code. The results of the `If`
+//! become selects, and its loads and stores become predicated.
 //!
 //! A load keeps its position and runs in the lanes that ran it before. Where its value is only
 //! yielded, the masked lanes get the value of the other branch. At most [`MAX_LOADED_MOVES`] loaded

@@ -3,8 +3,8 @@
 //! recomputing them from the index.
 //!
 //! The pass looks at sums and products of the index of a `For` over `usize` with loop-invariant
-//! values, and at addresses moved by them. They must stand in the loop's body itself: code in a
-//! branch may run rarely. A sum of the index costs one addition anyway and stays.
+//! values, and at addresses moved by them. These operations must stand in the loop's body itself:
+//! code in a branch may run rarely. A sum of the index costs one addition anyway and stays.
 //!
 //! An address in global memory is carried only if it advances by a constant and ptxas may unroll
 //! the loop. ptxas then advances it once for all copies and reaches each copy by a constant offset.

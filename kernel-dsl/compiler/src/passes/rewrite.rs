@@ -3,9 +3,9 @@
 
 use crate::ir::{Inst, Location, Op, Values};
 
-/// Calls `f` on each instruction in order. `f` returns whether the instruction stays. It may insert
-/// instructions before it by appending them to the given list. Earlier entries of the list stand
-/// further up.
+/// Calls `f` on each instruction in order. `f` returns whether the instruction stays, and may
+/// insert instructions before it by appending them to the given list. Earlier entries of the list
+/// stand further up.
 pub fn rewrite(insts: &mut Vec<Inst>, mut f: impl FnMut(&mut Inst, &mut Vec<Inst>) -> bool) {
     let mut inserts = Vec::new();
     // The numbers of instructions that stay and that are inserted, up to each place of insertion.

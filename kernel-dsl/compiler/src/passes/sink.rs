@@ -3,9 +3,9 @@
 //! checked against. Before the loop, each would occupy a register throughout.
 //!
 //! A pure instruction sinks past a loop if all its uses come after the loop, and if that lowers the
-//! number of registers held. Its operands must then stay live instead. Parameters, constants and
-//! special registers cost none. Each instruction moves to just before its first use, and none runs
-//! more often than before.
+//! number of registers held. The instruction's operands must then stay live instead. Parameters,
+//! constants and special registers cost none. Each instruction moves to just before its first use,
+//! and none runs more often than before.
 
 use crate::error::Errors;
 use crate::ir::*;

@@ -215,8 +215,8 @@ pub fn library() -> Crate {
     Crate::parse(activation).expect("activation").with(&math())
 }
 
-/// Returns the functions of `kernel_dsl::math`. They are separate from other crates, one of which
-/// has a function of the same name.
+/// Returns the functions of `kernel_dsl::math`, separate from other crates, one of which has a
+/// function of the same name.
 pub fn math() -> Crate {
     let parse = |text: &str| Crate::parse(text).expect("math");
     MATH.iter().fold(Crate::default(), |all, file| all.with(&parse(file)))

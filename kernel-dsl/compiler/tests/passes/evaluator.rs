@@ -39,8 +39,8 @@ pub fn observe(kernel: &Kernel, input: u64, thread: [u32; 3]) -> Seen {
     machine.seen
 }
 
-/// Runs a lane of a warp: the thread whose index along x is `lane`. Its stores are not read back,
-/// not even by itself: the order of the 32 lanes' stores is unknown.
+/// Runs a lane of a warp: the thread whose index along x is `lane`. The lane's stores are not read
+/// back, not even by itself: the order of the 32 lanes' stores is unknown.
 pub fn lane(kernel: &Kernel, input: u64, lane: u32) -> Seen {
     let mut machine = Machine { thread: Some([lane, 0, 0]), keeps: false, ..machine(kernel, input, None) };
     machine.region(&kernel.body);

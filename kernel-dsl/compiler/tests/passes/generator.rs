@@ -91,8 +91,8 @@ pub fn kernel(seed: u64) -> Kernel {
     made(seed, empty(), |_| {})
 }
 
-/// Returns a kernel whose values depend on the thread or on shared inputs, and rarely on memory. It
-/// has two warps, in rows of 8.
+/// Returns a kernel whose values depend on the thread or on shared inputs, and rarely on memory.
+/// The block has two warps, in rows of 8.
 pub fn of_threads(seed: u64) -> Kernel {
     made(seed, Kernel { block: BlockExtents::fixed([8, 8, 1]), ..empty() }, |g| {
         g.scope.clear();
@@ -622,8 +622,8 @@ impl Generator {
     }
 
     /// Adds a loop that carries an address. The address moves always or sometimes, by a constant or
-    /// a loop-invariant value, and is used before and after it moves. It is used alone or with the
-    /// thread's offset; the loop may end early.
+    /// a loop-invariant value, and is used before and after it moves. The address is used alone or
+    /// with the thread's offset; the loop may end early.
     fn running(&mut self) {
         let label = self.label();
         let (base, extent) = (self.parameters[2], self.parameters[3]);

@@ -9,8 +9,8 @@ use kernel_dsl_compiler::ir::*;
 use kernel_dsl_compiler::passes::optimize;
 use smallvec::smallvec;
 
-/// Stores to `y` at the index that `index` makes of a run-time `usize`, and at the next one. It
-/// compares the store's address after passes with that before, for each of `given`, with floats,
+/// Stores to `y` at the index that `index` makes of a run-time `usize`, and at the next one.
+/// Compares the store's address after passes with that before, for each of `given`, with floats,
 /// and with a part of elements of 16 bytes.
 fn check(given: &[u32], index: impl Fn(&mut Write, Value) -> Value) {
     check_within(given, |_, _| None, &index);

@@ -1,4 +1,4 @@
-//! Tests of the table of instructions against ptxas. It must accept what a row allows, from the
+//! Tests of the table of instructions against ptxas, which must accept what a row allows, from the
 //! version and the target of the row on. Both must reject forms that look legal and are not.
 
 #[allow(dead_code, reason = "not every test needs all of it")]
@@ -184,7 +184,7 @@ const KINDS: [&[Modifier]; 7] = {
     ]
 };
 
-/// Returns whether ptxas accepts a form that the manual does not have. These are:
+/// Returns whether ptxas accepts a form that the manual does not have. Such forms are:
 ///
 /// - extended arithmetic of 16 bits, `.ftz` for f64 where nothing is flushed, and addresses moved
 ///   as 16 bits;

@@ -12,9 +12,9 @@ pub const WARPS: u8 = 32;
 /// Knowledge about a value.
 #[derive(Clone, Debug)]
 pub(super) struct Fact {
-    /// The m of m·U + tₙ; 0 for a value known up to the thread index. It exceeds 1 only for
-    /// unsigned integers. Only unsigned integers combine an unknown U with tₙ, which are signed in
-    /// that case.
+    /// The m of m·U + tₙ; 0 for a value known up to the thread index. m exceeds 1 only for unsigned
+    /// integers. Only unsigned integers combine an unknown U with tₙ, which are signed in that
+    /// case.
     pub multiple: u64,
     /// The tₙ of m·U + tₙ.
     pub threads: Threads,

@@ -1,10 +1,10 @@
 //! The walk through a kernel, and its state.
 //!
-//! Control flow is a tree, and so is the walk. It tracks what is known about each local at the
-//! current point, and the open constructs. Threads diverge at an `If`, and at a `Break`, `Continue`
-//! or `Return` that not all of them reach. They reconverge at the end of the `If`, or of the
-//! construct that was left. In between, control is tainted by the condition of the `If`, or by the
-//! condition under which threads left.
+//! Control flow is a tree, and so is the walk. The walk tracks what is known about each local at
+//! the current point, and the open constructs. Threads diverge at an `If`, and at a `Break`,
+//! `Continue` or `Return` that not all of them reach. Diverged threads reconverge at the end of the
+//! `If`, or of the construct that was left. In between, control is tainted by the condition of the
+//! `If`, or by the condition under which threads left.
 //!
 //! Where paths of control merge, a local that one of them wrote has either value. Where threads
 //! took different paths, the local differs between threads, even if it is uniform on each path.

@@ -19,13 +19,13 @@
 //!
 //! Conditions that follow from the contract of the launch are checked as lowered, and no longer in
 //! the [optimized](CheckedKernel::optimized) form: [`decide_exactly`] decides them once loops are
-//! unrolled. It treats a sum as exact only if it cannot wrap. Where one wraps, the checked form
-//! reports that and continues with the wrapped index, so only a comparison keeps the access within
-//! its buffer.
+//! unrolled. The function treats a sum as exact only if it cannot wrap. Where one wraps, the
+//! checked form reports that and continues with the wrapped index, so only a comparison keeps the
+//! access within its buffer.
 //!
 //! The checked form does not check what only the oracle sees: races, divergent barriers, reads of
-//! uninitialized memory and division by zero. It does not check overflow in moving a view either,
-//! because each access after it is checked.
+//! uninitialized memory and division by zero. Overflow in moving a view is not checked either,
+//! because each access after the move is checked.
 
 mod facts;
 mod multiples;

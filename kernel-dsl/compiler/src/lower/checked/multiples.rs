@@ -42,7 +42,7 @@ struct Construct {
 }
 
 impl Multiples {
-    /// Analyzes a lowered kernel. Its launches meet the contract of `program`, if that is known.
+    /// Analyzes a lowered kernel, whose launches meet the contract of `program`, if that is known.
     pub fn of(kernel: &Kernel, program: Option<&Monomorphic>) -> Multiples {
         let mut multiples = Multiples {
             exponents: vec![ZERO; kernel.values.len()],

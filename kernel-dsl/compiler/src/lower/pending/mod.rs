@@ -53,7 +53,7 @@ pub(super) struct CopyKind {
     at_once: u32,
     /// The conversion of each element at the wait, by its number in [`Tokens`].
     conversion: Option<u32>,
-    /// Whether the copy bypasses registers. Its data is then the number of its group.
+    /// Whether the copy bypasses registers. The data of such a copy is the number of its group.
     grouped: bool,
 }
 

@@ -40,7 +40,7 @@ impl Lowerer<'_> {
         self.shared(sum, location, out)
     }
 
-    /// Returns Σ index · bytes in shared memory. Its sums stay far below 2³², so they may be
+    /// Returns Σ index · bytes in shared memory. The sums stay far below 2³², so they may be
     /// grouped freely.
     fn bytes(&self, parts: impl Iterator<Item = (Value, u32)>) -> AddressSum {
         let mut sum = AddressSum::default();

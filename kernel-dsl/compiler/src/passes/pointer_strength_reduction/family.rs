@@ -114,7 +114,7 @@ impl<'r> Body<'r> {
     }
 }
 
-/// Returns whether ptxas may unroll a loop with this body. It does not unroll a loop with a
+/// Returns whether ptxas may unroll a loop with this body. ptxas does not unroll a loop with a
 /// barrier, or with `.pragma "nounroll"`.
 pub fn unrolls(body: &Region, unroll: Unroll) -> bool {
     unroll != Unroll::Never && !waits(body)

@@ -171,7 +171,7 @@ impl Mover {
             if let Some(values) = next {
                 values[family.carried] = family.index[&values[family.carried]];
             }
-            // The result of the loop is unused. It is an index now.
+            // The result of the loop, which is unused, is an index now.
             if let (Op::Break(label, values), Some(index)) = (&mut inst.op, family.handed_out)
                 && *label == family.label
             {

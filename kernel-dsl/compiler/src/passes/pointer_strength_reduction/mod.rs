@@ -9,9 +9,9 @@
 //!   bits. The index includes the distance that every access adds. The address is made where it is
 //!   used (`indexed`);
 //! * an address that advances by constants, in a loop that ptxas may unroll, stays an address:
-//!   ptxas reaches all copies from one register. It is carried advanced by the distance that every
-//!   access adds. Addresses in shared memory, and those that do not start from a parameter, are
-//!   treated the same.
+//!   ptxas reaches all copies from one register. Such an address is carried advanced by the
+//!   distance that every access adds. Addresses in shared memory, and those that do not start from
+//!   a parameter, are treated the same.
 //!
 //! The rewrite is exact: addresses are sums in any order, and a view spans less than 2³² elements.
 

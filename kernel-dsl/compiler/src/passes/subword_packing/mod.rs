@@ -2,9 +2,9 @@
 //!
 //! Four integers of 8 bits, or two of 16, are a *pack* where one operation uses them as a word: a
 //! [`Bits::Join`], a store, or the masked-lane values of a predicated load. A pack becomes a word
-//! under two conditions. All its uses use that pack. Its source can provide the word: constants,
-//! consecutive results of a load, which then loads words, or results of an `If`, which then yields
-//! a word.
+//! under two conditions: all its uses use that pack, and its source can provide the word. Such
+//! sources are constants, consecutive results of a load, which then loads words, or results of an
+//! `If`, which then yields a word.
 //!
 //! A join or store of parts of several words is mixed from these words, if packs are the only uses
 //! of the words. Otherwise the pack stays as it is.
@@ -102,7 +102,7 @@ struct RequestedPack {
     pack: Pack,
     /// Packs with equal numbers become words together or not at all.
     together: usize,
-    /// Whether other instructions may mix the word. They cannot for masked-lane values of a load.
+    /// Whether other instructions may mix the word: not for masked-lane values of a load.
     mixes: bool,
 }
 
@@ -465,7 +465,7 @@ impl Rewriter {
                 if choice.left > 0 {
                     return false;
                 }
-                // This is the last select of the pack: all operands are defined.
+                // At the last select of the pack, all operands are defined.
                 let (pack, [a, b]) = (choice.pack.clone(), choice.sides.clone());
                 if let (Some(a), Some(b), Some(word)) = (self.word(&a), self.word(&b), self.word(&pack)) {
                     (*yes, *no) = (a, b);

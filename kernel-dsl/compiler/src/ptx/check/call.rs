@@ -41,8 +41,8 @@ pub fn check_call(names: Names<'_>, call: &Call) -> Result<(), Illegal> {
 }
 
 /// Returns whether `given` is valid for the parameter, or for the returned value. A variable is an
-/// array exactly if the parameter is one. Their sizes, alignments and classes are equal; elements
-/// of arrays may have other sizes.
+/// array exactly if the parameter is one. The sizes, alignments and classes of both are equal;
+/// elements of arrays may have other sizes.
 fn passes(names: Names<'_>, formal: &Parameter, given: &Operand, returned: bool) -> bool {
     let scalar = formal.elements.is_none();
     match given {

@@ -1,4 +1,4 @@
-//! The parser: from text to a [`Module`]. It accepts the PTX of NVRTC, nvcc, clang and this
+//! The parser: from text to a [`Module`]. The accepted PTX is that of NVRTC, nvcc, clang and this
 //! project: versions 1.4 to 9.9 with 64-bit addresses. The table of instructions ends at version
 //! 8.8.
 //!
@@ -7,8 +7,8 @@
 //! loops on any text.
 //!
 //! The parser does not keep blank lines, indentation, comments inside statements, another order of
-//! modifiers, and the spelling of numbers, except hexadecimal integers. It evaluates constant
-//! expressions. A vector of registers becomes one register for each element.
+//! modifiers, and the spelling of numbers, except hexadecimal integers. The parser evaluates
+//! constant expressions. A vector of registers becomes one register for each element.
 //!
 //! The parser also reads the instructions of [inline PTX](super::inline), with names in braces for
 //! operands.

@@ -180,7 +180,7 @@ impl Parser<'_> {
                 self.since(at, "`.alias`", Version::new(6, 3), 0);
                 self.alias()
             }
-            // The older form of `.global .texref`. Its type has no meaning.
+            // The older form of `.global .texref`, with a type that has no meaning.
             (".tex", _) => {
                 self.cursor.next();
                 self.ty()?;

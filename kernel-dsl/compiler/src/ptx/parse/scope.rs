@@ -63,7 +63,7 @@ impl<'a> FunctionNames<'a> {
         self.blocks.len() <= MAX_DEPTH
     }
 
-    /// Closes a block. Its unplaced labels move to the enclosing block; those of the outermost
+    /// Closes a block. The unplaced labels move to the enclosing block; those of the outermost
     /// block are returned.
     pub fn close(&mut self) -> Vec<(&'a str, Token)> {
         let Some(inner) = self.blocks.pop() else { return Vec::new() };

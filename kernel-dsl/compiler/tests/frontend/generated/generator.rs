@@ -78,7 +78,7 @@ pub struct Struct {
     pub fields: Vec<Ty>,
 }
 
-/// An enum: the types of the fields of the variants `V0`, `V1`, …. Those of odd variants have the
+/// An enum: the types of the fields of the variants `V0`, `V1`, …. Fields of odd variants have the
 /// names `f0`, `f1`, ….
 #[derive(Clone, Debug)]
 pub struct Enum {

@@ -1,5 +1,5 @@
 //! Generated kernels that index register arrays by constants, tables, arrays of indices and indices
-//! of unrolled loops, compiled from Rust text to PTX. They also use arrays in local memory,
+//! of unrolled loops, compiled from Rust text to PTX. The kernels also use arrays in local memory,
 //! structs, enums with data, and generic constants.
 //!
 //! Every kernel compiles, unless the generator gave it an index that only a thread knows. Such a

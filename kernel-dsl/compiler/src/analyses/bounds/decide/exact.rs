@@ -5,7 +5,7 @@
 //! the result is a new variable, of which nothing is known but its type. All polynomials are then
 //! exact in every launch that meets the contract, and so are the facts about them.
 //!
-//! A counted loop of the checked form ends before its index wraps. Its index is therefore always
+//! A counted loop of the checked form ends before its index wraps. The index is therefore always
 //! the start plus a number of steps.
 
 use super::super::linear::Polynomial;
@@ -35,8 +35,8 @@ pub(super) struct ExactDecisions {
     eliminations: usize,
     /// The outcomes of decided comparisons and of constants.
     outcomes: HashMap<Value, bool>,
-    /// Polynomials that are ≥ 0 here, or a violation is recorded already. They decide whether to
-    /// record one more, which would have no effect, and nothing else.
+    /// Polynomials that are ≥ 0 here, or a violation is recorded already. These polynomials only
+    /// decide whether to record another violation, which would have no effect.
     unreported: Vec<Polynomial>,
     /// The last result that may have wrapped.
     last: Option<WrappedResult>,
