@@ -106,10 +106,10 @@ macro_rules! atomics {
         /// old one, as one indivisible step among atomic operations on the element. In PTX `atom`,
         /// or `red` if the old value is unused.
         ///
-        /// They are relaxed: they order no other access. Several threads may apply them to one
-        /// element without a sync between; a plain access by another thread needs one. The order of
-        /// the threads is unspecified, so a result that depends on it may vary: a rounded sum of
-        /// floats, or the returned values.
+        /// The operations are relaxed: they order no other access. Several threads may apply them
+        /// to one element without a sync between; a plain access by another thread needs one. The
+        /// order of the threads is unspecified, so a result that depends on it may vary: a rounded
+        /// sum of floats, or the returned values.
         ///
         /// On 8 and 16 bits they are loops of `atom.cas` on the 32-bit word of the element, which
         /// must be inside the buffer: the length of the buffer in bytes must be a multiple of 4.

@@ -5,8 +5,8 @@
 //!
 //! [`sum`], [`max`], [`min`], [`reduce`], [`scan`], [`all`], [`any`], [`count`] and [`broadcast`]
 //! need all threads of the block at the same call, like [`sync`], and a number of threads that is a
-//! multiple of 32. [A kernel that provably violates this does not compile](crate#convergence). They
-//! accept the types that [lanes](crate::warp) can exchange.
+//! multiple of 32. [A kernel that provably violates this does not compile](crate#convergence). The
+//! operations accept the types that [lanes](crate::warp) can exchange.
 //!
 //! The order of a reduction is part of its meaning and the same on every target: the order of
 //! [`warp`] in each warp, and then over the results of the W warps. For [`sum`], [`max`] and
@@ -23,7 +23,7 @@
 //! | more | 2; the first use of a type in a kernel, outside loops, 1 | for each number in the value threads / 32 times 4 or 8 bytes (for the largest possible block), for `bool` and narrow numbers 4 too: one array a kernel for all uses of a type, each at a multiple of 16 bytes; `all`, `any` and `count` share that of `u32` and `usize` |
 //!
 //! The barrier after the write makes the values visible. The barrier before it keeps a fast warp
-//! from overwriting a result that a slow warp still reads. They order all other memory like
+//! from overwriting a result that a slow warp still reads. The barriers order all other memory like
 //! [`sync`], but the compiler may leave one of them out: write [`sync`] where the kernel itself
 //! needs a barrier.
 
@@ -90,11 +90,11 @@ pub fn threads() -> usize {
     context("block::threads()").threads()
 }
 
-/// Waits until all threads of the block arrive. Their earlier writes, to shared memory or through
-/// mutable views, are visible to all of them afterwards.
+/// Waits until all threads of the block arrive. The threads' earlier writes, to shared memory or
+/// through mutable views, are visible to all of them afterwards.
 ///
-/// All threads of the block must reach the same call. It may be under an `if` or in a loop only if
-/// all threads take the same path. After a `return` it is allowed only if none or all have
+/// All threads of the block must reach the same call. The call may be under an `if` or in a loop
+/// only if all threads take the same path. After a `return` it is allowed only if none or all have
 /// returned. A kernel that provably violates this [does not compile](crate#convergence); where
 /// memory decides, the interpreter reports the missing threads. In PTX one `bar.sync 0`.
 ///

@@ -3,7 +3,7 @@
 //!
 //! An operand is an array of small integers or a word of them: an `i32` holds signed ones, a `u32`
 //! unsigned ones, the first in the lowest bits. All combinations of signs exist. The sum is an
-//! `i32` if one operand is signed, otherwise a `u32`. It wraps; products do not overflow.
+//! `i32` if one operand is signed, otherwise a `u32`. Sums wrap; products do not overflow.
 
 use kernel_dsl_compiler::integer;
 

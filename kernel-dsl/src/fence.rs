@@ -40,9 +40,9 @@
 //!
 //! A [`block::sync`](crate::block::sync), or within a warp a [`warp::sync`](crate::warp::sync),
 //! extends the order on both sides to the other threads that take part in it. The fence is not
-//! sequentially consistent. It does not wait for other threads, and a single lane may make one.
-//! Loads and stores never move across it, except loads from `&[T]` and `View`, whose memory stays
-//! unwritten.
+//! sequentially consistent. A fence does not wait for other threads, and a single lane may make
+//! one. Loads and stores never move across it, except loads from `&[T]` and `View`, whose memory
+//! stays unwritten.
 
 use crate::host::context::context;
 use std::sync::atomic::Ordering;

@@ -25,15 +25,15 @@ pub fn threads() -> usize {
 }
 
 /// Iterates over this thread's numbers below `n` in a grid of one dimension:
-/// `(grid::index()..n).step_by(grid::threads())`, the grid-stride loop, for any `n`. It is the
-/// range of a `for`. Consecutive threads have consecutive numbers, so their accesses coalesce.
+/// `(grid::index()..n).step_by(grid::threads())`, the grid-stride loop, for any `n`, as the range
+/// of a `for`. Consecutive threads have consecutive numbers, so their accesses coalesce.
 #[track_caller]
 pub fn stride(n: usize) -> StepBy<Range<usize>> {
     (index()..n).step_by(threads())
 }
 
-/// Waits until all threads of the grid arrive. Their earlier writes, to buffers and shared memory,
-/// are visible to all of them afterwards.
+/// Waits until all threads of the grid arrive. The threads' earlier writes, to buffers and shared
+/// memory, are visible to all of them afterwards.
 ///
 /// The kernel has the clause `cooperative`, so that all its blocks run at once. A launch of more
 /// blocks than the device holds is an error before anything runs. All threads of the grid must

@@ -31,8 +31,8 @@
 //! Rounding to 16 bits turns any NaN into the code 0x7FFF in both formats. The interpreter and
 //! every GPU do so, like the hardware's own conversions. Loads, stores and `from_bits` keep any
 //! code. On the host crate `half` keeps a NaN's sign and upper payload, and its `max` and `min` of
-//! −0 and +0 return either. That is the one difference of [`host::run`](crate::host::run). As for
-//! all NaNs, the bits that `to_f32` returns for a NaN are unspecified.
+//! −0 and +0 return either. [`host::run`](crate::host::run) has only this difference. As for all
+//! NaNs, the bits that `to_f32` returns for a NaN are unspecified.
 
 pub use ::half::{bf16, f16};
 

@@ -40,8 +40,8 @@
 //! | `d = out(u32)` | is written; its final content is a result |
 //! | `d = inout(u32) value` | holds the value first; its final content is a result |
 //!
-//! `ptx!` is an expression. Its value is the one result, or a tuple of the results in the order of
-//! the operands, or `()`. Inputs are values: nothing is written back to a variable.
+//! `ptx!` is an expression, whose value is the one result, or a tuple of the results in the order
+//! of the operands, or `()`. Inputs are values: nothing is written back to a variable.
 //!
 //! | type | register | |
 //! |---|---|---|
@@ -98,9 +98,9 @@
 //! # Executors
 //!
 //! The interpreter runs a block with the semantics of its PTX interpreter, so every executor agrees
-//! on the bits. It reports a division by zero as in Rust. Instructions that are in the table but
-//! not in the interpreter, such as `brkpt` or `%envreg0`, run on a GPU only: on the CPU the kernel
-//! is rejected before it runs, and the error names the instruction.
+//! on the bits. The interpreter reports a division by zero as in Rust. Instructions that are in the
+//! table but not in the interpreter, such as `brkpt` or `%envreg0`, run on a GPU only: on the CPU
+//! the kernel is rejected before it runs, and the error names the instruction.
 //!
 //! A block that computes from its operands alone is treated like an operator: dropped if its
 //! results are unused, and, with one result, merged with equal blocks and moved out of loops.
@@ -109,7 +109,7 @@
 //!
 //! `activemask`, `nanosleep`, `pmevent`, and the other special registers, such as `%clock64`,
 //! `%globaltimer`, `%smid` and `%warpid`, depend on the machine. Such a block runs each time, at
-//! its place. Its results are outside the promise that executors agree. In the interpreter each
+//! its place, and its results are outside the promise that executors agree. In the interpreter each
 //! reading of a clock is later than the one before, and there is one multiprocessor.
 //!
 //! `ptx!` panics in a device function that rustc compiled for the host, because nothing there runs

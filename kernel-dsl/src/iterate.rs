@@ -27,9 +27,9 @@ pub fn unroll<I: IntoIterator>(iterator: I) -> I::IntoIter {
 ///
 /// Use it for a long body, and where registers are worth more than loads in flight. In PTX an index
 /// in a register, a comparison, a branch, and `.pragma "nounroll"`, which stops ptxas from
-/// unrolling loops without barriers by four. It is CUDA C's `#pragma unroll 1`. Addresses that
-/// depend on the index are computed from it, in two instructions an access; no address stays in a
-/// register.
+/// unrolling loops without barriers by four. CUDA C's `#pragma unroll 1` does the same. Addresses
+/// that depend on the index are computed from it, in two instructions an access; no address stays
+/// in a register.
 pub fn rolled<I: IntoIterator>(iterator: I) -> I::IntoIter {
     iterator.into_iter()
 }

@@ -75,19 +75,19 @@
 //!   ([`View::offset`]) and know their extents. The last dimension of a view is contiguous.
 //!   [`Strided`] and [`StridedMut`] have a stride in every dimension: a column, a transposed matrix
 //!   ([`View::strided`], [`Strided::transposed`]).
-//! * [`Shared`] is an array in the block's memory. Its handles are `Copy`, so rustc's borrow
-//!   checker does not restrict which thread accesses an element; the oracle reports races instead.
-//!   `padded` lets the compiler choose the pitch with the fewest bank conflicts, `swizzled` avoids
-//!   conflicts without padding, and the launch evaluates the shape of `dynamic`. An array lives
-//!   until the end of the enclosing braces. Arrays whose lifetimes do not overlap share bytes. A
-//!   [`block::sync`] therefore belongs between the last use of one and the first use of the next,
-//!   also at the end of a loop's body.
+//! * [`Shared`] is an array in the block's memory. The array's handles are `Copy`, so rustc's
+//!   borrow checker does not restrict which thread accesses an element; the oracle reports races
+//!   instead. `padded` lets the compiler choose the pitch with the fewest bank conflicts,
+//!   `swizzled` avoids conflicts without padding, and the launch evaluates the shape of `dynamic`.
+//!   An array lives until the end of the enclosing braces. Arrays whose lifetimes do not overlap
+//!   share bytes. A [`block::sync`] therefore belongs between the last use of one and the first use
+//!   of the next, also at the end of a loop's body.
 //! * `std::mem::swap(&mut s, &mut t)` exchanges two shared arrays, and `[s, t][k % 2]` chooses one
-//!   at run time. They have one type and shape and are created in the same braces. The compiler
-//!   makes them rows of one array, so that a choice is an index.
-//! * [`copy_from`](Shared::copy_from) is a cooperative copy by the whole block. It writes zeros
-//!   beyond the edge. It is not a barrier: call [`block::sync`] after the copy, and again after the
-//!   last use of the tile.
+//!   at run time. The arrays have one type and shape and are created in the same braces. The
+//!   compiler makes them rows of one array, so that a choice is an index.
+//! * [`copy_from`](Shared::copy_from) is a cooperative copy by the whole block, with zeros beyond
+//!   the edge. The copy is not a barrier: call [`block::sync`] after it, and again after the last
+//!   use of the tile.
 //! * [`copy_async`](Shared::copy_async) issues such a copy, and [`Pending::wait`] completes it. A
 //!   loop can load its next tile while it computes with the current one.
 //! * `x.load::<4>(i)` and `x.store(i, values)` move up to 16 elements at once, in accesses of up to
@@ -215,8 +215,8 @@
 //! caller's variable, so arrays passed this way stay in registers.
 //!
 //! Code can be a parameter too, of type `impl Fn(f32, usize) -> f32`: the caller passes a closure
-//! or the path of another device function. A closure is inlined at each call. It captures by
-//! reference and is bound by `let` or passed on. It cannot be stored or chosen by a run-time
+//! or the path of another device function. A closure captures by reference, is inlined at each
+//! call, and is bound by `let` or passed on. A closure cannot be stored or chosen by a run-time
 //! condition.
 //!
 //! # Structs, traits, and kernels that are generic over types
@@ -390,11 +390,11 @@
 //! # fn main() { assert!(decode::PTX.contains(".global .align 16 .f32 $LEVELS[16]")); }
 //! ```
 //!
-//! A constant array may be indexed by a run-time value. It may be declared in a module, a body, a
-//! trait or an impl, or be part of a constant struct. The array becomes data of the PTX module,
-//! once for all its uses; an element at a constant index becomes an immediate. The array may be
-//! computed: for `const TABLE: [u32; 256] = table();` the compiler runs the `#[device] const fn`,
-//! as rustc does for the host. Indices are checked like those of a buffer.
+//! A constant array may be indexed by a run-time value. Such an array may be declared in a module,
+//! a body, a trait or an impl, or be part of a constant struct. The array becomes data of the PTX
+//! module, once for all its uses; an element at a constant index becomes an immediate. The array
+//! may be computed: for `const TABLE: [u32; 256] = table();` the compiler runs the
+//! `#[device] const fn`, as rustc does for the host. Indices are checked like those of a buffer.
 //!
 //! The compiler chooses the memory from the accesses. Constant memory delivers one element at a
 //! time to a warp, as fast as a register. Global memory, through the read-only path, serves lanes
@@ -494,8 +494,8 @@
 //! A launch of more blocks than the device holds is refused: the error has both numbers. The limit
 //! on a GPU is the number of multiprocessors times the blocks that one holds, which the clause
 //! `min_blocks` can raise; the CPU device holds 1024 blocks. Streams take cooperative launches, and
-//! graphs refuse them. The interpreter keeps all blocks resident. It reports blocks that wait at
-//! different barriers, a block that ends while others wait, and accesses that no barrier orders.
+//! graphs refuse them. The interpreter keeps all blocks resident, and reports those that wait at
+//! different barriers or end while others wait, and accesses that no barrier orders.
 //!
 //! # Assertions
 //!
@@ -586,9 +586,9 @@
 //! * The interpreter reports a division by zero. On a GPU the result is unspecified.
 //! * `max` and `min` of floats return the number if one operand is NaN, and order −0 below +0.
 //! * a · b + c is rounded once only where the kernel writes `mul_add`, or where its attribute has
-//!   `contract`. `contract` fuses each sum or difference with a product written in it. It applies
-//!   to the kernel's own body, not to device functions, and not under [`host::run`]. Nothing else
-//!   is contracted or reordered.
+//!   `contract`. `contract` fuses each sum or difference with a product written in it. The clause
+//!   applies to the kernel's own body, not to device functions, and not under [`host::run`].
+//!   Nothing else is contracted or reordered.
 //! * Threads run concurrently. Two accesses of different threads to one element, at least one of
 //!   them a write, are a race unless a sync separates them.
 //!

@@ -4,7 +4,7 @@ use std::fmt;
 
 /// Copies to shared memory in flight, which [`wait`](Self::wait) completes.
 ///
-/// [`Shared::copy_async`](crate::Shared::copy_async) makes it. It moves like any value: a loop
+/// A token from [`Shared::copy_async`](crate::Shared::copy_async) moves like any value: a loop
 /// issues the next tile's copy and waits for it in its next iteration. All threads of the block
 /// must wait for it together, once, and within the braces of the destination array. The data of a
 /// dropped token is never stored; the oracle reports it (`unfinished-copy`).

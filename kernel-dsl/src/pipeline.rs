@@ -5,8 +5,8 @@
 //! target, and computes how many groups may remain in flight at the wait. This module makes the
 //! groups explicit. [`Shared::cp_async`](crate::Shared::cp_async) issues a copy, [`commit`] closes
 //! a group of copies, and [`wait`]`::<N>()` waits for all groups of the thread except the last N.
-//! They are `cp.async`, `commit_group` and `wait_group` of PTX, and `__pipeline_memcpy_async`,
-//! `__pipeline_commit` and `__pipeline_wait_prior` of CUDA.
+//! The three functions are `cp.async`, `commit_group` and `wait_group` of PTX, and
+//! `__pipeline_memcpy_async`, `__pipeline_commit` and `__pipeline_wait_prior` of CUDA.
 //!
 //! ```
 //! # use kernel_dsl::prelude::*;

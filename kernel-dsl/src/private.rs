@@ -17,7 +17,7 @@ pub const fn size_of_body<B>(_body: fn() -> B) -> usize {
     size_of::<B>()
 }
 
-/// The stand-in for the generic type parameter at `POSITION`. It has no values and no impls.
+/// The stand-in for the generic type parameter at `POSITION`, without values and impls.
 pub struct Any<'any, const POSITION: usize>(std::marker::PhantomData<&'any ()>);
 
 /// Panics: the value of `ptx!` in code that rustc compiled for the host.

@@ -142,15 +142,15 @@ impl<T: DeviceCopy, const R: usize> Shared<T, R> {
     /// has none.
     ///
     /// The whole block copies, each thread a share of the elements, so all threads must call it
-    /// together. It is not a barrier. A [`block::sync`] belongs between the copy and a use of
+    /// together. The copy is not a barrier. A [`block::sync`] belongs between the copy and a use of
     /// elements that other threads copied, and between earlier uses and the copy. Thread t copies
     /// pieces t, t + threads, t + 2·threads … in row-major order, so a warp reads consecutive
     /// pieces of a row.
     ///
-    /// A piece is the elements that move at once. It has up to 16 bytes if alignment is proven:
-    /// `#[requires(x.aligned(4))]` states it of the parameter `x`, and moves by a multiple of 4
-    /// columns keep it. The array must also have rows of whole pieces, and no padding chosen by the
-    /// compiler. Otherwise a piece is one element.
+    /// A piece is the elements that move at once. A piece has up to 16 bytes if alignment is
+    /// proven: `#[requires(x.aligned(4))]` states it of the parameter `x`, and moves by a multiple
+    /// of 4 columns keep it. The array must also have rows of whole pieces, and no padding chosen
+    /// by the compiler. Otherwise a piece is one element.
     ///
     /// In PTX a predicated `ld.global.nc` and a `st.shared` a piece, of `.v4`, `.v2` or one. A
     /// piece that the view's edge cuts is copied element by element, unless a condition such as
@@ -231,8 +231,8 @@ impl<T: DeviceCopy, const R: usize> Shared<T, R> {
     }
 
     /// Stores `value` to all elements. The whole block calls it together, and each thread stores a
-    /// share, like [`copy_from`](Self::copy_from). It is not a barrier. In PTX one `st.shared` an
-    /// element.
+    /// share, like [`copy_from`](Self::copy_from). The call is not a barrier. In PTX one
+    /// `st.shared` an element.
     #[track_caller]
     pub fn fill(self, value: T) {
         let shape = self.layout.shape();

@@ -1,15 +1,15 @@
 //! Methods that kernels need on slices beyond Rust's own.
 //!
-//! A kernel reads `x: &[T]` with `ld.global.nc`. It reads `y: &mut [T]`, which the launch owns
-//! exclusively, with `ld.global` and writes it with `st.global`. Either becomes two parameters of
-//! the PTX entry, an address and a length.
+//! A kernel reads `x: &[T]` with `ld.global.nc`. A `y: &mut [T]`, which the launch owns
+//! exclusively, is read with `ld.global` and written with `st.global`. Either becomes two
+//! parameters of the PTX entry, an address and a length.
 
 use crate::atomic::{Atomic, AtomicInteger, bitwise};
 use crate::element::{Element, ScalarElement};
 use crate::wide::{self, Space};
 use std::mem::replace;
 
-/// Methods of `&[T]` and `&mut [T]` in a kernel beyond Rust's `len` and `is_empty`. Their
+/// Methods of `&[T]` and `&mut [T]` in a kernel beyond Rust's `len` and `is_empty`. The
 /// documentation is at the methods of [`View`](crate::View) and [`ViewMut`](crate::ViewMut) of rank
 /// 1.
 ///

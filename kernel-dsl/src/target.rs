@@ -27,7 +27,7 @@
 //! # fn main() {}
 //! ```
 
-/// The number in the name of the target: 61 for `sm_61`. It is a constant of each compiled
+/// The number in the name of the target: 61 for `sm_61`. The number is a constant of each compiled
 /// instance. The untaken branch of an `if` or a `match` on it leaves no code, and may use
 /// instructions that the target lacks.
 ///

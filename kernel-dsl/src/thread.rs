@@ -4,7 +4,7 @@ use crate::element::DeviceCopy;
 use crate::host::context::context;
 
 /// Returns an array of this thread in local memory, whose indices may be computed: a stack, a queue
-/// or a small table. Its elements are undefined until the thread writes them.
+/// or a small table. The elements are undefined until the thread writes them.
 ///
 /// An array in registers, `[0; 32]`, needs indices that are constant after unrolling. This one does
 /// not, and each access is a load or store of the device's memory through its caches: in PTX

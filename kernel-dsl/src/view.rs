@@ -1,8 +1,8 @@
 //! Arrays in global memory: [`View`] to read, [`ViewMut`] to read and write, [`Strided`] and
 //! [`StridedMut`] with a stride in the last dimension too.
 //!
-//! A view is a pointer with extents and strides, and moves like a pointer. It is `Copy` and has no
-//! lifetime, so device functions take it by value and variables keep it. The caller that makes a
+//! A view is a pointer with extents and strides, and moves like a pointer. A view is `Copy` and has
+//! no lifetime, so device functions take it by value and variables keep it. The caller that makes a
 //! view on the host guarantees that its memory is valid (see `host`). Every access is checked
 //! against the extents.
 
@@ -21,8 +21,8 @@ use std::ptr::NonNull;
 /// An array of rank `R` (1 to 5) in global memory that stays unwritten during the launch.
 ///
 /// The last dimension is contiguous; the others have strides. A kernel's parameter has no lifetime,
-/// `a: View<f32, 2>`. It becomes 2R parameters of the PTX entry: an address, R extents and R − 1
-/// strides.
+/// `a: View<f32, 2>`. The parameter becomes 2R parameters of the PTX entry: an address, R extents
+/// and R − 1 strides.
 ///
 /// `a[(row, col)]` reads an element with `ld.global.nc`, through the read-only path.
 #[derive(Clone, Copy, Debug)]

@@ -59,7 +59,7 @@ pub fn count() -> usize {
     context("warp::count()").threads() / LANES
 }
 
-/// Waits until all lanes of the warp arrive. Their earlier writes, to shared memory or through
+/// Waits until all lanes of the warp arrive. The lanes' earlier writes, to shared memory or through
 /// mutable views, are visible to all of them afterwards. In PTX one `bar.warp.sync`.
 #[track_caller]
 pub fn sync() {

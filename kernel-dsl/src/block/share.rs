@@ -7,9 +7,9 @@ use std::ops::Range;
 /// Iterates over this thread's elements of a row-major array of that shape: element numbers t, t +
 /// threads, t + 2 · threads, … for thread t, as indices.
 ///
-/// It is the range of a `for`. In `unroll(…)` the shape must be constant in every instance of the
-/// kernel. There are then ⌈elements / threads⌉ copies of the body, with a comparison before each if
-/// the number of threads does not divide the elements.
+/// The iterator is the range of a `for`. In `unroll(…)` the shape must be constant in every
+/// instance of the kernel. There are then ⌈elements / threads⌉ copies of the body, with a
+/// comparison before each if the number of threads does not divide the elements.
 ///
 /// ```
 /// # use kernel_dsl::prelude::*;

@@ -2,9 +2,9 @@
 //! system.
 //!
 //! The compiler of this crate reads a kernel's Rust itself. [`run`] executes the same Rust as rustc
-//! compiled it, so a test can compare the two. It is meant for small blocks: it is slow, checks
-//! bounds and barriers but not races, and does not model the machine. To run kernels without a GPU,
-//! launch them on the CPU device of crate `runtime`, whose interpreter checks everything.
+//! compiled it, so a test can compare the two. [`run`] is meant for small blocks: it is slow,
+//! checks bounds and barriers but not races, and does not model the machine. To run kernels without
+//! a GPU, launch them on the CPU device of crate `runtime`, whose interpreter checks everything.
 //!
 //! ```
 //! use kernel_dsl::host;

@@ -73,8 +73,8 @@ struct BlockState {
     running: usize,
     /// The value that each thread offers at its meeting.
     offers: Vec<Offer>,
-    /// The offers of each warp's last meeting, by its lanes or by all threads of the block. Its
-    /// lanes read them before their next meeting.
+    /// The offers of each warp's last meeting, by its lanes or by all threads of the block. The
+    /// warp's lanes read the offers before their next meeting.
     met: Vec<Arc<[Offer]>>,
     arrays: Vec<MonitoredArray>,
     failure: Option<Failure>,

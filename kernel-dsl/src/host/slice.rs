@@ -9,11 +9,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// A slice that every thread of an emulated launch can hold as a `&mut [T]`.
 ///
 /// Rust lets only one thread hold a `&mut [T]`. Each thread therefore gets a copy of the slice,
-/// taken at the start of the block. Its changes are written back when it drops the copy. This
-/// matches a device if each thread writes separate elements. A thread does not observe the writes
-/// of other threads of its block. A kernel whose threads exchange values through global memory must
-/// take a [`ViewMut`](crate::ViewMut) to run here. Two threads of a block that change one element
-/// panic.
+/// taken at the start of the block. The thread's changes are written back when it drops the copy.
+/// This matches a device if each thread writes separate elements. A thread does not observe the
+/// writes of other threads of its block. A kernel whose threads exchange values through global
+/// memory must take a [`ViewMut`](crate::ViewMut) to run here. Two threads of a block that change
+/// one element panic.
 pub struct SliceMut<'a, T: Element> {
     state: Mutex<SliceState<'a, T>>,
 }

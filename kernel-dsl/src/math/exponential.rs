@@ -47,7 +47,7 @@ pub(super) fn second_order(r: f32) -> f32 {
 /// The reduction is Cody and Waite's (*Software Manual for the Elementary Functions*, 1980, chapter
 /// 6): x = n·ln 2 + r, |r| ≤ ln 2 / 2. ln 2 has two parts, the first of 15 bits, so that its
 /// product with n is exact. Then eʳ ≈ 1 + r + r²·q(r), where q is the minimax polynomial of degree
-/// 4 for the relative error (3.1·10⁻⁹). Its coefficients are rounded to `f32` one after another,
+/// 4 for the relative error (3.1·10⁻⁹). The coefficients are rounded to `f32` one after another,
 /// and the remaining ones fitted again.
 #[device]
 pub fn exp(x: f32) -> f32 {

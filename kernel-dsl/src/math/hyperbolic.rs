@@ -22,7 +22,7 @@ pub(super) fn coarse_exp(c: f32) -> f32 {
 }
 
 /// 2ⁿ⁻² and 2⁻ⁿ⁻² for n from 0 to 129, from the bits of the first; 0 where the second is subnormal.
-/// Their difference and sum are half the hyperbolic sine and cosine of n·ln 2.
+/// The difference and the sum of both are half the hyperbolic sine and cosine of n·ln 2.
 #[device]
 fn powers(bits: u32) -> (f32, f32) {
     let inverse = (0x7D00_0000u32.wrapping_sub(bits) as i32).max(0) as u32;

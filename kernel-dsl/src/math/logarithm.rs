@@ -44,7 +44,7 @@ pub(super) fn near_one(z: f32) -> f32 {
 ///
 /// x = m·2ⁿ with m from 2/3 to 4/3, so that z = m − 1 is exact and nothing cancels near 1. ln(1 +
 /// z) ≈ z − z²/2 + z³·q(z), where q is the minimax polynomial of degree 7 for the relative error
-/// (4.7·10⁻⁹). Its coefficients are rounded to `f32` one after another, and the remaining ones
+/// (4.7·10⁻⁹). The coefficients are rounded to `f32` one after another, and the remaining ones
 /// fitted again. n·ln 2 is added with one rounding. The reduction is that of FreeBSD's msun
 /// (`e_logf.c`) with another interval.
 #[device]

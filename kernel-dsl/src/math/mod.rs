@@ -1,10 +1,10 @@
 //! Transcendental functions made of exact operations: the same bits on the host, in the
 //! interpreters and on every GPU.
 //!
-//! Each is plain Rust within the language of kernels. It uses only operations that IEEE 754 rounds
-//! correctly, and integer operations. The host runs the same code, so a test on the host, the
-//! oracle and a GPU agree to the last bit. [`fast`](crate::fast) has the hardware's approximations,
-//! a few instructions each, with different bits on different cards.
+//! Each function is plain Rust within the language of kernels, with only operations that IEEE 754
+//! rounds correctly, and integer operations. The host runs the same code, so a test on the host,
+//! the oracle and a GPU agree to the last bit. [`fast`](crate::fast) has the hardware's
+//! approximations, a few instructions each, with different bits on different cards.
 //!
 //! # The functions
 //!
@@ -39,8 +39,8 @@
 //! | [`hypot`] | 1.024 | 28 | 28 | 3 | 34 | 38 |
 //!
 //! **Errors** are in units in the last place (ulp) of the result against the exact value, rounded
-//! up. They are the maximum over all `f32`, and over 2³² stratified pairs for [`pow`], [`atan2`]
-//! and [`hypot`]; `cargo bench -p kernel-dsl --bench ulp` measures them. NVIDIA's are
+//! up. The errors are the maximum over all `f32`, and over 2³² stratified pairs for [`pow`],
+//! [`atan2`] and [`hypot`]; `cargo bench -p kernel-dsl --bench ulp` measures them. NVIDIA's are
 //! those of libdevice in the CUDA C++ Programming Guide 12.9, *Mathematical Functions*, which were
 //! found by tests and are not guaranteed.
 //!
@@ -66,7 +66,7 @@
 //! F.
 //!
 //! Polynomials are found by Remez's exchange algorithm for the relative error of the whole
-//! function. Their coefficients are rounded one after another, from the constant term up, and the
+//! function. The coefficients are rounded one after another, from the constant term up, and the
 //! remaining ones fitted again each time. Comments give each as a hexadecimal number.
 //!
 //! [`f64`](mod@self::f64) has the functions for `f64`.

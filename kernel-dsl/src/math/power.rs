@@ -7,9 +7,9 @@ use crate::device;
 /// Returns x to the power y, to 2.525 ulp.
 ///
 /// Special cases follow C99 (annex F.9.4.4). The result is 1 if y is ±0 or x is 1, even beside a
-/// NaN, and if x is −1 and y infinite. It is NaN if x is negative and finite and y is finite and
-/// not an integer. It has the sign of x if y is odd. Powers of zeros and infinities are zeros and
-/// infinities. Overflow gives an infinity, underflow subnormal numbers, then zeros.
+/// NaN, and if x is −1 and y infinite. The result is NaN if x is negative and y not an integer,
+/// both finite. If y is odd, the result has the sign of x. Powers of zeros and infinities are zeros
+/// and infinities. Overflow gives an infinity, underflow subnormal numbers, then zeros.
 ///
 /// The result is 2 to the y·log₂|x|, with the logarithm as a sum of two `f32`, to about 2⁻³² of it.
 /// |x| = m·2ⁿ with m from √½ to √2. s = (m − 1) / (m + 1) has two parts, from an approximate

@@ -13,8 +13,8 @@ use std::ptr::NonNull;
 /// the launch.
 ///
 /// A kernel's parameter `a: Strided<f32, 2>` becomes 2R + 1 parameters of the PTX entry: an
-/// address, R extents and R strides. It is read like a [`View`], one element at a time: vector
-/// loads need contiguous elements.
+/// address, R extents and R strides. The array is read like a [`View`], one element at a time:
+/// vector loads need contiguous elements.
 #[derive(Clone, Copy, Debug)]
 pub struct Strided<T: Element, const R: usize> {
     /// The first element. `None` for a view that `at` made past the end.

@@ -1,8 +1,8 @@
 //! Errors of the functions of `math`, in units in the last place (ulp) of the result.
 //!
 //! The C library computes the exact value in f64. Crate `libm` computes the error function and the
-//! inverse hyperbolic functions, which Rust derives from logarithms. Their own errors, about 1 ulp
-//! of f64, are 2⁻²⁹ ulp of f32.
+//! inverse hyperbolic functions, which Rust derives from logarithms. The libraries' own errors,
+//! about 1 ulp of f64, are 2⁻²⁹ ulp of f32.
 
 #![allow(dead_code, reason = "the example and the tests each use a part")]
 
