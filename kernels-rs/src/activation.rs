@@ -1,7 +1,7 @@
 //! Activation functions for kernels of this crate and of others.
 //!
-//! The functions named `fast_…` use the hardware's approximations. Their relative error is 10⁻⁵,
-//! compared with 3·10⁻⁷ for the others, and they take a third of the instructions: 10 per element
+//! The functions named `fast_…` use the hardware's approximations. Fast functions have a relative
+//! error of 10⁻⁵, others of 3·10⁻⁷. Fast functions take a third of the instructions: 10 per element
 //! instead of 30. On an H200, memory delivers a 16-bit element every 28 instructions; only the fast
 //! functions keep up with it.
 //!

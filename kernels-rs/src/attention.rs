@@ -42,12 +42,12 @@
 //!
 //! A call lasts until its last block ends. If blocks are few, or some have much more work, the last
 //! would run alone. Therefore lists of key tiles are cut into parts, and the part that ends last
-//! reduces the results of a tile of queries. A table assigns the work to blocks. It is made on the
-//! host when a shape is first used, and cached with the device or the mask. Of several ways to cut
-//! and to order lists, the one that ends first in a simulation of the device is chosen. An example:
-//! 16 heads with 2048 causal queries, on a device with 396 block slots. A tile of 64 queries sees
-//! 1, 2, … 32 tiles of keys, 21.3 for each slot. With a cut at 24 tiles the other slots have about
-//! the same work:
+//! reduces the results of a tile of queries. A table assigns the work to blocks. The host makes the
+//! table when a shape is first used, and caches it with the device or the mask. Of several ways to
+//! cut and to order lists, the one that ends first in a simulation of the device is chosen. An
+//! example: 16 heads with 2048 causal queries, on a device with 396 block slots. A tile of 64
+//! queries sees 1, 2, … 32 tiles of keys, 21.3 for each slot. With a cut at 24 tiles the other
+//! slots have about the same work:
 //!
 //! ```text
 //!   the longest first                      the remainders share slots with other lists
@@ -57,8 +57,8 @@
 //!            …                                  …                                     …
 //! ```
 //!
-//! The lists of a mask have scattered keys, so that concurrent blocks share few of them. They are
-//! processed head by head, so that a head's keys stay in the cache. Only the last two rounds of
+//! The lists of a mask have scattered keys, so that concurrent blocks share few of them. The lists
+//! are processed head by head, so that a head's keys stay in the cache. Only the last two rounds of
 //! blocks take the longest remaining lists of all heads first.
 //!
 //! # Many queries over a cache
@@ -66,8 +66,8 @@
 //! [`Attention::run_cached`] reads keys and values as a [`cache`] stores them: `f32`, 16-bit
 //! floats, bytes with scales, q8_0 and q4_0, contiguous or in pages. The kernels are one function
 //! over descriptions of rows, so that the machine code for floats is that of a kernel for floats
-//! alone. A thread keeps a word of bytes or of four bits and its scale in registers. It converts
-//! them when it stores them to shared memory. The products read `f32` in every case.
+//! alone. A thread keeps a word of bytes or of four bits and its scale in registers. The thread
+//! converts the word when it stores it to shared memory. The products read `f32` in every case.
 //!
 //! The plane and the row of each key of a step are kept in shared memory. Addresses are computed
 //! from them for each load. On sm_61 the loop over slices of Q and K has 1024 FFMA in 1188 issue
@@ -111,7 +111,7 @@
 //!
 //! # A step
 //!
-//! A step is limited by memory, see [`decode`]. Its cache holds `f32`, 16-bit floats, bytes with
+//! A step is limited by memory, see [`decode`]. The cache holds `f32`, 16-bit floats, bytes with
 //! scales, or blocks of 32 numbers with a scale (q8_0 and q4_0, see [`cache`]), contiguous or in
 //! pages. A step can have several tokens of a sequence, such as drafts to be verified. The cache is
 //! then read once for all of them ([`Decode::tokens`]).

@@ -17,7 +17,7 @@
 //!   └─────────────┘
 //! ```
 //!
-//! # Its limits
+//! # The limits
 //!
 //! An element of x is stored once for each window that contains it, so that the matrix has kd·kh·kw
 //! / stride³ times the elements of x. If the stride equals the kernel and there is no padding, as

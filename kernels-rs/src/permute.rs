@@ -7,9 +7,9 @@
 //! | [`tiles::transpose_tiles`] | arrays with different last axes | 8 words of a tile of 4096, transposed in shared memory |
 //! | [`gather::gather_rows`] | rows by index | 16 bytes |
 //!
-//! The limit of all of them is memory. They use at most 32 registers, so that a multiprocessor of
-//! sm_61 has the maximum number of warps (`tests/machine_code/budgets.rs`). `kernels bench --suite
-//! memory` compares them with a device-to-device copy.
+//! The limit of all kernels is memory. The kernels use at most 32 registers, so that a
+//! multiprocessor of sm_61 has the maximum number of warps (`tests/machine_code/budgets.rs`).
+//! `kernels bench --suite memory` compares them with a device-to-device copy.
 //!
 //! Elements are copied bit for bit in every format, including −0, subnormal numbers, infinities and
 //! NaNs.

@@ -42,7 +42,7 @@ pub trait Queue: Launcher<Error = Error> {
         Ok(Shared::Buffer(buffer.clone()))
     }
 
-    /// Allocates memory for the results that one launch passes to the next. It is uninitialized.
+    /// Allocates uninitialized memory for the results that one launch passes to the next.
     ///
     /// # Errors
     /// Returns an error if memory is insufficient.
@@ -164,8 +164,8 @@ pub trait LaunchStruct: GenericArgument + ValueArgument {}
 
 impl<E: GenericArgument + ValueArgument> LaunchStruct for E {}
 
-/// Memory of a device, or of a graph that is being recorded. It is freed when the last launch that
-/// uses it has ended, or with the graph.
+/// Memory of a device, or of a graph that is being recorded. The memory is freed when the last
+/// launch that uses it has ended, or with the graph.
 #[derive(Debug)]
 pub enum QueueMemory<T: Element> {
     /// Memory of a device.

@@ -168,7 +168,7 @@ mod items {
         pub of_tiny: f32,
     }
 
-    /// The Euclidean norm √Σ x². It overflows only if the norm itself does.
+    /// The Euclidean norm √Σ x², without overflow unless the norm itself overflows.
     ///
     /// Squares are summed three times, at three scales, and the root is taken of a sum without
     /// overflow or underflow. The method is that of Blue, *A portable Fortran program to find the

@@ -11,7 +11,7 @@
 //!   └──── rotated, 2 · pairs ───┘                    └──────────── rotated ──────────┘
 //! ```
 //!
-//! A block has a token. Its threads compute the sine and the cosine of each pair once, into shared
+//! A block has a token. The threads compute the sine and the cosine of each pair once, into shared
 //! memory, for all heads. The elements are loaded before that, so that memory is busy meanwhile.
 //! The limit is memory: each element is read and written once, four at a time.
 //!

@@ -1,7 +1,7 @@
 //! Kernels that reduce the rows of a matrix: softmax, cross-entropy, layer norm, RMS norm, group
 //! norm, and their gradients. The entry points are [`Softmax`], [`CrossEntropy`], [`Norm`] and
-//! [`GroupNorm`]. They take any number of rows of any length, strides between rows, and `f32` or
-//! 16-bit storage.
+//! [`GroupNorm`]. The entry points take any number of rows of any length, strides between rows, and
+//! `f32` or 16-bit storage.
 //!
 //! | kernels | for |
 //! |---|---|

@@ -10,7 +10,7 @@
 //! ```
 //!
 //! If there are too few rows to fill the device, each tile of 8192 elements has a block. The block
-//! holds the tile in registers, publishes its sum, and waits for the sums before it. This is
+//! holds the tile in registers, publishes its sum, and waits for the sums before it. The method is
 //! decoupled look-back (Merrill and Garland, *Single-pass Parallel Prefix Scan with Decoupled
 //! Look-back*, 2016). There, a block adds the sums that happen to be published. Here the order of
 //! additions is fixed: the sums of the tiles of a group of 256, and those of the groups before.

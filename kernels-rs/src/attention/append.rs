@@ -1,4 +1,4 @@
-//! The kernel that appends a decoding step's new keys and values to the cache. It rotates the keys
+//! The kernel that appends a decoding step's new keys and values to the cache, and rotates the keys
 //! and the queries to their positions.
 
 use super::cache::*;

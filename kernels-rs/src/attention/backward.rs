@@ -1,4 +1,4 @@
-//! The kernels of the gradients of attention. Their inputs are the output's gradient and the
+//! The kernels of the gradients of attention. The inputs are the output's gradient and the
 //! logarithms (`lse`) of the forward pass.
 //!
 //! P = softmax(S) is recomputed from the logarithms. With dO the gradient of O, and δ = Σ dO·O of

@@ -44,7 +44,7 @@ const UNBOUNDED: usize = 1 << 30;
 /// * **Logits** are scale · Σ q·k in `f32`: Σ q·k is rounded before it is scaled. A logit beyond
 ///   3.4·10³⁸ in magnitude is ±∞. Any finite logits give finite O for finite V.
 /// * **Weights**: the largest logit of a row, m, is subtracted before the product with log₂ e.
-///   Therefore a logit x has the weight exp(x − m), exactly 1 for x = m. Its relative error is
+///   Therefore a logit x has the weight exp(x − m), exactly 1 for x = m. The relative error is
 ///   (3·(m − x) + log₂ n + 7) · 2⁻²⁴, with n the number of keys. For m − x ≥ 64 a weight may be 0.
 /// * **`lse`** is m + ln Σ exp(x − m), within 2⁻²⁴ · |lse| and the error of the sum.
 /// * **Huge values**: a mean of finite values is finite, because weights are divided by a power of
@@ -131,8 +131,8 @@ impl<'a, M: Score + LaunchStruct> Attention<'a, M> {
         Attention { mask: Some(mask), ..self }
     }
 
-    /// Applies a score of the library or of the user's crate to each logit. It is compiled in when
-    /// it is first used.
+    /// Applies a score of the library or of the user's crate to each logit. The score is compiled
+    /// in when it is first used.
     ///
     /// # Safety
     /// Kernels run without checks. For every query and key of each launch, the score accesses
@@ -207,12 +207,12 @@ impl<'a, M: Score + LaunchStruct> Attention<'a, M> {
             Factors::None => self.paged(on, q, cache, Unscaled, o, lse),
             Factors::Rows([keys, values]) => {
                 // SAFETY: the launch is noted as a reader of the scales and queued before their
-                // borrow ends. They have an element for each head of each row.
+                // borrow ends. The scales have an element for each head of each row.
                 let scales = unsafe { Scaled { keys: keys.detached(), values: values.detached() } };
                 on.reading(&keys, || on.reading(&values, || self.paged(on, q, cache, scales, o, lse)))
             }
             Factors::Blocks([keys, values]) => {
-                // SAFETY: as for scales of rows. They have an element for each 32 numbers.
+                // SAFETY: as for scales of rows. These scales have an element for each 32 numbers.
                 let scales = unsafe { Blocks { keys: keys.detached(), values: values.detached() } };
                 on.reading(&keys, || on.reading(&values, || self.paged(on, q, cache, scales, o, lse)))
             }

@@ -1,8 +1,8 @@
 //! The kernel for attention of one or a few tokens a sequence, over keys in a cache.
 //!
-//! It is limited by memory: each key and value is read once and multiplied with the queries of its
-//! group, which are few. Therefore the keys are split over enough blocks to fill the device. A
-//! block computes all query heads of a group, and stages no keys or values in shared memory.
+//! The kernel is limited by memory: each key and value is read once and multiplied with the queries
+//! of its group, which are few. Therefore the keys are split over enough blocks to fill the device.
+//! A block computes all query heads of a group, and stages no keys or values in shared memory.
 //!
 //! ```text
 //!             ┌─ split 0 ─┬─ split 1 ─┬─ … ┐            a warp: 32 / LANES keys at once, a key by LANES lanes,
@@ -55,9 +55,9 @@
 //!
 //! The rest does not depend on memory. In a stream of 100 launches, an empty kernel takes 3.1 µs,
 //! and loads of the same keys and values take 7.0 µs. With a sum over parts by the last block they
-//! take 8.9 µs. A step over 1024 keys takes 8.0 µs. This is a chain of latencies: the first loads,
-//! the products, and in the last block a store, a fence, an atomic operation and the loads of all
-//! parts. Designs for 8192 keys without the hint:
+//! take 8.9 µs. A step over 1024 keys takes 8.0 µs. The time is a chain of latencies: the first
+//! loads, the products, and in the last block a store, a fence, an atomic operation and the loads
+//! of all parts. Designs for 8192 keys without the hint:
 //!
 //! | design | µs |
 //! |---|---|
@@ -100,9 +100,9 @@
 //! # Sums over lanes
 //!
 //! A group of lanes has `GROUP · U` logits, and each lane has a part of each. In each step a lane
-//! gives half of its sums to its partner and takes the other half. It ends with one logit. So 16
-//! logits of 16 lanes take 15 exchanges. Summed one by one they took 64. Each lane then computes
-//! one weight instead of 16, and sends it to its group:
+//! gives half of its sums to its partner and takes the other half. Each lane ends with one logit.
+//! So 16 logits of 16 lanes take 15 exchanges. Summed one by one they took 64. Each lane then
+//! computes one weight instead of 16, and sends it to its group:
 //!
 //! ```text
 //!   step     lane 0 has parts of   lane 1          lane 2          lane 3
@@ -144,8 +144,8 @@
 //! between blocks in global memory. A warp merges its groups as it sums logits: each lane keeps a
 //! part of the elements. All threads of the block then merge an element each. Each block writes its
 //! part and then increments a counter atomically. The last block reads all parts in their order, so
-//! the result does not depend on which block is last. It loads the range and the sums of `AHEAD`
-//! splits at a time, so that it waits for memory once, not twice.
+//! the result does not depend on which block is last. This block loads the range and the sums of
+//! `AHEAD` splits at a time, so that it waits for memory once, not twice.
 
 use super::cache::*;
 use super::tile::{lowered, reciprocal};
@@ -258,7 +258,7 @@ fn product<C: Scales, const E: usize, const WIDE: usize>(q: [f32; E], k: [f32; E
 }
 
 /// Returns numbers of a query as integers of 16 bits, and their unit, a power of two. The unit is
-/// 2⁻¹⁴ to 2⁻¹⁵ of the largest magnitude, and at least 2⁻¹²⁶. It is NaN if a number is not finite.
+/// 2⁻¹⁴ to 2⁻¹⁵ of the largest magnitude, at least 2⁻¹²⁶, and NaN if a number is not finite.
 #[device]
 fn integers<const E: usize>(x: [f32; E]) -> ([i32; E], f32) {
     let (mut top, mut invalid) = (0.0f32, 0.0f32);
@@ -356,8 +356,8 @@ fn numbers<
 ///
 /// q and o are [sequence · token, head, element]. `parts`,
 /// [sequence · token, head, split, element], and `logs`, [sequence · token, head, split, 2], are
-/// scratch memory. `ended` counts finished blocks. It is 0 for each sequence and block of columns
-/// before and after the launch. A token without keys gives zeros.
+/// scratch memory. `ended` counts finished blocks. The count is 0 for each sequence and block of
+/// columns before and after the launch. A token without keys gives zeros.
 #[kernel(
     block = THREADS, max_registers = 128,
     grid = (

@@ -26,7 +26,7 @@ use runtime::{BufferView, BufferViewMut, Error};
 /// a NaN or ±∞ are NaN or ±∞, at position 0 as well. A value beyond the range of the cache's type
 /// becomes ±∞, and one below its subnormals 0. A position of 2²⁴ or more is rounded to `f32`.
 ///
-/// A row of bytes has the scale max |x| / 127. Its bytes are x / scale, rounded to nearest, ties to
+/// A row of bytes has the scale max |x| / 127. The bytes are x / scale, rounded to nearest, ties to
 /// even, and clamped to the range of `i8`. The error is at most half a scale, plus up to 2⁻¹⁴² in a
 /// row whose largest magnitude is below 2⁻¹¹⁹. A row of zeros has the scale 0. A NaN becomes 0 and
 /// does not affect the scale. A row with ±∞ has the scale ∞, and reads as NaN.

@@ -32,10 +32,10 @@ impl<M: Score + LaunchStruct> Attention<'_, M> {
     /// Queues the gradients of Q, K and V for a call of [`run`](Attention::run), from O, its
     /// gradient, and the logarithms of that call. Results are deterministic.
     ///
-    /// A weight is exp(logit − lse), with the logarithm rounded to `f32`. Its relative error is
-    /// that of the forward pass plus |lse| · 2⁻²³. For |lse| ≥ 2²⁴ the weights of n equal logits
-    /// are 1 each, not 1/n; weights never exceed 1 except by rounding. dO·V and its difference from
-    /// Σ dO·O are computed in `f32`: beyond its range gradients are ±∞ or NaN.
+    /// A weight is exp(logit − lse), with the logarithm rounded to `f32`. The weight's relative
+    /// error is that of the forward pass plus |lse| · 2⁻²³. For |lse| ≥ 2²⁴ the weights of n equal
+    /// logits are 1 each, not 1/n; weights never exceed 1 except by rounding. dO·V and its
+    /// difference from Σ dO·O are computed in `f32`: beyond its range gradients are ±∞ or NaN.
     ///
     /// Keys that a query does not see have no effect on its gradient, nor the query on their
     /// gradients, whatever they contain. This includes queries that see no key, and those whose
@@ -66,8 +66,8 @@ impl<M: Score + LaunchStruct> Attention<'_, M> {
     }
 
     /// Queues the logits alone, [batch, head, query, key], as the call would compute them, for
-    /// debugging. They are −∞ for keys that a query does not see.
-    /// Sequences must have [`Layout::Dense`], without a mask.
+    /// debugging. Logits are −∞ for keys that a query does not see. Sequences must have
+    /// [`Layout::Dense`], without a mask.
     ///
     /// # Errors
     /// Returns the errors of [`run`](Attention::run).

@@ -234,8 +234,8 @@ pub fn global(n: usize) -> impl Fn(usize, usize, usize) -> bool {
     move |_, row, col| row < n || col < n
 }
 
-/// Returns a random pattern: each block of each head is seen with probability `density`. It depends
-/// on the seed only.
+/// Returns a random pattern: each block of each head is seen with probability `density`. The
+/// pattern depends on the seed only.
 pub fn random(density: f64, seed: u64) -> impl Fn(usize, usize, usize) -> bool {
     move |head, row, col| {
         // SplitMix64's finalizer over the coordinates (Steele, Lea and Flood, 2014).

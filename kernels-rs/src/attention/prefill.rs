@@ -8,8 +8,8 @@ use super::span::*;
 use super::tile::*;
 use kernel_dsl::prelude::*;
 
-/// A block's parameters. They are read from shared memory where they are needed, and derived values
-/// are recomputed: the products leave no registers for them.
+/// A block's parameters, read from shared memory where they are needed. The products leave no
+/// registers for parameters or derived values, which are recomputed.
 #[device]
 #[derive(Clone, Copy)]
 struct BlockParameters<T: Float, G: Rows> {
@@ -63,8 +63,8 @@ fn held<T: Float, H: Heads, S: Sequences, const W: usize>(
     }
 }
 
-/// Returns the first keys of the `R` tiles of the step that begins with tile `t` of a list. It
-/// returns `lk`, past the last key, for tiles beyond the list.
+/// Returns the first keys of the `R` tiles of the step that begins with tile `t` of a list. Tiles
+/// beyond the list have `lk`, past the last key.
 #[device]
 fn keys_of<P: Pattern, const R: usize>(pattern: P, list: usize, t: usize, tiles: usize, lk: usize) -> [usize; R] {
     let mut first = [lk; R];

@@ -4,8 +4,8 @@
 //! sequence. A view of floats is either. [`StoredHeads`] lie in a [cache](super::cache), in any of
 //! its formats.
 //!
-//! A thread loads up to four neighboring numbers of a row. It keeps them as they are stored, with
-//! their scale, during a share of a slice's products. They become `f32` when the thread writes
+//! A thread loads up to four neighboring numbers of a row. The numbers stay as stored, with their
+//! scale, during a share of a slice's products. The numbers become `f32` when the thread writes
 //! them to shared memory, so that both products read floats, whatever the cache holds:
 //!
 //! ```text
@@ -247,7 +247,7 @@ mod items {
     }
 
     /// Loads `N` numbers of the row `row` of a plane, from column `col` on: 1, 2 or 4 that share a
-    /// scale, and an element that has several numbers. They are zeros unless `is_there`.
+    /// scale, and an element that has several numbers. The numbers are zeros unless `is_there`.
     fn stored<K: StoredElement, C: Scales, G: Pages, const N: usize>(
         rows: StoredRows<K, C, G>,
         plane: usize,

@@ -16,8 +16,8 @@
 //!   fits (best fit, decreasing).
 //!
 //! A simpler rule does not replace the simulation. The table has the simulated
-//! time relative to the fastest, for 1 to 128 heads of 512 to 8192 queries. They see all keys,
-//! earlier keys or a window of 512:
+//! time relative to the fastest, for 1 to 128 heads of 512 to 8192 queries. The queries see all
+//! keys, earlier keys or a window of 512:
 //!
 //! ```text
 //!                               132 multiprocessors           28 multiprocessors
@@ -28,8 +28,8 @@
 //!     at most                     18 to 39 % longer             25 to 43 % longer
 //! ```
 //!
-//! The result is a table with a row for each block. It depends on shapes only, and is computed once
-//! for each shape.
+//! The result, a table with a row for each block, depends on shapes only, and is computed once for
+//! each shape.
 
 use super::join::PARTS;
 use super::simulation::BlockSlots;
@@ -57,7 +57,7 @@ const SORTED_ROUNDS: usize = 2;
 /// The work to schedule: tiles of queries, each with a list of key tiles.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Work<'a> {
-    /// The number of key tiles of each tile of queries. Those of one head of a sequence are
+    /// The number of key tiles of each tile of queries. The numbers of one head of a sequence are
     /// adjacent.
     pub lists: &'a [usize],
     /// Tiles of queries of one head of a sequence.

@@ -10,8 +10,8 @@ pub use items::*;
 mod items {
     use kernel_dsl::prelude::*;
 
-    /// The indices of a query and a key. They are within the sequence, so that they can index a
-    /// view.
+    /// The indices of a query and a key. Both indices are within the sequence, so that they can
+    /// index a view.
     #[derive(Clone, Copy)]
     pub struct ScoreIndex {
         /// The sequence of the batch.
@@ -77,7 +77,7 @@ mod items {
         }
     }
 
-    /// An additive bias: x + bias. It is −∞ where the bias is, for any x.
+    /// An additive bias: x + bias, and −∞ where the bias is −∞, for any x.
     #[derive(Clone, Copy, Debug, DeviceCopy)]
     pub struct Bias {
         /// [sequence, head, query, key]; a stride of 0 shares the bias between sequences, heads or

@@ -42,8 +42,8 @@ impl Scratch {
     }
 
     /// Allocates scratch memory for q of [sequence · token, head, element] with `tokens` tokens a
-    /// sequence ([`Decode::tokens`]), and for caches as [`new`](Scratch::new) does. It suits calls
-    /// of fewer tokens as well.
+    /// sequence ([`Decode::tokens`]), and for caches as [`new`](Scratch::new) does. The memory
+    /// suits calls of fewer tokens as well.
     ///
     /// # Errors
     /// Returns an error if memory is insufficient.
@@ -107,7 +107,7 @@ impl Scratch {
 /// * **Rows, pages and scales beyond a sequence's length** are not read.
 /// * **Scales** are factors of 8 or 16 products of a logit, and of the weight of a value, in `f32`.
 /// * **One token over a cache of integers** (`i8`, `u32`): q · scale · log₂ e is rounded to
-///   integers of 16 bits. Their unit is at most 2⁻¹⁴ of the largest of 8 or 16 neighboring
+///   integers of 16 bits. The integers' unit is at most 2⁻¹⁴ of the largest of 8 or 16 neighboring
 ///   elements, and at least 2⁻¹²⁶. An element's error is at most 2⁻¹⁵ of that largest one, where
 ///   the roundoff of `f16` is 2⁻¹¹. Products with the cache's integers are exact. If an element of
 ///   q is NaN or ±∞, the row is NaN.
@@ -143,8 +143,8 @@ struct StepForm {
 
 impl StepForm {
     /// Returns the form for heads of `width` numbers, `of_group` query heads of `tokens` tokens,
-    /// and a cache whose numbers have `bytes` bytes. `wide` numbers can be loaded at a time. They
-    /// are `streamed` if L2 does not keep them.
+    /// and a cache whose numbers have `bytes` bytes. `wide` numbers can be loaded at a time. The
+    /// cache is `streamed` if L2 does not keep it.
     fn new(width: usize, of_group: usize, tokens: usize, bytes: usize, wide: u32, streamed: bool) -> StepForm {
         // Keys of a lane in flight, for one or two columns and for four: more spill. Four suffice
         // for loads from L2.
@@ -154,7 +154,7 @@ impl StepForm {
             _ => (8, 2),
         };
         let threads = if bytes == 4 { 128 } else { 256 };
-        // Sixteen numbers a lane need fewer exchanges than eight. Their sums fit for two columns.
+        // Sixteen numbers a lane need fewer exchanges than eight; their sums fit for two columns.
         let several = tokens > 1;
         let (wide, each) = if wide == 16 && !several && of_group <= 2 { (16, 16) } else { (wide.min(8), 8) };
         let lanes = match width / (each as usize / 8) {
@@ -250,12 +250,12 @@ impl Decode {
             Factors::None => self.paged(on, q, cache, Unscaled, lengths, o, scratch),
             Factors::Rows([keys, values]) => {
                 // SAFETY: the launch is noted as a reader of the scales and queued before their
-                // borrow ends. They have an element for each head of each row.
+                // borrow ends. The scales have an element for each head of each row.
                 let scales = unsafe { Scaled { keys: keys.detached(), values: values.detached() } };
                 on.reading(&keys, || on.reading(&values, || self.paged(on, q, cache, scales, lengths, o, scratch)))
             }
             Factors::Blocks([keys, values]) => {
-                // SAFETY: as for scales of rows. They have an element for each 32 numbers.
+                // SAFETY: as for scales of rows. These scales have an element for each 32 numbers.
                 let scales = unsafe { Blocks { keys: keys.detached(), values: values.detached() } };
                 on.reading(&keys, || on.reading(&values, || self.paged(on, q, cache, scales, lengths, o, scratch)))
             }

@@ -15,8 +15,8 @@ use kernel_dsl::prelude::*;
 pub const SLICE: usize = 8;
 
 /// Returns the first row and column of a thread's first 4 × 4 square in the block's tile. A warp
-/// has 16 rows and all columns. Its lanes form 4 × 8 if a thread has `R` = 1 group of four rows.
-/// They form 2 × 16 if it has 2 groups, the second [`GROUP_STEP`] rows after the first. Eight
+/// has 16 rows and all columns. The lanes form 4 × 8 if a thread has `R` = 1 group of four rows.
+/// With 2 groups, the second [`GROUP_STEP`] rows after the first, the lanes form 2 × 16. Eight
 /// consecutive lanes, which load 16 bytes each, access two groups of rows and four of columns.
 #[device]
 pub fn corner<const R: usize>(thread: usize) -> (usize, usize) {
@@ -259,7 +259,7 @@ pub fn reciprocal(max: f32, sum: f32) -> f32 {
 }
 
 /// Computes acc += P·B as [`accumulate`] does, but skips every weight of 0, so that its values in
-/// `b` have no effect. It is slow, and used only where sums became NaN. It ends with a block
+/// `b` have no effect. The function is slow, used only where sums became NaN, and ends with a block
 /// barrier.
 #[device]
 pub fn accumulate_weighted<B: Float, const W: usize, const Q: usize, const V: usize, const R: usize>(

@@ -89,7 +89,7 @@ struct Views<T: Element> {
 }
 
 impl<T: Float + StoredElement + GenericArgument> DecoderLayer<T> {
-    /// Returns a layer with these weights. Their extents are checked when it runs.
+    /// Returns a layer that has these weights and checks their extents when it runs.
     pub fn new(shape: DecoderShape, weights: DecoderWeights<T>) -> DecoderLayer<T> {
         DecoderLayer { shape, weights }
     }

@@ -1,5 +1,5 @@
-//! The step between a layer's projection and its attention. It normalizes and rotates queries and
-//! keys, and stores keys and values in the cache.
+//! The step between a layer's projection and its attention. The step normalizes and rotates queries
+//! and keys, and stores keys and values in the cache.
 //!
 //! ```text
 //!   qkv of a token    │ q: heads × D │ k: groups × D │ v: groups × D │     a warp each D

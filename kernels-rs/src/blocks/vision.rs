@@ -61,8 +61,8 @@ pub struct VisionWeights<T: Element> {
 }
 
 /// A layer in the style of Qwen3-VL's vision tower: x ← x + attention(norm(x)), x ← x +
-/// network(norm(x)). It has layer norms, biases, two-dimensional rotary positions, and a GELU
-/// between the network's products (Dosovitskiy and others, 2021; Ba, Kiros, Hinton, 2016;
+/// network(norm(x)). The layer has layer norms, biases, two-dimensional rotary positions, and a
+/// GELU between the network's products (Dosovitskiy and others, 2021; Ba, Kiros, Hinton, 2016;
 /// Hendrycks, Gimpel, 2016).
 ///
 /// Between layers x is `f32`, and is updated in place. Intermediate results and the weights'
@@ -74,7 +74,7 @@ pub struct VisionLayer<T: Element> {
 }
 
 impl<T: Float + GenericArgument> VisionLayer<T> {
-    /// Returns a layer with these weights. Their extents are checked when it runs.
+    /// Returns a layer that has these weights and checks their extents when it runs.
     pub fn new(shape: VisionShape, weights: VisionWeights<T>) -> VisionLayer<T> {
         VisionLayer { shape, weights }
     }

@@ -90,8 +90,8 @@ impl Convolution {
         Convolution { stride: [1; 3], padding: [0; 3], dilation: [1; 3], at_once: AT_ONCE }
     }
 
-    /// Sets the distance between windows, in elements, along depth, height and width. It must not
-    /// be 0.
+    /// Sets the distance between windows, in elements, along depth, height and width. No distance
+    /// may be 0.
     pub const fn stride(self, stride: [usize; 3]) -> Convolution {
         Convolution { stride, ..self }
     }

@@ -88,7 +88,7 @@ mod items {
         }
     }
 
-    /// The rectified linear unit: max(x, 0). It is 0 for NaN.
+    /// The rectified linear unit: max(x, 0), and 0 for NaN.
     #[derive(Clone, Copy, Debug, DeviceCopy)]
     pub struct Relu;
 

@@ -1,10 +1,10 @@
 //! Products with few rows: the decoding step of a language model, where each weight is read once
 //! and used only a few times.
 //!
-//! They are limited by memory: a matrix of 8192 × 8192 `f32` is 268 MB to read for 134 million
-//! multiplications a row. Therefore nothing is staged in shared memory. Each element of B is loaded
-//! to a register by accesses of 16 bytes, with many of them in flight at once. It is multiplied
-//! with the `R` rows of A, whose elements come from the caches.
+//! The products are limited by memory: a matrix of 8192 × 8192 `f32` is 268 MB to read for 134
+//! million multiplications a row. Therefore nothing is staged in shared memory. Each element of B
+//! is loaded to a register by accesses of 16 bytes, with many of them in flight at once. The
+//! element is multiplied with the `R` rows of A, whose elements come from the caches.
 //!
 //! ```text
 //!   gemv_n: B is [K, N]                 gemv_t: B is [N, K]
@@ -152,10 +152,10 @@ const AHEAD: usize = 4;
 /// Computes C ← epilogue(α·A·Bᵀ + β·C), with B stored as [N, K] row-major, and `R` rows of C by `W`
 /// columns per warp.
 ///
-/// A lane takes `P` products at a stride of 32·`P`: 16 bytes of B if `V` allows it. It adds them in
-/// the order of k; the lanes' sums are added by a butterfly. A single row of A is read by each warp
-/// separately. Several rows are staged in shared memory for all warps of the block, 512 products at
-/// a time.
+/// A lane takes `P` products at a stride of 32·`P`: 16 bytes of B if `V` allows it. A lane adds its
+/// products in the order of k; the lanes' sums are added by a butterfly. A single row of A is read
+/// by each warp separately. Several rows are staged in shared memory for all warps of the block,
+/// 512 products at a time.
 #[kernel(
     block = 256, max_registers = 128,
     grid = (c.dim(2).div_ceil(8 * W), c.dim(1).div_ceil(R), c.dim(0)),

@@ -3,8 +3,8 @@
 //!
 //! No result of the norm is stored to global memory. A block first computes the mean and the factor
 //! of its rows, then iterates over K with the rows of its matrix as
-//! [`gemv_t`](super::gemv::gemv_t) does. It stores its normalized rows of x in shared
-//! memory for all warps, one stretch at a time:
+//! [`gemv_t`](super::gemv::gemv_t) does. The block stores its normalized rows of x in shared memory
+//! for all warps, one stretch at a time:
 //!
 //! ```text
 //!   x   ├─ Σ, Σ (x − μ)² ───────────────────────┤      by all threads, from the L2 cache
@@ -22,8 +22,8 @@
 //! # Gates
 //!
 //! With `PAIRED` a warp has rows j and N + j of W: the gate's row and the value's row of a network
-//! with a gated unit (Shazeer, 2020). It stores one number for both, so that neither product is
-//! stored to memory.
+//! with a gated unit (Shazeer, 2020). The warp stores one number for both, so that neither product
+//! is stored to memory.
 
 use super::epilogue::*;
 use super::gemv::piece;
@@ -83,10 +83,10 @@ fn statistics<X: Float, const CENTRED: bool, const R: usize>(
 /// `COLS` sums per warp.
 ///
 /// With `PAIRED` it computes epilogue(f(a, b)) of the sums a and b of rows j and N + j of W, which
-/// has 2·N rows. The norm is a layer norm if `CENTRED`, otherwise an RMS norm. Its weight and bias,
-/// one number for each column of x, are optional. A lane takes `P` products at a stride of 32·`P`:
-/// 16 bytes of W if `V` allows it. It adds them in the order of k; the lanes' sums are added by a
-/// butterfly.
+/// has 2·N rows. The norm is a layer norm if `CENTRED`, otherwise an RMS norm. The weight and the
+/// bias, one number for each column of x, are optional. A lane takes `P` products at a stride of
+/// 32·`P`: 16 bytes of W if `V` allows it. A lane adds its products in the order of k; the lanes'
+/// sums are added by a butterfly.
 #[kernel(
     block = 256, max_registers = 128,
     grid = (y.cols().div_ceil(8 * COLS / (if PAIRED { 2 } else { 1 })), y.rows().div_ceil(R)),

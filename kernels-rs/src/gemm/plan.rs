@@ -30,7 +30,7 @@ pub enum Tile {
 pub enum GemvWidth {
     /// 32 columns: 128 bytes of a row of B at a time.
     Columns32,
-    /// 16 columns: 64 bytes. This is 10 % slower, with twice the blocks.
+    /// 16 columns: 64 bytes at a time, 10 % slower, with twice the blocks.
     Columns16,
 }
 

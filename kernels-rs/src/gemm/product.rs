@@ -39,7 +39,7 @@ use runtime::{BufferView, BufferViewMut, Error};
 /// rounding. An `f16` beyond ±65,504 is stored as ±∞.
 ///
 /// The kernels are [`gemm`] with three tiles, whole or split along K, and for up to 8 rows
-/// [`gemv_n`] and [`gemv_t`]. A table of their costs decides. They access four elements at
+/// [`gemv_n`] and [`gemv_t`]. A table of their costs decides. The kernels access four elements at
 /// once if all extents, strides and start addresses are multiples of four elements, and one
 /// otherwise. The declared instances, `f32` and most of `f16`, are compiled into the program. Other
 /// formats are compiled on first use, which takes some milliseconds.
@@ -101,7 +101,7 @@ impl Gemm {
     }
 
     /// Sets the costs of the kernels, if they were measured on the device
-    /// (`kernels bench --suite plan`). They decide which kernel is used.
+    /// (`kernels bench --suite plan`). The costs decide which kernel is used.
     pub const fn costs(self, costs: Costs) -> Gemm {
         Gemm { costs, ..self }
     }

@@ -47,8 +47,8 @@
 //!
 //! K need not be a multiple of `BK`: the first tile is the partial one, and its loads are masked.
 //! All later tiles are full. Rows of A and columns of B beyond the last are zeros or copies of the
-//! last. Their results belong to no element of C. Therefore blocks at the edge run the same loop as
-//! all others, and only their stores are masked.
+//! last. The results of these rows and columns belong to no element of C. Therefore blocks at the
+//! edge run the same loop as all others, and only their stores are masked.
 
 use kernel_dsl::prelude::*;
 
@@ -137,8 +137,8 @@ pub fn outer<const QM: usize, const QN: usize>(
 }
 
 /// Computes acc += a·bᵀ by squares of 4 × 4 elements, in alternating directions. Four registers of
-/// an operand are free after each square, for the next loads. This is for products without spare
-/// registers.
+/// an operand are free after each square, for the next loads. The function is for products without
+/// spare registers.
 #[device]
 pub fn outer_by_squares<const QM: usize, const QN: usize>(
     acc: &mut [[[[f32; 4]; 4]; QN]; QM],

@@ -6,9 +6,9 @@ use kernel_dsl::prelude::*;
 /// Counts keys in up to `BINS` bins: `bins[b]` ← `bins[b]` + the number of keys with bin b, `V`
 /// keys at once.
 ///
-/// A block counts in `COPIES` copies of the bins in shared memory. Its warps alternate over the
-/// copies. Blocks are as large as possible, because each adds all its bins to those in global
-/// memory.
+/// A block counts in `COPIES` copies of the bins in shared memory. The warps of a block alternate
+/// over the copies. Blocks are as large as possible, because each adds all its bins to those in
+/// global memory.
 #[kernel(
     block = 1024,
     max_registers = 32,

@@ -1,4 +1,4 @@
-//! Activations that are stored as bytes with a scale for each 32. They are quantized once for all
+//! Activations that are stored as bytes with a scale for each 32, and quantized once for all
 //! products that use them.
 //!
 //! Rows are stored in groups of 8, or of 1, 2 or 4 if there are fewer rows. Within a group, the
@@ -66,7 +66,7 @@ pub fn quantize_activations<X: Float, F: DeviceFn<(f32, f32), Output = f32>, con
             }
         }
     }
-    // This is outside of all branches: all lanes take part.
+    // The call is outside of all branches: all lanes take part.
     let Quad { q, scale } = quantize_quad(numbers);
     let sum = warp::group::<4>().sum(dp4a(q, [1i8; 4], 0));
     let other = warp::shuffle_xor(sum, 4);

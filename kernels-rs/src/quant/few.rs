@@ -30,8 +30,8 @@ use crate::gemm::gemv::{finish, piece};
 use kernel_dsl::prelude::*;
 
 /// Returns in lane i the sum of element i of all lanes' arrays, for i < `N` ≤ 32. Lanes whose
-/// numbers differ in bit 4 are added first, and those that differ in bit 0 last. This is the order
-/// of [`warp::sum`], but takes N shuffles instead of 5 N.
+/// numbers differ in bit 4 are added first, and those that differ in bit 0 last. The order is that
+/// of [`warp::sum`], with N shuffles instead of 5 N.
 #[device]
 fn sum_of_lane<const N: usize>(values: [f32; N]) -> f32 {
     let mut values = values;
@@ -50,8 +50,8 @@ fn sum_of_lane<const N: usize>(values: [f32; N]) -> f32 {
     values[0]
 }
 
-/// Returns the number of factors of a unit of activations that a format uses. These are the scale
-/// and the scaled sum, or the scale and the scaled sums of both halves as well.
+/// Returns the number of factors of a unit of activations that a format uses. The factors are the
+/// scale, the scaled sum for `MINS`, and the scaled sums of both halves for `MINS` and `HALVES`.
 #[device]
 fn factors_of<F: BlockFormat>() -> usize {
     if F::MINS && F::HALVES {

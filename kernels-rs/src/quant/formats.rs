@@ -17,8 +17,8 @@
 //! | [`Mxfp4`] | 32 | 17 | 4.25 | 2^e · float of four bits |
 //! | [`Int8`] | 32 | 32 | 8 | q, times a scale for each row; not of GGML |
 //!
-//! The file of a format describes the fields of a block, the planes of a repacked row of blocks,
-//! and the rule of quantization. It also describes how 32 numbers of the planes become operands of
+//! A format's file describes the fields of a block, the planes of a repacked row of blocks, and the
+//! rule of quantization. The file also describes how 32 numbers of the planes become operands of
 //! `dp4a`. [`device`] uses these descriptions in kernels, and [`host`] on the host. Planes hold all
 //! bits of a file's blocks: repacking is lossless, and [`host::restore`] is its inverse.
 

@@ -17,7 +17,7 @@ use runtime::{BufferView, BufferViewMut, Error};
 ///
 /// There is one scale and zero point for all, or one for each row of op(A) or column of op(B).
 /// The batch may share them, or each matrix may have its own, in order. The default scale is 1,
-/// and the default zero point 0. They do not vary along K.
+/// and the default zero point 0. Scales and zero points do not vary along K.
 #[derive(Clone, Copy, Debug)]
 pub struct Quantized<'a> {
     values: BufferView<'a, i8, 3>,
@@ -64,9 +64,9 @@ impl<'a> Quantized<'a> {
 /// `i8`, an infinity saturates and a NaN becomes the byte 0.
 ///
 /// Reads have 16 bytes if the address, the strides and K of every matrix with K along its rows are
-/// multiples of 16 bytes. They have 4 bytes if these are multiples of 4, and M and N too; otherwise
-/// single bytes. Declared forms are part of the program. Other forms are compiled on first use,
-/// which takes some milliseconds.
+/// multiples of 16 bytes. Reads have 4 bytes if these are multiples of 4, and M and N too;
+/// otherwise single bytes. Declared forms are part of the program. Other forms are compiled on
+/// first use, which takes some milliseconds.
 ///
 /// ```
 /// # fn main() -> Result<(), runtime::Error> {

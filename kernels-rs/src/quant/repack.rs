@@ -101,7 +101,7 @@ pub fn quantize_q8<X: Float, const V: usize>(
     let (row, word) = (i / (8 * units), i % (8 * units));
     let inside = row < x.rows();
     let numbers = if inside { piece::<X, V, 4>(x, row, 4 * word, x.cols()).map(X::to_f32) } else { [0.0f32; 4] };
-    // This is outside of all branches: all lanes take part.
+    // The call is outside of all branches: all lanes take part.
     let Quad { q, scale } = quantize_quad(numbers);
     if inside {
         words[(row, in_halves(word, units))] = int::word(q) as u32;

@@ -91,7 +91,7 @@ pub fn reduce_parts<X: Float, M: Monoid, const V: usize>(
 
 /// Reduces parts[b, c, p] ← elements p · chunk to (p + 1) · chunk of column c of matrix b.
 ///
-/// A block has 32 · `V` columns. Its warps alternate over the rows, and their states are combined
+/// A block has 32 · `V` columns. The warps alternate over the rows, and their states are combined
 /// in order. Up to 4096 matrices have one block each along z.
 #[kernel(
     block = (32, 8),

@@ -8,7 +8,7 @@ use kernel_dsl::prelude::*;
 pub const PAIRS: usize = 256;
 
 /// Computes the cosines and sines of the pairs of the existing tokens among `TOKENS` from `first`
-/// on. It ends with a barrier.
+/// on, and ends with a barrier.
 #[device]
 fn angles<const TOKENS: usize>(
     table: Shared<f32, 3>,

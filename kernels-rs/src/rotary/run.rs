@@ -60,7 +60,7 @@ pub struct Rotary {
 
 impl Rotary {
     /// Returns the frequencies base^(−2i / n) of n / 2 pairs of a head of n elements (Su and
-    /// others, section 3.2.2). They are computed in `f64` and rounded.
+    /// others, section 3.2.2). The frequencies are computed in `f64` and rounded.
     pub fn frequencies(base: f64, n: usize) -> Vec<f32> {
         (0..n / 2).map(|i| base.powf(-2.0 * i as f64 / n as f64) as f32).collect()
     }

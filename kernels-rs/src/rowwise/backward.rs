@@ -11,8 +11,8 @@
 //! ```
 //!
 //! Two matrices are read and one is written; a team keeps both in registers. The gradients of
-//! weight and bias are sums over columns, Σ g·n and Σ g. They have two stages whose order does not
-//! depend on the device: slabs of rows to partial sums, and partial sums to one.
+//! weight and bias are sums over columns, Σ g·n and Σ g. The sums have two stages whose order does
+//! not depend on the device: slabs of rows to partial sums, and partial sums to one.
 
 use super::moments::{normalized, restored};
 use super::row::{is_row, put, sum, take};
@@ -226,7 +226,7 @@ const WARPS: usize = 8;
 /// Computes sums over columns: parts[s, 0, c] = Σ dy · n and parts[s, 1, c] = Σ dy over the `slab`
 /// rows of slab s.
 ///
-/// A block has 32 · `V` columns of a slab. Its 8 warps alternate over the rows, and their sums are
+/// A block has 32 · `V` columns of a slab. The 8 warps alternate over the rows, and their sums are
 /// added in order.
 #[kernel(
     block = (32, 8), grid = (z.cols().div_ceil(32 * V), parts.dim(0)), writes(parts = once),

@@ -22,8 +22,8 @@ fn share_of(cols: usize) -> f32 {
     f32::from_bits((127 - above) << 23)
 }
 
-/// Returns weight · (base − x) from base and half of x. It is finite if the product is, although
-/// base − x may be twice the largest number. A weight of 0 gives 0.
+/// Returns weight · (base − x) from base and half of x. The result is finite if the product is,
+/// although base − x may be twice the largest number. A weight of 0 gives 0.
 #[device]
 fn weighed(weight: f32, base: f32, half: f32) -> f32 {
     if weight == 0.0 { 0.0 } else { 2.0 * weight * (0.5 * base - half) }

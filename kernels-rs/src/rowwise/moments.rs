@@ -16,7 +16,7 @@
 //!
 //! # Why two scales suffice
 //!
-//! A row has fewer than 2³² elements. It is scaled down only if
+//! A row has fewer than 2³² elements, and is scaled down only if
 //!
 //! * the sum of its squares, of differences from the mean, is 2¹²⁸ or more. Scaled it is 2⁻⁷² or
 //!   more, of which underflow loses at most 2³² · 2⁻¹⁵⁰; or

@@ -101,8 +101,8 @@ fn normed<W: Float, const L: usize, const V: usize, const N: usize>(
 }
 
 /// Returns `scale` times the mean of a row, 0 if `CENTRED` is false, and the variance of `scale`
-/// times the row. It subtracts the mean from the elements kept in registers; the other elements end
-/// at `end`. Without `SCALED` the scale is 1.
+/// times the row. Subtracts the mean from the elements kept in registers; the other elements end at
+/// `end`. Without `SCALED` the scale is 1.
 #[device]
 fn centered<
     T: Float,

@@ -6,7 +6,7 @@
 use super::random::{Stream, gumbel, words};
 use kernel_dsl::prelude::*;
 
-/// Returns an integer that is larger for larger numbers. It is equal for 0 and −0, and for NaN and
+/// Returns an integer that is larger for larger numbers, and equal for 0 and −0, and for NaN and
 /// −∞.
 #[device]
 pub fn orderable(x: f32) -> u32 {
@@ -14,8 +14,8 @@ pub fn orderable(x: f32) -> u32 {
     bits ^ ((bits as i32 >> 31) as u32 | 0x8000_0000)
 }
 
-/// Returns an integer that is larger for elements that come first in descending
-/// [order](crate#the-order-of-numbers). It is never 0.
+/// Returns an integer, never 0, that is larger for elements that come first in descending
+/// [order](crate#the-order-of-numbers).
 #[device]
 pub fn rank(score: f32, column: usize) -> u64 {
     (orderable(score) as u64) << 32 | !(column as u32) as u64
@@ -27,7 +27,7 @@ pub fn column_of(rank: u64) -> u32 {
     !(rank as u32)
 }
 
-/// Returns the score of a rank. It is −∞ for a NaN, and for 0, which is not an element's rank.
+/// Returns the score of a rank: −∞ for a NaN, and for 0, which is not an element's rank.
 #[device]
 pub fn score_of(rank: u64) -> f32 {
     let bits = (rank >> 32) as u32;

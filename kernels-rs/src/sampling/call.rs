@@ -38,7 +38,7 @@ const LISTED: usize = 8192;
 ///
 /// # Extreme logits and temperatures
 ///
-/// Logits are `f32`, `f16` or `bf16`; each is exact in `f32`. They are compared in the
+/// Logits are `f32`, `f16` or `bf16`; each is exact in `f32`. Logits are compared in the
 /// [order of all kernels](crate#the-order-of-numbers).
 ///
 /// | logits | tokens |

@@ -136,7 +136,7 @@ pub fn levels_between(ends: Ends, temperature: Temperature, unit: f32) -> Levels
     Levels { measure: Measure { top: ends.largest, scaled, temperature, unit }, per }
 }
 
-/// Returns the levels of a row from the ends of its parts. It ends with a barrier.
+/// Returns the levels of a row from the ends of its parts, and ends with a barrier.
 #[device]
 fn levels(ends: View<Ends, 1>, temperature: Temperature, unit: f32) -> Levels {
     let mut own = no_ends();
@@ -158,7 +158,7 @@ struct Cut {
 }
 
 /// Returns the level in which the sum reaches `top_p` / 2³² of the total. If the largest logit is
-/// ∞, the first token suffices. It ends with a barrier.
+/// ∞, the first token suffices. The search ends with a barrier.
 #[device]
 fn cut(sums: View<u64, 1>, top_p: u32, of: Measure) -> Cut {
     let t = thread::x();

@@ -65,7 +65,7 @@ pub fn gumbel(high: u32, low: u32) -> f32 {
 
 /// Returns the natural logarithm of a positive normal number, to 0.934 ulp.
 ///
-/// It is [`math::ln`] without the special cases, which would be a tenth of the time of a draw.
+/// Omits the special cases of [`math::ln`], which would be a tenth of the time of a draw.
 #[device]
 fn ln_of_normal(x: f32) -> f32 {
     // x = (1 + z)·2ⁿ with 1 + z from 2/3 to 4/3; the polynomial is that of `math::ln`.

@@ -118,7 +118,7 @@ pub struct Reached {
 /// Returns the digit whose smallest rank is the largest rank such that the candidates with at least
 /// that rank reach `need`: their number, or if `WEIGHED` is true their weight. All candidates
 /// together must reach `need`, and it is not 0. All ranks have the upper bits `prefix`, all but the
-/// lower `bits`. It ends with a barrier.
+/// lower `bits`. The search ends with a barrier.
 #[device]
 pub fn reaching<T: Float, C: Candidates, const WEIGHED: bool>(
     row: View<T, 1>,

@@ -4,14 +4,14 @@
 //!    tokens, in any order. The part's logits stay in registers.
 //! 2. [`sample_top`], a block for each row: the ranks of the k likeliest of all parts are moved to
 //!    shared memory and sorted: bitonic (Batcher, 1968).
-//! 3. Their exponentials, sums of them from the likeliest down, and the cut at p.
+//! 3. The exponentials of the k likeliest, sums of them from the likeliest down, and the cut at p.
 //! 4. Sums from the least likely up, and the draw. Small sums and small random numbers have the
 //!    most bits, so that the frequencies of rare tokens are accurate.
 //!
 //! Both kernels find the k-th rank by a radix select: 10 or 11 bits per round from the top. A round
-//! counts the digits of the ranks with the prefix found so far. It ends early if a whole digit is
-//! needed, mostly after two or three rounds. The first digit of 8 bits would be sign and exponent.
-//! A warp's logits share them, so that their atomic additions would wait for each other.
+//! counts the digits of the ranks with the prefix found so far. The select ends early if a whole
+//! digit is needed, mostly after two or three rounds. The first digit of 8 bits would be sign and
+//! exponent. A warp's logits share them, so that their atomic additions would wait for each other.
 //!
 //! Atomics only count, and their arbitrary order is removed by the sort, so that draws are
 //! deterministic.
@@ -95,10 +95,10 @@ use items::*;
 
 /// Finds the `need` largest ranks of elements `from` to `to`. If the smallest of them occurs
 /// several times, all occurrences are found. The found ranks are those with r >> bits ≥ prefix.
-/// Returns prefix and bits. It ends with a barrier.
+/// Returns prefix and bits, and ends with a barrier.
 ///
-/// The zeros of threads beyond `to` are counted as well. They have the smallest digit, and
-/// therefore do not affect the result.
+/// The zeros of threads beyond `to` are counted as well, but have the smallest digit, and therefore
+/// do not affect the result.
 #[device]
 fn largest<R: Ranked>(of: R, from: usize, to: usize, need: u32) -> (u64, u32) {
     let t = thread::x();
@@ -190,7 +190,7 @@ pub fn likeliest_of_parts<T: Float>(logits: View<T, 2>, each: usize, mut ranks: 
     }
 }
 
-/// Sorts in descending order; the length is a power of two. It ends with a barrier.
+/// Sorts in descending order, and ends with a barrier; the length is a power of two.
 #[device]
 fn sort_descending<const K: usize>(mut s: Shared<u64, 1>) {
     let mut run = 2;

@@ -137,9 +137,9 @@ pub fn scan_rows<T: Number, const INCLUSIVE: bool, const V: usize>(x: View<T, 2>
 /// those of the groups before. The sum of a tile is published before its block waits, and that of a
 /// group before its last block waits for other groups. Therefore waits do not form a chain.
 ///
-/// `links` begins with the number of blocks that have a tile. It then has two words for each sum,
-/// by rows: those of tiles, then those of groups. A word has 32 bits of the sum, and a flag above
-/// them: both become visible at once, so that no block needs a fence. It is 0 before the launch.
+/// `links`, 0 before the launch, begins with the number of blocks that have a tile. Two words for
+/// each sum follow, by rows: those of tiles, then those of groups. A word has 32 bits of the sum,
+/// and a flag above them: both become visible at once, so that no block needs a fence.
 #[kernel(
     block = 256, max_registers = if V == 4 && PIECES != 4 { 64 } else { 80 }, grid = x.rows() * x.cols().div_ceil(TILE), writes(y = once),
     instances(

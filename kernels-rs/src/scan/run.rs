@@ -20,11 +20,11 @@ const GROUP: usize = 256;
 /// 2³¹ − 1 rows.
 ///
 /// Sums of integers wrap on a GPU; on the CPU device an overflow is an error, as in every kernel.
-/// Sums of floats are computed in their own format. Their order depends only on the shape, the
-/// alignment and the number of multiprocessors. The error of each is at most γ(n)·Σ|x| of the
-/// elements up to it. Here γ(n) = n·u/(1 − n·u) (Higham, *Accuracy and Stability of Numerical
-/// Algorithms*, section 4.2). Therefore neighboring sums need not differ by exactly the element
-/// between them.
+/// Sums of floats are computed in their own format. The order of additions depends only on the
+/// shape, the alignment and the number of multiprocessors. The error of each sum is at most
+/// γ(n)·Σ|x| of the elements up to it. Here γ(n) = n·u/(1 − n·u) (Higham, *Accuracy and Stability
+/// of Numerical Algorithms*, section 4.2). Therefore neighboring sums need not differ by exactly
+/// the element between them.
 ///
 /// ```
 /// # fn main() -> Result<(), runtime::Error> {

@@ -11,8 +11,8 @@
 //!   halves  │ scale of unit 0, 1, 2, … │ …                                          │   u16
 //! ```
 //!
-//! The order of the bits in a record is such that few operations convert them to bytes. It is that
-//! of [`nibbles`], [`pairs`], [`singles`] and [`selectors`].
+//! The bits of a record have the order of [`nibbles`], [`pairs`], [`singles`] and [`selectors`], so
+//! that few operations convert them to bytes.
 
 pub use items::*;
 
@@ -275,8 +275,8 @@ mod items {
         two_of_six([header[1], header[2], header[3]], unit)
     }
 
-    /// Returns two numbers of six bits of unit `unit` of eight. Their lower four bits are in the
-    /// first two words, and the highest bits of both in the last.
+    /// Returns two numbers of six bits of unit `unit` of eight. The lower four bits of each are in
+    /// the first two words, and the highest bits of both in the last.
     pub fn two_of_six(words: [u32; 3], unit: usize) -> [u32; 2] {
         let at = (unit % 8 * 4) as u32;
         let high = words[2] >> at;

@@ -25,7 +25,7 @@ pub enum Rule {
     /// The scale is 2^⌊log₂ of the largest magnitude⌋ − 2.
     Exponent,
     /// [`Largest`](Rule::Largest) in each group. Scales of groups are integers that are at least
-    /// `least`, and the one with the largest magnitude is `least`. They are stored with `bias`
+    /// `least`, and the one with the largest magnitude is `least`. Scales are stored with `bias`
     /// added.
     Groups {
         /// The least scale of a group.

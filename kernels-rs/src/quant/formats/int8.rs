@@ -1,5 +1,5 @@
-//! Bytes with a scale for each row, by which a product is multiplied at its end. It is not a format
-//! of GGML.
+//! Bytes with a scale for each row, by which a product is multiplied at its end. GGML has no such
+//! format.
 //!
 //! Block: 32 signed bytes. The planes are those of [`Q8_0`](super::Q8_0) without scales. Zeros
 //! follow the last byte of a row.

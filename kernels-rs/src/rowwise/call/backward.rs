@@ -62,7 +62,7 @@ fn of_rows<T: Float>(
 
 impl<W: Float + GenericArgument> Norm<'_, W> {
     /// Queues dz, the gradient of z, from z, the statistics that [`run_added`](Norm::run_added)
-    /// saved, and dy, the gradient of y. It is also the gradient of x and of the residual, whose
+    /// saved, and dy, the gradient of y. dz is also the gradient of x and of the residual, whose
     /// sum is z.
     ///
     /// Any finite z is supported, with one exception: a row with a saved factor of ∞ (a deviation

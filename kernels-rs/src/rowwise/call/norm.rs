@@ -10,9 +10,9 @@ use kernel_dsl::compiler::hir::Constant;
 use kernel_dsl::{Element, Float, GenericArgument};
 use runtime::{BufferView, BufferViewMut, Error};
 
-/// Returns the maximum number of elements that a thread keeps. It is small, for more threads, as
-/// long as a block of them can keep a row. For narrow elements it is larger, because the cost of a
-/// row's reductions is spread over half the bytes.
+/// Returns the maximum number of elements that a thread keeps. The maximum is small, for more
+/// threads, as long as a block of them can keep a row. For narrow elements it is larger, because
+/// the cost of a row's reductions is spread over half the bytes.
 fn keeps<T>(cols: usize) -> u32 {
     if size_of::<T>() == 4 && cols <= 8192 { 8 } else { 16 }
 }

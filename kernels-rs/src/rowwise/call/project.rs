@@ -22,11 +22,11 @@ impl<N: Float + GenericArgument> Norm<'_, N> {
     /// Queues y ← norm(x)·Wᵀ + bias. x is [rows, K] in any storage format, W is [N, K] as in
     /// checkpoints, and y is [rows, N]. The optional bias has N numbers.
     ///
-    /// Up to 8 rows are one kernel, [`gemv_normed`], which rounds nothing between the two steps. It
-    /// reads x more often than the norm alone, but saves a launch and a round trip through memory,
-    /// which limit a decoding step. For more rows, each block of the product would normalize the
-    /// rows of its tile again, N / 128 times in total. The loop is limited by multiplications.
-    /// Therefore these are two kernels, and norm(x) is stored in the format of W.
+    /// Up to 8 rows are one kernel, [`gemv_normed`], which rounds nothing between the two steps.
+    /// The kernel reads x more often than the norm alone, but saves a launch and a round trip
+    /// through memory, which limit a decoding step. For more rows, each block of the product would
+    /// normalize the rows of its tile again, N / 128 times in total. The loop is limited by
+    /// multiplications. Therefore these are two kernels, and norm(x) is stored in the format of W.
     ///
     /// # Errors
     /// Returns an error if extents do not match, y overlaps another operand, a buffer belongs to
