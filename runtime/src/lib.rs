@@ -8,7 +8,7 @@
 //! `runtime-ptx` and `runtime-testing` under one name.
 //!
 //! * [`Device`] runs kernels: an NVIDIA GPU through its driver alone, or the CPU, where the oracle
-//!   ([`interpreter`]) runs the kernel's IR as lowered and reports every faulty access. It
+//!   ([`interpreter`]) runs the kernel's IR as lowered and reports every faulty access. A device
 //!   implements `Launcher`, so a kernel's typed `launch` takes it.
 //! * [`Stream`] is an in-order queue of work, concurrent with others; it is a launcher too.
 //!   [`Event`] is a point in its work.

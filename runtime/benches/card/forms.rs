@@ -87,8 +87,8 @@ pub fn explanation(form: &SampleForm) -> Option<&'static str> {
     }
 }
 
-/// Returns whether a row is a pure computation of sm_61. Its place among such rows determines its
-/// random operands.
+/// Returns whether a row is a pure computation of sm_61. The row's place among such rows determines
+/// its random operands.
 fn is_numbered(row: &&FormRow) -> bool {
     let is_current = row.gone.is_none_or(|(target, _)| target > 61);
     let is_vector = row.form.starts_with("mov.v2") || row.form.starts_with("mov.v4");

@@ -1,8 +1,8 @@
 //! A CUDA driver library whose device is the PTX interpreter.
 //!
 //! Programs that use CUDA's driver API run on it unchanged: cudarc, a C program, this project's own
-//! CUDA backend. They load this library in place of NVIDIA's `libcuda.so.1`. GPU host code is thus
-//! tested on machines without a GPU, and errors of a program are explained in words.
+//! CUDA backend. Such programs load this library in place of NVIDIA's `libcuda.so.1`. GPU host code
+//! is thus tested on machines without a GPU, and errors of a program are explained in words.
 //!
 //! ```text
 //! cargo run --release -p cuda-on-cpu -- PROGRAM ARGUMENTS…      # runs a program on the library
@@ -58,9 +58,10 @@
 //! blocks are resident, and take turns. Several modules of PTX are linked; machine code is not.
 //!
 //! [`functions`] lists the functions of cuda.h, those that are not supported with the reason:
-//! levels of detail, peer access, inter-process memory and others. They are exported,
-//! return `CUDA_ERROR_NOT_SUPPORTED` and appear in the log. The runtime API (`libcudart`) verifies
-//! the driver by undocumented tables of NVIDIA's driver, and so does not run on this library.
+//! levels of detail, peer access, inter-process memory and others. The unsupported functions are
+//! exported, return `CUDA_ERROR_NOT_SUPPORTED` and appear in the log. The runtime API (`libcudart`)
+//! verifies the driver by undocumented tables of NVIDIA's driver, and so does not run on this
+//! library.
 //!
 //! # A sanitizer
 //!
@@ -69,11 +70,11 @@
 //! ```
 //!
 //! With `--on-finding=continue`, an invalid access is left out and recorded, and the kernel
-//! continues. At the end of the process, a summary lists each finding once. It has the lines of PTX
-//! and of the source (`.loc`), and the number of occurrences. The findings are also written as JSON
-//! and as SARIF. `--suppressions` names a file of findings to leave out: a check and a kernel in
-//! each line, with `*` for any text. Signals and exit codes are the program's, unless
-//! `--error-exitcode` applies.
+//! continues. At the end of the process, a summary lists each finding once. Each entry has the
+//! lines of PTX and of the source (`.loc`), and the number of occurrences. The findings are also
+//! written as JSON and as SARIF. `--suppressions` names a file of findings to leave out: a check
+//! and a kernel in each line, with `*` for any text. Signals and exit codes are the program's,
+//! unless `--error-exitcode` applies.
 
 // The exported functions have the names of cuda.h.
 #![allow(non_snake_case)]

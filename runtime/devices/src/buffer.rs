@@ -18,8 +18,8 @@ use std::sync::Arc;
 
 /// Memory of a device, freed when dropped, with its hazard tracker.
 ///
-/// It is `Send` and `Sync`: it owns its bytes, `&` only reads them, any thread may use a device,
-/// and accesses in flight are tracked.
+/// A raw buffer is `Send` and `Sync`: it owns its bytes, `&` only reads them, any thread may use a
+/// device, and accesses in flight are tracked.
 #[derive(Debug)]
 pub struct RawBuffer {
     device: Device,
@@ -289,7 +289,7 @@ impl<T: Element> DeviceBuffer<T> {
     /// Returns the buffer with the memory `raw`.
     ///
     /// # Safety
-    /// It was the memory of a `DeviceBuffer<T>`.
+    /// `raw` was the memory of a `DeviceBuffer<T>`.
     pub(crate) unsafe fn of_raw(raw: &RawBuffer) -> &DeviceBuffer<T> {
         // SAFETY: a `DeviceBuffer<T>` consists of its memory alone; the caller guarantees the
         // element type.
@@ -373,8 +373,8 @@ impl<T: Element> DeviceBuffer<T> {
         self.raw.write(bytes)
     }
 
-    /// Returns all elements as an array of these extents, row-major. Their product is the buffer's
-    /// length. Rank 1 to 5.
+    /// Returns all elements as an array of these extents, row-major. The product of the extents is
+    /// the buffer's length. Rank 1 to 5.
     pub fn view<const R: usize>(&self, extents: [usize; R]) -> Result<BufferView<'_, T, R>> {
         Ok(BufferView::new(self.origin(), ViewLayout::whole::<T>(self.len(), extents)?))
     }

@@ -139,8 +139,8 @@ impl<'a, 'm> ValidatedArgs<'a, 'm> {
         }
     }
 
-    /// Returns whether the kernel writes argument `index`. Its memory is then mutable and shares no
-    /// byte with another argument's.
+    /// Returns whether the kernel writes argument `index`. The argument's memory is then mutable
+    /// and shares no byte with another argument's.
     pub fn writes(&self, index: usize) -> bool {
         self.writes.get(index).copied().unwrap_or(false)
     }

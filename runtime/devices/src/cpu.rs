@@ -111,7 +111,7 @@ impl Cpu {
         (&self.memory, HostMemory)
     }
 
-    /// Runs the instance on the interpreter. It is lowered and decoded once.
+    /// Runs the instance on the interpreter. The instance is lowered and decoded once.
     pub fn run(&self, artifact: &'static Artifact, program: &Monomorphic, approved: &ValidatedArgs) -> Result<()> {
         if let Some(handler) = &self.handler {
             return handler(artifact, program, approved);
@@ -130,7 +130,7 @@ impl Cpu {
 /// Sets all bytes.
 ///
 /// # Safety
-/// They belong to one allocation, and no other code uses them.
+/// The bytes belong to one allocation, and no other code uses them.
 pub(crate) unsafe fn fill(address: u64, bytes: usize, value: u8) {
     // SAFETY: by the caller's promise.
     unsafe { ptr::write_bytes(pointer(address), value, bytes) }
@@ -147,7 +147,7 @@ pub(crate) unsafe fn copy(from: u64, to: u64, bytes: usize) {
     unsafe { ptr::copy_nonoverlapping(pointer(from).cast_const(), pointer(to), bytes) }
 }
 
-/// Host memory from the allocator. It is always initialized.
+/// Host memory from the allocator, always initialized.
 pub(crate) struct HostMemory;
 
 impl SegmentSource for HostMemory {

@@ -154,7 +154,8 @@ impl Device {
     /// can be dropped; their contents are gone.
     ///
     /// [`Device::cuda`] opens the GPU again, in another context, even while buffers of the lost
-    /// device exist. Their memory is freed when the last object of the lost device is dropped.
+    /// device exist. The memory of these buffers is freed when the last object of the lost device
+    /// is dropped.
     ///
     /// The CPU is never lost.
     pub fn lost(&self) -> Option<&Loss> {
@@ -169,7 +170,8 @@ impl Device {
     }
 
     /// Returns the device-local singleton of type `T`, created by `make` on first use: for example
-    /// tables shared by calls of one shape. It is dropped with the last clone of the device.
+    /// tables shared by calls of one shape. The singleton is dropped with the last clone of the
+    /// device.
     ///
     /// `make` gets a separate device object for the same GPU or CPU. A buffer of this device object
     /// would keep the device, and so itself, alive forever.
@@ -421,8 +423,8 @@ impl fmt::Display for Backend {
 }
 
 impl Backend {
-    /// Allocates memory to be written. Its content is undefined, and initialized on the CPU.
-    /// Returns also the accesses to wait for before writing.
+    /// Allocates memory to be written. The memory's content is undefined, and initialized on the
+    /// CPU. Returns also the accesses to wait for before writing.
     pub fn take(&self, memory: PoolKind, bytes: usize) -> Result<(Allocation, WaitSet)> {
         if let Backend::Cuda(cuda) = self {
             cuda.check()?;

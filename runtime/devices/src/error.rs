@@ -54,8 +54,8 @@ pub enum Error {
     #[error(transparent)]
     Driver(#[from] DriverError),
 
-    /// The device is lost, through this operation or an earlier one. Its objects can only be
-    /// dropped; [`Device::cuda`](crate::Device::cuda) opens the GPU in another context.
+    /// The device is lost, through this operation or an earlier one. The device's objects can only
+    /// be dropped; [`Device::cuda`](crate::Device::cuda) opens the GPU in another context.
     #[error("{0}")]
     Lost(Arc<Loss>),
 

@@ -12,9 +12,9 @@ use std::ptr;
 /// `len` elements of page-locked host memory, which a [`Stream`](crate::Stream) copies while the
 /// host continues.
 ///
-/// Its memory is cached when dropped, like that of a [`DeviceBuffer`](crate::DeviceBuffer). Reading
-/// it waits for copies into it, including those of the memory's former owner. Writing it also waits
-/// for copies from it.
+/// The buffer's memory is cached when dropped, like that of a
+/// [`DeviceBuffer`](crate::DeviceBuffer). Reading the buffer waits for copies into it, including
+/// those of the memory's former owner. Writing the buffer also waits for copies from it.
 pub struct PinnedBuffer<T: Element> {
     raw: RawBuffer,
     len: usize,
@@ -22,7 +22,7 @@ pub struct PinnedBuffer<T: Element> {
 }
 
 impl Device {
-    /// Allocates page-locked memory for `len` elements. Their values are unspecified.
+    /// Allocates page-locked memory for `len` elements. The elements' values are unspecified.
     pub fn pinned<T: Element>(&self, len: usize) -> Result<PinnedBuffer<T>> {
         let raw = RawBuffer::new(self, PoolKind::Pinned, bytes_of::<T>(len)?)?;
         Ok(PinnedBuffer { raw, len, element: PhantomData })

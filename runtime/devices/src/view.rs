@@ -418,8 +418,8 @@ impl<'a, T: Element, const R: usize> ViewMutArgument<'a, T, R> for &'a mut Buffe
 macro_rules! cast {
     ($($View:ident)*) => {$(
         impl<'a, T: Element> $View<'a, T, 1> {
-            /// Returns the same bytes as elements of another type. They start at a multiple of its
-            /// alignment, and their number is a multiple of its size.
+            /// Returns the same bytes as elements of another type. The bytes start at a multiple of
+            /// that type's alignment, and their number is a multiple of its size.
             pub fn cast<U: Element>(self) -> Result<$View<'a, U, 1>> {
                 let (origin, layout) = recast::<T, U>(self.origin, &self.layout)?;
                 Ok($View::new(origin, layout))

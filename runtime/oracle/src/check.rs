@@ -22,7 +22,7 @@
 //! | a subnormal that is flushed to zero | arithmetic flushes none; `fetch_add` on `f32` in global memory does, on every executor |
 //! | an index of 64 bits truncated to 32 | `u64 as usize` is rejected unless it is masked; any other cast that loses bits is `lossy-cast`, with notes enabled |
 //!
-//! Three kinds of results have no [`Check`], because no single run shows them. Their names,
+//! Three kinds of results have no [`Check`], because no single run shows them. The names,
 //! severities and kernels follow below, after those of the checks:
 //!
 //! | result | severity | reported by |

@@ -53,8 +53,8 @@ pub struct Options {
     /// The time that each run may take, if there is no deadline. A second run for an analysis has
     /// the same time again.
     pub time_limit: Option<Duration>,
-    /// The number of blocks that have ended, for a display of the progress. It begins again at 0
-    /// if the launch runs again, on one thread or for a second analysis.
+    /// The number of blocks that have ended, for a display of the progress. The number begins again
+    /// at 0 if the launch runs again, on one thread or for a second analysis.
     pub ended: Option<Arc<AtomicU64>>,
     /// The number of errors that ends a run: 1 stops at the first. Warnings and notes do not count.
     pub limit: usize,

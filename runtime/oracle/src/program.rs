@@ -42,7 +42,7 @@ impl Program {
         Program::new(kernel, decode::Arithmetic::Checked)
     }
 
-    /// Decodes `kernel` after passes. Its arithmetic is not checked: passes may execute an
+    /// Decodes `kernel` after passes, without checks of its arithmetic: passes may execute an
     /// operation speculatively where the program would not, and discard its result.
     pub fn decode_optimized(kernel: &Kernel) -> Result<Program, Unsupported> {
         Program::new(kernel, decode::Arithmetic::Speculative)

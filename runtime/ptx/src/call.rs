@@ -39,7 +39,7 @@ struct PassedValue {
     approximation: Option<u32>,
 }
 
-/// The least size of a frame in bytes. It bounds the number of calls in progress.
+/// The least size of a frame in bytes, which bounds the number of calls in progress.
 const MIN_FRAME: u64 = 16;
 
 impl Warp {

@@ -65,7 +65,7 @@ pub struct Stack {
 }
 
 /// A function that is called with a stack: one that can call itself, or a possible function of an
-/// indirect call. Its variables are in a frame of the stack. A call saves its registers.
+/// indirect call. The function's variables are in a frame of the stack. A call saves its registers.
 #[derive(Debug, Default)]
 pub struct Routine {
     /// The first instruction.
@@ -239,8 +239,8 @@ impl SpaceLayout {
     }
 }
 
-/// A computation from registers to registers, on the lanes of a mask. It returns the lanes whose
-/// result is undefined.
+/// A computation from registers to registers, on the lanes of a mask. The computation returns the
+/// lanes whose result is undefined.
 pub type Body = Box<dyn Fn(&mut Registers, u32) -> u32 + Send + Sync>;
 
 /// An instruction.
@@ -346,7 +346,7 @@ pub enum InstructionKind {
     /// A reading of a clock, or of its upper half. Each reading is later than the previous one.
     #[allow(missing_docs)]
     Clock { to: RegisterPlace, high: bool },
-    /// An instruction that orders accesses or gives a hint. It has no effect, because all accesses
+    /// An instruction that orders accesses or gives a hint, without effect, because all accesses
     /// happen in order here.
     Nothing,
 }
@@ -433,7 +433,7 @@ pub struct Atomic {
     pub update: Update,
 }
 
-/// A function that computes the new value of an atomic operation. Its arguments are the old value,
+/// A function that computes the new value of an atomic operation. The arguments are the old value,
 /// two operands, and whether the address is in shared memory.
 pub type Update = Box<dyn Fn(u64, u64, u64, bool) -> u64 + Send + Sync>;
 

@@ -15,9 +15,9 @@ const EXACT_BOUND: u64 = 1 << 51;
 /// 2^52, whose bits plus a smaller integer are those of the sum of both as doubles.
 const SHIFTER: f64 = (1u64 << 52) as f64;
 
-/// Returns the body of a division of registers of 32 or 64 bits; `None` for others. It stores the
-/// remainders if `rest`, otherwise the quotients. Results for a divisor of 0 have all bits set and
-/// are undefined.
+/// Returns the body of a division of registers of 32 or 64 bits; `None` for others. The body stores
+/// the remainders if `rest`, otherwise the quotients. Results for a divisor of 0 have all bits set
+/// and are undefined.
 pub fn division(to: RegisterPlace, operands: [RegisterPlace; 2], integers: Integer, rest: bool) -> Option<Body> {
     match (integers.signed, rest) {
         (false, false) => body::<false, false>(to, operands, integers.bits),

@@ -3,12 +3,13 @@
 //! Diverged lanes form groups, each at one instruction. Groups lie in levels, of which only the
 //! innermost runs.
 //!
-//! - Under [`BranchPolicy::PostDominator`], a branch with a post-dominator opens a level. Its sides
-//!   run one after the other up to the post-dominator, and reconverge there in the level outside.
+//! - Under [`BranchPolicy::PostDominator`], a branch with a post-dominator opens a level. The sides
+//!   of the branch run one after the other up to the post-dominator, and reconverge there in the
+//!   level outside.
 //! - A branch that an exit deprives of a post-dominator opens a merging level. There, groups merge
 //!   wherever they are at the same instruction, and the group that [`Structure::ranks`] puts first
 //!   runs. So live lanes never reconverge at an exit.
-//! - Under [`BranchPolicy::LowestFirst`], there is one level. It merges, and the lowest program
+//! - Under [`BranchPolicy::LowestFirst`], there is one level, which merges, and the lowest program
 //!   counter runs.
 
 use super::code::{NOWHERE, Pc};
@@ -45,8 +46,8 @@ struct Level {
     meet: Pc,
     /// Whether groups merge. Without, the last group runs, up to `meet`.
     merges: bool,
-    /// The groups beside the active lanes. Those of a level outside include the lanes of the levels
-    /// within.
+    /// The groups beside the active lanes. The groups of a level outside include the lanes of the
+    /// levels within.
     others: SmallVec<[Group; 4]>,
 }
 

@@ -73,8 +73,8 @@ pub enum Checks {
     /// Only the instruction limit and traps. Accesses outside of memory are suppressed and not
     /// reported.
     Values,
-    /// In addition, everything at which a GPU stops. These are accesses outside of memory, to the
-    /// wrong space or misaligned, stores to read-only memory, and barriers that cannot complete.
+    /// In addition, everything at which a GPU stops: accesses outside of memory, to the wrong space
+    /// or misaligned, stores to read-only memory, and barriers that cannot complete.
     Faults,
     /// Every [`Check`].
     All,

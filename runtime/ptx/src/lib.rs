@@ -1,5 +1,5 @@
-//! The PTX interpreter: the second oracle. It runs PTX, the text that a GPU runs, and reports what
-//! is wrong with it.
+//! The PTX interpreter: the second oracle, which runs PTX, the text that a GPU runs, and reports
+//! what is wrong with it.
 //!
 //! # What is independent of the oracle
 //!
@@ -22,10 +22,10 @@
 //!
 //! # How it runs
 //!
-//! [`Program::decode`] decodes one entry to flat code. It inlines calls and resolves operands to
-//! places. Functions that can call themselves are called with a stack (`call`). The device provides
-//! `vprintf`, `malloc`, `free` and `__assertfail` (`service`). Each instruction becomes a closure
-//! over rows of 32 lanes (`body`), with its modifiers resolved. Decoding rejects unknown
+//! [`Program::decode`] decodes one entry to flat code. Decoding inlines calls and resolves operands
+//! to places. Functions that can call themselves are called with a stack (`call`). The device
+//! provides `vprintf`, `malloc`, `free` and `__assertfail` (`service`). Each instruction becomes a
+//! closure over rows of 32 lanes (`body`), with its modifiers resolved. Decoding rejects unknown
 //! instructions by name: nothing is skipped silently. [`Program::run`] runs a launch. Blocks run
 //! one after the other. Where this makes no difference, they run in parallel on several cores
 //! (`parallel`). The warps of a block alternate, and a warp runs in lockstep. Diverged lanes run

@@ -40,8 +40,8 @@ pub struct ObservedAccess {
     pub kind: AccessKind,
     /// Bytes for each lane.
     pub bytes: u32,
-    /// Addresses of the lanes. Those of inactive lanes are unspecified. Buffers do not overlap in
-    /// the space of global addresses.
+    /// Addresses of the lanes, unspecified for inactive lanes. Buffers do not overlap in the space
+    /// of global addresses.
     pub addresses: [u64; LANES],
 }
 

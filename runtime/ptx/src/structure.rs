@@ -12,8 +12,8 @@ use std::cmp::Reverse;
 #[derive(Debug, Default)]
 pub struct Structure {
     /// By the last instruction of a basic block, where lanes that diverge there reconverge: the
-    /// immediate post-dominator. It is [`NOWHERE`] where that is the virtual exit or does not
-    /// exist.
+    /// immediate post-dominator. The entry is [`NOWHERE`] where that post-dominator is the virtual
+    /// exit or does not exist.
     pub meets: Vec<Pc>,
     /// By instruction, the end of its basic block.
     pub ends: Vec<Pc>,

@@ -149,7 +149,7 @@ impl Recording {
 }
 
 /// Buffers of calls in flight. A buffer waits for its work when it is dropped, so it is dropped
-/// when the work is over. It keeps no memory alive.
+/// when the work is over. The buffers keep no memory alive.
 #[derive(Default)]
 struct Later {
     /// The buffers of the last calls.

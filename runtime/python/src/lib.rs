@@ -16,11 +16,10 @@
 //! ```
 //!
 //! **Arrays.** [`array::Foreign`] is an array of another library: address, extents, strides,
-//! element type, device, and the object that keeps the memory alive. It is read from the attributes
-//! of a tensor of PyTorch, or from `__array_interface__`, `__dlpack__` or
-//! `__cuda_array_interface__`, and nothing is copied. The
-//! runtime adopts its memory as a buffer. [`array::Array`] is memory of the runtime, which other
-//! libraries read by the same protocols.
+//! element type, device, and the object that keeps the memory alive. Such an array is read from the
+//! attributes of a tensor of PyTorch, or from `__array_interface__`, `__dlpack__` or
+//! `__cuda_array_interface__`, and nothing is copied. The runtime adopts its memory as a buffer.
+//! [`array::Array`] is memory of the runtime, which other libraries read by the same protocols.
 //!
 //! **Device and stream.** The arrays of a call decide the device: host arrays run on the CPU
 //! device, which checks every access; arrays of a GPU run there. A call is complete when it

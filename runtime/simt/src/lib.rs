@@ -1,9 +1,10 @@
 //! The base of both interpreters: all parts of running a grid that do not depend on what an
 //! instruction does.
 //!
-//! The [PTX interpreter] and the [oracle] are independent witnesses of a kernel. They share this
-//! crate, the compiler's list of checks, and its stand-ins for approximations. The oracle runs
-//! `ptx!(…)` by the PTX interpreter. Nothing else is shared. This crate has:
+//! The [PTX interpreter] and the [oracle] are independent witnesses of a kernel. The two
+//! interpreters share this crate, the compiler's list of checks, and its stand-ins for
+//! approximations. The oracle runs `ptx!(…)` by the PTX interpreter. Nothing else is shared. This
+//! crate has:
 //!
 //! - [`GridShape`]: blocks, threads and warps, and their indices;
 //! - [`LANES`], [`lanes_of`]: the lanes of a warp as bits of a mask;

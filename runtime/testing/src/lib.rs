@@ -9,12 +9,12 @@
 //!
 //! The checker compares all outputs bit for bit; all NaNs are equal. The checker also compares the
 //! outputs with a reference in plain Rust, within the reference's own error bound. A kernel with
-//! atomic operations runs under other schedules too. Its results must not depend on the schedule,
-//! except where the case allows it ([`Case::with_order_dependent`]). [`InstanceReport`] holds the
-//! results as data.
+//! atomic operations runs under other schedules too. The kernel's results must not depend on the
+//! schedule, except where the case allows it ([`Case::with_order_dependent`]). [`InstanceReport`]
+//! holds the results as data.
 //!
-//! [`property`] does all of this in one call of a test. It draws cases, runs them, and shrinks a
-//! failing case, sizes first, then values ([`Gen`], [`Counterexample`]). With the feature
+//! [`property`] does all of this in one call of a test. The function draws cases, runs them, and
+//! shrinks a failing case, sizes first, then values ([`Gen`], [`Counterexample`]). With the feature
 //! `proptest`, `strategy` has proptest strategies for the same purpose. [`trace`] shows what one
 //! thread of a case does. [`Profiler`] measures memory accesses.
 //!

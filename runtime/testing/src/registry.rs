@@ -8,8 +8,8 @@ use kernel_dsl::compiler::hir::Instance;
 inventory::collect!(KernelSpec);
 inventory::collect!(BenchCases);
 
-/// The cases in which `kernels bench` measures a kernel, instead of those of its spec. They may be
-/// larger than what `kernels check` runs on the interpreter.
+/// The cases in which `kernels bench` measures a kernel, instead of those of its spec. The cases
+/// may be larger than what `kernels check` runs on the interpreter.
 #[derive(Clone, Copy, Debug)]
 pub struct BenchCases {
     /// The kernel.

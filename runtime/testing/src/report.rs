@@ -159,8 +159,8 @@ pub enum Stop {
     Refused,
     /// The executor itself failed.
     Failed,
-    /// The executor does not support the kernel, or lacks memory for its checks. This is not a
-    /// verdict on the kernel.
+    /// The executor does not support the kernel, or lacks memory for its checks. `Unsupported` is
+    /// not a verdict on the kernel.
     Unsupported,
 }
 

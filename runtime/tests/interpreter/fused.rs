@@ -113,8 +113,8 @@ fn sums_agree_with_plain_rust() {
             for elements in [1, 3] {
                 let sum = Sum { active, limit, step, elements, ..WHOLE };
                 let expected: Vec<u32> = sum.expected().iter().map(|y| y.to_bits()).collect();
-                // With all checks, every iteration accesses shadow memory separately. Its
-                // statistics must equal those of fused loops.
+                // With all checks, every iteration accesses shadow memory separately. The
+                // statistics of such a run must equal those of fused loops.
                 let counted = sum.run(checks(Checks::All)).1.statistics;
                 for level in LEVELS {
                     let (y, outcome) = sum.run(checks(level));

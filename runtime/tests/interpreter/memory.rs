@@ -112,7 +112,7 @@ fn elements_of_several_scalars() {
 }
 
 /// Builds a kernel of 32 × 8 threads that store (row, column) to swizzled rows of `columns` `f32`s.
-/// It then copies the bytes to y in storage order.
+/// The kernel then copies the bytes to y in storage order.
 fn swizzled(columns: u32) -> Kernel {
     let mut k = Kit::new([columns, 16, 1], "s[(r, c)] = 100 r + c;");
     let y = k.slice("y", Scalar::U32, true);
@@ -237,8 +237,8 @@ fn the_launch_evaluates_sizes() {
     assert_eq!(refused(u32::MAX, 1), "the size of `d` in shared memory: 1 + 4294967295 overflows `usize`");
 }
 
-/// Builds a kernel whose arrays `a` and `b` share their bytes. It stores to `a` and loads through
-/// `b`, after the lifetime of `b` starts or without that.
+/// Builds a kernel whose arrays `a` and `b` share their bytes. The kernel stores to `a` and loads
+/// through `b`, after the lifetime of `b` starts or without that.
 fn two_lives(begins: bool, stored: bool) -> Kernel {
     let mut k = Kit::new([32, 1, 1], "a[i] = i;\nlet b;\ny[i] = b[i];");
     let y = k.slice("y", Scalar::Usize, true);

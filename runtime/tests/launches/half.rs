@@ -16,8 +16,8 @@ mod ptx_support;
 /// The number of rows in the table that `operations` makes.
 const ROWS: usize = 16;
 
-/// Defines the same kernels for both types. Their operations are device functions, which are plain
-/// Rust on the host too.
+/// Defines the same kernels for both types. The operations of the kernels are device functions,
+/// which are plain Rust on the host too.
 macro_rules! kernels {
     ($half:ident, $module:ident) => {
         mod $module {

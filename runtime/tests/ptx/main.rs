@@ -1,6 +1,6 @@
-//! The PTX interpreter on PTX text. It decodes every row of the table, or rejects it by name, and
-//! its instructions match plain Rust. Diverged lanes reconverge under both policies, and each check
-//! finds its violations.
+//! The PTX interpreter on PTX text. The interpreter decodes every row of the table, or rejects it
+//! by name, and its instructions match plain Rust. Diverged lanes reconverge under both policies,
+//! and each check finds its violations.
 
 mod card;
 mod checks;
@@ -28,7 +28,7 @@ mod unspecified;
 
 /// Repeats on a card the tests of instructions whose results were once wrong. The tests have
 /// carries of differences, divisors beyond 2¹²⁶, and results just below the least normal number.
-/// They also have reciprocal roots of `f64`, and votes with members that differ between lanes.
+/// The tests also have reciprocal roots of `f64`, and votes with members that differ between lanes.
 /// In others, lanes meet although one side of a branch ends in a trap.
 #[test]
 #[ignore = "needs an NVIDIA GPU"]

@@ -84,7 +84,7 @@ impl Findings {
         self.lock().keys().any(|key| key.severity.0 == Severity::Error)
     }
 
-    /// Returns the summary: each finding once, errors first. It is empty without findings.
+    /// Returns the summary: each finding once, errors first; empty without findings.
     pub fn summary(&self) -> String {
         let found = self.lock();
         if found.is_empty() {

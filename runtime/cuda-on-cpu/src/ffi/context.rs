@@ -134,7 +134,7 @@ exports! {
         if !context.is_null() {
             driver.contexts.get(handle(context))?;
         }
-        // SAFETY: the caller's pointer is valid, as cuda.h requires. It is that of
+        // SAFETY: the caller's pointer is valid, as cuda.h requires. The version is that of
         // `cuCtxCreate_v2`.
         unsafe { put(version, 3020) }
     };

@@ -43,7 +43,7 @@ unsafe fn kernel(driver: &Driver, node: KernelNode) -> Result<Operation> {
     launch.map(Operation::Launch)
 }
 
-/// Returns the parameters of a kernel node. They stay valid until the node changes.
+/// Returns the parameters of a kernel node. The parameters stay valid until the node changes.
 fn kernel_of(driver: &Driver, node: sys::CUgraphNode) -> Result<KernelNode> {
     let node = driver.nodes.get(handle(node))?;
     let Operation::Launch(launch) = node.operation() else { return Err(other_type(&node)) };

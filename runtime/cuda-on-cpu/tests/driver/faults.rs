@@ -102,7 +102,7 @@ const CALLS: &[&str] = &[
 const CODES: [u32; 3] = [2, 700, 999];
 const N: usize = 300;
 
-/// Runs a program that uses every feature, some twice. Its results are always the same.
+/// Runs a program that uses every feature, some twice, and whose results are always the same.
 fn program(device: &Device) -> Result<Vec<f32>> {
     let numbers: Vec<f32> = (0..N).map(|i| i as f32).collect();
     let (x, mut y) = (device.upload(&numbers)?, device.zeros(N)?);

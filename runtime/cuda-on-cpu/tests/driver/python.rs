@@ -1,5 +1,5 @@
-//! Scripts that use the driver by ctypes, each in a separate process. They assert what NVIDIA's
-//! driver answers.
+//! Scripts that use the driver by ctypes, each in a separate process. The scripts assert what
+//! NVIDIA's driver answers.
 
 use super::common;
 use std::path::Path;

@@ -1,8 +1,8 @@
 //! A device's context, and memory in it.
 //!
-//! It is the device's primary context, which is shared with all code of the process that uses the
-//! device. A thread without a current context gets it, as in CUDA's runtime. On a thread with
-//! another current context it is current only during one operation.
+//! The context is the device's primary one, which is shared with all code of the process that uses
+//! the device. A thread without a current context gets this one, as in CUDA's runtime. On a thread
+//! with another current context, the primary context is current only during one operation.
 //!
 //! If a kernel or the hardware fails permanently, the context is lost: every later operation fails
 //! at once, without a call of the driver. A lost context is kept until its last user is dropped,
@@ -24,8 +24,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
-/// Devices in whose primary context a kernel does not end. It is never released; retaining it again
-/// would return the same context.
+/// Devices in whose primary context a kernel does not end. Such a context is never released;
+/// retaining it again would return the same context.
 static ABANDONED_CONTEXTS: Mutex<Vec<usize>> = Mutex::new(Vec::new());
 
 /// A device with a context, which it keeps alive.
@@ -63,7 +63,7 @@ unsafe impl Send for Context {}
 // SAFETY: as above.
 unsafe impl Sync for Context {}
 
-/// A guard that keeps the context current on this thread. It stays on its thread.
+/// A guard that stays on its thread, and keeps the context current there.
 struct Current<'a> {
     driver: &'a Driver,
     pushed: bool,
@@ -377,7 +377,7 @@ impl Context {
     /// Frees memory whose release was deferred.
     ///
     /// # Safety
-    /// It came from `take_left`.
+    /// `left` came from `take_left`.
     pub unsafe fn free_left(&self, left: Vec<u64>) {
         // SAFETY: guaranteed by this caller and, once each, by the callers that deferred the frees.
         left.into_iter().for_each(|address| unsafe { self.free(address) });
@@ -418,9 +418,9 @@ impl Context {
 impl Drop for Context {
     fn drop(&mut self) {
         if self.lost().is_some_and(|loss| matches!(loss.cause(), Cause::TimeLimit { .. })) {
-            // Destroying it would wait for the kernel that does not end, and could block other
-            // calls of the driver. It stays until the process ends; the primary context was
-            // recorded as abandoned when it was lost.
+            // Destroying the context would wait for the kernel that does not end, and could block
+            // other calls of the driver. The context stays until the process ends; the primary
+            // context was recorded as abandoned when it was lost.
             return;
         }
         let left = self.take_left();

@@ -1,10 +1,10 @@
 //! The functions of the driver library, resolved once, and the meaning of their error codes.
 //!
-//! cudarc finds and opens the library and names its types. Its wrappers are not used. They panic if
-//! the library or a function is missing. They also return codes as an `enum` of the bindings' CUDA
-//! version, which lacks codes of newer drivers. Here a code is a number, and a missing function is
-//! an error with its name. Functions are resolved under the oldest name with the needed meaning, so
-//! that old drivers work.
+//! cudarc finds and opens the library and names its types. The wrappers of cudarc are not used,
+//! because they panic if the library or a function is missing. The wrappers also return codes as an
+//! `enum` of the bindings' CUDA version, which lacks codes of newer drivers. Here a code is a
+//! number, and a missing function is an error with its name. Functions are resolved under the
+//! oldest name with the needed meaning, so that old drivers work.
 
 use super::driver_error::{Code, DriverError};
 use super::version::CudaVersion;
@@ -120,7 +120,7 @@ functions! {
 }
 
 functions! {
-    /// The functions for graphs, in drivers from CUDA 10.1 on. Their oldest forms suffice.
+    /// The functions for graphs, whose oldest forms suffice, in drivers from CUDA 10.1 on.
     pub(super) struct Graphs {}
     create = cuGraphCreate(*mut sys::CUgraph, c_uint);
     destroy = cuGraphDestroy(sys::CUgraph);

@@ -73,7 +73,7 @@ impl Cuda {
         if !known.is_empty() {
             open.lost += 1;
         }
-        // The driver on the CPU compiles nothing. It needs no cache, except in a test.
+        // The driver on the CPU compiles nothing, and needs no cache except in a test.
         let store = if context.driver.is_on_cpu() && !Store::is_requested() { None } else { Store::of_environment() };
         let cuda = Arc::new(Cuda {
             streams: StreamTable::new(context.clone())?,
@@ -280,8 +280,8 @@ impl Cuda {
         self.streams.note(stream, used)
     }
 
-    /// Copies from another device. Its streams wait for the copy's accesses to its memory, and the
-    /// copy for theirs.
+    /// Copies from another device. The other device's streams wait for the copy's accesses to its
+    /// memory, and the copy for theirs.
     ///
     /// # Safety
     /// The requirements of [`copy`](Cuda::copy) apply. `used` records the write, and the source is
@@ -327,7 +327,7 @@ impl Cuda {
         self.launch(LaunchForm::Unchecked, artifact, program, approved)?.residency(&self.context)
     }
 
-    /// Makes a launch of the instance ready. Its module is compiled and loaded once.
+    /// Makes a launch of the instance ready. The instance's module is compiled and loaded once.
     pub fn ready<'m>(
         &self,
         form: LaunchForm,

@@ -56,8 +56,8 @@ pub(super) fn shown(shape: LaunchShape) -> String {
     format!("{gx} × {gy} × {gz} blocks of {bx} × {by} × {bz} threads")
 }
 
-/// The launches of a stream since its last wait. Its lock is held for a few instructions, and no
-/// other lock is taken under it.
+/// The launches of a stream since its last wait. The lock on the launches is held for a few
+/// instructions, and no other lock is taken under it.
 #[derive(Default)]
 pub(super) struct InFlight(Mutex<SmallVec<[InFlightLaunches; 4]>>);
 

@@ -5,7 +5,7 @@ use super::in_flight::InFlightLaunches;
 use std::fmt;
 use std::time::Duration;
 
-/// The reason why a device can no longer be used. Its objects can only be dropped.
+/// The reason why a device can no longer be used. The device's objects can only be dropped.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Loss {
     pub(super) device: String,

@@ -1,9 +1,9 @@
 //! Ranges for NVIDIA's profilers: submitted work appears by name on their timeline, if NVIDIA's
 //! library is found.
 //!
-//! The library is libnvToolsExt, part of CUDA's toolkits up to 12.8. It is loaded if a profiler has
-//! started the program, which sets `NVTX_INJECTION64_PATH`, or if `KERNELS_NVTX` is set. Otherwise
-//! names cost nothing. A missing library is not reported.
+//! The library is libnvToolsExt, part of CUDA's toolkits up to 12.8. The library is loaded if a
+//! profiler has started the program, which sets `NVTX_INJECTION64_PATH`, or if `KERNELS_NVTX` is
+//! set. Otherwise names cost nothing. A missing library is not reported.
 
 use super::operation::Operation;
 use libloading::Library;
@@ -24,7 +24,7 @@ pub(super) struct Nvtx {
 pub(super) struct Range<'n>(&'n Nvtx);
 
 impl Nvtx {
-    /// Loads the library if it is requested and found. It stays loaded.
+    /// Loads the library if it is requested and found. The library stays loaded.
     pub fn load() -> Option<Nvtx> {
         if !ASKING.iter().any(|variable| std::env::var_os(variable).is_some()) {
             return None;

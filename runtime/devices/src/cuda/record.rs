@@ -38,7 +38,7 @@ pub(super) struct Records {
 
 impl Records {
     /// Returns the address of a zeroed record for a launch of `form`, or `None` if records must be
-    /// collected first. They are cleared in `stream`, before the launch.
+    /// collected first. The records are cleared in `stream`, before the launch.
     pub fn next(&mut self, context: &Context, stream: sys::CUstream, form: &Arc<CheckedKernel>) -> Result<Option<u64>> {
         if self.address == 0 {
             self.address = context.allocate(MAX_RECORDS * RECORD_BYTES)?;
@@ -219,7 +219,7 @@ impl Drop for Findings {
 /// Reads `count` records.
 ///
 /// # Safety
-/// They are initialized at `address`, and no other code uses them.
+/// The records are initialized at `address`, and no other code uses them.
 unsafe fn read(context: &Context, address: u64, count: usize) -> Result<Vec<[u32; WORDS]>> {
     let mut bytes = vec![0; count * RECORD_BYTES];
     // SAFETY: by the caller's promise.

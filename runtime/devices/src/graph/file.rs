@@ -9,10 +9,10 @@
 //!
 //! # Security
 //!
-//! A file can make a device do nothing that safe Rust could not do. It names kernels and does not
-//! contain them. The program's own kernels run, if they are the saved ones. A hash of their HIR and
-//! the PTX text in the file decide this. Each launch is checked as if it were recorded by hand: its
-//! arguments lie in buffers that the program lends, and fit the kernel's contract. An unchecked
+//! A file can make a device do nothing that safe Rust could not do. The file names kernels and does
+//! not contain them. The program's own kernels run, if they are the saved ones. A hash of their HIR
+//! and the PTX text in the file decide this. Each launch is checked as if it were recorded by hand:
+//! its arguments lie in buffers that the program lends, and fit the kernel's contract. An unchecked
 //! launch has further conditions that no file can guarantee; loading those is `unsafe`.
 //!
 //! The checksum detects damage, not malice. Bytes crafted to pass the checksum are rejected by the

@@ -47,7 +47,8 @@ impl<'g> Recording<'g> {
         Ok(SlotMut::new(self.add_slot(OwnedBuffer::exclusive(buffer))?, len))
     }
 
-    /// Borrows a buffer for the graph's lifetime. Its launches may read it, as other code may.
+    /// Borrows a buffer for the graph's lifetime. The graph's launches may read the buffer, as
+    /// other code may.
     pub fn borrow<T: Element>(&self, buffer: &'g DeviceBuffer<T>) -> Result<Slot<T>> {
         Ok(Slot::new(self.add_slot(OwnedBuffer::borrowed(buffer))?, buffer.len()))
     }

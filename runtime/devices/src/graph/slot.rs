@@ -8,8 +8,8 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::ops::Range;
 
-/// The identity of a slot in a recording. It serves as the device number of memory in the slot, so
-/// that only recorded launches accept such memory.
+/// The identity of a slot in a recording. The identity serves as the device number of memory in the
+/// slot, so that only recorded launches accept such memory.
 ///
 /// ```text
 /// 63   62          24 23        0
@@ -52,15 +52,15 @@ impl SlotId {
 
 /// A buffer of a recording, for launches to read.
 ///
-/// It takes the place of a `&DeviceBuffer` any number of times, and its views the place of views.
-/// Launches outside the recording reject it.
+/// The slot takes the place of a `&DeviceBuffer` any number of times, and its views the place of
+/// views. Launches outside the recording reject it.
 pub struct Slot<T: Element> {
     pub(super) id: SlotId,
     len: usize,
     element: PhantomData<T>,
 }
 
-/// A buffer of a recording, for launches to read and write. It takes the place of a
+/// A buffer of a recording, for launches to read and write. The slot takes the place of a
 /// `&mut DeviceBuffer` any number of times. A launch with the same slot twice is rejected as
 /// overlapping.
 pub struct SlotMut<T: Element> {

@@ -69,8 +69,8 @@ pub(crate) struct SubrangeTracker {
     /// Whether `others` has entries. While a single stream uses the memory, no lock is taken.
     crowded: AtomicBool,
     /// Whether parts were written since the last write of the whole, or former owners may still
-    /// write. Their points are in `others`, and readers wait for them too. Only meaningful if
-    /// `crowded`.
+    /// write. The points of these writes are in `others`, and readers wait for the points too. Only
+    /// meaningful if `crowded`.
     parted: AtomicBool,
 }
 

@@ -59,7 +59,7 @@ pub(super) struct Tlsf {
     blocks: Vec<PoolBlock>,
     /// The unused places in `blocks`.
     vacant: Vec<Id>,
-    /// The blocks freed last, oldest first. They are in no list, and count as used for their
+    /// The blocks freed last, oldest first, which are in no list, and count as used for their
     /// neighbors.
     recent: Recent,
     powers: u32,

@@ -55,7 +55,7 @@ fn part(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     rest.split_at_checked(usize::try_from(u64::from_le_bytes(*length)).ok()?)
 }
 
-/// Returns the 128-bit FNV-1a hash (draft-eastlake-fnv). It detects damage; the folder's
+/// Returns the 128-bit FNV-1a hash (draft-eastlake-fnv). The hash detects damage; the folder's
 /// permissions protect against malice.
 fn fnv(bytes: &[u8]) -> u128 {
     const BASIS: u128 = 0x6c62272e07bb014262b821756295c58d;

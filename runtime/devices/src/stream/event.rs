@@ -6,7 +6,7 @@ use crate::{Device, Error, Result};
 use std::fmt;
 use std::time::{Duration, Instant};
 
-/// A point in the work of a stream. It is complete when all work submitted before it is complete.
+/// A point in the work of a stream, complete when all work submitted before it is complete.
 pub struct Event {
     device: Device,
     at: EventTime,

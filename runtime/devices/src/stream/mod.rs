@@ -90,8 +90,8 @@ impl Stream {
     }
 
     /// Returns the driver's handle, a `CUstream`, for other users of the driver, such as a library
-    /// that submits its own work. It is valid as long as the stream. Work submitted through it is
-    /// not tracked: only this stream's work is ordered with it. `None` on the CPU.
+    /// that submits its own work. The handle is valid as long as the stream. Work submitted through
+    /// the handle is not tracked: only this stream's work is ordered with it. `None` on the CPU.
     pub fn driver_handle(&self) -> Option<*mut c_void> {
         self.queue.stream().map(|stream| stream.handle())
     }
@@ -152,8 +152,8 @@ impl Stream {
         self.same_device(from.device(), "the pinned buffer")?;
         same_length(("the pinned buffer", from.len()), ("the buffer", to.len()))?;
         let used = AccessSet::written(to.uses()).and(BufferAccess::Read(from.uses()));
-        // SAFETY: both have equal length. Their accesses are tracked, so a later write or free of
-        // either waits.
+        // SAFETY: both have equal length. The accesses to both are tracked, so a later write or
+        // free of either waits.
         let copy = || unsafe { self.queue.write(&used, to.address(), from.pointer(), to.bytes()) };
         self.recording.time(|| ProfiledWork::Upload { bytes: to.bytes() }, copy)
     }
@@ -182,7 +182,7 @@ impl Stream {
             _ if from.device().id() == self.device.id() => {
                 let used = AccessSet::read(from.uses()).and(BufferAccess::Write(to.uses()));
                 // SAFETY: both have equal length, and they are distinct because one of them is
-                // exclusive. Their accesses are tracked.
+                // exclusive. The accesses to both are tracked.
                 unsafe { self.queue.copy(&used, from.address(), to.address(), to.bytes()) }
             }
             (Backend::Cuda(other), Backend::Cuda(_)) => {

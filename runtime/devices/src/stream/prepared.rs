@@ -6,8 +6,8 @@ use crate::cuda::{Cuda, CudaStream, Ready};
 use kernel_dsl::{Call, LaunchForm, Launcher};
 use std::fmt;
 
-/// A prepared launch: its arguments have been checked and its module is loaded. It borrows the
-/// arguments.
+/// A prepared launch: its arguments have been checked and its module is loaded. The launch borrows
+/// the arguments.
 ///
 /// Submitting it costs little more than the driver's call: nothing is allocated, and the only lock
 /// is the stream's own.
@@ -101,8 +101,8 @@ impl Prepared<'_> {
                 self.stream.submit(*form, call.kernel(), call.constants(), call.block(), call.arguments())
             },
             // SAFETY: the arguments are borrowed while this lives, and tracked for a later free.
-            // They were validated; the caller of `prepare_unchecked` guarantees what checks do not
-            // cover.
+            // The arguments were validated; the caller of `prepare_unchecked` guarantees what
+            // checks do not cover.
             PreparedKind::Cuda(cuda, stream, ready) => unsafe { cuda.submit(stream, ready) },
         }
     }

@@ -19,8 +19,8 @@ impl Queue {
     /// Sets all bytes.
     ///
     /// # Safety
-    /// They belong to one allocation of the device, `used` records the write, and no other code
-    /// uses them.
+    /// The bytes belong to one allocation of the device, `used` records the write, and no other
+    /// code uses them.
     pub unsafe fn fill(&self, used: &AccessSet<'_>, address: u64, bytes: usize, value: u8) -> Result<()> {
         // SAFETY: by the caller's promise.
         unsafe {

@@ -12,8 +12,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// The launches that a call submitted to a stream of a GPU, for equal calls with other memory:
 /// [`Stream::record_launches`].
 ///
-/// A repeated launch is the driver's call alone. Its arguments are not validated again, and no
-/// tracker, profile or watchdog learns of it.
+/// A repeated launch is the driver's call alone. The arguments are not validated again, and no
+/// tracker, profile or watchdog learns of the launch.
 pub struct RecordedLaunches {
     cuda: Arc<Cuda>,
     launches: Vec<DriverLaunch>,
@@ -51,7 +51,7 @@ impl Recorder {
         let Some(recorded) = &mut *recorded else { return };
         let launch = ready.into_launch();
         if launch.checked().is_some() {
-            // The launch's record belongs to the stream. It is missing, so nothing is recorded.
+            // The launch's record belongs to the stream. Without this launch, nothing is recorded.
             return;
         }
         let (mut memory, mut parameter) = (Vec::new(), 0);
@@ -73,9 +73,9 @@ impl Recorder {
 }
 
 impl Stream {
-    /// Runs `work`, which submits to this stream, and returns its launches too. They are `None` on
-    /// the CPU, and if the work did more than launches of unchecked kernels: a copy, a fill, or a
-    /// declared read of memory that no argument shows.
+    /// Runs `work`, which submits to this stream, and returns its launches too. The launches are
+    /// `None` on the CPU, and if the work did more than launches of unchecked kernels: a copy, a
+    /// fill, or a declared read of memory that no argument shows.
     ///
     /// Another thread that submits to the stream meanwhile makes the launches `None`, or is
     /// recorded with them.
@@ -122,9 +122,10 @@ impl RecordedLaunches {
     /// `handle` is a live `CUstream` of the device's primary context, or one of the driver's
     /// default streams: null, 1 or 2.
     ///
-    /// Each address is that of as many bytes of the device as were recorded, aligned alike. They
-    /// are alive until the launches are over. Memory that is written shares no byte with memory of
-    /// another recorded address. In the order of the stream, no other code uses them meanwhile.
+    /// Each address is that of as many bytes of the device as were recorded, aligned alike. The
+    /// bytes are alive until the launches are over. Memory that is written shares no byte with
+    /// memory of another recorded address. In the order of the stream, no other code uses the bytes
+    /// meanwhile.
     ///
     /// The kernels read from memory nothing that made the recorded call valid and is not so here,
     /// such as an index.

@@ -162,8 +162,8 @@ pub(crate) fn map3<A: Lane, B: Lane, C: Lane, T: Lane>(
     }
 }
 
-/// Returns the lanes where `f` holds. It rarely does: the mask is computed only if it holds in a
-/// lane.
+/// Returns the lanes where `f` holds. Since `f` rarely holds, the mask is computed only if `f`
+/// holds in a lane.
 #[inline(always)]
 fn seldom<A: Lane, B: Lane>(rows: &[Row], a: u32, b: u32, f: impl Fn(A, B) -> bool) -> u32 {
     let (a, b) = (A::Word::lanes(rows, a as usize), B::Word::lanes(rows, b as usize));

@@ -1,7 +1,7 @@
 //! Registers that are equal in all lanes or fixed across blocks, and need no computation by lane.
 //!
-//! A *uniform* register holds one value in all lanes that are active wherever it is read. It is
-//! computed from uniform registers alone. The index of a loop with uniform start and step is
+//! A *uniform* register holds one value in all lanes that are active wherever it is read. The value
+//! is computed from uniform registers alone. The index of a loop with uniform start and step is
 //! uniform too, since the lanes in the body iterate together. Inactive lanes may hold another
 //! value.
 //!

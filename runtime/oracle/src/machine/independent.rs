@@ -5,9 +5,9 @@
 //! sm_70 on, each lane has a program counter, and all lanes that have not ended make progress.
 //!
 //! On these targets, the interpreter splits a warp that loops without change if other lanes have
-//! left the loop. The other lanes then run as a separate warp. It ends, or reaches an instruction
-//! that all lanes of the warp must execute. There the parts wait for each other and continue as one
-//! warp.
+//! left the loop. The other lanes then run as a separate warp, which ends, or reaches an
+//! instruction that all lanes of the warp must execute. There the parts wait for each other and
+//! continue as one warp.
 
 use crate::check::Check;
 use crate::code::frame::FULL;

@@ -37,8 +37,8 @@ impl Machine<'_, '_> {
             Target::Buffer(b) if self.buffers[b].mutable => &mut self.buffers[b].shadow,
             Target::Buffer(_) => return,
         };
-        // An atomic operation after a fence releases accesses. It counts as made at the fence, so
-        // an acquire orders the operation itself too.
+        // An atomic operation after a fence releases accesses. Such an operation counts as made at
+        // the fence, so an acquire orders the operation itself too.
         let fenced = self.order.fenced(warp.index).filter(|epoch| *epoch >= self.met.max(warp.met));
         let epoch = fenced.filter(|_| action.is_atomic()).unwrap_or(self.epoch);
         let stamp = Stamp::new(epoch, site, warp.index * 32);
@@ -366,8 +366,8 @@ impl RaceResult {
     }
 }
 
-/// Records an atomic operation of every lane of `part`, each on one element. Its lanes do not race
-/// with each other.
+/// Records an atomic operation of every lane of `part`, each on one element. The lanes of `part` do
+/// not race with each other.
 fn touch_atomic<const STORE: bool>(
     shadow: &mut Shadow,
     clock: Clock<'_>,

@@ -382,8 +382,8 @@ impl Format {
     }
 }
 
-/// Returns the same number with `bits` bits of significand. It must be nonzero and have at most
-/// that many.
+/// Returns the same number with `bits` bits of significand. The number must be nonzero and have at
+/// most that many bits.
 fn normalized(x: Exact, bits: u32) -> Exact {
     let shift = x.significand.leading_zeros() as i32 - (128 - bits as i32);
     Exact { significand: x.significand << shift, exponent: x.exponent - shift, ..x }

@@ -35,7 +35,7 @@ impl Mode {
             Type::F64 => (F64, false),
             _ => return Err(format!("the interpreter has no arithmetic of .{ty}")),
         };
-        // Without a rounding, an instruction rounds to nearest and may be contracted. It is not
+        // Without a rounding, an instruction rounds to nearest and may be contracted, but is not
         // contracted here.
         let rounding = words.rounding().unwrap_or(Rounding::Nearest);
         Ok(Mode { format, pair, rounding, ftz: words.take(Modifier::Ftz), saturate: words.take(Modifier::Sat) })

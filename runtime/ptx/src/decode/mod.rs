@@ -306,8 +306,8 @@ impl<'m> Decoder<'m> {
         self.frame_with(index, parameters, returns, None)
     }
 
-    /// Returns the frame of function `index`. Its local variables are added to `layout`, the frame
-    /// of a routine, or else to local memory.
+    /// Returns the frame of function `index`. The function's local variables are added to `layout`,
+    /// the frame of a routine, or else to local memory.
     fn frame_with(
         &mut self,
         index: usize,

@@ -16,7 +16,7 @@ thread_local! {
     static MODE: Cell<Mode> = const { Cell::new(Mode::Global) };
 }
 
-/// A device's primary context, and its reference count. Its handle never changes.
+/// A device's primary context, and its reference count. The context's handle never changes.
 #[derive(Debug, Default)]
 pub struct Primary {
     /// The context; it is destroyed while the primary context is inactive.
@@ -172,7 +172,7 @@ impl Driver {
     }
 
     /// Destroys the primary context's objects regardless of its users, who still have to release
-    /// it. Its handle can be used again after the next retain.
+    /// it. The context's handle can be used again after the next retain.
     pub fn reset_primary(&self, device: i32) -> Result {
         let device = self.device(device)?;
         let context = lock(&self.primary[device]).context.clone();

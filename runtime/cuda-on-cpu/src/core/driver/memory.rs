@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub struct Pool {
     /// The pool's handle.
     pub handle: Handle,
-    /// The pool's settable attributes, by `CUmemPool_attribute`. They have no effect here.
+    /// The pool's settable attributes, by `CUmemPool_attribute`, without effect here.
     pub attributes: [AtomicU64; 9],
 }
 
