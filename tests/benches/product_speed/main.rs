@@ -1,6 +1,6 @@
 //! Measures the speed of kernels on a CPU: fused multiply-adds per second of a matrix product.
 //!
-//! The product uses the 16×16 tiles of kernels-rs. It runs under the oracle at each level of
+//! The product uses the 16×16 tiles of kernels-rs, and runs under the oracle at each level of
 //! checking, and from its PTX. The same product in OpenCL C runs on each available OpenCL device.
 //!
 //! ```text

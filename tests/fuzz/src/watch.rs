@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 pub struct Watch(Arc<Mutex<Option<(Instant, String)>>>);
 
 impl Watch {
-    /// Starts the thread. It prints a trial that exceeds `limit`, and ends the process.
+    /// Starts the thread, which prints a trial that exceeds `limit`, and ends the process.
     pub fn start(limit: Duration) -> Watch {
         let current = Arc::<Mutex<Option<(Instant, String)>>>::default();
         let watched = current.clone();

@@ -43,8 +43,8 @@ mod tests {
         let device = Device::cpu();
         let mut y = device.zeros(x.len())?;
         gated::launch(&device, &device.upload(&x)?, &device.upload(&gate)?, &mut y)?;
-        // The device function runs on the host too. Its operations are exact, so that the bits are
-        // the same.
+        // The device function runs on the host too. The function's operations are exact, so that
+        // the bits are the same.
         let expected: Vec<f32> = x.iter().zip(&gate).map(|(x, g)| silu(*x) * g).collect();
         assert_eq!(y.download()?, expected);
         assert!(gated::PTX.contains(".target sm_61"));

@@ -6,7 +6,7 @@
 //! cargo run -p pages -- --mutation     also the page of mutants, in half an hour
 //! ```
 //!
-//! The program prints the changed files at its end. It fails if a test fails for another reason.
+//! The program prints the changed files at its end, and fails if a test fails for another reason.
 
 use std::io;
 use std::process::{Command, ExitCode};

@@ -1,11 +1,11 @@
 //! Proofs about accesses and branches, made without a run, against measurements of the interpreter.
 //!
 //! The proofs state which bytes an access touches, and that they lie within its buffer or array.
-//! They also state where the lanes of a warp branch alike or use one address. The compiler derives
-//! them from polynomials of extents and indices; the interpreter counts actual addresses and masks.
-//! The kernels are those of the library and of `tests::examples`, on their largest cases. The
-//! ranges of one more kernel in this file are also computed in plain Rust. `tests/tests/zoo`
-//! compares the proofs with accesses out of bounds.
+//! The proofs also state where the lanes of a warp branch alike or use one address. The compiler
+//! derives the proofs from polynomials of extents and indices; the interpreter counts actual
+//! addresses and masks. The kernels are those of the library and of `tests::examples`, on their
+//! largest cases. The ranges of one more kernel in this file are also computed in plain Rust.
+//! `tests/tests/zoo` compares the proofs with accesses out of bounds.
 
 use kernel_dsl::compiler::analyses::bounds::{KernelAccesses, Proof, Site};
 use kernel_dsl::compiler::analyses::memory::{self, AccessKind};
@@ -349,8 +349,8 @@ fn loops_without_a_count_have_a_row_each() {
             (branch.scope, here.map(|b| b.ways).reduce(BranchCounts::and).unwrap())
         })
         .collect();
-    // A warp evaluates the condition once per iteration, and once more to leave. It diverges where
-    // some lanes leave and others continue: a number of n bits is halved n times.
+    // A warp evaluates the condition once per iteration, and once more to leave. The warp diverges
+    // where some lanes leave and others continue: a number of n bits is halved n times.
     let halvings = |x: u32| u32::BITS - x.leading_zeros();
     let warp = |w: usize| x[32 * w..][..32].iter().map(|x| halvings(*x)).collect::<std::collections::BTreeSet<_>>();
     let decided = |w: usize| u64::from(warp(w).last().unwrap() + 1);

@@ -2,9 +2,9 @@
 //! in the review of a change.
 //!
 //! `syn` reads the sources. The list has each public item that a path of the crate reaches, also
-//! through `pub use` from a private module or another crate of this workspace. It leaves out items
-//! with `#[doc(hidden)]` and of `#[cfg(test)]`. Items that a macro of a crate makes are not seen.
-//! Names of the compiler and of other crates are listed without their content.
+//! through `pub use` from a private module or another crate of this workspace. The list leaves out
+//! items with `#[doc(hidden)]` and of `#[cfg(test)]`. Items that a macro of a crate makes are not
+//! seen. Names of the compiler and of other crates are listed without their content.
 
 use crate::{ROOT, published_crates};
 use quote::ToTokens;
@@ -49,7 +49,7 @@ fn attributes(item: &Item) -> &[Attribute] {
 }
 
 impl Module {
-    /// Reads a file. Its modules are in `folder`.
+    /// Reads a file whose modules are in `folder`.
     fn read(file: &Path, folder: &Path) -> Module {
         let text = std::fs::read_to_string(file).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
         let parsed = syn::parse_file(&text).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
@@ -178,7 +178,7 @@ impl Crates {
         rest.iter().try_fold(self.0.get(first)?, |module, name| Some(&module.modules.get(name)?.1))
     }
 
-    /// Returns the location that a path names in a module. It is `None` outside the workspace.
+    /// Returns the location that a path names in a module; `None` outside the workspace.
     fn resolve(&self, module: &[String], path: &[String]) -> Option<Location> {
         let (first, rest) = path.split_first()?;
         let start: Location = match first.as_str() {

@@ -276,9 +276,9 @@ fn decisions_by_exact_values_are_not_reported() {
     assert_eq!(decisions::<used_again>(), [("branch", 15)], "a value of the iteration before");
 }
 
-/// Checks attention, whose weights are approximations. They decide three branches, all about values
-/// that are infinite or NaN: whether a sum is NaN, whether the warp adds again, and which keys that
-/// pass skips. The largest logit, which decides all others, is exact.
+/// Checks attention, whose weights are approximations. The approximations decide three branches,
+/// all about values that are infinite or NaN: whether a sum is NaN, whether the warp adds again,
+/// and which keys that pass skips. The largest logit, which decides all others, is exact.
 #[test]
 fn attention_decides_by_exact_values() {
     use kernel_dsl::compiler::analyses::approximate::{Approximations, DecisionKind};

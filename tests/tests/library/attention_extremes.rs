@@ -318,7 +318,7 @@ impl Head {
 }
 
 /// Checks that a query whose logits are all −∞ has no effect on gradients, whatever its values and
-/// dO are. Its own gradient is 0.
+/// dO are. The query's own gradient is 0.
 fn without_weights(device: &Device) {
     // Cases for both access widths, and for more rows than a tile.
     for shape @ [queries, keys, values] in [[5, 70, 3], [70, 100, 8]] {

@@ -111,8 +111,8 @@ fn scales(device: &Device) {
     assert_eq!(half.download().unwrap().map_f32(), [25408.0, -50.0, 190.5, -0.375]);
     let mut byte = device.zeros::<i8>(4).unwrap();
     igemm.output(4.0, -1).run(device, a, b, &mut byte.view_mut([1, 2, 2]).unwrap()).unwrap();
-    // The scaled values are 6350, −12.5, 47.625 and −0.09. They are rounded, and the zero point −1
-    // is added.
+    // The scaled values are 6350, −12.5, 47.625 and −0.09. The values are rounded, and the zero
+    // point −1 is added.
     assert_eq!(byte.download().unwrap(), [127, -13, 47, -1]);
 }
 
@@ -573,8 +573,8 @@ fn products_are_accurate() {
     assert_eq!(std::fs::read_to_string(path).unwrap_or_default(), page, "UPDATE=1 writes the page");
 }
 
-/// Checks a layer of experts, by rows of routes and by rows in groups of every size. Its graph is
-/// replayed with other routes.
+/// Checks a layer of experts, by rows of routes and by rows in groups of every size. The layer's
+/// graph is replayed with other routes.
 fn experts(device: &Device) {
     let (mut random, [count, chosen, n, k]) = (Random::new(11), [4, 2, 36, 64]);
     let numbers: Vec<f32> = random.values(count * n * k);
@@ -815,8 +815,8 @@ fn recorded(device: &Device) {
         let row = y.view_strided([1, inner], [inner, 1]).unwrap();
         second.product(device, &row, &mut z.view_mut([1, depth]).unwrap()).unwrap();
         assert_eq!(graph.buffer(output).unwrap().download().unwrap(), z.download().unwrap());
-        // A number has an error of at most half a step. It is one step where the ends of the range
-        // are rounded in opposite directions. The error of a product follows from its factors.
+        // A number has an error of at most half a step, or one step where the ends of the range are
+        // rounded in opposite directions. The error of a product follows from its factors.
         let got = graph.buffer(square).unwrap().download().unwrap();
         for (i, got) in got.into_iter().enumerate() {
             let row = |r: usize| scaled[r * depth..(r + 1) * depth].iter().map(|x| f64::from(*x));

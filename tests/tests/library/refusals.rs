@@ -1,7 +1,7 @@
 //! Tests of error messages of the library's calls.
 //!
-//! A message names the arguments of the call and the caller's values. It mentions no kernel, no
-//! parameter of a kernel, and no grid.
+//! A message names the arguments of the call and the caller's values. The message mentions no
+//! kernel, no parameter of a kernel, and no grid.
 
 use kernels_rs::activation::{silu, swiglu};
 use kernels_rs::attention::{Append, Attention, Decode, KvCache, KvCacheMut, Qkv, Scratch};
@@ -405,8 +405,8 @@ fn step_errors_name_arguments() -> Result<(), Error> {
     Ok(())
 }
 
-/// Returns the left and the right halves of the columns of a matrix of [rows, 2·cols]. They have no
-/// element in common, but their bytes overlap.
+/// Returns the left and the right halves of the columns of a matrix of [rows, 2·cols]. The halves
+/// have no element in common, but their bytes overlap.
 fn halves(of: &mut DeviceBuffer<f32>, rows: usize, cols: usize) -> [BufferViewMut<'_, f32, 2>; 2] {
     let columns = of.strided_mut(0, [2 * cols, rows], [1, 2 * cols]).unwrap();
     let (left, right) = columns.split_at(cols).unwrap();

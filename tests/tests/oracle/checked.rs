@@ -1,7 +1,7 @@
 //! Tests of the checked form of faulty kernels.
 //!
-//! It reports the first finding of the oracle, stores exactly the bytes that the oracle stores, and
-//! never accesses memory outside the buffers.
+//! The checked form reports the first finding of the oracle, stores exactly the bytes that the
+//! oracle stores, and never accesses memory outside the buffers.
 
 mod wrong;
 

@@ -1,5 +1,5 @@
-//! Results that depend on the machine and not on the launch alone. They differ on another card, or
-//! in the next launch.
+//! Results that depend on the machine and not on the launch alone. Such results differ on another
+//! card, or in the next launch.
 
 use crate::{Bug, bug, counted, zeros};
 use kernel_dsl::prelude::*;

@@ -1,7 +1,7 @@
 //! Lanes of a warp that access one location with no warp barrier between the accesses.
 //!
-//! This is a warning for sm_61 and an error from sm_70 on. The mark is at the access that comes
-//! second.
+//! Such a race is a warning for sm_61 and an error from sm_70 on. The mark is at the access that
+//! comes second.
 
 use crate::{Bug, bug, counted, zeros};
 use kernel_dsl::prelude::*;

@@ -1,6 +1,6 @@
 //! Seed 21130.
-//! Fault: the PTX interpreter. It did not count a branch to the end, in a loop without another end,
-//! as an end of the paths. Lanes that had diverged before therefore never reconverged.
+//! Fault: the PTX interpreter. The interpreter did not count a branch to the end, in a loop without
+//! another end, as an end of the paths. Lanes that had diverged before therefore never reconverged.
 //!
 //! the PTX interpreter reports: error[divergent-warp]:
 //!   is executed by lanes 0x00ff0000 together; its

@@ -1,6 +1,6 @@
 //! Seed 19274.
-//! Fault: the PTX interpreter. It did not count a branch to the end, in a loop without another end,
-//! as an end of the paths. Lanes that had diverged before therefore never reconverged.
+//! Fault: the PTX interpreter. The interpreter did not count a branch to the end, in a loop without
+//! another end, as an end of the paths. Lanes that had diverged before therefore never reconverged.
 //!
 //! the PTX interpreter, the checked form reports: error[divergent-warp]: is executed by lanes
 //!   0xff000000 together; its members are 0xffffffff, and of these 0xffffffff have not ended

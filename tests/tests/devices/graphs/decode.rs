@@ -1,5 +1,5 @@
 //! The main use of graphs: a layer of a transformer's decoder is recorded once, and replayed for
-//! each token with another position. Its state alternates between two buffers.
+//! each token with another position. The layer's state alternates between two buffers.
 
 use kernel_dsl::prelude::*;
 use runtime::Device;

@@ -7,8 +7,8 @@ use std::ops::Range;
 
 /// Returns the issue slots of the shortest path, and of all instructions.
 ///
-/// The path leads from the entry to the exit and contains a store. It passes a block with the most
-/// multiply-adds, where the polynomial of the function is.
+/// The path leads from the entry to the exit and contains a store. The path passes a block with the
+/// most multiply-adds, where the polynomial of the function is.
 pub fn slots(listing: &Listing) -> (u32, u32) {
     let all = listing.slots(0..listing.instructions.len());
     (shortest(listing).expect("a path from the entry to the exit"), all)
