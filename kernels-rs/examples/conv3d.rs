@@ -65,7 +65,7 @@ pub fn conv3d<const KT: usize, const KH: usize, const KW: usize, const ST: usize
     let (m0, n0) = (block::y() * 64, block::x() * 64);
     let (tm, tn) = (thread::x() / 16 * 4, thread::x() % 16 * 4);
 
-    // A thread gathers one position of 64, with 4 threads each, for 4 values of k per step. Its
+    // A thread gathers one position of 64, with 4 threads each, for 4 values of k per step. The
     // position is decoded once.
     let row = m0 + thread::x() % 64;
     let (q, px) = ow.div_rem(row as u32);

@@ -5,10 +5,10 @@
 //! cargo run --release -p kernels-rs --example decode_attention
 //! ```
 //!
-//! A block has all G query heads of one key head. It has 128 threads, with D/8 lanes for each key
-//! (16 bytes of `f16` each), so that a warp has 32/(D/8) keys at once. Each lane has U keys in
-//! flight for memory parallelism. The file shows streaming loads, groups of lanes, and structs that
-//! pass through shuffles and shared memory.
+//! A block of 128 threads has all G query heads of one key head. Each key has D/8 lanes (16 bytes
+//! of `f16` each), so that a warp has 32/(D/8) keys at once. Each lane has U keys in flight for
+//! memory parallelism. The file shows streaming loads, groups of lanes, and structs that pass
+//! through shuffles and shared memory.
 
 use kernel_dsl::prelude::*;
 use runtime::Device;

@@ -1,5 +1,5 @@
-//! A layer of a language model: a prompt, followed by one token at a time through one graph. It
-//! runs on a GPU if there is one, otherwise on the CPU.
+//! A layer of a language model: a prompt, followed by one token at a time through one graph. The
+//! example runs on a GPU if there is one, otherwise on the CPU.
 //!
 //! ```text
 //! cargo run --release -p kernels-rs --example decoder -- [--device cpu|cuda] [PROMPT [STEPS]]
@@ -70,7 +70,7 @@ pub fn run(
     stream.wait()?;
     println!("prompt: {:.3?} a token", start.elapsed() / prompt.max(1) as u32);
 
-    // A step, recorded once. Its input is the output of the previous step.
+    // A step, recorded once, whose input is the output of the previous step.
     let recording = device.record();
     let last = x.download()?.split_off((prompt.max(1) - 1) * width);
     let x = recording.own(device.upload(&last)?)?;

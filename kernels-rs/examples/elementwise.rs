@@ -5,8 +5,8 @@
 //! ```
 //!
 //! Each thread moves 16 bytes an iteration, whatever the type: `f32`, `f16`, `bf16`, or a format of
-//! the user's own, here 4 bits of exponent and 7 of mantissa. The function is a type parameter, and
-//! is inlined. It is plain Rust, so that the host can call it as well.
+//! the user's own, here 4 bits of exponent and 7 of mantissa. The function is a type parameter, is
+//! inlined, and is plain Rust, so that the host can call it as well.
 
 use kernel_dsl::prelude::*;
 use runtime::Device;

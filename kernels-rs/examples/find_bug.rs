@@ -4,8 +4,8 @@
 //! cargo run --release -p kernels-rs --example find_bug
 //! ```
 //!
-//! On `Device::cpu()` an interpreter checks every access. It reports races from the happens-before
-//! order of accesses, so that one run finds them whatever the order of the threads.
+//! On `Device::cpu()` an interpreter checks every access. The interpreter reports races from the
+//! happens-before order of accesses, so that one run finds them whatever the order of the threads.
 
 use kernel_dsl::prelude::*;
 use runtime::Device;

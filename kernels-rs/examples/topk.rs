@@ -5,10 +5,10 @@
 //! cargo run --release -p kernels-rs --example topk
 //! ```
 //!
-//! A block of 1024 threads has one row. It selects by radix on (value, index), 8 bits a round from
-//! the top, sorts the k selected, and draws from their softmax. The result is deterministic: ties
-//! are decided by the index, and atomics are used only where order does not matter. The file shows
-//! block-wide scans and reductions, and shared memory that is used again.
+//! A block of 1024 threads has one row. The block selects by radix on (value, index), 8 bits a
+//! round from the top, sorts the k selected, and draws from their softmax. The result is
+//! deterministic: ties are decided by the index, and atomics are used only where order does not
+//! matter. The file shows block-wide scans and reductions, and shared memory that is used again.
 
 #[path = "bitonic/network.rs"]
 mod network;

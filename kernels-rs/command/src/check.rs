@@ -85,7 +85,7 @@ pub(super) struct Check {
 const AT_ONCE: usize = 2;
 
 /// Largest number of instances checked concurrently with a GPU, whose driver compiles two modules
-/// of each. It bounds the memory of their cases.
+/// of each. The limit bounds the memory of the instances' cases.
 const MAX_AT_ONCE_ON_GPU: usize = 12;
 
 /// Device requested with `--device`.

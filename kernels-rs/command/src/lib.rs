@@ -12,9 +12,9 @@
 //! linker leaves it out. `check` needs test cases for each kernel: register them with
 //! [`runtime::register!`].
 //!
-//! Results go to stdout, errors to stderr. The exit code is 0 on success. It is 1 if a check or a
-//! compilation failed, or if a kernel could not be checked. It is 2 if the command could not be
-//! carried out, for example because a named kernel does not exist.
+//! Results go to stdout, errors to stderr. Exit code 0 means success. Exit code 1 means that a
+//! check or a compilation failed, or that a kernel could not be checked. Exit code 2 means that the
+//! command could not be carried out, for example because a named kernel does not exist.
 //!
 //! # Output of `check --json`
 //!

@@ -8,9 +8,9 @@
 //!   a name sets that parameter, and the others fill the remaining parameters in order;
 //! - `matmul::<16>`: as Rust writes the instance.
 //!
-//! A pattern has `*` for any characters and `?` for one character. It selects the kernels with a
-//! name of that form, and the declared instances with one: `gemm*`, `*@f16*`, `attention::*`,
-//! `gemm<f32, *, BM = 64, *>`.
+//! A pattern has `*` for any characters and `?` for one character. The pattern selects the kernels
+//! with a name of that form, and the declared instances with one: `gemm*`, `*@f16*`,
+//! `attention::*`, `gemm<f32, *, BM = 64, *>`.
 
 use super::did_you_mean::nearest;
 use kernel_dsl::compiler::Scalar;

@@ -181,8 +181,8 @@ impl Verdict {
 
 impl Difference {
     /// Compares `new` with `old`. A difference is significant if the test's p-value is below 0.05
-    /// and the interval of the ratio excludes 1. It counts as faster or slower if the medians also
-    /// differ by more than the fraction `least`.
+    /// and the interval of the ratio excludes 1. A significant difference counts as faster or
+    /// slower if the medians also differ by more than the fraction `least`.
     pub(crate) fn of(new: &[f64], old: &[f64], least: f64) -> Difference {
         let ratio = median(new) / median(old);
         let ci95 = ratio_interval(new, old);
@@ -267,9 +267,10 @@ mod tests {
     }
 
     /// Compares with binomial probabilities: the median of 11 resampled values is at most the k-th
-    /// value if 6 of them are. That is the second with probability 0.007, and the third with 0.051.
-    /// The ratio is that of SciPy 1.17, `scipy.stats.bootstrap(…, method="percentile")` with 99,999
-    /// resamples; medians of these values have few ratios.
+    /// value if 6 of them are. The median is at most the second value with probability 0.007, and
+    /// at most the third with 0.051. The ratio is that of SciPy 1.17,
+    /// `scipy.stats.bootstrap(…, method="percentile")` with 99,999 resamples; medians of these
+    /// values have few ratios.
     #[test]
     fn intervals_are_those_of_the_exact_distribution() {
         let values: Vec<f64> = (1..=10).map(f64::from).chain([100.0]).collect();

@@ -1,9 +1,9 @@
 //! Effect of unrolling: a kernel is compiled and assembled again with one loop changed.
 //!
-//! A form of a loop is what `rolled`, `unroll_by::<F>` or `unroll` around its range makes. Its
-//! figures are those of the machine code: the issue slots of the loop, divided by the iterations in
-//! its body, and the registers of the whole kernel. A loop of the source has no figures if the
-//! compiler or ptxas removed it, or if it encloses another loop of the machine code.
+//! A form of a loop is what `rolled`, `unroll_by::<F>` or `unroll` around its range makes. The
+//! figures of a form are those of the machine code: the issue slots of the loop, divided by the
+//! iterations in its body, and the registers of the whole kernel. A loop of the source has no
+//! figures if the compiler or ptxas removed it, or if it encloses another loop of the machine code.
 
 use super::machine::{CodeCost, Tools};
 use super::progress::with_bar;

@@ -1,4 +1,4 @@
-//! NVIDIA's disassembler. It is optional: reports use it if it is found.
+//! NVIDIA's optional disassembler, which reports use if it is found.
 
 use super::ptxas::{Ptxas, Resources};
 use crate::sass::Listing;

@@ -1,4 +1,4 @@
-//! NVIDIA's assembler. It is optional: tests and reports use it if it is found.
+//! NVIDIA's optional assembler, which tests and reports use if it is found.
 
 use kernel_dsl::compiler::Target;
 use serde::Serialize;

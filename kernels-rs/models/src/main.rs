@@ -102,7 +102,7 @@ enum Command {
         /// Tokens that are generated.
         #[arg(long, default_value_t = 128)]
         generate: usize,
-        /// Tokens that are in the cache before the prompt. It may be given several times.
+        /// Tokens that are in the cache before the prompt. The option may be given several times.
         #[arg(long = "depth", default_values_t = [0])]
         depths: Vec<usize>,
         /// Texts that are generated at once, 1, 2, 4, 8 or 16.

@@ -253,10 +253,10 @@ pub struct TalkOptions {
     /// Subtracts this from the logit of each token that was generated.
     #[arg(long, default_value_t = 0.0)]
     presence: f32,
-    /// A text at which an answer ends. It may be given several times.
+    /// A text at which an answer ends. The option may be given several times.
     #[arg(long)]
     stop: Vec<String>,
-    /// An image before the text, in PNG, JPEG or PPM. It may be given several times.
+    /// An image before the text, in PNG, JPEG or PPM. The option may be given several times.
     #[arg(long = "image")]
     images: Vec<PathBuf>,
 }

@@ -1,10 +1,11 @@
 //! Chat templates: a conversation becomes the text of a prompt.
 //!
-//! Templates are programs in Jinja, which models carry in their files. They run with the settings
-//! and functions of Hugging Face's `apply_chat_template`. Fuel limits the steps and memory of a
-//! template, so that a hostile one ends with an error. Version 3.1 of the `minijinja` crate charges
-//! fuel for a sum of lists only after the sum is made. A template could add a list to itself until
-//! the memory is full. So a function that charges first replaces the instruction for sums.
+//! Templates are programs in Jinja, which models carry in their files. A template runs with the
+//! settings and functions of Hugging Face's `apply_chat_template`. Fuel limits the steps and memory
+//! of a template, so that a hostile one ends with an error. Version 3.1 of the `minijinja` crate
+//! charges fuel for a sum of lists only after the sum is made. A template could add a list to
+//! itself until the memory is full. So a function that charges first replaces the instruction for
+//! sums.
 
 use crate::error::{Error, Result};
 use minijinja::machinery::{self, Instruction, Instructions};

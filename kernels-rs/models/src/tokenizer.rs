@@ -30,7 +30,7 @@ use std::path::Path;
 /// The most tokens of a vocabulary. Real ones have up to some 260,000.
 const MAX_TOKENS: usize = 1 << 22;
 
-/// The largest `tokenizer.json` that is read. That of 260,000 tokens has 33 MB.
+/// The largest `tokenizer.json` that is read. The file of 260,000 tokens has 33 MB.
 const MAX_JSON: u64 = 256 << 20;
 
 /// The purpose of a token.

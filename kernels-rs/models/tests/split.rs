@@ -1,7 +1,7 @@
 //! Models whose layers are split over several devices, against the same models on one device.
 //!
-//! In the ordinary tests the CPU is several devices. They have separate graphs and streams, and the
-//! activations are copied between them, as between GPUs.
+//! In the ordinary tests the CPU is several devices. These devices have separate graphs and
+//! streams, and the activations are copied between them, as between GPUs.
 
 #[path = "support/pictures.rs"]
 mod pictures;

@@ -340,7 +340,7 @@ pub(super) struct Softmax {
 /// Computes the softmax of a query and its error bounds, to first order in u = 2⁻²⁴. For a logit x
 /// let m be the largest of its row, and r = m − x:
 ///
-/// * x is a sum of d products, scaled, with added slopes if any. Its error is e = γ(d +
+/// * x is a sum of d products, scaled, with added slopes if any. The error of x is e = γ(d +
 ///   2)·scale·Σ|q·k| + u·|x|.
 /// * The weight is 2^(−r·log₂e − n), where n is the exponent of the number of keys. The difference,
 ///   log₂e and the fused operation are rounded: r·3u + n·u. The exponential is correctly rounded

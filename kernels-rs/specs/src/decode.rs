@@ -247,8 +247,8 @@ fn round_to_integers(q: &mut [f64], scale: f64) {
 /// Computes the results and their error bounds as [`softmax`] does. The query is rounded with its
 /// factor, and keys with theirs, 6 roundings in all. `tiles` counts the iterations of a lane, one
 /// for each keys · U in a split, the exchanges between lanes and warps, and the splits. The base of
-/// a split's sums is its largest logit in units of log₂ e, plus an exponent. It is that of the
-/// power of two that is at least the number of keys.
+/// a split's sums is its largest logit in units of log₂ e, plus an exponent. The exponent is that
+/// of the power of two that is at least the number of keys.
 fn reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
     let &[_, stored, cached] = scalars(instance).as_slice() else { return Vec::new() };
     let (scaled, paged) = (has::<Scaled>(instance) || has::<Blocks>(instance), has::<Paged>(instance));

@@ -4,10 +4,10 @@
 //! A program that links this crate (`use kernels_rs_specs as _;`) has them in
 //! [`runtime::testing::kernel_specs`], from which `kernels check` takes them.
 //!
-//! References compute in `f64`. Their error bounds are derived next to them, from u = 2⁻²⁴, half
-//! the distance from 1 to the next `f32`. An operation rounded to nearest has an error factor 1 + δ
-//! with |δ| ≤ u, and an error of 2⁻¹⁵⁰ if the result is subnormal. The roundings of `f64` are 2⁻²⁹
-//! of that.
+//! References compute in `f64`. The error bounds of a reference are derived next to it, from
+//! u = 2⁻²⁴, half the distance from 1 to the next `f32`. An operation rounded to nearest has an
+//! error factor 1 + δ with |δ| ≤ u, and an error of 2⁻¹⁵⁰ if the result is subnormal. The roundings
+//! of `f64` are 2⁻²⁹ of that.
 
 mod attention;
 mod backward;

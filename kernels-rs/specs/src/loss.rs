@@ -67,8 +67,8 @@ fn cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     let x: Vec<f32> = x.iter().enumerate().map(|(i, x)| x + 3.0 * (i / stretch) as f32).collect();
     all.push(Case::new("a row that rises, smoothing 0.1", of(&x, &[17], 0.1)));
     // One element of each thread is far larger than its others, in different pieces and positions.
-    // Those of a warp are below those of the previous warp. An element that a maximum misses would
-    // give an infinity.
+    // The large elements of a warp are below those of the previous warp. An element that a maximum
+    // misses would give an infinity.
     let mut x = vec![-60.0f32; stretch];
     for thread in 0..threads {
         let (piece, place) = (thread % pieces, thread / pieces % wide);
@@ -93,7 +93,7 @@ fn cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     all
 }
 
-/// Returns m, the largest logit, and log Σ exp(x − m). Their sum is log Σ exp(x).
+/// Returns m, the largest logit, and log Σ exp(x − m). The sum of both is log Σ exp(x).
 fn log_sum(row: &[f64]) -> (f64, f64) {
     let top = row.iter().copied().fold(f64::NEG_INFINITY, f64::max).max(f64::from(f32::MIN));
     let sum: f64 = row.iter().map(|x| (x - top).exp()).sum();
@@ -102,9 +102,9 @@ fn log_sum(row: &[f64]) -> (f64, f64) {
 
 /// Computes the loss and its error bounds. The sum's relative error e is that of
 /// `softmax_rows`: |d| + 7.5 per term, 2.8 for each stretch that increases the maximum, and γ of
-/// the additions. It shifts the logarithm, which has an error of 2·u; m + log is rounded. In the
-/// loss, m − x[label] is rounded, also with its weight. The mean has the error γ(additions + 1) of
-/// the mean of |x|, the difference and the product; and the sums.
+/// the additions. The error e shifts the logarithm, which has an error of 2·u; m + log is rounded.
+/// In the loss, m − x[label] is rounded, also with its weight. The mean has the error
+/// γ(additions + 1) of the mean of |x|, the difference and the product; and the sums.
 fn reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
     let &[threads, _, wide, pieces] = numbers(instance).as_slice() else { return Vec::new() };
     let (smoothing, x, labels) = (inputs[0].value(), inputs[1].values(), inputs[2].values());

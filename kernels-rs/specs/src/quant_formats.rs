@@ -2,7 +2,7 @@
 //! `quantize_activations`, `gemv_blocks`, `gemm_blocks`, `add_parts`: weights in the formats of
 //! GGML, and bytes.
 //!
-//! Blocks are drawn as numbers. They are quantized and converted to planes on the host. References
+//! Blocks are drawn as numbers, and are quantized and converted to planes on the host. References
 //! read the units of planes by the format's own functions, which tests compare with another
 //! decoder.
 

@@ -82,9 +82,9 @@ fn reference_in_place(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
 }
 
 /// Computes the rotated pairs and their error bounds. The angle is a rounded product: θ·u, which is
-/// also the error of sine and cosine. Their own error is 1.225 units in the last place, each at
-/// most 2·u of a number up to 1: 2.45·u. Each result is a sum of two products, one of which is
-/// rounded separately: 2·u of |a| + |b|.
+/// also the error of sine and cosine. Sine and cosine themselves have an error of 1.225 units in
+/// the last place, each at most 2·u of a number up to 1: 2.45·u. Each result is a sum of two
+/// products, one of which is rounded separately: 2·u of |a| + |b|.
 fn rotated(instance: &Instance, x: &Input, rest: &[Input], argument: usize) -> Expected {
     let halves = numbers(instance).first() == Some(&1);
     let (values, positions, axes, frequencies) = (x.values(), rest[0].values(), rest[2].values(), rest[3].values());

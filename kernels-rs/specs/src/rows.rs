@@ -169,8 +169,8 @@ fn peaks(random: &mut Random, instance: &Instance, team: Team) -> Case {
 }
 
 /// Returns elements of −60, except one of each thread from `from` on, in different pieces and
-/// positions. Those of a warp are below those of the previous warp. An element that a maximum
-/// misses would give an infinity.
+/// positions. The exceptions of a warp are below those of the previous warp. An element that a
+/// maximum misses would give an infinity.
 fn scattered(random: &mut Random, instance: &Instance, team: Team, from: usize) -> Case {
     let Team { wide, kept, again, threads, .. } = team;
     let cols = from + if from == 0 { kept } else { again };

@@ -668,7 +668,7 @@ fn likely_inputs(x: Input, t: f32, k: usize, part: u32, unit: f32, stream: Strea
 /// the probability.
 type Whole = (Vec<f32>, f32, [(usize, u32); 2]);
 
-/// Returns draws by probabilities of a few units. Their sum is exact, so that one unit more or less
+/// Returns draws by probabilities of a few units, whose sum is exact, so that one unit more or less
 /// changes the draw.
 fn whole_likely_cases(random: &mut Random) -> Vec<Case> {
     let equal = |n: usize| vec![0.25f32; n];
@@ -724,7 +724,7 @@ fn whole_likely_cases(random: &mut Random) -> Vec<Case> {
         }
     }
     // The likeliest token, which alone counts, belongs to the last warp: of a block's columns, and
-    // of its maximum. It is also in the first thread's next columns.
+    // of its maximum. The token is also in the first thread's next columns.
     for (cols, best, part) in [(4096, 4000, 0), (1024, 1000, HALF), (4097, 4096, 0)] {
         let x: Vec<f32> = (0..cols).map(|i| if i == best { 200.0 } else { 0.0 }).collect();
         let inputs = likely_inputs(Input::view(&x, [1, cols]), 1.0, 0, part, 1.0, random_stream(random));

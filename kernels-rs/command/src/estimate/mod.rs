@@ -18,9 +18,9 @@ use std::sync::Arc;
 
 /// Estimates the time of kernels on a device that is not here
 ///
-/// An estimate is not a measurement. It follows from the machine code that ptxas makes, from counts
-/// of the interpreter on sampled blocks, and from a simulation of one multiprocessor. The data of a
-/// device are files with a source for every number.
+/// An estimate is not a measurement. The time follows from the machine code that ptxas makes, from
+/// counts of the interpreter on sampled blocks, and from a simulation of one multiprocessor. The
+/// data of a device are files with a source for every number.
 #[derive(Args)]
 pub(super) struct Estimate {
     /// Kernels, instances or patterns: matmul, 'gemm*', gemm@f32_128x128_v4, 'matmul<T = 8>'

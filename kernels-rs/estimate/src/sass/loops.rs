@@ -1,8 +1,9 @@
 //! The loops of a listing.
 //!
-//! These are the natural loops of the control flow graph: a jump leads from the body back to the
-//! head, and every path into the loop passes the head. So out-of-line code of a loop belongs to it,
-//! although it stands after the loop. A jump back into the middle of other code makes no loop.
+//! A listing's loops are the natural loops of its control flow graph: a jump leads from the body
+//! back to the head, and every path into the loop passes the head. So out-of-line code of a loop
+//! belongs to it, although it stands after the loop. A jump back into the middle of other code
+//! makes no loop.
 
 use super::flow::ControlFlowGraph;
 use super::{Class, Listing};
@@ -10,7 +11,7 @@ use serde::Serialize;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-/// Natural loop. Its costs are those of an iteration that executes every path, inner loops once.
+/// Natural loop, whose costs are those of an iteration that executes every path, inner loops once.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Loop {
     /// First instruction, the target of the backward jumps: an index into

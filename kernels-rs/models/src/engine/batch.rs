@@ -33,8 +33,8 @@ struct Text {
     done: usize,
     /// The logits after the last of these tokens, if nothing has replaced them.
     logits: Option<LogitsPlace>,
-    /// Drafts of the tokens after those that are done. Their keys and values are in the cache, and
-    /// the logits after each are in the rows after `logits`.
+    /// Drafts of the tokens after those that are done. The drafts' keys and values are in the
+    /// cache, and the logits after each draft are in the rows after `logits`.
     drafts: Vec<u32>,
 }
 
@@ -376,7 +376,7 @@ impl Batch {
         Ok(token)
     }
 
-    /// Makes a text empty. It shares no page.
+    /// Makes a text empty, so that it shares no page.
     fn clear(&mut self, sequence: usize) {
         self.texts[sequence] = Text::default();
         self.pages.begin(sequence, sequence, 0);

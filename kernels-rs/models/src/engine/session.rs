@@ -47,7 +47,7 @@ pub struct Generation {
     pub sampling: Sampling,
     /// The most tokens.
     pub tokens: usize,
-    /// Texts at which generation stops. They are not part of the result.
+    /// Texts at which generation stops, and which are not part of the result.
     pub stops: Vec<String>,
     /// Whether names of control tokens in the prompt become these tokens, as in chat templates.
     pub control: bool,
@@ -78,7 +78,7 @@ pub enum Stop {
 pub struct Piece {
     /// The token.
     pub token: u32,
-    /// The text that is complete with the token. It may be empty.
+    /// The text that is complete with the token, possibly empty.
     pub text: String,
     /// Set with the last piece.
     pub stop: Option<Stop>,

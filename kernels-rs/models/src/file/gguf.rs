@@ -367,7 +367,7 @@ fn entry(cursor: &mut Cursor<'_>, i: u64) -> Result<Entry> {
     Ok(Entry { key, value_type, value: start..cursor.offset, offset })
 }
 
-/// Reads tensor number `i`. Its offset is given relative to the beginning of the data.
+/// Reads tensor number `i`, whose offset is given relative to the beginning of the data.
 fn record(cursor: &mut Cursor<'_>, i: u64, part: usize) -> Result<Record> {
     let name = read_name(cursor, || format!("name of tensor {i}"))?;
     let at = cursor.offset;

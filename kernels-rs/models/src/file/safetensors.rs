@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::path::{Component, Path};
 
-/// The largest index of shards that is read. That of a model with 100,000 tensors has 10 MB.
+/// The largest index of shards that is read. The index of a model with 100,000 tensors has 10 MB.
 const MAX_INDEX: u64 = 64 << 20;
 
 /// The most shards.

@@ -1,8 +1,8 @@
 //! The thread that computes: a queue of requests becomes texts of a batch.
 //!
-//! Each round of the loop takes requests while sequences are free. It computes a piece of one
-//! prompt, and passes the next token of all other texts through the model together. A client that
-//! has gone frees its sequence in the next round.
+//! Each round of the loop takes requests while sequences are free. The round then computes a piece
+//! of one prompt, and passes the next token of all other texts through the model together. A client
+//! that has gone frees its sequence in the next round.
 
 use models::Result;
 use models::engine::{Batch, Generation, Output, Piece, Prompt, Sampler, Stop};

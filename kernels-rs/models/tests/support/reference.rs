@@ -1,6 +1,6 @@
 //! A language model in plain loops, from the tensors of a GGUF file: what the engine is compared
-//! with. Activations are `f32` and sums `f64`. It shares the reader of files with the crate, and
-//! nothing else.
+//! with. Activations are `f32` and sums `f64`. The reference shares the reader of files with the
+//! crate, and nothing else.
 #![allow(dead_code)]
 
 use models::file::gguf::Gguf;

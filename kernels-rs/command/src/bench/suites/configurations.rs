@@ -1,6 +1,6 @@
 //! Benchmarks of fixed configurations: products by a given plan, and other kernels at shapes from
-//! small to large. They validate the estimate, which must order the configurations of a family as
-//! their times do.
+//! small to large. The benchmarks validate the estimate, which must order the configurations of a
+//! family as their times do.
 
 use super::{Measurement, Rate, Timer, Trial, all, drawn};
 use crate::error::Error;
