@@ -6,11 +6,12 @@
 #[allow(missing_docs)]
 mod support;
 
-use kernel_dsl_compiler::check::{self, Callee};
+use kernel_dsl_compiler::check::{self, ItemReference};
+use kernel_dsl_compiler::driver::Compilation;
 use kernel_dsl_compiler::hir::{self, ExprKind, Library, Program};
 use kernel_dsl_compiler::lower::checked::CheckedKernel;
-use kernel_dsl_compiler::passes::{self, Optimized};
-use kernel_dsl_compiler::{driver, emit, ir, syntax};
+use kernel_dsl_compiler::passes::Optimized;
+use kernel_dsl_compiler::{Errors, emit, ir, syntax};
 use std::collections::BTreeMap;
 use support::{Crate, Function};
 
@@ -80,11 +81,11 @@ impl Frontend {
         let parsed = Crate::parse(text).map_err(|e| said(e.into()))?;
         let mut own = BTreeMap::new();
         for Function { attribute, item } in &parsed.functions {
-            let callees = |function: &syntax::Function| -> Vec<Callee> {
+            let callees = |function: &syntax::Function| -> Vec<ItemReference> {
                 let known = |path: &syn::Path| {
                     let (name, path) = named(path);
                     let library = own.get(&name).or_else(|| self.library.get(&name))?;
-                    Some(Callee { path, library: Library::clone(library) })
+                    Some(ItemReference { path, library: Library::clone(library) })
                 };
                 function.callees().iter().filter_map(known).collect()
             };
@@ -113,16 +114,15 @@ impl Frontend {
             Some(ExprKind::Literal(n)) => *n as u32,
             other => return Err(refused("the launch")(format!("the grid is not a number: {other:?}"))),
         };
-        let lowered = driver::lowered(&program, &instance, target).map_err(|e| refused("lowering")(e.to_string()))?;
-        let optimize =
-            |kernel: &ir::Kernel| passes::optimize(kernel.clone()).map_err(|e| refused("the passes")(e.to_string()));
-        let emitted = |kernel: &Optimized| emit::emit(kernel).map_err(|e| refused("emission")(e.to_string()));
-        let optimized = optimize(&lowered)?;
-        let ptx = emitted(&optimized)?.to_string();
-        let monomorphic = hir::monomorphic(&program, &instance).map_err(|e| refused("the instance")(e.to_string()))?;
-        let form = CheckedKernel::of_instance(lowered.clone(), &monomorphic);
-        let checked = form.optimized().map_err(|e| refused("the passes")(e.to_string()))?;
-        let checked_ptx = emitted(&checked)?.to_string();
+        let said = |stage| move |errors: Errors| refused(stage)(errors.to_string());
+        let monomorphic = hir::monomorphic(&program, &instance).map_err(said("the instance"))?;
+        let compilation = Compilation::new(&monomorphic, target).map_err(said("lowering"))?;
+        let optimized = compilation.optimized().map_err(said("the passes"))?.clone();
+        let ptx = compilation.text().map_err(said("emission"))?;
+        let form = compilation.checked();
+        let checked = form.optimized().map_err(said("the passes"))?;
+        let checked_ptx = emit::emit(&checked).map_err(said("emission"))?.to_string();
+        let lowered = compilation.lowered().clone();
         let block = lowered.block.extents().unwrap_or([1, 1, 1]);
         Ok(Compiled { lowered: lowered.into(), optimized, ptx, form, checked, checked_ptx, grid, block })
     }
