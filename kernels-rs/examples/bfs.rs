@@ -13,7 +13,7 @@ use std::error::Error;
 
 /// The distance of a vertex that was not reached.
 #[device]
-pub const FAR: u32 = u32::MAX;
+pub const UNREACHED: u32 = u32::MAX;
 
 /// Visits the neighbors of the first `count` vertices of the frontier. Those that are reached for
 /// the first time get distance `level` and form the next frontier, in any order. The neighbors of
@@ -36,7 +36,7 @@ pub fn expand(
         let v = frontier[i] as usize;
         for e in starts[v] as usize..starts[v + 1] as usize {
             let to = ends[e];
-            if distance.compare_exchange(to as usize, FAR, level) == FAR {
+            if distance.compare_exchange(to as usize, UNREACHED, level) == UNREACHED {
                 next[found.fetch_add(0, 1) as usize] = to;
             }
         }
@@ -53,12 +53,12 @@ pub fn graph(n: u32) -> (Vec<u32>, Vec<u32>) {
 
 /// Returns the distances from vertex 0, by a queue.
 pub fn distances(starts: &[u32], ends: &[u32]) -> Vec<u32> {
-    let mut distance = vec![FAR; starts.len() - 1];
+    let mut distance = vec![UNREACHED; starts.len() - 1];
     distance[0] = 0;
     let mut queue = VecDeque::from([0usize]);
     while let Some(v) = queue.pop_front() {
         for to in &ends[starts[v] as usize..starts[v + 1] as usize] {
-            if distance[*to as usize] == FAR {
+            if distance[*to as usize] == UNREACHED {
                 distance[*to as usize] = distance[v] + 1;
                 queue.push_back(*to as usize);
             }
@@ -73,7 +73,7 @@ pub fn main() -> Result<(), Box<dyn Error>> {
     let n = 500;
     let (starts, ends) = graph(n);
     let (on_starts, on_ends) = (device.upload(&starts)?, device.upload(&ends)?);
-    let mut distance = vec![FAR; n as usize];
+    let mut distance = vec![UNREACHED; n as usize];
     distance[0] = 0;
     let mut distance = device.upload(&distance)?;
     let (mut frontier, mut next) = (device.zeros::<u32>(n as usize)?, device.zeros::<u32>(n as usize)?);

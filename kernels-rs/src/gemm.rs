@@ -49,7 +49,7 @@ mod product;
 pub mod tile;
 pub mod tiled;
 
-pub use plan::Costs;
+pub use plan::GemmCosts;
 pub use product::Gemm;
 
 use kernel_dsl::prelude::*;

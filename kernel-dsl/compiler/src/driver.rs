@@ -9,7 +9,7 @@
 //! run on demand, each at most once.
 
 use crate::analyses::{Accepted, accept, approximate::Approximations};
-use crate::emit::{self, Lines};
+use crate::emit::{self, LineDirectives};
 use crate::error::Errors;
 use crate::hir::{self, Instance, Monomorphic, Program};
 use crate::lower::checked::CheckedKernel;
@@ -66,7 +66,7 @@ impl<'p> Compilation<'p> {
     ///
     /// # Errors
     /// The errors of [`optimized`](Self::optimized), and internal errors of emission.
-    pub fn module(&self, lines: Lines) -> Result<ptx::Module, Errors> {
+    pub fn module(&self, lines: LineDirectives) -> Result<ptx::Module, Errors> {
         emit::emit_with(self.optimized()?, lines)
     }
 

@@ -400,7 +400,7 @@ impl Coverage {
 
 /// The declaration of how much of an argument a kernel writes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Output {
+pub struct DeclaredOutput {
     /// The parameter in HIR; in IR, the argument.
     pub index: u32,
     /// How much of the argument the kernel writes.
@@ -411,7 +411,7 @@ pub struct Output {
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct OracleDeclarations {
     /// The arguments with a declared coverage.
-    pub outputs: Vec<Output>,
+    pub outputs: Vec<DeclaredOutput>,
     /// The allowances, each with the index of its function in the kernel's sources.
     pub allowances: Vec<(u32, Allowance)>,
     /// Whether all blocks of a launch are resident at once.

@@ -6,7 +6,7 @@
 //! items of other files, come from the program as rustc compiled it: generic arguments refer to
 //! those types and traits. [`standalone`] reads all items from the text: no rustc has compiled it.
 
-use crate::check::{self, Callee, Diagnostic};
+use crate::check::{self, Diagnostic, ItemReference};
 use crate::error::{Error, Errors};
 use crate::hir::{FunctionId, Library, Program, Root, StructId, TraitId};
 use crate::source::{KernelSource, Span};
@@ -131,7 +131,7 @@ impl<'a> SourceFile<'a> {
     }
 
     /// Returns the libraries of the items that a function names.
-    fn callees(&self, paths: &[syn::Path], depth: u32) -> Result<Vec<Callee>, Errors> {
+    fn callees(&self, paths: &[syn::Path], depth: u32) -> Result<Vec<ItemReference>, Errors> {
         let callee = |path: &syn::Path| {
             let names: Vec<_> = path.segments.iter().map(|s| s.ident.to_string()).collect();
             let global = if path.leading_colon.is_some() { "::" } else { "" };
@@ -149,7 +149,7 @@ impl<'a> SourceFile<'a> {
                     self.refused(syn::Error::new_spanned(path, message))
                 })?,
             };
-            Ok(Callee { path: format!("{global}{}", names.join("::")), library })
+            Ok(ItemReference { path: format!("{global}{}", names.join("::")), library })
         };
         paths.iter().map(callee).collect()
     }

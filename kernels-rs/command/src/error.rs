@@ -1,4 +1,4 @@
-//! What a command ends with: its outcome, or the error that kept it from being carried out.
+//! The outcome of a command, and the errors that keep it from being carried out.
 
 use kernel_dsl::compiler::{Errors, Target};
 use std::io;

@@ -31,7 +31,7 @@ impl<'c> CompiledForms<'c> {
         let target = compilation.lowered().target;
         let failed = |source: Errors| Error::Compile { instance: name.clone(), target, source };
         let optimized = compilation.optimized().map_err(failed)?;
-        let module = compilation.module(emit::Lines::Kept).map_err(failed)?;
+        let module = compilation.module(emit::LineDirectives::Kept).map_err(failed)?;
         let with_places = passes::with_places(compilation.lowered().clone().into()).map_err(failed)?;
         let assemble = |tools: &Tools| {
             let machine = tools.assemble(&name, &module.to_string(), target)?;

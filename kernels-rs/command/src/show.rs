@@ -104,7 +104,7 @@ fn sass(artifact: &'static Artifact, instance: &Instance, target: Target, out: &
     let program = monomorphic(&name::program(artifact)?, instance).map_err(&failed)?;
     let compilation = Compilation::new(&program, target).map_err(&failed)?;
     let optimized = compilation.optimized().map_err(&failed)?;
-    let ptx = compilation.module(emit::Lines::Kept).map_err(&failed)?.to_string();
+    let ptx = compilation.module(emit::LineDirectives::Kept).map_err(&failed)?.to_string();
     let name = artifact.instance_name(&instance.0);
     let machine = tools.assemble(&name, &ptx, target)?;
     let code = machine.code.as_ref().ok_or_else(|| Error::NoTools { missing: "nvdisasm".to_string() })?;

@@ -330,7 +330,7 @@ impl Assembler<'_> {
         set(&mut program, source, unroll);
         let compiled = hir::monomorphic(&program, self.instance).and_then(|program| {
             let compilation = Compilation::new(&program, self.target)?;
-            Ok((read(&compilation)?, compilation.module(emit::Lines::Kept)?))
+            Ok((read(&compilation)?, compilation.module(emit::LineDirectives::Kept)?))
         });
         let Ok((read, module)) = compiled else { return Ok(None) };
         let machine = self.tools.assemble(self.name, &module.to_string(), self.target)?;

@@ -336,7 +336,7 @@ impl Estimator {
         let compile = |source| Error::Compile { instance: instance.clone(), source };
         let compilation = Compilation::new(program, artifact.target).map_err(compile)?;
         let optimized = compilation.optimized().map_err(compile)?;
-        let ptx = compilation.module(emit::Lines::Kept).map_err(compile)?.to_string();
+        let ptx = compilation.module(emit::LineDirectives::Kept).map_err(compile)?.to_string();
         let failed = |said: String| Error::Tool { instance: instance.clone(), said };
         let (resources, text) = self.nvdisasm.encoded(&self.ptxas, &ptx, target(&self.model)).map_err(failed)?;
         let (plain, encodings) = Encodings::split(&text);

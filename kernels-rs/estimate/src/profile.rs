@@ -1,7 +1,7 @@
 //! Counts of a launch's sampled blocks, by line of the PTX: executions, sectors of global memory,
 //! those that the L1 cache does not hold, and cycles of shared memory.
 
-use runtime::ptx::observe::{AccessKind, Executed, Observer, Space};
+use runtime::ptx::observe::{AccessKind, Executed, InstructionObserver, Space};
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
@@ -119,7 +119,7 @@ fn shared_cycles(addresses: &[u64], bytes: u64) -> u64 {
     addresses.chunks(lanes.max(1)).map(group).sum()
 }
 
-impl Observer for Counter {
+impl InstructionObserver for Counter {
     fn begin_block(&mut self) {
         self.counts.blocks += 1;
         self.fetched = 0;

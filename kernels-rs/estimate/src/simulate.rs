@@ -21,7 +21,7 @@ use crate::path::{BasicBlock, Choices};
 use serde::Serialize;
 
 /// Instructions that are simulated at most.
-const MOST_ISSUES: u64 = 1_500_000;
+const MAX_ISSUES: u64 = 1_500_000;
 
 /// Cycles of work that the queue of loads and stores holds before issue stops.
 const QUEUE_CYCLES: f64 = 48.0;
@@ -363,10 +363,10 @@ impl<'a> Machine<'a> {
                     next = next.min(self.free[scheduler]);
                 }
             }
-            if self.issues >= MOST_ISSUES / 2 && half.is_none() {
+            if self.issues >= MAX_ISSUES / 2 && half.is_none() {
                 half = Some((self.now, self.issues));
             }
-            if self.issues >= MOST_ISSUES {
+            if self.issues >= MAX_ISSUES {
                 break;
             }
             if !next.is_finite() {

@@ -58,12 +58,12 @@ const UNBOUNDED: usize = 1 << 30;
 type GradientShape = ([usize; 6], [usize; 2]);
 
 /// A case in which the last two queries and keys of a head are NaN, and see only one of the others.
-const ODD: GradientShape = ([2, 1, 5, 5, 8, 16], [1, 0]);
+const NAN_CASE: GradientShape = ([2, 1, 5, 5, 8, 16], [1, 0]);
 
 fn cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     let wide = numbers(instance).first().copied().unwrap_or(0);
     let shapes: [GradientShape; 9] = [
-        ODD,
+        NAN_CASE,
         ([2, 1, 3, 13, 16, 8], [UNBOUNDED, 0]),
         ([1, 1, 65, 5, 8, 16], [3, 2]),
         ([1, 1, 1, 1, wide + 8, 8], [UNBOUNDED, UNBOUNDED]),
@@ -100,7 +100,7 @@ fn case(instance: &Instance, random: &mut Random, shape: GradientShape, blind: O
     let (stored, packed) = (stored(instance), has::<Packed>(instance));
     // Two sequences if there are few queries.
     let batch = if queries < 5 && !packed && !has::<Listed>(instance) { 2 } else { 1 };
-    let odd = shape == ODD && !packed;
+    let odd = shape == NAN_CASE && !packed;
     let mut matrices = |heads_of, rows: usize, columns| {
         let (extents, strides) =
             ([batch, heads_of, rows, columns], [heads_of * rows * columns, rows * columns, columns, 1]);

@@ -1,6 +1,6 @@
 //! Specs of `group_norm`, `group_norm_backward`, `group_norm_channels`.
 
-use super::norms::{LONG, NormRow, Off, expected, far_apart, far_from_zero, resting, row, saved_of};
+use super::norms::{LONG_ROW_EXTREMES, NormRow, Off, expected, far_apart, far_from_zero, resting, row, saved_of};
 use super::rows::Team;
 use super::stored::{at_rest, drawn, extreme, numbers, scalars};
 use super::{TINY, U, gamma};
@@ -83,7 +83,7 @@ fn cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     // Also scaled groups that do not fit in registers.
     let long = ((team.kept + team.again) / 2 + 5 * team.wide).next_multiple_of(team.wide);
     let short = [1e-5f32, 0.0].map(|epsilon| (epsilon, team.extremes(random), 21));
-    for (epsilon, which, spatial) in short.into_iter().chain([(0.0, LONG.to_vec(), long)]) {
+    for (epsilon, which, spatial) in short.into_iter().chain([(0.0, LONG_ROW_EXTREMES.to_vec(), long)]) {
         let (x, shape) = extreme_groups(random, element, &which, spatial, team.wide);
         let [samples, groups, channels, spatial] = shape;
         let inputs = [

@@ -154,7 +154,7 @@ fn all_cases(
     // A row of each extreme, with an ε that exceeds tiny elements, and with one that does not. Also
     // scaled rows that do not fit in registers.
     let cols = (3 * team.wide + 37).next_multiple_of(team.wide);
-    let long = (!whole).then(|| (0.0, LONG.to_vec(), team.kept + team.again + 5 * team.wide));
+    let long = (!whole).then(|| (0.0, LONG_ROW_EXTREMES.to_vec(), team.kept + team.again + 5 * team.wide));
     let short = [1e-5f32, 0.0].map(|epsilon| (epsilon, team.extremes(random), cols));
     for (epsilon, which, cols) in short.into_iter().chain(long) {
         let shape = [which.len(), cols];
@@ -162,7 +162,7 @@ fn all_cases(
         let x = rows(&which);
         let none = || rows_of(&mut Random::new(1), element, [0, 0], team, 0);
         // The sum of two of the long rows would be infinite.
-        let added = if which == LONG { vec![Extreme::Zeros; which.len()] } else { which };
+        let added = if which == LONG_ROW_EXTREMES { vec![Extreme::Zeros; which.len()] } else { which };
         let (residual, z) = if residual == Some(true) { (rows(&added), rows(&added)) } else { (none(), none()) };
         let column = |random: &mut Random| drawn(random, weights, cols, [cols], [1]);
         let mut inputs = vec![Input::scalar(epsilon), x, residual, z, column(random), column(random)];
@@ -173,7 +173,7 @@ fn all_cases(
 }
 
 /// A row that is scaled down and has a mean, and a row that is scaled up.
-pub(super) const LONG: [Extreme; 2] = [Extreme::HugePositive, Extreme::Subnormal];
+pub(super) const LONG_ROW_EXTREMES: [Extreme; 2] = [Extreme::HugePositive, Extreme::Subnormal];
 
 /// Returns rows whose mean is a thousand times their deviation, and rows without deviation.
 pub(super) fn far_from_zero<const R: usize>(random: &mut Random, element: Scalar, extents: [usize; R]) -> Input {

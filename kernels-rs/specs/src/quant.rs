@@ -47,7 +47,7 @@ impl Count {
 }
 
 /// Scales of A and B, zero points of A and B.
-const PICKED: [[Count; 4]; 8] = [
+const SCALE_COUNTS: [[Count; 4]; 8] = [
     [Count::None; 4],
     [Count::One, Count::Each, Count::Each, Count::One],
     [Count::Each, Count::One, Count::One, Count::Each],
@@ -96,7 +96,7 @@ fn products(instance: &Instance, random: &mut Random) -> Vec<Case> {
             _ => 0.001 + random.below(1000) as f32 * 1e-5,
         };
         let zero = |random: &mut Random| random.below(256) as i32 - 128;
-        let [of_a, of_b, zeros_a, zeros_b] = PICKED[i % PICKED.len()];
+        let [of_a, of_b, zeros_a, zeros_b] = SCALE_COUNTS[i % SCALE_COUNTS.len()];
         let (scale_a, scale_b) = (of_a.drawn(random, batch, m, scale), of_b.drawn(random, batch, n, scale));
         let (zero_a, zero_b) = (zeros_a.drawn(random, batch, m, zero), zeros_b.drawn(random, batch, n, zero));
         let (a, b) = (bytes(random, a, unit_a, gaps), bytes(random, b, unit_b, gaps));

@@ -4,7 +4,7 @@ use super::cache::{Blocks, Contiguous, Factors, KvCache, Paged, Pages, Scaled, S
 use super::extend::{row_elements, shared_heads};
 use super::layout::{Extent, Layout, Pass, Patterns, Qkv};
 use super::mask::DeviceMask;
-use super::plan::{ListInputs, Plan, PlanKey, Plans, TABLE_COLUMNS, Tile};
+use super::plan::{ListInputs, PlanKey, PlannedSchedule, Plans, TABLE_COLUMNS, Tile};
 use super::prefill::{flash_attention, flash_attention_cached};
 use super::score::{Plain, Score};
 use super::span::{KEYS, Pattern, Sequences, Span};
@@ -275,7 +275,7 @@ impl<'a, M: Score + LaunchStruct> Attention<'a, M> {
         tile: Tile,
         [heads, others]: [usize; 2],
         [longest, keys]: [usize; 2],
-    ) -> Result<Arc<Plan>, Error> {
+    ) -> Result<Arc<PlannedSchedule>, Error> {
         let (left, right) = (self.left, self.right);
         let span = Span { query: 0, queries: longest, key: 0, keys };
         let tiles = |row: usize| {

@@ -81,7 +81,7 @@ pub(super) struct PlanKey {
 
 /// A schedule on a device.
 #[derive(Debug)]
-pub(super) struct Plan {
+pub(super) struct PlannedSchedule {
     /// A row for each block, in the format of [`flash_attention`](super::prefill::flash_attention).
     pub table: Arc<DeviceBuffer<u32>>,
     pub blocks: usize,
@@ -94,7 +94,7 @@ pub(super) struct Plan {
 pub(super) struct Plans {
     device: Device,
     /// Most recently used first.
-    kept: Mutex<VecDeque<(PlanKey, Arc<Plan>)>>,
+    kept: Mutex<VecDeque<(PlanKey, Arc<PlannedSchedule>)>>,
 }
 
 impl Plans {
@@ -105,7 +105,7 @@ impl Plans {
 
     /// Returns the plan for `asked`. `lists` gives the number of key tiles for each tile of queries
     /// of all heads of a sequence.
-    pub fn plan(&self, asked: PlanKey, lists: impl FnOnce() -> Vec<usize>) -> Result<Arc<Plan>, Error> {
+    pub fn plan(&self, asked: PlanKey, lists: impl FnOnce() -> Vec<usize>) -> Result<Arc<PlannedSchedule>, Error> {
         // The data is consistent even if a holder of the lock panicked.
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(at) = kept.iter().position(|(of, _)| *of == asked)
@@ -124,7 +124,7 @@ impl Plans {
         Ok(plan)
     }
 
-    fn made(&self, PlanKey { tile, heads, others, seen }: PlanKey, lists: &[usize]) -> Result<Plan, Error> {
+    fn made(&self, PlanKey { tile, heads, others, seen }: PlanKey, lists: &[usize]) -> Result<PlannedSchedule, Error> {
         let rows = lists.len() / heads.max(1);
         let all = lists.repeat(others);
         let work = Work {
@@ -141,6 +141,6 @@ impl Plans {
             let row: [usize; TABLE_COLUMNS] = [tile, head, other, item.before, tiles, item.part, item.parts, item.slot];
             table.extend(row.map(|n| n as u32));
         }
-        Ok(Plan { table: Arc::new(self.device.upload(&table)?), blocks: items.len(), slots })
+        Ok(PlannedSchedule { table: Arc::new(self.device.upload(&table)?), blocks: items.len(), slots })
     }
 }

@@ -39,18 +39,18 @@ use std::collections::BTreeMap;
 /// The minimum length of a part, in tiles of keys.
 const MIN_PART_TILES: usize = 4;
 /// The number of part lengths that are compared.
-const LENGTHS: usize = 32;
+const PART_LENGTHS: usize = 32;
 /// The range of tested slot capacities: percent above each slot's equal share.
-const FILLED: std::ops::Range<usize> = 0..10;
+const SLOT_EXCESS_PERCENT: std::ops::Range<usize> = 0..10;
 /// The maximum number of bytes of partial results.
-const MEMORY: usize = 128 << 20;
+const MAX_PARTIAL_BYTES: usize = 128 << 20;
 /// Lists that fill the device's slots more often than this are not cut: they keep it busy.
-const ROUNDS: usize = 16;
+const MAX_FILLS: usize = 16;
 /// The maximum relative time of a cut schedule that is preferred to an uncut one. The simulation is
 /// not more precise.
 const MAX_CUT_TIME: f64 = 0.99;
 /// The relative time of blocks that share keys, compared with blocks that do not.
-const SHARED: f64 = 0.97;
+const SHARED_KEYS_TIME: f64 = 0.97;
 /// The number of final rounds of the device's slots that run the longest lists of all heads first.
 const SORTED_ROUNDS: usize = 2;
 
@@ -116,8 +116,9 @@ impl Schedule {
             .map(|list| KeySpan { tiles: work.lists[list], list, before: 0, cut: false })
             .collect();
         let mut best = head_after_head(whole.clone(), work.rows, places);
-        if whole.len() <= ROUNDS * places.all() {
-            let mut time = if work.scattered { SHARED * places.time(&best, f64::INFINITY) } else { f64::INFINITY };
+        if whole.len() <= MAX_FILLS * places.all() {
+            let mut time =
+                if work.scattered { SHARED_KEYS_TIME * places.time(&best, f64::INFINITY) } else { f64::INFINITY };
             let mut quicker = |pieces: Vec<KeySpan>, worth: f64| {
                 let within = time / worth;
                 if places.share(&pieces) < within && work.allows(&pieces) {
@@ -165,7 +166,7 @@ impl Work<'_> {
     fn allows(self, pieces: &[KeySpan]) -> bool {
         let mut parts = vec![0; self.lists.len()];
         pieces.iter().filter(|p| p.cut).for_each(|p| parts[p.list] += 1);
-        parts.iter().all(|n| *n <= PARTS) && parts.iter().sum::<usize>() * self.bytes <= MEMORY
+        parts.iter().all(|n| *n <= PARTS) && parts.iter().sum::<usize>() * self.bytes <= MAX_PARTIAL_BYTES
     }
 }
 
@@ -192,11 +193,11 @@ impl BlockSlots {
 /// Returns ways to cut the lists.
 fn divisions(whole: &[KeySpan], rows: usize, places: &BlockSlots) -> impl Iterator<Item = Vec<KeySpan>> {
     let longest = whole.iter().map(|p| p.tiles).max().unwrap_or(0);
-    let coarse = longest.div_ceil(LENGTHS).next_multiple_of(places.cost.step).max(1);
+    let coarse = longest.div_ceil(PART_LENGTHS).next_multiple_of(places.cost.step).max(1);
     let lengths = (MIN_PART_TILES.next_multiple_of(coarse)..longest).step_by(coarse);
     let of_length = lengths.map(move |length| longest_first(cut_at(whole, length), rows));
     let share = places.share(whole);
-    let fillings = FILLED.map(move |more| share * (1.0 + 0.01 * more as f64));
+    let fillings = SLOT_EXCESS_PERCENT.map(move |more| share * (1.0 + 0.01 * more as f64));
     let filled = fillings.clone().map(move |room| longest_first(filled(whole, room, places), rows));
     of_length.chain(filled).chain(fillings.map(move |room| packed(whole, room, places)))
 }
@@ -417,7 +418,7 @@ mod tests {
     fn partial_results_stay_within_the_limit_of_memory() {
         let lists = [32; 512];
         let Schedule { slots, .. } =
-            Schedule::new(Work { lists: &lists, rows: 32, bytes: MEMORY / 100, scattered: false }, &H200);
+            Schedule::new(Work { lists: &lists, rows: 32, bytes: MAX_PARTIAL_BYTES / 100, scattered: false }, &H200);
         assert!(slots <= 100, "{slots}");
     }
 }

@@ -3,9 +3,9 @@
 
 /// A way to compute C, M × N, with `K` products per element.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub enum Plan {
+pub enum GemmPlan {
     /// [`gemm`](super::tiled::gemm) with one of its tiles, the depth split in a number of parts.
-    Tiles(Tile, usize),
+    Tiles(GemmTile, usize),
     /// [`gemv_n`](super::gemv::gemv_n), with a number of rows per block, and a number of
     /// lanes for the columns.
     GemvN(usize, GemvWidth),
@@ -15,7 +15,7 @@ pub enum Plan {
 
 /// The tiles that `gemm` is compiled for, rows by columns.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Tile {
+pub enum GemmTile {
     /// 128 × 128: 8 × 8 elements per thread.
     T128x128,
     /// 64 × 128: 8 × 8 elements per thread, for fewer rows, or if large tiles would not fill the
@@ -42,7 +42,7 @@ pub enum GemvWidth {
 /// same choice. The exception is memory time per multiprocessor, which is up to three times as long
 /// on older devices.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Costs {
+pub struct GemmCosts {
     /// Time in nanoseconds that a busy multiprocessor takes for one product of each element of a
     /// 128 × 128 block.
     pub tile_128x128_ns: f64,
@@ -59,10 +59,10 @@ pub struct Costs {
     pub launch_ns: f64,
 }
 
-impl Costs {
+impl GemmCosts {
     /// Measured on an H200. The cost of a part lies between the H200's 0.13 and the 0.7 of a Tesla
     /// P40.
-    pub const H200: Costs = Costs {
+    pub const H200: GemmCosts = GemmCosts {
         tile_128x128_ns: 82.0,
         tile_64x128_ns: 42.0,
         tile_16x128_ns: 16.4,
@@ -72,43 +72,43 @@ impl Costs {
     };
 
     /// Returns the time for one product of each element of a block.
-    fn depth_ns(&self, tile: Tile) -> f64 {
+    fn depth_ns(&self, tile: GemmTile) -> f64 {
         match tile {
-            Tile::T128x128 => self.tile_128x128_ns,
-            Tile::T64x128 => self.tile_64x128_ns,
-            Tile::T16x128 => self.tile_16x128_ns,
+            GemmTile::T128x128 => self.tile_128x128_ns,
+            GemmTile::T64x128 => self.tile_64x128_ns,
+            GemmTile::T16x128 => self.tile_16x128_ns,
         }
     }
 }
 
-impl Tile {
+impl GemmTile {
     /// All tiles.
-    pub const ALL: [Tile; 3] = [Tile::T128x128, Tile::T64x128, Tile::T16x128];
+    pub const ALL: [GemmTile; 3] = [GemmTile::T128x128, GemmTile::T64x128, GemmTile::T16x128];
 
     /// Returns the rows and columns of C of a block, and its number of warps.
     pub fn shape(self) -> [usize; 3] {
         match self {
-            Tile::T128x128 => [128, 128, 8],
-            Tile::T64x128 => [64, 128, 4],
-            Tile::T16x128 => [16, 128, 4],
+            GemmTile::T128x128 => [128, 128, 8],
+            GemmTile::T64x128 => [64, 128, 4],
+            GemmTile::T16x128 => [16, 128, 4],
         }
     }
 }
 
-impl Plan {
+impl GemmPlan {
     /// Returns why this plan cannot compute a product of these operands, if it cannot.
     pub(super) fn unsuitable(self, transpose_a: bool, transpose_b: bool) -> Option<&'static str> {
         match self {
-            Plan::Tiles(_, 0) => Some("a product by tiles has at least one part"),
-            Plan::Tiles(..) => None,
-            Plan::GemvN(rows, _) | Plan::GemvT(rows) if !matches!(rows, 1 | 2 | 4 | 8) => {
+            GemmPlan::Tiles(_, 0) => Some("a product by tiles has at least one part"),
+            GemmPlan::Tiles(..) => None,
+            GemmPlan::GemvN(rows, _) | GemmPlan::GemvT(rows) if !matches!(rows, 1 | 2 | 4 | 8) => {
                 Some("a block of a plan for few rows computes 1, 2, 4 or 8 rows")
             }
-            Plan::GemvN(..) if transpose_a || transpose_b => Some("`Plan::GemvN` takes neither A nor B transposed"),
-            Plan::GemvT(_) if transpose_a || !transpose_b => {
+            GemmPlan::GemvN(..) if transpose_a || transpose_b => Some("`Plan::GemvN` takes neither A nor B transposed"),
+            GemmPlan::GemvT(_) if transpose_a || !transpose_b => {
                 Some("`Plan::GemvT` takes B transposed and A not transposed")
             }
-            Plan::GemvN(..) | Plan::GemvT(_) => None,
+            GemmPlan::GemvN(..) | GemmPlan::GemvT(_) => None,
         }
     }
 }
@@ -125,15 +125,22 @@ const MIN_PART_DEPTH: usize = 32;
 /// Returns the plan with the least cost for `batch` products of these extents on a device with the
 /// given number of multiprocessors. `along` says that B is stored as [N, K], `rows` that A is
 /// stored as [M, K]. The kernels for few rows require the latter.
-pub fn plan(costs: &Costs, batch: usize, [m, n, k]: [usize; 3], along: bool, rows: bool, multiprocessors: u32) -> Plan {
+pub fn plan(
+    costs: &GemmCosts,
+    batch: usize,
+    [m, n, k]: [usize; 3],
+    along: bool,
+    rows: bool,
+    multiprocessors: u32,
+) -> GemmPlan {
     let sms = multiprocessors.max(1) as usize;
-    let mut best = (f64::INFINITY, Plan::Tiles(Tile::T128x128, 1));
-    let mut offer = |ns: f64, plan: Plan| {
+    let mut best = (f64::INFINITY, GemmPlan::Tiles(GemmTile::T128x128, 1));
+    let mut offer = |ns: f64, plan: GemmPlan| {
         if ns < best.0 {
             best = (ns, plan);
         }
     };
-    for tile in Tile::ALL {
+    for tile in GemmTile::ALL {
         let [tall, wide, warps] = tile.shape();
         let tiles = batch * m.div_ceil(tall) * n.div_ceil(wide);
         let fits = |splits: usize| k / splits >= MIN_PART_DEPTH && 4 * splits * batch * m * n <= MAX_PART_BYTES;
@@ -145,7 +152,7 @@ pub fn plan(costs: &Costs, batch: usize, [m, n, k]: [usize; 3], along: bool, row
             let work = each as f64 * k.div_ceil(splits) as f64 * costs.depth_ns(tile) * (1.0 + 0.4 * idle);
             let exchanged = (splits + 1) as f64 * (batch * m * n) as f64 * costs.part_ns / sms as f64;
             let parts = if splits == 1 { 0.0 } else { exchanged + costs.launch_ns };
-            offer(work + parts, Plan::Tiles(tile, splits));
+            offer(work + parts, GemmPlan::Tiles(tile, splits));
         }
     }
     if rows && m <= 8 {
@@ -155,10 +162,10 @@ pub fn plan(costs: &Costs, batch: usize, [m, n, k]: [usize; 3], along: bool, row
             ((batch * n.div_ceil(cols)) as f64 / sms as f64).max(1.0) * (k * cols) as f64 * costs.stream_ns * slower
         };
         if along {
-            offer(streamed(8 * gemv_t_columns(rows), 1.0), Plan::GemvT(rows));
+            offer(streamed(8 * gemv_t_columns(rows), 1.0), GemmPlan::GemvT(rows));
         } else {
-            offer(streamed(32, 1.0), Plan::GemvN(rows, GemvWidth::Columns32));
-            offer(streamed(16, 1.1), Plan::GemvN(rows, GemvWidth::Columns16));
+            offer(streamed(32, 1.0), GemmPlan::GemvN(rows, GemvWidth::Columns32));
+            offer(streamed(16, 1.1), GemmPlan::GemvN(rows, GemvWidth::Columns16));
         }
     }
     best.1
@@ -181,37 +188,47 @@ mod tests {
     /// it.
     #[test]
     fn plans_are_as_measured() {
-        let of = |shape| plan(&Costs::H200, 1, shape, false, true, 132);
-        assert_eq!(of([4096; 3]), Plan::Tiles(Tile::T128x128, 1));
-        assert_eq!(of([2048; 3]), Plan::Tiles(Tile::T128x128, 1));
-        assert!(matches!(of([1024; 3]), Plan::Tiles(Tile::T128x128 | Tile::T64x128, 2..=4)));
-        assert!(matches!(of([512, 6144, 2048]), Plan::Tiles(Tile::T64x128, 1) | Plan::Tiles(Tile::T128x128, 2)));
-        assert!(matches!(of([64, 6144, 2048]), Plan::Tiles(Tile::T64x128, 7..=11)), "{:?}", of([64, 6144, 2048]));
-        assert!(matches!(of([16, 6144, 2048]), Plan::Tiles(Tile::T16x128, 8..=11)));
-        assert_eq!(of([4, 6144, 2048]), Plan::GemvN(4, GemvWidth::Columns32));
-        assert_eq!(of([1, 6144, 2048]), Plan::GemvN(1, GemvWidth::Columns32));
-        assert_eq!(of([1, 2048, 2048]), Plan::GemvN(1, GemvWidth::Columns16));
-        assert_eq!(of([1, 8192, 8192]), Plan::GemvN(1, GemvWidth::Columns32));
+        let of = |shape| plan(&GemmCosts::H200, 1, shape, false, true, 132);
+        assert_eq!(of([4096; 3]), GemmPlan::Tiles(GemmTile::T128x128, 1));
+        assert_eq!(of([2048; 3]), GemmPlan::Tiles(GemmTile::T128x128, 1));
+        assert!(matches!(of([1024; 3]), GemmPlan::Tiles(GemmTile::T128x128 | GemmTile::T64x128, 2..=4)));
+        assert!(matches!(
+            of([512, 6144, 2048]),
+            GemmPlan::Tiles(GemmTile::T64x128, 1) | GemmPlan::Tiles(GemmTile::T128x128, 2)
+        ));
+        assert!(
+            matches!(of([64, 6144, 2048]), GemmPlan::Tiles(GemmTile::T64x128, 7..=11)),
+            "{:?}",
+            of([64, 6144, 2048])
+        );
+        assert!(matches!(of([16, 6144, 2048]), GemmPlan::Tiles(GemmTile::T16x128, 8..=11)));
+        assert_eq!(of([4, 6144, 2048]), GemmPlan::GemvN(4, GemvWidth::Columns32));
+        assert_eq!(of([1, 6144, 2048]), GemmPlan::GemvN(1, GemvWidth::Columns32));
+        assert_eq!(of([1, 2048, 2048]), GemmPlan::GemvN(1, GemvWidth::Columns16));
+        assert_eq!(of([1, 8192, 8192]), GemmPlan::GemvN(1, GemvWidth::Columns32));
         for shape in [[1, 8192, 8192], [1, 2048, 6144], [1, 2048, 2048]] {
-            assert_eq!(plan(&Costs::H200, 1, shape, true, true, 132), Plan::GemvT(1));
+            assert_eq!(plan(&GemmCosts::H200, 1, shape, true, true, 132), GemmPlan::GemvT(1));
         }
     }
 
     /// Checks on a Tesla P40 that products which fill it are not split.
     #[test]
     fn products_that_fill_a_device_are_not_split() {
-        let of = |shape| plan(&Costs::H200, 1, shape, false, true, 30);
+        let of = |shape| plan(&GemmCosts::H200, 1, shape, false, true, 30);
         for shape in [[8192; 3], [4096; 3], [2048; 3]] {
-            assert_eq!(of(shape), Plan::Tiles(Tile::T128x128, 1));
+            assert_eq!(of(shape), GemmPlan::Tiles(GemmTile::T128x128, 1));
         }
-        assert!(matches!(of([16, 6144, 2048]), Plan::Tiles(Tile::T16x128, _)));
+        assert!(matches!(of([16, 6144, 2048]), GemmPlan::Tiles(GemmTile::T16x128, _)));
     }
 
     #[test]
     fn empty_products_have_a_plan() {
         for shape in [[0; 3], [0, 5, 5], [5, 0, 5], [5, 5, 0], [1, 1, 1]] {
-            plan(&Costs::H200, 1, shape, true, false, 1);
+            plan(&GemmCosts::H200, 1, shape, true, false, 1);
         }
-        assert!(matches!(plan(&Costs::H200, 0, [1, 1, 1], false, true, 0), Plan::GemvN(1, _) | Plan::Tiles(..)));
+        assert!(matches!(
+            plan(&GemmCosts::H200, 0, [1, 1, 1], false, true, 0),
+            GemmPlan::GemvN(1, _) | GemmPlan::Tiles(..)
+        ));
     }
 }

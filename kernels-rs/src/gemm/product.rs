@@ -2,7 +2,7 @@
 
 use super::epilogue::{Epilogue, Identity};
 use super::gemv::{gemv_n, gemv_t};
-use super::plan::{Costs, GemvWidth, Plan, Tile, gemv_t_columns, plan};
+use super::plan::{GemmCosts, GemmPlan, GemmTile, GemvWidth, gemv_t_columns, plan};
 use super::tiled::{gemm, sum_splits};
 use crate::access::rows_begin_at;
 use crate::dispatch::dispatch;
@@ -64,8 +64,8 @@ pub struct Gemm {
     beta: f32,
     transpose_a: bool,
     transpose_b: bool,
-    costs: Costs,
-    plan: Option<Plan>,
+    costs: GemmCosts,
+    plan: Option<GemmPlan>,
 }
 
 impl Default for Gemm {
@@ -77,7 +77,7 @@ impl Default for Gemm {
 impl Gemm {
     /// Returns a call for C ← A·B.
     pub const fn new() -> Gemm {
-        Gemm { alpha: 1.0, beta: 0.0, transpose_a: false, transpose_b: false, costs: Costs::H200, plan: None }
+        Gemm { alpha: 1.0, beta: 0.0, transpose_a: false, transpose_b: false, costs: GemmCosts::H200, plan: None }
     }
 
     /// Sets the factor of the product.
@@ -102,12 +102,12 @@ impl Gemm {
 
     /// Sets the costs of the kernels, if they were measured on the device
     /// (`kernels bench --suite plan`). The costs decide which kernel is used.
-    pub const fn costs(self, costs: Costs) -> Gemm {
+    pub const fn costs(self, costs: GemmCosts) -> Gemm {
         Gemm { costs, ..self }
     }
 
     /// Sets how the product is computed, instead of the plan that [`costs`](Gemm::costs) chooses.
-    pub const fn plan(self, plan: Plan) -> Gemm {
+    pub const fn plan(self, plan: GemmPlan) -> Gemm {
         Gemm { plan: Some(plan), ..self }
     }
 
@@ -193,7 +193,7 @@ impl Gemm {
         E: Epilogue + LaunchStruct,
     >(
         self,
-        plan: Plan,
+        plan: GemmPlan,
         on: &impl Queue,
         a: &BufferView<'_, T, 3>,
         b: &BufferView<'_, T, 3>,
@@ -204,8 +204,8 @@ impl Gemm {
         let Gemm { alpha, beta, .. } = self;
         let bytes = size_of::<T>();
         match plan {
-            Plan::Tiles(tile, 1) => tiled::<T, O, V, TA, TB, E>(tile, on, alpha, a, b, beta, c, 1, first, epilogue),
-            Plan::Tiles(tile, splits) => {
+            GemmPlan::Tiles(tile, 1) => tiled::<T, O, V, TA, TB, E>(tile, on, alpha, a, b, beta, c, 1, first, epilogue),
+            GemmPlan::Tiles(tile, splits) => {
                 let [batch, m, n] = c.extents();
                 let shape = [batch * splits, m, n];
                 let mut parts = on.scratch::<f32>(shape.iter().product())?;
@@ -236,7 +236,7 @@ impl Gemm {
                     )
                 }
             }
-            Plan::GemvN(rows, lanes) => {
+            GemmPlan::GemvN(rows, lanes) => {
                 dispatch!(let [ROWS: usize, LANES: usize, AHEAD: usize, THREADS: usize] = match (rows, lanes) {
                     // Elements of two bytes need more threads to have as many bytes in flight.
                     (1, GemvWidth::Columns32) if bytes == 2 => [1, 8, 8, 512],
@@ -259,7 +259,7 @@ impl Gemm {
                     )
                 })
             }
-            Plan::GemvT(rows) => {
+            GemmPlan::GemvT(rows) => {
                 let eights = |x: &BufferView<'_, T, 3>| x.extents()[2].is_multiple_of(8) && rows_begin_at(x, 8);
                 // An access of 16 bytes takes four or eight elements.
                 dispatch!(let [W: usize, P: usize] = match bytes {
@@ -290,7 +290,7 @@ fn tiled<
     const TB: bool,
     E: Epilogue + LaunchStruct,
 >(
-    tile: Tile,
+    tile: GemmTile,
     on: &impl Queue,
     alpha: f32,
     a: &BufferView<'_, T, 3>,
@@ -305,10 +305,10 @@ fn tiled<
     // If B is transposed on its way, multiplications would wait for one another's registers.
     let deep = size_of::<T>() <= 2 && !TB;
     dispatch!(let [BM: usize, BN: usize, BK: usize, QM: usize, QN: usize, THREADS: usize, LA: usize, LB: usize] = match (tile, deep) {
-        (Tile::T128x128, true) => [128, 128, 16, 2, 2, 256, 2, 2],
-        (Tile::T128x128, false) => [128, 128, 8, 2, 2, 256, 1, 1],
-        (Tile::T64x128, _) => [64, 128, 8, 2, 2, 128, 1, 2],
-        (Tile::T16x128, _) => [16, 128, 32, 1, 1, 128, 1, 8],
+        (GemmTile::T128x128, true) => [128, 128, 16, 2, 2, 256, 2, 2],
+        (GemmTile::T128x128, false) => [128, 128, 8, 2, 2, 256, 1, 1],
+        (GemmTile::T64x128, _) => [64, 128, 8, 2, 2, 128, 1, 2],
+        (GemmTile::T16x128, _) => [16, 128, 32, 1, 1, 128, 1, 8],
     };
     // SAFETY: as in `planned`.
     unsafe {

@@ -1,6 +1,6 @@
 //! Calls for mixtures of experts with quantized weights.
 
-use super::plan::{Plan, Tile};
+use super::plan::{QuantPlan, QuantTile};
 use super::routing::{combine, count_routes, place_routes, route};
 use super::weighted::{Activations, Rows};
 use super::weights::{Format, Weights, with_format};
@@ -131,11 +131,11 @@ impl Routes {
             // Most experts have one route or none.
             0..=1 => return Ok(ExpertRows { rows: routes, plan: None, order: None, routes: self }),
             2..=8 => None,
-            9..=16 => Some(Tile::T16x128),
-            17..=48 => Some(Tile::T32x128),
-            _ => Some(Tile::T64x128),
+            9..=16 => Some(QuantTile::T16x128),
+            17..=48 => Some(QuantTile::T32x128),
+            _ => Some(QuantTile::T64x128),
         };
-        let room = tile.map_or(8, Tile::rows);
+        let room = tile.map_or(8, QuantTile::rows);
         let rows = (routes + self.count.min(routes) * (room - 1)).next_multiple_of(room);
         let mut counts = on.scratch::<i32>(self.count)?;
         let (mut order, mut groups) = (on.scratch::<i32>(rows)?, on.scratch::<i32>(rows / 8)?);
@@ -155,7 +155,7 @@ impl Routes {
                 places.view_mut([routes])?,
             )?;
         }
-        let plan = Some(tile.map_or(Plan::Few, |tile| Plan::Tiles(tile, 1)));
+        let plan = Some(tile.map_or(QuantPlan::Few, |tile| QuantPlan::Tiles(tile, 1)));
         Ok(ExpertRows { rows, plan, order: Some(Order { order, groups, places }), routes: self })
     }
 }
@@ -180,7 +180,7 @@ struct Order {
 pub struct ExpertRows {
     rows: usize,
     /// The groups of rows, if rows are ordered by expert. `None` if there is a row for each route.
-    plan: Option<Plan>,
+    plan: Option<QuantPlan>,
     order: Option<Order>,
     routes: Routes,
 }
@@ -251,8 +251,8 @@ impl ExpertRows {
         let x = Activations::ordered(on, x, self.rows, 8, &by_route, chosen)?;
         let rows = Rows { x: &x, experts: order.groups.view([self.rows / 8])?, whole: false };
         with_format!(weights.format(), F => match plan {
-            Plan::Few => weights.few::<T, Identity, F>(on, &rows, y, Identity),
-            Plan::Tiles(tile, splits) => weights.tiles::<T, Identity, F>(on, tile, splits, &rows, y, Identity),
+            QuantPlan::Few => weights.few::<T, Identity, F>(on, &rows, y, Identity),
+            QuantPlan::Tiles(tile, splits) => weights.tiles::<T, Identity, F>(on, tile, splits, &rows, y, Identity),
         })
     }
 

@@ -4,7 +4,7 @@ use super::activations::quantize_activations;
 use super::few::gemv_blocks;
 use super::formats::device::BlockFormat;
 use super::many::{add_parts, gemm_blocks};
-use super::plan::{Costs, Plan, Tile, plan};
+use super::plan::{QuantCosts, QuantPlan, QuantTile, plan};
 use super::weights::{Format, LentPlanes, Weights, with_format};
 use crate::LaunchStruct;
 use crate::access::rows_are_whole;
@@ -104,11 +104,11 @@ impl Weights {
     }
 
     /// Returns how products of `rows` rows are computed on a device.
-    pub fn plan(&self, on: &impl Queue, rows: usize) -> Plan {
+    pub fn plan(&self, on: &impl Queue, rows: usize) -> QuantPlan {
         let [cols, k] = self.extents();
         let [numbers, bytes] = self.format().block();
         let multiprocessors = on.device().facts().multiprocessors as usize;
-        plan(&Costs::P40, [rows, cols, k.div_ceil(32)], (32 * bytes) as f64 / numbers as f64, multiprocessors)
+        plan(&QuantCosts::P40, [rows, cols, k.div_ceil(32)], (32 * bytes) as f64 / numbers as f64, multiprocessors)
     }
 
     /// Queues Y ← epilogue(X·Wᵀ) of quantized activations, computed by a given plan.
@@ -122,7 +122,7 @@ impl Weights {
     pub unsafe fn planned_with<T: Float + GenericArgument, E: Epilogue + LaunchStruct>(
         &self,
         on: &impl Queue,
-        plan: Plan,
+        plan: QuantPlan,
         x: &Activations,
         y: &mut BufferViewMut<'_, T, 2>,
         epilogue: E,
@@ -140,12 +140,12 @@ impl Weights {
         let dense = on.scratch::<i32>(0)?;
         let rows = Rows { x, experts: dense.view([0])?, whole: true };
         with_format!(self.format(), F => match plan {
-            Plan::Few => self.few::<T, E, F>(on, &rows, y, epilogue),
-            Plan::Tiles(_, splits) if splits == 0 || x.room != 8 => {
+            QuantPlan::Few => self.few::<T, E, F>(on, &rows, y, epilogue),
+            QuantPlan::Tiles(_, splits) if splits == 0 || x.room != 8 => {
                 let why = format!("{plan:?} takes more than 8 rows and at least one part; `Plan::Few` takes {} rows", x.rows);
                 Err(y.refused(why))
             }
-            Plan::Tiles(tile, splits) => self.tiles::<T, E, F>(on, tile, splits, &rows, y, epilogue),
+            QuantPlan::Tiles(tile, splits) => self.tiles::<T, E, F>(on, tile, splits, &rows, y, epilogue),
         })
     }
 
@@ -247,7 +247,7 @@ impl Weights {
     pub(super) fn tiles<T: Float + GenericArgument, E: Epilogue + LaunchStruct, F: BlockFormat + GenericArgument>(
         &self,
         on: &impl Queue,
-        tile: Tile,
+        tile: QuantTile,
         splits: usize,
         rows: &Rows<'_>,
         y: &mut BufferViewMut<'_, T, 2>,
@@ -270,7 +270,7 @@ impl Weights {
     fn parts<T: Float + GenericArgument, E: Epilogue + LaunchStruct, F: BlockFormat + GenericArgument>(
         &self,
         on: &impl Queue,
-        (tile, splits): (Tile, usize),
+        (tile, splits): (QuantTile, usize),
         lent: &LentPlanes,
         rows: &Rows<'_>,
         y: &mut BufferViewMut<'_, T, 2>,
@@ -279,12 +279,12 @@ impl Weights {
         let (words, halves, scales) = lent.views()?;
         let (bytes, factors) = rows.x.views()?;
         dispatch!(let [BM: usize, Q: usize, T_: usize, V: usize] = match (tile, rows_are_whole(&*y, 4)) {
-            (Tile::T16x128, true) => [16, 2, 64, 4],
-            (Tile::T16x128, false) => [16, 2, 64, 1],
-            (Tile::T32x128, true) => [32, 1, 128, 4],
-            (Tile::T32x128, false) => [32, 1, 128, 1],
-            (Tile::T64x128, true) => [64, 1, 256, 4],
-            (Tile::T64x128, false) => [64, 1, 256, 1],
+            (QuantTile::T16x128, true) => [16, 2, 64, 4],
+            (QuantTile::T16x128, false) => [16, 2, 64, 1],
+            (QuantTile::T32x128, true) => [32, 1, 128, 4],
+            (QuantTile::T32x128, false) => [32, 1, 128, 1],
+            (QuantTile::T64x128, true) => [64, 1, 256, 4],
+            (QuantTile::T64x128, false) => [64, 1, 256, 1],
         };
         // SAFETY: as in `fresh`.
         unsafe {

@@ -324,10 +324,10 @@ pub(super) struct LentPlanes {
 }
 
 /// Words, 16-bit elements, and the scales of rows.
-type Planes<'a> = (BufferView<'a, u32, 2>, BufferView<'a, u16, 2>, BufferView<'a, f32, 1>);
+type BorrowedPlanes<'a> = (BufferView<'a, u32, 2>, BufferView<'a, u16, 2>, BufferView<'a, f32, 1>);
 
 impl LentPlanes {
-    pub(super) fn views(&self) -> Result<Planes<'_>, Error> {
+    pub(super) fn views(&self) -> Result<BorrowedPlanes<'_>, Error> {
         Ok((
             self.words.view_strided([self.rows, self.wide[0]], [self.wide[1], 1])?,
             self.halves.view([self.rows, self.narrow])?,

@@ -19,16 +19,16 @@ use runtime::{BufferView, BufferViewMut, Error};
 const MAX_SORTED: usize = 1024;
 
 /// The number of columns of which a block finds the likeliest.
-const PART: usize = 8192;
+const PART_COLUMNS: usize = 8192;
 
 /// The minimum number of columns of a block that draws from all tokens.
-const STRETCH: usize = 4096;
+const MIN_DRAW_COLUMNS: usize = 4096;
 
 /// The minimum number of columns of a block that adds probabilities of levels.
-const LEVEL_STRETCH: usize = 2048;
+const MIN_LEVEL_COLUMNS: usize = 2048;
 
 /// The number of listed tokens of a row's level, if its parts are not too many.
-const LISTED: usize = 8192;
+const LISTED_TOKENS: usize = 8192;
 
 /// A token for each row: drawn from the softmax of its logits divided by the temperature, or from
 /// the likeliest tokens only; or the likeliest token.
@@ -170,7 +170,7 @@ impl Sample {
         }
         // Enough blocks to fill the device's slots, if the rows alone are too few.
         let places = 8 * on.device().facts().multiprocessors as usize;
-        let parts = places.div_ceil(rows.max(1)).min(cols.div_ceil(STRETCH)).clamp(1, 1024);
+        let parts = places.div_ceil(rows.max(1)).min(cols.div_ceil(MIN_DRAW_COLUMNS)).clamp(1, 1024);
         let shape = [rows, parts];
         let mut best = on.scratch::<Scored>(rows * parts)?;
         let quads = cols.is_multiple_of(4) && rows_begin_at(logits, 4);
@@ -199,9 +199,10 @@ impl Sample {
         let [rows, cols] = logits.extents();
         // At most as many blocks as run at once: the last of a few more would run alone.
         let places = 4 * on.device().facts().multiprocessors as usize;
-        let parts = (places / rows.max(1)).min(cols.div_ceil(LEVEL_STRETCH)).clamp(1, 1024);
+        let parts = (places / rows.max(1)).min(cols.div_ceil(MIN_LEVEL_COLUMNS)).clamp(1, 1024);
         // Several times the mean number of tokens of a part's level.
-        let longest = (LISTED / parts).next_power_of_two().clamp(64, LISTED).min(cols.next_power_of_two());
+        let longest =
+            (LISTED_TOKENS / parts).next_power_of_two().clamp(64, LISTED_TOKENS).min(cols.next_power_of_two());
         let (of_parts, of_sums, of_lists) = ([rows, parts], [rows, LEVELS], [rows, parts, longest]);
         let mut ends = on.scratch::<Ends>(rows * parts)?;
         let mut sums = on.scratch::<u64>(rows * LEVELS)?;
@@ -262,9 +263,9 @@ impl Sample {
         tokens: &mut BufferViewMut<'_, u32, 1>,
     ) -> Result<(), Error> {
         let [rows, cols] = logits.extents();
-        let parts = cols.div_ceil(PART);
+        let parts = cols.div_ceil(PART_COLUMNS);
         if parts > MAX_ALONG {
-            let most = MAX_ALONG * PART;
+            let most = MAX_ALONG * PART_COLUMNS;
             return Err(logits.refused(format!("there are {cols} columns; a top-k of {k} supports at most {most}")));
         }
         let each = cols.div_ceil(parts);

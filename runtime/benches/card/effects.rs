@@ -388,7 +388,7 @@ fn synchronize(row: &FormRow, choice: &[Option<Modifier>]) -> Code {
         let before = write + "xor.b32 %r18, %r10, 5;\n";
         return Code { before, operands: "-1".into(), after: format!("mov.u64 %d6, 0;\n{read}") };
     }
-    let is_threads = |o: &OperandForm| matches!(o.limit, kernel_dsl::compiler::ptx::form::Limit::Threads);
+    let is_threads = |o: &OperandForm| matches!(o.limit, kernel_dsl::compiler::ptx::form::ConstantLimit::Threads);
     let counts = row.operands().iter().any(is_threads);
     // Each half of the block has its barrier where the number of threads is given.
     let place = if counts { "%r12, 128" } else { "1" };

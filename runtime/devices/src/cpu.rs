@@ -259,12 +259,6 @@ impl Executable {
         right(outcome?).map(|_| ())
     }
 
-    /// Runs the kernel with other options. Returns the outcome with its warnings; `None` if nothing
-    /// has run.
-    pub fn run_by(&self, approved: &ValidatedArgs, options: interpreter::Options) -> Result<Option<Outcome>> {
-        right(self.outcome(approved, options)?)
-    }
-
     /// Runs the kernel; errors are part of the outcome.
     pub fn outcome(&self, approved: &ValidatedArgs, options: interpreter::Options) -> Result<Option<Outcome>> {
         self.run_with(approved, None, options)

@@ -32,4 +32,4 @@
 //! | legal but slow code, such as `bank-conflict` or `integer-division` | note, before any run | `kernels report`, beside sectors and occupancy; [`slow`](kernel_dsl_compiler::analyses::slow) |
 #![doc = include_str!("checks.md")]
 
-pub use kernel_dsl_compiler::oracle::{Allowance, Check, CheckSet, Coverage, Output, Severity, UnknownCheck};
+pub use kernel_dsl_compiler::oracle::{Allowance, Check, CheckSet, Coverage, DeclaredOutput, Severity, UnknownCheck};

@@ -45,7 +45,7 @@ mod record;
 mod refused;
 mod run;
 
-pub use check::{Allowance, Check, CheckSet, Coverage, Output, Severity, UnknownCheck};
+pub use check::{Allowance, Check, CheckSet, Coverage, DeclaredOutput, Severity, UnknownCheck};
 pub use machine::interleaved::MAX_COOPERATIVE_BLOCKS;
 pub use observe::profile::{self, Profile};
 pub use observe::reached::{Gap, Reached, Unreached};

@@ -39,16 +39,16 @@ pub struct Program {
 impl Program {
     /// Decodes `kernel`, as lowered or after passes.
     pub fn decode(kernel: &Kernel) -> Result<Program, Unsupported> {
-        Program::new(kernel, decode::Arithmetic::Checked)
+        Program::new(kernel, decode::OverflowRule::Checked)
     }
 
     /// Decodes `kernel` after passes, without checks of its arithmetic: passes may execute an
     /// operation speculatively where the program would not, and discard its result.
     pub fn decode_optimized(kernel: &Kernel) -> Result<Program, Unsupported> {
-        Program::new(kernel, decode::Arithmetic::Speculative)
+        Program::new(kernel, decode::OverflowRule::Speculative)
     }
 
-    fn new(kernel: &Kernel, arithmetic: decode::Arithmetic) -> Result<Program, Unsupported> {
+    fn new(kernel: &Kernel, arithmetic: decode::OverflowRule) -> Result<Program, Unsupported> {
         let code = decode::decode(kernel, arithmetic)?;
         Ok(Program {
             instance: kernel.instance.clone(),
@@ -61,8 +61,8 @@ impl Program {
             sources: kernel.sources.clone(),
             locations: kernel.locations.clone(),
             declared: kernel.declared.clone(),
-            lowered: arithmetic == decode::Arithmetic::Checked,
-            traced: arithmetic == decode::Arithmetic::Checked && stores_floats(&code),
+            lowered: arithmetic == decode::OverflowRule::Checked,
+            traced: arithmetic == decode::OverflowRule::Checked && stores_floats(&code),
             code,
         })
     }

@@ -3,8 +3,8 @@
 
 use crate::check;
 use crate::code;
-use crate::code::frame::Word;
-use crate::machine::describe::{WITHIN, beyond, failure};
+use crate::code::frame::LaneWord;
+use crate::machine::describe::{ARRAY_IN_ELEMENT, beyond, failure};
 use crate::machine::memory::argument_at;
 use crate::machine::warp::{overflow, stuck};
 use crate::machine::{Machine, Warp};
@@ -49,7 +49,7 @@ pub fn reported(form: &CheckedKernel, record: &[u32; WORDS]) -> Option<Report> {
         Check::Within { table, rank, elements } => {
             let (index, extents) = pairs(*rank as usize);
             let table = table.and_then(|t| kernel.table(t));
-            let of = table.map_or_else(|| WITHIN.to_string(), |t| format!("`{}`", t.name));
+            let of = table.map_or_else(|| ARRAY_IN_ELEMENT.to_string(), |t| format!("`{}`", t.name));
             (check::Check::OutOfBounds, beyond(&of, &index, &extents, (*elements).into()), None)
         }
         Check::Step(ty) => {

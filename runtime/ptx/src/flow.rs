@@ -32,7 +32,7 @@ pub enum BranchPolicy {
 
 /// Lanes at one instruction.
 #[derive(Clone, Copy, Debug)]
-struct Group {
+struct LaneGroup {
     pc: Pc,
     mask: u32,
     /// Whether the lanes wait for others, with which they must execute the instruction.
@@ -48,7 +48,7 @@ struct Level {
     merges: bool,
     /// The groups beside the active lanes. The groups of a level outside include the lanes of the
     /// levels within.
-    others: SmallVec<[Group; 4]>,
+    others: SmallVec<[LaneGroup; 4]>,
 }
 
 /// The control flow of a warp.
@@ -84,10 +84,13 @@ impl WarpFlow {
         };
         let merges = meet == NOWHERE;
         let meet = if merges { self.level.meet } else { meet };
-        let on: SmallVec<[Group; 4]> =
-            sides.iter().filter(|(pc, _)| *pc != meet).map(|&(pc, mask)| Group { pc, mask, waits: false }).collect();
+        let on: SmallVec<[LaneGroup; 4]> = sides
+            .iter()
+            .filter(|(pc, _)| *pc != meet)
+            .map(|&(pc, mask)| LaneGroup { pc, mask, waits: false })
+            .collect();
         if meet != self.level.meet {
-            self.level.others.push(Group { pc: meet, mask: self.mask, waits: false });
+            self.level.others.push(LaneGroup { pc: meet, mask: self.mask, waits: false });
         }
         // One group that runs up to the same place needs no new level: so loops open none in each
         // iteration.
@@ -111,7 +114,7 @@ impl WarpFlow {
     /// Selects the next lanes, the active ones having reached [`WarpFlow::stop`].
     pub fn arrive(&mut self, structure: &Structure) {
         if self.pc != self.level.meet {
-            self.level.others.push(Group { pc: self.pc, mask: self.mask, waits: false });
+            self.level.others.push(LaneGroup { pc: self.pc, mask: self.mask, waits: false });
         }
         self.select(structure);
     }
@@ -136,7 +139,7 @@ impl WarpFlow {
     /// Makes some of the active lanes wait where they are, until others come or nothing else can
     /// run.
     pub fn wait(&mut self, structure: &Structure, lanes: u32) {
-        self.level.others.push(Group { pc: self.pc, mask: lanes, waits: true });
+        self.level.others.push(LaneGroup { pc: self.pc, mask: lanes, waits: true });
         self.mask &= !lanes;
         if self.mask == 0 {
             self.select(structure);
@@ -174,7 +177,7 @@ impl WarpFlow {
             return true;
         }
         let in_vain = others.iter().all(|group| group.waits);
-        let rank = |group: &&Group| match policy {
+        let rank = |group: &&LaneGroup| match policy {
             BranchPolicy::PostDominator => structure.ranks[group.pc as usize],
             BranchPolicy::LowestFirst => group.pc,
         };

@@ -144,7 +144,7 @@ impl Outcome {
 pub enum Failure {
     /// The text is not valid PTX.
     #[error("invalid PTX: {0}")]
-    Syntax(parse::Errors),
+    Syntax(parse::ParseErrors),
     /// The PTX contains something unsupported; nothing has run.
     #[error(transparent)]
     Unsupported(#[from] Unsupported),

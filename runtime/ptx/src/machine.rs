@@ -5,7 +5,7 @@ use super::cooperative::GRID_BARRIER;
 use super::inline::InlineContext;
 use super::launch::{Checks, Options, Outcome};
 use super::memory::{Buffer, Lookup, Scratch, View};
-use super::observe::Observer;
+use super::observe::InstructionObserver;
 use super::program::Program;
 use super::registers::{LANES, Registers, lanes};
 use super::service::Heap;
@@ -105,7 +105,7 @@ pub struct Machine<'p, 'm> {
     /// The textures and surfaces.
     pub objects: Arc<Objects>,
     /// The observer of the executed instructions, if there is one.
-    pub observer: Option<&'m mut (dyn Observer + 'm)>,
+    pub observer: Option<&'m mut (dyn InstructionObserver + 'm)>,
 }
 
 /// The state of a barrier.

@@ -12,7 +12,7 @@ use super::warp::Warp;
 use std::sync::Arc;
 
 /// Observer of a launch.
-pub trait Observer {
+pub trait InstructionObserver {
     /// Records that a block begins.
     fn begin_block(&mut self);
 
@@ -74,7 +74,7 @@ impl Program {
         &self,
         launch: Launch<'m>,
         blocks: impl Iterator<Item = u64>,
-        observer: &'m mut (dyn Observer + 'm),
+        observer: &'m mut (dyn InstructionObserver + 'm),
     ) -> Result<Outcome, Mismatch> {
         let Launch { grid, block, dynamic_shared, buffers, parameters, options } = launch;
         let mut globals = self.initial_globals();

@@ -11,7 +11,7 @@ pub trait Arguments {
 
 /// A conversion: what follows a `%`.
 #[derive(Default)]
-struct Conversion {
+struct FormatConversion {
     left: bool,
     plus: bool,
     space: bool,
@@ -39,7 +39,7 @@ pub fn format(format: &[u8], arguments: &mut dyn Arguments) -> Option<(Vec<u8>, 
             continue;
         }
         let start = at;
-        let mut conversion = Conversion::default();
+        let mut conversion = FormatConversion::default();
         let mut number = |arguments: &mut dyn Arguments, at: &mut usize| -> Option<i64> {
             if format.get(*at) == Some(&b'*') {
                 *at += 1;
@@ -122,7 +122,7 @@ pub fn format(format: &[u8], arguments: &mut dyn Arguments) -> Option<(Vec<u8>, 
     Some((out, count))
 }
 
-impl Conversion {
+impl FormatConversion {
     /// Returns a sign or prefix and digits, padded to the width.
     fn padded(&self, prefix: &[u8], digits: &[u8], zeros: bool) -> Vec<u8> {
         let missing = self.width.saturating_sub(prefix.len() + digits.len());

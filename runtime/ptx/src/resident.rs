@@ -25,12 +25,12 @@ pub const END: u64 = super::memory::window_base(super::code::Window::Local);
 pub struct Image {
     module: Module,
     places: Places,
-    variables: Vec<Variable>,
+    variables: Vec<ResidentVariable>,
 }
 
 /// A variable in global or constant memory.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Variable {
+pub struct ResidentVariable {
     /// The name. Two functions may have variables of the same name.
     pub name: String,
     /// Whether the variable belongs to a function. The module does not know such a variable by
@@ -92,7 +92,7 @@ impl Image {
         let link = |(owner, address, mut global): (Owner, u64, Global)| {
             global.link(|variable| places.get(&Owner::Module(variable)).copied());
             let Global { name, constant, bytes, .. } = global;
-            Variable { name, is_of_function: matches!(owner, Owner::Function(..)), constant, address, bytes }
+            ResidentVariable { name, is_of_function: matches!(owner, Owner::Function(..)), constant, address, bytes }
         };
         let variables = found.into_iter().map(link).collect();
         Ok(Image { module, places, variables })
@@ -104,7 +104,7 @@ impl Image {
     }
 
     /// Returns the variables. [`Program::run_on`] expects them in memory.
-    pub fn variables(&self) -> &[Variable] {
+    pub fn variables(&self) -> &[ResidentVariable] {
         &self.variables
     }
 

@@ -15,7 +15,7 @@ use smallvec::SmallVec;
 const MAX_SURFACE_BYTES: usize = 16;
 
 /// An access of a lane that is suppressed.
-struct Fault {
+struct TextureFault {
     check: Check,
     message: String,
 }
@@ -63,7 +63,7 @@ impl Machine<'_, '_> {
                 self.needs(warp, inst, data.id, good, "stores a value");
             }
         }
-        let mut faults: Vec<(usize, Fault)> = Vec::new();
+        let mut faults: Vec<(usize, TextureFault)> = Vec::new();
         let (mut approximate, mut filtered) = (0, 0);
         for lane in lanes(good) {
             let given = self.access_of_lane(warp, access, lane).unwrap_or_else(|fault| {
@@ -105,10 +105,15 @@ impl Machine<'_, '_> {
         }
     }
 
-    fn access_of_lane(&mut self, warp: &mut Warp, access: &ObjectAccess, lane: usize) -> Result<SampledAccess, Fault> {
+    fn access_of_lane(
+        &mut self,
+        warp: &mut Warp,
+        access: &ObjectAccess,
+        lane: usize,
+    ) -> Result<SampledAccess, TextureFault> {
         let handle = warp.registers.get(access.handle.place, lane);
         let object = self.objects.get(&handle).copied();
-        let missing = |what: &str| Fault {
+        let missing = |what: &str| TextureFault {
             check: Check::OutOfBounds,
             message: format!("accesses a {what} by the handle {handle:#x}, and there is none"),
         };
@@ -166,8 +171,8 @@ struct TexelCoordinates {
     layer: Option<u32>,
 }
 
-fn unreachable_texel(address: u64) -> Fault {
-    Fault { check: Check::OutOfBounds, message: format!("reads a texel at {address:#x}, which is in no buffer") }
+fn unreachable_texel(address: u64) -> TextureFault {
+    TextureFault { check: Check::OutOfBounds, message: format!("reads a texel at {address:#x}, which is in no buffer") }
 }
 
 /// Reads a texture.
@@ -177,7 +182,7 @@ fn sample(
     (texels, sampler): (&Texels, &Sampler),
     location: &Location,
     place: TexelCoordinates,
-) -> Result<SampledAccess, Fault> {
+) -> Result<SampledAccess, TextureFault> {
     let (mut lost, mut approximate) = (None, false);
     let mut read = |texel: [u32; 3], channel: u32| {
         let size = texels.channel.bytes();
@@ -238,7 +243,7 @@ impl TexelCoordinates {
     }
 
     /// Returns the address of a surface access, or `None` if it has no effect.
-    fn address(&self, texels: &Texels, bytes: u32, outside: Outside) -> Result<Option<u64>, Fault> {
+    fn address(&self, texels: &Texels, bytes: u32, outside: Outside) -> Result<Option<u64>, TextureFault> {
         let [width, height, depth] = texels.size.map(i64::from);
         // The first coordinate counts bytes.
         let sizes = [width * i64::from(texels.texel_bytes()), height, depth];
@@ -261,12 +266,12 @@ impl TexelCoordinates {
                      {depth} layers",
                     at[0], at[1], at[2], sizes[0]
                 );
-                return Err(Fault { check: Check::OutOfBounds, message });
+                return Err(TextureFault { check: Check::OutOfBounds, message });
             }
         }
         if at[0] % i64::from(bytes) != 0 {
             let message = format!("accesses {bytes} bytes at byte {} of a row of a surface", at[0]);
-            return Err(Fault { check: Check::Misaligned, message });
+            return Err(TextureFault { check: Check::Misaligned, message });
         }
         let offset = at[2] as u64 * texels.layer + at[1] as u64 * texels.row + at[0] as u64;
         Ok(Some(texels.start.wrapping_add(offset)))
@@ -281,7 +286,7 @@ fn surface(
     place: TexelCoordinates,
     elements: usize,
     values: &[(u64, bool)],
-) -> Result<SampledAccess, Fault> {
+) -> Result<SampledAccess, TextureFault> {
     let (element, outside) = match operation {
         ObjectOperation::Load { element, outside }
         | ObjectOperation::Store { element, outside }
@@ -318,7 +323,7 @@ fn surface(
         Some(to) => to.copy_from_slice(&bytes[..size]),
         None => {
             let message = format!("writes a texel at {address:#x}, which it may only read");
-            return Err(Fault { check: Check::ReadOnlyWrite, message });
+            return Err(TextureFault { check: Check::ReadOnlyWrite, message });
         }
     }
     Ok(SampledAccess::default())

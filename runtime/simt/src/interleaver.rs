@@ -43,7 +43,7 @@ pub trait RunningGrid {
 }
 
 /// The least number that is the priority of a warp which has lost its first one.
-const LOST: u64 = 1 << 63;
+const LOST_PRIORITY_BIT: u64 = 1 << 63;
 
 /// Selects the next warp of a launch whose blocks run interleaved.
 #[derive(Debug)]
@@ -60,7 +60,7 @@ impl Interleaver {
     pub fn new(schedule: Schedule, resident: usize) -> Interleaver {
         let preemption =
             if let Schedule::Preempted(preemption) = schedule { preemption } else { Preemption::default() };
-        Interleaver { preemption, resident, last: LOST }
+        Interleaver { preemption, resident, last: LOST_PRIORITY_BIT }
     }
 
     /// Runs the blocks to their end, or until the launch is stopped. A block begins when a resident

@@ -648,7 +648,7 @@ impl Prepared {
     fn lines(&self) -> Lines {
         let texts = Compilation::new(&self.program, self.artifact.target).and_then(|compilation| {
             let text = |lines| compilation.module(lines).map(|module| module.to_string());
-            Ok((text(emit::Lines::Kept)?, text(emit::Lines::Omitted)?))
+            Ok((text(emit::LineDirectives::Kept)?, text(emit::LineDirectives::Omitted)?))
         });
         texts.map(|(located, plain)| Lines::of(&located, &plain)).unwrap_or_default()
     }

@@ -6,7 +6,7 @@ use kernel_dsl::compiler::ptx::parse::parse;
 use runtime_devices::executor;
 use runtime_devices::executor::ValidatedArgs;
 use runtime_devices::{Error, Result};
-use runtime_ptx::observe::Observer;
+use runtime_ptx::observe::InstructionObserver;
 use runtime_ptx::{self as ptx, Launch, Options, ParameterValue};
 
 /// The PTX of an instance, decoded for the interpreter.
@@ -51,7 +51,7 @@ impl Executable {
         approved: &ValidatedArgs,
         options: Options,
         blocks: impl Iterator<Item = u64>,
-        observer: &mut dyn Observer,
+        observer: &mut dyn InstructionObserver,
     ) -> Result<()> {
         self.launch(approved, &[], options, |program, launch| program.observe(launch, blocks, observer)).map(drop)
     }

@@ -4,7 +4,7 @@ use crate::kit::{Kit, out, run_with};
 use crate::tiles::{bound, matmul, matrix};
 use kernel_dsl::compiler::Scalar;
 use kernel_dsl::compiler::ir::{Binary, Comparison, Kernel, Special};
-use runtime::interpreter::{Bytes, Check, Checks, Coverage, Options, Outcome, Output};
+use runtime::interpreter::{Bytes, Check, Checks, Coverage, DeclaredOutput, Options, Outcome};
 use std::num::NonZeroUsize;
 
 /// Large enough to justify starting threads.
@@ -86,7 +86,7 @@ fn writes(left: u32, twice: u32) -> Kernel {
     let first = k.b.compare(Comparison::Eq, b, zero);
     k.when(first, |k| k.store(y.at(twice), Scalar::U32, value));
     let mut kernel = k.finish();
-    kernel.declared.outputs.push(Output { index: 0, coverage: Coverage::Once });
+    kernel.declared.outputs.push(DeclaredOutput { index: 0, coverage: Coverage::Once });
     kernel
 }
 

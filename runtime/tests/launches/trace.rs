@@ -48,7 +48,7 @@ fn inputs(turns: usize) -> Vec<Input> {
 /// Returns the lines without their source positions, so that the line numbers of this file do not
 /// matter.
 fn words(trace: &Trace) -> Vec<String> {
-    let line = |line: &runtime::interpreter::trace::Line| {
+    let line = |line: &runtime::interpreter::trace::TracedLine| {
         let events: Vec<_> = line.events.iter().map(TraceEvent::to_string).collect();
         format!("{} | {}", line.text, events.join("; "))
     };

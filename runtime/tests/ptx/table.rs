@@ -3,7 +3,9 @@
 use super::kit::decode;
 use kernel_dsl::compiler::ir::build::Builder;
 use kernel_dsl::compiler::ir::{BlockExtents, Kernel, Op, Region, Values};
-use kernel_dsl::compiler::ptx::form::{FormRow, Limit, OperandForm, OperandKind, OperandType, Presence, Selection};
+use kernel_dsl::compiler::ptx::form::{
+    ConstantLimit, FormRow, OperandForm, OperandKind, OperandType, Presence, Selection,
+};
 use kernel_dsl::compiler::ptx::inline::{self, Inline, InlineSource};
 use kernel_dsl::compiler::ptx::table::ROWS;
 use kernel_dsl::compiler::ptx::{Modifier, Opcode, Type};
@@ -94,12 +96,12 @@ fn operand(form: &OperandForm, choice: &[Option<Modifier>], n: usize) -> Option<
         return Some(format!("{{{}}}", parts.join(", ")));
     }
     Some(match form.kind {
-        OperandKind::Value | OperandKind::Vectorized if form.limit == Limit::Event => "7".to_string(),
+        OperandKind::Value | OperandKind::Vectorized if form.limit == ConstantLimit::Event => "7".to_string(),
         OperandKind::Value | OperandKind::Vectorized if form.selection == Selection::OnePart => {
             format!("{}.h1", register(ty?, n))
         }
         OperandKind::Value | OperandKind::Vectorized => register(ty?, n),
-        OperandKind::Constant if form.limit == Limit::Event => "7".to_string(),
+        OperandKind::Constant if form.limit == ConstantLimit::Event => "7".to_string(),
         OperandKind::Constant => "16".to_string(),
         OperandKind::Address if space.is_some_and(|s| s.spelling() == "param") => "[parameter]".to_string(),
         OperandKind::Address => "[%d5]".to_string(),
@@ -223,7 +225,7 @@ fn of_block(code: Inline) -> Kernel {
 }
 
 /// Instructions that inline PTX rejects, at least in some forms.
-const TOLD: &str = "add alloca atom bar barrier bra brx cos cvta div ex2 exit isspacep istypep ld ldu lg2 membar mov mul \
+const REFUSED_INLINE: &str = "add alloca atom bar barrier bra brx cos cvta div ex2 exit isspacep istypep ld ldu lg2 membar mov mul \
      prefetch prefetchu rcp red ret rsqrt shfl sin sqrt st stackrestore stacksave sub suld suq sured sust tex tld4 \
      trap txq vote";
 
@@ -280,5 +282,5 @@ fn every_row_of_sm_61_is_inline_ptx_or_rejected_with_a_reason() {
     }
     assert!(run > 900, "{run}");
     let told: Vec<&str> = told.iter().map(|opcode| opcode.spelling()).collect();
-    assert_eq!(told.join(" "), TOLD);
+    assert_eq!(told.join(" "), REFUSED_INLINE);
 }

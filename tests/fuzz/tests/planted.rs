@@ -19,7 +19,7 @@ const fn planted(text: &'static str, instead: &'static str, within: u64) -> Plan
 }
 
 /// The number of kernels that an unoptimized build tries.
-const FEW: u64 = 160;
+const PROGRAMS: u64 = 160;
 
 const ALL: &[Planted] = &[
     // Comparisons with a wrong operator or sign.
@@ -47,7 +47,7 @@ const ALL: &[Planted] = &[
     planted("cvt.rzi.s32.f32", "cvt.rni.s32.f32", 1000),
     planted("cvt.rn.f32.u64", "cvt.rn.f32.s64", 1000),
     // Memory, and operations of several threads.
-    planted("ld.global.nc.s8", "ld.global.nc.u8", FEW),
+    planted("ld.global.nc.s8", "ld.global.nc.u8", PROGRAMS),
     planted("bar.sync 0;", "", 80),
     planted("shfl.sync.up", "shfl.sync.down", 80),
     planted("vote.sync.any", "vote.sync.all", 80),
@@ -58,7 +58,7 @@ const ALL: &[Planted] = &[
 fn each_planted_mistake_is_found() {
     let frontend = Frontend::default();
     // Rare faults need many kernels, too many for an unoptimized build.
-    let tried = |diagnostic: &&Planted| !cfg!(debug_assertions) || diagnostic.within <= FEW;
+    let tried = |diagnostic: &&Planted| !cfg!(debug_assertions) || diagnostic.within <= PROGRAMS;
     let mut open: Vec<&Planted> = ALL.iter().filter(tried).collect();
     let mut missed = Vec::new();
     for seed in 1.. {

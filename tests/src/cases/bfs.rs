@@ -1,7 +1,7 @@
 //! Cases of the example `bfs`: each level of a search.
 
 use super::trial::{Trial, trials};
-use crate::examples::bfs::{FAR, distances, expand, graph};
+use crate::examples::bfs::{UNREACHED, distances, expand, graph};
 use runtime::testing::{Expected, Input};
 
 trials!(expand, |_| {
@@ -17,7 +17,8 @@ trials!(expand, |_| {
         // Beyond its end the frontier has a vertex that must not be visited yet.
         let later = (0..n).find(|v| neighbors(*v).iter().any(|to| distance[*to as usize] > level));
         frontier.resize(n as usize, later.unwrap_or(0));
-        let known = |level: u32| -> Vec<u32> { distance.iter().map(|d| if *d > level { FAR } else { *d }).collect() };
+        let known =
+            |level: u32| -> Vec<u32> { distance.iter().map(|d| if *d > level { UNREACHED } else { *d }).collect() };
         let inputs = [
             Input::scalar(level),
             Input::scalar(count),
@@ -25,7 +26,7 @@ trials!(expand, |_| {
             Input::slice(&starts),
             Input::slice(&ends),
             Input::slice(&known(level - 1)),
-            Input::slice(&vec![FAR; n as usize]),
+            Input::slice(&vec![UNREACHED; n as usize]),
             Input::slice(&[0u32]),
         ];
         let holds = move |_: &[Input], after: &[Input]| {

@@ -1,7 +1,7 @@
 //! Tests of the memory analysis and of the lints of slow code, against addresses computed in plain
 //! Rust.
 
-use kernel_dsl::compiler::analyses::memory::{AccessKind, Cost, Site, accesses};
+use kernel_dsl::compiler::analyses::memory::{AccessKind, AccessSite, Cost, accesses};
 use kernel_dsl::compiler::analyses::slow::{Lint, Slow, lints};
 use kernel_dsl::compiler::hir::Instance;
 use kernel_dsl::compiler::{Scalar, Target, lower, passes};
@@ -55,7 +55,7 @@ patterns! {
     signed: |t| ((t as i32 - 48) * -2 + 100) as usize;
 }
 
-fn ir_of(artifact: &Artifact, instance: usize, target: Target) -> (passes::Optimized, Vec<Site>) {
+fn ir_of(artifact: &Artifact, instance: usize, target: Target) -> (passes::Optimized, Vec<AccessSite>) {
     let program = artifact.program().unwrap();
     let instance = Instance(artifact.instances[instance].constants.to_vec());
     let lowered = lower::lower(&program, &instance, target).unwrap();
@@ -63,11 +63,11 @@ fn ir_of(artifact: &Artifact, instance: usize, target: Target) -> (passes::Optim
     (passes::optimize(lowered).unwrap(), sites)
 }
 
-fn sites(artifact: &Artifact) -> Vec<Site> {
+fn sites(artifact: &Artifact) -> Vec<AccessSite> {
     ir_of(artifact, 0, Target::SM_61).1
 }
 
-fn loaded<'s>(sites: &'s [Site], array: &str) -> &'s Site {
+fn loaded<'s>(sites: &'s [AccessSite], array: &str) -> &'s AccessSite {
     let mut found = sites.iter().filter(|s| s.kind == AccessKind::Load && s.array.as_deref() == Some(array));
     let site = found.next().unwrap_or_else(|| panic!("no load of `{array}` in {sites:?}"));
     assert_eq!(found.next(), None, "several loads of `{array}`");
@@ -200,7 +200,7 @@ pub fn wide_tiles(x: View<f32, 2>, mut y: ViewMut<f32, 2>) {
 fn wide_copies_are_counted() {
     for target in [Target::SM_61, Target::SM_80] {
         let (_, all) = ir_of(wide_tiles::ARTIFACT, 0, target);
-        let name = |s: &Site| s.array.clone().unwrap_or_default();
+        let name = |s: &AccessSite| s.array.clone().unwrap_or_default();
         let cost = |array: &str, kind| {
             let site = all
                 .iter()
@@ -253,7 +253,7 @@ pub fn relative(a: View<f32, 2>, lists: &[u32], mut y: ViewMut<f32, 2>, n: usize
 fn uniform_offsets_do_not_matter() {
     let (kernel, all) = ir_of(relative::ARTIFACT, 0, Target::SM_61);
     let at = |text: &str| -> Vec<Option<Cost>> {
-        let here = |s: &&Site| {
+        let here = |s: &&AccessSite| {
             let at = kernel.locations[s.location.0 as usize];
             kernel.sources[at.source as usize].line_code(at.span.line.into()) == text
         };

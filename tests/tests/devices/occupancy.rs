@@ -1,7 +1,7 @@
 //! Tests of the occupancy calculator: against values computed by hand for sm_61, and against the
 //! driver on a GPU.
 
-use kernel_dsl::compiler::analyses::occupancy::Limit;
+use kernel_dsl::compiler::analyses::occupancy::OccupancyLimit;
 use kernel_dsl::prelude::*;
 use runtime::{Device, Error};
 
@@ -57,7 +57,7 @@ fn cpu_occupancy_matches_the_table() {
     let mut y = device.zeros(8192).unwrap();
     let found = device.residency(&reverse::call(32, 8192, &mut y)).unwrap();
     assert_eq!((found.shared, found.occupancy.blocks), (32 << 10, 3));
-    assert_eq!(found.occupancy.limited_by, [Limit::SharedMemory]);
+    assert_eq!(found.occupancy.limited_by, [OccupancyLimit::SharedMemory]);
     // The result is the largest block that reaches full occupancy. If shared memory limits the
     // number of blocks, it is the block with the highest occupancy.
     assert_eq!(device.best_block(&largest::call(32, &x, &mut out)).unwrap(), 1024);

@@ -3,7 +3,7 @@
 
 use kernel_dsl::half::f16;
 use kernels_rs::gemm::Gemm;
-use kernels_rs::gemm::plan::{GemvWidth, Plan, Tile};
+use kernels_rs::gemm::plan::{GemmPlan, GemmTile, GemvWidth};
 use runtime::testing::Random;
 use runtime::{Device, DeviceBuffer, Slot, SlotMut};
 
@@ -180,31 +180,31 @@ fn every_plan_gives_the_product_or_is_rejected() {
         (0..m * n).map(|i| (0..k).map(|d| a[i / n * k + d] * b[d * n + i % n]).sum::<f32>()).collect();
     let [a, b, b_t] = [a, b, b_t].map(|x| device.upload(&x).unwrap());
     let (a, b, b_t) = (a.view([1, m, k]).unwrap(), b.view([1, k, n]).unwrap(), b_t.view([1, n, k]).unwrap());
-    let run = |plan: Plan, transposed: bool| {
+    let run = |plan: GemmPlan, transposed: bool| {
         let mut c = device.zeros::<f32>(m * n).unwrap();
         let gemm = if transposed { Gemm::new().transpose_b() } else { Gemm::new() };
         let b = if transposed { &b_t } else { &b };
         gemm.plan(plan).run(&device, &a, b, &mut c.view_mut([1, m, n]).unwrap()).map(|()| c.download().unwrap())
     };
-    let tiles = Tile::ALL.into_iter().flat_map(|tile| [1, 2].map(|parts| Plan::Tiles(tile, parts)));
+    let tiles = GemmTile::ALL.into_iter().flat_map(|tile| [1, 2].map(|parts| GemmPlan::Tiles(tile, parts)));
     for plan in tiles {
         assert_eq!(run(plan, false).unwrap(), right, "{plan:?}");
         assert_eq!(run(plan, true).unwrap(), right, "{plan:?}");
     }
     for rows in [1, 2, 4, 8] {
         for width in [GemvWidth::Columns32, GemvWidth::Columns16] {
-            let plan = Plan::GemvN(rows, width);
+            let plan = GemmPlan::GemvN(rows, width);
             assert_eq!(run(plan, false).unwrap(), right, "{plan:?}");
             let said = run(plan, true).unwrap_err().to_string();
             assert!(said.contains("`Plan::GemvN` takes neither A nor B transposed"), "{said}");
         }
-        let plan = Plan::GemvT(rows);
+        let plan = GemmPlan::GemvT(rows);
         assert_eq!(run(plan, true).unwrap(), right, "{plan:?}");
         let said = run(plan, false).unwrap_err().to_string();
         assert!(said.contains("`Plan::GemvT` takes B transposed"), "{said}");
     }
-    for plan in [Plan::Tiles(Tile::T16x128, 0), Plan::GemvN(3, GemvWidth::Columns32), Plan::GemvT(0)] {
-        let said = run(plan, matches!(plan, Plan::GemvT(_))).unwrap_err().to_string();
+    for plan in [GemmPlan::Tiles(GemmTile::T16x128, 0), GemmPlan::GemvN(3, GemvWidth::Columns32), GemmPlan::GemvT(0)] {
+        let said = run(plan, matches!(plan, GemmPlan::GemvT(_))).unwrap_err().to_string();
         assert!(said.contains("does not apply"), "{said}");
     }
 }

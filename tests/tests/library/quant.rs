@@ -8,7 +8,7 @@ use kernels_rs::activation::swiglu;
 use kernels_rs::elementwise::map2;
 use kernels_rs::gemm::epilogue::Identity;
 use kernels_rs::quant::formats::host::{self, Ggml};
-use kernels_rs::quant::plan::{Plan, Tile};
+use kernels_rs::quant::plan::{QuantPlan, QuantTile};
 use kernels_rs::quant::{Activations, Affine, Format, Igemm, Quantized, Routing, Weights, formats};
 use kernels_rs::rowwise::Norm;
 use runtime::Device;
@@ -359,8 +359,8 @@ fn plans(device: &Device) {
         let mut w = device.zeros::<f32>(n * k).unwrap();
         weights.dequantize(device, &mut w.view_mut([n, k]).unwrap()).unwrap();
         let w = w.download().unwrap();
-        let tiles = Tile::ALL.into_iter().flat_map(|tile| [1, 3, 6].map(|splits| Plan::Tiles(tile, splits)));
-        for plan in [Plan::Few].into_iter().chain(tiles) {
+        let tiles = QuantTile::ALL.into_iter().flat_map(|tile| [1, 3, 6].map(|splits| QuantPlan::Tiles(tile, splits)));
+        for plan in [QuantPlan::Few].into_iter().chain(tiles) {
             let mut y = device.upload(&vec![f32::NAN; m * n]).unwrap();
             let mut to = y.view_mut([m, n]).unwrap();
             // SAFETY: this epilogue accesses nothing.
@@ -387,17 +387,17 @@ fn unsuitable_plans_are_rejected() {
     let device = Device::cpu();
     let (numbers, mut y) = (device.zeros::<f32>(640).unwrap(), device.zeros::<f32>(20).unwrap());
     let weights = Weights::quantize_q4(&device, &numbers.view_strided([2, 64], [64, 1]).unwrap()).unwrap();
-    let mut said = |rows: usize, cols: usize, plan: Plan| {
+    let mut said = |rows: usize, cols: usize, plan: QuantPlan| {
         let x = numbers.view_strided([rows, cols], [cols, 1]).unwrap();
         let x = Activations::quantize(&device, &x).unwrap();
         let mut y = y.view_strided_mut([rows, 2], [2, 1]).unwrap();
         // SAFETY: this epilogue accesses nothing.
         unsafe { weights.planned_with(&device, plan, &x, &mut y, Identity) }.map_err(|error| error.to_string())
     };
-    said(10, 64, Plan::Tiles(Tile::T16x128, 1)).unwrap();
-    assert!(said(10, 64, Plan::Tiles(Tile::T16x128, 0)).unwrap_err().contains("at least one part"));
-    assert!(said(3, 64, Plan::Tiles(Tile::T64x128, 1)).unwrap_err().contains("more than 8 rows"));
-    assert!(said(10, 32, Plan::Few).unwrap_err().contains("the activations have 32 columns, and the weights 64"));
+    said(10, 64, QuantPlan::Tiles(QuantTile::T16x128, 1)).unwrap();
+    assert!(said(10, 64, QuantPlan::Tiles(QuantTile::T16x128, 0)).unwrap_err().contains("at least one part"));
+    assert!(said(3, 64, QuantPlan::Tiles(QuantTile::T64x128, 1)).unwrap_err().contains("more than 8 rows"));
+    assert!(said(10, 32, QuantPlan::Few).unwrap_err().contains("the activations have 32 columns, and the weights 64"));
 }
 
 /// Checks products of a gate that is quantized where it is computed: the bits of a separate gate,

@@ -5,7 +5,7 @@
 //! are skipped, with a message.
 
 use kernel_dsl::Artifact;
-use kernel_dsl::compiler::emit::{Lines, emit, emit_with, file_name};
+use kernel_dsl::compiler::emit::{LineDirectives, emit, emit_with, file_name};
 use kernel_dsl::compiler::hir::Instance;
 use kernel_dsl::compiler::passes::Optimized;
 use kernel_dsl::compiler::ptx::ast::{File, Item, Location, Module, Statement};
@@ -66,7 +66,7 @@ fn source_lines_match_their_comments() {
     let all: Vec<_> = if tests::share::is_whole() { declared().collect() } else { kernels().collect() };
     on_every_core(&all, |(kernel, name, instance)| {
         let kernel = optimized(kernel, instance, kernel.target);
-        let module = emit_with(&kernel, Lines::Kept).unwrap();
+        let module = emit_with(&kernel, LineDirectives::Kept).unwrap();
         assert_eq!(parse(&module.to_string()).as_ref(), Ok(&module), "{name}");
         let files: Vec<_> =
             module.items().iter().filter_map(|i| if let Item::File(f) = i { Some(f) } else { None }).collect();
@@ -111,9 +111,9 @@ fn machine_code_is_the_same_with_source_lines() {
         let target = kernel.target;
         let kernel = optimized(kernel, instance, target);
         let ptx = |lines| emit_with(&kernel, lines).unwrap().to_string();
-        let (resources, text) = nvdisasm.text(&ptxas, &ptx(Lines::Kept), target).unwrap();
+        let (resources, text) = nvdisasm.text(&ptxas, &ptx(LineDirectives::Kept), target).unwrap();
         let with = Listing::read(&text).unwrap();
-        let without = nvdisasm.listing(&ptxas, &ptx(Lines::Omitted), target).unwrap();
+        let without = nvdisasm.listing(&ptxas, &ptx(LineDirectives::Omitted), target).unwrap();
         let bare = |listing: &Listing| listing.instructions.iter().map(without_line).collect::<Vec<_>>();
         assert_eq!(bare(&with), bare(&without), "{name}");
 

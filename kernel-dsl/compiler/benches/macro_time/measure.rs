@@ -4,7 +4,7 @@
 //! profile of build scripts, which is unoptimized by default.
 
 use crate::support::{Crate, Function, KERNELS, library};
-use kernel_dsl_compiler::check::{self, Callee};
+use kernel_dsl_compiler::check::{self, ItemReference};
 use kernel_dsl_compiler::hir::serial;
 use kernel_dsl_compiler::{Target, analyses, emit, lower, passes, syntax};
 use quote::ToTokens;
@@ -65,7 +65,7 @@ fn instances(all: &Crate, kernel: &Function) -> Vec<Times> {
     let (front, program) = time(|| {
         let item = syn::parse2(tokens.clone()).expect("a function");
         let read = syntax::kernel(attribute.clone(), &item).expect("a kernel");
-        let callee = |(path, bytes): &(String, Vec<u8>)| Callee {
+        let callee = |(path, bytes): &(String, Vec<u8>)| ItemReference {
             path: path.clone(),
             library: serial::library(bytes).expect("HIR"),
         };

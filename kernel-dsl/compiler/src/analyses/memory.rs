@@ -24,7 +24,7 @@ const MAX_TRANSACTION_BYTES: u32 = 128;
 
 /// Access to memory, or several accesses of one source location.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Site {
+pub struct AccessSite {
     /// Location of the access.
     pub location: Location,
     /// Load, store or atomic operation.
@@ -105,10 +105,10 @@ impl Cost {
 
 /// Returns the accesses of `kernel`, in the order in which their locations first appear. The kernel
 /// must still contain places: IR as lowered, or [`with_places`](crate::passes::with_places).
-pub fn accesses(kernel: &Kernel) -> Vec<Site> {
+pub fn accesses(kernel: &Kernel) -> Vec<AccessSite> {
     let origins = origins(kernel);
     let uniformity = Uniformity::new(kernel);
-    let mut sites: Vec<Site> = Vec::new();
+    let mut sites: Vec<AccessSite> = Vec::new();
     let all = kernel.block.most_threads();
     for warp in 0..all.div_ceil(LANES as u32) {
         let threads = all - warp * LANES as u32;
@@ -121,9 +121,9 @@ pub fn accesses(kernel: &Kernel) -> Vec<Site> {
             _ => sites.iter_mut().zip(found).for_each(|(site, other)| site.cost = worse(site.cost, other.cost)),
         }
     }
-    let mut merged: Vec<Site> = Vec::new();
+    let mut merged: Vec<AccessSite> = Vec::new();
     for site in sites {
-        let key = |s: &Site| (s.location, s.kind, s.bytes, s.array.clone());
+        let key = |s: &AccessSite| (s.location, s.kind, s.bytes, s.array.clone());
         match merged.iter_mut().find(|s| key(s) == key(&site)) {
             Some(first) => {
                 first.count += site.count;
@@ -200,7 +200,7 @@ struct AccessWalk<'k> {
 }
 
 impl AccessWalk<'_> {
-    fn region(&self, region: &Region, active: u32, loops: u32, found: &mut Vec<Site>) {
+    fn region(&self, region: &Region, active: u32, loops: u32, found: &mut Vec<AccessSite>) {
         for inst in &region.insts {
             if let Op::CopyAsync(copy) = &inst.op {
                 let holds = |v: Option<Value>| v.and_then(|v| self.holding(v)).unwrap_or(u32::MAX);
@@ -213,7 +213,7 @@ impl AccessWalk<'_> {
                     let cost = self.cost(place, copy.element, WarpRequest { active, bytes, merged: true });
                     let (location, array) = (inst.location, name(self.kernel, self.origins, place));
                     let address = self.uniformity.scope_of_place(place);
-                    found.push(Site { location, kind, array, bytes, count: 1, loops, cost, address });
+                    found.push(AccessSite { location, kind, array, bytes, count: 1, loops, cost, address });
                 }
                 continue;
             }
@@ -228,7 +228,7 @@ impl AccessWalk<'_> {
                     let array = &self.kernel.locals[local.0 as usize];
                     if array.memory {
                         let load = matches!(inst.op, Op::ReadLocal { .. });
-                        found.push(Site {
+                        found.push(AccessSite {
                             location: inst.location,
                             kind: if load { AccessKind::Load } else { AccessKind::Store },
                             array: Some(array.name.clone()),
@@ -260,7 +260,7 @@ impl AccessWalk<'_> {
                 let cost = self.cost(place, element, WarpRequest { active, bytes, merged: kind != AccessKind::Atomic });
                 let array = name(self.kernel, self.origins, place);
                 let (location, address) = (inst.location, self.uniformity.scope_of_place(place));
-                found.push(Site { location, kind, array, bytes, count: 1, loops, cost, address });
+                found.push(AccessSite { location, kind, array, bytes, count: 1, loops, cost, address });
             }
         }
     }

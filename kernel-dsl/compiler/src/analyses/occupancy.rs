@@ -83,28 +83,28 @@ pub struct Occupancy {
     /// Maximum number of warps.
     pub of: u32,
     /// Resources that limit the number of blocks: one, or several with the same limit.
-    pub limited_by: Vec<Limit>,
+    pub limited_by: Vec<OccupancyLimit>,
 }
 
 /// Resource that limits the number of blocks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[allow(missing_docs)]
-pub enum Limit {
+pub enum OccupancyLimit {
     Blocks,
     Warps,
     Registers,
     SharedMemory,
 }
 
-impl Limit {
+impl OccupancyLimit {
     /// Returns the name of the limit.
     pub fn name(self) -> &'static str {
         match self {
-            Limit::Blocks => "blocks",
-            Limit::Warps => "warps",
-            Limit::Registers => "registers",
-            Limit::SharedMemory => "shared memory",
+            OccupancyLimit::Blocks => "blocks",
+            OccupancyLimit::Warps => "warps",
+            OccupancyLimit::Registers => "registers",
+            OccupancyLimit::SharedMemory => "shared memory",
         }
     }
 }
@@ -127,10 +127,10 @@ impl Occupancy {
             bytes => limits.shared / bytes.next_multiple_of(limits.shared_unit),
         };
         let all = [
-            (Limit::Warps, limits.warps / warps),
-            (Limit::Blocks, limits.blocks),
-            (Limit::Registers, by_registers),
-            (Limit::SharedMemory, by_shared),
+            (OccupancyLimit::Warps, limits.warps / warps),
+            (OccupancyLimit::Blocks, limits.blocks),
+            (OccupancyLimit::Registers, by_registers),
+            (OccupancyLimit::SharedMemory, by_shared),
         ];
         let blocks = all.iter().map(|(_, n)| *n).min().unwrap_or(0);
         let limited_by = all.iter().filter(|(_, n)| *n == blocks).map(|(limit, _)| *limit).collect();
@@ -147,7 +147,7 @@ impl Occupancy {
 mod tests {
     use super::*;
 
-    fn occupancy(target: Target, threads: u32, registers: u32, shared: u32) -> (u32, u32, Vec<Limit>) {
+    fn occupancy(target: Target, threads: u32, registers: u32, shared: u32) -> (u32, u32, Vec<OccupancyLimit>) {
         let o = Occupancy::of(target, Needs { threads, registers: Some(registers), shared });
         (o.blocks, o.percent(), o.limited_by)
     }
@@ -155,7 +155,7 @@ mod tests {
     /// Compares with results derived by hand from the limits.
     #[test]
     fn the_scarcest_resource_limits_occupancy() {
-        use Limit::*;
+        use OccupancyLimit::*;
         let sm_61 = |threads, registers, shared| occupancy(Target::SM_61, threads, registers, shared);
         assert_eq!(sm_61(256, 32, 0), (8, 100, vec![Warps, Registers]));
         assert_eq!(sm_61(256, 33, 0), (6, 75, vec![Registers]));
@@ -175,6 +175,6 @@ mod tests {
     #[test]
     fn unknown_register_counts_do_not_limit_occupancy() {
         let needs = Needs { threads: 512, registers: None, shared: 0 };
-        assert_eq!(Occupancy::of(Target::SM_61, needs).limited_by, [Limit::Warps]);
+        assert_eq!(Occupancy::of(Target::SM_61, needs).limited_by, [OccupancyLimit::Warps]);
     }
 }

@@ -4,7 +4,7 @@
 //! alone, beyond one addition. A slow path for rare operands, such as subnormals in a division, is
 //! included.
 
-use super::memory::{Cost, Site};
+use super::memory::{AccessSite, Cost};
 use crate::ir::{AccessPlace, Atomic, Binary, Kernel, Location, Op, Region, Type, Unary};
 use crate::passes::Optimized;
 use crate::scalar::Scalar;
@@ -176,8 +176,8 @@ fn loops(operation: Atomic, element: Scalar) -> bool {
 }
 
 /// Returns the slow operations of `kernel` by location. `sites` are its accesses to memory.
-pub fn lints(kernel: &Optimized, sites: &[Site]) -> Vec<Lint> {
-    let mut search = Search { kernel, constants: HashMap::new(), found: Vec::new() };
+pub fn lints(kernel: &Optimized, sites: &[AccessSite]) -> Vec<Lint> {
+    let mut search = SlowSearch { kernel, constants: HashMap::new(), found: Vec::new() };
     search.region(&kernel.body, false);
     let mut found = search.found;
     for site in sites {
@@ -204,13 +204,13 @@ pub fn lints(kernel: &Optimized, sites: &[Site]) -> Vec<Lint> {
     found
 }
 
-struct Search<'k> {
+struct SlowSearch<'k> {
     kernel: &'k Kernel,
     constants: HashMap<u32, u64>,
     found: Vec<Lint>,
 }
 
-impl Search<'_> {
+impl SlowSearch<'_> {
     fn region(&mut self, region: &Region, looped: bool) {
         for inst in &region.insts {
             if let Op::Constant(bits) = inst.op {

@@ -1,7 +1,7 @@
 //! The items that names resolve to: the device items that the chain passed, each once, and the
 //! items of the module being checked.
 
-use super::Callee;
+use super::ItemReference;
 use crate::hir::{
     self, Associated, Bound, Builtin, ExprKind, FunctionId, Items, Root, StructId, TraitId, TraitItemKind, merge,
 };
@@ -28,7 +28,7 @@ pub(super) struct Environment {
 
 impl Environment {
     /// Creates the environment. `reserved` is a function whose index must be 0.
-    pub(super) fn new(reserved: Option<hir::Function>, callees: &[Callee]) -> Environment {
+    pub(super) fn new(reserved: Option<hir::Function>, callees: &[ItemReference]) -> Environment {
         let mut environment = Environment { functions: reserved.into_iter().collect(), ..Environment::default() };
         for callee in callees {
             let root = merge::merge(&mut environment.functions, &mut environment.items, &callee.library);

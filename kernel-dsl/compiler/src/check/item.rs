@@ -6,7 +6,7 @@
 
 use super::environment::Environment;
 use super::types::{Finished, Id, Ty};
-use super::{Callee, CheckedItem, Checker, Diagnostic, ItemScope, ReportedBy, SelfMeaning, finish_bounds};
+use super::{CheckedItem, Checker, Diagnostic, ItemReference, ItemScope, ReportedBy, SelfMeaning, finish_bounds};
 use crate::hir::{self, Associated, EnumId, FunctionId, Root, StructId, TraitId, TraitItemKind, Type, TypeId};
 use crate::language;
 use crate::syntax::{self, Item, TraitItem};
@@ -37,7 +37,7 @@ fn blank_struct(name: String, hash: u64, repr_c: bool) -> hir::Struct {
 }
 
 /// A function of a module with its surroundings.
-struct Member<'a> {
+struct ModuleMember<'a> {
     id: FunctionId,
     function: &'a syntax::Function,
     surroundings: Surroundings<'a>,
@@ -81,7 +81,7 @@ pub enum ItemPart {
     Constant { name: proc_macro2::Ident, of: Option<Rc<ItemImpl>> },
 }
 
-impl Member<'_> {
+impl ModuleMember<'_> {
     fn within(&self) -> Option<ItemPart> {
         let of = match self.surroundings.item {
             ContainingItem::Nothing => None,
@@ -105,7 +105,7 @@ pub struct CheckedModule {
 }
 
 /// Checks the items of a module.
-pub fn module(module: &syntax::Module, callees: &[Callee]) -> Result<CheckedModule, Vec<ItemDiagnostics>> {
+pub fn module(module: &syntax::Module, callees: &[ItemReference]) -> Result<CheckedModule, Vec<ItemDiagnostics>> {
     let mut environment = Environment::new(None, callees);
     let mut named: Vec<(proc_macro2::Ident, Root)> = Vec::new();
     let mut members = Vec::new();
@@ -168,7 +168,7 @@ fn declare<'a>(
     module: &'a syntax::Module,
     environment: &mut Environment,
     named: &mut Vec<(proc_macro2::Ident, Root)>,
-    members: &mut Vec<Member<'a>>,
+    members: &mut Vec<ModuleMember<'a>>,
 ) {
     // Items that a macro makes several times have equal tokens at the same place; the index in the
     // module distinguishes them.
@@ -180,7 +180,7 @@ fn declare<'a>(
     let mut member = |environment: &mut Environment, function: &'a syntax::Function, hash, surroundings, required| {
         let id = FunctionId(environment.functions.len() as u32);
         environment.functions.push(hir::Function { hash, ..blank(function) });
-        members.push(Member { id, function, surroundings, required });
+        members.push(ModuleMember { id, function, surroundings, required });
         id
     };
     let alone = Surroundings::default();
@@ -483,7 +483,7 @@ fn size(checker: &Checker, ty: Id) -> Option<(u32, u32)> {
 }
 
 /// Returns the signature of a member.
-fn signature(member: &Member, environment: &Environment) -> Result<hir::Function, Vec<Diagnostic>> {
+fn signature(member: &ModuleMember, environment: &Environment) -> Result<hir::Function, Vec<Diagnostic>> {
     let mut checker = Checker::new(member.function, &member.surroundings.scope, environment);
     checker.signature();
     let (function, _) = checker.finish(&mut hir::Block::default()).done(hir::Block::default())?;

@@ -24,11 +24,11 @@ struct Iteration {
 struct RangeCount {
     variable: LocalId,
     value: Expr,
-    items: Items,
+    items: IteratorItems,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Items {
+enum IteratorItems {
     /// The items of `block::share(shape)`; the value is the shape.
     Share,
     /// The elements of an array, of this type.
@@ -65,7 +65,7 @@ impl Checker<'_> {
                 let ty = Id(value.ty.0);
                 let whole = at(ExprKind::Local(*variable), ty);
                 match items {
-                    Items::Share => {
+                    IteratorItems::Share => {
                         let share = |intrinsic| ExprKind::Intrinsic {
                             intrinsic,
                             arguments: vec![whole.clone(), number.clone()],
@@ -74,7 +74,7 @@ impl Checker<'_> {
                         let bool = self.table.scalar(Scalar::Bool);
                         has = Some(at(share(Intrinsic::ShareHas), bool));
                     }
-                    Items::Array(element) => {
+                    IteratorItems::Array(element) => {
                         let (base, index) = (Box::new(whole), Box::new(number.clone()));
                         item = at(ExprKind::Index { base, index }, *element);
                     }
@@ -176,21 +176,21 @@ impl Checker<'_> {
                 return None;
             }
         };
-        let over = self.counted_items(value, Intrinsic::ArrayLen, Items::Array(element), e.mark);
+        let over = self.counted_items(value, Intrinsic::ArrayLen, IteratorItems::Array(element), e.mark);
         Some(over)
     }
 
     /// Makes a range over the items of `value`, whose number `count` gives.
-    fn counted_items(&mut self, value: Expr, count: Intrinsic, items: Items, mark: SpanPair) -> Iteration {
+    fn counted_items(&mut self, value: Expr, count: Intrinsic, items: IteratorItems, mark: SpanPair) -> Iteration {
         let usize = self.table.scalar(Scalar::Usize);
         let ty = Id(value.ty.0);
-        let variable = self.hidden(if items == Items::Share { "shape" } else { "array" }, ty);
+        let variable = self.hidden(if items == IteratorItems::Share { "shape" } else { "array" }, ty);
         let at = |kind, ty: Id| Expr { kind, ty: TypeId(ty.0), span: mark.span };
         let local = at(ExprKind::Local(variable), ty);
         let count = ExprKind::Intrinsic { intrinsic: count, arguments: vec![local] };
         let zero = self.literal(super::Literal::Integer(0, mark));
         let mut over = counted(at(zero, usize), at(count, usize), None, usize);
-        if items != Items::Share {
+        if items != IteratorItems::Share {
             over.range.unroll = hir::Unroll::Full;
         }
         Iteration { of: Some(RangeCount { variable, value, items }), ..over }
@@ -258,7 +258,7 @@ impl Checker<'_> {
     }
 
     fn unrolled(&mut self, mut over: Iteration, unroll: hir::Unroll, mark: SpanPair) -> Option<Iteration> {
-        let of_array = matches!(over.of, Some(RangeCount { items: Items::Array(_), .. }));
+        let of_array = matches!(over.of, Some(RangeCount { items: IteratorItems::Array(_), .. }));
         if of_array && unroll == hir::Unroll::Never {
             self.report(
                 mark,
@@ -278,7 +278,7 @@ impl Checker<'_> {
         let ty = self.table.add(Ty::Array(usize, rank));
         let shape = self.wanted(shape, ty);
         self.confirm(path, "block::share", &[rank], false);
-        self.counted_items(shape, Intrinsic::ShareCount, Items::Share, mark)
+        self.counted_items(shape, Intrinsic::ShareCount, IteratorItems::Share, mark)
     }
 
     /// Checks `grid::stride(n)` and `block::stride(n)`: a range that starts at the thread's index

@@ -30,16 +30,16 @@ mod written;
 
 use crate::Scalar;
 use crate::hir::{self, Bound, Builtin, FunctionId, GenericKind, LabelId, LocalId, Root, TypeId};
-use crate::oracle::{Coverage, Output};
+use crate::oracle::{Coverage, DeclaredOutput};
 use crate::syntax::{self, SpanPair};
 use environment::Environment;
 use proc_macro2::TokenStream;
 use quote::quote;
-use types::{Finished, Id, Table, Ty, TypeNames, UnknownKind};
+use types::{Finished, Id, Ty, TypeNames, TypeTable, UnknownKind};
 
 /// A device item that a function names: its path as written, and its library.
 #[derive(Clone, Debug)]
-pub struct Callee {
+pub struct ItemReference {
     /// The path, as [`syntax::Path::written`] gives it.
     pub path: String,
     /// The item and all items that it refers to.
@@ -80,7 +80,10 @@ pub struct CheckedItem<T> {
 }
 
 /// Checks a kernel. `callees` are the device items that it names.
-pub fn kernel(kernel: &syntax::Kernel, callees: &[Callee]) -> Result<CheckedItem<hir::Program>, Vec<Diagnostic>> {
+pub fn kernel(
+    kernel: &syntax::Kernel,
+    callees: &[ItemReference],
+) -> Result<CheckedItem<hir::Program>, Vec<Diagnostic>> {
     let blank = item::blank(&kernel.function);
     let mut environment = Environment::new(Some(blank), callees);
     let mut checker = Checker::new(&kernel.function, &ItemScope::default(), &environment);
@@ -141,7 +144,10 @@ pub fn kernel(kernel: &syntax::Kernel, callees: &[Callee]) -> Result<CheckedItem
 }
 
 /// Checks a device function. `callees` are the device items that it names.
-pub fn device(function: &syntax::Function, callees: &[Callee]) -> Result<CheckedItem<hir::Library>, Vec<Diagnostic>> {
+pub fn device(
+    function: &syntax::Function,
+    callees: &[ItemReference],
+) -> Result<CheckedItem<hir::Library>, Vec<Diagnostic>> {
     let mut environment = Environment::new(Some(item::blank(function)), callees);
     let mut checker = Checker::new(function, &ItemScope::default(), &environment);
     checker.signature();
@@ -184,8 +190,8 @@ struct Checker<'a> {
     generics: Vec<hir::Generic>,
     itself: Option<Id>,
     environment: &'a Environment,
-    table: Table,
-    locals: Vec<Variable>,
+    table: TypeTable,
+    locals: Vec<LocalVariable>,
     /// Names in scope, innermost last.
     scope: Vec<(String, LocalId)>,
     /// The values of constants in scope that are known numbers.
@@ -231,7 +237,7 @@ struct Called {
     combines: bool,
 }
 
-struct Variable {
+struct LocalVariable {
     name: String,
     ty: Id,
     mutable: bool,
@@ -270,7 +276,7 @@ enum Literal {
 
 impl<'a> Checker<'a> {
     fn new(function: &'a syntax::Function, scope: &ItemScope, environment: &'a Environment) -> Checker<'a> {
-        let mut table = Table::default();
+        let mut table = TypeTable::default();
         let returns = table.add(Ty::Unit);
         let mut checker = Checker {
             function,
@@ -473,8 +479,8 @@ impl<'a> Checker<'a> {
         Some(hir::Tolerance { parameter, relative: *relative, absolute: *absolute })
     }
 
-    fn output(&mut self, name: &proc_macro2::Ident, coverage: Coverage) -> Option<Output> {
-        Some(Output { index: self.written_parameter(name, "`writes`")?, coverage })
+    fn output(&mut self, name: &proc_macro2::Ident, coverage: Coverage) -> Option<DeclaredOutput> {
+        Some(DeclaredOutput { index: self.written_parameter(name, "`writes`")?, coverage })
     }
 
     fn body(&mut self) -> hir::Block {
@@ -486,7 +492,15 @@ impl<'a> Checker<'a> {
 
     fn declare(&mut self, name: String, ty: Id, mutable: bool, unset: bool, mark: SpanPair) -> LocalId {
         let id = LocalId(self.locals.len() as u32);
-        self.locals.push(Variable { name: name.clone(), ty, mutable, unset, assigned: false, constant: false, mark });
+        self.locals.push(LocalVariable {
+            name: name.clone(),
+            ty,
+            mutable,
+            unset,
+            assigned: false,
+            constant: false,
+            mark,
+        });
         self.scope.push((name, id));
         id
     }
@@ -676,7 +690,7 @@ impl Finish<'_> {
 }
 
 /// Resolves the types in bounds.
-fn finish_bounds(generics: &mut [hir::Generic], types: &mut Finished, table: &Table) {
+fn finish_bounds(generics: &mut [hir::Generic], types: &mut Finished, table: &TypeTable) {
     for generic in generics {
         let GenericKind::Type(bounds) = &mut generic.kind else { continue };
         for bound in bounds {

@@ -3,7 +3,7 @@
 use super::{
     Checker,
     types::{Id, Ty},
-    variant::{Variant, members},
+    variant::{EnumVariant, members},
 };
 use crate::Scalar;
 use crate::hir::{
@@ -349,7 +349,7 @@ impl Checker<'_> {
     /// closure.
     pub(super) fn associated_value(&mut self, found: ResolvedItem, path: &Path) -> (ExprKind, Id) {
         match found {
-            ResolvedItem::Variant { of, index } => self.unit_variant(Variant::new(of, index), path.mark),
+            ResolvedItem::Variant { of, index } => self.unit_variant(EnumVariant::new(of, index), path.mark),
             ResolvedItem::Missing => (ExprKind::Tuple(Vec::new()), self.wrong()),
             ResolvedItem::Default => {
                 let ty = path.item().and_then(|owner| self.named_type(&owner)).unwrap_or_else(|| self.wrong());
@@ -408,7 +408,7 @@ impl Checker<'_> {
         match found {
             ResolvedItem::Variant { of, index } => {
                 let fields = arguments.iter().enumerate().map(|(i, e)| (Member::Index(i as u32), e));
-                self.variant_value(Variant::new(of, index), fields.collect(), path)
+                self.variant_value(EnumVariant::new(of, index), fields.collect(), path)
             }
             ResolvedItem::Missing => {
                 arguments.iter().for_each(|e| {

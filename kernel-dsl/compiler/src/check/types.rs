@@ -94,11 +94,11 @@ pub(super) struct TypeNames<'a> {
 
 /// The types of one function.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Table {
+pub(super) struct TypeTable {
     entries: Vec<Ty>,
 }
 
-impl Table {
+impl TypeTable {
     pub(super) fn add(&mut self, ty: Ty) -> Id {
         self.entries.push(ty);
         Id(self.entries.len() as u32 - 1)
@@ -281,13 +281,13 @@ pub(super) struct Finished {
 }
 
 impl Finished {
-    pub(super) fn new(table: &Table) -> Finished {
+    pub(super) fn new(table: &TypeTable) -> Finished {
         Finished { types: Vec::new(), map: vec![None; table.entries.len()], unknown: Vec::new() }
     }
 
     /// Returns the finished type of `id`. Literals that nothing constrains are `i32` and `f64`, as
     /// in Rust.
-    pub(super) fn get(&mut self, table: &Table, id: Id) -> hir::TypeId {
+    pub(super) fn get(&mut self, table: &TypeTable, id: Id) -> hir::TypeId {
         let id = table.root(id);
         if let Some(done) = self.map[id.0 as usize] {
             return done;

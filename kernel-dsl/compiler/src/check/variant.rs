@@ -13,29 +13,29 @@ use crate::syntax::{self, Member, Path, SpanPair};
 
 /// A variant of an enum.
 #[derive(Clone, Copy)]
-pub(super) struct Variant {
+pub(super) struct EnumVariant {
     of: EnumId,
     index: usize,
 }
 
-impl Variant {
-    pub(super) fn new(of: EnumId, index: usize) -> Variant {
-        Variant { of, index }
+impl EnumVariant {
+    pub(super) fn new(of: EnumId, index: usize) -> EnumVariant {
+        EnumVariant { of, index }
     }
 }
 
 impl Checker<'_> {
     /// Returns the variant that a path names.
-    pub(super) fn variant(&mut self, path: &Path) -> Option<Variant> {
+    pub(super) fn variant(&mut self, path: &Path) -> Option<EnumVariant> {
         let ty = self.named_type(&path.item()?)?;
         let Ty::Enum(of) = *self.table.get(ty) else { return None };
         let name = path.segments.last()?.name.to_string();
         let index = self.environment.items.enums[of.0 as usize].variants.iter().position(|v| v.name == name)?;
-        Some(Variant { of, index })
+        Some(EnumVariant { of, index })
     }
 
     /// Returns the fields of a variant: the name, the index in the enum's struct, and the type.
-    fn variant_fields(&mut self, variant: Variant) -> Vec<(String, u32, Id)> {
+    fn variant_fields(&mut self, variant: EnumVariant) -> Vec<(String, u32, Id)> {
         let item = &self.environment.items.enums[variant.of.0 as usize];
         let prefix = format!("{}.", item.variants[variant.index].name);
         let Some(data) = item.data else { return Vec::new() };
@@ -43,14 +43,14 @@ impl Checker<'_> {
         all.filter_map(|((name, ty), at)| Some((name.strip_prefix(&prefix)?.to_string(), at, ty))).collect()
     }
 
-    fn discriminant(&mut self, variant: Variant, mark: SpanPair) -> Expr {
+    fn discriminant(&mut self, variant: EnumVariant, mark: SpanPair) -> Expr {
         let value = self.environment.items.enums[variant.of.0 as usize].variants[variant.index].value;
         let kind = self.literal(super::Literal::Integer(u64::from(value as u32), mark));
         Expr { kind, ty: TypeId(self.table.scalar(Scalar::I32).0), span: mark.span }
     }
 
     /// Returns the value of a variant without fields.
-    pub(super) fn unit_variant(&mut self, variant: Variant, mark: SpanPair) -> (ExprKind, Id) {
+    pub(super) fn unit_variant(&mut self, variant: EnumVariant, mark: SpanPair) -> (ExprKind, Id) {
         let ty = self.table.add(Ty::Enum(variant.of));
         let discriminant = self.discriminant(variant, mark);
         if self.is_discriminant(ty) {
@@ -70,7 +70,7 @@ impl Checker<'_> {
     /// Checks `Enum::Variant(a, b)` or `Enum::Variant { field: value }`.
     pub(super) fn variant_value(
         &mut self,
-        variant: Variant,
+        variant: EnumVariant,
         given: Vec<(Member, &syntax::Expr)>,
         path: &Path,
     ) -> (ExprKind, Id) {
@@ -99,7 +99,7 @@ impl Checker<'_> {
     /// Checks the pattern `Enum::Variant`, `Enum::Variant(a, ..)` or `Enum::Variant { a, .. }`.
     pub(super) fn variant_pattern(
         &mut self,
-        variant: Variant,
+        variant: EnumVariant,
         fields: &[(Member, syntax::Pattern)],
         ty: Id,
         unset: bool,

@@ -14,7 +14,7 @@
 //! The second rule tracks which values have occupied a carried register: its occupants.
 
 use super::survey::KernelFacts;
-use super::{Binding, Emitter, moves, scalar_type};
+use super::{Emitter, ValueForm, moves, scalar_type};
 use crate::ir::{AccessPlace, For, Inst, Label, Op, Region, Unroll, Value, Values};
 use crate::ptx::{self, Guard, Modifier, Opcode, Operand, Register};
 use smallvec::SmallVec;
@@ -208,7 +208,7 @@ impl<'k> Emitter<'k> {
     /// of masked lanes. `first` is the first result of the load.
     fn taken_over(&mut self, first: Value, result: Value, kept: Value, all: &[Value]) -> Option<Register> {
         let root = self.flow.survey.root(kept);
-        let Some(Binding::Register(register)) = self.bindings[root.0 as usize] else { return None };
+        let Some(ValueForm::Register(register)) = self.bindings[root.0 as usize] else { return None };
         let once = all.iter().filter(|v| self.flow.survey.root(**v) == root).count() == 1;
         let here = self.flow.homes.get(&root) == Some(&self.flow.home);
         let fits = self.builder.entry().ty(register) == super::register_type(self.ty(result))

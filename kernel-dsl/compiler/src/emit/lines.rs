@@ -12,7 +12,7 @@ use crate::source::KernelSource;
 /// function. With `-lineinfo`, ptxas passes them on to debuggers, profilers and disassemblers. The
 /// machine code stays the same.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Lines {
+pub enum LineDirectives {
     /// The module has line directives.
     Kept,
     /// The module has no line directives, so that a kernel that moves within its file keeps its
@@ -49,7 +49,7 @@ impl Emitter<'_> {
         let Some(source) = self.kernel.sources.get(at.source as usize) else { return };
         let offset = u32::from(at.span.line);
         self.builder.comment(source.heading(offset, at.source != 0));
-        if self.lines == Lines::Kept {
+        if self.lines == LineDirectives::Kept {
             let file = self.builder.file(&file_name(source));
             // The comment goes for the whole line, and so does this.
             self.builder.location(Position { file, line: source.line + offset, column: 0 });

@@ -252,7 +252,7 @@ impl Emitter<'_> {
             && let Some(bits) = self.constant(base)
         {
             let bits = bits.wrapping_add(constant_bytes) & u64::from(u32::MAX);
-            self.bindings[result.0 as usize] = Some(super::Binding::Constant(bits));
+            self.bindings[result.0 as usize] = Some(super::ValueForm::Constant(bits));
             return;
         }
         let mut sum: Operand = self.in_register(base).into();
@@ -288,7 +288,7 @@ impl Emitter<'_> {
         let bits = self.constant(number);
         match (self.ty(result), self.ty(number).scalar().map(Scalar::bits), bits) {
             (Type::Shared, Some(32), Some(bits)) => {
-                self.bindings[result.0 as usize] = Some(super::Binding::Constant(bits));
+                self.bindings[result.0 as usize] = Some(super::ValueForm::Constant(bits));
             }
             (Type::Shared, Some(32), None) => {
                 let Some(base) = self.shared_base else {

@@ -45,15 +45,15 @@ use crate::scalar::Scalar;
 use std::collections::HashMap;
 use survey::KernelFacts;
 
-pub use lines::{Lines, file_name};
+pub use lines::{LineDirectives, file_name};
 
 /// Returns the PTX module of one instance, without lines.
 pub fn emit(kernel: &Optimized) -> Result<ptx::Module, Errors> {
-    emit_with(kernel, Lines::Omitted)
+    emit_with(kernel, LineDirectives::Omitted)
 }
 
 /// Returns the PTX module of one instance.
-pub fn emit_with(kernel: &Optimized, lines: Lines) -> Result<ptx::Module, Errors> {
+pub fn emit_with(kernel: &Optimized, lines: LineDirectives) -> Result<ptx::Module, Errors> {
     let mut emitter = Emitter::new(kernel, lines)?;
     emitter.header();
     emitter.parameters();
@@ -67,14 +67,14 @@ const SHARED: &str = "$smem";
 
 struct Emitter<'k> {
     kernel: &'k Kernel,
-    builder: ptx::Builder,
+    builder: ptx::ModuleBuilder,
     errors: Vec<Error>,
     /// Where the instruction that is being emitted comes from, and the line that was last written.
     location: Option<Location>,
     written: Option<(u32, u16)>,
-    lines: Lines,
+    lines: LineDirectives,
     /// The PTX form of each value that is defined so far.
-    bindings: Vec<Option<Binding>>,
+    bindings: Vec<Option<ValueForm>>,
     flow: control::EmissionState,
     /// The registers of those parameters that are used.
     parameters: Vec<Option<Register>>,
@@ -91,7 +91,7 @@ struct Emitter<'k> {
 
 /// The PTX form of a value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Binding {
+enum ValueForm {
     Register(Register),
     /// Bits, zero-extended.
     Constant(u64),
@@ -146,10 +146,10 @@ fn constant(ty: Type, bits: u64) -> Operand {
 }
 
 impl<'k> Emitter<'k> {
-    fn new(kernel: &'k Kernel, lines: Lines) -> Result<Emitter<'k>, Errors> {
+    fn new(kernel: &'k Kernel, lines: LineDirectives) -> Result<Emitter<'k>, Errors> {
         Ok(Emitter {
             kernel,
-            builder: ptx::Builder::new(kernel.target, &kernel.name)?,
+            builder: ptx::ModuleBuilder::new(kernel.target, &kernel.name)?,
             errors: Vec::new(),
             location: None,
             written: None,
@@ -200,7 +200,7 @@ impl<'k> Emitter<'k> {
     }
 
     fn bind(&mut self, value: Value, register: Register) {
-        self.bindings[value.0 as usize] = Some(Binding::Register(register));
+        self.bindings[value.0 as usize] = Some(ValueForm::Register(register));
         self.flow.occupy(register, value);
     }
 
@@ -216,30 +216,30 @@ impl<'k> Emitter<'k> {
         register
     }
 
-    fn binding(&mut self, value: Value) -> Binding {
+    fn binding(&mut self, value: Value) -> ValueForm {
         let value = self.flow.survey.root(value);
         self.bindings[value.0 as usize].unwrap_or_else(|| {
             // After an error, the missing definition is not a second error.
             if self.errors.is_empty() {
                 self.malformed("a value before its definition");
             }
-            Binding::Constant(0)
+            ValueForm::Constant(0)
         })
     }
 
     /// Returns the bits of `value`, if it is constant.
     fn constant(&mut self, value: Value) -> Option<u64> {
         match self.binding(value) {
-            Binding::Constant(bits) => Some(bits),
-            Binding::Register(_) => None,
+            ValueForm::Constant(bits) => Some(bits),
+            ValueForm::Register(_) => None,
         }
     }
 
     /// Returns `value` as an operand: its register, or the constant.
     fn operand(&mut self, value: Value) -> Operand {
         match self.binding(value) {
-            Binding::Register(r) => Operand::Register(r),
-            Binding::Constant(bits) => match (self.ty(value), self.shared) {
+            ValueForm::Register(r) => Operand::Register(r),
+            ValueForm::Constant(bits) => match (self.ty(value), self.shared) {
                 (Type::Shared, Some(symbol)) => Operand::Symbol(symbol, bits as i32),
                 (ty, _) => constant(ty, bits),
             },
@@ -359,7 +359,7 @@ impl<'k> Emitter<'k> {
             return self.malformed("an instruction with a wrong number of results");
         }
         match &inst.op {
-            Op::Constant(bits) => self.bindings[results[0].0 as usize] = Some(Binding::Constant(*bits)),
+            Op::Constant(bits) => self.bindings[results[0].0 as usize] = Some(ValueForm::Constant(*bits)),
             Op::Parameter(i) => match self.parameters.get(*i as usize) {
                 Some(&Some(r)) => self.bind(results[0], r),
                 // Nothing uses it.

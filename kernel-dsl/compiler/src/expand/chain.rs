@@ -13,7 +13,7 @@
 //! ```
 
 use super::report;
-use crate::check::Callee;
+use crate::check::ItemReference;
 use crate::hir::serial;
 use crate::language;
 use proc_macro2::{Ident, TokenStream};
@@ -116,9 +116,9 @@ impl Linked {
 }
 
 /// Decodes the callee at `path` from the bytes of its macro.
-pub(super) fn callee(path: &Path, bytes: &[u8]) -> Result<Callee, CalleeState> {
+pub(super) fn callee(path: &Path, bytes: &[u8]) -> Result<ItemReference, CalleeState> {
     match serial::library(bytes) {
-        Ok(library) => Ok(Callee { path: written(path), library }),
+        Ok(library) => Ok(ItemReference { path: written(path), library }),
         Err(error) => {
             let message = format!("cannot read the device item `{}`: {error}", written(path));
             Err(CalleeState::Unreadable(syn::Error::new_spanned(path, message)))

@@ -39,7 +39,7 @@ mod report;
 mod stand_ins;
 mod witness;
 
-use crate::check::{self, Callee};
+use crate::check::{self, ItemReference};
 use crate::hir::serial;
 use crate::syntax;
 use artifact::Artifact;
@@ -89,7 +89,7 @@ fn compile_kernel<'a>(
     item: &'a ItemFn,
     facade: &'a Path,
     kernel: &syntax::Kernel,
-    callees: &[Callee],
+    callees: &[ItemReference],
 ) -> Expansion<'a> {
     let mut expansion = Expansion::read(item, facade, kernel);
     let checked = match check::kernel(kernel, callees) {
@@ -109,7 +109,7 @@ fn compile_kernel<'a>(
             Some(error) => expansion.errors = report::refused(error),
         },
         Err(failed) => {
-            let tokens = report::Tokens { item, block: &kernel.launch_tokens.block, paths: &kernel.callees() };
+            let tokens = report::KernelTokens { item, block: &kernel.launch_tokens.block, paths: &kernel.callees() };
             expansion.errors = report::compilation(&tokens, &checked.hir, callees, &failed);
         }
     }
@@ -200,7 +200,7 @@ fn linked_item(linked: chain::Linked) -> syn::Result<TokenStream> {
         }
         ChainEnd::Device => {
             let item: ItemFn = syn::parse2(linked.item)?;
-            let Clauses { value, .. } = device_attribute(linked.attribute, DeviceItemKind::Function)?;
+            let DeviceClauses { value, .. } = device_attribute(linked.attribute, DeviceItemKind::Function)?;
             let parsed = syntax::device(&item)?;
             Ok(match callees(&parsed.name, &parsed.callees(), &linked.libraries) {
                 Ok(callees) => finish_device(&item, &facade, parsed, &callees, value),
@@ -242,7 +242,7 @@ fn finish_device(
     item: &ItemFn,
     facade: &Path,
     mut parsed: syntax::Function,
-    callees: &[Callee],
+    callees: &[ItemReference],
     value: bool,
 ) -> TokenStream {
     parsed.hash = distinct(Purpose::Identity, parsed.hash);
@@ -264,7 +264,7 @@ fn finish_device(
 }
 
 /// Returns the callees of an item from the libraries of its chain, in the same order.
-fn callees(name: &Ident, paths: &[Path], libraries: &[syn::LitByteStr]) -> Result<Vec<Callee>, CalleeState> {
+fn callees(name: &Ident, paths: &[Path], libraries: &[syn::LitByteStr]) -> Result<Vec<ItemReference>, CalleeState> {
     if paths.len() != libraries.len() {
         let message = format!("{} device items passed for {} names", libraries.len(), paths.len());
         return Err(CalleeState::Unreadable(syn::Error::new(name.span(), message)));
@@ -325,16 +325,16 @@ enum DeviceItemKind {
 
 /// The clauses of `#[device(crate = path, …)]`.
 #[derive(Default)]
-struct Clauses {
+struct DeviceClauses {
     /// `value` on a function: the function is also a type.
     value: bool,
     /// `constant` or `global` on a constant: the placement of its table.
     placement: Option<Ident>,
 }
 
-fn device_attribute(attribute: TokenStream, on: DeviceItemKind) -> syn::Result<Clauses> {
-    let clauses = |input: ParseStream| -> syn::Result<Clauses> {
-        let mut clauses = Clauses::default();
+fn device_attribute(attribute: TokenStream, on: DeviceItemKind) -> syn::Result<DeviceClauses> {
+    let clauses = |input: ParseStream| -> syn::Result<DeviceClauses> {
+        let mut clauses = DeviceClauses::default();
         while !input.is_empty() {
             let name = input.call(<Ident as syn::ext::IdentExt>::parse_any)?;
             if name == "crate" {

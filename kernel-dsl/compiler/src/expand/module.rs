@@ -86,7 +86,7 @@ pub(super) fn linked(facade: &Path, item: &Item, libraries: &[LitByteStr]) -> sy
     })
 }
 
-fn finish(facade: &Path, item: &Item, mut module: syntax::Module, callees: &[check::Callee]) -> TokenStream {
+fn finish(facade: &Path, item: &Item, mut module: syntax::Module, callees: &[check::ItemReference]) -> TokenStream {
     module.hash = distinct(Purpose::Identity, module.hash);
     let checked = match check::module(&module, callees) {
         Ok(checked) => checked,

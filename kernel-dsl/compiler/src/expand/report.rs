@@ -1,7 +1,7 @@
 //! Errors as tokens that make rustc report them at the user's tokens.
 
 use super::chain;
-use crate::check::{Callee, Diagnostic};
+use crate::check::{Diagnostic, ItemReference};
 use crate::error::{Error, Errors};
 use crate::hir::Program;
 use crate::source::{KernelSource, Span};
@@ -37,7 +37,7 @@ pub(super) struct FailedInstance {
 }
 
 /// The user's tokens of a kernel.
-pub(super) struct Tokens<'a> {
+pub(super) struct KernelTokens<'a> {
     pub item: &'a ItemFn,
     /// The tokens of the clause `block`.
     pub block: &'a [TokenStream],
@@ -48,12 +48,12 @@ pub(super) struct Tokens<'a> {
 /// Renders errors of lowering, analyses, passes and emission, each once, with the instances if not
 /// all have the error.
 pub(super) fn compilation(
-    tokens: &Tokens,
+    tokens: &KernelTokens,
     program: &Program,
-    callees: &[Callee],
+    callees: &[ItemReference],
     failed: &[FailedInstance],
 ) -> TokenStream {
-    let Tokens { item, block, paths } = *tokens;
+    let KernelTokens { item, block, paths } = *tokens;
     let mut told: Vec<(&Error, ErrorSubject, Vec<&str>)> = Vec::new();
     for failure in failed {
         for error in &failure.errors.0 {
@@ -102,7 +102,7 @@ fn quoted(names: &[&str]) -> String {
 }
 
 /// Returns the call in the kernel that leads to the function with `source`.
-fn caller_of(source: &KernelSource, callees: &[Callee], paths: &[Path], item: &ItemFn) -> TokenStream {
+fn caller_of(source: &KernelSource, callees: &[ItemReference], paths: &[Path], item: &ItemFn) -> TokenStream {
     let name = callees.iter().find(|c| c.library.functions.iter().any(|f| f.source == *source)).map(|c| &c.path);
     let path = paths.iter().find(|p| Some(&chain::written(p)) == name);
     path.map_or_else(|| item.sig.ident.to_token_stream(), ToTokens::into_token_stream)

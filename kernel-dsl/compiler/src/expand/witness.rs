@@ -54,7 +54,7 @@ pub(super) fn agreement(
 /// Returns the variables by the position of their names. Returns none if two names of the function
 /// share a position, as in some editors and for repeated macro arguments.
 fn places<'l>(item: &ItemFn, locals: &'l [(Span, TokenStream)]) -> Vec<(LineColumn, &'l TokenStream)> {
-    let mut names = Names(Vec::new());
+    let mut names = PatternNames(Vec::new());
     names.visit_item_fn(item);
     let different: HashSet<_> = names.0.iter().map(|name| name.span().start()).collect();
     if different.len() < names.0.len() {
@@ -70,7 +70,7 @@ struct Compare<'a> {
 
 impl Compare<'_> {
     fn names(&self, pattern: &Pat) -> Vec<Stmt> {
-        let mut names = Names(Vec::new());
+        let mut names = PatternNames(Vec::new());
         names.visit_pat(pattern);
         let compared = names.0.iter().filter_map(|name| {
             let (_, ty) = self.types.iter().find(|(at, _)| *at == name.span().start())?;
@@ -103,9 +103,9 @@ impl VisitMut for Compare<'_> {
 }
 
 /// The names that a pattern binds.
-struct Names(Vec<Ident>);
+struct PatternNames(Vec<Ident>);
 
-impl<'p> Visit<'p> for Names {
+impl<'p> Visit<'p> for PatternNames {
     fn visit_pat_ident(&mut self, pattern: &'p syn::PatIdent) {
         self.0.push(pattern.ident.clone());
     }

@@ -31,7 +31,7 @@ pub use monomorphic::{Monomorphic, monomorphic};
 
 use crate::assertion::Assertion;
 use crate::ir;
-use crate::oracle::{Allowance, Output};
+use crate::oracle::{Allowance, DeclaredOutput};
 use crate::ptx::inline;
 use crate::scalar::Scalar;
 use crate::source::{KernelSource, Span};
@@ -105,7 +105,7 @@ pub struct Launch {
     /// The tolerances of a GPU's results, for parameters that approximate results reach.
     pub tolerances: Vec<Tolerance>,
     /// The parameters for which the kernel declares how much it writes.
-    pub outputs: Vec<Output>,
+    pub outputs: Vec<DeclaredOutput>,
 }
 
 /// The largest difference between a float that a GPU writes and the interpreter's value: absolute +

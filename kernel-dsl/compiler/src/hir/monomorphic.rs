@@ -11,7 +11,7 @@ use super::{
 };
 use crate::Scalar;
 use crate::error::{Error, Errors};
-use crate::oracle::Output;
+use crate::oracle::DeclaredOutput;
 use std::collections::HashMap;
 
 /// The largest number of functions of a monomorphic program. The limit ends generic functions that
@@ -72,14 +72,14 @@ impl Monomorphic {
 
     /// Returns the arguments for which the kernel declares how much it writes: the views and slices
     /// of the declared parameters.
-    pub fn outputs(&self) -> Vec<Output> {
+    pub fn outputs(&self) -> Vec<DeclaredOutput> {
         let memory = |ty: TypeId| {
             let ty = &self.kernel().types[ty.0 as usize];
             matches!(ty, Type::Slice { mutable: true, .. } | Type::View { mutable: true, .. })
         };
         let of = |parameter| self.program.launch.outputs.iter().find(move |o| o.index == parameter);
         let arguments = self.arguments().into_iter().enumerate().filter(|(_, a)| memory(a.ty));
-        arguments.filter_map(|(i, a)| Some(Output { index: i as u32, ..*of(a.parameter)? })).collect()
+        arguments.filter_map(|(i, a)| Some(DeclaredOutput { index: i as u32, ..*of(a.parameter)? })).collect()
     }
 
     /// Returns the arguments of a launch, in order: one for each number, slice and view in the

@@ -6,7 +6,7 @@
 
 use super::part::OpField;
 use super::*;
-use crate::oracle::{Coverage, Output};
+use crate::oracle::{Coverage, DeclaredOutput};
 use crate::{float16, half};
 use std::fmt;
 use std::str::FromStr;
@@ -163,7 +163,7 @@ impl<'t> Parser<'t> {
             self.expect(" ")?;
             let all = [Coverage::All, Coverage::Once];
             let coverage = all.into_iter().find(|c| self.eat_word(c.name())).ok_or_else(|| self.fault("a coverage"))?;
-            self.kernel.declared.outputs.push(Output { index, coverage });
+            self.kernel.declared.outputs.push(DeclaredOutput { index, coverage });
         } else if self.rest().starts_with("parameter ") {
             self.entry_parameter()?;
         } else if self.eat("local ") {

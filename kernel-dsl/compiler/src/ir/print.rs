@@ -11,7 +11,7 @@
 use super::part::OpField;
 use super::*;
 use crate::half;
-use crate::oracle::Output;
+use crate::oracle::DeclaredOutput;
 use std::collections::HashMap;
 use std::fmt::{self, Display, Formatter, Write};
 
@@ -244,7 +244,7 @@ impl<'a> Printer<'a> {
         if kernel.declared.cooperative {
             writeln!(f, "    cooperative")?;
         }
-        for Output { index, coverage } in &kernel.declared.outputs {
+        for DeclaredOutput { index, coverage } in &kernel.declared.outputs {
             writeln!(f, "    output {index} {}", coverage.name())?;
         }
         for p in &kernel.parameters {

@@ -60,7 +60,7 @@ pub enum Receiver {
 }
 
 /// A method.
-pub struct Method {
+pub struct LanguageMethod {
     /// The types that have the method.
     pub on: Receiver,
     /// The name.
@@ -79,12 +79,12 @@ const fn method(
     intrinsic: Intrinsic,
     parameters: &'static [Type],
     returns: Type,
-) -> Method {
-    Method { on, name, intrinsic, parameters, returns }
+) -> LanguageMethod {
+    LanguageMethod { on, name, intrinsic, parameters, returns }
 }
 
 /// The methods of numbers, memory, tokens and groups.
-pub const METHODS: &[Method] = &[
+pub const METHODS: &[LanguageMethod] = &[
     method(Receiver::Float, "mul_add", Intrinsic::MulAdd, &[Type::This, Type::This], Type::This),
     method(Receiver::Float, "abs", Intrinsic::Unary(Unary::Abs), NO_PARAMETERS, Type::This),
     method(Receiver::Float, "sqrt", Intrinsic::Unary(Unary::Sqrt), NO_PARAMETERS, Type::This),

@@ -31,7 +31,7 @@ pub use constants::constant;
 pub use foreign::{foreign_function, foreign_variable};
 pub use functions::{FUNCTIONS, Integers, PreludeFunction, dot_product, is_from_fn, is_size_of, owns, takes_closure};
 pub use inexact::inexact;
-pub use methods::{ARRAY_METHODS, METHODS, Method, OPTION_METHODS, Receiver, method_takes_closure};
+pub use methods::{ARRAY_METHODS, LanguageMethod, METHODS, OPTION_METHODS, Receiver, method_takes_closure};
 pub use operators::{operator_function, operator_trait, traits_of, unsupported_trait};
 pub use shared::{MAX_SHARED_RANK, SHARED_CONSTRUCTORS, SharedConstructor, SharedParameter};
 pub use signature::SignatureType;

@@ -1,19 +1,19 @@
 //! The number of threads of a block: what is known before a launch, and its value in a launch.
 
-use super::bounds::Bounds;
-use super::evaluate::{Facts, Failure};
+use super::bounds::SteppedRange;
+use super::evaluate::{Failure, LaunchFacts};
 use super::{AXES, MAX_BLOCK, MAX_THREADS, Refusal, because, explain};
 use crate::hir::{BlockExtent, Expr, ExprKind, Intrinsic, Launch};
 use crate::ir::{Binary, BlockExtents, Comparison, OpenAxis};
 
 /// Returns the properties of the block that all launches of an instance share. `facts` contains no
 /// arguments.
-pub(super) fn of_instance(launch: &Launch, facts: &Facts) -> Result<BlockExtents, Refusal> {
+pub(super) fn of_instance(launch: &Launch, facts: &LaunchFacts) -> Result<BlockExtents, Refusal> {
     if !(1..=3).contains(&launch.block.len()) {
         return Err(Refusal(format!("block: expected 1 to 3 extents, given {}", launch.block.len())));
     }
     let mut most = [1; 3];
-    let mut open: Option<(usize, Bounds)> = None;
+    let mut open: Option<(usize, SteppedRange)> = None;
     for (axis, extent) in launch.block.iter().enumerate() {
         let known = match extent {
             BlockExtent::Computed(e) => match facts.count(e) {
@@ -38,7 +38,7 @@ pub(super) fn of_instance(launch: &Launch, facts: &Facts) -> Result<BlockExtents
     checked(most)?;
     let block = match open {
         None => BlockExtents::fixed(most),
-        Some((axis, Bounds { least, step, .. })) => BlockExtents::ranging(most, axis, least, step)
+        Some((axis, SteppedRange { least, step, .. })) => BlockExtents::ranging(most, axis, least, step)
             .ok_or_else(|| Refusal(format!("block: the range of the extent in {} is empty", AXES[axis])))?,
     };
     Ok(launch.requires.iter().fold(block, |block, r| known_divisors(&r.condition, facts, block)))
@@ -48,7 +48,7 @@ pub(super) fn of_instance(launch: &Launch, facts: &Facts) -> Result<BlockExtents
 /// depends on a rejected argument.
 pub(super) fn of_launch(
     launch: &Launch,
-    facts: &Facts,
+    facts: &LaunchFacts,
     given: Option<u64>,
     block: &BlockExtents,
 ) -> Result<[u32; 3], Option<Refusal>> {
@@ -94,7 +94,7 @@ fn expected(block: &BlockExtents, axis: usize) -> String {
 }
 
 /// Returns the bounds of the range that the launch chooses from.
-fn chosen(axis: usize, ends: [&Expr; 2], step: Option<&Expr>, facts: &Facts) -> Result<Bounds, Refusal> {
+fn chosen(axis: usize, ends: [&Expr; 2], step: Option<&Expr>, facts: &LaunchFacts) -> Result<SteppedRange, Refusal> {
     let constant = |e: &Expr| match facts.count(e) {
         Ok(n) => Ok(n),
         Err(Failure::Unknown) => Err(Refusal(format!(
@@ -115,12 +115,12 @@ fn chosen(axis: usize, ends: [&Expr; 2], step: Option<&Expr>, facts: &Facts) -> 
             "block: expected a range that starts at 1 or more, with a step of 1 or more; given {least}..={most} in steps of {step}"
         )));
     }
-    Ok(Bounds { least, most, step })
+    Ok(SteppedRange { least, most, step })
 }
 
 /// Returns the bounds that follow from an expression over arguments.
-fn computed(axis: usize, e: &Expr, facts: &Facts) -> Result<Bounds, Refusal> {
-    Bounds::of(e, facts).ok_or_else(|| {
+fn computed(axis: usize, e: &Expr, facts: &LaunchFacts) -> Result<SteppedRange, Refusal> {
+    SteppedRange::of(e, facts).ok_or_else(|| {
         Refusal(format!(
             "block: the extent in {} depends on an argument and has no upper bound: add one, as in `n.min(256)` or `n.clamp(32, 256)`",
             AXES[axis]
@@ -129,7 +129,7 @@ fn computed(axis: usize, e: &Expr, facts: &Facts) -> Result<Bounds, Refusal> {
 }
 
 /// Adds the divisors that conditions `block::threads() % n == 0` state.
-fn known_divisors(condition: &Expr, facts: &Facts, block: BlockExtents) -> BlockExtents {
+fn known_divisors(condition: &Expr, facts: &LaunchFacts, block: BlockExtents) -> BlockExtents {
     match &condition.kind {
         ExprKind::AndAlso(a, b) => known_divisors(b, facts, known_divisors(a, facts, block)),
         ExprKind::Compare(Comparison::Eq, rest, zero) => match &rest.kind {
@@ -146,7 +146,7 @@ fn is_threads(e: &Expr) -> bool {
     matches!(e.kind, ExprKind::Intrinsic { intrinsic: Intrinsic::BlockThreads, .. })
 }
 
-fn said(axis: usize, failure: Failure, e: &Expr, facts: &Facts) -> Refusal {
+fn said(axis: usize, failure: Failure, e: &Expr, facts: &LaunchFacts) -> Refusal {
     let why = match failure {
         Failure::Invalid(why) => why,
         Failure::Unknown => "depends on an argument".to_string(),

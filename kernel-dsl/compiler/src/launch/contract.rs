@@ -1,7 +1,7 @@
 //! The checks of a launch: each argument, overlaps between arguments, the kernel's conditions, and
 //! the limits of block and grid.
 
-use super::evaluate::{Facts, Failure};
+use super::evaluate::{Failure, LaunchFacts};
 use super::{AXES, DeviceFacts, Fact, InstanceLimits, LaunchShape, MAX_GRID, Refusal, because, explain};
 use crate::ElementType;
 use crate::Scalar;
@@ -45,7 +45,7 @@ pub(super) fn shape(
     }
     overlaps(&parameters, &known, &mut refusals);
 
-    let mut facts = Facts {
+    let mut facts = LaunchFacts {
         function,
         functions: &program.functions,
         bound: None,
@@ -105,12 +105,12 @@ pub(super) fn limits(monomorphic: &Monomorphic) -> Result<InstanceLimits, Refusa
 }
 
 /// Calls `f` with the facts that are known before any launch.
-pub(super) fn without_arguments<R>(monomorphic: &Monomorphic, f: impl FnOnce(&Facts) -> R) -> Result<R, Refusal> {
+pub(super) fn without_arguments<R>(monomorphic: &Monomorphic, f: impl FnOnce(&LaunchFacts) -> R) -> Result<R, Refusal> {
     let (program, instance) = (monomorphic.program(), monomorphic.instance());
     let function = kernel(monomorphic)?;
     let arguments = monomorphic.arguments();
     let unknown = vec![None; arguments.len()];
-    Ok(f(&Facts {
+    Ok(f(&LaunchFacts {
         function,
         functions: &program.functions,
         bound: None,
@@ -185,7 +185,7 @@ fn argument(program: &Monomorphic, name: &str, ty: &Type, fact: &Fact) -> Vec<Re
             }
         }
     }
-    let range = Range::of(fact);
+    let range = ByteSpan::of(fact);
     if wrong.is_empty()
         && let Some(range) = range
     {
@@ -226,17 +226,17 @@ fn shared_element(extents: &[u64], strides: &[u64]) -> bool {
 /// The bytes that a slice or view spans, including gaps; the end is exclusive. Sums use 128 bits,
 /// so that none wraps.
 #[derive(Clone, Copy)]
-struct Range {
+struct ByteSpan {
     element: ElementType,
     elements: u128,
     start: u128,
     end: u128,
 }
 
-impl Range {
+impl ByteSpan {
     /// Returns the range of a slice or view; `None` for scalars and empty views, which access no
     /// memory.
-    fn of(fact: &Fact) -> Option<Range> {
+    fn of(fact: &Fact) -> Option<ByteSpan> {
         let (element, address, elements) = match fact {
             Fact::Scalar { .. } => return None,
             Fact::Slice { element, len, address, .. } => (*element, *address, u128::from(*len)),
@@ -248,7 +248,7 @@ impl Range {
         };
         let start = u128::from(address);
         let end = start.saturating_add(elements.saturating_mul(u128::from(element.bytes())));
-        (elements != 0).then_some(Range { element, elements, start, end })
+        (elements != 0).then_some(ByteSpan { element, elements, start, end })
     }
 }
 
@@ -259,7 +259,7 @@ fn overlaps(parameters: &[(&str, &Type)], known: &[Option<&Fact>], refusals: &mu
         .zip(known)
         .filter_map(|((name, ty), fact)| {
             let writes = matches!(ty, Type::Slice { mutable: true, .. } | Type::View { mutable: true, .. });
-            Some((name, writes, Range::of((*fact)?)?))
+            Some((name, writes, ByteSpan::of((*fact)?)?))
         })
         .collect();
     for (i, (a, a_writes, a_range)) in ranges.iter().enumerate() {
@@ -278,7 +278,7 @@ fn overlaps(parameters: &[(&str, &Type)], known: &[Option<&Fact>], refusals: &mu
 
 /// Evaluates `grid`; missing axes have extent 1. `Err(None)` means that the grid depends on a
 /// rejected argument.
-fn extents(what: &str, exprs: &[Expr], facts: &Facts) -> Result<[u32; 3], Option<Refusal>> {
+fn extents(what: &str, exprs: &[Expr], facts: &LaunchFacts) -> Result<[u32; 3], Option<Refusal>> {
     if !(1..=3).contains(&exprs.len()) {
         return Err(Some(Refusal(format!("{what}: expected 1 to 3 extents, given {}", exprs.len()))));
     }

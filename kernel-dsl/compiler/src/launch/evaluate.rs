@@ -17,7 +17,7 @@ use std::ops::Range;
 
 /// The facts that an expression is evaluated over. There is a fact for each argument; `None` if the
 /// argument was rejected, or if there is no launch yet.
-pub(super) struct Facts<'a> {
+pub(super) struct LaunchFacts<'a> {
     /// The kernel, or a called device function.
     pub function: &'a Function,
     /// All functions, by index.
@@ -114,7 +114,7 @@ pub(super) fn fit(ty: Scalar, value: i128) -> Option<u64> {
     (integer(ty, bits) == value).then_some(bits)
 }
 
-impl Facts<'_> {
+impl LaunchFacts<'_> {
     /// Evaluates `expr`, which must be a `bool`.
     pub fn condition(&self, expr: &Expr) -> Evaluated<bool> {
         match self.scalar(expr)? {
@@ -252,7 +252,7 @@ impl Facts<'_> {
         for (variable, e) in bound.iter_mut().zip(arguments) {
             *variable = Some(self.value(e)?);
         }
-        Facts { function: callee, bound: Some(RefCell::new(bound)), ..*self }.block(&callee.body)
+        LaunchFacts { function: callee, bound: Some(RefCell::new(bound)), ..*self }.block(&callee.body)
     }
 
     /// Returns the value of a parameter, assembled from its arguments.

@@ -1,6 +1,6 @@
 //! Descriptions of the arguments of a launch and of the values that a condition uses.
 
-use super::evaluate::{Facts, display};
+use super::evaluate::{LaunchFacts, display};
 use super::{AXES, Fact};
 use crate::hir::{Expr, ExprKind, Intrinsic, Monomorphic, Type, view_name};
 
@@ -30,7 +30,7 @@ pub(super) fn parameter(program: &Monomorphic, ty: &Type) -> String {
 }
 
 /// Returns the values that `expr` uses, in order and each once: `x.len() is 5, y.len() is 4`.
-pub(super) fn mentioned(expr: &Expr, facts: &Facts) -> String {
+pub(super) fn mentioned(expr: &Expr, facts: &LaunchFacts) -> String {
     let mut words = Vec::new();
     MentionedFacts(facts).collect(expr, &mut words);
     let mut seen = Vec::new();
@@ -42,7 +42,7 @@ pub(super) fn mentioned(expr: &Expr, facts: &Facts) -> String {
     seen.join(", ")
 }
 
-struct MentionedFacts<'a>(&'a Facts<'a>);
+struct MentionedFacts<'a>(&'a LaunchFacts<'a>);
 
 impl MentionedFacts<'_> {
     fn collect(&self, expr: &Expr, words: &mut Vec<String>) {

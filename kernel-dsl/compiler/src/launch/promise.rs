@@ -2,7 +2,7 @@
 //! because a launch that violates a condition does not run.
 
 use super::contract;
-use super::evaluate::Facts;
+use super::evaluate::LaunchFacts;
 use crate::hir::{Expr, ExprKind, Intrinsic, LocalId, Monomorphic};
 use crate::ir::{Binary, Comparison};
 
@@ -30,7 +30,7 @@ pub(super) fn promises(program: &Monomorphic) -> Vec<Promise> {
 }
 
 /// Returns `e`, or the side of it that is evaluated if it is an `if` that the instance decides.
-pub(super) fn evaluated_side<'e>(mut e: &'e Expr, facts: &Facts) -> &'e Expr {
+pub(super) fn evaluated_side<'e>(mut e: &'e Expr, facts: &LaunchFacts) -> &'e Expr {
     loop {
         e = match &e.kind {
             ExprKind::If { condition, then, otherwise: Some(otherwise) } => match facts.condition(condition) {
@@ -50,7 +50,7 @@ pub(super) fn evaluated_side<'e>(mut e: &'e Expr, facts: &Facts) -> &'e Expr {
     }
 }
 
-fn collect(condition: &Expr, facts: &Facts, all: &mut Vec<Promise>) {
+fn collect(condition: &Expr, facts: &LaunchFacts, all: &mut Vec<Promise>) {
     let condition = evaluated_side(condition, facts);
     let parameter = |e: &Expr| match e.kind {
         ExprKind::Local(id) => Some(id),

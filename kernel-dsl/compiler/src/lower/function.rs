@@ -2,7 +2,7 @@
 
 use super::Lowerer;
 use super::storage::Binding;
-use super::table::Constant;
+use super::table::BodyConstant;
 use super::value::{Storage, Val};
 use crate::hir::{self, Expr, FunctionId, TypeId};
 use crate::ir::{Label, Location, Op, Values};
@@ -21,7 +21,7 @@ pub(super) struct Frame<'h> {
     /// The bindings of the function's locals so far.
     pub bindings: Vec<Binding>,
     /// The `const`s of the body so far.
-    pub constants: HashMap<hir::LocalId, Constant<'h>>,
+    pub constants: HashMap<hir::LocalId, BodyConstant<'h>>,
     /// Index into the kernel's sources.
     pub source: u32,
     /// The call that is being inlined.

@@ -13,7 +13,7 @@ const MAX_UNROLL_COPIES: u32 = 256;
 
 /// The range of a loop.
 #[derive(Clone, Copy)]
-struct Counter {
+struct LoopRange {
     ty: Scalar,
     start: MaybeConst,
     end: MaybeConst,
@@ -23,13 +23,13 @@ struct Counter {
 
 /// The body of a `for`.
 #[derive(Clone, Copy)]
-struct Body<'h> {
+struct LoopBody<'h> {
     span: Span,
     id: LabelId,
     pattern: &'h Pattern,
     index: hir::TypeId,
     /// For an enumerated loop: the variable of the number, and the range.
-    numbered: Option<(LocalId, Counter)>,
+    numbered: Option<(LocalId, LoopRange)>,
     block: &'h hir::Block,
 }
 
@@ -65,14 +65,14 @@ impl<'h> Lowerer<'h> {
         if step.bits == Some(0) {
             self.error(range.step.as_ref().map_or(span, |s| s.span), "the step of a loop cannot be 0");
         }
-        let mut counter = Counter { ty, start, end, step, order: range.order };
-        let mut body = Body { span, id, pattern, index: range.start.ty, numbered: None, block };
+        let mut counter = LoopRange { ty, start, end, step, order: range.order };
+        let mut body = LoopBody { span, id, pattern, index: range.start.ty, numbered: None, block };
         if let Some(number) = range.enumerate {
             self.at(span);
             body.numbered = Some((number, counter));
             counter = self.numbers(counter);
         }
-        let Counter { ty, start, end, step, .. } = counter;
+        let LoopRange { ty, start, end, step, .. } = counter;
         let unroll = match range.unroll {
             hir::Unroll::Auto => Unroll::Auto,
             hir::Unroll::Full => Unroll::Full,
@@ -130,7 +130,7 @@ impl<'h> Lowerer<'h> {
     }
 
     /// Lowers the body for the index at the position where the ascending range has `at`.
-    fn iteration(&mut self, label: Label, leave: Label, counter: Counter, at: MaybeConst, body: Body<'h>) {
+    fn iteration(&mut self, label: Label, leave: Label, counter: LoopRange, at: MaybeConst, body: LoopBody<'h>) {
         let mut index = self.in_order(counter, at);
         if let Some((number, range)) = body.numbered {
             self.bind_local(number, Val::Scalar(index));
@@ -148,8 +148,8 @@ impl<'h> Lowerer<'h> {
     }
 
     /// Returns the numbers of a range's indices: 0, 1, 2, ….
-    fn numbers(&mut self, range: Counter) -> Counter {
-        let Counter { ty, start, end, step, order: _ } = range;
+    fn numbers(&mut self, range: LoopRange) -> LoopRange {
+        let LoopRange { ty, start, end, step, order: _ } = range;
         let bare = super::method::unsigned(ty);
         let length = match ty.is_signed() {
             true => {
@@ -168,12 +168,12 @@ impl<'h> Lowerer<'h> {
         }
         let count = self.cast(count, bare, Scalar::Usize);
         let (zero, one) = (self.index(0), self.index(1));
-        Counter { ty: Scalar::Usize, start: zero, end: count, step: one, order: Order::Ascending }
+        LoopRange { ty: Scalar::Usize, start: zero, end: count, step: one, order: Order::Ascending }
     }
 
     /// Lowers the index of the ascending range at this position.
-    fn index_of(&mut self, range: Counter, number: MaybeConst) -> MaybeConst {
-        let Counter { ty, start, step, .. } = range;
+    fn index_of(&mut self, range: LoopRange, number: MaybeConst) -> MaybeConst {
+        let LoopRange { ty, start, step, .. } = range;
         let number = self.cast(number, Scalar::Usize, ty);
         let (mul, add) = match ty.is_signed() {
             true => (Binary::WrappingMul, Binary::WrappingAdd),
@@ -185,8 +185,8 @@ impl<'h> Lowerer<'h> {
 
     /// Lowers the index in the range's order at the position where the ascending range has `at`,
     /// with `start` ≤ `at` < `end`.
-    fn in_order(&mut self, counter: Counter, at: MaybeConst) -> MaybeConst {
-        let Counter { ty, start, end, step, order } = counter;
+    fn in_order(&mut self, counter: LoopRange, at: MaybeConst) -> MaybeConst {
+        let LoopRange { ty, start, end, step, order } = counter;
         if order == Order::Ascending {
             return at;
         }
@@ -215,14 +215,14 @@ impl<'h> Lowerer<'h> {
 
     /// Lowers a loop with `copies` bodies per iteration, and a loop for the remaining indices.
     /// Indices are `usize`.
-    fn unroll_by(&mut self, copies: u32, counter: Counter, body: Body<'h>) {
+    fn unroll_by(&mut self, copies: u32, counter: LoopRange, body: LoopBody<'h>) {
         if !(1..=MAX_UNROLL_COPIES).contains(&copies) {
             self.error(body.span, format!("the factor of `unroll_by` must be 1 to {MAX_UNROLL_COPIES}, not {copies}"));
             return;
         }
         self.at(body.span);
         let usize = Scalar::Usize;
-        let Counter { start, end, step, .. } = counter;
+        let LoopRange { start, end, step, .. } = counter;
         let leave = self.label();
         self.builder.enter([]);
         // The loop runs as long as the index of the last copy is below the end.
@@ -256,7 +256,15 @@ impl<'h> Lowerer<'h> {
 
     /// Lowers one copy of the body for each of `count` indices that start at `base`. If `checked`,
     /// the first index that reaches the end leaves the loop.
-    fn copies(&mut self, count: u32, leave: Label, counter: Counter, base: MaybeConst, checked: bool, body: Body<'h>) {
+    fn copies(
+        &mut self,
+        count: u32,
+        leave: Label,
+        counter: LoopRange,
+        base: MaybeConst,
+        checked: bool,
+        body: LoopBody<'h>,
+    ) {
         let label = self.label();
         let (zero, count, one) = (self.index(0), self.index(count), self.index(1));
         let phase: Value = self.builder.enter([Type::Scalar(Scalar::Usize)])[0];
@@ -279,7 +287,7 @@ impl<'h> Lowerer<'h> {
 }
 
 /// Returns whether a loop with `copies` bodies per iteration certainly leaves no remainder.
-fn divides(copies: u32, counter: Counter) -> bool {
+fn divides(copies: u32, counter: LoopRange) -> bool {
     let (Some(start), Some(end), Some(step)) = (counter.start.bits, counter.end.bits, counter.step.bits) else {
         return false;
     };

@@ -60,7 +60,7 @@ use crate::target::Target;
 use function::Frame;
 use inliner::Inliner;
 use mem_layout::MemLayout;
-use pending::Tokens;
+use pending::CopyTokens;
 use shared::SharedArrays;
 use sources::SourceMap;
 use std::collections::HashMap;
@@ -108,7 +108,7 @@ fn lower_with(monomorphic: &Monomorphic, target: Target, named: bool) -> Result<
         sources: SourceMap::default(),
         inliner: Inliner::default(),
         shared: SharedArrays::new(program),
-        tokens: Tokens::default(),
+        tokens: CopyTokens::default(),
         tables: Tables::default(),
         divisibility: Divisibility::new(launch::promises(monomorphic)),
         cache_hints: HashMap::new(),
@@ -139,7 +139,7 @@ struct Lowerer<'h> {
     /// The shared arrays so far.
     shared: SharedArrays,
     /// The variables for copy tokens so far.
-    tokens: Tokens<'h>,
+    tokens: CopyTokens<'h>,
     /// The tables of constants so far.
     tables: Tables,
     /// Known divisors of `usize` values.

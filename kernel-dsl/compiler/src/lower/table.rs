@@ -19,7 +19,7 @@ pub(super) const MAX_TABLE_SCALARS: u32 = 1 << 16;
 
 /// A `const` of a body.
 #[derive(Clone, Debug)]
-pub(super) struct Constant<'h> {
+pub(super) struct BodyConstant<'h> {
     pub value: &'h Expr,
     /// A constant with an array has a table, and registers only where the whole value is used.
     pub table: Option<(TableId, MemLayout)>,
@@ -103,7 +103,7 @@ impl<'h> Lowerer<'h> {
             false => None,
         };
         let whole = table.is_none();
-        self.frame_mut().constants.insert(id, Constant { value, table });
+        self.frame_mut().constants.insert(id, BodyConstant { value, table });
         if whole {
             self.name_hint = Some(name);
             let value = self.expr(value);

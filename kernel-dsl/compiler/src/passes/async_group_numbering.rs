@@ -83,7 +83,7 @@ impl Ages {
 }
 
 /// A construct around the current instruction.
-struct OpenConstruct {
+struct NumberedConstruct {
     label: Label,
     /// The ages at each `break`, and the values that it passes on.
     left: Vec<(Ages, Values)>,
@@ -92,7 +92,7 @@ struct OpenConstruct {
 }
 
 struct AgeWalk {
-    open: Vec<OpenConstruct>,
+    open: Vec<NumberedConstruct>,
     /// The count that the last visit of each wait gave, in the order of the code.
     found: Vec<u32>,
 }
@@ -153,7 +153,7 @@ impl AgeWalk {
                 ends.extend(self.region(otherwise, ages, at));
             }
             Op::Block { label, body } => {
-                self.open.push(OpenConstruct { label: *label, left: Vec::new(), again: Vec::new() });
+                self.open.push(NumberedConstruct { label: *label, left: Vec::new(), again: Vec::new() });
                 ends.extend(self.region(body, ages, at));
                 ends.extend(self.open.pop().into_iter().flat_map(|open| open.left));
             }
@@ -189,9 +189,9 @@ impl AgeWalk {
         let before = *at;
         loop {
             *at = before;
-            self.open.push(OpenConstruct { label, left: Vec::new(), again: Vec::new() });
+            self.open.push(NumberedConstruct { label, left: Vec::new(), again: Vec::new() });
             let end = self.region(body, head.clone(), at);
-            let Some(OpenConstruct { left, mut again, .. }) = self.open.pop() else { return (head, Vec::new()) };
+            let Some(NumberedConstruct { left, mut again, .. }) = self.open.pop() else { return (head, Vec::new()) };
             again.extend(end);
             let changed = again
                 .into_iter()

@@ -34,7 +34,7 @@ pub fn correlated_value_propagation(kernel: &mut Kernel) -> Result<(), Errors> {
 
 /// The definition of a truth value.
 #[derive(Clone, Copy)]
-enum Definition {
+enum TruthDefinition {
     Compare(Comparison, Value, Value),
     /// Both values hold.
     And(Value, Value),
@@ -140,7 +140,7 @@ struct RangePropagator<'k> {
     truths: [Value; 2],
     /// The replacement of each value.
     replacements: Vec<Value>,
-    definitions: Vec<Option<Definition>>,
+    definitions: Vec<Option<TruthDefinition>>,
     facts: KnownFacts,
 }
 
@@ -174,7 +174,7 @@ impl RangePropagator<'_> {
                 match (possible.and(holds).none(), possible.except(holds).none()) {
                     // This code is unreachable.
                     (true, true) | (false, false) => {
-                        self.definitions[result] = Some(Definition::Compare(*comparison, *a, *b));
+                        self.definitions[result] = Some(TruthDefinition::Compare(*comparison, *a, *b));
                     }
                     (_, truth) => {
                         self.replacements[result] = self.truths[usize::from(truth)];
@@ -183,11 +183,12 @@ impl RangePropagator<'_> {
                 }
             }
             Op::Binary(op @ (Binary::And | Binary::Or), a, b) if self.types[a.0 as usize] == BOOL => {
-                let definition = if *op == Binary::And { Definition::And(*a, *b) } else { Definition::Or(*a, *b) };
+                let definition =
+                    if *op == Binary::And { TruthDefinition::And(*a, *b) } else { TruthDefinition::Or(*a, *b) };
                 self.definitions[inst.results[0].0 as usize] = Some(definition);
             }
             Op::Unary(Unary::Not, a) if self.types[a.0 as usize] == BOOL => {
-                self.definitions[inst.results[0].0 as usize] = Some(Definition::Not(*a));
+                self.definitions[inst.results[0].0 as usize] = Some(TruthDefinition::Not(*a));
             }
             Op::If { condition, then, otherwise } => {
                 let condition = *condition;
@@ -224,15 +225,15 @@ impl RangePropagator<'_> {
         self.facts.truths.insert(value.0, truth);
         self.facts.undo.push(Undo::Truth(value.0));
         match (self.definitions[value.0 as usize], truth) {
-            (Some(Definition::Compare(comparison, a, b)), _) => {
+            (Some(TruthDefinition::Compare(comparison, a, b)), _) => {
                 let holds = Orders::of(comparison);
                 self.facts.restrict(a, b, if truth { holds } else { Orders::ALL.except(holds) });
             }
-            (Some(Definition::And(a, b)), true) | (Some(Definition::Or(a, b)), false) => {
+            (Some(TruthDefinition::And(a, b)), true) | (Some(TruthDefinition::Or(a, b)), false) => {
                 self.assume(a, truth);
                 self.assume(b, truth);
             }
-            (Some(Definition::Not(a)), _) => self.assume(a, !truth),
+            (Some(TruthDefinition::Not(a)), _) => self.assume(a, !truth),
             _ => {}
         }
     }

@@ -41,10 +41,10 @@ struct Graph {
     live: Vec<bool>,
     work: Vec<u32>,
     /// Constructs around the current instruction.
-    open: Vec<OpenConstruct>,
+    open: Vec<NeededConstruct>,
 }
 
-struct OpenConstruct {
+struct NeededConstruct {
     node: u32,
     label: Option<Label>,
     /// The targets of the values of `Yield`, `Break` and `Continue`.
@@ -163,7 +163,7 @@ impl Graph {
         let open = match &inst.op {
             Op::If { condition, .. } => {
                 self.edge(node, condition.0);
-                OpenConstruct { node, label: None, yields: results, leave: none(), next: none() }
+                NeededConstruct { node, label: None, yields: results, leave: none(), next: none() }
             }
             Op::For(l) => {
                 [l.start, l.end, l.step].into_iter().for_each(|v| self.edge(node, v.0));
@@ -173,16 +173,16 @@ impl Graph {
                 // A carried value and its result are one.
                 self.edges(&carried, &results);
                 self.edges(&results, &carried);
-                OpenConstruct { node, label: Some(l.label), yields: carried.clone(), leave: results, next: carried }
+                NeededConstruct { node, label: Some(l.label), yields: carried.clone(), leave: results, next: carried }
             }
             Op::Loop { label, inits, body } => {
                 self.edges(&body.parameters, inits);
                 self.mark(node);
                 let carried = body.parameters.clone();
-                OpenConstruct { node, label: Some(*label), yields: carried.clone(), leave: results, next: carried }
+                NeededConstruct { node, label: Some(*label), yields: carried.clone(), leave: results, next: carried }
             }
             Op::Block { label, .. } => {
-                OpenConstruct { node, label: Some(*label), yields: results.clone(), leave: results, next: none() }
+                NeededConstruct { node, label: Some(*label), yields: results.clone(), leave: results, next: none() }
             }
             _ => return,
         };

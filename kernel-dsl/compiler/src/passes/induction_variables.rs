@@ -29,14 +29,14 @@ pub fn induction_variables(kernel: &mut Kernel) -> Result<(), Errors> {
     simplifier.constants = constants;
     let n = simplifier.types.len();
     let mut reducer =
-        Reducer { simplifier, depth: 0, levels: vec![0; n], distances: vec![None; n], used: vec![false; n] };
+        InductionReducer { simplifier, depth: 0, levels: vec![0; n], distances: vec![None; n], used: vec![false; n] };
     reducer.region(&mut kernel.body);
     kernel.values = reducer.simplifier.types;
     reducer.simplifier.constants.place(&mut kernel.body);
     Ok(())
 }
 
-struct Reducer {
+struct InductionReducer {
     simplifier: Simplifier,
     depth: u32,
     /// The number of loops that each value is defined inside of.
@@ -48,7 +48,7 @@ struct Reducer {
     used: Vec<bool>,
 }
 
-impl Reducer {
+impl InductionReducer {
     fn region(&mut self, region: &mut Region) {
         self.define(&region.parameters);
         rewrite(&mut region.insts, |inst, before| {

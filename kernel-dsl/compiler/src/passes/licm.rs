@@ -11,7 +11,7 @@ use crate::ir::*;
 
 /// Moves invariant instructions out of loops.
 pub fn licm(kernel: &mut Kernel) -> Result<(), Errors> {
-    let mut mover = Mover {
+    let mut mover = InvariantMover {
         levels: vec![0; kernel.values.len()],
         types: &kernel.values,
         before: Vec::new(),
@@ -24,7 +24,7 @@ pub fn licm(kernel: &mut Kernel) -> Result<(), Errors> {
     Ok(())
 }
 
-struct Mover<'k> {
+struct InvariantMover<'k> {
     types: &'k [Type],
     /// The number of loops around each value, after it has moved.
     levels: Vec<u32>,
@@ -36,7 +36,7 @@ struct Mover<'k> {
     constants: Vec<Inst>,
 }
 
-impl Mover<'_> {
+impl InvariantMover<'_> {
     fn region(&mut self, region: &mut Region) {
         let depth = self.before.len() as u32;
         for p in &region.parameters {

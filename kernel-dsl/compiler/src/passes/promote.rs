@@ -194,7 +194,7 @@ fn not_constant(kernel: &Kernel, location: Location, local: &Local) -> Error {
 }
 
 /// A construct around the current instruction.
-struct OpenConstruct {
+struct PromotedConstruct {
     label: Label,
     /// Slots that its `Break` and `Continue` carry.
     slots: Vec<u32>,
@@ -228,7 +228,7 @@ struct Promoter {
     /// The stamp that each slot got last, so that a list contains the slot once.
     seen: Vec<u32>,
     stamp: u32,
-    open: Vec<OpenConstruct>,
+    open: Vec<PromotedConstruct>,
 }
 
 impl Promoter {
@@ -402,7 +402,7 @@ impl Promoter {
     }
 
     fn within(&mut self, label: Label, slots: &[u32], lost: &[u32], body: &mut Region) {
-        self.open.push(OpenConstruct { label, slots: slots.to_vec() });
+        self.open.push(PromotedConstruct { label, slots: slots.to_vec() });
         self.region(body, slots);
         self.open.pop();
         self.forget(lost);

@@ -39,7 +39,7 @@ fn copy(kernel: &mut Kernel) -> Result<(), Errors> {
         targets: Vec::new(),
         labels: 0,
         made: 0,
-        registers: Registers::new(&kernel.locals),
+        registers: LocalContents::new(&kernel.locals),
         tables: TableReads::new(&kernel.tables),
         errors: Vec::new(),
         is_too_large: false,
@@ -47,7 +47,7 @@ fn copy(kernel: &mut Kernel) -> Result<(), Errors> {
     };
     let mut out = Vec::with_capacity(body.insts.len());
     let location = body.insts.last().map_or(Location(0), |i| i.location);
-    if let RegionEnd::Yields(values) = unroller.insts(&body.insts, &mut out) {
+    if let CopiedEnd::Yields(values) = unroller.insts(&body.insts, &mut out) {
         unroller.registers.settle(&mut out);
         out.push(Inst { op: Op::Yield(values), results: Values::new(), location });
     }
@@ -65,7 +65,7 @@ fn copy(kernel: &mut Kernel) -> Result<(), Errors> {
 }
 
 /// How a copied region ends.
-enum RegionEnd {
+enum CopiedEnd {
     /// With a `Yield` of these values, which the caller writes.
     Yields(Values),
     /// With another terminator, which is written already.
@@ -97,7 +97,7 @@ struct Unroller<'k> {
     /// The number of labels in use.
     labels: u32,
     made: usize,
-    registers: Registers,
+    registers: LocalContents,
     tables: TableReads<'k>,
     errors: Vec<Error>,
     /// Whether an error was reported that the kernel is too large.
@@ -127,14 +127,14 @@ impl Unroller<'_> {
         Label(self.labels - 1)
     }
 
-    fn insts(&mut self, insts: &[Inst], out: &mut Vec<Inst>) -> RegionEnd {
+    fn insts(&mut self, insts: &[Inst], out: &mut Vec<Inst>) -> CopiedEnd {
         for inst in insts {
             self.made += 1;
             if self.made > self.kernel.unrolled {
                 self.too_large(inst.location);
             }
             if !self.errors.is_empty() && self.made > self.kernel.unrolled {
-                return RegionEnd::Leaves;
+                return CopiedEnd::Leaves;
             }
             if inst.op.is_pure() {
                 let mut op = inst.op.clone();
@@ -154,11 +154,11 @@ impl Unroller<'_> {
             let end = match &inst.op {
                 Op::ReadLocal { local, index } => self.read(*local, *index, inst, out),
                 Op::WriteLocal { local, index, value } => self.write(*local, *index, *value, inst, out),
-                Op::Yield(values) => return RegionEnd::Yields(self.mapped(values)),
+                Op::Yield(values) => return CopiedEnd::Yields(self.mapped(values)),
                 Op::Break(..) | Op::Continue(..) | Op::Return => {
                     self.registers.settle(out);
                     out.push(Inst { op: self.jump(&inst.op), results: Values::new(), location: inst.location });
-                    RegionEnd::Leaves
+                    CopiedEnd::Leaves
                 }
                 Op::If { condition, then, otherwise } => {
                     let condition = self.map[condition.0 as usize];
@@ -192,30 +192,30 @@ impl Unroller<'_> {
                     match self.tables.known(&mut self.simplifier, &mut op, inst.results.len()) {
                         Some(values) => {
                             self.replacement(&inst.results, &values);
-                            RegionEnd::Yields(Values::new())
+                            CopiedEnd::Yields(Values::new())
                         }
                         None => self.push(op, inst, out),
                     }
                 }
             };
-            if matches!(end, RegionEnd::Leaves) {
+            if matches!(end, CopiedEnd::Leaves) {
                 return end;
             }
         }
-        RegionEnd::Leaves
+        CopiedEnd::Leaves
     }
 
     /// Writes a copy of `inst` that is `op`.
-    fn push(&mut self, op: Op, inst: &Inst, out: &mut Vec<Inst>) -> RegionEnd {
+    fn push(&mut self, op: Op, inst: &Inst, out: &mut Vec<Inst>) -> CopiedEnd {
         let results = self.renew(&inst.results);
         out.push(Inst { op, results, location: inst.location });
-        RegionEnd::Yields(Values::new())
+        CopiedEnd::Yields(Values::new())
     }
 
     /// Writes a region's instructions where the construct `inst` around it stood.
-    fn dissolve(&mut self, region: &Region, inst: &Inst, out: &mut Vec<Inst>) -> RegionEnd {
+    fn dissolve(&mut self, region: &Region, inst: &Inst, out: &mut Vec<Inst>) -> CopiedEnd {
         let end = self.insts(&region.insts, out);
-        if let RegionEnd::Yields(values) = &end {
+        if let CopiedEnd::Yields(values) = &end {
             self.replacement(&inst.results, values);
         }
         end
@@ -229,7 +229,7 @@ impl Unroller<'_> {
     /// Copies `region`, with these parameters.
     fn region_of(&mut self, parameters: Values, region: &Region) -> Region {
         let mut insts = Vec::with_capacity(region.insts.len());
-        if let RegionEnd::Yields(values) = self.insts(&region.insts, &mut insts) {
+        if let CopiedEnd::Yields(values) = self.insts(&region.insts, &mut insts) {
             self.registers.settle(&mut insts);
             let location = region.insts.last().map_or(Location(0), |i| i.location);
             insts.push(Inst { op: Op::Yield(values), results: Values::new(), location });
@@ -262,7 +262,7 @@ impl Unroller<'_> {
         }
     }
 
-    fn counted(&mut self, l: &For, inst: &Inst, out: &mut Vec<Inst>) -> RegionEnd {
+    fn counted(&mut self, l: &For, inst: &Inst, out: &mut Vec<Inst>) -> CopiedEnd {
         let [start, end, step] = [l.start, l.end, l.step].map(|v| self.map[v.0 as usize]);
         let range = self.range(start, end, step);
         let wanted = match l.unroll {
@@ -279,7 +279,7 @@ impl Unroller<'_> {
                 // The rest is searched for further mistakes.
                 self.within(l.label, JumpTarget::Same(l.label), &l.body);
                 self.renew(&inst.results);
-                RegionEnd::Yields(Values::new())
+                CopiedEnd::Yields(Values::new())
             }
             _ => {
                 self.registers.settle(out);
@@ -335,8 +335,8 @@ impl Unroller<'_> {
     }
 
     /// Copies the loop's body for each iteration.
-    fn copies(&mut self, l: &For, range: &ConstantRange, inst: &Inst, out: &mut Vec<Inst>) -> RegionEnd {
-        let Some((index, parameters)) = l.body.parameters.split_first() else { return RegionEnd::Leaves };
+    fn copies(&mut self, l: &For, range: &ConstantRange, inst: &Inst, out: &mut Vec<Inst>) -> CopiedEnd {
+        let Some((index, parameters)) = l.body.parameters.split_first() else { return CopiedEnd::Leaves };
         let jumps = jumps(&l.body, l.label);
         let all = self.label();
         if jumps.breaks {
@@ -362,7 +362,7 @@ impl Unroller<'_> {
             let end = if jumps.continues {
                 self.registers.settle(into);
                 let mut copy = Vec::with_capacity(l.body.insts.len());
-                if let RegionEnd::Yields(values) = self.insts(&l.body.insts, &mut copy) {
+                if let CopiedEnd::Yields(values) = self.insts(&l.body.insts, &mut copy) {
                     self.registers.settle(&mut copy);
                     copy.push(Inst { op: Op::Yield(values), results: Values::new(), location: inst.location });
                 }
@@ -374,14 +374,14 @@ impl Unroller<'_> {
                     results: results.clone(),
                     location: inst.location,
                 });
-                RegionEnd::Yields(results)
+                CopiedEnd::Yields(results)
             } else {
                 self.insts(&l.body.insts, into)
             };
             self.targets.pop();
             match end {
-                RegionEnd::Yields(values) => carried = values,
-                RegionEnd::Leaves => {
+                CopiedEnd::Yields(values) => carried = values,
+                CopiedEnd::Leaves => {
                     ended = true;
                     break;
                 }
@@ -389,10 +389,10 @@ impl Unroller<'_> {
         }
         if !jumps.breaks {
             if ended {
-                return RegionEnd::Leaves;
+                return CopiedEnd::Leaves;
             }
             self.replacement(&inst.results, &carried);
-            return RegionEnd::Yields(Values::new());
+            return CopiedEnd::Yields(Values::new());
         }
         if !ended {
             self.registers.settle(&mut inner);
@@ -404,7 +404,7 @@ impl Unroller<'_> {
 }
 
 /// The contents of locals in the current straight-line code.
-struct Registers {
+struct LocalContents {
     /// First slot of each local, and one past the last of all; a slot is an element.
     first: Vec<u32>,
     slots: Vec<RegisterSlot>,
@@ -429,8 +429,8 @@ struct Write {
     location: Location,
 }
 
-impl Registers {
-    fn new(locals: &[Local]) -> Registers {
+impl LocalContents {
+    fn new(locals: &[Local]) -> LocalContents {
         let mut slots = 0;
         let mut first = vec![0];
         first.extend(locals.iter().map(|l| {
@@ -438,7 +438,7 @@ impl Registers {
             slots
         }));
         let slot = RegisterSlot { stretch: 0, value: Value(0), write: None };
-        Registers { first, slots: vec![slot; slots as usize], unwritten: Vec::new(), stretch: 1 }
+        LocalContents { first, slots: vec![slot; slots as usize], unwritten: Vec::new(), stretch: 1 }
     }
 
     fn slot(&self, local: LocalId, index: u64) -> Option<usize> {
@@ -470,7 +470,7 @@ impl Unroller<'_> {
         self.registers.slot(local, index)
     }
 
-    fn read(&mut self, local: LocalId, index: Option<Value>, inst: &Inst, out: &mut Vec<Inst>) -> RegionEnd {
+    fn read(&mut self, local: LocalId, index: Option<Value>, inst: &Inst, out: &mut Vec<Inst>) -> CopiedEnd {
         let Some(slot) = self.slot(local, index) else {
             self.registers.settle(out);
             let index = index.map(|i| self.map[i.0 as usize]);
@@ -483,7 +483,7 @@ impl Unroller<'_> {
             self.registers.slots[slot] = RegisterSlot { stretch: self.registers.stretch, value, write: None };
         }
         self.map[inst.results[0].0 as usize] = self.registers.slots[slot].value;
-        RegionEnd::Yields(Values::new())
+        CopiedEnd::Yields(Values::new())
     }
 
     fn write(
@@ -493,7 +493,7 @@ impl Unroller<'_> {
         value: Value,
         inst: &Inst,
         out: &mut Vec<Inst>,
-    ) -> RegionEnd {
+    ) -> CopiedEnd {
         let value = self.map[value.0 as usize];
         let at = index.map(|i| self.map[i.0 as usize]);
         let Some(slot) = self.slot(local, index) else {
@@ -505,7 +505,7 @@ impl Unroller<'_> {
         if std::mem::replace(&mut self.registers.slots[slot], RegisterSlot { stretch, value, write }).write.is_none() {
             self.registers.unwritten.push(slot as u32);
         }
-        RegionEnd::Yields(Values::new())
+        CopiedEnd::Yields(Values::new())
     }
 }
 

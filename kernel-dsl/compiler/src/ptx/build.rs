@@ -5,14 +5,14 @@ use super::ast::{
     Parameter, Position, Register, Statement, Symbol, Variable,
 };
 use super::check::{Illegal, check, check_call};
-use super::print::{Names, comment_text};
+use super::print::{ValueNames, comment_text};
 use super::words::{Space, Type, Version};
 use crate::error::{Error, Errors};
 use crate::target::Target;
 
 /// A module under construction.
 #[derive(Debug)]
-pub struct Builder {
+pub struct ModuleBuilder {
     module: Module,
     /// For each label: whether it has been placed, and whether an instruction uses it.
     labels: Vec<(bool, bool)>,
@@ -20,15 +20,15 @@ pub struct Builder {
     declarations: [Option<u32>; Type::ALL.len()],
 }
 
-impl Builder {
+impl ModuleBuilder {
     /// Creates a module for `target` with an empty entry named `name`.
-    pub fn new(target: Target, name: &str) -> Result<Builder, Errors> {
+    pub fn new(target: Target, name: &str) -> Result<ModuleBuilder, Errors> {
         identifier(name)?;
         let mut module = Module::new(Version::of(target), target.into());
         let entry = Function::new(Linkage::Visible, FunctionKind::Entry, name);
         module.functions.push(Function { body: Some(Vec::new()), ..entry });
         module.items.push(Item::Definition(0));
-        Ok(Builder { module, labels: Vec::new(), declarations: [None; Type::ALL.len()] })
+        Ok(ModuleBuilder { module, labels: Vec::new(), declarations: [None; Type::ALL.len()] })
     }
 
     /// Returns the entry so far.
@@ -41,8 +41,8 @@ impl Builder {
     }
 
     /// Returns the names that instructions of the entry can use so far.
-    pub fn names(&self) -> Names<'_> {
-        Names { module: &self.module, function: self.entry() }
+    pub fn names(&self) -> ValueNames<'_> {
+        ValueNames { module: &self.module, function: self.entry() }
     }
 
     fn push(&mut self, statement: Statement) {

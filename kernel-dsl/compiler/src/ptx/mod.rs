@@ -29,11 +29,11 @@ pub use ast::{
     Instruction, Item, Label, Linkage, Module, Operand, Parameter, Register, Selector, Statement, Symbol, Texel,
     Variable,
 };
-pub use build::Builder;
+pub use build::ModuleBuilder;
 pub use check::Illegal;
 pub use form::FormRow;
 pub use inline::Inline;
 pub use link::link;
 pub use parse::parse;
-pub use print::{In, Names};
+pub use print::{In, ValueNames};
 pub use words::{Modifier, Opcode, Property, Sampling, Space, SpecialRegister, TargetOption, Type, Version};

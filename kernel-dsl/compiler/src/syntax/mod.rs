@@ -598,11 +598,3 @@ impl Path {
         }
     }
 }
-
-impl ExprKind {
-    /// Returns whether rustc lets the expression be a statement without a semicolon.
-    pub fn is_block_like(&self) -> bool {
-        use ExprKind::*;
-        matches!(self, If { .. } | Match { .. } | Block(_) | Labeled { .. } | Loop { .. } | While { .. } | For { .. })
-    }
-}

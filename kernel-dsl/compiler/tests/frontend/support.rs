@@ -5,7 +5,7 @@
 
 #![allow(dead_code)] // Each of those that include this file uses a part of it.
 
-use kernel_dsl_compiler::check::{self, Callee, Diagnostic};
+use kernel_dsl_compiler::check::{self, Diagnostic, ItemReference};
 use kernel_dsl_compiler::{Errors, hir, syntax};
 use proc_macro2::{LineColumn, Span, TokenStream};
 use std::fmt::{Display, Write};
@@ -98,11 +98,11 @@ impl Crate {
     }
 
     /// Returns what the macros of the valid device functions would provide.
-    pub fn callees(&self, function: &syntax::Function) -> Vec<Callee> {
+    pub fn callees(&self, function: &syntax::Function) -> Vec<ItemReference> {
         self.callees_below(function, 0)
     }
 
-    fn callees_below(&self, function: &syntax::Function, depth: u32) -> Vec<Callee> {
+    fn callees_below(&self, function: &syntax::Function, depth: u32) -> Vec<ItemReference> {
         // A directly or indirectly recursive function ends here: the macros would not resolve.
         if depth > 16 {
             return Vec::new();
@@ -116,7 +116,7 @@ impl Crate {
             }
         };
         let paths = function.callees();
-        paths.iter().filter_map(|path| Some(Callee { path: written(path), library: library(path)? })).collect()
+        paths.iter().filter_map(|path| Some(ItemReference { path: written(path), library: library(path)? })).collect()
     }
 }
 

@@ -100,10 +100,6 @@ impl Write {
         let l = For { label: Label(label), start, end, step, unroll, inits: smallvec![], body };
         self.0.effect(Op::For(Box::new(l)));
     }
-    pub fn upto(&mut self, label: u32, n: u32, unroll: Unroll, body: impl FnOnce(&mut Self, Value)) {
-        let range = [self.n(0), self.n(n), self.n(1)];
-        self.each(label, range, unroll, body);
-    }
 }
 
 pub fn at(base: Value, index: Value, extent: Value) -> AccessPlace {

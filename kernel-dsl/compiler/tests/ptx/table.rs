@@ -8,7 +8,7 @@ use kernel_dsl_compiler::Target;
 use kernel_dsl_compiler::ptx::form::{FormRow, FormSlot};
 use kernel_dsl_compiler::ptx::table::ROWS;
 use kernel_dsl_compiler::ptx::{
-    Address, Builder, Guard, Instruction, Modifier, Opcode, Operand, SpecialRegister, Type, Version,
+    Address, Guard, Instruction, Modifier, ModuleBuilder, Opcode, Operand, SpecialRegister, Type, Version,
 };
 use sample::{Instead, Sample};
 
@@ -375,7 +375,7 @@ fn guards_are_predicates() {
 
 #[test]
 fn names_and_labels_are_checked() {
-    let mut builder = Builder::new(Target::SM_61, "k").unwrap();
+    let mut builder = ModuleBuilder::new(Target::SM_61, "k").unwrap();
     assert!(builder.parameter("größe", Type::U32).unwrap_err().to_string().contains("is not a valid PTX identifier"));
     builder.parameter("n", Type::U32).unwrap();
     assert!(builder.parameter("n", Type::U32).unwrap_err().to_string().contains("the name `n` is defined twice"));

@@ -1,10 +1,12 @@
 //! Instructions made from the forms of the table, and a module that defines every kind of name.
 
 use kernel_dsl_compiler::Target;
-use kernel_dsl_compiler::ptx::form::{FormRow, Limit, OperandForm, OperandKind, OperandType, Presence, Selection};
+use kernel_dsl_compiler::ptx::form::{
+    ConstantLimit, FormRow, OperandForm, OperandKind, OperandType, Presence, Selection,
+};
 use kernel_dsl_compiler::ptx::{
-    Address, Base, Builder, Instruction, Modifier, Opcode, Operand, Selector, Space, SpecialRegister, Symbol, Texel,
-    Type, Variable,
+    Address, Base, Instruction, Modifier, ModuleBuilder, Opcode, Operand, Selector, Space, SpecialRegister, Symbol,
+    Texel, Type, Variable,
 };
 
 /// A replacement of a register operand.
@@ -25,7 +27,7 @@ pub enum Instead {
 
 /// A module under construction that defines every kind of name.
 pub struct Sample {
-    pub builder: Builder,
+    pub builder: ModuleBuilder,
     parameter: Symbol,
     variables: Vec<(Space, Symbol)>,
     objects: Vec<(Type, Symbol)>,
@@ -33,7 +35,7 @@ pub struct Sample {
 
 impl Sample {
     pub fn new(target: Target) -> Sample {
-        let mut builder = Builder::new(target, "sample").unwrap();
+        let mut builder = ModuleBuilder::new(target, "sample").unwrap();
         let parameter = builder.parameter("parameter", Type::U64).unwrap();
         Sample { builder, parameter, variables: Vec::new(), objects: Vec::new() }
     }
@@ -151,9 +153,9 @@ impl Sample {
             return (0..n).map(|_| value(ty?)).collect::<Option<Vec<_>>>().map(Operand::Vector);
         }
         match form.kind {
-            OperandKind::Constant if form.limit == Limit::Event => Some(Operand::Integer(15)),
+            OperandKind::Constant if form.limit == ConstantLimit::Event => Some(Operand::Integer(15)),
             OperandKind::Constant => Some(Operand::Integer(16)),
-            OperandKind::Value if instead == Some(Instead::Constant) && form.limit == Limit::Threads => {
+            OperandKind::Value if instead == Some(Instead::Constant) && form.limit == ConstantLimit::Threads => {
                 Some(Operand::Integer(64))
             }
             OperandKind::Symbol => {

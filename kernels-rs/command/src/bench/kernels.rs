@@ -181,7 +181,7 @@ const LAUNCHES: u32 = 200;
 /// Number of passes over all cases.
 const PASSES: usize = 5;
 /// Time under load after which clocks have settled.
-const SETTLED: Duration = Duration::from_millis(500);
+const WARM_UP_TIME: Duration = Duration::from_millis(500);
 /// Bytes that replace the contents of the L2 cache: several times the largest cache of a GPU.
 const FLUSHED_BYTES: usize = 256 << 20;
 
@@ -308,7 +308,7 @@ impl Meter {
         let Some((_, timer, flushed)) = &self.gpu else { return Ok(()) };
         // Clocks rise under load.
         timer.busy_during(|| {
-            thread::sleep(SETTLED);
+            thread::sleep(WARM_UP_TIME);
             Some(())
         });
         let mut samples: Vec<Samples> = cases.iter().map(|_| Vec::new()).collect();

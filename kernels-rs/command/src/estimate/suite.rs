@@ -51,7 +51,7 @@ impl SuiteArgs {
         let failed = |why: String| Error::Measured { path: path.clone(), why };
         let text = crate::text_file::read(path).map_err(|e| failed(e.to_string()))?;
         let measured: Vec<Timed> = serde_json::from_str(&text).map_err(|e| failed(e.to_string()))?;
-        let compared = Comparison::new(&estimates, &measured);
+        let compared = EstimateComparison::new(&estimates, &measured);
         if compared.rows.is_empty() {
             return Err(failed("no measurement has the kernel and shape of an estimate".to_string()));
         }
@@ -61,7 +61,7 @@ impl SuiteArgs {
             writeln!(out, "| nothing | {:.1} % |", 100.0 * median(&compared.errors(|_| true)))?;
             for part in ModelPart::ALL {
                 estimator.leave_out(Some(part));
-                let compared = Comparison::new(&suite.estimates(estimator)?, &measured);
+                let compared = EstimateComparison::new(&suite.estimates(estimator)?, &measured);
                 let error = 100.0 * median(&compared.errors(|_| true));
                 writeln!(out, "| {} | {error:.1} % |", part.name())?;
                 out.flush()?;
@@ -73,7 +73,7 @@ impl SuiteArgs {
 }
 
 /// Estimates beside measurements.
-struct Comparison {
+struct EstimateComparison {
     rows: Vec<SuiteRow>,
 }
 
@@ -86,8 +86,8 @@ struct SuiteRow {
     held_out: bool,
 }
 
-impl Comparison {
-    fn new(estimates: &[Timed], measured: &[Timed]) -> Comparison {
+impl EstimateComparison {
+    fn new(estimates: &[Timed], measured: &[Timed]) -> EstimateComparison {
         let mut rows: Vec<SuiteRow> = Vec::new();
         for estimate in estimates {
             let same = |m: &&Timed| (&m.kernel, &m.shape) == (&estimate.kernel, &estimate.shape);
@@ -101,7 +101,7 @@ impl Comparison {
                 held_out: before % 3 == 2,
             });
         }
-        Comparison { rows }
+        EstimateComparison { rows }
     }
 
     fn errors(&self, which: impl Fn(&SuiteRow) -> bool) -> Vec<f64> {

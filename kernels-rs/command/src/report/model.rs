@@ -7,7 +7,7 @@ use crate::source_place::SourcePlace;
 use crate::unrolling::UnrolledLoop;
 use kernel_dsl::compiler::analyses::approximate::Decision;
 use kernel_dsl::compiler::analyses::bounds::{self, KernelAccesses, Proof};
-use kernel_dsl::compiler::analyses::memory::{self, AccessKind, Cost, Site};
+use kernel_dsl::compiler::analyses::memory::{self, AccessKind, AccessSite, Cost};
 use kernel_dsl::compiler::analyses::mix;
 use kernel_dsl::compiler::analyses::occupancy::{Needs, Occupancy};
 use kernel_dsl::compiler::analyses::slow::{self, Lint, Slow};
@@ -39,7 +39,7 @@ pub(crate) struct ReportJson {
     /// Names, types and sizes of the arrays in local memory.
     pub(crate) local: Vec<String>,
     /// Resources of the machine code; `null` if there is no ptxas that supports the target.
-    pub(crate) machine_code: Option<MachineCode>,
+    pub(crate) machine_code: Option<MachineCodeReport>,
     /// Occupancy with the largest block. Unknown registers are treated as no limit.
     pub(crate) occupancy: Shares,
     /// Occupancy with each examined block size, the largest first.
@@ -54,7 +54,7 @@ pub(crate) struct ReportJson {
     pub(crate) reach: KernelAccesses,
     pub(crate) branches: Vec<Branch>,
     /// Lines of Rust, with the number of lanes active in their instructions in the case.
-    pub(crate) lines: Vec<profile::Line>,
+    pub(crate) lines: Vec<profile::ProfiledLine>,
     pub(crate) lints: Vec<Slowness>,
     /// Effect of unrolling each loop; `null` unless requested.
     pub(crate) unrolling: Option<Vec<UnrolledLoop>>,
@@ -63,7 +63,7 @@ pub(crate) struct ReportJson {
 }
 
 #[derive(Serialize)]
-pub(crate) struct MachineCode {
+pub(crate) struct MachineCodeReport {
     pub(crate) ptxas: String,
     #[serde(flatten)]
     pub(crate) resources: Resources,
@@ -211,7 +211,7 @@ impl ReportJson {
         let branches = uniformity::branches(with_places);
         let branches = branches.into_iter().map(|branch| Branch::new(with_places, branch)).collect();
         let local = local_arrays(optimized);
-        let machine_code = machine.as_ref().map(|(ptxas, machine)| MachineCode {
+        let machine_code = machine.as_ref().map(|(ptxas, machine)| MachineCodeReport {
             ptxas: ptxas.clone(),
             resources: machine.resources,
             sass: machine.code.as_ref().map(|code| Sass::new(code, &Lines::of(&optimized.sources))),
@@ -225,7 +225,7 @@ impl ReportJson {
         };
         let by_block: Vec<_> = optimized.block.samples().into_iter().rev().map(shares).collect();
         let mut lints = slow::lints(optimized, &sites);
-        if let Some(MachineCode { resources: r, .. }) = &machine_code
+        if let Some(MachineCodeReport { resources: r, .. }) = &machine_code
             && r.spill_loads + r.spill_stores > 0
         {
             let slow = Slow::Spills { stores: r.spill_stores, loads: r.spill_loads };
@@ -337,8 +337,8 @@ impl ApproximateDecision {
 }
 
 impl AccessReport {
-    fn new(kernel: &Kernel, site: Site, reach: &KernelAccesses) -> AccessReport {
-        let Site { location, kind, array, bytes, count, loops, cost, address } = site;
+    fn new(kernel: &Kernel, site: AccessSite, reach: &KernelAccesses) -> AccessReport {
+        let AccessSite { location, kind, array, bytes, count, loops, cost, address } = site;
         let place = SourcePlace::new(kernel, location);
         let named = |name: &str| array.as_deref() == Some(name);
         let element_bytes = kernel.shared.iter().find(|s| named(&s.name)).map(|s| s.element.bytes());

@@ -1,7 +1,7 @@
 //! The first screen of `kernels report`: what limits an instance, in at most 25 lines of 100
 //! columns.
 
-use super::model::{AccessReport, Loop, MachineCode};
+use super::model::{AccessReport, Loop, MachineCodeReport};
 use crate::error::Error;
 use crate::inspect::Inspection;
 use crate::inspect::limits::Advice;
@@ -29,7 +29,9 @@ pub(crate) fn print(inspection: &Inspection, out: &mut dyn Write) -> Result<(), 
     screen.text(&format!("{} for {}", report.instance, report.target))?;
     screen.row("block", &report.blocks)?;
     match &report.machine_code {
-        Some(MachineCode { ptxas, resources, .. }) => screen.row("registers", &format!("{resources} ({ptxas})"))?,
+        Some(MachineCodeReport { ptxas, resources, .. }) => {
+            screen.row("registers", &format!("{resources} ({ptxas})"))?
+        }
         None => screen.row("registers", &format!("unknown: no ptxas that supports {} was found", report.target))?,
     }
     screen.row("shared", &format!("{} bytes", report.shared_bytes))?;

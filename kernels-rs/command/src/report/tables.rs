@@ -1,7 +1,7 @@
 //! The whole report as text: `kernels report --all`.
 
 use super::model::{
-    AccessReport, ApproximateDecision, Branch, Loop, MachineCode, MeasuredRequests, ProofFacts, ReportJson, Sass,
+    AccessReport, ApproximateDecision, Branch, Loop, MachineCodeReport, MeasuredRequests, ProofFacts, ReportJson, Sass,
     Shares, Slowness,
 };
 use crate::error::Error;
@@ -24,7 +24,7 @@ impl ReportJson {
         writeln!(out, "{} for {}", self.instance, self.target)?;
         writeln!(out, "block         {}", self.blocks)?;
         match &self.machine_code {
-            Some(MachineCode { ptxas, resources, .. }) => writeln!(out, "registers     {resources} ({ptxas})")?,
+            Some(MachineCodeReport { ptxas, resources, .. }) => writeln!(out, "registers     {resources} ({ptxas})")?,
             None => writeln!(out, "registers     unknown: no ptxas that supports {} was found", self.target)?,
         }
         writeln!(out, "shared        {} bytes", self.shared_bytes)?;

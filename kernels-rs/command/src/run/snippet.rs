@@ -1,6 +1,6 @@
 //! Display of a place in a text together with its line.
 
-use kernel_dsl::compiler::ptx::parse::{Error, Errors};
+use kernel_dsl::compiler::ptx::parse::{Error, ParseErrors};
 
 /// Text with locations to show.
 pub(super) struct Snippet<'t> {
@@ -29,7 +29,7 @@ impl Snippet<'_> {
     }
 
     /// Lists all syntax errors.
-    pub(super) fn syntax(&self, errors: &Errors) -> String {
+    pub(super) fn syntax(&self, errors: &ParseErrors) -> String {
         let one = |Error { line, column, mistake }: &Error| format!("{mistake}\n{}", self.place(*line, *column));
         errors.0.iter().map(one).collect::<Vec<_>>().join("\n\nerror: ")
     }

@@ -21,7 +21,7 @@ impl Listing {
             return None;
         }
         let flow = ControlFlowGraph::of(self);
-        let effects: Vec<_> = self.instructions.iter().map(Effect::of).collect();
+        let effects: Vec<_> = self.instructions.iter().map(RegisterEffect::of).collect();
         let mut before = vec![Registers::default(); effects.len()];
         let after = |before: &[Registers], at: usize| {
             flow.next[at].iter().fold(Registers::default(), |all, next| union(all, before[*next]))
@@ -29,7 +29,7 @@ impl Listing {
         loop {
             let mut changed = false;
             for at in (0..effects.len()).rev() {
-                let Effect { reads, writes, partial } = effects[at];
+                let RegisterEffect { reads, writes, partial } = effects[at];
                 let mut live = after(&before, at);
                 if !partial {
                     live = std::array::from_fn(|i| live[i] & !writes[i]);
@@ -54,16 +54,16 @@ fn union(a: Registers, b: Registers) -> Registers {
 
 /// Registers that an instruction reads and writes.
 #[derive(Clone, Copy, Default)]
-struct Effect {
+struct RegisterEffect {
     reads: Registers,
     writes: Registers,
     /// Whether the old values remain in some lanes.
     partial: bool,
 }
 
-impl Effect {
-    fn of(inst: &Instruction) -> Effect {
-        let mut effect = Effect { partial: !inst.guard.is_empty(), ..Effect::default() };
+impl RegisterEffect {
+    fn of(inst: &Instruction) -> RegisterEffect {
+        let mut effect = RegisterEffect { partial: !inst.guard.is_empty(), ..RegisterEffect::default() };
         let opcode = inst.opcode();
         let words: Vec<&str> = inst.name.split('.').skip(1).collect();
         let has = |word: &str| words.contains(&word);

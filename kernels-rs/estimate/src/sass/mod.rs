@@ -158,7 +158,7 @@ fn architecture(flags: &str) -> Option<u16> {
 
 /// Remark of nvdisasm after a jump whose operands do not name the target, as in
 /// `SYNC (*"BRANCH_TARGETS .L_x_0,.L_x_1"*)`.
-const FOUND: &str = "BRANCH_TARGETS ";
+const TARGETS_REMARK: &str = "BRANCH_TARGETS ";
 
 /// Parses the text after an address, and returns the labels that it names.
 fn instruction(address: u32, text: &str, line: Option<Line>) -> Option<(Instruction, Vec<&str>)> {
@@ -175,7 +175,7 @@ fn instruction(address: u32, text: &str, line: Option<Line>) -> Option<(Instruct
     let (name, operands) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
     let named = operands.split_once("`(").and_then(|(_, label)| label.split(')').next());
     let found = remark
-        .strip_prefix(FOUND)
+        .strip_prefix(TARGETS_REMARK)
         .unwrap_or_default()
         .trim_end_matches("\"*)")
         .split(',')

@@ -12,7 +12,7 @@ use kernel_dsl::{Float, GenericArgument};
 use runtime::{BufferView, BufferViewMut, Error};
 
 /// The maximum number of elements of each of two matrices that a thread keeps.
-const KEEPS: u32 = 8;
+const MAX_KEPT_ELEMENTS: u32 = 8;
 
 /// The minimum number of rows of a slab, and the maximum number of slabs.
 const SLAB: usize = 64;
@@ -42,7 +42,8 @@ impl Softmax<'_> {
         let wide =
             wide::<T>(cols, |wide| vec![rows_begin_at(y, wide), rows_begin_at(dy, wide), rows_begin_at(&*dx, wide)]);
         let constants = [T::CONSTANT, Constant::Bool(self.log)].into_iter();
-        let constants: Vec<_> = constants.chain(Team::of(on.device(), rows, cols, KEEPS).constants(wide)).collect();
+        let constants: Vec<_> =
+            constants.chain(Team::of(on.device(), rows, cols, MAX_KEPT_ELEMENTS).constants(wide)).collect();
         let call = softmax_backward::<T, false, 32, 8, 1, 8, 8>::call(self.scale, y, dy, dx);
         // SAFETY: the launch checks all extents against each other, and the kernel's accesses stay
         // within them.
@@ -91,7 +92,8 @@ impl<W: Float + GenericArgument> Norm<'_, W> {
         let none = on.scratch::<W>(0)?;
         let none = none.view([0])?;
         let types = [T::CONSTANT, W::CONSTANT, Constant::Bool(self.centered)].into_iter();
-        let constants: Vec<_> = types.chain(Team::of(on.device(), rows, cols, KEEPS).constants(wide)).collect();
+        let constants: Vec<_> =
+            types.chain(Team::of(on.device(), rows, cols, MAX_KEPT_ELEMENTS).constants(wide)).collect();
         let weight = self.weight.unwrap_or(&none);
         let call = norm_backward::<T, W, true, 32, 8, 1, 8, 8>::call(z, saved, weight, dy, dz);
         // SAFETY: as above.

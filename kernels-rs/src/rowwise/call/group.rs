@@ -11,7 +11,7 @@ use runtime::{BufferView, BufferViewMut, Error};
 
 /// The maximum number of elements that a thread keeps, as for a layer norm; also of each of two
 /// matrices.
-const KEEPS: u32 = 16;
+const MAX_KEPT_ELEMENTS: u32 = 16;
 const KEEPS_OF_TWO: u32 = 8;
 
 /// Group norm (Wu, He, *Group Normalization*, 2018), computed in `f32` for any storage format.
@@ -89,7 +89,7 @@ impl<'a, W: Float + GenericArgument> GroupNorm<'a, W> {
         let mut y = self.rows_mut("y", x.extents(), y)?;
         let (x, channels) = self.rows(x)?;
         let wide = wide::<T>(spatial, |wide| vec![rows_begin_at(x, wide), rows_begin_at(&y, wide)]);
-        let team = Team::of(on.device(), samples * self.groups, channels * spatial, KEEPS);
+        let team = Team::of(on.device(), samples * self.groups, channels * spatial, MAX_KEPT_ELEMENTS);
         let (no_w, mut no_f) = (on.scratch::<W>(0)?, on.scratch::<f32>(0)?);
         let no_w = no_w.view([0])?;
         let (weight, bias) = (self.weight.unwrap_or(&no_w), self.bias.unwrap_or(&no_w));

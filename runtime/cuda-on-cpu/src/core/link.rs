@@ -17,7 +17,7 @@ use kernel_dsl_compiler::target::Target;
 use std::ffi::c_int;
 use std::sync::Mutex;
 
-const BEFORE: &str = "// cuda-on-cpu, in place of machine code for ";
+const STAND_IN_HEADER: &str = "// cuda-on-cpu, in place of machine code for ";
 
 /// The first line of an archive of object files.
 const ARCHIVE: &[u8] = b"!<arch>\n";
@@ -100,7 +100,7 @@ impl LinkProgress {
             (_, Ok(linked)) => linked.to_string(),
         };
         // The image ends with a NUL, because programs load it as text.
-        *self = LinkProgress::Complete(format!("{BEFORE}{device}\n{text}\0").into_bytes().into());
+        *self = LinkProgress::Complete(format!("{STAND_IN_HEADER}{device}\n{text}\0").into_bytes().into());
         match self {
             LinkProgress::Complete(image) => Ok(image),
             _ => unreachable!("linking has just ended"),
@@ -115,7 +115,7 @@ fn failed(why: &str) -> Error {
 
 /// Returns the PTX of a compiled image, or plain PTX text unchanged.
 pub fn ptx(image: &str, device: Target) -> Result<&str> {
-    let Some(rest) = image.strip_prefix(BEFORE) else { return Ok(image) };
+    let Some(rest) = image.strip_prefix(STAND_IN_HEADER) else { return Ok(image) };
     match rest.split_once('\n') {
         Some((target, ptx)) if target == device.to_string() => Ok(ptx),
         _ => {

@@ -3,7 +3,7 @@
 use super::context::Context;
 use super::event::CudaEvent;
 use super::info::DeviceInfo;
-use super::launch::{DriverLaunch, LoadedKernel, Ready, Residency};
+use super::launch::{BlockFigures, DriverLaunch, LoadedKernel, Ready};
 use super::loss::Loss;
 use super::module::{Module, kept, shared_memory, stored_ptx};
 use super::operation::Operation;
@@ -323,7 +323,7 @@ impl Cuda {
         artifact: &'static Artifact,
         program: &Monomorphic,
         approved: &ValidatedArgs<'_, '_>,
-    ) -> Result<Residency> {
+    ) -> Result<BlockFigures> {
         self.launch(LaunchForm::Unchecked, artifact, program, approved)?.residency(&self.context)
     }
 

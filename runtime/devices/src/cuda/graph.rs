@@ -10,7 +10,7 @@ use super::driver::Driver;
 use super::gpu::Cuda;
 use super::launch::DriverLaunch;
 use super::operation::Operation;
-use super::record::Findings;
+use super::record::GraphRecords;
 use super::stream::CudaStream;
 use crate::Result;
 use crate::contract::ValidatedArgs;
@@ -48,7 +48,7 @@ pub(crate) struct Replay {
     executable: sys::CUgraphExec,
     nodes: Vec<(sys::CUgraphNode, DriverLaunch)>,
     /// The records of its checked launches, if there are any.
-    findings: Option<Arc<Findings>>,
+    findings: Option<Arc<GraphRecords>>,
     /// The number of each node's record.
     records: Vec<usize>,
     /// Nodes of distinct kernels, for reports of the launches in flight.
@@ -76,7 +76,7 @@ impl Replay {
             true => None,
             false => {
                 cuda.streams().quiesce()?;
-                Some(Arc::new(cuda.with_memory(|| Findings::new(context.clone(), forms.clone()))?))
+                Some(Arc::new(cuda.with_memory(|| GraphRecords::new(context.clone(), forms.clone()))?))
             }
         };
         let (graph, executable) = (ptr::null_mut(), ptr::null_mut());
@@ -187,7 +187,7 @@ impl Replay {
 }
 
 /// The accesses of a replay, including its records.
-struct Reporting<'a>(&'a dyn Hazards, Option<&'a Findings>);
+struct Reporting<'a>(&'a dyn Hazards, Option<&'a GraphRecords>);
 
 impl Hazards for Reporting<'_> {
     fn before(&self, wait: &mut dyn FnMut(TimelinePoint) -> Result<()>) -> Result<()> {

@@ -129,7 +129,7 @@ impl DriverLaunch {
     }
 
     /// Returns the driver's figures for blocks of its kernel.
-    pub(super) fn residency(&self, context: &Context) -> Result<Residency> {
+    pub(super) fn residency(&self, context: &Context) -> Result<BlockFigures> {
         /// `CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES` and `…_NUM_REGS`
         const SHARED: i32 = 1;
         const REGISTERS: i32 = 4;
@@ -146,7 +146,7 @@ impl DriverLaunch {
             },
         )?;
         let [blocks, registers, shared] = [blocks, registers, shared].map(|n: i32| n.max(0) as u32);
-        Ok(Residency { threads, registers, shared: shared + self.shared, blocks })
+        Ok(BlockFigures { threads, registers, shared: shared + self.shared, blocks })
     }
 
     /// Returns the name of the kernel's instance.
@@ -166,7 +166,7 @@ impl DriverLaunch {
 }
 
 /// The driver's figures for a launch's blocks.
-pub(crate) struct Residency {
+pub(crate) struct BlockFigures {
     /// Threads of a block.
     pub threads: u32,
     /// Registers of a thread.

@@ -9,10 +9,10 @@ use super::operation::Operation;
 use libloading::Library;
 use std::ffi::{CString, c_char, c_int};
 
-const NAMES: [&str; 3] = ["libnvToolsExt.so.1", "libnvToolsExt.so", "nvToolsExt64_1.dll"];
+const LIBRARY_NAMES: [&str; 3] = ["libnvToolsExt.so.1", "libnvToolsExt.so", "nvToolsExt64_1.dll"];
 
 /// The environment variables that request ranges.
-const ASKING: [&str; 2] = ["KERNELS_NVTX", "NVTX_INJECTION64_PATH"];
+const REQUEST_VARIABLES: [&str; 2] = ["KERNELS_NVTX", "NVTX_INJECTION64_PATH"];
 
 /// The functions of the library.
 pub(super) struct Nvtx {
@@ -26,11 +26,11 @@ pub(super) struct Range<'n>(&'n Nvtx);
 impl Nvtx {
     /// Loads the library if it is requested and found. The library stays loaded.
     pub fn load() -> Option<Nvtx> {
-        if !ASKING.iter().any(|variable| std::env::var_os(variable).is_some()) {
+        if !REQUEST_VARIABLES.iter().any(|variable| std::env::var_os(variable).is_some()) {
             return None;
         }
         // SAFETY: loading NVIDIA's library runs its initializers, as intended.
-        let library = NAMES.iter().find_map(|name| unsafe { Library::new(*name) }.ok())?;
+        let library = LIBRARY_NAMES.iter().find_map(|name| unsafe { Library::new(*name) }.ok())?;
         // SAFETY: these are the functions' signatures, by nvToolsExt.h.
         let nvtx =
             unsafe { Nvtx { push: *library.get(c"nvtxRangePushA").ok()?, pop: *library.get(c"nvtxRangePop").ok()? } };

@@ -33,7 +33,7 @@ pub(super) struct Records {
     /// A violation that was read when all records were in use.
     found: Option<Error>,
     /// The records of replayed graphs.
-    graphs: Vec<Arc<Findings>>,
+    graphs: Vec<Arc<GraphRecords>>,
 }
 
 impl Records {
@@ -84,7 +84,7 @@ impl Records {
     }
 
     /// Adds a graph's records. Returns whether there was room for one more graph.
-    pub fn replayed(&mut self, findings: &Arc<Findings>) -> bool {
+    pub fn replayed(&mut self, findings: &Arc<GraphRecords>) -> bool {
         if self.graphs.last().is_some_and(|last| Arc::ptr_eq(last, findings))
             || self.graphs.iter().any(|known| Arc::ptr_eq(known, findings))
         {
@@ -154,7 +154,7 @@ impl Records {
 
 /// The records of a graph's checked launches. Every replay writes the same records, and the first
 /// violation stays.
-pub(super) struct Findings {
+pub(super) struct GraphRecords {
     context: Arc<Context>,
     address: u64,
     forms: Vec<Arc<CheckedKernel>>,
@@ -164,12 +164,12 @@ pub(super) struct Findings {
     reading: Mutex<()>,
 }
 
-impl Findings {
+impl GraphRecords {
     /// Allocates a record for a launch of each of `forms`, which is not empty.
-    pub fn new(context: Arc<Context>, forms: Vec<Arc<CheckedKernel>>) -> Result<Findings> {
+    pub fn new(context: Arc<Context>, forms: Vec<Arc<CheckedKernel>>) -> Result<GraphRecords> {
         let address = context.allocate(forms.len() * RECORD_BYTES)?;
         let (uses, reading) = (HazardTracker::default(), Mutex::default());
-        let findings = Findings { context, address, forms, uses, reading };
+        let findings = GraphRecords { context, address, forms, uses, reading };
         // SAFETY: just allocated, with as many bytes.
         unsafe { findings.context.fill(address, findings.forms.len() * RECORD_BYTES, 0)? };
         Ok(findings)
@@ -199,7 +199,7 @@ impl Findings {
     }
 }
 
-impl Hazards for Findings {
+impl Hazards for GraphRecords {
     fn before(&self, wait: &mut dyn FnMut(TimelinePoint) -> Result<()>) -> Result<()> {
         self.uses.before_write().into_iter().try_for_each(wait)
     }
@@ -209,7 +209,7 @@ impl Hazards for Findings {
     }
 }
 
-impl Drop for Findings {
+impl Drop for GraphRecords {
     fn drop(&mut self) {
         // SAFETY: allocated in `new`; only submitted replays may still write there.
         unsafe { self.context.free_or_leave(self.address) };

@@ -10,7 +10,7 @@ use super::in_flight::InFlight;
 use super::loss::Cause;
 use super::nvtx::Nvtx;
 use super::operation::Operation;
-use super::record::{Findings, Records};
+use super::record::{GraphRecords, Records};
 use super::timeline::Timeline;
 use crate::hazard::{Hazards, TimelinePoint, WaitSet};
 use crate::profile::Timed;
@@ -358,7 +358,7 @@ impl CudaStream {
         &self,
         streams: &StreamTable,
         state: &mut SubmissionState,
-        findings: &Arc<Findings>,
+        findings: &Arc<GraphRecords>,
     ) -> Result<()> {
         if !state.records.replayed(findings) {
             self.finish()?;

@@ -1,7 +1,7 @@
 //! Recording of launches.
 
 use super::lent::{GraphLaunch, OwnedBuffer};
-use super::slot::{MOST_SLOTS, Slot, SlotId, SlotMut};
+use super::slot::{MAX_SLOTS, Slot, SlotId, SlotMut};
 use super::{Graph, Node};
 use crate::{Device, DeviceBuffer, Error, Result};
 use kernel_dsl::compiler::ElementType;
@@ -97,8 +97,8 @@ impl<'g> Recording<'g> {
             });
         }
         let mut slots = self.slots.borrow_mut();
-        if slots.len() == MOST_SLOTS {
-            return Err(Error::TooManySlots { most: MOST_SLOTS });
+        if slots.len() == MAX_SLOTS {
+            return Err(Error::TooManySlots { most: MAX_SLOTS });
         }
         slots.push(lent);
         Ok(SlotId { recording: self.number, slot: slots.len() - 1 })

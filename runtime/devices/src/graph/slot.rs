@@ -23,11 +23,11 @@ pub(crate) struct SlotId {
     pub slot: usize,
 }
 
-const LENT: u64 = 1 << 63;
+const LENT_BIT: u64 = 1 << 63;
 const SLOT_BITS: u32 = 24;
 
 /// Slots of a recording at most.
-pub(super) const MOST_SLOTS: usize = 1 << SLOT_BITS;
+pub(super) const MAX_SLOTS: usize = 1 << SLOT_BITS;
 
 /// The address of a slot's memory during recording, aligned like any buffer. The memory is never
 /// accessed.
@@ -36,13 +36,13 @@ pub(super) const BASE: u64 = 1 << 40;
 impl SlotId {
     /// Returns the device number of the slot's memory.
     fn device(self) -> u64 {
-        LENT | self.recording << SLOT_BITS | self.slot as u64
+        LENT_BIT | self.recording << SLOT_BITS | self.slot as u64
     }
 
     /// Returns the slot with this device number.
     pub fn of(device: u64) -> Option<SlotId> {
-        let slot = (device & (MOST_SLOTS as u64 - 1)) as usize;
-        (device & LENT != 0).then_some(SlotId { recording: (device & !LENT) >> SLOT_BITS, slot })
+        let slot = (device & (MAX_SLOTS as u64 - 1)) as usize;
+        (device & LENT_BIT != 0).then_some(SlotId { recording: (device & !LENT_BIT) >> SLOT_BITS, slot })
     }
 
     fn origin<'a>(self) -> Origin<'a> {

@@ -12,7 +12,7 @@ mod recorded;
 
 pub use event::Event;
 pub use prepared::Prepared;
-use profiling::Recording;
+use profiling::ProfiledOperations;
 pub(crate) use queue::Queue;
 use recorded::Recorder;
 pub use recorded::{RecordedLaunches, RecordedMemory};
@@ -61,7 +61,7 @@ pub struct Stream {
     /// On the CPU: the first violation since the last wait.
     found: Mutex<Option<Error>>,
     /// On the CPU: the profile that is being recorded.
-    recording: Recording,
+    recording: ProfiledOperations,
     /// On a GPU: the launches of a call that is being recorded.
     recorder: Recorder,
 }
@@ -73,14 +73,14 @@ impl Device {
             Backend::Cpu(_) => Queue::Cpu,
             Backend::Cuda(cuda) => Queue::Cuda(cuda.clone(), cuda.acquire_stream()?),
         };
-        let (recording, recorder) = (Recording::default(), Recorder::default());
+        let (recording, recorder) = (ProfiledOperations::default(), Recorder::default());
         Ok(Stream { device: self.clone(), queue, found: Mutex::default(), recording, recorder })
     }
 }
 
 impl Stream {
     /// Returns the recorder of profiles.
-    pub(crate) fn recording(&self) -> &Recording {
+    pub(crate) fn recording(&self) -> &ProfiledOperations {
         &self.recording
     }
 

@@ -11,9 +11,9 @@ use std::time::Instant;
 
 /// The recorded operations of a profiled CPU stream, each complete when it has been submitted.
 #[derive(Debug, Default)]
-pub(crate) struct Recording(Mutex<Option<(Instant, Vec<Timed>)>>);
+pub(crate) struct ProfiledOperations(Mutex<Option<(Instant, Vec<Timed>)>>);
 
-impl Recording {
+impl ProfiledOperations {
     /// Does something; if the stream is profiled, its time is noted.
     pub fn time<T>(&self, work: impl FnOnce() -> ProfiledWork, run: impl FnOnce() -> Result<T>) -> Result<T> {
         let Some(base) = self.0.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(|(base, _)| *base) else {

@@ -1,7 +1,7 @@
 //! [`Op::Cast`](kernel_dsl_compiler::ir::Op::Cast): Rust's `as` between every two scalar types
 //! that have it, and `f16` to and from `f32`.
 
-use crate::code::frame::{LANES, Row, Word};
+use crate::code::frame::{LANES, LaneWord, Row};
 use crate::code::lanes::versions;
 use kernel_dsl_compiler::{Scalar, half};
 
@@ -48,7 +48,7 @@ pub fn loses(from: Scalar, into: Scalar, bits: u64) -> bool {
 }
 
 #[inline(always)]
-fn map<A: Word, T: Word>(rows: &mut [Row], to: u32, a: u32, f: impl Fn(A) -> T) {
+fn map<A: LaneWord, T: LaneWord>(rows: &mut [Row], to: u32, a: u32, f: impl Fn(A) -> T) {
     let (operands, results) = rows.split_at_mut(to as usize);
     let a = A::lanes(operands, a as usize);
     let to = T::lanes_mut(results, 0);

@@ -24,14 +24,14 @@ unsafe impl Pod for Row {}
 const _: () = assert!(size_of::<Row>() == 4 * LANES && size_of::<Row>().is_multiple_of(align_of::<Row>()));
 
 /// The contents of a lane of a register: 32 or 64 bits.
-pub trait Word: Copy + 'static {
+pub trait LaneWord: Copy + 'static {
     /// Returns the register at `row`.
     fn lanes(rows: &[Row], row: usize) -> &[Self; LANES];
     /// Returns the register at `row`.
     fn lanes_mut(rows: &mut [Row], row: usize) -> &mut [Self; LANES];
 }
 
-impl Word for u32 {
+impl LaneWord for u32 {
     #[inline(always)]
     fn lanes(rows: &[Row], row: usize) -> &[u32; LANES] {
         &rows[row].0
@@ -42,7 +42,7 @@ impl Word for u32 {
     }
 }
 
-impl Word for u64 {
+impl LaneWord for u64 {
     #[inline(always)]
     fn lanes(rows: &[Row], row: usize) -> &[u64; LANES] {
         bytemuck::cast_ref(rows[row..].first_chunk::<2>().expect("a wide register has two rows"))
@@ -102,7 +102,7 @@ impl Register {
 }
 
 #[inline(always)]
-fn blend<W: Word>(rows: &mut [Row], to: u32, from: u32, mask: u32) {
+fn blend<W: LaneWord>(rows: &mut [Row], to: u32, from: u32, mask: u32) {
     // Moves go in both directions; in either case, the frame is split between the two registers.
     let middle = to.max(from) as usize;
     let (low, high) = rows.split_at_mut(middle);

@@ -10,7 +10,9 @@
 //! one by one.
 
 use crate::code::uniform::Kinds;
-use crate::code::{Arithmetic, Code, CodeOperand, Element, Fused, Inst, Local, RowIndex, Split, UniformLoop, Word};
+use crate::code::{
+    Code, CodeOperand, F32Operator, Fused, Inst, Local, LocalElement, RowIndex, SharedWord, Split, UniformLoop,
+};
 use kernel_dsl_compiler::Scalar;
 use kernel_dsl_compiler::ir::Binary;
 
@@ -53,7 +55,7 @@ fn landings(code: &Code) -> Vec<bool> {
 
 /// The source of an operand.
 enum OperandSource<'c> {
-    Element(Element),
+    Element(LocalElement),
     Word(&'c Split),
 }
 
@@ -69,10 +71,10 @@ impl Finder<'_> {
     /// instruction.
     fn run(&self, pc: usize) -> Option<(usize, Fused)> {
         let (arithmetic, to, a, b, c) = match self.code.insts[pc] {
-            Inst::MulAdd { ty: Scalar::F32, to, a, b, c } => (Arithmetic::MulAdd, to, a, b, Some(c)),
-            Inst::Binary { op: Binary::Add, ty: Scalar::F32, to, a, b } => (Arithmetic::Add, to, a, b, None),
-            Inst::Binary { op: Binary::Sub, ty: Scalar::F32, to, a, b } => (Arithmetic::Sub, to, a, b, None),
-            Inst::Binary { op: Binary::Mul, ty: Scalar::F32, to, a, b } => (Arithmetic::Mul, to, a, b, None),
+            Inst::MulAdd { ty: Scalar::F32, to, a, b, c } => (F32Operator::MulAdd, to, a, b, Some(c)),
+            Inst::Binary { op: Binary::Add, ty: Scalar::F32, to, a, b } => (F32Operator::Add, to, a, b, None),
+            Inst::Binary { op: Binary::Sub, ty: Scalar::F32, to, a, b } => (F32Operator::Sub, to, a, b, None),
+            Inst::Binary { op: Binary::Mul, ty: Scalar::F32, to, a, b } => (F32Operator::Mul, to, a, b, None),
             _ => return None,
         };
         let is_alone = |row: RowIndex| {
@@ -94,7 +96,7 @@ impl Finder<'_> {
             None => CodeOperand::Row(row),
             Some((_, _, OperandSource::Element(element))) => CodeOperand::Element(*element),
             Some((to, at, OperandSource::Word(split))) => {
-                CodeOperand::Word(Word { split: Split::clone(split), after: (at - first) as u32, to: *to })
+                CodeOperand::Word(SharedWord { split: Split::clone(split), after: (at - first) as u32, to: *to })
             }
         };
         let variable = if self.landings[pc + 1] { None } else { self.writes(pc + 1, to) };
@@ -149,7 +151,7 @@ impl Finder<'_> {
     }
 
     /// Returns the variable that the instruction at `pc` writes `row` to.
-    fn writes(&self, pc: usize, row: RowIndex) -> Option<Element> {
+    fn writes(&self, pc: usize, row: RowIndex) -> Option<LocalElement> {
         match *self.code.insts.get(pc)? {
             Inst::WriteLocal { local, from } if from.row == row => self.element(local, None),
             Inst::WriteElement { local, index, from } if from.row == row => self.element(local, Some(index)),
@@ -158,9 +160,9 @@ impl Finder<'_> {
     }
 
     /// Returns an element of a 32-bit local, if its index is uniform.
-    fn element(&self, local: u32, index: Option<RowIndex>) -> Option<Element> {
+    fn element(&self, local: u32, index: Option<RowIndex>) -> Option<LocalElement> {
         let Local { first, len, element, .. } = self.code.locals[local as usize];
         let uniform = index.is_none_or(|index| self.kinds.is_uniform(index));
-        (uniform && !first.wide).then_some(Element { row: first.row, element, len, index })
+        (uniform && !first.wide).then_some(LocalElement { row: first.row, element, len, index })
     }
 }

@@ -5,7 +5,7 @@
 //! AVX2 with FMA (without FMA, `mul_add` calls a software routine); [`Simd`] selects at run time.
 
 use crate::code::division::Divide;
-use crate::code::frame::{FULL, LANES, Register, Row, Word};
+use crate::code::frame::{FULL, LANES, LaneWord, Register, Row};
 use kernel_dsl_compiler::Scalar;
 use kernel_dsl_compiler::ir::{Binary, Comparison, Unary};
 
@@ -96,7 +96,7 @@ versions! {
 
 /// A scalar as stored in a lane.
 pub(crate) trait Lane: Copy {
-    type Word: Word;
+    type Word: LaneWord;
     fn load(word: Self::Word) -> Self;
     fn store(self) -> Self::Word;
 }

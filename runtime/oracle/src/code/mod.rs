@@ -646,7 +646,7 @@ pub struct Fused {
     /// The number of instructions in the sequence.
     pub length: u32,
     /// The arithmetic operation.
-    pub arithmetic: Arithmetic,
+    pub arithmetic: F32Operator,
     /// The operands.
     pub operands: [CodeOperand; 2],
     /// The addend of a `MulAdd`.
@@ -654,7 +654,7 @@ pub struct Fused {
     /// The row of the result, if other instructions read it.
     pub to: Option<RowIndex>,
     /// The variable that the result is written to.
-    pub variable: Option<Element>,
+    pub variable: Option<LocalElement>,
     /// The loop around the sequence, if the sequence is its whole body and accumulates a product.
     pub turns: Option<UniformLoop>,
 }
@@ -671,7 +671,7 @@ pub struct UniformLoop {
 /// Operators on `f32`s.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[allow(missing_docs)]
-pub enum Arithmetic {
+pub enum F32Operator {
     MulAdd,
     Add,
     Sub,
@@ -684,14 +684,14 @@ pub enum CodeOperand {
     /// A row written by an earlier instruction.
     Row(RowIndex),
     /// A variable.
-    Element(Element),
+    Element(LocalElement),
     /// A word of shared memory.
-    Word(Word),
+    Word(SharedWord),
 }
 
 /// An element of a local.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Element {
+pub struct LocalElement {
     /// The row of the first element.
     pub row: RowIndex,
     /// The index of the first element among all elements of locals.
@@ -704,7 +704,7 @@ pub struct Element {
 
 /// A load of a word of shared memory.
 #[derive(Clone, Debug)]
-pub struct Word {
+pub struct SharedWord {
     /// The classified indices of the access.
     pub split: Split,
     /// The distance in instructions from the first of the sequence.

@@ -26,7 +26,7 @@ const LONGEST: usize = 1 << 22;
 
 /// Whether overflow and division by zero are errors of the program.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Arithmetic {
+pub enum OverflowRule {
     /// Arithmetic is checked.
     Checked,
     /// Arithmetic may be executed speculatively, where the program does not execute it.
@@ -34,7 +34,7 @@ pub enum Arithmetic {
 }
 
 /// Decodes `kernel`.
-pub fn decode(kernel: &Kernel, arithmetic: Arithmetic) -> Result<Code, Unsupported> {
+pub fn decode(kernel: &Kernel, arithmetic: OverflowRule) -> Result<Code, Unsupported> {
     let whole = |message: String| Err(Unsupported(Box::new(Error::whole(message))));
     let threads = kernel.block.most_threads();
     if !(1..=1024).contains(&threads) {
@@ -54,7 +54,7 @@ pub fn decode(kernel: &Kernel, arithmetic: Arithmetic) -> Result<Code, Unsupport
     }
     let mut decoder = Decoder {
         kernel,
-        checked: arithmetic == Arithmetic::Checked,
+        checked: arithmetic == OverflowRule::Checked,
         origins: origins(kernel),
         dynamic: vec![None; kernel.values.len()],
         registers: vec![None; kernel.values.len()],

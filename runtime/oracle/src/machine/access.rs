@@ -6,7 +6,7 @@
 //! fail it, so only bytes inside a buffer are ever touched, whatever the checks.
 
 use crate::check::Check;
-use crate::code::frame::{FULL, LANES, Register, Row, Word, lanes_of};
+use crate::code::frame::{FULL, LANES, LaneWord, Register, Row, lanes_of};
 use crate::code::{AccessOp, Pc};
 use crate::machine::address::TargetLanes;
 use crate::machine::describe::Target;

@@ -4,7 +4,7 @@
 //! and then alignment. Each step removes the lanes that fail it.
 
 use crate::check::Check;
-use crate::code::frame::{FULL, LANES, Row, Word};
+use crate::code::frame::{FULL, LANES, LaneWord, Row};
 use crate::code::lanes::{mask, versions};
 use crate::code::{AccessLocation, AccessOp, Dim, Offset, OffsetInElement, Origin, Pc, SharedDim};
 use crate::machine::describe::Target;

@@ -4,7 +4,7 @@
 //! until the thread waits for its group, and only then stored to shared memory. Until then, the
 //! destination is undefined for all threads.
 
-use crate::code::frame::{LANES, Register, Word, lanes_of};
+use crate::code::frame::{LANES, LaneWord, Register, lanes_of};
 use crate::code::lanes::mask;
 use crate::code::{AccessOp, Copy, Pc, RowIndex, WaitGroup};
 use crate::machine::access::AccessAction;

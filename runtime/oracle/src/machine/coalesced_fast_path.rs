@@ -1,7 +1,7 @@
 //! A fast path for the common load from a buffer: one word a lane, consecutive in each half of the
 //! warp, without errors. Other loads are declined and take the general path.
 
-use crate::code::frame::{FULL, LANES, Row, Word};
+use crate::code::frame::{FULL, LANES, LaneWord, Row};
 use crate::code::lanes::versions;
 use crate::code::{AccessLocation, AccessOp, Dim, Origin};
 use crate::machine::access::AccessAction;

@@ -2,7 +2,7 @@
 
 use crate::check::Check;
 use crate::code::Pc;
-use crate::code::frame::{FULL, LANES, Register, Word, lanes_of};
+use crate::code::frame::{FULL, LANES, LaneWord, Register, lanes_of};
 use crate::machine::{Machine, Warp};
 use crate::report::Description;
 use kernel_dsl_compiler::Scalar;

@@ -1,7 +1,7 @@
 //! Descriptions of accesses for findings, with the kernel's names.
 
 use crate::check::Check;
-use crate::code::frame::Word;
+use crate::code::frame::LaneWord;
 use crate::code::{AccessLocation, AccessOp, Origin, Panic, Pc};
 use crate::machine::memory::argument_at;
 use crate::machine::{Machine, Warp};
@@ -21,7 +21,7 @@ pub enum Target {
 }
 
 /// The name of an indexed array inside an element.
-pub const WITHIN: &str = "the array in the element";
+pub const ARRAY_IN_ELEMENT: &str = "the array in the element";
 
 /// Describes that `n` elements from `index` exceed the `extents` of the object `of`.
 pub fn beyond(of: &str, index: &[u64], extents: &[u64], n: u64) -> String {
@@ -120,7 +120,7 @@ impl Machine<'_, '_> {
                 AccessLocation::Global { origin: Origin::Argument(a), .. } => machine.table(*a),
                 _ => None,
             };
-            let of = table.map_or_else(|| WITHIN.to_string(), |t| format!("`{}`", t.name));
+            let of = table.map_or_else(|| ARRAY_IN_ELEMENT.to_string(), |t| format!("`{}`", t.name));
             Description::new(beyond(&of, &index, &extents, n.into()))
         });
     }

@@ -1,7 +1,7 @@
 //! Non-finite floats: their classification, and whether a launch stores one to a buffer.
 
 use crate::code::AccessOp;
-use crate::code::frame::{Register, Row, Word, lanes_of};
+use crate::code::frame::{LaneWord, Register, Row, lanes_of};
 use crate::machine::address::TargetLanes;
 use crate::machine::describe::Target;
 use crate::machine::memory::word;

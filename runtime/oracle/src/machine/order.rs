@@ -105,7 +105,7 @@ impl ReleasedAccesses {
 
 /// An element that an atomic operation changes: its buffer (`None` is shared memory) and the offset
 /// of its first byte.
-pub type Element = (Option<usize>, u64);
+pub type AtomicElement = (Option<usize>, u64);
 
 /// Accesses that some lanes of a warp have acquired.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -137,7 +137,7 @@ struct Fenced {
 
 /// The state of a warp.
 #[derive(Clone, Default, Debug)]
-struct Warp {
+struct WarpClock {
     /// The last fences of the warp's lanes, of block scope or wider, and of a wider scope.
     fenced: [Vec<Fenced>; 2],
     /// Released accesses that lanes have read since their last fences.
@@ -155,7 +155,7 @@ pub struct Order {
     /// after another block has run.
     interleaved: bool,
     /// The released accesses that elements of buffers carry.
-    carried: HashMap<Element, Vec<Carried>>,
+    carried: HashMap<AtomicElement, Vec<Carried>>,
     running: BlockOrder,
 }
 
@@ -164,9 +164,9 @@ pub struct Order {
 pub struct BlockOrder {
     /// The epoch in which the block began.
     block: u32,
-    warps: Vec<Warp>,
+    warps: Vec<WarpClock>,
     /// The released accesses that elements of shared memory carry.
-    carried: HashMap<Element, Vec<Carried>>,
+    carried: HashMap<AtomicElement, Vec<Carried>>,
 }
 
 impl Order {
@@ -184,7 +184,7 @@ impl Order {
             running.warps.clear();
             running.carried.clear();
         }
-        running.warps.resize_with(warps, Warp::default);
+        running.warps.resize_with(warps, WarpClock::default);
     }
 
     /// Exchanges the part of the running block with that of another one.
@@ -245,7 +245,7 @@ impl Order {
     }
 
     /// Records an atomic operation of a lane that leaves `element` unchanged.
-    pub fn look(&mut self, warp: u32, lane: u32, element: Element) {
+    pub fn look(&mut self, warp: u32, lane: u32, element: AtomicElement) {
         let BlockOrder { block, warps, carried: in_shared } = &mut self.running;
         let (block, own) = (*block, &mut warps[warp as usize]);
         let all = if element.0.is_some() { &mut self.carried } else { in_shared };
@@ -260,7 +260,7 @@ impl Order {
     }
 
     /// Records an atomic operation of a lane that changes `element`.
-    pub fn atomic(&mut self, warp: u32, lane: u32, element: Element) {
+    pub fn atomic(&mut self, warp: u32, lane: u32, element: AtomicElement) {
         self.look(warp, lane, element);
         let BlockOrder { block, warps, carried: in_shared } = &mut self.running;
         let (block, own) = (*block, &warps[warp as usize]);
@@ -293,7 +293,7 @@ impl Order {
         self.running.block = epoch;
         self.carried.clear();
         self.running.carried.clear();
-        self.running.warps.iter_mut().for_each(|w| *w = Warp::default());
+        self.running.warps.iter_mut().for_each(|w| *w = WarpClock::default());
     }
 }
 
@@ -341,7 +341,7 @@ fn learn(to: &mut Vec<AcquiredAccesses>, of: AcquiredAccesses) {
 mod tests {
     use super::*;
 
-    const FLAG: Element = (Some(0), 64);
+    const FLAG: AtomicElement = (Some(0), 64);
 
     /// Returns a fence in an epoch that begins with a barrier.
     fn at(epoch: u32) -> FenceEpochs {

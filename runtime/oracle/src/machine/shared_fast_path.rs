@@ -4,7 +4,7 @@
 //! finds the errors again.
 
 use crate::code::SHARED_WORDS;
-use crate::code::frame::{FULL, LANES, Row, Word, lanes_of};
+use crate::code::frame::{FULL, LANES, LaneWord, Row, lanes_of};
 use crate::code::lanes::{Simd, mask, versions};
 use crate::code::{AccessLocation, AccessOp, Pc, SharedDim, Split};
 use crate::machine::shadow::{Cell, Clock, PAGE, Stamp};

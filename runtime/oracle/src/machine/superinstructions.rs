@@ -2,8 +2,8 @@
 
 use crate::code::Pc;
 use crate::code::SHARED_WORDS;
-use crate::code::frame::{FULL, LANES, Row, Word as _};
-use crate::code::{Arithmetic, CodeOperand, Element, Fused, UniformLoop, Word};
+use crate::code::frame::{FULL, LANES, LaneWord as _, Row};
+use crate::code::{CodeOperand, F32Operator, Fused, LocalElement, SharedWord, UniformLoop};
 use crate::machine::shadow::{Clock, Stamp};
 use crate::machine::shared_fast_path::{HALF, Pattern, loads_well, parted};
 use crate::machine::{ACCESSES, ALL, Machine, Warp};
@@ -100,15 +100,15 @@ fn mul_add(h: usize, a: Lanes<'_>, b: Lanes<'_>, c: [u32; HALF]) -> [u32; HALF] 
 
 /// Computes the results of half `h` of the warp.
 #[inline(always)]
-fn compute(arithmetic: Arithmetic, h: usize, a: Lanes<'_>, b: Lanes<'_>, c: Lanes<'_>) -> [u32; HALF] {
-    if arithmetic == Arithmetic::MulAdd {
+fn compute(arithmetic: F32Operator, h: usize, a: Lanes<'_>, b: Lanes<'_>, c: Lanes<'_>) -> [u32; HALF] {
+    if arithmetic == F32Operator::MulAdd {
         return mul_add(h, a, b, c.half(h));
     }
     let (a, b, of) = (a.half(h), b.half(h), f32::from_bits);
     match arithmetic {
-        Arithmetic::Sub => each(|l| of(a[l]) - of(b[l])),
-        Arithmetic::Mul => each(|l| of(a[l]) * of(b[l])),
-        Arithmetic::Add | Arithmetic::MulAdd => each(|l| of(a[l]) + of(b[l])),
+        F32Operator::Sub => each(|l| of(a[l]) - of(b[l])),
+        F32Operator::Mul => each(|l| of(a[l]) * of(b[l])),
+        F32Operator::Add | F32Operator::MulAdd => each(|l| of(a[l]) + of(b[l])),
     }
 }
 
@@ -272,7 +272,7 @@ impl Machine<'_, '_> {
 
     /// Returns the words of a load of shared memory.
     #[inline(always)]
-    fn word<const TIER: u8>(&mut self, site: Pc, warp: &mut Warp, mask: u32, word: &Word) -> Option<LaneSource> {
+    fn word<const TIER: u8>(&mut self, site: Pc, warp: &mut Warp, mask: u32, word: &SharedWord) -> Option<LaneSource> {
         let words = parted(self.simd, &warp.rows, &mut warp.memos, mask, &word.split)?;
         if TIER >= ALL {
             let clock = Clock {
@@ -307,7 +307,7 @@ impl Machine<'_, '_> {
 /// Returns the row of an element of a variable and its index among all elements, or `None` if the
 /// index is out of bounds.
 #[inline(always)]
-fn element(warp: &Warp, mask: u32, element: &Element) -> Option<(u32, usize)> {
+fn element(warp: &Warp, mask: u32, element: &LocalElement) -> Option<(u32, usize)> {
     let index = match element.index {
         Some(row) => u32::lanes(&warp.rows, row as usize)[mask.trailing_zeros() as usize % LANES],
         None => 0,

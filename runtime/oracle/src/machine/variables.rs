@@ -1,7 +1,7 @@
 //! Variables of a thread: indexed elements of register arrays, and reads of uninitialized elements.
 
 use crate::check::Check;
-use crate::code::frame::{FULL, Register, Word, lanes_of};
+use crate::code::frame::{FULL, LaneWord, Register, lanes_of};
 use crate::code::{Local, Pc};
 use crate::machine::{ACCESSES, Machine, Warp};
 use crate::report::{Description, Object, Space, Values};

@@ -3,7 +3,7 @@
 use crate::check::Check;
 use crate::code::bits::approximate;
 use crate::code::cast;
-use crate::code::frame::{FULL, LANES, Register, Word, lanes_of};
+use crate::code::frame::{FULL, LANES, LaneWord, Register, lanes_of};
 use crate::code::{Inst, Pc};
 use crate::machine::cooperation::{matching, reduce};
 use crate::machine::describe::symbol;

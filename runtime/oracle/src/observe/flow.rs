@@ -13,7 +13,7 @@
 
 use crate::Program;
 use crate::check::Check;
-use crate::code::frame::{FULL, LANES, Register, Word, lanes_of};
+use crate::code::frame::{FULL, LANES, LaneWord, Register, lanes_of};
 use crate::code::{AccessOp, Atomic, Inst, Pc, RowIndex};
 use crate::machine::address::TargetLanes;
 use crate::machine::describe::Target;
@@ -30,14 +30,14 @@ use std::collections::HashMap;
 type Location = (Option<usize>, u64);
 
 /// The labels of all values of a running launch.
-pub struct Shadow<L> {
+pub struct ValueLabels<L> {
     /// The label of each value, by warp, row and lane.
     frames: Vec<Vec<[Option<L>; LANES]>>,
     /// The label of each labeled scalar in memory.
     memory: HashMap<Location, L>,
 }
 
-impl<L: Copy> Shadow<L> {
+impl<L: Copy> ValueLabels<L> {
     /// Returns the label of a lane of the register at `row`.
     pub fn get(&self, warp: &Warp, row: RowIndex, lane: usize) -> Option<L> {
         self.frames[warp.index as usize][row as usize][lane]
@@ -68,20 +68,20 @@ pub struct WarpStep<'s> {
 }
 
 impl<'s> WarpStep<'s> {
-    pub fn lane(self, machine: &'s Machine<'s, 's>, index: usize) -> Lane<'s> {
+    pub fn lane(self, machine: &'s Machine<'s, 's>, index: usize) -> ObservedLane<'s> {
         let WarpStep { site, inst, warp, .. } = self;
-        Lane { machine, site, inst, warp, index }
+        ObservedLane { machine, site, inst, warp, index }
     }
 
     /// Returns the active lanes among `mask`.
-    pub fn lanes(self, machine: &'s Machine<'s, 's>, mask: u32) -> impl Iterator<Item = Lane<'s>> {
+    pub fn lanes(self, machine: &'s Machine<'s, 's>, mask: u32) -> impl Iterator<Item = ObservedLane<'s>> {
         lanes_of(mask).map(move |index| self.lane(machine, index))
     }
 }
 
 /// A lane of an instruction.
 #[derive(Clone, Copy)]
-pub struct Lane<'s> {
+pub struct ObservedLane<'s> {
     pub machine: &'s Machine<'s, 's>,
     pub site: Pc,
     pub inst: &'s Inst,
@@ -89,7 +89,7 @@ pub struct Lane<'s> {
     pub index: usize,
 }
 
-impl Lane<'_> {
+impl ObservedLane<'_> {
     /// Returns the lane's thread.
     pub fn thread(self) -> Thread {
         self.machine.thread(self.warp.index, self.index)
@@ -119,7 +119,7 @@ pub struct AccessedLanes<'a> {
 
 impl AccessedLanes<'_> {
     /// Returns the accessed object in a lane.
-    pub fn object(self, lane: Lane<'_>) -> Object {
+    pub fn object(self, lane: ObservedLane<'_>) -> Object {
         lane.machine.object(self.part.target, self.part.offset[lane.index], self.access)
     }
 
@@ -135,18 +135,18 @@ pub trait Propagation {
     type Label: Copy;
 
     /// Inspects an instruction before it runs.
-    fn before(&mut self, _shadow: &mut Shadow<Self::Label>, _machine: &mut Machine<'_, '_>, _step: WarpStep<'_>) {}
+    fn before(&mut self, _shadow: &mut ValueLabels<Self::Label>, _machine: &mut Machine<'_, '_>, _step: WarpStep<'_>) {}
 
     /// Returns the label of `result`, which the lane has computed from `operands`.
     fn computed(
         &mut self,
-        lane: Lane<'_>,
+        lane: ObservedLane<'_>,
         result: LabeledValue<Self::Label>,
         operands: &[LabeledValue<Self::Label>],
     ) -> Option<Self::Label>;
 
     /// Returns the label of a copy of register `from`.
-    fn copied(&mut self, _lane: Lane<'_>, _from: Register, label: Option<Self::Label>) -> Option<Self::Label> {
+    fn copied(&mut self, _lane: ObservedLane<'_>, _from: Register, label: Option<Self::Label>) -> Option<Self::Label> {
         label
     }
 
@@ -159,7 +159,7 @@ pub trait Propagation {
     /// lane does not execute the shuffle.
     fn shuffled(
         &mut self,
-        _lane: Lane<'_>,
+        _lane: ObservedLane<'_>,
         _selector: Option<Self::Label>,
         from: Option<Option<Self::Label>>,
     ) -> Option<Self::Label> {
@@ -168,14 +168,14 @@ pub trait Propagation {
 
     /// Returns the label of the result of an operation on all lanes: `any` is the first label among
     /// the operands, and `missing` is whether a required lane does not execute the operation.
-    fn gathered(&mut self, _lane: Lane<'_>, _any: Option<Self::Label>, _missing: bool) -> Option<Self::Label> {
+    fn gathered(&mut self, _lane: ObservedLane<'_>, _any: Option<Self::Label>, _missing: bool) -> Option<Self::Label> {
         None
     }
 
     /// Returns the label in memory of `value`, which the lane has stored.
     fn stored(
         &mut self,
-        lane: Lane<'_>,
+        lane: ObservedLane<'_>,
         to: AccessedLanes<'_>,
         value: LabeledValue<Self::Label>,
     ) -> Option<Self::Label>;
@@ -184,7 +184,7 @@ pub trait Propagation {
     /// the label `held`.
     fn atomic(
         &mut self,
-        _lane: Lane<'_>,
+        _lane: ObservedLane<'_>,
         _to: AccessedLanes<'_>,
         held: Option<Self::Label>,
         _operands: &[LabeledValue<Self::Label>],
@@ -202,7 +202,7 @@ type SuspendedLabels<L> = (Vec<Vec<[Option<L>; LANES]>>, Vec<(u64, L)>);
 
 /// An observer that propagates labels.
 pub struct ShadowFlow<P: Propagation> {
-    shadow: Shadow<P::Label>,
+    shadow: ValueLabels<P::Label>,
     rules: P,
     /// The running block, where blocks run interleaved.
     running: Option<[u32; 3]>,
@@ -217,7 +217,7 @@ impl<P: Propagation> Observer for ShadowFlow<P> {
 
     fn switch(&mut self, block: [u32; 3]) {
         let Some(before) = self.running.replace(block).filter(|before| *before != block) else { return };
-        let Shadow { frames, memory } = &mut self.shadow;
+        let ValueLabels { frames, memory } = &mut self.shadow;
         let unlabeled = || frames.iter().map(|frame| vec![[None; LANES]; frame.len()]).collect();
         let (next, shared) = self.resting.remove(&block).unwrap_or_else(|| (unlabeled(), Vec::new()));
         let labels = memory.iter().filter(|((buffer, _), _)| buffer.is_none());
@@ -242,7 +242,7 @@ impl<P: Propagation> ShadowFlow<P> {
     pub fn new(program: &Program, setting: &LaunchConstants, rules: P) -> ShadowFlow<P> {
         let frame = vec![[None; LANES]; program.code.rows as usize];
         let frames = vec![frame; setting.grid.warp_count() as usize];
-        let shadow = Shadow { frames, memory: HashMap::new() };
+        let shadow = ValueLabels { frames, memory: HashMap::new() };
         ShadowFlow { shadow, rules, running: None, resting: HashMap::new() }
     }
 
@@ -306,13 +306,13 @@ impl<P: Propagation> ShadowFlow<P> {
     }
 
     /// Returns the value of a register.
-    fn labeled(&self, lane: Lane<'_>, (ty, register): (Scalar, Register)) -> LabeledValue<P::Label> {
+    fn labeled(&self, lane: ObservedLane<'_>, (ty, register): (Scalar, Register)) -> LabeledValue<P::Label> {
         let label = self.shadow.get(lane.warp, register.row, lane.index);
         LabeledValue { ty, row: register.row, bits: lane.bits(register), label }
     }
 
     /// Returns the label of a copy of register `from`.
-    fn copied(&mut self, lane: Lane<'_>, from: Register) -> Option<P::Label> {
+    fn copied(&mut self, lane: ObservedLane<'_>, from: Register) -> Option<P::Label> {
         let label = self.shadow.get(lane.warp, from.row, lane.index);
         self.rules.copied(lane, from, label)
     }
@@ -425,7 +425,7 @@ pub struct Culprit {
 /// message.
 pub fn report_store(
     findings: &mut Findings<'_>,
-    (lane, to): (Lane<'_>, AccessedLanes<'_>),
+    (lane, to): (ObservedLane<'_>, AccessedLanes<'_>),
     culprit: Culprit,
     describe: impl FnOnce(&str, i64) -> (Produced, String),
 ) {

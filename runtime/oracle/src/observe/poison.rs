@@ -17,7 +17,7 @@ use crate::check::Check;
 use crate::code::frame::lanes_of;
 use crate::code::{AccessOp, Inst, Pc, RowIndex};
 use crate::machine::Machine;
-use crate::observe::flow::{AccessedLanes, LabeledValue, Lane, Propagation, Shadow, WarpStep};
+use crate::observe::flow::{AccessedLanes, LabeledValue, ObservedLane, Propagation, ValueLabels, WarpStep};
 use crate::report::{Description, Findings, Object, Report, Thread};
 use crate::{Checks, Options, Program};
 
@@ -59,7 +59,7 @@ impl<'p> Poison<'p> {
         Poison { findings: Findings::new(program, options.limit, options.schedule), sources: Vec::new() }
     }
 
-    fn source(&mut self, lane: Lane<'_>) -> Id {
+    fn source(&mut self, lane: ObservedLane<'_>) -> Id {
         if self.sources.len() < MAX_SOURCES {
             self.sources.push(PoisonSource { site: lane.site, thread: lane.thread() });
         }
@@ -67,7 +67,7 @@ impl<'p> Poison<'p> {
     }
 
     /// Reports a use of the undefined value `id` that makes the kernel's behavior depend on it.
-    fn report(&mut self, lane: Lane<'_>, id: Id, what: &str, object: Option<Object>) {
+    fn report(&mut self, lane: ObservedLane<'_>, id: Id, what: &str, object: Option<Object>) {
         let (check, site) = (Check::UndefinedValue, lane.site);
         if lane.machine.options.without.contains(check) || self.findings.count(check, site, None, 1) {
             return;
@@ -87,7 +87,7 @@ impl<'p> Poison<'p> {
     /// Reports the lanes in which one of `rows` is undefined.
     fn used(
         &mut self,
-        shadow: &Shadow<Id>,
+        shadow: &ValueLabels<Id>,
         machine: &Machine<'_, '_>,
         step: WarpStep<'_>,
         rows: &[RowIndex],
@@ -101,7 +101,13 @@ impl<'p> Poison<'p> {
     }
 
     /// Reports an access whose condition or address is undefined.
-    fn addressed(&mut self, shadow: &Shadow<Id>, machine: &Machine<'_, '_>, step: WarpStep<'_>, access: &AccessOp) {
+    fn addressed(
+        &mut self,
+        shadow: &ValueLabels<Id>,
+        machine: &Machine<'_, '_>,
+        step: WarpStep<'_>,
+        access: &AccessOp,
+    ) {
         self.used(shadow, machine, step, access.guard.as_slice(), "decides whether memory is accessed");
         let mut rows = Vec::new();
         access.each_index(|row| rows.push(row));
@@ -113,7 +119,7 @@ impl Propagation for Poison<'_> {
     type Label = Id;
 
     /// Reports undefined values that decide a branch or are part of an address.
-    fn before(&mut self, shadow: &mut Shadow<Id>, machine: &mut Machine<'_, '_>, step: WarpStep<'_>) {
+    fn before(&mut self, shadow: &mut ValueLabels<Id>, machine: &mut Machine<'_, '_>, step: WarpStep<'_>) {
         let code = &machine.program.code;
         let deciding = match *step.inst {
             Inst::If { condition, .. } => vec![condition],
@@ -142,7 +148,7 @@ impl Propagation for Poison<'_> {
         }
     }
 
-    fn computed(&mut self, _: Lane<'_>, _: LabeledValue<Id>, operands: &[LabeledValue<Id>]) -> Option<Id> {
+    fn computed(&mut self, _: ObservedLane<'_>, _: LabeledValue<Id>, operands: &[LabeledValue<Id>]) -> Option<Id> {
         operands.iter().find_map(|operand| operand.label)
     }
 
@@ -150,15 +156,15 @@ impl Propagation for Poison<'_> {
         condition.or(label)
     }
 
-    fn shuffled(&mut self, lane: Lane<'_>, selector: Option<Id>, from: Option<Option<Id>>) -> Option<Id> {
+    fn shuffled(&mut self, lane: ObservedLane<'_>, selector: Option<Id>, from: Option<Option<Id>>) -> Option<Id> {
         selector.or_else(|| from.unwrap_or_else(|| Some(self.source(lane))))
     }
 
-    fn gathered(&mut self, lane: Lane<'_>, any: Option<Id>, missing: bool) -> Option<Id> {
+    fn gathered(&mut self, lane: ObservedLane<'_>, any: Option<Id>, missing: bool) -> Option<Id> {
         any.or_else(|| missing.then(|| self.source(lane)))
     }
 
-    fn stored(&mut self, lane: Lane<'_>, to: AccessedLanes<'_>, value: LabeledValue<Id>) -> Option<Id> {
+    fn stored(&mut self, lane: ObservedLane<'_>, to: AccessedLanes<'_>, value: LabeledValue<Id>) -> Option<Id> {
         if let Some(id) = value.label.filter(|_| to.is_buffer()) {
             self.report(lane, id, "is stored", Some(to.object(lane)));
         }
@@ -167,7 +173,7 @@ impl Propagation for Poison<'_> {
 
     fn atomic(
         &mut self,
-        lane: Lane<'_>,
+        lane: ObservedLane<'_>,
         to: AccessedLanes<'_>,
         held: Option<Id>,
         operands: &[LabeledValue<Id>],

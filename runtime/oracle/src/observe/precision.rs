@@ -19,7 +19,7 @@ use crate::check::Check;
 use crate::code::frame::Register;
 use crate::code::{Inst, Pc};
 use crate::observe::double_double::DoubleDouble;
-use crate::observe::flow::{AccessedLanes, Culprit, LabeledValue, Lane, Propagation, report_store};
+use crate::observe::flow::{AccessedLanes, Culprit, LabeledValue, ObservedLane, Propagation, report_store};
 use crate::report::{Findings, Produced, Report, Thread};
 use crate::{Options, Program};
 use kernel_dsl_compiler::ir::{Binary, Unary};
@@ -129,7 +129,7 @@ impl Propagation for Precision<'_> {
 
     fn computed(
         &mut self,
-        lane: Lane<'_>,
+        lane: ObservedLane<'_>,
         result: LabeledValue<ShadowFloat>,
         operands: &[LabeledValue<ShadowFloat>],
     ) -> Option<ShadowFloat> {
@@ -177,13 +177,13 @@ impl Propagation for Precision<'_> {
         Some(shadow_float)
     }
 
-    fn copied(&mut self, lane: Lane<'_>, from: Register, label: Option<ShadowFloat>) -> Option<ShadowFloat> {
+    fn copied(&mut self, lane: ObservedLane<'_>, from: Register, label: Option<ShadowFloat>) -> Option<ShadowFloat> {
         label.filter(|shadow_float| shadow_float.of == lane.bits(from))
     }
 
     fn stored(
         &mut self,
-        lane: Lane<'_>,
+        lane: ObservedLane<'_>,
         to: AccessedLanes<'_>,
         value: LabeledValue<ShadowFloat>,
     ) -> Option<ShadowFloat> {
@@ -212,7 +212,7 @@ impl<'p> Precision<'p> {
         ShadowFloat { event: if made.error() > self.bound { shadow_float.event } else { 0 }, ..made }
     }
 
-    fn event(&mut self, lane: Lane<'_>, inputs: Vec<String>, shadow_float: ShadowFloat) -> u32 {
+    fn event(&mut self, lane: ObservedLane<'_>, inputs: Vec<String>, shadow_float: ShadowFloat) -> u32 {
         let (site, thread) = (lane.site, lane.thread());
         let next = self.events.len() as u32 + 1;
         let event = *self.known.entry((site, thread.warp)).or_insert(next);
@@ -228,7 +228,7 @@ impl<'p> Precision<'p> {
     }
 
     /// Reports that a lane stores a result of canceled digits to a buffer.
-    fn report(&mut self, lane: Lane<'_>, to: AccessedLanes<'_>, shadow_float: ShadowFloat) {
+    fn report(&mut self, lane: ObservedLane<'_>, to: AccessedLanes<'_>, shadow_float: ShadowFloat) {
         let Some(event) = self.events.get(shadow_float.event.wrapping_sub(1) as usize) else { return };
         let culprit = Culprit { check: Check::Cancellation, site: event.site, thread: event.thread };
         report_store(&mut self.findings, (lane, to), culprit, |name, element| {

@@ -43,7 +43,7 @@ pub struct Profile {
     /// The branches and loops that were executed, in the order of the code.
     pub branches: Vec<Branched>,
     /// The active lanes, by line of Rust.
-    pub lines: Vec<Line>,
+    pub lines: Vec<ProfiledLine>,
     /// Operations on floats in active lanes; a multiplication with addition counts as two.
     pub float_operations: u64,
     /// The blocks that stored to each buffer.
@@ -113,7 +113,7 @@ impl BranchCounts {
 
 /// The instructions of a line of Rust, in all warps.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct Line {
+pub struct ProfiledLine {
     /// The file.
     pub file: String,
     /// The line number, from 1.
@@ -124,7 +124,7 @@ pub struct Line {
     pub lanes: u64,
 }
 
-impl Line {
+impl ProfiledLine {
     /// Returns the mean fraction of a warp's lanes that were active.
     pub fn active(&self) -> f64 {
         self.lanes as f64 / (LANES as u64 * self.instructions.max(1)) as f64
@@ -506,7 +506,7 @@ impl Counters {
             *all = (all.0 + times, all.1 + lanes);
             float_operations += lanes * operations(&program.code.insts[site]);
         }
-        let line = |((file, line), (instructions, lanes))| Line { file, line, instructions, lanes };
+        let line = |((file, line), (instructions, lanes))| ProfiledLine { file, line, instructions, lanes };
         Profile {
             accesses: self.accesses.into_iter().map(accessed).collect(),
             branches: self.branches.into_iter().map(branched).collect(),

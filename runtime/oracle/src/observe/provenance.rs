@@ -20,7 +20,9 @@ use crate::code::{Inst, Pc, RowIndex};
 use crate::machine::Machine;
 use crate::machine::memory::word;
 use crate::machine::nonfinite::{FloatClass, class_of, is_any_float};
-use crate::observe::flow::{AccessedLanes, Culprit, LabeledValue, Lane, Propagation, Shadow, WarpStep, report_store};
+use crate::observe::flow::{
+    AccessedLanes, Culprit, LabeledValue, ObservedLane, Propagation, ValueLabels, WarpStep, report_store,
+};
 use crate::observe::operation::describe;
 use crate::program::Program;
 use crate::report::{Finding, Findings, Produced, Report, Thread};
@@ -29,7 +31,7 @@ use std::collections::HashMap;
 
 /// The origin of a value.
 #[derive(Clone, Copy, Debug)]
-pub enum Origin {
+pub enum ValueOrigin {
     /// An operation produced the value, by its index in [`Tracer::events`].
     Event(u32),
     /// The value is the bits of a finite float, which the register at this row of the same lane
@@ -70,19 +72,19 @@ impl Program {
     }
 }
 
-type Value = LabeledValue<Origin>;
+type Value = LabeledValue<ValueOrigin>;
 
-impl LabeledValue<Origin> {
+impl LabeledValue<ValueOrigin> {
     fn class(&self) -> FloatClass {
         class_of(self.ty, self.bits)
     }
 }
 
 impl Propagation for Tracer<'_> {
-    type Label = Origin;
+    type Label = ValueOrigin;
 
     /// Records the bits in memory that an atomic operation will change.
-    fn before(&mut self, _: &mut Shadow<Origin>, machine: &mut Machine<'_, '_>, step: WarpStep<'_>) {
+    fn before(&mut self, _: &mut ValueLabels<ValueOrigin>, machine: &mut Machine<'_, '_>, step: WarpStep<'_>) {
         let Inst::Atomic(i) = *step.inst else { return };
         let access = &machine.program.code.atomics[i as usize].access;
         machine.each_part(step.site, step.warp, step.mask, access, |machine, part| {
@@ -91,7 +93,7 @@ impl Propagation for Tracer<'_> {
         });
     }
 
-    fn computed(&mut self, lane: Lane<'_>, result: Value, operands: &[Value]) -> Option<Origin> {
+    fn computed(&mut self, lane: ObservedLane<'_>, result: Value, operands: &[Value]) -> Option<ValueOrigin> {
         match *lane.inst {
             Inst::Compare { .. } | Inst::Offset(_) => None,
             Inst::Bitcast { .. } => self.bitcast(lane, result, operands[0]),
@@ -106,7 +108,7 @@ impl Propagation for Tracer<'_> {
 
     /// Records an origin for a constant that a function of `math::` returns for operands at its
     /// limits.
-    fn copied(&mut self, lane: Lane<'_>, from: Register, label: Option<Origin>) -> Option<Origin> {
+    fn copied(&mut self, lane: ObservedLane<'_>, from: Register, label: Option<ValueOrigin>) -> Option<ValueOrigin> {
         match (lane.inst, self.program.code.written.get(&from.row)) {
             (Inst::Move { .. }, Some(ty)) if self.program.is_math(lane.site) => {
                 let result = (*ty, lane.bits(from));
@@ -118,13 +120,18 @@ impl Propagation for Tracer<'_> {
         }
     }
 
-    fn shuffled(&mut self, _: Lane<'_>, _: Option<Origin>, from: Option<Option<Origin>>) -> Option<Origin> {
-        from.flatten().filter(|origin| matches!(origin, Origin::Event(_)))
+    fn shuffled(
+        &mut self,
+        _: ObservedLane<'_>,
+        _: Option<ValueOrigin>,
+        from: Option<Option<ValueOrigin>>,
+    ) -> Option<ValueOrigin> {
+        from.flatten().filter(|origin| matches!(origin, ValueOrigin::Event(_)))
     }
 
-    fn stored(&mut self, lane: Lane<'_>, to: AccessedLanes<'_>, value: Value) -> Option<Origin> {
+    fn stored(&mut self, lane: ObservedLane<'_>, to: AccessedLanes<'_>, value: Value) -> Option<ValueOrigin> {
         let float = is_any_float(value.ty);
-        let Some(Origin::Event(event)) = value.label else { return None };
+        let Some(ValueOrigin::Event(event)) = value.label else { return None };
         if float && value.class() == FloatClass::Finite {
             return None;
         }
@@ -136,11 +143,11 @@ impl Propagation for Tracer<'_> {
 
     fn atomic(
         &mut self,
-        lane: Lane<'_>,
+        lane: ObservedLane<'_>,
         to: AccessedLanes<'_>,
-        held: Option<Origin>,
+        held: Option<ValueOrigin>,
         operands: &[Value],
-    ) -> [Option<Origin>; 2] {
+    ) -> [Option<ValueOrigin>; 2] {
         let ty = to.access.element;
         if !ty.is_float() {
             return [held, None];
@@ -152,7 +159,7 @@ impl Propagation for Tracer<'_> {
         }
         let before = Value { bits: self.before[lane.index], label: held, ..operands[0] };
         let origin = self.origin(lane, after, &[before, operands[0]]);
-        if let Some(Origin::Event(event)) = origin {
+        if let Some(ValueOrigin::Event(event)) = origin {
             self.report(lane, to, event);
         }
         [origin, held]
@@ -174,18 +181,18 @@ impl<'p> Tracer<'p> {
     }
 
     /// Returns the origin of a float computed from `operands`.
-    fn float(&mut self, lane: Lane<'_>, result: Value, operands: &[Value]) -> Option<Origin> {
+    fn float(&mut self, lane: ObservedLane<'_>, result: Value, operands: &[Value]) -> Option<ValueOrigin> {
         if result.class() != FloatClass::Finite {
             return self.origin(lane, result, operands);
         }
         // Decoding a 16-bit infinity produces finite intermediate results.
         let finite = operands.iter().filter(|operand| operand.class() == FloatClass::Finite);
-        finite.filter_map(|operand| operand.label).find(|origin| matches!(origin, Origin::Event(_)))
+        finite.filter_map(|operand| operand.label).find(|origin| matches!(origin, ValueOrigin::Event(_)))
     }
 
     /// Returns the origin of a non-finite result: the origin of the operand that caused it, or a
     /// new one.
-    fn origin(&mut self, lane: Lane<'_>, result: Value, operands: &[Value]) -> Option<Origin> {
+    fn origin(&mut self, lane: ObservedLane<'_>, result: Value, operands: &[Value]) -> Option<ValueOrigin> {
         let what = result.class();
         let alike = |operand: &&Value| operand.class() == what;
         // With several infinities, the origin is that of the operand equal to the result, such as
@@ -196,7 +203,7 @@ impl<'p> Tracer<'p> {
         let converted = |operand: &&Value| operand.ty != result.ty && operand.class() != FloatClass::Finite;
         let handed_on = handed_on.or_else(|| operands.iter().find(|operand| operands.len() == 1 && converted(operand)));
         if let Some(operand) = handed_on {
-            return operand.label.filter(|origin| matches!(origin, Origin::Event(_)));
+            return operand.label.filter(|origin| matches!(origin, ValueOrigin::Event(_)));
         }
         let narrower = operands.len() == 1 && operands[0].ty.bits() > result.ty.bits();
         let check = match what {
@@ -208,28 +215,34 @@ impl<'p> Tracer<'p> {
         Some(self.event(lane, check, (result.ty, result.bits), operands))
     }
 
-    fn event(&mut self, lane: Lane<'_>, check: Check, result: (Scalar, u64), operands: Vec<(Scalar, u64)>) -> Origin {
+    fn event(
+        &mut self,
+        lane: ObservedLane<'_>,
+        check: Check,
+        result: (Scalar, u64),
+        operands: Vec<(Scalar, u64)>,
+    ) -> ValueOrigin {
         let site = lane.site;
         if self.events.len() >= MAX_EVENTS
             && let Some(event) = self.last.get(&site)
         {
-            return Origin::Event(*event);
+            return ValueOrigin::Event(*event);
         }
         let event = self.events.len() as u32;
         self.events.push(NonFiniteEvent { check, site, thread: lane.thread(), operands, result });
         self.last.insert(site, event);
-        Origin::Event(event)
+        ValueOrigin::Event(event)
     }
 
     /// Returns the origin of a bit cast.
-    fn bitcast(&mut self, lane: Lane<'_>, result: Value, from: Value) -> Option<Origin> {
+    fn bitcast(&mut self, lane: ObservedLane<'_>, result: Value, from: Value) -> Option<ValueOrigin> {
         match from.label {
             None if from.ty == Scalar::F32 && !is_any_float(result.ty) && from.class() == FloatClass::Finite => {
-                Some(Origin::BitsOf(from.row))
+                Some(ValueOrigin::BitsOf(from.row))
             }
             // A 32-bit infinity made from bits is a constant, for example in a decoder of 16-bit
             // infinities from inputs.
-            Some(Origin::BitsOf(row)) if is_any_float(result.ty) => {
+            Some(ValueOrigin::BitsOf(row)) if is_any_float(result.ty) => {
                 let converted = result.ty.is_half() && result.class() != FloatClass::Finite;
                 let operand = lane.bits(Register { row, wide: false });
                 let (result, operands) = ((result.ty, result.bits), vec![(Scalar::F32, operand)]);
@@ -240,7 +253,7 @@ impl<'p> Tracer<'p> {
     }
 
     /// Reports that a lane stores the result of an event to a buffer.
-    fn report(&mut self, lane: Lane<'_>, to: AccessedLanes<'_>, event: u32) {
+    fn report(&mut self, lane: ObservedLane<'_>, to: AccessedLanes<'_>, event: u32) {
         let event = &self.events[event as usize];
         if !to.is_buffer() {
             return;

@@ -5,7 +5,7 @@
 //! read when the next instruction runs.
 
 use crate::Program;
-use crate::code::frame::{Register, Word};
+use crate::code::frame::{LaneWord, Register};
 use crate::code::{AccessLocation, AccessOp, Inst, Pc, SlotIndex};
 use crate::machine::observer::Observer;
 use crate::machine::{Machine, VALUES, Warp};
@@ -25,14 +25,14 @@ pub struct Trace {
     /// Thread index in its block in x, y, z.
     pub thread: [u32; 3],
     /// The executed lines, once for each execution.
-    pub lines: Vec<Line>,
+    pub lines: Vec<TracedLine>,
     /// The number of lines beyond the limit.
     pub left_out: u64,
 }
 
 /// The events of a thread at one line, until it reached another.
 #[derive(Clone, PartialEq, Debug, Serialize)]
-pub struct Line {
+pub struct TracedLine {
     /// The function.
     pub function: String,
     /// The file of the function.
@@ -108,7 +108,7 @@ pub(crate) struct Recorder {
     pending: Option<Pending>,
     /// By open construct, the number of iterations of a loop.
     turns: Vec<u64>,
-    lines: Vec<Line>,
+    lines: Vec<TracedLine>,
     /// The current line: its function and number.
     at: Option<(usize, u32)>,
     left_out: u64,
@@ -354,7 +354,7 @@ impl Recorder {
         let source = program.sources.get(place.source);
         let text = source.map_or("", |source| source.line_code(place.line.saturating_sub(source.line))).to_string();
         let report::CodeLocation { function, file, line, .. } = place;
-        self.lines.push(Line { function, file, line, text, events: vec![event] });
+        self.lines.push(TracedLine { function, file, line, text, events: vec![event] });
     }
 
     /// Returns the trace of the thread with index `thread`.
@@ -437,7 +437,7 @@ impl fmt::Display for Trace {
         if lines.is_empty() && *left_out == 0 {
             write!(f, "\nit executes no operations")?;
         }
-        for Line { file, line, text, events, .. } in lines {
+        for TracedLine { file, line, text, events, .. } in lines {
             write!(f, "\n{file}:{line}  {text}")?;
             for event in events {
                 write!(f, "\n    {event}")?;

@@ -31,8 +31,8 @@ use call::outlined;
 use kernel_dsl_compiler::ptx::ast::Position;
 use kernel_dsl_compiler::ptx::form::Set;
 use kernel_dsl_compiler::ptx::{
-    self, Callee, Function, In, Instruction, Item, Label, Modifier, Module, Names, Opcode, Operand, Register, Space,
-    SpecialRegister, Statement, table,
+    self, Callee, Function, In, Instruction, Item, Label, Modifier, Module, Opcode, Operand, Register, Space,
+    SpecialRegister, Statement, ValueNames, table,
 };
 use operand::OperandLocation;
 pub use operand::VariableLocation;
@@ -46,7 +46,7 @@ const GAP: u32 = 16;
 
 /// The function that decodes an instruction.
 #[derive(Clone, Copy)]
-enum Group {
+enum DecodeFunction {
     Arithmetic,
     Float,
     Integer,
@@ -67,26 +67,26 @@ enum Group {
 /// A call is a separate statement.
 const UNSUPPORTED: &[Opcode] = &[Opcode::Call, Opcode::Istypep];
 
-const GROUPS: [(Group, &[Opcode]); 15] = [
-    (Group::Arithmetic, integer::ARITHMETIC),
-    (Group::Float, float::OPCODES),
-    (Group::Integer, integer::OPCODES),
-    (Group::Bits, bits::OPCODES),
-    (Group::Comparison, compare::OPCODES),
-    (Group::Conversion, &[Opcode::Cvt]),
-    (Group::Copy, &[Opcode::Mov]),
-    (Group::AddressConversion, &[Opcode::Cvta]),
-    (Group::SpaceTest, &[Opcode::Isspacep]),
-    (Group::Memory, memory::OPCODES),
-    (Group::Object, texture::OPCODES),
-    (Group::Video, video::OPCODES),
-    (Group::Control, control::OPCODES),
-    (Group::Stack, stack::OPCODES),
-    (Group::Unsupported, UNSUPPORTED),
+const GROUPS: [(DecodeFunction, &[Opcode]); 15] = [
+    (DecodeFunction::Arithmetic, integer::ARITHMETIC),
+    (DecodeFunction::Float, float::OPCODES),
+    (DecodeFunction::Integer, integer::OPCODES),
+    (DecodeFunction::Bits, bits::OPCODES),
+    (DecodeFunction::Comparison, compare::OPCODES),
+    (DecodeFunction::Conversion, &[Opcode::Cvt]),
+    (DecodeFunction::Copy, &[Opcode::Mov]),
+    (DecodeFunction::AddressConversion, &[Opcode::Cvta]),
+    (DecodeFunction::SpaceTest, &[Opcode::Isspacep]),
+    (DecodeFunction::Memory, memory::OPCODES),
+    (DecodeFunction::Object, texture::OPCODES),
+    (DecodeFunction::Video, video::OPCODES),
+    (DecodeFunction::Control, control::OPCODES),
+    (DecodeFunction::Stack, stack::OPCODES),
+    (DecodeFunction::Unsupported, UNSUPPORTED),
 ];
 
 /// The group of each opcode.
-static GROUP_OF: [Group; Opcode::ALL.len()] = {
+static GROUP_OF: [DecodeFunction; Opcode::ALL.len()] = {
     let mut found = [None; Opcode::ALL.len()];
     let mut group = 0;
     while group < GROUPS.len() {
@@ -99,7 +99,7 @@ static GROUP_OF: [Group; Opcode::ALL.len()] = {
         }
         group += 1;
     }
-    let mut all = [Group::Unsupported; Opcode::ALL.len()];
+    let mut all = [DecodeFunction::Unsupported; Opcode::ALL.len()];
     let mut i = 0;
     while i < all.len() {
         all[i] = match found[i] {
@@ -371,7 +371,7 @@ impl<'m> Decoder<'m> {
                 Statement::Label(label) => frame.labels[label.0 as usize] = self.here(),
                 Statement::Comment(text) => comment = Some(text.clone()),
                 Statement::Instruction(instruction) => {
-                    let names = Names { module: self.module, function };
+                    let names = ValueNames { module: self.module, function };
                     let text = In(names, instruction).to_string();
                     self.site = self.new_site(text.clone(), line, comment.clone(), &function.name);
                     if let Err(why) = self.instruction(frame, instruction) {
@@ -458,21 +458,21 @@ impl<'m> Decoder<'m> {
 
     fn decoded(&mut self, frame: &mut Frame<'m>, opcode: Opcode, words: &mut Words, operands: &[Operand]) -> Result {
         match GROUP_OF[opcode as usize] {
-            Group::Arithmetic => self.arithmetic(frame, opcode, words, operands),
-            Group::Float => self.float(frame, opcode, words, operands),
-            Group::Integer => self.integer(frame, opcode, words, operands),
-            Group::Bits => self.bits(frame, opcode, words, operands),
-            Group::Comparison => self.comparison(frame, opcode, words, operands),
-            Group::Conversion => self.convert(frame, words, operands),
-            Group::Copy => self.copy(frame, words, operands),
-            Group::AddressConversion => self.convert_address(frame, words, operands),
-            Group::SpaceTest => self.is_space(frame, words, operands),
-            Group::Memory => self.memory(frame, opcode, words, operands),
-            Group::Object => self.object(frame, opcode, words, operands),
-            Group::Video => self.video(frame, opcode, words, operands),
-            Group::Control => self.control(frame, opcode, words, operands),
-            Group::Stack => self.allocation(frame, opcode, words, operands),
-            Group::Unsupported => Err(format!("the interpreter does not support `{opcode}`")),
+            DecodeFunction::Arithmetic => self.arithmetic(frame, opcode, words, operands),
+            DecodeFunction::Float => self.float(frame, opcode, words, operands),
+            DecodeFunction::Integer => self.integer(frame, opcode, words, operands),
+            DecodeFunction::Bits => self.bits(frame, opcode, words, operands),
+            DecodeFunction::Comparison => self.comparison(frame, opcode, words, operands),
+            DecodeFunction::Conversion => self.convert(frame, words, operands),
+            DecodeFunction::Copy => self.copy(frame, words, operands),
+            DecodeFunction::AddressConversion => self.convert_address(frame, words, operands),
+            DecodeFunction::SpaceTest => self.is_space(frame, words, operands),
+            DecodeFunction::Memory => self.memory(frame, opcode, words, operands),
+            DecodeFunction::Object => self.object(frame, opcode, words, operands),
+            DecodeFunction::Video => self.video(frame, opcode, words, operands),
+            DecodeFunction::Control => self.control(frame, opcode, words, operands),
+            DecodeFunction::Stack => self.allocation(frame, opcode, words, operands),
+            DecodeFunction::Unsupported => Err(format!("the interpreter does not support `{opcode}`")),
         }
     }
 

@@ -7,11 +7,11 @@ use crate::ir::Location;
 /// All bits of the lane index.
 pub(super) const ALL_LANES: u8 = 31;
 /// Additional bit for the warp index.
-pub const WARPS: u8 = 32;
+pub(super) const WARPS: u8 = 32;
 
 /// Knowledge about a value.
 #[derive(Clone, Debug)]
-pub(super) struct Fact {
+pub(super) struct UniformityFact {
     /// The m of m·U + tₙ; 0 for a value known up to the thread index. m exceeds 1 only for unsigned
     /// integers. Only unsigned integers combine an unknown U with tₙ, which are signed in that
     /// case.
@@ -27,26 +27,26 @@ pub(super) struct Fact {
     pub merged: u8,
 }
 
-impl Fact {
+impl UniformityFact {
     /// Returns the fact about a known number.
-    pub fn known(threads: Threads, varies: Verdicts) -> Fact {
+    pub fn known(threads: Threads, varies: Verdicts) -> UniformityFact {
         let merged = threads.merged();
-        Fact { multiple: 0, threads, base: Verdicts::UNIFORM, varies, merged }
+        UniformityFact { multiple: 0, threads, base: Verdicts::UNIFORM, varies, merged }
     }
 
     /// Returns the same known number for all threads.
-    pub fn constant(bits: u64) -> Fact {
-        Fact::known(Threads::Same(bits), Verdicts::UNIFORM)
+    pub fn constant(bits: u64) -> UniformityFact {
+        UniformityFact::known(Threads::Same(bits), Verdicts::UNIFORM)
     }
 
     /// Returns a fact that contains only verdicts.
-    pub fn opaque(base: Verdicts) -> Fact {
-        Fact { multiple: 1, threads: Threads::Same(0), base, varies: Verdicts::UNIFORM, merged: 0 }
+    pub fn opaque(base: Verdicts) -> UniformityFact {
+        UniformityFact { multiple: 1, threads: Threads::Same(0), base, varies: Verdicts::UNIFORM, merged: 0 }
     }
 
     /// Returns the fact about an unwritten value, and about unreachable code.
-    pub fn undefined() -> Fact {
-        Fact::opaque(Verdicts::UNIFORM)
+    pub fn undefined() -> UniformityFact {
+        UniformityFact::opaque(Verdicts::UNIFORM)
     }
 
     pub fn verdicts(&self) -> Verdicts {
@@ -73,8 +73,8 @@ impl Fact {
     }
 
     /// Returns an opaque value that does not depend on `merged`.
-    pub fn merging(merged: u8, verdicts: Verdicts) -> Fact {
-        let mut fact = Fact { merged, ..Fact::opaque(verdicts) };
+    pub fn merging(merged: u8, verdicts: Verdicts) -> UniformityFact {
+        let mut fact = UniformityFact { merged, ..UniformityFact::opaque(verdicts) };
         if merged & ALL_LANES == ALL_LANES {
             fact.base.set(UniformScope::Warp, Verdicts::UNIFORM.at(UniformScope::Warp));
             if merged & WARPS != 0 {
@@ -85,14 +85,14 @@ impl Fact {
     }
 
     /// Returns the fact about a copy, with `hop` at `location` added to the trace.
-    pub fn told(&self, hop: CauseStep, location: Location) -> Fact {
+    pub fn told(&self, hop: CauseStep, location: Location) -> UniformityFact {
         let (base, varies) = (self.base.told(hop, location), self.varies.told(hop, location));
-        Fact { base, varies, ..self.clone() }
+        UniformityFact { base, varies, ..self.clone() }
     }
 
     /// Returns the fact about a value that threads reach on different paths. A known number stays
     /// the same on every path.
-    pub fn tainted(mut self, by: Verdicts) -> Fact {
+    pub fn tainted(mut self, by: Verdicts) -> UniformityFact {
         if !by.is_uniform() && !self.is_known() {
             self.base = self.base.join(by);
             self.merged = 0;
@@ -102,27 +102,27 @@ impl Fact {
 
     /// Merges two facts about a value that all threads choose alike. `small`: whether the value is
     /// an unsigned integer of at most 32 bits.
-    pub fn or(&self, other: &Fact, small: bool) -> Fact {
+    pub fn or(&self, other: &UniformityFact, small: bool) -> UniformityFact {
         let base = self.base.join(other.base);
         let varies = self.varies.join(other.varies);
         let merged = self.merged() & other.merged();
         if self.multiple == other.multiple && self.threads == other.threads {
-            return Fact { multiple: self.multiple, threads: self.threads.clone(), base, varies, merged };
+            return UniformityFact { multiple: self.multiple, threads: self.threads.clone(), base, varies, merged };
         }
         // Both facts share a common distance, up to a common divisor.
         let distance = self.threads.zip(&other.threads, |a, b| Some(a.wrapping_sub(b)));
         if let (true, Some(Threads::Same(distance))) = (small, distance) {
             let multiple = gcd(gcd(self.multiple, other.multiple), (distance as i64).unsigned_abs());
             if multiple > 0 {
-                return Fact { multiple, threads: self.threads.clone(), base, varies, merged };
+                return UniformityFact { multiple, threads: self.threads.clone(), base, varies, merged };
             }
         }
-        Fact::merging(merged, base.join(varies))
+        UniformityFact::merging(merged, base.join(varies))
     }
 
     /// Returns whether the tₙ differ only by one multiple of m for all threads, which U may
     /// contain.
-    fn same_threads(&self, other: &Fact) -> bool {
+    fn same_threads(&self, other: &UniformityFact) -> bool {
         self.threads == other.threads
             || self.multiple > 0
                 && match self.threads.zip(&other.threads, |a, b| Some(a.wrapping_sub(b))) {
@@ -132,7 +132,7 @@ impl Fact {
     }
 
     /// Returns whether both facts are equal, whatever the causes.
-    pub fn agrees(&self, other: &Fact) -> bool {
+    pub fn agrees(&self, other: &UniformityFact) -> bool {
         self.multiple == other.multiple
             && self.same_threads(other)
             // The bits count alike whether they are recorded or follow from the verdicts.

@@ -12,10 +12,9 @@
 //!
 //! A loop is walked until nothing changes. Facts only get weaker, so the iteration terminates.
 
-use super::Races;
-use super::fact::{Fact, settle_only_warp};
+use super::fact::{UniformityFact, settle_only_warp};
 use super::locals::{Locals, LocalsState};
-use super::operation::Facts;
+use super::operation::UniformityFacts;
 use super::verdict::{Cause, CauseStep, CausedVerdict, UniformScope, Verdicts};
 use crate::hash::FastMap;
 use crate::ir::{Inst, Kernel, Label, Op, Region, Value, Values};
@@ -91,15 +90,15 @@ struct ControlPath {
 /// Facts at the head of a loop, in addition to the facts before it.
 #[derive(Default)]
 struct Head {
-    locals: FastMap<u32, Fact>,
-    parameters: Vec<Fact>,
+    locals: FastMap<u32, UniformityFact>,
+    parameters: Vec<UniformityFact>,
     left: Option<Verdicts>,
 }
 
 /// LocalsState of the analysis.
 pub(super) struct UniformityState<'k> {
     kernel: &'k Kernel,
-    pub facts: Facts<'k>,
+    pub facts: UniformityFacts<'k>,
     locals: Locals<'k>,
     open: Vec<EnclosingConstruct>,
     gone: ExitedThreads,
@@ -113,10 +112,10 @@ pub(super) struct UniformityState<'k> {
 }
 
 impl<'k> UniformityState<'k> {
-    pub fn new(kernel: &'k Kernel, races: Races) -> UniformityState<'k> {
+    pub fn new(kernel: &'k Kernel) -> UniformityState<'k> {
         UniformityState {
             kernel,
-            facts: Facts::new(kernel, races),
+            facts: UniformityFacts::new(kernel),
             locals: Locals::new(kernel),
             open: Vec::new(),
             gone: ExitedThreads { constructs: Vec::new(), returned: Verdicts::UNIFORM },

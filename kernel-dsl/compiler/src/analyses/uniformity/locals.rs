@@ -1,7 +1,7 @@
 //! Facts about locals at a point and where paths of control merge.
 
-use super::fact::Fact;
-use super::operation::{Facts, is_small};
+use super::fact::UniformityFact;
+use super::operation::{UniformityFacts, is_small};
 use super::verdict::{CauseStep, Verdict, Verdicts};
 use crate::ir::{Kernel, LocalId, Location, Value};
 
@@ -20,7 +20,7 @@ pub(super) struct Locals<'k> {
     /// Whether the values of each slot are unsigned integers of at most 32 bits.
     pub small: Vec<bool>,
     /// Facts by the numbers in states.
-    pub known: Vec<Fact>,
+    pub known: Vec<UniformityFact>,
     /// LocalsState at the current point.
     pub now: LocalsState,
 }
@@ -33,7 +33,7 @@ impl<'k> Locals<'k> {
             slots.push((small.len() as u32, each));
             small.extend((0..if each { local.len } else { 1 }).map(|_| is_small(local.element)));
         }
-        Locals { kernel, slots, known: vec![Fact::undefined()], now: vec![0; small.len()], small }
+        Locals { kernel, slots, known: vec![UniformityFact::undefined()], now: vec![0; small.len()], small }
     }
 
     /// Merges the facts of paths whose threads have uniformity `who`.
@@ -68,13 +68,18 @@ impl<'k> Locals<'k> {
         }
     }
 
-    pub fn remember(&mut self, fact: Fact) -> u32 {
+    pub fn remember(&mut self, fact: UniformityFact) -> u32 {
         self.known.push(fact);
         self.known.len() as u32 - 1
     }
 
     /// Returns the slots that an access may refer to, and whether it refers to exactly one.
-    fn slots_of(&self, local: LocalId, index: Option<Value>, facts: &Facts) -> (std::ops::Range<usize>, bool) {
+    fn slots_of(
+        &self,
+        local: LocalId,
+        index: Option<Value>,
+        facts: &UniformityFacts,
+    ) -> (std::ops::Range<usize>, bool) {
         let ((first, each), len) = (self.slots[local.0 as usize], self.kernel.locals[local.0 as usize].len);
         let first = first as usize;
         if !each {
@@ -88,9 +93,9 @@ impl<'k> Locals<'k> {
     }
 
     /// Returns the fact about a read.
-    pub fn read(&self, local: LocalId, index: Option<Value>, facts: &Facts) -> Fact {
+    pub fn read(&self, local: LocalId, index: Option<Value>, facts: &UniformityFacts) -> UniformityFact {
         let (slots, certain) = self.slots_of(local, index, facts);
-        let Some(first) = slots.clone().next() else { return Fact::undefined() };
+        let Some(first) = slots.clone().next() else { return UniformityFact::undefined() };
         let fact = |slot: usize| &self.known[self.now[slot] as usize];
         if certain {
             return fact(first).clone();
@@ -104,11 +109,11 @@ impl<'k> Locals<'k> {
         let all = one.verdicts();
         let doubted = Verdicts::by_scope(|s| if surely(s) { all.at(s) } else { all.doubted().at(s) });
         let which = index.map_or(Verdicts::UNIFORM, |i| facts.of(i).verdicts().doubted());
-        Fact::opaque(doubted).tainted(which)
+        UniformityFact::opaque(doubted).tainted(which)
     }
 
     /// Updates the facts after a write.
-    pub fn write(&mut self, local: LocalId, index: Option<Value>, value: Value, at: Location, facts: &Facts) {
+    pub fn write(&mut self, local: LocalId, index: Option<Value>, value: Value, at: Location, facts: &UniformityFacts) {
         let (slots, certain) = self.slots_of(local, index, facts);
         let fact = facts.of(value).told(CauseStep::From(value), at);
         if certain {

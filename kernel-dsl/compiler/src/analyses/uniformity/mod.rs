@@ -22,7 +22,6 @@ mod threads;
 mod verdict;
 mod ways;
 
-pub use fact::WARPS;
 pub use verdict::{UniformScope, Verdict};
 pub use ways::{Branch, branches};
 
@@ -32,14 +31,6 @@ use verdict::{Cause, CauseStep};
 
 /// Maximum number of steps in a trace, which people read line by line.
 const MAX_EXPLANATION_STEPS: usize = 64;
-
-/// Whether threads may store what others load without synchronization.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Races {
-    Possible,
-    /// Threads that load together from one place get one value.
-    None,
-}
 
 /// Uniformity of a kernel's values and of its control flow.
 pub struct Uniformity<'k> {
@@ -75,16 +66,7 @@ pub enum UniformityEvent {
 impl<'k> Uniformity<'k> {
     /// Analyzes a kernel that passes verification, as lowered or after passes.
     pub fn new(kernel: &'k Kernel) -> Uniformity<'k> {
-        Uniformity::assuming(kernel, Races::Possible)
-    }
-
-    /// Analyzes a kernel whose conflicting memory accesses are ordered by barriers or fences.
-    pub fn without_races(kernel: &'k Kernel) -> Uniformity<'k> {
-        Uniformity::assuming(kernel, Races::None)
-    }
-
-    fn assuming(kernel: &'k Kernel, races: Races) -> Uniformity<'k> {
-        let mut flow = UniformityState::new(kernel, races);
+        let mut flow = UniformityState::new(kernel);
         flow.run();
         Uniformity { flow }
     }
@@ -106,13 +88,6 @@ impl<'k> Uniformity<'k> {
     /// these values.
     pub fn numbers(&self, value: Value) -> Option<Vec<u64>> {
         self.flow.facts.numbers(value)
-    }
-
-    /// Returns the bits of the lane index that `value` does not depend on, with [`WARPS`] if it
-    /// does not depend on the warp index. Threads of a block that differ only in these bits, and
-    /// reach its definition together, have the same value.
-    pub fn indifferent(&self, value: Value) -> u8 {
-        self.flow.facts.of(value).merged()
     }
 
     /// Returns whether all threads of the scope reach `inst` together. `inst` is an instruction of

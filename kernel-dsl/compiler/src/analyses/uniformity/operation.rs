@@ -1,7 +1,6 @@
 //! The transfer function of each operation: facts about results from facts about operands.
 
-use super::Races;
-use super::fact::{ALL_LANES, Fact, WARPS};
+use super::fact::{ALL_LANES, UniformityFact, WARPS};
 use super::threads::{Threads, gcd};
 use super::verdict::{Cause, CauseStep, CausedVerdict, UniformScope, Verdict, Verdicts};
 use crate::hash::FastMap;
@@ -13,10 +12,9 @@ use crate::ptx::inline::Effect;
 use crate::scalar::Scalar;
 
 /// Facts about values, and the origin of some of them.
-pub(super) struct Facts<'k> {
+pub(super) struct UniformityFacts<'k> {
     kernel: &'k Kernel,
-    races: Races,
-    by_value: Vec<Fact>,
+    by_value: Vec<UniformityFact>,
     /// Values received from the lane whose index is this lane's index XOR a constant, with that
     /// constant.
     exchanged: FastMap<Value, (Value, u8)>,
@@ -24,13 +22,13 @@ pub(super) struct Facts<'k> {
     sums: FastMap<Value, (Value, Value)>,
 }
 
-impl<'k> Facts<'k> {
-    pub fn new(kernel: &'k Kernel, races: Races) -> Facts<'k> {
-        let by_value = vec![Fact::undefined(); kernel.values.len()];
-        Facts { kernel, races, by_value, exchanged: FastMap::default(), sums: FastMap::default() }
+impl<'k> UniformityFacts<'k> {
+    pub fn new(kernel: &'k Kernel) -> UniformityFacts<'k> {
+        let by_value = vec![UniformityFact::undefined(); kernel.values.len()];
+        UniformityFacts { kernel, by_value, exchanged: FastMap::default(), sums: FastMap::default() }
     }
 
-    pub fn of(&self, value: Value) -> &Fact {
+    pub fn of(&self, value: Value) -> &UniformityFact {
         &self.by_value[value.0 as usize]
     }
 
@@ -41,7 +39,7 @@ impl<'k> Facts<'k> {
     }
 
     /// Sets the fact about a value. An existing cause is kept, so that traces end.
-    pub fn set(&mut self, value: Value, mut fact: Fact) {
+    pub fn set(&mut self, value: Value, mut fact: UniformityFact) {
         if self.kernel.block.most_threads() <= 32 {
             fact.settle_only_warp();
         }
@@ -60,8 +58,8 @@ impl<'k> Facts<'k> {
     pub fn inst(&mut self, inst: &Inst) {
         let at = inst.location;
         let fact = match &inst.op {
-            Op::Constant(bits) => Fact::constant(*bits),
-            Op::Parameter(_) => Fact::undefined(),
+            Op::Constant(bits) => UniformityFact::constant(*bits),
+            Op::Parameter(_) => UniformityFact::undefined(),
             Op::Special(special) => self.special(*special, at),
             Op::Binary(op, a, b) => self.binary(*op, *a, *b, inst),
             Op::Unary(op, a) => self.each(*a, at, |ty, bits| eval::unary(*op, ty, bits)),
@@ -77,18 +75,18 @@ impl<'k> Facts<'k> {
                         (Verdict::Varies, Verdict::Varies) => all.doubted().at(s),
                         _ => all.at(s),
                     });
-                    Fact::merging(merged, told)
+                    UniformityFact::merging(merged, told)
                 })
             }
             Op::Select { condition, yes, no } => self.select(*condition, *yes, *no, at),
             Op::Load { place, policy, guard, .. } => self.load(place, *policy, guard.as_ref(), at),
-            Op::Atomic { .. } => Fact::opaque(memory(at)),
+            Op::Atomic { .. } => UniformityFact::opaque(memory(at)),
             // The result depends on the thread or on time in an unknown way.
-            Op::Inline { code, .. } if code.effect() != Effect::None => Fact::opaque(memory(at)),
+            Op::Inline { code, .. } if code.effect() != Effect::None => UniformityFact::opaque(memory(at)),
             Op::Shuffle { mode, value, selector, width } => self.shuffle(*mode, *value, *selector, *width, inst),
             Op::Vote { value, .. } | Op::Reduce(_, value) => {
                 let told = self.told(&[*value], at);
-                Fact::merging(ALL_LANES | self.of(*value).merged(), told)
+                UniformityFact::merging(ALL_LANES | self.of(*value).merged(), told)
             }
             op => {
                 let mut operands = Vec::new();
@@ -107,8 +105,8 @@ impl<'k> Facts<'k> {
         told.fold(Verdicts::UNIFORM, Verdicts::join)
     }
 
-    fn opaque(&self, values: &[Value], at: Location) -> Fact {
-        Fact::merging(self.merged(values), self.told(values, at))
+    fn opaque(&self, values: &[Value], at: Location) -> UniformityFact {
+        UniformityFact::merging(self.merged(values), self.told(values, at))
     }
 
     /// Returns the bits of the lane index that none of `values` depends on.
@@ -117,7 +115,7 @@ impl<'k> Facts<'k> {
     }
 
     /// Returns a fact of the form m·U + tₙ that is computed from `values`.
-    fn made(&self, multiple: u64, threads: Threads, base: Verdicts, values: &[Value], at: Location) -> Fact {
+    fn made(&self, multiple: u64, threads: Threads, base: Verdicts, values: &[Value], at: Location) -> UniformityFact {
         let varies = Verdicts::by_scope(|scope| {
             if threads.agree(scope) {
                 return Verdicts::UNIFORM.at(scope);
@@ -126,35 +124,37 @@ impl<'k> Facts<'k> {
             let hop = from.map_or(CauseStep::Memory, |v| CauseStep::From(*v));
             CausedVerdict::because(Verdict::Varies, Cause { hop, location: at })
         });
-        let of_base = Fact::opaque(base).merged();
+        let of_base = UniformityFact::opaque(base).merged();
         let merged = self.merged(values) | threads.merged() & of_base;
-        Fact { multiple, threads, base, varies, merged }
+        UniformityFact { multiple, threads, base, varies, merged }
     }
 
-    fn special(&self, special: Special, at: Location) -> Fact {
+    fn special(&self, special: Special, at: Location) -> UniformityFact {
         let varies = CausedVerdict::because(Verdict::Varies, Cause { hop: CauseStep::Index(special), location: at });
         match special {
-            Special::Grid(_) => Fact::undefined(),
+            Special::Grid(_) => UniformityFact::undefined(),
             Special::BlockDim(axis) => match self.kernel.block.extent(axis) {
-                Some(n) => Fact::constant(n.into()),
+                Some(n) => UniformityFact::constant(n.into()),
                 // The extent is a multiple of its known divisor.
-                None => Fact { multiple: self.kernel.block.divisor(axis).into(), ..Fact::undefined() },
+                None => {
+                    UniformityFact { multiple: self.kernel.block.divisor(axis).into(), ..UniformityFact::undefined() }
+                }
             },
             Special::Block(_) => {
                 let mut base = Verdicts::UNIFORM;
                 base.set(UniformScope::Grid, varies);
-                Fact::opaque(base)
+                UniformityFact::opaque(base)
             }
             Special::Thread(axis) => {
                 let threads = Threads::index(self.kernel, axis);
                 let agree = Verdicts::by_scope(|s| if threads.agree(s) { Verdicts::UNIFORM.at(s) } else { varies });
-                Fact::known(threads, agree)
+                UniformityFact::known(threads, agree)
             }
         }
     }
 
     /// Returns the fact about a number computed from a known one.
-    fn each(&self, a: Value, at: Location, f: impl Fn(Scalar, u64) -> Option<u64>) -> Fact {
+    fn each(&self, a: Value, at: Location, f: impl Fn(Scalar, u64) -> Option<u64>) -> UniformityFact {
         let fact = self.of(a);
         let known = self.kernel.ty(a).scalar().filter(|_| fact.is_known());
         match known.and_then(|ty| fact.threads.map(|bits| f(ty, bits))) {
@@ -164,7 +164,7 @@ impl<'k> Facts<'k> {
     }
 
     /// Returns the fact about a number computed from two known ones.
-    fn both(&self, a: Value, b: Value, at: Location, f: impl Fn(u64, u64) -> Option<u64>) -> Option<Fact> {
+    fn both(&self, a: Value, b: Value, at: Location, f: impl Fn(u64, u64) -> Option<u64>) -> Option<UniformityFact> {
         let (x, y) = (self.of(a), self.of(b));
         if !x.is_known() || !y.is_known() {
             return None;
@@ -173,7 +173,7 @@ impl<'k> Facts<'k> {
         Some(self.made(0, threads, Verdicts::UNIFORM, &[a, b], at))
     }
 
-    fn cast(&self, a: Value, inst: &Inst) -> Fact {
+    fn cast(&self, a: Value, inst: &Inst) -> UniformityFact {
         let (fact, at) = (self.of(a), inst.location);
         let types = self.kernel.ty(a).scalar().zip(self.kernel.ty(inst.results[0]).scalar());
         let Some((from, to)) = types else { return self.opaque(&[a], at) };
@@ -184,7 +184,7 @@ impl<'k> Facts<'k> {
         self.each(a, at, |_, bits| eval::cast(from, to, bits))
     }
 
-    fn binary(&mut self, op: Binary, a: Value, b: Value, inst: &Inst) -> Fact {
+    fn binary(&mut self, op: Binary, a: Value, b: Value, inst: &Inst) -> UniformityFact {
         let (at, ty) = (inst.location, self.kernel.ty(a).scalar());
         if op == Binary::Add {
             self.sums.insert(inst.results[0], (a, b));
@@ -194,7 +194,7 @@ impl<'k> Facts<'k> {
         }
         let mut fact = self.opaque(&[a, b], at);
         if let Some(distance) = self.step_of_a_butterfly(op, a, b) {
-            return Fact::merging(fact.merged | distance, fact.base);
+            return UniformityFact::merging(fact.merged | distance, fact.base);
         }
         if let Some(fact) = ty.and_then(|ty| self.arithmetic(op, ty, a, b, at)) {
             return fact;
@@ -211,7 +211,7 @@ impl<'k> Facts<'k> {
 
     /// Computes m·U + tₙ for an operation whose result has that form too. `usize` does not wrap;
     /// other types may.
-    fn arithmetic(&self, op: Binary, ty: Scalar, a: Value, b: Value, at: Location) -> Option<Fact> {
+    fn arithmetic(&self, op: Binary, ty: Scalar, a: Value, b: Value, at: Location) -> Option<UniformityFact> {
         let (x, y) = (self.of(a), self.of(b));
         let made = |multiple, threads, base: [Verdicts; 2]| {
             let [p, q] = base;
@@ -282,7 +282,7 @@ impl<'k> Facts<'k> {
     }
 
     /// Returns the fact about a selection between `yes` and `no`.
-    pub fn select(&self, condition: Value, yes: Value, no: Value, at: Location) -> Fact {
+    pub fn select(&self, condition: Value, yes: Value, no: Value, at: Location) -> UniformityFact {
         let (which, y, n) = (self.of(condition), self.of(yes), self.of(no));
         match which.same() {
             Some(0) => return n.told(CauseStep::From(no), at),
@@ -300,12 +300,12 @@ impl<'k> Facts<'k> {
         }
         let chosen = y.told(CauseStep::From(yes), at).or(&n.told(CauseStep::From(no), at), self.is_small(yes));
         let chosen = chosen.tainted(which.verdicts().told(CauseStep::From(condition), at));
-        Fact { merged: chosen.merged | self.merged(&[condition, yes, no]), ..chosen }
+        UniformityFact { merged: chosen.merged | self.merged(&[condition, yes, no]), ..chosen }
     }
 
     /// Returns the fact about a load. Read-only memory gives equal values for equal addresses.
     /// Other memory is unknown.
-    fn load(&self, place: &AccessPlace, policy: CachePolicy, guard: Option<&Guard>, at: Location) -> Fact {
+    fn load(&self, place: &AccessPlace, policy: CachePolicy, guard: Option<&Guard>, at: Location) -> UniformityFact {
         let mut values = Vec::new();
         match place {
             AccessPlace::Global { base, dims, .. } | AccessPlace::Dynamic { base, dims, .. } => {
@@ -329,22 +329,22 @@ impl<'k> Facts<'k> {
             _ => false,
         };
         // A store to the place is ordered before or after all loads that happen together.
-        if exchanged || self.races == Races::None {
+        if exchanged {
             // Within a block, all loads of an element give the same value.
-            let mut fact = Fact::merging(self.merged(&values), verdicts);
+            let mut fact = UniformityFact::merging(self.merged(&values), verdicts);
             fact.base.set(UniformScope::Grid, memory(at).at(UniformScope::Grid));
             return fact;
         }
         if let AccessPlace::Shared { .. } | AccessPlace::Dynamic { .. } = place {
-            return Fact::opaque(memory(at));
+            return UniformityFact::opaque(memory(at));
         }
-        Fact::opaque(Verdicts::by_scope(|scope| match (policy, verdicts.at(scope).verdict) {
+        UniformityFact::opaque(Verdicts::by_scope(|scope| match (policy, verdicts.at(scope).verdict) {
             (CachePolicy::ReadOnly, Verdict::Uniform) => verdicts.at(scope),
             _ => memory(at).at(scope),
         }))
     }
 
-    fn shuffle(&mut self, mode: Shuffle, value: Value, selector: Value, width: u32, inst: &Inst) -> Fact {
+    fn shuffle(&mut self, mode: Shuffle, value: Value, selector: Value, width: u32, inst: &Inst) -> UniformityFact {
         let at = inst.location;
         let (merged, asked) = (self.of(value).merged(), self.of(selector).merged());
         if merged & ALL_LANES == ALL_LANES {
@@ -366,7 +366,7 @@ impl<'k> Facts<'k> {
             }
             _ => 0,
         };
-        Fact::merging(merged & (asked | ALL_LANES), self.told(&[value, selector], at))
+        UniformityFact::merging(merged & (asked | ALL_LANES), self.told(&[value, selector], at))
     }
 
     /// Returns the uniformity of the number of iterations of a loop from `start` to `end`.
@@ -402,7 +402,7 @@ impl<'k> Facts<'k> {
     }
 
     /// Returns the fact about the index of a loop, compared between threads in the same iteration.
-    pub fn index(&self, start: Value, step: Value, at: Location) -> Fact {
+    pub fn index(&self, start: Value, step: Value, at: Location) -> UniformityFact {
         let (from, by) = (self.of(start), self.of(step));
         let verdicts = self.told(&[start, step], at);
         match by.same().filter(|_| self.is_small(start)) {
@@ -410,7 +410,7 @@ impl<'k> Facts<'k> {
                 let base = from.base.told(CauseStep::From(start), at);
                 self.made(gcd(from.multiple, by), from.threads.clone(), base, &[start], at)
             }
-            _ => Fact::opaque(verdicts),
+            _ => UniformityFact::opaque(verdicts),
         }
     }
 }
@@ -421,19 +421,19 @@ fn memory(at: Location) -> Verdicts {
 }
 
 /// Returns `by` as a signed number if it divides m, so that U contributes no remainder.
-fn divisor(fact: &Fact, by: u64) -> Option<i64> {
+fn divisor(fact: &UniformityFact, by: u64) -> Option<i64> {
     i64::try_from(by).ok().filter(|d| *d > 0 && fact.multiple.is_multiple_of(by))
 }
 
 /// Returns m·U + tₙ divided by `by`, rounded down.
-fn quotient(fact: &Fact, by: u64) -> Option<(u64, Threads)> {
+fn quotient(fact: &UniformityFact, by: u64) -> Option<(u64, Threads)> {
     let divisor = divisor(fact, by)?;
     let threads = fact.threads.map(|n| Some((n as i64).div_euclid(divisor) as u64))?;
     Some((fact.multiple / by, threads))
 }
 
 /// Returns the remainder of m·U + tₙ divided by `by`.
-fn remainder(fact: &Fact, by: u64) -> Option<Threads> {
+fn remainder(fact: &UniformityFact, by: u64) -> Option<Threads> {
     let divisor = divisor(fact, by)?;
     fact.threads.map(|n| Some((n as i64).rem_euclid(divisor) as u64))
 }

@@ -10,7 +10,7 @@
 
 mod token;
 
-pub(super) use token::Tokens;
+pub(super) use token::CopyTokens;
 
 use super::Lowerer;
 use super::captures::captures;

@@ -11,7 +11,7 @@ use std::collections::HashMap;
 
 /// The variables for copy tokens of a kernel so far.
 #[derive(Clone, Default)]
-pub(in crate::lower) struct Tokens<'h> {
+pub(in crate::lower) struct CopyTokens<'h> {
     /// The conversions of elements at the wait.
     conversions: Vec<Conversion<'h>>,
     /// The number of variables so far.
@@ -22,7 +22,7 @@ pub(in crate::lower) struct Tokens<'h> {
     missing: HashMap<u32, Vec<CopyKind>>,
 }
 
-impl<'h> Tokens<'h> {
+impl<'h> CopyTokens<'h> {
     /// Returns the conversion with this number.
     pub(super) fn conversion(&self, number: u32) -> Conversion<'h> {
         self.conversions[number as usize].clone()

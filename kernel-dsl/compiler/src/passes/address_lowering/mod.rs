@@ -29,11 +29,11 @@ pub fn address_lowering(kernel: &mut Kernel) -> Result<(), Errors> {
     let types = std::mem::take(&mut kernel.values);
     let mut body = std::mem::take(&mut kernel.body);
     let n = types.len();
-    let mut lowerer = Lowerer {
+    let mut lowerer = AddressLowerer {
         kernel,
         types,
         constants,
-        definitions: vec![Definition::Opaque; n],
+        definitions: vec![SumDefinition::Opaque; n],
         levels: vec![0; n],
         mixed: vec![false; n],
         offsets: Vec::new(),
@@ -42,7 +42,7 @@ pub fn address_lowering(kernel: &mut Kernel) -> Result<(), Errors> {
         depth: 0,
     };
     lowerer.region(&mut body);
-    let Lowerer { types, constants, errors, .. } = lowerer;
+    let AddressLowerer { types, constants, errors, .. } = lowerer;
     if !errors.is_empty() {
         return Err(Errors(errors));
     }
@@ -54,7 +54,7 @@ pub fn address_lowering(kernel: &mut Kernel) -> Result<(), Errors> {
 
 /// The definition of a value, if it is a sum that address lowering splits.
 #[derive(Clone, Copy, PartialEq)]
-enum Definition {
+enum SumDefinition {
     Opaque,
     Add(Value, Value),
     /// A value minus a constant.
@@ -90,11 +90,11 @@ struct MovedBase {
     sum: AddressSum,
 }
 
-struct Lowerer<'k> {
+struct AddressLowerer<'k> {
     kernel: &'k Kernel,
     types: Vec<Type>,
     constants: Constants,
-    definitions: Vec<Definition>,
+    definitions: Vec<SumDefinition>,
     /// The number of loops around the point from which on a value no longer changes.
     levels: Vec<u32>,
     /// Whether a value is a sum that is worth splitting: it has a constant addend, or addends of
@@ -107,7 +107,7 @@ struct Lowerer<'k> {
     depth: u32,
 }
 
-impl Lowerer<'_> {
+impl AddressLowerer<'_> {
     fn region(&mut self, region: &mut Region) {
         for p in &region.parameters {
             self.levels[p.0 as usize] = self.depth;
@@ -156,32 +156,32 @@ impl Lowerer<'_> {
         let Some(result) = inst.results.first().map(|r| r.0 as usize).filter(|_| pure) else { return };
         let usize_result = self.types[result] == Type::Scalar(Scalar::Usize);
         let definition = match &inst.op {
-            Op::Binary(Binary::Add, a, b) if usize_result => Definition::Add(*a, *b),
+            Op::Binary(Binary::Add, a, b) if usize_result => SumDefinition::Add(*a, *b),
             Op::Binary(Binary::Sub, a, b) if usize_result => match self.constants.bits(*b) {
-                Some(c) => Definition::Less(*a, c as u32),
+                Some(c) => SumDefinition::Less(*a, c as u32),
                 None => return,
             },
             Op::Binary(Binary::Mul, a, b) if usize_result => match (self.constants.bits(*a), self.constants.bits(*b)) {
-                (_, Some(c)) => Definition::Times(*a, c as u32),
-                (Some(c), _) => Definition::Times(*b, c as u32),
+                (_, Some(c)) => SumDefinition::Times(*a, c as u32),
+                (Some(c), _) => SumDefinition::Times(*b, c as u32),
                 _ => return,
             },
             Op::Offset { base, terms, bytes } => {
                 let moved = self.moved(*base, terms, *bytes);
                 self.offsets.push(moved);
-                Definition::Offset(self.offsets.len() as u32 - 1)
+                SumDefinition::Offset(self.offsets.len() as u32 - 1)
             }
             _ => return,
         };
         self.definitions[result] = definition;
         self.mixed[result] = match definition {
-            Definition::Add(a, b) => {
+            SumDefinition::Add(a, b) => {
                 let constant = self.constants.bits(a).is_some() || self.constants.bits(b).is_some();
                 let levels = self.levels[a.0 as usize] != self.levels[b.0 as usize];
                 constant || levels || self.mixed[a.0 as usize] || self.mixed[b.0 as usize]
             }
-            Definition::Times(a, _) => self.mixed[a.0 as usize],
-            Definition::Less(..) => true,
+            SumDefinition::Times(a, _) => self.mixed[a.0 as usize],
+            SumDefinition::Less(..) => true,
             _ => false,
         };
     }
@@ -209,7 +209,7 @@ impl Lowerer<'_> {
             return whole;
         }
         match self.definitions[value.0 as usize] {
-            Definition::Add(a, b) => {
+            SumDefinition::Add(a, b) => {
                 // If one part is constant, the other is a term by itself.
                 let alone = self.constants.bits(a).is_some() || self.constants.bits(b).is_some();
                 let mut sum = self.split(a, outermost && alone);
@@ -218,12 +218,12 @@ impl Lowerer<'_> {
                 sum.constant += other.constant;
                 sum
             }
-            Definition::Less(a, c) if outermost => {
+            SumDefinition::Less(a, c) if outermost => {
                 let mut sum = self.split(a, true);
                 sum.constant -= i64::from(c);
                 sum
             }
-            Definition::Times(a, c) => {
+            SumDefinition::Times(a, c) => {
                 let mut sum = self.split(a, false);
                 sum.constant *= i64::from(c);
                 for t in &mut sum.terms {
@@ -295,7 +295,7 @@ impl Lowerer<'_> {
 
     /// Returns the offset that defines `base`, if it is in elements of the same size.
     fn from(&self, base: Value, bytes: u32) -> MovedBase {
-        if let Definition::Offset(i) = self.definitions[base.0 as usize] {
+        if let SumDefinition::Offset(i) = self.definitions[base.0 as usize] {
             let moved = &self.offsets[i as usize];
             if moved.bytes == bytes {
                 return moved.clone();
@@ -433,7 +433,7 @@ impl Lowerer<'_> {
         if factor == 1 {
             return value;
         }
-        if let Definition::Times(of, by) = self.definitions[value.0 as usize]
+        if let SumDefinition::Times(of, by) = self.definitions[value.0 as usize]
             && let Some(both) = by.checked_mul(factor)
         {
             return self.times(of, both, location, out);
@@ -461,7 +461,7 @@ impl Lowerer<'_> {
 
     /// Extends the tables to the number of values.
     fn grow(&mut self) {
-        self.definitions.resize(self.types.len(), Definition::Opaque);
+        self.definitions.resize(self.types.len(), SumDefinition::Opaque);
         self.levels.resize(self.types.len(), 0);
         self.mixed.resize(self.types.len(), false);
     }

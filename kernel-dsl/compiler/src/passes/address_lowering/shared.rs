@@ -1,11 +1,11 @@
 //! Addresses in shared memory: byte offsets in a small range, so that sums may be regrouped freely.
 
-use super::{AddressSum, AddressTerm, Lowerer, gcd, groups};
+use super::{AddressLowerer, AddressSum, AddressTerm, gcd, groups};
 use crate::ir::*;
 use crate::scalar::Scalar;
 use smallvec::{SmallVec, smallvec};
 
-impl Lowerer<'_> {
+impl AddressLowerer<'_> {
     /// Returns the scalar of a shared array that indices name.
     pub(super) fn shared_place(
         &mut self,

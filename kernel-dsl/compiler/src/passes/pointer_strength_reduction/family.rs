@@ -9,7 +9,7 @@ use std::collections::HashSet;
 pub type Distance = (Value, u32);
 
 /// The addresses in a loop's body.
-pub struct Body<'r> {
+pub struct LoopAddresses<'r> {
     label: Label,
     region: &'r Region,
     /// The values that the body defines.
@@ -28,10 +28,10 @@ pub struct Family {
     pub steps: Vec<Distance>,
 }
 
-impl<'r> Body<'r> {
+impl<'r> LoopAddresses<'r> {
     /// Returns the body of the loop `label`; `types` are those of the kernel's values.
-    pub fn of(region: &'r Region, label: Label, types: &[Type]) -> Body<'r> {
-        let mut body = Body {
+    pub fn of(region: &'r Region, label: Label, types: &[Type]) -> LoopAddresses<'r> {
+        let mut body = LoopAddresses {
             label,
             region,
             inside: HashSet::new(),

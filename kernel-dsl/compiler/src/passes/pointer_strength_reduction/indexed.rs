@@ -1,7 +1,7 @@
 //! A carried address in the form of an index from a parameter.
 
 use super::super::rewrite::rewrite;
-use super::Mover;
+use super::AddressMover;
 use super::family::Distance;
 use crate::hash::FastMap;
 use crate::ir::*;
@@ -13,21 +13,21 @@ const USIZE: Type = Type::Scalar(Scalar::Usize);
 
 /// The start of an address: a parameter of the kernel, and indices of elements from there.
 #[derive(Clone, Debug)]
-pub struct Root {
+pub struct AddressRoot {
     base: Value,
     /// Bytes of an element; `None` of the parameter itself.
     bytes: Option<u32>,
     indices: SmallVec<[Value; 4]>,
 }
 
-impl Root {
-    fn moved(mut self, index: Value, bytes: u32) -> Option<Root> {
+impl AddressRoot {
+    fn moved(mut self, index: Value, bytes: u32) -> Option<AddressRoot> {
         self.indices.push(index);
         (*self.bytes.get_or_insert(bytes) == bytes).then_some(self)
     }
 
     /// Returns this root, if its elements have the size of those that `steps` count.
-    pub fn of_elements(mut self, steps: &[Distance]) -> Option<Root> {
+    pub fn of_elements(mut self, steps: &[Distance]) -> Option<AddressRoot> {
         let bytes = *self.bytes.get_or_insert(steps.first()?.1);
         steps.iter().all(|step| step.1 == bytes).then_some(self)
     }
@@ -45,14 +45,14 @@ struct Indices<'f> {
     /// The replacement in the body, for a `For`, whose results are its carried values.
     handed_out: Option<Value>,
     members: &'f HashSet<Value>,
-    root: &'f Root,
+    root: &'f AddressRoot,
     /// The distance that accesses add and that the index includes.
     distance: Option<Distance>,
     /// The index of each member.
     index: FastMap<Value, Value>,
 }
 
-impl Mover {
+impl AddressMover {
     /// Records the start of an address.
     pub(super) fn note(&mut self, inst: &Inst) {
         let [result] = inst.results[..] else { return };
@@ -60,7 +60,7 @@ impl Mover {
             return;
         }
         self.roots[result.0 as usize] = match &inst.op {
-            Op::Parameter(_) => Some(Root { base: result, bytes: None, indices: SmallVec::new() }),
+            Op::Parameter(_) => Some(AddressRoot { base: result, bytes: None, indices: SmallVec::new() }),
             Op::Offset { base, terms, bytes } => match terms[..] {
                 [(index, None)] => self.roots[base.0 as usize].clone().and_then(|root| root.moved(index, *bytes)),
                 _ => None,
@@ -72,7 +72,7 @@ impl Mover {
     /// Returns the index of an address moved by `distance`, and emits its code before the loop.
     pub(super) fn index(
         &mut self,
-        root: &Root,
+        root: &AddressRoot,
         distance: Option<Distance>,
         location: Location,
         out: &mut Vec<Inst>,
@@ -106,7 +106,7 @@ impl Mover {
         label: Label,
         [first, carried]: [usize; 2],
         members: &HashSet<Value>,
-        root: &Root,
+        root: &AddressRoot,
         distance: Option<Distance>,
     ) {
         let index = self.value(USIZE);

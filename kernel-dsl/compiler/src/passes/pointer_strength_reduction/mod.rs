@@ -24,8 +24,8 @@ use super::constants::Constants;
 use super::rewrite::rewrite;
 use crate::error::Errors;
 use crate::ir::*;
-use family::{Body, Distance, Family};
-use indexed::Root;
+use family::{Distance, Family, LoopAddresses};
+use indexed::AddressRoot;
 use smallvec::smallvec;
 
 /// Rewrites the addresses that loops carry.
@@ -36,7 +36,7 @@ pub fn pointer_strength_reduction(kernel: &mut Kernel) -> Result<(), Errors> {
     let types = std::mem::take(&mut kernel.values);
     let roots = vec![None; types.len()];
     let replacements = (0..types.len() as u32).map(Value).collect();
-    let mut mover = Mover { types, constants, used, roots, replacements };
+    let mut mover = AddressMover { types, constants, used, roots, replacements };
     mover.region(&mut kernel.body);
     kernel.values = mover.types;
     mover.constants.place(&mut kernel.body);
@@ -51,13 +51,13 @@ fn mark(region: &Region, used: &mut [bool]) {
     }
 }
 
-struct Mover {
+struct AddressMover {
     types: Vec<Type>,
     constants: Constants,
     /// Whether each value of the unchanged kernel is used.
     used: Vec<bool>,
     /// The start of each address that starts from a parameter.
-    roots: Vec<Option<Root>>,
+    roots: Vec<Option<AddressRoot>>,
     /// The replacement of each value.
     replacements: Vec<Value>,
 }
@@ -75,7 +75,7 @@ struct Looping<'l> {
     location: Location,
 }
 
-impl Mover {
+impl AddressMover {
     fn value(&mut self, ty: Type) -> Value {
         let value = Value(self.types.len() as u32);
         self.types.push(ty);
@@ -129,7 +129,7 @@ impl Mover {
         }
         let straight = unrolls(body, unroll);
         let found: Vec<(usize, Family, Option<Distance>)> = {
-            let known = Body::of(body, label, &self.types);
+            let known = LoopAddresses::of(body, label, &self.types);
             let families = addresses.into_iter().filter_map(|k| Some((k, known.family(k, carried[k])?)));
             families.map(|(k, family)| (k, known.distance(k, &family), family)).map(|(k, d, f)| (k, f, d)).collect()
         };

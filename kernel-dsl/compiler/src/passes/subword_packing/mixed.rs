@@ -3,7 +3,7 @@
 //! A word from four others takes three permutations, two of which may serve another word. A 4×4
 //! transpose of bytes takes eight in total.
 
-use super::Pack;
+use super::WordParts;
 use crate::ir::{Bits, Inst, Location, Op, Type, Value};
 use crate::passes::constants::Constants;
 use crate::scalar::Scalar;
@@ -23,7 +23,7 @@ pub(super) type Half = [Byte; 2];
 /// Makes mixed words.
 pub(super) struct Mixer {
     parts: HashMap<Value, WordPart>,
-    packs: HashSet<Pack>,
+    packs: HashSet<WordParts>,
     /// Halves of words that are mixed from four words, by the two words of each half.
     wanted: HashMap<[Value; 2], Vec<Half>>,
     /// The halves that exist already, in code that dominates the region: each is the lower or the
@@ -36,7 +36,7 @@ pub(super) type Halves = HashMap<Half, Half>;
 
 impl Mixer {
     /// Collects small integers that lie in words, and packs of them to mix.
-    pub fn new(parts: HashMap<Value, WordPart>, packs: Vec<Pack>) -> Mixer {
+    pub fn new(parts: HashMap<Value, WordPart>, packs: Vec<WordParts>) -> Mixer {
         let mut mixer = Mixer { parts, packs: HashSet::new(), wanted: HashMap::new(), there: HashMap::new() };
         for pack in packs {
             if let Some(bytes) = mixer.bytes(&pack).filter(|bytes| words(bytes).len() == 4) {

@@ -22,7 +22,7 @@ use smallvec::SmallVec;
 use std::collections::{HashMap, HashSet};
 
 /// The parts of a word, the first lowest.
-type Pack = SmallVec<[Value; 4]>;
+type WordParts = SmallVec<[Value; 4]>;
 
 /// Makes words of packs.
 pub fn subword_packing(kernel: &mut Kernel) -> Result<(), Errors> {
@@ -48,7 +48,7 @@ pub fn subword_packing(kernel: &mut Kernel) -> Result<(), Errors> {
     }
     let parts = words
         .values()
-        .flat_map(|(pack, word): &(Pack, Value)| pack.iter().enumerate().map(|(at, v)| (*v, (*word, at))));
+        .flat_map(|(pack, word): &(WordParts, Value)| pack.iter().enumerate().map(|(at, v)| (*v, (*word, at))));
     let mixer = Mixer::new(parts.collect(), mixed);
     let mut rewriter = Rewriter { types, constants, words, mixer, choices, replacements: HashMap::new() };
     rewriter.region(&mut kernel.body, &[]);
@@ -70,7 +70,7 @@ fn word(types: &[Type], pack: &[Value]) -> Option<Scalar> {
 }
 
 /// Returns the packs of consecutive values; `None` where the values do not make up whole ones.
-fn packs_of(kernel: &Kernel, values: &[Value]) -> Option<Vec<Pack>> {
+fn packs_of(kernel: &Kernel, values: &[Value]) -> Option<Vec<WordParts>> {
     let n = parts(kernel.ty(*values.first()?))?;
     let whole = values.len().is_multiple_of(n) && (values.len() / n).is_power_of_two();
     whole.then(|| values.chunks(n).map(SmallVec::from_slice).collect())
@@ -99,7 +99,7 @@ enum PartUse {
 
 /// A pack that an operation uses as a word.
 struct RequestedPack {
-    pack: Pack,
+    pack: WordParts,
     /// Packs with equal numbers become words together or not at all.
     together: usize,
     /// Whether other instructions may mix the word: not for masked-lane values of a load.
@@ -114,7 +114,7 @@ struct Uses<'k> {
     wanted: Vec<RequestedPack>,
     together: usize,
     /// The results of each load of small integers, and the packs of their values in masked lanes.
-    loads: HashMap<Value, (Vec<Pack>, Vec<Pack>)>,
+    loads: HashMap<Value, (Vec<WordParts>, Vec<WordParts>)>,
     /// The values that the regions of each `If` yield, and its results.
     ifs: HashMap<Value, ([Vec<Value>; 2], Vec<Value>)>,
 }
@@ -200,7 +200,7 @@ impl<'k> Uses<'k> {
     }
 
     /// Packs that either all become words or all stay in parts.
-    fn want(&mut self, packs: Vec<Pack>, mixes: bool) {
+    fn want(&mut self, packs: Vec<WordParts>, mixes: bool) {
         for pack in packs {
             for v in &pack {
                 self.uses.entry(*v).or_default().push(PartUse::Pack(self.wanted.len()));
@@ -210,30 +210,30 @@ impl<'k> Uses<'k> {
         self.together += 1;
     }
 
-    fn constant(&self, pack: &Pack) -> bool {
+    fn constant(&self, pack: &WordParts) -> bool {
         pack.iter().all(|v| self.constants.bits(*v).is_some())
     }
 
     /// Returns the packs that the regions of an `If` yield for a pack of its results.
-    fn yielded(&self, first: Value, at: usize, n: usize) -> Option<[Pack; 2]> {
+    fn yielded(&self, first: Value, at: usize, n: usize) -> Option<[WordParts; 2]> {
         let ([then, otherwise], _) = self.ifs.get(&first)?;
         Some([SmallVec::from_slice(then.get(at..at + n)?), SmallVec::from_slice(otherwise.get(at..at + n)?)])
     }
 
     /// Returns the packs that a pack of selects chooses from.
-    fn chosen(&self, pack: &Pack) -> Option<[Pack; 2]> {
+    fn chosen(&self, pack: &WordParts) -> Option<[WordParts; 2]> {
         let side = |k: usize| {
             let of = |v: &Value| match self.origins.get(v) {
                 Some(PartOrigin::Select(_, sides)) => Some(sides[k]),
                 _ => None,
             };
-            pack.iter().map(of).collect::<Option<Pack>>()
+            pack.iter().map(of).collect::<Option<WordParts>>()
         };
         Some([side(0)?, side(1)?])
     }
 
     /// Returns the common origin of all parts of a pack, if there is one.
-    fn origin(&self, pack: &Pack) -> Option<PartOrigin> {
+    fn origin(&self, pack: &WordParts) -> Option<PartOrigin> {
         let origin = *self.origins.get(&pack[0])?;
         let follows = |(k, v): (usize, &Value)| match (origin, self.origins.get(v)) {
             (PartOrigin::Load(of, i), Some(PartOrigin::Load(other, j))) => of == *other && i + k == *j,
@@ -246,7 +246,7 @@ impl<'k> Uses<'k> {
     }
 
     /// Returns the packs of loads that the parts of a pack lie in, if all are loaded.
-    fn loaded(&self, pack: &Pack) -> Option<Vec<&Pack>> {
+    fn loaded(&self, pack: &WordParts) -> Option<Vec<&WordParts>> {
         let of = |v: &Value| match self.origins.get(v) {
             Some(PartOrigin::Load(first, i)) => self.loads.get(first)?.0.get(i / pack.len()),
             _ => None,
@@ -256,9 +256,9 @@ impl<'k> Uses<'k> {
 
     /// Returns the packs that become words, and the requested packs that are mixed from parts of
     /// these words.
-    fn packs(&self) -> (Vec<Pack>, Vec<Pack>) {
+    fn packs(&self) -> (Vec<WordParts>, Vec<WordParts>) {
         // All candidates: the requested packs, and the packs that they are made of.
-        let mut open: Vec<Pack> = self.wanted.iter().map(|w| w.pack.clone()).collect();
+        let mut open: Vec<WordParts> = self.wanted.iter().map(|w| w.pack.clone()).collect();
         let mut mixed: HashSet<usize> = HashSet::new();
         for (number, RequestedPack { pack, .. }) in self.wanted.iter().enumerate().filter(|(_, w)| w.mixes) {
             if let (None, Some(of)) = (self.origin(pack), self.loaded(pack)) {
@@ -266,7 +266,7 @@ impl<'k> Uses<'k> {
                 open.extend(of.into_iter().cloned());
             }
         }
-        let mut good: HashSet<Pack> = HashSet::new();
+        let mut good: HashSet<WordParts> = HashSet::new();
         while let Some(pack) = open.pop() {
             if self.constant(&pack) || good.contains(&pack) {
                 continue;
@@ -291,11 +291,11 @@ impl<'k> Uses<'k> {
                 .map(|(_, w)| w.together)
                 .collect();
             let pack_of = good.iter().flat_map(|pack| pack.iter().map(move |v| (*v, pack))).collect();
-            let as_word = |number: usize, pack: &Pack| {
+            let as_word = |number: usize, pack: &WordParts| {
                 let wanted = &self.wanted[number];
                 (wanted.pack == *pack || mixed.contains(&number)) && !apart.contains(&wanted.together)
             };
-            let keep: HashSet<Pack> =
+            let keep: HashSet<WordParts> =
                 good.iter().filter(|p| self.stays(p, &good, &pack_of, &as_word)).cloned().collect();
             let before = good.len() + mixed.len();
             good = keep;
@@ -307,7 +307,7 @@ impl<'k> Uses<'k> {
                 break;
             }
         }
-        let mut good: Vec<Pack> = good.into_iter().collect();
+        let mut good: Vec<WordParts> = good.into_iter().collect();
         good.sort_by_key(|pack| pack[0]);
         let mut mixed: Vec<usize> = mixed.into_iter().collect();
         mixed.sort_unstable();
@@ -318,12 +318,12 @@ impl<'k> Uses<'k> {
     /// the requested pack of a number uses the pack, or parts of it, as a word.
     fn stays(
         &self,
-        pack: &Pack,
-        good: &HashSet<Pack>,
-        pack_of: &HashMap<Value, &Pack>,
-        as_word: &impl Fn(usize, &Pack) -> bool,
+        pack: &WordParts,
+        good: &HashSet<WordParts>,
+        pack_of: &HashMap<Value, &WordParts>,
+        as_word: &impl Fn(usize, &WordParts) -> bool,
     ) -> bool {
-        let is_word = |pack: &Pack| self.constant(pack) || good.contains(pack);
+        let is_word = |pack: &WordParts| self.constant(pack) || good.contains(pack);
         let comes = match self.origin(pack) {
             Some(PartOrigin::Load(first, _)) => {
                 self.loads.get(&first).is_some_and(|(results, others)| results.iter().chain(others).all(is_word))
@@ -356,7 +356,7 @@ struct Rewriter {
     types: Vec<Type>,
     constants: Constants,
     /// The packs that become words, by their first part.
-    words: HashMap<Value, (Pack, Value)>,
+    words: HashMap<Value, (WordParts, Value)>,
     mixer: Mixer,
     /// The packs of selects.
     choices: Vec<Choice>,
@@ -366,8 +366,8 @@ struct Rewriter {
 
 /// A pack of selects by one condition, which becomes one select.
 struct Choice {
-    pack: Pack,
-    sides: [Pack; 2],
+    pack: WordParts,
+    sides: [WordParts; 2],
     /// The number of selects of the pack that were not visited yet.
     left: usize,
 }

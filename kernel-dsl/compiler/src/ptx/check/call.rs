@@ -2,11 +2,11 @@
 
 use super::{Illegal, Reason, constant_fits, has_register, has_symbol, holds, same_class};
 use crate::ptx::ast::{Call, Callee, Callees, Operand, Parameter, Symbol};
-use crate::ptx::print::{In, Names};
+use crate::ptx::print::{In, ValueNames};
 use crate::ptx::words::{Space, Type};
 
 /// Checks that `call` is legal; `names` resolves its references.
-pub fn check_call(names: Names<'_>, call: &Call) -> Result<(), Illegal> {
+pub fn check_call(names: ValueNames<'_>, call: &Call) -> Result<(), Illegal> {
     let fail = |reason| Err(Illegal { instruction: In(names, call).to_string(), reason });
     if call.guard.is_some_and(|g| names.function.ty(g.register) != Type::Pred) {
         return fail(Reason::Guard);
@@ -43,7 +43,7 @@ pub fn check_call(names: Names<'_>, call: &Call) -> Result<(), Illegal> {
 /// Returns whether `given` is valid for the parameter, or for the returned value. A variable is an
 /// array exactly if the parameter is one. The sizes, alignments and classes of both are equal;
 /// elements of arrays may have other sizes.
-fn passes(names: Names<'_>, formal: &Parameter, given: &Operand, returned: bool) -> bool {
+fn passes(names: ValueNames<'_>, formal: &Parameter, given: &Operand, returned: bool) -> bool {
     let scalar = formal.elements.is_none();
     match given {
         Operand::Register(r) => {

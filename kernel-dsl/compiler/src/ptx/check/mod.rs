@@ -9,8 +9,8 @@ pub use illegal::{Illegal, Reason};
 pub use takes::AcceptedOperands;
 
 use super::ast::{Address, Architecture, Base, Function, Instruction, Operand, Register, Selector, Symbol, Texel};
-use super::form::{FormRow, Limit, MAX_SLOTS, OperandForm, OperandKind, OperandType, Presence, Selection, Set};
-use super::print::{In, Names};
+use super::form::{ConstantLimit, FormRow, MAX_SLOTS, OperandForm, OperandKind, OperandType, Presence, Selection, Set};
+use super::print::{In, ValueNames};
 use super::table;
 use super::words::{Class, Modifier, Opcode, Space, TargetOption, TextureShape, Type, Version};
 use smallvec::SmallVec;
@@ -42,20 +42,20 @@ impl ChosenForm {
 /// Returns the form of `instruction`, if it is legal for `target` and `version`; `names` resolves
 /// its references.
 pub fn check(
-    names: Names<'_>,
+    names: ValueNames<'_>,
     instruction: &Instruction,
     target: Architecture,
     version: Version,
 ) -> Result<ChosenForm, Illegal> {
-    Check { names }.form(instruction, target, version)
+    ModuleCheck { names }.form(instruction, target, version)
 }
 
 #[derive(Clone, Copy)]
-struct Check<'a> {
-    names: Names<'a>,
+struct ModuleCheck<'a> {
+    names: ValueNames<'a>,
 }
 
-impl Check<'_> {
+impl ModuleCheck<'_> {
     fn form(self, instruction: &Instruction, target: Architecture, version: Version) -> Result<ChosenForm, Illegal> {
         let names = self.names;
         let fail = |reason| {
@@ -128,12 +128,12 @@ fn since(instruction: &Instruction) -> (u16, Version) {
 }
 
 /// Returns whether everything that the instruction names is declared.
-fn declared(names: Names<'_>, instruction: &Instruction) -> bool {
+fn declared(names: ValueNames<'_>, instruction: &Instruction) -> bool {
     instruction.guard.is_none_or(|g| has_register(names.function, g.register))
         && instruction.operands.iter().all(|o| has_operand(names, o))
 }
 
-fn has_operand(names: Names<'_>, operand: &Operand) -> bool {
+fn has_operand(names: ValueNames<'_>, operand: &Operand) -> bool {
     let function = names.function;
     match operand {
         Operand::Register(r) | Operand::Not(r) | Operand::Negated(r, _) | Operand::Selected(r, _) => {
@@ -164,7 +164,7 @@ fn has_operand(names: Names<'_>, operand: &Operand) -> bool {
     }
 }
 
-fn has_symbol(names: Names<'_>, symbol: Symbol) -> bool {
+fn has_symbol(names: ValueNames<'_>, symbol: Symbol) -> bool {
     let (i, count) = match symbol {
         Symbol::Parameter(i) => (i, names.function.parameters.len()),
         Symbol::Return(i) => (i, names.function.returns.len()),
@@ -230,7 +230,7 @@ fn operand_type(form: &OperandForm, chosen: &Chosen) -> Option<Type> {
     }
 }
 
-impl Check<'_> {
+impl ModuleCheck<'_> {
     /// Returns the first operand that does not match the row, if any.
     fn operands(self, row: &FormRow, chosen: &Chosen, given: &[Operand]) -> Result<(), usize> {
         let mut rest = given.iter().peekable();
@@ -460,15 +460,15 @@ fn constant_fits(constant: &Operand, ty: Type) -> bool {
     }
 }
 
-fn within(limit: Limit, constant: &Operand) -> bool {
+fn within(limit: ConstantLimit, constant: &Operand) -> bool {
     let n = match constant {
         Operand::Integer(n) => *n,
         Operand::Bits(n) => *n as i64,
-        _ => return limit == Limit::None,
+        _ => return limit == ConstantLimit::None,
     };
     match limit {
-        Limit::None => true,
-        Limit::Barrier | Limit::Event => (0..16).contains(&n),
-        Limit::Threads => n > 0 && n % 32 == 0,
+        ConstantLimit::None => true,
+        ConstantLimit::Barrier | ConstantLimit::Event => (0..16).contains(&n),
+        ConstantLimit::Threads => n > 0 && n % 32 == 0,
     }
 }

@@ -1,7 +1,7 @@
 //! Descriptions of the operands that a form accepts, for error messages.
 
 use super::{Chosen, operand_type};
-use crate::ptx::form::{Limit, OperandForm, OperandKind, Selection};
+use crate::ptx::form::{ConstantLimit, OperandForm, OperandKind, Selection};
 use crate::ptx::words::{Modifier, TextureShape, Type};
 use std::fmt;
 
@@ -74,9 +74,9 @@ impl fmt::Display for AcceptedOperands {
             f.write_str(" or wider")?;
         }
         match form.limit {
-            Limit::None => {}
-            Limit::Barrier | Limit::Event => f.write_str("; a constant must be 0 to 15")?,
-            Limit::Threads => f.write_str("; a constant must be a multiple of 32")?,
+            ConstantLimit::None => {}
+            ConstantLimit::Barrier | ConstantLimit::Event => f.write_str("; a constant must be 0 to 15")?,
+            ConstantLimit::Threads => f.write_str("; a constant must be a multiple of 32")?,
         }
         match form.selection {
             Selection::None => Ok(()),

@@ -157,7 +157,7 @@ pub struct OperandForm {
     /// The selection of parts of the register.
     pub selection: Selection,
     /// The limit on constants.
-    pub limit: Limit,
+    pub limit: ConstantLimit,
 }
 
 impl OperandForm {
@@ -173,7 +173,7 @@ impl OperandForm {
         register: false,
         signed: false,
         selection: Selection::None,
-        limit: Limit::None,
+        limit: ConstantLimit::None,
     };
 }
 
@@ -209,7 +209,7 @@ pub enum Selection {
 
 /// The limit on constants, in addition to the type.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Limit {
+pub enum ConstantLimit {
     /// No limit.
     None,
     /// 0 to 15.

@@ -1,7 +1,8 @@
 //! The parser of the notation: at compile time to a row, and to text with the shared sets expanded.
 
 use super::{
-    FormRow, FormSlot, Limit, MAX_OPERANDS, MAX_SLOTS, OperandForm, OperandKind, OperandType, Presence, Selection, Set,
+    ConstantLimit, FormRow, FormSlot, MAX_OPERANDS, MAX_SLOTS, OperandForm, OperandKind, OperandType, Presence,
+    Selection, Set,
 };
 use crate::ptx::words::{Modifier, Opcode, Type, Version, same};
 use std::fmt;
@@ -23,7 +24,7 @@ impl fmt::Display for FormRow {
 /// Parses a form to a row.
 pub const fn row(target: u16, version: Version, form: &'static str) -> FormRow {
     let text = form.as_bytes();
-    let mut at = Cursor { text, at: 0 };
+    let mut at = NotationCursor { text, at: 0 };
     let Some(opcode) = Opcode::from_spelling(at.word()) else { panic!("the form begins with an opcode") };
     let slot = FormSlot { alternatives: Set::EMPTY, optional: false };
     let operand = OperandForm::NONE;
@@ -79,7 +80,7 @@ pub const fn row(target: u16, version: Version, form: &'static str) -> FormRow {
 
 /// Returns the alternatives of `name`: the set defined after the semicolon, or the modifier itself.
 const fn alternatives(text: &[u8], name: &[u8]) -> Set {
-    let mut at = Cursor { text, at: 0 };
+    let mut at = NotationCursor { text, at: 0 };
     at.skip_to_semicolon();
     while at.eat(b"; ") {
         at.expect(b".");
@@ -87,7 +88,11 @@ const fn alternatives(text: &[u8], name: &[u8]) -> Set {
         at.expect(b" = ");
         if wanted {
             let in_place = at.at < text.len() && text[at.at] == b'{';
-            return if in_place { at.list() } else { Cursor { text: shared(at.word()).as_bytes(), at: 0 }.list() };
+            return if in_place {
+                at.list()
+            } else {
+                NotationCursor { text: shared(at.word()).as_bytes(), at: 0 }.list()
+            };
         }
         at.skip_to_semicolon();
     }
@@ -133,12 +138,12 @@ const fn shared(name: &[u8]) -> &'static str {
 }
 
 #[derive(Clone, Copy)]
-struct Cursor<'a> {
+struct NotationCursor<'a> {
     text: &'a [u8],
     at: usize,
 }
 
-impl<'a> Cursor<'a> {
+impl<'a> NotationCursor<'a> {
     const fn eat(&mut self, expected: &[u8]) -> bool {
         let mut i = 0;
         while i < expected.len() {
@@ -216,11 +221,11 @@ impl<'a> Cursor<'a> {
             form.kind = OperandKind::Constant;
         } else if same(name, b"event") {
             form.kind = OperandKind::Constant;
-            form.limit = Limit::Event;
+            form.limit = ConstantLimit::Event;
         } else if same(name, b"barrier") {
-            form.limit = Limit::Barrier;
+            form.limit = ConstantLimit::Barrier;
         } else if same(name, b"threads") {
-            form.limit = Limit::Threads;
+            form.limit = ConstantLimit::Threads;
         }
         form.ty = if self.eat(b":") {
             self.operand_type(row, names, &mut form.kind)

@@ -27,7 +27,7 @@ pub(super) use rules::{contracts, effect_of, effect_of_special, reads_carry, ref
 
 use super::ast::{Architecture, Function, Instruction, Module, Register, Statement, Variant};
 use super::parse;
-use super::print::{In, Names};
+use super::print::{In, ValueNames};
 use super::words::Type;
 use crate::scalar::Scalar;
 use crate::target::Target;
@@ -171,7 +171,7 @@ impl InlineSource {
             return Err(errors);
         }
         let any = Architecture { sm: u16::MAX, variant: Variant::General };
-        let read = parse::inline(self, target.map_or(any, Into::into)).map_err(|parse::Errors(all)| {
+        let read = parse::inline(self, target.map_or(any, Into::into)).map_err(|parse::ParseErrors(all)| {
             let told = |e: &parse::Error| Error { place: InlinePosition::Line(e.line), message: e.mistake.to_string() };
             all.iter().map(told).collect::<Vec<_>>()
         })?;
@@ -234,8 +234,8 @@ impl Inline {
     }
 
     /// Returns the names for the references of the instructions.
-    pub fn names(&self) -> Names<'_> {
-        Names { module: &self.module, function: self.function() }
+    pub fn names(&self) -> ValueNames<'_> {
+        ValueNames { module: &self.module, function: self.function() }
     }
 }
 

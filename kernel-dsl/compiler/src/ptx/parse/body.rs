@@ -1,6 +1,6 @@
 //! Functions: signature, directives, and the statements of the body.
 
-use super::Parser;
+use super::ModuleParser;
 use super::cursor::ParseFailed;
 use super::error::Mistake;
 use super::lex::{Punctuation, Token, TokenKind};
@@ -12,7 +12,7 @@ use crate::ptx::ast::{
 };
 use crate::ptx::words::{Class, Space, Version};
 
-impl<'a> Parser<'a> {
+impl<'a> ModuleParser<'a> {
     /// Parses a function after `.entry` or `.func`.
     pub fn signature_and_body(&mut self, linkage: Linkage, kind: FunctionKind) -> Result<(), ParseFailed> {
         let mut registers = Vec::new();

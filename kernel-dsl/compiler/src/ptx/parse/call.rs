@@ -1,6 +1,6 @@
 //! Calls, and declarations of the possible functions of indirect calls.
 
-use super::Parser;
+use super::ModuleParser;
 use super::cursor::ParseFailed;
 use super::error::Mistake;
 use super::lex::{Punctuation, Token, TokenKind};
@@ -9,7 +9,7 @@ use crate::ptx::ast::{Call, CallTargets, Callee, Callees, Guard, Operand, Parame
 use crate::ptx::check::{Illegal, check_call};
 use crate::ptx::words::Opcode;
 
-impl Parser<'_> {
+impl ModuleParser<'_> {
     /// Parses `$table: .calltargets f, g;`
     pub fn call_targets(&mut self, at: Token) -> Result<Vec<Statement>, ParseFailed> {
         self.cursor.next();

@@ -1,6 +1,6 @@
 //! A position in the tokens of a text, and the errors found so far.
 
-use super::error::{Error, Errors, Mistake};
+use super::error::{Error, Mistake, ParseErrors};
 use super::lex::{LiteralValue, Punctuation, Token, TokenKind, tokens};
 
 /// Parsing of a part of the text failed; the error has been noted.
@@ -19,10 +19,10 @@ pub(super) struct Cursor<'a> {
 }
 
 impl<'a> Cursor<'a> {
-    pub fn new(source: &'a str) -> Result<Cursor<'a>, Errors> {
+    pub fn new(source: &'a str) -> Result<Cursor<'a>, ParseErrors> {
         if u32::try_from(source.len()).is_err() {
             let mistake = Mistake::Unsupported { what: "a text of 4 GiB or more".to_string(), help: "" };
-            return Err(Errors(vec![Error { line: 1, column: 1, mistake }]));
+            return Err(ParseErrors(vec![Error { line: 1, column: 1, mistake }]));
         }
         let breaks = source.bytes().enumerate().filter(|(_, c)| *c == b'\n').map(|(i, _)| i as u32 + 1);
         let lines = [0].into_iter().chain(breaks).collect();
@@ -36,7 +36,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Returns the parsed value, if there were no errors.
-    pub fn finish<T>(mut self, parsed: T) -> Result<T, Errors> {
+    pub fn finish<T>(mut self, parsed: T) -> Result<T, ParseErrors> {
         if self.mistakes.is_empty() {
             return Ok(parsed);
         }
@@ -54,7 +54,7 @@ impl<'a> Cursor<'a> {
             from = start;
             errors.push(Error { line, column, mistake });
         }
-        Err(Errors(errors))
+        Err(ParseErrors(errors))
     }
 
     /// Returns the text of a token.

@@ -1,9 +1,9 @@
 //! Declarations of parameters, variables with initial values, and registers.
 
-use super::Parser;
+use super::ModuleParser;
 use super::cursor::ParseFailed;
 use super::error::Mistake;
-use super::expression::Constant;
+use super::expression::ConstantValue;
 use super::lex::{Punctuation, Token, TokenKind};
 use super::scope::{Name, Numbered};
 use crate::ptx::ast::{
@@ -14,7 +14,7 @@ use crate::ptx::words::{Class, Property, Sampling, Space, TargetOption, Type, Ve
 /// The largest number of dimensions of an array.
 const MAX_DIMENSIONS: usize = 16;
 
-impl<'a> Parser<'a> {
+impl<'a> ModuleParser<'a> {
     /// Parses a type, such as `.u32`.
     pub fn ty(&mut self) -> Result<Type, ParseFailed> {
         let at = self.cursor.peek();
@@ -372,15 +372,15 @@ impl<'a> Parser<'a> {
             return Ok(address);
         }
         let converted = match (ty, value) {
-            (Type::F32, Constant::F32(bits)) => Some(Initializer::F32(bits)),
-            (Type::F32, Constant::F64(bits)) => Some(Initializer::F32((f64::from_bits(bits) as f32).to_bits())),
-            (Type::F32, Constant::Decimal(x)) => Some(Initializer::F32((x as f32).to_bits())),
-            (Type::F64, Constant::F32(bits)) => Some(Initializer::F64(f64::from(f32::from_bits(bits)).to_bits())),
-            (Type::F64, Constant::F64(bits)) => Some(Initializer::F64(bits)),
-            (Type::F64, Constant::Decimal(x)) => Some(Initializer::F64(x.to_bits())),
-            (_, Constant::Bits(n)) if ty.class() != Class::Float => Some(Initializer::Bits(n)),
-            (_, Constant::Signed(n)) if ty.class() != Class::Float => Some(Initializer::Integer(n)),
-            (_, Constant::Unsigned(n)) if ty.class() != Class::Float => Some(Initializer::Integer(n as i64)),
+            (Type::F32, ConstantValue::F32(bits)) => Some(Initializer::F32(bits)),
+            (Type::F32, ConstantValue::F64(bits)) => Some(Initializer::F32((f64::from_bits(bits) as f32).to_bits())),
+            (Type::F32, ConstantValue::Decimal(x)) => Some(Initializer::F32((x as f32).to_bits())),
+            (Type::F64, ConstantValue::F32(bits)) => Some(Initializer::F64(f64::from(f32::from_bits(bits)).to_bits())),
+            (Type::F64, ConstantValue::F64(bits)) => Some(Initializer::F64(bits)),
+            (Type::F64, ConstantValue::Decimal(x)) => Some(Initializer::F64(x.to_bits())),
+            (_, ConstantValue::Bits(n)) if ty.class() != Class::Float => Some(Initializer::Bits(n)),
+            (_, ConstantValue::Signed(n)) if ty.class() != Class::Float => Some(Initializer::Integer(n)),
+            (_, ConstantValue::Unsigned(n)) if ty.class() != Class::Float => Some(Initializer::Integer(n as i64)),
             _ => None,
         };
         converted.ok_or_else(|| self.cursor.expected_at(at, format!("a constant of type `.{ty}`")))

@@ -66,7 +66,7 @@ pub enum Mistake {
 
 /// All errors of a text, in order; never empty.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Errors(pub Vec<Error>);
+pub struct ParseErrors(pub Vec<Error>);
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -92,7 +92,7 @@ impl fmt::Display for Mistake {
     }
 }
 
-impl fmt::Display for Errors {
+impl fmt::Display for ParseErrors {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (i, e) in self.0.iter().enumerate() {
             f.write_str(if i > 0 { "\n" } else { "" })?;
@@ -103,4 +103,4 @@ impl fmt::Display for Errors {
 }
 
 impl std::error::Error for Error {}
-impl std::error::Error for Errors {}
+impl std::error::Error for ParseErrors {}

@@ -6,7 +6,7 @@ use super::lex::{LiteralValue, Punctuation, TokenKind};
 
 /// The value of a constant expression.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub(super) enum Constant {
+pub(super) enum ConstantValue {
     /// An integer of type `.s64`, written in decimal or computed.
     Signed(i64),
     /// An integer of type `.u64`.
@@ -24,27 +24,27 @@ pub(super) enum Constant {
 /// The largest nesting depth of parentheses, unary operators and conditions.
 const MAX_DEPTH: usize = 64;
 
-impl Constant {
+impl ConstantValue {
     /// Returns the bits of an integer.
     pub fn integer(self) -> Option<u64> {
         match self {
-            Constant::Signed(n) => Some(n as u64),
-            Constant::Unsigned(n) | Constant::Bits(n) => Some(n),
+            ConstantValue::Signed(n) => Some(n as u64),
+            ConstantValue::Unsigned(n) | ConstantValue::Bits(n) => Some(n),
             _ => None,
         }
     }
 
     fn is_unsigned(self) -> bool {
         match self {
-            Constant::Unsigned(_) => true,
+            ConstantValue::Unsigned(_) => true,
             // A literal is signed if its value fits.
-            Constant::Bits(n) => n > i64::MAX as u64,
+            ConstantValue::Bits(n) => n > i64::MAX as u64,
             _ => false,
         }
     }
 
-    fn with(bits: u64, unsigned: bool) -> Constant {
-        if unsigned { Constant::Unsigned(bits) } else { Constant::Signed(bits as i64) }
+    fn with(bits: u64, unsigned: bool) -> ConstantValue {
+        if unsigned { ConstantValue::Unsigned(bits) } else { ConstantValue::Signed(bits as i64) }
     }
 }
 
@@ -80,7 +80,7 @@ impl Cursor<'_> {
     }
 
     /// Parses a constant expression.
-    pub fn constant(&mut self) -> Result<Constant, ParseFailed> {
+    pub fn constant(&mut self) -> Result<ConstantValue, ParseFailed> {
         self.conditional(0)
     }
 
@@ -98,7 +98,7 @@ impl Cursor<'_> {
         u32::try_from(value).map_err(|_| self.expected_at(at, "an integer that fits in 32 bits"))
     }
 
-    fn conditional(&mut self, depth: usize) -> Result<Constant, ParseFailed> {
+    fn conditional(&mut self, depth: usize) -> Result<ConstantValue, ParseFailed> {
         let condition = self.binary(1, depth)?;
         if !self.eat(Punctuation::Question) {
             return Ok(condition);
@@ -114,7 +114,7 @@ impl Cursor<'_> {
         }
     }
 
-    fn binary(&mut self, loosest: u8, depth: usize) -> Result<Constant, ParseFailed> {
+    fn binary(&mut self, loosest: u8, depth: usize) -> Result<ConstantValue, ParseFailed> {
         let mut left = self.unary(depth)?;
         loop {
             let at = self.peek();
@@ -129,7 +129,7 @@ impl Cursor<'_> {
         }
     }
 
-    fn unary(&mut self, depth: usize) -> Result<Constant, ParseFailed> {
+    fn unary(&mut self, depth: usize) -> Result<ConstantValue, ParseFailed> {
         let at = self.next();
         if depth > MAX_DEPTH {
             let what = format!("an expression with more than {MAX_DEPTH} levels");
@@ -139,13 +139,13 @@ impl Cursor<'_> {
             |cursor: &mut Self| Err(cursor.expected_at(at, "an operator that the type of the constant supports"));
         match at.kind {
             TokenKind::Number(LiteralValue::Integer { bits, hexadecimal, unsigned }) => Ok(match hexadecimal {
-                true if !unsigned => Constant::Bits(bits),
-                _ => Constant::with(bits, unsigned || bits > i64::MAX as u64),
+                true if !unsigned => ConstantValue::Bits(bits),
+                _ => ConstantValue::with(bits, unsigned || bits > i64::MAX as u64),
             }),
-            TokenKind::Number(LiteralValue::F32(bits)) => Ok(Constant::F32(bits)),
-            TokenKind::Number(LiteralValue::F64(bits)) => Ok(Constant::F64(bits)),
-            TokenKind::Number(LiteralValue::Decimal(value)) => Ok(Constant::Decimal(value)),
-            TokenKind::Word if self.text(at) == "WARP_SZ" => Ok(Constant::Signed(32)),
+            TokenKind::Number(LiteralValue::F32(bits)) => Ok(ConstantValue::F32(bits)),
+            TokenKind::Number(LiteralValue::F64(bits)) => Ok(ConstantValue::F64(bits)),
+            TokenKind::Number(LiteralValue::Decimal(value)) => Ok(ConstantValue::Decimal(value)),
+            TokenKind::Word if self.text(at) == "WARP_SZ" => Ok(ConstantValue::Signed(32)),
             TokenKind::Punctuation(Punctuation::Open) => {
                 if self.peek().kind == TokenKind::Dotted {
                     let ty = self.next();
@@ -157,7 +157,7 @@ impl Cursor<'_> {
                     self.expect(Punctuation::Close)?;
                     let value = self.unary(depth + 1)?;
                     return match value.integer() {
-                        Some(bits) => Ok(Constant::with(bits, unsigned)),
+                        Some(bits) => Ok(ConstantValue::with(bits, unsigned)),
                         None => wrong(self),
                     };
                 }
@@ -170,12 +170,12 @@ impl Cursor<'_> {
             ) => {
                 let value = self.unary(depth + 1)?;
                 match (mark, value, value.integer()) {
-                    (Punctuation::Plus, Constant::Decimal(_), _) => Ok(value),
-                    (Punctuation::Minus, Constant::Decimal(x), _) => Ok(Constant::Decimal(-x)),
-                    (Punctuation::Plus, _, Some(n)) => Ok(Constant::with(n, value.is_unsigned())),
-                    (Punctuation::Minus, _, Some(n)) => Ok(Constant::Signed((n as i64).wrapping_neg())),
-                    (Punctuation::Tilde, _, Some(n)) => Ok(Constant::with(!n, value.is_unsigned())),
-                    (Punctuation::Not, _, Some(n)) => Ok(Constant::Signed(i64::from(n == 0))),
+                    (Punctuation::Plus, ConstantValue::Decimal(_), _) => Ok(value),
+                    (Punctuation::Minus, ConstantValue::Decimal(x), _) => Ok(ConstantValue::Decimal(-x)),
+                    (Punctuation::Plus, _, Some(n)) => Ok(ConstantValue::with(n, value.is_unsigned())),
+                    (Punctuation::Minus, _, Some(n)) => Ok(ConstantValue::Signed((n as i64).wrapping_neg())),
+                    (Punctuation::Tilde, _, Some(n)) => Ok(ConstantValue::with(!n, value.is_unsigned())),
+                    (Punctuation::Not, _, Some(n)) => Ok(ConstantValue::Signed(i64::from(n == 0))),
                     _ => wrong(self),
                 }
             }
@@ -184,14 +184,14 @@ impl Cursor<'_> {
     }
 }
 
-fn apply(mark: Punctuation, a: Constant, b: Constant) -> Result<Constant, &'static str> {
-    if let (Constant::Decimal(x), Constant::Decimal(y)) = (a, b) {
-        let truth = |t: bool| Constant::Signed(i64::from(t));
+fn apply(mark: Punctuation, a: ConstantValue, b: ConstantValue) -> Result<ConstantValue, &'static str> {
+    if let (ConstantValue::Decimal(x), ConstantValue::Decimal(y)) = (a, b) {
+        let truth = |t: bool| ConstantValue::Signed(i64::from(t));
         return Ok(match mark {
-            Punctuation::Plus => Constant::Decimal(x + y),
-            Punctuation::Minus => Constant::Decimal(x - y),
-            Punctuation::Times => Constant::Decimal(x * y),
-            Punctuation::Slash => Constant::Decimal(x / y),
+            Punctuation::Plus => ConstantValue::Decimal(x + y),
+            Punctuation::Minus => ConstantValue::Decimal(x - y),
+            Punctuation::Times => ConstantValue::Decimal(x * y),
+            Punctuation::Slash => ConstantValue::Decimal(x / y),
             Punctuation::Less => truth(x < y),
             Punctuation::LessEqual => truth(x <= y),
             Punctuation::Greater => truth(x > y),
@@ -206,7 +206,7 @@ fn apply(mark: Punctuation, a: Constant, b: Constant) -> Result<Constant, &'stat
     };
     let unsigned = a.is_unsigned() || b.is_unsigned();
     let (s, t) = (x as i64, y as i64);
-    let truth = |t: bool| Ok(Constant::Signed(i64::from(t)));
+    let truth = |t: bool| Ok(ConstantValue::Signed(i64::from(t)));
     let compared = if unsigned { x.cmp(&y) } else { s.cmp(&t) };
     let bits = match mark {
         Punctuation::Plus => x.wrapping_add(y),
@@ -218,9 +218,11 @@ fn apply(mark: Punctuation, a: Constant, b: Constant) -> Result<Constant, &'stat
         Punctuation::Percent if unsigned => x % y,
         Punctuation::Percent => s.wrapping_rem(t) as u64,
         // The type of a shift is the type of the shifted value.
-        Punctuation::ShiftLeft => return Ok(Constant::with(if y > 63 { 0 } else { x << y }, a.is_unsigned())),
-        Punctuation::ShiftRight if a.is_unsigned() => return Ok(Constant::Unsigned(if y > 63 { 0 } else { x >> y })),
-        Punctuation::ShiftRight => return Ok(Constant::Signed(s >> y.min(63))),
+        Punctuation::ShiftLeft => return Ok(ConstantValue::with(if y > 63 { 0 } else { x << y }, a.is_unsigned())),
+        Punctuation::ShiftRight if a.is_unsigned() => {
+            return Ok(ConstantValue::Unsigned(if y > 63 { 0 } else { x >> y }));
+        }
+        Punctuation::ShiftRight => return Ok(ConstantValue::Signed(s >> y.min(63))),
         Punctuation::And => x & y,
         Punctuation::Bar => x | y,
         Punctuation::Xor => x ^ y,
@@ -234,5 +236,5 @@ fn apply(mark: Punctuation, a: Constant, b: Constant) -> Result<Constant, &'stat
         Punctuation::Either => return truth(x != 0 || y != 0),
         _ => return Err("this operator is not allowed in a constant"),
     };
-    Ok(Constant::with(bits, unsigned))
+    Ok(ConstantValue::with(bits, unsigned))
 }

@@ -1,10 +1,10 @@
 //! Inline PTX: instructions in which `{name}` is an operand, and declarations of registers.
 
 use super::cursor::ParseFailed;
-use super::error::{Errors, Mistake};
+use super::error::{Mistake, ParseErrors};
 use super::lex::{Punctuation, Token, TokenKind};
 use super::scope::MAX_DEPTH;
-use super::{Parser, module};
+use super::{ModuleParser, module};
 use crate::ptx::ast::{
     Architecture, Declaration, Function, FunctionKind, Instruction, Linkage, Module, Register, Statement,
 };
@@ -32,8 +32,8 @@ pub(in crate::ptx) struct Read {
 }
 
 /// Parses the instructions of a block for `target`, in the newest PTX version.
-pub(in crate::ptx) fn inline(source: &InlineSource, target: Architecture) -> Result<Read, Errors> {
-    let mut parser = Parser::new(&source.text)?;
+pub(in crate::ptx) fn inline(source: &InlineSource, target: Architecture) -> Result<Read, ParseErrors> {
+    let mut parser = ModuleParser::new(&source.text)?;
     parser.placeholders = true;
     (parser.module.target, parser.module.version) = (target, module::LATEST_KNOWN);
     let mut function = Function::new(Linkage::Internal, FunctionKind::Device, "");
@@ -58,7 +58,7 @@ pub(in crate::ptx) fn inline(source: &InlineSource, target: Architecture) -> Res
     let InlineParser { effect, named, operands, written, .. } = block;
     let is_written = |i: usize| written.contains(&Register { declaration: i as u32, number: 0 });
     let written = (0..operands.len()).map(is_written).collect();
-    let Parser { cursor, module, .. } = parser;
+    let ModuleParser { cursor, module, .. } = parser;
     cursor.finish(Read { module, effect, named, written })
 }
 
@@ -96,7 +96,7 @@ impl<'s> InlineParser<'s> {
     }
 }
 
-impl Parser<'_> {
+impl ModuleParser<'_> {
     /// Parses an instruction, a declaration, or a brace of a scope.
     fn part(&mut self, block: &mut InlineParser<'_>) -> Result<(), ParseFailed> {
         let at = self.cursor.peek();

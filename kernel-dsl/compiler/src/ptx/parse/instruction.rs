@@ -1,6 +1,6 @@
 //! Instructions.
 
-use super::Parser;
+use super::ModuleParser;
 use super::cursor::ParseFailed;
 use super::error::Mistake;
 use super::lex::{Punctuation, Token, TokenKind};
@@ -35,7 +35,7 @@ const LATER_INSTRUCTIONS: [&str; 19] = [
     "wmma",
 ];
 
-impl Parser<'_> {
+impl ModuleParser<'_> {
     /// Parses an instruction with its guard.
     pub fn guarded(&mut self) -> Result<Vec<Statement>, ParseFailed> {
         let guard = self.guard()?;

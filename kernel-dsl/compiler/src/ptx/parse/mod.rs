@@ -26,12 +26,12 @@ mod module;
 mod operand;
 mod scope;
 
-pub use error::{Error, Errors, Mistake};
+pub use error::{Error, Mistake, ParseErrors};
 pub(super) use inline::inline;
 pub use module::SUPPORTED_VERSIONS;
 
 use super::ast::{Function, Module, Symbol};
-use super::print::Names;
+use super::print::ValueNames;
 use super::words::Version;
 use crate::target::Target;
 use cursor::{Cursor, ParseFailed};
@@ -40,15 +40,15 @@ use scope::FunctionNames;
 use std::collections::{HashMap, HashSet};
 
 /// Parses a module.
-pub fn parse(text: &str) -> Result<Module, Errors> {
-    let mut parser = Parser::new(text)?;
+pub fn parse(text: &str) -> Result<Module, ParseErrors> {
+    let mut parser = ModuleParser::new(text)?;
     parser.module();
-    let Parser { cursor, module, .. } = parser;
+    let ModuleParser { cursor, module, .. } = parser;
     cursor.finish(module)
 }
 
 /// The state of parsing a text.
-struct Parser<'a> {
+struct ModuleParser<'a> {
     cursor: Cursor<'a>,
     module: Module,
     /// The names at module scope.
@@ -63,9 +63,9 @@ struct Parser<'a> {
     placeholders: bool,
 }
 
-impl<'a> Parser<'a> {
-    fn new(text: &'a str) -> Result<Parser<'a>, Errors> {
-        Ok(Parser {
+impl<'a> ModuleParser<'a> {
+    fn new(text: &'a str) -> Result<ModuleParser<'a>, ParseErrors> {
+        Ok(ModuleParser {
             cursor: Cursor::new(text)?,
             // Without a header, most other errors would be misleading.
             module: Module::new(module::LATEST_KNOWN, Target::SM_61.into()),
@@ -93,7 +93,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn names(&self) -> Names<'_> {
-        Names { module: &self.module, function: &self.module.functions[self.function] }
+    fn names(&self) -> ValueNames<'_> {
+        ValueNames { module: &self.module, function: &self.module.functions[self.function] }
     }
 }

@@ -1,6 +1,6 @@
 //! The header and the outermost level of a module.
 
-use super::Parser;
+use super::ModuleParser;
 use super::cursor::ParseFailed;
 use super::error::Mistake;
 use super::lex::{Punctuation, Token, TokenKind};
@@ -30,7 +30,7 @@ pub(super) fn is_of_later_targets(directive: &str) -> bool {
     LATER_DIRECTIVES.contains(&directive)
 }
 
-impl Parser<'_> {
+impl ModuleParser<'_> {
     /// Parses the whole text.
     pub fn module(&mut self) {
         self.module.header = self.comments();

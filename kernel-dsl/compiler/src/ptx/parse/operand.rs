@@ -1,9 +1,9 @@
 //! Operands.
 
-use super::Parser;
+use super::ModuleParser;
 use super::cursor::ParseFailed;
 use super::error::Mistake;
-use super::expression::Constant;
+use super::expression::ConstantValue;
 use super::lex::{Punctuation, Token, TokenKind};
 use super::scope::Name;
 use crate::ptx::ast::{Address, Base, Operand, Register, Selector, Symbol, Texel};
@@ -19,7 +19,7 @@ enum NameMeaning {
     Symbol(Symbol),
 }
 
-impl Parser<'_> {
+impl ModuleParser<'_> {
     /// Parses operand `index` of an instruction.
     pub fn operand(&mut self, opcode: Opcode, index: usize) -> Result<Operand, ParseFailed> {
         let at = self.cursor.peek();
@@ -47,12 +47,12 @@ impl Parser<'_> {
                 Ok(Operand::Negated(register, self.selector()?))
             }
             _ if self.cursor.at_constant() => Ok(match self.cursor.constant()? {
-                Constant::Signed(n) => Operand::Integer(n),
-                Constant::Unsigned(n) => Operand::Integer(n as i64),
-                Constant::Bits(n) => Operand::Bits(n),
-                Constant::F32(bits) => Operand::F32(bits),
-                Constant::F64(bits) => Operand::F64(bits),
-                Constant::Decimal(x) => Operand::F64(x.to_bits()),
+                ConstantValue::Signed(n) => Operand::Integer(n),
+                ConstantValue::Unsigned(n) => Operand::Integer(n as i64),
+                ConstantValue::Bits(n) => Operand::Bits(n),
+                ConstantValue::F32(bits) => Operand::F32(bits),
+                ConstantValue::F64(bits) => Operand::F64(bits),
+                ConstantValue::Decimal(x) => Operand::F64(x.to_bits()),
             }),
             TokenKind::Word if takes(Form::Label) => {
                 self.cursor.next();

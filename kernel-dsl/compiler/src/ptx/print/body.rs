@@ -1,13 +1,13 @@
 //! Printing of function bodies.
 
-use super::{In, Names, comment, displacement, parameters, variable};
+use super::{In, ValueNames, comment, displacement, parameters, variable};
 use crate::ptx::ast::{
     Address, Base, Call, Callee, Callees, Declaration, Guard, Instruction, Location, Operand, Position, Register,
     Statement,
 };
 use std::fmt::{Display, Formatter, Result};
 
-pub(super) fn body(f: &mut Formatter<'_>, names: Names<'_>) -> Result {
+pub(super) fn body(f: &mut Formatter<'_>, names: ValueNames<'_>) -> Result {
     f.write_str("{\n")?;
     let mut depth = 1usize;
     for statement in names.function.statements() {
@@ -100,7 +100,7 @@ fn commas(f: &mut Formatter<'_>, names: impl Iterator<Item = impl Display>) -> R
     Ok(())
 }
 
-fn guard(f: &mut Formatter<'_>, names: Names<'_>, guard: Option<Guard>) -> Result {
+fn guard(f: &mut Formatter<'_>, names: ValueNames<'_>, guard: Option<Guard>) -> Result {
     match guard {
         Some(Guard { register, negated }) => {
             write!(f, "@{}{} ", if negated { "!" } else { "" }, In(names, &register))

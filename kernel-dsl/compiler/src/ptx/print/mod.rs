@@ -10,17 +10,17 @@ use super::words::{Type, Version};
 use std::fmt::{Display, Formatter, Result};
 
 /// A value together with its names, for printing.
-pub struct In<'a, T: ?Sized>(pub Names<'a>, pub &'a T);
+pub struct In<'a, T: ?Sized>(pub ValueNames<'a>, pub &'a T);
 
 /// The module and function whose names a value refers to.
 #[derive(Clone, Copy, Debug)]
 #[allow(missing_docs)]
-pub struct Names<'a> {
+pub struct ValueNames<'a> {
     pub module: &'a Module,
     pub function: &'a Function,
 }
 
-impl<'a> Names<'a> {
+impl<'a> ValueNames<'a> {
     /// Writes the name of a parameter, a variable or a function.
     pub fn symbol(self, symbol: Symbol) -> &'a str {
         match symbol {
@@ -67,7 +67,7 @@ impl Module {
                 let function = &self.functions[*i as usize];
                 signature(f, function)?;
                 f.write_str("\n")?;
-                body::body(f, Names { module: self, function })
+                body::body(f, ValueNames { module: self, function })
             }
             Item::Alias(a, b) => writeln!(f, ".alias {}, {};", name(a), name(b)),
             Item::Pragma(text) => writeln!(f, ".pragma \"{text}\";"),
@@ -208,7 +208,7 @@ fn initializer(f: &mut Formatter<'_>, module: &Module, function: Option<&Functio
             let name = match (symbol, function) {
                 (Symbol::Global(i), _) => &module.variables[*i as usize].name,
                 (Symbol::Function(i), _) => &module.functions[*i as usize].name,
-                (_, Some(function)) => Names { module, function }.symbol(*symbol),
+                (_, Some(function)) => ValueNames { module, function }.symbol(*symbol),
                 // Only a function has other symbols.
                 (_, None) => "",
             };

@@ -1,13 +1,13 @@
 //! Arithmetic on integers, floats and half-precision floats.
 
 use super::versions::*;
-use super::{Instruction, instruction};
+use super::{InstructionForms, instruction};
 use crate::ptx::cost::{ClassRule::*, InstructionClass as Class, Rate};
 use crate::ptx::form::row;
 use crate::ptx::words::Opcode;
 
 #[rustfmt::skip]
-pub(super) const INSTRUCTIONS: &[Instruction] = &[
+pub(super) const INSTRUCTIONS: &[InstructionForms] = &[
     instruction(Opcode::Abs, Typed, Rate::Full, "d = |a|. The minimum signed integer is unchanged", &[
         row(10, V10, "abs.type d, a; .type = {.s16, .s32, .s64}"),
         row(10, V10, "abs{.ftz}.f32 d, a"),

@@ -1,13 +1,13 @@
 //! Atomic operations on memory.
 
 use super::versions::*;
-use super::{Instruction, instruction};
+use super::{InstructionForms, instruction};
 use crate::ptx::cost::{ClassRule::*, InstructionClass as Class, Rate};
 use crate::ptx::form::row;
 use crate::ptx::words::Opcode;
 
 #[rustfmt::skip]
-pub(super) const INSTRUCTIONS: &[Instruction] = &[
+pub(super) const INSTRUCTIONS: &[InstructionForms] = &[
     instruction(Opcode::Atom, Always(Class::Atomic), Rate::Atomic, "d = the old value at address a. Atomically replaces this value by the operator applied to it and b. `.inc` counts up to b, then restarts at 0; `.dec` counts down to 0, then restarts at b; `.cas` stores c if the old value equals b. `add.f32` flushes subnormals in global memory but not in shared memory", &[
         row(11, V11, "atom{.space}.op.b32 d{_}, [a], b; .space = {.global, .shared}; .op = {.and, .or, .xor, .exch}"),
         row(11, V11, "atom{.space}.cas.b32 d{_}, [a], b, c; .space = {.global, .shared}"),

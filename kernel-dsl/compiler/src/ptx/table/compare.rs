@@ -1,13 +1,13 @@
 //! Comparison and selection.
 
 use super::versions::*;
-use super::{Instruction, instruction};
+use super::{InstructionForms, instruction};
 use crate::ptx::cost::{ClassRule::*, InstructionClass as Class, Rate};
 use crate::ptx::form::row;
 use crate::ptx::words::Opcode;
 
 #[rustfmt::skip]
-pub(super) const INSTRUCTIONS: &[Instruction] = &[
+pub(super) const INSTRUCTIONS: &[InstructionForms] = &[
     instruction(Opcode::Selp, Always(Class::Compare), Rate::Full, "d = a if c, else b", &[
         row(10, V10, "selp.type d, a, b, c:pred; .type = value"),
     ]),

@@ -1,13 +1,13 @@
 //! Control flow, traps and markers.
 
 use super::versions::*;
-use super::{Instruction, instruction};
+use super::{InstructionForms, instruction};
 use crate::ptx::cost::{ClassRule::*, InstructionClass as Class, Rate};
 use crate::ptx::form::row;
 use crate::ptx::words::Opcode;
 
 #[rustfmt::skip]
-pub(super) const INSTRUCTIONS: &[Instruction] = &[
+pub(super) const INSTRUCTIONS: &[InstructionForms] = &[
     instruction(Opcode::Bra, Always(Class::Control), Rate::Branch, "Branches to the label. `.uni` asserts that all active lanes branch together", &[
         row(10, V10, "bra{.uni} label"),
     ]),

@@ -1,13 +1,13 @@
 //! Conversion, and moves between registers.
 
 use super::versions::*;
-use super::{Instruction, instruction};
+use super::{InstructionForms, instruction};
 use crate::ptx::cost::{ClassRule::*, InstructionClass as Class, Rate};
 use crate::ptx::form::row;
 use crate::ptx::words::Opcode;
 
 #[rustfmt::skip]
-pub(super) const INSTRUCTIONS: &[Instruction] = &[
+pub(super) const INSTRUCTIONS: &[InstructionForms] = &[
     instruction(Opcode::Cvt, Always(Class::Convert), Rate::Quarter, "d = a converted to another type. Integers are truncated or extended; `.sat` saturates. Floats to integers always saturate; NaN becomes 0, or the minimum or maximum if either side has 64 bits. Conversions to integers and narrower floats need a rounding modifier; conversions to wider floats must not have one", &[
         // Integers: truncated, or extended by the source type; `.sat` saturates, in forms that can
         // overflow.

@@ -1,13 +1,13 @@
 //! Collective operations of a warp or block.
 
 use super::versions::*;
-use super::{Instruction, instruction};
+use super::{InstructionForms, instruction};
 use crate::ptx::cost::{ClassRule::*, InstructionClass as Class, Rate};
 use crate::ptx::form::row;
 use crate::ptx::words::Opcode;
 
 #[rustfmt::skip]
-pub(super) const INSTRUCTIONS: &[Instruction] = &[
+pub(super) const INSTRUCTIONS: &[InstructionForms] = &[
     instruction(Opcode::Activemask, Always(Class::Move), Rate::Full, "d = a mask of the lanes that execute this instruction together with the executing thread. Convergence is not guaranteed", &[
         row(30, V62, "activemask.b32 d"),
     ]),

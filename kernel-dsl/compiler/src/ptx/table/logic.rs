@@ -1,13 +1,13 @@
 //! Bits: logic, shifts, fields, permutations.
 
 use super::versions::*;
-use super::{Instruction, instruction};
+use super::{InstructionForms, instruction};
 use crate::ptx::cost::{ClassRule::*, InstructionClass as Class, Rate};
 use crate::ptx::form::row;
 use crate::ptx::words::Opcode;
 
 #[rustfmt::skip]
-pub(super) const INSTRUCTIONS: &[Instruction] = &[
+pub(super) const INSTRUCTIONS: &[InstructionForms] = &[
     instruction(Opcode::And, Always(Class::Integer), Rate::Full, "d = a & b", &[
         row(10, V10, "and.type d, a, b; .type = {.pred, .b16, .b32, .b64}"),
     ]),

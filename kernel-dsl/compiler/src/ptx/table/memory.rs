@@ -1,13 +1,13 @@
 //! Loads, stores and related instructions.
 
 use super::versions::*;
-use super::{Instruction, instruction};
+use super::{InstructionForms, instruction};
 use crate::ptx::cost::{ClassRule::*, InstructionClass as Class, Rate};
 use crate::ptx::form::row;
 use crate::ptx::words::Opcode;
 
 #[rustfmt::skip]
-pub(super) const INSTRUCTIONS: &[Instruction] = &[
+pub(super) const INSTRUCTIONS: &[InstructionForms] = &[
     instruction(Opcode::Alloca, Always(Class::Move), Rate::Full, "d = the local-memory address of a newly allocated bytes on the stack", &[
         row(52, V73, "alloca.u64 d, a{, constant:u32}"),
     ]),

@@ -63,7 +63,7 @@ mod versions {
 
 /// An instruction with all its forms.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Instruction {
+pub struct InstructionForms {
     /// The opcode.
     pub opcode: Opcode,
     /// The class of a form.
@@ -83,18 +83,18 @@ const fn instruction(
     rate: Rate,
     meaning: &'static str,
     forms: &'static [FormRow],
-) -> Instruction {
+) -> InstructionForms {
     assert!(!forms.is_empty(), "every opcode has a form");
     let mut i = 0;
     while i < forms.len() {
         assert!(forms[i].opcode as usize == opcode as usize, "a form has the opcode of its entry");
         i += 1;
     }
-    Instruction { opcode, class, rate, meaning, forms }
+    InstructionForms { opcode, class, rate, meaning, forms }
 }
 
 /// Returns the entry of `opcode`.
-pub fn instruction_of(opcode: Opcode) -> &'static Instruction {
+pub fn instruction_of(opcode: Opcode) -> &'static InstructionForms {
     &INSTRUCTIONS[opcode as usize]
 }
 
@@ -104,7 +104,7 @@ pub fn rows(opcode: Opcode) -> &'static [FormRow] {
 }
 
 /// The entry of each opcode.
-static INSTRUCTIONS: [Instruction; Opcode::ALL.len()] = {
+static INSTRUCTIONS: [InstructionForms; Opcode::ALL.len()] = {
     let mut found = [None; Opcode::ALL.len()];
     let mut file = 0;
     while file < FILES.len() {
@@ -132,7 +132,7 @@ static INSTRUCTIONS: [Instruction; Opcode::ALL.len()] = {
 /// All forms.
 pub static ROWS: &[FormRow] = &ALL;
 
-const FILES: [&[Instruction]; 10] = [
+const FILES: [&[InstructionForms]; 10] = [
     arithmetic::INSTRUCTIONS,
     atomic::INSTRUCTIONS,
     compare::INSTRUCTIONS,

@@ -1,13 +1,13 @@
 //! Textures and surfaces.
 
 use super::versions::*;
-use super::{Instruction, instruction};
+use super::{InstructionForms, instruction};
 use crate::ptx::cost::{ClassRule::*, InstructionClass as Class, Rate};
 use crate::ptx::form::row;
 use crate::ptx::words::Opcode;
 
 #[rustfmt::skip]
-pub(super) const INSTRUCTIONS: &[Instruction] = &[
+pub(super) const INSTRUCTIONS: &[InstructionForms] = &[
     instruction(Opcode::Istypep, Always(Class::Compare), Rate::Half, "p = whether a is a handle of the given object type", &[
         row(30, V40, "istypep.type p, %a:u64; .type = {.texref, .samplerref, .surfref}"),
     ]),

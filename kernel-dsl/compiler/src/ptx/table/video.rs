@@ -1,13 +1,13 @@
 //! Arithmetic on parts of 32-bit registers.
 
 use super::versions::*;
-use super::{Instruction, instruction};
+use super::{InstructionForms, instruction};
 use crate::ptx::cost::{ClassRule::*, InstructionClass as Class, Rate};
 use crate::ptx::form::row;
 use crate::ptx::words::Opcode;
 
 #[rustfmt::skip]
-pub(super) const INSTRUCTIONS: &[Instruction] = &[
+pub(super) const INSTRUCTIONS: &[InstructionForms] = &[
     instruction(Opcode::Vabsdiff, Always(Class::Integer), Rate::Full, "d = |a - b| of parts of 32-bit registers, then combined with c by min, max or sum, or inserted into a part of c", &[
         row(20, V20, "vabsdiff.dtype.atype.btype{.sat}{.op2} d:dtype, a:atype{.part}, b:btype{.part}{.op2, c:dtype}; .dtype = word; .atype = word; .btype = word; .op2 = {.add, .min, .max}"),
         row(20, V20, "vabsdiff.dtype.atype.btype{.sat} d:dtype.part, a:atype{.part}, b:btype{.part}, c:dtype; .dtype = word; .atype = word; .btype = word"),

@@ -82,7 +82,7 @@ fn compile(program: &Program) -> Result<(), String> {
     let callee = |path: syn::Path| {
         let name = &path.segments.last()?.ident;
         let (_, library) = checked.libraries.iter().find(|(of, _)| of == name)?;
-        Some(check::Callee { path: name.to_string(), library: library.clone() })
+        Some(check::ItemReference { path: name.to_string(), library: library.clone() })
     };
     let callees: Vec<_> = read.callees().into_iter().filter_map(callee).collect();
     let program = check::kernel(&read, &callees).map_err(|e| front(e.into()))?.hir;

@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 /// Number of seeds from which the largest case is taken.
 const SEEDS: u64 = 8;
 /// Time limit for the rounds of one instance.
-const EACH: Duration = Duration::from_millis(100);
+const INSTANCE_TIME: Duration = Duration::from_millis(100);
 /// Time limit when all kernels are measured. No instance is loaded or measured after it.
 const MAX_TIME: Duration = Duration::from_secs(90);
 
@@ -166,7 +166,7 @@ fn one(
     case: &Case,
     rounds: usize,
 ) -> Result<super::Measurement, Error> {
-    let forms = FormTimes::measure(device, artifact, declared, case, rounds, EACH)
+    let forms = FormTimes::measure(device, artifact, declared, case, rounds, INSTANCE_TIME)
         .map_err(|source| failed(declared, case.name.clone(), source))?;
     let summary =
         |times: Vec<Duration>| Summary::of(&times.iter().map(|time| time.as_secs_f64() * 1e3).collect::<Vec<_>>());

@@ -11,7 +11,7 @@ use kernels_rs::activation::{fast_silu, fast_swiglu};
 use kernels_rs::attention::{Attention, Qkv};
 use kernels_rs::elementwise::{map, map2};
 use kernels_rs::gemm::Gemm;
-use kernels_rs::gemm::plan::{GemvWidth, Plan, Tile};
+use kernels_rs::gemm::plan::{GemmPlan, GemmTile, GemvWidth};
 use kernels_rs::permute::transpose_batch;
 use kernels_rs::rowwise::{Norm, Softmax};
 
@@ -63,20 +63,20 @@ const BYTES_PER_NS: f64 = 2e3;
 pub(super) fn measure(timer: &Timer, rounds: usize) -> Result<Vec<Measurement>, Error> {
     let mut bench = ConfigurationBench { timer, rounds, measured: Vec::new() };
     for shape in PRODUCTS {
-        bench.product("gemm", shape, false, Plan::Tiles(Tile::T128x128, 1))?;
-        bench.product("gemm", shape, true, Plan::Tiles(Tile::T128x128, 1))?;
-        bench.product("gemm", shape, false, Plan::Tiles(Tile::T64x128, 1))?;
+        bench.product("gemm", shape, false, GemmPlan::Tiles(GemmTile::T128x128, 1))?;
+        bench.product("gemm", shape, true, GemmPlan::Tiles(GemmTile::T128x128, 1))?;
+        bench.product("gemm", shape, false, GemmPlan::Tiles(GemmTile::T64x128, 1))?;
     }
     for (shape, parts) in FEW_ROWS {
-        bench.product("gemm", shape, false, Plan::Tiles(Tile::T16x128, parts))?;
+        bench.product("gemm", shape, false, GemmPlan::Tiles(GemmTile::T16x128, parts))?;
     }
     for [n, k] in MATRICES {
-        bench.product("gemv", [1, n, k], false, Plan::GemvN(1, GemvWidth::Columns32))?;
-        bench.product("gemv", [1, n, k], false, Plan::GemvN(1, GemvWidth::Columns16))?;
-        bench.product("gemv", [1, n, k], true, Plan::GemvT(1))?;
+        bench.product("gemv", [1, n, k], false, GemmPlan::GemvN(1, GemvWidth::Columns32))?;
+        bench.product("gemv", [1, n, k], false, GemmPlan::GemvN(1, GemvWidth::Columns16))?;
+        bench.product("gemv", [1, n, k], true, GemmPlan::GemvT(1))?;
     }
-    bench.product("gemv", [4, 6144, 2048], false, Plan::GemvN(4, GemvWidth::Columns32))?;
-    bench.product("gemv", [4, 4096, 4096], true, Plan::GemvT(4))?;
+    bench.product("gemv", [4, 6144, 2048], false, GemmPlan::GemvN(4, GemvWidth::Columns32))?;
+    bench.product("gemv", [4, 4096, 4096], true, GemmPlan::GemvT(4))?;
     for (shape, causal) in ATTENTION {
         bench.attention(shape, causal)?;
     }
@@ -98,7 +98,7 @@ impl ConfigurationBench<'_> {
         family: &'static str,
         [m, n, k]: [usize; 3],
         transpose_b: bool,
-        plan: Plan,
+        plan: GemmPlan,
     ) -> Result<(), Error> {
         let (a, b, mut c) = (self.drawn::<f32>(m * k)?, self.drawn::<f32>(k * n)?, self.zeros::<f32>(m * n)?);
         let gemm = if transpose_b { Gemm::new().transpose_b() } else { Gemm::new() }.plan(plan);

@@ -196,7 +196,7 @@ fn plan(rounds: usize, as_json: bool, out: &mut dyn Write) -> Result<Outcome, Er
     }
     writeln!(out, "{}", planned.device)?;
     writeln!(out, "  measured  {:.4?}", planned.costs)?;
-    writeln!(out, "  in use    {:.4?}", kernels_rs::gemm::Costs::H200)?;
+    writeln!(out, "  in use    {:.4?}", kernels_rs::gemm::GemmCosts::H200)?;
     writeln!(out, "pass the measured costs to `Gemm::costs`")?;
     Ok(Outcome::Good)
 }

@@ -6,9 +6,9 @@ use crate::statistics;
 use ::runtime::Device;
 use ::runtime::testing::Random;
 use kernels_rs::gemm::epilogue::Identity;
-use kernels_rs::gemm::plan::{BUSY_WARPS, GemvWidth, Plan, Tile};
+use kernels_rs::gemm::plan::{BUSY_WARPS, GemmPlan, GemmTile, GemvWidth};
 use kernels_rs::gemm::tiled::sum_splits;
-use kernels_rs::gemm::{Costs, Gemm};
+use kernels_rs::gemm::{Gemm, GemmCosts};
 use serde::Serialize;
 
 /// Measured costs and the device they were measured on.
@@ -16,12 +16,12 @@ use serde::Serialize;
 pub(super) struct Planned {
     pub device: String,
     #[serde(with = "CostsJson")]
-    pub costs: Costs,
+    pub costs: GemmCosts,
 }
 
 /// Fields of [`Costs`] in JSON.
 #[derive(Serialize)]
-#[serde(remote = "Costs")]
+#[serde(remote = "GemmCosts")]
 struct CostsJson {
     tile_128x128_ns: f64,
     tile_64x128_ns: f64,
@@ -45,11 +45,11 @@ pub(super) fn measure(rounds: usize) -> Result<Planned, Error> {
     let timer = Timer::new(&device)?;
     let multiprocessors = device.facts().multiprocessors.max(1) as usize;
     let streamed = ProductExtents { batch: 1, m: 1, n: 8192, k: 8192 };
-    let stream = product(&timer, Plan::GemvN(1, GemvWidth::Columns32), streamed, rounds)?;
-    let costs = Costs {
-        tile_128x128_ns: tile(&timer, Tile::T128x128, multiprocessors, rounds)?,
-        tile_64x128_ns: tile(&timer, Tile::T64x128, multiprocessors, rounds)?,
-        tile_16x128_ns: tile(&timer, Tile::T16x128, multiprocessors, rounds)?,
+    let stream = product(&timer, GemmPlan::GemvN(1, GemvWidth::Columns32), streamed, rounds)?;
+    let costs = GemmCosts {
+        tile_128x128_ns: tile(&timer, GemmTile::T128x128, multiprocessors, rounds)?,
+        tile_64x128_ns: tile(&timer, GemmTile::T64x128, multiprocessors, rounds)?,
+        tile_16x128_ns: tile(&timer, GemmTile::T16x128, multiprocessors, rounds)?,
         part_ns: parts(&timer, [2048, 2048], 8, rounds)? * multiprocessors as f64 / (9.0 * 2048.0 * 2048.0),
         stream_ns: stream * multiprocessors as f64 / (streamed.n * streamed.k) as f64,
         launch_ns: parts(&timer, [1, 128], 1, rounds)?,
@@ -59,21 +59,21 @@ pub(super) fn measure(rounds: usize) -> Result<Planned, Error> {
 
 /// Returns the nanoseconds of a multiprocessor per block and step of the depth, with enough blocks
 /// to keep each multiprocessor busy.
-fn tile(timer: &Timer, tile: Tile, multiprocessors: usize, rounds: usize) -> Result<f64, Error> {
+fn tile(timer: &Timer, tile: GemmTile, multiprocessors: usize, rounds: usize) -> Result<f64, Error> {
     let [rows, cols, warps] = tile.shape();
     let each = BUSY_WARPS.div_ceil(warps);
     // For few rows the blocks split the depth, as in the products for which such a tile is chosen:
     // their data is not in the caches.
     let (shape, splits) = match tile {
-        Tile::T16x128 => (ProductExtents { batch: 1, m: rows, n: cols * multiprocessors, k: 4096 }, each),
+        GemmTile::T16x128 => (ProductExtents { batch: 1, m: rows, n: cols * multiprocessors, k: 4096 }, each),
         _ => (ProductExtents { batch: 1, m: rows * multiprocessors, n: cols * each, k: 4096 }, 1),
     };
-    let ns = product(timer, Plan::Tiles(tile, splits), shape, rounds)?;
+    let ns = product(timer, GemmPlan::Tiles(tile, splits), shape, rounds)?;
     Ok(ns / (each * shape.k / splits) as f64)
 }
 
 /// Returns the nanoseconds that a product takes under a plan.
-fn product(timer: &Timer, plan: Plan, shape: ProductExtents, rounds: usize) -> Result<f64, Error> {
+fn product(timer: &Timer, plan: GemmPlan, shape: ProductExtents, rounds: usize) -> Result<f64, Error> {
     let ProductExtents { batch, m, n, k } = shape;
     let (device, mut random) = (timer.stream().device(), Random::new(1));
     let a = drawn::<f32>(device, &mut random, batch * m * k)?;

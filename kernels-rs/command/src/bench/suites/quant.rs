@@ -10,7 +10,7 @@ use kernel_dsl::GenericArgument;
 use kernels_rs::gemm::epilogue::Identity;
 use kernels_rs::quant::igemm::Output;
 use kernels_rs::quant::peak::dp4a_peak;
-use kernels_rs::quant::plan::{Plan, Tile};
+use kernels_rs::quant::plan::{QuantPlan, QuantTile};
 use kernels_rs::quant::{Activations, Format, Igemm, Quantized, Weights};
 use std::cell::RefCell;
 
@@ -209,12 +209,13 @@ impl MeasureContext<'_> {
             // The plans among which `Weights::product` chooses.
             let multiprocessors = device.facts().multiprocessors.max(1) as usize;
             let tiles =
-                Tile::ALL.into_iter().zip(["16-row tiles", "32-row tiles", "64-row tiles"]).map(|(tile, name)| {
+                QuantTile::ALL.into_iter().zip(["16-row tiles", "32-row tiles", "64-row tiles"]).map(|(tile, name)| {
                     let warps = m.div_ceil(tile.rows()) * n.div_ceil(128) * tile.rows() / 8;
                     let splits = (16 * multiprocessors).div_ceil(warps).clamp(1, (k / 512).clamp(1, 16));
-                    (name, Plan::Tiles(tile, splits))
+                    (name, QuantPlan::Tiles(tile, splits))
                 });
-            for (name, plan) in [("groups of 8", Plan::Few)].into_iter().chain(tiles).filter(|_| (9..=512).contains(&m))
+            for (name, plan) in
+                [("groups of 8", QuantPlan::Few)].into_iter().chain(tiles).filter(|_| (9..=512).contains(&m))
             {
                 let (mut turn, outputs) = (0, &outputs);
                 let weights = &weights;
@@ -247,7 +248,7 @@ struct Peak {
 }
 
 /// Iterations of 64 `dp4a` that a thread executes in a measurement.
-const ROUNDS: usize = 1000;
+const ITERATIONS: usize = 1000;
 
 impl Peak {
     fn new(device: &Device) -> Result<Peak, Error> {
@@ -259,11 +260,11 @@ impl Peak {
     /// Returns a contender that runs for the time of `operations` operations; a `dp4a` counts as
     /// eight.
     fn contender(mut self, timer: &Timer, operations: f64) -> Contender<'_> {
-        let share = operations / (self.x.len() as f64 * ROUNDS as f64 * 64.0 * 8.0);
+        let share = operations / (self.x.len() as f64 * ITERATIONS as f64 * 64.0 * 8.0);
         let mut all = timer.timed("dp4a alone", 1, move || {
             // SAFETY: the kernel stays within its slices for all contents: the oracle ran it
             // (`kernels check`).
-            unsafe { dp4a_peak::launch_unchecked(timer.stream(), &self.x, ROUNDS, &mut self.out) }
+            unsafe { dp4a_peak::launch_unchecked(timer.stream(), &self.x, ITERATIONS, &mut self.out) }
         });
         Contender::new(all.name, move || Ok((all.run)()?.mul_f64(share)))
     }
