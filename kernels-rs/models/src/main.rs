@@ -480,21 +480,27 @@ fn fit(
     let checkpoint = talk::open(file, mmproj)?;
     let configuration: Configuration = checkpoint.configuration()?;
     let weights = checkpoint.weight_bytes(&configuration)?;
+    let free = split.free_memory();
     let needs = |cache| {
         let plan = Plan { cache, ..plan };
-        let layers = configuration.layers_by_device(plan, &weights, split.devices.len().max(1), split.layers())?;
+        let layers = configuration.layers_by_device(plan, &weights, &free, split.layers())?;
         let devices = configuration.memory_by_device(plan, &weights, &layers);
         Ok(Needs { cache, layers, devices })
     };
     let needs = CacheFormat::ALL.into_iter().map(needs).collect::<Result<Vec<Needs>, models::Error>>()?;
     if wants_json {
         let needs: Vec<_> = needs.iter().map(Needs::as_json).collect();
-        return Ok(format!("{:#}\n", json!({ "plan": plan, "needs": needs })));
+        return Ok(format!("{:#}\n", json!({ "plan": plan, "free": free, "needs": needs })));
     }
     let Plan { tokens, sequences, piece, .. } = plan;
     let mut out = String::new();
     let _ = writeln!(out, "{}", fitted(checkpoint.file(), WIDTH));
-    let _ = writeln!(out, "a cache of {tokens} tokens, sequences: {sequences}, prompts in pieces of {piece} tokens\n");
+    let _ = writeln!(out, "a cache of {tokens} tokens, sequences: {sequences}, prompts in pieces of {piece} tokens");
+    let known = split.devices.iter().zip(&free).filter_map(|(device, free)| Some((device, (*free)?)));
+    for (device, free) in known {
+        let _ = writeln!(out, "free on device {device}: {}", size(free));
+    }
+    let _ = writeln!(out);
     let of_devices = if split.devices.len() > 1 { "device  layers  " } else { "" };
     let _ = writeln!(out, "cache  {of_devices}  a token      cache    weights  activations      total");
     for needs in &needs {

@@ -146,8 +146,12 @@ impl Configuration {
         of_device.collect()
     }
 
-    /// Returns the number of layers of each of `devices` devices: `given`, or else numbers for
-    /// which the bytes of weights and of the plan's cache are about the same on each.
+    /// Returns the number of layers of each device: `given`, or else numbers for which weights, the
+    /// plan's cache and activations have about the same part of each device's free memory.
+    ///
+    /// `free` has the free bytes of each device, if they are known. If one is not known, the bytes
+    /// are about the same on each device. In both cases as few bytes as possible exceed the known
+    /// free memory.
     ///
     /// # Errors
     /// If there is no device, or one without a layer. Also if `given` is not a number for each
@@ -156,11 +160,11 @@ impl Configuration {
         &self,
         plan: Plan,
         weights: &WeightBytes,
-        devices: usize,
+        free: &[Option<u64>],
         given: Option<&[usize]>,
     ) -> Result<Vec<usize>> {
         let refused = |field: &str, problem: String| Err(Error::field("a split", field, problem));
-        let all = self.layers;
+        let (all, devices) = (self.layers, free.len());
         if devices == 0 || devices > all {
             let problem = format!("found {devices} devices for {all} layers; expected 1 to {all}, each with a layer");
             return refused("devices", problem);
@@ -177,7 +181,12 @@ impl Configuration {
         }
         let of_layer = self.cache_of_layer(plan.cache).saturating_mul(plan.tokens);
         let bytes: Vec<u64> = weights.layers.iter().map(|bytes| bytes.saturating_add(of_layer)).collect();
-        Ok(evenly(&bytes, [weights.first, weights.last], devices))
+        // Every device has activations, and the last one the logits.
+        let [others, last] = [false, true].map(|has_logits| self.memory_of(plan, 0, 0, has_logits).total());
+        let mut ends = vec![others; devices];
+        ends[devices - 1] = last.saturating_add(weights.last);
+        ends[0] = ends[0].saturating_add(weights.first);
+        Ok(split(&bytes, &ends, free))
     }
 
     /// Returns the bytes of a device with some of the layers.
@@ -198,32 +207,46 @@ impl Configuration {
     }
 }
 
-/// Splits a row of numbers into `parts` parts, each with one or more of them, and returns their
-/// counts. The sums of the parts are as even as they can be: their squares have the least sum.
-/// `ends` are added to the first part and to the last one. There are at least as many numbers as
-/// parts.
-fn evenly(numbers: &[u64], ends: [u64; 2], parts: usize) -> Vec<usize> {
-    let n = numbers.len();
+/// The cost of a split: the bytes beyond free memory, and then how uneven the parts are.
+type Cost = (u128, u128);
+
+/// Splits a row of bytes over devices, each with one or more of them, and returns their counts.
+/// `added` are further bytes of each device, and `free` its free bytes.
+///
+/// As few bytes as possible exceed the free memory. Among such splits, the sum of b² ÷ f is least
+/// for b bytes on a device with f free bytes: the parts b ÷ f are as even as they can be. If the
+/// free memory of a device is unknown, f is the same for all. There are at least as many numbers as
+/// devices.
+fn split(bytes: &[u64], added: &[u64], free: &[Option<u64>]) -> Vec<usize> {
+    let n = bytes.len();
     let mut sums = vec![0u128];
-    for number in numbers {
+    for number in bytes {
         sums.push(sums[sums.len() - 1] + u128::from(*number));
     }
-    // For each end of a part the least sum of squares up to it, and where the part begins.
-    let mut best: Vec<Option<u128>> = vec![None; n + 1];
-    best[0] = Some(0);
+    let largest = free.iter().copied().collect::<Option<Vec<u64>>>().and_then(|free| free.into_iter().max());
+    // 1 ÷ f in units of 2⁻¹⁶ ÷ the largest f.
+    let factor = |free: Option<u64>| match (largest, free) {
+        (Some(largest), Some(free)) => (u128::from(largest) << 16) / u128::from(free.max(1)),
+        _ => 1 << 16,
+    };
+    // For each end of a part the least cost up to it, and where the part begins.
+    let mut best: Vec<Option<Cost>> = vec![None; n + 1];
+    best[0] = Some((0, 0));
     let mut begins = Vec::new();
-    for part in 0..parts {
-        let added = |is_here: bool, bytes: u64| if is_here { u128::from(bytes) } else { 0 };
-        let extra = added(part == 0, ends[0]) + added(part + 1 == parts, ends[1]);
+    for (part, (added, free)) in added.iter().zip(free).enumerate() {
+        let factor = factor(*free);
         let mut next = vec![None; n + 1];
         let mut begin = vec![0; n + 1];
         for end in part + 1..=n {
-            let square = |from: usize| {
-                let sum = sums[end] - sums[from] + extra;
-                Some(best[from]?.saturating_add(sum.saturating_mul(sum)))
+            let cost = |from: usize| {
+                let (beyond, uneven) = best[from]?;
+                let sum = sums[end] - sums[from] + u128::from(*added);
+                let here = free.map_or(0, |free| sum.saturating_sub(u128::from(free)));
+                let square = sum.saturating_mul(sum).saturating_mul(factor);
+                Some((beyond + here, uneven.saturating_add(square)))
             };
-            let least = (part..end).filter_map(|from| Some((square(from)?, from))).min();
-            (next[end], begin[end]) = least.map_or((None, 0), |(square, from)| (Some(square), from));
+            let least = (part..end).filter_map(|from| Some((cost(from)?, from))).min();
+            (next[end], begin[end]) = least.map_or((None, 0), |(cost, from)| (Some(cost), from));
         }
         best = next;
         begins.push(begin);
@@ -244,7 +267,7 @@ fn evenly(numbers: &[u64], ends: [u64; 2], parts: usize) -> Vec<usize> {
 
 #[cfg(test)]
 mod tests {
-    use super::evenly;
+    use super::split;
 
     /// Returns every way to split `n` into `parts` numbers of 1 or more.
     fn splits(n: usize, parts: usize) -> Vec<Vec<usize>> {
@@ -256,31 +279,71 @@ mod tests {
         (1..=n + 1 - parts).flat_map(with_first).collect()
     }
 
+    /// Returns the bytes of each device.
+    fn bytes(numbers: &[u64], added: &[u64], counts: &[usize]) -> Vec<u64> {
+        let mut from = 0;
+        let of_part = counts.iter().zip(added).map(|(count, added)| {
+            from += count;
+            numbers[from - count..from].iter().sum::<u64>() + added
+        });
+        of_part.collect()
+    }
+
     #[test]
     fn parts_are_as_even_as_they_can_be() {
-        assert_eq!(evenly(&[5; 28], [0, 0], 2), [14, 14]);
+        assert_eq!(split(&[5; 28], &[0, 0], &[None; 2]), [14, 14]);
         // The first part has an embedding of four layers, the last one an output matrix of two.
-        assert_eq!(evenly(&[5; 28], [20, 10], 2), [13, 15]);
-        assert_eq!(evenly(&[5; 4], [1000, 0], 3), [1, 1, 2]);
-        assert_eq!(evenly(&[u64::MAX; 3], [u64::MAX; 2], 3), [1, 1, 1]);
+        assert_eq!(split(&[5; 28], &[20, 10], &[None; 2]), [13, 15]);
+        assert_eq!(split(&[5; 4], &[1000, 0, 0], &[None; 3]), [1, 1, 2]);
+        assert_eq!(split(&[u64::MAX; 3], &[u64::MAX, 0, u64::MAX], &[None; 3]), [1, 1, 1]);
         let mut seed = 1u64;
+        let mut next = || {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            seed >> 54
+        };
         for parts in 1..5 {
-            let mut next = || {
-                seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-                seed >> 54
+            let numbers: Vec<u64> = (0..9).map(|_| next()).collect();
+            let added: Vec<u64> = (0..parts).map(|_| next()).collect();
+            let squares = |counts: &[usize]| bytes(&numbers, &added, counts).iter().map(|sum| sum.pow(2)).sum::<u64>();
+            let least = splits(9, parts).iter().map(|counts| squares(counts)).min();
+            assert_eq!(Some(squares(&split(&numbers, &added, &vec![None; parts]))), least);
+            // Equal free memory changes nothing.
+            let equal = split(&numbers, &added, &vec![Some(1 << 30); parts]);
+            assert_eq!(Some(squares(&equal)), least);
+        }
+    }
+
+    #[test]
+    fn parts_follow_free_memory() {
+        assert_eq!(split(&[5; 30], &[0, 0], &[Some(200), Some(100)]), [20, 10]);
+        assert_eq!(split(&[5; 30], &[0, 0, 0], &[Some(1000), Some(3000), Some(1000)]), [6, 18, 6]);
+        // Even parts of 75 would exceed the known free memory.
+        assert_eq!(split(&[5; 30], &[0, 0], &[Some(40), None]), [8, 22]);
+        // A device without free memory has one layer, because each has one.
+        assert_eq!(split(&[5; 30], &[0, 0], &[Some(0), Some(1000)]), [1, 29]);
+        let mut seed = 2u64;
+        let mut next = || {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            seed >> 54
+        };
+        for round in 0..40 {
+            let parts = 2 + round % 3;
+            let numbers: Vec<u64> = (0..9).map(|_| 1 + next()).collect();
+            let added: Vec<u64> = (0..parts).map(|_| next()).collect();
+            let all: u64 = numbers.iter().chain(&added).sum();
+            // Sometimes not enough for all.
+            let free: Vec<u64> = (0..parts).map(|_| 1 + next() * all / 700).collect();
+            let known: Vec<Option<u64>> = free.iter().copied().map(Some).collect();
+            let cost = |counts: &[usize]| {
+                let sums = bytes(&numbers, &added, counts);
+                let pairs = || sums.iter().zip(&free);
+                let beyond: u64 = pairs().map(|(sum, free)| sum.saturating_sub(*free)).sum();
+                (beyond, pairs().map(|(sum, free)| (*sum as f64).powi(2) / *free as f64).sum::<f64>())
             };
-            let (numbers, ends): (Vec<u64>, _) = ((0..9).map(|_| next()).collect(), [next(), 3 * next()]);
-            let squares = |counts: &Vec<usize>| {
-                let mut from = 0;
-                let of_part = counts.iter().enumerate().map(|(i, count)| {
-                    let sum: u64 = numbers[from..from + count].iter().sum();
-                    from += count;
-                    (sum + if i == 0 { ends[0] } else { 0 } + if i + 1 == parts { ends[1] } else { 0 }).pow(2)
-                });
-                of_part.sum::<u64>()
-            };
-            let least = splits(9, parts).iter().map(squares).min();
-            assert_eq!(Some(squares(&evenly(&numbers, ends, parts))), least);
+            let least = splits(9, parts).iter().map(|counts| cost(counts)).min_by(|a, b| a.partial_cmp(b).unwrap());
+            let ((least, of_least), (found, of_found)) = (least.unwrap(), cost(&split(&numbers, &added, &known)));
+            assert_eq!(found, least, "{numbers:?} {added:?} {free:?}");
+            assert!(of_found <= 1.001 * of_least, "{of_found} {of_least}: {numbers:?} {added:?} {free:?}");
         }
     }
 }

@@ -97,13 +97,22 @@ pub struct SplitOptions {
     /// the CPU, and may be given several times.
     #[arg(long, value_delimiter = ',')]
     pub devices: Vec<DeviceNumber>,
-    /// The layers of each device, such as 20,8. Without it, weights and cache have about as many
-    /// bytes on each.
+    /// The layers of each device, such as 20,8. Without it, weights and cache have about the same
+    /// part of the free memory of each.
     #[arg(long, value_delimiter = ',', requires = "devices")]
     pub split: Vec<usize>,
 }
 
 impl SplitOptions {
+    /// Returns the free memory of each device, or of one that is unknown. It is unknown of the CPU,
+    /// and of GPUs that this machine lacks.
+    pub fn free_memory(&self) -> Vec<Option<u64>> {
+        match &self.devices[..] {
+            [] => vec![None],
+            devices => devices.iter().map(|device| device.open().ok()?.free_memory()).collect(),
+        }
+    }
+
     /// Returns the layers of each device, if they are given.
     pub fn layers(&self) -> Option<&[usize]> {
         if self.split.is_empty() { None } else { Some(&self.split) }

@@ -11,7 +11,7 @@ mod support;
 
 use kernel_dsl::compiler::launch::DeviceFacts;
 use models::engine::{Options, Prompt, Sampling, Split};
-use models::memory::CacheFormat;
+use models::memory::{CacheFormat, Plan};
 use models::{Checkpoint, Model};
 use pictures::{IMAGE, MatrixFormat, picture, processor, qwen3_vl};
 use runtime::Device;
@@ -214,6 +214,32 @@ fn layers_are_split_by_bytes() {
     assert_eq!(weights.layers.len(), LAYERS as usize);
 }
 
+/// Limits the memory of two devices, the other way round the second time. Loading splits as the
+/// configuration does for the free memory.
+#[test]
+#[ignore = "needs an NVIDIA GPU"]
+fn gpu_layers_follow_free_memory() {
+    let Some(devices) = two_gpus() else { return };
+    let checkpoint = Checkpoint::open(&qwen3_vl("gpu-split-free", MatrixFormat::F32)).unwrap();
+    let configuration = checkpoint.configuration().unwrap();
+    let weights = checkpoint.weight_bytes(&configuration).unwrap();
+    // So many tokens that caches are larger than the embedding.
+    let plan = Plan { tokens: 1 << 16, ..Plan::default() };
+    for (limits, expected) in [([64, 192], [1, 3]), ([192, 64], [3, 1])] {
+        for (device, limit) in devices.iter().zip(limits) {
+            device.limit_memory(Some((limit << 20) + device.memory().in_use));
+        }
+        let free: Vec<Option<u64>> = devices.iter().map(Device::free_memory).collect();
+        assert_eq!(free, limits.map(|limit| Some(limit << 20)));
+        let layers = configuration.layers_by_device(plan, &weights, &free, None).unwrap();
+        assert_eq!(layers, expected);
+        let split = Split::new(&devices).with_plan(plan);
+        let model = Model::load_split(&split, &checkpoint, |_, _| {}).unwrap();
+        assert_eq!(model.stages.iter().map(|stage| stage.blocks.len()).collect::<Vec<_>>(), layers);
+    }
+    devices.iter().for_each(|device| device.limit_memory(None));
+}
+
 #[test]
 fn splits_that_do_not_fit_are_refused() {
     let checkpoint = Checkpoint::open(&small("split-refused", "llama", true)).unwrap();
@@ -297,7 +323,7 @@ fn fit_prints_the_bytes_of_each_device() {
         let text = printed(&[&["fit", file, "--json"], arguments].concat());
         serde_json::from_str::<serde_json::Value>(&text).unwrap()["needs"].as_array().unwrap().clone()
     };
-    // No device is opened.
+    // The devices need not exist.
     for (one, two) in read(&[]).iter().zip(read(&["--devices", "0,1"])) {
         assert_eq!(one["cache_format"], two["cache_format"]);
         let devices = two["devices"].as_array().unwrap();
@@ -315,7 +341,8 @@ fn fit_prints_the_bytes_of_each_device() {
         assert_eq!(one["memory"]["activations"].as_u64(), Some(of_layer + logits));
     }
     let text = printed(&["fit", file, "--devices", "1,0", "--split", "1,1"]);
-    let rows: Vec<Vec<&str>> = text.lines().skip(3).map(|line| line.split_whitespace().collect()).collect();
+    let table = text.lines().skip_while(|line| !line.starts_with("cache"));
+    let rows: Vec<Vec<&str>> = table.map(|line| line.split_whitespace().collect()).collect();
     assert_eq!(rows[0][..3], ["cache", "device", "layers"]);
     assert_eq!([&rows[1][..3], &rows[2][..3]], [["F32", "1", "0–0"], ["F32", "0", "1–1"]]);
     assert_eq!(rows[3][..3], ["F32", "all", "devices"]);

@@ -235,6 +235,16 @@ impl Device {
         self.0.backend.with_pool(PoolKind::Pinned, |pool, _| pool.statistics())
     }
 
+    /// Returns the bytes that new buffers may have: those that the driver and the pool have free,
+    /// within the limit of [`limit_memory`](Device::limit_memory). Other programs may take them
+    /// meanwhile. `None` for the CPU, or if the driver does not report them.
+    pub fn free_memory(&self) -> Option<u64> {
+        let Backend::Cuda(cuda) = &self.0.backend else { return None };
+        let (statistics, free) = (self.memory(), cuda.free_memory()?);
+        let within = statistics.limit.map_or(u64::MAX, |limit| limit.saturating_sub(statistics.in_use));
+        Some(free.saturating_add(statistics.cached()).min(within))
+    }
+
     /// Limits the device memory that the pool holds, used or not, to `bytes`; `None` removes the
     /// limit.
     pub fn limit_memory(&self, bytes: Option<u64>) {

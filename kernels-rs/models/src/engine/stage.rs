@@ -123,8 +123,8 @@ pub struct Split {
 }
 
 impl Split {
-    /// Returns a split over devices in this order, with about as many bytes on each: weights, and
-    /// the cache of the default [`Plan`].
+    /// Returns a split over devices in this order. Weights, and the cache of the default [`Plan`],
+    /// have about the same part of the free memory of each.
     pub fn new(devices: &[Device]) -> Split {
         Split { devices: devices.to_vec(), layers: None, plan: Plan::default() }
     }
@@ -156,7 +156,8 @@ impl Split {
                 return Err(Error::field("a split", "devices", problem));
             }
         }
-        let layers = configuration.layers_by_device(self.plan, weights, self.devices.len(), self.layers.as_deref())?;
+        let free: Vec<Option<u64>> = self.devices.iter().map(Device::free_memory).collect();
+        let layers = configuration.layers_by_device(self.plan, weights, &free, self.layers.as_deref())?;
         let mut from = 0;
         let of_device = self.devices.iter().zip(layers).map(|(device, layers)| {
             from += layers;

@@ -334,7 +334,7 @@ impl Context {
     }
 
     /// Returns free and total bytes, if the driver reports them.
-    fn free_memory(&self) -> Option<(usize, usize)> {
+    pub fn free_memory(&self) -> Option<(usize, usize)> {
         let (mut free, mut total) = (0, 0);
         let asked = self.run(
             || "querying the free memory".into(),

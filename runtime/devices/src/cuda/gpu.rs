@@ -162,6 +162,11 @@ impl Cuda {
         &self.context.info
     }
 
+    /// Returns the bytes of device memory that no program has, if the driver reports them.
+    pub fn free_memory(&self) -> Option<u64> {
+        self.context.free_memory().map(|(free, _)| free as u64)
+    }
+
     pub fn memory(&self) -> (&Pool, impl SegmentSource + '_) {
         (&self.memory, DeviceMemory(self))
     }
