@@ -260,6 +260,7 @@ impl Batch {
             self.run.append(&self.model, &section, &self.pages)?;
             if end == all {
                 features.clear();
+                self.run.wait()?;
             }
             self.replace(|source| source == LogitsPlace::Prompt);
             let text = &mut self.texts[sequence];

@@ -6,7 +6,12 @@
 //! graphs pass the caches on to each other, because a buffer has one owner.
 //!
 //! A graph belongs to one device. A model on several devices has a graph for each stage, which are
-//! replayed in order. Streams copy the activations between two of them.
+//! replayed in order. Streams copy the activations between two of them. Pieces of a prompt overlap:
+//!
+//! ```text
+//!   device 0   piece 0 │ piece 1 │ piece 2 │
+//!   device 1           │ piece 0 │ piece 1 │ piece 2
+//! ```
 //!
 //! # Tokens stay on the device
 //!
@@ -37,7 +42,8 @@ use kernels_rs::QueueMemory;
 use kernels_rs::blocks::cache::Tokens;
 use kernels_rs::rowwise::CrossEntropy;
 use kernels_rs::sampling::Sample;
-use runtime::{BufferViewMut, DeviceBuffer, Graph, PinnedBuffer, SlotMut, Stream};
+use runtime::{BufferViewMut, DeviceBuffer, Event, Graph, PinnedBuffer, SlotMut, Stream};
+use std::collections::VecDeque;
 
 /// A token of a step, and its place.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -80,11 +86,14 @@ pub enum LogitsPlace {
 pub trait Run: Send {
     /// Returns the features of an image.
     fn features(&mut self, model: &Model, picture: &Picture) -> Result<Features>;
-    /// Runs the model for consecutive tokens of a sequence.
+    /// Queues the model for consecutive tokens of a sequence. As many calls as there are stages may
+    /// still run when this returns, so that each device can have another piece of a prompt.
     fn append(&mut self, model: &Model, section: &Section<'_>, pages: &Pages) -> Result<()>;
-    /// Runs the model likewise, and returns −ln of the probability of a label after each token.
+    /// Waits for all work, and reports its failures.
+    fn wait(&mut self) -> Result<()>;
+    /// Runs the model for consecutive tokens, and returns −ln of the probability of a label after each token.
     fn losses(&mut self, model: &Model, section: &Section<'_>, labels: &[u32], pages: &Pages) -> Result<Vec<f32>>;
-    /// Runs the model likewise, and returns the likeliest token after each token.
+    /// Runs the model for consecutive tokens, and returns the likeliest token after each.
     fn likeliest(&mut self, model: &Model, section: &Section<'_>, pages: &Pages) -> Result<Vec<u32>>;
     /// Runs the model for rows.
     fn step(&mut self, rows: &[Row], pages: &Pages) -> Result<()>;
@@ -117,6 +126,8 @@ pub struct Steps<K: kernel_dsl::Element> {
     prompt: DeviceBuffer<f32>,
     vocabulary: usize,
     drawn: DeviceBuffer<u32>,
+    /// The ends of the last pieces of prompts that may still run.
+    pieces: VecDeque<Event>,
 }
 
 /// A stream for each stage of a model.
@@ -683,6 +694,7 @@ impl<K: CacheElement> Steps<K> {
             prompt: model.logits_device().zeros(model.configuration.vocabulary)?,
             vocabulary: model.configuration.vocabulary,
             drawn: model.logits_device().zeros(1)?,
+            pieces: VecDeque::new(),
         })
     }
 
@@ -739,6 +751,15 @@ impl<K: CacheElement> Run for Steps<K> {
         let run = self.forward(model, section, pages, &mut logits.view_mut([1, self.vocabulary])?);
         self.prompt = logits;
         run?;
+        self.pieces.push_back(self.streams.last().record()?);
+        while self.pieces.len() > self.streams.0.len() {
+            self.pieces.pop_front().map_or(Ok(()), |piece| piece.wait())?;
+        }
+        Ok(())
+    }
+
+    fn wait(&mut self) -> Result<()> {
+        self.pieces.clear();
         self.streams.wait()
     }
 
