@@ -33,9 +33,15 @@ struct Server {
 impl Server {
     /// Starts the command on the CPU device at a free port.
     fn start(file: &Path, options: &[&str]) -> Server {
+        Server::start_on(&["--device", "cpu"], file, options)
+    }
+
+    /// Starts the command on devices at a free port.
+    fn start_on(devices: &[&str], file: &Path, options: &[&str]) -> Server {
         let mut command = Command::new(env!("CARGO_BIN_EXE_models"));
-        command.arg("serve").arg(file).args(["--device", "cpu", "--port", "0", "--json", "--name", "small"]);
-        let mut child = command.args(options).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        command.arg("serve").arg(file).args(["--port", "0", "--json", "--name", "small"]);
+        let mut child =
+            command.args(devices).args(options).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let mut errors = BufReader::new(child.stderr.take().unwrap());
@@ -260,6 +266,61 @@ fn answers_have_the_form_of_the_protocol() {
         let mut body = body.clone();
         body[field] = value;
         assert_eq!(drawn(&body), json!(text), "{field}");
+    }
+}
+
+/// Serves with a layer on each of two devices, and compares answers with those of one device:
+/// several clients at once, prompts in pieces, draws, penalties, and kept beginnings.
+fn answers_of_two_devices(name: &str, one: &[&str], two: &str) {
+    let file = talking(name, 120, false);
+    let options = ["--exact", "--sequences", "2"];
+    let [one, two] = [
+        Server::start_on(one, &file, &options),
+        Server::start_on(&["--devices", two, "--split", "1,1"], &file, &options),
+    ];
+    // In exact steps, pieces have 8 tokens.
+    let bodies: Vec<Value> = ["Once upon a time there was a kernel", "Once upon a time", "x"]
+        .iter()
+        .enumerate()
+        .flat_map(|(i, prompt)| {
+            let likeliest = request(prompt, 6);
+            let mut drawn = likeliest.clone();
+            (drawn["temperature"], drawn["seed"], drawn["top_k"]) = (json!(1.2), json!(i), json!(20));
+            (drawn["presence_penalty"], drawn["min_p"]) = (json!(0.5), json!(0.01));
+            [likeliest, drawn]
+        })
+        .collect();
+    let text = |server: &Server, body: &Value| {
+        let (status, found) = server.post("/v1/completions", body);
+        assert_eq!(status, 200, "{found}");
+        found["choices"][0]["text"].clone()
+    };
+    let expected: Vec<Value> = bodies.iter().map(|body| text(&one, body)).collect();
+    assert_eq!(expected[0].as_str(), Some(&*alone(&file, "Once upon a time there was a kernel", 6, true).0));
+    std::thread::scope(|scope| {
+        let (two, text) = (&two, &text);
+        let answers: Vec<_> = bodies.iter().map(|body| scope.spawn(move || text(two, body))).collect();
+        for ((answer, expected), body) in answers.into_iter().zip(&expected).zip(&bodies) {
+            assert_eq!(answer.join().unwrap(), *expected, "{body}");
+        }
+    });
+    let (_, again) = two.post("/v1/completions", &bodies[0]);
+    assert_eq!(again["choices"][0]["text"], expected[0]);
+    assert!(again["usage"]["prompt_tokens_details"]["cached_tokens"].as_u64().unwrap() > 0, "{again}");
+}
+
+#[test]
+fn two_devices_answer_as_one() {
+    answers_of_two_devices("serve-devices", &["--device", "cpu"], "cpu,cpu");
+}
+
+#[test]
+#[ignore = "needs an NVIDIA GPU"]
+fn gpu_two_devices_answer_as_one() {
+    match Device::cuda(1) {
+        Ok(_) => answers_of_two_devices("gpu-serve-devices", &["--device", "cuda"], "0,1"),
+        Err(runtime::Error::NoSuchDevice { .. }) => println!("skipped: there is one device"),
+        Err(other) => panic!("{other}"),
     }
 }
 
