@@ -104,8 +104,8 @@ pub struct SplitOptions {
 }
 
 impl SplitOptions {
-    /// Returns the free memory of each device, or of one that is unknown. It is unknown of the CPU,
-    /// and of GPUs that this machine lacks.
+    /// Returns the free memory of each device, or `None` for a single unknown device. The memory of
+    /// the CPU, and of GPUs that this machine lacks, is unknown.
     pub fn free_memory(&self) -> Vec<Option<u64>> {
         match &self.devices[..] {
             [] => vec![None],

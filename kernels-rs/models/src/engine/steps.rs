@@ -91,7 +91,8 @@ pub trait Run: Send {
     fn append(&mut self, model: &Model, section: &Section<'_>, pages: &Pages) -> Result<()>;
     /// Waits for all work, and reports its failures.
     fn wait(&mut self) -> Result<()>;
-    /// Runs the model for consecutive tokens, and returns −ln of the probability of a label after each token.
+    /// Runs the model for consecutive tokens, and returns −ln of the probability of a label after
+    /// each.
     fn losses(&mut self, model: &Model, section: &Section<'_>, labels: &[u32], pages: &Pages) -> Result<Vec<f32>>;
     /// Runs the model for consecutive tokens, and returns the likeliest token after each.
     fn likeliest(&mut self, model: &Model, section: &Section<'_>, pages: &Pages) -> Result<Vec<u32>>;
