@@ -103,7 +103,7 @@ pub mod __private {
 pub use check::{Checker, Prepared};
 pub use compare::{Bound, Contents, Expected, Judge};
 pub use extremes::Extreme;
-pub use forms::{FormTimes, prepared};
+pub use forms::{FormTimes, RepeatedLaunch, prepared};
 pub use generate::Gen;
 pub use input::Input;
 pub use inspect::{Profiler, Thread, trace, trace_of_program, unreached};

@@ -40,45 +40,57 @@ impl Signature {
         }
     }
 
+    /// Returns for each argument a buffer with the case's array, if the argument is one.
+    pub fn buffers(&self, device: &Device, case: &Case) -> Result<Vec<Option<RawBuffer>>> {
+        let buffer = |input: &Input| match input {
+            Input::Scalar { .. } => Ok(None),
+            Input::Array(array) => {
+                array.check()?;
+                let mut buffer = RawBuffer::new(device, executor::PoolKind::Device, array.bytes().len())?;
+                buffer.write(array.bytes())?;
+                Ok(Some(buffer))
+            }
+        };
+        case.inputs.iter().map(buffer).collect()
+    }
+
+    /// Returns the buffers of arguments that the kernel may write, with the argument's index.
+    pub fn written<'b>(&self, buffers: &'b [Option<RawBuffer>]) -> Vec<(usize, &'b RawBuffer)> {
+        let writes = |index: &usize| self.writes.get(*index).copied().unwrap_or(false);
+        let all = buffers.iter().enumerate().filter(|(index, _)| writes(index));
+        all.filter_map(|(index, buffer)| Some((index, buffer.as_ref()?))).collect()
+    }
+
+    /// Returns the arguments of a launch of the case on these buffers.
+    ///
+    /// # Safety
+    /// Each array of the case has a buffer of its length, which is initialized at each launch,
+    /// outlives the arguments, and belongs to one argument of a launch.
+    pub unsafe fn arguments<'b>(&self, case: &Case, buffers: &[Option<&'b RawBuffer>]) -> Vec<Argument<'b>> {
+        let argument = |(index, (input, buffer)): (usize, (&Input, &Option<&'b RawBuffer>))| match (input, buffer) {
+            (Input::Array(array), Some(buffer)) => {
+                let form = self.forms.get(index).copied().unwrap_or(InputForm::View);
+                let mutable = self.writes.get(index).copied().unwrap_or(false);
+                // SAFETY: the shape covers only bytes of the buffer; the rest is the caller's
+                // promise.
+                Argument::Memory(unsafe { buffer.argument(array.element(), array.shape(form), mutable) })
+            }
+            (Input::Scalar { ty, bits }, _) => Argument::Scalar { ty: *ty, bits: *bits },
+            (Input::Array(_), None) => unreachable!("each array has a buffer"),
+        };
+        case.inputs.iter().zip(buffers).enumerate().map(argument).collect()
+    }
+
     /// Runs `launch` on copies of the case's inputs in memory of `device`.
     pub fn run(&self, device: &Device, case: &Case, launch: impl FnOnce(&[Argument]) -> Result<()>) -> Result<Outputs> {
-        let mut buffers = Vec::new();
-        for input in &case.inputs {
-            buffers.push(match input {
-                Input::Scalar { .. } => None,
-                Input::Array(array) => {
-                    array.check()?;
-                    let mut buffer = RawBuffer::new(device, executor::PoolKind::Device, array.bytes().len())?;
-                    buffer.write(array.bytes())?;
-                    Some(buffer)
-                }
-            });
-        }
-        let arguments: Vec<_> = case
-            .inputs
-            .iter()
-            .zip(&buffers)
-            .enumerate()
-            .map(|(index, (input, buffer))| match (input, buffer) {
-                (Input::Array(array), Some(buffer)) => {
-                    let form = self.forms.get(index).copied().unwrap_or(InputForm::View);
-                    let mutable = self.writes.get(index).copied().unwrap_or(false);
-                    // SAFETY: the shape covers only bytes of the buffer, all of which are
-                    // initialized. The buffers are local to this function and outlive the
-                    // arguments. Each buffer belongs to one argument.
-                    let memory = unsafe { buffer.argument(array.element(), array.shape(form), mutable) };
-                    Argument::Memory(memory)
-                }
-                (Input::Scalar { ty, bits }, _) => Argument::Scalar { ty: *ty, bits: *bits },
-                (Input::Array(_), None) => unreachable!("each array has a buffer"),
-            })
-            .collect();
-        launch(&arguments)?;
-        drop(arguments);
+        let buffers = self.buffers(device, case)?;
+        let lent: Vec<_> = buffers.iter().map(Option::as_ref).collect();
+        // SAFETY: `buffers` made them for the case, initialized. They outlive the arguments, and
+        // each belongs to one argument.
+        launch(&unsafe { self.arguments(case, &lent) })?;
         let mut outputs = Vec::new();
-        for (index, (input, buffer)) in case.inputs.iter().zip(&buffers).enumerate() {
-            let written = self.writes.get(index).copied().unwrap_or(false);
-            if let (Input::Array(array), Some(buffer), true) = (input, buffer, written) {
+        for (index, buffer) in self.written(&buffers) {
+            if let Some(Input::Array(array)) = case.inputs.get(index) {
                 let mut bytes = vec![0; array.bytes().len()];
                 buffer.read(&mut bytes)?;
                 outputs.push((index, array.with_bytes(bytes)));

@@ -11,6 +11,7 @@ mod local_arrays;
 mod property;
 mod references;
 mod remembered;
+mod repeated;
 mod threads;
 mod trace;
 mod uninit;

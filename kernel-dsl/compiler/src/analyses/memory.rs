@@ -143,6 +143,31 @@ fn worse(a: Option<Cost>, b: Option<Cost>) -> Option<Cost> {
     Some(if b.excess() > a.excess() { b } else { a })
 }
 
+/// Returns whether the kernel may read memory that it may write: its results may then differ if it
+/// is launched again on its own results, and it may even wait forever. The kernel must be as
+/// lowered.
+pub fn reads_written(kernel: &Kernel) -> bool {
+    let origins = origins(kernel);
+    let may_be_written = |place: &AccessPlace| match place {
+        AccessPlace::Global { base, .. } | AccessPlace::Address { base, .. } => match origins[base.0 as usize] {
+            Some(AddressOrigin::Parameter(i)) => {
+                matches!(kernel.parameters[i as usize].role, Role::Address { mutable: true, .. })
+            }
+            Some(AddressOrigin::Dynamic(_) | AddressOrigin::Table(_)) => false,
+            None => true,
+        },
+        AccessPlace::Dynamic { .. } | AccessPlace::Shared { .. } => false,
+    };
+    fn any(region: &Region, reads: &dyn Fn(&Op) -> bool) -> bool {
+        region.insts.iter().any(|inst| reads(&inst.op) || inst.op.regions().into_iter().any(|r| any(r, reads)))
+    }
+    any(&kernel.body, &|op| match op {
+        Op::Load { place, .. } | Op::Atomic { place, .. } => may_be_written(place),
+        Op::CopyAsync(copy) => may_be_written(&copy.from),
+        _ => false,
+    })
+}
+
 /// Memory that an address points into.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum AddressOrigin {

@@ -1,6 +1,7 @@
 //! Costs of kernels in the cases of their specs: counts of the interpreter, times on a GPU, and
 //! estimates without one.
 
+use super::Contender;
 use super::device::Timer;
 use super::measure::in_turns;
 use crate::cases::Wanted;
@@ -11,8 +12,8 @@ use crate::name::{self, Selected};
 use crate::output::{counted, json};
 use crate::progress::with_bar;
 use crate::statistics::{Difference, Summary, Verdict};
-use ::runtime::testing::{self, Case, Profiler};
-use ::runtime::{Device, DeviceBuffer, Prepared, Stream};
+use ::runtime::testing::{self, Case, Profiler, RepeatedLaunch};
+use ::runtime::{Device, DeviceBuffer, Stream};
 use clap::Args;
 use kernel_dsl::compiler::hir::Constant;
 use kernels_rs_estimate::Estimator;
@@ -327,7 +328,7 @@ impl Meter {
                     continue;
                 }
                 let mut measured = Ok(Vec::new());
-                let measure = |launch: &mut Prepared<'_>| {
+                let measure = |launch: &mut RepeatedLaunch<'_>| {
                     measured = self.samples(timer, flushed, launch);
                     Ok(())
                 };
@@ -353,24 +354,36 @@ impl Meter {
         Ok(())
     }
 
-    /// Measures a prepared launch with a warm and with a cold L2 cache.
+    /// Measures a launch with a warm and with a cold L2 cache, each time on restored memory.
     fn samples(
         &self,
         timer: &Timer,
         flushed: &RefCell<DeviceBuffer<u8>>,
-        launch: &mut Prepared<'_>,
+        launch: &mut RepeatedLaunch<'_>,
     ) -> Result<Samples, Error> {
         let rounds = self.rounds.div_ceil(PASSES);
-        let mut once = timer.timed("once", 1, || launch.launch());
+        let in_a_row = launch.in_a_row().unwrap_or(LAUNCHES).min(LAUNCHES);
+        let launch = RefCell::new(launch);
+        let restored = |name, launches| {
+            let mut timed = timer.timed(name, launches, || launch.borrow_mut().launch());
+            let launch = &launch;
+            Contender::new(name, move || {
+                launch.borrow_mut().restore().map_err(Error::Device)?;
+                (timed.run)()
+            })
+        };
+        let mut once = restored("once", 1);
         // The first launch loads the kernel.
         (once.run)()?;
         let time = (once.run)()?;
-        drop(once);
-        let launches = (ROUND.as_nanos() / time.as_nanos().max(1)).clamp(1, u128::from(LAUNCHES)) as u32;
-        let warm = in_turns(&mut [timer.timed("warm", launches, || launch.launch())], rounds, || ())?;
+        let launches = (ROUND.as_nanos() / time.as_nanos().max(1)).clamp(1, u128::from(in_a_row)) as u32;
+        let warm = in_turns(&mut [restored("warm", launches)], rounds, || ())?;
         let flushed = &mut *flushed.borrow_mut();
-        let flush = |stream: &Stream| stream.fill_zero(flushed);
-        let cold = in_turns(&mut [timer.timed_after("cold", flush, || launch.launch())], rounds, || ())?;
+        let flush = |stream: &Stream| {
+            launch.borrow_mut().restore()?;
+            stream.fill_zero(flushed)
+        };
+        let cold = in_turns(&mut [timer.timed_after("cold", flush, || launch.borrow_mut().launch())], rounds, || ())?;
         let all = |times: Vec<Vec<f64>>| times.concat();
         Ok(vec![(CacheContents::Warm, all(warm)), (CacheContents::Cold, all(cold))])
     }
