@@ -7,6 +7,7 @@ use crate::Error;
 use crate::hazard::{AccessSet, BufferAccess, HazardTracker, SubrangeTracker};
 use crate::instance::{LaunchedInstance, writes};
 use kernel_dsl::Argument;
+use kernel_dsl::compiler::Scalar;
 use kernel_dsl::compiler::hir::Monomorphic;
 use kernel_dsl::compiler::ir::SharedMemory;
 use kernel_dsl::compiler::launch::{self, DeviceFacts, Fact, Refusal};
@@ -113,6 +114,16 @@ impl<'a, 'm> ValidatedArgs<'a, 'm> {
         values(self.arguments)
     }
 
+    /// Returns the largest extent, stride and `usize` argument.
+    pub(crate) fn largest(&self) -> u64 {
+        let largest = |argument: &Argument<'_>| match argument {
+            Argument::Scalar { ty: Scalar::Usize, bits } => *bits,
+            Argument::Scalar { .. } => 0,
+            Argument::Memory(memory) => memory.shape().numbers().max().unwrap_or(0),
+        };
+        self.arguments.iter().map(largest).max().unwrap_or(0)
+    }
+
     /// Returns the memory accesses of the launch, for memory with a tracker.
     pub(crate) fn used(&self) -> AccessSet<'m> {
         let memory = self.arguments.iter().enumerate().filter_map(|(index, argument)| match argument {
@@ -211,7 +222,6 @@ fn values(arguments: &[Argument]) -> Vec<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kernel_dsl::compiler::Scalar;
     use kernel_dsl::launcher::ArgumentMemory;
 
     #[test]

@@ -4,6 +4,7 @@ use crate::compile::{Compiled, Frontend, Rejection};
 use crate::data::{self, Argument};
 use kernel_dsl_compiler::ir::record::{STATE, WORDS};
 use kernel_dsl_compiler::ir::{self, Role};
+use kernel_dsl_compiler::lower::checked::MODERATE;
 use kernel_dsl_compiler::ptx::parse;
 use runtime::interpreter::{self, Binding, Bytes, Check, Schedule};
 use runtime::ptx::{self, BranchPolicy, ParameterValue};
@@ -167,7 +168,15 @@ fn attempt(frontend: &Frontend, text: &str, seed: u64) -> Result<Good, Failure> 
     };
     let optimized = after(Executor::Optimized, &compiled.optimized)?;
     same(Executor::Optimized, run(Executor::Optimized, &optimized, Schedule::InOrder)?)?;
-    let checked = after(Executor::Checked, &compiled.checked)?;
+    // Launches of moderate arguments have an own form. The other form runs as PTX below.
+    let is_moderate = |argument: &Argument| match argument {
+        Argument::Scalar(bits) => *bits <= MODERATE.into(),
+        Argument::Memory { .. } => true,
+    };
+    let moderate = arguments.iter().all(is_moderate).then(|| compiled.form.clone().with_arguments_up_to(MODERATE));
+    let moderate = moderate.map(|form| form.optimized()).transpose();
+    let moderate = moderate.map_err(|e| Failure::NotTaken(Executor::Checked, e.to_string()))?;
+    let checked = after(Executor::Checked, moderate.as_deref().unwrap_or(&compiled.checked))?;
     let schedule = Schedule::InOrder;
     same(Executor::Checked, interpret(Executor::Checked, &checked, &compiled, &arguments, schedule, true)?)?;
     let program = read(Executor::Ptx, &compiled.ptx)?;

@@ -7,7 +7,7 @@ mod wrong;
 
 use kernel_dsl::compiler::hir::Instance;
 use kernel_dsl::compiler::ir::record::WORDS;
-use kernel_dsl::compiler::lower::checked::{CheckedKernel, checked};
+use kernel_dsl::compiler::lower::checked::{CheckedKernel, MODERATE, checked};
 use kernel_dsl::compiler::{Target, ir, lower, passes};
 use kernel_dsl::{Artifact, Kernel};
 use runtime::interpreter::{self, Binding, Bytes, Check, Finding, Launch, Options, Outcome, Program};
@@ -84,7 +84,13 @@ fn agreed(artifact: &'static Artifact, grid: u32, arguments: &[Argument]) -> Opt
     let first = oracle.report.findings.iter().find(seen_by_both).cloned();
     let optimized = passes::optimize(form.kernel.clone()).unwrap();
     let decided = form.optimized().unwrap();
-    for kernel in [&form.kernel, &optimized, &decided] {
+    let is_moderate = |argument: &Argument| match argument {
+        Argument::Number(n) => *n <= MODERATE,
+        Argument::Memory { extents, strides, .. } => extents.iter().chain(strides).all(|n| *n <= MODERATE),
+    };
+    let moderate = arguments.iter().all(is_moderate).then(|| form.clone().with_arguments_up_to(MODERATE));
+    let moderate = moderate.map(|form| form.optimized().unwrap());
+    for kernel in [&form.kernel, &optimized, &decided].into_iter().chain(moderate.as_deref()) {
         let (own, record, left) = run(kernel, grid, arguments);
         assert_eq!(
             own.report.findings.iter().find(seen_by_both),
@@ -267,10 +273,11 @@ fn loops_whose_index_wraps_end() {
     assert_eq!(agreed(wrong::stepping::ARTIFACT, 1, &[Argument::Number(32), Argument::Number(5), slice(32)]), None);
 }
 
-/// Returns the number of places where the optimized form of a kernel records violations, and its
-/// PTX.
-fn recorded(artifact: &'static Artifact) -> (usize, String) {
+/// Returns the number of places where the optimized form of a kernel, for arguments up to `largest`,
+/// records violations, and its PTX.
+fn recorded(artifact: &'static Artifact, largest: u32) -> (usize, String) {
     let form = checked(&artifact.program().unwrap(), &Instance::default(), Target::SM_61).unwrap();
+    let form = form.with_arguments_up_to(largest);
     (form.optimized().unwrap().to_string().matches("record_violation").count(), form.ptx().unwrap())
 }
 
@@ -278,15 +285,19 @@ fn recorded(artifact: &'static Artifact) -> (usize, String) {
 fn conditions_that_the_contract_decides_are_not_checked() {
     let (x, y) = (view(&[3, 136], &[136, 1], 408), view(&[3, 136], &[136, 1], 408));
     assert_eq!(agreed(wrong::promised::ARTIFACT, 3, &[x, y]), None);
-    let (places, ptx) = recorded(wrong::promised::ARTIFACT);
+    let (places, ptx) = recorded(wrong::promised::ARTIFACT, u32::MAX);
     // Only the step of the loop may wrap.
     assert_eq!(places, 1, "{ptx}");
     assert!(ptx.contains("ld.global.nc.v4.f32") && ptx.contains("st.global.v4.f32"), "{ptx}");
     let (x, y) = (view(&[3, 136], &[137, 1], 411), view(&[3, 136], &[137, 1], 411));
     assert_eq!(agreed(wrong::unaligned::ARTIFACT, 3, &[x, y]), None);
-    let (places, ptx) = recorded(wrong::unaligned::ARTIFACT);
+    let (places, ptx) = recorded(wrong::unaligned::ARTIFACT, u32::MAX);
     assert_eq!(places, 1, "{ptx}");
     assert!(!ptx.contains(".v2.f32") && !ptx.contains(".v4.f32"), "{ptx}");
+    // Below an extent of at most half of the numbers, the step does not wrap.
+    for kernel in [wrong::promised::ARTIFACT, wrong::unaligned::ARTIFACT] {
+        assert_eq!(recorded(kernel, MODERATE).0, 0);
+    }
 }
 
 #[test]
@@ -311,7 +322,7 @@ fn repeated_violations_are_recorded_once() {
     }
     assert_eq!(agreed(wrong::repeated::ARTIFACT, 1, &[Argument::Number(0), slice(32)]), None);
     // The sum, and the index of the load.
-    assert_eq!(recorded(wrong::repeated::ARTIFACT).0, 2);
+    assert_eq!(recorded(wrong::repeated::ARTIFACT, u32::MAX).0, 2);
 }
 
 #[test]

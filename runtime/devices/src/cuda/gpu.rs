@@ -18,7 +18,7 @@ use crate::{Error, Result};
 use kernel_dsl::compiler::driver;
 use kernel_dsl::compiler::hir::Monomorphic;
 use kernel_dsl::compiler::ir::SharedMemory;
-use kernel_dsl::compiler::lower::checked::CheckedKernel;
+use kernel_dsl::compiler::lower::checked::{CheckedKernel, MODERATE};
 use kernel_dsl::{Artifact, LaunchForm};
 use std::ffi::c_void;
 use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
@@ -42,7 +42,10 @@ pub(crate) struct Cuda {
     store: Mutex<Option<Store>>,
     /// The loaded kernels.
     modules: InstanceCache<Arc<Module>>,
+    /// Checked forms for extents, strides and `usize` arguments up to [`MODERATE`].
     checked: InstanceCache<(Arc<Module>, Arc<CheckedKernel>)>,
+    /// Checked forms for all other launches.
+    checked_large: InstanceCache<(Arc<Module>, Arc<CheckedKernel>)>,
 }
 
 /// The open devices, including lost ones. The driver also has one primary context for each device
@@ -85,6 +88,7 @@ impl Cuda {
             pinned: Pool::default(),
             modules: InstanceCache::default(),
             checked: InstanceCache::default(),
+            checked_large: InstanceCache::default(),
         });
         open.devices.push((ordinal, Arc::downgrade(&cuda)));
         // Lost devices may be dropped here, while the lock is held; their drop does not take it.
@@ -351,17 +355,25 @@ impl Cuda {
         program: &Monomorphic,
         approved: &ValidatedArgs<'_, '_>,
     ) -> Result<DriverLaunch> {
-        DriverLaunch::new(&self.context, self.load(form, artifact, program)?, approved)
+        DriverLaunch::new(&self.context, self.load(form, artifact, program, approved.largest())?, approved)
     }
 
-    /// Compiles and loads the instance's module, so that launches find it. Several threads may load
-    /// modules at the same time: the driver compiles them in parallel.
+    /// Compiles and loads the instance's module, so that launches find it, unless an extent is very
+    /// large. Several threads may load modules at the same time: the driver compiles them in
+    /// parallel.
     pub fn preload(&self, form: LaunchForm, artifact: &'static Artifact, program: &Monomorphic) -> Result<()> {
-        self.load(form, artifact, program).map(drop)
+        self.load(form, artifact, program, 0).map(drop)
     }
 
-    /// Returns the instance's module, which is compiled and loaded once.
-    fn load(&self, form: LaunchForm, artifact: &'static Artifact, program: &Monomorphic) -> Result<LoadedKernel> {
+    /// Returns the instance's module, which is compiled and loaded once. `largest` is the largest
+    /// extent, stride and `usize` argument of the launch.
+    fn load(
+        &self,
+        form: LaunchForm,
+        artifact: &'static Artifact,
+        program: &Monomorphic,
+        largest: u64,
+    ) -> Result<LoadedKernel> {
         let instance = program.instance();
         let name = || artifact.instance_name(&instance.0);
         let load = |ptx: &str, shared: SharedMemory, name: &str| {
@@ -384,16 +396,20 @@ impl Cuda {
                     .clone(),
             ),
             LaunchForm::Checked => {
-                let checked = self.checked.get_or_make(artifact, &instance.0, || {
+                let (forms, variant, limit) = match largest > MODERATE.into() {
+                    true => (&self.checked_large, "checked-large", u32::MAX),
+                    false => (&self.checked, "checked", MODERATE),
+                };
+                let checked = forms.get_or_make(artifact, &instance.0, || {
                     let name = name();
                     span!("compile", instance = %name);
                     let failed = |source| Error::Compile { instance: name.clone(), source };
                     let lowered = driver::lowered_monomorphic(program, artifact.target).map_err(failed)?;
-                    let form = CheckedKernel::of_instance(lowered, program);
+                    let form = CheckedKernel::of_instance(lowered, program).with_arguments_up_to(limit);
                     let make = || form.ptx().map_err(failed);
                     let store = self.store();
                     let ptx = match &store {
-                        Some(store) => kept(store, artifact, program, "checked", make)?,
+                        Some(store) => kept(store, artifact, program, variant, make)?,
                         None => make()?,
                     };
                     let module = load(&ptx, form.kernel.shared_memory(), &name)?;

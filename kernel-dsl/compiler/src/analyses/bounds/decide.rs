@@ -67,6 +67,8 @@ pub struct Bounds {
     either: HashMap<LinearVariable, (Value, Value, Value)>,
     /// Number of blocks along each axis.
     grid: [Option<Polynomial>; 3],
+    /// The largest extent, stride and `usize` argument, if that is known.
+    largest: Option<u32>,
 }
 
 impl Bounds {
@@ -108,7 +110,16 @@ impl Bounds {
     }
 
     fn extent(&mut self, extent: Extent, promised: &Promised) -> Polynomial {
-        self.variable(VariableOrigin::Extent(promised.first(extent))).0
+        self.argument(VariableOrigin::Extent(promised.first(extent)))
+    }
+
+    /// Returns the variable of an extent, a stride or an argument.
+    fn argument(&mut self, of: VariableOrigin) -> Polynomial {
+        let (argument, new) = self.variable(of);
+        if let (true, Some(largest)) = (new, self.largest) {
+            self.at_least(&argument, &Polynomial::constant(largest.into()), &argument);
+        }
+        argument
     }
 
     /// Records the fact a ≥ b about a variable.
@@ -696,7 +707,7 @@ impl Decider<'_> {
             Op::Constant(bits) => Some(Polynomial::constant((*bits).into())),
             Op::Parameter(p) => Some(match extent_of(self.kernel, *p) {
                 Some(extent) => self.bounds.extent(extent, self.promised),
-                None => self.bounds.variable(VariableOrigin::Parameter(*p)).0,
+                None => self.bounds.argument(VariableOrigin::Parameter(*p)),
             }),
             Op::Special(special) => Some(self.special(*special)),
             Op::Binary(operator, a, b) => match (operator, self.numbers.get(b).and_then(Polynomial::number)) {

@@ -21,7 +21,9 @@
 //! the [optimized](CheckedKernel::optimized) form: [`decide_exactly`] decides them once loops are
 //! unrolled. The function treats a sum as exact only if it cannot wrap. Where one wraps, the
 //! checked form reports that and continues with the wrapped index, so only a comparison keeps the
-//! access within its buffer.
+//! access within its buffer. Launches whose extents are at most [`MODERATE`] have an
+//! [own form](CheckedKernel::with_arguments_up_to): there, an index below an extent plus a constant
+//! cannot wrap.
 //!
 //! The checked form does not check what only the oracle sees: races, divergent barriers, reads of
 //! uninitialized memory and division by zero. Overflow in moving a view is not checked either,
@@ -46,6 +48,10 @@ use multiples::Multiples;
 use smallvec::{SmallVec, smallvec};
 use std::sync::Arc;
 
+/// A limit of extents, strides and `usize` arguments that nearly all launches keep: half of the
+/// numbers of a `usize`, so that a sum of two does not wrap.
+pub const MODERATE: u32 = u32::MAX / 2;
+
 /// Returns the instance of `program` for `target` in its checked form.
 pub fn checked(program: &Program, instance: &Instance, target: crate::Target) -> Result<CheckedKernel, Errors> {
     let program = hir::monomorphic(program, instance)?;
@@ -62,6 +68,8 @@ pub struct CheckedKernel {
     pub kernel: ir::Kernel,
     /// The checked places, by the number of their [`Op::RecordViolation`].
     pub sites: Vec<Site>,
+    /// The largest extent, stride and `usize` argument of its launches.
+    largest: u32,
 }
 
 /// A place where something is checked.
@@ -123,6 +131,12 @@ impl CheckedKernel {
         CheckedKernel::with(kernel.into(), Some(Arc::new(program.clone())))
     }
 
+    /// Returns the form for launches whose extents, strides and `usize` arguments are at most
+    /// `largest`. With [`MODERATE`], the optimized form has fewer checks.
+    pub fn with_arguments_up_to(self, largest: u32) -> CheckedKernel {
+        CheckedKernel { largest, ..self }
+    }
+
     /// Returns the form after all passes, without the checks that no launch fails.
     ///
     /// # Errors
@@ -132,7 +146,7 @@ impl CheckedKernel {
         if let Some(program) = &self.program {
             // Loops are unrolled and branches are still branches, so that most facts are known.
             passes::run(&mut kernel, &[passes::FRONT, passes::SIMPLIFY])?;
-            decide_exactly(&mut kernel, program);
+            decide_exactly(&mut kernel, program, self.largest);
         }
         passes::optimize(kernel)
     }
@@ -166,7 +180,7 @@ impl CheckedKernel {
         // A loop that can be unrolled in the lowered form can be unrolled here, although the copies
         // are longer.
         guarder.kernel.unrolled = guarder.kernel.unrolled.saturating_mul(guarder.growth);
-        CheckedKernel { program, kernel: guarder.kernel, sites: guarder.sites }
+        CheckedKernel { program, kernel: guarder.kernel, sites: guarder.sites, largest: u32::MAX }
     }
 }
 

@@ -51,13 +51,15 @@ struct WrappedResult {
     operands: [Polynomial; 2],
 }
 
-/// Replaces the comparisons of the checked form that every launch of `program` decides by their
-/// outcomes. Sums, differences and products that are proven not to wrap become exact ones. Branches
-/// must still be branches.
-pub fn decide_exactly(kernel: &mut Kernel, program: &Monomorphic) {
+/// Replaces the comparisons of the checked form by their outcomes, if every launch of `program`
+/// decides them whose extents, strides and `usize` arguments are at most `largest`. Sums,
+/// differences and products that are proven not to wrap become exact ones. Branches must still be
+/// branches.
+pub fn decide_exactly(kernel: &mut Kernel, program: &Monomorphic, largest: u32) {
     let reader = Reader::of(program).with_sides();
     let promised = Promised::read(program, &reader);
-    let bounds = Bounds::read(program, &promised, &reader, true, true);
+    let mut bounds = Bounds::read(program, &promised, &reader, true, true);
+    bounds.limit(largest);
     bounds.rewrite(kernel, &promised, |decider| {
         decider.exact = Some(ExactDecisions::default());
         let [no, yes] = decider.outcomes;
@@ -73,6 +75,17 @@ pub fn decide_exactly(kernel: &mut Kernel, program: &Monomorphic) {
 }
 
 impl Bounds {
+    /// Assumes that extents, strides and `usize` arguments are at most `largest`.
+    fn limit(&mut self, largest: u32) {
+        self.largest = Some(largest);
+        for variable in 0..self.named.len() as LinearVariable {
+            if matches!(self.named[variable as usize], VariableOrigin::Extent(_) | VariableOrigin::Parameter(_)) {
+                let argument = Polynomial::variable(variable);
+                self.at_least(&argument, &Polynomial::constant(largest.into()), &argument);
+            }
+        }
+    }
+
     /// Returns an upper bound of a polynomial that follows from its variables alone.
     fn upper(&self, number: &Polynomial, block: [u32; 3]) -> i128 {
         let sum = number.terms().try_fold(0i128, |sum, (monomial, factor)| {
@@ -99,11 +112,8 @@ impl Bounds {
             VariableOrigin::Quotient(_) => made().and_then(|(a, b)| Some(a / b.number().filter(|b| *b > 0)?)),
             VariableOrigin::Least(_) => made().map(|(a, b)| a.min(self.upper(b, block))),
             VariableOrigin::Most(_) => made().map(|(a, b)| a.max(self.upper(b, block))),
-            VariableOrigin::Extent(_)
-            | VariableOrigin::Parameter(_)
-            | VariableOrigin::Value(_)
-            | VariableOrigin::Wrapped(..)
-            | VariableOrigin::Ceiling(_) => None,
+            VariableOrigin::Extent(_) | VariableOrigin::Parameter(_) => self.largest.map(i128::from),
+            VariableOrigin::Value(_) | VariableOrigin::Wrapped(..) | VariableOrigin::Ceiling(_) => None,
         };
         most.unwrap_or(MAX_USIZE).min(MAX_USIZE)
     }
