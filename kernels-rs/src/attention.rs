@@ -6,7 +6,8 @@
 //! | [`prefill::flash_attention`] | many queries | 64 queries of a head, in steps of 128 keys; or 128 or 64 queries, in steps of 64 |
 //! | [`prefill::flash_attention_cached`] | many queries, over a cache | the same |
 //! | [`decode::flash_decode`] | one to 16 tokens a sequence | a split of a sequence's keys, with all tokens and query heads that share them |
-//! | [`backward::attention_delta`], [`backward::attention_gradient`] | gradients | 64 queries, or 64 keys |
+//! | [`backward::attention_gradient_q`], [`backward::attention_gradient_kv`] | gradients | 64 queries, or 64 keys |
+//! | [`backward::attention_delta`] | Σ dO·O for the gradients | four queries |
 //! | [`debug::attention_scores`] | inspecting logits | 64 queries by 64 keys |
 //! | [`append::cache_append`] | a step's new keys and values | a head |
 //!

@@ -1,18 +1,20 @@
-//! Specs of `attention_delta`, `attention_gradient` and `attention_scores`.
+//! Specs of `attention_delta`, `attention_gradient_q`, `attention_gradient_kv` and
+//! `attention_scores`.
 
 use super::attention::{self, has};
 use super::stored::{at_rest, drawn_but, extreme, numbers, stored};
 use super::{TINY, U, gamma};
 use kernel_dsl::compiler::Scalar;
 use kernel_dsl::compiler::hir::Instance;
-use kernels_rs::attention::backward::{attention_delta, attention_gradient};
+use kernels_rs::attention::backward::{attention_delta, attention_gradient_kv, attention_gradient_q};
 use kernels_rs::attention::debug::attention_scores;
 use kernels_rs::attention::score::Plain;
 use kernels_rs::attention::span::{Dense, KEYS, Listed, Packed, Whole};
 use runtime::testing::{Bound, Case, Expected, Extreme, Input, Random};
 
 runtime::register!(attention_delta<f32>, delta_cases, delta_reference);
-runtime::register!(attention_gradient<f32, Plain, Dense, Whole, 64, 4, 0, 2, 1>, cases, reference);
+runtime::register!(attention_gradient_q<f32, Plain, Dense, Whole, 128, 4, 2, 1, 2, 2>, q_cases, q_reference);
+runtime::register!(attention_gradient_kv<f32, Plain, Dense, Whole, 128, 4, 2, 1, 2, 2>, kv_cases, kv_reference);
 
 runtime::register!(attention_scores<f32, Plain, 4>, scores_cases, scores_reference);
 
@@ -60,7 +62,24 @@ type GradientShape = ([usize; 6], [usize; 2]);
 /// A case in which the last two queries and keys of a head are NaN, and see only one of the others.
 const NAN_CASE: GradientShape = ([2, 1, 5, 5, 8, 16], [1, 0]);
 
-fn cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
+/// The operand that a gradient belongs to.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Of {
+    Q,
+    K,
+    V,
+}
+
+fn q_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
+    cases(instance, random, &[Of::Q])
+}
+
+fn kv_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
+    cases(instance, random, &[Of::K, Of::V])
+}
+
+/// Returns cases of the gradients of `of`, in the order of the kernel's parameters.
+fn cases(instance: &Instance, random: &mut Random, of: &[Of]) -> Vec<Case> {
     let wide = numbers(instance).first().copied().unwrap_or(0);
     let shapes: [GradientShape; 9] = [
         NAN_CASE,
@@ -76,26 +95,28 @@ fn cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
         ([1, 1, 0, 5, 8, 8], [UNBOUNDED, UNBOUNDED]),
         ([1, 1, 5, 0, 8, 8], [UNBOUNDED, UNBOUNDED]),
     ];
-    let mut all: Vec<Case> = shapes.map(|shape| case(instance, random, shape, Some(2))).into();
+    let mut all: Vec<Case> = shapes.map(|shape| case(instance, random, shape, Some(2), of)).into();
     // A gradient of each extreme: a row of dQ from dO, a row of dK from V, and a column of dV from
     // dO. The extremes repeat.
     let n = 24;
     let extents = [1, 1, n, n];
-    let (argument, axis) = match numbers(instance).get(2) {
-        Some(0) => (3, 2),
-        Some(1) => (2, 2),
-        _ => (3, 3),
-    };
-    let mut of_extremes = case(instance, random, ([1, 1, n, n, 8, n], [UNBOUNDED, UNBOUNDED]), None);
-    of_extremes.inputs[argument] =
-        extreme(random, &Extreme::ALL, stored(instance), axis, extents, [n * n, n * n, n, 1]);
-    all.push(Case { name: "extremes".into(), ..of_extremes });
+    for one in of {
+        let (argument, axis) = match one {
+            Of::Q => (3, 2),
+            Of::K => (2, 2),
+            Of::V => (3, 3),
+        };
+        let mut of_extremes = case(instance, random, ([1, 1, n, n, 8, n], [UNBOUNDED, UNBOUNDED]), None, of);
+        of_extremes.inputs[argument] =
+            extreme(random, &Extreme::ALL, stored(instance), axis, extents, [n * n, n * n, n, 1]);
+        all.push(Case { name: format!("extremes of input {argument}"), ..of_extremes });
+    }
     all
 }
 
 /// Returns a case. The logarithms are those of the queries' logits; that of query `blind` is −∞, as
 /// if it saw no key.
-fn case(instance: &Instance, random: &mut Random, shape: GradientShape, blind: Option<usize>) -> Case {
+fn case(instance: &Instance, random: &mut Random, shape: GradientShape, blind: Option<usize>, of: &[Of]) -> Case {
     let ([of_q, of_k, queries, keys, width, wide], [left, right]) = shape;
     let (stored, packed) = (stored(instance), has::<Packed>(instance));
     // Two sequences if there are few queries.
@@ -109,11 +130,14 @@ fn case(instance: &Instance, random: &mut Random, shape: GradientShape, blind: O
     };
     let (q, k) = (matrices(of_q, queries, width), matrices(of_k, keys, width));
     let (v, d_o) = (matrices(of_k, keys, wide), matrices(of_q, queries, wide));
-    let out = match numbers(instance).get(2) {
-        Some(0) => matrices(of_q, queries, width),
-        Some(1) => matrices(of_k, keys, width),
-        _ => matrices(of_k, keys, wide),
-    };
+    let gradients: Vec<Input> = of
+        .iter()
+        .map(|one| match one {
+            Of::Q => matrices(of_q, queries, width),
+            Of::K => matrices(of_k, keys, width),
+            Of::V => matrices(of_k, keys, wide),
+        })
+        .collect();
     let scale = 0.25f32;
     let (qs, ks) = (q.values(), k.values());
     let log = |row: usize| {
@@ -129,19 +153,10 @@ fn case(instance: &Instance, random: &mut Random, shape: GradientShape, blind: O
     };
     let logs: Vec<f32> = (0..batch * of_q * queries).map(log).collect();
     let deltas = Input::view(&random.values::<f32>(batch * of_q * queries), [batch, of_q, queries]);
-    let mut inputs = vec![
-        q,
-        k,
-        v,
-        d_o,
-        Input::view(&logs, [batch, of_q, queries]),
-        deltas,
-        out,
-        Input::scalar(scale),
-        Input::scalar(left),
-        Input::scalar(right),
-    ];
-    let (rows, others) = if numbers(instance).get(2) == Some(&0) { (queries, keys) } else { (keys, queries) };
+    let mut inputs = vec![q, k, v, d_o, Input::view(&logs, [batch, of_q, queries]), deltas];
+    inputs.extend(gradients);
+    inputs.extend([Input::scalar(scale), Input::scalar(left), Input::scalar(right)]);
+    let (rows, others) = if of == [Of::Q] { (queries, keys) } else { (keys, queries) };
     if has::<Listed>(instance) {
         let each = 2 * KEYS;
         let (tiles, blocks) = (rows.div_ceil(each), others.div_ceil(each));
@@ -185,21 +200,27 @@ fn sequence(instance: &Instance, n: usize, row: usize) -> [usize; 2] {
     }
 }
 
-/// Computes the gradients and their error bounds, to first order, with u = 2⁻²⁴. The error of a
+fn q_reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
+    vec![reference(instance, inputs, Of::Q, 6, 7)]
+}
+
+fn kv_reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
+    vec![reference(instance, inputs, Of::K, 6, 8), reference(instance, inputs, Of::V, 7, 8)]
+}
+
+/// Computes a gradient, argument `out`, and its error bounds, to first order, with u = 2⁻²⁴. The error of a
 /// logit x is e = γ(d + 1)·scale·Σ|q·k|. A weight p = e^(x − lse) has the relative error e + (2·|x
 /// − lse| + 4)·u. The error of dP is γ(d′)·Σ|dO·v|. The difference of dP from δ adds u, and the
 /// following two factors 3u. A gradient is a sum of n products, each with the error of its weight,
 /// and with γ(n) of their magnitudes. If magnitudes of finite terms overflow together, any result
 /// is correct.
-fn reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
-    let Some(of) = numbers(instance).get(2).copied() else { return Vec::new() };
+fn reference(instance: &Instance, inputs: &[Input], of: Of, out: usize, scalars: usize) -> Expected {
     let [q, k, v, d_o, lse, delta] = [0, 1, 2, 3, 4, 5].map(|n| inputs[n].values());
-    let [scale, left, right] = [7, 8, 9].map(|n| inputs[n].value());
-    let (&[batch, of_q, queries, width], &[_, of_k, keys, wide]) = (inputs[0].extents(), inputs[2].extents()) else {
-        return Vec::new();
-    };
-    let columns = if of == 2 { wide } else { width };
-    let size = inputs[6].value_count();
+    let [scale, left, right] = [0, 1, 2].map(|n| inputs[scalars + n].value());
+    let [batch, of_q, queries, width] = dims(&inputs[0]);
+    let [_, of_k, keys, wide] = dims(&inputs[2]);
+    let columns = if of == Of::V { wide } else { width };
+    let size = inputs[out].value_count();
     let (mut sums, mut sizes, mut offs) = (vec![0.0; size], vec![0.0; size], vec![0.0; size]);
     for (row, j) in (0..batch * of_q * queries).flat_map(|row| (0..keys).map(move |j| (row, j))) {
         let key = row / queries / (of_q / of_k) * keys + j;
@@ -219,17 +240,17 @@ fn reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
         let p_off = p * (gamma(width + 1) * scale * x_size + (2.0 * (scale * x - lse[row]).abs() + 4.0) * U);
         let (dp, dp_size) = dot(&d_o[row * wide..(row + 1) * wide], &v[key * wide..(key + 1) * wide]);
         let change = dp - delta[row];
-        let open = of != 2 && overflows(dp_size);
-        let (weight, off) = if of == 2 {
+        let open = of != Of::V && overflows(dp_size);
+        let (weight, off) = if of == Of::V {
             (p, p_off)
         } else {
             let change_off = gamma(wide) * dp_size + U * change.abs();
             (p * change * scale, scale * (p_off * change.abs() + p * change_off + 3.0 * U * (p * change).abs()))
         };
         let (to, with, of_with) = match of {
-            0 => (row, &k, key),
-            1 => (key, &q, row),
-            _ => (key, &d_o, row),
+            Of::Q => (row, &k, key),
+            Of::K => (key, &q, row),
+            Of::V => (key, &d_o, row),
         };
         for c in 0..columns {
             let y = with[of_with * columns + c];
@@ -244,7 +265,12 @@ fn reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
         if overflows(sizes[i]) { f64::INFINITY } else { off + at_rest(stored(instance), sums[i], off) }
     });
     let bounds = bounds.collect();
-    vec![Expected::new(6, sums, Bound::Each(bounds))]
+    Expected::new(out, sums, Bound::Each(bounds))
+}
+
+/// Returns the extents of a view of rank 4.
+fn dims(input: &Input) -> [usize; 4] {
+    input.extents().try_into().unwrap_or_default()
 }
 
 fn scores_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {

@@ -8,31 +8,49 @@
 //!   dV = Pᵀ·dO        dP = dO·Vᵀ        dS = P ∘ (dP − δ) ∘ score′·scale        dQ = dS·K        dK = dSᵀ·Q
 //! ```
 //!
-//! A launch computes one of the three gradients. One block computes each element, in a fixed order,
-//! without atomic additions: results are deterministic. For dQ a block has 64 queries and iterates
-//! over keys. For dK and dV it has 64 keys, and iterates over the queries of all heads that share
-//! them. With a block mask it iterates over a list of the mask's rows for dQ, and of its columns
-//! for dK and dV. The tiles are those of the [forward pass](super): a product in registers, its
-//! result in shared memory, and a second product that accumulates the output.
+//! One launch computes dQ, and another dK and dV. One block computes each element, in a fixed
+//! order, without atomic additions: results are deterministic. For dQ a block has 64 queries and
+//! iterates over keys. For dK and dV it has 64 keys, and iterates over the queries of all heads
+//! that share them. With a block mask it iterates over a list of the mask's rows for dQ, and of its
+//! columns for dK and dV. The tiles are those of the [forward pass](super): a product in registers,
+//! its result in shared memory, and a second product that accumulates the output. Both results of a
+//! tile of keys use one P, which is in shared memory:
+//!
+//! ```text
+//!   S = K·Qᵀ, registers ──▶ P, shared ──▶ dV += P·dO, registers
+//!                             │
+//!   dP = V·dOᵀ, registers ────┴──▶ dS, shared, over P ──▶ dK += dS·Q, registers
+//! ```
+//!
+//! # The limit
+//!
+//! The definition has five products. The launches compute seven: both need S and dP. A multiply-add
+//! of all five takes 2.5 times as long as the forward pass at its rate, and one of all seven 3.5
+//! times. Sharing S and dP between the launches would take L² numbers of global memory for each
+//! head, or additions to dQ by several blocks, in an order that is not fixed.
+//!
+//! A thread has 64 sums of dK and 64 of dV for heads of 128, and 32 of S or dP. Therefore all other
+//! parameters of a block stay in shared memory until a product needs them. On sm_61 the kernel of
+//! dK and dV then has 234 registers, the one of dQ 149, and none spills. The loops over slices have
+//! 512 FFMA in 554 issue slots for S and dP, and 1024 in 1078 for the sums
+//! (`machine_code/budgets.rs` requires 90 %).
+//!
+//! # Designs that were tried
+//!
+//! - **A launch for each gradient, 64 elements of a row a block**: for heads of 128 this takes 13
+//!   products instead of 7. On an H100, 16 heads of 2048 × 128 took 5.93 ms, and 3.78 ms causal.
+//! - **Parameters in registers**: 255 registers and 232 bytes of spills for dK and dV. Without free
+//!   registers ptxas also loses half of the cycles of the products to register banks: 525 of 1084
+//!   slots instead of 99 of 1078.
+//! - **A separate second pass** for sums that are NaN, with its own sums: 496 bytes of spills, and
+//!   the same bank conflicts.
 //!
 //! # The cost of keys that are not seen
 //!
 //! A key that a query does not see may contain an infinity or a NaN, and 0 times either is NaN.
 //! Therefore a block whose sums are NaN computes them again, without the weights of 0. Any other
-//! block only compares its sums, at most 32 of each thread, after its last tile.
-//!
-//! The loop over tiles of dQ has 2362 instead of 2293 instructions on sm_61. On sm_90 it has 2493
-//! instead of 2402, with six reloads of spilled registers instead of one.
-//!
-//! On an H100, `kernels bench --suite attention` takes 0.8 to 1.7 % longer than without the
-//! comparison:
-//!
-//! | queries and keys | before, ms | now, ms |
-//! |---|---|---|
-//! | 16 heads of 2048 × 128, full | 5.888 | 5.933 |
-//! | 16 heads of 2048 × 128, causal | 3.753 | 3.791 |
-//! | 64 heads of 512 × 64, full | 0.5711 | 0.5807 |
-//! | 64 heads of 512 × 64, causal | 0.3992 | 0.3987 |
+//! block only compares its sums, at most 128 of each thread, after its last tile. The comparison
+//! took 0.8 to 1.7 % of the time of an earlier design.
 
 use super::score::*;
 use super::span::*;
@@ -70,24 +88,238 @@ pub fn attention_delta<T: Float>(o: View<T, 4>, d_o: View<T, 4>, mut delta: View
     }
 }
 
-/// Computes one of the gradients into `out`: dQ if `OF` is 0, dK if it is 1, dV if it is 2. There
-/// are `count` sequences, each with at most `longest` rows of `out`.
-///
-/// The pattern gives tiles of keys if `OF` is 0, and tiles of queries otherwise.
+/// A block's parameters. They are read from shared memory before each product, and views are derived
+/// from them again: the sums leave no registers for them.
+#[device]
+#[derive(Clone, Copy)]
+struct BlockParameters<T: Float> {
+    q: View<T, 2>,
+    k: View<T, 2>,
+    v: View<T, 2>,
+    d_o: View<T, 2>,
+    lse: View<f32, 1>,
+    delta: View<f32, 1>,
+    sequence: usize,
+    head: usize,
+    of_keys: usize,
+    piece: usize,
+    row0: usize,
+    lq: usize,
+    lk: usize,
+    query0: usize,
+    key0: usize,
+    batch: usize,
+    thread: usize,
+}
+
+/// The number of a block's parameters in shared memory.
+#[device]
+const PARAMETERS: usize = 12;
+
+#[device]
+fn held<T: Float, S: Sequences>(
+    kept: Shared<u32, 1>,
+    q: View<T, 4>,
+    k: View<T, 4>,
+    v: View<T, 4>,
+    d_o: View<T, 4>,
+    lse: View<f32, 3>,
+    delta: View<f32, 3>,
+    sequences: S,
+) -> BlockParameters<T> {
+    let [sequence, head, of_keys, piece] = kept.load::<4>(0).map(|x| x as usize);
+    let [query0, key0, lq, lk] = kept.load::<4>(4).map(|x| x as usize);
+    let [row0, zero] = kept.load::<2>(8).map(|x| x as usize);
+    let batch = sequences.batch(sequence);
+    BlockParameters {
+        q: q.at(batch).at(head).offset((query0, 0)),
+        k: k.at(batch).at(of_keys).offset((key0, 0)),
+        v: v.at(batch).at(of_keys).offset((key0, 0)),
+        d_o: d_o.at(batch).at(head).offset((query0, 0)),
+        lse: lse.at(batch).at(head).offset(query0),
+        delta: delta.at(batch).at(head).offset(query0),
+        sequence,
+        head,
+        of_keys,
+        piece,
+        row0,
+        lq,
+        lk,
+        query0,
+        key0,
+        batch,
+        // Adds a 0 that the compiler cannot see, so that it does not keep all addresses in
+        // registers across products.
+        thread: thread::x() + zero,
+    }
+}
+
+/// The weights that a thread computes: those of a tile of queries and a tile of keys.
+#[device]
+#[derive(Clone, Copy)]
+struct Weights<M: Score> {
+    score: M,
+    scale: f32,
+    sequence: usize,
+    head: usize,
+    /// The first of the block's rows, and of the other rows.
+    row0: usize,
+    other0: usize,
+    lengths: (usize, usize),
+    left: usize,
+    right: usize,
+    thread: usize,
+}
+
+/// Returns the query and the key of element (i, j) of square (r, q) of a thread. The block's rows
+/// are keys if `OF_KEYS`, and queries otherwise.
+#[device]
+fn place<M: Score, const OF_KEYS: bool, const R: usize>(
+    of: Weights<M>,
+    r: usize,
+    q: usize,
+    i: usize,
+    j: usize,
+) -> (usize, usize) {
+    let (row, col) = corner::<R>(of.thread);
+    let (own, other) = (of.row0 + row + r * GROUP_STEP + i, of.other0 + col + q * 32 * R + j);
+    if OF_KEYS { (other, own) } else { (own, other) }
+}
+
+/// Returns a number of each query among a thread's rows or columns, and `missing` beyond the last.
+#[device]
+fn of_queries<M: Score, const OF_KEYS: bool, const R: usize, const N: usize>(
+    numbers: View<f32, 1>,
+    of: Weights<M>,
+    missing: f32,
+) -> [f32; 8] {
+    let mut found = [missing; 8];
+    for n in unroll(0..if OF_KEYS { 4 * N } else { 4 * R }) {
+        let (query, _) = if OF_KEYS {
+            place::<M, OF_KEYS, R>(of, 0, n / 4, 0, n % 4)
+        } else {
+            place::<M, OF_KEYS, R>(of, n / 4, 0, n % 4, 0)
+        };
+        if query < of.lengths.0 {
+            found[n] = numbers[query];
+        }
+    }
+    found
+}
+
+/// Computes P from the products of queries and keys. The weight of a key that the query does not
+/// see is 0.
+#[device]
+fn weights_of<M: Score, const OF_KEYS: bool, const R: usize, const N: usize>(
+    s: &[[[[f32; 4]; 4]; N]; R],
+    of: Weights<M>,
+    lse: View<f32, 1>,
+) -> [[[[f32; 4]; 4]; N]; R] {
+    // A query beyond the last counts as one that sees no key.
+    let logs = of_queries::<M, OF_KEYS, R, N>(lse, of, f32::NEG_INFINITY);
+    let (lengths, low, high) = (of.lengths, -(of.left as i32), of.right as i32);
+    let mut p = [[[[0.0f32; 4]; 4]; N]; R];
+    for r in unroll(0..R) {
+        for q in unroll(0..N) {
+            for i in unroll(0..4) {
+                for j in unroll(0..4) {
+                    let (query, key) = place::<M, OF_KEYS, R>(of, r, q, i, j);
+                    let log = logs[if OF_KEYS { q * 4 + j } else { r * 4 + i }];
+                    let at = index(of, query, key);
+                    let logit = of.score.score(s[r][q][i][j] * of.scale, at);
+                    let apart = (key + lengths.0) as i32 - (query + lengths.1) as i32;
+                    // A query that sees no key has a logarithm of −∞, and no weights.
+                    let mut seen = key < lengths.1 && apart >= low && apart <= high && log != f32::NEG_INFINITY;
+                    if M::LEAVES_OUT {
+                        seen = seen && logit != f32::NEG_INFINITY;
+                    }
+                    let weight = fast::exp2((logit - log) * std::f32::consts::LOG2_E);
+                    p[r][q][i][j] = if seen { weight } else { 0.0 };
+                }
+            }
+        }
+    }
+    p
+}
+
+/// Returns the indices of a weight for its score.
+#[device]
+fn index<M: Score>(of: Weights<M>, query: usize, key: usize) -> ScoreIndex {
+    let (queries, keys) = of.lengths;
+    ScoreIndex {
+        sequence: of.sequence,
+        head: of.head,
+        query: query.min(queries - 1),
+        key: key.min(keys - 1),
+        lengths: of.lengths,
+    }
+}
+
+/// Replaces dP with dS = P ∘ (dP − δ) ∘ score′·scale. P is in shared memory, where the thread has
+/// stored it. A weight of 0 has no gradient, whatever the other factors are.
+#[device]
+fn change_of<M: Score, const OF_KEYS: bool, const R: usize, const N: usize>(
+    t: &mut [[[[f32; 4]; 4]; N]; R],
+    s: &[[[[f32; 4]; 4]; N]; R],
+    p: Shared<f32, 2>,
+    of: Weights<M>,
+    delta: View<f32, 1>,
+) {
+    let deltas = of_queries::<M, OF_KEYS, R, N>(delta, of, 0.0);
+    let (row, col) = corner::<R>(of.thread);
+    for r in unroll(0..R) {
+        for q in unroll(0..N) {
+            for j in unroll(0..4) {
+                let weights = p.load::<4>((col + q * 32 * R + j, group_column(row + r * GROUP_STEP, col)));
+                for i in unroll(0..4) {
+                    let (query, key) = place::<M, OF_KEYS, R>(of, r, q, i, j);
+                    let delta = deltas[if OF_KEYS { q * 4 + j } else { r * 4 + i }];
+                    let slope = of.score.slope(s[r][q][i][j] * of.scale, index(of, query, key)) * of.scale;
+                    let change = weights[i] * ((t[r][q][i][j] - delta) * slope);
+                    t[r][q][i][j] = if weights[i] == 0.0 { 0.0 } else { change };
+                }
+            }
+        }
+    }
+}
+
+/// Computes acc += P·B of [`KEYS`] rows of `b` from `b0` on. With `skips`, weights of 0 are left
+/// out. The warp's weights must be in shared memory.
+#[device]
+fn add<T: Float, const W: usize, const Q: usize, const L: usize, const V: usize, const R: usize>(
+    acc: &mut [[[[f32; 4]; 4]; Q]; R],
+    p: Shared<f32, 2>,
+    b: View<T, 2>,
+    b0: usize,
+    rows: usize,
+    slots: Shared<f32, 3>,
+    skips: bool,
+    thread: usize,
+) {
+    warp::sync();
+    if skips {
+        accumulate_weighted::<T, W, Q, V, R>(acc, p, b, b0, rows, thread);
+    } else {
+        let first = fetch_keys::<View<T, 2>, L, W, V>(b, b, thread, b0, rows);
+        accumulate::<View<T, 2>, W, Q, L, V, R>(acc, p, b, b0, rows, first, slots, thread);
+    }
+}
+
+/// Computes dQ. There are `count` sequences, each with at most `longest` queries.
 #[kernel(
-    block = 128, max_registers = 168,
+    block = 128, max_registers = if W == 128 { 168 } else { 128 },
     grid = (
-        along_x(longest.div_ceil(KEYS) * out.dim(3).div_ceil(W), out.dim(1), count),
-        along_y(out.dim(1), count),
-        along_z(out.dim(1), count),
+        along_x(longest.div_ceil(KEYS) * d_q.dim(3).div_ceil(W), d_q.dim(1), count),
+        along_y(d_q.dim(1), count),
+        along_z(d_q.dim(1), count),
     ),
-    tolerance(out(relative = 1e-4, absolute = 1e-4)),
+    tolerance(d_q(relative = 1e-4, absolute = 1e-4)),
     instances(
-        f32_w64: T = f32, M = Plain, P = Dense, S = Whole, W = 64, V = 4, OF = 0 | 1 | 2;
-        f32_w64_packed: T = f32, M = Plain, P = Dense, S = Packed, W = 64, V = 4, OF = 0 | 1;
-        f32_w64_listed: T = f32, M = Plain, P = Listed, S = Whole, W = 64, V = 4, OF = 1 | 2
+        f32_w128: T = f32, M = Plain, P = Dense, S = Whole, W = 128, V = 4, R = 2;
+        f32_w64: T = f32, M = Plain, P = Dense, S = Whole, W = 64, V = 4, R = 2;
+        f32_w64_packed: T = f32, M = Plain, P = Dense, S = Packed, W = 64, V = 4, R = 2
     ),
-    derived(Q = W / 32, L = (W * 2).div_ceil(128)),
+    derived(N = 2 / R, Q = W / (32 * R), L = (W * 2).div_ceil(128)),
 )]
 #[requires(
     k.dim(3) == q.dim(3), v.dim(1) == k.dim(1), v.dim(2) == k.dim(2), v.dim(0) == k.dim(0), k.dim(0) == q.dim(0),
@@ -96,21 +328,19 @@ pub fn attention_delta<T: Float>(o: View<T, 4>, d_o: View<T, 4>, mut delta: View
     d_o.dim(0) == q.dim(0), d_o.dim(1) == q.dim(1), d_o.dim(2) == q.dim(2), d_o.dim(3) == v.dim(3),
     lse.dim(0) == q.dim(0), lse.dim(1) == q.dim(1), lse.dim(2) == q.dim(2),
     delta.dim(0) == q.dim(0), delta.dim(1) == q.dim(1), delta.dim(2) == q.dim(2),
-    out.dim(0) == q.dim(0),
-    out.dim(1) == (if OF == 0 { q.dim(1) } else { k.dim(1) }),
-    out.dim(2) == (if OF == 0 { q.dim(2) } else { k.dim(2) }),
-    out.dim(3) == (if OF == 2 { v.dim(3) } else { q.dim(3) }),
-    q.aligned(V), k.aligned(V), v.aligned(V), d_o.aligned(V), out.aligned(V),
+    d_q.dim(0) == q.dim(0), d_q.dim(1) == q.dim(1), d_q.dim(2) == q.dim(2), d_q.dim(3) == q.dim(3),
+    q.aligned(V), k.aligned(V), v.aligned(V), d_o.aligned(V), d_q.aligned(V),
     q.dim(3) % (if V == 4 { 8 } else { 1 }) == 0, v.dim(3) % (if V == 4 { 8 } else { 1 }) == 0,
 )]
-pub fn attention_gradient<
+pub fn attention_gradient_q<
     T: Float,
     M: Score,
     P: Pattern,
     S: Sequences,
     const W: usize,
     const V: usize,
-    const OF: usize,
+    const R: usize,
+    const N: usize,
     const Q: usize,
     const L: usize,
 >(
@@ -120,7 +350,7 @@ pub fn attention_gradient<
     d_o: View<T, 4>,
     lse: View<f32, 3>,
     delta: View<f32, 3>,
-    out: ViewMut<T, 4>,
+    d_q: ViewMut<T, 4>,
     scale: f32,
     left: usize,
     right: usize,
@@ -130,122 +360,219 @@ pub fn attention_gradient<
     count: usize,
     longest: usize,
 ) {
-    let (thread, pieces) = (thread::x(), out.dim(3).div_ceil(W));
-    let [tile, own, sequence] = block_at(longest.div_ceil(KEYS) * pieces, out.dim(1));
+    let pieces = d_q.dim(3).div_ceil(W);
+    let tiles = longest.div_ceil(KEYS) * pieces;
+    let [tile, head, sequence] = block_at(tiles, d_q.dim(1));
+    // The last queries first: causal queries see the more keys, the later they are.
+    let tile = tiles - 1 - tile;
     let (row0, piece) = (tile / pieces * KEYS, tile % pieces * W);
     let span = sequences.span(sequence, q.dim(2), k.dim(2));
-    let (lq, lk, of_group) = (span.queries, span.keys, q.dim(1) / k.dim(1));
-    let (rows, others) = if OF == 0 { (lq, lk) } else { (lk, lq) };
-    if row0 >= rows {
+    let (lq, lk) = (span.queries, span.keys);
+    if row0 >= lq {
         return;
     }
-    let (batch, query0, key0) = (sequences.batch(sequence), span.query, span.key);
-    let (low, high) = (-(left as i32), right as i32);
-    // The range of other rows (keys for dQ, queries otherwise) that at least one of these rows
-    // sees, or is seen by.
-    let last = (row0 + KEYS).min(rows) - 1;
-    let (before, behind) = if OF == 0 { (left, right) } else { (right, left) };
-    let begin = (row0 + others).saturating_sub(rows + before) / KEYS * KEYS;
-    let end = (last + others + 1 + behind).saturating_sub(rows).min(others);
-
-    let (row, col) = corner::<1>(thread);
+    let of_keys = head / (q.dim(1) / k.dim(1));
+    let (begin, end) = span.seen(row0, KEYS, left, right);
+    let (list, tiles) = pattern.tiles(head, row0, begin / KEYS * KEYS, end);
     let (ab, p) = (slices(2 * KEYS), weights(KEYS));
     let slots = Shared::<f32, 3>::over(ab, [2, SLICE, W]);
-    let mut acc = [[[[0.0f32; 4]; 4]; Q]; 1];
+    let kept = Shared::<u32, 1>::new([PARAMETERS]);
+    if thread::x() == 0 {
+        kept.store(0, [sequence as u32, head as u32, of_keys as u32, piece as u32]);
+        kept.store(4, [span.query as u32, span.key as u32, lq as u32, lk as u32]);
+        kept.store(8, [row0 as u32, 0]);
+    }
+    block::sync();
+    let mut acc = [[[[0.0f32; 4]; 4]; Q]; R];
     // Whether weights of 0 are skipped: only if sums are NaN without.
     let mut skips = false;
     loop {
-        // For dK and dV the query heads that share these keys; for dQ the query's own head.
-        for turn in rolled(0..if OF == 0 { 1 } else { of_group }) {
-            let head = if OF == 0 { own } else { own * of_group + turn };
-            let (qs, d_os) = (q.at(batch).at(head).offset((query0, 0)), d_o.at(batch).at(head).offset((query0, 0)));
-            let of_keys = head / of_group;
-            let (ks, vs) = (k.at(batch).at(of_keys).offset((key0, 0)), v.at(batch).at(of_keys).offset((key0, 0)));
-            let (list, tiles) = pattern.tiles(head, row0, begin, end);
-            let (a, b) = if OF == 0 { (qs, ks) } else { (ks, qs) };
-            let (da, db) = if OF == 0 { (d_os, vs) } else { (vs, d_os) };
-            let with = (if OF == 0 {
-                ks
-            } else if OF == 1 {
-                qs
-            } else {
-                d_os
-            })
-            .offset((0, piece));
-            for i in rolled(0..tiles) {
-                let other0 = pattern.key(list, i);
-                let s = product::<T, V>(a, row0, rows, b, other0, others, q.dim(3), ab, thread);
-                let mut t = [[[[0.0f32; 4]; 4]; 2]; 1];
-                if OF != 2 {
-                    t = product::<T, V>(da, row0, rows, db, other0, others, v.dim(3), ab, thread);
-                }
-                // Logarithms and δ of the queries among a thread's rows or columns. A query beyond
-                // the last counts as one that sees no key.
-                let (mut logs, mut deltas) = ([f32::NEG_INFINITY; 8], [0.0f32; 8]);
-                for n in unroll(0..if OF == 0 { 4 } else { 8 }) {
-                    let query = if OF == 0 { row0 + row + n } else { other0 + col + n / 4 * 32 + n % 4 };
-                    if query < lq {
-                        logs[n] = lse[(batch, head, query0 + query)];
-                        if OF != 2 {
-                            deltas[n] = delta[(batch, head, query0 + query)];
-                        }
-                    }
-                }
-                for i in unroll(0..4) {
-                    for x in unroll(0..8) {
-                        let (r, c) = (row0 + row + i, other0 + col + x / 4 * 32 + x % 4);
-                        let (query, key, n) = if OF == 0 { (r, c, i) } else { (c, r, x) };
-                        let at = ScoreIndex {
-                            sequence,
-                            head,
-                            query: query.min(lq - 1),
-                            key: key.min(lk - 1),
-                            lengths: (lq, lk),
-                        };
-                        let product = s[0][x / 4][i][x % 4] * scale;
-                        let (logit, apart) = (score.score(product, at), (key + lq) as i32 - (query + lk) as i32);
-                        // A query that sees no key has a logarithm of −∞, and no weights.
-                        let mut seen = key < lk && apart >= low && apart <= high && logs[n] != f32::NEG_INFINITY;
-                        if M::LEAVES_OUT {
-                            seen = seen && logit != f32::NEG_INFINITY;
-                        }
-                        let mut made = fast::exp2((logit - logs[n]) * std::f32::consts::LOG2_E);
-                        if OF != 2 {
-                            made *= (t[0][x / 4][i][x % 4] - deltas[n]) * (score.slope(product, at) * scale);
-                        }
-                        t[0][x / 4][i][x % 4] = if seen { made } else { 0.0 };
-                    }
-                }
-                share::<1>(p, thread, &t);
-                warp::sync();
-                if skips {
-                    accumulate_weighted::<T, W, Q, V, 1>(&mut acc, p, with, other0, others, thread);
-                } else {
-                    let first = fetch_keys::<View<T, 2>, L, W, V>(with, with, thread, other0, others);
-                    accumulate::<View<T, 2>, W, Q, L, V, 1>(&mut acc, p, with, other0, others, first, slots, thread);
-                }
-            }
+        for i in rolled(0..tiles) {
+            let other0 = pattern.key(list, i);
+            let here = held::<T, S>(kept, q, k, v, d_o, lse, delta, sequences);
+            let BlockParameters { row0, lq, lk, thread, .. } = here;
+            let s = product::<T, V, R, N>(here.q, row0, lq, here.k, other0, lk, q.dim(3), ab, thread);
+            let here = held::<T, S>(kept, q, k, v, d_o, lse, delta, sequences);
+            let of = weights_at::<T, M>(here, other0, score, scale, left, right);
+            share::<R, N>(p, here.thread, &weights_of::<M, false, R, N>(&s, of, here.lse));
+            let here = held::<T, S>(kept, q, k, v, d_o, lse, delta, sequences);
+            let BlockParameters { row0, lq, lk, thread, .. } = here;
+            let mut t = product::<T, V, R, N>(here.d_o, row0, lq, here.v, other0, lk, v.dim(3), ab, thread);
+            let here = held::<T, S>(kept, q, k, v, d_o, lse, delta, sequences);
+            let of = weights_at::<T, M>(here, other0, score, scale, left, right);
+            change_of::<M, false, R, N>(&mut t, &s, p, of, here.delta);
+            share::<R, N>(p, here.thread, &t);
+            let with = here.k.offset((0, here.piece));
+            add::<T, W, Q, L, V, R>(&mut acc, p, with, other0, here.lk, slots, skips, here.thread);
         }
         if skips || !block::any(has_nan(&acc)) {
             break;
         }
         skips = true;
-        acc = [[[[0.0f32; 4]; 4]; Q]; 1];
+        acc = [[[[0.0f32; 4]; 4]; Q]; R];
     }
-    let first = if OF == 0 { query0 } else { key0 };
-    let out = out.at(batch).at(own).offset((first, piece));
-    for i in unroll(0..4) {
-        if row0 + row + i < rows {
-            for part in unroll(0..Q) {
-                for x in unroll(0..4 / V) {
-                    let at = col + part * 32 + x * V;
-                    if at < out.cols() {
-                        let mut y = [T::from_f32(0.0); V];
-                        for e in unroll(0..V) {
-                            y[e] = T::from_f32(acc[0][part][i][x * V + e]);
-                        }
-                        out.store((row0 + row + i, at), y);
-                    }
+    let here = held::<T, S>(kept, q, k, v, d_o, lse, delta, sequences);
+    let d_q = d_q.at(here.batch).at(here.head).offset((here.query0, here.piece));
+    put_sums::<T, V, Q, R>(d_q, here.row0, here.lq, &acc, here.thread);
+}
+
+/// Computes dK and dV. There are `count` sequences, each with at most `longest` keys. The pattern
+/// gives tiles of queries.
+#[kernel(
+    block = 128, max_registers = if W == 128 { 255 } else { 168 },
+    grid = (
+        along_x(longest.div_ceil(KEYS) * q.dim(3).max(v.dim(3)).div_ceil(W), k.dim(1), count),
+        along_y(k.dim(1), count),
+        along_z(k.dim(1), count),
+    ),
+    tolerance(d_k(relative = 1e-4, absolute = 1e-4), d_v(relative = 1e-4, absolute = 1e-4)),
+    instances(
+        f32_w128: T = f32, M = Plain, P = Dense, S = Whole, W = 128, V = 4, R = 2;
+        f32_w64: T = f32, M = Plain, P = Dense, S = Whole, W = 64, V = 4, R = 2;
+        f16_w128: T = f16, M = Plain, P = Dense, S = Whole, W = 128, V = 4, R = 2;
+        f32_w64_packed: T = f32, M = Plain, P = Dense, S = Packed, W = 64, V = 4, R = 2;
+        f32_w64_listed: T = f32, M = Plain, P = Listed, S = Whole, W = 64, V = 4, R = 2
+    ),
+    derived(N = 2 / R, Q = W / (32 * R), L = (W * 2).div_ceil(128)),
+)]
+#[requires(
+    k.dim(3) == q.dim(3), v.dim(1) == k.dim(1), v.dim(2) == k.dim(2), v.dim(0) == k.dim(0), k.dim(0) == q.dim(0),
+    q.dim(0) > 0, k.dim(1) > 0, q.dim(1) % k.dim(1) == 0,
+    left <= 0x4000_0000, right <= 0x4000_0000, q.dim(2) < 0x4000_0000, k.dim(2) < 0x4000_0000,
+    d_o.dim(0) == q.dim(0), d_o.dim(1) == q.dim(1), d_o.dim(2) == q.dim(2), d_o.dim(3) == v.dim(3),
+    lse.dim(0) == q.dim(0), lse.dim(1) == q.dim(1), lse.dim(2) == q.dim(2),
+    delta.dim(0) == q.dim(0), delta.dim(1) == q.dim(1), delta.dim(2) == q.dim(2),
+    d_k.dim(0) == k.dim(0), d_k.dim(1) == k.dim(1), d_k.dim(2) == k.dim(2), d_k.dim(3) == k.dim(3),
+    d_v.dim(0) == v.dim(0), d_v.dim(1) == v.dim(1), d_v.dim(2) == v.dim(2), d_v.dim(3) == v.dim(3),
+    q.aligned(V), k.aligned(V), v.aligned(V), d_o.aligned(V), d_k.aligned(V), d_v.aligned(V),
+    q.dim(3) % (if V == 4 { 8 } else { 1 }) == 0, v.dim(3) % (if V == 4 { 8 } else { 1 }) == 0,
+)]
+pub fn attention_gradient_kv<
+    T: Float,
+    M: Score,
+    P: Pattern,
+    S: Sequences,
+    const W: usize,
+    const V: usize,
+    const R: usize,
+    const N: usize,
+    const Q: usize,
+    const L: usize,
+>(
+    q: View<T, 4>,
+    k: View<T, 4>,
+    v: View<T, 4>,
+    d_o: View<T, 4>,
+    lse: View<f32, 3>,
+    delta: View<f32, 3>,
+    d_k: ViewMut<T, 4>,
+    d_v: ViewMut<T, 4>,
+    scale: f32,
+    left: usize,
+    right: usize,
+    score: M,
+    pattern: P,
+    sequences: S,
+    count: usize,
+    longest: usize,
+) {
+    let pieces = q.dim(3).max(v.dim(3)).div_ceil(W);
+    let [tile, own, sequence] = block_at(longest.div_ceil(KEYS) * pieces, k.dim(1));
+    let (row0, piece) = (tile / pieces * KEYS, tile % pieces * W);
+    let span = sequences.span(sequence, q.dim(2), k.dim(2));
+    let (lq, lk, of_group) = (span.queries, span.keys, q.dim(1) / k.dim(1));
+    if row0 >= lk {
+        return;
+    }
+    // The queries that see at least one of these keys.
+    let last = (row0 + KEYS).min(lk) - 1;
+    let begin = (row0 + lq).saturating_sub(lk + right) / KEYS * KEYS;
+    let end = (last + lq + 1 + left).saturating_sub(lk).min(lq);
+    let (ab, p) = (slices(2 * KEYS), weights(KEYS));
+    let slots = Shared::<f32, 3>::over(ab, [2, SLICE, W]);
+    let kept = Shared::<u32, 1>::new([PARAMETERS]);
+    if thread::x() == 0 {
+        kept.store(4, [span.query as u32, span.key as u32, lq as u32, lk as u32]);
+        kept.store(8, [row0 as u32, 0]);
+    }
+    let mut of_k = [[[[0.0f32; 4]; 4]; Q]; R];
+    let mut of_v = [[[[0.0f32; 4]; 4]; Q]; R];
+    // Whether weights of 0 are skipped: only if sums are NaN without.
+    let mut skips = false;
+    loop {
+        for turn in rolled(0..of_group) {
+            let head = own * of_group + turn;
+            let (list, tiles) = pattern.tiles(head, row0, begin, end);
+            // All threads have read the previous head after the last tile.
+            if thread::x() == 0 {
+                kept.store(0, [sequence as u32, head as u32, own as u32, piece as u32]);
+            }
+            block::sync();
+            for i in rolled(0..tiles) {
+                let other0 = pattern.key(list, i);
+                let here = held::<T, S>(kept, q, k, v, d_o, lse, delta, sequences);
+                let BlockParameters { row0, lq, lk, thread, .. } = here;
+                let s = product::<T, V, R, N>(here.k, row0, lk, here.q, other0, lq, q.dim(3), ab, thread);
+                let here = held::<T, S>(kept, q, k, v, d_o, lse, delta, sequences);
+                let of = weights_at::<T, M>(here, other0, score, scale, left, right);
+                share::<R, N>(p, here.thread, &weights_of::<M, true, R, N>(&s, of, here.lse));
+                let with = here.d_o.offset((0, here.piece));
+                add::<T, W, Q, L, V, R>(&mut of_v, p, with, other0, here.lq, slots, skips, here.thread);
+                let here = held::<T, S>(kept, q, k, v, d_o, lse, delta, sequences);
+                let BlockParameters { row0, lq, lk, thread, .. } = here;
+                let mut t = product::<T, V, R, N>(here.v, row0, lk, here.d_o, other0, lq, v.dim(3), ab, thread);
+                let here = held::<T, S>(kept, q, k, v, d_o, lse, delta, sequences);
+                let of = weights_at::<T, M>(here, other0, score, scale, left, right);
+                change_of::<M, true, R, N>(&mut t, &s, p, of, here.delta);
+                share::<R, N>(p, here.thread, &t);
+                let with = here.q.offset((0, here.piece));
+                add::<T, W, Q, L, V, R>(&mut of_k, p, with, other0, here.lq, slots, skips, here.thread);
+            }
+        }
+        if skips || !block::any(has_nan(&of_k) || has_nan(&of_v)) {
+            break;
+        }
+        skips = true;
+        of_k = [[[[0.0f32; 4]; 4]; Q]; R];
+        of_v = [[[[0.0f32; 4]; 4]; Q]; R];
+    }
+    let here = held::<T, S>(kept, q, k, v, d_o, lse, delta, sequences);
+    let d_k = d_k.at(here.batch).at(here.of_keys).offset((here.key0, here.piece));
+    let d_v = d_v.at(here.batch).at(here.of_keys).offset((here.key0, here.piece));
+    put_sums::<T, V, Q, R>(d_k, here.row0, here.lk, &of_k, here.thread);
+    put_sums::<T, V, Q, R>(d_v, here.row0, here.lk, &of_v, here.thread);
+}
+
+/// Returns the weights of the block's rows and a tile of other rows.
+#[device]
+fn weights_at<T: Float, M: Score>(
+    here: BlockParameters<T>,
+    other0: usize,
+    score: M,
+    scale: f32,
+    left: usize,
+    right: usize,
+) -> Weights<M> {
+    let BlockParameters { sequence, head, row0, lq, lk, thread, .. } = here;
+    Weights { score, scale, sequence, head, row0, other0, lengths: (lq, lk), left, right, thread }
+}
+
+/// Writes the sums of a thread to rows of a gradient, without those beyond the last row or column.
+#[device]
+fn put_sums<T: Float, const V: usize, const Q: usize, const R: usize>(
+    to: ViewMut<T, 2>,
+    row0: usize,
+    rows: usize,
+    acc: &[[[[f32; 4]; 4]; Q]; R],
+    thread: usize,
+) {
+    let (row, col) = corner::<R>(thread);
+    for r in unroll(0..R) {
+        for i in unroll(0..4) {
+            let row = row0 + row + r * GROUP_STEP + i;
+            if row < rows {
+                for q in unroll(0..Q) {
+                    put::<T, V>(to, row, col + q * 32 * R, acc[r][q][i]);
                 }
             }
         }
@@ -254,11 +581,13 @@ pub fn attention_gradient<
 
 /// Returns whether one of a thread's sums is NaN.
 #[device]
-fn has_nan<const Q: usize>(acc: &[[[[f32; 4]; 4]; Q]; 1]) -> bool {
+fn has_nan<const Q: usize, const R: usize>(acc: &[[[[f32; 4]; 4]; Q]; R]) -> bool {
     let mut found = false;
-    for i in unroll(0..4) {
-        for x in unroll(0..4 * Q) {
-            found |= acc[0][x / 4][i][x % 4].is_nan();
+    for r in unroll(0..R) {
+        for i in unroll(0..4) {
+            for x in unroll(0..4 * Q) {
+                found |= acc[r][x / 4][i][x % 4].is_nan();
+            }
         }
     }
     found

@@ -42,7 +42,7 @@ pub fn attention_scores<T: Float, M: Score, const V: usize>(
     let (row, col) = corner::<1>(thread::x());
     let ab = slices(2 * KEYS);
     let (q, k) = (q.at(batch).at(head), k.at(batch).at(head / of_group));
-    let x = product::<T, V>(q, row0, lq, k, col0, lk, q.cols(), ab, thread::x());
+    let x = product::<T, V, 1, 2>(q, row0, lq, k, col0, lk, q.cols(), ab, thread::x());
     for i in unroll(0..4) {
         for j in unroll(0..8) {
             let (query, key) = (row0 + row + i, col0 + col + j / 4 * 32 + j % 4);

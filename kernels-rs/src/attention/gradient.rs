@@ -1,6 +1,6 @@
 //! The calls for the gradients of attention and for its logits.
 
-use super::backward::{attention_delta, attention_gradient};
+use super::backward::{attention_delta, attention_gradient_kv, attention_gradient_q};
 use super::call::Attention;
 use super::debug::attention_scores;
 use super::extend::shared_heads;
@@ -141,22 +141,26 @@ impl<T: Float + GenericArgument, M: Score + LaunchStruct, Q: Queue> Pass for Bac
             && [q, k, v, d_o].iter().all(|x| rows_begin_at(x, 4))
             && [&d_q, &d_k, &d_v].into_iter().all(|x| rows_begin_at(x, 4));
         let (scale, Attention { left, right, score, .. }) = (attention.factor(width), attention);
-        // `which` is 0 for the gradient of Q, 1 for K, 2 for V.
-        let gradient = |which: u32, out: &mut BufferViewMut<'_, T, 4>, pattern: P, longest: usize| {
-            let call = attention_gradient::<T, M, P, S, 64, 1, 0, 2, 1>::call(
-                q, k, v, d_o, lse, delta, out, scale, left, right, score, pattern, sequences, count, longest,
-            );
-            let numbers = [64, if fours { 4 } else { 1 }, which, 2, 1].map(Constant::Usize);
-            let types = [T::CONSTANT, M::CONSTANT, P::CONSTANT, S::CONSTANT];
-            let constants: Vec<_> = types.into_iter().chain(numbers).collect();
-            // SAFETY: the launch compares all extents with one another, and the kernel accesses
-            // elements within them only, whatever the sequences and the patterns are. The oracle
-            // ran it at and around the edges of its tiles (`kernels check`). The caller promises
-            // what the score does.
-            unsafe { queue(on, &call, &constants) }
+        let types = [T::CONSTANT, M::CONSTANT, P::CONSTANT, S::CONSTANT];
+        let constants = |width: usize| -> Vec<Constant> {
+            let (tile, r) = (if width <= 64 { 64 } else { 128 }, 2);
+            let numbers = [tile, if fours { 4 } else { 1 }, r, 2 / r, tile / (32 * r), tile / 64];
+            types.iter().cloned().chain(numbers.map(|n| Constant::Usize(n as u32))).collect()
         };
-        gradient(0, &mut d_q, patterns.of_queries, queries)?;
-        gradient(1, &mut d_k, patterns.of_keys, keys)?;
-        gradient(2, &mut d_v, patterns.of_keys, keys)
+        let of_queries = patterns.of_queries;
+        let call = attention_gradient_q::<T, M, P, S, 64, 1, 2, 1, 1, 1>::call(
+            q, k, v, d_o, lse, delta, &mut d_q, scale, left, right, score, of_queries, sequences, count, queries,
+        );
+        // SAFETY: the launch compares all extents with one another, and the kernel accesses
+        // elements within them only, whatever the sequences and the patterns are. The oracle
+        // ran it at and around the edges of its tiles (`kernels check`). The caller promises
+        // what the score does.
+        unsafe { queue(on, &call, &constants(width))? };
+        let of_keys = patterns.of_keys;
+        let call = attention_gradient_kv::<T, M, P, S, 64, 1, 2, 1, 1, 1>::call(
+            q, k, v, d_o, lse, delta, &mut d_k, &mut d_v, scale, left, right, score, of_keys, sequences, count, keys,
+        );
+        // SAFETY: as for the gradient of Q.
+        unsafe { queue(on, &call, &constants(width.max(v.extents()[3]))) }
     }
 }

@@ -611,14 +611,14 @@ fn attend<
         }
         // A row of P is shared within its warp only.
         if R == 1 {
-            share::<R>(p, thread, &s);
+            share::<R, 2>(p, thread, &s);
             warp::sync();
             let here = held::<T, H, S, W>(kept, q, k, v, sequences);
             weigh::<T, H::Rows, W, V, Q, L, R>(&mut acc, p, first, slots, kept, here, 0);
         } else {
             // One copy of the code for all tiles of the step.
             for h in rolled(0..R) {
-                share::<R>(p, thread, &s);
+                share::<R, 2>(p, thread, &s);
                 for r in unroll(0..R) {
                     s[r][0] = s[r][1];
                 }
@@ -700,20 +700,6 @@ fn attend<
                     }
                 }
             }
-        }
-    }
-}
-
-/// Stores four elements of a row, without those beyond the last column.
-#[device]
-fn put<T: Float, const V: usize>(o: ViewMut<T, 2>, row: usize, col: usize, from: [f32; 4]) {
-    for x in unroll(0..4 / V) {
-        if col + x * V < o.cols() {
-            let mut few = [T::from_f32(0.0); V];
-            for e in unroll(0..V) {
-                few[e] = T::from_f32(from[x * V + e]);
-            }
-            o.store((row, col + x * V), few);
         }
     }
 }

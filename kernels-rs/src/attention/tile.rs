@@ -164,9 +164,9 @@ pub fn scores<
 }
 
 /// Computes [`scores`] of two tiles of 64 rows, including the first slices, with a block of 128
-/// threads.
+/// threads. `Q` is 2 / `R`.
 #[device]
-pub fn product<T: Float, const V: usize>(
+pub fn product<T: Float, const V: usize, const R: usize, const Q: usize>(
     a: View<T, 2>,
     a0: usize,
     rows: usize,
@@ -176,11 +176,11 @@ pub fn product<T: Float, const V: usize>(
     depth: usize,
     ab: Shared<f32, 3>,
     thread: usize,
-) -> [[[[f32; 4]; 4]; 2]; 1] {
+) -> [[[[f32; 4]; 4]; Q]; R] {
     put_rows::<View<T, 2>, 4>(ab, 0, 0, thread, fetch_rows::<View<T, 2>, 4, V>(a, thread, a0, rows, 0, depth));
     put_rows::<View<T, 2>, 4>(ab, 0, KEYS, thread, fetch_rows::<View<T, 2>, 4, V>(b, thread, b0, others, 0, depth));
     block::sync();
-    scores::<View<T, 2>, View<T, 2>, KEYS, 4, 4, V, 1, 1, 2>(a, a0, rows, b, [b0], others, depth, ab, thread)
+    scores::<View<T, 2>, View<T, 2>, KEYS, 4, 4, V, R, 1, Q>(a, a0, rows, b, [b0], others, depth, ab, thread)
 }
 
 /// Adds one product to each element of S.
@@ -223,9 +223,9 @@ pub fn group_column(row: usize, key: usize) -> usize {
 }
 
 /// Stores a thread's part of [`KEYS`] keys to shared memory, from which its warp reads rows of
-/// keys.
+/// keys. If S has more squares, only those of the first 64 keys are stored.
 #[device]
-pub fn share<const R: usize>(p: Shared<f32, 2>, thread: usize, s: &[[[[f32; 4]; 4]; 2]; R]) {
+pub fn share<const R: usize, const N: usize>(p: Shared<f32, 2>, thread: usize, s: &[[[[f32; 4]; 4]; N]; R]) {
     let (row, col) = corner::<R>(thread);
     for r in unroll(0..R) {
         for q in unroll(0..2 / R) {
@@ -342,6 +342,20 @@ pub fn accumulate<B: Rows, const W: usize, const Q: usize, const L: usize, const
             }
             put_keys::<B, L, W>(sb.at(1 - buf), thread, &next);
             block::sync();
+        }
+    }
+}
+
+/// Stores four elements of a row, without those beyond the last column.
+#[device]
+pub fn put<T: Float, const V: usize>(o: ViewMut<T, 2>, row: usize, col: usize, from: [f32; 4]) {
+    for x in unroll(0..4 / V) {
+        if col + x * V < o.cols() {
+            let mut few = [T::from_f32(0.0); V];
+            for e in unroll(0..V) {
+                few[e] = T::from_f32(from[x * V + e]);
+            }
+            o.store((row, col + x * V), few);
         }
     }
 }

@@ -9,6 +9,7 @@ use kernel_dsl::compiler::{Scalar, Target, compile};
 use kernel_dsl::half::f16;
 use kernel_dsl::{Artifact, Declared, GenericArgument, Kernel};
 use kernels_rs::activation::{silu, swiglu};
+use kernels_rs::attention::backward::{attention_gradient_kv, attention_gradient_q};
 use kernels_rs::attention::cache::{Blocks, Contiguous, Unscaled};
 use kernels_rs::attention::decode::flash_decode;
 use kernels_rs::attention::prefill::{flash_attention, flash_attention_cached};
@@ -133,6 +134,32 @@ fn attention_multiplies() {
             // Narrower tiles have fewer multiplications per load, and 16-bit floats are converted.
             let least = if name.contains("@f32_") { 80 } else { 50 };
             assert!(100 * ffma >= least * slots, "{name}: {ffma} FFMA in {slots} slots");
+        }
+    }
+}
+
+/// Limits the other instructions in the inner loops of the gradients, and the bank conflicts of
+/// registers. No instance spills. For heads of 128 two blocks of dK and dV, and three of dQ, must
+/// fit; for heads of 64 three, and four.
+#[test]
+fn gradients_multiply() {
+    let of_q = costs::<attention_gradient_q<f32, Plain, Dense, Whole, 128, 4, 2, 1, 2, 2>>();
+    let of_kv = costs::<attention_gradient_kv<f32, Plain, Dense, Whole, 128, 4, 2, 1, 2, 2>>();
+    for Cost { name, resources, loops, .. } in of_q.into_iter().chain(of_kv) {
+        let (kv, wide) = (name.contains("_kv"), name.contains("_w128"));
+        let blocks = if wide { 2 } else { 3 } + u32::from(!kv);
+        assert!(resources.registers <= REGISTERS / (128 * blocks), "{name}: {} registers", resources.registers);
+        assert_eq!((resources.spill_stores, resources.stack_bytes), (0, 0), "{name} spills");
+        let most = loops.iter().map(ffma).max().unwrap();
+        let inner: Vec<_> = loops.iter().filter(|l| ffma(l) < most && ffma(l) >= 512).collect();
+        assert_eq!(inner.len(), if kv { 4 } else { 3 }, "{name}: {} loops that multiply", inner.len());
+        for l in inner {
+            let (ffma, slots, lost) = (ffma(l), l.slots, l.bank_conflicts.unwrap());
+            println!("{name}: {ffma} FFMA in {slots} slots, {lost} cycles lost to register banks");
+            // 16-bit floats are converted.
+            let least = if name.contains("@f32_") { 90 } else { 75 };
+            assert!(100 * ffma >= least * slots, "{name}: {ffma} FFMA in {slots} slots");
+            assert!(5 * lost <= ffma, "{name}: {lost} cycles lost of {ffma} FFMA");
         }
     }
 }

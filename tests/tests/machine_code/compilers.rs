@@ -28,11 +28,6 @@ type Spilled = (&'static str, [u32; 4]);
 
 /// The instances that may spill.
 const SPILLED: &[Spilled] = &[
-    ("attention_gradient@f32_w64_of0", [64; 4]),
-    ("attention_gradient@f32_w64_of1", [180; 4]),
-    ("attention_gradient@f32_w64_packed_of0", [88; 4]),
-    ("attention_gradient@f32_w64_packed_of1", [192; 4]),
-    ("attention_gradient@f32_w64_listed_of1", [196; 4]),
     ("flash_attention@f32_w128_v4", [0, 216, 216, 216]),
     ("flash_attention@f32_w128_v4_listed", [0, 216, 216, 216]),
     ("flash_attention@f16_w128_v4", [0, 92, 92, 92]),

@@ -145,7 +145,8 @@ impl std::fmt::Display for Name {
 const INSTANCES: &[(&str, usize)] = &[
     ("affine_fit", 1),
     ("attention", 2),
-    ("attention_gradient", 4),
+    ("attention_gradient_kv", 3),
+    ("attention_gradient_q", 2),
     ("cache_append", 1),
     ("conv3d", 1),
     ("count_shared", 1),
@@ -167,7 +168,8 @@ const INSTANCES: &[(&str, usize)] = &[
 /// Kernels that take too long for a sample: they run if all mutants or their names are selected.
 const LONG: &[&str] = &[
     "attention",
-    "attention_gradient",
+    "attention_gradient_kv",
+    "attention_gradient_q",
     "attention_scores",
     "decode",
     "draw_likely",
