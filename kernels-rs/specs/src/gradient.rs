@@ -208,12 +208,12 @@ fn kv_reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
     vec![reference(instance, inputs, Of::K, 6, 8), reference(instance, inputs, Of::V, 7, 8)]
 }
 
-/// Computes a gradient, argument `out`, and its error bounds, to first order, with u = 2⁻²⁴. The error of a
-/// logit x is e = γ(d + 1)·scale·Σ|q·k|. A weight p = e^(x − lse) has the relative error e + (2·|x
-/// − lse| + 4)·u. The error of dP is γ(d′)·Σ|dO·v|. The difference of dP from δ adds u, and the
-/// following two factors 3u. A gradient is a sum of n products, each with the error of its weight,
-/// and with γ(n) of their magnitudes. If magnitudes of finite terms overflow together, any result
-/// is correct.
+/// Computes a gradient, argument `out`, and its error bounds, to first order, with u = 2⁻²⁴. The
+/// error of a logit x is e = γ(d + 1)·scale·Σ|q·k|. A weight p = e^(x − lse) has the relative
+/// error e + (2·|x − lse| + 4)·u. The error of dP is γ(d′)·Σ|dO·v|. The difference of dP from δ
+/// adds u, and the following two factors 3u. A gradient is a sum of n products, each with the error
+/// of its weight, and with γ(n) of their magnitudes. If magnitudes of finite terms overflow
+/// together, any result is correct.
 fn reference(instance: &Instance, inputs: &[Input], of: Of, out: usize, scalars: usize) -> Expected {
     let [q, k, v, d_o, lse, delta] = [0, 1, 2, 3, 4, 5].map(|n| inputs[n].values());
     let [scale, left, right] = [0, 1, 2].map(|n| inputs[scalars + n].value());

@@ -26,8 +26,8 @@
 //!
 //! The definition has five products. The launches compute seven: both need S and dP. A multiply-add
 //! of all five takes 2.5 times as long as the forward pass at its rate, and one of all seven 3.5
-//! times. Sharing S and dP between the launches would take L² numbers of global memory for each
-//! head, or additions to dQ by several blocks, in an order that is not fixed.
+//! times. To share S and dP, the launches would need L² numbers of global memory for each head. The
+//! alternative is that several blocks add to dQ, in an order that is not fixed.
 //!
 //! A thread has 64 sums of dK and 64 of dV for heads of 128, and 32 of S or dP. Therefore all other
 //! parameters of a block stay in shared memory until a product needs them. On sm_61 the kernel of
@@ -56,6 +56,7 @@ use super::score::*;
 use super::span::*;
 use super::tile::*;
 use crate::fold::{along_x, along_y, along_z, block_at};
+use crate::permute::rows::divided;
 use kernel_dsl::prelude::*;
 
 /// Computes δ = Σ dO·O of each query. A warp computes one query.
@@ -88,8 +89,8 @@ pub fn attention_delta<T: Float>(o: View<T, 4>, d_o: View<T, 4>, mut delta: View
     }
 }
 
-/// A block's parameters. They are read from shared memory before each product, and views are derived
-/// from them again: the sums leave no registers for them.
+/// A block's parameters. They are read from shared memory before each product, and views are
+/// derived from them again: the sums leave no registers for them.
 #[device]
 #[derive(Clone, Copy)]
 struct BlockParameters<T: Float> {
@@ -309,9 +310,8 @@ fn add<T: Float, const W: usize, const Q: usize, const L: usize, const V: usize,
 #[kernel(
     block = 128, max_registers = if W == 128 { 168 } else { 128 },
     grid = (
-        along_x(longest.div_ceil(KEYS) * d_q.dim(3).div_ceil(W), d_q.dim(1), count),
-        along_y(d_q.dim(1), count),
-        along_z(d_q.dim(1), count),
+        along_x(d_q.dim(1) * count, longest.div_ceil(KEYS) * d_q.dim(3).div_ceil(W), 1),
+        along_y(longest.div_ceil(KEYS) * d_q.dim(3).div_ceil(W), 1),
     ),
     tolerance(d_q(relative = 1e-4, absolute = 1e-4)),
     instances(
@@ -362,8 +362,9 @@ pub fn attention_gradient_q<
 ) {
     let pieces = d_q.dim(3).div_ceil(W);
     let tiles = longest.div_ceil(KEYS) * pieces;
-    let [tile, head, sequence] = block_at(tiles, d_q.dim(1));
-    // The last queries first: causal queries see the more keys, the later they are.
+    let [any, tile, _] = block_at(d_q.dim(1) * count, tiles);
+    let (sequence, head) = divided(any, d_q.dim(1));
+    // The last queries of all heads first: causal queries see the more keys, the later they are.
     let tile = tiles - 1 - tile;
     let (row0, piece) = (tile / pieces * KEYS, tile % pieces * W);
     let span = sequences.span(sequence, q.dim(2), k.dim(2));
@@ -421,9 +422,8 @@ pub fn attention_gradient_q<
 #[kernel(
     block = 128, max_registers = if W == 128 { 255 } else { 168 },
     grid = (
-        along_x(longest.div_ceil(KEYS) * q.dim(3).max(v.dim(3)).div_ceil(W), k.dim(1), count),
-        along_y(k.dim(1), count),
-        along_z(k.dim(1), count),
+        along_x(k.dim(1) * count, longest.div_ceil(KEYS) * q.dim(3).max(v.dim(3)).div_ceil(W), 1),
+        along_y(longest.div_ceil(KEYS) * q.dim(3).max(v.dim(3)).div_ceil(W), 1),
     ),
     tolerance(d_k(relative = 1e-4, absolute = 1e-4), d_v(relative = 1e-4, absolute = 1e-4)),
     instances(
@@ -477,7 +477,9 @@ pub fn attention_gradient_kv<
     longest: usize,
 ) {
     let pieces = q.dim(3).max(v.dim(3)).div_ceil(W);
-    let [tile, own, sequence] = block_at(longest.div_ceil(KEYS) * pieces, k.dim(1));
+    // The first keys of all heads first: more causal queries see them.
+    let [any, tile, _] = block_at(k.dim(1) * count, longest.div_ceil(KEYS) * pieces);
+    let (sequence, own) = divided(any, k.dim(1));
     let (row0, piece) = (tile / pieces * KEYS, tile % pieces * W);
     let span = sequences.span(sequence, q.dim(2), k.dim(2));
     let (lq, lk, of_group) = (span.queries, span.keys, q.dim(1) / k.dim(1));

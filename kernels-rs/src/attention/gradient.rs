@@ -126,10 +126,9 @@ impl<T: Float + GenericArgument, M: Score + LaunchStruct, Q: Queue> Pass for Bac
             return Ok(());
         }
         let tiles = queries.max(keys).div_ceil(KEYS).saturating_mul(width.max(v.extents()[3]).div_ceil(64));
-        q.startable(
-            [tiles.max(rows.div_ceil(4)), heads, count.max(batch)],
-            format_args!("{count} sequences of {heads} heads"),
-        )?;
+        let work = format!("{count} sequences of {heads} heads");
+        q.startable([rows.div_ceil(4), heads, batch], format_args!("{work}"))?;
+        q.startable([heads.saturating_mul(count), tiles, 1], format_args!("{work}"))?;
         let mut delta = on.scratch::<f32>(batch * heads * rows)?;
         let shape = [batch, heads, rows];
         // SAFETY: the launch compares all extents with one another, and the kernel accesses
@@ -142,10 +141,11 @@ impl<T: Float + GenericArgument, M: Score + LaunchStruct, Q: Queue> Pass for Bac
             && [&d_q, &d_k, &d_v].into_iter().all(|x| rows_begin_at(x, 4));
         let (scale, Attention { left, right, score, .. }) = (attention.factor(width), attention);
         let types = [T::CONSTANT, M::CONSTANT, P::CONSTANT, S::CONSTANT];
+        // The constants for rows of this width. A thread has two groups of rows.
         let constants = |width: usize| -> Vec<Constant> {
-            let (tile, r) = (if width <= 64 { 64 } else { 128 }, 2);
-            let numbers = [tile, if fours { 4 } else { 1 }, r, 2 / r, tile / (32 * r), tile / 64];
-            types.iter().cloned().chain(numbers.map(|n| Constant::Usize(n as u32))).collect()
+            let (tile, groups) = (if width <= 64 { 64 } else { 128 }, 2);
+            let numbers = [tile, if fours { 4 } else { 1 }, groups, 2 / groups, tile / (32 * groups), tile / 64];
+            types.iter().cloned().chain(numbers.map(Constant::Usize)).collect()
         };
         let of_queries = patterns.of_queries;
         let call = attention_gradient_q::<T, M, P, S, 64, 1, 2, 1, 1, 1>::call(
