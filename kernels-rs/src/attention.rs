@@ -138,9 +138,9 @@
 //! all, a tenth of 4096 takes 0.110 of the time. Prefetching the next step's keys by
 //! `prefetch.global.L2` made it slower by 3 to 5 %.
 //!
-//! Gradients take 7 times as long as the forward pass. A step over 8192 keys of eight heads reads
-//! 3.07 TB/s, 0.85 × a copy; over 65,536 keys 4.20 TB/s, 1.00 ×; over 32,768 keys of `f16` 3.57
-//! TB/s, 0.93 ×.
+//! Gradients take 3.4 to 4.1 times as long as the forward pass, with 3.5 times the multiplications
+//! (see [`backward`]). A step over 8192 keys of eight heads reads 3.07 TB/s, 0.85 × a copy; over
+//! 65,536 keys 4.20 TB/s, 1.00 ×; over 32,768 keys of `f16` 3.57 TB/s, 0.93 ×.
 //!
 //! # User-defined scores and layouts
 //!

@@ -128,7 +128,8 @@ impl<T: Float + GenericArgument, M: Score + LaunchStruct, Q: Queue> Pass for Bac
         let tiles = queries.max(keys).div_ceil(KEYS).saturating_mul(width.max(v.extents()[3]).div_ceil(64));
         let work = format!("{count} sequences of {heads} heads");
         q.startable([rows.div_ceil(4), heads, batch], format_args!("{work}"))?;
-        q.startable([heads.saturating_mul(count), tiles, 1], format_args!("{work}"))?;
+        // The kernels count all blocks.
+        q.startable([heads.saturating_mul(count).saturating_mul(tiles), 1, 1], format_args!("{work}"))?;
         let mut delta = on.scratch::<f32>(batch * heads * rows)?;
         let shape = [batch, heads, rows];
         // SAFETY: the launch compares all extents with one another, and the kernel accesses
