@@ -12,6 +12,14 @@ use kernel_dsl_compiler::passes::{optimize, pipeline};
 use smallvec::smallvec;
 use std::time::{Duration, Instant};
 
+impl Write {
+    /// Writes a loop over `0..n`.
+    fn upto(&mut self, label: u32, n: u32, unroll: Unroll, body: impl FnOnce(&mut Self, Value)) {
+        let range = [self.n(0), self.n(n), self.n(1)];
+        self.each(label, range, unroll, body);
+    }
+}
+
 fn view(name: &str, argument: u32, mutable: bool) -> [Parameter; 4] {
     [
         parameter(name, argument, Role::Address { element: Scalar::F32.into(), mutable }),

@@ -1,8 +1,8 @@
 //! Costs of kernels in the cases of their specs: counts of the interpreter, times on a GPU, and
 //! estimates without one.
 
-use super::Contender;
 use super::device::Timer;
+use super::measure::Contender;
 use super::measure::in_turns;
 use crate::cases::Wanted;
 use crate::check::{DeviceArg, device_arg};
