@@ -234,22 +234,22 @@ impl Foreign {
     /// Returns the elements as memory of the device, with their shape in a launch. A slice consists
     /// of all elements, whatever the array's rank.
     /// `in_order` is as for [`buffer`](Foreign::buffer).
-    pub fn memory(self, opened: &Opened, form: Form, name: &str, in_order: bool) -> PyResult<(Held, ArgumentShape)> {
+    pub fn memory(self, opened: &Opened, form: ArrayForm, name: &str, in_order: bool) -> PyResult<(Held, ArgumentShape)> {
         let wide = |numbers: &[usize]| numbers.iter().map(|n| *n as u64).collect();
         let rank = self.shape.len();
-        if form != Form::Slice && rank > MAX_RANK {
+        if form != ArrayForm::Slice && rank > MAX_RANK {
             return Err(PyValueError::new_err(format!("`{name}` has rank {rank}; views have rank 1 to {MAX_RANK}")));
         }
         let (span, shape) = match form {
-            Form::Slice if !self.is_contiguous() => {
+            ArrayForm::Slice if !self.is_contiguous() => {
                 return Err(PyValueError::new_err(format!(
                     "`{name}` has gaps or another order than rows (shape {:?}, strides {:?} in elements), and the \
                      kernel takes a slice: copy the array, or take a `View` or `Strided`",
                     self.shape, self.strides
                 )));
             }
-            Form::Slice => (self.len(), ArgumentShape::Slice(self.len() as u64)),
-            Form::View | Form::Strided => {
+            ArrayForm::Slice => (self.len(), ArgumentShape::Slice(self.len() as u64)),
+            ArrayForm::View | ArrayForm::Strided => {
                 let strides = self.view_strides(name)?;
                 let extents = wide(if rank == 0 { &[1] } else { &self.shape });
                 let span = self.span(&strides);
@@ -257,7 +257,7 @@ impl Foreign {
                 (
                     span,
                     match form {
-                        Form::Strided => ArgumentShape::Strided { extents, strides },
+                        ArrayForm::Strided => ArgumentShape::Strided { extents, strides },
                         _ if strides.last() != Some(&1) => {
                             return Err(PyValueError::new_err(format!(
                                 "`{name}` has strides {strides:?} in elements, and the last stride of a `View` is 1: copy \
@@ -300,7 +300,7 @@ impl Foreign {
 
 /// The form in which a kernel takes an array.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Form {
+pub enum ArrayForm {
     Slice,
     View,
     Strided,
@@ -641,7 +641,7 @@ pub fn asarray<'py>(py: Python<'py>, source: &Bound<'py, PyAny>) -> PyResult<Bou
     foreign.settle(py, &opened)?;
     // The array may be used on any stream from now on.
     py.detach(|| opened.complete(|_| Ok(()))).map_err(|e| error::runtime(py, e))?;
-    match foreign.memory(&opened, Form::Slice, "source", false)?.0 {
+    match foreign.memory(&opened, ArrayForm::Slice, "source", false)?.0 {
         Held::Adopted(raw) => Bound::new(py, Array { raw: Arc::new(raw), place, scalar, shape, writable }),
         Held::Array(_) | Held::Buffers(_) => unreachable!("`source` belongs to another library"),
     }

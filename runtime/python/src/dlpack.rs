@@ -69,10 +69,10 @@ struct Versioned {
 /// An array taken from its producer, whose deleter is called at the end.
 pub struct Managed {
     /// The legacy or the versioned form.
-    form: Form,
+    form: CapsuleForm,
 }
 
-enum Form {
+enum CapsuleForm {
     Legacy(*mut Legacy),
     Versioned(*mut Versioned),
 }
@@ -110,7 +110,7 @@ impl Managed {
             }
         };
         if let Some(pointer) = taken(VERSIONED)? {
-            let managed = Managed { form: Form::Versioned(pointer.cast()) };
+            let managed = Managed { form: CapsuleForm::Versioned(pointer.cast()) };
             // SAFETY: the capsule's name states the type; the version comes first in every version.
             let version = unsafe { (*pointer.cast::<Versioned>()).version };
             if version.major != VERSION.major {
@@ -122,7 +122,7 @@ impl Managed {
             return Ok(managed);
         }
         match taken(LEGACY)? {
-            Some(pointer) => Ok(Managed { form: Form::Legacy(pointer.cast()) }),
+            Some(pointer) => Ok(Managed { form: CapsuleForm::Legacy(pointer.cast()) }),
             None => Err(PyTypeError::new_err("`__dlpack__` returned no DLPack capsule, or one that was already used")),
         }
     }
@@ -132,8 +132,8 @@ impl Managed {
         // SAFETY: the array was taken, and is alive until the deleter is called.
         let (tensor, read_only) = unsafe {
             match self.form {
-                Form::Legacy(pointer) => ((*pointer).tensor, false),
-                Form::Versioned(pointer) => ((*pointer).tensor, (*pointer).flags & READ_ONLY != 0),
+                CapsuleForm::Legacy(pointer) => ((*pointer).tensor, false),
+                CapsuleForm::Versioned(pointer) => ((*pointer).tensor, (*pointer).flags & READ_ONLY != 0),
             }
         };
         let rank =
@@ -164,12 +164,12 @@ impl Drop for Managed {
             // SAFETY: the array was taken and is deleted once.
             unsafe {
                 match self.form {
-                    Form::Legacy(pointer) => {
+                    CapsuleForm::Legacy(pointer) => {
                         if let Some(deleter) = (*pointer).deleter {
                             deleter(pointer);
                         }
                     }
-                    Form::Versioned(pointer) => {
+                    CapsuleForm::Versioned(pointer) => {
                         if let Some(deleter) = (*pointer).deleter {
                             deleter(pointer);
                         }

@@ -1,6 +1,6 @@
 //! Kernels from a string.
 
-use crate::array::{self, Foreign, Form, Held, OpenCall};
+use crate::array::{self, Foreign, ArrayForm, Held, OpenCall};
 use crate::device::On;
 use crate::error;
 use kernel_dsl::compiler::hir::{Constant, GenericKind, Instance, Monomorphic, Program, Type, monomorphic, serial};
@@ -222,15 +222,15 @@ impl Kernel {
         for ((name, value), takes_array) in names.iter().zip(values).zip(self.takes_arrays()) {
             // A number of NumPy has the protocols of an array.
             given.push(match if takes_array { Foreign::of(&value, name)? } else { None } {
-                Some(array) => Given::Array(array),
-                None => Given::Value(value),
+                Some(array) => GivenArgument::Array(array),
+                None => GivenArgument::Value(value),
             });
         }
         let instance = self.resolve(fixed, &given)?;
         let program = self.compiled.instance(&instance).map_err(|e| error::compile(py, &e))?;
         let arrays = names.iter().zip(&given).filter_map(|(name, given)| match given {
-            Given::Array(array) => Some((*name, array)),
-            Given::Value(_) => None,
+            GivenArgument::Array(array) => Some((*name, array)),
+            GivenArgument::Value(_) => None,
         });
         let OpenCall { opened, stream, in_order } = array::open(py, arrays, stream)?;
         let (held, prepared) = prepare(&program, given, &opened, in_order)?;
@@ -263,7 +263,7 @@ impl Kernel {
 }
 
 /// A value that was passed for a parameter.
-enum Given<'py> {
+enum GivenArgument<'py> {
     Array(Foreign),
     Value(Bound<'py, PyAny>),
 }
@@ -300,7 +300,7 @@ impl Prepared {
 /// Converts the given values to the arguments of a launch.
 fn prepare(
     program: &Monomorphic,
-    given: Vec<Given<'_>>,
+    given: Vec<GivenArgument<'_>>,
     opened: &crate::device::Opened,
     in_order: bool,
 ) -> PyResult<(Vec<Held>, Vec<Prepared>)> {
@@ -311,8 +311,8 @@ fn prepare(
         let wanted: Vec<_> = arguments.iter().filter(|a| a.parameter as usize == parameter).collect();
         let mut values = Vec::new();
         match given {
-            Given::Array(array) => values.push(Given::Array(array)),
-            Given::Value(value) => flatten(value, &mut values)?,
+            GivenArgument::Array(array) => values.push(GivenArgument::Array(array)),
+            GivenArgument::Value(value) => flatten(value, &mut values)?,
         }
         if values.len() != wanted.len() {
             let name = &program.kernel().locals[parameter].name;
@@ -326,15 +326,15 @@ fn prepare(
             let name = &argument.name;
             let (form, writes) = match &types[argument.ty.0 as usize] {
                 Type::Scalar(ty) => {
-                    let Given::Value(value) = value else {
+                    let GivenArgument::Value(value) = value else {
                         return Err(PyTypeError::new_err(format!("argument `{name}`: expected {ty}, given an array")));
                     };
                     prepared.push(Prepared::Scalar { ty: *ty, bits: array::number(&value, *ty, name)? });
                     continue;
                 }
-                Type::Slice { mutable, .. } => (Form::Slice, *mutable),
-                Type::View { strided: true, mutable, .. } => (Form::Strided, *mutable),
-                Type::View { mutable, .. } => (Form::View, *mutable),
+                Type::Slice { mutable, .. } => (ArrayForm::Slice, *mutable),
+                Type::View { strided: true, mutable, .. } => (ArrayForm::Strided, *mutable),
+                Type::View { mutable, .. } => (ArrayForm::View, *mutable),
                 other => {
                     return Err(PyTypeError::new_err(format!(
                         "argument `{name}`: {other:?} cannot be passed from Python"
@@ -342,8 +342,8 @@ fn prepare(
                 }
             };
             let array = match value {
-                Given::Array(array) => array,
-                Given::Value(value) => Foreign::of(&value, name)?.ok_or_else(|| {
+                GivenArgument::Array(array) => array,
+                GivenArgument::Value(value) => Foreign::of(&value, name)?.ok_or_else(|| {
                     let kind = value.get_type().name().map_or_else(|_| String::new(), |name| name.to_string());
                     PyTypeError::new_err(format!("argument `{name}`: expected an array, given {kind}"))
                 })?,
@@ -363,11 +363,11 @@ fn prepare(
 }
 
 /// Lists the numbers of a value: those of tuples and lists in order.
-fn flatten<'py>(value: Bound<'py, PyAny>, all: &mut Vec<Given<'py>>) -> PyResult<()> {
+fn flatten<'py>(value: Bound<'py, PyAny>, all: &mut Vec<GivenArgument<'py>>) -> PyResult<()> {
     if value.is_instance_of::<PyTuple>() || value.is_instance_of::<PyList>() {
         return value.try_iter()?.try_for_each(|item| flatten(item?, all));
     }
-    all.push(Given::Value(value));
+    all.push(GivenArgument::Value(value));
     Ok(())
 }
 
@@ -471,13 +471,13 @@ impl Kernel {
 
     /// Returns the instance with these generic arguments. Missing ones follow from the arrays'
     /// element types, and then from the only declared instance that agrees.
-    fn resolve(&self, mut fixed: Vec<Option<Constant>>, given: &[Given<'_>]) -> PyResult<Instance> {
+    fn resolve(&self, mut fixed: Vec<Option<Constant>>, given: &[GivenArgument<'_>]) -> PyResult<Instance> {
         let kernel = &self.compiled.program.functions[0];
         for (local, given) in kernel.locals.iter().zip(given) {
             let (Type::Slice { element, .. } | Type::View { element, .. }) = kernel.types[local.ty.0 as usize] else {
                 continue;
             };
-            if let (Type::Parameter(at), Given::Array(array)) = (&kernel.types[element.0 as usize], given)
+            if let (Type::Parameter(at), GivenArgument::Array(array)) = (&kernel.types[element.0 as usize], given)
                 && let Some(slot) = fixed.get_mut(*at as usize)
             {
                 slot.get_or_insert(Constant::Scalar(array.scalar));

@@ -104,7 +104,7 @@ fn unsupported(given: Scalar, takes: &str) -> PyErr {
 }
 
 /// The device of a call, and the stream that the caller chose.
-struct Call<'py> {
+struct DeviceCall<'py> {
     py: Python<'py>,
     open: OpenCall,
 }
@@ -122,9 +122,9 @@ impl Arrays {
     }
 
     /// Opens the device of the arrays.
-    fn open<'py>(&self, py: Python<'py>, stream: Option<Any<'_, 'py>>) -> PyResult<Call<'py>> {
+    fn open<'py>(&self, py: Python<'py>, stream: Option<Any<'_, 'py>>) -> PyResult<DeviceCall<'py>> {
         let open = array::open(py, self.0.iter().map(|(name, array)| (*name, array)), stream)?;
-        Ok(Call { py, open })
+        Ok(DeviceCall { py, open })
     }
 
     fn first(&self) -> &Foreign {
@@ -132,7 +132,7 @@ impl Arrays {
     }
 
     /// Takes the next array as memory of rank `R` with elements of type `T`.
-    fn take<T: Element, const R: usize>(&mut self, call: &Call<'_>) -> PyResult<Typed<T, R>> {
+    fn take<T: Element, const R: usize>(&mut self, call: &DeviceCall<'_>) -> PyResult<Typed<T, R>> {
         let (name, array) = self.0.remove(0);
         if ElementType::Scalar(array.scalar) != T::TYPE {
             let wanted = T::TYPE.scalar().map_or("a struct", name_of);
@@ -145,7 +145,7 @@ impl Arrays {
     }
 
     /// Takes the next array as memory of elements as wide as `T`.
-    fn take_as<T: Element, const R: usize>(&mut self, call: &Call<'_>) -> PyResult<Typed<T, R>> {
+    fn take_as<T: Element, const R: usize>(&mut self, call: &DeviceCall<'_>) -> PyResult<Typed<T, R>> {
         let (name, array) = self.0.remove(0);
         if array.scalar.bytes() != T::TYPE.bytes() {
             let (given, wanted) = (name_of(array.scalar), 8 * T::TYPE.bytes());
@@ -155,7 +155,7 @@ impl Arrays {
     }
 
     /// Takes the next array as memory that the call writes, of elements as wide as `T`.
-    fn out<T: Element, const R: usize>(&mut self, call: &Call<'_>) -> PyResult<Typed<T, R>> {
+    fn out<T: Element, const R: usize>(&mut self, call: &DeviceCall<'_>) -> PyResult<Typed<T, R>> {
         let (name, array) = &self.0[0];
         let float = |ty: Option<Scalar>| ty.is_some_and(Scalar::is_float);
         if !array.writable {
@@ -165,14 +165,14 @@ impl Arrays {
     }
 }
 
-impl Call<'_> {
+impl DeviceCall<'_> {
     /// Runs `work` with the memory of its arrays.
     fn run<B: Send + Sync + 'static>(
         self,
         mut buffers: B,
         work: impl FnOnce(&runtime::Stream, &mut B) -> Result<()> + Send,
     ) -> PyResult<()> {
-        let Call { py, open: OpenCall { opened, stream, in_order } } = self;
+        let DeviceCall { py, open: OpenCall { opened, stream, in_order } } = self;
         let done = match &stream {
             None => py.detach(|| opened.complete(|on| work(on, &mut buffers))),
             Some(On::Stream(stream)) => {
@@ -201,7 +201,7 @@ struct Typed<T: Element, const R: usize> {
 
 impl<T: Element, const R: usize> Typed<T, R> {
     /// Converts an array. Missing outer axes have one element; additional ones are joined.
-    fn of(call: &Call<'_>, array: Foreign, name: &str) -> PyResult<Typed<T, R>> {
+    fn of(call: &DeviceCall<'_>, array: Foreign, name: &str) -> PyResult<Typed<T, R>> {
         let (extents, strides) = joined::<R>(&array, name)?;
         Ok(Typed { buffer: array.buffer(call.py, &call.open.opened, name, call.open.in_order)?, extents, strides })
     }
@@ -538,7 +538,7 @@ fn reduction(
 }
 
 fn reduced<T: Float + GenericArgument, M: Reduced + Send>(
-    call: Call<'_>,
+    call: DeviceCall<'_>,
     mut arrays: Arrays,
     monoid: M,
     whole: bool,
@@ -770,12 +770,12 @@ impl Quantized {
 
 impl Quantized {
     fn made<B: Send + Sync>(
-        call: Call<'_>,
+        call: DeviceCall<'_>,
         place: Where,
         mut buffers: B,
         make: impl FnOnce(&runtime::Stream, &mut B) -> Result<Option<Weights>> + Send,
     ) -> PyResult<Quantized> {
-        let Call { py, open: OpenCall { opened, .. } } = call;
+        let DeviceCall { py, open: OpenCall { opened, .. } } = call;
         let mut weights = None;
         let done = py.detach(|| {
             opened.complete(|on| {

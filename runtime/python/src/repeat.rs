@@ -32,11 +32,11 @@ pub struct Repeats {
     scratch: bool,
     /// Whether other memory that is only read lives as long as the device, and does not change.
     constants: bool,
-    calls: Mutex<HashMap<Vec<u64>, Option<Arc<Call>>>>,
+    calls: Mutex<HashMap<Vec<u64>, Option<Arc<RepeatableCall>>>>,
 }
 
 /// A call that can be repeated.
-struct Call {
+struct RepeatableCall {
     results: Vec<NewTensor>,
     /// Whether the operator returns a tuple.
     tuple: bool,
@@ -66,7 +66,7 @@ struct NewTensor {
 }
 
 /// The arguments of a call.
-struct Given {
+struct CallArguments {
     signature: Vec<u64>,
     tensors: Vec<TorchTensor>,
     /// The object of each tensor.
@@ -74,12 +74,12 @@ struct Given {
     ordinal: Option<usize>,
 }
 
-impl Given {
+impl CallArguments {
     /// Reads arguments; `None` if one of them is neither a plain tensor of a GPU, nor a number,
     /// nor a list of these.
-    fn of(arguments: &Bound<'_, PyTuple>) -> Option<Given> {
+    fn of(arguments: &Bound<'_, PyTuple>) -> Option<CallArguments> {
         let mut given =
-            Given { signature: Vec::with_capacity(32), tensors: Vec::new(), objects: Vec::new(), ordinal: None };
+            CallArguments { signature: Vec::with_capacity(32), tensors: Vec::new(), objects: Vec::new(), ordinal: None };
         for argument in arguments.iter_borrowed() {
             given.add(&argument)?;
         }
@@ -146,7 +146,7 @@ impl Repeats {
         if torch.is_transformed(py)? {
             return Ok(None);
         }
-        let Some(given) = Given::of(arguments) else { return Ok(None) };
+        let Some(given) = CallArguments::of(arguments) else { return Ok(None) };
         let call = self.calls().get(&given.signature).cloned().flatten();
         let Some(call) = call else { return Ok(None) };
         if plain && given.tensors.iter().any(|tensor| tensor.requires_grad) && torch.computes_gradients(py)? {
@@ -169,7 +169,7 @@ impl Repeats {
         function: &Bound<'py, PyAny>,
         arguments: &Bound<'py, PyTuple>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let Some(given) = Given::of(arguments) else { return function.call1(arguments) };
+        let Some(given) = CallArguments::of(arguments) else { return function.call1(arguments) };
         // A recorded address belongs to one tensor only if no other tensor has it.
         if given.shares_memory() || self.calls().contains_key(&given.signature) {
             return function.call1(arguments);
@@ -183,7 +183,7 @@ impl Repeats {
         let launches = opened.recording.end();
         let results = results?;
         let call = match launches {
-            Some(launches) => Call::of(py, &given, &results, launches, self)?,
+            Some(launches) => RepeatableCall::of(py, &given, &results, launches, self)?,
             None => None,
         };
         let mut calls = self.calls();
@@ -203,21 +203,21 @@ impl Repeats {
 }
 
 impl Repeats {
-    fn calls(&self) -> std::sync::MutexGuard<'_, HashMap<Vec<u64>, Option<Arc<Call>>>> {
+    fn calls(&self) -> std::sync::MutexGuard<'_, HashMap<Vec<u64>, Option<Arc<RepeatableCall>>>> {
         self.calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Call {
+impl RepeatableCall {
     /// Finds the tensors of all recorded memory; `None` if some belongs to no tensor, and is
     /// neither constant nor scratch memory.
     fn of(
         py: Python<'_>,
-        given: &Given,
+        given: &CallArguments,
         results: &Bound<'_, PyAny>,
         launches: RecordedLaunches,
         repeats: &Repeats,
-    ) -> PyResult<Option<Call>> {
+    ) -> PyResult<Option<RepeatableCall>> {
         let (mut made, mut new) = (Vec::new(), Vec::new());
         let tuple = results.cast::<PyTuple>();
         let all: Vec<_> = match &tuple {
@@ -265,7 +265,7 @@ impl Call {
             ranges[tensors..].iter().map(|range| NewTensor::bytes(py, like, range.end - range.start)).collect()
         });
         let (tuple, scratch) = (tuple.is_ok(), scratch?);
-        Ok(Some(Call { results: new, tuple, scratch, places, launches: Mutex::new(launches) }))
+        Ok(Some(RepeatableCall { results: new, tuple, scratch, places, launches: Mutex::new(launches) }))
     }
 
     /// Submits the launches with the tensors of this call; `None` if a new tensor is aligned
@@ -274,7 +274,7 @@ impl Call {
         &self,
         py: Python<'py>,
         torch: &Torch,
-        given: &Given,
+        given: &CallArguments,
         handle: usize,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
         let mut starts: Vec<u64> = given.tensors.iter().map(|tensor| tensor.address).collect();
