@@ -24,7 +24,7 @@ const WIDTH: usize = 80;
 /// Runs language models, and prints their files, tokens and memory.
 #[derive(Parser)]
 #[command(version, max_term_width = WIDTH)]
-struct Options {
+struct Arguments {
     #[command(subcommand)]
     command: Command,
 }
@@ -183,7 +183,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let text = match Options::parse().command {
+    let text = match Arguments::parse().command {
         Command::Generate { file, prompt, options } => talk::generate(&file, &prompt, &options).map(|()| String::new()),
         Command::Chat { file, system, options } => {
             talk::chat(&file, system.as_deref(), &options).map(|()| String::new())

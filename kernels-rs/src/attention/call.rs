@@ -4,7 +4,7 @@ use super::cache::{Blocks, Contiguous, Factors, KvCache, Paged, Pages, Scaled, S
 use super::extend::{row_elements, shared_heads};
 use super::layout::{Extent, Layout, Pass, Patterns, Qkv};
 use super::mask::DeviceMask;
-use super::plan::{ListInputs, PlanKey, PlannedSchedule, Plans, TABLE_COLUMNS, Tile};
+use super::plan::{AttentionTile, ListInputs, PlanKey, PlannedSchedule, Plans, TABLE_COLUMNS};
 use super::prefill::{flash_attention, flash_attention_cached};
 use super::score::{Plain, Score};
 use super::span::{KEYS, Pattern, Sequences, Span};
@@ -272,7 +272,7 @@ impl<'a, M: Score + LaunchStruct> Attention<'a, M> {
     fn plan(
         &self,
         device: &Device,
-        tile: Tile,
+        tile: AttentionTile,
         [heads, others]: [usize; 2],
         [longest, keys]: [usize; 2],
     ) -> Result<Arc<PlannedSchedule>, Error> {
@@ -308,7 +308,7 @@ trait KeysAndValues<T: Float>: Copy {
         self,
         on: &impl Queue,
         of: Operands<'_, '_, '_, '_, T, M, P, S>,
-        tile: Tile,
+        tile: AttentionTile,
         fours: bool,
     ) -> Result<(), Error>;
 }
@@ -358,7 +358,7 @@ impl<T: Float + GenericArgument> KeysAndValues<T> for Floats<'_, T> {
         self,
         on: &impl Queue,
         of: Operands<'_, '_, '_, '_, T, M, P, S>,
-        tile: Tile,
+        tile: AttentionTile,
         fours: bool,
     ) -> Result<(), Error> {
         let Operands { q, o, lse, partial, logs, ended, scale, band: [left, right], score, pattern, sequences, work } =
@@ -413,7 +413,7 @@ impl<T: Float + GenericArgument, K: StoredElement + GenericArgument, C: Scales +
         self,
         on: &impl Queue,
         of: Operands<'_, '_, '_, '_, T, M, P, S>,
-        tile: Tile,
+        tile: AttentionTile,
         fours: bool,
     ) -> Result<(), Error> {
         let Operands { q, o, lse, partial, logs, ended, scale, band: [left, right], score, pattern, sequences, work } =
@@ -475,7 +475,7 @@ impl<T: Float + GenericArgument, V: KeysAndValues<T>, M: Score + LaunchStruct, Q
         let fours = width.is_multiple_of(8) && rows_begin_at(q, 4) && keys.in_fours() && rows_begin_at(&*o, 4);
         // By tiles of 128 queries, or of 64 for few of them and for wide values.
         let large = attention.mask.map_or(extent.queries, DeviceMask::size) > 64;
-        let form = |width, threads, step| Tile { height: threads / 2, width, step, threads };
+        let form = |width, threads, step| AttentionTile { height: threads / 2, width, step, threads };
         let tile = match (fours, large, values) {
             (true, _, 97..) => form(128, 128, 2),
             (_, true, ..=32) => form(32, 256, 1),

@@ -11,7 +11,7 @@
 //! assert_eq!(mask.density(), 19.0 / 25.0);
 //! ```
 
-use super::plan::{ListInputs, PlanKey, PlannedSchedule, Plans, Tile};
+use super::plan::{AttentionTile, ListInputs, PlanKey, PlannedSchedule, Plans};
 use super::span::{KEYS, Listed};
 use crate::operand::rejected;
 use crate::{Queue, QueueMemory};
@@ -185,7 +185,7 @@ impl DeviceMask {
 
     /// Returns the blocks' assignments for a launch, where each head has `others` pieces of
     /// sequences.
-    pub(super) fn plan(&self, tile: Tile, others: usize) -> Result<Arc<PlannedSchedule>, Error> {
+    pub(super) fn plan(&self, tile: AttentionTile, others: usize) -> Result<Arc<PlannedSchedule>, Error> {
         // A block of the mask is a whole number of tiles of queries.
         let (of_block, keys) = (self.size() / tile.height, self.size() / KEYS);
         let lists = || self.lengths_of_lists.iter().flat_map(|n| repeat_n(n * keys, of_block)).collect();

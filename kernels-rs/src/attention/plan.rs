@@ -17,7 +17,7 @@ const ALL_TILES: usize = 1 << 30;
 
 /// The template parameters of a kernel that decide its cost.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Tile {
+pub(super) struct AttentionTile {
     /// Queries of a block.
     pub height: usize,
     /// Elements of a value that a block computes.
@@ -27,11 +27,11 @@ pub(super) struct Tile {
     pub threads: usize,
 }
 
-impl Tile {
+impl AttentionTile {
     /// Returns the numbers that the kernel is compiled with: W, THREADS and R, and what the kernel
     /// derives from them.
     pub fn constants(self) -> [Constant; 7] {
-        let Tile { height, width, step, threads } = self;
+        let AttentionTile { height, width, step, threads } = self;
         let (pieces, loads) = (width / (32 * step), (2 * width).div_ceil(threads));
         [width, threads, step, height, pieces, loads, 512 / threads].map(|n| Constant::Usize(n as u32))
     }
@@ -72,7 +72,7 @@ pub(super) enum ListInputs {
 /// The key of a cached plan.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct PlanKey {
-    pub tile: Tile,
+    pub tile: AttentionTile,
     pub heads: usize,
     /// Pieces of sequences.
     pub others: usize,

@@ -12,7 +12,7 @@ use crate::program::place;
 use crate::report::{Finding, Object, Report, Space, Thread};
 use kernel_dsl_compiler::Scalar;
 use kernel_dsl_compiler::ir::record::{BLOCK, MAX_VALUES, STATE, THREAD, VALUES, WORDS};
-use kernel_dsl_compiler::lower::checked::{Check, CheckedKernel, Site};
+use kernel_dsl_compiler::lower::checked::{CheckSite, CheckedKernel, ReportedCheck};
 use runtime_simt::Bytes;
 use runtime_simt::Schedule;
 use runtime_simt::number::value;
@@ -21,7 +21,7 @@ use runtime_simt::number::value;
 /// Returns `None` if nothing was reported.
 pub fn reported(form: &CheckedKernel, record: &[u32; WORDS]) -> Option<Report> {
     let kernel = &form.kernel;
-    let Site { location, check } = form.sites.get(record[STATE].checked_sub(1)? as usize)?;
+    let CheckSite { location, check } = form.sites.get(record[STATE].checked_sub(1)? as usize)?;
     let values: [u64; MAX_VALUES] = std::array::from_fn(|i| record[VALUES + i].into());
     let pairs =
         |dims: usize| -> (Vec<u64>, Vec<u64>) { values.chunks(2).take(dims).map(|pair| (pair[0], pair[1])).unzip() };
@@ -31,33 +31,33 @@ pub fn reported(form: &CheckedKernel, record: &[u32; WORDS]) -> Option<Report> {
         (check::Check::OutOfBounds, message, Some(Object { name, space, index, extents, element: None }))
     };
     let (check, message, object) = match check {
-        Check::Global { argument, rank, elements } => {
+        ReportedCheck::Global { argument, rank, elements } => {
             let parameter = argument.and_then(|a| kernel.parameters.iter().find(|p| p.argument == a));
             let name = parameter.map_or_else(|| "a buffer".to_string(), |p| p.name.clone());
             access(name, Space::Buffer, *rank as usize, *elements)
         }
-        Check::Shared { array, elements } => {
+        ReportedCheck::Shared { array, elements } => {
             let array = kernel.shared.get(array.0 as usize)?;
             access(array.name.clone(), Space::Shared, array.shape.len(), *elements)
         }
-        Check::Dynamic { array, rank, elements } => {
+        ReportedCheck::Dynamic { array, rank, elements } => {
             let array = array.and_then(|a| kernel.dynamic.get(a.0 as usize));
             let name = array.map_or_else(|| "shared memory".to_string(), |a| a.name.clone());
             access(name, Space::Shared, *rank as usize, *elements)
         }
-        Check::Local { array } => access(kernel.locals.get(array.0 as usize)?.name.clone(), Space::Local, 1, 1),
-        Check::Within { table, rank, elements } => {
+        ReportedCheck::Local { array } => access(kernel.locals.get(array.0 as usize)?.name.clone(), Space::Local, 1, 1),
+        ReportedCheck::Within { table, rank, elements } => {
             let (index, extents) = pairs(*rank as usize);
             let table = table.and_then(|t| kernel.table(t));
             let of = table.map_or_else(|| ARRAY_IN_ELEMENT.to_string(), |t| format!("`{}`", t.name));
             (check::Check::OutOfBounds, beyond(&of, &index, &extents, (*elements).into()), None)
         }
-        Check::Step(ty) => {
+        ReportedCheck::Step(ty) => {
             // A step is a `usize` in Rust, which is never negative.
             let step = if ty.bits() == 32 { value(*ty, values[0]) } else { "0".to_string() };
             (check::Check::LoopStep, stuck(&step), None)
         }
-        Check::Assertion { message, types } => {
+        ReportedCheck::Assertion { message, types } => {
             let mut words = values[..].iter().copied();
             let shown = types.iter().map(|ty| {
                 let low = words.next()?;
@@ -67,7 +67,9 @@ pub fn reported(form: &CheckedKernel, record: &[u32; WORDS]) -> Option<Report> {
             let shown: Vec<_> = shown.collect();
             (check::Check::Assertion, failure(message, |i| shown.get(i).copied().flatten()), None)
         }
-        Check::Overflow(op) => (check::Check::UsizeOverflow, overflow(*op, Scalar::Usize, values[0], values[1]), None),
+        ReportedCheck::Overflow(op) => {
+            (check::Check::UsizeOverflow, overflow(*op, Scalar::Usize, values[0], values[1]), None)
+        }
     };
     let axes = |first: usize| [0, 1, 2].map(|axis| record[first + axis]);
     let (block, thread) = (axes(BLOCK), axes(THREAD));

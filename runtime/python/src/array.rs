@@ -234,7 +234,13 @@ impl Foreign {
     /// Returns the elements as memory of the device, with their shape in a launch. A slice consists
     /// of all elements, whatever the array's rank.
     /// `in_order` is as for [`buffer`](Foreign::buffer).
-    pub fn memory(self, opened: &Opened, form: ArrayForm, name: &str, in_order: bool) -> PyResult<(Held, ArgumentShape)> {
+    pub fn memory(
+        self,
+        opened: &Opened,
+        form: ArrayForm,
+        name: &str,
+        in_order: bool,
+    ) -> PyResult<(Held, ArgumentShape)> {
         let wide = |numbers: &[usize]| numbers.iter().map(|n| *n as u64).collect();
         let rank = self.shape.len();
         if form != ArrayForm::Slice && rank > MAX_RANK {

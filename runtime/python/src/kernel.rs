@@ -1,6 +1,6 @@
 //! Kernels from a string.
 
-use crate::array::{self, Foreign, ArrayForm, Held, OpenCall};
+use crate::array::{self, ArrayForm, Foreign, Held, OpenCall};
 use crate::device::On;
 use crate::error;
 use kernel_dsl::compiler::hir::{Constant, GenericKind, Instance, Monomorphic, Program, Type, monomorphic, serial};

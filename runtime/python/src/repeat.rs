@@ -78,8 +78,12 @@ impl CallArguments {
     /// Reads arguments; `None` if one of them is neither a plain tensor of a GPU, nor a number,
     /// nor a list of these.
     fn of(arguments: &Bound<'_, PyTuple>) -> Option<CallArguments> {
-        let mut given =
-            CallArguments { signature: Vec::with_capacity(32), tensors: Vec::new(), objects: Vec::new(), ordinal: None };
+        let mut given = CallArguments {
+            signature: Vec::with_capacity(32),
+            tensors: Vec::new(),
+            objects: Vec::new(),
+            ordinal: None,
+        };
         for argument in arguments.iter_borrowed() {
             given.add(&argument)?;
         }

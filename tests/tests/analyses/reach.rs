@@ -7,7 +7,7 @@
 //! largest cases. The ranges of one more kernel in this file are also computed in plain Rust.
 //! `tests/tests/zoo` compares the proofs with accesses out of bounds.
 
-use kernel_dsl::compiler::analyses::bounds::{KernelAccesses, Proof, Site};
+use kernel_dsl::compiler::analyses::bounds::{BoundsSite, KernelAccesses, Proof};
 use kernel_dsl::compiler::analyses::memory::{self, AccessKind};
 use kernel_dsl::compiler::analyses::uniformity::{self, UniformScope};
 use kernel_dsl::compiler::hir::{Instance, monomorphic};
@@ -82,7 +82,7 @@ impl Proved {
     }
 
     /// Returns the bytes touched at a site, for each buffer or array.
-    fn touched(&self, site: &Site, profile: &Profile) -> Vec<Touched> {
+    fn touched(&self, site: &BoundsSite, profile: &Profile) -> Vec<Touched> {
         let kind = kind(site.kind);
         let of_it = |a: &&profile::ProfiledAccess| {
             (a.location, a.kind, a.bytes) == (site.location, kind, site.bytes) && a.array == site.array
@@ -224,8 +224,9 @@ fn proofs_state_their_reasons() {
         proved.kernel.sources[at.source as usize].line_code(at.span.line.into()).trim().to_string()
     };
     let by = |array: &str, line: &str| {
-        let here =
-            |s: &&Site| s.array.as_deref() == Some(array) && s.kind == AccessKind::Load && line_of(s.location) == line;
+        let here = |s: &&BoundsSite| {
+            s.array.as_deref() == Some(array) && s.kind == AccessKind::Load && line_of(s.location) == line
+        };
         let site = proved.reach.sites.iter().find(here).unwrap_or_else(|| panic!("no load of {array} at {line}"));
         let words = |proof: &Proof| {
             let Proof { conditions, requires, grid } = proof;

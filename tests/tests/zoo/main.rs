@@ -39,7 +39,7 @@ mod warps;
 
 use kernel_dsl::Artifact;
 use kernel_dsl::compiler::analyses::approximate::{Approximations, DecisionKind};
-use kernel_dsl::compiler::analyses::bounds::{KernelAccesses, Site};
+use kernel_dsl::compiler::analyses::bounds::{BoundsSite, KernelAccesses};
 use kernel_dsl::compiler::analyses::memory::accesses;
 use kernel_dsl::compiler::analyses::slow::{Lint, lints};
 use kernel_dsl::compiler::hir::{Constant, Instance, monomorphic};
@@ -354,7 +354,7 @@ fn accesses_out_of_bounds_are_not_proved() {
         let kernel = passes::with_places(specimen.lowered.clone()).expect("lowered IR is valid");
         let sites = KernelAccesses::of(&program, &kernel).sites;
         for beyond in &beyond {
-            let here = |site: &&Site| place(&kernel, site.location) == *beyond;
+            let here = |site: &&BoundsSite| place(&kernel, site.location) == *beyond;
             let open = sites.iter().filter(here).filter(|site| site.proof.is_none()).count();
             unproved += open;
             assert!(

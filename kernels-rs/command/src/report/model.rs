@@ -373,7 +373,7 @@ impl AccessReport {
     }
 
     /// Returns the results of the bounds analysis for the access.
-    fn of<'r>(&self, reach: &'r KernelAccesses) -> Option<&'r bounds::Site> {
+    fn of<'r>(&self, reach: &'r KernelAccesses) -> Option<&'r bounds::BoundsSite> {
         reach.sites.iter().find(|site| {
             (site.location, site.kind, site.bytes) == (self.location, self.kind, self.bytes) && site.array == self.array
         })

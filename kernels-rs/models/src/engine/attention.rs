@@ -77,7 +77,7 @@ pub struct Places<'a> {
 
 /// Memory that the layers of a step use one after another.
 #[derive(Debug)]
-pub struct Work {
+pub struct AttentionWork {
     qkv: QueueMemory<f32>,
     q: QueueMemory<f32>,
     o: OperandMemory,
@@ -88,16 +88,22 @@ pub struct Work {
     tokens: usize,
 }
 
-impl Work {
+impl AttentionWork {
     /// Allocates memory for up to `tokens` tokens, of sequences up to `room` tokens. With `exact`,
     /// tokens are attended to without approximations, each as if alone.
     ///
     /// # Errors
     /// If memory runs out.
-    pub fn new(on: &impl Queue, shape: AttentionShape, tokens: usize, room: usize, exact: bool) -> Result<Work, Error> {
+    pub fn new(
+        on: &impl Queue,
+        shape: AttentionShape,
+        tokens: usize,
+        room: usize,
+        exact: bool,
+    ) -> Result<AttentionWork, Error> {
         let AttentionShape { heads, groups, head, .. } = shape;
         let apart = tokens.min(MAX_SEPARATE_TOKENS);
-        Ok(Work {
+        Ok(AttentionWork {
             qkv: on.scratch(tokens * shape.projected())?,
             q: on.scratch(tokens * heads * head)?,
             o: OperandMemory::new(tokens * heads * head),
@@ -124,7 +130,7 @@ impl FusedAttention<'_> {
         x: &mut BufferViewMut<'_, f32, 2>,
         places: &Places<'_>,
         cache: KeyValues<'_, K>,
-        work: &mut Work,
+        work: &mut AttentionWork,
     ) -> Result<(), Error> {
         let ([n, _], Attention { shape, projection, .. }) = (x.extents(), self.attention);
         let mut qkv = prefix(&mut work.qkv, [n, shape.projected()])?;
@@ -198,7 +204,7 @@ impl Attention {
         places: &Places<'_>,
         cache: KeyValues<'_, K>,
         y: &mut BufferViewMut<'_, f32, 2>,
-        work: &mut Work,
+        work: &mut AttentionWork,
     ) -> Result<(), Error> {
         let (n, is_exact) = (x.tokens(), work.exact.is_some());
         self.projection.product(on, is_exact, x, &mut prefix(&mut work.qkv, [n, self.shape.projected()])?)?;
@@ -221,10 +227,10 @@ impl Attention {
         n: usize,
         places: &Places<'_>,
         mut cache: KeyValues<'_, K>,
-        work: &'w mut Work,
+        work: &'w mut AttentionWork,
     ) -> Result<Operand<'w>, Error> {
         let AttentionShape { heads, head, epsilon, .. } = self.shape;
-        let Work { qkv, q, o, scratch, exact, tokens } = work;
+        let AttentionWork { qkv, q, o, scratch, exact, tokens } = work;
         let of_qkv = [n, self.shape.projected()];
         let norms = match &self.norms {
             None => None,
@@ -298,7 +304,7 @@ impl<K: CacheElement> ActivationSource for Attended<'_, '_, K> {
             (Some(before), _) => {
                 let (mut q_k, mut o_k) = (on.scratch::<K::Prompt>(numbers)?, on.scratch::<K::Prompt>(numbers)?);
                 convert(on, q, q_k.view_mut(of_q)?)?;
-                let prompt = Prompt { scale, keys: before + n, lengths: places.lengths, pages: places.pages };
+                let prompt = PromptAttention { scale, keys: before + n, lengths: places.lengths, pages: places.pages };
                 prompt.attend(on, q_k.view(of_q)?, &mut cache, &mut o_k.view_mut(of_q)?)?;
                 convert(on, o_k.view(of_q)?, y)
             }
@@ -314,7 +320,7 @@ impl<K: CacheElement> ActivationSource for Attended<'_, '_, K> {
 
 /// Attention of a piece of a prompt, each token over the keys up to its own.
 #[derive(Clone, Copy)]
-struct Prompt<'a> {
+struct PromptAttention<'a> {
     /// The factor of products of queries and keys.
     scale: f32,
     /// The keys of the text, those of the piece included.
@@ -325,7 +331,7 @@ struct Prompt<'a> {
     pages: BufferView<'a, u32, 2>,
 }
 
-impl Prompt<'_> {
+impl PromptAttention<'_> {
     /// Queues o ← attention of `q`, both `[tokens, heads, head]`. Keys and values are read as they
     /// are stored.
     fn attend<K: CacheElement>(
@@ -335,7 +341,7 @@ impl Prompt<'_> {
         cache: &mut KeyValues<'_, K>,
         o: &mut BufferViewMut<'_, K::Prompt, 3>,
     ) -> Result<(), Error> {
-        let Prompt { scale, keys, lengths, pages } = self;
+        let PromptAttention { scale, keys, lengths, pages } = self;
         let ([tokens, heads, head], [_, _, rows, _]) = (q.extents(), cache.numbers.extents());
         let by_head = [1, heads, tokens, head];
         let q = q.strided().permuted([1, 0, 2])?.reshaped(by_head)?.side_by_side()?;
@@ -426,7 +432,7 @@ mod tests {
         let lengths: Vec<u32> = (KEYS - TOKENS + 1..=KEYS).map(|keys| keys as u32).collect();
         let (lengths, of_text) = (device.upload(&lengths).unwrap(), device.upload(table).unwrap());
         let (lengths, table) = (lengths.view([TOKENS]).unwrap(), of_text.view([1, table.len()]).unwrap());
-        let prompt = Prompt { scale, keys: KEYS, lengths, pages: table };
+        let prompt = PromptAttention { scale, keys: KEYS, lengths, pages: table };
         prompt.attend::<i8>(device, q.view(of_q).unwrap(), &mut cache, &mut o.view_mut(of_q).unwrap()).unwrap();
         for (i, (got, exact)) in o.download().unwrap().iter().zip(&expected).enumerate() {
             let error = (f64::from(*got) - exact).abs();

@@ -2,7 +2,7 @@
 
 use super::attention::{self, Attention, FusedAttention, Places, prefix};
 use super::cache::{CacheElement, KeyValues};
-use super::experts::Experts;
+use super::experts::ExpertNetworks;
 use super::linear::{FUSED, Linear, pieces};
 use super::network::{self, FusedNetwork, Network};
 use super::operand::{ActivationSource, Form, Operand, OperandMemory};
@@ -220,12 +220,12 @@ impl ActivationSource for Normed<'_> {
 
 /// Memory that the blocks of a step use one after another.
 #[derive(Debug)]
-pub struct Work {
-    attention: attention::Work,
-    network: network::Work,
+pub struct BlockWork {
+    attention: attention::AttentionWork,
+    network: network::NetworkWork,
 }
 
-impl Work {
+impl BlockWork {
     /// Allocates memory for up to `tokens` tokens, of sequences up to `room` tokens. With `exact`,
     /// tokens pass the blocks without approximations, each as if alone.
     ///
@@ -238,9 +238,9 @@ impl Work {
         tokens: usize,
         room: usize,
         exact: bool,
-    ) -> Result<Work, Error> {
-        let attention = attention::Work::new(on, shape, tokens, room, exact)?;
-        Ok(Work { attention, network: network::Work::new(on, inner, tokens, exact)? })
+    ) -> Result<BlockWork, Error> {
+        let attention = attention::AttentionWork::new(on, shape, tokens, room, exact)?;
+        Ok(BlockWork { attention, network: network::NetworkWork::new(on, inner, tokens, exact)? })
     }
 }
 
@@ -250,7 +250,7 @@ pub enum SecondHalf {
     /// One network for all tokens.
     Network(Network),
     /// Experts that a router chooses for each token.
-    Experts(Experts),
+    Experts(ExpertNetworks),
 }
 
 /// A block: x ← x + attention(norm(x)), x ← x + network(norm(x)).
@@ -288,7 +288,7 @@ impl Block {
         x: &mut Activations,
         places: &Places<'_>,
         cache: KeyValues<'_, K>,
-        work: &mut Work,
+        work: &mut BlockWork,
     ) -> Result<(), Error> {
         if let Some((attention, network)) = self.fused(x) {
             x.settle(on)?;

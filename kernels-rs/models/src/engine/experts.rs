@@ -11,7 +11,7 @@ use runtime::{BufferView, BufferViewMut, Error};
 
 /// y ← Σ weight · down(silu(gate(x)) · up(x)) over the experts of each token.
 #[derive(Debug)]
-pub struct Experts {
+pub struct ExpertNetworks {
     /// The logits of the experts.
     router: Linear,
     routing: Routing,
@@ -21,12 +21,12 @@ pub struct Experts {
     down: Weights,
 }
 
-impl Experts {
+impl ExpertNetworks {
     /// Makes experts of their matrices, each `[experts·rows, columns]`.
     ///
     /// # Errors
     /// If extents do not match.
-    pub fn new(router: Linear, routing: Routing, [gate, up, down]: [Weights; 3]) -> crate::Result<Experts> {
+    pub fn new(router: Linear, routing: Routing, [gate, up, down]: [Weights; 3]) -> crate::Result<ExpertNetworks> {
         let ([count, width], [rows, _]) = (router.extents(), down.extents());
         let [_, inner] = down.extents();
         let of_inner = [count * inner, width];
@@ -35,7 +35,7 @@ impl Experts {
             let problem = format!("expected {count} experts of {width} and {inner} numbers, found {found:?}");
             return Err(crate::Error::tensor("experts", "gate, up and down", problem));
         }
-        Ok(Experts { router, routing, gate, up, down })
+        Ok(ExpertNetworks { router, routing, gate, up, down })
     }
 
     /// Queues y ← the experts of x, both `[tokens, width]`. x has the form `F32`. With `exact`,

@@ -3,7 +3,7 @@
 use super::attention::{Attention, AttentionShape};
 use super::block::{Block, Norm, SecondHalf};
 use super::embedding::Embedding;
-use super::experts::Experts;
+use super::experts::ExpertNetworks;
 use super::linear::{Linear, Rows, numbers};
 use super::network::Network;
 use super::vision::{LayerNumbers, Merger, Pair, Tower};
@@ -203,7 +203,7 @@ impl<'a> Loader<'a> {
                 let [gate, up, down] = roles.map(|role| self.stacked(role, layer));
                 let routing = Routing::softmax(experts.used);
                 let routing = if experts.normalized { routing.normalized() } else { routing };
-                SecondHalf::Experts(Experts::new(router, routing, [gate?, up?, down?])?)
+                SecondHalf::Experts(ExpertNetworks::new(router, routing, [gate?, up?, down?])?)
             }
         };
         Ok(Block {

@@ -2,7 +2,7 @@
 
 use super::attention::AttentionShape;
 use super::batch::Batch;
-use super::block::{Activations, Norm, Work};
+use super::block::{Activations, BlockWork, Norm};
 use super::cache::KeyValues;
 use super::embedding::Embedding;
 use super::linear::{Linear, convert};
@@ -245,7 +245,7 @@ pub trait Cached<K: kernel_dsl::Element> {
 #[derive(Debug)]
 pub struct StepMemory {
     pub(super) activations: Activations,
-    pub(super) work: Work,
+    pub(super) work: BlockWork,
 }
 
 impl StepMemory {
@@ -264,7 +264,7 @@ impl StepMemory {
         let Configuration { width, inner, ref experts, .. } = *configuration;
         // Experts have memory of their tokens.
         let inner = if experts.is_some() { 0 } else { inner };
-        let work = Work::new(on, AttentionShape::of(configuration), inner, tokens, room, exact)?;
+        let work = BlockWork::new(on, AttentionShape::of(configuration), inner, tokens, room, exact)?;
         Ok(StepMemory { activations: Activations::new(on, tokens, width, exact)?, work })
     }
 }

@@ -22,20 +22,20 @@ pub struct Network {
 
 /// Memory that the networks of a step use one after another.
 #[derive(Debug)]
-pub struct Work {
+pub struct NetworkWork {
     both: QueueMemory<f32>,
     gated: OperandMemory,
     exact: bool,
 }
 
-impl Work {
+impl NetworkWork {
     /// Allocates memory for up to `tokens` tokens and networks of `inner` numbers. With `exact`,
     /// the gate is computed without approximations, and each token as if alone.
     ///
     /// # Errors
     /// If memory runs out.
-    pub fn new(on: &impl Queue, inner: usize, tokens: usize, exact: bool) -> Result<Work, Error> {
-        Ok(Work { both: on.scratch(tokens * 2 * inner)?, gated: OperandMemory::new(tokens * inner), exact })
+    pub fn new(on: &impl Queue, inner: usize, tokens: usize, exact: bool) -> Result<NetworkWork, Error> {
+        Ok(NetworkWork { both: on.scratch(tokens * 2 * inner)?, gated: OperandMemory::new(tokens * inner), exact })
     }
 }
 
@@ -100,9 +100,9 @@ impl Network {
         on: &impl Queue,
         x: &Operand<'_>,
         y: &mut BufferViewMut<'_, f32, 2>,
-        work: &mut Work,
+        work: &mut NetworkWork,
     ) -> Result<(), Error> {
-        let Work { both, gated, exact } = work;
+        let NetworkWork { both, gated, exact } = work;
         let (n, exact) = (x.tokens(), *exact);
         let of_both = [n, 2 * self.inner];
         self.gate_and_up.product(on, exact, x, &mut prefix(both, of_both)?)?;

@@ -42,7 +42,7 @@ pub struct Gguf {
     entries: Vec<Entry>,
     by_key: HashMap<String, usize>,
     version: u32,
-    tensors: Vec<Record>,
+    tensors: Vec<GgufRecord>,
     by_name: HashMap<String, usize>,
 }
 
@@ -66,7 +66,7 @@ struct Entry {
 
 /// A tensor: where its bytes are.
 #[derive(Debug)]
-struct Record {
+struct GgufRecord {
     name: String,
     format: Format,
     extents: Vec<u64>,
@@ -322,7 +322,7 @@ impl GgufFile {
         let tensors = count(&mut cursor, "count of tensors", MAX_TENSORS)?;
         let entries = count(&mut cursor, "count of metadata entries", MAX_ENTRIES)?;
         let entries = (0..entries).map(|i| entry(&mut cursor, i)).collect::<Result<Vec<Entry>>>()?;
-        let tensors = (0..tensors).map(|i| record(&mut cursor, i, part)).collect::<Result<Vec<Record>>>()?;
+        let tensors = (0..tensors).map(|i| record(&mut cursor, i, part)).collect::<Result<Vec<GgufRecord>>>()?;
         let mut header = Header { version, entries, tensors };
         header.place(self, cursor.offset)?;
         Ok(header)
@@ -368,7 +368,7 @@ fn entry(cursor: &mut Cursor<'_>, i: u64) -> Result<Entry> {
 }
 
 /// Reads tensor number `i`, whose offset is given relative to the beginning of the data.
-fn record(cursor: &mut Cursor<'_>, i: u64, part: usize) -> Result<Record> {
+fn record(cursor: &mut Cursor<'_>, i: u64, part: usize) -> Result<GgufRecord> {
     let name = read_name(cursor, || format!("name of tensor {i}"))?;
     let at = cursor.offset;
     let dimensions = cursor.u32(|| format!("dimensions of tensor `{name}`"))?;
@@ -404,7 +404,7 @@ fn record(cursor: &mut Cursor<'_>, i: u64, part: usize) -> Result<Record> {
         let problem = format!("{bytes} bytes at offset {offset} exceed the address space");
         return Err(cursor.damaged(field, format!("offset of tensor `{name}`"), problem));
     };
-    Ok(Record { name, format, extents, part, bytes, field })
+    Ok(GgufRecord { name, format, extents, part, bytes, field })
 }
 
 /// The contents of the header of one file.
@@ -412,7 +412,7 @@ fn record(cursor: &mut Cursor<'_>, i: u64, part: usize) -> Result<Record> {
 struct Header {
     version: u32,
     entries: Vec<Entry>,
-    tensors: Vec<Record>,
+    tensors: Vec<GgufRecord>,
 }
 
 impl Header {
@@ -441,7 +441,7 @@ impl Header {
         let alignment = self.number(part, "general.alignment", 32, "a power of two up to 1048576", accept)?;
         let length = part.bytes.len();
         let start = (end as u64).next_multiple_of(alignment);
-        let damaged = |record: &Record, problem: String| Error::Damaged {
+        let damaged = |record: &GgufRecord, problem: String| Error::Damaged {
             file: part.file.clone(),
             offset: record.field as u64,
             field: format!("offset of tensor `{}`", record.name),
@@ -460,7 +460,7 @@ impl Header {
             };
             record.bytes = from..to;
         }
-        let mut order: Vec<&Record> = self.tensors.iter().collect();
+        let mut order: Vec<&GgufRecord> = self.tensors.iter().collect();
         order.sort_by_key(|record| record.bytes.start);
         match order.windows(2).find(|pair| pair[0].bytes.end > pair[1].bytes.start) {
             Some(pair) => Err(damaged(pair[1], format!("the tensor shares bytes with tensor `{}`", pair[0].name))),
@@ -618,7 +618,7 @@ impl Gguf {
         self.by_name.get(name).map(|i| self.view(&self.tensors[*i]))
     }
 
-    fn view<'a>(&'a self, record: &'a Record) -> Tensor<'a> {
+    fn view<'a>(&'a self, record: &'a GgufRecord) -> Tensor<'a> {
         Tensor {
             name: &record.name,
             format: record.format,

@@ -18,7 +18,7 @@ const MAX_SHARDS: usize = 4096;
 #[derive(Debug)]
 pub struct Safetensors {
     shards: Vec<Shard>,
-    tensors: Vec<Record>,
+    tensors: Vec<SafetensorsRecord>,
     by_name: HashMap<String, usize>,
 }
 
@@ -29,7 +29,7 @@ struct Shard {
 }
 
 #[derive(Debug)]
-struct Record {
+struct SafetensorsRecord {
     name: String,
     format: Format,
     extents: Vec<u64>,
@@ -144,7 +144,7 @@ impl Safetensors {
         self.by_name.get(name).map(|i| self.view(&self.tensors[*i]))
     }
 
-    fn view<'a>(&'a self, record: &'a Record) -> Tensor<'a> {
+    fn view<'a>(&'a self, record: &'a SafetensorsRecord) -> Tensor<'a> {
         Tensor {
             name: &record.name,
             format: record.format,
@@ -160,7 +160,7 @@ impl Shard {
     }
 
     /// Reads the header. The `safetensors` crate checks that tensors fill the data without overlap.
-    fn records(&self, shard: usize) -> Result<Vec<Record>> {
+    fn records(&self, shard: usize) -> Result<Vec<SafetensorsRecord>> {
         let damaged = |problem: String| Error::Damaged {
             file: self.file.clone(),
             offset: 0,
@@ -185,7 +185,7 @@ impl Shard {
                     .filter(|range| self.bytes.get(range.clone()).is_some())
                     .ok_or_else(|| damaged(format!("tensor `{name}` ends after the file: it is truncated")))?;
                 let extents: Vec<u64> = info.shape.iter().map(|extent| *extent as u64).collect();
-                Ok(Record { name, format, extents, shard, bytes })
+                Ok(SafetensorsRecord { name, format, extents, shard, bytes })
             })
             .collect()
     }

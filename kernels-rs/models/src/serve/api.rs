@@ -158,7 +158,7 @@ async fn answered(
     let Value::Object(body) = body else {
         return Err(Refusal::new(StatusCode::BAD_REQUEST, "expected a JSON object"));
     };
-    let fields = Fields(body);
+    let fields = RequestFields(body);
     // Images are read without blocking other requests.
     let request = tokio::task::block_in_place(|| fields.request(&server, kind))?;
     let tokens = request.prompt.tokens().len();
@@ -199,9 +199,9 @@ struct Request {
 }
 
 /// The fields of a request. A field that is null is absent.
-struct Fields(Map<String, Value>);
+struct RequestFields(Map<String, Value>);
 
-impl Fields {
+impl RequestFields {
     fn get(&self, field: &str) -> Option<&Value> {
         self.0.get(field).filter(|value| !value.is_null())
     }

@@ -22,8 +22,8 @@ pub use exact::decide_exactly;
 use self::exact::ExactDecisions;
 
 use super::linear::{LinearVariable, Polynomial, impossible, impossible_stepwise};
-use super::promised::{Extent, Promised, Reader, extent_of};
-use super::range::{Formula, Meaning, Variables};
+use super::promised::{Extent, NameResolver, Promised, extent_of};
+use super::range::{AccessBytes, Meaning, Variables};
 use crate::analyses::memory::AccessKind;
 use crate::hir::{Expr, ExprKind, Intrinsic, Monomorphic};
 use crate::ir::{
@@ -53,7 +53,7 @@ enum VariableOrigin {
 
 /// Variables, and facts about them that hold in every launch.
 #[derive(Clone, Default)]
-pub struct Bounds {
+pub struct LaunchVariables {
     variables: HashMap<VariableOrigin, LinearVariable>,
     /// Origin of each variable, by number.
     named: Vec<VariableOrigin>,
@@ -71,20 +71,26 @@ pub struct Bounds {
     largest: Option<u32>,
 }
 
-impl Bounds {
+impl LaunchVariables {
     /// Returns the facts that `grid` and `#[requires(…)]` state about an instance.
-    pub fn of(program: &Monomorphic, promised: &Promised) -> Bounds {
-        Bounds::some(program, promised, true, true)
+    pub fn of(program: &Monomorphic, promised: &Promised) -> LaunchVariables {
+        LaunchVariables::some(program, promised, true, true)
     }
 
     /// Returns the facts of `#[requires]` if `requires`, and of `grid` if `grid`.
-    pub(super) fn some(program: &Monomorphic, promised: &Promised, requires: bool, grid: bool) -> Bounds {
-        Bounds::read(program, promised, &Reader::of(program), requires, grid)
+    pub(super) fn some(program: &Monomorphic, promised: &Promised, requires: bool, grid: bool) -> LaunchVariables {
+        LaunchVariables::read(program, promised, &NameResolver::of(program), requires, grid)
     }
 
-    fn read(program: &Monomorphic, promised: &Promised, reader: &Reader<'_>, requires: bool, grid: bool) -> Bounds {
+    fn read(
+        program: &Monomorphic,
+        promised: &Promised,
+        reader: &NameResolver<'_>,
+        requires: bool,
+        grid: bool,
+    ) -> LaunchVariables {
         let launch = &program.program().launch;
-        let mut bounds = Bounds::default();
+        let mut bounds = LaunchVariables::default();
         for requirement in launch.requires.iter().filter(|_| requires) {
             bounds.require(&requirement.condition, reader, promised);
         }
@@ -252,7 +258,7 @@ impl Bounds {
     }
 
     /// Returns the value of a launch expression, which does not wrap.
-    fn expression(&mut self, e: &Expr, reader: &Reader<'_>, promised: &Promised) -> Option<Polynomial> {
+    fn expression(&mut self, e: &Expr, reader: &NameResolver<'_>, promised: &Promised) -> Option<Polynomial> {
         if let Some(extent) = reader.extent(e) {
             return Some(self.extent(extent, promised));
         }
@@ -293,7 +299,7 @@ impl Bounds {
         }
     }
 
-    fn require(&mut self, condition: &Expr, reader: &Reader<'_>, promised: &Promised) {
+    fn require(&mut self, condition: &Expr, reader: &NameResolver<'_>, promised: &Promised) {
         match &reader.side(condition).kind {
             ExprKind::AndAlso(a, b) => {
                 self.require(a, reader, promised);
@@ -432,7 +438,7 @@ pub(super) struct AccessBounds {
     pub proof: Option<Vec<Location>>,
     /// Formula of the accessed bytes; `None` unless the bytes and all conditions of the access are
     /// understood.
-    pub formula: Option<Formula>,
+    pub formula: Option<AccessBytes>,
 }
 
 /// State of the collection of accesses.
@@ -484,7 +490,7 @@ struct Decider<'a> {
     outcomes: [Value; 2],
     /// Number of known facts at the last attempt to decide a comparison.
     asked_at: HashMap<Value, usize>,
-    bounds: Bounds,
+    bounds: LaunchVariables,
     promised: &'a Promised,
     kernel: &'a Kernel,
     numbers: HashMap<Value, Polynomial>,
@@ -1002,7 +1008,7 @@ impl Decider<'_> {
     }
 
     /// Returns the formula of the accessed bytes, relative to the start of the buffer or array.
-    fn formula(&mut self, place: &AccessPlace, element: Scalar, bytes: u32) -> Option<Formula> {
+    fn formula(&mut self, place: &AccessPlace, element: Scalar, bytes: u32) -> Option<AccessBytes> {
         let unit = place.unit(element);
         let mut first = match place {
             AccessPlace::Global { base, dims, .. } | AccessPlace::Dynamic { base, dims, .. } => {
@@ -1029,7 +1035,7 @@ impl Decider<'_> {
                 first = first.plus(&self.number(step.index), step.bytes.into());
             }
         }
-        Some(Formula { first, bytes, conditions: self.here.clone() })
+        Some(AccessBytes { first, bytes, conditions: self.here.clone() })
     }
 
     /// Returns the polynomials that are ≥ 0 where a truth value is `holds`.

@@ -15,7 +15,7 @@ mod linear;
 mod promised;
 mod range;
 
-pub use decide::{Bounds, decide_exactly};
+pub use decide::{LaunchVariables, decide_exactly};
 pub use promised::Promised;
 pub use range::LaunchParameters;
 
@@ -23,18 +23,18 @@ use super::memory::{self, AccessKind};
 use crate::hir::Monomorphic;
 use crate::ir::{Kernel, Location};
 use decide::AccessBounds;
-use range::{Formula, Variables};
+use range::{AccessBytes, Variables};
 use std::ops::Range;
 
 /// Accesses of a kernel.
 pub struct KernelAccesses {
     /// Accesses in the order in which their locations first appear.
-    pub sites: Vec<Site>,
+    pub sites: Vec<BoundsSite>,
     variables: Variables,
 }
 
 /// Access to memory, or several accesses of one source location.
-pub struct Site {
+pub struct BoundsSite {
     /// Location of the access.
     pub location: Location,
     /// Load, store or atomic operation.
@@ -46,7 +46,7 @@ pub struct Site {
     /// Facts that keep all these accesses in bounds; `None` if one of them is not proven.
     pub proof: Option<Proof>,
     /// Formulas of the accessed bytes; `None` if one access is not understood.
-    formulas: Option<Vec<Formula>>,
+    formulas: Option<Vec<AccessBytes>>,
 }
 
 /// Facts that keep an access in bounds, beyond the shapes of block and array, which are always
@@ -71,7 +71,7 @@ impl KernelAccesses {
     pub fn of(program: &Monomorphic, kernel: &Kernel) -> KernelAccesses {
         let by = |requires: bool, grid: bool| {
             let promised = if requires { Promised::of(program) } else { Promised::nothing() };
-            Bounds::some(program, &promised, requires, grid).accesses(kernel, &promised)
+            LaunchVariables::some(program, &promised, requires, grid).accesses(kernel, &promised)
         };
         let (all, variables) = by(true, true);
         let mut proofs: Vec<Option<Proof>> = vec![None; all.len()];
@@ -88,18 +88,19 @@ impl KernelAccesses {
             }
         }
         let origins = memory::origins(kernel);
-        let mut sites: Vec<Site> = Vec::new();
+        let mut sites: Vec<BoundsSite> = Vec::new();
         for (mut seen, proof) in all.into_iter().zip(proofs) {
             let with_both = seen.proof.take().map(|conditions| Proof { conditions, requires: true, grid: true });
             let proof = proof.or(with_both);
             let AccessBounds { location, kind, place, bytes, formula, .. } = seen;
             let array = memory::name(kernel, &origins, &place);
-            let same = |s: &&mut Site| (s.location, s.kind, s.bytes) == (location, kind, bytes) && s.array == array;
+            let same =
+                |s: &&mut BoundsSite| (s.location, s.kind, s.bytes) == (location, kind, bytes) && s.array == array;
             match sites.iter_mut().find(same) {
                 Some(site) => site.and(proof, formula),
                 None => {
                     let formulas = formula.map(|formula| vec![formula]);
-                    sites.push(Site { location, kind, array, bytes, proof, formulas });
+                    sites.push(BoundsSite { location, kind, array, bytes, proof, formulas });
                 }
             }
         }
@@ -110,7 +111,7 @@ impl KernelAccesses {
     /// to the start of the buffer or array. The range is empty if no thread reaches the access.
     /// Returns `None` if the extents of the launch do not determine the range, or only at great
     /// length.
-    pub fn bytes(&self, site: &Site, launched: &LaunchParameters) -> Option<Range<u64>> {
+    pub fn bytes(&self, site: &BoundsSite, launched: &LaunchParameters) -> Option<Range<u64>> {
         let mut all = Vec::new();
         for formula in site.formulas.as_ref()? {
             all.push(self.variables.range(formula, launched)?);
@@ -120,9 +121,9 @@ impl KernelAccesses {
     }
 }
 
-impl Site {
+impl BoundsSite {
     /// Adds another access of the same location.
-    fn and(&mut self, proof: Option<Proof>, formula: Option<Formula>) {
+    fn and(&mut self, proof: Option<Proof>, formula: Option<AccessBytes>) {
         self.proof = match (self.proof.take(), proof) {
             (Some(mut one), Some(other)) => {
                 one.conditions.extend(other.conditions);

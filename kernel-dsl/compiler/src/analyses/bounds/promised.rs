@@ -21,11 +21,11 @@ pub struct Promised {
 impl Promised {
     /// Returns the facts that `grid` and `#[requires(…)]` state about an instance.
     pub fn of(program: &Monomorphic) -> Promised {
-        Promised::read(program, &Reader::of(program))
+        Promised::read(program, &NameResolver::of(program))
     }
 
     /// Returns the facts that `grid` and `#[requires(…)]` state, as `reader` reads them.
-    pub(super) fn read(program: &Monomorphic, reader: &Reader<'_>) -> Promised {
+    pub(super) fn read(program: &Monomorphic, reader: &NameResolver<'_>) -> Promised {
         let launch = &program.program().launch;
         let mut promised = Promised::nothing();
         for requirement in &launch.requires {
@@ -47,7 +47,7 @@ impl Promised {
         self.first.get(&extent).copied().unwrap_or(extent)
     }
 
-    fn require(&mut self, condition: &Expr, reader: &Reader<'_>) {
+    fn require(&mut self, condition: &Expr, reader: &NameResolver<'_>) {
         match &reader.side(condition).kind {
             ExprKind::AndAlso(a, b) => {
                 self.require(a, reader);
@@ -158,7 +158,7 @@ fn first_parameter(kernel: &Kernel, extent: Extent) -> Option<u32> {
 }
 
 /// Resolver of the kernel's names in launch expressions.
-pub(super) struct Reader<'p> {
+pub(super) struct NameResolver<'p> {
     program: &'p Monomorphic,
     /// Launch argument of each parameter that corresponds to exactly one.
     arguments: HashMap<u32, u32>,
@@ -166,19 +166,19 @@ pub(super) struct Reader<'p> {
     has_sides: bool,
 }
 
-impl<'p> Reader<'p> {
+impl<'p> NameResolver<'p> {
     /// Maps the parameters of an instance to its launch arguments.
-    pub fn of(program: &'p Monomorphic) -> Reader<'p> {
+    pub fn of(program: &'p Monomorphic) -> NameResolver<'p> {
         let all = program.arguments();
         let alone = |parameter: u32| all.iter().filter(|a| a.parameter == parameter).count() == 1;
         let arguments = all.iter().enumerate().filter(|(_, a)| alone(a.parameter));
         let arguments = arguments.map(|(i, a)| (a.parameter, i as u32)).collect();
-        Reader { program, arguments, has_sides: false }
+        NameResolver { program, arguments, has_sides: false }
     }
 
     /// Reads an `if` that the instance's constants decide as its side.
-    pub fn with_sides(self) -> Reader<'p> {
-        Reader { has_sides: true, ..self }
+    pub fn with_sides(self) -> NameResolver<'p> {
+        NameResolver { has_sides: true, ..self }
     }
 
     /// Returns the expression, or the side that it is read as.

@@ -23,7 +23,7 @@ pub struct LaunchParameters {
 
 /// Bytes of an access.
 #[derive(Clone, PartialEq)]
-pub(super) struct Formula {
+pub(super) struct AccessBytes {
     /// Offset of the first byte.
     pub first: Polynomial,
     /// Number of bytes.
@@ -52,8 +52,8 @@ pub(super) struct Variables(pub Vec<Meaning>);
 
 impl Variables {
     /// Returns the range of bytes touched in a launch; an empty range if there is none.
-    pub fn range(&self, formula: &Formula, launched: &LaunchParameters) -> Option<Range<u64>> {
-        let mut search = Search {
+    pub fn range(&self, formula: &AccessBytes, launched: &LaunchParameters) -> Option<Range<u64>> {
+        let mut search = RangeSearch {
             variables: self,
             launched,
             formula,
@@ -82,10 +82,10 @@ impl Variables {
     }
 }
 
-struct Search<'a> {
+struct RangeSearch<'a> {
     variables: &'a Variables,
     launched: &'a LaunchParameters,
-    formula: &'a Formula,
+    formula: &'a AccessBytes,
     /// The conditions of the access, by the number of enumerated variables that determine them.
     conditions: Vec<Vec<&'a Polynomial>>,
     /// Variables to enumerate.
@@ -96,7 +96,7 @@ struct Search<'a> {
     found: Option<(i128, i128)>,
 }
 
-impl Search<'_> {
+impl RangeSearch<'_> {
     /// Assigns the known values to the variables of a polynomial; returns `None` if a variable is
     /// not understood.
     fn settle(&mut self, polynomial: &Polynomial, seen: &mut BTreeSet<LinearVariable>) -> Option<()> {

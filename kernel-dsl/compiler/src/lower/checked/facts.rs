@@ -6,11 +6,11 @@ use crate::scalar::Scalar;
 use std::collections::HashMap;
 
 /// Facts about the values that have been defined so far.
-pub(super) struct Facts {
+pub(super) struct KnownFacts {
     /// An upper bound of each unsigned value, valid everywhere.
     bounds: Vec<u32>,
     constants: Vec<Option<u64>>,
-    definitions: Vec<Definition>,
+    definitions: Vec<AssumedDefinition>,
     /// For each value, the first value with the same computation.
     same: Vec<Value>,
     computed: HashMap<Computation, Value>,
@@ -35,7 +35,7 @@ enum Computation {
 
 /// The definition of a value, as far as it matters when the value is assumed to be true or false.
 #[derive(Clone, Copy, PartialEq)]
-enum Definition {
+enum AssumedDefinition {
     Opaque,
     Compare(Comparison, Value, Value),
     Both(Value, Value),
@@ -47,13 +47,13 @@ enum Definition {
 /// The largest grid that the driver accepts: 2³¹ − 1 × 65535 × 65535 blocks.
 const GRID: [u32; 3] = [i32::MAX as u32, 65535, 65535];
 
-impl Facts {
-    pub fn new(kernel: &Kernel) -> Facts {
+impl KnownFacts {
+    pub fn new(kernel: &Kernel) -> KnownFacts {
         let n = kernel.values.len();
-        Facts {
+        KnownFacts {
             bounds: vec![u32::MAX; n],
             constants: vec![None; n],
-            definitions: vec![Definition::Opaque; n],
+            definitions: vec![AssumedDefinition::Opaque; n],
             same: (0..n as u32).map(Value).collect(),
             computed: HashMap::new(),
             arguments: vec![None; n],
@@ -69,7 +69,7 @@ impl Facts {
         let n = kernel.values.len();
         self.bounds.resize(n, u32::MAX);
         self.constants.resize(n, None);
-        self.definitions.resize(n, Definition::Opaque);
+        self.definitions.resize(n, AssumedDefinition::Opaque);
         self.arguments.resize(n, None);
         self.dynamic.resize(n, None);
         self.same.extend((self.same.len() as u32..n as u32).map(Value));
@@ -171,23 +171,25 @@ impl Facts {
         }
     }
 
-    fn definition(&self, kernel: &Kernel, op: &Op, result: Value) -> Definition {
+    fn definition(&self, kernel: &Kernel, op: &Op, result: Value) -> AssumedDefinition {
         let truth = kernel.ty(result).scalar() == Some(Scalar::Bool);
         match op {
-            Op::Compare(c, a, b) if kernel.ty(*a).scalar() == Some(Scalar::Usize) => Definition::Compare(*c, *a, *b),
-            Op::Binary(Binary::And, a, b) if truth => Definition::Both(*a, *b),
-            Op::Binary(Binary::Or, a, b) if truth => Definition::Either(*a, *b),
-            Op::Binary(Binary::Min, a, b) => Definition::Min(*a, *b),
-            Op::Unary(Unary::Not, a) if truth => Definition::Not(*a),
+            Op::Compare(c, a, b) if kernel.ty(*a).scalar() == Some(Scalar::Usize) => {
+                AssumedDefinition::Compare(*c, *a, *b)
+            }
+            Op::Binary(Binary::And, a, b) if truth => AssumedDefinition::Both(*a, *b),
+            Op::Binary(Binary::Or, a, b) if truth => AssumedDefinition::Either(*a, *b),
+            Op::Binary(Binary::Min, a, b) => AssumedDefinition::Min(*a, *b),
+            Op::Unary(Unary::Not, a) if truth => AssumedDefinition::Not(*a),
             // `a && b` and `a || b`.
             Op::If { condition, then, otherwise } if truth => {
                 match (yielded(then), yielded(otherwise), yielded(then).and_then(|v| self.bits(v))) {
-                    (Some(a), Some(b), _) if self.bits(b) == Some(0) => Definition::Both(*condition, a),
-                    (Some(_), Some(b), Some(1)) => Definition::Either(*condition, b),
-                    _ => Definition::Opaque,
+                    (Some(a), Some(b), _) if self.bits(b) == Some(0) => AssumedDefinition::Both(*condition, a),
+                    (Some(_), Some(b), Some(1)) => AssumedDefinition::Either(*condition, b),
+                    _ => AssumedDefinition::Opaque,
                 }
             }
-            _ => Definition::Opaque,
+            _ => AssumedDefinition::Opaque,
         }
     }
 
@@ -204,15 +206,17 @@ impl Facts {
     /// Assumes from here on that `condition` is `truth`.
     pub fn assume(&mut self, condition: Value, truth: bool) {
         match (self.definitions[condition.0 as usize], truth) {
-            (Definition::Both(a, b), true) | (Definition::Either(a, b), false) => {
+            (AssumedDefinition::Both(a, b), true) | (AssumedDefinition::Either(a, b), false) => {
                 self.assume(a, truth);
                 self.assume(b, truth);
             }
-            (Definition::Not(a), _) => self.assume(a, !truth),
-            (Definition::Compare(Comparison::Lt, a, b), true) | (Definition::Compare(Comparison::Ge, a, b), false) => {
+            (AssumedDefinition::Not(a), _) => self.assume(a, !truth),
+            (AssumedDefinition::Compare(Comparison::Lt, a, b), true)
+            | (AssumedDefinition::Compare(Comparison::Ge, a, b), false) => {
                 self.less.push((self.same(a), self.same(b)));
             }
-            (Definition::Compare(Comparison::Gt, a, b), true) | (Definition::Compare(Comparison::Le, a, b), false) => {
+            (AssumedDefinition::Compare(Comparison::Gt, a, b), true)
+            | (AssumedDefinition::Compare(Comparison::Le, a, b), false) => {
                 self.less.push((self.same(b), self.same(a)));
             }
             _ => {}
@@ -247,7 +251,7 @@ impl Facts {
             Binary::Add => self.most(a).checked_add(self.most(b)).is_some(),
             Binary::Mul => self.most(a).checked_mul(self.most(b)).is_some(),
             Binary::Sub => match self.definitions[b.0 as usize] {
-                Definition::Min(x, y) => [x, y].map(|v| self.same(v)).contains(&self.same(a)),
+                AssumedDefinition::Min(x, y) => [x, y].map(|v| self.same(v)).contains(&self.same(a)),
                 _ => self.bits(b) == Some(0),
             },
             _ => true,

@@ -43,7 +43,7 @@ use crate::ir::{
     Value, Values,
 };
 use crate::passes::{self, Optimized};
-use facts::Facts;
+use facts::KnownFacts;
 use multiples::Multiples;
 use smallvec::{SmallVec, smallvec};
 use std::sync::Arc;
@@ -67,23 +67,23 @@ pub struct CheckedKernel {
     /// zero.
     pub kernel: ir::Kernel,
     /// The checked places, by the number of their [`Op::RecordViolation`].
-    pub sites: Vec<Site>,
+    pub sites: Vec<CheckSite>,
     /// The largest extent, stride and `usize` argument of its launches.
     largest: u32,
 }
 
 /// A place where something is checked.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Site {
+pub struct CheckSite {
     /// The place in the Rust source.
     pub location: Location,
     /// The condition that is checked.
-    pub check: Check,
+    pub check: ReportedCheck,
 }
 
 /// The kind of a check, which determines the values of its reports.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Check {
+pub enum ReportedCheck {
     /// An access to a slice or view. The values are the index and extent of each dimension,
     /// outermost first.
     Global {
@@ -164,7 +164,7 @@ impl CheckedKernel {
         let record = kernel.value(Type::Global);
         let body = std::mem::take(&mut kernel.body);
         let mut guarder = CheckInserter {
-            facts: Facts::new(&kernel),
+            facts: KnownFacts::new(&kernel),
             multiples,
             kernel,
             record,
@@ -186,12 +186,12 @@ impl CheckedKernel {
 
 struct CheckInserter {
     kernel: ir::Kernel,
-    facts: Facts,
+    facts: KnownFacts,
     multiples: Multiples,
     record: Value,
     /// The largest number of instructions that replace one.
     growth: usize,
-    sites: Vec<Site>,
+    sites: Vec<CheckSite>,
     /// The loops around the current instruction whose index may wrap.
     loops: Vec<CountedLoop>,
     /// The instructions of the region written so far.
@@ -255,26 +255,26 @@ impl CheckInserter {
     }
 
     /// Reports a violation where `holds` is false.
-    fn require(&mut self, holds: Value, check: Check, values: Values, location: Location) {
+    fn require(&mut self, holds: Value, check: ReportedCheck, values: Values, location: Location) {
         let then = self.ending(Vec::new(), location);
         let otherwise = self.failure(check, values, location);
         self.effect(Op::If { condition: holds, then, otherwise }, location);
     }
 
     /// Reports a violation where `fails` is true.
-    fn refuse(&mut self, fails: Value, check: Check, values: Values, location: Location) {
+    fn refuse(&mut self, fails: Value, check: ReportedCheck, values: Values, location: Location) {
         let then = self.failure(check, values, location);
         let otherwise = self.ending(Vec::new(), location);
         self.effect(Op::If { condition: fails, then, otherwise }, location);
     }
 
-    fn failure(&mut self, check: Check, values: Values, location: Location) -> Region {
+    fn failure(&mut self, check: ReportedCheck, values: Values, location: Location) -> Region {
         let report = self.report(check, values, location);
         self.ending(vec![report], location)
     }
 
-    fn report(&mut self, check: Check, values: Values, location: Location) -> Inst {
-        self.sites.push(Site { location, check });
+    fn report(&mut self, check: ReportedCheck, values: Values, location: Location) -> Inst {
+        self.sites.push(CheckSite { location, check });
         let op = Op::RecordViolation { record: self.record, site: self.sites.len() as u32 - 1, values };
         Inst { op, results: Values::new(), location }
     }
@@ -370,7 +370,7 @@ impl CheckInserter {
                     let result = inst.results[0];
                     self.push(inst);
                     let fails = self.overflows(bare, a, b, result, at);
-                    return self.refuse(fails, Check::Overflow(bare), smallvec![a, b], at);
+                    return self.refuse(fails, ReportedCheck::Overflow(bare), smallvec![a, b], at);
                 }
             }
             Op::If { condition, then, otherwise } => {
@@ -412,7 +412,7 @@ impl CheckInserter {
                 let (message, values) = (message.clone(), std::mem::take(values));
                 let types = values.iter().filter_map(|v| self.kernel.ty(*v).scalar()).collect();
                 let words = self.words(&values, at);
-                let report = self.report(Check::Assertion { message, types }, words, at);
+                let report = self.report(ReportedCheck::Assertion { message, types }, words, at);
                 return self.push(report);
             }
             Op::Yield(values) => {
@@ -478,7 +478,7 @@ impl CheckInserter {
     fn within_local(&mut self, local: ir::LocalId, index: Value, at: Location) -> Value {
         let len = self.constant(USIZE, self.kernel.locals[local.0 as usize].len.into(), at);
         let inside = self.emit(Op::Compare(Comparison::Lt, index, len), BOOL, at);
-        self.require(inside, Check::Local { array: local }, smallvec![index, len], at);
+        self.require(inside, ReportedCheck::Local { array: local }, smallvec![index, len], at);
         inside
     }
 
@@ -612,12 +612,12 @@ impl CheckInserter {
             ir::AccessPlace::Address { .. } => return None,
         };
         let check = match place {
-            ir::AccessPlace::Shared { array, .. } => Check::Shared { array: *array, elements },
+            ir::AccessPlace::Shared { array, .. } => ReportedCheck::Shared { array: *array, elements },
             ir::AccessPlace::Dynamic { base, .. } => {
-                Check::Dynamic { array: self.facts.dynamic(*base), rank: dims.len() as u32, elements }
+                ReportedCheck::Dynamic { array: self.facts.dynamic(*base), rank: dims.len() as u32, elements }
             }
             ir::AccessPlace::Global { base, .. } => {
-                Check::Global { argument: self.facts.argument(*base), rank: dims.len() as u32, elements }
+                ReportedCheck::Global { argument: self.facts.argument(*base), rank: dims.len() as u32, elements }
             }
             ir::AccessPlace::Address { .. } => return None,
         };
@@ -630,7 +630,7 @@ impl CheckInserter {
                 ir::AccessPlace::Global { base, .. } => self.facts.table(*base),
                 _ => None,
             };
-            let check = Check::Within { table, rank: steps.len() as u32, elements: reach };
+            let check = ReportedCheck::Within { table, rank: steps.len() as u32, elements: reach };
             inside = self.below(check, steps, reach, inside.or(asked), at).or(inside);
         }
         inside
@@ -638,7 +638,14 @@ impl CheckInserter {
 
     /// Checks indices against extents, the last index for `elements` elements, in the lanes that
     /// are `asked`.
-    fn below(&mut self, check: Check, dims: Dims, elements: u32, asked: Option<Value>, at: Location) -> Option<Value> {
+    fn below(
+        &mut self,
+        check: ReportedCheck,
+        dims: Dims,
+        elements: u32,
+        asked: Option<Value>,
+        at: Location,
+    ) -> Option<Value> {
         let known = self.facts.known();
         if let Some(asked) = asked {
             self.facts.assume(asked, true);
@@ -747,7 +754,7 @@ impl CheckInserter {
             _ if scalar.bits() == 32 => smallvec![self.emit(Op::Cast(l.step), USIZE, at)],
             _ => Values::new(),
         };
-        self.refuse(stuck, Check::Step(scalar), values, at);
+        self.refuse(stuck, ReportedCheck::Step(scalar), values, at);
         l.step = self.emit(Op::Select { condition: stuck, yes: one, no: l.step }, ty, at);
         l.end = self.emit(Op::Select { condition: stuck, yes: l.start, no: l.end }, ty, at);
     }
@@ -783,7 +790,8 @@ impl CheckInserter {
         };
         let beyond = self.emit(Op::Compare(Comparison::Gt, index, last), BOOL, location);
         // For other integer types this is not an error: the range ends there.
-        let report = (ty == USIZE).then(|| self.report(Check::Overflow(Binary::Add), smallvec![index, step], location));
+        let report =
+            (ty == USIZE).then(|| self.report(ReportedCheck::Overflow(Binary::Add), smallvec![index, step], location));
         let leave = Inst { op: Op::Break(label, carried), results: Values::new(), location };
         let then = Region { parameters: Values::new(), insts: report.into_iter().chain([leave]).collect() };
         let otherwise = self.ending(Vec::new(), location);

@@ -9,8 +9,8 @@
 //! the start plus a number of steps.
 
 use super::super::linear::Polynomial;
-use super::super::promised::{Promised, Reader};
-use super::{Bounds, Decider, LinearVariable, MAX_SPLITS, Truth, VariableOrigin, facts};
+use super::super::promised::{NameResolver, Promised};
+use super::{Decider, LaunchVariables, LinearVariable, MAX_SPLITS, Truth, VariableOrigin, facts};
 use crate::hir::Monomorphic;
 use crate::ir::{Binary, Comparison, Kernel, Op, Region, Special, Type, Value};
 use crate::launch::MAX_GRID;
@@ -56,9 +56,9 @@ struct WrappedResult {
 /// differences and products that are proven not to wrap become exact ones. Branches must still be
 /// branches.
 pub fn decide_exactly(kernel: &mut Kernel, program: &Monomorphic, largest: u32) {
-    let reader = Reader::of(program).with_sides();
+    let reader = NameResolver::of(program).with_sides();
     let promised = Promised::read(program, &reader);
-    let mut bounds = Bounds::read(program, &promised, &reader, true, true);
+    let mut bounds = LaunchVariables::read(program, &promised, &reader, true, true);
     bounds.limit(largest);
     bounds.rewrite(kernel, &promised, |decider| {
         decider.exact = Some(ExactDecisions::default());
@@ -74,7 +74,7 @@ pub fn decide_exactly(kernel: &mut Kernel, program: &Monomorphic, largest: u32) 
     });
 }
 
-impl Bounds {
+impl LaunchVariables {
     /// Assumes that extents, strides and `usize` arguments are at most `largest`.
     fn limit(&mut self, largest: u32) {
         self.largest = Some(largest);
