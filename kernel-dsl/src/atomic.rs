@@ -134,7 +134,7 @@ macro_rules! atomics {
                 self.update(at, |x| x.most(value))
             }
 
-            /// `value` itself.
+            /// Stores `value`.
             #[track_caller]
             pub fn exchange(self, at: impl Position<R>, value: T) -> T {
                 self.update(at, |_| value)

@@ -118,7 +118,7 @@ macro_rules! seal {
 }
 seal!(Signed Unsigned i32 u32 [i8; 4] [u8; 4] [i16; 2] [u16; 2]);
 
-/// c + a₀·b₀ + a₁·b₁ + a₂·b₂ + a₃·b₃ of four integers of 8 bits each: `dp4a`.
+/// Returns c + a₀·b₀ + a₁·b₁ + a₂·b₂ + a₃·b₃ of four integers of 8 bits each: `dp4a`.
 ///
 /// ```
 /// # use kernel_dsl::prelude::*;
@@ -131,14 +131,14 @@ pub fn dp4a<A: Bytes, B: Bytes>(a: A, b: B, c: Sum<A::Sign, B::Sign>) -> Sum<A::
     Accumulator::from_word(integer::dot4([a.word(), b.word()], signs, c.word()))
 }
 
-/// c + a₀·b₀ + a₁·b₁ of two integers of 16 bits and the lower two of four of 8: `dp2a.lo`.
+/// Returns c + a₀·b₀ + a₁·b₁ of two integers of 16 bits and the lower two of four of 8: `dp2a.lo`.
 #[must_use]
 pub fn dp2a_lo<A: Halves, B: Bytes>(a: A, b: B, c: Sum<A::Sign, B::Sign>) -> Sum<A::Sign, B::Sign> {
     let signs = [A::Sign::SIGNED, B::Sign::SIGNED];
     Accumulator::from_word(integer::dot2([a.word(), b.word()], signs, c.word(), false))
 }
 
-/// c + a₀·b₂ + a₁·b₃ of two integers of 16 bits and the upper two of four of 8: `dp2a.hi`.
+/// Returns c + a₀·b₂ + a₁·b₃ of two integers of 16 bits and the upper two of four of 8: `dp2a.hi`.
 #[must_use]
 pub fn dp2a_hi<A: Halves, B: Bytes>(a: A, b: B, c: Sum<A::Sign, B::Sign>) -> Sum<A::Sign, B::Sign> {
     let signs = [A::Sign::SIGNED, B::Sign::SIGNED];

@@ -76,7 +76,7 @@ approximations! {
     cos Cosine;
 }
 
-/// eˣ as 2 to the x · log₂ e, whose rounding error grows with x.
+/// Returns eˣ as 2 to the x · log₂ e, whose rounding error grows with x.
 #[must_use]
 pub fn exp(x: f32) -> f32 {
     exp2(x * std::f32::consts::LOG2_E)
@@ -88,7 +88,7 @@ pub fn ln(x: f32) -> f32 {
     log2(x) * std::f32::consts::LN_2
 }
 
-/// a / b as a · (1 / b). For |b| above 2¹²⁶ the reciprocal is subnormal, and so 0.
+/// Returns a / b as a · (1 / b). For |b| above 2¹²⁶ the reciprocal is subnormal, and so 0.
 #[must_use]
 pub fn div(a: f32, b: f32) -> f32 {
     a * rcp(b)

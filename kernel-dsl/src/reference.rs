@@ -356,37 +356,37 @@
 //!
 //! | construct | PTX | from | rate |
 //! |---|---|---|---|
-//! | `#[device] const` | of what it is used in | sm_61 |  |
-//! | `TABLE[i]`, read by each lane | of what it is used in | sm_61 |  |
-//! | `TABLE[i]`, read by the warp | of what it is used in | sm_61 |  |
-//! | `#[device] struct` | of what it is used in | sm_61 |  |
-//! | `#[device] struct`, of a tuple | of what it is used in | sm_61 |  |
-//! | `#[device] struct`, generic | of what it is used in | sm_61 |  |
-//! | `Struct { field, ..rest }` | of what it is used in | sm_61 |  |
-//! | a pattern of a struct | of what it is used in | sm_61 |  |
-//! | `#[device] enum` | of what it is used in | sm_61 |  |
-//! | `#[device] enum`, with data | of what it is used in | sm_61 |  |
-//! | `#[repr(C)]` elements of buffers | of what it is used in | sm_61 |  |
-//! | `#[derive(DeviceCopy)]` in shared memory | of what it is used in | sm_61 |  |
-//! | a method | of what it is used in | sm_61 |  |
-//! | a method with `&mut self` | of what it is used in | sm_61 |  |
-//! | an associated function | of what it is used in | sm_61 |  |
-//! | an associated constant | of what it is used in | sm_61 |  |
-//! | `trait`, `impl Trait for` | of what it is used in | sm_61 |  |
-//! | a provided method | of what it is used in | sm_61 |  |
-//! | an associated type | of what it is used in | sm_61 |  |
-//! | an `impl` over generic types | of what it is used in | sm_61 |  |
-//! | `impl Add for`, and other operators | of what it is used in | sm_61 |  |
-//! | `#[device] type` | of what it is used in | sm_61 |  |
-//! | `const N: usize` of a kernel | of what it is used in | sm_61 |  |
-//! | `ptx!(…)` | of what it is used in | sm_61 |  |
-//! | a constant array at an index of run time | of what it is used in | sm_61 |  |
-//! | `const { assert!(…) }` | of what it is used in | sm_61 |  |
-//! | `const K: i32` of a kernel, and other integers | of what it is used in | sm_61 |  |
-//! | `const P: bool` of a kernel | of what it is used in | sm_61 |  |
-//! | `T: Float` of a kernel | of what it is used in | sm_61 |  |
-//! | `F: DeviceFn` of a kernel | of what it is used in | sm_61 |  |
-//! | `derived(N = …)` | of what it is used in | sm_61 |  |
+//! | `#[device] const` | depends on its use | sm_61 |  |
+//! | `TABLE[i]`, read by each lane | depends on its use | sm_61 |  |
+//! | `TABLE[i]`, read by the warp | depends on its use | sm_61 |  |
+//! | `#[device] struct` | depends on its use | sm_61 |  |
+//! | `#[device] struct`, of a tuple | depends on its use | sm_61 |  |
+//! | `#[device] struct`, generic | depends on its use | sm_61 |  |
+//! | `Struct { field, ..rest }` | depends on its use | sm_61 |  |
+//! | a pattern of a struct | depends on its use | sm_61 |  |
+//! | `#[device] enum` | depends on its use | sm_61 |  |
+//! | `#[device] enum`, with data | depends on its use | sm_61 |  |
+//! | `#[repr(C)]` elements of buffers | depends on its use | sm_61 |  |
+//! | `#[derive(DeviceCopy)]` in shared memory | depends on its use | sm_61 |  |
+//! | a method | depends on its use | sm_61 |  |
+//! | a method with `&mut self` | depends on its use | sm_61 |  |
+//! | an associated function | depends on its use | sm_61 |  |
+//! | an associated constant | depends on its use | sm_61 |  |
+//! | `trait`, `impl Trait for` | depends on its use | sm_61 |  |
+//! | a provided method | depends on its use | sm_61 |  |
+//! | an associated type | depends on its use | sm_61 |  |
+//! | an `impl` over generic types | depends on its use | sm_61 |  |
+//! | `impl Add for`, and other operators | depends on its use | sm_61 |  |
+//! | `#[device] type` | depends on its use | sm_61 |  |
+//! | `const N: usize` of a kernel | depends on its use | sm_61 |  |
+//! | `ptx!(…)` | depends on its use | sm_61 |  |
+//! | a constant array at an index of run time | depends on its use | sm_61 |  |
+//! | `const { assert!(…) }` | depends on its use | sm_61 |  |
+//! | `const K: i32` of a kernel, and other integers | depends on its use | sm_61 |  |
+//! | `const P: bool` of a kernel | depends on its use | sm_61 |  |
+//! | `T: Float` of a kernel | depends on its use | sm_61 |  |
+//! | `F: DeviceFn` of a kernel | depends on its use | sm_61 |  |
+//! | `derived(N = …)` | depends on its use | sm_61 |  |
 //!
 //! # Slices
 //!

@@ -2,7 +2,7 @@
 
 use crate::device;
 
-/// 2ⁿ·p, rounded once, for n from −252 to 254, where `shifted` = n + 12583166.
+/// Returns 2ⁿ·p, rounded once, for n from −252 to 254, where `shifted` = n + 12583166.
 ///
 /// The scale is the product of two factors, 2 to the halves of n, since n exceeds the exponents of
 /// `f32`. 12583166 is 1.5·2²³ + 2·127: the low bits of the sum are n plus twice the bias of an
@@ -22,14 +22,14 @@ pub(super) fn factors(shifted: f32) -> (f32, f32) {
     (f32::from_bits(low), f32::from_bits((bits << 23).wrapping_sub(low)))
 }
 
-/// c − k·ln 2 of whole k, ln 2 in two parts.
+/// Returns c − k·ln 2 of whole k, ln 2 in two parts.
 #[device]
 pub(super) fn remainder(c: f32, k: f32) -> f32 {
     k.mul_add(-1.42860677e-6, k.mul_add(-0.693145752, c)) // −0x1.7f7d1cp-20, −0x1.62e4p-1
 }
 
-/// q of eʳ − 1 ≈ r + r²·q(r), |r| ≤ ln 2 / 2, minimax of degree 4 for the relative error of the
-/// whole (1.4·10⁻⁸).
+/// Returns q of eʳ − 1 ≈ r + r²·q(r), |r| ≤ ln 2 / 2, minimax of degree 4 for the relative error of
+/// the whole (1.4·10⁻⁸).
 #[device]
 pub(super) fn second_order(r: f32) -> f32 {
     let q = 0.0013837815f32; // 0x1.6ac002p-10
@@ -39,7 +39,7 @@ pub(super) fn second_order(r: f32) -> f32 {
     q.mul_add(r, 0.49999997) // 0x1.fffffep-2
 }
 
-/// eˣ, to 0.892 ulp.
+/// Returns eˣ, to 0.892 ulp.
 ///
 /// Infinity from 88.722839 on, subnormal below −87.33655, 0 below −103.97208; exp(−∞) = 0, exp(∞) =
 /// ∞, NaN for NaN.
@@ -66,7 +66,7 @@ pub fn exp(x: f32) -> f32 {
     scaled(q.mul_add(r, 1.0).mul_add(r, 1.0), shifted)
 }
 
-/// 2ˣ, to 0.919 ulp.
+/// Returns 2ˣ, to 0.919 ulp.
 ///
 /// Exact where x is a whole number. Infinity from 128 on, subnormal below −126, 0 from −150 on;
 /// 2^−∞ = 0, 2^∞ = ∞, NaN for NaN.
@@ -80,8 +80,8 @@ pub fn exp2(x: f32) -> f32 {
     power_of_two(c - (shifted - 12583166.0), shifted)
 }
 
-/// 2 to the r + n, |r| ≤ 1/2, or more if the result is infinite in any case; `shifted` as in
-/// [`scaled`].
+/// Returns 2 to the r + n, |r| ≤ 1/2, or more if the result is infinite in any case; `shifted` as
+/// in [`scaled`].
 #[device]
 pub(super) fn power_of_two(r: f32, shifted: f32) -> f32 {
     let q = 1.3331945e-4f32; // 0x1.179756p-13
@@ -93,7 +93,7 @@ pub(super) fn power_of_two(r: f32, shifted: f32) -> f32 {
     scaled(q.mul_add(r, 1.0), shifted)
 }
 
-/// eˣ − 1 without the cancellation near 0, to 1.289 ulp.
+/// Returns eˣ − 1 without the cancellation near 0, to 1.289 ulp.
 ///
 /// −1 from −17.4 down, infinity from 88.722839 on; x itself below 2⁻²⁴, the sign of a zero too; NaN
 /// for NaN.

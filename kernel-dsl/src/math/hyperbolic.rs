@@ -4,7 +4,7 @@ use super::exponential::{factors, remainder, second_order};
 use super::reciprocal;
 use crate::device;
 
-/// eᶜ for c from −80 to 80, to a relative 2⁻²¹: for sums with a larger number.
+/// Returns eᶜ for c from −80 to 80, to a relative 2⁻²¹: for sums with a larger number.
 ///
 /// As [`exp`](super::exp) with ln 2 in one part and a polynomial of degree 5 (1.3·10⁻⁷); n is added
 /// to the exponent of eʳ.
@@ -21,7 +21,7 @@ pub(super) fn coarse_exp(c: f32) -> f32 {
     f32::from_bits(p.to_bits().wrapping_add(shifted.to_bits() << 23))
 }
 
-/// 2ⁿ⁻² and 2⁻ⁿ⁻² for n from 0 to 129, from the bits of the first; 0 where the second is subnormal.
+/// Returns 2ⁿ⁻² and 2⁻ⁿ⁻², 0 ≤ n ≤ 129, from the bits of the first; 0 for a subnormal second.
 /// The difference and the sum of both are half the hyperbolic sine and cosine of n·ln 2.
 #[device]
 fn powers(bits: u32) -> (f32, f32) {
@@ -29,7 +29,7 @@ fn powers(bits: u32) -> (f32, f32) {
     (f32::from_bits(bits), f32::from_bits(inverse))
 }
 
-/// cosh r − 1 of |r| ≤ ln 2 / 2, z = r²: minimax of degree 3, to 1.0·10⁻¹⁰.
+/// Returns cosh r − 1 of |r| ≤ ln 2 / 2, z = r²: minimax of degree 3, to 1.0·10⁻¹⁰.
 #[device]
 fn versed(z: f32) -> f32 {
     let q = 0.0013935466f32; // 0x1.6d4f54p-10

@@ -15,7 +15,7 @@ fn parts(x: f32, least: u32) -> (f32, f32) {
     (z, (exponent as i32 as f32).mul_add(1.1920929e-7, scale)) // 0x1p-23
 }
 
-/// y, but −∞ where x = 0, ∞ where x = ∞, and NaN where x < 0 or x is a NaN.
+/// Returns y, but −∞ where x = 0, ∞ where x = ∞, and NaN where x < 0 or x is a NaN.
 #[device]
 fn at_edges(x: f32, y: f32) -> f32 {
     // For all that is negative, the unsigned bits are larger too: ∞·x + ∞ is −∞ + ∞ there.
@@ -23,8 +23,8 @@ fn at_edges(x: f32, y: f32) -> f32 {
     if x == 0.0 { f32::NEG_INFINITY } else { y }
 }
 
-/// ln(1 + z) for z from −1/3 to 1/3: z − z²/2 + z³·q(z), q minimax of degree 7 for the relative
-/// error of the whole (4.7·10⁻⁹).
+/// Returns ln(1 + z) for z from −1/3 to 1/3: z − z²/2 + z³·q(z), q minimax of degree 7 for the
+/// relative error of the whole (4.7·10⁻⁹).
 #[device]
 pub(super) fn near_one(z: f32) -> f32 {
     let q = -0.128745154f32; // −0x1.07ab8ap-3
@@ -100,7 +100,7 @@ pub fn log10(x: f32) -> f32 {
     at_edges(x, n.mul_add(0.30103, p)) // 0x1.344136p-2
 }
 
-/// ln(1 + x) without the rounding error of 1 + x near 0, to 1.269 ulp.
+/// Returns ln(1 + x) without the rounding error of 1 + x near 0, to 1.269 ulp.
 ///
 /// A zero keeps its sign; ln_1p(−1) = −∞, ln_1p(∞) = ∞; NaN for NaN and below −1.
 ///

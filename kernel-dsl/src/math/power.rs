@@ -23,7 +23,7 @@ pub fn pow(x: f32, y: f32) -> f32 {
     if ordinary { positive } else { other_power(x, y, positive) }
 }
 
-/// aʸ for a positive and finite a, and any y that is not a NaN.
+/// Returns aʸ for a positive and finite a, and any y that is not a NaN.
 #[device]
 fn power_of_positive(a: f32, y: f32) -> f32 {
     let subnormal = a < 1.17549435e-38; // 0x1p-126

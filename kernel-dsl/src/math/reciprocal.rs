@@ -3,7 +3,7 @@
 
 use crate::device;
 
-/// 1 / d to a relative 1.8·10⁻³, with the sign of d, for a normal d below 2¹²⁶ in magnitude.
+/// Returns 1 / d to a relative 1.8·10⁻³, with the sign of d, for a normal d with |d| < 2¹²⁶.
 ///
 /// Subtracting the bits from those of a constant negates the exponent, and the mantissa to 12 %. A
 /// step of the third order reduces the error to its cube. The constant minimizes the largest error;

@@ -4,7 +4,7 @@
 
 use crate::device;
 
-/// 1 / √x, to 1.199 ulp.
+/// Returns 1 / √x, to 1.199 ulp.
 ///
 /// ±∞ at ±0, 0 at ∞; NaN for NaN and negative numbers.
 ///
@@ -37,7 +37,7 @@ fn rsqrt_normal(x: f32) -> f32 {
     (h * y).mul_add(0.5, y)
 }
 
-/// 1 / (2·√z) to a relative 2.5·10⁻⁵, of a normal z; some number of 0.
+/// Returns 1 / (2·√z) to a relative 2.5·10⁻⁵, of a normal z; some number of 0.
 ///
 /// The seed of [`rsqrt`], and a step whose polynomial is minimax for the seed's errors.
 #[device]
@@ -47,7 +47,7 @@ pub(super) fn half_inverse(z: f32) -> f32 {
     h.mul_add(0.18774101, 0.25054863).mul_add(h, 0.5000001) * y
 }
 
-/// √z, off by 0.51 ulp, and what rounding took from it, of z that is normal or 0.
+/// Returns √z, to 0.51 ulp, and the remainder that rounding dropped, for z that is normal or 0.
 #[device]
 pub(super) fn root(z: f32) -> (f32, f32) {
     let h = half_inverse(z);

@@ -62,7 +62,7 @@ fn reduced_angle(a: f32) -> (f32, f32, u32) {
     if a > 105615.0 { large_angle(a) } else { (r, rest, shifted.to_bits()) }
 }
 
-/// sin(r + rest) of |r| ≤ π/4: r + r³·q(r²), q minimax of degree 2 (relative error 4.0·10⁻⁹).
+/// Returns sin(r + rest), |r| ≤ π/4: r + r³·q(r²), q minimax of degree 2 (relative error 4.0·10⁻⁹).
 #[device]
 fn sine(r: f32, rest: f32, z: f32) -> f32 {
     let q = -1.9517895e-4f32; // −0x1.9951e6p-13
@@ -71,7 +71,7 @@ fn sine(r: f32, rest: f32, z: f32) -> f32 {
     r + (z * r).mul_add(q, rest)
 }
 
-/// cos r of |r| ≤ π/4: 1 + r²·q(r²), q minimax of degree 3 (relative error 1.2·10⁻¹⁰).
+/// Returns cos r of |r| ≤ π/4: 1 + r²·q(r²), q minimax of degree 3 (relative error 1.2·10⁻¹⁰).
 #[device]
 fn cosine(z: f32) -> f32 {
     let q = 2.4432327e-5f32; // 0x1.99e80cp-16

@@ -86,8 +86,8 @@ mod items {
         fn rows(self) -> usize;
         /// Returns the number of columns.
         fn columns(self) -> usize;
-        /// Returns the rows of a head from row `first` on, and of these piece `piece` of `width`
-        /// columns and what follows it.
+        /// Returns the rows of a head from row `first` on, in the columns from piece `piece`
+        /// on. A piece has `width` columns.
         fn of_head(self, sequence: usize, head: usize, first: usize, piece: usize, width: usize) -> Self::Rows;
     }
 

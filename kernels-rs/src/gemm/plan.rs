@@ -4,7 +4,7 @@
 /// A way to compute C, M × N, with `K` products per element.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum GemmPlan {
-    /// [`gemm`](super::tiled::gemm) with one of its tiles, the depth split in a number of parts.
+    /// [`gemm`](super::tiled::gemm) with this tile; the depth is split into this number of parts.
     Tiles(GemmTile, usize),
     /// [`gemv_n`](super::gemv::gemv_n), with a number of rows per block, and a number of
     /// lanes for the columns.

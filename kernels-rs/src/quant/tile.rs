@@ -150,7 +150,7 @@ fn outer<const QM: usize, const QN: usize>(
     }
 }
 
-/// Returns the matrix from byte `k` of its products on.
+/// Returns the matrix without its first `k` bytes along the axis of the products.
 #[device]
 fn beyond(g: View<i8, 2>, along: bool, k: usize) -> View<i8, 2> {
     if along { g.offset((0, k)) } else { g.offset((k, 0)) }

@@ -24,7 +24,7 @@ const NAMES: [(&str, Option<&str>); 11] = [
     ("State", None),
 ];
 
-/// The most types of the libraries that share a name, each in a crate of its own.
+/// The most types of the libraries that share a name, each in a separate crate.
 const MAX_TYPES_OF_A_NAME: usize = 4;
 
 /// The compiler's forms of a program. Each has a type for one construct: a block as written, as

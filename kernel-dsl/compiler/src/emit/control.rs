@@ -321,7 +321,7 @@ impl<'k> Emitter<'k> {
         Some(terminator)
     }
 
-    /// Emits a region as one guarded jump, if it is no more than that.
+    /// Emits a region as one guarded jump or return; returns `false` if the region does more.
     fn only_jumps(&mut self, region: &'k Region, guard: Guard) -> bool {
         let Some(terminator) = self.lone_terminator(region) else { return false };
         if terminator.op == Op::Return {

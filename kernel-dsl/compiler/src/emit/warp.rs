@@ -90,7 +90,7 @@ impl Emitter<'_> {
         self.op(Opcode::Redux, [Modifier::Sync, how, ty], [d.into(), value, ALL_LANES]);
     }
 
-    /// `fence` where there is one: before sm_70, `membar`, which orders more.
+    /// Emits `fence`; before sm_70, which lacks `fence`, emits `membar`, which orders more.
     pub(super) fn fence(&mut self, scope: FenceScope) {
         if self.kernel.target < Target::SM_70 {
             let level = match scope {

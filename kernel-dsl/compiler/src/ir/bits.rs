@@ -36,7 +36,7 @@ pub enum Bits {
     Join,
 }
 
-/// `i32` or `u32`.
+/// Returns whether the type is `i32` or `u32`.
 fn is_word(ty: Scalar) -> bool {
     matches!(ty, Scalar::I32 | Scalar::U32)
 }

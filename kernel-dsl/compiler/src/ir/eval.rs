@@ -60,7 +60,7 @@ macro_rules! float_unary {
     };
 }
 
-/// `op` of a value of type `ty`.
+/// Applies `op` to a value of type `ty`.
 pub fn unary(op: Unary, ty: Scalar, bits: u64) -> Option<u64> {
     match ty {
         Scalar::F32 => float_unary!(op, f32::from_bits(bits as u32), f32_bits),
@@ -94,7 +94,7 @@ macro_rules! float_binary {
     }};
 }
 
-/// `op` of two values of type `ty`; for shifts the second is a `u32`.
+/// Applies `op` to two values of type `ty`; for shifts the second is a `u32`.
 pub fn binary(op: Binary, ty: Scalar, a: u64, b: u64) -> Option<u64> {
     match ty {
         Scalar::F32 => return float_binary!(op, f32::from_bits(a as u32), f32::from_bits(b as u32), f32_bits),
@@ -123,7 +123,7 @@ pub fn binary(op: Binary, ty: Scalar, a: u64, b: u64) -> Option<u64> {
     })
 }
 
-/// a · b + c, rounded once.
+/// Returns a · b + c, rounded once.
 pub fn mul_add(ty: Scalar, a: u64, b: u64, c: u64) -> Option<u64> {
     let single = |x: u64| f32::from_bits(x as u32);
     match ty {
@@ -150,7 +150,7 @@ pub fn compare(op: Comparison, ty: Scalar, a: u64, b: u64) -> bool {
     }
 }
 
-/// Rust's `as`.
+/// Converts a value as Rust's `as` does.
 pub fn cast(from: Scalar, to: Scalar, bits: u64) -> Option<u64> {
     let saturate = |x: f64| {
         let (low, high) = if to.is_signed() {

@@ -2,7 +2,7 @@
 //!
 //! Memory consists of arrays of *elements*. An element is a scalar or an aggregate (a `repr(C)`
 //! struct, a register array). An access reads or writes scalars: [`AccessPlace`] names the element
-//! by its indices and, in an aggregate, the first scalar [`ElementOffset`] it.
+//! by its indices. In an aggregate, [`ElementOffset`] names the first of these scalars.
 
 use super::{Formula, MAX_VECTOR_BYTES, SharedId, Value};
 use crate::scalar::Scalar;
@@ -119,8 +119,9 @@ impl AccessPlace {
     }
 }
 
-/// A scalar in an aggregate element, `offset` + Σ indexᵢ · bytesᵢ bytes from its first; or one that
-/// whole elements make up, as two floats of 16 bits do a word, from the first of them on.
+/// A scalar that begins `offset` + Σ indexᵢ · bytesᵢ bytes after the start of an element. The
+/// scalar is in an aggregate, or consists of whole elements: a word of two floats of 16 bits, for
+/// example.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ElementOffset {
     /// Bytes of an element.
@@ -177,7 +178,7 @@ pub struct SharedArray {
     pub strides: SmallVec<[u32; 3]>,
     /// How the strides were chosen, for the comment in the PTX and for reports.
     pub layout: SharedLayout,
-    /// The array whose bytes it is laid on, from the first on.
+    /// The shared array whose memory this array reuses, from the first byte on.
     pub over: Option<SharedId>,
     /// First byte in the block's shared memory.
     pub offset: u32,

@@ -112,7 +112,7 @@ impl Kernel {
         lines
     }
 
-    /// `inst` of this kernel as it is printed, without its source line.
+    /// Returns `inst` of this kernel as text, without its source line.
     pub fn text<'a>(&'a self, inst: &'a Inst) -> Text<'a> {
         Text { kernel: self, inst }
     }
@@ -313,7 +313,7 @@ impl<'a> Printer<'a> {
         Ok(())
     }
 
-    /// Returns the Rust line of what follows, where it is another than that of what came before.
+    /// Writes a changed source line as a comment; with `marks`, writes the location's number.
     fn comment(&mut self, f: &mut dyn Write, location: Location, depth: usize) -> fmt::Result {
         if self.marks {
             return writeln!(f, "{MARK}{}", location.0);

@@ -27,7 +27,7 @@ pub struct Table {
 }
 
 impl Table {
-    /// The alignment of a table: the widest access may read it.
+    /// The alignment of a table in bytes: that of the widest access.
     pub const ALIGN: u32 = MAX_VECTOR_BYTES;
 
     /// Returns the bits of the scalar at a byte; `None` if none of this type begins there.

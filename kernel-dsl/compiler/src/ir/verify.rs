@@ -105,7 +105,7 @@ impl<'a> Verifier<'a> {
         }
     }
 
-    /// `yields` are values of the types that its `Yield` carries.
+    /// Verifies a region. `yields` are values of the types that its `Yield` carries.
     fn region(&mut self, region: &'a Region, yields: &[Value]) {
         self.define(None, &region.parameters);
         for (i, inst) in region.insts.iter().enumerate() {
@@ -462,7 +462,7 @@ impl<'a> Verifier<'a> {
         values.len() == like.len() && values.iter().zip(like).all(|(a, b)| self.ty(*a) == self.ty(*b))
     }
 
-    /// `n` scalars of type `scalar` at `place`.
+    /// Verifies an access to `n` scalars of type `scalar` at `place`.
     fn place(&mut self, inst: &Inst, place: &AccessPlace, scalar: Scalar, n: u32) {
         let index = |v: Value| self.ty(v) == S(Scalar::Usize);
         let fault = match place {

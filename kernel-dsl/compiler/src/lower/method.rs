@@ -265,7 +265,7 @@ impl<'h> Lowerer<'h> {
         self.bits_as(both, ty)
     }
 
-    /// |a| modulo 2ⁿ: `MIN` stays.
+    /// Returns |a| modulo 2ⁿ: `MIN` stays.
     fn magnitude(&mut self, ty: Scalar, a: MaybeConst) -> MaybeConst {
         let zero = self.number(ty, 0);
         let negated = self.binary(Binary::WrappingSub, ty, zero, a);

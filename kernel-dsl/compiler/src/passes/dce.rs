@@ -64,7 +64,7 @@ impl Graph {
         }
     }
 
-    /// `from` needs `to`.
+    /// Records that `from` needs `to`.
     fn edge(&mut self, from: u32, to: u32) {
         let head = &mut self.heads[from as usize];
         self.edges.push((to, *head));

@@ -307,7 +307,7 @@ impl Promoter {
         fresh.collect()
     }
 
-    /// `yields` are the slots that the region's `Yield` carries.
+    /// Rewrites a region. `yields` are the slots that the region's `Yield` carries.
     fn region(&mut self, region: &mut Region, yields: &[u32]) {
         let mut insts = std::mem::take(&mut region.insts);
         insts.retain_mut(|inst| self.inst(inst, yields));

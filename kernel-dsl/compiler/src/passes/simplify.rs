@@ -282,7 +282,8 @@ impl Simplifier {
         })
     }
 
-    /// a modulo b, which is the constant `d`: what is left of a multiple of it is not needed.
+    /// Returns a modulo b, where b is the constant `d`. In a, a sum with a multiple of `d` becomes
+    /// the other summand, and a remainder by a multiple of `d` becomes the dividend.
     fn remainder(&mut self, ty: Scalar, a: Value, b: Value, d: u64) -> Simplified {
         match self.fact(a) {
             ValueFact::Plus(x, c) if ty == Scalar::Usize && d != 0 && c % d == 0 => self.binary(Binary::Rem, ty, x, b),

@@ -265,7 +265,7 @@ fn mnemonic(instruction: &Instruction) -> String {
 }
 
 fn cells(row: &Row) -> (String, String) {
-    let Some(ptx) = &row.ptx else { return ("of what it is used in".to_string(), String::new()) };
+    let Some(ptx) = &row.ptx else { return ("depends on its use".to_string(), String::new()) };
     let mut counted: Vec<(String, u32)> = Vec::new();
     for text in ptx.iter().map(mnemonic) {
         match counted.iter_mut().find(|(known, _)| *known == text) {

@@ -1,5 +1,8 @@
 //! A simple interpreter of IR for one thread, with which the passes are compared.
 //!
+//! The interpreter evaluates operations itself. A mistake in `ir::eval`, which the passes use,
+//! therefore shows as a difference.
+//!
 //! Global memory is a buffer for each address parameter, and shared memory another. All NaNs are
 //! equal.
 

@@ -2,8 +2,8 @@
 
 use crate::device;
 
-/// 2ⁿ·p, rounded once, for n from −2044 to 2046, where `shifted` = n + 6755399441057790, which is
-/// 1.5·2⁵² + 2·1023.
+/// Returns 2ⁿ·p, rounded once, for n from −2044 to 2046, where `shifted` = n + 6755399441057790,
+/// which is 1.5·2⁵² + 2·1023.
 #[device]
 pub(super) fn scaled(p: f64, shifted: f64) -> f64 {
     let bits = shifted.to_bits();
@@ -12,7 +12,7 @@ pub(super) fn scaled(p: f64, shifted: f64) -> f64 {
     p * f64::from_bits(low) * f64::from_bits(high)
 }
 
-/// c − k·ln 2 of whole k, ln 2 in parts of 40 and 53 bits.
+/// Returns c − k·ln 2 of whole k, ln 2 in parts of 40 and 53 bits.
 #[device]
 fn remainder(c: f64, k: f64) -> f64 {
     k.mul_add(-7.371002565167799e-13, k.mul_add(-0.6931471805592082, c))
@@ -33,7 +33,7 @@ fn second_order(r: f64) -> f64 {
     q.mul_add(r, 0.5000000000000011) // 0x1.000000000000ap-1
 }
 
-/// eˣ.
+/// Returns eˣ.
 ///
 /// Infinity from 709.78 on, subnormal below −708.4, 0 below −745.13; exp(−∞) = 0, exp(∞) = ∞, NaN
 /// for NaN.
@@ -49,7 +49,7 @@ pub fn exp(x: f64) -> f64 {
     scaled(q.mul_add(r, 1.0).mul_add(r, 1.0), shifted)
 }
 
-/// 2ˣ, exact where x is a whole number.
+/// Returns 2ˣ, exact where x is a whole number.
 ///
 /// Infinity from 1024 on, subnormal below −1022, 0 from −1075 on; 2^−∞ = 0, 2^∞ = ∞, NaN for NaN. 1
 /// + r·q(r), q of degree 10 (relative error 6.3·10⁻¹⁸).
@@ -60,7 +60,7 @@ pub fn exp2(x: f64) -> f64 {
     power_of_two(c - (shifted - 6755399441057790.0), shifted)
 }
 
-/// 2 to the r + n, |r| ≤ 1/2; `shifted` as in [`scaled`].
+/// Returns 2 to the r + n, |r| ≤ 1/2; `shifted` as in [`scaled`].
 #[device]
 pub(super) fn power_of_two(r: f64, shifted: f64) -> f64 {
     let q = 4.519060175490139e-10f64; // 0x1.f0e03c5b1890ap-32
@@ -77,7 +77,7 @@ pub(super) fn power_of_two(r: f64, shifted: f64) -> f64 {
     scaled(q.mul_add(r, 1.0), shifted)
 }
 
-/// eˣ − 1 without the cancellation near 0.
+/// Returns eˣ − 1 without the cancellation near 0.
 ///
 /// −1 from −37.5 down, infinity from 709.78 on; x itself below 2⁻⁵³, the sign of a zero too; NaN
 /// for NaN. As [`math::exp_m1`](crate::math::exp_m1).

@@ -37,7 +37,7 @@ pub(super) fn quotient(m: f64) -> (f64, f64) {
     (t, (s - t) + sl)
 }
 
-/// y, but −∞ where x = 0, ∞ where x = ∞, and NaN where x < 0 or x is a NaN.
+/// Returns y, but −∞ where x = 0, ∞ where x = ∞, and NaN where x < 0 or x is a NaN.
 #[device]
 fn at_edges(x: f64, y: f64) -> f64 {
     let y = if x.to_bits() < 0x7FF0_0000_0000_0000 { y } else { x.mul_add(f64::INFINITY, f64::INFINITY) };
@@ -70,7 +70,7 @@ pub fn ln(x: f64) -> f64 {
     at_edges(x, h + l)
 }
 
-/// log₂ of m·2ⁿ as a sum of two numbers, to about 2⁻⁶⁴ of it.
+/// Returns log₂ of m·2ⁿ as a sum of two numbers, to about 2⁻⁶⁴ of it.
 ///
 /// n + 2/ln 2·s + c·s³ + s⁵·q(s²), with q minimax of degree 6 (2⁻⁶⁶ of the whole); all terms except
 /// s⁵·q are carried in two parts.

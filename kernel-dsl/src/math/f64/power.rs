@@ -4,7 +4,7 @@ use super::exponential::power_of_two;
 use super::logarithm::{log2_parts, parts};
 use crate::device;
 
-/// x to the y, with C99's special cases as in [`math::pow`](crate::math::pow).
+/// Returns x to the y, with C99's special cases as in [`math::pow`](crate::math::pow).
 ///
 /// 2 to the y·log₂|x|, with the logarithm as a sum of two numbers, to about 2⁻⁶⁴ of it.
 #[device]

@@ -150,7 +150,7 @@ impl Model {
         })))
     }
 
-    /// Returns an empty text, with memory for what is going to be in it.
+    /// Returns an empty text with memory for the tokens that `options` allows.
     ///
     /// # Errors
     /// If memory runs out.
@@ -158,7 +158,7 @@ impl Model {
         Session::new(self.clone(), options)
     }
 
-    /// Returns empty texts that are decoded together, with memory for what is going to be in them.
+    /// Returns empty texts that are decoded together, with memory for the tokens of each.
     ///
     /// # Errors
     /// If `sequences` is 0 or more than [`Batch::MAX_SEQUENCES`], or memory runs out.

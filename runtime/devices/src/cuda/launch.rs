@@ -171,7 +171,7 @@ pub(crate) struct BlockFigures {
     pub threads: u32,
     /// Registers of a thread.
     pub registers: u32,
-    /// Bytes of shared memory of a block, the launch's own among them.
+    /// Bytes of shared memory of a block: static memory, and the memory that the launch adds.
     pub shared: u32,
     /// Blocks that a multiprocessor holds.
     pub blocks: u32,

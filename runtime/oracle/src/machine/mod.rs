@@ -174,9 +174,10 @@ pub struct Warp {
     pub meets: Option<Pc>,
     /// The loop that the warp cannot leave unless other threads change memory.
     pub cycle: Option<Cycle>,
-    /// The number of the warp's last atomic operations that have changed nothing, and the highest
-    /// offset of an element among them.
+    /// The number of the warp's last atomic operations that changed nothing and accessed no element
+    /// above `highest`.
     pub idle: u32,
+    /// The highest offset of an element in the atomic operation that last restarted `idle`.
     pub highest: u64,
     /// Whether the warp has ended.
     pub ended: bool,

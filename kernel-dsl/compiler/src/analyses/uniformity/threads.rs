@@ -40,7 +40,7 @@ impl Threads {
         }
     }
 
-    /// Applies `f` to each number; returns `None` if `f` does for any.
+    /// Applies `f` to each number; returns `None` if `f` returns `None` for any number.
     pub fn map(&self, mut f: impl FnMut(u64) -> Option<u64>) -> Option<Threads> {
         match self {
             Threads::Same(n) => f(*n).map(Threads::Same),
@@ -48,7 +48,7 @@ impl Threads {
         }
     }
 
-    /// Applies `f` to each pair of numbers; returns `None` if `f` does for any.
+    /// Applies `f` to each pair of numbers; returns `None` if `f` returns `None` for any pair.
     pub fn zip(&self, other: &Threads, mut f: impl FnMut(u64, u64) -> Option<u64>) -> Option<Threads> {
         match (self, other) {
             (a, Threads::Same(b)) => a.map(|a| f(a, *b)),

@@ -78,8 +78,8 @@ impl Driver {
         self.function(module.handle, &kernel.name)
     }
 
-    /// Returns the function of a handle: of a function, or of a kernel, whose function in `context`
-    /// it is.
+    /// Returns the function that a handle denotes. The handle of a kernel denotes the function of
+    /// this kernel in `context`.
     pub fn callable(
         &self,
         handle: Handle,
