@@ -7,7 +7,7 @@ pub enum QuantPlan {
     /// [`gemv_blocks`](super::few::gemv_blocks), in groups of up to 8 rows that are as equal as
     /// possible.
     Few,
-    /// [`gemm_blocks`](super::many::gemm_blocks) with this tile; K is split into this number of parts.
+    /// [`gemm_blocks`](super::many::gemm_blocks) with this tile, and K in this number of parts.
     Tiles(QuantTile, usize),
 }
 

@@ -291,11 +291,13 @@ pub fn run(folder: &Path, prefix: &str) -> Result<(), Box<dyn Error>> {
     gpu.enter()?;
     let mut page = format!(
         "# Approximate instructions\n\n\
-         The largest errors on {} and in the interpreter, and whether the card keeps to the bound that the manual \
-         documents. The card is measured on all operands of `f32` and `f16`, on 2^22 random ones of `f64`, and on 2^24 \
-         random pairs for divisions; the interpreter on the same, but of `f32` on one operand in {STRIDE}. An ulp is the \
-         distance of the numbers next to the true result. Made by `cargo bench -p runtime --bench card -- \
-         approximations FOLDER`.\n\n\
+         This page has the largest errors of the approximate instructions, on {} and in the interpreter.\n\
+         The column *within* says whether the card keeps the bound that the manual documents. An ulp is the distance \
+         between the numbers next to the true result.\n\n\
+         The card is measured on all operands of `f32` and `f16`, on 2^22 random ones of `f64`, and on 2^24 random \
+         pairs for divisions.\n\
+         The interpreter is measured on the same operands, except that it has one in {STRIDE} of `f32`.\n\n\
+         `cargo bench -p runtime --bench card -- approximations FOLDER` writes this page.\n\n\
          | instruction | documented bound | card | within | interpreter |\n|---|---|---|---|---|\n",
         gpu.name()?
     );

@@ -73,13 +73,16 @@ fn page(card: &str, kernels: &[Kernel], differences: &[Difference]) -> Result<St
     writeln!(
         page,
         "# Differences from a card\n\n\
-         Every row of the instruction table, with every choice of modifiers, on {THREADS} extreme, related and random \
-         operands each: {} forms, of which {} agree with {card} bit for bit. The rows at the end are left out, with the \
-         reason. Code around an instruction that accesses memory, exchanges values between threads or changes the flow \
-         of control makes its effect visible. Special registers of 64 bits are left out, because they differ between \
-         runs. A NaN of `f16` or \
-         `f32` counts as equal to any other, and a result of an approximate instruction need only be within its bound. \
-         Made by `cargo bench -p runtime --bench card -- differences FOLDER`.\n\n\
+         This page compares the interpreter with {card}. A form is a row of the instruction table with one choice of \
+         modifiers.\n\
+         Each form runs on {THREADS} extreme, related and random operands. Of {} forms, {} agree bit for bit.\n\n\
+         A NaN of `f16` or `f32` counts as equal to any other NaN. A result of an approximate instruction only has to \
+         be within the instruction's bound.\n\
+         An instruction may access memory, exchange values between threads or change the flow of control. Code around \
+         such an instruction makes the effect visible.\n\
+         Special registers of 64 bits are left out, because they differ between runs. The end of the page lists the \
+         rows that are not compared, with the reasons.\n\n\
+         `cargo bench -p runtime --bench card -- differences FOLDER` writes this page.\n\n\
          | instruction | forms | forms that differ | for example | interpreter | card | why |\n|---|---|---|---|---|---|---|",
         count(&|_| true),
         count(&|_| true) - differences.len(),

@@ -1,8 +1,7 @@
 //! The interpreter against the recorded results of an NVIDIA H100: the forms and operands of the
-//! example `card`.
+//! benchmark `card`.
 //!
-//! `card.txt` has, for each kernel, a hash of the results that the card gave; the example writes
-//! it.
+//! The benchmark writes `card.txt`, which has a hash of the card's results for each kernel.
 
 #[path = "../../benches/card/effects.rs"]
 mod effects;
