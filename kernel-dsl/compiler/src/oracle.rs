@@ -2,7 +2,7 @@
 //!
 //! A check defines something that a kernel must not do. The list is closed; the documentation of
 //! each check is its definition. A kernel can allow a violation at a statement ([`Allowance`]), and
-//! declare how much of its outputs it writes ([`Output`]). The oracle in crate `runtime` verifies
+//! declare how much of its outputs it writes ([`DeclaredOutput`]). The crate `runtime` verifies
 //! both. The PTX interpreter makes some of the checks ([`Check::ORACLE`] has those of the oracle),
 //! and a few that the language makes unnecessary.
 

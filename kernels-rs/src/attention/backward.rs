@@ -103,8 +103,8 @@ pub fn attention_delta<T: Float>(o: View<T, 4>, d_o: View<T, 4>, mut delta: View
     }
 }
 
-/// A block's parameters. They are read from shared memory before each product, and views are
-/// derived from them again: the sums leave no registers for them.
+/// A block's parameters, read from shared memory before each product. Views are derived from the
+/// parameters again each time: the sums leave no registers for parameters and views.
 #[device]
 #[derive(Clone, Copy)]
 struct BlockParameters<T: Float> {

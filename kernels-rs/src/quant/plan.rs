@@ -43,7 +43,7 @@ impl QuantTile {
 pub struct QuantCosts {
     /// Time for a unit of 32 weights with 1 row of activations, 2 rows, … 8 rows.
     pub few_ns: [f64; 8],
-    /// Time for a unit of each of the 128 columns of a tile, in the order of [`Tile::ALL`].
+    /// Time for a unit of each of the 128 columns of a tile, in the order of [`QuantTile::ALL`].
     pub tile_ns: [f64; 3],
     /// Time to read a byte of weights from the L2 cache.
     pub read_ns: f64,

@@ -1,5 +1,5 @@
-//! Observation of a launch: an [`Observer`] sees every instruction that a warp executes, with the
-//! addresses of accesses. A model of a GPU counts instructions, sectors and bank conflicts this
+//! Observation of a launch: an [`InstructionObserver`] sees every instruction that a warp executes,
+//! with the addresses of accesses. A model of a GPU counts instructions, sectors and bank conflicts this
 //! way.
 
 use super::code::{Inst, InstructionKind, MemoryAccess, Window};

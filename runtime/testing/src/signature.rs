@@ -64,7 +64,7 @@ impl Signature {
     /// Returns the arguments of a launch of the case on these buffers.
     ///
     /// # Safety
-    /// Each array of the case has a buffer of its length, which is initialized at each launch,
+    /// Each array of the case has a buffer of its length. The buffer is initialized at each launch,
     /// outlives the arguments, and belongs to one argument of a launch.
     pub unsafe fn arguments<'b>(&self, case: &Case, buffers: &[Option<&'b RawBuffer>]) -> Vec<Argument<'b>> {
         let argument = |(index, (input, buffer)): (usize, (&Input, &Option<&'b RawBuffer>))| match (input, buffer) {
@@ -85,8 +85,8 @@ impl Signature {
     pub fn run(&self, device: &Device, case: &Case, launch: impl FnOnce(&[Argument]) -> Result<()>) -> Result<Outputs> {
         let buffers = self.buffers(device, case)?;
         let lent: Vec<_> = buffers.iter().map(Option::as_ref).collect();
-        // SAFETY: `buffers` made them for the case, initialized. They outlive the arguments, and
-        // each belongs to one argument.
+        // SAFETY: `buffers` made and initialized the buffers for the case. All buffers outlive the
+        // arguments, and each belongs to one argument.
         launch(&unsafe { self.arguments(case, &lent) })?;
         let mut outputs = Vec::new();
         for (index, buffer) in self.written(&buffers) {

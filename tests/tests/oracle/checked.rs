@@ -273,8 +273,8 @@ fn loops_whose_index_wraps_end() {
     assert_eq!(agreed(wrong::stepping::ARTIFACT, 1, &[Argument::Number(32), Argument::Number(5), slice(32)]), None);
 }
 
-/// Returns the number of places where the optimized form of a kernel, for arguments up to `largest`,
-/// records violations, and its PTX.
+/// Returns the number of places where the optimized form of a kernel, for arguments up to
+/// `largest`, records violations, and its PTX.
 fn recorded(artifact: &'static Artifact, largest: u32) -> (usize, String) {
     let form = checked(&artifact.program().unwrap(), &Instance::default(), Target::SM_61).unwrap();
     let form = form.with_arguments_up_to(largest);

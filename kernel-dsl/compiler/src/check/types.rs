@@ -4,7 +4,7 @@ use crate::Scalar;
 use crate::hir::{self, EnumId, FunctionId, StructId, TraitId};
 use std::fmt::Write;
 
-/// Index into [`Table`].
+/// Index into [`TypeTable`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Id(pub u32);
 
@@ -271,7 +271,7 @@ impl TypeTable {
     }
 }
 
-/// The finished types of a function, each once, made from a [`Table`].
+/// The finished types of a function, each once, made from a [`TypeTable`].
 pub(super) struct Finished {
     /// The types, as the HIR names them.
     pub types: Vec<hir::Type>,

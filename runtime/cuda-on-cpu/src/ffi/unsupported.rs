@@ -174,7 +174,7 @@ unsupported! {
         cuOccupancyMaxActiveClusters
         cuOccupancyMaxPotentialClusterSize
     ;
-    "it returns undocumented tables, with which NVIDIA's runtime library verifies the driver":
+    "the driver would have to return undocumented tables, with which NVIDIA's runtime library verifies it":
         cuGetExportTable
     ;
     "the only log is that of CUDA_ON_CPU_LOG":

@@ -1,8 +1,8 @@
 //! The unread records of checked launches, in which kernels write their violations.
 //!
 //! Each launch has a separate record among those of its stream ([`Records`]). The launches of a
-//! graph keep theirs as long as the graph lives ([`Findings`]), whichever stream replays it. Every
-//! wait for such a stream reads them.
+//! graph keep theirs as long as the graph lives ([`GraphRecords`]), whichever stream replays it.
+//! Every wait for such a stream reads them.
 
 use super::context::Context;
 use super::stream::StreamTable;
