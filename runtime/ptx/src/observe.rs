@@ -1,6 +1,6 @@
 //! Observation of a launch: an [`InstructionObserver`] sees every instruction that a warp executes,
-//! with the addresses of accesses. A model of a GPU counts instructions, sectors and bank conflicts this
-//! way.
+//! with the addresses of accesses. A model of a GPU counts instructions, sectors and bank conflicts
+//! this way.
 
 use super::code::{Inst, InstructionKind, MemoryAccess, Window};
 use super::launch::{Checks, Launch, Mismatch, Options, Outcome};
