@@ -157,8 +157,8 @@ fn page(rows: &[Row], equivalent: &Equivalent) -> String {
 }
 
 /// The minimum rates of caught mutants, in percent: of all mutants, and of the changes that every
-/// kernel has. Most other mutants are equivalent with other PTX, or are in code that tests outside
-/// of the kernels' cases run, for folded grids, extreme inputs and random numbers.
+/// kernel has. Most other mutants are equivalent with other PTX. The rest are in code that tests
+/// outside of the kernels' cases run, for folded grids, extreme inputs and random numbers.
 const RATES: [(&str, f64); 2] = [("all", 93.0), ("barriers, indices, masks and comparisons only", 90.0)];
 
 /// Checks the rates of the committed page, which a complete run has written.

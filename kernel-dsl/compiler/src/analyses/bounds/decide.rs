@@ -72,11 +72,6 @@ pub struct LaunchVariables {
 }
 
 impl LaunchVariables {
-    /// Returns the facts that `grid` and `#[requires(…)]` state about an instance.
-    pub fn of(program: &Monomorphic, promised: &Promised) -> LaunchVariables {
-        LaunchVariables::some(program, promised, true, true)
-    }
-
     /// Returns the facts of `#[requires]` if `requires`, and of `grid` if `grid`.
     pub(super) fn some(program: &Monomorphic, promised: &Promised, requires: bool, grid: bool) -> LaunchVariables {
         LaunchVariables::read(program, promised, &NameResolver::of(program), requires, grid)
@@ -314,11 +309,6 @@ impl LaunchVariables {
             }
             _ => {}
         }
-    }
-
-    /// Replaces the decided comparisons by their outcomes. Returns whether there was one.
-    pub fn apply(&self, kernel: &mut Kernel, promised: &Promised) -> bool {
-        self.rewrite(kernel, promised, |_| ())
     }
 
     /// Rewrites the kernel by a decider that `prepare` completes.

@@ -15,14 +15,14 @@ mod linear;
 mod promised;
 mod range;
 
-pub use decide::{LaunchVariables, decide_exactly};
-pub use promised::Promised;
+pub use decide::decide_exactly;
 pub use range::LaunchParameters;
 
 use super::memory::{self, AccessKind};
 use crate::hir::Monomorphic;
 use crate::ir::{Kernel, Location};
-use decide::AccessBounds;
+use decide::{AccessBounds, LaunchVariables};
+use promised::Promised;
 use range::{AccessBytes, Variables};
 use std::ops::Range;
 

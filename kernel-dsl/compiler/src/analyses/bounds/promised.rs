@@ -2,7 +2,7 @@
 //! along an axis.
 
 use crate::hir::{Constant, Expr, ExprKind, Intrinsic, LocalId, Monomorphic};
-use crate::ir::{Binary, Comparison, Kernel, Op, Region, Role, Special, Value};
+use crate::ir::{Comparison, Kernel, Role};
 use crate::launch;
 use std::collections::HashMap;
 
@@ -79,69 +79,6 @@ impl Promised {
             self.known.insert(first, n);
         }
     }
-
-    /// Replaces uses by the guaranteed facts: equal extents become one, and a block's index is
-    /// below the number of blocks.
-    pub fn apply(&self, kernel: &mut Kernel) {
-        let mut defined = HashMap::new();
-        let mut body = std::mem::take(&mut kernel.body);
-        self.region(kernel, &mut body, &mut defined);
-        kernel.body = body;
-    }
-
-    fn region(&self, kernel: &Kernel, region: &mut Region, defined: &mut HashMap<Value, Term>) {
-        for inst in &mut region.insts {
-            match &inst.op {
-                Op::Parameter(p) => {
-                    let Some(extent) = extent_of(kernel, *p) else { continue };
-                    let first = self.first(extent);
-                    if let Some(n) = self.known.get(&first) {
-                        inst.op = Op::Constant(*n);
-                        continue;
-                    }
-                    let first = first_parameter(kernel, first).unwrap_or(*p);
-                    inst.op = Op::Parameter(first);
-                    defined.insert(inst.results[0], Term::Extent(self.first(extent), 0));
-                }
-                Op::Special(Special::Block(axis)) => {
-                    defined.insert(inst.results[0], Term::Block(*axis));
-                }
-                Op::Constant(1) => {
-                    defined.insert(inst.results[0], Term::One);
-                }
-                Op::Binary(Binary::Add | Binary::WrappingAdd, a, b) => {
-                    // The grid is smaller than the largest number, so the sum does not wrap.
-                    if let (Some(Term::Extent(e, 0)), Some(Term::One)) = (defined.get(a), defined.get(b)) {
-                        let sum = Term::Extent(*e, 1);
-                        defined.insert(inst.results[0], sum);
-                    }
-                }
-                Op::Compare(comparison, a, b) => {
-                    let (Some(Term::Block(axis)), Some(Term::Extent(extent, more))) = (defined.get(a), defined.get(b))
-                    else {
-                        continue;
-                    };
-                    // An index below the extent is also below the extent plus one.
-                    if self.grid[usize::from(*axis)] != Some(*extent) || *more > 1 {
-                        continue;
-                    }
-                    let holds = matches!(comparison, Comparison::Lt | Comparison::Le | Comparison::Ne);
-                    inst.op = Op::Constant(holds.into());
-                }
-                _ => {}
-            }
-            inst.op.regions_mut().into_iter().for_each(|inner| self.region(kernel, inner, defined));
-        }
-    }
-}
-
-/// Value with known properties.
-#[derive(Clone, Copy)]
-enum Term {
-    Block(u8),
-    /// Extent plus a constant.
-    Extent(Extent, u8),
-    One,
 }
 
 /// Returns the extent that a parameter holds, if any.
@@ -151,10 +88,6 @@ pub(super) fn extent_of(kernel: &Kernel, parameter: u32) -> Option<Extent> {
         Role::Extent(dimension) => Some((parameter.argument, dimension)),
         _ => None,
     }
-}
-
-fn first_parameter(kernel: &Kernel, extent: Extent) -> Option<u32> {
-    (0..kernel.parameters.len() as u32).find(|p| extent_of(kernel, *p) == Some(extent))
 }
 
 /// Resolver of the kernel's names in launch expressions.
