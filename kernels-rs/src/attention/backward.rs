@@ -107,7 +107,7 @@ pub fn attention_delta<T: Float>(o: View<T, 4>, d_o: View<T, 4>, mut delta: View
 /// parameters again each time: the sums leave no registers for parameters and views.
 #[device]
 #[derive(Clone, Copy)]
-struct BlockParameters<T: Float> {
+struct GradientParameters<T: Float> {
     q: View<T, 2>,
     k: View<T, 2>,
     v: View<T, 2>,
@@ -141,12 +141,12 @@ fn held<T: Float, S: Sequences>(
     lse: View<f32, 3>,
     delta: View<f32, 3>,
     sequences: S,
-) -> BlockParameters<T> {
+) -> GradientParameters<T> {
     let [sequence, head, of_keys, piece] = kept.load::<4>(0).map(|x| x as usize);
     let [query0, key0, lq, lk] = kept.load::<4>(4).map(|x| x as usize);
     let [row0, zero] = kept.load::<2>(8).map(|x| x as usize);
     let batch = sequences.batch(sequence);
-    BlockParameters {
+    GradientParameters {
         q: q.at(batch).at(head).offset((query0, 0)),
         k: k.at(batch).at(of_keys).offset((key0, 0)),
         v: v.at(batch).at(of_keys).offset((key0, 0)),
@@ -172,7 +172,7 @@ fn held<T: Float, S: Sequences>(
 /// The weights that a thread computes: those of a tile of queries and a tile of keys.
 #[device]
 #[derive(Clone, Copy)]
-struct Weights<M: Score> {
+struct ComputedWeights<M: Score> {
     score: M,
     scale: f32,
     sequence: usize,
@@ -190,7 +190,7 @@ struct Weights<M: Score> {
 /// are keys if `OF_KEYS`, and queries otherwise.
 #[device]
 fn place<M: Score, const OF_KEYS: bool, const R: usize>(
-    of: Weights<M>,
+    of: ComputedWeights<M>,
     r: usize,
     q: usize,
     i: usize,
@@ -205,7 +205,7 @@ fn place<M: Score, const OF_KEYS: bool, const R: usize>(
 #[device]
 fn of_queries<M: Score, const OF_KEYS: bool, const R: usize, const N: usize>(
     numbers: View<f32, 1>,
-    of: Weights<M>,
+    of: ComputedWeights<M>,
     missing: f32,
 ) -> [f32; 8] {
     let mut found = [missing; 8];
@@ -227,7 +227,7 @@ fn of_queries<M: Score, const OF_KEYS: bool, const R: usize, const N: usize>(
 #[device]
 fn weights_of<M: Score, const OF_KEYS: bool, const R: usize, const N: usize>(
     s: &[[[[f32; 4]; 4]; N]; R],
-    of: Weights<M>,
+    of: ComputedWeights<M>,
     lse: View<f32, 1>,
 ) -> [[[[f32; 4]; 4]; N]; R] {
     // A query beyond the last counts as one that sees no key.
@@ -259,7 +259,7 @@ fn weights_of<M: Score, const OF_KEYS: bool, const R: usize, const N: usize>(
 
 /// Returns the indices of a weight for its score.
 #[device]
-fn index<M: Score>(of: Weights<M>, query: usize, key: usize) -> ScoreIndex {
+fn index<M: Score>(of: ComputedWeights<M>, query: usize, key: usize) -> ScoreIndex {
     let (queries, keys) = of.lengths;
     ScoreIndex {
         sequence: of.sequence,
@@ -277,7 +277,7 @@ fn change_of<M: Score, const OF_KEYS: bool, const R: usize, const N: usize>(
     t: &mut [[[[f32; 4]; 4]; N]; R],
     s: &[[[[f32; 4]; 4]; N]; R],
     p: Shared<f32, 2>,
-    of: Weights<M>,
+    of: ComputedWeights<M>,
     delta: View<f32, 1>,
 ) {
     let deltas = of_queries::<M, OF_KEYS, R, N>(delta, of, 0.0);
@@ -415,13 +415,13 @@ pub fn attention_gradient_q<
         for i in rolled(0..tiles) {
             let other0 = pattern.key(list, i);
             let here = held::<T, S>(kept, q, k, v, d_o, lse, delta, sequences);
-            let BlockParameters { row0, lq, lk, thread, .. } = here;
+            let GradientParameters { row0, lq, lk, thread, .. } = here;
             let s = product::<T, V, R, N>(here.q, row0, lq, here.k, other0, lk, q.dim(3), ab, thread);
             let here = held::<T, S>(kept, q, k, v, d_o, lse, delta, sequences);
             let of = weights_at::<T, M>(here, other0, score, scale, left, right);
             share::<R, N>(p, here.thread, &weights_of::<M, false, R, N>(&s, of, here.lse));
             let here = held::<T, S>(kept, q, k, v, d_o, lse, delta, sequences);
-            let BlockParameters { row0, lq, lk, thread, .. } = here;
+            let GradientParameters { row0, lq, lk, thread, .. } = here;
             let mut t = product::<T, V, R, N>(here.d_o, row0, lq, here.v, other0, lk, v.dim(3), ab, thread);
             let here = held::<T, S>(kept, q, k, v, d_o, lse, delta, sequences);
             let of = weights_at::<T, M>(here, other0, score, scale, left, right);
@@ -538,7 +538,7 @@ pub fn attention_gradient_kv<
             for i in rolled(0..tiles) {
                 let other0 = pattern.key(list, i);
                 let here = held::<T, S>(kept, q, k, v, d_o, lse, delta, sequences);
-                let BlockParameters { row0, lq, lk, thread, .. } = here;
+                let GradientParameters { row0, lq, lk, thread, .. } = here;
                 let s = product::<T, V, R, N>(here.k, row0, lk, here.q, other0, lq, q.dim(3), ab, thread);
                 let here = held::<T, S>(kept, q, k, v, d_o, lse, delta, sequences);
                 let of = weights_at::<T, M>(here, other0, score, scale, left, right);
@@ -546,7 +546,7 @@ pub fn attention_gradient_kv<
                 let with = here.d_o.offset((0, here.piece));
                 add::<T, W, Q, L, V, R>(&mut of_v, p, with, other0, here.lq, slots, skips, here.thread);
                 let here = held::<T, S>(kept, q, k, v, d_o, lse, delta, sequences);
-                let BlockParameters { row0, lq, lk, thread, .. } = here;
+                let GradientParameters { row0, lq, lk, thread, .. } = here;
                 let mut t = product::<T, V, R, N>(here.v, row0, lk, here.d_o, other0, lq, v.dim(3), ab, thread);
                 let here = held::<T, S>(kept, q, k, v, d_o, lse, delta, sequences);
                 let of = weights_at::<T, M>(here, other0, score, scale, left, right);
@@ -573,15 +573,15 @@ pub fn attention_gradient_kv<
 /// Returns the weights of the block's rows and a tile of other rows.
 #[device]
 fn weights_at<T: Float, M: Score>(
-    here: BlockParameters<T>,
+    here: GradientParameters<T>,
     other0: usize,
     score: M,
     scale: f32,
     left: usize,
     right: usize,
-) -> Weights<M> {
-    let BlockParameters { sequence, head, row0, lq, lk, thread, .. } = here;
-    Weights { score, scale, sequence, head, row0, other0, lengths: (lq, lk), left, right, thread }
+) -> ComputedWeights<M> {
+    let GradientParameters { sequence, head, row0, lq, lk, thread, .. } = here;
+    ComputedWeights { score, scale, sequence, head, row0, other0, lengths: (lq, lk), left, right, thread }
 }
 
 /// Writes the sums of a thread to rows of a gradient, without those beyond the last row or column.

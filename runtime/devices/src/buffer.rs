@@ -5,7 +5,7 @@ use crate::hazard::{AccessSet, BufferAccess, HazardTracker};
 use crate::pool::Allocation;
 use crate::uninit::HOST;
 use crate::view::{AccessTracker, BufferStrided, BufferStridedMut, BufferView, BufferViewMut, Origin, ViewLayout};
-use crate::{Device, Error, Result, Stream};
+use crate::{Device, Error, Result};
 use kernel_dsl::compiler::ElementType;
 use kernel_dsl::launcher::{self, ArgumentShape, SliceArgument, SliceMutArgument};
 use kernel_dsl::{Argument, Element};
@@ -143,17 +143,6 @@ impl RawBuffer {
             queue.write(&used, self.address(), start, self.bytes)?;
         }
         queue.wait()
-    }
-
-    /// Overwrites all bytes with those of `from`, in the order of `stream`'s work.
-    ///
-    /// # Safety
-    /// Both belong to the stream's device, are equally long and are distinct. No other thread
-    /// submits work that uses this memory.
-    pub unsafe fn copy_from(&self, stream: &Stream, from: &RawBuffer) -> Result<()> {
-        let used = AccessSet::read(&from.uses).and(BufferAccess::Write(&self.uses));
-        // SAFETY: by the caller's promise. The accesses are tracked.
-        unsafe { stream.queue().copy(&used, from.address(), self.address(), self.bytes) }
     }
 
     /// Reads all bytes to `to`, which has equal length.

@@ -79,7 +79,7 @@ pub struct Opened {
 type RotaryKey = (PairLayout, Vec<u32>, Vec<u32>);
 
 /// A model has one table, or one for each kind of layer.
-const MOST_ROTARY_TABLES: usize = 64;
+const MAX_ROTARY_TABLES: usize = 64;
 
 /// The recording of a function's launches.
 #[derive(Default)]
@@ -215,7 +215,7 @@ impl Opened {
             return Ok(table.clone());
         }
         let table = Arc::new(Rotary::with_axes(&self.stream, layout, frequencies, axes)?);
-        if tables.len() < MOST_ROTARY_TABLES {
+        if tables.len() < MAX_ROTARY_TABLES {
             tables.push((key, table.clone()));
         } else {
             // This table does not live as long as recorded launches.

@@ -116,7 +116,7 @@ impl RepeatedLaunch<'_> {
         restored.iter().try_for_each(|(original, copies)| {
             // SAFETY: `CaseMemory` made all of them, equally long, on the stream's device, and only
             // this thread submits work on them.
-            copies.iter().try_for_each(|copy| unsafe { copy.copy_from(stream, original) })
+            copies.iter().try_for_each(|copy| unsafe { stream.copy_raw(original, copy) })
         })
     }
 

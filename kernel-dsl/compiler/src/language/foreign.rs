@@ -83,7 +83,7 @@ const CALLS: &[(&str, &str)] = &[
 ];
 
 /// The functions of these modules with their own rules and without a row in [`FUNCTIONS`].
-const OTHERS: [&str; 6] =
+const RULED_FUNCTIONS: [&str; 6] =
     ["block::share", "block::stride", "grid::stride", "int::word", "pipeline::wait", "warp::group"];
 
 /// Traits of Rust whose functions kernels cannot call by the name of the trait, each with what to
@@ -110,7 +110,7 @@ pub fn foreign_variable(name: &str) -> Option<String> {
 pub fn foreign_function(path: &str) -> Option<String> {
     let segments: Vec<&str> = path.split("::").collect();
     let in_module = matches!(segments[..], [module, _] if MODULES.contains(&module));
-    let known = OTHERS.contains(&path) || FUNCTIONS.iter().any(|f| f.path == path);
+    let known = RULED_FUNCTIONS.contains(&path) || FUNCTIONS.iter().any(|f| f.path == path);
     match segments[..] {
         [name] => cuda(CALLS, name),
         [module, name] if in_module && !known => cuda(CALLS, name).or_else(|| Some(of_module(module, name))),
@@ -128,7 +128,7 @@ fn cuda(names: &[(&str, &str)], name: &str) -> Option<String> {
 }
 
 fn of_module(module: &str, name: &str) -> String {
-    let paths = FUNCTIONS.iter().map(|f| f.path).chain(OTHERS);
+    let paths = FUNCTIONS.iter().map(|f| f.path).chain(RULED_FUNCTIONS);
     let names = paths.filter_map(|path| path.strip_prefix(module)?.strip_prefix("::"));
     let names: Vec<String> = names.map(|name| format!("`{name}`")).collect();
     format!("there is no function `{module}::{name}`: `{module}` has {}", names.join(", "))

@@ -17,7 +17,7 @@ pub(crate) use queue::Queue;
 use recorded::Recorder;
 pub use recorded::{RecordedLaunches, RecordedMemory};
 
-use crate::buffer::same_length;
+use crate::buffer::{RawBuffer, same_length};
 use crate::cuda::CudaStream;
 use crate::device::Backend;
 use crate::hazard::{AccessSet, BufferAccess};
@@ -169,6 +169,18 @@ impl Stream {
         // SAFETY: as in `upload_to`; `to` is exclusive.
         let copy = || unsafe { self.queue.read(&used, from.address(), memory, from.bytes()) };
         self.recording.time(|| ProfiledWork::Download { bytes: from.bytes() }, copy)
+    }
+
+    /// Copies all bytes of `from` to `to`.
+    ///
+    /// # Safety
+    /// Both belong to the stream's device, are equally long and are distinct. No other thread
+    /// submits work that uses the memory of `to`.
+    #[doc(hidden)]
+    pub unsafe fn copy_raw(&self, from: &RawBuffer, to: &RawBuffer) -> Result<()> {
+        let used = AccessSet::read(from.uses()).and(BufferAccess::Write(to.uses()));
+        // SAFETY: by the caller's promise. The accesses are tracked.
+        unsafe { self.queue.copy(&used, from.address(), to.address(), to.bytes()) }
     }
 
     /// Copies all elements of a buffer to a buffer of equal length on the stream's device. The

@@ -6,7 +6,7 @@ use crate::scalar::Scalar;
 use std::collections::HashMap;
 
 /// Facts about the values that have been defined so far.
-pub(super) struct KnownFacts {
+pub(super) struct ValueFacts {
     /// An upper bound of each unsigned value, valid everywhere.
     bounds: Vec<u32>,
     constants: Vec<Option<u64>>,
@@ -47,10 +47,10 @@ enum AssumedDefinition {
 /// The largest grid that the driver accepts: 2³¹ − 1 × 65535 × 65535 blocks.
 const GRID: [u32; 3] = [i32::MAX as u32, 65535, 65535];
 
-impl KnownFacts {
-    pub fn new(kernel: &Kernel) -> KnownFacts {
+impl ValueFacts {
+    pub fn new(kernel: &Kernel) -> ValueFacts {
         let n = kernel.values.len();
-        KnownFacts {
+        ValueFacts {
             bounds: vec![u32::MAX; n],
             constants: vec![None; n],
             definitions: vec![AssumedDefinition::Opaque; n],

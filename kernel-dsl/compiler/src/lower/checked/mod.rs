@@ -43,7 +43,7 @@ use crate::ir::{
     Value, Values,
 };
 use crate::passes::{self, Optimized};
-use facts::KnownFacts;
+use facts::ValueFacts;
 use multiples::Multiples;
 use smallvec::{SmallVec, smallvec};
 use std::sync::Arc;
@@ -164,7 +164,7 @@ impl CheckedKernel {
         let record = kernel.value(Type::Global);
         let body = std::mem::take(&mut kernel.body);
         let mut guarder = CheckInserter {
-            facts: KnownFacts::new(&kernel),
+            facts: ValueFacts::new(&kernel),
             multiples,
             kernel,
             record,
@@ -186,7 +186,7 @@ impl CheckedKernel {
 
 struct CheckInserter {
     kernel: ir::Kernel,
-    facts: KnownFacts,
+    facts: ValueFacts,
     multiples: Multiples,
     record: Value,
     /// The largest number of instructions that replace one.
