@@ -15,8 +15,8 @@
 //! the base of the array is added where such a value is made from an offset. `$smem` is read into a
 //! register once. ptxas knows the location of the array and folds the addition.
 //!
-//! Each group of instructions stands under a comment with its line of Rust. [`Lines::Kept`] gives
-//! tools the same information as `.file` and `.loc` directives.
+//! Each group of instructions stands under a comment with its line of Rust.
+//! [`LineDirectives::Kept`] gives tools the same information as `.file` and `.loc` directives.
 
 mod arithmetic;
 mod atomic;

@@ -2,12 +2,12 @@
 //!
 //! Every instruction form is one row of [`table`], in the notation of the PTX manual, beside the
 //! class, rate and meaning of its instruction. The legality check ([`check`]) reads the table, and
-//! through it the emitter's [`Builder`] and the parser ([`parse()`]). Tests generate examples from
-//! it. Opcodes, modifiers, types and special registers are the enumerations of [`words`], each
+//! through it the emitter's [`ModuleBuilder`] and the parser ([`parse()`]). Tests generate examples
+//! from it. Opcodes, modifiers, types and special registers are the enumerations of [`words`], each
 //! declared with its spelling.
 //!
-//! Only a [`Builder`] or the parser creates a [`Module`]. Both check each instruction against the
-//! table, for the module's target and version, so every module contains only legal instructions.
+//! Only a [`ModuleBuilder`] or the parser creates a [`Module`]. Both check each instruction against
+//! the table, for the module's target and version, so every module contains only legal instructions.
 //! [`Inline`] is a checked block of inline PTX.
 
 #[macro_use]

@@ -51,7 +51,7 @@ pub(super) struct CopyKind {
     types: Vec<Scalar>,
     /// The number of elements of one access.
     at_once: u32,
-    /// The conversion of each element at the wait, by its number in [`Tokens`].
+    /// The conversion of each element at the wait, by its number in [`CopyTokens`].
     conversion: Option<u32>,
     /// Whether the copy bypasses registers. The data of such a copy is the number of its group.
     grouped: bool,

@@ -8,7 +8,7 @@ use std::fmt;
 
 /// A module. All its instructions are legal for its target and PTX version.
 ///
-/// Only [`Builder`](crate::ptx::Builder) and the parser create modules.
+/// Only [`ModuleBuilder`](crate::ptx::ModuleBuilder) and the parser create modules.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Module {
     pub(in crate::ptx) version: Version,
@@ -34,8 +34,8 @@ impl Module {
         }
     }
 
-    /// Returns the `.version`. A [`Builder`](crate::ptx::Builder) chooses the lowest version that
-    /// supports the module.
+    /// Returns the `.version`. A [`ModuleBuilder`](crate::ptx::ModuleBuilder) chooses the lowest
+    /// version that supports the module.
     pub fn version(&self) -> Version {
         self.version
     }

@@ -19,7 +19,7 @@ pub(super) struct Planned {
     pub costs: GemmCosts,
 }
 
-/// Fields of [`Costs`] in JSON.
+/// Fields of [`GemmCosts`] in JSON.
 #[derive(Serialize)]
 #[serde(remote = "GemmCosts")]
 struct CostsJson {
