@@ -7,7 +7,8 @@
 //! declared with its spelling.
 //!
 //! Only a [`ModuleBuilder`] or the parser creates a [`Module`]. Both check each instruction against
-//! the table, for the module's target and version, so every module contains only legal instructions.
+//! the table, for the module's target and version. Every module therefore contains only legal
+//! instructions.
 //! [`Inline`] is a checked block of inline PTX.
 
 #[macro_use]
