@@ -2,8 +2,7 @@
 //! estimates without one.
 
 use super::device::Timer;
-use super::measure::Contender;
-use super::measure::in_turns;
+use super::measure::{Contender, in_turns};
 use crate::cases::Wanted;
 use crate::check::{DeviceArg, device_arg};
 use crate::error::{Error, Outcome};

@@ -83,13 +83,6 @@ impl<'k> Uniformity<'k> {
         all.into_iter().find(|s| self.of(value, *s) == Verdict::Uniform).unwrap_or(UniformScope::Lane)
     }
 
-    /// Returns `value` in each thread of a block, by linear index, if it follows from that index
-    /// and constants alone. The block is the largest possible one; a smaller block has the first of
-    /// these values.
-    pub fn numbers(&self, value: Value) -> Option<Vec<u64>> {
-        self.flow.facts.numbers(value)
-    }
-
     /// Returns whether all threads of the scope reach `inst` together. `inst` is an instruction of
     /// the analyzed kernel with an effect or with regions. Returns `None` for others and for
     /// unreachable code.

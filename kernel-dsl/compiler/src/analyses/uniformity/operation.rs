@@ -32,12 +32,6 @@ impl<'k> UniformityFacts<'k> {
         &self.by_value[value.0 as usize]
     }
 
-    /// Returns the number of each thread, if known.
-    pub fn numbers(&self, value: Value) -> Option<Vec<u64>> {
-        let fact = self.of(value);
-        fact.is_known().then(|| fact.threads.by_thread(self.kernel.block.most_threads()))
-    }
-
     /// Sets the fact about a value. An existing cause is kept, so that traces end.
     pub fn set(&mut self, value: Value, mut fact: UniformityFact) {
         if self.kernel.block.most_threads() <= 32 {

@@ -80,14 +80,6 @@ impl Threads {
         [1, 2, 4, 8, 16].into_iter().filter(over).fold(warps, |merged, bit| merged | bit)
     }
 
-    /// Returns the number of each of `count` threads.
-    pub fn by_thread(&self, count: u32) -> Vec<u64> {
-        match self {
-            Threads::Same(n) => vec![*n; count as usize],
-            Threads::Each(each) => each.to_vec(),
-        }
-    }
-
     /// Returns the number that all threads have in common, if there is one.
     pub fn same(&self) -> Option<u64> {
         match self {
