@@ -355,24 +355,24 @@ impl Cuda {
         program: &Monomorphic,
         approved: &ValidatedArgs<'_, '_>,
     ) -> Result<DriverLaunch> {
-        DriverLaunch::new(&self.context, self.load(form, artifact, program, approved.largest())?, approved)
+        DriverLaunch::new(&self.context, self.load(form, artifact, program, || approved.largest())?, approved)
     }
 
     /// Compiles and loads the instance's module, so that launches find it, unless an extent is very
     /// large. Several threads may load modules at the same time: the driver compiles them in
     /// parallel.
     pub fn preload(&self, form: LaunchForm, artifact: &'static Artifact, program: &Monomorphic) -> Result<()> {
-        self.load(form, artifact, program, 0).map(drop)
+        self.load(form, artifact, program, || 0).map(drop)
     }
 
-    /// Returns the instance's module, which is compiled and loaded once. `largest` is the largest
-    /// extent, stride and `usize` argument of the launch.
+    /// Returns the instance's module, which is compiled and loaded once. The checked form depends
+    /// on the launch's largest extent, stride and `usize` argument, `largest`.
     fn load(
         &self,
         form: LaunchForm,
         artifact: &'static Artifact,
         program: &Monomorphic,
-        largest: u64,
+        largest: impl FnOnce() -> u64,
     ) -> Result<LoadedKernel> {
         let instance = program.instance();
         let name = || artifact.instance_name(&instance.0);
@@ -396,7 +396,7 @@ impl Cuda {
                     .clone(),
             ),
             LaunchForm::Checked => {
-                let (forms, variant, limit) = match largest > MODERATE.into() {
+                let (forms, variant, limit) = match largest() > MODERATE.into() {
                     true => (&self.checked_large, "checked-large", u32::MAX),
                     false => (&self.checked, "checked", MODERATE),
                 };
