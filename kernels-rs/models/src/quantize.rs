@@ -7,28 +7,10 @@ use crate::error::{Error, Result};
 use crate::file::gguf::{Gguf, ValueType};
 use crate::file::{Format, Tensor};
 use kernel_dsl::half::{bf16, f16};
-use kernels_rs::quant::formats::{self, host};
 use serde::Serialize;
 use std::borrow::Cow;
 use std::io::{BufWriter, Write};
 use std::path::Path;
-
-/// Evaluates `$body` with `$F` as the type of a format of blocks, if it is one.
-macro_rules! of_blocks {
-    ($format:expr, $F:ident => $body:expr, $($name:ident $blocks:ident)*) => {
-        match $format {
-            $(Format::$name => {
-                type $F = formats::$blocks;
-                Some($body)
-            })*
-            _ => None,
-        }
-    };
-    ($format:expr, $F:ident => $body:expr) => {
-        of_blocks!($format, $F => $body, Q4_0 Q4_0 Q4_1 Q4_1 Q5_0 Q5_0 Q5_1 Q5_1 Q8_0 Q8_0 Q2_K Q2K Q3_K Q3K Q4_K Q4K
-            Q5_K Q5K Q6_K Q6K IQ4_NL Iq4Nl IQ4_XS Iq4Xs MXFP4 Mxfp4)
-    };
-}
 
 /// The formats to which numbers can be converted, with their numbers in `general.file_type`.
 const TARGETS: [(Format, u32); 16] = [
@@ -72,7 +54,7 @@ pub fn numbers(format: Format, bytes: &[u8]) -> Option<Vec<f32>> {
         Format::F32 => bytes.chunks_exact(4).map(|x| f32::from_le_bytes([x[0], x[1], x[2], x[3]])).collect(),
         Format::F16 => halves().map(|half| f16::from_le_bytes(half).to_f32()).collect(),
         Format::BF16 => halves().map(|half| bf16::from_le_bytes(half).to_f32()).collect(),
-        _ => return of_blocks!(format, F => host::dequantize::<F>(bytes)),
+        _ => return format.blocks()?.dequantize(bytes),
     })
 }
 
@@ -85,7 +67,7 @@ pub fn quantized(format: Format, numbers: &[f32]) -> Option<Vec<u8>> {
         Format::F32 => numbers.iter().flat_map(|x| x.to_le_bytes()).collect(),
         Format::F16 => numbers.iter().flat_map(|x| f16::from_f32(*x).to_le_bytes()).collect(),
         Format::BF16 => numbers.iter().flat_map(|x| bf16::from_f32(*x).to_le_bytes()).collect(),
-        _ => return of_blocks!(format, F => host::quantize::<F>(numbers)),
+        _ => return format.blocks()?.quantize(numbers),
     })
 }
 

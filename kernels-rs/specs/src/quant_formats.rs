@@ -15,6 +15,7 @@ use kernel_dsl::half::f16;
 use kernel_dsl::prelude::View;
 use kernels_rs::activation::swiglu;
 use kernels_rs::gemm::epilogue::Identity;
+use kernels_rs::quant::Format;
 use kernels_rs::quant::activations::quantize_activations;
 use kernels_rs::quant::few::gemv_blocks;
 use kernels_rs::quant::formats::device::{BlockFormat, PlaneUnit, Unit};
@@ -22,6 +23,7 @@ use kernels_rs::quant::formats::host::{self, Ggml, Planes};
 use kernels_rs::quant::formats::*;
 use kernels_rs::quant::many::{add_parts, gemm_blocks};
 use kernels_rs::quant::repack::{dequantize, quantize_q4, quantize_q8, repack, repack_rows};
+use kernels_rs::with_format;
 use runtime::testing::{Bound, Case, Expected, Extreme, Input, Random};
 
 runtime::register!(repack<Q4_0>, files, repacked);
@@ -37,24 +39,20 @@ runtime::register!(add_parts<f32, Identity, 4>, parts, summed_parts);
 /// Calls a function of a format for the one that an instance names.
 macro_rules! of_format {
     ($instance:expr, $function:ident($($argument:expr),*)) => {
-        of_format!(@ $instance, $function, ($($argument),*), Q4_0 Q4_1 Q5_0 Q5_1 Q8_0 Q2K Q3K Q4K Q5K Q6K Iq4Nl Iq4Xs Mxfp4)
-    };
-    (@ $instance:expr, $function:ident, $arguments:tt, $($format:ident)*) => {
         match format($instance) {
-            $(stringify!($format) => of_format!(= $function $format $arguments),)*
-            _ => Default::default(),
+            Some(format) => with_format!(format, F => $function::<F>($($argument),*), else Vec::new()),
+            None => Vec::new(),
         }
     };
-    (= $function:ident $format:ident ($($argument:expr),*)) => { $function::<$format>($($argument),*) };
 }
 
-/// Returns the name of an instance's format.
-fn format(instance: &Instance) -> &str {
-    let item = |constant: &'_ Constant| matches!(constant, Constant::Item(_));
-    match instance.0.iter().find(|constant| item(constant)) {
-        Some(Constant::Item(item)) => &item.name,
-        _ => "",
-    }
+/// Returns the format that an instance names.
+fn format(instance: &Instance) -> Option<Format> {
+    let name = instance.0.iter().find_map(|constant| match constant {
+        Constant::Item(item) => Some(&item.name),
+        _ => None,
+    })?;
+    Format::ALL.into_iter().find(|format| format!("{format:?}") == *name)
 }
 
 /// Draws blocks of `rows` rows of `units` units.

@@ -3,12 +3,13 @@
 use super::plan::{QuantPlan, QuantTile};
 use super::routing::{combine, count_routes, place_routes, route};
 use super::weighted::{Activations, Rows};
-use super::weights::{Format, Weights, with_format};
+use super::weights::Weights;
 use crate::access::rows_are_whole;
 use crate::dispatch::dispatch;
 use crate::gemm::epilogue::{Epilogue, Identity};
 use crate::operand::Operand;
 use crate::queue::LibraryCall;
+use crate::with_format;
 use crate::{LaunchStruct, Queue, QueueMemory};
 use kernel_dsl::{Float, GenericArgument};
 use runtime::{BufferView, BufferViewMut, Error};

@@ -11,25 +11,35 @@ use kernel_dsl::{Float, GenericArgument};
 use runtime::{BufferView, BufferViewMut, Device, DeviceBuffer, Error};
 use std::sync::Arc;
 
-/// Evaluates `$body` with `$F` as the type of a format. With `else`, only formats of GGML's files.
+/// Evaluates an expression with a type as the format of weights that a [`Format`] names.
+///
+/// Without `else`, the type implements [`BlockFormat`]. With `else`, the type implements [`Ggml`],
+/// and the expression after `else` is the value for [`Format::Int8`], which has no blocks.
+///
+/// ```
+/// use kernels_rs::quant::{Format, formats::host::Ggml};
+///
+/// let name = |format: Format| kernels_rs::with_format!(format, F => F::NAME, else "int8");
+/// assert_eq!((name(Format::Q4K), name(Format::Int8)), ("Q4_K", "int8"));
+/// ```
+#[macro_export]
 macro_rules! with_format {
     ($format:expr, $F:ident => $body:expr) => {
-        with_format!(@ $format, $F => $body, Q4_0 Q4_1 Q5_0 Q5_1 Q8_0 Q2K Q3K Q4K Q5K Q6K Iq4Nl Iq4Xs Mxfp4 Int8)
+        $crate::with_format!(@ $format, $F => $body, Q4_0 Q4_1 Q5_0 Q5_1 Q8_0 Q2K Q3K Q4K Q5K Q6K Iq4Nl Iq4Xs Mxfp4 Int8)
     };
     ($format:expr, $F:ident => $body:expr, else $other:expr) => {
-        with_format!(@ $format, $F => $body, Q4_0 Q4_1 Q5_0 Q5_1 Q8_0 Q2K Q3K Q4K Q5K Q6K Iq4Nl Iq4Xs Mxfp4; $other)
+        $crate::with_format!(@ $format, $F => $body, Q4_0 Q4_1 Q5_0 Q5_1 Q8_0 Q2K Q3K Q4K Q5K Q6K Iq4Nl Iq4Xs Mxfp4; $other)
     };
     (@ $format:expr, $F:ident => $body:expr, $($name:ident)* $(; $other:expr)?) => {
         match $format {
-            $(Format::$name => {
+            $($crate::quant::Format::$name => {
                 type $F = $crate::quant::formats::$name;
                 $body
             })*
-            $(Format::Int8 => $other)?
+            $($crate::quant::Format::Int8 => $other)?
         }
     };
 }
-pub(super) use with_format;
 
 /// A format of weights: those of GGML's files (see [`formats`](super::formats)), and bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -97,6 +107,16 @@ impl Format {
     #[must_use]
     pub fn quantize(self, numbers: &[f32]) -> Option<Vec<u8>> {
         with_format!(self, F => Some(host::quantize::<F>(numbers)), else None)
+    }
+
+    /// Returns the numbers of blocks, as [`host::dequantize`] reads them, or `None` for
+    /// [`Format::Int8`], which has no blocks.
+    ///
+    /// # Panics
+    /// Panics if the last block is not whole.
+    #[must_use]
+    pub fn dequantize(self, blocks: &[u8]) -> Option<Vec<f32>> {
+        with_format!(self, F => Some(host::dequantize::<F>(blocks)), else None)
     }
 
     /// Returns the numbers and the bytes of a block.

@@ -1,14 +1,15 @@
 //! Rows of the embedding by token.
 
-use super::linear::{Rows, blocks, convert, numbers};
+use super::linear::{Rows, convert, numbers};
 use crate::file::Format;
 use kernel_dsl::half::{bf16, f16};
 use kernel_dsl::{Float, GenericArgument};
 use kernels_rs::Queue;
 use kernels_rs::permute::gather;
 use kernels_rs::quant;
-use kernels_rs::quant::formats::{self, device::BlockFormat, host};
+use kernels_rs::quant::formats::{device::BlockFormat, host};
 use kernels_rs::quant::repack::{dequantize, repack};
+use kernels_rs::with_format;
 use runtime::{BufferView, BufferViewMut, Device, DeviceBuffer, Error};
 use std::sync::Arc;
 
@@ -28,25 +29,13 @@ enum Table {
     Bf16(Arc<DeviceBuffer<bf16>>),
 }
 
-/// Evaluates `$body` with `$F` as the type of a format of blocks.
-macro_rules! with_blocks {
-    ($format:expr, $F:ident => $body:expr, $($name:ident)*) => {
-        match $format {
-            $(quant::Format::$name => {
-                type $F = formats::$name;
-                $body
-            })*
-        }
-    };
-}
-
 impl Embedding {
     /// Uploads a table.
     ///
     /// # Errors
     /// If the format has no kernels, or memory runs out.
     pub fn new(device: &Device, rows: &Rows<'_>) -> crate::Result<Embedding> {
-        let table = match (rows.format, blocks(rows.format)) {
+        let table = match (rows.format, rows.format.blocks()) {
             (_, Some(format)) => Table::Blocks(format, Arc::new(device.upload(rows.bytes)?)),
             (Format::F32, _) => Table::F32(Arc::new(device.upload(&numbers(rows.bytes, f32::from_le_bytes))?)),
             (Format::F16, _) => Table::F16(Arc::new(device.upload(&numbers(rows.bytes, f16::from_le_bytes))?)),
@@ -84,8 +73,7 @@ impl Embedding {
                 let blocks = [tokens.extents()[0], wide];
                 gather(on, &table.view([rows, wide])?, tokens, &mut of_tokens.view_mut(blocks)?)?;
                 let blocks = of_tokens.view(blocks)?;
-                with_blocks!(*format, F => unpacked::<F>(on, &blocks, columns, y),
-                    Q4_0 Q4_1 Q5_0 Q5_1 Q8_0 Q2K Q3K Q4K Q5K Q6K Iq4Nl Iq4Xs Mxfp4 Int8)
+                with_format!(*format, F => unpacked::<F>(on, &blocks, columns, y))
             }
             Table::F32(table) => {
                 let table = on.share(table)?;

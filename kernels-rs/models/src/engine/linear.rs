@@ -8,7 +8,7 @@ use kernel_dsl::{Float, GenericArgument};
 use kernels_rs::activation::fast_swiglu;
 use kernels_rs::gemm::Gemm;
 use kernels_rs::gemm::epilogue::{Bias, Epilogue, Identity};
-use kernels_rs::quant::{self, Weights};
+use kernels_rs::quant::Weights;
 use kernels_rs::rowwise::Norm;
 use kernels_rs::{LaunchStruct, Queue};
 use runtime::{BufferView, BufferViewMut, Device, DeviceBuffer, Error};
@@ -44,26 +44,6 @@ pub(super) enum Numbers {
     F32(Arc<DeviceBuffer<f32>>),
     F16(Arc<DeviceBuffer<f16>>),
     Bf16(Arc<DeviceBuffer<bf16>>),
-}
-
-/// Returns the kernels' name of a format of blocks.
-pub(super) fn blocks(format: Format) -> Option<quant::Format> {
-    Some(match format {
-        Format::Q4_0 => quant::Format::Q4_0,
-        Format::Q4_1 => quant::Format::Q4_1,
-        Format::Q5_0 => quant::Format::Q5_0,
-        Format::Q5_1 => quant::Format::Q5_1,
-        Format::Q8_0 => quant::Format::Q8_0,
-        Format::Q2_K => quant::Format::Q2K,
-        Format::Q3_K => quant::Format::Q3K,
-        Format::Q4_K => quant::Format::Q4K,
-        Format::Q5_K => quant::Format::Q5K,
-        Format::Q6_K => quant::Format::Q6K,
-        Format::IQ4_NL => quant::Format::Iq4Nl,
-        Format::IQ4_XS => quant::Format::Iq4Xs,
-        Format::MXFP4 => quant::Format::Mxfp4,
-        _ => return None,
-    })
 }
 
 /// The largest number of rows whose products with blocks add in an order that depends only on the
@@ -127,7 +107,7 @@ impl Linear {
                 let problem = format!("[{rows}, {of_part}] in {} bytes, beside {columns} columns", bytes.len());
                 return Err(refused(problem));
             }
-            let matrix = match (format, blocks(*format)) {
+            let matrix = match (format, format.blocks()) {
                 (_, Some(format)) => {
                     let file = device.upload(bytes)?;
                     let view = file.view([*rows, bytes.len() / rows.max(&1)])?;

@@ -116,8 +116,8 @@ impl<'a> Loader<'a> {
 
     /// Returns rows and columns of a matrix that kernels read.
     fn matrix(&self, tensor: &Tensor<'_>) -> Result<[usize; 2]> {
-        let is_read = super::linear::blocks(tensor.format).is_some()
-            || matches!(tensor.format, Format::F32 | Format::F16 | Format::BF16);
+        let is_read =
+            tensor.format.blocks().is_some() || matches!(tensor.format, Format::F32 | Format::F16 | Format::BF16);
         if !is_read {
             let field = format!("tensor `{}`", tensor.name);
             let supported = "F32, F16, BF16, Q4_0 to Q8_0, Q2_K to Q6_K, IQ4_NL, IQ4_XS, MXFP4";
@@ -155,7 +155,7 @@ impl<'a> Loader<'a> {
     /// Uploads a matrix of all experts of a layer, which are one below the other.
     fn stacked(&mut self, role: Role, layer: usize) -> Result<Weights> {
         let tensor = self.take(role, layer)?;
-        let (Some(format), &[count, rows, _]) = (super::linear::blocks(tensor.format), tensor.extents) else {
+        let (Some(format), &[count, rows, _]) = (tensor.format.blocks(), tensor.extents) else {
             let field = format!("tensor `{}`", tensor.name);
             let needed = format!("a tensor of the format {} for experts", tensor.format);
             return Err(Error::unsupported(

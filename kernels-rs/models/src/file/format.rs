@@ -1,5 +1,6 @@
 //! The formats of tensors, with the sizes of their blocks.
 
+use kernels_rs::quant;
 use std::fmt;
 
 /// Defines [`Format`] from a table: variant, number in GGUF, name, elements and bytes of a block.
@@ -93,6 +94,26 @@ impl Format {
             return None;
         }
         (elements / self.block_elements()).checked_mul(self.block_bytes())
+    }
+
+    /// Returns the library's name of the format, or `None` if its kernels do not read such blocks.
+    pub fn blocks(self) -> Option<quant::Format> {
+        Some(match self {
+            Format::Q4_0 => quant::Format::Q4_0,
+            Format::Q4_1 => quant::Format::Q4_1,
+            Format::Q5_0 => quant::Format::Q5_0,
+            Format::Q5_1 => quant::Format::Q5_1,
+            Format::Q8_0 => quant::Format::Q8_0,
+            Format::Q2_K => quant::Format::Q2K,
+            Format::Q3_K => quant::Format::Q3K,
+            Format::Q4_K => quant::Format::Q4K,
+            Format::Q5_K => quant::Format::Q5K,
+            Format::Q6_K => quant::Format::Q6K,
+            Format::IQ4_NL => quant::Format::Iq4Nl,
+            Format::IQ4_XS => quant::Format::Iq4Xs,
+            Format::MXFP4 => quant::Format::Mxfp4,
+            _ => return None,
+        })
     }
 
     /// Tells whether the format holds floating-point numbers, each by itself.
