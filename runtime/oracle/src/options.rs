@@ -142,8 +142,8 @@ impl Options {
         self.deadline.is_some_and(|deadline| deadline.is_over())
     }
 
-    /// Returns the number of instructions that a warp may run before the next look at the clock.
-    pub(crate) fn pace(&self) -> u64 {
+    /// Returns the number of instructions that a warp may run before it reads the clock again.
+    pub(crate) fn instructions_to_clock(&self) -> u64 {
         match self.deadline {
             None => u64::MAX,
             Some(deadline) if deadline.is_over() => 0,

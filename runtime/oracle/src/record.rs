@@ -4,9 +4,9 @@
 use crate::check;
 use crate::code;
 use crate::code::frame::LaneWord;
+use crate::machine::arithmetic::{overflow, stuck};
 use crate::machine::describe::{ARRAY_IN_ELEMENT, beyond, failure};
 use crate::machine::memory::argument_at;
-use crate::machine::warp::{overflow, stuck};
 use crate::machine::{Machine, Warp};
 use crate::program::place;
 use crate::report::{Finding, Object, Report, Space, Thread};
@@ -93,7 +93,7 @@ impl Machine<'_, '_> {
     /// Writes `report` for the first lane of `mask`, if the record is empty. An address outside any
     /// record is ignored.
     #[cold]
-    pub fn tell(&mut self, warp: &Warp, mask: u32, report: &code::ViolationReport) {
+    pub fn record_violation(&mut self, warp: &Warp, mask: u32, report: &code::ViolationReport) {
         let lane = mask.trailing_zeros() as usize;
         if mask == 0 {
             return;

@@ -108,16 +108,16 @@ impl Finder<'_> {
             addend: c.map(operand),
             to: Some(to).filter(|_| variable.is_none() || self.reads[to as usize] > 1),
             variable,
-            turns: None,
+            uniform_loop: None,
         };
-        fused.turns = self.turns(first, &fused);
+        fused.uniform_loop = self.uniform_loop(first, &fused);
         (length > 1).then_some((first, fused))
     }
 
     /// Returns the loop around a sequence from `first` on, if it is the whole body and accumulates
     /// in one element. An operand is indexed by the loop index, so the number of words bounds the
     /// iterations.
-    fn turns(&self, first: usize, run: &Fused) -> Option<UniformLoop> {
+    fn uniform_loop(&self, first: usize, run: &Fused) -> Option<UniformLoop> {
         let Inst::StepUniform { index, step, limit, body, .. } = *self.code.insts.get(first + run.length as usize)?
         else {
             return None;

@@ -656,7 +656,7 @@ pub struct Fused {
     /// The variable that the result is written to.
     pub variable: Option<LocalElement>,
     /// The loop around the sequence, if the sequence is its whole body and accumulates a product.
-    pub turns: Option<UniformLoop>,
+    pub uniform_loop: Option<UniformLoop>,
 }
 
 /// A loop whose index, step and limit are uniform across the active lanes.

@@ -63,7 +63,7 @@ impl Machine<'_, '_> {
         for lane in self.options.schedule.lanes(part.lanes) {
             let element = (buffer, part.offset[lane]);
             match written >> lane & 1 {
-                0 => self.order.look(warp, lane as u32, element),
+                0 => self.order.atomic_read(warp, lane as u32, element),
                 _ => self.order.atomic(warp, lane as u32, element),
             }
         }

@@ -1,12 +1,12 @@
-//! Operations across the lanes of a warp, other than shuffles and votes.
+//! Operations across the lanes of a warp.
 
 use crate::check::Check;
 use crate::code::Pc;
 use crate::code::frame::{FULL, LANES, LaneWord, Register, lanes_of};
-use crate::machine::{Machine, Warp};
+use crate::machine::{ACCESSES, Machine, Warp};
 use crate::report::Description;
 use kernel_dsl_compiler::Scalar;
-use kernel_dsl_compiler::ir::Binary;
+use kernel_dsl_compiler::ir::{Binary, Shuffle, Vote};
 
 /// Writes to each lane the mask of the lanes with equal bits.
 pub fn matching(warp: &mut Warp, mask: u32, to: u32, from: Register) {
@@ -33,8 +33,92 @@ pub fn reduce(warp: &mut Warp, mask: u32, op: Binary, ty: Scalar, to: u32, from:
 }
 
 impl Machine<'_, '_> {
+    /// Reports missing lanes at an operation that all lanes must reach, unless they have ended.
+    pub fn check_convergence(&mut self, check: Check, what: &str, site: Pc, warp: &Warp, mask: u32) {
+        let missing = warp.live & !mask;
+        if missing != 0 {
+            self.report(check, site, warp.index, mask, |machine, _| {
+                let absent = missing.trailing_zeros() as usize;
+                let thread = machine.thread(warp.index, absent);
+                let (here, live) = (mask.count_ones(), warp.live.count_ones());
+                Description::new(format!("{what} is reached by {here} of the {live} lanes of a warp")).against(
+                    None,
+                    thread,
+                    "is elsewhere",
+                )
+            });
+        }
+    }
+
+    /// Exchanges values between the lanes of a warp.
+    #[allow(clippy::too_many_arguments)]
+    pub fn shuffle<const TIER: u8>(
+        &mut self,
+        site: Pc,
+        warp: &mut Warp,
+        mask: u32,
+        mode: Shuffle,
+        width: u32,
+        [to, from]: [Register; 2],
+        selector: u32,
+    ) {
+        let selectors = *u32::lanes(&warp.rows, selector as usize);
+        let sources = sources(mode, width, &selectors);
+        let inactive = sources.iter().enumerate().fold(0, |m, (l, s)| m | u32::from(mask >> s & 1 == 0) << l);
+        let beyond = match mode {
+            Shuffle::Xor => selectors.iter().enumerate().fold(0, |m, (l, s)| m | u32::from(*s >= width) << l),
+            _ => 0,
+        };
+        if from.wide {
+            let values = *u64::lanes(&warp.rows, from.row as usize);
+            *u64::lanes_mut(&mut warp.rows, to.row as usize) = sources.map(|s| values[s]);
+        } else {
+            let values = *u32::lanes(&warp.rows, from.row as usize);
+            *u32::lanes_mut(&mut warp.rows, to.row as usize) = sources.map(|s| values[s]);
+        }
+        if TIER < ACCESSES {
+            return;
+        }
+        let (inactive, beyond) = (inactive & mask, beyond & mask);
+        if inactive != 0 {
+            self.undefined = true;
+            self.report(Check::ShuffleInactive, site, warp.index, inactive, |machine, lane| {
+                let source = sources[lane];
+                Description::new(format!("a shuffle reads lane {source}, which does not take part")).against(
+                    None,
+                    machine.thread(warp.index, source),
+                    "is at another instruction, or does not exist",
+                )
+            });
+            for lane in lanes_of(inactive) {
+                to.set(&mut warp.rows, lane, 0);
+            }
+        }
+        if beyond != 0 {
+            self.report(Check::ShuffleSelector, site, warp.index, beyond, |_, lane| {
+                let selector = selectors[lane];
+                Description::new(format!("the mask {selector} of an XOR shuffle is not below its width {width}"))
+            });
+        }
+    }
+
+    #[inline(always)]
+    pub fn vote<const TIER: u8>(&mut self, site: Pc, warp: &mut Warp, mask: u32, mode: Vote, to: u32, value: u32) {
+        if TIER >= ACCESSES {
+            self.check_convergence(Check::DivergentWarp, "a vote", site, warp, mask);
+            self.undefined |= warp.live & !mask != 0;
+        }
+        let votes = self.simd.truth(&warp.rows, value) & mask;
+        let result = match mode {
+            Vote::Ballot => votes,
+            Vote::All => u32::from(votes == mask),
+            Vote::Any => u32::from(votes != 0),
+        };
+        Register { row: to, wide: false }.fill(&mut warp.rows, result.into());
+    }
+
     /// Reports an operation that needs all 32 lanes, including ended ones, if one is missing.
-    pub fn all_lanes(&mut self, what: &str, site: Pc, warp: &Warp, mask: u32) {
+    pub fn check_all_lanes(&mut self, what: &str, site: Pc, warp: &Warp, mask: u32) {
         if mask == FULL {
             return;
         }
@@ -54,4 +138,20 @@ impl Machine<'_, '_> {
             Description::new(format!("the sum of the warp's values overflows `{ty}`"))
         });
     }
+}
+
+/// Returns the lane that each lane of a shuffle reads.
+pub fn sources(mode: Shuffle, width: u32, selectors: &[u32; LANES]) -> [usize; LANES] {
+    std::array::from_fn(|lane| {
+        let (lane, selector) = (lane as u32, selectors[lane]);
+        let (segment, within) = (lane & !(width - 1), lane & (width - 1));
+        let source = match mode {
+            Shuffle::Index => segment + selector % width,
+            Shuffle::Xor if selector < width => lane ^ selector,
+            Shuffle::Up if selector <= within => lane - selector,
+            Shuffle::Down if selector < width - within => lane + selector,
+            Shuffle::Xor | Shuffle::Up | Shuffle::Down => lane,
+        };
+        source as usize
+    })
 }

@@ -52,7 +52,7 @@ pub fn failure(text: &str, value: impl Fn(usize) -> Option<(Scalar, u64)>) -> St
 impl Machine<'_, '_> {
     /// Reports lanes that fail an assertion or panic.
     #[cold]
-    pub fn fails(&mut self, site: Pc, warp: &Warp, mask: u32, panic: &Panic) {
+    pub fn record_panic(&mut self, site: Pc, warp: &Warp, mask: u32, panic: &Panic) {
         self.report(Check::Assertion, site, warp.index, mask, |_, lane| {
             let value = |i: usize| panic.values.get(i).map(|(from, ty)| (*ty, from.get(&warp.rows, lane)));
             Description::new(failure(&panic.message, value))

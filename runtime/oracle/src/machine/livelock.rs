@@ -184,7 +184,7 @@ impl Machine<'_, '_> {
     /// Checks a warp at the end of an iteration. Returns the time of the next check, or `None` if
     /// the warp must not continue. `count` is the number of instructions since it last resumed.
     #[cold]
-    pub fn look(&mut self, search: &mut Search, site: Pc, warp: &mut Warp, count: u64) -> Option<u64> {
+    pub fn check_iteration(&mut self, search: &mut Search, site: Pc, warp: &mut Warp, count: u64) -> Option<u64> {
         if self.stopped || self.setting.budget.is_spent() {
             self.stopped = true;
             return None;
@@ -194,7 +194,7 @@ impl Machine<'_, '_> {
             self.exhausted(site, warp.index, warp.mask);
             return None;
         }
-        if warp.mask != 0 && warp.idle >= self.patience() {
+        if warp.mask != 0 && warp.idle >= self.max_idle_atomics() {
             let polls = if self.interleaved { MAX_INTERLEAVED_POLLS } else { MAX_WAITING_POLLS };
             // From sm_70 on, lanes that have left the loop run on.
             let parts = self.program.target >= GpuTarget::SM_70 && warp.live & !warp.mask != 0;
@@ -211,14 +211,14 @@ impl Machine<'_, '_> {
             warp.cycle = Some(Cycle { site, memory });
             return None;
         }
-        let pace = count.saturating_add(self.options.pace());
-        Some(if search.kept.is_some() { 0 } else { search.next.min(left).min(pace) })
+        let clock = count.saturating_add(self.options.instructions_to_clock());
+        Some(if search.kept.is_some() { 0 } else { search.next.min(left).min(clock) })
     }
 
     /// Returns the number of atomic operations without effect after which a warp leaves the
     /// processor.
     #[inline(always)]
-    pub fn patience(&self) -> u32 {
+    pub fn max_idle_atomics(&self) -> u32 {
         if self.interleaved { 1 } else { MAX_IDLE_ATOMICS }
     }
 

@@ -7,6 +7,7 @@
 pub mod access;
 pub mod address;
 pub mod ahead;
+pub mod arithmetic;
 pub mod atomic;
 pub mod coalesced_fast_path;
 pub mod cooperation;

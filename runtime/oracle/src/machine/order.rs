@@ -245,7 +245,7 @@ impl Order {
     }
 
     /// Records an atomic operation of a lane that leaves `element` unchanged.
-    pub fn look(&mut self, warp: u32, lane: u32, element: AtomicElement) {
+    pub fn atomic_read(&mut self, warp: u32, lane: u32, element: AtomicElement) {
         let BlockOrder { block, warps, carried: in_shared } = &mut self.running;
         let (block, own) = (*block, &mut warps[warp as usize]);
         let all = if element.0.is_some() { &mut self.carried } else { in_shared };
@@ -261,7 +261,7 @@ impl Order {
 
     /// Records an atomic operation of a lane that changes `element`.
     pub fn atomic(&mut self, warp: u32, lane: u32, element: AtomicElement) {
-        self.look(warp, lane, element);
+        self.atomic_read(warp, lane, element);
         let BlockOrder { block, warps, carried: in_shared } = &mut self.running;
         let (block, own) = (*block, &warps[warp as usize]);
         let all = if element.0.is_some() { &mut self.carried } else { in_shared };
@@ -387,13 +387,13 @@ mod tests {
         let first = |order: &Order| order.known(0).iter().any(|known| known.holds(Stamp::new(1, 0, 0), 0, &[]));
         order.begin(1, 1);
         order.fence(0, 1, FenceScope::Grid, at(1));
-        order.look(0, 0, FLAG);
+        order.atomic_read(0, 0, FLAG);
         order.begin(1, 3);
         order.atomic(0, 0, FLAG);
         order.fence(0, 1, FenceScope::Grid, at(3));
         assert!(!first(&order), "the first block has changed nothing");
         order.begin(1, 5);
-        order.look(0, 0, FLAG);
+        order.atomic_read(0, 0, FLAG);
         order.fence(0, 1, FenceScope::Grid, at(5));
         assert!(order.known(0).is_empty(), "the second made its fence behind the change");
         let mut order = Order::default();
@@ -401,7 +401,7 @@ mod tests {
         order.fence(0, 1, FenceScope::Grid, at(1));
         order.atomic(0, 0, FLAG);
         order.begin(1, 3);
-        order.look(0, 0, FLAG);
+        order.atomic_read(0, 0, FLAG);
         order.fence(0, 1, FenceScope::Grid, at(3));
         assert!(first(&order));
     }

@@ -33,12 +33,14 @@ enum Walk {
 
 impl Walk {
     #[inline(always)]
-    fn lanes<'a>(self, rows: &'a [Row], memory: &'a [u32; SHARED_WORDS], turn: u32) -> Lanes<'a> {
+    fn lanes<'a>(self, rows: &'a [Row], memory: &'a [u32; SHARED_WORDS], iteration: u32) -> Lanes<'a> {
         match self {
             Walk::Row(row) => LaneSource::Row(row).lanes(rows, memory),
-            Walk::Words(low, high, on) => LaneSource::Words(low + turn * on, high + turn * on).lanes(rows, memory),
+            Walk::Words(low, high, on) => {
+                LaneSource::Words(low + iteration * on, high + iteration * on).lanes(rows, memory)
+            }
             Walk::Same(low, high, on) => {
-                let word = |first: u32| memory[usize::from(first.wrapping_add(turn.wrapping_mul(on)) as u16)];
+                let word = |first: u32| memory[usize::from(first.wrapping_add(iteration.wrapping_mul(on)) as u16)];
                 Lanes::Same([word(low), word(high)])
             }
         }
@@ -174,7 +176,7 @@ impl Machine<'_, '_> {
     /// executed instructions, at most `fuel`. On 0, nothing has changed, and the loop must run
     /// iteration by iteration.
     #[inline(always)]
-    pub fn turns<const TIER: u8>(
+    pub fn run_iterations<const TIER: u8>(
         &self,
         warp: &mut Warp,
         mask: u32,
@@ -188,15 +190,15 @@ impl Machine<'_, '_> {
         if first >= limit || step == 0 {
             return 0;
         }
-        let turns = (limit - first).div_ceil(step) - 1;
-        let last = first + turns * step;
-        let instructions = u64::from(turns) * u64::from(fused.length + 1);
-        if turns == 0 || instructions > fuel || self.stopped {
+        let iterations = (limit - first).div_ceil(step) - 1;
+        let last = first + iterations * step;
+        let instructions = u64::from(iterations) * u64::from(fused.length + 1);
+        if iterations == 0 || instructions > fuel || self.stopped {
             return 0;
         }
         let [a, b] = &fused.operands;
-        let Some(a) = self.walk(warp, mask, a, index, step, turns) else { return 0 };
-        let Some(b) = self.walk(warp, mask, b, index, step, turns) else { return 0 };
+        let Some(a) = self.walk(warp, mask, a, index, step, iterations) else { return 0 };
+        let Some(b) = self.walk(warp, mask, b, index, step, iterations) else { return 0 };
         let Some((row, written)) = fused.variable.and_then(|variable| element(warp, mask, &variable)) else {
             return 0;
         };
@@ -206,8 +208,8 @@ impl Machine<'_, '_> {
         let (rows, memory) = (&warp.rows[..], &*self.shared);
         let sum = LaneSource::Row(row).lanes(rows, memory);
         let (mut low, mut high) = (sum.half(0), sum.half(1));
-        for turn in 0..turns {
-            let (a, b) = (a.lanes(rows, memory, turn), b.lanes(rows, memory, turn));
+        for iteration in 0..iterations {
+            let (a, b) = (a.lanes(rows, memory, iteration), b.lanes(rows, memory, iteration));
             (low, high) = (mul_add(0, a, b, low), mul_add(1, a, b, high));
         }
         put(&mut warp.rows, row, 0, &low, mask);
@@ -217,7 +219,7 @@ impl Machine<'_, '_> {
     }
 
     /// Returns the locations of an operand from this iteration on, or `None` if a lane is out of
-    /// bounds within `turns` iterations.
+    /// bounds within `iterations` iterations.
     #[inline(always)]
     fn walk(
         &self,
@@ -226,7 +228,7 @@ impl Machine<'_, '_> {
         operand: &CodeOperand,
         index: u32,
         step: u32,
-        turns: u32,
+        iterations: u32,
     ) -> Option<Walk> {
         let word = match operand {
             CodeOperand::Row(row) => return Some(Walk::Row(*row)),
@@ -237,13 +239,14 @@ impl Machine<'_, '_> {
         let (low, high, pattern) = (words.of(0), words.of(HALF), words.pattern);
         let mut on = 0u32;
         for dim in word.split.uniform.iter().filter(|dim| dim.index == index) {
-            let last = u32::lanes(&warp.rows, index as usize)[mask.trailing_zeros() as usize % LANES] + turns * step;
+            let last =
+                u32::lanes(&warp.rows, index as usize)[mask.trailing_zeros() as usize % LANES] + iterations * step;
             if last >= dim.extent {
                 return None;
             }
             on = on.wrapping_add(step.wrapping_mul(dim.stride));
         }
-        let last = u64::from(low.max(high)) + u64::from(turns) * u64::from(on);
+        let last = u64::from(low.max(high)) + u64::from(iterations) * u64::from(on);
         match pattern {
             Pattern::Same => Some(Walk::Same(low, high, on)),
             Pattern::Row if last <= (SHARED_WORDS - HALF) as u64 => Some(Walk::Words(low, high, on)),

@@ -9,7 +9,7 @@ use runtime_simt::number::short;
 
 impl Machine<'_, '_> {
     #[cold]
-    pub fn unwritten(&mut self, site: Pc, warp: u32, mask: u32, local: &Local, index: impl Fn(usize) -> u32) {
+    pub fn report_unwritten(&mut self, site: Pc, warp: u32, mask: u32, local: &Local, index: impl Fn(usize) -> u32) {
         let Local { name, len, .. } = local;
         self.report(Check::UninitializedLocal, site, warp, mask, |machine, lane| {
             let index = index(lane);
@@ -86,7 +86,7 @@ impl Machine<'_, '_> {
             to.set(&mut warp.rows, lane, bits);
         }
         if missing != 0 {
-            self.unwritten(site, warp.index, missing, local, |lane| indices[lane]);
+            self.report_unwritten(site, warp.index, missing, local, |lane| indices[lane]);
         }
     }
 

@@ -2,20 +2,15 @@
 
 use crate::check::Check;
 use crate::code::bits::approximate;
-use crate::code::cast;
 use crate::code::frame::{FULL, LANES, LaneWord, Register, lanes_of};
-use crate::code::{Inst, Pc};
+use crate::code::{Inst, Local, Pc};
 use crate::machine::cooperation::{matching, reduce};
-use crate::machine::describe::symbol;
 use crate::machine::livelock::{MAX_SPIN_ATOMICS, Search};
 use crate::machine::order::FenceEpochs;
 use crate::machine::shadow::Life;
 use crate::machine::{ACCESSES, ALL, Machine, OBSERVED, Warp};
 use crate::report::Description;
-use kernel_dsl_compiler::Scalar;
-use kernel_dsl_compiler::ir::{Binary, Shuffle, Vote};
-use runtime_simt::number::value;
-use std::fmt::Display;
+use kernel_dsl_compiler::ir::{Binary, FenceScope};
 
 impl Machine<'_, '_> {
     /// Runs `warp` from its next instruction to a barrier or its end, or until it leaves the
@@ -26,16 +21,19 @@ impl Machine<'_, '_> {
             // One function with these features, so that the loops over lanes are inlined into it.
             #[target_feature(enable = "avx2,fma,bmi1,bmi2,lzcnt,popcnt")]
             fn fast<const TIER: u8>(machine: &mut Machine<'_, '_>, warp: &mut Warp) {
-                machine.go_on::<TIER>(warp);
+                machine.run_until_wait::<TIER>(warp);
             }
             // SAFETY: `has_avx2` is true only if the processor supports all these features.
             return unsafe { fast::<TIER>(self, warp) };
         }
-        self.go_on::<TIER>(warp);
+        self.run_until_wait::<TIER>(warp);
     }
 
+    /// Runs `warp` as [`warp`](Machine::warp) describes. Each kind of instruction has one arm, in
+    /// one function: the program counter and the mask stay in registers, and an instruction costs
+    /// one jump.
     #[inline(always)]
-    fn go_on<const TIER: u8>(&mut self, warp: &mut Warp) {
+    fn run_until_wait<const TIER: u8>(&mut self, warp: &mut Warp) {
         let program = self.program;
         let code = &program.code;
         let simd = self.simd;
@@ -55,8 +53,8 @@ impl Machine<'_, '_> {
         // The search for infinite loops runs at the end of iterations only.
         let mut search = Search::of_instructions(warp.cycle.take().is_some());
         let fuel = self.fuel_left();
-        let mut alarm = search.next.min(fuel).min(self.options.pace());
-        macro_rules! turn {
+        let mut alarm = search.next.min(fuel).min(self.options.instructions_to_clock());
+        macro_rules! end_iteration {
             ($site:expr) => {
                 // A store of the previous iteration is not simultaneous with a store of this
                 // iteration.
@@ -65,7 +63,7 @@ impl Machine<'_, '_> {
                 }
                 if warp_insts > alarm || self.stopped {
                     (warp.pc, warp.mask) = (pc, mask);
-                    match self.look(&mut search, $site, warp, warp_insts) {
+                    match self.check_iteration(&mut search, $site, warp, warp_insts) {
                         Some(next) => alarm = next,
                         None => break,
                     }
@@ -74,7 +72,7 @@ impl Machine<'_, '_> {
         }
         // Instructions for all lanes: the parts of a warp wait for each other and continue as one
         // warp.
-        macro_rules! all_lanes {
+        macro_rules! join_parts {
             ($site:expr) => {
                 if warp.parted {
                     warp.meets = Some($site);
@@ -92,10 +90,11 @@ impl Machine<'_, '_> {
                     let fused = &code.fused[i as usize];
                     // With races checked, shadow memory needs an update in each iteration.
                     if TIER < ALL
-                        && let Some(turns) = fused.turns
+                        && let Some(uniform_loop) = fused.uniform_loop
                     {
-                        let fuel = self.fuel_left().saturating_sub(warp_insts).min(self.options.pace());
-                        let run = self.turns::<TIER>(warp, mask, fused, turns, fuel);
+                        let fuel =
+                            self.fuel_left().saturating_sub(warp_insts).min(self.options.instructions_to_clock());
+                        let run = self.run_iterations::<TIER>(warp, mask, fused, uniform_loop, fuel);
                         warp_insts += run;
                         thread_insts += run * lanes;
                     }
@@ -119,17 +118,14 @@ impl Machine<'_, '_> {
                 Inst::Unary { op, ty, to, a } => simd.unary(&mut warp.rows, op, ty, to, a),
                 Inst::CheckedUnary { op, ty, to, a } => {
                     if TIER >= ACCESSES {
-                        let bad = simd.is_minimum(&warp.rows, ty, a) & mask;
-                        if bad != 0 && ty.is_signed() {
-                            self.overflow(site, warp, bad, &format!("the negation of `{ty}::MIN` overflows"));
-                        }
+                        self.check_negation(site, warp, mask, ty, a);
                     }
                     simd.unary(&mut warp.rows, op, ty, to, a);
                 }
                 Inst::Binary { op, ty, to, a, b } => simd.binary(&mut warp.rows, op, ty, to, a, b),
                 Inst::CheckedBinary { op, ty, to, a, b } => {
                     if TIER >= ACCESSES {
-                        self.arithmetic(site, warp, mask, op, ty, a, b);
+                        self.check_arithmetic(site, warp, mask, op, ty, a, b);
                     }
                     simd.binary(&mut warp.rows, op, ty, to, a, b);
                 }
@@ -140,7 +136,7 @@ impl Machine<'_, '_> {
                 }
                 Inst::Cast { from, into, to, a, lossy } => {
                     if TIER >= ACCESSES && lossy && self.options.notes {
-                        self.lossy(site, warp, mask, from, into, a);
+                        self.note_lossy_cast(site, warp, mask, from, into, a);
                     }
                     simd.cast(&mut warp.rows, from, into, to, a);
                 }
@@ -173,7 +169,7 @@ impl Machine<'_, '_> {
                 }
                 Inst::Atomic(i) => {
                     self.atomic::<TIER>(site, warp, mask, &code.atomics[i as usize]);
-                    if warp.idle >= self.patience() {
+                    if warp.idle >= self.max_idle_atomics() {
                         alarm = 0;
                     }
                     if warp.idle <= MAX_SPIN_ATOMICS && self.points.pass() {
@@ -181,18 +177,7 @@ impl Machine<'_, '_> {
                     }
                 }
                 Inst::ReadLocal { local, to } => {
-                    let local = &code.locals[local as usize];
-                    to.copy(&mut warp.rows, local.first, FULL);
-                    if TIER >= ACCESSES {
-                        let missing = mask & !warp.written[local.element as usize];
-                        if missing != 0 {
-                            self.unwritten(site, warp.index, missing, local, |_| 0);
-                            let fill = self.options.filled(local.scalar());
-                            for lane in lanes_of(missing) {
-                                to.set(&mut warp.rows, lane, fill);
-                            }
-                        }
-                    }
+                    self.read_local::<TIER>(site, warp, mask, &code.locals[local as usize], to);
                 }
                 Inst::WriteLocal { local, from } => {
                     let local = &code.locals[local as usize];
@@ -208,67 +193,52 @@ impl Machine<'_, '_> {
                     self.write_element::<TIER>(site, warp, mask, local, index, from);
                 }
                 Inst::BlockSync | Inst::GridSync => {
-                    all_lanes!(site);
+                    join_parts!(site);
                     if TIER >= ACCESSES {
-                        self.together(Check::DivergentBarrier, barrier_name(inst), site, warp, mask);
+                        self.check_convergence(Check::DivergentBarrier, barrier_name(inst), site, warp, mask);
                     }
                     warp.waits = Some(site);
                     break;
                 }
                 Inst::WarpSync => {
-                    all_lanes!(site);
+                    join_parts!(site);
                     if TIER >= ACCESSES {
-                        self.together(Check::DivergentWarp, "`warp::sync()`", site, warp, mask);
+                        self.check_convergence(Check::DivergentWarp, "`warp::sync()`", site, warp, mask);
                     }
                     if TIER >= ALL {
-                        self.tick();
-                        warp.met = self.epoch;
-                        self.order.warp_barrier(warp.index);
+                        self.warp_barrier(warp);
                     }
                 }
                 Inst::Shuffle { mode, width, to, from, selector } => {
-                    all_lanes!(site);
+                    join_parts!(site);
                     if TIER >= ACCESSES {
-                        self.together(Check::DivergentWarp, "a shuffle", site, warp, mask);
+                        self.check_convergence(Check::DivergentWarp, "a shuffle", site, warp, mask);
                     }
                     self.shuffle::<TIER>(site, warp, mask, mode, width.into(), [to, from], selector);
                 }
                 Inst::Vote { mode, to, value } => {
-                    all_lanes!(site);
-                    if TIER >= ACCESSES {
-                        self.together(Check::DivergentWarp, "a vote", site, warp, mask);
-                        self.undefined |= warp.live & !mask != 0;
-                    }
-                    let votes = simd.truth(&warp.rows, value) & mask;
-                    let result = match mode {
-                        Vote::Ballot => votes,
-                        Vote::All => u32::from(votes == mask),
-                        Vote::Any => u32::from(votes != 0),
-                    };
-                    Register { row: to, wide: false }.fill(&mut warp.rows, result.into());
+                    join_parts!(site);
+                    self.vote::<TIER>(site, warp, mask, mode, to, value);
                 }
                 Inst::Fence(scope) => {
                     if TIER >= ALL {
-                        let at = FenceEpochs { block: self.met, warp: warp.met, now: self.epoch };
-                        self.order.fence(warp.index, mask, scope, at);
-                        // The warp's accesses from here on are later than those it has released.
-                        self.tick();
+                        self.fence(warp, mask, scope);
                     }
                     if self.points.pass() {
                         break;
                     }
                 }
                 Inst::Match { to, from } => {
-                    all_lanes!(site);
+                    join_parts!(site);
                     if TIER >= ACCESSES {
-                        self.all_lanes("`warp::match_any`", site, warp, mask);
+                        self.check_all_lanes("`warp::match_any`", site, warp, mask);
                     }
                     matching(warp, mask, to, from);
                 }
                 Inst::Reduce { op, ty, to, from } => {
-                    all_lanes!(site);
+                    join_parts!(site);
                     if TIER >= ACCESSES {
-                        self.all_lanes("a reduction", site, warp, mask);
+                        self.check_all_lanes("a reduction", site, warp, mask);
                     }
                     if !reduce(warp, mask, op, ty, to, from) && TIER >= ACCESSES {
                         self.sum_overflows(site, warp, mask, ty);
@@ -282,9 +252,9 @@ impl Machine<'_, '_> {
                         break;
                     }
                 }
-                Inst::Panic(i) => self.fails(site, warp, mask, &code.panics[i as usize]),
+                Inst::Panic(i) => self.record_panic(site, warp, mask, &code.panics[i as usize]),
                 Inst::Log(i) => self.log(warp, mask, &code.logs[i as usize]),
-                Inst::Report(i) => self.tell(warp, mask, &code.reports[i as usize]),
+                Inst::Report(i) => self.record_violation(warp, mask, &code.reports[i as usize]),
                 Inst::If { slot, condition, otherwise } => {
                     let holds = simd.truth(&warp.rows, condition);
                     let slot = &mut warp.slots[slot as usize];
@@ -346,7 +316,7 @@ impl Machine<'_, '_> {
                     if mask != 0 {
                         pc = body;
                     }
-                    turn!(site);
+                    end_iteration!(site);
                 }
                 Inst::StepUniform { ty, slot, index, step, limit, body } => {
                     activate!(mask | std::mem::take(&mut warp.slots[slot as usize].pending));
@@ -367,14 +337,14 @@ impl Machine<'_, '_> {
                             activate!(0);
                         }
                     }
-                    turn!(site);
+                    end_iteration!(site);
                 }
                 Inst::Again { slot, body } => {
                     activate!(mask | std::mem::take(&mut warp.slots[slot as usize].pending));
                     if mask != 0 {
                         pc = body;
                     }
-                    turn!(site);
+                    end_iteration!(site);
                 }
                 Inst::Leave { slot, exit } => {
                     activate!(mask | warp.slots[slot as usize].done);
@@ -424,192 +394,37 @@ impl Machine<'_, '_> {
         self.stopped = true;
     }
 
-    /// Reports integer arithmetic whose result is undefined or probably not meant.
-    #[allow(clippy::too_many_arguments)]
-    fn arithmetic(&mut self, site: Pc, warp: &Warp, mask: u32, op: Binary, ty: Scalar, a: u32, b: u32) {
-        let bad = self.simd.overflows(&warp.rows, op, ty, a, b) & mask;
-        if bad != 0 {
-            self.overflowing(site, warp, bad, op, ty, a, b);
-        }
-        if matches!(op, Binary::Div | Binary::Rem) {
-            let bad = self.simd.is_zero(&warp.rows, ty, b) & mask;
-            if bad != 0 {
-                self.report(Check::DivisionByZero, site, warp.index, bad, |_, lane| {
-                    let a = value(ty, Register { row: a, wide: ty.bits() == 64 }.get(&warp.rows, lane));
-                    Description::new(format!("division by zero: `{a} {} 0` in `{ty}`", symbol(op).unwrap_or_default()))
-                });
+    #[inline(always)]
+    fn read_local<const TIER: u8>(&mut self, site: Pc, warp: &mut Warp, mask: u32, local: &Local, to: Register) {
+        to.copy(&mut warp.rows, local.first, FULL);
+        if TIER >= ACCESSES {
+            let missing = mask & !warp.written[local.element as usize];
+            if missing != 0 {
+                self.report_unwritten(site, warp.index, missing, local, |_| 0);
+                let fill = self.options.filled(local.scalar());
+                for lane in lanes_of(missing) {
+                    to.set(&mut warp.rows, lane, fill);
+                }
             }
         }
     }
 
-    #[cold]
-    #[allow(clippy::too_many_arguments)]
-    fn overflowing(&mut self, site: Pc, warp: &Warp, bad: u32, op: Binary, ty: Scalar, a: u32, b: u32) {
-        let check = match op {
-            Binary::Div | Binary::Rem => Check::DivisionOverflow,
-            Binary::Shl | Binary::Shr => Check::ShiftOverflow,
-            _ if ty == Scalar::Usize => Check::UsizeOverflow,
-            _ => Check::IntegerOverflow,
-        };
-        let at = |row, lane| value(ty, Register { row, wide: ty.bits() == 64 }.get(&warp.rows, lane));
-        self.report(check, site, warp.index, bad, |_, lane| {
-            if op.is_shift() {
-                let distance = u32::lanes(&warp.rows, b as usize)[lane];
-                return Description::new(beyond_the_width(op, ty, at(a, lane), distance));
-            }
-            Description::new(overflow(op, ty, at(a, lane), at(b, lane)))
-        });
+    /// Orders the accesses of a warp before and after a barrier of its lanes.
+    fn warp_barrier(&mut self, warp: &mut Warp) {
+        self.tick();
+        warp.met = self.epoch;
+        self.order.warp_barrier(warp.index);
     }
 
-    #[cold]
-    fn overflow(&mut self, site: Pc, warp: &Warp, bad: u32, message: &str) {
-        self.report(Check::IntegerOverflow, site, warp.index, bad, |_, _| Description::new(message));
-    }
-
-    /// Reports lanes in which a cast loses information.
-    #[cold]
-    fn lossy(&mut self, site: Pc, warp: &Warp, mask: u32, from: Scalar, into: Scalar, a: u32) {
-        let register = Register { row: a, wide: from.bits() == 64 };
-        let lost = |lane: &usize| cast::loses(from, into, register.get(&warp.rows, *lane));
-        let bad = lanes_of(mask).filter(lost).fold(0, |m, lane| m | 1 << lane);
-        if bad != 0 {
-            self.report(Check::LossyCast, site, warp.index, bad, |_, lane| {
-                let operand = value(from, register.get(&warp.rows, lane));
-                let why = match from.is_float() {
-                    true if operand == "NaN" => "is not an integer",
-                    true => "is outside the type's range",
-                    false => "loses bits",
-                };
-                Description::new(format!("`{operand} as {into}`, of `{from}`, {why}"))
-            });
-        }
-    }
-
-    /// Reports the lanes whose step is not positive.
-    fn without_step(&mut self, site: Pc, warp: &Warp, mask: u32, ty: Scalar, step: u32) -> u32 {
-        let register = Register { row: step, wide: ty.bits() == 64 };
-        let sign = 1u64 << (ty.bits() - 1);
-        let bad = lanes_of(mask)
-            .filter(|lane| {
-                let bits = register.get(&warp.rows, *lane);
-                bits == 0 || ty.is_signed() && bits & sign != 0
-            })
-            .fold(0, |m, lane| m | 1 << lane);
-        if bad != 0 {
-            self.report(Check::LoopStep, site, warp.index, bad, |_, lane| {
-                let step = value(ty, register.get(&warp.rows, lane));
-                Description::new(stuck(&step))
-            });
-        }
-        bad
-    }
-
-    /// Reports missing lanes at an operation that all lanes must reach, unless they have ended.
-    fn together(&mut self, check: Check, what: &str, site: Pc, warp: &Warp, mask: u32) {
-        let missing = warp.live & !mask;
-        if missing != 0 {
-            self.report(check, site, warp.index, mask, |machine, _| {
-                let absent = missing.trailing_zeros() as usize;
-                let thread = machine.thread(warp.index, absent);
-                let (here, live) = (mask.count_ones(), warp.live.count_ones());
-                Description::new(format!("{what} is reached by {here} of the {live} lanes of a warp")).against(
-                    None,
-                    thread,
-                    "is elsewhere",
-                )
-            });
-        }
-    }
-
-    #[allow(clippy::too_many_arguments)]
-    fn shuffle<const TIER: u8>(
-        &mut self,
-        site: Pc,
-        warp: &mut Warp,
-        mask: u32,
-        mode: Shuffle,
-        width: u32,
-        [to, from]: [Register; 2],
-        selector: u32,
-    ) {
-        let selectors = *u32::lanes(&warp.rows, selector as usize);
-        let sources = sources(mode, width, &selectors);
-        let inactive = sources.iter().enumerate().fold(0, |m, (l, s)| m | u32::from(mask >> s & 1 == 0) << l);
-        let beyond = match mode {
-            Shuffle::Xor => selectors.iter().enumerate().fold(0, |m, (l, s)| m | u32::from(*s >= width) << l),
-            _ => 0,
-        };
-        if from.wide {
-            let values = *u64::lanes(&warp.rows, from.row as usize);
-            *u64::lanes_mut(&mut warp.rows, to.row as usize) = sources.map(|s| values[s]);
-        } else {
-            let values = *u32::lanes(&warp.rows, from.row as usize);
-            *u32::lanes_mut(&mut warp.rows, to.row as usize) = sources.map(|s| values[s]);
-        }
-        if TIER < ACCESSES {
-            return;
-        }
-        let (inactive, beyond) = (inactive & mask, beyond & mask);
-        if inactive != 0 {
-            self.undefined = true;
-            self.report(Check::ShuffleInactive, site, warp.index, inactive, |machine, lane| {
-                let source = sources[lane];
-                Description::new(format!("a shuffle reads lane {source}, which does not take part")).against(
-                    None,
-                    machine.thread(warp.index, source),
-                    "is at another instruction, or does not exist",
-                )
-            });
-            for lane in lanes_of(inactive) {
-                to.set(&mut warp.rows, lane, 0);
-            }
-        }
-        if beyond != 0 {
-            self.report(Check::ShuffleSelector, site, warp.index, beyond, |_, lane| {
-                let selector = selectors[lane];
-                Description::new(format!("the mask {selector} of an XOR shuffle is not below its width {width}"))
-            });
-        }
+    fn fence(&mut self, warp: &Warp, mask: u32, scope: FenceScope) {
+        let at = FenceEpochs { block: self.met, warp: warp.met, now: self.epoch };
+        self.order.fence(warp.index, mask, scope, at);
+        // The warp's accesses from here on are later than those it has released.
+        self.tick();
     }
 }
 
 /// Returns the name of a barrier in messages.
 pub fn barrier_name(barrier: &Inst) -> &'static str {
     if matches!(barrier, Inst::GridSync) { "`grid::sync()`" } else { "`block::sync()`" }
-}
-
-/// Returns the lane that each lane of a shuffle reads.
-pub fn sources(mode: Shuffle, width: u32, selectors: &[u32; LANES]) -> [usize; LANES] {
-    std::array::from_fn(|lane| {
-        let (lane, selector) = (lane as u32, selectors[lane]);
-        let (segment, within) = (lane & !(width - 1), lane & (width - 1));
-        let source = match mode {
-            Shuffle::Index => segment + selector % width,
-            Shuffle::Xor if selector < width => lane ^ selector,
-            Shuffle::Up if selector <= within => lane - selector,
-            Shuffle::Down if selector < width - within => lane + selector,
-            Shuffle::Xor | Shuffle::Up | Shuffle::Down => lane,
-        };
-        source as usize
-    })
-}
-
-/// Describes a shift by the width of the type or more.
-fn beyond_the_width(op: Binary, ty: Scalar, a: impl Display, distance: u32) -> String {
-    let (sign, width) = (symbol(op).unwrap_or_default(), ty.bits());
-    let counts = distance % width;
-    format!(
-        "`{a} {sign} {distance}` shifts a `{ty}` of {width} bits by at least its width: the distance counts as {counts}"
-    )
-}
-
-/// Describes a loop with a step that is not positive.
-pub fn stuck(step: &str) -> String {
-    format!("the loop steps by {step}: a step must be above zero")
-}
-
-/// Describes an overflow of `a` op `b`.
-pub fn overflow(op: Binary, ty: Scalar, a: impl Display, b: impl Display) -> String {
-    let sign = symbol(op).unwrap_or_default();
-    format!("`{a} {sign} {b}` overflows `{ty}`")
 }

@@ -65,7 +65,7 @@ pub enum TraceEvent {
     /// The beginning of an iteration of a loop, numbered from 1.
     Turn { number: u64 },
     /// The end of a loop, with the number of its iterations.
-    Left { turns: u64 },
+    Left { iterations: u64 },
     /// A barrier.
     Barrier { scope: Threads },
     /// An exchange between lanes of the warp, and its result.
@@ -107,7 +107,7 @@ pub(crate) struct Recorder {
     /// An instruction whose event is recorded when the next one runs.
     pending: Option<Pending>,
     /// By open construct, the number of iterations of a loop.
-    turns: Vec<u64>,
+    iterations: Vec<u64>,
     lines: Vec<TracedLine>,
     /// The current line: its function and number.
     at: Option<(usize, u32)>,
@@ -232,7 +232,7 @@ impl Observer for Recorder {
                 }
             }
             Inst::If { condition, .. } => self.event(program, site, TraceEvent::Branch { holds: row(condition) != 0 }),
-            Inst::Enter { slot } | Inst::EnterFor { slot, .. } => self.turns[slot as usize] = 0,
+            Inst::Enter { slot } | Inst::EnterFor { slot, .. } => self.iterations[slot as usize] = 0,
             Inst::Test { slot, .. } => {
                 self.pending = Some(Pending { site, what: PendingEvent::Loop { slot, body: site + 1 } });
             }
@@ -264,7 +264,7 @@ impl Recorder {
             lane,
             limit,
             pending: None,
-            turns: vec![0; slots as usize],
+            iterations: vec![0; slots as usize],
             lines: Vec::new(),
             at: None,
             left_out: 0,
@@ -285,14 +285,14 @@ impl Recorder {
             }
             PendingEvent::Exchange { to, ty } => TraceEvent::Exchanged { value: read((to, ty)) },
             PendingEvent::Loop { slot, body } => {
-                let turns = &mut self.turns[slot as usize];
+                let iterations = &mut self.iterations[slot as usize];
                 if active && site == body {
-                    *turns += 1;
+                    *iterations += 1;
                     // A loop that returns here unconditionally has already had an iteration.
                     let first = matches!(program.code.insts[told as usize], Inst::Again { .. });
-                    TraceEvent::Turn { number: *turns + u64::from(first) }
+                    TraceEvent::Turn { number: *iterations + u64::from(first) }
                 } else {
-                    TraceEvent::Left { turns: *turns }
+                    TraceEvent::Left { iterations: *iterations }
                 }
             }
         };
@@ -417,8 +417,8 @@ impl fmt::Display for TraceEvent {
             TraceEvent::Branch { holds: true } => f.write_str("the condition holds"),
             TraceEvent::Branch { holds: false } => f.write_str("the condition does not hold"),
             TraceEvent::Turn { number } => write!(f, "iteration {number}"),
-            TraceEvent::Left { turns: 1 } => f.write_str("the loop ends after 1 iteration"),
-            TraceEvent::Left { turns } => write!(f, "the loop ends after {turns} iterations"),
+            TraceEvent::Left { iterations: 1 } => f.write_str("the loop ends after 1 iteration"),
+            TraceEvent::Left { iterations } => write!(f, "the loop ends after {iterations} iterations"),
             TraceEvent::Barrier { scope: Threads::Grid } => f.write_str("the grid's barrier"),
             TraceEvent::Barrier { scope: Threads::Block } => f.write_str("the block's barrier"),
             TraceEvent::Barrier { scope: Threads::Warp } => f.write_str("the warp's barrier"),
