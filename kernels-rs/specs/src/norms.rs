@@ -193,13 +193,13 @@ pub(super) fn far_apart<const R: usize>(element: Scalar, extents: [usize; R]) ->
 }
 
 /// A number, and the bound of its error.
-pub(super) type Off = (f64, f64);
+pub(super) type Bounded = (f64, f64);
 
 /// The results of a norm for a row: z, y, and the mean and factor.
 pub(super) struct NormRow {
-    z: Vec<Off>,
-    pub y: Vec<Off>,
-    pub of_row: [Off; 2],
+    z: Vec<Bounded>,
+    pub y: Vec<Bounded>,
+    pub of_row: [Bounded; 2],
 }
 
 /// Computes the norm of a row and its error bounds, to first order for terms of u. Differences that
@@ -230,7 +230,7 @@ pub(super) fn row(
 ) -> NormRow {
     let count = x.len().max(1) as f64;
     let sums = gamma(team.additions(x.len()) + 1);
-    let z: Vec<Off> = match residual {
+    let z: Vec<Bounded> = match residual {
         [] => x.iter().map(|x| (*x, 0.0)).collect(),
         _ => x.iter().zip(residual).map(|(x, r)| (overflowed(x + r), (x + r).abs() * U)).collect(),
     };
@@ -244,10 +244,11 @@ pub(super) fn row(
         }
         false => (0.0, 0.0),
     };
-    let d = |(z, off): Off| (z - mean.0, off + mean.1 + (z - mean.0).abs() * if centered { 1.001 * U } else { 0.0 });
+    let d =
+        |(z, off): Bounded| (z - mean.0, off + mean.1 + (z - mean.0).abs() * if centered { 1.001 * U } else { 0.0 });
     let variance = z.iter().map(|z| d(*z).0.powi(2)).sum::<f64>() / count;
     let lost = TINY.min((variance + epsilon) * U / 32.0);
-    let square = |(d, off): Off| 2.0 * d.abs() * off + off * off + (sums + U) * (d.abs() + off).powi(2) + lost;
+    let square = |(d, off): Bounded| 2.0 * d.abs() * off + off * off + (sums + U) * (d.abs() + off).powi(2) + lost;
     let spread = z.iter().map(|z| square(d(*z))).sum::<f64>() / count + 1.001 * U * (variance + epsilon);
     let root = |v: f64| 1.0 / v.max(0.0).sqrt();
     let factor = root(variance + epsilon);
@@ -274,7 +275,7 @@ pub(super) fn row(
 }
 
 /// Computes a row with infinities or NaNs: those of the mean, and of 1 / √∞ = 0.
-fn row_of_infinities(centered: bool, z: Vec<Off>, weight: &[f64], bias: &[f64]) -> NormRow {
+fn row_of_infinities(centered: bool, z: Vec<Bounded>, weight: &[f64], bias: &[f64]) -> NormRow {
     let mean = if centered { z.iter().map(|z| z.0).sum::<f64>() / z.len() as f64 } else { 0.0 };
     let variance = z.iter().map(|z| (z.0 - mean).powi(2)).sum::<f64>();
     let factor = if variance.is_nan() { f64::NAN } else { 0.0 };
@@ -309,12 +310,12 @@ pub(super) fn saved_of(x: &[f64], cols: usize, centered: bool, epsilon: f64) -> 
     x.chunks(cols.max(1)).flat_map(of_row).collect()
 }
 
-pub(super) fn expected(argument: usize, all: impl Iterator<Item = Off>) -> Expected {
+pub(super) fn expected(argument: usize, all: impl Iterator<Item = Bounded>) -> Expected {
     let (values, bounds) = all.unzip();
     Expected::new(argument, values, Bound::Each(bounds))
 }
 
-pub(super) fn resting(stored: Scalar) -> impl Fn(&Off) -> Off {
+pub(super) fn resting(stored: Scalar) -> impl Fn(&Bounded) -> Bounded {
     move |&(value, off)| (value, off + at_rest(stored, value, off))
 }
 
@@ -339,7 +340,7 @@ fn quantized_reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
     let rows = rows(instance, inputs);
     let top = |row: &NormRow| {
         // NaNs are ignored.
-        let largest = |of: fn(&Off) -> f64| row.y.iter().map(of).fold(0.0, f64::max);
+        let largest = |of: fn(&Bounded) -> f64| row.y.iter().map(of).fold(0.0, f64::max);
         (largest(|y| y.0.abs()), largest(|y| y.1))
     };
     let bytes = rows.iter().flat_map(|row| {
@@ -366,7 +367,7 @@ fn units_reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
     let rows = rows(instance, inputs);
     let (&[m, cols], room) = (inputs[1].extents(), inputs[6].value() as usize) else { return Vec::new() };
     let &[groups, wide] = inputs[7].extents() else { return Vec::new() };
-    let y: Vec<Off> = rows.iter().flat_map(|row| row.y.iter().copied()).collect();
+    let y: Vec<Bounded> = rows.iter().flat_map(|row| row.y.iter().copied()).collect();
     let of = |row: usize| Some(row).filter(|row| *row < m);
     let (bytes, factors) = near_units(&y, cols, [groups, room], wide / (8 * room), of);
     let there = inputs[3].extents().iter().all(|n| *n > 0);

@@ -40,9 +40,9 @@ const THREADS: usize = 256;
 const STAGED: usize = 4096;
 
 /// Computes the [statistics](crate::rowwise::moments) of each of a block's rows: scale, mean (0 if
-/// `CENTRED` is false) and factor. Other threads may read them after the caller's next barrier.
+/// `CENTERED` is false) and factor. Other threads may read them after the caller's next barrier.
 #[device]
-fn statistics<X: Float, const CENTRED: bool, const R: usize>(
+fn statistics<X: Float, const CENTERED: bool, const R: usize>(
     x: View<X, 2>,
     row0: usize,
     epsilon: f32,
@@ -53,7 +53,7 @@ fn statistics<X: Float, const CENTRED: bool, const R: usize>(
         let row = (row0 + r).min(x.rows() - 1);
         let (mut scale, mut mean, mut variance) = (1.0f32, 0.0f32, 0.0f32);
         for pass in rolled(0..2) {
-            if CENTRED {
+            if CENTERED {
                 let mut own = 0.0;
                 for k in (thread::x()..x.cols()).step_by(THREADS) {
                     own = x[(row, k)].to_f32().mul_add(scale, own);
@@ -83,7 +83,7 @@ fn statistics<X: Float, const CENTRED: bool, const R: usize>(
 /// `COLS` sums per warp.
 ///
 /// With `PAIRED` it computes epilogue(f(a, b)) of the sums a and b of rows j and N + j of W, which
-/// has 2·N rows. The norm is a layer norm if `CENTRED`, otherwise an RMS norm. The weight and the
+/// has 2·N rows. The norm is a layer norm if `CENTERED`, otherwise an RMS norm. The weight and the
 /// bias, one number for each column of x, are optional. A lane takes `P` products at a stride of
 /// 32·`P`: 16 bytes of W if `V` allows it. A lane adds its products in the order of k; the lanes'
 /// sums are added by a butterfly.
@@ -92,10 +92,10 @@ fn statistics<X: Float, const CENTRED: bool, const R: usize>(
     grid = (y.cols().div_ceil(8 * COLS / (if PAIRED { 2 } else { 1 })), y.rows().div_ceil(R)),
     writes(y = once),
     instances(
-        f32_r1_v4: X = f32, N = f32, W = f32, C = f32, E = Identity, F = swiglu, CENTRED = false, PAIRED = false, R = 1, COLS = 2, V = 4;
-        f32_centred_r2_v1: X = f32, N = f32, W = f32, C = f32, E = Identity, F = swiglu, CENTRED = true, PAIRED = false, R = 2, COLS = 2, V = 1;
-        f16_paired_r1_v8: X = f32, N = f16, W = f16, C = f16, E = Identity, F = swiglu, CENTRED = false, PAIRED = true, R = 1, COLS = 2, V = 8;
-        f32_centred_paired_r8_v4: X = f32, N = f32, W = f32, C = f32, E = Identity, F = swiglu, CENTRED = true, PAIRED = true, R = 8, COLS = 2, V = 4
+        f32_r1_v4: X = f32, N = f32, W = f32, C = f32, E = Identity, F = swiglu, CENTERED = false, PAIRED = false, R = 1, COLS = 2, V = 4;
+        f32_centered_r2_v1: X = f32, N = f32, W = f32, C = f32, E = Identity, F = swiglu, CENTERED = true, PAIRED = false, R = 2, COLS = 2, V = 1;
+        f16_paired_r1_v8: X = f32, N = f16, W = f16, C = f16, E = Identity, F = swiglu, CENTERED = false, PAIRED = true, R = 1, COLS = 2, V = 8;
+        f32_centered_paired_r8_v4: X = f32, N = f32, W = f32, C = f32, E = Identity, F = swiglu, CENTERED = true, PAIRED = true, R = 8, COLS = 2, V = 4
     ),
     derived(P = V.max(4), AHEAD = 16 / V.max(4)),
 )]
@@ -111,7 +111,7 @@ pub fn gemv_normed<
     C: Float,
     E: Epilogue,
     F: DeviceFn<(f32, f32), Output = f32>,
-    const CENTRED: bool,
+    const CENTERED: bool,
     const PAIRED: bool,
     const R: usize,
     const COLS: usize,
@@ -134,7 +134,7 @@ pub fn gemv_normed<
     let row0 = block::y() * R;
     let col0 = (block::x() * 8 + warp::index()) * if PAIRED { COLS / 2 } else { COLS };
     let depth = x.cols();
-    statistics::<X, CENTRED, R>(x, row0, epsilon, of_rows);
+    statistics::<X, CENTERED, R>(x, row0, epsilon, of_rows);
     let mut acc = [[0.0f32; COLS]; R];
     for k0 in rolled((0..depth).step_by(STAGED / R)) {
         block::sync();

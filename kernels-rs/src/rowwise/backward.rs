@@ -167,8 +167,8 @@ pub(super) fn removed<const V: usize, const N: usize>(
     block = (L, ROWS), max_registers = 64, grid = z.rows().div_ceil(ROWS), writes(dz = once),
     derived(S = 8 / V),
     instances(
-        f32_l512_v4_centred: T = f32, W = f32, CENTRED = true, L = 512, ROWS = 1, V = 4, N = 2;
-        f32_l32_v1: T = f32, W = f32, CENTRED = false, L = 32, ROWS = 8, V = 1, N = 8
+        f32_l512_v4_centered: T = f32, W = f32, CENTERED = true, L = 512, ROWS = 1, V = 4, N = 2;
+        f32_l32_v1: T = f32, W = f32, CENTERED = false, L = 32, ROWS = 8, V = 1, N = 8
     ),
 )]
 #[requires(
@@ -179,7 +179,7 @@ pub(super) fn removed<const V: usize, const N: usize>(
 pub fn norm_backward<
     T: Float,
     W: Float,
-    const CENTRED: bool,
+    const CENTERED: bool,
     const L: usize,
     const ROWS: usize,
     const V: usize,
@@ -208,7 +208,7 @@ pub fn norm_backward<
         own = projected::<V, S>(&n, &h, own);
     }
     let count = cols as f32;
-    let mean = if CENTRED { sum::<L>(own[0]) / count } else { 0.0 };
+    let mean = if CENTERED { sum::<L>(own[0]) / count } else { 0.0 };
     let along = sum::<L>(own[1]) / count;
     removed::<V, N>(&mut gradient, &kept, of_row[1], mean, along);
     put::<T, L, V, N>(dz, 0, cols, &gradient);

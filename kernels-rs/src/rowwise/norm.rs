@@ -100,13 +100,13 @@ fn normed<W: Float, const L: usize, const V: usize, const N: usize>(
     }
 }
 
-/// Returns `scale` times the mean of a row, 0 if `CENTRED` is false, and the variance of `scale`
+/// Returns `scale` times the mean of a row, 0 if `CENTERED` is false, and the variance of `scale`
 /// times the row. Subtracts the mean from the elements kept in registers; the other elements end at
 /// `end`. Without `SCALED` the scale is 1.
 #[device]
 fn centered<
     T: Float,
-    const CENTRED: bool,
+    const CENTERED: bool,
     const SCALED: bool,
     const L: usize,
     const V: usize,
@@ -123,7 +123,7 @@ fn centered<
 ) -> [f32; 2] {
     let count = cols.max(1) as f32;
     let mut mean = 0.0;
-    if CENTRED {
+    if CENTERED {
         let mut own = 0.0;
         for i in unroll(0..N) {
             for e in unroll(0..V) {
@@ -150,13 +150,13 @@ fn centered<
     [mean, sum::<L>(own) / count]
 }
 
-/// Returns a row's statistics, with a mean of 0 if `CENTRED` is false, and replaces the elements in
+/// Returns a row's statistics, with a mean of 0 if `CENTERED` is false. Replaces the elements in
 /// registers by scale · z − mean. The other elements end at `end`. Rows whose sums or squares
 /// exceed the range of `f32` are read again for a second pass ([`moments`](super::moments)).
 #[device]
 pub(super) fn statistics<
     T: Float,
-    const CENTRED: bool,
+    const CENTERED: bool,
     const L: usize,
     const V: usize,
     const N: usize,
@@ -170,12 +170,12 @@ pub(super) fn statistics<
     end: usize,
     epsilon: f32,
 ) -> Moments {
-    let [mean, variance] = centered::<T, CENTRED, false, L, V, N, S>(kept, x, residual, fused, cols, end, 1.0);
+    let [mean, variance] = centered::<T, CENTERED, false, L, V, N, S>(kept, x, residual, fused, cols, end, 1.0);
     let scale = scale_for(mean, variance, epsilon);
     let mut of_row = plain(mean, variance, epsilon);
     if scale != 1.0 {
         *kept = summed::<T, L, V, N>(x, residual, fused, 0, cols);
-        let [mean, variance] = centered::<T, CENTRED, true, L, V, N, S>(kept, x, residual, fused, cols, end, scale);
+        let [mean, variance] = centered::<T, CENTERED, true, L, V, N, S>(kept, x, residual, fused, cols, end, scale);
         of_row = moments(scale, mean, variance, epsilon);
     }
     of_row
@@ -207,8 +207,8 @@ fn further<T: Float, W: Float, const L: usize, const V: usize, const S: usize>(
 
 /// Computes y = norm of the rows of x, or if `FUSED` of z = x + residual, which is written, too.
 ///
-/// The norm is a layer norm if `CENTRED`, otherwise an RMS norm. Weight and bias may be absent, and
-/// so may `saved`, which receives each row's mean and 1 / √(σ² + ε). A team of `L` threads per row
+/// The norm is a layer norm if `CENTERED`, else an RMS norm. Weight and bias may be absent, and so
+/// may `saved`, which receives each row's mean and 1 / √(σ² + ε). A team of `L` threads per row
 /// keeps the first `N · L · V` elements in registers, and reads the others again, 8 per thread at
 /// once. `WHOLE` says that there are no others: the omitted code needs no registers, and the loads
 /// of all pieces are in flight at once.
@@ -216,9 +216,9 @@ fn further<T: Float, W: Float, const L: usize, const V: usize, const S: usize>(
     block = (L, ROWS), max_registers = 48, grid = x.rows().div_ceil(ROWS), writes(y = once, z = once, saved = once),
     derived(S = 8 / V),
     instances(
-        f32_l512_v4: T = f32, W = f32, O = f32, CENTRED = true | false, FUSED = false | true, WHOLE = true, L = 512, ROWS = 1, V = 4, N = 2;
-        f32_l32_v1_centred_fused: T = f32, W = f32, O = f32, CENTRED = true, FUSED = true, WHOLE = false, L = 32, ROWS = 8, V = 1, N = 8;
-        f16_l32_v8: T = f16, W = f16, O = f16, CENTRED = false, FUSED = false, WHOLE = false, L = 32, ROWS = 8, V = 8, N = 1
+        f32_l512_v4: T = f32, W = f32, O = f32, CENTERED = true | false, FUSED = false | true, WHOLE = true, L = 512, ROWS = 1, V = 4, N = 2;
+        f32_l32_v1_centered_fused: T = f32, W = f32, O = f32, CENTERED = true, FUSED = true, WHOLE = false, L = 32, ROWS = 8, V = 1, N = 8;
+        f16_l32_v8: T = f16, W = f16, O = f16, CENTERED = false, FUSED = false, WHOLE = false, L = 32, ROWS = 8, V = 8, N = 1
     ),
 )]
 #[requires(
@@ -232,7 +232,7 @@ pub fn norm_rows<
     T: Float,
     W: Float,
     O: Float,
-    const CENTRED: bool,
+    const CENTERED: bool,
     const FUSED: bool,
     const WHOLE: bool,
     const L: usize,
@@ -262,7 +262,7 @@ pub fn norm_rows<
     }
     // The end of the elements that are not in registers, if any.
     let end = if WHOLE { 0 } else { cols };
-    let of_row = statistics::<T, CENTRED, L, V, N, S>(&mut kept, x, residual, FUSED, cols, end, epsilon);
+    let of_row = statistics::<T, CENTERED, L, V, N, S>(&mut kept, x, residual, FUSED, cols, end, epsilon);
     if !saved.is_empty() && thread::x() == 0 && is_row::<ROWS>(row, saved.rows()) {
         // Stored one by one: the caller's rows may begin at any element.
         let [mean, factor] = to_save(of_row);
@@ -319,7 +319,7 @@ fn magnitude<const L: usize, const V: usize, const N: usize>(
 #[kernel(
     block = (L, ROWS), max_registers = 64, grid = x.rows().div_ceil(ROWS), writes(q = once, scales = once, z = once),
     derived(S = 8 / V),
-    instances(f32_l256_v4: T = f32, W = f32, CENTRED = false | true, L = 256, ROWS = 1, V = 4, N = 4),
+    instances(f32_l256_v4: T = f32, W = f32, CENTERED = false | true, L = 256, ROWS = 1, V = 4, N = 4),
 )]
 #[requires(
     q.rows() == x.rows(), q.cols() == x.cols(), x.cols() % V == 0, scales.len() == x.rows(),
@@ -330,7 +330,7 @@ fn magnitude<const L: usize, const V: usize, const N: usize>(
 pub fn norm_quantized<
     T: Float,
     W: Float,
-    const CENTRED: bool,
+    const CENTERED: bool,
     const L: usize,
     const ROWS: usize,
     const V: usize,
@@ -356,7 +356,7 @@ pub fn norm_quantized<
     if fused {
         put::<T, L, V, N>(z, 0, cols, &kept);
     }
-    let of_row = statistics::<T, CENTRED, L, V, N, S>(&mut kept, x, residual, fused, cols, cols, epsilon);
+    let of_row = statistics::<T, CENTERED, L, V, N, S>(&mut kept, x, residual, fused, cols, cols, epsilon);
     normed::<W, L, V, N>(&mut kept, of_row.factor, weight, bias, 0, cols);
     let mut top = magnitude::<L, V, N>(&kept, 0, cols, 0.0);
     for at in (N * L * V..cols).step_by(S * L * V) {
@@ -422,8 +422,8 @@ fn put_units<const L: usize, const V: usize, const N: usize>(
     writes(bytes = once, factors = once, z = once),
     derived(S = 8 / V),
     instances(
-        f32_l256: T = f32, W = f32, CENTRED = false | true, L = 256, ROWS = 1, V = 4, N = 2;
-        f16_l32: T = f16, W = f32, CENTRED = false, L = 32, ROWS = 8, V = 4, N = 2
+        f32_l256: T = f32, W = f32, CENTERED = false | true, L = 256, ROWS = 1, V = 4, N = 2;
+        f16_l32: T = f16, W = f32, CENTERED = false, L = 32, ROWS = 8, V = 4, N = 2
     ),
 )]
 #[requires(
@@ -436,7 +436,7 @@ fn put_units<const L: usize, const V: usize, const N: usize>(
 pub fn norm_activations<
     T: Float,
     W: Float,
-    const CENTRED: bool,
+    const CENTERED: bool,
     const L: usize,
     const ROWS: usize,
     const V: usize,
@@ -466,7 +466,7 @@ pub fn norm_activations<
     if fused {
         put::<T, L, V, N>(z, 0, cols, &kept);
     }
-    let of_row = statistics::<T, CENTRED, L, V, N, S>(&mut kept, x, residual, fused, cols, cols, epsilon);
+    let of_row = statistics::<T, CENTERED, L, V, N, S>(&mut kept, x, residual, fused, cols, cols, epsilon);
     normed::<W, L, V, N>(&mut kept, of_row.factor, weight, bias, 0, cols);
     put_units::<L, V, N>(bytes, factors, place, room, 0, cols, end, &kept);
     for at in (N * L * V..end).step_by(S * L * V) {

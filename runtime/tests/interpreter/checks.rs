@@ -164,12 +164,12 @@ fn read_only_buffers_are_not_written() {
     assert_eq!(x, [1]);
 }
 
-const NEIGHBOUR: &str = "s[i] = i;\nblock::sync();\ny[i] = s[j];";
+const NEIGHBOR: &str = "s[i] = i;\nblock::sync();\ny[i] = s[j];";
 
 /// Builds a kernel whose threads each store an element of a shared array and load another thread's,
 /// with or without the barrier.
 fn neighbor(store: bool, barrier: bool, distance: u32) -> Kernel {
-    let mut k = Kit::new([64, 1, 1], NEIGHBOUR);
+    let mut k = Kit::new([64, 1, 1], NEIGHBOR);
     let y = k.slice("y", Scalar::Usize, true);
     let s = k.shared("s", Scalar::Usize, &[64], &[1]);
     let (i, distance, last) = (k.thread(), k.b.index(distance), k.b.index(63));

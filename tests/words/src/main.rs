@@ -1,9 +1,8 @@
 //! Lint of the project's English: comments, documentation, messages and pages.
 //!
 //! `cargo run -p words` reads the sources, pages, settings and scripts that git tracks, or the paths given, and prints each
-//! violation with its file, line, rule and replacement. The exit code is 1 where a violation is found outside
-//! the folders of `pending.txt`, which are not rewritten yet, or where such a folder has none left.
-//! `--summary` prints one line a folder instead, `--pending` the violations of pending folders too.
+//! violation with its file, line, rule and replacement. In Rust it also checks the spelling of identifiers. The exit code
+//! is 1 if a violation is found. `--summary` prints one line a folder instead.
 
 mod extract;
 mod rules;
@@ -14,11 +13,10 @@ use std::process::{Command, ExitCode};
 
 fn main() -> ExitCode {
     let (options, paths): (Vec<String>, Vec<String>) = std::env::args().skip(1).partition(|a| a.starts_with("--"));
-    if let Some(unknown) = options.iter().find(|option| !["--summary", "--pending"].contains(&option.as_str())) {
-        eprintln!("unknown option `{unknown}`; usage: words [--summary] [--pending] [PATH…]");
+    if let Some(unknown) = options.iter().find(|option| *option != "--summary") {
+        eprintln!("unknown option `{unknown}`; usage: words [--summary] [PATH…]");
         return ExitCode::from(2);
     }
-    let has = |name: &str| options.iter().any(|option| option == name);
     let files = match tracked(&paths) {
         Ok(files) => files,
         Err(error) => {
@@ -29,36 +27,25 @@ fn main() -> ExitCode {
     let mut found = Vec::new();
     for file in files.iter().filter(|file| !rules::is_exempt(file)) {
         match std::fs::read_to_string(file) {
-            Ok(text) => found.extend(rules::check(file, &extract::passages(file, &text))),
+            Ok(text) => {
+                found.extend(rules::check(file, &extract::passages(file, &text)));
+                if file.ends_with(".rs") {
+                    found.extend(rules::check_identifiers(file, &text));
+                }
+            }
             Err(error) => {
                 eprintln!("cannot read {file}: {error}");
                 return ExitCode::from(2);
             }
         }
     }
-    // A path on the command line restricts the files, so that nothing is known about the other entries.
-    let finished: Vec<&str> = if paths.is_empty() { finished(&found) } else { Vec::new() };
-    if !has("--pending") {
-        found.retain(|violation| !pending().any(|folder| folder == violation.folder()));
-    }
-    if has("--summary") {
+    if !options.is_empty() {
         summarize(&found);
     } else {
         found.iter().for_each(|violation| println!("{violation}"));
     }
-    finished.iter().for_each(|folder| println!("tests/words/pending.txt: {folder} has no violation: remove the entry"));
     println!("{} files, {} violations", files.len(), found.len());
-    if found.is_empty() && finished.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
-}
-
-/// Returns the folders that are not rewritten yet.
-fn pending() -> impl Iterator<Item = &'static str> {
-    include_str!("../pending.txt").lines().filter(|line| !line.is_empty() && !line.starts_with('#'))
-}
-
-/// Returns the pending folders without a violation.
-fn finished(found: &[rules::Violation]) -> Vec<&'static str> {
-    pending().filter(|folder| !found.iter().any(|violation| violation.folder() == *folder)).collect()
+    if found.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 /// Lists the `.rs`, `.md` and `.toml` files and the scripts that git tracks under `paths`, or under the current folder.

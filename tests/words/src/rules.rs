@@ -1,7 +1,9 @@
 //! The rules, and the word list that they read.
 
 use crate::extract::{Context, Passage};
+use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::LazyLock;
 
 /// The widest line of a comment, in columns, with its indentation.
 pub const MAX_COMMENT_WIDTH: usize = 100;
@@ -140,8 +142,7 @@ pub fn check(file: &str, passages: &[Passage]) -> Vec<Violation> {
             }
         }
         for word in passage.text.split(|c: char| !c.is_alphabetic()) {
-            let lower = word.to_lowercase();
-            if let Some((_, replacement)) = pairs(SPELLINGS).find(|(british, _)| *british == lower) {
+            if let Some((_, replacement)) = british(&word.to_lowercase()) {
                 add(passage.line, Rule::Spelling { word: word.to_owned(), replacement });
             }
         }
@@ -159,6 +160,38 @@ pub fn check(file: &str, passages: &[Passage]) -> Vec<Violation> {
         }
     }
     found
+}
+
+/// Checks the spelling of the words of Rust's identifiers, which `_` and capital letters separate.
+pub fn check_identifiers(file: &str, source: &str) -> Vec<Violation> {
+    let mut found = Vec::new();
+    for (line, text) in source.lines().enumerate() {
+        // The passages have the text of comments.
+        let code = text.split("//").next().unwrap_or_default();
+        for identifier in code.split(|c: char| !c.is_ascii_alphanumeric() && c != '_') {
+            if let Some((_, replacement)) = words_of(identifier).find_map(|word| british(&word)) {
+                let rule = Rule::Spelling { word: identifier.to_owned(), replacement };
+                found.push(Violation { file: file.to_owned(), line: line + 1, rule });
+            }
+        }
+    }
+    found
+}
+
+/// Returns the words of an identifier, in lower case.
+fn words_of(identifier: &str) -> impl Iterator<Item = String> {
+    let bytes = identifier.as_bytes();
+    let begins = |i: &usize| *i == 0 || bytes[*i].is_ascii_uppercase() && bytes[i - 1].is_ascii_lowercase();
+    let starts: Vec<usize> = (0..bytes.len()).filter(begins).chain([bytes.len()]).collect();
+    let parts: Vec<&str> = starts.windows(2).map(|ends| &identifier[ends[0]..ends[1]]).collect();
+    let words: Vec<String> = parts.into_iter().flat_map(|part| part.split('_')).map(str::to_ascii_lowercase).collect();
+    words.into_iter()
+}
+
+/// Returns a British spelling and the American one, if `word`, in lower case, is British.
+fn british(word: &str) -> Option<(&'static str, &'static str)> {
+    static ALL: LazyLock<BTreeMap<&str, &str>> = LazyLock::new(|| pairs(SPELLINGS).collect());
+    ALL.get_key_value(word).map(|(british, american)| (*british, *american))
 }
 
 /// Checks the first word of a passage.
@@ -258,6 +291,17 @@ mod tests {
             ["word"; 26].join(" ").replace("word word word word word ", "word word word word\n// word ")
         );
         assert!(rules(&long).iter().any(|rule| matches!(rule, Rule::LongSentence(..))), "{long}");
+    }
+
+    #[test]
+    fn identifiers_are_spelled_as_in_america() {
+        let spelled =
+            |source| check_identifiers("a.rs", source).into_iter().map(|v| (v.line, v.rule)).collect::<Vec<_>>();
+        let rule = |word: &str, replacement| Rule::Spelling { word: word.to_owned(), replacement };
+        assert_eq!(spelled("const CENTRED: u32 = 1;"), [(1, rule("CENTRED", "centered"))]);
+        assert_eq!(spelled("\nfn of_neighbours() {}"), [(2, rule("of_neighbours", "neighbors"))]);
+        assert_eq!(spelled("struct BehaviourOf;"), [(1, rule("BehaviourOf", "behavior"))]);
+        assert_eq!(spelled("let centered = behavior; // behaviour"), []);
     }
 
     #[test]
