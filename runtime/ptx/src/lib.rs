@@ -3,20 +3,10 @@
 //!
 //! # What is independent of the oracle
 //!
-//! The oracle (crate `runtime-oracle`, `runtime::interpreter`) runs the compiler's own IR. These
-//! parts are written twice, so that a mistake in one interpreter cannot hide in the other:
-//!
-//! - integer and floating-point arithmetic,
-//! - control flow: divergence and reconvergence,
-//! - the detection of violations.
-//!
-//! These parts are shared with the oracle or with the compiler:
-//!
-//! - the crate `runtime-simt`: lanes, bytes, counters, the split of a launch over host threads,
-//!   and reports: the list of checks, the collection of findings, their text and JSON,
-//! - the stand-ins for approximations (`kernel_dsl_compiler::Approximation`),
-//! - the parser and the table of PTX instructions (`kernel_dsl_compiler::ptx`),
-//! - inline PTX: the oracle runs a kernel's `ptx!(…)` through this interpreter (`inline`).
+//! The oracle (crate `runtime-oracle`, `runtime::interpreter`) runs the compiler's own IR.
+//! Arithmetic, control flow and the detection of violations are written twice, so that a mistake in
+//! one interpreter cannot hide in the other. The documentation of [`runtime_simt`] lists all that
+//! the interpreters share.
 //!
 //! This interpreter also runs PTX that other compilers made.
 //!

@@ -1,10 +1,17 @@
 //! The base of both interpreters: all parts of running a grid that do not depend on what an
 //! instruction does.
 //!
-//! The [PTX interpreter] and the [oracle] are independent witnesses of a kernel. The two
-//! interpreters share this crate, the compiler's list of checks, and its stand-ins for
-//! approximations. The oracle runs `ptx!(…)` by the PTX interpreter. Nothing else is shared. This
-//! crate has:
+//! The [PTX interpreter] and the [oracle] are independent witnesses of a kernel: a mistake in one
+//! shows as a difference. Integer and floating-point arithmetic, control flow within a warp, and
+//! the detection of violations are therefore written twice. The interpreters share:
+//!
+//! - this crate,
+//! - the compiler's stand-ins for approximations (`kernel_dsl_compiler::Approximation`),
+//! - inline PTX: the oracle runs `ptx!(…)` by the PTX interpreter (`runtime_ptx::inline`),
+//! - the format of `log!`: the oracle formats lines by `runtime_ptx::printf`.
+//!
+//! The PTX interpreter also shares the parser and the table of PTX instructions with the compiler.
+//! Nothing else is shared. This crate has:
 //!
 //! - [`GridShape`]: blocks, threads and warps, and their indices;
 //! - [`LANES`], [`lanes_of`]: the lanes of a warp as bits of a mask;
@@ -17,9 +24,6 @@
 //! - [`report`]: the findings of a run, their collection, and their text and JSON.
 //!
 //! Both interpreters take their checks from one list, [`Check`].
-//!
-//! Arithmetic, control flow, and the detection of violations are written twice on purpose: a
-//! mistake in one interpreter shows as a difference.
 //!
 //! [PTX interpreter]: https://docs.rs/runtime-ptx
 //! [oracle]: https://docs.rs/runtime-oracle
