@@ -75,13 +75,13 @@ pub(crate) fn in_pieces_mut<'a, T: Element>(
 
 /// Returns whether each piece of `n` elements along the last axis is contiguous and aligned to its
 /// size.
-pub(crate) fn together<T: Element>(x: &BufferStrided<'_, T, 4>, n: usize) -> bool {
+pub(crate) fn pieces_are_contiguous<T: Element>(x: &BufferStrided<'_, T, 4>, n: usize) -> bool {
     aligned::<T>(&x.argument(), x.extents(), x.strides(), n)
 }
 
 /// Returns whether each piece of `n` elements along the last axis of an output is contiguous and
 /// aligned to its size.
-pub(crate) fn together_mut<T: Element>(y: &mut BufferStridedMut<'_, T, 4>, n: usize) -> bool {
+pub(crate) fn pieces_are_contiguous_mut<T: Element>(y: &mut BufferStridedMut<'_, T, 4>, n: usize) -> bool {
     let (extents, strides) = (y.extents(), y.strides());
     aligned::<T>(&y.argument(), extents, strides, n)
 }

@@ -26,7 +26,7 @@
 //! | NaN | w, m and v are NaN |
 
 use crate::Queue;
-use crate::axes::{together, together_mut};
+use crate::axes::{pieces_are_contiguous, pieces_are_contiguous_mut};
 use crate::dispatch::dispatch;
 use crate::operand::Operand;
 use crate::queue::LibraryCall;
@@ -152,10 +152,10 @@ impl AdamW {
         let m = &mut m.reborrow().strided().reshaped([n])?.side_by_side()?;
         let v = &mut v.reborrow().strided().reshaped([n])?.side_by_side()?;
         let row = [1, 1, 1, n];
-        let whole = together(&g.strided().reshaped(row)?, 4)
-            && together_mut(&mut w.reborrow().strided().reshaped(row)?, 4)
-            && together_mut(&mut m.reborrow().strided().reshaped(row)?, 4)
-            && together_mut(&mut v.reborrow().strided().reshaped(row)?, 4);
+        let whole = pieces_are_contiguous(&g.strided().reshaped(row)?, 4)
+            && pieces_are_contiguous_mut(&mut w.reborrow().strided().reshaped(row)?, 4)
+            && pieces_are_contiguous_mut(&mut m.reborrow().strided().reshaped(row)?, 4)
+            && pieces_are_contiguous_mut(&mut v.reborrow().strided().reshaped(row)?, 4);
         let [beta1, beta2] = self.betas;
         // A power of a number below 1 is 0 from some step on, long before the cast saturates.
         let power = |beta: f64| beta.powi(i32::try_from(step).unwrap_or(i32::MAX));

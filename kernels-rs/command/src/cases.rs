@@ -8,7 +8,7 @@ use std::cmp::Reverse;
 
 /// Options that select a case of an instance.
 #[derive(Args)]
-pub(super) struct Wanted {
+pub(super) struct CaseOptions {
     /// The case to run: its number, counted from 1, or part of its name; the largest by default
     #[arg(long, value_name = "CASE")]
     case: Option<String>,
@@ -42,7 +42,7 @@ pub(super) fn of_kernel(artifact: &Artifact) -> impl Iterator<Item = &'static Ke
     kernel_specs().into_iter().filter(move |spec| (spec.artifact.module, spec.artifact.name) == path)
 }
 
-impl Wanted {
+impl CaseOptions {
     /// Returns the selected cases, the largest first; there is at least one.
     pub(super) fn of(&self, artifact: &Artifact, instance: &Instance) -> Result<Vec<Case>, Error> {
         self.choose(artifact, instance, of_kernel(artifact).map(|spec| spec.cases))

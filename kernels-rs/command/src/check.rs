@@ -173,7 +173,7 @@ struct CheckBench {
 
 /// Conditions under which the instances ran.
 #[derive(Serialize)]
-struct Tried {
+struct CheckConditions {
     #[serde(flatten)]
     used: SelectedDevice,
     seed: u64,
@@ -188,7 +188,7 @@ struct Tried {
 struct CheckReport {
     verdict: Verdict,
     #[serde(flatten)]
-    tried: Tried,
+    tried: CheckConditions,
     passed: usize,
     failed: usize,
     unsupported: usize,
@@ -204,7 +204,7 @@ impl Check {
         let (device, used) = self.device.device()?;
         let left_out = self.oracle.left_out();
         let without = interpreter::Check::ORACLE.iter().copied().filter(|check| left_out.contains(*check)).collect();
-        let tried = Tried { used, seed: self.seed, schedule: self.oracle.order(), without };
+        let tried = CheckConditions { used, seed: self.seed, schedule: self.oracle.order(), without };
         let used = &tried.used;
         let ptxas = Ptxas::find().filter(Ptxas::takes_sm_61);
         if !self.json {
@@ -519,7 +519,7 @@ fn first_word(text: &str) -> &str {
 }
 
 impl CheckReport {
-    fn new(tried: Tried, not_tried: usize, seconds: f64, instances: Vec<Line>) -> CheckReport {
+    fn new(tried: CheckConditions, not_tried: usize, seconds: f64, instances: Vec<Line>) -> CheckReport {
         let count = |verdict| instances.iter().filter(|line| line.verdict == verdict).count();
         let [passed, failed, unsupported] = [Verdict::Pass, Verdict::Fail, Verdict::Unsupported].map(count);
         // An instance without test cases does not pass silently, and neither does a program without
@@ -594,7 +594,12 @@ mod tests {
 
     fn report(lines: Vec<Line>) -> CheckReport {
         let used = SelectedDevice { device: String::new(), reason: String::new() };
-        CheckReport::new(Tried { used, seed: 1, schedule: Schedule::InOrder, without: Vec::new() }, 0, 0.0, lines)
+        CheckReport::new(
+            CheckConditions { used, seed: 1, schedule: Schedule::InOrder, without: Vec::new() },
+            0,
+            0.0,
+            lines,
+        )
     }
 
     fn print(line: &Line) -> String {

@@ -1,6 +1,6 @@
 //! `kernels trace`: one thread of an instance, line by line.
 
-use super::cases::{self, Wanted};
+use super::cases::{self, CaseOptions};
 use super::name::{self, Selected};
 use super::oracle_args::OracleArgs;
 use crate::error::{Error, Outcome};
@@ -24,7 +24,7 @@ pub(super) struct Trace {
     #[command(flatten)]
     followed: ThreadArgs,
     #[command(flatten)]
-    wanted: Wanted,
+    wanted: CaseOptions,
     #[command(flatten)]
     oracle: OracleArgs,
     /// Maximum number of lines; further lines are counted

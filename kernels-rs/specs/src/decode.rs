@@ -336,7 +336,7 @@ fn reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
 
 /// The space of a cache for its sequences.
 #[derive(Clone, Copy, PartialEq, Debug)]
-enum Room {
+enum CacheSpace {
     /// Enough space for all.
     Full,
     /// No planes.
@@ -351,28 +351,28 @@ enum Room {
 fn append_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     // Query heads, key heads, elements, and rotated pairs; the keys of each sequence; space for 20
     // rows, or two pages.
-    let shapes: [([usize; 4], &[u32], Room); 7] = [
-        ([1, 1, 1, 0], &[0], Room::Full),
-        ([4, 2, 40, 20], &[3, 20, 32, 19], Room::Full),
-        ([2, 1, 37, 9], &[5], Room::Full),
-        ([1, 2, 64, 12], &[7], Room::Full),
-        ([2, 1, 6, 2], &[4], Room::NoPlanes),
-        ([2, 1, 6, 2], &[0], Room::NoPages),
-        ([1, 1, 6, 2], &[3, 9], Room::Short),
+    let shapes: [([usize; 4], &[u32], CacheSpace); 7] = [
+        ([1, 1, 1, 0], &[0], CacheSpace::Full),
+        ([4, 2, 40, 20], &[3, 20, 32, 19], CacheSpace::Full),
+        ([2, 1, 37, 9], &[5], CacheSpace::Full),
+        ([1, 2, 64, 12], &[7], CacheSpace::Full),
+        ([2, 1, 6, 2], &[4], CacheSpace::NoPlanes),
+        ([2, 1, 6, 2], &[0], CacheSpace::NoPages),
+        ([1, 1, 6, 2], &[3, 9], CacheSpace::Short),
     ];
     let (&[_, cached, of_scales], &[per, _]) = (scalars(instance).as_slice(), numbers(instance).as_slice()) else {
         return Vec::new();
     };
-    let mut case = |([heads, groups, width, pairs], lengths, room): ([usize; 4], &[u32], Room)| {
+    let mut case = |([heads, groups, width, pairs], lengths, room): ([usize; 4], &[u32], CacheSpace)| {
         let sequences = lengths.len();
         let width = if cached == Scalar::U32 { width.next_multiple_of(8) } else { width };
         let ([planes, rows], table) = layout(instance, sequences, 20);
         let table = match room {
-            Room::NoPages => table.map(|_| Input::view::<u32, 2>(&[], [0, 2])),
-            Room::Short => table.map(|_| Input::view(&[u32::MAX, 0], [1, 2])),
-            Room::Full | Room::NoPlanes => table,
+            CacheSpace::NoPages => table.map(|_| Input::view::<u32, 2>(&[], [0, 2])),
+            CacheSpace::Short => table.map(|_| Input::view(&[u32::MAX, 0], [1, 2])),
+            CacheSpace::Full | CacheSpace::NoPlanes => table,
         };
-        let planes = if room == Room::NoPlanes { 0 } else { planes };
+        let planes = if room == CacheSpace::NoPlanes { 0 } else { planes };
         let mut vectors =
             |heads: usize| Input::view(&random.values::<f32>(sequences * heads * width), [sequences, heads, width]);
         let mut inputs = vec![vectors(heads), vectors(heads)];
@@ -421,7 +421,7 @@ fn append_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
         // Rows of each extreme, which are stored without a rotation.
         let (n, width) = (Extreme::ALL.len(), 6);
         let lengths = vec![1u32; n];
-        let mut of_rows = case(([1, 1, width, 0], &lengths, Room::Full));
+        let mut of_rows = case(([1, 1, width, 0], &lengths, CacheSpace::Full));
         for argument in [2, 3] {
             of_rows.inputs[argument] = extreme(random, &Extreme::ALL, Scalar::F32, 0, [n, 1, width], [width, width, 1]);
         }

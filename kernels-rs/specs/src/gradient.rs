@@ -64,22 +64,22 @@ const NAN_CASE: GradientShape = ([2, 1, 5, 5, 8, 16], [1, 0]);
 
 /// The operand that a gradient belongs to.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Of {
+enum GradientOperand {
     Q,
     K,
     V,
 }
 
 fn q_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
-    cases(instance, random, &[Of::Q])
+    cases(instance, random, &[GradientOperand::Q])
 }
 
 fn kv_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
-    cases(instance, random, &[Of::K, Of::V])
+    cases(instance, random, &[GradientOperand::K, GradientOperand::V])
 }
 
 /// Returns cases of the gradients of `of`, in the order of the kernel's parameters.
-fn cases(instance: &Instance, random: &mut Random, of: &[Of]) -> Vec<Case> {
+fn cases(instance: &Instance, random: &mut Random, of: &[GradientOperand]) -> Vec<Case> {
     let wide = numbers(instance).first().copied().unwrap_or(0);
     let shapes: [GradientShape; 9] = [
         NAN_CASE,
@@ -102,9 +102,9 @@ fn cases(instance: &Instance, random: &mut Random, of: &[Of]) -> Vec<Case> {
     let extents = [1, 1, n, n];
     for one in of {
         let (argument, axis) = match one {
-            Of::Q => (3, 2),
-            Of::K => (2, 2),
-            Of::V => (3, 3),
+            GradientOperand::Q => (3, 2),
+            GradientOperand::K => (2, 2),
+            GradientOperand::V => (3, 3),
         };
         let mut of_extremes = case(instance, random, ([1, 1, n, n, 8, n], [UNBOUNDED, UNBOUNDED]), None, of);
         of_extremes.inputs[argument] =
@@ -116,7 +116,13 @@ fn cases(instance: &Instance, random: &mut Random, of: &[Of]) -> Vec<Case> {
 
 /// Returns a case. The logarithms are those of the queries' logits; that of query `blind` is −∞, as
 /// if it saw no key.
-fn case(instance: &Instance, random: &mut Random, shape: GradientShape, blind: Option<usize>, of: &[Of]) -> Case {
+fn case(
+    instance: &Instance,
+    random: &mut Random,
+    shape: GradientShape,
+    blind: Option<usize>,
+    of: &[GradientOperand],
+) -> Case {
     let ([of_q, of_k, queries, keys, width, wide], [left, right]) = shape;
     let (stored, packed) = (stored(instance), has::<Packed>(instance));
     // Two sequences if there are few queries.
@@ -133,9 +139,9 @@ fn case(instance: &Instance, random: &mut Random, shape: GradientShape, blind: O
     let gradients: Vec<Input> = of
         .iter()
         .map(|one| match one {
-            Of::Q => matrices(of_q, queries, width),
-            Of::K => matrices(of_k, keys, width),
-            Of::V => matrices(of_k, keys, wide),
+            GradientOperand::Q => matrices(of_q, queries, width),
+            GradientOperand::K => matrices(of_k, keys, width),
+            GradientOperand::V => matrices(of_k, keys, wide),
         })
         .collect();
     let scale = 0.25f32;
@@ -156,7 +162,7 @@ fn case(instance: &Instance, random: &mut Random, shape: GradientShape, blind: O
     let mut inputs = vec![q, k, v, d_o, Input::view(&logs, [batch, of_q, queries]), deltas];
     inputs.extend(gradients);
     inputs.extend([Input::scalar(scale), Input::scalar(left), Input::scalar(right)]);
-    let (rows, others) = if of == [Of::Q] { (queries, keys) } else { (keys, queries) };
+    let (rows, others) = if of == [GradientOperand::Q] { (queries, keys) } else { (keys, queries) };
     if has::<Listed>(instance) {
         let each = 2 * KEYS;
         let (tiles, blocks) = (rows.div_ceil(each), others.div_ceil(each));
@@ -201,11 +207,11 @@ fn sequence(instance: &Instance, n: usize, row: usize) -> [usize; 2] {
 }
 
 fn q_reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
-    vec![reference(instance, inputs, Of::Q, 6, 7)]
+    vec![reference(instance, inputs, GradientOperand::Q, 6, 7)]
 }
 
 fn kv_reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
-    vec![reference(instance, inputs, Of::K, 6, 8), reference(instance, inputs, Of::V, 7, 8)]
+    vec![reference(instance, inputs, GradientOperand::K, 6, 8), reference(instance, inputs, GradientOperand::V, 7, 8)]
 }
 
 /// Computes a gradient, argument `out`, and its error bounds, to first order, with u = 2⁻²⁴. The
@@ -214,12 +220,12 @@ fn kv_reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
 /// adds u, and the following two factors 3u. A gradient is a sum of n products, each with the error
 /// of its weight, and with γ(n) of their magnitudes. If magnitudes of finite terms overflow
 /// together, any result is correct.
-fn reference(instance: &Instance, inputs: &[Input], of: Of, out: usize, scalars: usize) -> Expected {
+fn reference(instance: &Instance, inputs: &[Input], of: GradientOperand, out: usize, scalars: usize) -> Expected {
     let [q, k, v, d_o, lse, delta] = [0, 1, 2, 3, 4, 5].map(|n| inputs[n].values());
     let [scale, left, right] = [0, 1, 2].map(|n| inputs[scalars + n].value());
     let [batch, of_q, queries, width] = dims(&inputs[0]);
     let [_, of_k, keys, wide] = dims(&inputs[2]);
-    let columns = if of == Of::V { wide } else { width };
+    let columns = if of == GradientOperand::V { wide } else { width };
     let size = inputs[out].value_count();
     let (mut sums, mut sizes, mut offs) = (vec![0.0; size], vec![0.0; size], vec![0.0; size]);
     for (row, j) in (0..batch * of_q * queries).flat_map(|row| (0..keys).map(move |j| (row, j))) {
@@ -240,17 +246,17 @@ fn reference(instance: &Instance, inputs: &[Input], of: Of, out: usize, scalars:
         let p_off = p * (gamma(width + 1) * scale * x_size + (2.0 * (scale * x - lse[row]).abs() + 4.0) * U);
         let (dp, dp_size) = dot(&d_o[row * wide..(row + 1) * wide], &v[key * wide..(key + 1) * wide]);
         let change = dp - delta[row];
-        let open = of != Of::V && overflows(dp_size);
-        let (weight, off) = if of == Of::V {
+        let open = of != GradientOperand::V && overflows(dp_size);
+        let (weight, off) = if of == GradientOperand::V {
             (p, p_off)
         } else {
             let change_off = gamma(wide) * dp_size + U * change.abs();
             (p * change * scale, scale * (p_off * change.abs() + p * change_off + 3.0 * U * (p * change).abs()))
         };
         let (to, with, of_with) = match of {
-            Of::Q => (row, &k, key),
-            Of::K => (key, &q, row),
-            Of::V => (key, &d_o, row),
+            GradientOperand::Q => (row, &k, key),
+            GradientOperand::K => (key, &q, row),
+            GradientOperand::V => (key, &d_o, row),
         };
         for c in 0..columns {
             let y = with[of_with * columns + c];

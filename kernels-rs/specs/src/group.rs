@@ -1,6 +1,6 @@
 //! Specs of `group_norm`, `group_norm_backward`, `group_norm_channels`.
 
-use super::norms::{LONG_ROW_EXTREMES, NormRow, Off, expected, far_apart, far_from_zero, resting, row, saved_of};
+use super::norms::{Bounded, LONG_ROW_EXTREMES, NormRow, expected, far_apart, far_from_zero, resting, row, saved_of};
 use super::rows::Team;
 use super::stored::{at_rest, drawn, extreme, numbers, scalars};
 use super::{TINY, U, gamma};
@@ -196,7 +196,7 @@ fn backward_reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
     let [samples, groups, channels, spatial] = shape;
     let cols = channels * spatial;
     let sums = gamma(team.additions(cols) + 1);
-    let of = |r: usize| -> Vec<Off> {
+    let of = |r: usize| -> Vec<Bounded> {
         let (mean, f, weight) = (saved[2 * r], saved[2 * r + 1], spread(&weight, r, shape));
         let pair = |i: usize| {
             let at = r * cols + i;

@@ -6,7 +6,7 @@
 //! read the units of planes by the format's own functions, which tests compare with another
 //! decoder.
 
-use super::norms::{Off, expected};
+use super::norms::{Bounded, expected};
 use super::stored::{at_rest, drawn, extremes, numbers, scalars, unread};
 use super::{TINY, U, gamma};
 use kernel_dsl::compiler::Scalar;
@@ -376,7 +376,7 @@ fn quantized(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
         let silu = |x: f64| if x == f64::NEG_INFINITY { 0.0 } else { x / (1.0 + (-x).exp()) };
         let gate = |(x, y): (&f64, f64)| f64::from((silu(*x) * y) as f32);
         let gates: Vec<f64> = x.iter().zip(inputs[1].values()).map(gate).collect();
-        let gates: Vec<Off> = gates.iter().map(|x| (*x, 8.0 * U * x.abs() + TINY)).collect();
+        let gates: Vec<Bounded> = gates.iter().map(|x| (*x, 8.0 * U * x.abs() + TINY)).collect();
         let (bytes, factors) = near_units(&gates, cols, [groups, room], units, of);
         return vec![expected(5, bytes.into_iter()), expected(6, factors.into_iter())];
     }
@@ -391,12 +391,12 @@ fn quantized(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
 /// within its error of the middle between two integers. A word with an uncertain byte may be any,
 /// and a sum of bytes may differ by 1 for each.
 pub(super) fn near_units(
-    x: &[Off],
+    x: &[Bounded],
     cols: usize,
     [groups, room]: [usize; 2],
     units: usize,
     of: impl Fn(usize) -> Option<usize>,
-) -> (Vec<Off>, Vec<Off>) {
+) -> (Vec<Bounded>, Vec<Bounded>) {
     let exact: Vec<f64> = x.iter().map(|x| x.0).collect();
     let (bytes, factors) = grouped(&exact, cols, [groups, room], units, &of);
     let (mut near_bytes, mut near_factors) = (Vec::new(), Vec::new());

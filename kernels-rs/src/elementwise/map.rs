@@ -3,7 +3,7 @@
 
 use super::maps::{map_1, map_2, map_3};
 use crate::Queue;
-use crate::axes::{Axes, in_pieces, in_pieces_mut, padded, together, together_mut, widest};
+use crate::axes::{Axes, in_pieces, in_pieces_mut, padded, pieces_are_contiguous, pieces_are_contiguous_mut, widest};
 use crate::dispatch::dispatch;
 use crate::operand::Operand;
 use crate::queue::{LibraryCall, naming};
@@ -15,7 +15,7 @@ use runtime::{BufferStrided, BufferStridedMut, Error};
 fn widest_together<Y: Float>(bytes: &[usize], y: &mut BufferStridedMut<'_, Y, 4>) -> usize {
     // No float has one byte.
     let wide = widest(bytes.iter().copied().fold(2, usize::max));
-    if together_mut(y, wide) { wide } else { 1 }
+    if pieces_are_contiguous_mut(y, wide) { wide } else { 1 }
 }
 
 /// Computes y ← f(a) for each element. f is any function marked `#[device(value)]`, of this crate
@@ -72,7 +72,7 @@ where
     let axes = Axes::of(extents, &[y.strides(), a.strides()]);
     let (a, mut y) = (axes.read(a)?, axes.written(y)?);
     let wide = widest_together(&[size_of::<A>(), size_of::<Y>()], &mut y);
-    dispatch!(let V: usize = wide, of [1, 2, 4, 8]; let A_TOGETHER: bool = together(&a, wide); {
+    dispatch!(let V: usize = wide, of [1, 2, 4, 8]; let A_TOGETHER: bool = pieces_are_contiguous(&a, wide); {
         const VA: usize = if A_TOGETHER { V } else { 1 };
         // SAFETY: the launch compares all extents with one another, and the kernel accesses
         // elements within them only, whatever its function computes. The oracle ran it at and
@@ -107,8 +107,8 @@ where
     let (a, b, mut y) = (axes.read(a)?, axes.read(b)?, axes.written(y)?);
     let wide = widest_together(&[size_of::<A>(), size_of::<B>(), size_of::<Y>()], &mut y);
     dispatch!(let V: usize = wide, of [1, 2, 4, 8];
-        let A_TOGETHER: bool = together(&a, wide);
-        let B_TOGETHER: bool = together(&b, wide); {
+        let A_TOGETHER: bool = pieces_are_contiguous(&a, wide);
+        let B_TOGETHER: bool = pieces_are_contiguous(&b, wide); {
         const VA: usize = if A_TOGETHER { V } else { 1 };
         const VB: usize = if B_TOGETHER { V } else { 1 };
         let (a, b, mut y) = (in_pieces(a, VA)?, in_pieces(b, VB)?, in_pieces_mut(y, V)?);
@@ -145,9 +145,9 @@ where
     let (a, b, c, mut y) = (axes.read(a)?, axes.read(b)?, axes.read(c)?, axes.written(y)?);
     let wide = widest_together(&[size_of::<A>(), size_of::<B>(), size_of::<C>(), size_of::<Y>()], &mut y);
     dispatch!(let V: usize = wide, of [1, 2, 4, 8];
-        let A_TOGETHER: bool = together(&a, wide);
-        let B_TOGETHER: bool = together(&b, wide);
-        let C_TOGETHER: bool = together(&c, wide); {
+        let A_TOGETHER: bool = pieces_are_contiguous(&a, wide);
+        let B_TOGETHER: bool = pieces_are_contiguous(&b, wide);
+        let C_TOGETHER: bool = pieces_are_contiguous(&c, wide); {
         const VA: usize = if A_TOGETHER { V } else { 1 };
         const VB: usize = if B_TOGETHER { V } else { 1 };
         const VC: usize = if C_TOGETHER { V } else { 1 };

@@ -3,7 +3,7 @@
 use super::Key;
 use super::kernels::{count_global, count_shared};
 use crate::Queue;
-use crate::axes::{together, widest};
+use crate::axes::{pieces_are_contiguous, widest};
 use crate::dispatch::dispatch;
 use crate::operand::Operand;
 use crate::permute::fill;
@@ -67,7 +67,8 @@ pub fn histogram<K: Key + GenericArgument>(
         return Ok(());
     }
     // The remainder of the last 16 bytes is counted one key at a time.
-    let aligned = together(&keys.slice(0..n / wide * wide)?.strided().reshaped([1, 1, 1, n / wide * wide])?, wide);
+    let aligned =
+        pieces_are_contiguous(&keys.slice(0..n / wide * wide)?.strided().reshaped([1, 1, 1, n / wide * wide])?, wide);
     if wanted > 4096 {
         // SAFETY: as below.
         return unsafe { count_global::<K>::launch_unchecked(&LibraryCall(on), keys, low, high, bins) };

@@ -3,7 +3,7 @@
 use super::rows::{copy_rows, fill_rows};
 use super::tiles::transpose_tiles;
 use crate::Queue;
-use crate::axes::{Axes, in_pieces, in_pieces_mut, padded, together, together_mut, widest};
+use crate::axes::{Axes, in_pieces, in_pieces_mut, padded, pieces_are_contiguous, pieces_are_contiguous_mut, widest};
 use crate::dispatch::dispatch;
 use crate::operand::Operand;
 use crate::queue::LibraryCall;
@@ -113,7 +113,7 @@ fn in_rows<T: Number + GenericArgument>(
     mut y: BufferStridedMut<'_, T, 4>,
 ) -> Result<(), Error> {
     let wide = widest_together(&mut y);
-    dispatch!(let V: usize = wide, of [1, 2, 4, 8, 16]; let TOGETHER: bool = together(&x, wide); {
+    dispatch!(let V: usize = wide, of [1, 2, 4, 8, 16]; let TOGETHER: bool = pieces_are_contiguous(&x, wide); {
         const VX: usize = if TOGETHER { V } else { 1 };
         // SAFETY: the launch compares all extents with one another, and the kernel accesses
         // elements within them only. The oracle ran it at and around every edge (`kernels check`).
@@ -125,7 +125,7 @@ fn in_rows<T: Number + GenericArgument>(
 /// it.
 fn widest_together<T: Number>(y: &mut BufferStridedMut<'_, T, 4>) -> usize {
     let wide = widest(size_of::<T>());
-    if together_mut(y, wide) { wide } else { 1 }
+    if pieces_are_contiguous_mut(y, wide) { wide } else { 1 }
 }
 
 fn in_tiles<T: Number + GenericArgument>(
@@ -134,7 +134,10 @@ fn in_tiles<T: Number + GenericArgument>(
     mut y: BufferViewMut<'_, T, 4>,
 ) -> Result<(), Error> {
     let wide = widest(size_of::<T>());
-    let (of_x, of_y) = (together(&x.strided(), wide.min(8)), together_mut(&mut y.reborrow().strided(), wide));
+    let (of_x, of_y) = (
+        pieces_are_contiguous(&x.strided(), wide.min(8)),
+        pieces_are_contiguous_mut(&mut y.reborrow().strided(), wide),
+    );
     dispatch!(let [VX: usize, VY: usize, K: usize, COLS: usize, WORDS: usize] = match (size_of::<T>(), of_x, of_y) {
         (4, true, true) => [4, 4, 1, 64, 64],
         (4, true, false) => [4, 1, 1, 64, 64],

@@ -2,7 +2,7 @@
 
 use super::rows::divided;
 use crate::Queue;
-use crate::axes::{together, together_mut, widest};
+use crate::axes::{pieces_are_contiguous, pieces_are_contiguous_mut, widest};
 use crate::dispatch::dispatch;
 use crate::operand::Operand;
 use crate::queue::LibraryCall;
@@ -70,8 +70,8 @@ pub fn gather<T: Number + GenericArgument>(
     let table = &table.strided().reshaped([rows, n])?.side_by_side()?;
     let y = &mut y.reborrow().strided().reshaped([tokens, n])?.side_by_side()?;
     let wide = widest(size_of::<T>());
-    let whole = together(&table.strided().reshaped([1, 1, rows, n])?, wide)
-        && together_mut(&mut y.reborrow().strided().reshaped([1, 1, tokens, n])?, wide);
+    let whole = pieces_are_contiguous(&table.strided().reshaped([1, 1, rows, n])?, wide)
+        && pieces_are_contiguous_mut(&mut y.reborrow().strided().reshaped([1, 1, tokens, n])?, wide);
     dispatch!(let [V: usize, N: usize] = match wide {
         16 if whole => [16, 4],
         8 if whole => [8, 4],

@@ -2,7 +2,7 @@
 
 use super::Monoid;
 use super::kernels::{join_parts, reduce_columns, reduce_parts, reduce_rows};
-use crate::axes::{together, widest};
+use crate::axes::{pieces_are_contiguous, widest};
 use crate::dispatch::dispatch;
 use crate::operand::Operand;
 use crate::parts::chunk;
@@ -123,7 +123,7 @@ pub fn columns<X: Float + GenericArgument, M: Reduced>(
     // Normalizes the strides of axes of one row or one matrix, which have no meaning.
     let x = &x.strided().reshaped([batch, rows, cols])?.side_by_side()?;
     let wide = widest(size_of::<X>()).min(8);
-    let whole = together(&x.strided().reshaped([1, batch, rows, cols])?, wide);
+    let whole = pieces_are_contiguous(&x.strided().reshaped([1, batch, rows, cols])?, wide);
     let strips = batch * cols.div_ceil(32 * if whole { wide } else { 1 });
     let chunk = chunk(on, x, strips, rows, MIN_COLUMN_PART, COLUMN_PART_STEP)?;
     let parts = rows.div_ceil(chunk);
@@ -184,6 +184,6 @@ fn parts<X: Float + GenericArgument, M: Reduced>(
 fn width<X: Float>(x: &BufferView<'_, X, 2>) -> usize {
     let wide = widest(size_of::<X>()).min(8);
     let [rows, n] = x.extents();
-    let whole = x.strided().reshaped([1, 1, rows, n]).is_ok_and(|x| together(&x, wide));
+    let whole = x.strided().reshaped([1, 1, rows, n]).is_ok_and(|x| pieces_are_contiguous(&x, wide));
     if whole { wide } else { 1 }
 }

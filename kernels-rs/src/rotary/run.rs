@@ -1,7 +1,7 @@
 //! The calls for rotary embedding.
 
 use super::kernels::{rotate, rotate_in_place};
-use crate::axes::{together, widest};
+use crate::axes::{pieces_are_contiguous, widest};
 use crate::dispatch::dispatch;
 use crate::operand::{Operand, refused};
 use crate::queue::LibraryCall;
@@ -202,7 +202,7 @@ impl Rotary {
         let wide = widest(size_of::<X>()).min(4);
         let [tokens, heads, size] = x.extents();
         let whole = self.frequencies.len().is_multiple_of(wide)
-            && together(&x.strided().reshaped([1, tokens, heads, size])?, wide);
+            && pieces_are_contiguous(&x.strided().reshaped([1, tokens, heads, size])?, wide);
         Ok(if whole { wide } else { 1 })
     }
 }

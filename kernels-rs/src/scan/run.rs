@@ -3,7 +3,7 @@
 use super::Sum;
 use super::kernels::{scan_linked, scan_rows};
 use crate::Queue;
-use crate::axes::{together, together_mut};
+use crate::axes::{pieces_are_contiguous, pieces_are_contiguous_mut};
 use crate::dispatch::dispatch;
 use crate::operand::Operand;
 use crate::parts::chunk;
@@ -79,7 +79,8 @@ fn scan<T: Sum + GenericArgument, const INCLUSIVE: bool>(
     let x = &x.strided().reshaped([rows, n])?.side_by_side()?;
     let y = &mut y.reborrow().strided().reshaped([rows, n])?.side_by_side()?;
     let row = [1, 1, rows, n];
-    let four = together(&x.strided().reshaped(row)?, 4) && together_mut(&mut y.reborrow().strided().reshaped(row)?, 4);
+    let four = pieces_are_contiguous(&x.strided().reshaped(row)?, 4)
+        && pieces_are_contiguous_mut(&mut y.reborrow().strided().reshaped(row)?, 4);
     let pieces = if size_of::<T>() == 8 { 4 } else { 8 };
     let tile = 1024 * pieces;
     if chunk(on, x, rows, n, tile, tile)? >= n {

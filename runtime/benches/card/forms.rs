@@ -54,7 +54,7 @@ pub struct Kernel {
 pub fn left_out(row: &FormRow) -> Option<&'static str> {
     use Opcode::*;
     Some(match row.opcode {
-        _ if row.gone.is_some_and(|(target, _)| target <= 61) => "sm_61 and later targets do not have it",
+        _ if row.removed.is_some_and(|(target, _)| target <= 61) => "sm_61 and later targets do not have it",
         Tex | Tld4 | Txq | Suld | Sust | Sured | Suq => {
             "it accesses a texture or surface, and the comparison binds none"
         }
@@ -90,7 +90,7 @@ pub fn explanation(form: &SampleForm) -> Option<&'static str> {
 /// Returns whether a row is a pure computation of sm_61. The row's place among such rows determines
 /// its random operands.
 fn is_numbered(row: &&FormRow) -> bool {
-    let is_current = row.gone.is_none_or(|(target, _)| target > 61);
+    let is_current = row.removed.is_none_or(|(target, _)| target > 61);
     let is_vector = row.form.starts_with("mov.v2") || row.form.starts_with("mov.v4");
     is_current && !is_vector && !(row.opcode == Opcode::Cvt && is_special(row))
 }

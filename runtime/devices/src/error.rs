@@ -27,9 +27,9 @@ pub enum Error {
     DriverLacks { functions: Vec<&'static str>, needed: CudaVersion },
 
     /// The driver does not know what is needed.
-    #[error("the driver supports CUDA {found}; {what} needs CUDA {needed} or later: update NVIDIA's driver")]
+    #[error("the driver supports CUDA {found}; {feature} needs CUDA {needed} or later: update NVIDIA's driver")]
     #[allow(missing_docs)]
-    DriverTooOld { found: CudaVersion, needed: CudaVersion, what: String },
+    DriverTooOld { found: CudaVersion, needed: CudaVersion, feature: String },
 
     /// The driver is there and sees no device.
     #[error(
@@ -160,9 +160,9 @@ pub enum Error {
     Cast { from: ElementType, to: ElementType, len: usize, why: String },
 
     /// A slot or node of one graph, used with another.
-    #[error("{what} belongs to another recording; a graph accepts only the slots and nodes of its own recording")]
+    #[error("{item} belongs to another recording; a graph accepts only the slots and nodes of its own recording")]
     #[allow(missing_docs)]
-    OtherGraph { what: &'static str },
+    OtherGraph { item: &'static str },
 
     /// The recording's limit of buffers is reached.
     #[error("cannot lend more than {most} buffers to a recording")]
@@ -189,9 +189,9 @@ pub enum Error {
     SlotLength { slot: usize, recorded: usize, found: usize },
 
     /// An object of one device was used with a stream of another.
-    #[error("{what} belongs to {found}, the stream to {stream}; both must be on the same device")]
+    #[error("{item} belongs to {found}, the stream to {stream}; both must be on the same device")]
     #[allow(missing_docs)]
-    OtherDevice { what: &'static str, found: String, stream: String },
+    OtherDevice { item: &'static str, found: String, stream: String },
 
     /// A copy between memories of different lengths.
     #[error("cannot copy the {from_len} elements of {from} to {to}, which has {to_len}: both must have equal lengths")]

@@ -19,7 +19,7 @@ pub struct Profile {
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Timed {
     /// The operation.
-    pub what: ProfiledWork,
+    pub work: ProfiledWork,
     /// When it began, from the profile's start on.
     pub start: Duration,
     /// The duration. On a GPU it includes the driver's work between two operations; in steps of
@@ -117,7 +117,7 @@ impl Profile {
     /// Returns the total duration of each kernel, the longest first.
     pub fn kernels(&self) -> Vec<KernelTime> {
         let mut kernels: BTreeMap<&str, KernelTime> = BTreeMap::new();
-        for Timed { what, time, .. } in &self.operations {
+        for Timed { work: what, time, .. } in &self.operations {
             let ProfiledWork::Kernel { instance, .. } = what else { continue };
             let kernel = kernels.entry(instance).or_insert_with(|| KernelTime {
                 instance: instance.clone(),
@@ -142,7 +142,7 @@ impl Profile {
         json.push_str("{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":0,\"tid\":0,\"args\":{\"name\":");
         quote(&mut json, &self.device);
         json.push_str("}}");
-        for Timed { what, start, time } in &self.operations {
+        for Timed { work: what, start, time } in &self.operations {
             json.push_str(",\n{\"ph\":\"X\",\"pid\":0,\"tid\":0,\"name\":");
             quote(&mut json, what.name());
             let (category, arguments) = match what {
@@ -192,7 +192,7 @@ impl fmt::Display for Profile {
                 kernel.launches, kernel.instance
             )?;
         }
-        let others = self.operations.iter().filter(|timed| !matches!(timed.what, ProfiledWork::Kernel { .. }));
+        let others = self.operations.iter().filter(|timed| !matches!(timed.work, ProfiledWork::Kernel { .. }));
         let (count, time) = others.fold((0, Duration::ZERO), |(n, time), timed| (n + 1, time + timed.time));
         write!(f, "{count} copies and fills, {:.1} µs", micros(time))
     }
@@ -205,11 +205,11 @@ mod tests {
     fn profile() -> Profile {
         let micros = Duration::from_micros;
         let kernel = |name: &str, start, time| Timed {
-            what: ProfiledWork::launch(name, LaunchShape { grid: [4, 1, 1], block: [256, 1, 1] }),
+            work: ProfiledWork::launch(name, LaunchShape { grid: [4, 1, 1], block: [256, 1, 1] }),
             start: micros(start),
             time: micros(time),
         };
-        let copy = Timed { what: ProfiledWork::Upload { bytes: 4096 }, start: micros(90), time: micros(7) };
+        let copy = Timed { work: ProfiledWork::Upload { bytes: 4096 }, start: micros(90), time: micros(7) };
         let operations = vec![kernel("a", 0, 10), kernel("matmul::<16>", 20, 30), kernel("a", 60, 14), copy];
         Profile { device: "cuda:0 (a \"card\")".into(), operations }
     }

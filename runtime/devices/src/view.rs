@@ -167,7 +167,7 @@ pub(crate) struct Origin<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum AccessTracker<'a> {
     /// No tracker.
-    Nobody,
+    Untracked,
     /// The tracker of a whole buffer, which is borrowed entirely.
     Whole(&'a HazardTracker),
     /// The tracker of a part; other code may have other parts.
@@ -179,7 +179,7 @@ impl<'a> Origin<'a> {
     fn part(self) -> Origin<'a> {
         match self.keeper {
             AccessTracker::Whole(uses) => Origin { keeper: AccessTracker::Part(uses.parts()), ..self },
-            AccessTracker::Nobody | AccessTracker::Part(_) => self,
+            AccessTracker::Untracked | AccessTracker::Part(_) => self,
         }
     }
 }
@@ -320,7 +320,7 @@ impl<T: Element, const R: usize> BufferView<'_, T, R> {
     /// Returns the access of a read of the view.
     pub(crate) fn used(&self) -> AccessSet<'_> {
         match self.origin.keeper {
-            AccessTracker::Nobody => AccessSet::default(),
+            AccessTracker::Untracked => AccessSet::default(),
             AccessTracker::Whole(uses) => AccessSet::default().and(BufferAccess::Read(uses.parts())),
             AccessTracker::Part(parts) => AccessSet::default().and(BufferAccess::Read(parts)),
         }
@@ -363,7 +363,7 @@ fn memory<'a, T: Element, const R: usize>(
     let memory = unsafe {
         let memory = ArgumentMemory::new(T::TYPE, origin.device, address, shape, mutable);
         match origin.keeper {
-            AccessTracker::Nobody => memory,
+            AccessTracker::Untracked => memory,
             AccessTracker::Whole(uses) => memory.owned_by(uses),
             AccessTracker::Part(parts) => memory.owned_by(parts),
         }
@@ -548,7 +548,7 @@ mod tests {
 
     #[test]
     fn reinterpreted_views_are_checked_for_size_and_alignment() {
-        let at = |address| Origin { device: 0, address, keeper: AccessTracker::Nobody };
+        let at = |address| Origin { device: 0, address, keeper: AccessTracker::Untracked };
         let cast = |address, len| recast::<u8, f32>(at(address), &ViewLayout::range::<u8>(len, 0..len).unwrap());
         assert_eq!(cast(256, 12).unwrap().1.extents, [3]);
         assert_eq!(

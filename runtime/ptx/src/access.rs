@@ -6,7 +6,7 @@ use super::code::{Atomic, Data, Inst, MemoryAccess, Window};
 use super::halves::load_words;
 use super::machine::Machine;
 use super::memory::{Extent, Region, View, read, sized, window_base, write};
-use super::registers::{FULL, LANES, Lane, RegisterPlace, Registers, lanes};
+use super::registers::{FULL, LANES, RegisterPlace, RegisterScalar, Registers, lanes};
 use super::warp::Warp;
 
 /// An access that is suppressed, or executed with a finding.

@@ -23,7 +23,7 @@ pub struct Copies {
     /// The number of groups that each lane has closed.
     closed: [u32; LANES],
     /// The copies in flight, in the order in which they began.
-    under_way: Vec<One>,
+    in_flight: Vec<One>,
 }
 
 /// A copy of one lane.
@@ -92,7 +92,7 @@ impl Machine<'_, '_> {
                 }
             }
             let group = warp.copies.closed[lane];
-            warp.copies.under_way.push(One { lane, group, to: target, bytes: bytes as usize, data });
+            warp.copies.in_flight.push(One { lane, group, to: target, bytes: bytes as usize, data });
         }
         let mut told: Vec<(Check, bool)> = Vec::new();
         for &(check, lane, access, address) in &faults {
@@ -121,7 +121,7 @@ impl Machine<'_, '_> {
     /// Waits for all groups of these lanes except the last `but`. Without a number, waits for all
     /// copies, including those of open groups.
     pub fn complete(&mut self, warp: &mut Warp, mask: u32, but: Option<u32>) {
-        let Copies { closed, under_way } = &mut warp.copies;
+        let Copies { closed, in_flight: under_way } = &mut warp.copies;
         if but.is_none() {
             lanes(mask).for_each(|lane| closed[lane] += 1);
         }

@@ -1,7 +1,7 @@
 //! Functions of lanes as [`Body`]: common instructions compute row by row, rare ones lane by lane.
 
 use super::code::Body;
-use super::registers::{FULL, LANES, Lane, RegisterPlace, Registers, lanes};
+use super::registers::{FULL, LANES, RegisterPlace, RegisterScalar, Registers, lanes};
 use smallvec::SmallVec;
 
 /// A function from one lane's operands, each zero-extended, to its result, and whether the result
@@ -26,7 +26,7 @@ pub fn lanewise(to: RegisterPlace, from: SmallVec<[RegisterPlace; 4]>, function:
 }
 
 /// Returns a body with one operand.
-pub fn unary<A: Lane, D: Lane>(d: u32, a: u32, f: impl Fn(A) -> D + Send + Sync + 'static) -> Body {
+pub fn unary<A: RegisterScalar, D: RegisterScalar>(d: u32, a: u32, f: impl Fn(A) -> D + Send + Sync + 'static) -> Body {
     Box::new(move |registers, mask| {
         let x = A::row(registers, a);
         let out = compute(mask, |lane| f(x[lane]));
@@ -36,7 +36,7 @@ pub fn unary<A: Lane, D: Lane>(d: u32, a: u32, f: impl Fn(A) -> D + Send + Sync 
 }
 
 /// Returns a body with two operands.
-pub fn binary<A: Lane, B: Lane, D: Lane>(
+pub fn binary<A: RegisterScalar, B: RegisterScalar, D: RegisterScalar>(
     d: u32,
     [a, b]: [u32; 2],
     f: impl Fn(A, B) -> D + Send + Sync + 'static,
@@ -50,7 +50,7 @@ pub fn binary<A: Lane, B: Lane, D: Lane>(
 }
 
 /// Returns a body with three operands; the last has the width of the result.
-pub fn ternary<A: Lane, D: Lane>(
+pub fn ternary<A: RegisterScalar, D: RegisterScalar>(
     d: u32,
     [a, b, c]: [u32; 3],
     f: impl Fn(A, A, D) -> D + Send + Sync + 'static,
@@ -65,7 +65,7 @@ pub fn ternary<A: Lane, D: Lane>(
 
 /// Returns the results of the lanes in `mask`, and zero elsewhere.
 #[inline(always)]
-fn compute<D: Lane>(mask: u32, f: impl Fn(usize) -> D) -> [D; LANES] {
+fn compute<D: RegisterScalar>(mask: u32, f: impl Fn(usize) -> D) -> [D; LANES] {
     if mask == FULL {
         return all(f);
     }
@@ -80,7 +80,7 @@ fn compute<D: Lane>(mask: u32, f: impl Fn(usize) -> D) -> [D; LANES] {
 
 /// Returns the results of all lanes, with vector instructions where the processor has them.
 #[inline(always)]
-fn all<D: Lane>(f: impl Fn(usize) -> D) -> [D; LANES] {
+fn all<D: RegisterScalar>(f: impl Fn(usize) -> D) -> [D; LANES] {
     #[cfg(target_arch = "x86_64")]
     if is_wide() {
         // SAFETY: the processor supports AVX2 and FMA, as just checked.
@@ -102,7 +102,7 @@ pub fn is_wide() -> bool {
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma")]
-fn all_wide<D: Lane>(f: impl Fn(usize) -> D) -> [D; LANES] {
+fn all_wide<D: RegisterScalar>(f: impl Fn(usize) -> D) -> [D; LANES] {
     let mut out = [D::ZERO; LANES];
     for (lane, value) in out.iter_mut().enumerate() {
         *value = f(lane);
@@ -165,7 +165,7 @@ pub fn put_predicate(registers: &mut Registers, predicate: Option<u32>, mask: u3
 
 /// Returns the body of a comparison: `p` receives the result and `q` its negation, each combined
 /// with a predicate.
-pub fn comparison<L: Lane>(
+pub fn comparison<L: RegisterScalar>(
     [p, q]: [Option<u32>; 2],
     [a, b]: [u32; 2],
     join: Join,

@@ -43,7 +43,7 @@ pub fn source(mode: Exchange, lane: u32, selector: u32, clamp: u32) -> (u32, boo
 }
 
 /// Returns what a lane with the value `own` gets of the values of its members, `all`.
-fn told(what: MemberResult, own: u64, all: &[(usize, u64)]) -> u64 {
+fn member_result(what: MemberResult, own: u64, all: &[(usize, u64)]) -> u64 {
     let words = || all.iter().map(|(_, value)| *value as u32);
     let word = match what {
         MemberResult::Same => all.iter().filter(|(_, value)| *value == own).fold(0, |mask, (lane, _)| mask | 1 << lane),
@@ -149,7 +149,7 @@ impl Machine<'_, '_> {
             left &= !alike;
             let all: Vec<(usize, u64)> = lanes(mask & named).map(|lane| (lane, before[lane])).collect();
             for lane in lanes(alike) {
-                let result = told(gather.told, before[lane], &all);
+                let result = member_result(gather.told, before[lane], &all);
                 if let Some(place) = gather.result {
                     registers.set(place, lane, result);
                 }

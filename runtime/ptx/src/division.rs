@@ -7,7 +7,7 @@
 use super::arithmetic::integer::Integer;
 use super::body::is_wide;
 use super::code::Body;
-use super::registers::{LANES, Lane, RegisterPlace, Registers};
+use super::registers::{LANES, RegisterPlace, RegisterScalar, Registers};
 
 /// The bound of the operands that are divided as doubles.
 const EXACT_BOUND: u64 = 1 << 51;

@@ -3,7 +3,7 @@
 
 use super::code::{Data, MemoryAccess, Window};
 use super::memory::Scratch;
-use super::registers::{FULL, LANES, Lane, RegisterPlace, Registers};
+use super::registers::{FULL, LANES, RegisterPlace, RegisterScalar, Registers};
 
 /// The number of lanes in half a warp.
 const HALF: usize = LANES / 2;

@@ -75,7 +75,7 @@ pub struct SavedRegister {
 }
 
 /// The type of a lane.
-pub trait Lane: Copy + Send + Sync + 'static {
+pub trait RegisterScalar: Copy + Send + Sync + 'static {
     /// 0.
     const ZERO: Self;
 
@@ -86,7 +86,7 @@ pub trait Lane: Copy + Send + Sync + 'static {
     fn row_mut(registers: &mut Registers, at: u32) -> &mut [Self; LANES];
 }
 
-impl Lane for u32 {
+impl RegisterScalar for u32 {
     const ZERO: u32 = 0;
 
     #[inline(always)]
@@ -100,7 +100,7 @@ impl Lane for u32 {
     }
 }
 
-impl Lane for u64 {
+impl RegisterScalar for u64 {
     const ZERO: u64 = 0;
 
     #[inline(always)]
@@ -182,7 +182,7 @@ impl Registers {
 
     /// Writes the lanes of `mask`.
     #[inline(always)]
-    pub fn put<L: Lane>(&mut self, at: u32, mask: u32, values: &[L; LANES]) {
+    pub fn put<L: RegisterScalar>(&mut self, at: u32, mask: u32, values: &[L; LANES]) {
         let row = L::row_mut(self, at);
         if mask == FULL {
             *row = *values;

@@ -252,24 +252,24 @@ impl Machine<'_, '_> {
                 }
                 InstructionKind::Barrier(barrier) => self.barrier::<CHECKED>(warp, inst, barrier, mask),
                 InstructionKind::WarpBarrier { members } => {
-                    if self.together::<CHECKED>(warp, inst, Some(*members), mask).is_some() {
+                    if self.arrived::<CHECKED>(warp, inst, Some(*members), mask).is_some() {
                         warp.flow.pc += 1;
                     }
                 }
                 InstructionKind::Shuffle(shuffle) => {
-                    if let Some(mask) = self.together::<CHECKED>(warp, inst, shuffle.members, mask) {
+                    if let Some(mask) = self.arrived::<CHECKED>(warp, inst, shuffle.members, mask) {
                         self.shuffle::<CHECKED>(warp, inst, shuffle, mask);
                         warp.flow.pc += 1;
                     }
                 }
                 InstructionKind::Vote(vote) => {
-                    if let Some(mask) = self.together::<CHECKED>(warp, inst, vote.members, mask) {
+                    if let Some(mask) = self.arrived::<CHECKED>(warp, inst, vote.members, mask) {
                         self.vote::<CHECKED>(warp, inst, vote, mask);
                         warp.flow.pc += 1;
                     }
                 }
                 InstructionKind::Gather(gather) => {
-                    if let Some(mask) = self.together::<CHECKED>(warp, inst, Some(gather.members), mask) {
+                    if let Some(mask) = self.arrived::<CHECKED>(warp, inst, Some(gather.members), mask) {
                         self.gather::<CHECKED>(warp, inst, gather, mask);
                         warp.flow.pc += 1;
                     }
@@ -356,7 +356,7 @@ impl Machine<'_, '_> {
     /// here or never come.
     ///
     /// The other lanes wait. If all do, the result is `None`, and other lanes run first.
-    fn together<const CHECKED: bool>(
+    fn arrived<const CHECKED: bool>(
         &mut self,
         warp: &mut Warp,
         inst: &Inst,

@@ -47,7 +47,7 @@ fn is_refused(row: &FormRow, line: &str) -> bool {
 
 /// Returns whether sm_61 has the form.
 fn is_of_sm_61(row: &&FormRow) -> bool {
-    row.target <= 61 && row.gone.is_none_or(|(target, _)| target > 61)
+    row.target <= 61 && row.removed.is_none_or(|(target, _)| target > 61)
 }
 
 /// Returns one choice for each slot, and variants with a single slot changed.

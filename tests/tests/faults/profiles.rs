@@ -31,7 +31,7 @@ fn profile(device: &Device) {
         ProfiledWork::Download { bytes: 4000 },
     ];
     let operations = profile.operations();
-    assert_eq!(operations.iter().map(|timed| &timed.what).collect::<Vec<_>>(), expected.iter().collect::<Vec<_>>());
+    assert_eq!(operations.iter().map(|timed| &timed.work).collect::<Vec<_>>(), expected.iter().collect::<Vec<_>>());
     // Operations follow one another. Clocks of GPUs have steps of half a microsecond.
     for pair in operations.windows(2) {
         assert!(pair[0].start + pair[0].time <= pair[1].start + Duration::from_micros(2), "{pair:?}");

@@ -65,13 +65,13 @@ impl fmt::Display for Beside {
 }
 
 /// A case, its expected outputs, and the kernel's own run.
-struct Tried {
+struct TriedCase {
     case: Case,
     expected: Vec<Expected>,
     trial: Trial,
 }
 
-impl Tried {
+impl TriedCase {
     /// Returns the number of warp instructions of the kernel.
     fn cost(&self) -> u64 {
         self.trial.statistics().warp_instructions
@@ -82,7 +82,7 @@ impl Tried {
 pub struct Bench {
     pub kernel: ir::Kernel,
     prepared: Prepared,
-    cases: Vec<Tried>,
+    cases: Vec<TriedCase>,
     /// Checks that warn about the kernel itself.
     without: CheckSet,
     ptx: Option<String>,
@@ -119,10 +119,10 @@ impl Bench {
                 if let Some(failure) = oracle.wrong(&case, &trial, &expected) {
                     panic!("{name}, {}: {failure}", case.name);
                 }
-                cases.push(Tried { case, expected, trial });
+                cases.push(TriedCase { case, expected, trial });
             }
         }
-        cases.sort_by_key(Tried::cost);
+        cases.sort_by_key(TriedCase::cost);
         let without = warned.into_iter().collect();
         let ptx = ptx(&kernel);
         Bench { kernel, prepared, cases, without, ptx }
@@ -195,7 +195,7 @@ impl Bench {
     }
 
     /// Runs a case, and returns the outputs of the mutant or its detection.
-    fn trial(&self, oracle: &Oracle, tried: &Tried) -> Result<Trial, Caught> {
+    fn trial(&self, oracle: &Oracle, tried: &TriedCase) -> Result<Trial, Caught> {
         let trial = self.run(oracle, tried, Options { without: self.without_origins(), ..Default::default() })?;
         match oracle.wrong(&tried.case, &trial, &tried.expected) {
             Some(_) => Err(Caught::Reference),
@@ -205,7 +205,7 @@ impl Bench {
 
     /// Runs a case in other orders of blocks, warps and lanes, and returns whether the outputs
     /// differ from `trial`.
-    fn in_other_orders(&self, oracle: &Oracle, tried: &Tried, trial: &Trial) -> Result<(), Caught> {
+    fn in_other_orders(&self, oracle: &Oracle, tried: &TriedCase, trial: &Trial) -> Result<(), Caught> {
         let orders: &[Schedule] = if oracle.has_atomics() { &[Schedule::Reversed, Schedule::Seeded(1)] } else { &[] };
         for schedule in orders {
             let options = Options { without: self.without_origins(), schedule: *schedule, ..Default::default() };
@@ -225,7 +225,7 @@ impl Bench {
 
     /// Runs a case with options, and returns the outputs of the mutant or the check that detects
     /// it.
-    fn run(&self, oracle: &Oracle, tried: &Tried, options: Options) -> Result<Trial, Caught> {
+    fn run(&self, oracle: &Oracle, tried: &TriedCase, options: Options) -> Result<Trial, Caught> {
         // The fuel suffices for an additional iteration of a loop, or a slightly longer tile.
         let options = Options { fuel: 3 * tried.cost() + 2_000, limit: 1, ..options };
         let Ok(trial) = oracle.run(&tried.case, options) else { return Err(Caught::Verifier) };

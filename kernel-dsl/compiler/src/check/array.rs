@@ -74,7 +74,7 @@ impl Checker<'_> {
     fn filled(&mut self, from: Id, size: Id, f: &syntax::Expr, mark: SpanPair) -> (Expr, Id) {
         let returns = self.table.unknown();
         let function = self.table.add(Ty::Function { parameters: vec![from], returns });
-        let f = self.wanted(f, function);
+        let f = self.expr_of_type(f, function);
         self.no_closure(returns, "an array", mark);
         (f, self.table.add(Ty::Array(returns, size)))
     }

@@ -128,7 +128,7 @@ impl Checker<'_> {
             .zip(arguments)
             .map(|(part, e)| {
                 let ty = self.part(*part, same, same);
-                self.wanted(e, ty)
+                self.expr_of_type(e, ty)
             })
             .collect();
         if uses_same {
@@ -364,7 +364,7 @@ impl Checker<'_> {
                 SignatureType::Indices => self.indices(e, rank),
                 SignatureType::ElementArray => {
                     let wanted = array(self);
-                    self.wanted(e, wanted)
+                    self.expr_of_type(e, wanted)
                 }
                 SignatureType::View => {
                     let view = self.part(SignatureType::View, ty, element);
@@ -381,7 +381,7 @@ impl Checker<'_> {
                 }
                 _ => {
                     let wanted = self.part(*part, ty, element);
-                    self.wanted(e, wanted)
+                    self.expr_of_type(e, wanted)
                 }
             };
             all.push(argument);
@@ -419,7 +419,7 @@ impl Checker<'_> {
                 return (ExprKind::Tuple(Vec::new()), self.wrong());
             }
             let from = self.part(from, ty, ty);
-            let arguments = vec![self.wanted(&arguments[0], from)];
+            let arguments = vec![self.expr_of_type(&arguments[0], from)];
             return (ExprKind::Intrinsic { intrinsic, arguments }, ty);
         }
         let Some(method) = language::METHODS.iter().find(|m| name == m.name && m.on.scalar(scalar)) else {
@@ -438,7 +438,7 @@ impl Checker<'_> {
             .zip(arguments)
             .map(|(part, e)| {
                 let wanted = self.part(*part, ty, ty);
-                self.wanted(e, wanted)
+                self.expr_of_type(e, wanted)
             })
             .collect();
         let returns = self.part(method.returns, ty, ty);
@@ -465,7 +465,7 @@ impl Checker<'_> {
             .zip(arguments)
             .map(|(parameter, e)| {
                 let ty = self.instantiate(&callee.types, parameter.ty, &generics);
-                self.wanted(e, ty)
+                self.expr_of_type(e, ty)
             })
             .collect();
         let returns = self.instantiate(&callee.types, callee.returns, &generics);

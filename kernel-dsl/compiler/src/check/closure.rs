@@ -51,7 +51,7 @@ impl Checker<'_> {
         };
         // `return` leaves the closure, and `break` cannot leave it.
         let (outer, loops) = (std::mem::replace(&mut self.returns, returns), std::mem::take(&mut self.loops));
-        let body = self.wanted(body, returns);
+        let body = self.expr_of_type(body, returns);
         (self.returns, self.loops) = (outer, loops);
         self.scope.truncate(depth);
         self.closures += 1;
@@ -114,7 +114,7 @@ impl Checker<'_> {
         if !self.count(&path.name(), parameters.len(), arguments.len(), mark) {
             return (ExprKind::Tuple(Vec::new()), self.wrong());
         }
-        let arguments = arguments.iter().zip(parameters).map(|(e, ty)| self.wanted(e, ty)).collect();
+        let arguments = arguments.iter().zip(parameters).map(|(e, ty)| self.expr_of_type(e, ty)).collect();
         let callee = Box::new(Expr { kind: ExprKind::Local(variable), ty: TypeId(ty.0), span: path.mark.span });
         (ExprKind::CallValue { callee, arguments }, returns)
     }

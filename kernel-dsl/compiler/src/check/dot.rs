@@ -56,7 +56,7 @@ impl Checker<'_> {
         if let Some(expected) = expected {
             self.table.unify(expected, sum);
         }
-        let c = self.wanted(&arguments[2], sum);
+        let c = self.expr_of_type(&arguments[2], sum);
         (ExprKind::Intrinsic { intrinsic: Intrinsic::Bits(what), arguments: vec![a, b, c] }, sum)
     }
 

@@ -15,7 +15,7 @@ use crate::syntax::{self, SpanPair, Unary};
 
 impl Checker<'_> {
     /// Checks an expression that must have type `wanted`.
-    pub(super) fn wanted(&mut self, e: &syntax::Expr, wanted: Id) -> Expr {
+    pub(super) fn expr_of_type(&mut self, e: &syntax::Expr, wanted: Id) -> Expr {
         let expr = self.expr(e, Some(wanted));
         self.coerce(Id(expr.ty.0), wanted, e.mark);
         expr
@@ -82,7 +82,7 @@ impl Checker<'_> {
             }
             E::Array(parts) => {
                 let element = self.table.unknown();
-                let parts: Vec<_> = parts.iter().map(|p| self.wanted(p, element)).collect();
+                let parts: Vec<_> = parts.iter().map(|p| self.expr_of_type(p, element)).collect();
                 self.no_closure(element, "an array", e.mark);
                 let size = self.table.add(Ty::Size(hir::Size::Known(parts.len() as u32)));
                 (ExprKind::Array(parts), self.table.add(Ty::Array(element, size)))
@@ -122,7 +122,7 @@ impl Checker<'_> {
             E::Return(value) => {
                 let returns = self.returns;
                 let value = match value {
-                    Some(v) => Some(Box::new(self.wanted(v, returns))),
+                    Some(v) => Some(Box::new(self.expr_of_type(v, returns))),
                     None => {
                         let unit = self.table.add(Ty::Unit);
                         self.coerce(unit, returns, e.mark);
@@ -141,7 +141,7 @@ impl Checker<'_> {
         let arguments = inputs
             .map(|(operand, value)| {
                 let ty = self.table.scalar(operand.ty);
-                self.wanted(value, ty)
+                self.expr_of_type(value, ty)
             })
             .collect();
         let outputs: Vec<Id> = source.outputs().map(|o| self.table.scalar(o.ty)).collect();
@@ -162,7 +162,7 @@ impl Checker<'_> {
         values: &[syntax::Expr],
     ) -> (ExprKind, Id) {
         let bool = self.table.scalar(Scalar::Bool);
-        let condition = condition.map(|c| Box::new(self.wanted(c, bool)));
+        let condition = condition.map(|c| Box::new(self.expr_of_type(c, bool)));
         let shown = self.shown("the message of an assertion", values);
         let ty = if condition.is_some() { Ty::Unit } else { Ty::Never };
         let kind = ExprKind::Assertion { assertion, condition, message: message.to_string(), values: shown };
@@ -349,14 +349,14 @@ impl Checker<'_> {
         let bool = self.table.scalar(Scalar::Bool);
         match operator {
             syntax::Binary::AndAlso => {
-                (ExprKind::AndAlso(Box::new(self.wanted(a, bool)), Box::new(self.wanted(b, bool))), bool)
+                (ExprKind::AndAlso(Box::new(self.expr_of_type(a, bool)), Box::new(self.expr_of_type(b, bool))), bool)
             }
             syntax::Binary::OrElse => {
-                (ExprKind::OrElse(Box::new(self.wanted(a, bool)), Box::new(self.wanted(b, bool))), bool)
+                (ExprKind::OrElse(Box::new(self.expr_of_type(a, bool)), Box::new(self.expr_of_type(b, bool))), bool)
             }
             syntax::Binary::Compare(comparison) => {
                 let a = self.expr(a, None);
-                let b = self.wanted(b, Id(a.ty.0));
+                let b = self.expr_of_type(b, Id(a.ty.0));
                 let ordered = !matches!(comparison, ir::Comparison::Eq | ir::Comparison::Ne);
                 if ordered || !self.is_discriminant(Id(a.ty.0)) {
                     self.operands(Id(a.ty.0), !ordered, true, mark);
@@ -384,7 +384,7 @@ impl Checker<'_> {
     /// Checks the right operand of an operator whose left one has type `left`.
     fn right(&mut self, operator: ir::Binary, b: &syntax::Expr, left: Id) -> Expr {
         if !matches!(operator, ir::Binary::Shl | ir::Binary::Shr) {
-            return self.wanted(b, left);
+            return self.expr_of_type(b, left);
         }
         let amount = self.expr(b, None);
         if let syntax::ExprKind::Integer(n, _) = b.kind {
@@ -461,7 +461,7 @@ impl Checker<'_> {
         let ty = Id(place.ty.0);
         self.assignable(&place, place_mark);
         let (operator, value) = match operator {
-            None => (None, self.wanted(value, ty)),
+            None => (None, self.expr_of_type(value, ty)),
             Some(syntax::Binary::Arithmetic(operator)) => {
                 if let Overloaded::Call(kind, _) = self.overloaded(operator, true, &place, value, mark) {
                     return (kind, unit);
@@ -589,7 +589,7 @@ impl Checker<'_> {
     pub(super) fn indices(&mut self, e: &syntax::Expr, rank: u32) -> Expr {
         let usize = self.table.scalar(Scalar::Usize);
         if rank == 1 && !matches!(e.kind, syntax::ExprKind::Array(_)) {
-            return self.wanted(e, usize);
+            return self.expr_of_type(e, usize);
         }
         let tuple = self.table.add(Ty::Tuple(vec![usize; rank as usize]));
         let size = self.table.add(Ty::Size(hir::Size::Known(rank)));

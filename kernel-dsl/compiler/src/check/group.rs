@@ -105,7 +105,7 @@ impl Checker<'_> {
         let mut all = vec![receiver];
         for (part, e) in method.parameters.iter().zip(arguments) {
             let wanted = self.part(*part, same, same);
-            all.push(self.wanted(e, wanted));
+            all.push(self.expr_of_type(e, wanted));
         }
         if uses_same {
             self.traded(method.intrinsic, same, mark);

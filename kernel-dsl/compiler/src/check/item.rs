@@ -284,7 +284,7 @@ fn mix(parts: &[u64]) -> u64 {
 
 /// Checks the fields of structs and the items of traits and impls.
 fn shapes(module: &syntax::Module, environment: &mut Environment, diagnostics: &mut Vec<Diagnostic>) {
-    let (structs, mut traits, mut impls) = own(module, environment);
+    let (structs, mut traits, mut impls) = own_items(module, environment);
     aliases(module, structs.clone(), environment);
     let mut structs = structs;
     for item in &module.items {
@@ -372,7 +372,7 @@ fn fields(s: &syntax::Struct, at: usize, environment: &mut Environment, diagnost
 
 /// Returns the indices of the module's own structs, traits and impls: the last ones of each list.
 #[allow(clippy::type_complexity)]
-fn own(
+fn own_items(
     module: &syntax::Module,
     environment: &Environment,
 ) -> (std::ops::Range<usize>, std::ops::Range<usize>, std::ops::Range<usize>) {

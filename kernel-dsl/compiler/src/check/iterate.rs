@@ -120,7 +120,7 @@ impl Checker<'_> {
         match &e.kind {
             E::Range { start, end, closed } => {
                 let index = self.table.add(Ty::Unknown(UnknownKind::Integer));
-                let (start, end) = (self.wanted(start, index), self.wanted(end, index));
+                let (start, end) = (self.expr_of_type(start, index), self.expr_of_type(end, index));
                 let mut over = counted(start, end, None, index);
                 over.range.closed = *closed;
                 Some(over)
@@ -131,7 +131,7 @@ impl Checker<'_> {
                     self.report(e.mark, "`step_by` can be applied only once");
                 }
                 let usize = self.table.scalar(Scalar::Usize);
-                over.range.step = Some(self.wanted(&arguments[0], usize));
+                over.range.step = Some(self.expr_of_type(&arguments[0], usize));
                 Some(over)
             }
             E::Method { receiver, name, arguments, .. } if name == "rev" && arguments.is_empty() => {
@@ -276,7 +276,7 @@ impl Checker<'_> {
         let usize = self.table.scalar(Scalar::Usize);
         let rank = self.table.add(Ty::Unknown(UnknownKind::Size));
         let ty = self.table.add(Ty::Array(usize, rank));
-        let shape = self.wanted(shape, ty);
+        let shape = self.expr_of_type(shape, ty);
         self.confirm(path, "block::share", &[rank], false);
         self.counted_items(shape, Intrinsic::ShareCount, IteratorItems::Share, mark)
     }
@@ -297,7 +297,7 @@ impl Checker<'_> {
             ty: TypeId(usize.0),
             span: mark.span,
         };
-        let end = self.wanted(end, usize);
+        let end = self.expr_of_type(end, usize);
         counted(of(first), end, Some(of(step)), usize)
     }
 }

@@ -91,24 +91,24 @@ pub fn kernel(
     let usize = checker.table.scalar(Scalar::Usize);
     let bool = checker.table.scalar(Scalar::Bool);
     let list = |checker: &mut Checker, all: &[syntax::Expr]| -> Vec<hir::Expr> {
-        all.iter().map(|e| checker.wanted(e, usize)).collect()
+        all.iter().map(|e| checker.expr_of_type(e, usize)).collect()
     };
     let block = kernel.block.iter().map(|extent| match extent {
-        syntax::BlockExtent::Computed(e) => hir::BlockExtent::Computed(checker.wanted(e, usize)),
+        syntax::BlockExtent::Computed(e) => hir::BlockExtent::Computed(checker.expr_of_type(e, usize)),
         syntax::BlockExtent::Chosen { least, most, step } => hir::BlockExtent::Chosen {
-            least: checker.wanted(least, usize),
-            most: checker.wanted(most, usize),
-            step: step.as_ref().map(|step| checker.wanted(step, usize)),
+            least: checker.expr_of_type(least, usize),
+            most: checker.expr_of_type(most, usize),
+            step: step.as_ref().map(|step| checker.expr_of_type(step, usize)),
         },
     });
     let mut block: Vec<_> = block.collect();
     let mut grid = list(&mut checker, &kernel.grid);
-    let mut min_blocks = kernel.min_blocks.as_ref().map(|e| checker.wanted(e, usize));
-    let mut max_registers = kernel.max_registers.as_ref().map(|e| checker.wanted(e, usize));
+    let mut min_blocks = kernel.min_blocks.as_ref().map(|e| checker.expr_of_type(e, usize));
+    let mut max_registers = kernel.max_registers.as_ref().map(|e| checker.expr_of_type(e, usize));
     let mut requires: Vec<_> = kernel
         .requires
         .iter()
-        .map(|(e, text)| hir::Requirement { condition: checker.wanted(e, bool), text: text.clone() })
+        .map(|(e, text)| hir::Requirement { condition: checker.expr_of_type(e, bool), text: text.clone() })
         .collect();
     if let Some(ty) = &kernel.function.returns {
         checker.report(ty.mark, "a kernel cannot return a value: write the results to buffers");

@@ -424,7 +424,7 @@ impl Checker<'_> {
                 if !self.count(&name, 1, arguments.len(), mark) {
                     return (ExprKind::Tuple(Vec::new()), self.wrong());
                 }
-                let x = self.wanted(&arguments[0], from);
+                let x = self.expr_of_type(&arguments[0], from);
                 (ExprKind::Intrinsic { intrinsic: Intrinsic::Convert, arguments: vec![x] }, to)
             }
             ResolvedItem::Function { function, ref generics, .. }
@@ -433,7 +433,7 @@ impl Checker<'_> {
                 if !self.count(&name, parameters.len(), arguments.len(), mark) {
                     return (ExprKind::Tuple(Vec::new()), self.wrong());
                 }
-                let arguments = arguments.iter().zip(parameters).map(|(e, ty)| self.wanted(e, ty)).collect();
+                let arguments = arguments.iter().zip(parameters).map(|(e, ty)| self.expr_of_type(e, ty)).collect();
                 self.called_with(&found, arguments)
             }
         }
@@ -505,7 +505,7 @@ impl Checker<'_> {
                 };
                 let mut all = vec![itself];
                 for (e, ty) in arguments.iter().zip(&parameters[1..]) {
-                    all.push(self.wanted(e, *ty));
+                    all.push(self.expr_of_type(e, *ty));
                 }
                 Some(self.called_with(&found, all))
             }
@@ -541,7 +541,7 @@ impl Checker<'_> {
         if !self.count(&path.name(), parameters.len(), parts.len(), mark) {
             return Some((ExprKind::Tuple(Vec::new()), self.wrong()));
         }
-        let arguments = parts.iter().zip(parameters).map(|(e, ty)| self.wanted(e, Id(ty.0))).collect();
+        let arguments = parts.iter().zip(parameters).map(|(e, ty)| self.expr_of_type(e, Id(ty.0))).collect();
         Some((ExprKind::CallItem { of: TypeId(of.0), arguments }, Id(returns.0)))
     }
 
@@ -603,7 +603,7 @@ impl Checker<'_> {
         for (member, value) in given {
             match types.iter().position(|(name, _)| *name == member.to_string()) {
                 Some(i) => {
-                    let value = self.wanted(value, types[i].1);
+                    let value = self.expr_of_type(value, types[i].1);
                     fields.push((i as u32, value));
                 }
                 None => {
@@ -612,7 +612,7 @@ impl Checker<'_> {
                 }
             }
         }
-        let rest = rest.map(|e| Box::new(self.wanted(e, ty)));
+        let rest = rest.map(|e| Box::new(self.expr_of_type(e, ty)));
         // rustc reports missing fields.
         if rest.is_none() && fields.len() != types.len() {
             let name = self.named(ty);
@@ -644,7 +644,7 @@ impl Checker<'_> {
             return Some((ExprKind::Tuple(Vec::new()), self.wrong()));
         }
         let fields = arguments.iter().zip(types).enumerate();
-        let fields = fields.map(|(i, (e, (_, wanted)))| (i as u32, self.wanted(e, wanted))).collect();
+        let fields = fields.map(|(i, (e, (_, wanted)))| (i as u32, self.expr_of_type(e, wanted))).collect();
         Some((ExprKind::Struct { fields, rest: None }, ty))
     }
 

@@ -67,7 +67,7 @@ impl Checker<'_> {
         let operand = match impls[..] {
             [at] if nominal => {
                 let wanted = self.operand_of(at, of_trait, ty);
-                self.wanted(right, wanted)
+                self.expr_of_type(right, wanted)
             }
             _ => self.expr(right, (!nominal).then_some(ty)),
         };

@@ -91,7 +91,7 @@ impl Checker<'_> {
         let mut statements = Vec::new();
         let option = self.keep(&mut statements, receiver);
         let default = match name.as_str() {
-            "unwrap_or" => Some(self.wanted(&arguments[0], inner)),
+            "unwrap_or" => Some(self.expr_of_type(&arguments[0], inner)),
             "map_or" => Some(self.expr(&arguments[0], None)),
             _ => None,
         };
@@ -111,7 +111,7 @@ impl Checker<'_> {
                 (None, _) => self.table.unknown(),
             };
             let ty = self.table.add(Ty::Function { parameters: vec![inner], returns });
-            let f = self.wanted(&arguments[arguments.len() - 1], ty);
+            let f = self.expr_of_type(&arguments[arguments.len() - 1], ty);
             let f = self.keep(&mut statements, f);
             let called = at(ExprKind::CallValue { callee: Box::new(f), arguments: vec![value] }, returns);
             match name.as_str() {

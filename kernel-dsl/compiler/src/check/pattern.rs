@@ -39,10 +39,10 @@ impl Checker<'_> {
                 {
                     return self.variant_pattern(variant, &[], ty, unset, e.mark);
                 }
-                hir::Pattern::Value(Box::new(self.wanted(e, ty)))
+                hir::Pattern::Value(Box::new(self.expr_of_type(e, ty)))
             }
             Pattern::Range { low, high, closed } => {
-                let mut bound = |e: &Option<Box<syntax::Expr>>| e.as_ref().map(|e| Box::new(self.wanted(e, ty)));
+                let mut bound = |e: &Option<Box<syntax::Expr>>| e.as_ref().map(|e| Box::new(self.expr_of_type(e, ty)));
                 hir::Pattern::Range { low: bound(low), high: bound(high), closed: *closed }
             }
             Pattern::Any(parts, at) => {
@@ -92,7 +92,7 @@ impl Checker<'_> {
         for arm in arms {
             let depth = self.scope.len();
             let pattern = self.bind(&arm.pattern, of, false, arm.mark);
-            let guard = arm.guard.as_ref().map(|g| self.wanted(g, bool));
+            let guard = arm.guard.as_ref().map(|g| self.expr_of_type(g, bool));
             let never = matches!(self.table.get(ty), Ty::Never);
             let body = self.expr(&arm.body, expected.or(if never { None } else { Some(ty) }));
             let mark = match &arm.body.kind {

@@ -51,9 +51,9 @@ impl Checker<'_> {
                 SharedParameter::Shape => {
                     let size = self.table.add(Ty::Size(hir::Size::Known(rank)));
                     let shape = self.table.add(Ty::Array(usize, size));
-                    self.wanted(e, shape)
+                    self.expr_of_type(e, shape)
                 }
-                SharedParameter::Pitch => self.wanted(e, usize),
+                SharedParameter::Pitch => self.expr_of_type(e, usize),
                 SharedParameter::Under => {
                     let under = self.expr(e, None);
                     let ty = Id(under.ty.0);
@@ -109,7 +109,7 @@ impl Checker<'_> {
             }
         };
         let function = self.table.add(Ty::Function { parameters: vec![from], returns: element });
-        let map = self.wanted(&arguments[1], function);
+        let map = self.expr_of_type(&arguments[1], function);
         let arguments = vec![receiver, view, map];
         (ExprKind::Intrinsic { intrinsic: Intrinsic::CopyAsyncMap, arguments }, self.table.add(Ty::Pending))
     }

@@ -20,7 +20,7 @@ impl Checker<'_> {
             let syntax::Statement::Constant { name, ty, value, mark } = statement else { continue };
             let ty = self.ty(ty);
             let number = self.number(value);
-            let value = self.wanted(value, ty);
+            let value = self.expr_of_type(value, ty);
             let local = self.declare(name.to_string(), ty, false, false, *mark);
             self.locals[local.0 as usize].constant = true;
             self.constants.extend(number.map(|n| (local, n)));
@@ -39,7 +39,7 @@ impl Checker<'_> {
                         Some(ty) => self.ty(ty),
                         None => self.table.unknown(),
                     };
-                    let value = value.as_ref().map(|v| self.wanted(v, ty));
+                    let value = value.as_ref().map(|v| self.expr_of_type(v, ty));
                     let plain = value.is_some();
                     let otherwise = otherwise.as_ref().map(|b| {
                         let (block, ty) = self.block(b, None);
@@ -65,7 +65,7 @@ impl Checker<'_> {
                 }
                 syntax::Statement::Assert { condition, message } => {
                     let bool = self.table.scalar(Scalar::Bool);
-                    let condition = self.wanted(condition, bool);
+                    let condition = self.expr_of_type(condition, bool);
                     statements.push(Statement::Assert { condition, message: message.clone() });
                 }
             }
@@ -88,7 +88,7 @@ impl Checker<'_> {
         expected: Option<Id>,
     ) -> (ExprKind, Id) {
         let bool = self.table.scalar(Scalar::Bool);
-        let condition = Box::new(self.wanted(condition, bool));
+        let condition = Box::new(self.expr_of_type(condition, bool));
         let (block, mut ty) = self.block(then, expected);
         let otherwise = match otherwise {
             Some(e) => {
@@ -144,7 +144,7 @@ impl Checker<'_> {
         body: &syntax::Block,
     ) -> (ExprKind, Id) {
         let bool = self.table.scalar(Scalar::Bool);
-        let condition = Box::new(self.wanted(condition, bool));
+        let condition = Box::new(self.expr_of_type(condition, bool));
         let label = self.enter_loop(label, LabeledConstruct::Counted);
         let body = self.loop_body(body);
         self.loops.pop();

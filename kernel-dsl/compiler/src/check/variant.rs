@@ -78,7 +78,7 @@ impl Checker<'_> {
         let mut fields = vec![(0, self.discriminant(variant, path.mark))];
         for (member, value) in &given {
             match known.iter().find(|(name, ..)| *name == member.to_string()) {
-                Some((_, at, ty)) => fields.push((*at, self.wanted(value, *ty))),
+                Some((_, at, ty)) => fields.push((*at, self.expr_of_type(value, *ty))),
                 None => {
                     self.expr(value, None);
                     self.report(value.mark, format!("`{}` has no field `{member}`", path.name()));

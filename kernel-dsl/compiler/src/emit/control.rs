@@ -68,7 +68,7 @@ impl EmissionState {
     }
 
     /// Returns the register that `value`, which is being defined, will have.
-    pub fn wanted(&self, value: Value) -> Option<Register> {
+    pub fn assigned_register(&self, value: Value) -> Option<Register> {
         self.assigned.get(&value).copied()
     }
 
@@ -244,7 +244,7 @@ impl<'k> Emitter<'k> {
     }
 
     fn result(&mut self, value: Value) -> Register {
-        let register = match self.flow.wanted(value) {
+        let register = match self.flow.assigned_register(value) {
             Some(register) => register,
             None => self.register(super::register_type(self.ty(value))),
         };
@@ -383,7 +383,7 @@ impl<'k> Emitter<'k> {
             .results
             .iter()
             .map(|r| {
-                let register = self.flow.wanted(*r)?;
+                let register = self.flow.assigned_register(*r)?;
                 let occupants = self.flow.occupants.get(&register)?;
                 let bound = [l.end, l.step].into_iter().any(|v| occupants.contains(&self.flow.survey.root(v)));
                 (!bound && !self.flow.lives_in(register, &l.body.insts)).then_some(register)

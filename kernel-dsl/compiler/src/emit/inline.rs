@@ -30,7 +30,7 @@ impl Emitter<'_> {
                     };
                     // A register that is wanted may be one of an input's, which is still to be
                     // read.
-                    let apart = is_short(operand.ty) || self.flow.wanted(*result).is_some();
+                    let apart = is_short(operand.ty) || self.flow.assigned_register(*result).is_some();
                     let register = if apart { self.register(ty) } else { self.define(*result) };
                     if apart {
                         copies.push((*result, register, operand.ty));

@@ -208,7 +208,7 @@ impl<'k> Emitter<'k> {
     /// writer must come after every reader of the defining operation's operands: it may be the
     /// register of one of them.
     fn define(&mut self, value: Value) -> Register {
-        let register = match self.flow.wanted(value) {
+        let register = match self.flow.assigned_register(value) {
             Some(register) => register,
             None => self.register(register_type(self.ty(value))),
         };

@@ -104,7 +104,7 @@ fn compile_kernel<'a>(
     };
     expansion.witness = witness::agreement(item, facade, &checked.locals, &checked.prelude);
     match artifact::compile(&checked.hir) {
-        Ok(compiled) => match needless(kernel, &checked.hir, &compiled) {
+        Ok(compiled) => match unreached_tolerances(kernel, &checked.hir, &compiled) {
             None => expansion.artifact = Artifact::complete(&checked.hir, &kernel.instances, compiled.texts),
             Some(error) => expansion.errors = report::refused(error),
         },
@@ -216,7 +216,7 @@ fn linked_item(linked: chain::Linked) -> syn::Result<TokenStream> {
 
 /// Returns the error of tolerances for parameters that no approximate result reaches: their values
 /// are exact everywhere.
-fn needless(
+fn unreached_tolerances(
     parsed: &syntax::Kernel,
     program: &crate::hir::Program,
     compiled: &artifact::Compiled,

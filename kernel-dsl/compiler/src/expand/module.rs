@@ -91,7 +91,7 @@ fn finish(facade: &Path, item: &Item, mut module: syntax::Module, callees: &[che
     let checked = match check::module(&module, callees) {
         Ok(checked) => checked,
         Err(wrong) => {
-            let told = wrong.iter().map(|wrong| told(facade, wrong));
+            let told = wrong.iter().map(|wrong| report_diagnostics(facade, wrong));
             let exports = failed(item);
             return quote!(#(#told)* #exports);
         }
@@ -121,7 +121,7 @@ fn finish(facade: &Path, item: &Item, mut module: syntax::Module, callees: &[che
 }
 
 /// Reports diagnostics of an item, unless rustc reports an error.
-fn told(facade: &Path, wrong: &ItemDiagnostics) -> TokenStream {
+fn report_diagnostics(facade: &Path, wrong: &ItemDiagnostics) -> TokenStream {
     let diagnostics = &wrong.diagnostics;
     match &wrong.within {
         Some(ItemPart::Function(f)) => {

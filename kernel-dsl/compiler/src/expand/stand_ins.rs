@@ -39,7 +39,7 @@ impl<'g> StandIns<'g> {
     /// opaque return type. Returns `None` if the bounds cannot be assumed.
     pub(super) fn report(&self, body: &TokenStream, diagnostics: &[Diagnostic]) -> Option<TokenStream> {
         if self.generics.type_params().next().is_none() {
-            return Some(said(self.facade, body, diagnostics));
+            return Some(diagnostic_constants(self.facade, body, diagnostics));
         }
         let any = Lifetime::new("'any", Span::mixed_site());
         let bounds = self.generics.type_params().flat_map(|parameter| {
@@ -156,7 +156,7 @@ fn starts_with_colons(mut tokens: impl Iterator<Item = TokenTree>) -> bool {
 
 /// Returns a constant for each diagnostic, which reports it if rustc accepts `body`, a function
 /// with an opaque return type.
-pub(super) fn said(facade: &Path, body: &TokenStream, diagnostics: &[Diagnostic]) -> TokenStream {
+pub(super) fn diagnostic_constants(facade: &Path, body: &TokenStream, diagnostics: &[Diagnostic]) -> TokenStream {
     conditions(facade, body, diagnostics).map(|condition| quote!(const _: usize = #condition;)).collect()
 }
 

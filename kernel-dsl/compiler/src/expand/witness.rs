@@ -12,7 +12,7 @@
 
 use super::copy::copy_without_lints;
 use super::launch::parameters;
-use super::stand_ins::{StandIns, said};
+use super::stand_ins::{StandIns, diagnostic_constants};
 use super::{inline, report, respan};
 use crate::check::Diagnostic;
 use crate::syntax::InstanceArgument;
@@ -148,7 +148,7 @@ pub(super) fn diagnostics(
             let instance = if arguments.is_empty() { quote!() } else { quote!(::<#(#arguments),*>) };
             stand_ins.report(&quote!(#name #instance), diagnostics)
         }
-        values => Some(said(facade, &quote!(#name::<#(#values),*>), diagnostics)),
+        values => Some(diagnostic_constants(facade, &quote!(#name::<#(#values),*>), diagnostics)),
     };
     let Some(reports) = reports else { return report::at_once(diagnostics) };
     // The hidden type is that of a closure, because rustc's messages about closures match those

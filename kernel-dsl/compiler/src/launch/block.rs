@@ -19,7 +19,7 @@ pub(super) fn of_instance(launch: &Launch, facts: &LaunchFacts) -> Result<BlockE
             BlockExtent::Computed(e) => match facts.count(e) {
                 Ok(n) => Ok(n),
                 Err(Failure::Unknown) => Err(computed(axis, e, facts)?),
-                Err(failure) => return Err(said(axis, failure, e, facts)),
+                Err(failure) => return Err(refusal(axis, failure, e, facts)),
             },
             BlockExtent::Chosen { least, most, step } => Err(chosen(axis, [least, most], step.as_ref(), facts)?),
         };
@@ -58,7 +58,7 @@ pub(super) fn of_launch(
         extents[axis] = match extent {
             BlockExtent::Computed(e) => facts.count(e).map_err(|failure| match failure {
                 Failure::Unknown => None,
-                failure => Some(said(axis, failure, e, facts)),
+                failure => Some(refusal(axis, failure, e, facts)),
             })?,
             BlockExtent::Chosen { .. } => {
                 let expected = expected(block, axis);
@@ -101,7 +101,7 @@ fn chosen(axis: usize, ends: [&Expr; 2], step: Option<&Expr>, facts: &LaunchFact
             "block: the bounds of the range in {} depend on an argument; they must be compile-time constants",
             AXES[axis]
         ))),
-        Err(failure) => Err(said(axis, failure, e, facts)),
+        Err(failure) => Err(refusal(axis, failure, e, facts)),
     };
     let [least, most] = [constant(ends[0])?, constant(ends[1])?];
     let whole = |n: u32| n.is_multiple_of(WARP_THREADS);
@@ -146,7 +146,7 @@ fn is_threads(e: &Expr) -> bool {
     matches!(e.kind, ExprKind::Intrinsic { intrinsic: Intrinsic::BlockThreads, .. })
 }
 
-fn said(axis: usize, failure: Failure, e: &Expr, facts: &LaunchFacts) -> Refusal {
+fn refusal(axis: usize, failure: Failure, e: &Expr, facts: &LaunchFacts) -> Refusal {
     let why = match failure {
         Failure::Invalid(why) => why,
         Failure::Unknown => "depends on an argument".to_string(),

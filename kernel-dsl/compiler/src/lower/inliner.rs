@@ -28,7 +28,7 @@ pub(super) struct Inliner<'h> {
 }
 
 /// A frame that a closure has moved to the top, and how to move it back.
-pub(super) struct Raised {
+pub(super) struct RaisedFrame {
     depth: usize,
     caller: Option<Location>,
     loops: Vec<LoopFrame>,
@@ -95,7 +95,7 @@ impl<'h> Inliner<'h> {
     /// Moves the call in which a closure was created to the top, for as long as the closure runs.
     ///
     /// Returns `None` if the call has already returned.
-    pub(super) fn raise(&mut self, call: u32, caller: Location) -> Option<Raised> {
+    pub(super) fn raise(&mut self, call: u32, caller: Location) -> Option<RaisedFrame> {
         let depth = self.frames.iter().position(|f| f.id == call)?;
         let mut frame = self.frames.remove(depth);
         let caller = frame.caller.replace(caller);
@@ -103,11 +103,11 @@ impl<'h> Inliner<'h> {
         let hidden = loops.iter().filter(|l| l.repeats).count() as u32;
         self.hidden_loops += hidden;
         self.frames.push(frame);
-        Some(Raised { depth, caller, loops, hidden })
+        Some(RaisedFrame { depth, caller, loops, hidden })
     }
 
     /// Moves a raised call back to its depth.
-    pub(super) fn restore(&mut self, raised: Raised) {
+    pub(super) fn restore(&mut self, raised: RaisedFrame) {
         if let Some(mut frame) = self.frames.pop() {
             (frame.caller, frame.loops) = (raised.caller, raised.loops);
             self.frames.insert(raised.depth, frame);

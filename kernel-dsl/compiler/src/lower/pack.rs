@@ -69,7 +69,7 @@ impl Pack {
 
 impl Lowerer<'_> {
     /// Joins numbers, each a [`Pack::part`] or a number, to the registers of a pack.
-    pub(super) fn together(&mut self, pack: Pack, numbers: &[ir::Value]) -> Values {
+    pub(super) fn join(&mut self, pack: Pack, numbers: &[ir::Value]) -> Values {
         if !pack.joined() {
             return numbers.into();
         }
@@ -79,7 +79,7 @@ impl Lowerer<'_> {
     }
 
     /// Splits the registers of a pack into numbers.
-    pub(super) fn apart(&mut self, pack: Pack, registers: &[ir::Value]) -> Values {
+    pub(super) fn split(&mut self, pack: Pack, registers: &[ir::Value]) -> Values {
         if !pack.joined() {
             return registers.into();
         }

@@ -169,7 +169,7 @@ impl<'h> Lowerer<'h> {
             let place = self.further(&place, i * pack.part().bytes(), pack.part());
             parts.extend(load(self, place, pack.part(), 1, inside));
         }
-        let parts = self.together(pack, &parts);
+        let parts = self.join(pack, &parts);
         self.builder.effect(Op::Yield(parts));
         let otherwise = self.builder.leave();
         let types = (0..pack.registers()).map(|_| Type::Scalar(pack.register()));

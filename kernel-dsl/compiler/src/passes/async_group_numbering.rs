@@ -135,7 +135,7 @@ impl AgeWalk {
                     Some(after) => ages = after,
                     None => {
                         // Code after this point is unreachable, but its waits count.
-                        insts.for_each(|i| *at += i.op.regions().into_iter().map(count).sum::<usize>() + own(i));
+                        insts.for_each(|i| *at += i.op.regions().into_iter().map(count).sum::<usize>() + own_waits(i));
                         return None;
                     }
                 },
@@ -206,9 +206,9 @@ impl AgeWalk {
 
 /// Waits for groups in a region.
 fn count(region: &Region) -> usize {
-    region.insts.iter().map(|i| own(i) + i.op.regions().into_iter().map(count).sum::<usize>()).sum()
+    region.insts.iter().map(|i| own_waits(i) + i.op.regions().into_iter().map(count).sum::<usize>()).sum()
 }
 
-fn own(inst: &Inst) -> usize {
+fn own_waits(inst: &Inst) -> usize {
     usize::from(matches!(inst.op, Op::CopyWait(WaitGroup::UpTo(_))))
 }

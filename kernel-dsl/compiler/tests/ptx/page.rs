@@ -16,7 +16,7 @@ fn page() -> String {
         write!(page, "\n## {opcode}\n\n`{opcode}`: {}.\n\n```text\n", instruction_of(*opcode).meaning).unwrap();
         for row in rows(*opcode) {
             write!(page, "{row}    // sm_{}, {}", row.target, row.version).unwrap();
-            if let Some((target, version)) = row.gone {
+            if let Some((target, version)) = row.removed {
                 write!(page, "; not from sm_{target} and {version} on").unwrap();
             }
             page.push('\n');

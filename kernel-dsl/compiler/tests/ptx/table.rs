@@ -48,7 +48,7 @@ fn target(row: &FormRow) -> Target {
 
 /// Returns whether instructions of the row are legal for sm_61 or a later target.
 fn is_current(row: &FormRow) -> bool {
-    row.gone.is_none_or(|(target, _)| target > 61)
+    row.removed.is_none_or(|(target, _)| target > 61)
 }
 
 #[test]

@@ -3,7 +3,7 @@
 
 use super::device::Timer;
 use super::measure::{Contender, in_turns};
-use crate::cases::Wanted;
+use crate::cases::CaseOptions;
 use crate::check::{DeviceArg, device_arg};
 use crate::error::{Error, Outcome};
 use crate::inspect::limits::CaseWork;
@@ -30,7 +30,7 @@ use std::{fmt, fs, thread};
 #[derive(Args)]
 pub(super) struct KernelArgs {
     #[command(flatten)]
-    wanted: Wanted,
+    wanted: CaseOptions,
     /// Measure every case, not the largest alone
     #[arg(long, conflicts_with = "case")]
     all_cases: bool,

@@ -3,7 +3,7 @@
 #[cfg(feature = "library")]
 mod suite;
 
-use super::cases::Wanted;
+use super::cases::CaseOptions;
 use super::name;
 use super::progress::with_bar;
 use crate::error::{Error, Outcome};
@@ -36,7 +36,7 @@ pub(super) struct Estimate {
     #[arg(long)]
     device: String,
     #[command(flatten)]
-    wanted: Wanted,
+    wanted: CaseOptions,
     /// Print JSON
     #[arg(long)]
     json: bool,

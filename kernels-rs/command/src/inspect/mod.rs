@@ -13,7 +13,7 @@ mod stalls;
 
 pub(super) use model::Inspection;
 
-use super::cases::Wanted;
+use super::cases::CaseOptions;
 use super::forms::CompiledForms;
 use super::machine::Tools;
 use super::name::{self, Selected};
@@ -69,7 +69,7 @@ pub(super) struct Inspect {
     #[arg(long)]
     unroll: bool,
     #[command(flatten)]
-    wanted: Wanted,
+    wanted: CaseOptions,
     #[command(flatten)]
     followed: ThreadArgs,
 }
@@ -80,7 +80,7 @@ pub(super) struct Examination<'a> {
     /// Tools of the machine code.
     pub(super) tools: Option<&'a Tools>,
     /// The measured case.
-    pub(super) wanted: Option<&'a Wanted>,
+    pub(super) wanted: Option<&'a CaseOptions>,
     /// The thread of that case to trace.
     pub(super) followed: Option<&'a ThreadArgs>,
     /// Whether to assemble the loops in their unrolled forms.
@@ -90,7 +90,7 @@ pub(super) struct Examination<'a> {
 /// Profiles the wanted case of an instance. Returns the case's name and the profile; `None` if no
 /// case is registered and none was requested, or if the case's grid has no block.
 fn measured(
-    wanted: &Wanted,
+    wanted: &CaseOptions,
     artifact: &Artifact,
     instance: &Instance,
     name: &str,

@@ -9,7 +9,7 @@ pub(crate) use model::{AccessReport, ReportJson};
 pub(crate) use summary::print as print_summary;
 pub(crate) use tables::percent;
 
-use crate::cases::Wanted;
+use crate::cases::CaseOptions;
 use crate::error::{Error, Outcome};
 use crate::inspect::{self, Examination};
 use crate::machine::Tools;
@@ -41,7 +41,7 @@ pub(crate) struct InstanceSummary {
     #[arg(long, value_name = "SM")]
     target: Option<Target>,
     #[command(flatten)]
-    wanted: Wanted,
+    wanted: CaseOptions,
     /// Print everything: each access, branch and loop, and the instructions by kind
     #[arg(long, conflicts_with = "json")]
     all: bool,

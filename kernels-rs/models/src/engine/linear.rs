@@ -171,7 +171,7 @@ impl Linear {
         x: &BufferView<'_, f32, 2>,
         y: &mut BufferViewMut<'_, f32, 2>,
     ) -> Result<(), Error> {
-        self.apart(on, &Operand::F32(*x), y)
+        self.separate_products(on, &Operand::F32(*x), y)
     }
 
     /// Returns the form in which the product reads `tokens` tokens. One token is quantized in the
@@ -201,12 +201,17 @@ impl Linear {
     ) -> Result<(), Error> {
         match x {
             Operand::F32(x) => self.run_as(on, exact, x, y),
-            x => self.apart(on, x, y),
+            x => self.separate_products(on, x, y),
         }
     }
 
     /// Queues the product of each matrix.
-    fn apart(&self, on: &impl Queue, x: &Operand<'_>, y: &mut BufferViewMut<'_, f32, 2>) -> Result<(), Error> {
+    fn separate_products(
+        &self,
+        on: &impl Queue,
+        x: &Operand<'_>,
+        y: &mut BufferViewMut<'_, f32, 2>,
+    ) -> Result<(), Error> {
         let bias = self.bias.as_ref().map(|bias| on.share(bias)).transpose()?;
         let mut at = 0;
         for (matrix, rows) in &self.parts {

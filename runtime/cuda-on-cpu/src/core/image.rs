@@ -4,7 +4,7 @@ use super::error::Error;
 use cudarc::driver::sys::CUresult;
 use kernel_dsl_compiler::ptx::ast::Variant;
 use kernel_dsl_compiler::ptx::check::Reason;
-use kernel_dsl_compiler::ptx::parse::{Mistake, SUPPORTED_VERSIONS, parse};
+use kernel_dsl_compiler::ptx::parse::{ParseMistake, SUPPORTED_VERSIONS, parse};
 use kernel_dsl_compiler::ptx::{Module, Version};
 use kernel_dsl_compiler::target::Target;
 
@@ -68,11 +68,11 @@ const COMPLETE: u16 = 61;
 
 /// Returns whether a mistake may be a feature that the parser lacks: of later targets, the parser
 /// knows some instructions only.
-fn is_missing(mistake: &Mistake, is_later: bool) -> bool {
+fn is_missing(mistake: &ParseMistake, is_later: bool) -> bool {
     match mistake {
-        Mistake::Unsupported { .. } => true,
-        Mistake::Unknown { what: "a known instruction" | "a known modifier", .. } => is_later,
-        Mistake::Illegal { reason: Reason::Modifiers { .. } | Reason::Operand { .. }, .. } => is_later,
+        ParseMistake::Unsupported { .. } => true,
+        ParseMistake::Unknown { what: "a known instruction" | "a known modifier", .. } => is_later,
+        ParseMistake::Illegal { reason: Reason::Modifiers { .. } | Reason::Operand { .. }, .. } => is_later,
         _ => false,
     }
 }

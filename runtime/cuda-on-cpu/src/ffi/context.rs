@@ -1,6 +1,6 @@
 //! Functions of contexts.
 
-use super::{exports, handle, no_flags, pointer, put, put_if, wanted};
+use super::{check_result_pointer, exports, handle, no_flags, pointer, put, put_if};
 use crate::core::error::Error;
 use crate::core::handle::Handle;
 use cudarc::driver::sys::{self, CUresult};
@@ -15,7 +15,7 @@ unsafe fn create(
     flags: c_uint,
     device: sys::CUdevice,
 ) -> crate::core::error::Result {
-    wanted(to)?;
+    check_result_pointer(to)?;
     let context = driver.create_context(flags, device)?;
     // SAFETY: guaranteed by the caller.
     unsafe { put(to, pointer(context.handle)) }

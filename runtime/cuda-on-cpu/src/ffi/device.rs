@@ -1,6 +1,6 @@
 //! Functions of devices. All devices are alike.
 
-use super::{exports, put, put_if, wanted};
+use super::{check_result_pointer, exports, put, put_if};
 use crate::core::attribute::of_device;
 use crate::core::error::Error;
 use cudarc::driver::sys;
@@ -26,7 +26,7 @@ unsafe fn put_text(to: *mut c_char, room: c_int, text: &str) -> crate::core::err
     let Some(room) = usize::try_from(room).ok().filter(|room| *room > 0) else {
         return Err(Error::value(format!("a text does not fit {room} bytes")));
     };
-    wanted(to)?;
+    check_result_pointer(to)?;
     let kept = &text.as_bytes()[..text.len().min(room - 1)];
     // SAFETY: the caller guarantees room for these bytes and the NUL.
     unsafe {
@@ -106,7 +106,7 @@ exports! {
     };
 
     fn cuDevicePrimaryCtxRetain(context: *mut sys::CUcontext, device: sys::CUdevice) = call |driver| {
-        wanted(context)?;
+        check_result_pointer(context)?;
         let made = driver.retain_primary(device)?;
         // SAFETY: the caller's pointer is valid, as cuda.h requires.
         unsafe { put(context, super::pointer(made.handle)) }

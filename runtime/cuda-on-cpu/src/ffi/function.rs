@@ -1,7 +1,7 @@
 //! Functions of kernels: attributes, occupancy, launches.
 
 use super::layout::LaunchConfig;
-use super::{exports, get, handle, put, put_if, wanted};
+use super::{check_result_pointer, exports, get, handle, put, put_if};
 use crate::core::context::Context;
 use crate::core::driver::{Driver, parameters};
 use crate::core::error::{Error, Result};
@@ -339,7 +339,7 @@ exports! {
         let function = function_of(driver, function)?;
         let slot = function.program.slots().nth(index);
         let slot = slot.ok_or_else(|| Error::value(format!("`{}` has no parameter {index}", function.name)))?;
-        wanted(offset)?;
+        check_result_pointer(offset)?;
         // SAFETY: the caller's pointer is valid, as cuda.h requires.
         unsafe {
             put(offset, slot.offset)?;

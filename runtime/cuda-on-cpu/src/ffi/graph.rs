@@ -1,7 +1,7 @@
 //! Functions of graphs: captures, nodes and their parameters, executables and updates.
 
 use super::layout::{AllocationNode, Copy3D, HostNode, KernelNode, KernelNodeV2, MemsetNode, UpdateInfo};
-use super::{exports, get, handle, no_flags, pointer, put, put_if, text, wanted};
+use super::{check_result_pointer, exports, get, handle, no_flags, pointer, put, put_if, text};
 use crate::core::driver::{Driver, UpdateMismatch};
 use crate::core::error::{Error, Result};
 use crate::core::graph::{Mode, Node, Operation};
@@ -20,7 +20,7 @@ const DEVICE_LAUNCH: u64 = 4;
 /// # Safety
 /// `to` is null or valid for writes.
 unsafe fn instantiate(driver: &Driver, to: *mut sys::CUgraphExec, graph: sys::CUgraph, flags: u64) -> Result {
-    wanted(to)?;
+    check_result_pointer(to)?;
     match flags & !FREE_UPLOAD_PRIORITY {
         0 => {}
         DEVICE_LAUNCH if flags == DEVICE_LAUNCH => return Err(Error::unsupported("graphs that the device launches")),
@@ -148,7 +148,7 @@ unsafe fn add(
     (after, count): (*const sys::CUgraphNode, usize),
     make: impl FnOnce(Handle, Vec<Handle>) -> Result<Arc<Node>>,
 ) -> Result {
-    wanted(to)?;
+    check_result_pointer(to)?;
     driver.graphs.get(handle(graph))?;
     // SAFETY: guaranteed by the caller.
     let after = unsafe { handles(after, count)? };
@@ -178,7 +178,7 @@ unsafe fn capture_info(
     (nodes, count): (*mut *const sys::CUgraphNode, *mut usize),
 ) -> Result {
     let queue = driver.queue(handle(stream))?;
-    wanted(status)?;
+    check_result_pointer(status)?;
     // SAFETY: guaranteed by the caller.
     unsafe {
         match queue.capturing() {
@@ -231,7 +231,7 @@ exports! {
     };
 
     fn cuStreamEndCapture(stream: sys::CUstream, graph: *mut sys::CUgraph) as cuStreamEndCapture_ptsz = call |driver| {
-        wanted(graph)?;
+        check_result_pointer(graph)?;
         // SAFETY: the caller's pointers are valid, as cuda.h requires.
         unsafe { put(graph, pointer(Handle(0)))? };
         let captured = driver.end_capture(&driver.queue(handle(stream))?)?;
@@ -264,7 +264,7 @@ exports! {
 
     fn cuGraphCreate(graph: *mut sys::CUgraph, flags: c_uint) = call |driver| {
         no_flags(flags)?;
-        wanted(graph)?;
+        check_result_pointer(graph)?;
         // SAFETY: the caller's pointers are valid, as cuda.h requires.
         unsafe { put(graph, pointer(driver.create_graph().handle)) }
     };
@@ -274,7 +274,7 @@ exports! {
     };
 
     fn cuGraphClone(clone: *mut sys::CUgraph, graph: sys::CUgraph) = call |driver| {
-        wanted(clone)?;
+        check_result_pointer(clone)?;
         let made = driver.clone_graph(handle(graph))?;
         // SAFETY: the caller's pointers are valid, as cuda.h requires.
         unsafe { put(clone, pointer(made.handle)) }

@@ -1,7 +1,7 @@
 //! Functions of libraries and their kernels.
 
 use super::module::{LoadOptions, image_text, read_file};
-use super::{exports, handle, pointer, put, put_if, text, wanted};
+use super::{check_result_pointer, exports, handle, pointer, put, put_if, text};
 use crate::core::driver::Driver;
 use crate::core::error::{Error, Result};
 use crate::core::module::ModuleFunction;
@@ -18,7 +18,7 @@ type CUkernel = *mut c_void;
 /// # Safety
 /// `to` is null or valid for writes, and the pointers in the options are valid.
 unsafe fn load(driver: &Driver, to: *mut CUlibrary, ptx: &str, options: &LoadOptions) -> Result {
-    wanted(to)?;
+    check_result_pointer(to)?;
     let mut log = String::new();
     let loaded = driver.load_library(ptx, &mut log);
     // SAFETY: guaranteed by the caller.
@@ -68,7 +68,7 @@ exports! {
     };
 
     fn cuLibraryGetKernel(kernel: *mut CUkernel, library: CUlibrary, name: *const c_char) = call |driver| {
-        wanted(kernel)?;
+        check_result_pointer(kernel)?;
         // SAFETY: the caller's pointer is valid, as cuda.h requires.
         let found = driver.kernel(handle(library), unsafe { text(name)? })?;
         // SAFETY: as above.
@@ -82,7 +82,7 @@ exports! {
     };
 
     fn cuLibraryEnumerateKernels(to: *mut CUkernel, room: c_uint, library: CUlibrary) = call |driver| {
-        wanted(to)?;
+        check_result_pointer(to)?;
         let known = driver.libraries.get(handle(library))?;
         for (index, name) in known.entries.iter().take(room as usize).enumerate() {
             let kernel = driver.kernel(known.handle, name)?;
@@ -93,7 +93,7 @@ exports! {
     };
 
     fn cuLibraryGetModule(module: *mut sys::CUmodule, library: CUlibrary) = call |driver| {
-        wanted(module)?;
+        check_result_pointer(module)?;
         let found = driver.module_of(handle(library), &driver.current()?)?;
         // SAFETY: the caller's pointer is valid, as cuda.h requires.
         unsafe { put(module, pointer(found.handle)) }
@@ -117,7 +117,7 @@ exports! {
     };
 
     fn cuKernelGetFunction(function: *mut sys::CUfunction, kernel: CUkernel) = call |driver| {
-        wanted(function)?;
+        check_result_pointer(function)?;
         let found = function_of(driver, kernel)?;
         // SAFETY: the caller's pointer is valid, as cuda.h requires.
         unsafe { put(function, pointer(found.handle)) }
@@ -178,7 +178,7 @@ exports! {
         let function = function_of(driver, kernel)?;
         let slot = function.program.slots().nth(index);
         let slot = slot.ok_or_else(|| Error::value(format!("`{}` has no parameter {index}", function.name)))?;
-        wanted(offset)?;
+        check_result_pointer(offset)?;
         // SAFETY: the caller's pointer is valid, as cuda.h requires.
         unsafe {
             put(offset, slot.offset)?;

@@ -1,6 +1,6 @@
 //! Functions of memory: allocations, and attributes of addresses.
 
-use super::{exports, get, handle, no_flags, pointer, put, put_if, wanted};
+use super::{check_result_pointer, exports, get, handle, no_flags, pointer, put, put_if};
 use crate::core::driver::Driver;
 use crate::core::error::{Error, Result};
 use crate::core::memory::AllocationKind;
@@ -20,7 +20,7 @@ const REGISTER_FLAGS: c_uint = 0xf;
 /// # Safety
 /// `to` is null or valid for writes.
 unsafe fn pin(driver: &Driver, to: *mut *mut c_void, bytes: usize, flags: c_uint) -> Result {
-    wanted(to)?;
+    check_result_pointer(to)?;
     if flags & !HOST_FLAGS != 0 {
         return Err(Error::value(format!("invalid flags of pinned memory: {flags:#x}")));
     }
@@ -39,7 +39,7 @@ unsafe fn pin(driver: &Driver, to: *mut *mut c_void, bytes: usize, flags: c_uint
 unsafe fn describe(driver: &Driver, to: *mut c_void, attribute: c_int, address: u64) -> Result<bool> {
     use sys::CUpointer_attribute::*;
     let is = |a: Attribute| attribute == a as c_int;
-    wanted(to)?;
+    check_result_pointer(to)?;
     let owner = driver.owner(address);
     let context = match &owner {
         Some(owner) => owner.clone(),
@@ -114,7 +114,7 @@ exports! {
     };
 
     fn cuMemAlloc_v2(address: *mut sys::CUdeviceptr, bytes: usize) = call |driver| {
-        wanted(address)?;
+        check_result_pointer(address)?;
         // SAFETY: the caller's pointer is valid, as cuda.h requires.
         unsafe { put(address, driver.allocate(AllocationKind::Device, bytes)?) }
     };
@@ -126,8 +126,8 @@ exports! {
         height: usize,
         element: c_uint,
     ) = call |driver| {
-        wanted(address)?;
-        wanted(pitch)?;
+        check_result_pointer(address)?;
+        check_result_pointer(pitch)?;
         if !matches!(element, 4 | 8 | 16) {
             return Err(Error::value(format!("elements of {element} bytes, not of 4, 8 or 16")));
         }
@@ -143,7 +143,7 @@ exports! {
     };
 
     fn cuMemAllocManaged(address: *mut sys::CUdeviceptr, bytes: usize, flags: c_uint) = call |driver| {
-        wanted(address)?;
+        check_result_pointer(address)?;
         // Attached to all streams, or to the host.
         if !matches!(flags, 1 | 2) {
             return Err(Error::value(format!("invalid flags of managed memory: {flags:#x}")));

@@ -175,7 +175,7 @@ unsafe fn put_if<T>(to: *mut T, value: T) {
 }
 
 /// Rejects a null result pointer before the call has any effect.
-fn wanted<T>(to: *mut T) -> Result {
+fn check_result_pointer<T>(to: *mut T) -> Result {
     if to.is_null() { Err(Error::value("a pointer to a result is null")) } else { Ok(()) }
 }
 

@@ -1,6 +1,6 @@
 //! Functions of modules: loading with JIT options, and lookup.
 
-use super::{exports, handle, pointer, put, put_if, text, wanted};
+use super::{check_result_pointer, exports, handle, pointer, put, put_if, text};
 use crate::core::driver::Driver;
 use crate::core::error::{Error, Result};
 use crate::core::handle::Handle;
@@ -158,7 +158,7 @@ unsafe fn name_or(name: *const c_char, otherwise: &str) -> Result<&str> {
 /// # Safety
 /// `to` is null or valid for writes, and the pointers in the options are valid.
 unsafe fn load(driver: &Driver, to: *mut sys::CUmodule, ptx: &str, options: &LoadOptions) -> Result {
-    wanted(to)?;
+    check_result_pointer(to)?;
     let mut log = String::new();
     let loaded = driver.load(ptx, &mut log);
     // SAFETY: guaranteed by the caller.
@@ -206,7 +206,7 @@ exports! {
         values: *mut *mut c_void,
         state: *mut sys::CUlinkState,
     ) = call |driver| {
-        wanted(state)?;
+        check_result_pointer(state)?;
         // SAFETY: the caller's pointers are valid, as cuda.h requires, until the state is
         // destroyed.
         unsafe {
@@ -259,7 +259,7 @@ exports! {
     };
 
     fn cuLinkComplete(state: sys::CUlinkState, image: *mut *mut c_void, bytes: *mut usize) = call |driver| {
-        wanted(image)?;
+        check_result_pointer(image)?;
         let link = driver.links.get(handle(state))?;
         let mut log = String::new();
         let completed = driver.link_complete(&link, &mut log);
@@ -291,7 +291,7 @@ exports! {
     };
 
     fn cuModuleGetFunction(function: *mut sys::CUfunction, module: sys::CUmodule, name: *const c_char) = call |driver| {
-        wanted(function)?;
+        check_result_pointer(function)?;
         // SAFETY: the caller's pointer is valid, as cuda.h requires.
         let name = unsafe { text(name)? };
         let found = driver.function(handle(module), name)?;
@@ -306,7 +306,7 @@ exports! {
     };
 
     fn cuModuleEnumerateFunctions(to: *mut sys::CUfunction, room: c_uint, module: sys::CUmodule) = call |driver| {
-        wanted(to)?;
+        check_result_pointer(to)?;
         let loaded = driver.modules.get(handle(module))?;
         for (index, name) in loaded.entries().take(room as usize).enumerate() {
             let function = driver.function(handle(module), name)?;

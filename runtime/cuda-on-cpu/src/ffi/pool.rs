@@ -1,7 +1,7 @@
 //! Functions of stream-ordered memory pools.
 
 use super::layout::PoolProperties;
-use super::{exports, get, handle, pointer, put, wanted};
+use super::{check_result_pointer, exports, get, handle, pointer, put};
 use crate::core::driver::Driver;
 use crate::core::error::{Error, Result};
 use cudarc::driver::sys;
@@ -31,7 +31,7 @@ unsafe fn put_pool(driver: &Driver, to: *mut sys::CUmemoryPool, device: sys::CUd
 
 exports! {
     fn cuMemAllocAsync(address: *mut sys::CUdeviceptr, bytes: usize, stream: sys::CUstream) as cuMemAllocAsync_ptsz = call |driver| {
-        wanted(address)?;
+        check_result_pointer(address)?;
         let queue = driver.queue(handle(stream))?;
         // SAFETY: the caller's pointer is valid, as cuda.h requires.
         unsafe { put(address, driver.allocate_ordered(None, bytes, &queue)?) }
@@ -43,7 +43,7 @@ exports! {
         pool: sys::CUmemoryPool,
         stream: sys::CUstream,
     ) as cuMemAllocFromPoolAsync_ptsz = call |driver| {
-        wanted(address)?;
+        check_result_pointer(address)?;
         let queue = driver.queue(handle(stream))?;
         // SAFETY: the caller's pointer is valid, as cuda.h requires.
         unsafe { put(address, driver.allocate_ordered(Some(handle(pool)), bytes, &queue)?) }
@@ -70,7 +70,7 @@ exports! {
     };
 
     fn cuMemPoolCreate(pool: *mut sys::CUmemoryPool, properties: *const PoolProperties) = call |driver| {
-        wanted(pool)?;
+        check_result_pointer(pool)?;
         // SAFETY: the caller's pointer is valid, as cuda.h requires.
         let PoolProperties { allocation, handles, location, device } = unsafe { get(properties)? };
         // The supported type is pinned memory on a device.

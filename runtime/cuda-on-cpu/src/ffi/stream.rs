@@ -1,6 +1,6 @@
 //! Functions of streams, events and host functions.
 
-use super::{exports, handle, no_flags, pointer, put, put_if, wanted};
+use super::{check_result_pointer, exports, handle, no_flags, pointer, put, put_if};
 use crate::core::error::Error;
 use crate::core::stream::Queue;
 use crate::core::work::{HostFunction, StreamWork};
@@ -9,13 +9,13 @@ use std::ffi::{c_int, c_uint, c_void};
 
 exports! {
     fn cuStreamCreate(stream: *mut sys::CUstream, flags: c_uint) = call |driver| {
-        wanted(stream)?;
+        check_result_pointer(stream)?;
         // SAFETY: the caller's pointer is valid, as cuda.h requires.
         unsafe { put(stream, pointer(driver.create_stream(flags)?.handle)) }
     };
 
     fn cuStreamCreateWithPriority(stream: *mut sys::CUstream, flags: c_uint, _priority: c_int) = call |driver| {
-        wanted(stream)?;
+        check_result_pointer(stream)?;
         // SAFETY: the caller's pointer is valid, as cuda.h requires.
         unsafe { put(stream, pointer(driver.create_stream(flags)?.handle)) }
     };
@@ -101,7 +101,7 @@ exports! {
     };
 
     fn cuEventCreate(event: *mut sys::CUevent, flags: c_uint) = call |driver| {
-        wanted(event)?;
+        check_result_pointer(event)?;
         // SAFETY: the caller's pointer is valid, as cuda.h requires.
         unsafe { put(event, pointer(driver.create_event(flags)?.handle)) }
     };

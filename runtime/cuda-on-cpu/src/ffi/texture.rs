@@ -1,6 +1,6 @@
 //! Functions of arrays, textures and surfaces.
 
-use super::{exports, get, handle, no_flags, pointer, put, put_if, text, wanted};
+use super::{check_result_pointer, exports, get, handle, no_flags, pointer, put, put_if, text};
 use crate::core::error::{Error, Result};
 use crate::core::handle::Handle;
 use crate::core::texture::{
@@ -66,7 +66,7 @@ fn resource_of(array: std::sync::Arc<TexelArray>) -> Option<Resource> {
 // SAFETY of all functions below: the caller's pointers are valid, as cuda.h requires.
 exports! {
     fn cuArrayCreate_v2(array: *mut sys::CUarray, description: *const PlainArray) = call |driver| {
-        wanted(array)?;
+        check_result_pointer(array)?;
         // SAFETY: as above.
         unsafe { put(array, pointer(driver.create_array(get(description)?.into())?.handle)) }
     };
@@ -77,7 +77,7 @@ exports! {
     };
 
     fn cuArray3DCreate_v2(array: *mut sys::CUarray, description: *const ArrayDescription) = call |driver| {
-        wanted(array)?;
+        check_result_pointer(array)?;
         // SAFETY: as above.
         unsafe { put(array, pointer(driver.create_array(get(description)?)?.handle)) }
     };
@@ -109,7 +109,7 @@ exports! {
         description: *const TextureDescription,
         view: *const c_void,
     ) = call |driver| {
-        wanted(object)?;
+        check_result_pointer(object)?;
         if !view.is_null() {
             return Err(Error::unsupported("views of a resource in another format"));
         }
@@ -132,7 +132,7 @@ exports! {
     };
 
     fn cuSurfObjectCreate(object: *mut sys::CUsurfObject, resource: *const ResourceDescription) = call |driver| {
-        wanted(object)?;
+        check_result_pointer(object)?;
         // SAFETY: as above.
         unsafe { put(object, driver.create_surface(get(resource)?)?.handle.0) }
     };
@@ -147,19 +147,19 @@ exports! {
     };
 
     fn cuModuleGetTexRef(reference: *mut sys::CUtexref, module: sys::CUmodule, name: *const c_char) = call |driver| {
-        wanted(reference)?;
+        check_result_pointer(reference)?;
         // SAFETY: as above.
         unsafe { put(reference, pointer(driver.module_reference(handle(module), text(name)?, false)?.handle)) }
     };
 
     fn cuModuleGetSurfRef(reference: *mut sys::CUsurfref, module: sys::CUmodule, name: *const c_char) = call |driver| {
-        wanted(reference)?;
+        check_result_pointer(reference)?;
         // SAFETY: as above.
         unsafe { put(reference, pointer(driver.module_reference(handle(module), text(name)?, true)?.handle)) }
     };
 
     fn cuTexRefCreate(reference: *mut sys::CUtexref) = call |driver| {
-        wanted(reference)?;
+        check_result_pointer(reference)?;
         // SAFETY: as above.
         unsafe { put(reference, pointer(driver.create_reference()?.handle)) }
     };

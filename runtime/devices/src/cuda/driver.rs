@@ -205,7 +205,7 @@ impl Driver {
             return Err(Error::DriverTooOld {
                 found: driver.version,
                 needed: CudaVersion::OLDEST,
-                what: "sm_61".to_string(),
+                feature: "sm_61".to_string(),
             });
         }
         // SAFETY: flags must be 0.
@@ -237,14 +237,18 @@ impl Driver {
     /// Returns the functions for graphs, or an error if the driver lacks them.
     pub(super) fn graphs(&self) -> Result<&Graphs, Error> {
         let needed = CudaVersion { major: 10, minor: 1 };
-        self.graphs.as_ref().ok_or_else(|| Error::DriverTooOld { found: self.version, needed, what: "a graph".into() })
+        self.graphs.as_ref().ok_or_else(|| Error::DriverTooOld {
+            found: self.version,
+            needed,
+            feature: "a graph".into(),
+        })
     }
 
     /// Returns the function for cooperative launches, or an error if the driver lacks it.
     pub(super) fn cooperative(&self) -> Result<&Cooperative, Error> {
         let needed = CudaVersion { major: 9, minor: 0 };
         let what = || "a cooperative launch".into();
-        self.cooperative.as_ref().ok_or_else(|| Error::DriverTooOld { found: self.version, needed, what: what() })
+        self.cooperative.as_ref().ok_or_else(|| Error::DriverTooOld { found: self.version, needed, feature: what() })
     }
 
     /// Returns the functions for libraries, if the driver has them.

@@ -145,7 +145,7 @@ fn text(ptx: &str) -> CString {
 fn check_version(ptx: &str, found: CudaVersion, instance: &str) -> Result<(), Error> {
     match version::needed_for(ptx) {
         Some(((major, minor), needed)) if found < needed => {
-            Err(Error::DriverTooOld { found, needed, what: format!("PTX {major}.{minor} of {instance}") })
+            Err(Error::DriverTooOld { found, needed, feature: format!("PTX {major}.{minor} of {instance}") })
         }
         _ => Ok(()),
     }

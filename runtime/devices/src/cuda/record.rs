@@ -137,7 +137,7 @@ impl Records {
         let records = unsafe { read(context, self.address, self.forms.len()) };
         let told = records.and_then(|records| {
             self.dirty = has_any(&records);
-            told(&self.forms, &records)
+            first_violation(&self.forms, &records)
         });
         // Keeps the capacity, so that launches do not allocate.
         self.forms.clear();
@@ -195,7 +195,7 @@ impl GraphRecords {
             // SAFETY: as above.
             unsafe { self.context.fill(self.address, self.forms.len() * RECORD_BYTES, 0)? };
         }
-        told(&self.forms, &records)
+        first_violation(&self.forms, &records)
     }
 }
 
@@ -236,7 +236,7 @@ fn has_any(records: &[[u32; WORDS]]) -> bool {
 }
 
 /// Returns the first violation among the records.
-fn told(forms: &[Arc<CheckedKernel>], records: &[[u32; WORDS]]) -> Result<()> {
+fn first_violation(forms: &[Arc<CheckedKernel>], records: &[[u32; WORDS]]) -> Result<()> {
     let mut reports = forms.iter().zip(records).filter_map(|(form, record)| reported(form, record));
     reports.next().map_or(Ok(()), |report| Err(Error::Violation(report.into())))
 }

@@ -108,7 +108,7 @@ impl Timeline {
             let timed = match (&self.profile, step.start) {
                 (Some(profile), Some(start)) => {
                     let (from, to) = (since(context, profile.base, start)?, since(context, profile.base, step.end)?);
-                    Some(Timed { what: step.what.clone(), start: from, time: to.saturating_sub(from) })
+                    Some(Timed { work: step.what.clone(), start: from, time: to.saturating_sub(from) })
                 }
                 _ => None,
             };

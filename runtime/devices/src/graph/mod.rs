@@ -152,7 +152,7 @@ impl<'g> Graph<'g> {
     /// which the next replay uses.
     pub fn buffer_mut<T: Element>(&mut self, slot: SlotMut<T>) -> Result<&mut DeviceBuffer<T>> {
         let slot = self.place(slot.id)?;
-        let raw = self.slots[slot].raw_mut().ok_or(Error::OtherGraph { what: "the slot" })?;
+        let raw = self.slots[slot].raw_mut().ok_or(Error::OtherGraph { item: "the slot" })?;
         // SAFETY: as above.
         Ok(unsafe { DeviceBuffer::of_raw_mut(raw) })
     }
@@ -179,7 +179,7 @@ impl<'g> Graph<'g> {
 
     fn change(&mut self, node: Node, call: Call<'_>, form: LaunchForm) -> Result<()> {
         if node.recording != self.recording {
-            return Err(Error::OtherGraph { what: "the node" });
+            return Err(Error::OtherGraph { item: "the node" });
         }
         let launch = GraphLaunch::new(
             &self.device,
@@ -246,7 +246,7 @@ impl<'g> Graph<'g> {
     fn place(&self, id: slot::SlotId) -> Result<usize> {
         match id.recording == self.recording && id.slot < self.slots.len() {
             true => Ok(id.slot),
-            false => Err(Error::OtherGraph { what: "the slot" }),
+            false => Err(Error::OtherGraph { item: "the slot" }),
         }
     }
 
@@ -262,7 +262,7 @@ impl<'g> Graph<'g> {
             return Err(match raw.device().id() == home {
                 true => Error::SlotLength { slot, recorded, found: raw.bytes() },
                 false => Error::OtherDevice {
-                    what: "a buffer of the graph",
+                    item: "a buffer of the graph",
                     found: raw.device().to_string(),
                     stream: self.device.to_string(),
                 },

@@ -91,7 +91,7 @@ impl<'g> Recording<'g> {
     fn add_slot(&self, lent: OwnedBuffer<'g>) -> Result<SlotId> {
         if lent.raw().device().id() != self.device.id() {
             return Err(Error::OtherDevice {
-                what: "the buffer",
+                item: "the buffer",
                 found: lent.raw().device().to_string(),
                 stream: self.device.to_string(),
             });
@@ -113,7 +113,7 @@ impl<'g> Recording<'g> {
     pub(super) fn slot(&self, id: SlotId) -> Result<(ElementType, usize)> {
         let slots = self.slots.borrow();
         let lent = slots.get(id.slot).filter(|_| id.recording == self.number);
-        lent.map(|lent| (lent.element, lent.bytes)).ok_or(Error::OtherGraph { what: "the slot" })
+        lent.map(|lent| (lent.element, lent.bytes)).ok_or(Error::OtherGraph { item: "the slot" })
     }
 
     fn note(

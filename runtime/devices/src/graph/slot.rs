@@ -46,7 +46,7 @@ impl SlotId {
     }
 
     fn origin<'a>(self) -> Origin<'a> {
-        Origin { device: self.device(), address: BASE, keeper: AccessTracker::Nobody }
+        Origin { device: self.device(), address: BASE, keeper: AccessTracker::Untracked }
     }
 }
 

@@ -57,7 +57,7 @@ impl Event {
                 end.since(start)
             }
             _ => Err(Error::OtherDevice {
-                what: "the earlier event",
+                item: "the earlier event",
                 found: earlier.device.to_string(),
                 stream: self.device.to_string(),
             }),

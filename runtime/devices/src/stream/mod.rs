@@ -225,7 +225,7 @@ impl Stream {
     pub fn reads<T: Element, const R: usize>(&self, view: &BufferView<'_, T, R>) -> Result<()> {
         if view.device_id() != self.device.id() {
             let found = "another device or a recording".to_string();
-            return Err(Error::OtherDevice { what: "the view", found, stream: self.device.to_string() });
+            return Err(Error::OtherDevice { item: "the view", found, stream: self.device.to_string() });
         }
         match &self.queue {
             Queue::Cpu => Ok(()),
@@ -250,7 +250,7 @@ impl Stream {
         if self.device.id() == other.id() {
             return Ok(());
         }
-        Err(Error::OtherDevice { what, found: other.to_string(), stream: self.device.to_string() })
+        Err(Error::OtherDevice { item: what, found: other.to_string(), stream: self.device.to_string() })
     }
 
     /// Returns the result of a launch on the CPU: a violation is stored for the next wait.

@@ -21,7 +21,7 @@ impl ProfiledOperations {
         };
         let start = base.elapsed();
         let result = run();
-        let timed = Timed { what: work(), start, time: base.elapsed() - start };
+        let timed = Timed { work: work(), start, time: base.elapsed() - start };
         if let Some((_, done)) = &mut *self.0.lock().unwrap_or_else(PoisonError::into_inner) {
             done.push(timed);
         }

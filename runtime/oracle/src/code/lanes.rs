@@ -89,13 +89,13 @@ versions! {
     /// Returns the lanes where the `bool` at `row` is true.
     fn truth(rows: &[Row], row: u32) -> u32;
     /// Returns the word that all lanes of `mask` hold at `row`, or `None` if they differ.
-    fn alike(rows: &[Row], row: u32, mask: u32) -> Option<u32>;
+    fn uniform_word(rows: &[Row], row: u32, mask: u32) -> Option<u32>;
     /// `to` ← `from` in the lanes of `mask`. The registers have equal widths.
     fn blend(rows: &mut [Row], to: Register, from: Register, mask: u32);
 }
 
 /// A scalar as stored in a lane.
-pub(crate) trait Lane: Copy {
+pub(crate) trait LaneScalar: Copy {
     type Word: LaneWord;
     fn load(word: Self::Word) -> Self;
     fn store(self) -> Self::Word;
@@ -103,7 +103,7 @@ pub(crate) trait Lane: Copy {
 
 macro_rules! lane {
     ($($t:ty: $word:ty, $w:ident => $load:expr, $x:ident => $store:expr;)*) => {$(
-        impl Lane for $t {
+        impl LaneScalar for $t {
             type Word = $word;
             #[inline(always)]
             fn load($w: $word) -> $t { $load }
@@ -127,7 +127,7 @@ lane! {
 }
 
 #[inline(always)]
-pub(crate) fn map1<A: Lane, T: Lane>(rows: &mut [Row], to: u32, a: u32, f: impl Fn(A) -> T) {
+pub(crate) fn map1<A: LaneScalar, T: LaneScalar>(rows: &mut [Row], to: u32, a: u32, f: impl Fn(A) -> T) {
     let (operands, results) = rows.split_at_mut(to as usize);
     let a = A::Word::lanes(operands, a as usize);
     let to = T::Word::lanes_mut(results, 0);
@@ -137,7 +137,7 @@ pub(crate) fn map1<A: Lane, T: Lane>(rows: &mut [Row], to: u32, a: u32, f: impl 
 }
 
 #[inline(always)]
-fn map2<A: Lane, B: Lane, T: Lane>(rows: &mut [Row], to: u32, a: u32, b: u32, f: impl Fn(A, B) -> T) {
+fn map2<A: LaneScalar, B: LaneScalar, T: LaneScalar>(rows: &mut [Row], to: u32, a: u32, b: u32, f: impl Fn(A, B) -> T) {
     let (operands, results) = rows.split_at_mut(to as usize);
     let (a, b) = (A::Word::lanes(operands, a as usize), B::Word::lanes(operands, b as usize));
     let to = T::Word::lanes_mut(results, 0);
@@ -147,7 +147,7 @@ fn map2<A: Lane, B: Lane, T: Lane>(rows: &mut [Row], to: u32, a: u32, b: u32, f:
 }
 
 #[inline(always)]
-pub(crate) fn map3<A: Lane, B: Lane, C: Lane, T: Lane>(
+pub(crate) fn map3<A: LaneScalar, B: LaneScalar, C: LaneScalar, T: LaneScalar>(
     rows: &mut [Row],
     to: u32,
     [a, b, c]: [u32; 3],
@@ -165,7 +165,7 @@ pub(crate) fn map3<A: Lane, B: Lane, C: Lane, T: Lane>(
 /// Returns the lanes where `f` holds. Since `f` rarely holds, the mask is computed only if `f`
 /// holds in a lane.
 #[inline(always)]
-fn seldom<A: Lane, B: Lane>(rows: &[Row], a: u32, b: u32, f: impl Fn(A, B) -> bool) -> u32 {
+fn seldom<A: LaneScalar, B: LaneScalar>(rows: &[Row], a: u32, b: u32, f: impl Fn(A, B) -> bool) -> u32 {
     let (a, b) = (A::Word::lanes(rows, a as usize), B::Word::lanes(rows, b as usize));
     let mut any = 0;
     for l in 0..LANES {
@@ -397,7 +397,7 @@ fn compare(rows: &mut [Row], op: Comparison, ty: Scalar, to: u32, a: u32, b: u32
 fn less(rows: &[Row], ty: Scalar, a: u32, b: u32) -> u32 {
     macro_rules! integer {
         ($t:ty,) => {{
-            type W = <$t as Lane>::Word;
+            type W = <$t as LaneScalar>::Word;
             let (a, b) = (W::lanes(rows, a as usize), W::lanes(rows, b as usize));
             mask(|l| <$t>::load(a[l]) < <$t>::load(b[l]))
         }};
@@ -409,7 +409,7 @@ fn less(rows: &[Row], ty: Scalar, a: u32, b: u32) -> u32 {
 fn advance(rows: &mut [Row], ty: Scalar, index: u32, step: u32, limit: u32) -> u32 {
     macro_rules! integer {
         ($t:ty,) => {{
-            type W = <$t as Lane>::Word;
+            type W = <$t as LaneScalar>::Word;
             let (step, limit) = (*W::lanes(rows, step as usize), *W::lanes(rows, limit as usize));
             let index = W::lanes_mut(rows, index as usize);
             let mut all = true;
@@ -435,7 +435,7 @@ fn select(rows: &mut [Row], wide: bool, to: u32, condition: u32, yes: u32, no: u
 }
 
 #[inline(always)]
-fn alike(rows: &[Row], row: u32, mask: u32) -> Option<u32> {
+fn uniform_word(rows: &[Row], row: u32, mask: u32) -> Option<u32> {
     let row = u32::lanes(rows, row as usize);
     let first = row[mask.trailing_zeros() as usize % LANES];
     let other = |(lane, word): (usize, &u32)| (word ^ first) & (mask >> lane & 1).wrapping_neg();

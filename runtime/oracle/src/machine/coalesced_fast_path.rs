@@ -37,7 +37,7 @@ fn load_halves(rows: &mut [Row], to: u32, memory: &[u8], flat: UniformView<'_>) 
     }
     let (low, high) = (words[0], words[HALF]);
     // In bounds, consecutive, and without overflow.
-    if beyond | apart(&words, 0) | apart(&words, HALF) != 0 || most > u64::from(u32::MAX) {
+    if beyond | gaps(&words, 0) | gaps(&words, HALF) != 0 || most > u64::from(u32::MAX) {
         return false;
     }
     let half = |first: u32| {
@@ -59,7 +59,7 @@ fn load_halves(rows: &mut [Row], to: u32, memory: &[u8], flat: UniformView<'_>) 
 
 /// Returns 0 if the words of half a warp from lane `first` on are consecutive.
 #[inline(always)]
-fn apart(words: &[u32; LANES], first: usize) -> u32 {
+fn gaps(words: &[u32; LANES], first: usize) -> u32 {
     (0..HALF).fold(0, |apart, l| apart | words[first + l].wrapping_sub(words[first]) ^ l as u32)
 }
 

@@ -45,12 +45,12 @@ impl OverflowReads {
         let interleaved = !clock.slices.is_empty();
         let mut running = all.iter_mut().rev().take_while(|kept| interleaved || kept.block == clock.block);
         if let Some(own) = running.find(|kept| kept.block == clock.block && kept.loads[0].warp() == now.warp()) {
-            own.loads[usize::from(clock.apart(own.loads[0], now))] = now;
+            own.loads[usize::from(clock.unordered_or_simultaneous(own.loads[0], now))] = now;
             return;
         }
         // An access before this load is also before any access that this load is ordered before.
         if all.len() >= MAX_SEARCHED_ENTRIES && all.len().is_power_of_two() {
-            all.retain(|kept| kept.loads.iter().any(|load| clock.apart(*load, now)));
+            all.retain(|kept| kept.loads.iter().any(|load| clock.unordered_or_simultaneous(*load, now)));
         }
         if self.paid == 0 {
             if !self.budget.take() {

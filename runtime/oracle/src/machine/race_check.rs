@@ -70,7 +70,7 @@ impl Machine<'_, '_> {
         }
         if in_shared && action.reads() && seen.uninitialized != 0 {
             let (target, clock) = (part.target, self.clock(warp));
-            let coming = |lane| self.shared_shadow.under_way(part.offset[lane], access.bytes(), clock).is_some();
+            let coming = |lane| self.shared_shadow.copy_in_flight(part.offset[lane], access.bytes(), clock).is_some();
             let coming = lanes_of(seen.uninitialized).next().is_some_and(coming);
             self.report(Check::UninitializedShared, site, warp.index, seen.uninitialized, |machine, lane| {
                 let object = machine.object(target, part.offset[lane], access);
@@ -193,7 +193,7 @@ impl Machine<'_, '_> {
             begun.extend(warp.copies.left().map(|(site, lanes, offset)| (site, warp.index, lanes, offset)));
         }
         let Some(first) = warps.first() else { return };
-        for (stamp, offset) in self.shared_shadow.all_under_way(self.clock(first)) {
+        for (stamp, offset) in self.shared_shadow.copies_in_flight(self.clock(first)) {
             let (site, lane) = (stamp.site(), stamp.thread() as usize % LANES);
             // The warp keeps the copies that bypass the registers.
             if !matches!(code.insts.get(site as usize), Some(Inst::Poison(_))) {
@@ -307,7 +307,7 @@ fn copies_in_flight(
     let (mut lanes, mut first) = (0, None);
     for lane in lanes_of(part.lanes) {
         let now = stamp.thread_plus(lane as u32);
-        let Some(begun) = shadow.under_way(part.offset[lane], access.bytes(), clock) else { continue };
+        let Some(begun) = shadow.copy_in_flight(part.offset[lane], access.bytes(), clock) else { continue };
         let own = begun.thread() == now.thread() && matches!(inst(begun.site()), Some(Inst::Poison(_)));
         if !own && !clock.unordered(begun, now) {
             lanes |= 1 << lane;
@@ -434,7 +434,8 @@ fn touch_all<const STORE: bool>(
                 };
                 seen.conflict(clock, now, i, conflict);
                 if let (true, Some(found)) = (STORE, conflict) {
-                    let further = cell.further_loads(clock, now, found).filter(|with| clock.alike(*with, found, now));
+                    let further =
+                        cell.further_loads(clock, now, found).filter(|with| clock.same_scope(*with, found, now));
                     further.for_each(|with| seen.found(clock, now, i, with));
                     first = first.or(conflict);
                 }
@@ -444,7 +445,7 @@ fn touch_all<const STORE: bool>(
             }
             if among_fences && STORE {
                 for with in shadow.further_loads(offset, size, clock, now) {
-                    if clock.alike(with, *first.get_or_insert(with), now) {
+                    if clock.same_scope(with, *first.get_or_insert(with), now) {
                         seen.found(clock, now, i, with);
                     }
                 }

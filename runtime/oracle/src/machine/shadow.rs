@@ -137,13 +137,13 @@ impl Clock<'_> {
         // A separate check reports conflicts among lanes of one instruction. The next execution by
         // the same warp has a later epoch.
         let at_once = earlier.warp() == now.warp() && (earlier.epoch(), earlier.site()) == (now.epoch(), now.site());
-        self.apart(earlier, now) && !at_once
+        self.unordered_or_simultaneous(earlier, now) && !at_once
     }
 
     /// Returns whether `earlier` is unordered with `now`; accesses of two lanes in one instruction
     /// count as unordered too.
     #[inline(always)]
-    pub fn apart(self, earlier: Stamp, now: Stamp) -> bool {
+    pub fn unordered_or_simultaneous(self, earlier: Stamp, now: Stamp) -> bool {
         let epoch = earlier.epoch();
         let apart = if self.is_of_another_block(epoch) {
             earlier != Stamp::default() && epoch >= self.grid
@@ -182,7 +182,7 @@ impl Clock<'_> {
 
     /// Returns whether two races with `now` are both within a warp or both between warps. A race of
     /// the other kind is fixed together with this one.
-    pub fn alike(self, one: Conflict, other: Conflict, now: Stamp) -> bool {
+    pub fn same_scope(self, one: Conflict, other: Conflict, now: Stamp) -> bool {
         self.within_warp(one.stamp, now) == self.within_warp(other.stamp, now)
     }
 
@@ -265,7 +265,7 @@ impl Cell {
     /// lanes is not the one that stores next.
     #[inline(always)]
     fn note_load(&mut self, clock: Clock<'_>, now: Stamp) {
-        self.loads[usize::from(clock.apart(self.loads[0], now))] = now;
+        self.loads[usize::from(clock.unordered_or_simultaneous(self.loads[0], now))] = now;
     }
 
     /// Records a load where fences order accesses. Returns whether the cell has no room for a load
@@ -273,9 +273,9 @@ impl Cell {
     fn note_load_among_fences(&mut self, clock: Clock<'_>, now: Stamp) -> bool {
         let own = |load: Stamp| clock.is_own(load.epoch()) && load.warp() == now.warp();
         let [first, second] = self.loads;
-        if !clock.apart(first, now) {
+        if !clock.unordered_or_simultaneous(first, now) {
             self.loads[0] = now;
-        } else if !clock.apart(second, now) || own(first) && own(second) {
+        } else if !clock.unordered_or_simultaneous(second, now) || own(first) && own(second) {
             self.loads[1] = now;
         } else {
             return true;
@@ -465,7 +465,7 @@ impl Shadow {
     }
 
     /// Returns the instruction of this block whose copy to these bytes is in flight.
-    pub fn under_way(&self, offset: u64, size: u32, clock: Clock<'_>) -> Option<Stamp> {
+    pub fn copy_in_flight(&self, offset: u64, size: u32, clock: Clock<'_>) -> Option<Stamp> {
         let lives = self.lives.as_ref()?;
         let (first, last) = (offset >> self.granule, (offset + u64::from(size) - 1) >> self.granule);
         let cell = (first..=last).find(|cell| lives[*cell as usize] == Life::POISON)?;
@@ -474,7 +474,7 @@ impl Shadow {
 
     /// Returns the copies of this block that are in flight and their target offsets, one for each
     /// cell.
-    pub fn all_under_way(&self, clock: Clock<'_>) -> Vec<(Stamp, u64)> {
+    pub fn copies_in_flight(&self, clock: Clock<'_>) -> Vec<(Stamp, u64)> {
         let lives = self.lives.iter().flatten().enumerate();
         let of = |(cell, _): (usize, _)| {
             Some((self.last_store((cell << self.granule) as u64)?, (cell << self.granule) as u64))

@@ -53,7 +53,7 @@ impl Machine<'_, '_> {
     /// Returns `None` if the lanes differ or the index is out of bounds.
     fn one_element(&self, warp: &Warp, mask: u32, local: u32, index: u32) -> Option<(Register, usize)> {
         let local = &self.program.code.locals[local as usize];
-        let index = self.simd.alike(&warp.rows, index, mask)?;
+        let index = self.simd.uniform_word(&warp.rows, index, mask)?;
         (index < local.len).then(|| (local.at(index), (local.element + index) as usize))
     }
 

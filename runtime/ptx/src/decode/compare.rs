@@ -15,7 +15,7 @@ use std::cmp::Ordering;
 
 /// The condition of a comparison.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Question {
+struct ComparisonCondition {
     less: bool,
     equal: bool,
     greater: bool,
@@ -23,9 +23,9 @@ struct Question {
     unordered: bool,
 }
 
-impl Question {
-    fn of(modifier: Modifier) -> Option<Question> {
-        let q = |less, equal, greater, unordered| Some(Question { less, equal, greater, unordered });
+impl ComparisonCondition {
+    fn of(modifier: Modifier) -> Option<ComparisonCondition> {
+        let q = |less, equal, greater, unordered| Some(ComparisonCondition { less, equal, greater, unordered });
         match modifier {
             Modifier::Eq => q(false, true, false, false),
             Modifier::Ne => q(true, false, true, false),
@@ -67,7 +67,7 @@ impl Question {
 
 /// The comparison of `set` and `setp`.
 struct Comparison {
-    question: Question,
+    question: ComparisonCondition,
     join: Join,
     joined: Option<OperandLocation>,
     ftz: bool,
@@ -142,7 +142,7 @@ impl<'m> Decoder<'m> {
 
     /// Decodes the modifiers and operands of a comparison.
     fn compared(&mut self, frame: &mut Frame<'m>, words: &mut Words, operands: &[Operand]) -> Result<Comparison> {
-        let Some(question) = words.take_as(Question::of) else {
+        let Some(question) = words.take_as(ComparisonCondition::of) else {
             return Err("it has no comparison operator".to_string());
         };
         let operation = words.take_as(|m| match m {
@@ -312,7 +312,7 @@ fn set_predicates(c: Comparison, p: Option<OperandLocation>, q: Option<OperandLo
 }
 
 /// Returns a selection of a or b by a predicate.
-fn choose<L: super::super::registers::Lane>(d: u32, a: u32, b: u32, predicate: u32) -> Body {
+fn choose<L: super::super::registers::RegisterScalar>(d: u32, a: u32, b: u32, predicate: u32) -> Body {
     Box::new(move |registers: &mut Registers, mask| {
         let chosen = registers.predicates[predicate as usize];
         let (yes, no) = (L::row(registers, a), L::row(registers, b));

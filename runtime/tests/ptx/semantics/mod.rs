@@ -115,7 +115,7 @@ impl Value {
 /// Checks the selected instructions of the table that only compute, and returns their number.
 fn check(wanted: impl Fn(&FormRow) -> bool) -> usize {
     let mut count = 0;
-    for row in ROWS.iter().filter(|row| row.gone.is_none_or(|(target, _)| target > 61) && wanted(row)) {
+    for row in ROWS.iter().filter(|row| row.removed.is_none_or(|(target, _)| target > 61) && wanted(row)) {
         for form in forms(row) {
             let lanes = kernel::operands(&form);
             let results = kernel::run(&form, &lanes);

@@ -85,8 +85,8 @@ impl UniformityFact {
     }
 
     /// Returns the fact about a copy, with `hop` at `location` added to the trace.
-    pub fn told(&self, hop: CauseStep, location: Location) -> UniformityFact {
-        let (base, varies) = (self.base.told(hop, location), self.varies.told(hop, location));
+    pub fn with_cause(&self, hop: CauseStep, location: Location) -> UniformityFact {
+        let (base, varies) = (self.base.with_cause(hop, location), self.varies.with_cause(hop, location));
         UniformityFact { base, varies, ..self.clone() }
     }
 

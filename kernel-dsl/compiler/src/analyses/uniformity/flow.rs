@@ -254,7 +254,7 @@ impl<'k> UniformityState<'k> {
             self.pass_on(&inst.results, &values, inst);
             return true;
         }
-        let parts = self.facts.of(condition).verdicts().told(CauseStep::Branch(condition), inst.location);
+        let parts = self.facts.of(condition).verdicts().with_cause(CauseStep::Branch(condition), inst.location);
         let (before, gone) = (self.locals.now.clone(), self.gone.clone());
         // All threads that do not fail take the other arm.
         let enters = |other: &Region| if other.panics().is_some() { Verdicts::UNIFORM } else { parts };
@@ -269,7 +269,7 @@ impl<'k> UniformityState<'k> {
         match (first.0, second) {
             (Some(yes), Some(no)) => {
                 let second = std::mem::take(&mut self.locals.now);
-                self.locals.now = self.locals.met(vec![first.1, second], parts);
+                self.locals.now = self.locals.merged(vec![first.1, second], parts);
                 for ((result, yes), no) in inst.results.iter().zip(&yes).zip(&no) {
                     let fact = self.facts.select(condition, *yes, *no, inst.location);
                     self.facts.set(*result, fact);
@@ -292,7 +292,7 @@ impl<'k> UniformityState<'k> {
     /// Sets the facts of results to those of these values.
     fn pass_on(&mut self, results: &[Value], values: &[Value], inst: &Inst) {
         for (result, value) in results.iter().zip(values) {
-            let fact = self.facts.of(*value).told(CauseStep::From(*value), inst.location);
+            let fact = self.facts.of(*value).with_cause(CauseStep::From(*value), inst.location);
             self.facts.set(*result, fact);
         }
     }
@@ -319,17 +319,17 @@ impl<'k> UniformityState<'k> {
         let Some((first, others)) = ways.split_first() else { return false };
         for (i, result) in inst.results.iter().enumerate() {
             let value = first.values[i];
-            let mut fact = self.facts.of(value).told(CauseStep::From(value), inst.location);
+            let mut fact = self.facts.of(value).with_cause(CauseStep::From(value), inst.location);
             let one = others.iter().all(|way| way.values[i] == value);
             for other in others.iter().filter(|_| !one).map(|way| way.values[i]) {
                 let small = self.facts.is_small(other);
-                fact = fact.or(&self.facts.of(other).told(CauseStep::From(other), inst.location), small);
+                fact = fact.or(&self.facts.of(other).with_cause(CauseStep::From(other), inst.location), small);
             }
             // A value from inside a loop is the one of the iteration in which the thread left.
             let left = crosses || matches!(inst.op, Op::Loop { .. } | Op::For(_));
             self.facts.set(*result, if one && !left { fact } else { fact.tainted(who) });
         }
-        self.locals.now = self.locals.met(ways.into_iter().map(|way| way.state).collect(), who);
+        self.locals.now = self.locals.merged(ways.into_iter().map(|way| way.state).collect(), who);
         true
     }
 
@@ -359,7 +359,7 @@ impl<'k> UniformityState<'k> {
                 self.facts.set(body.parameters[0], index);
             }
             for (i, (parameter, init)) in body.parameters[carried..].iter().zip(inits).enumerate() {
-                let mut fact = self.facts.of(*init).told(CauseStep::From(*init), at);
+                let mut fact = self.facts.of(*init).with_cause(CauseStep::From(*init), at);
                 if let Some(again) = head.parameters.get(i) {
                     fact = fact.or(again, self.facts.is_small(*parameter));
                 }
@@ -430,7 +430,7 @@ impl<'k> UniformityState<'k> {
         if ways.is_empty() {
             return changed;
         }
-        let end = self.locals.met(ways.into_iter().map(|way| way.state).collect(), who);
+        let end = self.locals.merged(ways.into_iter().map(|way| way.state).collect(), who);
         for slot in 0..end.len() {
             if end[slot] == at_head[slot] {
                 continue;

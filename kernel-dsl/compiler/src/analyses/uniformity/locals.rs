@@ -37,7 +37,7 @@ impl<'k> Locals<'k> {
     }
 
     /// Merges the facts of paths whose threads have uniformity `who`.
-    pub fn met(&mut self, ways: Vec<LocalsState>, who: Verdicts) -> LocalsState {
+    pub fn merged(&mut self, ways: Vec<LocalsState>, who: Verdicts) -> LocalsState {
         let mut ways = ways.into_iter();
         let mut met = ways.next().unwrap_or_default();
         let others: Vec<LocalsState> = ways.collect();
@@ -107,20 +107,20 @@ impl<'k> Locals<'k> {
         let surely = |scope| each && least(scope) == Some(Verdict::Varies);
         let one = slots.clone().skip(1).fold(fact(first).clone(), |one, slot| one.or(fact(slot), self.small[slot]));
         let all = one.verdicts();
-        let doubted = Verdicts::by_scope(|s| if surely(s) { all.at(s) } else { all.doubted().at(s) });
-        let which = index.map_or(Verdicts::UNIFORM, |i| facts.of(i).verdicts().doubted());
+        let doubted = Verdicts::by_scope(|s| if surely(s) { all.at(s) } else { all.at_best_unknown().at(s) });
+        let which = index.map_or(Verdicts::UNIFORM, |i| facts.of(i).verdicts().at_best_unknown());
         UniformityFact::opaque(doubted).tainted(which)
     }
 
     /// Updates the facts after a write.
     pub fn write(&mut self, local: LocalId, index: Option<Value>, value: Value, at: Location, facts: &UniformityFacts) {
         let (slots, certain) = self.slots_of(local, index, facts);
-        let fact = facts.of(value).told(CauseStep::From(value), at);
+        let fact = facts.of(value).with_cause(CauseStep::From(value), at);
         if certain {
             self.now[slots.start] = self.remember(fact);
             return;
         }
-        let which = index.map_or(Verdicts::UNIFORM, |i| facts.of(i).verdicts().told(CauseStep::From(i), at));
+        let which = index.map_or(Verdicts::UNIFORM, |i| facts.of(i).verdicts().with_cause(CauseStep::From(i), at));
         for slot in slots {
             let either = self.known[self.now[slot] as usize].or(&fact, self.small[slot]);
             self.now[slot] = self.remember(either.tainted(which));

@@ -97,7 +97,7 @@ impl<'k> Uniformity<'k> {
         let mut steps: Vec<DivergenceStep> = Vec::new();
         let mut next = entry.and_then(|e| e.cause());
         while let Some(cause) = next.filter(|_| steps.len() < MAX_EXPLANATION_STEPS) {
-            steps.push(DivergenceStep { what: happening(cause), location: cause.location });
+            steps.push(DivergenceStep { what: event(cause), location: cause.location });
             next = match cause.hop {
                 CauseStep::Index(_) | CauseStep::Memory => None,
                 CauseStep::From(value) | CauseStep::Branch(value) | CauseStep::Trips(value) => {
@@ -110,7 +110,7 @@ impl<'k> Uniformity<'k> {
     }
 }
 
-fn happening(cause: Cause) -> UniformityEvent {
+fn event(cause: Cause) -> UniformityEvent {
     match cause.hop {
         CauseStep::Index(_) => UniformityEvent::Index,
         CauseStep::Memory => UniformityEvent::Memory,

@@ -62,11 +62,11 @@ impl<'k> UniformityFacts<'k> {
             Op::Compare(op, a, b) => {
                 let (ty, merged) = (self.kernel.ty(*a).scalar(), self.merged(&[*a, *b]));
                 self.both(*a, *b, at, |a, b| Some(u64::from(eval::compare(*op, ty?, a, b)))).unwrap_or_else(|| {
-                    let all = self.told(&[*a, *b], at);
+                    let all = self.joined_verdicts(&[*a, *b], at);
                     // Two varying operands may vary alike.
                     let [a, b] = [*a, *b].map(|v| self.of(v).verdicts());
                     let told = Verdicts::by_scope(|s| match (a.at(s).verdict, b.at(s).verdict) {
-                        (Verdict::Varies, Verdict::Varies) => all.doubted().at(s),
+                        (Verdict::Varies, Verdict::Varies) => all.at_best_unknown().at(s),
                         _ => all.at(s),
                     });
                     UniformityFact::merging(merged, told)
@@ -79,7 +79,7 @@ impl<'k> UniformityFacts<'k> {
             Op::Inline { code, .. } if code.effect() != Effect::None => UniformityFact::opaque(memory(at)),
             Op::Shuffle { mode, value, selector, width } => self.shuffle(*mode, *value, *selector, *width, inst),
             Op::Vote { value, .. } | Op::Reduce(_, value) => {
-                let told = self.told(&[*value], at);
+                let told = self.joined_verdicts(&[*value], at);
                 UniformityFact::merging(ALL_LANES | self.of(*value).merged(), told)
             }
             op => {
@@ -94,13 +94,13 @@ impl<'k> UniformityFacts<'k> {
     }
 
     /// Returns the joined verdicts of `values`, traced as operands of a computation.
-    pub fn told(&self, values: &[Value], at: Location) -> Verdicts {
-        let told = values.iter().map(|v| self.of(*v).verdicts().told(CauseStep::From(*v), at));
+    pub fn joined_verdicts(&self, values: &[Value], at: Location) -> Verdicts {
+        let told = values.iter().map(|v| self.of(*v).verdicts().with_cause(CauseStep::From(*v), at));
         told.fold(Verdicts::UNIFORM, Verdicts::join)
     }
 
     fn opaque(&self, values: &[Value], at: Location) -> UniformityFact {
-        UniformityFact::merging(self.merged(values), self.told(values, at))
+        UniformityFact::merging(self.merged(values), self.joined_verdicts(values, at))
     }
 
     /// Returns the bits of the lane index that none of `values` depends on.
@@ -172,7 +172,7 @@ impl<'k> UniformityFacts<'k> {
         let types = self.kernel.ty(a).scalar().zip(self.kernel.ty(inst.results[0]).scalar());
         let Some((from, to)) = types else { return self.opaque(&[a], at) };
         if !fact.is_known() && unsigned(self.kernel.ty(a)) && unsigned(Type::Scalar(to)) && from.bits() <= to.bits() {
-            let base = fact.base.told(CauseStep::From(a), at);
+            let base = fact.base.with_cause(CauseStep::From(a), at);
             return self.made(fact.multiple, fact.threads.clone(), base, &[a], at);
         }
         self.each(a, at, |_, bits| eval::cast(from, to, bits))
@@ -198,7 +198,7 @@ impl<'k> UniformityFacts<'k> {
             || op == Binary::And && (constant(a) || constant(b))
         {
             // Slightly different operands may give equal results.
-            fact.base = fact.base.doubted();
+            fact.base = fact.base.at_best_unknown();
         }
         fact
     }
@@ -209,7 +209,7 @@ impl<'k> UniformityFacts<'k> {
         let (x, y) = (self.of(a), self.of(b));
         let made = |multiple, threads, base: [Verdicts; 2]| {
             let [p, q] = base;
-            let base = p.told(CauseStep::From(a), at).join(q.told(CauseStep::From(b), at));
+            let base = p.with_cause(CauseStep::From(a), at).join(q.with_cause(CauseStep::From(b), at));
             Some(self.made(multiple, threads, base, &[a, b], at))
         };
         if !unsigned(Type::Scalar(ty)) {
@@ -279,9 +279,9 @@ impl<'k> UniformityFacts<'k> {
     pub fn select(&self, condition: Value, yes: Value, no: Value, at: Location) -> UniformityFact {
         let (which, y, n) = (self.of(condition), self.of(yes), self.of(no));
         match which.same() {
-            Some(0) => return n.told(CauseStep::From(no), at),
-            Some(_) => return y.told(CauseStep::From(yes), at),
-            None if yes == no => return y.told(CauseStep::From(yes), at),
+            Some(0) => return n.with_cause(CauseStep::From(no), at),
+            Some(_) => return y.with_cause(CauseStep::From(yes), at),
+            None if yes == no => return y.with_cause(CauseStep::From(yes), at),
             None => {}
         }
         if which.is_known() && y.is_known() && n.is_known() {
@@ -292,8 +292,9 @@ impl<'k> UniformityFacts<'k> {
                 return self.made(0, threads, Verdicts::UNIFORM, &[condition, yes, no], at);
             }
         }
-        let chosen = y.told(CauseStep::From(yes), at).or(&n.told(CauseStep::From(no), at), self.is_small(yes));
-        let chosen = chosen.tainted(which.verdicts().told(CauseStep::From(condition), at));
+        let chosen =
+            y.with_cause(CauseStep::From(yes), at).or(&n.with_cause(CauseStep::From(no), at), self.is_small(yes));
+        let chosen = chosen.tainted(which.verdicts().with_cause(CauseStep::From(condition), at));
         UniformityFact { merged: chosen.merged | self.merged(&[condition, yes, no]), ..chosen }
     }
 
@@ -317,7 +318,7 @@ impl<'k> UniformityFacts<'k> {
             values.push(guard.condition);
             values.extend(guard.otherwise.iter().copied());
         }
-        let verdicts = self.told(&values, at);
+        let verdicts = self.joined_verdicts(&values, at);
         let exchanged = match place {
             AccessPlace::Shared { array, .. } => self.kernel.shared[array.0 as usize].layout == SharedLayout::Exchange,
             _ => false,
@@ -343,7 +344,7 @@ impl<'k> UniformityFacts<'k> {
         let (merged, asked) = (self.of(value).merged(), self.of(selector).merged());
         if merged & ALL_LANES == ALL_LANES {
             // The source lane does not matter.
-            return self.of(value).told(CauseStep::From(value), at);
+            return self.of(value).with_cause(CauseStep::From(value), at);
         }
         let within = (width - 1) as u8 & ALL_LANES;
         let one = asked & ALL_LANES == ALL_LANES;
@@ -360,14 +361,14 @@ impl<'k> UniformityFacts<'k> {
             }
             _ => 0,
         };
-        UniformityFact::merging(merged & (asked | ALL_LANES), self.told(&[value, selector], at))
+        UniformityFact::merging(merged & (asked | ALL_LANES), self.joined_verdicts(&[value, selector], at))
     }
 
     /// Returns the uniformity of the number of iterations of a loop from `start` to `end`.
     pub fn trips(&self, [start, end, step]: [Value; 3], at: Location) -> Verdicts {
         let ty = self.kernel.ty(start).scalar().unwrap_or(Scalar::Usize);
         let [from, to, by] = [start, end, step].map(|v| self.of(v));
-        let told = |v: Value| self.of(v).verdicts().told(CauseStep::Trips(v), at);
+        let told = |v: Value| self.of(v).verdicts().with_cause(CauseStep::Trips(v), at);
         let all = told(start).join(told(end)).join(told(step));
         if from.is_known() && to.is_known() && by.is_known() {
             let length = from.threads.zip(&to.threads, |from, to| {
@@ -390,7 +391,7 @@ impl<'k> UniformityFacts<'k> {
         }
         // Two varying bounds may vary alike.
         Verdicts::by_scope(|s| match (from.verdicts().at(s).verdict, to.verdicts().at(s).verdict) {
-            (Verdict::Varies, Verdict::Varies) => all.doubted().at(s),
+            (Verdict::Varies, Verdict::Varies) => all.at_best_unknown().at(s),
             _ => all.at(s),
         })
     }
@@ -398,10 +399,10 @@ impl<'k> UniformityFacts<'k> {
     /// Returns the fact about the index of a loop, compared between threads in the same iteration.
     pub fn index(&self, start: Value, step: Value, at: Location) -> UniformityFact {
         let (from, by) = (self.of(start), self.of(step));
-        let verdicts = self.told(&[start, step], at);
+        let verdicts = self.joined_verdicts(&[start, step], at);
         match by.same().filter(|_| self.is_small(start)) {
             Some(by) if by > 0 => {
-                let base = from.base.told(CauseStep::From(start), at);
+                let base = from.base.with_cause(CauseStep::From(start), at);
                 self.made(gcd(from.multiple, by), from.threads.clone(), base, &[start], at)
             }
             _ => UniformityFact::opaque(verdicts),

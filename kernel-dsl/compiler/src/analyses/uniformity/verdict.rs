@@ -140,12 +140,12 @@ impl Verdicts {
     }
 
     /// Returns the same entry with `hop` at `location` added to its cause.
-    pub fn told(self, hop: CauseStep, location: Location) -> Verdicts {
+    pub fn with_cause(self, hop: CauseStep, location: Location) -> Verdicts {
         Verdicts(self.0.map(|e| CausedVerdict::because(e.verdict, Cause { hop, location })))
     }
 
     /// Returns verdicts that are at best unknown, for values that may be equal.
-    pub fn doubted(self) -> Verdicts {
+    pub fn at_best_unknown(self) -> Verdicts {
         Verdicts(self.0.map(|e| CausedVerdict { verdict: e.verdict.min(Verdict::Unknown), ..e }))
     }
 

@@ -258,10 +258,10 @@ impl<'h> Lowerer<'h> {
             return map(self, brought);
         };
         let mut made = Values::new();
-        for element in self.apart(from, brought) {
+        for element in self.split(from, brought) {
             made.extend(map(self, &[element]));
         }
-        self.together(to, &made)
+        self.join(to, &made)
     }
 
     /// Applies a conversion to the scalars of an element.

@@ -98,7 +98,7 @@ impl ModuleCheck<'_> {
                     later = Some(Reason::Target { needs, has: target });
                 }
                 Ok(()) if needs > version => later = later.or(Some(Reason::Version { needs, has: version })),
-                Ok(()) => match row.gone {
+                Ok(()) => match row.removed {
                     Some((without, from)) if target.sm >= without && version >= from => {
                         later = Some(Reason::Gone { without, from });
                     }
@@ -318,7 +318,7 @@ impl ModuleCheck<'_> {
         let sink = |o: &Operand| *o == Operand::Sink && form.destination;
         !elements.iter().all(sink)
             && elements.iter().all(|o| sink(o) || self.value(form, ty, o))
-            && self.alike(elements)
+            && self.is_of_one_class(elements)
     }
 
     /// Returns the object type of a symbol, if it is a texture, sampler or surface.
@@ -357,12 +357,12 @@ impl ModuleCheck<'_> {
             && matches!(coordinates.len(), 1 | 2 | 4)
             && index.iter().all(|o| self.value(form, Type::U32, o))
             && rest.iter().all(|o| self.value(form, ty, o))
-            && self.alike(rest)
+            && self.is_of_one_class(rest)
     }
 
     /// Returns whether the elements of a vector have the same kind: integers, or floats of one
     /// type. Untyped bits match both.
-    fn alike(self, vector: &[Operand]) -> bool {
+    fn is_of_one_class(self, vector: &[Operand]) -> bool {
         let kind = |o: &Operand| match o {
             Operand::Register(r) => Some(self.names.function.ty(*r)).filter(|ty| ty.class() != Class::Bits),
             Operand::Integer(_) | Operand::Bits(_) => Some(Type::U32),

@@ -62,7 +62,7 @@ pub struct FormRow {
     /// The first `.version` that supports the form.
     pub version: Version,
     /// The first target that no longer supports the form, and the `.version` that removed it.
-    pub gone: Option<(u16, Version)>,
+    pub removed: Option<(u16, Version)>,
     /// All modifiers that a slot can contain.
     pub modifiers: Set,
     slots: [FormSlot; MAX_SLOTS],
@@ -273,8 +273,8 @@ impl FormRow {
     }
 
     /// Returns the row of a form that was removed in `version` for `target` and later targets.
-    pub const fn gone(mut self, target: u16, version: Version) -> FormRow {
-        self.gone = Some((target, version));
+    pub const fn removed_in(mut self, target: u16, version: Version) -> FormRow {
+        self.removed = Some((target, version));
         self
     }
 

@@ -33,7 +33,7 @@ pub const fn row(target: u16, version: Version, form: &'static str) -> FormRow {
         form,
         target,
         version,
-        gone: None,
+        removed: None,
         modifiers: Set::EMPTY,
         slots: [slot; MAX_SLOTS],
         slot_count: 0,

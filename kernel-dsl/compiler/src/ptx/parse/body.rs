@@ -2,7 +2,7 @@
 
 use super::ModuleParser;
 use super::cursor::ParseFailed;
-use super::error::Mistake;
+use super::error::ParseMistake;
 use super::lex::{Punctuation, Token, TokenKind};
 use super::module::{begins_item, is_of_later_targets};
 use super::scope::{MAX_DEPTH, Name};
@@ -64,7 +64,7 @@ impl<'a> ModuleParser<'a> {
 
     /// Declares a function, or completes an earlier declaration.
     fn announce(&mut self, at: Token, name: &'a str, function: Function, defined: bool) -> Result<u32, ParseFailed> {
-        let taken = Mistake::Taken { name: name.to_string() };
+        let taken = ParseMistake::Taken { name: name.to_string() };
         match self.globals.get(name) {
             None => {
                 let index = self.module.functions.len() as u32;
@@ -149,7 +149,7 @@ impl<'a> ModuleParser<'a> {
                 }
                 (word, _) if is_of_later_targets(word) => {
                     let what = format!("`{word}`");
-                    return Err(self.cursor.fail(at, Mistake::Unsupported { what, help: "" }));
+                    return Err(self.cursor.fail(at, ParseMistake::Unsupported { what, help: "" }));
                 }
                 _ => {
                     return Err(self
@@ -210,14 +210,14 @@ impl<'a> ModuleParser<'a> {
                 self.cursor.next();
                 if !self.scope.open() {
                     let what = format!("a block nested more than {MAX_DEPTH} levels deep");
-                    return Err(self.cursor.fail(at, Mistake::Unsupported { what, help: "" }));
+                    return Err(self.cursor.fail(at, ParseMistake::Unsupported { what, help: "" }));
                 }
                 Ok(vec![Statement::Open])
             }
             TokenKind::Punctuation(Punctuation::CloseBrace) => {
                 self.cursor.next();
                 for (name, at) in self.scope.close() {
-                    self.cursor.fail(at, Mistake::Unknown { what: "a label here", name: name.to_string() });
+                    self.cursor.fail(at, ParseMistake::Unknown { what: "a label here", name: name.to_string() });
                 }
                 Ok(if self.scope.depth() == 0 { vec![] } else { vec![Statement::Close] })
             }
@@ -237,7 +237,7 @@ impl<'a> ModuleParser<'a> {
                 let name = self.cursor.text(at);
                 let placed = self.scope.place(name);
                 Ok(self
-                    .labeled(at, placed, Mistake::Taken { name: name.to_string() })
+                    .labeled(at, placed, ParseMistake::Taken { name: name.to_string() })
                     .map(Statement::Label)
                     .into_iter()
                     .collect())
@@ -314,11 +314,11 @@ impl<'a> ModuleParser<'a> {
     pub fn label(&mut self, at: Token) -> Result<Label, ParseFailed> {
         let name = self.cursor.text(at);
         let label = self.scope.label(name, at);
-        self.labeled(at, label, Mistake::Unknown { what: "a label", name: name.to_string() })
+        self.labeled(at, label, ParseMistake::Unknown { what: "a label", name: name.to_string() })
     }
 
     /// Returns the label, or reports `otherwise`.
-    fn labeled(&mut self, at: Token, label: Option<Label>, otherwise: Mistake) -> Result<Label, ParseFailed> {
+    fn labeled(&mut self, at: Token, label: Option<Label>, otherwise: ParseMistake) -> Result<Label, ParseFailed> {
         let Some(label) = label else { return Err(self.cursor.fail(at, otherwise)) };
         let name = self.cursor.text(at).to_string();
         let labels = &mut self.function().labels;

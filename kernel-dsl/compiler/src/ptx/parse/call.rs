@@ -2,7 +2,7 @@
 
 use super::ModuleParser;
 use super::cursor::ParseFailed;
-use super::error::Mistake;
+use super::error::ParseMistake;
 use super::lex::{Punctuation, Token, TokenKind};
 use super::scope::Name;
 use crate::ptx::ast::{Call, CallTargets, Callee, Callees, Guard, Operand, Parameter, Statement, Symbol};
@@ -71,7 +71,7 @@ impl ModuleParser<'_> {
                 Some(Name::CallTargets(i)) if targets.is_none() => targets = Some(i),
                 _ => {
                     let what = "a list or prototype of functions";
-                    return Err(self.cursor.fail(at, Mistake::Unknown { what, name: name.to_string() }));
+                    return Err(self.cursor.fail(at, ParseMistake::Unknown { what, name: name.to_string() }));
                 }
             }
         }
@@ -79,10 +79,10 @@ impl ModuleParser<'_> {
         let found = match (register, self.globals.get(name), targets) {
             (Some(register), _, Some(targets)) => Ok(Callee::Indirect { register, targets }),
             (Some(_), _, None) => {
-                Err(Mistake::Wrong("an indirect call needs a list or prototype of functions".to_string()))
+                Err(ParseMistake::Wrong("an indirect call needs a list or prototype of functions".to_string()))
             }
             (None, Some(Symbol::Function(i)), None) => Ok(Callee::Function(*i)),
-            _ => Err(Mistake::Unknown { what: "a function", name: name.to_string() }),
+            _ => Err(ParseMistake::Unknown { what: "a function", name: name.to_string() }),
         };
         // The statement is parsed to its end in spite of errors.
         let callee = match found {
@@ -94,7 +94,7 @@ impl ModuleParser<'_> {
         };
         let call = Call { guard, uniform, returns, callee, arguments };
         if let Err(Illegal { instruction, reason }) = check_call(self.names(), &call) {
-            self.cursor.fail(at, Mistake::Illegal { instruction, reason });
+            self.cursor.fail(at, ParseMistake::Illegal { instruction, reason });
         }
         Ok(vec![Statement::Call(Box::new(call))])
     }

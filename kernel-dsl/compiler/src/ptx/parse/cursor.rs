@@ -1,6 +1,6 @@
 //! A position in the tokens of a text, and the errors found so far.
 
-use super::error::{Error, Mistake, ParseErrors};
+use super::error::{Error, ParseErrors, ParseMistake};
 use super::lex::{LiteralValue, Punctuation, Token, TokenKind, tokens};
 
 /// Parsing of a part of the text failed; the error has been noted.
@@ -15,13 +15,13 @@ pub(super) struct Cursor<'a> {
     /// The start of each line.
     lines: Vec<u32>,
     /// The errors, each with its byte offset.
-    mistakes: Vec<(u32, Mistake)>,
+    mistakes: Vec<(u32, ParseMistake)>,
 }
 
 impl<'a> Cursor<'a> {
     pub fn new(source: &'a str) -> Result<Cursor<'a>, ParseErrors> {
         if u32::try_from(source.len()).is_err() {
-            let mistake = Mistake::Unsupported { what: "a text of 4 GiB or more".to_string(), help: "" };
+            let mistake = ParseMistake::Unsupported { what: "a text of 4 GiB or more".to_string(), help: "" };
             return Err(ParseErrors(vec![Error { line: 1, column: 1, mistake }]));
         }
         let breaks = source.bytes().enumerate().filter(|(_, c)| *c == b'\n').map(|(i, _)| i as u32 + 1);
@@ -30,7 +30,7 @@ impl<'a> Cursor<'a> {
         if let Some(at) = source.bytes().position(|c| !c.is_ascii()) {
             let at = Token { kind: TokenKind::Bad(""), start: at as u32, end: at as u32 };
             let text = "PTX must be ASCII, including comments: assemblers reject other characters".to_string();
-            cursor.fail(at, Mistake::Wrong(text));
+            cursor.fail(at, ParseMistake::Wrong(text));
         }
         Ok(cursor)
     }
@@ -73,7 +73,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Records an error.
-    pub fn fail(&mut self, at: Token, mistake: Mistake) -> ParseFailed {
+    pub fn fail(&mut self, at: Token, mistake: ParseMistake) -> ParseFailed {
         self.mistakes.push((at.start, mistake));
         ParseFailed
     }
@@ -90,7 +90,7 @@ impl<'a> Cursor<'a> {
             TokenKind::Bad(what) => what.to_string(),
             _ => expected,
         };
-        self.fail(at, Mistake::Expected { expected, found })
+        self.fail(at, ParseMistake::Expected { expected, found })
     }
 
     /// Records that the next token is not the expected one.

@@ -2,7 +2,7 @@
 
 use super::ModuleParser;
 use super::cursor::ParseFailed;
-use super::error::Mistake;
+use super::error::ParseMistake;
 use super::expression::ConstantValue;
 use super::lex::{Punctuation, Token, TokenKind};
 use super::scope::{Name, Numbered};
@@ -167,7 +167,7 @@ impl<'a> ModuleParser<'a> {
                     self.module.variables[before as usize] = variable;
                     continue;
                 }
-                Some(_) => _ = self.cursor.fail(at, Mistake::Taken { name: name.to_string() }),
+                Some(_) => _ = self.cursor.fail(at, ParseMistake::Taken { name: name.to_string() }),
                 None => {}
             }
             self.module.variables.push(variable);
@@ -192,7 +192,7 @@ impl<'a> ModuleParser<'a> {
     pub fn declare(&mut self, at: Token, meaning: Name) {
         let name = self.cursor.text(at);
         if !self.scope.declare(name, meaning) {
-            self.cursor.fail(at, Mistake::Taken { name: name.to_string() });
+            self.cursor.fail(at, ParseMistake::Taken { name: name.to_string() });
         }
     }
 
@@ -272,7 +272,7 @@ impl<'a> ModuleParser<'a> {
             variable.dimensions.push(length);
             if variable.dimensions.len() > MAX_DIMENSIONS {
                 let what = format!("an array of more than {MAX_DIMENSIONS} dimensions");
-                return Err(self.cursor.fail(at, Mistake::Unsupported { what, help: "" }));
+                return Err(self.cursor.fail(at, ParseMistake::Unsupported { what, help: "" }));
             }
         }
     }
@@ -309,7 +309,7 @@ impl<'a> ModuleParser<'a> {
             let name = self.cursor.text(at);
             let Some(property) = Property::from_spelling(name.as_bytes()) else {
                 let what = "a property of a texture or sampler";
-                return Err(self.cursor.fail(at, Mistake::Unknown { what, name: name.to_string() }));
+                return Err(self.cursor.fail(at, ParseMistake::Unknown { what, name: name.to_string() }));
             };
             self.cursor.expect(Punctuation::Assign)?;
             let at = self.cursor.peek();
@@ -404,7 +404,7 @@ impl<'a> ModuleParser<'a> {
         };
         let (Some(symbol), Some(Space::Global | Space::Const)) = (symbol, space) else {
             let what = "a variable or function with a constant address";
-            return Err(self.cursor.fail(at, Mistake::Unknown { what, name: name.to_string() }));
+            return Err(self.cursor.fail(at, ParseMistake::Unknown { what, name: name.to_string() }));
         };
         let offset = if self.cursor.eat(Punctuation::Plus) { self.offset()? } else { 0 };
         Ok(Initializer::Address { symbol, offset, generic, byte })
@@ -448,7 +448,7 @@ impl<'a> ModuleParser<'a> {
                 None => self.scope.declare(prefix, Name::registers(Register { declaration, number: 0 }, elements)),
             };
             if !free {
-                self.cursor.fail(at, Mistake::Taken { name: prefix.to_string() });
+                self.cursor.fail(at, ParseMistake::Taken { name: prefix.to_string() });
             }
             statements.extend((0..elements).map(|i| Statement::Registers(declaration + i)));
             if !self.cursor.eat(Punctuation::Comma) {

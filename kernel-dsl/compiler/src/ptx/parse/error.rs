@@ -12,12 +12,12 @@ pub struct Error {
     /// The column in characters, from 1.
     pub column: u32,
     /// The kind of error.
-    pub mistake: Mistake,
+    pub mistake: ParseMistake,
 }
 
 /// The kind of an error.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Mistake {
+pub enum ParseMistake {
     /// An unexpected token.
     Expected {
         /// The expected token, described or quoted.
@@ -74,20 +74,22 @@ impl fmt::Display for Error {
     }
 }
 
-impl fmt::Display for Mistake {
+impl fmt::Display for ParseMistake {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Mistake::Expected { expected, found } => write!(f, "expected {expected}, found {found}"),
-            Mistake::Unknown { what, name } => write!(f, "`{name}` is not {what}"),
-            Mistake::Taken { name } => write!(f, "`{name}` is declared twice"),
-            Mistake::Illegal { instruction, reason } => write!(f, "`{instruction}` {reason}"),
-            Mistake::Later { what, version, target: 0 } => write!(f, "{what} needs `.version {version}`"),
-            Mistake::Later { what, version, target } => write!(f, "{what} needs `.version {version}` and sm_{target}"),
-            Mistake::Unsupported { what, help } => {
+            ParseMistake::Expected { expected, found } => write!(f, "expected {expected}, found {found}"),
+            ParseMistake::Unknown { what, name } => write!(f, "`{name}` is not {what}"),
+            ParseMistake::Taken { name } => write!(f, "`{name}` is declared twice"),
+            ParseMistake::Illegal { instruction, reason } => write!(f, "`{instruction}` {reason}"),
+            ParseMistake::Later { what, version, target: 0 } => write!(f, "{what} needs `.version {version}`"),
+            ParseMistake::Later { what, version, target } => {
+                write!(f, "{what} needs `.version {version}` and sm_{target}")
+            }
+            ParseMistake::Unsupported { what, help } => {
                 write!(f, "{what} is not supported")?;
                 if help.is_empty() { Ok(()) } else { write!(f, "\nhelp: {help}") }
             }
-            Mistake::Wrong(text) => f.write_str(text),
+            ParseMistake::Wrong(text) => f.write_str(text),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Constant expressions, evaluated in 64 bits as the manual defines.
 
 use super::cursor::{Cursor, ParseFailed};
-use super::error::Mistake;
+use super::error::ParseMistake;
 use super::lex::{LiteralValue, Punctuation, TokenKind};
 
 /// The value of a constant expression.
@@ -124,7 +124,7 @@ impl Cursor<'_> {
             let right = self.binary(tightness + 1, depth + 1)?;
             left = match apply(mark, left, right) {
                 Ok(value) => value,
-                Err(why) => return Err(self.fail(at, Mistake::Wrong(why.to_string()))),
+                Err(why) => return Err(self.fail(at, ParseMistake::Wrong(why.to_string()))),
             };
         }
     }
@@ -133,7 +133,7 @@ impl Cursor<'_> {
         let at = self.next();
         if depth > MAX_DEPTH {
             let what = format!("an expression with more than {MAX_DEPTH} levels");
-            return Err(self.fail(at, Mistake::Unsupported { what, help: "" }));
+            return Err(self.fail(at, ParseMistake::Unsupported { what, help: "" }));
         }
         let wrong =
             |cursor: &mut Self| Err(cursor.expected_at(at, "an operator that the type of the constant supports"));

@@ -1,7 +1,7 @@
 //! Inline PTX: instructions in which `{name}` is an operand, and declarations of registers.
 
 use super::cursor::ParseFailed;
-use super::error::{Mistake, ParseErrors};
+use super::error::{ParseErrors, ParseMistake};
 use super::lex::{Punctuation, Token, TokenKind};
 use super::scope::MAX_DEPTH;
 use super::{ModuleParser, module};
@@ -111,7 +111,7 @@ impl ModuleParser<'_> {
                     return Ok(());
                 }
                 let what = format!("a scope nested more than {MAX_DEPTH} levels deep");
-                Err(self.cursor.fail(at, Mistake::Unsupported { what, help: "" }))
+                Err(self.cursor.fail(at, ParseMistake::Unsupported { what, help: "" }))
             }
             TokenKind::Punctuation(Punctuation::CloseBrace) => {
                 self.cursor.next();
@@ -149,7 +149,7 @@ impl ModuleParser<'_> {
         let word = self.cursor.text(at);
         let Some(opcode) = Opcode::from_spelling(word.as_bytes()) else {
             let what = "a known instruction";
-            return Err(self.cursor.fail(at, Mistake::Unknown { what, name: word.to_string() }));
+            return Err(self.cursor.fail(at, ParseMistake::Unknown { what, name: word.to_string() }));
         };
         if let Some(why) = refused(opcode) {
             return Err(self.wrong(at, format!("`{word}` is not allowed in inline PTX: {why}")));

@@ -2,7 +2,7 @@
 
 use super::ModuleParser;
 use super::cursor::ParseFailed;
-use super::error::Mistake;
+use super::error::ParseMistake;
 use super::lex::{Punctuation, Token, TokenKind};
 use crate::ptx::ast::{Guard, Instruction, Operand, Statement};
 use crate::ptx::check::{ChosenForm, Illegal, Reason, check, reordered};
@@ -43,11 +43,11 @@ impl ModuleParser<'_> {
         let word = self.cursor.text(at);
         if LATER_INSTRUCTIONS.contains(&word) {
             let what = format!("the instruction `{word}`");
-            return Err(self.cursor.fail(at, Mistake::Unsupported { what, help: "" }));
+            return Err(self.cursor.fail(at, ParseMistake::Unsupported { what, help: "" }));
         }
         let Some(opcode) = Opcode::from_spelling(word.as_bytes()) else {
             let what = "a known instruction";
-            return Err(self.cursor.fail(at, Mistake::Unknown { what, name: word.to_string() }));
+            return Err(self.cursor.fail(at, ParseMistake::Unknown { what, name: word.to_string() }));
         };
         if opcode == Opcode::Call {
             return self.call(at, guard);
@@ -71,7 +71,7 @@ impl ModuleParser<'_> {
             _ => at,
         };
         let Illegal { instruction, reason } = illegal;
-        self.cursor.fail(place, Mistake::Illegal { instruction, reason })
+        self.cursor.fail(place, ParseMistake::Illegal { instruction, reason })
     }
 
     /// Parses an optional guard, `@%p` or `@!%p`.
@@ -97,7 +97,7 @@ impl ModuleParser<'_> {
                 None => {
                     let at = self.cursor.next();
                     let name = self.cursor.text(at).to_string();
-                    return Err(self.cursor.fail(at, Mistake::Unknown { what: "a known modifier", name }));
+                    return Err(self.cursor.fail(at, ParseMistake::Unknown { what: "a known modifier", name }));
                 }
             }
         }

@@ -26,7 +26,7 @@ mod module;
 mod operand;
 mod scope;
 
-pub use error::{Error, Mistake, ParseErrors};
+pub use error::{Error, ParseErrors, ParseMistake};
 pub(super) use inline::inline;
 pub use module::SUPPORTED_VERSIONS;
 
@@ -83,13 +83,13 @@ impl<'a> ModuleParser<'a> {
 
     /// Records an error with this message.
     fn wrong(&mut self, at: Token, text: impl Into<String>) -> ParseFailed {
-        self.cursor.fail(at, Mistake::Wrong(text.into()))
+        self.cursor.fail(at, ParseMistake::Wrong(text.into()))
     }
 
     /// Records an error if the module's version or target lacks a feature.
     fn since(&mut self, at: Token, what: &'static str, version: Version, target: u16) {
         if self.module.version < version || self.module.target.sm < target {
-            self.cursor.fail(at, Mistake::Later { what, version, target });
+            self.cursor.fail(at, ParseMistake::Later { what, version, target });
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::ModuleParser;
 use super::cursor::ParseFailed;
-use super::error::Mistake;
+use super::error::ParseMistake;
 use super::lex::{Punctuation, Token, TokenKind};
 use crate::ptx::ast::{Architecture, File, FunctionKind, Item, Linkage, Section, Symbol, Variant};
 use crate::ptx::print::comment_text;
@@ -81,7 +81,7 @@ impl ModuleParser<'_> {
             Some(version) => {
                 let what = format!("version {version} of PTX");
                 let help = "supported are versions 1.4 to 9.9";
-                self.cursor.fail(at, Mistake::Unsupported { what, help });
+                self.cursor.fail(at, ParseMistake::Unsupported { what, help });
                 version
             }
             None => return Err(self.cursor.expected_at(at, "a version such as `6.0`")),
@@ -97,7 +97,7 @@ impl ModuleParser<'_> {
         let (target, version) = (self.module.target, Version::of_sm(self.module.target.sm));
         if self.module.version < version {
             let text = format!("`.target {target}` needs `.version {version}` or later");
-            self.cursor.fail(at, Mistake::Wrong(text));
+            self.cursor.fail(at, ParseMistake::Wrong(text));
         }
         while self.cursor.eat(Punctuation::Comma) {
             let option = self.cursor.name("a target option")?;
@@ -106,7 +106,7 @@ impl ModuleParser<'_> {
                 Some(option) => self.module.options.push(option),
                 None => {
                     let what = "a target option: `debug`, `map_f64_to_f32`, `texmode_unified` or `texmode_independent`";
-                    self.cursor.fail(option, Mistake::Unknown { what, name: text.to_string() });
+                    self.cursor.fail(option, ParseMistake::Unknown { what, name: text.to_string() });
                 }
             }
         }
@@ -119,7 +119,7 @@ impl ModuleParser<'_> {
         match self.cursor.small()? {
             64 => Ok(()),
             _ => {
-                self.cursor.fail(at, Mistake::Unsupported { what, help });
+                self.cursor.fail(at, ParseMistake::Unsupported { what, help });
                 Ok(())
             }
         }
@@ -229,7 +229,7 @@ impl ModuleParser<'_> {
         let name = self.cursor.text(at);
         match self.globals.get(name) {
             Some(Symbol::Function(i)) => Ok(*i),
-            _ => Err(self.cursor.fail(at, Mistake::Unknown { what: "a function", name: name.to_string() })),
+            _ => Err(self.cursor.fail(at, ParseMistake::Unknown { what: "a function", name: name.to_string() })),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::ModuleParser;
 use super::cursor::ParseFailed;
-use super::error::Mistake;
+use super::error::ParseMistake;
 use super::expression::ConstantValue;
 use super::lex::{Punctuation, Token, TokenKind};
 use super::scope::Name;
@@ -175,7 +175,7 @@ impl ModuleParser<'_> {
             return self.wrong(at, text);
         }
         if self.unknown.insert(name) {
-            return self.cursor.fail(at, Mistake::Unknown { what, name: name.to_string() });
+            return self.cursor.fail(at, ParseMistake::Unknown { what, name: name.to_string() });
         }
         ParseFailed
     }
@@ -237,7 +237,7 @@ impl ModuleParser<'_> {
         let at = self.cursor.peek();
         if self.cursor.at_constant() {
             let what = "a constant address".to_string();
-            return Err(self.cursor.fail(at, Mistake::Unsupported { what, help: "move it to a register first" }));
+            return Err(self.cursor.fail(at, ParseMistake::Unsupported { what, help: "move it to a register first" }));
         }
         let base = match self.find()? {
             (_, NameMeaning::Register(r)) => Base::Register(r),

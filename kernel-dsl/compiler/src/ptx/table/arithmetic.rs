@@ -83,7 +83,7 @@ pub(super) const INSTRUCTIONS: &[InstructionForms] = &[
         row(20, V43, "mad.mode.cc.type d, a, b, c; .mode = {.lo, .hi}; .type = double_word"),
         row(10, V10, "mad.wide.type d:wide, a, b, c:wide; .type = {.u16, .u32, .s16, .s32}"),
         row(10, V10, "mad.hi.sat.s32 d, a, b, c"),
-        row(10, V10, "mad{.sat}.f32 d, a, b, c").gone(20, V10),
+        row(10, V10, "mad{.sat}.f32 d, a, b, c").removed_in(20, V10),
         row(20, V20, "mad.rnd{.ftz}{.sat}.f32 d, a, b, c; .rnd = rounding"),
         row(13, V14, "mad.rnd.f64 d, a, b, c; .rnd = rounding"),
     ]),

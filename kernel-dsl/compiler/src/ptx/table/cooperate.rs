@@ -55,13 +55,13 @@ pub(super) const INSTRUCTIONS: &[InstructionForms] = &[
 
     instruction(Opcode::Shfl, Always(Class::Warp), Rate::Quarter, "d = a of another lane, within the segment given by c: b lanes up or down, the lane number xor b, or lane b. p = whether that lane is in range", &[
         row(30, V60, "shfl.sync.mode.b32 d{|p}, a, b:u32, c:u32, e:u32; .mode = {.up, .down, .bfly, .idx}"),
-        row(30, V30, "shfl.mode.b32 d{|p}, a, b:u32, c:u32; .mode = {.up, .down, .bfly, .idx}").gone(70, V64),
+        row(30, V30, "shfl.mode.b32 d{|p}, a, b:u32, c:u32; .mode = {.up, .down, .bfly, .idx}").removed_in(70, V64),
     ]),
 
     instruction(Opcode::Vote, Always(Class::Warp), Rate::Half, "p = whether a holds in all lanes, in any lane, or uniformly; d = a mask of the lanes in which a holds. Over the lanes of mask b (`.sync`), or over the active lanes", &[
         row(30, V60, "vote.sync.mode.pred p, {!}a:pred, b:u32; .mode = {.all, .any, .uni}"),
         row(30, V60, "vote.sync.ballot.b32 d, {!}a:pred, b:u32"),
-        row(12, V12, "vote.mode.pred p, {!}a:pred; .mode = {.all, .any, .uni}").gone(70, V64),
-        row(20, V20, "vote.ballot.b32 d, {!}a:pred").gone(70, V64),
+        row(12, V12, "vote.mode.pred p, {!}a:pred; .mode = {.all, .any, .uni}").removed_in(70, V64),
+        row(20, V20, "vote.ballot.b32 d, {!}a:pred").removed_in(70, V64),
     ]),
 ];

@@ -47,7 +47,7 @@ impl SegmentSource for Device {
     fn wait_for(&self, pending: &WaitSet) -> Result<()> {
         self.waited.borrow_mut().extend(pending.iter().copied());
         match self.lost.get() {
-            true => Err(Error::OtherDevice { what: "it", found: "lost".into(), stream: "lost".into() }),
+            true => Err(Error::OtherDevice { item: "it", found: "lost".into(), stream: "lost".into() }),
             false => Ok(()),
         }
     }
