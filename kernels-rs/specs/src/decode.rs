@@ -81,7 +81,7 @@ struct Constants {
     /// The columns of a block.
     columns: usize,
     /// The number of keys that a block takes at a time.
-    turn: usize,
+    iteration_keys: usize,
 }
 
 impl Constants {
@@ -89,8 +89,8 @@ impl Constants {
         let &[lanes, wide, each, group, in_flight, several, sets, threads, ..] = numbers(instance).as_slice() else {
             return None;
         };
-        let turn = threads / sets / lanes * in_flight;
-        Some(Constants { lanes, wide, each, group, several: several == 1, columns: group * sets, turn })
+        let iteration_keys = threads / sets / lanes * in_flight;
+        Some(Constants { lanes, wide, each, group, several: several == 1, columns: group * sets, iteration_keys })
     }
 }
 
@@ -110,20 +110,20 @@ struct DecodeShape<'a> {
 
 fn cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     let Some(constants) = Constants::of(instance) else { return Vec::new() };
-    let Constants { lanes, wide, each, group, several, columns, turn } = constants;
-    let keys = turn as u32;
+    let Constants { lanes, wide, each, group, several, columns, iteration_keys } = constants;
+    let keys = iteration_keys as u32;
     type Listed<'a> = ([usize; 3], usize, &'a [u32], [usize; 2], f32);
     let one: [Listed; 8] = [
         ([1, 1, wide], 1, &[1], [1, 1], 1.0),
         // One split is full, and the other has one key, two, or none; logits with only one
         // significant key.
-        ([1, 1, wide], 1, &[2 * keys + 1, 2 * keys + 2, 2 * keys], [3 * turn, 2], 1e4),
+        ([1, 1, wide], 1, &[2 * keys + 1, 2 * keys + 2, 2 * keys], [3 * iteration_keys, 2], 1e4),
         // Several iterations of one split.
-        ([1, 1, wide], 1, &[2 * keys + 1], [3 * turn, 1], 1.0),
+        ([1, 1, wide], 1, &[2 * keys + 1], [3 * iteration_keys, 1], 1.0),
         // More splits than a warp has lanes; most have no keys.
         ([1, 1, lanes * each], 1, &[70], [80, 34], 1.0),
         // More splits with keys than a warp has lanes, and more than are reduced at once.
-        ([1, group, wide], 1, &[36 * keys - 3, 36 * keys - 1], [36 * turn, 36], 1.0),
+        ([1, group, wide], 1, &[36 * keys - 3, 36 * keys - 1], [36 * iteration_keys, 36], 1.0),
         ([2, group + 1, lanes * each], 1, &[37, 0], [40, 2], 1.0),
         ([1, group, lanes * each - wide], 1, &[70, 65, 33], [64, 3], 1.0),
         ([1, 1, lanes * each], 1, &[5], [200, 4], 1.0),
@@ -132,18 +132,18 @@ fn cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
         ([1, 1, wide], 1, &[1], [1, 1], 1.0),
         // The last tokens' keys begin an iteration, end one, and lie in two splits; logits with
         // only one significant key.
-        ([1, 1, wide], 2, &[2 * keys + 1, 2 * keys + 2, 2 * keys], [3 * turn, 2], 1e4),
+        ([1, 1, wide], 2, &[2 * keys + 1, 2 * keys + 2, 2 * keys], [3 * iteration_keys, 2], 1e4),
         // Tokens without keys, and no sequence.
         ([1, 1, wide], 3, &[2, 0, 3], [4, 2], 1.0),
         // All columns of a block, and one of the next.
-        ([2, 1, lanes * each], columns, &[keys + 3], [2 * turn, 3], 1.0),
+        ([2, 1, lanes * each], columns, &[keys + 3], [2 * iteration_keys, 3], 1.0),
         ([1, columns + 1, wide], 1, &[37, 40], [40, 2], 1.0),
         // Heads that do not divide the columns of a warp.
         ([1, 3, lanes * each - wide], 5, &[70, 65, 33], [64, 3], 1.0),
         // More splits than a warp has lanes; most have no keys.
         ([1, 2, wide], 4, &[70], [80, 34], 1.0),
         // Several splits that every token sees.
-        ([1, 2, wide], 2, &[9 * keys - 3], [9 * turn, 3], 1.0),
+        ([1, 2, wide], 2, &[9 * keys - 3], [9 * iteration_keys, 3], 1.0),
     ];
     let shapes = if several { tokens } else { one };
     let shape = |(heads, tokens, lengths, room, larger)| DecodeShape { heads, tokens, lengths, room, larger };
@@ -154,7 +154,7 @@ fn cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
         // single key in the next iteration.
         let values: [(&str, &[Extreme], [u32; 1], usize); 2] = [
             ("extreme values", &Extreme::ALL, [7], 16),
-            ("values of −∞", &[Extreme::AllNegativeInfinity], [keys + 1], 2 * turn),
+            ("values of −∞", &[Extreme::AllNegativeInfinity], [keys + 1], 2 * iteration_keys),
         ];
         for (name, which, keys, room) in &values {
             let mut of_values = case(instance, random, shape(([1, 1, lanes * each], 1, keys, [*room, 1], 1.0)));
@@ -167,15 +167,16 @@ fn cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
         // Several iterations of all columns of a block. Then splits whose largest logits differ by
         // several units, more than are reduced at once.
         let further = [
-            ([1, group, lanes * each], [2 * keys + 1], [3 * turn, 1], 1.0),
-            ([1, group, wide], [18 * keys - 3], [18 * turn, 18], 30.0),
+            ([1, group, lanes * each], [2 * keys + 1], [3 * iteration_keys, 1], 1.0),
+            ([1, group, wide], [18 * keys - 3], [18 * iteration_keys, 18], 30.0),
         ];
         for (heads, lengths, room, larger) in &further {
             all.push(case(instance, random, shape((*heads, 1, lengths, *room, *larger))));
         }
         // Relative to 0, or to the sum of some products of a logit, all exponentials would be 0.
         let lengths = [2 * keys + 1, keys + 1];
-        let mut negative = case(instance, random, shape(([1, group, lanes * each], 1, &lengths, [3 * turn, 1], 100.0)));
+        let mut negative =
+            case(instance, random, shape(([1, group, lanes * each], 1, &lengths, [3 * iteration_keys, 1], 100.0)));
         for (argument, sign) in [(0, 1.0), (1, -1.0)] {
             let input = &mut negative.inputs[argument];
             let x: Vec<f32> = input.values().iter().map(|x| sign * x.abs() as f32).collect();
@@ -268,7 +269,9 @@ fn reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
     let (lengths, o, ended) = (inputs[at].values(), at + 1, at + 4);
     let (splits, scale) = (inputs[at + 6].value() as usize, inputs[at + 8].value());
     let tokens = inputs[at + 7].value() as usize;
-    let Some(Constants { turn, each: of_lane, several, .. }) = Constants::of(instance) else { return Vec::new() };
+    let Some(Constants { iteration_keys, each: of_lane, several, .. }) = Constants::of(instance) else {
+        return Vec::new();
+    };
     if matches!(cached, Scalar::I8 | Scalar::U32) && !several {
         q.chunks_mut(width).flat_map(|head| head.chunks_mut(of_lane)).for_each(|q| round_to_integers(q, scale));
     }
@@ -290,8 +293,8 @@ fn reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
             (j, scale * sum, gamma(width + 6) * scale * size)
         };
         let logits: Vec<_> = (0..count).map(logit).collect();
-        let turns = count + splits + 10;
-        let found = softmax(&logits, turns);
+        let tiles = count + splits + 10;
+        let found = softmax(&logits, tiles);
         let of_value = |(j, d): (usize, usize)| v[row(j) * width + d] * value_scales[scale_of(j, d)];
         for d in 0..width {
             let (value, off) = found.as_ref().map_or((0.0, 0.0), |softmax| softmax.mean(|j| of_value((j, d))));
@@ -300,10 +303,10 @@ fn reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
         }
         // The sums of a split are relative to its own largest logit, whose error is a factor of all
         // of them.
-        let each = all.div_ceil(splits).next_multiple_of(turn);
+        let each = all.div_ceil(splits).next_multiple_of(iteration_keys);
         for split in 0..splits {
             let of_split = &logits[(split * each).min(count)..((split + 1) * each).min(count)];
-            let Some(softmax) = softmax(of_split, turns) else {
+            let Some(softmax) = softmax(of_split, tiles) else {
                 parts.extend(vec![0.0; width]);
                 part_bounds.extend(vec![0.0; width]);
                 logs.extend([f64::NEG_INFINITY, 0.0]);

@@ -225,24 +225,24 @@ fn of_columns(_: &Instance, inputs: &[Input]) -> Vec<Expected> {
 
 fn peak_cases(_: &Instance, random: &mut Random) -> Vec<Case> {
     [(1, 0), (2, 3)]
-        .map(|(blocks, turns): (usize, usize)| {
+        .map(|(blocks, iterations): (usize, usize)| {
             let x: Vec<i32> = (0..256 * blocks).map(|_| random.bits() as i32).collect();
-            let inputs = [Input::slice(&x), Input::scalar(turns), Input::slice(&vec![0i32; 256 * blocks])];
-            Case::new(format!("{blocks} blocks, {turns} turns"), inputs)
+            let inputs = [Input::slice(&x), Input::scalar(iterations), Input::slice(&vec![0i32; 256 * blocks])];
+            Case::new(format!("{blocks} blocks, {iterations} iterations"), inputs)
         })
         .into()
 }
 
 /// Computes sums of at most 3 · 64 · 4 products of bytes, which are exact.
 fn peak(_: &Instance, inputs: &[Input]) -> Vec<Expected> {
-    let turns = inputs[1].value();
+    let iterations = inputs[1].value();
     let dot = |x: i32, y: i32| -> f64 {
         x.to_le_bytes().iter().zip(y.to_le_bytes()).map(|(x, y)| f64::from(*x as i8) * f64::from(y as i8)).sum()
     };
     let of = |x: &i32| {
         let all =
             (0..8).map(|i| x.rotate_left(i)).flat_map(|a| (0..8).map(move |j| dot(a, x.rotate_right(j)))).sum::<f64>();
-        turns * all
+        iterations * all
     };
     vec![Expected::new(2, inputs[0].to_vec::<i32>().iter().map(of).collect(), Bound::Exact)]
 }

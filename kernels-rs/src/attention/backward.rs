@@ -527,8 +527,8 @@ pub fn attention_gradient_kv<
     // Whether weights of 0 are skipped: only if sums are NaN without.
     let mut skips = false;
     loop {
-        for turn in rolled(0..of_group) {
-            let head = own * of_group + turn;
+        for member in rolled(0..of_group) {
+            let head = own * of_group + member;
             let (list, tiles) = pattern.tiles(head, row0, begin, end);
             // All threads have read the previous head after the last tile.
             if thread::x() == 0 {

@@ -55,19 +55,19 @@ use kernel_dsl::prelude::*;
 /// Loads a thread's share of an operand's K tile from global memory to registers, as groups of four
 /// elements: by one access each if `V` is 4, otherwise by four.
 ///
-/// `along` says that the matrix is `[width, K]` in memory, so that k runs along its rows (A
+/// `k_major` says that the matrix is `[width, K]` in memory: k runs along its rows (A
 /// untransposed, B transposed). Otherwise it is `[K, width]` (B untransposed, A transposed). Only
 /// the first `left` of the tile's `depth` products exist.
 #[device]
 fn fetch<T: Float, const N: usize, const V: usize>(
     g: View<T, 2>,
-    along: bool,
+    k_major: bool,
     width: usize,
     depth: usize,
     left: usize,
 ) -> [[T; 4]; N] {
     let mut out = [[T::from_f32(0.0); 4]; N];
-    if along {
+    if k_major {
         for (s, [w, quad]) in unroll(block::share([width, depth / 4]).enumerate()) {
             let row = w.min(g.rows() - 1);
             if V == 4 {
@@ -103,9 +103,9 @@ fn fetch<T: Float, const N: usize, const V: usize>(
 /// Stores the result of [`fetch`] to shared memory, as `f32`: row k of `to` is row k of the tile.
 /// The conversion is here and not in `fetch`, where it would wait for memory.
 #[device]
-fn put<T: Float, const N: usize>(mut to: Shared<f32, 2>, along: bool, width: usize, from: &[[T; 4]; N]) {
+fn put<T: Float, const N: usize>(mut to: Shared<f32, 2>, k_major: bool, width: usize, from: &[[T; 4]; N]) {
     let depth = to.dim(0);
-    if along {
+    if k_major {
         for (s, [w, quad]) in unroll(block::share([width, depth / 4]).enumerate()) {
             for i in unroll(0..4) {
                 to[(quad * 4 + i, w)] = from[s][i].to_f32();
@@ -293,6 +293,6 @@ fn two_products<const QM: usize, const QN: usize>(
 
 /// Returns the matrix from its `k`-th product on.
 #[device]
-fn beyond<T: Float>(g: View<T, 2>, along: bool, k: usize) -> View<T, 2> {
-    if along { g.offset((0, k)) } else { g.offset((k, 0)) }
+fn beyond<T: Float>(g: View<T, 2>, k_major: bool, k: usize) -> View<T, 2> {
+    if k_major { g.offset((0, k)) } else { g.offset((k, 0)) }
 }

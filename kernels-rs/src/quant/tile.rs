@@ -102,9 +102,14 @@ fn transposed(rows: [[i8; 4]; 4]) -> [i32; 4] {
 /// Loads a thread's share of an operand's tile from global memory to registers, in the order of
 /// memory. The tile has `width` rows or columns, with the first `left` of `DEPTH` products.
 #[device]
-fn fetch<const N: usize, const V: usize>(g: View<i8, 2>, along: bool, width: usize, left: usize) -> [[[i8; 4]; 4]; N] {
+fn fetch<const N: usize, const V: usize>(
+    g: View<i8, 2>,
+    k_major: bool,
+    width: usize,
+    left: usize,
+) -> [[[i8; 4]; 4]; N] {
     let mut out = [[[0i8; 4]; 4]; N];
-    if along {
+    if k_major {
         for (s, [w, quad]) in unroll(block::share([width, WORDS / 4]).enumerate()) {
             out[s] = row_words::<V>(g, w.min(g.rows() - 1), quad * 16, left);
         }
@@ -118,8 +123,8 @@ fn fetch<const N: usize, const V: usize>(g: View<i8, 2>, along: bool, width: usi
 
 /// Stores a thread's share of an operand's tile to shared memory, as words along K.
 #[device]
-fn put<const N: usize>(mut to: Shared<[i8; 4], 2>, along: bool, width: usize, from: &[[[i8; 4]; 4]; N]) {
-    if along {
+fn put<const N: usize>(mut to: Shared<[i8; 4], 2>, k_major: bool, width: usize, from: &[[[i8; 4]; 4]; N]) {
+    if k_major {
         for (s, [w, quad]) in unroll(block::share([width, WORDS / 4]).enumerate()) {
             for i in unroll(0..4) {
                 to[(quad * 4 + i, w)] = from[s][i];
@@ -152,8 +157,8 @@ fn outer<const QM: usize, const QN: usize>(
 
 /// Returns the matrix without its first `k` bytes along the axis of the products.
 #[device]
-fn beyond(g: View<i8, 2>, along: bool, k: usize) -> View<i8, 2> {
-    if along { g.offset((0, k)) } else { g.offset((k, 0)) }
+fn beyond(g: View<i8, 2>, k_major: bool, k: usize) -> View<i8, 2> {
+    if k_major { g.offset((0, k)) } else { g.offset((k, 0)) }
 }
 
 /// Computes A·B for one block. `a` begins at the tile's first row, `b` at its first column, and

@@ -73,10 +73,10 @@ impl Rotary {
 
     /// Returns the axis of each pair, where axes alternate. After `sections[k]` pairs of axis k,
     /// axis 0 takes its place: Qwen3-VL's (time, height, width), with 24, 20 and 20 of 64 pairs.
-    pub fn sections_in_turns(sections: &[usize]) -> Vec<u32> {
+    pub fn interleaved_sections(sections: &[usize]) -> Vec<u32> {
         let (axes, pairs) = (sections.len().max(1), sections.iter().sum());
         let axis = |pair: usize| match (pair % axes, pair / axes) {
-            (axis, turn) if sections.get(axis).is_some_and(|n| turn < *n) => axis as u32,
+            (axis, pair) if sections.get(axis).is_some_and(|n| pair < *n) => axis as u32,
             _ => 0,
         };
         (0..pairs).map(axis).collect()

@@ -153,11 +153,11 @@ pub(super) fn removed<const V: usize, const N: usize>(
     n: &[[f32; V]; N],
     factor: f32,
     mean: f32,
-    along: f32,
+    projection: f32,
 ) {
     for i in unroll(0..N) {
         for e in unroll(0..V) {
-            h[i][e] = factor * (-n[i][e]).mul_add(along, h[i][e] - mean);
+            h[i][e] = factor * (-n[i][e]).mul_add(projection, h[i][e] - mean);
         }
     }
 }
@@ -209,12 +209,12 @@ pub fn norm_backward<
     }
     let count = cols as f32;
     let mean = if CENTERED { sum::<L>(own[0]) / count } else { 0.0 };
-    let along = sum::<L>(own[1]) / count;
-    removed::<V, N>(&mut gradient, &kept, of_row[1], mean, along);
+    let projection = sum::<L>(own[1]) / count;
+    removed::<V, N>(&mut gradient, &kept, of_row[1], mean, projection);
     put::<T, L, V, N>(dz, 0, cols, &gradient);
     for at in (N * L * V..cols).step_by(S * L * V) {
         let (n, mut h) = normal::<T, W, L, V, S>(z, dy, weight, of_row, at, cols);
-        removed::<V, S>(&mut h, &n, of_row[1], mean, along);
+        removed::<V, S>(&mut h, &n, of_row[1], mean, projection);
         put::<T, L, V, S>(dz, at, cols, &h);
     }
 }

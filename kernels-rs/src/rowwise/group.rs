@@ -226,12 +226,12 @@ pub fn group_norm_backward<
     }
     let count = cols as f32;
     let mean = sum::<L>(own[0]) / count;
-    let along = sum::<L>(own[1]) / count;
-    removed::<V, N>(&mut gradient, &kept, of_row.factor * of_row.scale, mean, along);
+    let projection = sum::<L>(own[1]) / count;
+    removed::<V, N>(&mut gradient, &kept, of_row.factor * of_row.scale, mean, projection);
     put::<T, L, V, N>(dx, 0, cols, &gradient);
     for at in rolled((N * L * V..cols).step_by(S * L * V)) {
         let (n, mut h) = normal::<T, W, L, V, S>(x, dy, weight, of_row, of, at, cols);
-        removed::<V, S>(&mut h, &n, of_row.factor * of_row.scale, mean, along);
+        removed::<V, S>(&mut h, &n, of_row.factor * of_row.scale, mean, projection);
         put::<T, L, V, S>(dx, at, cols, &h);
     }
 }
@@ -265,21 +265,21 @@ pub fn group_norm_channels<T: Float, W: Float, const V: usize>(
     for sample in rolled(0..x.dim(0)) {
         let of_row = restored([saved[(sample, group, 0)], saved[(sample, group, 1)]]);
         let (x, dy) = (x.at(sample).at(channel), dy.at(sample).at(channel));
-        let (mut along, mut own) = (0.0f32, 0.0f32);
+        let (mut projection, mut own) = (0.0f32, 0.0f32);
         for at in (V * thread::x()..x.len()).step_by(256 * V) {
             let n = x.load::<V>(at).map(T::to_f32);
             let g = dy.load::<V>(at).map(T::to_f32);
             for e in unroll(0..V) {
-                along = g[e].mul_add(normalized(n[e], of_row), along);
+                projection = g[e].mul_add(normalized(n[e], of_row), projection);
                 own += g[e];
             }
         }
-        sums = [sums[0] + along, sums[1] + own];
+        sums = [sums[0] + projection, sums[1] + own];
     }
-    let (along, own) = (block::sum(sums[0]), block::sum(sums[1]));
+    let (projection, own) = (block::sum(sums[0]), block::sum(sums[1]));
     if thread::x() == 0 {
         if !dweight.is_empty() {
-            dweight[channel] = W::from_f32(along);
+            dweight[channel] = W::from_f32(projection);
         }
         if !dbias.is_empty() {
             dbias[channel] = W::from_f32(own);

@@ -14,6 +14,10 @@
 //! first is used. Elements that fit are kept in registers and read from memory once. The others are
 //! read once more for each reduction and once for the result. These passes find most of a recently
 //! read row in the L2 cache.
+//!
+//! Each kernel writes the loop over the elements that are read again out: its body calls the same
+//! functions as the code for the kept elements, with `S` pieces instead of `N`. A closure cannot be
+//! generic over the number of pieces, so a shared loop would need both bodies as arguments.
 
 use kernel_dsl::prelude::*;
 

@@ -59,11 +59,11 @@ impl Schedule {
         }
     }
 
-    /// Fills `turns` with the order of its warps for the `phase`th interval between barriers of the
+    /// Fills `order` with the order of its warps for the `phase`th interval between barriers of the
     /// launch.
-    pub fn warps(self, phase: u64, turns: &mut [usize]) {
-        turns.iter_mut().enumerate().for_each(|(n, turn)| *turn = n);
-        self.arrange(phase, turns);
+    pub fn warps(self, phase: u64, order: &mut [usize]) {
+        order.iter_mut().enumerate().for_each(|(n, warp)| *warp = n);
+        self.arrange(phase, order);
     }
 
     /// Permutes ascending indices; each `salt` gives a different permutation.

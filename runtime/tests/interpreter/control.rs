@@ -24,7 +24,7 @@ struct Generator {
     scope: Vec<(Value, Scalar)>,
     open: Vec<Open>,
     trace: LocalId,
-    turns: LocalId,
+    iterations: LocalId,
     to: Slice,
     thread: Value,
 }
@@ -89,11 +89,12 @@ impl Generator {
     }
 
     /// Makes lanes leave every loop after a number of iterations, so that the program ends.
-    fn turn(&mut self, label: Label, results: &[Scalar]) {
-        let (turns, ty) = (self.turns, Scalar::U32);
-        let (n, one) = (self.k.b.scalar(Op::ReadLocal { local: turns, index: None }, ty), self.k.b.constant(ty, 1));
+    fn iteration(&mut self, label: Label, results: &[Scalar]) {
+        let (iterations, ty) = (self.iterations, Scalar::U32);
+        let (n, one) =
+            (self.k.b.scalar(Op::ReadLocal { local: iterations, index: None }, ty), self.k.b.constant(ty, 1));
         let n = self.k.binary(Binary::WrappingAdd, n, one);
-        self.k.b.effect(Op::WriteLocal { local: turns, index: None, value: n });
+        self.k.b.effect(Op::WriteLocal { local: iterations, index: None, value: n });
         let most = self.k.b.constant(ty, 40);
         let over = self.k.b.compare(Comparison::Gt, n, most);
         self.k.b.enter([]);
@@ -109,7 +110,7 @@ impl Generator {
     fn region(&mut self, depth: u32, types: &[Scalar], head: Option<(Label, Vec<Scalar>)>) -> Region {
         let scope = self.scope.len();
         if let Some((label, results)) = head {
-            self.turn(label, &results);
+            self.iteration(label, &results);
         }
         for _ in 0..self.below(4) + 1 {
             match self.below(8) {
@@ -205,14 +206,14 @@ fn random_kernel(seed: u64) -> Kernel {
     let mut k = Kit::new([THREADS, 1, 1], "wander");
     let to = k.slice("out", Scalar::U64, true);
     let thread = k.thread();
-    let (trace, turns) = (k.local("trace", Scalar::U64, 1), k.local("turns", Scalar::U32, 1));
+    let (trace, iterations) = (k.local("trace", Scalar::U64, 1), k.local("iterations", Scalar::U32, 1));
     let (zero, none) = (k.b.constant(Scalar::U64, 0), k.b.constant(Scalar::U32, 0));
     k.b.effect(Op::WriteLocal { local: trace, index: None, value: zero });
-    k.b.effect(Op::WriteLocal { local: turns, index: None, value: none });
+    k.b.effect(Op::WriteLocal { local: iterations, index: None, value: none });
     let (narrow, wide) = (k.b.scalar(Op::Cast(thread), Scalar::U32), k.b.scalar(Op::Cast(thread), Scalar::U64));
     let random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
     let scope = vec![(narrow, Scalar::U32), (wide, Scalar::U64)];
-    let mut g = Generator { k, random, scope, open: vec![], trace, turns, to, thread };
+    let mut g = Generator { k, random, scope, open: vec![], trace, iterations, to, thread };
     for _ in 0..3 {
         g.construct(4);
         g.show();

@@ -8,14 +8,14 @@ use runtime::interpreter::Options;
 use runtime::testing::{self, Bound, Case, Checker, Expected, Input, KernelSpec, Prepared, Profiler, Thread};
 use runtime::{Device, DeviceBuffer, Error};
 
-/// Adds 1 to each element's sum with its neighbor in the next block, `turns` times. Blocks and the
+/// Adds 1 to each element's sum with its neighbor in the next block, `iterations` times. Blocks and the
 /// grid have three dimensions.
 #[kernel(cooperative, block = (8, 2, 4), grid = (2, 3, 2))]
 #[requires(x.len() == 12 * 64, y.len() == x.len())]
-fn passed_on(turns: u32, x: &mut [u32], y: &mut [u32]) {
+fn passed_on(iterations: u32, x: &mut [u32], y: &mut [u32]) {
     let block = block::x() + 2 * (block::y() + 3 * block::z());
     let (i, next) = (block * 64 + thread::index(), (block + 1) % 12 * 64 + 63 - thread::index());
-    for _ in 0..turns {
+    for _ in 0..iterations {
         y[i] = x[next].wrapping_add(x[i]).wrapping_add(1);
         grid::sync();
         x[i] = y[next];
@@ -115,15 +115,15 @@ fn agree<K: Kernel>(checker: &Checker, case: Case, expected: Vec<Expected>) {
 /// Runs kernels with correct barriers.
 fn barriers(checker: &Checker) {
     let start: Vec<u32> = (0..12 * 64u32).map(|i| i.wrapping_mul(2_654_435_761)).collect();
-    for turns in [0u32, 1, 5] {
+    for iterations in [0u32, 1, 5] {
         let (mut x, mut y) = (start.clone(), vec![0u32; 12 * 64]);
         let next = |i: usize| (i / 64 + 1) % 12 * 64 + 63 - i % 64;
-        for _ in 0..turns {
+        for _ in 0..iterations {
             y = (0..x.len()).map(|i| x[next(i)].wrapping_add(x[i]).wrapping_add(1)).collect();
             x = (0..x.len()).map(|i| y[next(i)]).collect();
         }
-        let inputs = [Input::scalar(turns), Input::slice(&start), Input::slice(&vec![0u32; 12 * 64])];
-        let case = Case::new(format!("{turns} iterations"), inputs);
+        let inputs = [Input::scalar(iterations), Input::slice(&start), Input::slice(&vec![0u32; 12 * 64])];
+        let case = Case::new(format!("{iterations} iterations"), inputs);
         agree::<passed_on>(checker, case, vec![Expected::exact(1, x), Expected::exact(2, y)]);
     }
     for (blocks, threads) in [(1, 32), (7, 96), (16, 256)] {

@@ -20,13 +20,13 @@ fn trace<K: Kernel>(inputs: Vec<Input>, block: [u32; 3], thread: [u32; 3], limit
 
 #[kernel(block = 64, grid = y.len() / 64)]
 #[requires(x.len() == y.len())]
-fn walked(x: &[f32], y: &mut [f32], turns: usize) {
+fn walked(x: &[f32], y: &mut [f32], iterations: usize) {
     let mut tile = Shared::<f32, 2>::new([2, 32]);
     let (i, lane) = (grid::index(), thread::x() % 32);
     tile[(thread::x() / 32, lane)] = half(x[i]);
     block::sync();
     let mut sum = 0.0;
-    for k in 0..turns {
+    for k in 0..iterations {
         if k == 1 {
             continue;
         }
@@ -40,9 +40,9 @@ fn walked(x: &[f32], y: &mut [f32], turns: usize) {
     y.fetch_add(i, other as f32);
 }
 
-fn inputs(turns: usize) -> Vec<Input> {
+fn inputs(iterations: usize) -> Vec<Input> {
     let x: Vec<f32> = (0..128).map(|i| i as f32).collect();
-    vec![Input::slice(&x), Input::slice(&[0.25f32; 128]), Input::scalar(turns)]
+    vec![Input::slice(&x), Input::slice(&[0.25f32; 128]), Input::scalar(iterations)]
 }
 
 /// Returns the lines without their source positions, so that the line numbers of this file do not
@@ -59,20 +59,20 @@ fn words(trace: &Trace) -> Vec<String> {
 fn each_line_lists_its_events() {
     let trace = trace::<walked>(inputs(3), [1, 0, 0], [34, 0, 0], 100).unwrap();
     let expected = [
-        "fn walked(x: &[f32], y: &mut [f32], turns: usize) { | turns = 3",
+        "fn walked(x: &[f32], y: &mut [f32], iterations: usize) { | iterations = 3",
         "let (i, lane) = (grid::index(), thread::x() % 32); | i = 98; lane = 2",
         "tile[(thread::x() / 32, lane)] = half(x[i]); | load x[98]: 98.0; x = 98.0; store tile[(1, 2)] (element 34): 49.0",
         "block::sync(); | the block's barrier",
         "let mut sum = 0.0; | sum = 0.0",
-        "for k in 0..turns { | iteration 1; k = 0",
+        "for k in 0..iterations { | iteration 1; k = 0",
         "if k == 1 { | the condition does not hold",
         "sum += tile[(1, k)]; | load tile[(1, 0)] (element 32): 48.0; sum = 48.0",
-        "for k in 0..turns { | iteration 2; k = 1",
+        "for k in 0..iterations { | iteration 2; k = 1",
         "if k == 1 { | the condition holds",
-        "for k in 0..turns { | iteration 3; k = 2",
+        "for k in 0..iterations { | iteration 3; k = 2",
         "if k == 1 { | the condition does not hold",
         "sum += tile[(1, k)]; | load tile[(1, 2)] (element 34): 49.0; sum = 97.0",
-        "for k in 0..turns { | the loop ends after 3 iterations",
+        "for k in 0..iterations { | the loop ends after 3 iterations",
         "let other = warp::shuffle(lane, 7); | from the warp: 7; other = 7",
         "if lane > 2 { | the condition does not hold",
         "y.fetch_add(i, other as f32); | fetch_add y[98]: 7.0, before it 0.25; the thread ends",

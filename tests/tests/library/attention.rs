@@ -347,7 +347,7 @@ fn steps(device: &Device) {
 
         let pages = room / page;
         let table: Vec<u32> = (0..(batch * pages) as u32).map(|i| i * 5 % (batch * pages) as u32).collect();
-        let turned = |of: &[f32]| {
+        let in_pages = |of: &[f32]| {
             let mut out = vec![0.0; of.len()];
             for (i, x) in of.iter().enumerate() {
                 let (d, j, g, b) = (i % width, i / width % room, i / width / room % groups, i / width / room / groups);
@@ -356,7 +356,7 @@ fn steps(device: &Device) {
             }
             device.upload(&out).unwrap()
         };
-        let (pk, pv, table_there) = (turned(&x.k), turned(&x.v), device.upload(&table).unwrap());
+        let (pk, pv, table_there) = (in_pages(&x.k), in_pages(&x.v), device.upload(&table).unwrap());
         let paged = [batch * pages, groups, page, width];
         let kv = KvCache::new(pk.view(paged).unwrap(), pv.view(paged).unwrap());
         let mut o = device.upload(&vec![f32::NAN; answer.len()]).unwrap();

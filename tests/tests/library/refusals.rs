@@ -389,10 +389,10 @@ fn step_errors_name_arguments() -> Result<(), Error> {
 
     let frequencies = b.f([4]);
     let append = Append::new(PairLayout::Halves, &frequencies);
-    let mut run = |turned: [usize; 3], new: [[usize; 3]; 2], cache: [[usize; 4]; 2], lengths: usize| {
+    let mut run = |rotated: [usize; 3], new: [[usize; 3]; 2], cache: [[usize; 4]; 2], lengths: usize| {
         let new = new.map(|extents| b.f(extents));
         let cache = KvCacheMut::new(out(&mut k, cache[0]), out(&mut v, cache[1]));
-        append.run(d, &b.f(q), &mut out(&mut o, turned), [&new[0], &new[1]], cache, &b.w([lengths]))
+        append.run(d, &b.f(q), &mut out(&mut o, rotated), [&new[0], &new[1]], cache, &b.w([lengths]))
     };
     let new = [2, 2, 8];
     run(q, [new; 2], [cache; 2], 2)?;

@@ -54,9 +54,9 @@ fn all(checker: &Checker) {
     agree::<plain::warp_scan>(checker, "300", vec![Input::slice(&x), Input::slice(&[0u32; 300])], &exact(1, sums));
 
     let x = whole(45 * 70, 4);
-    let turned = (0..70 * 45).map(|i| f64::from(x[i % 45 * 70 + i / 45])).collect();
+    let transposed = (0..70 * 45).map(|i| f64::from(x[i % 45 * 70 + i / 45])).collect();
     let inputs = vec![Input::view(&x, [45, 70]), Input::view(&[0f32; 3150], [70, 45])];
-    agree::<plain::transpose>(checker, "45 x 70", inputs, &exact(1, turned));
+    agree::<plain::transpose>(checker, "45 x 70", inputs, &exact(1, transposed));
 
     let mean = |i: usize| {
         let (r, c) = (i / 70, i % 70);
@@ -125,13 +125,13 @@ fn all(checker: &Checker) {
 
     let (x, frequencies): (Vec<f32>, Vec<f32>) =
         (whole(3 * 96, 12), (0..48).map(|i| (-(i as f32) / 12.0).exp2()).collect());
-    let turned = (0..3 * 96).map(|i| {
+    let rotated = (0..3 * 96).map(|i| {
         let (row, col) = (i / 96, i % 96);
         let (s, c) = (f64::from(row as f32 + 2.0) * f64::from(frequencies[col % 48])).sin_cos();
         let (a, b) = (f64::from(x[row * 96 + col % 48]), f64::from(x[row * 96 + col % 48 + 48]));
         if col < 48 { a * c - b * s } else { b * c + a * s }
     });
-    let expected = near(0, turned.collect(), 1e-4, 1e-4);
+    let expected = near(0, rotated.collect(), 1e-4, 1e-4);
     let inputs = vec![Input::view(&x, [3, 96]), Input::slice(&frequencies), Input::scalar(2u32)];
     agree::<rows::rotary>(checker, "3 x 96", inputs, &expected);
 }

@@ -307,12 +307,12 @@ impl<'h> Lowerer<'h> {
     /// Lowers `ReverseBits` or `SwapBytes` of an integer of any width.
     fn reversed(&mut self, op: Unary, ty: Scalar, a: MaybeConst) -> MaybeConst {
         let (wide, a) = self.widened(ty, a);
-        let turned = self.unary(op, wide, a);
+        let reordered = self.unary(op, wide, a);
         if wide == ty {
-            return turned;
+            return reordered;
         }
         let above = self.number(Scalar::U32, u64::from(wide.bits() - ty.bits()));
-        let low = self.binary(Binary::Shr, wide, turned, above);
+        let low = self.binary(Binary::Shr, wide, reordered, above);
         self.cast(low, wide, ty)
     }
 
@@ -328,8 +328,8 @@ impl<'h> Lowerer<'h> {
         let back = self.binary(Binary::WrappingSub, Scalar::U32, none, distance);
         let high = self.binary(Binary::WrappingShl, bare, a, distance);
         let low = self.binary(Binary::WrappingShr, bare, a, back);
-        let turned = self.binary(Binary::Or, bare, high, low);
-        self.cast(turned, bare, ty)
+        let reordered = self.binary(Binary::Or, bare, high, low);
+        self.cast(reordered, bare, ty)
     }
 
     pub(super) fn unary(&mut self, op: Unary, ty: Scalar, a: MaybeConst) -> MaybeConst {

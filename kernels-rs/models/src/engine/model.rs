@@ -119,7 +119,7 @@ impl Model {
         frequencies.resize(configuration.head / 2, 0.0);
         let image_axes = match configuration.rotary.axes {
             None => vec![0; configuration.head / 2],
-            Some(axes) => rotary::Rotary::sections_in_turns(&axes.sections),
+            Some(axes) => rotary::Rotary::interleaved_sections(&axes.sections),
         };
         let embedding = loader.embedding()?;
         let tower = match &configuration.vision {

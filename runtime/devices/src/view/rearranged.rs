@@ -162,10 +162,10 @@ mod tests {
         let device = Device::cpu();
         let x = device.zeros::<f32>(24).unwrap();
         let view = x.view([2, 3, 4]).unwrap().strided();
-        let turned = view.permuted([2, 0, 1]).unwrap();
-        assert_eq!((turned.extents(), turned.strides()), ([4, 2, 3], [1, 12, 4]));
+        let permuted_view = view.permuted([2, 0, 1]).unwrap();
+        assert_eq!((permuted_view.extents(), permuted_view.strides()), ([4, 2, 3], [1, 12, 4]));
         assert!(view.permuted([0, 0, 1]).is_err() && view.permuted([0, 1, 3]).is_err());
-        assert!(turned.side_by_side().is_err() && view.side_by_side().is_ok());
+        assert!(permuted_view.side_by_side().is_err() && view.side_by_side().is_ok());
 
         let row = x.range(0..4).unwrap().strided().broadcast([5, 3, 4]).unwrap();
         assert_eq!((row.extents(), row.strides()), ([5, 3, 4], [0, 0, 1]));

@@ -57,9 +57,9 @@ pub fn round_trip(device: &Device, times: u32) {
     loaded.update(nodes[0], mix::call(1, z, y)).unwrap();
     let (mut y_host, z_host) = (loaded.buffer(y).unwrap().download().unwrap(), expected[1].clone());
     mixed(1, &z_host, &mut y_host);
-    let turned = (0..N).map(|i| y_host[i % 20 * 50 + i / 20]).collect::<Vec<_>>();
+    let transposed = (0..N).map(|i| y_host[i % 20 * 50 + i / 20]).collect::<Vec<_>>();
     let [_, z_left] = left(device, &mut loaded, loaded_slots);
-    assert_eq!(z_left, turned);
+    assert_eq!(z_left, transposed);
     assert_eq!(loaded.buffer(x).unwrap().download().unwrap(), count(1));
 
     // A saved graph depends on the program, not on a device.

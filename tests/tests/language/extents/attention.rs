@@ -358,13 +358,13 @@ fn append(on: &On, extents: &[usize]) -> Result<Vec<Written>, Error> {
     let ((q, of_q), (k, of_k), (v, of_v)) = (on.numbers(n, 1), on.numbers(n, 2), on.numbers(n, 3));
     let (lengths, frequencies) =
         (on.array(&vec![room.saturating_sub(1) as u32; sequences]), on.array(&vec![0f32; width / 2]));
-    let (mut turned, mut keys, mut values) =
+    let (mut rotated, mut keys, mut values) =
         (on.output(n), on.array(&vec![0f32; n * room]), on.array(&vec![0f32; n * room]));
     let (new, cache) = ([sequences, heads, width], [sequences, heads, room, width]);
     Append::new(PairLayout::Halves, &frequencies.view([width / 2])).run(
         &on.device,
         &q.view(new),
-        &mut turned.view_mut(new),
+        &mut rotated.view_mut(new),
         [&k.view(new), &v.view(new)],
         KvCacheMut::new(keys.view_mut(cache), values.view_mut(cache)),
         &lengths.view([sequences]),
@@ -374,7 +374,7 @@ fn append(on: &On, extents: &[usize]) -> Result<Vec<Written>, Error> {
         (0..n * room).map(|i| if at(i).1 + 1 == room { new[at(i).0] } else { 0.0 }).collect()
     };
     Ok(vec![
-        Written::new("turned", turned.download(), of_q),
+        Written::new("rotated", rotated.download(), of_q),
         Written::new("keys", keys.download(), last(&of_k)),
         Written::new("values", values.download(), last(&of_v)),
     ])
@@ -390,14 +390,14 @@ fn append_scaled_paged(on: &On, extents: &[usize]) -> Result<Vec<Written>, Error
     let (lengths, frequencies) =
         (on.array(&vec![room.saturating_sub(1) as u32; sequences]), on.array(&vec![0f32; width / 2]));
     let table = on.array(&(0..sequences as u32).collect::<Vec<_>>());
-    let mut turned = on.output(n);
+    let mut rotated = on.output(n);
     let [mut keys, mut values] = [(); 2].map(|()| on.array(&vec![0i8; n * room]));
     let [mut of_keys, mut of_values] = [(); 2].map(|()| on.array(&vec![0f32; rows]));
     let (shape, cache, scales) = ([sequences, heads, width], [sequences, heads, room, width], [sequences, heads, room]);
     Append::new(PairLayout::Interleaved, &frequencies.view([width / 2])).run(
         &on.device,
         &q.view(shape),
-        &mut turned.view_mut(shape),
+        &mut rotated.view_mut(shape),
         [&new.view(shape), &new.view(shape)],
         KvCacheMut::new(keys.view_mut(cache), values.view_mut(cache))
             .scaled([of_keys.view_mut(scales), of_values.view_mut(scales)])
@@ -408,7 +408,7 @@ fn append_scaled_paged(on: &On, extents: &[usize]) -> Result<Vec<Written>, Error
     let of_row = |i: usize| if last(i) && width > 0 { 1.0 } else { 0.0 };
     let of_key = |i: usize| if last(i / width) { f64::from(whole[i / width / room * width]) } else { 0.0 };
     Ok(vec![
-        Written::new("turned", turned.download(), whole.iter().map(|x| f64::from(*x)).collect()),
+        Written::new("rotated", rotated.download(), whole.iter().map(|x| f64::from(*x)).collect()),
         Written::new("keys", keys.download(), (0..n * room).map(of_key).collect()),
         Written::new("scales of keys", of_keys.download(), (0..rows).map(of_row).collect()),
     ])

@@ -215,11 +215,11 @@ fn rotary(on: &On, extents: &[usize]) -> Result<Vec<Written>, Error> {
     let (positions, shape) = (positions.view([pairs, tokens]), [tokens, heads, size]);
     rotary.run(&on.device, &x.view(shape), &positions, &mut y.view_mut(shape))?;
     rotary.run_in_place(&on.device, &positions, &mut again.view_mut(shape))?;
-    let turned = |i: usize| match i % size {
+    let rotated = |i: usize| match i % size {
         0 if pairs > 0 => -of_x[i + 1],
         1 if pairs > 0 => of_x[i - 1],
         _ => of_x[i],
     };
-    let reference: Vec<f64> = (0..n).map(turned).collect();
+    let reference: Vec<f64> = (0..n).map(rotated).collect();
     Ok(vec![Written::new("y", y.download(), reference.clone()), Written::new("x", again.download(), reference)])
 }

@@ -109,8 +109,8 @@ fn copied(on: &On, extents: &[usize]) -> Result<Vec<Written>, Error> {
     let &[a, b, c, d] = extents else { panic!() };
     let n = a * b * c * d;
     let ((x, of_x), mut y, mut filled) = (on.numbers(n, 1), on.output(n), on.output(n));
-    let turned = x.view([a, b, c, d]).strided().permuted([3, 1, 2, 0])?;
-    copy(&on.device, turned, y.view_mut([d, b, c, a]).strided())?;
+    let permuted = x.view([a, b, c, d]).strided().permuted([3, 1, 2, 0])?;
+    copy(&on.device, permuted, y.view_mut([d, b, c, a]).strided())?;
     fill(&on.device, 9.0f32, filled.view_mut([a, b, c, d]).strided())?;
     let element = |i: usize| of_x[((i % a * b + i / a / c % b) * c + i / a % c) * d + i / a / c / b];
     Ok(vec![

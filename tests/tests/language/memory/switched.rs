@@ -89,11 +89,11 @@ fn averaged(steps: u32) -> Vec<f32> {
     (0..steps).fold(input(), |v, _| (0..64).map(|i| 0.5 * (v[i] + v[(i + 1) % 64])).collect())
 }
 
-fn turned(steps: u32) -> Vec<f32> {
+fn rotated_reference(steps: u32) -> Vec<f32> {
     let x = input();
     let of = |i: usize| {
-        let turns = (0..steps).filter(|k| k % 2 == 0 || i < 32).count();
-        let row = |k: usize, i: usize| x[i] + 100.0 * ((k + turns) % 3) as f32;
+        let rotations = (0..steps).filter(|k| k % 2 == 0 || i < 32).count();
+        let row = |k: usize, i: usize| x[i] + 100.0 * ((k + rotations) % 3) as f32;
         row(0, 63 - i) + 3.0 * row(1, i ^ 1) + 7.0 * row(2, i) + x[i ^ 2]
     };
     (0..64).map(of).collect()
@@ -105,7 +105,7 @@ fn switches_agree(gpu: Option<&Device>) {
     let kernels: [(_, Body, Reference); 3] = [
         (swapped::ARTIFACT, swapped_of, averaged),
         (indexed::ARTIFACT, indexed_of, averaged),
-        (rotated::ARTIFACT, rotated_of, turned),
+        (rotated::ARTIFACT, rotated_of, rotated_reference),
     ];
     for (artifact, body, expected) in kernels {
         for steps in [0, 1, 2, 7] {
@@ -132,7 +132,7 @@ agreements! {
 /// array that is not written, and 3 for an index past the last array.
 #[kernel(block = 64, grid = 1, instances(BUG = 0 | 1 | 2 | 3))]
 #[requires(x.len() == 64, y.len() == 64)]
-pub fn misused<const BUG: usize>(x: &[f32], y: &mut [f32], turns: u32) {
+pub fn misused<const BUG: usize>(x: &[f32], y: &mut [f32], rotations: u32) {
     let i = thread::x();
     let mut a = Shared::<f32, 1>::new([64]);
     let mut b = Shared::<f32, 1>::new([64]);
@@ -144,10 +144,10 @@ pub fn misused<const BUG: usize>(x: &[f32], y: &mut [f32], turns: u32) {
     if BUG != 1 {
         block::sync();
     }
-    for _ in 0..turns {
+    for _ in 0..rotations {
         std::mem::swap(&mut a, &mut b);
     }
-    let k = if BUG == 3 { turns as usize + 1 } else { 0 };
+    let k = if BUG == 3 { rotations as usize + 1 } else { 0 };
     y[i] = a[63 - i] + both[k][63 - i];
 }
 

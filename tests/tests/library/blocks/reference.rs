@@ -67,8 +67,8 @@ pub fn layer_norm(x: &Matrix, weight: &[f64], bias: &[f64], epsilon: f64) -> Mat
 /// Rotates the pairs (i, i + d/2) of each head of a row at `position(row)` by position ·
 /// base^(−2i/d) (Su et al., 2021).
 pub fn rotate(x: &Matrix, dim: usize, base: f64, position: impl Fn(usize) -> usize) -> Matrix {
-    let mut turned = x.clone();
-    for (row, values) in turned.values.chunks_mut(x.cols).enumerate() {
+    let mut rotated = x.clone();
+    for (row, values) in rotated.values.chunks_mut(x.cols).enumerate() {
         for head in values.chunks_mut(dim) {
             for i in 0..dim / 2 {
                 let angle = position(row) as f64 * base.powf(-2.0 * i as f64 / dim as f64);
@@ -78,7 +78,7 @@ pub fn rotate(x: &Matrix, dim: usize, base: f64, position: impl Fn(usize) -> usi
             }
         }
     }
-    turned
+    rotated
 }
 
 /// Applies `f` to each head separately: the heads lie side by side in a row.

@@ -68,7 +68,7 @@ fn vision<T: StoredFloat>(device: &Device, images: [u32; 3], roundings: f64) {
         .unwrap();
     stream.wait().unwrap();
 
-    let turned = |x: &Matrix| {
+    let rotated = |x: &Matrix| {
         let mut x = x.clone();
         for (row, values) in x.values.chunks_mut(width).enumerate() {
             for values in values.chunks_mut(head) {
@@ -85,7 +85,7 @@ fn vision<T: StoredFloat>(device: &Device, images: [u32; 3], roundings: f64) {
     };
     let x_is = Matrix::new(&input, width);
     let qkv = layer_norm(&x_is, &plain_norm_1[0], &plain_norm_1[1], epsilon).through(&w_qkv).biased(&b_qkv);
-    let [q, k] = [0, 1].map(|i| turned(&qkv.columns(i * width..(i + 1) * width)));
+    let [q, k] = [0, 1].map(|i| rotated(&qkv.columns(i * width..(i + 1) * width)));
     let v = qkv.columns(2 * width..3 * width);
     let rows = |m: &Matrix, from: u32, to: u32| Matrix {
         values: m.values[from as usize * width..to as usize * width].to_vec(),

@@ -77,7 +77,7 @@ fn rotations(device: &Device) {
             call.half_unit = 2f64.powi(-8);
             check::<bf16>(device, &mut random, &call);
         }
-        for axes in [Rotary::sections(&[2, 3, 3]), Rotary::sections_in_turns(&[4, 2, 2])] {
+        for axes in [Rotary::sections(&[2, 3, 3]), Rotary::interleaved_sections(&[4, 2, 2])] {
             let call = Call { shape: [5, 3, 16], layout, axes, kinds: 3, half_unit: 0.0 };
             check::<f32>(device, &mut random, &call);
         }
@@ -93,7 +93,7 @@ fn rotations(device: &Device) {
         rotary.run_in_place(device, &position, &mut x.view_strided_mut(extents, strides).unwrap()).unwrap();
     }
     assert_eq!(Rotary::sections(&[2, 1, 3]), [0, 0, 1, 2, 2, 2]);
-    assert_eq!(Rotary::sections_in_turns(&[4, 2, 2]), [0, 1, 2, 0, 1, 2, 0, 0]);
+    assert_eq!(Rotary::interleaved_sections(&[4, 2, 2]), [0, 1, 2, 0, 1, 2, 0, 0]);
     // More axes of positions than exist.
     let rotary = Rotary::with_axes(device, PairLayout::Halves, &[1.0], &[1]).unwrap();
     let (mut x, positions) = (device.zeros::<f32>(2).unwrap(), device.zeros::<u32>(1).unwrap());

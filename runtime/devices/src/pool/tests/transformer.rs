@@ -120,14 +120,14 @@ impl Trace {
             let normed = self.make(tokens * HIDDEN * WIDE);
             let [q, k, v] = [HEADS, KEY_HEADS, KEY_HEADS].map(|heads| self.make(tokens * heads * HEAD * WIDE));
             self.drop([normed]);
-            let turned = self.make(tokens * HEADS * HEAD * WIDE);
+            let rotated = self.make(tokens * HEADS * HEAD * WIDE);
             self.drop([q]);
             // Keys and values go to the cache.
             self.drop([k, v]);
             // Parts of the positions are attended to side by side, and brought together.
             let parts = (tokens == 1).then(|| self.make(positions.div_ceil(256) * HEADS * (HEAD + 2) * WIDE));
             let seen = self.make(tokens * HEADS * HEAD * WIDE);
-            self.drop([turned]);
+            self.drop([rotated]);
             self.drop(parts);
             let y = self.make(tokens * HIDDEN * WIDE);
             self.drop([seen, x]);
