@@ -35,9 +35,9 @@
 //! submitted when the function returns, and runs in the order of its stream while the host
 //! continues. A violation of a launch is the error of the next wait for the stream.
 //!
-//! The order between streams follows from the memory that operations use. Results are those of the
-//! order of the calls, without explicit synchronization. [`Event`]s order operations without common
-//! memory, and measure times.
+//! The order between streams follows from the memory that operations use. Results are as if the
+//! operations ran in the order of the calls, without explicit synchronization. [`Event`]s order
+//! operations without common memory, and measure times.
 //!
 //! # Faults
 //!

@@ -15,7 +15,7 @@ use std::thread;
 
 /// Operands of one launch.
 const PART: usize = 1 << 25;
-/// The interpreter is given one operand in as many.
+/// The interpreter runs one in this many operands.
 const STRIDE: u64 = 127;
 
 /// The largest errors of an instruction.
@@ -296,7 +296,7 @@ pub fn run(folder: &Path, prefix: &str) -> Result<(), Box<dyn Error>> {
          between the numbers next to the true result.\n\n\
          The card is measured on all operands of `f32` and `f16`, on 2^22 random ones of `f64`, and on 2^24 random \
          pairs for divisions.\n\
-         The interpreter is measured on the same operands, except that it has one in {STRIDE} of `f32`.\n\n\
+         The interpreter is measured on the same operands, except only one in {STRIDE} of `f32`.\n\n\
          `cargo bench -p runtime --bench card -- approximations FOLDER` writes this page.\n\n\
          | instruction | documented bound | card | within | interpreter |\n|---|---|---|---|---|\n",
         gpu.name()?
@@ -431,7 +431,7 @@ fn doubles(gpu: Gpu, prefix: &str, page: &mut String) -> Result<(), Box<dyn Erro
 
 /// Returns the relative error of y as 1/√x, from 1 − x·y² in twice the precision.
 fn root_error(x: f64, y: f64) -> f64 {
-    // In steps that no intermediate result leaves the range by.
+    // Scales in steps, so that no intermediate result leaves the range.
     let half = x.log2().floor() as i32 >> 1;
     let scale = f64::exp2(f64::from(-half));
     let (x, y) = (x * scale * scale, y * f64::exp2(f64::from(half)));

@@ -38,7 +38,7 @@ pub fn word(ty: Type, n: usize, to: &str) -> String {
     }
 }
 
-/// Returns code that makes the second result 0.
+/// Code that makes the second result 0.
 const NO_SECOND: &str = "mov.u64 %d7, 0;\n";
 
 /// Returns registers of the type from number `first` on, as an operand.
@@ -199,7 +199,7 @@ fn type_of(operand: &OperandForm, choice: &[Option<Modifier>]) -> Option<Type> {
     }
 }
 
-/// Code that hands the third and fourth operand to a function, and code that calls it.
+/// Code that passes the third and fourth operand to a function, and code that calls it.
 const HAND: &str = "{\n.param .align 16 .b8 handed[16];\n.param .align 16 .b8 back[16];\n\
     st.param.b64 [handed], %d3;\nst.param.b64 [handed+8], %d4;\n";
 const CALL: &str = "call (back), echo, (handed);\n";
@@ -377,11 +377,11 @@ fn control(row: &FormRow) -> Code {
     }
 }
 
-/// Returns a barrier, before which each thread writes its cell in shared memory and after which it
-/// reads a neighbor's.
+/// Returns code around a barrier. Each thread writes its cell in shared memory before the barrier,
+/// and reads a neighbor's cell after it.
 fn synchronize(row: &FormRow, choice: &[Option<Modifier>]) -> Code {
     let write = format!("{}st.shared.u64 [%d10], %d1;\n", address(Space::Shared));
-    // The last barrier keeps the cell until the neighbor has read it.
+    // The last barrier prevents a write to the cell before the neighbor has read it.
     let read = "mov.u64 %d12, shared_cells;\nmad.wide.u32 %d12, %r18, 16, %d12;\nld.shared.u64 %d7, [%d12];\n\
         bar.sync 0;\n";
     if has(choice, Modifier::Warp) {
@@ -390,7 +390,7 @@ fn synchronize(row: &FormRow, choice: &[Option<Modifier>]) -> Code {
     }
     let is_threads = |o: &OperandForm| matches!(o.limit, kernel_dsl::compiler::ptx::form::ConstantLimit::Threads);
     let counts = row.operands().iter().any(is_threads);
-    // Each half of the block has its barrier where the number of threads is given.
+    // If the barrier takes a number of threads, each half of the block has a separate barrier.
     let place = if counts { "%r12, 128" } else { "1" };
     let halves = "shr.u32 %r12, %r10, 7;\nadd.u32 %r12, %r12, 1;\n";
     let neighbor =
@@ -414,7 +414,7 @@ fn synchronize(row: &FormRow, choice: &[Option<Modifier>]) -> Code {
     Code { before, operands, after: format!("{}{read}", word(ty, FIRST, "%d6")) }
 }
 
-/// Returns an exchange between the lanes of a warp. Masks are those of all lanes, or of the lane's
+/// Returns an exchange between the lanes of a warp. A mask has all lanes, or those of the lane's
 /// half of the warp.
 fn exchange(row: &FormRow, choice: &[Option<Modifier>], types: &mut Vec<Type>, random: &mut Random) -> Code {
     let halves = "and.b32 %r7, %r10, 16;\nsetp.ne.u32 %p5, %r7, 0;\nselp.b32 %r17, 0xffff0000, 0xffff, %p5;\n";

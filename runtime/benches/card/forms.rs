@@ -10,14 +10,14 @@ use kernel_dsl::compiler::ptx::{Modifier, Opcode, Type};
 use std::collections::HashSet;
 use std::fmt::Write;
 
-/// Operands that each form is run on.
+/// The number of operands on which each form runs.
 pub const THREADS: usize = 1024;
-/// Forms of a kernel at most.
+/// The maximum number of forms of a kernel.
 const FORMS: usize = 24;
 
 /// The results of a card: a line for each kernel, with a hash and the name of its first form.
 pub const RECORDED: &str = include_str!("../../tests/ptx/card.txt");
-/// The first lines of [`RECORDED`] with kernels whose operands depend on the place of their row.
+/// The number of first lines in [`RECORDED`] whose operands depend on the place of a row.
 const NUMBERED: usize = 851;
 
 /// A form with a choice of modifiers and operands.
@@ -36,7 +36,7 @@ pub struct SampleForm {
     pub results: [Type; 2],
     /// The types of the operands read.
     pub types: Vec<Type>,
-    /// Whether the manual gives a bound instead of a value.
+    /// Whether the manual states an error bound instead of an exact result.
     pub approximate: bool,
 }
 
@@ -46,7 +46,7 @@ pub struct Kernel {
     pub number: usize,
     /// The target that the module is for.
     pub target: u16,
-    /// At least one.
+    /// The forms, at least one.
     pub forms: Vec<SampleForm>,
 }
 
@@ -121,7 +121,8 @@ pub fn kernels(prefix: &str) -> Vec<Kernel> {
         let mut random = Random::new(0);
         choices(row).iter().any(|choice| numbered.contains(&form(row, choice, &mut random).name[..]))
     };
-    // A row that was added later has no number, so that the others keep theirs.
+    // A row that was added later has no number, so that the numbers of the other rows stay the
+    // same.
     let is_added = |row: &&'static FormRow| is_pure(row) && !is_recorded(row);
     let is_first = |row: &&'static FormRow| is_pure(row) && !is_added(row);
     let counted = ROWS.iter().filter(|row| is_numbered(row) && !is_added(row)).enumerate();
@@ -147,7 +148,7 @@ pub fn kernels(prefix: &str) -> Vec<Kernel> {
     kernels
 }
 
-/// Forms in groups that take operands of the same types.
+/// Returns the forms in groups that take operands of the same types.
 fn chunks(forms: Vec<SampleForm>) -> Vec<Vec<SampleForm>> {
     let mut groups: Vec<Vec<SampleForm>> = Vec::new();
     for form in forms {

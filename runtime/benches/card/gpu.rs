@@ -60,7 +60,7 @@ impl Gpu {
 
     /// Allocates memory.
     pub fn allocate(self, bytes: usize) -> Result<GpuMemory, DriverError> {
-        // SAFETY: what is allocated is not read before it is written.
+        // SAFETY: the memory is not read before it is written.
         let address = unsafe { result::malloc_sync(bytes)? };
         Ok(GpuMemory { address, bytes })
     }
@@ -70,7 +70,7 @@ impl LoadedModule {
     /// Runs `blocks` blocks of `threads` threads on 64-bit parameters.
     ///
     /// # Safety
-    /// The kernel takes these parameters, and what it accesses is allocated.
+    /// The kernel takes these parameters, and the memory that it accesses is allocated.
     pub unsafe fn run(&self, [blocks, threads]: [u32; 2], parameters: &[u64]) -> Result<(), DriverError> {
         let mut pointers: Vec<*mut c_void> =
             parameters.iter().map(|p| std::ptr::from_ref(p).cast_mut().cast()).collect();

@@ -174,7 +174,7 @@ fn value(ty: Type, random: &mut Random) -> u64 {
         1 => random.one_of(&edges).wrapping_neg(),
         2 => random.below(80),
         3 => random.one_of(&edges).wrapping_add(random.below(5)).wrapping_sub(2),
-        // Bytes and halves at their own ends.
+        // Words of bytes that are at the ends of the ranges of bytes and halves.
         4 => (0..8).fold(0, |word, _| word << 8 | random.one_of(&[0, 1, 0x7f, 0x80, 0xff, 0x55])),
         _ => random.next(),
     }

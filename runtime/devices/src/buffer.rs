@@ -33,7 +33,7 @@ pub struct RawBuffer {
 enum BufferPlace {
     /// Memory of the device's pool; `None` once it is given back.
     Pool(Option<Allocation>),
-    /// Memory that other code allocated, and what keeps it alive.
+    /// Memory that other code allocated, and the owner that keeps it alive.
     Adopted { address: u64, _owner: Box<dyn Any + Send + Sync> },
 }
 
@@ -104,7 +104,7 @@ impl RawBuffer {
         }
     }
 
-    /// Forgets all tracked accesses, which have been waited for.
+    /// Forgets all tracked accesses. The caller has waited for them.
     pub fn forget_uses(&mut self) {
         self.uses = HazardTracker::default();
     }
@@ -112,7 +112,8 @@ impl RawBuffer {
     /// Sets all bytes in the device's default queue, before later uses.
     pub fn fill(&mut self, value: u8) -> Result<()> {
         let queue = self.device.backend().queue();
-        // SAFETY: the memory is ours alone, and its uses are noted.
+        // SAFETY: this buffer owns the memory, which is exclusive, and `AccessSet` records the
+        // write.
         unsafe { queue.fill(&AccessSet::written(&self.uses), self.address(), self.bytes, value) }
     }
 
@@ -123,8 +124,8 @@ impl RawBuffer {
         let queue = backend.queue();
         let directly = || {
             // SAFETY: the memory is exclusive and as long as `from`, which is borrowed until the
-            // copy is complete. No limit ends the wait; if it fails, the device is lost, and the
-            // copy with it.
+            // copy is complete. No time limit ends the wait. If the wait fails, the device is lost,
+            // and the copy has ended with it.
             unsafe { queue.write(&AccessSet::written(&self.uses), self.address(), from.as_ptr(), from.len())? };
             queue.wait()
         };
@@ -136,8 +137,8 @@ impl RawBuffer {
         let start = ptr::with_exposed_provenance_mut::<u8>(staged.address() as usize);
         let used = AccessSet::written(&self.uses).and(BufferAccess::Read(&staged.uses));
         // SAFETY: the staging memory is exclusive, equally long, and host memory; its use is
-        // tracked for the next owner. If the wait is given up, the device is lost, and its pool
-        // allocates nothing any more.
+        // tracked for the next owner. If a time limit ends the wait, the device is lost, and its
+        // pool allocates no more memory.
         unsafe {
             ptr::copy_nonoverlapping(from.as_ptr(), start, self.bytes);
             queue.write(&used, self.address(), start, self.bytes)?;
@@ -396,7 +397,8 @@ impl<T: Element> DeviceBuffer<T> {
         Ok(BufferView::new(self.origin(), ViewLayout::strided::<T>(self.len(), extents, strides)?))
     }
 
-    /// Returns such a view for a kernel to write: no two indices may name one element.
+    /// Returns a view as [`view_strided`](DeviceBuffer::view_strided) does, for a kernel to write:
+    /// no two indices may select the same element.
     pub fn view_strided_mut<const R: usize>(
         &mut self,
         extents: [usize; R],
@@ -418,7 +420,8 @@ impl<T: Element> DeviceBuffer<T> {
         Ok(BufferStrided::new(self.origin(), ViewLayout::any::<T>(self.len(), start, extents, strides)?))
     }
 
-    /// Returns such a view for a kernel to write: no two indices may name one element.
+    /// Returns a view as [`strided`](DeviceBuffer::strided) does, for a kernel to write: no two
+    /// indices may select the same element.
     pub fn strided_mut<const R: usize>(
         &mut self,
         start: usize,
@@ -447,8 +450,8 @@ impl<T: Element> DeviceBuffer<T> {
         self.range_mut(0..len)?.split_at(at)
     }
 
-    /// Returns all bytes as elements of another type. The buffer's length is a multiple of its
-    /// size.
+    /// Returns all bytes as elements of another type. The buffer's number of bytes must be a
+    /// multiple of the size of `U`.
     pub fn cast<U: Element>(&self) -> Result<BufferView<'_, U, 1>> {
         self.range(0..self.len())?.cast()
     }

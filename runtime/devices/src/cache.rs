@@ -57,7 +57,7 @@ impl<K: Eq + Hash, V> Cache<K, V> {
     }
 }
 
-/// Values by the instance of a kernel: by the artifact's static address and the generic arguments.
+/// Values by kernel instance: the key is the artifact's static address and the generic arguments.
 pub(crate) struct InstanceCache<V> {
     kernels: Cache<usize, Cache<Vec<Constant>, V>>,
 }

@@ -15,7 +15,7 @@ use kernel_dsl::launcher::ArgumentShape;
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-/// Arguments that meet the kernel's contract; `'m` is how long they borrow their memory.
+/// Arguments that meet the kernel's contract, with memory that is borrowed for `'m`.
 pub struct ValidatedArgs<'a, 'm> {
     shape: launch::LaunchShape,
     arguments: &'a [Argument<'m>],
@@ -24,8 +24,8 @@ pub struct ValidatedArgs<'a, 'm> {
 }
 
 impl<'a, 'm> ValidatedArgs<'a, 'm> {
-    /// Validates `arguments` for a launch of the instance on `device`; `block` is the block's
-    /// extent that the launch chooses.
+    /// Validates `arguments` for a launch of the instance on `device`. `block` is the block size,
+    /// if the launch chooses it.
     pub fn new(
         program: &Monomorphic,
         (device, facts): (u64, DeviceFacts),
@@ -59,7 +59,7 @@ impl<'a, 'm> ValidatedArgs<'a, 'm> {
 
     /// Validates `arguments` as [`new`](ValidatedArgs::new) does. If a launch with the same
     /// [`Signature`](crate::instance::Signature) was accepted before, only the addresses are
-    /// checked. A launch for which they are unusual is validated in full.
+    /// checked. If that check fails, the launch is validated in full.
     pub(crate) fn of_instance(
         instance: &LaunchedInstance,
         (device, facts): (u64, DeviceFacts),
@@ -138,7 +138,7 @@ impl<'a, 'm> ValidatedArgs<'a, 'm> {
         memory.fold(AccessSet::default(), AccessSet::and)
     }
 
-    /// Returns the bytes of shared memory that the launch gives a block, beyond the entry's own
+    /// Returns the bytes of dynamic shared memory of a block: those beyond the entry's own
     /// declaration.
     pub fn shared_bytes(&self, instance: &str, shared: &SharedMemory) -> Result<u32, Error> {
         if shared.dynamic.is_empty() {
@@ -202,8 +202,8 @@ fn fact(argument: &Argument) -> Fact {
 }
 
 /// Returns the values of the entry's parameters, in order: a scalar; or an address, extents, and
-/// strides (without the last if it is always 1). Each value is at the low end of its 64 bits. On
-/// little-endian hosts the driver reads as many bytes from there as the parameter has.
+/// strides (without the last if it is always 1). Each value is in the low bytes of a `u64`. From
+/// there the driver reads the parameter's size, which needs a little-endian host.
 fn values(arguments: &[Argument]) -> Vec<u64> {
     const { assert!(cfg!(target_endian = "little"), "parameters are passed by their low bytes") };
     let mut values = Vec::new();

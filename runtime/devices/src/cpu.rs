@@ -1,6 +1,6 @@
-//! The CPU device: host memory, and kernels on the interpreter as lowered, under every check.
+//! The CPU device: host memory, and kernels as lowered, which the oracle runs with every check.
 //!
-//! All use of the interpreter by launches is in this module.
+//! Launches use the interpreter only through this module.
 
 use crate::cache::InstanceCache;
 use crate::contract::ValidatedArgs;
@@ -44,14 +44,14 @@ pub(crate) struct Cpu {
 /// model of a GPU.
 pub type LaunchHandler = dyn Fn(&'static Artifact, &Monomorphic, &ValidatedArgs) -> Result<()> + Send + Sync;
 
-/// Limits at which a launch is stopped, and what is checked until then.
+/// The checks of a launch, and the limits at which it is stopped.
 #[derive(Clone, Copy)]
 struct RunLimits {
     /// The extent of the checks.
     checks: Checks,
     /// The longest duration of a launch; `None` is no limit.
     time: Option<Duration>,
-    /// Warp instructions that a block may run; the interpreter's own limit where there is none.
+    /// The maximum of warp instructions of a block; `None` uses the interpreter's own limit.
     instructions: Option<u64>,
 }
 
@@ -81,7 +81,7 @@ impl Cpu {
         }
     }
 
-    /// Gives all launches to `handler`.
+    /// Passes all launches to `handler` instead of the interpreter.
     pub fn with_handler(mut self, handler: Box<LaunchHandler>) -> Cpu {
         self.handler = Some(handler);
         self
@@ -155,7 +155,7 @@ impl SegmentSource for HostMemory {
         let failed = || Error::OutOfMemory { requested: bytes as usize, device: self.name(), free: None, pool: None };
         event!(DEBUG, device = "the host", bytes, "memory reserved");
         let layout = Layout::from_size_align(bytes as usize, ALIGNMENT).map_err(|_| failed())?;
-        // SAFETY: the size is not 0: segments are not.
+        // SAFETY: the size is not 0, because no segment is empty.
         let start = unsafe { alloc_zeroed(layout) };
         if start.is_null() { Err(failed()) } else { Ok(start.expose_provenance() as u64) }
     }
@@ -212,7 +212,7 @@ impl Executable {
     /// Runs the kernel on arguments in host memory, within `limits`. The effects of a faulty kernel
     /// up to its error remain.
     fn run_within(&self, approved: &ValidatedArgs, limits: RunLimits) -> Result<()> {
-        // Other threads may use other parts of the buffers.
+        // Waits for other threads' launches that use overlapping parts of the same buffers.
         let _turn = HOST_RANGES.take(parts(approved));
         // Warnings are not shown, so checks that only warn are disabled.
         let without = Check::ORIGINS.into_iter().collect();
@@ -234,7 +234,7 @@ impl Executable {
         if let Ok(Some(Outcome { printed, .. })) = &outcome
             && !printed.is_empty()
         {
-            // Unlike the stream itself, the macro lets a test harness capture the text.
+            // `print!`, unlike a write to stdout, lets a test harness capture the text.
             print!("{}", String::from_utf8_lossy(printed));
         }
         for (index, _) in held {
@@ -251,7 +251,7 @@ impl Executable {
                     HOST.quiesce(address, bytes, left.map_or(&ByteRanges::default(), |(_, left)| left));
                 }
                 Ok(None) => {}
-                // The stored bytes are not known.
+                // The run has failed, so the bytes that it stored are not known.
                 Err(_) if approved.writes(index) => HOST.stored(address, bytes),
                 Err(_) => {}
             }
@@ -269,8 +269,8 @@ impl Executable {
         self.program.has_atomics()
     }
 
-    /// Runs the checked form `form` of a kernel, and returns the violation that it reports itself,
-    /// except of disabled checks.
+    /// Runs the checked form `form` of a kernel. Returns the violation that the form writes to its
+    /// record, unless the check is disabled.
     pub fn run_checked(
         &self,
         approved: &ValidatedArgs,
@@ -288,8 +288,8 @@ impl Executable {
         }
     }
 
-    /// Runs the checked form with other options. Returns the oracle's report and the violation that
-    /// the form reports itself.
+    /// Runs the checked form with other options. Returns the oracle's report, and the violation
+    /// that the form writes to its record.
     pub fn outcome_checked(
         &self,
         approved: &ValidatedArgs,
@@ -311,8 +311,8 @@ impl Executable {
         self.launch(approved, record, options, |program, launch| program.run(launch))
     }
 
-    /// Returns the result of `run` for a launch of the program on these arguments; `None` if there
-    /// is not a block.
+    /// Returns the result of `run` for a launch of the program on these arguments, or `None` if the
+    /// grid has no blocks.
     pub fn launch<T>(
         &self,
         approved: &ValidatedArgs,
@@ -350,7 +350,8 @@ impl Executable {
     }
 }
 
-/// Returns the byte ranges that the launch uses in buffers of which other code may use other parts.
+/// Returns the byte ranges of the launch in shared buffers, of which other code may use other
+/// parts.
 fn parts(approved: &ValidatedArgs) -> Vec<Span> {
     let arguments = approved.arguments().iter().enumerate();
     let parts = arguments.filter_map(|(index, argument)| match argument {
@@ -389,11 +390,11 @@ fn binding<'a>(argument: &'a Argument, writes: bool) -> Binding<'a> {
 /// Returns the bytes of an argument in host memory.
 pub fn bytes<'a>(memory: &'a ArgumentMemory, writes: bool) -> Bytes<'a> {
     let (start, len) = (pointer(memory.address()), memory.bytes() as usize);
-    // SAFETY: `Memory` guarantees that many initialized bytes of one live allocation of this
-    // device, which uses host memory, and that no other code writes them. If the kernel writes
-    // them, the contract has verified that the memory is mutable, hence exclusive, and shares no
-    // byte with another argument. The gaps of a part may belong to others: the launch holds the
-    // range lock for all of it.
+    // SAFETY: `ArgumentMemory` guarantees this number of initialized bytes in one live allocation
+    // of this device, which uses host memory. No other code writes them. If the kernel writes them,
+    // the contract has verified that the memory is mutable, hence exclusive, and shares no byte
+    // with another argument. Other code may own the gaps of a part, so the launch holds the range
+    // lock for all of it.
     unsafe {
         match (writes, len) {
             (true, 0) => Bytes::Exclusive(&mut []),

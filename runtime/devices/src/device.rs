@@ -113,11 +113,11 @@ impl Device {
         Device::new(Backend::Cpu(Box::default()), None)
     }
 
-    /// Returns the CPU device with other [`facts`](Device::facts): those of a GPU, say.
+    /// Returns the CPU device with other [`facts`](Device::facts), such as those of a GPU.
     ///
-    /// A call may choose a kernel, or the parts of a sum, by the number of multiprocessors. Floats
-    /// are then added in another order. Devices with equal facts give equal bits. A number of 0
-    /// counts as 1.
+    /// A library call may choose a kernel, or the number of partial sums, by the number of
+    /// multiprocessors. Another number then adds floats in another order. Devices with equal facts
+    /// give equal bits. A number of 0 counts as 1.
     ///
     /// ```
     /// # fn main() -> Result<(), runtime_devices::Error> {
@@ -214,8 +214,8 @@ impl Device {
         }
     }
 
-    /// Returns what the validation of a launch needs to know of the device: its identity, which
-    /// memory carries, and its facts.
+    /// Returns the data of the device for the validation of a launch: its identity, which memory
+    /// carries, and its facts.
     #[doc(hidden)]
     pub fn identity(&self) -> (u64, DeviceFacts) {
         (self.id(), self.facts())
@@ -230,14 +230,15 @@ impl Device {
         self.0.backend.with_pool(PoolKind::Device, |pool, _| pool.statistics())
     }
 
-    /// Returns the statistics of its pinned host memory. The CPU has one kind of memory.
+    /// Returns the statistics of the device's pinned host memory. On the CPU, which has only one
+    /// kind of memory, [`memory`](Device::memory) returns the same.
     pub fn pinned_memory(&self) -> MemoryStatistics {
         self.0.backend.with_pool(PoolKind::Pinned, |pool, _| pool.statistics())
     }
 
-    /// Returns the bytes that new buffers may have: those that the driver and the pool have free,
-    /// within the limit of [`limit_memory`](Device::limit_memory). Other programs may take them
-    /// meanwhile. `None` for the CPU, or if the driver does not report them.
+    /// Returns the number of bytes that are available for new buffers: those that the driver and
+    /// the pool have free, within the limit of [`limit_memory`](Device::limit_memory). Other
+    /// programs may allocate them first. `None` for the CPU, or if the driver does not report them.
     pub fn free_memory(&self) -> Option<u64> {
         let Backend::Cuda(cuda) = &self.0.backend else { return None };
         let (statistics, free) = (self.memory(), cuda.free_memory()?);
@@ -311,13 +312,13 @@ impl Device {
     /// work that may still use it.
     pub fn trim_memory(&self) -> Result<u64> {
         let trim = |memory| self.0.backend.with_pool(memory, |pool, source| pool.trim(source));
-        // On the CPU both are one, and empty the second time.
+        // On the CPU both kinds share one pool, which the second call finds empty.
         Ok(trim(PoolKind::Device)? + trim(PoolKind::Pinned)?)
     }
 
     /// Compiles and loads both forms of the instance, each on its own thread. A launch then finds
-    /// them ready. On the CPU there is nothing to load, but the constants must be those of the
-    /// kernel.
+    /// them ready. On the CPU nothing is loaded, but constants that do not fit the kernel are
+    /// rejected.
     #[doc(hidden)]
     pub fn load(&self, kernel: &'static Artifact, constants: &[Constant]) -> Result<()> {
         let program = self.instance(kernel, constants)?;
@@ -433,8 +434,8 @@ impl fmt::Display for Backend {
 }
 
 impl Backend {
-    /// Allocates memory to be written. The memory's content is undefined, and initialized on the
-    /// CPU. Returns also the accesses to wait for before writing.
+    /// Allocates memory to be written. The content is unspecified; on the CPU the bytes are
+    /// initialized. Also returns the accesses to wait for before writing.
     pub fn take(&self, memory: PoolKind, bytes: usize) -> Result<(Allocation, WaitSet)> {
         if let Backend::Cuda(cuda) = self {
             cuda.check()?;
@@ -501,6 +502,7 @@ impl Backend {
 pub enum PoolKind {
     /// Memory that kernels read and write.
     Device,
-    /// Page-locked host memory, which the device copies without the host. On the CPU both are one.
+    /// Page-locked host memory, which the device copies without the host. On the CPU, the same pool
+    /// as `Device`.
     Pinned,
 }

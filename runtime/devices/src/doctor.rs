@@ -1,15 +1,15 @@
-//! A description, as data, of what this machine has to run kernels.
+//! A description, as data, of the driver and the devices of this machine.
 
 use crate::cuda::{CudaVersion, DeviceInfo, Driver};
 use crate::{Choice, Device, Error};
 use serde::Serialize;
 
-/// A description of what this machine has to run kernels.
+/// A description of the driver and the devices of this machine.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Findings {
     /// The CUDA driver.
     pub driver: DriverFinding,
-    /// The GPUs that it shows, supported or not.
+    /// The GPUs that the driver reports, supported or not.
     pub devices: Vec<DeviceFinding>,
     /// Threads that the CPU device can run on.
     pub cpu_threads: usize,
@@ -24,7 +24,7 @@ pub struct Findings {
 pub enum DriverFinding {
     /// The driver responds.
     Found {
-        /// The version of CUDA that it supports.
+        /// The version of CUDA that the driver supports.
         cuda: CudaVersion,
         /// The oldest version that suffices.
         needed: CudaVersion,

@@ -26,12 +26,12 @@ pub enum Error {
     #[allow(missing_docs)]
     DriverLacks { functions: Vec<&'static str>, needed: CudaVersion },
 
-    /// The driver does not know what is needed.
+    /// The driver is too old for a feature.
     #[error("the driver supports CUDA {found}; {feature} needs CUDA {needed} or later: update NVIDIA's driver")]
     #[allow(missing_docs)]
     DriverTooOld { found: CudaVersion, needed: CudaVersion, feature: String },
 
-    /// The driver is there and sees no device.
+    /// The driver works but finds no device.
     #[error(
         "the CUDA driver (CUDA {driver}) finds no device; expected at least one that CUDA_VISIBLE_DEVICES does not hide"
     )]
@@ -64,7 +64,7 @@ pub enum Error {
     #[allow(missing_docs)]
     Exhausted { source: DriverError, pool: Box<MemoryStatistics> },
 
-    /// No memory left, after what was cached had been given back.
+    /// The device is out of memory, even after the pool released all cached memory.
     #[error(
         "no memory for {requested} bytes on {device}{}{}; {}",
         of_total(*.free), of_pool(.pool.as_deref()), remedy(*.requested, .pool.as_deref())
@@ -72,7 +72,7 @@ pub enum Error {
     #[allow(missing_docs)]
     OutOfMemory { requested: usize, device: String, free: Option<(usize, usize)>, pool: Option<Box<MemoryStatistics>> },
 
-    /// A buffer whose number of bytes a `usize` cannot hold.
+    /// A buffer whose size in bytes overflows a `usize`.
     #[error(
         "cannot allocate {len} elements of {element}: {} bytes are more than any device has; \
          a length that is this large is often a difference below zero", bytes(*.len, *.element)
@@ -128,7 +128,7 @@ pub enum Error {
     #[error("{0}")]
     TooLarge(interpreter::TooLarge),
 
-    /// A thread that is to be followed, and that the launch does not have.
+    /// A thread to trace that the launch does not have.
     #[error("{instance} has no such thread: {why}")]
     #[allow(missing_docs)]
     NoThread { instance: String, why: String },
@@ -181,7 +181,7 @@ pub enum Error {
     #[allow(missing_docs)]
     OtherKernel { given: String, recorded: String },
 
-    /// A buffer in a graph's slot that is not as long as the one that it was recorded with.
+    /// A buffer in a graph's slot that differs in length from the recorded one.
     #[error(
         "cannot replay: slot {slot} was recorded with a buffer of {recorded} bytes, and holds one of {found} bytes"
     )]
@@ -204,7 +204,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {
     /// Returns the verdict on the kernel: [`Verdict::Unsupported`] if the executor lacks a feature
-    /// that it needs, otherwise failure.
+    /// that the kernel needs, otherwise [`Verdict::Fail`].
     pub fn verdict(&self) -> Verdict {
         let unsupported = match self {
             Error::Interpreter { .. } | Error::TooLarge(_) | Error::TargetTooNew { .. } => true,

@@ -17,8 +17,8 @@ impl Device {
     /// [is the CPU](Device::is_cpu).
     ///
     /// # Errors
-    /// Errors of `work` other than the loss of this device, without a fallback: rejected arguments,
-    /// violations and lack of memory are not a reason to run elsewhere.
+    /// Returns errors of `work` other than the loss of this device. Rejected arguments, violations
+    /// and lack of memory are not a reason to run elsewhere.
     ///
     /// ```
     /// # fn main() -> runtime::Result<()> {
@@ -30,7 +30,7 @@ impl Device {
     /// ```
     pub fn with_cpu_fallback<T>(&self, mut work: impl FnMut(&Device) -> Result<T>) -> Result<T> {
         let loss = match work(self) {
-            // A loss of this device, not of another that the work uses.
+            // Only a loss of this device counts, not of another device that the work uses.
             Err(Error::Lost(loss)) if self.lost() == Some(&*loss) => loss,
             other => return other,
         };

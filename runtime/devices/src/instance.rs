@@ -1,9 +1,9 @@
 //! An instance of a kernel with the shapes of its past launches, which are not computed again.
 //!
 //! Whether arguments meet the contract of a kernel, and the block and grid that follow, depend on
-//! the arguments' types, scalars, extents and strides. Of an address they depend on the alignment,
-//! on the overlap with other arguments, and on the end of the address space. A [`Signature`]
-//! contains all but the last two, which every launch checks.
+//! the arguments' types, scalars, extents and strides. An address matters by its alignment, its
+//! overlap with other arguments, and its distance to the end of the address space. A [`Signature`]
+//! contains all of these but the last two, which every launch checks.
 
 use kernel_dsl::Argument;
 use kernel_dsl::compiler::ElementType;
@@ -15,8 +15,8 @@ use std::collections::HashMap;
 use std::ops::Deref;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The largest number of launches that an instance remembers. A program whose scalars differ in
-/// every launch reaches it, and starts again.
+/// The largest number of launches that an instance remembers. At this number all are forgotten, so
+/// a program whose scalars differ in every launch needs bounded memory.
 const MAX_KNOWN: usize = 64;
 /// The largest power of two that a launch expression compares an alignment with, in elements, and
 /// the largest size of an element in bytes.
@@ -58,7 +58,7 @@ impl LaunchedInstance {
 
     /// Returns the shape of a past launch with this signature.
     pub fn known(&self, signature: &Signature) -> Option<LaunchShape> {
-        // A panic while the lock is held leaves a map that is whole.
+        // A panic while the lock is held leaves the map valid.
         let known = self.known.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner);
         known.get(signature).copied()
     }
@@ -144,7 +144,7 @@ fn compares_known_alignments(program: &Monomorphic) -> bool {
             all &= arguments.get(1).is_some_and(power);
         }
     };
-    // Traversal takes expressions that it may change. This happens once for an instance.
+    // The traversal needs a mutable expression, hence the copy: one for each instance.
     let mut launch = program.program().launch.clone();
     let block = launch.block.iter_mut().flat_map(|extent| extent.expressions_mut());
     let conditions = launch.requires.iter_mut().map(|r| &mut r.condition);

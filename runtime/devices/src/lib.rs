@@ -12,7 +12,7 @@
 //! hazard ─▶ error ─▶ plain data           the order of operations; errors and the data in them
 //! ```
 //!
-//! Nothing here knows the testing kit. The kit reaches what it runs through [`executor`].
+//! This crate does not depend on the testing kit. The kit runs kernels through [`executor`].
 
 mod buffer;
 mod cache;

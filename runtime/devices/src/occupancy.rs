@@ -18,9 +18,9 @@ pub struct Residency {
     pub registers: Option<u32>,
     /// Bytes of shared memory of a block.
     pub shared: u32,
-    /// By this project's calculator.
+    /// The occupancy by this project's calculator.
     pub occupancy: Occupancy,
-    /// Blocks at once as the driver counts them, where there is one.
+    /// Blocks at once as the driver counts them; `None` on the CPU.
     pub by_driver: Option<u32>,
 }
 
@@ -58,8 +58,8 @@ impl Device {
     }
 
     /// Returns the block size that fills a multiprocessor best, among the sizes that the kernel
-    /// leaves to its launches: the most warps, and among equals the largest block.
-    /// [`Call::in_blocks_of`] takes it.
+    /// leaves to its launches: the most warps, and among equals the largest block. Pass it to
+    /// [`Call::in_blocks_of`].
     ///
     /// # Errors
     /// A kernel with a fixed block size, or one of which no block size is valid for these
@@ -74,7 +74,7 @@ impl Device {
         }
         let mut best: Option<(u32, usize)> = None;
         let mut why = None;
-        // Whole warps, and what is less than one.
+        // Blocks of less than one warp, and blocks of whole warps.
         for extent in (1..32).chain((32..=MAX_THREADS as usize).step_by(32)) {
             match self.residency(&call.clone().in_blocks_of(extent)) {
                 Ok(found) => best = best.max(Some((found.occupancy.warps, extent))),

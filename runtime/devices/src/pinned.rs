@@ -40,7 +40,7 @@ impl<T: Element> PinnedBuffer<T> {
         self.len == 0
     }
 
-    /// Returns the device that copies from and to it.
+    /// Returns the device that copies from and to the buffer.
     pub fn device(&self) -> &Device {
         self.raw.device()
     }

@@ -20,10 +20,10 @@ pub struct Profile {
 pub struct Timed {
     /// The operation.
     pub work: ProfiledWork,
-    /// When it began, from the profile's start on.
+    /// The start of the operation, as the time since the start of the profile.
     pub start: Duration,
-    /// The duration. On a GPU it includes the driver's work between two operations; in steps of
-    /// half a microsecond.
+    /// The duration, in steps of half a microsecond on a GPU. There it includes the driver's work
+    /// between two operations.
     pub time: Duration,
 }
 
@@ -178,7 +178,7 @@ fn quote(json: &mut String, text: &str) {
     json.push('"');
 }
 
-/// A line for each kernel, then what was copied and filled.
+/// Writes a line for each kernel, then one line for all copies and fills.
 impl fmt::Display for Profile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let micros = |time: Duration| time.as_secs_f64() * 1e6;

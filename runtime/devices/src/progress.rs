@@ -61,7 +61,7 @@ fn line(kernel: &str, ended: u64, blocks: u64, elapsed: Duration) -> String {
 mod tests {
     use super::*;
 
-    /// A terminal that tells the launch of each line.
+    /// A terminal that reports each line to the launch.
     struct Terminal(mpsc::Sender<String>);
 
     impl Write for Terminal {

@@ -1,10 +1,9 @@
 //! Mutual exclusion of launches on the CPU that take overlapping byte ranges of buffers.
 //!
-//! Parts of one buffer have no element in common, and several threads may use them at once. The
-//! byte ranges of two parts may overlap all the same, as those of two halves of a transposed matrix
-//! do. The interpreter copies the whole range of a part and writes it back. Launches with
-//! overlapping ranges therefore run one after another; launches with disjoint ranges run
-//! concurrently.
+//! Parts of one buffer share no element, so several threads may use them at once. The byte ranges
+//! of two parts may still overlap, as those of two halves of a transposed matrix do. The
+//! interpreter copies the whole range of a part and writes it back. Launches with overlapping
+//! ranges therefore run one after another; launches with disjoint ranges run concurrently.
 
 use std::ops::Range;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -53,8 +52,8 @@ impl RangeLock {
         RangeLock { running: Mutex::new(Running { next: 0, spans: Vec::new() }), ended: Condvar::new() }
     }
 
-    /// Waits until no running launch overlaps `spans`. A launch takes all its ranges at once.
-    /// Returns `None` if there are none.
+    /// Waits until no running launch overlaps `spans`, and takes all of them at once, so that no
+    /// two launches deadlock. Returns `None` if `spans` is empty.
     pub fn take(&self, spans: Vec<Span>) -> Option<RangeGuard<'_>> {
         if spans.is_empty() {
             return None;

@@ -12,7 +12,7 @@ pub(crate) static HOST: UninitMap = UninitMap::new();
 /// The uninitialized bytes of a memory.
 #[derive(Debug)]
 pub(crate) struct UninitMap {
-    /// Whether there is any: where all is written, nothing is looked up.
+    /// Whether any byte is uninitialized. If none is, the map is not searched.
     any: AtomicBool,
     /// The buffers with uninitialized bytes, by address: their length and the bytes.
     buffers: Mutex<BTreeMap<u64, (u64, ByteRanges)>>,

@@ -14,7 +14,7 @@ use kernel_dsl::{Argument, Element};
 use std::marker::PhantomData;
 use std::ops::Range;
 
-/// Where the elements of a view lie in its buffer, counted in elements.
+/// The position of a view's elements in its buffer, in elements.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct ViewLayout<const R: usize> {
     start: usize,
@@ -116,7 +116,7 @@ impl<const R: usize> ViewLayout<R> {
 pub(crate) fn distinct(extents: &[usize], strides: &[usize]) -> bool {
     let mut dims: Vec<_> = extents.iter().zip(strides).filter(|(n, _)| **n > 1).collect();
     dims.sort_by_key(|(_, stride)| **stride);
-    // Each stride steps over all that the smaller ones reach.
+    // Indices are distinct if each stride exceeds the reach of all smaller strides.
     let mut reach = 0usize;
     let apart = dims.into_iter().all(|(n, stride)| {
         let apart = *stride > reach;
@@ -159,7 +159,7 @@ pub(crate) struct Origin<'a> {
     pub device: u64,
     /// The address of the element from which layouts count.
     pub address: u64,
-    /// The tracker of its accesses.
+    /// The tracker of accesses to the memory.
     pub keeper: AccessTracker<'a>,
 }
 
@@ -223,7 +223,7 @@ macro_rules! exclusive {
                 $View { origin, layout, exclusive: PhantomData }
             }
 
-            /// Returns the same elements for the length of this borrow.
+            /// Returns a view of the same elements for the lifetime of this borrow.
             pub fn reborrow(&mut self) -> $View<'_, T, R> {
                 $View::new(self.origin, self.layout)
             }
@@ -245,7 +245,8 @@ macro_rules! shaped {
                 self.layout.strides
             }
 
-            /// Returns the elements whose outermost index is in `range`, counted from its start.
+            /// Returns the elements whose outermost index is in `range`. The outermost index of the
+            /// result counts from the start of `range`.
             pub fn slice(self, range: Range<usize>) -> Result<Self> {
                 Ok($View::new(self.origin, self.layout.outermost::<T>(range)?))
             }
@@ -312,7 +313,7 @@ impl<'a, T: Element, const R: usize> BufferViewMut<'a, T, R> {
 }
 
 impl<T: Element, const R: usize> BufferView<'_, T, R> {
-    /// Returns the identity of its memory.
+    /// Returns the identity of the view's memory.
     pub(crate) fn device_id(&self) -> u64 {
         self.origin.device
     }
@@ -334,9 +335,9 @@ macro_rules! detached {
             /// kernel takes by value.
             ///
             /// # Safety
-            /// While it, or a view made from it, is passed to a launch, the buffer is alive and no
-            /// other code writes it. On the host it is dereferenced only if the buffer is the
-            /// CPU's.
+            /// While the result, or a view made from it, is passed to a launch, the buffer is alive
+            /// and no other code writes it. On the host the result is dereferenced only if the
+            /// buffer is the CPU's.
             pub unsafe fn detached(&self) -> kernel_dsl::$Held<T, R> {
                 let (origin, layout) = (self.origin, &self.layout);
                 let address = layout.address::<T>(origin);
@@ -452,10 +453,10 @@ fn recast<'a, T: Element, U: Element>(
     let refused = |why| Err(Error::Cast { from: T::TYPE, to: U::TYPE, len, why });
     let align = U::TYPE.device_align();
     if !bytes.is_multiple_of(size_of::<U>()) {
-        return refused(format!("{bytes} bytes are not a multiple of its {}", size_of::<U>()));
+        return refused(format!("{bytes} bytes are not a multiple of its size, {}", size_of::<U>()));
     }
     if bytes > 0 && !address.is_multiple_of(u64::from(align)) {
-        return refused(format!("they begin at {address:#x}, and it is aligned to {align}"));
+        return refused(format!("they begin at {address:#x}, which is not aligned to {align}"));
     }
     let layout = ViewLayout { start: 0, extents: [bytes / size_of::<U>()], strides: [1] };
     Ok((Origin { address, ..origin }, layout))
@@ -553,7 +554,7 @@ mod tests {
         assert_eq!(cast(256, 12).unwrap().1.extents, [3]);
         assert_eq!(
             cast(256, 13).unwrap_err().to_string(),
-            "cannot view 13 u8 as f32: 13 bytes are not a multiple of its 4"
+            "cannot view 13 u8 as f32: 13 bytes are not a multiple of its size, 4"
         );
         assert!(cast(258, 12).unwrap_err().to_string().contains("aligned to 4"));
         assert_eq!(cast(1, 0).unwrap().1.extents, [0]);

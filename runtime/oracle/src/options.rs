@@ -61,8 +61,8 @@ pub struct Options {
     /// The order in which blocks and warps run.
     pub schedule: Schedule,
     /// Whether all blocks are resident at once, as in a cooperative launch, so that a block may
-    /// wait for a later one. By default a block that waits for a later one is reported:
-    /// [`Schedule::Preempted`] alone has 16 resident blocks.
+    /// wait for a later one. By default such a wait is reported, because blocks run one after
+    /// another; only [`Schedule::Preempted`] keeps 16 blocks resident.
     pub cooperative: bool,
     /// Checks that report nothing. The accesses that violate these checks are still suppressed.
     /// Checks that end a launch ([`Check::ends_launch`](crate::Check::ends_launch)) report in any
@@ -142,7 +142,7 @@ impl Options {
         self.deadline.is_some_and(|deadline| deadline.is_over())
     }
 
-    /// Returns the number of instructions that a warp may run before it reads the clock again.
+    /// Returns the number of instructions that a warp may run before the clock is read again.
     pub(crate) fn instructions_to_clock(&self) -> u64 {
         match self.deadline {
             None => u64::MAX,

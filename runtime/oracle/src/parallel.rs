@@ -84,9 +84,9 @@ fn demand(
     options: &Options,
 ) -> Option<SplitLimits> {
     let code = &program.code;
-    // Only these instructions can observe the order of blocks or a clock; a record keeps the first
-    // report, and lines have an order. A block that loads the store of another block alone finds
-    // the element uninitialized.
+    // Only these instructions can observe the order of blocks or a clock. A record keeps the first
+    // report, and printed lines have an order. A load of another block's store needs no rule: it is
+    // a race, or finds the element uninitialized in the thread's copy.
     let alone = |inst: &Inst| {
         matches!(inst, Inst::Atomic(_) | Inst::Inline(_) | Inst::Report(_) | Inst::Log(_) | Inst::GridSync)
     };

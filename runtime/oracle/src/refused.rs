@@ -1,4 +1,4 @@
-//! Errors for a kernel or launch that has not run, or not to its end.
+//! Errors for a kernel or launch that did not run, or did not run to its end.
 
 use kernel_dsl_compiler::error::Error;
 use std::fmt;

@@ -73,8 +73,8 @@ impl Program {
         self.run_observed(launch, Some(reached))
     }
 
-    /// Runs a launch with an observer. After it, the launch runs again for each kind of value whose
-    /// flow its findings need.
+    /// Runs a launch with an observer. Afterwards, the launch runs again for each analysis that its
+    /// findings need: lost precision, undefined values, origins of non-finite values.
     fn run_observed(&self, launch: Launch<'_>, observer: Option<&mut dyn Observer>) -> Result<Outcome, LaunchFailure> {
         let Launch { grid, block, arguments, mut options } = launch;
         options.deadline = options.deadline.or(options.time_limit.map(Deadline::after));

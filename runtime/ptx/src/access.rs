@@ -268,7 +268,7 @@ impl Machine<'_, '_> {
     /// Executes an atomic operation lane by lane, from the lowest.
     pub fn atomic<const CHECKED: bool>(&mut self, warp: &mut Warp, inst: &Inst, atomic: &Atomic, mask: u32) -> bool {
         let access = &atomic.access;
-        // A loop does not wait for an operation without a result.
+        // An operation without a result cannot be a poll, so it counts as a change.
         let mut changed = atomic.result.is_none();
         let mut faults = Vec::new();
         let Warp { registers, local, .. } = warp;

@@ -30,7 +30,7 @@ pub struct Copies {
 #[derive(Debug)]
 struct One {
     lane: usize,
-    /// The number of its group.
+    /// The number of the copy's group.
     group: u32,
     /// The destination in the block's shared memory.
     to: usize,

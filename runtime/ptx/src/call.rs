@@ -43,7 +43,7 @@ struct PassedValue {
 const MIN_FRAME: u64 = 16;
 
 impl Warp {
-    /// Returns the lanes that have not ended, those outside of the running routine included.
+    /// Returns the lanes that have not ended, including those outside the running routine.
     pub fn live(&self) -> u32 {
         let ended = self.calls.iter().fold(0, |all, call| all | call.ended);
         self.calls.first().map_or(self.flow.live, |outermost| outermost.flow.live & !ended)
@@ -200,7 +200,7 @@ impl Machine<'_, '_> {
         let limit = code.stack.map_or(0, |stack| stack.limit);
         let stack: [(u64, u64); LANES] = std::array::from_fn(|lane| warp.stack(code, lane));
         let places = stack.map(|(_, end)| {
-            // A program may restore any number as the end of its stack.
+            // `stackrestore` may have set the end of the stack to any number.
             let frame = end.checked_next_multiple_of(16).unwrap_or(u64::MAX);
             (frame, frame.saturating_add(u64::from(routine.bytes).max(MIN_FRAME)))
         });

@@ -214,8 +214,9 @@ pub struct Variable {
 }
 
 impl SpaceLayout {
-    /// Adds an aligned variable at least `gap` bytes after the last one; returns its offset. What
-    /// does not fit into 32 bits exceeds every limit of a state space, by which it is refused.
+    /// Adds an aligned variable at least `gap` bytes after the last one; returns its offset. An
+    /// offset that exceeds 32 bits saturates, and so exceeds the limit of every state space, which
+    /// rejects the entry.
     pub fn add(&mut self, name: &str, bytes: u32, align: u32, gap: u32) -> u32 {
         let start = if self.variables.is_empty() { 0 } else { self.bytes.saturating_add(gap) };
         let offset = start.checked_next_multiple_of(align.max(1)).unwrap_or(u32::MAX);

@@ -42,7 +42,7 @@ pub fn source(mode: Exchange, lane: u32, selector: u32, clamp: u32) -> (u32, boo
     if inside { (from as u32, true) } else { (lane, false) }
 }
 
-/// Returns what a lane with the value `own` gets of the values of its members, `all`.
+/// Returns the result of a lane with the value `own`, whose members have the values `all`.
 fn member_result(what: MemberResult, own: u64, all: &[(usize, u64)]) -> u64 {
     let words = || all.iter().map(|(_, value)| *value as u32);
     let word = match what {
@@ -83,7 +83,7 @@ impl Machine<'_, '_> {
                 registers.set(RegisterPlace::Predicate(predicate), lane, inside.into());
             }
             if mask & members(registers, shuffle.members, lane) & 1 << from == 0 {
-                // Takes no part: whatever it holds.
+                // The source lane does not take part: the result is what its register holds.
             } else if defined >> from & 1 == 1 {
                 good |= 1 << lane;
             } else {
@@ -119,8 +119,8 @@ impl Machine<'_, '_> {
         let registers = &mut warp.registers;
         let ayes = vote.condition.among(registers, mask);
         for lane in lanes(mask) {
-            // Machine code of sm_61 does so: a vote of all lanes that execute it, cut to the lane's
-            // own members.
+            // All lanes that execute the instruction vote, and a lane's result is limited to its
+            // own members. Machine code of sm_61 does the same.
             let members = members(registers, vote.members, lane);
             let (ayes, voters) = (ayes & members, mask & members);
             let result = match vote.mode {

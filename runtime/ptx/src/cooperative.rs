@@ -53,7 +53,7 @@ impl Machine<'_, '_> {
         result
     }
 
-    /// Exchanges the running block with a resting one.
+    /// Exchanges the running block with a paused one.
     fn swap(&mut self, block: &mut PausedBlock) {
         std::mem::swap(&mut self.block, &mut block.index);
         std::mem::swap(&mut self.memory.shared, &mut block.shared);
@@ -121,7 +121,8 @@ impl<const CHECKED: bool> RunningGrid for Interleaved<'_, '_, '_, CHECKED> {
     }
 }
 
-/// Releases all warps if each that has not ended waits for all blocks. Returns whether it did.
+/// Releases all warps if each of them has ended or waits for all blocks. Returns whether they were
+/// released.
 fn meet(blocks: &mut [PausedBlock]) -> bool {
     let here = |warp: &Warp| warp.ended() || warp.waits.as_ref().is_some_and(|m| m.number == GRID_BARRIER);
     if !blocks.iter().all(|block| block.warps.iter().all(here)) {

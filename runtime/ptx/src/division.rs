@@ -2,7 +2,7 @@
 //!
 //! Operands below 2^51 are divided as doubles, with vector instructions where the processor has
 //! them. The quotient is rounded to a double, then to an integer. The result is the true quotient
-//! or one more, which the remainder shows.
+//! or one more: then the remainder is negative.
 
 use super::arithmetic::integer::Integer;
 use super::body::is_wide;
@@ -12,7 +12,7 @@ use super::registers::{LANES, RegisterPlace, RegisterScalar, Registers};
 /// The bound of the operands that are divided as doubles.
 const EXACT_BOUND: u64 = 1 << 51;
 
-/// 2^52, whose bits plus a smaller integer are those of the sum of both as doubles.
+/// 2^52: its bits plus a smaller integer are the bits of their sum as a double.
 const SHIFTER: f64 = (1u64 << 52) as f64;
 
 /// Returns the body of a division of registers of 32 or 64 bits; `None` for others. The body stores
@@ -128,7 +128,7 @@ fn small<const REST: bool>(x: &[u64; LANES], y: &[u64; LANES]) -> [u64; LANES] {
     for ((result, x), y) in results.iter_mut().zip(x).zip(y) {
         let quotient = (double(*x) / double(*y) + SHIFTER).to_bits() ^ SHIFTER.to_bits();
         let remainder = x.wrapping_sub(quotient.wrapping_mul(*y));
-        // All bits, if the quotient was rounded up.
+        // All ones if the quotient was rounded up, otherwise 0.
         let above = (remainder as i64 >> 63) as u64;
         *result = if REST { remainder.wrapping_add(above & y) } else { quotient.wrapping_add(above) };
     }
@@ -161,7 +161,7 @@ mod tests {
             1000,
         ];
         for round in 0..4000 {
-            // Rows of one size, so that both ways are taken.
+            // All operands of a row have about the same size, so that rows take either path.
             let shift = [0, 13, 14, 33, 50, 60][round % 6];
             let mut value = || match random() % 8 {
                 0 => edges[random() as usize % edges.len()] >> shift,

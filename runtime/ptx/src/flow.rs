@@ -6,9 +6,9 @@
 //! - Under [`BranchPolicy::PostDominator`], a branch with a post-dominator opens a level. The sides
 //!   of the branch run one after the other up to the post-dominator, and reconverge there in the
 //!   level outside.
-//! - A branch that an exit deprives of a post-dominator opens a merging level. There, groups merge
-//!   wherever they are at the same instruction, and the group that [`Structure::ranks`] puts first
-//!   runs. So live lanes never reconverge at an exit.
+//! - A branch that has no post-dominator, because a side exits, opens a merging level. There,
+//!   groups merge wherever they are at the same instruction, and the group that
+//!   [`Structure::ranks`] puts first runs. So live lanes never reconverge at an exit.
 //! - Under [`BranchPolicy::LowestFirst`], there is one level, which merges, and the lowest program
 //!   counter runs.
 
@@ -21,8 +21,8 @@ use smallvec::SmallVec;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum BranchPolicy {
     /// A stack, as in hardware before Volta: lanes reconverge at the immediate post-dominator of
-    /// the branch where they diverged. Where an exit leaves a branch none, lanes reconverge
-    /// wherever their program counters are equal.
+    /// the branch where they diverged. If an exit leaves the branch without a post-dominator, lanes
+    /// reconverge wherever their program counters are equal.
     #[default]
     PostDominator,
     /// The lanes with the lowest program counter run, and lanes reconverge wherever their program
@@ -39,12 +39,12 @@ struct LaneGroup {
     waits: bool,
 }
 
-/// Groups that run up to one place.
+/// Groups that run up to a common instruction.
 #[derive(Clone, Debug)]
 struct Level {
     /// Where the lanes continue in the level outside; [`NOWHERE`] in the outermost level.
     meet: Pc,
-    /// Whether groups merge. Without, the last group runs, up to `meet`.
+    /// Whether groups merge. If not, the last group runs up to `meet`.
     merges: bool,
     /// The groups beside the active lanes. The groups of a level outside include the lanes of the
     /// levels within.
@@ -61,7 +61,7 @@ pub struct WarpFlow {
     pub mask: u32,
     /// The lanes that have not ended.
     pub live: u32,
-    /// Where `pc` must not continue without [`WarpFlow::arrive`].
+    /// The instruction before which the lanes must call [`WarpFlow::arrive`].
     pub stop: Pc,
     level: Level,
     outside: Vec<Level>,
@@ -92,8 +92,8 @@ impl WarpFlow {
         if meet != self.level.meet {
             self.level.others.push(LaneGroup { pc: meet, mask: self.mask, waits: false });
         }
-        // One group that runs up to the same place needs no new level: so loops open none in each
-        // iteration.
+        // A single group that runs up to the same instruction needs no new level. Otherwise each
+        // iteration of a loop would open one.
         let same = meet == self.level.meet && (merges == self.level.merges || on.len() == 1);
         if same {
             self.level.others.extend(on);
@@ -111,7 +111,7 @@ impl WarpFlow {
         }
     }
 
-    /// Selects the next lanes, the active ones having reached [`WarpFlow::stop`].
+    /// Selects the next lanes, after the active lanes have reached [`WarpFlow::stop`].
     pub fn arrive(&mut self, structure: &Structure) {
         if self.pc != self.level.meet {
             self.level.others.push(LaneGroup { pc: self.pc, mask: self.mask, waits: false });
@@ -136,8 +136,8 @@ impl WarpFlow {
         self.level.others.iter().fold(0, |all, group| all | group.mask) & self.live
     }
 
-    /// Makes some of the active lanes wait where they are, until others come or nothing else can
-    /// run.
+    /// Makes some of the active lanes wait where they are, until other lanes arrive or no other
+    /// lanes can run.
     pub fn wait(&mut self, structure: &Structure, lanes: u32) {
         self.level.others.push(LaneGroup { pc: self.pc, mask: lanes, waits: true });
         self.mask &= !lanes;
@@ -197,8 +197,8 @@ impl WarpFlow {
         true
     }
 
-    /// Sets where the active lanes stop: where the level ends, and among others wherever these may
-    /// merge or come first.
+    /// Sets where the active lanes stop: at the end of the level. If there are groups to merge
+    /// with, the lanes stop earlier: at the next group, or at the end of the basic block.
     fn set_stop(&mut self, structure: &Structure) {
         self.stop = self.level.meet;
         if self.level.merges && !self.level.others.is_empty() {

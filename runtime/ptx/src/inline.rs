@@ -20,7 +20,8 @@ pub struct Inline {
 /// An instruction of the block.
 pub(super) struct BlockInstruction {
     pub text: String,
-    /// Whether it divides integers, if its result can be undefined.
+    /// Whether the instruction divides integers, so that an undefined result means a division by
+    /// zero.
     pub divides: bool,
     pub guard: Option<Condition>,
     pub action: StepAction,
@@ -61,7 +62,7 @@ pub struct Undefined<'i> {
     pub text: &'i str,
     /// The reason.
     pub reason: &'static str,
-    /// Whether it is a division by zero.
+    /// Whether the instruction is a division by zero.
     pub division: bool,
     /// The affected lanes.
     pub lanes: u32,

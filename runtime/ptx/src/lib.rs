@@ -1,5 +1,5 @@
-//! The PTX interpreter: the second oracle, which runs PTX, the text that a GPU runs, and reports
-//! what is wrong with it.
+//! The PTX interpreter: the second oracle, which runs the PTX text that a GPU runs, and reports its
+//! errors.
 //!
 //! # What is independent of the oracle
 //!
@@ -66,7 +66,7 @@
 //!
 //! # Checks
 //!
-//! The checks have the names of the oracle's where they are the same rule. The rest of them follow
+//! A check has the name of the oracle's check for the same rule. The oracle's other checks follow
 //! from the language, or need its types. In PTX:
 //!
 //! - `out-of-bounds`: an access outside the buffer or variable from which its address was computed.

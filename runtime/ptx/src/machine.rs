@@ -91,8 +91,8 @@ pub struct Machine<'p, 'm> {
     pub interleaved: bool,
     /// The points at which a warp may be preempted: executions of atomic operations.
     pub points: Points,
-    /// The number of the last atomic operations that have changed nothing, without a store, a
-    /// complete barrier or a new block since.
+    /// The number of consecutive atomic operations that changed nothing. A store, a complete
+    /// barrier or a new block restarts the count.
     pub polls: u64,
     /// The text that the kernel printed.
     pub printed: Printed,

@@ -151,8 +151,8 @@ pub struct Scratch {
     pub written: Vec<u8>,
     /// Whether any of the contents depend on an approximation.
     pub approximate: bool,
-    /// For each four bytes, whether the contents depend on an approximation. Empty if nothing ever
-    /// did.
+    /// For each four bytes, whether the contents depend on an approximation. Empty if no contents
+    /// ever did.
     marks: Vec<bool>,
 }
 

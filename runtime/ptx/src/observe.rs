@@ -25,7 +25,7 @@ pub trait InstructionObserver {
 pub struct Executed {
     /// The line of the PTX text, counted from 1, if the module was read from text.
     pub line: Option<u32>,
-    /// The lanes that execute the instruction; those that its guard excludes are not among them.
+    /// The lanes that execute the instruction, without those that its guard excludes.
     pub mask: u32,
     /// The access to memory, if the instruction makes one and has an active lane.
     pub access: Option<ObservedAccess>,
@@ -65,8 +65,8 @@ pub enum AccessKind {
 }
 
 impl Program {
-    /// Runs the given blocks of a launch, without checks, and notes every instruction. `blocks` are
-    /// linear indices; x varies fastest.
+    /// Runs the given blocks of a launch, without checks, and passes every instruction to
+    /// `observer`. `blocks` are linear indices; x varies fastest.
     ///
     /// # Errors
     /// Returns an error if the launch does not fit the entry.
@@ -90,7 +90,7 @@ impl Program {
 }
 
 impl Machine<'_, '_> {
-    /// Tells the observer what a warp is about to execute.
+    /// Passes the instruction that a warp is about to execute to the observer.
     pub(super) fn observe(&mut self, warp: &Warp, inst: &Inst, mask: u32) {
         let line = self.program.code.sites[inst.site as usize].line;
         let Some(observer) = self.observer.as_deref_mut() else { return };

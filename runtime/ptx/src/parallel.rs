@@ -73,7 +73,7 @@ pub fn run(
     Some(statistics)
 }
 
-/// Returns whether blocks can only communicate through loads of what other blocks stored.
+/// Returns whether blocks can communicate only through loads of words that other blocks stored.
 fn is_deaf(code: &Code, checks: Checks) -> bool {
     let tells = |kind: &InstructionKind| {
         matches!(

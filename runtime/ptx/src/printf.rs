@@ -28,8 +28,8 @@ struct FormatConversion {
 /// The largest width and precision.
 const MAX_WIDTH: usize = 4096;
 
-/// Formats a text. Returns it with the number of arguments, or `None` if an argument cannot be
-/// read.
+/// Formats a text. Returns the result and the number of arguments, or `None` if an argument cannot
+/// be read.
 pub fn format(format: &[u8], arguments: &mut dyn Arguments) -> Option<(Vec<u8>, u32)> {
     let (mut out, mut count, mut at) = (Vec::new(), 0, 0);
     while let Some(&byte) = format.get(at) {

@@ -10,7 +10,7 @@ use super::registers::lanes;
 use super::warp::{BarrierArrival, Warp};
 use std::collections::BTreeMap;
 
-/// The longest text that a kernel passes.
+/// The maximum length of a text that a kernel passes.
 const MAX_TEXT: usize = 1 << 16;
 
 /// The device's heap: the addresses of `malloc` and `free` in kernels.

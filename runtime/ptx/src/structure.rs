@@ -17,8 +17,8 @@ pub struct Structure {
     pub meets: Vec<Pc>,
     /// By instruction, the end of its basic block.
     pub ends: Vec<Pc>,
-    /// By instruction, its position in an order in which lanes that run first catch up with those
-    /// that wait.
+    /// The rank of each instruction. Of diverged lanes, those of the lowest rank run first, and
+    /// catch up with the lanes that wait.
     ///
     /// A block comes before all blocks that it leads to. A loop's blocks come together, its head
     /// last: so lanes wait at the head for the rest of an iteration, and outside for the rest of
@@ -51,7 +51,7 @@ impl Structure {
     }
 }
 
-/// Basic blocks, and which follow which. The block after the last is the virtual exit.
+/// Basic blocks with their successors. The block after the last is the virtual exit.
 struct Graph {
     blocks: Vec<(Pc, Pc)>,
     successors: Vec<Vec<usize>>,
@@ -202,11 +202,11 @@ struct Components<'g> {
 /// The state of a node in Tarjan's algorithm.
 #[derive(Clone, Copy, Default)]
 struct Node {
-    /// The part that it was last in.
+    /// The last part that contained the node.
     part: u32,
     /// The order of discovery, from 1; 0 before.
     index: usize,
-    /// The least index that it leads back to.
+    /// The least index that the node leads back to.
     low: usize,
     /// Whether its component is not complete yet.
     open: bool,

@@ -19,7 +19,7 @@
 //! - Channels that a texture does not have are 0, in its border too.
 //!
 //! In an eighth of cases, the weights of a volume's eight texels differ by one step from a card's.
-//! Means of signed bytes differ in one in 31. A filtered value counts as approximate.
+//! Means of signed bytes differ in one of 31 cases. A filtered value counts as approximate.
 
 use smallvec::SmallVec;
 use std::collections::HashMap;
@@ -75,7 +75,7 @@ impl Channel {
         }
     }
 
-    /// Returns the stored number that a read as a fraction gives as 1.
+    /// Returns the stored number that a read as a fraction converts to 1.
     const fn greatest(self) -> Option<f64> {
         match self {
             Channel::U8 => Some(255.0),
@@ -152,12 +152,13 @@ impl Texels {
 /// The treatment of coordinates outside of a texture.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Addressing {
-    /// The texture is repeated. Without normalized coordinates, as [`Addressing::Clamp`].
+    /// The texture is repeated. Without normalized coordinates, equivalent to
+    /// [`Addressing::Clamp`].
     Wrap,
     /// The nearest texel of the edge.
     Clamp,
     /// The texture is repeated, and every second copy is reflected. Without normalized coordinates,
-    /// as [`Addressing::Clamp`].
+    /// equivalent to [`Addressing::Clamp`].
     Mirror,
     /// The border color.
     Border,
@@ -231,7 +232,7 @@ const fn square(x: u32, y: u32) -> [u32; 4] {
 fn cube(x: u32, y: u32, z: u32) -> [[u32; 4]; 2] {
     let all = square(x, y);
     let mut near = all.map(|weight| rounded(weight * (WHOLE - z)));
-    // The weights of the near plane have the exact sum, if the first texel can bear it.
+    // The first weight makes the sum of the near plane exact, unless it would be out of range.
     let others: u32 = near[1..].iter().sum();
     near[0] = (WHOLE - z).saturating_sub(others).min(all[0]);
     [near, std::array::from_fn(|i| all[i] - near[i])]
@@ -252,7 +253,7 @@ impl Sampler {
         self.linear && !self.gives_integers(channel)
     }
 
-    /// Returns the index that the addressing mode of an axis gives for one that may be outside.
+    /// Applies the addressing mode of an axis to an index that may be outside.
     fn index(&self, axis: usize, index: i64, size: u32) -> Option<u32> {
         let (n, last) = (i64::from(size.max(1)), i64::from(size.max(1)) - 1);
         let found = match self.addressing[axis] {
@@ -267,7 +268,7 @@ impl Sampler {
         Some(found as u32)
     }
 
-    /// Returns the coordinate in texels, far ones bounded. NaN is 0.
+    /// Returns the coordinate in texels. Distant coordinates are clamped, and NaN is 0.
     fn scaled(&self, axis: usize, coordinate: f32, size: u32) -> f64 {
         const MAX_COORDINATE: f64 = (1u64 << 40) as f64;
         let repeats = matches!(self.addressing[axis], Addressing::Wrap | Addressing::Mirror);
@@ -383,7 +384,7 @@ impl Sampler {
     }
 }
 
-/// Rounds a number to a half, and halves of a step away from zero.
+/// Rounds a number to a half; ties round away from zero.
 fn to_half(number: f64) -> f64 {
     if number == 0.0 || !number.is_finite() {
         return number;

@@ -1,8 +1,8 @@
 //! Operands for which the PTX manual specifies no result.
 //!
-//! The interpreter then returns what the machine code returns that ptxas emits for sm_61. Where the
-//! result is a number that a kernel could rely on by mistake, the result counts as undefined: the
-//! finding `undefined-value` reports it where it reaches an address, a condition or memory.
+//! The interpreter then returns the result of the machine code that ptxas emits for sm_61. Where
+//! the result is a number that a kernel could rely on by mistake, the result counts as undefined:
+//! the finding `undefined-value` reports it where it reaches an address, a condition or memory.
 #![doc = ""]
 #![doc = include_str!("unspecified.md")]
 
@@ -27,7 +27,7 @@ impl Unspecified {
         if bits == 64 { Unspecified::WideField } else { Unspecified::NarrowField }
     }
 
-    /// Returns what a finding says of the instruction.
+    /// Returns the reason that a finding states.
     pub const fn reason(self) -> &'static str {
         match self {
             Unspecified::Divisor => "it divides by zero",
@@ -130,9 +130,9 @@ pub const TABLE: &[UnspecifiedRow] = &[
 /// Returns the table as a page.
 pub fn page() -> String {
     let mut page = "# Unspecified results\n\n\
-        What the interpreter returns where the PTX manual specifies no result: what sm_61 machine code \
-        returns. The NaNs are an H100's. Made from the table; `UPDATE=1 cargo test -p runtime --test ptx unspecified` makes the \
-        page anew.\n\n\
+        Where the PTX manual specifies no result, the interpreter returns the result of sm_61 machine code. The NaNs \
+        are those of an H100. `UPDATE=1 cargo test -p runtime --test ptx unspecified` makes this page from the \
+        table.\n\n\
         | instructions | operands | result | finding |\n|---|---|---|---|\n"
         .to_string();
     for UnspecifiedRow { instructions, operands, result, found } in TABLE {

@@ -13,12 +13,12 @@ use smallvec::SmallVec;
 /// The time slice: the number of instructions that a warp runs before the block's other warps run.
 const SLICE: u64 = 1 << 12;
 
-/// Atomic operations without effect after which a warp spins: its polls are not points at which to
-/// preempt it.
+/// The number of atomic operations without effect after which a warp spins. The polls of a spinning
+/// warp are not points at which to preempt it.
 const MAX_SPIN_ATOMICS: u32 = 4;
 
-/// Atomic operations without effect after which a launch is considered to wait for a store that no
-/// thread makes.
+/// The number of atomic operations without effect after which a launch is considered to wait for a
+/// store that no thread makes.
 const POLLS: u64 = 1 << 22;
 
 /// A warp.
@@ -303,8 +303,8 @@ impl Machine<'_, '_> {
         }
     }
 
-    /// Counts an atomic operation. Returns whether the warp leaves the processor to others: at a
-    /// point of the schedule, or where it polls. Reports a launch that polls forever.
+    /// Counts an atomic operation. Returns whether the warp yields to other warps: at a point of
+    /// the schedule, or where it polls. Reports a launch that polls forever.
     fn leaves(&mut self, warp: &mut Warp, inst: &Inst, mask: u32, changed: bool) -> bool {
         if changed {
             (warp.idle, self.polls) = (0, 0);
@@ -352,8 +352,8 @@ impl Machine<'_, '_> {
         }
     }
 
-    /// Returns the lanes of `mask` that execute the instruction now: those whose members are all
-    /// here or never come.
+    /// Returns the lanes of `mask` that execute the instruction now: those whose members have all
+    /// arrived or can no longer arrive.
     ///
     /// The other lanes wait. If all do, the result is `None`, and other lanes run first.
     fn arrived<const CHECKED: bool>(

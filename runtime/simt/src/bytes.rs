@@ -22,7 +22,7 @@ impl Bytes<'_> {
     }
 }
 
-/// Bytes of some memory, counted from its first: ranges that ascend and do not touch.
+/// A set of byte offsets in some memory: ascending ranges with gaps between them.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
 pub struct ByteRanges(Vec<Range<u64>>);
 
@@ -44,13 +44,13 @@ impl ByteRanges {
         self.0.is_empty()
     }
 
-    /// Returns whether the set contains one of `bytes`.
+    /// Returns whether the set contains any of `bytes`.
     pub fn any(&self, bytes: Range<u64>) -> bool {
         let next = self.0.partition_point(|range| range.end <= bytes.start);
         !bytes.is_empty() && self.0.get(next).is_some_and(|range| range.start < bytes.end)
     }
 
-    /// Returns the part of the set within `bytes`, counted from the start of `bytes`.
+    /// Returns the part of the set within `bytes`, as offsets from the start of `bytes`.
     pub fn within(&self, bytes: &Range<u64>) -> ByteRanges {
         let mut found = ByteRanges::default();
         for range in &self.0 {
@@ -76,8 +76,8 @@ impl ByteRanges {
         kept
     }
 
-    /// Returns the set after an operation on `bytes`: within `bytes` only those in `left` stay,
-    /// which are counted from its start.
+    /// Returns the set without the bytes within `bytes` that `left` lacks. Offsets in `left` count
+    /// from the start of `bytes`.
     pub fn settled(&self, bytes: &Range<u64>, left: &ByteRanges) -> ByteRanges {
         let mut settled = ByteRanges::default();
         for range in &self.0 {

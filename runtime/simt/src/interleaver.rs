@@ -27,14 +27,14 @@ pub trait RunningGrid {
     /// Returns the state of a warp.
     fn state(&self, block: &Self::Block, warp: usize) -> WarpState;
 
-    /// Runs a warp until it waits, ends, or leaves the processor to others.
+    /// Runs a warp until it waits, ends, or yields to other warps.
     fn run_warp(&mut self, block: &mut Self::Block, warp: usize);
 
     /// Returns whether the launch was stopped.
     fn is_stopped(&self) -> bool;
 
-    /// Resumes warps of a block of which none can run, for example at a complete barrier. Returns
-    /// whether the block has not ended.
+    /// Resumes warps of a block when none of its warps can run, for example at a complete barrier.
+    /// Returns whether the block has not ended.
     fn resume(&mut self, block: &mut Self::Block) -> bool;
 
     /// Resumes warps when no warp of any resident block can run, or all that can are idle. Returns
@@ -42,7 +42,7 @@ pub trait RunningGrid {
     fn unblock(&mut self, blocks: &mut [Self::Block]) -> bool;
 }
 
-/// The least number that is the priority of a warp which has lost its first one.
+/// The bit that is set in the priority of every warp that has lost its first priority.
 const LOST_PRIORITY_BIT: u64 = 1 << 63;
 
 /// Selects the next warp of a launch whose blocks run interleaved.
@@ -51,7 +51,7 @@ pub struct Interleaver {
     preemption: Preemption,
     /// The largest number of blocks that are resident at once.
     resident: usize,
-    /// The priority of the last warp that lost its own.
+    /// The priority given to the last warp that lost its first priority.
     last: u64,
 }
 
@@ -87,7 +87,7 @@ impl Interleaver {
                 }
                 next = self.next(grid, &blocks, &mut priorities);
             }
-            // `unblock` may have ended a wait of warps that `resume` then completes.
+            // Without a warp that can run even after `unblock`, the launch ends.
             let Some((_, block, warp)) = next else { return };
             grid.run_warp(&mut blocks[block], warp);
             if grid.is_stopped() {
@@ -109,8 +109,8 @@ impl Interleaver {
         }
     }
 
-    /// Returns the warp with the first priority among those that can run; an idle warp only if all
-    /// are idle.
+    /// Returns the warp with the highest priority among those that can run. Returns an idle warp
+    /// only if all of those are idle.
     fn next<G: RunningGrid>(
         &mut self,
         grid: &G,
@@ -142,8 +142,8 @@ mod tests {
     use super::*;
     use std::str::FromStr;
 
-    /// Blocks of warps that each run a number of times; the trace has the block and the warp of
-    /// each run.
+    /// A grid for tests: each warp runs a given number of times, and the trace lists the block and
+    /// the warp of each run.
     #[derive(Default)]
     struct Counted {
         trace: Vec<(u64, usize)>,

@@ -20,7 +20,7 @@
 //! - [`Interleaver`]: the loop for blocks that are resident at once, with [`Preemption`];
 //! - [`split`]: runs a launch on several host threads, each with a copy of the memory;
 //! - [`Bytes`], [`ByteRanges`]: the memory of a launch;
-//! - [`Statistics`], [`Thread`], [`number`]: what reports are made of;
+//! - [`Statistics`], [`Thread`], [`number`]: the data of reports;
 //! - [`report`]: the findings of a run, their collection, and their text and JSON.
 //!
 //! Both interpreters take their checks from one list, [`Check`].

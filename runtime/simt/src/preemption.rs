@@ -1,4 +1,4 @@
-//! Preemption: where a launch leaves one warp for another although the warp could continue.
+//! Preemption: a launch switches to another warp although the running warp could continue.
 //!
 //! Blocks run interleaved. The ready warp with the highest priority runs, of all warps of the
 //! resident blocks. A warp loses its priority to all others at a few chosen *points*, and where it

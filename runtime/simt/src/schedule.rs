@@ -1,4 +1,4 @@
-//! The order in which the interpreter runs what a launch leaves unordered.
+//! The order in which an interpreter runs blocks, warps and lanes that a launch leaves unordered.
 //!
 //! A device may run blocks, warps of a block between two barriers, and lanes of an atomic operation
 //! on one element in any order. A kernel whose result depends on the order is nondeterministic: run
@@ -22,7 +22,7 @@ pub enum Schedule {
     Reversed,
     /// A pseudorandom order from a seed; warps have a different one after each barrier.
     Seeded(u64),
-    /// Several blocks at once, whose warps leave each other where they communicate
+    /// Several blocks at once, whose warps are preempted where they communicate
     /// ([`preemption`](crate::preemption)). Blocks begin by ascending index.
     Preempted(Preemption),
 }
@@ -59,8 +59,8 @@ impl Schedule {
         }
     }
 
-    /// Fills `order` with the order of its warps for the `phase`th interval between barriers of the
-    /// launch.
+    /// Fills `order` with the order in which the warps of a block run. Each interval between two
+    /// barriers has its own order; `phase` is the interval's number in the launch.
     pub fn warps(self, phase: u64, order: &mut [usize]) {
         order.iter_mut().enumerate().for_each(|(n, warp)| *warp = n);
         self.arrange(phase, order);

@@ -10,14 +10,14 @@ use std::num::NonZeroUsize;
 use std::panic::resume_unwind;
 use std::thread::{self, available_parallelism};
 
-/// The least number of warp instructions for which starting threads pays: about a millisecond. Each
-/// instruction of a loop's body counts once.
+/// The smallest work for which it is worth starting threads, in warp instructions: about a
+/// millisecond. Each instruction of a loop's body counts once.
 const MIN_INSTRUCTIONS: u64 = 1 << 15;
 
-/// Threads at most: each has a copy of what the launch may write.
+/// The maximum number of threads. Each has a copy of the memory that the launch may write.
 const MAX_THREADS: usize = 16;
 
-/// Bytes of all copies at most.
+/// The maximum size of all copies, in bytes.
 const MAX_COPIED_BYTES: usize = 1 << 30;
 
 /// The work of a launch, for choosing the number of threads.
@@ -27,7 +27,7 @@ pub struct SplitLimits {
     pub grid: GridShape,
     /// The number of instructions of the code.
     pub instructions: usize,
-    /// Bytes that each thread has for itself.
+    /// The size of each thread's copies, in bytes.
     pub copied: usize,
     /// The largest number of threads; `None` for the number of cores.
     pub threads: Option<NonZeroUsize>,
@@ -54,7 +54,7 @@ impl SplitLimits {
     }
 }
 
-/// By buffer, a thread's copy of its bytes, if the launch may write them.
+/// A thread's copies, by buffer: its bytes, or `None` if the launch does not write the buffer.
 pub type Copies = Vec<Option<Vec<u8>>>;
 
 /// Runs a launch on several threads. `copies` makes the copies of one thread, and `run` runs the

@@ -9,9 +9,9 @@ pub struct Statistics {
     pub blocks: u64,
     /// Warps begun.
     pub warps: u64,
-    /// Instructions of the interpreter, each counted once a warp.
+    /// Instructions of the interpreter, each counted once for each warp.
     pub warp_instructions: u64,
-    /// The same, each counted once an active lane.
+    /// Instructions of the interpreter, each counted once for each active lane.
     pub thread_instructions: u64,
 }
 

@@ -134,13 +134,13 @@ impl Extreme {
         }
     }
 
-    /// Returns `n` values. What occurs once is at a random position.
+    /// Returns `n` values. A value that occurs once is at a random position.
     pub fn fill<T: Draw>(self, random: &mut Random, n: usize) -> Vec<T> {
         let at = random.below(n);
         (0..n).map(|i| self.value(random, i == at)).collect()
     }
 
-    /// Returns one value of the array; `once` for the position of the value that occurs once.
+    /// Returns one value of the array; `once` is whether the value is the one that occurs once.
     pub(super) fn value<T: Draw>(self, random: &mut Random, once: bool) -> T {
         let (largest, normal, least) = (T::LARGEST_FINITE, T::SMALLEST_NORMAL, T::SMALLEST);
         let unit = random.unit();
@@ -286,7 +286,7 @@ mod tests {
         once(Extreme::NegativeInfinity, &|x| *x == f64::NEG_INFINITY);
         once(Extreme::Nan, &|x| x.is_nan());
         Extreme::finite().iter().for_each(|extreme| all(*extreme, &f64::is_finite));
-        // Both ends of the exponents are near.
+        // The exponents come near both ends of the range.
         let exponents = values::<T>(Extreme::Exponents).into_iter().map(|x| x.abs().log2());
         let (low, high) = exponents.fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), x| (l.min(x), h.max(x)));
         let range = largest.log2() - least.log2();

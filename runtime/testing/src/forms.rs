@@ -23,12 +23,12 @@ pub struct FormTimes {
 
 /// The number of initial rounds that are discarded, so that caches and clocks settle.
 const WARM_UP: usize = 3;
-/// The least number of rounds that are kept, even beyond the time limit.
+/// The minimum number of rounds that are kept, even if they exceed the time limit.
 const MIN_ROUNDS: usize = 3;
-/// The largest number of launches in a row. The records of checked launches hold as much.
+/// The largest number of launches in a row. A stream has records for this many checked launches.
 const LAUNCHES: u32 = 50;
-/// The largest number of bytes of all copies of written memory, beyond one copy: few enough that a
-/// cache of a GPU holds them.
+/// The largest size in bytes of the copies of written memory beyond the first: small enough that a
+/// GPU's cache holds them.
 const MAX_COPIED: usize = 1 << 24;
 
 impl FormTimes {
@@ -99,8 +99,8 @@ pub struct RepeatedLaunch<'a> {
 }
 
 impl RepeatedLaunch<'_> {
-    /// Returns the largest number of launches in a row that need no copies between them; `None` if
-    /// any number needs none.
+    /// Returns the largest number of launches in a row without a restore between them; `None` if
+    /// there is no limit.
     pub fn in_a_row(&self) -> Option<u32> {
         (!self.memory.restored.is_empty()).then_some(self.prepared.len() as u32)
     }
@@ -120,7 +120,7 @@ impl RepeatedLaunch<'_> {
         })
     }
 
-    /// Submits one launch. Where all copies are used, it restores them first.
+    /// Submits one launch. If all copies are used, restores them first.
     ///
     /// # Errors
     /// The errors of the launch.

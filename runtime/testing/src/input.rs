@@ -214,7 +214,7 @@ impl Input {
     }
 
     /// Returns the types of the numbers of an element. The numbers of [`values`](Self::values)
-    /// repeat them.
+    /// repeat these types.
     pub fn scalars(&self) -> Vec<Scalar> {
         match self {
             Input::Scalar { ty, .. } => vec![*ty],

@@ -57,8 +57,8 @@ pub fn trace_of_program(
     }
 }
 
-/// Passes the checked arguments of a program's launch in a case to `act`. Memory is that of
-/// `device`.
+/// Passes the checked arguments of a program's launch in a case to `act`. The arguments are in
+/// memory of `device`.
 #[doc(hidden)]
 pub fn validated<T>(
     program: &Monomorphic,
@@ -87,7 +87,7 @@ pub fn launch(artifact: &'static Artifact, instance: &Instance, case: &Case, dev
     let sized = signature.sized(&program, case);
     let case = sized.first().unwrap_or(case);
     signature.run(device, case, |arguments| {
-        // SAFETY: the checked form requires nothing.
+        // SAFETY: the checked form has no safety requirements.
         unsafe { device.submit(LaunchForm::Checked, artifact, &instance.0, case.block, arguments) }
     })?;
     Ok(())

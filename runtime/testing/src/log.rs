@@ -1,4 +1,4 @@
-//! The lines of `log!` that executors print: equal for each thread.
+//! Comparison of the lines of `log!` that executors print, thread by thread.
 
 use super::{Executor, Failure};
 use runtime_simt::MAX_PRINTED;

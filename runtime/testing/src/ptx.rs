@@ -44,8 +44,8 @@ impl Executable {
         self.launch(approved, names, options, |program, launch| program.run(launch))
     }
 
-    /// Runs some blocks of the PTX, without checks, and notes every instruction. `blocks` are
-    /// linear indices; x varies fastest.
+    /// Runs some blocks of the PTX, without checks, and passes every instruction to the observer.
+    /// `blocks` are linear indices; x varies fastest.
     pub fn observe(
         &self,
         approved: &ValidatedArgs,

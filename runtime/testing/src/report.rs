@@ -43,8 +43,8 @@ pub struct InstanceReport {
     /// Places where an approximation decides a branch, an index or an integer. The outputs of a GPU
     /// may differ there by more than any tolerance.
     pub decisions: Vec<String>,
-    /// The oracle's warnings and notes, each place once: one finding each, from the first run that
-    /// reported it.
+    /// The oracle's warnings and notes. Each place appears once, with the finding of the first run
+    /// that reported it.
     pub warnings: Vec<Warned>,
     /// Operations that the oracle forbids and the kernel allows. Each place appears once, with the
     /// number of occurrences in all cases.
@@ -138,8 +138,8 @@ pub enum Failure {
         expected: Box<str>,
         bound: Option<f64>,
     },
-    /// The contents of an argument are not those that the reference accepts in any order, or by a
-    /// predicate.
+    /// The reference rejects the contents of an argument: a multiset or a set differs, or a
+    /// predicate does not accept them.
     Rejected { executor: Executor, argument: String, why: String },
     /// Approximate values reach an argument for which the kernel declares no tolerance.
     NoTolerance { argument: String },
@@ -153,7 +153,7 @@ pub enum Failure {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stop {
-    /// The kernel violated a check: the first one.
+    /// The first check that the kernel violated.
     Reported(Check),
     /// The arguments violate the kernel's contract; nothing has run.
     Refused,

@@ -17,7 +17,7 @@ pub fn edges(tile: usize) -> Vec<usize> {
 
 /// Returns shapes of `D` dimensions that cover each size of each dimension at least once. The other
 /// dimensions are drawn at random. The list also combines all first sizes, all second sizes, and so
-/// on. Far fewer shapes result than there are combinations.
+/// on. The list is far shorter than one of all combinations.
 pub fn shapes<const D: usize>(sizes: [&[usize]; D], random: &mut Random) -> Vec<[usize; D]> {
     let mut all = Vec::new();
     let longest = sizes.iter().map(|s| s.len()).max().unwrap_or(0);

@@ -96,7 +96,7 @@ impl Ord for Value {
         match (self.number(), other.number()) {
             (ExactNumber::Integer(a), ExactNumber::Integer(b)) => a.cmp(&b),
             // One number is a fraction, infinite, NaN, or beyond every integer type. Rounding an
-            // integer to `f64` keeps its order to such a number.
+            // integer to `f64` does not change its order relative to such a number.
             _ => {
                 let (a, b) = (self.to_f64(), other.to_f64());
                 a.partial_cmp(&b).unwrap_or_else(|| a.is_nan().cmp(&b.is_nan()))

@@ -57,7 +57,7 @@ fn violation(kernel: &Kernel, bytes: &mut [u8], size: usize) -> String {
     let (n, mut record) = ((bytes.len() / size) as u32, [0u32; WORDS]);
     let first = Binding::Memory { bytes: Bytes::Exclusive(bytes), extents: vec![n], strides: vec![] };
     let outcome = run(&checked.kernel, 1, vec![first, out(&mut record)]);
-    assert!(outcome.report.findings.is_empty(), "what is reported is not done: {}", outcome.report);
+    assert!(outcome.report.findings.is_empty(), "a reported access is suppressed: {}", outcome.report);
     reported(&checked, &record).expect("a violation").findings[0].message.clone()
 }
 

@@ -8,8 +8,8 @@ use runtime::interpreter::Options;
 use runtime::testing::{self, Bound, Case, Checker, Expected, Input, KernelSpec, Prepared, Profiler, Thread};
 use runtime::{Device, DeviceBuffer, Error};
 
-/// Adds 1 to each element's sum with its neighbor in the next block, `iterations` times. Blocks and the
-/// grid have three dimensions.
+/// Replaces each element by 1 plus its sum with a neighbor in the next block, `iterations` times.
+/// Blocks and the grid have three dimensions.
 #[kernel(cooperative, block = (8, 2, 4), grid = (2, 3, 2))]
 #[requires(x.len() == 12 * 64, y.len() == x.len())]
 fn passed_on(iterations: u32, x: &mut [u32], y: &mut [u32]) {
@@ -54,7 +54,7 @@ fn without_barrier(x: &mut [u32], y: &mut [u32]) {
     y[grid::index()] = x[63 - grid::index()];
 }
 
-/// Ends the warps early that `ends` names, which only the oracle can know.
+/// Ends early the warps that `ends` names, so that only a run shows which.
 #[kernel(cooperative, block = 64, grid = ends.len() / 2)]
 #[requires(y.len() == ends.len() * 32)]
 fn early_end(ends: &[u32], y: &mut [u32]) {
@@ -91,7 +91,7 @@ fn two_barriers(which: &[u32], y: &mut [u32]) {
     }
 }
 
-/// Divides by x in one block and stores the quotient's successor in another one.
+/// Divides by x, and adds 1 to the quotient in a thread of the other block.
 #[kernel(cooperative, block = 32, grid = 2)]
 #[requires(x.len() == 64, y.len() == 64, z.len() == 64)]
 fn quotients(x: &[f32], y: &mut [f32], z: &mut [f32]) {

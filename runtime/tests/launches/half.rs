@@ -163,7 +163,7 @@ macro_rules! expected {
 expected!(expected_f16, f16);
 expected!(expected_bf16, bf16);
 
-/// Returns every bit pattern, and equally many random and special values as further operands.
+/// Returns every bit pattern, and two lists of random and special values of the same length.
 fn codes<T: runtime::testing::Draw>(seed: u64) -> [Vec<T>; 3] {
     let mut random = Random::new(seed);
     let all: Vec<T> = (0..1u64 << 16).map(T::from_bits).collect();

@@ -109,7 +109,7 @@ fn row_sums(offsets: &[u32], columns: &[u32], x: &[u32], y: &mut [u32]) {
     }
 }
 
-/// Checks that a pattern is what a kernel of sparse matrices needs, and reaches its extremes.
+/// Checks that a pattern suits a kernel of sparse matrices, and that patterns reach the extremes.
 #[test]
 fn sparse_patterns_fit_a_kernel() {
     let cases = |g: &mut Gen| {
@@ -146,7 +146,7 @@ fn ranks<const LAST: bool>(x: &[i32], keys: &[i32], to: &[u32], y: &mut [u32]) {
     }
 }
 
-/// Checks that ties show a search that finds the last of equal elements instead of the first.
+/// Checks that ties reveal a search that finds the last of equal elements instead of the first.
 #[test]
 fn sorted_lists_have_ties_and_permutations_no_races() {
     let cases = |g: &mut Gen| {

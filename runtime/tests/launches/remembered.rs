@@ -1,5 +1,5 @@
-//! Launches like an earlier one, whose contract is not evaluated again. Each must get the result of
-//! a device that has run no launch before.
+//! Launches like an earlier one, whose contract is therefore not evaluated again. Each must have
+//! the same result as on a new device.
 
 use kernel_dsl::compiler::Scalar;
 use kernel_dsl::launcher::{ArgumentMemory, ArgumentShape};
@@ -54,8 +54,8 @@ impl Slice {
     }
 }
 
-/// Launches the kernel of `like` with each list of arguments twice on one device, and on a new one
-/// each. Returns the number of accepted and of rejected launches.
+/// Launches the kernel of `like` with each list of arguments, twice on one device and once on a new
+/// device. Returns the number of accepted and of rejected launches.
 fn compare(like: &Call<'_>, launches: &[Vec<Argument<'static>>]) -> (usize, usize) {
     let device = || {
         let (grids, received) = mpsc::channel();

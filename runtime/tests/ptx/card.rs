@@ -16,7 +16,7 @@ use kernel_dsl::compiler::ptx::table::ROWS;
 use std::collections::{HashMap, VecDeque};
 use std::thread;
 
-/// Checks that no row of the table is neither compared with a card nor left out with a reason.
+/// Checks that every row of the table is compared with a card, or left out with a reason.
 #[test]
 fn every_row_is_compared_or_has_a_reason() {
     let kernels = forms::kernels("");

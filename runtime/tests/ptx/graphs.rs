@@ -308,7 +308,7 @@ struct Generator {
     random: Random,
     blocks: Vec<Block>,
     counters: usize,
-    /// Whether no thread takes an exit before the last one, although there are some.
+    /// Whether no thread takes an exit before the last one, although the text has others.
     calm: bool,
     /// The targets of `break` and `continue` in the enclosing loops.
     loops: Vec<[usize; 2]>,
@@ -370,7 +370,7 @@ impl Generator {
         Graph { blocks: self.blocks, layout }
     }
 
-    /// Draws arbitrary edges. Each back edge is taken at most as often as iterations are left.
+    /// Draws arbitrary edges. A back edge is taken only while iterations are left.
     fn wild(mut self) -> Graph {
         let count = 2 + self.random.below(11);
         for at in 0..count {
@@ -383,8 +383,7 @@ impl Generator {
             self.blocks[at].end = match self.random.below(12) {
                 _ if at + 1 == count => End::Leave(if self.one_in(2) { Leave::Return } else { Leave::Exit }),
                 0 => End::Leave(if self.one_in(2) { Leave::Return } else { Leave::Exit }),
-                // Reached by threads in one graph of many, and by none where a branch to it is
-                // never taken.
+                // Threads reach this trap in few graphs: often, no branch to it is taken.
                 1 if at > 0 && self.one_in(4) => End::Leave(Leave::Trap),
                 2 => End::Switch((0..2 + self.random.below(3)).map(|_| ahead(&mut self.random)).collect()),
                 3 | 4 => {
@@ -487,8 +486,8 @@ impl Generator {
                 self.blocks[latch].end = End::Branch(Condition::Below(counter, limit), [start + 1, latch + 1]);
             }
             _ => {
-                // `break` leads to a block before the loop, which leads to the first after it: so
-                // its number is known.
+                // `break` leads to the block `leave`, which is made before the loop so that its
+                // number is known. `leave` leads to the first block after the loop.
                 let before = self.block();
                 let leave = self.block();
                 let head = self.block();

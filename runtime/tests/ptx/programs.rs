@@ -116,7 +116,7 @@ fn forms_that_few_compilers_write() {
     assert_eq!(words(&text, 1, 4, &[]), [0xffff_fffe, 70000 - 65536, 1, 44]);
 }
 
-/// Adds 5 in a function that `f1` and `f0` are aliases of.
+/// Checks calls by the aliases `f1` and `f0` of a function that adds 5.
 #[test]
 fn calls_of_aliases_run_the_aliasee() {
     for (called, aliases) in [("f1", ".alias f1, f2;"), ("f0", ".alias f1, f2;\n.alias f0, f1;")] {

@@ -13,7 +13,7 @@ use kernel_dsl::compiler::{Target, emit, passes};
 use runtime::interpreter::{self, Launch, Options};
 use std::collections::BTreeSet;
 
-/// The unsupported instructions: what their text contains.
+/// Parts of the text of the unsupported instructions.
 const REFUSED: [&str; 13] = [
     "istypep",
     "cube",
@@ -30,7 +30,8 @@ const REFUSED: [&str; 13] = [
     "txq.level",
 ];
 
-/// Returns whether an instruction is unsupported. Comparisons with a depth are known by their form.
+/// Returns whether an instruction is unsupported. The operand `f:f32` marks a comparison with a
+/// depth.
 fn is_refused(row: &FormRow, line: &str) -> bool {
     let of_object = [
         Opcode::Istypep,

@@ -5,7 +5,7 @@ use super::kit::{Run, found, lanes, module};
 use runtime::ptx::{Check, unspecified};
 use std::path::Path;
 
-/// Returns what `body` leaves in `%d20` of the first lane, findings or none.
+/// Returns the value that `body` leaves in `%d20` of the first lane, with or without findings.
 fn value(body: &str) -> u64 {
     let (_, out) = Run::default().of(&module("", &stored(body)), 32, &[]);
     out[0]

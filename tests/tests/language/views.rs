@@ -139,10 +139,10 @@ fn refused(device: &Device) {
     let odd = device.zeros::<u8>(7).unwrap();
     assert_eq!(
         odd.cast::<u16>().unwrap_err().to_string(),
-        "cannot view 7 u8 as u16: 7 bytes are not a multiple of its 2"
+        "cannot view 7 u8 as u16: 7 bytes are not a multiple of its size, 2"
     );
     let error = odd.range(1..5).unwrap().cast::<u32>().unwrap_err().to_string();
-    assert!(error.contains("and it is aligned to 4"), "{error}");
+    assert!(error.contains("which is not aligned to 4"), "{error}");
     assert_eq!(buffer.as_slice().is_some(), device.is_cpu());
     // An empty view is accepted everywhere.
     let mut none = device.zeros::<u32>(0).unwrap();

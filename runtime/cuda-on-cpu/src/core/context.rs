@@ -30,7 +30,7 @@ pub struct Context {
     /// The error of the kernel or copy that failed: every later call returns this error.
     failure: OnceLock<Error>,
     destroyed: AtomicBool,
-    /// The calls of `cuCtxAttach` without one of `cuCtxDetach`.
+    /// The number of calls of `cuCtxAttach` without a matching call of `cuCtxDetach`.
     attached: AtomicU32,
 }
 
@@ -108,7 +108,7 @@ impl Context {
         };
     }
 
-    /// Allocates the heap of kernels, unless the context has it.
+    /// Allocates the heap of kernels, unless the context already has one.
     pub fn prepare_heap(&self) -> Result {
         let bytes = self.preferences().limits[HEAP_LIMIT] as u64;
         let mut memory = self.memory();

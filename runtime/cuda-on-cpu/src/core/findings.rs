@@ -43,8 +43,8 @@ struct Suppression {
 }
 
 impl Findings {
-    /// Creates an empty list with the suppressions of a file. Also returns why the file cannot be
-    /// read, if so.
+    /// Creates an empty list with the suppressions of a file. Also returns a message if the file
+    /// cannot be read.
     pub fn new(settings: &Settings) -> (Findings, Option<String>) {
         let Some(path) = &settings.suppressions else { return (Findings::default(), None) };
         match std::fs::read_to_string(path) {

@@ -21,7 +21,7 @@ use std::thread::ThreadId;
 pub enum Mode {
     /// No thread may make calls that could disturb a capture.
     Global = 0,
-    /// Only the capturing thread may not make calls that could disturb the capture.
+    /// The capturing thread may not make calls that could disturb the capture; other threads may.
     ThreadLocal = 1,
     /// All threads may make any call.
     Relaxed = 2,
@@ -130,7 +130,7 @@ pub struct Graph {
 /// A node of an executable graph.
 #[derive(Clone, Debug)]
 pub struct ExecutableNode {
-    /// The node that it was instantiated from.
+    /// The graph's node from which this node was instantiated.
     pub node: Handle,
     /// The operation.
     pub operation: Operation,
@@ -266,13 +266,13 @@ impl Graph {
         lock(&self.nodes).clone()
     }
 
-    /// Returns the dependencies: the earlier node and the later one of each.
+    /// Returns the dependencies, each with the earlier node first and then the later one.
     pub fn edges(&self) -> Vec<(Handle, Handle)> {
         let nodes = self.nodes();
         nodes.iter().flat_map(|node| node.after().into_iter().map(|after| (after, node.handle))).collect()
     }
 
-    /// Returns the nodes in an order in which each follows those that it depends on.
+    /// Returns the nodes in a topological order: each follows the nodes that it depends on.
     pub fn ordered(&self) -> Result<Vec<Arc<Node>>> {
         let mut waiting = self.nodes();
         let (mut done, mut order) = (Vec::new(), Vec::new());

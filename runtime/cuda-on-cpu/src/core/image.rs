@@ -63,11 +63,11 @@ pub fn read(text: &str, device: Target) -> std::result::Result<Module, (Error, S
     Ok(module)
 }
 
-/// The latest target all of whose instructions the parser knows.
+/// The latest target for which the parser knows all instructions.
 const COMPLETE: u16 = 61;
 
-/// Returns whether a mistake may be a feature that the parser lacks: of later targets, the parser
-/// knows some instructions only.
+/// Returns whether a mistake may be a feature that the parser lacks: the parser knows only some
+/// instructions of later targets.
 fn is_missing(mistake: &ParseMistake, is_later: bool) -> bool {
     match mistake {
         ParseMistake::Unsupported { .. } => true,

@@ -12,7 +12,7 @@ use std::sync::{Mutex, PoisonError};
 #[derive(Default)]
 pub struct Log(Option<Mutex<Destination>>);
 
-/// Where lines go, and the lines that were written: the log has each line once.
+/// The destination of lines, and the lines already written, because the log has each line once.
 struct Destination {
     to: Box<dyn Write + Send>,
     written: HashSet<u64>,

@@ -357,13 +357,13 @@ impl Reference {
         Reference { handle, context, variable, address, bound }
     }
 
-    /// Locks what the reference is bound to.
+    /// Locks the binding of the reference.
     pub fn bound(&self) -> MutexGuard<'_, BoundTexture> {
         // Nothing panics while the lock is held.
         self.bound.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Changes what the reference is bound to. Later launches use the result.
+    /// Changes the binding of the reference. Later launches use the result.
     pub fn change(&self, change: impl FnOnce(&mut BoundTexture) -> Result) -> Result {
         let mut bound = self.bound();
         let mut changed = bound.clone();

@@ -145,7 +145,7 @@ exports! {
 
     fn cuCtxGetStreamPriorityRange(least: *mut c_int, greatest: *mut c_int) = call |driver| {
         driver.current()?;
-        // SAFETY: the caller's pointer is valid, as cuda.h requires. All are the same.
+        // SAFETY: the caller's pointer is valid, as cuda.h requires. There is only one priority.
         unsafe {
             put_if(least, 0);
             put_if(greatest, 0);

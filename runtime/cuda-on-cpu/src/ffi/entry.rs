@@ -51,7 +51,7 @@ pub unsafe extern "C" fn cuda_on_cpu_fail(fault: *const c_char) -> c_int {
     }
 }
 
-/// Returns the number of calls since the fault was set that matched its function.
+/// Returns the number of calls that matched the fault's function since the fault was set.
 #[unsafe(no_mangle)]
 pub extern "C" fn cuda_on_cpu_calls() -> u64 {
     process().driver.injection.calls()
@@ -121,7 +121,7 @@ exports! {
         let found = unsafe { look_up(symbol, to, version, flags)? };
         // SAFETY: as above.
         unsafe { super::put_if(status, found.status()) };
-        // The status says that there is no function. Without it, the code does.
+        // `status` reports that there is no function. If it is null, the returned code reports it.
         if found.status() != 0 && status.is_null() { Err(nothing()) } else { Ok(()) }
     };
 

@@ -256,7 +256,8 @@ impl From<KernelNode> for KernelNodeV2 {
 }
 
 impl KernelNodeV2 {
-    /// Returns the parameters with the kernel's handle as the function's.
+    /// Returns the older form of the parameters, with the kernel's handle in place of the
+    /// function's.
     pub fn node(self) -> KernelNode {
         let function = if self.node.function.is_null() { self.kernel.cast() } else { self.node.function };
         KernelNode { function, ..self.node }

@@ -120,8 +120,8 @@ fn ptx_of(bytes: &[u8]) -> Result<Cow<'_, str>> {
     Ok(String::from_utf8_lossy(bytes.split(|byte| *byte == 0).next().unwrap_or_default()))
 }
 
-/// Adds an input to a link state. An archive may contain machine code, whose names are undefined
-/// then.
+/// Adds an input to a link state. Machine code in an archive is left out, so the names that it
+/// defines stay undefined.
 fn add_input(driver: &Driver, link: Handle, kind: c_int, name: &str, bytes: &[u8], log: &mut String) -> Result {
     use sys::CUjitInputType::*;
     let is_archive = kind == CU_JIT_INPUT_LIBRARY as c_int;

@@ -102,7 +102,7 @@ pub enum LookupResult {
     Function(*mut c_void),
     /// There is no function of that name.
     Nothing,
-    /// There is one, in a later version of CUDA.
+    /// The function exists only in a later version of CUDA.
     Later,
 }
 
@@ -125,8 +125,8 @@ pub fn by_base_name(name: &str, version: c_int) -> LookupResult {
     let exact = match VERSIONS.iter().find(|(base, _)| *base == name) {
         Some((_, versions)) => {
             let suited = versions.iter().find(|(since, _)| *since <= version);
-            // The functions of earlier versions of CUDA have other variants, of 32-bit addresses.
-            // No program of 64 bits can tell them apart.
+            // Functions of earlier versions of CUDA have other variants, for 32-bit addresses. No
+            // 64-bit program can distinguish the variants.
             suited.or(versions.last()).and_then(|(since, exact)| {
                 let found = exported(exact)?;
                 Some(if *since > 11000.max(version) { LookupResult::Later } else { LookupResult::Function(found) })

@@ -1,5 +1,6 @@
-//! Unsupported functions of cuda.h, by the reason. Each is exported, and only logs its name and the
-//! reason, and fails. A program that links to such a function can thus still be loaded.
+//! Functions of cuda.h that are not supported, grouped by the reason. Each is exported, logs its
+//! name and the reason, and fails. A program that links to such a function can thus still be
+//! loaded.
 
 use crate::core::error::Error;
 

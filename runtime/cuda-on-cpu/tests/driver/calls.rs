@@ -54,7 +54,7 @@ fn rectangles_and_boxes_are_copied() {
             cuMemcpy2D_v2(&sys::CUDA_MEMCPY2D { srcMemoryType: Type::CU_MEMORYTYPE_ARRAY, ..copy })
         );
 
-        // Two layers of 2 × 2 of the same bytes, out of layers of 3 rows, back to the host.
+        // Copies two layers of 2 × 2 bytes back to the host. The source has layers of 3 rows.
         let mut back = [0u8; 8];
         let cube = sys::CUDA_MEMCPY3D {
             srcXInBytes: 5,

@@ -155,7 +155,8 @@ fn expected() -> Vec<f32> {
     times(13.0).chain(times(5.0)).collect()
 }
 
-/// Runs the program twice in succession: the second run meets the leftovers of the first.
+/// Runs the program twice in succession, so that state which the first run leaves affects the
+/// second.
 fn twice() -> Result<Vec<f32>> {
     let device = Device::cuda(0)?;
     program(&device)?;
@@ -209,7 +210,7 @@ fn every_call_of_a_program_may_fail() {
                         assert_eq!(sys::cuCtxSetCurrent(ptr::null_mut()), sys::CUresult::CUDA_SUCCESS);
                         if *name == "cuDevicePrimaryCtxRelease_v2" {
                             assert_eq!(sys::cuDevicePrimaryCtxReset_v2(0), sys::CUresult::CUDA_SUCCESS);
-                            // The failed release is still to be made.
+                            // Repeats the release, which an injected fault made fail.
                             let _ = sys::cuDevicePrimaryCtxRelease_v2(0);
                         }
                     }

@@ -28,7 +28,7 @@ use std::time::Duration;
 /// retaining it again would return the same context.
 static ABANDONED_CONTEXTS: Mutex<Vec<usize>> = Mutex::new(Vec::new());
 
-/// A device with a context, which it keeps alive.
+/// A device with a context, which this object keeps alive.
 pub(super) struct Context {
     pub driver: Driver,
     pub info: DeviceInfo,
@@ -38,7 +38,7 @@ pub(super) struct Context {
     lost: OnceLock<Arc<Loss>>,
     /// The time limit in nanoseconds; 0 is none.
     watchdog_timeout: AtomicU64,
-    /// Whether each operation is followed by an event, because there is a time limit or will be.
+    /// Whether each operation is followed by an event, because a time limit is set or about to be.
     timed: AtomicBool,
     /// The launches of each stream, which a loss reports.
     in_flight: Mutex<Vec<Weak<InFlight>>>,
@@ -57,8 +57,8 @@ enum ContextOwner {
     Own,
 }
 
-// SAFETY: any thread may use a context handle, and several threads the driver's functions at once.
-// The current context is a property of the thread, and each operation sets it.
+// SAFETY: any thread may use a context handle, and several threads may call the driver at once. The
+// current context is a property of the thread, and each operation sets it.
 unsafe impl Send for Context {}
 // SAFETY: as above.
 unsafe impl Sync for Context {}
@@ -71,7 +71,7 @@ struct Current<'a> {
 }
 
 fn abandoned() -> MutexGuard<'static, Vec<usize>> {
-    // A panic while the lock is held leaves a list that is whole.
+    // A panic while the lock is held leaves the list valid.
     ABANDONED_CONTEXTS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -105,7 +105,8 @@ impl Context {
             Err(why) => return Err(Error::Driver(why)),
         }
         let opened = Context::new(driver, info, device, context, ContextOwner::Primary);
-        // Other code of the process may have lost it. Retaining it does not report that.
+        // Other code of the process may have corrupted the context. Retaining it does not report
+        // that, but this query does.
         let (mut free, mut total) = (0, 0);
         // SAFETY: both outlive the call.
         let works = opened.run(
@@ -173,11 +174,12 @@ impl Context {
         self.lost().map_or(Ok(()), |loss| Err(Error::Lost(loss.clone())))
     }
 
-    /// Marks it as lost; the first cause is kept.
+    /// Marks the context as lost. The first cause is kept.
     pub fn lose(&self, cause: Cause) -> Error {
         let loss = self.lost.get_or_init(|| {
             if self.kind == ContextOwner::Primary && matches!(cause, Cause::TimeLimit { .. }) {
-                // Done before any thread can see the loss and open the device again.
+                // The context is marked as abandoned before any thread can see the loss and reopen
+                // the device.
                 abandoned().push(self.info.ordinal);
             }
             let streams = self.in_flight.lock().unwrap_or_else(PoisonError::into_inner);
@@ -231,7 +233,7 @@ impl Context {
         })
     }
 
-    /// Runs `call` with the context current; `doing` says what it is for.
+    /// Runs `call` with the context current. `doing` describes the call in errors.
     pub fn run(&self, doing: impl Fn() -> String, call: impl FnOnce(&Driver) -> Code) -> Result<(), Error> {
         self.attempt(doing, call)?.map_err(|why| self.judged(why))
     }
@@ -349,8 +351,8 @@ impl Context {
     /// # Safety
     /// `address` came from `allocate` and is not used any more.
     pub unsafe fn free(&self, address: u64) {
-        // A failure here is that of an earlier, reported operation, or of a driver that has shut
-        // down with the process. SAFETY: the caller guarantees it.
+        // A failure here is the result of an earlier operation, which reported it, or of a driver
+        // that has shut down with the process. SAFETY: the caller guarantees it.
         let _ = self.run(|| "freeing memory".into(), |driver| unsafe { (driver.memory_free)(address) });
     }
 
@@ -433,8 +435,8 @@ impl Drop for Context {
                 (self.driver.context_make_current)(ptr::null_mut());
             }
         }
-        // SAFETY: created or retained once, if it is not null; modules and buffers hold this
-        // context, so none is left.
+        // SAFETY: the context was created or retained once, if it is not null. Modules and buffers
+        // keep this object alive, so none is left.
         unsafe {
             match self.kind {
                 ContextOwner::Primary => (self.driver.context_release)(self.device),

@@ -110,10 +110,11 @@ pub(super) unsafe fn is_complete(context: &Context, event: sys::CUevent) -> Resu
 impl Drop for CudaEvent {
     fn drop(&mut self) {
         if !self.event.is_null() {
-            // SAFETY: made in `record`; the driver keeps what still waits for it.
+            // SAFETY: the event was made in `record`; the driver keeps the event until no work
+            // waits for it.
             let destroy =
                 self.context().run(|| "ending an event".into(), |driver| unsafe { (driver.event_destroy)(self.event) });
-            // A failure here is that of an earlier operation.
+            // A failure here is the result of an earlier operation.
             drop(destroy);
         }
     }

@@ -31,12 +31,13 @@ const NO_POOL: &str = "KERNELS_NO_POOL";
 /// streams of the device know each other.
 pub(crate) struct Cuda {
     context: Arc<Context>,
-    /// The identity of its memory, unique among all devices including lost ones.
+    /// The identity of the device's memory, unique among all devices including lost ones.
     id: u64,
     streams: StreamTable,
     memory: Pool,
     pinned: Pool,
-    /// A lock for writing while a time limit is set, and for reading while none may be set.
+    /// The lock that is held for writing while a thread sets the time limit, and for reading by
+    /// operations during which none may be set.
     limiting: RwLock<()>,
     /// The cache of compiled kernels.
     store: Mutex<Option<Store>>,
@@ -123,7 +124,7 @@ impl Cuda {
         self.context.set_timed(limit.is_some());
     }
 
-    /// Runs `act` if there is no time limit, and keeps one from being set meanwhile.
+    /// Runs `act` if there is no time limit. No limit can be set until `act` returns.
     pub fn unlimited<T>(&self, act: impl FnOnce() -> T) -> Option<T> {
         let _limiting = self.limiting.read().unwrap_or_else(PoisonError::into_inner);
         self.watchdog_timeout().is_none().then(act)
@@ -166,7 +167,7 @@ impl Cuda {
         &self.context.info
     }
 
-    /// Returns the bytes of device memory that no program has, if the driver reports them.
+    /// Returns the bytes of device memory that no program uses, if the driver reports them.
     pub fn free_memory(&self) -> Option<u64> {
         self.context.free_memory().map(|(free, _)| free as u64)
     }
@@ -305,8 +306,8 @@ impl Cuda {
     ) -> Result<()> {
         let operation = Operation::Copy { bytes, from, to };
         let contexts = (self.context.handle(), other.context.handle());
-        // A timeline point belongs to one device: on the other device a stream there represents the
-        // copy.
+        // A timeline point belongs to one device, so a stream of the other device represents the
+        // copy there.
         let there = other.streams.take()?;
         let copied = (|| {
             other.streams.submit(&there, read, operation, |_, _| 0)?;
@@ -319,7 +320,7 @@ impl Cuda {
             other.streams.submit(&there, read, operation, |_, _| 0)
         })();
         if copied.is_err() {
-            // The copy may be in flight, and the other device would not wait for it.
+            // The copy may be in flight, and the other device would not wait for it: waits here.
             let _ = stream.finish();
         }
         other.streams.give(&there);
@@ -424,15 +425,15 @@ impl Cuda {
     /// Submits a launch.
     ///
     /// # Safety
-    /// The memory of its arguments is alive. For these the kernel is free of out-of-bounds accesses
-    /// and races, unless it is the checked form.
+    /// The memory of its arguments is alive. For these arguments the kernel is free of
+    /// out-of-bounds accesses and races, unless it is the checked form.
     pub unsafe fn submit(&self, stream: &CudaStream, launch: &mut Ready<'_>) -> Result<()> {
         let mut state = stream.state();
         // SAFETY: by the caller's promise.
         self.with_memory(|| unsafe { launch.submit(&self.streams, stream, &mut state) })
     }
 
-    /// Submits a launch to a stream of other code. No tracker learns of it.
+    /// Submits a launch to a stream of other code. No tracker records the launch.
     ///
     /// # Safety
     /// `handle` is a live stream of the device's primary context, or a default stream of the

@@ -1,9 +1,9 @@
 //! The driver's graphs: launches with their dependencies, submitted by one call.
 //!
 //! A graph is built node by node, not captured from a stream. The dependencies follow from the
-//! memory that launches use, so independent launches run concurrently. Each node is known by its
-//! index when its arguments change. No stream enters a state in which calls of other threads would
-//! fail.
+//! memory that launches use, so independent launches run concurrently. A node is identified by its
+//! index when its arguments change. Capturing would put a stream into a state in which calls of
+//! other threads fail.
 
 use super::context::Context;
 use super::driver::Driver;
@@ -28,7 +28,7 @@ pub(crate) struct PendingLaunch {
 }
 
 impl PendingLaunch {
-    /// Makes a part that depends on the parts with these smaller indices.
+    /// Makes a launch that depends on the launches with these indices, all smaller than its own.
     pub fn new(
         cuda: &Cuda,
         form: LaunchForm,
@@ -47,7 +47,7 @@ pub(crate) struct Replay {
     graph: sys::CUgraph,
     executable: sys::CUgraphExec,
     nodes: Vec<(sys::CUgraphNode, DriverLaunch)>,
-    /// The records of its checked launches, if there are any.
+    /// The records of the graph's checked launches, if there are any.
     findings: Option<Arc<GraphRecords>>,
     /// The number of each node's record.
     records: Vec<usize>,
@@ -166,8 +166,8 @@ impl Replay {
     /// Submits the graph as one operation with the memory accesses `used`.
     ///
     /// # Safety
-    /// The memory of all arguments is alive. For these the kernels are free of out-of-bounds
-    /// accesses and races, unless they are the checked forms.
+    /// The memory of all arguments is alive. For these arguments the kernels are free of
+    /// out-of-bounds accesses and races, unless they are the checked forms.
     pub unsafe fn submit(&mut self, cuda: &Cuda, stream: &CudaStream, used: &dyn Hazards) -> Result<()> {
         let launch = self.context.driver.graphs()?.launch;
         let mut state = stream.state();

@@ -6,7 +6,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The largest number of kernels of a stream that are recorded by name between two waits. A further
-/// one replaces the last.
+/// kernel replaces the last.
 const MAX_LISTED_LAUNCHES: usize = 16;
 
 /// Launches of a kernel that no wait has covered.
@@ -16,7 +16,7 @@ pub struct InFlightLaunches {
     /// The shape of the last launch.
     shape: LaunchShape,
     times: u64,
-    /// The number of the stream's last operation that was such a launch.
+    /// The number of the stream's last operation that launched this kernel.
     last: u64,
 }
 

@@ -39,8 +39,8 @@ pub(crate) struct DriverLaunch {
     pointers: Box<[*mut c_void]>,
 }
 
-// SAFETY: the pointers refer to memory that it owns, which moves with it and is used through `&mut`
-// only.
+// SAFETY: the pointers refer to memory that the launch owns. That memory moves with the launch and
+// is used through `&mut` only.
 unsafe impl Send for DriverLaunch {}
 // SAFETY: as above.
 unsafe impl Sync for DriverLaunch {}
@@ -84,7 +84,7 @@ impl DriverLaunch {
         self.values[at] = value;
     }
 
-    /// Submits the launch to a stream of other code. No tracker learns of it.
+    /// Submits the launch to a stream of other code. No tracker records the launch.
     ///
     /// # Safety
     /// `stream` is a live stream of the context, or a default stream of the driver. The launch has
@@ -96,7 +96,8 @@ impl DriverLaunch {
         context.run(|| self.operation().to_string(), |driver| unsafe { call.submit(driver, stream) })
     }
 
-    /// Returns the form that gives the launch's record its meaning, if it has a record.
+    /// Returns the checked form, which gives the launch's record its meaning; `None` without a
+    /// record.
     pub fn checked(&self) -> Option<&Arc<CheckedKernel>> {
         match &self.kernel {
             LoadedKernel::Unchecked(_) => None,
@@ -128,7 +129,7 @@ impl DriverLaunch {
         }
     }
 
-    /// Returns the driver's figures for blocks of its kernel.
+    /// Returns the driver's figures for blocks of the launch's kernel.
     pub(super) fn residency(&self, context: &Context) -> Result<BlockFigures> {
         /// `CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES` and `…_NUM_REGS`
         const SHARED: i32 = 1;
@@ -138,7 +139,7 @@ impl DriverLaunch {
         let (mut blocks, mut registers, mut shared) = (0, 0, 0);
         context.run(
             || format!("querying how many blocks of {} fit on a multiprocessor", self.instance),
-            // SAFETY: the function is alive; what is written to outlives the calls.
+            // SAFETY: the function is alive, and the written variables outlive the calls.
             |driver| unsafe {
                 let asked = (driver.function_attribute)(&mut registers, REGISTERS, function);
                 let asked = asked.max((driver.function_attribute)(&mut shared, SHARED, function));

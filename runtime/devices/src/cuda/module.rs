@@ -1,4 +1,4 @@
-//! Kernels loaded on a CUDA device, one module an instance.
+//! Kernels loaded on a CUDA device, one module for each instance.
 
 use super::context::Context;
 use super::driver::{Libraries, Library, SUCCESS};
@@ -58,7 +58,8 @@ unsafe impl Send for Module {}
 // SAFETY: as above.
 unsafe impl Sync for Module {}
 
-/// Returns the PTX of an undeclared instance, from `store` if there is one.
+/// Returns the instance's PTX. If the artifact does not declare the instance, `store` caches the
+/// PTX.
 pub(super) fn stored_ptx(
     store: Option<&Store>,
     artifact: &'static Artifact,
@@ -75,8 +76,8 @@ pub(super) fn stored_ptx(
     }
 }
 
-/// Returns the cached text of that variant of the instance, or the text of `make`, which is then
-/// cached.
+/// Returns the cached text of variant `form` of the instance. If there is none, returns the text of
+/// `make` and caches it.
 pub(super) fn kept(
     store: &Store,
     artifact: &'static Artifact,
@@ -196,11 +197,11 @@ impl Module {
 }
 
 impl LoadedCode {
-    /// Compiles and loads PTX by the driver's compiler and its cache: as a library, if the driver
-    /// has libraries, because it compiles several of them at the same time. Modules of a context it
-    /// compiles one after another. On an H100 machine with 16 cores (driver 580.159), 12 modules of
-    /// 52,000 lines took 12 threads 6.2 s, and as libraries 1.3 s.
-    ///
+    /// Compiles and loads PTX by the driver's compiler and its cache. A driver that has libraries
+    /// gets a library: it compiles several libraries at the same time, but modules of a context one
+    /// after another. On an H100 machine with 16 cores (driver 580.159), 12 threads loaded 12
+    /// after another. On an H100 machine with 16 cores (driver 580.159), 12 threads loaded 12
+    /// modules of 52,000 lines in 6.2 s. As libraries, the same code took 1.3 s.
     /// `cuLink…` would return machine code for a cache of ours, but compiles it as relocatable:
     /// divisions become calls, and registers follow the callees' conventions. On an H200 (driver
     /// 580.159) this made attention 2 % slower, `silu` 9 % and a log-softmax of `f16` 21 %.
@@ -217,8 +218,8 @@ impl LoadedCode {
         context.run(
             || format!("loading its module of {} bytes of PTX", ptx.len()),
             // SAFETY: the text ends with a NUL. There are equal numbers of options and values, each
-            // of its option's type: a buffer and its size. All outlive the call, and the buffer the
-            // look-up of the entry too. The options of the library are none.
+            // of its option's type: a buffer and its size. All outlive the call, and the buffer
+            // also outlives the look-up of the entry. There are no library options.
             |driver| unsafe {
                 let (options, values) = (options.as_mut_ptr(), values.as_mut_ptr());
                 let none = ptr::null_mut();

@@ -1,8 +1,8 @@
 //! The unread records of checked launches, in which kernels write their violations.
 //!
 //! Each launch has a separate record among those of its stream ([`Records`]). The launches of a
-//! graph keep theirs as long as the graph lives ([`GraphRecords`]), whichever stream replays it.
-//! Every wait for such a stream reads them.
+//! graph have records that live as long as the graph ([`GraphRecords`]), whichever stream replays
+//! it. Every wait for such a stream reads them.
 
 use super::context::Context;
 use super::stream::StreamTable;
@@ -15,22 +15,22 @@ use runtime_oracle::reported;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 const RECORD_BYTES: usize = 4 * WORDS;
-/// The number of launches between two waits for which a stream has records. One more makes it wait.
+/// The number of records of a stream. A further launch waits for the launches before it.
 const MAX_RECORDS: usize = 256;
-/// The largest number of graphs whose replays a stream records between two waits. One more makes it
-/// wait.
+/// The largest number of graphs whose replays a stream records between two waits. A replay of one
+/// more graph waits.
 const GRAPHS: usize = 64;
 
 /// The records of a stream's launches, in order.
 #[derive(Default)]
 pub(super) struct Records {
-    /// Address of `MAX_RECORDS` records, all zero beyond those that are in use; 0 before the first.
+    /// The address of `MAX_RECORDS` records, or 0 before the first launch. Unused records are zero.
     address: u64,
-    /// Whether records that are not in use may be other than zero.
+    /// Whether unused records may be nonzero.
     dirty: bool,
     /// The form of each record in use.
     forms: Vec<Arc<CheckedKernel>>,
-    /// A violation that was read when all records were in use.
+    /// A violation that was read to free records, when all were in use.
     found: Option<Error>,
     /// The records of replayed graphs.
     graphs: Vec<Arc<GraphRecords>>,
@@ -119,7 +119,7 @@ impl Records {
         self.graphs.clear();
     }
 
-    /// Returns the violation of the first launch that found one. All launches of the stream have
+    /// Returns the violation of the first launch that reported one. All launches of the stream have
     /// ended.
     pub fn collect(&mut self, streams: &StreamTable, context: &Context) -> Result<()> {
         let launches = self.read(context);
@@ -158,7 +158,7 @@ pub(super) struct GraphRecords {
     context: Arc<Context>,
     address: u64,
     forms: Vec<Arc<CheckedKernel>>,
-    /// The tracker of the replays: they follow one another, and a reader waits for them.
+    /// The tracker that makes replays run one after another, and a reader wait for them.
     uses: HazardTracker,
     /// The lock of readers: no replay is submitted while a thread reads.
     reading: Mutex<()>,

@@ -64,7 +64,7 @@ unsafe impl Send for CudaStream {}
 // SAFETY: as above.
 unsafe impl Sync for CudaStream {}
 
-/// The state that one submission at a time needs.
+/// The state of a stream that only one submission at a time may use.
 #[derive(Default)]
 pub(super) struct SubmissionState {
     /// For each other stream, the number of the last operation that this stream waits for already.
@@ -108,7 +108,7 @@ impl StreamTable {
         self.all.read().unwrap_or_else(PoisonError::into_inner)[usize::from(number)].clone()
     }
 
-    /// Submits an operation that uses memory as `used` says.
+    /// Submits an operation with the memory accesses `used`.
     pub fn submit(
         &self,
         stream: &CudaStream,
@@ -142,7 +142,7 @@ impl StreamTable {
     }
 
     /// Records that all work submitted to the stream has the accesses `used`, and makes later work
-    /// wait for these hazards.
+    /// wait for earlier accesses that conflict with them.
     pub fn note(&self, stream: &CudaStream, used: &dyn Hazards) -> Result<()> {
         let mut state = stream.state();
         used.before(&mut |point| self.order(stream, &mut state, point))?;
@@ -160,8 +160,8 @@ impl StreamTable {
         if other.is_over(point.count) {
             return Ok(());
         }
-        // All work submitted there so far, including the point: it was recorded after its
-        // submission.
+        // The wait covers all work submitted to the other stream so far. `point` was made after its
+        // operation was submitted, so the wait covers the operation.
         let submitted = other.submitted.load(Ordering::Acquire);
         stream.context.run(
             || "making a stream wait for another".into(),
@@ -180,15 +180,15 @@ impl StreamTable {
         Ok(())
     }
 
-    /// Precedes a driver call that may wait for the whole device. With a time limit the wait
-    /// happens here, because that call has no limit.
+    /// Prepares for a driver call that may wait for the whole device. If a time limit is set, the
+    /// wait happens here, because the driver call has no limit.
     pub fn quiesce(&self) -> Result<()> {
         let left = self.context.take_left();
         if self.context.watchdog_timeout().is_some() {
             self.wait()?;
         }
-        // SAFETY: just taken; all work that may use it was submitted before, and has been waited
-        // for here or is by the driver.
+        // SAFETY: the addresses were just taken. All work that may use them was submitted before.
+        // The wait above covers that work; without it, the driver waits when it frees.
         unsafe { self.context.free_left(left) };
         Ok(())
     }
@@ -228,14 +228,14 @@ impl StreamTable {
     pub fn wait_for_untimed(&self) {
         let all = self.all.read().unwrap_or_else(PoisonError::into_inner).clone();
         for stream in &all {
-            // A submission holds the state: after this, every submission sees that operations are
+            // A submission holds this lock, so every later submission sees that operations are
             // timed.
             drop(stream.state());
             let submitted = stream.submitted.load(Ordering::Acquire);
             // SAFETY: the stream is alive.
             let wait = |driver: &Driver| unsafe { (driver.stream_wait)(stream.raw) };
-            // A failure is the device's: the device is lost and reports it at the next use. Or
-            // other code captures the stream's work, and none of it is in flight.
+            // A failure has one of two causes. Either the device is lost, and reports it at the
+            // next use; or other code captures the stream's work, and none of it is in flight.
             if stream.context.run(|| "waiting for a stream".into(), wait).is_ok() {
                 stream.is_over_until(submitted);
             }
@@ -316,7 +316,7 @@ impl CudaStream {
                 }
             },
         );
-        // The first may exist without the second.
+        // The driver may have made the stream and not the event.
         (stream.raw, stream.mark) = (raw, mark);
         made?;
         stream.context.watch(&stream.in_flight, &stream.timeline);
@@ -333,7 +333,7 @@ impl CudaStream {
 
     /// Locks the state for a submission.
     pub(super) fn state(&self) -> MutexGuard<'_, SubmissionState> {
-        // A panic while the lock is held leaves a state that is whole.
+        // A panic while the lock is held leaves the state valid.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -436,7 +436,7 @@ impl CudaStream {
             if ready {
                 return Ok(());
             }
-            // Any stream counts, because this one may wait for another.
+            // Progress of any stream counts, because this stream may wait for another.
             if self.context.progress()? > 0 {
                 since = Instant::now();
             }
@@ -470,7 +470,7 @@ impl CudaStream {
     }
 
     fn timeline(&self) -> MutexGuard<'_, Timeline> {
-        // A panic while the lock is held leaves a list that is whole.
+        // A panic while the lock is held leaves the list valid.
         self.timeline.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -1,6 +1,6 @@
 //! Events around the operations of a stream, for a profile or a time limit.
 //!
-//! A stream without either has no events.
+//! A stream with neither a profile nor a time limit has no events.
 
 use super::context::Context;
 use super::event::is_complete;
@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 use std::ptr;
 use std::time::Duration;
 
-/// The largest number of operations with events. Before one more, the oldest is waited for.
+/// The largest number of operations with events. A further operation waits for the oldest.
 const MAX_STEPS: usize = 512;
 
 /// The operations that are not known to be complete, with an event after each.
@@ -152,8 +152,8 @@ impl Timeline {
         let steps = self.steps.drain(..).flat_map(|step| [Some(step.end), step.start]);
         let base = self.profile.take().map(|profile| profile.base);
         for event in self.spare.drain(..).chain(steps.flatten()).chain(base) {
-            // A failure here is that of an earlier operation. SAFETY: created in `record`, and no
-            // other code has it.
+            // A failure here is the result of an earlier operation. SAFETY: created in `record`,
+            // and no other code has it.
             let _ = context.run(|| "ending an event".into(), |driver| unsafe { (driver.event_destroy)(event) });
         }
     }

@@ -9,10 +9,10 @@
 //!
 //! # Security
 //!
-//! A file can make a device do nothing that safe Rust could not do. The file names kernels and does
-//! not contain them. The program's own kernels run, if they are the saved ones. A hash of their HIR
-//! and the PTX text in the file decide this. Each launch is checked as if it were recorded by hand:
-//! its arguments lie in buffers that the program lends, and fit the kernel's contract. An unchecked
+//! A file can make a device do only what safe Rust could do. The file names kernels and does not
+//! contain them. Only the program's own kernels run, and only if the hash of their HIR and their
+//! PTX text equal those in the file. Each launch is checked as if it were recorded by hand: its
+//! arguments lie in buffers that the program lends, and fit the kernel's contract. An unchecked
 //! launch has further conditions that no file can guarantee; loading those is `unsafe`.
 //!
 //! The checksum detects damage, not malice. Bytes crafted to pass the checksum are rejected by the
@@ -292,8 +292,8 @@ impl SavedArgument {
         }
     }
 
-    /// Converts the argument to a recording's, if it lies within its slot. `places` are the slots
-    /// with their bytes.
+    /// Converts the saved argument to one of a recording, and rejects an argument that exceeds its
+    /// slot. `places` are the slots with their bytes.
     fn given(&self, places: &[(usize, u64)], elements: &BTreeMap<&str, ElementType>) -> Result<RecordedArgument> {
         let (slot, element, offset, shape, mutable) = match self {
             SavedArgument::Scalar { ty, bits } => return Ok(RecordedArgument::Scalar { ty: *ty, bits: *bits }),
@@ -310,7 +310,7 @@ impl SavedArgument {
         let shape = match shape {
             Extents::Slice(len) => ArgumentShape::Slice(*len),
             Extents::View { extents, strides, strided } => {
-                // In 32 bits, as all are on a device: nothing overflows below.
+                // All numbers must fit in 32 bits, as on a device, so nothing overflows below.
                 let narrow = |numbers: &[u64]| -> Option<Vec<usize>> {
                     numbers.iter().map(|n| u32::try_from(*n).ok().map(|n| n as usize)).collect()
                 };

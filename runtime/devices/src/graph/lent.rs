@@ -16,11 +16,11 @@ use std::{fmt, ptr};
 pub(super) struct OwnedBuffer<'g> {
     held: GraphBuffer<'g>,
     pub element: ElementType,
-    /// The length in bytes: a replacement must have the same.
+    /// The length in bytes: a replacement must have the same length.
     pub bytes: usize,
     /// The address for which the launches were last prepared.
     bound: u64,
-    /// The launches' access to it, if any.
+    /// The access of the launches to the buffer, if any.
     pub access: Option<AccessMode>,
 }
 
@@ -88,7 +88,7 @@ impl<'g> OwnedBuffer<'g> {
         self.bound = self.raw().address();
     }
 
-    /// Returns whether launches may write it.
+    /// Returns whether launches may write the buffer.
     fn is_mutable(&self) -> bool {
         matches!(self.held, GraphBuffer::Own(_) | GraphBuffer::Exclusive(_))
     }
@@ -172,19 +172,19 @@ impl GraphLaunch {
         }
     }
 
-    /// Returns whether both have the same kernel, instance and variant.
+    /// Returns whether both launches have the same kernel, instance and variant.
     pub fn is_like(&self, other: &GraphLaunch) -> bool {
-        // A kernel may be there more than once: as its type has it, and as the registry does.
+        // A kernel may have two artifacts, in its type and in the registry, so names are compared.
         let name = |kernel: &Artifact| (kernel.module, kernel.name);
         let same = ptr::eq(self.kernel, other.kernel)
             || name(self.kernel) == name(other.kernel) && self.kernel.hir == other.kernel.hir;
         same && self.constants == other.constants && self.form == other.form
     }
 
-    /// Returns the arguments in the device's form.
+    /// Returns the arguments in the form that the device takes.
     ///
     /// # Safety
-    /// While they are used, the launch has the slots exclusively.
+    /// While the arguments are used, the launch has the slots exclusively.
     pub unsafe fn arguments<'a>(&self, device: &Device, slots: &'a [OwnedBuffer<'_>]) -> Vec<Argument<'a>> {
         let arguments = self.arguments.iter().map(|given| match given {
             RecordedArgument::Scalar { ty, bits } => Argument::Scalar { ty: *ty, bits: *bits },
@@ -216,7 +216,7 @@ impl GraphLaunch {
         slots.collect()
     }
 
-    /// Returns its slots in the order of its arguments.
+    /// Returns the launch's slots in the order of its arguments.
     pub fn slots(&self) -> impl Iterator<Item = usize> + '_ {
         self.arguments.iter().filter_map(|given| match given {
             RecordedArgument::Scalar { .. } => None,
@@ -244,7 +244,7 @@ impl RecordedArgument {
                 Some(RecordedArgument::Memory {
                     slot: id.slot,
                     element: memory.element(),
-                    // A view that a kernel holds and that has no elements may have no address.
+                    // A view without elements in a struct argument may have address 0.
                     offset: memory.address().saturating_sub(BASE),
                     shape: memory.shape().clone(),
                     mutable: memory.mutable(),

@@ -77,7 +77,7 @@ use std::sync::Arc;
 pub struct Graph<'g> {
     device: Device,
     recording: u64,
-    /// Dropped before the buffers.
+    /// Declared first, so that the driver's graph is dropped before the buffers.
     made: GraphBackend,
     launches: Vec<GraphLaunch>,
     slots: Vec<OwnedBuffer<'g>>,
@@ -100,7 +100,7 @@ struct OnGpu {
     stale: bool,
 }
 
-/// A launch of a recording, by which its arguments are changed.
+/// The identity of a recorded launch, by which its arguments can be changed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Node {
     recording: u64,
@@ -250,7 +250,7 @@ impl<'g> Graph<'g> {
         }
     }
 
-    /// Prepares launches again whose buffers have been exchanged.
+    /// Prepares again the launches whose buffers have been exchanged.
     fn bind(&mut self) -> Result<()> {
         let home = self.device.id();
         let there = |lent: &OwnedBuffer| lent.raw().device().id() == home && lent.raw().bytes() == lent.bytes;
@@ -271,7 +271,7 @@ impl<'g> Graph<'g> {
         let moved = |launch: &GraphLaunch| launch.slots().any(|slot| self.slots[slot].has_moved());
         let moved: Vec<_> = (0..self.launches.len()).filter(|index| moved(&self.launches[*index])).collect();
         if let Err(why) = moved.into_iter().try_for_each(|index| self.ready(index)) {
-            // Some launches have the new addresses, and others the old ones.
+            // After the failure, some launches have the new addresses and others the old ones.
             self.make_anew();
             return Err(why);
         }

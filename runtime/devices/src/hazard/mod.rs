@@ -1,4 +1,4 @@
-//! Hazard tracking: which operation must wait for which, known from the memory that both use.
+//! Hazard tracking: the order between operations, derived from the memory that they use.
 //!
 //! [`HazardTracker`] is the record of one allocation: its last write and the reads since. An
 //! [`AccessSet`] is the memory of one operation. Together they order the work of several streams

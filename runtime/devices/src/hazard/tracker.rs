@@ -80,7 +80,7 @@ impl HazardTracker {
     /// content must not change meanwhile.
     pub fn inherited(pending: WaitSet) -> HazardTracker {
         let some = !pending.is_empty();
-        // The points do not tell reads from writes.
+        // The points may be of reads or of writes, so all of them are treated as writes.
         let (crowded, parted) = (AtomicBool::new(some), AtomicBool::new(some));
         HazardTracker(SubrangeTracker { crowded, parted, others: Mutex::new(pending), ..SubrangeTracker::default() })
     }
@@ -160,7 +160,7 @@ impl SubrangeTracker {
     }
 
     fn others(&self) -> MutexGuard<'_, WaitSet> {
-        // A panic while the lock is held leaves a list that is whole.
+        // A panic while the lock is held leaves the list valid.
         self.others.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -50,7 +50,7 @@ pub(crate) trait SegmentSource {
     /// Returns memory to the source.
     ///
     /// # Safety
-    /// The memory came from `reserve` with as many bytes, and nothing uses it any more.
+    /// The memory came from `reserve` with the same number of bytes, and nothing uses it any more.
     unsafe fn release(&self, address: u64, bytes: u64);
 }
 

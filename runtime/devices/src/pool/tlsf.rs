@@ -250,8 +250,8 @@ impl Tlsf {
             let power = above.trailing_zeros() as usize;
             return Some(self.heads[power][self.steps[power].trailing_zeros() as usize]);
         }
-        // Some block with a size between two lists may suffice: a search is cheaper than a driver
-        // allocation.
+        // The list of `bytes` itself may have a block that is large enough: a search is cheaper
+        // than a driver allocation.
         let (power, step) = class(bytes);
         let mut id = self.heads[power][step];
         while id != NONE && self.block(id).bytes < bytes {

@@ -1,6 +1,6 @@
 //! Cache entries: their keys and their file format.
 
-/// How a file begins.
+/// The first bytes of every file.
 const MAGIC: &[u8] = b"kernel-dsl cache, format 1\n";
 const HASH_BYTES: usize = 16;
 
@@ -88,7 +88,8 @@ mod tests {
             assert_eq!(key.payload(&entry[..at]), None, "cut at {at}");
         }
         assert_eq!(key.payload(&[&entry[..], b"x"].concat()), None);
-        // Another key, whose hash may be whatever.
+        // An equal sequence of bytes, divided differently: another key, even if the hash were
+        // equal.
         assert_eq!(Key::new(&[b"onet", b"wo"]).payload(&entry), None);
     }
 }

@@ -63,7 +63,7 @@ struct StoreFile {
     /// Whether the file is a complete entry; otherwise it is being written.
     is_entry: bool,
     bytes: u64,
-    /// When it was last used.
+    /// The time of the last use.
     used: SystemTime,
 }
 
@@ -80,8 +80,8 @@ impl Store {
         Some(Store::new(folder, limit.saturating_mul(1 << 20)))
     }
 
-    /// Returns whether the environment names a store; otherwise a driver that compiles nothing
-    /// needs none.
+    /// Returns whether the environment names a store. A driver that compiles nothing uses a store
+    /// only in this case.
     pub(crate) fn is_requested() -> bool {
         std::env::var_os(FOLDER).is_some()
     }
@@ -109,7 +109,7 @@ impl Store {
         Ok(usage)
     }
 
-    /// Removes all entries, and returns what the store held.
+    /// Removes all entries, and returns what the store contained.
     ///
     /// # Errors
     /// The folder cannot be read, or a file not removed.

@@ -66,7 +66,7 @@ fn the_least_recently_used_entry_is_removed() {
         store.save(&key(n), &[n as u8; 1000]).unwrap();
         at(n, 1000 - u64::from(n));
     }
-    // The oldest is used.
+    // Using the oldest entry makes it the newest.
     assert!(store.load(&key(0)).is_some());
     store.save(&key(4), &[4; 1000]).unwrap();
     assert_eq!([0, 1, 2, 3, 4].map(|n| store.load(&key(n)).is_some()), [true, false, true, true, true]);
@@ -123,7 +123,7 @@ fn an_invalid_folder_is_an_error() {
     fs::remove_file(store.folder()).unwrap();
 }
 
-/// Set in processes that are to write until they are killed: the folder.
+/// The variable with the folder, set in child processes that write until they are killed.
 const WRITER: &str = "KERNELS_TEST_WRITER";
 
 /// Returns the content of an entry, which shows whether it is whole.
@@ -156,7 +156,7 @@ fn killed_writers_do_not_damage_the_store() {
                     .unwrap()
             })
             .collect();
-        // Until they are at it, however long they take to begin.
+        // Waits until the writers have begun, however long that takes.
         while store.usage().unwrap().entries < 5 {
             assert!(writers.iter_mut().all(|writer| writer.try_wait().unwrap().is_none()), "a writer has failed");
             std::thread::yield_now();

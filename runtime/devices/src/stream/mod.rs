@@ -117,7 +117,7 @@ impl Stream {
     }
 
     /// Makes later work wait for all work that other code has submitted to `handle`, a `CUstream`.
-    /// On the CPU nothing is waited for.
+    /// On the CPU this does nothing.
     ///
     /// # Safety
     /// `handle` is a live stream of the device's primary context, or one of the driver's default
@@ -215,10 +215,10 @@ impl Stream {
         self.recording.time(|| ProfiledWork::Copy { bytes: from.bytes() }, copy)
     }
 
-    /// Declares that the stream's work reads a view's memory where launches do not show it: in a
-    /// struct with the view [detached](BufferView::detached). Later work waits for pending writes
-    /// to that memory, and later writes or frees of it wait for the work submitted so far. Call it
-    /// before such a launch and after it.
+    /// Declares that the stream's work reads the memory of a view that no launch argument shows,
+    /// because a struct contains the view [detached](BufferView::detached). Later work waits for
+    /// pending writes to that memory, and later writes or frees of it wait for the work submitted
+    /// so far. Call it before such a launch and after it.
     ///
     /// # Errors
     /// If the view belongs to another device, or the driver rejects the wait.
@@ -237,7 +237,7 @@ impl Stream {
     pub fn fill_zero<T: Element>(&self, buffer: &mut DeviceBuffer<T>) -> Result<()> {
         self.same_device(buffer.device(), "the buffer")?;
         let used = AccessSet::written(buffer.uses());
-        // SAFETY: the buffer's own bytes, exclusive; the use is noted.
+        // SAFETY: these are the buffer's own bytes, which are exclusive; the write is tracked.
         let fill = || unsafe { self.queue.fill(&used, buffer.address(), buffer.bytes(), 0) };
         self.recording.time(|| ProfiledWork::Fill { bytes: buffer.bytes() }, fill)
     }
@@ -253,7 +253,8 @@ impl Stream {
         Err(Error::OtherDevice { item: what, found: other.to_string(), stream: self.device.to_string() })
     }
 
-    /// Returns the result of a launch on the CPU: a violation is stored for the next wait.
+    /// Returns the result of a launch on the CPU, except that a violation is kept for the next
+    /// wait.
     pub(crate) fn later(&self, launched: Result<()>) -> Result<()> {
         match launched {
             Err(found @ Error::Violation(_)) => {

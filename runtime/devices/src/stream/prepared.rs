@@ -92,7 +92,7 @@ impl Stream {
 }
 
 impl Prepared<'_> {
-    /// Submits it once more.
+    /// Submits the launch once more.
     pub fn launch(&mut self) -> Result<()> {
         match &mut self.kind {
             PreparedKind::Nothing => Ok(()),

@@ -14,7 +14,7 @@ use std::time::Instant;
 pub(crate) struct ProfiledOperations(Mutex<Option<(Instant, Vec<Timed>)>>);
 
 impl ProfiledOperations {
-    /// Does something; if the stream is profiled, its time is noted.
+    /// Runs `run`. If the stream is profiled, records the duration for `work`.
     pub fn time<T>(&self, work: impl FnOnce() -> ProfiledWork, run: impl FnOnce() -> Result<T>) -> Result<T> {
         let Some(base) = self.0.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(|(base, _)| *base) else {
             return run();

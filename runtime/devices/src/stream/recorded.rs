@@ -1,4 +1,4 @@
-//! Launches of a call, repeated with other memory on a stream of other code.
+//! The launches of a call, repeated with other memory on a stream of other code.
 
 use super::{Queue, Stream};
 use crate::Result;
@@ -9,16 +9,17 @@ use std::ffi::c_void;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The launches that a call submitted to a stream of a GPU, for equal calls with other memory:
-/// [`Stream::record_launches`].
+/// The launches that a call submitted to a GPU stream, to be repeated with other memory.
+/// [`Stream::record_launches`] returns them.
 ///
 /// A repeated launch is the driver's call alone. The arguments are not validated again, and no
-/// tracker, profile or watchdog learns of the launch.
+/// tracker, profile or watchdog covers the launch.
 pub struct RecordedLaunches {
     cuda: Arc<Cuda>,
     launches: Vec<DriverLaunch>,
     memory: Vec<RecordedMemory>,
-    /// For each of `memory`, its launch, and the parameter with its address.
+    /// For each element of `memory`: the index of its launch, and of the parameter with its
+    /// address.
     places: Vec<(usize, usize)>,
 }
 
@@ -30,11 +31,11 @@ pub struct RecordedMemory {
     pub address: u64,
     /// The number of bytes from the first to the last, gaps included.
     pub bytes: u64,
-    /// Whether the kernel may write it.
+    /// Whether the kernel may write the memory.
     pub writes: bool,
 }
 
-/// The launches since the begin of a recording, if there is one.
+/// The launches since the start of a recording; `None` if nothing is recorded.
 #[derive(Default)]
 pub(super) struct Recorder(Mutex<Option<Vec<Launched>>>);
 
@@ -51,7 +52,8 @@ impl Recorder {
         let Some(recorded) = &mut *recorded else { return };
         let launch = ready.into_launch();
         if launch.checked().is_some() {
-            // The launch's record belongs to the stream. Without this launch, nothing is recorded.
+            // The stream owns a checked launch's record. Without this launch the count differs, and
+            // `record_launches` returns `None`.
             return;
         }
         let (mut memory, mut parameter) = (Vec::new(), 0);
@@ -73,12 +75,12 @@ impl Recorder {
 }
 
 impl Stream {
-    /// Runs `work`, which submits to this stream, and returns its launches too. The launches are
-    /// `None` on the CPU, and if the work did more than launches of unchecked kernels: a copy, a
-    /// fill, or a declared read of memory that no argument shows.
+    /// Runs `work`, which submits to this stream, and returns its result and its launches. The
+    /// launches are `None` on the CPU, and if the work did more than launches of unchecked kernels:
+    /// a copy, a fill, or a declared read of memory that no argument shows.
     ///
-    /// Another thread that submits to the stream meanwhile makes the launches `None`, or is
-    /// recorded with them.
+    /// If another thread submits to the stream meanwhile, the launches are `None`, or include those
+    /// of the other thread.
     pub fn record_launches(&self, work: impl FnOnce(&Stream) -> Result<()>) -> (Result<()>, Option<RecordedLaunches>) {
         let Queue::Cuda(cuda, stream) = &self.queue else { return (work(self), None) };
         let recorder = || self.recorder.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -86,7 +88,7 @@ impl Stream {
         *recorder() = Some(Vec::new());
         let done = work(self);
         let Some(launched) = recorder().take() else { return (done, None) };
-        // Every operation has its number.
+        // Every operation increments the count, so a difference reveals other operations.
         if done.is_err() || stream.now().count - before != launched.len() as u64 {
             return (done, None);
         }
@@ -116,19 +118,19 @@ impl RecordedLaunches {
     /// If the device is lost, or the driver rejects a launch.
     ///
     /// # Panics
-    /// If there is not an address for each.
+    /// If the number of addresses is not that of [`memory`](RecordedLaunches::memory).
     ///
     /// # Safety
     /// `handle` is a live `CUstream` of the device's primary context, or one of the driver's
     /// default streams: null, 1 or 2.
     ///
-    /// Each address is that of as many bytes of the device as were recorded, aligned alike. The
-    /// bytes are alive until the launches are over. Memory that is written shares no byte with
-    /// memory of another recorded address. In the order of the stream, no other code uses the bytes
-    /// meanwhile.
+    /// Each address begins memory of this device that is as large as the recorded memory and has
+    /// its alignment. The bytes are alive until the launches are over. Memory that is written
+    /// shares no byte with memory of another recorded address. In the order of the stream, no other
+    /// code uses the bytes meanwhile.
     ///
-    /// The kernels read from memory nothing that made the recorded call valid and is not so here,
-    /// such as an index.
+    /// The values that the kernels read from memory, such as indices, are as valid for these
+    /// launches as they were for the recorded ones.
     pub unsafe fn launch(&mut self, handle: *mut c_void, addresses: &[u64]) -> Result<()> {
         assert_eq!(addresses.len(), self.places.len(), "an address for each of the recorded memory");
         for ((launch, parameter), address) in self.places.iter().zip(addresses) {

@@ -59,7 +59,7 @@ impl<const R: usize> ViewLayout<R> {
 }
 
 /// Returns the strides for extents `to` of the same elements in the same order, if they exist. Each
-/// run of axes of `to` must have the elements of a run of axes of `from` that is contiguous.
+/// run of axes of `to` must have the same number of elements as a contiguous run of axes of `from`.
 fn strides<const Q: usize>(from: &[usize], by: &[usize], to: [usize; Q]) -> Option<[usize; Q]> {
     let product = |extents: &[usize]| extents.iter().try_fold(1usize, |n, e| n.checked_mul(*e));
     let mut strides = [1; Q];

@@ -73,7 +73,7 @@ fn cast(rows: &mut [Row], from: Scalar, into: Scalar, to: u32, a: u32) {
                 Scalar::U64 => map(rows, to, a, |$w: $word| $load as u64),
                 Scalar::F32 => map(rows, to, a, |$w: $word| ($load as f32).to_bits()),
                 Scalar::F64 => map(rows, to, a, |$w: $word| ($load as f64).to_bits()),
-                // Only from the type itself: `bool` is 0 or 1 already.
+                // A cast to one of these types is from the type itself; a `bool` is 0 or 1 already.
                 Scalar::Bool | Scalar::F16 | Scalar::Bf16 | Scalar::Custom(_) => map(rows, to, a, |w: u32| w),
             }
         };

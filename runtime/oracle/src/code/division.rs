@@ -1,7 +1,7 @@
 //! Integer division of all lanes: processors divide vectors of floats, but not of integers.
 
-/// Division that rounds toward zero. By zero, all bits of both results are ones, as in the machine
-/// code for every target; `MIN / −1` wraps.
+/// Division that rounds toward zero. Division by zero sets all bits of both results, as in the
+/// machine code for every target; `MIN / −1` wraps.
 pub(crate) trait Divide: Copy {
     fn quotient(self, by: Self) -> Self;
     fn remainder(self, by: Self) -> Self;
@@ -11,8 +11,8 @@ pub(crate) trait Divide: Copy {
 const WHOLE: f64 = (1u64 << 52) as f64;
 
 /// Returns `x / y`, computed with `f64`s, in which both are exact. The quotient rounded to the
-/// nearest integer is correct or one too large. The product with `y` is less than 2³³ and exact,
-/// and decides which.
+/// nearest integer is correct or one too large. The product with `y` shows which: it is less than
+/// 2³³ and exact.
 #[inline(always)]
 fn quotient(x: u32, y: u32) -> u32 {
     let (a, b) = (f64::from(x), f64::from(y));

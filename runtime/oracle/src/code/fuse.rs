@@ -82,7 +82,7 @@ impl Finder<'_> {
             let here = [Some(a), Some(b), c].into_iter().filter(|operand| *operand == Some(row)).count();
             here > 0 && self.reads[row as usize] == here as u32
         };
-        // Backwards from the last one: instructions that provide operands no other instruction
+        // Searches backward for instructions that provide an operand, which no other instruction
         // reads.
         let mut first = pc;
         let mut brought = Vec::new();

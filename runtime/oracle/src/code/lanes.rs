@@ -67,7 +67,7 @@ pub(crate) use versions;
 versions! {
     /// `to` ← op `a`. Registers are given by row; `to` lies above its operands.
     fn unary(rows: &mut [Row], op: Unary, ty: Scalar, to: u32, a: u32);
-    /// `to` ← `a` op `b`. By zero, integer division and remainder give all ones; `MIN / −1` wraps.
+    /// `to` ← `a` op `b`. Integer division and remainder by zero give all ones; `MIN / −1` wraps.
     fn binary(rows: &mut [Row], op: Binary, ty: Scalar, to: u32, a: u32, b: u32);
     /// Returns the lanes where `a` op `b` (+, −, ×, ÷, %, <<, >>) overflows integer type `ty`, or a
     /// shift distance is its width or more.
@@ -206,7 +206,8 @@ fn refused() -> ! {
     unreachable!("decoding refuses operators that a type does not have")
 }
 
-/// Returns whether a type has an operator. Decoding rejects by it, and the loops below rely on it.
+/// Returns whether a type has an operator. Decoding rejects all others, so the loops below omit
+/// them.
 pub fn has_unary(op: Unary, ty: Scalar) -> bool {
     match op {
         Unary::Neg => ty.is_float() || ty.is_integer(),

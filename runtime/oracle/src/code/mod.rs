@@ -110,19 +110,19 @@ pub enum Inst {
         /// Whether some operand values do not fit the result.
         lossy: bool,
     },
-    /// In all lanes.
+    /// A copy of a register in all lanes.
     Copy {
         to: Register,
         from: Register,
     },
-    /// `Copy` to a value of another type.
+    /// A copy of the bits to a register of another type.
     Bitcast {
         from: Scalar,
         into: Scalar,
         to: Register,
         a: Register,
     },
-    /// In the active lanes.
+    /// A copy of a register in the active lanes.
     Move {
         to: Register,
         from: Register,
@@ -545,7 +545,7 @@ pub struct Code {
     /// The instructions.
     pub insts: Vec<Inst>,
     /// The instructions with each fused sequence at the index of its first instruction; for runs
-    /// without a watcher.
+    /// without an observer.
     pub quick: Vec<Inst>,
     /// The operands of `Inst::Fused`.
     pub fused: Vec<Fused>,

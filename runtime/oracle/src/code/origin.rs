@@ -11,8 +11,8 @@ use std::collections::HashMap;
 pub fn origins(kernel: &Kernel) -> Vec<Origin> {
     let origins = vec![Origin::None; kernel.values.len()];
     let mut flow = OriginState { kernel, origins, locals: vec![Origin::None; kernel.locals.len()], changed: true };
-    // Loops carry addresses back to their beginning: repeated until nothing changes. An origin
-    // changes at most twice.
+    // Loops carry addresses back to their beginning, so the analysis repeats until nothing changes.
+    // An origin changes at most twice, so this ends.
     while std::mem::take(&mut flow.changed) {
         flow.region(&kernel.body, &Values::new(), &mut HashMap::new());
     }

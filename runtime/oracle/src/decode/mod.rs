@@ -21,7 +21,7 @@ use crate::refused::Unsupported;
 use kernel_dsl_compiler::ir::{self, Kernel, Label, Location, Op, Region, Type, Value};
 use kernel_dsl_compiler::{Error, Scalar};
 
-/// Sites fit 22 bits: shadow memory packs them.
+/// The maximum number of instructions: shadow memory packs a site into 22 bits.
 const LONGEST: usize = 1 << 22;
 
 /// Whether overflow and division by zero are errors of the program.
@@ -29,7 +29,7 @@ const LONGEST: usize = 1 << 22;
 pub enum OverflowRule {
     /// Arithmetic is checked.
     Checked,
-    /// Arithmetic may be executed speculatively, where the program does not execute it.
+    /// Overflow and division by zero have a result: passes may execute arithmetic speculatively.
     Speculative,
 }
 
@@ -260,7 +260,7 @@ impl Decoder<'_> {
             self.code.insts.iter().any(|inst| matches!(inst, Inst::Begin { array, .. } if *array as usize == i))
         };
         let mut at = i;
-        // At most one step for each array, in case the IR's arrays alias in a cycle.
+        // At most one step for each array, because aliases in invalid IR may form a cycle.
         for _ in 0..self.kernel.shared.len() {
             match self.kernel.shared.get(at).and_then(|a| a.over) {
                 Some(under) if !own(at) => at = under.0 as usize,

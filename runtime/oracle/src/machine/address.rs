@@ -98,8 +98,8 @@ impl AccessOp {
         self.element.bytes() * self.count
     }
 
-    /// Returns the required alignment of the address. PTX requires that of the whole access, if its
-    /// size is a power of two and it is a single instruction.
+    /// Returns the required alignment of the address: the size of the whole access if that is a
+    /// power of two, at most [`MAX_VECTOR_BYTES`]; otherwise the size of a scalar.
     fn alignment(&self) -> u32 {
         if self.bytes().is_power_of_two() { self.bytes().min(MAX_VECTOR_BYTES) } else { self.element.bytes() }
     }

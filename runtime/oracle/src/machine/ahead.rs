@@ -31,11 +31,11 @@ struct InFlightCopy {
     copy: u32,
     /// The instruction that began the copy.
     site: Pc,
-    /// Lanes whose copy has not landed.
+    /// Lanes whose copy is not complete.
     lanes: u32,
     /// Lanes whose copy is not only zeros.
     brings: u32,
-    /// The number of its group, by lane.
+    /// The number of the copy's group, by lane.
     group: [u32; LANES],
     /// The offset of the destination in shared memory, by lane.
     offset: [u64; LANES],
@@ -57,7 +57,7 @@ impl Copies {
         self.flying.retain(|one| one.lanes != 0);
     }
 
-    /// Takes over the copies of the lanes of `own` from another part of the warp.
+    /// Adds the copies of the lanes of `own` from another part of the warp.
     pub fn take(&mut self, other: Copies, own: u32) {
         lanes_of(own).for_each(|lane| self.closed[lane] = other.closed[lane]);
         self.flying.extend(other.flying);
@@ -102,7 +102,7 @@ impl Machine<'_, '_> {
         lanes &= mask(|l| counts[l] > 0);
         let brings = lanes;
         while lanes != 0 {
-            // Lanes with equal counts.
+            // Lanes with equal sizes are copied together.
             let count = counts[lanes.trailing_zeros() as usize];
             let alike = lanes & mask(|l| counts[l] == count);
             lanes &= !alike;
@@ -142,9 +142,9 @@ impl Machine<'_, '_> {
         }
     }
 
-    /// Lands the copies that these lanes wait for.
+    /// Completes the copies that these lanes wait for.
     pub fn copy_wait<const TIER: u8>(&mut self, site: Pc, warp: &mut Warp, lanes: u32, landing: WaitGroup) {
-        // The number of groups to land, from the first on.
+        // The number of groups to complete, from the first on.
         let through = match landing {
             WaitGroup::UpTo(row) => u32::lanes(&warp.rows, row as usize).map(|group| group.saturating_add(1)),
             WaitGroup::AllBut(n) => warp.copies.closed.map(|closed| closed.saturating_sub(n)),

@@ -12,15 +12,15 @@ use runtime_simt::Schedule;
 use runtime_simt::lanes_of;
 
 impl Machine<'_, '_> {
-    /// Performs `atomic` in each lane of `mask` whose access is valid, and counts it if
-    /// memory does not change.
+    /// Performs `atomic` in each lane of `mask` whose access is valid. Counts the operation as idle
+    /// if memory does not change.
     pub fn atomic<const TIER: u8>(&mut self, site: Pc, warp: &mut Warp, mask: u32, atomic: &Atomic) {
         let access = &atomic.access;
         let (address, inside) = self.addresses::<TIER>(site, warp, mask, access);
         if let Some(to) = atomic.to {
             to.fill(&mut warp.rows, 0);
         }
-        // A loop does not wait for an operation without a result.
+        // An operation without a result cannot be a poll, so it never counts as idle.
         let action = AccessAction::of(atomic.operation);
         let (mut rest, mut any, mut highest) = (inside, atomic.to.is_none(), 0);
         while rest != 0 {
@@ -48,7 +48,7 @@ impl Machine<'_, '_> {
                 self.inspect_atomic(access.element, &part);
             }
         }
-        // A loop that reads ever higher elements is not a loop that waits.
+        // A loop that accesses ever higher elements makes progress, so the count restarts.
         if any || highest > warp.highest {
             (warp.idle, warp.highest) = (u32::from(!any), highest);
         } else {

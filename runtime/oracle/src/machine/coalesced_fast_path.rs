@@ -36,7 +36,7 @@ fn load_halves(rows: &mut [Row], to: u32, memory: &[u8], flat: UniformView<'_>) 
         }
     }
     let (low, high) = (words[0], words[HALF]);
-    // In bounds, consecutive, and without overflow.
+    // Declines accesses that are out of bounds, not consecutive, or overflow.
     if beyond | gaps(&words, 0) | gaps(&words, HALF) != 0 || most > u64::from(u32::MAX) {
         return false;
     }

@@ -23,7 +23,7 @@ pub enum Target {
 /// The name of an indexed array inside an element.
 pub const ARRAY_IN_ELEMENT: &str = "the array in the element";
 
-/// Describes that `n` elements from `index` exceed the `extents` of the object `of`.
+/// Describes an access to `n` elements from `index` that exceeds the `extents` of the object `of`.
 pub fn beyond(of: &str, index: &[u64], extents: &[u64], n: u64) -> String {
     match (index, extents) {
         ([i], [len]) if n == 1 => format!("index {i} is out of bounds of {of}, which has {len} elements"),

@@ -1,8 +1,9 @@
 //! Independent thread scheduling, available from sm_70 on.
 //!
 //! Before sm_70, a warp has one program counter. Lanes that have left a loop wait for the others at
-//! the reconvergence point. A lane in the loop that waits for their next step waits forever. From
-//! sm_70 on, each lane has a program counter, and all lanes that have not ended make progress.
+//! the reconvergence point. A lane in the loop that waits for an action of these lanes waits
+//! forever. From sm_70 on, each lane has a program counter, and all lanes that have not ended make
+//! progress.
 //!
 //! On these targets, the interpreter splits a warp that loops without change if other lanes have
 //! left the loop. The other lanes then run as a separate warp, which ends, or reaches an
@@ -55,8 +56,8 @@ impl Warp {
 }
 
 impl Machine<'_, '_> {
-    /// Splits off the lanes that have left the loop from warps that loop without change. Returns
-    /// whether there are any.
+    /// Splits warps that loop without change: the lanes that have left the loop become a separate
+    /// warp. Returns whether a warp was split.
     pub fn part_lanes(&mut self, warps: &mut Vec<Warp>) -> bool {
         if self.program.target < Target::SM_70 {
             return false;
@@ -68,8 +69,8 @@ impl Machine<'_, '_> {
             if here == 0 || apart == 0 {
                 continue;
             }
-            // The lanes in the loop are treated as ended: the other lanes find none in it and
-            // continue after it.
+            // In this copy, the lanes in the loop count as ended. The other lanes do not wait for
+            // them, and continue after the loop.
             let mut others = warp.clone();
             others.keep(warp.own & !here);
             (others.pc, others.cycle, others.parted) = (cycle.site + 1, None, true);

@@ -31,7 +31,8 @@ impl Machine<'_, '_> {
             dynamic_shared: self.setting.shared_bytes.saturating_sub(shared.fixed),
             total_shared: self.setting.shared_bytes,
         };
-        // Clock values of later instructions are later, as long as blocks are shorter than this.
+        // Clock values increase from instruction to instruction if a block has fewer than 2¹⁶ of
+        // them.
         let time = count << 16;
         block.run(&mut registers, mask, &context, time, |undefined| {
             if TIER >= ACCESSES && *checked {

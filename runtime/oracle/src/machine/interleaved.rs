@@ -2,7 +2,8 @@
 //! launches, where all blocks are resident at once.
 //!
 //! A block that does not run now keeps its shared memory, its warps, and its part of the order of
-//! accesses. Each run of a block is a [`TimeSlice`]: epochs then tell which block made an access.
+//! accesses. Each run of a block is a [`TimeSlice`], so the epoch of an access shows which block
+//! made it.
 
 use crate::check::Check;
 use crate::code::Inst;
@@ -54,7 +55,7 @@ impl Machine<'_, '_> {
         !self.stopped && !self.setting.budget.is_spent()
     }
 
-    /// Exchanges the running block with a resting one.
+    /// Exchanges the running block with a suspended one.
     fn swap(&mut self, block: &mut SuspendedBlock) {
         std::mem::swap(&mut self.block, &mut block.index);
         std::mem::swap(&mut self.shared, &mut block.shared);
@@ -74,7 +75,8 @@ impl Machine<'_, '_> {
         result
     }
 
-    /// Returns whether the running block is observed, and tells the observer that the block runs.
+    /// Returns whether the running block is observed, and notifies the observer that the block
+    /// runs.
     fn observes(&mut self) -> bool {
         let block = self.block;
         self.observer.as_mut().is_some_and(|observer| {

@@ -27,33 +27,33 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hasher};
 use std::rc::Rc;
 
-/// Warp instructions before the first check of a warp, counted since it last resumed.
+/// The number of warp instructions before the first check of a warp, counted since it last resumed.
 const FIRST_SEARCH_INSTRUCTION: u64 = 1 << 14;
 
-/// Iterations that are compared with a saved state at first; doubles with the number of
-/// instructions.
+/// The number of iterations that are compared with a saved state at first. The number doubles with
+/// the number of instructions.
 const MIN_COMPARED_ITERATIONS: u64 = 32;
 
-/// Atomic operations without effect after which a warp spins: its polls are not points at which to
-/// preempt it.
+/// The number of atomic operations without effect after which a warp spins. The polls of a spinning
+/// warp are not points at which to preempt it.
 pub const MAX_SPIN_ATOMICS: u32 = 4;
 
-/// Atomic operations without effect after which a warp leaves the processor at the end of each
-/// iteration. In a loop that counts, no state repeats, and the warps that it waits for must run.
-/// The number is large, so that [`Search`] first finds loops that do not count.
+/// The number of atomic operations without effect after which a warp yields to others at the end of
+/// each iteration. In a loop that counts its polls, no state repeats, and the warps that it waits
+/// for must run. The number is large, so that [`Search`] first finds loops that do not count.
 const MAX_IDLE_ATOMICS: u32 = 1 << 14;
 
-/// Atomic operations without effect after which a warp is considered to wait for other warps.
+/// The number of atomic operations without effect after which a warp counts as waiting for others.
 const MAX_WAITING_POLLS: u32 = 1 << 18;
 
 /// The number that replaces [`MAX_WAITING_POLLS`] where blocks run interleaved. A warp then polls
 /// once in each of its time slices.
 const MAX_INTERLEAVED_POLLS: u32 = 1 << 16;
 
-/// Barriers of a block before the first check.
+/// The number of barriers of a block before the first check.
 const FIRST_SEARCH_BARRIER: u64 = 1 << 10;
 
-/// Barriers that are compared with a saved state at first.
+/// The number of barriers that are compared with a saved state at first.
 const MIN_COMPARED_BARRIERS: u64 = 8;
 
 /// The maximum number of elements that a report names.
@@ -149,7 +149,7 @@ impl Search {
             let now = memory();
             match self.memory {
                 Some(before) if before == now => return Some(now),
-                // A thread changes memory, such as a counter.
+                // The state repeats but memory differs: a thread changes it, for example a counter.
                 Some(_) => self.left = 0,
                 None => (self.memory, self.left, self.iterations) = (Some(now), self.left.max(self.iterations + 1), 0),
             }
@@ -196,7 +196,7 @@ impl Machine<'_, '_> {
         }
         if warp.mask != 0 && warp.idle >= self.max_idle_atomics() {
             let polls = if self.interleaved { MAX_INTERLEAVED_POLLS } else { MAX_WAITING_POLLS };
-            // From sm_70 on, lanes that have left the loop run on.
+            // From sm_70 on, lanes that have left the loop continue to run.
             let parts = self.program.target >= GpuTarget::SM_70 && warp.live & !warp.mask != 0;
             if warp.idle >= polls || parts {
                 warp.cycle = Some(Cycle { site, memory: self.hash() });
@@ -215,8 +215,7 @@ impl Machine<'_, '_> {
         Some(if search.kept.is_some() { 0 } else { search.next.min(left).min(clock) })
     }
 
-    /// Returns the number of atomic operations without effect after which a warp leaves the
-    /// processor.
+    /// Returns the number of atomic operations without effect after which a warp yields to others.
     #[inline(always)]
     pub fn max_idle_atomics(&self) -> u32 {
         if self.interleaved { 1 } else { MAX_IDLE_ATOMICS }

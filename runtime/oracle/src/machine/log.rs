@@ -17,7 +17,7 @@ impl Arguments for Values<'_> {
     fn next(&mut self, _: u64) -> Option<u64> {
         let (from, ty) = self.rest.next()?;
         let bits = from.get(self.rows, self.lane);
-        // A `bool` has the address of its text, which is not 0.
+        // `bits + 1` is the address of a `bool`'s text: an address of 0 would be null.
         Some(if *ty == Scalar::Bool { bits + 1 } else { bits })
     }
 

@@ -2,7 +2,7 @@
 //!
 //! Each buffer has an address in the interpreter's address space. Argument n is at (n + 1) · 2⁴⁰
 //! plus the low bits of its host address, which decide alignment. An address that a kernel computes
-//! from it remains far from other buffers.
+//! from this address remains far from other buffers.
 
 use crate::code::SHARED_WORDS;
 use crate::machine::outputs::OutputContract;

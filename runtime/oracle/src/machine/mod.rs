@@ -175,8 +175,8 @@ pub struct Warp {
     pub meets: Option<Pc>,
     /// The loop that the warp cannot leave unless other threads change memory.
     pub cycle: Option<Cycle>,
-    /// The number of the warp's last atomic operations that changed nothing and accessed no element
-    /// above `highest`.
+    /// The number of the warp's consecutive atomic operations that changed nothing and accessed no
+    /// element above `highest`.
     pub idle: u32,
     /// The highest offset of an element in the atomic operation that last restarted `idle`.
     pub highest: u64,
@@ -270,7 +270,7 @@ impl<'p, 'm> Machine<'p, 'm> {
                 Checks::All => self.block::<ALL>(&mut warps, &mut scheduler),
             }
             self.options.count_block();
-            // Parts of warps last until the end of their block.
+            // The warps that were split off end with their block.
             warps.truncate(whole);
             if self.stopped || self.setting.budget.is_spent() {
                 return false;
@@ -437,7 +437,7 @@ impl<'p, 'm> Machine<'p, 'm> {
     #[cold]
     fn forget(&mut self) {
         if self.interleaved {
-            // Resting blocks keep epochs, so the launch cannot continue.
+            // Suspended blocks keep epochs, so the launch cannot continue.
             self.exhausted(0, 0, 1);
             self.epoch = 0;
             return;

@@ -59,8 +59,8 @@ impl<O: Observer + ?Sized> Observer for &mut O {
 }
 
 impl Machine<'_, '_> {
-    /// Calls `notify` with the observer and the machine. An observer needs the machine to compute
-    /// addresses, so the machine gives the observer away meanwhile.
+    /// Calls `notify` with the observer and the machine. An observer needs the whole machine to
+    /// compute addresses, so the machine does not own the observer meanwhile.
     #[inline(never)]
     fn notify(&mut self, notify: impl FnOnce(&mut dyn Observer, &mut Self)) {
         if let Some(mut observer) = self.observer.take() {

@@ -17,7 +17,7 @@
 //! blocks. A thread's fence releases acquired accesses within its scope, regardless of how they
 //! were acquired.
 //!
-//! Accesses are ordered as in this run, as in any detector of races that observes one execution.
+//! The order is that of this run, as in any race detector that observes one execution.
 
 use crate::machine::shadow::{Stamp, TimeSlice};
 use kernel_dsl_compiler::ir::FenceScope;
@@ -112,12 +112,13 @@ pub type AtomicElement = (Option<usize>, u64);
 pub struct AcquiredAccesses {
     past: ReleasedAccesses,
     lanes: u32,
-    /// The lanes that have made a fence since, of block scope or wider, and of a wider scope.
+    /// The lanes that have executed a fence since: of any scope, and of a scope beyond the block.
     released: [u32; 2],
 }
 
 impl AcquiredAccesses {
-    /// Returns the same accesses as acquired by all lanes after a barrier, and released by none.
+    /// Returns the accesses as they are after a barrier: acquired by all lanes and released by
+    /// none.
     fn of_all_lanes(self) -> AcquiredAccesses {
         AcquiredAccesses { lanes: u32::MAX, released: [0; 2], ..self }
     }
@@ -138,7 +139,7 @@ struct Fenced {
 /// The state of a warp.
 #[derive(Clone, Default, Debug)]
 struct WarpClock {
-    /// The last fences of the warp's lanes, of block scope or wider, and of a wider scope.
+    /// The last fences of the warp's lanes: of any scope, and of a scope beyond the block.
     fenced: [Vec<Fenced>; 2],
     /// Released accesses that lanes have read since their last fences.
     read: Vec<Read>,
@@ -187,7 +188,7 @@ impl Order {
         running.warps.resize_with(warps, WarpClock::default);
     }
 
-    /// Exchanges the part of the running block with that of another one.
+    /// Exchanges the part of the running block with `other`, the part of another block.
     pub fn swap(&mut self, other: &mut BlockOrder) {
         std::mem::swap(&mut self.running, other);
     }
@@ -373,7 +374,8 @@ mod tests {
 
     #[test]
     fn fences_on_both_sides_order_earlier_accesses() {
-        // No barrier lies before the other warp's access in the epoch of the fence.
+        // The other warp's access in the epoch of the fence is not released: no barrier lies
+        // between.
         assert_eq!(handed_over(Some(FenceScope::Grid), Some(FenceScope::System)), [true, true, false, true]);
         assert_eq!(handed_over(Some(FenceScope::Grid), None), [false; 4]);
         assert_eq!(handed_over(None, Some(FenceScope::Grid)), [false; 4]);
@@ -487,7 +489,7 @@ mod tests {
             order.fence(0, u32::MAX, FenceScope::Grid, at(5));
         };
         hand_over(&mut order, 1, 0);
-        assert!(order.known(0).is_empty(), "who has made no fence hands nothing over");
+        assert!(order.known(0).is_empty(), "a lane without a fence releases nothing");
         hand_over(&mut order, 0, 4);
         let holds = |order: &Order, epoch, of, thread| {
             order.known(0).iter().any(|p| p.holds(Stamp::new(epoch, 0, of), thread, &[]))

@@ -19,7 +19,8 @@ struct Kept {
     loads: [Stamp; 2],
 }
 
-/// By cell, the further loads of each warp, in the order in which the warps first loaded it.
+/// For each cell, the loads of each warp that it has no room for; warps are in the order of their
+/// first load.
 #[derive(Debug)]
 pub struct OverflowReads {
     kept: HashMap<usize, Vec<Kept>>,
@@ -48,7 +49,8 @@ impl OverflowReads {
             own.loads[usize::from(clock.unordered_or_simultaneous(own.loads[0], now))] = now;
             return;
         }
-        // An access before this load is also before any access that this load is ordered before.
+        // Order is transitive: an access ordered before this load is ordered before all that follow
+        // it.
         if all.len() >= MAX_SEARCHED_ENTRIES && all.len().is_power_of_two() {
             all.retain(|kept| kept.loads.iter().any(|load| clock.unordered_or_simultaneous(*load, now)));
         }

@@ -195,7 +195,7 @@ impl Machine<'_, '_> {
         let Some(first) = warps.first() else { return };
         for (stamp, offset) in self.shared_shadow.copies_in_flight(self.clock(first)) {
             let (site, lane) = (stamp.site(), stamp.thread() as usize % LANES);
-            // The warp keeps the copies that bypass the registers.
+            // Copies that bypass the registers are already in `begun`.
             if !matches!(code.insts.get(site as usize), Some(Inst::Poison(_))) {
                 continue;
             }
@@ -288,8 +288,8 @@ impl Machine<'_, '_> {
 }
 
 /// Returns the lanes of `part` that store to the destination of an earlier copy in flight, and the
-/// first such copy. A copy through registers lands when its thread stores, so a store by that
-/// thread counts as the copy.
+/// first such copy. A copy through registers ends with a store by its thread, so a store by that
+/// thread counts as the end of the copy.
 fn copies_in_flight(
     insts: &[Inst],
     shadow: &Shadow,
@@ -340,7 +340,7 @@ struct Race {
     with: Conflict,
     /// Lanes that have no earlier race.
     lanes: u32,
-    /// The first lane that races with it, and the index of the scalar.
+    /// The first lane that races with the accesses at that site, and the index of the scalar.
     lane: usize,
     scalar: u32,
 }

@@ -43,7 +43,7 @@ impl Stamp {
         Stamp(u64::from(epoch) << 32 | u64::from(site) << 10 | u64::from(thread))
     }
 
-    /// Returns the stamp of the same access by the thread `lanes` further.
+    /// Returns the stamp of the same access by the thread whose index is larger by `lanes`.
     #[inline(always)]
     pub fn thread_plus(self, lanes: u32) -> Stamp {
         Stamp(self.0 + u64::from(lanes))
@@ -180,8 +180,8 @@ impl Clock<'_> {
         self.is_own(earlier.epoch()) && earlier.warp() == now.warp()
     }
 
-    /// Returns whether two races with `now` are both within a warp or both between warps. A race of
-    /// the other kind is fixed together with this one.
+    /// Returns whether two races with `now` are both within a warp or both between warps. A finding
+    /// lists races of one kind only, because a fix for them also fixes the races of the other kind.
     pub fn same_scope(self, one: Conflict, other: Conflict, now: Stamp) -> bool {
         self.within_warp(one.stamp, now) == self.within_warp(other.stamp, now)
     }
@@ -261,8 +261,8 @@ impl Cell {
         self.initialized(*clock) & !clock.unordered(self.store, now)
     }
 
-    /// Records a load. Loads of two lanes in one instruction are kept apart: at least one of the
-    /// lanes is not the one that stores next.
+    /// Records a load. Loads of two lanes in one instruction take both entries: the thread that
+    /// stores next is at most one of the two lanes, so it races with the other.
     #[inline(always)]
     fn note_load(&mut self, clock: Clock<'_>, now: Stamp) {
         self.loads[usize::from(clock.unordered_or_simultaneous(self.loads[0], now))] = now;
@@ -547,7 +547,7 @@ impl Shadow {
         Some(Conflict { by: By::Atomic, latest: false, ..conflict })
     }
 
-    /// Returns whether those of `size` bytes at `offset` that are in `uninit` have all been stored.
+    /// Returns whether all bytes of `uninit` among the `size` bytes at `offset` have been stored.
     pub fn stored_of(&self, offset: u64, size: u32, uninit: &ByteRanges) -> bool {
         let (first, last) = (offset >> self.granule, (offset + u64::from(size) - 1) >> self.granule);
         let of = |cell: u64| cell << self.granule..(cell + 1) << self.granule;

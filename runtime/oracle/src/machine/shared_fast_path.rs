@@ -156,8 +156,8 @@ pub(super) fn parted<'a>(
     (memo.beyond & lanes == 0).then_some(Words { relative: &memo.words, pattern: memo.pattern, first })
 }
 
-/// Returns the words that the lanes access, or `None` if it is another kind of access or a lane is
-/// out of bounds. `to` holds them if the indices are not classified.
+/// Returns the words that the lanes access, or `None` if another kind of access is made or a lane
+/// is out of bounds. If the indices are not classified, the words are computed in `to`.
 #[inline(always)]
 fn locate<'a>(
     simd: Simd,
@@ -223,8 +223,8 @@ impl Machine<'_, '_> {
     }
 }
 
-/// Records the stores of `lanes` if none races and no two go to one element, and returns whether
-/// that is so.
+/// Records the stores of `lanes` if none races and no two go to one element. Returns whether they
+/// were recorded.
 #[inline(always)]
 fn stores_well(cells: &mut [Cell; PAGE], clock: Clock, stamp: Stamp, lanes: u32, words: Words) -> bool {
     // Ascending words are distinct.

@@ -62,7 +62,7 @@ impl LaneSource {
             LaneSource::Words(low, high) => (&memory[low as usize..], &memory[high as usize..]),
             LaneSource::Same(low, high) => return Lanes::Same([low, high]),
         };
-        let half = |words: &'a [u32]| words.first_chunk().expect("whole halves were looked for");
+        let half = |words: &'a [u32]| words.first_chunk().expect("the source has whole halves");
         Lanes::Rows([half(low), half(high)])
     }
 }
@@ -173,8 +173,8 @@ impl Machine<'_, '_> {
     }
 
     /// Runs all iterations but the last of a loop whose body is `fused`. Returns the number of
-    /// executed instructions, at most `fuel`. On 0, nothing has changed, and the loop must run
-    /// iteration by iteration.
+    /// executed instructions, at most `fuel`. If it returns 0, nothing has changed, and the loop
+    /// must run iteration by iteration.
     #[inline(always)]
     pub fn run_iterations<const TIER: u8>(
         &self,

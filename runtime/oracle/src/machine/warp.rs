@@ -13,12 +13,12 @@ use crate::report::Description;
 use kernel_dsl_compiler::ir::{Binary, FenceScope};
 
 impl Machine<'_, '_> {
-    /// Runs `warp` from its next instruction to a barrier or its end, or until it leaves the
-    /// processor to others: at a point of the schedule, or in a loop that waits for them.
+    /// Runs `warp` from its next instruction to a barrier or its end, or until it yields to other
+    /// warps: at a point of the schedule, or in a loop that waits for other warps.
     pub fn warp<const TIER: u8>(&mut self, warp: &mut Warp) {
         #[cfg(target_arch = "x86_64")]
         if self.simd.has_avx2() {
-            // One function with these features, so that the loops over lanes are inlined into it.
+            // A function with these features, into which the loops over lanes are inlined.
             #[target_feature(enable = "avx2,fma,bmi1,bmi2,lzcnt,popcnt")]
             fn fast<const TIER: u8>(machine: &mut Machine<'_, '_>, warp: &mut Warp) {
                 machine.run_until_wait::<TIER>(warp);
@@ -284,7 +284,7 @@ impl Machine<'_, '_> {
                     warp.slots[slot as usize] = Default::default();
                     if TIER >= ACCESSES {
                         let bad = self.without_step(site, warp, mask, ty, step);
-                        // The loop ends for such a lane; otherwise it would never end.
+                        // Ends the loop for such a lane; otherwise it would never end.
                         warp.slots[slot as usize].done |= bad;
                         activate!(mask & !bad);
                     }
@@ -304,8 +304,8 @@ impl Machine<'_, '_> {
                         let bad = simd.overflows(&warp.rows, Binary::Add, ty, index, step) & mask;
                         if bad != 0 {
                             self.overflowing(site, warp, bad, Binary::Add, ty, index, step);
-                            // The loop ends for such a lane: from a wrapped index on, it might
-                            // never end.
+                            // Ends the loop for such a lane: its index has wrapped, so the loop
+                            // might never end.
                             warp.slots[slot as usize].done |= bad;
                             activate!(mask & !bad);
                         }
@@ -360,7 +360,7 @@ impl Machine<'_, '_> {
                     warp.slots[slot as usize].pending |= mask;
                     activate!(0);
                 }
-                Inst::Fused(_) => unreachable!("it has run, or its first instruction has taken its place"),
+                Inst::Fused(_) => unreachable!("a fused sequence has run, or its first instruction has replaced it"),
                 Inst::Return => {
                     warp.live &= !mask;
                     activate!(0);
@@ -419,7 +419,7 @@ impl Machine<'_, '_> {
     fn fence(&mut self, warp: &Warp, mask: u32, scope: FenceScope) {
         let at = FenceEpochs { block: self.met, warp: warp.met, now: self.epoch };
         self.order.fence(warp.index, mask, scope, at);
-        // The warp's accesses from here on are later than those it has released.
+        // A new epoch separates the warp's later accesses from those that the fence releases.
         self.tick();
     }
 }

@@ -89,7 +89,7 @@ impl From<f64> for DoubleDouble {
 mod tests {
     use super::*;
 
-    /// Returns sums of a few powers of two, which integers of 128 bits hold scaled.
+    /// Returns sums of a few powers of two. Scaled, the sums are exact in integers of 128 bits.
     fn numbers() -> impl Iterator<Item = i64> {
         (0..200i64).map(|i| i.wrapping_mul(0x09E3_779B_97F4_A7C1) >> 9 | 1)
     }

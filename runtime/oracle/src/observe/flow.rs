@@ -129,7 +129,7 @@ impl AccessedLanes<'_> {
     }
 }
 
-/// The rules by which labels arise and spread, and what is reported of them.
+/// The rules by which labels arise, spread and are reported.
 pub trait Propagation {
     /// The label of a value.
     type Label: Copy;

@@ -142,7 +142,8 @@ impl Propagation for Poison<'_> {
             _ => return,
         };
         self.used(shadow, machine, step, &deciding, "decides a branch");
-        // The lanes have decided by this value: a later decision by it is the same mistake.
+        // The lanes have decided by this value: a later decision by the same value is not a new
+        // mistake.
         for row in deciding {
             lanes_of(step.mask).for_each(|lane| shadow.set(step.warp, row, lane, None));
         }

@@ -8,12 +8,12 @@
 //! `f32`, rounded: a conversion between floats keeps the twin. Twins follow values through moves,
 //! selections, shuffles and memory.
 //!
-//! Digits have canceled where the sum or difference of accurate operands is inaccurate. The results
-//! computed from it inherit that, until a larger value absorbs the error. A store of such a result
-//! to a buffer is reported.
+//! Digits have canceled where the sum or difference of accurate operands is inaccurate. Results
+//! computed from it are inaccurate too, until a larger value absorbs the error. A store of such a
+//! result to a buffer is reported.
 //!
-//! A twin records the bits of its value. The twin of a value that was changed by other means no
-//! longer counts.
+//! A twin records the bits of its value. If the value was changed by other means, the bits differ
+//! and the twin is ignored.
 
 use crate::check::Check;
 use crate::code::frame::Register;
@@ -51,8 +51,8 @@ fn float(ty: Scalar, bits: u64) -> f64 {
     }
 }
 
-/// Returns the least magnitude at which a type has full precision; for `f64`, at which its twin has
-/// it.
+/// Returns the smallest magnitude at which a type has full precision. For `f64`, returns the
+/// smallest magnitude at which the twin has it.
 fn least(ty: Scalar) -> f64 {
     match ty {
         Scalar::F64 => f64::MIN_POSITIVE * 2f64.powi(108),
@@ -112,7 +112,7 @@ pub struct Precision<'p> {
     /// The relative error from which a value counts as inaccurate.
     bound: f64,
     events: Vec<Cancellation>,
-    /// The event of each instruction and warp: one represents all lanes.
+    /// The event of each instruction and warp: the first lane's event represents all lanes.
     known: HashMap<(Pc, u32), u32>,
 }
 
@@ -151,7 +151,7 @@ impl Propagation for Precision<'_> {
             (Inst::Binary { op: Binary::Sub, .. }, [a, b]) => a.sub(*b),
             (Inst::Binary { op: Binary::Mul, .. }, [a, b]) => a.mul(*b),
             (Inst::Binary { op: Binary::Div, .. }, [a, b]) => a.div(*b),
-            // The twin of the operand that was selected, even of two close ones.
+            // The twin is that of the selected operand, even if the twins are in the other order.
             (Inst::Binary { op: Binary::Min | Binary::Max, .. }, _) => {
                 return shadow_floats.into_iter().find(|shadow_float| shadow_float.of == result.bits);
             }

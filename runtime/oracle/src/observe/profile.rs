@@ -291,8 +291,8 @@ impl Counts {
 pub(crate) struct Counters {
     accesses: BTreeMap<(Pc, RequestKind), Counter>,
     branches: BTreeMap<Pc, BranchCounts>,
-    /// By end of a loop without a counter and by warp: the lanes that had left the loop at its
-    /// previous iteration, while others continue.
+    /// The lanes that had left a loop at its previous iteration, while others continue: by end of
+    /// the loop, which has no counter, and by warp.
     left: BTreeMap<(Pc, u32), u32>,
     /// By instruction, the number of executions and the sum of active lanes.
     run: Vec<(u64, u64)>,
@@ -360,8 +360,8 @@ impl Counters {
     fn turn(&mut self, site: Pc, warp: &Warp, slot: MaskSlot, mask: u32) {
         let on = mask | slot.pending;
         let before = self.left.remove(&(site, warp.index)).unwrap_or(0);
-        // Lanes that have left stay out while others continue: if one of them is active again, the
-        // loop has been entered anew.
+        // Lanes that have left stay out while others continue. If one of them is active again, a
+        // new execution of the loop has begun.
         let left = if before & !slot.done == 0 { slot.done & !before } else { slot.done };
         if on != 0 {
             self.left.insert((site, warp.index), slot.done);
@@ -582,7 +582,7 @@ fn asked(addresses: impl Iterator<Item = u64>, bytes: u32) -> BTreeSet<u64> {
     addresses.flat_map(|a| a..a + u64::from(bytes)).collect()
 }
 
-/// Pieces of `size` bytes in which these bytes lie.
+/// Returns the number of pieces of `size` bytes that contain these bytes.
 fn touched_of(size: u64, bytes: &BTreeSet<u64>) -> u32 {
     distinct(bytes.iter().map(|byte| byte / size))
 }

@@ -1,4 +1,4 @@
-//! Origins of NaNs and infinities: the operation that produced one which the kernel stores to a
+//! Origins of NaNs and infinities: the operations that produced the ones that a kernel stores to a
 //! buffer.
 //!
 //! While a launch runs, floats are inspected only when they are stored to buffers

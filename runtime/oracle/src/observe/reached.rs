@@ -17,7 +17,8 @@ pub struct Reached {
     sites: Vec<InstructionCoverage>,
 }
 
-/// Whether threads have reached an instruction, and how its condition was if it has one.
+/// Whether threads have reached an instruction, and whether its condition was true and false, if it
+/// has one.
 #[derive(Clone, Copy, Default, Debug)]
 struct InstructionCoverage {
     ran: bool,

@@ -104,9 +104,9 @@ pub(crate) struct Recorder {
     warp: u32,
     lane: usize,
     limit: usize,
-    /// An instruction whose event is recorded when the next one runs.
+    /// The instruction whose event is recorded when the next one runs.
     pending: Option<Pending>,
-    /// By open construct, the number of iterations of a loop.
+    /// The number of iterations so far of each open construct, which counts for loops only.
     iterations: Vec<u64>,
     lines: Vec<TracedLine>,
     /// The current line: its function and number.

@@ -77,9 +77,9 @@ pub const fn funnel(low: u32, high: u32, distance: u32, left: bool, wrap: bool) 
 /// Returns the position of the |offset|-th set bit of `mask` from `base`, upwards or, for a
 /// negative offset, downwards: `fns`.
 ///
-/// For offset 0, that is `base` itself if set. Without such a bit, the result is 32 ones, as it is
-/// for a base above 31. For offset −2³¹, sm_61 machine code returns 0: its comparison with the
-/// number of set bits has a sign.
+/// For offset 0, the position is `base` itself, if that bit is set. Without such a bit, and for a
+/// base above 31, the result is 32 ones. For offset −2³¹, sm_61 machine code returns 0, because it
+/// compares the offset with the number of set bits as signed numbers.
 pub const fn find_nth(mask: u32, base: u32, offset: i32) -> u32 {
     const NONE: u32 = u32::MAX;
     if offset == i32::MIN {

@@ -96,7 +96,7 @@ impl Exact {
         self.exponent + 127 - self.significand.leading_zeros() as i32
     }
 
-    /// Returns the significand rounded to a multiple of 2^dropped, divided by it. A negative
+    /// Returns the significand rounded to a multiple of 2^dropped, divided by 2^dropped. A negative
     /// `dropped` appends zeros.
     fn without(self, dropped: i32, rounding: Rounding) -> u64 {
         let significand = self.significand;
@@ -133,7 +133,7 @@ impl Format {
         1 << (self.exponent + self.fraction)
     }
 
-    /// Returns the NaN that the hardware makes of operands that are none.
+    /// Returns the NaN that the hardware produces from operands that are not NaNs.
     pub const fn nan(self) -> u64 {
         if self.fraction == F64.fraction { self.sign() | self.infinity() | self.quiet() } else { self.sign() - 1 }
     }
@@ -144,8 +144,8 @@ impl Format {
     }
 
     /// Returns the NaN that an operation on these operands results in. In `f64`, the hardware keeps
-    /// the sign and payload of the last operand that is a NaN, and makes the NaN quiet; in other
-    /// formats every NaN is one.
+    /// the sign and payload of the last operand that is a NaN, and makes the NaN quiet. In other
+    /// formats, every resulting NaN has the same bits.
     pub fn nan_of<const N: usize>(self, operands: [u64; N]) -> u64 {
         match operands.into_iter().rev().find(|x| self.is_nan(*x)) {
             Some(nan) if self.fraction == F64.fraction => nan | self.quiet(),
@@ -153,7 +153,7 @@ impl Format {
         }
     }
 
-    /// Returns a NaN of another format as one of this format.
+    /// Converts a NaN of another format to a NaN of this format.
     pub const fn nan_from(self, format: Format, bits: u64) -> u64 {
         if self.fraction != F64.fraction {
             return self.nan();
@@ -216,8 +216,10 @@ impl Format {
         }
     }
 
-    /// Returns the number rounded to this format. The last bit of a significand that has more bits
-    /// than the format, and one to spare, may represent everything below it.
+    /// Returns the number rounded to this format. The last bit of a significand may be sticky, if
+    /// the significand has at least two bits more than the format: that bit then represents
+    /// everything below it.
+    /// format.
     pub fn encode(self, number: Exact, how: impl Into<RoundingMode>) -> u64 {
         let RoundingMode { rounding, flush } = how.into();
         let Exact { negative, significand, exponent } = number;
@@ -427,7 +429,8 @@ fn finite_sum(a: Exact, b: Exact, rounding: Rounding) -> Exact {
     if b.significand == 0 {
         return a;
     }
-    // One bit remains for the carry, and enough bits that the lesser can lose without harm.
+    // The width leaves one bit for the carry, and so many bits that those lost of the lesser
+    // operand do not matter.
     let (a, b) = (normalized(a, 126), normalized(b, 126));
     let (greater, lesser) = if a.exponent >= b.exponent { (a, b) } else { (b, a) };
     let distance = (greater.exponent - lesser.exponent) as u32;

@@ -32,7 +32,8 @@ pub fn callees(module: &Module, function: usize) -> impl Iterator<Item = Vec<usi
     })
 }
 
-/// Returns the function that calls of function `index` run, or `index` if nothing defines it.
+/// Returns the index of the definition that calls of function `index` run, or `index` if nothing
+/// defines the function.
 fn defined(module: &Module, index: u32) -> usize {
     module.definition(index).unwrap_or(index) as usize
 }

@@ -20,7 +20,7 @@ enum ConversionSide {
 
 fn side(ty: Type) -> Result<ConversionSide> {
     match ty {
-        // An element of a pair has the type of both.
+        // The elements of a pair have the same format as a single half.
         Type::F16 | Type::F16x2 => Ok(ConversionSide::Float(F16)),
         Type::Bf16 => Ok(ConversionSide::Float(BF16)),
         Type::F32 => Ok(ConversionSide::Float(F32)),

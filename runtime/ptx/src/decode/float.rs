@@ -306,7 +306,7 @@ fn fast(opcode: Opcode, mode: Mode, to: OperandLocation, from: &[OperandLocation
     if !mode.is_near() {
         return None;
     }
-    // With flushing or saturation before and after.
+    // Operands are flushed before host arithmetic, and the result is flushed or saturated after it.
     let flush = move |x: u32| if mode.ftz { native::flush32(x) } else { x };
     Some(match opcode {
         Opcode::Add => binary(d, two()?, move |a: u32, b: u32| finish(mode, native::add32(flush(a), flush(b)))),

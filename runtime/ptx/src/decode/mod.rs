@@ -389,7 +389,7 @@ impl<'m> Decoder<'m> {
                         self.refuse(text, line, why);
                     }
                 }
-                // Declarations are found by index; the others have no effect.
+                // Declarations are looked up by index; the other statements have no effect.
                 Statement::Registers(_)
                 | Statement::Variable(_)
                 | Statement::BranchTargets(_)

@@ -46,7 +46,8 @@ fn known(register: SpecialRegister) -> Option<Special> {
     })
 }
 
-/// Returns the reason why the contents of a special register cannot be known, if so.
+/// Returns the reason why the contents of a special register are unknowable; `None` if they are
+/// not.
 fn unknowable(register: SpecialRegister) -> Option<&'static str> {
     use SpecialRegister::*;
     match register {

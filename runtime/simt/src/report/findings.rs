@@ -82,7 +82,7 @@ impl Description {
     }
 }
 
-/// The place of a check and site in the lists.
+/// The place of a check's hits at a site: an index in `list` or in `allowed`.
 #[derive(Clone, Copy, Debug)]
 enum ListIndex {
     Found(usize),
@@ -94,7 +94,7 @@ enum ListIndex {
 pub struct Findings<'p> {
     sites: &'p dyn Sites,
     known: HashMap<(Check, u32), ListIndex>,
-    /// Findings by check, site and the other side's site, where a check has conflicts with several.
+    /// The findings of conflicts, by check, site and the other side's site.
     pairs: HashMap<(Check, u32, u32), ListIndex>,
     list: Vec<Finding>,
     allowed: Vec<Allowed>,

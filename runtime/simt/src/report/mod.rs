@@ -2,9 +2,8 @@
 //!
 //! An interpreter numbers the instructions of its program and describes them by [`Sites`]. The
 //! interpreter reports a hit of a check by a site, a thread and a [`Description`] to its
-//! [`Findings`], which become a [`Report`]. What differs is where a finding is: the
-//! [`CodeLocation`] of a finding of the oracle is in Rust, and the place of a finding of the PTX
-//! interpreter is in PTX, with the [`Instruction`].
+//! [`Findings`], which become a [`Report`]. The oracle's [`CodeLocation`] is in Rust, the PTX
+//! interpreter's is in PTX, with the [`Instruction`].
 //!
 //! Repeated hits of one check at one site form one [`Finding`]: it describes the first hit, counts
 //! the others, and lists every location that it conflicts with. Places are resolved to file, line

@@ -92,7 +92,7 @@ fn groups<'a>(finding: &'a Finding, sources: &'a [KernelSource]) -> Vec<Group<'a
     if let Some(Instruction { origin: Some(origin), .. }) = &finding.instruction {
         elements.push(Level::NOTE.message(format!("compiled from: {origin}")).into());
     }
-    // The advice is for Rust.
+    // The help texts advise on Rust, so a finding in PTX has none.
     if let (Some(help), None) = (finding.check.help(), &finding.instruction) {
         elements.push(Level::HELP.message(help).into());
     }
@@ -123,8 +123,8 @@ fn others(others: &[ConflictSide]) -> String {
     others.iter().map(other).collect::<Vec<_>>().join("; and with ")
 }
 
-/// Returns the line of a PTX instruction. Without the text of its file, it is the instruction as
-/// printed.
+/// Returns the line of a PTX instruction, or the instruction as printed if the text of its file is
+/// missing.
 fn ptx_snippet<'a>(
     instruction: &'a Instruction,
     place: &'a CodeLocation,

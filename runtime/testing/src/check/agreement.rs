@@ -14,7 +14,7 @@ use runtime_ptx::{BranchPolicy, Options};
 use std::cell::RefCell;
 use std::sync::PoisonError;
 
-/// Warp instructions for which warps that wait for each other may poll.
+/// The number of additional warp instructions for warps that poll while they wait for each other.
 const POLLING: u64 = 1 << 25;
 
 /// Compares the outputs of an executor with the reference.
@@ -207,7 +207,7 @@ impl<'a> Agreement<'a> {
     fn cuda(&self, gpu: &Device, baseline: &Baseline, judge: Judge) -> Result<(), Failure> {
         let Agreement { prepared, case, .. } = *self;
         prepared.has_tolerances()?;
-        // The wait for the compiler comes before the turn, so that other cases have theirs.
+        // Waits for the compiler before taking the lock, so that other cases can run on the GPU.
         prepared.load(Some(gpu)).map_err(self.stopped(Executor::Cuda(gpu.to_string())))?;
         let _turn = self.checker.gpu_turn.lock().unwrap_or_else(PoisonError::into_inner);
         let (artifact, constants) = prepared.instance();

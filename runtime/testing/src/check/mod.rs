@@ -27,7 +27,7 @@ use std::thread;
 /// The number of interleavings under which a short case with atomic operations runs.
 const INTERLEAVINGS: u64 = 8;
 
-/// Warp instructions of all interleavings of a case.
+/// The maximum number of warp instructions of all interleavings of a case together.
 const INTERLEAVED_INSTRUCTIONS: u64 = 1 << 20;
 
 /// A checker of kernels, which runs them on the interpreters, and on a GPU if it has one.
@@ -35,7 +35,8 @@ const INTERLEAVED_INSTRUCTIONS: u64 = 1 << 20;
 pub struct Checker {
     cpu: Device,
     gpu: Option<Device>,
-    /// Held by the thread whose case runs on the GPU: one case's memory is there at a time.
+    /// The lock that a thread holds while its case runs on the GPU, so that GPU memory holds one
+    /// case at a time.
     gpu_turn: Arc<Mutex<()>>,
     /// The options of the oracle.
     options: interpreter::Options,

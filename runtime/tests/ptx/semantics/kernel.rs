@@ -275,7 +275,7 @@ pub fn operands(form: &Form) -> Vec<([u64; 4], bool)> {
         for (x, ty) in x.iter_mut().zip(&sources) {
             *x &= u64::MAX >> (64 - ty.bits());
         }
-        // Where a search for a bit begins is below 32.
+        // The bit at which a search begins is below 32.
         if form.row.opcode == Opcode::Fns {
             (x[1], x[2]) = (x[1] % 32, u64::from((x[2] % 70) as u32).wrapping_sub(35) & 0xffff_ffff);
         }

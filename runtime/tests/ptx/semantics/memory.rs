@@ -1,5 +1,6 @@
-//! Loads and stores: every form of `ld`, `ldu` and `st` except call arguments. Each runs in every
-//! space by its own and by generic addresses, with registers of the type's width and wider ones.
+//! Loads and stores: every form of `ld`, `ldu` and `st` except call arguments. Each form runs in
+//! every space, with addresses of the space and with generic addresses. Registers have the type's
+//! width or are wider.
 
 use super::integer::{number, signed};
 use kernel_dsl::compiler::ptx::form::FormRow;

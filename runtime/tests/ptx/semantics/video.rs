@@ -51,7 +51,7 @@ fn operated(given: &Given<'_>, x: i128, y: i128) -> i128 {
     }
 }
 
-/// Returns whether the opcode is one of parts of words.
+/// Returns whether the opcode is a video instruction.
 pub fn has(opcode: Opcode) -> bool {
     opcode.spelling().starts_with('v') && opcode != Opcode::Vote
 }

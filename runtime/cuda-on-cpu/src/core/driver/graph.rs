@@ -22,7 +22,7 @@ pub struct UpdateMismatch {
 
 impl Driver {
     /// Starts a capture: from now on the stream records its operations instead of running them. The
-    /// nodes are added to a graph, after these of its nodes; without one, to a new graph.
+    /// nodes are added to the graph in `into`, after the nodes named there, or else to a new graph.
     pub fn begin_capture(&self, queue: &Queue, mode: Mode, into: Option<(Handle, Vec<Handle>)>) -> Result {
         let Queue::Made(stream) = queue else {
             let why = "the default stream cannot capture";
@@ -99,7 +99,7 @@ impl Driver {
         Ok(())
     }
 
-    /// Releases what belongs to a destroyed node.
+    /// Destroys the graph or the allocation of a destroyed node.
     fn end_node(&self, operation: &Operation) {
         match operation {
             Operation::Child(child) => _ = self.destroy_graph(child.handle),
@@ -152,7 +152,7 @@ impl Driver {
         Ok(())
     }
 
-    /// Adds dependencies, or removes them: the earlier node and the later one of each.
+    /// Adds or removes dependencies. Each dependency is a pair of the earlier and the later node.
     pub fn change_dependencies(&self, graph: Handle, edges: &[(Handle, Handle)], adds: bool) -> Result {
         let graph = self.graphs.get(graph)?;
         for (from, to) in edges {
@@ -236,7 +236,7 @@ impl Driver {
     }
 
     /// Replaces the operations of an executable graph by those of a graph with the same nodes.
-    /// Returns why the graph does not fit, if so.
+    /// Returns the mismatch if the graph does not fit.
     pub fn update(&self, executable: Handle, graph: Handle) -> Result<Option<UpdateMismatch>> {
         const TOPOLOGY: u32 = 2;
         const TYPE: u32 = 3;

@@ -7,7 +7,7 @@ use crate::hazard::TimelinePoint;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 
-/// So many bytes, each address given once.
+/// A source of a fixed number of bytes, which returns each address once.
 struct Device {
     left: Cell<u64>,
     next: Cell<u64>,
@@ -89,7 +89,7 @@ fn pending_uses_pass_to_the_next_owner() {
     let (again, pending) = pool.take(MB, &device).unwrap();
     assert_eq!(pending.as_slice(), [at]);
     pool.give(again, pending, &device);
-    // Another size, after it was merged with its neighbor.
+    // An allocation of another size, after the block was merged with its neighbor.
     pool.statistics();
     let (_, pending) = pool.take(MB / 2 + 1, &device).unwrap();
     assert_eq!(pending.as_slice(), [at]);
@@ -111,11 +111,12 @@ fn cached_memory_is_trimmed_before_an_allocation_fails() {
     let at = TimelinePoint { stream: 1, count: 1 };
     let (large, _) = pool.take(40 * MB, &device).unwrap();
     pool.give(large, [at].into_iter().collect(), &device);
-    // 24 MB are left; the 40 are given back for it, once they are not used.
+    // 24 MB are left. The pool waits until the 40 MB are unused, and releases them for this
+    // request.
     let (larger, _) = pool.take(60 * MB, &device).unwrap();
     assert_eq!(device.waited.borrow().as_slice(), [at]);
     assert_eq!(device.held.borrow().len(), 1);
-    // The remaining memory is less than a large segment, and enough.
+    // The remaining memory is less than a large segment, but enough for the request.
     let (rest, _) = pool.take(4 * MB, &device).unwrap();
     let error = pool.take(MB, &device).unwrap_err();
     let said = error.to_string();

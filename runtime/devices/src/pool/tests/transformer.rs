@@ -3,7 +3,8 @@
 //! a prompt, and ends with the last of a few generated tokens.
 //!
 //! `transformer.trace` has the order, a line for each step: `+ bytes` creates the next buffer,
-//! numbered from 0, `- number` drops one. The code here makes it; `UPDATE=1` writes it.
+//! numbered from 0, `- number` drops one. This code generates the trace; a test run with `UPDATE=1`
+//! writes the file.
 
 use super::{Device, Pool, WaitSet};
 use std::fmt::Write;
@@ -124,7 +125,7 @@ impl Trace {
             self.drop([q]);
             // Keys and values go to the cache.
             self.drop([k, v]);
-            // Parts of the positions are attended to side by side, and brought together.
+            // Attention treats parts of the positions concurrently, and combines their results.
             let parts = (tokens == 1).then(|| self.make(positions.div_ceil(256) * HEADS * (HEAD + 2) * WIDE));
             let seen = self.make(tokens * HEADS * HEAD * WIDE);
             self.drop([rotated]);
@@ -211,8 +212,8 @@ fn a_model_reserves_little_more_than_it_uses() {
     assert!(percent <= 105, "{percent}");
 }
 
-/// Shows, without the weights, which hide small effects, that a block never spans two segments: a
-/// buffer of 12 MiB cannot lie on the free ends of two.
+/// Shows that a block never spans two segments: a buffer of 12 MiB cannot lie on the free ends of
+/// two. The run has no weights, because they hide small effects.
 #[test]
 fn blocks_do_not_span_segments() {
     let percent = percent(&run(false));
