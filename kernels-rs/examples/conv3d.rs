@@ -6,7 +6,7 @@
 //! ```
 //!
 //! The extents of the kernel, the strides and the padding are constants of an instance; the patch
-//! embedding of a vision model is a stride equal to the kernel, without padding. Tiles have 64
+//! embedding of a vision model has a stride equal to the kernel, and no padding. Tiles have 64
 //! positions × 64 channels × 16, with 256 threads and 4 × 4 elements each. The file shows a struct
 //! made by the same Rust on the host and on the device, and loads that give zero out of bounds.
 
@@ -65,8 +65,8 @@ pub fn conv3d<const KT: usize, const KH: usize, const KW: usize, const ST: usize
     let (m0, n0) = (block::y() * 64, block::x() * 64);
     let (tm, tn) = (thread::x() / 16 * 4, thread::x() % 16 * 4);
 
-    // A thread gathers one position of 64, with 4 threads each, for 4 values of k per step. The
-    // position is decoded once.
+    // Four threads gather each of 64 positions: a thread loads 4 values of k per step. A position
+    // is decoded once.
     let row = m0 + thread::x() % 64;
     let (q, px) = ow.div_rem(row as u32);
     let (q, py) = oh.div_rem(q);

@@ -50,7 +50,7 @@ pub fn run(
     let axes = device.zeros::<u32>(head / 2)?;
     let stream = device.stream()?;
 
-    // The prompt, whose keys and values are stored in the cache.
+    // Runs the prompt, and stores its keys and values in the cache.
     let mut cache = [(); 2].map(|()| device.zeros::<f16>(groups * room * head));
     let [Ok(keys), Ok(values)] = &mut cache else { return Err("the cache does not fit".into()) };
     let of_cache = [1, groups, room, head];
@@ -70,7 +70,7 @@ pub fn run(
     stream.wait()?;
     println!("prompt: {:.3?} a token", start.elapsed() / prompt.max(1) as u32);
 
-    // A step, recorded once, whose input is the output of the previous step.
+    // Records one step, whose input is the output of the previous step.
     let recording = device.record();
     let last = x.download()?.split_off((prompt.max(1) - 1) * width);
     let x = recording.own(device.upload(&last)?)?;

@@ -57,7 +57,7 @@ use complex::Complex;
 pub fn fft<const INVERSE: bool>(roots: &[Complex], x: &mut [Complex]) {
     let mut s = Shared::<Complex, 1>::new([256]);
     let (t, first) = (thread::x(), 256 * block::x());
-    // Elements in the order of their reversed indices.
+    // Loads the elements in the order of their reversed indices.
     for k in unroll(0..2) {
         let i = t + 128 * k;
         s[((i as u32).reverse_bits() >> 24) as usize] = x[first + i];

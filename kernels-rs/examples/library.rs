@@ -31,7 +31,7 @@ pub fn main() -> Result<(), Box<dyn Error>> {
     let (a, b) = (on_x.view([1, rows, features])?, on_w.view([1, classes, features])?);
     product.run(&stream, &a, &b, &mut logits.view_mut([1, rows, classes])?)?;
     Softmax::new().run(&stream, &logits.view([rows, classes])?, &mut shares.view_mut([rows, classes])?)?;
-    // A temperature of 0 takes the largest.
+    // A temperature of 0 takes the likeliest class.
     let sample = Sample::new(1).temperature(0.0);
     sample.run(&stream, &logits.view([rows, classes])?, &mut likeliest.view_mut([rows])?)?;
 

@@ -24,7 +24,7 @@ pub mod vector {
     /// A vector.
     #[derive(Clone, Copy, DeviceCopy)]
     pub struct Vector {
-        /// The parts.
+        /// The first part.
         pub x: f32,
         /// The second part.
         pub y: f32,

@@ -35,7 +35,7 @@ pub fn q8_repack(w: View<Q8Block, 2>, mut qs: ViewMut<[i8; 4], 2>, mut d: ViewMu
         return;
     }
     let (b, word) = (i / 8 % blocks, i % 8);
-    // a place in memory, indexed at run time: four byte loads
+    // the block is in memory, and is indexed at run time: four byte loads
     let q: [i8; 4] = std::array::from_fn(|j| w[(row, b)].qs[4 * word + j]);
     qs[(row, 8 * b + word)] = q;
     if word == 0 {
@@ -156,7 +156,7 @@ pub fn main() -> Result<(), Box<dyn Error>> {
     let mut random = Random::new(1);
     let x: Vec<f32> = random.values(m * k);
     let w: Vec<f32> = random.values(n * k);
-    // llama.cpp quantizes so: the largest magnitude of a block becomes ±127.
+    // The largest magnitude of a block becomes ±127, as in llama.cpp.
     let block = |w: &[f32]| {
         let d = f16::from_f32(w.iter().fold(0.0f32, |most, w| most.max(w.abs())) / 127.0);
         Q8Block { d, qs: std::array::from_fn(|i| (w[i] / d.to_f32()).round_ties_even() as i8) }

@@ -84,7 +84,7 @@ pub fn segmented_scan(x: &[f32], heads: &[u8], y: &mut [f32], carry: &mut [f32],
     block::sync();
     // Each warp scans the sums of all warps, so that no warp waits for another to do it.
     let sums = warp::group::<8>().scan(s[warp::lane() % 8], join);
-    // The branch is uniform for the warp: shuffles are complete.
+    // A warp takes one side of the branch, so all its lanes shuffle.
     let v = if warp::index() > 0 { join(warp::shuffle(sums, warp::index() - 1), v) } else { v };
     if i < x.len() {
         y[i] = v.0;

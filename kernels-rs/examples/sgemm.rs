@@ -124,7 +124,7 @@ fn tile<
     col0: usize,
     epilogue: E,
 ) {
-    // value arithmetic: folded by our compiler, free in stable Rust
+    // the pitch is a value: stable Rust allows its arithmetic, and our compiler folds it
     let sa = Shared::<f32, 3>::with_pitch([2, BK, BM], BM + 4);
     let sb = Shared::<f32, 3>::new([2, BK, BN]);
 
@@ -193,7 +193,7 @@ fn tile<
 /// Computes C = epilogue(A·B); A is M × K, B is K × N, C is M × N, all row-major.
 #[kernel(
     block = 256, min_blocks = 2, max_registers = 128,
-    // the launch computes it from the arguments
+    // the launch computes the grid from the arguments
     grid = c.rows().div_ceil(BM) * c.cols().div_ceil(BN),
     writes(c = once),
     instances(BM = 128, BN = 128, BK = 8, QM = 2, QN = 2, E = Identity | BiasRelu),

@@ -92,7 +92,7 @@ pub fn sample<const K: usize>(
     block::sync();
     bitonic(s, |a, b| a > b);
 
-    // Softmax over the first k, cut at top_p, draw.
+    // Computes the softmax over the first k, cuts it at top_p, and draws.
     let mut z = Shared::<f32, 1>::new([K]);
     let top = score_of(s[0]);
     let p = if t < k { math::exp((score_of(s[t]) - top) / temperature) } else { 0.0 };
@@ -108,7 +108,7 @@ pub fn sample<const K: usize>(
     let hit = kept
         && t < k
         && before <= aim
-        // The last element, or the next one begins above the target or is not kept.
+        // The element is the last, or the next one begins above the target or is not kept.
         && (t + 1 == k || z[t + 1] > aim || z[t + 1] >= top_p * total);
     let who = block::reduce(if hit { t as u32 } else { u32::MAX }, |a, b| a.min(b));
     if t == 0 {

@@ -43,7 +43,7 @@ fn prepared(path: &Path) -> io::Result<String> {
 
 /// Returns a block of Rust with the hidden lines of a test, and its closing fence.
 fn tested(body: &str, module: &str) -> String {
-    // A block that declares device functions would find them twice.
+    // A block that declares device functions would see them twice, since the module has them too.
     let items = if body.contains("#[device]") { String::new() } else { format!("# use guide::{module}::*;\n") };
     format!(
         "# use kernel_dsl::prelude::*;\n# use runtime::Device;\n# use runtime::testing::{{self, Expected}};\n\

@@ -13,7 +13,7 @@ pub(crate) fn rows_are_whole<'a, T, const R: usize>(view: impl ViewArgument<'a, 
     shape_at(&argument, n).is_some_and(|extents| extents.last().is_some_and(|cols| cols.is_multiple_of(n as u64)))
 }
 
-/// Returns the extents of a view whose rows begin at multiples of `n` elements.
+/// Returns the extents of a view if its rows begin at multiples of `n` elements.
 fn shape_at<'m>(argument: &'m Argument<'_>, n: usize) -> Option<&'m [u64]> {
     let Argument::Memory(memory) = argument else { return None };
     let ArgumentShape::View { extents, strides } = memory.shape() else { return None };

@@ -22,7 +22,7 @@ use crate::rowwise::softmax::decay;
 use kernel_dsl::prelude::*;
 
 /// Returns the sigmoid, 1 / (1 + e⁻ˣ), with a relative error of 5·u until it is subnormal. For
-/// negative x it computes e^x / (1 + e^x), because e⁻ˣ overflows below −88.8.
+/// negative x the function computes e^x / (1 + e^x), because e⁻ˣ overflows below −88.8.
 #[device]
 pub fn sigmoid(x: f32) -> f32 {
     let e = decay(-x.abs());
@@ -71,7 +71,7 @@ pub fn geglu_tanh(a: f32, b: f32) -> f32 {
 }
 
 /// Returns an approximation of the sigmoid, 1 / (1 + e⁻ˣ), with a relative error of 10⁻⁵, the error
-/// of e⁻ˣ at x = −88. Below −88 it is 0.
+/// of e⁻ˣ at x = −88. Below −88 the result is 0.
 #[device]
 pub fn fast_sigmoid(x: f32) -> f32 {
     fast::rcp(1.0 + fast::exp(-x))

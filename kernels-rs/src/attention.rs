@@ -29,26 +29,26 @@
 //!                                    16 lanes of a row        64 keys    ┘
 //! ```
 //!
-//! Narrower heads have four queries a thread, 64 keys a step, and 128 queries a block of 256
-//! threads. Numbers of 16 bits are converted when they are stored to shared memory.
+//! For narrower heads a thread has four queries, a step has 64 keys, and a block of 256 threads has
+//! 128 queries. 16-bit floats are converted to `f32` when they are stored to shared memory.
 //!
 //! Both products work as in [`gemm`](crate::gemm): outer products of fragments, which are loaded by
 //! `ld.shared.v4` without bank conflicts. Two slices alternate; the next is loaded from global
 //! memory during the products of the current one. Slices run along the head's dimension, so that
-//! heads of any size fit in 48 KB: Q is read again for each step, from L2. Values wider than 128
-//! are computed by a second block.
+//! heads of any size fit in 48 KB: Q is read again for each step, from L2. Further blocks compute
+//! the elements of a value beyond the first 128.
 //!
-//! A query sees a band of keys: `left` keys before its position and `right` after it. Tiles of
-//! which no key is seen are skipped; partially seen tiles are masked.
+//! A query sees a band of keys: `left` keys before its position and `right` after it. A tile
+//! without a seen key is skipped; a partially seen tile is masked.
 //!
 //! A call lasts until its last block ends. If blocks are few, or some have much more work, the last
-//! would run alone. Therefore lists of key tiles are cut into parts, and the part that ends last
-//! reduces the results of a tile of queries. A table assigns the work to blocks. The host makes the
-//! table when a shape is first used, and caches it with the device or the mask. Of several ways to
-//! cut and to order lists, the one that ends first in a simulation of the device is chosen. An
-//! example: 16 heads with 2048 causal queries, on a device with 396 block slots. A tile of 64
-//! queries sees 1, 2, … 32 tiles of keys, 21.3 for each slot. With a cut at 24 tiles the other
-//! slots have about the same work:
+//! ones would run alone. Therefore lists of key tiles are cut into parts, one for each block. The
+//! block that ends last reduces the results of a tile of queries. A table assigns the work to
+//! blocks. The host makes the table when a shape is first used, and caches it with the device or
+//! the mask. The host simulates several ways to cut and to order the lists, and takes the one that
+//! ends first. An example: 16 heads with 2048 causal queries, on a device with 396 block slots. A
+//! tile of 64 queries sees 1, 2, … 32 tiles of keys, 21.3 for each slot. If lists are cut after 24
+//! tiles, all slots have about the same work:
 //!
 //! ```text
 //!   the longest first                      the remainders share slots with other lists
@@ -65,16 +65,16 @@
 //! # Many queries over a cache
 //!
 //! [`Attention::run_cached`] reads keys and values as a [`cache`] stores them: `f32`, 16-bit
-//! floats, bytes with scales, q8_0 and q4_0, contiguous or in pages. The kernels are one function
-//! over descriptions of rows, so that the machine code for floats is that of a kernel for floats
-//! alone. A thread keeps a word of bytes or of four bits and its scale in registers. The thread
-//! converts the word when it stores it to shared memory. The products read `f32` in every case.
+//! floats, bytes with scales, q8_0 and q4_0, contiguous or in pages. One generic function serves
+//! all formats. For floats, its machine code is that of a kernel for floats alone. A thread keeps a
+//! word of 8-bit or 4-bit integers and its scale in registers. The thread converts the word when it
+//! stores it to shared memory. The products read `f32` in every case.
 //!
 //! The plane and the row of each key of a step are kept in shared memory. Addresses are computed
 //! from them for each load. On sm_61 the loop over slices of Q and K has 1024 FFMA in 1188 issue
 //! slots for q8_0 in pages, where `f16` has 1078. The loop over V has 1143 instead of 1064.
-//! Contiguous caches spill 88 bytes and caches in pages 8, of which most are in the second pass for
-//! values that are not finite.
+//! Contiguous caches spill 88 bytes and caches in pages 8, most of them in the second pass for
+//! non-finite values.
 //!
 //! The table has times on an H200 in ms: the last tokens of a text, causal, 16 query heads and 8
 //! key heads of 128 elements. A copy converts q8_0 to `f16`, at most 32 MiB of keys and values at a
@@ -88,8 +88,8 @@
 //! | 64 | 32,768 | 0.930 | 0.542 | 0.549 | 0.553 |
 //! | 17 | 32,768 | 0.874 | 0.536 | 0.540 | 0.538 |
 //!
-//! Many tokens read each key often, so that conversions cost 4 to 7 % more than a copy. Few tokens
-//! read it once.
+//! Many tokens read each key often, and convert it each time: this costs 4 to 7 % more than one
+//! conversion to a copy. Few tokens read each key once, and then the copy is slower.
 //!
 //! # The limits on sm_61
 //!
@@ -105,17 +105,17 @@
 //! # The cost of large logits
 //!
 //! The maximum is subtracted from a logit before the product with log₂ e. One fused multiply-add
-//! would do both, but overflow for logits that do not. The subtraction takes one more instruction
-//! for each of the 64 logits of a thread, of some 18,600 in a step. On sm_61 the loop over steps
-//! has 4110 instead of 4086 instructions. On sm_90 it has 4272 instead of 4223, of which five spill
-//! and reload three registers. On an H100 a call is up to 1.7 % slower.
+//! would do both, but its products overflow for some finite logits. The subtraction takes one more
+//! instruction for each of the 64 logits of a thread, of some 18,600 in a step. On sm_61 the loop
+//! over steps has 4110 instead of 4086 instructions. On sm_90 it has 4272 instead of 4223, of which
+//! five spill and reload three registers. On an H100 a call is up to 1.7 % slower.
 //!
-//! # A step
+//! # A decoding step
 //!
-//! A step is limited by memory, see [`decode`]. The cache holds `f32`, 16-bit floats, bytes with
-//! scales, or blocks of 32 numbers with a scale (q8_0 and q4_0, see [`cache`]), contiguous or in
-//! pages. A step can have several tokens of a sequence, such as drafts to be verified. The cache is
-//! then read once for all of them ([`Decode::tokens`]).
+//! A decoding step is limited by memory, see [`decode`]. The cache holds `f32`, 16-bit floats,
+//! bytes with scales, or blocks of 32 numbers with a scale (q8_0 and q4_0, see [`cache`]),
+//! contiguous or in pages. A step can have several tokens of a sequence, such as drafts to be
+//! verified. The cache is then read once for all of them ([`Decode::tokens`]).
 //!
 //! # Measured
 //!
@@ -134,13 +134,13 @@
 //! | the same, of 64 | 0.537, 0.118 | | |
 //! | a tenth of 16 × 8192 × 128, of blocks of 128 and 64 | 0.105, 0.112 | | |
 //!
-//! Blocks of 64 are slower because of the cache: with the keys and values of one head shared by
-//! all, a tenth of 4096 takes 0.110 of the time. Prefetching the next step's keys by
+//! Blocks of 64 are slower because the cache has fewer hits: if all heads share one head's keys and
+//! values, a tenth of 4096 takes 0.110 of the time. Prefetching the next step's keys by
 //! `prefetch.global.L2` made it slower by 3 to 5 %.
 //!
 //! Gradients take 3.4 to 4.1 times as long as the forward pass, with 3.5 times the multiplications
-//! (see [`backward`]). A step over 8192 keys of eight heads reads 3.07 TB/s, 0.85 × a copy; over
-//! 65,536 keys 4.20 TB/s, 1.00 ×; over 32,768 keys of `f16` 3.57 TB/s, 0.93 ×.
+//! (see [`backward`]). A decoding step over 8192 keys of eight heads reads 3.07 TB/s, 0.85 × the
+//! rate of a copy; over 65,536 keys 4.20 TB/s, 1.00 ×; over 32,768 keys of `f16` 3.57 TB/s, 0.93 ×.
 //!
 //! # User-defined scores and layouts
 //!

@@ -1,6 +1,6 @@
 //! Constants of kernels, chosen at run time.
 
-/// Evaluates an expression once for each choice of constants, of which a launch takes one at run
+/// Compiles an expression for each listed choice of constants, and evaluates one of them at run
 /// time.
 ///
 /// A table names the constants in the first line, and gives their values for each pattern:

@@ -11,7 +11,7 @@
 //!
 //! In an unfolded grid each block executes one comparison; only folded grids need divisions. In
 //! both forms blocks start in the same order. The product x·y·z is at most 2³¹ − 1 in a folded
-//! grid. The library's calls reject more before a launch, in the caller's terms.
+//! grid. The library's calls reject larger grids before a launch, in the caller's terms.
 
 use crate::permute::rows::divided;
 use kernel_dsl::prelude::*;

@@ -14,9 +14,9 @@
 //! that computes 8 × 8 elements reads 16 numbers for 64 multiplications, so that shared memory is
 //! busy for half of the time. The rest of the optimization is to issue little besides
 //! multiplications. In the loop of the tile 128 × 128 × 8, 97.2 % of the issue slots are FFMA, and
-//! 7 % of those wait for a register bank. In that of `f16`, 128 × 128 × 16, it is 98.7 % and 5 %.
-//! For the first loop `tests/machine_code/budgets.rs` requires 97 % and 20 %. The same PTX on an
-//! H200 is as fast as cuBLAS in `f32`. `kernels bench --suite gemm` measures the local device.
+//! 7 % of those wait for a register bank. For `f16`, 128 × 128 × 16, it is 98.7 % and 5 %. For the
+//! first loop `tests/machine_code/budgets.rs` requires 97 % and 20 %. The same PTX on an H200 is as
+//! fast as cuBLAS in `f32`. `kernels bench --suite gemm` measures the local device.
 //!
 //! # The simplest kernel
 //!

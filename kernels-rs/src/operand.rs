@@ -6,8 +6,8 @@ use kernel_dsl::compiler::launch::Refusal;
 use runtime::{BufferStrided, BufferView, BufferViewMut, Error};
 use std::fmt::Arguments;
 
-/// The number of elements beyond the end of K up to which the kernels of products count before they
-/// compare.
+/// How far the counters of product kernels run past the end of K before the kernels compare them,
+/// in elements.
 pub(crate) const BEYOND_K: usize = 4096;
 
 /// An array that is passed to a call.
@@ -89,8 +89,8 @@ pub(crate) fn given<const R: usize>(
     operand.map_or(Ok(()), |operand| operand.expected(name, wanted, why))
 }
 
-/// Returns the maximum number of elements along an axis that a kernel can count in 32 bits up to
-/// `beyond` elements past the end.
+/// Returns the maximum number of elements along an axis for which a 32-bit counter can run `beyond`
+/// elements past the end.
 const fn most(beyond: usize) -> u64 {
     (1u64 << 32).saturating_sub(beyond as u64)
 }

@@ -57,7 +57,8 @@
 //! - of the same products with one activation in a hundred 20 times as large.
 //!
 //! The cause of the errors of products is the quantization of activations to 8 bits, with a scale
-//! for each 32. `UPDATE=1 cargo test -p tests --test library products_are_accurate` writes this.
+//! for each 32. `UPDATE=1 cargo test -p tests --test library products_are_accurate` writes the
+//! table.
 //!
 #![doc = include_str!("quant/accuracy.md")]
 //!

@@ -13,7 +13,7 @@ pub trait Queue: Launcher<Error = Error> {
     /// Returns the device that executes the work.
     fn device(&self) -> &Device;
 
-    /// Queues `launch`, which reads a view's memory in a way that the launch does not show: a
+    /// Queues `launch`, which reads a view's memory although its arguments do not show the view: a
     /// struct contains the view [detached](BufferView::detached).
     ///
     /// # Errors
@@ -51,7 +51,8 @@ pub trait Queue: Launcher<Error = Error> {
     }
 }
 
-/// A launch ends before its function returns, so that only earlier writers are waited for.
+/// A launch on a device ends before its function returns, so that only earlier writers are waited
+/// for.
 impl Queue for Device {
     fn device(&self) -> &Device {
         self

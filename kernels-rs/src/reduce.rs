@@ -129,8 +129,8 @@ mod items {
             if state.sum.abs() <= f32::MAX {
                 state.sum / n as f32
             } else {
-                // The mean of the largest numbers may round to more than these; NaN and infinities
-                // are kept.
+                // The mean of the largest `f32`s may round to more than `f32::MAX`; NaN and
+                // infinities are kept.
                 let mean = state.small / (n as f32 * 1.164_153_2e-10);
                 if state.small.abs() <= f32::MAX { mean.max(f32::MIN).min(f32::MAX) } else { mean }
             }

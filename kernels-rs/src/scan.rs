@@ -45,8 +45,8 @@
 //! Measured on an H200 (driver 580.159, the PTX of sm_61 compiled by its JIT) by
 //! `kernels bench --suite memory`, 32768 × 4096. Rows reach 4.12 TB/s, 0.98 × a copy. All elements
 //! as one row reach 3.37, 0.80 × (0.62 × when a divided row was read twice). All of 4096² and 8192
-//! × 1024 reach 0.67 and 0.66 ×; on an H100 the three reach 0.94, 0.79 and 0.75 ×. A small array
-//! has few blocks at a time, which wait for one another, and the launch that clears their words.
+//! × 1024 reach 0.67 and 0.66 ×; on an H100 the three reach 0.94, 0.79 and 0.75 ×. In a small array
+//! few blocks run at once and wait for one another, and clearing their words takes a second launch.
 
 pub mod kernels;
 mod run;

@@ -80,8 +80,8 @@ pub(super) struct Check {
     device: DeviceArg,
 }
 
-/// Number of instances checked concurrently without a GPU. The next instance begins while the last
-/// cases of one run and ptxas assembles it.
+/// Number of instances checked concurrently without a GPU. While the last cases of one instance run
+/// and ptxas assembles it, the next instance begins.
 const AT_ONCE: usize = 2;
 
 /// Largest number of instances checked concurrently with a GPU, whose driver compiles two modules
@@ -96,7 +96,7 @@ pub(super) enum DeviceArg {
     Cuda(usize),
 }
 
-/// Returns the selected device and the reason.
+/// The selected device, and the reason for the choice.
 #[derive(Serialize)]
 pub(super) struct SelectedDevice {
     device: String,
@@ -130,7 +130,7 @@ struct Line {
     problem: Option<String>,
     /// Cases that failed or could not be run.
     failures: Vec<CaseReport>,
-    /// Lines of `log!`: those of each case that printed some.
+    /// Lines of `log!`, for each case that printed some.
     logs: Vec<CaseLog>,
     /// Results that depend on the hardware's approximations.
     decisions: Vec<String>,
@@ -140,13 +140,13 @@ struct Line {
     allowed: Vec<Allowed>,
     /// Code that no case reaches; `null` without `--coverage`.
     unreached: Option<Vec<Unreached>>,
-    /// The executors as a pass lists them, with the comparison used.
+    /// The compared executors, as the line of a passing instance lists them.
     #[serde(skip)]
     compared: String,
-    /// Descriptions of the problem, in words; without `--verbose`, with one finding of a failure.
+    /// Descriptions of the problem; without `--verbose`, of one finding of a failure.
     #[serde(skip)]
     words: Vec<String>,
-    /// Number of findings of the failure that the words leave out.
+    /// Number of the failure's findings that `words` omits.
     #[serde(skip)]
     others: usize,
 }
@@ -341,7 +341,7 @@ impl CheckBench {
             if let Some(spec) = task.spec {
                 line.take(self.checker.check(spec, &task.instance, self.seed), self.verbose);
                 if self.coverage {
-                    // A case that cannot run is a failure of the check.
+                    // A case that cannot run has already failed the check.
                     line.unreached = unreached(spec, &task.instance, self.seed).ok();
                 }
             }

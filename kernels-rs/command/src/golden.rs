@@ -42,7 +42,7 @@ pub struct Budget {
     pub max_spill_bytes: Option<u32>,
     /// Bytes of shared memory of a block, without what a launch adds.
     pub max_shared_bytes: Option<u32>,
-    /// Issue slots of an iteration of the innermost loop with the most.
+    /// Issue slots of an iteration, in the innermost loop that has the most slots.
     pub max_loop_slots: Option<u32>,
 }
 
@@ -110,8 +110,8 @@ fn without_comment(line: &str) -> &str {
 
 /// Checks the machine code of each declared instance.
 ///
-/// ptxas finds registers, spills and shared memory, and nvdisasm finds loops. Where a tool is not
-/// found, its limits are not checked, which is printed. An error lists every exceeded limit.
+/// ptxas finds registers, spills and shared memory, and nvdisasm finds loops. For a missing tool, a
+/// line is printed, and its limits are not checked. An error lists every exceeded limit.
 pub fn check(artifact: &Artifact, budget: Budget) -> Result<(), String> {
     if budget == Budget::default() {
         return Ok(());

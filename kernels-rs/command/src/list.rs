@@ -34,7 +34,7 @@ struct ListedKernel {
     line: u32,
     #[serde(skip)]
     artifact: &'static Artifact,
-    /// Generic arguments of each instance, unless they are its name.
+    /// Generic arguments of each instance; `None` if its name already shows them.
     #[serde(skip)]
     arguments: Vec<Option<String>>,
 }

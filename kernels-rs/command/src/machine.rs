@@ -18,7 +18,7 @@ pub(super) struct Tools {
 /// Result of assembling an instance with ptxas.
 pub(super) struct MachineCode {
     pub(super) resources: Resources,
-    /// Disassembler; `None` if none is found.
+    /// Instructions and their cost; `None` if no nvdisasm is found.
     pub(super) code: Option<CodeCost>,
 }
 

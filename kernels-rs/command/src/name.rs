@@ -9,8 +9,8 @@
 //! - `matmul::<16>`: as Rust writes the instance.
 //!
 //! A pattern has `*` for any characters and `?` for one character. The pattern selects the kernels
-//! with a name of that form, and the declared instances with one: `gemm*`, `*@f16*`,
-//! `attention::*`, `gemm<f32, *, BM = 64, *>`.
+//! and the declared instances whose names match: `gemm*`, `*@f16*`, `attention::*`,
+//! `gemm<f32, *, BM = 64, *>`.
 
 use super::did_you_mean::nearest;
 use kernel_dsl::compiler::Scalar;
@@ -218,7 +218,7 @@ fn select(name: &str, kernels: &[&'static Artifact]) -> Result<Vec<Selected>, Er
     }
 }
 
-/// Returns the kernel with that path, or with a path that ends so. `name` is the whole name given.
+/// Returns the kernel whose path is `path` or ends with it. `name` is the whole name given.
 fn find(path: &str, name: &str, kernels: &[&'static Artifact]) -> Result<&'static Artifact, Error> {
     let (module, kernel) = path.rsplit_once("::").unwrap_or(("", path));
     let fits = |a: &&&'static Artifact| a.name == kernel && ends_with(a.module, module);
@@ -250,7 +250,7 @@ fn spelled(artifact: &Artifact, given: Vec<(Option<&str>, Constant)>, name: &str
         *slots.iter_mut().find(|slot| slot.is_none()).ok_or_else(refused)? = Some(constant);
     }
     let of_parameter = |(slot, generic): (Option<Constant>, &Generic)| match (slot?, &generic.kind) {
-        // A number is one of the parameter's type.
+        // A number takes the type of the parameter.
         (Constant::Usize(n), GenericKind::Constant(ty)) if *ty != Scalar::Usize => Some(Constant::Integer(n.into())),
         (constant, _) => Some(of_declared(artifact, constant)),
     };

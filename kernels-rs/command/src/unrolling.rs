@@ -98,7 +98,7 @@ impl UnrolledLoop {
         self.forms.iter().find(|form| form.unrolling == unrolling)
     }
 
-    /// Returns the form with the fewest issue slots; of nearly equal ones, that with the fewest
+    /// Returns the form with the fewest issue slots; of nearly equal forms, the one with the fewest
     /// copies.
     pub(super) fn fewest(&self) -> Option<&LoopForm> {
         fewest(|| self.forms.iter())
@@ -127,7 +127,7 @@ impl UnrolledLoop {
     }
 }
 
-/// Returns the form with the fewest issue slots; of nearly equal ones, the first.
+/// Returns the form with the fewest issue slots; of nearly equal forms, the first.
 fn fewest<'l, I: Iterator<Item = &'l LoopForm>>(forms: impl Fn() -> I) -> Option<&'l LoopForm> {
     let fewest = forms().map(|form| form.slots).min_by(f64::total_cmp)?;
     forms().find(|form| form.slots <= fewest * MAX_EXCESS)
@@ -390,8 +390,8 @@ fn innermost<'c>(code: &'c CodeCost, line: &Line) -> Vec<&'c Loop> {
 }
 
 /// Returns the number of iterations in the body of `copied`: the factor by which most instructions
-/// of `rolled` occur more often. Copies share the counting and the addresses, so that instructions
-/// of these classes decide only if there are no others.
+/// of `rolled` occur more often. Copies share counters and addresses. So instructions of those
+/// classes decide only if the loop has no others.
 fn copies(rolled: &Loop, copied: &Loop) -> u32 {
     let is_shared = |class: &Class| matches!(class, Class::Integer | Class::Compare | Class::Move | Class::Control);
     let vote = |of_counting: bool| {
@@ -407,8 +407,8 @@ fn copies(rolled: &Loop, copied: &Loop) -> u32 {
     vote(false).or_else(|| vote(true)).map_or(1, |(copies, _)| copies)
 }
 
-/// Returns the number of iterations of the loops at a line; `None` if it is no constant, or no
-/// single one.
+/// Returns the number of iterations of the loops at a line. The result is `None` if the number is
+/// not constant, or differs between loops.
 fn iterations(kernel: &Kernel, place: &SourcePlace) -> Option<u64> {
     fn walk(region: &Region, visit: &mut dyn FnMut(&Inst)) {
         for inst in &region.insts {

@@ -143,7 +143,7 @@ fn unknown_names_are_rejected_with_suggestions() {
     let no_device = refusal(&["check", "--device", "cuda:4294967296"]);
     assert!(no_device.contains("cannot use cuda:4294967296: ") && no_device.contains("`--device cpu`"), "{no_device}");
     assert!(refusal(&["inspect", "saxpy", "--seed", "x"]).contains("expected a whole number"));
-    // The test's own program is no text.
+    // The test's own program is not text.
     let program = std::env::current_exe().unwrap();
     for command in [["run"].as_slice(), &["bench", "saxpy", "--against"]] {
         let refused = refusal(&[command, &[program.to_str().unwrap()]].concat());
@@ -480,7 +480,7 @@ fn bench_counts_what_a_case_does() {
     assert_eq!(case["work"]["operations"], 0);
     assert!(case["work"]["sectors"].as_u64().unwrap() >= 2 * bytes / 32);
 
-    // Compared with itself there is no difference; with a better estimate of before it is slower.
+    // Against itself there is no difference; against a shorter earlier estimate it is slower.
     let again = ["bench", "transpose", "--device", "cpu", "--against", saved];
     if case["estimate"].is_object() {
         assert!(stdout(&again).contains("no significant difference: 1.000 ×"));

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 pub struct SourcedNumber {
     /// The value, in the unit that the field's name states.
     pub value: f64,
-    /// Where the value is from.
+    /// Source of the value.
     pub source: String,
 }
 

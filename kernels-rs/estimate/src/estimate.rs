@@ -26,8 +26,8 @@ const SAMPLED_INSTRUCTIONS: u64 = 8_000_000;
 const SAMPLED_BLOCKS: u64 = 12;
 /// Warp instructions after which a block counts as endless, for example one that waits for another.
 const FUEL: u64 = 1 << 26;
-/// Number of blocks, and of warp instructions of each block, from which the share of memory is
-/// found that concurrent blocks have in common.
+/// Number of blocks, and of warp instructions of each, that are run to find the share of memory
+/// that concurrent blocks have in common.
 const SHARING_BLOCKS: u64 = 48;
 const SHARING_INSTRUCTIONS: u64 = 1500;
 /// Sizes of the data of repeated launches, relative to the L2 cache. Up to the first, all data stay
@@ -319,7 +319,7 @@ impl Estimator {
             None => (self.model.clone(), ops),
         };
         let mut simulated = simulate(&ops, &paths, &work, &model);
-        // The footprint does not depend on the path of the warps.
+        // However short the simulated path is, the launch must transfer the memory that it touches.
         let transfer = dram_bytes / SECTOR as f64 / model.dram_sectors_per_cycle() / multiprocessors as f64;
         simulated.cycles = simulated.cycles.max(transfer);
         let launch = LaunchFigures { instance, blocks, threads, resident, warps, l2_bytes, dram_bytes };
@@ -414,7 +414,8 @@ impl Estimator {
         let options = Options { fuel: SHARING_INSTRUCTIONS * warps, ..Options::default() };
         let blocks = concurrent.min(SHARING_BLOCKS);
         for i in 0..blocks {
-            // The limit of instructions ends a block early, which is reported as an error.
+            // The limit of instructions ends a block early, which is an error that does not matter
+            // here.
             let block = (concurrent - blocks) / 2 + i;
             match code.executable.observe(approved, options, std::iter::once(block), &mut counter) {
                 Ok(()) | Err(runtime::Error::Ptx { .. }) => {}
@@ -526,7 +527,7 @@ impl Estimator {
             };
             paths.iter().map(of_block).sum()
         };
-        // Multiply-adds of all warps, two operations each, of the device's lanes.
+        // The share of the schedulers' cycles in which a multiply-add issues.
         let fma = executed(&|inst| Class::of(inst) == Class::Fma);
         let float_share =
             fma * (blocks * warps) as f64 / (multiprocessors * schedulers) / (time_us * device.clock_mhz.value);

@@ -102,7 +102,7 @@ fn counts(listing: &Listing, ranges: &[Range<usize>], executions: &HashMap<u32, 
             let inst = &listing.instructions[at];
             let class = Class::of(inst);
             let Some(executed) = line(at).and_then(|line| executions.get(&line)) else { continue };
-            // The targets that lanes reconverge at are set by a separate instruction.
+            // ptxas adds these instructions: they belong to no instruction of the line.
             if matches!(inst.opcode(), "SSY" | "BSSY" | "PBK" | "PCNT" | "SYNC" | "BSYNC" | "WARPSYNC" | "DEPBAR") {
                 continue;
             }
@@ -113,7 +113,8 @@ fn counts(listing: &Listing, ranges: &[Range<usize>], executions: &HashMap<u32, 
                 continue;
             }
             let key = (line(at).unwrap_or_default(), inst.opcode());
-            // ptxas copies jumps without the code around them.
+            // ptxas may copy a jump without the code around it, so that copies tell nothing of a
+            // block.
             if class == Class::Control && copies[&key].values().sum::<u32>() > 1 {
                 continue;
             }
@@ -196,7 +197,8 @@ fn median(mut values: Vec<f64>) -> f64 {
     (values[(n - 1) / 2] + values[n / 2]) / 2.0
 }
 
-/// Returns the executions of each edge. Blocks of unknown count (NaN) take what enters them.
+/// Returns the executions of each edge. An unknown count (NaN) of a block is the sum of the edges
+/// that leave the block, or of those that enter.
 fn edges(counts: &[f64], follows: &[Vec<Option<usize>>]) -> Vec<Vec<f64>> {
     let mut counts = counts.to_vec();
     let mut edges: Vec<Vec<Option<f64>>> = follows.iter().map(|next| vec![None; next.len()]).collect();
@@ -240,8 +242,9 @@ fn edges(counts: &[f64], follows: &[Vec<Option<usize>>]) -> Vec<Vec<f64>> {
         if changed {
             continue;
         }
-        // The equations leave open how many warps skip a loop: none, as far as the counts permit.
-        // So the rarest way out of the most frequent open block is taken as often as possible.
+        // The equations leave open how many warps skip a loop. The model assumes as few as the
+        // counts permit. So the rarest way out of the most frequent open block is taken as often as
+        // possible.
         let weight = |to: Option<usize>| to.map_or(1.0, |to| counts[to]).max(0.0);
         let open = (0..counts.len()).filter(|block| !missing(&edges[*block]).is_empty());
         let Some(block) = open.reduce(|a, b| if weight(Some(b)) > weight(Some(a)) { b } else { a }) else { break };

@@ -376,7 +376,7 @@ impl<'a> Machine<'a> {
                 self.release(place);
                 next = self.now;
             }
-            // A whole cycle, at least the next one.
+            // Advances to a whole cycle, at least the next one.
             self.now = next.ceil().max(self.now + 1.0);
         }
         let end = self.now.max(self.queue).max(self.l2).max(self.dram);

@@ -15,7 +15,7 @@ use network::bitonic;
 use runtime::Device;
 use std::error::Error;
 
-/// An element of a buffer is a `repr(C)` struct; a tuple has no layout that a host could fill.
+/// An element of a buffer: a `repr(C)` struct, because a host cannot know the layout of a tuple.
 #[device]
 #[derive(Clone, Copy, PartialEq, Debug, DeviceCopy)]
 #[repr(C)]

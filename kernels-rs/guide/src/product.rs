@@ -191,7 +191,7 @@ pub fn step7_double(a: View<f32, 2>, b: View<f32, 2>, c: ViewMut<f32, 2>) {
         }
         tb.store((now, t / 32, t % 32 * 4), from_b);
         block::sync();
-        // The next tile travels while this one is used.
+        // The next tile is loaded while this one is used.
         if k0 + 8 < a.cols() {
             from_a = a.load((row0 + t / 2, k0 + 8 + t % 2 * 4));
             from_b = b.load((k0 + 8 + t / 32, col0 + t % 32 * 4));

@@ -31,8 +31,7 @@ struct AttentionShape {
     left: usize,
     right: usize,
     scale: f32,
-    /// The number of key tiles of each part but the last, for lists that are cut; every third list
-    /// is not.
+    /// The number of key tiles of each part but the last of a list. Every third list is not cut.
     parts: &'static [usize],
     /// The number of query tiles of a mask's block.
     block: usize,
@@ -114,8 +113,7 @@ pub(super) fn cases_of(instance: &Instance, form: TileForm, random: &mut Random)
     let first = [
         any,
         AttentionShape { heads: [2, 1], queries: 3, keys: 13, width: 2 * odd, values: 3 * unit, right: 0, ..any },
-        // Two parts, of which the second is shorter; a step of two tiles of keys, and one with only
-        // the first.
+        // Two parts: a whole step of two tiles of keys, and half a step.
         AttentionShape { queries: 2, keys: 140, parts: &[2], block: 2, ..any },
         // Divided like causal products: for the first tile of queries the second part is empty.
         AttentionShape {
@@ -128,8 +126,8 @@ pub(super) fn cases_of(instance: &Instance, form: TileForm, random: &mut Random)
         },
     ];
     let longer = if unit > 1 { 40 } else { 31 };
-    // A tile of this size needs a million multiplications on each of four executors; the other
-    // instances have the same code.
+    // Large tiles get few cases: each needs a million multiplications on each of four executors,
+    // and the other instances have the same code.
     let few = rows * wide > 64 * 64;
     // A column of values of each extreme; the extremes repeat.
     let values = AttentionShape { queries: 3, keys: 5, values: 24, ..any };
@@ -345,8 +343,8 @@ pub(super) struct Softmax {
 /// * The weight is 2^(−r·log₂e − n), where n is the exponent of the number of keys. The difference,
 ///   log₂e and the fused operation are rounded: r·3u + n·u. The exponential is correctly rounded
 ///   here, and the kernel's tolerance covers a device's: 2u.
-/// * Each of `t` later tiles scales by an exponential of a difference of largest logits, of at most
-///   the range R of the row's logits: t·(3R + 4)·u.
+/// * Each of `t` later tiles multiplies by an exponential of the difference of two maxima, which is
+///   at most the range R of the row's logits: t·(3R + 4)·u.
 ///
 /// The error of a weight is the sum of these, w. Weights are positive. Therefore the error of their
 /// sum is the mean of w, plus γ of the additions, at most 64·t + 8. The error of an output Σ p·v is
@@ -457,7 +455,7 @@ pub(super) fn reference_of(instance: &Instance, form: TileForm, inputs: &[Input]
                 let top = found.as_ref().map_or(f64::NEG_INFINITY, |s| s.top);
                 let all = keys_here.next_power_of_two() as f64;
                 let sum = found.as_ref().map_or(0.0, |s| (s.log - s.top).exp() / all);
-                // The largest logit has an error, and with it all sums.
+                // The error of the largest logit is a factor of all sums.
                 let sum_off = found.as_ref().map_or(0.0, |s| sum * 1.01 * (s.log_off + U));
                 logs[2 * at..2 * at + 2].copy_from_slice(&[top, sum]);
                 let top_off = found.as_ref().map_or(0.0, |s| 1.01 * s.log_off);

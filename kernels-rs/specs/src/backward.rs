@@ -130,8 +130,8 @@ fn norm_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
 
 /// Computes the gradient and its error bounds. n = (z − μ)·f is rounded twice, and h = g·w once if
 /// there is a weight. With k additions per term, the means of h and h·n have the error γ(k + 1) of
-/// their terms' magnitudes, plus the terms' errors. h − mean and the fused h − n · mean(h·n) are
-/// rounded, and the product with f.
+/// their terms' magnitudes, plus the terms' errors. h − mean, the fused h − n · mean(h·n) and the
+/// product with f are rounded.
 fn norm_reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
     let (Some(team), &[element, _]) = (Team::of(instance), scalars(instance).as_slice()) else { return Vec::new() };
     let [z, saved, weight, g] = [0, 1, 2, 3].map(|i| inputs[i].values());

@@ -77,11 +77,11 @@ fn cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     all
 }
 
-/// Computes the results and their error bounds. The norm's factor has 2·⌈D / 64⌉ fused additions
-/// in a lane and five among lanes, of positive terms: γ(2·⌈D / 64⌉ + 5), of which the root takes
-/// half. The quotient by D, ε, the root and the reciprocal add 4·u, and two products with the
-/// weight 2·u. The rotation has the errors of a rotary embedding: the angle's rounding θ·u, 2.45·u
-/// of sine and cosine, and 2·u of the products.
+/// Computes the results and their error bounds. The norm's factor is the inverse root of a sum of
+/// positive terms, with 2·⌈D / 64⌉ fused additions in a lane and five among lanes. The sum's error
+/// is γ(2·⌈D / 64⌉ + 5), and the root halves it. The quotient by D, ε, the root and the reciprocal
+/// add 4·u, and two products with the weight 2·u. The rotation has the errors of a rotary
+/// embedding: the angle's rounding θ·u, 2.45·u of sine and cosine, and 2·u of the products.
 fn reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
     let &[d, normed, ..] = numbers(instance).as_slice() else { return Vec::new() };
     let kinds = scalars(instance);
@@ -115,7 +115,7 @@ fn reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
                 }
             };
             let off = if of_values { 0.0 } else { 1.001 * off + 4.0 * TINY };
-            // Only infinities give a NaN.
+            // A NaN bound of a finite value comes from an infinity: any result is correct.
             let off = if value.is_finite() && off.is_nan() { f64::INFINITY } else { off };
             outputs[argument].0[at] = value;
             // A value in the format of the cache is copied.

@@ -98,14 +98,14 @@ fn stored(instance: &Instance, random: &mut Random, case: Case) -> Case {
     };
     let pages = has::<Paged>(instance).then(|| keys.div_ceil(PAGE));
     let planes = Planes { pages, sequences: batch, rows: if pages.is_some() { PAGE } else { keys } };
-    // Sequences as long as their pages see all rows.
+    // Sequences of `Whole` see all rows of their pages, so that no row may be NaN.
     let other = if has::<Whole>(instance) { 0.5 } else { f32::NAN };
     let (mut numbers, mut scales) = (Vec::new(), Vec::new());
     for input in &case.inputs[1..3] {
         let width = input.extents().last().copied().unwrap_or(0);
         let values = input.values();
         let row = |s: usize, h: usize, key: usize| &values[((s * heads + h) * keys + key) * width..][..width];
-        // A scale for each 32 numbers, or for the row. Numbers that are not finite are scales.
+        // A scale for each 32 numbers, or for the row. Non-finite numbers are stored as scales.
         let of_row = if has::<Blocks>(instance) { BLOCK } else { width.max(1) };
         let blocks = width.div_ceil(of_row);
         let drawn: Vec<f32> = random.values::<f32>(batch * heads * keys * blocks);
@@ -147,7 +147,7 @@ fn stored(instance: &Instance, random: &mut Random, case: Case) -> Case {
         }
     }
     let mut inputs = case.inputs;
-    // Integers are larger than floats.
+    // Integers are larger than floats; a smaller scale of the logits compensates.
     let factor = match cached {
         Scalar::I8 => 0.002,
         Scalar::U32 => 0.05,
@@ -158,8 +158,8 @@ fn stored(instance: &Instance, random: &mut Random, case: Case) -> Case {
     Case { inputs, ..case }
 }
 
-/// Computes the results of `flash_attention` for the numbers that the cache means. The product of a
-/// number and its scale is rounded to `f32`, as in the kernel.
+/// Computes the results of `flash_attention` for the numbers that the cache represents. The product
+/// of a number and its scale is rounded to `f32`, as in the kernel.
 fn reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
     let (Some(form), &[_, cached]) = (form(instance), scalars(instance).as_slice()) else { return Vec::new() };
     let scaled = has::<Blocks>(instance) || has::<Scaled>(instance);

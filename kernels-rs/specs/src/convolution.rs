@@ -28,7 +28,7 @@ fn cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
         ([1, 2, 1, 2, 0], [[1, 2, 3], [1; 3], [0, 1, 2], [1; 3]]),
     ];
     let all = patches.into_iter().chain(padded.into_iter().filter(|_| inside == 0));
-    // Nine extremes later in each case, so that each occurs.
+    // Each case begins nine extremes later, so that every extreme occurs.
     let of_extremes = |(i, (volume, form)): (usize, (Volume, Form))| {
         let mut extremes = Extreme::ALL;
         extremes.rotate_left(9 * i % Extreme::ALL.len());
@@ -45,7 +45,8 @@ fn case(instance: &Instance, random: &mut Random, extremes: &[Extreme], volume: 
     let rows = extents[1] * width.max(v);
     let strides = [channels * extents[0] * rows, extents[0] * rows, rows, width.max(v), 1];
     let all = samples * windows.iter().product::<usize>();
-    // Some of the windows, or all; windows at the edges are everywhere.
+    // With padding all windows from `first` on are taken, because edges are everywhere; otherwise
+    // all or a few.
     let first = random.below(all.min(12));
     let count = if padding != [0; 3] || random.below(2) == 0 { all - first } else { (all - first).min(9) };
     let columns = channels * kernel.iter().product::<usize>();

@@ -130,8 +130,8 @@ fn cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     ];
     let tokens: [Listed; 8] = [
         ([1, 1, wide], 1, &[1], [1, 1], 1.0),
-        // The last tokens' keys begin an iteration, end one, and lie in two splits; logits with
-        // only one significant key.
+        // The last tokens' keys begin an iteration, end one, and lie in two splits. Only one key's
+        // logit is significant.
         ([1, 1, wide], 2, &[2 * keys + 1, 2 * keys + 2, 2 * keys], [3 * iteration_keys, 2], 1e4),
         // Tokens without keys, and no sequence.
         ([1, 1, wide], 3, &[2, 0, 3], [4, 2], 1.0),
@@ -173,7 +173,7 @@ fn cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
         for (heads, lengths, room, larger) in &further {
             all.push(case(instance, random, shape((*heads, 1, lengths, *room, *larger))));
         }
-        // Relative to 0, or to the sum of some products of a logit, all exponentials would be 0.
+        // If exponentials were relative to 0, or to a partial sum of a logit, all would be 0.
         let lengths = [2 * keys + 1, keys + 1];
         let mut negative =
             case(instance, random, shape(([1, group, lanes * each], 1, &lengths, [3 * iteration_keys, 1], 100.0)));
@@ -234,7 +234,7 @@ fn case(instance: &Instance, random: &mut Random, shape: DecodeShape) -> Case {
     )
 }
 
-/// Rounds numbers of a query, times its factor in units of log₂ e, to 16 bits of the largest.
+/// Multiplies a query by its factor · log₂ e, and rounds it to 16 bits of the largest product.
 fn round_to_integers(q: &mut [f64], scale: f64) {
     let factor = f64::from(scale as f32 * std::f32::consts::LOG2_E);
     let x: Vec<f64> = q.iter().map(|q| f64::from((q * factor) as f32)).collect();
@@ -248,8 +248,8 @@ fn round_to_integers(q: &mut [f64], scale: f64) {
 /// Computes the results and their error bounds as [`softmax`] does. The query is rounded with its
 /// factor, and keys with theirs, 6 roundings in all. `tiles` counts the iterations of a lane, one
 /// for each keys · U in a split, the exchanges between lanes and warps, and the splits. The base of
-/// a split's sums is its largest logit in units of log₂ e, plus an exponent. The exponent is that
-/// of the power of two that is at least the number of keys.
+/// a split's sums is its largest logit in units of log₂ e, plus an exponent. The exponent is the
+/// binary logarithm of the number of keys, rounded up.
 fn reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
     let &[_, stored, cached] = scalars(instance).as_slice() else { return Vec::new() };
     let (scaled, paged) = (has::<Scaled>(instance) || has::<Blocks>(instance), has::<Paged>(instance));
@@ -301,8 +301,8 @@ fn reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
             values.push(value);
             bounds.push(off + 2.0 * U * value.abs() + at_rest(stored, value, off));
         }
-        // The sums of a split are relative to its own largest logit, whose error is a factor of all
-        // of them.
+        // The sums of a split are relative to the split's largest logit, whose error is a common
+        // factor of the sums.
         let each = all.div_ceil(splits).next_multiple_of(iteration_keys);
         for split in 0..splits {
             let of_split = &logits[(split * each).min(count)..((split + 1) * each).min(count)];
@@ -379,8 +379,8 @@ fn append_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
         let mut vectors =
             |heads: usize| Input::view(&random.values::<f32>(sequences * heads * width), [sequences, heads, width]);
         let mut inputs = vec![vectors(heads), vectors(heads)];
-        // The last sequence's are zeros, if there are others; a warp's second iteration finds the
-        // largest.
+        // If there are several sequences, the last has zeros. A warp finds the largest number of a
+        // row in its second iteration.
         let mut rows_of = || {
             let mut x = random.values::<f32>(sequences * groups * width);
             if cached == Scalar::U32 {
@@ -447,8 +447,8 @@ fn step_of(stored: Scalar, x: impl Iterator<Item = f64> + Clone) -> f64 {
 /// Computes the results and their error bounds. The angle is rounded once, so that the error of
 /// sine and cosine is |φ|·u, plus two units in the last place. A rotated element is a sum of two
 /// products, each with a rounding: (|a| + |b|)·(|φ| + 8)·u. A stored number is x / step rounded to
-/// nearest. The step has three roundings and the error of the largest element; that of a block is
-/// rounded to `f16` before x is divided by it.
+/// nearest. The step has three roundings and the error of the largest element. The step of a block
+/// is rounded to `f16` before x is divided by the step.
 fn append_reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
     let paged = has::<Paged>(instance);
     let (&[_, cached, of_scales], &[per, interleaved]) = (scalars(instance).as_slice(), numbers(instance).as_slice())
@@ -526,7 +526,7 @@ fn append_reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
                     }
                     let steps = 127.0;
                     let of_step = (off + 3.0 * U * steps * exact.abs()) / steps;
-                    // The rounded step, and the distance of the next one, relative to it.
+                    // The rounded step, and the relative distance to the next one.
                     let (step, next) = match of_scales {
                         Scalar::F16 => (f16::from_f64(exact).to_f64(), 2f64.powi(-10)),
                         Scalar::Bf16 => (bf16::from_f64(exact).to_f64(), 2f64.powi(-7)),

@@ -25,14 +25,14 @@ fn cases(_: &Instance, random: &mut Random) -> Vec<Case> {
     for a in [1.0, -0.0, f32::MIN_POSITIVE, f32::MAX, f32::INFINITY, f32::NAN] {
         let mut of_all = || Extreme::ALL.iter().flat_map(|e| e.fill::<f32>(random, 35)).collect::<Vec<_>>();
         let (x, mut y) = (of_all(), of_all());
-        // Each pairs with another extreme.
+        // Pairs each extreme with another one.
         y.rotate_left(7 * 35);
         all.push(case(format!("700 elements of extremes, a = {a:e}"), &[vec![a], x, y]));
     }
     all
 }
 
-/// Returns a case that no launch cost hides.
+/// Returns a case so large that the launch cost does not hide the kernel's time.
 fn large(_: &Instance, random: &mut Random) -> Vec<Case> {
     let n = 1 << 22;
     vec![case(format!("{n} elements"), &[random.values(1), random.values(n), random.values(n)])]
@@ -115,7 +115,7 @@ fn multiply_add_reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected
     })
 }
 
-/// Computes each element independently, with the last rounding.
+/// Computes each element independently, with the error of the final rounding.
 fn mapped(instance: &Instance, inputs: &[Input], f: impl Fn(&[f64]) -> (f64, f64)) -> Vec<Expected> {
     let Some(read) = inputs.len().checked_sub(1) else { return Vec::new() };
     let all: Vec<_> = inputs[..read].iter().map(Input::values).collect();

@@ -37,9 +37,9 @@ fn case(random: &mut Random, [m, n, k]: [usize; 3], gap: usize) -> Case {
 
 /// Computes the products and their error bounds. Products are added in the order of k with one
 /// rounding each. Therefore the error of c is γ_K · Σ |a·b| (Higham, section 3.1), plus half the
-/// least subnormal per rounding. Zeros that pad a tile add no error. The factor 1.001 is for `f64`,
-/// which rounds as often. If the magnitudes of finite products overflow together, any result is
-/// correct.
+/// least subnormal per rounding. Zeros that pad a tile add no error. The factor 1.001 covers the
+/// roundings of the reference in `f64`. If the magnitudes of finite products overflow together, any
+/// result is correct.
 fn reference(_: &Instance, inputs: &[Input]) -> Vec<Expected> {
     let (a, b) = (inputs[0].values(), inputs[1].values());
     let &[m, n] = inputs[2].extents() else { return Vec::new() };

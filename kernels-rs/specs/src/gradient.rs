@@ -86,7 +86,7 @@ fn cases(instance: &Instance, random: &mut Random, of: &[GradientOperand]) -> Ve
         ([2, 1, 3, 13, 16, 8], [UNBOUNDED, 0]),
         ([1, 1, 65, 5, 8, 16], [3, 2]),
         ([1, 1, 1, 1, wide + 8, 8], [UNBOUNDED, UNBOUNDED]),
-        // Tiles of which a query sees only one key, and of which only one query sees a key.
+        // Tiles in which a query sees a single key, and tiles in which a single query sees a key.
         ([1, 1, 100, 100, 8, 8], [1, 1]),
         // More than a tile of both, and products of more than two slices.
         ([2, 1, 106, 100, 8, 40], [UNBOUNDED, 0]),
@@ -114,8 +114,8 @@ fn cases(instance: &Instance, random: &mut Random, of: &[GradientOperand]) -> Ve
     all
 }
 
-/// Returns a case. The logarithms are those of the queries' logits; that of query `blind` is −∞, as
-/// if it saw no key.
+/// Returns a case. Each query has the logarithm of its logits' sum of exponentials; query `blind`
+/// has −∞, as if it saw no key.
 fn case(
     instance: &Instance,
     random: &mut Random,
@@ -190,8 +190,8 @@ fn case(
     )
 }
 
-/// Returns the starts of three packed sequences. The second is empty, and the last ends with the
-/// last row, whatever the numbers are.
+/// Returns the starts of three packed sequences. The second is empty. The end of the last is beyond
+/// the last row, to which the kernel clamps it.
 fn starts(n: usize) -> [u32; 4] {
     [0, n / 3, n / 3, n + 1].map(|n| n as u32)
 }

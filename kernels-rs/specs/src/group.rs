@@ -35,8 +35,8 @@ fn shapes(team: Team, random: &mut Random) -> Vec<GroupShape> {
     all
 }
 
-/// Returns rows of [sample, group, channels of it and their elements], with `gap` accesses of
-/// `wide` elements after each sample.
+/// Returns rows of [sample, group, channels · elements], with `gap` accesses of `wide` elements
+/// after each sample.
 fn rows_of(random: &mut Random, stored: Scalar, shape: GroupShape, wide: usize, gap: usize) -> Input {
     let [samples, groups, channels, spatial] = shape;
     let cols = channels * spatial;
@@ -55,7 +55,8 @@ fn cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
         return Vec::new();
     };
     let case = |(i, shape): (usize, GroupShape)| {
-        // Both, each alone, and none. An absent operand has one extent or the other.
+        // Weight and bias: both, each alone, and none. An absent `saved` has an empty last or first
+        // axis.
         let with = [3, 1, 2, 0][i % 4];
         let [samples, groups, channels, spatial] = shape;
         let saved = match i % 8 {
@@ -269,9 +270,9 @@ fn channels_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     all
 }
 
-/// Computes the gradients and their error bounds. Each term of Σ dy·n has two roundings, and is
-/// part of its thread's additions, those of samples, and 10 among threads. If the magnitudes of
-/// finite terms overflow together, any result is correct.
+/// Computes the gradients and their error bounds. Each term of Σ dy·n has two roundings, and takes
+/// part in the additions of its thread, of the samples, and in 10 among threads. If the magnitudes
+/// of finite terms overflow together, any result is correct.
 fn channels_reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
     let (&[samples, all, spatial], &[_, groups, _]) = (inputs[0].extents(), inputs[1].extents()) else {
         return Vec::new();

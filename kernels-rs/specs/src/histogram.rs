@@ -16,7 +16,7 @@ fn cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
             Some(Scalar::U8) => Input::slice(&random.values::<u8>(n)),
             Some(Scalar::U32) => {
                 let mut keys: Vec<u32> = (0..n).map(|_| random.below(bins + bins / 4 + 1) as u32).collect();
-                // The first key without a bin.
+                // The smallest key without a bin.
                 if let Some(last) = keys.last_mut() {
                     *last = bins as u32;
                 }
@@ -30,8 +30,8 @@ fn cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
         let inputs = [keys, Input::scalar(-1.0f32), Input::scalar(1.0f32), Input::slice(&before)];
         Case::new(format!("{n} keys, {bins} bins"), inputs)
     };
-    // More than all blocks take at once on a device of two multiprocessors, as the interpreters
-    // emulate.
+    // More keys than all blocks take at once on a device of two multiprocessors, which the
+    // interpreters emulate.
     let at_once = 8 * 2 * 256 * numbers(instance).last().unwrap_or(&1);
     let shapes = [[1, 1], [7, 256], [16, 2], [1000, 256], [5003, 64], [0, 8], [at_once + 1003, 250]];
     let mut all: Vec<Case> = shapes.map(case).into();

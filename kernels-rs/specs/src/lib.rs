@@ -57,7 +57,7 @@ fn gamma(n: usize) -> f64 {
     nu / (1.0 - nu)
 }
 
-/// Returns a value as `f32` stores it if it is too large: an infinity.
+/// Returns an infinity if `f32` rounds the value to one, and otherwise the value.
 fn overflowed(value: f64) -> f64 {
     let rounded = value as f32;
     if rounded.is_infinite() { f64::from(rounded) } else { value }

@@ -90,7 +90,7 @@ fn reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
                     (gate * b, 1.001 * off + 4.0 * TINY * (1.0 + b.abs()))
                 }
             };
-            // Rows whose norm is arbitrary.
+            // A NaN bound belongs to a row whose norm is arbitrary: any result is correct.
             let off = if value.is_finite() && off.is_nan() { f64::INFINITY } else { off };
             values.push(value);
             bounds.push(off + at_rest(stored, value, off));

@@ -44,8 +44,9 @@ fn quantized_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     if element != Scalar::F32 {
         return all;
     }
-    // The largest element belongs to the last thread and the first: in registers, in the elements
-    // that are read again, and after them. Also none at all, and 1.
+    // The largest element is in the columns of the last or the first thread: in registers, among
+    // the elements that are read again, or after them. Two more rows have zeros, or 1024
+    // everywhere.
     let cols = team.kept + team.again + team.wide;
     let at = [team.kept - 1, team.kept, cols - team.wide - 1, cols - team.wide, cols, cols + 1];
     let element_of = |row: usize, col: usize| match at[row] {
@@ -77,8 +78,8 @@ fn quantized_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     all
 }
 
-/// Returns cases of groups of some rows, of which the last is not full, and of more units than rows
-/// have.
+/// Returns cases whose last group of rows is not full, and cases with more units than rows have
+/// columns.
 fn units_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     let mut i = 0;
     let mut outputs = |_: &mut Random, [rows, cols]: [usize; 2], _| {
@@ -132,7 +133,7 @@ fn all_cases(
     let far = [2, (team.kept / 2 + 5).next_multiple_of(team.wide)];
     let all = shapes.chain([(far, true)]).collect::<Vec<_>>().into_iter().enumerate().map(|(i, (shape, far))| {
         let [rows, cols] = shape;
-        // Both, then each alone.
+        // Weight and bias: both, each alone, and none.
         let (any, with) = (random.below(2) == 0, [3, 1, 2, 0][i % 4]);
         let fused = residual.unwrap_or(any);
         let x = if far { far_from_zero(random, element, shape) } else { rows_of(random, element, shape, team, 1) };
@@ -274,7 +275,8 @@ pub(super) fn row(
     NormRow { y, z, of_row: [mean, saved] }
 }
 
-/// Computes a row with infinities or NaNs: those of the mean, and of 1 / √∞ = 0.
+/// Computes a row with infinities or NaNs. The mean may be infinite or NaN, and the factor is 1 /
+/// √∞ = 0.
 fn row_of_infinities(centered: bool, z: Vec<Bounded>, weight: &[f64], bias: &[f64]) -> NormRow {
     let mean = if centered { z.iter().map(|z| z.0).sum::<f64>() / z.len() as f64 } else { 0.0 };
     let variance = z.iter().map(|z| (z.0 - mean).powi(2)).sum::<f64>();

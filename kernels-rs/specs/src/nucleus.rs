@@ -188,7 +188,7 @@ fn sums_cases(_: &Instance, random: &mut Random) -> Vec<Case> {
             [x[LEVELS], x[LEVELS + 88]] = [9.0, -9.0];
         }
         let mut inputs = common(&x, t, extents);
-        // The sums of other parts.
+        // The sums that other parts have added before.
         let before: Vec<u64> = (0..rows * LEVELS).map(|i| (i as u64 % 3) << 33).collect();
         inputs.push(Input::view(&before, [rows, LEVELS]));
         Case::new(format!("{logits:?}, {rows} × {cols} in {parts} at {t}"), inputs)
@@ -210,8 +210,8 @@ fn sums_cases(_: &Instance, random: &mut Random) -> Vec<Case> {
     .into()
 }
 
-/// Computes the sums. A probability has the roundings of the difference, which is at most 28, and
-/// that of the exponential, and is an integer.
+/// Computes the sums. A probability has the errors of the difference, which is at most 28, and of
+/// the exponential, and is rounded to an integer.
 fn sums_reference(_: &Instance, inputs: &[Input]) -> Vec<Expected> {
     let (x, t, mut sums) = (inputs[0].values(), temperature(inputs, 2), inputs[6].values());
     let cols = inputs[0].extents()[1];
@@ -263,7 +263,7 @@ fn tokens_cases(_: &Instance, random: &mut Random) -> Vec<Case> {
             }
         }
     }
-    // Sums of a few units, of which one more or less is another level.
+    // Sums of a few units, so that one unit more or less changes the level.
     let few = |sums: &[u64]| [sums, &vec![0; LEVELS - sums.len()]].concat();
     for (n, (logits, sums, part)) in [
         (Logits::Drawn, few(&[1, 1, 1, 1]), 1 << 31),
@@ -439,7 +439,7 @@ fn drawn(inputs: &[Input]) -> (Vec<u32>, bool, f64) {
         if tokens.iter().any(|token| unsure(token.level) && (token.level - cut as f64).abs() < 1.5) {
             margin = 0.0;
         }
-        // By columns; then by rank.
+        // Tokens above the level by column, then those of the level by rank.
         let mut all: Vec<usize> = (0..cols).filter(|i| (tokens[*i].level as usize) < cut).collect();
         let above = all.len();
         all.extend(ranked.iter().filter(|i| tokens[**i].level as usize == cut));

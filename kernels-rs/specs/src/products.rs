@@ -104,7 +104,7 @@ fn extreme_products(
 fn tiled_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     let &[rows, cols, deep, _, _, unit, ta, tb, ..] = numbers(instance).as_slice() else { return Vec::new() };
     let transposed = [ta == 1, tb == 1];
-    // In units of the accesses: one, some, almost a tile, a tile, and more.
+    // Extents in units of accesses: one, some, almost a tile, a tile, and more.
     let up = |n: usize| n.next_multiple_of(unit);
     let shapes = [
         [1, up(1), up(1), up(1), 1],

@@ -63,7 +63,7 @@ fn products(instance: &Instance, random: &mut Random) -> Vec<Case> {
     let stored = scalars(instance).first().copied().unwrap_or(Scalar::I32);
     let words = unit.min(4);
     let [unit_a, unit_b] = [ta == 1, tb == 0].map(|transposed| if transposed { words } else { unit });
-    // K is the last axis of one matrix or neither; M and N otherwise.
+    // K need not be a multiple of the access width if it is the last axis of neither matrix.
     let depth = if ta == 1 && tb == 0 { 1 } else { unit };
     let up = |n: usize, unit: usize| n.next_multiple_of(unit);
     let m = |n| up(n, if ta == 1 { words } else { 1 });

@@ -66,7 +66,7 @@ fn parts(_: &Instance, random: &mut Random) -> Vec<Case> {
         for (low, high) in low.iter_mut().zip(&mut high) {
             (*low, *high) = (low.min(*high), high.max(*low));
         }
-        // In the last lane, and then in the first.
+        // The extremes are in the last lane, or in the next element, which the first lane reads.
         for at in (0..rows).filter(|_| n > 32).map(|row| row * n + 32 - row % 2) {
             (low[at], high[at]) = (-3.0, 3.0);
         }
@@ -182,7 +182,7 @@ fn quantized(_: &Instance, inputs: &[Input]) -> Vec<Expected> {
 
 /// Rounds to 24 bits, for any exponent.
 fn rounded(x: f64) -> f64 {
-    // The bits of `f64` below these, with ties to even.
+    // Rounds away the lowest 29 bits of the `f64`, with ties to even.
     let bits = x.to_bits();
     let up = (1 << 28) - 1 + (bits >> 29 & 1);
     if x.is_finite() && x != 0.0 { f64::from_bits((bits + up) >> 29 << 29) } else { x }

@@ -36,7 +36,7 @@ runtime::register!(gemv_blocks<Q4_0, f32, f32, Identity, true, 1, 4, 512, 4096, 
 runtime::register!(gemm_blocks<Q4_0, f32, Identity, 64, 4, 1, 256>, many, product_of_many);
 runtime::register!(add_parts<f32, Identity, 4>, parts, summed_parts);
 
-/// Calls a function of a format for the one that an instance names.
+/// Calls a function whose type parameter is the format that an instance names.
 macro_rules! of_format {
     ($instance:expr, $function:ident($($argument:expr),*)) => {
         match format($instance) {
@@ -77,7 +77,7 @@ fn read<F: Ggml>(words: &Input, halves: &Input) -> Vec<Unit> {
     let (&[rows, wide], &[_, narrow]) = (words.extents(), halves.extents()) else { return Vec::new() };
     let units = (1..=wide).rev().find(|units| units % (F::NUMBERS / 32) == 0 && F::words(*units) == wide);
     let units = units.unwrap_or(0);
-    // A row at a time, at a multiple of 16 bytes.
+    // Reads a row at a time, copied to an address that is a multiple of 16 bytes.
     let (words, halves): (Vec<u32>, Vec<u16>) = (words.to_vec(), halves.to_vec());
     let row = |row: usize| {
         let pitch = words.len().checked_div(rows).unwrap_or(0);
@@ -205,8 +205,8 @@ fn numbers_q8(instance: &Instance, random: &mut Random) -> Vec<Case> {
 }
 
 fn numbers_q4(instance: &Instance, random: &mut Random) -> Vec<Case> {
-    // The scale is 1, from −8. In the last blocks two magnitudes are the largest, in any order, and
-    // the positive number counts.
+    // The scale is 1, from −8. In the last blocks a positive and a negative number have the largest
+    // magnitude, in any order, and the positive one counts.
     let mut x: Vec<f32> = (0..6 * 32).map(|i| if i < 32 { 0.0 } else { -8.0 }).collect();
     for (block, [one, other]) in [[0, 1], [16, 17], [0, 16], [0, 2]].into_iter().enumerate() {
         (x[64 + 32 * block + one], x[64 + 32 * block + other]) = (16.0, -16.0);
@@ -296,7 +296,7 @@ fn rows(instance: &Instance, random: &mut Random) -> Vec<Case> {
     let mut others = Random::new(7);
     let mut case = |name: String, x: Input, order: &[i32], chosen: usize, m: usize, room: usize, units: usize| {
         let (groups, cols) = (m.div_ceil(room), room * units);
-        // Numbers of which any is in range with any of `x`.
+        // The gate of any of these numbers with any number of `x` is in range.
         let &[rows, of_row] = x.extents() else { return Case::new(name, []) };
         let pitch = (of_row + unit).next_multiple_of(unit);
         let y = match gated {
@@ -388,8 +388,8 @@ fn quantized(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
 }
 
 /// Returns what [`grouped`] does, of numbers with errors. A byte is uncertain if its number is
-/// within its error of the middle between two integers. A word with an uncertain byte may be any,
-/// and a sum of bytes may differ by 1 for each.
+/// within its error of the middle between two integers. A word with an uncertain byte may have any
+/// value. A sum of bytes may differ by 1 for each uncertain byte.
 pub(super) fn near_units(
     x: &[Bounded],
     cols: usize,
@@ -410,7 +410,7 @@ pub(super) fn near_units(
             let (x, off) = here.get(k).copied().unwrap_or((0.0, 0.0));
             let n = x * 127.0 / top;
             let off = 127.0 * off / top + n.abs() * (off_top / top + 3.0 * U);
-            // Nothing is uncertain of NaNs, and of numbers beside an infinity.
+            // The bytes of NaNs, and of numbers beside an infinity, are certain.
             (n - n.round_ties_even()).abs() + off >= 0.5 || off.is_infinite()
         };
         for word in 0..8 {
@@ -422,7 +422,7 @@ pub(super) fn near_units(
         for (j, all) in [(0, 0..0), (1, 0..32), (2, 0..16), (3, 16..32)] {
             let value = f64::from(factors[4 * i + j]);
             let off = scale * all.filter(|k| uncertain(*k)).count() as f64 + 1.01 * relative * value.abs() + TINY;
-            // Errors without a bound make any number of sums of 0 possible.
+            // A NaN bound of a finite value comes from infinities: any result is correct.
             let off = if off.is_nan() { f64::INFINITY } else { off };
             near_factors.push((value, if value.is_finite() { off } else { 0.0 }));
         }
@@ -430,7 +430,7 @@ pub(super) fn near_units(
     (near_bytes, near_factors)
 }
 
-/// Draws weights of `[n, k]`; returns them, the number of units of a row, and numbers for each row
+/// Draws weights of `[n, k]`; returns them, the number of units of a row, and a scale for each row
 /// of weights, or none.
 fn weights<F: Ggml>(random: &mut Random, [n, k]: [usize; 2], by_rows: bool) -> ([Input; 2], usize, Input) {
     let of_row = units::<F>(k);
@@ -619,7 +619,8 @@ fn many_of<F: Ggml>(instance: &Instance, random: &mut Random) -> Vec<Case> {
         let name = format!("{m} × {n} × {k}{what}");
         Case::new(name, [bytes, factors, words, halves, of_row, scales, experts, rows, parts, y])
     };
-    // The code beyond a tile does not depend on the format: blocks of 256 numbers take the first.
+    // Formats with blocks of 256 numbers take the first shapes only: beyond a tile the code does
+    // not depend on the format.
     let n = if F::NUMBERS == 32 && tall == 64 { shapes.len() } else { 9 };
     let mut all: Vec<Case> = shapes.into_iter().take(n).enumerate().map(&mut case).collect();
     let k = F::NUMBERS.max(128);

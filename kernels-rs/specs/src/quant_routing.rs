@@ -44,8 +44,8 @@ fn logits(instance: &Instance, random: &mut Random) -> Vec<Case> {
 
 /// Returns the choices by logits, or by biased scores rounded to `f32`.
 ///
-/// A score has the errors of a difference, an exponential, a sum and a quotient. A weight adds
-/// those of another sum and quotient and of a product.
+/// A score has the errors of a difference, an exponential, a sum and a quotient. A weight adds the
+/// errors of another sum, a quotient and a product.
 fn routed(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
     let &[sigmoid, share, _] = numbers(instance).as_slice() else { return Vec::new() };
     let (x, &[tokens, count]) = (inputs[0].values(), inputs[0].extents()) else { return Vec::new() };
@@ -109,7 +109,7 @@ fn unplaced(_: &Instance, random: &mut Random) -> Vec<Case> {
         for [routes, count] in ROUTES {
             let experts = draw(random, routes, count);
             let counts: Vec<i32> = of_experts(&experts, count).iter().map(|routes| routes.len() as i32).collect();
-            // With more groups after the last expert's than a warp has lanes.
+            // There are more groups after the last expert's than a warp has lanes.
             let more = if room == 8 { 40 * room } else { 0 };
             let rows = (routes + count.min(routes) * (room - 1)).next_multiple_of(room) + more;
             let unwritten = |n: usize| Input::slice(&vec![-7i32; n]);

@@ -34,8 +34,7 @@ impl Team {
         let up = |n: usize| n.next_multiple_of(self.wide);
         let Team { rows, kept, again, .. } = self;
         let long = [1, kept + again + self.wide];
-        // With one row per block, all threads take the interpreters long. Small teams cover the
-        // common code.
+        // Large teams take the interpreters long, and small teams cover the common code.
         let mut all = vec![long, [0, up(5)], [3, 0]];
         if kept <= 4096 {
             all.extend([[rows + 1, up(37)], [1, up(kept - 1)], [1, up(kept / 2 + 1)]]);
@@ -96,8 +95,8 @@ fn ordinary(random: &mut Random, instance: &Instance, team: Team, (i, shape): (u
     let [rows, cols] = shape;
     let gap = random.below(2);
     let x = rows_of(random, stored(instance), shape, team, gap);
-    // Exponentials above the least numbers for the longest rows, and infinities of the other sign
-    // beyond a row's end.
+    // The scale keeps the exponentials of the longest rows above the least numbers. A negative
+    // scale would change the −∞ beyond a row's end to ∞.
     let scale = [8.0f32, 1.0, 1.0, -0.125][i % 4];
     let y = rows_of(random, stored(instance), shape, team, gap);
     case(format!("{rows} × {cols}, scale {scale}"), random, instance, team, scale, x, y)
@@ -106,7 +105,7 @@ fn ordinary(random: &mut Random, instance: &Instance, team: Team, (i, shape): (u
 /// Returns a case with random masks, if the instance has any.
 fn case(name: String, random: &mut Random, instance: &Instance, team: Team, scale: f32, x: Input, y: Input) -> Case {
     let &[rows, cols] = x.extents() else { return Case::new(name, []) };
-    // Zero: all masks. Otherwise the mask that is missing.
+    // 0 keeps all masks; another number leaves out that mask.
     let (some, missing) = (is_masked(instance), random.below(4));
     let [has_bias, has_keep, has_queries] = [1, 2, 3].map(|mask| some && missing != mask);
     let bias = if has_bias {

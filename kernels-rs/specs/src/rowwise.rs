@@ -66,9 +66,9 @@ const MAX_EXPONENT_DISTANCE: f64 = 150.0;
 ///   mean; a term has ⌈cols / 32⌉ additions in its lane and 5 among lanes, with γ of these;
 /// * the reciprocal and the product: 2·u.
 ///
-/// The sum of these errors is at most 10⁻⁴, and 1.001 covers its square. Subnormals: the
-/// exponential has an error of 0.892 of the least one, and the product of half of it. The sum is 1
-/// or more, so its subnormal terms have no effect.
+/// The sum of these errors is at most 10⁻⁴, and 1.001 covers its square. For subnormals, the
+/// exponential has an error of 0.892 of the least subnormal, and the product half of the least. The
+/// sum is 1 or more, so its subnormal terms have no effect.
 fn reference(_: &Instance, inputs: &[Input]) -> Vec<Expected> {
     let x = inputs[0].values();
     let cols = inputs[0].extents().last().copied().unwrap_or(0).max(1);

@@ -139,7 +139,8 @@ fn parts_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
             (0..6 * 44).map(|i| if i < 2 * 44 { special[i / 44] } else { special[random.below(6)] }).collect();
         case.inputs[0] = Input::view(&x, [6, 44]);
         all.push(Case::new("NaNs, infinities and zeros", case.inputs));
-        // In the last thread's columns, and in the next columns of the first and the last thread.
+        // The best element belongs to the last thread, or to the first or last thread's next
+        // columns.
         let (best, cols) = ([1023, 1024, 1027, 2047, 2048], 2052);
         let mut case = parts_case(instance, random, [best.len(), cols, 1], wide);
         let x: Vec<f32> = (0..best.len() * cols).map(|i| if i % cols == best[i / cols] { 2.0 } else { -1.0 }).collect();
@@ -157,8 +158,8 @@ fn parts_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
             for _ in 0..100 {
                 let mut case = parts_case(instance, random, [1, up(31), 1], wide);
                 case.inputs.splice(1..4, Input::value_of(Temperature::of(t)));
-                // Differences from the largest element of 0 to a few units in the last place, and
-                // of its size.
+                // Some elements are below the largest by 0 to a few units in the last place, and
+                // others by as much as its size.
                 let value = |random: &mut Random| {
                     let near = (size as f32).next_down();
                     [size as f32, size as f32, near, near.next_down(), -size as f32, 0.0][random.below(6)]
@@ -239,7 +240,7 @@ fn combine_cases(_: &Instance, random: &mut Random) -> Vec<Case> {
                 Scored { high, low, column: (i % parts * 1000 + random.below(1000)) as u32 }
             })
             .collect();
-        // In the last lane, and after it.
+        // The best part belongs to the last lane, or to the first lane's next iteration.
         for (row, at) in (0..rows).map(|row| (row, 31 + row % 2)).filter(|(row, at)| row % 9 == 8 && *at < parts) {
             best[row * parts + at].high = 5.0;
         }
@@ -283,7 +284,7 @@ fn tops(inputs: &[Input]) -> (Vec<f64>, f64) {
         let begins = |i: usize| p[..i].iter().sum::<f64>();
         let total = begins(p.len());
         let kept = (0..p.len()).filter(|i| p[*i] > 0.0 && begins(*i) < top_p * total).count();
-        // From the least likely of the kept tokens.
+        // The sum begins with the least likely of the kept tokens.
         let below = |i: usize| p[i + 1..kept].iter().rev().sum::<f64>();
         let words = words(stream, row, u32::MAX);
         let aim = uniform(words[0], words[1]) * begins(kept);
@@ -332,8 +333,7 @@ fn top_inputs(x: Input, t: f32, k: usize, top_p: f32, stream: Stream) -> Vec<Inp
 /// Returns cases with integer probabilities, in which nothing is rounded.
 fn whole_top_cases(most: usize, random: &mut Random) -> Vec<Case> {
     // If the last digits of columns were ignored, more tokens would qualify than there is room for.
-    // The draws hit the first token of a warp before the middle one, of the middle one, and of the
-    // last.
+    // The draws hit a token of the warp before the middle one, of the middle one, and of the last.
     let mut many = vec![0.25f32; 3 * (most + 76)];
     many.chunks_mut(most + 76).for_each(|row| row[0] = -1.0);
     let warps = most as f64 / 32.0;
@@ -346,7 +346,7 @@ fn whole_top_cases(most: usize, random: &mut Random) -> Vec<Case> {
         (vec![1e10, 1e10], 1, 2, 1.0, aimed(random, &[0.1..0.4])),
         // A part that ends where a token begins.
         (vec![0.25; 4], 1, 4, 0.5, aimed(random, &[0.1..0.3])),
-        // The last draw of the second token, and the first of the first.
+        // The largest number that draws the second token, and the smallest that draws the first.
         (vec![0.25; 2], 1, 2, 1.0, of_seed(3_106_243)),
         (vec![0.25; 2], 1, 2, 1.0, of_seed(32_405_005)),
         // 2 + 2⁻²⁴, which is rounded to the beginning of the first token.
@@ -372,7 +372,7 @@ fn top_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
             (1, 65, 64, 0.999, Among::Drawn),
             (1, 7, 7, 0.5, Among::Drawn),
             (0, 9, 3, 1.0, Among::Drawn),
-            // The draw is the last kept token, or would be another one with one more.
+            // The draw is the last kept token, or would differ if one more token were kept.
             (1, 1100, 33, 1.0, Among::Near([32.0, 34.0])),
             (1, 70, 64, 1.0, Among::Near([63.0, 64.0])),
             (1, 300, 40, 0.61, Among::Equal),
@@ -385,15 +385,15 @@ fn top_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
             (1, 1100, 1001, 0.9705, Among::Equal),
             (1, 1100, 550, 1.0, Among::Fine([550.0; 2])),
             (1, 256, 200, 1.0, Among::Digits([150.0, 200.0])),
-            // The k-th is a digit of the sixth warp; fewer tokens have the larger half of the first
-            // eight bits.
+            // The k-th token's digit belongs to the sixth warp; fewer tokens have the larger half
+            // of the first eight bits.
             (1, 256, 176, 1.0, Among::Digits([64.0, 176.0])),
             (1, 5, 1, 1.0, Among::Drawn),
             (2, 40, 40, 0.9, Among::Special),
             (2, 40, 6, 1.0, Among::Special),
-            // More elements than are read at once, of two rows.
+            // Two rows with more elements than are read at once.
             (2, 8192 + 1100, most, 0.97, Among::Long([900.0, 1024.0])),
-            // In each row the k-th is another warp's first and second digit.
+            // In each row, the two digits of the k-th token belong to two other warps.
             (SPREAD.len(), most + 76, most, 0.9, Among::Spread),
         ],
     };
@@ -469,8 +469,8 @@ impl Among {
             }
             Among::Near(_) => {
                 let mut x: Vec<f32> = random.values(rows * cols);
-                // Columns of the threads' second iteration. Neighbors have similar weights, and
-                // other warps do not.
+                // Neighbors in a warp have similar weights, and warps differ. Columns 1023 and 1024
+                // are large, the second in the threads' second iteration.
                 x.iter_mut().enumerate().for_each(|(i, x)| *x += 40.0 * (i / 32 % 5) as f32);
                 if let Some(x) = x.get_mut(1023..1025) {
                     x.fill(200.0);
@@ -509,10 +509,10 @@ impl Among {
                     match i {
                         0..32 => score(digit(i), second),
                         32..64 => score(first, digit(i - 32)),
-                        // Another thread of the warp.
+                        // The digit of another thread of the warp.
                         64 => score(first + 2, second),
                         65 => score(first, second + 2),
-                        // More than half of those that are still needed.
+                        // More than half of the tokens that are still needed.
                         66..666 => score(digit(0), second),
                         666..916 => score(first, digit(0)),
                         _ => score(first, second),
@@ -532,8 +532,7 @@ impl Among {
         }
     }
 
-    /// Returns whether the draw differs with each bound with which it should differ; `own` is the
-    /// case's bound.
+    /// Returns whether each bound that should give another draw does; `own` is the case's bound.
     fn tells(self, own: f64, differs: impl Fn(f64) -> bool) -> bool {
         match self {
             Among::Near(bounds) | Among::Fine(bounds) | Among::Digits(bounds) | Among::Long(bounds) => {
@@ -573,7 +572,7 @@ fn likeliest_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
         ([1, 1100], 1024, [2, 550], Among::Fine([0.0; 2])),
         ([1, 256], 256, [1, 200], Among::Digits([0.0; 2])),
         ([SPREAD.len(), 1100], 1100, [1, 1024], Among::Spread),
-        // Several elements of a thread, and the largest part.
+        // A thread has several elements, and a part has the maximum size.
         ([1, 9000], 8192, [2, 5], Among::Drawn),
         ([1, 8195], 8191, [2, 8190], Among::Drawn),
         // The last digits of columns decide.
@@ -586,7 +585,7 @@ fn likeliest_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
         let inputs = inputs(among.logits(random, instance, of), [rows, each, parts, k]);
         Case::new(format!("{rows} × {cols}, {k} of each {each}, {among:?}"), inputs)
     };
-    // The others are logits of `f32`.
+    // Only `f32` can store the logits of the other shapes.
     let fits = |among: Among| stored(instance) == Scalar::F32 || matches!(among, Among::Drawn);
     let mut cases: Vec<Case> = shapes.into_iter().filter(|(_, _, _, among)| fits(*among)).map(one).collect();
     if stored(instance) == Scalar::F32 {
@@ -674,18 +673,18 @@ fn whole_likely_cases(random: &mut Random) -> Vec<Case> {
     let equal = |n: usize| vec![0.25f32; n];
     let last = [vec![0.0; 31], vec![1.0]].concat();
     const HALF: u32 = 1 << 31;
-    // Logits, the integer that represents 1, and the number and part of the tokens: those of the
-    // draw, and others that give another draw.
+    // Logits, the integer that represents 1, and two pairs of the number of tokens and their part:
+    // the first gives the draw, the second another draw.
     let all: [Whole; 14] = [
-        // Two units and 2⁻³²: three are needed.
+        // A part of two units and a little more: three units are needed.
         (equal(3), 1.0, [(0, 0xaaaa_aaab), (0, HALF)]),
-        // Two units.
+        // A part of exactly two units.
         (equal(4), 1.0, [(0, HALF), (0, 0xbfff_ffff)]),
         (vec![1.0, 0.0], 1.0, [(0, 0xe666_6666), (0, 0)]),
         (equal(2), 1.0, [(0, 1), (0, 0)]),
         (equal(3), 1.0, [(2, 0xc000_0000), (1, 0)]),
         (equal(3), 1.0, [(2, HALF), (2, 0)]),
-        // Both of the two kept tokens, and not the third.
+        // Both kept tokens are needed, and the third is not kept.
         (equal(3), 1.0, [(2, 0xc000_0000), (0, 0)]),
         (last, 1.0, [(0, 0xe666_6666), (0, 0)]),
         (vec![0.0, 0.0, 1.0, 0.0], 1.0, [(1, 0), (0, 0)]),
@@ -710,8 +709,8 @@ fn whole_likely_cases(random: &mut Random) -> Vec<Case> {
             }
         }
     }
-    // Equal and neighboring numbers that are so large that only the rounding error keeps the noise:
-    // it decides.
+    // Equal and neighboring numbers that are so large that only the rounding error keeps the noise,
+    // and decides.
     for (x, best) in [([1e8f32, 1e8], 1.0), ([16_777_218.0, 16_777_220.0], 0.0), ([-16_777_220.0, -16_777_222.0], 1.0)]
     {
         for _ in 0..1000 {
@@ -742,8 +741,8 @@ fn whole_likely_cases(random: &mut Random) -> Vec<Case> {
         let inputs = likely_inputs(Input::view(&x, [1, 4]), 1.0, 0, 0, 1.0, stream);
         cases.push(Case::new(format!("of {x:?}"), inputs));
     }
-    // Both ends of temperatures and of logits: of all tokens, of the likeliest two, and of half of
-    // the probability.
+    // Extremes of temperatures and of logits, drawn from all tokens, from the likeliest two, and
+    // from half of the probability.
     for (t, size) in EXTREMES {
         let (k, part) = [(0, 0), (2, 0), (0, HALF)][random.below(3)];
         let near = (size as f32).next_down();

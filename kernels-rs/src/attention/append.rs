@@ -28,7 +28,7 @@ fn rotated<T: Float>(x: View<T, 1>, d: usize, position: usize, frequencies: View
     if d == a { own.mul_add(cos, -(x[b].to_f32() * sin)) } else { x[a].to_f32().mul_add(sin, own * cos) }
 }
 
-/// The number of numbers that share a scale, if a row has one scale.
+/// The numbers that share a scale if a row has one scale: more than any row has.
 #[device]
 pub const ROW: usize = 1 << 30;
 
@@ -38,8 +38,8 @@ pub const ROW: usize = 1 << 30;
 /// q and rotated_q are [sequence, head, element], new_k and new_v [sequence, key head, element],
 /// and the cache's views [plane, head, row, element]. `frequencies` has one number for each rotated
 /// pair; the other elements are copied. For a sequence whose cache is full, no key or value is
-/// written. Each `PER` numbers of a row share a scale, which is rounded to `S`, and of which they
-/// are integer multiples; for `PER` = 0 there are no scales. The scales' views are
+/// written. Each `PER` numbers of a row share a scale, rounded to `S`, and are stored as integer
+/// multiples of it. For `PER` = 0 there are no scales. The scales' views are
 /// [plane, head, row, block].
 #[kernel(
     block = 32, grid = (along_x(k.dim(1) + q.dim(1), q.dim(0), 1), along_y(q.dim(0), 1)),
@@ -119,7 +119,7 @@ pub fn cache_append<T: Float, K: StoredElement, S: Float, P: Pages, const PER: u
                 (x, y) = (rotated(new_k, d, position, frequencies, INTERLEAVED), new_v[d].to_f32());
             }
             if PER > 0 {
-                // In zeros 0 / 0 is NaN, which is converted to 0.
+                // A row of zeros has the scale 0: 0 / 0 is NaN, which becomes 0.
                 x /= key_step;
                 y /= value_step;
             }

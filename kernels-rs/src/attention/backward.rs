@@ -24,9 +24,9 @@
 //!
 //! # The limit
 //!
-//! The definition has five products. The launches compute seven: both need S and dP. A multiply-add
-//! of all five takes 2.5 times as long as the forward pass at its rate, and one of all seven 3.5
-//! times. To share S and dP, the launches would need L² numbers of global memory for each head. The
+//! The definition has five products. The launches compute seven: both need S and dP. At the forward
+//! pass's rate, five products take 2.5 times as long as that pass, and seven take 3.5 times as
+//! long. To share S and dP, the launches would need L² numbers of global memory for each head. The
 //! alternative is that several blocks add to dQ, in an order that is not fixed.
 //!
 //! A thread has 64 sums of dK and 64 of dV for heads of 128, and 32 of S or dP. Therefore all other
@@ -201,7 +201,7 @@ fn place<M: Score, const OF_KEYS: bool, const R: usize>(
     if OF_KEYS { (other, own) } else { (own, other) }
 }
 
-/// Returns a number of each query among a thread's rows or columns, and `missing` beyond the last.
+/// Returns an element of `numbers` for each query of a thread's tile; `missing` beyond the last.
 #[device]
 fn of_queries<M: Score, const OF_KEYS: bool, const R: usize, const N: usize>(
     numbers: View<f32, 1>,
@@ -257,7 +257,7 @@ fn weights_of<M: Score, const OF_KEYS: bool, const R: usize, const N: usize>(
     p
 }
 
-/// Returns the indices of a weight for its score.
+/// Returns the index of a weight, as the score takes it.
 #[device]
 fn index<M: Score>(of: ComputedWeights<M>, query: usize, key: usize) -> ScoreIndex {
     let (queries, keys) = of.lengths;
@@ -320,9 +320,9 @@ fn add<T: Float, const W: usize, const Q: usize, const L: usize, const V: usize,
     }
 }
 
-/// Returns the block's head of all `heads` of all sequences, and its tile of `tiles`. Blocks have
-/// equal work if `is_whole`, and run head by head, whose rows then stay in the cache. Otherwise the
-/// first tiles of all heads, which have the most work, run first.
+/// Returns the block's head, counted through all sequences, and its tile of queries or keys. If
+/// `is_whole`, blocks have equal work and run head by head, so that a head's rows stay in the
+/// cache. Otherwise the first tiles of all heads, which have the most work, run first.
 #[device]
 fn head_and_tile(heads: usize, tiles: usize, is_whole: bool) -> (usize, usize) {
     let [head, tile, _] = block_at(heads, tiles);
@@ -409,7 +409,7 @@ pub fn attention_gradient_q<
     }
     block::sync();
     let mut acc = [[[[0.0f32; 4]; 4]; Q]; R];
-    // Whether weights of 0 are skipped: only if sums are NaN without.
+    // Whether to skip weights of 0: only in a second pass, after sums were NaN.
     let mut skips = false;
     loop {
         for i in rolled(0..tiles) {
@@ -524,7 +524,7 @@ pub fn attention_gradient_kv<
     }
     let mut of_k = [[[[0.0f32; 4]; 4]; Q]; R];
     let mut of_v = [[[[0.0f32; 4]; 4]; Q]; R];
-    // Whether weights of 0 are skipped: only if sums are NaN without.
+    // Whether to skip weights of 0: only in a second pass, after sums were NaN.
     let mut skips = false;
     loop {
         for member in rolled(0..of_group) {

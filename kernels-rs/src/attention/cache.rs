@@ -1,11 +1,11 @@
-//! The layouts and element types of the key-value cache of a text.
+//! The layouts and element types of the key-value cache.
 //!
 //! | cache | element | numbers | scales |
 //! |---|---|---|---|
 //! | floats | `f32`, `f16`, `bf16` | one | none |
-//! | bytes | `i8` | one, of −128 to 127 | an `f32` for each head of each row ([`Scaled`]) |
-//! | q8_0 | `i8` | one, of −128 to 127 | an `f16` for each 32 numbers ([`Blocks`]) |
-//! | q4_0 | `u32` | eight, of −8 to 7 | an `f16` for each 32 numbers ([`Blocks`]) |
+//! | bytes | `i8` | one, from −128 to 127 | an `f32` for each head of each row ([`Scaled`]) |
+//! | q8_0 | `i8` | one, from −128 to 127 | an `f16` for each 32 numbers ([`Blocks`]) |
+//! | q4_0 | `u32` | eight, from −8 to 7 | an `f16` for each 32 numbers ([`Blocks`]) |
 //!
 //! The two traits [`StoredElement`] and [`Scales`] describe a format to the kernels.
 
@@ -69,17 +69,17 @@ pub struct KvCache<'a, K: StoredElement> {
 }
 
 impl<'a, K: StoredElement> KvCache<'a, K> {
-    /// Makes a cache with a plane for each sequence, of numbers as they are.
+    /// Makes a cache with a plane for each sequence and without scales.
     pub fn new(keys: BufferView<'a, K, 4>, values: BufferView<'a, K, 4>) -> Self {
         KvCache { keys, values, scales: Factors::None, table: None }
     }
 
-    /// Sets the table of pages, [sequence, page of the sequence], which names the page.
+    /// Sets the page table, [sequence, page of the sequence], whose elements are planes.
     pub fn paged(self, table: BufferView<'a, u32, 2>) -> Self {
         KvCache { table: Some(table), ..self }
     }
 
-    /// Sets the scales of the keys and of the values, [plane, head, row]: the number is the byte
+    /// Sets the scales of the keys and of the values, [plane, head, row]: a number is its byte
     /// times the scale.
     pub fn scaled(self, scales: [BufferView<'a, f32, 3>; 2]) -> Self {
         KvCache { scales: Factors::Rows(scales), ..self }
@@ -91,7 +91,7 @@ impl<'a, K: StoredElement> KvCache<'a, K> {
         KvCache { scales: Factors::Blocks(scales), ..self }
     }
 
-    /// Rejects a cache that does not fit `sequences` queries.
+    /// Rejects a cache without a plane, or a row of the table, for each sequence.
     pub(super) fn check(&self, sequences: usize) -> Result<(), Error> {
         let layout = [self.keys.extents(), self.keys.strides()];
         planes::<K>(sequences, layout, self.table.as_ref())?;
@@ -109,28 +109,28 @@ pub struct KvCacheMut<'a, K: StoredElement> {
 }
 
 impl<'a, K: StoredElement> KvCacheMut<'a, K> {
-    /// Makes a cache with a plane for each sequence, of numbers as they are.
+    /// Makes a cache with a plane for each sequence and without scales.
     pub fn new(keys: BufferViewMut<'a, K, 4>, values: BufferViewMut<'a, K, 4>) -> Self {
         KvCacheMut { keys, values, scales: Factors::None, table: None }
     }
 
-    /// Sets the table of pages, [sequence, page of the sequence], which names the page.
+    /// Sets the page table, [sequence, page of the sequence], whose elements are planes.
     pub fn paged(self, table: BufferView<'a, u32, 2>) -> Self {
         KvCacheMut { table: Some(table), ..self }
     }
 
-    /// Sets the scales of the keys and of the values, [plane, head, row]: the largest magnitude of
-    /// a row over 127.
+    /// Sets where the scales of the keys and values are written, [plane, head, row]: the largest
+    /// magnitude of a row divided by 127.
     pub fn scaled(self, scales: [BufferViewMut<'a, f32, 3>; 2]) -> Self {
         KvCacheMut { scales: Factors::Rows(scales), ..self }
     }
 
-    /// Sets the scales of the keys and of the values, as [`KvCache::blocks`] does.
+    /// Sets where the scales are written, with the extents of [`KvCache::blocks`].
     pub fn blocks(self, scales: [BufferViewMut<'a, f16, 4>; 2]) -> Self {
         KvCacheMut { scales: Factors::Blocks(scales), ..self }
     }
 
-    /// Rejects a cache that does not fit `sequences` queries.
+    /// Rejects a cache without a plane, or a row of the table, for each sequence.
     pub(super) fn check(&self, sequences: usize) -> Result<(), Error> {
         let layout = [self.keys.extents(), self.keys.strides()];
         planes::<K>(sequences, layout, self.table.as_ref())?;
@@ -214,29 +214,29 @@ mod items {
 
     /// An element of a cache: a number, or several.
     pub trait StoredElement: Element {
-        /// The number of numbers of an element.
+        /// How many numbers an element holds.
         const NUMBERS: usize;
         /// The form in which a lane keeps loaded elements until it needs their numbers.
         type Kept: Copy;
-        /// The number of numbers that are kept together.
+        /// How many numbers a `Kept` holds.
         const TOGETHER: usize;
-        /// Returns what is kept of the first `TOGETHER` numbers of neighboring elements.
+        /// Packs the first `TOGETHER` numbers of neighboring elements.
         fn keep(elements: [Self; 4]) -> Self::Kept;
-        /// Returns number `i` of what is kept, exactly.
+        /// Returns number `i` of `kept`, exactly.
         fn widen(kept: Self::Kept, i: usize) -> f32;
-        /// Returns what is kept with number `first` as the first, and without those before it.
+        /// Removes the first `_first` numbers of a format with several numbers an element.
         fn beginning_at(kept: Self::Kept, _first: usize) -> Self::Kept {
             kept
         }
-        /// Returns the same number without a conversion of an integer. A conversion has an eighth
-        /// of the rate of a sum on an H100, and a quarter on sm_61. This form has more
-        /// instructions.
+        /// Returns the same as [`widen`](Self::widen) by bit operations and a sum, without an
+        /// integer conversion. A conversion has an eighth of the rate of a sum on an H100, and a
+        /// quarter on sm_61. This form has more instructions.
         fn widen_by_sum(kept: Self::Kept, i: usize) -> f32 {
             Self::widen(kept, i)
         }
         /// Whether numbers are integers of 8 bits or fewer, which [`dot`](Self::dot) multiplies.
         const INTEGERS: bool = false;
-        /// The factor of a product of [`dot`](Self::dot).
+        /// The factor by which results of [`dot`](Self::dot) are multiplied.
         const UNIT: f32 = 1.0;
         /// Packs the `TOGETHER` integers of 16 bits that [`dot`](Self::dot) takes.
         fn pack(_q: [i32; 8]) -> [u32; 4] {
@@ -248,10 +248,10 @@ mod items {
         }
         /// Returns the element whose first number is the nearest to `x`, and whose others are 0.
         fn narrow(x: f32) -> Self;
-        /// Returns an element with the first numbers of the elements of `NUMBERS` neighboring
-        /// lanes. All lanes of the warp call it.
+        /// Combines the first numbers of `NUMBERS` neighboring lanes into one element. All lanes of
+        /// the warp call it.
         fn joined(self) -> Self;
-        /// Returns the scale for numbers from −`depth` to `height`, neither negative.
+        /// Returns the scale for numbers from −`depth` to `height`; both arguments are at least 0.
         fn scale(depth: f32, height: f32) -> f32;
     }
 
@@ -376,7 +376,7 @@ mod items {
             kept >> (4 * first) as u32
         }
         const INTEGERS: bool = true;
-        // Four bits in the upper half of a byte are the number times 16.
+        // `dot` has the four bits in the upper half of a byte: the number times 16.
         const UNIT: f32 = 1.0 / 16.0;
         fn pack(q: [i32; 8]) -> [u32; 4] {
             [pair(q[0], q[2]), pair(q[4], q[6]), pair(q[1], q[3]), pair(q[5], q[7])]
@@ -462,8 +462,8 @@ mod items {
         pub values: View<f16, 4>,
     }
 
-    /// Returns the block of element `d`. A shift is cheap enough for a load with a condition; a
-    /// division would be branched around.
+    /// Returns the block of element `d`. The shift is cheap enough to be predicated with the load
+    /// that follows. The compiler would branch around a division.
     fn block_of(d: usize) -> usize {
         d >> BLOCK.ilog2() as usize
     }

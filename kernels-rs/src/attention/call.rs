@@ -135,9 +135,9 @@ impl<'a, M: Score + LaunchStruct> Attention<'a, M> {
     /// in when it is first used.
     ///
     /// # Safety
-    /// Kernels run without checks. For every query and key of each launch, the score accesses
-    /// memory within its views only, which are alive and not written meanwhile. So
-    /// [`Alibi`](super::score::Alibi) has a slope for each head, and [`Bias`](super::score::Bias)
+    /// Kernels run without checks. For every query and key of each launch, the score must access
+    /// memory within its views only. The views must be alive and not be written meanwhile. So
+    /// [`Alibi`](super::score::Alibi) needs a slope for each head, and [`Bias`](super::score::Bias)
     /// an element for each sequence, head, query and key. On the CPU an access outside is an error
     /// in any case.
     pub const unsafe fn score<N: Score + LaunchStruct>(self, score: N) -> Attention<'a, N> {
@@ -165,10 +165,10 @@ impl<'a, M: Score + LaunchStruct> Attention<'a, M> {
     /// are stored: the call copies none of them.
     ///
     /// A batch is a number of sequences. A sequence of [`Layout::Dense`] has as many keys as its
-    /// plane or its pages have rows. With [`Layout::Padded`] it has the first of them. Numbers are
-    /// multiplied with their scales in `f32`. The products are those of [`run`](Attention::run).
-    /// Heads of the cache have a multiple of 8 elements. Rows of q, of O and of a cache of floats
-    /// or bytes begin at multiples of 4.
+    /// plane or its pages have rows. With [`Layout::Padded`] the sequence has the first `keys[i]`
+    /// of these rows. Numbers are multiplied with their scales in `f32`. The products are those of
+    /// [`run`](Attention::run). Heads of the cache have a multiple of 8 elements. Rows of q, of O
+    /// and of a cache of floats or bytes begin at multiples of 4.
     ///
     /// ```
     /// # fn main() -> Result<(), runtime::Error> {
@@ -293,7 +293,7 @@ trait KeysAndValues<T: Float>: Copy {
     /// Rejects query heads that are not a multiple of the key heads. Returns the key heads.
     fn heads(&self, q: &BufferView<'_, T, 4>) -> Result<usize, Error>;
 
-    /// Returns the number of keys of an index of the batch.
+    /// Returns the number of keys of each index of the batch.
     fn keys(&self) -> usize;
 
     /// Returns the number of elements of a value.
@@ -434,7 +434,7 @@ impl<T: Float + GenericArgument, K: StoredElement + GenericArgument, C: Scales +
     }
 }
 
-/// The product, as a pass.
+/// The forward pass.
 struct Forward<'c, 'a, 'v, 'o, 'l, T: Element, V, M, Q> {
     attention: Attention<'a, M>,
     on: &'c Q,
@@ -461,7 +461,8 @@ impl<T: Float + GenericArgument, V: KeysAndValues<T>, M: Score + LaunchStruct, Q
             return Ok(());
         }
         if values == 0 && lse.as_ref().is_some_and(|lse| !lse.extents().contains(&0)) {
-            // Each block has a piece of the values, and there is none.
+            // The number of blocks depends on the elements of a value: without them, no block
+            // writes `lse`.
             return Err(o.refused("rows of v are empty, so that there are no logarithms; pass `None` for `lse`".into()));
         }
         let mut own;
@@ -473,7 +474,7 @@ impl<T: Float + GenericArgument, V: KeysAndValues<T>, M: Score + LaunchStruct, Q
             }
         };
         let fours = width.is_multiple_of(8) && rows_begin_at(q, 4) && keys.in_fours() && rows_begin_at(&*o, 4);
-        // By tiles of 128 queries, or of 64 for few of them and for wide values.
+        // Tiles have 128 queries, or 64 if queries are few or values are wide.
         let large = attention.mask.map_or(extent.queries, DeviceMask::size) > 64;
         let form = |width, threads, step| AttentionTile { height: threads / 2, width, step, threads };
         let tile = match (fours, large, values) {
@@ -502,7 +503,7 @@ impl<T: Float + GenericArgument, V: KeysAndValues<T>, M: Score + LaunchStruct, Q
             partial.view_strided_mut([slots, tile.height, tile.width], [tile.height * tile.width, tile.width, 1])?;
         let mut logs = logs.view_strided_mut([slots, tile.height, 2], [tile.height * 2, 2, 1])?;
         let mut ended = ended.view_mut([slots])?;
-        // The strides are given, so that rows are aligned even if there are none.
+        // Explicit strides keep rows aligned even if there are no rows.
         let work = work.view_strided([plan.blocks, TABLE_COLUMNS], [TABLE_COLUMNS, 1])?;
         let operands = Operands {
             q,

@@ -45,19 +45,19 @@
 //!
 //! # Few keys
 //!
-//! One token over 32,768 keys of `f16` takes 49.9 µs on an H100, 0.96 of a copy. L2 holds 8192
-//! keys and their values. With evict-first loads they replace one another there: 7 % of the
-//! sectors were hits, and a step takes 17.5 µs, 0.51 of a copy. Without this hint and with four
-//! keys in flight it takes 10.5 µs, 0.84 of a copy. Keys that L2 does not hold need the hint:
-//! without it, 32,768 keys take 52.1 µs, and those of q8_0 take 37.0 µs instead of 32.0.
-//! Therefore [`Decode`](super::Decode) sets `STREAMED` unless L2 has space for the whole cache.
-//! If other data are in L2, both loads take equally long: 19.7 and 19.6 µs.
+//! One token over 32,768 keys of `f16` takes 49.9 µs on an H100, 0.96 of a copy's rate. L2 holds
+//! 8192 keys and their values, but evict-first loads replace one another there: 7 % of the sectors
+//! were hits, and a step takes 17.5 µs, 0.51 of a copy. Without this hint and with four keys in
+//! flight it takes 10.5 µs, 0.84 of a copy. Keys that L2 does not hold need the hint: without it,
+//! 32,768 keys take 52.1 µs, and those of q8_0 take 37.0 µs instead of 32.0. Therefore
+//! [`Decode`](super::Decode) sets `STREAMED` unless L2 has space for the whole cache. If other data
+//! are in L2, both loads take equally long: 19.7 and 19.6 µs.
 //!
-//! The rest does not depend on memory. In a stream of 100 launches, an empty kernel takes 3.1 µs,
-//! and loads of the same keys and values take 7.0 µs. With a sum over parts by the last block they
-//! take 8.9 µs. A step over 1024 keys takes 8.0 µs. The time is a chain of latencies: the first
-//! loads, the products, and in the last block a store, a fence, an atomic operation and the loads
-//! of all parts. Designs for 8192 keys without the hint:
+//! The remaining time does not depend on memory. In a stream of 100 launches, an empty kernel takes
+//! 3.1 µs, and one that only loads the keys and values takes 7.0. With a sum over parts by the last
+//! block it takes 8.9 µs. A step over 1024 keys takes 8.0 µs. The time is a chain of latencies: the
+//! first loads, the products, and in the last block a store, a fence, an atomic operation and the
+//! loads of all parts. Designs for 8192 keys without the hint:
 //!
 //! | design | µs |
 //! |---|---|
@@ -74,8 +74,8 @@
 //! over keys of `f16`. Therefore a query is rounded to integers of 16 bits, with a unit for the 8
 //! or 16 elements of a lane. `dp2a` multiplies them, two products an instruction. Values become
 //! floats by a byte permutation and a sum. Measured on an H100 in a graph, for 16 query and 8 key
-//! heads of 128 elements, in µs. Two numbers of a column are the lanes that share a key, and the
-//! keys in flight. The copy moves the same number of bytes:
+//! heads of 128 elements, in µs. The two numbers in a column's head are the lanes that share a key,
+//! and the keys in flight. The copy moves the same number of bytes:
 //!
 //! | keys of q8_0 | conversions | products of `f32` after permutations, 16, 8 | `dp2a`, 16, 4 | 16, 8 | 8, 4 | 8, 3, next keys prefetched | copy |
 //! |---|---|---|---|---|---|---|---|
@@ -94,15 +94,15 @@
 //! | 32,768 | 42.0, 33.1 | 0.64, 0.82 | 47.3, 30.1 | 0.24, 0.37 |
 //! | 131,072 | 139.5, 105.2 | 0.70, 0.93 | 162.0, 90.4 | 0.33, 0.59 |
 //!
-//! Several tokens convert keys and values: permutations took 92.3 µs where conversions take 90.5,
-//! for four tokens and 32,768 keys of q8_0.
+//! For several tokens, keys and values are still converted. For four tokens and 32,768 keys of
+//! q8_0, permutations took 92.3 µs and conversions take 90.5.
 //!
 //! # Sums over lanes
 //!
-//! A group of lanes has `GROUP · U` logits, and each lane has a part of each. In each step a lane
-//! gives half of its sums to its partner and takes the other half. Each lane ends with one logit.
-//! So 16 logits of 16 lanes take 15 exchanges. Summed one by one they took 64. Each lane then
-//! computes one weight instead of 16, and sends it to its group:
+//! A group of lanes has `GROUP · U` logits, and each lane has a partial sum of each. In each step a
+//! lane gives half of its sums to its partner and takes the other half. Each lane ends with one
+//! logit. So 16 logits of 16 lanes take 15 exchanges. Summed one by one they took 64. Each lane
+//! then computes one weight instead of 16, and sends it to its group:
 //!
 //! ```text
 //!   step     lane 0 has parts of   lane 1          lane 2          lane 3
@@ -113,8 +113,8 @@
 //!
 //! Values are converted after the weights are known. Conversions before the test of a new maximum
 //! made caches of integers spill 180 to 552 bytes. Now four keys of a lane are in flight for all
-//! caches of integers, without spills on sm_61 and sm_90. Before and after, with the merging below,
-//! by `kernels bench --suite decode` on an H100, for 16 query heads and 8 key heads, in µs:
+//! caches of integers, without spills on sm_61 and sm_90. Before and after this, with the merging
+//! below, by `kernels bench --suite decode` on an H100, for 16 query heads and 8 key heads, in µs:
 //!
 //! | cache | keys | tokens | before | after | copy |
 //! |---|---|---|---|---|---|
@@ -135,8 +135,8 @@
 //! tokens that load ahead spill.
 //!
 //! With 16 lanes of a key and eight keys in flight, q8_0 takes 35.0 µs for 32,768 keys. Three
-//! blocks a multiprocessor instead of two take 41.3 µs. Of `f32` a lane has 8 logits for 16 lanes,
-//! and the last exchange sums as before.
+//! blocks a multiprocessor instead of two take 41.3 µs. For `f32`, 16 lanes have 8 logits: the last
+//! exchange adds the same logit in both lanes.
 //!
 //! # Parts
 //!
@@ -163,9 +163,9 @@ struct Partial<const E: usize> {
     o: [f32; E],
 }
 
-/// Merges the partial softmaxes of the groups of `LANES` lanes of a warp. Each lane keeps the first
-/// `E` · `LANES` / 32 sums, which are those of elements `lane / LANES · E · LANES / 32` and on of a
-/// lane of a group: in each step a lane gives half of its sums away, and takes the same number.
+/// Merges the partial softmaxes of a warp's groups of `LANES` lanes. In each step a lane gives half
+/// of its sums away and takes as many. The first `E` · `LANES` / 32 sums remain: those of the
+/// elements from `lane / LANES · E · LANES / 32` on.
 #[device]
 fn scattered<const LANES: usize, const E: usize>(x: Partial<E>) -> Partial<E> {
     let (mut base, mut sum, mut o) = (x.base, x.sum, x.o);
@@ -206,16 +206,16 @@ fn merge<const E: usize>(a: Partial<E>, b: Partial<E>) -> Partial<E> {
     Partial { base, sum: a.sum.mul_add(x, b.sum * y), o }
 }
 
-/// Returns the token, and the head among those of its group, of a column of a group that has
-/// `of_group` query heads.
+/// Returns the token of a column, and the query head within its group. A group has `of_group` query
+/// heads.
 #[device]
 fn token_and_head<const TOKENS: bool>(column: usize, of_group: usize) -> (usize, usize) {
     if TOKENS { (column / of_group, column % of_group) } else { (0, column) }
 }
 
-/// Sums each of `N` numbers over the lanes of a group. A lane receives the sums number
-/// `lane · N / LANES` and on, `N / LANES` of them or one. In each step a lane gives half of its
-/// numbers away, and takes the same number.
+/// Sums each of `N` numbers over the lanes of a group. A lane receives `N / LANES` sums, or one,
+/// from sum `lane · N / LANES` on. In each step a lane gives half of its numbers away, and takes as
+/// many.
 #[device]
 fn sums_of_lane<const LANES: usize, const N: usize>(x: [f32; N]) -> [f32; N] {
     let mut x = x;
@@ -289,11 +289,11 @@ fn weighted<C: Scales, const E: usize, const WIDE: usize>(
     o
 }
 
-/// Returns a lane's numbers of `U` keys of a head or, with `VALUES`, of values, and the scale of
-/// each piece of them. The head is that of a sequence. The first key is `first`, and the others
-/// follow after `keys` keys each. Keys from `end` on, where a cache may contain anything,
-/// including NaNs, are never read: with `every` the last key before `end` takes their place. A
-/// lane keeps `before` of keys and elements that it does not load.
+/// Returns a lane's numbers of `U` keys of a head of a sequence or, with `VALUES`, of values,
+/// and the scale of each piece. The keys are `first`, `first + keys`, and so on. Keys from `end`
+/// on may contain anything, even NaNs, and are never read: with `every`, the last key before
+/// `end` takes their place. For keys and elements that a lane does not load, the result is
+/// `before`.
 #[device]
 #[allow(clippy::too_many_arguments, reason = "the cache, and the keys of a lane")]
 fn numbers<
@@ -497,14 +497,14 @@ pub fn flash_decode<
     let (at, raised) = ([sequence, group], lowered(len));
     let each = len.div_ceil(splits).next_multiple_of(keys * U);
     let (begin, end) = ((split * each).min(len), ((split + 1) * each).min(len));
-    // Before `cut` every key is there for every column, so that nothing is compared.
+    // Every column sees every key before `cut`, so no comparison is needed there.
     let mut cut = begin;
     if TOKENS {
         let every = (len + 1).saturating_sub(tokens).min(end).max(begin) - begin;
         cut = begin + every / (keys * U) * (keys * U);
     }
-    // Bytes of the next keys are loaded when those of the current ones are used. Numbers that L2
-    // holds arrive in time without that, and numbers of four bits take more instructions.
+    // Bytes of the next keys are loaded when those of the current ones have been used. Data in L2
+    // arrive in time without that, and loads ahead make four-bit numbers slower.
     let ahead = K::INTEGERS && K::NUMBERS == 1 && !TOKENS && STREAMED;
     let none = K::keep([K::narrow(0.0); 4]);
     // The numbers of keys and values, and the scales of their pieces.
@@ -517,8 +517,8 @@ pub fn flash_decode<
         (raw_v, of_values) =
             numbers::<K, C, P, LANES, WIDE, E, U, true>(v, scales, pages, at, t, keys, end, true, width, empty);
     }
-    // Beyond the last key, integers of the last one are loaded, and get a weight of 0. Registers
-    // need not be set to 0 in each iteration: a lane beyond the head's width never loads.
+    // Beyond the last key, a cache of integers loads that key again, with a weight of 0. So
+    // registers need no zeros in each iteration: a lane beyond the head's width never loads.
     let clamped = K::INTEGERS && !TOKENS;
     for masked in unroll((if TOKENS { 0 } else { 1 })..2) {
         let masked = masked == 1;
@@ -634,7 +634,7 @@ pub fn flash_decode<
         }
     }
 
-    // First between the groups of a warp, then between the warps, for a few columns at a time.
+    // Merges the groups of a warp, then the warps, for a few columns at a time.
     let mut met = Shared::<f32, 3>::new([THREADS / 32, FEW, LANES * E]);
     let mut ranges = Shared::<[f32; 2], 2>::new([THREADS / 32, FEW]);
     for g in unroll(0..GROUP / FEW) {

@@ -31,13 +31,13 @@ use runtime::{BufferView, BufferViewMut, Error};
 /// row whose largest magnitude is below 2⁻¹¹⁹. A row of zeros has the scale 0. A NaN becomes 0 and
 /// does not affect the scale. A row with ±∞ has the scale ∞, and reads as NaN.
 ///
-/// Blocks of 32 numbers ([`KvCacheMut::blocks`]) have a scale in `f16`, by which numbers are
-/// divided after its rounding. Let A be the largest magnitude of a block:
+/// Blocks of 32 numbers ([`KvCacheMut::blocks`]) have a scale in `f16`. Numbers are divided by the
+/// rounded scale. Let A be the largest magnitude of a block:
 ///
 /// | format | scale | numbers | error, in scales |
 /// |---|---|---|---|
 /// | q8_0 | A / 127 | −127 to 127 | 1/2 |
-/// | q4_0 | A / 8, negative if a positive number has the magnitude A and no negative one | −8 to 7 | 1/2; 1 beyond 7.5 scales |
+/// | q4_0 | A / 8, negative if only a positive number has the magnitude A | −8 to 7 | 1/2; 1 beyond 7.5 scales |
 ///
 /// A subnormal scale adds an error of up to 2⁻¹⁸. Zeros and NaNs are as in a row of bytes. A block
 /// whose scale exceeds 65,504 has the scale ±∞, and reads as NaN. The last block of a row may have
@@ -45,9 +45,9 @@ use runtime::{BufferView, BufferViewMut, Error};
 ///
 /// Then call [`Decode`](super::Decode) with `rotated`, and with lengths that include the new key.
 ///
-/// Any extent may be 0. The numbers of sequences and heads are unlimited up to 65,535 sequences.
-/// Beyond, sequences × heads must be at most 2³¹ − 1, for query heads and for key heads. The pages
-/// of a sequence hold fewer than 2³⁰ keys.
+/// Any extent may be 0. Up to 65,535 sequences, any number of heads is allowed. Beyond, sequences ×
+/// heads must be at most 2³¹ − 1, for query heads and for key heads. The pages of a sequence hold
+/// fewer than 2³⁰ keys.
 ///
 /// ```
 /// # fn main() -> Result<(), runtime::Error> {
@@ -100,7 +100,7 @@ impl<'a> Append<'a> {
         on.reading(&table, || self.queue(on, q, rotated, new, cache, pages, lengths))
     }
 
-    /// Queues the call with the given way to find the keys of a sequence.
+    /// Queues the call for a cache with the layout `pages`.
     #[allow(clippy::too_many_arguments, reason = "the operands and the queue")]
     fn queue<'c, T: Float + GenericArgument, K: StoredElement + GenericArgument, P: Pages + LaunchStruct>(
         self,

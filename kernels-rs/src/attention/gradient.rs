@@ -40,7 +40,7 @@ impl<M: Score + LaunchStruct> Attention<'_, M> {
     /// Keys that a query does not see have no effect on its gradient, nor the query on their
     /// gradients, whatever they contain. This includes queries that see no key, and those whose
     /// logits are all −∞. Any other NaN or infinity makes the gradients that depend on it NaN or
-    /// ±∞. A weight so small that it is 0 may leave it out.
+    /// ±∞. A weight that underflows to 0 may hide the NaN or infinity.
     ///
     /// Sums that are NaN cost a block of 64 rows a second pass over its keys or queries.
     ///
@@ -98,7 +98,7 @@ impl<M: Score + LaunchStruct> Attention<'_, M> {
     }
 }
 
-/// The gradients, as a pass.
+/// The backward pass.
 struct Backward<'c, 'a, 'v, T: Element, M, Q> {
     attention: Attention<'a, M>,
     on: &'c Q,
@@ -128,7 +128,7 @@ impl<T: Float + GenericArgument, M: Score + LaunchStruct, Q: Queue> Pass for Bac
         let tiles = queries.max(keys).div_ceil(KEYS).saturating_mul(width.max(v.extents()[3]).div_ceil(64));
         let work = format!("{count} sequences of {heads} heads");
         q.startable([rows.div_ceil(4), heads, batch], format_args!("{work}"))?;
-        // The kernels count all blocks.
+        // The kernels number all blocks of the grid with one index.
         q.startable([heads.saturating_mul(count).saturating_mul(tiles), 1, 1], format_args!("{work}"))?;
         let mut delta = on.scratch::<f32>(batch * heads * rows)?;
         let shape = [batch, heads, rows];

@@ -9,14 +9,14 @@ pub const ROWS: usize = 4;
 /// Parts of these rows that are in flight at once.
 #[device]
 const AHEAD: usize = 2;
-/// The maximum number of parts: each lane holds the sums of one.
+/// The maximum number of parts: each lane holds the sums of one part.
 #[device]
 pub const PARTS: usize = 32;
 
 /// Returns the sums over all keys of [`ROWS`] rows: the largest logit, Σ exp(x − max), and four of
 /// the `W` elements of Σ exp(x − max)·v, from element 4 · `lane` on.
 ///
-/// `partial` and `logs` are those of the `n` parts. Rows start at `first`, and are clamped to
+/// `partial` and `logs` are the results of the `n` parts. Rows start at `first`, and are clamped to
 /// `last`. `lane` is an argument, because the compiler might keep a recomputed one in a register
 /// through the preceding code. The sums of part p are scaled by exp(max_p − max) and added in the
 /// order of the keys, for a deterministic result (Dao, 2023: the reduction of flash decoding).

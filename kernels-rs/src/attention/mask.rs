@@ -169,7 +169,7 @@ pub struct DeviceMask {
     size: BlockSize,
     heads: usize,
     lengths: [usize; 2],
-    /// The number of blocks of keys of each block of queries.
+    /// The number of key blocks that each block of queries sees.
     lengths_of_lists: Vec<usize>,
     /// The plans for the mask's lists.
     plans: Plans,
@@ -183,8 +183,8 @@ impl DeviceMask {
         self.size.get()
     }
 
-    /// Returns the blocks' assignments for a launch, where each head has `others` pieces of
-    /// sequences.
+    /// Returns the assignment of work to blocks, for `others` pieces that repeat the lists of all
+    /// heads.
     pub(super) fn plan(&self, tile: AttentionTile, others: usize) -> Result<Arc<PlannedSchedule>, Error> {
         // A block of the mask is a whole number of tiles of queries.
         let (of_block, keys) = (self.size() / tile.height, self.size() / KEYS);
@@ -228,8 +228,8 @@ pub fn strided(step: usize) -> impl Fn(usize, usize, usize) -> bool {
     move |_, row, col| row.abs_diff(col).is_multiple_of(step.max(1))
 }
 
-/// Returns the pattern of the first `n` blocks of keys and the first `n` blocks of queries, with
-/// all blocks of the other (Beltagy and others, 2020).
+/// Returns the pattern of the first `n` blocks: these queries see all keys, and all queries see
+/// these keys (Beltagy and others, 2020).
 pub fn global(n: usize) -> impl Fn(usize, usize, usize) -> bool {
     move |_, row, col| row < n || col < n
 }

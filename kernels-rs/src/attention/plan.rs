@@ -11,8 +11,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub(super) const TABLE_COLUMNS: usize = 8;
 /// The maximum number of bytes of cached tables.
 const MAX_TABLE_BYTES: usize = 16 << 20;
-/// The number of key tiles of a list's last part, or of an uncut list: a bound that exceeds every
-/// list. Sequences may be shorter than a call's longest.
+/// The number of key tiles that the table gives for a list's last part, or for an uncut list: more
+/// than any list has. The kernel stops at the end of each sequence, which the host does not know.
 const ALL_TILES: usize = 1 << 30;
 
 /// The template parameters of a kernel that decide its cost.
@@ -38,8 +38,8 @@ impl AttentionTile {
 
     /// Returns the device's capacity for such blocks. A multiprocessor has registers for 512
     /// threads, or for 384 threads of kernels with steps of two tiles. The costs were measured on
-    /// an H200. A part of a list costs more where a step has one tile of keys: the same partial
-    /// results for half the work or less.
+    /// an H200. A part costs relatively more if a step has one tile of keys: the block stores the
+    /// same partial results for half the work or less.
     pub const fn places(self, multiprocessors: usize) -> BlockSlots {
         let pace: &[f64] = match if self.step == 2 { 384 } else { 512 } / self.threads {
             ..=2 => &[0.7, 1.0],
@@ -74,7 +74,7 @@ pub(super) enum ListInputs {
 pub(super) struct PlanKey {
     pub tile: AttentionTile,
     pub heads: usize,
-    /// Pieces of sequences.
+    /// The number of pieces that repeat the lists of all heads.
     pub others: usize,
     pub seen: ListInputs,
 }

@@ -63,8 +63,8 @@ fn held<T: Float, H: Heads, S: Sequences, const W: usize>(
     }
 }
 
-/// Returns the first keys of the `R` tiles of the step that begins with tile `t` of a list. Tiles
-/// beyond the list have `lk`, past the last key.
+/// Returns the first keys of the `R` tiles of the step that begins with tile `t` of a list. A tile
+/// beyond the list gets `lk`, past the last key.
 #[device]
 fn keys_of<P: Pattern, const R: usize>(pattern: P, list: usize, t: usize, tiles: usize, lk: usize) -> [usize; R] {
     let mut first = [lk; R];
@@ -140,8 +140,8 @@ fn write_rows<T: Float, H: Heads, S: Sequences, const W: usize, const V: usize, 
         let (max, sum) = (tops.load::<4>(row), sums.load::<4>(row));
         for i in unroll(0..4) {
             let query = row0 + row + i;
-            // A factor of 1 is the sum itself, copied to registers that a store of four can use.
-            // The accumulators' own registers would not fit both loops.
+            // A factor of 1 copies the sum to registers that a store of four elements can use. The
+            // accumulators' own registers would not fit both loops.
             let factor = if divided > 0 { 1.0 } else { reciprocal(max[i], sum[i]) };
             if query < lq {
                 for q in unroll(0..Q) {
@@ -399,8 +399,8 @@ pub fn flash_attention_cached<
     );
 }
 
-/// Finds the rows of the keys of a step whose tiles begin at `key0`. Keys beyond the last are found
-/// as the last.
+/// Stores the places of the rows of a step, whose tiles begin at `key0`. Keys beyond the last get
+/// the place of the last.
 #[device]
 fn find_step<G: Rows, const R: usize>(k: G, key0: [usize; R], keys: usize, thread: usize) {
     if thread < KEYS {
@@ -654,8 +654,8 @@ fn attend<
     }
     let unexplained = has_unexplained_nan::<Q, R>(&acc, sums, kept);
     write_rows::<T, H, S, W, V, Q, R>(&acc, tops, sums, kept, q, k, v, o, lse, partial, logs, sequences);
-    // After the first results are written: accumulators common to both paths would cost ptxas
-    // register bank conflicts in the products.
+    // A second pass with its own accumulators, after the first results are written. Accumulators
+    // common to both passes would cost ptxas register bank conflicts in the products.
     if warp::any(unexplained) {
         let acc =
             weigh_seen::<T, H, M, P, S, W, V, Q, R>(tops, kept, q, k, v, scale, left, right, score, pattern, sequences);

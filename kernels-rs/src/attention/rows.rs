@@ -1,8 +1,8 @@
 //! Rows of keys and values, as the kernels of many queries read them.
 //!
 //! [`Heads`] are the keys or the values of all heads, and [`Rows`] are those of one head of a
-//! sequence. A view of floats is either. [`StoredHeads`] lie in a [cache](super::cache), in any of
-//! its formats.
+//! sequence. A view of floats implements both traits. [`StoredHeads`] lie in a
+//! [cache](super::cache), in any of its formats.
 //!
 //! A thread loads up to four neighboring numbers of a row. The numbers stay as stored, with their
 //! scale, during a share of a slice's products. The numbers become `f32` when the thread writes
@@ -32,7 +32,7 @@ mod items {
     pub trait Rows: Copy {
         /// The form in which a thread keeps up to four neighboring numbers.
         type Kept: Copy;
-        /// A first row.
+        /// The position of a row, from which [`fetch`](Rows::fetch) counts.
         type From: Copy;
         /// Returns four zeros.
         fn zeros() -> Self::Kept;
@@ -42,16 +42,16 @@ mod items {
         fn columns(self) -> usize;
         /// Returns the rows for reading tile `tile` of a step.
         fn of_tile(self, tile: usize) -> Self;
-        /// Returns the first row of all.
+        /// Returns the position of the first row.
         fn start(self) -> Self::From;
-        /// Returns the row that follows `rows` rows after a first row. In the tile it follows
-        /// `of_tile` rows after it.
+        /// Returns the position `rows` rows after `from` in the sequence, and `of_tile` rows after
+        /// it in the tile.
         fn after(from: Self::From, rows: usize, of_tile: usize) -> Self::From;
-        /// Finds row `row`, and keeps its place as that of row `of_step` of a step.
+        /// Stores where row `row` lies, for row `of_step` of a step.
         fn find(self, row: usize, of_step: usize);
-        /// Loads `N` numbers from column `col` on, of the row that follows `row` rows after `from`.
-        /// In the tile it follows `of_tile` rows after it. Without the row, all are zeros. With
-        /// `V` = 4 it is one access if `first` < `end`, and zeros otherwise. Else each number is
+        /// Loads `N` numbers from column `col` on. The row is `row` rows after `from` in the
+        /// sequence, and `of_tile` rows after it in the tile. Without `is_row` all are zeros. With
+        /// `V` = 4 there is one access if `first` < `end`, and zeros otherwise. Else each number is
         /// one access, and numbers from column `end` on are zeros.
         #[allow(clippy::too_many_arguments, reason = "the place of the numbers, and their limits")]
         fn fetch<const N: usize, const V: usize>(
@@ -238,16 +238,16 @@ mod items {
         }
     }
 
-    /// Returns the plane and the row of row `row` of a sequence.
+    /// Returns the plane of row `row` of a sequence, and the row's index in that plane.
     fn place<K: StoredElement, C: Scales, G: Pages>(rows: StoredRows<K, C, G>, row: usize) -> (usize, usize) {
         let numbers = rows.of.numbers;
         let (plane, row) = rows.of.pages.place(rows.sequence, row, numbers.dim(2));
-        // A table may contain any number.
+        // A table may contain any number, so the plane is clamped.
         (if G::IN_PAGES { plane.min(numbers.dim(0) - 1) } else { plane }, row)
     }
 
-    /// Loads `N` numbers of the row `row` of a plane, from column `col` on: 1, 2 or 4 that share a
-    /// scale, and an element that has several numbers. The numbers are zeros unless `is_there`.
+    /// Loads `N` = 1, 2 or 4 numbers of row `row` of a plane, from column `col` on. The numbers
+    /// share a scale and, if an element has several, an element; unless `is_there`, all are zeros.
     fn stored<K: StoredElement, C: Scales, G: Pages, const N: usize>(
         rows: StoredRows<K, C, G>,
         plane: usize,
@@ -289,7 +289,7 @@ mod items {
             StoredNumbers { kept: [K::keep([K::narrow(0.0); 4]); 4], scale: C::ONE }
         }
         fn number(kept: StoredNumbers<K, C>, col: usize, i: usize) -> f32 {
-            // An element of several numbers has all that are kept.
+            // If an element has several numbers, one element holds all that are kept.
             let x = if K::NUMBERS > 1 {
                 K::widen(K::beginning_at(kept.kept[0], col % K::NUMBERS), i)
             } else {
@@ -324,7 +324,7 @@ mod items {
             first: usize,
             end: usize,
         ) -> StoredNumbers<K, C> {
-            // Loads ahead go past the last key of a step. What they return is not used.
+            // Loads ahead go past the last key of a step, and what they return is not used.
             let of_step = (from.of_step + of_tile) % self.of.step;
             let at = self.of.places.load::<2>((of_step, 0)).map(|x| x as usize);
             let (plane, row) = (at[0], at[1]);

@@ -15,9 +15,9 @@
 //! - cuts only of lists longer than each slot's share, and slots filled with the longest list that
 //!   fits (best fit, decreasing).
 //!
-//! A simpler rule does not replace the simulation. The table has the simulated
-//! time relative to the fastest, for 1 to 128 heads of 512 to 8192 queries. The queries see all
-//! keys, earlier keys or a window of 512:
+//! Simpler rules give slower schedules than the simulation. The table has the simulated time
+//! relative to the fastest, for 1 to 128 heads of 512 to 8192 queries. The queries see all keys,
+//! earlier keys or a window of 512:
 //!
 //! ```text
 //!                               132 multiprocessors           28 multiprocessors
@@ -161,8 +161,8 @@ impl Schedule {
 }
 
 impl Work<'_> {
-    /// Returns whether the parts of each list are few enough for the reduction, and their results
-    /// for memory.
+    /// Returns whether the reduction can take the number of parts of each list, and memory their
+    /// results.
     fn allows(self, pieces: &[KeySpan]) -> bool {
         let mut parts = vec![0; self.lists.len()];
         pieces.iter().filter(|p| p.cut).for_each(|p| parts[p.list] += 1);

@@ -31,8 +31,8 @@ mod items {
     pub trait Score: Copy {
         /// Whether [`score`](Score::score) may return −∞ to exclude a key. If `true`, an excluded
         /// key has no effect on gradients, even if its values are infinite or NaN; this costs the
-        /// backward pass a comparison for each logit. If `false`, a score of −∞ is a weight of 0
-        /// there, and 0 times a NaN of dO·V is a NaN.
+        /// backward pass a comparison for each logit. If `false`, a score of −∞ is a weight of 0 in
+        /// the backward pass, and 0 times a NaN of dO·V is a NaN.
         const LEAVES_OUT: bool = true;
 
         /// Returns the logit of `x`, the scaled product of a query and a key. −∞ excludes the key;

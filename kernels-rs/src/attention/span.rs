@@ -62,7 +62,7 @@ mod items {
         }
     }
 
-    /// Sequences padded to equal length. Each has the first rows.
+    /// Sequences padded to equal length. A sequence has the first rows of its index.
     #[derive(Clone, Copy, Debug, DeviceCopy)]
     pub struct Padded {
         /// The number of queries of each sequence.
@@ -111,8 +111,8 @@ mod items {
 
     /// The tiles of keys that a tile of queries sees.
     pub trait Pattern: Copy {
-        /// Returns the start and the length of a list of tiles. The list is that of the head's tile
-        /// of queries that begins at `row`. These queries see keys from `begin` to `end` at most.
+        /// Returns the start and the length of the list of tiles for the head's tile of queries
+        /// that begins at `row`. These queries see keys from `begin` to `end` at most.
         fn tiles(&self, head: usize, row: usize, begin: usize, end: usize) -> (usize, usize);
 
         /// Returns the first key of the `i`-th tile of the list that begins at `first`.

@@ -105,7 +105,7 @@ impl Scratch {
 /// * **Tiny values** are kept within n² · 2⁻¹⁴⁹ for n keys, and within n² · 2⁻¹⁴² in a cache with
 ///   scales.
 /// * **Rows, pages and scales beyond a sequence's length** are not read.
-/// * **Scales** are factors of 8 or 16 products of a logit, and of the weight of a value, in `f32`.
+/// * **Scales** multiply sums of 8 or 16 products of a logit, and the weight of a value, in `f32`.
 /// * **One token over a cache of integers** (`i8`, `u32`): q · scale · log₂ e is rounded to
 ///   integers of 16 bits. The integers' unit is at most 2⁻¹⁴ of the largest of 8 or 16 neighboring
 ///   elements, and at least 2⁻¹²⁶. An element's error is at most 2⁻¹⁵ of that largest one, where
@@ -146,8 +146,8 @@ impl StepForm {
     /// and a cache whose numbers have `bytes` bytes. `wide` numbers can be loaded at a time. The
     /// cache is `streamed` if L2 does not keep it.
     fn new(width: usize, of_group: usize, tokens: usize, bytes: usize, wide: u32, streamed: bool) -> StepForm {
-        // Keys of a lane in flight, for one or two columns and for four: more spill. Four suffice
-        // for loads from L2.
+        // A lane's keys in flight, for up to two columns and for four. More keys would spill. For
+        // loads from L2, four keys suffice.
         let (ahead, few) = match bytes {
             4 => (4, 2),
             2 => (if streamed { 8 } else { 4 }, 4),
@@ -188,7 +188,7 @@ impl StepForm {
 /// caches of 72 % do not.
 fn stays_in_l2<K: StoredElement, C: Scales>(l2: Option<u64>, keys: &BufferView<'_, K, 4>) -> bool {
     let [planes, heads, rows, elements] = keys.extents().map(|n| n as u64);
-    // A scale of 16 bits for each 32 numbers, or fewer.
+    // At most one 16-bit scale for each 32 numbers.
     let scales = if C::SCALED { elements * K::NUMBERS as u64 / 16 } else { 0 };
     let row = elements * size_of::<K>() as u64 + scales;
     let bytes = [planes, heads, rows].into_iter().fold(row, u64::saturating_mul);
@@ -345,7 +345,7 @@ impl Decode {
             v = &no_values;
         }
         let Scratch { parts, logs, ended, shape: [_, of_heads, of_width], splits } = scratch;
-        // Fewer sequences than the scratch memory was made for use its first rows.
+        // If a step has fewer sequences than the scratch memory allows, it uses the first rows.
         let sixteen = K::INTEGERS
             && width.is_multiple_of(16)
             && [k, v].into_iter().all(|rows| rows_begin_at(rows, 16 / K::NUMBERS));

@@ -39,9 +39,9 @@ pub fn of_row<const R: usize>(x: f32, combine: impl Fn(f32, f32) -> f32) -> f32 
 }
 
 /// Loads a thread's share of a slice of [`scores`]: the block's rows from `first` on, elements from
-/// `at` on. Elements beyond `depth` are zeros. Rows beyond the last repeat it, because their
-/// results are ignored. If `V` is 4 it is one access, which requires `depth` to be a multiple of
-/// the slice.
+/// `at` on. Elements beyond `depth` are zeros. Rows beyond the last repeat the last row; their
+/// results are ignored. If `V` is 4 the share is one access, which requires `depth` to be a
+/// multiple of the slice.
 #[device]
 pub fn fetch_rows<G: Rows, const N: usize, const V: usize>(
     g: G,
@@ -66,8 +66,8 @@ pub fn put_rows<G: Rows, const N: usize>(mut to: Shared<f32, 3>, buf: usize, col
     }
 }
 
-/// Loads a thread's share of a slice of [`accumulate`]: rows that follow `first` rows after `from`,
-/// with zeros beyond the last row and the last column. In the tile they follow `from`.
+/// Loads a thread's share of a slice of [`accumulate`]: rows from `first` rows after `from` on,
+/// with zeros beyond the last row and column. The slice begins at `from` in the tile.
 #[device]
 pub fn fetch_keys<G: Rows, const L: usize, const W: usize, const V: usize>(
     g: G,

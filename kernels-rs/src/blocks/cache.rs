@@ -3,8 +3,8 @@
 use kernel_dsl::Element;
 use runtime::{BufferView, BufferViewMut, Error};
 
-/// A layer's inputs about its tokens, on the device. In a graph their values may change between
-/// replays.
+/// The positions, frequencies and cache rows of a layer's tokens, on the device. In a graph the
+/// values may change between replays.
 #[derive(Clone, Copy, Debug)]
 pub struct Tokens<'a> {
     /// `[axes, tokens]`: one row of positions, or time, height and width.

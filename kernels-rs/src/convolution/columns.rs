@@ -55,7 +55,7 @@ pub fn im2col<T: Number, const INSIDE: bool, const V: usize>(
     let windows = lattice.windows.map(|n| n as usize);
     let (stride, dilation) = (lattice.stride.map(|n| n as usize), lattice.dilation.map(|n| n as usize));
     let padding = lattice.padding.map(|n| n as usize);
-    // The offset of a window's element from its first.
+    // The offset of the column's element from the first of its window.
     let (rest, k) = divided(col, kernel[2]);
     let (rest, j) = divided(rest, kernel[1]);
     let (channel, i) = divided(rest, kernel[0]);

@@ -301,8 +301,8 @@ fn tiled<
     first: usize,
     epilogue: E,
 ) -> Result<(), Error> {
-    // For elements of 2 bytes, loads in flight take no more registers for twice the products.
-    // If B is transposed on its way, multiplications would wait for one another's registers.
+    // With 2-byte elements, a tile of twice the depth needs no more registers for loads in flight.
+    // But if B is transposed on its way, multiplications would wait for one another's registers.
     let deep = size_of::<T>() <= 2 && !TB;
     dispatch!(let [BM: usize, BN: usize, BK: usize, QM: usize, QN: usize, THREADS: usize, LA: usize, LB: usize] = match (tile, deep) {
         (GemmTile::T128x128, true) => [128, 128, 16, 2, 2, 256, 2, 2],

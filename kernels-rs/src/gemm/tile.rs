@@ -39,9 +39,9 @@
 //! shared memory is a constant offset from one register. Besides the multiplications, only pointer
 //! increments and one comparison remain. The next tile is loaded from global memory to registers at
 //! the beginning of a tile, and stored before its last two products; there is one barrier per tile.
-//! The last tile is multiplied after the loop, because no other must be loaded. Therefore the loop
-//! has no test for a next tile, which for 16-bit floats would be a select per element. Tiles of
-//! 16-bit floats have twice the products, because their loads fill the same number of registers.
+//! The last tile is multiplied after the loop, because no tile follows it. Therefore the loop has
+//! no test for a next tile, which for 16-bit floats would be a select per element. Tiles of 16-bit
+//! floats have twice the products, because their loads fill the same number of registers.
 //!
 //! # Edges
 //!
@@ -119,7 +119,7 @@ fn put<T: Float, const N: usize>(mut to: Shared<f32, 2>, k_major: bool, width: u
 }
 
 /// Computes acc += a·bᵀ, row by row in alternating directions. An operand that two consecutive
-/// products share then stays in the multipliers' register cache, and fewer of them read two
+/// products share then stays in the multipliers' register cache, and fewer products read two
 /// registers of one bank.
 #[device]
 pub fn outer<const QM: usize, const QN: usize>(
@@ -212,7 +212,7 @@ pub fn product<
         fb[0][q] = sb.load((0, 0, col + 32 * q));
     }
 
-    // All tiles but the last, and the buffer of the last.
+    // Computes all tiles but the last. `last` becomes the buffer of the last tile.
     let mut last = 0;
     'tiles: while tiles > 1 {
         for buf in unroll(0..2) {

@@ -12,8 +12,8 @@ use runtime::{BufferView, BufferViewMut, Error};
 
 /// Copies `y[i]` ← `table[index[i]]`, with zeros if there is no such row, `V` elements at once.
 ///
-/// A thread loads `N` pieces. All loads are in flight before the first is waited for, because each
-/// has waited for its index already.
+/// A thread first waits for the indices of `N` pieces. Therefore the loads of all pieces are in
+/// flight at once.
 #[kernel(
     block = 256,
     grid = (y.rows() * (y.cols() / V)).div_ceil(256 * N),

@@ -31,7 +31,7 @@ fn piece(step: usize, lanes: usize, each: usize, strips: usize) -> (usize, usize
     (along, at / strips * (32 / lanes) + warp::lane() / lanes)
 }
 
-/// Returns the tile's row for a column.
+/// Returns the row of the tile in shared memory that holds a column of x.
 #[device]
 fn placed(col: usize) -> usize {
     col + col / 32 * 2

@@ -122,7 +122,7 @@ pub fn dequantize_affine<X: Float, const V: usize>(q: View<i8, 2>, scale: &[f32]
     let (row, at) = (i / quads, i % quads * 4);
     let which = row.min(scale.len() - 1);
     let (scale, zero) = (scale[which], zero[which]);
-    // The least and the greatest byte may mean numbers half a unit beyond the extremes.
+    // The least and the greatest byte may represent numbers half a unit beyond the extremes.
     let number = |q: i8| X::from_f32((scale * (q as i32 - zero) as f32).max(f32::MIN).min(f32::MAX));
     if V == 4 {
         x.store((row, at), q.load::<4>((row, at)).map(number));

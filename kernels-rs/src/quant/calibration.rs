@@ -1,5 +1,5 @@
-//! Scales of symmetric quantization from samples, on the host. A scale determines the magnitude of
-//! the largest integer.
+//! Scales of symmetric quantization from samples, on the host. The scale is the value of the
+//! integer 1.
 //!
 //! The largest magnitude wastes the range on outliers. A percentile of the magnitudes clips them.
 //! The least mean-square error balances clipping and the error of a coarser unit. See Nagel et al.,

@@ -48,12 +48,13 @@ impl Routing {
         Routing { scale, ..self }
     }
 
-    /// Queues the choice of experts for each token, by logits of [tokens, experts]. `bias` has a
-    /// number for each expert that is added to its score for the choice alone, or none.
+    /// Queues the choice of experts for each token, by logits of [tokens, experts]. `bias` is
+    /// empty, or has a number for each expert, which is added to the expert's score for the choice
+    /// only.
     ///
     /// Logits are clamped to the finite numbers, and a NaN counts as the lowest. Without a bias,
-    /// the experts with the largest logits are chosen; of equal ones, the expert with the lower
-    /// number.
+    /// the experts with the largest logits are chosen; of experts with equal logits, the one with
+    /// the lower number.
     ///
     /// # Errors
     /// Rejects 0 and more than 512 experts, and more than 32 or all experts for a token. Rejects a
@@ -166,7 +167,7 @@ impl Routes {
 struct Order {
     /// The route of each row, or −1.
     order: QueueMemory<i32>,
-    /// The expert of each 8 rows, or −1.
+    /// The expert of each group of 8 rows, or −1.
     groups: QueueMemory<i32>,
     /// The row of each route.
     places: QueueMemory<i32>,
@@ -271,8 +272,8 @@ impl ExpertRows {
         unsafe { self.combine_with(on, x, y, Identity) }
     }
 
-    /// Queues Y ← epilogue(Σ weight · row), where Y is the one matrix of a batch: a
-    /// [`Residual`](crate::gemm::epilogue::Residual) adds the result of a shared expert.
+    /// Queues Y ← epilogue(Σ weight · row). The epilogue sees Y as a batch of one matrix. For
+    /// example, a [`Residual`](crate::gemm::epilogue::Residual) adds the result of a shared expert.
     ///
     /// # Safety
     /// The requirements of [`Gemm::run_with`](crate::gemm::Gemm::run_with) apply.

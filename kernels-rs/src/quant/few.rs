@@ -83,8 +83,8 @@ fn dot(a: [i32; 4], b: [i32; 4], sum: i32) -> i32 {
 /// first.
 ///
 /// `experts` is empty, or has a number for each `ROOM` rows of Y. W is then the matrices of all
-/// experts, and these rows are multiplied with the matrix of that number. If it is negative, these
-/// rows of Y are epilogue(0).
+/// experts, and these rows are multiplied with the matrix of that number. If the number is
+/// negative, these rows of Y are epilogue(0).
 #[kernel(
     block = THREADS, max_registers = 128,
     grid = y.dim(0).div_ceil(R) * y.dim(1).div_ceil(THREADS / 32 * W),
@@ -226,7 +226,7 @@ pub fn gemv_blocks<
             // the registers that it replaces.
             ahead[a] = fetch((unit + 32 * AHEAD).min(units - 1));
             if unit < units {
-                // The numbers of a lane's units are equal modulo 32.
+                // The indices of a lane's units are equal modulo 32.
                 let weights: [Unit; W] = std::array::from_fn(|i| F::unpack(now[i], warp::lane()));
                 for r in unroll(0..R) {
                     let (low, high): ([i32; 4], [i32; 4]) = (xs.load((r, 0, 4 * u)), xs.load((r, 1, 4 * u)));

@@ -20,7 +20,7 @@ mod outputs {
         const REAL: bool;
         /// Returns the element of a sum.
         fn from_sum(sum: i32) -> Self;
-        /// Returns the element of the number `x`. An integer has units of 1 / `inverse`, plus
+        /// Converts `x` to an element. An integer is `x` · `inverse`, rounded, plus
         /// `zero`.
         fn from_real(x: f32, inverse: f32, zero: f32) -> Self;
     }
@@ -67,7 +67,7 @@ mod outputs {
     }
 }
 
-/// Returns the number of line `i` of matrix `batch`, or `otherwise` if `of` is empty. There is one
+/// Returns the number for line `i` of matrix `batch`, or `otherwise` if `of` is empty. `of` has one
 /// number for all, one for each of `n` lines, or one for each line of every matrix.
 #[device]
 fn pick<T: Number>(of: &[T], otherwise: T, batch: usize, n: usize, i: usize) -> T {
@@ -151,8 +151,8 @@ fn finish<C: Output, E: Epilogue, const N: usize>(
 /// With Σ over k, (A − zₐ)·(B − z_b) = Σ ab − zₐ·(Σ b − K·z_b) − z_b·Σ a. The kernel multiplies
 /// bytes without zero points and corrects the sums. See Jacob et al., *Quantization and Training of
 /// Neural Networks for Efficient Integer-Arithmetic-Only Inference*, 2018, section 2.3. If A has
-/// zero points, `sums_b` has the sum of each column of B. If B has, `sums_a` has those of the rows
-/// of A.
+/// zero points, `sums_b` has the sum of each column of B. If B has zero points, `sums_a` has the
+/// sum of each row of A.
 #[kernel(
     block = T, min_blocks = 2, max_registers = 128,
     grid = (along_x(c.dim(1).div_ceil(BM) * c.dim(2).div_ceil(BN), c.dim(0), 1), along_y(c.dim(0), 1)),

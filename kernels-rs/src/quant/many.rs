@@ -92,7 +92,7 @@ fn put<F: BlockFormat, const BM: usize, const Q: usize>(
     }
 }
 
-/// Returns the row, of a tile's 128, of the `q`-th unit of thread `t`.
+/// Returns the row, among the tile's 128 rows of weights, of the `q`-th unit that thread `t` loads.
 #[device]
 fn row_of_weights<const BM: usize>(t: usize, q: usize) -> usize {
     if 4 * BM > 128 { t % 128 } else { t + 4 * BM * q }
@@ -106,14 +106,14 @@ fn halves_of<F: BlockFormat>() -> usize {
 
 /// Computes Y ← epilogue(X·Wᵀ). X has the layout of `quantize_activations` in groups of 8 rows. W
 /// is in planes of format `F`; if `scales` is not empty, each row of W is multiplied by its scale.
-/// Units are added in the order of k. A unit takes one fused multiplication of the product of its
-/// scales with its sum, and one for each minimum.
+/// Units are added in the order of k. One fused multiply-add adds a unit's sum times the product of
+/// its scales, and another subtracts each minimum.
 ///
 /// Y has `rows` rows for each of `splits` parts of K. Each part is a separate product.
 ///
 /// `experts` is empty, or has a number for each 8 rows of X, the same for all rows of a tile. W is
 /// then the matrices of all experts, and these rows are multiplied with the matrix of that number.
-/// If it is negative, these rows of Y are epilogue(0).
+/// If the number is negative, these rows of Y are epilogue(0).
 ///
 /// In tiles of 16 rows each thread loads two units of weights at once, which takes 16 more
 /// registers.

@@ -50,8 +50,8 @@ impl<'a> Quantized<'a> {
 /// op(X) is X or its transpose. C is [batch, M, N]. A is [batch, M, K], or [batch, K, M] if it is
 /// transposed. B is [batch, K, N], or [batch, N, K] if it is transposed, which is the usual form of
 /// weights and the fastest. The last stride is 1. Other strides are arbitrary, and 0 in A and B if
-/// a batch shares one matrix. Any extent may be 0. A batch of more than 65,535 products takes at
-/// most 2³¹ − 1 blocks of threads, at least one a product. K is at most 2³² − 4096.
+/// a batch shares one matrix. Any extent may be 0. A batch of more than 65,535 products may take at
+/// most 2³¹ − 1 blocks of threads; each product takes at least one. K is at most 2³² − 4096.
 ///
 /// | C | what is written |
 /// |---|---|
@@ -193,8 +193,8 @@ impl Igemm {
         }
     }
 
-    /// Returns the widest access that all matrices allow. If K goes down a matrix, four bytes of a
-    /// row are read at once.
+    /// Returns the widest access that all matrices allow. If K runs down the columns of a matrix,
+    /// four bytes of a row are read at once.
     fn width<C: Output>(self, a: Quantized<'_>, b: Quantized<'_>, c: &BufferViewMut<'_, C, 3>) -> Width {
         let fours = rows_are_whole(a.values, 4) && rows_are_whole(b.values, 4) && rows_are_whole(c, 4);
         let quads =
@@ -222,7 +222,7 @@ impl Igemm {
     ) -> Result<(), Error> {
         let [batch, m, n] = c.extents();
         let tiles = batch * m.div_ceil(128) * n.div_ceil(128);
-        // Two large tiles share a multiprocessor.
+        // Large tiles pay only if there are two for each multiprocessor, which runs two at once.
         if m <= 64 || tiles < 2 * on.device().facts().multiprocessors as usize {
             self.launched::<C, E, 64, 128, 2, 2, V, TA, TB, 128, 1, 2>(on, a, b, c, epilogue)
         } else {
@@ -302,7 +302,7 @@ impl Igemm {
 }
 
 /// Rejects numbers that are neither one for all, nor one for each of the `each` lines of a matrix
-/// or of every matrix. Also rejects an empty list, which means no numbers to the kernel.
+/// or of every matrix. Also rejects an empty list, which the kernel would treat as absent.
 fn listed<T: Element>(
     name: &str,
     given: Option<BufferView<'_, T, 1>>,

@@ -37,9 +37,9 @@ use runtime::{BufferView, BufferViewMut, Error};
 /// ```
 #[derive(Debug)]
 pub struct Affine {
-    /// The value of a unit.
+    /// The difference between the values of neighboring bytes.
     pub scale: QueueMemory<f32>,
-    /// The byte of 0.
+    /// The byte whose value is 0.
     pub zero: QueueMemory<i32>,
 }
 
@@ -157,7 +157,7 @@ impl Affine {
                 }
             }
         }
-        // The extremes of a matrix are one row.
+        // For a single scale, the extremes of all rows are one row.
         let shape = if each { [rows, parts] } else { [1, rows * parts] };
         let n = shape[0];
         let (mut scale, mut zero) = (on.scratch(n)?, on.scratch(n)?);

@@ -12,8 +12,8 @@ pub struct Quad {
     pub scale: f32,
 }
 
-/// The least magnitude by which a block is quantized, 2⁻¹²⁰. 127 divided by it is finite, and it
-/// divided by 127 is a normal number.
+/// The minimum of the magnitude that determines a block's scale, 2⁻¹²⁰: 127 / 2⁻¹²⁰ is finite, and
+/// 2⁻¹²⁰ / 127 is a normal number.
 #[device]
 const MIN_MAGNITUDE: f32 = 7.523_164e-37;
 
@@ -37,6 +37,6 @@ pub fn quantize_quad(x: [f32; 4]) -> Quad {
 #[device]
 pub fn unit(range: f32, steps: f32) -> f32 {
     let unit = range / steps;
-    // The next larger number.
+    // Adds the least subnormal, which gives the next larger number.
     if unit < f32::MIN_POSITIVE && unit * steps < range { unit + 1e-45 } else { unit }
 }

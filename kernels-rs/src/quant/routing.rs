@@ -25,9 +25,9 @@ use kernel_dsl::prelude::*;
 /// Logits are clamped to the finite numbers, and a NaN counts as the lowest. An expert's score is
 /// the softmax of the token's logits, or with `SIGMOID` the sigmoid of its logit. The experts with
 /// the largest logits are chosen, or those with the largest sums of score and bias. Chosen experts
-/// are ordered from the largest down; of equal ones, the expert with the lower number comes first.
-/// An expert's weight is `scale` times its score. With `SHARE` it is divided by the sum of the
-/// chosen scores, or by 2⁻¹²⁶ if that is larger.
+/// are in descending order; of two equal experts, the one with the lower number comes first. An
+/// expert's weight is `scale` times its score. With `SHARE` it is divided by the sum of the chosen
+/// scores, or by 2⁻¹²⁶ if that is larger.
 #[kernel(
     block = 256, grid = logits.dim(0).div_ceil(8), writes(experts = once, weights = once),
     instances(

@@ -31,8 +31,8 @@ pub const DEPTH: usize = 32;
 #[device]
 const WORDS: usize = 8;
 
-/// Loads 16 bytes of a row from byte `k` on, as words, with zeros from `depth` on. Takes one access
-/// if `V` is 16, four if it is 4.
+/// Loads 16 bytes of a row from byte `k` on, as words, with zeros from `depth` on. The load is one
+/// access if `V` is 16, and four if `V` is 4.
 #[device]
 fn row_words<const V: usize>(g: View<i8, 2>, row: usize, k: usize, depth: usize) -> [[i8; 4]; 4] {
     let mut out = [[0i8; 4]; 4];

@@ -30,8 +30,8 @@ impl Weights {
     /// its row of Y NaN. The sums of 32 products, or of 16 with a separate scale, are exact; they
     /// are added in `f32`. The product of both scales is rounded first, to a multiple of 2⁻¹⁴⁹ if
     /// it is below 2⁻¹²⁶. A single row is quantized in the product's own kernel. Several rows are
-    /// quantized by a separate launch, whose result is in scratch memory. [`Activations`] keep it
-    /// for several products of the same rows.
+    /// quantized by a separate launch, whose result is in scratch memory. [`Activations`] keep that
+    /// result for several products of the same rows.
     ///
     /// # Errors
     /// Returns an error if extents differ, Y overlaps X, a buffer belongs to another device, or
@@ -46,7 +46,7 @@ impl Weights {
         unsafe { self.product_with(on, x, y, Identity) }
     }
 
-    /// Queues Y ← epilogue(X·Wᵀ), where Y is the one matrix of a batch.
+    /// Queues Y ← epilogue(X·Wᵀ). The epilogue sees Y as a batch of one matrix.
     ///
     /// # Safety
     /// The requirements of [`Gemm::run_with`](crate::gemm::Gemm::run_with) apply.
@@ -86,7 +86,8 @@ impl Weights {
         unsafe { self.product_of_with(on, x, y, Identity) }
     }
 
-    /// Queues Y ← epilogue(X·Wᵀ) of quantized activations, where Y is the one matrix of a batch.
+    /// Queues Y ← epilogue(X·Wᵀ) of quantized activations. The epilogue sees Y as a batch of one
+    /// matrix.
     ///
     /// # Safety
     /// The requirements of [`Gemm::run_with`](crate::gemm::Gemm::run_with) apply.
@@ -119,7 +120,7 @@ impl Weights {
     ///
     /// # Errors
     /// Returns the errors of [`product`](Weights::product), and an error if the plan has no part or
-    /// has tiles for no more than 8 rows.
+    /// uses tiles for at most 8 rows.
     pub unsafe fn planned_with<T: Float + GenericArgument, E: Epilogue + LaunchStruct>(
         &self,
         on: &impl Queue,
@@ -150,8 +151,8 @@ impl Weights {
         })
     }
 
-    /// Queues products of single rows, which each block quantizes for itself: each row of X gives
-    /// `chosen` rows of Y, for which `experts` has a number each unless it is empty.
+    /// Queues products of single rows; each block quantizes its row. A row of X gives `chosen` rows
+    /// of Y. `experts` is empty, or has a number for each row of Y.
     pub(super) fn fresh<T: Float + GenericArgument, E: Epilogue + LaunchStruct, F: BlockFormat + GenericArgument>(
         &self,
         on: &impl Queue,
@@ -306,7 +307,7 @@ impl Weights {
         })
     }
 
-    /// Returns whether units take few registers. Then two of them are in flight for each row of
+    /// Returns whether units take few registers. If so, two units are in flight for each row of
     /// weights. A warp has four rows of weights and up to four of activations.
     fn is_light(&self) -> bool {
         matches!(self.format(), Format::Q4_0 | Format::Iq4Nl | Format::Iq4Xs | Format::Mxfp4)
@@ -350,8 +351,8 @@ impl Activations {
     }
 
     /// Queues the quantization of f(a, b), elements of two matrices: the gate of a network before
-    /// its last product, such as [`swiglu`](fn@swiglu). The bits are those of [`map2`] in `f32` and
-    /// [`quantize`](Activations::quantize), with a launch less.
+    /// its last product, such as [`swiglu`](fn@swiglu). The results are those of [`map2`] in `f32`
+    /// and [`quantize`](Activations::quantize), bit for bit, with one launch less.
     ///
     /// [`map2`]: crate::elementwise::map2
     ///
@@ -381,9 +382,9 @@ impl Activations {
     }
 
     /// Queues the quantization of a norm of x, and z ← x + residual if requested: the norm before a
-    /// product. The bits are those of [`Norm::run_added`] in `f32` and
-    /// [`quantize`](Activations::quantize) for `f32`, with a launch less; numbers of 16 bits may be
-    /// added in another order. Rows that are not whole accesses of four elements take two launches.
+    /// product. For `f32`, the results are those of [`Norm::run_added`] and
+    /// [`quantize`](Activations::quantize), bit for bit; numbers of 16 bits may be added in another
+    /// order. Rows of whole accesses of four elements take one launch, others two.
     ///
     /// # Errors
     /// Returns the errors of [`Norm::run_added`].
@@ -407,7 +408,7 @@ impl Activations {
 
     /// Allocates activations of rows and columns, in groups of `room` rows.
     fn with_room(on: &impl Queue, [rows, cols]: [usize; 2], room: usize) -> Result<Activations, Error> {
-        // Whole blocks of 256 numbers, for every format.
+        // Whole blocks of 256 numbers suit every format.
         let (groups, units) = (rows.div_ceil(room), cols.div_ceil(256).max(1) * 8);
         let (bytes, factors) = (on.scratch(groups * 8 * room * units)?, on.scratch(groups * 4 * room * units)?);
         Ok(Activations { rows, cols, room, units, bytes, factors })
@@ -443,8 +444,8 @@ impl Activations {
         [self.rows, self.cols]
     }
 
-    /// Returns the extents and strides of the bytes and of the factors. Strides are given, so that
-    /// rows are aligned even if there are none.
+    /// Returns the extents and strides of the bytes and of the factors. Explicit strides keep rows
+    /// aligned even if there are no rows.
     fn layout(&self) -> [[[usize; 2]; 2]; 2] {
         let (groups, units) = (self.rows.div_ceil(self.room), self.room * self.units);
         [8 * units, 4 * units].map(|row| [[groups, row], [row, 1]])

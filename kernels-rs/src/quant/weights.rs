@@ -99,7 +99,7 @@ impl Format {
         with_format!(self, F => <F as Ggml>::NAME, else "int8")
     }
 
-    /// Returns the blocks of numbers, as [`host::quantize`] makes them, or `None` for
+    /// Returns the numbers quantized to blocks, as [`host::quantize`] does, or `None` for
     /// [`Format::Int8`], which has no blocks.
     ///
     /// # Panics

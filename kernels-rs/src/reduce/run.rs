@@ -151,7 +151,7 @@ pub fn all<X: Float + GenericArgument, M: Reduced>(
     // Indices count through all rows.
     let elements = rows.saturating_mul(n);
     x.countable(elements, MIN_ROW_PART + ROW_PART_STEP)?;
-    // One row, if rows have no gaps.
+    // Rows without gaps are treated as one row.
     let x = match x.strided().reshaped([1, elements]) {
         Ok(row) => row.side_by_side()?,
         Err(_) => *x,

@@ -7,8 +7,8 @@ use kernel_dsl::prelude::*;
 #[device]
 pub const PAIRS: usize = 256;
 
-/// Computes the cosines and sines of the pairs of the existing tokens among `TOKENS` from `first`
-/// on, and ends with a barrier.
+/// Computes the cosine and sine of each pair, for up to `TOKENS` existing tokens from `first` on,
+/// and ends with a barrier.
 #[device]
 fn angles<const TOKENS: usize>(
     table: Shared<f32, 3>,
@@ -28,16 +28,16 @@ fn angles<const TOKENS: usize>(
     block::sync();
 }
 
-/// Returns the head of piece `piece` of a token, and the first of its `V` first and of its `V`
-/// second elements.
+/// Returns the head of piece `piece` of a token, and where its first `V` and its other `V` elements
+/// begin.
 #[device]
 fn place<const HALVES: bool, const V: usize>(piece: usize, pairs: usize) -> (usize, usize, usize) {
     let (head, piece) = divided(piece, pairs / V);
     if HALVES { (head, piece * V, pairs + piece * V) } else { (head, 2 * piece * V, 2 * piece * V + V) }
 }
 
-/// Returns `V` rotated pairs, from pair `first` on. With `HALVES` they are the pairs of a and b,
-/// otherwise neighbors in a and then in b.
+/// Returns `V` rotated pairs, from pair `first` on. With `HALVES` element i of a and of b are a
+/// pair; otherwise neighbors in a, and then in b.
 #[device]
 fn rotated<X: Float, const HALVES: bool, const V: usize>(
     a: [X; V],
@@ -69,8 +69,8 @@ fn rotated<X: Float, const HALVES: bool, const V: usize>(
     (a, b)
 }
 
-/// Stores in y the rotated pairs of the existing tokens among `TOKENS` from `first` on. `load`
-/// returns elements of a token's head from an index on.
+/// Stores in y the rotated pairs of up to `TOKENS` existing tokens from `first` on. `load` returns
+/// elements of a token's head from an index on.
 #[device]
 fn rotate_pairs<X: Float, const HALVES: bool, const V: usize, const TOKENS: usize>(
     load: impl Fn(usize, usize, usize) -> [X; V],
@@ -86,8 +86,8 @@ fn rotate_pairs<X: Float, const HALVES: bool, const V: usize, const TOKENS: usiz
     if pieces == 0 {
         return;
     }
-    // In flight while the angles are computed. A thread without a piece loads the last one:
-    // unconditional 16-bit loads need half a register each, conditional ones a whole register.
+    // Loads overlap the angles' computation. A thread without a piece loads the last: unconditional
+    // 16-bit loads need half a register each, conditional loads a whole one.
     let (head, one, other) = place::<HALVES, V>(thread::x().min(pieces - 1), pairs);
     let mut held = [[[X::default(); V]; 2]; TOKENS];
     for t in unroll(0..TOKENS) {

@@ -180,8 +180,8 @@ impl Rotary {
     }
 
     /// Rejects heads that are too short for the pairs, and positions that are too few. Returns the
-    /// number of tokens per block: two if half its threads suffice for the pieces of a token and
-    /// these have 8 bytes.
+    /// number of tokens per block: two if half of its threads suffice for a token's pieces, and a
+    /// piece has 8 bytes.
     fn fits(&self, [[tokens, _, head], _]: [[usize; 3]; 2], positions: &BufferView<'_, u32, 2>) -> Result<(), Error> {
         let (pairs, axes) = (self.frequencies.len(), positions.extents()[0].max(self.rows));
         positions.expected("positions", [axes, tokens], "a row for each axis, with a number for each token of x")?;

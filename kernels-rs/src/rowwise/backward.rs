@@ -12,7 +12,7 @@
 //!
 //! Two matrices are read and one is written; a team keeps both in registers. The gradients of
 //! weight and bias are sums over columns, Σ g·n and Σ g. The sums have two stages whose order does
-//! not depend on the device: slabs of rows to partial sums, and partial sums to one.
+//! not depend on the device: partial sums of slabs of rows, and then the total sums.
 
 use super::moments::{normalized, restored};
 use super::row::{is_row, put, sum, take};

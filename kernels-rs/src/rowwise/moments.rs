@@ -18,8 +18,8 @@
 //!
 //! A row has fewer than 2³² elements, and is scaled down only if
 //!
-//! * the sum of its squares, of differences from the mean, is 2¹²⁸ or more. Scaled it is 2⁻⁷² or
-//!   more, of which underflow loses at most 2³² · 2⁻¹⁵⁰; or
+//! * the sum of its squared differences from the mean is 2¹²⁸ or more. Scaled it is 2⁻⁷² or more,
+//!   of which underflow loses at most 2³² · 2⁻¹⁵⁰; or
 //! * the sum of its magnitudes is 2¹²⁸ or more. Then some are 2⁹⁶ or more, and different ones
 //!   differ by at least 2⁷². Scaled they differ by 2⁻²⁸.
 //!
@@ -92,7 +92,7 @@ pub(super) fn inverse(scale: f32) -> f32 {
 #[device]
 pub fn saved(of_row: Moments) -> [f32; 2] {
     let mean = of_row.mean * inverse(of_row.scale);
-    // The mean of the largest numbers may be rounded to more than these; a row with an infinity has
+    // The mean of the largest `f32`s may round to more than `f32::MAX`; a row with an infinity has
     // a factor of NaN.
     let within = mean.max(f32::MIN).min(f32::MAX);
     [if of_row.factor >= 0.0 { within } else { mean }, of_row.factor * of_row.scale]

@@ -13,8 +13,8 @@
 //!
 //! A row whose sums leave the range of `f32` is read again, with an exact scale. The test costs
 //! other rows instructions: in the instance for 4096 elements, each thread executes 211 instead of
-//! 180 instructions of PTX. On an H100 most calls take as long as without it. The norm of a sum of
-//! 2048 rows of 32,768 elements is 1.3 % slower.
+//! 180 instructions of PTX. On an H100 most calls take as long as without the test. The norm of a
+//! sum of 2048 rows of 32,768 elements is 1.3 % slower.
 
 use super::moments::{Moments, moments, plain, saved as to_save, scale_for};
 use super::row::{begins, is_row, max, put, sum, take};
@@ -364,8 +364,8 @@ pub fn norm_quantized<
         top = magnitude::<L, V, S>(&again, at, cols, top);
     }
     let top = max::<L>(top);
-    // The reciprocal of a subnormal overflows; that of the same times 2¹⁰⁰ does not. In a row of
-    // zeros it is ∞: 0 · ∞ is NaN, which becomes 0.
+    // The reciprocal of a subnormal would overflow, so `top` is multiplied by 2¹⁰⁰. In a row of
+    // zeros the reciprocal is ∞: 0 · ∞ is NaN, which becomes 0.
     let lift = if top < 7.888_609e-31 { 1.267_650_6e30 } else { 1.0f32 };
     let inverse = 127.0 / (top * lift);
     if thread::x() == 0 && row < scales.len() {

@@ -12,8 +12,8 @@
 //!
 //! Therefore a row needs one exponential per element and one barrier. The exponentials of one warp
 //! are computed while others wait for memory. This matters on sm_61: an exponential is some 20
-//! instructions, and takes 4 multiprocessors of 128 lanes as long as memory takes for its 8 bytes.
-//! Elements beyond the registers are read twice (Milakov, Gimelshein, *Online normalizer
+//! instructions, for which 4 multiprocessors of 128 lanes need as long as memory needs for its 8
+//! bytes. Elements beyond the registers are read twice (Milakov, Gimelshein, *Online normalizer
 //! calculation for softmax*, 2018), with two exponentials per element.
 
 use super::row::{begins, is_row, put, take};
@@ -32,7 +32,7 @@ struct Masked {
 }
 
 /// Returns the mask of `row`. If `queries` is not 0, rows are the queries of consecutive sequences,
-/// `queries` each. Columns are their keys, of which the last belongs to the last query.
+/// `queries` each. Columns are their keys, and the last key belongs to the last query.
 #[device]
 fn masked<const MASKED: bool>(
     bias: View<f32, 2>,
@@ -155,7 +155,7 @@ pub fn accumulate<const V: usize, const N: usize>(z: &[[f32; V]; N], top: &mut f
     }
 }
 
-/// Returns the base of the team's largest `top`, and the sum of `sum · exp(base(top) − that)`.
+/// Returns the base b of the team's largest `top`, and Σ `sum · exp(base(top) − b)` over the team.
 #[device]
 pub fn total<const L: usize>(top: f32, sum: f32) -> (f32, f32) {
     let of_warp = base(warp::max(top));
@@ -244,7 +244,7 @@ pub fn softmax_rows<
     }
     let (base, sum) = total::<L>(top, sum);
 
-    // A fully masked row gives zeros, and their logarithms.
+    // A fully masked row gives zeros, or −∞ as their logarithms.
     let share = if sum == 0.0 { 0.0 } else { 1.0 / sum };
     let log = if sum == 0.0 { 0.0 } else { math::ln(sum) };
     let factor = decay(first - base) * share;

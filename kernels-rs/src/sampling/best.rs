@@ -95,7 +95,7 @@ pub fn beats(b: Scored, a: Scored) -> bool {
     (b.high > a.high) | ((b.high == a.high) & (b.low > a.low))
 }
 
-/// Returns the element with the larger score, or of equal scores that with the smaller column.
+/// Returns the element with the larger score, or for equal scores the one with the smaller column.
 /// `high` is never NaN.
 #[device]
 pub fn better(a: Scored, b: Scored) -> Scored {

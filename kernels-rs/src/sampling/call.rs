@@ -18,7 +18,7 @@ use runtime::{BufferView, BufferViewMut, Error};
 /// The maximum number of tokens that are sorted.
 const MAX_SORTED: usize = 1024;
 
-/// The number of columns of which a block finds the likeliest.
+/// The number of columns among which a block finds the likeliest.
 const PART_COLUMNS: usize = 8192;
 
 /// The minimum number of columns of a block that draws from all tokens.
@@ -27,7 +27,8 @@ const MIN_DRAW_COLUMNS: usize = 4096;
 /// The minimum number of columns of a block that adds probabilities of levels.
 const MIN_LEVEL_COLUMNS: usize = 2048;
 
-/// The number of listed tokens of a row's level, if its parts are not too many.
+/// The number of tokens of a level for which the lists of a row have room. With many parts the
+/// number is larger: each list holds at least 64.
 const LISTED_TOKENS: usize = 8192;
 
 /// A token for each row: drawn from the softmax of its logits divided by the temperature, or from
@@ -85,7 +86,7 @@ impl Sample {
         Sample { seed, offset: 0, temperature: 1.0, top_k: 0, top_p: 1.0 }
     }
 
-    /// Sets the number of the draw in the sequence of the seed.
+    /// Sets the index of the draw in the random sequence of the seed.
     pub const fn offset(self, offset: u64) -> Sample {
         Sample { offset, ..self }
     }
@@ -105,8 +106,8 @@ impl Sample {
     /// those whose predecessors add up to less than `p`. 1 for all.
     ///
     /// Without a top-k, or with one above 1024, probabilities are added as integer multiples of
-    /// 2⁻⁴⁰ of the largest. For vocabularies of more than four million it is 2⁻³¹. `p` is rounded
-    /// to 2⁻³².
+    /// 2⁻⁴⁰ of the largest. For vocabularies of more than four million the unit is 2⁻³¹. `p` is
+    /// rounded to 2⁻³².
     pub const fn top_p(self, p: f32) -> Sample {
         Sample { top_p: p, ..self }
     }
@@ -146,7 +147,7 @@ impl Sample {
             return self.of_likeliest(on, logits, k, temperature, stream, tokens);
         }
         if !greedy && cols > 0 && (k > 0 && k < cols || self.top_p < 1.0) {
-            // At least 2⁻³²; 0 represents all.
+            // The probability in units of 2⁻³², at least 1; 0 keeps all tokens.
             let part = (f64::from(self.top_p) * 2f64.powi(32)).round().max(1.0);
             let part = if self.top_p < 1.0 { part as u32 } else { 0 };
             let unit = 2f32.powi(40.min(62 - cols.next_power_of_two().trailing_zeros() as i32));
@@ -200,7 +201,7 @@ impl Sample {
         // At most as many blocks as run at once: the last of a few more would run alone.
         let places = 4 * on.device().facts().multiprocessors as usize;
         let parts = (places / rows.max(1)).min(cols.div_ceil(MIN_LEVEL_COLUMNS)).clamp(1, 1024);
-        // Several times the mean number of tokens of a part's level.
+        // The length of a list: several times the mean number of level tokens in a part.
         let longest =
             (LISTED_TOKENS / parts).next_power_of_two().clamp(64, LISTED_TOKENS).min(cols.next_power_of_two());
         let (of_parts, of_sums, of_lists) = ([rows, parts], [rows, LEVELS], [rows, parts, longest]);
@@ -210,8 +211,8 @@ impl Sample {
         let mut counts = on.scratch::<u32>(rows * parts)?;
         let mut listed = on.scratch::<u32>(rows * parts * longest)?;
         let on = &LibraryCall(on);
-        // SAFETY: the launches check the extents. Reads are within the rows, and each kernel reads
-        // what its predecessors wrote: of the lists as many tokens as the counts say.
+        // SAFETY: the launches check the extents. Reads are within the rows. Each kernel reads only
+        // what its predecessors wrote, and a list only up to its count.
         unsafe {
             ends_of_parts::<T>::launch_unchecked(
                 on,

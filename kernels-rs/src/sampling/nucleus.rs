@@ -14,9 +14,9 @@
 //! The number selects from the tokens of the levels above in the order of their columns, and then
 //! from the level's tokens in descending order. Therefore a draw does not depend on the parts.
 //!
-//! A level mostly has a few hundred tokens. If a part has more tokens of the level than memory, the
-//! search reads the whole row, as [`threshold`](super::threshold) does. An example is a row of
-//! equal logits.
+//! A level mostly has a few hundred tokens. If a part has more tokens of the level than its list
+//! can hold, the search reads the whole row, as [`threshold`](super::threshold) does. An example is
+//! a row of equal logits.
 //!
 //! # Measured
 //!
@@ -83,7 +83,7 @@ fn no_ends() -> Ends {
     Ends { largest: f32::NEG_INFINITY, smallest: f32::INFINITY }
 }
 
-/// Returns the first column of a part and the next part's.
+/// Returns the first column of a part and that of the next part.
 #[device]
 fn columns(part: usize, parts: usize, cols: usize) -> [usize; 2] {
     let each = cols.div_ceil(parts);
@@ -91,8 +91,8 @@ fn columns(part: usize, parts: usize, cols: usize) -> [usize; 2] {
     [first, (first + each).min(cols)]
 }
 
-/// Returns the thread's logits of the columns from `base` on, before any is used; a NaN for each
-/// column from `end` on.
+/// Loads the thread's logits of the columns from `base` on, all before the first is used. A column
+/// from `end` on gives a NaN.
 #[device]
 fn loaded<T: Float>(logits: View<T, 2>, row: usize, base: usize, end: usize) -> [T; AHEAD] {
     let mut x = [T::from_f32(f32::NAN); AHEAD];
@@ -111,12 +111,12 @@ fn loaded<T: Float>(logits: View<T, 2>, row: usize, base: usize, end: usize) -> 
 pub struct Levels {
     /// The parameters of probabilities.
     pub measure: Measure,
-    /// Levels per 1 of the difference of logits, divided by the temperature.
+    /// The number of levels per unit of the difference of logits divided by the temperature.
     pub per: f32,
 }
 
-/// Returns the level of a logit: 0 for the largest. Larger logits have no larger level, and a NaN
-/// has that of −∞.
+/// Returns the level of a logit: 0 for the largest. A larger logit never has a larger level, and a
+/// NaN has the level of −∞.
 #[device]
 pub fn level_of(x: f32, levels: Levels) -> usize {
     let of = levels.measure;
@@ -130,7 +130,7 @@ pub fn level_of(x: f32, levels: Levels) -> usize {
 pub fn levels_between(ends: Ends, temperature: Temperature, unit: f32) -> Levels {
     let scaled = ends.largest * temperature.scale;
     let lowest = ends.smallest.mul_add(temperature.scale, -scaled) * temperature.inverse;
-    // A NaN is the difference of equal infinities.
+    // The difference of equal infinities is a NaN, which `min` replaces by `RANGE`.
     let range = (-lowest).min(RANGE).max(f32::MIN_POSITIVE);
     let per = (LEVELS as f32 / range).min(f32::MAX);
     Levels { measure: Measure { top: ends.largest, scaled, temperature, unit }, per }
@@ -153,7 +153,7 @@ struct Cut {
     level: usize,
     /// The sum of all levels above.
     above: u64,
-    /// The sum that is needed of the level.
+    /// The sum that the tokens of the level must reach.
     need: u64,
 }
 
@@ -358,7 +358,7 @@ use level::*;
 /// Draws a token of each row from the results of [`ends_of_parts`], [`level_sums`] and
 /// [`level_tokens`] for the same logits, temperature, `unit` and `top_p`.
 ///
-/// If all logits are −∞ or NaN, it is the first token.
+/// If all logits are −∞ or NaN, the first token is drawn.
 #[kernel(block = 1024, grid = logits.rows(), instances(T = f32), writes(tokens = once))]
 #[requires(
     ends.rows() == logits.rows(), ends.cols() > 0, ends.cols() <= 1024, sums.rows() == logits.rows(),
@@ -421,7 +421,7 @@ pub fn draw_likely<T: Float>(
     let mut need = cut.need;
     let mut aim = 0u64;
     let mut token = 0u32;
-    // The threshold, and if the draw is among the level's tokens, the drawn token.
+    // Pass 0 finds the threshold; pass 1, if the draw is in the level, finds the drawn token.
     for pass in rolled(0..2) {
         let reached = reaching::<T, OfLevel, true>(of_row, of, need, levels.measure, prefix, bits);
         if pass == 0 {
@@ -431,7 +431,7 @@ pub fn draw_likely<T: Float>(
             }
             need = aim - cut.above + 1;
         } else {
-            // The smallest rank of the digit.
+            // Finds the smallest rank of the digit.
             let mut last = u64::MAX;
             for place in (t..of.places()).step_by(THREADS) {
                 let rank = candidate::<T, OfLevel>(of_row, of, place);
@@ -448,7 +448,7 @@ pub fn draw_likely<T: Float>(
         }
         return;
     }
-    // The part.
+    // Finds the part.
     let mut chosen = Shared::<u32, 1>::new([1]);
     let mut rest = Shared::<u64, 1>::new([1]);
     let own = if t < parts { above[(row, t)] } else { 0 };
@@ -460,7 +460,7 @@ pub fn draw_likely<T: Float>(
     block::sync();
     let [first, end] = columns(chosen[0] as usize, parts, logits.cols());
     let aim = rest[0];
-    // The thread, whose columns follow each other, and its token.
+    // Finds the thread, whose columns follow each other, and its token.
     let each = (end - first).div_ceil(THREADS);
     let from = (first + t * each).min(end);
     let to = (from + each).min(end);

@@ -115,10 +115,10 @@ pub struct Reached {
     pub all: u64,
 }
 
-/// Returns the digit whose smallest rank is the largest rank such that the candidates with at least
-/// that rank reach `need`: their number, or if `WEIGHED` is true their weight. All candidates
-/// together must reach `need`, and it is not 0. All ranks have the upper bits `prefix`, all but the
-/// lower `bits`. The search ends with a barrier.
+/// Returns the first digit, from the largest down, with which the candidates so far reach `need`:
+/// by their number or, if `WEIGHED` is true, by their weight. All candidates together must reach
+/// `need`, which must not be 0. All ranks have the upper bits `prefix`, all but the lower `bits`.
+/// The search ends with a barrier.
 #[device]
 pub fn reaching<T: Float, C: Candidates, const WEIGHED: bool>(
     row: View<T, 1>,
@@ -198,9 +198,9 @@ pub fn share(total: u64, p: u32) -> u64 {
 
 /// Draws a token of each row, from the `k` likeliest, or from all if `k` is 0.
 ///
-/// Of these the tokens are kept whose predecessors have less than `top_p` / 2³² of the probability,
-/// or all if `top_p` is 0. `unit`, a power of two, represents 1, and is small enough that a row's
-/// sum stays below 2⁶³.
+/// The draw keeps the tokens whose predecessors have less than `top_p` / 2³² of the probability, or
+/// all if `top_p` is 0. `unit`, a power of two, represents 1, and is small enough that a row's sum
+/// stays below 2⁶³.
 #[kernel(block = 1024, grid = logits.rows(), instances(T = f32), writes(tokens = once))]
 #[requires(tokens.len() == logits.rows(), k <= logits.cols(), logits.cols() > 0, unit >= 1.0)]
 pub fn sample_likely<T: Float>(
@@ -235,7 +235,7 @@ pub fn sample_likely<T: Float>(
             }
         }
         let total = block::sum(own);
-        // A row of NaNs only has no kept token.
+        // If a row has only NaNs, no token is kept.
         if total > 0 {
             let reached = reaching::<T, Above, true>(
                 of_row,
@@ -245,7 +245,7 @@ pub fn sample_likely<T: Float>(
                 0,
                 64,
             );
-            // If a whole digit is needed, its elements from the floor on.
+            // If a whole digit is needed, only its elements from the floor on are kept.
             floor = (reached.prefix << reached.bits).max(floor);
         }
     }

@@ -10,8 +10,8 @@
 //!
 //! Both kernels find the k-th rank by a radix select: 10 or 11 bits per round from the top. A round
 //! counts the digits of the ranks with the prefix found so far. The select ends early if a whole
-//! digit is needed, mostly after two or three rounds. The first digit of 8 bits would be sign and
-//! exponent. A warp's logits share them, so that their atomic additions would wait for each other.
+//! digit is needed, mostly after two or three rounds. With 8 bits, the first digit would be sign
+//! and exponent, which a warp's logits share: their atomic additions would wait for each other.
 //!
 //! Atomics only count, and their arbitrary order is removed by the sort, so that draws are
 //! deterministic.
@@ -212,8 +212,8 @@ fn sort_descending<const K: usize>(mut s: Shared<u64, 1>) {
     }
 }
 
-/// Draws a token of each row, from the `k` largest ranks, `K` at most, whose predecessors have less
-/// than `top_p` of their probability. Ranks of a row differ, except zeros, which are not elements.
+/// Draws a token of each row from its `k` ≤ `K` largest ranks: those whose predecessors have less
+/// than `top_p` of the probability. Ranks of a row differ, except zeros, which are not elements.
 #[kernel(block = 1024, grid = ranks.rows(), instances(K = 64 | 1024), writes(tokens = once))]
 #[requires(
     tokens.len() == ranks.rows(), k > 0, k <= K, k <= ranks.cols(), top_p > 0.0,
@@ -257,7 +257,7 @@ pub fn sample_top<const K: usize>(
     let weight = |rank: u64| math::exp((score_of(rank) * temperature.scale - top) * temperature.inverse);
     let p = if t < K { weight(s[t]) } else { 0.0 };
     let (before, total) = block::scan(p, 0.0, |a, b| a + b);
-    // All tokens if top_p is 1: the sum of the predecessors may be rounded to the total.
+    // `top_p` = 1 keeps all tokens, although the predecessors' sum may be rounded to the total.
     let within = (top_p >= 1.0) | (before < top_p * total);
     let kept = block::reduce(if p > 0.0 && within { t + 1 } else { 0 }, |a, b| a.max(b));
     // The least likely of the kept tokens first.

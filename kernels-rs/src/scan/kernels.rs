@@ -28,14 +28,14 @@ fn four<T: Number, const V: usize>(x: View<T, 2>, row: usize, at: usize, to: usi
 struct Tile<T: Number, const PIECES: usize> {
     /// The prefix sums of the thread's elements within its warp.
     v: [[T; 4]; PIECES],
-    /// The start, and the sum of the warps before.
+    /// The start plus the sum of the warps before.
     base: T,
-    /// The start, and the sum of the tile.
+    /// The start plus the sum of the tile.
     all: T,
 }
 
-/// Loads the tile of a row that begins at element `tile`, and computes the sums. `sums` must not be
-/// in use since a barrier. There is one barrier.
+/// Loads the tile of a row that begins at element `tile`, and computes the sums. A barrier must
+/// follow the last use of `sums` before the call. There is one barrier.
 #[device]
 fn load_tile<T: Number, const INCLUSIVE: bool, const V: usize, const PIECES: usize>(
     x: View<T, 2>,
@@ -132,10 +132,10 @@ pub fn scan_rows<T: Number, const INCLUSIVE: bool, const V: usize>(x: View<T, 2>
 /// Computes y ← the prefix sums of each row in one pass, as [`scan_rows`] does, with a block for
 /// each tile.
 ///
-/// Blocks take tiles in order. A block publishes the sum of its tile, and the last of a group of
-/// `GROUP` tiles that of the group. Each adds the sums of the tiles before it in its group, and
-/// those of the groups before. The sum of a tile is published before its block waits, and that of a
-/// group before its last block waits for other groups. Therefore waits do not form a chain.
+/// Blocks take tiles in order. A block publishes the sum of its tile, and the last block of a group
+/// of `GROUP` tiles also the group's sum. Each block adds the sums of earlier tiles in its group,
+/// and those of earlier groups. A tile's sum is published before its block waits, and a group's sum
+/// before its last block waits for other groups. Therefore waits do not form a chain.
 ///
 /// `links`, 0 before the launch, begins with the number of blocks that have a tile. Two words for
 /// each sum follow, by rows: those of tiles, then those of groups. A word has 32 bits of the sum,

@@ -82,7 +82,7 @@ struct SuiteRow {
     shape: String,
     estimated_us: f64,
     measured_us: f64,
-    /// Whether the row was never used to fit the model: each third of a family.
+    /// Whether the row was never used to fit the model: every third row of a family.
     held_out: bool,
 }
 

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 /// Time after which a comparison becomes coarser instead of exact.
 const DEADLINE: Duration = Duration::from_secs(2);
 
-/// The side of a comparison that alone has a line.
+/// The side of a comparison whose line the other side lacks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum ComparedSide {
@@ -105,7 +105,7 @@ fn merged(these: Vec<CodeLine>, others: Vec<CodeLine>) -> Vec<CodeLine> {
     all
 }
 
-/// Returns the indices of the lines that are compared, and the texts by which they are.
+/// Returns the indices of the lines to compare, and the text by which each is compared.
 fn compared(lines: &[CodeLine]) -> (Vec<usize>, Vec<String>) {
     let parameter = |line: &CodeLine| {
         let declared = line.text.trim().strip_prefix(".param")?;

@@ -137,8 +137,8 @@ impl CaseLimits {
     }
 }
 
-/// Returns the bytes of global memory between the first and the last byte of each buffer that
-/// accesses of these kinds touch.
+/// Returns the bytes from the first to the last byte of global memory that accesses of these kinds
+/// touch, added over all buffers.
 fn touched(profile: &Profile, counts: impl Fn(RequestKind) -> bool) -> u64 {
     let mut by_array: BTreeMap<&str, Touched> = BTreeMap::new();
     let global = profile.accesses.iter().filter(|access| access.counts.memory == RequestMemory::Global);
@@ -171,9 +171,9 @@ pub(crate) struct Advice {
     pub share: f64,
 }
 
-/// Occupancy in percent below which it is worth a remark.
+/// Occupancy in percent below which the report has a remark.
 const LOW_OCCUPANCY: u32 = 50;
-/// Fraction of diverging decisions above which they are worth a remark.
+/// Fraction of diverging decisions above which the report has a remark.
 const MANY_DIVERGE: f64 = 0.1;
 
 /// Returns what to try, the most executed lines first.

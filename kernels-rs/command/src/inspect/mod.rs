@@ -111,7 +111,7 @@ fn measured(
     Ok(profiled.map(|(_, profile)| (case, profile)))
 }
 
-/// Examines an instance of `generic`, which is that of the artifact or a newer one.
+/// Examines an instance of `generic`, the artifact's program or a newer version of it.
 pub(super) fn examine(
     selected: &Selected,
     generic: &Program,

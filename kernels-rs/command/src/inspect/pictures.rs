@@ -22,7 +22,7 @@ pub(crate) struct AccessPicture {
     pub memory: Option<&'static str>,
     /// Bytes that a lane accesses.
     pub bytes: u32,
-    /// BranchCounts of the worst bank conflict, or sectors, as computed; `null` if not known.
+    /// Computed number of ways of the worst bank conflict, or of sectors; `null` if not known.
     pub computed: Option<u32>,
     /// Mean cost of a request, as measured.
     pub measured: Option<f64>,

@@ -1,9 +1,9 @@
 //! A server of the page on this machine, which follows the source file.
 //!
-//! The page requests changes several times a second. A request looks at the file. If the file has
-//! changed, the front end of the compiler reads it, without cargo. The first answer has IR and PTX.
-//! A thread then adds machine code and measurements, which take longer: meanwhile the server
-//! continues to follow the file.
+//! The page requests changes several times a second. At each request, the server looks at the file.
+//! If the file has changed, the front end of the compiler reads it, without cargo. The first answer
+//! has IR and PTX. A thread then adds machine code and measurements, which take longer: meanwhile
+//! the server continues to follow the file.
 
 use super::model::Inspection;
 use super::page::{self, Updates};
@@ -156,8 +156,8 @@ impl<'a> Server<'a> {
         self.show(inspection);
     }
 
-    /// Shows an inspection. Instead of one with mistakes, the last one keeps its code and states
-    /// them.
+    /// Shows an inspection. If the source has mistakes, the page keeps the last inspection and
+    /// shows the mistakes.
     fn show(&mut self, examined: Result<Inspection, String>) {
         self.version += 1;
         match examined {

@@ -112,7 +112,7 @@ pub(crate) struct AccessReport {
     #[serde(flatten)]
     pub(crate) place: SourcePlace,
     pub(crate) kind: AccessKind,
-    /// Name of the array or parameter; `null` if it depends on the path of control.
+    /// Name of the array or parameter; `null` if it depends on control flow.
     pub(crate) array: Option<String>,
     pub(crate) bytes: u32,
     /// Bytes of an element of the array; `null` if unknown.
@@ -349,7 +349,7 @@ impl AccessReport {
                 _ => None,
             })
         };
-        // An element at a time.
+        // Local memory is accessed an element at a time.
         let local = || matches!(cost, Some(Cost::Local { .. })).then_some(bytes);
         let element_bytes = element_bytes.or_else(dynamic).or_else(parameter).or_else(local);
         let mut access = AccessReport {
@@ -386,7 +386,7 @@ impl AccessReport {
             AccessKind::Store => profile::RequestKind::Store,
             AccessKind::Atomic => profile::RequestKind::Atomic,
         };
-        // If the path of control decides which array is accessed, the analysis does not name one.
+        // If control flow decides which array is accessed, the analysis names no array.
         let of_it = |a: &&ProfiledAccess| {
             (a.location, a.kind, a.bytes) == (self.location, kind, self.bytes)
                 && (self.array.is_none() || a.array == self.array)
@@ -420,7 +420,7 @@ impl Branch {
         Branch { location, place: SourcePlace::new(kernel, location), looped, count, scope, measured: None }
     }
 
-    /// Takes what was measured of it.
+    /// Records the measurements of the branch.
     fn measure(&mut self, profile: &Profile) {
         let of_it = profile.branches.iter().filter(|b| (b.location, b.looped) == (self.location, self.looped));
         self.measured = of_it.map(|b| b.ways).reduce(BranchCounts::and);

@@ -272,8 +272,8 @@ fn from_file(buffer: &Buffer, file: PathBuf) -> Result<Vec<u8>, Error> {
     Err(Error::Length { file, bytes: bytes.len(), fits })
 }
 
-/// Returns the report with the places in the text of the file, where an instruction is the rest of
-/// its line.
+/// Returns the report with locations in the file's text. An instruction's location extends to the
+/// end of its line.
 fn in_file(mut report: Report, entry: &str, file: &str, text: &str) -> Report {
     let text: Vec<String> = text.lines().map(str::to_string).collect();
     for finding in &mut report.findings {

@@ -1,8 +1,8 @@
 //! The interface of a format to kernels, and the layout of its numbers in planes.
 //!
-//! A *unit* is 32 numbers of a row. A row has several planes, one after another. Each has a record
-//! for each unit, or for each eight units. So the 32 lanes of a warp load 32 units by accesses of
-//! 4, 8 or 16 bytes without gaps:
+//! A *unit* is 32 numbers of a row. A row has several planes, one after another. A plane has a
+//! record for each unit, or for each eight units. So the 32 lanes of a warp load 32 units by
+//! accesses of 4, 8 or 16 bytes without gaps:
 //!
 //! ```text
 //!   file    │ block: scale, low bits, high bits │ block │ …          2-byte alignment at best
@@ -236,8 +236,8 @@ mod items {
         words.map(|word| word as i32)
     }
 
-    /// Returns the scale of unit `u` of 8 from the 12 bytes at `at`. There Q4_K and Q5_K have a
-    /// scale and a minimum of six bits for each unit.
+    /// Returns the scale of unit `u` of 8. The 12 bytes at `at` hold a scale and a minimum of six
+    /// bits for each unit of Q4_K and Q5_K.
     pub fn scale_of_six(block: View<u8, 1>, at: usize, u: usize) -> u32 {
         if u < 4 { byte(block, at + u) & 63 } else { byte(block, at + u + 4) & 15 | byte(block, at + u - 4) >> 6 << 4 }
     }

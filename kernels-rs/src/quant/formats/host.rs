@@ -15,8 +15,8 @@ use kernel_dsl::prelude::{View, ViewMut};
 /// are finite. Blocks of zeros become zeros.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Rule {
-    /// The number with the largest magnitude becomes the least code. Of two, it is the positive
-    /// one.
+    /// The number with the largest magnitude becomes the least code. Of two such numbers, the
+    /// positive one does.
     Largest,
     /// The largest magnitude, or 2⁻¹²⁰ if that is larger, becomes 127. Ties are rounded to even.
     Bytes,
@@ -33,8 +33,8 @@ pub enum Rule {
         /// The number that is added to the scale of a group when it is stored.
         bias: i32,
     },
-    /// [`Range`](Rule::Range) of the numbers and 0 in each group. Scales and minima of groups are
-    /// integers from 0 to `most`.
+    /// [`Range`](Rule::Range) in each group, with 0 included in the range. Scales and minima of
+    /// groups are integers from 0 to `most`.
     Minima {
         /// The greatest scale, and the greatest minimum, of a group.
         most: u32,
@@ -157,12 +157,13 @@ struct Wiring {
 }
 
 impl Wiring {
-    /// Finds the place to which `f` moves each bit of `bytes` bytes. For each binary digit, `f`
-    /// converts two blocks: one with the bits whose number has a 1 there, one with the others. A
-    /// bit of the result changes in one of the two, which gives that digit of its source's number.
+    /// Finds the place to which `f` moves each bit of `bytes` bytes. Bits are numbered. For each
+    /// binary digit, `f` converts two blocks: one has the bits whose number has a 1 in that digit,
+    /// the other has the rest. A bit of the result changes in one of the two, which gives that
+    /// digit of its source's number.
     ///
     /// # Panics
-    /// If `f` does not only move and invert bits, or loses one.
+    /// If `f` does anything but move and invert bits, or loses a bit.
     fn of(bytes: usize, f: impl Fn(&[u8]) -> Vec<u32>) -> Wiring {
         let base = f(&vec![0; bytes]);
         let with = |digit: u32, value: usize| {
@@ -259,7 +260,7 @@ pub fn restore<F: Ggml>(planes: &Planes) -> Vec<u8> {
     let &Planes { ref words, ref halves, rows, units } = planes;
     let (wide, narrow) = (pitch::<F>(units), F::halves(units));
     assert_eq!((words.len(), halves.len()), (rows * wide, rows * narrow), "planes of {}", F::NAME);
-    // Eight units at once, and the rest of a row.
+    // One wiring serves eight units, another the rest of a row.
     let wiring = |units: usize| {
         Wiring::of(units / units_of_block::<F>() * F::BYTES, |blocks| {
             let planes = repack::<F>(blocks, 1);
@@ -324,14 +325,14 @@ fn inverse(x: f32) -> f32 {
     if x.abs() < f32::MIN_POSITIVE { 0.0 } else { 1.0 / x }
 }
 
-/// Returns the number with the largest magnitude. Of two, it is the positive one.
+/// Returns the number with the largest magnitude, and of two such numbers the positive one.
 fn largest(numbers: &[f32]) -> f32 {
     let larger = |a: f32, b: f32| if b.abs() > a.abs() || (b.abs() == a.abs() && b > a) { b } else { a };
     numbers.iter().copied().fold(0.0, larger)
 }
 
-/// Returns the code whose integer is nearest to x · inverse. Of two codes it is the greater one if
-/// codes are in order, and the smaller one if they select from a table.
+/// Returns the code whose integer is nearest to x · inverse. Of two equally near codes it returns
+/// the greater one if codes are in order, and the smaller one if they select from a table.
 fn nearest<F: Ggml>(x: f32, inverse: f32) -> u32 {
     let linear = (1..F::CODES).all(|code| F::value(code) == F::value(code - 1) + 1);
     if linear {

@@ -60,7 +60,7 @@ mod items {
             for j in 0..4 {
                 words[(at.row, 4 * at.unit + j)] = selectors(j, |i| Mxfp4::code(block, i));
             }
-            // Two exponents share a record: that of an even unit and its neighbor's.
+            // Two exponents share a record: those of an even unit and of the next unit.
             if at.unit & 1 == 0 {
                 let next = block.get(17).map_or(0, |e: u8| e as u32);
                 halves[(at.row, at.unit / 2)] = (Mxfp4::d(block) | next << 8) as u16;

@@ -1,6 +1,6 @@
 //! Q2_K: 256 numbers of two bits in 16 groups; number = d · s · q − m · t.
 //!
-//! Block: a byte for each group with s below t, 64 bytes of numbers, `d, m: f16`.
+//! Block: a byte for each group, s in its low half and t above, 64 bytes of numbers, `d, m: f16`.
 
 use super::host::{Ggml, Rule};
 

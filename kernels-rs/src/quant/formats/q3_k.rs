@@ -67,8 +67,8 @@ mod items {
             }
             words[(at.row, 2 * at.units + at.unit)] = singles(|i| Q3K::code(block, 32 * within + i) >> 2 ^ 1);
             if within == 0 {
-                // Low halves of the scales of first groups, of last groups, and for each unit the
-                // highest bits of both.
+                // The words: the low four bits of the scales of units' first groups, those of their
+                // last groups, and the highest bits of both.
                 for j in 0..3 {
                     let mut word = 0u32;
                     for u in 0..8 {

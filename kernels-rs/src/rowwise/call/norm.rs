@@ -10,9 +10,9 @@ use kernel_dsl::compiler::hir::Constant;
 use kernel_dsl::{Element, Float, GenericArgument};
 use runtime::{BufferView, BufferViewMut, Error};
 
-/// Returns the maximum number of elements that a thread keeps. The maximum is small, for more
-/// threads, as long as a block of them can keep a row. For narrow elements it is larger, because
-/// the cost of a row's reductions is spread over half the bytes.
+/// Returns the maximum number of elements that a thread keeps. For `f32` the maximum is small, so
+/// that more threads share a row, as long as a block can keep it. For narrow elements the maximum
+/// is larger, because the cost of a row's reductions is spread over half the bytes.
 fn keeps<T>(cols: usize) -> u32 {
     if size_of::<T>() == 4 && cols <= 8192 { 8 } else { 16 }
 }
@@ -32,9 +32,9 @@ fn keeps<T>(cols: usize) -> u32 {
 /// Rows of any finite z have a finite norm, up to 3.4·10³⁸ and down to subnormal numbers. If a sum
 /// or a square exceeds the range of `f32`, the row is scaled by a power of two, which is exact
 /// ([`moments`](crate::rowwise::moments)). A row of equal elements gives the bias, up to the
-/// rounding of the mean. With an ε of 0 it has no norm, and gives NaN or numbers up to √columns. A
-/// sum x + residual beyond 3.4·10³⁸ is ∞. A row with a NaN is NaN. With an ∞, a layer norm's row is
-/// NaN; in an RMS norm the ∞ becomes NaN, and the other elements 0 · weight + bias.
+/// rounding of the mean. With an ε of 0 such a row has no norm, and gives NaN or numbers up to
+/// √columns. A sum x + residual beyond 3.4·10³⁸ is ∞. A row with a NaN is NaN. A row with an ∞ is
+/// NaN in a layer norm; in an RMS norm the ∞ becomes NaN, and the other elements 0 · weight + bias.
 ///
 /// ```
 /// # fn main() -> Result<(), runtime::Error> {
@@ -152,8 +152,8 @@ impl<'a, W: Float + GenericArgument> Norm<'a, W> {
     }
 
     /// Queues the norm with y in 8 bits: an element is its byte times its row's scale, which is the
-    /// row's largest magnitude / 127. The byte is rounded to nearest, ties to even; a NaN
-    /// becomes 0. If the largest magnitude is ∞, all bytes are 0 and the scale is ∞. If it is
+    /// row's largest magnitude / 127. The byte is rounded to nearest, ties to even; a NaN becomes
+    /// 0. If the largest magnitude is ∞, all bytes are 0 and the scale is ∞. If the magnitude is
     /// subnormal, the scale is subnormal, too, with less precision.
     ///
     /// # Errors

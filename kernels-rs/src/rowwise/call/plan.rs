@@ -18,8 +18,8 @@ pub(super) struct Team {
 }
 
 /// Teams for many rows, sorted by the elements that they keep: the fewest threads that keep a row,
-/// because the rows are enough to fill the device. Of equal ones, the one with fewer elements per
-/// thread is last, for kernels that keep several matrices.
+/// because the rows are enough to fill the device. Of teams that keep equally many elements, the
+/// one with the fewest per thread is last, for kernels that keep several matrices.
 const TEAMS_FOR_MANY_ROWS: [Team; 10] = [
     Team { threads: 32, rows: 8, keeps: 8 },
     Team { threads: 32, rows: 8, keeps: 32 },
@@ -67,7 +67,7 @@ impl Team {
 }
 
 /// Returns the number of elements of an access: 16 bytes of `T` if the rows of all arrays are
-/// aligned to it, according to `begin`, otherwise one.
+/// aligned to it, according to `begin`, otherwise one element.
 pub(super) fn wide<T>(cols: usize, begin: impl Fn(usize) -> Vec<bool>) -> usize {
     let wide = match size_of::<T>() {
         2 => 8,

@@ -25,8 +25,8 @@ impl<N: Float + GenericArgument> Norm<'_, N> {
     /// Up to 8 rows are one kernel, [`gemv_normed`], which rounds nothing between the two steps.
     /// The kernel reads x more often than the norm alone, but saves a launch and a round trip
     /// through memory, which limit a decoding step. For more rows, each block of the product would
-    /// normalize the rows of its tile again, N / 128 times in total. The loop is limited by
-    /// multiplications. Therefore these are two kernels, and norm(x) is stored in the format of W.
+    /// normalize the rows of its tile again, N / 128 times in total. Multiplications limit that
+    /// loop. Therefore more rows take two kernels, and norm(x) is stored in the format of W.
     ///
     /// # Errors
     /// Returns an error if extents do not match, y overlaps another operand, a buffer belongs to
@@ -97,8 +97,8 @@ impl<N: Float + GenericArgument> Norm<'_, N> {
     /// are stored in the format of W, and [`gate`] reads them. In 16 bits these are 8 bytes per
     /// element of y, compared with 4·K operations. Two products, where the second's epilogue reads
     /// the result of the first, would move less, but each would have half as many tiles. For 512
-    /// rows by 6144 columns on 30 multiprocessors these are two times four waves of blocks, and
-    /// seven for one product.
+    /// rows by 6144 columns on 30 multiprocessors they would take two times four waves of blocks;
+    /// one product takes seven.
     ///
     /// # Errors
     /// Returns the errors of [`project`](Norm::project).

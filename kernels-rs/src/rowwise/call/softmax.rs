@@ -80,8 +80,8 @@ impl<'a> Softmax<'a> {
     }
 
     /// Sets a causal mask. Rows are the queries of consecutive sequences, `queries` each, and
-    /// columns are their keys, of which the last belongs to the last query. Keys after a query's
-    /// own are masked, and not read. 0 masks nothing.
+    /// columns are their keys, and the last key belongs to the last query. Keys after a query's own
+    /// are masked, and not read. 0 masks nothing.
     pub const fn causal(self, queries: usize) -> Softmax<'a> {
         Softmax { queries, ..self }
     }
