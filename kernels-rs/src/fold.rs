@@ -13,7 +13,7 @@
 //! both forms blocks start in the same order. The product x·y·z is at most 2³¹ − 1 in a folded
 //! grid. The library's calls reject larger grids before a launch, in the caller's terms.
 
-use crate::permute::rows::divided;
+use crate::permute::rows::div_rem;
 use kernel_dsl::prelude::*;
 
 /// The maximum number of blocks along y, and along z.
@@ -63,8 +63,8 @@ pub fn block_at(x: usize, y: usize) -> [usize; 3] {
         // are 0.
         [at, block::y(), block::z()]
     } else {
-        let (rest, at) = divided(at, x);
-        let (z, y) = divided(rest, y);
+        let (rest, at) = div_rem(at, x);
+        let (z, y) = div_rem(rest, y);
         [at, y, z]
     }
 }

@@ -299,7 +299,7 @@ impl Estimator {
         let mut dram_bytes = footprint * beyond;
         if beyond > 0.0 && l2_bytes > 1.2 * footprint {
             let concurrent = (resident * multiprocessors).min(blocks);
-            let alone = self.alone(&code, approved, concurrent, warps).map_err(failed)?;
+            let alone = self.unshared_fraction(&code, approved, concurrent, warps).map_err(failed)?;
             let of_blocks = counts.sectors_of_blocks as f64 * scale * SECTOR as f64;
             dram_bytes = dram_bytes.max(of_blocks * alone * beyond);
         }
@@ -403,7 +403,7 @@ impl Estimator {
 
     /// Returns the share of the sectors that concurrent blocks do not share with one another, from
     /// the first instructions of each.
-    fn alone(
+    fn unshared_fraction(
         &self,
         code: &InstanceCode,
         approved: &ValidatedArgs,

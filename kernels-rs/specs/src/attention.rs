@@ -306,7 +306,7 @@ pub(super) fn lengths(instance: &Instance, [queries, keys]: [usize; 2], batch: u
 }
 
 /// Returns the first key of each tile of keys that a tile of queries sees, in order.
-pub(super) fn looked_at(
+pub(super) fn visited_tiles(
     [row0, rows]: [usize; 2],
     [queries, keys]: [usize; 2],
     [left, right]: [usize; 2],
@@ -434,7 +434,7 @@ pub(super) fn reference_of(instance: &Instance, form: TileForm, inputs: &[Input]
                 (here.iter().map(|block| *block as usize).collect(), size)
             });
             let band = [left as usize, right as usize];
-            let looked = looked_at([i / tile * tile, tile], [queries, keys_here], band, list);
+            let looked = visited_tiles([i / tile * tile, tile], [queries, keys_here], band, list);
             let seen = |j: usize| {
                 let band = (j as f64) >= position - left && (j as f64) <= position + right;
                 band && (!listed || looked.contains(&(j / KEYS * KEYS)))

@@ -12,8 +12,8 @@ use runtime::testing::{Bound, Case, Expected, Extreme, Input, Random};
 
 runtime::register!(gemm<f32, f32, f32, Identity, 128, 128, 8, 2, 2, 4, false, false, 256, 1, 1>, tiled_cases, tiled_reference);
 runtime::register!(sum_splits<f32, Identity, 4>, parts_cases, parts_reference);
-runtime::register!(gemv_n<f32, f32, f32, Identity, 1, 8, 16, 256, 4>, across_cases, few_reference);
-runtime::register!(gemv_t<f32, f32, f32, Identity, 1, 1, 4, 4>, along_cases, few_reference_along);
+runtime::register!(gemv_n<f32, f32, f32, Identity, 1, 8, 16, 256, 4>, gemv_n_cases, few_reference);
+runtime::register!(gemv_t<f32, f32, f32, Identity, 1, 1, 4, 4>, gemv_t_cases, gemv_t_reference);
 
 /// Returns a batch of matrices with gaps after rows and matrices, in multiples of `unit`.
 fn batch(random: &mut Random, stored: Scalar, extents: [usize; 3], unit: usize, gaps: usize) -> Input {
@@ -133,12 +133,12 @@ fn tiled_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     all
 }
 
-fn across_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
+fn gemv_n_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     let &[rows, lanes, unrolled, threads, unit] = numbers(instance).as_slice() else { return Vec::new() };
     few(random, stored(instance), rows, 4 * lanes, unrolled * threads / lanes, unit, false)
 }
 
-fn along_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
+fn gemv_t_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     let &[rows, wide, unit, piece] = numbers(instance).as_slice() else { return Vec::new() };
     let deep = if rows == 1 { 4 * 32 * piece } else { 512 };
     few(random, stored(instance), rows, 8 * wide, deep, unit, true)
@@ -180,7 +180,7 @@ fn few_reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
     reference(stored(instance), inputs, [false, false], 1, |k| k)
 }
 
-fn few_reference_along(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
+fn gemv_t_reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
     reference(stored(instance), inputs, [false, true], 1, |k| k)
 }
 

@@ -418,7 +418,7 @@ fn top_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
                 inputs[4] = Input::scalar(k as usize);
                 tops(&inputs).0 != tokens
             };
-            if margin > MARGIN / 4.0 && among.tells(k as f64, with) {
+            if margin > MARGIN / 4.0 && among.bounds_change_draw(k as f64, with) {
                 all.push(Case::new(format!("{rows} × {cols}, {k} of them, up to {top_p}, {among:?}"), inputs));
                 break;
             }
@@ -533,7 +533,7 @@ impl Among {
     }
 
     /// Returns whether each bound that should give another draw does; `own` is the case's bound.
-    fn tells(self, own: f64, differs: impl Fn(f64) -> bool) -> bool {
+    fn bounds_change_draw(self, own: f64, differs: impl Fn(f64) -> bool) -> bool {
         match self {
             Among::Near(bounds) | Among::Fine(bounds) | Among::Digits(bounds) | Among::Long(bounds) => {
                 bounds.iter().all(|bound| *bound == own || differs(*bound))
@@ -808,7 +808,7 @@ fn likely_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
                 }
                 likely(&inputs).0 != tokens
             };
-            if cut.min(draw) > MARGIN / 8.0 && among.tells(if k == 0 { part } else { k as f64 }, with) {
+            if cut.min(draw) > MARGIN / 8.0 && among.bounds_change_draw(if k == 0 { part } else { k as f64 }, with) {
                 all.push(Case::new(format!("{rows} × {cols}, {k} of them, up to {part}, {among:?}"), inputs));
                 break;
             }

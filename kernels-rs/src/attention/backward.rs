@@ -70,7 +70,7 @@ use super::score::*;
 use super::span::*;
 use super::tile::*;
 use crate::fold::{along_x, along_y, along_z, block_at};
-use crate::permute::rows::divided;
+use crate::permute::rows::div_rem;
 use kernel_dsl::prelude::*;
 
 /// Computes δ = Σ dO·O of each query. A warp computes one query.
@@ -132,7 +132,7 @@ struct GradientParameters<T: Float> {
 const PARAMETERS: usize = 12;
 
 #[device]
-fn held<T: Float, S: Sequences>(
+fn load_parameters<T: Float, S: Sequences>(
     kept: Shared<u32, 1>,
     q: View<T, 4>,
     k: View<T, 4>,
@@ -189,7 +189,7 @@ struct ComputedWeights<M: Score> {
 /// Returns the query and the key of element (i, j) of square (r, q) of a thread. The block's rows
 /// are keys if `OF_KEYS`, and queries otherwise.
 #[device]
-fn place<M: Score, const OF_KEYS: bool, const R: usize>(
+fn query_and_key<M: Score, const OF_KEYS: bool, const R: usize>(
     of: ComputedWeights<M>,
     r: usize,
     q: usize,
@@ -211,9 +211,9 @@ fn of_queries<M: Score, const OF_KEYS: bool, const R: usize, const N: usize>(
     let mut found = [missing; 8];
     for n in unroll(0..if OF_KEYS { 4 * N } else { 4 * R }) {
         let (query, _) = if OF_KEYS {
-            place::<M, OF_KEYS, R>(of, 0, n / 4, 0, n % 4)
+            query_and_key::<M, OF_KEYS, R>(of, 0, n / 4, 0, n % 4)
         } else {
-            place::<M, OF_KEYS, R>(of, n / 4, 0, n % 4, 0)
+            query_and_key::<M, OF_KEYS, R>(of, n / 4, 0, n % 4, 0)
         };
         if query < of.lengths.0 {
             found[n] = numbers[query];
@@ -238,7 +238,7 @@ fn weights_of<M: Score, const OF_KEYS: bool, const R: usize, const N: usize>(
         for q in unroll(0..N) {
             for i in unroll(0..4) {
                 for j in unroll(0..4) {
-                    let (query, key) = place::<M, OF_KEYS, R>(of, r, q, i, j);
+                    let (query, key) = query_and_key::<M, OF_KEYS, R>(of, r, q, i, j);
                     let log = logs[if OF_KEYS { q * 4 + j } else { r * 4 + i }];
                     let at = index(of, query, key);
                     let logit = of.score.score(s[r][q][i][j] * of.scale, at);
@@ -273,7 +273,7 @@ fn index<M: Score>(of: ComputedWeights<M>, query: usize, key: usize) -> ScoreInd
 /// Replaces dP with dS = P ∘ (dP − δ) ∘ score′·scale. P is in shared memory, where the thread has
 /// stored it. A weight of 0 has no gradient, whatever the other factors are.
 #[device]
-fn change_of<M: Score, const OF_KEYS: bool, const R: usize, const N: usize>(
+fn score_gradient<M: Score, const OF_KEYS: bool, const R: usize, const N: usize>(
     t: &mut [[[[f32; 4]; 4]; N]; R],
     s: &[[[[f32; 4]; 4]; N]; R],
     p: Shared<f32, 2>,
@@ -287,7 +287,7 @@ fn change_of<M: Score, const OF_KEYS: bool, const R: usize, const N: usize>(
             for j in unroll(0..4) {
                 let weights = p.load::<4>((col + q * 32 * R + j, group_column(row + r * GROUP_STEP, col)));
                 for i in unroll(0..4) {
-                    let (query, key) = place::<M, OF_KEYS, R>(of, r, q, i, j);
+                    let (query, key) = query_and_key::<M, OF_KEYS, R>(of, r, q, i, j);
                     let delta = deltas[if OF_KEYS { q * 4 + j } else { r * 4 + i }];
                     let slope = of.score.slope(s[r][q][i][j] * of.scale, index(of, query, key)) * of.scale;
                     let change = weights[i] * ((t[r][q][i][j] - delta) * slope);
@@ -326,7 +326,7 @@ fn add<T: Float, const W: usize, const Q: usize, const L: usize, const V: usize,
 #[device]
 fn head_and_tile(heads: usize, tiles: usize, is_whole: bool) -> (usize, usize) {
     let [head, tile, _] = block_at(heads, tiles);
-    if is_whole { divided(tile * heads + head, tiles) } else { (head, tile) }
+    if is_whole { div_rem(tile * heads + head, tiles) } else { (head, tile) }
 }
 
 /// Computes dQ. There are `count` sequences, each with at most `longest` queries.
@@ -387,7 +387,7 @@ pub fn attention_gradient_q<
     let tiles = longest.div_ceil(KEYS) * pieces;
     let is_whole = left.min(right) >= q.dim(2).max(k.dim(2));
     let (any, tile) = head_and_tile(d_q.dim(1) * count, tiles, is_whole);
-    let (sequence, head) = divided(any, d_q.dim(1));
+    let (sequence, head) = div_rem(any, d_q.dim(1));
     // The last queries first: causal queries see the more keys, the later they are.
     let tile = tiles - 1 - tile;
     let (row0, piece) = (tile / pieces * KEYS, tile % pieces * W);
@@ -414,18 +414,18 @@ pub fn attention_gradient_q<
     loop {
         for i in rolled(0..tiles) {
             let other0 = pattern.key(list, i);
-            let here = held::<T, S>(kept, q, k, v, d_o, lse, delta, sequences);
+            let here = load_parameters::<T, S>(kept, q, k, v, d_o, lse, delta, sequences);
             let GradientParameters { row0, lq, lk, thread, .. } = here;
             let s = product::<T, V, R, N>(here.q, row0, lq, here.k, other0, lk, q.dim(3), ab, thread);
-            let here = held::<T, S>(kept, q, k, v, d_o, lse, delta, sequences);
+            let here = load_parameters::<T, S>(kept, q, k, v, d_o, lse, delta, sequences);
             let of = weights_at::<T, M>(here, other0, score, scale, left, right);
             share::<R, N>(p, here.thread, &weights_of::<M, false, R, N>(&s, of, here.lse));
-            let here = held::<T, S>(kept, q, k, v, d_o, lse, delta, sequences);
+            let here = load_parameters::<T, S>(kept, q, k, v, d_o, lse, delta, sequences);
             let GradientParameters { row0, lq, lk, thread, .. } = here;
             let mut t = product::<T, V, R, N>(here.d_o, row0, lq, here.v, other0, lk, v.dim(3), ab, thread);
-            let here = held::<T, S>(kept, q, k, v, d_o, lse, delta, sequences);
+            let here = load_parameters::<T, S>(kept, q, k, v, d_o, lse, delta, sequences);
             let of = weights_at::<T, M>(here, other0, score, scale, left, right);
-            change_of::<M, false, R, N>(&mut t, &s, p, of, here.delta);
+            score_gradient::<M, false, R, N>(&mut t, &s, p, of, here.delta);
             share::<R, N>(p, here.thread, &t);
             let with = here.k.offset((0, here.piece));
             add::<T, W, Q, L, V, R>(&mut acc, p, with, other0, here.lk, slots, skips, here.thread);
@@ -436,7 +436,7 @@ pub fn attention_gradient_q<
         skips = true;
         acc = [[[[0.0f32; 4]; 4]; Q]; R];
     }
-    let here = held::<T, S>(kept, q, k, v, d_o, lse, delta, sequences);
+    let here = load_parameters::<T, S>(kept, q, k, v, d_o, lse, delta, sequences);
     let d_q = d_q.at(here.batch).at(here.head).offset((here.query0, here.piece));
     put_sums::<T, V, Q, R>(d_q, here.row0, here.lq, &acc, here.thread);
 }
@@ -504,7 +504,7 @@ pub fn attention_gradient_kv<
     // The first keys first: more causal queries see them.
     let is_whole = left.min(right) >= q.dim(2).max(k.dim(2));
     let (any, tile) = head_and_tile(k.dim(1) * count, longest.div_ceil(KEYS) * pieces, is_whole);
-    let (sequence, own) = divided(any, k.dim(1));
+    let (sequence, own) = div_rem(any, k.dim(1));
     let (row0, piece) = (tile / pieces * KEYS, tile % pieces * W);
     let span = sequences.span(sequence, q.dim(2), k.dim(2));
     let (lq, lk, of_group) = (span.queries, span.keys, q.dim(1) / k.dim(1));
@@ -537,20 +537,20 @@ pub fn attention_gradient_kv<
             block::sync();
             for i in rolled(0..tiles) {
                 let other0 = pattern.key(list, i);
-                let here = held::<T, S>(kept, q, k, v, d_o, lse, delta, sequences);
+                let here = load_parameters::<T, S>(kept, q, k, v, d_o, lse, delta, sequences);
                 let GradientParameters { row0, lq, lk, thread, .. } = here;
                 let s = product::<T, V, R, N>(here.k, row0, lk, here.q, other0, lq, q.dim(3), ab, thread);
-                let here = held::<T, S>(kept, q, k, v, d_o, lse, delta, sequences);
+                let here = load_parameters::<T, S>(kept, q, k, v, d_o, lse, delta, sequences);
                 let of = weights_at::<T, M>(here, other0, score, scale, left, right);
                 share::<R, N>(p, here.thread, &weights_of::<M, true, R, N>(&s, of, here.lse));
                 let with = here.d_o.offset((0, here.piece));
                 add::<T, W, Q, L, V, R>(&mut of_v, p, with, other0, here.lq, slots, skips, here.thread);
-                let here = held::<T, S>(kept, q, k, v, d_o, lse, delta, sequences);
+                let here = load_parameters::<T, S>(kept, q, k, v, d_o, lse, delta, sequences);
                 let GradientParameters { row0, lq, lk, thread, .. } = here;
                 let mut t = product::<T, V, R, N>(here.v, row0, lk, here.d_o, other0, lq, v.dim(3), ab, thread);
-                let here = held::<T, S>(kept, q, k, v, d_o, lse, delta, sequences);
+                let here = load_parameters::<T, S>(kept, q, k, v, d_o, lse, delta, sequences);
                 let of = weights_at::<T, M>(here, other0, score, scale, left, right);
-                change_of::<M, true, R, N>(&mut t, &s, p, of, here.delta);
+                score_gradient::<M, true, R, N>(&mut t, &s, p, of, here.delta);
                 share::<R, N>(p, here.thread, &t);
                 let with = here.q.offset((0, here.piece));
                 add::<T, W, Q, L, V, R>(&mut of_k, p, with, other0, here.lq, slots, skips, here.thread);
@@ -563,7 +563,7 @@ pub fn attention_gradient_kv<
         of_k = [[[[0.0f32; 4]; 4]; Q]; R];
         of_v = [[[[0.0f32; 4]; 4]; Q]; R];
     }
-    let here = held::<T, S>(kept, q, k, v, d_o, lse, delta, sequences);
+    let here = load_parameters::<T, S>(kept, q, k, v, d_o, lse, delta, sequences);
     let d_k = d_k.at(here.batch).at(here.of_keys).offset((here.key0, here.piece));
     let d_v = d_v.at(here.batch).at(here.of_keys).offset((here.key0, here.piece));
     put_sums::<T, V, Q, R>(d_k, here.row0, here.lk, &of_k, here.thread);

@@ -21,7 +21,7 @@ pub const PARTS: usize = 32;
 /// through the preceding code. The sums of part p are scaled by exp(max_p − max) and added in the
 /// order of the keys, for a deterministic result (Dao, 2023: the reduction of flash decoding).
 #[device]
-pub fn joined<const W: usize>(
+pub fn reduce_parts<const W: usize>(
     partial: ViewMut<f32, 3>,
     logs: ViewMut<f32, 3>,
     n: usize,

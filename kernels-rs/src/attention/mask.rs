@@ -194,18 +194,18 @@ impl DeviceMask {
 
     /// Returns the lists of blocks of keys. Fails if the mask has other extents.
     pub(super) fn of_queries(&self, heads: usize, lengths: [usize; 2]) -> Result<ListViews<'_>, Error> {
-        self.is_of(heads, lengths)?;
+        self.check_extents(heads, lengths)?;
         self.of_queries.views()
     }
 
     /// Returns the lists of blocks of queries for each block of keys. Fails if the mask has other
     /// extents.
     pub(super) fn of_keys(&self, heads: usize, lengths: [usize; 2]) -> Result<ListViews<'_>, Error> {
-        self.is_of(heads, lengths)?;
+        self.check_extents(heads, lengths)?;
         self.of_keys.views()
     }
 
-    fn is_of(&self, heads: usize, lengths: [usize; 2]) -> Result<(), Error> {
+    fn check_extents(&self, heads: usize, lengths: [usize; 2]) -> Result<(), Error> {
         if (heads, lengths) == (self.heads, self.lengths) {
             return Ok(());
         }

@@ -40,7 +40,7 @@ impl AttentionTile {
     /// threads, or for 384 threads of kernels with steps of two tiles. The costs were measured on
     /// an H200. A part costs relatively more if a step has one tile of keys: the block stores the
     /// same partial results for half the work or less.
-    pub const fn places(self, multiprocessors: usize) -> BlockSlots {
+    pub const fn block_slots(self, multiprocessors: usize) -> BlockSlots {
         let pace: &[f64] = match if self.step == 2 { 384 } else { 512 } / self.threads {
             ..=2 => &[0.7, 1.0],
             3 => &[0.475, 0.949, 1.0],
@@ -114,7 +114,7 @@ impl Plans {
             kept.push_front(found.clone());
             return Ok(found.1);
         }
-        let plan = Arc::new(self.made(asked, &lists())?);
+        let plan = Arc::new(self.build_plan(asked, &lists())?);
         kept.push_front((asked, plan.clone()));
         let mut bytes = 0;
         kept.retain(|(_, plan)| {
@@ -124,7 +124,11 @@ impl Plans {
         Ok(plan)
     }
 
-    fn made(&self, PlanKey { tile, heads, others, seen }: PlanKey, lists: &[usize]) -> Result<PlannedSchedule, Error> {
+    fn build_plan(
+        &self,
+        PlanKey { tile, heads, others, seen }: PlanKey,
+        lists: &[usize],
+    ) -> Result<PlannedSchedule, Error> {
         let rows = lists.len() / heads.max(1);
         let all = lists.repeat(others);
         let work = Work {
@@ -133,7 +137,8 @@ impl Plans {
             bytes: tile.height * (tile.width + 2) * size_of::<f32>(),
             scattered: seen == ListInputs::Listed,
         };
-        let Schedule { items, slots } = Schedule::new(work, &tile.places(self.device.facts().multiprocessors as usize));
+        let Schedule { items, slots } =
+            Schedule::new(work, &tile.block_slots(self.device.facts().multiprocessors as usize));
         let mut table = Vec::with_capacity(items.len() * TABLE_COLUMNS);
         for item in &items {
             let (tile, head, other) = (item.list % rows, item.list / rows % heads, item.list / rows / heads);

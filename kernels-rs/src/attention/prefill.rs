@@ -33,7 +33,7 @@ struct BlockParameters<T: Float, G: Rows> {
 const LOWER: usize = 18;
 
 #[device]
-fn held<T: Float, H: Heads, S: Sequences, const W: usize>(
+fn load_parameters<T: Float, H: Heads, S: Sequences, const W: usize>(
     kept: Shared<u32, 1>,
     q: View<T, 4>,
     k: H,
@@ -78,7 +78,15 @@ fn keys_of<P: Pattern, const R: usize>(pattern: P, list: usize, t: usize, tiles:
 
 /// Accumulates O += P·V for tile `h` of a step. `first` is the first slice of V.
 #[device]
-fn weigh<T: Float, G: Rows, const W: usize, const V: usize, const Q: usize, const L: usize, const R: usize>(
+fn accumulate_tile<
+    T: Float,
+    G: Rows,
+    const W: usize,
+    const V: usize,
+    const Q: usize,
+    const L: usize,
+    const R: usize,
+>(
     acc: &mut [[[[f32; 4]; 4]; Q]; R],
     p: Shared<f32, 2>,
     first: [G::Kept; L],
@@ -129,7 +137,7 @@ fn write_rows<T: Float, H: Heads, S: Sequences, const W: usize, const V: usize, 
     sequences: S,
 ) {
     let BlockParameters { sequence, head, piece, first, row0, lq, lk, thread, .. } =
-        held::<T, H, S, W>(kept, q, k, v, sequences);
+        load_parameters::<T, H, S, W>(kept, q, k, v, sequences);
     let (row, col) = corner::<R>(thread);
     let batch = sequences.batch(sequence);
     let o = o.at(batch).at(head);
@@ -183,7 +191,7 @@ fn numbers<G: Rows, const N: usize, const V: usize>(
 /// Computes the sums of a thread again from the largest logits, key by key. Keys with a weight of 0
 /// are left out: their values have no effect. All lanes of a warp take part.
 #[device]
-fn weigh_seen<
+fn recompute_sums<
     T: Float,
     H: Heads,
     M: Score,
@@ -207,7 +215,7 @@ fn weigh_seen<
     sequences: S,
 ) -> [[[[f32; 4]; 4]; Q]; R] {
     let BlockParameters { q, k, v, sequence, head, row0, lq, lk, tiles, list, thread, .. } =
-        held::<T, H, S, W>(kept, q, k, v, sequences);
+        load_parameters::<T, H, S, W>(kept, q, k, v, sequences);
     let (row, col) = corner::<R>(thread);
     let lower = f32::from_bits(kept[LOWER]);
     let (low, high) = (-(left as i32), right as i32);
@@ -489,7 +497,7 @@ fn attend<
     let mut acc = [[[[0.0f32; 4]; 4]; Q]; R];
     if tiles > 0 {
         let thread = thread::x();
-        let BlockParameters { q, k, .. } = held::<T, H, S, W>(kept, q, k, v, sequences);
+        let BlockParameters { q, k, .. } = load_parameters::<T, H, S, W>(kept, q, k, v, sequences);
         let key0 = kept.load::<R>(16).map(|x| x as usize);
         put_rows::<View<T, 2>, 4>(ab, 0, 0, thread, fetch_rows::<View<T, 2>, 4, V>(q, thread, row0, lq, 0, depth));
         for h in unroll(0..R) {
@@ -501,7 +509,7 @@ fn attend<
     let mut t = 0;
     while t < kept[9] as usize {
         let mut s = {
-            let here = held::<T, H, S, W>(kept, q, k, v, sequences);
+            let here = load_parameters::<T, H, S, W>(kept, q, k, v, sequences);
             let key0 = kept.load::<R>(16).map(|x| x as usize);
             let (q, k) = (here.q, here.k);
             if R == 1 || t + R <= here.tiles {
@@ -538,7 +546,7 @@ fn attend<
             }
         };
         let BlockParameters { v: values, row0, lq, lk, thread, head, sequence, .. } =
-            held::<T, H, S, W>(kept, q, k, v, sequences);
+            load_parameters::<T, H, S, W>(kept, q, k, v, sequences);
         let (row, col) = corner::<R>(thread);
         let key0 = kept.load::<R>(16).map(|x| x as usize);
         let mut first = fetch_keys::<H::Rows, L, W, V>(values, values.start(), thread, key0[0], lk);
@@ -613,8 +621,8 @@ fn attend<
         if R == 1 {
             share::<R, 2>(p, thread, &s);
             warp::sync();
-            let here = held::<T, H, S, W>(kept, q, k, v, sequences);
-            weigh::<T, H::Rows, W, V, Q, L, R>(&mut acc, p, first, slots, kept, here, 0);
+            let here = load_parameters::<T, H, S, W>(kept, q, k, v, sequences);
+            accumulate_tile::<T, H::Rows, W, V, Q, L, R>(&mut acc, p, first, slots, kept, here, 0);
         } else {
             // One copy of the code for all tiles of the step.
             for h in rolled(0..R) {
@@ -623,10 +631,10 @@ fn attend<
                     s[r][0] = s[r][1];
                 }
                 warp::sync();
-                let here = held::<T, H, S, W>(kept, q, k, v, sequences);
-                weigh::<T, H::Rows, W, V, Q, L, R>(&mut acc, p, first, slots, kept, here, h);
+                let here = load_parameters::<T, H, S, W>(kept, q, k, v, sequences);
+                accumulate_tile::<T, H::Rows, W, V, Q, L, R>(&mut acc, p, first, slots, kept, here, h);
                 if h + 1 < R {
-                    let here = held::<T, H, S, W>(kept, q, k, v, sequences);
+                    let here = load_parameters::<T, H, S, W>(kept, q, k, v, sequences);
                     let key0 = kept[17 + h] as usize;
                     let v = here.v.of_tile(h + 1);
                     first = fetch_keys::<H::Rows, L, W, V>(v, v.start(), here.thread, key0, here.lk);
@@ -634,7 +642,7 @@ fn attend<
             }
         }
         t += R;
-        let here = held::<T, H, S, W>(kept, q, k, v, sequences);
+        let here = load_parameters::<T, H, S, W>(kept, q, k, v, sequences);
         let thread = here.thread;
         let next = keys_of::<P, R>(pattern, here.list, t, here.tiles, here.lk);
         if thread == 0 {
@@ -657,12 +665,13 @@ fn attend<
     // A second pass with its own accumulators, after the first results are written. Accumulators
     // common to both passes would cost ptxas register bank conflicts in the products.
     if warp::any(unexplained) {
-        let acc =
-            weigh_seen::<T, H, M, P, S, W, V, Q, R>(tops, kept, q, k, v, scale, left, right, score, pattern, sequences);
+        let acc = recompute_sums::<T, H, M, P, S, W, V, Q, R>(
+            tops, kept, q, k, v, scale, left, right, score, pattern, sequences,
+        );
         write_rows::<T, H, S, W, V, Q, R>(&acc, tops, sums, kept, q, k, v, o, lse, partial, logs, sequences);
     }
     let BlockParameters { sequence, head, piece, first, row0, lq, lk, thread, .. } =
-        held::<T, H, S, W>(kept, q, k, v, sequences);
+        load_parameters::<T, H, S, W>(kept, q, k, v, sequences);
     let batch = sequences.batch(sequence);
     let o = o.at(batch).at(head);
     let [divided, whole] = [kept[13], kept[14]].map(|x| x as usize);
@@ -687,7 +696,7 @@ fn attend<
     let lane = thread % 32;
     for from in rolled((thread / 32 * ROWS..BM).step_by(THREADS / 32 * ROWS)) {
         if row0 + from < lq {
-            let all = joined::<W>(partial, logs, divided, from, lq - 1 - row0, lane);
+            let all = reduce_parts::<W>(partial, logs, divided, from, lq - 1 - row0, lane);
             for i in unroll(0..ROWS) {
                 let (query, (max, sum, values)) = (row0 + from + i, all[i]);
                 let factor = reciprocal(max, sum);

@@ -313,7 +313,7 @@ mod tests {
     use super::*;
 
     /// An H200 with tiles of 64 queries and 128 elements.
-    const H200: BlockSlots = AttentionTile { height: 64, width: 128, step: 2, threads: 128 }.places(132);
+    const H200: BlockSlots = AttentionTile { height: 64, width: 128, step: 2, threads: 128 }.block_slots(132);
 
     fn causal(tiles: usize, heads: usize) -> Vec<usize> {
         (1..=tiles).collect::<Vec<_>>().repeat(heads)

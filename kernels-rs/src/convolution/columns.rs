@@ -1,7 +1,7 @@
 //! The kernel that copies windows of a volume to rows of a matrix.
 
 use crate::fold::{along_x, along_y, block_at};
-use crate::permute::rows::divided;
+use crate::permute::rows::div_rem;
 use kernel_dsl::prelude::*;
 
 /// Windows of a thread.
@@ -56,15 +56,15 @@ pub fn im2col<T: Number, const INSIDE: bool, const V: usize>(
     let (stride, dilation) = (lattice.stride.map(|n| n as usize), lattice.dilation.map(|n| n as usize));
     let padding = lattice.padding.map(|n| n as usize);
     // The offset of the column's element from the first of its window.
-    let (rest, k) = divided(col, kernel[2]);
-    let (rest, j) = divided(rest, kernel[1]);
-    let (channel, i) = divided(rest, kernel[0]);
+    let (rest, k) = div_rem(col, kernel[2]);
+    let (rest, j) = div_rem(rest, kernel[1]);
+    let (channel, i) = div_rem(rest, kernel[0]);
     let from = [i * dilation[0], j * dilation[1], k * dilation[2]];
     // The first of the thread's windows; the others are computed incrementally.
     let row = of_rows * ROWS;
-    let (rest, mut c) = divided(first + row, windows[2]);
-    let (rest, mut b) = divided(rest, windows[1]);
-    let (mut sample, mut a) = divided(rest, windows[0]);
+    let (rest, mut c) = div_rem(first + row, windows[2]);
+    let (rest, mut b) = div_rem(rest, windows[1]);
+    let (mut sample, mut a) = div_rem(rest, windows[0]);
     let mut found = [[T::default(); V]; ROWS];
     for r in unroll(0..ROWS) {
         if row + r < cols.rows() {

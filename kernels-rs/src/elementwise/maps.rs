@@ -4,7 +4,7 @@
 //! bit-identical on every device.
 
 use crate::activation::{fast_silu, fast_swiglu, silu, swiglu};
-use crate::permute::rows::{fetch, place, plane};
+use crate::permute::rows::{fetch, plane, row_and_piece};
 use kernel_dsl::prelude::*;
 
 /// Returns a·b + c, rounded once.
@@ -49,7 +49,7 @@ pub fn map_1<
         let (a, y) = (a.at(outer).at(inner), y.at(outer).at(inner));
         let at = grid::index();
         if at < rows * pieces {
-            let (row, piece) = place(at, rows, pieces);
+            let (row, piece) = row_and_piece(at, rows, pieces);
             let a = fetch::<A, V, VA, PA>(a, row, piece);
             y.store((row, piece, 0), a.map(|a| Y::from_f32(F::call((a.to_f32(),)))));
         }
@@ -96,7 +96,7 @@ pub fn map_2<
         let (a, b, y) = (a.at(outer).at(inner), b.at(outer).at(inner), y.at(outer).at(inner));
         let at = grid::index();
         if at < rows * pieces {
-            let (row, piece) = place(at, rows, pieces);
+            let (row, piece) = row_and_piece(at, rows, pieces);
             let (a, b) = (fetch::<A, V, VA, PA>(a, row, piece), fetch::<B, V, VB, PB>(b, row, piece));
             let y_of = |e: usize| Y::from_f32(F::call((a[e].to_f32(), b[e].to_f32())));
             y.store((row, piece, 0), std::array::from_fn::<Y, V, _>(y_of));
@@ -146,7 +146,7 @@ pub fn map_3<
         let (a, b, c, y) = (a.at(outer).at(inner), b.at(outer).at(inner), c.at(outer).at(inner), y.at(outer).at(inner));
         let at = grid::index();
         if at < rows * pieces {
-            let (row, piece) = place(at, rows, pieces);
+            let (row, piece) = row_and_piece(at, rows, pieces);
             let (a, b) = (fetch::<A, V, VA, PA>(a, row, piece), fetch::<B, V, VB, PB>(b, row, piece));
             let c = fetch::<C, V, VC, PC>(c, row, piece);
             let y_of = |e: usize| Y::from_f32(F::call((a[e].to_f32(), b[e].to_f32(), c[e].to_f32())));

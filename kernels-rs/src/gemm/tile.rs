@@ -203,7 +203,7 @@ pub fn product<
     let short = depth - (tiles - 1) * BK;
     put::<A, LA>(sa.at(0), !TA, BM, &fetch::<A, LA, V>(a, !TA, BM, BK, short));
     put::<B, LB>(sb.at(0), TB, BN, &fetch::<B, LB, V>(b, TB, BN, BK, short));
-    let (mut ag, mut bg) = (beyond(a, !TA, short), beyond(b, TB, short));
+    let (mut ag, mut bg) = (skip_products(a, !TA, short), skip_products(b, TB, short));
     block::sync();
     for p in unroll(0..QM) {
         fa[0][p] = sa.load((0, 0, row + 16 * p));
@@ -235,7 +235,7 @@ pub fn product<
                 fb[0][q] = sb.load((1 - buf, 0, col + 32 * q));
             }
             outer(&mut acc, &fa[1], &fb[1]);
-            (ag, bg) = (beyond(ag, !TA, BK), beyond(bg, TB, BK));
+            (ag, bg) = (skip_products(ag, !TA, BK), skip_products(bg, TB, BK));
             tiles -= 1;
             last = 1 - buf;
             if buf == 0 && tiles == 1 {
@@ -293,6 +293,6 @@ fn two_products<const QM: usize, const QN: usize>(
 
 /// Returns the matrix from its `k`-th product on.
 #[device]
-fn beyond<T: Float>(g: View<T, 2>, k_major: bool, k: usize) -> View<T, 2> {
+fn skip_products<T: Float>(g: View<T, 2>, k_major: bool, k: usize) -> View<T, 2> {
     if k_major { g.offset((0, k)) } else { g.offset((k, 0)) }
 }

@@ -1,6 +1,6 @@
 //! Rows of a table by index: the embedding of tokens.
 
-use super::rows::divided;
+use super::rows::div_rem;
 use crate::Queue;
 use crate::axes::{pieces_are_contiguous, pieces_are_contiguous_mut, widest};
 use crate::dispatch::dispatch;
@@ -34,7 +34,7 @@ pub fn gather_rows<T: Number, const V: usize, const N: usize>(
     for i in unroll(0..N) {
         let at = (block::x() * N + i) * 256 + thread::x();
         if at < y.rows() * pieces {
-            let (row, piece) = divided(at, pieces);
+            let (row, piece) = div_rem(at, pieces);
             from[i] = [index[row] as usize, row, piece * V];
         }
     }

@@ -4,7 +4,7 @@ use kernel_dsl::prelude::*;
 
 /// Returns i / n and i mod n, with a single division.
 #[device]
-pub fn divided(i: usize, n: usize) -> (usize, usize) {
+pub fn div_rem(i: usize, n: usize) -> (usize, usize) {
     let quotient = i / n;
     (quotient, i - quotient * n)
 }
@@ -15,13 +15,13 @@ pub fn divided(i: usize, n: usize) -> (usize, usize) {
 /// to 65535; the number is small enough for a test to exceed it.
 #[device]
 pub fn plane(i: usize, n: usize) -> (usize, usize) {
-    if n == 1 { (i, 0) } else { divided(i, n) }
+    if n == 1 { (i, 0) } else { div_rem(i, n) }
 }
 
 /// Returns row and column of the `at`-th piece of `rows` rows with `cols` pieces.
 #[device]
-pub fn place(at: usize, rows: usize, cols: usize) -> (usize, usize) {
-    if rows == 1 { (0, at) } else { divided(at, cols) }
+pub fn row_and_piece(at: usize, rows: usize, cols: usize) -> (usize, usize) {
+    if rows == 1 { (0, at) } else { div_rem(at, cols) }
 }
 
 /// Loads `V` elements of a row by accesses of `VX` elements: all at once, or one by one if they are
@@ -65,7 +65,7 @@ pub fn copy_rows<T: Number, const V: usize, const VX: usize, const PARTS: usize>
         let (x, y) = (x.at(outer).at(inner), y.at(outer).at(inner));
         let at = grid::index();
         if at < rows * pieces {
-            let (row, piece) = place(at, rows, pieces);
+            let (row, piece) = row_and_piece(at, rows, pieces);
             y.store((row, piece, 0), fetch::<T, V, VX, PARTS>(x, row, piece));
         }
     }
@@ -86,7 +86,7 @@ pub fn fill_rows<T: Number, const V: usize>(value: T, y: ViewMut<T, 5>) {
         let y = y.at(outer).at(inner);
         let at = grid::index();
         if at < rows * pieces {
-            let (row, piece) = place(at, rows, pieces);
+            let (row, piece) = row_and_piece(at, rows, pieces);
             y.store((row, piece, 0), [value; V]);
         }
     }

@@ -19,7 +19,7 @@
 //! has 32 / `VX` different banks; the next 32 columns are shifted by two banks. A warp reads word 4
 //! · (l mod 8) + j of column l / 8: 32 banks each time.
 
-use super::rows::divided;
+use super::rows::div_rem;
 use kernel_dsl::prelude::*;
 
 /// Returns the position of this lane's piece of `each` elements in step `step` of 16 warps: along
@@ -33,7 +33,7 @@ fn piece(step: usize, lanes: usize, each: usize, strips: usize) -> (usize, usize
 
 /// Returns the row of the tile in shared memory that holds a column of x.
 #[device]
-fn placed(col: usize) -> usize {
+fn tile_row(col: usize) -> usize {
     col + col / 32 * 2
 }
 
@@ -89,17 +89,17 @@ pub fn transpose_tiles<
     let (across, down) = (cols.div_ceil(COLS), rows.div_ceil(ROWS));
     let (mut a, mut b, mut at) = (0, 0, block::x());
     if at >= across * down {
-        let (plane, rest) = divided(at, across * down);
-        let (outer, inner) = divided(plane, x.dim(1));
+        let (plane, rest) = div_rem(at, across * down);
+        let (outer, inner) = div_rem(plane, x.dim(1));
         a = outer;
         b = inner;
         at = rest;
     }
     let (across, down) = if size_of::<T>() == 1 {
-        let (pair, at) = divided(at, 2 * down);
+        let (pair, at) = div_rem(at, 2 * down);
         if 2 * pair + 1 == across { (2 * pair, at) } else { (2 * pair + at % 2, at / 2) }
     } else {
-        divided(at, down)
+        div_rem(at, down)
     };
     let (row0, col0) = (down * ROWS, across * COLS);
     let (x, mut y) = (x.at(a).at(b), y.at(a).at(b));
@@ -124,7 +124,7 @@ pub fn transpose_tiles<
             for k in unroll(0..K) {
                 w[k] = held[step][k][j];
             }
-            tile[(placed(col) + j, word)] = w;
+            tile[(tile_row(col) + j, word)] = w;
         }
     }
     block::sync();
@@ -132,7 +132,7 @@ pub fn transpose_tiles<
         let (word, col) = piece(step, AY, Q, WORDS / Q / AY);
         let mut v = [T::default(); VY];
         for q in unroll(0..Q) {
-            let w = tile[(placed(col), word + q)];
+            let w = tile[(tile_row(col), word + q)];
             for k in unroll(0..K) {
                 if VY == 1 {
                     let (row, col) = (col0 + col, row0 + word * K + k);

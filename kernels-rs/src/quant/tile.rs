@@ -157,7 +157,7 @@ fn outer<const QM: usize, const QN: usize>(
 
 /// Returns the matrix without its first `k` bytes along the axis of the products.
 #[device]
-fn beyond(g: View<i8, 2>, k_major: bool, k: usize) -> View<i8, 2> {
+fn skip_products(g: View<i8, 2>, k_major: bool, k: usize) -> View<i8, 2> {
     if k_major { g.offset((0, k)) } else { g.offset((k, 0)) }
 }
 
@@ -193,7 +193,7 @@ pub fn product<
     let short = depth - (tiles - 1) * DEPTH;
     put::<LA>(sa.at(0), !TA, BM, &fetch::<LA, V>(a, !TA, BM, short));
     put::<LB>(sb.at(0), TB, BN, &fetch::<LB, V>(b, TB, BN, short));
-    let (mut ag, mut bg) = (beyond(a, !TA, short), beyond(b, TB, short));
+    let (mut ag, mut bg) = (skip_products(a, !TA, short), skip_products(b, TB, short));
     block::sync();
     read(&mut fa[0], &mut fb[0], wa.at(0), wb.at(0), 0, row, col);
 
@@ -204,7 +204,7 @@ pub fn product<
             if more {
                 na = fetch::<LA, V>(ag, !TA, BM, DEPTH);
                 nb = fetch::<LB, V>(bg, TB, BN, DEPTH);
-                (ag, bg) = (beyond(ag, !TA, DEPTH), beyond(bg, TB, DEPTH));
+                (ag, bg) = (skip_products(ag, !TA, DEPTH), skip_products(bg, TB, DEPTH));
             }
             let (of_a, of_b) = (wa.at(buf), wb.at(buf));
             for k in unroll(0..WORDS - 2) {

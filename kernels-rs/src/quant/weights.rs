@@ -174,7 +174,7 @@ impl Weights {
                 format!("a row has {wide} bytes, and a block of {format:?} has {bytes}: give rows of whole blocks");
             return Err(blocks.refused(why));
         }
-        with_format!(format, F => Weights::made::<F>(on.device(), format, [rows, wide / bytes * numbers], |units, words, halves| {
+        with_format!(format, F => Weights::with_planes::<F>(on.device(), format, [rows, wide / bytes * numbers], |units, words, halves| {
             // SAFETY: the launch compares the extents, and the kernel's accesses stay within them.
             // The oracle checks that (`kernels check`).
             unsafe { repack::<F>::launch_unchecked(&LibraryCall(on), blocks, units, words, halves) }
@@ -192,10 +192,11 @@ impl Weights {
         scales: DeviceBuffer<f32>,
     ) -> Result<Weights, Error> {
         scales.view([scales.len()])?.expected("scales", [rows.extents()[0]], "one for each row of the weights")?;
-        let made = Weights::made::<formats::Int8>(on.device(), Format::Int8, rows.extents(), |units, words, _| {
-            // SAFETY: as in `from_blocks`.
-            unsafe { repack_rows::launch_unchecked(&LibraryCall(on), rows, units, words) }
-        });
+        let made =
+            Weights::with_planes::<formats::Int8>(on.device(), Format::Int8, rows.extents(), |units, words, _| {
+                // SAFETY: as in `from_blocks`.
+                unsafe { repack_rows::launch_unchecked(&LibraryCall(on), rows, units, words) }
+            });
         Ok(Weights { scales: Arc::new(scales), ..made? })
     }
 
@@ -213,7 +214,7 @@ impl Weights {
         on: &impl Queue,
         w: &BufferView<'_, T, 2>,
     ) -> Result<Weights, Error> {
-        Weights::made::<formats::Q8_0>(on.device(), Format::Q8_0, w.extents(), |units, words, halves| {
+        Weights::with_planes::<formats::Q8_0>(on.device(), Format::Q8_0, w.extents(), |units, words, halves| {
             // SAFETY: as in `from_blocks`.
             unsafe {
                 if rows_are_whole(w, 4) {
@@ -240,7 +241,7 @@ impl Weights {
         on: &impl Queue,
         w: &BufferView<'_, T, 2>,
     ) -> Result<Weights, Error> {
-        Weights::made::<formats::Q4_0>(on.device(), Format::Q4_0, w.extents(), |units, words, halves| {
+        Weights::with_planes::<formats::Q4_0>(on.device(), Format::Q4_0, w.extents(), |units, words, halves| {
             // SAFETY: as in `from_blocks`.
             unsafe { quantize_q4::<T>::launch_unchecked(&LibraryCall(on), w, units, words, halves) }
         })
@@ -291,7 +292,7 @@ impl Weights {
 
     /// Allocates planes for numbers of these extents, with the contents that `fill` gives them. A
     /// row has at least one block, which is zeros if there are no numbers.
-    fn made<F: BlockFormat>(
+    fn with_planes<F: BlockFormat>(
         device: &Device,
         format: Format,
         [rows, cols]: [usize; 2],

@@ -1,6 +1,6 @@
 //! The kernels of rotary embedding.
 
-use crate::permute::rows::divided;
+use crate::permute::rows::div_rem;
 use kernel_dsl::prelude::*;
 
 /// The maximum number of pairs of a head.
@@ -19,7 +19,7 @@ fn angles<const TOKENS: usize>(
 ) {
     let mut table = table;
     for at in block::stride(TOKENS * frequencies.len()) {
-        let (token, pair) = if TOKENS == 1 { (0, at) } else { divided(at, frequencies.len()) };
+        let (token, pair) = if TOKENS == 1 { (0, at) } else { div_rem(at, frequencies.len()) };
         let position = positions[(axes[pair] as usize, (first + token).min(positions.cols() - 1))];
         let (sin, cos) = math::sin_cos(position as f32 * frequencies[pair]);
         table[(token, 0, pair)] = cos;
@@ -32,7 +32,7 @@ fn angles<const TOKENS: usize>(
 /// begin.
 #[device]
 fn place<const HALVES: bool, const V: usize>(piece: usize, pairs: usize) -> (usize, usize, usize) {
-    let (head, piece) = divided(piece, pairs / V);
+    let (head, piece) = div_rem(piece, pairs / V);
     if HALVES { (head, piece * V, pairs + piece * V) } else { (head, 2 * piece * V, 2 * piece * V + V) }
 }
 
@@ -149,7 +149,7 @@ pub fn rotate<X: Float, const HALVES: bool, const V: usize, const TOKENS: usize>
         let token = first + t;
         if token < x.dim(0) {
             for piece in block::stride(x.dim(1) * behind) {
-                let (head, piece) = divided(piece, behind);
+                let (head, piece) = div_rem(piece, behind);
                 let d = rotated + piece * V;
                 y.store((token, head, d), x.load::<V>((token, head, d)));
             }

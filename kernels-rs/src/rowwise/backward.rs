@@ -35,7 +35,7 @@ fn weighed<const LOG: bool, const V: usize, const N: usize>(g: &[[f32; V]; N], y
 
 /// Converts g to dx in place.
 #[device]
-fn through<const LOG: bool, const V: usize, const N: usize>(
+fn apply_gradient<const LOG: bool, const V: usize, const N: usize>(
     g: &mut [[f32; V]; N],
     y: &[[f32; V]; N],
     scale: f32,
@@ -92,11 +92,11 @@ pub fn softmax_backward<
         own = weighed::<LOG, V, S>(&g, &y, own);
     }
     let of_row = sum::<L>(own);
-    through::<LOG, V, N>(&mut gradient, &kept, scale, of_row);
+    apply_gradient::<LOG, V, N>(&mut gradient, &kept, scale, of_row);
     put::<T, L, V, N>(dx, 0, cols, &gradient);
     for at in (N * L * V..cols).step_by(S * L * V) {
         let (y, mut g) = (take::<T, L, V, S>(y, at, cols, 0.0), take::<T, L, V, S>(dy, at, cols, 0.0));
-        through::<LOG, V, S>(&mut g, &y, scale, of_row);
+        apply_gradient::<LOG, V, S>(&mut g, &y, scale, of_row);
         put::<T, L, V, S>(dx, at, cols, &g);
     }
 }
@@ -148,7 +148,7 @@ pub(super) fn projected<const V: usize, const N: usize>(
 
 /// Converts h to dx in place.
 #[device]
-pub(super) fn removed<const V: usize, const N: usize>(
+pub(super) fn subtract_projection<const V: usize, const N: usize>(
     h: &mut [[f32; V]; N],
     n: &[[f32; V]; N],
     factor: f32,
@@ -210,11 +210,11 @@ pub fn norm_backward<
     let count = cols as f32;
     let mean = if CENTERED { sum::<L>(own[0]) / count } else { 0.0 };
     let projection = sum::<L>(own[1]) / count;
-    removed::<V, N>(&mut gradient, &kept, of_row[1], mean, projection);
+    subtract_projection::<V, N>(&mut gradient, &kept, of_row[1], mean, projection);
     put::<T, L, V, N>(dz, 0, cols, &gradient);
     for at in (N * L * V..cols).step_by(S * L * V) {
         let (n, mut h) = normal::<T, W, L, V, S>(z, dy, weight, of_row, at, cols);
-        removed::<V, S>(&mut h, &n, of_row[1], mean, projection);
+        subtract_projection::<V, S>(&mut h, &n, of_row[1], mean, projection);
         put::<T, L, V, S>(dz, at, cols, &h);
     }
 }

@@ -44,7 +44,11 @@ fn summed<T: Float, const L: usize, const V: usize, const N: usize>(
 
 /// Replaces z by scale · z − mean. Without `SCALED` the scale is 1.
 #[device]
-pub(super) fn less<const SCALED: bool, const V: usize, const N: usize>(z: &mut [[f32; V]; N], scale: f32, mean: f32) {
+pub(super) fn subtract_mean<const SCALED: bool, const V: usize, const N: usize>(
+    z: &mut [[f32; V]; N],
+    scale: f32,
+    mean: f32,
+) {
     for i in unroll(0..N) {
         for e in unroll(0..V) {
             z[i][e] = if SCALED { z[i][e].mul_add(scale, -mean) } else { z[i][e] - mean };
@@ -140,11 +144,11 @@ fn centered<
         }
         mean = sum::<L>(own) / count;
     }
-    less::<SCALED, V, N>(kept, scale, mean);
+    subtract_mean::<SCALED, V, N>(kept, scale, mean);
     let mut own = squares::<L, V, N>(kept, 0, cols, 0.0);
     for at in (N * L * V..end).step_by(S * L * V) {
         let mut z = summed::<T, L, V, S>(x, residual, fused, at, cols);
-        less::<SCALED, V, S>(&mut z, scale, mean);
+        subtract_mean::<SCALED, V, S>(&mut z, scale, mean);
         own = squares::<L, V, S>(&z, at, cols, own);
     }
     [mean, sum::<L>(own) / count]
@@ -184,7 +188,7 @@ pub(super) fn statistics<
 /// Reads a thread's pieces of z from `at` on, writes them if `store`, and returns their norm: the
 /// elements of a row that are not kept in registers.
 #[device]
-fn further<T: Float, W: Float, const L: usize, const V: usize, const S: usize>(
+fn norm_of_unkept<T: Float, W: Float, const L: usize, const V: usize, const S: usize>(
     x: View<T, 1>,
     residual: View<T, 1>,
     z: ViewMut<T, 1>,
@@ -200,7 +204,7 @@ fn further<T: Float, W: Float, const L: usize, const V: usize, const S: usize>(
     if store {
         put::<T, L, V, S>(z, at, cols, &again);
     }
-    less::<true, V, S>(&mut again, of_row.scale, of_row.mean);
+    subtract_mean::<true, V, S>(&mut again, of_row.scale, of_row.mean);
     normed::<W, L, V, S>(&mut again, of_row.factor, weight, bias, at, cols);
     again
 }
@@ -272,7 +276,7 @@ pub fn norm_rows<
     normed::<W, L, V, N>(&mut kept, of_row.factor, weight, bias, 0, cols);
     put::<O, L, V, N>(y, 0, cols, &kept);
     for at in (N * L * V..end).step_by(S * L * V) {
-        let again = further::<T, W, L, V, S>(x, residual, z, FUSED, FUSED, of_row, weight, bias, at, cols);
+        let again = norm_of_unkept::<T, W, L, V, S>(x, residual, z, FUSED, FUSED, of_row, weight, bias, at, cols);
         put::<O, L, V, S>(y, at, cols, &again);
     }
 }
@@ -360,7 +364,7 @@ pub fn norm_quantized<
     normed::<W, L, V, N>(&mut kept, of_row.factor, weight, bias, 0, cols);
     let mut top = magnitude::<L, V, N>(&kept, 0, cols, 0.0);
     for at in (N * L * V..cols).step_by(S * L * V) {
-        let again = further::<T, W, L, V, S>(x, residual, z, fused, fused, of_row, weight, bias, at, cols);
+        let again = norm_of_unkept::<T, W, L, V, S>(x, residual, z, fused, fused, of_row, weight, bias, at, cols);
         top = magnitude::<L, V, S>(&again, at, cols, top);
     }
     let top = max::<L>(top);
@@ -373,7 +377,7 @@ pub fn norm_quantized<
     }
     put_bytes::<L, V, N>(q, 0, cols, &kept, lift, inverse);
     for at in (N * L * V..cols).step_by(S * L * V) {
-        let again = further::<T, W, L, V, S>(x, residual, z, fused, false, of_row, weight, bias, at, cols);
+        let again = norm_of_unkept::<T, W, L, V, S>(x, residual, z, fused, false, of_row, weight, bias, at, cols);
         put_bytes::<L, V, S>(q, at, cols, &again, lift, inverse);
     }
 }
@@ -470,7 +474,7 @@ pub fn norm_activations<
     normed::<W, L, V, N>(&mut kept, of_row.factor, weight, bias, 0, cols);
     put_units::<L, V, N>(bytes, factors, place, room, 0, cols, end, &kept);
     for at in (N * L * V..end).step_by(S * L * V) {
-        let again = further::<T, W, L, V, S>(x, residual, z, fused, fused, of_row, weight, bias, at, cols);
+        let again = norm_of_unkept::<T, W, L, V, S>(x, residual, z, fused, fused, of_row, weight, bias, at, cols);
         put_units::<L, V, S>(bytes, factors, place, room, at, cols, end, &again);
     }
 }

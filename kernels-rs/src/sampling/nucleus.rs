@@ -73,7 +73,7 @@ pub struct Ends {
 
 /// Returns the ends of two parts together.
 #[device]
-fn together(a: Ends, b: Ends) -> Ends {
+fn merge_ends(a: Ends, b: Ends) -> Ends {
     Ends { largest: a.largest.max(b.largest), smallest: a.smallest.min(b.smallest) }
 }
 
@@ -141,9 +141,9 @@ pub fn levels_between(ends: Ends, temperature: Temperature, unit: f32) -> Levels
 fn levels(ends: View<Ends, 1>, temperature: Temperature, unit: f32) -> Levels {
     let mut own = no_ends();
     for part in (thread::x()..ends.len()).step_by(LEVELS) {
-        own = together(own, ends[part]);
+        own = merge_ends(own, ends[part]);
     }
-    levels_between(block::reduce(own, together), temperature, unit)
+    levels_between(block::reduce(own, merge_ends), temperature, unit)
 }
 
 /// The level in which the sum of probabilities reaches p.
@@ -196,10 +196,10 @@ pub fn ends_of_parts<T: Float>(logits: View<T, 2>, mut ends: ViewMut<Ends, 2>, m
         let x = loaded(logits, row, base, end);
         for u in unroll(0..AHEAD) {
             let x = x[u].to_f32();
-            own = together(own, Ends { largest: x, smallest: x });
+            own = merge_ends(own, Ends { largest: x, smallest: x });
         }
     }
-    let all = block::reduce(own, together);
+    let all = block::reduce(own, merge_ends);
     if t == 0 {
         ends[(row, part)] = all;
     }

@@ -256,7 +256,7 @@ impl Executable {
                 Err(_) => {}
             }
         }
-        right(outcome?).map(|_| ())
+        check_outcome(outcome?).map(|_| ())
     }
 
     /// Runs the kernel; errors are part of the outcome.
@@ -279,7 +279,7 @@ impl Executable {
     ) -> Result<()> {
         let without = options.without;
         let (outcome, reported) = self.outcome_checked(approved, form, options)?;
-        right(outcome)?;
+        check_outcome(outcome)?;
         match reported {
             Some(report) if report.findings.iter().any(|finding| !without.contains(finding.check)) => {
                 Err(Error::Violation(report.into()))
@@ -366,7 +366,7 @@ fn parts(approved: &ValidatedArgs) -> Vec<Span> {
 }
 
 /// Converts an outcome with errors into an error.
-fn right(outcome: Option<Outcome>) -> Result<Option<Outcome>> {
+fn check_outcome(outcome: Option<Outcome>) -> Result<Option<Outcome>> {
     outcome.map(Outcome::result).transpose().map_err(Error::Violation)
 }
 

@@ -219,7 +219,7 @@ impl Machine<'_, '_> {
             }
         }
         if !faults.is_empty() || CHECKED {
-            self.strays(access, &checked, &mut faults, warp);
+            self.report_gap_accesses(access, &checked, &mut faults, warp);
             self.faults(warp, inst, access, faults, "loads");
         }
     }
@@ -258,7 +258,7 @@ impl Machine<'_, '_> {
             let of_all = access.values.iter().flatten().map(|data| registers.approximate[data.id as usize]);
             approximate(access, &mut view, &checked, of_all.fold(0, |all, lanes| all | lanes) & mask);
             mark(access, &mut view, &checked);
-            self.strays(access, &checked, &mut faults, warp);
+            self.report_gap_accesses(access, &checked, &mut faults, warp);
         }
         if !faults.is_empty() {
             self.faults(warp, inst, access, faults, "stores");
@@ -301,7 +301,7 @@ impl Machine<'_, '_> {
             if let Some(data) = atomic.result {
                 registers.defined[data.id as usize] |= mask;
             }
-            self.strays(access, &checked, &mut faults, warp);
+            self.report_gap_accesses(access, &checked, &mut faults, warp);
         }
         if !faults.is_empty() {
             self.faults(warp, inst, access, faults, "updates");
@@ -310,7 +310,13 @@ impl Machine<'_, '_> {
     }
 
     /// Reports accesses to the gaps between variables.
-    fn strays(&mut self, access: &MemoryAccess, checked: &CheckedAddresses, faults: &mut Vec<Fault>, warp: &mut Warp) {
+    fn report_gap_accesses(
+        &mut self,
+        access: &MemoryAccess,
+        checked: &CheckedAddresses,
+        faults: &mut Vec<Fault>,
+        warp: &mut Warp,
+    ) {
         // The assembler checks constant addresses into variables.
         if access.base.is_none() || matches!(access.window, Window::Global | Window::Const) {
             return;

@@ -67,7 +67,7 @@ impl Machine<'_, '_> {
         let own = blocks.iter().position(|block| block.warps.iter().any(|warp| waits(warp, false)));
         let any = || blocks.iter().position(|block| block.warps.iter().any(|warp| waits(warp, true)));
         if let Some(found) = own.or_else(any) {
-            self.in_block(&mut blocks[found], |machine, warps| machine.stuck(warps));
+            self.in_block(&mut blocks[found], |machine, warps| machine.report_deadlock(warps));
         }
     }
 }

@@ -82,7 +82,7 @@ pub enum Checks {
 
 impl Checks {
     /// Returns whether `check` is enabled.
-    pub(super) fn tell(self, check: Check) -> bool {
+    pub(super) fn enables(self, check: Check) -> bool {
         let always = matches!(check, Check::FuelExhausted | Check::Trap | Check::Assertion);
         match self {
             Checks::Values => always,

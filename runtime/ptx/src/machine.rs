@@ -190,14 +190,14 @@ impl<'p, 'm> Machine<'p, 'm> {
         }
         for (place, _, special) in &self.program.code.specials {
             for lane in 0..LANES {
-                let value = self.standing(warp.index).special(*special, lane);
+                let value = self.inline_context(warp.index).special(*special, lane);
                 warp.registers.set(*place, lane, value);
             }
         }
     }
 
     /// Returns the position of a warp in the launch.
-    fn standing(&self, warp: u32) -> InlineContext {
+    fn inline_context(&self, warp: u32) -> InlineContext {
         InlineContext {
             warp,
             block: self.block,
@@ -228,7 +228,7 @@ impl<'p, 'm> Machine<'p, 'm> {
             warp.start(self.options.policy, mask);
             for (place, _, special) in &code.specials {
                 if special.begins_with_the_block() {
-                    let value = self.standing(warp.index).special(*special, 0);
+                    let value = self.inline_context(warp.index).special(*special, 0);
                     warp.registers.fill(*place, value);
                 }
             }
@@ -264,7 +264,7 @@ impl<'p, 'm> Machine<'p, 'm> {
             self.barriers[number] = BarrierState::default();
             for warp in &mut *warps {
                 if let Some(meeting) = warp.waits.take_if(|m| m.number == number) {
-                    tell(&mut warp.registers, &meeting, state.counts);
+                    write_reduction(&mut warp.registers, &meeting, state.counts);
                     (released, self.polls) = (true, 0);
                 }
             }
@@ -273,7 +273,7 @@ impl<'p, 'm> Machine<'p, 'm> {
     }
 
     /// Reports a deadlock at barriers and releases all warps.
-    pub(super) fn stuck(&mut self, warps: &mut [Warp]) {
+    pub(super) fn report_deadlock(&mut self, warps: &mut [Warp]) {
         let described: Vec<String> = warps
             .iter()
             .map(|w| match &w.waits {
@@ -290,7 +290,7 @@ impl<'p, 'm> Machine<'p, 'm> {
         for warp in &mut *warps {
             if let Some(meeting) = warp.waits.take() {
                 let counts = self.barriers.get(meeting.number).map_or((0, 0), |state| state.counts);
-                tell(&mut warp.registers, &meeting, counts);
+                write_reduction(&mut warp.registers, &meeting, counts);
             }
         }
         self.barriers = [BarrierState::default(); BARRIERS];
@@ -298,7 +298,7 @@ impl<'p, 'm> Machine<'p, 'm> {
 
     /// Returns a thread of the running block.
     pub fn thread(&self, warp: u32, lane: usize) -> Thread {
-        let thread = self.standing(warp).thread(lane as u32);
+        let thread = self.inline_context(warp).thread(lane as u32);
         Thread { block: self.block, thread, warp, lane: lane as u32 }
     }
 
@@ -306,7 +306,7 @@ impl<'p, 'm> Machine<'p, 'm> {
     #[cold]
     pub fn report(&mut self, warp: &Warp, check: Check, site: u32, mask: u32, message: impl FnOnce() -> String) {
         let hits = mask.count_ones();
-        if hits == 0 || !self.options.checks.tell(check) {
+        if hits == 0 || !self.options.checks.enables(check) {
             return;
         }
         if self.findings.count(check, site, None, hits) {
@@ -345,14 +345,14 @@ impl<const CHECKED: bool, const OBSERVED: bool> RunningBlock for Running<'_, '_,
             return false;
         }
         if !self.0.release(warps) && warps.iter().all(|w| w.ended() || w.waits.is_some()) {
-            self.0.stuck(warps);
+            self.0.report_deadlock(warps);
         }
         true
     }
 }
 
 /// Writes the result of a barrier's reduction.
-fn tell(registers: &mut Registers, meeting: &BarrierArrival, (count, threads): (u32, u32)) {
+fn write_reduction(registers: &mut Registers, meeting: &BarrierArrival, (count, threads): (u32, u32)) {
     let Some((reduction, place)) = meeting.tells else { return };
     let value = match reduction {
         Reduction::Count => count,

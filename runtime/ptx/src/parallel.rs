@@ -35,7 +35,7 @@ pub fn run(
     buffers: &mut [Buffer<'_>],
     options: Options,
 ) -> Option<Statistics> {
-    if !is_deaf(&program.code, options.checks) {
+    if !communicates_only_by_loads(&program.code, options.checks) {
         return None;
     }
     let demand = SplitLimits {
@@ -74,7 +74,7 @@ pub fn run(
 }
 
 /// Returns whether blocks can communicate only through loads of words that other blocks stored.
-fn is_deaf(code: &Code, checks: Checks) -> bool {
+fn communicates_only_by_loads(code: &Code, checks: Checks) -> bool {
     let tells = |kind: &InstructionKind| {
         matches!(
             kind,

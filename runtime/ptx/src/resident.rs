@@ -160,7 +160,7 @@ impl Program {
         options: Options,
     ) -> Result<Outcome, Mismatch> {
         let DeviceMemory { parts: memory, heap, objects } = memory.into();
-        let mut wrong = self.misfits(grid.block);
+        let mut wrong = self.invalid_block_reasons(grid.block);
         if parameters.len() != self.parameter_bytes() {
             let (takes, given) = (self.parameter_bytes(), parameters.len());
             wrong.push(format!("`{}` takes {takes} bytes of parameters, and {given} are given", self.name));

@@ -140,7 +140,7 @@ impl Program {
     }
 
     /// Returns the reasons why blocks of this shape cannot run.
-    pub(super) fn misfits(&self, block: [u32; 3]) -> Vec<String> {
+    pub(super) fn invalid_block_reasons(&self, block: [u32; 3]) -> Vec<String> {
         let mut wrong = Vec::new();
         let threads = block.iter().map(|n| u64::from(*n)).try_fold(1, u64::checked_mul).unwrap_or(u64::MAX);
         if threads == 0 || threads > MAX_THREADS {
@@ -163,7 +163,7 @@ impl Program {
         buffers: &[Buffer<'_>],
         values: &[ParameterValue],
     ) -> Result<Vec<u8>, Mismatch> {
-        let mut wrong = self.misfits(block);
+        let mut wrong = self.invalid_block_reasons(block);
         if buffers.len() > MAX_BUFFERS {
             wrong.push(format!("{} buffers exceed the limit of {MAX_BUFFERS}", buffers.len()));
         }

@@ -174,7 +174,7 @@ mod items {
 
     /// Shifts the bits of each byte up by `up` − `down` places and keeps those of `mask`. The mask
     /// excludes bits that come from a neighboring byte.
-    pub fn moved(word: u32, up: usize, down: usize, mask: u32) -> u32 {
+    pub fn shift_bits(word: u32, up: usize, down: usize, mask: u32) -> u32 {
         if up > down { word << (up - down) as u32 & mask } else { word >> (down - up) as u32 & mask }
     }
 
@@ -184,8 +184,8 @@ mod items {
         let mask = 0x0f0f_0f0fu32 << at as u32;
         let mut bytes = [0u32; 8];
         for j in unroll(0..4) {
-            bytes[j] = moved(words[j], at, 0, mask);
-            bytes[j + 4] = moved(words[j], at, 4, mask);
+            bytes[j] = shift_bits(words[j], at, 0, mask);
+            bytes[j + 4] = shift_bits(words[j], at, 4, mask);
         }
         bytes
     }
@@ -194,7 +194,7 @@ mod items {
     pub fn with_pairs(bytes: [u32; 8], words: [u32; 2], at: usize) -> [u32; 8] {
         let mut bytes = bytes;
         for j in unroll(0..8) {
-            bytes[j] |= moved(words[j / 4], at, j % 4 * 2, 0x0303_0303u32 << at as u32);
+            bytes[j] |= shift_bits(words[j / 4], at, j % 4 * 2, 0x0303_0303u32 << at as u32);
         }
         bytes
     }
@@ -203,7 +203,7 @@ mod items {
     pub fn with_singles(bytes: [u32; 8], word: u32, at: usize) -> [u32; 8] {
         let mut bytes = bytes;
         for j in unroll(0..8) {
-            bytes[j] |= moved(word, at, j, 0x0101_0101u32 << at as u32);
+            bytes[j] |= shift_bits(word, at, j, 0x0101_0101u32 << at as u32);
         }
         bytes
     }

@@ -316,7 +316,7 @@ fn finite(x: f32) -> f32 {
 }
 
 /// Rounds to the nearest finite `f16`.
-fn stored(x: f32) -> f16 {
+fn round_to_f16(x: f32) -> f16 {
     f16::from_f32(x.clamp(-65504.0, 65504.0))
 }
 
@@ -343,7 +343,7 @@ fn nearest<F: Ggml>(x: f32, inverse: f32) -> u32 {
 }
 
 /// Returns the integer scales of groups: the nearest to scale / d, from `least` to `most`.
-fn whole(scale: f32, d: f32, least: i32, most: i32) -> i32 {
+fn round_scale(scale: f32, d: f32, least: i32, most: i32) -> i32 {
     ((scale * inverse(d)).round_ties_even() as i32).clamp(least, most)
 }
 
@@ -357,7 +357,7 @@ fn fields<F: Ggml>(numbers: &[f32]) -> Fields {
         Rule::Largest => {
             // Zeros of either sign become 0.
             let d = largest(&numbers) / F::value(0) as f32 + 0.0;
-            *fields.d() = stored(d).to_bits().into();
+            *fields.d() = round_to_f16(d).to_bits().into();
             let inverse = inverse(d.clamp(-65504.0, 65504.0));
             for (i, x) in numbers.iter().enumerate() {
                 *fields.code::<F>(i) = nearest::<F>(*x, inverse);
@@ -365,7 +365,7 @@ fn fields<F: Ggml>(numbers: &[f32]) -> Fields {
         }
         Rule::Bytes => {
             let top = largest(&numbers).abs().clamp(2f32.powi(-120), 127.0 * 65504.0);
-            *fields.d() = stored(top / 127.0).to_bits().into();
+            *fields.d() = round_to_f16(top / 127.0).to_bits().into();
             for (i, x) in numbers.iter().enumerate() {
                 *fields.code::<F>(i) =
                     u32::from((x * (127.0 / top)).round_ties_even().clamp(-127.0, 127.0) as i8 as u8);
@@ -374,8 +374,8 @@ fn fields<F: Ggml>(numbers: &[f32]) -> Fields {
         Rule::Range => {
             let d = ((most - least).min(f32::MAX) / top).min(65504.0);
             let m = least.clamp(-65504.0, 65504.0);
-            *fields.d() = stored(d).to_bits().into();
-            *fields.m() = stored(m).to_bits().into();
+            *fields.d() = round_to_f16(d).to_bits().into();
+            *fields.m() = round_to_f16(m).to_bits().into();
             for (i, x) in numbers.iter().enumerate() {
                 *fields.code::<F>(i) = nearest::<F>(x - m, inverse(d));
             }
@@ -393,10 +393,10 @@ fn fields<F: Ggml>(numbers: &[f32]) -> Fields {
         }
         Rule::Groups { least, bias } => {
             let scales: Vec<f32> = numbers.chunks(group::<F>()).map(|x| largest(x) / F::value(0) as f32).collect();
-            let d = stored(largest(&scales) / least as f32);
+            let d = round_to_f16(largest(&scales) / least as f32);
             *fields.d() = d.to_bits().into();
             for ((g, scale), group) in scales.iter().enumerate().zip(numbers.chunks(group::<F>())) {
-                let scale = (whole(*scale, d.to_f32(), least, -least - 1) + bias) as u32 & 0xff;
+                let scale = (round_scale(*scale, d.to_f32(), least, -least - 1) + bias) as u32 & 0xff;
                 *fields.scale(g) = scale;
                 let inverse = inverse(F::factor(d.to_bits().into(), scale));
                 for (i, x) in group.iter().enumerate() {
@@ -410,12 +410,13 @@ fn fields<F: Ggml>(numbers: &[f32]) -> Fields {
                 ((high - low).min(f32::MAX) / top, -low)
             });
             let ranges: Vec<(f32, f32)> = ranges.collect();
-            let greatest = |of: fn(&(f32, f32)) -> f32| stored(ranges.iter().map(of).fold(0.0, f32::max) / last as f32);
+            let greatest =
+                |of: fn(&(f32, f32)) -> f32| round_to_f16(ranges.iter().map(of).fold(0.0, f32::max) / last as f32);
             let (d, m) = (greatest(|range| range.0), greatest(|range| range.1));
             (*fields.d(), *fields.m()) = (d.to_bits().into(), m.to_bits().into());
             for ((g, (scale, min)), group) in ranges.into_iter().enumerate().zip(numbers.chunks(group::<F>())) {
-                let scale = whole(scale, d.to_f32(), 0, last as i32) as u32;
-                let min = whole(min, m.to_f32(), 0, last as i32) as u32;
+                let scale = round_scale(scale, d.to_f32(), 0, last as i32) as u32;
+                let min = round_scale(min, m.to_f32(), 0, last as i32) as u32;
                 (*fields.scale(g), *fields.min::<F>(g)) = (scale, min);
                 let inverse = inverse(F::factor(d.to_bits().into(), scale));
                 let min = F::offset(m.to_bits().into(), min);

@@ -149,7 +149,7 @@ impl ValidatedLaunch {
                 findings.suppress(&mut report);
                 findings.record(&report);
                 match limits.on_finding {
-                    OnFinding::Stop => judge(&report, log),
+                    OnFinding::Stop => gpu_error(&report, log),
                     // The summary lists the findings.
                     OnFinding::Continue => Ok(()),
                 }
@@ -174,7 +174,7 @@ fn show(printed: &[u8], asserted: &str) {
 }
 
 /// Returns the error that a GPU would report, if any.
-fn judge(report: &Report, log: &Log) -> Result {
+fn gpu_error(report: &Report, log: &Log) -> Result {
     if report.findings.is_empty() {
         return Ok(());
     }

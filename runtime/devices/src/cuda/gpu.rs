@@ -197,7 +197,7 @@ impl Cuda {
     }
 
     /// Returns a stream to the table of unused streams.
-    pub fn give_lane(&self, stream: &CudaStream) {
+    pub fn release_stream(&self, stream: &CudaStream) {
         self.streams.give(stream);
     }
 

@@ -190,7 +190,7 @@ impl Recording<'_> {
             let kernel = kernels.get(call.kernel as usize);
             let (kernel, constants, form) =
                 kernel.ok_or_else(|| refused("a launch names a kernel that the file does not contain"))?;
-            let arguments = call.arguments.iter().map(|argument| argument.given(&places, &elements));
+            let arguments = call.arguments.iter().map(|argument| argument.to_recorded(&places, &elements));
             self.push(GraphLaunch {
                 kernel,
                 constants: constants.clone(),
@@ -294,7 +294,7 @@ impl SavedArgument {
 
     /// Converts the saved argument to one of a recording, and rejects an argument that exceeds its
     /// slot. `places` are the slots with their bytes.
-    fn given(&self, places: &[(usize, u64)], elements: &BTreeMap<&str, ElementType>) -> Result<RecordedArgument> {
+    fn to_recorded(&self, places: &[(usize, u64)], elements: &BTreeMap<&str, ElementType>) -> Result<RecordedArgument> {
         let (slot, element, offset, shape, mutable) = match self {
             SavedArgument::Scalar { ty, bits } => return Ok(RecordedArgument::Scalar { ty: *ty, bits: *bits }),
             SavedArgument::Memory { slot, element, offset, shape, mutable } => {

@@ -202,7 +202,7 @@ impl<'g> Graph<'g> {
         }
         if !self.launches[node.index].slots().eq(old.slots()) {
             // The dependencies have changed.
-            self.make_anew();
+            self.invalidate();
             self.note_accesses()?;
         }
         Ok(())
@@ -272,7 +272,7 @@ impl<'g> Graph<'g> {
         let moved: Vec<_> = (0..self.launches.len()).filter(|index| moved(&self.launches[*index])).collect();
         if let Err(why) = moved.into_iter().try_for_each(|index| self.ready(index)) {
             // After the failure, some launches have the new addresses and others the old ones.
-            self.make_anew();
+            self.invalidate();
             return Err(why);
         }
         self.slots.iter_mut().for_each(OwnedBuffer::quiesce);
@@ -280,7 +280,7 @@ impl<'g> Graph<'g> {
     }
 
     /// Requests that the driver's graph is made again before the next replay.
-    fn make_anew(&mut self) {
+    fn invalidate(&mut self) {
         if let GraphBackend::Cuda(_, on_gpu) = &mut self.made {
             on_gpu.stale = true;
         }

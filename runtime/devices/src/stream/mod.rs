@@ -303,7 +303,7 @@ impl Launcher for Stream {
 impl Drop for Stream {
     fn drop(&mut self) {
         if let Queue::Cuda(cuda, stream) = &self.queue {
-            cuda.give_lane(stream);
+            cuda.release_stream(stream);
         }
     }
 }

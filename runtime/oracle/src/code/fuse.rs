@@ -87,7 +87,7 @@ impl Finder<'_> {
         let mut first = pc;
         let mut brought = Vec::new();
         while !self.landings[first]
-            && let Some((row, source)) = first.checked_sub(1).and_then(|before| self.brings(before))
+            && let Some((row, source)) = first.checked_sub(1).and_then(|before| self.operand_provided_by(before))
             && is_alone(row)
         {
             first -= 1;
@@ -137,7 +137,7 @@ impl Finder<'_> {
     }
 
     /// Returns the row that the instruction at `pc` provides as an operand, and its source.
-    fn brings(&self, pc: usize) -> Option<(RowIndex, OperandSource<'_>)> {
+    fn operand_provided_by(&self, pc: usize) -> Option<(RowIndex, OperandSource<'_>)> {
         match self.code.insts[pc] {
             Inst::Load(i) => {
                 let access = &self.code.accesses[i as usize];

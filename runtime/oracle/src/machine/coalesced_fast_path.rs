@@ -78,7 +78,7 @@ impl Machine<'_, '_> {
         let address = u64::lanes(&warp.rows, *base as usize)[0];
         // Shadow memory records loads from writable buffers; uninitialized buffers take the general
         // path.
-        if TIER >= ALL && (buffer.mutable || buffer.contract.looks(AccessAction::Load))
+        if TIER >= ALL && (buffer.mutable || buffer.contract.needs_check(AccessAction::Load))
             || TIER >= ACCESSES && !address.is_multiple_of(4)
         {
             return false;

@@ -201,7 +201,7 @@ impl<const TIER: u8> RunningGrid for Grid<'_, '_, '_, TIER> {
             }
             if warps.iter().all(|warp| warp.ended || machine.waits_for_grid(warp)) {
                 if TIER >= ACCESSES {
-                    machine.meeting(warps);
+                    machine.report_mismatch(warps);
                 }
             } else {
                 machine.open_barrier::<TIER>(warps);

@@ -270,7 +270,7 @@ impl Machine<'_, '_> {
 
     /// Returns whether the block's warps, at barrier number `count`, meet at barriers forever, and
     /// reports that.
-    pub fn met_again(&mut self, search: &mut Search, warps: &mut [Warp], count: u64) -> bool {
+    pub fn repeats_at_barriers(&mut self, search: &mut Search, warps: &mut [Warp], count: u64) -> bool {
         if count <= search.next || search.end_iteration(warps, count, || self.hash()).is_none() {
             return false;
         }

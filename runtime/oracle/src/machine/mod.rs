@@ -383,7 +383,7 @@ impl<'p, 'm> Machine<'p, 'm> {
     /// Opens the block's barrier, and reports warps that do not wait at it.
     fn open_barrier<const TIER: u8>(&mut self, warps: &mut [Warp]) {
         if TIER >= ACCESSES {
-            self.meeting(warps);
+            self.report_mismatch(warps);
         }
         self.tick();
         self.pass_barrier::<TIER>(warps);
@@ -401,7 +401,7 @@ impl<'p, 'm> Machine<'p, 'm> {
     }
 
     /// Reports a warp of the block that waits at another barrier or has ended.
-    fn meeting(&mut self, warps: &[Warp]) {
+    fn report_mismatch(&mut self, warps: &[Warp]) {
         let Some((first, site)) = warps.iter().find_map(|w| Some((w, w.waits?))) else { return };
         let insts = &self.program.code.insts;
         let name = barrier_name(&insts[site as usize]);
@@ -552,7 +552,7 @@ impl<const TIER: u8> RunningBlock for Running<'_, '_, '_, TIER> {
             return false;
         }
         self.barriers += 1;
-        if machine.met_again(&mut self.search, warps, self.barriers) {
+        if machine.repeats_at_barriers(&mut self.search, warps, self.barriers) {
             return false;
         }
         machine.open_barrier::<TIER>(warps);

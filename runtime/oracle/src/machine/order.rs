@@ -200,10 +200,10 @@ impl Order {
         }
         let mut all = Vec::new();
         for known in self.running.warps.iter().flat_map(|warp| &warp.known) {
-            learn(&mut all, known.of_all_lanes());
+            add_acquired(&mut all, known.of_all_lanes());
         }
         for warp in &mut self.running.warps {
-            all.iter().for_each(|known| learn(&mut warp.known, *known));
+            all.iter().for_each(|known| add_acquired(&mut warp.known, *known));
         }
     }
 
@@ -214,7 +214,7 @@ impl Order {
         }
         let own = &mut self.running.warps[warp as usize];
         for known in own.known.clone() {
-            learn(&mut own.known, known.of_all_lanes());
+            add_acquired(&mut own.known, known.of_all_lanes());
         }
     }
 
@@ -231,7 +231,7 @@ impl Order {
         }
         let (block, known) = (self.running.block, &mut own.known);
         for read in own.read.iter_mut().filter(|read| read.lanes & lanes != 0 && read.reach.includes(block, device)) {
-            learn(known, AcquiredAccesses { past: read.past, lanes: read.lanes & lanes, released: [0; 2] });
+            add_acquired(known, AcquiredAccesses { past: read.past, lanes: read.lanes & lanes, released: [0; 2] });
             read.lanes &= !lanes;
         }
         own.read.retain(|read| read.lanes != 0);
@@ -325,7 +325,7 @@ fn read(to: &mut Vec<Read>, of: Read) {
 
 /// Adds accesses acquired by lanes to `to`, which keeps the latest fence of each thread for the
 /// same lanes.
-fn learn(to: &mut Vec<AcquiredAccesses>, of: AcquiredAccesses) {
+fn add_acquired(to: &mut Vec<AcquiredAccesses>, of: AcquiredAccesses) {
     let like = |known: &&mut AcquiredAccesses| known.past.is_like(&of.past);
     match to.iter_mut().filter(like).find(|known| known.lanes == of.lanes || known.past.at == of.past.at) {
         Some(same) if same.past.at == of.past.at => {

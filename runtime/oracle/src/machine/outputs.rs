@@ -27,7 +27,7 @@ pub struct OutputContract {
 
 impl OutputContract {
     /// Returns whether an access of that kind needs a check.
-    pub fn looks(&self, action: AccessAction) -> bool {
+    pub fn needs_check(&self, action: AccessAction) -> bool {
         match action {
             AccessAction::Load | AccessAction::Atomic | AccessAction::AtomicLoad => !self.uninit.is_empty(),
             AccessAction::Store => self.coverage == Some(Coverage::Once),

@@ -25,7 +25,7 @@ impl Machine<'_, '_> {
     ) {
         let in_shared = part.target == Target::Shared;
         if let Target::Buffer(b) = part.target
-            && self.buffers[b].contract.looks(action)
+            && self.buffers[b].contract.needs_check(action)
         {
             self.check_contract(action, site, warp, access, part, b);
         }

@@ -376,14 +376,14 @@ impl Counters {
     fn branch(&mut self, machine: &Machine<'_, '_>, site: Pc, warp: &Warp, mask: u32) {
         let (active, on) = match machine.program.code.insts[site as usize] {
             Inst::If { condition, .. } => (mask, machine.simd.truth(&warp.rows, condition)),
-            Inst::Test { ty, index, limit, .. } => (mask, going_on(warp, ty, [index, limit], None)),
+            Inst::Test { ty, index, limit, .. } => (mask, continuing_lanes(warp, ty, [index, limit], None)),
             Inst::Step { ty, slot, index, step, limit, .. } => {
                 let active = mask | warp.slots[slot as usize].pending;
-                (active, going_on(warp, ty, [index, limit], Some(step)))
+                (active, continuing_lanes(warp, ty, [index, limit], Some(step)))
             }
             Inst::StepUniform { slot, index, step, limit, .. } => {
                 let active = mask | warp.slots[slot as usize].pending;
-                (active, going_on(warp, Scalar::U32, [index, limit], Some(step)))
+                (active, continuing_lanes(warp, Scalar::U32, [index, limit], Some(step)))
             }
             Inst::Again { slot, .. } => return self.turn(site, warp, warp.slots[slot as usize], mask),
             _ => return,
@@ -423,7 +423,7 @@ impl Counters {
                 Target::Buffer(buffer) if machine.is_constant(buffer) => RequestMemory::Constant,
                 Target::Buffer(_) => RequestMemory::Global,
             };
-            let asked = asked(at().map(|(_, a)| a), bytes);
+            let asked = requested_bytes(at().map(|(_, a)| a), bytes);
             let used = asked.len() as u32;
             let (cost, least, lines) = match memory {
                 RequestMemory::Shared => (busiest(at(), bytes, !action.is_atomic()), 1, 0),
@@ -530,7 +530,7 @@ fn operations(inst: &Inst) -> u64 {
 }
 
 /// Returns the lanes whose current or next index is below the limit.
-fn going_on(warp: &Warp, ty: Scalar, [index, limit]: [u32; 2], step: Option<u32>) -> u32 {
+fn continuing_lanes(warp: &Warp, ty: Scalar, [index, limit]: [u32; 2], step: Option<u32>) -> u32 {
     let at = |row: u32, lane: usize| {
         let bits = Register { row, wide: ty.bits() == 64 }.get(&warp.rows, lane);
         let unused = 64 - ty.bits();
@@ -578,7 +578,7 @@ fn distinct(numbers: impl Iterator<Item = u64>) -> u32 {
 }
 
 /// Returns the bytes that accesses of `bytes` bytes request.
-fn asked(addresses: impl Iterator<Item = u64>, bytes: u32) -> BTreeSet<u64> {
+fn requested_bytes(addresses: impl Iterator<Item = u64>, bytes: u32) -> BTreeSet<u64> {
     addresses.flat_map(|a| a..a + u64::from(bytes)).collect()
 }
 
@@ -610,7 +610,7 @@ mod tests {
     #[test]
     fn sectors_have_32_bytes_and_lines_128() {
         let of = |f: fn(u64) -> u64, bytes| {
-            let asked = asked((0..32).map(f), bytes);
+            let asked = requested_bytes((0..32).map(f), bytes);
             (touched_of(SECTOR, &asked), asked.len(), touched_of(LINE, &asked))
         };
         assert_eq!(of(|l| 4 * l, 4), (4, 128, 1));

@@ -154,7 +154,7 @@ impl Observer for Recorder {
         }
         let program = machine.program;
         let active = mask >> self.lane & 1 == 1;
-        self.tell_pending(program, site, warp, active);
+        self.record_pending(program, site, warp, active);
         if !active {
             // The thread may be about to continue: the loop's next iteration includes lanes that
             // have executed `continue`.
@@ -272,7 +272,7 @@ impl Recorder {
     }
 
     /// Records the results of the last instruction, when the one at `site` is about to run.
-    fn tell_pending(&mut self, program: &Program, site: Pc, warp: &Warp, active: bool) {
+    fn record_pending(&mut self, program: &Program, site: Pc, warp: &Warp, active: bool) {
         let Some(Pending { site: told, what }) = self.pending.take() else { return };
         let lane = self.lane;
         let read = |(register, ty): (Register, Scalar)| short(ty, register.get(&warp.rows, lane));

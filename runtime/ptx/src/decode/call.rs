@@ -282,7 +282,7 @@ impl<'m> Decoder<'m> {
     /// Returns the locations of a call's arguments or results.
     fn passed(&mut self, frame: &mut Frame<'m>, operands: &[Operand]) -> Result<Vec<PassLocation>> {
         let mut list = Vec::new();
-        for (home, operand) in self.handed(frame, operands)?.into_iter().zip(operands) {
+        for (home, operand) in self.passed_locations(frame, operands)?.into_iter().zip(operands) {
             list.push(match home {
                 _ if *operand == Operand::Sink => PassLocation::Nothing,
                 VariableLocation::Value(source) => PassLocation::Register(source.data()),
@@ -304,8 +304,8 @@ impl<'m> Decoder<'m> {
             return Err(format!("`{}` has a different number of parameters or results", callee.name));
         }
         let site = self.site;
-        let parameters = self.handed(frame, &call.arguments)?;
-        let returns = self.handed(frame, &call.returns)?;
+        let parameters = self.passed_locations(frame, &call.arguments)?;
+        let returns = self.passed_locations(frame, &call.returns)?;
         let mut inlined = self.frame(index, parameters, returns);
         self.take_registers(&mut inlined)?;
         let stack = self.keep_stack(callee);
@@ -321,7 +321,7 @@ impl<'m> Decoder<'m> {
     }
 
     /// Returns the arguments or results of a call.
-    fn handed(&mut self, frame: &mut Frame<'m>, operands: &[Operand]) -> Result<Vec<VariableLocation>> {
+    fn passed_locations(&mut self, frame: &mut Frame<'m>, operands: &[Operand]) -> Result<Vec<VariableLocation>> {
         let mut homes = Vec::new();
         for operand in operands {
             homes.push(match operand {

@@ -252,7 +252,8 @@ impl Checker {
         // The reference may not support inputs that the contract rejects, so it runs on demand.
         let expected = LazyCell::new(|| expected(&case.inputs));
         prepared.sized(case).iter().try_for_each(|case| {
-            let right = &mut |executor, outputs: &Outputs| prepared.right(case, executor, outputs, Some(&expected));
+            let right =
+                &mut |executor, outputs: &Outputs| prepared.check_outputs(case, executor, outputs, Some(&expected));
             Agreement::new(self, prepared, case).check(right, warnings)
         })
     }
@@ -267,8 +268,9 @@ impl Checker {
     ) -> Result<(), Box<FailedCase>> {
         let expected = LazyCell::new(|| expected.map(|expected| expected(&case.inputs)));
         prepared.sized(case).into_iter().try_for_each(|case| {
-            let right =
-                &mut |executor, outputs: &Outputs| prepared.right(&case, executor, outputs, expected.as_deref());
+            let right = &mut |executor, outputs: &Outputs| {
+                prepared.check_outputs(&case, executor, outputs, expected.as_deref())
+            };
             let mut warnings = Warnings::default();
             Agreement::new(self, prepared, &case)
                 .check(right, &mut warnings)

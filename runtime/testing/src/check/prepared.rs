@@ -171,7 +171,7 @@ impl Prepared {
 
     /// Checks that an executor's outputs match `expected`, if given, and that gaps in the outputs
     /// are unchanged.
-    pub(super) fn right(
+    pub(super) fn check_outputs(
         &self,
         case: &Case,
         executor: Executor,
