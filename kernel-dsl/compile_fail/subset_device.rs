@@ -177,7 +177,7 @@ pub fn float_exchange(y: &mut [f32]) {
     y.compare_exchange(0, 1.0, 2.0);
 }
 
-/// A copy ahead to an array of dynamic size
+/// A `copy_async` to an array of dynamic size
 #[kernel(block = 64, grid = 1)]
 pub fn dynamic_ahead(x: View<f32, 1>, y: &mut [f32]) {
     let s = Shared::<f32, 1>::dynamic([x.len()]);
@@ -186,7 +186,7 @@ pub fn dynamic_ahead(x: View<f32, 1>, y: &mut [f32]) {
     y[0] = s[0];
 }
 
-/// A copy ahead of more than registers hold
+/// A `copy_async` of more elements than registers hold
 #[kernel(block = 32, grid = 1)]
 pub fn large_ahead(x: View<f32, 1>, y: &mut [f32]) {
     let s = Shared::<f32, 1>::new([10_000]);
@@ -195,7 +195,7 @@ pub fn large_ahead(x: View<f32, 1>, y: &mut [f32]) {
     y[0] = s[0];
 }
 
-/// A token that is given what it holds and more
+/// A token that joins its own value with another copy
 #[kernel(block = 64, grid = 1)]
 pub fn growing_token(x: View<f32, 1>, y: &mut [f32]) {
     let s = Shared::<f32, 1>::new([64]);

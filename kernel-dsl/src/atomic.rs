@@ -75,17 +75,17 @@ floats! {
     f64, |_| false;
 }
 
-/// Replaces an element by `change` of its value, in one step without another such change between,
-/// and returns the old value.
+/// Applies `change` to an element, atomically among all calls of this function. Returns the old
+/// value.
 ///
 /// # Safety
 /// The element must be alive, initialized, and accessed by no other code than this function
 /// meanwhile.
 pub(crate) unsafe fn update<T: Element>(element: NonNull<T>, change: impl FnOnce(T) -> T) -> T {
     static ONE: Mutex<()> = Mutex::new(());
-    // A panic of `change` leaves the element as it was.
+    // If `change` panics, the element keeps its value, so a poisoned lock is harmless.
     let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
-    // SAFETY: the caller's duty; all other changes wait for the lock.
+    // SAFETY: the caller guarantees a valid element; all other changes wait for the lock.
     unsafe {
         let before = element.read();
         element.write(change(before));

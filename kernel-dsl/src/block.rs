@@ -198,9 +198,9 @@ pub fn count(p: bool) -> usize {
     context("block::count").gather("block::count", p).iter().filter(|p| **p).count()
 }
 
-/// Returns `x` of the thread whose [`thread::index`](crate::thread::index) is `from`, in all
-/// threads, which name the same one; `from` is less than [`threads`]. In PTX a store, a barrier and
-/// a load of each part of the value; in a block of one warp a shuffle.
+/// Returns in all threads the `x` of the thread whose [`thread::index`](crate::thread::index) is
+/// `from`. All threads must pass the same `from`, which is less than [`threads`]. In PTX a store, a
+/// barrier and a load of each part of the value; in a block of one warp a shuffle.
 #[must_use]
 #[track_caller]
 pub fn broadcast<T: DeviceCopy>(x: T, from: usize) -> T {

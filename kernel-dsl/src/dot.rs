@@ -17,7 +17,7 @@ mod sealed {
     note = "`[i8; 4]`, `[u8; 4]`, `i32` and `u32` are"
 )]
 pub trait Bytes: Copy + sealed::Sealed {
-    /// Whether they are signed.
+    /// The signedness of the numbers.
     type Sign: Sign;
     /// Returns the numbers as one word, the first lowest.
     fn word(self) -> u32;
@@ -29,7 +29,7 @@ pub trait Bytes: Copy + sealed::Sealed {
     note = "`[i16; 2]`, `[u16; 2]`, `i32` and `u32` are"
 )]
 pub trait Halves: Copy + sealed::Sealed {
-    /// Whether they are signed.
+    /// The signedness of the numbers.
     type Sign: Sign;
     /// Returns the numbers as one word, the first lowest.
     fn word(self) -> u32;
@@ -39,9 +39,10 @@ pub trait Halves: Copy + sealed::Sealed {
 pub trait Sign: sealed::Sealed {
     /// Whether the numbers are signed.
     const SIGNED: bool;
-    /// The sum of products with numbers of the same signedness.
+    /// The type of a sum of products with numbers of the same signedness.
     type Own: Accumulator;
-    /// A sum of their products with others: `i32` if one of the two is signed, else `u32`.
+    /// The type of a sum of products with numbers of signedness `Other`: `i32` if one of the two is
+    /// signed, else `u32`.
     type With<Other: Sign>: Accumulator;
 }
 

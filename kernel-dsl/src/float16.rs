@@ -78,9 +78,9 @@ macro_rules! policies {
 policies! {
     /// Infinities and NaNs, as in IEEE 754.
     Ieee
-    /// One NaN and no infinity: what is too large is the NaN.
+    /// One NaN and no infinity: values that are too large become the NaN.
     Finite
-    /// One NaN and no infinity: what is too large is the largest number.
+    /// One NaN and no infinity: values that are too large become the largest number.
     Saturating
 }
 

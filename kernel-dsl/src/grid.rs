@@ -24,9 +24,9 @@ pub fn threads() -> usize {
     c.grid_dim[0] * c.threads()
 }
 
-/// Iterates over this thread's numbers below `n` in a grid of one dimension:
-/// `(grid::index()..n).step_by(grid::threads())`, the grid-stride loop, for any `n`, as the range
-/// of a `for`. Consecutive threads have consecutive numbers, so their accesses coalesce.
+/// Iterates over this thread's numbers below `n`, for any `n`, in a grid of one dimension:
+/// `(grid::index()..n).step_by(grid::threads())`. A `for` over this range is the grid-stride loop.
+/// Consecutive threads have consecutive numbers, so their accesses coalesce.
 #[track_caller]
 pub fn stride(n: usize) -> StepBy<Range<usize>> {
     (index()..n).step_by(threads())

@@ -567,15 +567,15 @@
 //!   `size_of::<T>()`.
 //! * **Items**: `#[device]` functions, constants, structs, enums, type aliases, and modules of them
 //!   with traits and impls, also of operators; `const` in a body.
-//! * **Generics**: constants of type `usize` and `bool`, and types, on functions, structs and
+//! * **Generics**: constants of integer types and `bool`, and types, on functions, structs and
 //!   impls.
 //! * **Methods of numbers**: [`methods`] lists them with their PTX and edge cases. [`int`] and
 //!   [`dot`] add machine instructions, [`math`] functions with the same bits on every device, and
 //!   [`fast`] the hardware's approximations.
 //!
-//! Not in the language: enums with data except `Option`, trait objects, traits with generic
-//! parameters, other iterators, strings, allocation, recursion. Each is a compile error at
-//! its token.
+//! Not in the language: enums with generic parameters, trait objects, traits with generic
+//! parameters, other iterators, strings, allocation, recursion. Each is a compile error at its
+//! token.
 //!
 //! # Differences from Rust on the host
 //!

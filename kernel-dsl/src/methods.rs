@@ -20,14 +20,14 @@
 //! |---|---|---|---|
 //! | `abs` | floats | `abs` | the sign bit is cleared |
 //! | `ceil` | floats | `cvt.rpi` | up; −0.5 gives −0 |
-//! | `clamp` | floats | 2 `setp`, 2 `selp` | a NaN stays a NaN, and a zero within the bounds keeps its sign; the bounds are in order and no NaNs, or it is `low` raised or `high` lowered in this order, where Rust panics |
-//! | `copysign` | floats | 2 `and`, `or`; ptxas makes them one `LOP3` | its size with the sign of the argument, NaNs and zeros too |
+//! | `clamp` | floats | 2 `setp`, 2 `selp` | a NaN stays a NaN, and a zero within the bounds keeps its sign; if the bounds are out of order or NaN, where Rust panics, `low` applies first and then `high` |
+//! | `copysign` | floats | 2 `and`, `or`; ptxas makes them one `LOP3` | the magnitude of the number with the sign of the argument, also for NaNs and zeros |
 //! | `floor` | floats | `cvt.rmi` | down |
-//! | `fract` | floats | `cvt.rzi`, `sub` | with the sign of the number; of an infinity a NaN |
+//! | `fract` | floats | `cvt.rzi`, `sub` | with the sign of the number; a NaN for an infinity |
 //! | `is_finite` | floats | `abs`, `setp.lt` | neither an infinity nor a NaN |
 //! | `is_infinite` | floats | `abs`, `setp.eq` | |
 //! | `is_nan` | floats | `setp.neu` | |
-//! | `is_sign_negative` | floats | `setp.lt` of the bits | −0 and NaNs with the bit too; of a NaN that arithmetic made it is open |
+//! | `is_sign_negative` | floats | `setp.lt` of the bits | also for −0 and NaNs with the sign bit; unspecified for a NaN that arithmetic produced |
 //! | `is_sign_positive` | floats | `setp.ge` of the bits | likewise |
 //! | `max` | floats | `max` | a NaN loses against a number; −0 is less than +0, which Rust leaves open |
 //! | `min` | floats | `min` | likewise |
@@ -36,7 +36,7 @@
 //! | `round` | floats | `cvt.rzi`, `sub`, `abs`, `setp.ge`, `add`, `selp`, and `copysign` | to the nearest integral value, halves away from zero; `round_ties_even` is one instruction |
 //! | `round_ties_even` | floats | `cvt.rni` | to the nearest integral value, halves to the even one |
 //! | `signum` | floats | `copysign`, `setp.neu`, `selp` | ±1, for zeros too; a NaN stays |
-//! | `sqrt` | floats | `sqrt.rn` | correctly rounded; of a negative number a NaN, −0 gives −0 |
+//! | `sqrt` | floats | `sqrt.rn` | correctly rounded; a NaN for a negative number, −0 for −0 |
 //! | `to_bits` | floats | `mov` | `f32::from_bits` is its inverse |
 //! | `trunc` | floats | `cvt.rzi` | towards zero |
 //!
@@ -51,34 +51,34 @@
 //!
 //! | method | on | PTX | meaning and edges |
 //! |---|---|---|---|
-//! | `abs` | signed | `abs` | of `MIN` reported, and `MIN` |
+//! | `abs` | signed | `abs` | `MIN` is reported and gives `MIN` |
 //! | `abs_diff` | integers | `max`, `min`, `sub` | the distance, in the unsigned type: never overflows |
 //! | `checked_add` | integers | `add`, `setp.lt`; of signed ones `add`, 2 `xor`, `and`, `setp.lt` | `None` where the sum does not fit |
-//! | `checked_div` | integers | `setp`, `selp`, `div` | `None` by 0, and of `MIN` by −1 |
+//! | `checked_div` | integers | `setp`, `selp`, `div` | `None` for a division by 0, and for `MIN` / −1 |
 //! | `checked_mul` | integers | `mul.lo`, `mul.hi`, `setp.ne` | `None` where the product does not fit |
 //! | `checked_rem` | integers | `setp`, `selp`, `rem` | as `checked_div` |
 //! | `checked_sub` | integers | `sub`, `setp.lt`; of signed ones `sub`, 2 `xor`, `and`, `setp.lt` | `None` where the difference does not fit |
-//! | `clamp` | integers | `max`, `min` | the bounds are in order, or it is the upper one, where Rust panics |
+//! | `clamp` | integers | `max`, `min` | the upper bound if the bounds are out of order, where Rust panics |
 //! | `count_ones` | integers | `popc` | |
 //! | `count_zeros` | integers | `not`, `popc` | |
-//! | `div_ceil` | unsigned | `div`, `rem`, `setp`, `selp`, `add` | by 0 reported; no overflow on the way |
-//! | `div_euclid` | integers | `div`, `rem`, `add`, `sub`, 2 `setp`, 2 `selp`; unsigned `div` | rounds so that the rest is not negative; by 0, and `MIN` by −1, reported |
-//! | `ilog2` | integers | `clz`, `sub` | the number of the highest bit; of 0 reported, and of negative numbers, where Rust panics too, 31 of 32 bits and so on |
-//! | `is_multiple_of` | unsigned | `setp`, `selp`, `rem`, `setp.eq` | of 0 is 0 alone |
+//! | `div_ceil` | unsigned | `div`, `rem`, `setp`, `selp`, `add` | a division by 0 is reported; no intermediate result overflows |
+//! | `div_euclid` | integers | `div`, `rem`, `add`, `sub`, 2 `setp`, 2 `selp`; unsigned `div` | rounds so that the remainder is not negative; a division by 0, and `MIN` / −1, are reported |
+//! | `ilog2` | integers | `clz`, `sub` | the position of the highest bit; 0 is reported; a negative number, where Rust panics too, gives n − 1 |
+//! | `is_multiple_of` | unsigned | `setp`, `selp`, `rem`, `setp.eq` | only 0 is a multiple of 0 |
 //! | `is_negative` | signed | `setp.lt` | |
 //! | `is_positive` | signed | `setp.gt` | |
-//! | `is_power_of_two` | unsigned | `popc`, `setp.eq` | not of 0 |
+//! | `is_power_of_two` | unsigned | `popc`, `setp.eq` | false for 0 |
 //! | `leading_ones` | integers | `not`, `clz` | |
-//! | `leading_zeros` | integers | `clz` | n of 0 |
+//! | `leading_zeros` | integers | `clz` | n for 0 |
 //! | `max` | integers | `max` | |
 //! | `min` | integers | `min` | |
-//! | `next_multiple_of` | unsigned | `div_ceil`, `mul` | of 0, and overflow, reported |
-//! | `next_power_of_two` | unsigned | `sub`, `clz`, `shr`, `setp`, `selp`, `add` | 1 of 0; above 2ⁿ⁻¹ reported, and 0 |
+//! | `next_multiple_of` | unsigned | `div_ceil`, `mul` | a multiple of 0, and overflow, are reported |
+//! | `next_power_of_two` | unsigned | `sub`, `clz`, `shr`, `setp`, `selp`, `add` | 1 for 0; a number above 2ⁿ⁻¹ is reported and gives 0 |
 //! | `overflowing_add` | integers | as `checked_add` | the wrapped sum, and whether it wrapped |
 //! | `overflowing_mul` | integers | as `checked_mul` | likewise |
 //! | `overflowing_sub` | integers | as `checked_sub` | likewise |
 //! | `pow` | integers | `mul`, by squaring | the exponent is a constant of the kernel below 65536; overflow reported, and wraps |
-//! | `rem_euclid` | integers | `rem`, `sub`, `max`, `add`, `setp`, `selp`; unsigned `rem` | 0 or more, below the divisor's size; by 0, and `MIN` by −1, reported |
+//! | `rem_euclid` | integers | `rem`, `sub`, `max`, `add`, `setp`, `selp`; unsigned `rem` | not negative, and below the divisor's magnitude; a division by 0, and `MIN` / −1, are reported |
 //! | `reverse_bits` | integers | `brev` | |
 //! | `rotate_left` | integers | `shf.l.wrap`; of 64 bits `shl`, `shr`, `or` | distances count modulo n |
 //! | `rotate_right` | integers | `sub`, which folds where the distance is constant, and `rotate_left` | distances count modulo n |
@@ -90,15 +90,15 @@
 //! | `signum` | signed | `max`, `min` | −1, 0, 1 |
 //! | `swap_bytes` | integers | `prmt`; of 64 bits two | |
 //! | `trailing_ones` | integers | `not`, `brev`, `clz` | |
-//! | `trailing_zeros` | integers | `brev`, `clz` | n of 0 |
-//! | `unsigned_abs` | signed | `sub`, `max` | in the unsigned type: of `MIN` 2ⁿ⁻¹ |
-//! | `wrapping_abs` | signed | `sub`, `max` | of `MIN` `MIN` |
+//! | `trailing_zeros` | integers | `brev`, `clz` | n for 0 |
+//! | `unsigned_abs` | signed | `sub`, `max` | in the unsigned type; 2ⁿ⁻¹ for `MIN` |
+//! | `wrapping_abs` | signed | `sub`, `max` | `MIN` for `MIN` |
 //! | `wrapping_add` | integers | `add` | modulo 2ⁿ |
-//! | `wrapping_div` | integers | `setp`, `selp`, `div`, `sub`, `selp`; unsigned `div` | of `MIN` by −1 `MIN`; by 0 reported |
+//! | `wrapping_div` | integers | `setp`, `selp`, `div`, `sub`, `selp`; unsigned `div` | `MIN` for `MIN` / −1; a division by 0 is reported |
 //! | `wrapping_mul` | integers | `mul.lo` | modulo 2ⁿ |
 //! | `wrapping_neg` | integers | `sub` from 0 | modulo 2ⁿ |
 //! | `wrapping_pow` | integers | `mul`, by squaring | as `pow`, modulo 2ⁿ |
-//! | `wrapping_rem` | integers | `setp`, `selp`, `rem`; unsigned `rem` | of `MIN` by −1 0; by 0 reported |
+//! | `wrapping_rem` | integers | `setp`, `selp`, `rem`; unsigned `rem` | 0 for `MIN` / −1; a division by 0 is reported |
 //! | `wrapping_shl` | integers | `shl`, after `and` where the distance is not constant | the distance counts modulo n, as with `<<` |
 //! | `wrapping_shr` | integers | `shr`, likewise | arithmetic on signed integers |
 //! | `wrapping_sub` | integers | `sub` | modulo 2ⁿ |
@@ -111,7 +111,7 @@
 //! | method | on | PTX | meaning and edges |
 //! |---|---|---|---|
 //! | `len` | arrays | none | a constant of the kernel |
-//! | `map` | arrays | what the function is, once an element | in the order of the elements; of a closure, or a device function by its path |
+//! | `map` | arrays | the code of the function, once per element | in the order of the elements; takes a closure, or the path of a device function |
 //!
 //! `std::array::from_fn(|i| …)` makes an array of the function's values for each index, a constant
 //! in the function.
@@ -123,11 +123,11 @@
 //!
 //! | method | on | PTX | meaning and edges |
 //! |---|---|---|---|
-//! | `and_then` | options | what the function is | |
-//! | `copied` | options | a load under the predicate | of a reference into memory |
+//! | `and_then` | options | the code of the function | |
+//! | `copied` | options | a load under the predicate | for a reference into memory |
 //! | `is_none` | options | `not` of the predicate | |
 //! | `is_some` | options | none | |
-//! | `is_some_and` | options | what the function is | |
-//! | `map` | options | what the function is | |
-//! | `map_or` | options | what the function is, `selp` | the other value is computed in any case, and first |
+//! | `is_some_and` | options | the code of the function | |
+//! | `map` | options | the code of the function | |
+//! | `map_or` | options | the code of the function, `selp` | the other value is computed in any case, and first |
 //! | `unwrap_or` | options | `selp` for each part | likewise |

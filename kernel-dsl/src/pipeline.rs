@@ -45,7 +45,7 @@ use std::collections::VecDeque;
 /// The action that completes a copy.
 type Store = Box<dyn FnOnce()>;
 
-/// A thread's copies that have begun.
+/// The copies that a thread has issued.
 #[derive(Default)]
 struct Groups {
     open: Vec<Store>,

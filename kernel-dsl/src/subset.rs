@@ -34,7 +34,7 @@
 //! | `impl Add`, and the other arithmetic, bitwise and assignment operators | for structs and enums of a `#[device] mod` | `impl Add for`, and other operators |
 //! | methods, associated functions, constants and types | in a `#[device] mod` | a method with `&mut self`, an associated type |
 //! | traits, impls over generic types, provided methods | resolved when an instance is compiled | `trait`, `impl Trait for`, an `impl` over generic types, a provided method |
-//! | generic parameters | `usize` and `bool` constants, and types | generic over a constant, `T: Float` of a kernel |
+//! | generic parameters | constants of integer types and `bool`, and types | generic over a constant, `T: Float` of a kernel |
 //! | `size_of`, `std::array::from_fn`, `std::mem::swap`, `matches!` | `swap` takes variables, fields and elements | `size_of::<T>()`, `std::mem::swap(&mut a, &mut b)`, `matches!(x, …)` |
 //! | `assert!`, `assert_eq!`, `assert_ne!`, `debug_assert!`, `panic!` | a finding with line and values; the thread ends | `assert!(…)`, `panic!(…)` |
 //! | `const { assert!(…) }` | checked for each instance | `const { assert!(…) }` |
@@ -161,9 +161,9 @@
 //! | A target that does not exist | unknown target `sm_62`; the targets are sm_61, sm_70, sm_75, sm_80, sm_86, sm_89, sm_90 |
 //! | A float of 16 bits in an atomic sum | sm_61 has no atomic operations on `kernel_dsl::half::f16` |
 //! | A float in an atomic comparison of bits | sm_61 has no such atomic operation on `f32` |
-//! | A copy ahead to an array of dynamic size | `copy_async` cannot fill an array of dynamic size: the number of registers it needs is unknown |
-//! | A copy ahead of more than registers hold | the copy needs 313 registers in each thread; a thread has at most 255 |
-//! | A token that is given what it holds and more | `coming` joins its own value with another copy, so the number of copies in flight is unknown |
+//! | A `copy_async` to an array of dynamic size | `copy_async` cannot fill an array of dynamic size: the number of registers it needs is unknown |
+//! | A `copy_async` of more elements than registers hold | the copy needs 313 registers in each thread; a thread has at most 255 |
+//! | A token that joins its own value with another copy | `coming` joins its own value with another copy, so the number of copies in flight is unknown |
 //! | `load` of more than 16 elements | an access must have 1, 2, 4, 8 or 16 elements, not 32 |
 //! | `pow` with an exponent that is not constant | the exponent of `pow` must be a constant, at most 65535 |
 //! | A step that is a constant 0 | the step of a loop cannot be 0 |

@@ -156,7 +156,7 @@ pub fn shuffle_down<T: DeviceCopy>(x: T, by: usize) -> Option<T> {
     emulate::shuffle_down("warp::shuffle_down", x, by, LANES)
 }
 
-/// Returns `x` of lane `from` mod 32 in all lanes, which name the same one. In PTX `shfl.sync.idx`.
+/// Returns `x` of lane `from` mod 32. All lanes must pass the same `from`. In PTX `shfl.sync.idx`.
 #[track_caller]
 pub fn broadcast<T: DeviceCopy>(x: T, from: usize) -> T {
     emulate::shuffle("warp::broadcast", x, from, LANES)

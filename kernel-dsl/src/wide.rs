@@ -2,17 +2,17 @@
 
 use crate::element::DeviceCopy;
 
-/// The memory of an element.
+/// The memory that holds an element.
 #[doc(hidden)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Space {
-    /// Buffers.
+    /// Global memory.
     Global,
-    /// The block's own.
+    /// The block's shared memory.
     Shared,
 }
 
-/// Bytes that one access of the machine moves at most.
+/// Maximum number of bytes that one machine access moves.
 const MAX_VECTOR_BYTES: usize = 16;
 
 /// Returns the number of elements of type `T` that one machine access moves, for an access to `n`.
@@ -23,7 +23,7 @@ pub(crate) fn at_once<T: DeviceCopy>(n: usize) -> usize {
     n.min(MAX_VECTOR_BYTES / size_of::<T>())
 }
 
-/// Panics where an access to `n` elements from `first` on is not aligned.
+/// Panics if an access to `n` elements from `first` on is not aligned.
 #[track_caller]
 pub(crate) fn aligned<T: DeviceCopy>(first: *const T, n: usize) {
     let bytes = at_once::<T>(n) * size_of::<T>();

@@ -33,8 +33,8 @@ pub fn kernel(attribute: TokenStream, item: TokenStream) -> TokenStream {
 /// Makes an item usable in kernels and device items, of this crate and of others. The item stays
 /// an ordinary host item too.
 ///
-/// The attribute applies to functions, constants, structs, enums without data, and to a `mod { …
-/// }` with traits and impls, all of whose items become device items. Beside each item, the
+/// The attribute applies to functions, constants, structs, enums, type aliases, and modules with
+/// traits and impls. All items of such a module become device items. Beside each item, the
 /// attribute defines a macro of the same name that carries the item to its users; a `use` imports
 /// both.
 ///
@@ -47,8 +47,8 @@ pub fn device(attribute: TokenStream, item: TokenStream) -> TokenStream {
     expand::device(attribute.into(), item.into()).into()
 }
 
-/// Allows values of a struct or enum in shared memory and in exchanges between lanes. Each field
-/// of a struct must be `DeviceCopy`; an enum needs a variant.
+/// Allows values of a struct or enum in shared memory and in exchanges between lanes. Each field of
+/// a struct must be `DeviceCopy`. An enum must have at least one variant.
 #[proc_macro_derive(DeviceCopy)]
 pub fn device_copy(item: TokenStream) -> TokenStream {
     expand::device_copy(item.into()).into()

@@ -117,7 +117,7 @@ pub fn pieces(text: &str) -> Option<Vec<Piece<'_>>> {
     Some(all)
 }
 
-/// Returns text that [`pieces`] reads as this text.
+/// Escapes `text` so that [`pieces`] reads it as literal text.
 pub fn escaped(text: &str) -> String {
     text.replace('{', "{{").replace('}', "}}")
 }

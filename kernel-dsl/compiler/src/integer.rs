@@ -51,8 +51,8 @@ pub const fn funnel_right(high: u32, low: u32, distance: u32) -> u32 {
     (((high as u64) << 32 | low as u64) >> (distance & 31)) as u32
 }
 
-/// Returns a position and a length as the machine counts them: modulo 256 in words of up to 32
-/// bits, whole in words of 64, where 64 and more act alike.
+/// Returns the position and length that the machine uses: modulo 256 in words of up to 32 bits, and
+/// unchanged in words of 64 bits, where all values from 64 on act alike.
 const fn field(width: u32, position: u32, length: u32) -> (u32, u32) {
     if width < 64 {
         return (position & 0xFF, length & 0xFF);
@@ -61,8 +61,8 @@ const fn field(width: u32, position: u32, length: u32) -> (u32, u32) {
 }
 
 /// Extracts `length` bits of a word of `width` bits, starting at `position`, zero- or
-/// sign-extended. `length` and `position` count modulo 256, in words of 64 bits whole. Zero bits
-/// give 0.
+/// sign-extended. In words of up to 32 bits, `length` and `position` are taken modulo 256. A
+/// `length` of 0 gives 0.
 pub const fn extract(word: u64, width: u32, signed: bool, position: u32, length: u32) -> u64 {
     let (position, length) = field(width, position, length);
     if length == 0 {
@@ -77,8 +77,8 @@ pub const fn extract(word: u64, width: u32, signed: bool, position: u32, length:
     (if sign { field | !mask(kept) } else { field }) & mask(width)
 }
 
-/// Replaces `length` bits of `into`, starting at `position`, by the low bits of `bits`, as far as
-/// they are inside the word. `length` and `position` count modulo 256, in words of 64 bits whole.
+/// Replaces `length` bits of `into`, starting at `position`, by the low bits of `bits`. Bits beyond
+/// the word are ignored. In words of up to 32 bits, `length` and `position` are taken modulo 256.
 pub const fn insert(bits: u64, into: u64, width: u32, position: u32, length: u32) -> u64 {
     let (position, length) = field(width, position, length);
     if position >= width {

@@ -25,7 +25,8 @@ impl KernelSource {
         self.text.get(offset as usize).map(String::as_str)
     }
 
-    /// Returns the code of that line, trimmed and without a trailing comment. Empty if unknown.
+    /// Returns the code of the line at `offset`, trimmed and without a trailing comment. Empty if
+    /// unknown.
     pub fn line_code(&self, offset: u32) -> &str {
         let line = self.line_text(offset).unwrap_or_default();
         line.split_once("//").map_or(line, |(code, _)| code).trim()

@@ -58,7 +58,7 @@ enum DeviceItem {
     Other(Item),
 }
 
-/// A file and the program that it was compiled to before.
+/// A file, and the program that rustc compiled from an earlier version of the file.
 struct SourceFile<'a> {
     text: &'a str,
     file: &'a str,
@@ -115,7 +115,8 @@ impl<'a> SourceFile<'a> {
                     self.collect(module.content.map(|(_, items)| items).unwrap_or_default());
                 }
                 mut other => {
-                    // Generic arguments refer to the types and traits of a linked program.
+                    // With a linked program, only constants are read: generic arguments refer to
+                    // the types and traits of that program.
                     let read = self.linked.is_none() || matches!(other, Item::Const(_));
                     if let Some(all) = attributes(&mut other)
                         && read
@@ -187,7 +188,7 @@ impl<'a> SourceFile<'a> {
         let function = || {
             let at = functions.iter().skip(1).position(|f| f.name == name)? + 1;
             let id = FunctionId(at as u32);
-            // A constant has the spelling of Rust's constants.
+            // Rust writes the names of constants in capitals.
             let constant = name.chars().all(|c| !c.is_lowercase());
             Some(if constant { Root::Constant(id) } else { Root::Function(id) })
         };

@@ -13,7 +13,7 @@ use std::sync::Arc;
 pub(crate) struct Context {
     /// Index in the block in x, y, z.
     pub thread: [usize; 3],
-    /// The same, counted through.
+    /// Linear index in the block, with x fastest.
     pub index: usize,
     /// Index of the block in the grid.
     pub block: [usize; 3],

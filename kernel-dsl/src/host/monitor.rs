@@ -31,7 +31,8 @@ pub(crate) enum BarrierScope {
     Warp,
 }
 
-/// The payload with which a thread unwinds because another one failed. Never seen outside.
+/// The payload with which a thread unwinds because another one failed. Not visible to callers of
+/// `run`.
 pub(super) struct Canceled;
 
 /// Why a block failed, and the thread that did, if it was one.
@@ -83,7 +84,7 @@ struct BlockState {
 /// The threads of one block, by index.
 pub(crate) struct Monitor {
     state: Mutex<BlockState>,
-    /// One a warp; its lanes wait there.
+    /// One condition variable per warp, on which the warp's lanes wait.
     wake: Vec<Condvar>,
 }
 
@@ -104,7 +105,7 @@ impl Monitor {
     }
 
     fn lock(&self) -> MutexGuard<'_, BlockState> {
-        // Nothing panics while it holds the lock with the state half changed.
+        // No code panics with the lock held while the state is inconsistent.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -170,7 +171,7 @@ impl Monitor {
         self.fail_if_stuck(&mut state);
     }
 
-    /// Fails the block where some threads wait and none runs that could end their waiting.
+    /// Fails the block if some threads wait and no running thread could end their waiting.
     fn fail_if_stuck(&self, state: &mut BlockState) {
         if state.running > 0 || state.failure.is_some() {
             return;
@@ -245,7 +246,7 @@ impl Monitor {
         let array = &state.arrays[call];
         match array.element == TypeId::of::<T>() {
             true if array.shape == shape && array.place == place => {
-                // An empty slice has no first piece, but an address all the same.
+                // An array without pieces has an address too.
                 NonNull::from(&*array.memory).cast::<T>()
             }
             _ => {

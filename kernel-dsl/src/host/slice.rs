@@ -85,7 +85,7 @@ impl<T: Element> Drop for OfThread<'_, '_, T> {
         let mut state = self.slice.lock();
         let state = &mut *state;
         for (i, value) in self.copy.iter().enumerate() {
-            // By bits: a NaN differs from itself, and −0 does not from 0.
+            // Compared by bits: as numbers, a NaN would differ from itself, and −0 would equal 0.
             if bytes(value) == bytes(&state.found[i]) {
                 continue;
             }

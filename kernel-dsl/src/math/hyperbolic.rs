@@ -58,9 +58,9 @@ pub fn sinh(x: f32) -> f32 {
     let q = q.mul_add(z, 0.16666667); // 0x1.555556p-3
     let s = (z * r).mul_add(q, r);
     let (p, m) = powers(shifted.to_bits() << 23);
-    // The smaller product is the one that is rounded by itself.
+    // The smaller product gets the additional rounding; the larger one is in the fused sum.
     let y = (p - m) + (p + m).mul_add(s, (p - m) * versed(z));
-    // Half of a subnormal number may be none.
+    // A subnormal number may have no exact half.
     let y = if a < 1.2207031e-4 { a } else { y + y };
     y.copysign(x)
 }
@@ -130,7 +130,7 @@ pub fn sigmoid(x: f32) -> f32 {
     let p = (r * r).mul_add(second_order(r), r);
     let h = 1.0 + p;
     let l = (1.0 - h) + p;
-    // In the sum 1 + E what is below 2⁻¹⁰⁰ counts for nothing.
+    // In the sum 1 + E, values below 2⁻¹⁰⁰ have no effect.
     let (first, second) = factors(shifted);
     let (eh, el) = (h * first * second, l * first * second);
     let d = 1.0 + eh;

@@ -101,7 +101,7 @@ pub fn atanh(x: f32) -> f32 {
     let q = q.mul_add(z, 0.20002453); // 0x1.99a676p-3
     let q = q.mul_add(z, 0.33333302); // 0x1.55554p-2
     let near = (a * z).mul_add(q, a);
-    // The divisor is exact, and so is what rounding takes from the sum.
+    // The divisor is exact. The rounding error of the sum is exact, too.
     let (n, d) = (1.0 + a, 1.0 - a);
     let i = reciprocal::square(d, reciprocal::rough(d));
     let w = n * i;

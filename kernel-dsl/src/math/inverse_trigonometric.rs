@@ -43,7 +43,7 @@ pub fn asin(x: f32) -> f32 {
 ///
 /// NaN for NaN and beyond ±1.
 ///
-/// π/2 − asin x up to ½; from there 2·asin √((1 − |x|)/2), or what that is less than π.
+/// π/2 − asin x up to ½; from there 2·asin √((1 − |x|)/2), or π minus that for negative x.
 #[device]
 pub fn acos(x: f32) -> f32 {
     let a = x.abs();
@@ -125,7 +125,7 @@ pub fn atan2(y: f32, x: f32) -> f32 {
 #[device]
 fn rescaled(n: f32, d: f32) -> (f32, f32) {
     if d == f32::INFINITY {
-        // A finite number is 0 beside an infinite one; a NaN stays a NaN.
+        // The ratio of a finite to an infinite number is 0; a NaN stays a NaN.
         (if n == d { 1.0 } else { n * 0.0 }, 1.0)
     } else if d == 0.0 {
         (n, 1.0)

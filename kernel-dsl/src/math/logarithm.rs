@@ -126,6 +126,6 @@ pub fn ln_1p(x: f32) -> f32 {
     let q = q.mul_add(z, 0.3333334); // 0x1.55555ap-2
     let p = q.mul_add(z, -0.5).mul_add(z * z, z);
     let y = at_edges(u, n.mul_add(0.693147182, p)); // 0x1.62e43p-1
-    // The result has the sign of x; of −0 only the last sum has lost it.
+    // The result has the sign of x. For −0, the last sum has lost the sign.
     f32::from_bits(y.to_bits() | (x.to_bits() & 0x8000_0000))
 }

@@ -63,7 +63,7 @@ fn power_of_positive(a: f32, y: f32) -> f32 {
     let h = top + tl;
     let l = (top - h) + tl;
 
-    // With a y of 10¹³ every power but that of 1 is 0 or infinite.
+    // For |y| ≥ 10¹³, aʸ is 1, 0 or infinite.
     let y = y.max(-1e13).min(1e13);
     let p = y * h;
     let pl = y.mul_add(l, y.mul_add(h, -p));
@@ -79,7 +79,7 @@ fn power_of_positive(a: f32, y: f32) -> f32 {
 #[device]
 fn other_power(x: f32, y: f32, positive: f32) -> f32 {
     let (a, b) = (x.abs(), y.abs());
-    // From 2²⁴ on all are even.
+    // From 2²⁴ on, all numbers are even.
     let whole = y == y.trunc();
     let odd = whole && b < 16777216.0 && (b as u32) & 1 == 1;
     let size = if a == 0.0 || a == f32::INFINITY {

@@ -37,7 +37,7 @@ fn rsqrt_normal(x: f32) -> f32 {
     (h * y).mul_add(0.5, y)
 }
 
-/// Returns 1 / (2·√z) to a relative 2.5·10⁻⁵, of a normal z; some number of 0.
+/// Returns 1 / (2·√z) to a relative 2.5·10⁻⁵, for a normal z; for 0, an arbitrary number.
 ///
 /// The seed of [`rsqrt`], and a step whose polynomial is minimax for the seed's errors.
 #[device]
@@ -59,10 +59,10 @@ pub(super) fn root(z: f32) -> (f32, f32) {
 /// Returns the length √(x² + y²) of a vector, without overflow or underflow on the way, to 1.024
 /// ulp.
 ///
-/// ∞ where x or y is infinite, even beside a NaN; else NaN where either is.
+/// ∞ if x or y is infinite, even beside a NaN; otherwise NaN if x or y is a NaN.
 ///
-/// Both are scaled by the power of two that the larger has, which is exact. The squares' sum is
-/// rounded twice; its root comes from the seed of [`rsqrt`] and what it leaves.
+/// Both are scaled by the power of two of the larger, which is exact. The sum of squares is rounded
+/// twice, and the root comes from the seed of [`rsqrt`] and the remainder.
 #[device]
 pub fn hypot(x: f32, y: f32) -> f32 {
     let (x, y) = (x.abs(), y.abs());

@@ -42,14 +42,15 @@ pub(crate) fn reduced<T: Copy>(values: &[Option<T>], combine: impl Fn(T, T) -> T
 }
 
 /// Reduces by a closure in the order of the lanes: a butterfly, narrowest step first, and the first
-/// lane's result for all. Each step exchanges, since each lane's closure may have captured
+/// lane's result for all. Each step exchanges values, because each lane's closure may have captured
 /// different values.
 #[track_caller]
 pub(crate) fn reduce<T: DeviceCopy>(operation: &'static str, x: T, width: usize, combine: &impl Fn(T, T) -> T) -> T {
     reduce_first(operation, x, width, width, combine)
 }
 
-/// [`reduce`] over the values of the first `count` lanes of each group of `width`, a power of two.
+/// Computes [`reduce`] over the values of the first `count` lanes of each group of `width`, a power
+/// of two.
 #[track_caller]
 pub(crate) fn reduce_first<T: DeviceCopy>(
     operation: &'static str,

@@ -109,8 +109,8 @@ impl<const W: usize> Group<W> {
         emulate::shuffle_down("Group::shuffle_down", x, by, W)
     }
 
-    /// Returns `x` of the group's lane `from` mod W in all its lanes, which name the same one. In
-    /// PTX `shfl.sync.idx`.
+    /// Returns `x` of the group's lane `from` mod W. All lanes of the group must pass the same
+    /// `from`. In PTX `shfl.sync.idx`.
     #[track_caller]
     pub fn broadcast<T: DeviceCopy>(self, x: T, from: usize) -> T {
         emulate::shuffle("Group::broadcast", x, from, W)

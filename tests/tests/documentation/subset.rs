@@ -79,7 +79,7 @@ const IN: &[(&str, &str, &[&str])] = &[
     ),
     (
         "generic parameters",
-        "`usize` and `bool` constants, and types",
+        "constants of integer types and `bool`, and types",
         &["generic over a constant", "`T: Float` of a kernel"],
     ),
     (

@@ -103,7 +103,7 @@ impl Approximations {
         }
         match unrolled(kernel.clone()) {
             Ok(unrolled) => Approximations::found(&unrolled),
-            // A kernel that does not compile is analyzed as it is.
+            // A kernel that unrolling rejects is analyzed without unrolling.
             Err(_) => Approximations::found(kernel),
         }
     }
@@ -153,7 +153,7 @@ struct MarkFlow<'k> {
     constants: HashMap<Value, u64>,
     /// Memory that an address may point to.
     bases: HashMap<Value, BTreeSet<MarkedMemory>>,
-    /// Addresses that may not be those of a first column.
+    /// Addresses that may point past the first column of their memory.
     moved: HashSet<Value>,
     /// Memory that holds marked values.
     memory: BTreeMap<Column, Location>,
@@ -185,7 +185,7 @@ impl MarkFlow<'_> {
         }
     }
 
-    /// Returns the mark of the memory, in the `i`th column after the accessed one.
+    /// Returns a mark of `memories` in the `i`th column after `column`, if there is one.
     fn held(&self, memories: &[MarkedMemory], column: Option<u32>, i: usize) -> Option<Location> {
         let column = column.map(|first| first.saturating_add(i as u32));
         memories.iter().find_map(|memory| match column {

@@ -125,7 +125,7 @@ fn trace(kernel: &Kernel, steps: &[DivergenceStep]) -> Vec<String> {
         let (code, number) = (source.line_code(u32::from(at.1)), source.line + u32::from(at.1));
         let of = if at.0 == 0 { String::new() } else { format!("`{}`, ", source.name) };
         let code = if code.is_empty() { String::new() } else { format!(", `{code}`") };
-        // The last line is where threads begin to diverge, whatever else the line contains.
+        // The trace ends with this line, so threads begin to diverge here.
         let root = steps[i..].iter().all(|s| line(s) == at);
         let what = match step.what {
             UniformityEvent::Computed if root && steps[steps.len() - 1].what == UniformityEvent::Index => {

@@ -122,7 +122,7 @@ impl Lanes {
 
     fn region(&mut self, kernel: &Kernel, region: &Region) {
         for inst in &region.insts {
-            // An assumption about an earlier iteration of the analysis may not hold.
+            // An earlier walk of a loop body may have set a result under an assumption that failed.
             inst.results.iter().for_each(|r| self.set(*r, LaneValues::Unknown));
             match &inst.op {
                 Op::For(l) => {
@@ -189,8 +189,8 @@ impl Lanes {
                     Some(lanes) => same(&std::array::from_fn(|l| lanes[l].wrapping_sub(first[l]))),
                     None => false,
                 };
-                // Lanes that reach the next iteration on different paths, with different values,
-                // diverge.
+                // Lanes may reach the next iteration on different paths. If the paths pass
+                // different values, the value differs between these lanes.
                 let one_way = next.iter().all(|v| v[i] == next[0][i]);
                 if !one_way || !next.iter().all(stays) {
                     self.set(*parameter, LaneValues::Unknown);

@@ -191,7 +191,7 @@ pub fn lints(kernel: &Optimized, sites: &[AccessSite]) -> Vec<Lint> {
         };
         found.push(Lint { slow, location: Some(site.location), count: site.count, looped: site.loops > 0 });
     }
-    // Order and spelling of the source.
+    // In the order of the source.
     let place = |lint: &Lint| {
         let at = kernel.locations[lint.location.map_or(0, |l| l.0) as usize];
         (at.source, at.span)

@@ -141,7 +141,7 @@ impl Checker<'_> {
         (ExprKind::Intrinsic { intrinsic: function.intrinsic, arguments }, returns)
     }
 
-    /// Reports a type that is none of the integers that a function supports.
+    /// Reports a type that is not one of the integers that a function supports.
     fn of_integers(&mut self, name: &str, integers: Integers, ty: Id, mark: SpanPair) {
         let fits = match self.table.get(ty) {
             Ty::Scalar(scalar) => integers.contains(*scalar),
@@ -259,7 +259,7 @@ impl Checker<'_> {
         if let Ty::Option(inner) = known {
             return self.option_method(receiver, inner, name, arguments, mark);
         }
-        // A method of a trait, if the type has no such method itself.
+        // If the type has no method of this name, a trait may have one.
         if matches!(known, Ty::Array(..))
             && name != "len"
             && name != "map"

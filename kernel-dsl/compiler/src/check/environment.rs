@@ -9,7 +9,7 @@ use crate::ir;
 use crate::syntax;
 use std::collections::HashMap;
 
-/// The largest depth of constants that refer to one another, which ends a cycle.
+/// Maximum depth of references between constants. The limit ends a cycle.
 const CONSTANTS: u32 = 64;
 
 /// The items that a body can reach.
@@ -74,7 +74,7 @@ impl Environment {
         bounds.iter().chain(built_upon).any(|bound| matches!(bound, Bound::Builtin(b) if b.implies(wanted)))
     }
 
-    /// Returns the device traits among bounds, with their supertraits.
+    /// Returns the device traits in `bounds`, with their supertraits.
     pub(super) fn traits(&self, bounds: &[Bound]) -> Vec<TraitId> {
         let named = |bounds: &[Bound]| -> Vec<TraitId> {
             let one = |bound: &Bound| match bound {

@@ -14,13 +14,13 @@ struct Iteration {
     range: hir::Range,
     /// The type of the range's indices.
     index: Id,
-    /// The items that the range counts, if it counts items.
+    /// The items that the range counts, if the loop is over items.
     of: Option<RangeCount>,
     /// `.enumerate()`
     enumerate: bool,
 }
 
-/// A value whose items a range counts, and the variable that holds the value during the loop.
+/// A value with items that a range counts, and the variable that holds the value during the loop.
 struct RangeCount {
     variable: LocalId,
     value: Expr,
@@ -196,7 +196,8 @@ impl Checker<'_> {
         Iteration { of: Some(RangeCount { variable, value, items }), ..over }
     }
 
-    /// Checks a range to which another adapter is applied. Shares and enumerated ranges take none.
+    /// Checks the range that an adapter is applied to. Shares and enumerated ranges take no
+    /// adapter.
     fn range(&mut self, e: &syntax::Expr, mark: SpanPair, what: &str) -> Option<Iteration> {
         let over = self.iteration(e)?;
         if over.of.is_some() {

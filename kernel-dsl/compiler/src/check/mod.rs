@@ -79,7 +79,7 @@ pub struct CheckedItem<T> {
     pub prelude: Vec<(TokenStream, TokenStream)>,
 }
 
-/// Checks a kernel. `callees` are the device items that it names.
+/// Checks a kernel. `callees` are the device items that the kernel names.
 pub fn kernel(
     kernel: &syntax::Kernel,
     callees: &[ItemReference],
@@ -143,7 +143,7 @@ pub fn kernel(
     Ok(rest.map(|()| hir::Program { launch, functions: environment.functions, items: environment.items }))
 }
 
-/// Checks a device function. `callees` are the device items that it names.
+/// Checks a device function. `callees` are the device items that the function names.
 pub fn device(
     function: &syntax::Function,
     callees: &[ItemReference],
@@ -196,7 +196,8 @@ struct Checker<'a> {
     scope: Vec<(String, LocalId)>,
     /// The values of constants in scope that are known numbers.
     constants: Vec<(LocalId, u32)>,
-    /// Associated types of types that are not known yet, with their placeholders.
+    /// Associated types that are not resolved yet, each with its type, trait, index and
+    /// placeholder.
     projections: Vec<(Id, hir::TraitId, u32, Id)>,
     loops: Vec<Loop>,
     labels: u32,
@@ -557,7 +558,8 @@ impl Finish<'_> {
         match &mut e.kind {
             hir::ExprKind::Literal(index) => {
                 let hir::Type::Scalar(ty) = self.types.types[e.ty.0 as usize] else {
-                    // The number of a variant, or the zero of a type parameter.
+                    // A literal without a scalar type is the discriminant of a variant, or the zero
+                    // of a type parameter.
                     *index = match self.checker.literals[*index as usize] {
                         Literal::Integer(n, _) => n,
                         Literal::Float(x) => x.double.to_bits(),
@@ -630,8 +632,8 @@ impl Finish<'_> {
             .collect();
         let returns = self.types.get(&self.checker.table, self.checker.returns);
         self.shifts();
-        // An unknown type is reported if a variable has it; rustc reports the rest. Other errors
-        // may be the reason.
+        // An unknown type is an error only if a variable has it; rustc reports the rest. Another
+        // error may have caused it.
         let unknown = std::mem::take(&mut self.types.unknown);
         for id in unknown.into_iter().filter(|_| self.checker.diagnostics.is_empty()).collect::<Vec<_>>() {
             let root = self.checker.table.root(id);

@@ -143,7 +143,7 @@ impl Checker<'_> {
         traits.into_iter().find_map(|id| Some((id, position(id)? as u32)))
     }
 
-    /// Returns the impls of a trait that match a type, as far as it is known.
+    /// Returns the impls of a trait that match the known part of a type.
     fn implementations(&self, of_trait: TraitId, of: Id) -> Vec<usize> {
         let impls = self.environment.items.impls.iter().enumerate();
         impls.filter(|(_, each)| each.of_trait == Some(of_trait) && self.may_be(each, of)).map(|(i, _)| i).collect()
@@ -161,8 +161,8 @@ impl Checker<'_> {
         match (&types[pattern.0 as usize], self.table.get(of)) {
             (T::Parameter(i) | T::Constant(hir::Size::Generic(i)), _) => {
                 match bound[*i as usize].replace(of) {
-                    // A parameter that appears twice: compared on a copy, because nothing is
-                    // decided yet.
+                    // The parameter occurs twice. A copy of the table is unified, because the impl
+                    // is not chosen yet.
                     Some(before) => self.table.clone().unify(before, of),
                     None => true,
                 }
@@ -249,7 +249,7 @@ impl Checker<'_> {
                     }
                     // rustc reports the missing impl.
                     [] => self.wrong(),
-                    // The impl follows when more of the type is known.
+                    // A later step chooses the impl, when more of the type is known.
                     _ => {
                         let result = self.table.unknown();
                         self.projections.push((of, of_trait, item, result));
@@ -260,7 +260,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Finds out associated types of types that have become known.
+    /// Resolves the associated types of types that have become known.
     pub(super) fn project(&mut self) {
         for (of, of_trait, item, result) in std::mem::take(&mut self.projections) {
             let found = self.projection(of, of_trait, item);

@@ -21,7 +21,7 @@ pub(super) enum Overloaded {
 }
 
 impl Checker<'_> {
-    /// Returns whether only an impl can give a type an operator.
+    /// Returns whether the type gets operators only from impls.
     pub(super) fn is_nominal(&self, ty: Id) -> bool {
         matches!(self.table.get(ty), Ty::Struct(..) | Ty::Enum(_) | Ty::Tuple(_) | Ty::Array(..))
     }

@@ -167,7 +167,7 @@ impl Checker<'_> {
 
     fn find_loop(&mut self, label: &Option<Ident>, mark: SpanPair) -> Option<usize> {
         let name = label.as_ref().map(|l| l.to_string());
-        // Without a label, the target is a loop; a block is left by its label.
+        // Without a label, only a loop matches. A block needs its label.
         let named = |l: &Loop| if name.is_none() { l.what != LabeledConstruct::Block } else { l.label == name };
         let found = self.loops.iter().rposition(named);
         if found.is_none() {

@@ -46,7 +46,7 @@ pub(super) enum Ty {
         mutable: bool,
     },
     Option(Id),
-    /// The type of a closure parameter.
+    /// The type of a parameter that takes a closure.
     Function {
         parameters: Vec<Id>,
         returns: Id,

@@ -66,7 +66,7 @@ impl Emitter<'_> {
             Unary::SwapBytes if s.is_integer() && s.bits() >= 32 => return self.swap_bytes(result, s, a),
             _ => return self.error(Error::whole(format!("PTX has no {op:?} of {s}"))),
         };
-        // A sign-extended value keeps its form under `not`.
+        // `not` of a sign-extended value is sign-extended too.
         let widens = narrow(s) && matches!(op, Unary::Neg | Unary::Abs) || op == Unary::Not && !s.is_signed();
         self.narrowed(result, s, widens, |e, d| e.guarded(None, opcode, &modifiers, [d.into(), a]));
     }
@@ -112,7 +112,7 @@ impl Emitter<'_> {
             _ => vec![ty],
         };
         let (a, b) = if logic && s != Scalar::Bool { (hexadecimal(a, s), hexadecimal(b, s)) } else { (a, b) };
-        // `MIN / −1` is the one quotient that leaves the width.
+        // Only the quotient `MIN / −1` does not fit the type.
         let widens = narrow(s)
             && (matches!(opcode, Opcode::Add | Opcode::Sub | Opcode::Mul) || opcode == Opcode::Div && s.is_signed());
         self.narrowed(result, s, widens, |e, d| e.guarded(None, opcode, &modifiers, [d.into(), a, b]));
@@ -310,8 +310,8 @@ impl Emitter<'_> {
         }
     }
 
-    /// Defines `result` by what `compute` writes into a register; where that `widens` an integer of
-    /// 8 or 16 bits beyond its type, extended again.
+    /// Defines `result` by the value that `compute` writes to a register. If `widens`, the value
+    /// may exceed an integer type of 8 or 16 bits, and is extended again.
     fn narrowed(&mut self, result: Value, s: Scalar, widens: bool, compute: impl FnOnce(&mut Self, Register)) {
         if !(widens && narrow(s)) {
             let d = self.define(result);

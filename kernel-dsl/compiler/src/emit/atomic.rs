@@ -12,8 +12,8 @@ use crate::ir::{AccessPlace, Atomic, Type, Value};
 use crate::ptx::{self, Address, Base, Guard, Modifier, Opcode, Operand, Register};
 use crate::scalar::Scalar;
 
-/// Returns the type by which an instruction of PTX names the element. Sums of signed and unsigned
-/// integers are the same bits, and `.s64` has none by itself.
+/// Returns the type that names the element in a PTX instruction. A sum has the same bits for signed
+/// and unsigned integers, so `.u64` replaces `.s64`, which `add` does not have.
 fn named(operation: Atomic, element: Scalar) -> Modifier {
     match (operation, element.bits()) {
         (Atomic::Add, _) if element == Scalar::I64 => Modifier::U64,
@@ -45,7 +45,7 @@ impl Emitter<'_> {
         }
         let result = match results.first() {
             Some(result) => Some(self.define(*result)),
-            // There is no `red` that exchanges or loads.
+            // `red` cannot exchange or load.
             None if matches!(operation, Atomic::Exchange | Atomic::CompareExchange | Atomic::Load) => {
                 Some(self.register(register_type(Type::Scalar(element))))
             }
@@ -179,7 +179,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Loads the word and begins the loop.
+    /// Loads the word and begins the retry loop.
     fn exchange_begin(&mut self, of: Exchanged, word: Register, address: Operand) -> ptx::Label {
         let ty = if of.element.bits() == 64 { Modifier::U64 } else { Modifier::U32 };
         self.op(Opcode::Ld, [Modifier::Volatile, of.space, ty], [word.into(), address]);
@@ -189,7 +189,7 @@ impl Emitter<'_> {
         head
     }
 
-    /// Exchanges the word, and repeats the loop with the found word if it was another.
+    /// Exchanges the word. If the word has changed meanwhile, repeats the loop with the new word.
     fn exchange_end(
         &mut self,
         of: Exchanged,
@@ -208,7 +208,7 @@ impl Emitter<'_> {
     }
 }
 
-/// An operation by a loop of exchanges.
+/// An atomic operation that is a loop of compare-and-swap.
 #[derive(Clone, Copy)]
 struct Exchanged {
     space: Modifier,

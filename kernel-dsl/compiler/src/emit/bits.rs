@@ -42,9 +42,9 @@ impl Emitter<'_> {
 
     /// Emits byte selections that join bytes from several registers, two registers at a time.
     fn join(&mut self, result: Value, element: Scalar, parts: &[Operand]) {
-        /// The lowest byte of each of two.
+        /// Selector of the lowest byte of each of two registers.
         const BYTES: u64 = 0x0040;
-        /// The lower half of each of two.
+        /// Selector of the lower half of each of two registers.
         const HALVES: u64 = 0x5410;
         let mut halves: Vec<Operand> = parts.to_vec();
         if element.bits() == 8 {

@@ -6,8 +6,8 @@ use crate::ir::{Type, Value};
 use crate::ptx::{self, Modifier, Opcode, Operand, Register};
 use crate::scalar::Scalar;
 
-/// Returns whether every value of `from` is one of `to`, so that its register, extended as `from`
-/// says, holds the same for `to`.
+/// Returns whether `to` has every value of `from`, and a register extended for `from` is also
+/// correctly extended for `to`.
 fn holds_all(from: Scalar, to: Scalar) -> bool {
     match (from.is_signed(), to.is_signed()) {
         (true, false) => false,
@@ -16,8 +16,8 @@ fn holds_all(from: Scalar, to: Scalar) -> bool {
     }
 }
 
-/// Returns whether a cast between these leaves the register as it is, so that both values can share
-/// it.
+/// Returns whether a cast between these types keeps the register's bits, so that both values can
+/// share the register.
 pub(super) fn changes_nothing(from: Type, to: Type) -> bool {
     let (Type::Scalar(from_scalar), Type::Scalar(to_scalar)) = (from, to) else { return from == to };
     register_type(from) == register_type(to)
@@ -32,7 +32,7 @@ pub(super) fn changes_nothing(from: Type, to: Type) -> bool {
 }
 
 impl Emitter<'_> {
-    /// Writes the low bits of `from`, extended as integer type `s` (of 8 or 16 bits) says.
+    /// Writes the low bits of `from`, extended like a value of the integer type `s` (8 or 16 bits).
     pub(super) fn extend(&mut self, to: Register, from: Operand, s: Scalar) {
         let (whole, part) = match s {
             Scalar::I8 => (Modifier::S32, Modifier::S8),
@@ -147,7 +147,7 @@ impl Emitter<'_> {
         }
         let d = self.define(result);
         match (from.bits() == 64, to.bits() == 64) {
-            // The source's sign decides how it is extended.
+            // The sign of the source type determines the extension.
             (false, true) => {
                 let (wide, half) =
                     if from.is_signed() { (Modifier::S64, Modifier::S32) } else { (Modifier::U64, Modifier::U32) };
@@ -170,7 +170,7 @@ impl Emitter<'_> {
         let a = self.operand(a);
         let d = self.define(result);
         match s {
-            // Bits of another sign are extended another way.
+            // The types differ in sign, so the value is extended again.
             Some(s) if narrow(s) => self.extend(d, a, s),
             Some(Scalar::Bf16 | Scalar::Custom(_)) => self.extend(d, a, Scalar::U16),
             Some(Scalar::F16) if given != Some(Scalar::F16) => {

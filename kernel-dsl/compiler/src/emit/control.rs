@@ -47,7 +47,7 @@ struct OpenScope {
     label: Label,
     end: ptx::Label,
     results: Registers,
-    /// Where `Continue` goes and what it sets; not for a block.
+    /// The target of `Continue`, and the registers that `Continue` sets; `None` for a block.
     next: Option<(ptx::Label, Registers)>,
 }
 
@@ -67,7 +67,7 @@ impl EmissionState {
         }
     }
 
-    /// Returns the register that `value`, which is being defined, will have.
+    /// Returns the register that is assigned to `value`, which is being defined.
     pub fn assigned_register(&self, value: Value) -> Option<Register> {
         self.assigned.get(&value).copied()
     }
@@ -80,7 +80,7 @@ impl EmissionState {
         self.homes.insert(value, self.home);
     }
 
-    /// Returns whether any value that has had `register` is used by `insts` or within them.
+    /// Returns whether `insts`, or the regions in them, use any value that has occupied `register`.
     fn lives_in(&self, register: Register, insts: &[Inst]) -> bool {
         let Some(occupants) = self.occupants.get(&register) else { return false };
         insts.iter().any(|inst| {
@@ -176,7 +176,8 @@ impl<'k> Emitter<'k> {
     /// Decides whether the results of `inst` get their preferred registers. `rest` is the code
     /// after it in its region.
     fn assign(&mut self, inst: &Inst, rest: &[Inst]) {
-        // The instruction writes a result before it has read all operands, or may not write it.
+        // A result that is written before all operands are read, or not in all lanes, needs its own
+        // register.
         let early = match &inst.op {
             Op::Load { guard, .. } => guard.is_some() || inst.results.len() > 1,
             Op::Constant(_) | Op::Parameter(_) => true,
@@ -204,8 +205,8 @@ impl<'k> Emitter<'k> {
         }
     }
 
-    /// Returns the register of `kept`, if `result` may have it. `kept` is one of `all`, the values
-    /// of masked lanes. `first` is the first result of the load.
+    /// Returns the register of `kept`, the masked-lane value of `result`, if `result` may take it
+    /// over. `all` are the masked-lane values of the load, and `first` is its first result.
     fn taken_over(&mut self, first: Value, result: Value, kept: Value, all: &[Value]) -> Option<Register> {
         let root = self.flow.survey.root(kept);
         let Some(ValueForm::Register(register)) = self.bindings[root.0 as usize] else { return None };
@@ -238,7 +239,7 @@ impl<'k> Emitter<'k> {
         }
     }
 
-    /// Returns the registers for a construct's results, preferred ones if there are some.
+    /// Returns the registers for the results of a construct: preferred registers where possible.
     fn results(&mut self, inst: &Inst) -> Registers {
         inst.results.iter().map(|r| self.result(*r)).collect()
     }
@@ -273,7 +274,7 @@ impl<'k> Emitter<'k> {
     fn two_ways(&mut self, condition: Register, then: &'k Region, otherwise: &'k Region, results: &[Register]) {
         let holds = Guard { register: condition, negated: false };
         let fails = Guard { register: condition, negated: true };
-        // A side that only jumps is a guarded jump before the other side.
+        // If one side only jumps, it becomes a guarded jump before the other side.
         for (side, other, guard) in [(then, otherwise, holds), (otherwise, then, fails)] {
             if self.only_jumps(side, guard) {
                 self.flow.reached = self.region(other, results);
@@ -308,8 +309,8 @@ impl<'k> Emitter<'k> {
         self.place(end);
     }
 
-    /// Returns the terminator of a region that has nothing before it but constants, which are
-    /// bound.
+    /// Returns the terminator of a region that otherwise contains only constants. Binds these
+    /// constants.
     fn lone_terminator(&mut self, region: &'k Region) -> Option<&'k Inst> {
         let (terminator, insts) = region.insts.split_last()?;
         if !insts.iter().all(|i| matches!(i.op, Op::Constant(_))) {
@@ -378,7 +379,7 @@ impl<'k> Emitter<'k> {
         if carried.len() != l.inits.len() || inst.results.len() != l.inits.len() || !s.is_integer() {
             return self.malformed("a counted loop whose carried values do not match");
         }
-        // The register is written inside the body, where nothing that has had it may be used.
+        // The body writes the register, so the body must not use any value that has occupied it.
         let preferred: SmallVec<[Option<Register>; 4]> = inst
             .results
             .iter()
@@ -445,7 +446,7 @@ impl<'k> Emitter<'k> {
             self.op(Opcode::Setp, [Modifier::Lt, ty.modifier()], [more.into(), index_register.into(), bound]);
             self.jump(Some(Guard { register: more, negated: false }), head);
         }
-        // Without a last test, only a `Break` or the first test gets there.
+        // A loop without a test at its end is left only by `Break` or by the test before it.
         self.flow.reached = counts || self.builder.named(end);
         self.place(end);
         self.bind_all(&inst.results, &registers);

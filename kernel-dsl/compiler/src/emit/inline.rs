@@ -28,8 +28,7 @@ impl Emitter<'_> {
                     let Some(result) = results.next() else {
                         return self.malformed("inline PTX with fewer results than it has outputs");
                     };
-                    // A register that is wanted may be one of an input's, which is still to be
-                    // read.
+                    // The output's register may also hold an input that a later instruction reads.
                     let apart = is_short(operand.ty) || self.flow.assigned_register(*result).is_some();
                     let register = if apart { self.register(ty) } else { self.define(*result) };
                     if apart {
@@ -82,8 +81,8 @@ impl Emitter<'_> {
     }
 }
 
-/// Returns whether values of the type live in registers of 32 bits elsewhere, and in those of 16 in
-/// a block.
+/// Returns whether values of the type are in 32-bit registers in the kernel, but in 16-bit
+/// registers in a block of inline PTX.
 fn is_short(ty: Scalar) -> bool {
     matches!(ty, Scalar::I16 | Scalar::U16 | Scalar::Bf16 | Scalar::Custom(_))
 }

@@ -51,7 +51,7 @@ impl Emitter<'_> {
         self.builder.comment(source.heading(offset, at.source != 0));
         if self.lines == LineDirectives::Kept {
             let file = self.builder.file(&file_name(source));
-            // The comment goes for the whole line, and so does this.
+            // The comment is about the whole line, so the directive names no column.
             self.builder.location(Position { file, line: source.line + offset, column: 0 });
         }
     }

@@ -42,7 +42,7 @@ impl Emitter<'_> {
         let symbol = match self.locals.get(&local) {
             Some(symbol) => *symbol,
             None => {
-                // No Rust name can be it.
+                // No Rust name contains `$`, so this name is unique.
                 let name = format!("$local_{}", self.locals.len());
                 match self.builder.variable(&name, ptx::Space::Local, size, array.bytes()) {
                     Ok(symbol) => *self.locals.entry(local).or_insert(symbol),

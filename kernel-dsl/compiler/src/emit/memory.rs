@@ -15,7 +15,8 @@ pub(super) struct AddressParts {
 }
 
 /// Returns how many of `n` consecutive elements one access moves: the largest power of two that
-/// divides `n`, up to the limit of the hardware. So no access needs more alignment than the whole.
+/// divides `n`, up to the limit of the hardware. So no part needs more alignment than the whole
+/// access.
 fn at_once(n: usize, element: Scalar) -> usize {
     let most = (MAX_VECTOR_BYTES / element.bytes()).min(4) as usize;
     (1 << n.trailing_zeros()).min(most)
@@ -97,7 +98,7 @@ impl Emitter<'_> {
         Some(AddressParts { space, address })
     }
 
-    /// Returns the guard of an access; `None` where no lane is to make it.
+    /// Returns the guard of an access; `None` if no lane accesses memory.
     fn lanes(&mut self, condition: Option<Value>) -> Option<Option<ptx::Guard>> {
         let Some(condition) = condition else { return Some(None) };
         match self.constant(condition) {
@@ -124,13 +125,14 @@ impl Emitter<'_> {
         }
         let lanes = self.lanes(guard.map(|g| g.condition));
         let words = as_words(results.len(), element);
-        // Where other lanes get constants, words get them before they are taken apart: what is
-        // taken apart under a condition would have a register each.
+        // Constants for masked lanes are written to whole words before unpacking. Unpacking under a
+        // guard would keep a register for each element.
         let constants = match (guard, &lanes) {
             (Some(guard), Some(Some(_))) if words => guard.otherwise.iter().map(|v| self.constant(*v)).collect(),
             _ => None,
         };
-        // Registers that the load writes, and predicates to compute from bytes.
+        // The registers that the load writes, and the predicates that are computed from loaded
+        // bytes.
         let mut written: Vec<Register> = Vec::with_capacity(results.len());
         for (i, &result) in results.iter().enumerate() {
             let truth = element == Scalar::Bool;
@@ -265,7 +267,7 @@ impl Emitter<'_> {
             let done = i + 1 == last && constant_bytes == 0;
             let d = if done { self.define(result) } else { self.register(register_type(ty)) };
             match (ty, &size) {
-                // The 32 bits of an offset in bytes.
+                // A 32-bit offset in bytes needs no multiplication.
                 (Type::Shared, Operand::Integer(1)) => self.op(Opcode::Add, [Modifier::U32], [d.into(), factor, sum]),
                 _ => self.guarded(None, Opcode::Mad, mad, [d.into(), factor, size.clone(), sum]),
             }

@@ -114,7 +114,7 @@ fn scalar_type(s: Scalar) -> ptx::Type {
         Scalar::I64 => ptx::Type::S64,
         Scalar::U64 => ptx::Type::U64,
         Scalar::F16 => ptx::Type::B16,
-        // Integer operations pack and unpack it.
+        // Lowering packs and unpacks these types by integer operations.
         Scalar::Bf16 | Scalar::Custom(_) => ptx::Type::U32,
         Scalar::F32 => ptx::Type::F32,
         Scalar::F64 => ptx::Type::F64,
@@ -204,9 +204,8 @@ impl<'k> Emitter<'k> {
         self.flow.occupy(register, value);
     }
 
-    /// Returns the register that is to hold `value`, which is being defined. The register's last
-    /// writer must come after every reader of the defining operation's operands: it may be the
-    /// register of one of them.
+    /// Returns the register for `value`, which is being defined. The register may be that of an
+    /// operand, so the instruction that writes it must come after all reads of the operands.
     fn define(&mut self, value: Value) -> Register {
         let register = match self.flow.assigned_register(value) {
             Some(register) => register,
@@ -285,7 +284,7 @@ impl<'k> Emitter<'k> {
         if let Operand::Register(r) = from
             && self.builder.entry().ty(r) != ty
         {
-            // The bits of another class.
+            // Registers of different types: the copy moves untyped bits.
             ty = if ty.bits() == 64 { ptx::Type::B64 } else { ptx::Type::B32 };
         }
         self.op(Opcode::Mov, [ty.modifier()], [to.into(), from]);
@@ -362,7 +361,7 @@ impl<'k> Emitter<'k> {
             Op::Constant(bits) => self.bindings[results[0].0 as usize] = Some(ValueForm::Constant(*bits)),
             Op::Parameter(i) => match self.parameters.get(*i as usize) {
                 Some(&Some(r)) => self.bind(results[0], r),
-                // Nothing uses it.
+                // A parameter without a register is not used.
                 Some(None) => {}
                 None => self.malformed("a parameter that the kernel does not have"),
             },

@@ -17,8 +17,8 @@ pub(super) fn sequence(
         match pending.iter().position(|(to, _)| !reads(*to, &pending)) {
             Some(i) => ordered.push(pending.remove(i)),
             None => {
-                // Each destination is still to be read: cycles. Save the first, and have it read
-                // from there.
+                // Each destination is still to be read, so the moves form cycles. One destination
+                // is saved, and its readers read the copy.
                 let first = pending[0].0;
                 let saved = temporary(first);
                 ordered.push((saved, first.into()));

@@ -1,6 +1,6 @@
-//! Elements of 8 and 16 bits in whole words. More than one word of them is accessed as words,
-//! unpacked after a load and packed before a store. An access then moves up to 16 bytes, where
-//! vectors of `.u8` move 4.
+//! Elements of 8 and 16 bits in whole words. An access to more than one word of such elements moves
+//! words, which are unpacked after a load and packed before a store. One access then moves up to 16
+//! bytes, whereas a vector of `.u8` moves 4.
 
 use super::Emitter;
 use super::memory::{AddressParts, operand, vector};

@@ -37,7 +37,7 @@ impl Emitter<'_> {
         for (i, part) in words.chunks(4).enumerate() {
             let guard = Some(Guard { register: first, negated: false });
             let mut at = BLOCK + 4 * i;
-            // The rest of a vector of four is stored as two, or one by one.
+            // A rest of three words is stored one by one: vectors have two or four elements.
             let step = if part.len() == 3 { 1 } else { part.len() };
             for piece in part.chunks(step) {
                 let vector = match piece.len() {

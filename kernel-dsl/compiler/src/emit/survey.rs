@@ -69,7 +69,8 @@ impl KernelFacts {
             for inner in inst.op.regions() {
                 self.walk(kernel, inner, read);
             }
-            // The loop does so after its body.
+            // The loop reads its index after its body, so no instruction of the body ends the
+            // index.
             if let Op::For(l) = &inst.op
                 && let Some(index) = l.body.parameters.first()
             {

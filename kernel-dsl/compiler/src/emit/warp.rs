@@ -20,12 +20,12 @@ impl Emitter<'_> {
             Shuffle::Up => Modifier::Up,
             Shuffle::Down => Modifier::Down,
         };
-        // The bits of a lane number that name its segment, and the last lane of the segment to read
-        // from.
+        // The lane-index bits that select the segment, and the last lane of the segment that may be
+        // read.
         let segment = u64::from(32 - width) << 8 | if mode == Shuffle::Up { 0 } else { 31 };
         let selector = match (mode, self.operand(selector)) {
-            // The hardware looks at five bits of a distance: 32 means 0, the lane itself, which is
-            // what any distance beyond the segment means.
+            // The hardware uses the low five bits of a distance. A distance of 32 becomes 0, so the
+            // lane reads itself. Any distance beyond the segment has this effect too.
             (Shuffle::Up | Shuffle::Down, Operand::Integer(n)) => Operand::Integer(n.min(32)),
             (Shuffle::Up | Shuffle::Down, distance) => {
                 let capped = self.register(ptx::Type::U32);

@@ -56,7 +56,7 @@ fn text(
 pub(super) enum Artifact {
     /// HIR and PTX as literals.
     Literals(Literals),
-    /// The chain of macro calls that ends in them.
+    /// The chain of macro calls that ends in the literals.
     Chain(TokenStream),
 }
 

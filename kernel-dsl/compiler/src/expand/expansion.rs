@@ -62,9 +62,9 @@ impl<'a> Expansion<'a> {
     /// Renders the items of the expansion; at the end of a chain, the expression of the artifact.
     pub(super) fn render(self) -> TokenStream {
         let Expansion { item, facade, copy, witness, artifact, launchers, errors } = self;
-        // The copy comes at the end of a chain, because rustc would report a missing callee here
-        // and there. An editor needs the copy at once: a chain that does not resolve yet must not
-        // disable completion in the body.
+        // The copy comes at the end of a chain, because rustc would otherwise report a missing
+        // callee twice. An editor needs the copy at once: a chain that does not resolve yet must
+        // not disable completion in the body.
         let (artifact, editor_copy) = match artifact {
             Artifact::Chain(chain) => (chain, Some(copy)),
             Artifact::Literals(literals) => {

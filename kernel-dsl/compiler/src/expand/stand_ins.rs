@@ -29,8 +29,8 @@ impl<'g> StandIns<'g> {
         names.collect()
     }
 
-    /// Replaces the parameters in `tokens` by stand-ins. Returns `None` if an associated type has
-    /// no trait that is sure.
+    /// Replaces the parameters in `tokens` by stand-ins. Returns `None` if the trait of an
+    /// associated type is not certain.
     pub(super) fn replace(&self, tokens: TokenStream) -> Option<TokenStream> {
         self.with_lifetime(tokens, &inferred())
     }
@@ -106,7 +106,7 @@ impl<'g> StandIns<'g> {
         Some(replaced)
     }
 
-    /// Returns the trait that bounds a type parameter, if there is one alone.
+    /// Returns the trait that bounds a type parameter, if exactly one does.
     fn only_trait(&self, parameter: &Ident) -> Option<TokenStream> {
         let own = self.generics.type_params().filter(|p| p.ident == *parameter).flat_map(|p| &p.bounds);
         let clauses = self.generics.where_clause.iter().flat_map(|clause| &clause.predicates);

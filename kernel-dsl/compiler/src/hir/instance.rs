@@ -37,7 +37,7 @@ pub enum Constant {
 /// A device item passed for a type parameter. Items are equal if their hashes and names are equal.
 #[derive(Clone, Eq, Debug, Serialize, Deserialize)]
 pub struct ItemArgument {
-    /// Returns the name in Rust.
+    /// Name in Rust.
     pub name: Cow<'static, str>,
     /// The hash of the item.
     pub hash: u64,

@@ -19,7 +19,7 @@ pub struct Items {
 /// A device struct.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Struct {
-    /// Returns the name in Rust.
+    /// Name in Rust.
     pub name: String,
     /// Distinguishes structs of the same name.
     pub hash: u64,
@@ -44,14 +44,15 @@ pub struct Field {
 /// An enum.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Enum {
-    /// Returns the name in Rust.
+    /// Name in Rust.
     pub name: String,
     /// Distinguishes enums of the same name.
     pub hash: u64,
     /// The variants, in order; an enum without variants has no values and serves only as a type.
     pub variants: Vec<Variant>,
-    /// The parts of a value, if a variant holds data: the discriminant, and a field
-    /// `Variant.field` for each field of each variant. An enum without data is its discriminant.
+    /// The struct that holds a value, if a variant holds data. The struct contains the
+    /// discriminant, and `Variant.field` for each field of each variant. An enum without data is a
+    /// discriminant.
     pub data: Option<StructId>,
 }
 
@@ -66,7 +67,7 @@ pub struct Variant {
 /// A trait, with `Self` as its only generic parameter.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Trait {
-    /// Returns the name in Rust.
+    /// Name in Rust.
     pub name: String,
     /// Distinguishes traits of the same name.
     pub hash: u64,
@@ -84,8 +85,8 @@ pub struct TraitItem {
     pub kind: TraitItemKind,
 }
 
-/// The kind of a trait item. A function or constant has `Self` as its first generic parameter; its
-/// body is empty if the trait does not provide it.
+/// The kind of a trait item. A function or constant has `Self` as its first generic parameter. The
+/// body is empty if the trait provides none.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[allow(missing_docs)]
 pub enum TraitItemKind {
@@ -145,7 +146,7 @@ pub enum Bound {
 /// Built-in traits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub enum Builtin {
-    /// `Copy`, `Clone`, `DeviceCopy`, `Send`, `Sync`, `Sized`: every value.
+    /// `Copy`, `Clone`, `DeviceCopy`, `Send`, `Sync`, `Sized`: every type implements them.
     Value,
     /// Types that a buffer can hold.
     Element,

@@ -19,7 +19,7 @@ struct MergedIndices {
 pub fn merge(functions: &mut Vec<Function>, items: &mut Items, library: &Library) -> Option<Root> {
     let mut places = MergedIndices::default();
     let mut new = Vec::new();
-    // Only an item of another library can be equal.
+    // The items of one library differ, so only earlier items are compared.
     let before = functions.len();
     for function in &library.functions {
         let at = functions[..before].iter().position(|f| f.hash == function.hash && f.name == function.name);

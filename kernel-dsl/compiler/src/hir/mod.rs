@@ -104,7 +104,7 @@ pub struct Launch {
     pub instances: Vec<DeclaredInstance>,
     /// The tolerances of a GPU's results, for parameters that approximate results reach.
     pub tolerances: Vec<Tolerance>,
-    /// The parameters for which the kernel declares how much it writes.
+    /// The declarations of how much the kernel writes to a parameter.
     pub outputs: Vec<DeclaredOutput>,
 }
 
@@ -174,7 +174,7 @@ pub struct Requirement {
 /// The generic body of a kernel or device function.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Function {
-    /// Returns the name in Rust.
+    /// Name in Rust.
     pub name: String,
     /// Distinguishes functions of the same name when libraries are merged: a hash of tokens and
     /// position.
@@ -204,7 +204,7 @@ pub struct Function {
 /// A generic parameter of a function, struct or impl.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Generic {
-    /// Returns the name in Rust.
+    /// Name in Rust.
     pub name: String,
     /// The kind of the parameter.
     pub kind: GenericKind,
@@ -213,7 +213,7 @@ pub struct Generic {
 /// The kind of a generic parameter.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum GenericKind {
-    /// A constant: `usize` or `bool`.
+    /// A constant of an integer type or `bool`.
     Constant(Scalar),
     /// A type with these bounds. Types in bounds are indices into the table of the item with the
     /// parameter.
@@ -223,7 +223,7 @@ pub enum GenericKind {
 /// A variable. Shadowing creates another variable.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Local {
-    /// Returns the name in Rust.
+    /// Name in Rust.
     pub name: String,
     /// The type.
     pub ty: TypeId,
@@ -256,7 +256,7 @@ pub struct EnumId(pub u32);
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 pub struct TraitId(pub u32);
 
-/// Index into the closed list of functions.
+/// Index into the functions of the program or library.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 pub struct FunctionId(pub u32);
 
@@ -370,7 +370,7 @@ pub enum Pattern {
     Parts(Vec<Pattern>),
     /// The value of a literal or associated constant.
     Value(Box<Expr>),
-    /// `low..=high`, `low..high`, or without one of the two.
+    /// `low..=high`, `low..high`, or a range with one bound.
     #[allow(missing_docs)]
     Range { low: Option<Box<Expr>>, high: Option<Box<Expr>>, closed: bool },
     /// `a | b`; the alternatives bind no names.

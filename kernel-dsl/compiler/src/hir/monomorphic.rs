@@ -413,7 +413,7 @@ impl Monomorphizer<'_> {
             (Type::Shared { element: p, rank: r }, Type::Shared { element: q, rank: s }) => {
                 r == s && self.fits(table, *p, *q, bound)
             }
-            // Types of the same table, or types without parts.
+            // Both types are from the same table, or have no parts.
             (Type::Scalar(a), Type::Scalar(b)) => a == b,
             (Type::Enum(a), Type::Enum(b)) => a == b,
             (Type::Item(a), Type::Item(b)) => a == b,
@@ -472,7 +472,8 @@ impl Monomorphizer<'_> {
         None
     }
 
-    /// Returns the number of a function with these generic arguments; the function is made later.
+    /// Returns the number of a function with these generic arguments. The function is instantiated
+    /// later.
     fn instance(&mut self, id: FunctionId, arguments: Vec<TypeId>) -> FunctionId {
         if let Some(made) = self.made.get(&(id, arguments.clone())) {
             return *made;

@@ -34,7 +34,8 @@ pub enum Error {
         /// The checksum of the bytes.
         found: u64,
     },
-    /// A valid checksum over another kind of item, such as a library where a kernel is needed.
+    /// A valid checksum, but the bytes encode another kind of item, such as a library instead of a
+    /// kernel.
     Shape,
 }
 

@@ -27,12 +27,12 @@ pub enum Bits {
     MultiplyHigh,
     /// The low word of the product of the low 24 bits; integers of 32 bits.
     Multiply24,
-    /// The sum of two `i32`, or the end of the range that it is beyond.
+    /// The sum of two `i32`, saturated to the range of `i32`.
     SaturatingAdd,
-    /// The difference of two `i32`, likewise.
+    /// The difference of two `i32`, saturated to the range of `i32`.
     SaturatingSub,
-    /// Four integers of 8 bits, or two of 16, as a `u32`, or an `i32` of signed ones; the first
-    /// lowest.
+    /// Four integers of 8 bits, or two of 16, joined to a `u32`, or to an `i32` if they are signed.
+    /// The first is lowest.
     Join,
 }
 

@@ -2,9 +2,9 @@
 
 use std::fmt;
 
-/// Threads of a block in x, y and z. How many there are along one axis may be known at launch only;
-/// no axis after that one has more than one. So the thread with a linear index has the same x, y
-/// and z in a block of any size.
+/// Threads of a block in x, y and z. The extent of one axis may be chosen at launch; all later axes
+/// then have extent 1. So a thread with a given linear index has the same x, y and z in each
+/// launch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct BlockExtents {
     most: [u32; 3],
@@ -17,9 +17,9 @@ pub struct BlockExtents {
 pub struct OpenAxis {
     /// 0 is x.
     pub axis: usize,
-    /// The least extent.
+    /// Minimum extent.
     pub least: u32,
-    /// From one to the next.
+    /// Step between possible extents.
     pub step: u32,
 }
 
@@ -106,7 +106,7 @@ impl BlockExtents {
         }
     }
 
-    /// Returns whether it is made of whole warps in each launch.
+    /// Returns whether blocks consist of whole warps in each launch.
     pub fn has_whole_warps(&self) -> bool {
         self.multiple.is_multiple_of(LANES)
     }

@@ -14,7 +14,7 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// Starts with the body of `kernel` open and empty.
+    /// Returns a builder whose open region is the body of `kernel`, still empty.
     pub fn new(kernel: Kernel) -> Builder {
         Builder { kernel, location: Location(0), open: vec![Region::default()] }
     }
@@ -44,7 +44,8 @@ impl Builder {
     /// Returns the operation that defines `value`, if it is in the open region.
     pub fn defined(&self, value: Value) -> Option<&Op> {
         let insts = &self.open.last()?.insts;
-        // Values are numbered as they are made.
+        // Values have ascending numbers, so the search ends at the first instruction with lower
+        // ones.
         let mut since = insts.iter().rev().take_while(|i| i.results.last().is_none_or(|last| *last >= value));
         since.find(|i| i.results.contains(&value)).map(|i| &i.op)
     }

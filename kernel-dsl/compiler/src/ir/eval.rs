@@ -1,8 +1,8 @@
 //! Semantics of operations on constants. Values are bits, zero-extended to 64.
 //!
-//! `None` means "not at compile time": where the IR leaves the value unspecified (division by zero,
-//! the bits of a NaN), and where types do not fit. Float arithmetic is Rust's own, which is IEEE
-//! 754.
+//! `None` means that the types do not fit, or that the result is not known at compile time: the IR
+//! leaves it unspecified (division by zero, the bits of a NaN). Float arithmetic is Rust's own,
+//! which is IEEE 754.
 
 use super::{Binary, Comparison, Unary};
 use crate::half;
@@ -31,7 +31,7 @@ fn f64_bits(x: f64) -> Option<u64> {
     (!x.is_nan()).then(|| x.to_bits())
 }
 
-/// The smaller or larger; a NaN loses, −0 is below +0.
+/// The smaller or larger value. A NaN is ignored if the other value is a number; −0 is below +0.
 macro_rules! extreme {
     ($a:expr, $b:expr, $max:expr) => {{
         let (a, b) = ($a, $b);

@@ -21,7 +21,7 @@ pub struct Formula {
 /// An operation, over steps by their index.
 #[derive(Clone, PartialEq, Debug)]
 enum FormulaStep {
-    /// One that has no operands but constants, and parameters by their index.
+    /// A constant, by its bits.
     Constant(u64),
     Parameter(u32),
     /// Threads of a block along an axis.
@@ -62,7 +62,7 @@ pub enum NoFormula {
 }
 
 impl Formula {
-    /// Extracts the computation of `value` in the body of `kernel` from parameters.
+    /// Extracts how the body of `kernel` computes `value` from parameters.
     pub fn of(kernel: &Kernel, value: Value) -> Result<Formula, NoFormula> {
         let mut definitions = HashMap::new();
         define(&kernel.body, &mut definitions);
@@ -108,8 +108,8 @@ impl Formula {
         self.step(self.steps.len().saturating_sub(1), &LaunchInputs { parameters, block }, &mut values)
     }
 
-    /// Appends the instructions that compute the formula to `insts`, and returns the result.
-    /// Returns `None` for a formula with a choice, of which only one side may be computed.
+    /// Appends instructions that compute the formula to `insts`, and returns the result. Returns
+    /// `None` for a formula with a choice, because straight-line code would compute both sides.
     pub fn write(&self, kernel: &mut Kernel, insts: &mut Vec<Inst>, location: Location) -> Option<Value> {
         let mut values: Vec<Value> = Vec::new();
         for (ty, step) in &self.steps {

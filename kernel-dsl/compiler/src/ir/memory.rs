@@ -16,7 +16,7 @@ pub enum Element {
     Scalar(Scalar),
     /// Several scalars, each at a multiple of its size from the element's first byte.
     Aggregate {
-        /// From one element to the next; a multiple of `align`.
+        /// Distance between adjacent elements in bytes; a multiple of `align`.
         bytes: u32,
         /// Alignment of an element: a power of two, at least the size of each scalar in it.
         align: u32,
@@ -76,7 +76,7 @@ pub enum AccessPlace {
         base: Value,
         /// Dimensions, outermost first.
         dims: SmallVec<[Dim; 2]>,
-        /// Where in the element, or what part of a scalar that is made of several; `None` where
+        /// Part of the element, or part of a scalar that consists of several elements; `None` if
         /// elements are scalars of the access's type.
         within: Option<Box<ElementOffset>>,
     },
@@ -113,7 +113,8 @@ impl AccessPlace {
         self.within().map_or(scalar.bytes(), |w| w.bytes)
     }
 
-    /// Returns the elements that an access to `n` scalars reaches over, from the last index on.
+    /// Returns the number of elements, from the last index on, that an access to `n` scalars
+    /// touches.
     pub fn reach(&self, n: u32, scalar: Scalar) -> u32 {
         self.within().map_or(n, |w| w.reach(n, scalar))
     }
@@ -128,13 +129,13 @@ pub struct ElementOffset {
     pub bytes: u32,
     /// The constant part; below `bytes`.
     pub offset: u32,
-    /// Arrays in the element that values index, outermost first. An access stays in what the last
-    /// of them names; without any, it may continue into the elements that follow.
+    /// Indices into arrays in the element, outermost first. An access stays within the entry that
+    /// the last index names. Without indices, an access may continue into the following elements.
     pub indices: SmallVec<[ElementIndex; 1]>,
 }
 
 impl ElementOffset {
-    /// Returns the elements that an access to `n` scalars reaches over.
+    /// Returns the number of elements that an access to `n` scalars touches.
     pub fn reach(&self, n: u32, scalar: Scalar) -> u32 {
         match self.indices.is_empty() {
             true => (self.offset + n * scalar.bytes()).div_ceil(self.bytes.max(1)),
@@ -148,9 +149,9 @@ impl ElementOffset {
 pub struct ElementIndex {
     /// The index; `usize`.
     pub index: Value,
-    /// How many there are.
+    /// Number of entries of the array.
     pub extent: u32,
-    /// Bytes from one to the next.
+    /// Distance between adjacent entries in bytes.
     pub bytes: u32,
 }
 
@@ -159,9 +160,9 @@ pub struct ElementIndex {
 pub struct Dim {
     /// The index of the element.
     pub index: Value,
-    /// How many there are.
+    /// Extent of the dimension.
     pub extent: Value,
-    /// Elements from one to the next; `None` is 1.
+    /// Distance between adjacent indices in elements; `None` is 1.
     pub stride: Option<Value>,
 }
 
@@ -174,7 +175,7 @@ pub struct SharedArray {
     pub element: Element,
     /// Extents, outermost first.
     pub shape: SmallVec<[u32; 3]>,
-    /// Elements from one index to the next, outermost first; the last is 1.
+    /// Distance between adjacent indices in elements, outermost first; the last is 1.
     pub strides: SmallVec<[u32; 3]>,
     /// How the strides were chosen, for the comment in the PTX and for reports.
     pub layout: SharedLayout,
@@ -229,12 +230,12 @@ pub enum SharedLayout {
         /// Elements between the end of a row and the start of the next.
         pad: u32,
     },
-    /// No gap between rows; the 16-byte pieces of each row in an order by itself.
+    /// No gap between rows. The 16-byte pieces of each row are permuted.
     Swizzled(Swizzle),
 }
 
-/// Where the 16-byte pieces of a row lie: piece p of row r (an index of the last dimension but one)
-/// is found at p XOR ((r >> shift) & mask).
+/// The permutation of the 16-byte pieces of a row: piece p of row r lies at p XOR ((r >> shift) &
+/// mask). Here, r is the index of the second-to-last dimension.
 ///
 /// Eight lanes that each access 16 bytes then use each bank once. This holds for eight consecutive
 /// rows at one column, and for one row at eight consecutive pieces. A row of n pieces, n a multiple
@@ -242,14 +243,14 @@ pub enum SharedLayout {
 /// within groups of that size, and rows alternate after 8 / n.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Swizzle {
-    /// One less than a power of two: pieces are permuted among that many.
+    /// Number of pieces that are permuted among each other, minus 1; the number is a power of two.
     pub mask: u32,
-    /// log₂ of the rows that have one order.
+    /// log₂ of the number of adjacent rows with the same permutation.
     pub shift: u32,
 }
 
 impl Swizzle {
-    /// Bytes that stay together: what an access moves at most.
+    /// Size of a piece in bytes: the widest access, so that no access spans two pieces.
     pub const PIECE: u32 = MAX_VECTOR_BYTES;
 
     /// Returns the swizzle of rows of `bytes` bytes, which must be whole pieces.
@@ -284,8 +285,8 @@ pub struct DynamicArray {
 }
 
 impl DynamicArray {
-    /// Returns the bytes of the array, where the parameters of the entry have these bits, in blocks
-    /// of that size, and its extents; or what is wrong with an extent.
+    /// Returns the size of the array in bytes and its extents, for these parameter bits and this
+    /// block size. Returns an error if an extent cannot be evaluated.
     pub fn bytes(&self, parameters: &[u64], block: [u32; 3]) -> Result<(u64, Vec<u64>), String> {
         let extents: Vec<u64> = self.extents.iter().map(|e| e.evaluate(parameters, block)).collect::<Result<_, _>>()?;
         let bytes = extents.iter().fold(u64::from(self.element.bytes()), |n, extent| n.saturating_mul(*extent));

@@ -99,12 +99,12 @@ use std::sync::Arc;
 /// Bytes of the widest access of the machine.
 pub const MAX_VECTOR_BYTES: u32 = 16;
 
-/// Instructions of a kernel after unrolling, at most, unless lowering sets another limit. Beyond
-/// this, assembly takes seconds and the instruction cache misses.
+/// Maximum number of instructions of a kernel after unrolling, unless lowering sets another limit.
+/// A larger kernel takes seconds to assemble and overflows the instruction cache.
 pub const MAX_UNROLLED_INSTRUCTIONS: usize = 1 << 18;
 
-/// Values that [`Op::Log`] prints after the block and the thread, at most. CUDA's `printf` takes
-/// 32.
+/// Maximum number of values that [`Op::Log`] prints after the block and the thread. CUDA's `printf`
+/// takes 32 in total.
 pub const MAX_LOG_VALUES: usize = 26;
 
 /// One instance of a kernel, for one target.
@@ -122,7 +122,7 @@ pub struct Kernel {
     pub block: BlockExtents,
     /// Blocks that a multiprocessor should hold at once (`.minnctapersm`), if the kernel sets it.
     pub min_blocks: Option<u32>,
-    /// Registers of a thread at most (`.maxnreg`), if the kernel sets it.
+    /// Maximum number of registers of a thread (`.maxnreg`), if the kernel sets it.
     pub max_registers: Option<u32>,
     /// The parameters of the PTX entry, in order.
     pub parameters: Vec<Parameter>,
@@ -142,7 +142,7 @@ pub struct Kernel {
     pub locations: Vec<SourceLocation>,
     /// Declarations of the kernel to the oracle.
     pub declared: OracleDeclarations,
-    /// Instructions at most after unrolling.
+    /// Maximum number of instructions after unrolling.
     pub unrolled: usize,
     /// The code of a thread.
     pub body: Region,
@@ -282,7 +282,7 @@ pub struct Local {
     pub element: Type,
     /// Number of elements; 1 for a plain variable. Arrays of arrays are flattened, row-major.
     pub len: u32,
-    /// Whether an array whose indices are not all constant is in local memory.
+    /// Whether the kernel places the array in local memory if not all of its indices are constant.
     pub memory: bool,
 }
 
@@ -452,7 +452,7 @@ pub enum Op {
     /// earlier lifetime, and are undefined until they are stored. The operation emits no code, and
     /// all threads of the block execute it, or none.
     LifetimeStart(SharedId),
-    /// The value that a variable of the kernel is set to, a scalar. The operation emits no code,
+    /// The scalar value of a variable of the kernel from here on. The operation emits no code,
     /// and only IR lowered for tracing has it ([`lower_named`](crate::lower::lower_named)).
     #[allow(missing_docs)]
     DbgValue { name: Box<str>, value: Value },

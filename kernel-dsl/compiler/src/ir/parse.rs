@@ -57,7 +57,7 @@ pub(super) struct Parser<'t> {
     constants: Vec<(Type, u64)>,
     /// The results of the current instruction.
     results: Values,
-    /// Whether a formula is read: its operations end at `;` or `)`.
+    /// Whether the parser is in a formula, where operations end at `;` or `)`.
     formula: bool,
     pub locals: Vec<String>,
     pub shared: Vec<String>,
@@ -90,7 +90,7 @@ impl<'t> Parser<'t> {
             return Err(p.fault("the end of the kernel"));
         }
         let Parser { mut kernel, types, constants, .. } = p;
-        // Numbers without a definition occur where passes have dropped an instruction.
+        // Passes drop instructions, so some numbers have no definition.
         kernel.values = types.into_iter().map(|ty| ty.unwrap_or(Type::Scalar(Scalar::Bool))).collect();
         let first = kernel.values.len() as u32;
         renumber(&mut body, &|v| if v.0 >= FIRST_CONSTANT { Value(v.0 - FIRST_CONSTANT + first) } else { v });
@@ -605,7 +605,7 @@ impl<'t> Parser<'t> {
         Ok(rest[..end].to_string())
     }
 
-    /// Parses a name and the index that tells it from equal names. Returns it as printed.
+    /// Parses a name and the index that distinguishes equal names. Returns the text as printed.
     pub fn distinct_name(&mut self) -> Result<String, Fault> {
         self.declared_name().map(|(_, printed)| printed)
     }
@@ -661,14 +661,14 @@ impl<'t> Parser<'t> {
         self.lines.get(self.line).map_or("", |(_, line)| &line[self.at..])
     }
 
-    /// Takes `text` if it follows.
+    /// Consumes `text` if it follows, and returns whether it did.
     pub fn eat(&mut self, text: &str) -> bool {
         let found = self.rest().starts_with(text);
         self.at += if found { text.len() } else { 0 };
         found
     }
 
-    /// Takes `word` if it follows, and no longer word does.
+    /// Consumes `word` if it follows as a whole word, and returns whether it did.
     pub fn eat_word(&mut self, word: &str) -> bool {
         let after = self.rest().strip_prefix(word);
         let found = after.is_some_and(|rest| !rest.starts_with(|c: char| c.is_alphanumeric() || c == '_'));
@@ -676,7 +676,7 @@ impl<'t> Parser<'t> {
         found
     }
 
-    /// Takes `text`, which must follow.
+    /// Consumes `text`; returns an error if other text follows.
     pub fn expect(&mut self, text: &str) -> Result<(), Fault> {
         if self.eat(text) { Ok(()) } else { Err(self.fault(format!("`{text}`"))) }
     }

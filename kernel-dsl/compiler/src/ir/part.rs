@@ -68,7 +68,8 @@ pub trait OpField: Sized {
     /// Appends the regions in the field.
     fn regions_mut<'a>(&'a mut self, _to: &mut SmallVec<[&'a mut Region; 2]>) {}
 
-    /// Appends the words of the field to a key. Fields that no pure operation has refuse.
+    /// Appends the words of the field to a key. A field that no pure operation has makes the key
+    /// invalid.
     fn key(&self, words: &mut KeyWords) {
         words.refuse();
     }
@@ -100,7 +101,7 @@ impl OpField for Value {
     }
 }
 
-/// An optional value. A row of the table says what its text stands between.
+/// An optional value. The row of the operation gives the text around it.
 impl OpField for Option<Value> {
     fn values(&self, f: &mut impl FnMut(Value)) {
         self.iter().for_each(|v| f(*v));
@@ -570,7 +571,7 @@ ids! {
     TableId tables;
 }
 
-/// Inline PTX: the operands with their directions and types, and the text as the kernel says it.
+/// Inline PTX: the operands with their directions and types, and the text that the kernel contains.
 impl OpField for Arc<Inline> {
     fn print(&self, _: &Printer<'_>, out: &mut String) {
         let source = self.source();

@@ -46,7 +46,7 @@ pub(super) fn name(name: &str) -> String {
     if is_word { name.to_string() } else { format!("{name:?}") }
 }
 
-/// Returns the text of a constant: its value where a decimal says all, otherwise its type and bits.
+/// Returns the text of a constant: its value if a decimal is exact, otherwise its type and bits.
 pub(super) fn constant(ty: Type, bits: u64) -> String {
     let exact = |text: String, default: Scalar, scalar: Scalar| {
         if scalar == default { text } else { format!("{text}_{scalar}") }
@@ -155,7 +155,7 @@ impl Display for Special {
     }
 }
 
-/// Returns each name, followed by its index where several have it.
+/// Returns each name. If several names are equal, an index follows each.
 pub(super) fn distinct<'a>(names: impl Iterator<Item = &'a str> + Clone) -> Vec<String> {
     let mut count: HashMap<&str, u32> = HashMap::new();
     names.clone().for_each(|n| *count.entry(n).or_default() += 1);
@@ -399,7 +399,7 @@ impl<'a> Printer<'a> {
         }
     }
 
-    /// Appends a value as an operand: its name, or the constant that it is.
+    /// Appends a value as an operand: its name, or its value if it is constant.
     pub fn value(&self, v: Value, out: &mut String) {
         match self.constants.get(v.0 as usize).copied().flatten() {
             Some(bits) => out.push_str(&constant(self.kernel.ty(v), bits)),

@@ -3,7 +3,7 @@
 //!
 //! Words 1 to 3 are unused, so that accesses of 16 bytes can store the others.
 
-/// 0 as long as nothing was reported; then the site's number + 1.
+/// 0 while there is no report, afterwards the number of the check's site plus 1.
 pub const STATE: usize = 0;
 /// Block index in x, y, z.
 pub const BLOCK: usize = 4;
@@ -11,7 +11,7 @@ pub const BLOCK: usize = 4;
 pub const THREAD: usize = 7;
 /// The values of the report, which the site explains.
 pub const VALUES: usize = 10;
-/// Values of a report at most: index and extent in each of five dimensions.
+/// Maximum number of values of a report: index and extent in each of five dimensions.
 pub const MAX_VALUES: usize = 10;
 /// Words of a record.
 pub const WORDS: usize = VALUES + MAX_VALUES;

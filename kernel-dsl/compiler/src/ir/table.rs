@@ -1,4 +1,4 @@
-//! Tables: arrays that are known at compile time and read by an index that is not.
+//! Tables: arrays that are known at compile time and read at run-time indices.
 //!
 //! A table is one element in memory with as many scalars as the table has. The base is
 //! [`Op::Table`](super::Op::Table), and an access names a scalar by an
@@ -18,9 +18,9 @@ pub const CONSTANT_LIMIT: u32 = 64 * 1024;
 pub struct Table {
     /// Name in Rust; not unique.
     pub name: String,
-    /// The scalars in it, each with its first byte, ascending. What lies between them is zero.
+    /// The scalars, each with the offset of its first byte, in ascending order. Gaps contain zeros.
     pub scalars: Arc<[(u32, Scalar, u64)]>,
-    /// Bytes of the whole.
+    /// Size of the table in bytes.
     pub bytes: u32,
     /// The placement that the kernel requests.
     pub placement: Placement,
@@ -30,11 +30,11 @@ impl Table {
     /// The alignment of a table in bytes: that of the widest access.
     pub const ALIGN: u32 = MAX_VECTOR_BYTES;
 
-    /// Returns the bits of the scalar at a byte; `None` if none of this type begins there.
+    /// Returns the bits of the scalar at a byte offset; `None` if no such scalar starts there.
     pub fn bits(&self, byte: u32, scalar: Scalar) -> Option<u64> {
         let at = self.scalars.binary_search_by_key(&byte, |(at, ..)| *at).ok()?;
         let (_, ty, bits) = self.scalars[at];
-        // A table of words of several types is read as words.
+        // A scalar may be read as another type of the same width, except as `bool`.
         (ty.bits() == scalar.bits() && (ty == Scalar::Bool) == (scalar == Scalar::Bool)).then_some(bits)
     }
 
@@ -61,12 +61,12 @@ impl Table {
 /// Where a table is to lie.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug, Serialize, Deserialize)]
 pub enum Placement {
-    /// In constant memory where each read is proven to be of one element for all lanes of a warp,
-    /// as long as there is room; in global memory otherwise.
+    /// In constant memory if each read is proven to be uniform across a warp and there is room,
+    /// otherwise in global memory.
     #[default]
     ByUse,
-    /// In constant memory. The constant cache gives a warp one word at a time: lanes that read
-    /// several take turns.
+    /// In constant memory. The constant cache gives a warp one word at a time, so reads of
+    /// different words are serialized.
     Constant,
     /// In global memory, read by the read-only path: lanes that read several words are served
     /// together.

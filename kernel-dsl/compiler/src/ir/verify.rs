@@ -1,6 +1,7 @@
 //! Invariants that hold for IR as lowered and between any two passes.
 //!
-//! * Each value has one definition, before its uses in the region or around them.
+//! * Each value has one definition, which precedes its uses in the same region or in nested
+//!   regions.
 //! * Operands, results, region parameters and the values of terminators have the types that the
 //!   operation requires.
 //! * Each region ends with its only terminator.
@@ -42,9 +43,9 @@ impl Kernel {
 /// A construct around the current instruction that `Break` or `Continue` may name.
 struct OpenConstruct<'a> {
     label: Label,
-    /// The values that `Break` carries to.
+    /// The values that receive those of a `Break`.
     leave: &'a [Value],
-    /// The values that `Continue` carries to, for loops.
+    /// The values that receive those of a `Continue`; `None` if the construct is not a loop.
     next: Option<&'a [Value]>,
 }
 
@@ -148,7 +149,7 @@ impl<'a> Verifier<'a> {
         match &inst.op {
             Op::Constant(bits) => {
                 let mask = scalar.map_or(u64::from(u32::MAX), Scalar::mask);
-                // Null is what a variable holds that nothing was written to.
+                // Null is the initial value of an address variable.
                 self.check(inst, out != Type::Global || *bits == 0, "an address in global memory is not constant");
                 self.check(inst, bits & !mask == 0, "the constant has more bits than its type");
             }

@@ -59,7 +59,7 @@ pub(super) fn invalid<T>(why: impl Into<String>) -> Evaluated<T> {
     Err(Failure::Invalid(why.into()))
 }
 
-/// Returns a scalar as a number.
+/// A scalar as a number.
 #[derive(Clone, Copy, PartialEq, PartialOrd, Debug)]
 enum HostNumber {
     Integer(i128),

@@ -1,4 +1,5 @@
-//! Launch contracts over HIR made by hand: what is taken, what is refused, and in which words.
+//! Tests of launch contracts on hand-made HIR: accepted arguments, rejected arguments, and
+//! messages.
 
 use super::{Fact, LaunchShape, Refusal};
 use crate::Scalar;
@@ -260,7 +261,7 @@ fn written_arguments_do_not_overlap_others() {
         ["arguments `x` and `y` overlap, and the kernel writes `y`: bytes 0x1000..0x1010 and 0x100c..0x101c"]
     );
     assert!(launch(&[f32(0.0), at(0x1000, 4, false), at(0x1010, 4, true)]).is_ok());
-    // Two that are read may share, and so may what is empty.
+    // Arguments that are only read may overlap, and so may empty arguments.
     let readers = kernel(&[], &[("x", slice(F32, false)), ("y", slice(F32, false))]);
     assert!(shape(&readers, &Instance::default(), &[at(0x1000, 4, false), at(0x1000, 4, true)]).is_ok());
     assert!(launch(&[f32(0.0), at(0x1000, 0, false), at(0x1000, 0, true)]).is_ok());
@@ -313,7 +314,7 @@ fn the_block_depends_on_constants_alone() {
         "block: the extent in x depends on an argument and has no upper bound: add one, as in `n.min(256)` or \
          `n.clamp(32, 256)`"
     );
-    // Deep blocks are shallow on the GPU.
+    // A GPU allows at most 64 threads along z.
     program.launch.block = extents([number(1), number(1), number(65)]);
     assert!(block(&program, &instance(1, true)).is_err());
 }
@@ -333,7 +334,7 @@ fn a_launch_chooses_from_what_the_kernel_leaves_open() {
         "block: the kernel fixes its block size, so the launch cannot choose one; given 32"
     );
 
-    // Whole warps from whole warps on.
+    // A range whose ends are whole warps has steps of whole warps.
     program.launch.block = vec![chosen(32, 1024, None)];
     assert_eq!(shape(&program, Some(96)), Ok([96, 1, 1]));
     let expected = "block: expected the launch to choose 32 to 1024 threads in x, in steps of 32, given none";

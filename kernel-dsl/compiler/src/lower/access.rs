@@ -214,8 +214,9 @@ impl<'h> Lowerer<'h> {
         self.builder.effect(Op::If { condition: inside.value, then, otherwise });
     }
 
-    /// Calls `access` for `n` elements that start at `indices`, where the first is in bounds.
-    /// `access` gets the place of each element and, except for the first, whether it is in bounds.
+    /// Calls `access` for `n` adjacent elements that start at `indices`. The caller has checked
+    /// that the first is in bounds. `access` gets the place of each element and, except for the
+    /// first, whether the element is in bounds.
     fn counted_from<R>(
         &mut self,
         base: &Val,
@@ -226,8 +227,8 @@ impl<'h> Lowerer<'h> {
     ) -> Vec<R> {
         let extents = self.extents(base);
         let (Some(index), Some(extent)) = (indices.last(), extents.last()) else { return Vec::new() };
-        // The view is moved there, so that the counted indices are small; in other memory they are
-        // known to be small.
+        // A view is moved to the first element, so that the indices of the others are small. In
+        // other memory, indices are known to be small.
         let moved = match base {
             Val::View(view) => {
                 let terms = indices.iter().zip(&view.strides).map(|(k, stride)| (k.value, *stride)).collect();

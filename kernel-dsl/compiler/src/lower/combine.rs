@@ -149,7 +149,7 @@ impl<'h> Lowerer<'h> {
         let mut distance = 1;
         while distance < segment {
             let other = self.shuffled(&x, Shuffle::Xor, distance, segment);
-            // The larger of a lane and its partner: if that lane has a warp's value, both have.
+            // Both partners hold the value of a warp if the one with the larger index does.
             let by = self.index(distance);
             let greater = self.binary(Binary::Or, Scalar::Usize, from, by);
             let both = self.compare(Comparison::Lt, Scalar::Usize, greater, count);

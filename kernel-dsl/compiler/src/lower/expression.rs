@@ -123,7 +123,7 @@ impl<'h> Lowerer<'h> {
                 self.repeated(e.ty, name, value)
             }
             ExprKind::Reference(place) => match self.place(place) {
-                // Rust makes a variable of a constant that is borrowed mutably.
+                // `&mut CONSTANT` borrows a new copy of the constant, as in Rust.
                 Some(table)
                     if self.in_table(&table) && matches!(self.ty(e.ty), hir::Type::Reference { mutable: true, .. }) =>
                 {

@@ -143,7 +143,7 @@ impl Lowerer<'_> {
     fn encoded_near(&mut self, format: Format, x: Value, size: Value, truncate: bool) -> Value {
         let (drop, bias) = (23 - format.fraction(), format.bias());
         let top = (1 << format.exponent()) - i32::from(format.policy() == Policy::Ieee) - bias;
-        // From there on all values are too large, and no carry of the rounding exceeds 32 bits.
+        // All values from here on are too large. The clamp keeps a rounding carry within 32 bits.
         let clamped = self.by(Binary::Min, size, power(top).to_bits());
         let rebased = self.by(Binary::WrappingSub, clamped, (127 - bias as u32) << 23);
         let normal = if truncate { rebased } else { self.rounded(rebased, drop) };
@@ -181,7 +181,8 @@ impl Lowerer<'_> {
         let exponent = self.builder.scalar(Op::Binary(Binary::WrappingSub, exponent, up), Scalar::U32);
         let exponent = self.by(Binary::WrappingAdd, exponent, (format.bias() - 127) as u32);
         let exponent = self.builder.scalar(Op::Bitcast(exponent), Scalar::I32);
-        // A value far too large stays too large, and the shifted field fits.
+        // Clamped: a value far too large is still too large, and the shifted field does not
+        // overflow.
         let most = self.integer((1 << format.exponent()) + 1);
         let exponent = self.builder.scalar(Op::Binary(Binary::Min, exponent, most), Scalar::I32);
         let one = self.integer(1);

@@ -112,7 +112,7 @@ impl Lowerer<'_> {
         let (op, mask) = match op {
             Unary::Neg => (Binary::Xor, SIGN),
             Unary::Abs => (Binary::And, SIGN - 1),
-            // The language has no other operation.
+            // The language has no other unary operation on 16-bit floats.
             _ => {
                 let x = self.widen(ty, a).value;
                 let value = self.builder.scalar(Op::Unary(op, x), Scalar::F32);

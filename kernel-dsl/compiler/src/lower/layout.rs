@@ -146,7 +146,8 @@ pub(super) fn assign(kernel: &mut Kernel, plan: &SharedArrayPlan) -> Result<(), 
     Ok(())
 }
 
-/// Gives an array the outer strides of the array whose bytes it reuses, whose pitch is known now.
+/// Sets the outer strides of an array that reuses another array's bytes. The other array's pitch is
+/// known at this point.
 fn lay_over(kernel: &mut Kernel, alias: &Alias) -> Result<(), Errors> {
     let array = &kernel.shared[alias.array.0 as usize];
     let Some(under) = array.over.map(|id| &kernel.shared[id.0 as usize]) else { return Ok(()) };
@@ -238,8 +239,8 @@ fn shares(kernel: &Kernel, i: usize) -> bool {
     })
 }
 
-/// Drops each `Begin` of an array that shares its bytes with no other array and is created once:
-/// its bytes are undefined anyway.
+/// Drops each `LifetimeStart` of an array that shares its bytes with no other array and is created
+/// once: its bytes are undefined anyway.
 fn keep_begins(region: &mut Region, sharing: &[bool], looped: bool) {
     region.insts.retain(|inst| match inst.op {
         Op::LifetimeStart(array) => looped || sharing[array.0 as usize],

@@ -129,7 +129,7 @@ impl<'h> Lowerer<'h> {
         self.builder.effect(Op::For(Box::new(For { label, start, end, step, unroll, inits: Values::new(), body })));
     }
 
-    /// Lowers the body for the index at the position where the ascending range has `at`.
+    /// Lowers one iteration. `at` is the index that this iteration would have in ascending order.
     fn iteration(&mut self, label: Label, leave: Label, counter: LoopRange, at: MaybeConst, body: LoopBody<'h>) {
         let mut index = self.in_order(counter, at);
         if let Some((number, range)) = body.numbered {
@@ -171,7 +171,7 @@ impl<'h> Lowerer<'h> {
         LoopRange { ty: Scalar::Usize, start: zero, end: count, step: one, order: Order::Ascending }
     }
 
-    /// Lowers the index of the ascending range at this position.
+    /// Returns the index with this number in the ascending range.
     fn index_of(&mut self, range: LoopRange, number: MaybeConst) -> MaybeConst {
         let LoopRange { ty, start, step, .. } = range;
         let number = self.cast(number, Scalar::Usize, ty);
@@ -183,14 +183,14 @@ impl<'h> Lowerer<'h> {
         self.binary(add, ty, start, gone)
     }
 
-    /// Lowers the index in the range's order at the position where the ascending range has `at`,
-    /// with `start` ≤ `at` < `end`.
+    /// Converts an index in ascending order to the index in the range's own order. Requires `start`
+    /// ≤ `at` < `end`.
     fn in_order(&mut self, counter: LoopRange, at: MaybeConst) -> MaybeConst {
         let LoopRange { ty, start, end, step, order } = counter;
         if order == Order::Ascending {
             return at;
         }
-        // Distances within a signed range may exceed the type, and are correct modulo 2ⁿ.
+        // The distance between signed indices may overflow, but is correct modulo 2ⁿ.
         let (add, sub) = match ty.is_signed() {
             true => (Binary::WrappingAdd, Binary::WrappingSub),
             false => (Binary::Add, Binary::Sub),
@@ -202,7 +202,8 @@ impl<'h> Lowerer<'h> {
             return self.binary(sub, ty, left, one);
         }
         let bare = super::method::unsigned(ty);
-        // The value is loop-invariant, and may be computed before a loop that does not run.
+        // A pass may compute this loop-invariant value before a loop that does not run, so it
+        // wraps.
         let length = self.binary(Binary::WrappingSub, ty, end, start);
         let reach = self.binary(Binary::WrappingSub, ty, length, one);
         let (reach, by) = (self.cast(reach, ty, bare), self.cast(step, ty, bare));
@@ -231,7 +232,7 @@ impl<'h> Lowerer<'h> {
         let last = self.saturating_sub(usize, end, reach);
         let all = self.index(copies);
         let stride = self.binary(Binary::Mul, usize, all, step);
-        // A product, so that the remainder has the same known divisors as the copies.
+        // A product, so that the start of the remainder has the same known divisors as the copies.
         let length = self.saturating_sub(usize, last, start);
         let whole = self.div_ceil(usize, length, stride);
         let whole = self.binary(Binary::Mul, usize, whole, stride);

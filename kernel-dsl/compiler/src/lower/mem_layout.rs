@@ -70,7 +70,8 @@ impl MemLayout {
         }
     }
 
-    /// Returns the path to a place of this layout from the element that it is.
+    /// Returns the path to the first scalar of an element of this layout; `None` if the element is
+    /// a scalar.
     pub fn within(&self) -> Option<Box<ElementOffset>> {
         match self {
             MemLayout::Scalar(_) => None,
@@ -84,8 +85,7 @@ impl MemLayout {
 /// Scalars with their offsets in bytes.
 pub(super) type Leaves = SmallVec<[(u32, Scalar); 4]>;
 
-/// Returns the known alignment of an address that is a multiple of `bytes` away from an aligned
-/// address.
+/// Returns the known alignment of an aligned address plus a multiple of `bytes`.
 fn aligned(bytes: u32) -> u32 {
     ir::Element::aggregate(bytes).align()
 }

@@ -44,7 +44,8 @@ impl<'h> Lowerer<'h> {
             MaybeConst { value, bits: None }
         };
         let extents = view.extents[1..].iter().map(&mut within).collect();
-        // A slice is indexed by element; more dimensions use strides.
+        // With several dimensions, the first stride keeps the alignment. A slice moves by one
+        // element.
         let aligned = if view.strides.len() > 1 { view.aligned } else { 1 };
         Val::View(View { base, extents, strides: view.strides[1..].iter().copied().collect(), aligned, ..view.clone() })
     }

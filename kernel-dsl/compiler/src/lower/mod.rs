@@ -126,8 +126,7 @@ fn lower_with(monomorphic: &Monomorphic, target: Target, named: bool) -> Result<
     Ok(kernel)
 }
 
-/// The state of lowering one kernel. Each part has its own methods, in the file that the part's
-/// type is from.
+/// State of lowering one kernel. The methods of each component are in the file of its type.
 #[derive(Clone)]
 struct Lowerer<'h> {
     program: &'h Program,
@@ -144,8 +143,8 @@ struct Lowerer<'h> {
     tables: Tables,
     /// Known divisors of `usize` values.
     divisibility: Divisibility,
-    /// The cache hints of the views whose addresses are in these variables: those of the first view
-    /// that each was given.
+    /// The cache hint of each view variable, by the local of its address. The first view assigned
+    /// to the variable determines the hint.
     cache_hints: HashMap<ir::LocalId, CacheHint>,
     /// The variable being bound, for the names of shared arrays and register arrays.
     name_hint: Option<&'h str>,

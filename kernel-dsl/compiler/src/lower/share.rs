@@ -1,8 +1,9 @@
 //! `block::share(shape)`: the elements of a row-major array, distributed over the threads of a
 //! block. Thread t has the elements t, t + threads, t + 2 · threads, ….
 //!
-//! The checker makes a counted loop of it. The loop counts to the largest number of elements that a
-//! thread has. An `if` around the body skips the iterations for which the thread has no element.
+//! The checker turns a `for` over a share into a counted loop. The loop counts to the largest
+//! number of elements that a thread has. An `if` around the body skips the iterations for which the
+//! thread has no element.
 
 use super::Lowerer;
 use super::value::{MaybeConst, Val};

@@ -4,7 +4,7 @@ use crate::hir::Function;
 use crate::ir::{Kernel, Location, SourceLocation};
 use std::collections::HashMap;
 
-/// The sources and locations that a kernel lists so far, by what they are.
+/// Indices of the sources and locations that a kernel lists so far.
 #[derive(Clone, Default)]
 pub(super) struct SourceMap {
     /// Index into the kernel's sources, by the hash of a function: the instances of a function

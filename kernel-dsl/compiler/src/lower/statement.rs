@@ -81,8 +81,7 @@ impl<'h> Lowerer<'h> {
             if values.len() == types.len() {
                 self.builder.effect(Op::Yield(values));
             } else {
-                // Control does not reach this point: the arm has ended in both branches of a nested
-                // construct.
+                // This point is unreachable: a nested construct left the arm in both branches.
                 self.builder.effect(Op::Return);
             }
         }
@@ -210,7 +209,8 @@ impl<'h> Lowerer<'h> {
         }
     }
 
-    /// Lowers `a && b` and `a || b`; the right side runs only if it decides.
+    /// Lowers `a && b` and `a || b`. The right side runs only if the left side does not decide the
+    /// result.
     pub(super) fn lazy(&mut self, span: Span, a: &'h Expr, b: &'h Expr, and: bool) -> Val {
         let a = self.scalar(a);
         match a.bits {

@@ -70,8 +70,8 @@ impl<'h> Lowerer<'h> {
         Storage::Leaf { local, element, dims, offset: None }
     }
 
-    /// Returns the largest number of elements of an array. The array of a constant that is
-    /// evaluated here takes no registers.
+    /// Returns the maximum number of elements of an array. While the value of a constant is
+    /// evaluated, its array takes no registers and may be larger.
     fn largest(&self) -> u32 {
         if self.tables.evaluating { super::table::MAX_TABLE_SCALARS } else { MAX_REGISTER_ARRAY_ELEMENTS }
     }
@@ -79,7 +79,7 @@ impl<'h> Lowerer<'h> {
     fn too_large(&mut self, name: &str, len: u32) {
         let span = self.builder.kernel.locations[self.builder.location.0 as usize].span;
         let what = format!("would take {len} elements in the registers of each thread");
-        // A temporary copy of an array that is too large is the same mistake.
+        // For a temporary copy of the array, the error was reported already.
         if name == TEMPORARY && self.errors.iter().any(|e| e.message.ends_with(&what)) {
             return;
         }
@@ -94,7 +94,7 @@ impl<'h> Lowerer<'h> {
     pub(super) fn repeated(&mut self, ty: TypeId, name: &str, value: Val) -> Val {
         let hir::Type::Array(_, size) = self.ty(ty) else { return Val::Unit };
         let size = self.size(*size);
-        // Reported here, because elements without registers are not counted below.
+        // `storage` does not count elements without registers, so the size is checked here.
         if size > self.largest() {
             self.too_large(name, size);
             return Val::Unit;
@@ -252,7 +252,8 @@ impl<'h> Lowerer<'h> {
         }
     }
 
-    /// Lowers the value in registers that are not written as long as the value is used.
+    /// Lowers the value of a variable without copying an array's registers. The caller must not use
+    /// the value after a write to the variable.
     pub(super) fn peek_storage(&mut self, storage: &Storage, ty: TypeId) -> Val {
         match (storage, self.ty(ty)) {
             (_, hir::Type::Array(..)) => Val::Array(storage.clone()),

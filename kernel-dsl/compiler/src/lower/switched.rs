@@ -16,7 +16,7 @@ use std::collections::{HashMap, HashSet};
 /// The shared arrays that are rows of another array.
 #[derive(Clone, Default)]
 pub(super) struct SwitchedArrays {
-    /// The types of handles of which a kernel assigns a variable, or makes an array.
+    /// The handle types of variables that are assigned, and of the elements of arrays of handles.
     types: HashSet<TypeId>,
     /// The arrays that can have more rows, with the braces that they were created in.
     open: Vec<(SharedId, Option<usize>)>,
@@ -48,7 +48,7 @@ impl SwitchedArrays {
         SwitchedArrays { types, ..SwitchedArrays::default() }
     }
 
-    /// Keeps the number of rows of an array from now on.
+    /// Prevents further rows from being added to an array.
     pub(super) fn fix(&mut self, array: SharedId) {
         self.open.retain(|(open, _)| *open != array);
     }

@@ -21,7 +21,8 @@ pub(super) const MAX_TABLE_SCALARS: u32 = 1 << 16;
 #[derive(Clone, Debug)]
 pub(super) struct BodyConstant<'h> {
     pub value: &'h Expr,
-    /// A constant with an array has a table, and registers only where the whole value is used.
+    /// The table of a constant that contains an array. Registers are used only where the whole
+    /// value is used.
     pub table: Option<(TableId, MemLayout)>,
 }
 
@@ -30,9 +31,10 @@ pub(super) struct BodyConstant<'h> {
 pub(super) struct Tables {
     /// The table of each constant that was used; `None` for a constant without a table.
     of_constant: HashMap<hir::FunctionId, Option<(TableId, MemLayout)>>,
-    /// The tables whose addresses these values are.
+    /// The values that hold the address of a table, with that table.
     bases: HashMap<ir::Value, TableId>,
-    /// Whether the code being lowered is run here, so that nothing of it stays in the kernel.
+    /// Whether the code being lowered only serves to evaluate a constant. The code is removed
+    /// again.
     pub evaluating: bool,
 }
 

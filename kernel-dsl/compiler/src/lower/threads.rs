@@ -22,7 +22,7 @@ impl<'h> Lowerer<'h> {
 
     /// Lowers x + dim_x · (y + dim_y · z), without the axes that the block does not have.
     pub(super) fn thread_index(&mut self) -> MaybeConst {
-        // No axis follows an axis whose extent only the launch knows.
+        // If the launch chooses the first extent, all other extents are 1.
         let Some(x) = self.builder.kernel.block.extent(0) else { return self.thread(0) };
         let outer = self.outer_index();
         let inner = self.thread(0);

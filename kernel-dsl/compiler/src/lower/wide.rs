@@ -89,7 +89,7 @@ impl<'h> Lowerer<'h> {
         }
         let array = &self.builder.kernel.shared[array.0 as usize];
         let (Some(loaded), Some(stored)) = (from.mem_layout.scalar(), mem_layout.scalar()) else { return 1 };
-        // If a pad is to be chosen, it suits single elements.
+        // A pad that is still to be chosen keeps only single elements aligned.
         if [loaded, stored].contains(&Scalar::Bool)
             || array.element != Element::Scalar(stored)
             || matches!(array.layout, SharedLayout::Padded { .. })

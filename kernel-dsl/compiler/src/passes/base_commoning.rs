@@ -1,5 +1,5 @@
-//! Base commoning: an address in a loop is counted from the parameter instead of from a row, where
-//! one access in the loop starts from that row.
+//! Base commoning: if only one access in a loop starts from a row of a parameter, the access counts
+//! its index from the parameter instead.
 //!
 //! A row of a matrix is a loop-invariant address to which an access adds an index. The address
 //! takes 64 bits of registers throughout the loop. The row as an index takes 32, and the parameter
@@ -166,8 +166,8 @@ impl Counter {
         }
     }
 
-    /// Returns the carried values that one instruction uses, besides the addition that computes
-    /// their next value.
+    /// Returns the carried values that have only two uses: one instruction, and the addition that
+    /// computes their next value.
     fn own(&self, l: &For, results: &[Value]) -> OwnCarried {
         let mut own = OwnCarried::default();
         let [next] = Exits::of(&l.body, l.label).next[..] else { return own };

@@ -1,12 +1,13 @@
-//! Common subexpressions: a pure instruction is replaced by an earlier one that computed the same.
+//! Common-subexpression elimination: a pure instruction is replaced by an earlier one with the same
+//! operation and operands.
 //!
 //! The pass is scoped value numbering: a value that a region computes is known in the regions
 //! inside it and forgotten at its end.
 //!
-//! A load of read-only memory is replaced by an earlier one by the same lanes from the same
-//! address. So an epilogue that an unrolled loop applies row by row loads its bias once. The pass
-//! does not reuse loads across a loop or a barrier of the block: register pressure is highest
-//! there. Other loads stay.
+//! A load of read-only memory is replaced by an earlier load of the same address in the same lanes.
+//! So an epilogue that an unrolled loop applies row by row loads its bias once. The pass does not
+//! reuse loads across a loop or a barrier of the block: register pressure is highest there. Other
+//! loads stay.
 
 use crate::error::Errors;
 use crate::hash::FastMap;

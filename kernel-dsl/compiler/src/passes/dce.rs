@@ -170,7 +170,7 @@ impl Graph {
                 l.body.parameters.first().into_iter().for_each(|i| self.edge(node, i.0));
                 let carried: Values = l.body.parameters.iter().skip(1).copied().collect();
                 self.edges(&carried, &l.inits);
-                // A carried value and its result are one.
+                // A carried value and its result are live or dead together.
                 self.edges(&carried, &results);
                 self.edges(&results, &carried);
                 NeededConstruct { node, label: Some(l.label), yields: carried.clone(), leave: results, next: carried }

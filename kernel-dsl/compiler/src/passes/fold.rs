@@ -69,7 +69,8 @@ impl Folder<'_> {
         }
     }
 
-    /// Returns the value of `op`, of which there is no instruction yet.
+    /// Returns the value of `op`: an existing value, or the result of a new instruction in
+    /// `before`.
     fn insert(&mut self, mut op: Op, ty: Type, location: Location, before: &mut Vec<Inst>) -> Value {
         if let Some(known) = self.simplifier.simplify(&mut op, ty) {
             return known;

@@ -14,15 +14,15 @@ use crate::error::Errors;
 use crate::ir::*;
 use crate::scalar::Scalar;
 
-/// The largest number of cheap instructions that lanes may run without a need.
+/// Maximum number of cheap instructions that run in lanes that did not take the branch.
 pub const MAX_BRANCH_COST: u32 = 12;
-/// Loads and stores that are guarded rather than branched around: beyond a few, the branch is
+/// Maximum number of loads and stores that become predicated. With more of them, a branch is
 /// cheaper.
 pub const MAX_GUARDED_ACCESSES: u32 = 4;
 
-/// Loaded values that a branch continues with: each costs a move for the other lanes, which ptxas
-/// keeps. With one, a run of such branches (an unrolled copy with its edge) is still shorter than
-/// jumping around each; with two, ptxas does better.
+/// Maximum number of loaded values that a branch uses further. Each needs a move in the other
+/// lanes, which ptxas does not remove. With one, a run of such branches (an unrolled copy with its
+/// edge) is still shorter than jumps around each. With two, jumps are faster.
 pub const MAX_LOADED_MOVES: usize = 1;
 
 /// Converts small branches.
@@ -77,7 +77,7 @@ impl Converter {
         let (mut cost, mut accesses, mut moves) = (0, 0, 0);
         for inst in then.insts.iter().chain(&otherwise.insts) {
             match &inst.op {
-                // In lanes that have begun no copy, a wait has no effect.
+                // A wait has no effect in lanes that have not started a copy.
                 Op::Yield(_) | Op::Constant(_) | Op::CopyWait(_) => {}
                 // Masked lanes need a value for a loaded value that the branch uses.
                 Op::Load { .. } if !inst.results.iter().all(|r| yields(then, *r) || yields(otherwise, *r)) => {
@@ -136,7 +136,7 @@ impl Converter {
     ) {
         let (yes, no) = (take_yield(&mut then), take_yield(&mut otherwise));
         let later: Vec<Value> = otherwise.insts.iter().flat_map(|i| i.results.iter().copied()).collect();
-        // Results that a guarded load gives for all lanes.
+        // For each result, the loaded value that is correct in all lanes, if there is one.
         let mut whole = vec![None; results.len()];
         let arm = BranchArm { condition, own: &yes, other: &no, later: &later, location };
         self.straighten(then.insts, &arm, &mut whole, out);
@@ -198,8 +198,8 @@ impl Converter {
         }
     }
 
-    /// Returns the result of the `If` that equals the loaded value `r`, if the other branch's value
-    /// for that result is defined already.
+    /// Returns the index of the result that is the loaded value `r`, if there is exactly one. The
+    /// other branch's value for that result must be defined before the load.
     fn elsewhere(&self, r: Value, arm: &BranchArm<'_>, whole: &[Option<Value>]) -> Option<usize> {
         let mut yielded = (0..arm.own.len()).filter(|k| arm.own[*k] == r);
         let k = yielded.next().filter(|k| whole[*k].is_none() && !arm.later.contains(&arm.other[*k]))?;

@@ -38,8 +38,8 @@ struct MaskedLoad {
 enum MaskedValue {
     /// No use was found so far.
     Open,
-    /// The constant with these bits: each use is a select by the load's condition between what is
-    /// loaded and that.
+    /// The constant with these bits. Each use is a select by the load's condition between the
+    /// loaded value and this constant.
     Bits(u64),
     /// The value for masked lanes has another use.
     Kept,

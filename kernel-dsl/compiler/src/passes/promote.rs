@@ -225,7 +225,8 @@ struct Promoter {
     /// The locals that each construct writes, in the order in which constructs begin.
     written: Vec<WrittenSlots>,
     next: usize,
-    /// The stamp that each slot got last, so that a list contains the slot once.
+    /// The stamp of the list that each slot was last added to, so that no list contains a slot
+    /// twice.
     seen: Vec<u32>,
     stamp: u32,
     open: Vec<PromotedConstruct>,

@@ -4,11 +4,12 @@
 use crate::ir::{Inst, Location, Op, Values};
 
 /// Calls `f` on each instruction in order. `f` returns whether the instruction stays, and may
-/// insert instructions before it by appending them to the given list. Earlier entries of the list
-/// stand further up.
+/// insert instructions before it by appending them to the given list. The list already holds the
+/// instructions inserted so far.
 pub fn rewrite(insts: &mut Vec<Inst>, mut f: impl FnMut(&mut Inst, &mut Vec<Inst>) -> bool) {
     let mut inserts = Vec::new();
-    // The numbers of instructions that stay and that are inserted, up to each place of insertion.
+    // For each insertion: how many instructions stay before it, and how many were inserted before
+    // it.
     let mut places: Vec<(usize, usize)> = Vec::new();
     let mut kept = 0;
     insts.retain_mut(|inst| {

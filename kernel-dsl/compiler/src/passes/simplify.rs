@@ -14,7 +14,7 @@ use crate::scalar::Scalar;
 enum ValueFact {
     #[default]
     None,
-    /// The value plus a constant; integers.
+    /// The sum of the value and a constant; integers.
     Plus(Value, u64),
     Not(Value),
     Neg(Value),
@@ -25,7 +25,7 @@ enum ValueFact {
     Multiple(u64),
     /// The value modulo a constant; unsigned.
     Remainder(Value, u64),
-    /// The bits of the value that a constant has.
+    /// The value masked by a constant (`value & constant`).
     Masked(Value, u64),
 }
 
@@ -163,7 +163,8 @@ impl Simplifier {
         }
     }
 
-    /// Returns the operands with a constant second, if the operation is commutative: one form each.
+    /// Returns the operands of a commutative operation with a constant second, so that equal
+    /// operations have equal operands.
     fn constant_last(&self, op: Binary, a: Value, b: Value) -> (Value, Value) {
         if op.commutes() && self.constants.bits(a).is_some() && self.constants.bits(b).is_none() {
             (b, a)

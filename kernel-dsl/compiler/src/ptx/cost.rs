@@ -201,7 +201,8 @@ impl Rate {
             InstructionClass::Float if columns.class == ClassRule::Product => Rate::Full,
             InstructionClass::Double => Rate::Thirtysecond,
             InstructionClass::Half => Rate::Sixtyfourth,
-            // A shift and an addition, as in the conversion of an index to an address.
+            // A product with a power of two is a shift and an addition, as in an address from an
+            // index.
             InstructionClass::Multiply if by_power && columns.rate == Rate::Sequence => Rate::Half,
             InstructionClass::Special if instruction.modifiers.contains(&Modifier::Approx) => Rate::Quarter,
             InstructionClass::Convert if is_64_bits && is_float => Rate::Thirtysecond,

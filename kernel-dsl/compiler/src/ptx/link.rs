@@ -84,7 +84,8 @@ pub fn link(modules: Vec<(String, Module)>) -> Result<Module, Vec<LinkError>> {
     let mut module = linker.module;
     let functions = 0..module.functions.len() as u32;
     module.items = files;
-    // An entry's declaration with limits such as `.maxntid` is no PTX, and no function calls one.
+    // An entry that is defined needs no declaration: no function calls it, and PTX allows no limits
+    // such as `.maxntid` there.
     let declared = |i: &u32| {
         let function = &module.functions[*i as usize];
         function.kind == FunctionKind::Device || function.body.is_none()
@@ -249,7 +250,7 @@ impl Linker {
         }
         for (name, (index, module)) in &self.variables {
             let variable = &self.module.variables[*index as usize];
-            // The launch sets the size of shared memory that no module defines.
+            // The launch sets the size of an extern array in shared memory.
             if variable.linkage == Linkage::Extern && variable.space != Space::Shared {
                 self.errors.push(LinkError::Undefined { name: name.clone(), module: module.clone() });
             }

@@ -65,8 +65,8 @@ pub(super) const fn key(word: &[u8]) -> u64 {
     key
 }
 
-/// Returns the keys of the words with their places, in the order of the keys. The table's forms are
-/// parsed at compile time, where a search through all words takes half a minute.
+/// Returns the keys of the words with their indices, sorted by key. The forms of the table are
+/// parsed at compile time, where a linear search through all words would take half a minute.
 pub(super) const fn sorted<const N: usize>(words: &[&str]) -> [(u64, u8); N] {
     assert!(N <= 256, "a place has 8 bits");
     let mut sorted = [(0, 0); N];
@@ -192,7 +192,7 @@ impl Type {
             Type::S64 => "%sd",
             Type::F64 => "%fd",
             Type::B128 => "%bq",
-            // There are no such registers.
+            // PTX has no registers of these types.
             Type::Texref | Type::Samplerref | Type::Surfref => "%object",
         }
     }

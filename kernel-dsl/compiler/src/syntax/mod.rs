@@ -165,7 +165,7 @@ pub struct Generic {
 /// The kind of a generic parameter.
 #[derive(Clone, Debug)]
 pub enum GenericKind {
-    /// `const NAME: ty`; `usize` or `bool`.
+    /// `const NAME: ty`, where `ty` is an integer type or `bool`.
     Constant(Scalar),
     /// `Name: Bound + Bound`, including bounds of the `where` clause.
     Type(Vec<Bound>),

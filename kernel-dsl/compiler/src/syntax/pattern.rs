@@ -159,7 +159,7 @@ impl Reader {
         if let [syn::Expr::Let(l)] = all.as_slice() {
             return self.matched(l, then, otherwise);
         }
-        // A block around nested conditions, which leave it with the value of `then`.
+        // The nested conditions are in a labeled block, which they leave with the value of `then`.
         let (mark, nothing) = (then.mark, Block { statements: Vec::new(), value: None, mark: then.mark });
         let label = Ident::new("all_hold", mark.first);
         let value = Some(Box::new(Expr { kind: ExprKind::Block(then), mark }));

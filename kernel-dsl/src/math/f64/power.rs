@@ -12,7 +12,7 @@ pub fn pow(x: f64, y: f64) -> f64 {
     let (a, b) = (x.abs(), y.abs());
     let (m, n) = parts(a);
     let (h, l) = log2_parts(m, n);
-    // With a y of 10²² every power but that of 1 is 0 or infinite.
+    // For |y| ≥ 10²², the power is 1, 0 or infinite.
     let e = y.max(-1e22).min(1e22);
     let p = e * h;
     let pl = e.mul_add(l, e.mul_add(h, -p));
@@ -24,7 +24,7 @@ pub fn pow(x: f64, y: f64) -> f64 {
     if x > 0.0 && a < f64::INFINITY && y == y {
         positive
     } else {
-        // From 2⁵³ on all are even.
+        // From 2⁵³ on, all numbers are even.
         let whole = y == y.trunc();
         let odd = whole && b < 9007199254740992.0 && (b as u64) & 1 == 1;
         let size = if a == 0.0 || a == f64::INFINITY {

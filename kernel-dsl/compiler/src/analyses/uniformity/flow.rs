@@ -95,7 +95,7 @@ struct Head {
     left: Option<Verdicts>,
 }
 
-/// LocalsState of the analysis.
+/// State of the analysis.
 pub(super) struct UniformityState<'k> {
     kernel: &'k Kernel,
     pub facts: UniformityFacts<'k>,
@@ -105,7 +105,7 @@ pub(super) struct UniformityState<'k> {
     heads: FastMap<Label, Head>,
     /// Uniformity of control at the instructions with effects, by their address.
     pub control: FastMap<usize, Verdicts>,
-    /// Causes for threads having left, for [`CauseStep::Left`].
+    /// Causes of early exits, which [`CauseStep::Left`] names by index.
     pub leaving: Vec<Cause>,
     /// Uniformity of the threads that leave a loop by its breaks, by the instruction's address.
     pub breaks: FastMap<usize, Verdicts>,
@@ -224,7 +224,7 @@ impl<'k> UniformityState<'k> {
     fn leave(&mut self, label: Label, values: &Values, again: bool, inst: &Inst) {
         let Some(depth) = self.open.iter().rposition(|o| o.label == Some(label)) else { return };
         let who = self.since(depth);
-        // In each loop that is left, a thread keeps the values of the iteration in which it left.
+        // A thread that leaves a loop keeps the values of its last iteration.
         let crossed = if again { depth + 1 } else { depth };
         let mut crosses = false;
         for i in crossed..self.open.len() {
@@ -391,8 +391,8 @@ impl<'k> UniformityState<'k> {
                 continue;
             }
 
-            // The exits: a counted loop ends with the facts at its head, and any loop by its
-            // breaks.
+            // The exits. A counted loop can end at its head, with the facts there. Any loop can end
+            // by its breaks.
             let mut ways = open.exits;
             if range.is_some() {
                 let values = body.parameters[carried..].into();

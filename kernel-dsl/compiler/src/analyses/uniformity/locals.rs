@@ -8,8 +8,8 @@ use crate::ir::{Kernel, LocalId, Location, Value};
 /// Maximum length of arrays that are tracked by element.
 const MAX_TRACKED_ELEMENTS: u32 = 16;
 
-/// Facts about the elements of each local at a point, by number. Equal numbers come from the same
-/// write or from the same merge of paths.
+/// For each slot, the number of its fact. Equal numbers come from the same write or from the same
+/// merge of paths.
 pub(super) type LocalsState = Vec<u32>;
 
 /// Locals of a kernel during the walk.
@@ -19,9 +19,9 @@ pub(super) struct Locals<'k> {
     slots: Vec<(u32, bool)>,
     /// Whether the values of each slot are unsigned integers of at most 32 bits.
     pub small: Vec<bool>,
-    /// Facts by the numbers in states.
+    /// The facts that the numbers in states index.
     pub known: Vec<UniformityFact>,
-    /// LocalsState at the current point.
+    /// State at the current point.
     pub now: LocalsState,
 }
 

@@ -63,7 +63,8 @@ impl<'k> UniformityFacts<'k> {
                 let (ty, merged) = (self.kernel.ty(*a).scalar(), self.merged(&[*a, *b]));
                 self.both(*a, *b, at, |a, b| Some(u64::from(eval::compare(*op, ty?, a, b)))).unwrap_or_else(|| {
                     let all = self.joined_verdicts(&[*a, *b], at);
-                    // Two varying operands may vary alike.
+                    // The operands may differ between threads in the same way, so that the
+                    // comparison is uniform.
                     let [a, b] = [*a, *b].map(|v| self.of(v).verdicts());
                     let told = Verdicts::by_scope(|s| match (a.at(s).verdict, b.at(s).verdict) {
                         (Verdict::Varies, Verdict::Varies) => all.at_best_unknown().at(s),
@@ -197,7 +198,7 @@ impl<'k> UniformityFacts<'k> {
         if matches!(op, Binary::Div | Binary::Shr | Binary::WrappingShr)
             || op == Binary::And && (constant(a) || constant(b))
         {
-            // Slightly different operands may give equal results.
+            // Different operands may give equal results.
             fact.base = fact.base.at_best_unknown();
         }
         fact
@@ -323,7 +324,7 @@ impl<'k> UniformityFacts<'k> {
             AccessPlace::Shared { array, .. } => self.kernel.shared[array.0 as usize].layout == SharedLayout::Exchange,
             _ => false,
         };
-        // A store to the place is ordered before or after all loads that happen together.
+        // Barriers separate stores to the array from its loads.
         if exchanged {
             // Within a block, all loads of an element give the same value.
             let mut fact = UniformityFact::merging(self.merged(&values), verdicts);

@@ -406,7 +406,7 @@ impl<'h> Lowerer<'h> {
         let (mut otherwise, b) = self.arm(None, otherwise);
         let copies = |value: Val| if let Val::Pending(copies) = value { copies } else { Vec::new() };
         let (mut a, mut b) = (copies(a), copies(b));
-        // Each kind as often as in the arm that has more of it.
+        // Each kind occurs as often as in the arm with more copies of this kind.
         let mut kinds: Vec<CopyKind> = a.iter().map(|f| f.kind.clone()).collect();
         let mut spare = kinds.clone();
         for copy in &b {

@@ -16,8 +16,8 @@ use crate::ir::*;
 use crate::scalar::Scalar;
 use smallvec::{SmallVec, smallvec};
 
-/// The largest constant, in elements, that is split off from an index. An access could not add a
-/// larger one, and the base could not be moved back by it.
+/// Maximum constant, in elements, that is split off from an index. A larger one might not fit the
+/// byte offset of an access, and could not be compensated by moving the base back.
 const MAX_ACCESS_CONSTANT: u64 = 1 << 28;
 
 /// Bytes of the largest access.
@@ -95,7 +95,7 @@ struct AddressLowerer<'k> {
     types: Vec<Type>,
     constants: Constants,
     definitions: Vec<SumDefinition>,
-    /// The number of loops around the point from which on a value no longer changes.
+    /// The depth of the innermost loop that changes each value; 0 if no loop changes the value.
     levels: Vec<u32>,
     /// Whether a value is a sum that is worth splitting: it has a constant addend, or addends of
     /// several levels.
@@ -194,7 +194,7 @@ impl AddressLowerer<'_> {
             return sum;
         }
         match self.constants.bits(value) {
-            // A constant alone is no more than `usize` holds.
+            // A value that is constant itself fits `usize`.
             Some(_) => sum,
             None => AddressSum { terms: smallvec![self.term(value, None, 1)], constant: 0 },
         }
@@ -210,7 +210,7 @@ impl AddressLowerer<'_> {
         }
         match self.definitions[value.0 as usize] {
             SumDefinition::Add(a, b) => {
-                // If one part is constant, the other is a term by itself.
+                // A negative constant may be split off one operand only if the other is constant.
                 let alone = self.constants.bits(a).is_some() || self.constants.bits(b).is_some();
                 let mut sum = self.split(a, outermost && alone);
                 let other = self.split(b, outermost && alone);
@@ -277,8 +277,8 @@ impl AddressLowerer<'_> {
         moved
     }
 
-    /// Adds `sum`, which is index times stride. If its constant is negative beside other terms, or
-    /// more than an access can add, adds the product as one term: no term could subtract it again.
+    /// Adds `sum`, which is index times stride. If its constant is negative and `alone` is false,
+    /// adds the whole product as one term: a negative constant could make the remaining terms wrap.
     fn add(&self, to: &mut AddressSum, sum: AddressSum, index: Value, stride: Option<Value>, alone: bool) {
         if sum.constant < 0 && !alone {
             let whole = match stride.map(|s| self.constants.bits(s)) {
@@ -330,18 +330,17 @@ impl AddressLowerer<'_> {
         let mut steps: SmallVec<[(AddressSum, u32); 1]> = SmallVec::new();
         let mut inside = within.map_or(0, |w| i64::from(w.offset));
         for step in within.into_iter().flat_map(|w| &w.indices) {
-            // With a constant that is negative already, another might be more than an access can
-            // add.
+            // A second negative constant could exceed the offset of an access.
             let part = self.split(step.index, sum.constant >= 0);
             inside += part.constant * i64::from(step.bytes);
             steps.push((AddressSum { constant: 0, ..part }, step.bytes));
         }
         let bytes = sum.constant.saturating_mul(i64::from(unit)).saturating_add(inside);
         let mut address = base;
-        // The parts of an access follow its first.
+        // Later parts of the access add up to `MAX_ACCESS_BYTES` to the offset.
         let fits = i32::try_from(bytes).ok().filter(|bytes| *bytes <= i32::MAX - MAX_ACCESS_BYTES);
         let offset = fits.unwrap_or_else(|| {
-            // Beyond what an access can add: the constant moves the base like a term.
+            // If the offset is too large, the constant moves the base like a term.
             let elements =
                 self.constants.get(&mut self.types, Type::Scalar(Scalar::Usize), sum.constant as u64 & 0xffff_ffff);
             self.grow();
@@ -359,9 +358,9 @@ impl AddressLowerer<'_> {
         AccessPlace::Address { base: address, offset }
     }
 
-    /// Splits an `Offset` with a product, or with terms of several levels, into offsets by one
-    /// index each: one for each product, and for the terms of each level. Returns `None` if there
-    /// is nothing to split, else the last of the offsets.
+    /// Splits an `Offset` that has a product or terms of several levels. Each product, and the
+    /// terms of each level, become one offset. Returns the last of these offsets, or `None` if
+    /// there is nothing to split.
     fn regrouped(
         &mut self,
         base: Value,

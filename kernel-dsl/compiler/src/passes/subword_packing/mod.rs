@@ -34,7 +34,7 @@ pub fn subword_packing(kernel: &mut Kernel) -> Result<(), Errors> {
     }
     let choices = packs.iter().filter_map(|pack| {
         let sides = uses.chosen(pack)?;
-        // One selected value may be several parts.
+        // Several parts of the pack may be the same select.
         Some(Choice { pack: pack.clone(), sides, left: pack.iter().collect::<HashSet<_>>().len() })
     });
     let choices = choices.collect();
@@ -314,8 +314,8 @@ impl<'k> Uses<'k> {
         (good, mixed.into_iter().map(|number| self.wanted[number].pack.clone()).collect())
     }
 
-    /// Returns whether a pack can be a word if the packs in `good` are. `as_word` returns whether
-    /// the requested pack of a number uses the pack, or parts of it, as a word.
+    /// Returns whether a pack can be a word if the packs in `good` are words. `as_word` returns
+    /// whether a requested pack, given by its number, uses `pack` or parts of it as a word.
     fn stays(
         &self,
         pack: &WordParts,

@@ -83,8 +83,8 @@ impl Module {
         entry.map(|entry| entry.name = name).is_some()
     }
 
-    /// Returns the function that a call of function `index` runs: the function itself, or the one
-    /// that it is an alias of. Returns `None` if the module does not define it.
+    /// Returns the function that a call of function `index` runs: the function itself, or the
+    /// function behind its alias. Returns `None` if the module does not define the function.
     pub fn definition(&self, index: u32) -> Option<u32> {
         let alias = |of: u32| {
             self.items.iter().find_map(|item| match item {

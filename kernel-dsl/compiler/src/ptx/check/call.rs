@@ -40,9 +40,9 @@ pub fn check_call(names: ValueNames<'_>, call: &Call) -> Result<(), Illegal> {
     Ok(())
 }
 
-/// Returns whether `given` is valid for the parameter, or for the returned value. A variable is an
-/// array exactly if the parameter is one. The sizes, alignments and classes of both are equal;
-/// elements of arrays may have other sizes.
+/// Returns whether `given` is valid for the parameter or returned value `formal`. A variable must
+/// be an array exactly if `formal` is one. Sizes, alignments and classes must be equal; the
+/// elements of arrays may differ in size.
 fn passes(names: ValueNames<'_>, formal: &Parameter, given: &Operand, returned: bool) -> bool {
     let scalar = formal.elements.is_none();
     match given {

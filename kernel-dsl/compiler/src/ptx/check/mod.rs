@@ -109,7 +109,7 @@ impl ModuleCheck<'_> {
         fail(later.or(mismatch).unwrap_or(Reason::Modifiers { opcode, given }))
     }
 
-    /// Returns whether a register has an allowed type.
+    /// Returns whether the type of a register satisfies `such`.
     fn is(self, register: Register, such: impl FnOnce(Type) -> bool) -> bool {
         such(self.names.function.ty(register))
     }
@@ -304,7 +304,7 @@ impl ModuleCheck<'_> {
             (OperandKind::Vector(_), Operand::Resident(v, p), Some(ty)) => {
                 form.paired && vector == Some(v.len()) && self.is(*p, |t| t == Type::Pred) && self.vector(form, ty, v)
             }
-            // Along one axis, a distance needs no braces.
+            // With one axis, an offset needs no braces.
             (OperandKind::Axes, o, Some(Type::S32)) => vector == Some(1) && self.value(form, Type::S32, o),
             (OperandKind::Constant, o, Some(ty)) => constant_fits(o, ty) && within(form.limit, o),
             (OperandKind::Value, o, Some(ty)) => self.value(form, ty, o),
@@ -385,7 +385,8 @@ impl ModuleCheck<'_> {
     }
 
     /// Returns whether an address is valid. An address in a register has 64 bits, or 32 bits in
-    /// small state spaces. A variable must be in the instruction's state space, if it names one.
+    /// small state spaces. If the instruction names a state space, a variable must be in that
+    /// space.
     fn address(self, address: &Address, chosen: &Chosen) -> bool {
         match address.base {
             Base::Register(r) => self.is(r, |ty| {
@@ -401,7 +402,7 @@ impl ModuleCheck<'_> {
         }
     }
 
-    /// Returns whether a symbol is in the instruction's state space, if it names one.
+    /// Returns whether a symbol is in the state space that the instruction names, if it names one.
     fn lies_there(self, symbol: Symbol, chosen: &Chosen) -> bool {
         let lies = match symbol {
             Symbol::Parameter(_) | Symbol::Return(_) => Some(Space::Param),

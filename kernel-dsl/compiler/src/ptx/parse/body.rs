@@ -259,7 +259,7 @@ impl<'a> ModuleParser<'a> {
             ".loc" => {
                 let position = self.position()?;
                 let inlined = if self.cursor.eat(Punctuation::Comma) { Some(self.inlined()?) } else { None };
-                // The others need no semicolon.
+                // Other statements may end without a semicolon.
                 self.cursor.eat(Punctuation::Semicolon);
                 Ok(vec![Statement::Location(Location { position, inlined })])
             }

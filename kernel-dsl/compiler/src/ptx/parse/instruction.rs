@@ -58,7 +58,7 @@ impl ModuleParser<'_> {
             Ok((instruction, _)) => Ok(vec![Statement::Instruction(instruction)]),
             Err(illegal) => {
                 self.illegal(at, &places, illegal);
-                // The statement is parsed to its end.
+                // The error has been noted, and the statement has been parsed to its end.
                 Ok(vec![])
             }
         }
@@ -162,7 +162,7 @@ impl ModuleParser<'_> {
         };
         let misfit =
             |attempt: &Result<_, Illegal>| attempt.as_ref().is_err_and(|e| matches!(e.reason, Reason::Operand { .. }));
-        // If the operands match then, the remaining error is more informative.
+        // If conversion makes the operands match, the remaining error is more informative.
         let mut converted = [convert(&narrow), convert(&wide)].into_iter().flatten();
         converted.find(|attempt| !misfit(attempt)).unwrap_or(Err(refused))
     }

@@ -11,7 +11,8 @@ pub(super) const MAX_DEPTH: usize = 128;
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) enum Name {
     Register(Register),
-    /// A vector of this many registers. Each element has a declaration, and these are consecutive.
+    /// A vector of this number of registers. Each element has its own declaration, and these
+    /// declarations are consecutive.
     Vector(Register, u32),
     Symbol(Symbol),
     Label(Label),

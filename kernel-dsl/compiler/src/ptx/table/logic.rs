@@ -20,7 +20,7 @@ pub(super) const INSTRUCTIONS: &[InstructionForms] = &[
         row(20, V20, "bfi.type d, a, b, c:u32, e:u32; .type = {.b32, .b64}"),
     ]),
 
-    instruction(Opcode::Bmsk, Always(Class::Integer), Rate::Full, "d = b one bits starting at bit a", &[
+    instruction(Opcode::Bmsk, Always(Class::Integer), Rate::Full, "d = a mask of b one bits that starts at bit a", &[
         row(70, V76, "bmsk.mode.b32 d, a:u32, b:u32; .mode = {.clamp, .wrap}"),
     ]),
 

@@ -8,7 +8,7 @@ use crate::ptx::words::Opcode;
 
 #[rustfmt::skip]
 pub(super) const INSTRUCTIONS: &[InstructionForms] = &[
-    instruction(Opcode::Alloca, Always(Class::Move), Rate::Full, "d = the local-memory address of a newly allocated bytes on the stack", &[
+    instruction(Opcode::Alloca, Always(Class::Move), Rate::Full, "d = the local-memory address of newly allocated stack memory of a bytes", &[
         row(52, V73, "alloca.u64 d, a{, constant:u32}"),
     ]),
 
