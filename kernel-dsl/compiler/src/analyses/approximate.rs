@@ -214,29 +214,29 @@ impl MarkFlow<'_> {
     }
 
     /// Propagates the mark and the memory of `value` to `to`.
-    fn flows(&mut self, value: Value, to: Value) {
+    fn propagate(&mut self, value: Value, to: Value) {
         self.mark(to, self.values.get(&value).copied());
         if self.moved.contains(&value) {
-            self.moves(to);
+            self.mark_moved(to);
         }
         if let Some(bases) = self.bases.get(&value).cloned() {
-            self.lies(to, bases);
+            self.add_bases(to, bases);
         }
     }
 
-    fn lies(&mut self, address: Value, bases: impl IntoIterator<Item = MarkedMemory>) {
+    fn add_bases(&mut self, address: Value, bases: impl IntoIterator<Item = MarkedMemory>) {
         let known = self.bases.entry(address).or_default();
         let before = known.len();
         known.extend(bases);
         self.changed |= known.len() > before;
     }
 
-    fn moves(&mut self, address: Value) {
+    fn mark_moved(&mut self, address: Value) {
         self.changed |= self.moved.insert(address);
     }
 
     fn all(&mut self, from: &[Value], to: &[Value]) {
-        from.iter().zip(to).for_each(|(from, to)| self.flows(*from, *to));
+        from.iter().zip(to).for_each(|(from, to)| self.propagate(*from, *to));
     }
 
     fn decides(&mut self, decided: DecisionKind, by: impl IntoIterator<Item = Value>, location: Location) {
@@ -298,22 +298,22 @@ impl MarkFlow<'_> {
                 Op::Parameter(i) => {
                     let parameter = &self.kernel.parameters[*i as usize];
                     if let Role::Address { .. } = parameter.role {
-                        self.lies(results[0], [MarkedMemory::Argument(parameter.argument)]);
+                        self.add_bases(results[0], [MarkedMemory::Argument(parameter.argument)]);
                     }
                 }
-                Op::Dynamic { array, .. } => self.lies(results[0], [MarkedMemory::Dynamic(*array)]),
+                Op::Dynamic { array, .. } => self.add_bases(results[0], [MarkedMemory::Dynamic(*array)]),
                 Op::Offset { base, terms, .. } => {
-                    self.flows(*base, results[0]);
+                    self.propagate(*base, results[0]);
                     let first = |(index, stride): &(Value, Option<Value>)| {
                         stride.is_some() || self.constants.get(index) == Some(&0)
                     };
                     if !terms.iter().all(first) {
-                        self.moves(results[0]);
+                        self.mark_moved(results[0]);
                     }
                     self.decides(DecisionKind::Index, terms.iter().map(|(index, _)| *index), at);
                 }
                 Op::Cast(a) => {
-                    self.flows(*a, results[0]);
+                    self.propagate(*a, results[0]);
                     if self.is_float(*a) && !self.is_float(results[0]) {
                         self.decides(DecisionKind::Integer, [*a], at);
                     }
@@ -353,8 +353,8 @@ impl MarkFlow<'_> {
                     self.mark(results[0], self.memory.get(&(memory, None)).copied());
                     if let Some(bases) = self.behind.get(&memory).cloned() {
                         // The analysis does not track which of the stored addresses this is.
-                        self.moves(results[0]);
-                        self.lies(results[0], bases);
+                        self.mark_moved(results[0]);
+                        self.add_bases(results[0], bases);
                     }
                 }
                 Op::WriteLocal { local, index, value } => {
@@ -369,7 +369,7 @@ impl MarkFlow<'_> {
                     }
                 }
                 Op::Shuffle { value, selector, .. } => {
-                    self.flows(*value, results[0]);
+                    self.propagate(*value, results[0]);
                     self.decides(DecisionKind::Index, [*selector], at);
                 }
                 Op::If { condition, then, otherwise } => {
@@ -381,7 +381,7 @@ impl MarkFlow<'_> {
                     self.decides(DecisionKind::Branch, [l.start, l.end, l.step], at);
                     let carried = l.body.parameters[1..].to_vec();
                     if let Some(index) = l.body.parameters.first() {
-                        self.flows(l.start, *index);
+                        self.propagate(l.start, *index);
                     }
                     self.all(&l.inits, &carried);
                     self.all(&l.inits, results);
@@ -420,9 +420,9 @@ impl MarkFlow<'_> {
             && let Some(bases) = self.bases.get(&operand).cloned()
         {
             if self.moved.contains(&operand) {
-                self.moves(result);
+                self.mark_moved(result);
             }
-            self.lies(result, bases);
+            self.add_bases(result, bases);
         }
     }
 }

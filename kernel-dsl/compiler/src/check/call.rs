@@ -132,7 +132,7 @@ impl Checker<'_> {
             })
             .collect();
         if uses_same {
-            self.traded(function.intrinsic, same, mark);
+            self.check_exchangeable(function.intrinsic, same, mark);
         }
         if let Some(integers) = function.integers {
             self.of_integers(function.path, integers, same, mark);

@@ -38,7 +38,7 @@ impl Checker<'_> {
     }
 
     /// Reports an error if `operation` cannot exchange values of type `ty`.
-    pub(super) fn traded(&mut self, operation: Intrinsic, ty: Id, mark: SpanPair) {
+    pub(super) fn check_exchangeable(&mut self, operation: Intrinsic, ty: Id, mark: SpanPair) {
         use Intrinsic::{OfBlock, OfGroup, OfWarp};
         let (OfWarp(collective) | OfGroup(collective) | OfBlock(collective)) = operation else { return };
         let number = matches!(collective, C::Number(_) | C::Match);
@@ -108,7 +108,7 @@ impl Checker<'_> {
             all.push(self.expr_of_type(e, wanted));
         }
         if uses_same {
-            self.traded(method.intrinsic, same, mark);
+            self.check_exchangeable(method.intrinsic, same, mark);
         }
         let returns = self.part(method.returns, same, same);
         (ExprKind::Intrinsic { intrinsic: method.intrinsic, arguments: all }, returns)

@@ -352,7 +352,7 @@ impl<'k> Emitter<'k> {
         for ((p, init), preferred_register) in parameters.iter().zip(inits).zip(preferred) {
             let register = match (preferred_register, self.operand(*init)) {
                 (Some(register), _) => *register,
-                (None, Operand::Register(r)) if self.gives_up(*init, *p) && !taken.contains(&r) => r,
+                (None, Operand::Register(r)) if self.can_reuse_register(*init, *p) && !taken.contains(&r) => r,
                 _ => self.register(super::register_type(self.ty(*p))),
             };
             taken.push(register);
@@ -364,7 +364,7 @@ impl<'k> Emitter<'k> {
 
     /// Returns whether a loop in the current region can use the register of `init` for its
     /// parameter: no other instruction reads `init`.
-    fn gives_up(&self, init: Value, parameter: Value) -> bool {
+    fn can_reuse_register(&self, init: Value, parameter: Value) -> bool {
         let survey = &self.flow.survey;
         survey.uses(init) == 1
             && survey.root(init) == init

@@ -148,7 +148,7 @@ pub fn monomorphic(program: &Program, instance: &Instance) -> Result<Monomorphic
         return Err(Error::whole(message).into());
     }
     for constant in &instance.0 {
-        bring(&mut program, constant)?;
+        add_missing_item(&mut program, constant)?;
     }
     let mut monomorphizer = Monomorphizer {
         source: &program,
@@ -210,7 +210,7 @@ pub fn monomorphic(program: &Program, instance: &Instance) -> Result<Monomorphic
 }
 
 /// Adds the item that a generic argument names to the program, if it is missing.
-fn bring(program: &mut Program, constant: &Constant) -> Result<(), Errors> {
+fn add_missing_item(program: &mut Program, constant: &Constant) -> Result<(), Errors> {
     let Constant::Item(item) = constant else { return Ok(()) };
     if merge::find(&program.functions, &program.items, constant).is_some() {
         return Ok(());

@@ -44,7 +44,7 @@ impl<'h> Lowerer<'h> {
         }
         let to = self.storage(e.ty, self.name_hint.unwrap_or("array"));
         for i in 0..self.size(size) {
-            if !self.room(e.span) {
+            if !self.check_call_depth(e.span) {
                 break;
             }
             self.at(e.span);

@@ -53,7 +53,7 @@ impl<'h> Lowerer<'h> {
         match self.inliner.callable(callee) {
             Callable::Function(id) => self.inline(span, id, arguments),
             Callable::Closure { frame, parameters, types, returns, body } => {
-                if !self.room(span) {
+                if !self.check_call_depth(span) {
                     return Val::Unit;
                 }
                 self.at(span);

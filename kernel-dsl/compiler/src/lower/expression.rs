@@ -98,7 +98,7 @@ impl<'h> Lowerer<'h> {
             ExprKind::Index { .. } | ExprKind::Field { .. } | ExprKind::Dereference(_) => self.read_place(e),
             ExprKind::Tuple(parts) if parts.is_empty() => Val::Unit,
             ExprKind::Tuple(parts) => Val::Tuple(parts.iter().map(|p| self.expr(p)).collect()),
-            ExprKind::Struct { fields, rest } => self.made(e, fields, rest.as_deref()),
+            ExprKind::Struct { fields, rest } => self.struct_value(e, fields, rest.as_deref()),
             ExprKind::Array(parts) if self.is_shared_array(e.ty) => self.shared_arrays(e, parts),
             ExprKind::Array(parts) => {
                 if !self.in_registers(e) {
@@ -167,7 +167,7 @@ impl<'h> Lowerer<'h> {
     }
 
     /// Lowers a struct expression; the fields are evaluated in source order.
-    fn made(&mut self, e: &'h Expr, fields: &'h [(u32, Expr)], rest: Option<&'h Expr>) -> Val {
+    fn struct_value(&mut self, e: &'h Expr, fields: &'h [(u32, Expr)], rest: Option<&'h Expr>) -> Val {
         let hir::Type::Tuple(types) = self.ty(e.ty) else { return Val::Unit };
         let values: Vec<_> = fields.iter().map(|(i, value)| (*i as usize, self.expr(value))).collect();
         let mut parts = match rest.map(|rest| self.expr(rest)) {

@@ -20,7 +20,7 @@ impl Lowerer<'_> {
     pub(super) fn decoded(&mut self, format: Format, code: Value) -> Value {
         if is_head(format) {
             let code = self.builder.scalar(Op::Cast(code), Scalar::U32);
-            let bits = self.by(Binary::Shl, code, 16);
+            let bits = self.binary_bits(Binary::Shl, code, 16);
             return self.builder.scalar(Op::Bitcast(bits), Scalar::F32);
         }
         let shift = 23 - format.fraction();
@@ -32,8 +32,8 @@ impl Lowerer<'_> {
         let code = self.builder.scalar(Op::Bitcast(code), Scalar::I16);
         let code = self.builder.scalar(Op::Cast(code), Scalar::I32);
         let wide = self.builder.scalar(Op::Bitcast(code), Scalar::U32);
-        let placed = self.by(Binary::Shl, wide, shift);
-        let placed = self.by(Binary::And, placed, SIGN | u32::from(NAN) << shift);
+        let placed = self.binary_bits(Binary::Shl, wide, shift);
+        let placed = self.binary_bits(Binary::And, placed, SIGN | u32::from(NAN) << shift);
         let x = self.builder.scalar(Op::Bitcast(placed), Scalar::F32);
         let scale = self.real(power(127 - format.bias()));
         let y = self.builder.scalar(Op::Binary(Binary::Mul, x, scale), Scalar::F32);
@@ -45,7 +45,7 @@ impl Lowerer<'_> {
             let infinity = self.real(f32::from_bits(u32::from(format.infinity()) << shift));
             let beyond = self.builder.compare(Comparison::Ge, size, infinity);
             let bits = self.builder.scalar(Op::Bitcast(y), Scalar::U32);
-            let all = self.by(Binary::Or, bits, f32::INFINITY.to_bits());
+            let all = self.binary_bits(Binary::Or, bits, f32::INFINITY.to_bits());
             let all = self.builder.scalar(Op::Bitcast(all), Scalar::F32);
             return self.either(Scalar::F32, beyond, all, y);
         }
@@ -58,14 +58,14 @@ impl Lowerer<'_> {
     fn decoded_far(&mut self, format: Format, code: Value) -> Value {
         let fraction = format.fraction();
         let code = self.builder.scalar(Op::Cast(code), Scalar::U32);
-        let size = self.by(Binary::And, code, u32::from(NAN));
-        let field = self.by(Binary::Shr, size, fraction);
-        let low = self.by(Binary::And, size, (1 << fraction) - 1);
-        let normal = self.than(Comparison::Ne, field, 0);
-        let digits = self.by(Binary::Or, low, 1 << fraction);
+        let size = self.binary_bits(Binary::And, code, u32::from(NAN));
+        let field = self.binary_bits(Binary::Shr, size, fraction);
+        let low = self.binary_bits(Binary::And, size, (1 << fraction) - 1);
+        let normal = self.compare_bits(Comparison::Ne, field, 0);
+        let digits = self.binary_bits(Binary::Or, low, 1 << fraction);
         let digits = self.either(Scalar::U32, normal, digits, low);
         let digits = self.builder.scalar(Op::Cast(digits), Scalar::F32);
-        let field = self.by(Binary::Max, field, 1);
+        let field = self.binary_bits(Binary::Max, field, 1);
         // The exponent split into two powers of two, as `factors` computes them.
         let field = self.builder.scalar(Op::Bitcast(field), Scalar::I32);
         let offset = self.integer(-(format.bias() + fraction as i32));
@@ -81,23 +81,23 @@ impl Lowerer<'_> {
             let bias = self.integer(127);
             let field = self.builder.scalar(Op::Binary(Binary::WrappingAdd, exponent, bias), Scalar::I32);
             let field = self.builder.scalar(Op::Bitcast(field), Scalar::U32);
-            let bits = self.by(Binary::Shl, field, 23);
+            let bits = self.binary_bits(Binary::Shl, field, 23);
             let power = self.builder.scalar(Op::Bitcast(bits), Scalar::F32);
             y = self.builder.scalar(Op::Binary(Binary::Mul, y, power), Scalar::F32);
         }
         let infinite = u32::from(if format.policy() == Policy::Ieee { format.infinity() } else { NAN });
         if format.policy() == Policy::Ieee {
-            let at = self.than(Comparison::Eq, size, infinite);
+            let at = self.compare_bits(Comparison::Eq, size, infinite);
             let infinity = self.real(f32::INFINITY);
             y = self.either(Scalar::F32, at, infinity, y);
         }
         let how = if format.policy() == Policy::Ieee { Comparison::Gt } else { Comparison::Eq };
-        let is_nan = self.than(how, size, infinite);
+        let is_nan = self.compare_bits(how, size, infinite);
         let nan = self.real(f32::NAN);
         y = self.either(Scalar::F32, is_nan, nan, y);
         let bits = self.builder.scalar(Op::Bitcast(y), Scalar::U32);
-        let sign = self.by(Binary::And, code, 0x8000);
-        let sign = self.by(Binary::Shl, sign, 16);
+        let sign = self.binary_bits(Binary::And, code, 0x8000);
+        let sign = self.binary_bits(Binary::Shl, sign, 16);
         let bits = self.builder.scalar(Op::Binary(Binary::Or, bits, sign), Scalar::U32);
         self.builder.scalar(Op::Bitcast(bits), Scalar::F32)
     }
@@ -109,23 +109,23 @@ impl Lowerer<'_> {
         if is_head(format) {
             // A carry increments the exponent, up to infinity.
             let rounded = if truncate { bits } else { self.rounded(bits, 16) };
-            let code = self.by(Binary::Shr, rounded, 16);
+            let code = self.binary_bits(Binary::Shr, rounded, 16);
             let is_nan = self.builder.compare(Comparison::Ne, x, x);
             return self.either(Scalar::U32, is_nan, nan, code);
         }
-        let size = self.by(Binary::And, bits, SIZE);
+        let size = self.binary_bits(Binary::And, bits, SIZE);
         let code = if near(format) {
             self.encoded_near(format, x, size, truncate)
         } else {
             self.encoded_far(format, size, truncate)
         };
         let code = self.limited(format, size, code, truncate);
-        let sign = self.by(Binary::Shr, bits, 16);
-        let sign = self.by(Binary::And, sign, 0x8000);
+        let sign = self.binary_bits(Binary::Shr, bits, 16);
+        let sign = self.binary_bits(Binary::And, sign, 0x8000);
         let signed = self.builder.scalar(Op::Binary(Binary::Or, code, sign), Scalar::U32);
         // The NaN of the format has no sign.
         let is_nan = match format.policy() {
-            Policy::Finite => self.than(Comparison::Ge, code, NAN.into()),
+            Policy::Finite => self.compare_bits(Comparison::Ge, code, NAN.into()),
             _ => self.builder.compare(Comparison::Ne, x, x),
         };
         self.either(Scalar::U32, is_nan, nan, signed)
@@ -133,9 +133,9 @@ impl Lowerer<'_> {
 
     /// Lowers the sum that rounds a value to nearest even before its last `drop` bits are dropped.
     fn rounded(&mut self, bits: Value, drop: u32) -> Value {
-        let last = self.by(Binary::Shr, bits, drop);
-        let last = self.by(Binary::And, last, 1);
-        let sum = self.by(Binary::WrappingAdd, bits, (1 << (drop - 1)) - 1);
+        let last = self.binary_bits(Binary::Shr, bits, drop);
+        let last = self.binary_bits(Binary::And, last, 1);
+        let sum = self.binary_bits(Binary::WrappingAdd, bits, (1 << (drop - 1)) - 1);
         self.builder.scalar(Op::Binary(Binary::WrappingAdd, sum, last), Scalar::U32)
     }
 
@@ -144,10 +144,10 @@ impl Lowerer<'_> {
         let (drop, bias) = (23 - format.fraction(), format.bias());
         let top = (1 << format.exponent()) - i32::from(format.policy() == Policy::Ieee) - bias;
         // All values from here on are too large. The clamp keeps a rounding carry within 32 bits.
-        let clamped = self.by(Binary::Min, size, power(top).to_bits());
-        let rebased = self.by(Binary::WrappingSub, clamped, (127 - bias as u32) << 23);
+        let clamped = self.binary_bits(Binary::Min, size, power(top).to_bits());
+        let rebased = self.binary_bits(Binary::WrappingSub, clamped, (127 - bias as u32) << 23);
         let normal = if truncate { rebased } else { self.rounded(rebased, drop) };
-        let normal = self.by(Binary::Shr, normal, drop);
+        let normal = self.binary_bits(Binary::Shr, normal, drop);
         // Subnormal numbers are multiples of 2 to the 1 − bias − fraction.
         let unit = 1 - bias - format.fraction() as i32;
         let absolute = self.builder.scalar(Op::Unary(Unary::Abs, x), Scalar::F32);
@@ -160,26 +160,26 @@ impl Lowerer<'_> {
             let shift = self.real(anchor);
             let sum = self.builder.scalar(Op::Binary(Binary::Add, absolute, shift), Scalar::F32);
             let bits = self.builder.scalar(Op::Bitcast(sum), Scalar::U32);
-            self.by(Binary::WrappingSub, bits, anchor.to_bits())
+            self.binary_bits(Binary::WrappingSub, bits, anchor.to_bits())
         };
-        let is_small = self.than(Comparison::Lt, size, power(1 - bias).to_bits());
+        let is_small = self.compare_bits(Comparison::Lt, size, power(1 - bias).to_bits());
         self.either(Scalar::U32, is_small, small, normal)
     }
 
     fn encoded_far(&mut self, format: Format, size: Value, truncate: bool) -> Value {
         let fraction = format.fraction();
-        let field = self.by(Binary::Shr, size, 23);
-        let low = self.by(Binary::And, size, 0x7F_FFFF);
-        let digits = self.by(Binary::Or, low, 0x80_0000);
-        let normal = self.than(Comparison::Ne, field, 0);
+        let field = self.binary_bits(Binary::Shr, size, 23);
+        let low = self.binary_bits(Binary::And, size, 0x7F_FFFF);
+        let digits = self.binary_bits(Binary::Or, low, 0x80_0000);
+        let normal = self.compare_bits(Comparison::Ne, field, 0);
         let digits = self.either(Scalar::U32, normal, digits, low);
-        let exponent = self.by(Binary::Max, field, 1);
+        let exponent = self.binary_bits(Binary::Max, field, 1);
         // The significand normalized to at least 2²³; zero stays zero.
         let zeros = self.builder.scalar(Op::Unary(Unary::LeadingZeros, digits), Scalar::U32);
-        let up = self.by(Binary::WrappingSub, zeros, 8);
+        let up = self.binary_bits(Binary::WrappingSub, zeros, 8);
         let digits = self.builder.scalar(Op::Binary(Binary::Shl, digits, up), Scalar::U32);
         let exponent = self.builder.scalar(Op::Binary(Binary::WrappingSub, exponent, up), Scalar::U32);
-        let exponent = self.by(Binary::WrappingAdd, exponent, (format.bias() - 127) as u32);
+        let exponent = self.binary_bits(Binary::WrappingAdd, exponent, (format.bias() - 127) as u32);
         let exponent = self.builder.scalar(Op::Bitcast(exponent), Scalar::I32);
         // Clamped: a value far too large is still too large, and the shifted field does not
         // overflow.
@@ -191,11 +191,11 @@ impl Lowerer<'_> {
         let limit = self.integer(26);
         let below = self.builder.scalar(Op::Binary(Binary::Min, below, limit), Scalar::I32);
         let below = self.builder.scalar(Op::Bitcast(below), Scalar::U32);
-        let drop = self.by(Binary::WrappingAdd, below, 23 - fraction);
-        let drop = self.by(Binary::Min, drop, 31);
+        let drop = self.binary_bits(Binary::WrappingAdd, below, 23 - fraction);
+        let drop = self.binary_bits(Binary::Min, drop, 31);
         let raised = self.builder.scalar(Op::Bitcast(raised), Scalar::U32);
-        let base = self.by(Binary::WrappingSub, raised, 1);
-        let base = self.by(Binary::Shl, base, fraction);
+        let base = self.binary_bits(Binary::WrappingSub, raised, 1);
+        let base = self.binary_bits(Binary::Shl, base, fraction);
         let mut kept = digits;
         if !truncate {
             // The last kept bit, and half of the dropped part minus one.
@@ -203,9 +203,9 @@ impl Lowerer<'_> {
             let length = self.builder.constant(Scalar::U32, 1);
             let operands = [digits, drop, length].into_iter().collect();
             let last = self.builder.scalar(Op::Bits(Bits::Extract, operands), Scalar::U32);
-            let above = self.by(Binary::WrappingSub, drop, 1);
+            let above = self.binary_bits(Binary::WrappingSub, drop, 1);
             let half = self.builder.scalar(Op::Binary(Binary::Shl, one, above), Scalar::U32);
-            let half = self.by(Binary::WrappingSub, half, 1);
+            let half = self.binary_bits(Binary::WrappingSub, half, 1);
             let sum = self.builder.scalar(Op::Binary(Binary::WrappingAdd, digits, half), Scalar::U32);
             kept = self.builder.scalar(Op::Binary(Binary::WrappingAdd, sum, last), Scalar::U32);
         }
@@ -213,10 +213,10 @@ impl Lowerer<'_> {
         let code = self.builder.scalar(Op::Binary(Binary::WrappingAdd, base, kept), Scalar::U32);
         // Zero has no significand and no exponent.
         let zero = self.builder.constant(Scalar::U32, 0);
-        let any = self.than(Comparison::Ne, size, 0);
+        let any = self.compare_bits(Comparison::Ne, size, 0);
         let code = self.either(Scalar::U32, any, code, zero);
         // An infinity or a NaN, whatever the exponent range.
-        let infinite = self.than(Comparison::Ge, size, f32::INFINITY.to_bits());
+        let infinite = self.compare_bits(Comparison::Ge, size, f32::INFINITY.to_bits());
         let beyond = self.builder.constant(Scalar::U32, 0x8000);
         self.either(Scalar::U32, infinite, beyond, code)
     }
@@ -225,12 +225,12 @@ impl Lowerer<'_> {
     fn limited(&mut self, format: Format, size: Value, code: Value, truncate: bool) -> Value {
         let largest = u32::from(format.largest());
         match (format.policy(), truncate) {
-            (Policy::Saturating, _) => self.by(Binary::Min, code, largest),
-            (Policy::Ieee, false) => self.by(Binary::Min, code, format.infinity().into()),
-            (Policy::Finite, false) => self.by(Binary::Min, code, NAN.into()),
+            (Policy::Saturating, _) => self.binary_bits(Binary::Min, code, largest),
+            (Policy::Ieee, false) => self.binary_bits(Binary::Min, code, format.infinity().into()),
+            (Policy::Finite, false) => self.binary_bits(Binary::Min, code, NAN.into()),
             (policy, true) => {
-                let code = self.by(Binary::Min, code, largest);
-                let infinite = self.than(Comparison::Ge, size, f32::INFINITY.to_bits());
+                let code = self.binary_bits(Binary::Min, code, largest);
+                let infinite = self.compare_bits(Comparison::Ge, size, f32::INFINITY.to_bits());
                 let bits = if policy == Policy::Ieee { format.infinity() } else { NAN };
                 let beyond = self.builder.constant(Scalar::U32, bits.into());
                 self.either(Scalar::U32, infinite, beyond, code)
@@ -239,12 +239,12 @@ impl Lowerer<'_> {
     }
 
     /// Lowers `a op b` of `u32` values.
-    fn by(&mut self, op: Binary, a: Value, b: u32) -> Value {
+    fn binary_bits(&mut self, op: Binary, a: Value, b: u32) -> Value {
         let b = self.builder.constant(Scalar::U32, b.into());
         self.builder.scalar(Op::Binary(op, a, b), Scalar::U32)
     }
 
-    fn than(&mut self, how: Comparison, a: Value, b: u32) -> Value {
+    fn compare_bits(&mut self, how: Comparison, a: Value, b: u32) -> Value {
         let b = self.builder.constant(Scalar::U32, b.into());
         self.builder.compare(how, a, b)
     }

@@ -69,7 +69,7 @@ impl<'h> Lowerer<'h> {
     }
 
     pub(super) fn call(&mut self, span: Span, id: FunctionId, arguments: &'h [Expr]) -> Val {
-        if !self.room(span) {
+        if !self.check_call_depth(span) {
             return Val::Unit;
         }
         let arguments: Vec<_> = arguments.iter().map(|a| self.expr(a)).collect();
@@ -77,7 +77,7 @@ impl<'h> Lowerer<'h> {
     }
 
     /// Returns whether there is room for one more call; reports an error if not.
-    pub(super) fn room(&mut self, span: Span) -> bool {
+    pub(super) fn check_call_depth(&mut self, span: Span) -> bool {
         let room = self.inliner.has_room(self.builder.kernel.values.len());
         if !room && self.inliner.report_too_large() {
             self.error(span, "the kernel is too large: all calls are inlined, and there are too many");
@@ -95,7 +95,7 @@ impl<'h> Lowerer<'h> {
             self.error(span, format!("`{}` calls itself, or the calls are nested too deeply to inline", function.name));
             return Val::Unit;
         }
-        if !self.room(span) {
+        if !self.check_call_depth(span) {
             return Val::Unit;
         }
         self.at(span);

@@ -75,7 +75,7 @@ impl Ages {
     }
 
     /// Returns the ages at a jump that passes `values` to `parameters`.
-    fn handed(mut self, values: &[Value], parameters: &[Value]) -> Ages {
+    fn at_jump(mut self, values: &[Value], parameters: &[Value]) -> Ages {
         let ages: Vec<u32> = values.iter().map(|v| self.of(*v)).collect();
         parameters.iter().zip(ages).for_each(|(p, age)| self.set(*p, age));
         self
@@ -158,18 +158,18 @@ impl AgeWalk {
                 ends.extend(self.open.pop().into_iter().flat_map(|open| open.left));
             }
             Op::For(l) => {
-                let head = ages.handed(&l.inits, &l.body.parameters[1..]);
+                let head = ages.at_jump(&l.inits, &l.body.parameters[1..]);
                 let (head, left) = self.looping(l.label, &l.body, &l.body.parameters[1..], head, at);
                 ends.extend(left);
                 ends.push((head, l.body.parameters[1..].iter().copied().collect()));
             }
             Op::Loop { label, inits, body } => {
-                let head = ages.handed(inits, &body.parameters);
+                let head = ages.at_jump(inits, &body.parameters);
                 ends.extend(self.looping(*label, body, &body.parameters, head, at).1);
             }
             _ => {}
         }
-        let ends = ends.into_iter().map(|(ages, values)| ages.handed(&values, &inst.results));
+        let ends = ends.into_iter().map(|(ages, values)| ages.at_jump(&values, &inst.results));
         ends.reduce(|mut all, end| {
             all.join(&end);
             all
@@ -195,7 +195,7 @@ impl AgeWalk {
             again.extend(end);
             let changed = again
                 .into_iter()
-                .fold(false, |changed, (ages, values)| head.join(&ages.handed(&values, carried)) || changed);
+                .fold(false, |changed, (ages, values)| head.join(&ages.at_jump(&values, carried)) || changed);
             if !changed {
                 *at = before + count(body);
                 return (head, left);

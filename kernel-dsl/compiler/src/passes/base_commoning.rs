@@ -156,7 +156,7 @@ impl Counter {
     }
 
     fn counted(&mut self, l: &mut For, results: &[Value], location: Location, before: &mut Vec<Inst>) {
-        let mut own = self.own(l, results);
+        let mut own = self.sole_use_carried(l, results);
         self.looping(&mut l.body, l.unroll, Some(&mut own));
         for (k, by) in own.moved {
             l.inits[k] = match self.constants.bits(l.inits[k]) {
@@ -168,7 +168,7 @@ impl Counter {
 
     /// Returns the carried values that have only two uses: one instruction, and the addition that
     /// computes their next value.
-    fn own(&self, l: &For, results: &[Value]) -> OwnCarried {
+    fn sole_use_carried(&self, l: &For, results: &[Value]) -> OwnCarried {
         let mut own = OwnCarried::default();
         let [next] = Exits::of(&l.body, l.label).next[..] else { return own };
         for (k, parameter) in l.body.parameters.iter().skip(1).enumerate() {

@@ -170,7 +170,8 @@ impl Converter {
                     };
                     let otherwise = inst.results.iter().enumerate().map(|(i, r)| {
                         let before = before.as_ref().map(|b| b[i]);
-                        match self.elsewhere(*r, arm, whole).filter(|k| before.is_none_or(|b| b == arm.other[*k])) {
+                        match self.sole_result_of(*r, arm, whole).filter(|k| before.is_none_or(|b| b == arm.other[*k]))
+                        {
                             Some(k) => {
                                 whole[k] = Some(*r);
                                 arm.other[k]
@@ -200,7 +201,7 @@ impl Converter {
 
     /// Returns the index of the result that is the loaded value `r`, if there is exactly one. The
     /// other branch's value for that result must be defined before the load.
-    fn elsewhere(&self, r: Value, arm: &BranchArm<'_>, whole: &[Option<Value>]) -> Option<usize> {
+    fn sole_result_of(&self, r: Value, arm: &BranchArm<'_>, whole: &[Option<Value>]) -> Option<usize> {
         let mut yielded = (0..arm.own.len()).filter(|k| arm.own[*k] == r);
         let k = yielded.next().filter(|k| whole[*k].is_none() && !arm.later.contains(&arm.other[*k]))?;
         yielded.next().is_none().then_some(k)

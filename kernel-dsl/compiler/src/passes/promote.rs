@@ -298,7 +298,7 @@ impl Promoter {
     }
 
     /// Returns the new values for `slots`, which hold them from now on.
-    fn renew(&mut self, slots: &[u32]) -> Vec<Value> {
+    fn fresh_values(&mut self, slots: &[u32]) -> Vec<Value> {
         let fresh = slots.iter().map(|s| {
             self.values.push(self.slots[*s as usize].ty);
             let v = Value(self.values.len() as u32 - 1);
@@ -351,27 +351,27 @@ impl Promoter {
                 self.forget(&lost);
                 self.region(otherwise, &slots);
                 self.forget(&lost);
-                inst.results.extend(self.renew(&slots));
+                inst.results.extend(self.fresh_values(&slots));
             }
             Op::For(l) => {
                 let (slots, lost) = self.enter();
                 l.inits.extend(self.reads(&slots));
-                l.body.parameters.extend(self.renew(&slots));
+                l.body.parameters.extend(self.fresh_values(&slots));
                 self.within(l.label, &slots, &lost, &mut l.body);
-                inst.results.extend(self.renew(&slots));
+                inst.results.extend(self.fresh_values(&slots));
             }
             Op::Loop { label, inits, body } => {
                 let (slots, lost) = self.enter();
                 inits.extend(self.reads(&slots));
-                body.parameters.extend(self.renew(&slots));
+                body.parameters.extend(self.fresh_values(&slots));
                 self.within(*label, &slots, &lost, body);
-                inst.results.extend(self.renew(&slots));
+                inst.results.extend(self.fresh_values(&slots));
             }
             Op::Block { label, body } => {
                 let (slots, lost) = self.enter();
                 self.reads(&slots);
                 self.within(*label, &slots, &lost, body);
-                inst.results.extend(self.renew(&slots));
+                inst.results.extend(self.fresh_values(&slots));
             }
             _ => {}
         }

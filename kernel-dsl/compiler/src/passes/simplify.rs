@@ -345,16 +345,16 @@ impl Simplifier {
     fn mul_add(&mut self, ty: Scalar, a: Value, b: Value, c: Value) -> Simplified {
         let (a, b) = self.constant_last(Binary::Mul, a, b);
         if self.constants.bits(b) == Some(float(ty, 1.0)) {
-            return self.again(Binary::Add, ty, a, c);
+            return self.simplify_float(Binary::Add, ty, a, c);
         }
         if self.constants.bits(c) == Some(float(ty, -0.0)) {
-            return self.again(Binary::Mul, ty, a, b);
+            return self.simplify_float(Binary::Mul, ty, a, b);
         }
         Simplified::Op(Op::MulAdd(a, b, c))
     }
 
     /// Simplifies a float operation that replaces another one.
-    fn again(&mut self, op: Binary, ty: Scalar, a: Value, b: Value) -> Simplified {
+    fn simplify_float(&mut self, op: Binary, ty: Scalar, a: Value, b: Value) -> Simplified {
         let mut op = Op::Binary(op, a, b);
         match self.simplify(&mut op, Type::Scalar(ty)) {
             Some(v) => Simplified::Value(v),

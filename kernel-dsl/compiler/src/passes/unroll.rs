@@ -116,7 +116,7 @@ impl Unroller<'_> {
     }
 
     /// Creates new values that replace the `old` ones.
-    fn renew(&mut self, old: &[Value]) -> Values {
+    fn fresh_values(&mut self, old: &[Value]) -> Values {
         let new: Values = old.iter().map(|v| self.simplifier.value(self.simplifier.ty(*v))).collect();
         self.replacement(old, &new);
         new
@@ -143,7 +143,7 @@ impl Unroller<'_> {
                 match self.simplifier.simplify(&mut op, ty) {
                     Some(v) => self.map[inst.results[0].0 as usize] = v,
                     None => {
-                        let results = self.renew(&inst.results);
+                        let results = self.fresh_values(&inst.results);
                         self.simplifier.note(&op, results[0]);
                         self.tables.note(&op, results[0]);
                         out.push(Inst { op, results, location: inst.location });
@@ -207,7 +207,7 @@ impl Unroller<'_> {
 
     /// Writes a copy of `inst` that is `op`.
     fn push(&mut self, op: Op, inst: &Inst, out: &mut Vec<Inst>) -> CopiedEnd {
-        let results = self.renew(&inst.results);
+        let results = self.fresh_values(&inst.results);
         out.push(Inst { op, results, location: inst.location });
         CopiedEnd::Yields(Values::new())
     }
@@ -222,7 +222,7 @@ impl Unroller<'_> {
     }
 
     fn region(&mut self, region: &Region) -> Region {
-        let parameters = self.renew(&region.parameters);
+        let parameters = self.fresh_values(&region.parameters);
         self.region_of(parameters, region)
     }
 
@@ -278,14 +278,14 @@ impl Unroller<'_> {
                 self.not_constant(start, end, step, inst);
                 // The rest is searched for further mistakes.
                 self.within(l.label, JumpTarget::Same(l.label), &l.body);
-                self.renew(&inst.results);
+                self.fresh_values(&inst.results);
                 CopiedEnd::Yields(Values::new())
             }
             _ => {
                 self.registers.settle(out);
                 let inits = self.mapped(&l.inits);
                 let label = self.label();
-                let parameters = self.renew(&l.body.parameters);
+                let parameters = self.fresh_values(&l.body.parameters);
                 if let Some(index) = parameters.first() {
                     self.simplifier.note_index(*index, start, step);
                 }

@@ -384,7 +384,7 @@ impl<'k> UniformityState<'k> {
             }
             let mut changed = !left.by_break.agrees(&by_break) || !self.gone.agrees(&gone);
             head.left = Some(left.by_break);
-            changed |= self.back(&mut head, &at_head, open.again, &body.parameters[carried..]);
+            changed |= self.merge_back_edges(&mut head, &at_head, open.again, &body.parameters[carried..]);
             self.locals.now = at_head;
             if changed {
                 self.locals.now.clone_from(&before);
@@ -409,7 +409,13 @@ impl<'k> UniformityState<'k> {
 
     /// Merges the paths back to the head of a loop into its facts. Returns whether the facts became
     /// weaker.
-    fn back(&mut self, head: &mut Head, at_head: &LocalsState, ways: Vec<ControlPath>, parameters: &[Value]) -> bool {
+    fn merge_back_edges(
+        &mut self,
+        head: &mut Head,
+        at_head: &LocalsState,
+        ways: Vec<ControlPath>,
+        parameters: &[Value],
+    ) -> bool {
         let who = ways.iter().fold(Verdicts::UNIFORM, |all, way| all.join(way.who));
         let mut changed = false;
         for (i, parameter) in parameters.iter().enumerate() {

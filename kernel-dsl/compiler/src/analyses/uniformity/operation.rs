@@ -110,7 +110,14 @@ impl<'k> UniformityFacts<'k> {
     }
 
     /// Returns a fact of the form m·U + tₙ that is computed from `values`.
-    fn made(&self, multiple: u64, threads: Threads, base: Verdicts, values: &[Value], at: Location) -> UniformityFact {
+    fn affine_fact(
+        &self,
+        multiple: u64,
+        threads: Threads,
+        base: Verdicts,
+        values: &[Value],
+        at: Location,
+    ) -> UniformityFact {
         let varies = Verdicts::by_scope(|scope| {
             if threads.agree(scope) {
                 return Verdicts::UNIFORM.at(scope);
@@ -153,7 +160,7 @@ impl<'k> UniformityFacts<'k> {
         let fact = self.of(a);
         let known = self.kernel.ty(a).scalar().filter(|_| fact.is_known());
         match known.and_then(|ty| fact.threads.map(|bits| f(ty, bits))) {
-            Some(threads) => self.made(0, threads, Verdicts::UNIFORM, &[a], at),
+            Some(threads) => self.affine_fact(0, threads, Verdicts::UNIFORM, &[a], at),
             None => self.opaque(&[a], at),
         }
     }
@@ -165,7 +172,7 @@ impl<'k> UniformityFacts<'k> {
             return None;
         }
         let threads = x.threads.zip(&y.threads, f)?;
-        Some(self.made(0, threads, Verdicts::UNIFORM, &[a, b], at))
+        Some(self.affine_fact(0, threads, Verdicts::UNIFORM, &[a, b], at))
     }
 
     fn cast(&self, a: Value, inst: &Inst) -> UniformityFact {
@@ -174,7 +181,7 @@ impl<'k> UniformityFacts<'k> {
         let Some((from, to)) = types else { return self.opaque(&[a], at) };
         if !fact.is_known() && unsigned(self.kernel.ty(a)) && unsigned(Type::Scalar(to)) && from.bits() <= to.bits() {
             let base = fact.base.with_cause(CauseStep::From(a), at);
-            return self.made(fact.multiple, fact.threads.clone(), base, &[a], at);
+            return self.affine_fact(fact.multiple, fact.threads.clone(), base, &[a], at);
         }
         self.each(a, at, |_, bits| eval::cast(from, to, bits))
     }
@@ -211,7 +218,7 @@ impl<'k> UniformityFacts<'k> {
         let made = |multiple, threads, base: [Verdicts; 2]| {
             let [p, q] = base;
             let base = p.with_cause(CauseStep::From(a), at).join(q.with_cause(CauseStep::From(b), at));
-            Some(self.made(multiple, threads, base, &[a, b], at))
+            Some(self.affine_fact(multiple, threads, base, &[a, b], at))
         };
         if !unsigned(Type::Scalar(ty)) {
             return None;
@@ -290,7 +297,7 @@ impl<'k> UniformityFacts<'k> {
             let no_there = which.threads.zip(&n.threads, |c, n| Some(if c != 0 { 0 } else { n }));
             let both = yes_there.zip(no_there).and_then(|(y, n)| y.zip(&n, |y, n| Some(y | n)));
             if let Some(threads) = both {
-                return self.made(0, threads, Verdicts::UNIFORM, &[condition, yes, no], at);
+                return self.affine_fact(0, threads, Verdicts::UNIFORM, &[condition, yes, no], at);
             }
         }
         let chosen =
@@ -404,7 +411,7 @@ impl<'k> UniformityFacts<'k> {
         match by.same().filter(|_| self.is_small(start)) {
             Some(by) if by > 0 => {
                 let base = from.base.with_cause(CauseStep::From(start), at);
-                self.made(gcd(from.multiple, by), from.threads.clone(), base, &[start], at)
+                self.affine_fact(gcd(from.multiple, by), from.threads.clone(), base, &[start], at)
             }
             _ => UniformityFact::opaque(verdicts),
         }

@@ -154,7 +154,7 @@ impl<'h> Lowerer<'h> {
 
     /// Rejects a variable for tokens that is assigned its own value and another copy of the same
     /// kind.
-    fn given_itself(&mut self, statement: &Statement) {
+    fn reject_self_join(&mut self, statement: &Statement) {
         let Some(id) = self.token_variable(statement) else { return };
         let local = &self.function().locals[id.0 as usize];
         let message = format!(
@@ -181,7 +181,7 @@ impl<'h> Lowerer<'h> {
             if !self.tokens.add_later(token, missing) {
                 // The variable would never have room for its own copies and one more of the same
                 // kind.
-                self.given_itself(&block.statements[first]);
+                self.reject_self_join(&block.statements[first]);
                 return value;
             }
         }

@@ -150,7 +150,7 @@ impl AddressMover {
                     let op = Op::Offset { base: inits[k], terms: smallvec![(index, None)], bytes };
                     before.push(Inst { op, results: smallvec![moved], location });
                     inits[k] = moved;
-                    self.spare(body, &family);
+                    self.drop_included_moves(body, &family);
                 }
                 (None, None) => {}
             }
@@ -158,7 +158,7 @@ impl AddressMover {
     }
 
     /// Drops the moves before accesses: the family includes their distance already.
-    fn spare(&mut self, region: &mut Region, family: &Family) {
+    fn drop_included_moves(&mut self, region: &mut Region, family: &Family) {
         region.insts.retain_mut(|inst| {
             let replacements = &self.replacements;
             inst.op.map_operands(|v| replacements[v.0 as usize]);
@@ -169,7 +169,7 @@ impl AddressMover {
                 self.replacements[result.0 as usize] = *base;
                 return false;
             }
-            inst.op.regions_mut().into_iter().for_each(|r| self.spare(r, family));
+            inst.op.regions_mut().into_iter().for_each(|r| self.drop_included_moves(r, family));
             true
         });
     }

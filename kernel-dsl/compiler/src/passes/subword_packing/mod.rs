@@ -296,7 +296,7 @@ impl<'k> Uses<'k> {
                 (wanted.pack == *pack || mixed.contains(&number)) && !apart.contains(&wanted.together)
             };
             let keep: HashSet<WordParts> =
-                good.iter().filter(|p| self.stays(p, &good, &pack_of, &as_word)).cloned().collect();
+                good.iter().filter(|p| self.can_be_word(p, &good, &pack_of, &as_word)).cloned().collect();
             let before = good.len() + mixed.len();
             good = keep;
             mixed.retain(|number| {
@@ -316,7 +316,7 @@ impl<'k> Uses<'k> {
 
     /// Returns whether a pack can be a word if the packs in `good` are words. `as_word` returns
     /// whether a requested pack, given by its number, uses `pack` or parts of it as a word.
-    fn stays(
+    fn can_be_word(
         &self,
         pack: &WordParts,
         good: &HashSet<WordParts>,

@@ -262,7 +262,7 @@ impl ModuleCheck<'_> {
                 // The result is the handle.
                 opcode == Opcode::Mov && ty == Some(Type::U64)
             }
-            (OperandKind::Symbol, Operand::Symbol(symbol, _), _) => self.lies_there(*symbol, chosen),
+            (OperandKind::Symbol, Operand::Symbol(symbol, _), _) => self.is_in_space(*symbol, chosen),
             (OperandKind::Object(object), Operand::Address(Address { base, offset: 0 }), _) => {
                 self.is_object(base, object)
             }
@@ -397,13 +397,13 @@ impl ModuleCheck<'_> {
             Base::Symbol(symbol) => {
                 !matches!(symbol, Symbol::Function(_))
                     && self.object(symbol).is_none()
-                    && self.lies_there(symbol, chosen)
+                    && self.is_in_space(symbol, chosen)
             }
         }
     }
 
     /// Returns whether a symbol is in the state space that the instruction names, if it names one.
-    fn lies_there(self, symbol: Symbol, chosen: &Chosen) -> bool {
+    fn is_in_space(self, symbol: Symbol, chosen: &Chosen) -> bool {
         let lies = match symbol {
             Symbol::Parameter(_) | Symbol::Return(_) => Some(Space::Param),
             Symbol::Variable(i) => Some(self.names.function.variables[i as usize].space),
