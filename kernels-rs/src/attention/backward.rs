@@ -164,8 +164,8 @@ fn load_parameters<T: Float, S: Sequences>(
         key0,
         batch,
         // Adds a 0 that the compiler cannot see, so that it does not keep all addresses in
-        // registers across products.
-        thread: thread::x() + zero,
+        // registers across products. The minimum shows it that the sum is a thread's index.
+        thread: thread::x().wrapping_add(zero).min(block::threads() - 1),
     }
 }
 

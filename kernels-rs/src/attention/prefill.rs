@@ -58,8 +58,8 @@ fn load_parameters<T: Float, H: Heads, S: Sequences, const W: usize>(
         tiles,
         list,
         // Adds a 0 that the compiler cannot see, so that it does not keep all addresses in
-        // registers across tiles.
-        thread: thread::x() + zero,
+        // registers across tiles. The minimum shows it that the sum is a thread's index.
+        thread: thread::x().wrapping_add(zero).min(block::threads() - 1),
     }
 }
 

@@ -315,6 +315,79 @@ fn sums_that_may_wrap_prove_nothing() {
 }
 
 #[test]
+fn quotients_that_are_rounded_up_are_those_of_the_grid() {
+    for n in [1usize, 31, 32, 33, 64] {
+        let blocks = n.div_ceil(32) as u32;
+        assert_eq!(agreed(wrong::last_block_alone::ARTIFACT, blocks, &[slice(n)]), None);
+        assert_eq!(agreed(wrong::last_block::ARTIFACT, blocks, &[Argument::Number(0), slice(n)]), None);
+        let found = agreed(wrong::last_block::ARTIFACT, blocks, &[Argument::Number(1), slice(n)]);
+        assert_eq!(found.map(|finding| finding.check), Some(Check::OutOfBounds));
+    }
+    let found = agreed(wrong::last_block::ARTIFACT, 1, &[Argument::Number(u32::MAX), slice(40)]);
+    assert_eq!(found.map(|finding| finding.check), Some(Check::UsizeOverflow));
+    for largest in [MODERATE, u32::MAX] {
+        assert_eq!(recorded(wrong::last_block_alone::ARTIFACT, largest).0, 0);
+    }
+}
+
+#[test]
+fn quotients_by_zero_have_no_facts() {
+    for n in [1, 2, 7, 8, 31, u32::MAX] {
+        assert_eq!(agreed(wrong::divided_by_one_or_more::ARTIFACT, 1, &[Argument::Number(n), slice(20)]), None);
+        assert_eq!(agreed(wrong::divided_by::ARTIFACT, 1, &[Argument::Number(n), slice(32)]), None);
+    }
+    assert_eq!(recorded(wrong::divided_by_one_or_more::ARTIFACT, u32::MAX).0, 0);
+    let found = agreed(wrong::divided_by::ARTIFACT, 1, &[Argument::Number(0), slice(32)]);
+    assert_eq!(found.map(|finding| finding.check), Some(Check::OutOfBounds));
+}
+
+#[test]
+fn blocks_in_groups_of_rows_are_within_the_grid() {
+    for [rows, cols] in [[1u32, 1], [4, 8], [5, 9], [12, 24], [17, 40], [23, 7]] {
+        let y = || view(&[rows, cols], &[cols, 1], (rows * cols) as usize);
+        let blocks = rows.div_ceil(4) * cols.div_ceil(8);
+        assert_eq!(agreed(wrong::grouped::ARTIFACT, blocks, &[y()]), None);
+        assert_eq!(agreed(wrong::grouped_by::ARTIFACT, blocks, &[Argument::Number(2), y()]), None);
+    }
+    assert_eq!(recorded(wrong::grouped::ARTIFACT, MODERATE).0, 0);
+    // The third row of blocks would be the fourth.
+    let y = view(&[12, 24], &[24, 1], 12 * 24);
+    let found = agreed(wrong::grouped_by::ARTIFACT, 9, &[Argument::Number(4), y]);
+    assert_eq!(found.map(|finding| finding.check), Some(Check::UsizeOverflow));
+}
+
+#[test]
+fn one_of_several_requirements_is_enough() {
+    for n in [0, 1, 2, 31] {
+        for x in [0, 1, n, 2 * n] {
+            assert_eq!(agreed(wrong::picked::ARTIFACT, 1, &[slice(x), slice(n)]), None);
+        }
+    }
+    assert_eq!(recorded(wrong::picked::ARTIFACT, MODERATE).0, 0);
+    assert_eq!(agreed(wrong::picked_of_many::ARTIFACT, 1, &[slice(40), slice(20)]), None);
+    let found = agreed(wrong::picked_of_many::ARTIFACT, 1, &[slice(1), slice(20)]);
+    assert_eq!(found.map(|finding| finding.check), Some(Check::OutOfBounds));
+}
+
+#[test]
+fn differences_and_products_may_be_less_than_an_operand() {
+    for n in [32, 40, 64] {
+        assert_eq!(agreed(wrong::less_than_operands::ARTIFACT, 1, &[slice(n)]), None);
+    }
+}
+
+#[test]
+fn grids_that_a_device_function_chooses() {
+    for (copies, blocks) in [(0, 2), (1, 2), (2, 2), (3, 6), (5, 10)] {
+        let arguments = || [Argument::Number(copies), slice(40)];
+        assert_eq!(agreed(wrong::in_chosen_grid::ARTIFACT, blocks, &arguments()), None);
+        let found = agreed(wrong::beyond_chosen_grid::ARTIFACT, blocks, &arguments());
+        assert_eq!(found.map(|finding| finding.check), (copies > 2).then_some(Check::OutOfBounds));
+    }
+    assert_eq!(recorded(wrong::in_chosen_grid::ARTIFACT, MODERATE).0, 0);
+}
+
+#[test]
 fn repeated_violations_are_recorded_once() {
     for from in [1, 40, u32::MAX] {
         let found = agreed(wrong::repeated::ARTIFACT, 1, &[Argument::Number(from), slice(32)]);

@@ -265,3 +265,139 @@ pub fn repeated(from: usize, y: &mut [f32]) {
         y[i + from] += k as f32;
     }
 }
+
+/// Stores to the first element of a block's share, `more` blocks beyond the last block.
+#[kernel(block = 32, grid = y.len().div_ceil(32))]
+pub fn last_block(more: usize, y: &mut [f32]) {
+    let blocks = y.len().div_ceil(32);
+    if thread::x() == 0 {
+        y[(blocks - 1 + more) * 32] = 1.0;
+    }
+}
+
+/// Stores to the first element of the last block's share.
+#[kernel(block = 32, grid = y.len().div_ceil(32))]
+pub fn last_block_alone(y: &mut [f32]) {
+    if thread::x() == 0 {
+        y[(y.len().div_ceil(32) - 1) * 32] = 1.0;
+    }
+}
+
+/// Divides an index, by a number that may be 0, and by a minimum that is 0 if the number is.
+#[kernel(block = 32, grid = 1)]
+pub fn divided_by(n: usize, y: &mut [f32]) {
+    let i = thread::x();
+    if i < y.len() {
+        y[i / n] = 1.0;
+        y[i / n.min(8)] = 2.0;
+        y[i % n] = 3.0;
+    }
+}
+
+/// Divides an index, by a number that is not 0, and by its minimum with 8.
+#[kernel(block = 32, grid = 1)]
+#[requires(n > 0)]
+pub fn divided_by_one_or_more(n: usize, y: &mut [f32]) {
+    let i = thread::x();
+    if i < y.len() {
+        y[i / n] = 1.0;
+        y[i / n.min(8)] = 2.0;
+    }
+}
+
+/// Stores the numbers of blocks in groups of two rows. Each group begins `step` rows after the one
+/// before.
+#[kernel(block = 32, grid = y.dim(0).div_ceil(4) * y.dim(1).div_ceil(8))]
+pub fn grouped_by(step: usize, mut y: ViewMut<f32, 2>) {
+    let (rows, cols) = (y.dim(0).div_ceil(4), y.dim(1).div_ceil(8));
+    let per = 2 * cols;
+    let first = block::x() / per * step;
+    let height = (rows - first).min(2);
+    let (m, n) = (first + block::x() % per % height, block::x() % per / height);
+    let (r, c) = (m * 4 + thread::x() / 8, n * 8 + thread::x() % 8);
+    if r < y.dim(0) && c < y.dim(1) {
+        y[(r, c)] = (m + n) as f32;
+    }
+}
+
+/// Stores the numbers of blocks in groups of two rows.
+#[kernel(block = 32, grid = y.dim(0).div_ceil(4) * y.dim(1).div_ceil(8))]
+pub fn grouped(mut y: ViewMut<f32, 2>) {
+    let (rows, cols) = (y.dim(0).div_ceil(4), y.dim(1).div_ceil(8));
+    let per = 2 * cols;
+    let first = block::x() / per * 2;
+    let height = (rows - first).min(2);
+    let (m, n) = (first + block::x() % per % height, block::x() % per / height);
+    let (r, c) = (m * 4 + thread::x() / 8, n * 8 + thread::x() % 8);
+    if r < y.dim(0) && c < y.dim(1) {
+        y[(r, c)] = (m + n) as f32;
+    }
+}
+
+/// Reads one number for all, one for each element, or the second of two for each.
+#[kernel(block = 32, grid = 1)]
+#[requires(x.len() <= 1 || x.len() == y.len() || x.len() == 2 * y.len())]
+pub fn picked(x: &[f32], y: &mut [f32]) {
+    let (i, n) = (thread::x(), y.len());
+    if i < n && !x.is_empty() {
+        y[i] = x[if x.len() == 1 {
+            0
+        } else if x.len() == n {
+            i
+        } else {
+            n + i
+        }];
+    }
+}
+
+/// Reads one number for each element, or the second of two for each.
+#[kernel(block = 32, grid = 1)]
+#[requires(x.len() <= 1 || x.len() == y.len() || x.len() == 2 * y.len())]
+pub fn picked_of_many(x: &[f32], y: &mut [f32]) {
+    let (i, n) = (thread::x(), y.len());
+    if i < n && !x.is_empty() {
+        y[i] = x[if x.len() == n { i } else { n + i }];
+    }
+}
+
+/// Compares differences and products with their operands.
+#[kernel(block = 32, grid = 1)]
+pub fn less_than_operands(y: &mut [f32]) {
+    let i = thread::x();
+    let (more, product) = (i + 8, i * (i % 2));
+    let difference = more - i.min(4);
+    if difference < more {
+        y[i] += 1.0;
+    }
+    if product < i {
+        y[i] += 2.0;
+    }
+    if (y.len() as u64).wrapping_mul(1 << 59) < 32 {
+        y[i] += 4.0;
+    }
+}
+
+#[device]
+fn blocks_of(across: usize, copies: usize) -> usize {
+    if copies > 2 { across * copies } else { across }
+}
+
+/// Stores to the first element of a block's share, by the remainder of the block's number.
+#[kernel(block = 32, grid = blocks_of(y.len().div_ceil(32), copies))]
+pub fn in_chosen_grid(copies: usize, y: &mut [f32]) {
+    let across = y.len().div_ceil(32);
+    let at = if block::x() < across { block::x() } else { block::x() % across };
+    if thread::x() == 0 {
+        y[at * 32] = 1.0;
+    }
+}
+
+/// Stores to the first element of a block's share, by a remainder that may be `across`.
+#[kernel(block = 32, grid = blocks_of(y.len().div_ceil(32), copies))]
+pub fn beyond_chosen_grid(copies: usize, y: &mut [f32]) {
+    let across = y.len().div_ceil(32);
+    let at = if block::x() < across { block::x() } else { block::x() % (across + 1) };
+    if thread::x() == 0 {
+        y[at * 32] = 1.0;
+    }
+}

@@ -15,10 +15,12 @@
 //! wraps, the oracle reports an error. A value that the program would not have computed may have
 //! wrapped: no comparison of it is used, and any outcome is allowed.
 
+mod cases;
 mod exact;
 
 pub use exact::decide_exactly;
 
+use self::cases::{Cases, LaunchScope};
 use self::exact::ExactDecisions;
 
 use super::linear::{LinearVariable, Polynomial, impossible, impossible_stepwise};
@@ -67,6 +69,12 @@ pub struct LaunchVariables {
     either: HashMap<LinearVariable, (Value, Value, Value)>,
     /// Number of blocks along each axis.
     grid: [Option<Polynomial>; 3],
+    /// The possible numbers of blocks along each axis, with the facts of their cases.
+    grids: [Vec<(Vec<Polynomial>, Polynomial)>; 3],
+    /// Cases of which one holds in every launch.
+    cases: Vec<Cases>,
+    /// Parameter of each argument that is a `usize`, if numbers must be exact.
+    scalars: HashMap<u32, u32>,
     /// The largest extent, stride and `usize` argument, if that is known.
     largest: Option<u32>,
 }
@@ -74,31 +82,35 @@ pub struct LaunchVariables {
 impl LaunchVariables {
     /// Returns the facts of `#[requires]` if `requires`, and of `grid` if `grid`.
     pub(super) fn some(program: &Monomorphic, promised: &Promised, requires: bool, grid: bool) -> LaunchVariables {
-        LaunchVariables::read(program, promised, &NameResolver::of(program), requires, grid)
+        let reader = NameResolver::of(program);
+        let scope = LaunchScope::of(program, &reader, promised);
+        LaunchVariables::default().read(scope, requires, grid)
     }
 
-    fn read(
-        program: &Monomorphic,
-        promised: &Promised,
-        reader: &NameResolver<'_>,
-        requires: bool,
-        grid: bool,
-    ) -> LaunchVariables {
-        let launch = &program.program().launch;
-        let mut bounds = LaunchVariables::default();
+    fn read(self, scope: LaunchScope<'_>, requires: bool, grid: bool) -> LaunchVariables {
+        let launch = &scope.program.program().launch;
+        let mut bounds = self;
         for requirement in launch.requires.iter().filter(|_| requires) {
-            bounds.require(&requirement.condition, reader, promised);
+            bounds.require(&requirement.condition, scope);
         }
         if !grid {
             return bounds;
         }
         for (axis, blocks) in launch.grid.iter().enumerate() {
-            bounds.grid[axis] = bounds.expression(blocks, reader, promised);
+            bounds.grid[axis] = bounds.expression(blocks, scope.reader, scope.promised);
+            if bounds.is_exact() && bounds.grid[axis].is_none() {
+                bounds.grids[axis] = bounds.values(blocks, scope).unwrap_or_default();
+            }
         }
         if !launch.grid.is_empty() {
             bounds.grid[launch.grid.len()..].fill(Some(Polynomial::constant(1)));
         }
         bounds
+    }
+
+    /// Returns whether numbers must be exact, as a `usize` may wrap.
+    fn is_exact(&self) -> bool {
+        self.largest.is_some()
     }
 
     fn variable(&mut self, of: VariableOrigin) -> (Polynomial, bool) {
@@ -151,8 +163,14 @@ impl LaunchVariables {
     /// values derived from a variable are excluded: such a value may be unused and computed from
     /// wrapped operands. A quotient has facts only where `asked` keeps its divisor above 0.
     fn known_of<'a>(&'a self, asked: &[&'a Polynomial]) -> Vec<&'a Polynomial> {
+        self.known_where(asked, asked)
+    }
+
+    /// Returns the facts about the variables of `numbers`, and about their operands. A quotient has
+    /// facts only where `asked` keeps its divisor above 0.
+    fn known_where<'a>(&'a self, numbers: &[&'a Polynomial], asked: &[&Polynomial]) -> Vec<&'a Polynomial> {
         let mut positive: HashMap<&Polynomial, bool> = HashMap::new();
-        self.reached(asked.to_vec(), |variable| {
+        self.reached(numbers.to_vec(), |variable| {
             let is_positive = |by| *positive.entry(by).or_insert_with(|| self.is_positive(by, asked));
             self.divisor(variable).is_none_or(is_positive)
         })
@@ -185,16 +203,37 @@ impl LaunchVariables {
         self.made.get(&variable).filter(|_| is_quotient).map(|[_, by]| by)
     }
 
-    /// Returns whether a number is at least 1 wherever the polynomials of `asked` are ≥ 0. The
-    /// facts of quotients are not used.
+    /// Returns whether a number is at least 1 wherever the polynomials of `asked` are ≥ 0.
     fn is_positive(&self, number: &Polynomial, asked: &[&Polynomial]) -> bool {
+        let quotients = if self.is_exact() { MAX_NESTED_QUOTIENTS } else { 0 };
+        self.is_positive_with(number, asked, quotients)
+    }
+
+    /// Returns whether a number is at least 1 wherever the polynomials of `asked` are ≥ 0. A
+    /// quotient's facts are used only if its divisor is proven positive by fewer nested
+    /// `quotients`: no proof needs itself.
+    fn is_positive_with(&self, number: &Polynomial, asked: &[&Polynomial], quotients: usize) -> bool {
         if let Some(n) = number.number() {
             return n > 0;
         }
+        if let (Some([a, b]), true) = (self.least(number), quotients > 0) {
+            return [a, b].into_iter().all(|operand| self.is_positive_with(operand, asked, quotients));
+        }
         let below = facts(Comparison::Lt, number, &Polynomial::constant(1));
-        let asked = asked.iter().copied().chain(&below).collect();
-        let known = self.reached(asked, |variable| self.divisor(variable).is_none());
-        impossible(&known, &below)
+        let asked_below = asked.iter().copied().chain(&below).collect();
+        let known = self.reached(asked_below, |variable| {
+            let is_positive = |by| quotients > 0 && self.is_positive_with(by, asked, quotients - 1);
+            self.divisor(variable).is_none_or(is_positive)
+        });
+        if quotients > 0 { impossible_stepwise(&known, &below) } else { impossible(&known, &below) }
+    }
+
+    /// Returns the operands of a number that is a minimum.
+    fn least(&self, number: &Polynomial) -> Option<&[Polynomial; 2]> {
+        let variables = number.variables();
+        let [variable] = variables[..] else { return None };
+        let is_least = matches!(self.named[variable as usize], VariableOrigin::Least(_));
+        self.made.get(&variable).filter(|_| is_least && *number == Polynomial::variable(variable))
     }
 
     /// Returns ⌊a / b⌋ for b ≥ 1. A quotient by 0 is unspecified, so no fact holds for it.
@@ -209,20 +248,32 @@ impl LaunchVariables {
             let product = quotient.times(b)?;
             self.at_least(&quotient, a, &product);
             self.at_least(&quotient, &product.plus(b, 1).plus(&Polynomial::constant(1), -1), a);
+            self.positive_divisor(&quotient, b);
         }
         Some(quotient)
     }
 
+    /// Records that the divisor of a quotient is at least 1. The facts of a quotient are used only
+    /// where that is so.
+    fn positive_divisor(&mut self, quotient: &Polynomial, divisor: &Polynomial) {
+        if self.is_exact() && divisor.number().is_none() {
+            self.at_least(quotient, divisor, &Polynomial::constant(1));
+        }
+    }
+
     /// Returns ⌈a / b⌉ for b ≥ 1.
     fn ceiling(&mut self, a: &Polynomial, b: &Polynomial) -> Option<Polynomial> {
-        if b.number() == Some(1) {
-            return Some(a.clone());
-        }
-        let (quotient, new) = self.variable(VariableOrigin::Ceiling([a.clone(), b.clone()]));
+        let (quotient, new) = match (a.number(), b.number()) {
+            (_, Some(1)) => return Some(a.clone()),
+            (Some(a), Some(b)) if b > 0 => return Some(Polynomial::constant((a + b - 1) / b)),
+            _ => self.variable(VariableOrigin::Ceiling([a.clone(), b.clone()])),
+        };
         if new {
+            self.make(&quotient, [a, b]);
             let product = quotient.times(b)?;
             self.at_least(&quotient, &product, a);
             self.at_least(&quotient, &a.plus(b, 1).plus(&Polynomial::constant(1), -1), &product);
+            self.positive_divisor(&quotient, b);
         }
         Some(quotient)
     }
@@ -260,6 +311,10 @@ impl LaunchVariables {
         if let Some(n) = reader.number(e) {
             return Some(Polynomial::constant(n.into()));
         }
+        if let ExprKind::Local(local) = e.kind {
+            let parameter = *self.scalars.get(&reader.argument(local)?)?;
+            return Some(self.argument(VariableOrigin::Parameter(parameter)));
+        }
         let mut of = |e: &Expr| self.expression(e, reader, promised);
         match &reader.side(e).kind {
             ExprKind::Binary(operator, a, b) => {
@@ -294,13 +349,22 @@ impl LaunchVariables {
         }
     }
 
-    fn require(&mut self, condition: &Expr, reader: &NameResolver<'_>, promised: &Promised) {
+    fn require(&mut self, condition: &Expr, scope: LaunchScope<'_>) {
+        let LaunchScope { reader, promised, .. } = scope;
         match &reader.side(condition).kind {
             ExprKind::AndAlso(a, b) => {
-                self.require(a, reader, promised);
-                self.require(b, reader, promised);
+                self.require(a, scope);
+                self.require(b, scope);
             }
-            ExprKind::Compare(comparison, a, b) => {
+            ExprKind::OrElse(..) | ExprKind::If { .. } | ExprKind::Compare(Comparison::Ne, ..) if self.is_exact() => {
+                let cases = self.cases(condition, true, scope);
+                match cases::useful(cases) {
+                    Some(mut cases) if cases.len() == 1 => self.known.append(&mut cases[0]),
+                    Some(cases) => self.cases.push(cases),
+                    None => {}
+                }
+            }
+            ExprKind::Compare(comparison, a, b) if scope.is_usize(a) => {
                 let a = self.expression(a, reader, promised);
                 let b = self.expression(b, reader, promised);
                 if let (Some(a), Some(b)) = (a, b) {
@@ -338,6 +402,7 @@ impl LaunchVariables {
             kernel,
             numbers: HashMap::new(),
             truths: HashMap::new(),
+            remainders: HashMap::new(),
             here: Vec::new(),
             asked: Vec::new(),
             changed: false,
@@ -485,6 +550,8 @@ struct Decider<'a> {
     kernel: &'a Kernel,
     numbers: HashMap<Value, Polynomial>,
     truths: HashMap<Value, Truth>,
+    /// Dividend and divisor of each remainder whose divisor is at least 1.
+    remainders: HashMap<Value, [Polynomial; 2]>,
     /// Polynomials that are ≥ 0 at this point.
     here: Vec<Polynomial>,
     /// Operands of the comparisons that control depends on.
@@ -496,12 +563,23 @@ struct Decider<'a> {
     exact: Option<ExactDecisions>,
 }
 
+/// The numbers of the facts that hold at a place.
+#[derive(Clone, Copy)]
+struct KeptFacts {
+    here: usize,
+    asked: usize,
+    cases: usize,
+}
+
+/// Maximum number of quotients whose divisors each need the facts of the next one.
+const MAX_NESTED_QUOTIENTS: usize = 2;
+
 /// Maximum number of case distinctions over the two values of a choice.
 const MAX_SPLITS: usize = 3;
 
 impl Decider<'_> {
     fn region(&mut self, region: &mut Region) {
-        let kept = (self.here.len(), self.asked.len());
+        let kept = self.kept();
         let unreported = self.unreported();
         for inst in &mut region.insts {
             self.inst(inst);
@@ -575,7 +653,7 @@ impl Decider<'_> {
             }
             Op::If { condition, then, otherwise } => {
                 for (side, holds) in [(&mut *then, true), (&mut *otherwise, false)] {
-                    let (kept, obscure) = ((self.here.len(), self.asked.len()), self.is_obscure());
+                    let (kept, obscure) = (self.kept(), self.is_obscure());
                     self.enter(at, *condition, holds);
                     self.region(side);
                     self.leave(kept);
@@ -592,9 +670,12 @@ impl Decider<'_> {
                 if leaves(then) != leaves(otherwise) {
                     self.enter(at, *condition, leaves(otherwise));
                 }
+                if self.exact.is_some() {
+                    self.choose(*condition, then, otherwise, &inst.results);
+                }
             }
             Op::For(l) => {
-                let kept = (self.here.len(), self.asked.len());
+                let kept = self.kept();
                 let obscure = self.is_obscure();
                 let clear = l.body.parameters.first().is_some_and(|index| self.is_usize(*index));
                 self.obscured(obscure || !clear || escapes(&l.body));
@@ -712,14 +793,22 @@ impl Decider<'_> {
                 (Binary::Shr | Binary::WrappingShr, n) => {
                     n.filter(|n| *n < 32).and_then(|n| self.by(Binary::Div, *a, 1 << n))
                 }
-                (Binary::And, n) => n.filter(|n| (n + 1) & n == 0).and_then(|n| self.by(Binary::Rem, *a, n + 1)),
+                (Binary::And, n) => n.filter(|n| (n + 1) & n == 0).and_then(|n| {
+                    let divided = [self.number(*a), Polynomial::constant(n + 1)];
+                    self.remainders.insert(result, divided);
+                    self.by(Binary::Rem, *a, n + 1)
+                }),
                 _ => {
                     let (a, b) = (self.number(*a), self.number(*b));
                     let here = || self.bounds.known.iter().chain(&self.here).collect::<Vec<_>>();
                     let defined = !is_division(*operator) || self.bounds.is_positive(&b, &here());
+                    if defined && *operator == Binary::Rem {
+                        self.remainders.insert(result, [a.clone(), b.clone()]);
+                    }
                     defined.then(|| self.bounds.binary(*operator, &a, &b)).flatten()
                 }
             },
+            Op::Cast(condition) if self.exact.is_some() => self.rounding_up(*condition),
             Op::Select { condition, yes, no } if self.settled(*condition).is_some() => {
                 let chosen = if self.settled(*condition) == Some(true) { *yes } else { *no };
                 Some(self.number(chosen))
@@ -735,6 +824,9 @@ impl Decider<'_> {
         };
         if let Some(number) = number {
             self.numbers.insert(result, number);
+        }
+        if let (Op::Binary(Binary::Div, a, b), true) = (&*op, self.exact.is_some()) {
+            self.bound_quotient(*a, *b, result);
         }
     }
 
@@ -776,7 +868,12 @@ impl Decider<'_> {
     fn assume(&mut self, condition: Value, holds: bool) {
         let mut found = Vec::new();
         self.meaning(condition, holds, &mut found);
-        self.here.extend(found);
+        if self.exact.is_some() {
+            self.know(found);
+            self.know_cases(condition, holds);
+        } else {
+            self.here.extend(found);
+        }
         self.compared(condition, holds);
     }
 
@@ -796,10 +893,17 @@ impl Decider<'_> {
         }
     }
 
+    /// Returns the number of known facts.
+    fn kept(&self) -> KeptFacts {
+        let cases = self.exact.as_ref().map_or(0, |exact| exact.cases.len());
+        KeptFacts { here: self.here.len(), asked: self.asked.len(), cases }
+    }
+
     /// Removes the facts of a region.
-    fn leave(&mut self, (here, asked): (usize, usize)) {
+    fn leave(&mut self, KeptFacts { here, asked, cases }: KeptFacts) {
         self.here.truncate(here);
         self.asked.truncate(asked);
+        self.exact.iter_mut().for_each(|exact| exact.cases.truncate(cases));
         if let Some(look) = &mut self.look {
             while look.groups.pop_if(|(first, _)| *first >= here).is_some() {}
         }
@@ -850,7 +954,7 @@ impl Decider<'_> {
         type Asked = SmallVec<[Value; 2]>;
         let guarded = |guard: &Option<Value>| -> Asked { guard.iter().copied().collect() };
         let note = |this: &mut Self, kind, place: &AccessPlace, element: Scalar, n: u32, bytes: u32, asked: Asked| {
-            let kept = (this.here.len(), this.asked.len());
+            let kept = this.kept();
             let obscure = this.is_obscure();
             for condition in asked {
                 // For a branch that became a guard, the location is that of the branch.
@@ -1060,7 +1164,7 @@ impl Decider<'_> {
         let Some((variable, (condition, yes, no))) =
             variables.find_map(|variable| Some((variable, *self.bounds.either.get(&variable)?)))
         else {
-            return false;
+            return self.exact.is_some() && (self.never_for_maximum(asked) || self.never_in_cases(asked, &[]));
         };
         if splits == 0 {
             return false;
@@ -1070,7 +1174,14 @@ impl Decider<'_> {
             let with: Option<Vec<Polynomial>> = asked.iter().map(|p| p.with(variable, &of)).collect();
             let Some(mut with) = with else { return false };
             self.meaning(condition, holds, &mut with);
-            self.never(&with, splits - 1)
+            if self.exact.is_none() {
+                return self.never(&with, splits - 1);
+            }
+            let kept = self.kept();
+            self.know_cases(condition, holds);
+            let never = self.never(&with, splits - 1);
+            self.leave(kept);
+            never
         })
     }
 

@@ -26,6 +26,10 @@ const MAX_TERMS: usize = 24;
 const MAX_COEFFICIENT: i128 = 1 << 80;
 /// Maximum number of inequalities during the elimination.
 const MAX_INEQUALITIES: usize = 400;
+/// Maximum number of known inequalities that are multiplied by a variable for one query.
+const MAX_PRODUCTS: usize = 16;
+/// Maximum number of terms of a known inequality that is multiplied.
+const MAX_TERMS_MULTIPLIED: usize = 3;
 /// Maximum number of inequalities of one query.
 const MAX_QUERY_INEQUALITIES: usize = 60;
 
@@ -112,13 +116,47 @@ impl Polynomial {
         (terms.len() <= MAX_TERMS && terms.iter().all(|(monomial, _)| monomial.len() <= 4)).then_some(Polynomial(terms))
     }
 
-    /// Returns the polynomials of variable ≥ 1 for each factor of the product, if `self` ≥ 0 has
-    /// the form n · product ≥ m with n, m ≥ 1.
-    fn factors_of_one_or_more(&self) -> Vec<Polynomial> {
-        match &self.0[..] {
-            [(constant, m), (only, n)] if constant.is_empty() && *m < 0 && *n > 0 => {
+    /// Returns the polynomials of variable ≥ 1 for each factor of a product. The inequality
+    /// `self` ≥ 0 must have the form n · product ≥ m + others, with n, m ≥ 1 and others ≥ 0.
+    pub fn factors_of_one_or_more(&self) -> Vec<Polynomial> {
+        let mut positive = self.0.iter().filter(|(_, factor)| *factor > 0);
+        match (&self.0[..], positive.next(), positive.next()) {
+            ([(constant, m), ..], Some((only, _)), None) if constant.is_empty() && *m < 0 => {
                 let one = Polynomial::constant(-1);
                 only.iter().map(|variable| one.plus(&Polynomial::variable(*variable), 1)).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// Returns x and n · y of the form x − n · y, with n ≥ 2.
+    pub fn as_multiple(&self) -> Option<(LinearVariable, Polynomial)> {
+        let [one, other] = &self.0[..] else { return None };
+        let ((x, 1), (y, n)) = (if one.1 == 1 { (one, other) } else { (other, one) }) else { return None };
+        let ([variable], 1) = (&x[..], y.len()) else { return None };
+        (*n < -1).then(|| (*variable, Polynomial::term(y.clone(), -n)))
+    }
+
+    /// Returns whether a monomial of two or more variables has this one.
+    pub fn has_product_with(&self, variable: LinearVariable) -> bool {
+        self.monomials().any(|monomial| monomial.len() > 1 && monomial.contains(&variable))
+    }
+
+    /// Returns whether the polynomial is below 0 for all values of its variables.
+    pub fn is_negative(&self) -> bool {
+        let constant = self.0.first().filter(|(monomial, _)| monomial.is_empty());
+        constant.is_some_and(|(_, n)| *n < 0) && self.0.iter().all(|(_, factor)| *factor < 0)
+    }
+
+    /// Returns the products of some of the factors, if the polynomial is a product of variables.
+    pub fn partial_products(&self) -> Vec<Polynomial> {
+        match &self.0[..] {
+            [(product, 1)] => {
+                let of = |chosen: u32| {
+                    let factors = product.iter().enumerate().filter(|(i, _)| chosen >> i & 1 == 1);
+                    Polynomial::term(factors.map(|(_, variable)| *variable).collect(), 1)
+                };
+                (1..(1 << product.len()) - 1).map(of).collect()
             }
             _ => Vec::new(),
         }
@@ -188,19 +226,22 @@ fn gcd(a: u128, b: u128) -> u128 {
 /// Returns whether the polynomials of `asked` cannot all be ≥ 0. The polynomials of `known` are
 /// used if they share variables with the query.
 pub fn impossible(known: &[&Polynomial], asked: &[Polynomial]) -> bool {
-    let (all, _) = related(known, asked, usize::MAX);
-    eliminated(all)
+    eliminated(related(known, asked, usize::MAX, 0))
 }
 
 /// Returns whether the polynomials of `asked` cannot all be ≥ 0. The elimination begins with few
 /// polynomials of `known`: with many it may end without a result.
 pub fn impossible_stepwise(known: &[&Polynomial], asked: &[Polynomial]) -> bool {
-    for steps in [1, 2, usize::MAX] {
-        let (all, complete) = related(known, asked, steps);
-        let impossible = eliminated(without_equalities(all));
-        if impossible || complete {
-            return impossible;
+    let mut last = Vec::new();
+    for (steps, products) in [(1, 0), (2, 0), (2, MAX_PRODUCTS), (usize::MAX, 0)] {
+        let all = related(known, asked, steps, products);
+        if all == last {
+            continue;
         }
+        if eliminated(without_equalities(all.clone())) {
+            return true;
+        }
+        last = all;
     }
     false
 }
@@ -220,20 +261,18 @@ fn without_equalities(mut all: Vec<Polynomial>) -> Vec<Polynomial> {
 }
 
 /// Returns `asked` with the polynomials of `known` that are at most `steps` shared variables away,
-/// and products of them. Also returns whether there are no other polynomials.
-fn related(known: &[&Polynomial], asked: &[Polynomial], steps: usize) -> (Vec<Polynomial>, bool) {
+/// and products of them. At most `products` of the products have a factor from `known`.
+fn related(known: &[&Polynomial], asked: &[Polynomial], steps: usize, mut products: usize) -> Vec<Polynomial> {
     // If a product is at least 1, so is each of its factors.
     let asked = &[asked.to_vec(), asked.iter().flat_map(Polynomial::factors_of_one_or_more).collect()].concat()[..];
     let mut all: Vec<Polynomial> = asked.to_vec();
     let mut near: BTreeSet<LinearVariable> = asked.iter().flat_map(Polynomial::variables).collect();
     let mut left: Vec<&Polynomial> = known.iter().copied().filter(|p| !asked.contains(p)).collect();
-    let mut complete = false;
-    for step in 0.. {
+    for _ in 0..steps {
         let is_near = |p: &&Polynomial| p.0.iter().flat_map(|(monomial, _)| monomial).any(|v| near.contains(v));
         let (next, far): (Vec<&Polynomial>, Vec<&Polynomial>) = left.into_iter().partition(is_near);
         let room = MAX_QUERY_INEQUALITIES.saturating_sub(all.len());
-        complete = next.is_empty() || room == 0;
-        if complete || step >= steps {
+        if next.is_empty() || room == 0 {
             break;
         }
         near.extend(next.iter().flat_map(|p| p.variables()));
@@ -253,9 +292,22 @@ fn related(known: &[&Polynomial], asked: &[Polynomial], steps: usize) -> (Vec<Po
             }
         }
     }
+    // The same for short known inequalities.
+    for of in all[asked.len()..].to_vec().iter().filter(|of| of.0.len() <= MAX_TERMS_MULTIPLIED) {
+        for factor in &factors {
+            if products > 0
+                && let Some(product) = of.times(&Polynomial::variable(*factor))
+                && product.monomials().all(|monomial| reached.contains(monomial))
+                && !all.contains(&product)
+            {
+                all.push(product);
+                products -= 1;
+            }
+        }
+    }
     // Variables are non-negative, and so are their products.
     all.extend(reached.into_iter().map(|monomial| Polynomial::term(monomial, 1)));
-    (all, complete)
+    all
 }
 
 /// Sorts inequalities, and removes those that occur twice.
@@ -340,6 +392,35 @@ mod tests {
         let known: Vec<&Polynomial> = known.iter().chain([&above]).collect();
         assert!(impossible_stepwise(&known, std::slice::from_ref(&asked)));
         assert!(!impossible_stepwise(&known[1..], std::slice::from_ref(&asked)));
+    }
+
+    #[test]
+    fn known_inequalities_are_multiplied() {
+        // x ≤ m − 1 and y ≤ n − 1: then x · n + y is less than m · n.
+        let known = [of(-1, &[(1, &[2]), (-1, &[0])]), of(-1, &[(1, &[3]), (-1, &[1])])];
+        let beyond = of(0, &[(1, &[0, 3]), (1, &[1]), (-1, &[2, 3])]);
+        let both: Vec<&Polynomial> = known.iter().collect();
+        assert!(impossible_stepwise(&both, std::slice::from_ref(&beyond)));
+        // Without the bound of y, or where x may equal m, the sum may reach the product.
+        assert!(!impossible_stepwise(&both[..1], std::slice::from_ref(&beyond)));
+        let reaching = of(0, &[(1, &[2]), (-1, &[0])]);
+        assert!(!impossible_stepwise(&[&reaching, &known[1]], std::slice::from_ref(&beyond)));
+    }
+
+    #[test]
+    fn factors_of_products_above_zero() {
+        // 2 · x · y ≥ 1 + z.
+        let one = |v: u32| of(-1, &[(1, &[v])]);
+        assert_eq!(of(-1, &[(2, &[0, 1]), (-1, &[2])]).factors_of_one_or_more(), [one(0), one(1)]);
+        // x · y + z ≥ 1, and x · y ≥ z, which may be 0.
+        assert!(of(-1, &[(1, &[0, 1]), (1, &[2])]).factors_of_one_or_more().is_empty());
+        assert!(of(0, &[(1, &[0, 1]), (-1, &[2])]).factors_of_one_or_more().is_empty());
+        // x · y · z, without one or two factors.
+        assert_eq!(of(0, &[(1, &[0, 1, 2])]).partial_products().len(), 6);
+        assert!(of(0, &[(2, &[0, 1])]).partial_products().is_empty());
+        assert_eq!(of(0, &[(1, &[0]), (-4, &[1])]).as_multiple(), Some((0, of(0, &[(4, &[1])]))));
+        assert_eq!(of(0, &[(1, &[0]), (4, &[1])]).as_multiple(), None);
+        assert!(of(-1, &[(-1, &[0])]).is_negative() && !of(0, &[(-1, &[0])]).is_negative());
     }
 
     #[test]

@@ -8,20 +8,21 @@
 //! A counted loop of the checked form ends before its index wraps. The index is therefore always
 //! the start plus a number of steps.
 
-use super::super::linear::Polynomial;
+use super::super::linear::{Polynomial, impossible_stepwise};
 use super::super::promised::{NameResolver, Promised};
+use super::cases::{Cases, LaunchScope};
 use super::{Decider, LaunchVariables, LinearVariable, MAX_SPLITS, Truth, VariableOrigin, facts};
 use crate::hir::Monomorphic;
-use crate::ir::{Binary, Comparison, Kernel, Op, Region, Special, Type, Value};
+use crate::ir::{Binary, Comparison, Kernel, Op, Parameter, Region, Role, Special, Type, Value};
 use crate::launch::MAX_GRID;
 use crate::scalar::Scalar;
 use std::collections::{BTreeSet, HashMap};
 
 /// The largest `usize`.
-const MAX_USIZE: i128 = u32::MAX as i128;
+pub(super) const MAX_USIZE: i128 = u32::MAX as i128;
 
 /// Eliminations for one kernel, at most. Later comparisons are decided by intervals alone.
-const MAX_ELIMINATIONS: usize = 1500;
+const MAX_ELIMINATIONS: usize = 2500;
 
 /// The largest exponent of a power of two that is known to divide a wrapped number.
 const MAX_POWER: u32 = 8;
@@ -29,10 +30,16 @@ const MAX_POWER: u32 = 8;
 /// The latest facts that decide whether to record a violation, at most: each costs time.
 const MAX_UNREPORTED: usize = 24;
 
+/// Distinctions of cases for one kernel, at most.
+const MAX_DISTINCTIONS: usize = 300;
+
 /// The state of decisions that hold although a `usize` may wrap.
 #[derive(Default)]
 pub(super) struct ExactDecisions {
     eliminations: usize,
+    distinctions: usize,
+    /// Cases of which one holds here.
+    pub(super) cases: Vec<Cases>,
     /// The outcomes of decided comparisons and of constants.
     outcomes: HashMap<Value, bool>,
     /// Polynomials that are ≥ 0 here, or a violation is recorded already. These polynomials only
@@ -40,6 +47,8 @@ pub(super) struct ExactDecisions {
     unreported: Vec<Polynomial>,
     /// The last result that may have wrapped.
     last: Option<WrappedResult>,
+    /// The last result that is proven not to wrap: its check is next.
+    proven: Option<ProvenResult>,
 }
 
 /// A result that may have wrapped.
@@ -51,6 +60,14 @@ struct WrappedResult {
     operands: [Polynomial; 2],
 }
 
+/// A result that does not wrap.
+struct ProvenResult {
+    /// The number that its check compares.
+    compared: Polynomial,
+    /// The operands of a sum. The other results may be less than an operand.
+    summands: Option<[Polynomial; 2]>,
+}
+
 /// Replaces the comparisons of the checked form by their outcomes, if every launch of `program`
 /// decides them whose extents, strides and `usize` arguments are at most `largest`. Sums,
 /// differences and products that are proven not to wrap become exact ones. Branches must still be
@@ -58,31 +75,44 @@ struct WrappedResult {
 pub fn decide_exactly(kernel: &mut Kernel, program: &Monomorphic, largest: u32) {
     let reader = NameResolver::of(program).with_sides();
     let promised = Promised::read(program, &reader);
-    let mut bounds = LaunchVariables::read(program, &promised, &reader, true, true);
-    bounds.limit(largest);
+    let is_scalar = |(_, parameter): &(usize, &Parameter)| parameter.role == Role::Value(Scalar::Usize);
+    let scalars = kernel.parameters.iter().enumerate().filter(is_scalar);
+    let scalars = scalars.map(|(i, parameter)| (parameter.argument, i as u32)).collect();
+    let bounds = LaunchVariables { largest: Some(largest), scalars, ..LaunchVariables::default() };
+    let mut bounds = bounds.read(LaunchScope::of(program, &reader, &promised), true, true);
+    bounds.substitute_multiples();
     bounds.rewrite(kernel, &promised, |decider| {
-        decider.exact = Some(ExactDecisions::default());
+        let cases = decider.bounds.cases.clone();
+        decider.exact = Some(ExactDecisions { cases, ..ExactDecisions::default() });
         let [no, yes] = decider.outcomes;
         decider.settle(no, false);
         decider.settle(yes, true);
         for axis in 0..3 {
             let block = decider.special(Special::Block(axis));
-            if let Some(blocks) = decider.bounds.grid[usize::from(axis)].clone() {
-                decider.here.push(blocks.plus(&block, -1).plus(&Polynomial::constant(1), -1));
+            let axis = usize::from(axis);
+            let most = Polynomial::constant(MAX_GRID[axis].into());
+            decider.know(facts(Comparison::Lt, &block, &most));
+            if let Some(blocks) = decider.bounds.grid[axis].clone() {
+                decider.know(facts(Comparison::Lt, &block, &blocks));
+                decider.know(facts(Comparison::Le, &blocks, &most));
             }
+            let grids = std::mem::take(&mut decider.bounds.grids[axis]);
+            decider.know_grid(&block, &grids, &most);
         }
     });
 }
 
 impl LaunchVariables {
-    /// Assumes that extents, strides and `usize` arguments are at most `largest`.
-    fn limit(&mut self, largest: u32) {
-        self.largest = Some(largest);
-        for variable in 0..self.named.len() as LinearVariable {
-            if matches!(self.named[variable as usize], VariableOrigin::Extent(_) | VariableOrigin::Parameter(_)) {
-                let argument = Polynomial::variable(variable);
-                self.at_least(&argument, &Polynomial::constant(largest.into()), &argument);
-            }
+    /// Adds the known facts in which an extent that is a multiple is written as one: an extent
+    /// times another is then a multiple too.
+    fn substitute_multiples(&mut self) {
+        let is_equality = |p: &&Polynomial| self.known.contains(&Polynomial::default().plus(p, -1));
+        let equal: Vec<(LinearVariable, Polynomial)> =
+            self.known.iter().filter(is_equality).filter_map(Polynomial::as_multiple).collect();
+        for (variable, multiple) in equal {
+            let of = self.known.iter().filter(|p| p.has_product_with(variable));
+            let with: Vec<Polynomial> = of.filter_map(|p| p.with(variable, &multiple)).collect();
+            self.known.extend(with);
         }
     }
 
@@ -110,10 +140,14 @@ impl LaunchVariables {
             VariableOrigin::Special(Special::Block(a)) => Some(axis(MAX_GRID, *a) - 1),
             VariableOrigin::Special(Special::Grid(a)) => Some(axis(MAX_GRID, *a)),
             VariableOrigin::Quotient(_) => made().and_then(|(a, b)| Some(a / b.number().filter(|b| *b > 0)?)),
+            VariableOrigin::Ceiling(_) => made().and_then(|(a, b)| {
+                let by = b.number().filter(|b| *b > 0)?;
+                Some(a.checked_add(by - 1)? / by)
+            }),
             VariableOrigin::Least(_) => made().map(|(a, b)| a.min(self.upper(b, block))),
             VariableOrigin::Most(_) => made().map(|(a, b)| a.max(self.upper(b, block))),
             VariableOrigin::Extent(_) | VariableOrigin::Parameter(_) => self.largest.map(i128::from),
-            VariableOrigin::Value(_) | VariableOrigin::Wrapped(..) | VariableOrigin::Ceiling(_) => None,
+            VariableOrigin::Value(_) | VariableOrigin::Wrapped(..) => None,
         };
         most.unwrap_or(MAX_USIZE).min(MAX_USIZE)
     }
@@ -130,11 +164,20 @@ impl Decider<'_> {
         number: Option<Polynomial>,
         result: Value,
     ) -> bool {
+        let (x, y) = (self.number(a), self.number(b));
         if let Some(number) = number.filter(|number| self.fits(operator, number)) {
-            self.numbers.insert(result, number);
+            self.numbers.insert(result, number.clone());
+            self.simplify(result);
+            // A product is compared as one of 64 bits, and a sum as the result.
+            let compared = if operator == Binary::Mul { number } else { self.number(result) };
+            let summands = (operator == Binary::Add).then(|| [x, y]);
+            if let Some(state) = &mut self.exact {
+                state.proven = Some(ProvenResult { compared, summands });
+            }
             return true;
         }
-        let (a, b) = (self.number(a), self.number(b));
+        self.exact.iter_mut().for_each(|exact| exact.proven = None);
+        let (a, b) = (x, y);
         let wrapped = self.bounds.variable(VariableOrigin::Wrapped(operator, [a.clone(), b.clone()])).0;
         let exact = self.bounds.binary(operator, &a, &b);
         // A power of two that divides the result without wrapping divides the wrapped one too.
@@ -169,6 +212,7 @@ impl Decider<'_> {
     pub(super) fn forget_unreported(&mut self, kept: usize) {
         if let Some(state) = &mut self.exact {
             state.unreported.truncate(kept);
+            state.proven = None;
         }
     }
 
@@ -221,6 +265,117 @@ impl Decider<'_> {
         Vec::new()
     }
 
+    /// Records polynomials that are ≥ 0 until the region ends. If they keep a product above 0, its
+    /// factors are above 0 too.
+    pub(super) fn know(&mut self, facts: Vec<Polynomial>) {
+        let factors: Vec<Polynomial> = facts.iter().flat_map(Polynomial::factors_of_one_or_more).collect();
+        self.here.extend(facts);
+        self.here.extend(factors);
+    }
+
+    /// Returns the number of a condition that is converted to `usize`. The number of `a % b != 0`
+    /// is ⌈a / b⌉ − ⌊a / b⌋, as where a quotient is rounded up.
+    pub(super) fn rounding_up(&mut self, condition: Value) -> Option<Polynomial> {
+        if let Some(holds) = self.settled(condition) {
+            return Some(Polynomial::constant(holds.into()));
+        }
+        let Some(Truth::Compare(Comparison::Ne, rest, zero)) = self.truths.get(&condition).copied() else {
+            return None;
+        };
+        let [a, b] = self.remainders.get(&rest)?.clone();
+        if self.number(zero).number() != Some(0) {
+            return None;
+        }
+        let up = self.bounds.ceiling(&a, &b)?;
+        let down = self.bounds.quotient(&a, &b)?;
+        Some(up.plus(&down, -1))
+    }
+
+    /// Records bounds of a quotient r / h, where r is a remainder by d, and h a minimum. Blocks
+    /// that are numbered in groups of rows have one: r is the number within a group of h rows, so
+    /// the quotient is less than the number of columns, a factor of d.
+    pub(super) fn bound_quotient(&mut self, a: Value, b: Value, result: Value) {
+        let Some([_, divisor]) = self.remainders.get(&a).cloned() else { return };
+        let by = self.number(b);
+        let Some(operands) = self.bounds.least(&by).cloned() else { return };
+        let quotient = self.number(result);
+        for limit in divisor.variables() {
+            let limit = Polynomial::variable(limit);
+            let beyond = facts(Comparison::Ge, &quotient, &limit);
+            if self.may_eliminate() && self.never_for_operands(&by, &operands, &beyond) {
+                return self.know_below(result, &limit);
+            }
+        }
+    }
+
+    /// Replaces the number of a sum with a remainder by a minimum: the row of a block in a group of
+    /// rows is less than the number of rows, of which the minimum is made.
+    fn simplify(&mut self, result: Value) {
+        let number = self.number(result);
+        let products = number.terms().filter(|(monomial, _)| monomial.len() > 1);
+        let mut leasts = products.flat_map(|(monomial, _)| monomial.iter()).filter_map(|variable| {
+            let operands = self.bounds.least(&Polynomial::variable(*variable))?;
+            Some(operands.iter().flat_map(Polynomial::variables).collect::<Vec<_>>())
+        });
+        let Some(limits) = leasts.next() else { return };
+        for limit in limits {
+            let limit = Polynomial::variable(limit);
+            let beyond = facts(Comparison::Ge, &number, &limit);
+            if self.may_eliminate() && self.never(&beyond, 0) {
+                return self.know_below(result, &limit);
+            }
+        }
+    }
+
+    /// Replaces the number of a result by a variable that is below `limit`: proofs with a number of
+    /// many products rarely end.
+    fn know_below(&mut self, result: Value, limit: &Polynomial) {
+        let variable = self.bounds.variable(VariableOrigin::Value(result)).0;
+        self.here.extend(facts(Comparison::Lt, &variable, limit));
+        self.numbers.insert(result, variable);
+    }
+
+    /// Returns whether the polynomials of `asked` cannot all be ≥ 0 here, as neither operand can be
+    /// the minimum `least`: in each case the operand replaces the minimum in all facts.
+    fn never_for_operands(&mut self, least: &Polynomial, [a, b]: &[Polynomial; 2], asked: &[Polynomial]) -> bool {
+        let variables = least.variables();
+        let [variable] = variables[..] else { return false };
+        self.never_with(variable, [(a, b), (b, a)], asked)
+    }
+
+    /// Returns whether the polynomials of `asked` cannot all be ≥ 0 here, whichever operand the
+    /// maximum is that they have.
+    pub(super) fn never_for_maximum(&mut self, asked: &[Polynomial]) -> bool {
+        let is_most = |v: &LinearVariable| matches!(self.bounds.named[*v as usize], VariableOrigin::Most(_));
+        let Some(variable) = asked.iter().flat_map(Polynomial::variables).find(is_most) else { return false };
+        let Some([a, b]) = self.bounds.made.get(&variable).cloned() else { return false };
+        self.never_with(variable, [(&a, &b), (&b, &a)], asked)
+    }
+
+    /// Returns whether the polynomials of `asked` cannot all be ≥ 0 here. In all facts, the first
+    /// operand of each pair in turn replaces the variable, a minimum or maximum.
+    fn never_with(
+        &mut self,
+        variable: LinearVariable,
+        pairs: [(&Polynomial, &Polynomial); 2],
+        asked: &[Polynomial],
+    ) -> bool {
+        let is_least = matches!(self.bounds.named[variable as usize], VariableOrigin::Least(_));
+        let order = if is_least { Comparison::Ge } else { Comparison::Le };
+        let all: Vec<&Polynomial> = self.bounds.known.iter().chain(&self.here).chain(asked).collect();
+        let known = self.bounds.known_of(&all);
+        pairs.into_iter().all(|(chosen, other)| {
+            let replaced = |p: &Polynomial| p.with(variable, chosen);
+            let mut asked: Vec<Polynomial> = asked.iter().filter_map(replaced).collect();
+            // The operand equals a `usize`, so it is not negative.
+            asked.extend(asked.iter().filter_map(|p| p.times(chosen)).collect::<Vec<_>>());
+            let mut known: Vec<Polynomial> = known.iter().copied().filter_map(replaced).collect();
+            known.extend(facts(order, other, chosen));
+            known.push(chosen.clone());
+            impossible_stepwise(&known.iter().collect::<Vec<_>>(), &asked)
+        })
+    }
+
     /// Records the number of a `u64` that the test of a product consists of. Casts and products of
     /// numbers of 32 bits do not wrap.
     pub(super) fn learn_wide(&mut self, op: &Op, result: Value) {
@@ -252,6 +407,9 @@ impl Decider<'_> {
     /// Returns the outcome of a comparison, if there is one.
     pub(super) fn decided_exactly(&mut self, comparison: Comparison, a: Value, b: Value) -> Option<bool> {
         let (x, y) = (self.number(a), self.number(b));
+        if self.is_checked_proof(comparison, &x, &y) {
+            return Some(false);
+        }
         let block = self.kernel.block.most();
         let [least, most] = [-self.bounds.upper(&x.plus(&y, -1), block), self.bounds.upper(&y.plus(&x, -1), block)];
         // y − x is between `least` and `most`.
@@ -267,6 +425,17 @@ impl Decider<'_> {
             None if self.may_eliminate() => self.decided(comparison, a, b),
             decided => decided,
         }
+    }
+
+    /// Returns whether a comparison checks that the last result wrapped, which is proven not to.
+    fn is_checked_proof(&self, comparison: Comparison, x: &Polynomial, y: &Polynomial) -> bool {
+        let Some(proven) = self.exact.as_ref().and_then(|exact| exact.proven.as_ref()) else { return false };
+        proven.compared == *x
+            && match comparison {
+                Comparison::Lt => proven.summands.as_ref().is_some_and(|summands| summands.contains(y)),
+                Comparison::Gt => y.number() == Some(MAX_USIZE),
+                _ => false,
+            }
     }
 
     /// Returns the outcome of a comparison of numbers that only the thread's index determines, if
@@ -287,6 +456,51 @@ impl Decider<'_> {
         let first = outcome([0, 0, 0])?;
         let mut all = (0..nz).flat_map(|z| (0..ny).flat_map(move |y| (0..nx).map(move |x| [x, y, z])));
         all.all(|thread| outcome(thread) == Some(first)).then_some(first)
+    }
+
+    /// Counts a distinction of cases. Returns whether there may be one more.
+    pub(super) fn may_distinguish(&mut self) -> bool {
+        let Some(exact) = &mut self.exact else { return false };
+        exact.distinctions += 1;
+        exact.distinctions <= MAX_DISTINCTIONS
+    }
+
+    /// Records the values of a branch, such as those of `a && b` and `a || b`. If the condition is
+    /// a < b, and b is above the value of the other side too, the result is below b.
+    pub(super) fn choose(&mut self, condition: Value, then: &Region, otherwise: &Region, results: &[Value]) {
+        let (Some(yes), Some(no)) = (then.yielded(), otherwise.yielded()) else { return };
+        for ((result, yes), no) in results.iter().zip(yes).zip(no) {
+            if self.kernel.ty(*result) == Type::Scalar(Scalar::Bool) {
+                let truth = match (self.settled(*yes), self.settled(*no)) {
+                    (_, Some(false)) => Some(Truth::And(condition, *yes)),
+                    (Some(true), _) => Some(Truth::Or(condition, *no)),
+                    _ => None,
+                };
+                self.truths.extend(truth.map(|truth| (*result, truth)));
+            }
+            if !self.is_usize(*result) {
+                continue;
+            }
+            if let Some(holds) = self.settled(condition) {
+                let number = self.number(if holds { *yes } else { *no });
+                self.numbers.insert(*result, number);
+                continue;
+            }
+            let chosen = self.number(*result);
+            for variable in chosen.variables() {
+                self.bounds.either.insert(variable, (condition, *yes, *no));
+            }
+            let Some(Truth::Compare(Comparison::Lt, a, limit)) = self.truths.get(&condition).copied() else {
+                continue;
+            };
+            if self.number(a) == self.number(*yes) {
+                let limit = self.number(limit);
+                let beyond = facts(Comparison::Ge, &chosen, &limit);
+                if self.may_eliminate() && self.never(&beyond, MAX_SPLITS) {
+                    self.here.extend(facts(Comparison::Lt, &chosen, &limit));
+                }
+            }
+        }
     }
 
     /// Counts an elimination. Returns whether there may be one more.
@@ -325,8 +539,9 @@ impl Decider<'_> {
     /// Returns the facts that variables of a number, and those that the known facts compare with
     /// it, are at most the largest `usize`.
     fn limits(&self, number: &Polynomial) -> Vec<Polynomial> {
+        let here: Vec<&Polynomial> = self.bounds.known.iter().chain(&self.here).collect();
         let own: BTreeSet<LinearVariable> =
-            self.bounds.known_of(&[number]).into_iter().flat_map(Polynomial::variables).collect();
+            self.bounds.known_where(&[number], &here).into_iter().flat_map(Polynomial::variables).collect();
         let near = self.here.iter().chain(&self.bounds.known).map(Polynomial::variables);
         let near = near.filter(|variables| variables.iter().any(|variable| own.contains(variable))).flatten();
         let all: BTreeSet<LinearVariable> = near.chain(own.iter().copied()).collect();
