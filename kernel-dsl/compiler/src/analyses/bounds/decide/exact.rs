@@ -170,7 +170,7 @@ impl Decider<'_> {
             self.simplify(result);
             // A product is compared as one of 64 bits, and a sum as the result.
             let compared = if operator == Binary::Mul { number } else { self.number(result) };
-            let summands = (operator == Binary::Add).then(|| [x, y]);
+            let summands = (operator == Binary::Add).then_some([x, y]);
             if let Some(state) = &mut self.exact {
                 state.proven = Some(ProvenResult { compared, summands });
             }
