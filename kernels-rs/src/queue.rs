@@ -86,6 +86,11 @@ impl Queue for Stream {
         launch()?;
         self.reads(view)
     }
+
+    fn share<T: Element>(&self, buffer: &Arc<DeviceBuffer<T>>) -> Result<Shared<T>, Error> {
+        Stream::share(self, buffer)?;
+        Ok(Shared::Buffer(buffer.clone()))
+    }
 }
 
 /// Kept buffers belong to the graph. So does scratch memory: each recorded call has separate

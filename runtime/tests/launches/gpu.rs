@@ -8,6 +8,7 @@ use kernel_dsl::launcher::{SliceArgument, SliceMutArgument};
 use kernel_dsl::{Artifact, Declared, Launcher};
 use runtime::testing::{Bound, Case, Checker, Expected, Input, Prepared, Random, edges};
 use runtime::{Device, Error};
+use std::sync::Arc;
 
 fn device() -> Device {
     Device::cuda(0).expect("a GPU")
@@ -196,6 +197,20 @@ fn gpu_launches_are_recorded_and_run_with_other_memory() {
     other.wait().unwrap();
     let expected: Vec<_> = numbers(5.0).iter().zip(numbers(-7.0)).map(|(u, v)| 4.0 * u + v).collect();
     assert_eq!(v.download().unwrap(), expected);
+
+    let shared = Arc::new(device.upload(&numbers(1.0)).unwrap());
+    let (done, launches) = stream.record_launches(|on| {
+        on.share(&shared)?;
+        launch(on, &shared, &mut y, false)
+    });
+    done.unwrap();
+    let mut launches = launches.expect("one launch without checks");
+    assert_eq!(launches.memory().iter().map(|m| m.shared).collect::<Vec<_>>(), [true, false]);
+    let memory = launches.memory().to_vec();
+    launches.keep_shared(&memory[..1]);
+    assert_eq!(Arc::strong_count(&shared), 2, "the launches keep the buffer");
+    launches.keep_shared(&memory[1..]);
+    assert_eq!(Arc::strong_count(&shared), 1);
 
     let recorded = |work: &mut dyn FnMut(&runtime::Stream) -> Result<(), Error>| {
         let (done, launches) = stream.record_launches(work);

@@ -1,10 +1,11 @@
 //! The launches of a call, repeated with other memory on a stream of other code.
 
 use super::{Queue, Stream};
-use crate::Result;
+use crate::buffer::RawBuffer;
 use crate::contract::ValidatedArgs;
 use crate::cuda::{Cuda, DriverLaunch, Ready};
-use kernel_dsl::Argument;
+use crate::{DeviceBuffer, Result};
+use kernel_dsl::{Argument, Element};
 use std::ffi::c_void;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,6 +22,8 @@ pub struct RecordedLaunches {
     /// For each element of `memory`: the index of its launch, and of the parameter with its
     /// address.
     places: Vec<(usize, usize)>,
+    /// Shared buffers that the launches read.
+    shared: Vec<Arc<RawBuffer>>,
 }
 
 /// The memory of an argument of a recorded launch.
@@ -33,11 +36,20 @@ pub struct RecordedMemory {
     pub bytes: u64,
     /// Whether the kernel may write the memory.
     pub writes: bool,
+    /// Whether it is memory of a [shared](Stream::share) buffer, which the recorded launches keep.
+    pub shared: bool,
 }
 
-/// The launches since the start of a recording; `None` if nothing is recorded.
+/// The work since the start of a recording; `None` if nothing is recorded.
 #[derive(Default)]
-pub(super) struct Recorder(Mutex<Option<Vec<Launched>>>);
+pub(super) struct Recorder(Mutex<Option<RecordedWork>>);
+
+/// Launches, and the buffers that were shared with them.
+#[derive(Default)]
+struct RecordedWork {
+    launches: Vec<Launched>,
+    shared: Vec<Arc<RawBuffer>>,
+}
 
 /// A launch that was submitted, with its memory and the parameters with the addresses.
 struct Launched {
@@ -46,6 +58,14 @@ struct Launched {
 }
 
 impl Recorder {
+    /// Adds a buffer that later launches read.
+    fn share<T: Element>(&self, buffer: &Arc<DeviceBuffer<T>>) {
+        let mut recorded = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(recorded) = &mut *recorded {
+            recorded.shared.push(DeviceBuffer::shared_raw(buffer.clone()));
+        }
+    }
+
     /// Adds a launch that was just submitted.
     pub fn add(&self, ready: Ready<'_>, approved: &ValidatedArgs<'_, '_>) {
         let mut recorded = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -63,18 +83,29 @@ impl Recorder {
                 Argument::Memory(of) => {
                     let bytes = of.bytes();
                     memory.push((
-                        RecordedMemory { address: of.address(), bytes, writes: approved.writes(index) },
+                        RecordedMemory { address: of.address(), bytes, writes: approved.writes(index), shared: false },
                         parameter,
                     ));
                     1 + of.shape().numbers().count()
                 }
             };
         }
-        recorded.push(Launched { launch, memory });
+        recorded.launches.push(Launched { launch, memory });
     }
 }
 
 impl Stream {
+    /// Shares a buffer with launches of this stream that read it. A [recording](Stream::record_launches)
+    /// of them keeps the buffer.
+    ///
+    /// # Errors
+    /// If the buffer belongs to another device.
+    pub fn share<T: Element>(&self, buffer: &Arc<DeviceBuffer<T>>) -> Result<()> {
+        self.same_device(buffer.device(), "the shared buffer")?;
+        self.recorder.share(buffer);
+        Ok(())
+    }
+
     /// Runs `work`, which submits to this stream, and returns its result and its launches. The
     /// launches are `None` on the CPU, and if the work did more than launches of unchecked kernels:
     /// a copy, a fill, or a declared read of memory that no argument shows.
@@ -85,17 +116,18 @@ impl Stream {
         let Queue::Cuda(cuda, stream) = &self.queue else { return (work(self), None) };
         let recorder = || self.recorder.0.lock().unwrap_or_else(PoisonError::into_inner);
         let before = stream.now().count;
-        *recorder() = Some(Vec::new());
+        *recorder() = Some(RecordedWork::default());
         let done = work(self);
-        let Some(launched) = recorder().take() else { return (done, None) };
+        let Some(RecordedWork { launches, shared }) = recorder().take() else { return (done, None) };
         // Every operation increments the count, so a difference reveals other operations.
-        if done.is_err() || stream.now().count - before != launched.len() as u64 {
+        if done.is_err() || stream.now().count - before != launches.len() as u64 {
             return (done, None);
         }
-        let mut all =
-            RecordedLaunches { cuda: cuda.clone(), launches: Vec::new(), memory: Vec::new(), places: Vec::new() };
-        for Launched { launch, memory } in launched {
-            for (memory, parameter) in memory {
+        let (memory, places) = (Vec::new(), Vec::new());
+        let mut all = RecordedLaunches { cuda: cuda.clone(), launches: Vec::new(), memory, places, shared };
+        for Launched { launch, memory } in launches {
+            for (mut memory, parameter) in memory {
+                memory.shared = !memory.writes && all.shared.iter().any(|buffer| memory.is_of(buffer));
                 all.memory.push(memory);
                 all.places.push((all.launches.len(), parameter));
             }
@@ -105,10 +137,23 @@ impl Stream {
     }
 }
 
+impl RecordedMemory {
+    fn is_of(&self, buffer: &RawBuffer) -> bool {
+        let (start, end) = (buffer.address(), buffer.address() + buffer.bytes() as u64);
+        self.bytes > 0 && start <= self.address && self.address + self.bytes <= end
+    }
+}
+
 impl RecordedLaunches {
     /// Returns the memory of all launches, in the order of their arguments.
     pub fn memory(&self) -> &[RecordedMemory] {
         &self.memory
+    }
+
+    /// Drops the shared buffers, except those with a byte of `memory`. Later launches need other
+    /// addresses for the dropped ones.
+    pub fn keep_shared(&mut self, memory: &[RecordedMemory]) {
+        self.shared.retain(|buffer| memory.iter().any(|memory| memory.is_of(buffer)));
     }
 
     /// Submits the launches to a stream of other code, with memory at other addresses, in the
