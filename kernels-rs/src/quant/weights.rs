@@ -247,6 +247,40 @@ impl Weights {
         })
     }
 
+    /// Makes weights of the [planes](Weights::planes) of other weights of this format and these
+    /// extents, [N, K]. Any numbers in the planes are weights.
+    ///
+    /// # Errors
+    /// Returns an error for [`Format::Int8`], which also has scales, and if a plane has another
+    /// length than that of such weights.
+    pub fn from_planes(
+        format: Format,
+        [rows, cols]: [usize; 2],
+        words: DeviceBuffer<u32>,
+        halves: DeviceBuffer<u16>,
+    ) -> Result<Weights, Error> {
+        let plane = words.view([words.len()])?;
+        if format == Format::Int8 {
+            let why = "planes have no scales of rows; `Weights::from_rows` makes weights with those";
+            return Err(plane.refused(why.into()));
+        }
+        let [wide, narrow] = with_format!(format, F => {
+            let units = units::<F>(cols);
+            [host::pitch::<F>(units), F::halves(units)]
+        });
+        let of_rows = "the elements of the rows of such weights";
+        plane.expected("words", [rows.saturating_mul(wide)], of_rows)?;
+        halves.view([halves.len()])?.expected("halves", [rows.saturating_mul(narrow)], of_rows)?;
+        let scales = Arc::new(words.device().alloc(0)?);
+        Ok(Weights { format, rows, cols, words: Arc::new(words), halves: Arc::new(halves), scales })
+    }
+
+    /// Returns the memory of the weights: words, and 16-bit elements.
+    #[must_use]
+    pub fn planes(&self) -> (&Arc<DeviceBuffer<u32>>, &Arc<DeviceBuffer<u16>>) {
+        (&self.words, &self.halves)
+    }
+
     /// Returns the format of the weights.
     #[must_use]
     pub fn format(&self) -> Format {
