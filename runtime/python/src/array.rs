@@ -470,6 +470,11 @@ impl Array {
         Ok(Array { raw: made.map_err(|e| error::runtime(py, e))?, place, scalar, shape, writable: true })
     }
 
+    /// Makes a row-major array over memory.
+    pub fn over(raw: RawBuffer, place: Where, scalar: Scalar, shape: Vec<usize>) -> Array {
+        Array { raw: Arc::new(raw), place, scalar, shape, writable: true }
+    }
+
     fn dlpack_device(&self) -> (i32, i32) {
         match self.place {
             Where::Cpu => (dlpack::CPU, 0),

@@ -47,19 +47,21 @@ impl Where {
 
     /// Opens the device, once in a process.
     pub fn open(self, py: Python<'_>) -> PyResult<Arc<Opened>> {
+        py.detach(|| self.open_detached()).map_err(|e| error::runtime(py, e))
+    }
+
+    /// Opens the device, once in a process, without the GIL.
+    pub fn open_detached(self) -> runtime::Result<Arc<Opened>> {
         /// The devices, which cache compiled kernels and memory between calls.
         static OPENED: Mutex<Vec<(Where, Arc<Opened>)>> = Mutex::new(Vec::new());
-        let open = || {
-            let mut opened = OPENED.lock().unwrap_or_else(PoisonError::into_inner);
-            opened.retain(|(_, device)| device.device.lost().is_none());
-            if let Some((_, device)) = opened.iter().find(|(place, _)| *place == self) {
-                return Ok(device.clone());
-            }
-            let device = Arc::new(Opened::new(self)?);
-            opened.push((self, device.clone()));
-            Ok(device)
-        };
-        py.detach(open).map_err(|e| error::runtime(py, e))
+        let mut opened = OPENED.lock().unwrap_or_else(PoisonError::into_inner);
+        opened.retain(|(_, device)| device.device.lost().is_none());
+        if let Some((_, device)) = opened.iter().find(|(place, _)| *place == self) {
+            return Ok(device.clone());
+        }
+        let device = Arc::new(Opened::new(self)?);
+        opened.push((self, device.clone()));
+        Ok(device)
     }
 }
 

@@ -13,6 +13,8 @@
 //! array ─▶ dlpack, torch   arrays of other libraries as memory of a device; arrays of this package
 //!        ▼
 //! device, error       open devices and streams; errors as exceptions
+//!        ▲
+//! allocator           memory of the runtime's pool for PyTorch's own tensors
 //! ```
 //!
 //! **Arrays.** [`array::Foreign`] is an array of another library: address, extents, strides,
@@ -44,6 +46,7 @@
 //! --serve` does, without rustc. A compiled text is kept for the life of the process, because a
 //! device identifies a kernel by its address; the same text is compiled once ([`kernel`]).
 
+mod allocator;
 mod array;
 mod device;
 mod dlpack;

@@ -20,6 +20,7 @@ use kernels_rs::{elementwise, histogram, permute, scan};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use runtime::{BufferView, BufferViewMut, DeviceBuffer, Result};
+use runtime_devices::executor::RawBuffer;
 use std::sync::Arc;
 
 type Any<'a, 'py> = &'a Bound<'py, PyAny>;
@@ -41,6 +42,7 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(embedding, m)?)?;
     m.add_function(wrap_pyfunction!(counts, m)?)?;
     m.add_function(wrap_pyfunction!(sample, m)?)?;
+    m.add_function(wrap_pyfunction!(quantized_product, m)?)?;
     gradients::register(m)
 }
 
@@ -744,6 +746,23 @@ impl Quantized {
         })
     }
 
+    /// Returns the memory of the weights, as arrays of int32 and int16: a product of them is
+    /// `quantized_product`.
+    fn planes(&self) -> (array::Array, array::Array) {
+        let (words, halves) = self.weights.planes();
+        let [words, halves] =
+            [(words.device_address(), words.len(), Scalar::I32), (halves.device_address(), halves.len(), Scalar::I16)]
+                .map(|(address, len, scalar)| {
+                    let bytes = len * scalar.bytes() as usize;
+                    // SAFETY: the plane has these bytes, which the weights keep alive. Nothing writes
+                    // weights.
+                    let raw =
+                        unsafe { RawBuffer::adopted(words.device(), address, bytes, Box::new(self.weights.clone())) };
+                    array::Array::over(raw, self.place, scalar, vec![len])
+                });
+        (words, halves)
+    }
+
     /// Returns the extents: out features, in features.
     #[getter]
     fn shape(&self) -> (usize, usize) {
@@ -766,6 +785,31 @@ impl Quantized {
     fn __repr__(&self) -> String {
         format!("Quantized(shape={:?}, format='{}', device='{}')", self.shape(), self.format(), self.place)
     }
+}
+
+/// Computes out ← x · Wᵀ with the planes of quantized weights of a format and of extents [out
+/// features, in features].
+#[pyfunction]
+#[pyo3(signature = (x, planes, format, shape, out, stream = None))]
+fn quantized_product(
+    py: Python<'_>,
+    x: Any<'_, '_>,
+    planes: (Bound<'_, PyAny>, Bound<'_, PyAny>),
+    format: &str,
+    shape: [usize; 2],
+    out: Any<'_, '_>,
+    stream: Option<&Bound<'_, PyAny>>,
+) -> PyResult<()> {
+    let format = self::format(format)?;
+    let mut arrays = Arrays::of(&[("x", x), ("out", out), ("words", &planes.0), ("halves", &planes.1)])?;
+    let call = arrays.open(py, stream)?;
+    floats!(arrays.first(), T => {
+        let (x, y) = (arrays.take::<T, 2>(&call)?, arrays.out::<T, 2>(&call)?);
+        let (words, halves) = (arrays.take_as::<u32, 1>(&call)?, arrays.take_as::<u16, 1>(&call)?);
+        let weights = Weights::from_planes(format, shape, words.buffer, halves.buffer);
+        let weights = weights.map_err(|e| error::runtime(py, e))?;
+        call.run((x, y, weights), |on, (x, y, weights)| weights.product(on, &x.view()?, &mut y.view_mut()?))
+    })
 }
 
 impl Quantized {

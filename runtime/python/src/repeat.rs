@@ -11,7 +11,7 @@ use crate::error;
 use crate::torch::{Torch, TorchTensor};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyNotImplemented, PyTuple};
+use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyNotImplemented, PyString, PyTuple};
 use runtime::RecordedLaunches;
 use std::collections::HashMap;
 use std::ops::Range;
@@ -21,7 +21,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// Addresses are equal in these low bits, from which kernels choose the width of their accesses.
 const ALIGNMENT: u64 = 256;
 
-/// Shapes that vary from call to call fill the table; it is then emptied.
+/// Shapes that vary from call to call fill the table; it is then emptied. Calls with shared memory
+/// remain.
 const MAX_SIGNATURES: usize = 1024;
 
 /// The launches of an operator, by the signatures of its calls.
@@ -45,12 +46,14 @@ struct RepeatableCall {
     /// The place of each recorded address.
     places: Vec<ResultPlace>,
     launches: Mutex<RecordedLaunches>,
+    /// Whether the launches read shared memory, which they keep.
+    is_shared: bool,
 }
 
 /// The place of recorded memory: a tensor, among arguments, results and scratch memory in this
 /// order, and the distance in bytes from its first element.
 struct ResultPlace {
-    /// `None` for constant memory and that of no bytes, whose address is the offset.
+    /// `None` for constant or shared memory and that of no bytes, whose address is the offset.
     tensor: Option<usize>,
     offset: u64,
 }
@@ -120,6 +123,10 @@ impl CallArguments {
             signature.extend([3, number.extract::<i64>().ok()? as u64]);
         } else if let Ok(number) = argument.cast::<PyFloat>() {
             signature.extend([4, number.extract::<f64>().ok()?.to_bits()]);
+        } else if let Ok(text) = argument.cast::<PyString>() {
+            let text = text.to_cow().ok()?;
+            signature.extend([6, text.len() as u64]);
+            signature.extend(text.bytes().map(u64::from));
         } else if let Ok(list) = argument.cast::<PyList>() {
             signature.extend([5, list.len() as u64]);
             list.iter().try_for_each(|item| self.add(&item))?;
@@ -138,8 +145,9 @@ impl Repeats {
         Repeats { scratch, constants, calls: Mutex::default() }
     }
 
-    /// Returns the results of a call that repeats an earlier one, or None if there is none. With
-    /// `plain`, `NotImplemented` is returned for such a call that needs a gradient.
+    /// Returns the results of a call that repeats an earlier one, or None if there is none. `False`
+    /// states that an earlier one cannot be repeated. With `plain`, `NotImplemented` is returned
+    /// for a call that can be repeated and needs a gradient.
     fn again<'py>(
         &self,
         py: Python<'py>,
@@ -151,8 +159,9 @@ impl Repeats {
             return Ok(None);
         }
         let Some(given) = CallArguments::of(arguments) else { return Ok(None) };
-        let call = self.calls().get(&given.signature).cloned().flatten();
-        let Some(call) = call else { return Ok(None) };
+        let known = self.calls().get(&given.signature).cloned();
+        let Some(known) = known else { return Ok(None) };
+        let Some(call) = known else { return Ok(Some(PyBool::new(py, false).to_owned().into_any())) };
         if plain && given.tensors.iter().any(|tensor| tensor.requires_grad) && torch.computes_gradients(py)? {
             return Ok(Some(PyNotImplemented::get(py).to_owned().into_any()));
         }
@@ -192,9 +201,12 @@ impl Repeats {
         };
         let mut calls = self.calls();
         if calls.len() >= MAX_SIGNATURES {
-            calls.clear();
+            // Work in flight, or a graph that captured it, may read the shared memory of a call.
+            calls.retain(|_, call| call.as_ref().is_some_and(|call| call.is_shared));
         }
-        calls.insert(given.signature, call.map(Arc::new));
+        if calls.len() < MAX_SIGNATURES {
+            calls.insert(given.signature, call.map(Arc::new));
+        }
         Ok(results)
     }
 
@@ -214,12 +226,12 @@ impl Repeats {
 
 impl RepeatableCall {
     /// Finds the tensors of all recorded memory; `None` if some belongs to no tensor, and is
-    /// neither constant nor scratch memory.
+    /// neither shared nor constant nor scratch memory.
     fn of(
         py: Python<'_>,
         given: &CallArguments,
         results: &Bound<'_, PyAny>,
-        launches: RecordedLaunches,
+        mut launches: RecordedLaunches,
         repeats: &Repeats,
     ) -> PyResult<Option<RepeatableCall>> {
         let (mut made, mut new) = (Vec::new(), Vec::new());
@@ -239,7 +251,7 @@ impl RepeatableCall {
         }
         let mut ranges: Vec<_> = given.tensors.iter().chain(&made).map(TorchTensor::bytes).collect();
         let tensors = ranges.len();
-        let mut places = Vec::new();
+        let (mut places, mut shared) = (Vec::new(), Vec::new());
         for memory in launches.memory() {
             let (start, end) = (memory.address, memory.address + memory.bytes);
             if memory.bytes == 0 {
@@ -249,6 +261,11 @@ impl RepeatableCall {
             let inside = |range: &Range<u64>| range.start <= start && end <= range.end;
             let known = match ranges.iter().position(inside) {
                 Some(known) => known,
+                None if memory.shared => {
+                    shared.push(*memory);
+                    places.push(ResultPlace { tensor: None, offset: start });
+                    continue;
+                }
                 // Overlapping memory of a later launch would need a longer piece.
                 None if repeats.constants && !memory.writes => {
                     places.push(ResultPlace { tensor: None, offset: start });
@@ -264,12 +281,13 @@ impl RepeatableCall {
             };
             places.push(ResultPlace { tensor: Some(known), offset: start - ranges[known].start });
         }
+        launches.keep_shared(&shared);
         let first = all.first().filter(|_| ranges.len() > tensors);
         let scratch = first.map_or(Ok(Vec::new()), |like| {
             ranges[tensors..].iter().map(|range| NewTensor::bytes(py, like, range.end - range.start)).collect()
         });
-        let (tuple, scratch) = (tuple.is_ok(), scratch?);
-        Ok(Some(RepeatableCall { results: new, tuple, scratch, places, launches: Mutex::new(launches) }))
+        let (tuple, scratch, is_shared) = (tuple.is_ok(), scratch?, !shared.is_empty());
+        Ok(Some(RepeatableCall { results: new, tuple, scratch, places, launches: Mutex::new(launches), is_shared }))
     }
 
     /// Submits the launches with the tensors of this call; `None` if a new tensor is aligned

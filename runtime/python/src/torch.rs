@@ -108,6 +108,11 @@ impl Torch {
     }
 }
 
+/// Reads a tuple of numbers.
+fn numbers<T: for<'a, 'py> FromPyObject<'a, 'py, Error = PyErr>>(tuple: &Bound<'_, PyAny>) -> PyResult<Vec<T>> {
+    tuple.cast::<PyTuple>()?.iter_borrowed().map(|number| number.extract()).collect()
+}
+
 /// A plain tensor of PyTorch.
 pub struct TorchTensor {
     pub place: Where,
@@ -144,8 +149,8 @@ impl TorchTensor {
             place,
             address: call(intern!(py, "data_ptr"))?.extract()?,
             scalar: *scalar,
-            shape: object.getattr(intern!(py, "shape"))?.extract()?,
-            strides: call(intern!(py, "stride"))?.extract()?,
+            shape: numbers(&object.getattr(intern!(py, "shape"))?)?,
+            strides: numbers(&call(intern!(py, "stride"))?)?,
             requires_grad: yes(intern!(py, "requires_grad"))?,
             is_negated: call(intern!(py, "is_neg"))?.is_truthy()?,
         }))

@@ -271,15 +271,23 @@ def operators_beside_torch():
     weight, token = torch.randn(6144, 2048, device="cuda"), torch.randn(1, 2048, device="cuda")
     q4, q8 = kernels_rs.QuantizedLinear(weight, "Q4_0"), kernels_rs.QuantizedLinear(weight, "Q8_0")
     wide = weight.to(torch.bfloat16)
-    stream = torch.cuda.current_stream()
     rows = torch.randn(512, 2048, device="cuda")
+    q1, k1, v1 = (torch.randn(1, 16, tokens, 128, device="cuda") for tokens in (1, 4096, 4096))
+    scales = weight.abs().amax(-1) / 127
+    bytes_of_weight = (weight / scales[:, None]).round().to(torch.int8).T
+
+    def torch_int8(x):
+        """Rows quantized to 8 bits, the product of PyTorch's tensor cores, and the scales."""
+        scale = x.abs().amax(-1, keepdim=True) / 127
+        return torch._int_mm((x / scale).round().to(torch.int8), bytes_of_weight) * (scale * scales)
+
     return beside_torch(
         {
             "softmax 32768 × 4096": (lambda: kernels_rs.softmax(x), lambda: torch.softmax(x, -1)),
             "rms_norm": (lambda: kernels_rs.rms_norm(x, 4096, w, 1e-6), lambda: F.rms_norm(x, (4096,), w, 1e-6)),
             "layer_norm": (lambda: kernels_rs.layer_norm(x, 4096, w, w), lambda: F.layer_norm(x, (4096,), w, w)),
             "swiglu 8192 × 6144": (lambda: kernels_rs.swiglu(a, b), lambda: F.silu(a) * b),
-            "transpose": (lambda: kernels_rs.transpose(x, stream=stream), lambda: x.T.contiguous()),
+            "transpose": (lambda: kernels_rs.transpose(x), lambda: x.T.contiguous()),
             "rotary 8192 × 16 × 128": (lambda: kernels_rs.rotary(heads, positions), lambda: turned(heads, cos, sin)),
             "attention 2048 × 16 × 128": (
                 lambda: kernels_rs.attention(q, k, v),
@@ -289,10 +297,80 @@ def operators_beside_torch():
                 lambda: kernels_rs.attention(q, k, v, causal=True),
                 lambda: F.scaled_dot_product_attention(q, k, v, is_causal=True),
             ),
-            "Q4_0 linear 1 × 6144 × 2048": (lambda: q4(token, stream=stream), lambda: F.linear(token.bfloat16(), wide)),
-            "Q8_0 linear 512 × 6144 × 2048": (lambda: q8(rows, stream=stream), lambda: F.linear(rows, weight)),
+            "decode 1 of 4096 × 16 × 128": (
+                lambda: kernels_rs.attention(q1, k1, v1),
+                lambda: F.scaled_dot_product_attention(q1, k1, v1),
+            ),
+            "Q4_0 linear 1 × 6144 × 2048": (lambda: q4(token), lambda: F.linear(token.bfloat16(), wide)),
+            "Q8_0 linear 512 × 6144 × 2048": (lambda: q8(rows), lambda: F.linear(rows, weight)),
+            "Q8_0 linear beside int8 512 × 6144 × 2048": (lambda: q8(rows), lambda: torch_int8(rows)),
         }
     )
+
+
+@check
+def one_row_with_q4_0():
+    """The product of one row: times of the host and of the GPU, as an operator and on a stream, beside PyTorch."""
+    import torch
+
+    weight, token = torch.randn(6144, 2048, device="cuda"), torch.randn(1, 2048, device="cuda")
+    q4, wide, narrow = kernels_rs.QuantizedLinear(weight, "Q4_0"), weight.bfloat16(), token.bfloat16()
+    stream = torch.cuda.current_stream()
+    calls = {
+        "operator": lambda: q4(token),
+        "on a stream": lambda: q4(token, stream=stream),
+        "torch, converted": lambda: torch.nn.functional.linear(token.bfloat16(), wide),
+        "torch": lambda: torch.nn.functional.linear(narrow, wide),
+    }
+    said = []
+    for name, call in calls.items():
+        event_milliseconds(call)
+        begin = time.perf_counter()
+        for _ in range(200):
+            call()
+        host = (time.perf_counter() - begin) / 200 * 1e6
+        torch.cuda.synchronize()
+        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:
+            for _ in range(50):
+                call()
+            torch.cuda.synchronize()
+        events = [e for e in profile.key_averages() if e.device_time_total > 0]
+        gpu = sum(e.device_time_total for e in events) / 50
+        launches = sum(e.count for e in events) / 50
+        said.append(f"{name}: host {host:.1f} us, GPU {gpu:.1f} us in {launches:.0f} launches")
+    return "; ".join(said)
+
+
+@check
+def pool_as_the_allocator_of_torch():
+    """A process whose tensors are memory of the pool of the kernels."""
+    import subprocess
+
+    script = """
+import torch, kernels_rs, time
+torch.cuda.memory.change_current_allocator(kernels_rs.torch_allocator())
+x = torch.randn(1000, 1000, device="cuda")
+side = torch.cuda.Stream()
+side.wait_stream(torch.cuda.current_stream())
+for n in range(200):
+    with torch.cuda.stream(side if n % 2 else torch.cuda.current_stream()):
+        y = kernels_rs.softmax(torch.full((512, 512), float(n), device="cuda"))
+        assert (y - 1 / 512).abs().max().item() < 1e-6, n
+        del y
+torch.cuda.synchronize()
+begin = time.perf_counter()
+for _ in range(5000):
+    torch.empty(1024, device="cuda")
+print(f"torch.empty {(time.perf_counter() - begin) / 5000 * 1e6:.2f} us")
+free = torch.cuda.mem_get_info()[0]
+blocks = [torch.empty(free // 12, dtype=torch.uint8, device="cuda") for _ in range(8)]
+del blocks
+whole = torch.empty(int(free * 0.8), dtype=torch.uint8, device="cuda")
+assert torch.allclose(kernels_rs.softmax(x), x.softmax(-1), atol=1e-6)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout.strip()
 
 
 @check
@@ -314,8 +392,8 @@ def gradients_beside_torch():
 
         return run
 
-    def attended(function):
-        return both(lambda q, k, v: function(q, k, v, is_causal=True), q, k, v)
+    def attended(function, causal=True):
+        return both(lambda q, k, v: function(q, k, v, is_causal=causal), q, k, v)
 
     pairs = {
         "softmax 8192 × 4096": (both(kernels_rs.softmax, x), both(lambda x: torch.softmax(x, -1), x)),
@@ -335,6 +413,10 @@ def gradients_beside_torch():
         "causal attention 2048 × 16 × 128": (
             attended(kernels_rs.scaled_dot_product_attention),
             attended(F.scaled_dot_product_attention),
+        ),
+        "attention 2048 × 16 × 128": (
+            attended(kernels_rs.scaled_dot_product_attention, False),
+            attended(F.scaled_dot_product_attention, False),
         ),
     }
     return "forward and backward: " + beside_torch(pairs)
@@ -444,6 +526,32 @@ def cost_of_an_operator():
     timed("torch softmax with a graph", lambda: torch.softmax(graded, -1))
     timed("rms_norm", lambda: kernels_rs.rms_norm(x, 64, w, 1e-6))
     timed("torch rms_norm", lambda: torch.nn.functional.rms_norm(x, (64,), w, 1e-6))
+    gate, up = torch.randn(16, 64, device="cuda"), torch.randn(16, 64, device="cuda")
+    weight, heads, positions = torch.randn(64, 64, device="cuda"), torch.randn(16, 4, 64, device="cuda"), torch.arange(16, device="cuda")
+    q, k, v = (torch.randn(1, 2, 16, 64, device="cuda") for _ in range(3))
+    q4 = kernels_rs.QuantizedLinear(weight, "Q4_0")
+    timed("swiglu", lambda: kernels_rs.swiglu(gate, up))
+    timed("linear", lambda: kernels_rs.linear(x, weight))
+    timed("torch linear", lambda: torch.nn.functional.linear(x, weight))
+    timed("rotary", lambda: kernels_rs.rotary(heads, positions))
+    timed("attention", lambda: kernels_rs.attention(q, k, v))
+    timed("torch attention", lambda: torch.nn.functional.scaled_dot_product_attention(q, k, v))
+    timed("Q4_0 linear", lambda: q4(x))
+    timed("transpose", lambda: kernels_rs.transpose(x))
+    ones = torch.ones_like(x)
+
+    def backward(function):
+        def run():
+            torch.autograd.grad(function(graded), graded, ones)
+
+        return run
+
+    timed("softmax and its gradient", backward(kernels_rs.softmax), 1000)
+    timed("torch softmax and its gradient", backward(lambda x: torch.softmax(x, -1)), 1000)
+    timed("rms_norm and its gradient", backward(lambda x: kernels_rs.rms_norm(x, 64, w, 1e-6)), 1000)
+    timed("torch rms_norm and its gradient", backward(lambda x: torch.nn.functional.rms_norm(x, (64,), w, 1e-6)), 1000)
+    timed("empty", lambda: torch.empty(16, 64, device="cuda"))
+    timed("empty_like", lambda: torch.empty_like(x))
     timed("describe a tensor", lambda: kernels_rs.describe(x))
     return ", ".join(f"{name} {time:.1f} us" for name, time in figures.items())
 

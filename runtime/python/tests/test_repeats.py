@@ -53,7 +53,7 @@ def empty_like(x):
 STATE = {"modes": 0, "grad": True}
 torch.empty_like = empty_like
 torch.Tensor, torch.nn, torch.strided, torch.empty = Tensor, types.SimpleNamespace(Parameter=Parameter), "strided", empty
-for name in ["float32", "float16", "uint8", "int32"]:
+for name in ["float32", "float16", "uint8", "int16", "int32"]:
     setattr(torch, name, name)
 torch.is_grad_enabled = lambda: STATE["grad"]
 torch._C = types.SimpleNamespace(
@@ -89,7 +89,7 @@ def expected(x, scale):
 calls, repeats = [], _native.Repeats(False)
 def call(x, scale, plain=True):
     y = repeats.again((x, scale), plain)
-    return repeats.first(softmax, (x, scale)) if y is None else y
+    return repeats.first(softmax, (x, scale)) if y is None or y is False else y
 
 # A signature is recorded once; other numbers, shapes and strides are others.
 for shape, scale, ran in [((5, 9), 1.0, 1), ((5, 9), 1.0, 1), ((5, 9), 0.5, 2), ((4, 9), 1.0, 3), ((5, 9), 0.5, 3)]:
@@ -128,6 +128,7 @@ for _ in range(2):
     call(x, 1.0)
 # Two native calls are not recorded.
 assert len(calls) == 2 and repeats.sizes() == (0, 1)
+assert repeats.again((x, 1.0), True) is False and repeats.again((x, 3.0), True) is None
 
 # An error of the function is raised, and nothing is kept.
 def wrong(x, scale):
@@ -158,7 +159,7 @@ for scratch, ran in [(True, 1), (False, 3)]:
         mean, factor = a.mean(-1), 1 / np.sqrt(a.var(-1) + 1e-5)
         arguments = tensor(a), tensor(w), tensor(np.stack([mean, factor], -1).astype(np.float32)), tensor(dy)
         results = repeats.again(arguments, True)
-        if results is None:
+        if results is None or results is False:
             results = repeats.first(gradients, arguments)
         z = ((a - mean[:, None]) * factor[:, None]).astype(np.float64)
         g = dy.astype(np.float64) * w
@@ -180,7 +181,7 @@ def check(x, dy, a, g):
     mean, factor = a.mean(-1), 1 / np.sqrt(a.var(-1) + 1e-5)
     arguments = x, tensor(np.stack([mean, factor], -1).astype(np.float32)), dy
     dx = repeats.again(arguments, True)
-    dx = repeats.first(gradient, arguments) if dx is None else dx
+    dx = repeats.first(gradient, arguments) if dx is None or dx is False else dx
     z = ((a - mean[:, None]) * factor[:, None]).astype(np.float64)
     expected = factor[:, None] * (g - g.mean(-1, keepdims=True) - z * (g * z).mean(-1, keepdims=True))
     np.testing.assert_allclose(read(dx), expected, rtol=1e-3, atol=1e-4)
@@ -222,7 +223,7 @@ for constants, ran in [(True, 2), (False, 4)]:
         a, positions = numbers(5, 3, 4), np.arange(5, dtype=np.int32) + step
         arguments = tensor(a), tensor(positions), frequencies, None, False
         y = repeats.again(arguments, True)
-        y = repeats.first(rotary, arguments) if y is None else y
+        y = repeats.first(rotary, arguments) if y is None or y is False else y
         angle = (positions[:, None] * np.array(frequencies))[:, None]
         p, q = a[..., :2], a[..., 2:]
         turned = [p * np.cos(angle) - q * np.sin(angle), p * np.sin(angle) + q * np.cos(angle)]
@@ -230,9 +231,71 @@ for constants, ran in [(True, 2), (False, 4)]:
     assert len(calls) == ran, calls
 '''
 
+ATTENTION = '''
+# The schedule of the blocks is shared memory of the device, and partial results are scratch memory.
+def attention(q, k, v, causal):
+    calls.append(causal)
+    o, lse = empty(q.shape, dtype=q.dtype, device=q.device), empty(q.shape[:3], dtype="float32", device=q.device)
+    _native.attention(q, k, v, o, None, causal, None, 0, lse)
+    return o, lse
+
+calls, repeats = [], _native.Repeats(True)
+for step in range(3):
+    q, k, v = numbers(1, 2, 5, 8), numbers(1, 2, 70, 8), numbers(1, 2, 70, 8)
+    arguments = tensor(q), tensor(k), tensor(v), True
+    results = repeats.again(arguments, True)
+    results = repeats.first(attention, arguments) if results is None else results
+    logits = q.astype(np.float64) @ k.transpose(0, 1, 3, 2) / 8**0.5
+    logits[..., np.arange(70) > np.arange(65, 70)[:, None]] = -np.inf
+    e = np.exp(logits)
+    np.testing.assert_allclose(read(results[0]), e / e.sum(-1, keepdims=True) @ v, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(read(results[1]), np.log(e.sum(-1)), rtol=1e-5)
+assert len(calls) == 1 and repeats.sizes() == (1, 0), (calls, repeats.sizes())
+'''
+
+QUANTIZED = '''
+# Layers of equal format and extents repeat the same launches with their own planes; a string is part of the signature.
+def product(x, words, halves, format, rows, columns):
+    calls.append(x.shape)
+    y = empty((x.shape[0], rows), dtype=x.dtype, device=x.device)
+    _native.quantized_product(x, (words, halves), format, (rows, columns), y, 0)
+    return y
+
+calls, repeats, layers = [], _native.Repeats(True), []
+for format, m, n, k, ran in [("Q4_0", 1, 6, 64, 1), ("Q4_0", 1, 6, 64, 1), ("Q8_0", 1, 6, 64, 2), ("Q4_0", 1, 6, 64, 2), ("Q8_0", 5, 6, 64, 3), ("Q8_0", 5, 6, 64, 3)]:
+    weight, x = kernels_rs.array(numbers(n, k), "cuda"), numbers(m, k)
+    layer = _native.Quantized.quantize(weight, format)
+    layers.append(layer)
+    arguments = (tensor(x), *(Tensor(plane) for plane in layer.planes()), format, n, k)
+    y = repeats.again(arguments, True)
+    y = repeats.first(product, arguments) if y is None else y
+    direct = empty((m, n), dtype="float32", device="cuda:0")
+    layer.product(arguments[0], direct, 0)
+    np.testing.assert_array_equal(read(y), read(direct))
+    exact = x.astype(np.float64) @ kernels_rs.numpy(weight).T
+    assert np.abs(read(y) - exact).max() < (0.2 if format == "Q8_0" else 3), format
+    assert len(calls) == ran, (format, calls)
+# The recording keeps no weights: their planes are arguments.
+try:
+    _native.quantized_product(arguments[0], arguments[1:3], "Q8_0", (n, 2 * k), direct, 0)
+except Exception as e:
+    assert "words: extents" in str(e), e
+else:
+    raise AssertionError("planes of other extents")
+'''
+
+SCRIPTS = {
+    "softmax": SOFTMAX,
+    "norm": NORM,
+    "shared": SHARED,
+    "rotary": ROTARY,
+    "attention": ATTENTION,
+    "quantized": QUANTIZED,
+}
+
 
 @pytest.mark.skipif("cuda:0" not in kernels_rs.devices(), reason="needs a GPU")
-@pytest.mark.parametrize("script", [SOFTMAX, NORM, SHARED, ROTARY], ids=["softmax", "norm", "shared", "rotary"])
+@pytest.mark.parametrize("script", SCRIPTS.values(), ids=SCRIPTS.keys())
 def test_repeats(script):
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run([sys.executable, "-c", STAND_IN + script], capture_output=True, text=True, env=environment)

@@ -227,10 +227,61 @@ def test_second_derivatives():
         torch.autograd.grad(first.sum(), a)
 
 
+QUANTIZED = kernels_rs.QuantizedLinear(normal(6, 64), "Q8_0").prepare()
+
+
+@pytest.mark.parametrize("on", DEVICES)
+@pytest.mark.parametrize("shape", [(1, 64), (5, 64), (2, 3, 64)])
+def test_quantized_linear(shape, on):
+    weight, x = normal(6, 64).to(on), normal(*shape, seed=2).to(on)
+    layer = kernels_rs.QuantizedLinear(weight, "Q8_0")
+    kernels_rs.stats(reset=True)
+    found = layer(x)
+    assert kernels_rs.stats()["quantized_linear"] == {"kernel": 1, "torch": {}}
+    out = torch.empty(*shape[:-1], 6, device=on)
+    layer(x, out=out)
+    assert torch.equal(found, out)
+    near("value", found, F.linear(x.double(), weight.double()), 0.1)
+    compiled = torch.compile(lambda x: layer(x) + 1, fullgraph=True, backend="aot_eager")
+    torch.testing.assert_close(compiled(x), found + 1)
+    with pytest.raises(TypeError, match="Q8_0 takes float32"):
+        layer(x.double())
+    with pytest.raises(TypeError, match=r"\(rows, 64\)"):
+        layer(x[..., :32])
+    x.requires_grad_()
+    with pytest.raises(RuntimeError, match="quantized_linear of kernels_rs has no derivative"):
+        layer(x).sum().backward()
+
+
+def test_norms_without_a_gradient_save_nothing():
+    x, w = normal(3, 9), normal(9).requires_grad_()
+    with torch.no_grad():
+        found = kernels_rs.rms_norm(x, 9, w, 1e-6)
+    assert not found.requires_grad
+    graded = kernels_rs.rms_norm(x, 9, w, 1e-6)
+    assert torch.equal(found, graded) and graded.requires_grad
+    near("value", found, rms(x.double(), w.double(), 1e-6), 2e-5)
+
+
+@pytest.mark.parametrize("on", DEVICES)
+def test_transposes_of_any_elements(on):
+    x = torch.arange(12, device=on).reshape(3, 4)
+    kernels_rs.stats(reset=True)
+    assert torch.equal(kernels_rs.transpose(x), x.T)
+    assert torch.equal(kernels_rs.transpose(x.reshape(1, 1, 3, 4)), x.T[None, None])
+    assert torch.equal(kernels_rs.transpose(x.T), x)
+    assert kernels_rs.stats()["transpose"] == {"kernel": 3, "torch": {}}
+    wide = normal(2, 3, 5).double().to(on).requires_grad_()
+    assert torch.autograd.gradcheck(kernels_rs.transpose, wide) and torch.autograd.gradgradcheck(kernels_rs.transpose, wide)
+
+
 # PyTorch's own checks of a registration: schema, fake implementation, autograd, and tracing.
 OPERATORS = {
     "softmax": [(3, 9), -1, 0.5, False, 0],
     "norm": [(3, 9), (9,), (9,), 1e-5, True],
+    "norm_of_inference": [normal(3, 9), normal(9), None, 1e-5, False],
+    "transpose": [(3, 8)],
+    "quantized_linear": [normal(3, 64), *QUANTIZED._planes, "Q8_0", 6, 64],
     "swiglu": [(3, 8)],
     "swiglu_of_two": [(3, 8), (3, 8)],
     "gelu_tanh": [(3, 8)],
@@ -309,6 +360,23 @@ def test_repeated_calls_on_a_gpu():
     from kernels_rs._torch import ROWS
 
     for name in ("norm", "norm_backward"):
+        assert ROWS[name].repeats.sizes()[0] > 0, name
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_repeated_attention_on_a_gpu():
+    from kernels_rs._torch import ROWS
+
+    for step in range(4):
+        operands = [normal(1, 2, n, 16, seed=3 * step + i).cuda().requires_grad_() for i, n in enumerate((70, 90, 90))]
+        wide = [x.detach().double().requires_grad_() for x in operands]
+        y = kernels_rs.attention(*operands, causal=True)
+        expected = banded(*wide, FAR, 0)
+        near("value", y, expected, 2e-5)
+        gradients = torch.autograd.grad(y, operands, y.detach()), torch.autograd.grad(expected, wide, expected.detach())
+        for of_found, of_expected in zip(*gradients):
+            near("gradient", of_found, of_expected, 1e-4)
+    for name in ("attention", "attention_backward"):
         assert ROWS[name].repeats.sizes()[0] > 0, name
 
 

@@ -90,7 +90,7 @@ _MODULES = (
 
 def __getattr__(name):
     """Imports what needs PyTorch at its first use: importing PyTorch takes a second."""
-    if name in ("fake_quantize", "timings"):
+    if name in ("fake_quantize", "timings", "torch_allocator"):
         from . import _torch
 
         return getattr(_torch, name)

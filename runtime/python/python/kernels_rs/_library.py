@@ -229,6 +229,7 @@ class QuantizedLinear:
 
     def __init__(self, weight, format="Q8_0"):
         self.weight = weight if isinstance(weight, _native.Quantized) else _native.Quantized.quantize(weight, format)
+        self._planes = self._facts = None
 
     @classmethod
     def from_blocks(cls, blocks, format):
@@ -249,9 +250,26 @@ class QuantizedLinear:
         """Returns input @ weight.T; the input is quantized to 8 bits by groups of 32."""
         if bias is not None:
             raise ValueError("a quantized linear layer takes no bias yet: add it to the result")
+        if out is None and stream is None and _library(input) == "torch":
+            operators = sys.modules.get("kernels_rs._torch")
+            if operators is None:
+                from . import _torch as operators
+            if self._planes is None:
+                self.prepare()
+            return operators.quantized_linear(input, self._planes, *self._facts)
         out = _out(input, out, tuple(input.shape[:-1]) + (self.shape[0],))
         self.weight.product(_rows(input), _rows(out), stream)
         return _result(input, out)
+
+    def prepare(self):
+        """Makes the tensors of the operator of PyTorch, which share the memory of the weights.
+
+        A call makes them too; torch.compile needs them before.
+        """
+        torch = sys.modules["torch"]
+        self._planes = tuple(torch.from_dlpack(plane) for plane in self.weight.planes())
+        self._facts = self.format, self.shape
+        return self
 
     def __repr__(self):
         return f"QuantizedLinear(shape={self.shape}, format={self.format!r})"
@@ -408,6 +426,7 @@ def cumsum(input, dim=-1, *, exclusive=False, out=None, stream=None):
     return _result(input, out)
 
 
+@_differentiable
 def transpose(input, *, out=None, stream=None):
     """Returns a copy with the last two axes exchanged."""
     shape = tuple(input.shape)

@@ -10,11 +10,13 @@ on types, devices and shapes only, so that torch.compile decides when it traces.
 
 from . import registration
 from ._operator import ROWS
+from .allocator import torch_allocator
+from .arrays import transpose
 from .attention import attention, scaled_dot_product_attention
 from .elementwise import geglu, gelu, silu, swiglu
 from .loss import cross_entropy
 from .optimizer import adamw
-from .products import linear, matmul
+from .products import linear, matmul, quantized_linear
 from .quantization import fake_quantize
 from .rotary import rotary, rotary_tables
 from .rowwise import layer_norm, log_softmax, rms_norm, softmax
@@ -32,6 +34,7 @@ __all__ = [
     "linear",
     "log_softmax",
     "matmul",
+    "quantized_linear",
     "registration",
     "rms_norm",
     "rotary",
@@ -41,4 +44,6 @@ __all__ = [
     "softmax",
     "swiglu",
     "timings",
+    "torch_allocator",
+    "transpose",
 ]

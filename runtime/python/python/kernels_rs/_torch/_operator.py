@@ -22,7 +22,8 @@ class Operator:
     `kernel` computes the results from operands without gradients, `torch` the first of them.
     `refuse` returns why no kernel takes the arguments, or None. `save` stores what `backward`
     needs. `mixed` allows several float types. `scratch` states that the kernel's own memory is
-    written before it is read, `constants` that it is a table of the device.
+    written before it is read, `constants` that it is a table of the device. `counted_as` is the name
+    in `stats`, and `any_type` allows elements that are no floats.
     """
 
     def __init__(
@@ -39,8 +40,11 @@ class Operator:
         mixed=False,
         scratch=False,
         constants=False,
+        counted_as=None,
+        any_type=False,
     ):
         self.name, self.schema, self.kernel, self.fake = name, schema, kernel, fake
+        self.counted_as, self.any_type = counted_as or name, any_type
         # Calls on a GPU that repeat an earlier one submit its launches, and skip what leads to them.
         self.repeats = _native.Repeats(scratch, constants)
         self.torch, self.refuse, self.save, self.backward, self.mixed = torch, refuse, save, backward, mixed
@@ -54,52 +58,56 @@ class Operator:
     def reason(self, arguments, interpret):
         """Returns why no kernel takes the arguments, or None."""
         tensors = [x for x in arguments if isinstance(x, torch.Tensor)]
-        found = unsupported_tensors(tensors, interpret, self.mixed)
+        found = unsupported_tensors(tensors, interpret, self.mixed, self.any_type)
         if found is None and self.refuse is not None:
             found = self.refuse(*arguments)
         return found
 
     def counted(self, *arguments):
         """Runs the kernel, and counts it."""
-        COUNTERS.kernel(self.name)
-        results = self.repeats.again(arguments, False)
-        if results is None:
-            plain = (x.detach() if isinstance(x, torch.Tensor) and x.requires_grad else x for x in arguments)
-            results = self.repeats.first(self.kernel, tuple(plain))
-        return results
+        return self._counted(arguments, self.repeats.again(arguments, False))
+
+    def _counted(self, arguments, repeated):
+        """Runs the kernel if an earlier call was not `repeated`: None without one, False if it cannot be."""
+        COUNTERS.kernel(self.counted_as)
+        if repeated is not None and repeated is not False:
+            return repeated
+        plain = tuple(x.detach() if isinstance(x, torch.Tensor) and x.requires_grad else x for x in arguments)
+        return self.kernel(*plain) if repeated is False else self.repeats.first(self.kernel, plain)
 
     def results(self, *arguments):
         """Computes the results by the kernel."""
         results = self._repeated(arguments)
-        return self._computed(arguments) if results is None else results
+        return self._computed(arguments, results) if results is None or results is False else results
 
     def _repeated(self, arguments):
-        """Returns the results of a call that repeats an earlier one on a GPU, or None."""
+        """Returns the results of a call that repeats an earlier one on a GPU, or None or False as `Repeats.again`."""
         if torch.compiler.is_compiling():
             return None
         results = self.repeats.again(arguments, True)
         if results is NotImplemented:
             return self.function(*arguments)
-        if results is not None:
-            COUNTERS.kernel(self.name)
+        if results is not None and results is not False:
+            COUNTERS.kernel(self.counted_as)
         return results
 
-    def _computed(self, arguments):
+    def _computed(self, arguments, repeated):
         if not _is_eager(arguments):
             return self.overload(*arguments)
         if not _needs_gradient(arguments):
-            return self.counted(*arguments)
+            # A first call on a GPU, or one that cannot be repeated: its arguments are not read again for that.
+            return self._counted(arguments, repeated)
         return self.function(*arguments)
 
     def __call__(self, arguments, strict, interpret):
         """Computes the first result by the kernel, or in PyTorch."""
         results = self._repeated(arguments)
-        if results is None:
+        if results is None or results is False:
             reason = self.reason(arguments, interpret)
             if reason is not None:
                 note_torch(self.name, reason, strict)
                 return self.torch(*arguments)
-            results = self._computed(arguments)
+            results = self._computed(arguments, results)
         return results[0] if isinstance(results, (tuple, list)) else results
 
 
@@ -120,6 +128,13 @@ def note_torch(name, reason, strict):
     # A graph has no counters: a call that is being traced is counted as little as PyTorch's own.
     if strict or not torch.compiler.is_compiling():
         COUNTERS.torch(name, reason, strict)
+
+
+def is_inference(*arguments):
+    """Returns whether no gradient of the call can be asked for, so that nothing is saved for one."""
+    if torch.compiler.is_compiling() or torch._C._functorch.peek_interpreter_stack() is not None:
+        return False
+    return not _needs_gradient(arguments)
 
 
 def _is_eager(arguments):
@@ -143,7 +158,7 @@ def _opens(device):
     return device in _native.devices()
 
 
-def unsupported_tensors(tensors, interpret, mixed):
+def unsupported_tensors(tensors, interpret, mixed, any_type=False):
     """Returns what the kernels do not support of the tensors' devices, types or extents, or None."""
     device = tensors[0].device
     for x in tensors:
@@ -160,6 +175,8 @@ def unsupported_tensors(tensors, interpret, mixed):
             return "tensors of the CPU"
     elif device.type != "cuda" or not torch.compiler.is_compiling() and not _opens(f"cuda:{device.index}"):
         return f"tensors of {device}, which the CUDA driver does not have"
+    if any_type:
+        return None
     types = [x.dtype for x in tensors if x.is_floating_point() or x.is_complex()]
     if not types:
         return "elements that are not floats"

@@ -77,6 +77,7 @@ TABLE = [
         refuse=_attention_refuse,
         save=_attention_save,
         backward=_attention_gradient,
+        scratch=True,
     ),
     Operator(
         "attention_backward",
@@ -84,6 +85,7 @@ TABLE = [
         " int[]? window) -> (Tensor, Tensor, Tensor)",
         kernel=_attention_backward,
         fake=lambda query, key, value, *_: tuple(new_tensor(x) for x in (query, key, value)),
+        scratch=True,
     ),
 ]
 

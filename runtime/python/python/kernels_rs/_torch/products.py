@@ -4,7 +4,7 @@ import torch
 import torch.nn.functional as F
 
 from .. import _native
-from ._operator import Operator, ROWS, new_tensor, note_torch, stream_of
+from ._operator import Operator, ROWS, as_rows, new_tensor, note_torch, stream_of
 
 
 def _product_shape(a, b, transpose_a, transpose_b):
@@ -73,6 +73,7 @@ TABLE = [
         refuse=_product_refuse,
         save=_product_save,
         backward=_product_gradient,
+        scratch=True,
     ),
 ]
 
@@ -89,5 +90,47 @@ def matmul(input, other, *, strict=False, interpret=True):
 
 
 def linear(input, weight, bias=None, *, strict=False, interpret=True):
+    if input.dim() == 2:
+        return ROWS["product"]((input, weight, bias, False, True), strict, interpret)
     y = ROWS["product"]((input.reshape(-1, input.shape[-1]), weight, bias, False, True), strict, interpret)
     return y.reshape(*input.shape[:-1], weight.shape[0])
+
+
+# The product with quantized weights
+
+
+def _quantized_linear(input, words, halves, format, rows, columns):
+    y = new_tensor(input, input.shape[0], rows)
+    _native.quantized_product(as_rows(input), (words, halves), format, (rows, columns), y, stream_of(input))
+    return y
+
+
+def _quantized_linear_refuse(input, words, halves, format, rows, columns):
+    return None if input.dim() == 2 and input.shape[1] == columns else "an input of other extents than (rows, in features)"
+
+
+def _quantized_linear_torch(input, words, halves, format, rows, columns):
+    raise TypeError(
+        f"a product with weights of {format} takes float32, float16 or bfloat16 of the extents (rows, {columns}) on "
+        f"{words.device}, and the input is {input.dtype} of the extents {tuple(input.shape)} on {input.device}"
+    )
+
+
+TABLE.append(
+    Operator(
+        "quantized_linear",
+        "(Tensor input, Tensor words, Tensor halves, str format, int rows, int columns) -> Tensor",
+        kernel=_quantized_linear,
+        fake=lambda input, words, halves, format, rows, columns: new_tensor(input, input.shape[0], rows),
+        torch=_quantized_linear_torch,
+        refuse=_quantized_linear_refuse,
+        scratch=True,
+    )
+)
+
+
+def quantized_linear(input, planes, format, shape, *, strict=False, interpret=True):
+    """Returns input @ weight.T with the planes of quantized weights of a format and of these extents."""
+    rows = input if input.dim() == 2 else input.reshape(-1, input.shape[-1])
+    y = ROWS["quantized_linear"]((rows, *planes, format, *shape), strict, interpret)
+    return y if input.dim() == 2 else y.reshape(*input.shape[:-1], shape[0])

@@ -2,10 +2,10 @@
 
 import torch
 
-from . import attention, elementwise, loss, products, quantization, rotary, rowwise
+from . import arrays, attention, elementwise, loss, products, quantization, rotary, rowwise
 from ._operator import ROWS
 
-FAMILIES = (rowwise, elementwise, products, loss, rotary, quantization, attention)
+FAMILIES = (rowwise, elementwise, products, loss, rotary, quantization, attention, arrays)
 
 
 def _registered(table):

@@ -1,5 +1,7 @@
 """Rotary embedding of positions."""
 
+import functools
+
 import torch
 
 from .. import _native
@@ -139,6 +141,11 @@ TABLE = [
 ]
 
 
+@functools.lru_cache(maxsize=64)
+def _default_frequencies(base, size):
+    return tuple(base ** (-2.0 * i / size) for i in range(size // 2))
+
+
 def rotary(
     x,
     positions,
@@ -151,9 +158,7 @@ def rotary(
     strict=False,
     interpret=True,
 ):
-    if frequencies is None:
-        size = size or x.shape[-1]
-        frequencies = [base ** (-2.0 * i / size) for i in range(size // 2)]
+    frequencies = _default_frequencies(base, size or x.shape[-1]) if frequencies is None else frequencies
     arguments = x, positions.to(torch.int32), list(frequencies), axes if axes is None else list(axes), interleaved
     return ROWS["rotary"](arguments, strict, interpret)
 

@@ -4,7 +4,7 @@ import torch
 import torch.nn.functional as F
 
 from .. import _native
-from ._operator import Operator, ROWS, as_rows, new_tensor, note_torch, stream_of
+from ._operator import Operator, ROWS, as_rows, is_inference, new_tensor, note_torch, stream_of
 
 
 def _softmax(input, dim, scale, log, causal):
@@ -52,6 +52,13 @@ def _norm(input, weight, bias, eps, centered):
     vectors = [None if v is None else v.contiguous() for v in (weight, bias)]
     _native.norm(x, *vectors, y, eps, centered, stream_of(x), saved)
     return y, saved
+
+
+def _norm_of_inference(input, weight, bias, eps, centered):
+    x, y = as_rows(input), new_tensor(input)
+    vectors = [None if v is None else v.contiguous() for v in (weight, bias)]
+    _native.norm(x, *vectors, y, eps, centered, stream_of(x))
+    return y
 
 
 def _norm_torch(input, weight, bias, eps, centered):
@@ -131,6 +138,17 @@ TABLE = [
         backward=_norm_gradient,
         mixed=True,
     ),
+    # Without a gradient the mean and factor of the rows are not stored.
+    Operator(
+        "norm_of_inference",
+        "(Tensor input, Tensor? weight, Tensor? bias, float eps, bool centered) -> Tensor",
+        kernel=_norm_of_inference,
+        fake=lambda input, *_: new_tensor(input),
+        torch=_norm_torch,
+        refuse=_norm_refuse,
+        mixed=True,
+        counted_as="norm",
+    ),
     Operator(
         "norm_backward",
         "(Tensor input, Tensor? weight, Tensor saved, Tensor dy, bool centered, bool columns, bool biased)"
@@ -155,7 +173,8 @@ def log_softmax(input, dim=-1, dtype=None, *, scale=1.0, causal=0, strict=False,
 def _normalized(input, normalized_shape, weight, bias, eps, centered, strict, interpret):
     shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
     if shape == tuple(input.shape[-1:]):
-        return ROWS["norm"]((input, weight, bias, eps, centered), strict, interpret)
+        name = "norm_of_inference" if is_inference(input, weight, bias) else "norm"
+        return ROWS[name]((input, weight, bias, eps, centered), strict, interpret)
     note_torch("norm", "a norm over several axes", strict)
     if centered:
         return F.layer_norm(input, shape, weight, bias, eps)

@@ -73,7 +73,7 @@ class _Timed:
         begin = time.perf_counter()
         results = call(*given)
         host = time.perf_counter() - begin
-        if results is None or results is NotImplemented:
+        if results is None or results is False or results is NotImplemented:
             return results
         if events is not None:
             events[1].record(stream)

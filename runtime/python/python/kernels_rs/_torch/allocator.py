@@ -1,0 +1,15 @@
+"""The runtime's memory pool as the allocator of PyTorch's tensors."""
+
+import torch
+
+from .. import _native
+
+
+def torch_allocator():
+    """Returns an allocator with which PyTorch's tensors on GPUs take memory from the pool of the kernels.
+
+    `torch.cuda.memory.change_current_allocator(kernels_rs.torch_allocator())` selects it, before
+    the first tensor on a GPU. PyTorch's own statistics, and graphs that it captures, know no
+    other allocator than its own.
+    """
+    return torch.cuda.memory.CUDAPluggableAllocator(_native.__file__, "kernels_rs_allocate", "kernels_rs_free")
