@@ -342,6 +342,28 @@ def one_row_with_q4_0():
 
 
 @check
+def kernels_of_the_gradients_of_norms():
+    import torch
+
+    x, w = torch.randn(8192, 4096, device="cuda", requires_grad=True), torch.randn(4096, device="cuda", requires_grad=True)
+    said = []
+    for name, function in (
+        ("rms_norm", lambda: kernels_rs.rms_norm(x, 4096, w, 1e-6)),
+        ("torch rms_norm", lambda: torch.nn.functional.rms_norm(x, (4096,), w, 1e-6)),
+    ):
+        dy = torch.ones_like(x)
+        for _ in range(3):
+            torch.autograd.grad(function(), (x, w), dy)
+        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:
+            for _ in range(10):
+                torch.autograd.grad(function(), (x, w), dy)
+            torch.cuda.synchronize()
+        events = [e for e in profile.key_averages() if e.device_time_total > 0]
+        said += [f"{name}: {e.key[:60]} {e.device_time_total / 10:.1f} us" for e in events]
+    return "; ".join(said)
+
+
+@check
 def pool_as_the_allocator_of_torch():
     """A process whose tensors are memory of the pool of the kernels."""
     import subprocess
@@ -528,12 +550,14 @@ def cost_of_an_operator():
     timed("torch rms_norm", lambda: torch.nn.functional.rms_norm(x, (64,), w, 1e-6))
     gate, up = torch.randn(16, 64, device="cuda"), torch.randn(16, 64, device="cuda")
     weight, heads, positions = torch.randn(64, 64, device="cuda"), torch.randn(16, 4, 64, device="cuda"), torch.arange(16, device="cuda")
+    narrow = positions.int()
     q, k, v = (torch.randn(1, 2, 16, 64, device="cuda") for _ in range(3))
     q4 = kernels_rs.QuantizedLinear(weight, "Q4_0")
     timed("swiglu", lambda: kernels_rs.swiglu(gate, up))
     timed("linear", lambda: kernels_rs.linear(x, weight))
     timed("torch linear", lambda: torch.nn.functional.linear(x, weight))
-    timed("rotary", lambda: kernels_rs.rotary(heads, positions))
+    timed("rotary", lambda: kernels_rs.rotary(heads, narrow))
+    timed("rotary of int64", lambda: kernels_rs.rotary(heads, positions))
     timed("attention", lambda: kernels_rs.attention(q, k, v))
     timed("torch attention", lambda: torch.nn.functional.scaled_dot_product_attention(q, k, v))
     timed("Q4_0 linear", lambda: q4(x))

@@ -1,6 +1,8 @@
 """PyTorch's operators: values and gradients beside PyTorch in float64, fallback, torch.compile and torch.export."""
 
 import logging
+import subprocess
+import sys
 
 import pytest
 
@@ -530,3 +532,33 @@ def test_memory_is_freed_in_order_of_the_stream(side):
     of_one = F.silu(torch.tensor(1 / 2048, dtype=torch.float64)).item()
     assert ((sums.double() / (300 * of_one)) - 1).abs().max().item() < 1e-4
     kernels_rs.stats(reset=True)
+
+
+@pytest.mark.skipif("cuda" not in DEVICES, reason="needs a GPU")
+def test_tensors_in_memory_of_the_pool():
+    script = """
+import torch, kernels_rs
+torch.cuda.memory.change_current_allocator(kernels_rs.torch_allocator())
+side = torch.cuda.Stream()
+for n in range(100):
+    with torch.cuda.stream(side if n % 2 else torch.cuda.current_stream()):
+        y = kernels_rs.softmax(torch.full((512, 512), float(n), device="cuda"))
+        assert (y - 1 / 512).abs().max().item() < 1e-6, n
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_allocator_has_the_functions_of_the_package():
+    assert isinstance(kernels_rs.torch_allocator(), torch.cuda.memory.CUDAPluggableAllocator)
+
+
+@pytest.mark.parametrize("on", DEVICES)
+def test_calls_that_cannot_be_repeated(on):
+    # The launch of a product with a bias reads memory that no argument shows.
+    for step in range(3):
+        x, w, b = (normal(*shape, seed=step + i).to(on) for i, shape in enumerate([(5, 16), (8, 16), (8,)]))
+        near("value", strict(kernels_rs.linear, x, w, b), F.linear(x.double(), w.double(), b.double()), 2e-5)
+        w.requires_grad_()
+        gradient = torch.autograd.grad(kernels_rs.linear(x, w, b).sum(), w)[0]
+        near("gradient", gradient, x.double().sum(0).expand(8, 16), 2e-5)
