@@ -754,8 +754,8 @@ impl Quantized {
             [(words.device_address(), words.len(), Scalar::I32), (halves.device_address(), halves.len(), Scalar::I16)]
                 .map(|(address, len, scalar)| {
                     let bytes = len * scalar.bytes() as usize;
-                    // SAFETY: the plane has these bytes, which the weights keep alive. Nothing writes
-                    // weights.
+                    // SAFETY: the plane has these bytes, which the weights keep alive. No kernel
+                    // writes weights, and other code must not, as for all arrays of a call.
                     let raw =
                         unsafe { RawBuffer::adopted(words.device(), address, bytes, Box::new(self.weights.clone())) };
                     array::Array::over(raw, self.place, scalar, vec![len])

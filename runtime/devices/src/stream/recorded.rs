@@ -95,8 +95,8 @@ impl Recorder {
 }
 
 impl Stream {
-    /// Shares a buffer with launches of this stream that read it. A [recording](Stream::record_launches)
-    /// of them keeps the buffer.
+    /// Shares a buffer with launches of this stream that read it. A
+    /// [recording](Stream::record_launches) of them keeps the buffer.
     ///
     /// # Errors
     /// If the buffer belongs to another device.
