@@ -205,6 +205,14 @@ impl Device {
         }
     }
 
+    /// Returns the driver's name of the device, such as `NVIDIA H200`, or `CPU`.
+    pub fn name(&self) -> &str {
+        match &self.0.backend {
+            Backend::Cpu(_) => "CPU",
+            Backend::Cuda(cuda) => &cuda.info().name,
+        }
+    }
+
     /// Returns the bytes of the device's L2 cache; `None` for the CPU, or if the driver does not
     /// report them.
     pub fn l2_bytes(&self) -> Option<u64> {
