@@ -48,9 +48,11 @@ pub mod plan;
 mod product;
 pub mod tile;
 pub mod tiled;
+mod tuned;
 
 pub use plan::GemmCosts;
 pub use product::Gemm;
+pub use tuned::{ProductShape, TunedPlan, TunedPlans, TunedTableError};
 
 use kernel_dsl::prelude::*;
 

@@ -1,5 +1,8 @@
 //! The choice of kernel for a product, by its shape: a table of the kernels' costs, and a search
-//! over it.
+//! over it. [`TunedPlans`](super::TunedPlans) has precedence where a plan was measured.
+
+use std::fmt;
+use std::str::FromStr;
 
 /// A way to compute C, M × N, with `K` products per element.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -113,6 +116,52 @@ impl GemmPlan {
     }
 }
 
+/// Formats a plan as tables of tuned plans write it: `tiles 64x128 3`, `gemv-n 1 32` or
+/// `gemv-t 4`.
+impl fmt::Display for GemmPlan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            GemmPlan::Tiles(tile, splits) => {
+                let [rows, cols, _] = tile.shape();
+                write!(f, "tiles {rows}x{cols} {splits}")
+            }
+            GemmPlan::GemvN(rows, GemvWidth::Columns32) => write!(f, "gemv-n {rows} 32"),
+            GemmPlan::GemvN(rows, GemvWidth::Columns16) => write!(f, "gemv-n {rows} 16"),
+            GemmPlan::GemvT(rows) => write!(f, "gemv-t {rows}"),
+        }
+    }
+}
+
+/// Reads what [`Display`](fmt::Display) writes. The error says what is wrong.
+impl FromStr for GemmPlan {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<GemmPlan, String> {
+        let number =
+            |word: &str| word.parse::<usize>().map_err(|_| format!("`{word}` in the plan `{text}` is not a number"));
+        let plan = match text.split_whitespace().collect::<Vec<_>>()[..] {
+            ["tiles", tile, splits] => {
+                let shape = |tile: &GemmTile| format!("{}x{}", tile.shape()[0], tile.shape()[1]);
+                let Some(of_shape) = GemmTile::ALL.into_iter().find(|known| shape(known) == tile) else {
+                    let known = GemmTile::ALL.iter().map(shape).collect::<Vec<_>>().join(", ");
+                    return Err(format!("there is no tile `{tile}`; the tiles are {known}"));
+                };
+                match number(splits)? {
+                    splits @ 1..=MAX_PARTS => GemmPlan::Tiles(of_shape, splits),
+                    splits => return Err(format!("{splits} parts; a plan has from 1 to {MAX_PARTS}")),
+                }
+            }
+            ["gemv-n", rows, "32"] => GemmPlan::GemvN(number(rows)?, GemvWidth::Columns32),
+            ["gemv-n", rows, "16"] => GemmPlan::GemvN(number(rows)?, GemvWidth::Columns16),
+            ["gemv-t", rows] => GemmPlan::GemvT(number(rows)?),
+            _ => {
+                return Err(format!("`{text}` is not a plan; write `tiles 64x128 3`, `gemv-n 1 32` or `gemv-t 4`"));
+            }
+        };
+        Ok(plan)
+    }
+}
+
 /// The maximum size of the partial sums of C, in bytes.
 const MAX_PART_BYTES: usize = 64 << 20;
 /// The number of warps that keep a multiprocessor busy.
@@ -133,13 +182,42 @@ pub fn plan(
     rows: bool,
     multiprocessors: u32,
 ) -> GemmPlan {
-    let sms = multiprocessors.max(1) as usize;
     let mut best = (f64::INFINITY, GemmPlan::Tiles(GemmTile::T128x128, 1));
-    let mut offer = |ns: f64, plan: GemmPlan| {
+    each_plan(costs, batch, [m, n, k], along, rows, multiprocessors, |ns, plan| {
         if ns < best.0 {
             best = (ns, plan);
         }
-    };
+    });
+    best.1
+}
+
+/// Returns all plans among which [`plan`] chooses, with their costs in nanoseconds, the least cost
+/// first. A tuner measures them.
+pub fn ranked(
+    costs: &GemmCosts,
+    batch: usize,
+    shape: [usize; 3],
+    along: bool,
+    rows: bool,
+    multiprocessors: u32,
+) -> Vec<(f64, GemmPlan)> {
+    let mut all = Vec::new();
+    each_plan(costs, batch, shape, along, rows, multiprocessors, |ns, plan| all.push((ns, plan)));
+    all.sort_by(|a, b| a.0.total_cmp(&b.0));
+    all
+}
+
+/// Passes the cost of each plan and the plan to `offer`.
+fn each_plan(
+    costs: &GemmCosts,
+    batch: usize,
+    [m, n, k]: [usize; 3],
+    along: bool,
+    rows: bool,
+    multiprocessors: u32,
+    mut offer: impl FnMut(f64, GemmPlan),
+) {
+    let sms = multiprocessors.max(1) as usize;
     for tile in GemmTile::ALL {
         let [tall, wide, warps] = tile.shape();
         let tiles = batch * m.div_ceil(tall) * n.div_ceil(wide);
@@ -168,7 +246,6 @@ pub fn plan(
             offer(streamed(16, 1.1), GemmPlan::GemvN(rows, GemvWidth::Columns16));
         }
     }
-    best.1
 }
 
 /// Returns the columns that each of the 8 warps of a block of `gemv_t` computes.
@@ -219,6 +296,18 @@ mod tests {
             assert_eq!(of(shape), GemmPlan::Tiles(GemmTile::T128x128, 1));
         }
         assert!(matches!(of([16, 6144, 2048]), GemmPlan::Tiles(GemmTile::T16x128, _)));
+    }
+
+    #[test]
+    fn the_first_ranked_plan_is_chosen() {
+        for shape in [[4096; 3], [1001; 3], [64, 6144, 2048], [4, 6144, 2048], [1, 2048, 2048]] {
+            let all = ranked(&GemmCosts::H200, 1, shape, false, true, 132);
+            assert_eq!(all[0].1, plan(&GemmCosts::H200, 1, shape, false, true, 132));
+            assert!(all.is_sorted_by(|a, b| a.0 <= b.0));
+            for (_, plan) in all {
+                assert_eq!(plan.to_string().parse(), Ok(plan));
+            }
+        }
     }
 
     #[test]

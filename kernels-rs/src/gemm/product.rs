@@ -4,6 +4,7 @@ use super::epilogue::{Epilogue, Identity};
 use super::gemv::{gemv_n, gemv_t};
 use super::plan::{GemmCosts, GemmPlan, GemmTile, GemvWidth, gemv_t_columns, plan};
 use super::tiled::{gemm, sum_splits};
+use super::tuned::{ProductShape, TunedPlans};
 use crate::access::rows_begin_at;
 use crate::dispatch::dispatch;
 use crate::fold::MAX_ALONG;
@@ -27,10 +28,10 @@ use runtime::{BufferView, BufferViewMut, Error};
 /// Each element is Σ aᵢ·bᵢ, computed by fused multiply-adds; then α·Σ, rounded; then a fused
 /// multiply-add with β·C; and one more rounding if C is stored in less than `f32`. C is not read if
 /// β is 0; A and B are read for every α. The order of the sum depends on the shape, on the
-/// transposes and on the device's number of multiprocessors: results are deterministic on one
-/// device. Without the last rounding and without underflow, an element is within |α|·γ(K +
-/// 34)·Σ|aᵢ·bᵢ| + u·|element| of the exact value. Here γ(n) = n·u/(1 − n·u) and u = 2⁻²⁴ (Higham,
-/// *Accuracy and Stability of Numerical Algorithms*, section 3.1).
+/// transposes, on the device's number of multiprocessors and on its tuned plans: results are
+/// deterministic on one device. Without the last rounding and without underflow, an element is
+/// within |α|·γ(K + 34)·Σ|aᵢ·bᵢ| + u·|element| of the exact value. Here γ(n) = n·u/(1 − n·u) and u
+/// = 2⁻²⁴ (Higham, *Accuracy and Stability of Numerical Algorithms*, section 3.1).
 ///
 /// Infinities and NaNs of A and B give the results of the formula, for every α: a NaN in row i of A
 /// makes row i of C NaN, and 0 · ∞ is NaN. Gaps between rows may contain anything. If |α|·Σ|aᵢ·bᵢ|
@@ -39,7 +40,8 @@ use runtime::{BufferView, BufferViewMut, Error};
 /// rounding. An `f16` beyond ±65,504 is stored as ±∞.
 ///
 /// The kernels are [`gemm`] with three tiles, whole or split along K, and for up to 8 rows
-/// [`gemv_n`] and [`gemv_t`]. A table of their costs decides. The kernels access four elements at
+/// [`gemv_n`] and [`gemv_t`]. A table of their costs decides, unless a plan was measured for the
+/// device and the shape ([`tuned`](Gemm::tuned)). The kernels access four elements at
 /// once if all extents, strides and start addresses are multiples of four elements, and one
 /// otherwise. The declared instances, `f32` and most of `f16`, are compiled into the program. Other
 /// formats are compiled on first use, which takes some milliseconds.
@@ -65,6 +67,7 @@ pub struct Gemm {
     transpose_a: bool,
     transpose_b: bool,
     costs: GemmCosts,
+    tuned: Option<&'static TunedPlans>,
     plan: Option<GemmPlan>,
 }
 
@@ -77,7 +80,15 @@ impl Default for Gemm {
 impl Gemm {
     /// Returns a call for C ← A·B.
     pub const fn new() -> Gemm {
-        Gemm { alpha: 1.0, beta: 0.0, transpose_a: false, transpose_b: false, costs: GemmCosts::H200, plan: None }
+        Gemm {
+            alpha: 1.0,
+            beta: 0.0,
+            transpose_a: false,
+            transpose_b: false,
+            costs: GemmCosts::H200,
+            tuned: None,
+            plan: None,
+        }
     }
 
     /// Sets the factor of the product.
@@ -106,9 +117,40 @@ impl Gemm {
         Gemm { costs, ..self }
     }
 
-    /// Sets how the product is computed, instead of the plan that [`costs`](Gemm::costs) chooses.
+    /// Sets the table of measured plans, which `kernels tune gemm --write FILE` writes, instead of
+    /// [`TunedPlans::built_in`]. For a device and shape in the table, products of `f32` use the
+    /// plan there. [`costs`](Gemm::costs) decides for all others.
+    pub const fn tuned(self, plans: &'static TunedPlans) -> Gemm {
+        Gemm { tuned: Some(plans), ..self }
+    }
+
+    /// Sets how the product is computed, instead of the plan that [`tuned`](Gemm::tuned) and
+    /// [`costs`](Gemm::costs) choose.
     pub const fn plan(self, plan: GemmPlan) -> Gemm {
         Gemm { plan: Some(plan), ..self }
+    }
+
+    /// Returns how this call computes `batch` products of `f32` of the extents M, N and K on a
+    /// device.
+    pub fn chosen(self, on: &impl Queue, batch: usize, [m, n, k]: [usize; 3]) -> GemmPlan {
+        self.chosen_for(on, batch, [m, n, k], true)
+    }
+
+    /// Returns the plan for elements of `f32`, for which there are tuned plans, or of another type.
+    fn chosen_for(self, on: &impl Queue, batch: usize, [m, n, k]: [usize; 3], of_f32: bool) -> GemmPlan {
+        if let Some(plan) = self.plan {
+            return plan;
+        }
+        let device = on.device();
+        let Gemm { transpose_a, transpose_b, .. } = self;
+        let tuned = self.tuned.unwrap_or_else(TunedPlans::built_in);
+        if of_f32 && !tuned.is_empty() {
+            let shape = ProductShape { batch, m, n, k, transpose_a, transpose_b };
+            if let Some(plan) = tuned.plan(device.name(), shape) {
+                return plan;
+            }
+        }
+        plan(&self.costs, batch, [m, n, k], transpose_b, !transpose_a, device.facts().multiprocessors)
     }
 
     /// Queues the product.
@@ -159,9 +201,8 @@ impl Gemm {
             of_b,
             "a matrix for each of c; op(B) has the columns of c, and a row for each column of op(A)",
         )?;
-        let facts = on.device().facts();
-        let chosen = || plan(&self.costs, batch, [m, n, k], self.transpose_b, !self.transpose_a, facts.multiprocessors);
-        let plan = self.plan.unwrap_or_else(chosen);
+        let of_f32 = T::CONSTANT == f32::CONSTANT && O::CONSTANT == f32::CONSTANT;
+        let plan = self.chosen_for(on, batch, [m, n, k], of_f32);
         if let Some(why) = plan.unsuitable(self.transpose_a, self.transpose_b) {
             return Err(c.refused(format!("{plan:?} does not apply: {why}")));
         }
