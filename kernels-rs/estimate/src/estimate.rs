@@ -98,6 +98,10 @@ pub struct LaunchEstimate {
     pub limiter: Limiter,
     /// Registers of a thread.
     pub registers: u32,
+    /// Bytes that a thread stores to local memory and loads from it for lack of registers.
+    pub spill_bytes: u32,
+    /// Bytes of shared memory of a block, without what a launch adds.
+    pub shared_bytes: u32,
     /// Resident blocks of a multiprocessor.
     pub resident_blocks: u64,
     /// Share of the multiprocessor's warps that are resident.
@@ -557,6 +561,8 @@ impl Estimator {
             time_us,
             limiter,
             registers: code.resources.registers,
+            spill_bytes: code.resources.spill_stores + code.resources.spill_loads,
+            shared_bytes: code.resources.shared_bytes,
             resident_blocks: resident,
             occupancy: (resident * warps) as f64 / architecture.warps.value,
             waves: blocks as f64 / multiprocessors / resident as f64,
