@@ -62,6 +62,15 @@ pub(crate) enum Error {
     Save { path: std::path::PathBuf, source: io::Error },
     #[error("cannot use the measurements in {}: {why}", .path.display())]
     Measured { path: std::path::PathBuf, why: String },
+    #[cfg(feature = "library")]
+    #[error(
+        "what dispatch picks today fails its check: {why}; `kernels check` examines kernels, and tuning needs a \
+         correct incumbent"
+    )]
+    Incumbent { why: String },
+    #[cfg(feature = "library")]
+    #[error(transparent)]
+    Tune(#[from] crate::tune::TuneError),
     #[error("cannot write to stdout: {0}")]
     Output(#[from] io::Error),
 }
@@ -83,8 +92,10 @@ impl Error {
             | Error::Save { .. }
             | Error::NoTools { .. } => ExitCode::from(2),
             #[cfg(feature = "library")]
-            Error::Format { .. } | Error::Peer { .. } | Error::Suite { .. } => ExitCode::from(2),
+            Error::Format { .. } | Error::Peer { .. } | Error::Suite { .. } | Error::Tune(_) => ExitCode::from(2),
             Error::Trace { .. } | Error::Profile { .. } | Error::Inspect(_) | Error::New(_) => ExitCode::from(2),
+            #[cfg(feature = "library")]
+            Error::Incumbent { .. } => ExitCode::FAILURE,
             Error::Compile { .. } | Error::Assembler { .. } | Error::Output(_) => ExitCode::FAILURE,
         }
     }

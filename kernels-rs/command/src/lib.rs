@@ -75,6 +75,8 @@ mod source_place;
 mod statistics;
 mod text_file;
 mod trace;
+#[cfg(feature = "library")]
+mod tune;
 mod unrolling;
 
 pub use kernels_rs_estimate::{nvdisasm, ptxas, sass};
@@ -111,6 +113,8 @@ enum Command {
     Trace(trace::Trace),
     Bench(bench::Bench),
     Estimate(estimate::Estimate),
+    #[cfg(feature = "library")]
+    Tune(tune::Tune),
     Cache(cache::CacheArgs),
     Doctor(doctor::Doctor),
     New(new::New),
@@ -137,6 +141,8 @@ pub fn main() -> ExitCode {
         Command::Trace(trace) => trace.run(&mut out),
         Command::Bench(bench) => bench.run(&mut out),
         Command::Estimate(estimate) => estimate.run(&mut out),
+        #[cfg(feature = "library")]
+        Command::Tune(tune) => tune.run(&mut out),
         Command::Cache(cache) => cache.run(&mut out),
         Command::Doctor(doctor) => doctor.run(&mut out),
         Command::New(new) => new.run(&mut out),

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 /// Timer of device work by the device's clock. A kernel keeps the device busy while the work is
 /// queued, which hides the host's submission time.
-pub(super) struct Timer {
+pub(crate) struct Timer {
     stream: Stream,
     /// States of the kernel that keeps the device busy.
     states: RefCell<DeviceBuffer<u32>>,

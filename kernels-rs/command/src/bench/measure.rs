@@ -4,7 +4,7 @@ use std::time::Duration;
 
 /// Timed work: it runs once and returns its duration. Suites read all fields.
 #[cfg_attr(not(feature = "library"), expect(dead_code))]
-pub(super) struct Contender<'a> {
+pub(crate) struct Contender<'a> {
     pub name: &'static str,
     pub run: Box<dyn FnMut() -> Result<Duration, crate::error::Error> + 'a>,
     /// Whether the duration is an estimate, which is always the same.

@@ -8,7 +8,11 @@ mod measure;
 mod suites;
 
 #[cfg(feature = "library")]
-pub(super) use suites::{EstimableSuite, Timed};
+pub(super) use {
+    device::Timer,
+    measure::Contender,
+    suites::{EstimableSuite, Timed},
+};
 
 use crate::error::{Error, Outcome};
 use clap::Args;

@@ -1,0 +1,301 @@
+//! The search for the fastest candidate: a quick round with pruning, and a confirming round beside
+//! the incumbent. The search knows candidates by number and measures by a trait, so that tests
+//! plant the times.
+
+use crate::error::Error;
+use crate::statistics::{Difference, Summary, Verdict, median};
+use serde::Serialize;
+use std::time::Duration;
+
+/// What measures candidates, which have numbers from 0.
+pub(super) trait CandidateMeter {
+    /// Runs a candidate once and compares the results with the reference. Returns why the candidate
+    /// is rejected, if it is.
+    fn rejected(&mut self, candidate: usize) -> Result<Option<String>, Error>;
+
+    /// Returns a time of a candidate in milliseconds.
+    fn time(&mut self, candidate: usize) -> Result<f64, Error>;
+
+    /// Returns the time since the search began.
+    fn elapsed(&self) -> Duration;
+
+    /// Shows what the search does and its best candidate so far.
+    fn progress(&mut self, phase: &str, best: usize, median_ms: f64);
+}
+
+/// Numbers of measurements and limits of a search.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SearchLimits {
+    /// Measurements of a candidate in the quick round.
+    pub quick: usize,
+    /// Measurements of the best candidate and of the incumbent in the confirming round.
+    pub confirming: usize,
+    /// Time after which nothing more is measured.
+    pub budget: Duration,
+    /// Least change of the median that counts, as a fraction.
+    pub least_change: f64,
+}
+
+/// Result of a candidate.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+#[serde(tag = "result", rename_all = "kebab-case")]
+pub(super) enum CandidateResult {
+    /// The candidate failed a gate.
+    Rejected { why: String },
+    /// The budget was spent before.
+    NotTried,
+    /// The median was above the median of all candidates.
+    Pruned { measurements: usize, median_ms: f64 },
+    /// All measurements of the quick round.
+    Measured {
+        #[serde(flatten)]
+        summary: Summary,
+    },
+}
+
+/// The confirming round.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+pub(super) struct Confirmation {
+    pub best: Summary,
+    pub incumbent: Summary,
+    /// The best candidate compared with the incumbent.
+    #[serde(flatten)]
+    pub difference: Difference,
+}
+
+/// Result of a search.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub(super) struct SearchResult {
+    /// Results of the quick round, by candidate.
+    pub candidates: Vec<CandidateResult>,
+    /// The fastest candidate of the quick round.
+    pub best: usize,
+    /// `None` if the incumbent was the fastest, or if the budget was spent before.
+    pub confirmation: Option<Confirmation>,
+    /// Whether the budget ended the search.
+    pub is_budget_spent: bool,
+}
+
+impl SearchResult {
+    /// Returns the candidate to use: the best one if it is confirmed to be faster.
+    pub fn winner(&self, incumbent: usize) -> usize {
+        let confirmed = self.confirmation.is_some_and(|c| c.difference.verdict == Verdict::Faster);
+        if confirmed { self.best } else { incumbent }
+    }
+}
+
+/// Measurements between two prunings.
+const PRUNED_EVERY: usize = 8;
+/// Candidates that no pruning goes below.
+const LEAST_CANDIDATES: usize = 3;
+
+/// Searches `candidates`, which are given in the order in which they are tried. The incumbent is
+/// never pruned, and a rejected candidate is never timed.
+///
+/// All candidates of the quick round are measured in turns. After every eight turns, those whose
+/// median is above the median of the remaining candidates' medians are dropped. The best candidate
+/// and the incumbent then alternate in the confirming round, each first in half of the turns.
+///
+/// # Errors
+/// Errors of measurements, and an incumbent that is rejected.
+pub(super) fn search(
+    meter: &mut dyn CandidateMeter,
+    candidates: &[usize],
+    incumbent: usize,
+    limits: &SearchLimits,
+) -> Result<SearchResult, Error> {
+    let count = candidates.iter().copied().chain([incumbent]).max().unwrap_or(0) + 1;
+    let mut results = vec![CandidateResult::NotTried; count];
+    let mut remaining = Vec::new();
+    let mut is_budget_spent = false;
+    for candidate in std::iter::once(incumbent).chain(candidates.iter().copied().filter(|c| *c != incumbent)) {
+        // The incumbent is needed in any case.
+        is_budget_spent |= candidate != incumbent && meter.elapsed() >= limits.budget;
+        if is_budget_spent {
+            break;
+        }
+        match meter.rejected(candidate)? {
+            None => remaining.push(candidate),
+            Some(why) if candidate == incumbent => return Err(Error::Incumbent { why }),
+            Some(why) => results[candidate] = CandidateResult::Rejected { why },
+        }
+    }
+    let mut times: Vec<Vec<f64>> = vec![Vec::new(); count];
+    for turn in 1..=limits.quick {
+        is_budget_spent |= meter.elapsed() >= limits.budget;
+        if is_budget_spent {
+            break;
+        }
+        for &candidate in &remaining {
+            times[candidate].push(meter.time(candidate)?);
+        }
+        if turn % PRUNED_EVERY == 0 && turn < limits.quick && remaining.len() > LEAST_CANDIDATES {
+            let medians: Vec<f64> = remaining.iter().map(|c| median(&times[*c])).collect();
+            let limit = median(&medians);
+            remaining.retain(|&candidate| {
+                let median_ms = median(&times[candidate]);
+                let is_kept = candidate == incumbent || median_ms <= limit;
+                if !is_kept {
+                    results[candidate] = CandidateResult::Pruned { measurements: turn, median_ms };
+                }
+                is_kept
+            });
+        }
+        let best = fastest(&remaining, &times, incumbent);
+        meter.progress("quick round", best, median(&times[best]));
+    }
+    for &candidate in remaining.iter().filter(|candidate| !times[**candidate].is_empty()) {
+        results[candidate] = CandidateResult::Measured { summary: Summary::of(&times[candidate]) };
+    }
+    let best = fastest(&remaining, &times, incumbent);
+    let mut result = SearchResult { candidates: results, best, confirmation: None, is_budget_spent };
+    if best == incumbent || is_budget_spent {
+        return Ok(result);
+    }
+    let (mut of_best, mut of_incumbent) = (Vec::new(), Vec::new());
+    for turn in 0..limits.confirming {
+        if meter.elapsed() >= limits.budget {
+            result.is_budget_spent = true;
+            return Ok(result);
+        }
+        if turn % 2 == 0 {
+            of_best.push(meter.time(best)?);
+            of_incumbent.push(meter.time(incumbent)?);
+        } else {
+            of_incumbent.push(meter.time(incumbent)?);
+            of_best.push(meter.time(best)?);
+        }
+        meter.progress("confirming round", best, median(&of_best));
+    }
+    result.confirmation = Some(Confirmation {
+        best: Summary::of(&of_best),
+        incumbent: Summary::of(&of_incumbent),
+        difference: Difference::of(&of_best, &of_incumbent, limits.least_change),
+    });
+    Ok(result)
+}
+
+/// Returns the candidate with the least median; of equal ones the first. The incumbent if none has
+/// a time.
+fn fastest(remaining: &[usize], times: &[Vec<f64>], incumbent: usize) -> usize {
+    let timed = remaining.iter().copied().filter(|candidate| !times[*candidate].is_empty());
+    timed.min_by(|a, b| median(&times[*a]).total_cmp(&median(&times[*b]))).unwrap_or(incumbent)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use runtime::testing::Random;
+
+    const LIMITS: SearchLimits =
+        SearchLimits { quick: 40, confirming: 100, budget: Duration::from_secs(60), least_change: 0.01 };
+
+    /// A meter with planted medians, and noise of up to 1 %.
+    struct PlantedMeter {
+        medians: Vec<f64>,
+        faulty: Vec<usize>,
+        random: Random,
+        counts: Vec<usize>,
+        /// The time of one measurement, for the budget.
+        cost: Duration,
+        elapsed: Duration,
+    }
+
+    impl PlantedMeter {
+        fn new(medians: &[f64]) -> PlantedMeter {
+            PlantedMeter {
+                medians: medians.to_vec(),
+                faulty: Vec::new(),
+                random: Random::new(3),
+                counts: vec![0; medians.len()],
+                cost: Duration::from_millis(1),
+                elapsed: Duration::ZERO,
+            }
+        }
+
+        fn search(&mut self, incumbent: usize) -> SearchResult {
+            let all: Vec<usize> = (0..self.medians.len()).collect();
+            search(self, &all, incumbent, &LIMITS).unwrap()
+        }
+    }
+
+    impl CandidateMeter for PlantedMeter {
+        fn rejected(&mut self, candidate: usize) -> Result<Option<String>, Error> {
+            self.elapsed += self.cost;
+            Ok(self.faulty.contains(&candidate).then(|| "element 3 is wrong".to_string()))
+        }
+
+        fn time(&mut self, candidate: usize) -> Result<f64, Error> {
+            self.elapsed += self.cost;
+            self.counts[candidate] += 1;
+            let noise = self.random.below(1001) as f64 / 1000.0 - 0.5;
+            Ok(self.medians[candidate] * (1.0 + 0.02 * noise))
+        }
+
+        fn elapsed(&self) -> Duration {
+            self.elapsed
+        }
+
+        fn progress(&mut self, _: &str, _: usize, _: f64) {}
+    }
+
+    const MEDIANS: [f64; 9] = [2.0, 1.5, 1.2, 0.9, 1.1, 3.0, 2.5, 1.05, 4.0];
+
+    #[test]
+    fn the_planted_optimum_is_found_and_confirmed() {
+        let mut meter = PlantedMeter::new(&MEDIANS);
+        let result = meter.search(4);
+        assert_eq!((result.best, result.winner(4)), (3, 3));
+        let confirmation = result.confirmation.unwrap();
+        assert_eq!(confirmation.difference.verdict, Verdict::Faster);
+        // The planted ratio is 0.9 / 1.1.
+        let [low, high] = confirmation.difference.ci95;
+        assert!(low < 0.9 / 1.1 && 0.9 / 1.1 < high, "{low} {high}");
+        // 40 quick measurements and 100 confirming ones.
+        assert_eq!([meter.counts[3], meter.counts[4]], [140, 140]);
+        assert_eq!(meter.counts[8], PRUNED_EVERY, "the slowest is pruned first");
+        assert!(matches!(result.candidates[8], CandidateResult::Pruned { measurements: 8, .. }));
+        assert!(meter.counts.iter().sum::<usize>() < 9 * 40 + 200, "{:?}", meter.counts);
+    }
+
+    #[test]
+    fn a_faulty_candidate_is_never_timed() {
+        let mut meter = PlantedMeter::new(&MEDIANS);
+        meter.faulty = vec![3];
+        let result = meter.search(4);
+        assert_eq!((result.best, result.winner(4)), (7, 7));
+        assert_eq!(meter.counts[3], 0);
+        assert_eq!(result.candidates[3], CandidateResult::Rejected { why: "element 3 is wrong".to_string() });
+        meter.faulty = vec![4];
+        let error = search(&mut meter, &[0, 1], 4, &LIMITS).unwrap_err().to_string();
+        assert!(error.contains("element 3 is wrong"), "{error}");
+    }
+
+    #[test]
+    fn equal_candidates_keep_the_incumbent() {
+        for incumbent in [0, 1] {
+            let result = PlantedMeter::new(&[1.0, 1.0, 1.0001]).search(incumbent);
+            assert_eq!(result.winner(incumbent), incumbent);
+            if let Some(confirmation) = result.confirmation {
+                let verdict = confirmation.difference.verdict;
+                assert!(matches!(verdict, Verdict::NoSignificantDifference | Verdict::BelowLeastChange), "{verdict}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_budget_ends_the_search() {
+        // The budget is 60 s: it ends among the first candidates, in the quick round, and in the
+        // confirming round.
+        for (cost, timed) in [(20_000, false), (1_000, true), (300, true)] {
+            let mut meter = PlantedMeter::new(&MEDIANS);
+            meter.cost = Duration::from_millis(cost);
+            let result = meter.search(4);
+            assert!(result.is_budget_spent);
+            assert_eq!((result.winner(4), result.confirmation), (4, None));
+            assert_eq!(meter.counts[4] > 0, timed);
+            // A turn of all candidates is the most that exceeds the budget.
+            assert!(meter.elapsed <= LIMITS.budget + 9 * meter.cost, "{:?}", meter.elapsed);
+        }
+    }
+}
