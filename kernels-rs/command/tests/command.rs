@@ -541,3 +541,32 @@ fn gpu_bench_measures_with_warm_and_cold_caches() {
         assert!((time["gflops"].as_f64().unwrap() / (operations / median / 1e6) - 1.0).abs() < 1e-9, "{time}");
     }
 }
+
+#[test]
+fn tune_refuses_what_it_cannot_tune() {
+    assert!(refusal(&["tune", "gemm", "--case", "5x6"]).contains("write MxNxK or BATCHxMxNxK"));
+    assert!(refusal(&["tune", "softmax", "--case", "5x6x7"]).contains("possible values: gemm"));
+    let unknown = refusal(&["tune", "gemm", "--case", "5x6x7", "--device", "gtx9"]);
+    assert!(unknown.contains("unknown device `gtx9`; the devices are gtx1050ti"), "{unknown}");
+    let table = std::env::temp_dir().join(format!("kernels-tune-damaged-{}.txt", std::process::id()));
+    std::fs::write(&table, "# plans\nNVIDIA H200 | 1x2x3x4 | A·B | tiles 64x128 99 |\n").unwrap();
+    let path = table.to_str().unwrap();
+    let damaged = refusal(&["tune", "gemm", "--case", "5x6x7", "--device", "gtx1080ti", "--write", path]);
+    assert!(damaged.contains("line 2") && damaged.contains("99 parts; a plan has from 1 to 32"), "{damaged}");
+    std::fs::remove_file(&table).unwrap();
+}
+
+/// Tunes a small product. The times of `cuda-on-cpu` mean nothing, so that the verdict is open.
+#[test]
+#[ignore = "needs an NVIDIA GPU"]
+fn gpu_tune_checks_and_measures_candidates() {
+    let arguments = ["tune", "gemm", "--case", "20x24x200", "--candidates", "3", "--quick", "9", "--confirming", "2"];
+    let report = json(&[&arguments[..], &["--device", "cuda:0", "--json"]].concat());
+    let candidates = report["candidates"].as_array().unwrap();
+    assert_eq!(candidates.len(), 4);
+    assert_eq!(candidates[0]["plan"], report["incumbent"]);
+    for candidate in candidates {
+        let result = candidate["result"].as_str().unwrap();
+        assert!(["measured", "pruned"].contains(&result), "{report}");
+    }
+}
