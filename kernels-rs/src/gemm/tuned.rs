@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 
 /// The lines before the entries of a table.
 const HEADER: &str = "\
-# Plans of products of f32 that were measured to be the fastest, by device and shape.
+# The fastest plans of products of f32 by device and shape; the evidence says how they were found.
 # `kernels tune gemm --case MxNxK --device cuda:0 --write FILE` adds lines.
 # device | batch x M x N x K | layout | plan | evidence
 ";
@@ -36,7 +36,7 @@ pub struct ProductShape {
 pub struct TunedPlan {
     /// The plan.
     pub plan: GemmPlan,
-    /// What shows that the plan is the fastest, in words.
+    /// The reason to use the plan, in words.
     pub evidence: String,
 }
 
@@ -52,7 +52,7 @@ pub struct TunedPlans {
 pub struct TunedTableError {
     /// The number of the line, from 1.
     pub line: usize,
-    /// What is wrong, and what is expected.
+    /// The reason, and the expected form.
     pub why: String,
 }
 
@@ -149,7 +149,7 @@ impl TunedPlans {
         self.insert(device, shape, TunedPlan { plan, evidence })
     }
 
-    /// Adds a plan for a device, by the driver's name, and a shape. It replaces an earlier one.
+    /// Adds a plan for a device, by the driver's name, and a shape, in place of an earlier one.
     ///
     /// # Errors
     /// Returns why the plan cannot compute products of this shape.

@@ -65,7 +65,7 @@ impl ProductOperands {
         call.run(on, &a, &b, &mut self.c.borrow_mut().view_mut([batch, m, n])?)
     }
 
-    /// Overwrites C by NaNs, so that no earlier result is taken for that of a plan.
+    /// Overwrites C by NaNs, so that an earlier result fails the check.
     pub fn forget(&self, device: &Device) -> runtime::Result<()> {
         let ProductShape { batch, m, n, .. } = self.shape;
         *self.c.borrow_mut() = device.upload(&vec![f32::NAN; batch * m * n])?;

@@ -27,8 +27,8 @@ const MAX_SHARED_BYTES: u32 = 48 << 10;
 
 /// Finds the fastest plan of a product for a device and a shape
 ///
-/// On a GPU, candidates are checked against a reference in f64, measured in a quick round, and the
-/// best one is confirmed beside the plan that dispatch picks today. For a device that is not here,
+/// On a GPU, candidates are checked against a reference in f64, and measured in a quick round.
+/// The best one is confirmed beside the plan that dispatch picks today. For a device that is not here,
 /// candidates are estimated; an estimate is not a measurement.
 #[derive(Args)]
 pub(super) struct Tune {
@@ -108,7 +108,7 @@ struct TuneReport {
     is_budget_spent: bool,
     /// Whether the table got a new line.
     is_written: bool,
-    /// What the line of a table says of the winner.
+    /// Evidence for the winner in a line of a table.
     evidence: String,
 }
 

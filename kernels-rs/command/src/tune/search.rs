@@ -7,7 +7,7 @@ use crate::statistics::{Difference, Summary, Verdict, median};
 use serde::Serialize;
 use std::time::Duration;
 
-/// What measures candidates, which have numbers from 0.
+/// Measurements of candidates, which have numbers from 0.
 pub(super) trait CandidateMeter {
     /// Runs a candidate once and compares the results with the reference. Returns why the candidate
     /// is rejected, if it is.
@@ -89,7 +89,7 @@ const PRUNED_EVERY: usize = 8;
 /// Candidates that no pruning goes below.
 const LEAST_CANDIDATES: usize = 3;
 
-/// Searches `candidates`, which are given in the order in which they are tried. The incumbent is
+/// Searches `candidates`, which are given in the order of the measurements. The incumbent is
 /// never pruned, and a rejected candidate is never timed.
 ///
 /// All candidates of the quick round are measured in turns. After every eight turns, those whose
