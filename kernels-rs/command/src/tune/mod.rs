@@ -28,8 +28,8 @@ const MAX_SHARED_BYTES: u32 = 48 << 10;
 /// Finds the fastest plan of a product for a device and a shape
 ///
 /// On a GPU, candidates are checked against a reference in f64, and measured in a quick round.
-/// The best one is confirmed beside the plan that dispatch picks today. For a device that is not here,
-/// candidates are estimated; an estimate is not a measurement.
+/// The best one is confirmed beside the plan that dispatch picks today. For a device that is
+/// not here, candidates are estimated; an estimate is not a measurement.
 #[derive(Args)]
 pub(super) struct Tune {
     /// The call to tune
