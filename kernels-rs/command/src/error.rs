@@ -70,7 +70,7 @@ pub(crate) enum Error {
     Incumbent { why: String },
     #[cfg(feature = "library")]
     #[error(transparent)]
-    Tune(#[from] crate::tune::TuneError),
+    Tune(#[from] crate::tune::error::TuneError),
     #[error("cannot write to stdout: {0}")]
     Output(#[from] io::Error),
 }

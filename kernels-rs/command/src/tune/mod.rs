@@ -1,5 +1,6 @@
 //! `kernels tune`: the fastest plan of a call for a device and a shape.
 
+pub(crate) mod error;
 mod meter;
 mod search;
 
@@ -8,8 +9,9 @@ use crate::output::json;
 use crate::progress::with_bar;
 use crate::statistics::Verdict;
 use clap::Args;
+use error::TuneError;
 use kernels_rs::gemm::plan::{GemmPlan, ranked};
-use kernels_rs::gemm::{Gemm, GemmCosts, ProductShape, TunedPlan, TunedPlans, TunedTableError};
+use kernels_rs::gemm::{Gemm, GemmCosts, ProductShape, TunedPlan, TunedPlans};
 use kernels_rs_estimate::Estimator;
 use kernels_rs_estimate::device::Model;
 use meter::{ProductMeter, ProductOperands};
@@ -72,19 +74,6 @@ enum TunableCall {
     Gemm,
 }
 
-/// Error that keeps a call from being tuned.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum TuneError {
-    #[error("cannot use the table in {}: {source}; correct the line, or remove it", .path.display())]
-    Table { path: PathBuf, source: TunedTableError },
-    #[error("cannot read the table in {}: {source}", .path.display())]
-    Read { path: PathBuf, source: io::Error },
-    #[error("cannot add the plan to the table: {why}")]
-    Plan { why: String },
-    #[error("no candidate was estimated within {seconds} s; raise --budget")]
-    Budget { seconds: u32 },
-}
-
 /// Reads the value of `--case`.
 fn case_arg(text: &str) -> Result<ProductShape, String> {
     let (extents, layout) = text.split_once(',').unwrap_or((text, "A·B"));
@@ -132,7 +121,7 @@ struct CandidateReport {
 }
 
 /// A plan, with its estimate and the reason of its rejection.
-struct Candidate {
+struct PlanCandidate {
     plan: GemmPlan,
     estimate_us: Option<f64>,
     rejected: Option<String>,
@@ -141,7 +130,7 @@ struct Candidate {
 /// Candidates of a product. Number 0 is the incumbent.
 struct ProductCandidates {
     order: CandidateOrder,
-    all: Vec<Candidate>,
+    all: Vec<PlanCandidate>,
 }
 
 impl ProductCandidates {
@@ -152,7 +141,7 @@ impl ProductCandidates {
         let multiprocessors = device.facts().multiprocessors;
         let plans = ranked(&GemmCosts::H200, batch, [m, n, k], transpose_b, !transpose_a, multiprocessors);
         let others = plans.into_iter().map(|(_, plan)| plan).filter(|plan| *plan != incumbent).take(count);
-        let candidate = |plan| Candidate { plan, estimate_us: None, rejected: None };
+        let candidate = |plan| PlanCandidate { plan, estimate_us: None, rejected: None };
         let all = std::iter::once(incumbent).chain(others).map(candidate).collect();
         ProductCandidates { order: CandidateOrder::Costs, all }
     }
@@ -204,7 +193,7 @@ impl ProductCandidates {
         })?;
         self.order = CandidateOrder::Estimates;
         // A stable sort keeps the order of the costs for what was not estimated.
-        let time = |candidate: &Candidate| candidate.estimate_us.unwrap_or(f64::INFINITY);
+        let time = |candidate: &PlanCandidate| candidate.estimate_us.unwrap_or(f64::INFINITY);
         self.all[1..].sort_by(|a, b| time(a).total_cmp(&time(b)));
         Ok(())
     }
@@ -315,7 +304,7 @@ fn estimated(candidates: &ProductCandidates) -> Option<SearchResult> {
     let time = |number: &usize| candidates.all[*number].estimate_us;
     let timed: Vec<usize> = candidates.accepted().into_iter().filter(|number| time(number).is_some()).collect();
     let best = timed.into_iter().min_by(|a, b| time(a).unwrap_or(0.0).total_cmp(&time(b).unwrap_or(0.0)))?;
-    let result = |candidate: &Candidate| match &candidate.rejected {
+    let result = |candidate: &PlanCandidate| match &candidate.rejected {
         Some(why) => CandidateResult::Rejected { why: why.clone() },
         None => CandidateResult::NotTried,
     };
@@ -346,7 +335,7 @@ impl TuneReport {
             }
             _ => String::new(),
         };
-        let of_candidate = |(number, candidate): (usize, &Candidate)| {
+        let of_candidate = |(number, candidate): (usize, &PlanCandidate)| {
             let result = match &candidate.rejected {
                 Some(why) => CandidateResult::Rejected { why: why.clone() },
                 None => result.candidates.get(number).cloned().unwrap_or(CandidateResult::NotTried),
@@ -407,6 +396,7 @@ impl TuneReport {
                     writeln!(out, "a smaller --least-change would accept this plan")?;
                 }
             }
+            (None, true) if self.is_budget_spent => writeln!(out, "nothing is confirmed; {} stays", self.incumbent)?,
             (None, true) => writeln!(out, "no other plan is faster; {} stays", self.incumbent)?,
             (None, false) => writeln!(out, "{}: {}", self.winner, self.evidence)?,
         }
