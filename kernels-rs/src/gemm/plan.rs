@@ -172,18 +172,18 @@ const MAX_PARTS: usize = 32;
 const MIN_PART_DEPTH: usize = 32;
 
 /// Returns the plan with the least cost for `batch` products of these extents on a device with the
-/// given number of multiprocessors. `along` says that B is stored as [N, K], `rows` that A is
-/// stored as [M, K]. The kernels for few rows require the latter.
+/// given number of multiprocessors. `b_k_major` says that B is stored as [N, K], `a_k_major` that A
+/// is stored as [M, K]. The kernels for few rows require the latter.
 pub fn plan(
     costs: &GemmCosts,
     batch: usize,
     [m, n, k]: [usize; 3],
-    along: bool,
-    rows: bool,
+    b_k_major: bool,
+    a_k_major: bool,
     multiprocessors: u32,
 ) -> GemmPlan {
     let mut best = (f64::INFINITY, GemmPlan::Tiles(GemmTile::T128x128, 1));
-    each_plan(costs, batch, [m, n, k], along, rows, multiprocessors, |ns, plan| {
+    each_plan(costs, batch, [m, n, k], b_k_major, a_k_major, multiprocessors, |ns, plan| {
         if ns < best.0 {
             best = (ns, plan);
         }
@@ -197,12 +197,12 @@ pub fn ranked(
     costs: &GemmCosts,
     batch: usize,
     shape: [usize; 3],
-    along: bool,
-    rows: bool,
+    b_k_major: bool,
+    a_k_major: bool,
     multiprocessors: u32,
 ) -> Vec<(f64, GemmPlan)> {
     let mut all = Vec::new();
-    each_plan(costs, batch, shape, along, rows, multiprocessors, |ns, plan| all.push((ns, plan)));
+    each_plan(costs, batch, shape, b_k_major, a_k_major, multiprocessors, |ns, plan| all.push((ns, plan)));
     all.sort_by(|a, b| a.0.total_cmp(&b.0));
     all
 }
@@ -212,8 +212,8 @@ fn each_plan(
     costs: &GemmCosts,
     batch: usize,
     [m, n, k]: [usize; 3],
-    along: bool,
-    rows: bool,
+    b_k_major: bool,
+    a_k_major: bool,
     multiprocessors: u32,
     mut offer: impl FnMut(f64, GemmPlan),
 ) {
@@ -233,13 +233,13 @@ fn each_plan(
             offer(work + parts, GemmPlan::Tiles(tile, splits));
         }
     }
-    if rows && m <= 8 {
+    if a_k_major && m <= 8 {
         let rows = m.max(1).next_power_of_two();
         // Once every multiprocessor has a block, more blocks share its memory bandwidth.
         let streamed = |cols: usize, slower: f64| {
             ((batch * n.div_ceil(cols)) as f64 / sms as f64).max(1.0) * (k * cols) as f64 * costs.stream_ns * slower
         };
-        if along {
+        if b_k_major {
             offer(streamed(8 * gemv_t_columns(rows), 1.0), GemmPlan::GemvT(rows));
         } else {
             offer(streamed(32, 1.0), GemmPlan::GemvN(rows, GemvWidth::Columns32));
