@@ -387,6 +387,17 @@ fn grids_that_a_device_function_chooses() {
     assert_eq!(recorded(wrong::in_chosen_grid::ARTIFACT, MODERATE).0, 0);
 }
 
+/// Checks grids whose branches divide: what a division tells holds in its own branch only.
+#[test]
+fn facts_of_one_branch_of_a_grid_hold_there_alone() {
+    let found = agreed(wrong::first_of_maybe_none::ARTIFACT, 1, &[slice(0)]);
+    assert_eq!(found.map(|finding| finding.check), Some(Check::OutOfBounds));
+    assert_eq!(agreed(wrong::first_of_maybe_none::ARTIFACT, 1, &[slice(300)]), None);
+    let found = agreed(wrong::multiplied_beyond::ARTIFACT, 1, &[Argument::Number(1 << 20), slice(40)]);
+    assert_eq!(found.map(|finding| finding.check), Some(Check::UsizeOverflow));
+    assert_eq!(agreed(wrong::multiplied_beyond::ARTIFACT, 1, &[Argument::Number(80000), slice(40)]), None);
+}
+
 #[test]
 fn repeated_violations_are_recorded_once() {
     for from in [1, 40, u32::MAX] {

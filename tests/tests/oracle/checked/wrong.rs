@@ -377,6 +377,20 @@ pub fn less_than_operands(y: &mut [f32]) {
     }
 }
 
+/// Stores to an element that an empty array lacks: one branch of the grid alone divides `len − 1`.
+#[kernel(block = 256, grid = if x.len() == 0 { 1 } else { (x.len() - 1) / 256 + 1 })]
+pub fn first_of_maybe_none(x: &mut [f32]) {
+    x[0] = 1.0;
+}
+
+/// Multiplies a number that only one branch of the grid bounds.
+#[kernel(block = 32, grid = if n > 70000 { 1000 } else { n * n / 256 })]
+pub fn multiplied_beyond(n: usize, y: &mut [f32]) {
+    if n * 4096 == 0 && grid::index() == 0 {
+        y[0] = 1.0;
+    }
+}
+
 #[device]
 fn blocks_of(across: usize, copies: usize) -> usize {
     if copies > 2 { across * copies } else { across }

@@ -4,7 +4,7 @@
 //! A query that cannot hold in any case cannot hold. The cases of a condition need not exclude each
 //! other, but one of them must hold wherever the condition does.
 
-use super::super::linear::{Polynomial, impossible_stepwise};
+use super::super::linear::{LinearVariable, Polynomial, impossible_stepwise};
 use super::super::promised::{NameResolver, Promised};
 use super::{Decider, LaunchVariables, Truth, facts};
 use crate::hir::{Block, Expr, ExprKind, Function, FunctionId, Intrinsic, LocalId, Monomorphic, Type as HirType};
@@ -200,8 +200,11 @@ impl LaunchVariables {
 
 impl Decider<'_> {
     /// Records what every launch keeps of a block's index: it is less than the value of `grid` in
-    /// each case, so a block exists only if the value is at least 1.
-    /// The value is at most `most`.
+    /// each case, so a block exists only if the value is at least 1. The value is at most `most`.
+    ///
+    /// A fact that is recorded here holds in all cases, and so does what is known of its variables.
+    /// A quotient, minimum or maximum has its facts only where the launch evaluates it. Therefore a
+    /// fact is recorded only if the launch evaluates all of its variables in every case.
     pub(super) fn know_grid(
         &mut self,
         block: &Polynomial,
@@ -224,7 +227,7 @@ impl Decider<'_> {
         let mut known: Vec<Polynomial> = of_all.collect();
         for (_, limit) in values {
             let limits = [vec![limit.clone()], limit.partial_products()].concat();
-            for limit in limits {
+            for limit in limits.into_iter().filter(|limit| self.is_evaluated_in_all(&cases, limit)) {
                 let beyond = facts(Comparison::Ge, block, &limit);
                 if self.never_in(&cases, &beyond) {
                     known.extend(facts(Comparison::Lt, block, &limit));
@@ -237,6 +240,14 @@ impl Decider<'_> {
         known.sort_unstable();
         known.dedup();
         self.here.extend(known);
+    }
+
+    /// Returns whether every case has each quotient, minimum and maximum of `number`, so that the
+    /// launch evaluates them in any case.
+    fn is_evaluated_in_all(&self, cases: &Cases, number: &Polynomial) -> bool {
+        let is_derived = |of: &LinearVariable| self.bounds.made.contains_key(of) || self.bounds.either.contains_key(of);
+        let has = |case: &[Polynomial], of: &LinearVariable| case.iter().any(|fact| fact.variables().contains(of));
+        number.variables().iter().filter(|of| is_derived(of)).all(|of| cases.iter().all(|case| has(case, of)))
     }
 
     /// Returns whether the polynomials of `asked` are not all ≥ 0 in any of the cases.
