@@ -9,6 +9,10 @@
 //! PyTorch frees a tensor when its work is submitted, and not when it is over. A block is therefore
 //! reused at once only in the order of the same stream. The pool itself receives a block with the
 //! work that is in flight, so that its next owner waits for it on the device.
+//!
+//! `Tensor.record_stream` has no effect on these blocks: a tensor that another stream uses must not
+//! be freed before that work is ordered before the tensor's own stream. Freed blocks go back to the
+//! pool only if an allocation for PyTorch fails, so other allocations can run out of memory first.
 
 use crate::device::{Opened, Where};
 use runtime::DeviceBuffer;

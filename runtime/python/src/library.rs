@@ -754,10 +754,10 @@ impl Quantized {
             [(words.device_address(), words.len(), Scalar::I32), (halves.device_address(), halves.len(), Scalar::I16)]
                 .map(|(address, len, scalar)| {
                     let bytes = len * scalar.bytes() as usize;
+                    let owner = PlaneOwner { _weights: self.weights.clone(), place: self.place };
                     // SAFETY: the plane has these bytes, which the weights keep alive. No kernel
                     // writes weights, and other code must not, as for all arrays of a call.
-                    let raw =
-                        unsafe { RawBuffer::adopted(words.device(), address, bytes, Box::new(self.weights.clone())) };
+                    let raw = unsafe { RawBuffer::adopted(words.device(), address, bytes, Box::new(owner)) };
                     array::Array::over(raw, self.place, scalar, vec![len])
                 });
         (words, halves)
@@ -784,6 +784,24 @@ impl Quantized {
 
     fn __repr__(&self) -> String {
         format!("Quantized(shape={:?}, format='{}', device='{}')", self.shape(), self.format(), self.place)
+    }
+}
+
+/// The owner of a plane that is a tensor of PyTorch. The weights' own tracker does not see the
+/// launches of operators, and PyTorch drops the owner on the host, before these launches are over.
+struct PlaneOwner {
+    _weights: Arc<Weights>,
+    place: Where,
+}
+
+impl Drop for PlaneOwner {
+    fn drop(&mut self) {
+        let Where::Cuda(ordinal) = self.place else { return };
+        // Without an interpreter, the process ends and frees no memory.
+        let _ = Python::try_attach(|py| {
+            let torch = py.import("torch.cuda")?;
+            torch.call_method1("synchronize", (ordinal,)).map(drop)
+        });
     }
 }
 

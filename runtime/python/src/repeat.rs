@@ -167,8 +167,9 @@ impl Repeats {
         }
         let handle = torch.current_stream(py, given.ordinal.unwrap_or(0))?;
         let repeated = call.repeat(py, torch, &given, handle);
-        if repeated.is_err() {
-            // The device may be lost: the next call opens it again.
+        // The device may be lost: the next call opens it again. Work in flight may read the shared
+        // memory of a call, which therefore stays.
+        if repeated.is_err() && !call.is_shared {
             self.calls().remove(&given.signature);
         }
         repeated
@@ -307,7 +308,8 @@ impl RepeatableCall {
                 None => torch.empty(py, &new.shape, &new.options)?,
             };
             let address: u64 = tensor.call_method0(intern!(py, "data_ptr"))?.extract()?;
-            if address % ALIGNMENT != new.alignment {
+            // An allocator that is out of memory may return null.
+            if address == 0 || address % ALIGNMENT != new.alignment {
                 return Ok(None);
             }
             starts.push(address);

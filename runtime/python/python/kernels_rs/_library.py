@@ -256,7 +256,9 @@ class QuantizedLinear:
                 from . import _torch as operators
             if self._planes is None:
                 self.prepare()
-            return operators.quantized_linear(input, self._planes, *self._facts)
+            # Operators take no empty tensors: formats whose scales are in `words` have no `halves`.
+            if input.numel() and self._planes[1].numel():
+                return operators.quantized_linear(input, self._planes, *self._facts)
         out = _out(input, out, tuple(input.shape[:-1]) + (self.shape[0],))
         self.weight.product(_rows(input), _rows(out), stream)
         return _result(input, out)
@@ -267,8 +269,8 @@ class QuantizedLinear:
         A call makes them too; torch.compile needs them before.
         """
         torch = sys.modules["torch"]
-        self._planes = tuple(torch.from_dlpack(plane) for plane in self.weight.planes())
         self._facts = self.format, self.shape
+        self._planes = tuple(torch.from_dlpack(plane) for plane in self.weight.planes())
         return self
 
     def __repr__(self):

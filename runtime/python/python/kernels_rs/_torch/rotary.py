@@ -10,9 +10,8 @@ from ._operator import Operator, ROWS, new_tensor, stream_of
 
 def _rotary(x, positions, frequencies, axes, interleaved):
     y = new_tensor(x)
-    x = x if x.stride(-1) == 1 else x.contiguous()
     axes = None if axes is None else list(axes)
-    _native.rotary(x, positions.contiguous(), y, list(frequencies), axes, interleaved, stream_of(x))
+    _native.rotary(x, positions, y, list(frequencies), axes, interleaved, stream_of(x))
     return y
 
 
@@ -33,6 +32,8 @@ def _rotary_refuse(x, positions, frequencies, axes, interleaved):
         return "heads of another rank than (tokens, heads, size)"
     if len(frequencies) > 256:
         return "more than 256 pairs"
+    if x.stride(-1) != 1 or not positions.is_contiguous():
+        return "elements or positions that are not contiguous"
     return None
 
 
@@ -44,6 +45,7 @@ def _rotary_save(ctx, inputs, output):
 def _rotary_gradient(ctx, dy):
     # The inverse of a rotation is its transpose: the same angles in the other direction.
     back = [-f for f in ctx.frequencies]
+    dy = dy if dy.stride(-1) == 1 else dy.contiguous()
     return ROWS["rotary"].results(dy, *ctx.saved_tensors, back, ctx.axes, ctx.interleaved), None, None, None, None
 
 
@@ -159,7 +161,11 @@ def rotary(
     interpret=True,
 ):
     frequencies = _default_frequencies(base, size or x.shape[-1]) if frequencies is None else frequencies
-    arguments = x, positions.to(torch.int32), list(frequencies), axes if axes is None else list(axes), interleaved
+    # A recorded call takes memory that belongs to no tensor of the call for the rotary table, so
+    # copies are made before it.
+    x = x if x.stride(-1) == 1 else x.contiguous()
+    positions = positions.to(torch.int32).contiguous()
+    arguments = x, positions, list(frequencies), axes if axes is None else list(axes), interleaved
     return ROWS["rotary"](arguments, strict, interpret)
 
 
