@@ -255,6 +255,19 @@ def test_quantized_linear(shape, on):
         layer(x).sum().backward()
 
 
+@pytest.mark.parametrize("on", DEVICES)
+def test_quantized_linear_of_a_format_without_a_plane_of_scales(on):
+    # Blocks of Q4_K have 256 numbers: two scales of 16 bits, 12 bytes of scales, 128 bytes of numbers.
+    scales = torch.tensor([0.01, 0.002], dtype=torch.float16).view(torch.uint8).expand(3, 4)
+    rest = torch.randint(0, 256, (3, 140), dtype=torch.uint8, generator=torch.Generator().manual_seed(3))
+    layer = kernels_rs.QuantizedLinear.from_blocks(torch.cat([scales, rest], 1).to(on), "Q4_K")
+    x = normal(2, 256).to(on)
+    out = torch.empty(2, 3, device=on)
+    layer(x, out=out)
+    assert torch.equal(layer(x), out) and out.abs().sum() > 0
+    assert layer(x[:0]).shape == (0, 3)
+
+
 def test_norms_without_a_gradient_save_nothing():
     x, w = normal(3, 9), normal(9).requires_grad_()
     with torch.no_grad():

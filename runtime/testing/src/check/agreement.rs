@@ -18,7 +18,7 @@ use std::sync::PoisonError;
 const POLLING: u64 = 1 << 25;
 
 /// Compares the outputs of an executor with the reference.
-pub(super) type Judge<'a> = &'a mut dyn FnMut(Executor, &Outputs) -> Result<(), Failure>;
+pub(super) type ResultCheck<'a> = &'a mut dyn FnMut(Executor, &Outputs) -> Result<(), Failure>;
 
 /// One case, which runs on one executor after another.
 pub(super) struct Agreement<'a> {
@@ -54,7 +54,7 @@ impl<'a> Agreement<'a> {
 
     /// Runs the case on all executors. Checks that the executors agree and that `judge` accepts the
     /// oracle's result. A GPU's result is judged too if it may differ from the oracle's.
-    pub fn check(&self, judge: Judge, warnings: &mut Warnings) -> Result<(), Failure> {
+    pub fn check(&self, judge: ResultCheck, warnings: &mut Warnings) -> Result<(), Failure> {
         // The oracle runs first: no other executor runs a kernel that the oracle rejects.
         let baseline = self.baseline(warnings)?;
         let scheduled = self.other_schedules(&baseline, warnings)?;
@@ -204,7 +204,7 @@ impl<'a> Agreement<'a> {
     }
 
     /// Runs the PTX and then the PTX of the checked form on a GPU.
-    fn cuda(&self, gpu: &Device, baseline: &Baseline, judge: Judge) -> Result<(), Failure> {
+    fn cuda(&self, gpu: &Device, baseline: &Baseline, judge: ResultCheck) -> Result<(), Failure> {
         let Agreement { prepared, case, .. } = *self;
         prepared.has_tolerances()?;
         // Waits for the compiler before taking the lock, so that other cases can run on the GPU.
@@ -231,7 +231,7 @@ impl<'a> Agreement<'a> {
         &self,
         baseline: &Baseline,
         scheduled: ScheduledOutputs,
-        judge: Judge,
+        judge: ResultCheck,
         warnings: &mut Warnings,
     ) -> Result<(), Failure> {
         let result = judge(Executor::Lowered, &baseline.outputs);
