@@ -20,16 +20,14 @@
 //!
 //! # The simplest kernel
 //!
-//! [`matmul`]: a block of T × T threads owns a T × T tile of C, with one element per thread.
-//! The block iterates over the inner dimension tile by tile. All threads copy a tile of A and
-//! one of B to shared memory, with zeros beyond the edge. Each thread then adds T products.
-//! Each element is read once per tile from global memory and T times from shared memory.
+//! In [`matmul`], a block of T × T threads owns a T × T tile of C. In each iteration over the inner
+//! dimension, all threads copy a tile of A and one of B to shared memory, with zeros beyond the
+//! edge, and each adds T products. Global memory is read once per tile, shared memory T times.
 //!
 //! # Measured
 //!
-//! Measured on an H200 (driver 580.159, the PTX of sm_61 compiled by its JIT) by
-//! `kernels bench --suite gemm`. The comparison is with cuBLAS in plain `f32`, and with a copy of
-//! the same number of bytes:
+//! Measured on an H200 (driver 580.159, PTX of sm_61) by `kernels bench --suite gemm`, beside cuBLAS
+//! in plain `f32` and a copy of the same number of bytes:
 //!
 //! | M × N × K | | |
 //! |---|---|---|
