@@ -12,7 +12,7 @@ const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.mi
 const { CHROMIUM, KERNELS, REPOSITORY } = process.env;
 const folder = join(process.cwd(), "pages");
 mkdirSync(folder, { recursive: true });
-// Machine code is on the page where NVIDIA's tools are.
+// The page has machine code only if NVIDIA's tools are installed.
 const assembled = ["ptxas", "nvdisasm"].every((tool) =>
   [join(REPOSITORY, "target/tools"), ...process.env.PATH.split(":")].some((path) => existsSync(join(path, tool))));
 

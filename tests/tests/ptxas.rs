@@ -107,9 +107,9 @@ fn assemble(ptxas: &Ptxas, module: &Module) -> Result<(), String> {
     }
 }
 
-/// Compiles a declared instance, unchecked and in its checked form, as a launch on a GPU compiles
-/// it, for each target; or one of the forms for one target, which depend on the number of the
-/// instance.
+/// Compiles a declared instance, unchecked and in its checked form, as a launch on a GPU would.
+/// Whole tests compile both forms for each target. Other runs compile one form for one target,
+/// chosen by `number`.
 fn forms(artifact: &Artifact, declared: &Declared, number: usize) -> Result<Vec<Module>, String> {
     let program = artifact.program().map_err(|e| e.to_string())?;
     let instance = Instance(declared.constants.to_vec());

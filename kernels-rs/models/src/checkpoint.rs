@@ -54,7 +54,7 @@ impl Checkpoint {
         Ok(Checkpoint { files, projector: None, folder: folder.to_owned() })
     }
 
-    /// Adds the vision tower of a GGUF file, which is a separate GGUF file ("mmproj").
+    /// Adds the vision tower of a GGUF model, which is a separate GGUF file ("mmproj").
     ///
     /// # Errors
     /// If the model is not a GGUF file, or the file of the tower cannot be opened or is damaged.
@@ -89,7 +89,7 @@ impl Checkpoint {
         }
     }
 
-    /// Returns the kind of the tensors' names.
+    /// Returns the naming convention of the tensors.
     pub fn naming(&self) -> Naming {
         match &self.files {
             Files::Gguf(_) => Naming::Gguf,
@@ -189,9 +189,10 @@ impl Checkpoint {
         self.select(configuration.tensors(self.naming()), configuration.architecture.name(), spare)
     }
 
-    /// Returns the bytes of the weights on devices: those of the file, and 4 bytes a number of the
-    /// layers of a vision tower in other formats than BF16. A tied output matrix counts beside the
-    /// embedding, because both forms of the tensor are there.
+    /// Returns the bytes of the weights on devices. A tensor takes as many bytes as in the file.
+    /// Exception: tensors of a vision tower's layers that are not in BF16 become `f32`, with 4
+    /// bytes a number. A tied output matrix counts in addition to the embedding, because both are
+    /// uploaded.
     ///
     /// # Errors
     /// Returns the errors of [`Checkpoint::weights`].
@@ -215,14 +216,14 @@ impl Checkpoint {
         Ok(all)
     }
 
-    /// Returns the bytes of the weights that a step of one token reads: all but the rows of an
-    /// embedding of other tokens, experts that the token does not pass, and a vision tower.
+    /// Returns the bytes of the weights that a step of one token reads. An embedding that is not
+    /// tied, a vision tower, and the experts that the token does not use do not count.
     ///
     /// # Errors
     /// Returns the errors of [`Checkpoint::weights`].
     pub fn read_per_step(&self, configuration: &Configuration) -> Result<u64> {
         let weights = self.weights(configuration)?;
-        // A tied embedding is the output matrix too.
+        // A tied embedding is also the output matrix, which each step reads whole.
         let read = |(needed, tensor): &(Requirement, Tensor<'_>)| {
             let bytes = tensor.bytes.len() as u64;
             match (needed.role, &configuration.experts) {
@@ -245,8 +246,8 @@ impl Checkpoint {
         self.select(vision.tensors(self.naming()), "the vision tower", None)
     }
 
-    /// Finds the tensors that `user` needs. A tensor `spare` may be in the file without being
-    /// needed.
+    /// Finds the tensors that `user` needs. The file may also contain the tensor `spare`, which is
+    /// not needed.
     fn select(
         &self,
         needed: Vec<Requirement>,

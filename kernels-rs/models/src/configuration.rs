@@ -14,7 +14,8 @@ use serde::Serialize;
 /// The architectures that this crate describes, as messages list them.
 pub(crate) const ARCHITECTURES: &str = "llama, qwen2, qwen3, qwen3moe, qwen3vl";
 
-/// The largest extents that are read. Real models have up to some 16,384, 53,248 and 262,144.
+/// The largest extents that the reader accepts. Real models have a width up to 16,384, an inner
+/// width up to 53,248, and a vocabulary up to 262,144.
 const MAX_WIDTH: u64 = 1 << 18;
 const MAX_INNER: u64 = 1 << 20;
 const MAX_VOCABULARY: u64 = 1 << 22;
@@ -32,7 +33,7 @@ pub enum Architecture {
     Qwen2,
     /// Qwen3: as Llama, with norms of the heads of queries and keys.
     Qwen3,
-    /// Qwen3 with experts in place of the network.
+    /// Qwen3 with a mixture of experts in place of the feed-forward network.
     Qwen3Moe,
     /// Qwen3 with rotary positions on three axes, and a vision tower.
     Qwen3Vl,
@@ -74,26 +75,26 @@ pub struct Configuration {
     pub context: usize,
     /// Layers.
     pub layers: usize,
-    /// Numbers of a token between layers.
+    /// Numbers of a token between layers (the hidden size).
     pub width: usize,
     /// Heads of queries, a multiple of `groups`.
     pub heads: usize,
-    /// Heads of keys and of values.
+    /// Heads of keys and of values. Each serves `heads / groups` heads of queries.
     pub groups: usize,
     /// Numbers of a head.
     pub head: usize,
-    /// Numbers of a token between the two products of the network, or of one expert.
+    /// Numbers of a token between the products of the feed-forward network, or of one expert.
     pub inner: usize,
     /// The number that norms add to the mean square.
     #[serde(serialize_with = "shortest")]
     pub epsilon: f32,
     /// Positions.
     pub rotary: Rotary,
-    /// Experts, in place of one network.
+    /// Experts, in place of one feed-forward network.
     pub experts: Option<Experts>,
-    /// Whether the embedding is the output matrix too.
+    /// Whether the embedding is also the output matrix.
     pub tied: bool,
-    /// First layers to which features of images are added.
+    /// The number of first layers after which features of images are added.
     pub deepstack: usize,
     /// The vision tower, if it is in the same file.
     pub vision: Option<Vision>,
@@ -104,9 +105,9 @@ pub struct Configuration {
 pub struct Experts {
     /// Networks.
     pub count: usize,
-    /// Networks that a token passes.
+    /// The number of networks that each token passes.
     pub used: usize,
-    /// Whether the weights of the chosen networks are scaled to the sum 1.
+    /// Whether the weights of the chosen networks are scaled so that their sum is 1.
     pub normalized: bool,
 }
 
@@ -125,20 +126,20 @@ pub struct Vision {
     pub patch: usize,
     /// Frames of a patch. A still image is repeated.
     pub frames: usize,
-    /// Patches of the side of a square that becomes one token.
+    /// The side, in patches, of a square that becomes one token.
     pub merge: usize,
-    /// Learned positions: the square of the grid's side.
+    /// The number of learned positions, which form a square grid.
     pub positions: usize,
     /// Numbers of a token of the language model.
     pub output: usize,
-    /// Layers after which features go to the language model's first layers.
+    /// Layers whose results become features for the language model's first layers.
     pub deepstack: Vec<usize>,
     /// The number that norms add to the variance.
     #[serde(serialize_with = "shortest")]
     pub epsilon: f32,
 }
 
-/// Writes the shortest decimal number that is the value in 32 bits.
+/// Writes the shortest decimal number that rounds to the value in `f32`.
 fn shortest<S: serde::Serializer>(value: &f32, serializer: S) -> std::result::Result<S::Ok, S::Error> {
     serializer.serialize_f64(value.to_string().parse().unwrap_or(f64::from(*value)))
 }
@@ -151,7 +152,7 @@ trait Fields {
     fn integer(&self, key: &str) -> Result<Option<u64>>;
     /// Returns a floating-point number if the field is there.
     fn number(&self, key: &str) -> Result<Option<f64>>;
-    /// Returns the name of a field in messages.
+    /// Returns a field's name for messages.
     fn name(&self, key: &str) -> String;
 
     /// Returns an integer from 1 to `limit`.
@@ -189,7 +190,7 @@ trait Fields {
 }
 
 impl Configuration {
-    /// Checks that extents belong together, and that there are kernels for them.
+    /// Checks that extents are consistent, and that there are kernels for them.
     fn check(self, fields: &impl Fields, heads: &str, head: &str) -> Result<Configuration> {
         let Configuration { heads: n, groups, head: size, .. } = self;
         if !n.is_multiple_of(groups) {
@@ -215,14 +216,14 @@ impl Configuration {
         Ok(self)
     }
 
-    /// Returns the rows of the matrix that makes queries, keys and values.
+    /// Returns the number of rows of the matrix that computes queries, keys and values.
     pub fn projected(&self) -> usize {
         (self.heads + 2 * self.groups) * self.head
     }
 }
 
 impl Vision {
-    /// Checks that extents belong together.
+    /// Checks that extents are consistent.
     fn check(self, fields: &impl Fields) -> Result<Vision> {
         let wrong = |problem: String| Err(Error::field(fields.file(), "vision", problem));
         let Vision { layers, width, heads, positions, ref deepstack, .. } = self;

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The operating system refused to open or read a file.
+    /// The operating system refused an action on a file.
     #[error("cannot {action} {}: {source}", .path.display())]
     #[allow(missing_docs)]
     Io { action: &'static str, path: PathBuf, source: std::io::Error },
@@ -55,7 +55,7 @@ impl Error {
         Error::Field { file: file.to_owned(), field: field.into(), problem: problem.into() }
     }
 
-    /// Returns an error that names what a file needs and what this crate has.
+    /// Returns an error that names what a file needs and what this crate supports.
     pub(crate) fn unsupported(
         file: &str,
         field: impl Into<String>,

@@ -4,9 +4,9 @@
 //!   PNG, JPEG, PPM ─ Image ─ resize, bicubic ─ Picture ─ patches in squares of merge × merge ─▶ tower
 //! ```
 //!
-//! The steps are those of Qwen2-VL's image processor in transformers, which Qwen3-VL uses too. A
-//! side becomes the nearest multiple of a square's side. An image with too few or too many pixels
-//! is scaled, and keeps its proportions as far as multiples allow.
+//! The steps are those of Qwen2-VL's image processor in transformers, which Qwen3-VL uses too. Each
+//! side of the image becomes a multiple of a square's side. An image with too few or too many
+//! pixels is scaled, and keeps its proportions as far as multiples allow.
 
 mod resize;
 
@@ -122,7 +122,7 @@ impl Image {
 pub struct Processor {
     /// Pixels of a patch's side.
     patch: usize,
-    /// Patches of the side of a square that becomes one token.
+    /// The side, in patches, of a square that becomes one token.
     merge: usize,
     /// The minimum number of pixels of a resized image, and the maximum.
     pixels: [u64; 2],
@@ -173,7 +173,7 @@ impl Processor {
         let usual = [
             ("patch_size", serde_json::json!(self.patch)),
             ("merge_size", serde_json::json!(self.merge)),
-            // Pillow's number of bicubic interpolation.
+            // 3 is Pillow's number for bicubic interpolation.
             ("resample", serde_json::json!(3)),
             ("do_resize", serde_json::json!(true)),
             ("do_normalize", serde_json::json!(true)),
@@ -194,7 +194,7 @@ impl Processor {
             [["shortest_edge", "min_pixels"], ["longest_edge", "max_pixels"]].into_iter().zip(&mut self.pixels)
         {
             let [edge, pixels] = keys;
-            // Both names count pixels.
+            // The limits have two names. Both are numbers of pixels.
             *to = json["size"][edge].as_u64().or(json[pixels].as_u64()).unwrap_or(*to);
         }
         self.checked(&file)
@@ -215,8 +215,7 @@ impl Processor {
         Ok(self)
     }
 
-    /// Returns the processor with a limit of the tokens of an image, unless the present one is
-    /// lower.
+    /// Returns the processor with a limit on the tokens of an image. A lower limit stays.
     pub fn with_tokens(self, most: usize) -> Processor {
         let square = ((self.patch * self.merge) as u64).pow(2);
         let [least, pixels] = self.pixels;
@@ -272,7 +271,7 @@ impl Processor {
 #[derive(Clone, PartialEq)]
 pub struct Picture {
     processor: Processor,
-    /// Patches below and beside one another.
+    /// Rows and columns of patches.
     grid: [usize; 2],
     /// Rows of pixels, three bytes each.
     pixels: Vec<u8>,
@@ -285,7 +284,7 @@ impl std::fmt::Debug for Picture {
 }
 
 impl Picture {
-    /// Returns the patches below and beside one another.
+    /// Returns the numbers of rows and columns of patches.
     pub fn grid(&self) -> [usize; 2] {
         self.grid
     }
@@ -295,7 +294,7 @@ impl Picture {
         [self.processor.patch, self.processor.merge]
     }
 
-    /// Returns the squares of patches below and beside one another, each a token.
+    /// Returns the numbers of rows and columns of squares of patches. Each square is a token.
     pub fn squares(&self) -> [usize; 2] {
         self.grid.map(|n| n / self.processor.merge)
     }

@@ -73,8 +73,8 @@ enum Command {
         #[command(flatten)]
         options: talk::RunOptions,
     },
-    /// Prints the differences of the logits of a model from those of another one with the same
-    /// vocabulary, such as the file before rounding.
+    /// Compares the logits of two models with the same vocabulary, such as a file before and after
+    /// quantization.
     Compare {
         /// The file or folder.
         file: PathBuf,
@@ -162,7 +162,7 @@ enum Command {
     Fit {
         /// The GGUF or safetensors file of a model, or its folder.
         file: PathBuf,
-        /// The vision tower of a GGUF file, which is a separate GGUF file.
+        /// The GGUF file of the vision tower, if FILE is GGUF. Safetensors contain the tower.
         #[arg(long)]
         mmproj: Option<PathBuf>,
         /// Tokens that the cache has room for, of all sequences together.
@@ -257,10 +257,10 @@ fn shown(value: &Value<'_>) -> String {
     }
 }
 
-/// Returns a metadata value as JSON. Long arrays are cut to their length and first elements.
+/// Returns a metadata value as JSON. A long array becomes its length and first elements.
 fn as_json(value: &Value<'_>) -> serde_json::Value {
     match value {
-        // The shortest decimal number of 32 bits.
+        // Prints the shortest decimal number that rounds to the value in `f32`.
         Value::F32(value) => json!(value.to_string().parse::<f64>().ok()),
         Value::F64(value) => json!(value),
         Value::Bool(value) => json!(value),
@@ -340,7 +340,7 @@ fn inspect(file: &Path, wants_json: bool) -> Result<String, models::Error> {
                 line(fitted(&format!("  {key:<24} {value}"), WIDTH));
             }
         }
-        // The file can be looked at, even if it cannot be run.
+        // `inspect` also shows a file that the crate cannot run.
         Err(error) => wrapped(&format!("not supported: {error}")).for_each(&mut line),
     }
     if !metadata.is_empty() {

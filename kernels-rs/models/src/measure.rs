@@ -20,8 +20,9 @@ fn mean(numbers: &[f32]) -> (f64, f64) {
     (mean, (squares / (n - 1.0).max(1.0) / n).sqrt())
 }
 
-/// Returns the perplexity of a text file: e to the mean of −ln of the probabilities of its tokens.
-/// Windows of `window` tokens do not overlap, and the first token of each has no probability.
+/// Returns the perplexity of a text file: exp of the mean of −ln p over its tokens, where p is a
+/// token's probability. Windows of `window` tokens do not overlap, and the first token of each does
+/// not count.
 pub fn perplexity(
     file: &Path,
     text: &Path,
@@ -59,8 +60,7 @@ pub fn perplexity(
     Ok(format!("perplexity {perplexity:.4} ± {error:.4} over {} tokens in windows of {window}\n", losses.len()))
 }
 
-/// Returns the differences of the logits of a model from those of another one, after `texts` texts
-/// of `length` pseudorandom tokens.
+/// Returns how the logits of two models differ, for `texts` texts of `length` pseudorandom tokens.
 pub fn compare(
     [file, other]: [&Path; 2],
     [texts, length]: [usize; 2],
@@ -167,7 +167,8 @@ fn measured(
     shown: &ProgressBar,
 ) -> Result<Measured, Error> {
     let configuration = &model.configuration;
-    // Other tokens one after another, by a linear congruence.
+    // Returns the token at a place of a text. The tokens are pseudorandom, so that neighbors
+    // differ.
     let token = |i: usize| (i.wrapping_mul(7919) % configuration.vocabulary) as u32;
     let mut batch = model.batch(options, *texts)?;
     let mut seconds = 0.0;
@@ -190,7 +191,8 @@ fn measured(
         batch.advance(&all)?;
         all.iter().try_for_each(|text| batch.draw(*text, &mut sampler).map(drop))
     };
-    // The first tokens are drawn from logits of prompts, and the first steps compile what they run.
+    // Warm up: the first tokens come from the logits of prompts, and the first step compiles
+    // kernels.
     for _ in 0..2 {
         step(&mut batch)?;
     }
@@ -235,7 +237,7 @@ pub fn bench(file: &Path, bench: &Bench, options: &RunOptions, wants_json: bool)
     let shown = bar("{bar:30} {pos} of {len} tokens, {eta} left");
     let all = |depth: &usize| (texts * (depth + prompt) + generate) as u64;
     shown.set_length(bench.depths.iter().map(all).sum());
-    // The first prompt compiles what prompts run.
+    // Warm up: the first prompt compiles kernels.
     let session = |depth: usize| options.session(room(depth));
     if !model.device.is_cpu() {
         let mut session = model.session(session(0))?;

@@ -31,7 +31,7 @@ impl CacheFormat {
     }
 }
 
-/// How a model is to run.
+/// The parameters on which the memory of a running model depends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct Plan {
     /// Tokens that the cache has room for, of all sequences together.
@@ -146,16 +146,16 @@ impl Configuration {
         of_device.collect()
     }
 
-    /// Returns the number of layers of each device: `given`, or else numbers for which weights, the
-    /// plan's cache and activations have about the same part of each device's free memory.
+    /// Returns the number of layers of each device. Without `given`, weights, the plan's cache and
+    /// activations take about the same part of each device's free memory.
     ///
-    /// `free` has the free bytes of each device, if they are known. If one is not known, the bytes
-    /// are about the same on each device. In both cases as few bytes as possible exceed the known
-    /// free memory.
+    /// `free` has the free bytes of each device, if known. If one is unknown, each device gets
+    /// about the same number of bytes. In both cases as few bytes as possible exceed the known free
+    /// memory.
     ///
     /// # Errors
-    /// If there is no device, or one without a layer. Also if `given` is not a number for each
-    /// device, with the sum of all layers.
+    /// If there is no device, or a device would have no layer. Also if `given` does not have one
+    /// number for each device, or the sum is not the number of layers.
     pub fn layers_by_device(
         &self,
         plan: Plan,
@@ -210,13 +210,13 @@ impl Configuration {
 /// The cost of a split: the bytes beyond free memory, and then how uneven the parts are.
 type Cost = (u128, u128);
 
-/// Splits a row of bytes over devices, each with one or more of them, and returns their counts.
-/// `added` are further bytes of each device, and `free` its free bytes.
+/// Splits a row of layers, given by their bytes, over devices. Returns how many each device gets,
+/// at least one. `added` are further bytes of each device, and `free` its free bytes.
 ///
-/// As few bytes as possible exceed the free memory. Among such splits, the sum of b² ÷ f is least
-/// for b bytes on a device with f free bytes: the parts b ÷ f are as even as they can be. If the
-/// free memory of a device is unknown, f is the same for all. There are at least as many numbers as
-/// devices.
+/// As few bytes as possible exceed the free memory. Let b be the bytes on a device and f its free
+/// bytes. Among such splits, the result has the least sum of b² ÷ f, which makes the parts b ÷ f as
+/// even as possible. If the free memory of a device is unknown, f is the same for all. The caller
+/// passes at least as many layers as devices.
 fn split(bytes: &[u64], added: &[u64], free: &[Option<u64>]) -> Vec<usize> {
     let n = bytes.len();
     let mut sums = vec![0u128];
@@ -229,7 +229,8 @@ fn split(bytes: &[u64], added: &[u64], free: &[Option<u64>]) -> Vec<usize> {
         (Some(largest), Some(free)) => (u128::from(largest) << 16) / u128::from(free.max(1)),
         _ => 1 << 16,
     };
-    // For each end of a part the least cost up to it, and where the part begins.
+    // For each possible end of a device's layers: the least cost up to there, and where its layers
+    // begin.
     let mut best: Vec<Option<Cost>> = vec![None; n + 1];
     best[0] = Some((0, 0));
     let mut begins = Vec::new();
@@ -331,7 +332,7 @@ mod tests {
             let numbers: Vec<u64> = (0..9).map(|_| 1 + next()).collect();
             let added: Vec<u64> = (0..parts).map(|_| next()).collect();
             let all: u64 = numbers.iter().chain(&added).sum();
-            // Sometimes not enough for all.
+            // The free memory is sometimes too small for all layers.
             let free: Vec<u64> = (0..parts).map(|_| 1 + next() * all / 700).collect();
             let known: Vec<Option<u64>> = free.iter().copied().map(Some).collect();
             let cost = |counts: &[usize]| {

@@ -1,7 +1,7 @@
 //! Files in another format: matrices are quantized, and everything else is kept.
 //!
-//! Blocks are made by the rules of `kernels_rs::quant::formats::host`, which use only the numbers
-//! of a block. llama.cpp searches for the scales with the least weighted error: its files differ.
+//! The rules of `kernels_rs::quant::formats::host` quantize each block by itself. llama.cpp
+//! searches for the scales with the least weighted error, so its files differ.
 
 use crate::error::{Error, Result};
 use crate::file::gguf::{Gguf, ValueType};
@@ -32,7 +32,7 @@ const TARGETS: [(Format, u32); 16] = [
     (Format::MXFP4, 38),
 ];
 
-/// Returns the format of a name, in letters of any case, if numbers can be converted to it.
+/// Returns the format with a name, in upper or lower case, if numbers can be converted to it.
 ///
 /// # Errors
 /// If there is no format of this name.
@@ -76,16 +76,16 @@ pub fn quantized(format: Format, numbers: &[f32]) -> Option<Vec<u8>> {
 pub struct Formats {
     /// The format of the matrices of layers.
     pub layers: Format,
-    /// The format of the embedding and of the output matrix.
+    /// The format of the embedding and the output matrix.
     pub ends: Format,
 }
 
 impl Formats {
     /// Returns the format of a tensor in the new file.
     ///
-    /// Vectors, the router of experts and the tensors of vision towers keep theirs. Rows that are
-    /// not whole blocks of 256 get the next larger format of blocks of 32, as in llama.cpp. Other
-    /// rows get F16.
+    /// Vectors, the router of experts and the tensors of vision towers keep their formats. Rows
+    /// that are not whole blocks of 256 get the next larger format of blocks of 32, as in
+    /// llama.cpp. Other rows get F16.
     pub fn of(&self, tensor: &Tensor<'_>) -> Format {
         let is_end = matches!(tensor.name, "token_embd.weight" | "output.weight");
         let is_matrix = (2..=3).contains(&tensor.extents.len()) && tensor.name.ends_with(".weight");
@@ -107,7 +107,7 @@ impl Formats {
     }
 }
 
-/// The result for the tensors of a format.
+/// The change of all tensors that had one format.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Change {
     /// The name of the format before.
@@ -138,8 +138,8 @@ fn converted(from: Format, to: Format, bytes: &[u8]) -> Option<(Vec<u8>, [f64; 2
 }
 
 /// Writes a model of GGUF as a file of version 3 with other formats. Metadata is kept, except
-/// `general.file_type` and the entries about parts. `progress` receives the bytes that are read,
-/// and those of all tensors.
+/// `general.file_type` and the entries about parts. `progress` receives the bytes read so far, and
+/// the bytes of all tensors.
 ///
 /// The file appears under its name when it is complete.
 ///
@@ -174,7 +174,7 @@ fn write(gguf: &Gguf, path: &Path, formats: Formats, progress: &mut dyn FnMut(u6
     for (tensor, to) in &tensors {
         let lost = || Error::tensor(gguf.file(), tensor.name, format!("{} cannot become {to}", tensor.format));
         let (mut length, mut squares) = (0, [0.0; 2]);
-        // Blocks of both formats divide a piece.
+        // A piece consists of whole blocks in both formats.
         let bytes = (PIECE as u64 / tensor.format.block_elements() * tensor.format.block_bytes()) as usize;
         let threads = std::thread::available_parallelism().map_or(1, |n| n.get());
         let pieces: Vec<&[u8]> = tensor.bytes.chunks(bytes).collect();

@@ -97,8 +97,8 @@ pub struct SplitOptions {
     /// the CPU, and may be given several times.
     #[arg(long, value_delimiter = ',')]
     pub devices: Vec<DeviceNumber>,
-    /// The layers of each device, such as 20,8. Without it, weights and cache have about the same
-    /// part of the free memory of each.
+    /// The layers of each device, such as 20,8. By default, weights and cache take about the same
+    /// part of each device's free memory.
     #[arg(long, value_delimiter = ',', requires = "devices")]
     pub split: Vec<usize>,
 }
@@ -127,7 +127,7 @@ pub struct RunOptions {
     device: DeviceName,
     #[command(flatten)]
     split: SplitOptions,
-    /// The extent of checks on the CPU. Values are the same for each choice.
+    /// The checks on the CPU. The choice does not change results.
     #[arg(long, value_enum, default_value_t = Checked::Values)]
     checks: Checked,
     /// How keys and values are kept.
@@ -139,7 +139,7 @@ pub struct RunOptions {
     /// Guesses up to this many tokens from repetitions in the text, and verifies them in one step.
     #[arg(long, default_value_t = 0)]
     drafts: usize,
-    /// The vision tower of a GGUF file, which is a separate GGUF file.
+    /// The GGUF file of the vision tower, if FILE is GGUF. Safetensors contain the tower.
     #[arg(long)]
     mmproj: Option<PathBuf>,
     /// The largest number of tokens of an image. A larger image is scaled down.
@@ -238,7 +238,7 @@ pub struct TalkOptions {
     /// The largest number of tokens of prompt and answers together.
     #[arg(long, default_value_t = 4096)]
     room: usize,
-    /// The divisor of logits; 0 always takes the likeliest token.
+    /// The sampling temperature, which divides logits. 0 always takes the likeliest token.
     #[arg(long, default_value_t = 0.0)]
     temperature: f32,
     /// The seed of random numbers.
@@ -253,7 +253,8 @@ pub struct TalkOptions {
     /// Draws from tokens with at least this fraction of the largest probability.
     #[arg(long, default_value_t = 0.0)]
     min_p: f32,
-    /// Lowers logits of tokens in the text: positive ones are divided by this, others multiplied.
+    /// Lowers the logits of tokens in the text: divides positive ones by this number, and
+    /// multiplies the others by it.
     #[arg(long, default_value_t = 1.0)]
     repetition: f32,
     /// Subtracts this from the logit of a token for each time that the token was generated.

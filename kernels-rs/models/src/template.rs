@@ -96,8 +96,8 @@ pub struct ChatTemplate {
 }
 
 impl ChatTemplate {
-    /// Compiles a template. `begin` and `end` are the texts of the tokens at the ends of texts,
-    /// which it may print.
+    /// Compiles a template. `begin` and `end` are the tokens before and after a text, as strings
+    /// that a template may print.
     ///
     /// # Errors
     /// If the template is not Jinja, or longer than 1 MB.
@@ -213,7 +213,7 @@ fn failed(error: &minijinja::Error) -> Error {
 /// Writes JSON as Python's `json.dumps(value, ensure_ascii=False, indent=indent)`.
 fn to_json(state: &State, value: Value, options: Kwargs) -> std::result::Result<String, minijinja::Error> {
     let indent: Option<usize> = options.get("indent")?;
-    // Python's other options have their default values in all templates known.
+    // All known templates leave Python's other options at their defaults.
     let _ = (options.get::<Option<bool>>("ensure_ascii")?, options.get::<Option<bool>>("sort_keys")?);
     options.assert_all_used()?;
     let mut bytes = Charged { state, bytes: Vec::new(), is_out: false };
@@ -242,7 +242,7 @@ struct Charged<'a, 's, 'e> {
 
 impl std::io::Write for Charged<'_, '_, '_> {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        // Each call costs fuel in addition to that for its bytes.
+        // Each call costs fuel, also without bytes, so that many small writes are limited too.
         if self.state.consume_fuel(1 + bytes.len() as u64 / 64).is_err() {
             self.is_out = true;
             return Err(std::io::ErrorKind::OutOfMemory.into());
@@ -292,7 +292,7 @@ fn strftime(format: &str, now: SystemTime) -> std::result::Result<String, miniji
     const DAYS: [&str; 7] = ["Thursday", "Friday", "Saturday", "Sunday", "Monday", "Tuesday", "Wednesday"];
     let seconds = now.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs());
     let (days, of_day) = (seconds / 86_400, seconds % 86_400);
-    // Years begin in March here, so that a leap day ends one. Day 0 of the count is 0000-03-01.
+    // Years begin in March here, so that a leap day is the last day of a year. Day 0 is 0000-03-01.
     let count = days + 719_468;
     let (era, of_era) = (count / 146_097, count % 146_097);
     let year = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;

@@ -88,7 +88,7 @@ impl VisionRole {
 pub struct Requirement {
     /// The use.
     pub role: Role,
-    /// The layer, frame or place in a list, 0 for tensors that are there once.
+    /// The layer, the frame, or the index in a list; 0 for a tensor that exists once.
     pub layer: usize,
     /// The expert, for files that have a tensor for each.
     pub expert: usize,
@@ -101,13 +101,13 @@ pub struct Requirement {
 /// Collects requirements.
 struct Collector {
     naming: Naming,
-    /// The begin of names of language models in files of transformers.
+    /// The prefix of a language model's names in files of transformers.
     prefix: &'static str,
     all: Vec<Requirement>,
 }
 
 impl Collector {
-    /// Adds a tensor by both of its names.
+    /// Adds a tensor under its name in the kind of file.
     fn add(&mut self, role: Role, layer: usize, gguf: String, transformers: String, extents: &[usize]) {
         let name = match self.naming {
             Naming::Gguf => gguf,
@@ -127,8 +127,8 @@ impl Collector {
 }
 
 impl Configuration {
-    /// Returns every tensor of the model in a file with such names, layer after layer. The vision
-    /// tower is part of it if [`Configuration::vision`] is there.
+    /// Returns every tensor of the model with its name in the kind of file, layer after layer. A
+    /// vision tower is included if [`Configuration::vision`] has one.
     pub fn tensors(&self, naming: Naming) -> Vec<Requirement> {
         let Configuration { vocabulary, width, heads, groups, head, inner, .. } = *self;
         let is_vision = self.architecture == Architecture::Qwen3Vl;
@@ -266,8 +266,8 @@ impl Vision {
     }
 }
 
-/// Tells whether a tensor may be in a file without being needed: tables that follow from the
-/// configuration.
+/// Tells whether a tensor follows from the configuration, such as a table of frequencies. A file
+/// may contain such tensors although the engine does not read them.
 pub(crate) fn is_derived(name: &str) -> bool {
     name.ends_with(".rotary_emb.inv_freq") || name.ends_with(".attn_rot_embd.weight")
 }

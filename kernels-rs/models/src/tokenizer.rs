@@ -107,7 +107,7 @@ enum Algorithm {
 /// The tokens that a text names literally: control tokens and user-defined ones.
 #[derive(Debug)]
 struct Names {
-    /// With and without control tokens.
+    /// A matcher with control tokens, and one without.
     all: Matcher,
     user_defined: Matcher,
 }
@@ -136,7 +136,8 @@ impl Matcher {
     fn split<'t, S>(&self, of: &'t str, state: &mut S, text: impl Fn(&mut S, &'t str), token: impl Fn(&mut S, u32)) {
         let mut from = 0;
         for found in self.automaton.iter().flat_map(|automaton| automaton.find_iter(of)) {
-            // A name that begins or ends inside a character is not text of a user.
+            // The name's bytes may match inside a character of the text. Such a match does not
+            // count.
             let (Some(before), true) = (of.get(from..found.start()), of.is_char_boundary(found.end())) else {
                 continue;
             };
@@ -279,7 +280,7 @@ impl Tokenizer {
         has(true).or_else(|| has(false)).map(|id| id as u32)
     }
 
-    /// Returns the tokens at the ends of texts.
+    /// Returns the tokens before and after texts.
     pub fn special(&self) -> &Special {
         &self.special
     }
@@ -305,8 +306,7 @@ impl Tokenizer {
                 names.of(encoding).split(text, &mut tokens, text_to, Vec::push);
             }
             Algorithm::SentencePiece { pieces, names } => {
-                // A stretch at the beginning or after a control token gets an added space before
-                // it.
+                // A stretch at the beginning or after a control token gets a leading space.
                 let mut state = (tokens, true);
                 let text_to = |state: &mut (Vec<u32>, bool), text| {
                     pieces.encode(text, state.1, &mut state.0);
@@ -380,11 +380,11 @@ fn token_kind(value: &Value<'_>) -> TokenKind {
     }
 }
 
-/// Names of tokens that end a turn of a chat. Files name one token only, and some models end with
-/// another.
+/// Names of tokens that end an answer in a chat. A file names only one end token, and some models
+/// end with another one.
 const ENDS: [&str; 5] = ["<|im_end|>", "<|eot_id|>", "<|eom_id|>", "<|endoftext|>", "<|end_of_text|>"];
 
-/// Returns the tokens at the ends of texts of a GGUF file. `begins` is the default of
+/// Reads the tokens before and after texts from a GGUF file. `begins` is the default of
 /// `add_bos_token`.
 fn special(gguf: &Gguf, texts: &[&[u8]], begins: bool) -> Result<Special> {
     let token = |key: &str| {
@@ -416,7 +416,7 @@ fn unique(tokens: Vec<u32>) -> Vec<u32> {
     tokens.into_iter().filter(|token| seen.insert(*token)).collect()
 }
 
-/// Returns the first token of each text, of the tokens that text can become.
+/// Maps each text to its first token, among tokens that a text can become.
 fn by_text<'a>(texts: &[&'a [u8]], kinds: &[TokenKind]) -> HashMap<&'a [u8], u32> {
     let mut map = HashMap::with_capacity(texts.len());
     for ((id, text), kind) in (0..).zip(texts).zip(kinds) {

@@ -1,4 +1,4 @@
-//! Configurations, tensors and memory of published models, and what is refused.
+//! Configurations, tensors and memory of published models, and configurations that are rejected.
 
 mod support;
 
@@ -68,7 +68,7 @@ fn read(json: &Value) -> Configuration {
     Configuration::from_json("config.json", json).unwrap()
 }
 
-/// Returns the parameters: elements of all tensors.
+/// Returns the number of parameters: the elements of all tensors.
 fn parameters(configuration: &Configuration, naming: Naming) -> u64 {
     configuration.tensors(naming).iter().map(|tensor| tensor.extents.iter().product::<u64>()).sum()
 }
@@ -86,7 +86,7 @@ fn published_models_have_their_parameters() {
     ] {
         let configuration = read(&json);
         assert_eq!(parameters(&configuration, Naming::Transformers), count, "{:?}", configuration.architecture);
-        // GGUF has a tensor for all experts of a layer, and the same numbers.
+        // GGUF stacks all experts of a layer in one tensor, so only the number of tensors differs.
         assert_eq!(parameters(&configuration, Naming::Gguf), count, "{:?}", configuration.architecture);
         for naming in [Naming::Gguf, Naming::Transformers] {
             let tensors = configuration.tensors(naming);
@@ -175,7 +175,7 @@ fn rope_parameters_of_newer_files() {
 
 #[test]
 fn caches_have_a_scale_for_a_partial_block() {
-    // A head has three scales, the last for 16 numbers.
+    // A head of 80 numbers has three scales, the last for 16 numbers.
     let configuration = Configuration { head: 80, ..read(&llama3()) };
     assert_eq!(configuration.cache_per_token(CacheFormat::Q8_0), 32 * 2 * 8 * (80 + 3 * 2));
 }
@@ -201,7 +201,7 @@ fn smollm2_is_whole() {
     assert_eq!(memory.cache, 4096 * memory.cache_per_token);
 }
 
-/// Rejects what there is no code for, by name.
+/// Rejects features without an implementation, by name.
 #[test]
 fn missing_keys_are_named() {
     let refused = |mut json: Value, path: &str, value: Value, expected: &str| {
@@ -329,7 +329,7 @@ fn tensors_are_checked() {
         check("other.gguf", with_tensors(small("llama"), other)).unwrap_err(),
         "other.gguf, tensor `blk.0.ffn_up.weight`: expected extents [256, 128], found [128, 256]"
     );
-    // A bias that llama has no use for: the model would run, and be wrong.
+    // Llama has no bias here. If the tensor were ignored, the model would run with wrong results.
     let more = with_tensors(small("llama"), same).tensor("blk.0.attn_q.bias", &[128], 0, vec![0; 512]);
     assert_eq!(
         check("more.gguf", more).unwrap_err(),

@@ -1,5 +1,5 @@
-//! The readers against files with random damage: an error or a value, and no panic, no allocation
-//! beyond a multiple of the file, and an end. Seeds are fixed, so that a failure repeats.
+//! Readers of files with random damage. A reader must return an error or a value, without a panic,
+//! an endless loop, or memory beyond a multiple of the file. Seeds are fixed, so a failure repeats.
 
 mod support;
 
@@ -23,7 +23,7 @@ thread_local! {
 }
 
 fn note(bytes: usize) {
-    // A thread that ends has no counter any more.
+    // A thread that is ending has lost its counter already, so this access may fail.
     let _ = LARGEST.try_with(|largest| largest.set(largest.get().max(bytes)));
 }
 
@@ -31,24 +31,24 @@ fn note(bytes: usize) {
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         note(layout.size());
-        // SAFETY: by the caller's promise.
+        // SAFETY: the caller meets the same requirements.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         note(layout.size());
-        // SAFETY: by the caller's promise.
+        // SAFETY: the caller meets the same requirements.
         unsafe { System.alloc_zeroed(layout) }
     }
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
         note(bytes);
-        // SAFETY: by the caller's promise.
+        // SAFETY: the caller meets the same requirements.
         unsafe { System.realloc(pointer, layout, bytes) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: by the caller's promise.
+        // SAFETY: the caller meets the same requirements.
         unsafe { System.dealloc(pointer, layout) }
     }
 }
@@ -111,7 +111,7 @@ fn hostile() -> Vec<Vec<u8>> {
     long.chain(short).collect()
 }
 
-/// Parts of JSON and of templates.
+/// Pieces of JSON and of templates that are inserted.
 const TEXTS: [&str; 24] = [
     "{",
     "}",
@@ -266,7 +266,7 @@ fn damaged_configurations() {
         let json: Value = serde_json::from_slice(&bytes).map_err(|error| format!("no JSON, as in: {error}"))?;
         let configuration = Configuration::from_json("config.json", &json).map_err(|error| error.to_string())?;
         configuration.rotary.frequencies(&[]).map_err(|error| error.to_string())?;
-        // A list of all tensors, of which a hostile file may need millions.
+        // The list of tensors is skipped for many layers: a hostile file may require millions.
         if configuration.layers < 100 {
             configuration.tensors(Naming::Transformers);
         }

@@ -50,20 +50,20 @@ fn compared(device: &Device, path: &std::path::Path, options: Options, pieces: &
     }
 }
 
-/// Compares every architecture, format of a cache, and way through attention.
+/// Compares every architecture, cache format, and path through attention.
 fn all_compared(device: &Device) {
     let wide = Options { room: 40, piece: 64, cache: CacheFormat::F32, ..Options::default() };
     let narrow = Options { cache: CacheFormat::F16, ..wide };
     for architecture in ["llama", "qwen2", "qwen3"] {
         let path = small(&format!("f32-{architecture}-{}", device.is_cpu()), architecture, false);
-        // Tiles of queries, queries apart, and one query.
+        // The pieces cover attention by tiles, by separate queries, and by one query.
         compared(device, &path, wide, &[20, 3, 1, 1], 2e-5);
         compared(device, &path, narrow, &[18, 1], 2e-3);
-        // More keys than a warp has lanes.
+        // The prompt has more keys than a warp has lanes.
         compared(device, &path, Options { exact: true, ..wide }, &[33, 1, 1], 2e-5);
         compared(device, &path, Options { exact: true, ..narrow }, &[9, 1], 2e-3);
-        // Activations of 8 bits: 1 in 254 of the largest of 32, in seven products one after
-        // another.
+        // Activations have 8 bits: an error of 1/254 of the largest of 32, in seven products in
+        // sequence.
         let path = small(&format!("q8-{architecture}-{}", device.is_cpu()), architecture, true);
         compared(device, &path, wide, &[2, 9, 17], 3e-2);
     }
@@ -80,7 +80,7 @@ fn gpu_small_models_have_the_logits_of_the_reference() {
     all_compared(&Device::cuda(0).unwrap());
 }
 
-/// Compares heads of each supported width, in each format of a cache, and way through attention.
+/// Compares heads of each supported width, in each cache format and path through attention.
 fn widths_compared(device: &Device) {
     // Llama rotates heads without norms, and Qwen3 with norms.
     let caches =
@@ -90,7 +90,7 @@ fn widths_compared(device: &Device) {
             let name = format!("width-{width}-{architecture}-{}", device.is_cpu());
             let path = small_with_heads(&name, architecture, false, width as u64);
             let options = Options { room: 40, piece: 64, cache, ..Options::default() };
-            // A tile of queries, queries apart, and one query.
+            // The pieces cover a tile of queries, separate queries, and one query.
             compared(device, &path, options, &[18, 2, 1], bound);
             compared(device, &path, Options { exact: true, ..options }, &[2, 1], bound);
         }
@@ -110,8 +110,8 @@ fn gpu_heads_of_every_width_have_the_logits_of_the_reference() {
     widths_compared(&Device::cuda(0).unwrap());
 }
 
-/// Compares experts with plain loops: one token by the graph, and prompts in which an expert has
-/// few or many tokens. In exact steps each token is computed alone.
+/// Compares experts with plain loops: a single token by the graph, and prompts in which an expert
+/// has few or many tokens. Exact steps compute each token alone.
 fn experts_compared(device: &Device) {
     let path = small(&format!("experts-{}", device.is_cpu()), "qwen3moe", true);
     let tokens: Vec<u32> = (0..40).map(|i| i * 7 % 40).collect();
@@ -126,14 +126,14 @@ fn experts_compared(device: &Device) {
                 session.set(&tokens[..=i]).unwrap();
                 let error = difference(&session.logits().unwrap(), &expected);
                 println!("{options:?}, {i}: {error}");
-                // Another order of sums can flip the rounding of an activation to 8 bits.
+                // A different order of a sum can change how an activation is rounded to 8 bits.
                 flips += usize::from(error >= 1e-4);
                 assert!(error < 1e-2, "{options:?}, {i}: {error}");
             }
         }
     }
     assert!(flips <= 2, "{flips} of 12 logits differ by more than sums do");
-    // A step of the graph.
+    // One step by the graph.
     let model = Model::load(device, &path).unwrap();
     let (mut session, mut fresh) = (model.session(options).unwrap(), model.session(options).unwrap());
     session.set(&tokens[..3]).unwrap();
@@ -184,7 +184,8 @@ fn gpu_experts_have_the_logits_of_the_reference() {
     experts_compared(&Device::cuda(0).unwrap());
 }
 
-/// Decodes by the graph what a new session computes as a prompt, and reuses a common begin.
+/// Compares decoding by the graph with a new session that computes the text as a prompt. Also
+/// reuses a common beginning.
 #[test]
 fn decoding_continues_a_prompt() {
     let path = small("decoding", "llama", false);
@@ -209,7 +210,7 @@ fn decoding_continues_a_prompt() {
         expected = reference.step(*token);
     }
     assert!(difference(&after, &expected) < 2e-5);
-    // Another end after the same begin.
+    // The beginning is the same, the end differs.
     let mut other = text[..7].to_vec();
     other.push(30);
     session.set(&other).unwrap();
@@ -240,8 +241,7 @@ fn samplers() {
     for narrow in [Sampling { top_k: 1, ..warm }, Sampling { top_p: 1e-6, ..warm }, Sampling { min_p: 1.0, ..warm }] {
         assert_eq!(draw(narrow, 8), greedy, "{narrow:?}");
     }
-    // A large penalty lets no token come twice, and one of repetition keeps those of the prompt
-    // out.
+    // With a large presence or frequency penalty, no token repeats.
     let all = draw(Sampling { presence: 1e9, ..Sampling::default() }, 30);
     assert_eq!(all.iter().collect::<std::collections::HashSet<_>>().len(), 30);
     let all = draw(Sampling { frequency: 1e9, ..Sampling::default() }, 30);
@@ -270,7 +270,7 @@ fn generation_stops() {
     let (text, count, stop) = generated(Generation { tokens: 3, ..Generation::default() });
     assert_eq!((count, stop), (3, Some(Stop::Tokens)));
     assert!(all.starts_with(&text));
-    // A stop that spreads over tokens, and one that begins like it and does not come.
+    // The first stop text does not occur, but begins like the second, which spans several tokens.
     let from = all.match_indices('t').nth(4).unwrap().0;
     let stops = vec![format!("{}x", &all[from..from + 4]), all[from..from + 4].to_owned()];
     let (text, _, stop) = generated(Generation { stops: stops.clone(), ..Generation::default() });
@@ -320,10 +320,10 @@ fn smollm2_answers() {
 
 /// Continues a text by 64 tokens with every access checked: the likeliest tokens of plain loops.
 ///
-/// The engine gets the tokens of the loops in pieces of 8, and computes the likeliest token after
-/// each. Exact steps compute each token as if alone, so that decoding one token after another
-/// computes the same. If each token is the likeliest after those before it, decoding gives them
-/// all.
+/// The engine gets the tokens of the plain loops in pieces of 8, and computes the likeliest token
+/// after each. Exact steps compute each token as if it were alone, so token-by-token decoding gives
+/// the same results. If each token is the likeliest after those before it, decoding therefore gives
+/// all of them.
 #[test]
 fn smollm2_continues_with_every_access_checked() {
     let Some(path) = smollm2() else { return };
@@ -349,7 +349,7 @@ fn smollm2_continues_with_every_access_checked() {
 /// The prompt of the text below.
 const PROMPT: &str = "The capital of France is";
 
-/// Returns the prompt's tokens and `n` that are generated.
+/// Returns the tokens of the prompt and `n` generated tokens.
 fn continued(device: &Device, path: &std::path::Path, exact: bool, n: usize) -> Vec<u32> {
     let model = Model::load(device, path).unwrap();
     let mut session = model.session(Options { room: 80, exact, ..Options::default() }).unwrap();
@@ -358,8 +358,8 @@ fn continued(device: &Device, path: &std::path::Path, exact: bool, n: usize) -> 
     session.tokens().to_vec()
 }
 
-/// Returns the largest distance of a token's logit below the likeliest one, relative to the largest
-/// magnitude. The first `from` tokens do not count.
+/// Returns how far a token's logit is below the largest logit: the maximum over all tokens,
+/// relative to the largest magnitude. The first `from` tokens do not count.
 fn shortfall(mut reference: Reference, tokens: &[u32], from: usize) -> f32 {
     let (mut most, mut logits) = (0.0f32, Vec::new());
     for (i, token) in tokens.iter().enumerate() {
@@ -389,7 +389,7 @@ fn gpu_smollm2_continues_its_prompt() {
     assert_eq!(continued(&device, &path, true, 64), continued(&cpu, &path, true, 64));
 }
 
-/// Computes equal bits whatever a plan makes of the number of multiprocessors.
+/// Computes equal bits for every number of multiprocessors, on which launch plans depend.
 #[test]
 fn exact_steps_have_equal_bits_on_devices_of_any_size() {
     let path = small("sizes", "qwen3", true);
@@ -405,7 +405,8 @@ fn exact_steps_have_equal_bits_on_devices_of_any_size() {
     assert_eq!(logits(2), logits(132));
 }
 
-/// Computes rows together as alone: `exact` needs it of products with blocks.
+/// Computes the same bits for rows together and alone. `exact` depends on this property of products
+/// with blocks.
 #[test]
 fn products_of_few_rows_have_the_bits_of_one_row() {
     let device = Device::cpu();
@@ -433,7 +434,7 @@ fn products_of_few_rows_have_the_bits_of_one_row() {
 /// A text of a batch: its prompt, how it continues, the round in which it begins, and its tokens.
 type Planned = (Vec<u32>, Sampling, usize, usize);
 
-/// Returns what a session adds to a prompt.
+/// Returns the tokens that a session adds to a prompt.
 fn drawn_alone(model: &Model, options: Options, (prompt, sampling, _, n): &Planned) -> Vec<u32> {
     let mut session = model.session(options).unwrap();
     session.set(prompt).unwrap();
@@ -442,8 +443,8 @@ fn drawn_alone(model: &Model, options: Options, (prompt, sampling, _, n): &Plann
     (0..*n).map(|_| session.next(&mut sampler).unwrap()).collect()
 }
 
-/// Returns what a batch adds to prompts that begin one after another. Each text gets the first free
-/// sequence.
+/// Returns the tokens that a batch adds to prompts that begin one after another. Each text gets the
+/// first free sequence.
 fn drawn_together(model: &Model, options: Options, sequences: usize, planned: &[Planned]) -> Vec<Vec<u32>> {
     let mut batch = model.batch(options, sequences).unwrap();
     let vocabulary = model.configuration.vocabulary;
@@ -462,7 +463,7 @@ fn drawn_together(model: &Model, options: Options, sequences: usize, planned: &[
             running.push((*i, sequence, sampler, false));
             false
         });
-        // One piece of one prompt in a round.
+        // A round computes one piece of one prompt.
         if let Some((_, sequence, _, is_prompted)) = running.iter_mut().find(|(.., is_prompted)| !is_prompted) {
             *is_prompted = batch.prompt(*sequence).unwrap();
         }
@@ -477,7 +478,7 @@ fn drawn_together(model: &Model, options: Options, sequences: usize, planned: &[
     drawn
 }
 
-/// Draws the tokens of each text of a batch as if it were alone: texts that begin and end at
+/// Draws the same tokens for each text of a batch as for the text alone. The texts begin and end at
 /// different times, with prompts in pieces and reused sequences.
 fn texts_as_if_alone(device: &Device) {
     let warm = |seed| Sampling { temperature: 1.5, seed, top_k: 20, presence: 0.5, ..Sampling::default() };
@@ -498,7 +499,7 @@ fn texts_as_if_alone(device: &Device) {
         let options = Options { room: 40, piece: 5, cache, page: 4, exact: true, ..Options::default() };
         let alone: Vec<Vec<u32>> = planned.iter().map(|text| drawn_alone(&model, options, text)).collect();
         assert_eq!(drawn_together(&model, options, 3, &planned), alone, "{architecture}");
-        // A piece of one token is the same as pieces of several.
+        // Pieces of one token give the same result as longer pieces.
         let single = Options { piece: 1, ..options };
         assert_eq!(drawn_alone(&model, single, &planned[3]), alone[3]);
         for (drafts, text) in [(3, 0), (15, 1)] {
@@ -546,7 +547,7 @@ fn texts_that_begin_alike_share_pages() {
         draw(&mut batch, 1, &other, 8);
         draw(&mut batch, 1, &other, 12);
         draw(&mut batch, 2, &text, 12);
-        // The third page belongs to two texts: a text that changes within it computes it again.
+        // Two texts share the third page. A text that changes within this page computes it again.
         draw(&mut batch, 0, &[&text[..11], &[5]].concat(), 8);
         draw(&mut batch, 2, &[&text[..11], &[6]].concat(), 11);
     }
@@ -594,7 +595,7 @@ fn steps_of_several_texts(cache: CacheFormat, bound: f32) {
     assert!(model.session(Options { drafts: 16, ..options }).is_err());
 }
 
-/// Guesses a text that repeats itself, and computes fewer steps than tokens.
+/// Drafts the tokens of a text that repeats itself, and computes fewer steps than tokens.
 #[test]
 fn drafts_of_a_repetition_are_right() {
     let device = Device::cpu();
@@ -661,15 +662,17 @@ fn bench_counts_the_bytes_of_a_step() {
     let weights: usize = Gguf::open(&path).unwrap().tensors().map(|tensor| tensor.bytes.len()).sum();
     for (run, depth) in [(&found["runs"][0], 0), (&found["runs"][1], 7)] {
         assert_eq!(run["depth"], depth);
-        // Steps of 3 tokens see 7 to 9 keys more than the depth: keys and values of 16 bits.
+        // The three steps see 7 to 9 keys more than the depth, 8 on average. Keys and values have
+        // 16 bits.
         let cache = (depth + 8) * 2 * u64::from(LAYERS) * GROUPS * HEAD * 2;
         assert_eq!(run["bytes_per_step"].as_f64(), Some((weights as u64 + cache) as f64));
         assert!(run["generated_tokens_per_second"].as_f64().unwrap() > 0.0);
         assert!(run["prompt_tokens_per_second"].as_f64().unwrap() > 0.0);
         assert!(run["share_of_copy"].is_null());
     }
-    // Two texts, each with other keys, and each kernel alone: a launch of a layer for each layer. A
-    // step of two tokens has norms in its products, and a prompt of five has not.
+    // Two texts with different keys, and each kernel timed alone. A kernel of a layer has one
+    // launch for each layer. Norms are part of the products in a step of two tokens, but not in a
+    // prompt of five.
     let arguments = ["--prompt", "5", "--generate", "3", "--texts", "2", "--kernels", "--device", "cpu", "--json"];
     let found = command(&[&["bench", path.to_str().unwrap()][..], &arguments].concat());
     let run = &found["runs"][0];
@@ -683,8 +686,8 @@ fn bench_counts_the_bytes_of_a_step() {
     let of_step = ["gemv_normed", "heads", "flash_decode", "advance"].map(|name| launches(&found, "step", name));
     assert_eq!(of_step, [4, 2, 2, 1]);
     assert_eq!(["gemv_normed", "heads", "advance"].map(|name| launches(&found, "prompt", name)), [0, 2, 0]);
-    // With quantized weights, all norms and both gates quantize. A launch quantizes the result of
-    // attention.
+    // With quantized weights, the kernels of norms and gates also quantize. A separate launch
+    // quantizes the result of attention.
     let path = small("bench-q8", "qwen2", true);
     let found = command(&[&["bench", path.to_str().unwrap()][..], &arguments].concat());
     let of_step = ["norm_activations", "quantize_activations", "norm_rows", "map"];

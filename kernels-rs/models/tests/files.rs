@@ -1,4 +1,4 @@
-//! The readers against files that Python's `gguf` wrote, and against damaged ones.
+//! The readers of GGUF and safetensors, for files that Python's `gguf` wrote and for damaged files.
 
 mod support;
 
@@ -18,7 +18,7 @@ struct Expected {
     bytes: usize,
 }
 
-/// Compares values, and tensors with the description that Python's reader gives.
+/// Compares metadata and tensors with the output of Python's reader.
 #[test]
 fn every_type_and_format_is_read() {
     let bytes = std::fs::read(data("every.gguf")).unwrap();
@@ -43,7 +43,8 @@ fn every_type_and_format_is_read() {
     }
     let expected: Vec<Expected> = read_json("every.json");
     assert_eq!(gguf.tensors().count(), expected.len());
-    // Each format but Q8_1, which `make.py` leaves out, and one tensor of four dimensions.
+    // There is a tensor for each format except Q8_1, which `make.py` leaves out, and one of four
+    // dimensions.
     assert_eq!(expected.len(), Format::ALL.len());
     assert_eq!(Format::Q8_1.block_bytes(), 36);
     for Expected { name, format, extents, offset, bytes: length } in expected {
@@ -143,7 +144,7 @@ fn damaged_files_are_refused_by_name() {
     refused(two.clone().tensor("a", &[8], 0, vec![0; 32]).finish(), "x.gguf, tensor `a`: the name occurs twice");
 }
 
-/// Rejects counts that a small file cannot hold, without memory for them.
+/// Rejects counts that exceed a small file, before memory is allocated for them.
 #[test]
 fn hostile_counts_are_refused_at_once() {
     let mut header = b"GGUF\x03\0\0\0".to_vec();
@@ -151,12 +152,12 @@ fn hostile_counts_are_refused_at_once() {
     header.extend(0u64.to_le_bytes());
     refused(header, &format!("x.gguf, byte 8, count of tensors: expected at most 262144, found {}", u64::MAX));
     for element in 0..13u32 {
-        // An array of 2^62 elements, in a file that ends there.
+        // The array claims 2^62 elements, but the file ends after the count.
         let array = [&element.to_le_bytes()[..], &(1u64 << 62).to_le_bytes()].concat();
         let error = Gguf::from_bytes("x.gguf", Writer::default().raw("a", 9, &array).finish()).unwrap_err();
         assert!(matches!(error, Error::Damaged { offset: 41..=64, .. }), "{error}");
     }
-    // Arrays in arrays: a level takes 12 bytes.
+    // The value is an array in an array and so on; each level takes 12 bytes.
     let deep: Vec<u8> = (0..100_000).flat_map(|_| [&9u32.to_le_bytes()[..], &1u64.to_le_bytes()].concat()).collect();
     refused(
         Writer::default().raw("a", 9, &deep).finish(),
@@ -193,7 +194,7 @@ fn split_models() {
     assert!(error.starts_with("cannot open ") && error.contains("m-00003-of-00003.gguf"), "{error}");
 }
 
-/// Returns a safetensors file of a header and data.
+/// Returns a safetensors file with a header and data.
 fn safetensors(header: serde_json::Value, data: &[u8]) -> Vec<u8> {
     let header = header.to_string();
     [&(header.len() as u64).to_le_bytes()[..], header.as_bytes(), data].concat()

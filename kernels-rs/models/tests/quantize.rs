@@ -1,4 +1,4 @@
-//! Files in other formats, read back.
+//! `quantize`: new files are read back and compared with their sources.
 
 #[path = "support/reference.rs"]
 mod reference;
@@ -17,15 +17,15 @@ fn temporary(name: &str) -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join(name)
 }
 
-/// Returns the largest distance that a number may have from its code: half a step of the codes of
-/// its block, and what 16-bit scales and scales of groups in steps round off.
+/// Returns the largest allowed error of a quantized number: half a step of the codes of its block,
+/// plus the rounding of the block's scales.
 ///
 /// | format | step |
 /// |---|---|
 /// | codes of n bits around 0 | largest magnitude / 2ⁿ⁻¹ |
 /// | codes of n bits from the least | range / (2ⁿ − 1) |
 ///
-/// Codes around 0 have no code for the positive end, which is a whole step away.
+/// Codes around 0 lack a code for the positive end, so the error there is a whole step.
 fn bound(format: Format, block: &[f32]) -> f32 {
     let top = block.iter().fold(0.0f32, |top, x| top.max(x.abs()));
     let low = block.iter().copied().fold(f32::INFINITY, f32::min);
@@ -39,7 +39,8 @@ fn bound(format: Format, block: &[f32]) -> f32 {
         Format::Q5_0 => top / 16.0 + top / 512.0,
         Format::Q4_1 => range / 15.0 * 0.5 + top / 256.0,
         Format::Q5_1 => range / 31.0 * 0.5 + top / 256.0,
-        // Scales of groups are multiples of 1/127 of the largest, minima and scales of 1/63.
+        // Q6_K rounds scales of groups to 1/127 of the largest. Other formats round scales and
+        // minima to 1/63.
         Format::Q6_K => top / 32.0 + top / 127.0,
         Format::Q4_K => range.max(top) / 15.0 * 0.5 + range.max(top) / 63.0 * 2.0,
         Format::Q5_K => range.max(top) / 31.0 * 0.5 + range.max(top) / 63.0 * 2.0,
@@ -71,7 +72,7 @@ fn compared(source: &Gguf, found: &Gguf, formats: Formats) {
     }
 }
 
-/// Returns numbers by the reference's formulas where it has any.
+/// Returns the numbers of a tensor, by the reference's formulas if it has some for the format.
 fn read(tensor: &Tensor<'_>) -> Vec<f32> {
     match tensor.format {
         Format::F32 | Format::F16 | Format::BF16 | Format::Q8_0 | Format::Q4_1 => reference::numbers(tensor),
@@ -125,7 +126,8 @@ fn every_format_is_near_its_source() {
     assert!(target("Q9").unwrap_err().to_string().contains("the format `Q9` is not supported; supported: F32, F16"));
 }
 
-/// Makes numbers of blocks again: the same bits as the reference's formulas, and the same blocks.
+/// Dequantizes blocks and quantizes the numbers again. Numbers have the bits of the reference's
+/// formulas, and blocks are the same as before.
 #[test]
 fn formats_there_and_back() {
     let source = Gguf::open(&small("there", "qwen3", true)).unwrap();
@@ -144,7 +146,7 @@ fn formats_there_and_back() {
     for (old, new) in source.tensors().zip(back.tensors()) {
         let [old, new] = [old, new].map(|tensor| reference::numbers(&tensor));
         let top = old.iter().fold(0.0f32, |top, x| top.max(x.abs()));
-        // The scale of a block is rounded to 16 bits once more.
+        // The scale of a block is rounded to 16 bits a second time.
         assert!(old.iter().zip(&new).all(|(old, new)| (old - new).abs() <= top / 1024.0));
     }
     let missing = temporary("no-folder").join("file.gguf");

@@ -64,7 +64,7 @@ impl Server {
         post(&self.address, path, body)
     }
 
-    /// Waits for a line of the log that has a text.
+    /// Waits for a line of the log that contains a text.
     fn wait_for(&mut self, text: &str) {
         let mut line = String::new();
         while !line.contains(text) {
@@ -159,7 +159,8 @@ fn alone(file: &Path, prompt: &str, tokens: usize, exact: bool) -> (String, usiz
     pieces.fold((String::new(), 0), |(text, n), piece| (text + &piece.unwrap().text, n + 1))
 }
 
-/// Answers about images in `data:` URLs as the engine does, and keeps an image that comes again.
+/// Answers about images in `data:` URLs as the engine does, and reuses an image that a request
+/// repeats.
 #[test]
 fn messages_have_images() {
     let folder = pictures::qwen3_vl("serve-images", pictures::MatrixFormat::F32);
@@ -229,7 +230,8 @@ fn answers_have_the_form_of_the_protocol() {
     assert_eq!(counts, (&json!(9), &json!(count), &json!(9 + count)));
     assert_eq!(usage["prompt_tokens_details"]["cached_tokens"], 0);
 
-    // The same as events, the prompt as tokens, of which all but the last are there.
+    // The same request as events, with the prompt as tokens. All tokens except the last are in the
+    // cache.
     let tokens: Vec<u32> = Model::load(&Device::cpu(), &file).unwrap().prompt("Once upon", false).unwrap();
     let mut body = request("", 12);
     (body["prompt"], body["stream"]) = (json!(tokens), json!(true));
@@ -245,7 +247,7 @@ fn answers_have_the_form_of_the_protocol() {
     assert_eq!(last["usage"]["prompt_tokens_details"]["cached_tokens"], 8);
     assert!(sent.iter().all(|event| event["id"] == sent[0]["id"]));
 
-    // A stop ends the text before it.
+    // The text ends before the stop text.
     let at = text.char_indices().nth(5).unwrap().0;
     let stop: String = text[at..].chars().take(2).collect();
     let mut body = request("Once upon", 12);
@@ -405,11 +407,11 @@ fn wrong_requests_are_refused() {
         let error: Value = serde_json::from_str(&body).unwrap();
         assert_eq!((found, error["error"]["message"].is_string()), (status, true), "{error}");
     }
-    // A request that is fine is answered after all of them.
+    // After all rejected requests, the server answers a valid one.
     assert_eq!(server.post(text, &request("a", 1)).0, 200);
 }
 
-/// Asks at the same time what was asked one after another.
+/// Sends the same requests one after another and at the same time, and compares the answers.
 #[test]
 fn clients_get_what_they_get_alone() {
     let file = talking("serve-several", 120, true);
@@ -451,7 +453,7 @@ fn a_client_that_leaves_frees_its_sequence() {
     let options = ["--sequences", "1", "--queue", "1", "--room", "20000"];
     let mut server = Server::start(&file, &options);
     let mut first = first_event(&server, 19_000);
-    // The second event of the answer is computed, so that the answer has the sequence.
+    // The second event shows that the answer is running and occupies the sequence.
     assert!(chunk(&mut first).contains("content"));
     let second = first_event(&server, 2);
     let (status, error) = server.post("/v1/completions", &request("a", 1));
@@ -504,7 +506,8 @@ fn the_official_client_is_answered() {
     assert_eq!(out.trim(), "passed");
 }
 
-/// Compares sampling by defaults of the command with the protocol's: a temperature of 1.
+/// Compares an answer without `temperature` with the engine at temperature 1, the protocol's
+/// default.
 #[test]
 fn the_default_temperature_is_one() {
     let file = talking("serve-default", 120, true);

@@ -53,8 +53,9 @@ fn bits(numbers: Vec<f32>) -> Vec<u32> {
     numbers.into_iter().map(f32::to_bits).collect()
 }
 
-/// Returns tokens, and bits of logits and losses, of everything that runs a model without images:
-/// prompts in pieces, steps, draws, drafts, kept begins, and several texts that share pages.
+/// Returns the tokens and the bits of logits and losses of each way to run a model without images.
+/// The ways are prompts in pieces, steps, draws, drafts, reused beginnings, and texts that share
+/// pages.
 fn results(model: &Model, options: Options) -> Vec<Vec<u32>> {
     let text: Vec<u32> = (0..30).map(|i| i * 7 % TOKENS as u32).collect();
     let warm = Sampling { temperature: 1.5, seed: 3, top_k: 20, min_p: 0.01, presence: 0.5, ..Sampling::default() };
@@ -147,8 +148,8 @@ fn two_devices_give_the_bits_of_one() {
     all_compared("split", &cpu(), &[cpu(), cpu()]);
 }
 
-/// Has a device between two others, and a layer that adds features of images on each of the first
-/// two devices.
+/// Splits over three devices. Each of the first two has a layer after which image features are
+/// added.
 #[test]
 fn three_devices_give_the_bits_of_one() {
     for (format, layers) in [(MatrixFormat::F32, [1, 2, 1]), (MatrixFormat::Bf16, [1, 1, 2])] {
@@ -186,7 +187,8 @@ fn gpu_two_devices_give_the_bits_of_one() {
     }
 }
 
-/// Has a part of the layers on the CPU. Exact steps give the bits of any device.
+/// Runs some layers on the CPU and the others on a GPU. Exact steps give the same bits on each
+/// device.
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
 fn gpu_and_cpu_together_give_the_bits_of_one() {
@@ -206,7 +208,7 @@ fn layers_are_split_by_bytes() {
     let of_stages: Vec<_> = model.stages.iter().map(|stage| (stage.first, stage.blocks.len())).collect();
     assert_eq!(of_stages, [(0, 1), (1, 1)]);
     assert_eq!(model.device_names(), "cpu (interpreter), cpu (interpreter)");
-    // The weights of all parts are those of the file, and the output matrix once more.
+    // The devices together have the weights of the file, and the tied output matrix a second time.
     let configuration = checkpoint.configuration().unwrap();
     let weights = checkpoint.weight_bytes(&configuration).unwrap();
     let embedding = checkpoint.tensor("token_embd.weight").unwrap().bytes.len() as u64;
@@ -214,8 +216,8 @@ fn layers_are_split_by_bytes() {
     assert_eq!(weights.layers.len(), LAYERS as usize);
 }
 
-/// Limits the memory of two devices, the other way round the second time. Loading splits as the
-/// configuration does for the free memory.
+/// Limits the memory of two devices differently, then exchanges the limits. Loading splits layers
+/// as the configuration does for this free memory.
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
 fn gpu_layers_follow_free_memory() {
@@ -223,7 +225,7 @@ fn gpu_layers_follow_free_memory() {
     let checkpoint = Checkpoint::open(&qwen3_vl("gpu-split-free", MatrixFormat::F32)).unwrap();
     let configuration = checkpoint.configuration().unwrap();
     let weights = checkpoint.weight_bytes(&configuration).unwrap();
-    // So many tokens that caches are larger than the embedding.
+    // With so many tokens, the caches are larger than the embedding.
     let plan = Plan { tokens: 1 << 16, ..Plan::default() };
     for (limits, expected) in [([64, 192], [1, 3]), ([192, 64], [3, 1])] {
         for (device, limit) in devices.iter().zip(limits) {
@@ -323,7 +325,7 @@ fn fit_prints_the_bytes_of_each_device() {
         let text = printed(&[&["fit", file, "--json"], arguments].concat());
         serde_json::from_str::<serde_json::Value>(&text).unwrap()["needs"].as_array().unwrap().clone()
     };
-    // The devices need not exist.
+    // `fit` accepts devices that do not exist.
     for (one, two) in read(&[]).iter().zip(read(&["--devices", "0,1"])) {
         assert_eq!(one["cache_format"], two["cache_format"]);
         let devices = two["devices"].as_array().unwrap();
@@ -349,7 +351,7 @@ fn fit_prints_the_bytes_of_each_device() {
     assert!(text.lines().skip(1).all(|line| line.chars().count() <= 80), "{text}");
 }
 
-/// Computes equal bits with devices of one size, whatever the size.
+/// Computes equal bits on one device and on a split over two devices that differ in size.
 #[test]
 fn exact_steps_have_equal_bits_on_devices_of_other_sizes() {
     let path = small("split-sizes", "qwen3", true);

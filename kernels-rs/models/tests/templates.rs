@@ -1,4 +1,4 @@
-//! Chat templates against Jinja2: `tests/data/make.py` makes the prompts.
+//! Chat templates, compared with prompts from Jinja2 that `tests/data/make.py` wrote.
 
 mod support;
 
@@ -92,7 +92,8 @@ fn hostile_templates_run_out_of_fuel() {
     let doubling =
         "{% set n = namespace(x='0123456789') %}{% for a in range(60) %}{% set n.x = n.x ~ n.x %}{% endfor %}";
     let macros = "{% macro f() %}{{ f() }}{{ f() }}{% endmacro %}{{ f() }}";
-    // Each list has the one before ten times: 10^9 numbers of JSON in a kilobyte of memory.
+    // Each list contains the previous one ten times: a kilobyte of memory becomes 10^9 numbers of
+    // JSON.
     let wide = "{% set n = namespace(x=[1]) %}{% for a in range(9) %}{% set n.x = [n.x, n.x, n.x, n.x, n.x, n.x, n.x, n.x, n.x, n.x] %}{% endfor %}{{ n.x | tojson | length }}";
     let lists = "{% set n = namespace(x=[1]) %}{% for a in range(60) %}{% set n.x = n.x + n.x %}{% endfor %}";
     for source in [nested, doubling, wide, lists] {

@@ -1,4 +1,4 @@
-//! Tokenizers against the reference implementations: `tests/data/make.py` says which.
+//! Tokenizers, compared with the reference implementations that `tests/data/make.py` names.
 
 mod support;
 
@@ -27,7 +27,7 @@ fn words_of_pre_tokenizers() {
     }
 }
 
-/// Splits two million blanks, which a pattern that backtracks could not.
+/// Splits two million blanks in linear time. A backtracking pattern would not end.
 #[test]
 fn long_runs_of_blanks() {
     for family in ["gpt-2", "llama-bpe", "qwen2", "smollm"] {
@@ -51,7 +51,7 @@ fn smollm2_has_the_tokens_of_the_reference() {
         let kept: Vec<u8> = text.bytes().filter(|byte| ![4, 6, 19, 20, 22, 29, 0xf1, 0xf2].contains(byte)).collect();
         assert_eq!(tokenizer.decode(expected).unwrap(), kept, "{text:?}");
     }
-    // A control token is one in a prompt, and text in what a user writes.
+    // The name of a control token is a token in a prompt, and plain text in a user's text.
     let turn = "<|im_start|>user\n";
     let prompt = tokenizer.encode(turn, Encoding::PROMPT).unwrap();
     assert_eq!((prompt[0], tokenizer.kind(prompt[0])), (1, Some(TokenKind::Control)));
@@ -78,7 +78,8 @@ fn qwen(ranks: &str) -> Vec<u8> {
     };
     let tokens: Vec<Vec<u8>> = ranks.lines().map(|line| decode(line.split_once(' ').unwrap().0)).collect();
     let rank: HashMap<&[u8], usize> = tokens.iter().enumerate().map(|(rank, token)| (&**token, rank)).collect();
-    // A token's merge is the last one when its bytes merge by ranks below its own.
+    // The bytes of a token merge by lower ranks into two parts. These two parts are the token's
+    // merge.
     let merge = |own: usize, token: &[u8]| {
         let mut parts: Vec<&[u8]> = token.chunks(1).collect();
         let mut from: Vec<usize> = (0..=token.len()).collect();
@@ -148,7 +149,7 @@ fn pieces_have_the_tokens_of_sentencepiece() {
         assert_eq!(String::from_utf8(tokenizer.decode(&ids).unwrap()).unwrap(), decoded, "{text:?}");
         assert_eq!(*text, decoded);
     }
-    // User-defined pieces are always one token; the beginning of a text is added if requested.
+    // User-defined pieces are always one token. The token that begins texts is added on request.
     let tool = tokenizer.find("<tool>").unwrap();
     let ids = tokenizer.encode("a<tool>b", Encoding { ends: true, ..Encoding::TEXT }).unwrap();
     assert_eq!((ids[0], ids.contains(&tool)), (1, true));
@@ -174,7 +175,7 @@ fn json_files_have_the_tokens_of_the_library() {
     assert_eq!(tokenizer.decode(&plain).unwrap(), text.as_bytes());
 }
 
-/// Compares the stream of a crab whose four bytes are a token each.
+/// Decodes the crab emoji token by token: each of its four bytes is one token.
 #[test]
 fn streamed_characters_are_whole() {
     let tokenizer = Tokenizer::from_gguf(&Gguf::open(&data("pieces.gguf")).unwrap()).unwrap();
@@ -194,7 +195,7 @@ fn streamed_characters_are_whole() {
     assert!(tokenizer.decode(&[u32::MAX]).unwrap_err().to_string().contains("4294967295 is not a token"));
 }
 
-/// Rejects what is missing or unknown, by name.
+/// Rejects missing fields and unknown values, and names them.
 #[test]
 fn unsupported_vocabularies_are_refused_by_name() {
     let refused = |writer: Writer, expected: &str| {

@@ -1,5 +1,5 @@
-//! Images: their preparation, the vision tower, and whole models, against transformers. Expected
-//! values are made by `data/vision.py`.
+//! Preparation of images, the vision tower, and whole models, compared with transformers.
+//! `data/vision.py` wrote the expected values.
 
 #[path = "support/pictures.rs"]
 mod pictures;
@@ -105,7 +105,8 @@ fn sizes_are_those_of_transformers() {
     }
 }
 
-/// Gives the bytes of Pillow. PyTorch has shorter factors, and differs by at most two levels.
+/// Compares resized images with Pillow, byte for byte. PyTorch has shorter factors, and differs by
+/// at most two levels.
 #[test]
 fn images_are_prepared_as_in_transformers() {
     let about: About = json("vision.json");
@@ -268,7 +269,7 @@ fn steps_continue_a_text_with_images() {
             |tokens: &[u32], images: &[Arc<Picture>], n| continued([&mut session, &mut fresh], tokens, images, n);
         let tokens = [1, 2, IMAGE, 3, 4, IMAGE, 5, 6];
         compared(&tokens, &images, 6);
-        // The same places have other positions in a text without images.
+        // The same tokens have other positions in a text without images.
         compared(&(20..34).collect::<Vec<u32>>(), &[], 4);
         // A text that ends with an image.
         compared(&tokens[..3], &images[..1], 3);
@@ -376,7 +377,7 @@ fn towers_that_do_not_belong_are_refused() {
     assert!(alone.contains("a vision tower without its language model"), "{alone}");
 }
 
-/// Reads the settings of images beside safetensors.
+/// Reads `preprocessor_config.json` beside safetensors.
 #[test]
 fn settings_of_images() {
     let folder = qwen3_vl("settings", MatrixFormat::F32);
@@ -431,12 +432,12 @@ fn files_of_images() {
     assert_eq!(jpeg.extents(), [32, 16]);
     for format in [Png, Pnm, Jpeg] {
         let file = encoded(&original, format);
-        // A JPEG file that ends early is read as far as it goes, once its headers are whole.
+        // A JPEG file that ends early, but after its headers, is read up to its end.
         let headers = file.windows(2).position(|bytes| bytes == [0xff, 0xda]).filter(|_| format == Jpeg);
         for end in 0..headers.unwrap_or(file.len() / 2) {
             assert!(Image::read("x", &file[..end]).is_err(), "{format:?} cut after {end} bytes");
         }
-        // Some damage goes unnoticed, and none ends the program.
+        // Some damage goes unnoticed, but none may crash the program.
         let mut seed = 5u64;
         for _ in 0..500 {
             let mut damaged = file.clone();
@@ -450,7 +451,7 @@ fn files_of_images() {
             }
         }
     }
-    // Headers of images that memory does not hold.
+    // The headers claim images that exceed the memory limit.
     let mut large = encoded(&original, Png);
     large[16..24].copy_from_slice(&[0, 0, 0xff, 0xff, 0, 0, 0xff, 0xff]);
     assert!(Image::read("x", &large).is_err());
@@ -479,13 +480,13 @@ fn the_command_sees_images() {
     };
     let (is_success, error) = run(&["generate", "--prompt", "a", "--image-tokens", "4"]);
     assert!(is_success && error.contains("3 tokens"), "{error}");
-    // The image has 64 tokens or more by the settings of Qwen3-VL.
+    // By the settings of Qwen3-VL, an image has at least 64 tokens.
     let (is_success, error) = run(&["generate", "--prompt", "a", "--room", "16"]);
     assert!(!is_success && error.contains("tokens; the session has room for 16"), "{error}");
 }
 
-/// Compares a model of the extents of Qwen3-VL-2B, which `vision.py FOLDER 2b` makes, on a GPU. The
-/// variable `QWEN3_VL_2B` names the folder.
+/// Compares on a GPU a model with the extents of Qwen3-VL-2B, which `vision.py FOLDER 2b` makes.
+/// The variable `QWEN3_VL_2B` names the folder.
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
 fn gpu_qwen3_vl_2b_has_the_logits_of_transformers() {
@@ -504,7 +505,7 @@ fn gpu_qwen3_vl_2b_has_the_logits_of_transformers() {
     let placeholder = 151_655;
     let mut tokens = words("ids");
     tokens.dedup_by(|a, b| *a == placeholder && *b == placeholder);
-    // The error of transformers in bf16 against its own f32 with equal weights.
+    // The difference between transformers in bf16 and in f32, for equal weights.
     let narrow = ["features", "logits"]
         .map(|name| difference(&numbers(&format!("bf16.{name}")), &numbers(&format!("rounded.{name}"))));
     println!("transformers in bf16: {narrow:?}");

@@ -168,7 +168,8 @@ fn attempt(frontend: &Frontend, text: &str, seed: u64) -> Result<Good, Failure> 
     };
     let optimized = after(Executor::Optimized, &compiled.optimized)?;
     same(Executor::Optimized, run(Executor::Optimized, &optimized, Schedule::InOrder)?)?;
-    // Launches of moderate arguments have an own form. The other form runs as PTX below.
+    // Like a launch, this selects the checked form by the largest argument. The general form runs
+    // as PTX below.
     let is_moderate = |argument: &Argument| match argument {
         Argument::Scalar(bits) => *bits <= MODERATE.into(),
         Argument::Memory { .. } => true,

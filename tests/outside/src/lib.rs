@@ -14,13 +14,13 @@ pub fn gated(x: &[f32], gate: &[f32], y: &mut [f32]) {
     }
 }
 
-/// Returns the sum of the products of the four bytes of each word.
+/// Returns the dot product of two words, as vectors of four bytes.
 #[device]
 pub fn dot4(a: u32, b: u32) -> u32 {
     ptx!("dp4a.u32.u32 {d}, {a}, {b}, 0;", a = in(u32) a, b = in(u32) b, d = out(u32))
 }
 
-/// Computes these sums for vectors of bytes.
+/// Computes the sum of the squares of each word's four bytes.
 #[kernel(block = 128, grid = y.len().div_ceil(128))]
 #[requires(x.len() == y.len())]
 pub fn squares(x: &[u32], y: &mut [u32]) {

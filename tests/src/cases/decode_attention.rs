@@ -25,10 +25,11 @@ struct Sequences {
     splits: usize,
 }
 
-/// One kv head, and keys in three splits, of which the second sequence fills one.
+/// One kv head, and keys in three splits. The second sequence has keys in only one split.
 const TWO: Sequences = Sequences { lengths: &[173, 5], kv: 1, capacity: 200, splits: 3 };
 
-/// Two kv heads, a full cache and an empty one; splits of whole steps, and one more key.
+/// First two kv heads, with a full cache and an empty one. Then splits of whole steps, and one more
+/// key.
 const SHORT_SEQUENCES: [Sequences; 2] = [
     Sequences { lengths: &[20, 0, 19], kv: 2, capacity: 20, splits: 2 },
     Sequences { lengths: &[64, 65], kv: 1, capacity: 65, splits: 2 },
@@ -114,7 +115,8 @@ fn combined<T: Float>(instance: &Instance) -> Trial {
     let (d, heads) = (number(instance, 1), 2);
     let (all, batch, splits) = (attended::<f16>(d, heads, TWO), TWO.lengths.len(), TWO.splits);
     let narrow = |all: &[f64]| all.iter().map(|x| *x as f32).collect::<Vec<_>>();
-    // One sequence more than parts exist for, and in each sequence one more head.
+    // The output has one more sequence and one more head than the parts. The kernel must write
+    // zeros there.
     let o: Vec<f64> = (0..(batch + 1) * (heads + 1))
         .flat_map(|i| match (i / (heads + 1), i % (heads + 1)) {
             (b, h) if b < batch && h < heads => all.o[(b * heads + h) * d..][..d].to_vec(),

@@ -22,8 +22,7 @@ struct Sizes {
     kv: usize,
     lq: usize,
     lk: usize,
-    /// Factor of the logits beyond those of vectors of length √D: with large factors, few keys have
-    /// weight.
+    /// Factor of the usual scale 1/√D of logits. With large factors, few keys have weight.
     sharp: f32,
     /// Each query attends to one key. All other logits are so small that an exponential relative to
     /// any of them overflows. For each head, one value of eight is NaN for all keys.
@@ -48,9 +47,8 @@ fn attended<T: Float>(instance: &Instance) -> Vec<Trial> {
     all
 }
 
-/// Makes queries with equal weights for all keys, whose values are adjacent numbers of bf16. Each
-/// mean lies halfway and is rounded to even: down in every other column, and in the other columns
-/// in the next head.
+/// Makes queries with equal weights for all keys. The values are adjacent numbers of bf16, so each
+/// mean lies halfway and rounds to even: down in every other column, alternating between heads.
 fn halfway<T: Float>(instance: &Instance) -> Trial {
     let (d, causal, alibi) = (number(instance, 3), truth(instance, 5), is::<Alibi>(instance, 2));
     let (heads, n) = (2, if causal { 2 } else { 4 });

@@ -31,7 +31,8 @@ trials!(heat, |_| {
     let plates = shapes.map(|shape| of(plate(shape.0, shape.1), shape));
     // More points than threads, all different from their neighbors.
     let uneven = of((0..20 * 40).map(|i| (i * 37 % 101) as f32).collect(), (20, 40, 0.0, 2));
-    // One hot point in a cold plate changes most, by the tolerance: for each thread that counts.
+    // One hot point in a cold plate has the largest change, equal to the tolerance. The place of
+    // the point varies, so that different threads of the reduction find it.
     let spots = [0usize, 1, 2, 4, 8, 16, 31, 32, 77, 127].map(|inner| {
         let mut start = vec![0f32; 4 * 66];
         start[(inner / 64 + 1) * 66 + inner % 64 + 1] = 64.0;

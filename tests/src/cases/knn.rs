@@ -18,6 +18,6 @@ trials!(knn<4>, |instance| {
         let nearest = expected(&points, &queries, k);
         Trial::new(format!("{m} queries, {n} points"), inputs, [Expected::exact(2, nearest)])
     };
-    // No point, fewer points than are wanted, as many, and more; with all distances equal, or few.
+    // No point, fewer than k points, k points, and more.
     [(0, 3), (1, 1), (k, 33), (200, 70), (1100, 65)].into_iter().map(of).collect()
 });

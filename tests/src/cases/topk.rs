@@ -8,16 +8,16 @@ trials!(sample<64>, |instance| {
     let most = number(instance, 0);
     let k = most.min(40);
     let at = |place: usize| (place as f32 + 0.5) / most as f32;
-    // Some rows whose length is a multiple of no tile, and many short ones with all kinds of draws
-    // and ends.
+    // Rows whose length is no multiple of a tile, with different draws and cuts.
     vec![
         drawn(most, 2100, k, &[0.3, 0.95], 0.8, 0.9),
         drawn(most, 1100, most.min(200), &std::array::from_fn::<f32, 4, _>(|r| (r as f32 + 0.37) / 4.0), 2.5, 0.97),
         drawn(most, 1025, k.min(7), &[0.0, 0.4, 0.999], 4.0, 0.5),
         drawn(most, most + 1, 1, &[0.5, 0.99], 1.0, 1.0),
-        // All elements except one are kept, and more elements than fit, down to values below zero.
+        // All elements except one are kept. `k` exceeds the maximum, and some kept values are below
+        // zero.
         drawn(most, most + 1, most + 5, &[0.02, 0.5, 0.97], 4.0, 1.0),
-        // Equal logits, so that each sum is an integer: draws and a cut that coincide with one.
+        // Logits are equal, so each sum is an integer. Draws and a cut coincide with such sums.
         drawn_of(most, vec![0.25; 5 * (most + 1)], 4, &[0.0, 0.4, 0.5, 0.9, 1.0], 1.0, 0.5),
         drawn_of(
             most,

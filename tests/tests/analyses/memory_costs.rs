@@ -221,7 +221,7 @@ fn wide_copies_are_counted() {
     }
 }
 
-/// Loads from addresses relative to a value that all lanes share, and at others.
+/// Loads from addresses relative to a value that all lanes share, and from other addresses.
 #[kernel(block = (16, 4), grid = (4, 4))]
 #[requires(lists.len() > 0)]
 pub fn relative(a: View<f32, 2>, lists: &[u32], mut y: ViewMut<f32, 2>, n: usize) {

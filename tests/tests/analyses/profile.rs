@@ -3,9 +3,9 @@
 //! The analysis follows the dependence of indices on the lane; the interpreter counts the addresses
 //! of a run. The analysis assumes a warp of a full block, buffers and rows that begin at a sector,
 //! and rows that share no sector. The tests therefore compare the measured requests with the most
-//! active lanes, on arguments that satisfy these assumptions where they are chosen here.
-//! `OTHERWISE` lists the exceptions in the cases of `tests::examples`, with the reason. For kernels
-//! of the library with other arguments, any of the reasons is accepted.
+//! active lanes. Arguments that this file chooses satisfy these assumptions. `OTHERWISE` lists the
+//! exceptions in the cases of `tests::examples`, with the reason. For kernels of the library with
+//! other arguments, any of the reasons is accepted.
 
 use kernel_dsl::compiler::Scalar;
 use kernel_dsl::compiler::analyses::memory::{self, AccessKind, Cost};

@@ -161,7 +161,7 @@ fn used_paths(text: &str) -> Vec<(bool, Vec<String>)> {
     let is_part = |c: char| c.is_alphanumeric() || c == '_' || c == ':';
     for word in plain.split(|c: char| !is_part(c)) {
         let parts: Vec<_> = word.split("::").map(str::to_string).collect();
-        // `pub(super)` is not a path. A path by another name counts if that is a child module.
+        // `pub(super)` is not a path. The graph ignores paths whose first name is no child module.
         if parts.len() > 1 && parts[0].chars().next().is_some_and(char::is_lowercase) {
             paths.push((false, parts));
         }

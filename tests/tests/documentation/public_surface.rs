@@ -246,7 +246,7 @@ impl Crates {
             self.item(surface, shown, parent, item);
             is_defined = true;
         }
-        // The module has the name from elsewhere.
+        // If the module does not define the name, one of its `use` items imports it.
         for item in of.items.iter().filter(|_| !is_defined) {
             let Item::Use(used) = item else { continue };
             for (alias, path) in Crates::names(&used.tree, &[]) {

@@ -1,9 +1,9 @@
-//! Names of types: nouns that fit every module, such as `Kind`, name no further type, and no other
-//! name denotes many types.
+//! Names of types: no new type has a bare noun that fits every module, such as `Kind`, as its name,
+//! and no other name denotes many types.
 //!
 //! A type with such a name is found neither by a search nor in the documentation. The name of a new
-//! type has a noun of its domain: `AllocationKind`. The table lists the types that have the bare
-//! name, and becomes shorter only.
+//! type has a noun of its domain: `AllocationKind`. The table lists the types that still have such
+//! a name, and may only become shorter.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -116,7 +116,7 @@ fn few_types_share_a_name() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Adjectives, verbs and vague nouns that name no constant alone.
+/// Adjectives, verbs and vague nouns. No constant has one of them as its whole name.
 const BARE_CONSTANTS: [&str; 42] = [
     "ABANDONED",
     "ALIKE",

@@ -134,7 +134,7 @@ fn combined_values(checker: &Checker) {
             let y: Vec<i32> = (0..2 * n).map(|_| random.below(100) as i32 - 50).collect();
             let (mut floats, mut whole) = (Vec::new(), Vec::new());
             for block in 0..2 {
-                // The shift in the second round does not change the order.
+                // The shift by 1/4 in the second round does not change the order of values.
                 let (x, y) = (&x[block * n..][..n], &y[block * n..][..n]);
                 let shifted: Vec<f32> = x.iter().map(|v| v + 0.25).collect();
                 let largest = shifted.iter().copied().fold(f32::MIN, f32::max);

@@ -145,8 +145,8 @@ impl Exact {
         if x.is_nan() {
             return NAN;
         }
-        // The last number that is not greater, and the next one, which may be the first that does
-        // not exist.
+        // The two codes around x. The upper one may be one step beyond the largest finite
+        // number.
         let below = numbers.partition_point(|v| *v <= size) - 1;
         let next = if below < largest { numbers[below + 1] } else { 2.0 * numbers[largest] - numbers[largest - 1] };
         let (down, up) = (size - numbers[below], next - size);

@@ -184,7 +184,8 @@ fn bytes(device: &Device, layout: PairLayout) {
 
 /// Elements of a cache whose blocks of numbers have scales.
 trait Packed: StoredElement + GenericArgument {
-    /// The largest error of a number, in scales: the number opposite to the largest one may be cut.
+    /// The largest error of a number, in units of the scale. The error is 1 where a number with the
+    /// sign opposite to the largest one's may be clipped.
     const ERROR: f64;
 
     /// Returns the numbers before they are multiplied by their scale.

@@ -208,7 +208,8 @@ fn formats(device: &Device) {
         CachedShape { heads: 1, groups: 1, queries: 66, keys: 130, width: 40 },
         CachedShape { heads: 1, groups: 1, queries: 17, keys: 64, width: 160 },
     ];
-    // The formats take turns with contiguous planes and pages. Each shape begins with the other.
+    // Formats alternate between contiguous planes and pages. So do shapes, by the first format's
+    // kind of planes.
     let both = [Planes::Contiguous, Planes::Pages];
     for (i, shape) in shapes.into_iter().enumerate() {
         let of_turn = |turn: usize| {

@@ -1,4 +1,5 @@
-//! Formats of GGML on the host: what their numbers are, planes and back, quantization at its edges.
+//! GGML's formats on the host: decoded numbers, conversion to planes and back, and quantization at
+//! edge cases.
 
 use kernel_dsl::half::f16;
 use kernel_dsl::prelude::View;
@@ -39,7 +40,8 @@ fn bits(x: f32) -> u32 {
     if x.is_nan() { f32::NAN.to_bits() } else { x.to_bits() }
 }
 
-/// Rows of one block, of less and more than eight units, and of eight units and a rest.
+/// Rows and blocks of a row: one block, less or more than eight units, and eight units with a
+/// remainder.
 const ROWS: [[usize; 2]; 6] = [[1, 1], [3, 2], [2, 7], [1, 8], [2, 9], [0, 1]];
 
 #[test]
@@ -206,7 +208,7 @@ fn max_error<F: Ggml>() -> f32 {
         "IQ4_XS" => 14.0 / 127.0 + 0.03,
         "Q3_K" => 1.0 / 4.0 + 0.03,
         "Q2_K" => 1.0 / 3.0 + 0.12,
-        // From 12 of 16 to 16 nothing is nearer than 12.
+        // The largest code is 12/16 of the range, so a number near 16/16 is off by 4/16.
         "MXFP4" => 1.0 / 4.0,
         _ => unreachable!(),
     }
@@ -242,7 +244,7 @@ fn extremes_have_defined_results() {
         assert!(back(&zeros).iter().all(|x| *x == 0.0), "{}: zeros", F::NAME);
         assert!(back(&vec![-0.0; F::NUMBERS]).iter().all(|x| *x == 0.0), "{}: −0", F::NAME);
         assert_eq!(quantize::<F>(&vec![f32::NAN; F::NUMBERS]), quantize::<F>(&zeros), "{}: NaN", F::NAME);
-        // A NaN is a 0 among others, an infinity the largest number.
+        // A NaN counts as 0, and an infinity as the largest number of its sign.
         let x = numbers(F::NUMBERS);
         let with = |at: usize, other: f32| {
             let mut x = x.clone();
@@ -275,17 +277,17 @@ fn ties_are_defined() {
         let expected: Vec<f32> = (0..F::NUMBERS).map(expected).collect();
         assert_eq!(dequantize::<F>(&quantize::<F>(&numbers)), expected, "{}", F::NAME);
     }
-    // Up, and the last code at most.
+    // Q4_0, Q5_0, Q4_1 and Q5_1 round half up, but not beyond the last code.
     check::<Q4_0>(|i| (i % 16) as f32 - if i % 16 == 0 { 8.0 } else { 8.5 }, |i| (i % 16) as f32 - 8.0);
     check::<Q5_0>(|i| i as f32 - if i == 0 { 16.0 } else { 16.5 }, |i| i as f32 - 16.0);
     check::<Q4_1>(|i| [0.0, 15.0, 2.5, 3.5][i % 4], |i| [0.0, 15.0, 3.0, 4.0][i % 4]);
     check::<Q5_1>(|i| [0.0, 31.0, 2.5, 3.5][i % 4], |i| [0.0, 31.0, 3.0, 4.0][i % 4]);
-    // To even.
+    // Q8_0 rounds half to even.
     check::<Q8_0>(|i| [127.0, 0.5, 1.5, -2.5][i % 4], |i| [127.0, 0.0, 2.0, -2.0][i % 4]);
-    // The largest magnitude becomes the least code; of two the positive one.
+    // The number of the largest magnitude gets code −8; of two equal ones, it is the positive one.
     check::<Q4_0>(|i| [8.0, -8.0][i % 2], |i| [8.0, -7.0][i % 2]);
-    // To the lesser code: 12 is 10 and 14 of the table's doubles 0, 1, 2, 3, 4, 6, 8, 12, by a
-    // half.
+    // MXFP4 and IQ4_NL round half to the lesser code. The magnitudes of MXFP4, doubled, are 0, 1,
+    // 2, 3, 4, 6, 8 and 12.
     check::<Mxfp4>(|i| [12.0, 5.0, 2.5, -7.0][i % 4] / 2.0, |i| [12.0, 4.0, 2.0, -6.0][i % 4] / 2.0);
     check::<Iq4Nl>(|i| [-127.0, 7.0, 19.0, 31.5][i % 4], |i| [-127.0, 1.0, 13.0, 25.0][i % 4]);
 }

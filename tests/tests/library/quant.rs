@@ -317,8 +317,8 @@ fn files(device: &Device) {
     each_format!(check, device);
 }
 
-/// Holds products of rows of `k` activations, quantized to 8 bits, with rows of weights against
-/// `f64`.
+/// Compares with `f64` the products of rows of weights with rows of `k` activations, which are
+/// quantized to 8 bits.
 fn multiplied(what: &str, y: &[f32], x: &[f32], numbers: &[f32], k: usize) {
     let seen: Vec<f64> = x.chunks(k.max(1)).flat_map(quantized).collect();
     let n = numbers.len().checked_div(k).unwrap_or(0);
@@ -326,8 +326,8 @@ fn multiplied(what: &str, y: &[f32], x: &[f32], numbers: &[f32], k: usize) {
         let terms = (0..k).map(|j| seen[i / n * k + j] * f64::from(numbers[i % n * k + j]));
         let size: f64 = terms.clone().map(f64::abs).sum();
         let value: f64 = terms.sum();
-        // A unit rounds up to five times, of numbers that are up to four times a sum's: a scale, a
-        // minimum, two halves; and a warp's sum five times.
+        // Each unit of 32 numbers rounds up to five times, and the sum of a warp five times more.
+        // The rounded numbers are at most four times the sum of magnitudes.
         let off = 4.0 * (5.0 * k as f64 / 32.0 + 12.0) / f64::from(1 << 24) * size + 1e-37;
         assert!((f64::from(*y) - value).abs() <= off, "{what} at {i}: {y}, not {value}");
     }
@@ -400,8 +400,8 @@ fn unsuitable_plans_are_rejected() {
     assert!(said(10, 32, QuantPlan::Few).unwrap_err().contains("the activations have 32 columns, and the weights 64"));
 }
 
-/// Checks products of a gate that is quantized where it is computed: the bits of a separate gate,
-/// and close to plain Rust. Rows are whole or not.
+/// Checks products with a gate that its own kernel quantizes. The products equal those with a
+/// separate gate, bit for bit, and are close to plain Rust. Some rows have gaps.
 fn gated(device: &Device) {
     let mut random = Random::new(21);
     for [m, k, gap] in [[1, 64, 0], [3, 256, 4], [5, 96, 1], [9, 32, 0], [0, 32, 0]] {
@@ -447,9 +447,8 @@ fn gpu_gated() {
     gated(&Device::cuda(0).unwrap());
 }
 
-/// Checks norms that are quantized where they are computed: products have the bits of those of a
-/// separate norm, and z those of a sum. Rows are whole accesses or not, and the first has nothing
-/// added.
+/// Checks norms that their own kernel quantizes: products and the sum z equal those of a separate
+/// norm, bit for bit. Some rows are not whole accesses, and the first case adds nothing.
 fn normed(device: &Device) {
     let mut random = Random::new(23);
     for (i, [m, k, gap]) in [[1, 64, 0], [3, 1056, 4], [5, 300, 1], [9, 32, 0], [0, 32, 0]].into_iter().enumerate() {
@@ -498,12 +497,12 @@ fn gpu_normed() {
     normed(&Device::cuda(0).unwrap());
 }
 
-/// The errors of a format, each relative to the root of the sum of squares of what is exact.
+/// The errors of a format, each relative to the root of the sum of squares of the exact values.
 struct Accuracy {
     /// The error of weights, against the numbers that they were quantized from.
     weights: f64,
-    /// The errors of products, against exact products of the same weights: of normal activations,
-    /// and with one in a hundred 20 times as large.
+    /// The errors of products against exact products of the same weights. The first is for normal
+    /// activations, the second for ones of which one in a hundred is 20 times as large.
     products: [f64; 2],
 }
 
@@ -630,7 +629,8 @@ fn experts(device: &Device) {
                     size = size.max(h.iter().fold(0.0, |top: f64, h| top.max(f64::from(h.abs()))));
                 }
                 for (i, value) in value.into_iter().enumerate() {
-                    // A hidden number that is rounded otherwise moves by a step of 127.
+                    // If a hidden number rounds to another byte, it changes by 1/127 of the largest
+                    // one.
                     let off = 0.01 * size;
                     let got = f64::from(got[token * k + i]);
                     assert!((got - value).abs() <= off, "{tokens} tokens, {token}, {i}: {got}, not {value}");

@@ -527,8 +527,8 @@ fn norms_of_huge_and_tiny_rows(device: &Device) {
         let all = got.iter().zip(expected).all(|(got, expected)| (got - expected).abs() < 1e-5);
         assert!(all && got.len() == expected.len(), "{got:?}, expected {expected:?}");
     };
-    // The square of 2·10¹⁹ overflows, and so do the sum of four times 3·10³⁸ and a difference from
-    // the mean.
+    // Squares of 2·10¹⁹, the sum of four times 3·10³⁸, and differences of the largest numbers
+    // overflow.
     for [a, b] in [[2e19f32, -2e19], [f32::MAX, f32::MIN], [1e38, 3e38]] {
         let (layer, root) =
             ([(a - b).signum(), (b - a).signum()], (0.5 * (f64::from(a).powi(2) + f64::from(b).powi(2))).sqrt());
@@ -541,7 +541,8 @@ fn norms_of_huge_and_tiny_rows(device: &Device) {
         &[3f32.sqrt(), -1.0 / 3f32.sqrt(), -1.0 / 3f32.sqrt(), -1.0 / 3f32.sqrt()],
     );
     near(run(Norm::layer(1e-5), &[3e38; 4]), &[0.0; 4]);
-    // Squares underflow, and a deviation is subnormal, with an ε of 0 and with a dominating one.
+    // Squares underflow, and some deviations are subnormal: with ε = 0, and with an ε that
+    // dominates.
     for x in [1e-23f32, 1e-38, 1e-44] {
         near(run(Norm::layer(0.0), &[x, -x]), &[1.0, -1.0]);
         near(run(Norm::rms(0.0), &[x, -x]), &[1.0, -1.0]);
@@ -578,8 +579,8 @@ fn losses_of_extreme_logits(device: &Device) {
     };
     let smoothed = CrossEntropy::new().smoothing(0.1);
     assert!((0.0..1e32).contains(&run(smoothed, &[3e38, 3e38], 0).0));
-    // The value of log Σ exp is 3·10³⁸ and the mean is 0. The loss is 0.1 of the first and 0.9 of
-    // the distance to the other, which overflows.
+    // log Σ exp is 3·10³⁸, and the mean logit is 0. The loss is 0.1 · (log Σ exp − mean) + 0.9 ·
+    // (log Σ exp − the label's logit), where the last difference may overflow.
     let near = |got: f32, expected: f32| assert!((got / expected - 1.0).abs() < 1e-6, "{got}, expected {expected}");
     near(run(smoothed, &[3e38, -3e38], 0).0, 3e37);
     assert_eq!(run(smoothed, &[3e38, -3e38], 1).0, f32::INFINITY);

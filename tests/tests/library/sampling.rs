@@ -70,8 +70,8 @@ fn gpu_frequencies_match_probabilities() {
     }
 }
 
-/// Checks top-k and top-p for more tokens than one sort handles. No other token is drawn, each kept
-/// token is, and a sort gives the same selection.
+/// Checks top-k and top-p for more tokens than one sort handles. Each kept token is drawn, no other
+/// token is drawn, and a sort gives the same selection.
 fn of_many(device: &Device, few: u64) {
     let cols = 2000;
     // All logits are different.

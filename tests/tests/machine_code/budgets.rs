@@ -191,8 +191,8 @@ fn memory_bound_kernels_leave_registers_for_warps() {
             println!("{name}: {} slots, {} FFMA, {} registers, {:?}", l.slots, ffma(l), resources.registers, l.mix);
         }
         // A P40 is limited by memory up to 17 slots for each byte of a lane. For each key in flight
-        // a lane has bytes of keys and values, and its share of their scales. The instance of q4_0
-        // has pages, whose number is a division for each key.
+        // a lane loads bytes of keys, values and scales. The instance of q4_0 has pages: finding a
+        // key's page takes a division.
         let of_integers = match name {
             "flash_decode@q8_0" | "flash_decode@q8_0_streamed" => Some((4.0 * (32.0 + 2.0), 4.8)),
             "flash_decode@q4_0" => Some((4.0 * (16.0 + 2.0), 13.2)),

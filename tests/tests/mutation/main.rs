@@ -4,9 +4,9 @@
 //! The interpreter runs a mutant (`mutate`) with every check on the cases of the kernel, the
 //! cheapest first, and compares its outputs with the reference. A check, the verifier of the IR,
 //! the reference, or another order of blocks can detect it. Some of the other mutants have the
-//! kernel's own PTX. A mutant that survives is equivalent as well, or no case detects it yet, and
-//! `equivalent` lists it with the reason. A survivor that is not listed, and a line that matches no
-//! survivor, fail the test.
+//! kernel's own PTX. Every other mutant survives: it is equivalent, or no case detects it yet.
+//! `equivalent` lists survivors with the reason. A survivor that is not listed fails the test, and
+//! so does a line without a survivor.
 //!
 //! By default a fixed sample of each kernel's mutants runs. All mutants, and the page `README.md`:
 //!

@@ -18,12 +18,12 @@ Each kernel of kernels-rs and of its expert examples runs in one instance on its
 - A mutant is *caught* by the first check that detects it: a check of the oracle, the verifier of the IR, the reference in plain Rust,
   or another order of blocks and warps.
 - A mutant is *identical* if the compiler generates the kernel's own PTX from it. Identical mutants are not counted in the rates.
-- A mutant *survives* if it is neither caught nor identical. According to its reviewer it is equivalent as well, or no case detects it
-  yet; `equivalent` lists each survivor with the reason. The test fails for any other.
+- A mutant *survives* if it is neither caught nor identical. `equivalent` lists each survivor with a reviewer's reason: the mutant is
+  equivalent to the kernel, or no case detects it yet. The test fails for any other survivor.
 
-A survivor leaves bit-identical outputs in every case, or its reason explains why not. The page also shows whether it executes more or
-fewer instructions than the kernel, counted for each active lane over all cases. No check or reference reports such a difference, so that
-the mutant counts as a survivor.
+If a survivor changes output bits in some case, its reason explains why they may change. The page also shows whether a survivor executes
+more or fewer instructions than the kernel, counted for each active lane over all cases. No check or reference reports such a difference,
+so the mutant counts as a survivor.
 
 `MUTANTS=all UPDATE=1 cargo test --release -p tests --test mutation` writes this page. `MUTANTS=all` without `UPDATE` compares the page
 with the results.

@@ -1,5 +1,5 @@
-//! Bugs that only an interleaving reveals. With blocks and warps in order no lock is ever taken and
-//! no queue is ever empty. So no such run has a finding or a wrong result.
+//! Bugs that only an interleaving reveals. When blocks and warps run in order, no thread finds a
+//! lock taken or a queue empty. So no such run has a finding or a wrong result.
 //!
 //! [`Schedule::Preempted`] finds them. The first thread of each block takes part, with the others
 //! idle, so that the kernels show one protocol each. `fetch_or(i, 0)` is an atomic load.
@@ -598,7 +598,7 @@ const TRIED: [u64; 2] = [256, 64];
 const HEAD: &str = "\
 # Bugs that only an interleaving reveals
 
-Each row is a kernel of `contended.rs` with one mistake, defined beside its corrected twin. In order, no run of these kernels has a finding.
+Each row is a kernel of `contended.rs` with one mistake, defined beside its corrected twin. A run in order has no finding.
 `UPDATE=1 cargo test -p tests --test zoo` writes this page. Without `UPDATE` the test compares all columns but the last with its results.
 
 - *Found by* is the check of the first finding, or a result that differs from the run in order.
@@ -619,8 +619,8 @@ or a fence. A bug of depth d needs d orderings between operations of different w
 points then finds the bug with probability 1 / (n · k^(d − 1)) or more.
 
 - Every depth from 1 to 4 has a nonzero probability in each four consecutive seeds. Greater depths have no guarantee.
-- A run without a finding proves nothing: the guarantee is a probability, and N runs find what one run finds with probability p with
-  probability 1 − (1 − p)^N.
+- A run without a finding proves nothing, because the guarantee is a probability. If one run finds a bug with probability p, N runs find
+  it with probability 1 − (1 − p)^N.
 - At most 16 blocks are resident. A bug that needs more than 16 blocks at once is not found.
 - Memory is sequentially consistent in every interleaving. A missing fence is reported as a race and shows no stale value.
 

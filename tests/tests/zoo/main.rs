@@ -3,15 +3,15 @@
 //!
 //! A kernel here has two instances. `MENDED = false` has the mistake that the documentation names,
 //! and `MENDED = true` does not. A mark in the source, `//~ out-of-bounds`, names the line at which
-//! the oracle must report the bug. A mark below the line is written `//~^ loop-step`. Of a race,
-//! the access that comes second when blocks and warps run in order is marked. The oracle must
+//! the oracle must report the bug. A mark below the line is written `//~^ loop-step`. For a race,
+//! the mark is at the access that comes second when blocks and warps run in order. The oracle must
 //! report exactly what is marked, and nothing for the twin.
 //!
-//! Some classes are found without a run. The compiler reports decisions by approximations,
-//! `//~ approximate-branch`. `kernels report` finds what is legal and slow, `//~ bank-conflict`:
-//! only in the kernels that are here for it. Where the order of atomic operations affects the
-//! result, the report names the argument and no line. Kernels that rustc or our compiler rejects
-//! are in `kernel-dsl/compile_fail/zoo_*.rs`, with marks too.
+//! Some classes are found without a run. The compiler reports decisions by approximations, `//~
+//! approximate-branch`. `kernels report` finds legal but slow code, `//~ bank-conflict`; only bugs
+//! of this class are checked for it. Where the order of atomic operations affects the result, the
+//! report names the argument and no line. Kernels that rustc or our compiler rejects are in
+//! `kernel-dsl/compile_fail/zoo_*.rs`, with marks too.
 //!
 //! `README.md` here lists the bugs; `UPDATE=1 cargo test -p tests --test zoo` writes it.
 

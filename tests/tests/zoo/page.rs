@@ -12,14 +12,14 @@ const HEAD: &str = "\
 Each row is a kernel with one mistake, defined in this folder beside its corrected twin. `UPDATE=1 cargo test -p tests --test zoo`
 writes this page. Without `UPDATE` the test compares the page with its results.
 
-- *Reported at* is the line that the oracle reports: of a race, the access that comes second when blocks and warps run in order.
-- The compiler reports decisions by approximations before any run, and `kernels report` reports what is legal and slow.
-- Where the order of atomic operations affects the result, runs in three orders find the argument.
+- *Reported at* is the line that the oracle reports. For a race it is the access that comes second when blocks and warps run in order.
+- The compiler reports decisions by approximations before any run, and `kernels report` reports legal but slow code.
+- Where the order of atomic operations affects the result, runs in three orders find the argument whose contents differ.
 - For a kernel that does not compile, the row has the error code of rustc.
 - *On a GPU* marks the bugs that the checked form reports, which is what `launch` runs on a GPU.
 - *PTX* is the first report of the PTX interpreter, which executes the generated PTX and does not look for races.
 
-No twin is reported by any of the three.
+Neither the oracle, nor the checked form, nor the PTX interpreter reports a twin.
 
 ";
 

@@ -3,7 +3,7 @@
 use super::*;
 use crate::file::gguf::{Gguf, Value};
 
-/// The metadata of a model below the name of its architecture, such as `llama.block_count`.
+/// The metadata of a model whose keys begin with its architecture, such as `llama.block_count`.
 struct Metadata<'a> {
     gguf: &'a Gguf,
     prefix: &'a str,
@@ -60,7 +60,7 @@ impl Configuration {
         let width = fields.extent("embedding_length", MAX_WIDTH)?;
         let head = fields.optional_extent("attention.key_length", MAX_WIDTH)?.unwrap_or(width / heads);
         let context = fields.extent("context_length", MAX_CONTEXT)?;
-        // Fields that would change the result, and that this crate does not support.
+        // The following fields would change the result. Only their usual values are supported.
         for (key, usual) in [("attention.value_length", head), ("rope.dimension_count", head)] {
             if let Some(found) = fields.optional_extent(key, MAX_WIDTH)?.filter(|found| *found != usual) {
                 return Err(fields.unsupported(key, found.to_string(), &format!("the {usual} numbers of a key")));
@@ -148,7 +148,7 @@ impl Configuration {
     }
 }
 
-/// Reads how positions are coded.
+/// Reads how positions are encoded.
 fn rotary(fields: &Metadata<'_>, architecture: Architecture, head: usize) -> Result<Rotary> {
     let gguf = fields.gguf;
     let kind = gguf.optional(&fields.key("rope.scaling.type"), "the name of a scaling", Value::text)?;

@@ -107,7 +107,7 @@ impl Configuration {
         let is_vision = architecture == Architecture::Qwen3Vl;
         let text = if is_vision { root.object("text_config") } else { Object { path: String::new(), ..root } };
         let root = Object { file, path: String::new(), value: json };
-        // Fields that would change the result, and that this crate does not support.
+        // The following fields would change the result. Only their usual values are supported.
         text.only("hidden_act", &"silu".into())?;
         text.only("mlp_bias", &false.into())?;
         text.only("use_sliding_window", &false.into())?;
@@ -156,7 +156,7 @@ impl Configuration {
     }
 }
 
-/// Reads how positions are coded. Version 5 of transformers writes `rope_parameters` for
+/// Reads how positions are encoded. Version 5 of transformers writes `rope_parameters` instead of
 /// `rope_scaling` and `rope_theta`.
 fn rotary(text: &Object<'_>, is_vision: bool, head: usize) -> Result<Rotary> {
     let key = if text.get("rope_parameters").is_some() { "rope_parameters" } else { "rope_scaling" };
@@ -175,7 +175,7 @@ fn rotary(text: &Object<'_>, is_vision: bool, head: usize) -> Result<Rotary> {
         None => text.extent("max_position_embeddings", MAX_CONTEXT),
     };
     let scaling = match kind {
-        // Older files of vision models call their axes a type.
+        // Older files of vision models have "mrope", the positions on three axes, as the type.
         None | Some("default" | "mrope") => Scaling::None,
         Some("linear") => Scaling::Linear { factor: factor()? },
         Some("llama3") => {

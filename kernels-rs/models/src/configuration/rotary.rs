@@ -46,13 +46,13 @@ pub enum Scaling {
     Yarn {
         /// The factor of low frequencies.
         factor: f64,
-        /// Rotations over the original text, from which on frequencies stay.
+        /// A frequency with at least this many rotations over the original text stays.
         fast: f64,
-        /// Rotations over the original text, up to which frequencies are divided by `factor`.
+        /// A frequency with at most this many rotations is divided by `factor`.
         slow: f64,
         /// Tokens of the texts before stretching.
         original: f64,
-        /// The factor of the rotated numbers, if it is not that of the paper.
+        /// The factor of rotated queries and keys, if it differs from the paper's formula.
         attention: Option<f64>,
     },
     /// A divisor for each frequency, from the tensor `rope_freqs.weight`.
@@ -64,7 +64,7 @@ pub enum Scaling {
 pub struct Rotary {
     /// The base: frequency i is `base^(-2·i/dimensions)`.
     pub base: f64,
-    /// The number of a head's numbers that are rotated.
+    /// How many numbers of a head are rotated.
     pub dimensions: usize,
     /// The numbers that are rotated together.
     pub pairing: Pairing,
@@ -94,14 +94,14 @@ impl Rotary {
                 Scaling::Linear { factor } => f / factor,
                 Scaling::Divisors => f / f64::from(divisors[i]),
                 Scaling::Llama3 { factor, low, high, original } => {
-                    // Rotations over the original text. The blend is 0 for low frequencies and 1
-                    // for high ones.
+                    // The number of rotations over the original text. The blend is 0 for low
+                    // frequencies and 1 for high ones.
                     let rotations = original * f / TAU;
                     let blend = ((rotations - low) / (high - low)).clamp(0.0, 1.0);
                     f * (blend + (1.0 - blend) / factor)
                 }
                 Scaling::Yarn { factor, fast, slow, original, .. } => {
-                    // The pair that makes this number of rotations over the original text.
+                    // Returns the pair that makes this number of rotations over the original text.
                     let pair = |rotations: f64| {
                         self.dimensions as f64 * (original / (rotations * TAU)).ln() / (2.0 * self.base.ln())
                     };
@@ -115,7 +115,7 @@ impl Rotary {
         Ok((0..pairs).map(|i| scaled(i) as f32).collect())
     }
 
-    /// Returns the factor of rotated queries and keys, 1 except with YaRN.
+    /// Returns the factor by which rotated queries and keys are multiplied: 1 except with YaRN.
     pub fn attention_factor(&self) -> f32 {
         match self.scaling {
             Scaling::Yarn { factor, attention, .. } => attention.unwrap_or(0.1 * factor.ln() + 1.0) as f32,

@@ -14,7 +14,8 @@ use kernels_rs::{Queue, QueueMemory, rowwise};
 use runtime::{BufferView, BufferViewMut, Device, DeviceBuffer, Error};
 use std::sync::Arc;
 
-/// The largest number of tokens of a sequence that are computed one by one. More use tiles of 64.
+/// The largest number of tokens of a sequence that attention computes one by one. More tokens use
+/// tiles of 64.
 const MAX_SEPARATE_TOKENS: usize = 16;
 
 /// The extents of attention.
@@ -28,7 +29,7 @@ pub struct AttentionShape {
     pub head: usize,
     /// The number that norms of heads add to the mean square.
     pub epsilon: f32,
-    /// The factor of products of queries and keys.
+    /// The factor by which products of queries and keys are multiplied.
     pub scale: f32,
 }
 
@@ -36,7 +37,8 @@ impl AttentionShape {
     /// Returns the extents of a configuration.
     pub fn of(configuration: &Configuration) -> AttentionShape {
         let Configuration { heads, groups, head, epsilon, ref rotary, .. } = *configuration;
-        // Both operands are multiplied by the factor of stretched positions.
+        // Queries and keys are both multiplied by the attention factor, so the scale has its
+        // square.
         let scale = rotary.attention_factor().powi(2) / (head as f32).sqrt();
         AttentionShape { heads, groups, head, epsilon, scale }
     }
@@ -47,12 +49,12 @@ impl AttentionShape {
     }
 }
 
-/// The place of a token: its text, and the tokens of the text before it.
+/// The place of a token: its sequence, and the number of tokens before it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct After {
     /// The number of the sequence.
     pub sequence: usize,
-    /// The tokens of the sequence before the token.
+    /// The number of tokens of the sequence before this one.
     pub tokens: usize,
 }
 
@@ -62,16 +64,17 @@ pub struct After {
 pub struct Places<'a> {
     /// Positions and slots of the cache.
     pub tokens: Tokens<'a>,
-    /// For each token those of its text before it. A token beyond the pages is not stored.
+    /// For each token, the number of tokens before it in its text. A token beyond the pages is not
+    /// stored.
     pub rows: BufferView<'a, u32, 1>,
-    /// For each token the keys that it sees: those before it, and its own.
+    /// For each token, the number of keys that it sees: those before it, and its own.
     pub lengths: BufferView<'a, u32, 1>,
     /// The pages of the text of each token, `[tokens, pages]`.
     pub pages: BufferView<'a, u32, 2>,
     /// 0, 1, … for each token.
     pub indices: BufferView<'a, u32, 1>,
-    /// The tokens before the first one, if their number is known while launches are queued and the
-    /// others follow in one text. A recording knows `lengths` and `pages` only.
+    /// The number of tokens before the first one, if the host knows it and all tokens are
+    /// consecutive in one text. A recorded step reads `lengths` and `pages` instead.
     pub before: Option<usize>,
 }
 
@@ -84,13 +87,13 @@ pub struct AttentionWork {
     scratch: Scratch,
     /// Weights of the keys for each token and head, where results are exact.
     exact: Option<QueueMemory<f32>>,
-    /// Tokens that there is memory for.
+    /// The number of tokens that the memory has room for.
     tokens: usize,
 }
 
 impl AttentionWork {
     /// Allocates memory for up to `tokens` tokens, of sequences up to `room` tokens. With `exact`,
-    /// tokens are attended to without approximations, each as if alone.
+    /// attention has no approximations and computes each token as if it were alone.
     ///
     /// # Errors
     /// If memory runs out.
@@ -151,9 +154,9 @@ pub struct Attention {
 }
 
 impl Attention {
-    /// Makes attention of its matrices: `projection` has the rows of queries, keys and values,
-    /// whose rotated pairs are in the two halves of a head. `norms` are the weights of the norms of
-    /// heads.
+    /// Makes attention from its matrices. `projection` has the rows of queries, keys and values.
+    /// The two numbers of a rotated pair are in the two halves of a head. `norms` are the weights
+    /// of the norms of heads.
     ///
     /// # Errors
     /// If extents do not match, or memory runs out.
@@ -212,8 +215,8 @@ impl Attention {
         self.output.product(on, is_exact, &o, y)
     }
 
-    /// Returns attention whose products include the norm before it and the sum after it, if both
-    /// matrices have numbers.
+    /// Returns attention whose products include the norm before it and the sum after it, if neither
+    /// matrix is in blocks.
     pub(super) fn fused(&self) -> Option<FusedAttention<'_>> {
         let (projection, output) = (self.projection.numbers()?, self.output.numbers()?);
         Some(FusedAttention { attention: self, projection, output })
@@ -259,7 +262,7 @@ struct Attended<'a, 'c, K: CacheElement> {
     scratch: &'a mut Scratch,
     /// Weights of the keys for each token and head, where results are exact.
     exact: Option<&'a mut QueueMemory<f32>>,
-    /// Tokens that there is memory for.
+    /// The number of tokens that the memory has room for.
     tokens: usize,
 }
 
@@ -321,9 +324,9 @@ impl<K: CacheElement> ActivationSource for Attended<'_, '_, K> {
 /// Attention of a piece of a prompt, each token over the keys up to its own.
 #[derive(Clone, Copy)]
 struct PromptAttention<'a> {
-    /// The factor of products of queries and keys.
+    /// The factor by which products of queries and keys are multiplied.
     scale: f32,
-    /// The keys of the text, those of the piece included.
+    /// The number of keys of the text, including those of the piece.
     keys: usize,
     /// The keys that each token sees.
     lengths: BufferView<'a, u32, 1>,
@@ -350,7 +353,8 @@ impl PromptAttention<'_> {
         if cache.pages() == 1 {
             return call.run_cached(on, &q, K::stored(cache.views()?.of_rows(keys)?), &mut o, None);
         }
-        // The last token sees all keys. A sequence has at most the queries that there are.
+        // The last token sees all keys, so its length is that of the sequence. The layout takes
+        // this length for queries too, but a sequence has at most the queries of `q`.
         let length = lengths.slice(tokens - 1..tokens)?;
         let layout = Layout::Padded { queries: length, keys: length };
         let pages = pages.slice(0..1)?.strided().permuted([1, 0])?.slice(0..keys.div_ceil(rows))?;
@@ -401,8 +405,8 @@ mod tests {
         o
     }
 
-    /// Compares prompts over bytes with `f64`. The pages of the text, in order, are some of `pages`
-    /// with `rows` keys each.
+    /// Compares prompts over a cache of bytes with `f64`. `table` names the pages of the text in
+    /// order. There are `pages` pages of `rows` keys.
     fn prompts(device: &Device, [pages, rows]: [usize; 2], table: &[u32]) {
         let mut random = Random::new(7);
         let ([groups, head], blocks) = (GROUPS, 2);

@@ -3,8 +3,8 @@
 //! Each sequence has a text, and pages of the cache for its keys and values. A step passes the next
 //! token of several sequences through the model at once, and reads each weight once for all of
 //! them. Texts may begin and end while others continue. A sequence keeps the keys and values of its
-//! last text. A new text reuses those of the tokens with which both texts begin, or shares the full
-//! pages of another sequence.
+//! last text. A new text reuses the keys and values of the tokens that both texts begin with, or
+//! shares full pages of another sequence.
 //!
 //! With [`Options::exact`] the tokens of a text do not depend on the other texts. Otherwise the
 //! order of sums, and so the last bits of logits, depend on the number of texts in a step.
@@ -29,12 +29,12 @@ struct Text {
     prompt: Prompt,
     /// Features of images by number, until all of their tokens are done.
     features: HashMap<usize, Arc<Features>>,
-    /// Tokens whose keys and values are in the cache.
+    /// The number of tokens whose keys and values are in the cache.
     done: usize,
     /// The logits after the last of these tokens, if nothing has replaced them.
     logits: Option<LogitsPlace>,
-    /// Drafts of the tokens after those that are done. The drafts' keys and values are in the
-    /// cache, and the logits after each draft are in the rows after `logits`.
+    /// Drafts: guesses of the tokens after those that are done. Keys and values of the drafts are
+    /// in the cache. The logits after each draft are in the rows after `logits`.
     drafts: Vec<u32>,
 }
 
@@ -65,7 +65,7 @@ impl Text {
     }
 }
 
-/// The shortest and longest end of a text whose earlier occurrence gives drafts.
+/// How many last tokens of a text are looked up in the text before: the least and the most.
 const ENDS: [usize; 2] = [2, 4];
 
 /// Returns up to `most` tokens that followed the last earlier occurrence of the end of a text
@@ -154,8 +154,8 @@ impl Batch {
         })
     }
 
-    /// Returns the number of leading tokens of a new text whose keys and values a sequence may
-    /// have: its own ones, or those in full pages of another sequence.
+    /// Returns the number of leading tokens of a new text whose keys and values are in the cache. A
+    /// sequence can reuse its own tokens, or those in full pages of another sequence.
     ///
     /// # Errors
     /// If the sequence does not exist.
@@ -164,9 +164,9 @@ impl Batch {
         Ok(self.beginning(sequence, prompt).1)
     }
 
-    /// Returns the sequence that has the most tokens at the begin of a new text, and their number.
+    /// Returns the sequence that has the most leading tokens of a new text, and their number.
     fn beginning(&self, sequence: usize, prompt: &Prompt) -> (usize, usize) {
-        // The logits after the last token are needed.
+        // The last token is always computed, because its logits are needed.
         let most = prompt.tokens().len().saturating_sub(1);
         let kept = |from: usize| {
             let text = &self.texts[from];
@@ -229,8 +229,8 @@ impl Batch {
         Ok(())
     }
 
-    /// Runs the model for the next piece of a text whose tokens are not all computed. Returns
-    /// whether they are now.
+    /// Runs the model for the next piece of a text. Returns whether all tokens of the text are
+    /// computed now.
     ///
     /// # Errors
     /// If the sequence does not exist, or the device fails.
@@ -269,7 +269,8 @@ impl Batch {
         Ok(end == all)
     }
 
-    /// Computes the tokens of texts that are not computed: the last ones of all texts together.
+    /// Computes all tokens of texts that are not computed yet. The last tokens of all texts pass
+    /// the model together.
     ///
     /// # Errors
     /// If a sequence does not exist or its text is empty, or the device fails.
@@ -286,7 +287,7 @@ impl Batch {
             }
             let text = &mut self.texts[*sequence];
             if text.is_image(before) {
-                // A graph has no images.
+                // The graph of a step cannot compute images, so the token passes as a prompt.
                 if text.logits.is_none() {
                     text.done = before;
                     self.prompt(*sequence)?;
@@ -303,7 +304,7 @@ impl Batch {
         if rows.is_empty() {
             return Ok(());
         }
-        // Drafts take the place of other sequences.
+        // Only a step of a single sequence has rows for drafts.
         let mut drafts: &[u32] = &[];
         if let [Row { place: After { sequence, tokens: before }, position, .. }] = rows[..] {
             let left = self.options.room - before - 1;
@@ -327,7 +328,7 @@ impl Batch {
         Ok(())
     }
 
-    /// Records that logits in some places are replaced.
+    /// Records that the logits in some places are overwritten.
     fn replace(&mut self, is_replaced: impl Fn(LogitsPlace) -> bool) {
         for text in self.texts.iter_mut().filter(|text| text.logits.is_some_and(&is_replaced)) {
             text.logits = None;
@@ -372,7 +373,7 @@ impl Batch {
         let token = self.run.draw(source, sampler)?;
         let text = &mut self.texts[sequence];
         text.push(token);
-        // The token is done only if it was a draft.
+        // The model has computed this token already only if it was a draft.
         self.drafts[1] += usize::from(text.done == text.tokens().len());
         Ok(token)
     }
@@ -396,7 +397,8 @@ impl Batch {
         let piece = self.options.at_once().min(LOSSES);
         let mut losses = Vec::with_capacity(tokens.len());
         for (piece, i) in tokens.chunks(piece).zip((0..).step_by(piece)) {
-            // A label beyond the vocabulary, after the last token, has no loss.
+            // No token follows the last one. The label is then beyond the vocabulary, and gives no
+            // loss.
             let label = |at: usize| tokens.get(at + 1).copied().unwrap_or(u32::MAX);
             let labels: Vec<u32> = (i..i + piece.len()).map(label).collect();
             let section = Section::of_text(piece, After { sequence, tokens: i });
@@ -432,9 +434,9 @@ mod tests {
     #[test]
     fn drafts_follow_the_last_occurrence_of_the_end() {
         assert_eq!(look_up(&[1, 2, 3, 4, 1, 2, 5, 6, 1, 2], 3), [5, 6, 1]);
-        // The longest end counts.
+        // The longest end that occurs earlier decides.
         assert_eq!(look_up(&[9, 1, 2, 7, 8, 1, 2, 5, 9, 1, 2], 2), [7, 8]);
-        // The tokens that follow may be those of the end.
+        // The tokens that follow may be part of the end itself.
         assert_eq!(look_up(&[4, 4, 4], 9), [4]);
         assert!(look_up(&[1, 2, 3], 9).is_empty());
         assert!(look_up(&[1, 2, 3, 1, 2], 0).is_empty());

@@ -33,13 +33,14 @@ impl Norm {
 
 /// The activations of tokens between blocks: a sum to which each half of a block adds.
 ///
-/// The kernel of the next norm adds the result of a half. Until then, the result has separate
-/// memory. Few tokens and matrices of numbers need no such memory: products add to the sum.
+/// The kernel of the next norm adds the result of a half to the sum. Until then, the result is in
+/// separate memory. Products of few tokens with matrices that are not in blocks add to the sum
+/// themselves.
 #[derive(Debug)]
 pub struct Activations {
-    /// The sum, and memory for the next one.
+    /// The sum, and memory for the next sum.
     sums: [QueueMemory<f32>; 2],
-    /// The summand of the last half of a block.
+    /// The result of the last half of a block.
     added: QueueMemory<f32>,
     /// Whether `added` is not yet part of the sum.
     is_added: bool,
@@ -62,17 +63,17 @@ impl Activations {
         Ok(Activations { sums, added: memory()?, is_added: false, normed, extents: [tokens, width], exact })
     }
 
-    /// Begins with `tokens` tokens, for which there is memory. Returns the sum, to be written.
+    /// Begins with `tokens` tokens. Returns the sum, which the caller writes.
     ///
     /// # Errors
-    /// If there are more tokens than memory.
+    /// If the memory is too small for the tokens.
     pub fn begin(&mut self, tokens: usize) -> Result<BufferViewMut<'_, f32, 2>, Error> {
         self.extents[0] = tokens;
         self.is_added = false;
         prefix(&mut self.sums[0], self.extents)
     }
 
-    /// Queues the addition of features to some rows, after a block.
+    /// Queues the addition of features to some rows of the sum.
     ///
     /// # Errors
     /// If extents do not match.
@@ -101,8 +102,9 @@ impl Activations {
         &mut self.sums[0]
     }
 
-    /// Queues the addition of the last half's result, and returns the sum, which another device
-    /// reads. The next norm would add with the same rounding, so that both ways give equal bits.
+    /// Queues the addition of the last half's result, and returns the sum for another device. The
+    /// kernel of a norm would add with the same rounding, so a split over devices does not change
+    /// bits.
     ///
     /// # Errors
     /// If the launch is refused.
@@ -111,8 +113,8 @@ impl Activations {
         Ok(&self.sums[0])
     }
 
-    /// Queues the norm of the sum, and passes it in a form to `run`, with the memory for what `run`
-    /// adds to the sum.
+    /// Queues the norm of the sum in a form, and passes it to `run`. `run` writes its result to the
+    /// second operand, which the next norm adds to the sum.
     fn half(
         &mut self,
         on: &impl Queue,
@@ -149,10 +151,10 @@ impl Activations {
     }
 }
 
-/// The norm of a sum, to which a summand is added first if there is one.
+/// The norm of a sum. If `is_added`, `added` is added to the sum first.
 struct Normed<'a> {
     norm: &'a Norm,
-    /// The sum, and memory for the next one.
+    /// The sum, and memory for the next sum.
     sums: &'a mut [QueueMemory<f32>; 2],
     added: &'a mut QueueMemory<f32>,
     is_added: &'a mut bool,
@@ -163,8 +165,8 @@ struct Normed<'a> {
 }
 
 impl Normed<'_> {
-    /// Passes the norm, the rows of the sum, and what is added to them, with the memory for the
-    /// next sum.
+    /// Passes to `run` the norm and the rows of the sum. If something is added, `run` also gets the
+    /// summand and the memory for the new sum.
     fn with<R>(
         self,
         on: &impl Queue,
@@ -196,7 +198,7 @@ impl ActivationSource for Normed<'_> {
     }
 
     fn write<T: Float + GenericArgument>(self, on: &impl Queue, y: &mut BufferViewMut<'_, T, 2>) -> Result<(), Error> {
-        // The order of a sum depends on the number of rows.
+        // The order in which a norm adds depends on the number of rows.
         let at_once = if self.exact { 1 } else { usize::MAX };
         self.with(on, |rms, sum, mut added| {
             pieces(sum.extents()[0], at_once).try_for_each(|rows| {
@@ -227,7 +229,7 @@ pub struct BlockWork {
 
 impl BlockWork {
     /// Allocates memory for up to `tokens` tokens, of sequences up to `room` tokens. With `exact`,
-    /// tokens pass the blocks without approximations, each as if alone.
+    /// blocks have no approximations and compute each token as if it were alone.
     ///
     /// # Errors
     /// If memory runs out.
@@ -267,9 +269,10 @@ pub struct Block {
 }
 
 impl Block {
-    /// Returns the halves whose norms and products are one kernel each, if they are such: for few
-    /// tokens, and without `exact`. Products then add to the sum of the stream. The block before
-    /// does not matter, so that the bits are the same on the first block of a device.
+    /// Returns both halves in the form whose kernels compute a norm and the next product together.
+    /// This form needs few tokens, no `exact`, and matrices that are not in blocks. The products
+    /// add to the sum. The choice does not depend on the block before, so a split over devices does
+    /// not change bits.
     fn fused(&self, x: &Activations) -> Option<(FusedAttention<'_>, FusedNetwork<'_>)> {
         let SecondHalf::Network(network) = &self.network else { return None };
         if x.exact || x.extents[0] > FUSED {

@@ -22,8 +22,8 @@ use kernels_rs::blocks::heads::{Norms, prepare};
 use kernels_rs::rotary::PairLayout;
 use runtime::{BufferView, BufferViewMut, Error};
 
-/// Keys and values of a layer, to write: each `[2·pages, groups, rows of a page, …]`, those of keys
-/// first.
+/// Keys and values of a layer, to write. Each is `[2·pages, groups, rows of a page, …]`, first the
+/// pages of keys and then those of values.
 #[derive(Debug)]
 pub struct KeyValues<'a, K: Element> {
     /// The numbers of heads, or integer multiples of their scales.
@@ -211,11 +211,11 @@ pub fn number<K: StoredElement>(
 pub struct Pages {
     /// Tokens of a page.
     rows: usize,
-    /// For each text its pages.
+    /// The pages of each text.
     tables: Vec<Vec<u32>>,
-    /// For each page the number of texts that have it.
+    /// The number of texts that use each page.
     owners: Vec<u32>,
-    /// The number of changes.
+    /// The number of changes of `tables`.
     version: u64,
 }
 
@@ -239,19 +239,20 @@ impl Pages {
         &self.tables[text]
     }
 
-    /// Returns the number of the last change.
+    /// Returns the number of changes so far, to recognize a later change.
     pub fn version(&self) -> u64 {
         self.version
     }
 
-    /// Returns the row of the cache of a token, counted through all pages.
+    /// Returns the cache row of a token. Rows are numbered through all pages.
     pub fn slot(&self, text: usize, token: usize) -> u32 {
         let page = self.tables[text].get(token / self.rows);
         page.map_or(u32::MAX, |page| page * self.rows as u32 + (token % self.rows) as u32)
     }
 
-    /// Returns how many of the first `tokens` tokens of the text `from` the text `to` may keep:
-    /// those in full pages. A text keeps all its tokens, except in a page that it shares.
+    /// Returns how many of the first `tokens` tokens of the text `from` can become the beginning of
+    /// the text `to`. Another text can use only full pages. The text itself also keeps a page that
+    /// is not full, unless it shares that page.
     pub fn kept(&self, to: usize, from: usize, tokens: usize) -> usize {
         let full = tokens / self.rows;
         let is_own = |page: &u32| to == from && self.owners[*page as usize] == 1;
@@ -269,7 +270,7 @@ impl Pages {
         for page in &self.tables[to] {
             self.owners[*page as usize] -= 1;
         }
-        // There are as many pages as all texts have without sharing, so that enough are free.
+        // There are enough pages for all texts without sharing, so enough are free.
         let free = (0..self.owners.len()).filter(|page| self.owners[*page] == 0);
         table.extend(free.take(of_text - table.len()).map(|page| page as u32));
         for page in &table[kept.div_ceil(self.rows)..] {

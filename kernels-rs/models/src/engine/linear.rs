@@ -31,14 +31,14 @@ pub(super) fn convert<X: Float + GenericArgument, Y: Float + GenericArgument, co
     kernels_rs::elementwise::map(on, same {}, x.strided(), y.strided())
 }
 
-/// The matrix of one tensor, or of several with one format.
+/// The matrix of one tensor, or of several in the same format.
 #[derive(Debug)]
 enum Matrix {
     Blocks(Weights),
     Numbers(Numbers),
 }
 
-/// The numbers of a matrix, row by row.
+/// A matrix that is not in blocks: its numbers, row by row.
 #[derive(Debug)]
 pub(super) enum Numbers {
     F32(Arc<DeviceBuffer<f32>>),
@@ -46,8 +46,8 @@ pub(super) enum Numbers {
     Bf16(Arc<DeviceBuffer<bf16>>),
 }
 
-/// The largest number of rows whose products with blocks add in an order that depends only on the
-/// matrix.
+/// The largest number of rows for which a product with blocks adds in an order that depends only on
+/// the matrix.
 pub(super) const MAX_FIXED_ORDER_ROWS: usize = 8;
 
 /// Returns ranges of up to `at_once` rows, at least 1, in order.
@@ -55,7 +55,7 @@ pub(super) fn pieces(rows: usize, at_once: usize) -> impl Iterator<Item = Range<
     (0..rows).step_by(at_once).map(move |first| first..rows.min(first.saturating_add(at_once)))
 }
 
-/// Passes up to `at_once` rows of x and y after another to `run`.
+/// Calls `run` for x and y in pieces of up to `at_once` rows.
 pub(super) fn in_pieces(
     at_once: usize,
     x: &BufferView<'_, f32, 2>,
@@ -76,7 +76,7 @@ pub struct Rows<'a> {
     pub bytes: &'a [u8],
 }
 
-/// y ← x·Wᵀ + bias, where W may have rows of several formats, one part after another.
+/// y ← x·Wᵀ + bias. W may consist of parts, with rows in different formats.
 #[derive(Debug)]
 pub struct Linear {
     /// Matrices and their rows.
@@ -174,8 +174,9 @@ impl Linear {
         self.separate_products(on, &Operand::F32(*x), y)
     }
 
-    /// Returns the form in which the product reads `tokens` tokens. One token is quantized in the
-    /// kernel of the product, and matrices that differ convert it for themselves.
+    /// Returns the form in which the product reads `tokens` tokens. The form is F32 for one token
+    /// of quantized matrices, which the kernel of the product quantizes. F32 is also the form if
+    /// parts need different forms: each part then converts x itself.
     pub(super) fn form(&self, tokens: usize, exact: bool) -> Form {
         let mut forms = self.parts.iter().map(|(matrix, _)| match matrix {
             Matrix::Blocks(_) if tokens > 1 => Form::Quantized,
@@ -205,7 +206,7 @@ impl Linear {
         }
     }
 
-    /// Queues the product of each matrix.
+    /// Queues the product of each part.
     fn separate_products(
         &self,
         on: &impl Queue,
@@ -217,7 +218,7 @@ impl Linear {
         for (matrix, rows) in &self.parts {
             let range = at..at + rows;
             at = range.end;
-            // Columns of y become the first axis, to slice them.
+            // Only the first axis can be sliced, so the columns of y become the first axis.
             let y = y.reborrow().strided().permuted([1, 0])?.slice(range.clone())?.permuted([1, 0])?;
             let mut y = y.side_by_side()?;
             let bias = bias.as_ref().map(|bias| bias.view([self.rows])?.slice(range)).transpose()?;
@@ -243,14 +244,14 @@ impl Linear {
     }
 }
 
-/// The most rows for which a norm and the next product with a matrix of numbers are one kernel.
-/// Each block of the kernel computes the norms again. On an H100, a 2B model in bf16 generates 742
-/// tokens per second for 2 texts with it, and 703 without it. For 4 texts it is 1,211 and 1,300,
-/// for 8 texts 1,616 and 2,517.
+/// The most rows for which a norm and the next product are one kernel, if the matrix is not in
+/// blocks. Each block of the kernel computes the norms again. On an H100, a 2B model in bf16
+/// generates 742 tokens per second for 2 texts with such kernels, and 703 with separate ones. With
+/// 4 texts these rates are 1,211 and 1,300, with 8 texts 1,616 and 2,517.
 pub(super) const FUSED: usize = 2;
 
 impl Linear {
-    /// Returns the matrix, if it is a single one of numbers.
+    /// Returns the matrix, if it is a single one and not in blocks.
     pub(super) fn numbers(&self) -> Option<&Numbers> {
         match &self.parts[..] {
             [(Matrix::Numbers(numbers), _)] => Some(numbers),
@@ -260,7 +261,7 @@ impl Linear {
 }
 
 impl Numbers {
-    /// Queues y ← norm(x)·Wᵀ + the bias of `of`.
+    /// Queues y ← norm(x)·Wᵀ + bias. `of` has the bias and the extents.
     pub(super) fn run_normed(
         &self,
         on: &impl Queue,
@@ -296,7 +297,7 @@ impl Numbers {
         }
     }
 
-    /// Queues y ← y + x·Wᵀ of x in the matrix's own format.
+    /// Queues y ← y + x·Wᵀ for x in the format of the matrix.
     pub(super) fn add(&self, on: &impl Queue, x: &Operand<'_>, y: &mut BufferViewMut<'_, f32, 2>) -> Result<(), Error> {
         match (self, x) {
             (Numbers::F32(w), Operand::F32(x)) => add_product(on, x, w, y),
@@ -306,8 +307,8 @@ impl Numbers {
         }
     }
 
-    /// Queues x ← x + g·Wᵀ. g are the `inner` numbers that a gate makes of the halves of
-    /// norm(x)·Vᵀ, where V is `gate_and_up`.
+    /// Queues x ← x + g·Wᵀ. g = silu(a)·b has `inner` numbers. a and b are the halves of
+    /// norm(x)·Vᵀ, and V is `gate_and_up`.
     pub(super) fn add_gated(
         &self,
         on: &impl Queue,
@@ -339,7 +340,7 @@ fn add_gated<T: Float + GenericArgument>(
     add_product(on, &gated.view([n, inner])?, w, x)
 }
 
-/// Returns the error of a product whose operand has the form of another matrix.
+/// Returns the error for an operand in a form that the matrix does not read.
 fn mismatch(matrix: &impl Debug, x: &Operand<'_>) -> Error {
     refused(format!("the operand has another form than its matrix reads: {x:?} for {matrix:?}"))
 }
@@ -356,7 +357,7 @@ unsafe fn blocks_product<E: Epilogue + LaunchStruct>(
     epilogue: E,
 ) -> Result<(), Error> {
     match x {
-        // SAFETY: the caller promises what the epilogue does.
+        // SAFETY: the caller promises that the epilogue's accesses are valid.
         Operand::F32(x) => unsafe { weights.product_with(on, x, y, epilogue) },
         // SAFETY: as above.
         Operand::Quantized(x) => unsafe { weights.product_of_with(on, x, y, epilogue) },
@@ -378,7 +379,7 @@ fn add_product<T: Float + GenericArgument>(
     Gemm::new().transpose_b().beta(1.0).run(on, &x, &w.view([1, rows, columns])?, &mut y)
 }
 
-/// Queues a product with weights of 16 bits, for which x is converted.
+/// Queues a product with weights of 16 bits, after x is converted to their format.
 fn narrow<T: Float + GenericArgument>(
     on: &impl Queue,
     x: &BufferView<'_, f32, 2>,
@@ -392,7 +393,7 @@ fn narrow<T: Float + GenericArgument>(
     dense(on, &converted.view(extents)?, w, bias, y)
 }
 
-/// Queues y ← x·Wᵀ + bias with weights that are numbers.
+/// Queues y ← x·Wᵀ + bias with weights that are not in blocks.
 fn dense<T: Float + GenericArgument>(
     on: &impl Queue,
     x: &BufferView<'_, T, 2>,

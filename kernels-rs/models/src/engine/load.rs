@@ -46,7 +46,7 @@ impl<'a> Loader<'a> {
         Ok(Loader { device, file: checkpoint.file(), configuration, tensors, progress, loaded: 0, total })
     }
 
-    /// Has later tensors loaded to another device.
+    /// Sets the device to which later tensors are loaded.
     pub fn set_device(&mut self, device: &'a Device) {
         self.device = device;
     }
@@ -102,7 +102,7 @@ impl<'a> Loader<'a> {
         Linear::new(self.device, &rows, bias.as_deref())
     }
 
-    /// Returns the heads of a matrix whose rotated pairs are neighbors.
+    /// Returns the number of heads of a matrix, if its rotated pairs are neighbors.
     fn heads_in_pairs(&self, role: Role) -> Option<usize> {
         if self.configuration.rotary.pairing == Pairing::Halves {
             return None;

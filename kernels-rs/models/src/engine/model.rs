@@ -26,7 +26,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-/// A language model on a device, or on several. Clones share it.
+/// A language model on a device, or on several. Clones share one model.
 ///
 /// ```no_run
 /// use models::Model;
@@ -55,9 +55,9 @@ pub struct Parts {
     pub tokenizer: Tokenizer,
     /// The chat template, if the file has one.
     pub template: Option<ChatTemplate>,
-    /// Rows of tokens.
+    /// The embedding: a row for each token.
     pub embedding: Embedding,
-    /// The blocks in order, those of each device together.
+    /// The blocks in order, grouped by device.
     pub stages: Vec<Stage>,
     /// The norm after the last block.
     pub norm: Norm,
@@ -95,8 +95,8 @@ impl Model {
         Model::load_split(&Split::new(std::slice::from_ref(device)), checkpoint, progress)
     }
 
-    /// Loads an open checkpoint to several devices. Texts, steps and results are those of a model
-    /// on one device, bit for bit if the devices are equal.
+    /// Loads an open checkpoint to several devices. The interface is that of a model on one device.
+    /// Results are also equal, bit for bit, if the devices are equal.
     ///
     /// # Errors
     /// Returns the errors of [`load`](Model::load). Also if a GPU occurs twice, or the devices do
@@ -115,7 +115,7 @@ impl Model {
             _ => Vec::new(),
         };
         let mut frequencies = configuration.rotary.frequencies(&divisors)?;
-        // Pairs beyond the rotated ones stay as they are.
+        // A frequency of 0 leaves the other pairs unchanged.
         frequencies.resize(configuration.head / 2, 0.0);
         let image_axes = match configuration.rotary.axes {
             None => vec![0; configuration.head / 2],
@@ -228,13 +228,13 @@ pub struct Inserted {
     pub rows: Range<usize>,
     /// The features of the image.
     pub features: Arc<Features>,
-    /// The token of the image in the first of the rows.
+    /// The index, in the image, of the token in the first of these rows.
     pub from: usize,
 }
 
 /// The keys and values of sequences in the layers of a stage.
 pub trait Cached<K: kernel_dsl::Element> {
-    /// Returns those of a layer.
+    /// Returns the keys and values of a layer.
     ///
     /// # Errors
     /// If the layer has none.
@@ -262,7 +262,7 @@ impl StepMemory {
         exact: bool,
     ) -> Result<StepMemory> {
         let Configuration { width, inner, ref experts, .. } = *configuration;
-        // Experts have memory of their tokens.
+        // Experts allocate this memory themselves.
         let inner = if experts.is_some() { 0 } else { inner };
         let work = BlockWork::new(on, AttentionShape::of(configuration), inner, tokens, room, exact)?;
         Ok(StepMemory { activations: Activations::new(on, tokens, width, exact)?, work })

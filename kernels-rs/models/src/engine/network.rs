@@ -30,7 +30,7 @@ pub struct NetworkWork {
 
 impl NetworkWork {
     /// Allocates memory for up to `tokens` tokens and networks of `inner` numbers. With `exact`,
-    /// the gate is computed without approximations, and each token as if alone.
+    /// the gate has no approximations, and each token is computed as if it were alone.
     ///
     /// # Errors
     /// If memory runs out.
@@ -39,8 +39,8 @@ impl NetworkWork {
     }
 }
 
-/// A network of few tokens, whose products include the norm before it, the gate, and the sum after
-/// it.
+/// A network for few tokens, whose kernels also compute the norm before it, the gate, and the sum
+/// after it.
 pub(super) struct FusedNetwork<'a> {
     inner: usize,
     gate_and_up: &'a Numbers,
@@ -60,7 +60,7 @@ impl FusedNetwork<'_> {
 }
 
 impl Network {
-    /// Makes a network of its matrices: `gate_and_up` has the rows of the gate, then those of up.
+    /// Makes a network from its matrices: `gate_and_up` has the rows of the gate, then those of up.
     ///
     /// # Errors
     /// If extents do not match.
@@ -78,8 +78,8 @@ impl Network {
         self.inner
     }
 
-    /// Returns the network whose products include the norm before it, the gate, and the sum after
-    /// it, if both matrices have numbers.
+    /// Returns the network whose kernels also compute the norm before it, the gate, and the sum
+    /// after it. Neither matrix may be in blocks.
     pub(super) fn fused(&self) -> Option<FusedNetwork<'_>> {
         let (gate_and_up, down) = (self.gate_and_up.numbers()?, self.down.numbers()?);
         Some(FusedNetwork { inner: self.inner, gate_and_up, down })
@@ -112,7 +112,7 @@ impl Network {
     }
 }
 
-/// The gate of a network, of the halves of each row.
+/// The gate of a network: silu(a)·b, where a and b are the halves of each row.
 struct Gated<'a> {
     both: BufferView<'a, f32, 2>,
     exact: bool,

@@ -94,7 +94,8 @@ impl OperandMemory {
     }
 }
 
-/// Queues the activations in a type, and returns them. The memory has room for `numbers`.
+/// Queues the activations in the type `T`, and returns them. The memory is allocated for `numbers`
+/// numbers at its first use.
 fn written<'m, T: Float + GenericArgument>(
     on: &impl Queue,
     memory: &'m mut Option<QueueMemory<T>>,

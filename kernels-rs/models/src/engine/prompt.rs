@@ -91,17 +91,18 @@ impl Prompt {
         equal.min(first.unwrap_or(equal))
     }
 
-    /// Returns the images with tokens in a range, by number: the tokens of the text and the
-    /// picture.
+    /// Returns the images that have tokens in a range: their number, their tokens in the text, and
+    /// the picture.
     pub(super) fn images_in(&self, range: &Range<usize>) -> impl Iterator<Item = (usize, Range<usize>, &Arc<Picture>)> {
         let (start, end) = (range.start, range.end);
         let images = self.images.iter().enumerate().map(|(i, image)| (i, image.range(), &image.picture));
         images.filter(move |(_, tokens, _)| tokens.start < end && start < tokens.end)
     }
 
-    /// Returns the positions of tokens: time, height and width. The tokens of an image have one
-    /// time, and height and width count its squares. What follows an image has the position after
-    /// the larger of both (Qwen2-VL's technical report, section 2.1).
+    /// Returns the positions of tokens: time, height and width. All tokens of an image have the
+    /// same time; height and width count its squares. Let n be the larger count of squares: the
+    /// token after the image is n positions after its first token (Qwen2-VL's technical report,
+    /// section 2.1).
     pub fn positions(&self, tokens: Range<usize>) -> [Vec<u32>; 3] {
         let mut positions = [const { Vec::new() }; 3];
         let mut push = |position: [usize; 3]| {

@@ -19,16 +19,16 @@ pub struct Options {
     pub piece: usize,
     /// How keys and values are kept.
     pub cache: CacheFormat,
-    /// Tokens of a page of the cache, where several texts share it. Texts share the full pages of
-    /// common tokens at the begin.
+    /// Tokens of a page of the cache, if there are several texts. Texts that begin alike share the
+    /// full pages of their common tokens.
     pub page: usize,
     /// Computes without approximations, and each token as if it were alone in a step. All devices
-    /// then give equal bits, if the weights are quantized. With other weights the devices must have
+    /// then give equal bits if the weights are quantized. With other weights the devices must have
     /// equal [facts](runtime::Device::cpu_with_facts). Features of images have approximations in
     /// either case.
     pub exact: bool,
     /// The most tokens that are guessed from repetitions in the text and verified in one step; 0
-    /// for none, at most 15. With `exact` the tokens of a text do not depend on it.
+    /// for none, at most 15. With `exact`, drafts do not change the tokens of a text.
     pub drafts: usize,
 }
 
@@ -80,7 +80,7 @@ pub struct Piece {
     pub token: u32,
     /// The text that is complete with the token, possibly empty.
     pub text: String,
-    /// Set with the last piece.
+    /// Why generation ended, in the last piece.
     pub stop: Option<Stop>,
 }
 
@@ -127,8 +127,8 @@ impl Session {
         self.0.drafts()
     }
 
-    /// Replaces the text. Tokens with which both texts begin are not computed again, except the
-    /// last.
+    /// Replaces the text. Tokens that both texts begin with are not computed again, except the last
+    /// token of the new text.
     ///
     /// # Errors
     /// If there are no tokens, or more than there is room for, or a launch fails.
@@ -216,7 +216,7 @@ impl Model {
     }
 
     /// Returns a prompt with images: in the text each `<|image_pad|>` is the place of the next
-    /// image. Names of control tokens are these tokens.
+    /// image. Names of control tokens become these tokens.
     ///
     /// # Errors
     /// If the text cannot be encoded, the model sees no images, or the text does not have a place

@@ -31,9 +31,9 @@ pub struct Stage {
     pub blocks: Vec<Block>,
     /// The angle of each rotated pair for a position.
     frequencies: Arc<DeviceBuffer<f32>>,
-    /// The row of positions of each pair in a text: 0.
+    /// For each pair, the row of positions that rotates it in a text without images: 0.
     axes: Arc<DeviceBuffer<u32>>,
-    /// The row of positions of each pair where there are images: time, height or width.
+    /// The same for a text with images: the row of time, height or width.
     image_axes: Arc<DeviceBuffer<u32>>,
 }
 
@@ -42,12 +42,12 @@ pub struct Stage {
 pub(super) struct RotaryTables<'a> {
     /// The angle of each pair for a position.
     pub frequencies: &'a Arc<DeviceBuffer<f32>>,
-    /// The row of positions of each pair.
+    /// For each pair, the row of positions that rotates it.
     pub axes: &'a Arc<DeviceBuffer<u32>>,
 }
 
 impl Stage {
-    /// Makes a stage of its blocks. The tables have a number for each rotated pair of a head.
+    /// Makes a stage from its blocks. The tables have an entry for each rotated pair of a head.
     ///
     /// # Errors
     /// If memory runs out.
@@ -123,8 +123,8 @@ pub struct Split {
 }
 
 impl Split {
-    /// Returns a split over devices in this order. Weights, and the cache of the default [`Plan`],
-    /// have about the same part of the free memory of each.
+    /// Returns a split over devices in this order. Weights and the cache of the default [`Plan`]
+    /// take about the same part of each device's free memory.
     pub fn new(devices: &[Device]) -> Split {
         Split { devices: devices.to_vec(), layers: None, plan: Plan::default() }
     }
@@ -142,8 +142,8 @@ impl Split {
     /// Returns the devices with their layers.
     ///
     /// # Errors
-    /// If a GPU occurs twice, or returns the errors of [`Configuration::layers_by_device`]. The CPU
-    /// may occur several times, which shows a split without a GPU.
+    /// If a GPU occurs twice. Also returns the errors of [`Configuration::layers_by_device`]. The
+    /// CPU may occur several times, to try a split without a GPU.
     pub(super) fn ranges(
         &self,
         configuration: &Configuration,

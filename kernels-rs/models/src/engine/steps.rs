@@ -1,8 +1,8 @@
-//! Work of a device for the texts of a batch: caches, prompts, and steps by replayed graphs.
+//! Work of devices for the texts of a batch: caches, prompts, and steps by replayed graphs.
 //!
-//! A step passes rows through the model: the next tokens of several sequences, or of one sequence a
-//! token and drafts of those after it. There is a graph for each width, 1, 2, 4, …, and a step
-//! takes the first that is wide enough. Rows beyond those of a step see no keys and store none. The
+//! A step passes rows through the model. Rows are the next tokens of several sequences, or the next
+//! token of one sequence and its drafts. There is a graph for each width, 1, 2, 4, …, and a step
+//! takes the first that is wide enough. The other rows of the graph see no keys and store none. The
 //! graphs pass the caches on to each other, because a buffer has one owner.
 //!
 //! A graph belongs to one device. A model on several devices has a graph for each stage, which are
@@ -20,10 +20,10 @@
 //!                                 └─▶ pinned memory ─▶ host
 //! ```
 //!
-//! A graph ends with the likeliest token of each row, and with the places of the next step. Draws
-//! of other samplers follow the graph on the stream, and replace the likeliest tokens. The host
-//! reads the tokens from pinned memory, and uploads none for the next step. With several devices,
-//! a copy brings the tokens from the last device to the first.
+//! A graph ends with the likeliest token of each row, and with the places of the next step. Other
+//! samplers draw on the stream after the graph, and replace the likeliest tokens. The host reads
+//! the tokens from pinned memory, and uploads none for the next step. With several devices, a copy
+//! brings the tokens from the last device to the first.
 
 use super::attention::{After, Places};
 use super::cache::{CacheElement, KeyValues, Pages};
@@ -50,7 +50,7 @@ use std::collections::VecDeque;
 pub struct Row {
     pub token: u32,
     pub place: After,
-    /// The position, which differs from the place after an image.
+    /// The position. After an image, the position differs from the place.
     pub position: usize,
 }
 
@@ -86,8 +86,8 @@ pub enum LogitsPlace {
 pub trait Run: Send {
     /// Returns the features of an image.
     fn features(&mut self, model: &Model, picture: &Picture) -> Result<Features>;
-    /// Queues the model for consecutive tokens of a sequence. As many calls as there are stages may
-    /// still run when this returns, so that each device can have another piece of a prompt.
+    /// Queues the model for consecutive tokens of a sequence. When a call returns, as many calls as
+    /// there are stages may still run: each device can compute another piece of a prompt.
     fn append(&mut self, model: &Model, section: &Section<'_>, pages: &Pages) -> Result<()>;
     /// Waits for all work, and reports its failures.
     fn wait(&mut self) -> Result<()>;
@@ -104,7 +104,7 @@ pub trait Run: Send {
     fn logits(&self, source: LogitsPlace) -> Result<Vec<f32>>;
 }
 
-/// The maximum number of tokens with logits at once: they are wide.
+/// The maximum number of tokens with logits at once. More would need too much memory.
 pub const LOSSES: usize = 128;
 
 impl Options {
@@ -114,7 +114,7 @@ impl Options {
     }
 }
 
-/// The device's part of texts, with caches of `K`.
+/// The [`Run`] of texts whose caches have numbers of type `K`.
 pub struct Steps<K: kernel_dsl::Element> {
     /// A stream for each stage, on its device.
     streams: StageStreams,
@@ -161,9 +161,9 @@ impl StageStreams {
 pub(super) struct StepForm<'a> {
     /// The number of rows.
     pub width: usize,
-    /// The tokens before a prompt whose tokens the rows are. A step has none.
+    /// For rows of a prompt: the number of tokens before them. `None` for a step.
     pub before: Option<usize>,
-    /// The instance of a kernel whose launches alone are recorded.
+    /// If set, only launches of this instance of a kernel are recorded.
     pub instance: Option<&'a str>,
     /// How often each launch is recorded.
     pub repeats: usize,
@@ -205,9 +205,9 @@ pub(super) struct Step<K: kernel_dsl::Element> {
     extents: CacheExtents,
     /// The logits, in the last graph.
     logits: SlotMut<f32>,
-    /// The places of the next step that are on the devices, and the version of their pages.
+    /// The places that the devices have for the next step, and the version of their pages.
     ready: Option<(Vec<RowPlace>, u64)>,
-    /// The tokens of the next step that are on the first device, if the host knows them.
+    /// The tokens that the first device has for the next step, if the host knows them.
     tokens: Option<Vec<u32>>,
     /// The host's copy of the tokens.
     copy: PinnedBuffer<u32>,
@@ -232,15 +232,15 @@ struct Inputs {
     positions: SlotMut<u32>,
     /// The row of the cache in which keys and values are stored.
     slots: SlotMut<u32>,
-    /// The tokens of the text before the row.
+    /// The number of tokens of the text before the row.
     rows: SlotMut<u32>,
-    /// The keys that the row sees.
+    /// The number of keys that the row sees.
     lengths: SlotMut<u32>,
     /// The pages of the text.
     pages: SlotMut<u32>,
 }
 
-/// Moves each row that sees keys to the next token. Pages have `of_page` tokens.
+/// Moves each row with keys to the place of the next token. Pages have `of_page` tokens.
 #[kernel(block = 32, grid = lengths.len().div_ceil(32))]
 #[requires(
     positions.len() == lengths.len(), rows.len() == lengths.len(), slots.len() == lengths.len(),
@@ -364,7 +364,7 @@ impl<K: CacheElement> StageGraph<K> {
         let leaving = slot(memory.activations.leaving(&queue)?)?;
         if before.is_none() {
             if is_last {
-                // The likeliest token is that of the next replay, unless another one is drawn.
+                // The next replay begins with the likeliest token, unless a sampler replaces it.
                 let likeliest = Sample::new(0).temperature(0.0);
                 likeliest.run(&queue, &logits.view(of_logits)?, &mut tokens.view_mut([width])?)?;
             }
@@ -482,8 +482,8 @@ impl<K: CacheElement> Step<K> {
         Ok(())
     }
 
-    /// Replays the graphs with what is on the devices: those of the next step, after the last one
-    /// has ended.
+    /// Replays the graphs with what is on the devices, and queues the copy of the tokens for the
+    /// next step.
     pub(super) fn replay_again(&mut self, streams: &StageStreams) -> Result<()> {
         self.replay(streams)?;
         self.bring_tokens(streams)
@@ -510,7 +510,7 @@ impl<K: CacheElement> Step<K> {
             numbers.chain(std::iter::repeat(other)).take(self.width).collect::<Vec<u32>>()
         };
         let positions = padded(&|row| row.position as u32, 0);
-        // Rows of the cache that do not exist, so that nothing is stored.
+        // Padding rows have a slot that does not exist, so that nothing is stored.
         let slots = padded(&|row| pages.slot(row.place.sequence, row.place.tokens), u32::MAX);
         let of_rows = padded(&|row| row.place.tokens as u32, u32::MAX);
         let lengths = padded(&|row| row.place.tokens as u32 + 1, 0);
@@ -537,7 +537,7 @@ impl<K: CacheElement> Step<K> {
         let places: Vec<RowPlace> = rows.iter().map(|row| (row.place, row.position)).collect();
         let version = pages.version();
         let has_places = self.ready.take().is_some_and(|ready| ready == (places.clone(), version));
-        // A replay that fails leaves unknown numbers.
+        // `take` comes first: if the replay fails, the tokens on the devices are unknown.
         let has_tokens = self.tokens.take().is_some_and(|tokens| {
             tokens.len() >= rows.len() && rows.iter().zip(tokens).all(|(row, token)| row.token == token)
         });
@@ -558,7 +558,7 @@ impl<K: CacheElement> Step<K> {
         self.tokens = None;
         let (width, slot) = (self.width, self.logits);
         let StageGraph { graph, inputs, .. } = self.last_mut();
-        // The graph lends one buffer at a time.
+        // The graph lends one buffer at a time, so the logits are taken out meanwhile.
         let mut logits = std::mem::replace(graph.buffer_mut(slot)?, stream.device().zeros(0)?);
         let drawn = (|| {
             let mut logits = logits.view_mut([width, vocabulary])?.slice(row..row + 1)?;
@@ -573,11 +573,11 @@ impl<K: CacheElement> Step<K> {
     fn token(&mut self, streams: &StageStreams, row: usize) -> Result<u32> {
         if self.tokens.is_none() {
             let (stream, before) = (streams.last(), &streams.0[..streams.0.len() - 1]);
-            // Also reports violations. The last device works meanwhile.
+            // Waiting also reports violations. The last device works meanwhile.
             before.iter().try_for_each(Stream::wait)?;
             let StageGraph { graph, inputs, .. } = &self.stages[self.stages.len() - 1];
             stream.download_to(graph.buffer(inputs.tokens)?, &mut self.copy)?;
-            // The copy to the first device ends while the host handles the tokens.
+            // The copy to the first device runs while the host handles the tokens.
             self.bring_tokens(streams)?;
             stream.wait()?;
             self.tokens = Some(self.copy.as_slice()?.to_vec());
@@ -616,7 +616,7 @@ impl SectionPlaces {
         })
     }
 
-    /// Returns the places for the stage of the device. `before` are the tokens before the section.
+    /// Returns the places for the stage of the device. `before` tokens precede the section.
     fn views<'a>(&'a self, stage: &'a Stage, before: usize) -> Result<Places<'a>> {
         let n = self.slots.len().max(1);
         let axes = self.positions.len() / n;
@@ -637,8 +637,8 @@ impl SectionPlaces {
     }
 }
 
-/// Queues all stages for consecutive tokens of a sequence. `logits` are those after the last
-/// tokens.
+/// Queues all stages for consecutive tokens of a sequence. The logits after the last tokens go to
+/// `logits`: one row for each.
 fn passed<K: CacheElement>(
     model: &Model,
     streams: &StageStreams,
@@ -673,8 +673,8 @@ fn passed<K: CacheElement>(
 }
 
 impl<K: CacheElement> Steps<K> {
-    /// Allocates the caches and records a graph for each width up to that of all sequences, or of a
-    /// token and its drafts.
+    /// Allocates the caches and records a graph for each width. The widest has room for all
+    /// sequences, and for a token and its drafts.
     pub fn new(model: &Model, options: Options, sequences: usize, pages: &Pages) -> Result<Steps<K>> {
         let mut caches = Step::caches(model, pages)?;
         let mut steps: Vec<Step<K>> = Vec::new();
@@ -709,8 +709,8 @@ impl<K: CacheElement> Steps<K> {
         Ok(())
     }
 
-    /// Queues the model for consecutive tokens of a sequence. `logits` are those after the last
-    /// tokens.
+    /// Queues the model for consecutive tokens of a sequence. The logits after the last tokens go
+    /// to `logits`: one row for each.
     fn forward(
         &mut self,
         model: &Model,

@@ -1,16 +1,16 @@
 //! The time of a step's graph, and of each of its kernels alone.
 //!
-//! The graph is replayed without a pause, so that its time has no part of the host. A kernel is
-//! timed in a graph of all its launches in the step, and of no other launch. Each layer has other
-//! weights and keys, so that these are not in the L2 cache. A kernel of few launches is repeated. A
-//! step whose kernels run one after another without a pause takes the sum of these times. On
-//! several devices the graphs run one after another, with copies between them, which no kernel
-//! includes.
+//! The graph is replayed without a pause, so its time contains no time of the host. A kernel is
+//! timed in a graph of all its launches in the step, without other kernels. Each launch reads the
+//! weights and keys of another layer, which are not in the L2 cache. A kernel with few launches is
+//! repeated. A step whose kernels run one after another without a pause takes the sum of these
+//! times. On several devices the graphs run one after another, with copies between them, which no
+//! kernel includes.
 //!
-//! A graph orders launches by the memory that they use, so that independent launches of one kernel
-//! may run side by side: the sum is then too small. The text half of Qwen3-VL-2B in bf16 shows it
+//! A graph orders launches by the memory that they use. Independent launches of one kernel may run
+//! side by side, and then the sum is too small. One example is the text half of Qwen3-VL-2B in bf16
 //! on an H100. The graph takes 1.11 times the sum for one text (203 launches), and 1.26 times for
-//! eight. Synthetic chains of kernels that read 16 MB each show what a launch costs there:
+//! eight. On the same GPU, chains of kernels that read 16 MB each show what a launch costs:
 //!
 //! | property of a chain | µs a launch |
 //! |---|---|
@@ -21,11 +21,11 @@
 //! | edges of the graph that other edges imply | 0.04 more at most |
 //!
 //! These explain a third of the difference for one text. The rest is idle memory: a launch waits
-//! until the one before it has ended. A graph without `heads`, which takes 83 µs alone, takes 274
-//! µs less, because the launches around it then run side by side.
+//! until the one before it has ended. The kernel `heads` takes 83 µs alone, but a graph without it
+//! takes 274 µs less: the launches around it then run side by side.
 //!
-//! Designs against idle memory, which are not used, with the tokens per second of one text in one
-//! run each:
+//! The following designs against idle memory were tried and are not used. Each figure is one run
+//! with one text:
 //!
 //! | design | tokens per second |
 //! |---|---|
@@ -109,7 +109,7 @@ pub(super) type Launches = RefCell<BTreeMap<String, usize>>;
 pub(super) struct Selection<'r> {
     pub recording: &'r Recording<'static>,
     pub instance: Option<&'r str>,
-    /// How often a launch is recorded.
+    /// How many times each selected launch is recorded.
     pub repeats: usize,
     pub launches: &'r Launches,
 }
@@ -129,7 +129,7 @@ impl Launcher for Selection<'_> {
         let is_selected = self.instance.is_none_or(|instance| instance == name);
         *self.launches.borrow_mut().entry(name).or_default() += 1;
         let count = if is_selected { self.repeats } else { 0 };
-        // SAFETY: the caller keeps the promises of the same method.
+        // SAFETY: `submit` of the recording has the same requirements, which the caller meets.
         (0..count).try_for_each(|_| unsafe { self.recording.submit(form, kernel, constants, block, arguments) })
     }
 }
@@ -156,14 +156,15 @@ impl Queue for Selection<'_> {
     }
 }
 
-/// Launches that a graph has at least. The start of a graph takes some microseconds.
+/// The least number of launches in a graph. The start of a graph takes some microseconds, which
+/// would dominate the time of few launches.
 const MIN_LAUNCHES: usize = 16;
 
-/// Seconds for which a graph is replayed.
+/// Seconds for which a graph is replayed to measure its time.
 const SECONDS: f64 = 0.03;
 
-/// Returns the seconds of a replay of a step that begins with `rows`: of all stages, or of one. A
-/// replay appends a token to each text; `limit` tokens have room.
+/// Returns the seconds of one replay of a step, of all stages or of one. The first replay computes
+/// `rows`. Each replay appends a token to each text, and at most `limit` tokens fit.
 fn replayed<K: CacheElement>(
     step: &mut Step<K>,
     streams: &StageStreams,

@@ -99,7 +99,7 @@ impl LayerNumbers {
 #[derive(Debug)]
 pub(super) struct Merger {
     norm: LayerNorm,
-    /// Whether the norm is that of a whole square instead of each patch.
+    /// Whether the norm is computed over a whole square instead of each patch.
     of_squares: bool,
     epsilon: f32,
     up: Linear,
@@ -107,8 +107,8 @@ pub(super) struct Merger {
 }
 
 impl Merger {
-    /// Makes a merger. The norm is that of whole squares if it has a weight for each of their
-    /// numbers.
+    /// Makes a merger. The norm is computed over whole squares if it has a weight for each number
+    /// of a square.
     pub fn new(device: &Device, norm: Pair, epsilon: f32, up: Linear, down: Linear) -> Result<Merger> {
         let of_squares = norm.weight.len() == up.extents()[1];
         Ok(Merger { norm: norm.norm(device)?, of_squares, epsilon, up, down })
@@ -139,8 +139,8 @@ impl Merger {
 /// The result of a vision tower for an image, on a device.
 #[derive(Debug)]
 pub struct Features {
-    /// The embeddings of the tokens, then what is added to them after each of the first blocks:
-    /// each `[tokens, width]`.
+    /// The embeddings of the tokens, then the summands that each of the first blocks adds to them.
+    /// Each is `[tokens, width]`.
     parts: Vec<DeviceBuffer<f32>>,
     extents: [usize; 2],
 }
@@ -151,8 +151,8 @@ impl Features {
         self.extents
     }
 
-    /// Returns the embeddings of the tokens, and what is added to them after each of the first
-    /// blocks, on the host.
+    /// Copies to the host the embeddings of the tokens, and the summands for each of the first
+    /// blocks.
     ///
     /// # Errors
     /// If the device has failed.
@@ -160,8 +160,8 @@ impl Features {
         self.parts.iter().map(|part| Ok(part.download()?)).collect()
     }
 
-    /// Moves what is added after each block to the device of a stream: `stream` returns that of a
-    /// block.
+    /// Moves the summand for each block to the device of the block. `stream` returns a stream on
+    /// that device.
     ///
     /// # Errors
     /// If memory runs out.
@@ -185,7 +185,7 @@ impl Features {
         Ok(self.parts[0].view(self.extents)?)
     }
 
-    /// Returns what is added to the tokens after a block, if there is something.
+    /// Returns the summand that is added to the tokens after a block, if there is one.
     ///
     /// # Errors
     /// If the device has failed.
@@ -194,8 +194,8 @@ impl Features {
     }
 }
 
-/// The vision tower of a model. Matrices of layers in BF16 stay so, with intermediate results in
-/// the same format. Others become `f32`: intermediate results could exceed the range of F16.
+/// The vision tower of a model. Layers with matrices in BF16 compute in BF16. Others compute in
+/// `f32`, because intermediate results could exceed the range of F16.
 pub struct Tower {
     /// The extents.
     pub configuration: Vision,
@@ -217,7 +217,7 @@ impl std::fmt::Debug for Tower {
 }
 
 impl Tower {
-    /// Makes a tower of its parts. `patch` is `[width, 3, frames, side, side]` with a bias, and
+    /// Makes a tower from its parts. `patch` is `[width, 3, frames, side, side]` with a bias, and
     /// `layer` returns the parameters of a layer.
     pub(super) fn new(
         device: &Device,
@@ -230,7 +230,7 @@ impl Tower {
     ) -> Result<Tower> {
         let Vision { layers, width, heads, inner, patch: side, frames, epsilon, .. } = configuration;
         let of_frame = side * side;
-        // The frames of a still image are equal, so that their weights add.
+        // The frames of a still image are equal, so the sum of their weights replaces them.
         let still: Vec<f32> = patch
             .weight
             .chunks_exact(frames * of_frame)
@@ -290,7 +290,7 @@ impl Tower {
 /// square of learned vectors, and vectors between are interpolated linearly on both axes.
 fn interpolated(learned: &[f32], width: usize, grid: [usize; 2], places: &[[usize; 2]]) -> Vec<f32> {
     let side = (learned.len() / width).isqrt();
-    // The two neighbors and their parts.
+    // Returns the two neighbors of a place on an axis, and their weights.
     let taps = |axis: usize, at: usize| {
         let source = at as f32 * (side - 1) as f32 / (grid[axis] - 1).max(1) as f32;
         let low = source.floor();

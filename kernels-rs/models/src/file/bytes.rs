@@ -22,14 +22,14 @@ impl Bytes {
             let source = std::io::Error::new(std::io::ErrorKind::InvalidInput, "not a regular file");
             return Err(failed("map")(source));
         }
-        // The operating system refuses to map nothing.
+        // The operating system refuses to map an empty file.
         if metadata.len() == 0 {
             return Ok(Bytes::Owned(Vec::new()));
         }
         // SAFETY: the map is read-only, and this crate only ever hands out shared slices of plain
-        // bytes. Another process that writes to the file changes their values, which no code here
-        // relies on twice: lengths and offsets are read once and checked. A file cut short
-        // meanwhile ends the process by SIGBUS.
+        // bytes. Another process may write to the file and change the bytes. Such changes are
+        // harmless: each length and offset is read once and then checked. If the file is cut short
+        // meanwhile, the process ends by SIGBUS.
         let map = unsafe { memmap2::Mmap::map(&file) }.map_err(failed("map"))?;
         Ok(Bytes::Mapped(map))
     }

@@ -18,12 +18,12 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-/// The most metadata entries and tensors of a file that are read. Real files have some 50 and
-/// 1,000.
+/// The largest count of metadata entries, and of tensors. Real files have some 50 entries and 1,000
+/// tensors.
 const MAX_ENTRIES: u64 = 1 << 16;
 const MAX_TENSORS: u64 = 1 << 18;
 
-/// The longest key or tensor name, as the specification has it for keys.
+/// The longest key or tensor name. The specification sets this limit for keys.
 const MAX_NAME: usize = 65_535;
 
 /// The most dimensions of a tensor in ggml.
@@ -266,8 +266,8 @@ fn value<'a>(cursor: &mut Cursor<'a>, value_type: ValueType, nesting: u32) -> Re
             let length = cursor.u64(|| "length of the array".to_owned())?;
             let start = cursor.offset;
             match element.bytes() {
-                // Elements of one byte that must be 0 or 1 are checked one by one, as strings and
-                // arrays are.
+                // Truth values must be 0 or 1, so they are checked one by one, like strings and
+                // arrays.
                 Some(bytes) if element != ValueType::Bool => {
                     let Some(bytes) = length.checked_mul(bytes) else {
                         let problem = format!("{length} elements of {bytes} bytes exceed 64 bits");
@@ -280,8 +280,8 @@ fn value<'a>(cursor: &mut Cursor<'a>, value_type: ValueType, nesting: u32) -> Re
                         let problem = format!("arrays are nested more than {MAX_NESTING} deep");
                         return Err(cursor.damaged(at, "array", problem));
                     }
-                    // Each element has at least one byte, so that the end of the file ends the
-                    // loop.
+                    // Each element has at least one byte, so with a false length the loop ends at
+                    // the end of the file.
                     for _ in 0..length {
                         value(cursor, element, nesting + 1)?;
                     }
@@ -422,8 +422,8 @@ impl Header {
         Some((entry, entry.value(part)))
     }
 
-    /// Returns an integer of the metadata, `default` if it is absent. Rejects a value that `accept`
-    /// refuses.
+    /// Returns an integer of the metadata, or `default` if it is absent. Rejects a value that
+    /// `accept` refuses.
     fn number(&self, part: &GgufFile, key: &str, default: u64, expected: &str, accept: fn(u64) -> bool) -> Result<u64> {
         let Some((entry, value)) = self.get(part, key) else { return Ok(default) };
         value.unsigned().filter(|number| accept(*number)).ok_or_else(|| Error::Damaged {
@@ -627,8 +627,7 @@ impl Gguf {
         }
     }
 
-    /// Returns an error about a metadata entry: its offset, and what was expected beside what is
-    /// there.
+    /// Returns an error about a metadata entry: its offset, what was expected, and what was found.
     pub(crate) fn unexpected(&self, key: &str, expected: impl std::fmt::Display) -> Error {
         let field = format!("metadata `{key}`");
         match self.by_key.get(key).map(|i| &self.entries[*i]) {

@@ -68,7 +68,7 @@ impl Safetensors {
     /// Reads a file from memory. Messages call it `file`.
     ///
     /// # Errors
-    /// If the bytes are damaged or no safetensors file.
+    /// If the bytes are damaged or are not a safetensors file.
     pub fn from_bytes(file: &str, bytes: Vec<u8>) -> Result<Safetensors> {
         Safetensors::assemble(vec![Shard { file: file.to_owned(), bytes: Bytes::Owned(bytes) }])
     }
@@ -87,7 +87,8 @@ impl Safetensors {
             return Err(Error::field(&index, "`weight_map`", problem));
         }
         let shards = files.iter().map(|file| {
-            // A name with folders could reach any file of the machine.
+            // A name with folders could reach any file of the machine, so only plain names are
+            // valid.
             let mut components = Path::new(file).components();
             match (components.next(), components.next()) {
                 (Some(Component::Normal(_)), None) => Shard::map(&path.with_file_name(file)),

@@ -1,6 +1,6 @@
 //! Bicubic resizing, bit for bit as Pillow before version 13 does it: first each row, then each
-//! column. After each of the two, numbers are rounded to bytes. Factors have 22 bits after the
-//! binary point. PyTorch does the same with factors of 15 bits, and differs by at most two levels.
+//! column. Both steps round their results to bytes. Factors have 22 bits after the binary point.
+//! PyTorch does the same with factors of 15 bits, and differs by at most two levels.
 
 /// Bits of the factors after the point.
 const BITS: u32 = 22;
@@ -18,8 +18,8 @@ fn kernel(x: f64) -> f64 {
     }
 }
 
-/// Returns a first pixel of the old side and factors for each pixel of a new side. The factors are
-/// those of the first pixel and of the pixels after it. A smaller side widens the kernel.
+/// Returns for each new pixel the first old pixel that it depends on, and the factors of this old
+/// pixel and of those after it. If the side shrinks, the kernel is wider.
 fn factors(from: usize, to: usize) -> Vec<(usize, Vec<i64>)> {
     let scale = from as f64 / to as f64;
     let wide = scale.max(1.0);
@@ -37,7 +37,7 @@ fn factors(from: usize, to: usize) -> Vec<(usize, Vec<i64>)> {
     (0..to).map(factors).collect()
 }
 
-/// Returns the byte of a sum of bytes times factors.
+/// Returns a sum of bytes times factors as a byte.
 fn rounded(sum: i64) -> u8 {
     ((sum + (1 << (BITS - 1))) >> BITS).clamp(0, 255) as u8
 }

@@ -21,7 +21,7 @@ pub enum AnswerKind {
 }
 
 impl AnswerKind {
-    /// Returns the prefix of the names of answers.
+    /// Returns the prefix of an answer's id.
     pub fn prefix(self) -> &'static str {
         match self {
             AnswerKind::Chat => "chatcmpl",
@@ -29,7 +29,7 @@ impl AnswerKind {
         }
     }
 
-    /// Returns the type of the objects of events.
+    /// Returns the type of the object that an event contains.
     fn chunk(self) -> &'static str {
         match self {
             AnswerKind::Chat => "chat.completion.chunk",
@@ -55,11 +55,11 @@ pub struct About {
 #[derive(Clone, Copy, Default, Debug)]
 struct Usage {
     generated: usize,
-    /// Tokens of the prompt that were there before.
+    /// Tokens of the prompt that were in the cache already.
     reused: usize,
 }
 
-/// Returns OpenAI's name of the reason of an end.
+/// Returns OpenAI's name for the reason why an answer ended.
 fn reason(stop: Stop) -> &'static str {
     match stop {
         Stop::End | Stop::Text => "stop",

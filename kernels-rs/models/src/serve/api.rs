@@ -239,9 +239,10 @@ impl RequestFields {
         self.read(field, "true or false", false, Value::as_bool)
     }
 
-    /// Returns the name of a field that the server lacks, and its value.
+    /// Returns the name of a field whose value requires something that the server lacks, and the
+    /// value.
     fn lacking(&self, kind: AnswerKind) -> Option<(&'static str, &Value)> {
-        // Values of each field that have no effect.
+        // The values of each field that have no effect, and are therefore accepted.
         let idle = [
             ("n", json!([1])),
             ("best_of", json!([1])),
@@ -277,7 +278,8 @@ impl RequestFields {
                 .unwrap_or_else(|| server.answers.load(Ordering::Relaxed) ^ (now() << 20)),
             temperature: self.number("temperature", 1.0, 0.0, 2.0)?,
             top_k: self.count("top_k", 0)?,
-            // A part of 0 keeps the likeliest token.
+            // The sampler needs more than 0. The least positive number keeps only the likeliest
+            // token.
             top_p: self.number("top_p", 1.0, 0.0, 1.0)?.max(f32::MIN_POSITIVE),
             min_p: self.number("min_p", 0.0, 0.0, 1.0)?,
             repetition: self.number("repetition_penalty", 1.0, 0.01, 100.0)?,
@@ -297,7 +299,7 @@ impl RequestFields {
         }
         let most = match self.get("max_completion_tokens") {
             Some(_) => self.count("max_completion_tokens", left)?,
-            // Texts have 16 tokens without the field in OpenAI's interface.
+            // In OpenAI's interface, a continued text has 16 tokens by default.
             None => self.count("max_tokens", if kind == AnswerKind::Chat { left } else { 16 })?,
         };
         if most == 0 {

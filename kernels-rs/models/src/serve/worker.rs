@@ -40,7 +40,7 @@ pub enum Event {
 struct Active {
     job: Job,
     sequence: usize,
-    /// Tokens of the prompt that were there before.
+    /// Tokens of the prompt that were in the cache already.
     reused: usize,
     sampler: Sampler,
     output: Output,
@@ -81,7 +81,7 @@ pub fn start(batch: Batch, room: usize, stops: Arc<AtomicBool>) -> (JoinHandle<(
 struct Worker {
     batch: Batch,
     active: Vec<Active>,
-    /// Sequences without a job, the one that ended first in front.
+    /// Sequences without a job, in the order in which their jobs ended.
     free: VecDeque<usize>,
     stops: Arc<AtomicBool>,
 }
@@ -115,13 +115,13 @@ impl Worker {
         }
     }
 
-    /// Gives a job the free sequence that has the most of its tokens.
+    /// Gives a job the free sequence that can reuse the most tokens for it.
     fn begin(&mut self, job: Job) {
         if job.events.is_closed() {
             return;
         }
         let common = |sequence: &usize| self.batch.common(*sequence, &job.prompt).unwrap_or(0);
-        // The one that ended first, if several are equal.
+        // If several are equal, the sequence whose job ended first.
         let best = (0..self.free.len()).rev().max_by_key(|i| common(&self.free[*i]));
         let Some(sequence) = best.and_then(|i| self.free.remove(i)) else { return };
         match self.started(sequence, &job) {

@@ -7,7 +7,7 @@ use crate::error::{Error, Result, quoted};
 use std::collections::HashMap;
 use unicode_normalization::UnicodeNormalization;
 
-/// The most merges.
+/// The largest number of merges that is read.
 const MAX_MERGES: usize = 1 << 22;
 
 /// Tokens of bytes, and which pairs of tokens merge.
@@ -18,7 +18,8 @@ pub struct Bpe {
     bytes: [Option<u32>; 256],
     /// Rank and result of each pair.
     pairs: HashMap<(u32, u32), (u32, u32)>,
-    /// Tokens of whole words, for vocabularies whose words need no merges.
+    /// The token of each whole word, for vocabularies in which such words are not merged from
+    /// bytes.
     words: HashMap<Box<[u8]>, u32>,
 }
 

@@ -13,7 +13,7 @@ pub struct Decoder<'a> {
     characters: Characters,
 }
 
-/// The bytes that a [`Decoder`] holds, without its tokenizer.
+/// The state of a [`Decoder`], without its tokenizer.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Characters {
     /// Bytes of a character that is not complete.
@@ -23,7 +23,7 @@ pub struct Characters {
 }
 
 impl Tokenizer {
-    /// Returns a decoder. `begins` says that the first token begins a text, instead of continuing
+    /// Returns a decoder. `begins` says whether the first token begins a text instead of continuing
     /// one.
     pub fn decoder(&self, begins: bool) -> Decoder<'_> {
         Decoder { tokenizer: self, characters: self.characters(begins) }
@@ -79,7 +79,7 @@ impl Characters {
                             text.push(char::REPLACEMENT_CHARACTER);
                             rest = &after[n..];
                         }
-                        // The begin of a character, which the next token may complete.
+                        // The last bytes begin a character, which the next token may complete.
                         None => {
                             rest = after;
                             break;

@@ -19,12 +19,12 @@ pub struct Json {
     literal: OnceLock<tokenizers::Tokenizer>,
 }
 
-/// How texts of tokens are written.
+/// How a file writes the texts of its tokens.
 #[derive(Clone, Copy)]
 enum Writing {
-    /// In the alphabet of bytes.
+    /// Each byte as a character of the byte-level alphabet.
     Bytes,
-    /// In the form of SentencePiece.
+    /// The form of SentencePiece, with `▁` for a space.
     Pieces,
 }
 
@@ -36,7 +36,7 @@ impl Json {
         let (writing, strips) = writing(file, &value["decoder"])?;
         let mut tokenizer: tokenizers::Tokenizer = serde_json::from_slice(bytes)
             .map_err(|error| Error::field(file, "tokenizer", format!("the tokenizers crate refuses it: {error}")))?;
-        // The caller limits the length.
+        // The caller limits the length of texts, so the file's own limit is removed.
         let _ = tokenizer.with_truncation(None);
         tokenizer.with_padding(None);
         let vocabulary = tokenizer.get_vocab(true);
@@ -113,11 +113,11 @@ pub(crate) fn configuration(path: &Path) -> Result<Value> {
     serde_json::from_slice(&bytes).map_err(|error| json_error(&name(path), &bytes, "configuration", &error))
 }
 
-/// Returns the tokens at the ends of texts, from the files beside `tokenizer.json`.
+/// Reads the tokens before and after texts from the files beside `tokenizer.json`.
 pub fn special(path: &Path, tokenizer: &Tokenizer) -> Result<Special> {
     let tokens = configuration(&path.with_file_name("tokenizer_config.json"))?;
     let generation = configuration(&path.with_file_name("generation_config.json"))?;
-    // A token is a text, or an object that has it.
+    // A token is a string, or an object whose `content` is the string.
     let named = |field: &str| {
         let text = tokens[field].as_str().or_else(|| tokens[field]["content"].as_str())?;
         tokenizer.find(text)

@@ -1,9 +1,9 @@
-//! Merging of neighbors, the common part of byte pairs and SentencePiece.
+//! Merging of neighboring tokens, which byte-pair encoding and SentencePiece share.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// A symbol of a text: neighbors by index, and whether it is part of an earlier one by now.
+/// A symbol of a text: the indices of its neighbors, and whether an earlier symbol has absorbed it.
 #[derive(Clone, Copy)]
 struct Node {
     token: u32,
@@ -12,13 +12,13 @@ struct Node {
     merged: bool,
 }
 
-/// Where a list of symbols ends.
+/// The index after the last symbol.
 const NONE: usize = usize::MAX;
 
 /// Merges neighbors of `symbols` until no pair is left, the pair of the lowest rank first and the
 /// leftmost among equals. `pair` returns the rank of a pair and the token that it becomes.
 ///
-/// The time is that of n·log n operations for n symbols.
+/// The time for n symbols is O(n·log n).
 pub fn merge<R: Ord + Copy>(symbols: &mut Vec<u32>, pair: impl Fn(u32, u32) -> Option<(R, u32)>) {
     let n = symbols.len();
     let mut nodes: Vec<Node> = symbols
@@ -31,7 +31,7 @@ pub fn merge<R: Ord + Copy>(symbols: &mut Vec<u32>, pair: impl Fn(u32, u32) -> O
             merged: false,
         })
         .collect();
-    // The lowest rank is on top. An entry is void if one of its symbols has changed since.
+    // The lowest rank is on top. A popped entry is skipped if one of its symbols has changed since.
     let mut queue = BinaryHeap::new();
     let candidate = |nodes: &[Node], left: usize| {
         let (first, second) = (nodes.get(left)?, nodes.get(nodes[left].next)?);

@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
-/// The character that pieces have for a space.
+/// The character by which pieces represent a space.
 const SPACE: char = '▁';
 
 /// The pieces of a vocabulary.
@@ -21,7 +21,7 @@ pub struct Pieces {
 }
 
 impl Pieces {
-    /// Builds the tables. `prefix` says that a text begins with an added space.
+    /// Builds the tables. `prefix` says whether a text begins with an added space.
     pub fn new(file: &str, texts: &[&[u8]], kinds: &[TokenKind], scores: &[f32], prefix: bool) -> Result<Pieces> {
         if let Some(token) = scores.iter().position(|score| score.is_nan()) {
             let field = format!("metadata `tokenizer.ggml.scores`, element {token}");
@@ -43,8 +43,8 @@ impl Pieces {
         })
     }
 
-    /// Adds the tokens of a text without control tokens. `begins` says that it is at the beginning
-    /// of a text.
+    /// Adds the tokens of a text without control tokens. `begins` says whether this text is the
+    /// beginning.
     pub fn encode(&self, text: &str, begins: bool, tokens: &mut Vec<u32>) {
         let mut spaced = String::with_capacity(text.len() + 3);
         spaced.extend((begins && self.prefix).then_some(SPACE));

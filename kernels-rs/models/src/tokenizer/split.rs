@@ -21,7 +21,7 @@ const QWEN2: &str = concat!(
     r" ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+"
 );
 
-/// A model family's way to split text into words.
+/// A model family, which decides how text is split into words.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Family {
     /// GPT-2.
@@ -68,17 +68,17 @@ impl Splitter {
         Some(Splitter::new(family))
     }
 
-    /// Tells whether a word that is a token is not merged from parts.
+    /// Tells whether a word that is a token stays whole, instead of being merged from bytes.
     pub(crate) fn takes_whole_words(&self) -> bool {
         self.family == Family::Llama3
     }
 
-    /// Tells whether text is brought into its composed form (NFC) before.
+    /// Tells whether text is brought into its composed form (NFC) before it is split.
     pub(crate) fn composes(&self) -> bool {
         self.family == Family::Qwen2
     }
 
-    /// Calls `word` with each word of a text, in order. The words are the whole text.
+    /// Calls `word` with each word of a text, in order. Together, the words are the whole text.
     pub fn split<'t>(&self, text: &'t str, mut word: impl FnMut(&'t str)) {
         if self.family != Family::SmolLm {
             return self.words(text, &mut word);

@@ -13,7 +13,7 @@ assert answer.choices[0].message.content == known, answer
 assert answer.choices[0].finish_reason == "length", answer
 assert answer.usage.total_tokens == answer.usage.prompt_tokens + answer.usage.completion_tokens, answer
 
-# The prompt is there from the first request, except its last token.
+# The server's cache has the prompt of the first request, except its last token.
 parts = client.chat.completions.create(
     model="small", messages=question, temperature=0, stream=True, stream_options={"include_usage": True}, stop=" classic"
 )

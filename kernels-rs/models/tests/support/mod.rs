@@ -21,7 +21,7 @@ pub fn package(name: &str, version: &str) -> Option<PathBuf> {
     fetched(name, version, &["--no-deps"])
 }
 
-/// Returns the folder of a Python package and of those that it needs, fetched likewise.
+/// Returns the folder of a Python package and its dependencies, fetched by pip in the same way.
 pub fn package_and_needed(name: &str, version: &str) -> Option<PathBuf> {
     fetched(name, version, &[])
 }
@@ -29,8 +29,8 @@ pub fn package_and_needed(name: &str, version: &str) -> Option<PathBuf> {
 fn fetched(name: &str, version: &str, options: &[&str]) -> Option<PathBuf> {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{version}"));
     if !folder.exists() {
-        // Tests run side by side, and each fetches into a separate folder: the first to finish
-        // gives it the name.
+        // Tests run side by side, and each fetches into a separate folder. The first to finish
+        // renames its folder to the final name.
         let unique = format!("{name}-{:?}-{}", std::thread::current().id(), std::process::id());
         let fetched = Path::new(env!("CARGO_TARGET_TMPDIR")).join(unique);
         let mut pip = Command::new("python3");

@@ -1,6 +1,6 @@
-//! A language model in plain loops, from the tensors of a GGUF file: what the engine is compared
-//! with. Activations are `f32` and sums `f64`. The reference shares the reader of files with the
-//! crate, and nothing else.
+//! The reference for the engine: a language model in plain loops, from the tensors of a GGUF file.
+//! Activations are `f32` and sums `f64`. The reference shares the reader of files with the crate,
+//! and nothing else.
 #![allow(dead_code)]
 
 use models::file::gguf::Gguf;
@@ -21,7 +21,7 @@ pub struct Reference {
     neighbors: bool,
     /// Whether products round activations to 8 bits.
     of_bytes: bool,
-    /// Experts that a token passes, if there are experts.
+    /// The number of experts for each token, if there are experts.
     used: Option<usize>,
     /// Keys and values of each layer, token after token.
     cache: Vec<[Vec<f32>; 2]>,

@@ -38,11 +38,11 @@ pub struct Extent {
     pub count: u32,
 }
 
-/// The extent of no values.
+/// The extent of an empty set, neutral in `joined`.
 #[device]
 pub const NOTHING: Extent = Extent { low: f32::INFINITY, high: f32::NEG_INFINITY, count: 0 };
 
-/// Returns the extent of both.
+/// Returns the extent of the values of both.
 #[device]
 pub fn joined(a: Extent, b: Extent) -> Extent {
     Extent { low: a.low.min(b.low), high: a.high.max(b.high), count: a.count + b.count }

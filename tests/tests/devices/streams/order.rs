@@ -75,7 +75,7 @@ fn memory_changes_hands(device: &Device, times: u32) {
             let x = slow.upload(&count()).unwrap();
             add::launch(&slow, times, &x, &mut y).unwrap();
         }
-        // Most likely the memory of x.
+        // This allocation most likely reuses the memory of x.
         let garbage = quick.upload(&[77u32; N]).unwrap();
         results.push((y, garbage));
     }

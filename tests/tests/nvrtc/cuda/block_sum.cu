@@ -1,4 +1,4 @@
-// Sums of 256 elements: butterflies within warps, then among them.
+// Computes sums of 256 elements: a butterfly in each warp, then one over the sums of the warps.
 extern "C" __global__ void __launch_bounds__(256) block_sum(const float *__restrict__ x, unsigned n, float *__restrict__ sums)
 {
     __shared__ float warps[8];

@@ -1,4 +1,4 @@
-// Sums of products of bytes, four at once, one a thread.
+// Computes sums of products of bytes, four at once, with one sum per thread.
 extern "C" __global__ void __launch_bounds__(256) dot(const int *__restrict__ a, const int *__restrict__ b, unsigned n, int *__restrict__ sums)
 {
     int sum = 0;

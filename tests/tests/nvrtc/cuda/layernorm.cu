@@ -1,4 +1,4 @@
-// A warp a row: mean, variance about it, and (x − mean) / √(variance + ε) · weight + bias.
+// Computes with a warp per row: mean, variance, and (x − mean) / √(variance + ε) · weight + bias.
 extern "C" __global__ void __launch_bounds__(256) layernorm(const float *__restrict__ x, const float *__restrict__ weight,
     const float *__restrict__ bias, float *__restrict__ y, unsigned rows, unsigned cols, float epsilon)
 {

@@ -1,4 +1,4 @@
-// A warp a row: its maximum, the sum of exponentials, the quotients.
+// Computes with a warp per row: the maximum, the sum of exponentials, the quotients.
 extern "C" __global__ void __launch_bounds__(256) softmax(const float *__restrict__ x, float *__restrict__ y, unsigned rows, unsigned cols)
 {
     unsigned row = blockIdx.x * 8 + threadIdx.y;

@@ -1,4 +1,4 @@
-// The mean of a point and its four neighbors, inside a border of one.
+// Computes the mean of a point and its four neighbors, inside a border of one element.
 extern "C" __global__ void __launch_bounds__(256) stencil(const float *__restrict__ x, float *__restrict__ y, unsigned rows, unsigned cols)
 {
     unsigned c = blockIdx.x * 32 + threadIdx.x + 1, r = blockIdx.y * 8 + threadIdx.y + 1;

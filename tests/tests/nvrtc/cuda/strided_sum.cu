@@ -1,4 +1,4 @@
-// One sum a thread, over elements that lie as many apart as there are threads.
+// Computes one sum per thread, with a stride of the number of threads.
 extern "C" __global__ void __launch_bounds__(256) strided_sum(const float *__restrict__ x, unsigned n, float *__restrict__ sums)
 {
     float sum = 0.0f;

@@ -1,4 +1,4 @@
-// C = A·B by 16 × 16 tiles in shared memory; zeros beyond the edges.
+// Computes C = A·B by 16 × 16 tiles in shared memory, with zeros beyond the edges.
 extern "C" __global__ void __launch_bounds__(256) tiled(const float *__restrict__ a, const float *__restrict__ b, float *__restrict__ c,
     unsigned m, unsigned n, unsigned k)
 {

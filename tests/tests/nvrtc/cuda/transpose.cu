@@ -1,4 +1,4 @@
-// y = xᵀ by 32 × 32 tiles with a pad of one.
+// Transposes by 32 × 32 tiles with a padding of one element.
 extern "C" __global__ void __launch_bounds__(256) transpose(const float *__restrict__ x, float *__restrict__ y, unsigned rows, unsigned cols)
 {
     __shared__ float tile[32][33];

@@ -1,4 +1,4 @@
-// Running sums of each 32 elements.
+// Computes prefix sums of each 32 elements.
 extern "C" __global__ void __launch_bounds__(256) warp_scan(const unsigned *__restrict__ x, unsigned *__restrict__ y, unsigned n)
 {
     unsigned i = blockIdx.x * 256 + threadIdx.x;

@@ -268,7 +268,7 @@ impl Objects {
 
     fn size(&mut self) -> u64 {
         let edges = [0, 1, 4, 31, 4096, 65_536, 1 << 20, 1 << 32, 1 << 62, u64::MAX];
-        // Seldom more than there is memory for.
+        // Sizes beyond the memory are rare.
         let count = if self.random.below(8) == 0 { edges.len() } else { 7 };
         edges[self.random.below(count)]
     }
@@ -317,7 +317,7 @@ impl Objects {
         address(&mut *self.memset)
     }
 
-    /// Describes a copy between device memory, arrays, and the host's buffer, whose part is small.
+    /// Describes a copy between device memory, arrays, and a small part of the host's buffer.
     fn copy(&mut self) -> u64 {
         let with_host = self.random.below(100) < 30;
         let side = |objects: &mut Objects| match objects.random.below(if with_host { 3 } else { 2 }) {
@@ -336,7 +336,7 @@ impl Objects {
         (copy.srcDevice, copy.dstDevice) = (self.handle(Memory), self.handle(Memory));
         (copy.srcArray, copy.dstArray) = (self.handle(Array) as sys::CUarray, self.handle(Array) as sys::CUarray);
         (copy.srcHost, copy.dstHost) = (self.buffer.as_ptr().cast(), self.buffer.as_mut_ptr().cast());
-        // The buffer holds 64 planes of 64 rows of 256 bytes, where the host takes part.
+        // A copy with the host must stay in its buffer: 64 planes of 64 rows of 256 bytes.
         let bounded = |x: u64, most: u64| if with_host { x % most } else { x } as usize;
         copy.WidthInBytes = bounded(self.size(), 129);
         copy.Height = bounded(self.extent(), 32);
