@@ -20,14 +20,14 @@
 //!
 //! # The simplest kernel
 //!
-//! In [`matmul`], a block of T × T threads owns a T × T tile of C. In each iteration over the inner
-//! dimension, all threads copy a tile of A and one of B to shared memory, with zeros beyond the
-//! edge, and each adds T products. Global memory is read once per tile, shared memory T times.
+//! In [`matmul`], a block of T × T threads owns a T × T tile of C. In each iteration, all threads
+//! copy a tile of A and one of B to shared memory, with zeros beyond the edge. Each then adds T
+//! products. An element is read once per tile from global memory, T times from shared memory.
 //!
 //! # Measured
 //!
-//! Measured on an H200 (driver 580.159, PTX of sm_61) by `kernels bench --suite gemm`, beside cuBLAS
-//! in plain `f32` and a copy of the same number of bytes:
+//! Measured on an H200 (driver 580.159, PTX of sm_61) by `kernels bench --suite gemm`, beside
+//! cuBLAS in plain `f32` and a copy of the same number of bytes:
 //!
 //! | M × N × K | | |
 //! |---|---|---|
