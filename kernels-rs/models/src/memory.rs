@@ -213,10 +213,10 @@ type Cost = (u128, u128);
 /// Splits a row of layers, given by their bytes, over devices. Returns how many each device gets,
 /// at least one. `added` are further bytes of each device, and `free` its free bytes.
 ///
-/// As few bytes as possible exceed the free memory. Let b be the bytes on a device and f its free
-/// bytes. Among such splits, the result has the least sum of b² ÷ f, which makes the parts b ÷ f as
-/// even as possible. If the free memory of a device is unknown, f is the same for all. The caller
-/// passes at least as many layers as devices.
+/// The number of bytes beyond the free memory is as small as possible. Let b be the bytes on a
+/// device and f its free bytes. Among such splits, the result has the least sum of b² ÷ f, which
+/// makes the parts b ÷ f as even as possible. If the free memory of a device is unknown, f is the
+/// same for all. The caller passes at least as many layers as devices.
 fn split(bytes: &[u64], added: &[u64], free: &[Option<u64>]) -> Vec<usize> {
     let n = bytes.len();
     let mut sums = vec![0u128];

@@ -33,7 +33,8 @@ pub struct Stage {
     frequencies: Arc<DeviceBuffer<f32>>,
     /// For each pair, the row of positions that rotates it in a text without images: 0.
     axes: Arc<DeviceBuffer<u32>>,
-    /// The same for a text with images: the row of time, height or width.
+    /// For each pair, the row of positions that rotates it in a text with images: time, height or
+    /// width.
     image_axes: Arc<DeviceBuffer<u32>>,
 }
 
