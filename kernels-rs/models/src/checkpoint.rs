@@ -1,7 +1,7 @@
 //! A model on disk: its tensors, configuration, tokenizer and chat template, from GGUF or
 //! safetensors.
 
-use crate::configuration::{Configuration, Experts, Vision};
+use crate::configuration::{Configuration, Experts};
 use crate::error::{Error, Result};
 use crate::file::bytes::name;
 use crate::file::gguf::{Gguf, Value};
@@ -186,7 +186,34 @@ impl Checkpoint {
     pub fn weights(&self, configuration: &Configuration) -> Result<Vec<(Requirement, Tensor<'_>)>> {
         // A tied output matrix is the embedding, and some files have it twice.
         let spare = configuration.tied.then_some("lm_head.weight");
-        self.select(configuration.tensors(self.naming()), configuration.architecture.name(), spare)
+        let needed = configuration.tensors(self.naming());
+        let user = configuration.architecture.name();
+        let mut used = HashSet::new();
+        let mut weights = Vec::with_capacity(needed.len());
+        for requirement in needed {
+            let name = &requirement.name;
+            let Some(tensor) = self.tensor(name) else {
+                return Err(Error::tensor(self.file(), name, format!("{user} needs the tensor, and it is absent")));
+            };
+            if tensor.extents != requirement.extents {
+                let problem = format!("expected extents {:?}, found {:?}", requirement.extents, tensor.extents);
+                return Err(Error::tensor(self.file(), name, problem));
+            }
+            if !is_weight(tensor.format) {
+                let field = format!("tensor `{name}`");
+                return Err(Error::unsupported(self.file(), field, format!("the format {}", tensor.format), WEIGHTS));
+            }
+            used.insert(tensor.name);
+            weights.push((requirement, tensor));
+        }
+        let unused = |name: &str| !used.contains(name) && !is_derived(name) && Some(name) != spare;
+        match self.tensors().into_iter().find(|tensor| unused(tensor.name)) {
+            Some(tensor) => {
+                let needed = format!("a model with the tensor `{}`", tensor.name);
+                Err(Error::unsupported(self.file(), "tensors", needed, format!("the tensors of {user}")))
+            }
+            None => Ok(weights),
+        }
     }
 
     /// Returns the bytes of the weights on devices. A tensor takes as many bytes as in the file.
@@ -236,50 +263,6 @@ impl Checkpoint {
             }
         };
         Ok(weights.iter().map(read).sum())
-    }
-
-    /// Returns each tensor of a vision tower in an mmproj file.
-    ///
-    /// # Errors
-    /// Returns the errors of [`Checkpoint::weights`].
-    pub fn vision_weights(&self, vision: &Vision) -> Result<Vec<(Requirement, Tensor<'_>)>> {
-        self.select(vision.tensors(self.naming()), "the vision tower", None)
-    }
-
-    /// Finds the tensors that `user` needs. The file may also contain the tensor `spare`, which is
-    /// not needed.
-    fn select(
-        &self,
-        needed: Vec<Requirement>,
-        user: &str,
-        spare: Option<&str>,
-    ) -> Result<Vec<(Requirement, Tensor<'_>)>> {
-        let mut used = HashSet::new();
-        let mut weights = Vec::with_capacity(needed.len());
-        for requirement in needed {
-            let name = &requirement.name;
-            let Some(tensor) = self.tensor(name) else {
-                return Err(Error::tensor(self.file(), name, format!("{user} needs the tensor, and it is absent")));
-            };
-            if tensor.extents != requirement.extents {
-                let problem = format!("expected extents {:?}, found {:?}", requirement.extents, tensor.extents);
-                return Err(Error::tensor(self.file(), name, problem));
-            }
-            if !is_weight(tensor.format) {
-                let field = format!("tensor `{name}`");
-                return Err(Error::unsupported(self.file(), field, format!("the format {}", tensor.format), WEIGHTS));
-            }
-            used.insert(tensor.name);
-            weights.push((requirement, tensor));
-        }
-        let unused = |name: &str| !used.contains(name) && !is_derived(name) && Some(name) != spare;
-        match self.tensors().into_iter().find(|tensor| unused(tensor.name)) {
-            Some(tensor) => {
-                let needed = format!("a model with the tensor `{}`", tensor.name);
-                Err(Error::unsupported(self.file(), "tensors", needed, format!("the tensors of {user}")))
-            }
-            None => Ok(weights),
-        }
     }
 }
 

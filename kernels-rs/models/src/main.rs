@@ -245,11 +245,11 @@ fn size(bytes: u64) -> String {
 }
 
 /// Describes a metadata value on one line.
-fn shown(value: &Value<'_>) -> String {
+fn described(value: &Value<'_>) -> String {
     match value {
         Value::String(bytes) => String::from_utf8_lossy(&bytes[..bytes.len().min(2000)]).into_owned(),
         Value::Array(array) => {
-            let first: Vec<String> = array.iter().take(8).map(|value| shown(&value)).collect();
+            let first: Vec<String> = array.iter().take(8).map(|value| described(&value)).collect();
             let rest = if array.length > 8 { ", …" } else { "" };
             format!("{} × {}: {}{rest}", array.length, array.element.name(), first.join(", "))
         }
@@ -427,15 +427,15 @@ fn tokenize(file: &Path, text: &str, encoding: Encoding, wants_json: bool) -> Re
         Checkpoint::open(file)?.tokenizer()?
     };
     let tokens = tokenizer.encode(text, encoding)?;
-    let shown = |token: &u32| String::from_utf8_lossy(tokenizer.text(*token).unwrap_or_default()).into_owned();
+    let text_of = |token: &u32| String::from_utf8_lossy(tokenizer.text(*token).unwrap_or_default()).into_owned();
     if wants_json {
-        let tokens = tokens.iter().map(|token| json!({ "token": token, "text": shown(token) }));
+        let tokens = tokens.iter().map(|token| json!({ "token": token, "text": text_of(token) }));
         return Ok(format!("{:#}\n", tokens.collect::<serde_json::Value>()));
     }
     let mut out = String::new();
     for token in &tokens {
         let control = if tokenizer.kind(*token) == Some(TokenKind::Control) { " (control)" } else { "" };
-        let _ = writeln!(out, "{token:>8}  \"{}\"{control}", fitted(&shown(token), 58));
+        let _ = writeln!(out, "{token:>8}  \"{}\"{control}", fitted(&text_of(token), 58));
     }
     let _ = writeln!(out, "{} tokens of {} bytes", tokens.len(), text.len());
     Ok(out)

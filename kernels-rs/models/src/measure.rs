@@ -36,14 +36,14 @@ pub fn perplexity(
     let tokens = model.tokenizer.encode(&String::from_utf8_lossy(&bytes), Encoding::default())?;
     let window = window.clamp(2, model.configuration.context.max(2));
     let mut session = model.session(options.session(window))?;
-    let shown = bar("{bar:30} {pos} of {len} tokens, {eta} left");
-    shown.set_length(tokens.len() as u64);
+    let progress = bar("{bar:30} {pos} of {len} tokens, {eta} left");
+    progress.set_length(tokens.len() as u64);
     let mut losses = Vec::new();
     for window in tokens.chunks(window).filter(|window| window.len() > 1) {
         losses.extend(session.losses(window)?);
-        shown.inc(window.len() as u64);
+        progress.inc(window.len() as u64);
     }
-    shown.finish_and_clear();
+    progress.finish_and_clear();
     if losses.is_empty() {
         let problem = format!("`{}` has {} tokens; expected 2 or more", text.display(), tokens.len());
         return Err(Error::Tokens { action: "compute a perplexity", problem });
@@ -164,7 +164,7 @@ fn measured(
     options: Options,
     depth: usize,
     Bench { prompt, generate, texts, kernels, .. }: &Bench,
-    shown: &ProgressBar,
+    progress: &ProgressBar,
 ) -> Result<Measured, Error> {
     let configuration = &model.configuration;
     // Returns the token at a place of a text. The tokens are pseudorandom, so that neighbors
@@ -177,13 +177,13 @@ fn measured(
         if depth > 0 {
             batch.set(text, &tokens[..depth])?;
             while !batch.prompt(text)? {}
-            shown.inc(depth as u64);
+            progress.inc(depth as u64);
         }
         batch.set(text, &tokens)?;
         let start = Instant::now();
         while !batch.prompt(text)? {}
         seconds += start.elapsed().as_secs_f64();
-        shown.inc(*prompt as u64);
+        progress.inc(*prompt as u64);
     }
     let mut sampler = model.sampler(Sampling::default(), &[])?;
     let all: Vec<usize> = (0..*texts).collect();
@@ -199,7 +199,7 @@ fn measured(
     let start = Instant::now();
     for _ in 0..*generate {
         step(&mut batch)?;
-        shown.inc(1);
+        progress.inc(1);
     }
     let step = start.elapsed().as_secs_f64() / *generate as f64;
     drop(batch);
@@ -234,9 +234,9 @@ pub fn bench(file: &Path, bench: &Bench, options: &RunOptions, wants_json: bool)
     let model = options.load(&checkpoint, [texts, room(deepest)])?;
     let read = checkpoint.read_per_step(&model.configuration)? as f64;
     let copied = copied(&model.device)?;
-    let shown = bar("{bar:30} {pos} of {len} tokens, {eta} left");
+    let progress = bar("{bar:30} {pos} of {len} tokens, {eta} left");
     let all = |depth: &usize| (texts * (depth + prompt) + generate) as u64;
-    shown.set_length(bench.depths.iter().map(all).sum());
+    progress.set_length(bench.depths.iter().map(all).sum());
     // Warm up: the first prompt compiles kernels.
     let session = |depth: usize| options.session(room(depth));
     if !model.device.is_cpu() {
@@ -245,11 +245,11 @@ pub fn bench(file: &Path, bench: &Bench, options: &RunOptions, wants_json: bool)
     }
     let mut found = Vec::new();
     for depth in &bench.depths {
-        let mut measured = measured(&model, session(*depth), *depth, bench, &shown)?;
+        let mut measured = measured(&model, session(*depth), *depth, bench, &progress)?;
         measured.bytes += read;
         found.push(measured);
     }
-    shown.finish_and_clear();
+    progress.finish_and_clear();
     let share = |found: &Measured| copied.map(|all| found.bytes / found.step / all);
     if wants_json {
         let runs = found.iter().map(|found| {

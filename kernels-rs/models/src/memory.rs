@@ -136,11 +136,11 @@ impl Configuration {
         let mut from = 0;
         let of_device = layers.iter().enumerate().map(|(i, layers_here)| {
             let is_last = i + 1 == layers.len();
-            let here = weights.layers.iter().skip(from).take(*layers_here);
+            let layers_bytes = weights.layers.iter().skip(from).take(*layers_here);
             from += layers_here;
             let ends =
                 [(i == 0, weights.first), (is_last, weights.last)].map(|(is_here, bytes)| u64::from(is_here) * bytes);
-            let bytes = ends.iter().chain(here).fold(0u64, |sum, bytes| sum.saturating_add(*bytes));
+            let bytes = ends.iter().chain(layers_bytes).fold(0u64, |sum, bytes| sum.saturating_add(*bytes));
             self.memory_of(plan, bytes, *layers_here, is_last)
         });
         of_device.collect()
@@ -242,9 +242,9 @@ fn split(bytes: &[u64], added: &[u64], free: &[Option<u64>]) -> Vec<usize> {
             let cost = |from: usize| {
                 let (beyond, uneven) = best[from]?;
                 let sum = sums[end] - sums[from] + u128::from(*added);
-                let here = free.map_or(0, |free| sum.saturating_sub(u128::from(free)));
+                let excess = free.map_or(0, |free| sum.saturating_sub(u128::from(free)));
                 let square = sum.saturating_mul(sum).saturating_mul(factor);
-                Some((beyond + here, uneven.saturating_add(square)))
+                Some((beyond + excess, uneven.saturating_add(square)))
             };
             let least = (part..end).filter_map(|from| Some((cost(from)?, from))).min();
             (next[end], begin[end]) = least.map_or((None, 0), |(cost, from)| (Some(cost), from));

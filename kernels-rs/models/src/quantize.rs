@@ -133,8 +133,8 @@ fn converted(from: Format, to: Format, bytes: &[u8]) -> Option<(Vec<u8>, [f64; 2
     let made = quantized(to, &old)?;
     let new = numbers(to, &made)?;
     let square = |x: f64| x * x;
-    let off = old.iter().zip(&new).map(|(old, new)| square(f64::from(*new) - f64::from(*old))).sum();
-    Some((made, [off, old.iter().map(|x| square(f64::from(*x))).sum()]))
+    let error = old.iter().zip(&new).map(|(old, new)| square(f64::from(*new) - f64::from(*old))).sum();
+    Some((made, [error, old.iter().map(|x| square(f64::from(*x))).sum()]))
 }
 
 /// Writes a model of GGUF as a file of version 3 with other formats. Metadata is kept, except
@@ -190,10 +190,10 @@ fn write(gguf: &Gguf, path: &Path, formats: Formats, progress: &mut dyn FnMut(u6
                 })
             };
             for made in made {
-                let (bytes, [off, all]) = made.ok_or_else(lost)?;
+                let (bytes, [error, all]) = made.ok_or_else(lost)?;
                 file.write_all(&bytes).map_err(failed)?;
                 length += bytes.len() as u64;
-                squares = [squares[0] + off, squares[1] + all];
+                squares = [squares[0] + error, squares[1] + all];
             }
             read += pieces.iter().map(|piece| piece.len() as u64).sum::<u64>();
             progress(read, total);

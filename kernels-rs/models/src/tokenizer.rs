@@ -382,7 +382,7 @@ fn token_kind(value: &Value<'_>) -> TokenKind {
 
 /// Names of tokens that end an answer in a chat. A file names only one end token, and some models
 /// end with another one.
-const ENDS: [&str; 5] = ["<|im_end|>", "<|eot_id|>", "<|eom_id|>", "<|endoftext|>", "<|end_of_text|>"];
+const CHAT_END_TOKENS: [&str; 5] = ["<|im_end|>", "<|eot_id|>", "<|eom_id|>", "<|endoftext|>", "<|end_of_text|>"];
 
 /// Reads the tokens before and after texts from a GGUF file. `begins` is the default of
 /// `add_bos_token`.
@@ -401,7 +401,12 @@ fn special(gguf: &Gguf, texts: &[&[u8]], begins: bool) -> Result<Special> {
     for key in ["tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id", "tokenizer.ggml.eom_token_id"] {
         end.extend(token(key)?);
     }
-    end.extend((0..).zip(texts).filter(|(_, text)| ENDS.iter().any(|end| end.as_bytes() == **text)).map(|(id, _)| id));
+    end.extend(
+        (0..)
+            .zip(texts)
+            .filter(|(_, text)| CHAT_END_TOKENS.iter().any(|end| end.as_bytes() == **text))
+            .map(|(id, _)| id),
+    );
     Ok(Special {
         begin: token("tokenizer.ggml.bos_token_id")?,
         end: unique(end),

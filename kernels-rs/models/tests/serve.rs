@@ -429,15 +429,15 @@ fn clients_get_what_they_get_alone() {
         body
     };
     let texts = |found: Value| found["choices"][0]["text"].as_str().unwrap().to_owned();
-    let apart: Vec<String> = (0..6).map(|i| texts(server.post("/v1/completions", &body(i)).1)).collect();
+    let separate: Vec<String> = (0..6).map(|i| texts(server.post("/v1/completions", &body(i)).1)).collect();
     let address = &server.address;
     let together: Vec<String> = std::thread::scope(|scope| {
         let ask = |i: usize| scope.spawn(move || texts(post(address, "/v1/completions", &body(i)).1));
         let asked: Vec<_> = (0..6).map(ask).collect();
         asked.into_iter().map(|asked| asked.join().unwrap()).collect()
     });
-    assert_eq!(together, apart);
-    assert_eq!(apart[0], alone(&file, "Once upon a time", 10, true).0);
+    assert_eq!(together, separate);
+    assert_eq!(separate[0], alone(&file, "Once upon a time", 10, true).0);
 }
 
 /// Reads the first event of an answer, which says that the request is in the queue.

@@ -105,12 +105,12 @@ impl AttentionWork {
         exact: bool,
     ) -> Result<AttentionWork, Error> {
         let AttentionShape { heads, groups, head, .. } = shape;
-        let apart = tokens.min(MAX_SEPARATE_TOKENS);
+        let separate = tokens.min(MAX_SEPARATE_TOKENS);
         Ok(AttentionWork {
             qkv: on.scratch(tokens * shape.projected())?,
             q: on.scratch(tokens * heads * head)?,
             o: OperandMemory::new(tokens * heads * head),
-            scratch: Scratch::new(on, [apart, heads, head], groups, room)?,
+            scratch: Scratch::new(on, [separate, heads, head], groups, room)?,
             exact: if exact { Some(on.scratch(tokens * heads * room)?) } else { None },
             tokens,
         })
@@ -415,9 +415,9 @@ mod tests {
         let scales: Vec<f16> = (0..of_blocks).map(|_| f16::from_f32((1 + random.below(16)) as f32 / 1024.0)).collect();
         let q: Vec<f16> = random.values::<f32>(TOKENS * HEADS * head).into_iter().map(f16::from_f32).collect();
         let scale = 0.25f32;
-        let stored = |half: usize| -> Vec<f64> {
+        let stored = |keys_or_values: usize| -> Vec<f64> {
             let row = |group: usize, key: usize| {
-                ((half * pages + table[key / rows] as usize) * groups + group) * rows + key % rows
+                ((keys_or_values * pages + table[key / rows] as usize) * groups + group) * rows + key % rows
             };
             let all = (0..groups).flat_map(|group| (0..KEYS).map(move |key| row(group, key)));
             let of_row =

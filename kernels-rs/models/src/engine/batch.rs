@@ -65,13 +65,14 @@ impl Text {
     }
 }
 
-/// How many last tokens of a text are looked up in the text before: the least and the most.
-const ENDS: [usize; 2] = [2, 4];
+/// The least and the largest number of last tokens of a text that are looked up in the text
+/// before them.
+const LOOK_UP_TOKENS: [usize; 2] = [2, 4];
 
 /// Returns up to `most` tokens that followed the last earlier occurrence of the end of a text
 /// (Saxena, *Prompt Lookup Decoding*, 2023).
 fn look_up(tokens: &[u32], most: usize) -> &[u32] {
-    let found = (ENDS[0]..=ENDS[1]).rev().filter(|n| *n < tokens.len()).find_map(|n| {
+    let found = (LOOK_UP_TOKENS[0]..=LOOK_UP_TOKENS[1]).rev().filter(|n| *n < tokens.len()).find_map(|n| {
         let (before, end) = (&tokens[..tokens.len() - 1], &tokens[tokens.len() - n..]);
         before.windows(n).rposition(|window| window == end).map(|at| at + n)
     });
@@ -161,19 +162,19 @@ impl Batch {
     /// If the sequence does not exist.
     pub fn common(&self, sequence: usize, prompt: &Prompt) -> Result<usize> {
         self.text(sequence)?;
-        Ok(self.beginning(sequence, prompt).1)
+        Ok(self.longest_prefix(sequence, prompt).1)
     }
 
     /// Returns the sequence that has the most leading tokens of a new text, and their number.
-    fn beginning(&self, sequence: usize, prompt: &Prompt) -> (usize, usize) {
+    fn longest_prefix(&self, sequence: usize, prompt: &Prompt) -> (usize, usize) {
         // The last token is always computed, because its logits are needed.
         let most = prompt.tokens().len().saturating_sub(1);
-        let kept = |from: usize| {
+        let reusable = |from: usize| {
             let text = &self.texts[from];
             self.pages.kept(sequence, from, text.prompt.common(prompt).min(text.done).min(most))
         };
-        let own = (sequence, kept(sequence));
-        (0..self.texts.len()).map(|from| (from, kept(from))).fold(
+        let own = (sequence, reusable(sequence));
+        (0..self.texts.len()).map(|from| (from, reusable(from))).fold(
             own,
             |best, other| {
                 if other.1 > best.1 { other } else { best }
@@ -223,7 +224,7 @@ impl Batch {
     pub fn set_prompt(&mut self, sequence: usize, prompt: Prompt) -> Result<()> {
         self.check(&prompt)?;
         self.text(sequence)?;
-        let (from, done) = self.beginning(sequence, &prompt);
+        let (from, done) = self.longest_prefix(sequence, &prompt);
         self.pages.begin(sequence, from, done);
         self.texts[sequence] = Text { prompt, done, ..Text::default() };
         Ok(())

@@ -40,7 +40,7 @@ impl Norm {
 pub struct Activations {
     /// The sum, and memory for the next sum.
     sums: [QueueMemory<f32>; 2],
-    /// The result of the last half of a block.
+    /// The result of the last residual branch.
     added: QueueMemory<f32>,
     /// Whether `added` is not yet part of the sum.
     is_added: bool,
@@ -84,7 +84,7 @@ impl Activations {
         saxpy::launch(on, 1.0, features.strided().reshaped([numbers])?.side_by_side()?, to)
     }
 
-    /// Queues the addition of the last half's result, if it is not yet part of the sum.
+    /// Queues the addition of the last branch's result, if it is not yet part of the sum.
     fn settle(&mut self, on: &impl Queue) -> Result<(), Error> {
         if self.is_added {
             let numbers = [self.extents.iter().product()];
@@ -102,7 +102,7 @@ impl Activations {
         &mut self.sums[0]
     }
 
-    /// Queues the addition of the last half's result, and returns the sum for another device. The
+    /// Queues the addition of the last branch's result, and returns the sum for another device. The
     /// kernel of a norm would add with the same rounding, so a split over devices does not change
     /// bits.
     ///
@@ -113,9 +113,9 @@ impl Activations {
         Ok(&self.sums[0])
     }
 
-    /// Queues the norm of the sum in a form, and passes it to `run`. `run` writes its result to the
-    /// second operand, which the next norm adds to the sum.
-    fn half(
+    /// Queues a residual branch: the norm of the sum in a form, then `run` with the norm. `run`
+    /// writes its result to the second operand, which the next norm adds to the sum.
+    fn residual(
         &mut self,
         on: &impl Queue,
         norm: &Norm,
@@ -305,14 +305,14 @@ impl Block {
             return network.add(on, norm, &mut sum);
         }
         let (n, exact) = (x.extents[0], x.exact);
-        x.half(on, &self.attention_norm, self.attention.projection().form(n, exact), |normed, added| {
+        x.residual(on, &self.attention_norm, self.attention.projection().form(n, exact), |normed, added| {
             self.attention.run(on, normed, places, cache, added, &mut work.attention)
         })?;
         let form = match &self.network {
             SecondHalf::Network(network) => network.gate_and_up().form(n, exact),
             SecondHalf::Experts(_) => Form::F32,
         };
-        x.half(on, &self.network_norm, form, |normed, added| match &self.network {
+        x.residual(on, &self.network_norm, form, |normed, added| match &self.network {
             SecondHalf::Network(network) => network.run(on, normed, added, &mut work.network),
             SecondHalf::Experts(experts) => experts.run(on, exact, normed, added),
         })

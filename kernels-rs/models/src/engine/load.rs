@@ -297,7 +297,7 @@ mod tests {
     fn rows_in_halves() {
         // Two heads of four rows, of two bytes each.
         let bytes: Vec<u8> = (0..8).flat_map(|row| [row, 10 + row]).collect();
-        let moved = super::in_halves(&bytes, 8, 2);
-        assert_eq!(moved.iter().step_by(2).copied().collect::<Vec<u8>>(), [0, 2, 1, 3, 4, 6, 5, 7]);
+        let halves = super::in_halves(&bytes, 8, 2);
+        assert_eq!(halves.iter().step_by(2).copied().collect::<Vec<u8>>(), [0, 2, 1, 3, 4, 6, 5, 7]);
     }
 }

@@ -486,7 +486,7 @@ impl<K: CacheElement> Step<K> {
     /// next step.
     pub(super) fn replay_again(&mut self, streams: &StageStreams) -> Result<()> {
         self.replay(streams)?;
-        self.bring_tokens(streams)
+        self.copy_tokens(streams)
     }
 
     /// Replays the graph of one stage with what is on its device.
@@ -495,7 +495,7 @@ impl<K: CacheElement> Step<K> {
     }
 
     /// Queues a copy of the tokens to the first device.
-    fn bring_tokens(&mut self, streams: &StageStreams) -> Result<()> {
+    fn copy_tokens(&mut self, streams: &StageStreams) -> Result<()> {
         if let [first, .., last] = &mut self.stages[..] {
             let [to, from] = [first.inputs.tokens, last.inputs.tokens];
             streams.first().copy(last.graph.buffer(from)?, first.graph.buffer_mut(to)?)?;
@@ -578,7 +578,7 @@ impl<K: CacheElement> Step<K> {
             let StageGraph { graph, inputs, .. } = &self.stages[self.stages.len() - 1];
             stream.download_to(graph.buffer(inputs.tokens)?, &mut self.copy)?;
             // The copy to the first device runs while the host handles the tokens.
-            self.bring_tokens(streams)?;
+            self.copy_tokens(streams)?;
             stream.wait()?;
             self.tokens = Some(self.copy.as_slice()?.to_vec());
         }
@@ -639,7 +639,7 @@ impl SectionPlaces {
 
 /// Queues all stages for consecutive tokens of a sequence. The logits after the last tokens go to
 /// `logits`: one row for each.
-fn passed<K: CacheElement>(
+fn queue_stages<K: CacheElement>(
     model: &Model,
     streams: &StageStreams,
     section: &Section<'_>,
@@ -720,7 +720,8 @@ impl<K: CacheElement> Steps<K> {
     ) -> Result<()> {
         let step = &mut self.steps[self.home];
         let mut caches = step.take()?;
-        let run = passed(model, &self.streams, section, pages, self.options.exact, (&mut caches, step.extents), logits);
+        let run =
+            queue_stages(model, &self.streams, section, pages, self.options.exact, (&mut caches, step.extents), logits);
         step.put(caches)?;
         run
     }
@@ -741,7 +742,7 @@ impl<K: CacheElement> Run for Steps<K> {
             return Err(Error::Tokens { action: "see an image", problem: problem.to_owned() });
         };
         let features = tower.run(self.streams.first(), picture)?;
-        features.moved(|block| {
+        features.on_devices(|block| {
             let stage = model.stages.iter().rposition(|stage| stage.first <= block);
             &self.streams.0[stage.unwrap_or(0)]
         })

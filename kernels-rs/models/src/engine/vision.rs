@@ -165,7 +165,7 @@ impl Features {
     ///
     /// # Errors
     /// If memory runs out.
-    pub(super) fn moved<'s>(mut self, stream: impl Fn(usize) -> &'s Stream) -> Result<Features> {
+    pub(super) fn on_devices<'s>(mut self, stream: impl Fn(usize) -> &'s Stream) -> Result<Features> {
         for (block, part) in self.parts.iter_mut().skip(1).enumerate() {
             let stream = stream(block);
             if part.device().identity() != stream.device().identity() {

@@ -479,7 +479,7 @@ impl Entry {
 
 /// Describes a value for a message.
 fn describe(value: &Value<'_>) -> String {
-    let shown = match value {
+    let text = match value {
         Value::String(bytes) => quoted(bytes),
         Value::Array(array) => return format!("an array of {} {}", array.length, array.element.name()),
         Value::Bool(value) => value.to_string(),
@@ -490,7 +490,7 @@ fn describe(value: &Value<'_>) -> String {
         Value::I64(v) => v.to_string(),
         _ => value.unsigned().unwrap_or_default().to_string(),
     };
-    format!("{} {shown}", value.value_type().name())
+    format!("{} {text}", value.value_type().name())
 }
 
 impl Gguf {

@@ -243,7 +243,7 @@ impl RequestFields {
     /// value.
     fn lacking(&self, kind: AnswerKind) -> Option<(&'static str, &Value)> {
         // The values of each field that have no effect, and are therefore accepted.
-        let idle = [
+        let accepted = [
             ("n", json!([1])),
             ("best_of", json!([1])),
             ("logprobs", if kind == AnswerKind::Chat { json!([false]) } else { json!([0]) }),
@@ -257,9 +257,9 @@ impl RequestFields {
             ("modalities", json!([["text"]])),
             ("audio", json!([])),
         ];
-        idle.into_iter().find_map(|(field, idle)| {
+        accepted.into_iter().find_map(|(field, accepted)| {
             let value = self.get(field)?;
-            (!idle.as_array()?.contains(value)).then_some((field, value))
+            (!accepted.as_array()?.contains(value)).then_some((field, value))
         })
     }
 
