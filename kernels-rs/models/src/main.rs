@@ -245,11 +245,11 @@ fn size(bytes: u64) -> String {
 }
 
 /// Describes a metadata value on one line.
-fn described(value: &Value<'_>) -> String {
+fn metadata_text(value: &Value<'_>) -> String {
     match value {
         Value::String(bytes) => String::from_utf8_lossy(&bytes[..bytes.len().min(2000)]).into_owned(),
         Value::Array(array) => {
-            let first: Vec<String> = array.iter().take(8).map(|value| described(&value)).collect();
+            let first: Vec<String> = array.iter().take(8).map(|value| metadata_text(&value)).collect();
             let rest = if array.length > 8 { ", …" } else { "" };
             format!("{} × {}: {}{rest}", array.length, array.element.name(), first.join(", "))
         }
@@ -279,7 +279,7 @@ fn as_json(value: &Value<'_>) -> serde_json::Value {
 }
 
 /// Returns the configuration of a language model or, for an mmproj file, of a vision tower.
-fn described(checkpoint: &Checkpoint) -> Result<serde_json::Value, models::Error> {
+fn configuration_json(checkpoint: &Checkpoint) -> Result<serde_json::Value, models::Error> {
     let is_tower = |gguf: &Gguf| gguf.get("general.architecture").and_then(|name| name.text()) == Some("clip");
     match checkpoint.files() {
         Files::Gguf(gguf) if is_tower(gguf) => Vision::from_gguf(gguf).map(|vision| json!(vision)),
@@ -290,7 +290,7 @@ fn described(checkpoint: &Checkpoint) -> Result<serde_json::Value, models::Error
 /// Returns the description of a file.
 fn inspect(file: &Path, wants_json: bool) -> Result<String, models::Error> {
     let checkpoint = Checkpoint::open(file)?;
-    let configuration = described(&checkpoint);
+    let configuration = configuration_json(&checkpoint);
     let tensors = checkpoint.tensors();
     let mut formats: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
     for tensor in &tensors {
@@ -348,7 +348,7 @@ fn inspect(file: &Path, wants_json: bool) -> Result<String, models::Error> {
         line("metadata".to_owned());
         for (key, value) in &metadata {
             let key = format!("  {:<42} ", fitted(key, 42));
-            line(format!("{key}{}", fitted(&shown(value), WIDTH - key.chars().count())));
+            line(format!("{key}{}", fitted(&metadata_text(value), WIDTH - key.chars().count())));
         }
     }
     line(String::new());
