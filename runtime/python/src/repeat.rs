@@ -65,7 +65,8 @@ struct NewTensor {
     /// The arguments of `torch.empty`.
     shape: Py<PyTuple>,
     options: Py<PyDict>,
-    alignment: u64,
+    /// Address modulo `ALIGNMENT`; `None` without elements, whose address is null.
+    alignment: Option<u64>,
 }
 
 /// The arguments of a call.
@@ -309,7 +310,7 @@ impl RepeatableCall {
             };
             let address: u64 = tensor.call_method0(intern!(py, "data_ptr"))?.extract()?;
             // An allocator that is out of memory may return null.
-            if address == 0 || address % ALIGNMENT != new.alignment {
+            if new.alignment.is_some_and(|alignment| address == 0 || address % ALIGNMENT != alignment) {
                 return Ok(None);
             }
             starts.push(address);
@@ -345,7 +346,8 @@ impl NewTensor {
             options.set_item(name, made.getattr(name)?)?;
         }
         let shape = PyTuple::new(py, [PyTuple::new(py, &tensor.shape)?])?;
-        Ok(NewTensor { like, shape: shape.unbind(), options: options.unbind(), alignment: tensor.address % ALIGNMENT })
+        let alignment = (!tensor.bytes().is_empty()).then_some(tensor.address % ALIGNMENT);
+        Ok(NewTensor { like, shape: shape.unbind(), options: options.unbind(), alignment })
     }
 
     fn bytes(py: Python<'_>, like: &Bound<'_, PyAny>, bytes: u64) -> PyResult<NewTensor> {
@@ -356,7 +358,7 @@ impl NewTensor {
             like: None,
             shape: PyTuple::new(py, [bytes])?.unbind(),
             options: options.unbind(),
-            alignment: 0,
+            alignment: Some(0),
         })
     }
 }

@@ -32,7 +32,8 @@ class Tensor:
         return 0
 
     def data_ptr(self):
-        return self.array.ptr + self.offset
+        # PyTorch's tensors without elements have no address.
+        return self.array.ptr + self.offset if all(self.shape) else 0
 
     def stride(self):
         return self.strides
@@ -145,28 +146,33 @@ assert repeats.sizes() == (0, 0)
 '''
 
 NORM = '''
-# The gradients of weight and bias have memory for partial sums; results are a tuple.
-def gradients(x, weight, saved, dy):
+# The gradients of weight and bias have memory for partial sums; results are a tuple. A result that
+# nobody asks for has no elements.
+def gradients(x, weight, saved, dy, biased):
     calls.append(x.shape)
-    dx, dweight, dbias = (empty(s, dtype=x.dtype, device=x.device) for s in (x.shape, weight.shape, weight.shape))
-    _native.norm_backward(x, saved, dy, dx, weight, dweight, dbias, True, 0)
+    shapes = x.shape, weight.shape, weight.shape if biased else (0,)
+    dx, dweight, dbias = (empty(s, dtype=x.dtype, device=x.device) for s in shapes)
+    _native.norm_backward(x, saved, dy, dx, weight, dweight, dbias if biased else None, True, 0)
     return dx, dweight, dbias
 
-for scratch, ran in [(True, 1), (False, 3)]:
+for scratch, biased, ran in [(True, True, 1), (True, False, 1), (False, True, 3)]:
     calls, repeats = [], _native.Repeats(scratch)
     for seed in range(3):
         a, w, dy = numbers(70, 33), numbers(33), numbers(70, 33)
         mean, factor = a.mean(-1), 1 / np.sqrt(a.var(-1) + 1e-5)
-        arguments = tensor(a), tensor(w), tensor(np.stack([mean, factor], -1).astype(np.float32)), tensor(dy)
+        saved = np.stack([mean, factor], -1).astype(np.float32)
+        arguments = tensor(a), tensor(w), tensor(saved), tensor(dy), biased
         results = repeats.again(arguments, True)
         if results is None or results is False:
             results = repeats.first(gradients, arguments)
         z = ((a - mean[:, None]) * factor[:, None]).astype(np.float64)
         g = dy.astype(np.float64) * w
         dx = factor[:, None] * (g - g.mean(-1, keepdims=True) - z * (g * z).mean(-1, keepdims=True))
-        for found, expected in zip(results, (dx, (dy * z).sum(0), dy.astype(np.float64).sum(0))):
+        dbias = dy.astype(np.float64).sum(0) if biased else np.zeros(0)
+        for found, expected in zip(results, (dx, (dy * z).sum(0), dbias)):
+            assert found.shape == expected.shape
             np.testing.assert_allclose(read(found), expected, rtol=1e-3, atol=1e-4)
-    assert len(calls) == ran, calls
+    assert len(calls) == ran, (biased, calls)
 '''
 
 SHARED = '''
