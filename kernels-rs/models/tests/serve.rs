@@ -306,8 +306,8 @@ fn answers_of_two_devices(name: &str, one: &[&str], two: &str) {
             assert_eq!(answer.join().unwrap(), *expected, "{body}");
         }
     });
-    // Which beginnings the two sequences keep depends on the order in which the clients came. A
-    // request that comes twice in a row finds its own.
+    // The order of the six clients decides which texts the two sequences keep. A request that comes
+    // twice in a row finds its own.
     assert_eq!(text(&two, &bodies[0]), expected[0]);
     let (_, again) = two.post("/v1/completions", &bodies[0]);
     assert_eq!(again["choices"][0]["text"], expected[0]);
