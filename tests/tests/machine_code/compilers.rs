@@ -35,6 +35,7 @@ const SPILLED: &[Spilled] = &[
     ("flash_attention_cached@q8_0_w128_paged", [40, 116, 116, 116]),
     ("flash_attention_cached@q4_0_w128_contiguous", [252; 4]),
     ("flash_attention_cached@q4_0_w128_paged", [96, 116, 116, 116]),
+    ("flash_attention_cached@i8_w64_listed", [0, 68, 68, 68]),
 ];
 
 /// Instances whose hottest loop the page shows.
