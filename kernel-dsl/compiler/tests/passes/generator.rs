@@ -3,6 +3,11 @@
 //!
 //! The programs avoid everything that the language leaves undefined: divisors are not 0, `usize`
 //! does not overflow, indices are in range, and loops end.
+//!
+//! Two other generators write Rust. Passes also have to keep IR that lowering never makes, such as
+//! that between two passes, so this one builds IR directly. The evaluator of these tests runs each
+//! thread alone. `tests/fuzz` has kernels whose threads exchange values, and `frontend/generated`
+//! has programs for the front end.
 
 use kernel_dsl_compiler::Target;
 use kernel_dsl_compiler::ir::build::Builder;
