@@ -15,40 +15,9 @@ impl<'h> Lowerer<'h> {
         if let Some((first, name)) = intrinsic.first_target() {
             self.has_target(e.span, name, first);
         }
-        match intrinsic {
-            Intrinsic::SharedNew => return self.shared(e, arguments, RowLayout::Packed),
-            Intrinsic::SharedSwizzled => return self.shared(e, arguments, RowLayout::Swizzled),
-            Intrinsic::SharedDynamic => return self.shared_dynamic(e, &arguments[0]),
-            Intrinsic::SharedOver => {
-                let [under, shape] = arguments else { return Val::Unit };
-                let name = self.name_hint.take();
-                let under = self.expr(under);
-                self.at(e.span);
-                self.name_hint = name;
-                return self.shared_over(e, &under, shape);
-            }
-            Intrinsic::ThreadLocal => return self.thread_local(e),
-            Intrinsic::SharedPadded => return self.shared(e, arguments, RowLayout::Padded),
-            Intrinsic::SharedWithPitch => return self.shared(e, arguments, RowLayout::Pitch),
-            Intrinsic::Extent(None) | Intrinsic::Stride => return self.dimension(e.span, intrinsic, arguments),
-            Intrinsic::Load | Intrinsic::LoadOr | Intrinsic::Store | Intrinsic::StoreIn | Intrinsic::Atomic(..) => {
-                return self.access(e, intrinsic, arguments);
-            }
-            Intrinsic::GroupNew | Intrinsic::GroupLane | Intrinsic::GroupIndex => {
-                return self.group(e, intrinsic, arguments);
-            }
-            Intrinsic::OfWarp(operation) => return self.of_lanes(e, operation, LANES, arguments),
-            Intrinsic::OfGroup(operation) => return self.of_group(e, operation, arguments),
-            Intrinsic::OfBlock(operation) => return self.of_block(e, operation, arguments),
-            Intrinsic::ShareCount | Intrinsic::ShareHas | Intrinsic::ShareAt => {
-                return self.share(e, intrinsic, arguments);
-            }
-            Intrinsic::ArrayMap | Intrinsic::ArrayFrom | Intrinsic::ArrayLen => {
-                return self.whole_array(e, intrinsic, arguments);
-            }
-            _ => {}
+        if let Some(result) = self.of_expressions(e, intrinsic, arguments) {
+            return result;
         }
-        let ty = arguments.first().map_or(Scalar::Usize, |a| self.scalar_type(a.ty));
         let values: Vec<Val> = arguments
             .iter()
             .enumerate()
@@ -60,225 +29,259 @@ impl<'h> Lowerer<'h> {
             })
             .collect();
         self.at(e.span);
-        let known = |i: usize| match values.get(i) {
-            Some(Val::Scalar(k)) => Some(*k),
-            _ => None,
-        };
-        let (a, b, c) = (known(0), known(1), known(2));
-        let unit = || Val::Unit;
-        match (intrinsic, a, b) {
-            (Intrinsic::Thread(axis), ..) => Val::Scalar(self.thread(axis)),
-            (Intrinsic::Block(axis), ..) => Val::Scalar(self.special(Special::Block(axis))),
-            (Intrinsic::BlockDim(axis), ..) => Val::Scalar(self.block_dim(axis)),
-            (Intrinsic::GridDim(axis), ..) => Val::Scalar(self.special(Special::Grid(axis))),
-            (Intrinsic::ThreadIndex, ..) => Val::Scalar(self.thread_index()),
-            (Intrinsic::BlockThreads, ..) => Val::Scalar(self.block_threads()),
-            (Intrinsic::GridIndex, ..) => {
+        self.position(e.span, intrinsic)
+            .or_else(|| self.synchronization(e.span, intrinsic))
+            .or_else(|| self.of_memory(e, intrinsic, arguments, &values))
+            .or_else(|| self.copying(e, intrinsic, arguments, &values))
+            .or_else(|| self.of_numbers(e, intrinsic, arguments, &values))
+            .or_else(|| self.of_option(e, intrinsic, &values))
+            // The control flow left in an argument, or an argument had an error.
+            .unwrap_or(Val::Unit)
+    }
+
+    /// Lowers a function whose arguments are not all evaluated first: constants, types and indices.
+    fn of_expressions(&mut self, e: &'h Expr, intrinsic: Intrinsic, arguments: &'h [Expr]) -> Option<Val> {
+        Some(match intrinsic {
+            Intrinsic::SharedNew => self.shared(e, arguments, RowLayout::Packed),
+            Intrinsic::SharedSwizzled => self.shared(e, arguments, RowLayout::Swizzled),
+            Intrinsic::SharedPadded => self.shared(e, arguments, RowLayout::Padded),
+            Intrinsic::SharedWithPitch => self.shared(e, arguments, RowLayout::Pitch),
+            Intrinsic::SharedDynamic => self.shared_dynamic(e, &arguments[0]),
+            Intrinsic::SharedOver => {
+                let [under, shape] = arguments else { return Some(Val::Unit) };
+                let name = self.name_hint.take();
+                let under = self.expr(under);
+                self.at(e.span);
+                self.name_hint = name;
+                self.shared_over(e, &under, shape)
+            }
+            Intrinsic::ThreadLocal => self.thread_local(e),
+            Intrinsic::Extent(None) | Intrinsic::Stride => self.dimension(e.span, intrinsic, arguments),
+            Intrinsic::Load | Intrinsic::LoadOr | Intrinsic::Store | Intrinsic::StoreIn | Intrinsic::Atomic(..) => {
+                self.access(e, intrinsic, arguments)
+            }
+            Intrinsic::GroupNew | Intrinsic::GroupLane | Intrinsic::GroupIndex => self.group(e, intrinsic, arguments),
+            Intrinsic::OfWarp(operation) => self.of_lanes(e, operation, LANES, arguments),
+            Intrinsic::OfGroup(operation) => self.of_group(e, operation, arguments),
+            Intrinsic::OfBlock(operation) => self.of_block(e, operation, arguments),
+            Intrinsic::ShareCount | Intrinsic::ShareHas | Intrinsic::ShareAt => self.share(e, intrinsic, arguments),
+            Intrinsic::ArrayMap | Intrinsic::ArrayFrom | Intrinsic::ArrayLen => {
+                self.whole_array(e, intrinsic, arguments)
+            }
+            _ => return None,
+        })
+    }
+
+    /// Lowers the place of a thread in its warp, block and grid, and their sizes.
+    fn position(&mut self, span: Span, intrinsic: Intrinsic) -> Option<Val> {
+        Some(Val::Scalar(match intrinsic {
+            Intrinsic::Thread(axis) => self.thread(axis),
+            Intrinsic::Block(axis) => self.special(Special::Block(axis)),
+            Intrinsic::BlockDim(axis) => self.block_dim(axis),
+            Intrinsic::GridDim(axis) => self.special(Special::Grid(axis)),
+            Intrinsic::ThreadIndex => self.thread_index(),
+            Intrinsic::BlockThreads => self.block_threads(),
+            Intrinsic::GridIndex => {
                 let block = self.special(Special::Block(0));
                 let threads = self.block_threads();
                 let first = self.binary(Binary::Mul, Scalar::Usize, block, threads);
                 let thread = self.thread_index();
-                Val::Scalar(self.binary(Binary::Add, Scalar::Usize, first, thread))
+                self.binary(Binary::Add, Scalar::Usize, first, thread)
             }
-            (Intrinsic::Multiprocessors | Intrinsic::Waves, ..) => {
+            Intrinsic::GridThreads => {
+                let blocks = self.special(Special::Grid(0));
+                let threads = self.block_threads();
+                self.binary(Binary::Mul, Scalar::Usize, blocks, threads)
+            }
+            Intrinsic::WarpLane => self.lane(span),
+            Intrinsic::WarpIndex => self.warp(span),
+            Intrinsic::WarpCount => {
+                self.whole_warps(span);
+                self.warp_count()
+            }
+            Intrinsic::TargetSm => {
+                let sm = self.builder.kernel.target.sm();
+                self.number(Scalar::U32, sm.into())
+            }
+            Intrinsic::Multiprocessors | Intrinsic::Waves => {
                 self.error_with_help(
-                    e.span,
+                    span,
                     "properties of the device are known at launch, not in the kernel's body",
                     "use this function in `grid = …` and `grid::dim_x()` in the body, or pass the number as an argument",
                 );
-                Val::Unit
+                return Some(Val::Unit);
             }
-            (Intrinsic::GridThreads, ..) => {
-                let blocks = self.special(Special::Grid(0));
-                let threads = self.block_threads();
-                Val::Scalar(self.binary(Binary::Mul, Scalar::Usize, blocks, threads))
-            }
-            (Intrinsic::WarpLane, ..) => Val::Scalar(self.lane(e.span)),
-            (Intrinsic::WarpCount, ..) => {
-                self.whole_warps(e.span);
-                Val::Scalar(self.warp_count())
-            }
-            (Intrinsic::WarpIndex, ..) => Val::Scalar(self.warp(e.span)),
-            (Intrinsic::GridSync, ..) => {
+            _ => return None,
+        }))
+    }
+
+    /// Lowers barriers and fences.
+    fn synchronization(&mut self, span: Span, intrinsic: Intrinsic) -> Option<Val> {
+        let effect = match intrinsic {
+            Intrinsic::GridSync => {
                 if !self.program.launch.cooperative {
                     self.error_with_help(
-                        e.span,
+                        span,
                         "`grid::sync()` needs all blocks of the launch to be resident at once",
                         "add the clause `cooperative` to the kernel: `#[kernel(cooperative, block = …, grid = …)]`",
                     );
                 }
-                self.builder.effect(Op::GridSync);
-                Val::Unit
+                Op::GridSync
             }
-            (Intrinsic::BlockSync, ..) => {
-                self.builder.effect(Op::BlockSync);
-                Val::Unit
+            Intrinsic::BlockSync => Op::BlockSync,
+            Intrinsic::WarpSync => {
+                self.whole_warps(span);
+                Op::WarpSync
             }
-            (Intrinsic::WarpSync, ..) => {
-                self.whole_warps(e.span);
-                self.builder.effect(Op::WarpSync);
-                Val::Unit
-            }
-            (Intrinsic::Fence(scope), ..) => {
-                self.builder.effect(Op::Fence(scope));
-                Val::Unit
-            }
-            (Intrinsic::TargetSm, ..) => {
-                let sm = self.builder.kernel.target.sm();
-                Val::Scalar(self.number(Scalar::U32, sm.into()))
-            }
-            (Intrinsic::Extent(Some(d)), ..) => {
-                values.first().map_or_else(unit, |v| self.extent(v, u32::from(d), e.span))
-            }
-            (Intrinsic::IsEmpty, ..) => values.first().map_or_else(unit, |v| self.is_empty(v)),
+            Intrinsic::Fence(scope) => Op::Fence(scope),
+            _ => return None,
+        };
+        self.builder.effect(effect);
+        Some(Val::Unit)
+    }
+
+    /// Lowers methods of views and shared arrays that copy nothing, and `fill`.
+    fn of_memory(&mut self, e: &'h Expr, intrinsic: Intrinsic, arguments: &[Expr], values: &[Val]) -> Option<Val> {
+        Some(match (intrinsic, values) {
+            (Intrinsic::Extent(Some(d)), [of, ..]) => self.extent(of, u32::from(d), e.span),
+            (Intrinsic::IsEmpty, [of, ..]) => self.is_empty(of),
             (Intrinsic::Aligned, ..) => {
                 self.error(e.span, "`aligned` is a launch condition: write it in `#[requires(…)]`");
                 Val::Unit
             }
-            (Intrinsic::ViewStrided, ..) => match values.into_iter().next() {
-                Some(Val::View(mut view)) => {
-                    if let Some(last) = view.strides.last_mut().filter(|last| last.is_none()) {
-                        *last = Some(self.builder.index(1));
-                    }
-                    Val::View(view)
+            (Intrinsic::ViewStrided, [Val::View(view), ..]) => {
+                let mut view = view.clone();
+                if let Some(last) = view.strides.last_mut().filter(|last| last.is_none()) {
+                    *last = Some(self.builder.index(1));
                 }
+                Val::View(view)
+            }
+            (Intrinsic::ViewTransposed, [Val::View(view), ..]) => {
+                let mut view = view.clone();
+                view.extents.reverse();
+                view.strides.reverse();
+                Val::View(view)
+            }
+            (Intrinsic::ViewOffset, [Val::View(view), Val::Tuple(at)]) => self.offset(view, at),
+            (Intrinsic::ViewStreaming, [Val::View(view), ..]) => {
+                Val::View(View { hint: CacheHint::Streaming, ..view.clone() })
+            }
+            (Intrinsic::ViewBypassL1, [Val::View(view), ..]) => {
+                Val::View(View { hint: CacheHint::BypassL1, ..view.clone() })
+            }
+            (Intrinsic::ViewAt, [Val::View(view), Val::Scalar(i), ..]) => self.view_at(view, *i),
+            (Intrinsic::SharedAt, [Val::Shared(handle), Val::Scalar(i), ..]) => self.shared_at(handle, *i),
+            (Intrinsic::SharedCast, [of, ..]) => self.shared_cast(e, of),
+            (Intrinsic::SharedFill, [Val::Shared(of), value]) => {
+                self.fill(of, arguments[1].ty, value);
+                Val::Unit
+            }
+            _ => return None,
+        })
+    }
+
+    /// Lowers copies between memories, and waits for copies in flight.
+    fn copying(&mut self, e: &'h Expr, intrinsic: Intrinsic, arguments: &[Expr], values: &[Val]) -> Option<Val> {
+        Some(match (intrinsic, values) {
+            (Intrinsic::CopyAsync, [to, from]) => self.copy_async(e, to, from, None),
+            (Intrinsic::CopyAsyncMap, [to, from, map]) => match self.ty(arguments[1].ty) {
+                hir::Type::View { element, .. } => self.copy_async(e, to, from, Some((map, *element))),
                 _ => Val::Unit,
             },
-            (Intrinsic::ViewTransposed, ..) => match values.into_iter().next() {
-                Some(Val::View(mut view)) => {
-                    view.extents.reverse();
-                    view.strides.reverse();
-                    Val::View(view)
-                }
-                _ => Val::Unit,
-            },
-            (Intrinsic::ViewOffset, ..) => match values.as_slice() {
-                [Val::View(view), Val::Tuple(at)] => self.offset(&view.clone(), at),
-                _ => Val::Unit,
-            },
-            (Intrinsic::ViewStreaming | Intrinsic::ViewBypassL1, ..) => match values.into_iter().next() {
-                Some(Val::View(view)) => {
-                    let hint =
-                        if intrinsic == Intrinsic::ViewStreaming { CacheHint::Streaming } else { CacheHint::BypassL1 };
-                    Val::View(View { hint, ..view })
-                }
-                _ => Val::Unit,
-            },
-            (Intrinsic::ViewAt, _, Some(i)) => match values.first() {
-                Some(Val::View(view)) => self.view_at(&view.clone(), i),
-                _ => Val::Unit,
-            },
-            (Intrinsic::SharedAt, _, Some(i)) => match values.first() {
-                Some(Val::Shared(handle)) => self.shared_at(&handle.clone(), i),
-                _ => Val::Unit,
-            },
-            (Intrinsic::SharedCast, ..) => values.first().map_or_else(unit, |of| self.shared_cast(e, of)),
-            (Intrinsic::CopyAsync, ..) => match values.as_slice() {
-                [to, from] => self.copy_async(e, to, from, None),
-                _ => Val::Unit,
-            },
-            (Intrinsic::CopyAsyncMap, ..) => match (values.as_slice(), self.ty(arguments[1].ty)) {
-                ([to, from, map], hir::Type::View { element, .. }) => {
-                    self.copy_async(e, to, from, Some((map, *element)))
-                }
-                _ => Val::Unit,
-            },
-            (Intrinsic::CpAsync, ..) => {
-                if let [to, from] = values.as_slice() {
-                    self.pipeline_copy(e, to, from);
-                }
+            (Intrinsic::CpAsync, [to, from]) => {
+                self.pipeline_copy(e, to, from);
                 Val::Unit
             }
             (Intrinsic::PipelineCommit, ..) => {
                 self.close_group();
                 Val::Unit
             }
-            (Intrinsic::PipelineWait, Some(groups), _) => {
+            (Intrinsic::PipelineWait, [Val::Scalar(groups), ..]) => {
                 self.builder.effect(Op::CopyWait(WaitGroup::AllBut(groups.bits.unwrap_or(0) as u32)));
                 Val::Unit
             }
             (Intrinsic::PendingNone, ..) => Val::Pending(Vec::new()),
-            (Intrinsic::PendingAnd, ..) => {
-                let copies = values.into_iter().flat_map(|v| if let Val::Pending(f) = v { f } else { Vec::new() });
-                Val::Pending(copies.collect())
+            (Intrinsic::PendingAnd, tokens) => {
+                let copies = tokens.iter().flat_map(|v| if let Val::Pending(copies) = v { &copies[..] } else { &[] });
+                Val::Pending(copies.cloned().collect())
             }
-            (Intrinsic::PendingWait, ..) => {
-                if let Some(token) = values.into_iter().next() {
-                    self.wait(e.span, token);
-                }
+            (Intrinsic::PendingWait, [token, ..]) => {
+                self.wait(e.span, token.clone());
                 Val::Unit
             }
-            (Intrinsic::SharedCopyFrom, ..) => {
-                if let [Val::Shared(to), Val::View(from)] = values.as_slice() {
-                    self.copy_from(&to.clone(), &from.clone());
-                }
+            (Intrinsic::SharedCopyFrom, [Val::Shared(to), Val::View(from)]) => {
+                self.copy_from(to, from);
                 Val::Unit
             }
-            (Intrinsic::Unary(op), Some(a), _) if ty.is_half() => Val::Scalar(self.half_unary(op, ty, a)),
-            (Intrinsic::SharedFill, ..) => {
-                if let [Val::Shared(of), value] = values.as_slice() {
-                    self.fill(&of.clone(), arguments[1].ty, &value.clone());
-                }
-                Val::Unit
-            }
+            _ => return None,
+        })
+    }
+
+    /// Lowers arithmetic and conversions.
+    fn of_numbers(&mut self, e: &'h Expr, intrinsic: Intrinsic, arguments: &'h [Expr], values: &[Val]) -> Option<Val> {
+        let ty = arguments.first().map_or(Scalar::Usize, |a| self.scalar_type(a.ty));
+        let number = |i: usize| match values.get(i) {
+            Some(Val::Scalar(k)) => Some(*k),
+            _ => None,
+        };
+        let (a, b, c) = (number(0), number(1), number(2));
+        Some(Val::Scalar(match (intrinsic, a, b) {
+            (Intrinsic::Unary(op), Some(a), _) if ty.is_half() => self.half_unary(op, ty, a),
             (Intrinsic::Unary(op), Some(a), _) => {
                 let returns = self.scalar_type(e.ty);
-                Val::Scalar(MaybeConst { value: self.builder.scalar(Op::Unary(op, a.value), returns), bits: None })
+                MaybeConst { value: self.builder.scalar(Op::Unary(op, a.value), returns), bits: None }
             }
-            (Intrinsic::Binary(op), Some(a), Some(b)) => Val::Scalar(self.binary(op, ty, a, b)),
-            (Intrinsic::Method(method), ..) => self.method(e, method, ty, &[a, b, c]).map_or(Val::Unit, Val::Scalar),
-            (Intrinsic::Overflow(on, op), Some(a), Some(b)) => self.on_overflow(on, op, ty, a, b),
-            (Intrinsic::Wide(what), Some(a), Some(b)) => self.wide(what, ty, a, b, c),
-            (Intrinsic::Fast(function), Some(a), b) => self.fast(function, a, b).map_or(Val::Unit, Val::Scalar),
-            (Intrinsic::Bits(what), ..) => self.instruction(e, what, arguments, &values),
-            (Intrinsic::MulAdd, Some(a), Some(b)) => match c {
-                Some(c) if ty.is_half() => Val::Scalar(self.half_mul_add(ty, [a, b, c])),
-                Some(c) => {
-                    let value = self.builder.scalar(Op::MulAdd(a.value, b.value, c.value), ty);
-                    Val::Scalar(MaybeConst { value, bits: None })
-                }
-                None => Val::Unit,
-            },
+            (Intrinsic::Binary(op), Some(a), Some(b)) => self.binary(op, ty, a, b),
+            (Intrinsic::Method(method), ..) => self.method(e, method, ty, &[a, b, c])?,
+            (Intrinsic::Overflow(on, op), Some(a), Some(b)) => return Some(self.on_overflow(on, op, ty, a, b)),
+            (Intrinsic::Wide(what), Some(a), Some(b)) => return Some(self.wide(what, ty, a, b, c)),
+            (Intrinsic::Fast(function), Some(a), b) => self.fast(function, a, b)?,
+            (Intrinsic::Bits(what), ..) => return Some(self.instruction(e, what, arguments, values)),
+            (Intrinsic::MulAdd, Some(a), Some(b)) if ty.is_half() => self.half_mul_add(ty, [a, b, c?]),
+            (Intrinsic::MulAdd, Some(a), Some(b)) => {
+                let value = self.builder.scalar(Op::MulAdd(a.value, b.value, c?.value), ty);
+                MaybeConst { value, bits: None }
+            }
             (Intrinsic::Bitcast, Some(a), _) => {
                 let to = self.scalar_type(e.ty);
-                Val::Scalar(MaybeConst { value: self.builder.scalar(Op::Bitcast(a.value), to), bits: None })
+                MaybeConst { value: self.builder.scalar(Op::Bitcast(a.value), to), bits: None }
             }
             (Intrinsic::Truncate, Some(a), _) => {
                 let to = self.scalar_type(e.ty);
-                self.truncated(to, a).map_or(Val::Unit, Val::Scalar)
+                self.truncated(to, a)?
             }
             (Intrinsic::Convert, Some(a), _) => {
                 let to = self.scalar_type(e.ty);
-                Val::Scalar(match (ty.is_half(), to.is_half()) {
+                match (ty.is_half(), to.is_half()) {
                     (true, _) => self.widen(ty, a),
                     (false, true) => self.narrow(to, a),
                     (false, false) => self.cast(a, ty, to),
-                })
+                }
             }
-            (Intrinsic::DivCeil, Some(a), Some(b)) => Val::Scalar(self.div_ceil(ty, a, b)),
+            (Intrinsic::DivCeil, Some(a), Some(b)) => self.div_ceil(ty, a, b),
             (Intrinsic::NextMultipleOf, Some(a), Some(b)) => {
                 let over = self.div_ceil(ty, a, b);
-                Val::Scalar(self.binary(Binary::Mul, ty, over, b))
+                self.binary(Binary::Mul, ty, over, b)
             }
-            (Intrinsic::SaturatingSub, Some(a), Some(b)) => Val::Scalar(self.saturating_sub(ty, a, b)),
-            (Intrinsic::Some, ..) => values.into_iter().next().map_or(Val::Unit, |v| self.some(v)),
+            (Intrinsic::SaturatingSub, Some(a), Some(b)) => self.saturating_sub(ty, a, b),
+            _ => return None,
+        }))
+    }
+
+    /// Lowers functions that make or read an `Option`.
+    fn of_option(&mut self, e: &'h Expr, intrinsic: Intrinsic, values: &[Val]) -> Option<Val> {
+        Some(match (intrinsic, values) {
+            (Intrinsic::Some, [value, ..]) => self.some(value.clone()),
             (Intrinsic::None, ..) => self.none(e),
-            (Intrinsic::IsSome, ..) => match values.first() {
-                Some(Val::Option(some, _)) => Val::Scalar(*some),
-                _ => Val::Unit,
-            },
-            (Intrinsic::Copied, ..) => values.into_iter().next().map_or(Val::Unit, |v| self.copied(e, v)),
-            (Intrinsic::Get, ..) => match values.as_slice() {
-                [of, Val::Tuple(at)] => {
-                    let at: Vec<MaybeConst> =
-                        at.iter().filter_map(|v| if let Val::Scalar(k) = v { Some(*k) } else { None }).collect();
-                    self.get(e, &of.clone(), &at)
-                }
-                _ => Val::Unit,
-            },
-            // The control flow left in an argument, or an argument had an error.
-            _ => Val::Unit,
-        }
+            (Intrinsic::IsSome, [Val::Option(some, _), ..]) => Val::Scalar(*some),
+            (Intrinsic::Copied, [option, ..]) => self.copied(e, option.clone()),
+            (Intrinsic::Get, [of, Val::Tuple(at)]) => {
+                let number = |v: &Val| if let Val::Scalar(k) = v { Some(*k) } else { None };
+                let at: Vec<MaybeConst> = at.iter().filter_map(number).collect();
+                self.get(e, of, &at)
+            }
+            _ => return None,
+        })
     }
 
     /// Rejects an operation that the target lacks.
