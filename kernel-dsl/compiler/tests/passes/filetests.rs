@@ -102,10 +102,6 @@ fn filetests() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
 }
 
-/// The passes that no file runs alone: they handle operations of the oracle, tables, and
-/// asynchronous copies, which whole kernels of other tests have.
-const IN_WHOLE_KERNELS: [&str; 3] = ["oracle_op_removal", "tables", "async_group_numbering"];
-
 #[test]
 fn every_pass_has_a_file() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/passes/filetests");
@@ -114,8 +110,7 @@ fn every_pass_has_a_file() {
     let names = runs.iter().filter_map(|line| line.strip_prefix("// run: ")).flat_map(|names| names.split(", "));
     let named: Vec<&str> = names.collect();
     for pass in pipeline() {
-        let alone = named.contains(&pass.name);
-        let whole = IN_WHOLE_KERNELS.contains(&pass.name);
-        assert!(alone != whole, "`{}` needs a file in tests/passes/filetests whose `run` names it", pass.name);
+        let found = named.contains(&pass.name);
+        assert!(found, "`{}` needs a file in tests/passes/filetests whose `run` names it", pass.name);
     }
 }
