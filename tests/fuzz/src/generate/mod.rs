@@ -15,8 +15,8 @@
 //! All variables are folded into a hash of 64 bits per thread, with all NaNs equal. So no variable
 //! is dead, and no NaN or infinity hides the values that it was combined with.
 //!
-//! Of the three generators, only this one makes kernels of many threads that exchange values, so
-//! that all executors can run and compare them. In `kernel-dsl/compiler/tests`,
+//! The project has three generators. Only this one makes kernels of many threads that exchange
+//! values, so that all executors can run and compare them. In `kernel-dsl/compiler/tests`,
 //! `passes/generator.rs` makes IR of one thread that lowering never makes, for single passes.
 //! There `frontend/generated` makes programs with more types, which are compiled but never run.
 

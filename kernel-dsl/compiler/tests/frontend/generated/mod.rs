@@ -5,10 +5,10 @@
 //! Every kernel compiles, unless the generator gave it an index that only a thread knows. Such a
 //! kernel may be rejected, by a message that names the index.
 //!
-//! Of the three generators, this one has the richest types: nested arrays, tuples, structs and
-//! enums. The kernels are only compiled, never run, so values may be undefined.
-//! `tests/fuzz/src/generate` makes kernels of many threads to run, in which every value is
-//! defined. `passes/generator.rs` makes IR that no Rust is lowered to.
+//! The project has three generators. The programs of this one have the richest types: nested
+//! arrays, tuples, structs and enums. The kernels are only compiled, never run, so values may be
+//! undefined. `tests/fuzz/src/generate` makes kernels of many threads to run, in which every value
+//! is defined. `passes/generator.rs` makes IR that no Rust is lowered to.
 
 mod expression;
 mod generator;
