@@ -739,7 +739,38 @@ pub enum Binary {
     RotateLeft,
 }
 
+impl Unary {
+    /// Returns whether the operator exists on operands of this type.
+    pub fn takes(self, operand: Scalar) -> bool {
+        use Unary::*;
+        match self {
+            Neg => operand.is_float() || operand.is_integer(),
+            Not => operand.is_integer() || operand == Scalar::Bool,
+            Abs => operand.is_float() || operand.is_signed(),
+            Sqrt | Floor | Ceil | Trunc | RoundEven => operand.is_float(),
+            CountOnes | LeadingZeros | ReverseBits | SwapBytes => operand.is_integer() && operand.bits() >= 32,
+        }
+    }
+
+    /// Returns the type of the result for operands of a type that the operator takes.
+    pub fn result(self, operand: Scalar) -> Scalar {
+        if matches!(self, Unary::CountOnes | Unary::LeadingZeros) { Scalar::U32 } else { operand }
+    }
+}
+
 impl Binary {
+    /// Returns whether the operator exists on a first operand of this type, which is also the type
+    /// of the result.
+    pub fn takes(self, operand: Scalar) -> bool {
+        use Binary::*;
+        match self {
+            Add | Sub | Mul | Div | Rem | Min | Max => operand.is_integer() || operand.is_float(),
+            And | Or | Xor => operand.is_integer() || operand == Scalar::Bool,
+            RotateLeft => operand.is_integer() && operand.bits() == 32,
+            WrappingAdd | WrappingSub | WrappingMul | Shl | Shr | WrappingShl | WrappingShr => operand.is_integer(),
+        }
+    }
+
     /// Returns whether the second operand is a distance, which is a `u32` for every type of the
     /// first.
     pub fn is_shift(self) -> bool {

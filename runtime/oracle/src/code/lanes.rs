@@ -206,31 +206,6 @@ fn refused() -> ! {
     unreachable!("decoding refuses operators that a type does not have")
 }
 
-/// Returns whether a type has an operator. Decoding rejects all others, so the loops below omit
-/// them.
-pub fn has_unary(op: Unary, ty: Scalar) -> bool {
-    match op {
-        Unary::Neg => ty.is_float() || ty.is_integer(),
-        Unary::Not => ty.is_integer() || ty == Scalar::Bool,
-        Unary::Abs => ty.is_float() || ty.is_signed(),
-        Unary::Sqrt | Unary::Floor | Unary::Ceil | Unary::Trunc | Unary::RoundEven => ty.is_float(),
-        Unary::CountOnes | Unary::LeadingZeros | Unary::ReverseBits | Unary::SwapBytes => {
-            ty.is_integer() && ty.bits() >= 32
-        }
-    }
-}
-
-/// Returns whether a type has an operator.
-pub fn has_binary(op: Binary, ty: Scalar) -> bool {
-    match op {
-        Binary::And | Binary::Or | Binary::Xor => ty.is_integer() || ty == Scalar::Bool,
-        Binary::RotateLeft => ty.is_integer() && ty.bits() == 32,
-        Binary::WrappingAdd | Binary::WrappingSub | Binary::WrappingMul => ty.is_integer(),
-        Binary::Shl | Binary::Shr | Binary::WrappingShl | Binary::WrappingShr => ty.is_integer(),
-        _ => ty.is_integer() || ty.is_float(),
-    }
-}
-
 #[inline(always)]
 fn unary(rows: &mut [Row], op: Unary, ty: Scalar, to: u32, a: u32) {
     macro_rules! integer {

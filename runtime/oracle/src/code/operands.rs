@@ -3,7 +3,6 @@
 use crate::code::frame::Register;
 use crate::code::{AccessLocation, AccessOp, Code, Inst, RowIndex, WaitGroup};
 use kernel_dsl_compiler::Scalar;
-use kernel_dsl_compiler::ir::Unary;
 
 impl Code {
     /// Calls `f` with the first row of each register that `inst` reads, once for each read. A
@@ -105,8 +104,7 @@ impl Code {
         let word = |at: Register| (if at.wide { Scalar::U64 } else { Scalar::U32 }, at);
         let (to, operands) = match *inst {
             Inst::Unary { op, ty, to, a } | Inst::CheckedUnary { op, ty, to, a } => {
-                let counts = matches!(op, Unary::CountOnes | Unary::LeadingZeros);
-                (register(if counts { Scalar::U32 } else { ty }, to), vec![register(ty, a)])
+                (register(op.result(ty), to), vec![register(ty, a)])
             }
             Inst::Binary { op, ty, to, a, b } | Inst::CheckedBinary { op, ty, to, a, b } => {
                 let second = if op.is_shift() { Scalar::U32 } else { ty };

@@ -3,7 +3,6 @@
 use super::{Decoder, Result};
 use crate::code::Operation;
 use crate::code::cast;
-use crate::code::lanes::{has_binary, has_unary};
 use crate::code::{Inst, Offset};
 use kernel_dsl_compiler::Scalar;
 use kernel_dsl_compiler::ir::{Binary, Comparison, Op, Unary, Value};
@@ -52,8 +51,7 @@ impl Decoder<'_> {
             }
             Op::Unary(op, a) => {
                 let from = self.scalar(a)?;
-                let counts = matches!(op, Unary::CountOnes | Unary::LeadingZeros);
-                if !has_unary(op, from) || ty != if counts { Scalar::U32 } else { from } {
+                if !op.takes(from) || ty != op.result(from) {
                     return self.refuse(format!("{op:?} of `{from}` to `{ty}`"));
                 }
                 let (a, to) = (self.used(a)?.row, self.define(result)?.row);
@@ -66,7 +64,7 @@ impl Decoder<'_> {
             }
             Op::Binary(op, a, b) => {
                 let shift = op.is_shift();
-                if !has_binary(op, ty) {
+                if !op.takes(ty) {
                     return self.refuse(format!("{op:?} of `{ty}`"));
                 }
                 let b = self.typed(b, if shift { Scalar::U32 } else { ty })?;

@@ -33,9 +33,9 @@ impl Verifier<'_> {
         values: &[Value],
         guard: Option<Value>,
     ) {
-        let results = inst.results.len();
         self.place(inst, place, element, values.len() as u32);
-        let fits = values.iter().all(|r| self.ty(*r) == S(element)) && !values.is_empty() && results == 0;
+        let of_element = values.iter().all(|r| self.ty(*r) == S(element));
+        let fits = of_element && !values.is_empty() && inst.results.is_empty();
         self.check(inst, fits, "a store's values have its element type, and it has no result");
         self.check(inst, guard.is_none_or(|g| self.ty(g) == S(Scalar::Bool)), "a guard is a bool");
     }

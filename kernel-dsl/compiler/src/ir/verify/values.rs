@@ -37,33 +37,15 @@ impl Verifier<'_> {
     pub(super) fn unary(&mut self, inst: &Inst, op: Unary, a: Value) {
         let scalar = self.out(inst).scalar();
         let from = self.ty(a).scalar();
-        let fits = from.is_some_and(|s| match op {
-            Unary::Neg => s.is_float() || s.is_integer(),
-            Unary::Not => s.is_integer() || s == Scalar::Bool,
-            Unary::Abs => s.is_float() || s.is_signed(),
-            Unary::Sqrt | Unary::Floor | Unary::Ceil | Unary::Trunc | Unary::RoundEven => s.is_float(),
-            Unary::CountOnes | Unary::LeadingZeros | Unary::ReverseBits | Unary::SwapBytes => {
-                s.is_integer() && s.bits() >= 32
-            }
-        });
-        let to = match op {
-            Unary::CountOnes | Unary::LeadingZeros => Some(Scalar::U32),
-            _ => from,
-        };
+        let fits = from.is_some_and(|operand| op.takes(operand));
+        let to = from.map(|operand| op.result(operand));
         self.check(inst, fits && scalar == to, "the operand's or result's type does not fit the operator");
     }
 
     pub(super) fn binary(&mut self, inst: &Inst, op: Binary, a: Value, b: Value) {
         let scalar = self.out(inst).scalar();
         let (ta, tb) = (self.ty(a).scalar(), self.ty(b).scalar());
-        let fits = ta.is_some_and(|s| match op {
-            Binary::Add | Binary::Sub | Binary::Mul | Binary::Div | Binary::Rem | Binary::Min | Binary::Max => {
-                s.is_integer() || s.is_float()
-            }
-            Binary::And | Binary::Or | Binary::Xor => s.is_integer() || s == Scalar::Bool,
-            Binary::RotateLeft => s.is_integer() && s.bits() == 32,
-            _ => s.is_integer(),
-        });
+        let fits = ta.is_some_and(|operand| op.takes(operand));
         let second = if op.is_shift() { Some(Scalar::U32) } else { ta };
         self.check(inst, fits && tb == second && scalar == ta, "operand and result types do not fit the operator");
     }
