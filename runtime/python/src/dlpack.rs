@@ -1,13 +1,15 @@
-//! DLPack: arrays of other libraries by capsule, in both directions.
+//! DLPack: arrays of other libraries by capsule, in both directions, and by a library's table of C
+//! functions.
 //!
-//! The structs are those of `dlpack.h`, versions 0.8 and 1.0.
+//! The structs are those of `dlpack.h`, versions 0.8, 1.0 and 1.3.
 
 use kernel_dsl::compiler::Scalar;
 use pyo3::exceptions::{PyBufferError, PyTypeError};
 use pyo3::ffi;
 use pyo3::prelude::*;
-use std::ffi::{CStr, c_void};
-use std::ptr;
+use std::ffi::{CStr, c_int, c_void};
+use std::mem::MaybeUninit;
+use std::ptr::{self, NonNull};
 
 /// The capsule's name before and after a consumer has taken the array.
 const LEGACY: [&CStr; 2] = [c"dltensor", c"used_dltensor"];
@@ -21,6 +23,9 @@ pub const CPU: i32 = 1;
 pub const CUDA: i32 = 2;
 pub const CUDA_HOST: i32 = 3;
 pub const CUDA_MANAGED: i32 = 13;
+
+/// The code of truth values.
+const BOOL: u8 = 6;
 
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -136,25 +141,119 @@ impl Managed {
                 CapsuleForm::Versioned(pointer) => ((*pointer).tensor, (*pointer).flags & READ_ONLY != 0),
             }
         };
-        let rank =
-            usize::try_from(tensor.ndim).map_err(|_| PyBufferError::new_err("a DLPack array of negative rank"))?;
-        let numbers = |start: *mut i64| -> Option<Vec<i64>> {
-            // SAFETY: the format states that shape, and strides if any, have `ndim` numbers.
-            (!start.is_null()).then(|| unsafe { std::slice::from_raw_parts(start, rank) }.to_vec())
+        // SAFETY: the array is alive, and so are its shape and strides.
+        unsafe { tensor.described(read_only) }
+    }
+}
+
+impl Tensor {
+    /// Describes the array.
+    ///
+    /// # Safety
+    /// Shape and strides, where they are not null, have `ndim` numbers.
+    unsafe fn described(&self, read_only: bool) -> PyResult<Described> {
+        let rank = usize::try_from(self.ndim).map_err(|_| PyBufferError::new_err("a DLPack array of negative rank"))?;
+        let numbers = |start: *mut i64| -> Option<&[i64]> {
+            // SAFETY: the caller promises that there are `ndim` numbers.
+            (!start.is_null()).then(|| unsafe { std::slice::from_raw_parts(start, rank) })
         };
-        let shape = if rank == 0 { Vec::new() } else { numbers(tensor.shape).unwrap_or_default() };
-        let shape: Vec<usize> = shape.into_iter().map(|n| usize::try_from(n).unwrap_or(0)).collect();
-        let strides = match numbers(tensor.strides) {
-            Some(strides) if rank > 0 => strides.into_iter().map(|n| n as isize).collect(),
+        let shape = if rank == 0 { &[] } else { numbers(self.shape).unwrap_or_default() };
+        let shape: Vec<usize> = shape.iter().map(|n| usize::try_from(*n).unwrap_or(0)).collect();
+        let strides = match numbers(self.strides) {
+            Some(strides) if rank > 0 => strides.iter().map(|n| *n as isize).collect(),
             _ => contiguous(&shape),
         };
         Ok(Described {
-            address: (tensor.data.expose_provenance() as u64).wrapping_add(tensor.byte_offset),
-            scalar: scalar(tensor.dtype)?,
+            address: (self.data.expose_provenance() as u64).wrapping_add(self.byte_offset),
+            scalar: scalar(self.dtype)?,
             shape,
             strides,
             read_only,
         })
+    }
+}
+
+/// The table of C functions through which a library exchanges its arrays.
+#[repr(C)]
+struct ExchangeTable {
+    version: Version,
+    /// The table of an earlier version.
+    previous: *const ExchangeTable,
+    allocate: *const c_void,
+    managed_from_object: *const c_void,
+    managed_to_object: *const c_void,
+    /// Describes an array; the description is valid until control returns to its owner.
+    describe: Option<unsafe extern "C" fn(*mut c_void, *mut Tensor) -> c_int>,
+    current_stream: Option<unsafe extern "C" fn(i32, i32, *mut *mut c_void) -> c_int>,
+}
+
+/// The functions of a library that describe its arrays in less time than a capsule or attributes.
+#[derive(Clone, Copy)]
+pub struct Exchange {
+    describe: unsafe extern "C" fn(*mut c_void, *mut Tensor) -> c_int,
+    current_stream: unsafe extern "C" fn(i32, i32, *mut *mut c_void) -> c_int,
+}
+
+impl Exchange {
+    /// Returns the functions of a library by the type of its arrays, if the library has them.
+    pub fn of(of: &Bound<'_, PyAny>) -> Option<Exchange> {
+        let capsule = of.getattr("__dlpack_c_exchange_api__").ok()?;
+        let name = c"dlpack_exchange_api";
+        // SAFETY: the object is alive; a pointer is returned only from a capsule of this name.
+        let table = unsafe {
+            if ffi::PyCapsule_IsValid(capsule.as_ptr(), name.as_ptr()) == 0 {
+                return None;
+            }
+            ffi::PyCapsule_GetPointer(capsule.as_ptr(), name.as_ptr())
+        };
+        let mut table = NonNull::new(table.cast::<ExchangeTable>())?;
+        loop {
+            // SAFETY: by the format, the table lives as long as the process. Its version and the
+            // earlier table come first in every version.
+            let (version, previous) = unsafe { ((*table.as_ptr()).version, (*table.as_ptr()).previous) };
+            if version.major == VERSION.major {
+                break;
+            }
+            table = NonNull::new(previous.cast_mut())?;
+        }
+        // SAFETY: as above; the major version states the fields.
+        let ExchangeTable { describe, current_stream, .. } = unsafe { table.as_ref() };
+        Some(Exchange { describe: (*describe)?, current_stream: (*current_stream)? })
+    }
+
+    /// Describes an array, and returns the type and the number of its device.
+    ///
+    /// # Errors
+    /// If the array has no plain memory, or elements of an unsupported type.
+    ///
+    /// # Safety
+    /// The object is an array of the library whose functions these are.
+    pub unsafe fn describe(&self, object: &Bound<'_, PyAny>) -> PyResult<(Described, [i32; 2])> {
+        let mut tensor = MaybeUninit::uninit();
+        // SAFETY: the object is alive and of the library's type, as the caller promises.
+        if unsafe { (self.describe)(object.as_ptr().cast(), tensor.as_mut_ptr()) } != 0 {
+            return Err(PyErr::fetch(object.py()));
+        }
+        // SAFETY: the function has succeeded, so it has written the description. No Python code has
+        // run since then.
+        let (tensor, described) = unsafe {
+            let tensor: Tensor = tensor.assume_init();
+            (tensor, tensor.described(false)?)
+        };
+        if tensor.dtype.code == BOOL {
+            return Err(PyTypeError::new_err("truth values are described by their attributes"));
+        }
+        Ok((described, [tensor.device_type, tensor.device_id]))
+    }
+
+    /// Returns the handle of the current stream of a GPU.
+    pub fn current_stream(&self, py: Python<'_>, ordinal: usize) -> PyResult<usize> {
+        let mut stream = ptr::null_mut();
+        // SAFETY: the function writes a handle.
+        if unsafe { (self.current_stream)(CUDA, ordinal as i32, &raw mut stream) } != 0 {
+            return Err(PyErr::fetch(py));
+        }
+        Ok(stream.expose_provenance())
     }
 }
 
@@ -196,7 +295,7 @@ fn scalar(DataType { code, bits, lanes }: DataType) -> PyResult<Scalar> {
         (0, 16) => Some(Scalar::I16),
         (0, 32) => Some(Scalar::I32),
         (0, 64) => Some(Scalar::I64),
-        (1, 8) | (6, 8) => Some(Scalar::U8),
+        (1 | BOOL, 8) => Some(Scalar::U8),
         (1, 16) => Some(Scalar::U16),
         (1, 32) => Some(Scalar::U32),
         (1, 64) => Some(Scalar::U64),

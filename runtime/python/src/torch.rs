@@ -1,8 +1,10 @@
-//! Tensors of PyTorch, read by their attributes.
+//! Tensors of PyTorch, read by its C functions for DLPack, or by their attributes.
+//!
+//! PyTorch has these functions since version 2.10. They read a tensor in about a tenth of the time.
 
 use crate::array;
 use crate::device::Where;
-use crate::dlpack;
+use crate::dlpack::{self, Exchange};
 use kernel_dsl::compiler::Scalar;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -19,6 +21,8 @@ pub struct Torch {
     empty: Py<PyAny>,
     empty_like: Py<PyAny>,
     is_grad_enabled: Py<PyAny>,
+    /// The C functions, if this version has them.
+    exchange: Option<Exchange>,
     /// The function that returns the handle of the current stream of a GPU.
     stream: Py<PyAny>,
     /// The function that returns the number of modes that see each operator, such as fake tensors.
@@ -58,8 +62,10 @@ impl Torch {
         // A build without CUDA may lack the first, and has no tensors that require it.
         let optional = |object: PyResult<Bound<'_, PyAny>>| object.map_or_else(|_| py.None(), Bound::unbind);
         let functorch = internal.getattr("_functorch");
+        let tensor = torch.getattr("Tensor")?;
         Ok(Torch {
-            tensor: torch.getattr("Tensor")?.unbind(),
+            exchange: Exchange::of(&tensor),
+            tensor: tensor.unbind(),
             parameter: torch.getattr("nn")?.getattr("Parameter")?.unbind(),
             strided: torch.getattr("strided")?.unbind(),
             dtypes: dtypes.collect(),
@@ -74,7 +80,10 @@ impl Torch {
 
     /// Returns the handle of the current stream of a GPU.
     pub fn current_stream(&self, py: Python<'_>, ordinal: usize) -> PyResult<usize> {
-        self.stream.bind(py).call1((ordinal,))?.extract()
+        match &self.exchange {
+            Some(exchange) => exchange.current_stream(py, ordinal),
+            None => self.stream.bind(py).call1((ordinal,))?.extract(),
+        }
     }
 
     /// Returns whether PyTorch records what a gradient needs.
@@ -127,11 +136,37 @@ pub struct TorchTensor {
 }
 
 impl TorchTensor {
-    /// Reads a tensor by its attributes, which takes a tenth of the time of a DLPack capsule;
-    /// `None` if the object is another or has no plain memory.
+    /// Reads a tensor; `None` if the object is another or has no plain memory.
     pub fn of(object: &Bound<'_, PyAny>) -> PyResult<Option<TorchTensor>> {
-        let py = object.py();
         let Some(torch) = Torch::of(object)? else { return Ok(None) };
+        let Some(read) = TorchTensor::by_functions(torch, object)
+            .map_or_else(|| TorchTensor::by_attributes(torch, object), |read| Ok(Some(read)))?
+        else {
+            return Ok(None);
+        };
+        let py = object.py();
+        let requires_grad = object.getattr(intern!(py, "requires_grad"))?.is_truthy()?;
+        let is_negated = object.call_method0(intern!(py, "is_neg"))?.is_truthy()?;
+        Ok(Some(TorchTensor { requires_grad, is_negated, ..read }))
+    }
+
+    /// Reads the memory of a tensor by the C functions; `None` if they do not describe the tensor.
+    fn by_functions(torch: &Torch, object: &Bound<'_, PyAny>) -> Option<TorchTensor> {
+        let exchange = torch.exchange.as_ref()?;
+        // SAFETY: the object is a tensor of PyTorch, or one of its parameters, which are tensors.
+        let (described, [device, ordinal]) = unsafe { exchange.describe(object) }.ok()?;
+        let place = match device {
+            dlpack::CPU => Where::Cpu,
+            dlpack::CUDA => Where::Cuda(usize::try_from(ordinal).ok()?),
+            _ => return None,
+        };
+        let dlpack::Described { address, scalar, shape, strides, .. } = described;
+        Some(TorchTensor { place, address, scalar, shape, strides, requires_grad: false, is_negated: false })
+    }
+
+    /// Reads the memory of a tensor by its attributes, which takes a tenth of the time of a capsule.
+    fn by_attributes(torch: &Torch, object: &Bound<'_, PyAny>) -> PyResult<Option<TorchTensor>> {
+        let py = object.py();
         let yes = |name| object.getattr(name)?.is_truthy();
         let call = |name| object.call_method0(name);
         let place = if yes(intern!(py, "is_cuda"))? {
@@ -151,8 +186,8 @@ impl TorchTensor {
             scalar: *scalar,
             shape: numbers(&object.getattr(intern!(py, "shape"))?)?,
             strides: numbers(&call(intern!(py, "stride"))?)?,
-            requires_grad: yes(intern!(py, "requires_grad"))?,
-            is_negated: call(intern!(py, "is_neg"))?.is_truthy()?,
+            requires_grad: false,
+            is_negated: false,
         }))
     }
 

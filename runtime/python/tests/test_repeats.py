@@ -300,9 +300,73 @@ SCRIPTS = {
 }
 
 
+# The table of C functions for DLPack, as PyTorch has it since version 2.10 (dlpack.h 1.3).
+EXCHANGE = '''
+import ctypes
+
+class Description(ctypes.Structure):
+    _fields_ = [
+        ("data", ctypes.c_void_p),
+        ("device", ctypes.c_int32 * 2),
+        ("ndim", ctypes.c_int32),
+        ("code", ctypes.c_uint8),
+        ("bits", ctypes.c_uint8),
+        ("lanes", ctypes.c_uint16),
+        ("shape", ctypes.c_void_p),
+        ("strides", ctypes.c_void_p),
+        ("byte_offset", ctypes.c_uint64),
+    ]
+
+DESCRIBE = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.POINTER(Description))
+STREAM = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int32, ctypes.c_int32, ctypes.POINTER(ctypes.c_void_p))
+
+class Table(ctypes.Structure):
+    _fields_ = [
+        ("major", ctypes.c_uint32),
+        ("minor", ctypes.c_uint32),
+        ("previous", ctypes.c_void_p),
+        ("others", ctypes.c_void_p * 3),
+        ("describe", DESCRIBE),
+        ("stream", STREAM),
+    ]
+
+CODES = {"float32": (2, 32), "float16": (2, 16), "uint8": (1, 8), "int16": (0, 16), "int32": (0, 32)}
+described = []
+
+@DESCRIBE
+def describe(x, out):
+    described.append(x)
+    x.numbers = [(ctypes.c_int64 * len(n))(*n) for n in (x.shape, x.strides)]
+    pointers = [ctypes.cast(n, ctypes.c_void_p).value for n in x.numbers]
+    out[0] = Description(x.data_ptr(), (2, 0), len(x.shape), *CODES[x.dtype], 1, *pointers, 0)
+    return 0
+
+@STREAM
+def stream(device, ordinal, out):
+    out[0] = None
+    return 0
+
+# A later version comes first, with the earlier one behind it.
+table = Table(1, 3, None, (ctypes.c_void_p * 3)(), describe, stream)
+later = Table(2, 0, ctypes.addressof(table))
+capsule = ctypes.pythonapi.PyCapsule_New
+capsule.restype, capsule.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+Tensor.__dlpack_c_exchange_api__ = capsule(ctypes.addressof(later), b"dlpack_exchange_api", None)
+
+def unread(name):
+    raise AssertionError(f"{name} was read although the table describes tensors")
+
+Tensor.get_device = Tensor.stride = lambda self: unread("an attribute")
+torch._C._cuda_getCurrentRawStream = lambda ordinal: unread("the stream")
+'''
+
+
 @pytest.mark.skipif("cuda:0" not in kernels_rs.devices(), reason="needs a GPU")
+@pytest.mark.parametrize("exchange", ["", EXCHANGE], ids=["attributes", "functions"])
 @pytest.mark.parametrize("script", SCRIPTS.values(), ids=SCRIPTS.keys())
-def test_repeats(script):
+def test_repeats(script, exchange):
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    done = subprocess.run([sys.executable, "-c", STAND_IN + script], capture_output=True, text=True, env=environment)
+    check = "\nassert described" if exchange else ""
+    text = STAND_IN + exchange + script + check
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, env=environment)
     assert done.returncode == 0, done.stdout + done.stderr
