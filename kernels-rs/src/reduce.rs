@@ -10,7 +10,7 @@
 //!   │▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒│ → y[0]     │ block 0   │ block 1   │ …    │         │warp 0  │        │
 //!   │▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒│ → y[1]     └─────┬─────┴─────┬─────┴──────┘         │warp 1  │ next   │
 //!   │                         │                  ▼           ▼                      │  …     │ block  │
-//!   └─────────────────────────┘             join_parts: a warp a result             └────────┴────────┘ → join_parts
+//!   └─────────────────────────┘             join_parts: a warp a result             └────────┴────────┘ → join_columns
 //! ```
 //!
 //! The limit is memory: each element is read once, by accesses of 16 bytes, four of them in flight

@@ -246,7 +246,8 @@ fn sum_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
         let [weight, bias] = outputs;
         Case::new(format!("{slabs} slabs of {cols} columns, outputs {which}"), [parts, weight, bias])
     };
-    let mut all: Vec<Case> = [([1, 1], 0), ([5, 257], 1), ([3, 300], 2), ([0, 7], 0), ([9, 256], 0)].map(one).into();
+    let mut all: Vec<Case> =
+        [([1, 1], 0), ([5, 257], 1), ([3, 300], 2), ([0, 7], 0), ([9, 256], 0), ([70, 33], 0)].map(one).into();
     // A column of each extreme in all slabs.
     let cols = Extreme::ALL.len();
     let parts = extreme(random, &Extreme::ALL, Scalar::F32, 2, [3, 2, cols], [2 * cols, cols, 1]);

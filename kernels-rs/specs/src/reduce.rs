@@ -1,11 +1,11 @@
-//! Specs of `reduce_rows`, `reduce_parts`, `reduce_columns`, `join_parts`.
+//! Specs of `reduce_rows`, `reduce_parts`, `reduce_columns`, `join_parts`, `join_columns`.
 
 use super::stored::{self, drawn, numbers, scalars};
 use super::{TINY, gamma};
 use kernel_dsl::GenericArgument;
 use kernel_dsl::compiler::Scalar;
 use kernel_dsl::compiler::hir::Instance;
-use kernels_rs::reduce::kernels::{join_parts, reduce_columns, reduce_parts, reduce_rows};
+use kernels_rs::reduce::kernels::{join_columns, join_parts, reduce_columns, reduce_parts, reduce_rows};
 use kernels_rs::reduce::{ArgMax, Found, Sum};
 use runtime::testing::{Bound, Case, Expected, Extreme, Input, Random};
 
@@ -13,6 +13,7 @@ runtime::register!(reduce_rows<f32, Sum, 32, 4, 8>, row_cases, row_reference);
 runtime::register!(reduce_parts<f32, Sum, 4>, part_cases, part_reference);
 runtime::register!(reduce_columns<f32, Sum, 4>, column_cases, column_reference);
 runtime::register!(join_parts<Sum>, join_cases, join_reference);
+runtime::register!(join_columns<Sum>, join_column_cases, join_column_reference);
 
 /// Returns whether the instance finds indices instead of sums.
 fn finds(instance: &Instance) -> bool {
@@ -165,7 +166,7 @@ fn column_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     ];
     let case = |[n, rows, cols, chunk]: [usize; 4]| {
         let (x, _) = batch(random, instance, [n, rows, cols], v);
-        let parts = states(instance, [n, cols, rows.div_ceil(chunk)]);
+        let parts = states(instance, [n, rows.div_ceil(chunk), cols]);
         Case::new(format!("{n} of {rows} × {cols} in parts of {chunk}"), [x, Input::scalar(chunk), parts])
     };
     let mut all: Vec<Case> = shapes.map(case).into();
@@ -174,7 +175,7 @@ fn column_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     let (extents, strides) = ([1, 9, cols], [9 * cols, cols, 1]);
     let stored = scalars(instance).first().copied().unwrap_or(Scalar::F32);
     let x = stored::extreme(random, &Extreme::ALL, stored, 2, extents, strides);
-    all.push(Case::new("extremes", [x, Input::scalar(9usize), states(instance, [1, cols, 1])]));
+    all.push(Case::new("extremes", [x, Input::scalar(9usize), states(instance, [1, 1, cols])]));
     all
 }
 
@@ -183,12 +184,12 @@ fn column_reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
     let (x, chunk) = (inputs[0].values(), inputs[1].value() as usize);
     let &[n, rows, cols] = inputs[0].extents() else { return Vec::new() };
     let (mut values, mut bounds) = (Vec::new(), Vec::new());
-    for (matrix, col) in (0..n).flat_map(|m| (0..cols).map(move |c| (m, c))) {
-        for from in (0..rows).step_by(chunk) {
-            let places = from..rows.min(from + chunk);
-            let additions = places.len().div_ceil(8) + 8;
-            let (parts, bound) =
-                combined(instance, places.map(|r| (r, x[(matrix * rows + r) * cols + col])), additions);
+    for (matrix, from) in (0..n).flat_map(|m| (0..rows).step_by(chunk).map(move |r| (m, r))) {
+        let places = from..rows.min(from + chunk);
+        let additions = places.len().div_ceil(8) + 8;
+        for col in 0..cols {
+            let elements = places.clone().map(|r| (r, x[(matrix * rows + r) * cols + col]));
+            let (parts, bound) = combined(instance, elements, additions);
             bounds.extend(parts.iter().map(|_| bound));
             values.extend(parts);
         }
@@ -196,31 +197,63 @@ fn column_reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
     vec![Expected::new(2, values, Bound::Each(bounds))]
 }
 
+/// Returns states of parts with repeated values, so that the first index counts.
+fn parts_of<const R: usize>(random: &mut Random, instance: &Instance, extents: [usize; R]) -> Input {
+    let elements = extents.iter().product::<usize>();
+    if !finds(instance) {
+        return Input::view(&random.values::<f32>(elements), extents);
+    }
+    let value = |random: &mut Random| random.below(20) as f32 - 10.0;
+    let found = |i| Found { value: value(random), at: (i * 37 % elements) as u32 };
+    Input::view(&(0..elements).map(found).collect::<Vec<_>>(), extents)
+}
+
+/// The number of parts of each extreme.
+const EXTREME_PARTS: usize = 7;
+
+/// Returns parts of each extreme: a row of a matrix, or a column of the matrix in a batch. No part
+/// that a kernel writes has a NaN as its largest value.
+fn extreme_parts<const R: usize>(random: &mut Random, instance: &Instance, extents: [usize; R]) -> Input {
+    let (rows, parts, in_columns) = (Extreme::ALL.len(), EXTREME_PARTS, R == 3);
+    let of_rows = Extreme::rows::<f32>(&Extreme::ALL, random, parts, parts).to_vec::<f32>();
+    let place = |i: usize| if in_columns { i % rows * parts + i / rows } else { i };
+    let values: Vec<f32> = (0..rows * parts).map(|i| of_rows[place(i)]).collect();
+    if !finds(instance) {
+        return Input::view(&values, extents);
+    }
+    let part = |i: usize| if in_columns { i / rows } else { i % parts };
+    let found = |(i, x): (usize, f32)| Found { value: x.max(f32::NEG_INFINITY), at: part(i) as u32 };
+    Input::view(&values.into_iter().enumerate().map(found).collect::<Vec<_>>(), extents)
+}
+
 fn join_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     let case = |[rows, parts]: [usize; 2]| {
-        // Repeated values, so that the first index counts.
-        let value = |random: &mut Random| random.below(20) as f32 - 10.0;
-        let elements = rows * parts;
-        let input = if finds(instance) {
-            let found = |i| Found { value: value(random), at: (i * 37 % elements) as u32 };
-            Input::view(&(0..elements).map(found).collect::<Vec<_>>(), [rows, parts])
-        } else {
-            Input::view(&random.values::<f32>(elements), [rows, parts])
-        };
+        let input = parts_of(random, instance, [rows, parts]);
         Case::new(format!("{rows} of {parts} parts"), [input, Input::scalar(1000usize), results(instance, rows)])
     };
     let mut all: Vec<Case> = [[1, 1], [7, 32], [9, 33], [1, 300], [3, 0], [0, 4]].map(case).into();
-    // A row of parts of each extreme. No part that a kernel writes has a NaN as its largest value.
-    let (rows, parts) = (Extreme::ALL.len(), 7);
-    let values = Extreme::rows::<f32>(&Extreme::ALL, random, parts, parts);
-    let input = if finds(instance) {
-        let found = |(i, x): (usize, f32)| Found { value: x.max(f32::NEG_INFINITY), at: (i % parts) as u32 };
-        let values = values.to_vec::<f32>().into_iter().enumerate().map(found);
-        Input::view(&values.collect::<Vec<_>>(), [rows, parts])
-    } else {
-        values
+    let input = extreme_parts(random, instance, [Extreme::ALL.len(), EXTREME_PARTS]);
+    all.push(Case::new("extremes", [input, Input::scalar(1000usize), results(instance, Extreme::ALL.len())]));
+    all
+}
+
+fn join_column_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
+    let y = |n: usize, cols: usize| {
+        if finds(instance) {
+            Input::view(&vec![7u32; n * cols], [n, cols])
+        } else {
+            Input::view(&vec![7f32; n * cols], [n, cols])
+        }
     };
-    all.push(Case::new("extremes", [input, Input::scalar(1000usize), results(instance, rows)]));
+    let case = |[n, parts, cols]: [usize; 3]| {
+        let input = parts_of(random, instance, [n, parts, cols]);
+        Case::new(format!("{n} of {parts} parts × {cols}"), [input, Input::scalar(1000usize), y(n, cols)])
+    };
+    // The last has more matrices than there are blocks.
+    let shapes = [[1, 1, 1], [2, 8, 31], [1, 33, 33], [3, 70, 32], [1, 0, 3], [0, 4, 5], [4100, 1, 1]];
+    let mut all: Vec<Case> = shapes.map(case).into();
+    let input = extreme_parts(random, instance, [1, EXTREME_PARTS, Extreme::ALL.len()]);
+    all.push(Case::new("extremes", [input, Input::scalar(1000usize), y(1, Extreme::ALL.len())]));
     all
 }
 
@@ -234,5 +267,19 @@ fn join_reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
         finished(instance, of_row, n, parts.div_ceil(32) + 5)
     };
     let (values, bounds) = (0..rows).map(row).unzip();
+    vec![Expected::new(2, values, Bound::Each(bounds))]
+}
+
+/// Combines parts of columns: additions of a warp's parts, then of eight warps.
+fn join_column_reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
+    let (states, count) = (inputs[0].values(), inputs[1].value() as usize);
+    let &[n, parts, cols] = inputs[0].extents() else { return Vec::new() };
+    let column = |(matrix, col): (usize, usize)| {
+        let of_column = (0..parts).map(|part| (matrix * parts + part) * cols + col);
+        let elements = of_column
+            .map(|i| if finds(instance) { (states[2 * i + 1] as usize, states[2 * i]) } else { (i, states[i]) });
+        finished(instance, elements, count, parts.div_ceil(8) + 8)
+    };
+    let (values, bounds) = (0..n).flat_map(|matrix| (0..cols).map(move |col| (matrix, col))).map(column).unzip();
     vec![Expected::new(2, values, Bound::Each(bounds))]
 }

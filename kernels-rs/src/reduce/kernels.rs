@@ -89,18 +89,18 @@ pub fn reduce_parts<X: Float, M: Monoid, const V: usize>(
     }
 }
 
-/// Reduces parts[b, c, p] ← elements p · chunk to (p + 1) · chunk of column c of matrix b.
+/// Reduces parts[b, p, c] ← elements p · chunk to (p + 1) · chunk of column c of matrix b.
 ///
 /// A block has 32 · `V` columns. The warps alternate over the rows, and their states are combined
 /// in order. Up to 4096 matrices have one block each along z.
 #[kernel(
     block = (32, 8),
-    grid = (x.dim(2).div_ceil(32 * V) * parts.dim(2), x.dim(0).min(4096)),
+    grid = (x.dim(2).div_ceil(32 * V) * parts.dim(1), x.dim(0).min(4096)),
     instances(X = f32, M = Sum, V = 4 | 1; X = f32, M = ArgMax, V = 4),
     writes(parts = once),
 )]
 #[requires(
-    parts.dim(0) == x.dim(0), parts.dim(1) == x.dim(2), chunk > 0, parts.dim(2) == x.dim(1).div_ceil(chunk),
+    parts.dim(0) == x.dim(0), parts.dim(2) == x.dim(2), chunk > 0, parts.dim(1) == x.dim(1).div_ceil(chunk),
     x.aligned(V), x.dim(2) % V == 0,
 )]
 pub fn reduce_columns<X: Float, M: Monoid, const V: usize>(
@@ -109,7 +109,7 @@ pub fn reduce_columns<X: Float, M: Monoid, const V: usize>(
     mut parts: ViewMut<M::State, 3>,
 ) {
     let mut of_warps = Shared::<M::State, 3>::new([V, 8, 32]);
-    let (strip, part) = (block::x() / parts.dim(2), block::x() % parts.dim(2));
+    let (strip, part) = (block::x() / parts.dim(1), block::x() % parts.dim(1));
     let (from, col) = (part * chunk, (strip * 32 + thread::x()) * V);
     let to = x.dim(1).min(from + chunk);
     for matrix in (block::y()..x.dim(0)).step_by(grid::dim_y()) {
@@ -137,7 +137,7 @@ pub fn reduce_columns<X: Float, M: Monoid, const V: usize>(
                 all = M::join(all, of_warps[(thread::y(), warp, thread::x())]);
             }
             if col < x.dim(2) {
-                parts[(matrix, col + thread::y(), part)] = all;
+                parts[(matrix, part, col + thread::y())] = all;
             }
         }
         block::sync();
@@ -162,5 +162,41 @@ pub fn join_parts<M: Monoid>(parts: View<M::State, 2>, n: usize, mut y: ViewMut<
     let all = warp::reduce(all, M::join);
     if thread::x() == 0 && row < parts.rows() {
         y[row] = M::finish(all, n);
+    }
+}
+
+/// Combines y[b, c] ← the parts of column c of matrix b, over `n` elements.
+///
+/// A block has 32 columns. The warps alternate over the parts, with four of them in flight, and
+/// their states are combined in order. Up to 4096 matrices have one block each along y.
+#[kernel(
+    block = (32, 8),
+    grid = (y.cols().div_ceil(32), y.rows().min(4096)),
+    instances(M = Sum | ArgMax),
+    writes(y = once),
+)]
+#[requires(y.rows() == parts.dim(0), y.cols() == parts.dim(2))]
+pub fn join_columns<M: Monoid>(parts: View<M::State, 3>, n: usize, mut y: ViewMut<M::Out, 2>) {
+    let mut of_warps = Shared::<M::State, 2>::new([8, 32]);
+    let col = block::x() * 32 + thread::x();
+    let to = if col < parts.dim(2) { parts.dim(1) } else { 0 };
+    for matrix in (block::y()..parts.dim(0)).step_by(grid::dim_y()) {
+        let mut state = M::ZERO;
+        for first in (thread::y()..to).step_by(8 * AHEAD) {
+            let held: [M::State; AHEAD] =
+                std::array::from_fn(|i| if first + 8 * i < to { parts[(matrix, first + 8 * i, col)] } else { M::ZERO });
+            for i in unroll(0..AHEAD) {
+                state = M::join(state, held[i]);
+            }
+        }
+        of_warps[(thread::y(), thread::x())] = state;
+        block::sync();
+        if thread::y() == 0 && col < parts.dim(2) {
+            for warp in unroll(1..8) {
+                state = M::join(state, of_warps[(warp, thread::x())]);
+            }
+            y[(matrix, col)] = M::finish(state, n);
+        }
+        block::sync();
     }
 }

@@ -1,7 +1,7 @@
 //! The calls for reductions, which choose the number of parts, the access width and the kernels.
 
 use super::Monoid;
-use super::kernels::{join_parts, reduce_columns, reduce_parts, reduce_rows};
+use super::kernels::{join_columns, join_parts, reduce_columns, reduce_parts, reduce_rows};
 use crate::axes::{pieces_are_contiguous, widest};
 use crate::dispatch::dispatch;
 use crate::operand::Operand;
@@ -128,12 +128,14 @@ pub fn columns<X: Float + GenericArgument, M: Reduced>(
     let chunk = chunk(on, x, strips, rows, MIN_COLUMN_PART, COLUMN_PART_STEP)?;
     let parts = rows.div_ceil(chunk);
     let mut states = on.scratch::<M::State>(results * parts)?;
-    let mut view = states.view_mut([batch, cols, parts])?;
+    let of_states = [batch, parts, cols];
+    let mut view = states.view_mut(of_states)?;
     dispatch!(let V: usize = if whole { wide } else { 1 }, of [1, 4, 8];
         // SAFETY: as in `rows`.
         unsafe { reduce_columns::<X, M, V>::launch_unchecked(&LibraryCall(on), x, chunk, &mut view) })?;
+    let mut y = y.reborrow().strided().reshaped([batch, cols])?.side_by_side()?;
     // SAFETY: as in `rows`.
-    unsafe { join_parts::<M>::launch_unchecked(&LibraryCall(on), states.view([results, parts])?, rows, y) }
+    unsafe { join_columns::<M>::launch_unchecked(&LibraryCall(on), states.view(of_states)?, rows, &mut y) }
 }
 
 /// Reduces `y[0]` ← all elements of x, `[rows, n]` stored as for [`rows`]; indices count row by

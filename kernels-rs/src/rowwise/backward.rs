@@ -277,28 +277,49 @@ pub fn norm_columns<T: Float, const V: usize>(
     }
 }
 
-/// Computes dweight and dbias from the parts of all slabs, in their order; either may be absent.
+/// Computes dweight and dbias from the parts of all slabs; either may be absent.
+///
+/// A block has 32 columns. The 8 warps alternate over the slabs, with 4 of them in flight, and
+/// their sums are added in order.
 #[kernel(
-    block = 256, grid = parts.dim(2).div_ceil(256), writes(dweight = once, dbias = once),
+    block = (32, 8), grid = parts.dim(2).div_ceil(32), writes(dweight = once, dbias = once),
     instances(W = f32),
 )]
 #[requires(
     parts.dim(1) == 2, dweight.is_empty() || dweight.len() == parts.dim(2), dbias.is_empty() || dbias.len() == parts.dim(2),
 )]
 pub fn norm_columns_sum<W: Float>(parts: View<f32, 3>, mut dweight: ViewMut<W, 1>, mut dbias: ViewMut<W, 1>) {
-    let col = grid::index();
-    if col < parts.dim(2) {
-        let mut sums = [0.0f32; 2];
-        for slab in 0..parts.dim(0) {
-            for which in unroll(0..2) {
-                sums[which] += parts[(slab, which, col)];
+    let col = block::x() * 32 + thread::x();
+    let slabs = if col < parts.dim(2) { parts.dim(0) } else { 0 };
+    let mut sums = [0.0f32; 2];
+    for first in (thread::y()..slabs).step_by(4 * WARPS) {
+        let mut held = [[0.0f32; 2]; 4];
+        for i in unroll(0..4) {
+            if first + i * WARPS < slabs {
+                held[i] = [parts[(first + i * WARPS, 0, col)], parts[(first + i * WARPS, 1, col)]];
             }
         }
-        if !dweight.is_empty() {
-            dweight[col] = W::from_f32(sums[0]);
+        for i in unroll(0..4) {
+            for which in unroll(0..2) {
+                sums[which] += held[i][which];
+            }
         }
-        if !dbias.is_empty() {
-            dbias[col] = W::from_f32(sums[1]);
+    }
+    let mut shared = Shared::<f32, 3>::new([2, WARPS, 32]);
+    for which in unroll(0..2) {
+        shared[(which, thread::y(), thread::x())] = sums[which];
+    }
+    block::sync();
+    if thread::y() < 2 && col < parts.dim(2) {
+        let mut total = 0.0f32;
+        for warp in unroll(0..WARPS) {
+            total += shared[(thread::y(), warp, thread::x())];
+        }
+        if thread::y() == 0 && !dweight.is_empty() {
+            dweight[col] = W::from_f32(total);
+        }
+        if thread::y() == 1 && !dbias.is_empty() {
+            dbias[col] = W::from_f32(total);
         }
     }
 }

@@ -142,9 +142,13 @@ fn bound_by_memory(artifact: &Artifact, instance: &Instance, random: &mut Random
             vec![stored(instance, random, [2, 2048]), Input::scalar(1024usize), Input::scalar(0usize), flat([2, 2])]
         }
         "reduce_columns" => {
-            vec![stored(instance, random, [1, 64, 256]), Input::scalar(8usize), state([1, 256, 8])]
+            vec![stored(instance, random, [1, 64, 256]), Input::scalar(8usize), state([1, 8, 256])]
         }
         "join_parts" => vec![flat([8, 64]), Input::scalar(64usize), results(8)],
+        "join_columns" => {
+            let y = if finds { Input::view(&[0u32; 256], [1, 256]) } else { Input::view(&[0f32; 256], [1, 256]) };
+            vec![state([1, 64, 256]), Input::scalar(64usize), y]
+        }
         "rotate" => {
             let [x, y] = [0, 1].map(|_| stored(instance, random, [4, 4, 128]));
             let positions = Input::view(&[1u32, 2, 3, 4], [1, 4]);
