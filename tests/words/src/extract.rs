@@ -1,5 +1,8 @@
 //! Passages of English in a source file or page, without the code around them.
 
+/// The maximum width of a line of Python, which its formatter allows code too.
+const MAX_PYTHON_WIDTH: usize = 120;
+
 /// Where a passage stands, which decides the rules for it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Context {
@@ -29,11 +32,15 @@ pub struct Passage {
     pub wide_lines: Vec<usize>,
 }
 
-/// Returns the passages of a page, of Rust source, or of a script or a file of settings.
+/// Returns the passages of a page, of source in Rust, Python or JavaScript, of IR, or of a script or
+/// a file of settings.
 pub fn passages(file: &str, text: &str) -> Vec<Passage> {
-    match file.rsplit_once('.') {
+    // A template has the extension of its result before its own.
+    match file.strip_suffix(".in").unwrap_or(file).rsplit_once('.') {
         Some((_, "md")) => page(text),
-        Some((_, "rs")) => source(text),
+        Some((_, "rs" | "kir")) => source(text),
+        Some((_, "js" | "mjs")) => javascript(text),
+        Some((_, "py" | "pyi")) => python(text),
         _ => script(text),
     }
 }
@@ -155,6 +162,64 @@ fn script(text: &str) -> Vec<Passage> {
         if let Some(title) = line.strip_prefix("step \"").and_then(|rest| rest.strip_suffix('"')) {
             let (text, wide_lines) = (title.to_owned(), Vec::new());
             passages.push(Passage { line: index + 1, context: Context::Message, opens: true, text, wide_lines });
+        }
+    }
+    paragraphs.flush();
+    passages.append(&mut paragraphs.passages);
+    passages
+}
+
+/// Reads JavaScript, whose comments begin with `//` or are between `/*` and `*/`.
+fn javascript(text: &str) -> Vec<Passage> {
+    let mut passages = Vec::new();
+    let mut paragraphs = Paragraphs::new(Context::Comment);
+    let mut in_comment = false;
+    for (index, line) in text.lines().enumerate() {
+        let trimmed = line.trim_start();
+        let begins = trimmed.starts_with("/*");
+        if in_comment || begins || trimmed.starts_with("//") {
+            in_comment = (in_comment || begins) && !trimmed.contains("*/");
+            let body = trimmed.trim_start_matches(['/', '*']);
+            let body = body.split("*/").next().unwrap_or_default();
+            paragraphs.push(index + 1, body, line.chars().count() > crate::rules::MAX_COMMENT_WIDTH);
+            continue;
+        }
+        paragraphs.flush();
+        passages.append(&mut std::mem::replace(&mut paragraphs, Paragraphs::new(Context::Comment)).passages);
+    }
+    paragraphs.flush();
+    passages.append(&mut paragraphs.passages);
+    passages
+}
+
+/// Reads Python: comments, which begin with `#`, and docstrings, which begin a line with `"""`.
+fn python(text: &str) -> Vec<Passage> {
+    let mut passages = Vec::new();
+    let mut paragraphs = Paragraphs::new(Context::Comment);
+    // Whether the line is inside a string of several lines, and whether that is a docstring.
+    let mut open = None;
+    let mut item = Context::ItemDoc;
+    for (index, line) in text.lines().enumerate() {
+        let trimmed = line.trim_start();
+        let begins = open.is_none() && trimmed.starts_with("\"\"\"");
+        let is_comment = open.is_none() && trimmed.starts_with('#') && !trimmed.starts_with("#!");
+        let context = if is_comment { Context::Comment } else { item };
+        if begins || !is_comment && open.is_none() || context != paragraphs.context {
+            paragraphs.flush();
+            passages.append(&mut std::mem::replace(&mut paragraphs, Paragraphs::new(context)).passages);
+        }
+        let wide = line.chars().count() > MAX_PYTHON_WIDTH;
+        if is_comment {
+            paragraphs.push(index + 1, trimmed.trim_start_matches('#'), wide);
+        } else if begins || open == Some(true) {
+            paragraphs.push(index + 1, trimmed.trim_matches('"'), wide);
+        } else if open.is_none() && !trimmed.is_empty() {
+            let is_function = trimmed.starts_with("def ") || trimmed.starts_with("async def ");
+            let continues = item == Context::FunctionDoc && !trimmed.starts_with("class ") && line.starts_with(' ');
+            item = if is_function || continues { Context::FunctionDoc } else { Context::ItemDoc };
+        }
+        if trimmed.matches("\"\"\"").count() % 2 == 1 {
+            open = if open.is_some() { None } else { Some(begins) };
         }
     }
     paragraphs.flush();
@@ -357,6 +422,31 @@ pub const fn twice(x: u32) -> u32 {
         let script = "#!/bin/sh\n# Why it\n# is so.\nstep \"the first\"\nls # no comment\n";
         let expected = [(Context::Comment, "Why it is so.".to_owned()), (Context::Message, "the first".to_owned())];
         assert_eq!(texts("tests/run", script), expected);
+    }
+
+    #[test]
+    fn python_has_docstrings_and_comments() {
+        let source = "\"\"\"A module.\"\"\"\n\nKERNEL = \"\"\"\n# no comment\n\"\"\"\n\n# Why it\n# is so.\n\
+                      def f(a,\n      b):\n    \"\"\"Returns a\n    and b.\n\n    Always.\n    \"\"\"\n    return a, b\n\n\
+                      class C:\n    \"\"\"A class.\"\"\"\n";
+        let expected = [
+            (Context::ItemDoc, "A module."),
+            (Context::Comment, "Why it is so."),
+            (Context::FunctionDoc, "Returns a and b."),
+            (Context::FunctionDoc, "Always."),
+            (Context::ItemDoc, "A class."),
+        ];
+        assert_eq!(texts("a.py", source), expected.map(|(context, text)| (context, text.to_owned())));
+    }
+
+    #[test]
+    fn javascript_and_templates_have_comments() {
+        let comments = |file: &str, text: &str| texts(file, text).into_iter().map(|(_, text)| text).collect::<Vec<_>>();
+        let source = "/* Draws\n   a page. */\nlet a = 1;\n// Of one line.\n/* Alone. */\nlet b = 2;\n";
+        assert_eq!(comments("page.js", source), ["Draws a page.", "Of one line. Alone."]);
+        assert_eq!(comments("main.rs.in", "//! A command.\nfn main() {}\n"), ["A command."]);
+        assert_eq!(comments("Cargo.toml.in", "[package]\n# Why.\nname = \"a\"\n"), ["Why."]);
+        assert_eq!(comments("fold.kir", "// What it shows.\n// run: fold\nkernel k\n"), ["What it shows. run: fold"]);
     }
 
     #[test]

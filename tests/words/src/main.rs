@@ -48,7 +48,10 @@ fn main() -> ExitCode {
     if found.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Lists the `.rs`, `.md` and `.toml` files and the scripts that git tracks under `paths`, or under the current folder.
+/// The extensions of files that the lint reads. `.in` files are templates.
+const EXTENSIONS: [&str; 9] = ["rs", "md", "toml", "py", "pyi", "kir", "js", "mjs", "in"];
+
+/// Lists the files with these extensions and the scripts that git tracks under `paths`, or under the current folder.
 fn tracked(paths: &[String]) -> Result<Vec<String>, String> {
     let output = Command::new("git").arg("ls-files").arg("--").args(paths).output();
     let output = output.map_err(|error| format!("cannot run `git ls-files`: {error}"))?;
@@ -57,7 +60,7 @@ fn tracked(paths: &[String]) -> Result<Vec<String>, String> {
     }
     let listing = String::from_utf8_lossy(&output.stdout);
     let readable = |file: &&str| match Path::new(file).extension() {
-        Some(extension) => ["rs", "md", "toml"].iter().any(|known| extension == *known),
+        Some(extension) => EXTENSIONS.iter().any(|known| extension == *known),
         None => std::fs::read(file).is_ok_and(|bytes| bytes.starts_with(b"#!")),
     };
     Ok(listing.lines().filter(readable).filter(|file| Path::new(file).exists()).map(str::to_owned).collect())
