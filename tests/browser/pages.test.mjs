@@ -307,7 +307,7 @@ test("a served page follows the source", async () => {
     edit(original.replace("let mut sum = 0.0;", "let mut sum = 7.5;"));
     await page.waitForFunction(() => model.ptx.some((line) => line.text.includes("7.5") || line.text.includes("40F00000")), null, { timeout: 20000 });
     console.log(`saved source to new PTX on the page: ${((performance.now() - start) / 1000).toFixed(2)} s`);
-    // The next text is compiled while a thread examines this one, whose machine code comes too late.
+    // The next text is compiled while a thread examines the former, whose code comes too late.
     const next = performance.now();
     edit(original.replace("let mut sum = 0.0;", "let mut sum = 8.5;"));
     await page.waitForFunction(() => model.lines.some((line) => line.text.includes("sum = 8.5")), null, { timeout: 20000 });

@@ -250,7 +250,7 @@ def beside_torch(pairs):
 
 
 def turned(x, cos, sin):
-    """The rotary embedding of Hugging Face's models."""
+    """Returns the rotary embedding of Hugging Face's models."""
     import torch
 
     a, b = x.chunk(2, -1)
@@ -277,7 +277,7 @@ def operators_beside_torch():
     bytes_of_weight = (weight / scales[:, None]).round().to(torch.int8).T
 
     def torch_int8(x):
-        """Rows quantized to 8 bits, the product of PyTorch's tensor cores, and the scales."""
+        """Quantizes rows to 8 bits, multiplies them by PyTorch's tensor cores, and applies the scales."""
         scale = x.abs().amax(-1, keepdim=True) / 127
         return torch._int_mm((x / scale).round().to(torch.int8), bytes_of_weight) * (scale * scales)
 
@@ -310,7 +310,7 @@ def operators_beside_torch():
 
 @check
 def one_row_with_q4_0():
-    """The product of one row: times of the host and of the GPU, as an operator and on a stream, beside PyTorch."""
+    """Measures the product of one row: times of the host and the GPU, as an operator, on a stream, and by PyTorch."""
     import torch
 
     weight, token = torch.randn(6144, 2048, device="cuda"), torch.randn(1, 2048, device="cuda")
@@ -457,7 +457,7 @@ def adamw_beside_torch():
 
 @check
 def a_layer_of_qwen3_vl():
-    """Values, times and peak memory of a decoder layer with the extents of Qwen3-VL-2B, patched and not."""
+    """Compares values, times and peak memory of a decoder layer with the extents of Qwen3-VL-2B, patched and not."""
     import copy
 
     import torch

@@ -17,7 +17,7 @@ from kernels_rs import _native
 torch = types.ModuleType("torch")
 
 class Tensor:
-    """What this package reads of a tensor."""
+    """The attributes of a tensor that this package reads."""
 
     __module__ = "torch"
     is_cuda, is_cpu, layout, requires_grad = True, False, "strided", False
@@ -147,7 +147,7 @@ assert repeats.sizes() == (0, 0)
 
 NORM = '''
 # The gradients of weight and bias have memory for partial sums; results are a tuple. A result that
-# nobody asks for has no elements.
+# the caller does not request has no elements.
 def gradients(x, weight, saved, dy, biased):
     calls.append(x.shape)
     shapes = x.shape, weight.shape, weight.shape if biased else (0,)

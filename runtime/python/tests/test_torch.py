@@ -34,7 +34,7 @@ def rotated(x, interleaved=False):
 
 
 def banded(q, k, v, left, right):
-    """Attention by its definition, with the last query at the last key."""
+    """Computes attention by its definition, with the last query at the last key."""
     k, v = (x.repeat_interleave(q.shape[1] // k.shape[1], 1) for x in (k, v))
     behind = torch.arange(q.shape[2])[:, None] + k.shape[2] - q.shape[2] - torch.arange(k.shape[2])
     behind = behind.to(q.device)
@@ -57,7 +57,7 @@ POSITIONS = torch.tensor([0, 3, 1, 700])
 LABELS = torch.tensor([0, 6, -100, 3])
 FAR = 1 << 20
 
-# Of each case: the function, the same in PyTorch in float64, and the operands.
+# For each case: the function, its equivalent in PyTorch in float64, and the operands.
 CASES = {
     "softmax": (kernels_rs.softmax, lambda x: x.softmax(-1), [(3, 2, 37)]),
     "softmax scaled": (lambda x: kernels_rs.softmax(x, scale=0.3), lambda x: (0.3 * x).softmax(-1), [(4, 64)]),

@@ -1,6 +1,6 @@
 "use strict";
-/* Draws the page from the JSON of an inspection. `model.lines` are the lines of Rust; every line of another form
-   names its line of Rust by index (`at`). */
+/* Draws the page from the JSON of an inspection. `model.lines` are the lines of Rust; every line of
+   another form names its line of Rust by index (`at`). */
 let model = JSON.parse(document.getElementById("model").textContent);
 const byId = (id) => document.getElementById(id);
 const escape = (text) => text.replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;").replace(/"/g, "&quot;");
@@ -631,7 +631,7 @@ function draw() {
 }
 draw();
 
-/* A served page asks for changes. */
+/* A served page polls its server for changes. */
 if (document.documentElement.dataset.version) {
   let version = Number(document.documentElement.dataset.version);
   const ask = async () => {

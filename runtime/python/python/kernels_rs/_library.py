@@ -238,12 +238,12 @@ class QuantizedLinear:
 
     @property
     def shape(self):
-        """Out features and in features."""
+        """Returns out features and in features."""
         return self.weight.shape
 
     @property
     def format(self):
-        """The format's name, such as "Q8_0"."""
+        """Returns the format's name, such as "Q8_0"."""
         return self.weight.format
 
     def __call__(self, input, bias=None, *, out=None, stream=None):

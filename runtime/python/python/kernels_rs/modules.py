@@ -16,7 +16,7 @@ from . import _torch
 
 __all__ = ["AdamW", "LayerNorm", "OptimizedAttention", "OptimizedMLP", "Patched", "RMSNorm", "TransformerBlock", "patch"]
 
-# Of each activation's name in Hugging Face's configurations: the gate and its arguments.
+# The gate of each activation, by its name in Hugging Face's configurations, and its arguments.
 GATES = {
     "silu": (_torch.swiglu, {}),
     "swish": (_torch.swiglu, {}),
@@ -276,7 +276,7 @@ def _vision_rotary(theirs, calls, q, k, cos, sin):
     return tuple(x[0].transpose(0, 1) for x in turned)
 
 
-# Of each function that a layer's attention may call: the same by a kernel.
+# For each function that a layer's attention may call, the equivalent that runs a kernel.
 ROTARY = {"apply_rotary_pos_emb": _text_rotary, "apply_rotary_pos_emb_vision": _vision_rotary}
 
 
@@ -377,7 +377,7 @@ def _replacement(module, linear):
 
 
 class Patched:
-    """What `patch` has replaced: `modules` by name, with the kernels, and `left` by name, with the reason."""
+    """The parts that `patch` has replaced: `modules` by name, with the kernels, and `left` by name, with the reason."""
 
     def __init__(self):
         self.modules, self.left = {}, {}

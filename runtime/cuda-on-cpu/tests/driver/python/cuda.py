@@ -1,4 +1,7 @@
-"""The driver's functions by ctypes, for the scripts beside this file. Each script asserts what NVIDIA's driver 580.159 answers on an H100, unless a comment says otherwise."""
+"""The driver's functions by ctypes, for the scripts beside this file.
+
+Each script asserts what NVIDIA's driver 580.159 answers on an H100, unless a comment says otherwise.
+"""
 import ctypes as C
 
 cu = C.CDLL("libcuda.so.1")

@@ -34,7 +34,7 @@ def run():
     return words(d, 1)[0]
 
 
-# What llama.cpp does with a captured graph.
+# The calls of llama.cpp with a captured graph.
 graph = record(5)
 call("cuGraphInstantiateWithFlags", B(executable), graph, C.c_uint64(0))
 assert run() == 5

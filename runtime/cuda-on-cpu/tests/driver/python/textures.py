@@ -1,9 +1,9 @@
 """Textures and surfaces, against a plain implementation in exact fractions.
 
 The formulas are those of the CUDA C programming guide ("Texture Fetching"). Where the guide leaves
-room, they are what an H100 gave. Its words agree, except for an eighth of those from linear filters
-of volumes, and one in 31 from linear filters of signed bytes. With `--print`, the script prints every result word, so that two drivers can be
-compared.
+room, they are the results of an H100. An H100's words agree, except for an eighth of those from
+linear filters of volumes, and one in 31 from linear filters of signed bytes. With `--print`, the
+script prints every result word, so that two drivers can be compared.
 """
 import ctypes as C
 import math

@@ -114,7 +114,7 @@ class Operator:
 def _function(row):
     """Returns the operator as a function of PyTorch's autograd, which takes a part of the dispatcher's time."""
 
-    # PyTorch inspects the signature at each call if the saving is a method of its own.
+    # PyTorch inspects the signature at each call if a separate method saves the operands.
     def forward(ctx, *arguments):
         results = row.counted(*arguments)
         row.save(ctx, arguments, results)

@@ -44,7 +44,7 @@ pub fn straight<T: Float>(
 
 def _quantization(name, x, scale, limits, *tensors):
     kernel = _native.compile(QUANTIZATION, name, file="kernels_rs/_torch/quantization.py")
-    # These kernels take matrices.
+    # The kernels of quantization take matrices.
     x, *others = (t.contiguous().reshape(-1, x.shape[-1]) for t in (x, *tensors))
     kernel(x, scale.reshape(-1).contiguous(), *limits, *others, stream=stream_of(x), unchecked=x.is_cuda)
 

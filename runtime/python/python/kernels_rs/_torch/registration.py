@@ -9,7 +9,7 @@ FAMILIES = (rowwise, elementwise, products, loss, rotary, quantization, attentio
 
 
 def _registered(table):
-    """Registers the operators. Returns the library, which keeps the registrations."""
+    """Defines the operators. Returns the library, which keeps the definitions."""
     if not hasattr(torch.library, "register_autograd"):
         raise ImportError(f"kernels_rs needs PyTorch 2.4 for its operators, and finds {torch.__version__}")
     library = torch.library.Library("kernels_rs", "DEF")

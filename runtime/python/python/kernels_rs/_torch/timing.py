@@ -1,4 +1,4 @@
-"""Times of the operators' kernels, measured while the caller wants them."""
+"""Times of the operators' kernels, measured while the caller requests them."""
 
 import time
 
