@@ -99,7 +99,7 @@ pub trait GenericArgument {
 pub trait DeviceFn<Arguments>: GenericArgument {
     /// The function's result.
     type Output;
-    /// Calls it, with its arguments as a tuple.
+    /// Calls the function, with its arguments as a tuple.
     fn call(arguments: Arguments) -> Self::Output;
 }
 

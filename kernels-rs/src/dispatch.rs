@@ -12,7 +12,8 @@
 /// }; unsafe { gather_rows::<T, V, N>::launch_unchecked(&$crate::queue::LibraryCall(on), table, index, y) })
 /// ```
 ///
-/// Independent constants follow one another. A number that is not listed takes the first choice:
+/// Independent constants are listed one after another. A number without an entry in its list takes
+/// the first choice:
 ///
 /// ```text
 /// dispatch!(let INVERSE: bool = inverse; let V: usize = width, of [1, 4, 8]; body)

@@ -43,7 +43,7 @@ impl Assertion {
 /// A piece of a message.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Piece<'t> {
-    /// Text as it is shown.
+    /// Text without placeholders, as the message prints it.
     Text(String),
     /// `{argument:style}`.
     Value {

@@ -22,7 +22,7 @@ pub(super) struct Team {
 }
 
 impl Team {
-    /// Returns the team for the last five of an instance's numbers.
+    /// Returns the team of an instance, whose last five constants are those of the team.
     pub fn of(instance: &Instance) -> Option<Team> {
         let &[.., threads, rows, wide, kept, again] = numbers(instance).as_slice() else { return None };
         Some(Team { rows, wide, kept: threads * wide * kept, again: threads * wide * again, threads })

@@ -131,8 +131,8 @@ impl Device {
         Device::new(Backend::Cpu(Box::new(Cpu::with_facts(facts))), None)
     }
 
-    /// Returns a CPU device with other facts whose launches `handler` handles. Nothing else runs
-    /// them.
+    /// Returns a CPU device with other facts. Each launch is only passed to `handler`: no
+    /// interpreter runs the kernel.
     #[doc(hidden)]
     pub fn cpu_with_handler(facts: DeviceFacts, handler: Box<LaunchHandler>) -> Device {
         Device::new(Backend::Cpu(Box::new(Cpu::with_facts(facts).with_handler(handler))), None)

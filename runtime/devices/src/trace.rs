@@ -1,6 +1,6 @@
 //! Spans and events for subscribers of the crate `tracing`, with the feature of that name. Without
-//! Nothing is compiled without the feature. With the feature and without a subscriber, each span or
-//! event costs the test of a cached number.
+//! the feature, nothing of them is compiled. With the feature and without a subscriber, each span
+//! or event costs the test of a cached number.
 //!
 //! | span, target `runtime` | level | fields |
 //! |---|---|---|

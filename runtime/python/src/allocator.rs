@@ -77,7 +77,7 @@ impl Blocks {
         }
     }
 
-    /// Gives the freed blocks of a GPU to its pool, after the work of their streams.
+    /// Returns the freed blocks of a GPU to its pool, once the work on their streams is complete.
     fn give_back(&mut self, opened: &Opened, ordinal: usize) -> runtime::Result<()> {
         for ((_, handle, _), blocks) in self.freed.extract_if(|(of, ..), _| *of == ordinal) {
             // SAFETY: as in `allocate`.

@@ -267,7 +267,7 @@ impl Swizzle {
         ((row >> self.shift) & self.mask) * Self::PIECE
     }
 
-    /// Returns the rows after which the order repeats.
+    /// Returns the number of rows after which the pattern of flipped bits repeats.
     pub const fn period(self) -> u32 {
         (self.mask + 1) << self.shift
     }

@@ -1,11 +1,11 @@
-//! Compares the chapter on methods in the facade with the table of methods.
+//! Compares the table of methods with the chapter on methods, `kernel-dsl/src/methods.rs`.
 
 use super::{ARRAY_METHODS, METHODS, OPTION_METHODS, Receiver};
 use std::collections::BTreeSet;
 
 const CHAPTER: &str = include_str!("../../../src/methods.rs");
 
-/// Returns the name that the chapter uses for a receiver that is a number.
+/// Returns the word of the chapter for receivers that are numbers; `None` for other receivers.
 fn word(on: Receiver) -> Option<&'static str> {
     match on {
         Receiver::Float => Some("floats"),

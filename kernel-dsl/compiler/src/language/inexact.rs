@@ -15,7 +15,7 @@ struct Inexact {
 #[derive(Clone, Copy)]
 struct Exact {
     name: &'static str,
-    /// Whether `math::f64` has it too.
+    /// Whether `math::f64` has the function too.
     double: bool,
 }
 

@@ -414,7 +414,7 @@ pub fn method_takes_closure(name: &str) -> bool {
 }
 
 impl Receiver {
-    /// Returns whether a scalar of type `s` is such a receiver.
+    /// Returns whether a scalar of type `s` has the methods of this receiver.
     pub fn scalar(self, s: Scalar) -> bool {
         match self {
             Receiver::Float => s.is_float(),
@@ -426,7 +426,7 @@ impl Receiver {
         }
     }
 
-    /// Returns whether a slice is such a receiver.
+    /// Returns whether a slice has the methods of this receiver.
     pub fn slice(self, mutable: bool) -> bool {
         match self {
             Receiver::Slice | Receiver::Memory | Receiver::Global => true,
@@ -435,7 +435,8 @@ impl Receiver {
         }
     }
 
-    /// Returns whether a view is such a receiver; `strided` views have an arbitrary last stride.
+    /// Returns whether a view has the methods of this receiver; `strided` views have an arbitrary
+    /// last stride.
     pub fn view(self, rank: u32, mutable: bool, strided: bool) -> bool {
         match self {
             Receiver::Memory | Receiver::Global | Receiver::Contiguous => !strided,

@@ -97,7 +97,7 @@ struct AgeWalk {
     found: Vec<u32>,
 }
 
-/// How a region ends if its end is reached.
+/// The ages and results at the end of a region; `None` if every path jumps out of the region.
 type RegionEnd = Option<(Ages, Values)>;
 
 impl AgeWalk {

@@ -32,9 +32,9 @@ struct Sinker<'k> {
 /// The uses of a region's instructions, by position.
 struct UsePlaces {
     region: u32,
-    /// The places where each instruction's results are used.
+    /// For each instruction, the positions where its results are used.
     users: Vec<Vec<usize>>,
-    /// The last place where each value from outside is used.
+    /// For each value that is defined outside the region, the position of its last use.
     outer: HashMap<Value, usize>,
     /// The positions of instructions that hold a loop.
     loops: Vec<usize>,

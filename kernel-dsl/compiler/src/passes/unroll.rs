@@ -75,7 +75,7 @@ enum CopiedEnd {
 /// The targets of a `Break` and a `Continue` of an original label.
 #[derive(Clone, Copy)]
 enum JumpTarget {
-    /// To a loop or block copied as it was.
+    /// To a loop or block that the copies keep.
     Same(Label),
     /// Out of the block around all copies, or that around the current copy.
     Unrolled { all: Label, one: Label },

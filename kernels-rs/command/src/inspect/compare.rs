@@ -21,10 +21,11 @@ pub(crate) enum ComparedSide {
     Other,
 }
 
-/// The comparison's head. The lines of the other side are in the lists of the inspected instance.
+/// The head of a comparison with the other side: the instance or file of `--against`. That side's
+/// lines are in the lists of the inspected instance.
 #[derive(Serialize)]
 pub(crate) struct Comparison {
-    /// Name of the other side.
+    /// Name of the instance or file of `--against`.
     pub name: String,
     /// Names of properties, with the values of this side and the other; empty if unknown.
     pub facts: Vec<(String, String, String)>,

@@ -87,7 +87,7 @@ pub(crate) struct Loop {
     /// Place in the source; `null` if unknown.
     pub(crate) line: Option<Line>,
     pub(crate) text: String,
-    /// Loops around it.
+    /// Number of enclosing loops.
     pub(crate) depth: u32,
     /// Index of the innermost enclosing loop.
     pub(crate) inside: Option<usize>,

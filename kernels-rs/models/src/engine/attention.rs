@@ -215,8 +215,8 @@ impl Attention {
         self.output.product(on, is_exact, &o, y)
     }
 
-    /// Returns attention whose products include the norm before it and the sum after it, if neither
-    /// matrix is in blocks.
+    /// Returns attention whose two products include the norm before and the residual sum after.
+    /// Neither matrix may be block-quantized.
     pub(super) fn fused(&self) -> Option<FusedAttention<'_>> {
         let (projection, output) = (self.projection.numbers()?, self.output.numbers()?);
         Some(FusedAttention { attention: self, projection, output })

@@ -379,7 +379,7 @@ impl Batch {
         Ok(token)
     }
 
-    /// Makes a text empty, so that it shares no page.
+    /// Empties the text of a sequence, so that it shares no page.
     fn clear(&mut self, sequence: usize) {
         self.texts[sequence] = Text::default();
         self.pages.begin(sequence, sequence, 0);

@@ -269,10 +269,10 @@ pub struct Block {
 }
 
 impl Block {
-    /// Returns both halves in the form whose kernels compute a norm and the next product together.
-    /// This form needs few tokens, no `exact`, and matrices that are not in blocks. The products
-    /// add to the sum. The choice does not depend on the block before, so a split over devices does
-    /// not change bits.
+    /// Returns both halves in the form whose kernels compute a norm and the next product together;
+    /// `None` for many tokens, with `exact`, or if a matrix is block-quantized. The products add to
+    /// the residual sum. The choice does not depend on the previous block, so a split over devices
+    /// does not change bits.
     fn fused(&self, x: &Activations) -> Option<(FusedAttention<'_>, FusedNetwork<'_>)> {
         let SecondHalf::Network(network) = &self.network else { return None };
         if x.exact || x.extents[0] > FUSED {

@@ -50,7 +50,7 @@ pub(super) enum Numbers {
 /// the matrix.
 pub(super) const MAX_FIXED_ORDER_ROWS: usize = 8;
 
-/// Returns ranges of up to `at_once` rows, at least 1, in order.
+/// Splits `rows` rows into ranges of at most `at_once` rows, in order. `at_once` is at least 1.
 pub(super) fn pieces(rows: usize, at_once: usize) -> impl Iterator<Item = Range<usize>> {
     (0..rows).step_by(at_once).map(move |first| first..rows.min(first.saturating_add(at_once)))
 }

@@ -79,7 +79,7 @@ impl OperandMemory {
         OperandMemory { numbers, f32: None, f16: None, bf16: None }
     }
 
-    /// Queues the activations in a form, and returns them.
+    /// Queues the conversion of the activations to a form, and returns the result.
     ///
     /// # Errors
     /// If extents do not match or exceed the memory, or memory runs out.

@@ -82,14 +82,14 @@ pub enum TimedStep {
     Decode {
         /// The number of texts, a power of two.
         texts: usize,
-        /// The tokens of each text before the step.
+        /// The number of tokens of each text before the step.
         before: usize,
     },
     /// Tokens of a prompt.
     Prompt {
         /// The number of tokens.
         tokens: usize,
-        /// The tokens of the text before them.
+        /// The number of tokens of the text before the step.
         before: usize,
     },
 }

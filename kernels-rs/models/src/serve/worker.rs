@@ -19,7 +19,7 @@ use tokio::sync::mpsc::UnboundedSender;
 pub struct Job {
     /// The prompt.
     pub prompt: Prompt,
-    /// How it is continued.
+    /// Sampling, stops and the number of tokens.
     pub generation: Generation,
     /// Receives what happens. The job ends when the receiver is dropped.
     pub events: UnboundedSender<Event>,

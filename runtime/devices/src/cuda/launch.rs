@@ -197,8 +197,8 @@ impl DriverCall {
     /// Calls the driver.
     ///
     /// # Safety
-    /// The launch that made it is alive and unchanged, and the stream belongs to its context. The
-    /// kernel and its memory are as [`Ready::submit`] requires.
+    /// The launch that made this call is alive and unchanged, and the stream belongs to the launch's
+    /// context. The kernel and its memory are as [`Ready::submit`] requires.
     unsafe fn submit(&self, driver: &Driver, stream: sys::CUstream) -> Code {
         let DriverCall { function, parameters, shape, shared, cooperative } = *self;
         let ([gx, gy, gz], [bx, by, bz]) = (shape.grid, shape.block);

@@ -15,8 +15,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A graph under construction: a launcher that records launches without running them.
 ///
-/// Buffers are lent to it, for `'g` or permanently, and launches take them as [`Slot`]s. Each
-/// launch is checked against its kernel's contract when it is recorded.
+/// The caller lends buffers to the recording, for `'g` or permanently, and launches take them as
+/// [`Slot`]s. Each launch is checked against its kernel's contract when it is recorded.
 pub struct Recording<'g> {
     device: Device,
     number: u64,

@@ -219,7 +219,6 @@ impl Format {
     /// Returns the number rounded to this format. The last bit of a significand may be sticky, if
     /// the significand has at least two bits more than the format: that bit then represents
     /// everything below it.
-    /// format.
     pub fn encode(self, number: Exact, how: impl Into<RoundingMode>) -> u64 {
         let RoundingMode { rounding, flush } = how.into();
         let Exact { negative, significand, exponent } = number;

@@ -69,7 +69,7 @@ struct EnclosingConstruct {
     /// Uniformity of the threads that enter: the condition of an `If`, or the number of iterations
     /// of a loop.
     enters: Verdicts,
-    /// For a loop, the facts before it.
+    /// The facts before a loop; `None` for an `If`.
     before: Option<LocalsState>,
     /// Paths out of the construct by `Break`.
     exits: Vec<ControlPath>,

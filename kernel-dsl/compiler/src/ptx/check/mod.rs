@@ -109,9 +109,9 @@ impl ModuleCheck<'_> {
         fail(later.or(mismatch).unwrap_or(Reason::Modifiers { opcode, given }))
     }
 
-    /// Returns whether the type of a register satisfies `such`.
-    fn is(self, register: Register, such: impl FnOnce(Type) -> bool) -> bool {
-        such(self.names.function.ty(register))
+    /// Returns whether the type of a register satisfies `predicate`.
+    fn is(self, register: Register, predicate: impl FnOnce(Type) -> bool) -> bool {
+        predicate(self.names.function.ty(register))
     }
 }
 

@@ -233,7 +233,7 @@ impl Inline {
         Register { declaration: operand as u32, number: 0 }
     }
 
-    /// Returns the names for the references of the instructions.
+    /// Returns the names that the printer needs for registers, variables and functions.
     pub fn names(&self) -> ValueNames<'_> {
         ValueNames { module: &self.module, function: self.function() }
     }

@@ -38,7 +38,7 @@ pub(super) enum TokenKind {
     Comment,
     /// Punctuation.
     Punctuation(Punctuation),
-    /// Not a token, with the expected one.
+    /// Text that is no token, with the token that was expected.
     Bad(&'static str),
     /// The end of the text.
     End,

@@ -223,7 +223,7 @@ const IMAGES: [&CStr; 3] = [
 const NAMES: [&CStr; 10] =
     [c"saxpy", c"count", c"store", c"sum", c"empty", c"stop", c"small", c"counter", c"where", c"nothing"];
 
-/// The objects of a sequence, and memory that the driver may read and write.
+/// The objects of a sequence of calls, and memory that the driver may read and write.
 struct Objects {
     random: Random,
     live: BTreeMap<HandleKind, Vec<u64>>,
