@@ -114,7 +114,7 @@ assert repeats.again((x, 1.0), True) is None
 STATE["modes"] = 0
 assert repeats.again((x, "1.0"), True) is None and repeats.again((np.zeros(3), 1.0), True) is None
 
-# The function's own memory cannot be repeated, unless the operator states that it is scratch memory.
+# A function's own memory cannot be repeated, unless the operator declares scratch memory.
 def copied(x, scale):
     calls.append(scale)
     between, y = (empty(x.shape, dtype=x.dtype, device=x.device) for _ in range(2))
@@ -176,7 +176,7 @@ for scratch, biased, ran in [(True, True, 1), (True, False, 1), (False, True, 3)
 '''
 
 SHARED = '''
-# A call with one tensor in two places, or with overlapping parts of one, is not the pattern of a call with two tensors.
+# One tensor in two places, or overlapping parts of one, is another pattern than two tensors.
 def gradient(x, saved, dy):
     calls.append(x.shape)
     dx = empty(x.shape, dtype=x.dtype, device=x.device)
@@ -260,7 +260,8 @@ assert len(calls) == 1 and repeats.sizes() == (1, 0), (calls, repeats.sizes())
 '''
 
 QUANTIZED = '''
-# Layers of equal format and extents repeat the same launches with their own planes; a string is part of the signature.
+# Layers of equal format and extents repeat the same launches with their own planes. Strings are
+# parts of the signature.
 def product(x, words, halves, format, rows, columns):
     calls.append(x.shape)
     y = empty((x.shape[0], rows), dtype=x.dtype, device=x.device)

@@ -257,7 +257,7 @@ def test_quantized_linear(shape, on):
 
 @pytest.mark.parametrize("on", DEVICES)
 def test_quantized_linear_of_a_format_without_a_plane_of_scales(on):
-    # Blocks of Q4_K have 256 numbers: two scales of 16 bits, 12 bytes of scales, 128 bytes of numbers.
+    # A block of Q4_K: 256 numbers in 128 bytes, two scales of 16 bits, and 12 bytes of scales.
     scales = torch.tensor([0.01, 0.002], dtype=torch.float16).view(torch.uint8).expand(3, 4)
     rest = torch.randint(0, 256, (3, 140), dtype=torch.uint8, generator=torch.Generator().manual_seed(3))
     layer = kernels_rs.QuantizedLinear.from_blocks(torch.cat([scales, rest], 1).to(on), "Q4_K")
@@ -347,7 +347,7 @@ def test_compile_without_graph_breaks(on):
 
 
 def test_calls_of_transformations():
-    # Only the operator has what a transformation needs; a call that repeats another must not skip it.
+    # A transformation needs the operator, which a repeated call must not skip.
     x = normal(5, 2, 6)
     for _ in range(3):
         with torch._subclasses.fake_tensor.FakeTensorMode() as mode:
@@ -358,7 +358,7 @@ def test_calls_of_transformations():
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 def test_repeated_calls_on_a_gpu():
-    # The first call of a signature is recorded. Others have their own numbers, also on other streams.
+    # The first call of a signature is recorded. Later calls have other data, also on other streams.
     side = torch.cuda.Stream()
     for step in range(4):
         operands = [normal(*shape, seed=step).cuda().requires_grad_() for shape in ((70, 40), (40,), (40,))]

@@ -1,7 +1,7 @@
 //! Passages of English in a source file or page, without the code around them.
 
-/// The maximum width of a line of Python, which its formatter allows code too.
-const MAX_PYTHON_WIDTH: usize = 120;
+/// The maximum width of a line of a docstring, which is that of code.
+const MAX_DOCSTRING_WIDTH: usize = 120;
 
 /// Where a passage stands, which decides the rules for it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -208,7 +208,8 @@ fn python(text: &str) -> Vec<Passage> {
             paragraphs.flush();
             passages.append(&mut std::mem::replace(&mut paragraphs, Paragraphs::new(context)).passages);
         }
-        let wide = line.chars().count() > MAX_PYTHON_WIDTH;
+        let width = if is_comment { crate::rules::MAX_COMMENT_WIDTH } else { MAX_DOCSTRING_WIDTH };
+        let wide = line.chars().count() > width;
         if is_comment {
             paragraphs.push(index + 1, trimmed.trim_start_matches('#'), wide);
         } else if begins || open == Some(true) {

@@ -44,7 +44,7 @@ def every_type():
     random = numpy.random.default_rng(1)
     for kind, (elements, size) in gguf.GGML_QUANT_SIZES.items():
         if kind.name == "Q8_1":
-            # ggml's scale and sum have 16 bits now, so a block has 36 bytes. This package still has 40.
+            # ggml's scale and sum have 16 bits now: 36 bytes a block. This package still has 40.
             continue
         rows = random.integers(0, 256, (3, 2 * size), dtype=numpy.uint8)
         writer.add_tensor(f"tensor.{kind.name}", rows, raw_shape=rows.shape, raw_dtype=kind)

@@ -210,7 +210,7 @@ def large(folder):
         model.save_pretrained(folder / "f32", max_shard_size="4GB")
         model = model.to(torch.bfloat16)
         to["bf16.logits"] = run(model)
-        # The model with rounded weights, computed in f32: it shows the error of bf16 activations alone.
+        # The model with rounded weights, computed in f32, shows the error of bf16 activations.
         model.save_pretrained(folder / "bf16", max_shard_size="4GB")
         to["bf16.features"] = model.model.visual(pixels.bfloat16(), grid_thw=grids, return_dict=True).pooler_output.float()
         model = model.to(torch.float32)

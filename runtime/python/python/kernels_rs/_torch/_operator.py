@@ -45,7 +45,7 @@ class Operator:
     ):
         self.name, self.schema, self.kernel, self.fake = name, schema, kernel, fake
         self.counted_as, self.any_type = counted_as or name, any_type
-        # Calls on a GPU that repeat an earlier one submit its launches, and skip what leads to them.
+        # A call on a GPU that repeats an earlier one only submits the recorded launches.
         self.repeats = _native.Repeats(scratch, constants)
         self.torch, self.refuse, self.save, self.backward, self.mixed = torch, refuse, save, backward, mixed
         if backward is None:
@@ -95,7 +95,8 @@ class Operator:
         if not _is_eager(arguments):
             return self.overload(*arguments)
         if not _needs_gradient(arguments):
-            # A first call on a GPU, or one that cannot be repeated: its arguments are not read again for that.
+            # `repeated` says whether a first call on a GPU can be recorded, without reading its
+            # arguments again.
             return self._counted(arguments, repeated)
         return self.function(*arguments)
 
