@@ -213,7 +213,7 @@ impl Executable {
     /// up to its error remain.
     fn run_within(&self, approved: &ValidatedArgs, limits: RunLimits) -> Result<()> {
         // Waits for other threads' launches that use overlapping parts of the same buffers.
-        let _turn = HOST_RANGES.take(parts(approved));
+        let _guard = HOST_RANGES.take(parts(approved));
         // Warnings are not shown, so checks that only warn are disabled.
         let without = Check::ORIGINS.into_iter().collect();
         let deadline = limits.time.map(interpreter::Deadline::after);

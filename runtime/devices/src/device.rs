@@ -64,14 +64,14 @@ impl Device {
     /// [`choice`](Device::choice) returns it at any time. [`Device::choose`] does the same without
     /// logging.
     pub fn best() -> Result<Device> {
-        static SAID: Once = Once::new();
+        static LOG_ONCE: Once = Once::new();
         let device = Device::choose()?;
         if let Some(choice) = device.choice() {
             event!(INFO, device = %choice.device, reason = %choice.reason, "device chosen");
             if enabled!(INFO) {
                 return Ok(device);
             }
-            SAID.call_once(|| eprintln!("kernel-dsl: {choice}"));
+            LOG_ONCE.call_once(|| eprintln!("kernel-dsl: {choice}"));
         }
         Ok(device)
     }

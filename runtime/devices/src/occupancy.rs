@@ -44,10 +44,10 @@ impl Device {
                     residency(kernel.target, threads, None, shared, None)
                 }
                 Backend::Cuda(cuda) => {
-                    let said = cuda.residency(kernel, program, approved)?;
+                    let figures = cuda.residency(kernel, program, approved)?;
                     let capability = cuda.info().capability;
                     let target = target(10 * capability.major + capability.minor);
-                    residency(target, said.threads, Some(said.registers), said.shared, Some(said.blocks))
+                    residency(target, figures.threads, Some(figures.registers), figures.shared, Some(figures.blocks))
                 }
             }))
         })?;

@@ -120,11 +120,11 @@ mod tests {
                 let (range_lock, inside) = (&range_lock, &inside);
                 scope.spawn(move || {
                     for _ in 0..200 {
-                        let turn = range_lock.take(vec![span(part..part + 100, true)]);
+                        let guard = range_lock.take(vec![span(part..part + 100, true)]);
                         assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0);
                         std::thread::yield_now();
                         inside.fetch_sub(1, Ordering::SeqCst);
-                        drop(turn);
+                        drop(guard);
                     }
                 });
             }

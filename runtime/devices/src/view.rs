@@ -118,12 +118,12 @@ pub(crate) fn distinct(extents: &[usize], strides: &[usize]) -> bool {
     dims.sort_by_key(|(_, stride)| **stride);
     // Indices are distinct if each stride exceeds the reach of all smaller strides.
     let mut reach = 0usize;
-    let apart = dims.into_iter().all(|(n, stride)| {
-        let apart = *stride > reach;
+    let are_distinct = dims.into_iter().all(|(n, stride)| {
+        let exceeds = *stride > reach;
         reach = reach.saturating_add((n - 1).saturating_mul(*stride));
-        apart
+        exceeds
     });
-    apart || extents.contains(&0)
+    are_distinct || extents.contains(&0)
 }
 
 /// Returns the number of elements from the first to the last that a shape reaches, gaps included.

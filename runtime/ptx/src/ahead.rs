@@ -94,13 +94,13 @@ impl Machine<'_, '_> {
             let group = warp.copies.closed[lane];
             warp.copies.in_flight.push(One { lane, group, to: target, bytes: bytes as usize, data });
         }
-        let mut told: Vec<(Check, bool)> = Vec::new();
+        let mut reported: Vec<(Check, bool)> = Vec::new();
         for &(check, lane, access, address) in &faults {
             let writes = std::ptr::eq(access, &copy.to);
-            if told.contains(&(check, writes)) {
+            if reported.contains(&(check, writes)) {
                 continue;
             }
-            told.push((check, writes));
+            reported.push((check, writes));
             let alike = |f: &&(Check, usize, &MemoryAccess, u64)| f.0 == check && std::ptr::eq(f.2, access);
             let lanes = faults.iter().filter(alike).fold(0, |mask, f| mask | 1 << f.1);
             let code = &self.program.code;

@@ -595,7 +595,7 @@ pub enum MemberResult {
 #[derive(Clone, Debug)]
 #[allow(missing_docs)]
 pub struct Gather {
-    pub told: MemberResult,
+    pub function: MemberResult,
     pub result: Option<RegisterPlace>,
     /// For `match.all`, receives whether all values are the same.
     pub same: Option<u32>,

@@ -149,7 +149,7 @@ impl Machine<'_, '_> {
             left &= !alike;
             let all: Vec<(usize, u64)> = lanes(mask & named).map(|lane| (lane, before[lane])).collect();
             for lane in lanes(alike) {
-                let result = member_result(gather.told, before[lane], &all);
+                let result = member_result(gather.function, before[lane], &all);
                 if let Some(place) = gather.result {
                     registers.set(place, lane, result);
                 }

@@ -24,7 +24,7 @@ pub struct PausedBlock {
 }
 
 /// The largest number of resident blocks of a launch that is not cooperative.
-const RESIDENT: usize = 16;
+const MAX_RESIDENT_BLOCKS: usize = 16;
 
 /// A launch that runs interleaved, with every check if `CHECKED`.
 struct Interleaved<'a, 'p, 'm, const CHECKED: bool>(&'a mut Machine<'p, 'm>);
@@ -33,7 +33,7 @@ impl Machine<'_, '_> {
     /// Runs the blocks of the launch interleaved: all of them in a cooperative launch, else a few
     /// at once.
     pub fn run_interleaved(&mut self, numbers: impl Iterator<Item = u64>) {
-        let resident = if self.options.cooperative { usize::MAX } else { RESIDENT };
+        let resident = if self.options.cooperative { usize::MAX } else { MAX_RESIDENT_BLOCKS };
         let mut interleaver = Interleaver::new(self.options.schedule, resident);
         // The limit of instructions is for the whole launch.
         self.spent = 0;

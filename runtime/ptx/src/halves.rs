@@ -78,16 +78,16 @@ fn of(words: &[u32], addresses: &[u32; LANES], offset: u32) -> Option<[u32; LANE
     Some(values)
 }
 
-/// Returns 0 if, in each half of the warp, the addresses of neighboring lanes are `apart` bytes
+/// Returns 0 if, in each half of the warp, the addresses of neighboring lanes are `distance` bytes
 /// apart.
 #[inline(always)]
-fn differences(addresses: &[u32; LANES], apart: u32) -> u32 {
+fn differences(addresses: &[u32; LANES], distance: u32) -> u32 {
     let mut bits = 0;
     for lane in 0..HALF {
-        bits |= addresses[lane].wrapping_sub(addresses[0]) ^ (apart * lane as u32);
+        bits |= addresses[lane].wrapping_sub(addresses[0]) ^ (distance * lane as u32);
     }
     for lane in 0..HALF {
-        bits |= addresses[HALF + lane].wrapping_sub(addresses[HALF]) ^ (apart * lane as u32);
+        bits |= addresses[HALF + lane].wrapping_sub(addresses[HALF]) ^ (distance * lane as u32);
     }
     bits
 }

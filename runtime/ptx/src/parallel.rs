@@ -75,7 +75,7 @@ pub fn run(
 
 /// Returns whether blocks can communicate only through loads of words that other blocks stored.
 fn communicates_only_by_loads(code: &Code, checks: Checks) -> bool {
-    let tells = |kind: &InstructionKind| {
+    let communicates = |kind: &InstructionKind| {
         matches!(
             kind,
             InstructionKind::Atomic(_)
@@ -86,7 +86,7 @@ fn communicates_only_by_loads(code: &Code, checks: Checks) -> bool {
     };
     // The marks of buffers with approximate values are kept for a launch as a whole.
     let marks = checks == Checks::All && !code.bounds.is_empty();
-    !code.ordered && !marks && !code.insts.iter().any(|inst| tells(&inst.kind))
+    !code.ordered && !marks && !code.insts.iter().any(|inst| communicates(&inst.kind))
 }
 
 /// Returns whether one thread has stored a word that the other has accessed.

@@ -7,7 +7,7 @@ use super::code::{Inst, ObjectAccess, ObjectOperation, Outside, Query, Window};
 use super::machine::Machine;
 use super::memory::{Extent, View};
 use super::registers::lanes;
-use super::texture::{FilterTap, Location, Object, Sampler, Texels, WHOLE};
+use super::texture::{FULL_WEIGHT, FilterTap, Location, Object, Sampler, Texels};
 use super::warp::{Warp, clear};
 use smallvec::SmallVec;
 
@@ -202,13 +202,13 @@ fn sample(
     let (words, filtered) = match operation {
         ObjectOperation::Gather(channel) => {
             let words = sampler.corners(texels, location).map(|texel| {
-                let taps = [FilterTap { texel, weight: WHOLE }];
+                let taps = [FilterTap { texel, weight: FULL_WEIGHT }];
                 sampler.value(texels, &taps, &mut read)[*channel as usize & 3]
             });
             (words, false)
         }
         ObjectOperation::Sample { integer_coordinates: true, .. } => {
-            let taps = [FilterTap { texel: place.texel(texels, location.offset), weight: WHOLE }];
+            let taps = [FilterTap { texel: place.texel(texels, location.offset), weight: FULL_WEIGHT }];
             // Integer coordinates along one axis read linear memory; from an array, they give 0.
             let of_array = place.axes == 1 && place.layer.is_none() && !texels.is_linear;
             let outside = taps[0].texel.is_none() || of_array;

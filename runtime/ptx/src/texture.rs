@@ -189,7 +189,7 @@ pub struct FilterTap {
 }
 
 /// The weight of a texel that is the only one.
-pub const WHOLE: u32 = 1 << WEIGHT_BITS;
+pub const FULL_WEIGHT: u32 = 1 << WEIGHT_BITS;
 
 /// The number of fractional bits of a normalized coordinate.
 const NORMALIZED_BITS: i32 = 21;
@@ -225,16 +225,16 @@ const fn rounded(number: u32) -> u32 {
 /// Returns the weights of the corners of a square, x fastest.
 const fn square(x: u32, y: u32) -> [u32; 4] {
     let both = rounded(x * y);
-    [WHOLE + both - x - y, x - both, y - both, both]
+    [FULL_WEIGHT + both - x - y, x - both, y - both, both]
 }
 
 /// Returns the weights of the corners of a cube, x fastest.
 fn cube(x: u32, y: u32, z: u32) -> [[u32; 4]; 2] {
     let all = square(x, y);
-    let mut near = all.map(|weight| rounded(weight * (WHOLE - z)));
+    let mut near = all.map(|weight| rounded(weight * (FULL_WEIGHT - z)));
     // The first weight makes the sum of the near plane exact, unless it would be out of range.
     let others: u32 = near[1..].iter().sum();
-    near[0] = (WHOLE - z).saturating_sub(others).min(all[0]);
+    near[0] = (FULL_WEIGHT - z).saturating_sub(others).min(all[0]);
     [near, std::array::from_fn(|i| all[i] - near[i])]
 }
 
@@ -286,9 +286,9 @@ impl Sampler {
 
     /// Returns the texels of a linear filter along an axis.
     fn pair(&self, axis: usize, coordinate: f32, offset: i32, size: u32) -> Pair {
-        let fixed = ((self.scaled(axis, coordinate, size) - 0.5) * f64::from(WHOLE) + 0.5).floor() as i64;
+        let fixed = ((self.scaled(axis, coordinate, size) - 0.5) * f64::from(FULL_WEIGHT) + 0.5).floor() as i64;
         let low = (fixed >> WEIGHT_BITS) + i64::from(offset);
-        let weight = (fixed & i64::from(WHOLE - 1)) as u32;
+        let weight = (fixed & i64::from(FULL_WEIGHT - 1)) as u32;
         ([self.index(axis, low, size), self.index(axis, low + 1, size)], weight)
     }
 
@@ -305,7 +305,7 @@ impl Sampler {
                     texel
                 });
             }
-            return [FilterTap { texel, weight: WHOLE }].into_iter().collect();
+            return [FilterTap { texel, weight: FULL_WEIGHT }].into_iter().collect();
         }
         let axis = |axis: usize| self.pair(axis, at.coordinates[axis], at.offset[axis], texels.size[axis]);
         let (xs, x) = axis(0);
@@ -363,7 +363,7 @@ impl Sampler {
                     value * f64::from(tap.weight)
                 })
                 .sum();
-            *result = texels.channel.combined(sum / f64::from(WHOLE)).to_bits();
+            *result = texels.channel.combined(sum / f64::from(FULL_WEIGHT)).to_bits();
         }
         result
     }
@@ -454,7 +454,7 @@ mod tests {
     fn weights_of_corners_have_the_sums_of_the_axes() {
         for (x, y, z) in [(0, 0, 0), (64, 1, 3), (255, 255, 255), (1, 255, 128), (77, 130, 201)] {
             let [near, far] = cube(x, y, z);
-            assert_eq!(near.iter().chain(&far).sum::<u32>(), WHOLE);
+            assert_eq!(near.iter().chain(&far).sum::<u32>(), FULL_WEIGHT);
             let square = square(x, y);
             assert_eq!((square[1] + square[3], square[2] + square[3]), (x, y));
         }

@@ -23,8 +23,10 @@ pub(super) fn divergent_operations(kernel: &Kernel) -> Vec<Error> {
     let uniformity = Uniformity::new(kernel);
     let mut found = BTreeMap::new();
     collect(&kernel.body, &uniformity, &mut found);
-    let mut errors: Vec<(Location, Error)> =
-        found.into_values().map(|apart| (apart.inst.location, error(kernel, &uniformity, &apart))).collect();
+    let mut errors: Vec<(Location, Error)> = found
+        .into_values()
+        .map(|divergent| (divergent.inst.location, error(kernel, &uniformity, &divergent)))
+        .collect();
     errors.sort_by_key(|(location, _)| *location);
     errors.into_iter().map(|(_, error)| error).collect()
 }
@@ -61,9 +63,9 @@ fn collect<'k>(
     }
 }
 
-fn error(kernel: &Kernel, uniformity: &Uniformity, apart: &DivergentOperations) -> Error {
-    let at = &kernel.locations[apart.inst.location.0 as usize];
-    let name = operation(kernel, at).unwrap_or_else(|| match apart.inst.op {
+fn error(kernel: &Kernel, uniformity: &Uniformity, divergent: &DivergentOperations) -> Error {
+    let at = &kernel.locations[divergent.inst.location.0 as usize];
+    let name = operation(kernel, at).unwrap_or_else(|| match divergent.inst.op {
         Op::GridSync => "grid::sync".to_string(),
         Op::BlockSync => "block::sync".to_string(),
         Op::WarpSync => "warp::sync".to_string(),
@@ -72,12 +74,12 @@ fn error(kernel: &Kernel, uniformity: &Uniformity, apart: &DivergentOperations) 
         Op::Reduce(..) => "a reduction".to_string(),
         _ => "a vote".to_string(),
     });
-    let (threads, scope) = match apart.scope {
+    let (threads, scope) = match divergent.scope {
         UniformScope::Grid => ("threads of the grid", UniformScope::Grid),
         UniformScope::Block => ("threads of the block", UniformScope::Block),
         UniformScope::Warp | UniformScope::Lane => ("lanes of the warp", UniformScope::Warp),
     };
-    let steps = uniformity.why(apart.inst, scope);
+    let steps = uniformity.why(divergent.inst, scope);
     let mut error = Error::at(
         &kernel.sources[at.source as usize],
         at.span,
@@ -113,14 +115,14 @@ fn trace(kernel: &Kernel, steps: &[DivergenceStep]) -> Vec<String> {
         let at = &kernel.locations[step.location.0 as usize];
         (at.source, at.span.line)
     };
-    let mut told: Vec<(u32, u16)> = Vec::new();
+    let mut shown_lines: Vec<(u32, u16)> = Vec::new();
     let mut notes = Vec::new();
     for (i, step) in steps.iter().enumerate() {
         let at = line(step);
-        if told.contains(&at) {
+        if shown_lines.contains(&at) {
             continue;
         }
-        told.push(at);
+        shown_lines.push(at);
         let source = &kernel.sources[at.0 as usize];
         let (code, number) = (source.line_code(u32::from(at.1)), source.line + u32::from(at.1));
         let of = if at.0 == 0 { String::new() } else { format!("`{}`, ", source.name) };

@@ -290,23 +290,23 @@ impl AccessWalk<'_> {
         }
     }
 
-    fn cost(&self, place: &AccessPlace, element: Scalar, asked: WarpRequest) -> Option<Cost> {
+    fn cost(&self, place: &AccessPlace, element: Scalar, request: WarpRequest) -> Option<Cost> {
         let (unit, within) = (place.unit(element), self.lanes.within(place.within()));
         match place {
-            AccessPlace::Shared { array, indices, .. } => self.shared(*array, indices, within, asked),
+            AccessPlace::Shared { array, indices, .. } => self.shared(*array, indices, within, request),
             AccessPlace::Dynamic { base, dims, .. } => {
                 let (address, rows) = self.address(*base, dims, unit, within)?;
                 // The first bank of a row is unknown if the pitch is unknown.
                 let one_row = rows.iter().all(|row| row.iter().all(|x| *x == row[0]));
-                one_row.then_some(Cost::Shared { ways: asked.ways(&address.relative()?) })
+                one_row.then_some(Cost::Shared { ways: request.ways(&address.relative()?) })
             }
             AccessPlace::Global { base, dims, .. } => {
                 let (address, rows) = self.address(*base, dims, unit, within)?;
                 if self.kernel.ty(*base) == Type::Constant {
-                    return self.constant(*base, address, asked);
+                    return self.constant(*base, address, request);
                 }
                 let aligned = address.multiple().is_multiple_of(SECTOR as u64);
-                Some(sectors(&address.relative()?, &rows, asked.active, asked.bytes, aligned))
+                Some(sectors(&address.relative()?, &rows, request.active, request.bytes, aligned))
             }
             AccessPlace::Address { .. } => None,
         }
@@ -332,15 +332,15 @@ impl AccessWalk<'_> {
         Cost::Local { sectors, least }
     }
 
-    fn constant(&self, base: Value, address: LaneValues, asked: WarpRequest) -> Option<Cost> {
+    fn constant(&self, base: Value, address: LaneValues, request: WarpRequest) -> Option<Cost> {
         if let Some(addresses) = address.relative() {
-            return Some(Cost::Constant { words: words(&addresses, asked.active, asked.bytes) });
+            return Some(Cost::Constant { words: words(&addresses, request.active, request.bytes) });
         }
         // The compiler places a table in constant memory only if the index is uniform, though this
         // analysis may not see that.
         let Some(AddressOrigin::Table(id)) = self.origins[base.0 as usize] else { return None };
         let table = self.kernel.table(id).filter(|t| t.placement == Placement::Constant)?;
-        Some(Cost::Constant { words: (table.bytes / asked.bytes.max(1)).min(LANES as u32) })
+        Some(Cost::Constant { words: (table.bytes / request.bytes.max(1)).min(LANES as u32) })
     }
 
     /// Returns the lanes in which a condition holds, if it is known in each.
@@ -351,14 +351,14 @@ impl AccessWalk<'_> {
         }
     }
 
-    fn shared(&self, array: SharedId, indices: &[Value], within: LaneValues, asked: WarpRequest) -> Option<Cost> {
+    fn shared(&self, array: SharedId, indices: &[Value], within: LaneValues, request: WarpRequest) -> Option<Cost> {
         let array = &self.kernel.shared[array.0 as usize];
         let size = array.element.bytes();
         let terms = indices.iter().zip(&array.strides).map(|(index, stride)| (*index, stride.saturating_mul(size)));
         let place = self.lanes.sum(within, terms);
         let (addresses, offset) = (place.relative()?, i64::from(array.offset));
         let (Some(swizzle), [.., row, _]) = (array.swizzle(), indices) else {
-            return Some(Cost::Shared { ways: asked.ways(&addresses.map(|a| offset + a)) });
+            return Some(Cost::Shared { ways: request.ways(&addresses.map(|a| offset + a)) });
         };
         // A common offset shifts all lanes alike from bank to bank, except that it selects the
         // pieces that a swizzle exchanges. So the result is the worst over all possible offsets.
@@ -372,7 +372,7 @@ impl AccessWalk<'_> {
                     let row = (first_row + rows[l]).rem_euclid(period) as u32;
                     offset + ((first + addresses[l]) ^ i64::from(swizzle.bits(row)))
                 };
-                worst = worst.max(asked.ways(&std::array::from_fn(address)));
+                worst = worst.max(request.ways(&std::array::from_fn(address)));
             }
         }
         Some(Cost::Shared { ways: worst })

@@ -29,9 +29,9 @@ impl Emitter<'_> {
                         return self.malformed("inline PTX with fewer results than it has outputs");
                     };
                     // The output's register may also hold an input that a later instruction reads.
-                    let apart = is_short(operand.ty) || self.flow.assigned_register(*result).is_some();
-                    let register = if apart { self.register(ty) } else { self.define(*result) };
-                    if apart {
+                    let is_separate = is_short(operand.ty) || self.flow.assigned_register(*result).is_some();
+                    let register = if is_separate { self.register(ty) } else { self.define(*result) };
+                    if is_separate {
                         copies.push((*result, register, operand.ty));
                     }
                     if let Some(value) = input {

@@ -91,9 +91,9 @@ fn finish(facade: &Path, item: &Item, mut module: syntax::Module, callees: &[che
     let checked = match check::module(&module, callees) {
         Ok(checked) => checked,
         Err(wrong) => {
-            let told = wrong.iter().map(|wrong| report_diagnostics(facade, wrong));
+            let errors = wrong.iter().map(|wrong| report_diagnostics(facade, wrong));
             let exports = failed(item);
-            return quote!(#(#told)* #exports);
+            return quote!(#(#errors)* #exports);
         }
     };
     let agreed = checked.functions.iter().map(|(f, c)| witness::agreement(f, facade, &c.locals, &c.prelude));

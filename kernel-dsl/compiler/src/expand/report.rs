@@ -54,17 +54,17 @@ pub(super) fn compilation(
     failed: &[FailedInstance],
 ) -> TokenStream {
     let KernelTokens { item, block, paths } = *tokens;
-    let mut told: Vec<(&Error, ErrorSubject, Vec<&str>)> = Vec::new();
+    let mut merged: Vec<(&Error, ErrorSubject, Vec<&str>)> = Vec::new();
     for failure in failed {
         for error in &failure.errors.0 {
-            match told.iter_mut().find(|(e, ..)| *e == error) {
+            match merged.iter_mut().find(|(e, ..)| *e == error) {
                 Some((.., instances)) => instances.push(&failure.instance),
-                None => told.push((error, failure.about, vec![&failure.instance])),
+                None => merged.push((error, failure.about, vec![&failure.instance])),
             }
         }
     }
     let mut all: Option<syn::Error> = None;
-    for (error, about, instances) in told {
+    for (error, about, instances) in merged {
         let mut message = error.text();
         let named = instances.iter().any(|instance| message.contains(instance));
         if !named && failed.iter().any(|f| instances.len() < f.of) {

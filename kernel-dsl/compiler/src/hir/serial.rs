@@ -262,8 +262,8 @@ mod tests {
         let mut bytes = encode_program(&sample());
         bytes[0] = 255;
         assert_eq!(program(&bytes), Err(Error::Version(255)));
-        let told = format!("format 255, this compiler reads format {VERSION}");
-        assert!(Error::Version(255).to_string().contains(&told));
+        let message = format!("format 255, this compiler reads format {VERSION}");
+        assert!(Error::Version(255).to_string().contains(&message));
     }
 
     #[test]

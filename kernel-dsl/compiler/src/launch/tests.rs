@@ -518,29 +518,30 @@ fn views_of_any_strides() {
         strides: strides.to_vec(),
         address: 0x1000,
     };
-    let told = |writes, given| {
+    let refusals = |writes, given| {
         let program = kernel(&[], &[("a", strided(writes))]);
         match shape(&program, &Instance::default(), &[given]) {
             Ok(_) => Vec::new(),
             refused => words(refused),
         }
     };
-    assert_eq!(told(false, fact(true, false, &[3, 4], &[1, 3])), [""; 0]);
-    assert_eq!(told(false, fact(true, false, &[3, 4], &[0, 0])), [""; 0], "what is read may be read twice");
-    assert_eq!(told(true, fact(true, true, &[3, 4], &[1, 3])), [""; 0]);
+    assert_eq!(refusals(false, fact(true, false, &[3, 4], &[1, 3])), [""; 0]);
+    assert_eq!(refusals(false, fact(true, false, &[3, 4], &[0, 0])), [""; 0], "what is read may be read twice");
+    assert_eq!(refusals(true, fact(true, true, &[3, 4], &[1, 3])), [""; 0]);
     assert_eq!(
-        told(true, fact(true, true, &[3, 4], &[2, 3])),
+        refusals(true, fact(true, true, &[3, 4], &[2, 3])),
         ["argument `a`: two indices of a writable view select the same element: extents [3, 4], strides [2, 3]"]
     );
-    assert_eq!(told(true, fact(true, true, &[1, 4], &[0, 1])), [""; 0], "a dimension of one index takes no step");
+    assert_eq!(refusals(true, fact(true, true, &[1, 4], &[0, 1])), [""; 0], "a dimension of one index takes no step");
     assert_eq!(
-        told(false, fact(false, false, &[3, 4], &[4, 1])),
+        refusals(false, fact(false, false, &[3, 4], &[4, 1])),
         ["argument `a`: expected `Strided<f32, 2>`, given `View<f32, 2>`"]
     );
     assert!(
-        told(false, fact(true, false, &[1 << 20, 1 << 20], &[1 << 20, 1]))[0].contains("more than a 32-bit `usize`")
+        refusals(false, fact(true, false, &[1 << 20, 1 << 20], &[1 << 20, 1]))[0]
+            .contains("more than a 32-bit `usize`")
     );
-    assert!(told(false, fact(true, false, &[3, 4], &[1 << 33, 1]))[0].contains("stride 8589934592 of dimension 0"));
+    assert!(refusals(false, fact(true, false, &[3, 4], &[1 << 33, 1]))[0].contains("stride 8589934592 of dimension 0"));
 }
 
 #[test]
@@ -565,8 +566,8 @@ fn limits_are_those_of_the_instance() {
     assert_eq!(refused(&program, 0), "min_blocks: expected 1 or more, given 0");
     program.launch.min_blocks = None;
     program.launch.max_registers = Some(local(0));
-    let told = "max_registers: the expression depends on an argument; it must be a compile-time constant";
-    assert_eq!(refused(&program, 2), told);
+    let message = "max_registers: the expression depends on an argument; it must be a compile-time constant";
+    assert_eq!(refused(&program, 2), message);
 }
 
 /// Tests a parameter whose extents are an array, in a struct with a slice, and in an array of

@@ -133,8 +133,7 @@ impl InstructionClass {
         }
     }
 
-    /// Returns the class of arithmetic on the instruction's type, which is its last modifier that is
-    /// a type.
+    /// Returns the class of arithmetic on the instruction's type: the last modifier that is a type.
     fn of_type(instruction: &Instruction) -> InstructionClass {
         match instruction.modifiers.iter().rev().find_map(|m| m.ty()) {
             Some(Type::F32) => InstructionClass::Float,

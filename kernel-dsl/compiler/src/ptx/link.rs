@@ -21,7 +21,7 @@ pub const DEVICE_FUNCTIONS: [&str; 6] =
 pub enum LinkError {
     /// Two modules define the same name.
     #[allow(missing_docs)]
-    Twice { name: String, first: String, second: String },
+    DefinedTwice { name: String, first: String, second: String },
     /// Two modules declare the same name differently.
     #[allow(missing_docs)]
     Different { name: String, first: String, second: String },
@@ -33,7 +33,7 @@ pub enum LinkError {
 impl fmt::Display for LinkError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            LinkError::Twice { name, first, second } => {
+            LinkError::DefinedTwice { name, first, second } => {
                 write!(f, "Multiple definition of '{name}' in '{second}', first defined in '{first}'")
             }
             LinkError::Different { name, first, second } => {
@@ -188,7 +188,7 @@ impl Linker {
             (true, true) if function.linkage == Linkage::Weak => false,
             (true, true) if before.linkage == Linkage::Weak => true,
             (true, true) => {
-                self.errors.push(LinkError::Twice { name, first, second });
+                self.errors.push(LinkError::DefinedTwice { name, first, second });
                 false
             }
         };
@@ -227,7 +227,7 @@ impl Linker {
             (_, Linkage::Weak | Linkage::Common) => false,
             (Linkage::Weak | Linkage::Common, _) => true,
             _ => {
-                self.errors.push(LinkError::Twice { name, first, second });
+                self.errors.push(LinkError::DefinedTwice { name, first, second });
                 false
             }
         };

@@ -9,7 +9,7 @@ use kernel_dsl_compiler::ptx::{Module, Version};
 use kernel_dsl_compiler::target::Target;
 
 /// The latest PTX version that the parser supports.
-pub const LATEST: Version = *SUPPORTED_VERSIONS.end();
+pub const LATEST_VERSION: Version = *SUPPORTED_VERSIONS.end();
 
 /// The driver version that this library reports: that of CUDA 12.9, whose compiler is the last for
 /// sm_61.
@@ -32,14 +32,15 @@ pub fn refuse_binary() -> Error {
 /// Parses PTX for a device. On failure also returns a log for the program.
 pub fn read(text: &str, device: Target) -> std::result::Result<Module, (Error, String)> {
     let refuse = |code, log: String| Err((Error::new(code, log.clone()), log));
-    if let Some(version) = version(text).filter(|version| *version > LATEST) {
-        let log = format!("ptx fatal: version {version} of PTX is later than {LATEST}, the latest supported version");
+    if let Some(version) = version(text).filter(|version| *version > LATEST_VERSION) {
+        let log =
+            format!("ptx fatal: version {version} of PTX is later than {LATEST_VERSION}, the latest supported version");
         return refuse(CUresult::CUDA_ERROR_UNSUPPORTED_PTX_VERSION, log);
     }
     let module = match parse(text) {
         Ok(module) => module,
         Err(errors) => {
-            let is_later = target(text).is_some_and(|sm| sm > COMPLETE);
+            let is_later = target(text).is_some_and(|sm| sm > LATEST_COMPLETE_TARGET);
             let of_parser = errors.0.iter().any(|e| is_missing(&e.mistake, is_later));
             let lines: Vec<String> = errors
                 .0
@@ -64,7 +65,7 @@ pub fn read(text: &str, device: Target) -> std::result::Result<Module, (Error, S
 }
 
 /// The latest target for which the parser knows all instructions.
-const COMPLETE: u16 = 61;
+const LATEST_COMPLETE_TARGET: u16 = 61;
 
 /// Returns whether a mistake may be a feature that the parser lacks: the parser knows only some
 /// instructions of later targets.

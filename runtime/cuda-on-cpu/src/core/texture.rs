@@ -27,7 +27,7 @@ const SEAMLESS_CUBEMAP: u32 = 0x40;
 
 /// The largest sizes along x, y and z: of plain arrays of one to three axes, and of layered arrays
 /// of one and two axes.
-const PLAIN: [[usize; 3]; 3] = [[131_072, 0, 0], [131_072, 65_536, 0], [16_384; 3]];
+const MAX_PLAIN_EXTENTS: [[usize; 3]; 3] = [[131_072, 0, 0], [131_072, 65_536, 0], [16_384; 3]];
 const LAYERED_SIZES: [[usize; 3]; 2] = [[32_768, 0, 2048], [32_768, 32_768, 2048]];
 
 /// The most texels of linear memory under a texture.
@@ -57,9 +57,9 @@ impl ArrayDescription {
         let most = match (flags & LAYERED != 0, height, depth) {
             (true, 0, _) => LAYERED_SIZES[0],
             (true, ..) => LAYERED_SIZES[1],
-            (false, 0, 0) => PLAIN[0],
-            (false, _, 0) => PLAIN[1],
-            (false, ..) => PLAIN[2],
+            (false, 0, 0) => MAX_PLAIN_EXTENTS[0],
+            (false, _, 0) => MAX_PLAIN_EXTENTS[1],
+            (false, ..) => MAX_PLAIN_EXTENTS[2],
         };
         let given = [width, height, depth];
         let missing = given.iter().zip(most).any(|(given, most)| most > 0 && *given == 0);

@@ -107,9 +107,9 @@ exports! {
     };
 
     fn cuCtxGetDevice_v2(device: *mut sys::CUdevice, context: sys::CUcontext) = call |driver| {
-        let asked = if context.is_null() { driver.current()? } else { driver.contexts.get(handle(context))? };
+        let queried = if context.is_null() { driver.current()? } else { driver.contexts.get(handle(context))? };
         // SAFETY: the caller's pointer is valid, as cuda.h requires.
-        unsafe { put(device, asked.device as sys::CUdevice) }
+        unsafe { put(device, queried.device as sys::CUdevice) }
     };
 
     fn cuCtxGetFlags(flags: *mut c_uint) = call |driver| {

@@ -338,12 +338,12 @@ impl Context {
     /// Returns free and total bytes, if the driver reports them.
     pub fn free_memory(&self) -> Option<(usize, usize)> {
         let (mut free, mut total) = (0, 0);
-        let asked = self.run(
+        let queried = self.run(
             || "querying the free memory".into(),
             // SAFETY: both outlive the call.
             |driver| unsafe { (driver.memory_info)(&mut free, &mut total) },
         );
-        asked.is_ok().then_some((free, total))
+        queried.is_ok().then_some((free, total))
     }
 
     /// Frees memory.

@@ -65,8 +65,8 @@ struct PinnedMemory<'a>(&'a Cuda);
 impl Cuda {
     /// Opens device `ordinal`, if it is supported.
     pub fn open(ordinal: usize) -> Result<Arc<Cuda>> {
-        static OPEN: Mutex<OpenDevices> = Mutex::new(OpenDevices { devices: Vec::new(), lost: 0 });
-        let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+        static OPEN_DEVICES: Mutex<OpenDevices> = Mutex::new(OpenDevices { devices: Vec::new(), lost: 0 });
+        let mut open = OPEN_DEVICES.lock().unwrap_or_else(PoisonError::into_inner);
         open.devices.retain(|(_, cuda)| cuda.strong_count() > 0);
         let known: Vec<_> =
             open.devices.iter().filter(|(o, _)| *o == ordinal).filter_map(|(_, cuda)| cuda.upgrade()).collect();

@@ -141,9 +141,9 @@ impl DriverLaunch {
             || format!("querying how many blocks of {} fit on a multiprocessor", self.instance),
             // SAFETY: the function is alive, and the written variables outlive the calls.
             |driver| unsafe {
-                let asked = (driver.function_attribute)(&mut registers, REGISTERS, function);
-                let asked = asked.max((driver.function_attribute)(&mut shared, SHARED, function));
-                asked.max((driver.occupancy)(&mut blocks, function, threads as i32, self.shared as usize))
+                let code = (driver.function_attribute)(&mut registers, REGISTERS, function);
+                let code = code.max((driver.function_attribute)(&mut shared, SHARED, function));
+                code.max((driver.occupancy)(&mut blocks, function, threads as i32, self.shared as usize))
             },
         )?;
         let [blocks, registers, shared] = [blocks, registers, shared].map(|n: i32| n.max(0) as u32);
@@ -197,7 +197,7 @@ impl DriverCall {
     /// Calls the driver.
     ///
     /// # Safety
-    /// The launch that made this call is alive and unchanged, and the stream belongs to the launch's
+    /// The launch that made this call is alive and unchanged, and the stream belongs to the same
     /// context. The kernel and its memory are as [`Ready::submit`] requires.
     unsafe fn submit(&self, driver: &Driver, stream: sys::CUstream) -> Code {
         let DriverCall { function, parameters, shape, shared, cooperative } = *self;

@@ -62,18 +62,18 @@ mod tests {
     use std::ffi::CStr;
 
     thread_local! {
-        static SAID: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
+        static MARKS: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
     }
 
     unsafe extern "C" fn push(name: *const c_char) -> c_int {
         // SAFETY: the caller's text ends with a NUL.
         let name = unsafe { CStr::from_ptr(name) };
-        SAID.with_borrow_mut(|said| said.push(name.to_str().unwrap().to_string()));
+        MARKS.with_borrow_mut(|marks| marks.push(name.to_str().unwrap().to_string()));
         0
     }
 
     unsafe extern "C" fn pop() -> c_int {
-        SAID.with_borrow_mut(|said| said.push("end".into()));
+        MARKS.with_borrow_mut(|marks| marks.push("end".into()));
         0
     }
 
@@ -81,8 +81,8 @@ mod tests {
     fn a_range_has_the_operations_name_and_is_closed() {
         let nvtx = Nvtx { push, pop };
         let range = nvtx.range(Operation::Fill { bytes: 16, at: 0x100 });
-        SAID.with_borrow(|said| assert_eq!(*said, ["filling 16 bytes at 0x100"]));
+        MARKS.with_borrow(|marks| assert_eq!(*marks, ["filling 16 bytes at 0x100"]));
         drop(range);
-        SAID.with_borrow(|said| assert_eq!(said[1..], ["end"]));
+        MARKS.with_borrow(|marks| assert_eq!(marks[1..], ["end"]));
     }
 }

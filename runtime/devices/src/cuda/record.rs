@@ -135,13 +135,13 @@ impl Records {
         // SAFETY: this object owns the records and initialized them in `next`; the launches have
         // ended.
         let records = unsafe { read(context, self.address, self.forms.len()) };
-        let told = records.and_then(|records| {
+        let violation = records.and_then(|records| {
             self.dirty = has_any(&records);
             first_violation(&self.forms, &records)
         });
         // Keeps the capacity, so that launches do not allocate.
         self.forms.clear();
-        told
+        violation
     }
 
     pub fn free(self, context: &Context) {

@@ -420,7 +420,7 @@ impl CudaStream {
     /// Polls `over` until it stops returning `CUDA_ERROR_NOT_READY`. If no operation of any stream
     /// completes within the time limit, the device is lost.
     pub(super) fn poll_until(&self, what: &str, over: impl Fn(&Driver) -> Code) -> Result<()> {
-        let (mut since, mut looks) = (Instant::now(), 0u32);
+        let (mut since, mut polls) = (Instant::now(), 0u32);
         loop {
             let mut ready = true;
             self.context.run_or_lose(
@@ -447,10 +447,10 @@ impl CudaStream {
                 return Err(self.context.lose(Cause::TimeLimit { waiting_for, limit }));
             }
             // Short work is complete soon. For long work a delay of a millisecond does not matter.
-            looks = looks.saturating_add(1);
-            match looks {
+            polls = polls.saturating_add(1);
+            match polls {
                 0..200 => std::thread::yield_now(),
-                _ => std::thread::sleep(Duration::from_micros(u64::from(looks).min(1000))),
+                _ => std::thread::sleep(Duration::from_micros(u64::from(polls).min(1000))),
             }
         }
     }

@@ -8,7 +8,7 @@ pub(crate) trait Divide: Copy {
 }
 
 /// An `f64` this large has no fractional digits; its low bits are those of its integer value.
-const WHOLE: f64 = (1u64 << 52) as f64;
+const MIN_INTEGRAL: f64 = (1u64 << 52) as f64;
 
 /// Returns `x / y`, computed with `f64`s, in which both are exact. The quotient rounded to the
 /// nearest integer is correct or one too large. The product with `y` shows which: it is less than
@@ -16,9 +16,9 @@ const WHOLE: f64 = (1u64 << 52) as f64;
 #[inline(always)]
 fn quotient(x: u32, y: u32) -> u32 {
     let (a, b) = (f64::from(x), f64::from(y));
-    let nearest = (a / b + WHOLE) - WHOLE;
+    let nearest = (a / b + MIN_INTEGRAL) - MIN_INTEGRAL;
     let quotient = if nearest * b > a { nearest - 1.0 } else { nearest };
-    if y == 0 { u32::MAX } else { (quotient + WHOLE).to_bits() as u32 }
+    if y == 0 { u32::MAX } else { (quotient + MIN_INTEGRAL).to_bits() as u32 }
 }
 
 impl Divide for u32 {

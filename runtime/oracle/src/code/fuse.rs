@@ -85,15 +85,15 @@ impl Finder<'_> {
         // Searches backward for instructions that provide an operand, which no other instruction
         // reads.
         let mut first = pc;
-        let mut brought = Vec::new();
+        let mut provided = Vec::new();
         while !self.landings[first]
             && let Some((row, source)) = first.checked_sub(1).and_then(|before| self.operand_provided_by(before))
             && is_alone(row)
         {
             first -= 1;
-            brought.push((row, first, source));
+            provided.push((row, first, source));
         }
-        let operand = |row: RowIndex| match brought.iter().find(|(to, ..)| *to == row) {
+        let operand = |row: RowIndex| match provided.iter().find(|(to, ..)| *to == row) {
             None => CodeOperand::Row(row),
             Some((_, _, OperandSource::Element(element))) => CodeOperand::Element(*element),
             Some((to, at, OperandSource::Word(split))) => {

@@ -22,7 +22,7 @@ use kernel_dsl_compiler::ir::{self, Kernel, Label, Location, Op, Region, Type, V
 use kernel_dsl_compiler::{Error, Scalar};
 
 /// The maximum number of instructions: shadow memory packs a site into 22 bits.
-const LONGEST: usize = 1 << 22;
+const MAX_KERNEL_INSTRUCTIONS: usize = 1 << 22;
 
 /// Whether overflow and division by zero are errors of the program.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -66,8 +66,8 @@ pub fn decode(kernel: &Kernel, arithmetic: OverflowRule) -> Result<Code, Unsuppo
     decoder.locals()?;
     decoder.region(&kernel.body, &[])?;
     decoder.emit(Inst::Exit);
-    if decoder.code.insts.len() > LONGEST {
-        return whole(format!("the kernel has more than {LONGEST} instructions"));
+    if decoder.code.insts.len() > MAX_KERNEL_INSTRUCTIONS {
+        return whole(format!("the kernel has more than {MAX_KERNEL_INSTRUCTIONS} instructions"));
     }
     let kinds = Kinds::of(&decoder.code);
     simplify(&mut decoder.code, &kinds);

@@ -34,7 +34,7 @@ struct InFlightCopy {
     /// Lanes whose copy is not complete.
     lanes: u32,
     /// Lanes whose copy is not only zeros.
-    brings: u32,
+    with_data: u32,
     /// The number of the copy's group, by lane.
     group: [u32; LANES],
     /// The offset of the destination in shared memory, by lane.
@@ -47,7 +47,7 @@ impl Copies {
     /// Returns the copies in flight that carry data: the instruction, the lanes, and the
     /// destinations.
     pub fn left(&self) -> impl Iterator<Item = (Pc, u32, [u64; LANES])> {
-        let left = self.flying.iter().map(|one| (one.site, one.lanes & one.brings, one.offset));
+        let left = self.flying.iter().map(|one| (one.site, one.lanes & one.with_data, one.offset));
         left.filter(|(_, lanes, _)| *lanes != 0)
     }
 
@@ -79,9 +79,9 @@ impl Machine<'_, '_> {
             self.check_access(AccessAction::Poison, site, warp, &copy.to, &mut to);
         }
         let mut data = [[0; MAX_COPY_BYTES]; LANES];
-        let brings = self.fetch::<TIER>(site, warp, to.lanes & inside, copy, &mut data);
+        let with_data = self.fetch::<TIER>(site, warp, to.lanes & inside, copy, &mut data);
         let (group, offset) = (warp.copies.closed, to.offset);
-        warp.copies.flying.push(InFlightCopy { copy: index, site, lanes: to.lanes, brings, group, offset, data });
+        warp.copies.flying.push(InFlightCopy { copy: index, site, lanes: to.lanes, with_data, group, offset, data });
     }
 
     /// Reads the sources of a copy, up to the size that each lane specifies, and returns lanes that
@@ -100,7 +100,7 @@ impl Machine<'_, '_> {
             None => [copy.from.count; LANES],
         };
         lanes &= mask(|l| counts[l] > 0);
-        let brings = lanes;
+        let with_data = lanes;
         while lanes != 0 {
             // Lanes with equal sizes are copied together.
             let count = counts[lanes.trailing_zeros() as usize];
@@ -130,7 +130,7 @@ impl Machine<'_, '_> {
                 }
             }
         }
-        brings
+        with_data
     }
 
     /// Closes the current group of these lanes.

@@ -60,7 +60,7 @@ fn load_halves(rows: &mut [Row], to: u32, memory: &[u8], flat: UniformView<'_>) 
 /// Returns 0 if the words of half a warp from lane `first` on are consecutive.
 #[inline(always)]
 fn gaps(words: &[u32; LANES], first: usize) -> u32 {
-    (0..HALF).fold(0, |apart, l| apart | words[first + l].wrapping_sub(words[first]) ^ l as u32)
+    (0..HALF).fold(0, |gaps, l| gaps | words[first + l].wrapping_sub(words[first]) ^ l as u32)
 }
 
 impl Machine<'_, '_> {

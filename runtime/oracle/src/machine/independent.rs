@@ -65,8 +65,8 @@ impl Machine<'_, '_> {
         let mut parted = Vec::new();
         for warp in warps.iter_mut() {
             let Some(cycle) = warp.cycle else { continue };
-            let (here, apart) = (warp.mask, warp.live & !warp.mask);
-            if here == 0 || apart == 0 {
+            let (here, outside) = (warp.mask, warp.live & !warp.mask);
+            if here == 0 || outside == 0 {
                 continue;
             }
             // In this copy, the lanes in the loop count as ended. The other lanes do not wait for

@@ -17,7 +17,7 @@ use crate::{Options, Program};
 use runtime_simt::{Interleaver, RunningGrid, Schedule, WarpState};
 
 /// The largest number of resident blocks of a launch that is not cooperative.
-const RESIDENT: usize = 16;
+const MAX_RESIDENT_BLOCKS: usize = 16;
 
 /// The largest number of blocks of a cooperative launch.
 pub const MAX_COOPERATIVE_BLOCKS: u64 = 1024;
@@ -49,7 +49,7 @@ struct Grid<'a, 'p, 'm, const TIER: u8> {
 impl Machine<'_, '_> {
     /// Runs the blocks of the launch interleaved and returns whether all of them reached their end.
     pub fn run_interleaved<const TIER: u8>(&mut self, numbers: impl Iterator<Item = u64>) -> bool {
-        let resident = if self.options.cooperative { usize::MAX } else { RESIDENT };
+        let resident = if self.options.cooperative { usize::MAX } else { MAX_RESIDENT_BLOCKS };
         let mut interleaver = Interleaver::new(self.options.schedule, resident);
         interleaver.run(&mut Grid::<TIER> { machine: self }, numbers);
         !self.stopped && !self.setting.budget.is_spent()
@@ -98,7 +98,7 @@ impl Machine<'_, '_> {
         let Some((index, mask, site)) = blocks.first().and_then(at) else { return false };
         let first = 1 << (mask.trailing_zeros() % 32);
         let all = blocks.iter().filter_map(|block| Some((block.index, at(block)?)));
-        let apart = all.map(|(block, (warp, _, there))| (block, warp, there)).find(|(.., there)| *there != site);
+        let different = all.map(|(block, (warp, _, there))| (block, warp, there)).find(|(.., there)| *there != site);
         let elsewhere = |machine: &Self, block, warp| {
             let thread = machine.program.thread(warp * 32);
             Thread { block, thread, warp, lane: 0 }
@@ -113,7 +113,7 @@ impl Machine<'_, '_> {
             self.stopped = true;
             return false;
         }
-        if let (Some((block, warp, there)), true) = (apart, TIER >= ACCESSES) {
+        if let (Some((block, warp, there)), true) = (different, TIER >= ACCESSES) {
             self.in_block(&mut blocks[0], |machine, _| {
                 machine.report(Check::DivergentBarrier, site, index, first, |machine, _| {
                     Description::new("the blocks of the grid wait at different `grid::sync()`s").against(

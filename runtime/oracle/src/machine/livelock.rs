@@ -245,11 +245,11 @@ impl Machine<'_, '_> {
         let Some((i, cycle)) = warps.iter().enumerate().find_map(|(i, w)| Some((i, w.cycle?))) else { return false };
         let reads = self.seen(|machine| machine.warp::<OBSERVED>(&mut warps[i]));
         let warp = &warps[i];
-        let apart = warp.live & !warp.mask;
+        let outside = warp.live & !warp.mask;
         let other = warps.iter().find(|w| w.index != warp.index && (w.cycle.is_some() || w.waits.is_some()));
         self.tell_livelock(cycle.site, warp, reads, |machine, description| {
-            if apart != 0 {
-                let lane = apart.trailing_zeros() as usize;
+            if outside != 0 {
+                let lane = outside.trailing_zeros() as usize;
                 let thread = machine.thread(warp.index, lane);
                 return description.against(None, thread, "waits for it where the lanes of the warp reconverge");
             }

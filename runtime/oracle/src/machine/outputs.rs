@@ -161,8 +161,9 @@ impl Machine<'_, '_> {
                 extents: buffer.contract.shape.iter().map(|(extent, _)| u64::from(*extent)).collect(),
                 element: Some(first as i64),
             };
-            let nobody = Thread { block: [0; 3], thread: [0; 3], warp: 0, lane: 0 };
-            let (site, thread) = stamp.map_or((Pc::MAX, nobody), |s| (s.site(), self.thread_at(s.epoch(), s.thread())));
+            let no_thread = Thread { block: [0; 3], thread: [0; 3], warp: 0, lane: 0 };
+            let (site, thread) =
+                stamp.map_or((Pc::MAX, no_thread), |s| (s.site(), self.thread_at(s.epoch(), s.thread())));
             if !self.options.without.contains(Check::UnwrittenOutput)
                 && !self.findings.count(Check::UnwrittenOutput, site, None, count as u32)
             {

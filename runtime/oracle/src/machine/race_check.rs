@@ -59,8 +59,8 @@ impl Machine<'_, '_> {
             }
             AccessAction::AtomicStore => touch_atomic::<true>(shadow, clock, stamp, life, access, part),
         };
-        let apart = if in_shared { Check::SharedRace } else { Check::GlobalRace };
-        for (check, races) in [(apart, seen.apart), (Check::WarpRace, seen.within_warp)] {
+        let between_warps = if in_shared { Check::SharedRace } else { Check::GlobalRace };
+        for (check, races) in [(between_warps, seen.between_warps), (Check::WarpRace, seen.within_warp)] {
             for race in races.all {
                 self.race(action, check, site, warp, access, part, &race, certain);
             }
@@ -321,7 +321,7 @@ fn copies_in_flight(
 #[derive(Default)]
 struct RaceResult {
     /// Races with other blocks and warps.
-    apart: Races,
+    between_warps: Races,
     /// Races with other lanes of the warp.
     within_warp: Races,
     uninitialized: u32,
@@ -355,7 +355,7 @@ impl RaceResult {
 
     #[cold]
     fn found(&mut self, clock: Clock<'_>, now: Stamp, scalar: u32, with: Conflict) {
-        let races = if clock.within_warp(with.stamp, now) { &mut self.within_warp } else { &mut self.apart };
+        let races = if clock.within_warp(with.stamp, now) { &mut self.within_warp } else { &mut self.between_warps };
         let lane = now.thread() % 32;
         let new = 1 << lane & !races.lanes;
         races.lanes |= new;

@@ -145,7 +145,7 @@ impl Clock<'_> {
     #[inline(always)]
     pub fn unordered_or_simultaneous(self, earlier: Stamp, now: Stamp) -> bool {
         let epoch = earlier.epoch();
-        let apart = if self.is_of_another_block(epoch) {
+        let is_unordered = if self.is_of_another_block(epoch) {
             earlier != Stamp::default() && epoch >= self.grid
         } else if epoch < self.met {
             self.across && epoch < self.block && earlier != Stamp::default()
@@ -154,7 +154,7 @@ impl Clock<'_> {
         } else {
             earlier.thread() != now.thread() && epoch >= self.warp
         };
-        apart && (self.known.is_empty() || !self.knows(earlier, now))
+        is_unordered && (self.known.is_empty() || !self.knows(earlier, now))
     }
 
     /// Returns whether `epoch` belongs to another block. Without interleaved blocks, the answer is

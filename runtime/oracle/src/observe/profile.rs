@@ -357,7 +357,7 @@ impl Counters {
 
     /// Counts an iteration of a loop that ends at `site`. Lanes diverge there if some leave the
     /// loop in this iteration and others continue.
-    fn turn(&mut self, site: Pc, warp: &Warp, slot: MaskSlot, mask: u32) {
+    fn iteration(&mut self, site: Pc, warp: &Warp, slot: MaskSlot, mask: u32) {
         let on = mask | slot.pending;
         let before = self.left.remove(&(site, warp.index)).unwrap_or(0);
         // Lanes that have left stay out while others continue. If one of them is active again, a
@@ -385,7 +385,7 @@ impl Counters {
                 let active = mask | warp.slots[slot as usize].pending;
                 (active, continuing_lanes(warp, Scalar::U32, [index, limit], Some(step)))
             }
-            Inst::Again { slot, .. } => return self.turn(site, warp, warp.slots[slot as usize], mask),
+            Inst::Again { slot, .. } => return self.iteration(site, warp, warp.slots[slot as usize], mask),
             _ => return,
         };
         if active != 0 {
@@ -423,13 +423,13 @@ impl Counters {
                 Target::Buffer(buffer) if machine.is_constant(buffer) => RequestMemory::Constant,
                 Target::Buffer(_) => RequestMemory::Global,
             };
-            let asked = requested_bytes(at().map(|(_, a)| a), bytes);
-            let used = asked.len() as u32;
+            let requested = requested_bytes(at().map(|(_, a)| a), bytes);
+            let used = requested.len() as u32;
             let (cost, least, lines) = match memory {
                 RequestMemory::Shared => (busiest(at(), bytes, !action.is_atomic()), 1, 0),
                 RequestMemory::Constant => (distinct(at().map(|(_, a)| a / u64::from(bytes.max(4)))), 1, 0),
                 RequestMemory::Global => {
-                    (touched_of(SECTOR, &asked), used.div_ceil(SECTOR as u32), touched_of(LINE, &asked))
+                    (touched_of(SECTOR, &requested), used.div_ceil(SECTOR as u32), touched_of(LINE, &requested))
                 }
             };
             let one = at().map(|(_, a)| a).all(|a| a == address[first]);
@@ -593,13 +593,14 @@ fn touched_of(size: u64, bytes: &BTreeSet<u64>) -> u32 {
 fn busiest(lanes: impl Iterator<Item = (usize, u64)>, bytes: u32, merged: bool) -> u32 {
     let bytes = u64::from(bytes.clamp(1, 16));
     let at_once = (AT_ONCE / bytes.max(BANK)) as usize;
-    let mut asked: BTreeMap<(usize, u64), Vec<u64>> = BTreeMap::new();
+    let mut words_by_bank: BTreeMap<(usize, u64), Vec<u64>> = BTreeMap::new();
     for (lane, address) in lanes {
         for word in address / BANK..=(address + bytes - 1) / BANK {
-            asked.entry((lane / at_once, word % BANKS)).or_default().push(word);
+            words_by_bank.entry((lane / at_once, word % BANKS)).or_default().push(word);
         }
     }
-    let times = asked.into_values().map(|words| if merged { distinct(words.into_iter()) } else { words.len() as u32 });
+    let times =
+        words_by_bank.into_values().map(|words| if merged { distinct(words.into_iter()) } else { words.len() as u32 });
     times.max().unwrap_or(0)
 }
 
@@ -610,8 +611,8 @@ mod tests {
     #[test]
     fn sectors_have_32_bytes_and_lines_128() {
         let of = |f: fn(u64) -> u64, bytes| {
-            let asked = requested_bytes((0..32).map(f), bytes);
-            (touched_of(SECTOR, &asked), asked.len(), touched_of(LINE, &asked))
+            let requested = requested_bytes((0..32).map(f), bytes);
+            (touched_of(SECTOR, &requested), requested.len(), touched_of(LINE, &requested))
         };
         assert_eq!(of(|l| 4 * l, 4), (4, 128, 1));
         assert_eq!(of(|l| 4 * l + 4, 4), (5, 128, 2));

@@ -273,7 +273,7 @@ impl Recorder {
 
     /// Records the results of the last instruction, when the one at `site` is about to run.
     fn record_pending(&mut self, program: &Program, site: Pc, warp: &Warp, active: bool) {
-        let Some(Pending { site: told, what }) = self.pending.take() else { return };
+        let Some(Pending { site: of_site, what }) = self.pending.take() else { return };
         let lane = self.lane;
         let read = |(register, ty): (Register, Scalar)| short(ty, register.get(&warp.rows, lane));
         let event = match what {
@@ -289,14 +289,14 @@ impl Recorder {
                 if active && site == body {
                     *iterations += 1;
                     // A loop that returns here unconditionally has already had an iteration.
-                    let first = matches!(program.code.insts[told as usize], Inst::Again { .. });
+                    let first = matches!(program.code.insts[of_site as usize], Inst::Again { .. });
                     TraceEvent::Turn { number: *iterations + u64::from(first) }
                 } else {
                     TraceEvent::Left { iterations: *iterations }
                 }
             }
         };
-        self.event(program, told, event);
+        self.event(program, of_site, event);
     }
 
     /// Returns the target of the lane's access, or records a masked access and returns `None` if

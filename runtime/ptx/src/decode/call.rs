@@ -9,7 +9,7 @@ use super::super::code::{
 };
 use super::super::memory::function_address;
 use super::operand::VariableLocation;
-use super::{Decoded, Decoder, Frame, GAP, Result};
+use super::{Decoded, Decoder, Frame, Result, VARIABLE_GAP};
 use kernel_dsl_compiler::ptx::ast::Call;
 use kernel_dsl_compiler::ptx::{Callee, Callees, Function, Module, Operand, Parameter, Register, Statement, Symbol};
 use std::collections::HashSet;
@@ -245,8 +245,9 @@ impl<'m> Decoder<'m> {
         let function = &self.module.functions()[index];
         let (start, first) = (self.here(), self.registers.len());
         let mut layout = SpaceLayout::default();
-        let mut home =
-            |p: &Parameter| VariableLocation::Frame { offset: layout.add(&p.name, p.size(), p.alignment(), GAP) };
+        let mut home = |p: &Parameter| VariableLocation::Frame {
+            offset: layout.add(&p.name, p.size(), p.alignment(), VARIABLE_GAP),
+        };
         let parameters: Vec<VariableLocation> = function.parameters.iter().map(&mut home).collect();
         let returns: Vec<VariableLocation> = function.returns.iter().map(&mut home).collect();
         let mut frame = self.frame_with(index, parameters.clone(), returns.clone(), Some(&mut layout));
@@ -349,13 +350,15 @@ impl<'m> Decoder<'m> {
                 // Memory is passed by its address; a register must first be stored there.
                 match home {
                     VariableLocation::Value(from) => {
-                        let to = self.code.local.add(&parameter.name, parameter.size(), parameter.alignment(), GAP);
+                        let to =
+                            self.code.local.add(&parameter.name, parameter.size(), parameter.alignment(), VARIABLE_GAP);
                         self.store_local(from, to, parameter.size());
                         callee.parameters[i] = VariableLocation::local(to);
                     }
                     VariableLocation::Constant { bits } => {
                         let from = self.constant(bits, parameter.ty.bits());
-                        let to = self.code.local.add(&parameter.name, parameter.size(), parameter.alignment(), GAP);
+                        let to =
+                            self.code.local.add(&parameter.name, parameter.size(), parameter.alignment(), VARIABLE_GAP);
                         self.store_local(from, to, parameter.size());
                         callee.parameters[i] = VariableLocation::local(to);
                     }
@@ -379,7 +382,7 @@ impl<'m> Decoder<'m> {
             if result.register.is_none()
                 && let VariableLocation::Value(_) | VariableLocation::Constant { .. } = callee.returns[i]
             {
-                let to = self.code.local.add(&result.name, result.size(), result.alignment(), GAP);
+                let to = self.code.local.add(&result.name, result.size(), result.alignment(), VARIABLE_GAP);
                 callee.returns[i] = VariableLocation::local(to);
             }
         }

@@ -209,7 +209,7 @@ impl<'m> Decoder<'m> {
         ]);
         let ty = words.ty()?;
         let signed = ty == Type::S32;
-        let told = match (opcode, how) {
+        let function = match (opcode, how) {
             (Opcode::Match, Some(Modifier::Any)) => MemberResult::Same,
             (Opcode::Match, Some(Modifier::All)) => MemberResult::AllSame,
             (Opcode::Redux, Some(Modifier::Add)) => MemberResult::Sum,
@@ -226,7 +226,7 @@ impl<'m> Decoder<'m> {
         let writes = [result, same].into_iter().flatten().map(|s| s.id).collect();
         let same = same.map(|p| p.predicate()).transpose()?;
         let kind = InstructionKind::Gather(Gather {
-            told,
+            function,
             result: result.map(|r| r.place),
             same,
             value: pair(value),

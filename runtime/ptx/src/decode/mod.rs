@@ -42,7 +42,7 @@ use std::collections::{HashMap, HashSet};
 use words::Words;
 
 /// Unused bytes between variables of one state space.
-const GAP: u32 = 16;
+const VARIABLE_GAP: u32 = 16;
 
 /// The function that decodes an instruction.
 #[derive(Clone, Copy)]
@@ -324,9 +324,11 @@ impl<'m> Decoder<'m> {
                     let bytes = v.size().and_then(|n| u32::try_from(n).ok())?;
                     Some(match &mut layout {
                         Some(layout) => {
-                            VariableLocation::Frame { offset: layout.add(&v.name, bytes, v.alignment(), GAP) }
+                            VariableLocation::Frame { offset: layout.add(&v.name, bytes, v.alignment(), VARIABLE_GAP) }
                         }
-                        None => VariableLocation::local(self.code.local.add(&v.name, bytes, v.alignment(), GAP)),
+                        None => {
+                            VariableLocation::local(self.code.local.add(&v.name, bytes, v.alignment(), VARIABLE_GAP))
+                        }
                     })
                 }
             })

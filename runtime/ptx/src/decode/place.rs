@@ -4,7 +4,7 @@ use super::super::global::{Global, Owner};
 use super::super::memory::{MAX_BUFFERS, base};
 use super::call::callees;
 use super::operand::VariableLocation;
-use super::{Decoder, GAP};
+use super::{Decoder, VARIABLE_GAP};
 use kernel_dsl_compiler::ptx::{Base, Function, Initializer, Module, Operand, Space, Statement, Symbol, Variable};
 
 /// Returns the functions that the entry calls, including the entry.
@@ -130,7 +130,7 @@ impl<'m> Decoder<'m> {
             }
             match variable.size().and_then(|n| u32::try_from(n).ok()) {
                 Some(bytes) if bytes > 0 => {
-                    let offset = self.code.shared.add(&variable.name, bytes, variable.alignment(), GAP);
+                    let offset = self.code.shared.add(&variable.name, bytes, variable.alignment(), VARIABLE_GAP);
                     self.globals[index] = Some(VariableLocation::shared(offset));
                 }
                 _ => {
@@ -145,7 +145,7 @@ impl<'m> Decoder<'m> {
                     continue;
                 }
                 let bytes = variable.size().and_then(|n| u32::try_from(n).ok()).unwrap_or(0);
-                let offset = self.code.shared.add(&variable.name, bytes, variable.alignment(), GAP);
+                let offset = self.code.shared.add(&variable.name, bytes, variable.alignment(), VARIABLE_GAP);
                 self.own.insert((function, index), VariableLocation::shared(offset));
             }
         }

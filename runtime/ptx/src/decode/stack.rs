@@ -7,7 +7,7 @@ use super::super::code::{Body, DefinednessRule, InstructionKind, Special, Stack}
 use super::super::registers::lanes;
 use super::operand::OperandLocation;
 use super::words::Words;
-use super::{Decoded, Decoder, Frame, GAP, Result};
+use super::{Decoded, Decoder, Frame, Result, VARIABLE_GAP};
 use kernel_dsl_compiler::ptx::{Function, Opcode, Operand, Statement};
 use smallvec::smallvec;
 
@@ -43,7 +43,7 @@ impl<'m> Decoder<'m> {
             return known;
         }
         let bytes = if self.outlined.is_empty() { STACK } else { STACK_OF_CALLS };
-        let start = self.code.local.add("the stack", bytes, 16, GAP);
+        let start = self.code.local.add("the stack", bytes, 16, VARIABLE_GAP);
         let (end, frame) = (self.fresh(64), self.fresh(64));
         for source in [end, frame] {
             self.code.specials.push((source.place, source.id, Special::Stack(start)));

@@ -180,8 +180,8 @@ impl<'p> Findings<'p> {
         if let Some(finding) = self.list.get_mut(found) {
             finding.count += u64::from(hits);
             if let Some(other) = other {
-                let told = |told: &ConflictSide| told.place == other.place && told.action == other.action;
-                if !finding.other.iter().chain(&finding.others).any(told) {
+                let is_known = |known: &ConflictSide| known.place == other.place && known.action == other.action;
+                if !finding.other.iter().chain(&finding.others).any(is_known) {
                     finding.others.push(other);
                 }
             }

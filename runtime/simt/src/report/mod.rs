@@ -281,7 +281,7 @@ impl fmt::Display for Verdict {
 
 impl fmt::Display for Values {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let said = [
+        let values = [
             ("the element held", &self.held),
             ("the other stored", &self.other_stored),
             ("the other loaded", &self.other_loaded),
@@ -289,8 +289,8 @@ impl fmt::Display for Values {
             ("this stores", &self.stores),
             ("the operand is", &self.operand),
         ];
-        let said = said.into_iter().filter_map(|(who, value)| Some((who, value.as_ref()?)));
-        for (i, (who, value)) in said.enumerate() {
+        let values = values.into_iter().filter_map(|(who, value)| Some((who, value.as_ref()?)));
+        for (i, (who, value)) in values.enumerate() {
             write!(f, "{}{who} {value}", if i > 0 { ", " } else { "" })?;
         }
         Ok(())

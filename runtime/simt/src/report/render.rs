@@ -108,10 +108,10 @@ const PTX_LINES: usize = 3;
 
 /// Describes the location in the PTX.
 fn ptx(lines: &[PtxLine]) -> String {
-    let told = lines.iter().take(PTX_LINES).map(|PtxLine { line, text }| format!("line {line}: {text}"));
+    let shown = lines.iter().take(PTX_LINES).map(|PtxLine { line, text }| format!("line {line}: {text}"));
     let more = lines.len().saturating_sub(PTX_LINES);
     let rest = if more > 0 { format!("; and {more} more") } else { String::new() };
-    format!("in the PTX, {}{rest}", told.collect::<Vec<_>>().join("; "))
+    format!("in the PTX, {}{rest}", shown.collect::<Vec<_>>().join("; "))
 }
 
 /// Lists further locations with their accesses.

@@ -236,13 +236,13 @@ impl<'k> UniformityState<'k> {
             }
         }
         let left = self.gone.constructs[depth];
-        let mut told = left;
+        let mut updated = left;
         if again {
-            told.by_continue = self.left(left.by_continue, who, inst);
+            updated.by_continue = self.left(left.by_continue, who, inst);
         } else {
-            told.by_break = self.left(left.by_break, who, inst);
+            updated.by_break = self.left(left.by_break, who, inst);
         }
-        self.gone.constructs[depth] = told;
+        self.gone.constructs[depth] = updated;
         let way = ControlPath { state: self.locals.now.clone(), values: values.clone(), who, crosses };
         let open = &mut self.open[depth];
         if again { open.again.push(way) } else { open.exits.push(way) }

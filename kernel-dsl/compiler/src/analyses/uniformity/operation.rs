@@ -66,11 +66,11 @@ impl<'k> UniformityFacts<'k> {
                     // The operands may differ between threads in the same way, so that the
                     // comparison is uniform.
                     let [a, b] = [*a, *b].map(|v| self.of(v).verdicts());
-                    let told = Verdicts::by_scope(|s| match (a.at(s).verdict, b.at(s).verdict) {
+                    let verdicts = Verdicts::by_scope(|s| match (a.at(s).verdict, b.at(s).verdict) {
                         (Verdict::Varies, Verdict::Varies) => all.at_best_unknown().at(s),
                         _ => all.at(s),
                     });
-                    UniformityFact::merging(merged, told)
+                    UniformityFact::merging(merged, verdicts)
                 })
             }
             Op::Select { condition, yes, no } => self.select(*condition, *yes, *no, at),
@@ -80,8 +80,8 @@ impl<'k> UniformityFacts<'k> {
             Op::Inline { code, .. } if code.effect() != Effect::None => UniformityFact::opaque(memory(at)),
             Op::Shuffle { mode, value, selector, width } => self.shuffle(*mode, *value, *selector, *width, inst),
             Op::Vote { value, .. } | Op::Reduce(_, value) => {
-                let told = self.joined_verdicts(&[*value], at);
-                UniformityFact::merging(ALL_LANES | self.of(*value).merged(), told)
+                let verdicts = self.joined_verdicts(&[*value], at);
+                UniformityFact::merging(ALL_LANES | self.of(*value).merged(), verdicts)
             }
             op => {
                 let mut operands = Vec::new();
@@ -96,8 +96,8 @@ impl<'k> UniformityFacts<'k> {
 
     /// Returns the joined verdicts of `values`, traced as operands of a computation.
     pub fn joined_verdicts(&self, values: &[Value], at: Location) -> Verdicts {
-        let told = values.iter().map(|v| self.of(*v).verdicts().with_cause(CauseStep::From(*v), at));
-        told.fold(Verdicts::UNIFORM, Verdicts::join)
+        let verdicts = values.iter().map(|v| self.of(*v).verdicts().with_cause(CauseStep::From(*v), at));
+        verdicts.fold(Verdicts::UNIFORM, Verdicts::join)
     }
 
     fn opaque(&self, values: &[Value], at: Location) -> UniformityFact {
@@ -349,13 +349,13 @@ impl<'k> UniformityFacts<'k> {
 
     fn shuffle(&mut self, mode: Shuffle, value: Value, selector: Value, width: u32, inst: &Inst) -> UniformityFact {
         let at = inst.location;
-        let (merged, asked) = (self.of(value).merged(), self.of(selector).merged());
+        let (merged, selected) = (self.of(value).merged(), self.of(selector).merged());
         if merged & ALL_LANES == ALL_LANES {
             // The source lane does not matter.
             return self.of(value).with_cause(CauseStep::From(value), at);
         }
         let within = (width - 1) as u8 & ALL_LANES;
-        let one = asked & ALL_LANES == ALL_LANES;
+        let one = selected & ALL_LANES == ALL_LANES;
         let merged = match mode {
             Shuffle::Index if one => merged | within,
             Shuffle::Xor => {
@@ -369,15 +369,15 @@ impl<'k> UniformityFacts<'k> {
             }
             _ => 0,
         };
-        UniformityFact::merging(merged & (asked | ALL_LANES), self.joined_verdicts(&[value, selector], at))
+        UniformityFact::merging(merged & (selected | ALL_LANES), self.joined_verdicts(&[value, selector], at))
     }
 
     /// Returns the uniformity of the number of iterations of a loop from `start` to `end`.
     pub fn trips(&self, [start, end, step]: [Value; 3], at: Location) -> Verdicts {
         let ty = self.kernel.ty(start).scalar().unwrap_or(Scalar::Usize);
         let [from, to, by] = [start, end, step].map(|v| self.of(v));
-        let told = |v: Value| self.of(v).verdicts().with_cause(CauseStep::Trips(v), at);
-        let all = told(start).join(told(end)).join(told(step));
+        let verdicts_of = |v: Value| self.of(v).verdicts().with_cause(CauseStep::Trips(v), at);
+        let all = verdicts_of(start).join(verdicts_of(end)).join(verdicts_of(step));
         if from.is_known() && to.is_known() && by.is_known() {
             let length = from.threads.zip(&to.threads, |from, to| {
                 let gap = eval::integer(ty, to) - eval::integer(ty, from);
@@ -395,7 +395,7 @@ impl<'k> UniformityFacts<'k> {
             _ => None,
         });
         if let Some(length) = beyond.filter(|_| ty == Scalar::Usize) {
-            return told(length).join(told(step));
+            return verdicts_of(length).join(verdicts_of(step));
         }
         // Two varying bounds may vary alike.
         Verdicts::by_scope(|s| match (from.verdicts().at(s).verdict, to.verdicts().at(s).verdict) {

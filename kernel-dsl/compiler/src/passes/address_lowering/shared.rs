@@ -63,11 +63,11 @@ impl AddressLowerer<'_> {
         at: Location,
         out: &mut Vec<Inst>,
     ) -> AddressSum {
-        let turn = (swizzle.mask + 1) * Swizzle::PIECE;
-        let whole = |t: &AddressTerm| t.stride.is_none() && t.scale.is_multiple_of(turn);
+        let exchanged_bytes = (swizzle.mask + 1) * Swizzle::PIECE;
+        let whole = |t: &AddressTerm| t.stride.is_none() && t.scale.is_multiple_of(exchanged_bytes);
         let (high, low): (SmallVec<[AddressTerm; 4]>, SmallVec<[AddressTerm; 4]>) =
             column.terms.into_iter().partition(whole);
-        let low_constant = column.constant.rem_euclid(turn.into());
+        let low_constant = column.constant.rem_euclid(exchanged_bytes.into());
         let mut sum = AddressSum { terms: high, constant: column.constant - low_constant };
         let period = swizzle.period();
         let moving: SmallVec<[AddressTerm; 4]> =

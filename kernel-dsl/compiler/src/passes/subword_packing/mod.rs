@@ -283,7 +283,7 @@ impl<'k> Uses<'k> {
         }
         // Then those are removed that cannot be words.
         loop {
-            let apart: HashSet<usize> = self
+            let separate_groups: HashSet<usize> = self
                 .wanted
                 .iter()
                 .enumerate()
@@ -293,7 +293,7 @@ impl<'k> Uses<'k> {
             let pack_of = good.iter().flat_map(|pack| pack.iter().map(move |v| (*v, pack))).collect();
             let as_word = |number: usize, pack: &WordParts| {
                 let wanted = &self.wanted[number];
-                (wanted.pack == *pack || mixed.contains(&number)) && !apart.contains(&wanted.together)
+                (wanted.pack == *pack || mixed.contains(&number)) && !separate_groups.contains(&wanted.together)
             };
             let keep: HashSet<WordParts> =
                 good.iter().filter(|p| self.can_be_word(p, &good, &pack_of, &as_word)).cloned().collect();

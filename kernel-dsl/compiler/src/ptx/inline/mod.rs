@@ -172,8 +172,9 @@ impl InlineSource {
         }
         let any = Architecture { sm: u16::MAX, variant: Variant::General };
         let read = parse::inline(self, target.map_or(any, Into::into)).map_err(|parse::ParseErrors(all)| {
-            let told = |e: &parse::Error| Error { place: InlinePosition::Line(e.line), message: e.mistake.to_string() };
-            all.iter().map(told).collect::<Vec<_>>()
+            let error =
+                |e: &parse::Error| Error { place: InlinePosition::Line(e.line), message: e.mistake.to_string() };
+            all.iter().map(error).collect::<Vec<_>>()
         })?;
         for (i, operand) in self.operands.iter().enumerate() {
             let name = &operand.name;

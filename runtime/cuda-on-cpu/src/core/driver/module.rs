@@ -34,8 +34,8 @@ impl Driver {
     }
 
     fn read(&self, text: &str, log: &mut String) -> Result<ptx::Module> {
-        image::read(text, self.settings.target()).map_err(|(error, told)| {
-            *log = told;
+        image::read(text, self.settings.target()).map_err(|(error, messages)| {
+            *log = messages;
             error
         })
     }

@@ -119,12 +119,12 @@ fn cached_memory_is_trimmed_before_an_allocation_fails() {
     // The remaining memory is less than a large segment, but enough for the request.
     let (rest, _) = pool.take(4 * MB, &device).unwrap();
     let error = pool.take(MB, &device).unwrap_err();
-    let said = error.to_string();
+    let message = error.to_string();
     assert!(
-        said.starts_with("no memory for 1048576 bytes on a device: 0 of its 0 bytes are free; the pool: "),
-        "{said}"
+        message.starts_with("no memory for 1048576 bytes on a device: 0 of its 0 bytes are free; the pool: "),
+        "{message}"
     );
-    assert!(said.contains("67108864 bytes in use"), "{said}");
+    assert!(message.contains("67108864 bytes in use"), "{message}");
     pool.give(larger, WaitSet::new(), &device);
     pool.give(rest, WaitSet::new(), &device);
     assert_eq!(pool.trim(&device).unwrap(), 64 * MB as u64);

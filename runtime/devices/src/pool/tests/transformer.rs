@@ -85,7 +85,7 @@ impl Trace {
     }
 
     /// Encodes the image as tokens, four patches each.
-    fn look(&mut self, patches: u64) -> usize {
+    fn encode_image(&mut self, patches: u64) -> usize {
         let mut x = self.make(patches * EYE_HIDDEN * WIDE);
         let mut kept = Vec::new();
         for layer in 0..EYE_LAYERS {
@@ -162,7 +162,7 @@ fn run(weights: bool) -> String {
     for _ in 0..2 * LAYERS {
         trace.make((PROMPT + 256) * KEY_HEADS * HEAD * NARROW);
     }
-    let image = trace.look(1024);
+    let image = trace.encode_image(1024);
     trace.step(PROMPT, PROMPT, Some(image));
     for n in 1..=GENERATED {
         trace.step(1, PROMPT + n, None);
