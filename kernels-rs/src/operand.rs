@@ -108,8 +108,8 @@ mod tests {
         let x = x.view([1]).unwrap();
         x.countable((1 << 32) - 8192, 8192).unwrap();
         for n in [(1 << 32) - 8191, usize::MAX] {
-            let said = x.countable(n, 8192).unwrap_err().to_string();
-            assert!(said.contains("which takes at most 4294959104"), "{said}");
+            let message = x.countable(n, 8192).unwrap_err().to_string();
+            assert!(message.contains("which takes at most 4294959104"), "{message}");
         }
     }
 
@@ -125,8 +125,8 @@ mod tests {
             x.startable(blocks, format_args!("{}", work(1))).unwrap();
         }
         for blocks in [[1 << 31, 1, 1], [1, 1 << 31, 1], [2, 1, 1 << 30], [31_000, 70_000, 1], [usize::MAX; 3]] {
-            let said = x.startable(blocks, format_args!("{}", work(7))).unwrap_err().to_string();
-            assert!(said.contains("7 sequences take") && said.contains("at most 2147483647"), "{said}");
+            let message = x.startable(blocks, format_args!("{}", work(7))).unwrap_err().to_string();
+            assert!(message.contains("7 sequences take") && message.contains("at most 2147483647"), "{message}");
         }
     }
 
@@ -136,8 +136,8 @@ mod tests {
         let x = device.zeros::<f32>(6).unwrap();
         let x = x.view([2, 3]).unwrap();
         x.expected("x", [2, 3], "here").unwrap();
-        let said = x.expected("x", [3, 2], "here").unwrap_err().to_string();
-        assert!(said.contains("x: extents [2, 3], expected [3, 2] (here)"), "{said}");
+        let message = x.expected("x", [3, 2], "here").unwrap_err().to_string();
+        assert!(message.contains("x: extents [2, 3], expected [3, 2] (here)"), "{message}");
         given(None::<&BufferView<'_, f32, 2>>, "x", [3, 2], "here").unwrap();
         assert!(given(Some(&x), "x", [3, 2], "here").is_err());
         // A broadcast row with more elements than can be counted.

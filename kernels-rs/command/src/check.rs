@@ -241,7 +241,7 @@ impl Check {
         if self.oracle.stops_at_first() {
             checker = checker.with_stop_at_first();
         }
-        if self.oracle.asks_for_origins() {
+        if self.oracle.requests_origins() {
             checker = checker.with_origins();
         }
         if self.deny_warnings {
@@ -302,13 +302,14 @@ pub(super) fn device_arg(text: &str) -> Result<DeviceArg, String> {
 
 impl DeviceArg {
     pub(super) fn device(self) -> Result<(Device, SelectedDevice), Error> {
-        let asked =
-            |device: Device| (SelectedDevice { device: device.to_string(), reason: "as asked".to_string() }, device);
+        let selected = |device: Device| {
+            (SelectedDevice { device: device.to_string(), reason: "selected by `--device`".to_string() }, device)
+        };
         let (used, device) = match self {
-            DeviceArg::Cpu => asked(Device::cpu()),
+            DeviceArg::Cpu => selected(Device::cpu()),
             DeviceArg::Cuda(ordinal) => {
                 let failed = |source| Error::NoDevice { device: format!("cuda:{ordinal}"), source: Box::new(source) };
-                asked(Device::cuda(ordinal).map_err(failed)?)
+                selected(Device::cuda(ordinal).map_err(failed)?)
             }
             DeviceArg::Best => {
                 let device = Device::choose().map_err(Error::Device)?;

@@ -19,8 +19,8 @@ pub(crate) enum Error {
     Name(#[from] crate::name::Error),
     #[error("cannot compile {instance} for {target}:\n{source}")]
     Compile { instance: String, target: Target, source: Errors },
-    #[error("{ptxas} rejects the PTX of {instance}: {said}")]
-    Assembler { instance: String, ptxas: String, said: String },
+    #[error("{ptxas} rejects the PTX of {instance}: {message}")]
+    Assembler { instance: String, ptxas: String, message: String },
     #[error(
         "machine code requires NVIDIA's tools, and {missing} is not found on PATH nor in target/tools; \
          the CUDA toolkit up to 12.9 has both, and `tests/get-nvdisasm` of kernels-rs fetches them. \
@@ -49,8 +49,8 @@ pub(crate) enum Error {
     #[error("cannot use the cache in {}: {source}", .folder.display())]
     Cache { folder: std::path::PathBuf, source: io::Error },
     #[cfg(feature = "library")]
-    #[error("{peer}, the baseline of the measurement: {said}")]
-    Peer { peer: &'static str, said: String },
+    #[error("{peer}, the baseline of the measurement: {message}")]
+    Peer { peer: &'static str, message: String },
     #[error(transparent)]
     UnknownDevice(#[from] kernels_rs_estimate::device::Error),
     #[error(transparent)]

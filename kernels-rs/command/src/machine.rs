@@ -46,7 +46,8 @@ impl Tools {
 
     /// Assembles and disassembles the PTX of `instance`.
     pub(super) fn assemble(&self, instance: &str, ptx: &str, target: Target) -> Result<MachineCode, Error> {
-        let failed = |said| Error::Assembler { instance: instance.to_string(), ptxas: self.ptxas.to_string(), said };
+        let failed =
+            |message| Error::Assembler { instance: instance.to_string(), ptxas: self.ptxas.to_string(), message };
         let Some(nvdisasm) = &self.nvdisasm else {
             return Ok(MachineCode { resources: self.ptxas.assemble(ptx, target).map_err(failed)?, code: None });
         };

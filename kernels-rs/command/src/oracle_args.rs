@@ -81,13 +81,13 @@ impl OracleArgs {
 
     /// Returns whether the origin of every NaN and infinity is tracked: a check named with `--only`
     /// requires it.
-    pub(super) fn asks_for_origins(&self) -> bool {
+    pub(super) fn requests_origins(&self) -> bool {
         self.names(|check| Check::ORIGINS.contains(&check))
     }
 
-    /// Returns whether `--only` names a check that satisfies `such`.
-    fn names(&self, such: impl Fn(Check) -> bool) -> bool {
-        self.only.iter().flat_map(|name| &name.0).any(|check| such(*check))
+    /// Returns whether `--only` names a check that satisfies `predicate`.
+    fn names(&self, predicate: impl Fn(Check) -> bool) -> bool {
+        self.only.iter().flat_map(|name| &name.0).any(|check| predicate(*check))
     }
 
     pub(super) fn order(&self) -> Schedule {
@@ -150,9 +150,9 @@ mod tests {
 
     #[test]
     fn defaults_are_those_of_a_launch() {
-        let (said, default) = (parse(&[]).unwrap(), Options::default());
+        let (parsed, default) = (parse(&[]).unwrap(), Options::default());
         assert_eq!(
-            (said.schedule, said.fill, said.without, said.fuel, said.limit),
+            (parsed.schedule, parsed.fill, parsed.without, parsed.fuel, parsed.limit),
             (default.schedule, default.fill, default.without, default.fuel, default.limit)
         );
     }

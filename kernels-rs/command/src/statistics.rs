@@ -234,8 +234,8 @@ mod tests {
         let constant = mann_whitney(&[1.0; 12], &[2.0; 12]);
         assert!(near(constant, 1.911834771154503e-06), "{constant}");
         let n = |from: f64| (0..50).map(|i| f64::from(i) + from).collect::<Vec<_>>();
-        let apart = mann_whitney(&n(0.0), &n(60.5));
-        assert!(near(apart, 7.066071930388932e-18), "{apart}");
+        let p_value = mann_whitney(&n(0.0), &n(60.5));
+        assert!(near(p_value, 7.066071930388932e-18), "{p_value}");
         assert_eq!([mann_whitney(&[1.0; 5], &[1.0; 5]), mann_whitney(&[], &[1.0])], [1.0, 1.0]);
     }
 

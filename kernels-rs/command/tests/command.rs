@@ -160,7 +160,7 @@ fn unknown_names_are_rejected_with_suggestions() {
 #[test]
 fn check_passes_and_states_what_it_compared() {
     let text = stdout(&["check", "saxpy", "--device", "cpu", "--seed", "7"]);
-    assert!(text.starts_with("device cpu (interpreter): as asked\n"), "{text}");
+    assert!(text.starts_with("device cpu (interpreter): selected by `--device`\n"), "{text}");
     assert!(text.contains("lowered = optimized = checked = ptx ≈ plain Rust"), "{text}");
     assert!(text.lines().last().unwrap().contains("1 pass") && text.contains("(seed 7)"), "{text}");
 }

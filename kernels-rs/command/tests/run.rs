@@ -202,10 +202,10 @@ fn unknown_names_are_rejected_before_anything_runs() {
 #[test]
 fn mismatches_are_reported() {
     let numeric = nvrtc("numeric");
-    let fails = |arguments: &[&str], said: &str| {
+    let fails = |arguments: &[&str], message: &str| {
         let (error, code) = refusal(arguments);
         assert_eq!(code, Some(2), "{error}");
-        assert!(error.contains(said), "{error}");
+        assert!(error.contains(message), "{error}");
     };
     fails(&["no such file"], "cannot read no such file: ");
     fails(&[&numeric], "numeric.ptx has saxpy, matmul, stencil, ");

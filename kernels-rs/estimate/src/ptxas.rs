@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// Null device, which discards output.
-const NOWHERE: &str = if cfg!(windows) { "NUL" } else { "/dev/null" };
+const NULL_DEVICE: &str = if cfg!(windows) { "NUL" } else { "/dev/null" };
 
 /// Installed ptxas.
 #[derive(Serialize)]
@@ -47,8 +47,8 @@ impl Ptxas {
         let file = format!("{name}{}", env::consts::EXE_SUFFIX);
         let files = folders().into_iter().map(move |folder| folder.join(&file));
         files.filter(|path| path.is_file()).map(|path| {
-            let said = Command::new(&path).arg("--version").output().ok();
-            let release = said.and_then(|output| release(&String::from_utf8_lossy(&output.stdout)));
+            let output = Command::new(&path).arg("--version").output().ok();
+            let release = output.and_then(|output| release(&String::from_utf8_lossy(&output.stdout)));
             Ptxas { path, release }
         })
     }
@@ -80,14 +80,14 @@ impl Ptxas {
     /// Assembles PTX for `target`, which is the module's own target or a later one. Returns the
     /// resources of the machine code, or the message of ptxas.
     pub fn assemble(&self, ptx: &str, target: Target) -> Result<Resources, String> {
-        self.assemble_to(ptx, target, Path::new(NOWHERE))
+        self.assemble_to(ptx, target, Path::new(NULL_DEVICE))
     }
 
     /// Assembles PTX for `target` and keeps the machine code in the file `cubin`, with lines if the
     /// PTX has them.
     pub fn assemble_to(&self, ptx: &str, target: Target, cubin: &Path) -> Result<Resources, String> {
-        let said = self.run(ptx, target, cubin)?;
-        Resources::read(&said).ok_or_else(|| self.cannot_parse(&said))
+        let output = self.run(ptx, target, cubin)?;
+        Resources::read(&output).ok_or_else(|| self.cannot_parse(&output))
     }
 
     /// Assembles a module of several kernels for `target` and keeps the machine code in the file
@@ -98,16 +98,16 @@ impl Ptxas {
         target: Target,
         cubin: &Path,
     ) -> Result<HashMap<String, Resources>, String> {
-        let said = self.run(ptx, target, cubin)?;
-        let kernels = said.split("Compiling entry function '").skip(1).map(|part| {
+        let output = self.run(ptx, target, cubin)?;
+        let kernels = output.split("Compiling entry function '").skip(1).map(|part| {
             let (name, rest) = part.split_once('\'')?;
             Some((name.to_string(), Resources::read(rest)?))
         });
-        kernels.collect::<Option<_>>().ok_or_else(|| self.cannot_parse(&said))
+        kernels.collect::<Option<_>>().ok_or_else(|| self.cannot_parse(&output))
     }
 
-    fn cannot_parse(&self, said: &str) -> String {
-        format!("cannot parse the output of {self} for the kernel:\n{}", said.trim())
+    fn cannot_parse(&self, output: &str) -> String {
+        format!("cannot parse the output of {self} for the kernel:\n{}", output.trim())
     }
 
     /// Runs ptxas and returns its output about the module.
@@ -121,11 +121,11 @@ impl Ptxas {
             let _ = input.write_all(ptx.as_bytes());
         }
         let output = child.wait_with_output().map_err(|e| format!("{}: {e}", self.path.display()))?;
-        let said = String::from_utf8_lossy(&output.stderr);
+        let text = String::from_utf8_lossy(&output.stderr);
         if !output.status.success() {
-            return Err(said.trim().to_string());
+            return Err(text.trim().to_string());
         }
-        Ok(said.into_owned())
+        Ok(text.into_owned())
     }
 }
 
@@ -155,8 +155,8 @@ pub struct Resources {
 
 impl Resources {
     /// Parses the output of `ptxas -v` for a module with one entry.
-    fn read(said: &str) -> Option<Resources> {
-        let before = |what: &str| said.split_once(what)?.0.split([' ', '\n', ',']).next_back()?.parse().ok();
+    fn read(output: &str) -> Option<Resources> {
+        let before = |what: &str| output.split_once(what)?.0.split([' ', '\n', ',']).next_back()?.parse().ok();
         Some(Resources {
             registers: before(" registers")?,
             // ptxas omits the entry for a size of 0.

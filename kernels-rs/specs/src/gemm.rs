@@ -30,9 +30,9 @@ fn cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
 }
 
 fn case(random: &mut Random, [m, n, k]: [usize; 3], gap: usize) -> Case {
-    let apart = if gap == 0 { String::new() } else { format!(", rows {gap} elements apart") };
+    let gaps = if gap == 0 { String::new() } else { format!(", rows {gap} elements apart") };
     let inputs = [[m, k], [k, n], [m, n]].map(|shape| matrix(random, shape, gap));
-    Case::new(format!("{m} × {k} by {k} × {n}{apart}"), inputs)
+    Case::new(format!("{m} × {k} by {k} × {n}{gaps}"), inputs)
 }
 
 /// Computes the products and their error bounds. Products are added in the order of k with one

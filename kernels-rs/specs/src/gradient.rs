@@ -232,9 +232,9 @@ fn reference(instance: &Instance, inputs: &[Input], of: GradientOperand, out: us
         let key = row / queries / (of_q / of_k) * keys + j;
         let ([own, query_end], [other, key_end]) =
             (sequence(instance, queries, row % queries), sequence(instance, keys, j));
-        let apart = (j + query_end) as f64 - (row % queries + key_end) as f64;
+        let distance = (j + query_end) as f64 - (row % queries + key_end) as f64;
         let listed = !has::<Listed>(instance) || row / queries != 1; // a batch of one
-        if own != other || !listed || apart < -left || apart > right || lse[row] == f64::NEG_INFINITY {
+        if own != other || !listed || distance < -left || distance > right || lse[row] == f64::NEG_INFINITY {
             continue;
         }
         let dot = |a: &[f64], b: &[f64]| {
@@ -333,8 +333,8 @@ fn scores_reference(_: &Instance, inputs: &[Input]) -> Vec<Expected> {
     let one = |i: usize| {
         let (row, j) = (i / keys, i % keys);
         let key = row / queries / (of_q / of_k) * keys + j;
-        let apart = (j + queries) as f64 - (row % queries + keys) as f64;
-        if apart < -left || apart > right {
+        let distance = (j + queries) as f64 - (row % queries + keys) as f64;
+        if distance < -left || distance > right {
             return (f64::NEG_INFINITY, 0.0);
         }
         let products = (0..width).map(|d| q[row * width + d] * k[key * width + d]);

@@ -243,10 +243,10 @@ fn channels_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     let (x, shape) = finite;
     let mut extremes = case((shape, 0));
     let mut gradients = case(([1, 4, Extreme::ALL.len() / 4, 2 * wide], 0));
-    let mut apart = case(([1, 2, 1, 8 * wide], 0));
-    apart.inputs[0] = far_apart(element, [1, 2, 8 * wide]);
-    apart.inputs[1] = Input::view(&saved_of(&apart.inputs[0].values(), 8 * wide, true, 1e-5), [1, 2, 2]);
-    apart.name = "groups whose differences overflow".into();
+    let mut overflowing = case(([1, 2, 1, 8 * wide], 0));
+    overflowing.inputs[0] = far_apart(element, [1, 2, 8 * wide]);
+    overflowing.inputs[1] = Input::view(&saved_of(&overflowing.inputs[0].values(), 8 * wide, true, 1e-5), [1, 2, 2]);
+    overflowing.name = "groups whose differences overflow".into();
     let [_, groups, channels, spatial] = shape;
     let saved = Input::view(&saved_of(&x.values(), channels * spatial, true, 1e-5), [1, groups, 2]);
     let x = x.of_shape([1, groups * channels, spatial], [groups * channels * spatial, spatial, 1]);
@@ -266,7 +266,7 @@ fn channels_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     let (channels, spatial) = (Extreme::ALL.len(), 2 * wide);
     let strides = [channels * spatial, spatial, 1];
     gradients.inputs[2] = extreme(random, &Extreme::ALL, element, 1, [1, channels, spatial], strides);
-    all.extend([apart, extremes, Case { name: "extreme gradients".into(), ..gradients }]);
+    all.extend([overflowing, extremes, Case { name: "extreme gradients".into(), ..gradients }]);
     all
 }
 

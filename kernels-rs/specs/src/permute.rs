@@ -28,12 +28,12 @@ fn cases(_: &Instance, random: &mut Random) -> Vec<Case> {
 }
 
 fn case(random: &mut Random, [rows, cols]: [usize; 2], gap: usize) -> Case {
-    let apart = if gap == 0 { String::new() } else { format!(", rows {gap} elements apart") };
+    let gaps = if gap == 0 { String::new() } else { format!(", rows {gap} elements apart") };
     let mut matrix = |[rows, cols]: [usize; 2]| {
         with_gaps(&random.special_values::<f32>(rows * (cols + gap) + gap), [rows, cols], gap)
     };
     let inputs = [matrix([rows, cols]), matrix([cols, rows])];
-    Case::new(format!("{rows} × {cols}{apart}"), inputs)
+    Case::new(format!("{rows} × {cols}{gaps}"), inputs)
 }
 
 /// Returns the transposed values; nothing is computed.

@@ -24,9 +24,9 @@ fn cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
 }
 
 fn ordinary(random: &mut Random, shape @ [rows, cols]: [usize; 2], gap: usize) -> Case {
-    let apart = if gap == 0 { String::new() } else { format!(", rows {gap} elements apart") };
+    let gaps = if gap == 0 { String::new() } else { format!(", rows {gap} elements apart") };
     let inputs = [matrix(random, shape, gap), matrix(random, shape, gap)];
-    Case::new(format!("{rows} × {cols}{apart}"), inputs)
+    Case::new(format!("{rows} × {cols}{gaps}"), inputs)
 }
 
 /// Returns a row of each extreme, NaNs between rows, and a row in which only one lane has a sum.

@@ -14,8 +14,8 @@ pub(crate) enum Error {
     Read { file: PathBuf, source: io::Error },
     #[error("{} was not written by `kernels inspect`", .file.display())]
     NoPage { file: PathBuf },
-    #[error("cannot serve on port {port} of this machine: {said}")]
-    Serve { port: u16, said: String },
+    #[error("cannot serve on port {port} of this machine: {message}")]
+    Serve { port: u16, message: String },
     #[error("cannot find {file}, the kernel's source, from here; name it with --source")]
     NoSource { file: String },
 }

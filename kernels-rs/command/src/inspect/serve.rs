@@ -66,7 +66,7 @@ impl<'a> Server<'a> {
     pub(super) fn run(mut self, out: &mut dyn Write) -> Result<Outcome, crate::error::Error> {
         let port = self.inspect.port;
         let served = tiny_http::Server::http(("127.0.0.1", port));
-        let server = served.map_err(|e| Error::Serve { port, said: e.to_string() })?;
+        let server = served.map_err(|e| Error::Serve { port, message: e.to_string() })?;
         writeln!(out, "http://{} follows {}; Ctrl-C stops it", server.server_addr(), self.file.display())?;
         out.flush()?;
         thread::scope(|scope| {

@@ -21,7 +21,7 @@ pub(crate) enum Error {
     #[error("the kernel does not say how many threads a block has; give --block")]
     NoBlock,
     #[error("two buffers are called `{0}`")]
-    Twice(String),
+    DuplicateBuffer(String),
     #[error("cannot allocate buffer `{name}`: out of memory")]
     Memory { name: String },
     #[error("no buffer is called `{name}`; {}", given(.known))]

@@ -202,7 +202,7 @@ impl Run {
         for parameter in &self.parameters.0 {
             let EntryParameter::Buffer(buffer) = parameter else { continue };
             if names.iter().any(|b| b.name == buffer.name) {
-                return Err(Error::Twice(buffer.name.clone()));
+                return Err(Error::DuplicateBuffer(buffer.name.clone()));
             }
             names.push(buffer);
             contents.push(match &buffer.content {

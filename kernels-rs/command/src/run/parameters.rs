@@ -167,16 +167,16 @@ mod tests {
 
     #[test]
     fn invalid_parameters_are_reported() {
-        for (text, said) in [
+        for (text, message) in [
             ("7", "expected TYPE:VALUE, as in f32:1.5, or &BUFFER"),
             ("u8:256", "`256` is not a valid u8"),
             ("bytes:0", "`0` is not pairs of hexadecimal digits"),
             ("bytes:é", "`é` is not pairs of hexadecimal digits"),
             ("&x+y", "`y` is not a number of bytes"),
         ] {
-            assert_eq!(argument(text), Err(said.to_string()));
+            assert_eq!(argument(text), Err(message.to_string()));
         }
-        for (text, said) in [
+        for (text, message) in [
             ("x", "expected NAME:TYPE[COUNT]=CONTENT, as in x:f32[1024]=iota"),
             (":f32[1]", "expected NAME:TYPE[COUNT]=CONTENT, as in x:f32[1024]=iota"),
             ("x:f32[]=0", "missing number of elements; only a file implies it"),
@@ -184,7 +184,7 @@ mod tests {
             ("x:u8[1]=x", "`x` is not a valid u8"),
             ("x:u8[1]=random(x)", "`x` is not a seed: expected a whole number"),
         ] {
-            assert_eq!(buffer(text), Err(said.to_string()));
+            assert_eq!(buffer(text), Err(message.to_string()));
         }
         assert!(argument("f8:1").unwrap_err().starts_with("`f8` is not a type; the types are f32, "));
     }

@@ -87,14 +87,15 @@ impl SearchResult {
 /// Measurements between two prunings.
 const PRUNED_EVERY: usize = 8;
 /// Candidates that no pruning goes below.
-const LEAST_CANDIDATES: usize = 3;
+const MIN_UNPRUNED_CANDIDATES: usize = 3;
 
 /// Searches `candidates`, which are given in the order of the measurements. The incumbent is
 /// never pruned, and a rejected candidate is never timed.
 ///
-/// All candidates of the quick round are measured in turns. After every eight turns, those whose
-/// median is above the median of the remaining candidates' medians are dropped. The best candidate
-/// and the incumbent then alternate in the confirming round, each first in half of the turns.
+/// In the quick round, all candidates are measured once, then all again, and so on. After every
+/// eighth time, candidates are dropped whose median is above the median of all medians. In the
+/// confirming round, the best candidate and the incumbent alternate. Each is measured first in half
+/// of the pairs.
 ///
 /// # Errors
 /// Errors of measurements, and an incumbent that is rejected.
@@ -121,7 +122,7 @@ pub(super) fn search(
         }
     }
     let mut times: Vec<Vec<f64>> = vec![Vec::new(); count];
-    for turn in 1..=limits.quick {
+    for measurement in 1..=limits.quick {
         is_budget_spent |= meter.elapsed() >= limits.budget;
         if is_budget_spent {
             break;
@@ -129,14 +130,14 @@ pub(super) fn search(
         for &candidate in &remaining {
             times[candidate].push(meter.time(candidate)?);
         }
-        if turn % PRUNED_EVERY == 0 && turn < limits.quick && remaining.len() > LEAST_CANDIDATES {
+        if measurement % PRUNED_EVERY == 0 && measurement < limits.quick && remaining.len() > MIN_UNPRUNED_CANDIDATES {
             let medians: Vec<f64> = remaining.iter().map(|c| median(&times[*c])).collect();
             let limit = median(&medians);
             remaining.retain(|&candidate| {
                 let median_ms = median(&times[candidate]);
                 let is_kept = candidate == incumbent || median_ms <= limit;
                 if !is_kept {
-                    results[candidate] = CandidateResult::Pruned { measurements: turn, median_ms };
+                    results[candidate] = CandidateResult::Pruned { measurements: measurement, median_ms };
                 }
                 is_kept
             });
@@ -153,12 +154,12 @@ pub(super) fn search(
         return Ok(result);
     }
     let (mut of_best, mut of_incumbent) = (Vec::new(), Vec::new());
-    for turn in 0..limits.confirming {
+    for measurement in 0..limits.confirming {
         if meter.elapsed() >= limits.budget {
             result.is_budget_spent = true;
             return Ok(result);
         }
-        if turn % 2 == 0 {
+        if measurement % 2 == 0 {
             of_best.push(meter.time(best)?);
             of_incumbent.push(meter.time(incumbent)?);
         } else {

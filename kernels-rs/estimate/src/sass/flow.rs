@@ -70,11 +70,11 @@ impl ControlFlowGraph {
                 continue;
             }
             let inst = &instructions[at];
-            let behind = (at + 1 < instructions.len()).then_some((at + 1, stack));
-            let stays = if conditional(inst) { behind } else { None };
+            let following = (at + 1 < instructions.len()).then_some((at + 1, stack));
+            let stays = if conditional(inst) { following } else { None };
             let mut next: Vec<(usize, Stack)> = Vec::new();
             match step(inst) {
-                FlowEffect::On => next.extend(behind),
+                FlowEffect::On => next.extend(following),
                 FlowEffect::Away => {
                     next.extend(stays);
                     next.extend(inst.targets.iter().map(|to| (*to, stack)));
@@ -84,7 +84,7 @@ impl ControlFlowGraph {
                     let (calls, below) = (purpose == Purpose::Return, stack);
                     pushed.push(Pushed { purpose, place, below });
                     let stack = Some(pushed.len() - 1);
-                    next.extend(behind.map(|(behind, _)| (behind, stack)));
+                    next.extend(following.map(|(following, _)| (following, stack)));
                     if calls {
                         next.push((place, below));
                     }
@@ -105,7 +105,7 @@ impl ControlFlowGraph {
                     }
                 }
                 FlowEffect::Call(to) => {
-                    next.extend(behind);
+                    next.extend(following);
                     if !flow.entries.contains(&to) {
                         flow.entries.push(to);
                         todo.push((to, None));

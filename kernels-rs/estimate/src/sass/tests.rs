@@ -117,10 +117,10 @@ fn lanes_continue_at_their_reconvergence_point() {
     let rows = ["SSY `(.L1)", ".L0:", "@P0 SYNC", "PCNT `(.L0)", "@P1 CONT", "BRA `(.L0)", ".L1:", "EXIT"];
     assert_eq!(loops(&rows), [(1, vec![1, 2, 3, 4])]);
     // The same code, where nvdisasm names the targets.
-    let told =
+    let with_targets =
         [".L0:", "@P0 SYNC (*\"BRANCH_TARGETS .L1\"*)", "BRX R3 -0x160 (*\"BRANCH_TARGETS .L0,.L1\"*)", ".L1:", "EXIT"];
-    assert_eq!(loops(&told), [(0, vec![0, 1])]);
-    assert_eq!(listing(&told).instructions[1].operands, "R3 -0x160");
+    assert_eq!(loops(&with_targets), [(0, vec![0, 1])]);
+    assert_eq!(listing(&with_targets).instructions[1].operands, "R3 -0x160");
     let volta = ["BSSY B0, `(.L1)", ".L0:", "@P0 BREAK B0", "@P0 BSYNC B0", "BRA `(.L0)", ".L1:", "EXIT"];
     assert_eq!(loops(&volta), [(1, vec![1, 2, 3])]);
 }

@@ -3,7 +3,7 @@
 use super::attention::{self, Attention, FusedAttention, Places, prefix};
 use super::cache::{CacheElement, KeyValues};
 use super::experts::ExpertNetworks;
-use super::linear::{FUSED, Linear, pieces};
+use super::linear::{Linear, MAX_FUSED_TOKENS, pieces};
 use super::network::{self, FusedNetwork, Network};
 use super::operand::{ActivationSource, Form, Operand, OperandMemory};
 use kernel_dsl::{Float, GenericArgument};
@@ -275,7 +275,7 @@ impl Block {
     /// does not change bits.
     fn fused(&self, x: &Activations) -> Option<(FusedAttention<'_>, FusedNetwork<'_>)> {
         let SecondHalf::Network(network) = &self.network else { return None };
-        if x.exact || x.extents[0] > FUSED {
+        if x.exact || x.extents[0] > MAX_FUSED_TOKENS {
             return None;
         }
         Some((self.attention.fused()?, network.fused()?))

@@ -86,5 +86,5 @@ impl Drop for Cublas<'_> {
 }
 
 fn failed(error: result::CublasError) -> Error {
-    Error::Peer { peer: "cuBLAS", said: error.to_string() }
+    Error::Peer { peer: "cuBLAS", message: error.to_string() }
 }

@@ -50,7 +50,7 @@ impl Driver {
         let launched = launches();
         let graph = self.stream.end_capture(sys::CUgraphInstantiate_flags(0)).map_err(failed)?;
         launched?;
-        graph.ok_or_else(|| Error::Peer { peer: "the CUDA driver", said: "it captured nothing".into() })
+        graph.ok_or_else(|| Error::Peer { peer: "the CUDA driver", message: "it captured nothing".into() })
     }
 
     /// `cuGraphLaunch`
@@ -85,5 +85,5 @@ impl Driver {
 }
 
 fn failed(error: cudarc::driver::DriverError) -> Error {
-    Error::Peer { peer: "the CUDA driver", said: error.to_string() }
+    Error::Peer { peer: "the CUDA driver", message: error.to_string() }
 }

@@ -188,11 +188,11 @@ impl MeasureContext<'_> {
             let operations = 2.0 * m as f64 * n as f64 * k as f64;
             let estimate = (operations / OPERATIONS_PER_NS).max(weight_bytes as f64 / BYTES_PER_NS);
             let times = (LONG_NS / 2.0 / estimate).clamp(2.0, 200.0) as u32;
-            let mut turn = 0;
+            let mut index = 0;
             let ours = || {
-                turn = if cold { (turn + 1) % weights.len() } else { 0 };
+                index = if cold { (index + 1) % weights.len() } else { 0 };
                 let mut y = y.view_strided_mut([m, n], [n, 1])?;
-                weights[turn].product(stream, &x.view_strided([m, k], [k, 1])?, &mut y)
+                weights[index].product(stream, &x.view_strided([m, k], [k, 1])?, &mut y)
             };
             // Half of the bytes are read, the others written.
             let pairs = if cold { COLD_BYTES.div_ceil(bytes) } else { 1 };
@@ -217,15 +217,15 @@ impl MeasureContext<'_> {
             for (name, plan) in
                 [("groups of 8", QuantPlan::Few)].into_iter().chain(tiles).filter(|_| (9..=512).contains(&m))
             {
-                let (mut turn, outputs) = (0, &outputs);
+                let (mut index, outputs) = (0, &outputs);
                 let weights = &weights;
                 let x = &x;
                 contenders.push(timer.timed(name, times, move || {
-                    turn = if cold { (turn + 1) % weights.len() } else { 0 };
+                    index = if cold { (index + 1) % weights.len() } else { 0 };
                     let x = Activations::quantize(stream, &x.view_strided([m, k], [k, 1])?)?;
                     let mut y = outputs.borrow_mut();
                     // SAFETY: this epilogue accesses nothing.
-                    unsafe { weights[turn].planned_with(stream, plan, &x, &mut y.view_mut([m, n])?, Identity) }
+                    unsafe { weights[index].planned_with(stream, plan, &x, &mut y.view_mut([m, n])?, Identity) }
                 }));
             }
             let trial = Trial {
