@@ -1,144 +1,47 @@
-//! A proof of which accesses are in bounds in every launch, and by which facts.
+//! A proof of which accesses are in bounds in every launch, and of which checks never fail.
 //!
-//! An index is a polynomial over extents, indices of threads and blocks, and iteration numbers of
-//! loops (`linear`). Known facts are the extents of block and grid, `#[requires]` (`promised`), and
-//! the conditions of enclosing branches and loops (`decide`). If these facts keep an index below
-//! its extent, the access is proven, and a minimal set of them is reported. If all conditions of an
-//! access are understood, its bytes in a launch of known extents follow without execution
-//! (`range`).
+//! # What is proven
+//! [`KernelAccesses`] reports for each access the facts that keep it in bounds, and its bytes in a
+//! launch of known extents. [`decide_exactly`] removes the checks of a kernel's checked form that
+//! no launch fails. Both decide comparisons by symbolic execution: from the IR, from the launch
+//! clauses, and from nothing else.
 //!
-//! No `usize` wraps: that is an error of the kernel by itself. Only [`decide_exactly`] holds where
-//! one does.
+//! # How data moves
+//! 1. `linear` knows integers only. A symbolic expression is a polynomial over numbered variables.
+//!    A fact is a polynomial that is ≥ 0. A query is a set of polynomials, and Fourier-Motzkin
+//!    elimination proves that they cannot all be ≥ 0 beside the facts.
+//! 2. `variables` gives a number to what no polynomial expresses: an extent, an index of a thread
+//!    or block, a quotient, a minimum, an opaque value. The table of variables keeps the facts of
+//!    each, and selects those that a query may use.
+//! 3. `launch` reads `grid` and `#[requires]` into facts that every launch meets.
+//! 4. `walk` visits the kernel once, in order. Values become polynomials. A branch adds the facts
+//!    of its condition until its region ends, and a counted loop the range of its index: these are
+//!    the dominating conditions. A comparison is decided if one outcome contradicts the facts.
+//! 5. Two users need the facts of each point. `accesses` proves that indices are below extents,
+//!    and builds the formula of the accessed bytes. `exact` rewrites comparisons and checks.
+//! 6. `sites` combines the proofs of a source location, with the fewest launch facts.
+//!    `launch_bytes` evaluates a formula in a launch.
+//!
+//! # Wrapping
+//! For `accesses`, no `usize` wraps: that is an error of the kernel by itself, which the oracle
+//! reports. A polynomial is then one over the integers. Only `exact` holds where a `usize` wraps:
+//! it uses the polynomial of a sum, difference or product only if the result is proven not to wrap.
+//!
+//! # Soundness
+//! A contradiction is a proof, and the absence of one proves nothing: limits of terms, inequalities
+//! and attempts only lose proofs. A quotient or remainder by 0 is unspecified: it is a number
+//! without facts unless the divisor is proven positive at its place. No fact is used of a value
+//! that a query does not reach: an unused value may come from wrapped operands.
 
-mod decide;
+mod accesses;
+mod exact;
+mod launch;
+mod launch_bytes;
 mod linear;
-mod promised;
-mod range;
+mod sites;
+mod variables;
+mod walk;
 
-pub use decide::decide_exactly;
-pub use range::LaunchParameters;
-
-use super::memory::{self, AccessKind};
-use crate::hir::Monomorphic;
-use crate::ir::{Kernel, Location};
-use decide::{AccessBounds, LaunchVariables};
-use promised::Promised;
-use range::{AccessBytes, Variables};
-use std::ops::Range;
-
-/// Accesses of a kernel.
-pub struct KernelAccesses {
-    /// Accesses in the order in which their locations first appear.
-    pub sites: Vec<BoundsSite>,
-    variables: Variables,
-}
-
-/// Access to memory, or several accesses of one source location.
-pub struct BoundsSite {
-    /// Location of the access.
-    pub location: Location,
-    /// Load, store or atomic operation.
-    pub kind: AccessKind,
-    /// Name of the shared array, the table, or the kernel's parameter, if known.
-    pub array: Option<String>,
-    /// Bytes accessed per lane.
-    pub bytes: u32,
-    /// Facts that keep all these accesses in bounds; `None` if one of them is not proven.
-    pub proof: Option<Proof>,
-    /// Formulas of the accessed bytes; `None` if one access is not understood.
-    formulas: Option<Vec<AccessBytes>>,
-}
-
-/// Facts that keep an access in bounds, beyond the shapes of block and array, which are always
-/// known.
-#[derive(Clone, PartialEq, Eq, Default, Debug)]
-pub struct Proof {
-    /// Branches, loops and guards that the proof needs.
-    pub conditions: Vec<Location>,
-    /// Whether the proof needs `#[requires]`.
-    pub requires: bool,
-    /// Whether the proof needs that a block's index is below the number of blocks.
-    pub grid: bool,
-}
-
-/// Combinations of fewer launch facts (`requires`, `grid`) than both, in the order of the attempts,
-/// the weakest first.
-const FEWER_PROMISES: [(bool, bool); 3] = [(false, false), (false, true), (true, false)];
-
-impl KernelAccesses {
-    /// Analyzes `kernel`, an instance of `program` that still contains places: IR as lowered, or
-    /// [`with_places`](crate::passes::with_places).
-    pub fn of(program: &Monomorphic, kernel: &Kernel) -> KernelAccesses {
-        let by = |requires: bool, grid: bool| {
-            let promised = if requires { Promised::of(program) } else { Promised::nothing() };
-            LaunchVariables::some(program, &promised, requires, grid).accesses(kernel, &promised)
-        };
-        let (all, variables) = by(true, true);
-        let mut proofs: Vec<Option<Proof>> = vec![None; all.len()];
-        for (requires, grid) in FEWER_PROMISES {
-            // An access that all facts together do not prove is not attempted with fewer.
-            let open = |(seen, proof): (&AccessBounds, &Option<Proof>)| seen.proof.is_some() && proof.is_none();
-            if !all.iter().zip(&proofs).any(open) {
-                break;
-            }
-            for (proof, seen) in proofs.iter_mut().zip(by(requires, grid).0) {
-                if let (None, Some(conditions)) = (&proof, seen.proof) {
-                    *proof = Some(Proof { conditions, requires, grid });
-                }
-            }
-        }
-        let origins = memory::origins(kernel);
-        let mut sites: Vec<BoundsSite> = Vec::new();
-        for (mut seen, proof) in all.into_iter().zip(proofs) {
-            let with_both = seen.proof.take().map(|conditions| Proof { conditions, requires: true, grid: true });
-            let proof = proof.or(with_both);
-            let AccessBounds { location, kind, place, bytes, formula, .. } = seen;
-            let array = memory::name(kernel, &origins, &place);
-            let same =
-                |s: &&mut BoundsSite| (s.location, s.kind, s.bytes) == (location, kind, bytes) && s.array == array;
-            match sites.iter_mut().find(same) {
-                Some(site) => site.and(proof, formula),
-                None => {
-                    let formulas = formula.map(|formula| vec![formula]);
-                    sites.push(BoundsSite { location, kind, array, bytes, proof, formulas });
-                }
-            }
-        }
-        KernelAccesses { sites, variables }
-    }
-
-    /// Returns the range from the first to the last byte that `site` touches in a launch, relative
-    /// to the start of the buffer or array. The range is empty if no thread reaches the access.
-    /// Returns `None` if the extents of the launch do not determine the range, or only at great
-    /// length.
-    pub fn bytes(&self, site: &BoundsSite, launched: &LaunchParameters) -> Option<Range<u64>> {
-        let mut all = Vec::new();
-        for formula in site.formulas.as_ref()? {
-            all.push(self.variables.range(formula, launched)?);
-        }
-        let both = |a: Range<u64>, b: Range<u64>| a.start.min(b.start)..a.end.max(b.end);
-        Some(all.into_iter().filter(|range| !range.is_empty()).reduce(both).unwrap_or(0..0))
-    }
-}
-
-impl BoundsSite {
-    /// Adds another access of the same location.
-    fn and(&mut self, proof: Option<Proof>, formula: Option<AccessBytes>) {
-        self.proof = match (self.proof.take(), proof) {
-            (Some(mut one), Some(other)) => {
-                one.conditions.extend(other.conditions);
-                one.conditions.sort_unstable();
-                one.conditions.dedup();
-                one.requires |= other.requires;
-                one.grid |= other.grid;
-                Some(one)
-            }
-            _ => None,
-        };
-        match (&mut self.formulas, formula) {
-            (Some(all), Some(formula)) if !all.contains(&formula) => all.push(formula),
-            (Some(_), Some(_)) => {}
-            (formulas, _) => *formulas = None,
-        }
-    }
-}
+pub use exact::decide_exactly;
+pub use launch_bytes::LaunchParameters;
+pub use sites::{BoundsSite, KernelAccesses, Proof};

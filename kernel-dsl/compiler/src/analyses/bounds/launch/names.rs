@@ -1,5 +1,5 @@
-//! The guarantees of every launch of a kernel: equal or known extents, and the number of blocks
-//! along an axis.
+//! The names in the launch clauses of a kernel: extents of arguments, and constants of the
+//! instance. Some extents are equal in every launch.
 
 use crate::hir::{Constant, Expr, ExprKind, Intrinsic, LocalId, Monomorphic};
 use crate::ir::{Comparison, Kernel, Role};
@@ -7,82 +7,56 @@ use crate::launch;
 use std::collections::HashMap;
 
 /// Extent of an argument: indices of the argument and of the dimension.
-pub(super) type Extent = (u32, u32);
+pub type Extent = (u32, u32);
 
-/// Conditions whose violation makes a launch fail.
-pub struct Promised {
+/// Extents that `#[requires(…)]` keeps equal.
+#[derive(Default)]
+pub struct EqualExtents {
     /// For each extent, the first of the extents equal to it.
     first: HashMap<Extent, Extent>,
-    known: HashMap<Extent, u64>,
-    /// Number of blocks along each axis, if it is an extent.
-    grid: [Option<Extent>; 3],
 }
 
-impl Promised {
-    /// Returns the facts that `grid` and `#[requires(…)]` state about an instance.
-    pub fn of(program: &Monomorphic) -> Promised {
-        Promised::read(program, &NameResolver::of(program))
-    }
-
-    /// Returns the facts that `grid` and `#[requires(…)]` state, as `reader` reads them.
-    pub(super) fn read(program: &Monomorphic, reader: &NameResolver<'_>) -> Promised {
-        let launch = &program.program().launch;
-        let mut promised = Promised::nothing();
-        for requirement in &launch.requires {
-            promised.require(&requirement.condition, reader);
+impl EqualExtents {
+    /// Returns the equalities that `#[requires(…)]` states about an instance, as `names` reads
+    /// them.
+    pub fn of(program: &Monomorphic, names: &NameResolver<'_>) -> EqualExtents {
+        let mut equal = EqualExtents::default();
+        for requirement in &program.program().launch.requires {
+            equal.require(&requirement.condition, names);
         }
-        for (axis, blocks) in launch.grid.iter().enumerate() {
-            promised.grid[axis] = reader.extent(blocks).map(|e| promised.first(e));
-        }
-        promised
-    }
-
-    /// Returns an empty set of guarantees.
-    pub(super) fn nothing() -> Promised {
-        Promised { first: HashMap::new(), known: HashMap::new(), grid: [None; 3] }
+        equal
     }
 
     /// Returns the first of the extents that are equal to `extent`.
-    pub(super) fn first(&self, extent: Extent) -> Extent {
+    pub fn representative(&self, extent: Extent) -> Extent {
         self.first.get(&extent).copied().unwrap_or(extent)
     }
 
-    fn require(&mut self, condition: &Expr, reader: &NameResolver<'_>) {
-        match &reader.side(condition).kind {
+    fn require(&mut self, condition: &Expr, names: &NameResolver<'_>) {
+        match &names.side(condition).kind {
             ExprKind::AndAlso(a, b) => {
-                self.require(a, reader);
-                self.require(b, reader);
+                self.require(a, names);
+                self.require(b, names);
             }
-            ExprKind::Compare(Comparison::Eq, a, b) => match (reader.extent(a), reader.extent(b)) {
-                (Some(a), Some(b)) => self.equal(a, b),
-                (Some(of), None) => self.is(of, reader.number(b)),
-                (None, Some(of)) => self.is(of, reader.number(a)),
-                (None, None) => {}
-            },
+            ExprKind::Compare(Comparison::Eq, a, b) => {
+                if let (Some(a), Some(b)) = (names.extent(a), names.extent(b)) {
+                    self.unite(a, b);
+                }
+            }
             _ => {}
         }
     }
 
-    fn equal(&mut self, a: Extent, b: Extent) {
-        let (a, b) = (self.first(a), self.first(b));
+    fn unite(&mut self, a: Extent, b: Extent) {
+        let (a, b) = (self.representative(a), self.representative(b));
         let (low, high) = (a.min(b), a.max(b));
         self.first.values_mut().filter(|first| **first == high).for_each(|first| *first = low);
         self.first.extend([(high, low), (low, low)]);
-        if let Some(n) = self.known.remove(&high) {
-            self.known.insert(low, n);
-        }
-    }
-
-    fn is(&mut self, extent: Extent, n: Option<u64>) {
-        if let Some(n) = n {
-            let first = self.first(extent);
-            self.known.insert(first, n);
-        }
     }
 }
 
 /// Returns the extent that a parameter holds, if any.
-pub(super) fn extent_of(kernel: &Kernel, parameter: u32) -> Option<Extent> {
+pub fn extent_of(kernel: &Kernel, parameter: u32) -> Option<Extent> {
     let parameter = kernel.parameters.get(parameter as usize)?;
     match parameter.role {
         Role::Extent(dimension) => Some((parameter.argument, dimension)),
@@ -91,7 +65,7 @@ pub(super) fn extent_of(kernel: &Kernel, parameter: u32) -> Option<Extent> {
 }
 
 /// Resolver of the kernel's names in launch expressions.
-pub(super) struct NameResolver<'p> {
+pub struct NameResolver<'p> {
     program: &'p Monomorphic,
     /// Launch argument of each parameter that corresponds to exactly one.
     arguments: HashMap<u32, u32>,

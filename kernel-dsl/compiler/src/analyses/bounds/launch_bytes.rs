@@ -2,9 +2,11 @@
 //! conditions: the minimum and the maximum over all threads and iterations that satisfy the
 //! conditions.
 
+use super::launch::{EqualExtents, Extent, extent_of};
 use super::linear::{LinearVariable, Polynomial};
-use crate::ir::Special;
-use std::collections::BTreeSet;
+use super::variables::{VariableOrigin, VariableTable};
+use crate::ir::{Kernel, Special};
+use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
 
 /// Maximum number of enumerated values of blocks, threads and iterations.
@@ -34,7 +36,7 @@ pub(super) struct AccessBytes {
 
 /// Meaning of a variable.
 #[derive(Clone)]
-pub(super) enum Meaning {
+pub(super) enum VariableMeaning {
     Unknown,
     /// The kernel's parameter with this index.
     Parameter(u32),
@@ -43,14 +45,45 @@ pub(super) enum Meaning {
     Iteration(Polynomial),
     Quotient([Polynomial; 2]),
     Ceiling([Polynomial; 2]),
-    Least([Polynomial; 2]),
-    Most([Polynomial; 2]),
+    Min([Polynomial; 2]),
+    Max([Polynomial; 2]),
 }
 
 /// Meanings of all variables, by number.
-pub(super) struct Variables(pub Vec<Meaning>);
+pub(super) struct VariableMeanings(pub Vec<VariableMeaning>);
 
-impl Variables {
+impl VariableMeanings {
+    /// Returns the meanings of the variables of `table` in a launch of `kernel`. Each iteration
+    /// number of a loop comes with a polynomial that is ≥ 0 while the loop continues.
+    pub fn of(
+        table: &VariableTable,
+        kernel: &Kernel,
+        equal: &EqualExtents,
+        iterations: &HashMap<LinearVariable, Polynomial>,
+    ) -> VariableMeanings {
+        let parameter_of = |extent: Extent| {
+            let is_equal = |p: &u32| extent_of(kernel, *p).is_some_and(|e| equal.representative(e) == extent);
+            (0..kernel.parameters.len() as u32).find(is_equal)
+        };
+        let meaning = |(variable, origin): (usize, &VariableOrigin)| match origin {
+            VariableOrigin::Extent(extent) => {
+                parameter_of(*extent).map_or(VariableMeaning::Unknown, VariableMeaning::Parameter)
+            }
+            VariableOrigin::Parameter(p) => VariableMeaning::Parameter(*p),
+            VariableOrigin::Special(special) => VariableMeaning::Special(*special),
+            VariableOrigin::Value(_) => match iterations.get(&(variable as LinearVariable)) {
+                Some(continues) => VariableMeaning::Iteration(continues.clone()),
+                None => VariableMeaning::Unknown,
+            },
+            VariableOrigin::Wrapped(..) => VariableMeaning::Unknown,
+            VariableOrigin::Quotient(operands) => VariableMeaning::Quotient(operands.clone()),
+            VariableOrigin::Ceiling(operands) => VariableMeaning::Ceiling(operands.clone()),
+            VariableOrigin::Min(operands) => VariableMeaning::Min(operands.clone()),
+            VariableOrigin::Max(operands) => VariableMeaning::Max(operands.clone()),
+        };
+        VariableMeanings(table.origins().iter().enumerate().map(meaning).collect())
+    }
+
     /// Returns the range of bytes touched in a launch; an empty range if there is none.
     pub fn range(&self, formula: &AccessBytes, launched: &LaunchParameters) -> Option<Range<u64>> {
         let mut search = RangeSearch {
@@ -60,22 +93,22 @@ impl Variables {
             conditions: Vec::new(),
             free: Vec::new(),
             values: vec![None; self.0.len()],
-            left: MAX_ENUMERATED_STEPS,
+            remaining_steps: MAX_ENUMERATED_STEPS,
             found: None,
         };
         let mut seen = BTreeSet::new();
         for polynomial in formula.conditions.iter().chain([&formula.first]) {
-            search.settle(polynomial, &mut seen)?;
+            search.assign_known(polynomial, &mut seen)?;
         }
         // Threads and blocks come before iterations, and outer iterations before inner ones, whose
         // ends may depend on them.
-        search.free.sort_by_key(|v| (matches!(self.0[*v as usize], Meaning::Iteration(_)), *v));
+        search.free.sort_by_key(|v| (matches!(self.0[*v as usize], VariableMeaning::Iteration(_)), *v));
         let by_depth = |depth| formula.conditions.iter().filter(|c| search.depth(c) == depth).collect();
         search.conditions = (0..=search.free.len()).map(by_depth).collect();
         if !search.holds(0)? {
             return Some(0..0);
         }
-        search.search(0)?;
+        search.enumerate(0)?;
         let Some((first, last)) = search.found else { return Some(0..0) };
         let end = last.checked_add(i128::from(formula.bytes))?;
         Some(u64::try_from(first).ok()?..u64::try_from(end).ok()?)
@@ -83,7 +116,7 @@ impl Variables {
 }
 
 struct RangeSearch<'a> {
-    variables: &'a Variables,
+    variables: &'a VariableMeanings,
     launched: &'a LaunchParameters,
     formula: &'a AccessBytes,
     /// The conditions of the access, by the number of enumerated variables that determine them.
@@ -91,7 +124,7 @@ struct RangeSearch<'a> {
     /// Variables to enumerate.
     free: Vec<LinearVariable>,
     values: Vec<Option<i128>>,
-    left: u32,
+    remaining_steps: u32,
     /// Smallest and largest first byte.
     found: Option<(i128, i128)>,
 }
@@ -99,7 +132,7 @@ struct RangeSearch<'a> {
 impl RangeSearch<'_> {
     /// Assigns the known values to the variables of a polynomial; returns `None` if a variable is
     /// not understood.
-    fn settle(&mut self, polynomial: &Polynomial, seen: &mut BTreeSet<LinearVariable>) -> Option<()> {
+    fn assign_known(&mut self, polynomial: &Polynomial, seen: &mut BTreeSet<LinearVariable>) -> Option<()> {
         for variable in polynomial.variables() {
             if !seen.insert(variable) {
                 continue;
@@ -107,21 +140,24 @@ impl RangeSearch<'_> {
             let launched = self.launched;
             let of = |extents: [u32; 3], axis: u8| extents.get(usize::from(axis)).copied();
             let known = match &self.variables.0[variable as usize] {
-                Meaning::Unknown => return None,
-                Meaning::Parameter(p) => Some(launched.parameters.get(*p as usize).copied().flatten()?.into()),
-                Meaning::Special(Special::Grid(axis)) => Some(of(launched.grid, *axis)?.into()),
-                Meaning::Special(Special::BlockDim(axis)) => Some(of(launched.block, *axis)?.into()),
-                Meaning::Special(Special::Thread(_) | Special::Block(_)) => {
+                VariableMeaning::Unknown => return None,
+                VariableMeaning::Parameter(p) => Some(launched.parameters.get(*p as usize).copied().flatten()?.into()),
+                VariableMeaning::Special(Special::Grid(axis)) => Some(of(launched.grid, *axis)?.into()),
+                VariableMeaning::Special(Special::BlockDim(axis)) => Some(of(launched.block, *axis)?.into()),
+                VariableMeaning::Special(Special::Thread(_) | Special::Block(_)) => {
                     self.free.push(variable);
                     None
                 }
-                Meaning::Iteration(goes_on) => {
+                VariableMeaning::Iteration(continues) => {
                     self.free.push(variable);
-                    self.settle(goes_on, seen)?;
+                    self.assign_known(continues, seen)?;
                     None
                 }
-                Meaning::Quotient(parts) | Meaning::Ceiling(parts) | Meaning::Least(parts) | Meaning::Most(parts) => {
-                    parts.iter().try_for_each(|part| self.settle(part, seen))?;
+                VariableMeaning::Quotient(operands)
+                | VariableMeaning::Ceiling(operands)
+                | VariableMeaning::Min(operands)
+                | VariableMeaning::Max(operands) => {
+                    operands.iter().try_for_each(|operand| self.assign_known(operand, seen))?;
                     None
                 }
             };
@@ -133,9 +169,10 @@ impl RangeSearch<'_> {
     /// Returns how many of the enumerated variables determine the value of a polynomial.
     fn depth(&self, polynomial: &Polynomial) -> usize {
         let of = |variable: LinearVariable| match &self.variables.0[variable as usize] {
-            Meaning::Quotient(parts) | Meaning::Ceiling(parts) | Meaning::Least(parts) | Meaning::Most(parts) => {
-                parts.iter().map(|part| self.depth(part)).max().unwrap_or(0)
-            }
+            VariableMeaning::Quotient(operands)
+            | VariableMeaning::Ceiling(operands)
+            | VariableMeaning::Min(operands)
+            | VariableMeaning::Max(operands) => operands.iter().map(|operand| self.depth(operand)).max().unwrap_or(0),
             _ => self.free.iter().position(|free| *free == variable).map_or(0, |at| at + 1),
         };
         polynomial.variables().into_iter().map(of).max().unwrap_or(0)
@@ -171,34 +208,36 @@ impl RangeSearch<'_> {
         }
         let both = |[a, b]: &[Polynomial; 2]| Some((self.value(a)?, self.value(b)?));
         match &self.variables.0[variable as usize] {
-            Meaning::Quotient(parts) => both(parts).filter(|(_, b)| *b > 0).map(|(a, b)| a.div_euclid(b)),
-            Meaning::Ceiling(parts) => both(parts).filter(|(_, b)| *b > 0).map(|(a, b)| -(-a).div_euclid(b)),
-            Meaning::Least(parts) => both(parts).map(|(a, b)| a.min(b)),
-            Meaning::Most(parts) => both(parts).map(|(a, b)| a.max(b)),
+            VariableMeaning::Quotient(operands) => both(operands).filter(|(_, b)| *b > 0).map(|(a, b)| a.div_euclid(b)),
+            VariableMeaning::Ceiling(operands) => {
+                both(operands).filter(|(_, b)| *b > 0).map(|(a, b)| -(-a).div_euclid(b))
+            }
+            VariableMeaning::Min(operands) => both(operands).map(|(a, b)| a.min(b)),
+            VariableMeaning::Max(operands) => both(operands).map(|(a, b)| a.max(b)),
             _ => None,
         }
     }
 
     /// Enumerates the values of the variables from the `next`th on; returns `None` if there are too
     /// many.
-    fn search(&mut self, next: usize) -> Option<()> {
-        let Some(variable) = self.free.get(next).copied() else { return self.one() };
+    fn enumerate(&mut self, next: usize) -> Option<()> {
+        let Some(variable) = self.free.get(next).copied() else { return self.evaluate() };
         let (variables, axis) = (self.variables, |extents: [u32; 3], axis: u8| extents.get(usize::from(axis)).copied());
         let end = match &variables.0[variable as usize] {
-            Meaning::Special(Special::Thread(of)) => Some(axis(self.launched.block, *of)?),
-            Meaning::Special(Special::Block(of)) => Some(axis(self.launched.grid, *of)?),
+            VariableMeaning::Special(Special::Thread(of)) => Some(axis(self.launched.block, *of)?),
+            VariableMeaning::Special(Special::Block(of)) => Some(axis(self.launched.grid, *of)?),
             _ => None,
         };
         for value in 0..end.unwrap_or(u32::MAX) {
             self.values[variable as usize] = Some(value.into());
-            if let Meaning::Iteration(goes_on) = &variables.0[variable as usize]
-                && self.value(goes_on)? < 0
+            if let VariableMeaning::Iteration(continues) = &variables.0[variable as usize]
+                && self.value(continues)? < 0
             {
                 break;
             }
-            self.left = self.left.checked_sub(1)?;
+            self.remaining_steps = self.remaining_steps.checked_sub(1)?;
             if self.holds(next + 1)? {
-                self.search(next + 1)?;
+                self.enumerate(next + 1)?;
             }
         }
         self.values[variable as usize] = None;
@@ -206,7 +245,7 @@ impl RangeSearch<'_> {
     }
 
     /// Evaluates the access for one thread in one iteration that meets the conditions.
-    fn one(&mut self) -> Option<()> {
+    fn evaluate(&mut self) -> Option<()> {
         let first = self.value(&self.formula.first)?;
         let (low, high) = self.found.unwrap_or((first, first));
         self.found = Some((low.min(first), high.max(first)));
