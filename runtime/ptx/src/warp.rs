@@ -3,7 +3,10 @@
 use super::Check;
 use super::ahead::Copies;
 use super::call::Activation;
-use super::code::{Barrier, Code, Condition, Data, DefinednessRule, Inst, InstructionKind, NO_DRIVER, Reduction};
+use super::code::{
+    self, Atomic, Barrier, Body, Code, Condition, Data, DefinednessRule, Inst, InstructionKind, MemoryAccess,
+    NO_DRIVER, Reduction,
+};
 use super::flow::{BranchPolicy, WarpFlow};
 use super::machine::{BARRIERS, Machine};
 use super::memory::Scratch;
@@ -101,24 +104,10 @@ impl Machine<'_, '_> {
                 continue;
             }
             let inst = &program.code.insts[warp.flow.pc as usize];
-            let active = warp.flow.mask;
-            self.statistics.warp_instructions += 1;
-            if self.statistics.warp_instructions - self.spent > self.options.fuel {
-                let fuel = self.options.fuel;
-                self.report(warp, Check::FuelExhausted, inst.site, active, || {
-                    format!("the block reached its limit of {fuel} warp instructions and was stopped")
-                });
-                self.stopped = true;
+            if !self.spend(warp, inst) {
                 return;
             }
-            let mut mask = active;
-            if let Some(guard) = inst.guard {
-                if CHECKED {
-                    self.needs(warp, inst, guard.id, active, "is guarded by a condition");
-                    self.decides(warp, inst, guard.id, active, "is guarded by a condition");
-                }
-                mask &= guard.holds(&warp.registers);
-            }
+            let mask = self.guarded::<CHECKED>(warp, inst);
             self.statistics.thread_instructions += u64::from(mask.count_ones());
             if OBSERVED {
                 self.observe(warp, inst, mask);
@@ -126,40 +115,16 @@ impl Machine<'_, '_> {
             match &inst.kind {
                 InstructionKind::Compute { body, follows, reason } => {
                     if mask != 0 {
-                        let states = if CHECKED { follow(*follows, inst, &warp.registers) } else { 0 };
-                        let undefined = body(&mut warp.registers, mask);
-                        if CHECKED {
-                            settle(&mut warp.registers, inst, mask, states & !undefined, (undefined, reason));
-                            if !program.code.bounds.is_empty() {
-                                let bound = program.code.bounds.contains_key(&inst.site);
-                                approximate(&mut warp.registers, inst, mask, bound);
-                            }
-                        }
+                        self.compute::<CHECKED>(warp, inst, body, *follows, reason, mask);
                     }
                     warp.flow.pc += 1;
                 }
                 InstructionKind::Load(access) => {
-                    let whole = mask;
-                    if CHECKED {
-                        mask = self.with_address(warp, inst, access.base, mask);
-                    }
-                    if mask != 0 {
-                        self.load::<CHECKED>(warp, inst, access, mask);
-                    }
-                    if CHECKED && mask != whole {
-                        clear(warp, access.values.iter().flatten(), whole & !mask);
-                    }
+                    self.load_defined::<CHECKED>(warp, inst, access, mask);
                     warp.flow.pc += 1;
                 }
                 InstructionKind::Copy(copy) => {
-                    if CHECKED {
-                        mask = self.with_address(warp, inst, copy.to.base, mask);
-                        mask = self.with_address(warp, inst, copy.from.base, mask);
-                        if let Some((_, id)) = copy.read {
-                            self.needs(warp, inst, id, mask, "copies a number of bytes");
-                        }
-                    }
-                    self.copy::<CHECKED>(warp, inst, copy, mask);
+                    self.copy_defined::<CHECKED>(warp, inst, copy, mask);
                     warp.flow.pc += 1;
                 }
                 InstructionKind::CopyCommit => {
@@ -171,58 +136,21 @@ impl Machine<'_, '_> {
                     warp.flow.pc += 1;
                 }
                 InstructionKind::Store(access) => {
-                    if CHECKED {
-                        mask = self.with_address(warp, inst, access.base, mask);
-                    }
-                    if mask != 0 {
-                        if CHECKED {
-                            for data in access.values.iter().flatten() {
-                                self.needs(warp, inst, data.id, mask, "stores a value");
-                            }
-                        }
-                        self.polls = 0;
-                        self.store::<CHECKED>(warp, inst, access, mask);
-                    }
+                    self.store_defined::<CHECKED>(warp, inst, access, mask);
                     warp.flow.pc += 1;
                 }
                 InstructionKind::Atomic(atomic) => {
-                    let whole = mask;
-                    if CHECKED {
-                        mask = self.with_address(warp, inst, atomic.access.base, mask);
-                    }
-                    if CHECKED && mask != whole {
-                        clear(warp, atomic.result.iter(), whole & !mask);
-                    }
-                    if mask != 0 {
-                        if CHECKED {
-                            for data in &atomic.operands {
-                                self.needs(warp, inst, data.id, mask, "has an operand");
-                            }
-                        }
-                        let changed = self.atomic::<CHECKED>(warp, inst, atomic, mask);
-                        warp.flow.pc += 1;
-                        if self.leaves(warp, inst, mask, changed) {
-                            return;
-                        }
-                        continue;
-                    }
+                    let leaves = self.update_defined::<CHECKED>(warp, inst, atomic, mask);
                     warp.flow.pc += 1;
+                    if leaves {
+                        return;
+                    }
                 }
                 InstructionKind::Object(access) => {
                     self.access_object::<CHECKED>(warp, inst, access, mask);
                     warp.flow.pc += 1;
                 }
-                InstructionKind::Branch(target) => {
-                    let next = warp.flow.pc + 1;
-                    if mask == active {
-                        warp.flow.jump(&program.code.structure, *target);
-                    } else if mask == 0 {
-                        warp.flow.pc = next;
-                    } else {
-                        let sides = [(next, active & !mask), (*target, mask)];
-                        warp.flow.diverge(&program.code.structure, &sides);
-                    }
-                }
+                InstructionKind::Branch(target) => self.branch(warp, *target, mask),
                 InstructionKind::BranchIndexed { index, targets } => {
                     if CHECKED {
                         self.needs(warp, inst, index.1, mask, "branches by an index");
@@ -274,32 +202,156 @@ impl Machine<'_, '_> {
                         warp.flow.pc += 1;
                     }
                 }
-                InstructionKind::ActiveMask(place) => {
-                    for lane in lanes(mask) {
-                        warp.registers.set(*place, lane, active.into());
-                    }
-                    settle(&mut warp.registers, inst, mask, mask, (0, ""));
+                InstructionKind::ActiveMask(to) => {
+                    let active = warp.flow.mask.into();
+                    broadcast(warp, inst, *to, active, mask, (0, ""));
                     warp.flow.pc += 1;
                 }
                 InstructionKind::Workspace { to, high } => {
-                    let half = self.workspace >> if *high { 32 } else { 0 };
-                    for lane in lanes(mask) {
-                        warp.registers.set(*to, lane, half & 0xffff_ffff);
-                    }
-                    let (defined, undefined) = if self.workspace == 0 { (0, mask) } else { (mask, 0) };
-                    settle(&mut warp.registers, inst, mask, defined, (undefined, NO_DRIVER));
+                    let half = (self.workspace >> if *high { 32 } else { 0 }) & 0xffff_ffff;
+                    let undefined = if self.workspace == 0 { mask } else { 0 };
+                    broadcast(warp, inst, *to, half, mask, (undefined, NO_DRIVER));
                     warp.flow.pc += 1;
                 }
                 InstructionKind::Clock { to, high } => {
                     let time = self.statistics.warp_instructions >> if *high { 32 } else { 0 };
-                    for lane in lanes(mask) {
-                        warp.registers.set(*to, lane, time);
-                    }
-                    settle(&mut warp.registers, inst, mask, mask, (0, ""));
+                    broadcast(warp, inst, *to, time, mask, (0, ""));
                     warp.flow.pc += 1;
                 }
                 InstructionKind::Nothing => warp.flow.pc += 1,
             }
+        }
+    }
+
+    /// Counts an instruction. Returns whether the block may execute it. If the block has reached
+    /// its limit, reports that and stops the launch.
+    #[inline(always)]
+    fn spend(&mut self, warp: &Warp, inst: &Inst) -> bool {
+        self.statistics.warp_instructions += 1;
+        if self.statistics.warp_instructions - self.spent <= self.options.fuel {
+            return true;
+        }
+        let fuel = self.options.fuel;
+        self.report(warp, Check::FuelExhausted, inst.site, warp.flow.mask, || {
+            format!("the block reached its limit of {fuel} warp instructions and was stopped")
+        });
+        self.stopped = true;
+        false
+    }
+
+    /// Returns the active lanes that execute the instruction: those in which its guard holds.
+    #[inline(always)]
+    fn guarded<const CHECKED: bool>(&mut self, warp: &Warp, inst: &Inst) -> u32 {
+        let active = warp.flow.mask;
+        let Some(guard) = inst.guard else { return active };
+        if CHECKED {
+            self.needs(warp, inst, guard.id, active, "is guarded by a condition");
+            self.decides(warp, inst, guard.id, active, "is guarded by a condition");
+        }
+        active & guard.holds(&warp.registers)
+    }
+
+    /// Computes registers from registers, and in which lanes the results are defined and exact.
+    #[inline(always)]
+    fn compute<const CHECKED: bool>(
+        &self,
+        warp: &mut Warp,
+        inst: &Inst,
+        body: &Body,
+        follows: DefinednessRule,
+        reason: &'static str,
+        mask: u32,
+    ) {
+        let states = if CHECKED { follow(follows, inst, &warp.registers) } else { 0 };
+        let undefined = body(&mut warp.registers, mask);
+        if CHECKED {
+            settle(&mut warp.registers, inst, mask, states & !undefined, (undefined, reason));
+            let bounds = &self.program.code.bounds;
+            if !bounds.is_empty() {
+                approximate(&mut warp.registers, inst, mask, bounds.contains_key(&inst.site));
+            }
+        }
+    }
+
+    /// Loads in the lanes with a defined address. The other lanes of `mask` get 0.
+    #[inline(always)]
+    fn load_defined<const CHECKED: bool>(&mut self, warp: &mut Warp, inst: &Inst, access: &MemoryAccess, mask: u32) {
+        let whole = mask;
+        let mask = if CHECKED { self.with_address(warp, inst, access.base, mask) } else { mask };
+        if mask != 0 {
+            self.load::<CHECKED>(warp, inst, access, mask);
+        }
+        if CHECKED && mask != whole {
+            clear(warp, access.values.iter().flatten(), whole & !mask);
+        }
+    }
+
+    /// Starts the copies of the lanes with defined addresses.
+    fn copy_defined<const CHECKED: bool>(&mut self, warp: &mut Warp, inst: &Inst, copy: &code::Copy, mut mask: u32) {
+        if CHECKED {
+            mask = self.with_address(warp, inst, copy.to.base, mask);
+            mask = self.with_address(warp, inst, copy.from.base, mask);
+            if let Some((_, id)) = copy.read {
+                self.needs(warp, inst, id, mask, "copies a number of bytes");
+            }
+        }
+        self.copy::<CHECKED>(warp, inst, copy, mask);
+    }
+
+    /// Stores in the lanes with a defined address.
+    #[inline(always)]
+    fn store_defined<const CHECKED: bool>(&mut self, warp: &mut Warp, inst: &Inst, access: &MemoryAccess, mask: u32) {
+        let mask = if CHECKED { self.with_address(warp, inst, access.base, mask) } else { mask };
+        if mask == 0 {
+            return;
+        }
+        if CHECKED {
+            for data in access.values.iter().flatten() {
+                self.needs(warp, inst, data.id, mask, "stores a value");
+            }
+        }
+        self.polls = 0;
+        self.store::<CHECKED>(warp, inst, access, mask);
+    }
+
+    /// Runs an atomic operation in the lanes with a defined address. The results of the other lanes
+    /// of `mask` are 0. Returns whether the warp yields to other warps.
+    #[inline(always)]
+    fn update_defined<const CHECKED: bool>(
+        &mut self,
+        warp: &mut Warp,
+        inst: &Inst,
+        atomic: &Atomic,
+        mask: u32,
+    ) -> bool {
+        let whole = mask;
+        let mask = if CHECKED { self.with_address(warp, inst, atomic.access.base, mask) } else { mask };
+        if CHECKED && mask != whole {
+            clear(warp, atomic.result.iter(), whole & !mask);
+        }
+        if mask == 0 {
+            return false;
+        }
+        if CHECKED {
+            for data in &atomic.operands {
+                self.needs(warp, inst, data.id, mask, "has an operand");
+            }
+        }
+        let changed = self.atomic::<CHECKED>(warp, inst, atomic, mask);
+        self.leaves(warp, inst, mask, changed)
+    }
+
+    /// Branches to `target` in the lanes of `mask`.
+    #[inline(always)]
+    fn branch(&self, warp: &mut Warp, target: u32, mask: u32) {
+        let (next, active) = (warp.flow.pc + 1, warp.flow.mask);
+        let structure = &self.program.code.structure;
+        if mask == active {
+            warp.flow.jump(structure, target);
+        } else if mask == 0 {
+            warp.flow.pc = next;
+        } else {
+            warp.flow.diverge(structure, &[(next, active & !mask), (target, mask)]);
         }
     }
 
@@ -539,6 +591,22 @@ fn approximate(registers: &mut Registers, inst: &Inst, mask: u32, bound: bool) {
             registers.approximations[*id as usize] = site;
         }
     }
+}
+
+/// Sets a register to one value in the lanes of `mask`, of which the lanes `undefined` get an
+/// undefined one for the reason `why`.
+fn broadcast(
+    warp: &mut Warp,
+    inst: &Inst,
+    to: RegisterPlace,
+    value: u64,
+    mask: u32,
+    (undefined, why): (u32, &'static str),
+) {
+    for lane in lanes(mask) {
+        warp.registers.set(to, lane, value);
+    }
+    settle(&mut warp.registers, inst, mask, mask & !undefined, (undefined, why));
 }
 
 /// Sets values that could not be loaded to 0.
