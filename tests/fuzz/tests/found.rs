@@ -1,5 +1,6 @@
 //! Regression tests of minimized kernels on which executors disagreed: each file in `tests/found`
-//! states the cause.
+//! states the cause. A fault of a pass or of emission is a file in
+//! `kernel-dsl/compiler/tests/passes/filetests` instead: IR that shows it.
 
 use fuzz::compile::Frontend;
 use fuzz::found;
