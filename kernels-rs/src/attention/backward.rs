@@ -189,31 +189,31 @@ struct ComputedWeights<M: Score> {
 /// Returns the query and the key of element (i, j) of square (r, q) of a thread. The block's rows
 /// are keys if `OF_KEYS`, and queries otherwise.
 #[device]
-fn query_and_key<M: Score, const OF_KEYS: bool, const R: usize>(
+fn query_and_key<M: Score, const OF_KEYS: bool, const ROW_GROUPS: usize>(
     of: ComputedWeights<M>,
     r: usize,
     q: usize,
     i: usize,
     j: usize,
 ) -> (usize, usize) {
-    let (row, col) = corner::<R>(of.thread);
-    let (own, other) = (of.row0 + row + r * GROUP_STEP + i, of.other0 + col + q * 32 * R + j);
+    let (row, col) = corner::<ROW_GROUPS>(of.thread);
+    let (own, other) = (of.row0 + row + r * GROUP_STEP + i, of.other0 + col + q * 32 * ROW_GROUPS + j);
     if OF_KEYS { (other, own) } else { (own, other) }
 }
 
 /// Returns an element of `numbers` for each query of a thread's tile; `missing` beyond the last.
 #[device]
-fn of_queries<M: Score, const OF_KEYS: bool, const R: usize, const N: usize>(
+fn of_queries<M: Score, const OF_KEYS: bool, const ROW_GROUPS: usize, const LOGIT_SQUARES: usize>(
     numbers: View<f32, 1>,
     of: ComputedWeights<M>,
     missing: f32,
 ) -> [f32; 8] {
     let mut found = [missing; 8];
-    for n in unroll(0..if OF_KEYS { 4 * N } else { 4 * R }) {
+    for n in unroll(0..if OF_KEYS { 4 * LOGIT_SQUARES } else { 4 * ROW_GROUPS }) {
         let (query, _) = if OF_KEYS {
-            query_and_key::<M, OF_KEYS, R>(of, 0, n / 4, 0, n % 4)
+            query_and_key::<M, OF_KEYS, ROW_GROUPS>(of, 0, n / 4, 0, n % 4)
         } else {
-            query_and_key::<M, OF_KEYS, R>(of, n / 4, 0, n % 4, 0)
+            query_and_key::<M, OF_KEYS, ROW_GROUPS>(of, n / 4, 0, n % 4, 0)
         };
         if query < of.lengths.0 {
             found[n] = numbers[query];
@@ -225,20 +225,20 @@ fn of_queries<M: Score, const OF_KEYS: bool, const R: usize, const N: usize>(
 /// Computes P from the products of queries and keys. The weight of a key that the query does not
 /// see is 0.
 #[device]
-fn weights_of<M: Score, const OF_KEYS: bool, const R: usize, const N: usize>(
-    s: &[[[[f32; 4]; 4]; N]; R],
+fn weights_of<M: Score, const OF_KEYS: bool, const ROW_GROUPS: usize, const LOGIT_SQUARES: usize>(
+    s: &[[[[f32; 4]; 4]; LOGIT_SQUARES]; ROW_GROUPS],
     of: ComputedWeights<M>,
     lse: View<f32, 1>,
-) -> [[[[f32; 4]; 4]; N]; R] {
+) -> [[[[f32; 4]; 4]; LOGIT_SQUARES]; ROW_GROUPS] {
     // A query beyond the last counts as one that sees no key.
-    let logs = of_queries::<M, OF_KEYS, R, N>(lse, of, f32::NEG_INFINITY);
+    let logs = of_queries::<M, OF_KEYS, ROW_GROUPS, LOGIT_SQUARES>(lse, of, f32::NEG_INFINITY);
     let (lengths, low, high) = (of.lengths, -(of.left as i32), of.right as i32);
-    let mut p = [[[[0.0f32; 4]; 4]; N]; R];
-    for r in unroll(0..R) {
-        for q in unroll(0..N) {
+    let mut p = [[[[0.0f32; 4]; 4]; LOGIT_SQUARES]; ROW_GROUPS];
+    for r in unroll(0..ROW_GROUPS) {
+        for q in unroll(0..LOGIT_SQUARES) {
             for i in unroll(0..4) {
                 for j in unroll(0..4) {
-                    let (query, key) = query_and_key::<M, OF_KEYS, R>(of, r, q, i, j);
+                    let (query, key) = query_and_key::<M, OF_KEYS, ROW_GROUPS>(of, r, q, i, j);
                     let log = logs[if OF_KEYS { q * 4 + j } else { r * 4 + i }];
                     let at = index(of, query, key);
                     let logit = of.score.score(s[r][q][i][j] * of.scale, at);
@@ -273,21 +273,21 @@ fn index<M: Score>(of: ComputedWeights<M>, query: usize, key: usize) -> ScoreInd
 /// Replaces dP with dS = P ∘ (dP − δ) ∘ score′·scale. P is in shared memory, where the thread has
 /// stored it. A weight of 0 has no gradient, whatever the other factors are.
 #[device]
-fn score_gradient<M: Score, const OF_KEYS: bool, const R: usize, const N: usize>(
-    t: &mut [[[[f32; 4]; 4]; N]; R],
-    s: &[[[[f32; 4]; 4]; N]; R],
+fn score_gradient<M: Score, const OF_KEYS: bool, const ROW_GROUPS: usize, const LOGIT_SQUARES: usize>(
+    t: &mut [[[[f32; 4]; 4]; LOGIT_SQUARES]; ROW_GROUPS],
+    s: &[[[[f32; 4]; 4]; LOGIT_SQUARES]; ROW_GROUPS],
     p: Shared<f32, 2>,
     of: ComputedWeights<M>,
     delta: View<f32, 1>,
 ) {
-    let deltas = of_queries::<M, OF_KEYS, R, N>(delta, of, 0.0);
-    let (row, col) = corner::<R>(of.thread);
-    for r in unroll(0..R) {
-        for q in unroll(0..N) {
+    let deltas = of_queries::<M, OF_KEYS, ROW_GROUPS, LOGIT_SQUARES>(delta, of, 0.0);
+    let (row, col) = corner::<ROW_GROUPS>(of.thread);
+    for r in unroll(0..ROW_GROUPS) {
+        for q in unroll(0..LOGIT_SQUARES) {
             for j in unroll(0..4) {
-                let weights = p.load::<4>((col + q * 32 * R + j, group_column(row + r * GROUP_STEP, col)));
+                let weights = p.load::<4>((col + q * 32 * ROW_GROUPS + j, group_column(row + r * GROUP_STEP, col)));
                 for i in unroll(0..4) {
-                    let (query, key) = query_and_key::<M, OF_KEYS, R>(of, r, q, i, j);
+                    let (query, key) = query_and_key::<M, OF_KEYS, ROW_GROUPS>(of, r, q, i, j);
                     let delta = deltas[if OF_KEYS { q * 4 + j } else { r * 4 + i }];
                     let slope = of.score.slope(s[r][q][i][j] * of.scale, index(of, query, key)) * of.scale;
                     let change = weights[i] * ((t[r][q][i][j] - delta) * slope);
@@ -301,8 +301,15 @@ fn score_gradient<M: Score, const OF_KEYS: bool, const R: usize, const N: usize>
 /// Computes acc += P·B of [`KEYS`] rows of `b` from `b0` on. With `skips`, weights of 0 are left
 /// out. The warp's weights must be in shared memory.
 #[device]
-fn add<T: Float, const W: usize, const Q: usize, const L: usize, const V: usize, const R: usize>(
-    acc: &mut [[[[f32; 4]; 4]; Q]; R],
+fn add<
+    T: Float,
+    const WIDTH: usize,
+    const SQUARES: usize,
+    const LOADS: usize,
+    const VECTOR: usize,
+    const ROW_GROUPS: usize,
+>(
+    acc: &mut [[[[f32; 4]; 4]; SQUARES]; ROW_GROUPS],
     p: Shared<f32, 2>,
     b: View<T, 2>,
     b0: usize,
@@ -313,10 +320,10 @@ fn add<T: Float, const W: usize, const Q: usize, const L: usize, const V: usize,
 ) {
     warp::sync();
     if skips {
-        accumulate_weighted::<T, W, Q, V, R>(acc, p, b, b0, rows, thread);
+        accumulate_weighted::<T, WIDTH, SQUARES, VECTOR, ROW_GROUPS>(acc, p, b, b0, rows, thread);
     } else {
-        let first = fetch_keys::<View<T, 2>, L, W, V>(b, b, thread, b0, rows);
-        accumulate::<View<T, 2>, W, Q, L, V, R>(acc, p, b, b0, rows, first, slots, thread);
+        let first = fetch_keys::<View<T, 2>, LOADS, WIDTH, VECTOR>(b, b, thread, b0, rows);
+        accumulate::<View<T, 2>, WIDTH, SQUARES, LOADS, VECTOR, ROW_GROUPS>(acc, p, b, b0, rows, first, slots, thread);
     }
 }
 
@@ -331,18 +338,18 @@ fn head_and_tile(heads: usize, tiles: usize, is_whole: bool) -> (usize, usize) {
 
 /// Computes dQ. There are `count` sequences, each with at most `longest` queries.
 #[kernel(
-    block = 128, max_registers = if W == 128 { 168 } else { 128 },
+    block = 128, max_registers = if WIDTH == 128 { 168 } else { 128 },
     grid = (
-        along_x(d_q.dim(1) * count, longest.div_ceil(KEYS) * d_q.dim(3).div_ceil(W), 1),
-        along_y(longest.div_ceil(KEYS) * d_q.dim(3).div_ceil(W), 1),
+        along_x(d_q.dim(1) * count, longest.div_ceil(KEYS) * d_q.dim(3).div_ceil(WIDTH), 1),
+        along_y(longest.div_ceil(KEYS) * d_q.dim(3).div_ceil(WIDTH), 1),
     ),
     tolerance(d_q(relative = 1e-4, absolute = 1e-4)),
     instances(
-        f32_w128: T = f32, M = Plain, P = Dense, S = Whole, W = 128, V = 4, R = 2;
-        f32_w64: T = f32, M = Plain, P = Dense, S = Whole, W = 64, V = 4, R = 2;
-        f32_w64_packed: T = f32, M = Plain, P = Dense, S = Packed, W = 64, V = 4, R = 2
+        f32_w128: T = f32, M = Plain, P = Dense, S = Whole, WIDTH = 128, VECTOR = 4, ROW_GROUPS = 2;
+        f32_w64: T = f32, M = Plain, P = Dense, S = Whole, WIDTH = 64, VECTOR = 4, ROW_GROUPS = 2;
+        f32_w64_packed: T = f32, M = Plain, P = Dense, S = Packed, WIDTH = 64, VECTOR = 4, ROW_GROUPS = 2
     ),
-    derived(N = 2 / R, Q = W / (32 * R), L = (W * 2).div_ceil(128)),
+    derived(LOGIT_SQUARES = 2 / ROW_GROUPS, SQUARES = WIDTH / (32 * ROW_GROUPS), LOADS = (WIDTH * 2).div_ceil(128)),
 )]
 #[requires(
     k.dim(3) == q.dim(3), v.dim(1) == k.dim(1), v.dim(2) == k.dim(2), v.dim(0) == k.dim(0), k.dim(0) == q.dim(0),
@@ -352,20 +359,20 @@ fn head_and_tile(heads: usize, tiles: usize, is_whole: bool) -> (usize, usize) {
     lse.dim(0) == q.dim(0), lse.dim(1) == q.dim(1), lse.dim(2) == q.dim(2),
     delta.dim(0) == q.dim(0), delta.dim(1) == q.dim(1), delta.dim(2) == q.dim(2),
     d_q.dim(0) == q.dim(0), d_q.dim(1) == q.dim(1), d_q.dim(2) == q.dim(2), d_q.dim(3) == q.dim(3),
-    q.aligned(V), k.aligned(V), v.aligned(V), d_o.aligned(V), d_q.aligned(V),
-    q.dim(3) % (if V == 4 { 8 } else { 1 }) == 0, v.dim(3) % (if V == 4 { 8 } else { 1 }) == 0,
+    q.aligned(VECTOR), k.aligned(VECTOR), v.aligned(VECTOR), d_o.aligned(VECTOR), d_q.aligned(VECTOR),
+    q.dim(3) % (if VECTOR == 4 { 8 } else { 1 }) == 0, v.dim(3) % (if VECTOR == 4 { 8 } else { 1 }) == 0,
 )]
 pub fn attention_gradient_q<
     T: Float,
     M: Score,
     P: Pattern,
     S: Sequences,
-    const W: usize,
-    const V: usize,
-    const R: usize,
-    const N: usize,
-    const Q: usize,
-    const L: usize,
+    const WIDTH: usize,
+    const VECTOR: usize,
+    const ROW_GROUPS: usize,
+    const LOGIT_SQUARES: usize,
+    const SQUARES: usize,
+    const LOADS: usize,
 >(
     q: View<T, 4>,
     k: View<T, 4>,
@@ -383,14 +390,14 @@ pub fn attention_gradient_q<
     count: usize,
     longest: usize,
 ) {
-    let pieces = d_q.dim(3).div_ceil(W);
+    let pieces = d_q.dim(3).div_ceil(WIDTH);
     let tiles = longest.div_ceil(KEYS) * pieces;
     let is_whole = left.min(right) >= q.dim(2).max(k.dim(2));
     let (any, tile) = head_and_tile(d_q.dim(1) * count, tiles, is_whole);
     let (sequence, head) = div_rem(any, d_q.dim(1));
     // The last queries first: causal queries see the more keys, the later they are.
     let tile = tiles - 1 - tile;
-    let (row0, piece) = (tile / pieces * KEYS, tile % pieces * W);
+    let (row0, piece) = (tile / pieces * KEYS, tile % pieces * WIDTH);
     let span = sequences.span(sequence, q.dim(2), k.dim(2));
     let (lq, lk) = (span.queries, span.keys);
     if row0 >= lq {
@@ -400,7 +407,7 @@ pub fn attention_gradient_q<
     let (begin, end) = span.seen(row0, KEYS, left, right);
     let (list, tiles) = pattern.tiles(head, row0, begin / KEYS * KEYS, end);
     let (ab, p) = (slices(2 * KEYS), weights(KEYS));
-    let slots = Shared::<f32, 3>::over(ab, [2, SLICE, W]);
+    let slots = Shared::<f32, 3>::over(ab, [2, SLICE, WIDTH]);
     let kept = Shared::<u32, 1>::new([PARAMETERS]);
     if thread::x() == 0 {
         kept.store(0, [sequence as u32, head as u32, of_keys as u32, piece as u32]);
@@ -408,7 +415,7 @@ pub fn attention_gradient_q<
         kept.store(8, [row0 as u32, 0]);
     }
     block::sync();
-    let mut acc = [[[[0.0f32; 4]; 4]; Q]; R];
+    let mut acc = [[[[0.0f32; 4]; 4]; SQUARES]; ROW_GROUPS];
     // Whether to skip weights of 0: only in a second pass, after sums were NaN.
     let mut skips = false;
     loop {
@@ -416,48 +423,81 @@ pub fn attention_gradient_q<
             let other0 = pattern.key(list, i);
             let here = load_parameters::<T, S>(kept, q, k, v, d_o, lse, delta, sequences);
             let GradientParameters { row0, lq, lk, thread, .. } = here;
-            let s = product::<T, V, R, N>(here.q, row0, lq, here.k, other0, lk, q.dim(3), ab, thread);
+            let s = product::<T, VECTOR, ROW_GROUPS, LOGIT_SQUARES>(
+                here.q,
+                row0,
+                lq,
+                here.k,
+                other0,
+                lk,
+                q.dim(3),
+                ab,
+                thread,
+            );
             let here = load_parameters::<T, S>(kept, q, k, v, d_o, lse, delta, sequences);
             let of = weights_at::<T, M>(here, other0, score, scale, left, right);
-            share::<R, N>(p, here.thread, &weights_of::<M, false, R, N>(&s, of, here.lse));
+            share::<ROW_GROUPS, LOGIT_SQUARES>(
+                p,
+                here.thread,
+                &weights_of::<M, false, ROW_GROUPS, LOGIT_SQUARES>(&s, of, here.lse),
+            );
             let here = load_parameters::<T, S>(kept, q, k, v, d_o, lse, delta, sequences);
             let GradientParameters { row0, lq, lk, thread, .. } = here;
-            let mut t = product::<T, V, R, N>(here.d_o, row0, lq, here.v, other0, lk, v.dim(3), ab, thread);
+            let mut t = product::<T, VECTOR, ROW_GROUPS, LOGIT_SQUARES>(
+                here.d_o,
+                row0,
+                lq,
+                here.v,
+                other0,
+                lk,
+                v.dim(3),
+                ab,
+                thread,
+            );
             let here = load_parameters::<T, S>(kept, q, k, v, d_o, lse, delta, sequences);
             let of = weights_at::<T, M>(here, other0, score, scale, left, right);
-            score_gradient::<M, false, R, N>(&mut t, &s, p, of, here.delta);
-            share::<R, N>(p, here.thread, &t);
+            score_gradient::<M, false, ROW_GROUPS, LOGIT_SQUARES>(&mut t, &s, p, of, here.delta);
+            share::<ROW_GROUPS, LOGIT_SQUARES>(p, here.thread, &t);
             let with = here.k.offset((0, here.piece));
-            add::<T, W, Q, L, V, R>(&mut acc, p, with, other0, here.lk, slots, skips, here.thread);
+            add::<T, WIDTH, SQUARES, LOADS, VECTOR, ROW_GROUPS>(
+                &mut acc,
+                p,
+                with,
+                other0,
+                here.lk,
+                slots,
+                skips,
+                here.thread,
+            );
         }
         if skips || !block::any(has_nan(&acc)) {
             break;
         }
         skips = true;
-        acc = [[[[0.0f32; 4]; 4]; Q]; R];
+        acc = [[[[0.0f32; 4]; 4]; SQUARES]; ROW_GROUPS];
     }
     let here = load_parameters::<T, S>(kept, q, k, v, d_o, lse, delta, sequences);
     let d_q = d_q.at(here.batch).at(here.head).offset((here.query0, here.piece));
-    put_sums::<T, V, Q, R>(d_q, here.row0, here.lq, &acc, here.thread);
+    put_sums::<T, VECTOR, SQUARES, ROW_GROUPS>(d_q, here.row0, here.lq, &acc, here.thread);
 }
 
 /// Computes dK and dV. There are `count` sequences, each with at most `longest` keys. The pattern
 /// gives tiles of queries.
 #[kernel(
-    block = 128, max_registers = if W == 128 { 255 } else { 168 },
+    block = 128, max_registers = if WIDTH == 128 { 255 } else { 168 },
     grid = (
-        along_x(k.dim(1) * count, longest.div_ceil(KEYS) * q.dim(3).max(v.dim(3)).div_ceil(W), 1),
-        along_y(longest.div_ceil(KEYS) * q.dim(3).max(v.dim(3)).div_ceil(W), 1),
+        along_x(k.dim(1) * count, longest.div_ceil(KEYS) * q.dim(3).max(v.dim(3)).div_ceil(WIDTH), 1),
+        along_y(longest.div_ceil(KEYS) * q.dim(3).max(v.dim(3)).div_ceil(WIDTH), 1),
     ),
     tolerance(d_k(relative = 1e-4, absolute = 1e-4), d_v(relative = 1e-4, absolute = 1e-4)),
     instances(
-        f32_w128: T = f32, M = Plain, P = Dense, S = Whole, W = 128, V = 4, R = 2;
-        f32_w64: T = f32, M = Plain, P = Dense, S = Whole, W = 64, V = 4, R = 2;
-        f16_w128: T = f16, M = Plain, P = Dense, S = Whole, W = 128, V = 4, R = 2;
-        f32_w64_packed: T = f32, M = Plain, P = Dense, S = Packed, W = 64, V = 4, R = 2;
-        f32_w64_listed: T = f32, M = Plain, P = Listed, S = Whole, W = 64, V = 4, R = 2
+        f32_w128: T = f32, M = Plain, P = Dense, S = Whole, WIDTH = 128, VECTOR = 4, ROW_GROUPS = 2;
+        f32_w64: T = f32, M = Plain, P = Dense, S = Whole, WIDTH = 64, VECTOR = 4, ROW_GROUPS = 2;
+        f16_w128: T = f16, M = Plain, P = Dense, S = Whole, WIDTH = 128, VECTOR = 4, ROW_GROUPS = 2;
+        f32_w64_packed: T = f32, M = Plain, P = Dense, S = Packed, WIDTH = 64, VECTOR = 4, ROW_GROUPS = 2;
+        f32_w64_listed: T = f32, M = Plain, P = Listed, S = Whole, WIDTH = 64, VECTOR = 4, ROW_GROUPS = 2
     ),
-    derived(N = 2 / R, Q = W / (32 * R), L = (W * 2).div_ceil(128)),
+    derived(LOGIT_SQUARES = 2 / ROW_GROUPS, SQUARES = WIDTH / (32 * ROW_GROUPS), LOADS = (WIDTH * 2).div_ceil(128)),
 )]
 #[requires(
     k.dim(3) == q.dim(3), v.dim(1) == k.dim(1), v.dim(2) == k.dim(2), v.dim(0) == k.dim(0), k.dim(0) == q.dim(0),
@@ -468,20 +508,20 @@ pub fn attention_gradient_q<
     delta.dim(0) == q.dim(0), delta.dim(1) == q.dim(1), delta.dim(2) == q.dim(2),
     d_k.dim(0) == k.dim(0), d_k.dim(1) == k.dim(1), d_k.dim(2) == k.dim(2), d_k.dim(3) == k.dim(3),
     d_v.dim(0) == v.dim(0), d_v.dim(1) == v.dim(1), d_v.dim(2) == v.dim(2), d_v.dim(3) == v.dim(3),
-    q.aligned(V), k.aligned(V), v.aligned(V), d_o.aligned(V), d_k.aligned(V), d_v.aligned(V),
-    q.dim(3) % (if V == 4 { 8 } else { 1 }) == 0, v.dim(3) % (if V == 4 { 8 } else { 1 }) == 0,
+    q.aligned(VECTOR), k.aligned(VECTOR), v.aligned(VECTOR), d_o.aligned(VECTOR), d_k.aligned(VECTOR), d_v.aligned(VECTOR),
+    q.dim(3) % (if VECTOR == 4 { 8 } else { 1 }) == 0, v.dim(3) % (if VECTOR == 4 { 8 } else { 1 }) == 0,
 )]
 pub fn attention_gradient_kv<
     T: Float,
     M: Score,
     P: Pattern,
     S: Sequences,
-    const W: usize,
-    const V: usize,
-    const R: usize,
-    const N: usize,
-    const Q: usize,
-    const L: usize,
+    const WIDTH: usize,
+    const VECTOR: usize,
+    const ROW_GROUPS: usize,
+    const LOGIT_SQUARES: usize,
+    const SQUARES: usize,
+    const LOADS: usize,
 >(
     q: View<T, 4>,
     k: View<T, 4>,
@@ -500,12 +540,12 @@ pub fn attention_gradient_kv<
     count: usize,
     longest: usize,
 ) {
-    let pieces = q.dim(3).max(v.dim(3)).div_ceil(W);
+    let pieces = q.dim(3).max(v.dim(3)).div_ceil(WIDTH);
     // The first keys first: more causal queries see them.
     let is_whole = left.min(right) >= q.dim(2).max(k.dim(2));
     let (any, tile) = head_and_tile(k.dim(1) * count, longest.div_ceil(KEYS) * pieces, is_whole);
     let (sequence, own) = div_rem(any, k.dim(1));
-    let (row0, piece) = (tile / pieces * KEYS, tile % pieces * W);
+    let (row0, piece) = (tile / pieces * KEYS, tile % pieces * WIDTH);
     let span = sequences.span(sequence, q.dim(2), k.dim(2));
     let (lq, lk, of_group) = (span.queries, span.keys, q.dim(1) / k.dim(1));
     if row0 >= lk {
@@ -516,14 +556,14 @@ pub fn attention_gradient_kv<
     let begin = (row0 + lq).saturating_sub(lk + right) / KEYS * KEYS;
     let end = (last + lq + 1 + left).saturating_sub(lk).min(lq);
     let (ab, p) = (slices(2 * KEYS), weights(KEYS));
-    let slots = Shared::<f32, 3>::over(ab, [2, SLICE, W]);
+    let slots = Shared::<f32, 3>::over(ab, [2, SLICE, WIDTH]);
     let kept = Shared::<u32, 1>::new([PARAMETERS]);
     if thread::x() == 0 {
         kept.store(4, [span.query as u32, span.key as u32, lq as u32, lk as u32]);
         kept.store(8, [row0 as u32, 0]);
     }
-    let mut of_k = [[[[0.0f32; 4]; 4]; Q]; R];
-    let mut of_v = [[[[0.0f32; 4]; 4]; Q]; R];
+    let mut of_k = [[[[0.0f32; 4]; 4]; SQUARES]; ROW_GROUPS];
+    let mut of_v = [[[[0.0f32; 4]; 4]; SQUARES]; ROW_GROUPS];
     // Whether to skip weights of 0: only in a second pass, after sums were NaN.
     let mut skips = false;
     loop {
@@ -539,35 +579,77 @@ pub fn attention_gradient_kv<
                 let other0 = pattern.key(list, i);
                 let here = load_parameters::<T, S>(kept, q, k, v, d_o, lse, delta, sequences);
                 let GradientParameters { row0, lq, lk, thread, .. } = here;
-                let s = product::<T, V, R, N>(here.k, row0, lk, here.q, other0, lq, q.dim(3), ab, thread);
+                let s = product::<T, VECTOR, ROW_GROUPS, LOGIT_SQUARES>(
+                    here.k,
+                    row0,
+                    lk,
+                    here.q,
+                    other0,
+                    lq,
+                    q.dim(3),
+                    ab,
+                    thread,
+                );
                 let here = load_parameters::<T, S>(kept, q, k, v, d_o, lse, delta, sequences);
                 let of = weights_at::<T, M>(here, other0, score, scale, left, right);
-                share::<R, N>(p, here.thread, &weights_of::<M, true, R, N>(&s, of, here.lse));
+                share::<ROW_GROUPS, LOGIT_SQUARES>(
+                    p,
+                    here.thread,
+                    &weights_of::<M, true, ROW_GROUPS, LOGIT_SQUARES>(&s, of, here.lse),
+                );
                 let with = here.d_o.offset((0, here.piece));
-                add::<T, W, Q, L, V, R>(&mut of_v, p, with, other0, here.lq, slots, skips, here.thread);
+                add::<T, WIDTH, SQUARES, LOADS, VECTOR, ROW_GROUPS>(
+                    &mut of_v,
+                    p,
+                    with,
+                    other0,
+                    here.lq,
+                    slots,
+                    skips,
+                    here.thread,
+                );
                 let here = load_parameters::<T, S>(kept, q, k, v, d_o, lse, delta, sequences);
                 let GradientParameters { row0, lq, lk, thread, .. } = here;
-                let mut t = product::<T, V, R, N>(here.v, row0, lk, here.d_o, other0, lq, v.dim(3), ab, thread);
+                let mut t = product::<T, VECTOR, ROW_GROUPS, LOGIT_SQUARES>(
+                    here.v,
+                    row0,
+                    lk,
+                    here.d_o,
+                    other0,
+                    lq,
+                    v.dim(3),
+                    ab,
+                    thread,
+                );
                 let here = load_parameters::<T, S>(kept, q, k, v, d_o, lse, delta, sequences);
                 let of = weights_at::<T, M>(here, other0, score, scale, left, right);
-                score_gradient::<M, true, R, N>(&mut t, &s, p, of, here.delta);
-                share::<R, N>(p, here.thread, &t);
+                score_gradient::<M, true, ROW_GROUPS, LOGIT_SQUARES>(&mut t, &s, p, of, here.delta);
+                share::<ROW_GROUPS, LOGIT_SQUARES>(p, here.thread, &t);
                 let with = here.q.offset((0, here.piece));
-                add::<T, W, Q, L, V, R>(&mut of_k, p, with, other0, here.lq, slots, skips, here.thread);
+                add::<T, WIDTH, SQUARES, LOADS, VECTOR, ROW_GROUPS>(
+                    &mut of_k,
+                    p,
+                    with,
+                    other0,
+                    here.lq,
+                    slots,
+                    skips,
+                    here.thread,
+                );
             }
         }
         if skips || !block::any(has_nan(&of_k) || has_nan(&of_v)) {
             break;
         }
         skips = true;
-        of_k = [[[[0.0f32; 4]; 4]; Q]; R];
-        of_v = [[[[0.0f32; 4]; 4]; Q]; R];
+        of_k = [[[[0.0f32; 4]; 4]; SQUARES]; ROW_GROUPS];
+        of_v = [[[[0.0f32; 4]; 4]; SQUARES]; ROW_GROUPS];
     }
     let here = load_parameters::<T, S>(kept, q, k, v, d_o, lse, delta, sequences);
     let d_k = d_k.at(here.batch).at(here.of_keys).offset((here.key0, here.piece));
     let d_v = d_v.at(here.batch).at(here.of_keys).offset((here.key0, here.piece));
-    put_sums::<T, V, Q, R>(d_k, here.row0, here.lk, &of_k, here.thread);
-    put_sums::<T, V, Q, R>(d_v, here.row0, here.lk, &of_v, here.thread);
+    put_sums::<T, VECTOR, SQUARES, ROW_GROUPS>(d_k, here.row0, here.lk, &of_k, here.thread);
+    put_sums::<T, VECTOR, SQUARES, ROW_GROUPS>(d_v, here.row0, here.lk, &of_v, here.thread);
 }
 
 /// Returns the weights of the block's rows and a tile of other rows.
@@ -586,20 +668,20 @@ fn weights_at<T: Float, M: Score>(
 
 /// Writes the sums of a thread to rows of a gradient, without those beyond the last row or column.
 #[device]
-fn put_sums<T: Float, const V: usize, const Q: usize, const R: usize>(
+fn put_sums<T: Float, const VECTOR: usize, const SQUARES: usize, const ROW_GROUPS: usize>(
     to: ViewMut<T, 2>,
     row0: usize,
     rows: usize,
-    acc: &[[[[f32; 4]; 4]; Q]; R],
+    acc: &[[[[f32; 4]; 4]; SQUARES]; ROW_GROUPS],
     thread: usize,
 ) {
-    let (row, col) = corner::<R>(thread);
-    for r in unroll(0..R) {
+    let (row, col) = corner::<ROW_GROUPS>(thread);
+    for r in unroll(0..ROW_GROUPS) {
         for i in unroll(0..4) {
             let row = row0 + row + r * GROUP_STEP + i;
             if row < rows {
-                for q in unroll(0..Q) {
-                    put::<T, V>(to, row, col + q * 32 * R, acc[r][q][i]);
+                for q in unroll(0..SQUARES) {
+                    put::<T, VECTOR>(to, row, col + q * 32 * ROW_GROUPS, acc[r][q][i]);
                 }
             }
         }
@@ -608,11 +690,11 @@ fn put_sums<T: Float, const V: usize, const Q: usize, const R: usize>(
 
 /// Returns whether one of a thread's sums is NaN.
 #[device]
-fn has_nan<const Q: usize, const R: usize>(acc: &[[[[f32; 4]; 4]; Q]; R]) -> bool {
+fn has_nan<const SQUARES: usize, const ROW_GROUPS: usize>(acc: &[[[[f32; 4]; 4]; SQUARES]; ROW_GROUPS]) -> bool {
     let mut found = false;
-    for r in unroll(0..R) {
+    for r in unroll(0..ROW_GROUPS) {
         for i in unroll(0..4) {
-            for x in unroll(0..4 * Q) {
+            for x in unroll(0..4 * SQUARES) {
                 found |= acc[r][x / 4][i][x % 4].is_nan();
             }
         }

@@ -18,15 +18,15 @@ use kernel_dsl::prelude::*;
         along_y(s.dim(1), s.dim(0)),
         along_z(s.dim(1), s.dim(0)),
     ),
-    writes(s = once), instances(T = f32, M = Plain, V = 4),
+    writes(s = once), instances(T = f32, M = Plain, VECTOR = 4),
 )]
 #[requires(
     k.dim(0) == q.dim(0), k.dim(3) == q.dim(3), k.dim(1) > 0, q.dim(1) % k.dim(1) == 0,
     s.dim(0) == q.dim(0), s.dim(1) == q.dim(1), s.dim(2) == q.dim(2), s.dim(3) == k.dim(2),
     left <= 0x4000_0000, right <= 0x4000_0000, q.dim(2) < 0x4000_0000, k.dim(2) < 0x4000_0000,
-    q.aligned(V), k.aligned(V), q.dim(3) % (if V == 4 { 8 } else { 1 }) == 0,
+    q.aligned(VECTOR), k.aligned(VECTOR), q.dim(3) % (if VECTOR == 4 { 8 } else { 1 }) == 0,
 )]
-pub fn attention_scores<T: Float, M: Score, const V: usize>(
+pub fn attention_scores<T: Float, M: Score, const VECTOR: usize>(
     q: View<T, 4>,
     k: View<T, 4>,
     mut s: ViewMut<f32, 4>,
@@ -42,7 +42,7 @@ pub fn attention_scores<T: Float, M: Score, const V: usize>(
     let (row, col) = corner::<1>(thread::x());
     let ab = slices(2 * KEYS);
     let (q, k) = (q.at(batch).at(head), k.at(batch).at(head / of_group));
-    let x = product::<T, V, 1, 2>(q, row0, lq, k, col0, lk, q.cols(), ab, thread::x());
+    let x = product::<T, VECTOR, 1, 2>(q, row0, lq, k, col0, lk, q.cols(), ab, thread::x());
     for i in unroll(0..4) {
         for j in unroll(0..8) {
             let (query, key) = (row0 + row + i, col0 + col + j / 4 * 32 + j % 4);

@@ -99,10 +99,10 @@
 //!
 //! # Sums over lanes
 //!
-//! A group of lanes has `GROUP · U` logits, and each lane has a partial sum of each. In each step a
-//! lane gives half of its sums to its partner and takes the other half. Each lane ends with one
-//! logit. So 16 logits of 16 lanes take 15 exchanges. Summed one by one they took 64. Each lane
-//! then computes one weight instead of 16, and sends it to its group:
+//! A group of lanes has `GROUP · IN_FLIGHT` logits, and each lane has a partial sum of each. In
+//! each step a lane gives half of its sums to its partner and takes the other half. Each lane ends
+//! with one logit. So 16 logits of 16 lanes take 15 exchanges. Summed one by one they took 64. Each
+//! lane then computes one weight instead of 16, and sends it to its group:
 //!
 //! ```text
 //!   step     lane 0 has parts of   lane 1          lane 2          lane 3
@@ -147,212 +147,24 @@
 //! the result does not depend on which block is last. This block loads the range and the sums of
 //! `AHEAD` splits at a time, so that it waits for memory once, not twice.
 
+mod keys;
+mod parts;
+mod query;
+
+use self::keys::*;
+use self::parts::*;
+use self::query::*;
 use super::cache::*;
-use super::tile::{lowered, reciprocal};
+use super::tile::lowered;
 use crate::fold::{along_x, along_y, along_z, block_at};
 use kernel_dsl::prelude::*;
-
-/// A partial softmax over some keys: Σ 2^(s − base) and Σ 2^(s − base)·v of logits s in units of
-/// log₂ e. Without keys the base is −∞. Otherwise it exceeds the largest s by enough that sums
-/// cannot overflow if the mean is finite.
-#[device]
-#[derive(Clone, Copy, DeviceCopy)]
-struct Partial<const E: usize> {
-    base: f32,
-    sum: f32,
-    o: [f32; E],
-}
-
-/// Merges the partial softmaxes of a warp's groups of `LANES` lanes. In each step a lane gives half
-/// of its sums away and takes as many. The first `E` · `LANES` / 32 sums remain: those of the
-/// elements from `lane / LANES · E · LANES / 32` on.
-#[device]
-fn scattered<const LANES: usize, const E: usize>(x: Partial<E>) -> Partial<E> {
-    let (mut base, mut sum, mut o) = (x.base, x.sum, x.o);
-    for step in unroll(0..5) {
-        if 16 >> step >= LANES {
-            base = base.max(warp::shuffle_xor(base, 16 >> step));
-        }
-    }
-    let factor = fast::exp2(x.base - base.max(f32::MIN));
-    sum *= factor;
-    for e in unroll(0..E) {
-        o[e] *= factor;
-    }
-    for step in unroll(0..5) {
-        if 16 >> step >= LANES {
-            let half = E >> (step + 1);
-            let upper = warp::lane() & 16 >> step != 0;
-            for e in unroll(0..half) {
-                let (kept, given) = if upper { (o[half + e], o[e]) } else { (o[e], o[half + e]) };
-                o[e] = kept + warp::shuffle_xor(given, 16 >> step);
-            }
-            sum += warp::shuffle_xor(sum, 16 >> step);
-        }
-    }
-    Partial { base, sum, o }
-}
-
-/// Merges the partial softmaxes of two sets of keys.
-#[device]
-fn merge<const E: usize>(a: Partial<E>, b: Partial<E>) -> Partial<E> {
-    let base = a.base.max(b.base);
-    let finite = base.max(f32::MIN);
-    let (x, y) = (fast::exp2(a.base - finite), fast::exp2(b.base - finite));
-    let mut o = [0.0; E];
-    for e in unroll(0..E) {
-        o[e] = a.o[e].mul_add(x, b.o[e] * y);
-    }
-    Partial { base, sum: a.sum.mul_add(x, b.sum * y), o }
-}
-
-/// Returns the token of a column, and the query head within its group. A group has `of_group` query
-/// heads.
-#[device]
-fn token_and_head<const TOKENS: bool>(column: usize, of_group: usize) -> (usize, usize) {
-    if TOKENS { (column / of_group, column % of_group) } else { (0, column) }
-}
-
-/// Sums each of `N` numbers over the lanes of a group. A lane receives `N / LANES` sums, or one,
-/// from sum `lane · N / LANES` on. In each step a lane gives half of its numbers away, and takes as
-/// many.
-#[device]
-fn sums_of_lane<const LANES: usize, const N: usize>(x: [f32; N]) -> [f32; N] {
-    let mut x = x;
-    for step in unroll(0..5) {
-        let apart = LANES >> (step + 1);
-        if apart > 0 && N >> step > 1 {
-            let half = N >> (step + 1);
-            let upper = warp::lane() & apart != 0;
-            for i in unroll(0..half) {
-                let (kept, given) = if upper { (x[half + i], x[i]) } else { (x[i], x[half + i]) };
-                x[i] = kept + warp::shuffle_xor(given, apart);
-            }
-        } else if apart > 0 {
-            x[0] += warp::shuffle_xor(x[0], apart);
-        }
-    }
-    x
-}
-
-/// Returns the place of element `d` of a query in shared memory. A lane reads `WIDE` neighboring
-/// elements by fours; in this order neighboring lanes read neighboring fours.
-#[device]
-fn staged_at<const LANES: usize, const WIDE: usize>(d: usize) -> usize {
-    let within = d % (LANES * WIDE);
-    d - within + within % WIDE / 4 * (LANES * 4) + within / WIDE * 4 + d % 4
-}
-
-/// Returns the product of a query and a key in pieces of `WIDE` numbers, each with its scale.
-#[device]
-fn product<C: Scales, const E: usize, const WIDE: usize>(q: [f32; E], k: [f32; E], scales: [f32; E]) -> f32 {
-    let mut sum = 0.0;
-    for p in unroll(0..E / WIDE) {
-        let mut of_piece = if C::SCALED { 0.0 } else { sum };
-        for e in unroll(p * WIDE..(p + 1) * WIDE) {
-            of_piece = q[e].mul_add(k[e], of_piece);
-        }
-        sum = if C::SCALED { of_piece.mul_add(scales[p], sum) } else { of_piece };
-    }
-    sum
-}
-
-/// Returns numbers of a query as integers of 16 bits, and their unit, a power of two. The unit is
-/// 2⁻¹⁴ to 2⁻¹⁵ of the largest magnitude, at least 2⁻¹²⁶, and NaN if a number is not finite.
-#[device]
-fn integers<const E: usize>(x: [f32; E]) -> ([i32; E], f32) {
-    let (mut top, mut invalid) = (0.0f32, 0.0f32);
-    for e in unroll(0..E) {
-        top = top.max(x[e].abs());
-        invalid = x[e].mul_add(0.0, invalid);
-    }
-    // 2ᵉ ≤ top < 2ᵉ⁺¹, as the bits of an `f32`. The unit is 2ᵉ⁻¹⁴.
-    let power = (top.to_bits() & 0x7f80_0000).max(15 << 23);
-    let inverse = f32::from_bits((268 << 23) - power);
-    let n = x.map(|x| ((x * inverse).round_ties_even() as i32).min(32_767));
-    (n, f32::from_bits(power - (14 << 23)) + invalid)
-}
-
-/// Returns o + w·v of a value in pieces of `WIDE` numbers, each with its scale.
-#[device]
-fn weighted<C: Scales, const E: usize, const WIDE: usize>(
-    w: f32,
-    v: [f32; E],
-    scales: [f32; E],
-    o: [f32; E],
-) -> [f32; E] {
-    let mut o = o;
-    for e in unroll(0..E) {
-        let w = if C::SCALED { w * scales[e / WIDE] } else { w };
-        o[e] = w.mul_add(v[e], o[e]);
-    }
-    o
-}
-
-/// Returns a lane's numbers of `U` keys of a head of a sequence or, with `VALUES`, of values,
-/// and the scale of each piece. The keys are `first`, `first + keys`, and so on. Keys from `end`
-/// on may contain anything, even NaNs, and are never read: with `every`, the last key before
-/// `end` takes their place. For keys and elements that a lane does not load, the result is
-/// `before`.
-#[device]
-#[allow(clippy::too_many_arguments, reason = "the cache, and the keys of a lane")]
-fn numbers<
-    K: StoredElement,
-    C: Scales,
-    P: Pages,
-    const LANES: usize,
-    const WIDE: usize,
-    const E: usize,
-    const U: usize,
-    const VALUES: bool,
->(
-    cache: View<K, 4>,
-    scales: C,
-    pages: P,
-    at: [usize; 2],
-    first: usize,
-    keys: usize,
-    end: usize,
-    every: bool,
-    width: usize,
-    before: ([[K::Kept; E]; U], [[f32; E]; U]),
-) -> ([[K::Kept; E]; U], [[f32; E]; U]) {
-    let ([sequence, head], (mut raw, mut factors)) = (at, before);
-    for u in unroll(0..U) {
-        let t = first + u * keys;
-        let (plane, row) = pages.place(sequence, t.min(end - 1), cache.dim(2));
-        let at = CacheEntry { plane: plane.min(cache.dim(0) - 1), head, row };
-        for p in unroll(0..E / WIDE) {
-            let d = (p * LANES + warp::lane() % LANES) * WIDE;
-            if (every || t < end) && d < width {
-                let mut x = [K::narrow(0.0); WIDE];
-                if K::NUMBERS == 1 {
-                    x = cache.load((at.plane, head, row, d));
-                } else {
-                    for e in unroll(0..WIDE / K::NUMBERS) {
-                        x[e] = cache[(at.plane, head, row, d / K::NUMBERS + e)];
-                    }
-                }
-                for i in unroll(0..WIDE / K::TOGETHER) {
-                    let (kept, e) = (p * (WIDE / K::TOGETHER) + i, i * (K::TOGETHER / K::NUMBERS));
-                    let neighbors = [e, (e + 1) % WIDE, (e + 2) % WIDE, (e + 3) % WIDE];
-                    raw[u][kept] = K::keep(neighbors.map(|e| x[e]));
-                }
-                if C::SCALED {
-                    factors[u][p] = (if VALUES { scales.value(at, d) } else { scales.key(at, d) }).to_f32();
-                }
-            }
-        }
-    }
-    (raw, factors)
-}
 
 /// Computes O ← softmax(scale·q·Kᵀ)·V for each head of each token, over the first `lengths` keys of
 /// its sequence, except those of later tokens.
 ///
 /// A sequence has `tokens` tokens, which are its last keys; without `TOKENS` it has one. A column
-/// is a query head of a token. A block has `GROUP · SETS` columns of a group, and a lane has `U`
-/// keys of `GROUP` columns in flight.
+/// is a query head of a token. A block has `GROUP · SETS` columns of a group, and a lane has
+/// `IN_FLIGHT` keys of `GROUP` columns in flight.
 ///
 /// q and o are [sequence · token, head, element]. `parts`,
 /// [sequence · token, head, split, element], and `logs`, [sequence · token, head, split, 2], are
@@ -366,25 +178,25 @@ fn numbers<
         along_z((q.dim(1) / groups * tokens).div_ceil(GROUP * SETS) * groups, lengths.len()),
     ),
     instances(
-        f32: T = f32, O = f32, K = f32, C = Unscaled, P = Contiguous | Paged, LANES = 16, WIDE = 4, E = 8, GROUP = 2, U = 4, TOKENS = false, SETS = 1, THREADS = 128, STREAMED = true;
-        f16: T = f16, O = f16, K = f16, C = Unscaled, P = Contiguous, LANES = 16, WIDE = 8, E = 8, GROUP = 2, U = 4, TOKENS = false, SETS = 1, THREADS = 256, STREAMED = false;
-        f16_streamed: T = f16, O = f16, K = f16, C = Unscaled, P = Contiguous, LANES = 16, WIDE = 8, E = 8, GROUP = 2, U = 8, TOKENS = false, SETS = 1, THREADS = 256, STREAMED = true;
-        f32_i8_contiguous: T = f32, O = f32, K = i8, C = Scaled, P = Contiguous, LANES = 16, WIDE = 8, E = 8, GROUP = 2, U = 8, TOKENS = false, SETS = 1, THREADS = 256, STREAMED = true;
-        q8_0: T = f16, O = f16, K = i8, C = Blocks, P = Contiguous, LANES = 8, WIDE = 16, E = 16, GROUP = 2, U = 4, TOKENS = false, SETS = 1, THREADS = 256, STREAMED = false | true;
-        q4_0: T = f32, O = bf16, K = u32, C = Blocks, P = Paged, LANES = 8, WIDE = 16, E = 16, GROUP = 2, U = 4, TOKENS = false, SETS = 1, THREADS = 256, STREAMED = true;
-        f16_tokens: T = f16, O = f16, K = f16, C = Unscaled, P = Contiguous, LANES = 16, WIDE = 8, E = 8, GROUP = 4, U = 4, TOKENS = true, SETS = 2 | 4, THREADS = 256, STREAMED = true;
-        f32_tokens: T = f32, O = f32, K = f32, C = Unscaled, P = Contiguous | Paged, LANES = 16, WIDE = 4, E = 8, GROUP = 4, U = 2, TOKENS = true, SETS = 1, THREADS = 256, STREAMED = true;
-        f32_tokens_of_4: T = f32, O = f32, K = f32, C = Unscaled, P = Contiguous, LANES = 16, WIDE = 4, E = 8, GROUP = 4, U = 2, TOKENS = true, SETS = 4, THREADS = 256, STREAMED = true;
-        f32_i8_tokens: T = f32, O = f32, K = i8, C = Scaled, P = Contiguous, LANES = 16, WIDE = 8, E = 8, GROUP = 4, U = 2, TOKENS = true, SETS = 2, THREADS = 256, STREAMED = true;
-        q8_0_tokens: T = f32, O = f32, K = i8, C = Blocks, P = Paged, LANES = 16, WIDE = 8, E = 8, GROUP = 4, U = 2, TOKENS = true, SETS = 1, THREADS = 256, STREAMED = true;
-        q4_0_tokens: T = f16, O = f16, K = u32, C = Blocks, P = Contiguous, LANES = 16, WIDE = 8, E = 8, GROUP = 4, U = 2, TOKENS = true, SETS = 2, THREADS = 256, STREAMED = true
+        f32: T = f32, O = f32, K = f32, C = Unscaled, P = Contiguous | Paged, LANES = 16, WIDE = 4, ELEMENTS = 8, GROUP = 2, IN_FLIGHT = 4, TOKENS = false, SETS = 1, THREADS = 128, STREAMED = true;
+        f16: T = f16, O = f16, K = f16, C = Unscaled, P = Contiguous, LANES = 16, WIDE = 8, ELEMENTS = 8, GROUP = 2, IN_FLIGHT = 4, TOKENS = false, SETS = 1, THREADS = 256, STREAMED = false;
+        f16_streamed: T = f16, O = f16, K = f16, C = Unscaled, P = Contiguous, LANES = 16, WIDE = 8, ELEMENTS = 8, GROUP = 2, IN_FLIGHT = 8, TOKENS = false, SETS = 1, THREADS = 256, STREAMED = true;
+        f32_i8_contiguous: T = f32, O = f32, K = i8, C = Scaled, P = Contiguous, LANES = 16, WIDE = 8, ELEMENTS = 8, GROUP = 2, IN_FLIGHT = 8, TOKENS = false, SETS = 1, THREADS = 256, STREAMED = true;
+        q8_0: T = f16, O = f16, K = i8, C = Blocks, P = Contiguous, LANES = 8, WIDE = 16, ELEMENTS = 16, GROUP = 2, IN_FLIGHT = 4, TOKENS = false, SETS = 1, THREADS = 256, STREAMED = false | true;
+        q4_0: T = f32, O = bf16, K = u32, C = Blocks, P = Paged, LANES = 8, WIDE = 16, ELEMENTS = 16, GROUP = 2, IN_FLIGHT = 4, TOKENS = false, SETS = 1, THREADS = 256, STREAMED = true;
+        f16_tokens: T = f16, O = f16, K = f16, C = Unscaled, P = Contiguous, LANES = 16, WIDE = 8, ELEMENTS = 8, GROUP = 4, IN_FLIGHT = 4, TOKENS = true, SETS = 2 | 4, THREADS = 256, STREAMED = true;
+        f32_tokens: T = f32, O = f32, K = f32, C = Unscaled, P = Contiguous | Paged, LANES = 16, WIDE = 4, ELEMENTS = 8, GROUP = 4, IN_FLIGHT = 2, TOKENS = true, SETS = 1, THREADS = 256, STREAMED = true;
+        f32_tokens_of_4: T = f32, O = f32, K = f32, C = Unscaled, P = Contiguous, LANES = 16, WIDE = 4, ELEMENTS = 8, GROUP = 4, IN_FLIGHT = 2, TOKENS = true, SETS = 4, THREADS = 256, STREAMED = true;
+        f32_i8_tokens: T = f32, O = f32, K = i8, C = Scaled, P = Contiguous, LANES = 16, WIDE = 8, ELEMENTS = 8, GROUP = 4, IN_FLIGHT = 2, TOKENS = true, SETS = 2, THREADS = 256, STREAMED = true;
+        q8_0_tokens: T = f32, O = f32, K = i8, C = Blocks, P = Paged, LANES = 16, WIDE = 8, ELEMENTS = 8, GROUP = 4, IN_FLIGHT = 2, TOKENS = true, SETS = 1, THREADS = 256, STREAMED = true;
+        q4_0_tokens: T = f16, O = f16, K = u32, C = Blocks, P = Contiguous, LANES = 16, WIDE = 8, ELEMENTS = 8, GROUP = 4, IN_FLIGHT = 2, TOKENS = true, SETS = 2, THREADS = 256, STREAMED = true
     ),
-    derived(FEW = GROUP.min(2), AHEAD = 4 * GROUP, SUMS = GROUP * U),
+    derived(FEW = GROUP.min(2), AHEAD = 4 * GROUP, SUMS = GROUP * IN_FLIGHT),
     tolerance(o(relative = 1e-4, absolute = 1e-5), parts(relative = 1e-4, absolute = 1e-4), logs(relative = 1e-5, absolute = 1e-5)),
 )]
 #[requires(
     splits > 0, groups > 0, q.dim(1) % groups == 0, o.dim(0) == q.dim(0), o.dim(1) == q.dim(1), o.dim(2) == q.dim(2),
-    TOKENS || tokens == 1, tokens > 0, lengths.len() * tokens == q.dim(0), q.dim(2) % WIDE == 0, q.dim(2) <= LANES * E,
+    TOKENS || tokens == 1, tokens > 0, lengths.len() * tokens == q.dim(0), q.dim(2) % WIDE == 0, q.dim(2) <= LANES * ELEMENTS,
     parts.dim(0) == q.dim(0), parts.dim(1) == q.dim(1), parts.dim(2) == splits, parts.dim(3) == q.dim(2),
     logs.dim(0) == q.dim(0), logs.dim(1) == q.dim(1), logs.dim(2) == splits, logs.dim(3) == 2,
     ended.len() >= lengths.len() * ((q.dim(1) / groups * tokens).div_ceil(GROUP * SETS) * groups),
@@ -399,9 +211,9 @@ pub fn flash_decode<
     P: Pages,
     const LANES: usize,
     const WIDE: usize,
-    const E: usize,
+    const ELEMENTS: usize,
     const GROUP: usize,
-    const U: usize,
+    const IN_FLIGHT: usize,
     const TOKENS: bool,
     const SETS: usize,
     const THREADS: usize,
@@ -416,10 +228,10 @@ pub fn flash_decode<
     scales: C,
     pages: P,
     lengths: View<u32, 1>,
-    mut o: ViewMut<O, 3>,
-    mut parts: ViewMut<f32, 4>,
+    o: ViewMut<O, 3>,
+    parts: ViewMut<f32, 4>,
     logs: ViewMut<f32, 4>,
-    mut ended: ViewMut<u32, 1>,
+    ended: ViewMut<u32, 1>,
     groups: usize,
     splits: usize,
     tokens: usize,
@@ -428,10 +240,11 @@ pub fn flash_decode<
     let tokens = if TOKENS { tokens } else { 1 };
     // Another block computes the columns of a group beyond `GROUP · SETS`.
     let of_group = q.dim(1) / groups;
-    let (columns, blocks) = (of_group * tokens, (of_group * tokens).div_ceil(GROUP * SETS));
+    let (count, blocks) = (of_group * tokens, (of_group * tokens).div_ceil(GROUP * SETS));
     let [split, heads, sequence] = block_at(splits, blocks * groups);
     let (group, first) = (heads / blocks, heads % blocks * (GROUP * SETS));
     let width = q.dim(2);
+    let columns = BlockColumns { sequence, tokens, group, of_group, count, first, width };
     let len = (lengths[sequence] as usize).min(pages.room(k.dim(2)));
     let (k, v) = if STREAMED { (k.streaming(), v.streaming()) } else { (k, v) };
     let lanes = warp::group::<LANES>();
@@ -439,83 +252,49 @@ pub fn flash_decode<
     let mine = thread::x() / (32 * SETS) * (32 / LANES) + warp::lane() / LANES;
     let set = if SETS == 1 { 0 } else { warp::index() % SETS };
 
-    let mut qs = [[0.0f32; E]; GROUP];
-    // The queries as packed integers for a cache of integers, and their units.
-    let (mut packed, mut units) = ([[[0u32; 4]; E]; GROUP], [0.0f32; GROUP]);
-    let queries = Shared::<f32, 2>::new([if TOKENS { GROUP * SETS } else { 0 }, LANES * E]);
+    let staged = Shared::<f32, 2>::new([if TOKENS { GROUP * SETS } else { 0 }, LANES * ELEMENTS]);
     // The number of keys that a column sees.
-    let mut seen = Shared::<u32, 1>::new([if TOKENS { GROUP * SETS } else { 0 }]);
+    let seen = Shared::<u32, 1>::new([if TOKENS { GROUP * SETS } else { 0 }]);
+    let (own, packed, units) = ([[0.0f32; ELEMENTS]; GROUP], [[[0u32; 4]; ELEMENTS]; GROUP], [0.0f32; GROUP]);
+    let mut queries = WarpQueries { own, packed, units, staged, set };
     if TOKENS {
-        for i in rolled((thread::x()..GROUP * SETS * LANES * E / 4).step_by(THREADS)) {
-            let (c, d) = (i / (LANES * E / 4), i % (LANES * E / 4) * 4);
-            let (token, head) = token_and_head::<TOKENS>((first + c).min(columns - 1), of_group);
-            let mut x = [0.0f32; 4];
-            if d < width {
-                let y: [T; 4] = q.load((sequence * tokens + token, group * of_group + head, d));
-                for e in unroll(0..4) {
-                    x[e] = y[e].to_f32() * (scale * std::f32::consts::LOG2_E);
-                }
-            }
-            queries.store((c, staged_at::<LANES, WIDE>(d)), x);
-        }
-        if thread::x() < GROUP * SETS {
-            let (token, _) = token_and_head::<TOKENS>((first + thread::x()).min(columns - 1), of_group);
-            seen[thread::x()] = (len + token + 1).saturating_sub(tokens) as u32;
-        }
+        stage_queries::<T, LANES, WIDE, ELEMENTS, GROUP, SETS, THREADS>(q, columns, scale, len, staged, seen);
         block::sync();
     } else {
         for g in unroll(0..GROUP) {
             let head = group * of_group + (first + g).min(of_group - 1);
-            for p in unroll(0..E / WIDE) {
-                let d = (p * LANES + lanes.lane()) * WIDE;
-                if d < width {
-                    let x: [T; WIDE] = q.load((sequence, head, d));
-                    for e in unroll(0..WIDE) {
-                        qs[g][p * WIDE + e] = x[e].to_f32() * (scale * std::f32::consts::LOG2_E);
-                    }
-                }
-            }
+            queries.own[g] = load_query::<T, LANES, WIDE, ELEMENTS>(q, sequence, head, width, scale);
             if K::INTEGERS {
-                let (n, unit) = integers(qs[g]);
-                units[g] = unit * K::UNIT;
-                for i in unroll(0..E / K::TOGETHER) {
-                    let mut together = [0i32; 8];
-                    for e in unroll(0..K::TOGETHER) {
-                        together[e] = n[i * K::TOGETHER + e];
-                    }
-                    packed[g][i] = K::pack(together);
-                }
+                (queries.packed[g], queries.units[g]) = packed_query::<K, ELEMENTS>(queries.own[g]);
             }
         }
     }
-    let mut o_sums = [[0.0f32; E]; GROUP];
-    // A lane has the logits number `lane · SUMS / LANES` and on, all of one column. The lane keeps
-    // the base and the sum of that column.
+    let mut o_sums = [[0.0f32; ELEMENTS]; GROUP];
+    // The base and the sum of the column of the lane's logits.
     let (mut own_base, mut own_sum) = (f32::NEG_INFINITY, 0.0f32);
-    let own = lanes.lane() * SUMS / LANES;
-    let (own_column, of_column) = (own / U, LANES / GROUP);
-    let (at, raised) = ([sequence, group], lowered(len));
-    let each = len.div_ceil(splits).next_multiple_of(keys * U);
+    // A lane has the logits from this one on, all of one column.
+    let logit = lanes.lane() * SUMS / LANES;
+    let logit_column = logit / IN_FLIGHT;
+    let raised = lowered(len);
+    let each = len.div_ceil(splits).next_multiple_of(keys * IN_FLIGHT);
     let (begin, end) = ((split * each).min(len), ((split + 1) * each).min(len));
     // Every column sees every key before `cut`, so no comparison is needed there.
     let mut cut = begin;
     if TOKENS {
         let every = (len + 1).saturating_sub(tokens).min(end).max(begin) - begin;
-        cut = begin + every / (keys * U) * (keys * U);
+        cut = begin + every / (keys * IN_FLIGHT) * (keys * IN_FLIGHT);
     }
+    let cache = HeadCache { keys: k, values: v, scales, pages, sequence, head: group, width, step: keys, end };
     // Bytes of the next keys are loaded when those of the current ones have been used. Data in L2
     // arrive in time without that, and loads ahead make four-bit numbers slower.
     let ahead = K::INTEGERS && K::NUMBERS == 1 && !TOKENS && STREAMED;
     let none = K::keep([K::narrow(0.0); 4]);
-    // The numbers of keys and values, and the scales of their pieces.
-    let empty = ([[none; E]; U], [[1.0f32; E]; U]);
-    let ((mut raw_k, mut of_keys), (mut raw_v, mut of_values)) = (empty, empty);
+    let empty = LaneNumbers { raw: [[none; ELEMENTS]; IN_FLIGHT], scales: [[1.0f32; ELEMENTS]; IN_FLIGHT] };
+    let (mut loaded_k, mut loaded_v) = (empty, empty);
     if ahead && begin < end {
         let t = begin + mine;
-        (raw_k, of_keys) =
-            numbers::<K, C, P, LANES, WIDE, E, U, false>(k, scales, pages, at, t, keys, end, true, width, empty);
-        (raw_v, of_values) =
-            numbers::<K, C, P, LANES, WIDE, E, U, true>(v, scales, pages, at, t, keys, end, true, width, empty);
+        loaded_k = load_numbers::<K, C, P, LANES, WIDE, ELEMENTS, IN_FLIGHT, false>(cache, t, true, empty);
+        loaded_v = load_numbers::<K, C, P, LANES, WIDE, ELEMENTS, IN_FLIGHT, true>(cache, t, true, empty);
     }
     // Beyond the last key, a cache of integers loads that key again, with a weight of 0. So
     // registers need no zeros in each iteration: a lane beyond the head's width never loads.
@@ -523,225 +302,52 @@ pub fn flash_decode<
     for masked in unroll((if TOKENS { 0 } else { 1 })..2) {
         let masked = masked == 1;
         let (from, to) = if masked { (cut, end) } else { (begin, cut) };
-        for base in rolled((from..to).step_by(keys * U)) {
+        for base in rolled((from..to).step_by(keys * IN_FLIGHT)) {
             // Every thread runs the same number of iterations, so that the warp converges at the
             // shuffles below. All loads precede the conversions, which wait for their operands.
-            let (t, next) = (base + mine, base + keys * U);
+            let (t, next) = (base + mine, base + keys * IN_FLIGHT);
             if !ahead {
                 let every = clamped || !masked;
-                let (of_k, of_v) = if clamped { ((raw_k, of_keys), (raw_v, of_values)) } else { (empty, empty) };
-                (raw_k, of_keys) = numbers::<K, C, P, LANES, WIDE, E, U, false>(
-                    k, scales, pages, at, t, keys, end, every, width, of_k,
-                );
-                (raw_v, of_values) =
-                    numbers::<K, C, P, LANES, WIDE, E, U, true>(v, scales, pages, at, t, keys, end, every, width, of_v);
+                let (of_k, of_v) = if clamped { (loaded_k, loaded_v) } else { (empty, empty) };
+                loaded_k = load_numbers::<K, C, P, LANES, WIDE, ELEMENTS, IN_FLIGHT, false>(cache, t, every, of_k);
+                loaded_v = load_numbers::<K, C, P, LANES, WIDE, ELEMENTS, IN_FLIGHT, true>(cache, t, every, of_v);
             }
-            let mut kk = [[0.0f32; E]; U];
-            for u in unroll(0..U) {
-                for e in unroll(0..E) {
-                    kk[u][e] = K::widen(raw_k[u][e / K::TOGETHER], e % K::TOGETHER);
-                }
-            }
-            let mut s = [0.0f32; SUMS];
-            for g in unroll(0..GROUP) {
-                let mut x = qs[g];
-                if TOKENS {
-                    for i in unroll(0..E / 4) {
-                        let d = i * 4 / WIDE * (LANES * WIDE) + i * 4 % WIDE * LANES + lanes.lane() * 4;
-                        let four: [f32; 4] = queries.load((set * GROUP + g, d));
-                        for e in unroll(0..4) {
-                            x[i * 4 + e] = four[e];
-                        }
-                    }
-                }
-                for u in unroll(0..U) {
-                    s[g * U + u] = if K::INTEGERS && !TOKENS {
-                        let mut sum = 0i32;
-                        for i in unroll(0..E / K::TOGETHER) {
-                            sum = K::dot(packed[g][i], raw_k[u][i], sum);
-                        }
-                        sum as f32 * (units[g] * of_keys[u][0])
-                    } else {
-                        product::<C, E, WIDE>(x, kk[u], of_keys[u])
-                    };
-                }
-            }
+            let step = KeyStep { base, own: mine, step: keys, end, masked, seen, set, logit, logit_column };
+            let s = logits::<K, C, LANES, WIDE, ELEMENTS, GROUP, IN_FLIGHT, TOKENS, SUMS>(queries, loaded_k);
             if ahead && next < end {
-                let t = next + mine;
-                (raw_k, of_keys) = numbers::<K, C, P, LANES, WIDE, E, U, false>(
-                    k, scales, pages, at, t, keys, end, true, width, empty,
-                );
+                loaded_k =
+                    load_numbers::<K, C, P, LANES, WIDE, ELEMENTS, IN_FLIGHT, false>(cache, next + mine, true, empty);
             }
             let mut w = sums_of_lane::<LANES, SUMS>(s);
-            let mut top = f32::NEG_INFINITY;
-            let column = set * GROUP + own_column;
-            for j in unroll(0..(SUMS / LANES).max(1)) {
-                let t = base + (own + j) % U * keys + mine;
-                if masked && t >= (if TOKENS { end.min(seen[column] as usize) } else { end }) {
-                    w[j] = f32::NEG_INFINITY;
-                }
-                top = top.max(w[j]);
-            }
-            for step in unroll(0..5) {
-                if (1 << step) < of_column {
-                    top = top.max(warp::shuffle_xor(top, 1 << step));
-                }
-            }
-            if warp::any(top + raised > own_base) {
-                let base = own_base.max(top + raised);
-                let old = fast::exp2(own_base - base.max(f32::MIN));
-                own_base = base;
-                own_sum *= old;
-                for g in unroll(0..GROUP) {
-                    let old = lanes.broadcast(old, g * of_column);
-                    for e in unroll(0..E) {
-                        o_sums[g][e] *= old;
-                    }
-                }
-            }
+            let top = mask_logits::<LANES, GROUP, IN_FLIGHT, TOKENS, SUMS>(&mut w, step);
+            raise_base::<LANES, ELEMENTS, GROUP>(&mut own_base, &mut own_sum, &mut o_sums, top, raised);
             for j in unroll(0..(SUMS / LANES).max(1)) {
                 // If all logits are −∞: exp2(−∞ − MIN) = 0, never NaN.
                 w[j] = fast::exp2(w[j] - own_base.max(f32::MIN));
                 own_sum += w[j];
             }
-            for u in unroll(0..U) {
-                let mut values = [0.0f32; E];
-                for e in unroll(0..E) {
-                    let (kept, i) = (raw_v[u][e / K::TOGETHER], e % K::TOGETHER);
-                    values[e] = if TOKENS { K::widen(kept, i) } else { K::widen_by_sum(kept, i) };
-                }
-                for g in unroll(0..GROUP) {
-                    let i = g * U + u;
-                    let w = lanes.broadcast(w[i % (SUMS / LANES).max(1)], i * LANES / SUMS);
-                    let t = base + u * keys + mine;
-                    if !TOKENS || !masked || t < end.min(seen[set * GROUP + g] as usize) {
-                        o_sums[g] = weighted::<C, E, WIDE>(w, values, of_values[u], o_sums[g]);
-                    }
-                }
-            }
+            add_values::<K, C, LANES, WIDE, ELEMENTS, GROUP, IN_FLIGHT, TOKENS, SUMS>(&mut o_sums, w, loaded_v, step);
             if ahead && next < end {
-                let t = next + mine;
-                (raw_v, of_values) =
-                    numbers::<K, C, P, LANES, WIDE, E, U, true>(v, scales, pages, at, t, keys, end, true, width, empty);
+                loaded_v =
+                    load_numbers::<K, C, P, LANES, WIDE, ELEMENTS, IN_FLIGHT, true>(cache, next + mine, true, empty);
             }
         }
     }
     // Several lanes have the same logit if there are fewer logits than lanes.
     let mut own_sum = if lanes.lane() * SUMS % LANES == 0 { own_sum } else { 0.0 };
     for step in unroll(0..5) {
-        if (1 << step) < of_column {
+        if (1 << step) < LANES / GROUP {
             own_sum += warp::shuffle_xor(own_sum, 1 << step);
         }
     }
-
-    // Merges the groups of a warp, then the warps, for a few columns at a time.
-    let mut met = Shared::<f32, 3>::new([THREADS / 32, FEW, LANES * E]);
-    let mut ranges = Shared::<[f32; 2], 2>::new([THREADS / 32, FEW]);
-    for g in unroll(0..GROUP / FEW) {
-        for c in unroll(0..FEW) {
-            let from = (g * FEW + c) * of_column;
-            let (base, sum) = (lanes.broadcast(own_base, from), lanes.broadcast(own_sum, from));
-            let of_warp = scattered::<LANES, E>(Partial { base, sum, o: o_sums[g * FEW + c] });
-            for e in unroll(0..E * LANES / 32) {
-                met[(warp::index(), c, e * 32 + warp::lane())] = of_warp.o[e];
-            }
-            // All lanes hold the same values.
-            ranges[(warp::index(), c)] = [of_warp.base, of_warp.sum];
-        }
-        block::sync();
-        for i in rolled((thread::x()..SETS * FEW * LANES * E).step_by(THREADS)) {
-            let (set, few, at) = (i / (FEW * LANES * E), i / (LANES * E) % FEW, i % (LANES * E));
-            let (lane, e) = (at % LANES, at % 32 / LANES * (E * LANES / 32) + at / 32);
-            let d = (e / WIDE * LANES + lane) * WIDE + e % WIDE;
-            let c = first + set * GROUP + g * FEW + few;
-            if d < width && c < columns {
-                let mut base = f32::NEG_INFINITY;
-                for w in unroll(0..THREADS / 32 / SETS) {
-                    base = base.max(ranges[(w * SETS + set, few)][0]);
-                }
-                let (mut sum, mut x) = (0.0f32, 0.0f32);
-                for w in unroll(0..THREADS / 32 / SETS) {
-                    let [of_warp, part] = ranges[(w * SETS + set, few)];
-                    let factor = fast::exp2(of_warp - base.max(f32::MIN));
-                    sum = part.mul_add(factor, sum);
-                    x = met[(w * SETS + set, few, at)].mul_add(factor, x);
-                }
-                let (token, head) = token_and_head::<TOKENS>(c, of_group);
-                let (row, head) = (sequence * tokens + token, group * of_group + head);
-                parts[(row, head, split, d)] = x;
-                if d == 0 {
-                    logs.store((row, head, split, 0), [base, sum]);
-                }
-            }
-        }
-        block::sync();
-    }
-
-    let mut before = 0u32;
-    if thread::x() == 0 {
-        let counter = sequence * blocks * groups + heads;
-        fence::grid();
-        before = ended.fetch_add(counter, 1);
-        fence::grid();
-        if before as usize + 1 == splits {
-            ended[counter] = 0;
-        }
-    }
-    if block::broadcast(before, 0) as usize + 1 != splits {
+    let sums = Shared::<f32, 3>::new([THREADS / 32, FEW, LANES * ELEMENTS]);
+    let ranges = Shared::<[f32; 2], 2>::new([THREADS / 32, FEW]);
+    store_part::<LANES, WIDE, ELEMENTS, GROUP, TOKENS, SETS, THREADS, FEW>(
+        own_base, own_sum, o_sums, columns, split, sums, ranges, parts, logs,
+    );
+    if count_block(ended, || sequence * blocks * groups + heads, splits) != splits {
         return;
     }
-    // Warps share the columns. If there are more warps than columns, they also share the splits of
-    // a column: a lane sums four elements of some splits, and has `AHEAD` of them in flight.
-    let mut share = Shared::<Partial<4>, 2>::new([THREADS / 32, 32]);
-    let each = (THREADS / 32 / (GROUP * SETS)).max(1);
-    let together = THREADS / 32 / each;
-    let (of, turn) = (warp::index() % together, warp::index() / together);
-    for round in unroll(0..(GROUP * SETS).div_ceil(THREADS / 32)) {
-        let c = first + round * together + of;
-        let (token, head) = token_and_head::<TOKENS>(if c < columns { c } else { first }, of_group);
-        let (row, head) = (sequence * tokens + token, group * of_group + head);
-        for at in rolled((0..width).step_by(128)) {
-            let d = at + 4 * warp::lane();
-            let mut r = Partial { base: f32::NEG_INFINITY, sum: 0.0, o: [0.0f32; 4] };
-            if d < width {
-                for from in rolled((turn..splits).step_by(each * AHEAD)) {
-                    let mut next = [Partial { base: f32::NEG_INFINITY, sum: 0.0, o: [0.0f32; 4] }; AHEAD];
-                    for i in unroll(0..AHEAD) {
-                        let split = from + i * each;
-                        if split < splits {
-                            let [base, sum]: [f32; 2] = logs.load((row, head, split, 0));
-                            next[i] = Partial { base, sum, o: parts.load((row, head, split, d)) };
-                        }
-                    }
-                    let old = r.base;
-                    for i in unroll(0..AHEAD) {
-                        r.base = r.base.max(next[i].base);
-                    }
-                    let finite = r.base.max(f32::MIN);
-                    let w = fast::exp2(old - finite);
-                    r.sum *= w;
-                    r.o = r.o.map(|x| x * w);
-                    for i in unroll(0..AHEAD) {
-                        let w = fast::exp2(next[i].base - finite);
-                        r.sum = next[i].sum.mul_add(w, r.sum);
-                        for e in unroll(0..4) {
-                            r.o[e] = next[i].o[e].mul_add(w, r.o[e]);
-                        }
-                    }
-                }
-            }
-            share[(warp::index(), warp::lane())] = r;
-            block::sync();
-            if turn == 0 && c < columns && d < width {
-                for other in unroll(1..THREADS / 32 / (GROUP * SETS)) {
-                    r = merge(r, share[(of + other * together, warp::lane())]);
-                }
-                let inverse = reciprocal(r.base, r.sum);
-                for e in unroll(0..4) {
-                    o[(row, head, d + e)] = O::from_f32(r.o[e] * inverse);
-                }
-            }
-            block::sync();
-        }
-    }
+    let merged = Shared::<Partial<4>, 2>::new([THREADS / 32, 32]);
+    store_columns::<O, TOKENS, GROUP, SETS, THREADS, AHEAD>(parts, logs, o, columns, splits, merged);
 }

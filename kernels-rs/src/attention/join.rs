@@ -14,14 +14,14 @@ const AHEAD: usize = 2;
 pub const PARTS: usize = 32;
 
 /// Returns the sums over all keys of [`ROWS`] rows: the largest logit, Σ exp(x − max), and four of
-/// the `W` elements of Σ exp(x − max)·v, from element 4 · `lane` on.
+/// the `WIDTH` elements of Σ exp(x − max)·v, from element 4 · `lane` on.
 ///
 /// `partial` and `logs` are the results of the `n` parts. Rows start at `first`, and are clamped to
 /// `last`. `lane` is an argument, because the compiler might keep a recomputed one in a register
 /// through the preceding code. The sums of part p are scaled by exp(max_p − max) and added in the
 /// order of the keys, for a deterministic result (Dao, 2023: the reduction of flash decoding).
 #[device]
-pub fn reduce_parts<const W: usize>(
+pub fn reduce_parts<const WIDTH: usize>(
     partial: ViewMut<f32, 3>,
     logs: ViewMut<f32, 3>,
     n: usize,
@@ -45,7 +45,7 @@ pub fn reduce_parts<const W: usize>(
         let mut x = [[[0.0f32; 4]; ROWS]; AHEAD];
         for a in unroll(0..AHEAD) {
             for i in unroll(0..ROWS) {
-                if p + a < n && lane * 4 < W {
+                if p + a < n && lane * 4 < WIDTH {
                     x[a][i] = partial.load::<4>((p + a, (first + i).min(last), lane * 4));
                 }
             }

@@ -28,8 +28,8 @@ pub(super) struct AttentionTile {
 }
 
 impl AttentionTile {
-    /// Returns the numbers that the kernel is compiled with: W, THREADS and R, and what the kernel
-    /// derives from them.
+    /// Returns the numbers that the kernel is compiled with: `WIDTH`, `THREADS`, `ROW_GROUPS`, and
+    /// what the kernel derives from them.
     pub fn constants(self) -> [Constant; 7] {
         let AttentionTile { height, width, step, threads } = self;
         let (pieces, loads) = (width / (32 * step), (2 * width).div_ceil(threads));

@@ -51,10 +51,10 @@ mod items {
         fn find(self, row: usize, of_step: usize);
         /// Loads `N` numbers from column `col` on. The row is `row` rows after `from` in the
         /// sequence, and `of_tile` rows after it in the tile. Without `is_row` all are zeros. With
-        /// `V` = 4 there is one access if `first` < `end`, and zeros otherwise. Else each number is
-        /// one access, and numbers from column `end` on are zeros.
+        /// `VECTOR` = 4 there is one access if `first` < `end`, and zeros otherwise. Else each
+        /// number is one access, and numbers from column `end` on are zeros.
         #[allow(clippy::too_many_arguments, reason = "the place of the numbers, and their limits")]
-        fn fetch<const N: usize, const V: usize>(
+        fn fetch<const N: usize, const VECTOR: usize>(
             self,
             from: Self::From,
             row: usize,
@@ -65,7 +65,7 @@ mod items {
             end: usize,
         ) -> Self::Kept;
         /// Loads numbers of any row from column `col` on, as [`fetch`](Rows::fetch) does.
-        fn fetch_any<const N: usize, const V: usize>(
+        fn fetch_any<const N: usize, const VECTOR: usize>(
             self,
             row: usize,
             col: usize,
@@ -113,7 +113,7 @@ mod items {
             from.offset((rows, 0))
         }
         fn find(self, _row: usize, _of_step: usize) {}
-        fn fetch<const N: usize, const V: usize>(
+        fn fetch<const N: usize, const VECTOR: usize>(
             self,
             from: View<T, 2>,
             row: usize,
@@ -125,7 +125,7 @@ mod items {
         ) -> [T; 4] {
             let mut x = [T::from_f32(0.0); 4];
             if is_row {
-                if V == 4 {
+                if VECTOR == 4 {
                     if first < end {
                         let few: [T; N] = from.load((row, col));
                         for i in unroll(0..N) {
@@ -142,8 +142,14 @@ mod items {
             }
             x
         }
-        fn fetch_any<const N: usize, const V: usize>(self, row: usize, col: usize, first: usize, end: usize) -> [T; 4] {
-            self.fetch::<N, V>(self, row, 0, true, col, first, end)
+        fn fetch_any<const N: usize, const VECTOR: usize>(
+            self,
+            row: usize,
+            col: usize,
+            first: usize,
+            end: usize,
+        ) -> [T; 4] {
+            self.fetch::<N, VECTOR>(self, row, 0, true, col, first, end)
         }
     }
 
@@ -314,7 +320,7 @@ mod items {
             let (plane, row) = place(self, self.from.row + row);
             self.of.places.store((of_step, 0), [plane as u32, row as u32]);
         }
-        fn fetch<const N: usize, const V: usize>(
+        fn fetch<const N: usize, const VECTOR: usize>(
             self,
             from: StoredFrom,
             _row: usize,
@@ -330,7 +336,7 @@ mod items {
             let (plane, row) = (at[0], at[1]);
             stored::<K, C, G, N>(self, plane, row, col, is_row && first < end)
         }
-        fn fetch_any<const N: usize, const V: usize>(
+        fn fetch_any<const N: usize, const VECTOR: usize>(
             self,
             row: usize,
             col: usize,
