@@ -279,15 +279,15 @@ pub union Either {
 #[device]
 pub static SCALE: f32 = 2.0;
 
-/// `impl Index`, and other traits of Rust whose functions return references
+/// `impl Deref`, and other traits of Rust whose functions return references
 #[device]
-pub mod indexed {
-    use std::ops::Index;
+pub mod dereferenced {
+    use std::ops::Deref;
     pub struct Pair(pub f32, pub f32);
-    impl Index<usize> for Pair {
-        type Output = f32;
-        fn index(&self, i: usize) -> &f32 {
-            if i == 0 { &self.0 } else { &self.1 }
+    impl Deref for Pair {
+        type Target = f32;
+        fn deref(&self) -> &f32 {
+            &self.0
         }
     }
 }

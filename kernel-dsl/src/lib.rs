@@ -92,7 +92,8 @@
 //!   loop can load its next tile while it computes with the current one.
 //! * `x.load::<4>(i)` and `x.store(i, values)` move up to 16 elements at once, in accesses of up to
 //!   16 bytes, which must be aligned. `load_or` and `store_in` need no alignment and skip elements
-//!   beyond the edge. Slices, views and shared arrays have these methods.
+//!   beyond the edge. Slices, views and shared arrays have these methods. An array within an element
+//!   has `load`: `blocks[i].codes.load::<8>(k)`, and [`int::word`] makes a `u32` of four bytes.
 //! * `fetch_add`, `fetch_min`, …, `exchange` and `compare_exchange` are atomic, on all memory that
 //!   a kernel may write. Integers of 8 to 64 bits have all of them; `f32` and `f64` have
 //!   `fetch_add`, `fetch_min`, `fetch_max` and `exchange`.
@@ -276,8 +277,8 @@
 //! is declared by `derived(N = 16 / size_of::<T>())`.
 //!
 //! A struct that derives [`DeviceCopy`](trait@DeviceCopy) works in shuffles, reductions and shared
-//! memory. A struct that is also `repr(C)`, made of numbers and without padding, can be an element
-//! of a buffer. A struct passed to a kernel becomes one parameter of the entry for each number in
+//! memory. A struct that is also `repr(C)` or `repr(C, align(16))`, made of numbers and without
+//! padding, can be an element of a buffer. A struct passed to a kernel becomes one parameter of the entry for each number in
 //! it. Methods, associated constants, associated types and provided methods work as in Rust. Every
 //! call is resolved when the instance is compiled.
 //!
@@ -324,7 +325,9 @@
 //!
 //! A device module may implement the operators of [`std::ops`] for its types: arithmetic, bitwise
 //! and shift operators, their assigning forms, `-x` and `!x`. An operator is a call of the function
-//! of the impl, so it costs what the body costs. The operands may have different types.
+//! of the impl, so it costs what the body costs. The operands may have different types. `Index` and
+//! `IndexMut` give `v[i]` a meaning; their functions return a reference to a place, such as
+//! `&self.parts[i]`.
 //!
 //! ```
 //! # use kernel_dsl::prelude::*;

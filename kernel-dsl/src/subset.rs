@@ -31,7 +31,7 @@
 //! | structs | also generic; in buffers with `repr(C)` | `#[device] struct`, generic, `#[repr(C)]` elements of buffers |
 //! | enums | variants may hold data | `#[device] enum` |
 //! | `type` aliases | also generic; in a `#[device] mod` or alone | `#[device] type` |
-//! | `impl Add`, and the other arithmetic, bitwise and assignment operators | for structs and enums of a `#[device] mod` | `impl Add for`, and other operators |
+//! | `impl Add`, `impl Index`, and the other arithmetic, bitwise and assignment operators | for structs and enums of a `#[device] mod` | `impl Add for`, and other operators |
 //! | methods, associated functions, constants and types | in a `#[device] mod` | a method with `&mut self`, an associated type |
 //! | traits, impls over generic types, provided methods | resolved when an instance is compiled | `trait`, `impl Trait for`, an `impl` over generic types, a provided method |
 //! | generic parameters | constants of integer types and `bool`, and types | generic over a constant, `T: Float` of a kernel |
@@ -89,7 +89,7 @@
 //! | A trait with generic parameters | a device trait cannot have generic parameters: use associated types or constants |
 //! | `union` | `#[device]` applies to a function, constant, struct, enum or type alias, or to a `mod` with traits and impls |
 //! | `static` items | `#[device]` applies to a function, constant, struct, enum or type alias, or to a `mod` with traits and impls |
-//! | `impl Index`, and other traits of Rust whose functions return references | a device type cannot implement this trait: a device function cannot return a reference; write a method, `fn at(self, i: usize) -> f32` |
+//! | `impl Deref`, and other traits of Rust whose functions return references | a device type cannot implement this trait: a device function cannot return a reference; write a method that returns a copy |
 //! | `impl Iterator` | a device type cannot implement this trait: a `for` on the device iterates over ranges and arrays; write a method for one step |
 //! | A struct with a lifetime | lifetime parameters are not supported: write `&[T]`, and views without a lifetime |
 //! | A macro among a module's items | this item is not supported in a device module; it can contain functions, constants, structs, enums, type aliases, traits and impls |

@@ -1,4 +1,4 @@
-//! Tests of operators of device structs, type aliases, inclusive ranges, and swaps.
+//! Tests of operators and indices of device structs, type aliases, inclusive ranges, and swaps.
 
 use super::support::{agree, assemble, checker};
 use kernel_dsl::prelude::*;
@@ -227,4 +227,122 @@ fn swaps_exchange_values() {
     };
     let expected: Vec<u32> = x.chunks(2).flat_map(one).collect();
     agree::<swapped>(&checker(false), "swapped", vec![Input::slice(&x)], &[Expected::exact(0, expected)]);
+}
+
+#[device]
+mod linear {
+    use kernel_dsl::prelude::*;
+    use std::ops::{Index, IndexMut};
+
+    #[derive(Clone, Copy)]
+    pub struct Matrix<T: Element, const R: usize, const C: usize> {
+        pub rows: [[T; C]; R],
+    }
+
+    impl<T: Element, const R: usize, const C: usize> Index<(usize, usize)> for Matrix<T, R, C> {
+        type Output = T;
+        fn index(&self, at: (usize, usize)) -> &T {
+            &self.rows[at.0][at.1]
+        }
+    }
+
+    impl<T: Element, const R: usize, const C: usize> IndexMut<(usize, usize)> for Matrix<T, R, C> {
+        fn index_mut(&mut self, at: (usize, usize)) -> &mut T {
+            &mut self.rows[at.0][at.1]
+        }
+    }
+
+    impl<T: Element, const R: usize, const C: usize> Index<usize> for Matrix<T, R, C> {
+        type Output = [T; C];
+        fn index(&self, row: usize) -> &[T; C] {
+            &self.rows[row]
+        }
+    }
+
+    impl<T: Element, const R: usize, const C: usize> IndexMut<usize> for Matrix<T, R, C> {
+        fn index_mut(&mut self, row: usize) -> &mut [T; C] {
+            &mut self.rows[row]
+        }
+    }
+
+    #[derive(Clone, Copy)]
+    pub struct Point {
+        pub x: f32,
+        pub y: f32,
+        pub z: f32,
+    }
+
+    impl Index<usize> for Point {
+        type Output = f32;
+        fn index(&self, axis: usize) -> &Self::Output {
+            if axis == 0 {
+                &self.x
+            } else if axis == 1 {
+                &self.y
+            } else {
+                &self.z
+            }
+        }
+    }
+
+    impl IndexMut<usize> for Point {
+        fn index_mut(&mut self, axis: usize) -> &mut f32 {
+            match axis {
+                0 => &mut self.x,
+                1 => &mut self.y,
+                _ => &mut self.z,
+            }
+        }
+    }
+
+    impl Point {
+        /// Sets a coordinate, and adds it to the next one.
+        pub fn set(&mut self, axis: usize, value: f32) {
+            self[axis] = value;
+            self[(axis + 1) % 3] += self[axis];
+        }
+    }
+}
+use linear::{Matrix, Point};
+
+#[device]
+fn add_hundred(x: &mut f32) {
+    *x += 100.0;
+}
+
+/// Reads and writes elements by `Index` and `IndexMut`; rustc's code is the witness.
+#[device]
+fn indexed(x: f32) -> [f32; 6] {
+    let mut m = Matrix::<f32, 2, 3> { rows: [[x; 3]; 2] };
+    for r in unroll(0..2) {
+        for c in unroll(0..3) {
+            m[(r, c)] += (r * 3 + c) as f32;
+            m[r][c] *= 2.0;
+        }
+    }
+    add_hundred(&mut m[(1, 1)]);
+    m[0] = [1.0, m[1][2], m[(0, 1)]];
+    let mut p = Point { x, y: 1.0, z: 2.0 };
+    p[0] = 4.0;
+    p[2] += p[0];
+    p.set(1, 8.0);
+    (p[0], p[1]) = (p[1] + 1.0, p[0]);
+    [m[(0, 0)], m[(0, 1)], m[(0, 2)], m[1][1], p[0] + 3.0 * p[1], p[2]]
+}
+
+#[kernel(block = 32, grid = 1)]
+#[requires(y.len() == 192)]
+fn by_index(y: &mut [f32]) {
+    let parts = indexed(thread::x() as f32);
+    for k in unroll(0..6) {
+        y[6 * thread::x() + k] = parts[k];
+    }
+}
+
+#[test]
+fn indices_of_structs_agree_with_rustc() {
+    let expected: Vec<f32> = (0..32).flat_map(|i| indexed(i as f32)).collect();
+    let inputs = vec![Input::slice(&[0f32; 192])];
+    agree::<by_index>(&checker(false), "by_index", inputs, &[Expected::exact(0, expected)]);
+    assemble::<by_index>();
 }

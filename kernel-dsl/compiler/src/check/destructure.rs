@@ -26,8 +26,8 @@ impl Checker<'_> {
             Assignee::Ignore | Assignee::Rest(_) => Pattern::Ignore,
             Assignee::Place(place) => {
                 let at = place.mark;
-                let place = self.expr(place, None);
-                self.assignable(&place, at);
+                let mut place = self.expr(place, None);
+                self.assignable(&mut place, at);
                 self.coerce(ty, Id(place.ty.0), at);
                 let part = self.hidden("part", ty);
                 let value = Expr { kind: ExprKind::Local(part), ty: TypeId(ty.0), span: at.span };

@@ -95,9 +95,9 @@ impl Checker<'_> {
                 (ExprKind::Repeat(Box::new(value)), ty)
             }
             E::Reference { mutable, place } => {
-                let inner = self.expr(place, None);
+                let mut inner = self.expr(place, None);
                 if *mutable {
-                    self.assignable(&inner, place.mark);
+                    self.assignable(&mut inner, place.mark);
                 }
                 let ty = self.table.add(Ty::Reference { to: Id(inner.ty.0), mutable: *mutable });
                 (ExprKind::Reference(Box::new(inner)), ty)
@@ -444,7 +444,12 @@ impl Checker<'_> {
         };
         if !fits {
             let name = self.named(ty);
-            self.report(mark, format!("this operator does not apply to `{name}`"));
+            let way_out = match self.table.get(ty) {
+                Ty::Struct(..) => ": apply it to the fields",
+                Ty::Tuple(_) | Ty::Array(..) => ": apply it to the elements",
+                _ => "",
+            };
+            self.report(mark, format!("this operator does not apply to `{name}`{way_out}"));
         }
     }
 
@@ -457,9 +462,9 @@ impl Checker<'_> {
     ) -> (ExprKind, Id) {
         let unit = self.table.add(Ty::Unit);
         let place_mark = place.mark;
-        let place = self.expr(place, None);
+        let mut place = self.expr(place, None);
         let ty = Id(place.ty.0);
-        self.assignable(&place, place_mark);
+        self.assignable(&mut place, place_mark);
         let (operator, value) = match operator {
             None => (None, self.expr_of_type(value, ty)),
             Some(syntax::Binary::Arithmetic(operator)) => {
@@ -475,8 +480,12 @@ impl Checker<'_> {
         (ExprKind::Assign { place: Box::new(place), operator, value: Box::new(value) }, unit)
     }
 
-    /// Reports an error if `place` is not writable.
-    pub(super) fn assignable(&mut self, place: &Expr, mark: SpanPair) {
+    /// Reports an error if `place` is not writable. An element that an `impl Index` selects becomes
+    /// the one that `impl IndexMut` selects.
+    pub(super) fn assignable(&mut self, place: &mut Expr, mark: SpanPair) {
+        if self.selected_mutably(place, mark) {
+            return;
+        }
         let variable = |checker: &mut Self, id: hir::LocalId, what: &str| {
             let v = &checker.locals[id.0 as usize];
             if !v.mutable && !v.unset {
@@ -484,7 +493,7 @@ impl Checker<'_> {
                 checker.report(mark, format!("{what} `{name}`, which is not declared `mut`"));
             }
         };
-        match &place.kind {
+        match &mut place.kind {
             ExprKind::Local(id) => {
                 self.locals[id.0 as usize].assigned = true;
                 variable(self, *id, "cannot assign to")
@@ -568,6 +577,9 @@ impl Checker<'_> {
         let base = self.expr(base, None);
         let base = self.dereferenced(base);
         let ty = Id(base.ty.0);
+        if let Some(selected) = self.selected(&base, index, mark) {
+            return selected;
+        }
         let (element, rank) = match self.table.get(ty).clone() {
             Ty::Slice { element, .. } => (element, 1),
             Ty::View { element, rank, .. } | Ty::Shared { element, rank } => (element, rank),

@@ -495,11 +495,12 @@ impl Checker<'_> {
                 }
                 let itself = match *self.table.get(parameters[0]) {
                     Ty::Reference { mutable, .. } => {
+                        let mut receiver = receiver.clone();
                         if mutable {
-                            self.assignable(receiver, mark);
+                            self.assignable(&mut receiver, mark);
                         }
-                        let kind = ExprKind::Reference(Box::new(receiver.clone()));
-                        Expr { kind, ty: TypeId(parameters[0].0), span: receiver.span }
+                        let span = receiver.span;
+                        Expr { kind: ExprKind::Reference(Box::new(receiver)), ty: TypeId(parameters[0].0), span }
                     }
                     _ => receiver.clone(),
                 };

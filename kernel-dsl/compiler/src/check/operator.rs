@@ -98,6 +98,74 @@ impl Checker<'_> {
         Overloaded::Call(kind, ty)
     }
 
+    /// Checks `base[index]` of a type that has indices only through an impl; `None` for other types.
+    pub(super) fn selected(&mut self, base: &Expr, index: &syntax::Expr, mark: SpanPair) -> Option<(ExprKind, Id)> {
+        let ty = Id(base.ty.0);
+        if !matches!(self.table.get(ty), Ty::Struct(..) | Ty::Enum(_)) {
+            return None;
+        }
+        let impls = self.operator_impls("Index", ty);
+        let index_mark = index.mark;
+        let index = match impls[..] {
+            [at] => {
+                let wanted = self.operand_of(at, "Index", ty);
+                self.expr_of_type(index, wanted)
+            }
+            _ => self.expr(index, None),
+        };
+        let of_index = Id(index.ty.0);
+        let Some(at) = impls.into_iter().find(|at| self.takes(*at, "Index", ty, of_index)) else {
+            let name = self.named(ty);
+            let message =
+                format!("`{name}` cannot be indexed: write `impl Index` for this index in its `#[device] mod`");
+            self.report(mark, message);
+            return Some((ExprKind::Tuple(Vec::new()), self.wrong()));
+        };
+        let wanted = self.operand_of(at, "Index", ty);
+        self.coerce(of_index, wanted, index_mark);
+        Some(self.selected_by(at, "Index", base.clone(), index))
+    }
+
+    /// Returns the element that the function of an impl of `Index` or `IndexMut` selects.
+    fn selected_by(&mut self, at: usize, of_trait: &str, base: Expr, index: Expr) -> (ExprKind, Id) {
+        let (to, span) = (Id(base.ty.0), base.span);
+        let reference = self.table.add(Ty::Reference { to, mutable: of_trait == "IndexMut" });
+        let base = Expr { kind: ExprKind::Reference(Box::new(base)), ty: TypeId(reference.0), span };
+        let (call, returns) = self.operator_call(at, of_trait, vec![base, index]);
+        let Ty::Reference { to, .. } = *self.table.get(returns) else {
+            // rustc reports a function that returns something else.
+            return (ExprKind::Tuple(Vec::new()), self.wrong());
+        };
+        let call = Expr { kind: call, ty: TypeId(returns.0), span };
+        (ExprKind::Dereference(Box::new(call)), to)
+    }
+
+    /// Makes `place` writable if an `impl Index` selects it: `IndexMut` selects it then. Returns
+    /// false for other places.
+    pub(super) fn selected_mutably(&mut self, place: &mut Expr, mark: SpanPair) -> bool {
+        let ExprKind::Dereference(call) = &place.kind else { return false };
+        let ExprKind::Call { function, arguments, .. } = &call.kind else { return false };
+        let (function, [Expr { kind: ExprKind::Reference(base), .. }, index]) = (*function, &arguments[..]) else {
+            return false;
+        };
+        let (mut base, index) = ((**base).clone(), index.clone());
+        let (ty, of_index) = (Id(base.ty.0), Id(index.ty.0));
+        if !self.operator_impls("Index", ty).into_iter().any(|at| self.operator_of(at, "Index") == function) {
+            return false;
+        }
+        self.assignable(&mut base, mark);
+        let impls = self.operator_impls("IndexMut", ty);
+        let Some(at) = impls.into_iter().find(|at| self.takes(*at, "IndexMut", ty, of_index)) else {
+            let name = self.named(ty);
+            let message =
+                format!("cannot write to an element of `{name}`: write `impl IndexMut` in its `#[device] mod`");
+            self.report(mark, message);
+            return true;
+        };
+        place.kind = self.selected_by(at, "IndexMut", base, index).0;
+        true
+    }
+
     /// Returns the impls of an operator whose type may be `of`.
     fn operator_impls(&self, of_trait: &str, of: Id) -> Vec<usize> {
         let name = language::operator_function(of_trait);

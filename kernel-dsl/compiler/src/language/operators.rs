@@ -3,7 +3,7 @@
 use crate::ir::Binary;
 
 /// The traits that a `#[device] mod` can implement for its types.
-const TRAITS: [&str; 22] = [
+const TRAITS: [&str; 24] = [
     "Add",
     "Sub",
     "Mul",
@@ -26,6 +26,8 @@ const TRAITS: [&str; 22] = [
     "ShrAssign",
     "Neg",
     "Not",
+    "Index",
+    "IndexMut",
 ];
 
 /// Returns the trait of an operator with this name, if a device type can implement the trait.
@@ -60,9 +62,6 @@ pub fn operator_function(of_trait: &str) -> String {
 /// programs implement most.
 pub fn unsupported_trait(name: &str) -> Option<&'static str> {
     Some(match name {
-        "Index" | "IndexMut" => {
-            "a device function cannot return a reference; write a method, `fn at(self, i: usize) -> f32`"
-        }
         "Deref" | "DerefMut" | "AsRef" | "AsMut" | "Borrow" => {
             "a device function cannot return a reference; write a method that returns a copy"
         }
