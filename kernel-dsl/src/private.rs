@@ -31,3 +31,13 @@ pub const fn device_usize(n: usize) -> u32 {
     assert!(n <= u32::MAX as usize, "`usize` has 32 bits on the device: this instance's constant does not fit");
     n as u32
 }
+
+/// Stands for a device item in the chain of a kernel whose callee is of the host. The end of the
+/// chain reports the callee.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __missing {
+    ([[$($next:tt)*] $([$($rest:tt)*])*] $($state:tt)*) => {
+        $($next)* ! { [$([$($rest)*])*] $($state)* b"missing" }
+    };
+}

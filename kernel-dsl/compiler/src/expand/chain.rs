@@ -11,12 +11,21 @@
 //! lerp! { [[::kernel_dsl::__link]] {kernel} {(attribute) item} b"HIR of silu" }
 //! ::kernel_dsl::__link! { [] {kernel} {(attribute) item} b"HIR of silu" b"HIR of lerp" }
 //! ```
+//!
+//! rustc would report "cannot find macro" for an item of the host. The chain of a kernel therefore
+//! calls its callees by aliases. In an outer block each alias is the macro `__missing`, which passes
+//! [`MISSING`] instead of HIR. In the block within, `use lerp as alias` replaces the macro, if
+//! `lerp` has one. The call is in a third block: otherwise rustc could not tell whether the call
+//! itself defines `lerp`. The chain of a device function defines a macro for its module, so it
+//! cannot be in a block.
 
 use super::report;
-use crate::check::ItemReference;
+use crate::check::{Diagnostic, ItemReference, ReportedBy};
 use crate::hir::serial;
 use crate::language;
-use proc_macro2::{Ident, TokenStream};
+use crate::source;
+use crate::syntax::SpanPair;
+use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, quote};
 use syn::parse::{Parse, ParseStream, Parser};
 use syn::{LitByteStr, Path, braced, bracketed, parenthesized};
@@ -50,8 +59,13 @@ pub(super) struct Linked {
     pub libraries: Vec<LitByteStr>,
 }
 
+/// What the macro `__missing` passes for a callee that is no device item.
+pub(super) const MISSING: &[u8] = b"missing";
+
 /// Why the HIR of a callee cannot be used.
 pub(super) enum CalleeState {
+    /// The callees that are no device items, with a message for each.
+    Missing(Vec<Diagnostic>),
     /// The callee has diagnostics, which are reported at the callee itself.
     Failed,
     /// The bytes are not HIR of this compiler.
@@ -63,6 +77,7 @@ impl CalleeState {
     pub(super) fn errors(self) -> TokenStream {
         match self {
             CalleeState::Failed => TokenStream::new(),
+            CalleeState::Missing(diagnostics) => report::at_once(&diagnostics),
             CalleeState::Unreadable(error) => report::refused(error),
         }
     }
@@ -73,14 +88,27 @@ impl Link<'_> {
     pub(super) fn start(&self, callees: &[Path]) -> TokenStream {
         let (facade, payload) = (self.facade, &self.payload);
         let end: Path = syn::parse_quote!(#facade::__link);
-        let mut stops = callees.iter().chain([&end]);
-        let (first, rest) = (stops.next(), stops);
-        let kind = match self.end {
-            ChainEnd::Kernel => quote!(kernel),
-            ChainEnd::Device => quote!(device),
-            ChainEnd::Module => quote!(module),
+        let call = |names: &[Path], kind: TokenStream| {
+            let mut stops = names.iter().chain([&end]);
+            let (first, rest) = (stops.next(), stops);
+            quote!(#first ! { [#([#rest])*] { #kind } { #payload } })
         };
-        quote!(#first ! { [#([#rest])*] { #kind } { #payload } })
+        match self.end {
+            ChainEnd::Device => call(callees, quote!(device)),
+            ChainEnd::Module => call(callees, quote!(module)),
+            ChainEnd::Kernel => {
+                let aliases: Vec<Path> =
+                    (0..callees.len()).map(|i| quote::format_ident!("__callee_{i}").into()).collect();
+                let call = call(&aliases, quote!(kernel));
+                quote!({
+                    #(#[allow(unused_imports)] use #facade::__missing as #aliases;)*
+                    {
+                        #(#[allow(unused_imports, deprecated)] use #callees as #aliases;)*
+                        { #call }
+                    }
+                })
+            }
+        }
     }
 }
 
@@ -124,6 +152,15 @@ pub(super) fn callee(path: &Path, bytes: &[u8]) -> Result<ItemReference, CalleeS
             Err(CalleeState::Unreadable(syn::Error::new_spanned(path, message)))
         }
     }
+}
+
+/// Returns the diagnostic of a callee that is no device item.
+pub(super) fn missing(path: &Path) -> Diagnostic {
+    let spans = || path.segments.iter().map(|s| s.ident.span());
+    let (first, last) = (spans().next(), spans().next_back());
+    let first = first.unwrap_or_else(Span::call_site);
+    let mark = SpanPair { first, last: last.unwrap_or(first), span: source::Span::default() };
+    Diagnostic { mark, message: language::missing_item(&written(path)), reported_by: ReportedBy::Compiler }
 }
 
 /// Returns the path in the form that the checker uses for callees.

@@ -94,13 +94,7 @@ fn compile_kernel<'a>(
     let mut expansion = Expansion::read(item, facade, kernel);
     let checked = match check::kernel(kernel, callees) {
         Ok(checked) => checked,
-        Err(diagnostics) => {
-            let body = copy::with_launch(item, facade, &kernel.launch_tokens);
-            let values = kernel.instances.first().map_or(&[][..], |i| &i.arguments);
-            let copy = witness::diagnostics(item, facade, &body, values, &diagnostics);
-            expansion.copy = copy::copy_with_user_lints(item, &copy);
-            return expansion;
-        }
+        Err(diagnostics) => return with_diagnostics(item, facade, kernel, &diagnostics),
     };
     expansion.witness = witness::agreement(item, facade, &checked.locals, &checked.prelude);
     match artifact::compile(&checked.hir) {
@@ -114,6 +108,19 @@ fn compile_kernel<'a>(
         }
     }
     expansion
+}
+
+/// Expands a kernel that our checker rejects, with messages that wait for rustc's.
+fn with_diagnostics<'a>(
+    item: &'a ItemFn,
+    facade: &'a Path,
+    kernel: &syntax::Kernel,
+    diagnostics: &[check::Diagnostic],
+) -> Expansion<'a> {
+    let body = copy::with_launch(item, facade, &kernel.launch_tokens);
+    let values = kernel.instances.first().map_or(&[][..], |i| &i.arguments);
+    let copy = witness::diagnostics(item, facade, &body, values, diagnostics);
+    Expansion { copy: copy::copy_with_user_lints(item, &copy), ..Expansion::read(item, facade, kernel) }
 }
 
 /// Expands `#[device(attribute)] item`.
@@ -194,6 +201,7 @@ fn linked_item(linked: chain::Linked) -> syn::Result<TokenStream> {
             let kernel = read_kernel(linked.attribute, &item)?;
             let expansion = match callees(&kernel.function.name, &kernel.callees(), &linked.libraries) {
                 Ok(callees) => compile_kernel(&item, &facade, &kernel, &callees),
+                Err(CalleeState::Missing(diagnostics)) => with_diagnostics(&item, &facade, &kernel, &diagnostics),
                 Err(state) => Expansion { errors: state.errors(), ..Expansion::read(&item, &facade, &kernel) },
             };
             Ok(expansion.render())
@@ -269,10 +277,16 @@ fn callees(name: &Ident, paths: &[Path], libraries: &[syn::LitByteStr]) -> Resul
         let message = format!("{} device items passed for {} names", libraries.len(), paths.len());
         return Err(CalleeState::Unreadable(syn::Error::new(name.span(), message)));
     }
+    let passed = || paths.iter().zip(libraries);
+    let missing = passed().filter(|(_, bytes)| bytes.value() == chain::MISSING);
+    let missing: Vec<_> = missing.map(|(path, _)| chain::missing(path)).collect();
+    if !missing.is_empty() {
+        return Err(CalleeState::Missing(missing));
+    }
     if libraries.iter().any(|l| l.value().is_empty()) {
         return Err(CalleeState::Failed);
     }
-    paths.iter().zip(libraries).map(|(path, bytes)| chain::callee(path, &bytes.value())).collect()
+    passed().map(|(path, bytes)| chain::callee(path, &bytes.value())).collect()
 }
 
 /// Returns the function under the attribute; otherwise the error, with the item kept, so that its

@@ -122,6 +122,27 @@ pub fn foreign_function(path: &str) -> Option<String> {
     }
 }
 
+/// Types of Rust's library that need a heap, and what kernels use instead.
+const HEAP: [&str; 10] =
+    ["Arc", "BTreeMap", "BTreeSet", "Box", "HashMap", "HashSet", "Rc", "String", "Vec", "VecDeque"];
+
+/// Explains that a kernel cannot use the item `path`, which has no `#[device]`.
+pub fn missing_item(path: &str) -> String {
+    let name = path.rsplit("::").next().unwrap_or(path);
+    let way_out = match name {
+        _ if HEAP.contains(&name) => {
+            "kernels have no heap; use an array in registers, `[0.0; 4]`, or in shared memory, `Shared::new([…])`"
+        }
+        "Result" | "Ok" | "Err" => "use an `Option`, or a `#[device]` enum",
+        "swap" => "write `std::mem::swap(&mut a, &mut b)`",
+        _ if matches!(path.split("::").next(), Some("std" | "core" | "alloc")) => {
+            "write a `#[device]` item that does the same"
+        }
+        _ => "write `#[device]` above its declaration",
+    };
+    format!("`{path}` is no device item, so a kernel cannot use it: {way_out}")
+}
+
 fn cuda(names: &[(&str, &str)], name: &str) -> Option<String> {
     let (_, ours) = names.iter().find(|(theirs, _)| *theirs == name)?;
     Some(format!("`{name}` is a name of CUDA: write {ours}"))
