@@ -217,3 +217,70 @@ fn structs_follow_their_fields() {
 fn gpu_structs_follow_their_fields() {
     test_fields(&checker(true));
 }
+
+/// A block of 4-bit codes with its scales, as in ggml's Q4_K.
+#[device]
+#[derive(Clone, Copy, Debug, PartialEq, DeviceCopy)]
+#[repr(C, align(16))]
+struct CodeBlock {
+    factors: [u16; 2],
+    scales: [u8; 12],
+    codes: [u8; 128],
+}
+
+/// Combines words of the codes and scales, which one declaration gives as bytes.
+#[kernel(block = 32, grid = 1)]
+#[requires(blocks.len() == 4, codes.len() == 32, scales.len() == 32)]
+fn words_of_blocks(blocks: &[CodeBlock], codes: &mut [u32], scales: &mut [u32]) {
+    let (block, part) = (thread::x() / 8, thread::x() % 8);
+    let bytes = blocks[block].codes.load::<16>(16 * part);
+    let mut word = 0;
+    for i in unroll(0..4) {
+        word ^= int::word([bytes[4 * i], bytes[4 * i + 1], bytes[4 * i + 2], bytes[4 * i + 3]]);
+    }
+    codes[thread::x()] = word;
+    let own: [u8; 4] = blocks[block].scales.load(4 * (part % 3));
+    scales[thread::x()] = int::word(own) ^ blocks[block].factors[1] as u32;
+}
+
+/// Loads parts of arrays in buffers and in shared memory, in one and in several accesses.
+#[kernel(block = 32, grid = 1)]
+#[requires(x.len() == 4, y.len() == 32)]
+fn parts_of_arrays(x: &[[f32; 16]], y: &mut [f32]) {
+    let t = thread::x();
+    let mut tile = Shared::<[f32; 16], 1>::new([4]);
+    if t < 4 {
+        tile[t] = x[t];
+    }
+    block::sync();
+    let (four, eight) = (x[t / 8].load::<4>(4 * (t % 4)), tile[t / 8].load::<8>(8 * (t % 2)));
+    y[t] = four[0] + 10.0 * four[3] + 100.0 * eight[1] + 1000.0 * eight[7];
+}
+
+#[test]
+fn parts_of_arrays_in_elements_are_loaded() {
+    let block = |i: u32| CodeBlock {
+        factors: [i as u16, 7 * i as u16],
+        scales: std::array::from_fn(|j| (j as u32 * 5 + i) as u8),
+        codes: std::array::from_fn(|j| (j as u32 * 31 + i * 77) as u8),
+    };
+    let blocks: Vec<CodeBlock> = (0..4).map(block).collect();
+    let word = |bytes: &[u8]| u32::from_le_bytes(bytes.try_into().unwrap());
+    let codes = (0..32).map(|t| blocks[t / 8].codes[16 * (t % 8)..][..16].chunks(4).fold(0, |all, w| all ^ word(w)));
+    let scale = |t: usize| word(&blocks[t / 8].scales[4 * (t % 8 % 3)..][..4]) ^ u32::from(blocks[t / 8].factors[1]);
+    let expected = [Expected::exact(1, codes), Expected::exact(2, (0..32).map(scale))];
+    let inputs = vec![Input::slice(&blocks), Input::slice(&[0u32; 32]), Input::slice(&[0u32; 32])];
+    agree::<words_of_blocks>(&checker(false), "words_of_blocks", inputs, &expected);
+    assemble::<words_of_blocks>();
+    assert!(words_of_blocks::PTX.contains("ld.global.nc.v4.u32"), "{}", words_of_blocks::PTX);
+
+    let x: Vec<[f32; 16]> = (0..4).map(|i| std::array::from_fn(|j| (16 * i + j) as f32)).collect();
+    let part = |t: usize| {
+        let (four, eight) = (&x[t / 8][4 * (t % 4)..], &x[t / 8][8 * (t % 2)..]);
+        four[0] + 10.0 * four[3] + 100.0 * eight[1] + 1000.0 * eight[7]
+    };
+    let expected = [Expected::exact(1, (0..32).map(part))];
+    let inputs = vec![Input::slice(&x), Input::slice(&[0f32; 32])];
+    agree::<parts_of_arrays>(&checker(false), "parts_of_arrays", inputs, &expected);
+    assemble::<parts_of_arrays>();
+}

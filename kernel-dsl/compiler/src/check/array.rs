@@ -7,7 +7,7 @@ use super::{
 use crate::Scalar;
 use crate::hir::{Expr, ExprKind, Intrinsic};
 use crate::language::ARRAY_METHODS;
-use crate::syntax::{self, Path, SpanPair};
+use crate::syntax::{self, Argument, Path, SpanPair};
 use proc_macro2::Ident;
 
 /// The methods of arrays.
@@ -17,6 +17,7 @@ impl Checker<'_> {
         receiver: Expr,
         [element, size]: [Id; 2],
         name: &Ident,
+        generics: &[Argument],
         arguments: &[syntax::Expr],
         mark: SpanPair,
     ) -> (ExprKind, Id) {
@@ -29,7 +30,17 @@ impl Checker<'_> {
                 let (f, array) = self.filled(element, size, &arguments[0], mark);
                 (intrinsic(Intrinsic::ArrayMap, vec![receiver, f]), array)
             }
-            "len" | "map" => (ExprKind::Tuple(Vec::new()), self.wrong()),
+            // Of an array in memory; lowering rejects others.
+            "load" if self.count("load", 1, arguments.len(), mark) => {
+                let at = self.indices(&arguments[0], 1);
+                let elements = match generics {
+                    [n] => self.size(n),
+                    _ => self.table.add(Ty::Unknown(UnknownKind::Size)),
+                };
+                let loaded = self.table.add(Ty::Array(element, elements));
+                (intrinsic(Intrinsic::Load, vec![receiver, at]), loaded)
+            }
+            "len" | "map" | "load" => (ExprKind::Tuple(Vec::new()), self.wrong()),
             _ => {
                 arguments.iter().for_each(|e| {
                     self.expr(e, None);

@@ -268,7 +268,7 @@ impl Checker<'_> {
             return called;
         }
         if let Ty::Array(element, size) = known {
-            return self.array_method(receiver, [element, size], name, arguments, mark);
+            return self.array_method(receiver, [element, size], name, generics, arguments, mark);
         }
         if matches!(known, Ty::Shared { .. }) && (name == "cast" || name == "copy_async_map") {
             return self.shared_method(receiver, name, generics, arguments, mark);

@@ -425,7 +425,7 @@ impl Header {
 
 /// Rejects padding in a `repr(C)` struct, which a host would have to fill.
 fn padding(checker: &mut Checker, s: &syntax::Struct, types: &[Id]) {
-    let (mut end, mut align) = (0u32, 1u32);
+    let (mut end, mut align) = (0u32, s.align);
     for ((name, written), ty) in s.fields.iter().zip(types) {
         if !checker.is_element(*ty) && !matches!(checker.table.get(*ty), Ty::View { .. } | Ty::Slice { .. }) {
             let ty = checker.named(*ty);

@@ -18,6 +18,9 @@ impl<'h> Lowerer<'h> {
     /// and the values.
     pub(super) fn access(&mut self, e: &'h Expr, intrinsic: Intrinsic, arguments: &'h [Expr]) -> Val {
         let [of, at, rest @ ..] = arguments else { return Val::Unit };
+        if matches!(self.ty(of.ty), hir::Type::Array(..)) {
+            return self.load_of_array(e, of, at);
+        }
         let base = self.expr(of);
         let indices = self.indices(at);
         let values: SmallVec<[Val; 2]> = rest.iter().map(|a| self.expr(a)).collect();
@@ -84,6 +87,35 @@ impl<'h> Lowerer<'h> {
             // The control flow left in an argument, or an argument had an error.
             _ => Val::Unit,
         }
+    }
+
+    /// Lowers `x[i].codes.load(at)`: some elements of an array within an element in memory.
+    fn load_of_array(&mut self, e: &'h Expr, of: &'h Expr, at: &'h Expr) -> Val {
+        let Some(n) = self.elements(e.ty, e.span) else { return Val::Unit };
+        let (place, index) = (self.place(of), self.scalar(at));
+        self.at(e.span);
+        let Some(LoweredPlace::Memory { place, mem_layout: MemLayout::Array { element, len }, policy }) = place else {
+            self.error_with_help(
+                e.span,
+                "`load` reads an array in memory, such as `x[i].codes`; this array is in registers",
+                "read its elements by index",
+            );
+            return Val::Unit;
+        };
+        if index.bits.unwrap_or(0) + u64::from(n) > u64::from(len) {
+            self.error(e.span, format!("{n} elements from index {} are beyond {len}", index.bits.unwrap_or(0)));
+            return Val::Unit;
+        }
+        let whole = n * element.bytes();
+        let align = if whole.is_power_of_two() { whole.min(MAX_VECTOR_BYTES) } else { element.element().align() };
+        // The first access checks its own elements, so the others must be within what follows.
+        let first_elements = (align / element.bytes()).clamp(1, n);
+        let firsts = MemLayout::Array { element, len: len - (n - first_elements) };
+        let first = self.index_in_memory(place, &firsts, index, policy);
+        let Some(LoweredPlace::Memory { place, mem_layout, .. }) = first else { return Val::Unit };
+        let leaves = self.leaves_of(&mem_layout, n);
+        let loaded = self.load_scalars(&place, &leaves, align, policy, None);
+        self.assembled(e.ty, &mut loaded.into_iter())
     }
 
     /// Returns the alignment of an access to `n` elements.

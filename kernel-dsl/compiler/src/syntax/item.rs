@@ -63,6 +63,8 @@ pub struct Struct {
     pub fields: Vec<(String, Type)>,
     /// Has `#[repr(C)]`.
     pub repr_c: bool,
+    /// The bytes of `align(…)`, or 1.
+    pub align: u32,
     pub hash: u64,
 }
 
@@ -304,15 +306,22 @@ impl Reader {
             }
             Fields::Unit => Vec::new(),
         };
-        let mut repr_c = false;
+        let (mut repr_c, mut align) = (false, 1);
         for attribute in s.attrs.iter().filter(|a| a.path().is_ident("repr")) {
             let read = attribute.parse_args_with(Punctuated::<syn::Meta, Token![,]>::parse_terminated);
             for meta in read.into_iter().flatten() {
                 if meta.path().is_ident("C") {
                     repr_c = true;
+                } else if let Some(bytes) = alignment(&meta) {
+                    align = bytes;
                 } else {
-                    self.refuse(syn::Error::new_spanned(meta, "only `repr(C)` is supported on a device struct"));
+                    let message = "only `repr(C)` and `repr(C, align(16))` are supported on a device struct";
+                    self.refuse(syn::Error::new_spanned(meta, message));
                 }
+            }
+            if align > 1 && !repr_c {
+                let message = "a device struct with an alignment needs `repr(C, align(…))`";
+                self.refuse(syn::Error::new_spanned(attribute, message));
             }
         }
         Struct {
@@ -320,6 +329,7 @@ impl Reader {
             generics: self.generics(&s.generics),
             fields,
             repr_c,
+            align,
             hash: place::hash_of(&s.ident, s),
         }
     }
@@ -330,6 +340,7 @@ impl Reader {
             generics: self.generics(&t.generics),
             fields: vec![("type".to_string(), self.ty(&t.ty))],
             repr_c: false,
+            align: 1,
             hash: place::hash_of(&t.ident, t),
         }
     }
@@ -362,7 +373,7 @@ impl Reader {
         let hash = place::hash_of(&e.ident, e);
         let data = (!fields.is_empty()).then(|| {
             fields.insert(0, ("tag".to_string(), self.ty(&syn::parse_quote!(i32))));
-            Struct { name: e.ident.clone(), generics: Vec::new(), fields, repr_c: false, hash }
+            Struct { name: e.ident.clone(), generics: Vec::new(), fields, repr_c: false, align: 1, hash }
         });
         Enum { name: e.ident.clone(), variants, data, hash }
     }
@@ -667,6 +678,12 @@ pub fn is_placement(attribute: &syn::Attribute) -> bool {
 
 fn is_cfg_test(attribute: &syn::Attribute) -> bool {
     attribute.path().is_ident("cfg") && attribute.parse_args::<Ident>().is_ok_and(|of| of == "test")
+}
+
+/// Returns the bytes of `align(16)`.
+fn alignment(meta: &syn::Meta) -> Option<u32> {
+    let syn::Meta::List(list) = meta else { return None };
+    list.path.is_ident("align").then(|| list.parse_args::<syn::LitInt>().ok()?.base10_parse().ok())?
 }
 
 /// Returns the value of a discriminant such as `5` or `-1`.
