@@ -371,7 +371,7 @@ impl Machine<'_, '_> {
             });
             self.stopped = true;
         }
-        warp.idle <= MAX_SPIN_ATOMICS && self.points.pass() || self.interleaved && warp.idle > 1
+        warp.idle <= MAX_SPIN_ATOMICS && self.points.pass() || self.interleaved && warp.idle > self.points.patience
     }
 
     fn branch_indexed(&mut self, warp: &mut Warp, inst: &Inst, index: RegisterPlace, targets: &[u32], mask: u32) {

@@ -2,7 +2,7 @@
 //!
 //! Blocks run interleaved. The ready warp with the highest priority runs, of all warps of the
 //! resident blocks. A warp loses its priority to all others at a few chosen *points*, and where it
-//! polls without result. The method is probabilistic concurrency testing (S. Burckhardt,
+//! polls without result: at once, or after some polls ([`Preemption::patience`]). The method is probabilistic concurrency testing (S. Burckhardt,
 //! P. Kothari, M. Musuvathi and S. Nagarakatte, *A Randomized Scheduler with Probabilistic
 //! Guarantees of Finding Bugs*, 2010). The first priorities are random, and so are the points.
 //!
@@ -65,6 +65,14 @@ impl Preemption {
         if self.order == 0 { number } else { mixed(self.order ^ mixed(number)) >> 1 }
     }
 
+    /// Returns the number of atomic operations without effect after which a polling warp loses its
+    /// priority. A warp that polls a limited number of times reaches its limit only under a
+    /// schedule that lets it poll so often. Half of the seeds let a warp poll more than once.
+    pub fn patience(self) -> u32 {
+        const POLLS: [u32; 4] = [1, 1, 4, 32];
+        if self.order == 0 { 1 } else { POLLS[(mixed(!self.order) % POLLS.len() as u64) as usize] }
+    }
+
     /// Returns the simplest interleaving for which `fails` still holds: blocks and warps by index,
     /// and few points. `fails` holds for this one.
     pub fn shrunk(self, mut fails: impl FnMut(Preemption) -> bool) -> Preemption {
@@ -107,19 +115,27 @@ impl FromStr for Preemption {
 }
 
 /// The points that a launch has passed, and the next one at which it leaves the running warp.
-#[derive(Clone, Copy, Default, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Points {
     /// The number of points passed.
     pub passed: u64,
+    /// The number of atomic operations without effect after which a polling warp yields.
+    pub patience: u32,
     preemption: Preemption,
     /// The next point at which to leave; 0 is none.
     next: u64,
 }
 
+impl Default for Points {
+    fn default() -> Points {
+        Points::new(Preemption::default())
+    }
+}
+
 impl Points {
     /// Returns the points of a launch that has passed none.
     pub fn new(preemption: Preemption) -> Points {
-        let mut points = Points { passed: 0, preemption, next: 0 };
+        let mut points = Points { passed: 0, patience: preemption.patience(), preemption, next: 0 };
         points.advance();
         points
     }

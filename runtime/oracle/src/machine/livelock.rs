@@ -218,7 +218,7 @@ impl Machine<'_, '_> {
     /// Returns the number of atomic operations without effect after which a warp yields to others.
     #[inline(always)]
     pub fn max_idle_atomics(&self) -> u32 {
-        if self.interleaved { 1 } else { MAX_IDLE_ATOMICS }
+        if self.interleaved { self.points.patience } else { MAX_IDLE_ATOMICS }
     }
 
     /// Returns whether memory has changed since one of `cycles` was found.
