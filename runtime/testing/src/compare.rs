@@ -142,6 +142,11 @@ impl Bound {
     }
 }
 
+/// Returns whether an integer of 64 bits with this value may have been rounded to `f64`.
+fn is_rounded(ty: Scalar, value: f64) -> bool {
+    matches!(ty, Scalar::I64 | Scalar::U64) && value.abs() > 2f64.powi(53)
+}
+
 /// Returns whether `given` is ±∞ and the result of an overflow. `expected` moved away from zero by
 /// `bound` must round to that infinity in type `ty`.
 fn overflows(ty: Scalar, given: f64, expected: f64, bound: f64) -> bool {
@@ -229,6 +234,10 @@ pub(super) fn reference(
         match &expected.contents {
             Contents::Near(values, bound) => all(values.len()).or_else(|| {
                 numbers.zip(values).find_map(|((n, given), value)| {
+                    if *bound == Bound::Exact && is_rounded(given.ty(), *value) {
+                        let why = "its reference has integers above 2⁵³, which `f64` rounds: use `Expected::exact`";
+                        return Some(Failure::Incomplete { why: format!("`{name}` cannot be compared exactly: {why}") });
+                    }
                     let bound = bound.at(n, *value);
                     let shown = (bound != 0.0).then_some(bound);
                     (!near(given, *value, bound)).then(|| wrong(n, given, format!("{value:?}"), shown))
@@ -461,6 +470,10 @@ mod tests {
         );
         let rounded = vec![large as f64, u64::MAX as f64];
         assert!(judged(of(large), Expected::new(0, rounded.clone(), Bound::Exact)).is_some());
+        // The lost bit would not show: both sides round to 2⁶³.
+        let even = Expected::new(0, vec![(1u64 << 63) as f64; 2], Bound::Exact);
+        let why = judged(Input::slice(&[1u64 << 63; 2]), even).unwrap();
+        assert!(why.contains("use `Expected::exact`"), "{why}");
         assert_eq!(judged(of(large), Expected::new(0, rounded, Bound::Absolute(1.0))), None);
         let low = [i64::MIN, i64::MIN + 1];
         assert_eq!(judged(Input::slice(&low), Expected::exact(0, low)), None);
