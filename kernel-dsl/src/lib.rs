@@ -92,8 +92,8 @@
 //!   loop can load its next tile while it computes with the current one.
 //! * `x.load::<4>(i)` and `x.store(i, values)` move up to 16 elements at once, in accesses of up to
 //!   16 bytes, which must be aligned. `load_or` and `store_in` need no alignment and skip elements
-//!   beyond the edge. Slices, views and shared arrays have these methods. An array within an element
-//!   has `load`: `blocks[i].codes.load::<8>(k)`, and [`int::word`] makes a `u32` of four bytes.
+//!   beyond the edge. Slices, views and shared arrays have these methods. An array within an
+//!   element has `load`: `blocks[i].codes.load::<8>(k)`. [`int::word`] makes a `u32` of four bytes.
 //! * `fetch_add`, `fetch_min`, …, `exchange` and `compare_exchange` are atomic, on all memory that
 //!   a kernel may write. Integers of 8 to 64 bits have all of them; `f32` and `f64` have
 //!   `fetch_add`, `fetch_min`, `fetch_max` and `exchange`.
@@ -278,9 +278,9 @@
 //!
 //! A struct that derives [`DeviceCopy`](trait@DeviceCopy) works in shuffles, reductions and shared
 //! memory. A struct that is also `repr(C)` or `repr(C, align(16))`, made of numbers and without
-//! padding, can be an element of a buffer. A struct passed to a kernel becomes one parameter of the entry for each number in
-//! it. Methods, associated constants, associated types and provided methods work as in Rust. Every
-//! call is resolved when the instance is compiled.
+//! padding, can be an element of a buffer. A struct passed to a kernel becomes one parameter of the
+//! entry for each number in it. Methods, associated constants, associated types and provided methods
+//! work as in Rust. Every call is resolved when the instance is compiled.
 //!
 //! The variants of an enum may hold data, and `match`, `if let` and `let … else` take it apart. A
 //! value is in registers: its discriminant, and the fields of all variants, of which the compiler

@@ -32,8 +32,8 @@ pub const fn device_usize(n: usize) -> u32 {
     n as u32
 }
 
-/// Stands for a device item in the chain of a kernel whose callee is of the host. The end of the
-/// chain reports the callee.
+/// Replaces the macro of a callee that belongs to the host, in the chain of a kernel. The end of
+/// the chain reports the callee.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __missing {

@@ -2,9 +2,10 @@
 //!
 //! Blocks run interleaved. The ready warp with the highest priority runs, of all warps of the
 //! resident blocks. A warp loses its priority to all others at a few chosen *points*, and where it
-//! polls without result: at once, or after some polls ([`Preemption::patience`]). The method is probabilistic concurrency testing (S. Burckhardt,
-//! P. Kothari, M. Musuvathi and S. Nagarakatte, *A Randomized Scheduler with Probabilistic
-//! Guarantees of Finding Bugs*, 2010). The first priorities are random, and so are the points.
+//! polls without result, at once or after some polls ([`Preemption::patience`]). The method is
+//! probabilistic concurrency testing (S. Burckhardt, P. Kothari, M. Musuvathi and
+//! S. Nagarakatte, *A Randomized Scheduler with Probabilistic Guarantees of Finding Bugs*, 2010).
+//! The first priorities are random, and so are the points.
 //!
 //! A point follows an atomic operation or a fence. Between two of them, a warp of a kernel without
 //! data races cannot observe another warp, so no other point reveals more (M. Musuvathi and

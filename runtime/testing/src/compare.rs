@@ -236,7 +236,9 @@ pub(super) fn reference(
                 numbers.zip(values).find_map(|((n, given), value)| {
                     if *bound == Bound::Exact && is_rounded(given.ty(), *value) {
                         let why = "its reference has integers above 2⁵³, which `f64` rounds: use `Expected::exact`";
-                        return Some(Failure::Incomplete { why: format!("`{name}` cannot be compared exactly: {why}") });
+                        return Some(Failure::Incomplete {
+                            why: format!("`{name}` cannot be compared exactly: {why}"),
+                        });
                     }
                     let bound = bound.at(n, *value);
                     let shown = (bound != 0.0).then_some(bound);

@@ -603,7 +603,7 @@ Each row is a kernel of `contended.rs` with one mistake, defined beside its corr
 
 - *Found by* is the check of the first finding, or a result that differs from the run in order.
 - *Orders* is the number of interleavings until the first that reveals the bug, with the seeds 1, 2, 3 and so on.
-  `kernels check --orders N` tries N of them. Without the option it tries at most 64.
+  `kernels check --orders N` tries N of them. Without the option it tries at most 128.
 - *Shortest* is the shrunk interleaving, which `--order` repeats.
 - *Seconds* is the time until the bug is found, in a debug build on one core of the machine that wrote the page.
 

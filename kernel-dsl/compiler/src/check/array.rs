@@ -30,7 +30,7 @@ impl Checker<'_> {
                 let (f, array) = self.filled(element, size, &arguments[0], mark);
                 (intrinsic(Intrinsic::ArrayMap, vec![receiver, f]), array)
             }
-            // Of an array in memory; lowering rejects others.
+            // The array must be in memory; lowering rejects others.
             "load" if self.count("load", 1, arguments.len(), mark) => {
                 let at = self.indices(&arguments[0], 1);
                 let elements = match generics {

@@ -98,7 +98,8 @@ impl Checker<'_> {
         Overloaded::Call(kind, ty)
     }
 
-    /// Checks `base[index]` of a type that has indices only through an impl; `None` for other types.
+    /// Checks `base[index]` of a type that has indices only through an impl. Returns `None` for
+    /// other types.
     pub(super) fn selected(&mut self, base: &Expr, index: &syntax::Expr, mark: SpanPair) -> Option<(ExprKind, Id)> {
         let ty = Id(base.ty.0);
         if !matches!(self.table.get(ty), Ty::Struct(..) | Ty::Enum(_)) {

@@ -12,12 +12,12 @@
 //! ::kernel_dsl::__link! { [] {kernel} {(attribute) item} b"HIR of silu" b"HIR of lerp" }
 //! ```
 //!
-//! rustc would report "cannot find macro" for an item of the host. The chain of a kernel therefore
-//! calls its callees by aliases. In an outer block each alias is the macro `__missing`, which passes
-//! [`MISSING`] instead of HIR. In the block within, `use lerp as alias` replaces the macro, if
-//! `lerp` has one. The call is in a third block: otherwise rustc could not tell whether the call
-//! itself defines `lerp`. The chain of a device function defines a macro for its module, so it
-//! cannot be in a block.
+//! For an item of the host, rustc would report "cannot find macro". The chain of a kernel therefore
+//! calls its callees by aliases. In an outer block each alias is the macro `__missing`, which
+//! passes [`MISSING`] instead of HIR. In the block within, `use lerp as alias` replaces the macro,
+//! if `lerp` has one. The call is in a third block: otherwise rustc could not know whether the call
+//! itself defines `lerp`. The chain of a device function defines a macro for its module, so that
+//! chain cannot be in a block.
 
 use super::report;
 use crate::check::{Diagnostic, ItemReference, ReportedBy};
@@ -59,7 +59,7 @@ pub(super) struct Linked {
     pub libraries: Vec<LitByteStr>,
 }
 
-/// What the macro `__missing` passes for a callee that is no device item.
+/// The bytes that the macro `__missing` passes for a callee that is no device item.
 pub(super) const MISSING: &[u8] = b"missing";
 
 /// Why the HIR of a callee cannot be used.

@@ -25,7 +25,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 
 /// The number of interleavings under which a short case with atomic operations runs.
-const INTERLEAVINGS: u64 = 64;
+const INTERLEAVINGS: u64 = 128;
 
 /// The maximum number of warp instructions of all interleavings of a case together.
 const INTERLEAVED_INSTRUCTIONS: u64 = 1 << 20;
@@ -78,8 +78,8 @@ impl Checker {
     /// Runs every kernel under several schedules and compares the results. The schedules are: in
     /// order, reversed, `seeded` random orders with seeds from 1, and `seeded` interleavings
     /// ([`Schedule::Preempted`]). By default only kernels with atomic operations run in other
-    /// orders: reversed, one seeded order, and up to 64 interleavings if the case is short. Without
-    /// atomics, a result depends on the order only through a race.
+    /// orders: reversed, one seeded order, and up to 128 interleavings if the case is short.
+    /// Without atomics, a result depends on the order only through a race.
     pub fn with_orders(self, seeded: u64) -> Checker {
         Checker { orders: Some(seeded), ..self }
     }
