@@ -279,8 +279,8 @@
 //! A struct that derives [`DeviceCopy`](trait@DeviceCopy) works in shuffles, reductions and shared
 //! memory. A struct that is also `repr(C)` or `repr(C, align(16))`, made of numbers and without
 //! padding, can be an element of a buffer. A struct passed to a kernel becomes one parameter of the
-//! entry for each number in it. Methods, associated constants, associated types and provided methods
-//! work as in Rust. Every call is resolved when the instance is compiled.
+//! entry for each number in it. Methods, associated constants, associated types and provided
+//! methods work as in Rust. Every call is resolved when the instance is compiled.
 //!
 //! The variants of an enum may hold data, and `match`, `if let` and `let … else` take it apart. A
 //! value is in registers: its discriminant, and the fields of all variants, of which the compiler
