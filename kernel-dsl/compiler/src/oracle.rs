@@ -341,7 +341,7 @@ impl Check {
                 "guard the shift amount, or use `wrapping_shl` or `wrapping_shr`, which shift modulo the width"
             }
             Check::Livelock => {
-                "let a thread wait only for work that finishes first, or for warps of its block that do not wait for it"
+                "let a thread wait only for work that finishes first, or for warps of its block that do not wait for it. Declare the kernel `cooperative` if its blocks wait for each other"
             }
             Check::FuelExhausted => {
                 "check that the loop ends; if it does, raise the limit: `Device::set_instruction_limit` or \
