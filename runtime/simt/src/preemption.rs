@@ -2,7 +2,7 @@
 //!
 //! Blocks run interleaved. The ready warp with the highest priority runs, of all warps of the
 //! resident blocks. A warp loses its priority to all others at a few chosen *points*, and where it
-//! polls without result, at once or after some polls ([`Preemption::patience`]). The method is
+//! polls without result, at once or after some polls. The method is
 //! probabilistic concurrency testing (S. Burckhardt, P. Kothari, M. Musuvathi and
 //! S. Nagarakatte, *A Randomized Scheduler with Probabilistic Guarantees of Finding Bugs*, 2010).
 //! The first priorities are random, and so are the points.
@@ -69,7 +69,7 @@ impl Preemption {
     /// Returns the number of atomic operations without effect after which a polling warp loses its
     /// priority. A warp that polls a limited number of times reaches its limit only under a
     /// schedule that lets it poll so often. Half of the seeds let a warp poll more than once.
-    pub fn patience(self) -> u32 {
+    pub(crate) fn patience(self) -> u32 {
         const POLLS: [u32; 4] = [1, 1, 4, 32];
         if self.order == 0 { 1 } else { POLLS[(mixed(!self.order) % POLLS.len() as u64) as usize] }
     }

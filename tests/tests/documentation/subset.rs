@@ -63,7 +63,7 @@ const IN: &[(&str, &str, &[&str])] = &[
     ("enums", "variants may hold data", &["`#[device] enum`"]),
     ("`type` aliases", "also generic; in a `#[device] mod` or alone", &["`#[device] type`"]),
     (
-        "`impl Add`, and the other arithmetic, bitwise and assignment operators",
+        "`impl Add`, `impl Index`, and the other arithmetic, bitwise and assignment operators",
         "for structs and enums of a `#[device] mod`",
         &["`impl Add for`, and other operators"],
     ),
