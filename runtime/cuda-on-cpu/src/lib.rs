@@ -63,6 +63,13 @@
 //! verifies the driver by undocumented tables of NVIDIA's driver, and so does not run on this
 //! library.
 //!
+//! # Compilers and linkers
+//!
+//! A program that compiles to machine code gets PTX in its place ([`stand_ins`]). `cuda-on-cpu`
+//! places stand-ins for nvJitLink and for the cubin calls of NVRTC before every program, on Linux.
+//! `--compilers=on` also puts `ptxas` and `nvcc` first in `PATH`. A program that reads machine code
+//! needs NVIDIA's `ptxas`, so these two are off by default.
+//!
 //! # A sanitizer
 //!
 //! ```text
@@ -82,6 +89,7 @@
 mod core;
 mod ffi;
 pub mod stage;
+pub mod stand_ins;
 
 #[doc = include_str!("functions.md")]
 pub mod functions {}

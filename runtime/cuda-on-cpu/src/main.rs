@@ -1,16 +1,19 @@
 //! Runs a program with cuda-on-cpu in place of NVIDIA's driver:
 //! `cuda-on-cpu [OPTION…] PROGRAM [ARGUMENT…]`.
 
+use cuda_on_cpu::{stage, stand_ins};
 use std::env;
-use std::ffi::OsString;
-use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 
-/// The environment variable of the library search path.
-const PATH: &str = if cfg!(windows) { "PATH" } else { "LD_LIBRARY_PATH" };
+/// The variable that puts compilers before the program.
+const COMPILERS: &str = "CUDA_ON_CPU_COMPILERS";
 
 fn main() -> ExitCode {
-    let folder = match cuda_on_cpu::stage::folder() {
+    let own = env::args_os().next().unwrap_or_default();
+    if let Some(code) = stand_ins::tools::run(stage::program_name(&own), env::args_os().skip(1)) {
+        return code;
+    }
+    let folder = match stage::folder() {
         Ok(folder) => folder,
         Err(e) => {
             eprintln!("cuda-on-cpu: {e}");
@@ -32,7 +35,8 @@ fn main() -> ExitCode {
     }
     let Some(program) = arguments.next() else {
         println!(
-            "usage: cuda-on-cpu [OPTION…] PROGRAM [ARGUMENT…]\n\nor put this folder first in {PATH}: {}\n",
+            "usage: cuda-on-cpu [OPTION…] PROGRAM [ARGUMENT…]\n\nor put this folder first in {}: {}\n",
+            stage::LIBRARY_PATH,
             folder.display()
         );
         for (name, meaning) in cuda_on_cpu::VARIABLES {
@@ -42,7 +46,18 @@ fn main() -> ExitCode {
         return ExitCode::from(2);
     };
     let mut command = Command::new(&program);
-    command.args(arguments).env(PATH, first(folder)).envs(settings);
+    command.args(arguments).envs(stage::environment(&folder));
+    let compilers = settings.iter().rev().find(|(name, _)| name == COMPILERS).map(|(_, value)| value.clone());
+    if compilers.or_else(|| env::var(COMPILERS).ok()).as_deref() == Some("on") {
+        match env::current_exe().and_then(|own| stage::compilers(&folder, &own)) {
+            Ok(path) => _ = command.env("PATH", path),
+            Err(e) => {
+                eprintln!("cuda-on-cpu: the stand-ins of compilers cannot be placed in {}: {e}", folder.display());
+                return ExitCode::FAILURE;
+            }
+        }
+    }
+    command.envs(settings);
     match run(&mut command) {
         Ok(code) => code,
         Err(e) => {
@@ -70,11 +85,4 @@ fn run(command: &mut Command) -> Result<ExitCode, std::io::Error> {
 fn run(command: &mut Command) -> Result<ExitCode, std::io::Error> {
     let status = command.status()?;
     Ok(status.code().and_then(|code| u8::try_from(code).ok()).map_or(ExitCode::FAILURE, ExitCode::from))
-}
-
-/// Returns the library search path with `folder` prepended.
-fn first(folder: PathBuf) -> OsString {
-    let others = env::var_os(PATH).unwrap_or_default();
-    let folders = [folder].into_iter().chain(env::split_paths(&others).filter(|path| !path.as_os_str().is_empty()));
-    env::join_paths(folders).unwrap_or(others.clone())
 }

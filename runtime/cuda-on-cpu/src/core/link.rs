@@ -99,8 +99,7 @@ impl LinkProgress {
             ([one], Ok(_)) => std::mem::take(one),
             (_, Ok(linked)) => linked.to_string(),
         };
-        // The image ends with a NUL, because programs load it as text.
-        *self = LinkProgress::Complete(format!("{STAND_IN_HEADER}{device}\n{text}\0").into_bytes().into());
+        *self = LinkProgress::Complete(with_header(&text, device).into());
         match self {
             LinkProgress::Complete(image) => Ok(image),
             _ => unreachable!("linking has just ended"),
@@ -114,15 +113,31 @@ fn failed(why: &str) -> Error {
 }
 
 /// Returns the PTX of a compiled image, or plain PTX text unchanged.
+///
+/// Like machine code, an image runs on devices of its major version with the same or a later minor
+/// version.
 pub fn ptx(image: &str, device: Target) -> Result<&str> {
     let Some(rest) = image.strip_prefix(STAND_IN_HEADER) else { return Ok(image) };
-    match rest.split_once('\n') {
-        Some((target, ptx)) if target == device.to_string() => Ok(ptx),
+    let found = rest.split_once('\n').and_then(|(target, ptx)| Some((target.parse::<Target>().ok()?, ptx)));
+    match found {
+        Some((target, ptx)) if target.sm() / 10 == device.sm() / 10 && target <= device => Ok(ptx),
         _ => {
             let why = format!("the image was compiled for another device than {device}");
             Err(Error::new(CUresult::CUDA_ERROR_NO_BINARY_FOR_GPU, why))
         }
     }
+}
+
+/// Returns an image with PTX in place of machine code for the target. The image ends with a NUL,
+/// because programs load it as text.
+pub fn with_header(ptx: &str, target: Target) -> Vec<u8> {
+    format!("{STAND_IN_HEADER}{target}\n{ptx}\0").into_bytes()
+}
+
+/// Returns the text of an image without its marker line, whatever its target.
+pub fn without_header(image: &str) -> &str {
+    let rest = image.strip_prefix(STAND_IN_HEADER).and_then(|rest| rest.split_once('\n'));
+    rest.map_or(image, |(_, ptx)| ptx)
 }
 
 /// Returns the members of an archive: the name and contents of each. Returns `None` for other
@@ -167,6 +182,10 @@ mod tests {
         assert_eq!(empty.complete(Target::SM_61, &mut log).unwrap(), image);
         let text = std::str::from_utf8(&image).unwrap().trim_end_matches('\0');
         assert_eq!(ptx(text, Target::SM_61).unwrap(), HEAD);
+        let of = |target: Target| format!("{STAND_IN_HEADER}{target}\n{HEAD}");
+        assert_eq!(ptx(&of(Target::SM_80), Target::SM_86).unwrap(), HEAD);
+        assert!(ptx(&of(Target::SM_86), Target::SM_80).is_err() && ptx(&of(Target::SM_75), Target::SM_80).is_err());
+        assert_eq!(without_header(text), HEAD);
         assert_eq!(ptx(text, Target::SM_90).unwrap_err().code, CUresult::CUDA_ERROR_NO_BINARY_FOR_GPU);
         assert_eq!(ptx("// text", Target::SM_61).unwrap(), "// text");
     }

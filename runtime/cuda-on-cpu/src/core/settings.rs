@@ -49,7 +49,7 @@ pub enum OnFinding {
 }
 
 /// The environment variables, with descriptions.
-pub const VARIABLES: [(&str, &str); 14] = [
+pub const VARIABLES: [(&str, &str); 15] = [
     ("CUDA_ON_CPU_DEVICES", "number of identical devices with separate memory, at most 16; default 1"),
     ("CUDA_ON_CPU_CAPABILITY", "compute capability of the device, such as 8.6; default 6.1"),
     ("CUDA_ON_CPU_NAME", "name of the device"),
@@ -70,6 +70,7 @@ pub const VARIABLES: [(&str, &str); 14] = [
     ("CUDA_ON_CPU_JSON", "file for the findings, as JSON"),
     ("CUDA_ON_CPU_SARIF", "file for the findings, as SARIF 2.1.0"),
     ("CUDA_ON_CPU_SUPPRESSIONS", "file of findings to leave out, one a line: CHECK KERNEL, with `*` for any text"),
+    ("CUDA_ON_CPU_COMPILERS", "`on`: `ptxas` and `nvcc` write PTX as the cubin; `off`: PATH is unchanged; default off"),
 ];
 
 impl Default for Settings {
@@ -156,6 +157,8 @@ impl Settings {
             "CUDA_ON_CPU_JSON" => self.json = path(text),
             "CUDA_ON_CPU_SARIF" => self.sarif = path(text),
             "CUDA_ON_CPU_SUPPRESSIONS" => self.suppressions = path(text),
+            // The command reads the variable, not the library.
+            "CUDA_ON_CPU_COMPILERS" => matches!(text, "on" | "off").then_some(())?,
             _ => self.log = path(text),
         }
         Some(())
@@ -224,6 +227,7 @@ mod tests {
             ("CUDA_ON_CPU_DEVICES", "0"),
             ("CUDA_ON_CPU_ON_FINDING", "perhaps"),
             ("CUDA_ON_CPU_ERROR_EXITCODE", "256"),
+            ("CUDA_ON_CPU_COMPILERS", "all"),
         ] {
             let (settings, wrong) = read(&[(name, text)]);
             assert_eq!(settings, Settings::default(), "{name}={text}");

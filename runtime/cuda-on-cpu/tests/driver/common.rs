@@ -13,9 +13,7 @@ const INSIDE: &str = "CUDA_ON_CPU_TEST";
 pub fn command(program: &str) -> Command {
     let folder = cuda_on_cpu::stage::folder().expect("the library, which cargo builds before the tests");
     let mut command = Command::new(program);
-    let others = env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
-    let path = env::join_paths([folder].into_iter().chain(env::split_paths(&others))).unwrap();
-    command.env("LD_LIBRARY_PATH", path).env("CUDA_ON_CPU_LOG", "stderr");
+    command.envs(cuda_on_cpu::stage::environment(&folder)).env("CUDA_ON_CPU_LOG", "stderr");
     for (name, _) in cuda_on_cpu::VARIABLES.iter().filter(|(name, _)| *name != "CUDA_ON_CPU_LOG") {
         command.env_remove(name);
     }

@@ -12,4 +12,5 @@ mod faults;
 mod python;
 mod raw;
 mod refusals;
+mod stand_ins;
 mod together;

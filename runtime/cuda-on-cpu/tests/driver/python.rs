@@ -5,14 +5,20 @@ use super::common;
 use std::path::Path;
 use std::process::Command;
 
-fn run(name: &str) {
+/// Runs a script of that name.
+pub fn run(name: &str) {
+    run_with(name, &[]);
+}
+
+/// Runs a script with arguments.
+pub fn run_with(name: &str, arguments: &[&str]) {
     if Command::new("python3").arg("--version").output().is_err() {
         println!("note: no python3, and {name} was not run");
         return;
     }
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/driver/python").join(name);
     let mut python = common::command("python3");
-    let output = python.arg(script).env("PYTHONDONTWRITEBYTECODE", "1").output().unwrap();
+    let output = python.arg(script).args(arguments).env("PYTHONDONTWRITEBYTECODE", "1").output().unwrap();
     common::expect_good(&output);
 }
 

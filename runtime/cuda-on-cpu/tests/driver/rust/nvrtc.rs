@@ -1,0 +1,70 @@
+//! A library with the name of NVRTC, for the test of its stand-in. `nvrtcGetPTX` gives PTX whose
+//! comment has the options of the compilation.
+
+#![allow(non_snake_case)]
+
+use std::ffi::{CStr, c_char, c_int, c_void};
+
+/// A program: the PTX.
+pub struct Program(String);
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nvrtcVersion(major: *mut c_int, minor: *mut c_int) -> c_int {
+    unsafe {
+        *major = 77;
+        *minor = 5;
+    }
+    0
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nvrtcCreateProgram(
+    to: *mut *mut Program,
+    source: *const c_char,
+    _name: *const c_char,
+    _count: c_int,
+    _headers: *const c_void,
+    _names: *const c_void,
+) -> c_int {
+    let source = unsafe { CStr::from_ptr(source) }.to_string_lossy().into_owned();
+    unsafe { *to = Box::into_raw(Box::new(Program(source))) };
+    0
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nvrtcCompileProgram(
+    program: *mut Program,
+    count: c_int,
+    options: *const *const c_char,
+) -> c_int {
+    for index in 0..count as usize {
+        let option = unsafe { CStr::from_ptr(*options.add(index)) }.to_string_lossy();
+        unsafe { &mut *program }.0.push_str(&format!("\n// {option}"));
+    }
+    0
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nvrtcGetPTXSize(program: *mut Program, size: *mut usize) -> c_int {
+    unsafe { *size = (&*program).0.len() + 1 };
+    0
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nvrtcGetPTX(program: *mut Program, to: *mut u8) -> c_int {
+    let text = unsafe { &*program }.0.as_str();
+    unsafe {
+        std::ptr::copy_nonoverlapping(text.as_ptr(), to, text.len());
+        to.add(text.len()).write(0);
+    }
+    0
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nvrtcDestroyProgram(program: *mut *mut Program) -> c_int {
+    unsafe {
+        drop(Box::from_raw(*program));
+        *program = std::ptr::null_mut();
+    }
+    0
+}
