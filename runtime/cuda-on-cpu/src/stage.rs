@@ -28,8 +28,10 @@ pub fn folder() -> Result<PathBuf> {
     }
     if cfg!(target_os = "linux") {
         for krate in [PRELOAD, "cuda_on_cpu_nvjitlink", "cuda_on_cpu_nvrtc"] {
-            let library = find(krate)?;
-            link(&library, &folder.join(library.file_name().unwrap_or_default()))?;
+            // Without these libraries, programs still find the driver.
+            if let Ok(library) = find(krate) {
+                link(&library, &folder.join(library.file_name().unwrap_or_default()))?;
+            }
         }
     }
     Ok(folder)
@@ -38,9 +40,9 @@ pub fn folder() -> Result<PathBuf> {
 /// Returns the variables with which a program finds the library of that folder, and the stand-ins.
 pub fn environment(folder: &Path) -> Vec<(&'static str, OsString)> {
     let mut variables = vec![(LIBRARY_PATH, prepend(folder, LIBRARY_PATH))];
-    if cfg!(target_os = "linux") {
-        let name = format!("{DLL_PREFIX}{PRELOAD}{DLL_SUFFIX}");
-        let path = folder.join(&name);
+    let name = format!("{DLL_PREFIX}{PRELOAD}{DLL_SUFFIX}");
+    let path = folder.join(&name);
+    if cfg!(target_os = "linux") && path.exists() {
         // A space or a colon ends an entry of the list. The search path leads to a bare name.
         let ends = |byte: &u8| byte.is_ascii_whitespace() || *byte == b':';
         let is_bare = path.as_os_str().as_encoded_bytes().iter().any(ends);

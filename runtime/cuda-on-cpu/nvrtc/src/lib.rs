@@ -18,7 +18,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 type Code = c_int;
 
 /// A program of NVRTC.
-type Program = *mut c_void;
+type ProgramHandle = *mut c_void;
 
 const SUCCESS: Code = 0;
 const INVALID_INPUT: Code = 3;
@@ -87,39 +87,39 @@ forwarded! {
     fn nvrtcGetNumSupportedArchs(count: *mut c_int) -> Code, INTERNAL_ERROR;
     fn nvrtcGetSupportedArchs(numbers: *mut c_int) -> Code, INTERNAL_ERROR;
     fn nvrtcCreateProgram(
-        to: *mut Program,
+        to: *mut ProgramHandle,
         source: *const c_char,
         name: *const c_char,
         count: c_int,
         headers: *const *const c_char,
         names: *const *const c_char
     ) -> Code, INTERNAL_ERROR;
-    fn nvrtcGetPTXSize(program: Program, size: *mut usize) -> Code, INTERNAL_ERROR;
-    fn nvrtcGetPTX(program: Program, ptx: *mut c_char) -> Code, INTERNAL_ERROR;
-    fn nvrtcGetNVVMSize(program: Program, size: *mut usize) -> Code, INTERNAL_ERROR;
-    fn nvrtcGetNVVM(program: Program, nvvm: *mut c_char) -> Code, INTERNAL_ERROR;
-    fn nvrtcGetLTOIRSize(program: Program, size: *mut usize) -> Code, INTERNAL_ERROR;
-    fn nvrtcGetLTOIR(program: Program, ir: *mut c_char) -> Code, INTERNAL_ERROR;
-    fn nvrtcGetOptiXIRSize(program: Program, size: *mut usize) -> Code, INTERNAL_ERROR;
-    fn nvrtcGetOptiXIR(program: Program, ir: *mut c_char) -> Code, INTERNAL_ERROR;
-    fn nvrtcGetProgramLogSize(program: Program, size: *mut usize) -> Code, INTERNAL_ERROR;
-    fn nvrtcGetProgramLog(program: Program, log: *mut c_char) -> Code, INTERNAL_ERROR;
-    fn nvrtcAddNameExpression(program: Program, name: *const c_char) -> Code, INTERNAL_ERROR;
-    fn nvrtcGetLoweredName(program: Program, name: *const c_char, to: *mut *const c_char) -> Code, INTERNAL_ERROR;
+    fn nvrtcGetPTXSize(program: ProgramHandle, size: *mut usize) -> Code, INTERNAL_ERROR;
+    fn nvrtcGetPTX(program: ProgramHandle, ptx: *mut c_char) -> Code, INTERNAL_ERROR;
+    fn nvrtcGetNVVMSize(program: ProgramHandle, size: *mut usize) -> Code, INTERNAL_ERROR;
+    fn nvrtcGetNVVM(program: ProgramHandle, nvvm: *mut c_char) -> Code, INTERNAL_ERROR;
+    fn nvrtcGetLTOIRSize(program: ProgramHandle, size: *mut usize) -> Code, INTERNAL_ERROR;
+    fn nvrtcGetLTOIR(program: ProgramHandle, ir: *mut c_char) -> Code, INTERNAL_ERROR;
+    fn nvrtcGetOptiXIRSize(program: ProgramHandle, size: *mut usize) -> Code, INTERNAL_ERROR;
+    fn nvrtcGetOptiXIR(program: ProgramHandle, ir: *mut c_char) -> Code, INTERNAL_ERROR;
+    fn nvrtcGetProgramLogSize(program: ProgramHandle, size: *mut usize) -> Code, INTERNAL_ERROR;
+    fn nvrtcGetProgramLog(program: ProgramHandle, log: *mut c_char) -> Code, INTERNAL_ERROR;
+    fn nvrtcAddNameExpression(program: ProgramHandle, name: *const c_char) -> Code, INTERNAL_ERROR;
+    fn nvrtcGetLoweredName(program: ProgramHandle, name: *const c_char, to: *mut *const c_char) -> Code, INTERNAL_ERROR;
     fn nvrtcGetPCHHeapSize(size: *mut usize) -> Code, INTERNAL_ERROR;
     fn nvrtcSetPCHHeapSize(size: usize) -> Code, INTERNAL_ERROR;
-    fn nvrtcGetPCHCreateStatus(program: Program) -> Code, INTERNAL_ERROR;
-    fn nvrtcGetPCHHeapSizeRequired(program: Program, size: *mut usize) -> Code, INTERNAL_ERROR;
-    fn nvrtcSetFlowCallback(program: Program, call: *mut c_void, payload: *mut c_void) -> Code, INTERNAL_ERROR;
+    fn nvrtcGetPCHCreateStatus(program: ProgramHandle) -> Code, INTERNAL_ERROR;
+    fn nvrtcGetPCHHeapSizeRequired(program: ProgramHandle, size: *mut usize) -> Code, INTERNAL_ERROR;
+    fn nvrtcSetFlowCallback(program: ProgramHandle, call: *mut c_void, payload: *mut c_void) -> Code, INTERNAL_ERROR;
 }
 
 /// NVIDIA's functions that the stand-ins call.
 mod original {
-    use super::{Code, Program, real};
+    use super::{Code, ProgramHandle, real};
     use std::ffi::{c_char, c_int, c_void};
 
-    pub type Compile = unsafe extern "C" fn(Program, c_int, *const *const c_char) -> Code;
-    pub type Destroy = unsafe extern "C" fn(*mut Program) -> Code;
+    pub type Compile = unsafe extern "C" fn(ProgramHandle, c_int, *const *const c_char) -> Code;
+    pub type Destroy = unsafe extern "C" fn(*mut ProgramHandle) -> Code;
 
     pub fn compile() -> Option<Compile> {
         // SAFETY: the signature is that of nvrtc.h.
@@ -169,7 +169,11 @@ fn virtual_architecture<'a>(options: impl IntoIterator<Item = &'a [u8]>) -> (Vec
 /// # Safety
 /// The arguments are valid, as nvrtc.h requires.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn nvrtcCompileProgram(program: Program, count: c_int, options: *const *const c_char) -> Code {
+pub unsafe extern "C" fn nvrtcCompileProgram(
+    program: ProgramHandle,
+    count: c_int,
+    options: *const *const c_char,
+) -> Code {
     guard(|| {
         let Some(compile) = original::compile() else { return INTERNAL_ERROR };
         let count = usize::try_from(count).unwrap_or_default();
@@ -203,7 +207,7 @@ pub unsafe extern "C" fn nvrtcCompileProgram(program: Program, count: c_int, opt
 /// # Safety
 /// The pointer is null or points to a program.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn nvrtcDestroyProgram(program: *mut Program) -> Code {
+pub unsafe extern "C" fn nvrtcDestroyProgram(program: *mut ProgramHandle) -> Code {
     guard(|| {
         let Some(destroy) = original::destroy() else { return INTERNAL_ERROR };
         if !program.is_null() {
@@ -220,7 +224,7 @@ pub unsafe extern "C" fn nvrtcDestroyProgram(program: *mut Program) -> Code {
 /// # Safety
 /// The arguments are valid, as nvrtc.h requires.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn nvrtcGetCUBINSize(program: Program, size: *mut usize) -> Code {
+pub unsafe extern "C" fn nvrtcGetCUBINSize(program: ProgramHandle, size: *mut usize) -> Code {
     guard(|| {
         // SAFETY: guaranteed by the caller.
         let code = unsafe { nvrtcGetPTXSize(program, size) };
@@ -237,7 +241,7 @@ pub unsafe extern "C" fn nvrtcGetCUBINSize(program: Program, size: *mut usize) -
 /// # Safety
 /// The buffer has the size that `nvrtcGetCUBINSize` returns.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn nvrtcGetCUBIN(program: Program, cubin: *mut c_char) -> Code {
+pub unsafe extern "C" fn nvrtcGetCUBIN(program: ProgramHandle, cubin: *mut c_char) -> Code {
     guard(|| {
         if !with_cubin().contains(&program.addr()) {
             // The size is 0, and so NVIDIA's library writes nothing.

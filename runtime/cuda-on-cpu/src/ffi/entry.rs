@@ -106,7 +106,8 @@ exports! {
         // SAFETY: the caller's pointer is valid, as cuda.h requires.
         match unsafe { look_up(symbol, to, version, flags)? } {
             LookupResult::Function(_) => Ok(()),
-            LookupResult::Nothing | LookupResult::Later => Err(nothing()),
+            // SAFETY: as above.
+            LookupResult::Nothing | LookupResult::Later => Err(unsafe { nothing(symbol, version) }),
         }
     };
 
@@ -122,7 +123,8 @@ exports! {
         // SAFETY: as above.
         unsafe { super::put_if(status, found.status()) };
         // `status` reports that there is no function. If it is null, the returned code reports it.
-        if found.status() != 0 && status.is_null() { Err(nothing()) } else { Ok(()) }
+        // SAFETY: as above.
+        if found.status() != 0 && status.is_null() { Err(unsafe { nothing(symbol, version) }) } else { Ok(()) }
     };
 
     fn cuThreadExchangeStreamCaptureMode(mode: *mut c_uint) = call |_driver| {

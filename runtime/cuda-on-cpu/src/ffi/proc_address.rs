@@ -157,8 +157,14 @@ pub unsafe fn find(symbol: *const c_char, to: *mut *mut c_void, version: c_int, 
 }
 
 /// Returns the error of a lookup that finds nothing.
-pub fn nothing() -> Error {
-    Error::new(CUresult::CUDA_ERROR_NOT_FOUND, "the driver has no such function for this version of CUDA")
+///
+/// # Safety
+/// `symbol` is null or a text that ends with NUL.
+pub unsafe fn nothing(symbol: *const c_char, version: c_int) -> Error {
+    // SAFETY: guaranteed by the caller.
+    let name = unsafe { text(symbol) }.unwrap_or_default();
+    let why = format!("the driver has no function `{name}` for CUDA {}.{}", version / 1000, version % 1000 / 10);
+    Error::new(CUresult::CUDA_ERROR_NOT_FOUND, why)
 }
 
 /// Returns the exported function of that name.

@@ -273,17 +273,24 @@ impl Session {
 /// The first bytes of LTO-IR.
 const LTO_IR: &[u8] = &0x7F4E_43EDu32.to_le_bytes();
 
+type CreateSession = unsafe extern "C" fn(*mut SessionHandle, u32, *const *const c_char) -> Code;
+type DestroySession = unsafe extern "C" fn(*mut SessionHandle) -> Code;
+type AddInput = unsafe extern "C" fn(SessionHandle, c_int, *const c_void, usize, *const c_char) -> Code;
+type CompleteSession = unsafe extern "C" fn(SessionHandle) -> Code;
+type GetSize = unsafe extern "C" fn(SessionHandle, *mut usize) -> Code;
+type GetText = unsafe extern "C" fn(SessionHandle, *mut c_char) -> Code;
+
 /// NVIDIA's nvJitLink, which compiles LTO-IR to PTX on any machine.
 #[derive(Clone, Copy, Debug)]
 struct Original {
-    create: unsafe extern "C" fn(*mut SessionHandle, u32, *const *const c_char) -> Code,
-    destroy: unsafe extern "C" fn(*mut SessionHandle) -> Code,
-    add: unsafe extern "C" fn(SessionHandle, c_int, *const c_void, usize, *const c_char) -> Code,
-    complete: unsafe extern "C" fn(SessionHandle) -> Code,
-    ptx_size: unsafe extern "C" fn(SessionHandle, *mut usize) -> Code,
-    ptx: unsafe extern "C" fn(SessionHandle, *mut c_char) -> Code,
-    log_size: unsafe extern "C" fn(SessionHandle, *mut usize) -> Code,
-    log: unsafe extern "C" fn(SessionHandle, *mut c_char) -> Code,
+    create: CreateSession,
+    destroy: DestroySession,
+    add: AddInput,
+    complete: CompleteSession,
+    ptx_size: GetSize,
+    ptx: GetText,
+    log_size: GetSize,
+    log: GetText,
 }
 
 impl Original {
@@ -310,14 +317,14 @@ impl Original {
         // SAFETY: the signatures are those of nvJitLink.h.
         unsafe {
             Some(Original {
-                create: std::mem::transmute::<*mut c_void, _>(symbol(c"nvJitLinkCreate")?),
-                destroy: std::mem::transmute::<*mut c_void, _>(symbol(c"nvJitLinkDestroy")?),
-                add: std::mem::transmute::<*mut c_void, _>(symbol(c"nvJitLinkAddData")?),
-                complete: std::mem::transmute::<*mut c_void, _>(symbol(c"nvJitLinkComplete")?),
-                ptx_size: std::mem::transmute::<*mut c_void, _>(symbol(c"nvJitLinkGetLinkedPtxSize")?),
-                ptx: std::mem::transmute::<*mut c_void, _>(symbol(c"nvJitLinkGetLinkedPtx")?),
-                log_size: std::mem::transmute::<*mut c_void, _>(symbol(c"nvJitLinkGetErrorLogSize")?),
-                log: std::mem::transmute::<*mut c_void, _>(symbol(c"nvJitLinkGetErrorLog")?),
+                create: std::mem::transmute::<*mut c_void, CreateSession>(symbol(c"nvJitLinkCreate")?),
+                destroy: std::mem::transmute::<*mut c_void, DestroySession>(symbol(c"nvJitLinkDestroy")?),
+                add: std::mem::transmute::<*mut c_void, AddInput>(symbol(c"nvJitLinkAddData")?),
+                complete: std::mem::transmute::<*mut c_void, CompleteSession>(symbol(c"nvJitLinkComplete")?),
+                ptx_size: std::mem::transmute::<*mut c_void, GetSize>(symbol(c"nvJitLinkGetLinkedPtxSize")?),
+                ptx: std::mem::transmute::<*mut c_void, GetText>(symbol(c"nvJitLinkGetLinkedPtx")?),
+                log_size: std::mem::transmute::<*mut c_void, GetSize>(symbol(c"nvJitLinkGetErrorLogSize")?),
+                log: std::mem::transmute::<*mut c_void, GetText>(symbol(c"nvJitLinkGetErrorLog")?),
             })
         }
     }
@@ -349,8 +356,7 @@ impl Original {
     }
 
     fn run(self, session: SessionHandle, inputs: &[(String, Vec<u8>)]) -> Result<Vec<u8>, (Code, String)> {
-        let read = |size: unsafe extern "C" fn(SessionHandle, *mut usize) -> Code,
-                    text: unsafe extern "C" fn(SessionHandle, *mut c_char) -> Code| {
+        let read = |size: GetSize, text: GetText| {
             let mut bytes = 0;
             // SAFETY: the session is open, and the buffer has the size that the library gives.
             unsafe {

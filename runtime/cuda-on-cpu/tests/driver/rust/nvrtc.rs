@@ -6,7 +6,7 @@
 use std::ffi::{CStr, c_char, c_int, c_void};
 
 /// A program: the PTX.
-pub struct Program(String);
+pub struct TextProgram(String);
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvrtcVersion(major: *mut c_int, minor: *mut c_int) -> c_int {
@@ -19,7 +19,7 @@ pub unsafe extern "C" fn nvrtcVersion(major: *mut c_int, minor: *mut c_int) -> c
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvrtcCreateProgram(
-    to: *mut *mut Program,
+    to: *mut *mut TextProgram,
     source: *const c_char,
     _name: *const c_char,
     _count: c_int,
@@ -27,13 +27,13 @@ pub unsafe extern "C" fn nvrtcCreateProgram(
     _names: *const c_void,
 ) -> c_int {
     let source = unsafe { CStr::from_ptr(source) }.to_string_lossy().into_owned();
-    unsafe { *to = Box::into_raw(Box::new(Program(source))) };
+    unsafe { *to = Box::into_raw(Box::new(TextProgram(source))) };
     0
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvrtcCompileProgram(
-    program: *mut Program,
+    program: *mut TextProgram,
     count: c_int,
     options: *const *const c_char,
 ) -> c_int {
@@ -45,13 +45,13 @@ pub unsafe extern "C" fn nvrtcCompileProgram(
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn nvrtcGetPTXSize(program: *mut Program, size: *mut usize) -> c_int {
+pub unsafe extern "C" fn nvrtcGetPTXSize(program: *mut TextProgram, size: *mut usize) -> c_int {
     unsafe { *size = (&*program).0.len() + 1 };
     0
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn nvrtcGetPTX(program: *mut Program, to: *mut u8) -> c_int {
+pub unsafe extern "C" fn nvrtcGetPTX(program: *mut TextProgram, to: *mut u8) -> c_int {
     let text = unsafe { &*program }.0.as_str();
     unsafe {
         std::ptr::copy_nonoverlapping(text.as_ptr(), to, text.len());
@@ -61,7 +61,7 @@ pub unsafe extern "C" fn nvrtcGetPTX(program: *mut Program, to: *mut u8) -> c_in
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn nvrtcDestroyProgram(program: *mut *mut Program) -> c_int {
+pub unsafe extern "C" fn nvrtcDestroyProgram(program: *mut *mut TextProgram) -> c_int {
     unsafe {
         drop(Box::from_raw(*program));
         *program = std::ptr::null_mut();
