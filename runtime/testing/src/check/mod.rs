@@ -24,11 +24,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-/// The number of interleavings under which a short case with atomic operations runs.
-const INTERLEAVINGS: u64 = 128;
-
-/// The maximum number of warp instructions of all interleavings of a case together.
-const INTERLEAVED_INSTRUCTIONS: u64 = 1 << 20;
+/// The numbers of interleavings under which a case with atomic operations runs, each with the
+/// maximum number of warp instructions of all of them together. Short cases run under many.
+const INTERLEAVINGS: [(u64, u64); 2] = [(8, 1 << 20), (128, 1 << 17)];
 
 /// A checker of kernels, which runs them on the interpreters, and on a GPU if it has one.
 #[derive(Clone, Debug)]
@@ -199,8 +197,8 @@ impl Checker {
     /// Returns the interleavings under which the oracle runs a case that passes `points` points in
     /// `instructions` warp instructions. A long case runs under few of them, or none.
     fn interleavings(&self, points: u64, instructions: u64) -> impl Iterator<Item = Preemption> {
-        let affordable = (INTERLEAVED_INSTRUCTIONS / instructions.max(1)).min(INTERLEAVINGS);
-        let count = if points == 0 { 0 } else { self.orders.unwrap_or(affordable) };
+        let affordable = INTERLEAVINGS.map(|(count, all)| count.min(all / instructions.max(1)));
+        let count = if points == 0 { 0 } else { self.orders.unwrap_or(affordable[0].max(affordable[1])) };
         (1..=count).map(move |seed| Preemption::random(seed, points))
     }
 
