@@ -34,12 +34,32 @@ impl SymbolicAnalysis<'_> {
 
     /// Assumes the cases of each part of a condition that equals `holds`.
     pub fn assume_cases(&mut self, condition: Value, holds: bool) {
-        if let (Some(ConditionDefinition::And(a, b)), true) | (Some(ConditionDefinition::Or(a, b)), false) =
-            (self.conditions.get(&condition).copied(), holds)
-        {
-            self.assume_cases(a, holds);
-            return self.assume_cases(b, holds);
+        for part in self.parts_of(condition, holds) {
+            self.assume_cases_of_part(part, holds);
         }
+    }
+
+    /// Assumes the cases of each part of a condition that equals `holds`, except the parts that
+    /// their facts express completely.
+    pub fn assume_unexpressed_cases(&mut self, condition: Value, holds: bool) {
+        for part in self.parts_of(condition, holds) {
+            if !self.is_expressed(part, holds) {
+                self.assume_cases_of_part(part, holds);
+            }
+        }
+    }
+
+    /// Returns the conditions that all equal `holds` where `condition` does.
+    fn parts_of(&self, condition: Value, holds: bool) -> Vec<Value> {
+        match (self.conditions.get(&condition).copied(), holds) {
+            (Some(ConditionDefinition::And(a, b)), true) | (Some(ConditionDefinition::Or(a, b)), false) => {
+                [self.parts_of(a, holds), self.parts_of(b, holds)].concat()
+            }
+            _ => vec![condition],
+        }
+    }
+
+    fn assume_cases_of_part(&mut self, condition: Value, holds: bool) {
         let cases = self.cases_of(condition, holds);
         match informative_cases(cases) {
             // A comparison with 0.

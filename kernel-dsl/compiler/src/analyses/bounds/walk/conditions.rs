@@ -42,7 +42,7 @@ impl SymbolicAnalysis<'_> {
         self.add_condition_facts(condition, holds, &mut facts);
         if self.exact.is_some() {
             self.assume_facts(facts);
-            self.assume_cases(condition, holds);
+            self.assume_unexpressed_cases(condition, holds);
         } else {
             self.facts.extend(facts);
         }
@@ -65,7 +65,7 @@ impl SymbolicAnalysis<'_> {
     }
 
     /// Returns whether the facts of a condition that equals `holds` express it completely.
-    fn is_expressed(&self, condition: Value, holds: bool) -> bool {
+    pub fn is_expressed(&self, condition: Value, holds: bool) -> bool {
         match (self.conditions.get(&condition).copied(), holds) {
             (Some(ConditionDefinition::Compare(comparison, ..)), _) => {
                 comparison_where(comparison, holds) != Comparison::Ne

@@ -18,7 +18,7 @@ use super::exact::ExactState;
 use super::launch::EqualExtents;
 use super::linear::Polynomial;
 use super::variables::{VariableOrigin, VariableTable};
-use crate::ir::{Comparison, Kernel, Type, Value};
+use crate::ir::{Comparison, Kernel, Value};
 use crate::scalar::Scalar;
 use std::collections::HashMap;
 
@@ -79,10 +79,7 @@ impl<'a> SymbolicAnalysis<'a> {
 
     /// Returns the type of a value, if it is a scalar.
     pub fn scalar(&self, value: Value) -> Option<Scalar> {
-        match self.kernel.ty(value) {
-            Type::Scalar(scalar) => Some(scalar),
-            _ => None,
-        }
+        self.kernel.ty(value).scalar()
     }
 
     /// Returns whether a value is a `usize`.
