@@ -82,7 +82,7 @@ impl<'h> Lowerer<'h> {
                 if order == MemoryOrder::Acquire {
                     self.builder.effect(fence);
                 }
-                Val::Scalar(MaybeConst { value, bits: None })
+                Val::Scalar(MaybeConst::unknown(value))
             }
             // The control flow left in an argument, or an argument had an error.
             _ => Val::Unit,

@@ -23,7 +23,7 @@ impl<'h> Lowerer<'h> {
             self.error(e.span, "this instruction does not support operands of these types");
             return Val::Unit;
         };
-        Val::Scalar(MaybeConst { value: self.builder.scalar(Op::Bits(what, operands), to), bits: None })
+        Val::Scalar(MaybeConst::unknown(self.builder.scalar(Op::Bits(what, operands), to)))
     }
 
     /// Lowers an operand: a number as it is, an array of small numbers as one word.
@@ -39,6 +39,6 @@ impl<'h> Lowerer<'h> {
             parts.push(self.peek_storage(&part, element).scalar()?.value);
         }
         let to = if self.scalar_type(element).is_signed() { Scalar::I32 } else { Scalar::U32 };
-        Some(MaybeConst { value: self.builder.scalar(Op::Bits(Bits::Join, parts), to), bits: None })
+        Some(MaybeConst::unknown(self.builder.scalar(Op::Bits(Bits::Join, parts), to)))
     }
 }

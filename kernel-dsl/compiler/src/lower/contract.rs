@@ -61,6 +61,6 @@ impl<'h> Lowerer<'h> {
     }
 
     fn fused(&mut self, ty: Scalar, [x, y, c]: [MaybeConst; 3]) -> MaybeConst {
-        MaybeConst { value: self.builder.scalar(Op::MulAdd(x.value, y.value, c.value), ty), bits: None }
+        MaybeConst::unknown(self.builder.scalar(Op::MulAdd(x.value, y.value, c.value), ty))
     }
 }

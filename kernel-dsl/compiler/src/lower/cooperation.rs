@@ -116,7 +116,7 @@ impl<'h> Lowerer<'h> {
                 self.shuffled_by(x, Shuffle::Index, selector, width)
             }
             (Collective::Match, [Val::Scalar(x)]) => {
-                Val::Scalar(MaybeConst { value: self.builder.scalar(Op::Match(x.value), Scalar::U32), bits: None })
+                Val::Scalar(MaybeConst::unknown(self.builder.scalar(Op::Match(x.value), Scalar::U32)))
             }
             (Collective::Vote(mode), [Val::Scalar(p)]) => Val::Scalar(self.group_vote(mode, *p, width)),
             // The control flow left in an argument, or an argument had an error.
@@ -162,7 +162,7 @@ impl<'h> Lowerer<'h> {
 
     pub(super) fn vote(&mut self, mode: Vote, p: MaybeConst) -> MaybeConst {
         let returns = if mode == Vote::Ballot { Scalar::U32 } else { Scalar::Bool };
-        MaybeConst { value: self.builder.scalar(Op::Vote { mode, value: p.value }, returns), bits: None }
+        MaybeConst::unknown(self.builder.scalar(Op::Vote { mode, value: p.value }, returns))
     }
 
     /// Lowers a reduction of numbers over groups of `width` lanes: one instruction for whole warps
@@ -170,7 +170,7 @@ impl<'h> Lowerer<'h> {
     pub(super) fn numbers_reduced(&mut self, op: Binary, ty: Scalar, value: MaybeConst, width: u32) -> MaybeConst {
         let one = self.builder.kernel.target >= Target::SM_80 && ty.is_integer() && ty.bits() == 32;
         if width == LANES && one {
-            return MaybeConst { value: self.builder.scalar(Op::Reduce(op, value.value), ty), bits: None };
+            return MaybeConst::unknown(self.builder.scalar(Op::Reduce(op, value.value), ty));
         }
         self.butterfly(op, ty, value, width)
     }
@@ -182,7 +182,7 @@ impl<'h> Lowerer<'h> {
         while distance > 0 {
             let selector = self.builder.constant(Scalar::U32, u64::from(distance));
             let shuffle = Op::Shuffle { mode: Shuffle::Xor, value: value.value, selector, width };
-            let other = MaybeConst { value: self.builder.scalar(shuffle, ty), bits: None };
+            let other = MaybeConst::unknown(self.builder.scalar(shuffle, ty));
             value = self.binary(op, ty, value, other);
             distance /= 2;
         }
@@ -201,7 +201,7 @@ impl<'h> Lowerer<'h> {
             let own = l.word(ty, own);
             let op = Op::Shuffle { mode, value: own.value, selector, width };
             let value = l.builder.scalar(op, word_type(ty));
-            l.out_of_word(ty, MaybeConst { value, bits: None })
+            l.out_of_word(ty, MaybeConst::unknown(value))
         })
     }
 
@@ -270,7 +270,7 @@ impl<'h> Lowerer<'h> {
     /// Lowers a value of type `ty` to a register that lanes can exchange.
     pub(super) fn word(&mut self, ty: Scalar, k: MaybeConst) -> MaybeConst {
         if ty.is_half() {
-            let code = MaybeConst { value: self.builder.scalar(Op::Bitcast(k.value), Scalar::U16), bits: None };
+            let code = MaybeConst::unknown(self.builder.scalar(Op::Bitcast(k.value), Scalar::U16));
             return self.cast(code, Scalar::U16, Scalar::U32);
         }
         self.cast(k, ty, word_type(ty))
@@ -280,7 +280,7 @@ impl<'h> Lowerer<'h> {
     pub(super) fn out_of_word(&mut self, ty: Scalar, word: MaybeConst) -> MaybeConst {
         if ty.is_half() {
             let code = self.cast(word, Scalar::U32, Scalar::U16);
-            return MaybeConst { value: self.builder.scalar(Op::Bitcast(code.value), ty), bits: None };
+            return MaybeConst::unknown(self.builder.scalar(Op::Bitcast(code.value), ty));
         }
         if ty == Scalar::Bool {
             let zero = self.number(Scalar::U32, 0);
@@ -293,7 +293,7 @@ impl<'h> Lowerer<'h> {
     pub(super) fn lanes_with(&mut self, p: MaybeConst) -> MaybeConst {
         let ballot = self.vote(Vote::Ballot, p);
         let count = self.builder.scalar(Op::Unary(Unary::CountOnes, ballot.value), Scalar::U32);
-        MaybeConst { value: count, bits: None }
+        MaybeConst::unknown(count)
     }
 }
 

@@ -123,7 +123,7 @@ impl<'h> Lowerer<'h> {
         let (start, end, one) = (self.index(0).value, self.index(steps).value, self.index(1).value);
         let label = self.label();
         let k = self.builder.enter([Type::Scalar(Scalar::Usize)])[0];
-        step(self, MaybeConst { value: k, bits: None });
+        step(self, MaybeConst::unknown(k));
         let body = self.builder.leave();
         let unroll = if steps <= UNROLLED_COPY { Unroll::Full } else { Unroll::Auto };
         let counted = For { label, start, end, step: one, unroll, inits: Values::new(), body };
@@ -136,7 +136,7 @@ impl<'h> Lowerer<'h> {
         let all = extents.iter().fold(one, |n, extent| self.binary(Binary::Mul, Scalar::Usize, n, *extent));
         let label = self.label();
         let item = self.builder.enter([Type::Scalar(Scalar::Usize)])[0];
-        let indices = self.row_major(MaybeConst { value: item, bits: None }, extents.len(), |_, d| extents[d]);
+        let indices = self.row_major(MaybeConst::unknown(item), extents.len(), |_, d| extents[d]);
         each(self, &indices);
         let body = self.builder.leave();
         let (start, end, step) = (first.value, all.value, step.value);

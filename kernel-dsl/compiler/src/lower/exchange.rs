@@ -194,7 +194,7 @@ impl<'h> Lowerer<'h> {
         });
         let place = ir::AccessPlace::Shared { array, indices: [index.value].into_iter().collect(), within: None };
         let op = Op::Load { place, element: ty, policy: CachePolicy::Coherent, guard };
-        MaybeConst { value: self.builder.scalar(op, ty), bits: None }
+        MaybeConst::unknown(self.builder.scalar(op, ty))
     }
 
     /// Collects the scalars of a value, in order.

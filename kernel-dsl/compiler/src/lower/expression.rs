@@ -24,7 +24,7 @@ impl<'h> Lowerer<'h> {
             _ => {
                 // The control flow has left, or there was an error: the value is not used.
                 let ty = self.scalar_type(e.ty);
-                MaybeConst { value: self.builder.constant(ty, 0), bits: None }
+                MaybeConst::unknown(self.builder.constant(ty, 0))
             }
         }
     }
@@ -33,10 +33,8 @@ impl<'h> Lowerer<'h> {
         match &e.kind {
             ExprKind::Literal(bits) => {
                 let ty = self.scalar_type(e.ty);
-                Val::Scalar(MaybeConst {
-                    value: self.builder.constant(ty, *bits),
-                    bits: (!ty.is_float()).then_some(*bits),
-                })
+                let value = self.builder.constant(ty, *bits);
+                Val::Scalar(MaybeConst::new(value, (!ty.is_float()).then_some(*bits)))
             }
             ExprKind::Local(id) => self.local(*id, e.ty, e.span),
             ExprKind::Unary(op, a) => {
@@ -51,7 +49,7 @@ impl<'h> Lowerer<'h> {
                     (ir::Unary::Not, Scalar::Bool, Some(b)) => Some(b ^ 1),
                     _ => None,
                 };
-                Val::Scalar(MaybeConst { value, bits })
+                Val::Scalar(MaybeConst::new(value, bits))
             }
             ExprKind::Binary(op, a, b) => {
                 if let Some(sum) = self.contracted(e.span, *op, a, b) {
@@ -201,7 +199,7 @@ impl<'h> Lowerer<'h> {
         let value = self.builder.scalar(Op::Cast(a.value), to);
         let unsigned = |s: Scalar| s == Scalar::Bool || s.is_integer() && !s.is_signed();
         let bits = a.bits.filter(|_| unsigned(from) && unsigned(to)).map(|b| b & to.mask());
-        MaybeConst { value, bits }
+        MaybeConst::new(value, bits)
     }
 
     fn local(&mut self, id: LocalId, ty: TypeId, span: Span) -> Val {

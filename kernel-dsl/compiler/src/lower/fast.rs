@@ -32,7 +32,7 @@ impl Lowerer<'_> {
                 let sum = self.binary(Binary::Add, F32, power, one);
                 let inverse = self.approximate(Approximation::Reciprocal, sum);
                 let value = self.builder.scalar(Op::MulAdd(inverse.value, minus_two.value, one.value), F32);
-                MaybeConst { value, bits: None }
+                MaybeConst::unknown(value)
             }
         })
     }
@@ -45,7 +45,7 @@ impl Lowerer<'_> {
     }
 
     fn approximate(&mut self, what: Approximation, x: MaybeConst) -> MaybeConst {
-        MaybeConst { value: self.builder.scalar(Op::Approximate(what, x.value), F32), bits: None }
+        MaybeConst::unknown(self.builder.scalar(Op::Approximate(what, x.value), F32))
     }
 
     fn single(&mut self, x: f32) -> MaybeConst {

@@ -33,7 +33,7 @@ impl Lowerer<'_> {
                 self.builder.scalar(Op::Bitcast(bits), Scalar::F32)
             }
         };
-        MaybeConst { value, bits: None }
+        MaybeConst::unknown(value)
     }
 
     /// Lowers the conversion of an `f32` to the nearest `ty`; any NaN becomes the canonical NaN.
@@ -55,7 +55,7 @@ impl Lowerer<'_> {
                 self.builder.scalar(Op::Bitcast(code), ty)
             }
         };
-        MaybeConst { value, bits: None }
+        MaybeConst::unknown(value)
     }
 
     /// Lowers the conversion of an `f32` to a `Float16` format, rounded towards zero.
@@ -63,7 +63,7 @@ impl Lowerer<'_> {
         let Scalar::Custom(format) = ty else { return None };
         let code = self.encoded(format, x.value, true);
         let code = self.builder.scalar(Op::Cast(code), Scalar::U16);
-        Some(MaybeConst { value: self.builder.scalar(Op::Bitcast(code), ty), bits: None })
+        Some(MaybeConst::unknown(self.builder.scalar(Op::Bitcast(code), ty)))
     }
 
     /// Lowers [`bf16_from_f32`](crate::half::bf16_from_f32), as a `u32`.
@@ -105,7 +105,7 @@ impl Lowerer<'_> {
     pub(super) fn half_mul_add(&mut self, ty: Scalar, operands: [MaybeConst; 3]) -> MaybeConst {
         let [a, b, c] = operands.map(|k| self.widen(ty, k).value);
         let value = self.builder.scalar(Op::MulAdd(a, b, c), Scalar::F32);
-        self.narrow(ty, MaybeConst { value, bits: None })
+        self.narrow(ty, MaybeConst::unknown(value))
     }
 
     pub(super) fn half_unary(&mut self, op: Unary, ty: Scalar, a: MaybeConst) -> MaybeConst {
@@ -116,12 +116,12 @@ impl Lowerer<'_> {
             _ => {
                 let x = self.widen(ty, a).value;
                 let value = self.builder.scalar(Op::Unary(op, x), Scalar::F32);
-                return self.narrow(ty, MaybeConst { value, bits: None });
+                return self.narrow(ty, MaybeConst::unknown(value));
             }
         };
         let code = self.builder.scalar(Op::Bitcast(a.value), Scalar::U16);
         let mask = self.builder.constant(Scalar::U16, mask);
         let code = self.builder.scalar(Op::Binary(op, code, mask), Scalar::U16);
-        MaybeConst { value: self.builder.scalar(Op::Bitcast(code), ty), bits: None }
+        MaybeConst::unknown(self.builder.scalar(Op::Bitcast(code), ty))
     }
 }

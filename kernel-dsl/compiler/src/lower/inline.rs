@@ -29,7 +29,7 @@ impl<'h> Lowerer<'h> {
         };
         let results = source.outputs().map(|o| Type::Scalar(o.ty));
         let results = self.builder.emit(Op::Inline { code: Arc::new(code), inputs }, results);
-        let mut values = results.iter().map(|value| Val::Scalar(MaybeConst { value: *value, bits: None }));
+        let mut values = results.iter().map(|value| Val::Scalar(MaybeConst::unknown(*value)));
         match results.len() {
             0 => Val::Unit,
             1 => values.next().unwrap_or(Val::Unit),

@@ -229,7 +229,7 @@ impl<'h> Lowerer<'h> {
             (Intrinsic::Unary(op), Some(a), _) if ty.is_half() => self.half_unary(op, ty, a),
             (Intrinsic::Unary(op), Some(a), _) => {
                 let returns = self.scalar_type(e.ty);
-                MaybeConst { value: self.builder.scalar(Op::Unary(op, a.value), returns), bits: None }
+                MaybeConst::unknown(self.builder.scalar(Op::Unary(op, a.value), returns))
             }
             (Intrinsic::Binary(op), Some(a), Some(b)) => self.binary(op, ty, a, b),
             (Intrinsic::Method(method), ..) => self.method(e, method, ty, &[a, b, c])?,
@@ -240,11 +240,11 @@ impl<'h> Lowerer<'h> {
             (Intrinsic::MulAdd, Some(a), Some(b)) if ty.is_half() => self.half_mul_add(ty, [a, b, c?]),
             (Intrinsic::MulAdd, Some(a), Some(b)) => {
                 let value = self.builder.scalar(Op::MulAdd(a.value, b.value, c?.value), ty);
-                MaybeConst { value, bits: None }
+                MaybeConst::unknown(value)
             }
             (Intrinsic::Bitcast, Some(a), _) => {
                 let to = self.scalar_type(e.ty);
-                MaybeConst { value: self.builder.scalar(Op::Bitcast(a.value), to), bits: None }
+                MaybeConst::unknown(self.builder.scalar(Op::Bitcast(a.value), to))
             }
             (Intrinsic::Truncate, Some(a), _) => {
                 let to = self.scalar_type(e.ty);
@@ -338,7 +338,7 @@ impl<'h> Lowerer<'h> {
     fn stride(&mut self, of: &Val, d: u32, span: Span) -> Val {
         let Val::View(view) = of else { return Val::Unit };
         match view.strides.get(d as usize) {
-            Some(Some(value)) => Val::Scalar(MaybeConst { value: *value, bits: None }),
+            Some(Some(value)) => Val::Scalar(MaybeConst::unknown(*value)),
             Some(None) => Val::Scalar(self.index(1)),
             None => {
                 self.error(span, format!("there is no dimension {d}"));
@@ -365,7 +365,7 @@ impl<'h> Lowerer<'h> {
     pub(super) fn div_ceil(&mut self, ty: Scalar, a: MaybeConst, b: MaybeConst) -> MaybeConst {
         let quotient = self.binary(Binary::Div, ty, a, b);
         let rest = self.binary(Binary::Rem, ty, a, b);
-        let zero = MaybeConst { value: self.builder.constant(ty, 0), bits: Some(0) };
+        let zero = MaybeConst::new(self.builder.constant(ty, 0), Some(0));
         let more = self.compare(Comparison::Ne, ty, rest, zero);
         let more = self.cast(more, Scalar::Bool, ty);
         self.binary(Binary::Add, ty, quotient, more)

@@ -81,7 +81,7 @@ impl<'h> Lowerer<'h> {
         }
         let digits = if ty == Scalar::F64 { 17 } else { 9 };
         let (value, ty) = match ty.is_half() {
-            true => (self.widen(ty, MaybeConst { value, bits: None }).value, Scalar::F32),
+            true => (self.widen(ty, MaybeConst::unknown(value)).value, Scalar::F32),
             false => (value, ty),
         };
         let double = self.promoted(value, ty, Scalar::F64);

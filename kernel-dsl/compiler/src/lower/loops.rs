@@ -88,7 +88,7 @@ impl<'h> Lowerer<'h> {
             let divisor = super::wide::gcd(self.divisor(start), self.divisor(step));
             self.divides(index, divisor);
         }
-        self.iteration(label, label, counter, MaybeConst { value: index, bits: None }, body);
+        self.iteration(label, label, counter, MaybeConst::unknown(index), body);
         let region = self.builder.leave();
         // An error of the loop is located at its range.
         let (first, last) = (range.start.span, range.end.span);
@@ -239,7 +239,7 @@ impl<'h> Lowerer<'h> {
         let rest = self.binary(Binary::Add, usize, start, whole);
         let outer = self.label();
         let base = self.builder.enter([Type::Scalar(usize)])[0];
-        let base = MaybeConst { value: base, bits: None };
+        let base = MaybeConst::unknown(base);
         let mistakes = self.errors.len();
         self.copies(copies, leave, counter, base, false, body);
         let region = self.builder.leave();
@@ -269,7 +269,7 @@ impl<'h> Lowerer<'h> {
         let label = self.label();
         let (zero, count, one) = (self.index(0), self.index(count), self.index(1));
         let phase: Value = self.builder.enter([Type::Scalar(Scalar::Usize)])[0];
-        let skip = self.binary(Binary::Mul, Scalar::Usize, MaybeConst { value: phase, bits: None }, counter.step);
+        let skip = self.binary(Binary::Mul, Scalar::Usize, MaybeConst::unknown(phase), counter.step);
         let at = self.binary(Binary::Add, Scalar::Usize, base, skip);
         if checked {
             let there = self.compare(Comparison::Lt, Scalar::Usize, at, counter.end);

@@ -288,7 +288,7 @@ impl<'h> Lowerer<'h> {
                 ir::AccessPlace::Address { .. } => None,
             };
             if let Some(last) = last {
-                let index = MaybeConst { value: *last, bits: None };
+                let index = MaybeConst::unknown(*last);
                 *last = self.binary(ir::Binary::Add, Scalar::Usize, index, skipped).value;
             }
         }
@@ -298,9 +298,7 @@ impl<'h> Lowerer<'h> {
     /// Lowers a value of type `ty` from its scalars.
     pub(super) fn assembled(&mut self, ty: TypeId, scalars: &mut dyn Iterator<Item = ir::Value>) -> Val {
         match self.ty(ty) {
-            hir::Type::Scalar(_) => {
-                scalars.next().map_or(Val::Unit, |value| Val::Scalar(MaybeConst { value, bits: None }))
-            }
+            hir::Type::Scalar(_) => scalars.next().map_or(Val::Unit, |value| Val::Scalar(MaybeConst::unknown(value))),
             hir::Type::Tuple(parts) => Val::Tuple(parts.iter().map(|p| self.assembled(*p, scalars)).collect()),
             hir::Type::Array(element, size) => {
                 let array = self.storage(ty, self.name_hint.unwrap_or("loaded"));

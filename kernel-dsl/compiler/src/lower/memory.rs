@@ -41,7 +41,7 @@ impl<'h> Lowerer<'h> {
             let value = self.builder.scalar(op, Scalar::Usize);
             let divisor = self.divisor(*extent);
             self.divides(value, divisor);
-            MaybeConst { value, bits: None }
+            MaybeConst::unknown(value)
         };
         let extents = view.extents[1..].iter().map(&mut within).collect();
         // With several dimensions, the first stride keeps the alignment. A slice moves by one

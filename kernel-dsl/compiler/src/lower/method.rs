@@ -337,22 +337,22 @@ impl<'h> Lowerer<'h> {
     }
 
     fn unary_to(&mut self, op: Unary, ty: Scalar, a: MaybeConst, to: Scalar) -> MaybeConst {
-        MaybeConst { value: self.builder.scalar(Op::Unary(op, a.value), to), bits: known_unary(op, ty, a) }
+        MaybeConst::new(self.builder.scalar(Op::Unary(op, a.value), to), known_unary(op, ty, a))
     }
 
     pub(super) fn select(&mut self, ty: Scalar, condition: MaybeConst, yes: MaybeConst, no: MaybeConst) -> MaybeConst {
         let op = Op::Select { condition: condition.value, yes: yes.value, no: no.value };
         let bits = condition.bits.and_then(|c| if c != 0 { yes.bits } else { no.bits });
-        MaybeConst { value: self.builder.scalar(op, ty), bits }
+        MaybeConst::new(self.builder.scalar(op, ty), bits)
     }
 
     fn bits_as(&mut self, a: MaybeConst, to: Scalar) -> MaybeConst {
-        MaybeConst { value: self.builder.scalar(Op::Bitcast(a.value), to), bits: None }
+        MaybeConst::unknown(self.builder.scalar(Op::Bitcast(a.value), to))
     }
 
     /// Lowers a constant with these bits; bits beyond the width of the type are dropped.
     pub(super) fn number(&mut self, ty: Scalar, bits: u64) -> MaybeConst {
-        MaybeConst { value: self.builder.constant(ty, bits), bits: Some(bits & ty.mask()) }
+        MaybeConst::new(self.builder.constant(ty, bits), Some(bits & ty.mask()))
     }
 
     fn float(&mut self, ty: Scalar, x: f64) -> MaybeConst {

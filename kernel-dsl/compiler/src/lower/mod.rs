@@ -251,7 +251,7 @@ impl<'h> Lowerer<'h> {
             let index = kernel.parameters.len() as u32 - 1;
             self.builder.value(Op::Parameter(index), ty)
         };
-        let known = |value| MaybeConst { value, bits: None };
+        let known = |value| MaybeConst::unknown(value);
         let value = match *self.inliner.kernel().ty(ty) {
             hir::Type::Scalar(s) => Val::Scalar(known(part(String::new(), Role::Value(s)))),
             hir::Type::Slice { mutable, .. } => Val::View(View {
@@ -352,7 +352,7 @@ impl<'h> Lowerer<'h> {
 
     /// Lowers a `usize` constant.
     fn index(&mut self, n: u32) -> MaybeConst {
-        MaybeConst { value: self.builder.index(n), bits: Some(u64::from(n)) }
+        MaybeConst::new(self.builder.index(n), Some(u64::from(n)))
     }
 
     fn binary(&mut self, op: ir::Binary, ty: Scalar, a: MaybeConst, b: MaybeConst) -> MaybeConst {
@@ -363,7 +363,7 @@ impl<'h> Lowerer<'h> {
         if ty == Scalar::Usize {
             self.note_divisor(op, a, b, value);
         }
-        MaybeConst { value, bits: value::known_binary(op, ty, a, b) }
+        MaybeConst::new(value, value::known_binary(op, ty, a, b))
     }
 
     fn compare(&mut self, comparison: ir::Comparison, ty: Scalar, a: MaybeConst, b: MaybeConst) -> MaybeConst {
@@ -371,7 +371,7 @@ impl<'h> Lowerer<'h> {
             return self.half_compare(comparison, ty, a, b);
         }
         let value = self.builder.compare(comparison, a.value, b.value);
-        MaybeConst { value, bits: value::known_compare(comparison, ty, a, b) }
+        MaybeConst::new(value, value::known_compare(comparison, ty, a, b))
     }
 
     /// Returns the constant bits of `e`, if known. The instructions of `e` are dropped.

@@ -20,14 +20,14 @@ impl<'h> Lowerer<'h> {
 
     fn truth(&mut self, truth: bool) -> MaybeConst {
         let bits = u64::from(truth);
-        MaybeConst { value: self.builder.constant(Scalar::Bool, bits), bits: Some(bits) }
+        MaybeConst::new(self.builder.constant(Scalar::Bool, bits), Some(bits))
     }
 
     /// Lowers an unused value of type `ty`.
     pub(super) fn nothing(&mut self, ty: TypeId, span: Span) -> Val {
         match self.ty(ty) {
             hir::Type::Unit | hir::Type::Never => Val::Unit,
-            hir::Type::Scalar(s) => Val::Scalar(MaybeConst { value: self.builder.constant(*s, 0), bits: None }),
+            hir::Type::Scalar(s) => Val::Scalar(MaybeConst::unknown(self.builder.constant(*s, 0))),
             hir::Type::Tuple(parts) => Val::Tuple(parts.iter().map(|p| self.nothing(*p, span)).collect()),
             hir::Type::Option(inner) => {
                 let nothing = self.nothing(*inner, span);

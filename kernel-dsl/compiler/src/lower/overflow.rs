@@ -12,7 +12,7 @@ impl Lowerer<'_> {
     pub(super) fn on_overflow(&mut self, on: OnOverflow, op: Binary, ty: Scalar, a: MaybeConst, b: MaybeConst) -> Val {
         if let (OnOverflow::Saturating, Scalar::I32, Some(what)) = (on, ty, saturating(op)) {
             let operands = [a.value, b.value].into_iter().collect();
-            return Val::Scalar(MaybeConst { value: self.builder.scalar(Op::Bits(what, operands), ty), bits: None });
+            return Val::Scalar(MaybeConst::unknown(self.builder.scalar(Op::Bits(what, operands), ty)));
         }
         let (value, over) = match op {
             Binary::Div | Binary::Rem => self.quotient(op, ty, a, b),
@@ -78,7 +78,7 @@ impl Lowerer<'_> {
     /// Lowers the upper half of a product of integers that fill registers.
     fn upper_half(&mut self, ty: Scalar, a: MaybeConst, b: MaybeConst) -> MaybeConst {
         let operands = [a.value, b.value].into_iter().collect();
-        MaybeConst { value: self.builder.scalar(Op::Bits(Bits::MultiplyHigh, operands), ty), bits: None }
+        MaybeConst::unknown(self.builder.scalar(Op::Bits(Bits::MultiplyHigh, operands), ty))
     }
 
     /// Lowers an operation of unsigned type `ty` whose result is wider. `carry` is the carry or

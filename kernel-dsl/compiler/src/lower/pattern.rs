@@ -142,7 +142,7 @@ impl<'h> Lowerer<'h> {
 
     fn not(&mut self, a: MaybeConst) -> MaybeConst {
         let value = self.builder.scalar(Op::Unary(ir::Unary::Not, a.value), Scalar::Bool);
-        MaybeConst { value, bits: a.bits.map(|b| b ^ 1) }
+        MaybeConst::new(value, a.bits.map(|b| b ^ 1))
     }
 
     /// Lowers a number in a pattern. The sign is part of the number, so that `MIN` does not
@@ -154,7 +154,7 @@ impl<'h> Lowerer<'h> {
             && !ty.is_float()
         {
             let bits = bits.wrapping_neg() & ty.mask();
-            return MaybeConst { value: self.builder.constant(ty, bits), bits: Some(bits) };
+            return MaybeConst::new(self.builder.constant(ty, bits), Some(bits));
         }
         self.scalar(e)
     }
@@ -163,13 +163,13 @@ impl<'h> Lowerer<'h> {
     fn where_holds(&mut self, condition: MaybeConst, test: impl FnOnce(&mut Self) -> Option<MaybeConst>) -> MaybeConst {
         let types = [Type::Scalar(Scalar::Bool)];
         let (then, _) = self.arm(Some(&types), |l| {
-            let yes = MaybeConst { value: l.builder.constant(Scalar::Bool, 1), bits: None };
+            let yes = MaybeConst::unknown(l.builder.constant(Scalar::Bool, 1));
             Val::Scalar(test(l).unwrap_or(yes))
         });
-        let (otherwise, _) = self
-            .arm(Some(&types), |l| Val::Scalar(MaybeConst { value: l.builder.constant(Scalar::Bool, 0), bits: None }));
+        let (otherwise, _) =
+            self.arm(Some(&types), |l| Val::Scalar(MaybeConst::unknown(l.builder.constant(Scalar::Bool, 0))));
         let results = self.builder.emit(Op::If { condition: condition.value, then, otherwise }, types);
-        MaybeConst { value: results[0], bits: None }
+        MaybeConst::unknown(results[0])
     }
 
     pub(super) fn cases(&mut self, e: &'h Expr, value: &'h Expr, arms: &'h [Arm]) -> Val {

@@ -80,7 +80,7 @@ impl<'h> Lowerer<'h> {
 
     /// Closes the open group. Returns its number.
     pub(super) fn close_group(&mut self) -> MaybeConst {
-        MaybeConst { value: self.builder.scalar(Op::CopyCommit, Scalar::Usize), bits: None }
+        MaybeConst::unknown(self.builder.scalar(Op::CopyCommit, Scalar::Usize))
     }
 
     /// Lowers `to.cp_async(from)`: a copy of the group that the next commit closes.

@@ -287,7 +287,7 @@ impl<'h> Lowerer<'h> {
             *last = scaled(*last);
         }
         for stride in view.strides.iter_mut().flatten() {
-            *stride = scaled(MaybeConst { value: *stride, bits: None }).value;
+            *stride = scaled(MaybeConst::unknown(*stride)).value;
         }
         Val::Shared(Handle::Dynamic(view))
     }

@@ -222,12 +222,12 @@ impl<'h> Lowerer<'h> {
         let (decided, _) = self.arm(Some(&types), |l| Val::Scalar(l.scalar(b)));
         let (short, _) = self.arm(Some(&types), |l| {
             let value = l.builder.constant(Scalar::Bool, u64::from(!and));
-            Val::Scalar(MaybeConst { value, bits: None })
+            Val::Scalar(MaybeConst::unknown(value))
         });
         self.at(span);
         let (then, otherwise) = if and { (decided, short) } else { (short, decided) };
         let results = self.builder.emit(Op::If { condition: a.value, then, otherwise }, types);
-        Val::Scalar(MaybeConst { value: results[0], bits: None })
+        Val::Scalar(MaybeConst::unknown(results[0]))
     }
 
     pub(super) fn endless(&mut self, e: &'h Expr, id: LabelId, body: &'h hir::Block) -> Val {
@@ -331,7 +331,7 @@ impl<'h> Lowerer<'h> {
 
     /// Lowers a value of type `ty` from its parts.
     pub(super) fn rebuild(&self, ty: TypeId, parts: &mut dyn Iterator<Item = ir::Value>) -> Val {
-        let mut known = || parts.next().map(|value| MaybeConst { value, bits: None });
+        let mut known = || parts.next().map(|value| MaybeConst::unknown(value));
         match self.ty(ty) {
             hir::Type::Scalar(_) => known().map_or(Val::Unit, Val::Scalar),
             hir::Type::Option(inner) => match known() {
@@ -356,7 +356,7 @@ impl<'h> Lowerer<'h> {
         parts: &mut dyn Iterator<Item = ir::Value>,
     ) -> Val {
         let (Some(base), Some(mem_layout)) = (parts.next(), self.mem_layout(element)) else { return Val::Unit };
-        let extents = parts.take(rank as usize).map(|value| MaybeConst { value, bits: None }).collect();
+        let extents = parts.take(rank as usize).map(|value| MaybeConst::unknown(value)).collect();
         let strides = (0..rank).map(|d| if strided || d + 1 < rank { parts.next() } else { None }).collect();
         Val::View(super::value::View {
             base,

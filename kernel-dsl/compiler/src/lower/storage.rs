@@ -313,7 +313,7 @@ impl<'h> Lowerer<'h> {
         let Storage::Leaf { local, element, offset, .. } = storage else { return None };
         let index = offset.map(|k| k.value);
         let value = self.builder.value(Op::ReadLocal { local: *local, index }, *element);
-        Some(MaybeConst { value, bits: None })
+        Some(MaybeConst::unknown(value))
     }
 
     /// Returns whether the kernel has a parameter `&mut [T]`.
@@ -333,7 +333,7 @@ impl<'h> Lowerer<'h> {
             (Storage::Shared { array, prefix, .. }, Val::Shared(handle)) => match handle {
                 Handle::Fixed { array: from, prefix: at, .. } if from == *array && at.len() == prefix.len() => {
                     for (to, value) in prefix.iter().zip(at) {
-                        self.write_storage(to, Val::Scalar(MaybeConst { value, bits: None }));
+                        self.write_storage(to, Val::Scalar(MaybeConst::unknown(value)));
                     }
                 }
                 _ => self.cannot_switch(*array),
@@ -348,7 +348,7 @@ impl<'h> Lowerer<'h> {
                     self.cache_hints.entry(*local).or_insert(view.hint);
                 }
                 for (part, value) in parts.iter().zip(self.flatten(&Val::View(view))) {
-                    self.write_storage(part, Val::Scalar(MaybeConst { value, bits: None }));
+                    self.write_storage(part, Val::Scalar(MaybeConst::unknown(value)));
                 }
             }
             (Storage::Tuple(parts), Val::Tuple(values)) => {
@@ -394,7 +394,7 @@ impl<'h> Lowerer<'h> {
             LoweredPlace::Memory { place: at, mem_layout, policy } => match self.known_in_table(place) {
                 Some((scalar, bits)) => {
                     let value = self.builder.constant(scalar, bits);
-                    Val::Scalar(MaybeConst { value, bits: (!scalar.is_float()).then_some(bits) })
+                    Val::Scalar(MaybeConst::new(value, (!scalar.is_float()).then_some(bits)))
                 }
                 None => self.load_mem_layout(at, mem_layout, ty, *policy, None),
             },

@@ -9,7 +9,7 @@ use crate::source::Span;
 
 impl<'h> Lowerer<'h> {
     pub(super) fn special(&mut self, special: Special) -> MaybeConst {
-        MaybeConst { value: self.builder.scalar(Op::Special(special), Scalar::Usize), bits: None }
+        MaybeConst::unknown(self.builder.scalar(Op::Special(special), Scalar::Usize))
     }
 
     /// Lowers the thread index along an axis; 0 along an axis that the block does not have.

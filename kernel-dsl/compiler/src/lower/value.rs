@@ -15,6 +15,17 @@ pub(super) struct MaybeConst {
     pub bits: Option<u64>,
 }
 
+impl MaybeConst {
+    pub(super) fn new(value: Value, bits: Option<u64>) -> MaybeConst {
+        MaybeConst { value, bits }
+    }
+
+    /// Returns a value that is known only at run time.
+    pub(super) fn unknown(value: Value) -> MaybeConst {
+        MaybeConst::new(value, None)
+    }
+}
+
 /// The value of an expression.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) enum Val {

@@ -97,7 +97,7 @@ impl CopyKind {
     }
 
     fn copy(self, values: &mut dyn Iterator<Item = ir::Value>) -> Option<InFlightCopy> {
-        let issued = MaybeConst { value: values.next()?, bits: None };
+        let issued = MaybeConst::unknown(values.next()?);
         let prefix = values.take(self.prefix).collect();
         let data = values.take(self.types.len()).collect();
         Some(InFlightCopy { kind: self, issued, prefix, data })
@@ -185,7 +185,7 @@ impl<'h> Lowerer<'h> {
     }
 
     fn issued(&mut self) -> MaybeConst {
-        MaybeConst { value: self.builder.constant(Scalar::Bool, 1), bits: Some(1) }
+        MaybeConst::new(self.builder.constant(Scalar::Bool, 1), Some(1))
     }
 
     /// Completes the copies of a token.
