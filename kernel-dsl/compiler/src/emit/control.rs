@@ -146,8 +146,14 @@ impl<'k> Emitter<'k> {
                 }
             }
         }
-        for (i, inst) in insts.iter().enumerate() {
-            self.assign(inst, &region.insts[i + 1..]);
+        let mut next = 0;
+        while let Some(inst) = insts.get(next) {
+            if let Some(taken) = self.double_sum(&region.insts[next..]) {
+                next += taken;
+                continue;
+            }
+            next += 1;
+            self.assign(inst, &region.insts[next..]);
             self.instruction(inst);
             if !std::mem::replace(&mut self.flow.reached, true) {
                 return false;
@@ -175,7 +181,7 @@ impl<'k> Emitter<'k> {
 
     /// Decides whether the results of `inst` get their preferred registers. `rest` is the code
     /// after it in its region.
-    fn assign(&mut self, inst: &Inst, rest: &[Inst]) {
+    pub(super) fn assign(&mut self, inst: &Inst, rest: &[Inst]) {
         // A result that is written before all operands are read, or not in all lanes, needs its own
         // register.
         let early = match &inst.op {

@@ -21,6 +21,7 @@
 mod arithmetic;
 mod atomic;
 mod bits;
+mod carry;
 mod cast;
 mod control;
 mod grid;
