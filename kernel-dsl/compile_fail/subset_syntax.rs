@@ -21,10 +21,10 @@ pub fn bytes(y: &mut [f32]) {
     let bytes = b"y";
 }
 
-/// `u128`, `i128`
+/// `i128`
 #[kernel(block = 32, grid = 1)]
 pub fn wide(y: &mut [f32]) {
-    let a = 1u128;
+    let a = 1i128;
 }
 
 /// `isize`
@@ -33,9 +33,9 @@ pub fn signed_size(y: &mut [f32]) {
     let a = 1isize;
 }
 
-/// `u128` and `isize` as types
+/// `i128` and `isize` as types
 #[device]
-pub fn wide_types(low: u128, high: isize) -> u32 {
+pub fn wide_types(low: i128, high: isize) -> u32 {
     2
 }
 

@@ -31,7 +31,7 @@ pub trait DeviceCopy: Copy + Send + Sync + 'static {
 #[diagnostic::on_unimplemented(
     message = "a buffer on the device cannot hold `{Self}`",
     label = "not an element of device memory",
-    note = "supported are integers of 8 to 64 bits, `f16`, `bf16`, `f32`, `f64`, arrays of these, and structs with `#[device] #[repr(C)]`; use `u32` or `u64` for `usize`, whose width differs between host and device, and `u8` for `bool`"
+    note = "supported are integers of 8 to 64 bits, `u128`, `f16`, `bf16`, `f32`, `f64`, arrays of these, and structs with `#[device] #[repr(C)]`; use `u32` or `u64` for `usize`, whose width differs between host and device, and `u8` for `bool`"
 )]
 pub unsafe trait Element: DeviceCopy {
     /// The type in a kernel.
@@ -179,6 +179,29 @@ macro_rules! integer {
     ($($t:ty)*) => {$( impl Integer for $t {} )*};
 }
 integer!(i8 i16 i32 i64 u8 u16 u32 u64);
+
+impl DeviceCopy for u128 {
+    fn undefined() -> Self {
+        u128::MAX
+    }
+    fn zero() -> Self {
+        0
+    }
+}
+// SAFETY: two words of 64 bits, every bit pattern of which is a value. Host and device are
+// little-endian and align it to 16 bytes.
+unsafe impl Element for u128 {
+    const TYPE: ElementType = {
+        assert!(
+            align_of::<u128>() == 16 && cfg!(target_endian = "little"),
+            "the layout of `u128` is that of the device"
+        );
+        ElementType::Scalar(Scalar::U128)
+    };
+}
+impl GenericArgument for u128 {
+    const CONSTANT: Constant = Constant::Scalar(Scalar::U128);
+}
 
 macro_rules! float {
     ($($t:ty, $x:ident => $to:expr, $from:expr;)*) => {$(

@@ -317,6 +317,13 @@ impl ValueArgument for bool {
         list.push(Argument::Scalar { ty: Scalar::Bool, bits: u64::from(self) });
     }
 }
+/// The low and the high word.
+impl ValueArgument for u128 {
+    fn arguments(self, list: &mut Vec<Argument<'_>>) {
+        (self as u64).arguments(list);
+        ((self >> 64) as u64).arguments(list);
+    }
+}
 impl<T: ValueArgument, const N: usize> ValueArgument for [T; N] {
     fn arguments(self, list: &mut Vec<Argument<'_>>) {
         self.into_iter().for_each(|x| x.arguments(list));

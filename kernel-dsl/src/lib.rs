@@ -552,8 +552,9 @@
 //! construct with its PTX and its cost. [`subset`] lists the parts of Rust that are in the
 //! language, and the reason for each part that is not.
 //!
-//! * **Types**: `bool`, integers of 8 to 64 bits, `usize`, `f32` and `f64`, and the 16-bit floats
-//!   [`f16`](half::f16) and [`bf16`](half::bf16), with the methods that [`half`] lists. Tuples and
+//! * **Types**: `bool`, integers of 8 to 64 bits, `u128`, `usize`, `f32` and `f64`, and the 16-bit
+//!   floats [`f16`](half::f16) and [`bf16`](half::bf16), with the methods that [`half`] lists. A
+//!   `u128` is two words of 64 bits ([`methods`](mod@methods) states the cost). Tuples and
 //!   arrays of these types live in registers, and arrays of [`thread::local`] in local memory.
 //!   Further types are `Option`, `#[device]` structs and enums, and slices, views and handles as
 //!   above. Elements of buffers are the numbers except `usize`, arrays of numbers, and `repr(C)`

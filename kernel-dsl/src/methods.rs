@@ -103,6 +103,23 @@
 //! | `wrapping_shr` | integers | `shr`, likewise | arithmetic on signed integers |
 //! | `wrapping_sub` | integers | `sub` | modulo 2ⁿ |
 //!
+//! A `u128` has the operators and the methods of unsigned integers. The type is two words of 64
+//! bits: in memory 16 bytes with that alignment, the low word first. A parameter of this type is
+//! two parameters of the entry, `x.low` and `x.high`. On sm_61:
+//!
+//! | operation | PTX | instructions |
+//! |---|---|---|
+//! | sum, difference | `add.cc`, `addc`; `sub.cc`, `subc` | 4 |
+//! | product | 3 `mul.lo`, `mul.hi`, 2 `add` | some 70; the product of two `u64` some 40 |
+//! | quotient, remainder | 3 `div` of 64 bits, and a correction, without branches | some 500; a remainder also takes a product |
+//! | shifts | 4 shifts, `or`, 2 `selp` | some 12, fewer where the distance is constant |
+//! | comparisons | 3 `setp` of 64 bits | some 6 |
+//! | casts to floats | `clz`, shifts, `cvt`, `mul` | rounded once, to nearest even |
+//!
+//! Overflow of a `u128`, a distance of 128 or more, and a zero divisor are reported like those of
+//! a `u64`. Such a report shows words of 64 bits instead of the operands. Atomic operations, `sum`,
+//! `min` and `max` of lanes, generic constants and ranges of a `for` have no `u128`.
+//!
 //! The upper half of a product, byte selection, funnel shifts and bit fields are in
 //! [`int`](crate::int), dot products of small integers in [`dot`](crate::dot).
 //!

@@ -31,6 +31,7 @@
 //! | `u16`, `i16` | 4 `cvt.u32.u16`, 3 `cvt.s32.s16`, `mul.lo.u32`, 2 `sub.s32`, `max.s32`, `add.u32` | sm_61 | 1, 1/2, 1/4, sequence |
 //! | `u32`, `i32` | `mul.lo.u32`, 2 `mov.b32`, 2 `sub.s32`, `max.s32`, `add.u32` | sm_61 | 1, 1/2, sequence |
 //! | `u64`, `i64` | 2 `cvt.u64.u32`, `mul.lo.u64`, `mov.b64`, `add.u64` | sm_61 | 1, 1/2, sequence |
+//! | `u128` | `cvt.u64.u32`, 2 `mul.lo.u64`, `mul.hi.u64`, `add.u64`, `shr.u64`, `xor.b64` | sm_61 | 1, 1/2, sequence |
 //! | `usize` | `add.u32`, `shr.u32` | sm_61 | 1, 1/2 |
 //! | `f32` | `cvt.rn.f32.u32`, `mul.rn.f32` | sm_61 | 1, 1/4 |
 //! | `f64` | `cvt.rn.f64.u32`, `div.rn.f64` | sm_61 | 1/32, sequence |

@@ -12,6 +12,7 @@
 //! | Rust | in a kernel | shown by |
 //! |---|---|---|
 //! | integers of 8 to 64 bits, `usize`, `bool`, `f32`, `f64` | `usize` has 32 bits | `u64`, `i64`, `usize`, `f64` |
+//! | `u128` | two words of 64 bits, with the operators and methods of integers; no atomic operations | `u128` |
 //! | `f16`, `bf16` | from the crate `half`; arithmetic is in `f32`, with rounded results | `f16`, `bf16` |
 //! | tuples, arrays | in registers | `(A, B)`, `[[T; N]; M]` |
 //! | `Option` | with the methods that cannot panic | `Some(x)`, `None`, `o.map_or(x, \|x\| …)` |
@@ -48,9 +49,9 @@
 //! | `"text"` | text literals are not supported in kernels: write the number of a character, such as `97` for `a` |
 //! | `char` | text literals are not supported in kernels: write the number of a character, such as `97` for `a` |
 //! | `b"text"` | text literals are not supported in kernels: write the number of a character, such as `97` for `a` |
-//! | `u128`, `i128` | 128-bit integers, `isize` and half-precision literals are not supported in kernels |
-//! | `isize` | 128-bit integers, `isize` and half-precision literals are not supported in kernels |
-//! | `u128` and `isize` as types | 128-bit integers are not supported in kernels: use two `u64`, with `int::carrying_add` and `int::widening_mul` |
+//! | `i128` | literals of `i128`, `isize` and half-precision floats are not supported in kernels: write a `u128`, an `i64` or `f16::from_f32(1.0)` |
+//! | `isize` | literals of `i128`, `isize` and half-precision floats are not supported in kernels: write a `u128`, an `i64` or `f16::from_f32(1.0)` |
+//! | `i128` and `isize` as types | `i128` is not supported in kernels: use `u128`, whose `wrapping_add`, `wrapping_sub` and `wrapping_mul` give the same bits |
 //! | `a..` as an iterator | a range in a kernel needs both bounds: `start..end` |
 //! | `move` closures | `move` is not supported: a closure in a kernel is inlined at each call and captures by reference. Remove `move` |
 //! | A closure that is called immediately | cannot call the value of an expression: bind the closure to a name with `let`, then call that name |

@@ -65,7 +65,8 @@ impl ElementType {
         }
     }
 
-    /// Returns the scalars of the type with their offsets in bytes, in order.
+    /// Returns the scalars of the type with their offsets in bytes, in order. A `u128` is two
+    /// `u64`, the low one first.
     pub fn numbers(&self) -> Vec<(u32, Scalar)> {
         let mut all = Vec::new();
         self.collect(0, &mut all);
@@ -74,6 +75,7 @@ impl ElementType {
 
     fn collect(&self, start: u32, all: &mut Vec<(u32, Scalar)>) {
         match self {
+            ElementType::Scalar(Scalar::U128) => all.extend([0, 8].map(|at| (start + at, Scalar::U64))),
             ElementType::Scalar(s) => all.push((start, *s)),
             ElementType::Array(element, n) => {
                 (0..*n).for_each(|i| element.collect(start + i * element.bytes(), all));

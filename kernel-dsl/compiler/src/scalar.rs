@@ -21,6 +21,9 @@ pub enum Scalar {
     U32,
     U64,
     Usize,
+    /// A 128-bit integer. The HIR and buffers have it; lowering splits it into two words, so the
+    /// IR has none.
+    U128,
     F16,
     Bf16,
     /// A 16-bit float of another format.
@@ -30,7 +33,7 @@ pub enum Scalar {
 }
 
 impl Scalar {
-    /// Every scalar type except `Custom` floats.
+    /// The scalar types of the IR, except `Custom` floats.
     pub const ALL: [Scalar; 14] = [
         Scalar::Bool,
         Scalar::I8,
@@ -61,6 +64,7 @@ impl Scalar {
             Scalar::U32 => "u32",
             Scalar::U64 => "u64",
             Scalar::Usize => "usize",
+            Scalar::U128 => "u128",
             Scalar::F16 => "f16",
             Scalar::Bf16 => "bf16",
             Scalar::Custom(_) => "Float16",
@@ -71,7 +75,7 @@ impl Scalar {
 
     /// Returns the scalar with the Rust name `name`.
     pub fn from_name(name: &str) -> Option<Scalar> {
-        Scalar::ALL.into_iter().find(|s| s.name() == name)
+        Scalar::ALL.into_iter().chain([Scalar::U128]).find(|s| s.name() == name)
     }
 
     /// Returns the number of bits on the device; 1 for a `bool`.
@@ -82,6 +86,7 @@ impl Scalar {
             Scalar::I16 | Scalar::U16 | Scalar::F16 | Scalar::Bf16 | Scalar::Custom(_) => 16,
             Scalar::I32 | Scalar::U32 | Scalar::Usize | Scalar::F32 => 32,
             Scalar::I64 | Scalar::U64 | Scalar::F64 => 64,
+            Scalar::U128 => 128,
         }
     }
 
@@ -93,9 +98,9 @@ impl Scalar {
         }
     }
 
-    /// Returns a mask of the bits of a value of this type.
+    /// Returns a mask of the bits of a value of this type; of those of the low word of a `u128`.
     pub const fn mask(self) -> u64 {
-        u64::MAX >> (64 - self.bits())
+        u64::MAX >> 64u32.saturating_sub(self.bits())
     }
 
     /// Returns whether the type is an integer, including `usize`.
@@ -111,6 +116,7 @@ impl Scalar {
     /// Returns whether an integer type has the value `n`.
     pub fn holds(self, n: i128) -> bool {
         match (self.is_integer(), self.is_signed()) {
+            (true, false) if self.bits() == 128 => n >= 0,
             (true, true) => (-(1i128 << (self.bits() - 1))..1i128 << (self.bits() - 1)).contains(&n),
             (true, false) => (0..=i128::from(self.mask())).contains(&n),
             (false, _) => false,

@@ -19,6 +19,7 @@ const IN: &[(&str, &str, &[&str])] = &[
         "`usize` has 32 bits",
         &["`u64`, `i64`", "`usize`", "`f64`"],
     ),
+    ("`u128`", "two words of 64 bits, with the operators and methods of integers; no atomic operations", &["`u128`"]),
     ("`f16`, `bf16`", "from the crate `half`; arithmetic is in `f32`, with rounded results", &["`f16`", "`bf16`"]),
     ("tuples, arrays", "in registers", &["`(A, B)`", "`[[T; N]; M]`"]),
     ("`Option`", "with the methods that cannot panic", &["`Some(x)`, `None`", "`o.map_or(x, |x| …)`"]),

@@ -19,6 +19,7 @@ mod inline;
 mod integers;
 mod items;
 mod log;
+mod long_integers;
 mod loops;
 mod math;
 mod memory;

@@ -343,8 +343,10 @@ impl Checker<'_> {
             && !matches!(self.table.get(element), Ty::Wrong)
             && !self.table.as_scalar(element).is_some_and(|scalar| operation.takes(scalar))
         {
+            let long = self.table.as_scalar(element) == Some(Scalar::U128);
             let element = self.named(element);
             let types = match operation {
+                _ if long => "numbers of at most 64 bits",
                 ir::Atomic::Load | ir::Atomic::Store => "numbers except `usize`",
                 ir::Atomic::Add | ir::Atomic::Exchange | ir::Atomic::Min | ir::Atomic::Max => {
                     "integers except `usize`, `f32` and `f64`"

@@ -46,7 +46,7 @@ impl Checker<'_> {
                 (self.literal(Literal::Float(*x)), ty)
             }
             E::Bool(b) => {
-                let literal = self.literal(Literal::Integer(u64::from(*b), e.mark));
+                let literal = self.literal(Literal::Integer(u128::from(*b), e.mark));
                 (literal, self.table.scalar(Scalar::Bool))
             }
             E::Path(path) => self.path(path),
@@ -239,7 +239,7 @@ impl Checker<'_> {
                     Literal::Float(syntax::Float { single, double: f64::from(single) })
                 }
                 Scalar::F64 => {
-                    let double = f64::from_bits(bits);
+                    let double = f64::from_bits(bits as u64);
                     Literal::Float(syntax::Float { single: double as f32, double })
                 }
                 _ => Literal::Integer(bits, path.mark),
@@ -365,7 +365,7 @@ impl Checker<'_> {
             }
             syntax::Binary::Arithmetic(operator) => {
                 let small =
-                    |e: &syntax::Expr| matches!(e.kind, syntax::ExprKind::Integer(n, _) if n <= u64::from(u32::MAX));
+                    |e: &syntax::Expr| matches!(e.kind, syntax::ExprKind::Integer(n, _) if n <= u128::from(u32::MAX));
                 // `x as usize & 255` selects bits explicitly.
                 self.masks = operator == ir::Binary::And && small(b);
                 let a = self.expr(a, None);
@@ -551,7 +551,11 @@ impl Checker<'_> {
             (Ty::Unknown(UnknownKind::Integer | UnknownKind::Float), Ty::Scalar(to)) => to != Scalar::Bool,
             (Ty::Enum(_), Ty::Scalar(to)) => self.is_discriminant(from) && to.is_integer(),
             (Ty::Scalar(from), Ty::Scalar(to)) => {
-                if matches!(from, Scalar::U64 | Scalar::I64) && to == Scalar::Usize && !meant && !masked(value, from) {
+                if matches!(from, Scalar::U64 | Scalar::I64 | Scalar::U128)
+                    && to == Scalar::Usize
+                    && !meant
+                    && !masked(value, from)
+                {
                     self.report(
                         mark,
                         "`usize` has 32 bits on the device: select the bits explicitly, as in `(x & 0xffff_ffff) as usize`",
@@ -642,7 +646,7 @@ impl Checker<'_> {
 /// literal and, for unsigned types, `x >> n` and `x % n`.
 fn masked(e: &syntax::Expr, ty: Scalar) -> bool {
     use ir::Binary::{And, Rem, Shr};
-    let small = |e: &syntax::Expr| matches!(e.kind, syntax::ExprKind::Integer(n, _) if n <= u64::from(u32::MAX));
+    let small = |e: &syntax::Expr| matches!(e.kind, syntax::ExprKind::Integer(n, _) if n <= u128::from(u32::MAX));
     match &e.kind {
         syntax::ExprKind::Integer(..) => small(e),
         syntax::ExprKind::Binary(syntax::Binary::Arithmetic(And), a, b) => small(a) || small(b),

@@ -43,7 +43,7 @@ impl Checker<'_> {
         let (OfWarp(collective) | OfGroup(collective) | OfBlock(collective)) = operation else { return };
         let number = matches!(collective, C::Number(_) | C::Match);
         let fits = match self.table.get(ty) {
-            Ty::Scalar(s) if number => s.bits() >= 32,
+            Ty::Scalar(s) if number => matches!(s.bits(), 32 | 64),
             Ty::Unknown(UnknownKind::Integer | UnknownKind::Float) | Ty::Wrong => true,
             _ if number => false,
             _ => self.tradable(ty),

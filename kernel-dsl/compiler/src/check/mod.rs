@@ -91,24 +91,24 @@ pub fn kernel(
     let usize = checker.table.scalar(Scalar::Usize);
     let bool = checker.table.scalar(Scalar::Bool);
     let list = |checker: &mut Checker, all: &[syntax::Expr]| -> Vec<hir::Expr> {
-        all.iter().map(|e| checker.expr_of_type(e, usize)).collect()
+        all.iter().map(|e| checker.launch_expression(e, usize)).collect()
     };
     let block = kernel.block.iter().map(|extent| match extent {
-        syntax::BlockExtent::Computed(e) => hir::BlockExtent::Computed(checker.expr_of_type(e, usize)),
+        syntax::BlockExtent::Computed(e) => hir::BlockExtent::Computed(checker.launch_expression(e, usize)),
         syntax::BlockExtent::Chosen { least, most, step } => hir::BlockExtent::Chosen {
-            least: checker.expr_of_type(least, usize),
-            most: checker.expr_of_type(most, usize),
-            step: step.as_ref().map(|step| checker.expr_of_type(step, usize)),
+            least: checker.launch_expression(least, usize),
+            most: checker.launch_expression(most, usize),
+            step: step.as_ref().map(|step| checker.launch_expression(step, usize)),
         },
     });
     let mut block: Vec<_> = block.collect();
     let mut grid = list(&mut checker, &kernel.grid);
-    let mut min_blocks = kernel.min_blocks.as_ref().map(|e| checker.expr_of_type(e, usize));
-    let mut max_registers = kernel.max_registers.as_ref().map(|e| checker.expr_of_type(e, usize));
+    let mut min_blocks = kernel.min_blocks.as_ref().map(|e| checker.launch_expression(e, usize));
+    let mut max_registers = kernel.max_registers.as_ref().map(|e| checker.launch_expression(e, usize));
     let mut requires: Vec<_> = kernel
         .requires
         .iter()
-        .map(|(e, text)| hir::Requirement { condition: checker.expr_of_type(e, bool), text: text.clone() })
+        .map(|(e, text)| hir::Requirement { condition: checker.launch_expression(e, bool), text: text.clone() })
         .collect();
     if let Some(ty) = &kernel.function.returns {
         checker.report(ty.mark, "a kernel cannot return a value: write the results to buffers");
@@ -211,7 +211,7 @@ struct Checker<'a> {
     /// Operators whose operands had no known type when they were checked.
     operands: Vec<Operands>,
     /// Shifts by a literal: the shifted type, the amount, and the tokens of the amount.
-    shifts: Vec<(Id, u64, SpanPair)>,
+    shifts: Vec<(Id, u128, SpanPair)>,
     /// Plain `let`s, for rustc to confirm.
     bound: Vec<(proc_macro2::Span, LocalId)>,
     /// Calls of the prelude, for rustc to confirm.
@@ -271,7 +271,7 @@ enum LabeledConstruct {
 
 #[derive(Clone, Copy)]
 enum Literal {
-    Integer(u64, SpanPair),
+    Integer(u128, SpanPair),
     Float(syntax::Float),
 }
 
@@ -326,6 +326,20 @@ impl<'a> Checker<'a> {
             checker.itself = Some(checker.ty(ty));
         }
         checker
+    }
+
+    /// Checks an expression that a launch evaluates on the host, which must have type `wanted`.
+    fn launch_expression(&mut self, e: &syntax::Expr, wanted: Id) -> hir::Expr {
+        let mut expr = self.expr_of_type(e, wanted);
+        let mut long = false;
+        hir::visit::expr(&mut expr, &mut |e| long |= self.table.as_scalar(Id(e.ty.0)) == Some(Scalar::U128));
+        if long {
+            self.report(
+                e.mark,
+                "a launch computes with at most 64 bits: pass a `u64`, or check the `u128` in the body",
+            );
+        }
+        expr
     }
 
     fn bounds(&mut self, bounds: &[syntax::Bound]) -> Vec<Bound> {
@@ -561,7 +575,7 @@ impl Finish<'_> {
                     // A literal without a scalar type is the discriminant of a variant, or the zero
                     // of a type parameter.
                     *index = match self.checker.literals[*index as usize] {
-                        Literal::Integer(n, _) => n,
+                        Literal::Integer(n, _) => n as u64,
                         Literal::Float(x) => x.double.to_bits(),
                     };
                     return;
@@ -569,14 +583,18 @@ impl Finish<'_> {
                 *index = match self.checker.literals[*index as usize] {
                     Literal::Float(x) if ty == Scalar::F32 => u64::from(x.single.to_bits()),
                     Literal::Float(x) => x.double.to_bits(),
+                    Literal::Integer(n, _) if ty == Scalar::U128 && n > u64::MAX.into() => {
+                        e.kind = hir::ExprKind::LongLiteral(n);
+                        return;
+                    }
                     Literal::Integer(n, mark) => {
-                        if n & !ty.mask() != 0 {
+                        if n > ty.mask().into() {
                             self.checker.report(
                                 mark,
                                 format!("`{n}` does not fit in `{ty}`, which has {} bits on the device", ty.bits()),
                             );
                         }
-                        n
+                        n as u64
                     }
                 };
             }
@@ -602,7 +620,7 @@ impl Finish<'_> {
         for (of, by, mark) in std::mem::take(&mut self.checker.shifts) {
             let ty = self.types.get(&self.checker.table, of);
             if let hir::Type::Scalar(ty) = self.types.types[ty.0 as usize]
-                && by >= u64::from(ty.bits())
+                && by >= u128::from(ty.bits())
             {
                 self.checker.report(
                     mark,

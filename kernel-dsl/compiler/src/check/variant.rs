@@ -45,7 +45,7 @@ impl Checker<'_> {
 
     fn discriminant(&mut self, variant: EnumVariant, mark: SpanPair) -> Expr {
         let value = self.environment.items.enums[variant.of.0 as usize].variants[variant.index].value;
-        let kind = self.literal(super::Literal::Integer(u64::from(value as u32), mark));
+        let kind = self.literal(super::Literal::Integer(u128::from(value as u32), mark));
         Expr { kind, ty: TypeId(self.table.scalar(Scalar::I32).0), span: mark.span }
     }
 

@@ -113,7 +113,8 @@ fn scalar_type(s: Scalar) -> ptx::Type {
         Scalar::I8 | Scalar::I16 | Scalar::I32 => ptx::Type::S32,
         Scalar::U8 | Scalar::U16 | Scalar::U32 | Scalar::Usize => ptx::Type::U32,
         Scalar::I64 => ptx::Type::S64,
-        Scalar::U64 => ptx::Type::U64,
+        // The IR has no `u128`, whose words are `u64`.
+        Scalar::U64 | Scalar::U128 => ptx::Type::U64,
         Scalar::F16 => ptx::Type::B16,
         // Lowering packs and unpacks these types by integer operations.
         Scalar::Bf16 | Scalar::Custom(_) => ptx::Type::U32,

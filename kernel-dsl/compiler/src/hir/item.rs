@@ -150,7 +150,7 @@ pub enum Builtin {
     Value,
     /// Types that a buffer can hold.
     Element,
-    /// Elements that are numbers: +, −, ×, comparisons, and zero as default.
+    /// Elements that are numbers of at most 64 bits: +, −, ×, comparisons, and zero as default.
     Number,
     /// `f16`, `bf16`, `f32`, `f64`: also ÷, negation, and conversions to and from `f32`.
     Float,
@@ -189,12 +189,14 @@ impl Builtin {
     /// Returns whether a scalar type implements the trait.
     pub fn holds(self, scalar: Scalar) -> bool {
         let element = !matches!(scalar, Scalar::Bool | Scalar::Usize);
+        let number = element && scalar != Scalar::U128;
         let float = scalar.is_float() || scalar.is_half();
         match self {
             Builtin::Value | Builtin::Default => true,
-            Builtin::Element | Builtin::Number => element,
+            Builtin::Element => element,
+            Builtin::Number => number,
             Builtin::Float => float,
-            Builtin::Integer => element && !float,
+            Builtin::Integer => number && !float,
         }
     }
 

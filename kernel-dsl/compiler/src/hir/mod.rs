@@ -413,6 +413,8 @@ pub struct Expr {
 pub enum ExprKind {
     /// The bits of a scalar of the expression's type, zero-extended to 64 bits.
     Literal(u64),
+    /// A literal of type `u128` with more than 64 bits.
+    LongLiteral(u128),
     /// A variable.
     Local(LocalId),
     /// The value of a generic constant.

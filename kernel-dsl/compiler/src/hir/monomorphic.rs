@@ -83,7 +83,7 @@ impl Monomorphic {
     }
 
     /// Returns the arguments of a launch, in order: one for each number, slice and view in the
-    /// kernel's parameters.
+    /// kernel's parameters, and two for a `u128`.
     pub fn arguments(&self) -> Vec<LaunchArgument> {
         let kernel = self.kernel();
         let mut all = Vec::new();
@@ -108,6 +108,13 @@ impl Monomorphic {
             (Type::Array(element, Size::Known(n)), _) => {
                 for i in 0..*n {
                     self.parts(format!("{name}[{i}]"), *element, parameter, all);
+                }
+            }
+            (Type::Scalar(Scalar::U128), _) => {
+                let word = self.kernel().types.iter().position(|t| *t == Type::Scalar(Scalar::U64));
+                let ty = TypeId(word.expect("`u128` was interned after `u64`") as u32);
+                for part in ["low", "high"] {
+                    all.push(LaunchArgument { name: format!("{name}.{part}"), ty, parameter });
                 }
             }
             _ => all.push(LaunchArgument { name, ty, parameter }),
@@ -291,6 +298,10 @@ impl Monomorphizer<'_> {
             other => other.clone(),
         };
         // Instantiating the fields has interned their types, so the index is known only now.
+        if ty == Type::Scalar(Scalar::U128) {
+            // The type of its words, as arguments of a launch.
+            self.intern(Type::Scalar(Scalar::U64));
+        }
         let id = TypeId(self.types.len() as u32);
         self.types.push(ty.clone());
         self.erased.push(erased);

@@ -29,6 +29,7 @@ pub fn block(b: &mut Block, f: &mut dyn FnMut(&mut Expr)) {
 pub fn expr(e: &mut Expr, f: &mut dyn FnMut(&mut Expr)) {
     match &mut e.kind {
         ExprKind::Literal(_)
+        | ExprKind::LongLiteral(_)
         | ExprKind::Local(_)
         | ExprKind::Generic(_)
         | ExprKind::Function { .. }

@@ -815,7 +815,7 @@ impl Atomic {
     /// Returns whether the operation exists on elements of this type. Where the machine lacks it,
     /// emission writes a loop ([`Atomic::loops`]).
     pub fn takes(self, element: Scalar) -> bool {
-        let integer = element.is_integer() && element != Scalar::Usize;
+        let integer = element.is_integer() && element.bits() <= 64 && element != Scalar::Usize;
         match self {
             Atomic::Add | Atomic::Exchange | Atomic::Min | Atomic::Max => integer || element.is_float(),
             Atomic::Load | Atomic::Store => integer || element.is_float() || element.is_half(),

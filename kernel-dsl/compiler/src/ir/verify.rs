@@ -35,6 +35,9 @@ pub fn verify(kernel: &Kernel) -> Result<(), Errors> {
         labels: HashSet::new(),
         errors: Vec::new(),
     };
+    if kernel.values.contains(&S(Scalar::U128)) {
+        v.errors.push(Error::whole("IR is malformed: a value has type `u128`, which lowering splits into two words"));
+    }
     v.region(&kernel.body, &[]);
     if v.errors.is_empty() { Ok(()) } else { Err(Errors(v.errors)) }
 }

@@ -4,7 +4,7 @@ use crate::Scalar;
 
 /// Returns the type and bits of an associated constant such as `f32::INFINITY` or
 /// `core::f32::consts::PI`.
-pub fn constant(path: &str) -> Option<(Scalar, u64)> {
+pub fn constant(path: &str) -> Option<(Scalar, u128)> {
     let path = path.strip_prefix("core::").or_else(|| path.strip_prefix("std::")).unwrap_or(path);
     let (ty, name) = path.split_once("::")?;
     let ty = Scalar::from_name(ty)?;
@@ -14,17 +14,23 @@ pub fn constant(path: &str) -> Option<(Scalar, u64)> {
         Scalar::F16 => half(name, [0x3C00, 0x7C00, 0x7BFF, 0x0400, 0x1400, 0x7E00])?,
         Scalar::Bf16 => half(name, [0x3F80, 0x7F80, 0x7F7F, 0x0080, 0x3C00, 0x7FC0])?,
         Scalar::Bool | Scalar::Usize => return None,
+        Scalar::U128 => match name {
+            "MAX" => return Some((ty, u128::MAX)),
+            "MIN" => 0,
+            "BITS" => return Some((Scalar::U32, ty.bits().into())),
+            _ => return None,
+        },
         integer => {
             let max = if integer.is_signed() { integer.mask() >> 1 } else { integer.mask() };
             match name {
                 "MAX" => max,
                 "MIN" => integer.mask() & !max,
-                "BITS" => return Some((Scalar::U32, u64::from(integer.bits()))),
+                "BITS" => return Some((Scalar::U32, integer.bits().into())),
                 _ => return None,
             }
         }
     };
-    Some((ty, bits))
+    Some((ty, bits.into()))
 }
 
 /// Returns the bits of a constant of a 16-bit float. The array holds the values that depend on the

@@ -132,6 +132,9 @@ impl LaunchFacts<'_> {
     }
 
     fn scalar(&self, expr: &Expr) -> Evaluated<(Scalar, u64)> {
+        if self.function.types.get(expr.ty.0 as usize) == Some(&Type::Scalar(Scalar::U128)) {
+            return invalid("uses a `u128`, but only the device computes with more than 64 bits: pass a `u64`");
+        }
         match self.value(expr)? {
             HostValue::Scalar(ty, bits) => Ok((ty, bits)),
             _ => invalid("is not a number"),
@@ -308,6 +311,7 @@ impl LaunchFacts<'_> {
         match self.function.ty(ty) {
             Type::Tuple(parts) => parts.iter().map(|p| self.leaves(*p)).sum(),
             Type::Array(element, Size::Known(n)) => *n as usize * self.leaves(*element),
+            Type::Scalar(Scalar::U128) => 2,
             _ => 1,
         }
     }
@@ -316,6 +320,11 @@ impl LaunchFacts<'_> {
         let parts = match self.function.ty(ty) {
             Type::Tuple(parts) => parts.clone(),
             Type::Array(element, Size::Known(n)) => vec![*element; *n as usize],
+            Type::Scalar(Scalar::U128) => {
+                *next += 2;
+                let words = [*next - 2, *next - 1].map(|word| self.argument(word));
+                return words.into_iter().collect::<Evaluated<_>>().map(HostValue::Tuple);
+            }
             _ => {
                 *next += 1;
                 return self.argument(*next - 1);

@@ -1,6 +1,7 @@
 //! Assertions: a branch whose failing arm ends the thread.
 
 use super::Lowerer;
+use super::double_word::{shown_words, with_words};
 use super::value::{MaybeConst, Val};
 use crate::assertion::Assertion;
 use crate::hir::{Expr, ExprKind};
@@ -19,16 +20,19 @@ impl<'h> Lowerer<'h> {
         values: &'h [Expr],
     ) -> Val {
         let outcome = assertion.outcome(self.program.launch.assertions);
-        let mut sides = Values::new();
+        let mut sides = Vec::new();
         let holds = condition.map(|e| self.tested(e, &mut sides));
         if holds.is_some_and(|holds| holds.bits == Some(1)) {
             return Val::Unit;
         }
         let fail = |l: &mut Self| {
-            let mut shown: Values = values.iter().map(|v| l.scalar(v).value).collect();
+            let mut shown: Vec<_> = values.iter().map(|v| l.scalar(v)).collect();
             shown.extend(sides);
             l.at(span);
-            l.builder.effect(Op::Panic { outcome, message: message.into(), values: shown });
+            let doubles: Vec<_> = shown.iter().map(|k| k.high.is_some()).collect();
+            let message = with_words(message, &doubles).into();
+            let values = shown.into_iter().flat_map(shown_words).collect();
+            l.builder.effect(Op::Panic { outcome, message, values });
             l.builder.effect(Op::Return);
         };
         let Some(holds) = holds else {
@@ -48,11 +52,11 @@ impl<'h> Lowerer<'h> {
     }
 
     /// Lowers a condition, and adds the sides of a comparison.
-    fn tested(&mut self, e: &'h Expr, sides: &mut Values) -> MaybeConst {
+    fn tested(&mut self, e: &'h Expr, sides: &mut Vec<MaybeConst>) -> MaybeConst {
         let ExprKind::Compare(comparison, a, b) = &e.kind else { return self.scalar(e) };
         let ty = self.scalar_type(a.ty);
         let (a, b) = (self.scalar(a), self.scalar(b));
-        sides.extend([a.value, b.value]);
+        sides.extend([a, b]);
         self.at(e.span);
         self.compare(*comparison, ty, a, b)
     }

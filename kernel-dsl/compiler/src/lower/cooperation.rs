@@ -76,6 +76,9 @@ impl<'h> Lowerer<'h> {
             return Val::Unit;
         };
         let (span, ty) = (e.span, first.ty);
+        if matches!(operation, Collective::Number(_) | Collective::Match) && self.is_double(first) {
+            return Val::Unit;
+        }
         match (operation, values.as_slice()) {
             (Collective::Number(reduction), [Val::Scalar(x)]) => {
                 let scalar = self.scalar_type(ty);
@@ -239,6 +242,10 @@ impl<'h> Lowerer<'h> {
         f: &mut dyn FnMut(&mut Self, Scalar, MaybeConst) -> MaybeConst,
     ) -> MaybeConst {
         match self.builder.kernel.ty(k.value) {
+            ir::Type::Scalar(ty) if let Some(high) = k.high => {
+                let [low, high] = [k.value, high].map(|word| f(self, ty, MaybeConst::unknown(word)));
+                self.double(low, high)
+            }
             ir::Type::Scalar(ty) => f(self, ty, k),
             _ => k,
         }

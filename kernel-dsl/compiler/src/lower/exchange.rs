@@ -44,6 +44,9 @@ impl<'h> Lowerer<'h> {
         self.whole_warps(e.span);
         let (Some(first), false) = (arguments.first(), self.builder.ended()) else { return Val::Unit };
         let of = (first.ty, e.span);
+        if matches!(operation, Collective::Number(_)) && self.is_double(first) {
+            return Val::Unit;
+        }
         match (operation, values.as_slice()) {
             (Collective::Number(reduction), [Val::Scalar(x)]) => {
                 let ty = self.scalar_type(first.ty);
@@ -227,8 +230,10 @@ impl<'h> Lowerer<'h> {
     }
 
     fn push_scalar(&self, k: MaybeConst, all: &mut Vec<(Scalar, MaybeConst)>) {
-        if let ir::Type::Scalar(ty) = self.builder.kernel.ty(k.value) {
-            all.push((ty, k));
+        for word in k.words() {
+            if let ir::Type::Scalar(ty) = self.builder.kernel.ty(word) {
+                all.push((ty, if k.high.is_some() { MaybeConst::unknown(word) } else { k }));
+            }
         }
     }
 }

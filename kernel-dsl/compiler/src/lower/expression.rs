@@ -24,7 +24,7 @@ impl<'h> Lowerer<'h> {
             _ => {
                 // The control flow has left, or there was an error: the value is not used.
                 let ty = self.scalar_type(e.ty);
-                MaybeConst::unknown(self.builder.constant(ty, 0))
+                MaybeConst { bits: None, ..self.number(ty, 0) }
             }
         }
     }
@@ -33,9 +33,10 @@ impl<'h> Lowerer<'h> {
         match &e.kind {
             ExprKind::Literal(bits) => {
                 let ty = self.scalar_type(e.ty);
-                let value = self.builder.constant(ty, *bits);
-                Val::Scalar(MaybeConst::new(value, (!ty.is_float()).then_some(*bits)))
+                let number = self.number(ty, *bits);
+                Val::Scalar(if ty.is_float() { MaybeConst::unknown(number.value) } else { number })
             }
+            ExprKind::LongLiteral(n) => Val::Scalar(self.double_number(*n)),
             ExprKind::Local(id) => self.local(*id, e.ty, e.span),
             ExprKind::Unary(op, a) => {
                 let ty = self.scalar_type(a.ty);
@@ -43,6 +44,9 @@ impl<'h> Lowerer<'h> {
                 self.at(e.span);
                 if ty.is_half() {
                     return Val::Scalar(self.half_unary(*op, ty, a));
+                }
+                if ty == Scalar::U128 {
+                    return Val::Scalar(self.double_unary(*op, a));
                 }
                 let value = self.builder.scalar(Op::Unary(*op, a.value), ty);
                 let bits = match (op, ty, a.bits) {
@@ -195,6 +199,9 @@ impl<'h> Lowerer<'h> {
     pub(super) fn cast(&mut self, a: MaybeConst, from: Scalar, to: Scalar) -> MaybeConst {
         if from == to {
             return a;
+        }
+        if [from, to].contains(&Scalar::U128) {
+            return self.double_cast(a, from, to);
         }
         let value = self.builder.scalar(Op::Cast(a.value), to);
         let unsigned = |s: Scalar| s == Scalar::Bool || s.is_integer() && !s.is_signed();

@@ -365,7 +365,7 @@ impl<'h> Lowerer<'h> {
     pub(super) fn div_ceil(&mut self, ty: Scalar, a: MaybeConst, b: MaybeConst) -> MaybeConst {
         let quotient = self.binary(Binary::Div, ty, a, b);
         let rest = self.binary(Binary::Rem, ty, a, b);
-        let zero = MaybeConst::new(self.builder.constant(ty, 0), Some(0));
+        let zero = self.number(ty, 0);
         let more = self.compare(Comparison::Ne, ty, rest, zero);
         let more = self.cast(more, Scalar::Bool, ty);
         self.binary(Binary::Add, ty, quotient, more)

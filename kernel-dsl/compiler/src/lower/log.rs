@@ -6,11 +6,12 @@
 //! between executors.
 
 use super::Lowerer;
+use super::double_word::{shown_words, with_words};
 use super::value::{MaybeConst, Val};
 use crate::Scalar;
 use crate::assertion::{Piece, Style, pieces};
 use crate::hir::Expr;
-use crate::ir::{Comparison, Op, Special, Value, Values};
+use crate::ir::{Comparison, MAX_LOG_VALUES, Op, Special, Value, Values};
 use crate::source::Span;
 
 /// The start of a line, with the indices of the block and the thread.
@@ -18,8 +19,22 @@ const START: &str = "block [%u, %u, %u], thread [%u, %u, %u]: ";
 
 impl<'h> Lowerer<'h> {
     pub(super) fn log(&mut self, span: Span, message: &str, values: &'h [Expr]) -> Val {
-        let shown: Vec<_> = values.iter().map(|v| (self.scalar(v).value, self.scalar_type(v.ty))).collect();
+        let (mut shown, mut doubles) = (Vec::new(), Vec::new());
+        for value in values {
+            let (k, ty) = (self.scalar(value), self.scalar_type(value.ty));
+            doubles.push(k.high.is_some());
+            let ty = if k.high.is_some() { Scalar::U64 } else { ty };
+            shown.extend(shown_words(k).map(|word| (word, ty)));
+        }
         self.at(span);
+        if shown.len() > MAX_LOG_VALUES {
+            let given = shown.len();
+            let message =
+                format!("`log!` prints at most {MAX_LOG_VALUES} values, and this one has {given}, two for each `u128`");
+            self.error_with_help(span, message, "write two `log!`");
+            return Val::Unit;
+        }
+        let message = &with_words(message, &doubles);
         let mut printed = Values::new();
         for special in [Special::Block, Special::Thread] {
             for axis in 0..3 {

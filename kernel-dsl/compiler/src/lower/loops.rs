@@ -43,6 +43,13 @@ impl<'h> Lowerer<'h> {
         block: &'h hir::Block,
     ) {
         let mut ty = self.scalar_type(range.start.ty);
+        if ty == Scalar::U128 {
+            return self.error_with_help(
+                range.start.span,
+                "a `for` cannot iterate over a range of `u128`",
+                "iterate over a range of `u64` and cast the index, or count in a `while`",
+            );
+        }
         let mut start = self.scalar(&range.start);
         let mut end = self.scalar(&range.end);
         if range.closed {

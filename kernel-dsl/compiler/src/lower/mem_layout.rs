@@ -110,6 +110,10 @@ impl<'h> Lowerer<'h> {
     /// Returns the memory layout of type `id`; `None` if the type cannot be in memory.
     pub(super) fn mem_layout(&self, id: TypeId) -> Option<MemLayout> {
         match self.ty(id) {
+            hir::Type::Scalar(Scalar::U128) => {
+                let parts = [0, 8].map(|at| (at, MemLayout::Scalar(Scalar::U64)));
+                Some(MemLayout::Tuple { parts: parts.into(), bytes: Scalar::U128.bytes() })
+            }
             hir::Type::Scalar(s) => Some(MemLayout::Scalar(*s)),
             hir::Type::Array(element, size) => {
                 let (element, len) = (self.mem_layout(*element)?, self.size(*size));
@@ -119,11 +123,8 @@ impl<'h> Lowerer<'h> {
             hir::Type::Tuple(parts) => {
                 let (mut end, mut align, mut all) = (0u32, 1, Vec::with_capacity(parts.len()));
                 for part in parts {
+                    let own = hir::layout::layout(&self.function().types, *part)?.align;
                     let part = self.mem_layout(*part)?;
-                    let mut leaves = Leaves::new();
-                    part.leaves(0, &mut leaves);
-                    // The offset of a part is a multiple of its largest scalar, as in `repr(C)`.
-                    let own = leaves.iter().map(|(_, s)| s.bytes()).max().unwrap_or(1);
                     let start = end.next_multiple_of(own);
                     align = align.max(own);
                     end = start + part.bytes();
@@ -298,6 +299,7 @@ impl<'h> Lowerer<'h> {
     /// Lowers a value of type `ty` from its scalars.
     pub(super) fn assembled(&mut self, ty: TypeId, scalars: &mut dyn Iterator<Item = ir::Value>) -> Val {
         match self.ty(ty) {
+            hir::Type::Scalar(Scalar::U128) => self.joined(scalars),
             hir::Type::Scalar(_) => scalars.next().map_or(Val::Unit, |value| Val::Scalar(MaybeConst::unknown(value))),
             hir::Type::Tuple(parts) => Val::Tuple(parts.iter().map(|p| self.assembled(*p, scalars)).collect()),
             hir::Type::Array(element, size) => {
@@ -317,7 +319,7 @@ impl<'h> Lowerer<'h> {
     /// Returns the scalars of a value of type `ty`.
     pub(super) fn scalars_of(&mut self, ty: TypeId, value: &Val) -> Values {
         match (value, self.ty(ty)) {
-            (Val::Scalar(k), _) => [k.value].into_iter().collect(),
+            (Val::Scalar(k), _) => k.words().collect(),
             (Val::Tuple(parts), hir::Type::Tuple(types)) => {
                 parts.iter().zip(types).flat_map(|(part, ty)| self.scalars_of(*ty, part)).collect()
             }

@@ -131,7 +131,7 @@ impl<'h> Lowerer<'h> {
             Method::NextPowerOfTwo => {
                 // The mask of the lower bits: all ones from the highest bit of a − 1 down.
                 let below = self.binary(Binary::WrappingSub, ty, a, one);
-                let (zeros, all) = (self.counted(Unary::LeadingZeros, ty, below), self.number(ty, u64::MAX));
+                let (zeros, all) = (self.counted(Unary::LeadingZeros, ty, below), self.all_ones(ty));
                 let mask = self.binary(Binary::WrappingShr, ty, all, zeros);
                 let more = self.compare(Comparison::Gt, ty, a, one);
                 let mask = self.select(ty, more, mask, zero);
@@ -337,25 +337,42 @@ impl<'h> Lowerer<'h> {
     }
 
     fn unary_to(&mut self, op: Unary, ty: Scalar, a: MaybeConst, to: Scalar) -> MaybeConst {
+        if ty == Scalar::U128 {
+            return self.double_unary(op, a);
+        }
         MaybeConst::new(self.builder.scalar(Op::Unary(op, a.value), to), known_unary(op, ty, a))
     }
 
     pub(super) fn select(&mut self, ty: Scalar, condition: MaybeConst, yes: MaybeConst, no: MaybeConst) -> MaybeConst {
+        if ty == Scalar::U128 {
+            return self.double_select(condition, yes, no);
+        }
         let op = Op::Select { condition: condition.value, yes: yes.value, no: no.value };
         let bits = condition.bits.and_then(|c| if c != 0 { yes.bits } else { no.bits });
         MaybeConst::new(self.builder.scalar(op, ty), bits)
     }
 
-    fn bits_as(&mut self, a: MaybeConst, to: Scalar) -> MaybeConst {
+    pub(super) fn bits_as(&mut self, a: MaybeConst, to: Scalar) -> MaybeConst {
         MaybeConst::unknown(self.builder.scalar(Op::Bitcast(a.value), to))
     }
 
     /// Lowers a constant with these bits; bits beyond the width of the type are dropped.
     pub(super) fn number(&mut self, ty: Scalar, bits: u64) -> MaybeConst {
+        if ty == Scalar::U128 {
+            return self.double_number(bits.into());
+        }
         MaybeConst::new(self.builder.constant(ty, bits), Some(bits & ty.mask()))
     }
 
-    fn float(&mut self, ty: Scalar, x: f64) -> MaybeConst {
+    /// Lowers the constant of an integer type with all bits set.
+    pub(super) fn all_ones(&mut self, ty: Scalar) -> MaybeConst {
+        match ty {
+            Scalar::U128 => self.double_number(u128::MAX),
+            _ => self.number(ty, u64::MAX),
+        }
+    }
+
+    pub(super) fn float(&mut self, ty: Scalar, x: f64) -> MaybeConst {
         self.number(ty, if ty == Scalar::F32 { u64::from((x as f32).to_bits()) } else { x.to_bits() })
     }
 }

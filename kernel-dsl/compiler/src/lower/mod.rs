@@ -15,6 +15,7 @@ mod combine;
 mod contract;
 mod cooperation;
 mod copy;
+mod double_word;
 mod dynamic;
 mod exchange;
 mod expression;
@@ -219,6 +220,16 @@ impl<'h> Lowerer<'h> {
         span: Span,
     ) -> Val {
         let mem_layout = match *self.ty(ty) {
+            // Two arguments, as of a tuple.
+            hir::Type::Scalar(Scalar::U128) => {
+                let mut word = || {
+                    let name = entry_name(all.get(*argument as usize).map_or("argument", |a| &a.name));
+                    *argument += 1;
+                    entry_parameter(&mut self.builder, name, *argument - 1, Role::Value(Scalar::U64))
+                };
+                let words = [word(), word()];
+                return self.joined(&mut words.into_iter());
+            }
             hir::Type::Tuple(ref parts) => {
                 return Val::Tuple(parts.iter().map(|part| self.parameter(all, argument, *part, span)).collect());
             }
@@ -240,16 +251,7 @@ impl<'h> Lowerer<'h> {
         let element = mem_layout.element();
         let name = entry_name(all.get(*argument as usize).map_or("argument", |a| &a.name));
         let mut part = |suffix: String, role: Role| -> ir::Value {
-            let kernel = &mut self.builder.kernel;
-            let mut name = format!("{name}{suffix}");
-            while kernel.parameters.iter().any(|p| p.name == name) {
-                name.push('_');
-            }
-            let parameter = Parameter { name, argument: *argument, role };
-            let ty = parameter.ty();
-            kernel.parameters.push(parameter);
-            let index = kernel.parameters.len() as u32 - 1;
-            self.builder.value(Op::Parameter(index), ty)
+            entry_parameter(&mut self.builder, format!("{name}{suffix}"), *argument, role)
         };
         let known = |value| MaybeConst::unknown(value);
         let value = match *self.inliner.kernel().ty(ty) {
@@ -315,6 +317,7 @@ impl<'h> Lowerer<'h> {
     fn parts(&self, id: TypeId) -> Option<Vec<Type>> {
         Some(match self.ty(id) {
             hir::Type::Unit | hir::Type::Never | hir::Type::Group(_) => Vec::new(),
+            hir::Type::Scalar(Scalar::U128) => vec![Type::Scalar(Scalar::U64); 2],
             hir::Type::Scalar(s) => vec![Type::Scalar(*s)],
             hir::Type::Tuple(parts) => {
                 let mut all = Vec::new();
@@ -359,6 +362,9 @@ impl<'h> Lowerer<'h> {
         if ty.is_half() {
             return self.half_binary(op, ty, a, b);
         }
+        if ty == Scalar::U128 {
+            return self.double_binary(op, a, b);
+        }
         let value = self.builder.scalar(Op::Binary(op, a.value, b.value), ty);
         if ty == Scalar::Usize {
             self.note_divisor(op, a, b, value);
@@ -369,6 +375,9 @@ impl<'h> Lowerer<'h> {
     fn compare(&mut self, comparison: ir::Comparison, ty: Scalar, a: MaybeConst, b: MaybeConst) -> MaybeConst {
         if ty.is_half() {
             return self.half_compare(comparison, ty, a, b);
+        }
+        if ty == Scalar::U128 {
+            return self.double_compare(comparison, a, b);
         }
         let value = self.builder.compare(comparison, a.value, b.value);
         MaybeConst::new(value, value::known_compare(comparison, ty, a, b))
@@ -384,6 +393,19 @@ impl<'h> Lowerer<'h> {
             _ => None,
         }
     }
+}
+
+/// Adds a parameter of the entry, with underscores after a name that is taken.
+fn entry_parameter(builder: &mut Builder, mut name: String, argument: u32, role: Role) -> ir::Value {
+    let kernel = &mut builder.kernel;
+    while kernel.parameters.iter().any(|p| p.name == name) {
+        name.push('_');
+    }
+    let parameter = Parameter { name, argument, role };
+    let ty = parameter.ty();
+    kernel.parameters.push(parameter);
+    let index = kernel.parameters.len() as u32 - 1;
+    builder.value(Op::Parameter(index), ty)
 }
 
 /// Returns the name of a parameter in the PTX entry: the Rust name, with `_` for characters that

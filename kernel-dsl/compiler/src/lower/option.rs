@@ -27,7 +27,7 @@ impl<'h> Lowerer<'h> {
     pub(super) fn nothing(&mut self, ty: TypeId, span: Span) -> Val {
         match self.ty(ty) {
             hir::Type::Unit | hir::Type::Never => Val::Unit,
-            hir::Type::Scalar(s) => Val::Scalar(MaybeConst::unknown(self.builder.constant(*s, 0))),
+            hir::Type::Scalar(s) => Val::Scalar(MaybeConst { bits: None, ..self.number(*s, 0) }),
             hir::Type::Tuple(parts) => Val::Tuple(parts.iter().map(|p| self.nothing(*p, span)).collect()),
             hir::Type::Option(inner) => {
                 let nothing = self.nothing(*inner, span);

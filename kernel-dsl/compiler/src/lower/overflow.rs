@@ -62,6 +62,9 @@ impl Lowerer<'_> {
             let again = self.cast(value, ty, wide);
             return (value, self.compare(Comparison::Ne, wide, again, product));
         }
+        if ty == Scalar::U128 {
+            return self.double_product_overflow(a, b);
+        }
         let value = self.binary(Binary::WrappingMul, ty, a, b);
         let of = if ty == Scalar::Usize { Scalar::U32 } else { ty };
         let (x, y) = (self.cast(a, ty, of), self.cast(b, ty, of));
@@ -121,7 +124,7 @@ impl Lowerer<'_> {
     /// Lowers the bound of the type to which an overflowing result saturates.
     fn limit(&mut self, op: Binary, ty: Scalar, a: MaybeConst, b: MaybeConst) -> MaybeConst {
         if !ty.is_signed() {
-            return self.number(ty, if op == Binary::Sub { 0 } else { u64::MAX });
+            return if op == Binary::Sub { self.number(ty, 0) } else { self.all_ones(ty) };
         }
         // MAX, or its complement MIN if the result is negative.
         let sign = if op == Binary::Mul { self.binary(Binary::Xor, ty, a, b) } else { a };

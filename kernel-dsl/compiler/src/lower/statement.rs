@@ -318,7 +318,7 @@ impl<'h> Lowerer<'h> {
     /// Returns the IR values that make up a value; see [`Lowerer::parts`].
     pub(super) fn flatten(&self, value: &Val) -> Values {
         match value {
-            Val::Scalar(k) => [k.value].into_iter().collect(),
+            Val::Scalar(k) => k.words().collect(),
             Val::Tuple(parts) => parts.iter().flat_map(|p| self.flatten(p)).collect(),
             Val::Option(some, value) => std::iter::once(some.value).chain(self.flatten(value)).collect(),
             Val::View(v) => {
@@ -333,6 +333,7 @@ impl<'h> Lowerer<'h> {
     pub(super) fn rebuild(&self, ty: TypeId, parts: &mut dyn Iterator<Item = ir::Value>) -> Val {
         let mut known = || parts.next().map(|value| MaybeConst::unknown(value));
         match self.ty(ty) {
+            hir::Type::Scalar(Scalar::U128) => self.joined(parts),
             hir::Type::Scalar(_) => known().map_or(Val::Unit, Val::Scalar),
             hir::Type::Option(inner) => match known() {
                 Some(some) => Val::Option(some, Box::new(self.rebuild(*inner, parts))),

@@ -38,6 +38,10 @@ impl<'h> Lowerer<'h> {
 
     fn storage_of(&mut self, ty: TypeId, name: &str, dims: SmallVec<[u32; 2]>) -> Storage {
         match self.ty(ty) {
+            hir::Type::Scalar(Scalar::U128) => {
+                let word = ir::Type::Scalar(Scalar::U64);
+                Storage::Tuple([dims.clone(), dims].map(|dims| self.leaf(word, name, dims)).into())
+            }
             hir::Type::Scalar(element) => self.leaf(ir::Type::Scalar(*element), name, dims),
             hir::Type::Tuple(parts) => {
                 Storage::Tuple(parts.iter().map(|p| self.storage_of(*p, name, dims.clone())).collect())
@@ -178,6 +182,11 @@ impl<'h> Lowerer<'h> {
     /// as in Rust.
     fn name(&mut self, name: &str, value: &Val) {
         match value {
+            Val::Scalar(MaybeConst { value, high: Some(high), .. }) => {
+                for (part, value) in [("low", *value), ("high", *high)] {
+                    self.builder.effect(Op::DbgValue { name: format!("{name}.{part}").into(), value });
+                }
+            }
             Val::Scalar(known) => {
                 self.builder.effect(Op::DbgValue { name: name.into(), value: known.value });
             }
@@ -276,6 +285,10 @@ impl<'h> Lowerer<'h> {
                 }
                 view
             }
+            (Storage::Tuple(parts), hir::Type::Scalar(_)) => {
+                let words: Vec<_> = parts.iter().filter_map(|p| self.read_leaf(p)).map(|k| k.value).collect();
+                self.joined(&mut words.into_iter())
+            }
             (Storage::Shared { array, mem_layout, prefix }, _) => {
                 let prefix = prefix.iter().filter_map(|i| self.read_leaf(i)).map(|k| k.value).collect();
                 Val::Shared(Handle::Fixed { array: *array, mem_layout: mem_layout.clone(), prefix })
@@ -349,6 +362,11 @@ impl<'h> Lowerer<'h> {
                 }
                 for (part, value) in parts.iter().zip(self.flatten(&Val::View(view))) {
                     self.write_storage(part, Val::Scalar(MaybeConst::unknown(value)));
+                }
+            }
+            (Storage::Tuple(parts), Val::Scalar(k)) => {
+                for (part, word) in parts.iter().zip(k.words()) {
+                    self.write_storage(part, Val::Scalar(MaybeConst::unknown(word)));
                 }
             }
             (Storage::Tuple(parts), Val::Tuple(values)) => {

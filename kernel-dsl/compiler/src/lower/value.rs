@@ -12,17 +12,24 @@ use smallvec::SmallVec;
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct MaybeConst {
     pub value: Value,
+    /// The upper word of a `u128`, whose lower word is `value`.
+    pub high: Option<Value>,
     pub bits: Option<u64>,
 }
 
 impl MaybeConst {
     pub(super) fn new(value: Value, bits: Option<u64>) -> MaybeConst {
-        MaybeConst { value, bits }
+        MaybeConst { value, high: None, bits }
     }
 
     /// Returns a value that is known only at run time.
     pub(super) fn unknown(value: Value) -> MaybeConst {
         MaybeConst::new(value, None)
+    }
+
+    /// Returns the words of the scalar, the lower first.
+    pub(super) fn words(self) -> impl Iterator<Item = Value> {
+        std::iter::once(self.value).chain(self.high)
     }
 }
 
@@ -139,7 +146,7 @@ impl Val {
             Val::Unit | Val::Callable(_) => true,
             Val::Pending(copies) => copies.iter().all(|f| f.values().all(&mut *predicate)),
             Val::Option(some, value) => predicate(some.value) && value.all_values(predicate),
-            Val::Scalar(k) => predicate(k.value),
+            Val::Scalar(k) => k.words().all(predicate),
             Val::Tuple(parts) => parts.iter().all(|p| p.all_values(predicate)),
             Val::Array(storage) => storage.all_values(predicate),
             Val::View(v) | Val::Shared(Handle::Dynamic(v)) => {

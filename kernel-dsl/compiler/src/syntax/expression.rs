@@ -159,7 +159,7 @@ impl Reader {
                 if suffix.is_none() && !n.suffix().is_empty() {
                     return self.refused(
                         n,
-                        "128-bit integers, `isize` and half-precision literals are not supported in kernels",
+                        "literals of `i128`, `isize` and half-precision floats are not supported in kernels: write a `u128`, an `i64` or `f16::from_f32(1.0)`",
                     );
                 }
                 if suffix.is_some_and(Scalar::is_float) {
@@ -168,9 +168,9 @@ impl Reader {
                         _ => self.refused(n, "invalid number"),
                     };
                 }
-                match n.base10_parse::<u64>() {
+                match n.base10_parse::<u128>() {
                     Ok(value) => ExprKind::Integer(value, suffix),
-                    Err(_) => self.refused(n, "this integer does not fit in 64 bits"),
+                    Err(_) => self.refused(n, "this integer does not fit in 128 bits"),
                 }
             }
             Lit::Float(x) => {

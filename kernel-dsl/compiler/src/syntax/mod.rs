@@ -353,7 +353,7 @@ pub struct Expr {
 #[allow(missing_docs)]
 pub enum ExprKind {
     /// An integer with its suffix.
-    Integer(u64, Option<Scalar>),
+    Integer(u128, Option<Scalar>),
     /// A float with its suffix.
     Float(Float, Option<Scalar>),
     Bool(bool),

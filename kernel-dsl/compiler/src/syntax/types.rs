@@ -151,8 +151,8 @@ impl Reader {
 /// Returns why a type of Rust is not supported, for the types that have a name.
 fn unsupported(name: &proc_macro2::Ident) -> Option<&'static str> {
     Some(match name.to_string().as_str() {
-        "u128" | "i128" => {
-            "128-bit integers are not supported in kernels: use two `u64`, with `int::carrying_add` and `int::widening_mul`"
+        "i128" => {
+            "`i128` is not supported in kernels: use `u128`, whose `wrapping_add`, `wrapping_sub` and `wrapping_mul` give the same bits"
         }
         "isize" => "`isize` is not supported in kernels: use `i32`, or `i64` for values of more than 32 bits",
         "char" | "str" | "String" => "text is not supported in kernels: use `u8` for bytes, `u32` for characters",

@@ -369,7 +369,7 @@ fn no_input_makes_a_macro_panic() {
         "impl X { fn f() {} }",
         "mod m { fn f() {} }",
         "5 + 5",
-        "fn f() { let x = 1u128; let y = 99999999999999999999999; let z = 1e999f32; let w = 0xffu8 as char; }",
+        "fn f() { let x = 1u128; let y = 99999999999999999999999; let v = 9999999999999999999999999999999999999999; let z = 1e999f32; let w = 0xffu8 as char; }",
     ];
     let known: Vec<_> = items.iter().filter_map(|text| text.parse::<TokenStream>().ok()).collect();
     for attribute in attributes.iter().filter_map(|text| text.parse::<TokenStream>().ok()) {

@@ -232,7 +232,7 @@ fn binary(op: Binary, ty: Scalar, a: u64, b: u64) -> u64 {
             Scalar::Usize => int_ops!(u32, op, a, b),
             Scalar::F32 => u64::from(float_ops!(op, f(a), f(b)).to_bits()),
             Scalar::F64 => float_ops!(op, d(a), d(b)).to_bits(),
-            Scalar::F16 | Scalar::Bf16 | Scalar::Custom(_) => panic!("{op:?} of {ty}"),
+            Scalar::F16 | Scalar::Bf16 | Scalar::Custom(_) | Scalar::U128 => panic!("{op:?} of {ty}"),
         }
 }
 
@@ -249,7 +249,7 @@ fn unary(op: Unary, ty: Scalar, a: u64) -> u64 {
         Scalar::U64 => int_unary!(u64, op, a, std::convert::identity),
         Scalar::F32 => u64::from(float_unary!(op, f(a)).to_bits()),
         Scalar::F64 => float_unary!(op, d(a)).to_bits(),
-        Scalar::F16 | Scalar::Bf16 | Scalar::Custom(_) => panic!("{op:?} of {ty}"),
+        Scalar::F16 | Scalar::Bf16 | Scalar::Custom(_) | Scalar::U128 => panic!("{op:?} of {ty}"),
     }
 }
 
@@ -283,7 +283,7 @@ fn cast(from: Scalar, to: Scalar, a: u64) -> u64 {
         ($x:expr) => {{
             let x = $x;
             match to {
-                Scalar::Bool | Scalar::F16 | Scalar::Bf16 | Scalar::Custom(_) => panic!("cast to {to}"),
+                Scalar::Bool | Scalar::F16 | Scalar::Bf16 | Scalar::Custom(_) | Scalar::U128 => panic!("cast to {to}"),
                 Scalar::I8 => x as i8 as u8 as u64,
                 Scalar::I16 => x as i16 as u16 as u64,
                 Scalar::I32 => x as i32 as u32 as u64,
@@ -300,7 +300,7 @@ fn cast(from: Scalar, to: Scalar, a: u64) -> u64 {
     match from {
         Scalar::F16 if to == Scalar::F32 => u64::from(half::f16_to_f32(a as u16).to_bits()),
         Scalar::F32 if to == Scalar::F16 => u64::from(half::f16_from_f32(f(a))),
-        Scalar::F16 | Scalar::Bf16 | Scalar::Custom(_) => panic!("cast from {from} to {to}"),
+        Scalar::F16 | Scalar::Bf16 | Scalar::Custom(_) | Scalar::U128 => panic!("cast from {from} to {to}"),
         Scalar::Bool | Scalar::U8 | Scalar::U16 | Scalar::U32 | Scalar::Usize | Scalar::U64 if to == from => a,
         Scalar::Bool | Scalar::U8 => into!(a as u8),
         Scalar::U16 => into!(a as u16),

@@ -204,7 +204,7 @@ impl Recording<'_> {
 }
 
 /// The scalar types of buffer elements.
-const SCALARS: [Scalar; 12] = [
+const SCALARS: [Scalar; 13] = [
     Scalar::I8,
     Scalar::I16,
     Scalar::I32,
@@ -213,6 +213,7 @@ const SCALARS: [Scalar; 12] = [
     Scalar::U16,
     Scalar::U32,
     Scalar::U64,
+    Scalar::U128,
     Scalar::F16,
     Scalar::Bf16,
     Scalar::F32,

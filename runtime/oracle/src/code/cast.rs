@@ -74,7 +74,10 @@ fn cast(rows: &mut [Row], from: Scalar, into: Scalar, to: u32, a: u32) {
                 Scalar::F32 => map(rows, to, a, |$w: $word| ($load as f32).to_bits()),
                 Scalar::F64 => map(rows, to, a, |$w: $word| ($load as f64).to_bits()),
                 // A cast to one of these types is from the type itself; a `bool` is 0 or 1 already.
-                Scalar::Bool | Scalar::F16 | Scalar::Bf16 | Scalar::Custom(_) => map(rows, to, a, |w: u32| w),
+                // The IR has no `u128`.
+                Scalar::Bool | Scalar::F16 | Scalar::Bf16 | Scalar::Custom(_) | Scalar::U128 => {
+                    map(rows, to, a, |w: u32| w)
+                }
             }
         };
     }
@@ -100,7 +103,7 @@ fn cast(rows: &mut [Row], from: Scalar, into: Scalar, to: u32, a: u32) {
         Scalar::I16 => from!(u32, w => (w as i16)),
         Scalar::I32 => from!(u32, w => (w as i32)),
         Scalar::I64 => from!(u64, w => (w as i64)),
-        Scalar::U64 => from!(u64, w => w),
+        Scalar::U64 | Scalar::U128 => from!(u64, w => w),
         Scalar::F32 => from!(u32, w => f32::from_bits(w)),
         Scalar::F64 => from!(u64, w => f64::from_bits(w)),
     }

@@ -12,6 +12,7 @@ values! { numbers, "Types", (a: u32 = A, b: u32 = [1, 2, 5]):
     "`u16`, `i16`" fn shorts -> u32 { let (x, y) = (a as u16, b as i16); (x * 3 + (y - 9).unsigned_abs()) as u32 }
     "`u32`, `i32`" fn words -> u32 { let (x, y): (u32, i32) = (a * 7, b as i32 - 3); x + y.unsigned_abs() }
     "`u64`, `i64`" fn longs -> u64 { let (x, y): (u64, i64) = (a as u64 * 5_000_000_000, b as i64); x + y as u64 }
+    "`u128`" fn quadruple -> u64 { let x = a as u128 * 5_000_000_000_000_000_000_000; (x >> 64) as u64 ^ x as u64 }
     "`usize`" fn index -> u32 { let n: usize = a as usize + 7; (n / 2) as u32 }
     "`f32`" fn single -> f32 { let x: f32 = a as f32; x / 4.0 }
     "`f64`" fn double -> f64 { let x: f64 = a as f64; x / 3.0 }

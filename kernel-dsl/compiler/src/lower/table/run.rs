@@ -153,6 +153,10 @@ impl Machine<'_> {
                 let bits = eval::mul_add(self.scalar(*a)?, self.get(*a)?, self.get(*b)?, self.get(*c)?);
                 self.number(result, bits)?
             }
+            Op::Bits(what, operands) => {
+                let types: Vec<_> = operands.iter().map(|v| self.scalar(*v)).collect::<Result<_>>()?;
+                what.evaluate(&types, &self.all(operands)?).ok_or(Stop::NotConstant)?
+            }
             Op::Compare(op, a, b) => u64::from(eval::compare(*op, self.scalar(*a)?, self.get(*a)?, self.get(*b)?)),
             Op::Select { condition, yes, no } => self.get(if self.get(*condition)? != 0 { *yes } else { *no })?,
             Op::Cast(a) => {

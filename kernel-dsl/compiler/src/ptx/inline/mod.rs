@@ -129,7 +129,7 @@ pub enum InlinePosition {
 pub fn register_type(ty: Scalar) -> Option<Type> {
     Some(match ty {
         Scalar::Bool => Type::Pred,
-        Scalar::I8 | Scalar::U8 => return None,
+        Scalar::I8 | Scalar::U8 | Scalar::U128 => return None,
         Scalar::I16 => Type::S16,
         Scalar::U16 => Type::U16,
         Scalar::F16 | Scalar::Bf16 | Scalar::Custom(_) => Type::B16,
@@ -160,8 +160,13 @@ impl InlineSource {
         for (i, operand) in self.operands.iter().enumerate() {
             let name = &operand.name;
             if register_type(operand.ty).is_none() {
-                let wide = if operand.ty.is_signed() { Scalar::I32 } else { Scalar::U32 };
-                wrong(i, format!("the operand `{name}` has 8 bits, and PTX has no 8-bit registers: make it `{wide}`"));
+                let (bits, suitable) = match operand.ty {
+                    Scalar::U128 => (128, "two operands of `u64`"),
+                    ty if ty.is_signed() => (8, "`i32`"),
+                    _ => (8, "`u32`"),
+                };
+                let why = format!("PTX has no {bits}-bit registers: make it {suitable}");
+                wrong(i, format!("the operand `{name}` has {bits} bits, and {why}"));
             }
             if self.operands[..i].iter().any(|o| o.name == *name) {
                 wrong(i, format!("duplicate operand `{name}`"));

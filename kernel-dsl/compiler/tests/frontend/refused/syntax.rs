@@ -43,9 +43,9 @@ fn text(y: &mut [f32]) {
 
 #[kernel(block = 32, grid = 1)]
 fn wide_literals(y: &mut [f32]) {
-    let a = 1u128;
+    let a = 1i128;
     let b = 1isize;
-    let c = 0x1_0000_0000_0000_0000;
+    let c = 0x1_0000_0000_0000_0000_0000_0000_0000_0000;
     let d = 1.0f16;
 }
 
