@@ -344,8 +344,8 @@ impl Lowerer<'_> {
     ///
     /// A divisor of one word gives a digit for each word of the dividend, and a divisor of two
     /// words gives one digit. The last digit is a quotient of two words by a normalized word. For a
-    /// long divisor that word is its leading 64 bits, and the digit is at most one too large
-    /// (Hacker's Delight, second edition, section 9-5).
+    /// long divisor that word is its leading 64 bits, and the digit is at most one too large: see
+    /// Hacker's Delight, second edition.
     fn double_quotient(&mut self, a: MaybeConst, b: MaybeConst) -> MaybeConst {
         use Binary::{Max, Or, WrappingAdd, WrappingMul, WrappingShl, WrappingShr, WrappingSub};
         let ([a_low, a_high], [b_low, b_high]) = (self.halves(a), self.halves(b));
