@@ -7,7 +7,10 @@
 use super::part::OpField;
 use super::*;
 use crate::oracle::{Coverage, DeclaredOutput};
+use crate::scalar::Scalar;
+use crate::target::Target;
 use crate::{float16, half};
+use smallvec::SmallVec;
 use std::fmt;
 use std::str::FromStr;
 

@@ -4,7 +4,13 @@
 use super::parse::{Fault, Parser};
 use super::print::Printer;
 use super::*;
+use crate::approximation::Approximation;
+use crate::assertion::Outcome;
+use crate::ptx::Inline;
 use crate::ptx::inline::{self, Direction};
+use crate::scalar::Scalar;
+use smallvec::SmallVec;
+use std::sync::Arc;
 
 /// The words of a key: what a pure operation consists of, as numbers.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]

@@ -12,6 +12,7 @@ use super::part::OpField;
 use super::*;
 use crate::half;
 use crate::oracle::DeclaredOutput;
+use crate::scalar::Scalar;
 use std::collections::HashMap;
 use std::fmt::{self, Display, Formatter, Write};
 

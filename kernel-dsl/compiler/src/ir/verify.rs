@@ -19,6 +19,7 @@ mod values;
 
 use super::*;
 use crate::error::{Error, Errors};
+use crate::scalar::Scalar;
 use std::collections::HashSet;
 
 /// Checks `kernel`.

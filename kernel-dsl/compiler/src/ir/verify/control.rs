@@ -2,6 +2,7 @@
 
 use super::{OpenConstruct, S, Verifier};
 use crate::ir::*;
+use crate::scalar::Scalar;
 
 impl<'a> Verifier<'a> {
     pub(super) fn branch(&mut self, inst: &'a Inst, condition: Value, regions: [&'a Region; 2]) {

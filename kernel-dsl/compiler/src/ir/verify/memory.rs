@@ -2,6 +2,7 @@
 
 use super::{S, Verifier};
 use crate::ir::*;
+use crate::scalar::Scalar;
 
 impl Verifier<'_> {
     pub(super) fn dynamic(&mut self, inst: &Inst, array: DynamicId, extents: &[Value]) {

@@ -2,6 +2,8 @@
 
 use super::{S, Verifier};
 use crate::ir::*;
+use crate::ptx::Inline;
+use crate::scalar::Scalar;
 
 impl Verifier<'_> {
     pub(super) fn dbg_value(&mut self, inst: &Inst, value: Value) {

@@ -2,6 +2,7 @@
 
 use super::{S, Verifier};
 use crate::ir::*;
+use crate::scalar::Scalar;
 
 impl Verifier<'_> {
     /// Checks a barrier or a fence.

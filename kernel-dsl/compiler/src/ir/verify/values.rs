@@ -2,6 +2,7 @@
 
 use super::{S, Verifier};
 use crate::ir::*;
+use crate::scalar::Scalar;
 
 impl Verifier<'_> {
     pub(super) fn constant(&mut self, inst: &Inst, bits: u64) {
