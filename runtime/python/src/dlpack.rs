@@ -208,7 +208,7 @@ impl Exchange {
         };
         let mut table = NonNull::new(table.cast::<ExchangeTable>())?;
         loop {
-            // SAFETY: by the format, the table lives as long as the process. Its version and the
+            // SAFETY: by the format, a table lives as long as the process, and its version and the
             // earlier table come first in every version.
             let (version, previous) = unsafe { ((*table.as_ptr()).version, (*table.as_ptr()).previous) };
             if version.major == VERSION.major {

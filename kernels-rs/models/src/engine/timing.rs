@@ -41,8 +41,8 @@
 //! with gate and up takes 19.9 µs a layer instead of 16.7.
 //!
 //! Two further designs were tried in CUDA C, on an H200 (a copy moves 4.2 TB/s). The programs read
-//! the weights of the same model in bf16. Their attention does the work of a few keys. Each row is
-//! a median of a replayed graph:
+//! the weights of the same model in bf16, and attention does the work of a few keys. Each row is a
+//! median of a replayed graph:
 //!
 //! | design | µs a step | of a copy |
 //! |---|---|---|
