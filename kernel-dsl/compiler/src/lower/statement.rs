@@ -331,7 +331,7 @@ impl<'h> Lowerer<'h> {
 
     /// Lowers a value of type `ty` from its parts.
     pub(super) fn rebuild(&self, ty: TypeId, parts: &mut dyn Iterator<Item = ir::Value>) -> Val {
-        let mut known = || parts.next().map(|value| MaybeConst::unknown(value));
+        let mut known = || parts.next().map(MaybeConst::unknown);
         match self.ty(ty) {
             hir::Type::Scalar(Scalar::U128) => self.joined(parts),
             hir::Type::Scalar(_) => known().map_or(Val::Unit, Val::Scalar),
@@ -357,7 +357,7 @@ impl<'h> Lowerer<'h> {
         parts: &mut dyn Iterator<Item = ir::Value>,
     ) -> Val {
         let (Some(base), Some(mem_layout)) = (parts.next(), self.mem_layout(element)) else { return Val::Unit };
-        let extents = parts.take(rank as usize).map(|value| MaybeConst::unknown(value)).collect();
+        let extents = parts.take(rank as usize).map(MaybeConst::unknown).collect();
         let strides = (0..rank).map(|d| if strided || d + 1 < rank { parts.next() } else { None }).collect();
         Val::View(super::value::View {
             base,

@@ -15,14 +15,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// A result code: `nvrtcResult`.
-type Code = c_int;
+type NvrtcCode = c_int;
 
 /// A program of NVRTC.
 type ProgramHandle = *mut c_void;
 
-const SUCCESS: Code = 0;
-const INVALID_INPUT: Code = 3;
-const INTERNAL_ERROR: Code = 11;
+const SUCCESS: NvrtcCode = 0;
+const INVALID_INPUT: NvrtcCode = 3;
+const INTERNAL_ERROR: NvrtcCode = 11;
 
 #[cfg(unix)]
 unsafe extern "C" {
@@ -53,7 +53,7 @@ fn real(_name: &CStr) -> Option<*mut c_void> {
 }
 
 /// Runs an exported function. No panic may reach the caller in C.
-fn guard(body: impl FnOnce() -> Code) -> Code {
+fn guard(body: impl FnOnce() -> NvrtcCode) -> NvrtcCode {
     catch_unwind(AssertUnwindSafe(body)).unwrap_or(INTERNAL_ERROR)
 }
 
@@ -82,10 +82,10 @@ macro_rules! forwarded {
 }
 
 forwarded! {
-    fn nvrtcGetErrorString(code: Code) -> *const c_char, c"NVRTC is not loaded".as_ptr();
-    fn nvrtcVersion(major: *mut c_int, minor: *mut c_int) -> Code, INTERNAL_ERROR;
-    fn nvrtcGetNumSupportedArchs(count: *mut c_int) -> Code, INTERNAL_ERROR;
-    fn nvrtcGetSupportedArchs(numbers: *mut c_int) -> Code, INTERNAL_ERROR;
+    fn nvrtcGetErrorString(code: NvrtcCode) -> *const c_char, c"NVRTC is not loaded".as_ptr();
+    fn nvrtcVersion(major: *mut c_int, minor: *mut c_int) -> NvrtcCode, INTERNAL_ERROR;
+    fn nvrtcGetNumSupportedArchs(count: *mut c_int) -> NvrtcCode, INTERNAL_ERROR;
+    fn nvrtcGetSupportedArchs(numbers: *mut c_int) -> NvrtcCode, INTERNAL_ERROR;
     fn nvrtcCreateProgram(
         to: *mut ProgramHandle,
         source: *const c_char,
@@ -93,33 +93,33 @@ forwarded! {
         count: c_int,
         headers: *const *const c_char,
         names: *const *const c_char
-    ) -> Code, INTERNAL_ERROR;
-    fn nvrtcGetPTXSize(program: ProgramHandle, size: *mut usize) -> Code, INTERNAL_ERROR;
-    fn nvrtcGetPTX(program: ProgramHandle, ptx: *mut c_char) -> Code, INTERNAL_ERROR;
-    fn nvrtcGetNVVMSize(program: ProgramHandle, size: *mut usize) -> Code, INTERNAL_ERROR;
-    fn nvrtcGetNVVM(program: ProgramHandle, nvvm: *mut c_char) -> Code, INTERNAL_ERROR;
-    fn nvrtcGetLTOIRSize(program: ProgramHandle, size: *mut usize) -> Code, INTERNAL_ERROR;
-    fn nvrtcGetLTOIR(program: ProgramHandle, ir: *mut c_char) -> Code, INTERNAL_ERROR;
-    fn nvrtcGetOptiXIRSize(program: ProgramHandle, size: *mut usize) -> Code, INTERNAL_ERROR;
-    fn nvrtcGetOptiXIR(program: ProgramHandle, ir: *mut c_char) -> Code, INTERNAL_ERROR;
-    fn nvrtcGetProgramLogSize(program: ProgramHandle, size: *mut usize) -> Code, INTERNAL_ERROR;
-    fn nvrtcGetProgramLog(program: ProgramHandle, log: *mut c_char) -> Code, INTERNAL_ERROR;
-    fn nvrtcAddNameExpression(program: ProgramHandle, name: *const c_char) -> Code, INTERNAL_ERROR;
-    fn nvrtcGetLoweredName(program: ProgramHandle, name: *const c_char, to: *mut *const c_char) -> Code, INTERNAL_ERROR;
-    fn nvrtcGetPCHHeapSize(size: *mut usize) -> Code, INTERNAL_ERROR;
-    fn nvrtcSetPCHHeapSize(size: usize) -> Code, INTERNAL_ERROR;
-    fn nvrtcGetPCHCreateStatus(program: ProgramHandle) -> Code, INTERNAL_ERROR;
-    fn nvrtcGetPCHHeapSizeRequired(program: ProgramHandle, size: *mut usize) -> Code, INTERNAL_ERROR;
-    fn nvrtcSetFlowCallback(program: ProgramHandle, call: *mut c_void, payload: *mut c_void) -> Code, INTERNAL_ERROR;
+    ) -> NvrtcCode, INTERNAL_ERROR;
+    fn nvrtcGetPTXSize(program: ProgramHandle, size: *mut usize) -> NvrtcCode, INTERNAL_ERROR;
+    fn nvrtcGetPTX(program: ProgramHandle, ptx: *mut c_char) -> NvrtcCode, INTERNAL_ERROR;
+    fn nvrtcGetNVVMSize(program: ProgramHandle, size: *mut usize) -> NvrtcCode, INTERNAL_ERROR;
+    fn nvrtcGetNVVM(program: ProgramHandle, nvvm: *mut c_char) -> NvrtcCode, INTERNAL_ERROR;
+    fn nvrtcGetLTOIRSize(program: ProgramHandle, size: *mut usize) -> NvrtcCode, INTERNAL_ERROR;
+    fn nvrtcGetLTOIR(program: ProgramHandle, ir: *mut c_char) -> NvrtcCode, INTERNAL_ERROR;
+    fn nvrtcGetOptiXIRSize(program: ProgramHandle, size: *mut usize) -> NvrtcCode, INTERNAL_ERROR;
+    fn nvrtcGetOptiXIR(program: ProgramHandle, ir: *mut c_char) -> NvrtcCode, INTERNAL_ERROR;
+    fn nvrtcGetProgramLogSize(program: ProgramHandle, size: *mut usize) -> NvrtcCode, INTERNAL_ERROR;
+    fn nvrtcGetProgramLog(program: ProgramHandle, log: *mut c_char) -> NvrtcCode, INTERNAL_ERROR;
+    fn nvrtcAddNameExpression(program: ProgramHandle, name: *const c_char) -> NvrtcCode, INTERNAL_ERROR;
+    fn nvrtcGetLoweredName(program: ProgramHandle, name: *const c_char, to: *mut *const c_char) -> NvrtcCode, INTERNAL_ERROR;
+    fn nvrtcGetPCHHeapSize(size: *mut usize) -> NvrtcCode, INTERNAL_ERROR;
+    fn nvrtcSetPCHHeapSize(size: usize) -> NvrtcCode, INTERNAL_ERROR;
+    fn nvrtcGetPCHCreateStatus(program: ProgramHandle) -> NvrtcCode, INTERNAL_ERROR;
+    fn nvrtcGetPCHHeapSizeRequired(program: ProgramHandle, size: *mut usize) -> NvrtcCode, INTERNAL_ERROR;
+    fn nvrtcSetFlowCallback(program: ProgramHandle, call: *mut c_void, payload: *mut c_void) -> NvrtcCode, INTERNAL_ERROR;
 }
 
 /// NVIDIA's functions that the stand-ins call.
 mod original {
-    use super::{Code, ProgramHandle, real};
+    use super::{NvrtcCode, ProgramHandle, real};
     use std::ffi::{c_char, c_int, c_void};
 
-    pub type Compile = unsafe extern "C" fn(ProgramHandle, c_int, *const *const c_char) -> Code;
-    pub type Destroy = unsafe extern "C" fn(*mut ProgramHandle) -> Code;
+    pub type Compile = unsafe extern "C" fn(ProgramHandle, c_int, *const *const c_char) -> NvrtcCode;
+    pub type Destroy = unsafe extern "C" fn(*mut ProgramHandle) -> NvrtcCode;
 
     pub fn compile() -> Option<Compile> {
         // SAFETY: the signature is that of nvrtc.h.
@@ -173,7 +173,7 @@ pub unsafe extern "C" fn nvrtcCompileProgram(
     program: ProgramHandle,
     count: c_int,
     options: *const *const c_char,
-) -> Code {
+) -> NvrtcCode {
     guard(|| {
         let Some(compile) = original::compile() else { return INTERNAL_ERROR };
         let count = usize::try_from(count).unwrap_or_default();
@@ -207,7 +207,7 @@ pub unsafe extern "C" fn nvrtcCompileProgram(
 /// # Safety
 /// The pointer is null or points to a program.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn nvrtcDestroyProgram(program: *mut ProgramHandle) -> Code {
+pub unsafe extern "C" fn nvrtcDestroyProgram(program: *mut ProgramHandle) -> NvrtcCode {
     guard(|| {
         let Some(destroy) = original::destroy() else { return INTERNAL_ERROR };
         if !program.is_null() {
@@ -224,7 +224,7 @@ pub unsafe extern "C" fn nvrtcDestroyProgram(program: *mut ProgramHandle) -> Cod
 /// # Safety
 /// The arguments are valid, as nvrtc.h requires.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn nvrtcGetCUBINSize(program: ProgramHandle, size: *mut usize) -> Code {
+pub unsafe extern "C" fn nvrtcGetCUBINSize(program: ProgramHandle, size: *mut usize) -> NvrtcCode {
     guard(|| {
         // SAFETY: guaranteed by the caller.
         let code = unsafe { nvrtcGetPTXSize(program, size) };
@@ -241,7 +241,7 @@ pub unsafe extern "C" fn nvrtcGetCUBINSize(program: ProgramHandle, size: *mut us
 /// # Safety
 /// The buffer has the size that `nvrtcGetCUBINSize` returns.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn nvrtcGetCUBIN(program: ProgramHandle, cubin: *mut c_char) -> Code {
+pub unsafe extern "C" fn nvrtcGetCUBIN(program: ProgramHandle, cubin: *mut c_char) -> NvrtcCode {
     guard(|| {
         if !with_cubin().contains(&program.addr()) {
             // The size is 0, and so NVIDIA's library writes nothing.

@@ -18,18 +18,18 @@ use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// A result code: `nvJitLinkResult`.
-type Code = c_int;
+type LinkCode = c_int;
 
 /// A session's number, in place of a pointer.
 type SessionHandle = *mut c_void;
 
-const SUCCESS: Code = 0;
-const UNRECOGNIZED_OPTION: Code = 1;
-const MISSING_ARCH: Code = 2;
-const INVALID_INPUT: Code = 3;
-const PTX_COMPILE: Code = 4;
-const NVVM_COMPILE: Code = 5;
-const INTERNAL: Code = 6;
+const SUCCESS: LinkCode = 0;
+const UNRECOGNIZED_OPTION: LinkCode = 1;
+const MISSING_ARCH: LinkCode = 2;
+const INVALID_INPUT: LinkCode = 3;
+const PTX_COMPILE: LinkCode = 4;
+const NVVM_COMPILE: LinkCode = 5;
+const INTERNAL: LinkCode = 6;
 
 /// A kind of input: `nvJitLinkInputType`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -97,13 +97,13 @@ struct Session {
     /// The PTX that a session with `-ptx` gives, with its NUL.
     linked_ptx: Option<Vec<u8>>,
     /// The code of the end of linking.
-    end: Option<Code>,
+    end: Option<LinkCode>,
     errors: String,
 }
 
 impl Session {
     /// Reads the options.
-    fn new(options: &[&str]) -> (Session, Code) {
+    fn new(options: &[&str]) -> (Session, LinkCode) {
         let mut session = Session {
             options: options.iter().map(|option| option.to_string()).collect(),
             target: String::new(),
@@ -119,7 +119,7 @@ impl Session {
         (session, code)
     }
 
-    fn read(&mut self, options: &[&str]) -> Code {
+    fn read(&mut self, options: &[&str]) -> LinkCode {
         for option in options {
             let (name, value) = option.split_once('=').unwrap_or((option, ""));
             let is_level = || option.strip_prefix("-O").is_some_and(|level| matches!(level, "0" | "1" | "2" | "3"));
@@ -141,13 +141,13 @@ impl Session {
     }
 
     /// Writes a line to the log of errors, and returns the code.
-    fn fail(&mut self, code: Code, line: &str) -> Code {
+    fn fail(&mut self, code: LinkCode, line: &str) -> LinkCode {
         self.errors += line;
         code
     }
 
     /// Adds an input.
-    fn add(&mut self, kind: c_int, bytes: &[u8], name: &str) -> Code {
+    fn add(&mut self, kind: c_int, bytes: &[u8], name: &str) -> LinkCode {
         let Some(kind) = InputKind::new(kind) else {
             return self.fail(INVALID_INPUT, &format!("unsupported input type: {name}\n"));
         };
@@ -168,7 +168,7 @@ impl Session {
     }
 
     /// Adds the PTX of an archive. Machine code there is left out, as the driver's linker does.
-    fn add_archive(&mut self, bytes: &[u8], name: &str) -> Code {
+    fn add_archive(&mut self, bytes: &[u8], name: &str) -> LinkCode {
         let Some(members) = members(bytes) else {
             return self.fail(INVALID_INPUT, &format!("ERROR: {name} is not an archive\n"));
         };
@@ -183,7 +183,7 @@ impl Session {
         SUCCESS
     }
 
-    fn add_lto_ir(&mut self, bytes: &[u8], name: &str) -> Code {
+    fn add_lto_ir(&mut self, bytes: &[u8], name: &str) -> LinkCode {
         if Original::find().is_none() {
             let why = "LTO-IR needs NVIDIA's nvJitLink, which the program has not opened by dlopen";
             return self.fail(INVALID_INPUT, &format!("ERROR: {name}: {why}\n"));
@@ -192,7 +192,7 @@ impl Session {
         SUCCESS
     }
 
-    fn add_ptx(&mut self, bytes: &[u8], name: &str) -> Code {
+    fn add_ptx(&mut self, bytes: &[u8], name: &str) -> LinkCode {
         let text = String::from_utf8_lossy(bytes.split(|byte| *byte == 0).next().unwrap_or_default());
         let Some(target) = self.target() else {
             let why = format!("ptxas fatal   : Value '{}' is not defined for option 'gpu-name'\n", self.target);
@@ -219,7 +219,7 @@ impl Session {
         Target::new(digits.trim_end_matches(['a', 'f']).parse().ok()?)
     }
 
-    fn complete(&mut self) -> Code {
+    fn complete(&mut self) -> LinkCode {
         let code = match self.end {
             // A second call repeats a failure of LTO, and fails otherwise.
             Some(NVVM_COMPILE | INVALID_INPUT) => return self.end.unwrap_or(INTERNAL),
@@ -237,7 +237,7 @@ impl Session {
     }
 
     /// Compiles the inputs of LTO-IR, and links the result with the others.
-    fn link(&mut self) -> Code {
+    fn link(&mut self) -> LinkCode {
         if !self.lto_inputs.is_empty() {
             let Some(original) = Original::find() else { return INTERNAL };
             let ptx = match original.compile(&self.options, &self.lto_inputs) {
@@ -273,12 +273,12 @@ impl Session {
 /// The first bytes of LTO-IR.
 const LTO_IR: &[u8] = &0x7F4E_43EDu32.to_le_bytes();
 
-type CreateSession = unsafe extern "C" fn(*mut SessionHandle, u32, *const *const c_char) -> Code;
-type DestroySession = unsafe extern "C" fn(*mut SessionHandle) -> Code;
-type AddInput = unsafe extern "C" fn(SessionHandle, c_int, *const c_void, usize, *const c_char) -> Code;
-type CompleteSession = unsafe extern "C" fn(SessionHandle) -> Code;
-type GetSize = unsafe extern "C" fn(SessionHandle, *mut usize) -> Code;
-type GetText = unsafe extern "C" fn(SessionHandle, *mut c_char) -> Code;
+type CreateSession = unsafe extern "C" fn(*mut SessionHandle, u32, *const *const c_char) -> LinkCode;
+type DestroySession = unsafe extern "C" fn(*mut SessionHandle) -> LinkCode;
+type AddInput = unsafe extern "C" fn(SessionHandle, c_int, *const c_void, usize, *const c_char) -> LinkCode;
+type CompleteSession = unsafe extern "C" fn(SessionHandle) -> LinkCode;
+type GetSize = unsafe extern "C" fn(SessionHandle, *mut usize) -> LinkCode;
+type GetText = unsafe extern "C" fn(SessionHandle, *mut c_char) -> LinkCode;
 
 /// NVIDIA's nvJitLink, which compiles LTO-IR to PTX on any machine.
 #[derive(Clone, Copy, Debug)]
@@ -335,7 +335,7 @@ impl Original {
     }
 
     /// Compiles LTO-IR to PTX, which ends with a NUL. On failure, returns the code and the log.
-    fn compile(self, options: &[String], inputs: &[(String, Vec<u8>)]) -> Result<Vec<u8>, (Code, String)> {
+    fn compile(self, options: &[String], inputs: &[(String, Vec<u8>)]) -> Result<Vec<u8>, (LinkCode, String)> {
         let mut options: Vec<CString> = options.iter().filter_map(|text| CString::new(text.as_str()).ok()).collect();
         for needed in [c"-lto", c"-ptx"] {
             if !options.iter().any(|option| option.as_c_str() == needed) {
@@ -355,7 +355,7 @@ impl Original {
         result
     }
 
-    fn run(self, session: SessionHandle, inputs: &[(String, Vec<u8>)]) -> Result<Vec<u8>, (Code, String)> {
+    fn run(self, session: SessionHandle, inputs: &[(String, Vec<u8>)]) -> Result<Vec<u8>, (LinkCode, String)> {
         let read = |size: GetSize, text: GetText| {
             let mut bytes = 0;
             // SAFETY: the session is open, and the buffer has the size that the library gives.
@@ -368,7 +368,7 @@ impl Original {
                 buffer
             }
         };
-        let check = |code: Code| {
+        let check = |code: LinkCode| {
             if code == SUCCESS {
                 return Ok(());
             }
@@ -408,7 +408,7 @@ fn sessions() -> MutexGuard<'static, Sessions> {
 }
 
 /// Calls `body` on a session; an unknown handle is an invalid input.
-fn with(handle: SessionHandle, body: impl FnOnce(&mut Session) -> Code) -> Code {
+fn with(handle: SessionHandle, body: impl FnOnce(&mut Session) -> LinkCode) -> LinkCode {
     guard(INTERNAL, || match sessions().open.get_mut(&handle.addr()) {
         Some(session) => body(session),
         None => INVALID_INPUT,
@@ -419,7 +419,7 @@ fn with(handle: SessionHandle, body: impl FnOnce(&mut Session) -> Code) -> Code 
 ///
 /// # Safety
 /// `size` is null or valid for writes.
-unsafe fn put_size(size: *mut usize, log: &str) -> Code {
+unsafe fn put_size(size: *mut usize, log: &str) -> LinkCode {
     if size.is_null() {
         return INVALID_INPUT;
     }
@@ -432,7 +432,7 @@ unsafe fn put_size(size: *mut usize, log: &str) -> Code {
 ///
 /// # Safety
 /// `to` is null or has room for the bytes.
-unsafe fn put_bytes(to: *mut c_void, bytes: &[u8]) -> Code {
+unsafe fn put_bytes(to: *mut c_void, bytes: &[u8]) -> LinkCode {
     if to.is_null() {
         return INVALID_INPUT;
     }
@@ -445,7 +445,7 @@ unsafe fn put_bytes(to: *mut c_void, bytes: &[u8]) -> Code {
 ///
 /// # Safety
 /// `to` is null or has room for the log and the NUL.
-unsafe fn put_log(to: *mut c_char, log: &str) -> Code {
+unsafe fn put_log(to: *mut c_char, log: &str) -> LinkCode {
     if log.is_empty() {
         return SUCCESS;
     }
