@@ -7,7 +7,7 @@
 //! - A second definition of a name is an error. NVIDIA's library prints the error, and links.
 //! - Fat binaries and objects of machine code are rejected, with the reason in the log.
 //!
-//! LTO-IR is compiled to PTX by NVIDIA's nvJitLink, if the program has this library ([`Original`]).
+//! LTO-IR is compiled to PTX by NVIDIA's nvJitLink, if the program has this library (`Original`).
 
 use super::guard;
 use crate::core::image;
