@@ -64,7 +64,9 @@ def _unsigned(x):
     if _library(x) == "numpy":
         import numpy
 
-        kept = numpy.where((x < 0) | (x > 0xFFFFFFFF), 0xFFFFFFFF, x)
+        # The largest index is no int32, so some versions of NumPy would refuse it beside one.
+        wide = x.astype(numpy.int64)
+        kept = numpy.where((wide < 0) | (wide > 0xFFFFFFFF), 0xFFFFFFFF, wide)
         return numpy.ascontiguousarray(kept).astype(numpy.uint32)
     if name not in ("int32", "int64"):
         raise TypeError(f"indices are {name}, expected int32, int64 or uint32")
