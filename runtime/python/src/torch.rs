@@ -139,11 +139,11 @@ impl TorchTensor {
     /// Reads a tensor; `None` if the object is another or has no plain memory.
     pub fn of(object: &Bound<'_, PyAny>) -> PyResult<Option<TorchTensor>> {
         let Some(torch) = Torch::of(object)? else { return Ok(None) };
-        let Some(read) = TorchTensor::by_functions(torch, object)
-            .map_or_else(|| TorchTensor::by_attributes(torch, object), |read| Ok(Some(read)))?
-        else {
-            return Ok(None);
+        let read = match TorchTensor::by_functions(torch, object) {
+            None => TorchTensor::by_attributes(torch, object)?,
+            read => read,
         };
+        let Some(read) = read else { return Ok(None) };
         let py = object.py();
         let requires_grad = object.getattr(intern!(py, "requires_grad"))?.is_truthy()?;
         let is_negated = object.call_method0(intern!(py, "is_neg"))?.is_truthy()?;

@@ -56,7 +56,7 @@ pub enum Op {
     /// Rust's `as` from the operand's type to the result's. Floats to integers saturate; a NaN
     /// gives 0.
     Cast(Value),
-    /// The same bits as another type of the same width.
+    /// Bits of a value, read as another type of the same width.
     Bitcast(Value),
     /// The address of the element at the indices `terms` from `base`. Only overflow of the products
     /// is checked. A view moves by this operation. The result has the type of `base`. A global

@@ -38,7 +38,7 @@ pub fn token_and_head<const TOKENS: bool>(column: usize, of_group: usize) -> (us
 pub struct WarpQueries<const ELEMENTS: usize, const GROUP: usize> {
     /// The lane's elements of each query.
     pub own: [[f32; ELEMENTS]; GROUP],
-    /// The same elements as packed integers, for a cache of integers.
+    /// The elements of `own` as packed integers, for a cache of integers.
     pub packed: [[[u32; 4]; ELEMENTS]; GROUP],
     /// The units of the integers.
     pub units: [f32; GROUP],

@@ -74,7 +74,7 @@ struct Continuation {
 /// Opens a library, or its stand-in.
 ///
 /// # Safety
-/// As for `dlopen` of the C library.
+/// The requirements of the C library's `dlopen` apply.
 #[cfg(target_arch = "x86_64")]
 #[unsafe(naked)]
 #[unsafe(no_mangle)]
@@ -97,7 +97,7 @@ pub unsafe extern "C" fn dlopen(name: *const c_char, flags: c_int) -> *mut c_voi
 /// Opens a library, or its stand-in.
 ///
 /// # Safety
-/// As for `dlopen` of the C library.
+/// The requirements of the C library's `dlopen` apply.
 #[cfg(target_arch = "aarch64")]
 #[unsafe(naked)]
 #[unsafe(no_mangle)]
