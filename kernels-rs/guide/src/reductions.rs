@@ -111,6 +111,6 @@ fn count<K: kernel_dsl::Kernel>(name: &str) -> runtime::Result<()> {
     let Some(profile) = crate::profile::<K>(&none, &case)? else { return Ok(()) };
     let instructions: u64 = profile.lines.iter().map(|line| line.instructions).sum();
     let barriers = K::ARTIFACT.instances[0].ptx.matches("bar.sync").count();
-    println!("{name}: {instructions} instructions of warps, barriers in the code: {barriers}");
+    println!("{name}: {instructions} warp instructions, barriers in the code: {barriers}");
     Ok(())
 }

@@ -67,6 +67,6 @@ fn count<K: kernel_dsl::Kernel>(name: &str) -> runtime::Result<()> {
         lanes += line.lanes;
     }
     let mean = lanes as f64 / instructions as f64;
-    println!("{name}: {instructions} instructions of warps, {mean:.1} of 32 lanes active");
+    println!("{name}: {instructions} warp instructions, {mean:.1} of 32 lanes active");
     Ok(())
 }
