@@ -218,8 +218,8 @@ impl Checkpoint {
 
     /// Returns the bytes of the weights on devices. A tensor takes as many bytes as in the file.
     /// Exception: tensors of a vision tower's layers that are not in BF16 become `f32`, with 4
-    /// bytes a number. A tied output matrix counts in addition to the embedding, because both are
-    /// uploaded.
+    /// bytes per element. A tied output matrix counts in addition to the embedding, because both
+    /// are uploaded.
     ///
     /// # Errors
     /// Returns the errors of [`Checkpoint::weights`].

@@ -118,7 +118,7 @@ pub struct Vision {
     pub layers: usize,
     /// Numbers of a patch between layers.
     pub width: usize,
-    /// Heads, of `width / heads` numbers.
+    /// Heads, of `width / heads` elements.
     pub heads: usize,
     /// Numbers of a patch between the two products of the network.
     pub inner: usize,
@@ -199,7 +199,7 @@ impl Configuration {
         }
         if !WIDTHS.contains(&size) {
             let supported = WIDTHS.map(|width| width.to_string()).join(", ");
-            return Err(fields.unsupported(head, format!("a head of {size} numbers"), &supported));
+            return Err(fields.unsupported(head, format!("a head of {size} elements"), &supported));
         }
         if let Some(Experts { count, used, .. }) = self.experts
             && used > count
@@ -210,7 +210,7 @@ impl Configuration {
         if let Some(Vision { output, .. }) = &self.vision
             && *output != self.width
         {
-            let problem = format!("the tower's tokens have {output} numbers, those of the text {}", self.width);
+            let problem = format!("a token of the tower has {output} elements, one of the text {}", self.width);
             return Err(Error::field(fields.file(), "vision", problem));
         }
         Ok(self)

@@ -11,18 +11,18 @@
 //! | [`linear`] | products of activations with a matrix, in any format of a file |
 //! | [`embedding`] | rows of the embedding by token |
 //! | [`attention`] | queries, keys and values, and the matrix after attention |
-//! | [`cache`] | keys and values of texts: formats, and pages that texts share |
+//! | [`cache`] | keys and values of sequences: formats, and pages that sequences share |
 //! | [`network`] | the gated network of a block |
 //! | [`experts`] | a mixture of experts, which replaces that network |
 //! | [`block`] | a block, and the stream of activations between blocks |
 //! | [`stage`] | blocks of one device, and the split of a model over devices |
-//! | `operand` | activations in the form that a product reads: numbers of 16 bits, or quantized |
+//! | `operand` | activations in the form that a product reads: elements of 16 bits, or quantized |
 //! | [`vision`] | the features of an image |
-//! | [`prompt`] | the tokens of a text, and the images in it |
+//! | [`prompt`] | the tokens of a sequence, and the images in it |
 //! | [`model`] | a whole model and its loading |
 //! | [`sampling`] | the next token from logits: penalties, temperature, top-k, top-p, min-p |
-//! | [`batch`] | texts that are decoded together, each step by a replayed graph |
-//! | [`session`] | one text that grows: prompt, decoding, generation |
+//! | [`batch`] | sequences that are decoded together, each step by a replayed graph |
+//! | [`session`] | one sequence that grows: prompt, decoding, generation |
 //! | [`timing`] | the time of each kernel of a step alone |
 //!
 //! A GPU and the CPU device run the same code, and the CPU device can check every access.

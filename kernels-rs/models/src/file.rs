@@ -21,7 +21,7 @@ pub use format::Format;
 pub struct Tensor<'a> {
     /// The name in the file.
     pub name: &'a str,
-    /// The format of the numbers.
+    /// The format of the elements.
     pub format: Format,
     /// Extents, outermost first: a matrix is `[rows, columns]`, and a row lies in consecutive
     /// bytes.

@@ -315,7 +315,7 @@ impl Picture {
         })
     }
 
-    /// Returns the normalized numbers of each patch, `[patches, 3, side, side]` with the colors
+    /// Returns the normalized elements of each patch, `[patches, 3, side, side]` with the colors
     /// first, in the order of [`places`](Picture::places).
     pub fn patches(&self) -> Vec<f32> {
         let Processor { patch, mean, deviation, .. } = self.processor;

@@ -80,10 +80,10 @@ enum Command {
         file: PathBuf,
         /// The other file or folder.
         other: PathBuf,
-        /// Texts of pseudorandom tokens.
+        /// Sequences of pseudorandom tokens.
         #[arg(long, default_value_t = 8)]
         texts: usize,
-        /// Tokens of a text.
+        /// Tokens of a sequence.
         #[arg(long, default_value_t = 64)]
         tokens: usize,
         /// Prints JSON.
@@ -105,7 +105,7 @@ enum Command {
         /// Tokens that are in the cache before the prompt. The option may be given several times.
         #[arg(long = "depth", default_values_t = [0])]
         depths: Vec<usize>,
-        /// Texts that are generated at once, 1, 2, 4, 8 or 16.
+        /// Sequences that are generated at once: 1, 2, 4, 8 or 16.
         #[arg(long, default_value_t = 1)]
         texts: usize,
         /// Times the graph of a step without the host, and each of its kernels alone.
@@ -119,7 +119,7 @@ enum Command {
     },
     /// Writes a GGUF file with matrices in another format.
     Quantize {
-        /// The GGUF file, in any format whose numbers can be read.
+        /// The GGUF file, in any format whose elements can be read.
         file: PathBuf,
         /// The new file.
         to: PathBuf,
@@ -165,13 +165,13 @@ enum Command {
         /// The GGUF file of the vision tower, if FILE is GGUF. Safetensors contain the tower.
         #[arg(long)]
         mmproj: Option<PathBuf>,
-        /// Tokens that the cache has room for, of all sequences together.
+        /// The capacity of the cache: the tokens of all sequences together.
         #[arg(long, default_value_t = Plan::default().tokens)]
         tokens: u64,
         /// Sequences that are decoded at once.
         #[arg(long, default_value_t = Plan::default().sequences)]
         sequences: u64,
-        /// Tokens of a prompt that pass the layers at once.
+        /// The chunk size: tokens of a prompt that pass through the layers at once.
         #[arg(long, default_value_t = Plan::default().piece)]
         piece: u64,
         #[command(flatten)]
@@ -495,7 +495,7 @@ fn fit(
     let Plan { tokens, sequences, piece, .. } = plan;
     let mut out = String::new();
     let _ = writeln!(out, "{}", fitted(checkpoint.file(), WIDTH));
-    let _ = writeln!(out, "a cache of {tokens} tokens, sequences: {sequences}, prompts in pieces of {piece} tokens");
+    let _ = writeln!(out, "a cache of {tokens} tokens, sequences: {sequences}, prompts in chunks of {piece} tokens");
     let known = split.devices.iter().zip(&free).filter_map(|(device, free)| Some((device, (*free)?)));
     for (device, free) in known {
         let _ = writeln!(out, "free on device {device}: {}", size(free));

@@ -60,7 +60,8 @@ pub fn perplexity(
     Ok(format!("perplexity {perplexity:.4} ± {error:.4} over {} tokens in windows of {window}\n", losses.len()))
 }
 
-/// Returns how the logits of two models differ, for `texts` texts of `length` pseudorandom tokens.
+/// Returns how the logits of two models differ, for `texts` sequences of `length` pseudorandom
+/// tokens.
 pub fn compare(
     [file, other]: [&Path; 2],
     [texts, length]: [usize; 2],
@@ -101,7 +102,7 @@ pub fn compare(
         });
         return Ok(format!("{value:#}\n"));
     }
-    let mut out = format!("logits after {texts} texts of {length} tokens\n\n");
+    let mut out = format!("logits after {texts} sequences of {length} tokens\n\n");
     let _ = writeln!(out, "largest difference, of the largest logit        {largest:.3e}");
     let _ = writeln!(out, "root mean square of differences, of the logits  {root:.3e}");
     let _ = writeln!(out, "Kullback–Leibler divergence                     {divergence:.3e}");
@@ -131,7 +132,7 @@ fn copied(device: &Device) -> Result<Option<f64>, Error> {
     Ok(Some(best))
 }
 
-/// The texts that `bench` runs.
+/// The sequences that `bench` runs.
 pub struct Bench {
     /// Tokens of the prompt.
     pub prompt: usize,
@@ -139,7 +140,7 @@ pub struct Bench {
     pub generate: usize,
     /// Tokens before the prompt.
     pub depths: Vec<usize>,
-    /// Texts that are generated at once.
+    /// Sequences that are generated at once.
     pub texts: usize,
     /// Whether the kernels are timed alone.
     pub kernels: bool,
@@ -148,17 +149,17 @@ pub struct Bench {
 /// The measurements at a depth.
 struct Measured {
     depth: usize,
-    /// The seconds of the prompt of a text.
+    /// The seconds of the prompt of a sequence.
     prompt: f64,
-    /// The seconds of a step, in which each text gets a token.
+    /// The seconds of a step, in which each sequence gets a token.
     step: f64,
     /// The bytes of weights and of keys and values that a step reads.
     bytes: f64,
-    /// The graphs and kernels of the prompt's last piece and of a step.
+    /// The graphs and kernels of the prompt's last chunk and of a step.
     times: Option<[StepTimes; 2]>,
 }
 
-/// Measures prompts and generation after texts of a depth.
+/// Measures prompts and generation after sequences of a depth.
 fn measured(
     model: &Model,
     options: Options,
@@ -167,7 +168,7 @@ fn measured(
     progress: &ProgressBar,
 ) -> Result<Measured, Error> {
     let configuration = &model.configuration;
-    // Returns the token at a place of a text. The tokens are pseudorandom, so that neighbors
+    // Returns the token at a place of a sequence. The tokens are pseudorandom, so that neighbors
     // differ.
     let token = |i: usize| (i.wrapping_mul(7919) % configuration.vocabulary) as u32;
     let mut batch = model.batch(options, *texts)?;
@@ -218,7 +219,7 @@ fn measured(
     Ok(Measured { depth, prompt: seconds / *texts as f64, step, bytes, times })
 }
 
-/// Returns the tokens a second of a prompt and of generation after texts of some depths.
+/// Returns the tokens a second of a prompt and of generation after sequences of some depths.
 pub fn bench(file: &Path, bench: &Bench, options: &RunOptions, wants_json: bool) -> Result<String, Error> {
     let checkpoint = options.open(file)?;
     let bench = &Bench {
@@ -276,7 +277,7 @@ pub fn bench(file: &Path, bench: &Bench, options: &RunOptions, wants_json: bool)
         return Ok(format!("{value:#}\n"));
     }
     let mut out = String::new();
-    let _ = writeln!(out, "{}, prompt of {prompt}, {generate} generated, texts: {texts}\n", model.device_names());
+    let _ = writeln!(out, "{}, prompt of {prompt}, {generate} generated, sequences: {texts}\n", model.device_names());
     let _ = writeln!(out, "   depth  prompt tokens/s  generated tokens/s  MB a step  of a copy");
     for measured in &found {
         let share = share(measured).map_or("–".to_owned(), |share| format!("{share:.2}"));
@@ -287,7 +288,7 @@ pub fn bench(file: &Path, bench: &Bench, options: &RunOptions, wants_json: bool)
     for Measured { depth, prompt: prompted, step, times, .. } in &found {
         let Some([of_prompt, of_step]) = times else { continue };
         let piece = prompted * prompt.min(session(*depth).piece) as f64 / prompt as f64;
-        for (what, took, times) in [("a piece of the prompt", piece, of_prompt), ("a step", *step, of_step)] {
+        for (what, took, times) in [("a chunk of the prompt", piece, of_prompt), ("a step", *step, of_step)] {
             let (graph, sum) = (times.graph, times.alone());
             let _ = writeln!(
                 out,

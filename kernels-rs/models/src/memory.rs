@@ -9,11 +9,11 @@ use serde::Serialize;
 /// How keys and values are kept.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub enum CacheFormat {
-    /// 4 bytes a number.
+    /// 4 bytes per element.
     F32,
-    /// 2 bytes a number.
+    /// 2 bytes per element.
     F16,
-    /// A byte a number, and 2 bytes for each 32 numbers of a head.
+    /// A byte per element, and 2 bytes for each 32 elements of a head.
     Q8_0,
 }
 
@@ -21,7 +21,7 @@ impl CacheFormat {
     /// Every format.
     pub const ALL: [CacheFormat; 3] = [CacheFormat::F32, CacheFormat::F16, CacheFormat::Q8_0];
 
-    /// Returns the format of the numbers.
+    /// Returns the format of the elements.
     pub const fn format(self) -> Format {
         match self {
             CacheFormat::F32 => Format::F32,
@@ -34,7 +34,7 @@ impl CacheFormat {
 /// The parameters on which the memory of a running model depends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct Plan {
-    /// Tokens that the cache has room for, of all sequences together.
+    /// The capacity of the cache: the tokens of all sequences together.
     pub tokens: u64,
     /// Sequences that are decoded at once.
     pub sequences: u64,
@@ -45,7 +45,7 @@ pub struct Plan {
 }
 
 impl Default for Plan {
-    /// Returns one sequence of 4,096 tokens, with prompts in pieces of 512 and a cache of F16.
+    /// Returns one sequence of 4,096 tokens, with prompts in chunks of 512 and a cache of F16.
     fn default() -> Plan {
         Plan { tokens: 4096, sequences: 1, piece: 512, cache: CacheFormat::F16 }
     }
@@ -108,9 +108,10 @@ impl Configuration {
     /// Returns the bytes that the model needs by a plan. `weights` are the bytes of its tensors in
     /// the file.
     ///
-    /// Activations are those of one layer, with 16-bit numbers beside the `f32` that layers add to:
+    /// Activations are those of one layer, with 16-bit elements beside the `f32` that layers add
+    /// to:
     ///
-    /// | value | bytes a token of a piece |
+    /// | value | bytes a token of a chunk |
     /// |---|---|
     /// | x, between layers | 4·width |
     /// | x after a norm | 2·width |

@@ -32,7 +32,7 @@ const TARGETS: [(Format, u32); 16] = [
     (Format::MXFP4, 38),
 ];
 
-/// Returns the format with a name, in upper or lower case, if numbers can be converted to it.
+/// Returns the format with a name, in upper or lower case, if elements can be converted to it.
 ///
 /// # Errors
 /// If there is no format of this name.
@@ -44,7 +44,7 @@ pub fn target(name: &str) -> Result<Format> {
     })
 }
 
-/// Returns the numbers of a format, `None` if they cannot be read or the last block is not whole.
+/// Returns the elements of a format, `None` if they cannot be read or the last block is not whole.
 pub fn numbers(format: Format, bytes: &[u8]) -> Option<Vec<f32>> {
     if !bytes.len().is_multiple_of(format.block_bytes() as usize) {
         return None;
@@ -58,7 +58,7 @@ pub fn numbers(format: Format, bytes: &[u8]) -> Option<Vec<f32>> {
     })
 }
 
-/// Returns numbers in a format, `None` if there is no rule for it or the last block is not whole.
+/// Returns elements in a format, `None` if there is no rule for it or the last block is not whole.
 pub fn quantized(format: Format, numbers: &[f32]) -> Option<Vec<u8>> {
     if !numbers.len().is_multiple_of(format.block_elements() as usize) {
         return None;
@@ -120,14 +120,14 @@ pub struct Change {
     pub before: u64,
     /// Bytes of the tensors after.
     pub after: u64,
-    /// √(Σ (new − old)² / Σ old²) over all numbers.
+    /// √(Σ (new − old)² / Σ old²) over all elements.
     pub error: f64,
 }
 
 /// Numbers that a thread converts at once.
 const PIECE: usize = 1 << 20;
 
-/// Returns a piece of a tensor in another format, and the sums Σ (new − old)² and Σ old².
+/// Returns a chunk of a tensor in another format, and the sums Σ (new − old)² and Σ old².
 fn converted(from: Format, to: Format, bytes: &[u8]) -> Option<(Vec<u8>, [f64; 2])> {
     let old = numbers(from, bytes)?;
     let made = quantized(to, &old)?;
@@ -174,7 +174,7 @@ fn write(gguf: &Gguf, path: &Path, formats: Formats, progress: &mut dyn FnMut(u6
     for (tensor, to) in &tensors {
         let lost = || Error::tensor(gguf.file(), tensor.name, format!("{} cannot become {to}", tensor.format));
         let (mut length, mut squares) = (0, [0.0; 2]);
-        // A piece consists of whole blocks in both formats.
+        // A chunk consists of whole blocks in both formats.
         let bytes = (PIECE as u64 / tensor.format.block_elements() * tensor.format.block_bytes()) as usize;
         let threads = std::thread::available_parallelism().map_or(1, |n| n.get());
         let pieces: Vec<&[u8]> = tensor.bytes.chunks(bytes).collect();
@@ -257,7 +257,7 @@ fn header(gguf: &Gguf, tensors: &[(Tensor<'_>, Format)], formats: Formats) -> Re
         bytes.extend(offset.to_le_bytes());
         let columns = tensor.extents.last().copied().unwrap_or(1);
         let length = format.bytes(columns, tensor.elements()).ok_or_else(|| {
-            Error::tensor(gguf.file(), tensor.name, format!("rows of {columns} numbers are not blocks of {format}"))
+            Error::tensor(gguf.file(), tensor.name, format!("rows of {columns} elements are not blocks of {format}"))
         })?;
         offset += length.next_multiple_of(ALIGNMENT);
     }

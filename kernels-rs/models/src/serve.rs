@@ -8,7 +8,7 @@
 //! |---|---|
 //! | [`api`] | routes, the fields of requests, and errors |
 //! | [`answer`] | answers as JSON objects and as events |
-//! | [`worker`] | the thread that computes, several texts at once |
+//! | [`worker`] | the thread that computes, several sequences at once |
 
 mod answer;
 mod api;
@@ -39,7 +39,7 @@ pub struct ServeOptions {
     /// The model's name in requests. Without it, the name of the file.
     #[arg(long)]
     name: Option<String>,
-    /// Texts that are computed at once.
+    /// Sequences that are computed at once.
     #[arg(long, default_value_t = 4)]
     sequences: usize,
     /// Requests that wait while all sequences are in use.
@@ -87,7 +87,7 @@ pub fn serve(file: &Path, options: &ServeOptions) -> Result<(), Error> {
         let line = match options.json {
             true => json!({ "url": format!("http://{bound}/v1"), "model": name, "sequences": sequences, "room": room })
                 .to_string(),
-            false => format!("{name} at http://{bound}/v1, {sequences} texts of {room} tokens at once"),
+            false => format!("{name} at http://{bound}/v1, {sequences} sequences of {room} tokens at once"),
         };
         println!("{line}");
         let _ = std::io::stdout().flush();

@@ -42,11 +42,11 @@ pub enum Checked {
 /// How keys and values are kept.
 #[derive(Clone, Copy, ValueEnum)]
 pub enum Cache {
-    /// 2 bytes a number.
+    /// 2 bytes per element.
     F16,
-    /// 4 bytes a number.
+    /// 4 bytes per element.
     F32,
-    /// 34 bytes for 32 numbers.
+    /// 34 bytes for 32 elements.
     #[value(name = "q8_0")]
     Q8_0,
 }
@@ -136,7 +136,8 @@ pub struct RunOptions {
     /// Computes without approximations: all devices give equal tokens, at a lower speed.
     #[arg(long)]
     exact: bool,
-    /// Guesses up to this many tokens from repetitions in the text, and verifies them in one step.
+    /// Guesses up to this many tokens from repetitions in prompt and answer, and verifies them in
+    /// one step.
     #[arg(long, default_value_t = 0)]
     drafts: usize,
     /// The GGUF file of the vision tower, if FILE is GGUF. Safetensors contain the tower.
@@ -179,7 +180,7 @@ impl RunOptions {
         }])
     }
 
-    /// Loads a model for `sequences` texts of up to `room` tokens, with a bar at a terminal.
+    /// Loads a model for `sequences` sequences of up to `room` tokens, with a bar at a terminal.
     pub fn load(&self, checkpoint: &Checkpoint, [sequences, room]: [usize; 2]) -> Result<Model, Error> {
         let devices = self.devices()?;
         for device in &devices {
@@ -204,7 +205,7 @@ impl RunOptions {
         Ok(model)
     }
 
-    /// Returns the options of a session with room for `room` tokens.
+    /// Returns the options of a session with a capacity of `room` tokens.
     pub fn session(&self, room: usize) -> Options {
         Options { room, cache: self.cache_format(), exact: self.exact, drafts: self.drafts, ..Options::default() }
     }
@@ -253,7 +254,7 @@ pub struct TalkOptions {
     /// Draws from tokens with at least this fraction of the largest probability.
     #[arg(long, default_value_t = 0.0)]
     min_p: f32,
-    /// Lowers the logits of tokens in the text: divides positive ones by this number, and
+    /// Lowers the logits of tokens in prompt and answer: divides positive ones by this number, and
     /// multiplies the others by it.
     #[arg(long, default_value_t = 1.0)]
     repetition: f32,
@@ -263,7 +264,7 @@ pub struct TalkOptions {
     /// Subtracts this from the logit of each token that was generated.
     #[arg(long, default_value_t = 0.0)]
     presence: f32,
-    /// A text at which an answer ends. The option may be given several times.
+    /// A string at which an answer ends. The option may be given several times.
     #[arg(long)]
     stop: Vec<String>,
     /// An image before the text, in PNG, JPEG or PPM. The option may be given several times.
@@ -281,7 +282,7 @@ impl TalkOptions {
     /// Loads a model and makes a session.
     fn session(&self, file: &Path) -> Result<Session, Error> {
         let model = self.run.load(&self.run.open(file)?, [1, self.room])?;
-        // Texts are at most as long as those that the model was trained on.
+        // Sequences are at most as long as those that the model was trained on.
         let room = self.room.min(model.configuration.context);
         model.session(self.run.session(room))
     }

@@ -175,7 +175,7 @@ fn rope_parameters_of_newer_files() {
 
 #[test]
 fn caches_have_a_scale_for_a_partial_block() {
-    // A head of 80 numbers has three scales, the last for 16 numbers.
+    // A head of 80 elements has three scales, the last for 16 elements.
     let configuration = Configuration { head: 80, ..read(&llama3()) };
     assert_eq!(configuration.cache_per_token(CacheFormat::Q8_0), 32 * 2 * 8 * (80 + 3 * 2));
 }
@@ -252,13 +252,13 @@ fn missing_keys_are_named() {
         llama3(),
         "/hidden_size",
         3200.into(),
-        "`head_dim`: a head of 100 numbers is not supported; supported: 32, 64, 80, 96, 128, 256",
+        "`head_dim`: a head of 100 elements is not supported; supported: 32, 64, 80, 96, 128, 256",
     );
     refused(
         qwen3_vl(),
         "/vision_config/out_hidden_size",
         4096.into(),
-        "vision: the tower's tokens have 4096 numbers, those of the text 2048",
+        "vision: a token of the tower has 4096 elements, one of the text 2048",
     );
     refused(
         qwen3_vl(),

@@ -30,7 +30,7 @@ fn difference(found: &[f32], expected: &[f32]) -> f32 {
     found.iter().zip(expected).fold(0.0f32, |most, (a, b)| most.max((a - b).abs())) / top
 }
 
-/// Compares logits after a prompt in pieces, and after single steps.
+/// Compares logits after a prompt in chunks, and after single steps.
 fn compared(device: &Device, path: &std::path::Path, options: Options, pieces: &[usize], bound: f32) {
     let mut reference = Reference::new(&Gguf::open(path).unwrap());
     let model = Model::load(device, path).unwrap();
@@ -199,7 +199,7 @@ fn decoding_continues_a_prompt() {
         session.next(&mut sampler).unwrap();
     }
     let error = session.next(&mut sampler).unwrap_err().to_string();
-    assert_eq!(error, "cannot add a token: the session has room for 12 tokens");
+    assert_eq!(error, "cannot add a token: the capacity is 12 tokens");
     let text = session.tokens().to_vec();
     assert_eq!(text.len(), 12);
     let after = session.logits().unwrap();
@@ -219,7 +219,7 @@ fn decoding_continues_a_prompt() {
     assert!(difference(&session.logits().unwrap(), &fresh.logits().unwrap()) < 2e-5);
     assert!(session.set(&[]).unwrap_err().to_string().contains("no token"));
     assert!(session.set(&[40]).unwrap_err().to_string().contains("beyond the vocabulary of 40"));
-    assert!(session.set(&[0; 13]).unwrap_err().to_string().contains("13 tokens; the session has room for 12"));
+    assert!(session.set(&[0; 13]).unwrap_err().to_string().contains("13 tokens; the capacity is 12"));
 }
 
 /// Applies each option of sampling.
@@ -253,7 +253,7 @@ fn samplers() {
     }
 }
 
-/// Ends before a stop text, after a number of tokens, and where there is no more room.
+/// Ends before a stop string, after a number of tokens, and where the sequence is full.
 #[test]
 fn generation_stops() {
     let path = small("stops", "qwen2", false);
@@ -270,7 +270,7 @@ fn generation_stops() {
     let (text, count, stop) = generated(Generation { tokens: 3, ..Generation::default() });
     assert_eq!((count, stop), (3, Some(Stop::Tokens)));
     assert!(all.starts_with(&text));
-    // The first stop text does not occur, but begins like the second, which spans several tokens.
+    // The first stop string does not occur, but begins like the second, which spans several tokens.
     let from = all.match_indices('t').nth(4).unwrap().0;
     let stops = vec![format!("{}x", &all[from..from + 4]), all[from..from + 4].to_owned()];
     let (text, _, stop) = generated(Generation { stops: stops.clone(), ..Generation::default() });
@@ -320,7 +320,7 @@ fn smollm2_answers() {
 
 /// Continues a text by 64 tokens with every access checked: the likeliest tokens of plain loops.
 ///
-/// The engine gets the tokens of the plain loops in pieces of 8, and computes the likeliest token
+/// The engine gets the tokens of the plain loops in chunks of 8, and computes the likeliest token
 /// after each. Exact steps compute each token as if it were alone, so token-by-token decoding gives
 /// the same results. If each token is the likeliest after those before it, decoding therefore gives
 /// all of them.
@@ -478,8 +478,8 @@ fn drawn_together(model: &Model, options: Options, sequences: usize, planned: &[
     drawn
 }
 
-/// Draws the same tokens for each text of a batch as for the text alone. The texts begin and end at
-/// different times, with prompts in pieces and reused sequences.
+/// Draws the same tokens for each sequence of a batch as for it alone. The sequences begin and end
+/// at different times, with prompts in pieces and reused sequences.
 fn texts_as_if_alone(device: &Device) {
     let warm = |seed| Sampling { temperature: 1.5, seed, top_k: 20, presence: 0.5, ..Sampling::default() };
     let prompt = |from: u32, n: u32| (from..from + n).map(|i| i * 7 % 40).collect::<Vec<u32>>();
@@ -547,13 +547,13 @@ fn texts_that_begin_alike_share_pages() {
         draw(&mut batch, 1, &other, 8);
         draw(&mut batch, 1, &other, 12);
         draw(&mut batch, 2, &text, 12);
-        // Two texts share the third page. A text that changes within this page computes it again.
+        // Two sequences share the third page. One that changes within this page computes it again.
         draw(&mut batch, 0, &[&text[..11], &[5]].concat(), 8);
         draw(&mut batch, 2, &[&text[..11], &[6]].concat(), 11);
     }
 }
 
-/// Compares the logits of texts in one step with those of the reference, without `exact`.
+/// Compares the logits of sequences in one step with those of the reference, without `exact`.
 #[test]
 fn steps_of_several_texts_have_the_logits_of_the_reference() {
     for (cache, bound) in [(CacheFormat::F32, 2e-5), (CacheFormat::F16, 2e-3), (CacheFormat::Q8_0, 2e-2)] {
@@ -561,7 +561,7 @@ fn steps_of_several_texts_have_the_logits_of_the_reference() {
     }
 }
 
-/// Compares the logits of texts with a cache. A prompt of 20 tokens passes the layers at once.
+/// Compares the logits of sequences with a cache. A prompt of 20 tokens passes the layers at once.
 fn steps_of_several_texts(cache: CacheFormat, bound: f32) {
     let device = Device::cpu();
     device.set_checks(Checks::Accesses);
@@ -625,7 +625,7 @@ fn losses(mut reference: Reference, tokens: &[u32]) -> Vec<f64> {
     tokens.windows(2).map(|pair| loss(&reference.step(pair[0]), pair[1])).collect()
 }
 
-/// Compares the losses of a text in pieces of several sizes.
+/// Compares the losses of a sequence in chunks of several sizes.
 #[test]
 fn losses_are_those_of_the_reference() {
     let path = small("losses", "llama", false);

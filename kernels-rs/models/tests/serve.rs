@@ -247,7 +247,7 @@ fn answers_have_the_form_of_the_protocol() {
     assert_eq!(last["usage"]["prompt_tokens_details"]["cached_tokens"], 8);
     assert!(sent.iter().all(|event| event["id"] == sent[0]["id"]));
 
-    // The text ends before the stop text.
+    // The text ends before the stop string.
     let at = text.char_indices().nth(5).unwrap().0;
     let stop: String = text[at..].chars().take(2).collect();
     let mut body = request("Once upon", 12);
@@ -387,12 +387,12 @@ fn wrong_requests_are_refused() {
     check(text, &with("temperature", json!(3)), 400, Some("temperature"), "from 0 to 2");
     check(text, &with("min_p", json!(-1)), 400, Some("min_p"), "from 0 to 1");
     check(text, &with("max_tokens", json!(0)), 400, Some("max_tokens"), "1 or more");
-    check(text, &with("stop", json!([1])), 400, Some("stop"), "a list of up to 4 texts");
+    check(text, &with("stop", json!([1])), 400, Some("stop"), "a list of up to 4 strings");
     check(text, &with("n", json!(2)), 400, Some("n"), "`n` of 2 is not supported");
     check(text, &with("logprobs", json!(5)), 400, Some("logprobs"), "not supported");
     check(text, &with("prompt", json!([300])), 400, Some("prompt"), "tokens below 258");
     check(text, &with("prompt", json!(["a", "b"])), 400, Some("prompt"), "one text");
-    check(text, &with("prompt", json!("x".repeat(120))), 400, Some("prompt"), "room for 120");
+    check(text, &with("prompt", json!("x".repeat(120))), 400, Some("prompt"), "prompt and answer may have 120");
     check(text, &with("stream", json!("yes")), 400, Some("stream"), "true or false");
     let chat = "/v1/chat/completions";
     let messages = |messages: Value| json!({ "model": "small", "messages": messages });

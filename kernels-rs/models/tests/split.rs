@@ -54,8 +54,8 @@ fn bits(numbers: Vec<f32>) -> Vec<u32> {
 }
 
 /// Returns the tokens and the bits of logits and losses of each way to run a model without images.
-/// The ways are prompts in pieces, steps, draws, drafts, reused beginnings, and texts that share
-/// pages.
+/// The ways are prompts in chunks, steps, draws, drafts, reused beginnings, and sequences that
+/// share pages.
 fn results(model: &Model, options: Options) -> Vec<Vec<u32>> {
     let text: Vec<u32> = (0..30).map(|i| i * 7 % TOKENS as u32).collect();
     let warm = Sampling { temperature: 1.5, seed: 3, top_k: 20, min_p: 0.01, presence: 0.5, ..Sampling::default() };

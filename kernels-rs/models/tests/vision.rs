@@ -224,7 +224,7 @@ fn gguf_files_have_the_logits_of_transformers() {
     assert!(difference(&session.logits().unwrap(), &expected_text[3 * 264..]) < 2e-5);
     let whole = prompt(&about, collapsed(&about.ids).len());
     let error = session.set_prompt(whole.clone()).unwrap_err().to_string();
-    assert!(error.contains("the text has images, but the model has no vision tower"), "{error}");
+    assert!(error.contains("the prompt has images, but the model has no vision tower"), "{error}");
 
     let tower = projector("tower", MatrixFormat::F16, &[true, true, false]);
     let checkpoint = Checkpoint::open(&qwen3_vl_gguf("language")).unwrap().with_projector(&tower).unwrap();
@@ -482,7 +482,7 @@ fn the_command_sees_images() {
     assert!(is_success && error.contains("3 tokens"), "{error}");
     // By the settings of Qwen3-VL, an image has at least 64 tokens.
     let (is_success, error) = run(&["generate", "--prompt", "a", "--room", "16"]);
-    assert!(!is_success && error.contains("tokens; the session has room for 16"), "{error}");
+    assert!(!is_success && error.contains("tokens; the capacity is 16"), "{error}");
 }
 
 /// Compares on a GPU a model with the extents of Qwen3-VL-2B, which `vision.py FOLDER 2b` makes.

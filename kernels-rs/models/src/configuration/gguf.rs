@@ -63,7 +63,7 @@ impl Configuration {
         // The following fields would change the result. Only their usual values are supported.
         for (key, usual) in [("attention.value_length", head), ("rope.dimension_count", head)] {
             if let Some(found) = fields.optional_extent(key, MAX_WIDTH)?.filter(|found| *found != usual) {
-                return Err(fields.unsupported(key, found.to_string(), &format!("the {usual} numbers of a key")));
+                return Err(fields.unsupported(key, found.to_string(), &format!("the {usual} elements of a key")));
             }
         }
         if let Some(window) = fields.integer("attention.sliding_window")?.filter(|window| *window < context as u64) {
@@ -137,7 +137,7 @@ impl Configuration {
             return wrong(format!("a vision tower of Qwen3-VL beside a model of {}", architecture.name()));
         }
         if vision.output != width {
-            return wrong(format!("the tower's tokens have {} numbers, those of the text {width}", vision.output));
+            return wrong(format!("a token of the tower has {} elements, one of the text {width}", vision.output));
         }
         if vision.deepstack.len() != deepstack {
             let found = vision.deepstack.len();

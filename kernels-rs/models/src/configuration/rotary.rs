@@ -4,7 +4,7 @@ use crate::error::{Error, Result};
 use serde::Serialize;
 use std::f64::consts::TAU;
 
-/// The two numbers of a head that are rotated together.
+/// The two elements of a head that are rotated together.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub enum Pairing {
     /// Number i of the first half with number i of the second half.
@@ -64,9 +64,9 @@ pub enum Scaling {
 pub struct Rotary {
     /// The base: frequency i is `base^(-2·i/dimensions)`.
     pub base: f64,
-    /// How many numbers of a head are rotated.
+    /// How many elements of a head are rotated.
     pub dimensions: usize,
-    /// The numbers that are rotated together.
+    /// The elements that are rotated together.
     pub pairing: Pairing,
     /// The way to stretch positions.
     pub scaling: Scaling,
@@ -76,7 +76,7 @@ pub struct Rotary {
 }
 
 impl Rotary {
-    /// Returns the angle per position of each pair: `dimensions / 2` numbers.
+    /// Returns the angle per position of each pair: `dimensions / 2` elements.
     ///
     /// # Errors
     /// If the scaling has divisors, and `divisors` does not have one for each pair.

@@ -64,17 +64,17 @@ pub struct After {
 pub struct Places<'a> {
     /// Positions and slots of the cache.
     pub tokens: Tokens<'a>,
-    /// For each token, the number of tokens before it in its text. A token beyond the pages is not
-    /// stored.
+    /// For each token, the number of tokens before it in its sequence. A token beyond the pages is
+    /// not stored.
     pub rows: BufferView<'a, u32, 1>,
     /// For each token, the number of keys that it sees: those before it, and its own.
     pub lengths: BufferView<'a, u32, 1>,
-    /// The pages of the text of each token, `[tokens, pages]`.
+    /// The pages of the sequence of each token, `[tokens, pages]`.
     pub pages: BufferView<'a, u32, 2>,
     /// 0, 1, … for each token.
     pub indices: BufferView<'a, u32, 1>,
     /// The number of tokens before the first one, if the host knows it and all tokens are
-    /// consecutive in one text. A recorded step reads `lengths` and `pages` instead.
+    /// consecutive in one sequence. A recorded step reads `lengths` and `pages` instead.
     pub before: Option<usize>,
 }
 
@@ -87,7 +87,7 @@ pub struct AttentionWork {
     scratch: Scratch,
     /// Weights of the keys for each token and head, where results are exact.
     exact: Option<QueueMemory<f32>>,
-    /// The number of tokens that the memory has room for.
+    /// The number of tokens for which memory is allocated.
     tokens: usize,
 }
 
@@ -155,7 +155,7 @@ pub struct Attention {
 
 impl Attention {
     /// Makes attention from its matrices. `projection` has the rows of queries, keys and values.
-    /// The two numbers of a rotated pair are in the two halves of a head. `norms` are the weights
+    /// The two elements of a rotated pair are in the two halves of a head. `norms` are the weights
     /// of the norms of heads.
     ///
     /// # Errors
@@ -262,7 +262,7 @@ struct Attended<'a, 'c, K: CacheElement> {
     scratch: &'a mut Scratch,
     /// Weights of the keys for each token and head, where results are exact.
     exact: Option<&'a mut QueueMemory<f32>>,
-    /// The number of tokens that the memory has room for.
+    /// The number of tokens for which memory is allocated.
     tokens: usize,
 }
 
@@ -321,16 +321,16 @@ impl<K: CacheElement> ActivationSource for Attended<'_, '_, K> {
     }
 }
 
-/// Attention of a piece of a prompt, each token over the keys up to its own.
+/// Attention of a chunk of a prompt, each token over the keys up to its own.
 #[derive(Clone, Copy)]
 struct PromptAttention<'a> {
     /// The factor by which products of queries and keys are multiplied.
     scale: f32,
-    /// The number of keys of the text, including those of the piece.
+    /// The number of keys of the sequence, including those of the chunk.
     keys: usize,
     /// The keys that each token sees.
     lengths: BufferView<'a, u32, 1>,
-    /// The pages of the text, in the first row.
+    /// The pages of the sequence, in the first row.
     pages: BufferView<'a, u32, 2>,
 }
 
@@ -381,7 +381,7 @@ mod tests {
     use kernel_dsl::half::f16;
     use runtime::testing::Random;
 
-    /// Heads of keys, and numbers of a head.
+    /// Heads of keys, and elements of a head.
     const GROUPS: [usize; 2] = [3, 40];
     /// Keys, tokens and heads of queries.
     const KEYS: usize = 26;
@@ -405,8 +405,8 @@ mod tests {
         o
     }
 
-    /// Compares prompts over a cache of bytes with `f64`. `table` names the pages of the text in
-    /// order. There are `pages` pages of `rows` keys.
+    /// Compares prompts over a cache of bytes with `f64`. `table` names the pages of the sequence
+    /// in order. There are `pages` pages of `rows` keys.
     fn prompts(device: &Device, [pages, rows]: [usize; 2], table: &[u32]) {
         let mut random = Random::new(7);
         let ([groups, head], blocks) = (GROUPS, 2);

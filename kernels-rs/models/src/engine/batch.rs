@@ -1,13 +1,13 @@
-//! Texts that are decoded together.
+//! Sequences that are decoded together.
 //!
-//! Each sequence has a text, and pages of the cache for its keys and values. A step passes the next
+//! Each sequence has tokens, and pages of the cache for its keys and values. A step passes the next
 //! token of several sequences through the model at once, and reads each weight once for all of
-//! them. Texts may begin and end while others continue. A sequence keeps the keys and values of its
-//! last text. A new text reuses the keys and values of the tokens that both texts begin with, or
-//! shares full pages of another sequence.
+//! them. Sequences may begin and end while others continue. A sequence with a new prompt keeps the
+//! keys and values of the tokens with which the old and the new prompt begin. A sequence can also
+//! share full pages of another one.
 //!
-//! With [`Options::exact`] the tokens of a text do not depend on the other texts. Otherwise the
-//! order of sums, and so the last bits of logits, depend on the number of texts in a step.
+//! With [`Options::exact`] the tokens of a sequence do not depend on the other sequences. Otherwise
+//! the order of sums, and so the last bits of logits, depend on the number of sequences in a step.
 
 use super::attention::After;
 use super::cache::Pages;
@@ -23,7 +23,7 @@ use kernel_dsl::half::f16;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// The text of a sequence.
+/// The tokens of a sequence, and what is computed for them.
 #[derive(Clone, Debug, Default)]
 struct Text {
     prompt: Prompt,
@@ -39,7 +39,7 @@ struct Text {
 }
 
 impl Text {
-    /// Returns the text with a token after it. If the draft was right, the token is done.
+    /// Appends a token. If the draft was right, the token is done.
     fn push(&mut self, token: u32) {
         self.prompt.push(token);
         self.logits = match self.logits {
@@ -65,11 +65,10 @@ impl Text {
     }
 }
 
-/// The least and the largest number of last tokens of a text that are looked up in the text
-/// before them.
+/// The least and the largest number of last tokens that are looked up among the tokens before them.
 const LOOK_UP_TOKENS: [usize; 2] = [2, 4];
 
-/// Returns up to `most` tokens that followed the last earlier occurrence of the end of a text
+/// Returns up to `most` tokens that followed the last earlier occurrence of the last tokens
 /// (Saxena, *Prompt Lookup Decoding*, 2023).
 fn look_up(tokens: &[u32], most: usize) -> &[u32] {
     let found = (LOOK_UP_TOKENS[0]..=LOOK_UP_TOKENS[1]).rev().filter(|n| *n < tokens.len()).find_map(|n| {
@@ -79,7 +78,7 @@ fn look_up(tokens: &[u32], most: usize) -> &[u32] {
     found.map_or(&[], |at| &tokens[at..(at + most).min(tokens.len())])
 }
 
-/// Texts that are decoded together, and their keys and values on the devices of a model.
+/// Sequences that are decoded together, and their keys and values on the devices of a model.
 pub struct Batch {
     model: Model,
     options: Options,
@@ -101,11 +100,11 @@ impl Batch {
     /// The maximum number of sequences.
     pub const MAX_SEQUENCES: usize = 16;
 
-    /// Makes empty texts.
+    /// Makes empty sequences.
     pub(super) fn new(model: Model, options: Options, sequences: usize) -> Result<Batch> {
         let refused = |what: &str| Err(Error::field("a batch", "options", format!("expected {what}")));
         if options.room == 0 || options.piece == 0 || options.page == 0 {
-            return refused("room, pieces and pages of 1 token or more");
+            return refused("a capacity, chunks and pages of 1 token or more");
         }
         if options.drafts >= Batch::MAX_SEQUENCES {
             return refused(&format!("at most {} drafts, found {}", Batch::MAX_SEQUENCES - 1, options.drafts));
@@ -135,12 +134,12 @@ impl Batch {
         self.texts.len()
     }
 
-    /// Returns the tokens that a text may have.
+    /// Returns the maximum number of tokens of a sequence.
     pub fn room(&self) -> usize {
         self.options.room
     }
 
-    /// Returns the tokens of the text of a sequence.
+    /// Returns the tokens of a sequence.
     ///
     /// # Errors
     /// If the sequence does not exist.
@@ -150,13 +149,13 @@ impl Batch {
 
     fn text(&self, sequence: usize) -> Result<&Text> {
         self.texts.get(sequence).ok_or_else(|| Error::Tokens {
-            action: "read a text",
+            action: "read a sequence",
             problem: format!("there is no sequence {sequence} among {}", self.texts.len()),
         })
     }
 
-    /// Returns the number of leading tokens of a new text whose keys and values are in the cache. A
-    /// sequence can reuse its own tokens, or those in full pages of another sequence.
+    /// Returns the number of leading tokens of a prompt whose keys and values are in the cache. A
+    /// sequence can reuse those that it has, or those in full pages of another sequence.
     ///
     /// # Errors
     /// If the sequence does not exist.
@@ -165,7 +164,7 @@ impl Batch {
         Ok(self.longest_prefix(sequence, prompt).1)
     }
 
-    /// Returns the sequence that has the most leading tokens of a new text, and their number.
+    /// Returns the sequence that has the most leading tokens of a prompt, and their number.
     fn longest_prefix(&self, sequence: usize, prompt: &Prompt) -> (usize, usize) {
         // The last token is always computed, because its logits are needed.
         let most = prompt.tokens().len().saturating_sub(1);
@@ -182,11 +181,11 @@ impl Batch {
         )
     }
 
-    /// Rejects a text that does not fit, and images that the model does not see.
+    /// Rejects a prompt that does not fit, and images if the model has no vision tower.
     fn check(&self, prompt: &Prompt) -> Result<()> {
         if prompt.images() > 0 && self.model.tower.is_none() {
-            let problem = "the text has images, but the model has no vision tower".to_owned();
-            return Err(Error::Tokens { action: "set the text of a session", problem });
+            let problem = "the prompt has images, but the model has no vision tower".to_owned();
+            return Err(Error::Tokens { action: "set the tokens of a sequence", problem });
         }
         self.check_tokens(prompt.tokens())
     }
@@ -194,29 +193,30 @@ impl Batch {
     fn check_tokens(&self, tokens: &[u32]) -> Result<()> {
         let vocabulary = self.model.configuration.vocabulary;
         let problem = match tokens.len() {
-            0 => "the text has no token: a model needs one to begin with".to_owned(),
+            0 => "found no tokens; a model needs at least one".to_owned(),
             n if n > self.options.room => {
-                format!("the text has {n} tokens; the session has room for {}", self.options.room)
+                format!("found {n} tokens; the capacity is {} tokens", self.options.room)
             }
             _ => match tokens.iter().find(|token| **token as usize >= vocabulary) {
                 Some(token) => format!("the token {token} is beyond the vocabulary of {vocabulary}"),
                 None => return Ok(()),
             },
         };
-        Err(Error::Tokens { action: "set the text of a session", problem })
+        Err(Error::Tokens { action: "set the tokens of a sequence", problem })
     }
 
-    /// Replaces the text of a sequence, and computes nothing. Keys and values of the tokens with
-    /// which both texts begin are kept.
+    /// Replaces the tokens of a sequence, and computes nothing. Keys and values of the tokens with
+    /// which the old and the new ones begin are kept.
     ///
     /// # Errors
-    /// If there are no tokens, more than there is room for, or tokens beyond the vocabulary, or the
-    /// sequence does not exist.
+    /// If there are no tokens, more tokens than the capacity, or tokens beyond the vocabulary, or
+    /// the sequence does not exist.
     pub fn set(&mut self, sequence: usize, tokens: &[u32]) -> Result<()> {
         self.set_prompt(sequence, tokens.to_vec().into())
     }
 
-    /// Replaces the text of a sequence by one with images, as [`set`](Batch::set) does.
+    /// Replaces the tokens of a sequence by a prompt, which may have images, as
+    /// [`set`](Batch::set) does.
     ///
     /// # Errors
     /// Returns the errors of [`set`](Batch::set). Also if there are images, and the model has no
@@ -230,8 +230,8 @@ impl Batch {
         Ok(())
     }
 
-    /// Runs the model for the next piece of a text. Returns whether all tokens of the text are
-    /// computed now.
+    /// Runs the model for the next chunk of a sequence. Returns whether all tokens of the sequence
+    /// are computed now.
     ///
     /// # Errors
     /// If the sequence does not exist, or the device fails.
@@ -270,16 +270,16 @@ impl Batch {
         Ok(end == all)
     }
 
-    /// Computes all tokens of texts that are not computed yet. The last tokens of all texts pass
-    /// the model together.
+    /// Computes all tokens of sequences that are not computed yet. The last tokens of all sequences
+    /// pass through the model together.
     ///
     /// # Errors
-    /// If a sequence does not exist or its text is empty, or the device fails.
+    /// If a sequence does not exist or is empty, or the device fails.
     pub fn advance(&mut self, sequences: &[usize]) -> Result<()> {
         let mut rows: Vec<Row> = Vec::new();
         for sequence in sequences {
             let Some(token) = self.text(*sequence)?.tokens().last().copied() else {
-                let problem = "the text has no token".to_owned();
+                let problem = format!("sequence {sequence} has no tokens");
                 return Err(Error::Tokens { action: "run a session", problem });
             };
             let before = self.texts[*sequence].tokens().len() - 1;
@@ -342,7 +342,7 @@ impl Batch {
         self.drafts
     }
 
-    /// Returns the place of the logits after the last token of a text.
+    /// Returns the place of the logits after the last token of a sequence.
     fn source(&mut self, sequence: usize) -> Result<LogitsPlace> {
         self.advance(&[sequence])?;
         self.texts[sequence].logits.ok_or_else(|| Error::Tokens {
@@ -351,23 +351,22 @@ impl Batch {
         })
     }
 
-    /// Returns the logits after the last token of a text.
+    /// Returns the logits after the last token of a sequence.
     ///
     /// # Errors
-    /// If the text is empty, the sequence does not exist, or the device fails.
+    /// If the sequence is empty or does not exist, or the device fails.
     pub fn logits(&mut self, sequence: usize) -> Result<Vec<f32>> {
         let source = self.source(sequence)?;
         self.run.logits(source)
     }
 
-    /// Draws the next token of a text, and adds it.
+    /// Draws the next token of a sequence, and adds it.
     ///
     /// # Errors
-    /// If the text is empty or there is no more room, the sequence does not exist, or the device
-    /// fails.
+    /// If the sequence is empty, full, or does not exist, or the device fails.
     pub fn draw(&mut self, sequence: usize, sampler: &mut Sampler) -> Result<u32> {
         if self.text(sequence)?.tokens().len() >= self.options.room {
-            let problem = format!("the session has room for {} tokens", self.options.room);
+            let problem = format!("the capacity is {} tokens", self.options.room);
             return Err(Error::Tokens { action: "add a token", problem });
         }
         let source = self.source(sequence)?;
@@ -379,17 +378,17 @@ impl Batch {
         Ok(token)
     }
 
-    /// Empties the text of a sequence, so that it shares no page.
+    /// Removes the tokens of a sequence, so that it shares no page.
     fn clear(&mut self, sequence: usize) {
         self.texts[sequence] = Text::default();
         self.pages.begin(sequence, sequence, 0);
     }
 
     /// Returns −ln of the probability of each token after the first, given those before it. The
-    /// text of the sequence is empty afterwards.
+    /// sequence is empty afterwards.
     ///
     /// # Errors
-    /// If there are no tokens, or more than there is room for, the sequence does not exist, or a
+    /// If there are no tokens, or more tokens than the capacity, the sequence does not exist, or a
     /// launch fails.
     pub fn losses(&mut self, sequence: usize, tokens: &[u32]) -> Result<Vec<f32>> {
         self.check_tokens(tokens)?;
@@ -409,8 +408,8 @@ impl Batch {
         Ok(losses)
     }
 
-    /// Returns the likeliest token after each token of a text, given those up to it. The text of
-    /// the sequence is empty afterwards.
+    /// Returns the likeliest token after each of the tokens, given those up to it. The sequence is
+    /// empty afterwards.
     ///
     /// # Errors
     /// Returns the errors of [`losses`](Batch::losses).

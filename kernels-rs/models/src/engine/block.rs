@@ -34,8 +34,8 @@ impl Norm {
 /// The activations of tokens between blocks: a sum to which each half of a block adds.
 ///
 /// The kernel of the next norm adds the result of a half to the sum. Until then, the result is in
-/// separate memory. Products of few tokens with matrices that are not in blocks add to the sum
-/// themselves.
+/// separate memory. Products of few tokens with matrices that are not block-quantized add to the
+/// sum themselves.
 #[derive(Debug)]
 pub struct Activations {
     /// The sum, and memory for the next sum.
@@ -51,7 +51,7 @@ pub struct Activations {
 }
 
 impl Activations {
-    /// Allocates the activations of `tokens` tokens. With `exact`, norms add the numbers of each
+    /// Allocates the activations of `tokens` tokens. With `exact`, norms add the elements of each
     /// token as if it were alone.
     ///
     /// # Errors

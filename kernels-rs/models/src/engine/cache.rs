@@ -1,14 +1,14 @@
-//! Keys and values of texts on a device: their formats, and the pages of texts.
+//! Keys and values of sequences on a device: their formats, and the pages of sequences.
 //!
-//! A page has the keys and values of consecutive tokens of a text, in all layers. A table names the
-//! pages of each text (Kwon and others, *PagedAttention*, 2023). Texts that begin alike share the
-//! full pages of their common tokens. A single text has one page.
+//! A page has the keys and values of consecutive tokens of a sequence, in all layers. A table names
+//! the pages of each sequence (Kwon and others, *PagedAttention*, 2023). Sequences that begin alike
+//! share the full pages of their common tokens. A single sequence has one page.
 //!
-//! | format | numbers | scales | queries of prompts |
+//! | format | elements | scales | queries of prompts |
 //! |---|---|---|---|
 //! | F32 | `f32` | none | `f32` |
 //! | F16 | `f16` | none | `f16` |
-//! | Q8_0 | `i8` | an `f16` for each 32 numbers | `f16` |
+//! | Q8_0 | `i8` | an `f16` for each 32 elements | `f16` |
 
 use super::attention::Places;
 use kernel_dsl::half::f16;
@@ -26,9 +26,9 @@ use runtime::{BufferView, BufferViewMut, Error};
 /// pages of keys and then those of values.
 #[derive(Debug)]
 pub struct KeyValues<'a, K: Element> {
-    /// The numbers of heads, or integer multiples of their scales.
+    /// The elements of heads, or integer multiples of their scales.
     pub numbers: BufferViewMut<'a, K, 4>,
-    /// A scale for each [`BLOCK`] numbers of a head, or none.
+    /// A scale for each [`BLOCK`] elements of a head, or none.
     pub scales: BufferViewMut<'a, f16, 4>,
 }
 
@@ -77,7 +77,7 @@ impl<K: Element> KeyValues<'_, K> {
         Ok(KeyValueViews { numbers: [keys, values], scales: [of_keys, of_values] })
     }
 
-    /// Returns views to write, of numbers and of scales.
+    /// Returns views to write, of elements and of scales.
     #[allow(clippy::type_complexity, reason = "keys and values of two types")]
     fn halves(&mut self) -> Result<([BufferViewMut<'_, K, 4>; 2], [BufferViewMut<'_, f16, 4>; 2]), Error> {
         let pages = self.pages();
@@ -90,7 +90,7 @@ impl<K: Element> KeyValues<'_, K> {
 /// Queries, keys and values of tokens, `[tokens, (heads + 2·groups)·head]`, and their norms.
 #[derive(Clone, Copy, Debug)]
 pub struct Projected<'a> {
-    /// The numbers.
+    /// The elements.
     pub numbers: BufferView<'a, f32, 2>,
     /// The norms of heads.
     pub norms: Option<Norms<'a, f32>>,
@@ -101,7 +101,7 @@ pub trait CacheElement: StoredElement + GenericArgument {
     /// The format of the queries and the results of prompts.
     type Prompt: Float + GenericArgument;
 
-    /// Returns the number of scales of a head of `width` numbers.
+    /// Returns the number of scales of a head of `width` elements.
     fn scales(width: usize) -> usize;
 
     /// Queues q ← queries, normed and rotated. Keys and values are stored in the cache.
@@ -192,7 +192,7 @@ impl CacheElement for i8 {
     }
 }
 
-/// Returns a number of a key or value. There are scales if `scales` has blocks.
+/// Returns an element of a key or value. There are scales if `scales` has blocks.
 #[device]
 pub fn number<K: StoredElement>(
     numbers: View<K, 4>,
@@ -206,22 +206,22 @@ pub fn number<K: StoredElement>(
     if scales.dim(3) == 0 { x } else { x * scales[(page, group, row, d / 32)].to_f32() }
 }
 
-/// The pages of texts.
+/// The pages of sequences.
 #[derive(Debug)]
 pub struct Pages {
     /// Tokens of a page.
     rows: usize,
-    /// The pages of each text.
+    /// The pages of each sequence.
     tables: Vec<Vec<u32>>,
-    /// The number of texts that use each page.
+    /// The number of sequences that use each page.
     owners: Vec<u32>,
     /// The number of changes of `tables`.
     version: u64,
 }
 
 impl Pages {
-    /// Makes the pages of `texts` texts of up to `room` tokens, with `rows` tokens a page. A single
-    /// text has one page.
+    /// Makes the pages of `texts` sequences of up to `room` tokens, with `rows` tokens a page. A
+    /// single sequence has one page.
     pub fn new(texts: usize, room: usize, rows: usize) -> Pages {
         let rows = if texts == 1 { room } else { rows.min(room) };
         let of_text = room.div_ceil(rows);
@@ -234,7 +234,7 @@ impl Pages {
         [self.owners.len(), self.rows]
     }
 
-    /// Returns the pages of a text.
+    /// Returns the pages of a sequence.
     pub fn table(&self, text: usize) -> &[u32] {
         &self.tables[text]
     }
@@ -250,17 +250,17 @@ impl Pages {
         page.map_or(u32::MAX, |page| page * self.rows as u32 + (token % self.rows) as u32)
     }
 
-    /// Returns how many of the first `tokens` tokens of the text `from` can become the beginning of
-    /// the text `to`. Another text can use only full pages. The text itself also keeps a page that
-    /// is not full, unless it shares that page.
+    /// Returns how many of the first `tokens` tokens of the sequence `from` can become the
+    /// beginning of the sequence `to`. Another sequence can use only full pages. The sequence
+    /// itself also keeps a page that is not full, unless it shares that page.
     pub fn kept(&self, to: usize, from: usize, tokens: usize) -> usize {
         let full = tokens / self.rows;
         let is_own = |page: &u32| to == from && self.owners[*page as usize] == 1;
         if self.tables[from].get(full).is_some_and(is_own) { tokens } else { full * self.rows }
     }
 
-    /// Gives the text `to` the pages of the first `kept` tokens of the text `from`, and free pages
-    /// after them.
+    /// Gives the sequence `to` the pages of the first `kept` tokens of the sequence `from`, and
+    /// free pages after them.
     pub fn begin(&mut self, to: usize, from: usize, kept: usize) {
         let of_text = self.tables[to].len();
         let mut table = self.tables[from][..kept.div_ceil(self.rows)].to_vec();
@@ -270,7 +270,7 @@ impl Pages {
         for page in &self.tables[to] {
             self.owners[*page as usize] -= 1;
         }
-        // There are enough pages for all texts without sharing, so enough are free.
+        // There are enough pages for all sequences without sharing, so enough are free.
         let free = (0..self.owners.len()).filter(|page| self.owners[*page] == 0);
         table.extend(free.take(of_text - table.len()).map(|page| page as u32));
         for page in &table[kept.div_ceil(self.rows)..] {
@@ -287,7 +287,7 @@ impl Pages {
 mod tests {
     use super::Pages;
 
-    /// Counts the texts that have each page, and finds pages of a text twice.
+    /// Counts the sequences that have each page, and finds pages of a sequence twice.
     fn check(pages: &Pages) {
         let mut owners = vec![0; pages.owners.len()];
         for table in &pages.tables {
@@ -314,7 +314,7 @@ mod tests {
         check(&pages);
         assert_eq!(pages.table(0)[0], pages.table(1)[0]);
         assert_ne!(pages.table(0)[1], pages.table(1)[1]);
-        // The page belongs to text 1 alone now, and to text 2 after it.
+        // The page belongs to sequence 1 alone now, and to sequence 2 after it.
         assert_eq!(pages.kept(1, 1, 7), 7);
         pages.begin(2, 1, 4);
         pages.begin(1, 2, 0);
@@ -333,7 +333,7 @@ mod tests {
         assert_eq!((pages.version(), pages.slot(0, 9)), (0, 9));
     }
 
-    /// Begins texts in a fixed pseudorandom order.
+    /// Begins sequences in a fixed pseudorandom order.
     #[test]
     fn pages_suffice_for_any_order() {
         let mut pages = Pages::new(4, 50, 8);

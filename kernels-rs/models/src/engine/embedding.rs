@@ -48,7 +48,7 @@ impl Embedding {
         Ok(Embedding { table, extents: rows.extents })
     }
 
-    /// Returns the number of tokens, and of numbers for each.
+    /// Returns the number of tokens, and the number of elements of a token.
     pub fn extents(&self) -> [usize; 2] {
         self.extents
     }

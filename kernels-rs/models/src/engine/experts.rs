@@ -32,7 +32,7 @@ impl ExpertNetworks {
         let of_inner = [count * inner, width];
         if gate.extents() != of_inner || up.extents() != of_inner || rows != count * width {
             let found = [gate.extents(), up.extents(), down.extents()];
-            let problem = format!("expected {count} experts of {width} and {inner} numbers, found {found:?}");
+            let problem = format!("expected {count} experts of {width} and {inner} elements, found {found:?}");
             return Err(crate::Error::tensor("experts", "gate, up and down", problem));
         }
         Ok(ExpertNetworks { router, routing, gate, up, down })

@@ -16,7 +16,7 @@ use std::fmt::Debug;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Returns `x`: the conversion between formats of numbers.
+/// Returns `x`: the conversion between element types.
 #[device(value)]
 fn same(x: f32) -> f32 {
     x
@@ -38,7 +38,7 @@ enum Matrix {
     Numbers(Numbers),
 }
 
-/// A matrix that is not in blocks: its numbers, row by row.
+/// A matrix that is not block-quantized: its elements, row by row.
 #[derive(Debug)]
 pub(super) enum Numbers {
     F32(Arc<DeviceBuffer<f32>>),
@@ -55,7 +55,7 @@ pub(super) fn pieces(rows: usize, at_once: usize) -> impl Iterator<Item = Range<
     (0..rows).step_by(at_once).map(move |first| first..rows.min(first.saturating_add(at_once)))
 }
 
-/// Calls `run` for x and y in pieces of up to `at_once` rows.
+/// Calls `run` for x and y in chunks of up to `at_once` rows.
 pub(super) fn in_pieces(
     at_once: usize,
     x: &BufferView<'_, f32, 2>,
@@ -68,7 +68,7 @@ pub(super) fn in_pieces(
 /// Rows of a matrix as a file has them.
 #[derive(Debug)]
 pub struct Rows<'a> {
-    /// The format of the numbers.
+    /// The format of the elements.
     pub format: Format,
     /// Rows and columns.
     pub extents: [usize; 2],
@@ -86,7 +86,7 @@ pub struct Linear {
     bias: Option<Arc<DeviceBuffer<f32>>>,
 }
 
-/// Reads numbers of `N` bytes.
+/// Reads elements of `N` bytes.
 pub(super) fn numbers<T, const N: usize>(bytes: &[u8], number: impl Fn([u8; N]) -> T) -> Vec<T> {
     bytes.chunks_exact(N).map(|bytes| number(std::array::from_fn(|i| bytes[i]))).collect()
 }
@@ -128,14 +128,14 @@ impl Linear {
         }
         let rows = made.iter().map(|(_, rows)| rows).sum();
         if let Some(bias) = bias.filter(|bias| bias.len() != rows) {
-            let problem = format!("a bias of {} numbers for {rows} rows", bias.len());
+            let problem = format!("a bias of {} elements for {rows} rows", bias.len());
             return Err(crate::Error::tensor("a matrix", "bias", problem));
         }
         let bias = bias.map(|bias| device.upload(bias)).transpose()?.map(Arc::new);
         Ok(Linear { parts: made, columns, rows, bias })
     }
 
-    /// Returns rows and columns: the numbers of y and of x.
+    /// Returns the extents: rows, the elements of y, and columns, the elements of x.
     pub fn extents(&self) -> [usize; 2] {
         [self.rows, self.columns]
     }
@@ -246,12 +246,12 @@ impl Linear {
 
 /// The most rows for which a norm and the next product are one kernel, if the matrix is not in
 /// blocks. Each block of the kernel computes the norms again. On an H100, a 2B model in bf16
-/// generates 742 tokens per second for 2 texts with such kernels, and 703 with separate ones. With
-/// 4 texts these rates are 1,211 and 1,300, with 8 texts 1,616 and 2,517.
+/// generates 742 tokens per second for 2 sequences with such kernels, and 703 with separate ones.
+/// With 4 sequences these rates are 1,211 and 1,300, with 8 sequences 1,616 and 2,517.
 pub(super) const MAX_FUSED_TOKENS: usize = 2;
 
 impl Linear {
-    /// Returns the matrix, if it is a single one and not in blocks.
+    /// Returns the matrix, if it is a single one and not block-quantized.
     pub(super) fn numbers(&self) -> Option<&Numbers> {
         match &self.parts[..] {
             [(Matrix::Numbers(numbers), _)] => Some(numbers),
@@ -307,7 +307,7 @@ impl Numbers {
         }
     }
 
-    /// Queues x ← x + g·Wᵀ. g = silu(a)·b has `inner` numbers. a and b are the halves of
+    /// Queues x ← x + g·Wᵀ. g = silu(a)·b has `inner` elements. a and b are the halves of
     /// norm(x)·Vᵀ, and V is `gate_and_up`.
     pub(super) fn add_gated(
         &self,
@@ -345,7 +345,7 @@ fn mismatch(matrix: &impl Debug, x: &Operand<'_>) -> Error {
     refused(format!("the operand has another form than its matrix reads: {x:?} for {matrix:?}"))
 }
 
-/// Queues y ← epilogue(x·Wᵀ) with weights in blocks, for x in `f32` or quantized.
+/// Queues y ← epilogue(x·Wᵀ) with block-quantized weights, for x in `f32` or quantized.
 ///
 /// # Safety
 /// The requirements of [`Weights::product_with`] apply.
@@ -393,7 +393,7 @@ fn narrow<T: Float + GenericArgument>(
     dense(on, &converted.view(extents)?, w, bias, y)
 }
 
-/// Queues y ← x·Wᵀ + bias with weights that are not in blocks.
+/// Queues y ← x·Wᵀ + bias with weights that are not block-quantized.
 fn dense<T: Float + GenericArgument>(
     on: &impl Queue,
     x: &BufferView<'_, T, 2>,
@@ -410,7 +410,7 @@ fn dense<T: Float + GenericArgument>(
     match bias {
         None => gemm.run(on, &x, &w, &mut y),
         Some(bias) => on.reading(&bias, || {
-            // SAFETY: as for weights in blocks.
+            // SAFETY: as for block-quantized weights.
             unsafe { gemm.run_with(on, &x, &w, &mut y, Bias { bias: bias.detached() }) }
         }),
     }

@@ -216,7 +216,7 @@ impl<'a> Loader<'a> {
 }
 
 impl Loader<'_> {
-    /// Returns the numbers of a tensor of the tower.
+    /// Returns the elements of a tensor of the tower.
     fn numbers(&mut self, role: VisionRole, layer: usize) -> Result<Vec<f32>> {
         let tensor = self.take(Role::Vision(role), layer)?;
         quantize::numbers(tensor.format, tensor.bytes).ok_or_else(|| {

@@ -150,7 +150,7 @@ impl Model {
         })))
     }
 
-    /// Returns an empty text with memory for the tokens that `options` allows.
+    /// Returns a session without tokens, with memory for the tokens that `options` allows.
     ///
     /// # Errors
     /// If memory runs out.
@@ -158,7 +158,7 @@ impl Model {
         Session::new(self.clone(), options)
     }
 
-    /// Returns empty texts that are decoded together, with memory for the tokens of each.
+    /// Returns empty sequences that are decoded together, with memory for the tokens of each.
     ///
     /// # Errors
     /// If `sequences` is 0 or more than [`Batch::MAX_SEQUENCES`], or memory runs out.
@@ -166,7 +166,7 @@ impl Model {
         Batch::new(self.clone(), options, sequences)
     }
 
-    /// Returns a sampler for texts of the model. `text` are the tokens so far.
+    /// Returns a sampler for the model. `text` has the tokens so far.
     ///
     /// # Errors
     /// If a number is outside its range, or memory runs out.

@@ -29,7 +29,7 @@ pub struct NetworkWork {
 }
 
 impl NetworkWork {
-    /// Allocates memory for up to `tokens` tokens and networks of `inner` numbers. With `exact`,
+    /// Allocates memory for up to `tokens` tokens and networks of `inner` elements. With `exact`,
     /// the gate has no approximations, and each token is computed as if it were alone.
     ///
     /// # Errors
@@ -73,13 +73,13 @@ impl Network {
         Ok(Network { inner, gate_and_up, down })
     }
 
-    /// Returns the numbers of a token between the two products.
+    /// Returns the elements of a token between the two products.
     pub fn inner(&self) -> usize {
         self.inner
     }
 
     /// Returns the network whose kernels also compute the norm before it, the gate, and the sum
-    /// after it. Neither matrix may be in blocks.
+    /// after it. Neither matrix may be block-quantized.
     pub(super) fn fused(&self) -> Option<FusedNetwork<'_>> {
         let (gate_and_up, down) = (self.gate_and_up.numbers()?, self.down.numbers()?);
         Some(FusedNetwork { inner: self.inner, gate_and_up, down })

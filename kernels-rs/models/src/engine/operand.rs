@@ -11,7 +11,7 @@ use runtime::{BufferView, BufferViewMut, Error};
 
 /// A computation of activations: a norm, attention, or a gate.
 pub(super) trait ActivationSource: Sized {
-    /// Returns the number of tokens, and of numbers for each.
+    /// Returns the number of tokens, and the number of elements of a token.
     fn extents(&self) -> [usize; 2];
 
     /// Queues y ← the activations.
@@ -38,7 +38,7 @@ pub(super) enum Form {
     F32,
     F16,
     Bf16,
-    /// 8 bits, with a scale for each 32 numbers.
+    /// 8 bits, with a scale for each 32 elements.
     Quantized,
 }
 
@@ -66,7 +66,7 @@ impl Operand<'_> {
 /// Memory for activations of all forms. Each form's memory is allocated at its first use.
 #[derive(Debug)]
 pub(super) struct OperandMemory {
-    /// The largest count of numbers.
+    /// The largest count of elements.
     numbers: usize,
     f32: Option<QueueMemory<f32>>,
     f16: Option<QueueMemory<f16>>,
@@ -74,7 +74,7 @@ pub(super) struct OperandMemory {
 }
 
 impl OperandMemory {
-    /// Returns memory for at most `numbers` numbers.
+    /// Returns memory for at most `numbers` elements.
     pub fn new(numbers: usize) -> OperandMemory {
         OperandMemory { numbers, f32: None, f16: None, bf16: None }
     }
@@ -95,7 +95,7 @@ impl OperandMemory {
 }
 
 /// Queues the activations in the type `T`, and returns them. The memory is allocated for `numbers`
-/// numbers at its first use.
+/// elements at its first use.
 fn written<'m, T: Float + GenericArgument>(
     on: &impl Queue,
     memory: &'m mut Option<QueueMemory<T>>,

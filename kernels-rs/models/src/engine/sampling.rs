@@ -19,7 +19,7 @@ pub struct Sampling {
     pub top_p: f32,
     /// Draws from tokens with at least this part of the largest probability; 0 for all.
     pub min_p: f32,
-    /// Divides positive logits of tokens in the text, and multiplies negative ones (Keskar and
+    /// Divides positive logits of tokens in the sequence, and multiplies negative ones (Keskar and
     /// others, *CTRL*, 2019); 1 for none.
     pub repetition: f32,
     /// Is subtracted from a token's logit for each time that it was generated.
@@ -66,7 +66,7 @@ impl Sampling {
     }
 }
 
-/// Records that a token is in the text, and that it was generated if `generated` is 1.
+/// Records that a token is in the sequence, and that it was generated if `generated` is 1.
 #[kernel(block = 32, grid = token.len().div_ceil(32))]
 #[requires(seen.cols() == 2)]
 fn note(token: &[u32], generated: u32, mut seen: ViewMut<u32, 2>) {
@@ -110,7 +110,7 @@ pub struct Sampler {
     sampling: Sampling,
     /// The number of the next draw.
     draws: u64,
-    /// For each token, whether it is in the text, and how often it was generated.
+    /// For each token, whether it is in the sequence, and how often it was generated.
     seen: Option<DeviceBuffer<u32>>,
     /// The likeliest token, and the logits that min-p keeps.
     kept: Option<(DeviceBuffer<u32>, DeviceBuffer<f32>)>,

@@ -1,4 +1,4 @@
-//! A text that grows: prompt, decoding by a replayed graph, generation.
+//! A single sequence that grows: prompt, decoding by a replayed graph, generation.
 
 use super::batch::Batch;
 use super::model::Model;
@@ -13,41 +13,40 @@ use std::sync::Arc;
 /// How a session is made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Options {
-    /// Tokens that the text may have.
+    /// The capacity: the maximum number of tokens of a sequence.
     pub room: usize,
-    /// Tokens of a prompt that pass the layers at once.
+    /// The chunk size: the number of tokens of a prompt that pass through the layers at once.
     pub piece: usize,
     /// How keys and values are kept.
     pub cache: CacheFormat,
-    /// Tokens of a page of the cache, if there are several texts. Texts that begin alike share the
-    /// full pages of their common tokens.
+    /// Tokens of a page of the cache, if there are several sequences. Sequences that begin alike
+    /// share the full pages of their common tokens.
     pub page: usize,
     /// Computes without approximations, and each token as if it were alone in a step. All devices
     /// then give equal bits if the weights are quantized. With other weights the devices must have
     /// equal [facts](runtime::Device::cpu_with_facts). Features of images have approximations in
     /// either case.
     pub exact: bool,
-    /// The most tokens that are guessed from repetitions in the text and verified in one step; 0
-    /// for none, at most 15. With `exact`, drafts do not change the tokens of a text.
+    /// The maximum number of tokens that are guessed from repetitions in the sequence and verified
+    /// in one step; 0 for none, at most 15. With `exact`, drafts do not change the tokens.
     pub drafts: usize,
 }
 
 impl Default for Options {
-    /// Returns room for 4,096 tokens, with prompts in pieces of 512 and a cache of F16 in
-    /// pages of 64.
+    /// Returns a capacity of 4,096 tokens, chunks of 512, and a cache of F16 in pages of 64.
     fn default() -> Options {
         Options { room: 4096, piece: 512, cache: CacheFormat::F16, page: 64, exact: false, drafts: 0 }
     }
 }
 
-/// How a text is generated.
+/// How tokens are generated after a prompt.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Generation {
     /// How tokens are drawn.
     pub sampling: Sampling,
-    /// The most tokens.
+    /// The maximum number of generated tokens.
     pub tokens: usize,
-    /// Texts at which generation stops, and which are not part of the result.
+    /// Strings at which generation stops, and which are not part of the result.
     pub stops: Vec<String>,
     /// Whether names of control tokens in the prompt become these tokens, as in chat templates.
     pub control: bool,
@@ -63,28 +62,28 @@ impl Default for Generation {
 /// Why generation ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Stop {
-    /// The model ended its text.
+    /// The model generated an end token.
     End,
-    /// A stop text was generated.
+    /// A stop string was generated.
     Text,
     /// The requested number of tokens was generated.
     Tokens,
-    /// The session has no more room.
+    /// The sequence is full.
     Room,
 }
 
-/// A part of a generated text.
+/// A generated token, and the text that it completes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Piece {
     /// The token.
     pub token: u32,
     /// The text that is complete with the token, possibly empty.
     pub text: String,
-    /// Why generation ended, in the last piece.
+    /// Why generation ended, at the last token.
     pub stop: Option<Stop>,
 }
 
-/// A text, and the keys and values of its tokens on a device.
+/// A sequence of tokens, and its keys and values on a device.
 #[derive(Debug)]
 pub struct Session(Batch);
 
@@ -99,25 +98,24 @@ impl Session {
         self.0.model()
     }
 
-    /// Returns the tokens of the text.
+    /// Returns the tokens of the sequence.
     pub fn tokens(&self) -> &[u32] {
         self.0.tokens(0).unwrap_or_default()
     }
 
     /// Returns −ln of the probability of each token after the first, given those before it. The
-    /// session's text is empty afterwards.
+    /// session is empty afterwards.
     ///
     /// # Errors
-    /// If there are no tokens, or more than there is room for, or a launch fails.
+    /// If there are no tokens, or more than the capacity, or a launch fails.
     pub fn losses(&mut self, tokens: &[u32]) -> Result<Vec<f32>> {
         self.0.losses(0, tokens)
     }
 
-    /// Returns the likeliest token after each token of a text. The session's text is empty
-    /// afterwards.
+    /// Returns the likeliest token after each of the tokens. The session is empty afterwards.
     ///
     /// # Errors
-    /// If there are no tokens, or more than there is room for, or a launch fails.
+    /// If there are no tokens, or more than the capacity, or a launch fails.
     pub fn likeliest(&mut self, tokens: &[u32]) -> Result<Vec<u32>> {
         self.0.likeliest(0, tokens)
     }
@@ -127,17 +125,17 @@ impl Session {
         self.0.drafts()
     }
 
-    /// Replaces the text. Tokens that both texts begin with are not computed again, except the last
-    /// token of the new text.
+    /// Replaces the tokens. Tokens with which the old and the new ones begin are not computed
+    /// again, except the last of the new ones.
     ///
     /// # Errors
-    /// If there are no tokens, or more than there is room for, or a launch fails.
+    /// If there are no tokens, or more than the capacity, or a launch fails.
     pub fn set(&mut self, tokens: &[u32]) -> Result<()> {
         self.set_prompt(tokens.to_vec().into())
     }
 
-    /// Replaces the text by one with images, as [`set`](Session::set) does. Images in the part with
-    /// which both texts begin are not computed again.
+    /// Replaces the tokens by a prompt, which may have images, as [`set`](Session::set) does.
+    /// Images in the common beginning are not computed again.
     ///
     /// # Errors
     /// Returns the errors of [`set`](Session::set). Also if there are images, and the model has no
@@ -148,23 +146,23 @@ impl Session {
         Ok(())
     }
 
-    /// Returns the logits after the last token of the text.
+    /// Returns the logits after the last token.
     ///
     /// # Errors
-    /// If the text is empty, or the device fails.
+    /// If the session is empty, or the device fails.
     pub fn logits(&mut self) -> Result<Vec<f32>> {
         self.0.logits(0)
     }
 
-    /// Draws the next token and adds it to the text.
+    /// Draws the next token and appends it.
     ///
     /// # Errors
-    /// If the text is empty, there is no more room, or the device fails.
+    /// If the session is empty or full, or the device fails.
     pub fn next(&mut self, sampler: &mut Sampler) -> Result<u32> {
         self.0.draw(0, sampler)
     }
 
-    /// Sets the text to a prompt and returns an iterator over what the model adds to it.
+    /// Replaces the tokens by a prompt and returns an iterator over the tokens that the model adds.
     ///
     /// # Errors
     /// If the prompt does not fit, or the device fails.
@@ -173,8 +171,8 @@ impl Session {
         self.generate_after(tokens.into(), generation)
     }
 
-    /// Sets the text to a prompt with images and returns an iterator over what the model adds to
-    /// it.
+    /// Replaces the tokens by a prompt with images and returns an iterator over the tokens that the
+    /// model adds.
     ///
     /// # Errors
     /// If the prompt does not fit, the model has no vision tower, or the device fails.
@@ -194,7 +192,7 @@ impl Model {
     /// If the text cannot be encoded.
     pub fn prompt(&self, text: &str, control: bool) -> Result<Vec<u32>> {
         let mut tokens = self.tokenizer.encode(text, Encoding { control, ends: !control })?;
-        // An empty prompt begins with the token that begins texts.
+        // An empty prompt begins with the token that begins sequences.
         if tokens.is_empty() {
             tokens.extend(self.tokenizer.special().begin);
         }
@@ -219,8 +217,8 @@ impl Model {
     /// image. Names of control tokens become these tokens.
     ///
     /// # Errors
-    /// If the text cannot be encoded, the model sees no images, or the text does not have a place
-    /// for each image. Also if a side of an image is too long for the other.
+    /// If the text cannot be encoded, the model has no vision tower, or the text does not have a
+    /// place for each image. Also if a side of an image is too long for the other.
     pub fn prompt_with(&self, text: &str, images: &[Image], processor: &Processor) -> Result<Prompt> {
         let placeholder = self.image.ok_or_else(|| Error::Tokens {
             action: "see an image",
@@ -238,7 +236,7 @@ pub struct Output {
     stops: Vec<String>,
     /// Tokens that may still be generated.
     left: usize,
-    /// Text that may be the beginning of a stop text.
+    /// Text that may be the beginning of a stop string.
     held: String,
     characters: Characters,
 }
@@ -250,8 +248,8 @@ impl Output {
         Output { stops, left: generation.tokens, held: String::new(), characters: tokenizer.characters(false) }
     }
 
-    /// Adds a token, and returns the text that is complete with it. `is_full` says that there is no
-    /// room for another.
+    /// Adds a token, and returns the text that is complete with it. `is_full` says that the
+    /// sequence cannot take another.
     ///
     /// # Errors
     /// If the number is not a token.
@@ -281,7 +279,7 @@ impl Output {
     }
 }
 
-/// An iterator over the tokens that a model adds to a text.
+/// An iterator over the tokens that a model adds to a prompt.
 #[derive(Debug)]
 pub struct Generate<'a> {
     session: &'a mut Session,

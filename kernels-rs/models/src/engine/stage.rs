@@ -31,10 +31,10 @@ pub struct Stage {
     pub blocks: Vec<Block>,
     /// The angle of each rotated pair for a position.
     frequencies: Arc<DeviceBuffer<f32>>,
-    /// For each pair, the row of positions that rotates it in a text without images: 0.
+    /// For each pair, the row of positions that rotates it in a sequence without images: 0.
     axes: Arc<DeviceBuffer<u32>>,
-    /// For each pair, the row of positions that rotates it in a text with images: time, height or
-    /// width.
+    /// For each pair, the row of positions that rotates it in a sequence with images: time, height
+    /// or width.
     image_axes: Arc<DeviceBuffer<u32>>,
 }
 
@@ -69,7 +69,7 @@ impl Stage {
         })
     }
 
-    /// Returns the tables for texts with one position a token or, with images, with three.
+    /// Returns the tables for sequences with one position a token or, with images, with three.
     pub(super) fn rotary(&self, has_images: bool) -> RotaryTables<'_> {
         let axes = if has_images { &self.image_axes } else { &self.axes };
         RotaryTables { frequencies: &self.frequencies, axes }

@@ -1,4 +1,4 @@
-//! Work of devices for the texts of a batch: caches, prompts, and steps by replayed graphs.
+//! Work of devices for the sequences of a batch: caches, prompts, and steps by replayed graphs.
 //!
 //! A step passes rows through the model. Rows are the next tokens of several sequences, or the next
 //! token of one sequence and its drafts. There is a graph for each width, 1, 2, 4, …, and a step
@@ -9,8 +9,8 @@
 //! replayed in order. Streams copy the activations between two of them. Pieces of a prompt overlap:
 //!
 //! ```text
-//!   device 0   piece 0 │ piece 1 │ piece 2 │
-//!   device 1           │ piece 0 │ piece 1 │ piece 2
+//!   device 0   chunk 0 │ chunk 1 │ chunk 2 │
+//!   device 1           │ chunk 0 │ chunk 1 │ chunk 2
 //! ```
 //!
 //! # Tokens stay on the device
@@ -66,7 +66,7 @@ pub struct Section<'a> {
 }
 
 impl Section<'_> {
-    /// Returns tokens without images, in a text without images.
+    /// Returns tokens without images, in a sequence without images.
     pub fn of_text(tokens: &[u32], after: After) -> Section<'_> {
         let positions = (after.tokens..after.tokens + tokens.len()).map(|i| i as u32).collect();
         Section { tokens, positions, images: Vec::new(), after }
@@ -82,12 +82,12 @@ pub enum LogitsPlace {
     Row(usize),
 }
 
-/// The work of texts that depends on the format of their cache.
+/// The work of sequences that depends on the format of their cache.
 pub trait Run: Send {
     /// Returns the features of an image.
     fn features(&mut self, model: &Model, picture: &Picture) -> Result<Features>;
     /// Queues the model for consecutive tokens of a sequence. When a call returns, as many calls as
-    /// there are stages may still run: each device can compute another piece of a prompt.
+    /// there are stages may still run: each device can compute another chunk of a prompt.
     fn append(&mut self, model: &Model, section: &Section<'_>, pages: &Pages) -> Result<()>;
     /// Waits for all work, and reports its failures.
     fn wait(&mut self) -> Result<()>;
@@ -114,7 +114,7 @@ impl Options {
     }
 }
 
-/// The [`Run`] of texts whose caches have numbers of type `K`.
+/// The [`Run`] of sequences whose caches have elements of type `K`.
 pub struct Steps<K: kernel_dsl::Element> {
     /// A stream for each stage, on its device.
     streams: StageStreams,
@@ -127,7 +127,7 @@ pub struct Steps<K: kernel_dsl::Element> {
     prompt: DeviceBuffer<f32>,
     vocabulary: usize,
     drawn: DeviceBuffer<u32>,
-    /// The ends of the last pieces of prompts that may still run.
+    /// The ends of the last chunks of prompts that may still run.
     pieces: VecDeque<Event>,
 }
 
@@ -185,7 +185,7 @@ struct LayerSlots<K: kernel_dsl::Element> {
     scales: SlotMut<f16>,
 }
 
-/// The extents of the cache of a layer: of numbers, and of scales.
+/// The extents of the cache of a layer: of elements, and of scales.
 #[derive(Clone, Copy)]
 struct CacheExtents([[usize; 4]; 2]);
 
@@ -232,11 +232,11 @@ struct Inputs {
     positions: SlotMut<u32>,
     /// The row of the cache in which keys and values are stored.
     slots: SlotMut<u32>,
-    /// The number of tokens of the text before the row.
+    /// The number of tokens of the sequence before the row.
     rows: SlotMut<u32>,
     /// The number of keys that the row sees.
     lengths: SlotMut<u32>,
-    /// The pages of the text.
+    /// The pages of the sequence.
     pages: SlotMut<u32>,
 }
 
@@ -503,7 +503,7 @@ impl<K: CacheElement> Step<K> {
         Ok(())
     }
 
-    /// Uploads the places of rows, and the pages of their texts.
+    /// Uploads the places of rows, and the pages of their sequences.
     fn set_places(&mut self, rows: &[Row], pages: &Pages) -> Result<()> {
         let padded = |number: &dyn Fn(&Row) -> u32, other: u32| {
             let numbers = rows.iter().map(number);
@@ -587,7 +587,7 @@ impl<K: CacheElement> Step<K> {
     }
 }
 
-/// Returns `n` numbers from `first` on.
+/// Returns `n` elements from `first` on.
 fn numbers(first: usize, n: usize) -> Vec<u32> {
     (first..first + n).map(|i| i as u32).collect()
 }
@@ -673,7 +673,7 @@ fn queue_stages<K: CacheElement>(
 }
 
 impl<K: CacheElement> Steps<K> {
-    /// Allocates the caches and records a graph for each width. The widest has room for all
+    /// Allocates the caches and records a graph for each width. The widest is wide enough for all
     /// sequences, and for a token and its drafts.
     pub fn new(model: &Model, options: Options, sequences: usize, pages: &Pages) -> Result<Steps<K>> {
         let mut caches = Step::caches(model, pages)?;

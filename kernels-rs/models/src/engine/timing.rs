@@ -9,8 +9,8 @@
 //!
 //! A graph orders launches by the memory that they use. Independent launches of one kernel may run
 //! side by side, and then the sum is too small. One example is the text half of Qwen3-VL-2B in bf16
-//! on an H100. The graph takes 1.11 times the sum for one text (203 launches), and 1.26 times for
-//! eight. On the same GPU, chains of kernels that read 16 MB each show what a launch costs:
+//! on an H100. The graph takes 1.11 times the sum for one sequence (203 launches), and 1.26 times
+//! for eight. On the same GPU, chains of kernels that read 16 MB each show what a launch costs:
 //!
 //! | property of a chain | µs a launch |
 //! |---|---|
@@ -20,12 +20,12 @@
 //! | other kernels with other shared memory, or blocks of another size | 0.02 more |
 //! | edges of the graph that other edges imply | 0.04 more at most |
 //!
-//! These explain a third of the difference for one text. The rest is idle memory: a launch waits
-//! until the one before it has ended. The kernel `heads` takes 83 µs alone, but a graph without it
-//! takes 274 µs less: the launches around it then run side by side.
+//! These explain a third of the difference for one sequence. The rest is idle memory: a launch
+//! waits until the one before it has ended. The kernel `heads` takes 83 µs alone, but a graph
+//! without it takes 274 µs less: the launches around it then run side by side.
 //!
 //! The following designs against idle memory were tried and are not used. Each figure is one run
-//! with one text:
+//! with one sequence:
 //!
 //! | design | tokens per second |
 //! |---|---|
@@ -34,7 +34,7 @@
 //! | the same with 16 or 24 MB | 510, 487 |
 //! | with 16 MB, and 8 MB of the next layer's projection beside the last product | 506 |
 //! | the same, and 8 MB of the last product's matrix beside gate and up | 476 |
-//! | `gemv_normed` loads weights before the sums of the norm, and each piece an iteration ahead | 511 |
+//! | `gemv_normed` loads weights before the sums of the norm, and each chunk an iteration ahead | 511 |
 //! | the latter, and 8 or 16 MB beside `heads` and attention | 493, 499 |
 //!
 //! Figures within about 3 % of each other are not different. With weights loaded ahead, the product
@@ -78,18 +78,18 @@ use std::time::Instant;
 /// A step whose kernels are timed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TimedStep {
-    /// The next token of each of several texts.
+    /// The next token of each of several sequences.
     Decode {
-        /// The number of texts, a power of two.
+        /// The number of sequences, a power of two.
         texts: usize,
-        /// The number of tokens of each text before the step.
+        /// The number of tokens of each sequence before the step.
         before: usize,
     },
     /// Tokens of a prompt.
     Prompt {
         /// The number of tokens.
         tokens: usize,
-        /// The number of tokens of the text before the step.
+        /// The number of tokens of the sequence before the step.
         before: usize,
     },
 }
@@ -183,7 +183,7 @@ const MIN_LAUNCHES: usize = 16;
 const SECONDS: f64 = 0.03;
 
 /// Returns the seconds of one replay of a step, of all stages or of one. The first replay computes
-/// `rows`. Each replay appends a token to each text, and at most `limit` tokens fit.
+/// `rows`. Each replay appends a token to each sequence, and at most `limit` tokens fit.
 fn replayed<K: CacheElement>(
     step: &mut Step<K>,
     streams: &StageStreams,

@@ -54,7 +54,7 @@ impl<T: Float + GenericArgument> Layer for VisionLayer<T> {
     }
 }
 
-/// A matrix as numbers, and its bias.
+/// A matrix of floats, and its bias.
 pub(super) struct Pair {
     pub weight: Vec<f32>,
     pub bias: Vec<f32>,
@@ -71,7 +71,7 @@ impl Pair {
     }
 }
 
-/// The parameters of a layer, as numbers.
+/// The parameters of a layer, as floats.
 pub(super) struct LayerNumbers {
     pub norm: Pair,
     pub projection: Pair,
@@ -146,7 +146,7 @@ pub struct Features {
 }
 
 impl Features {
-    /// Returns the number of tokens, and of numbers for each.
+    /// Returns the number of tokens, and the number of elements of a token.
     pub fn extents(&self) -> [usize; 2] {
         self.extents
     }

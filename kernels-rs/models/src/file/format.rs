@@ -6,7 +6,7 @@ use std::fmt;
 /// Defines [`Format`] from a table: variant, number in GGUF, name, elements and bytes of a block.
 macro_rules! formats {
     ($($variant:ident $number:literal $name:literal $elements:literal $bytes:literal)*) => {
-        /// A format of numbers. Each is stored in blocks that have a fixed count of elements and
+        /// The format of a tensor: blocks that have a fixed count of elements and
         /// bytes.
         ///
         /// The numbers and names are those of GGUF's `ggml_type`. Safetensors has formats of

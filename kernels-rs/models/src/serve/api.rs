@@ -31,7 +31,7 @@ pub struct Server {
     /// How images are prepared, if the model sees them.
     processor: Option<Processor>,
     name: String,
-    /// Tokens that a text may have.
+    /// The maximum number of tokens of a sequence.
     room: usize,
     jobs: SyncSender<Job>,
     /// When the server began, in seconds since 1970.
@@ -294,7 +294,7 @@ impl RequestFields {
         let left = server.room.saturating_sub(tokens);
         if tokens == 0 || left == 0 {
             let field = if kind == AnswerKind::Chat { "messages" } else { "prompt" };
-            let message = format!("the prompt has {tokens} tokens; prompt and answer have room for {}", server.room);
+            let message = format!("the prompt has {tokens} tokens; prompt and answer may have {}", server.room);
             return Err(Refusal::field(field, message).code("context_length_exceeded"));
         }
         let most = match self.get("max_completion_tokens") {
@@ -305,7 +305,7 @@ impl RequestFields {
         if most == 0 {
             return Err(Refusal::field("max_tokens", "`max_tokens`: expected 1 or more"));
         }
-        let stops = self.read("stop", "a text, or a list of up to 4 texts", Vec::new(), |value| match value {
+        let stops = self.read("stop", "a string, or a list of up to 4 strings", Vec::new(), |value| match value {
             Value::String(text) => Some(vec![text.clone()]),
             Value::Array(texts) if texts.len() <= 4 => {
                 texts.iter().map(|text| text.as_str().map(str::to_owned)).collect()

@@ -1,8 +1,8 @@
-//! The thread that computes: a queue of requests becomes texts of a batch.
+//! The thread that computes: a queue of requests becomes sequences of a batch.
 //!
-//! Each round of the loop takes requests while sequences are free. The round then computes a piece
-//! of one prompt, and passes the next token of all other texts through the model together. A client
-//! that has gone frees its sequence in the next round.
+//! Each round of the loop takes requests while sequences are free. The round then computes a chunk
+//! of one prompt, and passes the next token of all other sequences through the model together. A
+//! client that has gone frees its sequence in the next round.
 
 use models::Result;
 use models::engine::{Batch, Generation, Output, Piece, Prompt, Sampler, Stop};
@@ -14,7 +14,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use tokio::sync::mpsc::UnboundedSender;
 
-/// A text to be continued.
+/// A sequence to be continued.
 #[derive(Debug)]
 pub struct Job {
     /// The prompt.
@@ -28,7 +28,7 @@ pub struct Job {
 /// A part of an answer.
 #[derive(Debug)]
 pub enum Event {
-    /// The prompt is computed; this many of its tokens were reused from an earlier text.
+    /// The prompt is computed; this many of its tokens were reused from an earlier sequence.
     Begin(usize),
     /// A token, and the text that is complete with it.
     Piece(Piece),
@@ -60,17 +60,17 @@ enum End {
 impl Display for End {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            End::Stop(Stop::End) => "the model ended its text",
-            End::Stop(Stop::Text) => "a stop text",
+            End::Stop(Stop::End) => "an end token",
+            End::Stop(Stop::Text) => "a stop string",
             End::Stop(Stop::Tokens) => "the requested number",
-            End::Stop(Stop::Room) => "no more room",
+            End::Stop(Stop::Room) => "a full sequence",
             End::Left => "the client left",
             End::Failed(why) => why,
         })
     }
 }
 
-/// Starts the thread. Jobs beyond the queue's room are refused by its sender. `stops` ends the
+/// Starts the thread. The queue's sender refuses jobs if the queue is full. `stops` ends the
 /// running jobs.
 pub fn start(batch: Batch, room: usize, stops: Arc<AtomicBool>) -> (JoinHandle<()>, SyncSender<Job>) {
     let (sender, receiver) = sync_channel(room);
@@ -108,7 +108,7 @@ impl Worker {
             }
             self.end(|active| active.job.events.is_closed().then_some(End::Left));
             if let Err(error) = self.round() {
-                // The device failed, and with it all texts.
+                // The device failed, and with it all sequences.
                 let why = error.to_string();
                 self.end(|_| Some(End::Failed(why.clone())));
             }
@@ -143,7 +143,7 @@ impl Worker {
         Ok((reused, sampler))
     }
 
-    /// Computes a piece of a prompt, and a token of each text whose prompt is computed.
+    /// Computes a chunk of a prompt, and a token of each sequence whose prompt is computed.
     fn round(&mut self) -> Result<()> {
         let mut ready: Vec<usize> = Vec::new();
         if let Some(i) = self.active.iter().position(|active| !active.is_prompted) {
