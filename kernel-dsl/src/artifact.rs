@@ -1,4 +1,4 @@
-//! The content of a kernel's expansion in addition to its type-checking copy.
+//! The data of a kernel in its expansion: names, HIR, and the PTX of the declared instances.
 
 use kernel_dsl_compiler::hir::{self, Constant, Instance, Program, serial};
 use kernel_dsl_compiler::{Build, Target};

@@ -103,7 +103,7 @@ pub(crate) fn bitwise<T: ScalarElement>(a: T, b: T, operation: fn(u64, u64) -> u
 macro_rules! atomics {
     ($Handle:ident, $space:expr) => {
         /// Atomic operations. Each reads the element at `at`, writes a new value, and returns the
-        /// old one, as one indivisible step among atomic operations on the element. In PTX `atom`,
+        /// old one, as one indivisible step among atomic operations on the element. In PTX: `atom`,
         /// or `red` if the old value is unused.
         ///
         /// The operations are relaxed: they order no other access. Several threads may apply them

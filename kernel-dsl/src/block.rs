@@ -96,7 +96,7 @@ pub fn threads() -> usize {
 /// All threads of the block must reach the same call. The call may be under an `if` or in a loop
 /// only if all threads take the same path. After a `return` it is allowed only if none or all have
 /// returned. A kernel that provably violates this [does not compile](crate#convergence); where
-/// memory decides, the interpreter reports the missing threads. In PTX one `bar.sync 0`.
+/// memory decides, the interpreter reports the missing threads. In PTX: one `bar.sync 0`.
 ///
 /// A warp that has returned violates the rule of the language, but does not hang the machine: a
 /// barrier does not wait for threads that have exited (PTX manual, `exit`; sm_61 counts warps,
@@ -108,16 +108,16 @@ pub fn sync() {
     context("block::sync()").meet(BarrierScope::Block, "block::sync()", ());
 }
 
-/// Sums `x` over all threads, in the [order](self#cooperative-operations) of the block. In PTX five
-/// shuffles and adds, a store, a barrier and a load. ⌈log₂ W⌉ shuffles and adds follow, where W is
-/// the number of warps.
+/// Sums `x` over all threads, in the [order](self#cooperative-operations) of the block. In PTX:
+/// five shuffles and adds, a store, a barrier and a load. ⌈log₂ W⌉ shuffles and adds follow, where
+/// W is the number of warps.
 #[must_use]
 #[track_caller]
 pub fn sum<T: LaneNumber>(x: T) -> T {
     of_numbers("block::sum", x, T::sum)
 }
 
-/// Returns the largest `x` of all threads; for floats as [`warp::max`]. In PTX as [`sum`], with
+/// Returns the largest `x` of all threads; for floats as [`warp::max`]. In PTX: as [`sum`], with
 /// `max`.
 #[must_use]
 #[track_caller]
@@ -125,7 +125,7 @@ pub fn max<T: LaneNumber>(x: T) -> T {
     of_numbers("block::max", x, T::larger)
 }
 
-/// Returns the smallest `x` of all threads; for floats as [`warp::min`]. In PTX as [`sum`], with
+/// Returns the smallest `x` of all threads; for floats as [`warp::min`]. In PTX: as [`sum`], with
 /// `min`.
 #[must_use]
 #[track_caller]
@@ -135,7 +135,7 @@ pub fn min<T: LaneNumber>(x: T) -> T {
 
 /// Combines the values of all threads pairwise, in the [order](self#cooperative-operations) of the
 /// block, in all of them. `combine(earlier, later)` is a closure or device function, and
-/// associative. In PTX as [`sum`] for each part of the value, with the code of `combine`, and a
+/// associative. In PTX: as [`sum`] for each part of the value, with the code of `combine`, and a
 /// final `shfl.sync.idx` as in [`warp::reduce`].
 #[track_caller]
 pub fn reduce<T: DeviceCopy, F: Fn(T, T) -> T>(x: T, combine: F) -> T {
@@ -151,8 +151,8 @@ pub fn reduce<T: DeviceCopy, F: Fn(T, T) -> T>(x: T, combine: F) -> T {
 /// Combines the values of the threads before this one, in their
 /// [order](self#cooperative-operations), and those of all threads: the exclusive prefix and the
 /// total. `combine(earlier, later)` is a closure or device function, and associative. The prefix of
-/// thread 0 is `identity` itself, which is not combined with other values. In PTX a [`warp::scan`],
-/// a store, a barrier, a load, a scan over the warps, and three shuffles.
+/// thread 0 is `identity` itself, which is not combined with other values. In PTX: a
+/// [`warp::scan`], a store, a barrier, a load, a scan over the warps, and three shuffles.
 ///
 /// ```
 /// # use kernel_dsl::prelude::*;
@@ -177,21 +177,21 @@ pub fn scan<T: DeviceCopy, F: Fn(T, T) -> T>(x: T, identity: T, combine: F) -> (
     (prefix, sums[sums.len() - 1])
 }
 
-/// Returns whether `p` holds in all threads. In PTX a vote, a store, a barrier, a load and a vote.
+/// Returns whether `p` holds in all threads. In PTX: a vote, a store, a barrier, a load and a vote.
 #[must_use]
 #[track_caller]
 pub fn all(p: bool) -> bool {
     context("block::all").gather("block::all", p).iter().all(|p| *p)
 }
 
-/// Returns whether `p` holds in any thread. In PTX a vote, a store, a barrier, a load and a vote.
+/// Returns whether `p` holds in any thread. In PTX: a vote, a store, a barrier, a load and a vote.
 #[must_use]
 #[track_caller]
 pub fn any(p: bool) -> bool {
     context("block::any").gather("block::any", p).contains(&true)
 }
 
-/// Counts the threads in which `p` holds. In PTX a ballot, `popc`, and then as [`sum`] after its
+/// Counts the threads in which `p` holds. In PTX: a ballot, `popc`, and then as [`sum`] after its
 /// first five shuffles.
 #[track_caller]
 pub fn count(p: bool) -> usize {
@@ -199,8 +199,8 @@ pub fn count(p: bool) -> usize {
 }
 
 /// Returns in all threads the `x` of the thread whose [`thread::index`](crate::thread::index) is
-/// `from`. All threads must pass the same `from`, which is less than [`threads`]. In PTX a store, a
-/// barrier and a load of each part of the value; in a block of one warp a shuffle.
+/// `from`. All threads must pass the same `from`, which is less than [`threads`]. In PTX: a store,
+/// a barrier and a load of each part of the value; in a block of one warp a shuffle.
 #[must_use]
 #[track_caller]
 pub fn broadcast<T: DeviceCopy>(x: T, from: usize) -> T {

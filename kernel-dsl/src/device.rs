@@ -1,7 +1,7 @@
 //! Facts about the device of a launch, for `grid = …` and `#[requires(…)]`, which the launch
 //! evaluates.
 //!
-//! A kernel's body cannot use them; `grid::dim_x()` returns the number of blocks there.
+//! A kernel's body cannot call these functions; `grid::dim_x()` returns the number of blocks there.
 
 /// Returns the number of multiprocessors of the device. The interpreter and
 /// [`host::run`](crate::host::run) have 2.

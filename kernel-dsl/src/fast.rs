@@ -60,15 +60,15 @@ macro_rules! approximations {
 }
 
 approximations! {
-    /// 2ˣ: 1 of a subnormal number; 0 where the result would be below 2⁻¹²⁶.
+    /// 2ˣ: 1 for a subnormal x; 0 where the result would be below 2⁻¹²⁶.
     exp2 Exponential;
-    /// The logarithm to base 2: −∞ of zeros and subnormal numbers, a NaN of negative ones.
+    /// The logarithm to base 2: −∞ for zeros and subnormal numbers, a NaN for negative ones.
     log2 Logarithm;
-    /// 1 / x: an infinity of a subnormal number, 0 for |x| above 2¹²⁶.
+    /// 1 / x: an infinity for a subnormal x, 0 for |x| above 2¹²⁶.
     rcp Reciprocal;
-    /// The square root; −0 of −0, a NaN of negative numbers.
+    /// The square root; −0 for −0, a NaN for negative numbers.
     sqrt SquareRoot;
-    /// 1 / √x: an infinity of zeros and subnormal numbers, a NaN of negative ones.
+    /// 1 / √x: an infinity for zeros and subnormal numbers, a NaN for negative ones.
     rsqrt ReciprocalSquareRoot;
     /// The sine of an angle in radians.
     sin Sine;

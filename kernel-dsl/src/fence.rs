@@ -47,20 +47,20 @@
 use crate::host::context::context;
 use std::sync::atomic::Ordering;
 
-/// Orders memory accesses for the threads of the block: shared memory and buffers. In PTX
+/// Orders memory accesses for the threads of the block: shared memory and buffers. In PTX:
 /// `membar.cta`; from sm_70 `fence.acq_rel.cta`.
 #[track_caller]
 pub fn block() {
     fence("fence::block()");
 }
 
-/// Orders memory for the threads of the grid. In PTX `membar.gl`; from sm_70 `fence.acq_rel.gpu`.
+/// Orders memory for the threads of the grid. In PTX: `membar.gl`; from sm_70 `fence.acq_rel.gpu`.
 #[track_caller]
 pub fn grid() {
     fence("fence::grid()");
 }
 
-/// Orders memory accesses for the host and other devices too. In PTX `membar.sys`; from sm_70
+/// Orders memory accesses for the host and other devices too. In PTX: `membar.sys`; from sm_70
 /// `fence.acq_rel.sys`.
 #[track_caller]
 pub fn system() {

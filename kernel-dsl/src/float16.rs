@@ -13,7 +13,7 @@
 //!
 //! As with [`f16`](struct@crate::half::f16), values are stored in 16 bits and computed with in
 //! `f32`, and each result is rounded to nearest even. `truncate` rounds towards zero instead; then
-//! only an infinity overflows. There is one NaN to write, the code 0x7FFF. The host and every
+//! only an infinity overflows. Every NaN is written as the code 0x7FFF. The host and every
 //! executor give the same codes.
 //!
 //! ```

@@ -6,7 +6,7 @@ use std::iter::StepBy;
 use std::ops::Range;
 
 /// Returns the index of this thread in the grid: `block::x() * block::threads() + thread::index()`.
-/// For grids of one dimension. In PTX `mad.lo` of `%ctaid.x` by a constant, or by `%ntid.x` if the
+/// For grids of one dimension. In PTX: `mad.lo` of `%ctaid.x` by a constant, or by `%ntid.x` if the
 /// launch chooses the block's size.
 #[must_use]
 #[track_caller]
@@ -16,7 +16,7 @@ pub fn index() -> usize {
 }
 
 /// Returns the number of threads along x of the whole grid, `grid::dim_x() * block::threads()`: the
-/// step of a grid-stride loop. In PTX `%nctaid.x` times a constant, or times `%ntid.x`.
+/// step of a grid-stride loop. In PTX: `%nctaid.x` times a constant, or times `%ntid.x`.
 #[must_use]
 #[track_caller]
 pub fn threads() -> usize {
@@ -24,9 +24,9 @@ pub fn threads() -> usize {
     c.grid_dim[0] * c.threads()
 }
 
-/// Iterates over this thread's numbers below `n`, for any `n`, in a grid of one dimension:
+/// Iterates over this thread's indices below `n`, for any `n`, in a grid of one dimension:
 /// `(grid::index()..n).step_by(grid::threads())`. A `for` over this range is the grid-stride loop.
-/// Consecutive threads have consecutive numbers, so their accesses coalesce.
+/// Consecutive threads have consecutive indices, so their accesses coalesce.
 #[track_caller]
 pub fn stride(n: usize) -> StepBy<Range<usize>> {
     (index()..n).step_by(threads())
@@ -57,7 +57,7 @@ pub fn stride(n: usize) -> StepBy<Range<usize>> {
 /// # fn main() {}
 /// ```
 ///
-/// The machine has no instruction for this barrier. The PTX is that of CUDA's cooperative groups.
+/// The hardware has no instruction for this barrier. The PTX is that of CUDA's cooperative groups.
 /// After a `bar.sync`, one thread of each block makes a fence and adds to a counter in the launch's
 /// workspace. The thread polls the counter until all blocks have added. A fence and a `bar.sync`
 /// follow. The driver supplies the workspace, and the counter needs no reset.

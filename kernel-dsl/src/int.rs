@@ -123,20 +123,20 @@ pub fn word<B: Bytes>(bytes: B) -> <B::Sign as Sign>::Own {
     Accumulator::from_word(bytes.word())
 }
 
-/// Returns the upper word of `high`:`low` shifted left by `distance` mod 32: `high` itself by 0.
+/// Returns the upper word of `high`:`low` shifted left by `distance` mod 32; 0 gives `high`.
 #[must_use]
 pub fn funnel_shl(high: u32, low: u32, distance: u32) -> u32 {
     integer::funnel_left(high, low, distance)
 }
 
-/// Returns the lower word of `high`:`low` shifted right by `distance` mod 32: `low` itself by 0.
+/// Returns the lower word of `high`:`low` shifted right by `distance` mod 32; 0 gives `low`.
 #[must_use]
 pub fn funnel_shr(high: u32, low: u32, distance: u32) -> u32 {
     integer::funnel_right(high, low, distance)
 }
 
 /// Extracts `length` bits from `position` on, zero-extended, or sign-extended for signed integers.
-/// Bits beyond the integer are the highest bit's sign, or 0. A length of 0 gives 0.
+/// Bits beyond the integer are copies of the sign bit, or 0 if unsigned. A length of 0 gives 0.
 ///
 /// PTX defines positions and lengths up to 255. sm_61 takes larger ones modulo 256 in integers of
 /// up to 32 bits, and whole in integers of 64 bits. All executors compute these values; the PTX

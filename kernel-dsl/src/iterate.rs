@@ -25,8 +25,8 @@ pub fn unroll<I: IntoIterator>(iterator: I) -> I::IntoIter {
 
 /// Keeps one copy of the loop's body for any iteration count: `for t in rolled(0..tiles)`.
 ///
-/// Use it for a long body, and where registers are worth more than loads in flight. In PTX an index
-/// in a register, a comparison, a branch, and `.pragma "nounroll"`, which stops ptxas from
+/// Use it for a long body, and where registers are worth more than loads in flight. In PTX: an
+/// index in a register, a comparison, a branch, and `.pragma "nounroll"`, which stops ptxas from
 /// unrolling loops without barriers by four. CUDA C's `#pragma unroll 1` does the same. Addresses
 /// that depend on the index are computed from it, in two instructions an access; no address stays
 /// in a register.

@@ -195,10 +195,10 @@
 //! # fn main() {}
 //! ```
 //!
-//! The compiler rejects what provably depends on the thread. A value may come from shared memory,
-//! from a written buffer, or from a division by a launch parameter. The kernel then compiles, and
-//! the interpreter checks every execution. [`compiler::analyses::uniformity`] documents the rules
-//! for each value.
+//! The compiler rejects a call whose path provably depends on the thread. If the path depends on
+//! shared memory, on a written buffer, or on a division by a launch parameter, the kernel compiles.
+//! The interpreter then checks every execution. [`compiler::analyses::uniformity`] documents the
+//! rules for each value.
 //!
 //! # Functions
 //!
@@ -283,10 +283,10 @@
 //! methods work as in Rust. Every call is resolved when the instance is compiled.
 //!
 //! The variants of an enum may hold data, and `match`, `if let` and `let … else` take it apart. A
-//! value is in registers: its discriminant, and the fields of all variants, of which the compiler
-//! removes those that nothing reads. An enum with data can be passed between device functions, and
-//! between lanes if it derives [`DeviceCopy`](trait@DeviceCopy). Buffers and shared memory cannot
-//! hold it, and a launch cannot pass it.
+//! value is in registers: its discriminant, and the fields of all variants. The compiler removes
+//! fields that nothing reads. An enum with data can be passed between device functions, and between
+//! lanes if it derives [`DeviceCopy`](trait@DeviceCopy). Buffers and shared memory cannot hold such
+//! an enum, and a launch cannot pass one.
 //!
 //! ```
 //! # use kernel_dsl::prelude::*;
@@ -460,9 +460,9 @@
 //! `block::threads()`.
 //!
 //! Operations of whole warps need a thread count that is a multiple of 32 at every launch: by the
-//! range, by the expression, or by `#[requires(block::threads() % 32 == 0)]`. Compiler-made shared
-//! memory, registers and occupancy are computed for the largest block. Reductions use the same
-//! order as a kernel with a fixed block of that size.
+//! range, by the expression, or by `#[requires(block::threads() % 32 == 0)]`. The shared memory of
+//! the block's operations, registers and occupancy are computed for the largest block. Reductions
+//! use the same order as a kernel with a fixed block of that size.
 //!
 //! # Cooperative kernels
 //!

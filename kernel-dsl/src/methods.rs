@@ -1,9 +1,9 @@
 //! Methods of numbers, arrays and options in kernels: the PTX of each, and its edge cases.
 //!
-//! All are Rust's own, with the same names and results on the host and on every executor. This page
-//! states what Rust leaves open, and what the device does where Rust would panic. *Reported* means
-//! that the oracle reports an error of the kernel. Rust's debug builds panic there; the device
-//! returns the given result.
+//! All are methods of Rust, with the same names and results on the host and on every executor. This
+//! page states what Rust leaves open, and what the device does where Rust would panic. *Reported*
+//! means that the oracle reports an error of the kernel. Rust's debug builds panic there; the
+//! device returns the given result.
 //!
 //! 8- and 16-bit integers are computed in 32-bit registers. A result that may leave its width is
 //! extended again, in one or two more instructions than the table says. 64-bit integers are two

@@ -56,7 +56,7 @@ impl Pending {
     }
 
     /// Completes the copies: this thread's share of them is in shared memory afterwards. Other
-    /// threads observe it after a [`block::sync`](crate::block::sync). In PTX one `st.shared` a
+    /// threads observe it after a [`block::sync`](crate::block::sync). In PTX: one `st.shared` per
     /// piece, or `cp.async.wait_group`.
     pub fn wait(self) {
         self.stores.into_iter().for_each(|store| store());

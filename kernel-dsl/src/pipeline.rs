@@ -67,7 +67,7 @@ pub(crate) fn begin(store: impl FnOnce() + 'static) {
 }
 
 /// Closes the group of the copies that this thread has issued since the last group, even an empty
-/// one. In PTX `cp.async.commit_group`, from sm_80 on.
+/// one. In PTX: `cp.async.commit_group`, from sm_80 on.
 #[track_caller]
 pub fn commit() {
     context("pipeline::commit()");
@@ -77,7 +77,7 @@ pub fn commit() {
     });
 }
 
-/// Waits until at most the last `N` groups that this thread has closed are in flight. In PTX
+/// Waits until at most the last `N` groups that this thread has closed are in flight. In PTX:
 /// `cp.async.wait_group`, from sm_80 on.
 #[track_caller]
 pub fn wait<const N: usize>() {

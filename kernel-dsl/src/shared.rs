@@ -74,7 +74,7 @@ impl<T: DeviceCopy, const R: usize> Shared<T, R> {
     /// 16-byte accesses touch each bank once. This holds for eight pieces of one row, and for one
     /// column of eight rows, and needs no padding. If a row has a multiple of eight pieces, piece p
     /// of row r is stored at p XOR r mod 8; see [`Swizzle`](kernel_dsl_compiler::ir::Swizzle) for
-    /// other lengths. Rows must be a multiple of 16 bytes. In PTX one exclusive or an access.
+    /// other lengths. Rows must be a multiple of 16 bytes. In PTX: one exclusive or per access.
     /// Values do not depend on it.
     #[track_caller]
     pub fn swizzled(shape: [usize; R]) -> Self {
@@ -85,7 +85,7 @@ impl<T: DeviceCopy, const R: usize> Shared<T, R> {
     /// parameters and constants alone. The launch computes them too, and rejects an array larger
     /// than a block's memory. Make such an array once, outside loops. In a branch, too, it occupies
     /// its bytes from the start of the kernel. [`over`](Self::over) cannot reuse its bytes;
-    /// [`cast`](Self::cast) can. In PTX `.extern .shared`, with extents in registers.
+    /// [`cast`](Self::cast) can. In PTX: `.extern .shared`, with extents in registers.
     #[track_caller]
     pub fn dynamic(shape: [usize; R]) -> Self {
         Self::laid_out("Shared::dynamic", Layout::packed(shape))
@@ -94,7 +94,7 @@ impl<T: DeviceCopy, const R: usize> Shared<T, R> {
     /// Makes an array of this shape on the bytes of `other`, from its first element on, for use
     /// after the last access to `other`. The contents are undefined until written, and so are those
     /// of `other` afterwards. A [`block::sync`] belongs between the uses of one and those of the
-    /// other. In PTX nothing.
+    /// other. In PTX: no code.
     ///
     /// The new array must fit into `other`; otherwise the kernel does not compile. If `other` is
     /// one of several planes, as made by [`at`](Self::at), the planes must lie a multiple of 16
@@ -111,7 +111,7 @@ impl<T: DeviceCopy, const R: usize> Shared<T, R> {
     }
 
     /// Returns the same bytes as elements of type `U`. The bytes of a row must be a multiple of the
-    /// size of `U`. In PTX nothing.
+    /// size of `U`. In PTX: no code.
     #[track_caller]
     pub fn cast<U: Element>(self) -> Shared<U, R>
     where
@@ -152,7 +152,7 @@ impl<T: DeviceCopy, const R: usize> Shared<T, R> {
     /// of 4 columns keep it. The array must also have rows of whole pieces, and no padding chosen
     /// by the compiler. Otherwise a piece is one element.
     ///
-    /// In PTX a predicated `ld.global.nc` and a `st.shared` a piece, of `.v4`, `.v2` or one. A
+    /// In PTX: a predicated `ld.global.nc` and a `st.shared` per piece, of `.v4`, `.v2` or one. A
     /// piece that the view's edge cuts is copied element by element, unless a condition such as
     /// `x.cols() % 4 == 0` or `x.cols() == 64` rules this out. Elements smaller than a word are
     /// copied as `.u32` words if the piece is at least a word.
@@ -190,8 +190,8 @@ impl<T: DeviceCopy, const R: usize> Shared<T, R> {
     }
 
     /// Issues a copy from `source` like [`copy_async`](Self::copy_async), as part of the group that
-    /// the next [`pipeline::commit`](crate::pipeline::commit) closes. In PTX `cp.async`, from sm_80
-    /// on, for elements that move 4, 8 or 16 bytes at once.
+    /// the next [`pipeline::commit`](crate::pipeline::commit) closes. In PTX: `cp.async`, from
+    /// sm_80 on, for elements that move 4, 8 or 16 bytes at once.
     #[track_caller]
     pub fn cp_async(self, source: impl CopySource<T, R>)
     where
@@ -231,8 +231,8 @@ impl<T: DeviceCopy, const R: usize> Shared<T, R> {
     }
 
     /// Stores `value` to all elements. The whole block calls it together, and each thread stores a
-    /// share, like [`copy_from`](Self::copy_from). The call is not a barrier. In PTX one
-    /// `st.shared` an element.
+    /// share, like [`copy_from`](Self::copy_from). The call is not a barrier. In PTX: one
+    /// `st.shared` per element.
     #[track_caller]
     pub fn fill(self, value: T) {
         let shape = self.layout.shape();
@@ -245,8 +245,8 @@ impl<T: DeviceCopy, const R: usize> Shared<T, R> {
 
     /// Loads `N` elements from `at` on in the last dimension: 1, 2, 4, 8 or 16, inferred from the
     /// array or given by turbofish. All must be inside, and the first must be aligned to the size
-    /// of the `N` elements, at most 16 bytes. In PTX accesses of up to 16 bytes, `ld.shared.v4` and
-    /// `.v2`.
+    /// of the `N` elements, at most 16 bytes. In PTX: accesses of up to 16 bytes, `ld.shared.v4`
+    /// and `.v2`.
     ///
     /// Arrays start at such multiples. If the kernel's own pitch breaks the alignment of rows, the
     /// kernel does not compile; [`padded`](Self::padded) finds a pitch that keeps it.
@@ -260,7 +260,7 @@ impl<T: DeviceCopy, const R: usize> Shared<T, R> {
         std::array::from_fn(|i| unsafe { first.add(i).read() })
     }
 
-    /// Writes `N` elements, inside and aligned as for [`load`](Self::load). In PTX accesses of up
+    /// Writes `N` elements, inside and aligned as for [`load`](Self::load). In PTX: accesses of up
     /// to 16 bytes, `st.shared.v4` and `.v2`.
     #[track_caller]
     pub fn store<const N: usize>(self, at: impl Position<R>, values: [T; N]) {
@@ -284,7 +284,7 @@ impl<T: DeviceCopy, const R: usize> Shared<T, R> {
 
     /// Loads `N` elements from `at` on in the last dimension, with `other` for those outside:
     /// beyond the last extent, or all if another index is out of its extent. Any alignment is
-    /// accepted. In PTX one predicated load an element.
+    /// accepted. In PTX: one predicated load per element.
     #[track_caller]
     pub fn load_or<const N: usize>(self, at: impl Position<R>, other: T) -> [T; N] {
         wide::at_once::<T>(N);
@@ -292,8 +292,8 @@ impl<T: DeviceCopy, const R: usize> Shared<T, R> {
         std::array::from_fn(|i| self.get(wide::on(at, i)).unwrap_or(other))
     }
 
-    /// Writes those of the `N` elements that lie inside. Any alignment is accepted. In PTX one
-    /// predicated store an element.
+    /// Writes those of the `N` elements that lie inside. Any alignment is accepted. In PTX: one
+    /// predicated store per element.
     #[track_caller]
     pub fn store_in<const N: usize>(self, at: impl Position<R>, values: [T; N]) {
         wide::at_once::<T>(N);
@@ -383,7 +383,7 @@ macro_rules! at {
     ($($rank:literal $less:literal)*) => {$(
         impl<T: DeviceCopy> Shared<T, $rank> {
             /// Returns the array at index `i` of the first dimension, one rank lower. Nothing is
-            /// loaded or checked; an access through the result is out of bounds if `i` was. In PTX
+            /// loaded or checked; an access through the result is out of bounds if `i` was. In PTX:
             /// a multiplication by the first stride, folded if `i` is constant.
             #[must_use]
             pub fn at(self, i: usize) -> Shared<T, $less> {

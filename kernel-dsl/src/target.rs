@@ -4,7 +4,7 @@
 //! `kernels show NAME --target sm_80` compiles it for another target, for inspection. Later cards
 //! run PTX of earlier targets; a launch on an earlier card is rejected.
 //!
-//! A missing instruction of the target is a compile error. A branch on [`SM`] provides a
+//! An instruction that the target lacks is a compile error. A branch on [`SM`] provides a
 //! replacement:
 //!
 //! ```

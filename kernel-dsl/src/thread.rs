@@ -70,7 +70,7 @@ pub fn z() -> usize {
 }
 
 /// Returns the index in the block, with x fastest, then y, then z: x + dim_x · (y + dim_y · z). In
-/// PTX `%tid.x` alone for a block of one dimension, otherwise `mad.lo` by constants.
+/// PTX: `%tid.x` alone for a block of one dimension, otherwise `mad.lo` by constants.
 #[must_use]
 #[track_caller]
 pub fn index() -> usize {

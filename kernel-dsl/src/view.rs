@@ -99,8 +99,8 @@ macro_rules! view {
         }
 
         impl<T: Element, const R: usize> $View<T, R> {
-            /// Returns the extent of dimension `d`, a constant below `R`. In PTX a parameter of the
-            /// entry, or a subtraction from one after [`offset`](Self::offset).
+            /// Returns the extent of dimension `d`, a constant below `R`. In PTX: a parameter of
+            /// the entry, or a subtraction from one after [`offset`](Self::offset).
             #[must_use]
             #[track_caller]
             pub fn dim(self, d: usize) -> usize {
@@ -118,7 +118,7 @@ macro_rules! view {
             }
 
             /// Returns the array from `at` on: the pointer moves, and the extents shrink, to 0 past
-            /// the end. Nothing is loaded. In PTX `mad.wide.u32` by the strides, and a saturating
+            /// the end. Nothing is loaded. In PTX: `mad.wide.u32` by the strides, and a saturating
             /// `sub` for each extent that is used.
             #[must_use]
             pub fn offset(self, at: impl Position<R>) -> Self {
@@ -139,14 +139,14 @@ macro_rules! view {
                 inside.then(|| unsafe { *self.element(at).as_ref() })
             }
 
-            /// Marks the data as streamed, for elements that are read once: evict-first. In PTX
+            /// Marks the data as streamed, for elements that are read once: evict-first. In PTX:
             /// `ld.global.cs`. A hint.
             pub fn streaming(self) -> Self {
                 self
             }
 
             /// Makes loads bypass the L1 cache and the read-only path: they are cached in L2 alone,
-            /// and L1 keeps the kernel's other data. In PTX `ld.global.cg`. A hint, like
+            /// and L1 keeps the kernel's other data. In PTX: `ld.global.cg`. A hint, like
             /// [`streaming`](Self::streaming).
             pub fn bypass_l1(self) -> Self {
                 self
@@ -213,7 +213,7 @@ macro_rules! view {
     ($View:ident $rank:literal $less:literal) => {
         impl<T: Element> $View<T, $rank> {
             /// Returns the array at index `i` of the first dimension, one rank lower. Nothing is
-            /// loaded or checked; the result is empty if `i` is out of bounds. In PTX
+            /// loaded or checked; the result is empty if `i` is out of bounds. In PTX:
             /// `mad.wide.u32` by the first stride.
             #[must_use]
             pub fn at(self, i: usize) -> $View<T, $less> {
@@ -260,7 +260,7 @@ macro_rules! contiguous {
         impl<T: Element, const R: usize> $View<T, R> {
             /// Loads `N` elements. All must be inside. The first must be aligned to the size of the
             /// `N` elements, at most 16 bytes: state it by `requires(x.aligned(n))`, and step by
-            /// such multiples. In PTX accesses of up to 16 bytes, `ld.global.v4` and `.v2`.
+            /// such multiples. In PTX: accesses of up to 16 bytes, `ld.global.v4` and `.v2`.
             #[must_use]
             #[track_caller]
             pub fn load<const N: usize>(self, at: impl Position<R>) -> [T; N] {
@@ -272,8 +272,8 @@ macro_rules! contiguous {
             }
 
             /// Loads `N` elements, with `other` for those outside: beyond the last extent, or all
-            /// if another index is out of its extent. Any alignment is accepted. In PTX one
-            /// predicated load an element.
+            /// if another index is out of its extent. Any alignment is accepted. In PTX: one
+            /// predicated load per element.
             #[must_use]
             #[track_caller]
             pub fn load_or<const N: usize>(self, at: impl Position<R>, other: T) -> [T; N] {
@@ -309,7 +309,7 @@ impl<T: Element, const R: usize, P: Position<R>> IndexMut<P> for ViewMut<T, R> {
 /// Stores of several elements from `at` on in the last dimension. `N` is 1, 2, 4, 8 or 16, the
 /// array's length.
 impl<T: Element, const R: usize> ViewMut<T, R> {
-    /// Writes `N` elements, inside and aligned as for [`load`](Self::load). In PTX accesses of up
+    /// Writes `N` elements, inside and aligned as for [`load`](Self::load). In PTX: accesses of up
     /// to 16 bytes, `st.global.v4` and `.v2`.
     #[track_caller]
     pub fn store<const N: usize>(self, at: impl Position<R>, values: [T; N]) {
@@ -323,7 +323,7 @@ impl<T: Element, const R: usize> ViewMut<T, R> {
     }
 
     /// Writes those of the `N` elements that lie inside and drops the others. Any alignment is
-    /// accepted. In PTX one predicated store an element.
+    /// accepted. In PTX: one predicated store per element.
     #[track_caller]
     pub fn store_in<const N: usize>(self, at: impl Position<R>, values: [T; N]) {
         wide::at_once::<T>(N);

@@ -36,8 +36,8 @@ use crate::host::context::context;
 /// The number of threads of a warp.
 const LANES: usize = 32;
 
-/// Returns the index of this thread in its warp, 0 to 31: `thread::index() % 32`. In PTX `and` with
-/// 31; for blocks whose x is 32, `%tid.x`.
+/// Returns the index of this thread in its warp, 0 to 31: `thread::index() % 32`. In PTX: `and`
+/// with 31; for blocks whose x is 32, `%tid.x`.
 #[must_use]
 #[track_caller]
 pub fn lane() -> usize {
@@ -45,7 +45,7 @@ pub fn lane() -> usize {
 }
 
 /// Returns the index of this warp in its block: `thread::index() / 32`. Uniform for the warp. In
-/// PTX `shr` by 5; for blocks whose x is 32, `%tid.y`.
+/// PTX: `shr` by 5; for blocks whose x is 32, `%tid.y`.
 #[must_use]
 #[track_caller]
 pub fn index() -> usize {
@@ -60,13 +60,13 @@ pub fn count() -> usize {
 }
 
 /// Waits until all lanes of the warp arrive. The lanes' earlier writes, to shared memory or through
-/// mutable views, are visible to all of them afterwards. In PTX one `bar.warp.sync`.
+/// mutable views, are visible to all of them afterwards. In PTX: one `bar.warp.sync`.
 #[track_caller]
 pub fn sync() {
     context("warp::sync()").meet(crate::host::monitor::BarrierScope::Warp, "warp::sync()", ());
 }
 
-/// Sums `x` over all lanes. In PTX five times `shfl.sync.bfly` and `add` (two shuffles each for
+/// Sums `x` over all lanes. In PTX: five times `shfl.sync.bfly` and `add` (two shuffles each for
 /// 64-bit types); for 32-bit integers, from sm_80, one `redux.sync.add`.
 #[must_use]
 #[track_caller]
@@ -75,7 +75,7 @@ pub fn sum<T: LaneNumber>(x: T) -> T {
 }
 
 /// Returns the largest `x` of all lanes. For floats, a NaN loses against any number, and −0 is less
-/// than +0. In PTX five times `shfl.sync.bfly` and `max`; for 32-bit integers, from sm_80, one
+/// than +0. In PTX: five times `shfl.sync.bfly` and `max`; for 32-bit integers, from sm_80, one
 /// `redux.sync.max`.
 #[must_use]
 #[track_caller]
@@ -84,8 +84,8 @@ pub fn max<T: LaneNumber>(x: T) -> T {
 }
 
 /// Returns the smallest `x` of all lanes. For floats, a NaN loses against any number, and −0 is
-/// less than +0. In PTX five times `shfl.sync.bfly` and `min`; for 32-bit integers, from sm_80, one
-/// `redux.sync.min`.
+/// less than +0. In PTX: five times `shfl.sync.bfly` and `min`; for 32-bit integers, from sm_80,
+/// one `redux.sync.min`.
 #[must_use]
 #[track_caller]
 pub fn min<T: LaneNumber>(x: T) -> T {
@@ -94,7 +94,7 @@ pub fn min<T: LaneNumber>(x: T) -> T {
 
 /// Combines the values of all lanes pairwise, in the
 /// [order](self#the-order-of-reductions-and-scans) of the lanes. `combine(earlier, later)` is a
-/// closure or device function, and associative. In PTX five times `shfl.sync.bfly` of each part of
+/// closure or device function, and associative. In PTX: five times `shfl.sync.bfly` of each part of
 /// the value, and the code of `combine`. A final `shfl.sync.idx` of each part is left out if
 /// `combine` provably commutes: the sum, product, minimum, maximum or a bitwise operation of two
 /// numbers, or a tuple of these.
@@ -112,7 +112,7 @@ pub fn reduce<T: DeviceCopy, F: Fn(T, T) -> T>(x: T, combine: F) -> T {
 
 /// Combines the values of the lanes up to this one, in the
 /// [order](self#the-order-of-reductions-and-scans) of the lanes: the inclusive scan.
-/// `combine(earlier, later)` is a closure or device function, and associative. In PTX five times
+/// `combine(earlier, later)` is a closure or device function, and associative. In PTX: five times
 /// `shfl.sync.up` of each part of the value, `setp`, and the predicated code of `combine`.
 #[track_caller]
 pub fn scan<T: DeviceCopy, F: Fn(T, T) -> T>(x: T, combine: F) -> T {
@@ -120,21 +120,21 @@ pub fn scan<T: DeviceCopy, F: Fn(T, T) -> T>(x: T, combine: F) -> T {
 }
 
 /// Combines the values of the lanes before this one: the exclusive scan. Lane 0 gets `identity`
-/// itself, which is not combined with other values. In PTX a [`scan`], one more `shfl.sync.up`,
+/// itself, which is not combined with other values. In PTX: a [`scan`], one more `shfl.sync.up`,
 /// `setp` and `selp`.
 #[track_caller]
 pub fn exclusive_scan<T: DeviceCopy, F: Fn(T, T) -> T>(x: T, identity: T, combine: F) -> T {
     emulate::exclusive_scan("warp::exclusive_scan", x, identity, LANES, &combine)
 }
 
-/// Returns `x` of lane `lane` mod 32. Each lane may name another one. In PTX `shfl.sync.idx`.
+/// Returns `x` of lane `lane` mod 32. Each lane may name another one. In PTX: `shfl.sync.idx`.
 #[must_use]
 #[track_caller]
 pub fn shuffle<T: DeviceCopy>(x: T, lane: usize) -> T {
     emulate::shuffle("warp::shuffle", x, lane, LANES)
 }
 
-/// Returns `x` of the lane whose index is this lane's XOR `mask`; `mask` < 32. In PTX
+/// Returns `x` of the lane whose index is this lane's XOR `mask`; `mask` < 32. In PTX:
 /// `shfl.sync.bfly`.
 #[must_use]
 #[track_caller]
@@ -142,21 +142,21 @@ pub fn shuffle_xor<T: DeviceCopy>(x: T, mask: usize) -> T {
     emulate::shuffle_xor("warp::shuffle_xor", x, mask, LANES)
 }
 
-/// Returns `x` of the lane `by` below, or `None` if there is no such lane. In PTX `shfl.sync.up`,
+/// Returns `x` of the lane `by` below, or `None` if there is no such lane. In PTX: `shfl.sync.up`,
 /// and a comparison of the lane where the program tests the option.
 #[track_caller]
 pub fn shuffle_up<T: DeviceCopy>(x: T, by: usize) -> Option<T> {
     emulate::shuffle_up("warp::shuffle_up", x, by, LANES)
 }
 
-/// Returns `x` of the lane `by` above, or `None` if there is no such lane. In PTX `shfl.sync.down`,
-/// and a comparison of the lane where the program tests the option.
+/// Returns `x` of the lane `by` above, or `None` if there is no such lane. In PTX:
+/// `shfl.sync.down`, and a comparison of the lane where the program tests the option.
 #[track_caller]
 pub fn shuffle_down<T: DeviceCopy>(x: T, by: usize) -> Option<T> {
     emulate::shuffle_down("warp::shuffle_down", x, by, LANES)
 }
 
-/// Returns `x` of lane `from` mod 32. All lanes must pass the same `from`. In PTX `shfl.sync.idx`.
+/// Returns `x` of lane `from` mod 32. All lanes must pass the same `from`. In PTX: `shfl.sync.idx`.
 #[track_caller]
 pub fn broadcast<T: DeviceCopy>(x: T, from: usize) -> T {
     emulate::shuffle("warp::broadcast", x, from, LANES)
@@ -171,21 +171,21 @@ pub fn match_any<T: LaneNumber>(x: T) -> u32 {
     emulate::match_any("warp::match_any", x)
 }
 
-/// Returns `p` of all lanes, lane l in bit l. In PTX `vote.sync.ballot.b32`.
+/// Returns `p` of all lanes, lane l in bit l. In PTX: `vote.sync.ballot.b32`.
 #[must_use]
 #[track_caller]
 pub fn ballot(p: bool) -> u32 {
     emulate::ballot("warp::ballot", p, LANES)
 }
 
-/// Returns whether `p` holds in all lanes. In PTX `vote.sync.all.pred`.
+/// Returns whether `p` holds in all lanes. In PTX: `vote.sync.all.pred`.
 #[must_use]
 #[track_caller]
 pub fn all(p: bool) -> bool {
     emulate::ballot("warp::all", !p, LANES) == 0
 }
 
-/// Returns whether `p` holds in any lane. In PTX `vote.sync.any.pred`.
+/// Returns whether `p` holds in any lane. In PTX: `vote.sync.any.pred`.
 #[must_use]
 #[track_caller]
 pub fn any(p: bool) -> bool {

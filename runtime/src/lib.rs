@@ -12,7 +12,7 @@
 //!   implements `Launcher`, so a kernel's typed `launch` takes it.
 //! * [`Stream`] is an in-order queue of work, concurrent with others; it is a launcher too.
 //!   [`Event`] is a point in its work.
-//! * [`Graph`] is many launches in one, recorded once and replayed by one driver call.
+//! * [`Graph`] holds many launches, recorded once and replayed by one driver call.
 //! * [`DeviceBuffer`] is memory of a device, freed when dropped. [`BufferView`], [`BufferStrided`]
 //!   and their `Mut` forms are shaped borrows of it.
 //! * Each launch is validated against the kernel's contract (`contract`, over
@@ -22,8 +22,8 @@
 //!   `launch_unchecked` runs the kernel's own PTX.
 //! * [`ptx`] runs PTX text on the CPU: a second interpreter.
 //! * [`Profile`] has the durations of a stream's work, kernel by kernel. With the feature
-//!   `tracing`, loads, launches, copies and allocations are spans and events of that crate, target
-//!   `runtime`.
+//!   `tracing`, loads, launches, copies and allocations are spans and events of crate `tracing`
+//!   with the target `runtime`.
 //! * [`store`] caches compiled kernels on disk.
 //! * [`testing`] runs one kernel on all executors and compares them bit for bit; [`doctor`]
 //!   describes this machine.
@@ -43,7 +43,8 @@
 //!
 //! Every error states the operation, its operands and the device. A GPU whose context a kernel or
 //! the hardware has corrupted is [lost](Device::lost): every later operation fails at once with the
-//! cause, its objects can be dropped, and [`Device::cuda`] opens it again in the same process.
+//! cause, and its objects can be dropped. [`Device::cuda`] opens the GPU again in the same process,
+//! if the driver permits it.
 //! [`Device::set_watchdog_timeout`] handles kernels that do not end. Work moves to another device
 //! only where the program requests it, for example by [`Device::with_cpu_fallback`].
 //!

@@ -30,8 +30,8 @@
 //! * `tests/documentation`: the README shows the program's current output, the page of supported
 //!   Rust is current, calls do what their documentation states. Also the layers of the runtime
 //!   (`import_circles`) and the names of types.
-//! * `tests/faults`, `tests/latency.rs`, `tests/traced.rs`: a process each, for a lost device, a
-//!   counting allocator and a subscriber of the process.
+//! * `tests/faults`, `tests/latency.rs`, `tests/traced.rs`: tests that need a process each, for a
+//!   lost device, a counting allocator, and a global subscriber of `tracing`.
 //! * `outside`: crates outside the workspace, with their own kernels. The script
 //!   `tests/outside/run` tests them, and `tests/editor` runs rust-analyzer on them.
 //! * `fuzz`, a separate package: random kernels, on which all executors must agree.

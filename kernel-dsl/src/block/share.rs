@@ -4,8 +4,8 @@ use crate::{block, thread};
 use std::iter::StepBy;
 use std::ops::Range;
 
-/// Iterates over this thread's elements of a row-major array of that shape: element numbers t, t +
-/// threads, t + 2 · threads, … for thread t, as indices.
+/// Iterates over the indices of this thread's elements of a row-major array of that shape. Thread t
+/// has elements t, t + threads, t + 2 · threads and so on.
 ///
 /// The iterator is the range of a `for`. In `unroll(…)` the shape must be constant in every
 /// instance of the kernel. There are then ⌈elements / threads⌉ copies of the body, with a
@@ -22,7 +22,7 @@ use std::ops::Range;
 /// # }
 /// ```
 ///
-/// In PTX the element's number by `mad.lo`, and its indices by one division for each dimension
+/// In PTX: the element's number by `mad.lo`, and its indices by one division for each dimension
 /// except the first: shifts and masks if the extents are powers of two.
 #[track_caller]
 pub fn share<const R: usize>(shape: [usize; R]) -> impl ExactSizeIterator<Item = [usize; R]> {
@@ -37,7 +37,7 @@ pub fn share<const R: usize>(shape: [usize; R]) -> impl ExactSizeIterator<Item =
     })
 }
 
-/// Iterates over this thread's numbers below `n` among the threads of its block:
+/// Iterates over this thread's indices below `n` among the threads of its block:
 /// `(thread::index()..n).step_by(block::threads())`.
 #[track_caller]
 pub fn stride(n: usize) -> StepBy<Range<usize>> {

@@ -42,7 +42,7 @@ impl<const W: usize> Group<W> {
         context("Group::index").index / W
     }
 
-    /// Sums the group's `x` in all its lanes: a butterfly, widest step first. In PTX log₂ W times
+    /// Sums the group's `x` in all its lanes: a butterfly, widest step first. In PTX: log₂ W times
     /// `shfl.sync.bfly` and `add` (two shuffles each for 64-bit types).
     #[track_caller]
     pub fn sum<T: LaneNumber>(self, x: T) -> T {
@@ -81,7 +81,7 @@ impl<const W: usize> Group<W> {
         emulate::exclusive_scan("Group::exclusive_scan", x, identity, W, &combine)
     }
 
-    /// Returns `x` of the group's lane `lane` mod W. Each lane may name another one. In PTX
+    /// Returns `x` of the group's lane `lane` mod W. Each lane may name another one. In PTX:
     /// `shfl.sync.idx`.
     #[track_caller]
     pub fn shuffle<T: DeviceCopy>(self, x: T, lane: usize) -> T {
@@ -89,48 +89,48 @@ impl<const W: usize> Group<W> {
     }
 
     /// Returns `x` of the lane whose index in the group is this lane's XOR `mask`; `mask` < W. In
-    /// PTX `shfl.sync.bfly`.
+    /// PTX: `shfl.sync.bfly`.
     #[track_caller]
     pub fn shuffle_xor<T: DeviceCopy>(self, x: T, mask: usize) -> T {
         emulate::shuffle_xor("Group::shuffle_xor", x, mask, W)
     }
 
     /// Returns `x` of the lane `by` below in the group, or `None` if the group has no such lane. In
-    /// PTX `shfl.sync.up`, and a comparison of the lane where the program tests the option.
+    /// PTX: `shfl.sync.up`, and a comparison of the lane where the program tests the option.
     #[track_caller]
     pub fn shuffle_up<T: DeviceCopy>(self, x: T, by: usize) -> Option<T> {
         emulate::shuffle_up("Group::shuffle_up", x, by, W)
     }
 
     /// Returns `x` of the lane `by` above in the group, or `None` if the group has no such lane. In
-    /// PTX `shfl.sync.down`, and a comparison of the lane where the program tests the option.
+    /// PTX: `shfl.sync.down`, and a comparison of the lane where the program tests the option.
     #[track_caller]
     pub fn shuffle_down<T: DeviceCopy>(self, x: T, by: usize) -> Option<T> {
         emulate::shuffle_down("Group::shuffle_down", x, by, W)
     }
 
     /// Returns `x` of the group's lane `from` mod W. All lanes of the group must pass the same
-    /// `from`. In PTX `shfl.sync.idx`.
+    /// `from`. In PTX: `shfl.sync.idx`.
     #[track_caller]
     pub fn broadcast<T: DeviceCopy>(self, x: T, from: usize) -> T {
         emulate::shuffle("Group::broadcast", x, from, W)
     }
 
-    /// Returns the group's `p`, lane l in bit l; bits from W on are 0. In PTX
+    /// Returns the group's `p`, lane l in bit l; bits from W on are 0. In PTX:
     /// `vote.sync.ballot.b32`, and a shift and a mask for less than a warp.
     #[track_caller]
     pub fn ballot(self, p: bool) -> u32 {
         emulate::ballot("Group::ballot", p, W)
     }
 
-    /// Returns whether `p` holds in all lanes of the group. In PTX a ballot and a comparison; for a
-    /// warp `vote.sync.all.pred`.
+    /// Returns whether `p` holds in all lanes of the group. In PTX: a ballot and a comparison; for
+    /// a warp `vote.sync.all.pred`.
     #[track_caller]
     pub fn all(self, p: bool) -> bool {
         emulate::ballot("Group::all", !p, W) == 0
     }
 
-    /// Returns whether `p` holds in any lane of the group. In PTX a ballot and a comparison; for a
+    /// Returns whether `p` holds in any lane of the group. In PTX: a ballot and a comparison; for a
     /// warp `vote.sync.any.pred`.
     #[track_caller]
     pub fn any(self, p: bool) -> bool {

@@ -59,9 +59,9 @@ pub(super) struct Check {
     every_target: bool,
     #[command(flatten)]
     oracle: OracleArgs,
-    /// Also run each kernel in COUNT seeded orders, besides in order and reversed, and compare the
-    /// results. The default is 1 for kernels with atomic operations, which may depend on the order,
-    /// and 0 for others
+    /// Run each kernel also reversed, in COUNT seeded orders and in COUNT interleavings of blocks,
+    /// and compare the results. By default only kernels with atomic operations run so: reversed, in
+    /// one seeded order, and in up to 128 interleavings
     #[arg(long, value_name = "COUNT")]
     orders: Option<u64>,
     /// Also print the lines and branches that no thread reaches in any case of an instance. Each

@@ -11,9 +11,9 @@ use std::time::Duration;
 #[derive(Args)]
 pub(super) struct OracleArgs {
     /// The order in which blocks, the warps of each, and the lanes of an atomic operation run:
-    /// in-order, reversed, seeded:N, or preempted:N@POINTS, which runs blocks interleaved and
-    /// leaves the running warp at these atomic operations and fences. A report names the order
-    /// unless it is in-order
+    /// in-order, reversed, seeded:N, or preempted:N@POINTS, which interleaves blocks and switches
+    /// to another warp at these atomic operations and fences. A report names the order unless it is
+    /// in-order
     #[arg(long, value_name = "ORDER", default_value = "in-order")]
     order: Schedule,
     /// The byte that fills shared memory, variables and unwritten buffers: with 0xff, floats are

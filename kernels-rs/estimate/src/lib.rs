@@ -1,4 +1,5 @@
-//! Estimates of a kernel's time on a device that is not here. An estimate is not a measurement.
+//! Estimates of a kernel's time on a device that this machine lacks. An estimate is not a
+//! measurement.
 //!
 //! ```text
 //! PTX ─ ptxas ─▶ cubin ─ nvdisasm ─▶ sass::Listing + control::Encodings      what a warp issues, and when
@@ -12,8 +13,8 @@
 //! counts lines of the same PTX. So the counts need no execution of machine code. [`simulate`]
 //! states what is modeled.
 //!
-//! An [`Estimator`] is a device of the runtime that estimates launches instead of running them: all
-//! calls of the library can be estimated at any shape.
+//! An [`Estimator`] is a device of the runtime that estimates launches instead of running them. So
+//! all calls of the library can be estimated at any shape.
 
 pub mod control;
 pub mod device;

@@ -6,8 +6,8 @@
 //!
 //! References compute in `f64`. The error bounds of a reference are derived next to it, from
 //! u = 2⁻²⁴, half the distance from 1 to the next `f32`. An operation rounded to nearest has an
-//! error factor 1 + δ with |δ| ≤ u, and an error of 2⁻¹⁵⁰ if the result is subnormal. The roundings
-//! of `f64` are 2⁻²⁹ of that.
+//! error factor 1 + δ with |δ| ≤ u, and an error of 2⁻¹⁵⁰ if the result is subnormal. The rounding
+//! errors of `f64` are 2⁻²⁹ times as large.
 
 mod attention;
 mod backward;

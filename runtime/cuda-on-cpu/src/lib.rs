@@ -57,11 +57,10 @@
 //! Kernels allocate from a heap, whose size is the context's limit. In a cooperative launch all
 //! blocks are resident, and take turns. Several modules of PTX are linked; machine code is not.
 //!
-//! [`functions`] lists the functions of cuda.h, those that are not supported with the reason:
-//! levels of detail, peer access, inter-process memory and others. The unsupported functions are
+//! [`functions`] lists the functions of cuda.h, with the reason for each that is not supported:
+//! mipmapped arrays, peer access, inter-process memory and others. The unsupported functions are
 //! exported, return `CUDA_ERROR_NOT_SUPPORTED` and appear in the log. The runtime API (`libcudart`)
-//! verifies the driver by undocumented tables of NVIDIA's driver, and so does not run on this
-//! library.
+//! uses undocumented tables of NVIDIA's driver, and so does not run on this library.
 //!
 //! # Compilers and linkers
 //!

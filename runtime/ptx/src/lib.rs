@@ -1,5 +1,4 @@
-//! The PTX interpreter: the second oracle, which runs the PTX text that a GPU runs, and reports its
-//! errors.
+//! The PTX interpreter: runs the PTX text that a GPU runs, and reports its errors.
 //!
 //! # What is independent of the oracle
 //!
@@ -35,8 +34,8 @@
 //!                          └─ sites ─▶ report (runtime-simt)                what was found
 //! ```
 //!
-//! A kernel's own `ptx!(…)` is decoded here too (`inline`), and the oracle runs it at its position
-//! in the kernel's IR. The meaning of PTX is thus defined in one place.
+//! Inline PTX (`ptx!(…)`) is decoded here too (`inline`), and the oracle runs it at its position
+//! in the kernel's IR. So the semantics of PTX are implemented once.
 //!
 //! # Values
 //!
@@ -75,9 +74,9 @@
 //!   the copy's thread has waited for it.
 //! - `divergent-barrier`: a barrier that cannot complete, or an invalid number or thread count of a
 //!   barrier.
-//! - `divergent-warp`: a shuffle, vote, match, reduction or warp barrier with contradictory masks
-//!   of members. Masks may differ between lanes. Each lane must be among its own members, and all
-//!   of these that have not ended must execute the instruction together, with the same mask.
+//! - `divergent-warp`: a shuffle, vote, match, reduction or warp barrier with contradictory member
+//!   masks. Masks may differ between lanes. Each lane must be in its own mask. All lanes of this
+//!   mask that have not ended must execute the instruction together, with the same mask.
 //! - `wrong-space`, `partly-uninitialized`, `approximate`, `trap` and `assertion`, which only PTX
 //!   has, are documented at [`Check`].
 //!

@@ -31,20 +31,19 @@
 //!
 //! **Calls.** Arguments are converted and checked with the GIL held. The launch runs without the
 //! GIL. The runtime checks the contract of the kernel as for Rust callers: types, extents, overlaps
-//! and `requires`. As in NumPy, another thread
-//! must not write an array while a call uses it.
+//! and `requires`. As in NumPy, another thread must not write an array while a call uses it.
 //!
 //! **Errors.** Each error of the compiler and the runtime is an exception with the same text
 //! ([`error`]): `CompileError`, `LaunchError`, `Violation`, `DeviceError`. Violations and compile
 //! errors also have their places as attributes.
 //!
-//! **PyTorch.** The native calls know no gradients. `python/kernels_rs/_torch` makes operators
-//! of pairs of calls: a forward one of [`library`], and one of its module of gradients. An operator
-//! with the shapes, types and options of an earlier call repeats its launches ([`repeat`]).
+//! **PyTorch.** The native calls have no gradients. `python/kernels_rs/_torch` makes operators of
+//! pairs of calls: a forward call of [`library`], and its gradient. An operator with the shapes,
+//! types and options of an earlier call repeats its launches ([`repeat`]).
 //!
 //! **Kernels from a string.** The front end of the compiler reads the text as `kernels inspect
-//! --serve` does, without rustc. A compiled text is kept for the life of the process, because a
-//! device identifies a kernel by its address; the same text is compiled once ([`kernel`]).
+//! --serve` does, without rustc. A compiled kernel is kept for the life of the process, because a
+//! device identifies a kernel by its address. Equal strings are compiled once ([`kernel`]).
 
 mod allocator;
 mod array;

@@ -1,5 +1,5 @@
-//! The base of both interpreters: all parts of running a grid that do not depend on what an
-//! instruction does.
+//! The base of both interpreters: the execution of a grid, apart from the semantics of
+//! instructions.
 //!
 //! The [PTX interpreter] and the [oracle] are independent witnesses of a kernel: a mistake in one
 //! shows as a difference. Integer and floating-point arithmetic, control flow within a warp, and

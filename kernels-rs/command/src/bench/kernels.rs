@@ -31,7 +31,7 @@ use std::{fmt, fs, thread};
 pub(super) struct KernelArgs {
     #[command(flatten)]
     wanted: CaseOptions,
-    /// Measure every case, not the largest alone
+    /// Measure every case instead of the largest
     #[arg(long, conflicts_with = "case")]
     all_cases: bool,
     /// The device: cpu (counts and an estimate), cuda:N, or best (the first usable GPU, if there is

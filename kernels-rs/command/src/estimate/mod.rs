@@ -16,7 +16,7 @@ use serde::Serialize;
 use std::io::Write;
 use std::sync::Arc;
 
-/// Estimates the time of kernels on a device that is not here
+/// Estimates the time of kernels on a device that this machine lacks
 ///
 /// An estimate is not a measurement. The time follows from the machine code that ptxas makes, from
 /// counts of the interpreter on sampled blocks, and from a simulation of one multiprocessor. The

@@ -27,10 +27,10 @@ use tables::print_shared;
 /// --all also prints all accesses with their proofs of being in bounds, branches, and slow code.
 /// Bank conflicts, sectors and lines are computed for a warp whose lanes are all active, from how
 /// the indices depend on the thread. Index bounds and uniformity over a warp or a block are
-/// computed likewise. Beside the computed values stand measurements of the interpreter on one of
-/// the cases that `check` runs. Registers and spills come from ptxas, if one is found that supports
-/// the target. Loops, issue slots and register banks are those of its machine code, if an nvdisasm
-/// is found too.
+/// computed likewise. The interpreter's measurements, on one of the cases that `check` runs, are
+/// printed beside the computed values. Registers and spills come from ptxas, if one is found that
+/// supports the target. Loops, issue slots and register banks are those of its machine code, if
+/// nvdisasm is found too.
 #[derive(Args)]
 pub(crate) struct InstanceSummary {
     /// Kernels, instances or patterns: matmul, 'gemm*', gemm@f32_128x128_v4, 'matmul<T = 8>'

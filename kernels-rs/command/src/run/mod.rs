@@ -59,8 +59,8 @@ pub(super) struct Run {
     /// Number of elements printed per buffer
     #[arg(long, value_name = "COUNT", default_value_t = 8)]
     first: usize,
-    /// Choice of the lanes of a diverged warp that run first: a correct kernel computes the same
-    /// with each
+    /// The lanes of a diverged warp that run first; the results of a correct kernel do not depend
+    /// on the choice
     #[arg(long, value_enum, default_value_t = PolicyArg::Stack)]
     policy: PolicyArg,
     /// Warp instructions after which a loop counts as endless

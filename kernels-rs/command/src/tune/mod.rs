@@ -30,8 +30,8 @@ const MAX_SHARED_BYTES: u32 = 48 << 10;
 /// Finds the fastest plan of a product for a device and a shape
 ///
 /// On a GPU, candidates are checked against a reference in f64, and measured in a quick round.
-/// The best one is confirmed beside the plan that dispatch picks today. For a device that is
-/// not here, candidates are estimated; an estimate is not a measurement.
+/// A second round compares the best one with the plan in use. For a device that this machine
+/// lacks, candidates are estimated; an estimate is not a measurement.
 #[derive(Args)]
 pub(super) struct Tune {
     /// The call to tune
@@ -294,7 +294,7 @@ fn read_table(path: &Path) -> Result<TunedPlans, Error> {
     Ok(TunedPlans::parse(&text).map_err(|source| TuneError::Table { path: path.to_path_buf(), source })?)
 }
 
-/// Returns the call with the plan of a table for a device that is not here.
+/// Returns the call with the plan of a table for a device that this machine lacks.
 fn call_on_model(call: Gemm, tuned: &TunedPlans, name: &str, shape: ProductShape) -> Gemm {
     tuned.plan(name, shape).map_or(call, |plan| call.plan(plan))
 }
