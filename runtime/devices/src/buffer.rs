@@ -209,9 +209,9 @@ pub struct DeviceBuffer<T: Element> {
 }
 
 impl Device {
-    /// Returns a buffer over `len` elements at `address`, which other code allocated: an array of
-    /// another library, say. Nothing is copied. `owner` keeps the memory alive: it is dropped after
-    /// the last use.
+    /// Returns a buffer over `len` elements at `address` that other code allocated, such as an
+    /// array of another library. Nothing is copied. `owner` keeps the memory alive: it is dropped
+    /// after the last use.
     ///
     /// # Safety
     /// The elements lie in one initialized allocation of this device, aligned to their size, that

@@ -99,7 +99,8 @@ impl Device {
     /// kernels with shuffles), and a device of compute capability 6.1 or later.
     ///
     /// If the device was [`lost`](Device::lost), this opens it in a new context, independent of the
-    /// lost one.
+    /// lost one. Some drivers do not permit that after an illegal address; the error then says that
+    /// the process must end.
     pub fn cuda(ordinal: usize) -> Result<Device> {
         Ok(Device::new(Backend::Cuda(Cuda::open(ordinal)?), None))
     }
@@ -150,12 +151,12 @@ impl Device {
 
     /// Returns the loss, if the device is lost: a kernel has trapped or accessed memory outside its
     /// buffers, or the hardware has failed. Every later operation then fails at once with this
-    /// cause; the rest of the process is unaffected. Buffers, streams and launches of the device
-    /// can be dropped; their contents are gone.
+    /// cause; other devices are unaffected. Buffers, streams and launches of the device can be
+    /// dropped; their contents are gone.
     ///
-    /// [`Device::cuda`] opens the GPU again, in another context, even while buffers of the lost
-    /// device exist. The memory of these buffers is freed when the last object of the lost device
-    /// is dropped.
+    /// [`Device::cuda`] opens the GPU again, in another context, if the driver permits it, even
+    /// while buffers of the lost device exist. The memory of these buffers is freed when the last
+    /// object of the lost device is dropped.
     ///
     /// The CPU is never lost.
     pub fn lost(&self) -> Option<&Loss> {
@@ -222,8 +223,8 @@ impl Device {
         }
     }
 
-    /// Returns the data of the device for the validation of a launch: its identity, which memory
-    /// carries, and its facts.
+    /// Returns the data of the device for the validation of a launch: the identity that its memory
+    /// has too, and its facts.
     #[doc(hidden)]
     pub fn identity(&self) -> (u64, DeviceFacts) {
         (self.id(), self.facts())

@@ -87,8 +87,8 @@ fn driver_release() -> Option<String> {
     release(&std::fs::read_to_string("/proc/driver/nvidia/version").unwrap_or_default())
 }
 
-/// Returns the version in the text of `/proc/driver/nvidia/version`: the first word of digits and
-/// dots alone.
+/// Returns the version in the text of `/proc/driver/nvidia/version`: the first word that consists
+/// of digits and dots.
 fn release(text: &str) -> Option<String> {
     let is_release = |word: &&str| word.contains('.') && word.bytes().all(|b| b.is_ascii_digit() || b == b'.');
     text.lines().next()?.split_whitespace().find(is_release).map(str::to_string)

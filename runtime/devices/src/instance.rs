@@ -1,9 +1,8 @@
 //! An instance of a kernel with the shapes of its past launches, which are not computed again.
 //!
-//! Whether arguments meet the contract of a kernel, and the block and grid that follow, depend on
-//! the arguments' types, scalars, extents and strides. An address matters by its alignment, its
-//! overlap with other arguments, and its distance to the end of the address space. A [`Signature`]
-//! contains all of these but the last two, which every launch checks.
+//! A [`Signature`] contains all that the contract of a kernel, the block and the grid depend on:
+//! types, scalars, extents, strides, and the alignment of addresses. The contract also depends on
+//! the overlap of arguments and on the end of the address space. Every launch checks these two.
 
 use kernel_dsl::Argument;
 use kernel_dsl::compiler::ElementType;
@@ -15,8 +14,8 @@ use std::collections::HashMap;
 use std::ops::Deref;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The largest number of launches that an instance remembers. At this number all are forgotten, so
-/// a program whose scalars differ in every launch needs bounded memory.
+/// The maximum number of launches that an instance remembers. At this number it forgets all of
+/// them, so that a program whose scalars differ in every launch needs bounded memory.
 const MAX_KNOWN: usize = 64;
 /// The largest power of two that a launch expression compares an alignment with, in elements, and
 /// the largest size of an element in bytes.

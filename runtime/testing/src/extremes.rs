@@ -36,7 +36,7 @@ pub enum Extreme {
     OneHuge,
     /// One ordinary value among tiny ones.
     OneAmongTiny,
-    /// Values of both signs whose squares overflow, or just do not: near the root of the largest.
+    /// Values of both signs near the square root of the largest, so that some squares overflow.
     SquareOverflows,
     /// Values of both signs whose squares are subnormal or zero: near the square root of the
     /// smallest normal value.

@@ -21,8 +21,8 @@ pub enum Input {
     Array(Array),
 }
 
-/// Elements in memory, with extents and strides. An element that consists of several numbers
-/// occupies several consecutive numbers.
+/// Elements in memory, with extents and strides. The numbers of an element, such as a struct, are
+/// consecutive.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Array {
     element: ElementType,

@@ -17,8 +17,8 @@ fn by_thread(text: &str) -> BTreeMap<&str, String> {
     threads
 }
 
-/// Compares the text of an executor with the lowered kernel's. The order of lines of different
-/// threads is free. A text that may have lost lines is not compared.
+/// Compares the lines that an executor printed with those of the lowered kernel. The order of lines
+/// of different threads is free. Output that may have lost lines is not compared.
 pub(super) fn same_lines(lowered: &[u8], other: &[u8], executor: Executor) -> Result<(), Failure> {
     if lowered == other || lowered.len().max(other.len()) > MAX_PRINTED / 2 {
         return Ok(());

@@ -18,7 +18,7 @@ pub(crate) struct Timer {
     states: RefCell<DeviceBuffer<u32>>,
     /// Duration of one iteration of the kernel that keeps the device busy.
     round: Duration,
-    /// The model that estimates the launches, if the device is not here.
+    /// The model that estimates the launches, if this machine lacks the device.
     estimator: Option<Arc<Estimator>>,
 }
 

@@ -1,4 +1,4 @@
-//! `kernels estimate`: the time of kernels on a device that is not here.
+//! `kernels estimate`: the time of kernels on a device that this machine lacks.
 
 #[cfg(feature = "library")]
 mod suite;

@@ -1,5 +1,5 @@
-//! A pool of a device's memory: freed memory is kept and reused, so allocating and freeing 1 MB
-//! need no driver call.
+//! A pool of a device's memory: freed memory is kept and reused, so most allocations need no driver
+//! call.
 //!
 //! ```text
 //! take ─▶ a free block that is large enough ─ none ─▶ another segment of the device ─ none left ─▶ trim, retry, error

@@ -12,8 +12,8 @@
 //! An entry is a file named by a hash of all that it depends on: content, target, compiler, driver.
 //! The file also holds that key in full, so that two keys with equal hashes are distinguished, and
 //! a checksum. Damaged entries are removed and made again. Files are written under a temporary name
-//! and renamed. Any number of processes may share a folder, and a killed writer leaves nothing that
-//! is ever read. If a file cannot be written, the program runs without the cache.
+//! and renamed. Any number of processes may share a folder, and no process reads a file that a
+//! killed writer left. If a file cannot be written, the program runs without the cache.
 
 mod entry;
 

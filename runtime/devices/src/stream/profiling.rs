@@ -30,8 +30,8 @@ impl ProfiledOperations {
 }
 
 impl Stream {
-    /// Starts recording the duration of each operation. A profile costs two events an operation on
-    /// a GPU; streams without a profile have no cost. Replays of graphs count as one operation.
+    /// Starts recording the duration of each operation. On a GPU, a profile costs two events per
+    /// operation; streams without a profile have no cost. A replay of a graph is one operation.
     pub fn start_profile(&self) -> Result<()> {
         match &self.queue {
             Queue::Cpu => {
