@@ -71,19 +71,19 @@ pub struct Configuration {
     pub name: Option<String>,
     /// Tokens of the vocabulary: rows of the embedding.
     pub vocabulary: usize,
-    /// Tokens of the longest text that the model was trained for.
+    /// The context length: tokens of the longest sequence that the model was trained for.
     pub context: usize,
     /// Layers.
     pub layers: usize,
-    /// Numbers of a token between layers (the hidden size).
+    /// The hidden size: elements of a token between layers.
     pub width: usize,
     /// Heads of queries, a multiple of `groups`.
     pub heads: usize,
     /// Heads of keys and of values. Each serves `heads / groups` heads of queries.
     pub groups: usize,
-    /// Numbers of a head.
+    /// The size of a head.
     pub head: usize,
-    /// Numbers of a token between the products of the feed-forward network, or of one expert.
+    /// Elements of a token between the products of the feed-forward network, or of one expert.
     pub inner: usize,
     /// The number that norms add to the mean square.
     #[serde(serialize_with = "shortest")]
@@ -116,11 +116,11 @@ pub struct Experts {
 pub struct Vision {
     /// Layers.
     pub layers: usize,
-    /// Numbers of a patch between layers.
+    /// Elements of a patch between layers.
     pub width: usize,
     /// Heads, of `width / heads` elements.
     pub heads: usize,
-    /// Numbers of a patch between the two products of the network.
+    /// Elements of a patch between the two products of the network.
     pub inner: usize,
     /// Pixels of a patch's side.
     pub patch: usize,
@@ -130,7 +130,7 @@ pub struct Vision {
     pub merge: usize,
     /// The number of learned positions, which form a square grid.
     pub positions: usize,
-    /// Numbers of a token of the language model.
+    /// Elements of a token of the language model.
     pub output: usize,
     /// Layers whose results become features for the language model's first layers.
     pub deepstack: Vec<usize>,

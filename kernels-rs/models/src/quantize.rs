@@ -124,7 +124,7 @@ pub struct Change {
     pub error: f64,
 }
 
-/// Numbers that a thread converts at once.
+/// Elements that a thread converts at once.
 const PIECE: usize = 1 << 20;
 
 /// Returns a chunk of a tensor in another format, and the sums Σ (new − old)² and Σ old².

@@ -68,7 +68,7 @@ fn name_of(file: &Path) -> String {
 /// Loads a model and answers requests until ctrl-C.
 pub fn serve(file: &Path, options: &ServeOptions) -> Result<(), Error> {
     let model = options.run.load(&options.run.open(file)?, [options.sequences, options.room])?;
-    // Texts are at most as long as those that the model was trained on.
+    // Sequences are at most as long as those that the model was trained on.
     let room = options.room.min(model.configuration.context);
     let batch = model.batch(options.run.session(room), options.sequences)?;
     let name = options.name.clone().unwrap_or_else(|| name_of(file));

@@ -1,4 +1,4 @@
-//! Rotary positions (Su and others, 2021) and the ways to stretch them to longer texts.
+//! Rotary positions (Su and others, 2021) and the ways to stretch them to longer sequences.
 
 use crate::error::{Error, Result};
 use serde::Serialize;
@@ -9,7 +9,7 @@ use std::f64::consts::TAU;
 pub enum Pairing {
     /// Number i of the first half with number i of the second half.
     Halves,
-    /// Numbers 2·i and 2·i + 1. GGUF files of Llama have the rows of queries and keys in this
+    /// Elements 2·i and 2·i + 1. GGUF files of Llama have the rows of queries and keys in this
     /// order.
     Neighbors,
 }
@@ -39,18 +39,18 @@ pub enum Scaling {
         low: f64,
         /// Periods of `original / high` and less are high frequencies.
         high: f64,
-        /// Tokens of the texts before stretching.
+        /// Tokens of the sequences before stretching.
         original: f64,
     },
     /// YaRN (Peng and others, 2023).
     Yarn {
         /// The factor of low frequencies.
         factor: f64,
-        /// A frequency with at least this many rotations over the original text stays.
+        /// A frequency with at least this many rotations over the original context stays.
         fast: f64,
         /// A frequency with at most this many rotations is divided by `factor`.
         slow: f64,
-        /// Tokens of the texts before stretching.
+        /// Tokens of the sequences before stretching.
         original: f64,
         /// The factor of rotated queries and keys, if it differs from the paper's formula.
         attention: Option<f64>,
@@ -94,14 +94,15 @@ impl Rotary {
                 Scaling::Linear { factor } => f / factor,
                 Scaling::Divisors => f / f64::from(divisors[i]),
                 Scaling::Llama3 { factor, low, high, original } => {
-                    // The number of rotations over the original text. The blend is 0 for low
+                    // The number of rotations over the original context. The blend is 0 for low
                     // frequencies and 1 for high ones.
                     let rotations = original * f / TAU;
                     let blend = ((rotations - low) / (high - low)).clamp(0.0, 1.0);
                     f * (blend + (1.0 - blend) / factor)
                 }
                 Scaling::Yarn { factor, fast, slow, original, .. } => {
-                    // Returns the pair that makes this number of rotations over the original text.
+                    // Returns the pair that makes this number of rotations over the original
+                    // context.
                     let pair = |rotations: f64| {
                         self.dimensions as f64 * (original / (rotations * TAU)).ln() / (2.0 * self.base.ln())
                     };

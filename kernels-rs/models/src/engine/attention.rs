@@ -25,7 +25,7 @@ pub struct AttentionShape {
     pub heads: usize,
     /// Heads of keys and of values.
     pub groups: usize,
-    /// Numbers of a head: one of [`WIDTHS`](kernels_rs::blocks::heads::WIDTHS).
+    /// The size of a head: one of [`WIDTHS`](kernels_rs::blocks::heads::WIDTHS).
     pub head: usize,
     /// The number that norms of heads add to the mean square.
     pub epsilon: f32,
@@ -388,7 +388,7 @@ mod tests {
     const TOKENS: usize = 18;
     const HEADS: usize = 6;
 
-    /// Returns the attention of each token in `f64`, for keys and values [head, key, number].
+    /// Returns the attention of each token in `f64`, for keys and values [head, key, element].
     fn expected(q: &[f16], [keys, values]: [&[f64]; 2], scale: f64) -> Vec<f64> {
         let [groups, head] = GROUPS;
         let mut o = Vec::new();

@@ -35,7 +35,7 @@ pub struct KeyValues<'a, K: Element> {
 /// Keys and values of a layer, to read: as [`KeyValues`], keys and values apart.
 #[derive(Clone, Copy, Debug)]
 pub struct KeyValueViews<'a, K: Element> {
-    /// Numbers of keys and of values.
+    /// Elements of keys and of values.
     pub numbers: [BufferView<'a, K, 4>; 2],
     /// Scales of keys and of values.
     pub scales: [BufferView<'a, f16, 4>; 2],
@@ -308,7 +308,7 @@ mod tests {
         pages.begin(1, 0, 8);
         check(&pages);
         assert_eq!((&pages.table(0)[..2], pages.version()), (&pages.table(1)[..2], 1));
-        // Text 0 keeps its own last page, and leaves a shared one.
+        // Sequence 0 keeps its own last page, and leaves a shared one.
         assert_eq!((pages.kept(0, 0, 9), pages.kept(0, 0, 7)), (9, 4));
         pages.begin(0, 0, 4);
         check(&pages);

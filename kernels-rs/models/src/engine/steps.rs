@@ -6,7 +6,7 @@
 //! graphs pass the caches on to each other, because a buffer has one owner.
 //!
 //! A graph belongs to one device. A model on several devices has a graph for each stage, which are
-//! replayed in order. Streams copy the activations between two of them. Pieces of a prompt overlap:
+//! replayed in order. Streams copy the activations between two of them. Chunks of a prompt overlap:
 //!
 //! ```text
 //!   device 0   chunk 0 │ chunk 1 │ chunk 2 │

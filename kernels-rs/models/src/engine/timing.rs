@@ -7,10 +7,11 @@
 //! times. On several devices the graphs run one after another, with copies between them, which no
 //! kernel includes.
 //!
-//! A graph orders launches by the memory that they use. Independent launches of one kernel may run
-//! side by side, and then the sum is too small. One example is the text half of Qwen3-VL-2B in bf16
-//! on an H100. The graph takes 1.11 times the sum for one sequence (203 launches), and 1.26 times
-//! for eight. On the same GPU, chains of kernels that read 16 MB each show what a launch costs:
+//! A graph orders launches by the memory that they use. In the graph of one kernel, independent
+//! launches may run side by side, so that the sum is less than the time of the step. One example is
+//! the language model of Qwen3-VL-2B in bf16 on an H100. The graph takes 1.11 times the sum for one
+//! sequence (203 launches), and 1.26 times for eight. On the same GPU, chains of kernels that read
+//! 16 MB each show what a launch costs:
 //!
 //! | property of a chain | µs a launch |
 //! |---|---|
