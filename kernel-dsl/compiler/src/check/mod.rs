@@ -1,7 +1,7 @@
 //! Name resolution, type inference and mutability: from the syntax tree to HIR.
 //!
 //! Types are inferred by unification over one table for each function, as in rustc, so that a
-//! kernel means the same here and there. rustc checks the same body, and reports a mistake that
+//! kernel means the same in both compilers. rustc checks the same body, and reports a mistake that
 //! both find (see [`expand`](crate::expand)). The messages of this module are for code that rustc
 //! accepts and the device does not support. Users of the compiler as a library see all of them.
 //!

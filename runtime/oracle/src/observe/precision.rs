@@ -250,7 +250,7 @@ impl<'p> Precision<'p> {
 /// Describes a relative error.
 fn share(error: f64) -> String {
     match error {
-        e if e < 0.01 => format!("{e:.1e} of it"),
+        e if e < 0.01 => format!("{e:.1e} of its value"),
         e if e < 10.0 => format!("{:.0} %", 100.0 * e),
         _ => "more than ten times its value".to_string(),
     }

@@ -58,7 +58,7 @@ def stats(reset=False):
     """Returns the calls with tensors of PyTorch, by function: {"softmax": {"kernel": 3, "torch": {reason: 1}}}.
 
     "kernel" counts calls that a kernel computed, "torch" those that PyTorch computed, by reason.
-    A function compiled by torch.compile counts its kernels at each run, and the others never.
+    In a function compiled by torch.compile, each run counts the kernels, but no calls of PyTorch.
     `reset` sets all counts to 0; reasons are then logged again.
     """
     return COUNTERS.read(reset)

@@ -102,7 +102,8 @@ def _unsigned(x):
 def softmax(input, dim=-1, dtype=None, *, scale=1.0, causal=0, out=None, stream=None):
     """Returns the softmax of scale * input over the last axis, computed in float32.
 
-    `causal` masks the keys after each of so many queries: rows are the queries.
+    `causal` is the number of queries of a sequence; 0 masks nothing. Rows are queries and columns
+    keys: keys after a query's own are masked, and the last key belongs to the last query.
     """
     _last(input, dim)
     out = _out(input, out, input.shape, dtype)
@@ -151,7 +152,7 @@ def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5, *, out
 def cross_entropy(input, target, *, ignore_index=-100, reduction="mean", label_smoothing=0.0, stream=None):
     """Returns the cross-entropy of logits (rows, classes) and class indices (rows).
 
-    A negative index or one beyond the classes is ignored. "mean" divides by the others' number.
+    A row with a negative index, or one beyond the classes, is ignored. "mean" averages the others.
     """
     if ignore_index >= 0:
         raise ValueError("ignore_index must be negative; negative indices are ignored")
@@ -268,7 +269,7 @@ class QuantizedLinear:
     def prepare(self):
         """Makes the tensors of the operator of PyTorch, which share the memory of the weights.
 
-        A call makes them too; torch.compile needs them before.
+        The first call makes them too, but torch.compile needs them earlier.
         """
         torch = sys.modules["torch"]
         self._facts = self.format, self.shape
@@ -449,7 +450,7 @@ def embedding(input, weight, *, out=None, stream=None):
 def histc(input, bins=100, min=0.0, max=0.0, *, stream=None):
     """Returns the number of elements in each of `bins` bins from `min` to `max`, as 32-bit integers.
 
-    Elements of uint8 and uint32 are the numbers of their bins.
+    Elements of uint8 and uint32 are indices of bins.
     """
     out = _empty(input, (bins,), _index_type(input))
     _native.counts(input, out, min, max, stream)

@@ -140,7 +140,7 @@ class OptimizedAttention(nn.Module):
 class TransformerBlock(nn.Module):
     """A decoder layer: x + attention(norm(x)), then x + mlp(norm(x)).
 
-    `attention` are more arguments of OptimizedAttention.
+    `attention` passes further arguments to OptimizedAttention.
     """
 
     def __init__(
@@ -407,7 +407,7 @@ class Patched:
 def patch(model, *, linear=False, strict=False, interpret=False):
     """Makes attention, rotary embedding, norms and MLPs of a model of Hugging Face use the kernels, in place.
 
-    Tested with Qwen3-VL; other models are patched as far as their modules are built alike. Returns
+    Tested with Qwen3-VL; in other models, modules of the same structure are patched. Returns
     a Patched, which lists the modules, and whose `undo()` restores the model. `linear` also replaces
     `nn.Linear`, whose products are then those of this package; PyTorch's use tensor cores. Raises
     ValueError if there is nothing to replace.

@@ -23,7 +23,7 @@ class Operator:
     `refuse` returns why no kernel takes the arguments, or None. `save` stores what `backward`
     needs. `mixed` allows several float types. `scratch` states that the kernel's own memory is
     written before it is read, `constants` that it is a table of the device. `counted_as` is the name
-    in `stats`, and `any_type` allows elements that are no floats.
+    in `stats`, and `any_type` allows elements that are not floats.
     """
 
     def __init__(
@@ -132,7 +132,7 @@ def note_torch(name, reason, strict):
 
 
 def is_inference(*arguments):
-    """Returns whether no gradient of the call can be asked for, so that nothing is saved for one."""
+    """Returns whether no gradient of the call can be requested, so that nothing is saved for one."""
     if torch.compiler.is_compiling() or torch._C._functorch.peek_interpreter_stack() is not None:
         return False
     return not _needs_gradient(arguments)
@@ -160,7 +160,7 @@ def _opens(device):
 
 
 def unsupported_tensors(tensors, interpret, mixed, any_type=False):
-    """Returns what the kernels do not support of the tensors' devices, types or extents, or None."""
+    """Returns which device, type or extent of the tensors no kernel supports, or None."""
     device = tensors[0].device
     for x in tensors:
         if x.device != device:

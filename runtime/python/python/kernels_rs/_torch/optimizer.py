@@ -1,4 +1,4 @@
-"""The step of AdamW, which changes its operands and thus is no operator of the table."""
+"""The step of AdamW, which changes its operands and so is not an operator of the table."""
 
 import torch
 
