@@ -4,9 +4,9 @@
 //! cargo run --release -p kernels-rs --example hash_table
 //! ```
 //!
-//! The file shows a slot claimed by `compare_exchange`, and an assertion on what the arguments
-//! promise. The interpreter and checked launches report a table that is full; other launches keep
-//! no trace of the assertion.
+//! The file shows a slot claimed by `compare_exchange`, and an assertion that a slot is free. The
+//! interpreter and checked launches report a table that is full; unchecked launches run without
+//! the assertion.
 
 use kernel_dsl::prelude::*;
 use runtime::Device;

@@ -4,8 +4,8 @@
 //! cargo run --release -p kernels-rs --example radix_sort
 //! ```
 //!
-//! The file shows a scan over the block, whose result places the keys, and two roles of one array
-//! between barriers.
+//! The file shows a scan over the block, whose result places the keys, and barriers around the
+//! reads and the writes of one array.
 
 use kernel_dsl::prelude::*;
 use runtime::Device;

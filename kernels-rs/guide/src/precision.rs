@@ -51,7 +51,7 @@ pub fn rounding() -> runtime::Result<()> {
 /// A float of 8 bits: a sign, 4 bits of exponent and 3 of mantissa.
 #[device]
 pub mod small {
-    /// 2¹²⁰, the ratio of the exponents' biases of f32 and of the small float.
+    /// 2¹²⁰: the exponents of f32 and of the small float have the biases 127 and 7.
     const RATIO: f32 = 1.329228e36;
 
     /// Returns the value of a code. The bits of the code are moved to their places in an f32, whose

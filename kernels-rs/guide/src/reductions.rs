@@ -5,7 +5,7 @@ use kernel_dsl::prelude::*;
 use runtime::Device;
 use runtime::testing::{Bound, Case, Expected, Input, Random};
 
-/// Shows one step of a sum over a warp: each lane adds the value of the lane `distance` away.
+/// Sums over a warp in five steps: each lane adds the value of the lane 16, 8, 4, 2 and 1 away.
 #[kernel(block = 32, grid = 1)]
 #[requires(x.len() == 32)]
 pub fn butterfly(x: &mut [u32]) {

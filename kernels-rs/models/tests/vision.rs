@@ -346,9 +346,9 @@ fn texts_have_a_place_for_each_image() {
         let error = model.prompt_with(text, images, &processor).unwrap_err().to_string();
         assert!(error.contains(problem), "{error}");
     }
-    // More tokens than room.
+    // More tokens than the capacity.
     let mut session = model.session(Options { room: 20, ..wide(64) }).unwrap();
-    assert!(session.set_prompt(whole).unwrap_err().to_string().contains("room for 20"));
+    assert!(session.set_prompt(whole).unwrap_err().to_string().contains("the capacity is 20"));
     assert_eq!(processor.with_tokens(4).prepare(&images[0]).unwrap().tokens(), 2);
     let generation = Generation { tokens: 2, ..Generation::default() };
     let mut session = model.session(wide(64)).unwrap();
