@@ -60,10 +60,10 @@
 //! numbers can be cast to another type of equal size ([`BufferView::cast`]).
 
 pub use runtime_devices::{
-    AnySlot, BufferStrided, BufferStridedMut, BufferView, BufferViewMut, Capability, Cause, Choice, CudaVersion,
-    Device, DeviceBuffer, DriverError, Error, Event, Graph, InFlightLaunches, KernelTime, Loss, MemoryStatistics, Node,
-    PinnedBuffer, Prepared, Profile, ProfiledWork, RecordedLaunches, RecordedMemory, Recording, Residency, Result,
-    Slot, SlotMut, Stream, Timed, doctor, store,
+    AnySlot, BufferStrided, BufferStridedMut, BufferView, BufferViewMut, Capability, Choice, CudaVersion, Device,
+    DeviceBuffer, DriverError, Error, Event, Graph, InFlightLaunches, KernelTime, Loss, LossCause, MemoryStatistics,
+    Node, PinnedBuffer, Prepared, Profile, ProfiledWork, RecordedLaunches, RecordedMemory, Recording, Residency,
+    Result, Slot, SlotMut, Stream, Timed, doctor, store,
 };
 pub use runtime_oracle as interpreter;
 pub use runtime_ptx as ptx;

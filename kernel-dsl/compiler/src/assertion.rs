@@ -19,7 +19,7 @@ pub enum Assertion {
 
 /// The effect of a failure in the unchecked form.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Outcome {
+pub enum FailureEffect {
     /// Nothing: the condition is not computed.
     Continue,
     /// The thread ends.
@@ -30,19 +30,19 @@ pub enum Outcome {
 
 impl Assertion {
     /// Returns what the unchecked form does. `kept`: the kernel has the clause `assertions`.
-    pub fn outcome(self, kept: bool) -> Outcome {
+    pub fn outcome(self, kept: bool) -> FailureEffect {
         match self {
-            Assertion::Assert if kept => Outcome::Trap,
-            Assertion::Assert | Assertion::DebugAssert => Outcome::Continue,
-            Assertion::Panic if kept => Outcome::Trap,
-            Assertion::Panic => Outcome::Exit,
+            Assertion::Assert if kept => FailureEffect::Trap,
+            Assertion::Assert | Assertion::DebugAssert => FailureEffect::Continue,
+            Assertion::Panic if kept => FailureEffect::Trap,
+            Assertion::Panic => FailureEffect::Exit,
         }
     }
 }
 
 /// A piece of a message.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Piece<'t> {
+pub enum MessagePart<'t> {
     /// Text without placeholders, as the message prints it.
     Text(String),
     /// `{argument:style}`.
@@ -89,7 +89,7 @@ impl Style {
 }
 
 /// Splits a format string into its pieces. Returns `None` if a brace has no partner.
-pub fn pieces(text: &str) -> Option<Vec<Piece<'_>>> {
+pub fn pieces(text: &str) -> Option<Vec<MessagePart<'_>>> {
     let mut all = Vec::new();
     let mut plain = String::new();
     let mut rest = text;
@@ -103,16 +103,16 @@ pub fn pieces(text: &str) -> Option<Vec<Piece<'_>>> {
         }
         let (inside, after) = after.split_once('}').filter(|_| brace == "{")?;
         if !plain.is_empty() {
-            all.push(Piece::Text(std::mem::take(&mut plain)));
+            all.push(MessagePart::Text(std::mem::take(&mut plain)));
         }
         let (argument, style) = inside.split_once(':').unwrap_or((inside, ""));
         let style = Style::NAMED.into_iter().find(|(name, _)| *name == style.trim()).map(|(_, style)| style);
-        all.push(Piece::Value { argument: argument.trim(), style });
+        all.push(MessagePart::Value { argument: argument.trim(), style });
         rest = after;
     }
     plain.push_str(rest);
     if !plain.is_empty() {
-        all.push(Piece::Text(plain));
+        all.push(MessagePart::Text(plain));
     }
     Some(all)
 }
@@ -127,8 +127,8 @@ pub fn escaped(text: &str) -> String {
 pub fn message(text: &str, mut value: impl FnMut(usize, Style) -> Option<String>) -> String {
     let mut next = 0;
     let shown = pieces(text).unwrap_or_default().into_iter().map(|piece| match piece {
-        Piece::Text(text) => text,
-        Piece::Value { style, .. } => {
+        MessagePart::Text(text) => text,
+        MessagePart::Value { style, .. } => {
             next += 1;
             value(next - 1, style.unwrap_or(Style::Decimal)).unwrap_or_else(|| "…".to_string())
         }
@@ -149,6 +149,6 @@ mod tests {
         assert_eq!(message(&escaped("a {b} c"), |_, _| None), "a {b} c");
         assert_eq!(pieces("{"), None);
         assert_eq!(pieces("}"), None);
-        assert_eq!(pieces("{:>8}"), Some(vec![Piece::Value { argument: "", style: None }]));
+        assert_eq!(pieces("{:>8}"), Some(vec![MessagePart::Value { argument: "", style: None }]));
     }
 }

@@ -5,7 +5,7 @@ use crate::output::json;
 use clap::Args;
 use kernel_dsl::artifact::MACROS;
 use kernels_rs_estimate::ptxas::Ptxas;
-use runtime::doctor::{self, DriverFinding, Findings};
+use runtime::doctor::{self, DriverFinding, MachineDescription};
 use serde::Serialize;
 use std::io::Write;
 
@@ -23,7 +23,7 @@ pub(super) struct Doctor {
 #[derive(Serialize)]
 struct DoctorReport {
     #[serde(flatten)]
-    machine: Findings,
+    machine: MachineDescription,
     /// Assembler, or `null` if none is found.
     ptxas: Option<Ptxas>,
     macros: Macros,

@@ -35,7 +35,7 @@ use std::collections::HashMap;
 /// Limits of the machine code of each declared instance of a kernel. A limit that is `None` is not
 /// checked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Budget {
+pub struct MachineCodeLimits {
     /// Registers of a thread.
     pub max_registers: Option<u32>,
     /// Bytes of spill stores and spill loads of a thread.
@@ -112,8 +112,8 @@ fn without_comment(line: &str) -> &str {
 ///
 /// ptxas finds registers, spills and shared memory, and nvdisasm finds loops. For a missing tool, a
 /// line is printed, and its limits are not checked. An error lists every exceeded limit.
-pub fn check(artifact: &Artifact, budget: Budget) -> Result<(), String> {
-    if budget == Budget::default() {
+pub fn check(artifact: &Artifact, budget: MachineCodeLimits) -> Result<(), String> {
+    if budget == MachineCodeLimits::default() {
         return Ok(());
     }
     let Some(ptxas) = Ptxas::find().filter(|ptxas| ptxas.takes(artifact.target)) else {
@@ -158,7 +158,7 @@ pub fn check(artifact: &Artifact, budget: Budget) -> Result<(), String> {
 ///
 /// The calling crate needs `insta` as a development dependency (`cargo add --dev insta`).
 ///
-/// The arguments after the kernel are fields of [`Budget`](crate::golden::Budget):
+/// The arguments after the kernel are fields of [`MachineCodeLimits`](crate::golden::MachineCodeLimits):
 /// `golden!(product, max_registers = 64, max_spill_bytes = 0)`. The macro panics if a snapshot
 /// differs or a limit is exceeded. `cargo insta review`, or a run with `INSTA_UPDATE=always`,
 /// accepts new PTX.
@@ -167,7 +167,7 @@ macro_rules! golden {
     ($kernel:ty $(, $limit:ident = $value:expr)* $(,)?) => {{
         let artifact = $crate::golden::artifact::<$kernel>();
         #[allow(unused_mut)]
-        let mut budget = $crate::golden::Budget::default();
+        let mut budget = $crate::golden::MachineCodeLimits::default();
         $(budget.$limit = Some($value);)*
         for (name, text) in $crate::golden::texts(artifact) {
             insta::assert_snapshot!(name, text);

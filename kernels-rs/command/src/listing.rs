@@ -9,8 +9,8 @@ use super::lines::Lines;
 use super::machine::{CodeCost, Issue, MachineCode};
 use crate::output::counted;
 use kernel_dsl::compiler::Target;
-use kernels_rs_estimate::sass::banks::Conflict;
-use kernels_rs_estimate::sass::{Instruction, Line};
+use kernels_rs_estimate::sass::banks::BankConflict;
+use kernels_rs_estimate::sass::{Line, SassInstruction};
 use std::io::{self, IsTerminal, Write};
 
 /// Maximum width of a line of Rust.
@@ -136,8 +136,8 @@ impl ListingContents<'_> {
         &self,
         out: &mut dyn Write,
         at: usize,
-        inst: &Instruction,
-        conflict: Option<&Conflict>,
+        inst: &SassInstruction,
+        conflict: Option<&BankConflict>,
     ) -> io::Result<()> {
         let instructions = &self.code.listing.instructions;
         // Braces enclose instructions that issue together, as in nvdisasm.
@@ -161,7 +161,7 @@ impl ListingContents<'_> {
 
     /// Returns the operands with addresses in the kernel instead of labels, and with the jump
     /// target if the operands do not name one.
-    fn operands(&self, inst: &Instruction) -> String {
+    fn operands(&self, inst: &SassInstruction) -> String {
         let address =
             |to: &usize| self.code.listing.instructions.get(*to).map(|there| format!("{:04x}", there.address));
         let Some(places) = inst.targets.iter().map(address).collect::<Option<Vec<_>>>() else {
@@ -186,7 +186,7 @@ fn place(line: &Line) -> String {
 }
 
 /// `// R4 R8 R12 in bank 0: 2 cycles`
-fn note(conflict: &Conflict) -> String {
+fn note(conflict: &BankConflict) -> String {
     let of_bank = |(bank, registers): (&u32, &Vec<u32>)| {
         let names: Vec<_> = registers.iter().map(|r| format!("R{r}")).collect();
         format!("{} in bank {bank}", names.join(" "))

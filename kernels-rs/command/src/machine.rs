@@ -5,7 +5,7 @@ use crate::output::counted;
 use kernel_dsl::compiler::Target;
 use kernels_rs_estimate::nvdisasm::Nvdisasm;
 use kernels_rs_estimate::ptxas::{Ptxas, Resources};
-use kernels_rs_estimate::sass::{Listing, Loop};
+use kernels_rs_estimate::sass::{Listing, NaturalLoop};
 use serde::Serialize;
 use std::fmt;
 
@@ -25,7 +25,7 @@ pub(super) struct MachineCode {
 /// Instructions and their cost.
 pub(super) struct CodeCost {
     pub(super) listing: Listing,
-    pub(super) loops: Vec<Loop>,
+    pub(super) loops: Vec<NaturalLoop>,
 }
 
 impl Tools {
@@ -70,8 +70,8 @@ impl CodeCost {
 
     /// Returns the innermost loop that encloses the loop with index `inner`.
     pub(super) fn around(&self, inner: usize) -> Option<usize> {
-        let Loop { head, depth, .. } = self.loops[inner];
-        let holds = |l: &Loop| l.depth + 1 == depth && l.body.binary_search(&head).is_ok();
+        let NaturalLoop { head, depth, .. } = self.loops[inner];
+        let holds = |l: &NaturalLoop| l.depth + 1 == depth && l.body.binary_search(&head).is_ok();
         self.loops.iter().position(holds)
     }
 }
@@ -95,8 +95,8 @@ impl fmt::Display for Issue {
     }
 }
 
-impl From<&Loop> for Issue {
-    fn from(l: &Loop) -> Issue {
+impl From<&NaturalLoop> for Issue {
+    fn from(l: &NaturalLoop) -> Issue {
         Issue { instructions: l.instructions, slots: l.slots, bank_conflicts: l.bank_conflicts }
     }
 }

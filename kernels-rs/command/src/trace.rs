@@ -7,7 +7,7 @@ use crate::error::{Error, Outcome};
 use crate::output::json;
 use clap::Args;
 use runtime::interpreter::{self, Verdict};
-use runtime::testing::{self, Thread};
+use runtime::testing::{self, TracedThread};
 use serde::Serialize;
 use std::io::Write;
 
@@ -48,8 +48,8 @@ pub(super) struct ThreadArgs {
 
 impl ThreadArgs {
     /// Returns the thread, with a limit of lines.
-    pub(super) fn thread(&self, limit: usize) -> Thread {
-        Thread { block: self.block, thread: self.thread, limit }
+    pub(super) fn thread(&self, limit: usize) -> TracedThread {
+        TracedThread { block: self.block, thread: self.thread, limit }
     }
 }
 

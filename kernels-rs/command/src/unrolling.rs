@@ -16,7 +16,7 @@ use kernel_dsl::compiler::hir::{self, ExprKind, Instance, LabelId, Program, Size
 use kernel_dsl::compiler::ir::{Inst, Kernel, Op, Region};
 use kernel_dsl::compiler::{Compilation, Errors, Scalar, Target, passes};
 use kernels_rs_estimate::ptxas::Resources;
-use kernels_rs_estimate::sass::{Class, Line, Loop};
+use kernels_rs_estimate::sass::{Class, Line, NaturalLoop};
 use runtime::testing::on_every_core;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -291,7 +291,7 @@ impl<'a> Candidate<'a> {
     }
 
     /// Returns the mean issue slots of the largest loops at the line.
-    fn mean(&self, loops: &[&Loop]) -> Option<f64> {
+    fn mean(&self, loops: &[&NaturalLoop]) -> Option<f64> {
         let main = loops.get(..self.number)?;
         Some(f64::from(main.iter().map(|l| l.slots).sum::<u32>()) / main.len() as f64)
     }
@@ -381,9 +381,10 @@ fn source_loops(program: &Program) -> Vec<SourceLoop> {
 }
 
 /// Returns the loops of a line that enclose no other loop, the largest first.
-fn innermost<'c>(code: &'c CodeCost, line: &Line) -> Vec<&'c Loop> {
-    let is_outer = |l: &Loop| code.loops.iter().any(|o| o.depth > l.depth && l.body.binary_search(&o.head).is_ok());
-    let is_at = |l: &&Loop| code.listing.instructions[l.jump].line.as_ref() == Some(line) && !is_outer(l);
+fn innermost<'c>(code: &'c CodeCost, line: &Line) -> Vec<&'c NaturalLoop> {
+    let is_outer =
+        |l: &NaturalLoop| code.loops.iter().any(|o| o.depth > l.depth && l.body.binary_search(&o.head).is_ok());
+    let is_at = |l: &&NaturalLoop| code.listing.instructions[l.jump].line.as_ref() == Some(line) && !is_outer(l);
     let mut loops: Vec<_> = code.loops.iter().filter(is_at).collect();
     loops.sort_by_key(|l| std::cmp::Reverse(l.slots));
     loops
@@ -392,7 +393,7 @@ fn innermost<'c>(code: &'c CodeCost, line: &Line) -> Vec<&'c Loop> {
 /// Returns the number of iterations in the body of `copied`: the factor by which most instructions
 /// of `rolled` occur more often. Copies share counters and addresses. So instructions of those
 /// classes decide only if the loop has no others.
-fn copies(rolled: &Loop, copied: &Loop) -> u32 {
+fn copies(rolled: &NaturalLoop, copied: &NaturalLoop) -> u32 {
     let is_shared = |class: &Class| matches!(class, Class::Integer | Class::Compare | Class::Move | Class::Control);
     let vote = |of_counting: bool| {
         let mut votes: BTreeMap<u32, u32> = BTreeMap::new();

@@ -3,7 +3,7 @@
 #[path = "../templates/tiled.rs"]
 mod tiled;
 
-use kernels_rs_command::golden::{self, Budget};
+use kernels_rs_command::golden::{self, MachineCodeLimits};
 use kernels_rs_command::ptxas::Ptxas;
 use tiled::product;
 
@@ -18,7 +18,8 @@ fn each_exceeded_limit_of_each_instance_is_reported() {
         println!("skipped: no ptxas for sm_61 is found");
         return;
     }
-    let budget = Budget { max_registers: Some(8), max_shared_bytes: Some(4096), ..Budget::default() };
+    let budget =
+        MachineCodeLimits { max_registers: Some(8), max_shared_bytes: Some(4096), ..MachineCodeLimits::default() };
     let exceeded = golden::check(golden::artifact::<product<16>>(), budget).unwrap_err();
     let lines: Vec<&str> = exceeded.lines().collect();
     assert_eq!(lines.len(), 3, "{exceeded}");

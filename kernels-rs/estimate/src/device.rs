@@ -17,7 +17,7 @@ pub struct SourcedNumber {
 /// A device.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Device {
+pub struct DeviceParameters {
     /// Name as NVIDIA writes it.
     pub name: String,
     /// Name as the driver reports it, without a leading "NVIDIA".
@@ -55,7 +55,7 @@ pub struct Architecture {
     /// Whether plain loads use the L1 cache: 1 or 0. Read-only loads always do.
     pub l1_holds_all_loads: SourcedNumber,
     /// Cycles between two instructions of a scheduler in one unit, by unit.
-    pub intervals: BTreeMap<Unit, SourcedNumber>,
+    pub intervals: BTreeMap<ExecutionUnit, SourcedNumber>,
     /// Latency of shared memory: cycles from issue to result, as for the other latencies.
     pub shared_latency: SourcedNumber,
     /// Latency of a hit in the L1 cache.
@@ -84,7 +84,7 @@ pub struct Architecture {
 /// Unit that executes instructions.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Unit {
+pub enum ExecutionUnit {
     /// Multiply-add, addition and product of `f32`.
     Float,
     /// Addition and logic of integers, selection, copies.
@@ -131,11 +131,11 @@ const ARCHITECTURES: [(&str, &str); 3] = [
 
 /// A device and its architecture.
 #[derive(Clone, Debug)]
-pub struct Model {
+pub struct DeviceModel {
     /// Name on the command line.
     pub key: &'static str,
     /// The device.
-    pub device: Device,
+    pub device: DeviceParameters,
     /// Architecture of the device.
     pub architecture: Architecture,
 }
@@ -164,33 +164,33 @@ pub fn names() -> impl Iterator<Item = &'static str> {
     DEVICES.iter().map(|(name, _)| *name)
 }
 
-impl Model {
+impl DeviceModel {
     /// Returns the device of this name.
     ///
     /// # Errors
     /// An unknown name.
-    pub fn named(given: &str) -> Result<Model, Error> {
+    pub fn named(given: &str) -> Result<DeviceModel, Error> {
         let unknown = || Error::Unknown { given: given.to_string() };
         let (key, text) = DEVICES.iter().find(|(name, _)| *name == given).ok_or_else(unknown)?;
         let malformed = |name: &str| {
             let name = name.to_string();
             move |source| Error::Data { name, source }
         };
-        let device: Device = serde_json::from_str(text).map_err(malformed(given))?;
+        let device: DeviceParameters = serde_json::from_str(text).map_err(malformed(given))?;
         let found = ARCHITECTURES.iter().find(|(name, _)| *name == device.architecture);
         let (name, text) = found.ok_or_else(|| Error::Unknown { given: device.architecture.clone() })?;
         let architecture = serde_json::from_str(text).map_err(malformed(name))?;
-        Ok(Model { key, device, architecture })
+        Ok(DeviceModel { key, device, architecture })
     }
 
     /// Returns the device that the driver calls so; `None` if there are no data for it.
     ///
     /// # Errors
     /// A malformed data file.
-    pub fn of_driver_name(given: &str) -> Result<Option<Model>, Error> {
+    pub fn of_driver_name(given: &str) -> Result<Option<DeviceModel>, Error> {
         let given = given.strip_prefix("NVIDIA ").unwrap_or(given);
         for name in names() {
-            let model = Model::named(name)?;
+            let model = DeviceModel::named(name)?;
             if model.device.driver_name == given {
                 return Ok(Some(model));
             }
@@ -205,13 +205,13 @@ impl Model {
     }
 
     /// Returns the cycles between two instructions of a scheduler in `unit`.
-    pub fn interval(&self, unit: Unit) -> f64 {
+    pub fn interval(&self, unit: ExecutionUnit) -> f64 {
         self.architecture.intervals.get(&unit).map_or(1.0, |number| number.value)
     }
 
     /// Returns the sectors per cycle that the memory delivers to each multiprocessor if all load.
     pub fn dram_sectors_per_cycle(&self) -> f64 {
-        let Device { multiprocessors, clock_mhz, dram_gb_per_s, .. } = &self.device;
+        let DeviceParameters { multiprocessors, clock_mhz, dram_gb_per_s, .. } = &self.device;
         let bytes_per_second = dram_gb_per_s.value * 1e9 * self.architecture.dram_share.value;
         bytes_per_second / (clock_mhz.value * 1e6) / multiprocessors.value / 32.0
     }
@@ -224,25 +224,25 @@ mod tests {
     #[test]
     fn every_number_has_a_source() {
         for name in names() {
-            let model = Model::named(name).unwrap();
-            let Device { multiprocessors, clock_mhz, dram_gb_per_s, l2_mib, .. } = &model.device;
+            let model = DeviceModel::named(name).unwrap();
+            let DeviceParameters { multiprocessors, clock_mhz, dram_gb_per_s, l2_mib, .. } = &model.device;
             for number in [multiprocessors, clock_mhz, dram_gb_per_s, l2_mib] {
                 assert!(number.value > 0.0 && !number.source.is_empty(), "{name}: {number:?}");
             }
             assert!(model.architecture.intervals.values().all(|n| n.value > 0.0 && !n.source.is_empty()), "{name}");
         }
-        let of_driver = |name: &str| Model::of_driver_name(name).unwrap().map(|model| model.key);
+        let of_driver = |name: &str| DeviceModel::of_driver_name(name).unwrap().map(|model| model.key);
         assert_eq!(of_driver("NVIDIA GeForce GTX 1080"), Some("gtx1080"));
         assert_eq!(of_driver("Tesla P4"), Some("p4"));
         assert_eq!(of_driver("NVIDIA GeForce GTX 1080 SUPER"), None);
-        assert!(Model::named("gtx1081").unwrap_err().to_string().contains("gtx1080ti"));
+        assert!(DeviceModel::named("gtx1081").unwrap_err().to_string().contains("gtx1080ti"));
     }
 
     /// Checks that the peak rates that NVIDIA publishes follow from the data.
     #[test]
     fn peak_rates_are_those_published() {
         for (name, tflops) in [("gtx1080", 8.87), ("gtx1080ti", 11.34), ("p4", 5.44), ("p40", 11.76), ("p100", 10.6)] {
-            let peak = Model::named(name).unwrap().peak_flops() / 1e12;
+            let peak = DeviceModel::named(name).unwrap().peak_flops() / 1e12;
             assert!((peak / tflops - 1.0).abs() < 0.01, "{name}: {peak}");
         }
     }

@@ -1,13 +1,13 @@
 //! Estimates of launches.
 
 use crate::control::{Control, Encodings};
-use crate::device::{Model, Unit};
+use crate::device::{DeviceModel, ExecutionUnit};
 use crate::nvdisasm::Nvdisasm;
 use crate::path::{self, BasicBlock};
-use crate::profile::{Counter, Counts, LineCosts, SECTOR};
+use crate::profile::{BlockCounts, Counter, LineCosts, SECTOR};
 use crate::ptxas::{Ptxas, Resources};
-use crate::sass::{Class, Instruction, Line, Listing};
-use crate::simulate::{Effect, LaunchWork, ModelPart, Op, Simulated, Stall, simulate};
+use crate::sass::{Class, Line, Listing, SassInstruction};
+use crate::simulate::{IssueEffect, LaunchWork, ModelPart, Simulated, SimulatedInstruction, Stall, simulate};
 use kernel_dsl::compiler::driver::Compilation;
 use kernel_dsl::compiler::hir::{Instance, Monomorphic};
 use kernel_dsl::compiler::launch::DeviceFacts;
@@ -16,7 +16,7 @@ use kernel_dsl::{Argument, Artifact};
 use runtime::Device;
 use runtime::ptx::Options;
 use runtime::testing::executor::ValidatedArgs;
-use runtime::testing::ptx::Executable;
+use runtime::testing::ptx::DecodedPtx;
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -149,7 +149,7 @@ pub enum Limiter {
     /// The issue rate of the schedulers.
     Issue,
     /// Rate of a unit.
-    Unit(Unit),
+    Unit(ExecutionUnit),
     /// The rate of shared memory and L1 cache.
     SharedMemory,
     /// The rate at which the L2 cache delivers.
@@ -178,14 +178,14 @@ struct InstanceCode {
     listing: Listing,
     controls: Vec<Control>,
     resources: Resources,
-    executable: Executable,
+    executable: DecodedPtx,
     /// Line of Rust for each line of the PTX.
     rust: Vec<Option<Line>>,
 }
 
 /// Model of a device that estimates launches.
 pub struct Estimator {
-    model: Model,
+    model: DeviceModel,
     ptxas: Ptxas,
     nvdisasm: Nvdisasm,
     codes: Mutex<HashMap<(String, Instance), Arc<InstanceCode>>>,
@@ -200,7 +200,7 @@ impl Estimator {
     ///
     /// # Errors
     /// Missing tools.
-    pub fn new(model: Model) -> Result<Arc<Estimator>, Error> {
+    pub fn new(model: DeviceModel) -> Result<Arc<Estimator>, Error> {
         let missing = |tool: &str| Error::NoTools { missing: tool.to_string() };
         let target = target(&model);
         let ptxas = Ptxas::find().filter(|ptxas| ptxas.takes(target)).ok_or_else(|| missing("ptxas"))?;
@@ -210,7 +210,7 @@ impl Estimator {
     }
 
     /// Returns the model of the device.
-    pub fn model(&self) -> &Model {
+    pub fn model(&self) -> &DeviceModel {
         &self.model
     }
 
@@ -346,10 +346,10 @@ impl Estimator {
         let (plain, encodings) = Encodings::split(&text);
         let listing = Listing::read(&plain).ok_or_else(|| failed("cannot parse the disassembly".to_string()))?;
         let sm = self.model.architecture.sm.value as u16;
-        let control = |inst: &Instruction| encodings.control(sm, inst.address);
+        let control = |inst: &SassInstruction| encodings.control(sm, inst.address);
         let controls: Option<Vec<Control>> = listing.instructions.iter().map(control).collect();
         let controls = controls.ok_or_else(|| failed("the disassembly has no encodings".to_string()))?;
-        let executable = Executable::new(instance.clone(), &ptx, optimized.shared_memory())
+        let executable = DecodedPtx::new(instance.clone(), &ptx, optimized.shared_memory())
             .map_err(|source| Error::Run { instance: instance.clone(), source: Box::new(source) })?;
         let code = Arc::new(InstanceCode { listing, controls, resources, executable, rust: rust_lines(&ptx) });
         self.codes.lock().unwrap_or_else(PoisonError::into_inner).insert(key, code.clone());
@@ -388,7 +388,7 @@ impl Estimator {
         blocks: u64,
         warps: u64,
         l1: u64,
-    ) -> runtime::Result<Counts> {
+    ) -> runtime::Result<BlockCounts> {
         let run = |sampled: &[u64]| {
             let mut counter = Counter::new(warps, l1);
             let options = Options { fuel: FUEL, ..Options::default() };
@@ -431,43 +431,52 @@ impl Estimator {
     }
 
     /// Converts the listing to what the simulation needs.
-    fn ops(&self, code: &InstanceCode, counts: &Counts) -> Vec<Op> {
+    fn ops(&self, code: &InstanceCode, counts: &BlockCounts) -> Vec<SimulatedInstruction> {
         let conflicts = code.listing.bank_conflicts();
-        let op = |(at, (inst, control)): (usize, (&Instruction, &Control))| {
+        let op = |(at, (inst, control)): (usize, (&SassInstruction, &Control))| {
             let line = inst.line.as_ref().and_then(|line| counts.lines.get(line.number as usize));
             let bank_conflicts = conflicts.as_ref().map_or(0, |conflicts| conflicts[at].cycles);
-            Op { control: *control, unit: self.unit(inst), effect: self.effect(inst, control, line), bank_conflicts }
+            SimulatedInstruction {
+                control: *control,
+                unit: self.unit(inst),
+                effect: self.effect(inst, control, line),
+                bank_conflicts,
+            }
         };
         code.listing.instructions.iter().zip(&code.controls).enumerate().map(op).collect()
     }
 
     /// Returns the unit that executes an instruction.
-    fn unit(&self, inst: &Instruction) -> Unit {
+    fn unit(&self, inst: &SassInstruction) -> ExecutionUnit {
         let unit = match (Class::of(inst), inst.opcode()) {
-            (_, "FMNMX" | "IMNMX" | "BFE" | "BFI" | "SHL" | "SHR" | "SHF" | "ISCADD" | "LEA" | "VIMNMX") => Unit::Shift,
-            (_, "FLO" | "POPC" | "BREV" | "UFLO" | "UPOPC") => Unit::Special,
-            (_, "IDP" | "IDP4A") => Unit::Dot,
-            (Class::Move, "IMAD") => Unit::Multiply,
-            (Class::Move, "S2R" | "S2UR") | (Class::Constant, _) => Unit::Special,
-            (Class::Fma | Class::Float, _) => Unit::Float,
-            (Class::Integer | Class::Move, _) => Unit::Integer,
-            (Class::Compare, "FSETP" | "ISETP" | "FSET" | "ISET") => Unit::Compare,
-            (Class::Compare, _) => Unit::Integer,
-            (Class::Multiply, _) => Unit::Multiply,
-            (Class::Special | Class::Convert, _) => Unit::Special,
-            (Class::Half | Class::Matrix, _) => Unit::Half,
-            (Class::Double, _) => Unit::Double,
-            (Class::Control | Class::Barrier | Class::Other, _) => Unit::Control,
-            _ => Unit::Memory,
+            (_, "FMNMX" | "IMNMX" | "BFE" | "BFI" | "SHL" | "SHR" | "SHF" | "ISCADD" | "LEA" | "VIMNMX") => {
+                ExecutionUnit::Shift
+            }
+            (_, "FLO" | "POPC" | "BREV" | "UFLO" | "UPOPC") => ExecutionUnit::Special,
+            (_, "IDP" | "IDP4A") => ExecutionUnit::Dot,
+            (Class::Move, "IMAD") => ExecutionUnit::Multiply,
+            (Class::Move, "S2R" | "S2UR") | (Class::Constant, _) => ExecutionUnit::Special,
+            (Class::Fma | Class::Float, _) => ExecutionUnit::Float,
+            (Class::Integer | Class::Move, _) => ExecutionUnit::Integer,
+            (Class::Compare, "FSETP" | "ISETP" | "FSET" | "ISET") => ExecutionUnit::Compare,
+            (Class::Compare, _) => ExecutionUnit::Integer,
+            (Class::Multiply, _) => ExecutionUnit::Multiply,
+            (Class::Special | Class::Convert, _) => ExecutionUnit::Special,
+            (Class::Half | Class::Matrix, _) => ExecutionUnit::Half,
+            (Class::Double, _) => ExecutionUnit::Double,
+            (Class::Control | Class::Barrier | Class::Other, _) => ExecutionUnit::Control,
+            _ => ExecutionUnit::Memory,
         };
         // From Volta on, one unit executes integers, shifts and comparisons.
         match unit {
-            Unit::Shift | Unit::Compare if self.model.architecture.sm.value >= 70.0 => Unit::Integer,
+            ExecutionUnit::Shift | ExecutionUnit::Compare if self.model.architecture.sm.value >= 70.0 => {
+                ExecutionUnit::Integer
+            }
             unit => unit,
         }
     }
 
-    fn effect(&self, inst: &Instruction, control: &Control, line: Option<&LineCosts>) -> Effect {
+    fn effect(&self, inst: &SassInstruction, control: &Control, line: Option<&LineCosts>) -> IssueEffect {
         let architecture = &self.model.architecture;
         let each = |n: u64| line.map_or(0.0, |line| n as f64 / line.executed.max(1) as f64);
         let global = |held: bool| match line.filter(|line| line.sectors > 0) {
@@ -475,26 +484,26 @@ impl Estimator {
                 let (sectors, missed) = (each(line.sectors), each(if held { line.missed } else { line.sectors }));
                 let wide = each(line.bytes).max(sectors * SECTOR as f64) / 128.0;
                 let cycles = each(line.requests).max(wide * architecture.l1_cycles_per_128_bytes.value);
-                Effect::Global { cycles, sectors: missed, hits: 1.0 - missed / sectors }
+                IssueEffect::Global { cycles, sectors: missed, hits: 1.0 - missed / sectors }
             }
-            None if line.is_some() => Effect::Special,
-            None => Effect::Global { cycles: 1.0, sectors: 0.0, hits: 1.0 },
+            None if line.is_some() => IssueEffect::Special,
+            None => IssueEffect::Global { cycles: 1.0, sectors: 0.0, hits: 1.0 },
         };
         let read_only = inst.name.split('.').any(|word| word == "CI" || word == "CONSTANT");
         match (Class::of(inst), inst.opcode()) {
-            (_, "NOP") => Effect::Idle,
-            (_, "BAR") if !inst.name.contains("ARV") => Effect::Barrier,
+            (_, "NOP") => IssueEffect::Idle,
+            (_, "BAR") if !inst.name.contains("ARV") => IssueEffect::Barrier,
             (Class::SharedLoad | Class::SharedStore, _) | (_, "ATOMS") => {
-                Effect::Shared(line.map_or(1.0, |line| each(line.shared_cycles)))
+                IssueEffect::Shared(line.map_or(1.0, |line| each(line.shared_cycles)))
             }
-            (Class::Warp, "SHFL" | "MATCH" | "REDUX") => Effect::Shared(1.0),
+            (Class::Warp, "SHFL" | "MATCH" | "REDUX") => IssueEffect::Shared(1.0),
             (Class::GlobalLoad | Class::Generic | Class::Texture, _) => {
                 global(read_only || architecture.l1_holds_all_loads.value > 0.0)
             }
             (Class::GlobalStore | Class::Atomic, _) => global(false),
-            (Class::LocalLoad | Class::LocalStore, _) => Effect::Global { cycles: 1.0, sectors: 0.0, hits: 1.0 },
-            _ if control.write_barrier.is_some() => Effect::Special,
-            _ => Effect::None,
+            (Class::LocalLoad | Class::LocalStore, _) => IssueEffect::Global { cycles: 1.0, sectors: 0.0, hits: 1.0 },
+            _ if control.write_barrier.is_some() => IssueEffect::Special,
+            _ => IssueEffect::None,
         }
     }
 
@@ -524,7 +533,7 @@ impl Estimator {
             _ => Limiter::Latency,
         };
         // Executions of the instructions that `counts` selects, by a warp on average.
-        let executed = |counts: &dyn Fn(&Instruction) -> bool| -> f64 {
+        let executed = |counts: &dyn Fn(&SassInstruction) -> bool| -> f64 {
             let of_block = |block: &BasicBlock| {
                 let selected = block.range.clone().filter(|at| counts(&code.listing.instructions[*at])).count();
                 selected as f64 * if block.count.is_finite() { block.count } else { 0.0 }
@@ -590,23 +599,23 @@ struct LaunchFigures {
 }
 
 /// Returns the target of the device's machine code.
-fn target(model: &Model) -> Target {
+fn target(model: &DeviceModel) -> Target {
     let sm = model.architecture.sm.value as u16;
     Target::ALL.into_iter().find(|target| target.sm() == sm).unwrap_or(Target::SM_61)
 }
 
 /// Returns the executions of each line by a warp, on average.
-fn executions(counts: &Counts) -> HashMap<u32, f64> {
+fn executions(counts: &BlockCounts) -> HashMap<u32, f64> {
     let warps = (counts.blocks * counts.warps).max(1) as f64;
     let lines = counts.lines.iter().enumerate().filter(|(_, costs)| costs.executed > 0);
     lines.map(|(line, costs)| (line as u32, costs.executed as f64 / warps)).collect()
 }
 
 /// Returns the sectors that a warp requests from the L2 cache.
-fn sectors(ops: &[Op], blocks: &[BasicBlock]) -> f64 {
+fn sectors(ops: &[SimulatedInstruction], blocks: &[BasicBlock]) -> f64 {
     let of_block = |block: &BasicBlock| {
         let sectors = ops[block.range.clone()].iter().map(|op| match op.effect {
-            Effect::Global { sectors, .. } => sectors,
+            IssueEffect::Global { sectors, .. } => sectors,
             _ => 0.0,
         });
         sectors.sum::<f64>() * if block.count.is_finite() { block.count } else { 0.0 }

@@ -1,7 +1,7 @@
 //! Counts of a launch's sampled blocks, by line of the PTX: executions, sectors of global memory,
 //! those that the L1 cache does not hold, and cycles of shared memory.
 
-use runtime::ptx::observe::{AccessKind, Executed, InstructionObserver, Space};
+use runtime::ptx::observe::{Executed, InstructionObserver, ObservedAccessKind, Space};
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
@@ -32,7 +32,7 @@ pub struct LineCosts {
 
 /// Counts of sampled blocks.
 #[derive(Debug, Default)]
-pub struct Counts {
+pub struct BlockCounts {
     /// Costs by line; line 0 is unused.
     pub lines: Vec<LineCosts>,
     /// Number of sampled blocks.
@@ -47,7 +47,7 @@ pub struct Counts {
 
 /// Observer that counts.
 pub struct Counter {
-    counts: Counts,
+    counts: BlockCounts,
     /// Sectors that the block's part of the L1 cache holds.
     l1_sectors: u64,
     /// For each sector, the number of the block that touched it last, and the number of sectors
@@ -61,7 +61,7 @@ impl Counter {
     /// number of its warps.
     pub fn new(warps: u64, l1_bytes: u64) -> Counter {
         Counter {
-            counts: Counts { warps, ..Counts::default() },
+            counts: BlockCounts { warps, ..BlockCounts::default() },
             l1_sectors: l1_bytes / SECTOR,
             touched: HashMap::default(),
             fetched: 0,
@@ -69,7 +69,7 @@ impl Counter {
     }
 
     /// Returns the counts.
-    pub fn finish(mut self) -> Counts {
+    pub fn finish(mut self) -> BlockCounts {
         self.counts.sectors_together = self.touched.len() as u64;
         self.counts
     }
@@ -144,10 +144,10 @@ impl InstructionObserver for Counter {
         let mut costs = LineCosts { requests: 1, bytes: bytes * lanes as u64, ..LineCosts::default() };
         match (access.space, access.kind) {
             (Space::Global, kind) => {
-                (costs.sectors, costs.missed) = self.global(addresses, bytes, kind == AccessKind::Load);
+                (costs.sectors, costs.missed) = self.global(addresses, bytes, kind == ObservedAccessKind::Load);
             }
             // Lanes with one address take turns.
-            (Space::Shared, AccessKind::Atomic) => {
+            (Space::Shared, ObservedAccessKind::Atomic) => {
                 addresses.sort_unstable();
                 let most = addresses.chunk_by(|a, b| a == b).map(|same| same.len() as u64).max();
                 costs.shared_cycles = shared_cycles(addresses, bytes).max(most.unwrap_or(1));
@@ -191,7 +191,7 @@ mod tests {
 
     fn access(counter: &mut Counter, space: Space, bytes: u32, address: impl Fn(u64) -> u64) {
         let addresses = std::array::from_fn(|lane| address(lane as u64));
-        let access = ObservedAccess { space, kind: AccessKind::Load, bytes, addresses };
+        let access = ObservedAccess { space, kind: ObservedAccessKind::Load, bytes, addresses };
         counter.execute(&Executed { line: Some(1), mask: u32::MAX, access: Some(access) });
     }
 

@@ -16,7 +16,7 @@
 //! instructions.
 
 use crate::control::{BARRIERS, Control};
-use crate::device::{Model, Unit};
+use crate::device::{DeviceModel, ExecutionUnit};
 use crate::path::{BasicBlock, Choices};
 use serde::Serialize;
 
@@ -120,7 +120,11 @@ impl ModelPart {
     }
 
     /// Returns the model and the instructions without this part.
-    pub fn removed(self, mut model: Model, mut ops: Vec<Op>) -> (Model, Vec<Op>) {
+    pub fn removed(
+        self,
+        mut model: DeviceModel,
+        mut ops: Vec<SimulatedInstruction>,
+    ) -> (DeviceModel, Vec<SimulatedInstruction>) {
         let architecture = &mut model.architecture;
         match self {
             ModelPart::ControlWords => ops.iter_mut().for_each(|op| {
@@ -128,7 +132,7 @@ impl ModelPart {
             }),
             ModelPart::RegisterBanks => ops.iter_mut().for_each(|op| op.bank_conflicts = 0),
             ModelPart::SharedMemory => ops.iter_mut().for_each(|op| match &mut op.effect {
-                Effect::Shared(cycles) | Effect::Global { cycles, .. } => *cycles = 0.0,
+                IssueEffect::Shared(cycles) | IssueEffect::Global { cycles, .. } => *cycles = 0.0,
                 _ => {}
             }),
             ModelPart::L2 => architecture.l2_sectors_per_cycle.value = 1e6,
@@ -153,20 +157,20 @@ impl ModelPart {
 
 /// An instruction as the simulation sees it.
 #[derive(Clone, Copy, Debug)]
-pub struct Op {
+pub struct SimulatedInstruction {
     /// Control bits.
     pub control: Control,
     /// Executing unit.
-    pub unit: Unit,
+    pub unit: ExecutionUnit,
     /// Effect.
-    pub effect: Effect,
+    pub effect: IssueEffect,
     /// Cycles that the scheduler loses to register banks.
     pub bank_conflicts: u32,
 }
 
 /// Effect of an instruction beyond its unit.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Effect {
+pub enum IssueEffect {
     /// No effect beyond the fixed latency.
     None,
     /// A result of variable latency from a unit of the scheduler.
@@ -211,7 +215,7 @@ pub struct Simulated {
     /// Cycles that were simulated.
     pub simulated_cycles: f64,
     /// Cycles of busy units, summed over schedulers, by unit, in the simulated part.
-    pub unit_cycles: std::collections::BTreeMap<Unit, f64>,
+    pub unit_cycles: std::collections::BTreeMap<ExecutionUnit, f64>,
     /// Busy cycles of shared memory and L1 cache, of the queue from the L2 cache, and of the
     /// memory, in the simulated part.
     pub memory_cycles: [f64; 3],
@@ -239,15 +243,20 @@ struct Warp {
 }
 
 /// Simulates a multiprocessor. `ops` has the instructions of the listing.
-pub fn simulate(ops: &[Op], blocks: &[BasicBlock], work: &LaunchWork, model: &Model) -> Simulated {
+pub fn simulate(
+    ops: &[SimulatedInstruction],
+    blocks: &[BasicBlock],
+    work: &LaunchWork,
+    model: &DeviceModel,
+) -> Simulated {
     Machine::new(ops, blocks, work, model).run()
 }
 
 struct Machine<'a> {
-    ops: &'a [Op],
+    ops: &'a [SimulatedInstruction],
     blocks: &'a [BasicBlock],
     work: &'a LaunchWork,
-    model: &'a Model,
+    model: &'a DeviceModel,
     warps: Vec<Warp>,
     /// For each place of a resident block, its live warps and the warps at the barrier.
     places: Vec<(u64, u64)>,
@@ -267,7 +276,12 @@ struct Machine<'a> {
 }
 
 impl<'a> Machine<'a> {
-    fn new(ops: &'a [Op], blocks: &'a [BasicBlock], work: &'a LaunchWork, model: &'a Model) -> Machine<'a> {
+    fn new(
+        ops: &'a [SimulatedInstruction],
+        blocks: &'a [BasicBlock],
+        work: &'a LaunchWork,
+        model: &'a DeviceModel,
+    ) -> Machine<'a> {
         let schedulers = model.architecture.schedulers.value as usize;
         let resident = work.resident.min(work.blocks).max(1) as usize;
         let mut machine = Machine {
@@ -396,7 +410,7 @@ impl<'a> Machine<'a> {
 
     /// Returns the instructions of a block that take a slot or share one.
     fn slots(&self, block: &BasicBlock) -> f64 {
-        self.ops[block.range.clone()].iter().filter(|op| op.effect != Effect::Idle).count() as f64
+        self.ops[block.range.clone()].iter().filter(|op| op.effect != IssueEffect::Idle).count() as f64
     }
 
     /// Returns the cycle from which a warp can issue; `None` if an event must come first.
@@ -415,8 +429,8 @@ impl<'a> Machine<'a> {
         }
         earliest = earliest.max(self.units[scheduler][op.unit as usize]);
         match op.effect {
-            Effect::Shared(_) => earliest = earliest.max(self.queue - QUEUE_CYCLES),
-            Effect::Global { .. } => {
+            IssueEffect::Shared(_) => earliest = earliest.max(self.queue - QUEUE_CYCLES),
+            IssueEffect::Global { .. } => {
                 let fetch = self.l2.max(self.dram) - FETCH_CYCLES;
                 earliest = earliest.max(self.queue - QUEUE_CYCLES).max(fetch);
             }
@@ -453,7 +467,7 @@ impl<'a> Machine<'a> {
     }
 
     /// Adds the cycles since the warp's last issue to the reasons.
-    fn explain(&mut self, scheduler: usize, number: usize, at: usize, op: &Op) {
+    fn explain(&mut self, scheduler: usize, number: usize, at: usize, op: &SimulatedInstruction) {
         let warp = &self.warps[number];
         let stalls = &mut self.out.stalls[at];
         let mut from = warp.issued + 1.0;
@@ -472,28 +486,30 @@ impl<'a> Machine<'a> {
             add(reason, cleared);
         }
         add(Stall::Unit, self.units[scheduler][op.unit as usize]);
-        if matches!(op.effect, Effect::Shared(_) | Effect::Global { .. }) {
+        if matches!(op.effect, IssueEffect::Shared(_) | IssueEffect::Global { .. }) {
             let full = (self.queue - QUEUE_CYCLES).max(self.l2.max(self.dram) - FETCH_CYCLES);
             add(Stall::Queue, full);
         }
         add(Stall::NotSelected, self.now);
     }
 
-    fn effect(&mut self, number: usize, op: &Op) {
+    fn effect(&mut self, number: usize, op: &SimulatedInstruction) {
         let architecture = &self.model.architecture;
         let (read, written, reason) = match op.effect {
-            Effect::None | Effect::Idle | Effect::Barrier => (self.now + 6.0, self.now + 12.0, Stall::Dependency),
-            Effect::Special => {
+            IssueEffect::None | IssueEffect::Idle | IssueEffect::Barrier => {
+                (self.now + 6.0, self.now + 12.0, Stall::Dependency)
+            }
+            IssueEffect::Special => {
                 let done = self.now + architecture.special_latency.value;
                 (done, done, Stall::ShortLatency)
             }
-            Effect::Shared(cycles) => {
+            IssueEffect::Shared(cycles) => {
                 let start = self.queue.max(self.now);
                 self.queue = start + cycles;
                 self.out.memory_cycles[0] += cycles;
                 (self.queue + 4.0, self.queue + architecture.shared_latency.value, Stall::ShortLatency)
             }
-            Effect::Global { cycles, sectors, hits } => {
+            IssueEffect::Global { cycles, sectors, hits } => {
                 let start = self.queue.max(self.now);
                 self.queue = start + cycles;
                 self.out.memory_cycles[0] += cycles;
@@ -521,7 +537,7 @@ impl<'a> Machine<'a> {
         };
         set(op.control.read_barrier, read);
         set(op.control.write_barrier, written);
-        if op.effect == Effect::Barrier {
+        if op.effect == IssueEffect::Barrier {
             let place = warp.place;
             warp.waits = true;
             self.places[place].1 += 1;
@@ -554,7 +570,7 @@ impl<'a> Machine<'a> {
                     None => return self.end(number),
                 }
             }
-            if self.ops[at].effect != Effect::Idle {
+            if self.ops[at].effect != IssueEffect::Idle {
                 break;
             }
             at += 1;
@@ -583,14 +599,14 @@ fn finite(count: f64) -> f64 {
 mod tests {
     use super::*;
 
-    fn op(stall: u8, unit: Unit, effect: Effect) -> Op {
+    fn op(stall: u8, unit: ExecutionUnit, effect: IssueEffect) -> SimulatedInstruction {
         let control = Control { stall, write_barrier: None, read_barrier: None, waits: 0 };
-        Op { control, unit, effect, bank_conflicts: 0 }
+        SimulatedInstruction { control, unit, effect, bank_conflicts: 0 }
     }
 
-    fn run(ops: &[Op], work: LaunchWork) -> Simulated {
+    fn run(ops: &[SimulatedInstruction], work: LaunchWork) -> Simulated {
         let blocks = [BasicBlock { range: 0..ops.len(), count: 1.0, next: vec![(None, 1.0)] }];
-        simulate(ops, &blocks, &work, &Model::named("gtx1080ti").unwrap())
+        simulate(ops, &blocks, &work, &DeviceModel::named("gtx1080ti").unwrap())
     }
 
     const ONE: LaunchWork = LaunchWork { blocks: 1, resident: 1, warps: 1, from_dram: 0.0 };
@@ -598,26 +614,29 @@ mod tests {
     #[test]
     fn stalls_and_pairs_take_the_cycles_that_control_words_state() {
         // Ten instructions of 6 cycles; the last one issues in cycle 54 and takes a cycle.
-        let dependent = run(&[op(6, Unit::Float, Effect::None); 10], ONE);
+        let dependent = run(&[op(6, ExecutionUnit::Float, IssueEffect::None); 10], ONE);
         assert_eq!(dependent.cycles, 55.0);
         // Four warps, one on each scheduler, take as long; so do 24 that fill the gaps.
-        assert_eq!(run(&[op(6, Unit::Float, Effect::None); 10], LaunchWork { warps: 4, ..ONE }).cycles, 55.0);
-        let full = run(&[op(6, Unit::Float, Effect::None); 10], LaunchWork { warps: 24, ..ONE });
+        assert_eq!(
+            run(&[op(6, ExecutionUnit::Float, IssueEffect::None); 10], LaunchWork { warps: 4, ..ONE }).cycles,
+            55.0
+        );
+        let full = run(&[op(6, ExecutionUnit::Float, IssueEffect::None); 10], LaunchWork { warps: 24, ..ONE });
         assert!((59.0..=66.0).contains(&full.cycles), "{}", full.cycles);
         // A pair in each cycle.
-        let pair = [op(0, Unit::Float, Effect::None), op(1, Unit::Special, Effect::None)];
+        let pair = [op(0, ExecutionUnit::Float, IssueEffect::None), op(1, ExecutionUnit::Special, IssueEffect::None)];
         assert_eq!(run(&pair, ONE).issue_cycles, 1.0);
     }
 
     #[test]
     fn a_load_delays_what_waits_for_it() {
-        let load = Op {
+        let load = SimulatedInstruction {
             control: Control { stall: 1, write_barrier: Some(2), read_barrier: None, waits: 0 },
-            ..op(1, Unit::Memory, Effect::Global { cycles: 1.0, sectors: 4.0, hits: 0.0 })
+            ..op(1, ExecutionUnit::Memory, IssueEffect::Global { cycles: 1.0, sectors: 4.0, hits: 0.0 })
         };
-        let used = Op {
+        let used = SimulatedInstruction {
             control: Control { stall: 1, write_barrier: None, read_barrier: None, waits: 0b100 },
-            ..op(1, Unit::Float, Effect::None)
+            ..op(1, ExecutionUnit::Float, IssueEffect::None)
         };
         let simulated = run(&[load, used], ONE);
         // One cycle of the queue, two of the L2 cache, its latency of 216, and the issue.
@@ -627,10 +646,10 @@ mod tests {
 
     #[test]
     fn the_rate_of_the_memory_bounds_many_loads() {
-        let load = op(1, Unit::Memory, Effect::Global { cycles: 1.0, sectors: 4.0, hits: 0.0 });
+        let load = op(1, ExecutionUnit::Memory, IssueEffect::Global { cycles: 1.0, sectors: 4.0, hits: 0.0 });
         let ops = vec![load; 1000];
         let simulated = run(&ops, LaunchWork { blocks: 8, resident: 8, warps: 4, from_dram: 1.0 });
-        let model = Model::named("gtx1080ti").unwrap();
+        let model = DeviceModel::named("gtx1080ti").unwrap();
         let bytes = 8.0 * 4.0 * 1000.0 * 128.0 * 28.0;
         let seconds = simulated.cycles / (model.device.clock_mhz.value * 1e6);
         let share = bytes / seconds / (484e9 * model.architecture.dram_share.value);

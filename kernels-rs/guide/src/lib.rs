@@ -24,7 +24,7 @@ pub mod threads;
 use kernel_dsl::Kernel;
 use kernel_dsl::compiler::hir::{Constant, Instance};
 use runtime::Result;
-use runtime::interpreter::Profile;
+use runtime::interpreter::MemoryProfile;
 use runtime::testing::{Case, Profiler};
 
 /// An experiment of a chapter, which prints its result.
@@ -91,7 +91,7 @@ fn first_constant(instance: &Instance) -> usize {
 }
 
 /// Returns the costs of a case as the interpreter counts them; `None` if its grid has no block.
-fn profile<K: Kernel>(instance: &Instance, case: &Case) -> Result<Option<Profile>> {
+fn profile<K: Kernel>(instance: &Instance, case: &Case) -> Result<Option<MemoryProfile>> {
     let profiler = Profiler::new(K::ARTIFACT, instance, K::ARTIFACT.target)?;
     Ok(profiler.run(case)?.map(|(_, profile)| profile))
 }

@@ -9,7 +9,7 @@ use crate::file::safetensors::Safetensors;
 use crate::file::{Format, Tensor};
 use crate::memory::WeightBytes;
 use crate::template::ChatTemplate;
-use crate::tensors::{Naming, Requirement, Role, is_derived};
+use crate::tensors::{Naming, TensorRequirement, TensorRole, is_derived};
 use crate::tokenizer::{Tokenizer, configuration};
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -183,7 +183,7 @@ impl Checkpoint {
     /// # Errors
     /// If a tensor is absent, has other extents, or has a format without kernels. Also if the file
     /// has a tensor for which the configuration has no use: the model would run, and be wrong.
-    pub fn weights(&self, configuration: &Configuration) -> Result<Vec<(Requirement, Tensor<'_>)>> {
+    pub fn weights(&self, configuration: &Configuration) -> Result<Vec<(TensorRequirement, Tensor<'_>)>> {
         // A tied output matrix is the embedding, and some files have it twice.
         let spare = configuration.tied.then_some("lm_head.weight");
         let needed = configuration.tensors(self.naming());
@@ -228,15 +228,15 @@ impl Checkpoint {
         for (needed, tensor) in self.weights(configuration)? {
             let bytes = tensor.bytes.len() as u64;
             match needed.role {
-                Role::Vision(role) if tensor.format != Format::BF16 && !role.is_merger() => {
+                TensorRole::Vision(role) if tensor.format != Format::BF16 && !role.is_merger() => {
                     all.first += 4 * tensor.elements();
                 }
-                Role::Vision(_) => all.first += bytes,
-                Role::Embedding => {
+                TensorRole::Vision(_) => all.first += bytes,
+                TensorRole::Embedding => {
                     all.first += bytes;
                     all.last += if configuration.tied { bytes } else { 0 };
                 }
-                Role::OutputNorm | Role::Output | Role::RotaryDivisors => all.last += bytes,
+                TensorRole::OutputNorm | TensorRole::Output | TensorRole::RotaryDivisors => all.last += bytes,
                 _ => all.layers[needed.layer] += bytes,
             }
         }
@@ -251,14 +251,15 @@ impl Checkpoint {
     pub fn read_per_step(&self, configuration: &Configuration) -> Result<u64> {
         let weights = self.weights(configuration)?;
         // A tied embedding is also the output matrix, which each step reads whole.
-        let read = |(needed, tensor): &(Requirement, Tensor<'_>)| {
+        let read = |(needed, tensor): &(TensorRequirement, Tensor<'_>)| {
             let bytes = tensor.bytes.len() as u64;
             match (needed.role, &configuration.experts) {
-                (Role::Embedding, _) if !configuration.tied => 0,
-                (Role::Vision(_), _) => 0,
-                (Role::ExpertGate | Role::ExpertUp | Role::ExpertDown, Some(Experts { count, used, .. })) => {
-                    bytes / *count as u64 * *used as u64
-                }
+                (TensorRole::Embedding, _) if !configuration.tied => 0,
+                (TensorRole::Vision(_), _) => 0,
+                (
+                    TensorRole::ExpertGate | TensorRole::ExpertUp | TensorRole::ExpertDown,
+                    Some(Experts { count, used, .. }),
+                ) => bytes / *count as u64 * *used as u64,
                 _ => bytes,
             }
         };

@@ -26,7 +26,7 @@ const MAX_CONTEXT: u64 = 1 << 32;
 
 /// A family of models.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
-pub enum Architecture {
+pub enum ModelArchitecture {
     /// Llama 2 and 3, SmolLM2.
     Llama,
     /// Qwen2 and 2.5: as Llama, with biases of queries, keys and values.
@@ -39,26 +39,26 @@ pub enum Architecture {
     Qwen3Vl,
 }
 
-impl Architecture {
+impl ModelArchitecture {
     /// Returns the name in GGUF files.
     pub const fn name(self) -> &'static str {
         match self {
-            Architecture::Llama => "llama",
-            Architecture::Qwen2 => "qwen2",
-            Architecture::Qwen3 => "qwen3",
-            Architecture::Qwen3Moe => "qwen3moe",
-            Architecture::Qwen3Vl => "qwen3vl",
+            ModelArchitecture::Llama => "llama",
+            ModelArchitecture::Qwen2 => "qwen2",
+            ModelArchitecture::Qwen3 => "qwen3",
+            ModelArchitecture::Qwen3Moe => "qwen3moe",
+            ModelArchitecture::Qwen3Vl => "qwen3vl",
         }
     }
 
     /// Tells whether queries, keys and values have biases.
     pub const fn has_biases(self) -> bool {
-        matches!(self, Architecture::Qwen2)
+        matches!(self, ModelArchitecture::Qwen2)
     }
 
     /// Tells whether each head of queries and keys has a norm.
     pub const fn has_head_norms(self) -> bool {
-        matches!(self, Architecture::Qwen3 | Architecture::Qwen3Moe | Architecture::Qwen3Vl)
+        matches!(self, ModelArchitecture::Qwen3 | ModelArchitecture::Qwen3Moe | ModelArchitecture::Qwen3Vl)
     }
 }
 
@@ -66,7 +66,7 @@ impl Architecture {
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Configuration {
     /// The family.
-    pub architecture: Architecture,
+    pub architecture: ModelArchitecture,
     /// The name, if the file has one.
     pub name: Option<String>,
     /// Tokens of the vocabulary: rows of the embedding.

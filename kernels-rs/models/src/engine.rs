@@ -62,5 +62,5 @@ pub use batch::Batch;
 pub use model::Model;
 pub use prompt::Prompt;
 pub use sampling::{Sampler, Sampling};
-pub use session::{Generation, Options, Output, Piece, Session, Stop};
-pub use stage::Split;
+pub use session::{GeneratedToken, Generation, Options, OutputText, Session, StopReason};
+pub use stage::LayerSplit;

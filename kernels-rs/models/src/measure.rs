@@ -2,7 +2,7 @@
 
 use crate::talk::{RunOptions, bar};
 use indicatif::ProgressBar;
-use models::engine::timing::{KernelTime, StepTimes, TimedStep};
+use models::engine::timing::{InstanceTime, StepTimes, TimedStep};
 use models::engine::{Batch, Options, Sampling};
 use models::tokenizer::Encoding;
 use models::{Error, Model};
@@ -256,7 +256,7 @@ pub fn bench(file: &Path, bench: &Bench, options: &RunOptions, wants_json: bool)
         let runs = found.iter().map(|found| {
             let times = found.times.as_ref().map(|times| {
                 let list = times.each_ref().map(|times| {
-                    let kernel = |KernelTime { instance, launches, seconds }: &KernelTime| {
+                    let kernel = |InstanceTime { instance, launches, seconds }: &InstanceTime| {
                         json!({ "instance": instance, "launches": launches, "seconds": seconds })
                     };
                     let kernels: Vec<_> = times.kernels.iter().map(kernel).collect();
@@ -299,7 +299,7 @@ pub fn bench(file: &Path, bench: &Bench, options: &RunOptions, wants_json: bool)
                 sum * 1e6
             );
             let _ = writeln!(out, "launches        µs  share  kernel");
-            for KernelTime { instance, launches, seconds } in &times.kernels {
+            for InstanceTime { instance, launches, seconds } in &times.kernels {
                 let share = 100.0 * seconds / sum;
                 let _ = writeln!(out, "{launches:>8} {:>9.1} {share:>4.1} %  {instance}", seconds * 1e6);
             }

@@ -3,7 +3,7 @@
 use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use models::engine::prompt::PLACEHOLDER;
-use models::engine::{Generation, Options, Prompt, Sampling, Session, Split, Stop};
+use models::engine::{Generation, LayerSplit, Options, Prompt, Sampling, Session, StopReason};
 use models::image::{Image, Processor};
 use models::memory::{CacheFormat, Plan};
 use models::template::{Content, ContentPart, Conversation, Message};
@@ -41,7 +41,7 @@ pub enum Checked {
 
 /// How keys and values are kept.
 #[derive(Clone, Copy, ValueEnum)]
-pub enum Cache {
+pub enum CacheOption {
     /// 2 bytes per element.
     F16,
     /// 4 bytes per element.
@@ -131,8 +131,8 @@ pub struct RunOptions {
     #[arg(long, value_enum, default_value_t = Checked::Values)]
     checks: Checked,
     /// How keys and values are kept.
-    #[arg(long, value_enum, default_value_t = Cache::F16)]
-    cache: Cache,
+    #[arg(long, value_enum, default_value_t = CacheOption::F16)]
+    cache: CacheOption,
     /// Computes without approximations: all devices give equal tokens, at a lower speed.
     #[arg(long)]
     exact: bool,
@@ -192,7 +192,7 @@ impl RunOptions {
         }
         let (cache, sequences) = (self.cache_format(), sequences as u64);
         let plan = Plan { tokens: sequences.saturating_mul(room as u64), sequences, cache, ..Plan::default() };
-        let mut split = Split::new(&devices).with_plan(plan);
+        let mut split = LayerSplit::new(&devices).with_plan(plan);
         if let Some(layers) = self.split.layers() {
             split = split.with_layers(layers);
         }
@@ -212,9 +212,9 @@ impl RunOptions {
 
     fn cache_format(&self) -> CacheFormat {
         match self.cache {
-            Cache::F16 => CacheFormat::F16,
-            Cache::F32 => CacheFormat::F32,
-            Cache::Q8_0 => CacheFormat::Q8_0,
+            CacheOption::F16 => CacheFormat::F16,
+            CacheOption::F32 => CacheFormat::F32,
+            CacheOption::Q8_0 => CacheFormat::Q8_0,
         }
     }
 }
@@ -336,9 +336,9 @@ fn answer(session: &mut Session, prompt: Prompt, generation: &Generation) -> Res
     }
     println!();
     let why = match stop {
-        Some(Stop::End | Stop::Text) => "",
-        Some(Stop::Tokens) => "; ended by --tokens",
-        Some(Stop::Room) => "; ended by --room",
+        Some(StopReason::End | StopReason::Text) => "",
+        Some(StopReason::Tokens) => "; ended by --tokens",
+        Some(StopReason::Room) => "; ended by --room",
         None => "; interrupted",
     };
     let seconds = (start.elapsed() - prompted).as_secs_f64();

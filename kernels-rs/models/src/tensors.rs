@@ -1,6 +1,6 @@
 //! The tensors that a configuration needs: names in either kind of file, and extents.
 
-use crate::configuration::{Architecture, Configuration, Experts, Vision};
+use crate::configuration::{Configuration, Experts, ModelArchitecture, Vision};
 
 /// The kind of file, which decides the names.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -14,7 +14,7 @@ pub enum Naming {
 /// The use of a tensor.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 #[allow(missing_docs)]
-pub enum Role {
+pub enum TensorRole {
     Embedding,
     OutputNorm,
     Output,
@@ -85,9 +85,9 @@ impl VisionRole {
 
 /// A tensor that a configuration needs.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Requirement {
+pub struct TensorRequirement {
     /// The use.
-    pub role: Role,
+    pub role: TensorRole,
     /// The layer, the frame, or the index in a list; 0 for a tensor that exists once.
     pub layer: usize,
     /// The expert, for files that have a tensor for each.
@@ -103,25 +103,25 @@ struct Collector {
     naming: Naming,
     /// The prefix of a language model's names in files of transformers.
     prefix: &'static str,
-    all: Vec<Requirement>,
+    all: Vec<TensorRequirement>,
 }
 
 impl Collector {
     /// Adds a tensor under its name in the kind of file.
-    fn add(&mut self, role: Role, layer: usize, gguf: String, transformers: String, extents: &[usize]) {
+    fn add(&mut self, role: TensorRole, layer: usize, gguf: String, transformers: String, extents: &[usize]) {
         let name = match self.naming {
             Naming::Gguf => gguf,
             Naming::Transformers => format!("{}{transformers}", self.prefix),
         };
         let extents = extents.iter().map(|extent| *extent as u64).collect();
-        self.all.push(Requirement { role, layer, expert: 0, name, extents });
+        self.all.push(TensorRequirement { role, layer, expert: 0, name, extents });
     }
 
     /// Adds a weight and its bias.
     fn pair(&mut self, roles: [VisionRole; 2], layer: usize, gguf: &str, transformers: &str, extents: &[usize]) {
         for (role, kind, extents) in [(roles[0], "weight", extents), (roles[1], "bias", &extents[..1])] {
             let names = (format!("{gguf}.{kind}"), format!("{transformers}.{kind}"));
-            self.add(Role::Vision(role), layer, names.0, names.1, extents);
+            self.add(TensorRole::Vision(role), layer, names.0, names.1, extents);
         }
     }
 }
@@ -129,45 +129,45 @@ impl Collector {
 impl Configuration {
     /// Returns every tensor of the model with its name in the kind of file, layer after layer. A
     /// vision tower is included if [`Configuration::vision`] has one.
-    pub fn tensors(&self, naming: Naming) -> Vec<Requirement> {
+    pub fn tensors(&self, naming: Naming) -> Vec<TensorRequirement> {
         let Configuration { vocabulary, width, heads, groups, head, inner, .. } = *self;
-        let is_vision = self.architecture == Architecture::Qwen3Vl;
+        let is_vision = self.architecture == ModelArchitecture::Qwen3Vl;
         let prefix = if is_vision { "model.language_model." } else { "model." };
         let mut to = Collector { naming, prefix, all: Vec::new() };
         let text = str::to_owned;
-        to.add(Role::Embedding, 0, text("token_embd.weight"), text("embed_tokens.weight"), &[vocabulary, width]);
+        to.add(TensorRole::Embedding, 0, text("token_embd.weight"), text("embed_tokens.weight"), &[vocabulary, width]);
         for layer in 0..self.layers {
             let mut add = |role, gguf: &str, transformers: &str, extents: &[usize]| {
                 let names = (format!("blk.{layer}.{gguf}"), format!("layers.{layer}.{transformers}"));
                 to.add(role, layer, names.0, names.1, extents);
             };
-            add(Role::AttentionNorm, "attn_norm.weight", "input_layernorm.weight", &[width]);
-            add(Role::Query, "attn_q.weight", "self_attn.q_proj.weight", &[heads * head, width]);
-            add(Role::Key, "attn_k.weight", "self_attn.k_proj.weight", &[groups * head, width]);
-            add(Role::Value, "attn_v.weight", "self_attn.v_proj.weight", &[groups * head, width]);
+            add(TensorRole::AttentionNorm, "attn_norm.weight", "input_layernorm.weight", &[width]);
+            add(TensorRole::Query, "attn_q.weight", "self_attn.q_proj.weight", &[heads * head, width]);
+            add(TensorRole::Key, "attn_k.weight", "self_attn.k_proj.weight", &[groups * head, width]);
+            add(TensorRole::Value, "attn_v.weight", "self_attn.v_proj.weight", &[groups * head, width]);
             if self.architecture.has_biases() {
-                add(Role::QueryBias, "attn_q.bias", "self_attn.q_proj.bias", &[heads * head]);
-                add(Role::KeyBias, "attn_k.bias", "self_attn.k_proj.bias", &[groups * head]);
-                add(Role::ValueBias, "attn_v.bias", "self_attn.v_proj.bias", &[groups * head]);
+                add(TensorRole::QueryBias, "attn_q.bias", "self_attn.q_proj.bias", &[heads * head]);
+                add(TensorRole::KeyBias, "attn_k.bias", "self_attn.k_proj.bias", &[groups * head]);
+                add(TensorRole::ValueBias, "attn_v.bias", "self_attn.v_proj.bias", &[groups * head]);
             }
             if self.architecture.has_head_norms() {
-                add(Role::QueryNorm, "attn_q_norm.weight", "self_attn.q_norm.weight", &[head]);
-                add(Role::KeyNorm, "attn_k_norm.weight", "self_attn.k_norm.weight", &[head]);
+                add(TensorRole::QueryNorm, "attn_q_norm.weight", "self_attn.q_norm.weight", &[head]);
+                add(TensorRole::KeyNorm, "attn_k_norm.weight", "self_attn.k_norm.weight", &[head]);
             }
-            add(Role::AttentionOutput, "attn_output.weight", "self_attn.o_proj.weight", &[width, heads * head]);
-            add(Role::NetworkNorm, "ffn_norm.weight", "post_attention_layernorm.weight", &[width]);
+            add(TensorRole::AttentionOutput, "attn_output.weight", "self_attn.o_proj.weight", &[width, heads * head]);
+            add(TensorRole::NetworkNorm, "ffn_norm.weight", "post_attention_layernorm.weight", &[width]);
             match &self.experts {
                 None => {
-                    add(Role::Gate, "ffn_gate.weight", "mlp.gate_proj.weight", &[inner, width]);
-                    add(Role::Up, "ffn_up.weight", "mlp.up_proj.weight", &[inner, width]);
-                    add(Role::Down, "ffn_down.weight", "mlp.down_proj.weight", &[width, inner]);
+                    add(TensorRole::Gate, "ffn_gate.weight", "mlp.gate_proj.weight", &[inner, width]);
+                    add(TensorRole::Up, "ffn_up.weight", "mlp.up_proj.weight", &[inner, width]);
+                    add(TensorRole::Down, "ffn_down.weight", "mlp.down_proj.weight", &[width, inner]);
                 }
                 Some(Experts { count, .. }) => {
-                    add(Role::Router, "ffn_gate_inp.weight", "mlp.gate.weight", &[*count, width]);
+                    add(TensorRole::Router, "ffn_gate_inp.weight", "mlp.gate.weight", &[*count, width]);
                     let kinds = [
-                        (Role::ExpertGate, "gate", [inner, width]),
-                        (Role::ExpertUp, "up", [inner, width]),
-                        (Role::ExpertDown, "down", [width, inner]),
+                        (TensorRole::ExpertGate, "gate", [inner, width]),
+                        (TensorRole::ExpertUp, "up", [inner, width]),
+                        (TensorRole::ExpertDown, "down", [width, inner]),
                     ];
                     for (role, kind, [rows, columns]) in kinds {
                         let stacked = format!("ffn_{kind}_exps.weight");
@@ -184,13 +184,13 @@ impl Configuration {
                 }
             }
         }
-        to.add(Role::OutputNorm, 0, text("output_norm.weight"), text("norm.weight"), &[width]);
+        to.add(TensorRole::OutputNorm, 0, text("output_norm.weight"), text("norm.weight"), &[width]);
         to.prefix = "";
         if !self.tied {
-            to.add(Role::Output, 0, text("output.weight"), text("lm_head.weight"), &[vocabulary, width]);
+            to.add(TensorRole::Output, 0, text("output.weight"), text("lm_head.weight"), &[vocabulary, width]);
         }
         if naming == Naming::Gguf && self.rotary.scaling == crate::configuration::Scaling::Divisors {
-            to.add(Role::RotaryDivisors, 0, text("rope_freqs.weight"), String::new(), &[head / 2]);
+            to.add(TensorRole::RotaryDivisors, 0, text("rope_freqs.weight"), String::new(), &[head / 2]);
         }
         let mut all = to.all;
         number_experts(&mut all);
@@ -202,7 +202,7 @@ impl Configuration {
 }
 
 /// Sets the numbers of the experts of a layer in their order.
-fn number_experts(all: &mut [Requirement]) {
+fn number_experts(all: &mut [TensorRequirement]) {
     for i in 1..all.len() {
         let (before, now) = (&all[i - 1], &all[i]);
         if (before.role, before.layer) == (now.role, now.layer) {
@@ -213,7 +213,7 @@ fn number_experts(all: &mut [Requirement]) {
 
 impl Vision {
     /// Returns every tensor of the tower.
-    pub fn tensors(&self, naming: Naming) -> Vec<Requirement> {
+    pub fn tensors(&self, naming: Naming) -> Vec<TensorRequirement> {
         use VisionRole::*;
         let Vision { layers, width, inner, patch, frames, merge, positions, output, ref deepstack, .. } = *self;
         let mut to = Collector { naming, prefix: "model.visual.", all: Vec::new() };
@@ -222,18 +222,18 @@ impl Vision {
                 for frame in 0..frames {
                     let name = if frame == 0 { String::new() } else { format!(".{frame}") };
                     let name = format!("v.patch_embd.weight{name}");
-                    to.add(Role::Vision(Patch), frame, name, String::new(), &[width, 3, patch, patch]);
+                    to.add(TensorRole::Vision(Patch), frame, name, String::new(), &[width, 3, patch, patch]);
                 }
             }
             Naming::Transformers => {
                 let name = "patch_embed.proj.weight".to_owned();
-                to.add(Role::Vision(Patch), 0, String::new(), name, &[width, 3, frames, patch, patch]);
+                to.add(TensorRole::Vision(Patch), 0, String::new(), name, &[width, 3, frames, patch, patch]);
             }
         }
         let names = ("v.patch_embd.bias".to_owned(), "patch_embed.proj.bias".to_owned());
-        to.add(Role::Vision(PatchBias), 0, names.0, names.1, &[width]);
+        to.add(TensorRole::Vision(PatchBias), 0, names.0, names.1, &[width]);
         let names = ("v.position_embd.weight".to_owned(), "pos_embed.weight".to_owned());
-        to.add(Role::Vision(Positions), 0, names.0, names.1, &[positions, width]);
+        to.add(TensorRole::Vision(Positions), 0, names.0, names.1, &[positions, width]);
         for layer in 0..layers {
             let mut pair = |roles, gguf: &str, transformers: &str, extents: &[usize]| {
                 let names = (format!("v.blk.{layer}.{gguf}"), format!("blocks.{layer}.{transformers}"));

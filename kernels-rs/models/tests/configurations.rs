@@ -2,10 +2,10 @@
 
 mod support;
 
-use models::configuration::{Architecture, Configuration, Pairing, Rotary, Scaling, Vision};
+use models::configuration::{Configuration, ModelArchitecture, Pairing, Rotary, Scaling, Vision};
 use models::file::gguf::Gguf;
 use models::memory::{CacheFormat, Plan};
-use models::tensors::{Naming, Role};
+use models::tensors::{Naming, TensorRole};
 use models::{Checkpoint, file::Format};
 use serde_json::{Value, json};
 use std::collections::{HashMap, HashSet};
@@ -107,11 +107,11 @@ fn names_of_both_kinds() {
     };
     assert_eq!(
         named(&moe, Naming::Transformers, "model.layers.47.mlp.experts.127.down_proj.weight"),
-        Some((Role::ExpertDown, 47, 127, vec![2048, 768]))
+        Some((TensorRole::ExpertDown, 47, 127, vec![2048, 768]))
     );
     assert_eq!(
         named(&moe, Naming::Gguf, "blk.47.ffn_down_exps.weight"),
-        Some((Role::ExpertDown, 47, 0, vec![128, 2048, 768]))
+        Some((TensorRole::ExpertDown, 47, 0, vec![128, 2048, 768]))
     );
     let vl = read(&qwen3_vl());
     for name in [
@@ -186,7 +186,7 @@ fn smollm2_is_whole() {
     let checkpoint = Checkpoint::open(&path).unwrap();
     let configuration = checkpoint.configuration().unwrap();
     let Configuration { architecture, layers, width, heads, groups, head, inner, tied, .. } = configuration;
-    assert_eq!(architecture, Architecture::Llama);
+    assert_eq!(architecture, ModelArchitecture::Llama);
     assert_eq!((layers, width, heads, groups, head, inner, tied), (30, 576, 9, 3, 64, 1536, true));
     assert_eq!(configuration.rotary.pairing, Pairing::Neighbors);
     let weights = checkpoint.weights(&configuration).unwrap();

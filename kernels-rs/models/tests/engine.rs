@@ -9,7 +9,7 @@ mod support;
 use kernel_dsl::compiler::launch::DeviceFacts;
 use kernels_rs::blocks::heads::WIDTHS;
 use models::engine::linear::{Linear, Rows};
-use models::engine::{Batch, Generation, Options, Sampler, Sampling, Stop};
+use models::engine::{Batch, Generation, Options, Sampler, Sampling, StopReason};
 use models::file::Format;
 use models::file::gguf::Gguf;
 use models::memory::CacheFormat;
@@ -265,16 +265,16 @@ fn generation_stops() {
         (text, pieces.len(), pieces.last().unwrap().stop)
     };
     let (all, count, stop) = generated(Generation::default());
-    assert_eq!((count, stop), (8, Some(Stop::Room)));
+    assert_eq!((count, stop), (8, Some(StopReason::Room)));
     assert_eq!(all.matches('t').count(), 8, "{all}");
     let (text, count, stop) = generated(Generation { tokens: 3, ..Generation::default() });
-    assert_eq!((count, stop), (3, Some(Stop::Tokens)));
+    assert_eq!((count, stop), (3, Some(StopReason::Tokens)));
     assert!(all.starts_with(&text));
     // The first stop string does not occur, but begins like the second, which spans several tokens.
     let from = all.match_indices('t').nth(4).unwrap().0;
     let stops = vec![format!("{}x", &all[from..from + 4]), all[from..from + 4].to_owned()];
     let (text, _, stop) = generated(Generation { stops: stops.clone(), ..Generation::default() });
-    assert_eq!((text.as_str(), stop), (&all[..all.find(&stops[1]).unwrap()], Some(Stop::Text)));
+    assert_eq!((text.as_str(), stop), (&all[..all.find(&stops[1]).unwrap()], Some(StopReason::Text)));
 }
 
 /// Compares the reference with the token and the logit of other programs.
@@ -315,7 +315,7 @@ fn smollm2_answers() {
         text.push_str(&piece.text);
         stop = piece.stop;
     }
-    assert_eq!((text.as_str(), stop), ("The answer to this classic math problem is 4.", Some(Stop::End)));
+    assert_eq!((text.as_str(), stop), ("The answer to this classic math problem is 4.", Some(StopReason::End)));
 }
 
 /// Continues a text by 64 tokens with every access checked: the likeliest tokens of plain loops.

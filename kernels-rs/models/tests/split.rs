@@ -10,7 +10,7 @@ mod small;
 mod support;
 
 use kernel_dsl::compiler::launch::DeviceFacts;
-use models::engine::{Options, Prompt, Sampling, Split};
+use models::engine::{LayerSplit, Options, Prompt, Sampling};
 use models::memory::{CacheFormat, Plan};
 use models::{Checkpoint, Model};
 use pictures::{IMAGE, MatrixFormat, picture, processor, qwen3_vl};
@@ -42,7 +42,7 @@ fn two_gpus() -> Option<[Device; 2]> {
 }
 
 fn loaded(path: &Path, devices: &[Device], layers: &[usize]) -> Model {
-    let split = Split::new(devices).with_layers(layers);
+    let split = LayerSplit::new(devices).with_layers(layers);
     let model = Model::load_split(&split, &Checkpoint::open(path).unwrap(), |_, _| {}).unwrap();
     let found: Vec<usize> = model.stages.iter().map(|stage| stage.blocks.len()).collect();
     assert_eq!(found, layers);
@@ -204,7 +204,7 @@ fn gpu_and_cpu_together_give_the_bits_of_one() {
 fn layers_are_split_by_bytes() {
     let path = small("split-by-bytes", "llama", true);
     let checkpoint = Checkpoint::open(&path).unwrap();
-    let model = Model::load_split(&Split::new(&[cpu(), cpu()]), &checkpoint, |_, _| {}).unwrap();
+    let model = Model::load_split(&LayerSplit::new(&[cpu(), cpu()]), &checkpoint, |_, _| {}).unwrap();
     let of_stages: Vec<_> = model.stages.iter().map(|stage| (stage.first, stage.blocks.len())).collect();
     assert_eq!(of_stages, [(0, 1), (1, 1)]);
     assert_eq!(model.device_names(), "cpu (interpreter), cpu (interpreter)");
@@ -235,7 +235,7 @@ fn gpu_layers_follow_free_memory() {
         assert_eq!(free, limits.map(|limit| Some(limit << 20)));
         let layers = configuration.layers_by_device(plan, &weights, &free, None).unwrap();
         assert_eq!(layers, expected);
-        let split = Split::new(&devices).with_plan(plan);
+        let split = LayerSplit::new(&devices).with_plan(plan);
         let model = Model::load_split(&split, &checkpoint, |_, _| {}).unwrap();
         assert_eq!(model.stages.iter().map(|stage| stage.blocks.len()).collect::<Vec<_>>(), layers);
     }
@@ -247,7 +247,7 @@ fn splits_that_do_not_fit_are_refused() {
     let checkpoint = Checkpoint::open(&small("split-refused", "llama", true)).unwrap();
     let refused = |devices: usize, layers: Option<&[usize]>| {
         let devices: Vec<Device> = (0..devices).map(|_| cpu()).collect();
-        let split = Split::new(&devices);
+        let split = LayerSplit::new(&devices);
         let split = layers.map_or(split.clone(), |layers| split.with_layers(layers));
         Model::load_split(&split, &checkpoint, |_, _| {}).unwrap_err().to_string()
     };
@@ -264,7 +264,7 @@ fn splits_that_do_not_fit_are_refused() {
 fn gpu_a_device_is_refused_twice() {
     let checkpoint = Checkpoint::open(&small("split-twice", "llama", true)).unwrap();
     let devices = [Device::cuda(0).unwrap(), Device::cuda(0).unwrap()];
-    let error = Model::load_split(&Split::new(&devices), &checkpoint, |_, _| {}).unwrap_err().to_string();
+    let error = Model::load_split(&LayerSplit::new(&devices), &checkpoint, |_, _| {}).unwrap_err().to_string();
     assert!(error.starts_with("a split, devices: numbers 0 and 1 are both "), "{error}");
 }
 

@@ -8,7 +8,7 @@ use kernel_dsl::compiler::Scalar;
 use kernel_dsl::compiler::hir::Instance;
 use kernel_dsl::half::bf16;
 use kernels_rs::sampling::best::{Scored, Temperature, best_of_parts, best_parts, rank, score_of};
-use kernels_rs::sampling::random::Stream;
+use kernels_rs::sampling::random::RandomStream;
 use kernels_rs::sampling::threshold::sample_likely;
 use kernels_rs::sampling::top::{likeliest_of_parts, sample_top};
 use runtime::testing::{Bound, Case, Expected, Input, Random};
@@ -50,9 +50,9 @@ pub(super) fn words([seed0, seed1, offset0, offset1]: [u32; 4], row: usize, inde
     philox([index, row as u32, offset0, offset1], [seed0, seed1])
 }
 
-pub(super) fn random_stream(random: &mut Random) -> Stream {
+pub(super) fn random_stream(random: &mut Random) -> RandomStream {
     let mut word = || random.below(1 << 31) as u32 * 2 + 1;
-    Stream { seed: [word(), word()], offset: [word(), word()] }
+    RandomStream { seed: [word(), word()], offset: [word(), word()] }
 }
 
 /// Returns the sort key of a score: a NaN counts as −∞, and −0 as 0.
@@ -302,7 +302,7 @@ fn tops(inputs: &[Input]) -> (Vec<f64>, f64) {
 }
 
 /// Returns a stream whose draw for each row is in that row's stretch.
-fn aimed(random: &mut Random, stretches: &[Range<f64>]) -> Stream {
+fn aimed(random: &mut Random, stretches: &[Range<f64>]) -> RandomStream {
     loop {
         let stream = random_stream(random);
         let [[a, b], [c, d]] = [stream.seed, stream.offset];
@@ -316,11 +316,11 @@ fn aimed(random: &mut Random, stretches: &[Range<f64>]) -> Stream {
     }
 }
 
-fn of_seed(seed: u32) -> Stream {
-    Stream { seed: [seed, 0], offset: [0, 0] }
+fn of_seed(seed: u32) -> RandomStream {
+    RandomStream { seed: [seed, 0], offset: [0, 0] }
 }
 
-fn top_inputs(x: Input, t: f32, k: usize, top_p: f32, stream: Stream) -> Vec<Input> {
+fn top_inputs(x: Input, t: f32, k: usize, top_p: f32, stream: RandomStream) -> Vec<Input> {
     let rows = x.extents()[0];
     let mut inputs = vec![x];
     inputs.extend(Input::value_of(Temperature::of(t)));
@@ -339,7 +339,7 @@ fn whole_top_cases(most: usize, random: &mut Random) -> Vec<Case> {
     let warps = most as f64 / 32.0;
     let of_warp = |warp: f64| (warp + 0.1) / warps..(warp + 0.9) / warps;
     let many_of = aimed(random, &[of_warp(warps / 2.0 - 1.0), of_warp(warps / 2.0), of_warp(warps - 1.0)]);
-    let all: [(Vec<f32>, usize, usize, f32, Stream); 8] = [
+    let all: [(Vec<f32>, usize, usize, f32, RandomStream); 8] = [
         (many, 3, most, 1.0, many_of),
         (vec![1e10, 1e10f32.next_up()], 1, 1, 1.0, random_stream(random)),
         // The exponentials are zero or infinite unless they are relative to the largest logit.
@@ -354,7 +354,7 @@ fn whole_top_cases(most: usize, random: &mut Random) -> Vec<Case> {
         // Neighbors whose order an error in the last bit reverses.
         (vec![2.0, 2f32.next_up()], 1, 1, 1.0, random_stream(random)),
     ];
-    let one = |(i, (x, rows, k, top_p, stream)): (usize, (Vec<f32>, usize, usize, f32, Stream))| {
+    let one = |(i, (x, rows, k, top_p, stream)): (usize, (Vec<f32>, usize, usize, f32, RandomStream))| {
         let cols = x.len() / rows;
         let inputs = top_inputs(Input::view(&x, [rows, cols]), 1.0, k, top_p, stream);
         Case::new(format!("{rows} × {cols}, {k} of them, up to {top_p}, whole {i}"), inputs)
@@ -653,7 +653,7 @@ fn likely(inputs: &[Input]) -> (Vec<f64>, [f64; 2]) {
     (tokens, margins)
 }
 
-fn likely_inputs(x: Input, t: f32, k: usize, part: u32, unit: f32, stream: Stream) -> Vec<Input> {
+fn likely_inputs(x: Input, t: f32, k: usize, part: u32, unit: f32, stream: RandomStream) -> Vec<Input> {
     let rows = x.extents()[0];
     let mut inputs = vec![x];
     inputs.extend(Input::value_of(Temperature::of(t)));

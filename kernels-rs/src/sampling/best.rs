@@ -3,7 +3,7 @@
 //!
 //! Elements are compared in the [order of all kernels](crate#the-order-of-numbers).
 
-use super::random::{Stream, gumbel, words};
+use super::random::{RandomStream, gumbel, words};
 use kernel_dsl::prelude::*;
 
 /// Returns an integer that is larger for larger numbers, and equal for 0 and −0, and for NaN and
@@ -133,7 +133,7 @@ const AT_ONCE: usize = 4 * 256;
 pub fn best_parts<T: Float, const NOISE: bool, const V: usize>(
     logits: View<T, 2>,
     temperature: Temperature,
-    stream: Stream,
+    stream: RandomStream,
     mut parts: ViewMut<Scored, 2>,
 ) {
     let (row, part) = (block::x(), block::y());

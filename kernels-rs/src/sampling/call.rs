@@ -2,7 +2,7 @@
 
 use super::best::{Scored, Temperature, best_of_parts, best_parts};
 use super::nucleus::{Ends, LEVELS, draw_likely, ends_of_parts, level_sums, level_tokens};
-use super::random::Stream;
+use super::random::RandomStream;
 use super::threshold::sample_likely;
 use super::top::{likeliest_of_parts, sample_top};
 use crate::Queue;
@@ -139,7 +139,7 @@ impl Sample {
             )));
         }
         let words = |n: u64| [n as u32, (n >> 32) as u32];
-        let stream = Stream { seed: words(self.seed), offset: words(self.offset) };
+        let stream = RandomStream { seed: words(self.seed), offset: words(self.offset) };
         let greedy = self.temperature < f32::MIN_POSITIVE;
         let temperature = Temperature::of(if greedy { 1.0 } else { self.temperature });
         let k = self.top_k.min(cols);
@@ -194,7 +194,7 @@ impl Sample {
         temperature: Temperature,
         part: u32,
         unit: f32,
-        stream: Stream,
+        stream: RandomStream,
         tokens: &mut BufferViewMut<'_, u32, 1>,
     ) -> Result<(), Error> {
         let [rows, cols] = logits.extents();
@@ -260,7 +260,7 @@ impl Sample {
         logits: &BufferView<'_, T, 2>,
         k: usize,
         temperature: Temperature,
-        stream: Stream,
+        stream: RandomStream,
         tokens: &mut BufferViewMut<'_, u32, 1>,
     ) -> Result<(), Error> {
         let [rows, cols] = logits.extents();

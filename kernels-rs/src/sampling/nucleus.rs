@@ -35,7 +35,7 @@
 //! bits spread logits evenly, whatever their exponents are, so that one pass suffices.
 
 use super::best::{Temperature, column_of, score_of};
-use super::random::{Stream, words};
+use super::random::{RandomStream, words};
 use super::threshold::{Candidates, Measure, candidate, reaching, share, weight};
 use kernel_dsl::prelude::*;
 
@@ -377,7 +377,7 @@ pub fn draw_likely<T: Float>(
     above: View<u64, 2>,
     counts: View<u32, 2>,
     listed: View<u32, 3>,
-    stream: Stream,
+    stream: RandomStream,
     mut tokens: ViewMut<u32, 1>,
 ) {
     let (row, t, parts) = (block::x(), thread::x(), ends.cols());

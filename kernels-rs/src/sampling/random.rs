@@ -19,7 +19,7 @@ pub fn philox(counter: [u32; 4], key: [u32; 2]) -> [u32; 4] {
 /// The identity of a draw: 64 bits each, low word first.
 #[device]
 #[derive(Clone, Copy, Debug, DeviceCopy)]
-pub struct Stream {
+pub struct RandomStream {
     /// The number of the sequence.
     pub seed: [u32; 2],
     /// The number of the draw in the sequence.
@@ -28,7 +28,7 @@ pub struct Stream {
 
 /// Returns the four random words number `index` for `row`.
 #[device]
-pub fn words(stream: Stream, row: usize, index: u32) -> [u32; 4] {
+pub fn words(stream: RandomStream, row: usize, index: u32) -> [u32; 4] {
     philox([index, row as u32, stream.offset[0], stream.offset[1]], stream.seed)
 }
 
@@ -86,7 +86,7 @@ fn ln_of_normal(x: f32) -> f32 {
 
 #[cfg(test)]
 mod tests {
-    use super::{Stream, gumbel, ln_of_normal, philox, uniform, words};
+    use super::{RandomStream, gumbel, ln_of_normal, philox, uniform, words};
 
     /// Compares with the known answers of Random123, file kat_vectors.
     #[test]
@@ -129,7 +129,7 @@ mod tests {
     fn uniform_numbers_are_uniform_down_to_the_tail() {
         const DRAWS: u32 = 1 << 20;
         let (mut equal, mut halves) = ([0u32; 64], [0u32; 20]);
-        let stream = Stream { seed: [5, 0], offset: [0, 0] };
+        let stream = RandomStream { seed: [5, 0], offset: [0, 0] };
         for i in 0..DRAWS / 4 {
             let w = words(stream, 0, i);
             for j in 0..4 {

@@ -20,7 +20,7 @@
 //! [`nucleus`](super::nucleus) has the same search among the few tokens of a level.
 
 use super::best::{Temperature, beats, better, no_element, noisy, rank, score_of};
-use super::random::{Stream, gumbel, words};
+use super::random::{RandomStream, gumbel, words};
 use kernel_dsl::prelude::*;
 
 /// Threads of a block.
@@ -106,7 +106,7 @@ pub fn candidate<T: Float, C: Candidates>(row: View<T, 1>, of: C, place: usize) 
 /// A digit of ranks at which a search ended.
 #[device]
 #[derive(Clone, Copy)]
-pub struct Reached {
+pub struct ReachedDigit {
     /// The upper bits of its ranks, all but the lower `bits`.
     pub prefix: u64,
     /// The number of lower bits.
@@ -127,7 +127,7 @@ pub fn reaching<T: Float, C: Candidates, const WEIGHED: bool>(
     of: Measure,
     prefix: u64,
     bits: u32,
-) -> Reached {
+) -> ReachedDigit {
     let t = thread::x();
     let mut counts = Shared::<u32, 1>::new([256]);
     let mut low = Shared::<u32, 1>::new([256]);
@@ -186,7 +186,7 @@ pub fn reaching<T: Float, C: Candidates, const WEIGHED: bool>(
         }
     }
     block::sync();
-    Reached { prefix, bits, all }
+    ReachedDigit { prefix, bits, all }
 }
 
 /// Returns ⌈total · p / 2³²⌉ for a total below 2⁶³.
@@ -209,7 +209,7 @@ pub fn sample_likely<T: Float>(
     k: usize,
     top_p: u32,
     unit: f32,
-    stream: Stream,
+    stream: RandomStream,
     mut tokens: ViewMut<u32, 1>,
 ) {
     let of_row = logits.at(block::x());

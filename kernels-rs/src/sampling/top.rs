@@ -17,7 +17,7 @@
 //! deterministic.
 
 use super::best::{Temperature, column_of, orderable, score_of};
-use super::random::{Stream, uniform, words};
+use super::random::{RandomStream, uniform, words};
 use kernel_dsl::prelude::*;
 
 /// Threads of a block.
@@ -223,7 +223,7 @@ pub fn sample_top<const K: usize>(
     temperature: Temperature,
     k: usize,
     top_p: f32,
-    stream: Stream,
+    stream: RandomStream,
     mut tokens: ViewMut<u32, 1>,
 ) {
     let (row, t) = (block::x(), thread::x());

@@ -9,7 +9,7 @@ use crate::instance::{LaunchedInstance, writes};
 use kernel_dsl::Argument;
 use kernel_dsl::compiler::Scalar;
 use kernel_dsl::compiler::hir::Monomorphic;
-use kernel_dsl::compiler::ir::SharedMemory;
+use kernel_dsl::compiler::ir::SharedMemoryNeed;
 use kernel_dsl::compiler::launch::{self, DeviceFacts, Fact, Refusal};
 use kernel_dsl::launcher::ArgumentShape;
 use smallvec::SmallVec;
@@ -140,7 +140,7 @@ impl<'a, 'm> ValidatedArgs<'a, 'm> {
 
     /// Returns the bytes of dynamic shared memory of a block: those beyond the entry's own
     /// declaration.
-    pub fn shared_bytes(&self, instance: &str, shared: &SharedMemory) -> Result<u32, Error> {
+    pub fn shared_bytes(&self, instance: &str, shared: &SharedMemoryNeed) -> Result<u32, Error> {
         if shared.dynamic.is_empty() {
             return Ok(0);
         }

@@ -12,7 +12,7 @@ use crate::trace::{event, span};
 use crate::uninit::HOST;
 use crate::{Error, Result};
 use kernel_dsl::compiler::hir::Monomorphic;
-use kernel_dsl::compiler::ir::SharedMemory;
+use kernel_dsl::compiler::ir::SharedMemoryNeed;
 use kernel_dsl::compiler::ir::record::WORDS;
 use kernel_dsl::compiler::launch::DeviceFacts;
 use kernel_dsl::compiler::lower::checked::CheckedKernel;
@@ -189,7 +189,7 @@ fn pointer(address: u64) -> *mut u8 {
 pub struct Executable {
     instance: String,
     program: interpreter::Program,
-    shared: SharedMemory,
+    shared: SharedMemoryNeed,
 }
 
 impl Executable {

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 /// A description of the driver and the devices of this machine.
 #[derive(Clone, PartialEq, Debug, Serialize)]
-pub struct Findings {
+pub struct MachineDescription {
     /// The CUDA driver.
     pub driver: DriverFinding,
     /// The GPUs that the driver reports, supported or not.
@@ -50,7 +50,7 @@ pub struct DeviceFinding {
 }
 
 /// Examines this machine.
-pub fn examine() -> Findings {
+pub fn examine() -> MachineDescription {
     let (driver, devices) = match Driver::open() {
         Ok(driver) => {
             let found = DriverFinding::Found {
@@ -66,7 +66,7 @@ pub fn examine() -> Findings {
     };
     let cpu_threads = std::thread::available_parallelism().map_or(1, usize::from);
     let best = Device::choose().ok().and_then(|device| device.choice().cloned());
-    Findings { driver, devices, cpu_threads, best }
+    MachineDescription { driver, devices, cpu_threads, best }
 }
 
 fn device(info: Result<DeviceInfo, Error>) -> DeviceFinding {

@@ -52,7 +52,7 @@ pub mod executor {
 }
 
 pub use buffer::DeviceBuffer;
-pub use cuda::{Capability, Cause, CudaVersion, DriverError, InFlightLaunches, Loss};
+pub use cuda::{Capability, CudaVersion, DriverError, InFlightLaunches, Loss, LossCause};
 pub use device::{Choice, Device};
 pub use error::{Error, Result};
 pub use graph::{AnySlot, Graph, Node, Recording, Slot, SlotMut};

@@ -47,8 +47,8 @@ mod run;
 
 pub use check::{Allowance, Check, CheckSet, Coverage, DeclaredOutput, Severity, UnknownCheck};
 pub use machine::interleaved::MAX_COOPERATIVE_BLOCKS;
-pub use observe::profile::{self, Profile};
-pub use observe::reached::{Gap, Reached, Unreached};
+pub use observe::profile::{self, MemoryProfile};
+pub use observe::reached::{Gap, ReachedInstructions, Unreached};
 pub use observe::trace::{self, Trace};
 pub use options::{Binding, Checks, Deadline, Launch, Options, Outcome};
 pub use program::Program;

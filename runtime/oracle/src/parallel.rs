@@ -19,7 +19,7 @@ use crate::machine::outputs::is_covered;
 use crate::machine::shadow::Shadow;
 use crate::machine::{LaunchConstants, Machine};
 use crate::{Checks, Options, Program, Statistics};
-use runtime_simt::split::{self, Copies, SplitLimits};
+use runtime_simt::split::{self, BufferCopies, SplitLimits};
 
 /// The results of one thread.
 struct ThreadResults {
@@ -108,7 +108,7 @@ fn races(one: &ThreadResults, other: &ThreadResults) -> bool {
 
 /// Merges into `bytes`, the content of buffer `buffer`, the bytes that each thread has changed; the
 /// last thread wins. The launch borrows the buffers, so that nothing else has changed them.
-fn merge(bytes: &mut [u8], buffer: usize, copies: &[Copies]) {
+fn merge(bytes: &mut [u8], buffer: usize, copies: &[BufferCopies]) {
     const CHUNK: usize = 64;
     let copies: Vec<&[u8]> = copies.iter().filter_map(|copies| copies[buffer].as_deref()).collect();
     for (i, bytes) in bytes.chunks_mut(CHUNK).enumerate() {

@@ -6,7 +6,7 @@ use crate::refused::{Mismatch, Unsupported};
 use crate::report::{CodeLocation, Sites};
 use kernel_dsl_compiler::Target;
 use kernel_dsl_compiler::ir::{
-    BlockExtents, Kernel, Location, Parameter, SharedArray, SharedMemory, SourceLocation, Table,
+    BlockExtents, Kernel, Location, Parameter, SharedArray, SharedMemoryNeed, SourceLocation, Table,
 };
 use kernel_dsl_compiler::oracle::{Allowance, Check, OracleDeclarations, Severity};
 use kernel_dsl_compiler::source::KernelSource;
@@ -22,7 +22,7 @@ pub struct Program {
     pub(crate) block: BlockExtents,
     pub(crate) parameters: Vec<Parameter>,
     pub(crate) shared: Vec<SharedArray>,
-    pub(crate) memory: SharedMemory,
+    pub(crate) memory: SharedMemoryNeed,
     /// The tables with their bytes.
     pub(crate) tables: Vec<(Table, Vec<u8>)>,
     pub(crate) sources: Vec<KernelSource>,

@@ -6,14 +6,14 @@ use crate::machine::memory::Buffer;
 use crate::machine::nonfinite::StoredNonFinite;
 use crate::machine::observer::Observer;
 use crate::machine::outputs::OutputContract;
-use crate::machine::shadow::Budget;
+use crate::machine::shadow::PageBudget;
 use crate::machine::{LaunchConstants, Machine};
 use crate::observe::flow::{Propagation, ShadowFlow};
 use crate::observe::poison::Poison;
 use crate::observe::precision::Precision;
-use crate::observe::profile::{Counters, Profile};
+use crate::observe::profile::{Counters, MemoryProfile};
 use crate::observe::provenance::Tracer;
-use crate::observe::reached::Reached;
+use crate::observe::reached::ReachedInstructions;
 use crate::observe::trace::{Recorder, Trace};
 use crate::options::{Binding, Checks, Deadline, Launch, Options, Outcome};
 use crate::parallel;
@@ -58,7 +58,7 @@ impl Program {
     }
 
     /// Runs a launch with every check and measures the memory costs of its accesses.
-    pub fn profile(&self, launch: Launch<'_>) -> Result<(Outcome, Profile), LaunchFailure> {
+    pub fn profile(&self, launch: Launch<'_>) -> Result<(Outcome, MemoryProfile), LaunchFailure> {
         let bits = |passed: &EntryValue| if let EntryValue::Bits(bits) = passed { Some(*bits) } else { None };
         let parameters = self.bind(&launch.arguments)?.iter().map(bits).collect();
         let launched = LaunchParameters { grid: launch.grid, block: self.block_of(launch.block)?, parameters };
@@ -69,7 +69,7 @@ impl Program {
 
     /// Runs a launch with every check and adds the instructions that its threads reach to
     /// `reached`, which belongs to this program.
-    pub fn reach(&self, launch: Launch<'_>, reached: &mut Reached) -> Result<Outcome, LaunchFailure> {
+    pub fn reach(&self, launch: Launch<'_>, reached: &mut ReachedInstructions) -> Result<Outcome, LaunchFailure> {
         self.run_observed(launch, Some(reached))
     }
 
@@ -89,7 +89,7 @@ impl Program {
         let granules = self.granules();
         let mut by_argument = vec![None; arguments.len()];
         let arguments_given = arguments.len();
-        let budget = Budget::new(options.shadow);
+        let budget = PageBudget::new(options.shadow);
         let mut buffers = Vec::new();
         for (argument, binding) in arguments.into_iter().enumerate() {
             let role = self.parameters.iter().find_map(|p| match p.role {

@@ -5,7 +5,7 @@ use super::ahead::IN_FLIGHT;
 use super::code::{Atomic, Data, Inst, MemoryAccess, Window};
 use super::halves::load_words;
 use super::machine::Machine;
-use super::memory::{Extent, Region, View, read, sized, window_base, write};
+use super::memory::{Region, RegionExtent, View, read, sized, window_base, write};
 use super::registers::{FULL, LANES, RegisterPlace, RegisterScalar, Registers, lanes};
 use super::warp::Warp;
 
@@ -25,7 +25,7 @@ pub struct CheckedAddresses {
     /// The lanes whose access is valid.
     pub mask: u32,
     /// The common region of all lanes, if there is one and all accesses are valid.
-    pub common: Option<Extent>,
+    pub common: Option<RegionExtent>,
 }
 
 impl MemoryAccess {

@@ -9,7 +9,7 @@ use super::Check;
 use super::code::{Code, Inst, ParameterLocation, PassLocation, Pc, Routine, RoutineCall, Window};
 use super::flow::WarpFlow;
 use super::machine::Machine;
-use super::registers::{Cause, LANES, RegisterPlace, SavedRegister, lanes};
+use super::registers::{LANES, RegisterPlace, SavedRegister, UndefinedCause, lanes};
 use super::warp::Warp;
 use smallvec::SmallVec;
 
@@ -34,7 +34,7 @@ struct PassedValue {
     bytes: SmallVec<[u8; 16]>,
     /// For each byte, 1 if it was stored.
     written: SmallVec<[u8; 16]>,
-    cause: Cause,
+    cause: UndefinedCause,
     /// The approximation that the value depends on, as the index of its site.
     approximation: Option<u32>,
 }
@@ -80,7 +80,7 @@ impl Warp {
         PassedValue {
             bytes: self.local.bytes.get(range.clone()).unwrap_or_default().into(),
             written: self.local.written.get(range).unwrap_or_default().into(),
-            cause: Cause::Unwritten,
+            cause: UndefinedCause::Unwritten,
             approximation: None,
         }
     }
@@ -161,7 +161,7 @@ impl PassLocation {
         let known = |from: &[u8]| PassedValue {
             bytes: from.into(),
             written: SmallVec::from_elem(1, from.len()),
-            cause: Cause::Unwritten,
+            cause: UndefinedCause::Unwritten,
             approximation: None,
         };
         match self {
@@ -281,7 +281,7 @@ impl Machine<'_, '_> {
         let value = PassedValue {
             bytes: result.to_le_bytes()[..bytes.min(8) as usize].into(),
             written: SmallVec::from_elem(1, bytes as usize),
-            cause: Cause::Unwritten,
+            cause: UndefinedCause::Unwritten,
             approximation: None,
         };
         passed.write(warp, &self.program.code, lane, bytes, &value);

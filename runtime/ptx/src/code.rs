@@ -500,7 +500,7 @@ pub enum Outside {
 
 /// A reduction at a barrier.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Reduction {
+pub enum BarrierReduction {
     /// `bar.red.popc`: the number of threads whose predicate is true.
     Count,
     /// `bar.red.and`
@@ -519,13 +519,13 @@ pub struct Barrier {
     /// Whether the instruction is `arrive`, which does not wait.
     pub arrive: bool,
     /// The reduction, its predicate and the register for the result.
-    pub reduction: Option<(Reduction, Condition, RegisterPlace)>,
+    pub reduction: Option<(BarrierReduction, Condition, RegisterPlace)>,
 }
 
 /// The source lane of a shuffle.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[allow(missing_docs)]
-pub enum Exchange {
+pub enum ShuffleSource {
     Up,
     Down,
     Butterfly,
@@ -536,7 +536,7 @@ pub enum Exchange {
 #[derive(Clone, Debug)]
 #[allow(missing_docs)]
 pub struct Shuffle {
-    pub mode: Exchange,
+    pub mode: ShuffleSource,
     pub result: Option<(RegisterPlace, Id)>,
     /// Receives whether the source lane was in range.
     pub inside: Option<(u32, Id)>,

@@ -16,25 +16,25 @@
 //! | `fns` | a base above 31 | 0xFFFFFFFF | `undefined-value` |
 //! | `fns` | offset −2³¹ | 0 | `undefined-value` |
 
-use super::code::{Exchange, Gather, Inst, MemberResult, Poll, Shuffle, Vote};
+use super::code::{Gather, Inst, MemberResult, Poll, Shuffle, ShuffleSource, Vote};
 use super::machine::Machine;
-use super::registers::{Cause, Id, LANES, RegisterPlace, Registers, lanes};
+use super::registers::{Id, LANES, RegisterPlace, Registers, UndefinedCause, lanes};
 use super::warp::{Warp, settle};
 
 /// Returns the lane that a lane reads from, and whether that lane is in range, as the manual
 /// defines them. Out of range, a lane reads from itself.
-pub fn source(mode: Exchange, lane: u32, selector: u32, clamp: u32) -> (u32, bool) {
+pub fn source(mode: ShuffleSource, lane: u32, selector: u32, clamp: u32) -> (u32, bool) {
     let (selector, last, segment) = (selector & 31, clamp & 31, clamp >> 8 & 31);
     let most = lane & segment | last & !segment;
     let least = lane & segment;
     let (from, inside) = match mode {
-        Exchange::Up => {
+        ShuffleSource::Up => {
             let from = lane as i32 - selector as i32;
             (from, from >= most as i32)
         }
-        Exchange::Down => (lane as i32 + selector as i32, lane + selector <= most),
-        Exchange::Butterfly => ((lane ^ selector) as i32, lane ^ selector <= most),
-        Exchange::Index => {
+        ShuffleSource::Down => (lane as i32 + selector as i32, lane + selector <= most),
+        ShuffleSource::Butterfly => ((lane ^ selector) as i32, lane ^ selector <= most),
+        ShuffleSource::Index => {
             let from = least | selector & !segment;
             (from as i32, from <= most)
         }
@@ -106,7 +106,7 @@ impl Machine<'_, '_> {
                 // Whether the source was in range does not depend on the source.
                 let state = &mut registers.defined[id as usize];
                 *state |= mask;
-                registers.causes[id as usize] = Cause::Unwritten;
+                registers.causes[id as usize] = UndefinedCause::Unwritten;
             }
         }
     }

@@ -5,7 +5,7 @@
 
 use super::launch::Checks;
 use super::machine::{BARRIERS, BarrierState, Machine};
-use super::memory::Scratch;
+use super::memory::ScratchMemory;
 use super::warp::Warp;
 use runtime_simt::{Interleaver, RunningGrid, WarpState};
 
@@ -18,7 +18,7 @@ pub const WORKSPACE_BYTES: usize = 64;
 /// A resident block that does not run now.
 pub struct PausedBlock {
     index: [u32; 3],
-    shared: Scratch,
+    shared: ScratchMemory,
     barriers: [BarrierState; BARRIERS],
     warps: Vec<Warp>,
 }
@@ -77,7 +77,7 @@ impl<const CHECKED: bool> RunningGrid for Interleaved<'_, '_, '_, CHECKED> {
 
     fn begin(&mut self, number: u64) -> PausedBlock {
         let machine = &mut *self.0;
-        let shared = Scratch::new(machine.memory.shared.bytes.len());
+        let shared = ScratchMemory::new(machine.memory.shared.bytes.len());
         let index = machine.grid.block(number);
         let mut block = PausedBlock { index, shared, barriers: [BarrierState::default(); BARRIERS], warps: Vec::new() };
         machine.in_block(&mut block, |machine, warps| {

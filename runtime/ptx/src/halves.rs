@@ -2,7 +2,7 @@
 //! each half of the warp mostly loads consecutive words, or one word.
 
 use super::code::{Data, MemoryAccess, Window};
-use super::memory::Scratch;
+use super::memory::ScratchMemory;
 use super::registers::{FULL, LANES, RegisterPlace, RegisterScalar, Registers};
 
 /// The number of lanes in half a warp.
@@ -11,7 +11,7 @@ const HALF: usize = LANES / 2;
 /// Loads a word of shared memory for each lane. Returns `false`, without an effect, if the access
 /// has another form or any lane's access is invalid.
 #[inline(always)]
-pub fn load_words(shared: &Scratch, registers: &mut Registers, access: &MemoryAccess) -> bool {
+pub fn load_words(shared: &ScratchMemory, registers: &mut Registers, access: &MemoryAccess) -> bool {
     let (Window::Shared, 4, &[Some(Data { place: RegisterPlace::Word(to), .. })], Some((RegisterPlace::Word(at), _))) =
         (access.window, access.element, &access.values[..], access.base)
     else {

@@ -134,7 +134,7 @@ pub use decode::decode_inline;
 pub use flow::BranchPolicy;
 pub use launch::{BufferArgument, Checks, Failure, Grid, Launch, Mismatch, Options, Outcome, ParameterValue};
 pub use program::Program;
-pub use refused::{Refusal, Unsupported};
+pub use refused::{RefusedInstruction, Unsupported};
 pub use resident::{DeviceMemory, Image, Resident};
 pub use runtime_simt::report::{CodeLocation, Finding, Instruction, Report, Verdict};
 pub use runtime_simt::{Bytes, Check, Preemption, Schedule, Severity, Statistics, Thread};

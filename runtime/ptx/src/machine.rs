@@ -1,10 +1,10 @@
 //! A launch: its blocks run one after the other, and the warps of a block alternate.
 
-use super::code::{Code, Reduction};
+use super::code::{BarrierReduction, Code};
 use super::cooperative::GRID_BARRIER;
 use super::inline::InlineContext;
 use super::launch::{Checks, Options, Outcome};
-use super::memory::{Buffer, Lookup, Scratch, View};
+use super::memory::{Buffer, Lookup, ScratchMemory, View};
 use super::observe::InstructionObserver;
 use super::program::Program;
 use super::registers::{LANES, Registers, lanes};
@@ -26,7 +26,7 @@ pub struct LaunchMemory<'m> {
     /// The way to find the buffer of an address.
     pub lookup: Lookup,
     /// The shared memory of the block.
-    pub shared: Scratch,
+    pub shared: ScratchMemory,
     /// The parameters of the launch.
     pub parameters: Vec<u8>,
 }
@@ -34,7 +34,7 @@ pub struct LaunchMemory<'m> {
 impl<'m> LaunchMemory<'m> {
     /// Returns the memory that a warp sees.
     #[inline(always)]
-    pub fn view<'a>(&'a mut self, local: &'a mut Scratch, code: &Code) -> View<'a, 'm> {
+    pub fn view<'a>(&'a mut self, local: &'a mut ScratchMemory, code: &Code) -> View<'a, 'm> {
         View {
             buffers: &mut self.buffers,
             lookup: self.lookup,
@@ -129,7 +129,7 @@ impl<'p, 'm> Machine<'p, 'm> {
         };
         Machine {
             program,
-            memory: LaunchMemory { buffers, lookup, shared: Scratch::new(shared), parameters },
+            memory: LaunchMemory { buffers, lookup, shared: ScratchMemory::new(shared), parameters },
             grid,
             dynamic_shared,
             block: [0; 3],
@@ -355,9 +355,9 @@ impl<const CHECKED: bool, const OBSERVED: bool> RunningBlock for Running<'_, '_,
 fn write_reduction(registers: &mut Registers, meeting: &BarrierArrival, (count, threads): (u32, u32)) {
     let Some((reduction, place)) = meeting.tells else { return };
     let value = match reduction {
-        Reduction::Count => count,
-        Reduction::All => u32::from(count == threads),
-        Reduction::Any => u32::from(count > 0),
+        BarrierReduction::Count => count,
+        BarrierReduction::All => u32::from(count == threads),
+        BarrierReduction::Any => u32::from(count > 0),
     };
     for lane in lanes(meeting.mask) {
         registers.set(place, lane, value.into());

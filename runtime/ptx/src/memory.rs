@@ -14,7 +14,7 @@
 
 use super::Check;
 use super::code::{SpaceLayout, Window};
-use super::touched::Touched;
+use super::touched::TouchedWords;
 use runtime_simt::Bytes;
 
 /// log₂ of the distance between buffers.
@@ -72,7 +72,7 @@ pub struct Buffer<'m> {
     /// Whether any of the contents depend on an approximation.
     pub approximate: bool,
     /// The words that were loaded and stored, if they are tracked.
-    pub touched: Option<Box<Touched>>,
+    pub touched: Option<Box<TouchedWords>>,
 }
 
 impl<'m> Buffer<'m> {
@@ -99,7 +99,7 @@ impl<'m> Buffer<'m> {
     /// to the copy are tracked.
     pub fn over<'c>(&'c self, copy: &'c mut Option<Vec<u8>>) -> Buffer<'c> {
         let Buffer { base, mutable, constant, approximate, .. } = *self;
-        let touched = copy.as_ref().map(|copy| Box::new(Touched::new(copy.len())));
+        let touched = copy.as_ref().map(|copy| Box::new(TouchedWords::new(copy.len())));
         let bytes = match copy {
             Some(copy) => Bytes::Exclusive(copy),
             None => Bytes::Shared(self.bytes.get()),
@@ -144,7 +144,7 @@ pub const MAX_BUFFERS: usize = (LOCAL >> BUFFER_DISTANCE_BITS) as usize - 2;
 
 /// Memory of a block or of a warp's threads, with the bytes that were stored.
 #[derive(Debug)]
-pub struct Scratch {
+pub struct ScratchMemory {
     /// The contents.
     pub bytes: Vec<u8>,
     /// For each byte, 1 if it was stored.
@@ -156,10 +156,10 @@ pub struct Scratch {
     marks: Vec<bool>,
 }
 
-impl Scratch {
+impl ScratchMemory {
     /// Creates memory of `bytes` bytes, all uninitialized.
-    pub fn new(bytes: usize) -> Scratch {
-        Scratch { bytes: vec![0; bytes], written: vec![0; bytes], approximate: false, marks: Vec::new() }
+    pub fn new(bytes: usize) -> ScratchMemory {
+        ScratchMemory { bytes: vec![0; bytes], written: vec![0; bytes], approximate: false, marks: Vec::new() }
     }
 
     /// Marks all bytes as uninitialized.
@@ -194,9 +194,9 @@ pub struct View<'a, 'm> {
     /// The way to find the buffer of an address.
     pub lookup: Lookup,
     /// The shared memory of the block.
-    pub shared: &'a mut Scratch,
+    pub shared: &'a mut ScratchMemory,
     /// The local memory of the warp's threads, one after the other.
-    pub local: &'a mut Scratch,
+    pub local: &'a mut ScratchMemory,
     /// The parameters of the launch.
     pub parameters: &'a [u8],
     /// The bytes of local memory of each thread.
@@ -218,7 +218,7 @@ pub enum Region {
 
 /// A region with its first address and size.
 #[derive(Clone, Copy, Debug)]
-pub struct Extent {
+pub struct RegionExtent {
     /// The region.
     pub region: Region,
     /// The first address.
@@ -229,8 +229,8 @@ pub struct Extent {
 
 impl View<'_, '_> {
     /// Returns the region of `address`; an error if there is none.
-    pub fn region(&self, window: Window, address: u64) -> Result<Extent, Check> {
-        let extent = |region, base, bytes: usize| Ok(Extent { region, base, bytes: bytes as u64 });
+    pub fn region(&self, window: Window, address: u64) -> Result<RegionExtent, Check> {
+        let extent = |region, base, bytes: usize| Ok(RegionExtent { region, base, bytes: bytes as u64 });
         let generic = window == Window::Generic;
         let base = if generic { window_base(window_of(address)) } else { 0 };
         let window = if generic { window_of(address) } else { window };
@@ -320,7 +320,7 @@ impl View<'_, '_> {
         shared: &SpaceLayout,
         local: &SpaceLayout,
     ) -> String {
-        let Ok(Extent { region, base, bytes: length }) = self.region(window, address) else {
+        let Ok(RegionExtent { region, base, bytes: length }) = self.region(window, address) else {
             return format!("{address:#x}, which is in no buffer");
         };
         let (name, start, length) = match region {

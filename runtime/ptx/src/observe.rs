@@ -37,7 +37,7 @@ pub struct ObservedAccess {
     /// The state space.
     pub space: Space,
     /// The kind of the access.
-    pub kind: AccessKind,
+    pub kind: ObservedAccessKind,
     /// Bytes for each lane.
     pub bytes: u32,
     /// Addresses of the lanes, unspecified for inactive lanes. Buffers do not overlap in the space
@@ -58,7 +58,7 @@ pub enum Space {
 /// Kind of an access.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[allow(missing_docs)]
-pub enum AccessKind {
+pub enum ObservedAccessKind {
     Load,
     Store,
     Atomic,
@@ -96,10 +96,10 @@ impl Machine<'_, '_> {
         let Some(observer) = self.observer.as_deref_mut() else { return };
         let access = match &inst.kind {
             _ if mask == 0 => None,
-            InstructionKind::Load(access) => Some((access, AccessKind::Load)),
-            InstructionKind::Store(access) => Some((access, AccessKind::Store)),
-            InstructionKind::Atomic(atomic) => Some((&atomic.access, AccessKind::Atomic)),
-            InstructionKind::Copy(copy) => Some((&copy.from, AccessKind::Load)),
+            InstructionKind::Load(access) => Some((access, ObservedAccessKind::Load)),
+            InstructionKind::Store(access) => Some((access, ObservedAccessKind::Store)),
+            InstructionKind::Atomic(atomic) => Some((&atomic.access, ObservedAccessKind::Atomic)),
+            InstructionKind::Copy(copy) => Some((&copy.from, ObservedAccessKind::Load)),
             _ => None,
         };
         let access = access.and_then(|(access, kind)| observed(access, kind, warp, mask));
@@ -108,7 +108,7 @@ impl Machine<'_, '_> {
 }
 
 /// Returns the access that a warp makes; `None` for parameters.
-fn observed(access: &MemoryAccess, kind: AccessKind, warp: &Warp, mask: u32) -> Option<ObservedAccess> {
+fn observed(access: &MemoryAccess, kind: ObservedAccessKind, warp: &Warp, mask: u32) -> Option<ObservedAccess> {
     let addresses = access.addresses(&warp.registers);
     let first = addresses[mask.trailing_zeros() as usize % LANES];
     let window = match access.window {

@@ -15,7 +15,7 @@ use super::launch::{Checks, Options};
 use super::machine::{LaunchSetting, Machine};
 use super::memory::Buffer;
 use super::program::Program;
-use super::touched::Touched;
+use super::touched::TouchedWords;
 use runtime_simt::split::{self, SplitLimits};
 
 /// The result of one thread.
@@ -24,7 +24,7 @@ struct ThreadResult {
     /// Whether there were no findings.
     quiet: bool,
     /// For each buffer, the words that the thread has accessed.
-    touched: Vec<Option<Box<Touched>>>,
+    touched: Vec<Option<Box<TouchedWords>>>,
 }
 
 /// Runs the launch on several threads. Returns `None` if the launch must run on one thread; the

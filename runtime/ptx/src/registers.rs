@@ -38,7 +38,7 @@ pub type Id = u32;
 
 /// The reason why a value is undefined.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Cause {
+pub enum UndefinedCause {
     /// The register was never written.
     Unwritten,
     /// The instruction at `site` had no defined result.
@@ -57,7 +57,7 @@ pub struct Registers {
     /// For each register, the lanes whose value is defined.
     pub defined: Vec<u32>,
     /// For each register, the reason why lanes of it are undefined.
-    pub causes: Vec<Cause>,
+    pub causes: Vec<UndefinedCause>,
     /// For each register, the lanes whose value depends on an approximation.
     pub approximate: Vec<u32>,
     /// For each register, the approximation, as the index of its site.
@@ -69,7 +69,7 @@ pub struct Registers {
 pub struct SavedRegister {
     values: [u64; LANES],
     defined: u32,
-    cause: Cause,
+    cause: UndefinedCause,
     approximate: u32,
     approximation: u32,
 }
@@ -131,7 +131,7 @@ impl Registers {
             predicates: vec![0; sizes.predicates as usize],
             carry: 0,
             defined: vec![0; sizes.ids as usize],
-            causes: vec![Cause::Unwritten; sizes.ids as usize],
+            causes: vec![UndefinedCause::Unwritten; sizes.ids as usize],
             approximate: vec![0; sizes.ids as usize],
             approximations: vec![0; sizes.ids as usize],
         }
@@ -140,7 +140,7 @@ impl Registers {
     /// Marks all registers as uninitialized. The rows keep their contents.
     pub fn forget(&mut self) {
         self.defined.fill(0);
-        self.causes.fill(Cause::Unwritten);
+        self.causes.fill(UndefinedCause::Unwritten);
         self.approximate.fill(0);
         self.carry = 0;
     }
@@ -176,7 +176,7 @@ impl Registers {
         for (_, id) in registers {
             self.defined[*id as usize] &= !mask;
             self.approximate[*id as usize] &= !mask;
-            self.causes[*id as usize] = Cause::Unwritten;
+            self.causes[*id as usize] = UndefinedCause::Unwritten;
         }
     }
 

@@ -5,9 +5,9 @@ use super::arithmetic::convert::to_float;
 use super::arithmetic::float::{F16, F32, Rounding};
 use super::code::{Inst, ObjectAccess, ObjectOperation, Outside, Query, Window};
 use super::machine::Machine;
-use super::memory::{Extent, View};
+use super::memory::{RegionExtent, View};
 use super::registers::lanes;
-use super::texture::{FULL_WEIGHT, FilterTap, Location, Object, Sampler, Texels};
+use super::texture::{FULL_WEIGHT, FilterTap, Location, Object, Texels, TextureSampler};
 use super::warp::{Warp, clear};
 use smallvec::SmallVec;
 
@@ -140,7 +140,7 @@ impl Machine<'_, '_> {
             ObjectOperation::Query(query) => {
                 let object = object.ok_or_else(|| missing("texture or surface"))?;
                 let [width, height, depth] = object.texels().queried;
-                let normalized = matches!(object, Object::Texture(_, Sampler { normalized: true, .. }));
+                let normalized = matches!(object, Object::Texture(_, TextureSampler { normalized: true, .. }));
                 let value = match query {
                     Query::Width => width,
                     Query::Height => height,
@@ -179,7 +179,7 @@ fn unreachable_texel(address: u64) -> TextureFault {
 fn sample(
     view: &mut View<'_, '_>,
     operation: &ObjectOperation,
-    (texels, sampler): (&Texels, &Sampler),
+    (texels, sampler): (&Texels, &TextureSampler),
     location: &Location,
     place: TexelCoordinates,
 ) -> Result<SampledAccess, TextureFault> {
@@ -312,7 +312,7 @@ fn surface(
         };
         to.copy_from_slice(&value.to_le_bytes()[..element]);
     }
-    let Ok(Extent { region, base, .. }) = view.region(Window::Generic, address) else {
+    let Ok(RegionExtent { region, base, .. }) = view.region(Window::Generic, address) else {
         return Err(unreachable_texel(address));
     };
     if let (true, Some(state)) = (values.iter().any(|(_, marked)| *marked), view.approximate(region)) {
@@ -331,7 +331,7 @@ fn surface(
 
 /// Returns bytes of global memory, and whether they may depend on an approximation.
 fn load(view: &mut View<'_, '_>, address: u64, size: usize) -> Option<([u8; MAX_SURFACE_BYTES], bool)> {
-    let Extent { region, base, .. } = view.region(Window::Generic, address).ok()?;
+    let RegionExtent { region, base, .. } = view.region(Window::Generic, address).ok()?;
     let at = address.checked_sub(base)? as usize;
     let mut bytes = [0; MAX_SURFACE_BYTES];
     bytes.get_mut(..size)?.copy_from_slice(view.bytes(region, 0).get(at..at.checked_add(size)?)?);

@@ -37,7 +37,7 @@ pub type Objects = HashMap<u64, Object>;
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Object {
     /// Texels that are read with a sampler.
-    Texture(Texels, Sampler),
+    Texture(Texels, TextureSampler),
     /// Texels that are read and written by position.
     Surface(Texels),
 }
@@ -166,7 +166,7 @@ pub enum Addressing {
 
 /// The way in which a texture is read.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Sampler {
+pub struct TextureSampler {
     /// The treatment of coordinates outside, for each axis.
     pub addressing: [Addressing; 3],
     /// Whether neighboring texels are combined. Integers are never combined.
@@ -238,7 +238,7 @@ fn cube(x: u32, y: u32, z: u32) -> [[u32; 4]; 2] {
     [near, std::array::from_fn(|i| all[i] - near[i])]
 }
 
-impl Sampler {
+impl TextureSampler {
     /// Returns whether the results are integers.
     pub fn gives_integers(&self, channel: Channel) -> bool {
         match channel {
@@ -411,8 +411,8 @@ mod tests {
         Texels { start: 0, size, row, layer, channel, channels: 1, queried: size, is_linear: false }
     }
 
-    fn sampler(mode: Addressing, linear: bool, normalized: bool) -> Sampler {
-        Sampler { addressing: [mode; 3], linear, normalized, as_integer: false, border: [9.0; 4] }
+    fn sampler(mode: Addressing, linear: bool, normalized: bool) -> TextureSampler {
+        TextureSampler { addressing: [mode; 3], linear, normalized, as_integer: false, border: [9.0; 4] }
     }
 
     fn at(x: f32) -> Location {
@@ -420,7 +420,7 @@ mod tests {
     }
 
     /// Returns the first channel of a texture with four texels, of values 0, 10, 20 and 30.
-    fn one(sampler: Sampler, x: f32) -> f32 {
+    fn one(sampler: TextureSampler, x: f32) -> f32 {
         let texels = texels([4, 1, 1], Channel::F32);
         let taps = sampler.taps(&texels, &at(x));
         f32::from_bits(sampler.value(&texels, &taps, |[x, _, _], _| (10.0 * x as f32).to_bits())[0])
@@ -475,7 +475,7 @@ mod tests {
         for (channel, word, wanted) in values {
             assert_eq!(f32::from_bits(read.converted(channel, word)), wanted, "{channel:?} {word:#x}");
         }
-        let integers = Sampler { as_integer: whole, ..read };
+        let integers = TextureSampler { as_integer: whole, ..read };
         assert_eq!(integers.converted(Channel::S8, 0x80) as i32, -128);
         assert_eq!(integers.converted(Channel::U16, 0xffff), 0xffff);
     }

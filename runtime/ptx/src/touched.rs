@@ -11,21 +11,21 @@ const WORD: usize = 2;
 
 /// The words of a buffer that were loaded, and those that were stored.
 #[derive(Clone, Default, Debug)]
-pub struct Touched {
+pub struct TouchedWords {
     loaded: Box<[bool]>,
     stored: Box<[bool]>,
 }
 
-impl Touched {
+impl TouchedWords {
     /// Creates an empty set for `bytes` bytes.
-    pub fn new(bytes: usize) -> Touched {
+    pub fn new(bytes: usize) -> TouchedWords {
         let none = || vec![false; bytes.div_ceil(1 << WORD)].into();
-        Touched { loaded: none(), stored: none() }
+        TouchedWords { loaded: none(), stored: none() }
     }
 
     /// Returns whether one side has stored a word that the other has accessed.
-    pub fn conflicts(&self, other: &Touched) -> bool {
-        let touches = |a: &Touched, b: &Touched| {
+    pub fn conflicts(&self, other: &TouchedWords) -> bool {
+        let touches = |a: &TouchedWords, b: &TouchedWords| {
             let touched = b.loaded.iter().zip(&b.stored).map(|(loaded, stored)| loaded | stored);
             a.stored.iter().zip(touched).any(|(stored, touched)| *stored && touched)
         };

@@ -4,13 +4,13 @@ use super::Check;
 use super::ahead::Copies;
 use super::call::Activation;
 use super::code::{
-    self, Atomic, Barrier, Body, Code, Condition, Data, DefinednessRule, Inst, InstructionKind, MemoryAccess,
-    NO_DRIVER, Reduction,
+    self, Atomic, Barrier, BarrierReduction, Body, Code, Condition, Data, DefinednessRule, Inst, InstructionKind,
+    MemoryAccess, NO_DRIVER,
 };
 use super::flow::{BranchPolicy, WarpFlow};
 use super::machine::{BARRIERS, Machine};
-use super::memory::Scratch;
-use super::registers::{Cause, Id, LANES, RegisterPlace, Registers, lanes};
+use super::memory::ScratchMemory;
+use super::registers::{Id, LANES, RegisterPlace, Registers, UndefinedCause, lanes};
 use smallvec::SmallVec;
 
 /// The time slice: the number of instructions that a warp runs before the block's other warps run.
@@ -33,7 +33,7 @@ pub struct Warp {
     /// The control flow of the lanes.
     pub flow: WarpFlow,
     /// The local memory of the threads.
-    pub local: Scratch,
+    pub local: ScratchMemory,
     /// The copies of the threads that are in flight.
     pub copies: Copies,
     /// The barrier at which the warp waits.
@@ -54,7 +54,7 @@ pub struct BarrierArrival {
     /// The waiting lanes.
     pub mask: u32,
     /// The reduction and the register for its result, if there is one.
-    pub tells: Option<(Reduction, RegisterPlace)>,
+    pub tells: Option<(BarrierReduction, RegisterPlace)>,
 }
 
 impl Warp {
@@ -64,7 +64,7 @@ impl Warp {
             index,
             registers: Registers::new(code.sizes),
             flow: WarpFlow::new(policy, 0),
-            local: Scratch::new(code.local.bytes as usize * LANES),
+            local: ScratchMemory::new(code.local.bytes as usize * LANES),
             copies: Copies::default(),
             waits: None,
             calls: Vec::new(),
@@ -560,8 +560,8 @@ impl Machine<'_, '_> {
     #[cold]
     fn undefined(&mut self, warp: &Warp, inst: &Inst, id: Id, mask: u32, what: &str) {
         let because = match warp.registers.causes[id as usize] {
-            Cause::Unwritten => "a register that was never written".to_string(),
-            Cause::Instruction { site, why } => {
+            UndefinedCause::Unwritten => "a register that was never written".to_string(),
+            UndefinedCause::Instruction { site, why } => {
                 let site = &self.program.code.sites[site as usize];
                 let line = site.line.map_or(String::new(), |n| format!(" in line {n}"));
                 format!("`{}`{line}: {why}", site.text)
@@ -662,7 +662,7 @@ fn blame(registers: &mut Registers, inst: &Inst, (undefined, why): (u32, &'stati
     let inherited = inst.reads.iter().find(|id| registers.defined[**id as usize] != u32::MAX);
     let cause = match inherited {
         Some(id) if undefined == 0 => registers.causes[*id as usize],
-        _ => Cause::Instruction { site: inst.site, why },
+        _ => UndefinedCause::Instruction { site: inst.site, why },
     };
     for id in &inst.writes {
         registers.causes[*id as usize] = cause;

@@ -55,18 +55,18 @@ impl SplitLimits {
 }
 
 /// A thread's copies, by buffer: its bytes, or `None` if the launch does not write the buffer.
-pub type Copies = Vec<Option<Vec<u8>>>;
+pub type BufferCopies = Vec<Option<Vec<u8>>>;
 
 /// Runs a launch on several threads. `copies` makes the copies of one thread, and `run` runs the
 /// given blocks on them. Returns the result of each thread with its copies, or `None` if one thread
 /// must run the launch.
 pub fn run<T: Send>(
     demand: SplitLimits,
-    copies: impl Fn() -> Copies,
-    run: impl Fn(&mut dyn Iterator<Item = u64>, &mut Copies) -> T + Sync,
-) -> Option<(Vec<T>, Vec<Copies>)> {
+    copies: impl Fn() -> BufferCopies,
+    run: impl Fn(&mut dyn Iterator<Item = u64>, &mut BufferCopies) -> T + Sync,
+) -> Option<(Vec<T>, Vec<BufferCopies>)> {
     let threads = demand.threads()?;
-    let mut copies: Vec<Copies> = (0..threads).map(|_| copies()).collect();
+    let mut copies: Vec<BufferCopies> = (0..threads).map(|_| copies()).collect();
     let (run, blocks) = (&run, demand.grid.block_count());
     let parts = thread::scope(|scope| {
         let workers = copies.iter_mut().enumerate();

@@ -1,7 +1,7 @@
 //! The comparison of two results, and of a result with a reference.
 
 use super::input::Array;
-use super::report::{Failure, Mismatch};
+use super::report::{Failure, FirstDifference};
 use super::{Case, Executor, Input, IntoValues, Value};
 use kernel_dsl::compiler::Scalar;
 use kernel_dsl::compiler::hir::Tolerance;
@@ -178,7 +178,7 @@ fn neighbors(ty: Scalar, a: u64, b: u64) -> bool {
 /// Floats are equal if `right` is within `tolerance` of `left`. An infinity equals a finite float
 /// if a value within the tolerance of the latter rounds to that infinity. Adjacent 16-bit floats
 /// are equal too, because two values within the tolerance may round to neighbors.
-pub(super) fn differ(name: &str, left: &Array, right: &Array, tolerance: Option<Tolerance>) -> Option<Mismatch> {
+pub(super) fn differ(name: &str, left: &Array, right: &Array, tolerance: Option<Tolerance>) -> Option<FirstDifference> {
     let different = |i: &usize| {
         let (ty, a, b) = (left.ty(*i), left.bits(*i), right.bits(*i));
         let near = tolerance.filter(|_| ty.is_float() || ty.is_half());
@@ -191,7 +191,7 @@ pub(super) fn differ(name: &str, left: &Array, right: &Array, tolerance: Option<
             })
     };
     let first = (0..left.len()).find(different)?;
-    Some(Mismatch {
+    Some(FirstDifference {
         argument: name.to_string(),
         offset: first,
         index: left.offsets().position(|offset| offset == first).map(|n| left.index(n)),

@@ -10,11 +10,13 @@ use kernel_dsl::{Artifact, LaunchForm, Launcher};
 use runtime_devices::executor::Executable;
 use runtime_devices::executor::ValidatedArgs;
 use runtime_devices::{Device, Error, Result};
-use runtime_oracle::{Launch, LaunchFailure, Options, Outcome, Profile, Program, Reached, Trace, Unreached};
+use runtime_oracle::{
+    Launch, LaunchFailure, MemoryProfile, Options, Outcome, Program, ReachedInstructions, Trace, Unreached,
+};
 
 /// A thread of a launch, and the length of its trace.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Thread {
+pub struct TracedThread {
     /// Block index in x, y, z.
     pub block: [u32; 3],
     /// Thread index in its block in x, y, z.
@@ -30,7 +32,7 @@ pub fn trace(
     artifact: &'static Artifact,
     instance: &Instance,
     case: &Case,
-    thread: Thread,
+    thread: TracedThread,
     options: Options,
 ) -> Result<(Outcome, Trace)> {
     let compile = |source| Error::Compile { instance: artifact.instance_name(&instance.0), source };
@@ -43,7 +45,7 @@ pub fn trace_of_program(
     program: Monomorphic,
     target: Target,
     case: &Case,
-    Thread { block, thread, limit }: Thread,
+    TracedThread { block, thread, limit }: TracedThread,
     options: Options,
 ) -> Result<(Outcome, Trace)> {
     let instance = program.instance_name();
@@ -98,7 +100,7 @@ pub fn launch(artifact: &'static Artifact, instance: &Instance, case: &Case, dev
 pub fn unreached(spec: &KernelSpec, instance: &Instance, seed: u64) -> Result<Vec<Unreached>> {
     let lowered = |program: &Monomorphic| lower::lower_monomorphic(program, spec.artifact.target);
     let inspection = Inspection::new(spec.artifact, instance, lowered, Executable::new)?;
-    let (mut reached, mut unreached) = (Reached::default(), Vec::new());
+    let (mut reached, mut unreached) = (ReachedInstructions::default(), Vec::new());
     for case in (spec.cases)(instance, &mut Random::new(seed)) {
         for case in inspection.signature.sized(&inspection.program, &case) {
             inspection.run(&case, Options::default(), |program, launch| {
@@ -131,7 +133,7 @@ impl Profiler {
     }
 
     /// Returns the profile of a case and the oracle's outcome; `None` if the grid has no block.
-    pub fn run(&self, case: &Case) -> Result<Option<(Outcome, Profile)>> {
+    pub fn run(&self, case: &Case) -> Result<Option<(Outcome, MemoryProfile)>> {
         self.0.run(case, Options::default(), |program, launch| program.profile(launch))
     }
 }

@@ -72,7 +72,6 @@
 mod check;
 mod compare;
 mod extremes;
-mod forms;
 mod generate;
 mod input;
 mod inspect;
@@ -80,6 +79,7 @@ mod lines;
 mod log;
 mod oracle;
 mod parallel;
+mod prepared_launch;
 mod property;
 #[doc(hidden)]
 pub mod ptx;
@@ -100,21 +100,23 @@ pub mod __private {
     pub use kernel_dsl::Kernel;
 }
 
-pub use check::{Checker, Prepared};
+pub use check::{Checker, PreparedInstance};
 pub use compare::{Bound, Contents, Expected, Judge};
 pub use extremes::Extreme;
-pub use forms::{FormTimes, RepeatedLaunch, prepared};
 pub use generate::Gen;
 pub use input::Input;
-pub use inspect::{Profiler, Thread, trace, trace_of_program, unreached};
+pub use inspect::{Profiler, TracedThread, trace, trace_of_program, unreached};
 #[doc(hidden)]
 pub use inspect::{launch, validated};
-pub use oracle::{Oracle, Trial};
+pub use oracle::{Oracle, OracleRun};
 pub use parallel::on_every_core;
+pub use prepared_launch::{FormTimes, RepeatedLaunch, prepared};
 pub use property::{Counterexample, Property, Tested, property};
 pub use random::{Draw, Random, Simple};
 pub use registry::{BenchCases, bench_cases, kernel_specs};
-pub use report::{CaseReport, Executor, Failure, InstanceReport, Mismatch, Problem, Skipped, Stop, Warned};
+pub use report::{
+    CaseReport, Executor, ExecutorStop, Failure, FirstDifference, InstanceReport, Problem, Skipped, Warned,
+};
 #[doc(hidden)]
 pub use runtime_devices::executor;
 pub use shapes::{edges, shapes};

@@ -6,18 +6,18 @@ use std::collections::HashMap;
 
 /// The accesses of a module, by file and line of the Rust source.
 #[derive(Default, Debug)]
-pub struct Lines(HashMap<(String, u32), Vec<PtxLine>>);
+pub struct AccessesByLine(HashMap<(String, u32), Vec<PtxLine>>);
 
-impl Lines {
+impl AccessesByLine {
     /// Reads the accesses of `located`, a module with `.file` and `.loc`. Line numbers refer to
     /// `plain`, the same module without these directives. `plain` is the text that the build embeds
     /// and that `show --ptx` prints.
-    pub fn of(located: &str, plain: &str) -> Lines {
+    pub fn of(located: &str, plain: &str) -> AccessesByLine {
         let (mut files, mut at) = (HashMap::new(), None);
         let mut numbers = (1..).zip(plain.lines()).filter(|(_, line)| !line.trim().is_empty());
         let named = located.lines().filter_map(|line| line.trim().strip_prefix(".file ")?.split_once(' '));
         files.extend(named.map(|(file, name)| (file, name.trim_matches('"'))));
-        let mut lines = Lines::default();
+        let mut lines = AccessesByLine::default();
         for line in located.lines().map(str::trim) {
             let mut words = line.split_whitespace();
             match words.next() {
@@ -30,9 +30,9 @@ impl Lines {
                 Some(_) => {}
             }
             // If the two texts are not the same module, no accesses are reported.
-            let Some((number, same)) = numbers.next() else { return Lines::default() };
+            let Some((number, same)) = numbers.next() else { return AccessesByLine::default() };
             if same.trim() != line {
-                return Lines::default();
+                return AccessesByLine::default();
             }
             if let (Some(at), true) = (&at, accesses(line)) {
                 let text = line.trim_end_matches(';').to_string();
@@ -79,8 +79,8 @@ mod tests {
              add.f32 %f2, %f1, %f1;\n    st.global.f32 [%rd0], %f2;\n}\n";
         let plain = ".version 5.0\n{\n    ld.param.f32 %f0, [a];\n    ld.global.f32 %f1, [%rd0];\n    \
              @!%p0 st.shared.f32 [%r0], %f1;\n    bar.sync 0;\n    add.f32 %f2, %f1, %f1;\n    st.global.f32 [%rd0], %f2;\n}\n";
-        assert!(Lines::of(located, &plain.replace("add", "sub")).0.is_empty());
-        let lines = Lines::of(located, plain);
+        assert!(AccessesByLine::of(located, &plain.replace("add", "sub")).0.is_empty());
+        let lines = AccessesByLine::of(located, plain);
         let of = |file: &str, line| {
             let found = lines.0.get(&(file.to_string(), line)).into_iter().flatten();
             found.map(|line| (line.line, &line.text[..])).collect::<Vec<_>>()

@@ -1,6 +1,6 @@
 //! Runs of one case on one executor, with its findings: for tests of kernels with deliberate bugs.
 
-use super::check::Prepared;
+use super::check::PreparedInstance;
 use super::compare::{differ, gaps, reference};
 use super::signature::Outputs;
 use super::{Case, Executor, Expected, Failure};
@@ -14,19 +14,19 @@ use std::cell::RefCell;
 
 /// The oracle, for any IR form of an instance. The form may differ from the lowered one.
 pub struct Oracle<'p> {
-    prepared: &'p Prepared,
+    prepared: &'p PreparedInstance,
     executable: Executable,
     device: Device,
 }
 
 /// The result of a run on the oracle.
-pub struct Trial {
+pub struct OracleRun {
     /// The findings, both errors and warnings; `None` if the launch had no blocks.
     pub outcome: Option<Outcome>,
     outputs: Outputs,
 }
 
-impl Trial {
+impl OracleRun {
     /// Returns the statistics of the run.
     pub fn statistics(&self) -> Statistics {
         self.outcome.as_ref().map(|outcome| outcome.statistics).unwrap_or_default()
@@ -36,7 +36,7 @@ impl Trial {
 impl<'p> Oracle<'p> {
     /// Prepares `kernel`, which takes the arguments of the instance. Fails if the interpreter does
     /// not support the kernel.
-    pub fn new(prepared: &'p Prepared, kernel: &ir::Kernel) -> Result<Oracle<'p>> {
+    pub fn new(prepared: &'p PreparedInstance, kernel: &ir::Kernel) -> Result<Oracle<'p>> {
         Ok(Oracle { prepared, executable: Executable::new(kernel)?, device: Device::cpu() })
     }
 
@@ -45,33 +45,33 @@ impl<'p> Oracle<'p> {
         self.executable.has_atomics()
     }
 
-    /// Runs one of the cases that [`Prepared::sized`] returns. Fails if the launch is rejected;
+    /// Runs one of the cases that [`PreparedInstance::sized`] returns. Fails if the launch is rejected;
     /// nothing has run then.
-    pub fn run(&self, case: &Case, options: Options) -> Result<Trial> {
+    pub fn run(&self, case: &Case, options: Options) -> Result<OracleRun> {
         let outcome = RefCell::new(None);
         let outputs = self.prepared.run(&self.device, case, |arguments| {
             let approved = self.prepared.approved(&self.device, case, arguments)?;
             outcome.replace(self.executable.outcome(&approved, options)?);
             Ok(())
         })?;
-        Ok(Trial { outcome: outcome.into_inner(), outputs })
+        Ok(OracleRun { outcome: outcome.into_inner(), outputs })
     }
 
     /// Compares the result of a run of `case` with the expected values.
-    pub fn wrong(&self, case: &Case, trial: &Trial, expected: &[Expected]) -> Option<Failure> {
+    pub fn wrong(&self, case: &Case, trial: &OracleRun, expected: &[Expected]) -> Option<Failure> {
         let (executor, names) = (Executor::Lowered, self.prepared.names());
         gaps(&executor, names, &trial.outputs, case)
             .or_else(|| reference(&executor, names, &trial.outputs, case, expected))
     }
 
     /// Returns whether two runs of `case` differ in bits that must not depend on the order.
-    pub fn differ(&self, case: &Case, a: &Trial, b: &Trial) -> bool {
+    pub fn differ(&self, case: &Case, a: &OracleRun, b: &OracleRun) -> bool {
         let mut both = a.outputs.iter().zip(&b.outputs).filter(|((index, _), _)| !case.order_dependent.contains(index));
         both.any(|((_, a), (_, b))| differ("", a, b, None).is_some())
     }
 }
 
-impl Prepared {
+impl PreparedInstance {
     /// Returns what the checked form reports of a case after all passes, as the checked form would
     /// on a GPU.
     pub fn checked_form(&self, case: &Case, options: Options) -> Result<Option<Report>> {
@@ -104,7 +104,7 @@ impl Prepared {
     /// Returns whether the PTX interpreter reports an error for a case, or has another result than
     /// `trial`. Bits that may depend on the order are not compared. `None` means that the instance
     /// has no PTX.
-    pub fn ptx_differs(&self, case: &Case, trial: &Trial, options: ptx::Options) -> Result<Option<bool>> {
+    pub fn ptx_differs(&self, case: &Case, trial: &OracleRun, options: ptx::Options) -> Result<Option<bool>> {
         match self.run_ptx(case, options).transpose() {
             Some(Ok(outputs)) => Ok(Some(self.difference(case, &trial.outputs, &outputs).is_some())),
             Some(Err(e)) if e.report().is_some() => Ok(Some(true)),

@@ -1,6 +1,6 @@
 //! A property of a kernel, tested on many random cases, and the smallest counterexample.
 
-use super::check::{Checker, FailedCase, Prepared, Reference};
+use super::check::{Checker, FailedCase, PreparedInstance, Reference};
 use super::compare::Expected;
 use super::generate::{FixedDraws, Gen};
 use super::shrink::{Failing, Shrink};
@@ -164,7 +164,7 @@ impl<'a> Property<'a> {
             self.checker = self.checker.with_warnings_denied();
         }
         let Tested { artifact, instance } = &self.kernel;
-        let prepared = Prepared::compile(artifact, instance).unwrap_or_else(|error| panic!("{error}"));
+        let prepared = PreparedInstance::compile(artifact, instance).unwrap_or_else(|error| panic!("{error}"));
         let mut seeds = Random::new(self.seed);
         let seeds: Vec<_> = match self.replay {
             Some(seed) => vec![seed],
@@ -174,7 +174,7 @@ impl<'a> Property<'a> {
     }
 
     /// Runs the case of one seed.
-    fn one(&self, prepared: &Prepared, seed: u64) -> Result<(), Box<Counterexample>> {
+    fn one(&self, prepared: &PreparedInstance, seed: u64) -> Result<(), Box<Counterexample>> {
         let draw = |plan: FixedDraws| {
             let mut drawn = Gen::new(seed, plan);
             let mut case = (self.cases)(&mut drawn);

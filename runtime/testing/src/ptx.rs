@@ -1,7 +1,7 @@
 //! Runs of an instance's PTX on the PTX interpreter, with the arguments of a launch.
 
 use kernel_dsl::Argument;
-use kernel_dsl::compiler::ir::SharedMemory;
+use kernel_dsl::compiler::ir::SharedMemoryNeed;
 use kernel_dsl::compiler::ptx::parse::parse;
 use runtime_devices::executor;
 use runtime_devices::executor::ValidatedArgs;
@@ -10,28 +10,28 @@ use runtime_ptx::observe::InstructionObserver;
 use runtime_ptx::{self as ptx, Launch, Options, ParameterValue};
 
 /// The PTX of an instance, decoded for the interpreter.
-pub struct Executable {
+pub struct DecodedPtx {
     instance: String,
     program: ptx::Program,
-    shared: SharedMemory,
+    shared: SharedMemoryNeed,
 }
 
-impl Executable {
+impl DecodedPtx {
     /// Decodes the only entry of `text`, which is the PTX of the instance. `shared` describes the
     /// shared memory of launches.
-    pub fn new(instance: String, text: &str, shared: SharedMemory) -> Result<Executable> {
+    pub fn new(instance: String, text: &str, shared: SharedMemoryNeed) -> Result<DecodedPtx> {
         let program = parse(text).map_err(ptx::Failure::Syntax).and_then(|module| {
             let entry = module.entries().next().map_or("", |entry| entry.name.as_str());
             ptx::Program::decode(&module, entry).map_err(ptx::Failure::Unsupported)
         });
         match program {
-            Ok(program) => Ok(Executable { instance, program, shared }),
+            Ok(program) => Ok(DecodedPtx { instance, program, shared }),
             Err(source) => Err(Error::Ptx { instance, source: source.into() }),
         }
     }
 
     /// Returns the shared memory of launches.
-    pub fn shared(&self) -> &SharedMemory {
+    pub fn shared(&self) -> &SharedMemoryNeed {
         &self.shared
     }
 

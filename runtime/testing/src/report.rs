@@ -119,13 +119,13 @@ impl CaseReport {
 #[allow(missing_docs)]
 pub enum Failure {
     /// An executor rejected the launch, failed, or reported an error.
-    Stopped { executor: Executor, why: Stop, error: String, report: Option<Box<Report>> },
+    Stopped { executor: Executor, why: ExecutorStop, error: String, report: Option<Box<Report>> },
     /// Two executors wrote different bits.
-    Differ { left: Executor, right: Executor, mismatch: Box<Mismatch> },
+    Differ { left: Executor, right: Executor, mismatch: Box<FirstDifference> },
     /// The executor and the interpreter on IR as lowered printed different lines of a thread.
     PrintsDiffer { executor: Executor, left: String, right: String },
     /// The oracle wrote different bits under another schedule.
-    OrderDependent { schedule: Schedule, mismatch: Box<Mismatch> },
+    OrderDependent { schedule: Schedule, mismatch: Box<FirstDifference> },
     /// The oracle warns, and warnings are failures
     /// ([`Checker::with_warnings_denied`](super::Checker::with_warnings_denied)).
     Warned { report: Box<Report> },
@@ -152,7 +152,7 @@ pub enum Failure {
 /// The reason why an executor stopped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Stop {
+pub enum ExecutorStop {
     /// The first check that the kernel violated.
     Reported(Check),
     /// The arguments violate the kernel's contract; nothing has run.
@@ -164,30 +164,33 @@ pub enum Stop {
     Unsupported,
 }
 
-impl Stop {
+impl ExecutorStop {
     /// Classifies `error`.
-    pub(super) fn of(error: &Error) -> Stop {
+    pub(super) fn of(error: &Error) -> ExecutorStop {
         if let Some(report) = error.report() {
-            return report.errors().next().map_or(Stop::Failed, |finding| Stop::Reported(finding.check));
+            return report
+                .errors()
+                .next()
+                .map_or(ExecutorStop::Failed, |finding| ExecutorStop::Reported(finding.check));
         }
         match error {
-            Error::Refused { .. } | Error::RefusedArguments { .. } | Error::View { .. } => Stop::Refused,
-            _ if error.verdict() == Verdict::Unsupported => Stop::Unsupported,
-            _ => Stop::Failed,
+            Error::Refused { .. } | Error::RefusedArguments { .. } | Error::View { .. } => ExecutorStop::Refused,
+            _ if error.verdict() == Verdict::Unsupported => ExecutorStop::Unsupported,
+            _ => ExecutorStop::Failed,
         }
     }
 }
 
-impl Stop {
+impl ExecutorStop {
     /// Returns whether the kernel was stopped by one of `checks`.
     pub(super) fn is_of(&self, checks: CheckSet) -> bool {
-        matches!(self, Stop::Reported(check) if checks.contains(*check))
+        matches!(self, ExecutorStop::Reported(check) if checks.contains(*check))
     }
 }
 
 /// The first difference between two arrays.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct Mismatch {
+pub struct FirstDifference {
     /// The name of the argument.
     pub argument: String,
     /// The position of the first element that differs, counted in memory.
@@ -205,7 +208,7 @@ pub struct Mismatch {
 impl Failure {
     /// Returns the failure of an `executor` that stopped with `error`.
     pub(super) fn stopped(executor: Executor, error: Error) -> Failure {
-        let (why, text) = (Stop::of(&error), error.to_string());
+        let (why, text) = (ExecutorStop::of(&error), error.to_string());
         let report = error.report().cloned().map(Box::new);
         Failure::Stopped { executor, why, error: text, report }
     }
@@ -235,8 +238,8 @@ impl Failure {
         };
         match self {
             Failure::Stopped { report: Some(report), .. } | Failure::Warned { report } => of(report),
-            Failure::Stopped { why: Stop::Refused, .. } => ("refused-arguments", None),
-            Failure::Stopped { why: Stop::Unsupported, .. } => ("unsupported", None),
+            Failure::Stopped { why: ExecutorStop::Refused, .. } => ("refused-arguments", None),
+            Failure::Stopped { why: ExecutorStop::Unsupported, .. } => ("unsupported", None),
             Failure::Stopped { .. } => ("stopped", None),
             Failure::Differ { .. } | Failure::PrintsDiffer { .. } => ("executors-differ", None),
             Failure::OrderDependent { .. } => ("order-dependent", None),
@@ -250,7 +253,7 @@ impl Failure {
     /// Returns the verdict on the kernel: failed, or unsupported.
     pub fn verdict(&self) -> Verdict {
         match self {
-            Failure::Stopped { why: Stop::Unsupported, .. } => Verdict::Unsupported,
+            Failure::Stopped { why: ExecutorStop::Unsupported, .. } => Verdict::Unsupported,
             _ => Verdict::Fail,
         }
     }
@@ -356,7 +359,7 @@ impl fmt::Display for Failure {
                     Some(index) => write!(f, "{index:?}")?,
                     None => write!(f, ", between its elements at {},", mismatch.offset)?,
                 }
-                let Mismatch { left: a, right: b, count, .. } = &**mismatch;
+                let FirstDifference { left: a, right: b, count, .. } = &**mismatch;
                 write!(f, " is {a} on {left}, {b} on {right} ({count} differ)")
             }
             Failure::PrintsDiffer { executor, left, right } => {
@@ -366,7 +369,7 @@ impl fmt::Display for Failure {
                 write!(f, "{executor}:\n{}", shown(right).trim_end())
             }
             Failure::OrderDependent { schedule, mismatch } => {
-                let Mismatch { argument, index, left, right, count, .. } = &**mismatch;
+                let FirstDifference { argument, index, left, right, count, .. } = &**mismatch;
                 let index = index.as_ref().map(|index| format!("{index:?}")).unwrap_or_default();
                 write!(
                     f,

@@ -33,7 +33,7 @@
 //! # doctest();
 //! ```
 
-use super::{Case, Checker, Draw, Expected, Input, Prepared, Random, edges, random};
+use super::{Case, Checker, Draw, Expected, Input, PreparedInstance, Random, edges, random};
 use kernel_dsl::Kernel;
 use kernel_dsl::compiler::hir::Instance;
 use proptest::collection::vec;
@@ -131,7 +131,7 @@ fn simple<T: Draw>() -> Vec<T> {
 pub fn agree<K: Kernel>(case: &Case, reference: impl FnOnce(&[Input]) -> Vec<Expected>) -> Result<(), TestCaseError> {
     let failed = |why: String| TestCaseError::fail(why);
     let prepared =
-        Prepared::compile(K::ARTIFACT, &Instance(K::CONSTANTS.to_vec())).map_err(|e| failed(e.to_string()))?;
+        PreparedInstance::compile(K::ARTIFACT, &Instance(K::CONSTANTS.to_vec())).map_err(|e| failed(e.to_string()))?;
     let agreed = Checker::new(None).first(&prepared, case, Some(reference));
     agreed.map_err(|wrong| failed(wrong.failure.with(&wrong.warnings)))
 }

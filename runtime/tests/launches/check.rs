@@ -3,10 +3,12 @@
 use super::common;
 use common::{Mistake, artifact, ir};
 use kernel_dsl::compiler::hir::Instance;
-use runtime::testing::{Bound, Case, Checker, Contents, Executor, Expected, Failure, Input, Prepared, Random, edges};
+use runtime::testing::{
+    Bound, Case, Checker, Contents, Executor, Expected, Failure, Input, PreparedInstance, Random, edges,
+};
 
-fn prepared(lowered: Mistake, optimized: Mistake) -> Prepared {
-    Prepared::from_ir(artifact(), &Instance::default(), &ir(lowered), &ir(optimized)).unwrap()
+fn prepared(lowered: Mistake, optimized: Mistake) -> PreparedInstance {
+    PreparedInstance::from_ir(artifact(), &Instance::default(), &ir(lowered), &ir(optimized)).unwrap()
 }
 
 fn case(n: usize) -> Case {

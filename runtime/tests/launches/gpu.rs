@@ -6,7 +6,7 @@ use common::{Mistake, artifact, ir};
 use kernel_dsl::compiler::hir::Instance;
 use kernel_dsl::launcher::{SliceArgument, SliceMutArgument};
 use kernel_dsl::{Artifact, Declared, Launcher};
-use runtime::testing::{Bound, Case, Checker, Expected, Input, Prepared, Random, edges};
+use runtime::testing::{Bound, Case, Checker, Expected, Input, PreparedInstance, Random, edges};
 use runtime::{Device, Error};
 use std::sync::Arc;
 
@@ -37,7 +37,8 @@ fn gpu_runs_declared_ptx() {
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
 fn gpu_agrees_with_the_interpreter() {
-    let prepared = Prepared::from_ir(artifact(), &Instance::default(), &ir(Mistake::None), &ir(Mistake::None)).unwrap();
+    let prepared =
+        PreparedInstance::from_ir(artifact(), &Instance::default(), &ir(Mistake::None), &ir(Mistake::None)).unwrap();
     let checker = Checker::new(Some(device()));
     let mut random = Random::new(5);
     for n in edges(256) {

@@ -5,7 +5,9 @@ use kernel_dsl::Kernel;
 use kernel_dsl::compiler::hir::Instance;
 use kernel_dsl::prelude::*;
 use runtime::interpreter::Options;
-use runtime::testing::{self, Bound, Case, Checker, Expected, Input, KernelSpec, Prepared, Profiler, Thread};
+use runtime::testing::{
+    self, Bound, Case, Checker, Expected, Input, KernelSpec, PreparedInstance, Profiler, TracedThread,
+};
 use runtime::{Device, DeviceBuffer, Error};
 
 /// Replaces each element by 1 plus its sum with a neighbor in the next block, `iterations` times.
@@ -103,8 +105,8 @@ fn quotients(x: &[f32], y: &mut [f32], z: &mut [f32]) {
     z[grid::index()] = y[63 - grid::index()] + 1.0;
 }
 
-fn prepared<K: Kernel>() -> Prepared {
-    Prepared::compile(K::ARTIFACT, &Instance(K::CONSTANTS.to_vec())).unwrap()
+fn prepared<K: Kernel>() -> PreparedInstance {
+    PreparedInstance::compile(K::ARTIFACT, &Instance(K::CONSTANTS.to_vec())).unwrap()
 }
 
 fn agree<K: Kernel>(checker: &Checker, case: Case, expected: Vec<Expected>) {
@@ -254,7 +256,7 @@ fn origins_of_nans_pass_the_barrier() {
 #[test]
 fn traces_and_profiles_follow_the_barrier() {
     let (artifact, instance) = (quotients::ARTIFACT, Instance(quotients::CONSTANTS.to_vec()));
-    let thread = Thread { block: [1, 0, 0], thread: [23, 0, 0], limit: 100 };
+    let thread = TracedThread { block: [1, 0, 0], thread: [23, 0, 0], limit: 100 };
     let (_, trace) = testing::trace(artifact, &instance, &division(), thread, Options::default()).unwrap();
     let events: Vec<_> = trace.lines.iter().flat_map(|line| &line.events).map(ToString::to_string).collect();
     assert_eq!(events.iter().filter(|event| *event == "the grid's barrier").count(), 2, "{events:?}");

@@ -8,7 +8,7 @@ use kernel_dsl::compiler::hir::Instance;
 use kernel_dsl::half::{bf16, f16};
 use kernel_dsl::{Artifact, Element, Kernel, host};
 use runtime::Device;
-use runtime::testing::{Bound, Case, Checker, Expected, Input, Prepared, Random};
+use runtime::testing::{Bound, Case, Checker, Expected, Input, PreparedInstance, Random};
 
 #[path = "../../../kernel-dsl/compiler/tests/ptx_support/mod.rs"]
 mod ptx_support;
@@ -172,13 +172,18 @@ fn codes<T: runtime::testing::Draw>(seed: u64) -> [Vec<T>; 3] {
     [all, others, special]
 }
 
-fn prepared<K: Kernel>() -> Prepared {
-    Prepared::compile(K::ARTIFACT, &Instance::default()).unwrap()
+fn prepared<K: Kernel>() -> PreparedInstance {
+    PreparedInstance::compile(K::ARTIFACT, &Instance::default()).unwrap()
 }
 
 /// Checks the kernel's outputs in every executor, bit for bit, and its u16 results against the
 /// expected ones.
-fn check_operations<T: Element>(checker: &Checker, prepared: &Prepared, [a, b, c]: [&[T]; 3], expected: &[u16]) {
+fn check_operations<T: Element>(
+    checker: &Checker,
+    prepared: &PreparedInstance,
+    [a, b, c]: [&[T]; 3],
+    expected: &[u16],
+) {
     let inputs = [Input::slice(a), Input::slice(b), Input::slice(c), Input::slice(&vec![0u16; ROWS * a.len()])];
     let values: Vec<f64> = expected.iter().map(|x| f64::from(*x)).collect();
     let case = Case::new("operations", inputs);

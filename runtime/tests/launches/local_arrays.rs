@@ -4,7 +4,7 @@
 use kernel_dsl::Kernel;
 use kernel_dsl::compiler::hir::Instance;
 use kernel_dsl::prelude::*;
-use runtime::testing::{Case, Checker, Expected, Input, Prepared};
+use runtime::testing::{Case, Checker, Expected, Input, PreparedInstance};
 use runtime::{Device, DeviceBuffer, Error};
 
 /// Reverses the decimal digits of x.
@@ -98,7 +98,7 @@ fn indexed(x: &[u32], y: &mut [u32]) {
 }
 
 fn agree<K: Kernel>(checker: &Checker, case: Case, expected: Vec<Expected>) {
-    let prepared = Prepared::compile(K::ARTIFACT, &Instance(K::CONSTANTS.to_vec())).unwrap();
+    let prepared = PreparedInstance::compile(K::ARTIFACT, &Instance(K::CONSTANTS.to_vec())).unwrap();
     let result = checker.case(&prepared, &case, |_| expected.clone());
     assert!(result.is_ok(), "{}: {}", case.name, result.unwrap_err());
 }

@@ -5,7 +5,7 @@ use kernel_dsl::Kernel;
 use kernel_dsl::compiler::hir::{Constant, Instance};
 use kernel_dsl::prelude::*;
 use runtime::interpreter::Check;
-use runtime::testing::{self, Counterexample, Expected, Failure, Gen, Input, Property, Stop};
+use runtime::testing::{self, Counterexample, ExecutorStop, Expected, Failure, Gen, Input, Property};
 
 /// Stores x + 1 to `y`; with `WRONG`, stores a wrong value from element 36 on.
 #[kernel(block = 64, grid = y.len().div_ceil(64), instances(WRONG = false | true))]
@@ -189,7 +189,7 @@ fn a_race_is_reported_in_its_smallest_launch() {
         .run()
         .unwrap_err();
     assert_eq!(found.case.name, "blocks = 1");
-    let Failure::Stopped { why: Stop::Reported(check), error, .. } = &found.failure else { panic!("{found}") };
+    let Failure::Stopped { why: ExecutorStop::Reported(check), error, .. } = &found.failure else { panic!("{found}") };
     assert!(matches!(*check, Check::SharedRace | Check::UninitializedShared), "{found}");
     assert!(error.contains("tile[63 - thread::x()]"), "{found}");
 }
@@ -249,7 +249,7 @@ fn arguments_rejected_by_the_contract_do_not_pass() {
         })
         .run()
         .unwrap_err();
-    assert!(matches!(found.failure, Failure::Stopped { why: Stop::Refused, .. }), "{found}");
+    assert!(matches!(found.failure, Failure::Stopped { why: ExecutorStop::Refused, .. }), "{found}");
     assert!(found.to_string().contains("requires `x.len() == y.len()`"), "{found}");
     assert_eq!(found.case.name, "n = 0");
 }

@@ -5,7 +5,7 @@ use kernel_dsl::compiler::hir::Instance;
 use kernel_dsl::prelude::*;
 use runtime::interpreter::trace::TraceEvent;
 use runtime::interpreter::{Options, Trace};
-use runtime::testing::{self, Input, Thread};
+use runtime::testing::{self, Input, TracedThread};
 
 #[device]
 fn half(x: f32) -> f32 {
@@ -14,7 +14,7 @@ fn half(x: f32) -> f32 {
 
 fn trace<K: Kernel>(inputs: Vec<Input>, block: [u32; 3], thread: [u32; 3], limit: usize) -> runtime::Result<Trace> {
     let instance = Instance(K::CONSTANTS.to_vec());
-    testing::trace(K::ARTIFACT, &instance, &inputs.into(), Thread { block, thread, limit }, Options::default())
+    testing::trace(K::ARTIFACT, &instance, &inputs.into(), TracedThread { block, thread, limit }, Options::default())
         .map(|(_, trace)| trace)
 }
 
@@ -115,7 +115,7 @@ fn missing_threads_are_rejected() {
 #[test]
 fn accesses_out_of_bounds_are_reported_and_skipped() {
     let instance = Instance(walked::CONSTANTS.to_vec());
-    let thread = Thread { block: [0; 3], thread: [0; 3], limit: 1000 };
+    let thread = TracedThread { block: [0; 3], thread: [0; 3], limit: 1000 };
     let (outcome, trace) =
         testing::trace(walked::ARTIFACT, &instance, &inputs(40).into(), thread, Options::default()).unwrap();
     assert!(outcome.report.errors().any(|f| f.check.name() == "out-of-bounds"), "{}", outcome.report);

@@ -14,7 +14,7 @@ use kernel_dsl::compiler::{driver, passes};
 use kernel_dsl::half::f16;
 use kernel_dsl::{Artifact, GenericArgument};
 use kernels_rs::reduce::{ArgMax, Found};
-use runtime::interpreter::profile::{self, Counts, Request};
+use runtime::interpreter::profile::{self, Request, RequestCounts};
 use runtime::testing::{Case, Input, KernelSpec, Profiler, Random, kernel_specs, on_every_core};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -193,7 +193,7 @@ fn compare(artifact: &'static Artifact, instance: &Instance) -> Vec<Compared> {
     let program = artifact.program().unwrap();
     let lowered = driver::lowered(&program, instance, artifact.target).unwrap();
     let kernel = passes::with_places(lowered.into()).unwrap();
-    let mut measured: BTreeMap<_, Counts> = BTreeMap::new();
+    let mut measured: BTreeMap<_, RequestCounts> = BTreeMap::new();
     let profiler = Profiler::new(artifact, instance, artifact.target).unwrap();
     let (cases, chosen) = cases(artifact, instance);
     // The cases of the library test the edges of tiles and rows on purpose.

@@ -15,7 +15,7 @@ use kernel_dsl::compiler::ir::Kernel;
 use kernel_dsl::compiler::{driver, passes};
 use kernel_dsl::prelude::*;
 use kernel_dsl::{Artifact, Kernel as _};
-use runtime::interpreter::profile::{self, BranchCounts, Profile, Touched};
+use runtime::interpreter::profile::{self, BranchCounts, MemoryProfile, TouchedBytes};
 use runtime::testing::{Case, Input, KernelSpec, Profiler, Random, kernel_specs, on_every_core};
 use std::cmp::Reverse;
 use {kernels_rs_specs as _, tests as _};
@@ -68,7 +68,7 @@ impl Proved {
         Proved { artifact, name: instance.name(artifact.name), kernel, reach, profiler }
     }
 
-    fn profile(&self, case: &Case) -> Option<Profile> {
+    fn profile(&self, case: &Case) -> Option<MemoryProfile> {
         let (outcome, profile) = self.profiler.run(case).unwrap_or_else(|e| panic!("{}: {e}", self.name))?;
         assert!(outcome.report.errors().next().is_none(), "{}: {}", self.name, outcome.report);
         Some(profile)
@@ -82,7 +82,7 @@ impl Proved {
     }
 
     /// Returns the bytes touched at a site, for each buffer or array.
-    fn touched(&self, site: &BoundsSite, profile: &Profile) -> Vec<Touched> {
+    fn touched(&self, site: &BoundsSite, profile: &MemoryProfile) -> Vec<TouchedBytes> {
         let kind = kind(site.kind);
         let of_it = |a: &&profile::ProfiledAccess| {
             (a.location, a.kind, a.bytes) == (site.location, kind, site.bytes) && a.array == site.array
@@ -93,7 +93,7 @@ impl Proved {
     fn compare(&self, case: &Case, found: &mut Found) {
         let Some(profile) = self.profile(case) else { return };
         for site in &self.reach.sites {
-            let touched = self.touched(site, &profile).into_iter().reduce(Touched::and);
+            let touched = self.touched(site, &profile).into_iter().reduce(TouchedBytes::and);
             found.accesses += 1;
             found.proved += usize::from(site.proof.is_some());
             let beyond = touched.is_some_and(|t| t.of.is_some_and(|of| t.end > of));
@@ -303,7 +303,7 @@ fn ranges_agree_with_plain_rust() {
         assert_eq!(of("z", AccessKind::Load), [floats(6 * 70 + 64), Some(20..280 * last + 24)], "{n}");
         assert_eq!(of("more", AccessKind::Load)[0], floats(n + 9), "{n}");
         let same = proved.reach.sites.iter().all(|site| {
-            let touched = proved.touched(site, &profile).into_iter().reduce(Touched::and);
+            let touched = proved.touched(site, &profile).into_iter().reduce(TouchedBytes::and);
             let computed = proved.reach.bytes(site, &profile.launched);
             computed.is_none_or(|range| range == touched.map_or(0..0, |t| t.first..t.end))
         });

@@ -4,7 +4,7 @@
 //! The test inserts a comparison after each such value. Threads with different values make an
 //! access out of bounds, which the oracle reports.
 
-use kernel_dsl::compiler::analyses::uniformity::{UniformScope, Uniformity, Verdict};
+use kernel_dsl::compiler::analyses::uniformity::{UniformScope, Uniformity, UniformityVerdict};
 use kernel_dsl::compiler::hir::Instance;
 use kernel_dsl::compiler::ir::{self, *};
 use kernel_dsl::compiler::{Scalar, Target, lower, passes};
@@ -12,7 +12,7 @@ use kernel_dsl::prelude::*;
 use kernel_dsl::{Artifact, Declared, Kernel as _};
 use kernels_rs_specs as _;
 use runtime::interpreter::{Binding, Bytes, Launch, Options, Program};
-use runtime::testing::{Checker, KernelSpec, Prepared, Random, kernel_specs, on_every_core};
+use runtime::testing::{Checker, KernelSpec, PreparedInstance, Random, kernel_specs, on_every_core};
 
 /// A copy of a kernel into which comparisons are inserted.
 struct Comparer<'k> {
@@ -53,7 +53,7 @@ impl Comparer<'_> {
             for (scope, control) in
                 [UniformScope::Warp, UniformScope::Block].map(|s| (s, self.uniformity.control_at(inst, s)))
             {
-                if control == Some(Verdict::Uniform) {
+                if control == Some(UniformityVerdict::Uniform) {
                     for value in &waiting {
                         self.compare(*value, scope, inst.location, &mut copy.insts);
                     }
@@ -87,7 +87,7 @@ impl Comparer<'_> {
             Type::Scalar(Scalar::F32 | Scalar::I32) => self.emit(Op::Bitcast(value), Scalar::U32, at, out),
             _ => return,
         };
-        if self.uniformity.of(value, scope) != Verdict::Uniform {
+        if self.uniformity.of(value, scope) != UniformityVerdict::Uniform {
             return;
         }
         let effect = |op| Inst { op, results: Values::new(), location: at };
@@ -151,7 +151,7 @@ fn test_instance(spec: &KernelSpec, declared: &Declared) -> Outcome {
     }
     let (kernel, in_warps, in_blocks) = with_comparisons(&original);
     let optimized = passes::optimize(original).unwrap();
-    let prepared = match Prepared::from_ir(spec.artifact, &instance, &kernel, &optimized) {
+    let prepared = match PreparedInstance::from_ir(spec.artifact, &instance, &kernel, &optimized) {
         Ok(prepared) => prepared,
         Err(e) if format!("{e:?}").contains("after unrolling, the kernel has more than") => return Outcome::TooLong,
         Err(e) => panic!("{}: {e:?}", declared.name),

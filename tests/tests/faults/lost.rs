@@ -1,7 +1,7 @@
 //! Tests of lost devices.
 
 use super::{alone, elsewhere, far_beyond, is_gpu, next};
-use runtime::{Cause, Device, Error, Result};
+use runtime::{Device, Error, LossCause, Result};
 
 const N: usize = 1000;
 
@@ -41,7 +41,7 @@ fn is_lost_by(code: u32, kernel: &str, fail: impl FnOnce(&Device) -> Result<()>)
     let error = fail(&device).unwrap_err();
     let said = error.to_string();
     let Error::Lost(loss) = &error else { panic!("{said}") };
-    let Cause::Driver(cause) = loss.cause() else { panic!("{said}") };
+    let LossCause::Driver(cause) = loss.cause() else { panic!("{said}") };
     assert!(cause.code() == code, "{said}");
     assert_eq!(loss.in_flight().iter().map(|l| l.instance()).collect::<Vec<_>>(), [kernel], "{said}");
     assert!(said.starts_with("cuda:0 (") && said.contains(" is lost: ") && said.contains(cause.name()), "{said}");

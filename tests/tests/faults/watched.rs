@@ -1,7 +1,7 @@
 //! Tests of kernels that do not end, with a time limit.
 
 use super::{alone, elsewhere, is_gpu, iterate, next};
-use runtime::{Cause, Device, Error};
+use runtime::{Device, Error, LossCause};
 use std::time::{Duration, Instant};
 
 /// Time limit for kernels that do not end.
@@ -70,7 +70,7 @@ fn gpu_waits_until_the_time_limit() {
     let error = stream.wait().unwrap_err();
     let said = error.to_string();
     let Error::Lost(loss) = error else { panic!("{said}") };
-    let Cause::TimeLimit { waiting_for, limit } = loss.cause() else { panic!("{said}") };
+    let LossCause::TimeLimit { waiting_for, limit } = loss.cause() else { panic!("{said}") };
     assert_eq!(waiting_for, "iterate in 1 × 1 × 1 blocks of 32 × 1 × 1 threads");
     assert_eq!(*limit, LIMIT);
     assert!(said.contains("did not complete within the time limit of 5ms"), "{said}");

@@ -7,7 +7,7 @@ use kernel_dsl::compiler::hir::Instance;
 use kernel_dsl::prelude::*;
 use kernels_rs_specs as _;
 use runtime::Device;
-use runtime::testing::{Bound, Case, Checker, Expected, Failure, Input, Prepared, Random};
+use runtime::testing::{Bound, Case, Checker, Expected, Failure, Input, PreparedInstance, Random};
 
 /// Computes each function of x, in the order of [`exact`].
 #[kernel(block = 64, grid = x.len().div_ceil(64), tolerance(y(relative = 4e-6, absolute = 4e-6)))]
@@ -302,7 +302,7 @@ fn attention_decides_by_exact_values() {
 #[test]
 fn without_a_tolerance_the_cpu_compares_bits_and_a_gpu_is_rejected() {
     let xs: Vec<f32> = (0..32).map(|i| i as f32 / 8.0 - 2.0).collect();
-    let prepared = Prepared::compile(without_tolerance::ARTIFACT, &Instance::default()).unwrap();
+    let prepared = PreparedInstance::compile(without_tolerance::ARTIFACT, &Instance::default()).unwrap();
     let inputs = || vec![Input::slice(&xs), Input::slice(&[0i32; 32])];
     let nothing = |inputs: &[Input]| {
         let any = |k: usize| Expected::new(k, inputs[k].values(), Bound::Absolute(f64::INFINITY));
@@ -316,7 +316,7 @@ fn without_a_tolerance_the_cpu_compares_bits_and_a_gpu_is_rejected() {
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
 fn gpu_without_a_tolerance_is_rejected() {
-    let prepared = Prepared::compile(without_tolerance::ARTIFACT, &Instance::default()).unwrap();
+    let prepared = PreparedInstance::compile(without_tolerance::ARTIFACT, &Instance::default()).unwrap();
     let inputs = vec![Input::slice(&[0.5f32; 32]), Input::slice(&[0i32; 32])];
     let given = checker(true).case(&prepared, &Case::new("without_tolerance", inputs), |_| Vec::new());
     assert_eq!(given, Err(Failure::NoTolerance { argument: "y".to_string() }));

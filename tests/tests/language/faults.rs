@@ -5,7 +5,7 @@ use super::support::{agree, checker};
 use kernel_dsl::Kernel;
 use kernel_dsl::compiler::hir::Instance;
 use kernel_dsl::prelude::*;
-use runtime::testing::{Bound, Case, Expected, Input, Prepared};
+use runtime::testing::{Bound, Case, Expected, Input, PreparedInstance};
 use runtime::{Device, DeviceBuffer};
 
 /// Lets some warps return before a barrier. The branch depends on memory, so that only the oracle
@@ -82,7 +82,7 @@ fn missing_threads_are_reported() {
 #[test]
 fn overflow_in_a_closure_is_reported() {
     let instance = Instance(overflow_in_a_closure::CONSTANTS.to_vec());
-    let prepared = Prepared::compile(overflow_in_a_closure::ARTIFACT, &instance).unwrap();
+    let prepared = PreparedInstance::compile(overflow_in_a_closure::ARTIFACT, &instance).unwrap();
     let case = Case::new("overflow", [Input::slice(&[1f32]), Input::slice(&[0f32; 32])]);
     let outcome = checker(false).case(&prepared, &case, |_| vec![Expected::new(1, vec![0.0; 32], Bound::Exact)]);
     let text = outcome.expect_err("the sum overflows").to_string();

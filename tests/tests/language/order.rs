@@ -95,7 +95,7 @@ fn places(taken: &mut [u32], places: &mut [u32]) {
 
 fn of<K: Kernel>(case: &Case, expected: &[Expected], gpu: bool) -> Result<(), Failure> {
     let instance = Instance(K::CONSTANTS.to_vec());
-    let prepared = runtime::testing::Prepared::compile(K::ARTIFACT, &instance).unwrap();
+    let prepared = runtime::testing::PreparedInstance::compile(K::ARTIFACT, &instance).unwrap();
     checker(gpu).case(&prepared, case, |_| expected.to_vec())
 }
 

@@ -3,7 +3,7 @@
 use kernel_dsl::Kernel;
 use kernel_dsl::compiler::hir::Instance;
 use runtime::Device;
-use runtime::testing::{Case, Checker, Expected, Input, Prepared};
+use runtime::testing::{Case, Checker, Expected, Input, PreparedInstance};
 
 /// Returns a checker for the CPU's executors, and for a GPU if requested.
 pub fn checker(gpu: bool) -> Checker {
@@ -19,7 +19,7 @@ pub fn agree<K: Kernel>(checker: &Checker, name: &str, inputs: Vec<Input>, expec
 /// Runs a case, which may specify the block size, as [`agree`] does.
 pub fn agree_case<K: Kernel>(checker: &Checker, case: &Case, expected: &[Expected]) {
     let instance = Instance(K::CONSTANTS.to_vec());
-    let prepared = Prepared::compile(K::ARTIFACT, &instance).unwrap();
+    let prepared = PreparedInstance::compile(K::ARTIFACT, &instance).unwrap();
     let result = checker.case(&prepared, case, |_| expected.to_vec());
     assert!(result.is_ok(), "{}, {}: {}", instance.name(K::ARTIFACT.name), case.name, result.unwrap_err());
 }

@@ -6,7 +6,7 @@ use kernel_dsl::compiler::{Target, compile, lower};
 use kernel_dsl::prelude::*;
 use kernel_dsl::{Artifact, Kernel, host};
 use runtime::Device;
-use runtime::testing::{Bound, Case, Checker, Expected, Input, Prepared, Random};
+use runtime::testing::{Bound, Case, Checker, Expected, Input, PreparedInstance, Random};
 
 /// Stores the lanes with the same value as a lane, and the number of the target.
 #[kernel(block = 64, grid = 1)]
@@ -180,7 +180,7 @@ fn exact(argument: usize, values: impl IntoIterator<Item = impl Into<f64>>) -> E
 fn branch_on_the_target_is_resolved() {
     let (case, expected) = peers_case();
     for target in Target::ALL {
-        let prepared = Prepared::compile_for(peers::ARTIFACT, &Instance::default(), target).unwrap();
+        let prepared = PreparedInstance::compile_for(peers::ARTIFACT, &Instance::default(), target).unwrap();
         let expected = vec![exact(2, expected.clone()), exact(3, [target.sm()])];
         checker(false).case(&prepared, &case, |_| expected).unwrap_or_else(|e| panic!("{target}: {e}"));
     }
@@ -235,7 +235,7 @@ fn reductions_case() -> (Case, Vec<Expected>) {
 #[test]
 fn single_instruction_reductions_agree_with_the_butterfly() {
     let (case, expected) = reductions_case();
-    let prepared = Prepared::compile(reductions::ARTIFACT, &Instance::default()).unwrap();
+    let prepared = PreparedInstance::compile(reductions::ARTIFACT, &Instance::default()).unwrap();
     checker(false).case(&prepared, &case, |_| expected).unwrap_or_else(|e| panic!("{e}"));
     let ptx = reductions::PTX;
     assert_eq!(ptx.matches("redux.sync.").count(), 6, "{ptx}");
@@ -268,7 +268,7 @@ fn last_block_case() -> (Vec<u32>, Case, Vec<Expected>) {
 
 fn fenced(checker: &Checker) {
     let (_, case, expected) = last_block_case();
-    let prepared = Prepared::compile(last_block::ARTIFACT, &Instance::default()).unwrap();
+    let prepared = PreparedInstance::compile(last_block::ARTIFACT, &Instance::default()).unwrap();
     checker.case(&prepared, &case, |_| expected).unwrap_or_else(|e| panic!("{e}"));
     agree::<within_a_block>(checker, "a block", vec![Input::slice(&[0u32; 2])], &[exact(0, [7u32, 1])]);
     let (x, y): (Vec<f32>, Vec<f32>) = (0..32).map(|i| (i as f32, 0.5)).unzip();
@@ -376,11 +376,11 @@ fn gpu_later_targets_give_the_same_bits() {
     let checker = checker(true);
     let (case, expected) = peers_case();
     for (artifact, sm) in [(peers::ARTIFACT, 61), (matched::ARTIFACT, 70)] {
-        let prepared = Prepared::compile(artifact, &Instance::default()).unwrap();
+        let prepared = PreparedInstance::compile(artifact, &Instance::default()).unwrap();
         let all = vec![exact(2, expected.clone()), exact(3, [sm])];
         checker.case(&prepared, &case, |_| all).unwrap_or_else(|e| panic!("{}: {e}", artifact.name));
     }
     let (case, expected) = reductions_case();
-    let prepared = Prepared::compile(reductions::ARTIFACT, &Instance::default()).unwrap();
+    let prepared = PreparedInstance::compile(reductions::ARTIFACT, &Instance::default()).unwrap();
     checker.case(&prepared, &case, |_| expected).unwrap_or_else(|e| panic!("{e}"));
 }

@@ -9,7 +9,7 @@ use kernel_dsl::compiler::launch;
 use kernel_dsl::prelude::{View, ViewMut};
 use kernel_dsl::{Artifact, host};
 use runtime::Device;
-use runtime::testing::{Bound, Case, Checker, Expected, Input, Prepared, Random};
+use runtime::testing::{Bound, Case, Checker, Expected, Input, PreparedInstance, Random};
 
 /// A kernel over slices: a number, 32 elements to read, 32 to write.
 type Slices = fn(usize, &[f32], &mut [f32]);
@@ -77,7 +77,7 @@ fn eighths(n: usize, random: &mut Random) -> Vec<f32> {
 
 /// Runs a kernel on all executors, and checks that argument `argument` becomes `expected`.
 fn check(checker: &Checker, artifact: &'static Artifact, case: &Case, argument: usize, expected: &[f32]) {
-    let prepared = Prepared::compile(artifact, &Instance::default()).unwrap_or_else(|e| panic!("{e}"));
+    let prepared = PreparedInstance::compile(artifact, &Instance::default()).unwrap_or_else(|e| panic!("{e}"));
     let values = expected.iter().map(|y| f64::from(*y)).collect();
     let outcome = checker.case(&prepared, case, |_| vec![Expected::new(argument, values, Bound::Exact)]);
     outcome.unwrap_or_else(|failure| panic!("{} with {}: {failure}", artifact.name, case.name));

@@ -43,15 +43,15 @@ use kernels_rs::sampling::top::{likeliest_of_parts, sample_top};
 use kernels_rs::scan::kernels::scan_rows;
 use kernels_rs_command::nvdisasm::Nvdisasm;
 use kernels_rs_command::ptxas::{Ptxas, Resources};
-use kernels_rs_command::sass::{Listing, Loop};
+use kernels_rs_command::sass::{Listing, NaturalLoop};
 
 /// The name of an instance, its resources, its loops, and the loop with the most multiplications of
 /// floats or bytes, if any.
 struct Cost {
     name: &'static str,
     resources: Resources,
-    hot: Option<Loop>,
-    loops: Vec<Loop>,
+    hot: Option<NaturalLoop>,
+    loops: Vec<NaturalLoop>,
 }
 
 /// Returns the costs of each declared instance of a kernel.
@@ -71,11 +71,11 @@ fn costs<K: Kernel>() -> Vec<Cost> {
     instances.iter().zip(all).map(cost).collect()
 }
 
-fn ffma(l: &Loop) -> u32 {
+fn ffma(l: &NaturalLoop) -> u32 {
     l.mix.get("FFMA").copied().unwrap_or(0)
 }
 
-fn dp4a(l: &Loop) -> u32 {
+fn dp4a(l: &NaturalLoop) -> u32 {
     l.mix.iter().filter(|(name, _)| name.starts_with("IDP")).map(|(_, n)| n).sum()
 }
 

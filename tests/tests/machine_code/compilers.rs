@@ -174,7 +174,7 @@ fn page(instances: &[&Declared], found: &[Release], nvdisasm: &Nvdisasm) -> Stri
 fn hottest(listing: &Listing) -> String {
     let loops = listing.loops();
     let products = |name: &str| name == "FFMA" || name.starts_with("IDP") || name == "XMAD";
-    let count = |l: &&kernels_rs_command::sass::Loop| {
+    let count = |l: &&kernels_rs_command::sass::NaturalLoop| {
         let all = l.mix.iter().filter(|(name, _)| products(name)).map(|(_, n)| n).sum::<u32>();
         (loops.iter().all(|other| other.depth <= l.depth || !l.body.contains(&other.head)), all)
     };

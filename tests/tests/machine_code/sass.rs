@@ -13,7 +13,7 @@ use kernel_dsl::compiler::ptx::parse;
 use kernel_dsl::compiler::{Target, driver, passes};
 use kernels_rs_command::nvdisasm::Nvdisasm;
 use kernels_rs_command::ptxas::Ptxas;
-use kernels_rs_command::sass::{Class, Instruction, Listing};
+use kernels_rs_command::sass::{Class, Listing, SassInstruction};
 use runtime::testing::on_every_core;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -100,8 +100,8 @@ fn source_lines_match_their_comments() {
     });
 }
 
-fn without_line(inst: &Instruction) -> Instruction {
-    Instruction { line: None, ..inst.clone() }
+fn without_line(inst: &SassInstruction) -> SassInstruction {
+    SassInstruction { line: None, ..inst.clone() }
 }
 
 #[test]

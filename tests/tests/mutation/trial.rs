@@ -5,7 +5,7 @@ use kernel_dsl::Artifact;
 use kernel_dsl::compiler::hir::Instance;
 use kernel_dsl::compiler::{driver, emit, ir, passes};
 use runtime::interpreter::{Check, CheckSet, Options, Schedule};
-use runtime::testing::{Case, Expected, KernelSpec, Oracle, Prepared, Random, Trial};
+use runtime::testing::{Case, Expected, KernelSpec, Oracle, OracleRun, PreparedInstance, Random};
 use std::cmp::Ordering;
 use std::fmt;
 
@@ -68,7 +68,7 @@ impl fmt::Display for Beside {
 struct TriedCase {
     case: Case,
     expected: Vec<Expected>,
-    trial: Trial,
+    trial: OracleRun,
 }
 
 impl TriedCase {
@@ -81,7 +81,7 @@ impl TriedCase {
 /// A kernel and its cases.
 pub struct Bench {
     pub kernel: ir::Kernel,
-    prepared: Prepared,
+    prepared: PreparedInstance,
     cases: Vec<TriedCase>,
     /// Checks that warn about the kernel itself.
     without: CheckSet,
@@ -105,7 +105,7 @@ impl Bench {
     pub fn new(spec: &KernelSpec, artifact: &'static Artifact, instance: &Instance) -> Bench {
         let name = instance.name(artifact.name);
         let kernel = lowered(artifact, instance);
-        let prepared = Prepared::compile(artifact, instance).expect("a declared instance");
+        let prepared = PreparedInstance::compile(artifact, instance).expect("a declared instance");
         let (mut cases, mut warned) = (Vec::new(), Vec::new());
         {
             let oracle = Oracle::new(&prepared, &kernel).expect("lowered IR is valid");
@@ -187,7 +187,7 @@ impl Bench {
             {
                 return Fate::Caught(caught);
             }
-            let work = |trial: &Trial| trial.statistics().thread_instructions as i64;
+            let work = |trial: &OracleRun| trial.statistics().thread_instructions as i64;
             more += work(trial) - work(&tried.trial);
             bits &= own;
         }
@@ -195,7 +195,7 @@ impl Bench {
     }
 
     /// Runs a case, and returns the outputs of the mutant or its detection.
-    fn trial(&self, oracle: &Oracle, tried: &TriedCase) -> Result<Trial, Caught> {
+    fn trial(&self, oracle: &Oracle, tried: &TriedCase) -> Result<OracleRun, Caught> {
         let trial = self.run(oracle, tried, Options { without: self.without_origins(), ..Default::default() })?;
         match oracle.wrong(&tried.case, &trial, &tried.expected) {
             Some(_) => Err(Caught::Reference),
@@ -205,7 +205,7 @@ impl Bench {
 
     /// Runs a case in other orders of blocks, warps and lanes, and returns whether the outputs
     /// differ from `trial`.
-    fn in_other_orders(&self, oracle: &Oracle, tried: &TriedCase, trial: &Trial) -> Result<(), Caught> {
+    fn in_other_orders(&self, oracle: &Oracle, tried: &TriedCase, trial: &OracleRun) -> Result<(), Caught> {
         let orders: &[Schedule] = if oracle.has_atomics() { &[Schedule::Reversed, Schedule::Seeded(1)] } else { &[] };
         for schedule in orders {
             let options = Options { without: self.without_origins(), schedule: *schedule, ..Default::default() };
@@ -225,7 +225,7 @@ impl Bench {
 
     /// Runs a case with options, and returns the outputs of the mutant or the check that detects
     /// it.
-    fn run(&self, oracle: &Oracle, tried: &TriedCase, options: Options) -> Result<Trial, Caught> {
+    fn run(&self, oracle: &Oracle, tried: &TriedCase, options: Options) -> Result<OracleRun, Caught> {
         // The fuel suffices for an additional iteration of a loop, or a slightly longer tile.
         let options = Options { fuel: 3 * tried.cost() + 2_000, limit: 1, ..options };
         let Ok(trial) = oracle.run(&tried.case, options) else { return Err(Caught::Verifier) };

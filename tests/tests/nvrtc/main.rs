@@ -121,8 +121,8 @@ fn slots(name: &str, listing: &Listing, work: &Work) -> f64 {
     };
     let loops = listing.loops();
     let of_phase = |phase: &Phase| {
-        let elements = |l: &kernels_rs_command::sass::Loop| l.mix.get(phase.counts).copied().unwrap_or(0);
-        let fits = |l: &&kernels_rs_command::sass::Loop| elements(l) > 0 && !l.mix.contains_key(phase.without);
+        let elements = |l: &kernels_rs_command::sass::NaturalLoop| l.mix.get(phase.counts).copied().unwrap_or(0);
+        let fits = |l: &&kernels_rs_command::sass::NaturalLoop| elements(l) > 0 && !l.mix.contains_key(phase.without);
         let main = loops.iter().filter(fits).max_by_key(|l| elements(l));
         let main = main.unwrap_or_else(|| panic!("{name} has no loop with {}", phase.counts));
         f64::from(main.slots) / f64::from(elements(main))

@@ -7,7 +7,7 @@ use kernel_dsl::{Artifact, Kernel};
 use runtime::Device;
 use runtime::interpreter::{Check, Options, Schedule, Verdict};
 use runtime::testing::{
-    Bound, Case, CaseReport, Checker, Expected, Failure, Input, InstanceReport, KernelSpec, Random, Stop,
+    Bound, Case, CaseReport, Checker, ExecutorStop, Expected, Failure, Input, InstanceReport, KernelSpec, Random,
 };
 
 const N: usize = 32;
@@ -34,7 +34,7 @@ fn checker(options: Options) -> Checker {
 }
 
 /// Returns the reason why the first case stopped.
-fn stop(report: &InstanceReport) -> Stop {
+fn stop(report: &InstanceReport) -> ExecutorStop {
     match report.first_failure() {
         Some((_, Failure::Stopped { why, .. })) => *why,
         _ => panic!("{report}"),
@@ -98,7 +98,7 @@ fn reports_state_the_requested_order() {
 #[test]
 fn disabled_checks_do_not_fail() {
     let failed = check(flagged::ARTIFACT, Checker::new(None));
-    assert_eq!((failed.verdict(), stop(&failed)), (Verdict::Fail, Stop::Reported(Check::GlobalRace)));
+    assert_eq!((failed.verdict(), stop(&failed)), (Verdict::Fail, ExecutorStop::Reported(Check::GlobalRace)));
     for without in [[Check::GlobalRace].into_iter().collect(), Check::named("race").unwrap().into_iter().collect()] {
         let report = check(flagged::ARTIFACT, checker(Options { without, ..Options::default() }));
         assert!(report.passed(), "{report}");
@@ -128,7 +128,7 @@ fn never_stored(y: &mut [f32]) {
 #[test]
 fn unwritten_memory_holds_the_fill_byte() {
     let report = check(never_stored::ARTIFACT, Checker::new(None));
-    assert_eq!(stop(&report), Stop::Reported(Check::UninitializedShared));
+    assert_eq!(stop(&report), ExecutorStop::Reported(Check::UninitializedShared));
     for (fill, passes) in [(1, true), (2, false)] {
         let without = [Check::UninitializedShared].into_iter().collect();
         let report = check(never_stored::ARTIFACT, checker(Options { without, fill, ..Options::default() }));
@@ -157,11 +157,11 @@ fn a_loop_ends_with_its_fuel() {
     let fuelled = |artifact, fuel| check(artifact, checker(Options { fuel, ..Options::default() }));
     let enough = fuelled(a_hundred_iterations::ARTIFACT, 10_000);
     assert!(enough.passed(), "{enough}");
-    assert_eq!(stop(&fuelled(a_hundred_iterations::ARTIFACT, 50)), Stop::Reported(Check::FuelExhausted));
+    assert_eq!(stop(&fuelled(a_hundred_iterations::ARTIFACT, 50)), ExecutorStop::Reported(Check::FuelExhausted));
     // A check that ends a launch cannot be disabled; otherwise this launch would pass.
     let without = Check::ALL.into_iter().collect();
     let report = check(endless_wait::ARTIFACT, checker(Options { without, fuel: 100_000, ..Options::default() }));
-    assert!(matches!(stop(&report), Stop::Reported(Check::Livelock | Check::FuelExhausted)), "{report}");
+    assert!(matches!(stop(&report), ExecutorStop::Reported(Check::Livelock | Check::FuelExhausted)), "{report}");
 }
 
 /// Stores out of bounds twice.
@@ -245,7 +245,10 @@ fn unsupported_neither_passes_nor_fails() {
     assert_eq!(right.verdict(), Verdict::Pass);
     // Without a page of shadow memory, races cannot be detected.
     let report = check(one::ARTIFACT, checker(Options { shadow: 0, ..Options::default() }));
-    assert_eq!((report.verdict(), report.passed(), stop(&report)), (Verdict::Unsupported, false, Stop::Unsupported));
+    assert_eq!(
+        (report.verdict(), report.passed(), stop(&report)),
+        (Verdict::Unsupported, false, ExecutorStop::Unsupported)
+    );
     assert!(report.cases.iter().all(|case| case.verdict == Verdict::Unsupported));
     assert!(report.to_string().contains("2 of 2 cases could not be completed (seed 1)"), "{report}");
     let json = serde_json::to_value(&report.cases).unwrap();

@@ -6,7 +6,7 @@ use kernel_dsl::Kernel;
 use kernel_dsl::compiler::hir::Instance;
 use kernel_dsl::prelude::*;
 use runtime::interpreter::{Check, Options, Verdict};
-use runtime::testing::{Bound, Case, Checker, Expected, Failure, Input, Prepared};
+use runtime::testing::{Bound, Case, Checker, Expected, Failure, Input, PreparedInstance};
 
 /// Stores the same value in all blocks.
 #[kernel(block = 32, grid = 2)]
@@ -164,7 +164,7 @@ fn added(x: &[f32], y: &mut [f32]) {
 
 fn of<K: Kernel>(y: Input) -> Result<(), Failure> {
     let x: Vec<f32> = (0..50).map(|i| i as f32).collect();
-    let prepared = Prepared::compile(K::ARTIFACT, &Instance::default()).unwrap();
+    let prepared = PreparedInstance::compile(K::ARTIFACT, &Instance::default()).unwrap();
     let case = Case::new("50", [Input::slice(&x), y]);
     let expected = vec![Expected::new(1, (0..50).map(f64::from).collect(), Bound::Exact)];
     Checker::new(None).case(&prepared, &case, |_| expected)
@@ -194,7 +194,7 @@ fn first_row(mut y: ViewMut<f32, 2>) {
 fn outputs_are_the_elements_of_the_argument() {
     let (report, _) = run(counted::ARTIFACT, 1);
     assert!(report.findings.is_empty(), "{report}");
-    let prepared = Prepared::compile(first_row::ARTIFACT, &Instance::default()).unwrap();
+    let prepared = PreparedInstance::compile(first_row::ARTIFACT, &Instance::default()).unwrap();
     let check = |rows| {
         let case = Case::new("rows", [Input::strided(&[0f32; 40], [rows, 8], [20, 1])]);
         let expected = vec![Expected::new(0, vec![1.0; 8 * rows], Bound::Exact)];

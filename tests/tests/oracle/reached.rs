@@ -3,7 +3,7 @@
 use super::support::{AlignedMemory, lowered};
 use kernel_dsl::Kernel;
 use kernel_dsl::prelude::*;
-use runtime::interpreter::{Binding, Bytes, Gap, Launch, Options, Program, Reached};
+use runtime::interpreter::{Binding, Bytes, Gap, Launch, Options, Program, ReachedInstructions};
 
 #[kernel(block = 32, grid = 1)]
 fn partly_reached(x: &[f32], y: &mut [f32]) {
@@ -22,7 +22,7 @@ fn partly_reached(x: &[f32], y: &mut [f32]) {
 /// Returns the gaps after launches on these inputs, with the code of their lines.
 fn gaps(inputs: &[fn(usize) -> f32]) -> Vec<(Gap, String)> {
     let program = Program::decode(&lowered(partly_reached::ARTIFACT)).unwrap();
-    let mut reached = Reached::default();
+    let mut reached = ReachedInstructions::default();
     for input in inputs {
         let (x, mut y) = (AlignedMemory::new(input), AlignedMemory::new(|_| 0.0));
         let arguments = vec![

@@ -5,7 +5,7 @@ use kernel_dsl::compiler::Scalar;
 use kernel_dsl::compiler::hir::{Constant, Instance};
 use kernels_rs_specs as _;
 use runtime::Device;
-use runtime::testing::{Case, Checker, Input, KernelSpec, Prepared, Random, kernel_specs, on_every_core};
+use runtime::testing::{Case, Checker, Input, KernelSpec, PreparedInstance, Random, kernel_specs, on_every_core};
 
 /// Kernels whose specs lack a kind of extreme, with the reason.
 const EXCEPTIONS: &[(&str, &str)] = &[
@@ -92,7 +92,7 @@ fn extremes_of_bf16(checker: &Checker) {
     assert!(all.len() > 20, "{} kernels", all.len());
     let failed = on_every_core(&all, |(spec, instance)| {
         let name = instance.name(spec.artifact.name);
-        let prepared = Prepared::compile(spec.artifact, instance).unwrap_or_else(|e| panic!("{name}: {e}"));
+        let prepared = PreparedInstance::compile(spec.artifact, instance).unwrap_or_else(|e| panic!("{name}: {e}"));
         let cases = (spec.cases)(instance, &mut Random::new(1));
         let extreme: Vec<Case> = cases.iter().filter(|case| kinds_of(case) != [false; 4]).cloned().collect();
         let sized = extreme.iter().flat_map(|case| prepared.sized(case));

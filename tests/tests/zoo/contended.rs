@@ -13,7 +13,7 @@ use kernel_dsl::prelude::*;
 use kernel_dsl::{Artifact, Kernel};
 use runtime::interpreter::{Options, Preemption, Schedule};
 use runtime::ptx;
-use runtime::testing::{Case, Input, Oracle, Prepared};
+use runtime::testing::{Case, Input, Oracle, PreparedInstance};
 use std::fmt::Write;
 use std::time::{Duration, Instant};
 
@@ -632,7 +632,7 @@ impl Contended {
         let program = self.artifact.program().expect("the kernel's own HIR");
         let program = monomorphic(&program, &instance).expect("a declared instance");
         let lowered = driver::lowered_monomorphic(&program, self.artifact.target).expect("a declared instance");
-        let prepared = Prepared::compile(self.artifact, &instance).expect("a declared instance");
+        let prepared = PreparedInstance::compile(self.artifact, &instance).expect("a declared instance");
         let case = Case::new(self.artifact.name, (self.inputs)());
         let case = self.free.iter().fold(case, |case, argument| case.with_order_dependent(*argument));
         Specimen { prepared, lowered: lowered.into(), case, slow: false }

@@ -46,7 +46,7 @@ use kernel_dsl::compiler::hir::{Constant, Instance, monomorphic};
 use kernel_dsl::compiler::{driver, ir, passes};
 use runtime::interpreter::{Check, Finding, Options, Report, Schedule};
 use runtime::ptx;
-use runtime::testing::{Case, Input, Oracle, Prepared};
+use runtime::testing::{Case, Input, Oracle, PreparedInstance};
 use std::collections::BTreeSet;
 use std::fmt;
 
@@ -167,7 +167,7 @@ type Reported = (String, String, u32);
 
 /// One of the two instances of a kernel, with its launch.
 struct Specimen {
-    prepared: Prepared,
+    prepared: PreparedInstance,
     lowered: ir::Kernel,
     case: Case,
     /// Whether slow code is reported as well.
@@ -180,7 +180,7 @@ impl Bug {
         let program = self.artifact.program().expect("the kernel's own HIR");
         let program = monomorphic(&program, &instance).expect("a declared instance");
         let lowered = driver::lowered_monomorphic(&program, self.artifact.target).expect("a declared instance");
-        let prepared = Prepared::compile(self.artifact, &instance).expect("a declared instance");
+        let prepared = PreparedInstance::compile(self.artifact, &instance).expect("a declared instance");
         let slow = matches!(self.class, Class::Slow(_));
         Specimen { prepared, lowered: lowered.into(), case: Case::new(self.artifact.name, (self.inputs)()), slow }
     }

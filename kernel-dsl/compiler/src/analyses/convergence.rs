@@ -4,7 +4,7 @@
 //! source location gives one error, even if it became many operations. The trace lists each line
 //! once, from the operation back to the point where threads begin to diverge.
 
-use super::uniformity::{DivergenceStep, UniformScope, Uniformity, UniformityEvent, Verdict};
+use super::uniformity::{DivergenceStep, UniformScope, Uniformity, UniformityEvent, UniformityVerdict};
 use crate::error::Error;
 use crate::ir::{Inst, Kernel, Location, Op, Region, SourceLocation};
 use std::collections::BTreeMap;
@@ -54,7 +54,7 @@ fn collect<'k>(
 ) {
     for inst in &region.insts {
         if let Some(scope) = needs(&inst.op)
-            && uniformity.control_at(inst, scope) == Some(Verdict::Varies)
+            && uniformity.control_at(inst, scope) == Some(UniformityVerdict::Varies)
             && found.get(&inst.location).is_none_or(|other| scope < other.scope)
         {
             found.insert(inst.location, DivergentOperations { inst, scope });

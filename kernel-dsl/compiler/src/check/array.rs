@@ -7,7 +7,7 @@ use super::{
 use crate::Scalar;
 use crate::hir::{Expr, ExprKind, Intrinsic};
 use crate::language::ARRAY_METHODS;
-use crate::syntax::{self, Argument, Path, SpanPair};
+use crate::syntax::{self, Path, SpanPair, TypeOrConst};
 use proc_macro2::Ident;
 
 /// The methods of arrays.
@@ -17,7 +17,7 @@ impl Checker<'_> {
         receiver: Expr,
         [element, size]: [Id; 2],
         name: &Ident,
-        generics: &[Argument],
+        generics: &[TypeOrConst],
         arguments: &[syntax::Expr],
         mark: SpanPair,
     ) -> (ExprKind, Id) {

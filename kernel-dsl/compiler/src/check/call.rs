@@ -9,7 +9,7 @@ use crate::Scalar;
 use crate::hir::{self, Expr, ExprKind, Intrinsic, Root, TypeId};
 use crate::ir;
 use crate::language::{self, Integers, Receiver, SignatureType};
-use crate::syntax::{self, Argument, Path, SpanPair};
+use crate::syntax::{self, Path, SpanPair, TypeOrConst};
 use proc_macro2::Ident;
 use quote::quote;
 
@@ -105,7 +105,7 @@ impl Checker<'_> {
         let combines = function.parameters.contains(&SignatureType::CombineFn);
         match path.segments.last().map_or(&[][..], |s| &s.arguments) {
             [] if !stated => {}
-            [Argument::Type(ty), closure @ ..] if uses_same && closure.len() == usize::from(combines) => {
+            [TypeOrConst::Type(ty), closure @ ..] if uses_same && closure.len() == usize::from(combines) => {
                 let ty = self.ty(ty);
                 self.table.unify(same, ty);
                 if stated && !matches!(self.table.get(ty), Ty::Array(..) | Ty::Wrong) {
@@ -248,7 +248,7 @@ impl Checker<'_> {
         &mut self,
         receiver: &syntax::Expr,
         name: &Ident,
-        generics: &[Argument],
+        generics: &[TypeOrConst],
         arguments: &[syntax::Expr],
         mark: SpanPair,
     ) -> (ExprKind, Id) {

@@ -6,7 +6,7 @@ use super::{
 };
 use crate::hir::{Collective as C, Expr, ExprKind, Intrinsic};
 use crate::language::{self, Receiver, SignatureType};
-use crate::syntax::{self, Argument, Path, SpanPair};
+use crate::syntax::{self, Path, SpanPair, TypeOrConst};
 use proc_macro2::Ident;
 
 impl Checker<'_> {
@@ -28,7 +28,7 @@ impl Checker<'_> {
 
     /// Returns the type `warp::Group<W>` of a parameter.
     pub(super) fn group_type(&mut self, path: &Path) -> Id {
-        let arguments: &[Argument] = path.segments.last().map_or(&[], |s| &s.arguments);
+        let arguments: &[TypeOrConst] = path.segments.last().map_or(&[], |s| &s.arguments);
         let [size] = arguments else {
             self.report(path.mark, "expected the group size: `warp::Group<8>`");
             return self.wrong();
@@ -80,7 +80,7 @@ impl Checker<'_> {
         &mut self,
         receiver: Expr,
         name: &Ident,
-        generics: &[Argument],
+        generics: &[TypeOrConst],
         arguments: &[syntax::Expr],
         mark: SpanPair,
     ) -> (ExprKind, Id) {
@@ -93,7 +93,7 @@ impl Checker<'_> {
         let uses_same = method.parameters.contains(&SignatureType::This);
         match generics {
             [] => {}
-            [Argument::Type(ty)] if uses_same => {
+            [TypeOrConst::Type(ty)] if uses_same => {
                 let ty = self.ty(ty);
                 self.table.unify(same, ty);
             }

@@ -137,8 +137,8 @@ impl Checker<'_> {
             E::Method { receiver, name, arguments, .. } if name == "rev" && arguments.is_empty() => {
                 let mut over = self.range(receiver, e.mark, "reversed")?;
                 over.range.order = match (over.range.order, &over.range.step) {
-                    (hir::Order::Ascending, None) => hir::Order::Descending,
-                    (hir::Order::Ascending, Some(_)) => hir::Order::Reversed,
+                    (hir::IterationOrder::Ascending, None) => hir::IterationOrder::Descending,
+                    (hir::IterationOrder::Ascending, Some(_)) => hir::IterationOrder::Reversed,
                     (order, _) => {
                         self.report(e.mark, "`rev` can be applied only once");
                         order
@@ -312,7 +312,7 @@ fn counted(start: Expr, end: Expr, step: Option<Expr>, index: Id) -> Iteration {
         closed: false,
         step,
         unroll: hir::Unroll::Auto,
-        order: hir::Order::Ascending,
+        order: hir::IterationOrder::Ascending,
         enumerate: None,
     };
     Iteration { range, index, of: None, enumerate: false }

@@ -10,7 +10,7 @@ use crate::hir::{
     self, Associated, Bound, Builtin, EnumId, Expr, ExprKind, FunctionId, Intrinsic, Pattern, Root, StructId, TraitId,
     TraitItemKind, TypeId,
 };
-use crate::syntax::{self, Argument, Member, Path, SpanPair};
+use crate::syntax::{self, Member, Path, SpanPair, TypeOrConst};
 use proc_macro2::Ident;
 
 /// The item that a name of a type resolves to.
@@ -72,7 +72,7 @@ impl Checker<'_> {
         Some(self.projection(of, of_trait, item))
     }
 
-    fn struct_arguments(&mut self, id: StructId, given: &[Argument], mark: SpanPair) -> Vec<Id> {
+    fn struct_arguments(&mut self, id: StructId, given: &[TypeOrConst], mark: SpanPair) -> Vec<Id> {
         let environment = self.environment;
         let item = environment.a_struct(id);
         if !given.is_empty() && given.len() != item.generics.len() {
@@ -83,12 +83,12 @@ impl Checker<'_> {
     }
 
     /// Returns the arguments for these generic parameters, as given or to be inferred.
-    pub(super) fn arguments(&mut self, generics: &[hir::Generic], given: &[Argument]) -> Vec<Id> {
+    pub(super) fn arguments(&mut self, generics: &[hir::Generic], given: &[TypeOrConst]) -> Vec<Id> {
         let one = |(i, generic): (usize, &hir::Generic)| match (given.get(i), &generic.kind) {
             (Some(argument), hir::GenericKind::Constant(scalar)) => self.constant(argument, *scalar),
             (None, hir::GenericKind::Constant(_)) => self.table.add(Ty::Unknown(super::UnknownKind::Size)),
-            (Some(Argument::Type(ty)), hir::GenericKind::Type(_)) => self.type_argument(ty),
-            (Some(Argument::Number(_, mark) | Argument::Bool(_, mark)), hir::GenericKind::Type(_)) => {
+            (Some(TypeOrConst::Type(ty)), hir::GenericKind::Type(_)) => self.type_argument(ty),
+            (Some(TypeOrConst::Number(_, mark) | TypeOrConst::Bool(_, mark)), hir::GenericKind::Type(_)) => {
                 self.report(*mark, format!("`{}` must be a type", generic.name));
                 self.wrong()
             }
@@ -308,7 +308,7 @@ impl Checker<'_> {
     }
 
     /// Resolves `of::name`.
-    pub(super) fn member(&mut self, of: Id, name: &Ident, given: &[Argument]) -> Option<ResolvedItem> {
+    pub(super) fn member(&mut self, of: Id, name: &Ident, given: &[TypeOrConst]) -> Option<ResolvedItem> {
         let environment = self.environment;
         let text = name.to_string();
         if let Ty::Enum(id) = *self.table.get(of) {
@@ -476,7 +476,7 @@ impl Checker<'_> {
         &mut self,
         receiver: &Expr,
         name: &Ident,
-        given: &[Argument],
+        given: &[TypeOrConst],
         arguments: &[syntax::Expr],
         mark: SpanPair,
     ) -> Option<(ExprKind, Id)> {
@@ -550,7 +550,7 @@ impl Checker<'_> {
     pub(super) fn size_of(&mut self, path: &Path, mark: SpanPair) -> (ExprKind, Id) {
         let usize = self.table.scalar(Scalar::Usize);
         match path.segments.last().map_or(&[][..], |s| &s.arguments) {
-            [Argument::Type(ty)] => {
+            [TypeOrConst::Type(ty)] => {
                 let of = self.ty(ty);
                 (ExprKind::SizeOf(TypeId(of.0)), usize)
             }

@@ -7,7 +7,7 @@ use super::{
 use crate::Scalar;
 use crate::hir::{self, Expr, ExprKind, Intrinsic, TypeId};
 use crate::language::{self, MAX_SHARED_RANK, SharedParameter};
-use crate::syntax::{self, Argument, Path, SpanPair};
+use crate::syntax::{self, Path, SpanPair, TypeOrConst};
 use proc_macro2::Ident;
 
 impl Checker<'_> {
@@ -74,7 +74,7 @@ impl Checker<'_> {
         &mut self,
         receiver: Expr,
         name: &Ident,
-        generics: &[Argument],
+        generics: &[TypeOrConst],
         arguments: &[syntax::Expr],
         mark: SpanPair,
     ) -> (ExprKind, Id) {
@@ -84,7 +84,7 @@ impl Checker<'_> {
             if !self.count("cast", 0, arguments.len(), mark) {
                 return wrong(self);
             }
-            let [Argument::Type(to)] = generics else {
+            let [TypeOrConst::Type(to)] = generics else {
                 self.report(mark, "`cast` needs the target element type: `s.cast::<u32>()`");
                 return wrong(self);
             };

@@ -87,7 +87,7 @@ impl Checker<'_> {
                 })
             }
             "Option" => match last.arguments.as_slice() {
-                [syntax::Argument::Type(inner)] => {
+                [syntax::TypeOrConst::Type(inner)] => {
                     let inner = self.ty(inner);
                     self.table.add(Ty::Option(inner))
                 }
@@ -108,12 +108,12 @@ impl Checker<'_> {
 
     pub(super) fn element_and_rank(
         &mut self,
-        arguments: &[syntax::Argument],
+        arguments: &[syntax::TypeOrConst],
         mark: SpanPair,
         name: &str,
     ) -> Option<(Id, u32)> {
         match arguments {
-            [syntax::Argument::Type(element), syntax::Argument::Number(rank, _)] => {
+            [syntax::TypeOrConst::Type(element), syntax::TypeOrConst::Number(rank, _)] => {
                 let element = if name == "Shared" { self.ty(element) } else { self.element(element)? };
                 Some((element, u32::try_from(*rank).unwrap_or(0)))
             }
@@ -177,18 +177,18 @@ impl Checker<'_> {
     }
 
     /// Returns a generic constant of the type `scalar`: a literal or a generic constant.
-    pub(super) fn constant(&mut self, argument: &syntax::Argument, scalar: Scalar) -> Id {
+    pub(super) fn constant(&mut self, argument: &syntax::TypeOrConst, scalar: Scalar) -> Id {
         if matches!(scalar, Scalar::Usize | Scalar::Bool) {
             return self.size(argument);
         }
         let (n, mark) = match argument {
-            syntax::Argument::Number(n, mark) => (*n, *mark),
+            syntax::TypeOrConst::Number(n, mark) => (*n, *mark),
             argument => {
                 let size = self.size(argument);
                 let Ty::Size(hir::Size::Known(n)) = *self.table.get(size) else { return size };
                 let mark = match argument {
-                    syntax::Argument::Type(ty) => ty.mark,
-                    syntax::Argument::Number(_, mark) | syntax::Argument::Bool(_, mark) => *mark,
+                    syntax::TypeOrConst::Type(ty) => ty.mark,
+                    syntax::TypeOrConst::Number(_, mark) | syntax::TypeOrConst::Bool(_, mark) => *mark,
                 };
                 (n.into(), mark)
             }
@@ -200,20 +200,20 @@ impl Checker<'_> {
     }
 
     /// Returns a number in a type: a literal or a generic constant.
-    pub(super) fn size(&mut self, argument: &syntax::Argument) -> Id {
+    pub(super) fn size(&mut self, argument: &syntax::TypeOrConst) -> Id {
         let size = match argument {
-            syntax::Argument::Number(n, mark) => match u32::try_from(*n) {
+            syntax::TypeOrConst::Number(n, mark) => match u32::try_from(*n) {
                 Ok(n) => hir::Size::Known(n),
                 Err(_) => {
                     self.report(*mark, format!("`{n}` does not fit in `usize`, which has 32 bits on the device"));
                     return self.wrong();
                 }
             },
-            syntax::Argument::Bool(b, _) => hir::Size::Known(u32::from(*b)),
-            syntax::Argument::Type(syntax::Type { kind: syntax::TypeKind::Infer, .. }) => {
+            syntax::TypeOrConst::Bool(b, _) => hir::Size::Known(u32::from(*b)),
+            syntax::TypeOrConst::Type(syntax::Type { kind: syntax::TypeKind::Infer, .. }) => {
                 return self.table.add(Ty::Unknown(UnknownKind::Size));
             }
-            syntax::Argument::Type(ty) => {
+            syntax::TypeOrConst::Type(ty) => {
                 let name = match &ty.kind {
                     syntax::TypeKind::Path(p) => p.single().map(|i| i.to_string()),
                     _ => None,

@@ -2,7 +2,7 @@
 //! ptxas output.
 
 use super::Emitter;
-use crate::ptx::ast::Position;
+use crate::ptx::ast::SourcePosition;
 use crate::source::KernelSource;
 
 /// Whether a module tells ptxas which line of Rust an instruction comes from, by `.file` and
@@ -52,7 +52,7 @@ impl Emitter<'_> {
         if self.lines == LineDirectives::Kept {
             let file = self.builder.file(&file_name(source));
             // The comment is about the whole line, so the directive names no column.
-            self.builder.location(Position { file, line: source.line + offset, column: 0 });
+            self.builder.location(SourcePosition { file, line: source.line + offset, column: 0 });
         }
     }
 }

@@ -593,7 +593,7 @@ pub struct Range {
     /// The unrolling hint: `unroll(…)`, `unroll_by::<F>(…)` or `rolled(…)`.
     pub unroll: Unroll,
     /// The order, set by `.rev()`.
-    pub order: Order,
+    pub order: IterationOrder,
     /// For `.enumerate()`: the variable for the number of each index.
     pub enumerate: Option<LocalId>,
 }
@@ -613,7 +613,7 @@ pub enum Unroll {
 
 /// The order of iteration over a range.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub enum Order {
+pub enum IterationOrder {
     /// Ascending from `start`.
     Ascending,
     /// `(a..b).rev()`, perhaps stepped: descending from end − 1.

@@ -5,7 +5,7 @@ use super::{
     SharedId, Shuffle, TableId, Unary, Value, Values, Vote,
 };
 use crate::approximation::Approximation;
-use crate::assertion::Outcome;
+use crate::assertion::FailureEffect;
 use crate::ptx::Inline;
 use crate::scalar::Scalar;
 use smallvec::SmallVec;
@@ -195,7 +195,7 @@ pub enum Op {
     /// The thread fails an assertion or panics: the oracle reports `message` with `values`, which
     /// are scalars. [`Op::Return`] follows. The unchecked form does what `outcome` says.
     #[allow(missing_docs)]
-    Panic { outcome: Outcome, message: Box<str>, values: Values },
+    Panic { outcome: FailureEffect, message: Box<str>, values: Values },
     /// Prints a line by C's `printf`. The conversions of `format` are `%s` for a `bool`, as `true`
     /// or `false`, and those of `i32`, `u32`, `i64`, `u64` and `f64`. At most [`MAX_LOG_VALUES`]
     /// values follow the block and the thread.

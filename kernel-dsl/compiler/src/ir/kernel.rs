@@ -1,8 +1,8 @@
 //! A kernel, with what its body refers to: parameters, locals, source locations.
 
 use super::{
-    BlockExtents, DynamicArray, Element, Location, MAX_VECTOR_BYTES, Region, SharedArray, SharedMemory, Table, Type,
-    Value,
+    BlockExtents, DynamicArray, Element, Location, MAX_VECTOR_BYTES, Region, SharedArray, SharedMemoryNeed, Table,
+    Type, Value,
 };
 use crate::oracle::OracleDeclarations;
 use crate::scalar::Scalar;
@@ -91,8 +91,8 @@ impl Kernel {
     }
 
     /// Returns the shared memory that a launch must provide for a block.
-    pub fn shared_memory(&self) -> SharedMemory {
-        SharedMemory { fixed: self.shared_bytes(), dynamic: self.dynamic.clone() }
+    pub fn shared_memory(&self) -> SharedMemoryNeed {
+        SharedMemoryNeed { fixed: self.shared_bytes(), dynamic: self.dynamic.clone() }
     }
 
     /// Returns the first byte of the arrays in shared memory whose size the launch evaluates.

@@ -299,14 +299,14 @@ pub const SHARED_LIMIT: u32 = 48 * 1024;
 
 /// The shared memory that a launch must provide.
 #[derive(Clone, PartialEq, Debug)]
-pub struct SharedMemory {
+pub struct SharedMemoryNeed {
     /// Bytes of the arrays of fixed size.
     pub fixed: u32,
     /// The arrays whose size the launch evaluates, which follow the others.
     pub dynamic: Vec<DynamicArray>,
 }
 
-impl SharedMemory {
+impl SharedMemoryNeed {
     /// Lays out the arrays of dynamic size, for parameters of the entry with these bits and blocks
     /// of that size. Returns the start of each in the block's shared memory, and the end of all.
     ///

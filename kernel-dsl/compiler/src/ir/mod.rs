@@ -86,7 +86,7 @@ pub use instruction::{AsyncCopy, CachePolicy, Guard, Inst, MAX_LOG_VALUES, Op, S
 pub use kernel::{Kernel, Local, MAX_UNROLLED_INSTRUCTIONS, Parameter, Role, SourceLocation};
 pub use memory::{
     AccessPlace, Dim, DynamicArray, Element, ElementIndex, ElementOffset, SHARED_LIMIT, SharedArray, SharedLayout,
-    SharedMemory, Swizzle,
+    SharedMemoryNeed, Swizzle,
 };
 pub use operation::{OpClass, OpKey};
 pub use operator::{Atomic, Binary, Comparison, FenceScope, Shuffle, Unary, Vote};

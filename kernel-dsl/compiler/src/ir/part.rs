@@ -5,7 +5,7 @@ use super::parse::{Fault, Parser};
 use super::print::Printer;
 use super::*;
 use crate::approximation::Approximation;
-use crate::assertion::Outcome;
+use crate::assertion::FailureEffect;
 use crate::ptx::Inline;
 use crate::ptx::inline::{self, Direction};
 use crate::scalar::Scalar;
@@ -641,7 +641,7 @@ words! {
         Add "add", Min "min", Max "max", And "and", Or "or", Xor "xor", Exchange "exchange",
         CompareExchange "compare_exchange", Load "load", Store "store"
     }
-    Outcome { Continue "continue", Exit "exit", Trap "trap" }
+    FailureEffect { Continue "continue", Exit "exit", Trap "trap" }
     Shuffle { Index "index", Xor "xor", Up "up", Down "down" }
     Vote { Ballot "ballot", All "all", Any "any" }
     FenceScope { Block "block", Grid "grid", System "system" }

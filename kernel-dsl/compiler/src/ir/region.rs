@@ -1,7 +1,7 @@
 //! Regions, and the loops that repeat one.
 
 use super::{Inst, Label, Op, Value, Values};
-use crate::assertion::Outcome;
+use crate::assertion::FailureEffect;
 
 /// A sequence of instructions with parameters, ended by a terminator.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -15,7 +15,7 @@ pub struct Region {
 
 impl Region {
     /// Returns what the unchecked form does at the end of the region, if threads fail there.
-    pub fn panics(&self) -> Option<Outcome> {
+    pub fn panics(&self) -> Option<FailureEffect> {
         match self.insts.as_slice() {
             [.., Inst { op: Op::Panic { outcome, .. }, .. }, Inst { op: Op::Return, .. }] => Some(*outcome),
             _ => None,

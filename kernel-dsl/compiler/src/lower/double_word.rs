@@ -9,7 +9,7 @@
 use super::Lowerer;
 use super::value::{MaybeConst, Val};
 use crate::Scalar;
-use crate::assertion::{Piece, Style, escaped, pieces};
+use crate::assertion::{MessagePart, Style, escaped, pieces};
 use crate::hir::Expr;
 use crate::ir::{Binary, Bits, Comparison, Op, Unary, Value};
 
@@ -443,8 +443,8 @@ pub(super) fn shown_words(k: MaybeConst) -> impl Iterator<Item = Value> {
 pub(super) fn with_words(message: &str, doubles: &[bool]) -> String {
     let mut doubles = doubles.iter();
     let pieces = pieces(message).unwrap_or_default().into_iter().map(|piece| match piece {
-        Piece::Text(text) => escaped(&text),
-        Piece::Value { style, .. } => {
+        MessagePart::Text(text) => escaped(&text),
+        MessagePart::Value { style, .. } => {
             let place = style.unwrap_or(Style::Decimal).placeholder();
             if doubles.next() == Some(&true) { format!("{place} * 2^64 + {place}") } else { place.to_string() }
         }

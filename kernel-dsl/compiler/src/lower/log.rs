@@ -9,7 +9,7 @@ use super::Lowerer;
 use super::double_word::{shown_words, with_words};
 use super::value::{MaybeConst, Val};
 use crate::Scalar;
-use crate::assertion::{Piece, Style, pieces};
+use crate::assertion::{MessagePart, Style, pieces};
 use crate::hir::Expr;
 use crate::ir::{Comparison, MAX_LOG_VALUES, Op, Special, Value, Values};
 use crate::source::Span;
@@ -49,8 +49,8 @@ impl<'h> Lowerer<'h> {
         let mut shown = shown.into_iter();
         for piece in pieces(message).unwrap_or_default() {
             match piece {
-                Piece::Text(text) => format.push_str(&text.replace('%', "%%")),
-                Piece::Value { style, .. } => {
+                MessagePart::Text(text) => format.push_str(&text.replace('%', "%%")),
+                MessagePart::Value { style, .. } => {
                     let Some((value, ty)) = shown.next() else { continue };
                     let (value, conversion) = self.printf_conversion(value, ty, style.unwrap_or(Style::Decimal));
                     printed.push(value);

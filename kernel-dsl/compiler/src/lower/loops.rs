@@ -4,7 +4,7 @@ use super::Lowerer;
 use super::function::LoopFrame;
 use super::value::{MaybeConst, Val};
 use crate::Scalar;
-use crate::hir::{self, LabelId, LocalId, Order, Pattern};
+use crate::hir::{self, IterationOrder, LabelId, LocalId, Pattern};
 use crate::ir::{self, Binary, Comparison, For, Label, Op, Type, Unroll, Value, Values};
 use crate::source::Span;
 
@@ -18,7 +18,7 @@ struct LoopRange {
     start: MaybeConst,
     end: MaybeConst,
     step: MaybeConst,
-    order: Order,
+    order: IterationOrder,
 }
 
 /// The body of a `for`.
@@ -175,7 +175,7 @@ impl<'h> Lowerer<'h> {
         }
         let count = self.cast(count, bare, Scalar::Usize);
         let (zero, one) = (self.index(0), self.index(1));
-        LoopRange { ty: Scalar::Usize, start: zero, end: count, step: one, order: Order::Ascending }
+        LoopRange { ty: Scalar::Usize, start: zero, end: count, step: one, order: IterationOrder::Ascending }
     }
 
     /// Returns the index with this number in the ascending range.
@@ -194,7 +194,7 @@ impl<'h> Lowerer<'h> {
     /// ≤ `at` < `end`.
     fn in_order(&mut self, counter: LoopRange, at: MaybeConst) -> MaybeConst {
         let LoopRange { ty, start, end, step, order } = counter;
-        if order == Order::Ascending {
+        if order == IterationOrder::Ascending {
             return at;
         }
         // The distance between signed indices may overflow, but is correct modulo 2ⁿ.
@@ -204,7 +204,7 @@ impl<'h> Lowerer<'h> {
         };
         let gone = self.binary(sub, ty, at, start);
         let one = self.number(ty, 1);
-        if order == Order::Descending {
+        if order == IterationOrder::Descending {
             let left = self.binary(sub, ty, end, gone);
             return self.binary(sub, ty, left, one);
         }

@@ -11,7 +11,7 @@ use super::value::{LoweredPlace, Val};
 use crate::hir::{self, Expr, ExprKind, LocalId, TypeId};
 use crate::ir::{self, CachePolicy, Op, Placement, Table, TableId, Type};
 use crate::source::Span;
-use run::Stop;
+use run::EvaluationStop;
 use std::collections::HashMap;
 
 /// The largest number of scalars of a constant.
@@ -156,8 +156,8 @@ impl<'h> Lowerer<'h> {
         self.builder.kernel.locals.truncate(locals);
         let bits = match bits {
             Ok(bits) if bits.len() == leaves.len() => bits,
-            Ok(_) | Err(Stop::NotConstant) => return None,
-            Err(Stop::Wrong(location, message)) => {
+            Ok(_) | Err(EvaluationStop::NotConstant) => return None,
+            Err(EvaluationStop::Wrong(location, message)) => {
                 self.errors.push(self.builder.kernel.error(location, message));
                 vec![0; leaves.len()]
             }

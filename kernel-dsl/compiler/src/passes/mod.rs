@@ -59,12 +59,12 @@ mod rewrite;
 mod simplify;
 mod table_reads;
 
-use crate::assertion::Outcome;
+use crate::assertion::FailureEffect;
 use crate::error::Errors;
 use crate::ir::{AccessPlace, Kernel, Op, Region, Unroll, WaitGroup};
 
 /// A pass: rewrites IR in place. After an error the IR must be discarded.
-pub type Run = fn(&mut Kernel) -> Result<(), Errors>;
+pub type PassFunction = fn(&mut Kernel) -> Result<(), Errors>;
 
 /// A pass with its name.
 #[derive(Clone, Copy, Debug)]
@@ -72,7 +72,7 @@ pub struct Pass {
     /// The name in `kernels check` and `kernels show --ir`.
     pub name: &'static str,
     /// The rewrite.
-    pub run: Run,
+    pub run: PassFunction,
 }
 
 /// Turns variables into values and unrolls loops.
@@ -206,7 +206,7 @@ fn illegal(region: &Region, kernel: &Kernel, errors: &mut Vec<crate::error::Erro
             }
             Op::CopyWait(WaitGroup::UpTo(_)) => "a wait for copies does not say how many groups come after",
             Op::Dynamic { .. } => "an array of dynamic size has no address yet",
-            Op::Panic { outcome: Outcome::Continue | Outcome::Exit, .. } => "an assertion is still there",
+            Op::Panic { outcome: FailureEffect::Continue | FailureEffect::Exit, .. } => "an assertion is still there",
             Op::MarkUndef { .. } | Op::LifetimeStart(_) | Op::DbgValue { .. } => {
                 "an operation that only the oracle runs remains"
             }

@@ -1,8 +1,8 @@
 //! Oracle-op removal: drops operations that only the oracle runs. Marks of undefined bytes in
 //! shared memory and names of variables have no effect on the machine. An assertion becomes what
-//! its [`Outcome`] says: nothing, the end of the thread, or a trap without a message.
+//! its [`FailureEffect`] says: nothing, the end of the thread, or a trap without a message.
 
-use crate::assertion::Outcome;
+use crate::assertion::FailureEffect;
 use crate::error::Errors;
 use crate::ir::{Inst, Kernel, Op, Region};
 
@@ -25,9 +25,9 @@ fn region(region: &mut Region) {
 fn is_dropped(inst: &Inst) -> bool {
     match &inst.op {
         Op::MarkUndef { .. } | Op::LifetimeStart(_) | Op::DbgValue { .. } => true,
-        Op::Panic { outcome, .. } => *outcome != Outcome::Trap,
+        Op::Panic { outcome, .. } => *outcome != FailureEffect::Trap,
         // An assertion is a separate branch.
-        Op::If { otherwise, .. } => otherwise.panics() == Some(Outcome::Continue),
+        Op::If { otherwise, .. } => otherwise.panics() == Some(FailureEffect::Continue),
         _ => false,
     }
 }

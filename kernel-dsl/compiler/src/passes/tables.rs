@@ -6,7 +6,7 @@
 //! a warp. Tables are placed in the order in which the kernel names them, until the 64 KB are used
 //! up. Other tables go to global memory. A placement that the kernel states takes precedence.
 
-use crate::analyses::uniformity::{UniformScope, Uniformity, Verdict};
+use crate::analyses::uniformity::{UniformScope, Uniformity, UniformityVerdict};
 use crate::error::{Error, Errors};
 use crate::ir::*;
 
@@ -73,7 +73,9 @@ impl Reads {
                 Op::Load { place: AccessPlace::Global { base, within: Some(within), .. }, .. } => {
                     // There are few tables, and few places that name one.
                     let Some((_, table)) = self.bases.iter().find(|(b, _)| b == base) else { continue };
-                    let same = |step: &ElementIndex| uniformity.of(step.index, UniformScope::Warp) == Verdict::Uniform;
+                    let same = |step: &ElementIndex| {
+                        uniformity.of(step.index, UniformScope::Warp) == UniformityVerdict::Uniform
+                    };
                     let same = within.indices.iter().all(same);
                     let so_far = &mut self.uniform[table.0 as usize];
                     *so_far = Some(so_far.unwrap_or(true) && same);

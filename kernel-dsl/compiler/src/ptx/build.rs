@@ -2,7 +2,7 @@
 
 use super::ast::{
     Call, Declaration, File, Function, FunctionKind, Instruction, Item, Label, Linkage, Location, Module, Operand,
-    Parameter, Position, Register, Statement, Symbol, Variable,
+    Parameter, Register, SourcePosition, Statement, Symbol, Variable,
 };
 use super::check::{Illegal, check, check_call};
 use super::print::{ValueNames, comment_text};
@@ -175,7 +175,7 @@ impl ModuleBuilder {
     }
 
     /// Appends a `.loc` for the code that follows.
-    pub fn location(&mut self, position: Position) {
+    pub fn location(&mut self, position: SourcePosition) {
         self.push(Statement::Location(Location { position, inlined: None }));
     }
 

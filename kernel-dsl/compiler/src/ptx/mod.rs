@@ -26,8 +26,8 @@ pub mod print;
 pub mod table;
 
 pub use ast::{
-    Address, Architecture, Base, Call, Callee, Callees, Declaration, Function, FunctionKind, Guard, Initializer,
-    Instruction, Item, Label, Linkage, Module, Operand, Parameter, Register, Selector, Statement, Symbol, Texel,
+    Address, Base, Call, Callee, Callees, Declaration, Function, FunctionKind, Guard, Initializer, Instruction, Item,
+    Label, Linkage, Module, Operand, Parameter, Register, Selector, Statement, Symbol, TargetArchitecture, Texel,
     Variable,
 };
 pub use build::ModuleBuilder;

@@ -2,7 +2,7 @@
 
 use super::place::written;
 use super::{Binary, Expr, ExprKind, Reader};
-use crate::assertion::{Assertion, Piece, escaped, pieces};
+use crate::assertion::{Assertion, MessagePart, escaped, pieces};
 use crate::ir::Comparison;
 use crate::ir::MAX_LOG_VALUES;
 use proc_macro2::Ident;
@@ -189,11 +189,11 @@ impl Reader {
         let mut next = 0;
         for piece in pieces {
             let (argument, style) = match piece {
-                Piece::Text(plain) => {
+                MessagePart::Text(plain) => {
                     message.push_str(&escaped(&plain));
                     continue;
                 }
-                Piece::Value { argument, style } => (argument, style),
+                MessagePart::Value { argument, style } => (argument, style),
             };
             let index = if argument.is_empty() {
                 next += 1;

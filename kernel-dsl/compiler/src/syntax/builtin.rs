@@ -1,6 +1,6 @@
 //! Recognition of built-in paths, which name no device item.
 
-use super::{Argument, Path, Segment, Type, TypeKind};
+use super::{Path, Segment, Type, TypeKind, TypeOrConst};
 use crate::float16::Format;
 use crate::language;
 
@@ -38,11 +38,13 @@ impl Segment {
             return None;
         }
         let format = match self.arguments.as_slice() {
-            [Argument::Number(exponent, _), Argument::Number(bias, _)] => language::float16([*exponent, *bias], None),
+            [TypeOrConst::Number(exponent, _), TypeOrConst::Number(bias, _)] => {
+                language::float16([*exponent, *bias], None)
+            }
             [
-                Argument::Number(exponent, _),
-                Argument::Number(bias, _),
-                Argument::Type(Type { kind: TypeKind::Path(policy), .. }),
+                TypeOrConst::Number(exponent, _),
+                TypeOrConst::Number(bias, _),
+                TypeOrConst::Type(Type { kind: TypeKind::Path(policy), .. }),
             ] => language::float16([*exponent, *bias], Some(&policy.last_name())),
             _ => None,
         };

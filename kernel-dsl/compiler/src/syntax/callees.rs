@@ -5,8 +5,8 @@
 //! `shapes::Circle`, and `shapes::area` is a function.
 
 use super::{
-    Argument, Assignee, Block, Bound, Expr, ExprKind, Function, Generic, GenericKind, InstanceArgument, Item, Kernel,
-    Module, Path, Pattern, SpanPair, Statement, TraitItem, Type, TypeKind,
+    Assignee, Block, Bound, Expr, ExprKind, Function, Generic, GenericKind, InstanceArgument, Item, Kernel, Module,
+    Path, Pattern, SpanPair, Statement, TraitItem, Type, TypeKind, TypeOrConst,
 };
 use crate::Scalar;
 use crate::language;
@@ -142,8 +142,8 @@ impl Callees {
         }
     }
 
-    fn argument(&mut self, argument: &Argument) {
-        if let Argument::Type(ty) = argument {
+    fn argument(&mut self, argument: &TypeOrConst) {
+        if let TypeOrConst::Type(ty) = argument {
             self.ty(ty);
         }
     }

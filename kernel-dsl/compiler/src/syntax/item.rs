@@ -3,8 +3,8 @@
 
 use super::allow::is_allowance;
 use super::{
-    Argument, Block, Expr, Function, Generic, GenericKind, Parameter, Path, Reader, RustSyntax, Segment, Type,
-    TypeKind, place,
+    Block, Expr, Function, Generic, GenericKind, Parameter, Path, Reader, RustSyntax, Segment, Type, TypeKind,
+    TypeOrConst, place,
 };
 use crate::Scalar;
 use crate::ir::Placement;
@@ -587,7 +587,7 @@ impl Reader {
     pub(super) fn receiver(&mut self, receiver: &syn::Receiver) -> Option<Parameter> {
         let mark = self.mark(receiver);
         let name = Ident::new("self", receiver.self_token.span);
-        let segment = Segment { name: Ident::new("Self", name.span()), arguments: Vec::<Argument>::new() };
+        let segment = Segment { name: Ident::new("Self", name.span()), arguments: Vec::<TypeOrConst>::new() };
         let itself = Type { kind: TypeKind::Path(Path { global: false, segments: vec![segment], mark }), mark };
         let reference = |mutable| Type { kind: TypeKind::Reference { mutable, to: Box::new(itself.clone()) }, mark };
         let ty = match &receiver.kind {

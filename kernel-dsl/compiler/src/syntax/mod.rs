@@ -202,7 +202,7 @@ pub enum TypeKind {
     /// `()` and longer
     Tuple(Vec<Type>),
     /// `[T; N]`
-    Array(Box<Type>, Box<Argument>),
+    Array(Box<Type>, Box<TypeOrConst>),
     /// `[T]`, behind a reference
     Slice(Box<Type>),
     /// `&T`, `&mut T`
@@ -228,12 +228,12 @@ pub struct Segment {
     /// The name.
     pub name: Ident,
     /// The arguments between `<` and `>`.
-    pub arguments: Vec<Argument>,
+    pub arguments: Vec<TypeOrConst>,
 }
 
 /// A generic argument, or an array's length.
 #[derive(Clone, Debug)]
-pub enum Argument {
+pub enum TypeOrConst {
     /// A type, or the name of a generic constant.
     Type(Type),
     /// A number. A length has at most 32 bits.
@@ -378,7 +378,7 @@ pub enum ExprKind {
     Method {
         receiver: Box<Expr>,
         name: Ident,
-        generics: Vec<Argument>,
+        generics: Vec<TypeOrConst>,
         arguments: Vec<Expr>,
     },
     Index(Box<Expr>, Box<Expr>),
@@ -409,7 +409,7 @@ pub enum ExprKind {
     },
     Tuple(Vec<Expr>),
     Array(Vec<Expr>),
-    Repeat(Box<Expr>, Argument),
+    Repeat(Box<Expr>, TypeOrConst),
     Reference {
         mutable: bool,
         place: Box<Expr>,

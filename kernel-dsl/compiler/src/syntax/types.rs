@@ -1,6 +1,6 @@
 //! Types, paths and generic arguments.
 
-use super::{Argument, Path, Reader, Segment, Type, TypeKind};
+use super::{Path, Reader, Segment, Type, TypeKind, TypeOrConst};
 use syn::spanned::Spanned;
 
 impl Reader {
@@ -88,12 +88,12 @@ impl Reader {
         Path { global: path.leading_colon.is_some(), segments, mark: self.mark(path) }
     }
 
-    pub(super) fn arguments(&mut self, arguments: &syn::AngleBracketedGenericArguments) -> Vec<Argument> {
+    pub(super) fn arguments(&mut self, arguments: &syn::AngleBracketedGenericArguments) -> Vec<TypeOrConst> {
         arguments
             .args
             .iter()
             .filter_map(|a| match a {
-                syn::GenericArgument::Type(t) => Some(Argument::Type(self.ty(t))),
+                syn::GenericArgument::Type(t) => Some(TypeOrConst::Type(self.ty(t))),
                 syn::GenericArgument::Const(e) => Some(self.constant_argument(e)),
                 other => {
                     self.refuse(syn::Error::new(other.span(), "expected a type or a constant as generic argument"));
@@ -104,36 +104,36 @@ impl Reader {
     }
 
     /// Reads an array length: a number, or the name of a generic constant.
-    pub(super) fn length(&mut self, e: &syn::Expr) -> Argument {
+    pub(super) fn length(&mut self, e: &syn::Expr) -> TypeOrConst {
         let length = self.constant_argument(e);
-        if let Argument::Number(n, mark) = length
+        if let TypeOrConst::Number(n, mark) = length
             && u32::try_from(n).is_err()
         {
             self.refuse(syn::Error::new_spanned(e, "this size does not fit in 32 bits"));
-            return Argument::Number(1, mark);
+            return TypeOrConst::Number(1, mark);
         }
         length
     }
 
     /// Reads a constant argument: a number, `true`, `false`, or the name of a generic constant.
-    fn constant_argument(&mut self, e: &syn::Expr) -> Argument {
+    fn constant_argument(&mut self, e: &syn::Expr) -> TypeOrConst {
         let mark = self.mark(e);
         match e {
             // A literal may include its minus sign.
             syn::Expr::Lit(syn::ExprLit { lit: syn::Lit::Int(n), .. }) => match n.base10_parse::<i128>() {
-                Ok(n) if (i64::MIN.into()..=u64::MAX.into()).contains(&n) => return Argument::Number(n, mark),
+                Ok(n) if (i64::MIN.into()..=u64::MAX.into()).contains(&n) => return TypeOrConst::Number(n, mark),
                 _ => self.refuse(syn::Error::new_spanned(n, "this number does not fit in 64 bits")),
             },
             syn::Expr::Unary(syn::ExprUnary { op: syn::UnOp::Neg(_), expr, .. }) => {
-                if let Argument::Number(n, _) = self.constant_argument(expr) {
-                    return Argument::Number(-n, mark);
+                if let TypeOrConst::Number(n, _) = self.constant_argument(expr) {
+                    return TypeOrConst::Number(-n, mark);
                 }
                 self.refuse(syn::Error::new_spanned(e, "expected a size: a number or the name of a generic constant"));
             }
-            syn::Expr::Lit(syn::ExprLit { lit: syn::Lit::Bool(b), .. }) => return Argument::Bool(b.value, mark),
+            syn::Expr::Lit(syn::ExprLit { lit: syn::Lit::Bool(b), .. }) => return TypeOrConst::Bool(b.value, mark),
             syn::Expr::Path(p) if p.qself.is_none() => {
                 let path = self.path(&p.path);
-                return Argument::Type(Type { kind: TypeKind::Path(path), mark });
+                return TypeOrConst::Type(Type { kind: TypeKind::Path(path), mark });
             }
             syn::Expr::Block(b) if b.label.is_none() => {
                 if let [syn::Stmt::Expr(inner, None)] = b.block.stmts.as_slice() {
@@ -144,7 +144,7 @@ impl Reader {
             other => self
                 .refuse(syn::Error::new_spanned(other, "expected a size: a number or the name of a generic constant")),
         }
-        Argument::Number(1, mark)
+        TypeOrConst::Number(1, mark)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::{evaluator, generator};
 use kernel_dsl_compiler::Scalar;
-use kernel_dsl_compiler::analyses::uniformity::{UniformScope, Uniformity, Verdict};
+use kernel_dsl_compiler::analyses::uniformity::{UniformScope, Uniformity, UniformityVerdict};
 use kernel_dsl_compiler::ir::build::Builder;
 use kernel_dsl_compiler::ir::verify::verify;
 use kernel_dsl_compiler::ir::{Binary, Comparison, Inst, Kernel, Label, Op, Region, Special, Type, Value, Values};
@@ -39,13 +39,13 @@ fn check(seed: u64, kernel: &Kernel, proven: &mut Proven) {
         for group in threads.chunks(width) {
             let mut known: HashMap<(Value, &[u32]), u64> = HashMap::new();
             for ((value, iterations), bits) in group.iter().flat_map(|seen| &seen.values) {
-                if uniformity.of(*value, scope) == Verdict::Uniform {
+                if uniformity.of(*value, scope) == UniformityVerdict::Uniform {
                     let first = *known.entry((*value, iterations)).or_insert(*bits);
                     assert_eq!(first, *bits, "seed {seed}: {value}, iterations {iterations:?}, {scope:?}\n{kernel}");
                 }
             }
             proven.values += known.len();
-            let alone = |v: &&(Value, &[u32])| uniformity.of(v.0, UniformScope::Block) != Verdict::Uniform;
+            let alone = |v: &&(Value, &[u32])| uniformity.of(v.0, UniformScope::Block) != UniformityVerdict::Uniform;
             proven.of_warps_alone += known.keys().filter(alone).count();
         }
         for group in threads.chunks(width) {
@@ -57,11 +57,11 @@ fn check(seed: u64, kernel: &Kernel, proven: &mut Proven) {
                 let Some(times) = comers.get(&std::ptr::from_ref(*inst).addr()) else { continue };
                 let together = times.values().all(|n| *n == group.len());
                 match uniformity.control_at(inst, scope) {
-                    Some(Verdict::Uniform) => {
+                    Some(UniformityVerdict::Uniform) => {
                         assert!(together, "seed {seed}: {:?}, {scope:?}\n{kernel}", inst.op);
                         proven.places += times.len();
                     }
-                    Some(Verdict::Varies) => proven.varying_places += usize::from(!together),
+                    Some(UniformityVerdict::Varies) => proven.varying_places += usize::from(!together),
                     _ => {}
                 }
             }
@@ -117,6 +117,6 @@ fn analysis_of_values_carried_by_blocks_terminates() {
     let kernel = b.finish();
     verify(&kernel).unwrap();
     let uniformity = Uniformity::new(&kernel);
-    assert_eq!(uniformity.of(carried, UniformScope::Block), Verdict::Uniform);
-    assert_eq!(uniformity.of(carried, UniformScope::Grid), Verdict::Varies);
+    assert_eq!(uniformity.of(carried, UniformScope::Block), UniformityVerdict::Uniform);
+    assert_eq!(uniformity.of(carried, UniformScope::Grid), UniformityVerdict::Varies);
 }

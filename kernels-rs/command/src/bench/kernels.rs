@@ -16,7 +16,7 @@ use ::runtime::{Device, DeviceBuffer, Stream};
 use clap::Args;
 use kernel_dsl::compiler::hir::Constant;
 use kernels_rs_estimate::Estimator;
-use kernels_rs_estimate::device::Model;
+use kernels_rs_estimate::device::DeviceModel;
 use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
 use std::io::Write;
@@ -253,7 +253,7 @@ struct Meter {
     /// its L2 cache.
     gpu: Option<(String, Timer, RefCell<DeviceBuffer<u8>>)>,
     /// Data of the GPU, if there are any.
-    data: Option<Model>,
+    data: Option<DeviceModel>,
     /// Estimator of times without a GPU.
     estimator: Option<Arc<Estimator>>,
 }
@@ -262,7 +262,7 @@ impl Meter {
     fn new(device: &Device, model: &str, rounds: usize) -> Result<Meter, Error> {
         if device.is_cpu() {
             // Without ptxas and nvdisasm there are counts and no estimate.
-            let estimator = match Estimator::new(Model::named(model)?) {
+            let estimator = match Estimator::new(DeviceModel::named(model)?) {
                 Err(kernels_rs_estimate::estimate::Error::NoTools { .. }) => None,
                 estimator => Some(estimator?),
             };
@@ -273,7 +273,7 @@ impl Meter {
         let name = shown.split_once('(').and_then(|(_, rest)| rest.rsplit_once(", ")).map_or("", |(name, _)| name);
         let flushed = device.zeros(FLUSHED_BYTES).map_err(Error::Device)?;
         let gpu = Some((name.to_string(), Timer::new(device)?, RefCell::new(flushed)));
-        Ok(Meter { rounds, gpu, data: Model::of_driver_name(name)?, estimator: None })
+        Ok(Meter { rounds, gpu, data: DeviceModel::of_driver_name(name)?, estimator: None })
     }
 
     fn costs(&self, Selected { artifact, instance }: &Selected, case: &Case, seed: u64) -> Result<CaseCosts, Error> {

@@ -9,7 +9,7 @@ use super::progress::with_bar;
 use crate::error::{Error, Outcome};
 use crate::output::{counted, json};
 use clap::Args;
-use kernels_rs_estimate::device::Model;
+use kernels_rs_estimate::device::DeviceModel;
 use kernels_rs_estimate::{Estimator, LaunchEstimate};
 use runtime::testing;
 use serde::Serialize;
@@ -55,7 +55,7 @@ struct ProfileSummary {
 
 impl Estimate {
     pub(super) fn run(&self, out: &mut dyn Write) -> Result<Outcome, Error> {
-        let model = Model::named(&self.device)?;
+        let model = DeviceModel::named(&self.device)?;
         let estimator = Estimator::new(model)?;
         #[cfg(feature = "library")]
         if let Some(outcome) = self.suite.run(&estimator, self.json, out)? {

@@ -6,7 +6,7 @@
 use super::model::{LineIndex, RustLine};
 use crate::report::{AccessReport, ReportJson, percent};
 use kernel_dsl::compiler::analyses::memory::{AccessKind, Cost, SECTOR};
-use runtime::interpreter::profile::{BranchCounts, Profile, RequestKind, RequestMemory, Touched};
+use runtime::interpreter::profile::{BranchCounts, MemoryProfile, RequestKind, RequestMemory, TouchedBytes};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -77,7 +77,7 @@ pub(crate) struct TimeBound {
 
 impl CaseWork {
     /// Sums the counts of a case.
-    pub(crate) fn of(profile: &Profile) -> CaseWork {
+    pub(crate) fn of(profile: &MemoryProfile) -> CaseWork {
         let total = |memory: RequestMemory, cost: fn(u64, u32) -> u64| -> u64 {
             let of_it = profile.accesses.iter().filter(|access| access.counts.memory == memory);
             of_it.map(|access| cost(access.counts.cost, access.bytes)).sum()
@@ -101,7 +101,7 @@ impl CaseWork {
 
 impl CaseLimits {
     /// Computes the bounds from the counts of a case.
-    pub(crate) fn of(profile: &Profile) -> CaseLimits {
+    pub(crate) fn of(profile: &MemoryProfile) -> CaseLimits {
         let work = CaseWork::of(profile);
         let (operations, bytes) = (work.operations, work.bytes());
         let cycles = f64::from(CARD.multiprocessors) * CARD.clock;
@@ -139,8 +139,8 @@ impl CaseLimits {
 
 /// Returns the bytes from the first to the last byte of global memory that accesses of these kinds
 /// touch, added over all buffers.
-fn touched(profile: &Profile, counts: impl Fn(RequestKind) -> bool) -> u64 {
-    let mut by_array: BTreeMap<&str, Touched> = BTreeMap::new();
+fn touched(profile: &MemoryProfile, counts: impl Fn(RequestKind) -> bool) -> u64 {
+    let mut by_array: BTreeMap<&str, TouchedBytes> = BTreeMap::new();
     let global = profile.accesses.iter().filter(|access| access.counts.memory == RequestMemory::Global);
     for access in global.filter(|access| counts(access.kind)) {
         if let (Some(array), Some(touched)) = (&access.array, access.touched) {

@@ -28,7 +28,7 @@ use kernel_dsl::Artifact;
 use kernel_dsl::compiler::hir::{Instance, Program, monomorphic};
 use kernel_dsl::compiler::{Compilation, Errors, Target};
 use model::CodeLine;
-use runtime::interpreter::profile::Profile;
+use runtime::interpreter::profile::MemoryProfile;
 use runtime::testing::{Case, Profiler};
 use std::fs;
 use std::io::Write;
@@ -95,7 +95,7 @@ fn measured(
     instance: &Instance,
     name: &str,
     profiler: impl FnOnce() -> runtime::Result<Profiler>,
-) -> Result<Option<(Case, Profile)>, crate::error::Error> {
+) -> Result<Option<(Case, MemoryProfile)>, crate::error::Error> {
     let cases = match wanted.of(artifact, instance) {
         // Without a requested case, the report omits the measurements.
         Err(crate::cases::Error::NoSpec { .. }) if !wanted.is_said() => return Ok(None),

@@ -17,7 +17,7 @@ use kernel_dsl::compiler::emit::file_name;
 use kernel_dsl::compiler::ir::{Kernel, Location};
 use kernel_dsl::compiler::source::KernelSource;
 use kernels_rs_estimate::sass::Line;
-use runtime::interpreter::profile::Profile;
+use runtime::interpreter::profile::MemoryProfile;
 use serde::Serialize;
 use std::collections::HashMap;
 
@@ -110,7 +110,7 @@ impl LineIndex {
 impl Inspection {
     /// Collects what is known of an instance. `profile` is the measurement of the case that
     /// `report` contains.
-    pub(crate) fn new(forms: &CompiledForms<'_>, report: ReportJson, profile: Option<&Profile>) -> Inspection {
+    pub(crate) fn new(forms: &CompiledForms<'_>, report: ReportJson, profile: Option<&MemoryProfile>) -> Inspection {
         let (mut lines, index) = rust_lines(&forms.optimized.sources);
         let sass = machine_code(forms, &index, &mut lines);
         if let Some(profile) = profile {

@@ -6,7 +6,7 @@ use kernel_dsl::compiler::Target;
 use kernel_dsl::compiler::analyses::memory::{AccessKind, Cost};
 use kernel_dsl::compiler::analyses::occupancy::{MultiprocessorLimits, Needs, Occupancy};
 use kernel_dsl::compiler::ir::{Kernel, Role};
-use runtime::interpreter::profile::{Profile, ProfiledAccess, RequestKind, RequestMemory};
+use runtime::interpreter::profile::{MemoryProfile, ProfiledAccess, RequestKind, RequestMemory};
 use serde::Serialize;
 
 /// An access, and the lanes of one of its requests.
@@ -45,7 +45,7 @@ pub(crate) struct Request {
 }
 
 /// Returns the pictures of the accesses in the order of the report.
-pub(super) fn accesses(report: &ReportJson, profile: Option<&Profile>, index: &LineIndex) -> Vec<AccessPicture> {
+pub(super) fn accesses(report: &ReportJson, profile: Option<&MemoryProfile>, index: &LineIndex) -> Vec<AccessPicture> {
     let picture = |access: &AccessReport| {
         let (word, kind) = match access.kind {
             AccessKind::Load => ("load", RequestKind::Load),
@@ -156,7 +156,7 @@ pub(crate) struct Tiles {
 const MAX_CELLS: u64 = 64;
 
 /// Returns a picture of each buffer to which the case stores.
-pub(super) fn tiles(kernel: &Kernel, profile: &Profile) -> Vec<Tiles> {
+pub(super) fn tiles(kernel: &Kernel, profile: &MemoryProfile) -> Vec<Tiles> {
     let tiles = profile.stored.iter().filter_map(|stored| {
         let (parameter, bytes) = kernel.parameters.iter().find_map(|p| match p.role {
             Role::Address { element, .. } if p.name == stored.array => Some((p, u64::from(element.bytes()))),

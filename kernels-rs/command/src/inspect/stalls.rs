@@ -6,7 +6,7 @@ use kernel_dsl::Artifact;
 use kernel_dsl::compiler::Target;
 use kernel_dsl::compiler::hir::Monomorphic;
 use kernels_rs_estimate::Estimator;
-use kernels_rs_estimate::device::Model;
+use kernels_rs_estimate::device::DeviceModel;
 use runtime::testing::{self, Case};
 use serde::Serialize;
 
@@ -44,7 +44,7 @@ impl Inspection {
         if target != Target::SM_61 {
             return Ok(());
         }
-        let estimator = Estimator::new(Model::named(CARD_KEY)?)?;
+        let estimator = Estimator::new(DeviceModel::named(CARD_KEY)?)?;
         let estimate = testing::validated(program, case, &estimator.device(), |approved| {
             Ok(estimator.estimate(artifact, program, approved))
         });

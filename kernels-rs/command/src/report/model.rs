@@ -16,7 +16,7 @@ use kernel_dsl::compiler::ir::{DynamicArray, Kernel, Local, Location, Op, Region
 use kernel_dsl::compiler::ptx::cost::InstructionClass;
 use kernels_rs_estimate::ptxas::Resources;
 use kernels_rs_estimate::sass::{self, Class, Line};
-use runtime::interpreter::profile::{self, BranchCounts, Counts, Profile, ProfiledAccess, Touched};
+use runtime::interpreter::profile::{self, BranchCounts, MemoryProfile, ProfiledAccess, RequestCounts, TouchedBytes};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -149,14 +149,14 @@ pub(crate) struct ProofFacts {
 #[derive(Serialize)]
 pub(crate) struct MeasuredRequests {
     #[serde(flatten)]
-    pub(crate) counts: Counts,
+    pub(crate) counts: RequestCounts,
     /// Mean cost of a request.
     pub(crate) mean: f64,
     /// Fraction of a warp's lanes that were active.
     pub(crate) active: f64,
     /// For global memory, the fraction of the transferred bytes that was requested.
     pub(crate) efficiency: Option<f64>,
-    pub(crate) touched: Option<Touched>,
+    pub(crate) touched: Option<TouchedBytes>,
 }
 
 /// Branch or loop.
@@ -257,7 +257,7 @@ impl ReportJson {
     }
 
     /// Adds the measurements of a case.
-    pub(crate) fn measure(&mut self, case: String, profile: &Profile) {
+    pub(crate) fn measure(&mut self, case: String, profile: &MemoryProfile) {
         self.case = Some(case);
         self.accesses.iter_mut().for_each(|access| access.measure(profile, &self.reach));
         self.branches.iter_mut().for_each(|branch| branch.measure(profile));
@@ -306,7 +306,7 @@ fn merged(lints: impl Iterator<Item = Slowness>) -> Vec<Slowness> {
 
 impl Sass {
     fn new(code: &CodeCost, lines: &Lines) -> Sass {
-        let looped = |(i, l): (usize, &sass::Loop)| {
+        let looped = |(i, l): (usize, &sass::NaturalLoop)| {
             // The backward jump belongs to the loop; its first instruction may have the line of any
             // statement in it.
             let line = code.listing.instructions[l.jump].line.clone();
@@ -380,7 +380,7 @@ impl AccessReport {
     }
 
     /// Records the measurements of the access.
-    fn measure(&mut self, profile: &Profile, reach: &KernelAccesses) {
+    fn measure(&mut self, profile: &MemoryProfile, reach: &KernelAccesses) {
         let kind = match self.kind {
             AccessKind::Load => profile::RequestKind::Load,
             AccessKind::Store => profile::RequestKind::Store,
@@ -391,7 +391,7 @@ impl AccessReport {
             (a.location, a.kind, a.bytes) == (self.location, kind, self.bytes)
                 && (self.array.is_none() || a.array == self.array)
         };
-        let counts = profile.accesses.iter().filter(of_it).map(|a| a.counts).reduce(Counts::and);
+        let counts = profile.accesses.iter().filter(of_it).map(|a| a.counts).reduce(RequestCounts::and);
         let touched = profile.accesses.iter().filter(of_it).map(|a| a.touched);
         let touched = touched.reduce(|a, b| Some(a?.and(b?))).flatten();
         self.measured = counts.map(|counts| MeasuredRequests {
@@ -421,7 +421,7 @@ impl Branch {
     }
 
     /// Records the measurements of the branch.
-    fn measure(&mut self, profile: &Profile) {
+    fn measure(&mut self, profile: &MemoryProfile) {
         let of_it = profile.branches.iter().filter(|b| (b.location, b.looped) == (self.location, self.looped));
         self.measured = of_it.map(|b| b.ways).reduce(BranchCounts::and);
     }

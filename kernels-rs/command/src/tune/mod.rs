@@ -13,7 +13,7 @@ use error::TuneError;
 use kernels_rs::gemm::plan::{GemmPlan, ranked};
 use kernels_rs::gemm::{Gemm, GemmCosts, ProductShape, TunedPlan, TunedPlans};
 use kernels_rs_estimate::Estimator;
-use kernels_rs_estimate::device::Model;
+use kernels_rs_estimate::device::DeviceModel;
 use meter::{ProductMeter, ProductOperands};
 use runtime::Device;
 use search::{CandidateResult, SearchLimits, SearchResult, search};
@@ -224,7 +224,7 @@ impl Tune {
                 let device = Device::cuda(ordinal).map_err(failed)?;
                 let mut candidates = ProductCandidates::new(&device, call, self.case, count);
                 // Half of the budget is for measurements.
-                if let Some(model) = Model::of_driver_name(device.name())? {
+                if let Some(model) = DeviceModel::of_driver_name(device.name())? {
                     match Estimator::new(model) {
                         Err(kernels_rs_estimate::estimate::Error::NoTools { .. }) => {}
                         estimator => candidates.estimate(&estimator?, call, self.case, budget / 2)?,
@@ -235,7 +235,7 @@ impl Tune {
                 (device.name().to_string(), candidates, result)
             }
             _ => {
-                let model = Model::named(&self.device)?;
+                let model = DeviceModel::named(&self.device)?;
                 let name = model.device.driver_name.clone();
                 let estimator = Estimator::new(model)?;
                 let device = estimator.device();

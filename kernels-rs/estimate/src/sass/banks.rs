@@ -15,7 +15,7 @@
 //! other rules, and is not covered here. Neither is `f64`, whose low rate on these machines hides
 //! bank conflicts.
 
-use super::{Class, Instruction, Listing};
+use super::{Class, Listing, SassInstruction};
 use serde::Serialize;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -28,7 +28,7 @@ const CACHED: usize = 2;
 
 /// Cycles that an instruction loses to a bank conflict, and the registers.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
-pub struct Conflict {
+pub struct BankConflict {
     /// Lost cycles; 0 without a conflict.
     pub cycles: u32,
     /// Conflicting registers by bank.
@@ -38,7 +38,7 @@ pub struct Conflict {
 impl Listing {
     /// Returns the conflict of each instruction; `None` if the listing's machine is unknown, or
     /// neither Maxwell nor Pascal.
-    pub fn bank_conflicts(&self) -> Option<Vec<Conflict>> {
+    pub fn bank_conflicts(&self) -> Option<Vec<BankConflict>> {
         if !matches!(self.sm, Some(50..70)) {
             return None;
         }
@@ -46,7 +46,7 @@ impl Listing {
         let mut entered = vec![false; self.instructions.len() + 1];
         self.instructions.iter().flat_map(|inst| &inst.targets).for_each(|to| entered[*to] = true);
         let mut cache = OperandCache::default();
-        let conflict = |(inst, entered): (&Instruction, &bool)| {
+        let conflict = |(inst, entered): (&SassInstruction, &bool)| {
             if *entered {
                 cache = OperandCache::default();
             }
@@ -66,7 +66,7 @@ struct OperandCache([VecDeque<u32>; SOURCES]);
 
 impl OperandCache {
     /// Returns the conflict of an instruction that executes with this cache, and updates the cache.
-    fn read(&mut self, inst: &Instruction) -> Conflict {
+    fn read(&mut self, inst: &SassInstruction) -> BankConflict {
         let mut banks: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
         for (cached, source) in self.0.iter_mut().zip(sources(inst)) {
             let Some(RegisterOperand { register, reuse }) = source else { continue };
@@ -87,12 +87,12 @@ impl OperandCache {
             }
         }
         banks.retain(|_, registers| registers.len() > 1);
-        Conflict { cycles: banks.values().map(|registers| registers.len() as u32 - 1).sum(), registers: banks }
+        BankConflict { cycles: banks.values().map(|registers| registers.len() as u32 - 1).sum(), registers: banks }
     }
 }
 
 /// Returns whether control may continue elsewhere than at the next instruction.
-fn jumps(inst: &Instruction) -> bool {
+fn jumps(inst: &SassInstruction) -> bool {
     // `SSY` and similar instructions only push a target for later.
     Class::of(inst) == Class::Control && !matches!(inst.opcode(), "SSY" | "PBK" | "PCNT" | "PRET")
 }
@@ -105,7 +105,7 @@ struct RegisterOperand {
 }
 
 /// Returns the register operands of an instruction that uses the operand cache.
-fn sources(inst: &Instruction) -> [Option<RegisterOperand>; SOURCES] {
+fn sources(inst: &SassInstruction) -> [Option<RegisterOperand>; SOURCES] {
     let class = Class::of(inst);
     if !matches!(class, Class::Fma | Class::Float | Class::Half | Class::Integer | Class::Multiply | Class::Compare) {
         return [None; SOURCES];

@@ -1,6 +1,6 @@
 //! Classes of instructions by the unit that executes them.
 
-use super::Instruction;
+use super::SassInstruction;
 use serde::Serialize;
 
 /// Class of machine instructions, by the executing unit and, for memory, by the state space.
@@ -94,7 +94,7 @@ impl Class {
 
     /// Returns the class of an instruction, by the instruction sets of Maxwell to Hopper in
     /// NVIDIA's "CUDA Binary Utilities".
-    pub fn of(inst: &Instruction) -> Class {
+    pub fn of(inst: &SassInstruction) -> Class {
         match inst.opcode() {
             "FFMA" | "FFMA32I" => Class::Fma,
             "FADD" | "FADD32I" | "FMUL" | "FMUL32I" | "FMNMX" | "FSWZADD" | "RRO" | "FCHK" => Class::Float,

@@ -9,7 +9,7 @@
 //! Control returns from a call to the next instruction; the callee is another entry. An indirect
 //! jump (`BRX`, `JMX`) leads to the targets that nvdisasm names.
 
-use super::{Instruction, Listing};
+use super::{Listing, SassInstruction};
 
 /// Control flow graph of a listing.
 pub(super) struct ControlFlowGraph {
@@ -121,7 +121,7 @@ impl ControlFlowGraph {
     }
 }
 
-fn step(inst: &Instruction) -> FlowEffect {
+fn step(inst: &SassInstruction) -> FlowEffect {
     let register = || inst.operands.split(',').next().unwrap_or_default().trim().to_string();
     match (inst.opcode(), &inst.targets[..]) {
         ("BRA" | "JMP" | "BRX" | "JMX" | "EXIT" | "KILL", _) => FlowEffect::Away,
@@ -144,7 +144,7 @@ fn step(inst: &Instruction) -> FlowEffect {
 
 /// Returns whether some lanes may continue at the next instruction: the instruction has a guard, or
 /// a condition before its target, as in ``BRA CC.EQ, `(.L_x_4)`` and ``BRA.DIV UR4, `(.L_x_2)``.
-fn conditional(inst: &Instruction) -> bool {
+fn conditional(inst: &SassInstruction) -> bool {
     let guarded = !inst.guard.is_empty() && inst.guard != "@PT";
     let own = match inst.opcode() {
         "BRA" | "JMP" => !inst.operands.starts_with('`'),

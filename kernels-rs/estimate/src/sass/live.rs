@@ -7,7 +7,7 @@
 //! (`.E`). A guarded instruction keeps the old value for the other lanes.
 
 use super::flow::ControlFlowGraph;
-use super::{Instruction, Listing};
+use super::{Listing, SassInstruction};
 
 /// A set of registers, by number.
 type Registers = [u64; 4];
@@ -62,7 +62,7 @@ struct RegisterEffect {
 }
 
 impl RegisterEffect {
-    fn of(inst: &Instruction) -> RegisterEffect {
+    fn of(inst: &SassInstruction) -> RegisterEffect {
         let mut effect = RegisterEffect { partial: !inst.guard.is_empty(), ..RegisterEffect::default() };
         let opcode = inst.opcode();
         let words: Vec<&str> = inst.name.split('.').skip(1).collect();

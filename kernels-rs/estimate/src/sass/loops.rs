@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 
 /// Natural loop, whose costs are those of an iteration that executes every path, inner loops once.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct Loop {
+pub struct NaturalLoop {
     /// First instruction, the target of the backward jumps: an index into
     /// [`Listing::instructions`].
     pub head: usize,
@@ -37,7 +37,7 @@ pub struct Loop {
 
 impl Listing {
     /// Returns the loops by their start, outer loops first.
-    pub fn loops(&self) -> Vec<Loop> {
+    pub fn loops(&self) -> Vec<NaturalLoop> {
         let flow = ControlFlowGraph::of(self);
         let mut bodies = natural(&flow);
         bodies.sort_by_key(|b| (b.head, Reverse(b.body.len())));
@@ -50,7 +50,7 @@ impl Listing {
         let looped = |natural: &Natural| {
             let body = natural.body.clone();
             let each = || body.iter().copied();
-            Loop {
+            NaturalLoop {
                 head: natural.head,
                 jump: natural.jump,
                 depth: around(natural),

@@ -6,7 +6,7 @@
 //!
 //! - An instruction issues in one *slot* of its warp's scheduler; two instructions in braces share
 //!   a slot. The slots of a loop's body are a lower bound of its time, whatever the memory does
-//!   ([`Loop::slots`]).
+//!   ([`NaturalLoop::slots`]).
 //! - A loop is a natural loop of the control flow graph (`flow`, [`Listing::loops`]).
 //! - An instruction reads several registers in one cycle only if they are in different *banks* or
 //!   in the operand cache ([`banks`]).
@@ -22,7 +22,7 @@ mod live;
 mod loops;
 
 pub use class::Class;
-pub use loops::Loop;
+pub use loops::NaturalLoop;
 
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
@@ -33,7 +33,7 @@ pub struct Listing {
     /// Number in the architecture's name, such as 61, if the listing names it.
     pub sm: Option<u16>,
     /// Instructions in the order of their addresses, without the padding after the kernel.
-    pub instructions: Vec<Instruction>,
+    pub instructions: Vec<SassInstruction>,
     /// Functions that ptxas adds and the kernel calls, such as the rare cases of a division, by
     /// their first instruction.
     pub functions: BTreeMap<usize, String>,
@@ -41,7 +41,7 @@ pub struct Listing {
 
 /// An instruction.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Instruction {
+pub struct SassInstruction {
     /// Bytes from the start of the kernel.
     pub address: u32,
     /// Guard, such as `@!P0`; empty without one.
@@ -68,7 +68,7 @@ pub struct Line {
     pub number: u32,
 }
 
-impl Instruction {
+impl SassInstruction {
     /// Returns the name without modifiers: `LDS`.
     pub fn opcode(&self) -> &str {
         self.name.split('.').next().unwrap_or(&self.name)
@@ -129,7 +129,7 @@ impl Listing {
 
     /// Iterates over the instructions of `which` (indices into [`Listing::instructions`]) other
     /// than `NOP`.
-    pub fn busy(&self, which: impl IntoIterator<Item = usize>) -> impl Iterator<Item = &Instruction> {
+    pub fn busy(&self, which: impl IntoIterator<Item = usize>) -> impl Iterator<Item = &SassInstruction> {
         which.into_iter().map(|i| &self.instructions[i]).filter(|inst| !inst.idle())
     }
 
@@ -161,7 +161,7 @@ fn architecture(flags: &str) -> Option<u16> {
 const TARGETS_REMARK: &str = "BRANCH_TARGETS ";
 
 /// Parses the text after an address, and returns the labels that it names.
-fn instruction(address: u32, text: &str, line: Option<Line>) -> Option<(Instruction, Vec<&str>)> {
+fn instruction(address: u32, text: &str, line: Option<Line>) -> Option<(SassInstruction, Vec<&str>)> {
     let text = text.trim();
     // A dual-issued pair is `{ first ;` and `second ; }`.
     let paired = text.ends_with('}');
@@ -181,7 +181,7 @@ fn instruction(address: u32, text: &str, line: Option<Line>) -> Option<(Instruct
         .split(',')
         .map(str::trim)
         .filter(|label| !label.is_empty());
-    let inst = Instruction {
+    let inst = SassInstruction {
         address,
         guard: guard.to_string(),
         name: name.to_string(),

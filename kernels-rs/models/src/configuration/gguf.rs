@@ -42,11 +42,11 @@ impl Configuration {
         let key = "general.architecture";
         let name = gguf.required(key, "the name of an architecture", Value::text)?;
         let architecture = match name {
-            "llama" => Architecture::Llama,
-            "qwen2" => Architecture::Qwen2,
-            "qwen3" => Architecture::Qwen3,
-            "qwen3moe" => Architecture::Qwen3Moe,
-            "qwen3vl" => Architecture::Qwen3Vl,
+            "llama" => ModelArchitecture::Llama,
+            "qwen2" => ModelArchitecture::Qwen2,
+            "qwen3" => ModelArchitecture::Qwen3,
+            "qwen3moe" => ModelArchitecture::Qwen3Moe,
+            "qwen3vl" => ModelArchitecture::Qwen3Vl,
             other => {
                 let needed = match other {
                     "clip" => "a vision tower without its language model".to_owned(),
@@ -78,7 +78,7 @@ impl Configuration {
             }
         }
         let experts = match architecture {
-            Architecture::Qwen3Moe => Some(Experts {
+            ModelArchitecture::Qwen3Moe => Some(Experts {
                 count: fields.extent("expert_count", MAX_EXPERTS)?,
                 used: fields.extent("expert_used_count", MAX_EXPERTS)?,
                 normalized: true,
@@ -133,7 +133,7 @@ impl Configuration {
         let vision = Vision::from_gguf(projector)?;
         let wrong = |problem: String| Err(Error::field(projector.file(), "vision", problem));
         let Configuration { architecture, width, deepstack, .. } = configuration;
-        if architecture != Architecture::Qwen3Vl {
+        if architecture != ModelArchitecture::Qwen3Vl {
             return wrong(format!("a vision tower of Qwen3-VL beside a model of {}", architecture.name()));
         }
         if vision.output != width {
@@ -149,7 +149,7 @@ impl Configuration {
 }
 
 /// Reads how positions are encoded.
-fn rotary(fields: &Metadata<'_>, architecture: Architecture, head: usize) -> Result<Rotary> {
+fn rotary(fields: &Metadata<'_>, architecture: ModelArchitecture, head: usize) -> Result<Rotary> {
     let gguf = fields.gguf;
     let kind = gguf.optional(&fields.key("rope.scaling.type"), "the name of a scaling", Value::text)?;
     let factor = || fields.positive("rope.scaling.factor", None);
@@ -187,10 +187,10 @@ fn rotary(fields: &Metadata<'_>, architecture: Architecture, head: usize) -> Res
             Some(axes)
         }
     };
-    if axes.is_none() && architecture == Architecture::Qwen3Vl {
+    if axes.is_none() && architecture == ModelArchitecture::Qwen3Vl {
         return Err(gguf.unexpected(&fields.key(key), "sections of a head for time, height and width"));
     }
-    let pairing = if architecture == Architecture::Llama { Pairing::Neighbors } else { Pairing::Halves };
+    let pairing = if architecture == ModelArchitecture::Llama { Pairing::Neighbors } else { Pairing::Halves };
     let base = fields.positive("rope.freq_base", Some(10_000.0))?;
     Ok(Rotary { base, dimensions: head, pairing, scaling, axes })
 }

@@ -90,11 +90,11 @@ impl Configuration {
         let root = Object { file, path: String::new(), value: json };
         let kind = root.text("model_type")?.unwrap_or("");
         let architecture = match kind {
-            "llama" => Architecture::Llama,
-            "qwen2" => Architecture::Qwen2,
-            "qwen3" => Architecture::Qwen3,
-            "qwen3_moe" => Architecture::Qwen3Moe,
-            "qwen3_vl" => Architecture::Qwen3Vl,
+            "llama" => ModelArchitecture::Llama,
+            "qwen2" => ModelArchitecture::Qwen2,
+            "qwen3" => ModelArchitecture::Qwen3,
+            "qwen3_moe" => ModelArchitecture::Qwen3Moe,
+            "qwen3_vl" => ModelArchitecture::Qwen3Vl,
             other => {
                 let supported = "llama, qwen2, qwen3, qwen3_moe, qwen3_vl";
                 return Err(root.unsupported("model_type", format!("the architecture `{other}`"), supported));
@@ -104,7 +104,7 @@ impl Configuration {
             let needed = format!("the quantization {}", value["quant_method"]);
             return Err(root.unsupported("quantization_config", needed, "F32, F16, BF16, and the formats of GGUF"));
         }
-        let is_vision = architecture == Architecture::Qwen3Vl;
+        let is_vision = architecture == ModelArchitecture::Qwen3Vl;
         let text = if is_vision { root.object("text_config") } else { Object { path: String::new(), ..root } };
         let root = Object { file, path: String::new(), value: json };
         // The following fields would change the result. Only their usual values are supported.
@@ -117,7 +117,7 @@ impl Configuration {
         let width = text.extent("hidden_size", MAX_WIDTH)?;
         let head = text.optional_extent("head_dim", MAX_WIDTH)?.unwrap_or(width / heads);
         let experts = match architecture {
-            Architecture::Qwen3Moe => {
+            ModelArchitecture::Qwen3Moe => {
                 text.only("decoder_sparse_step", &1.into())?;
                 text.only("mlp_only_layers", &Value::Array(Vec::new()))?;
                 Some(Experts {

@@ -15,7 +15,7 @@ use super::model::{Inserted, Model};
 use super::prompt::Prompt;
 use super::sampling::Sampler;
 use super::session::Options;
-use super::steps::{LOSSES, LogitsPlace, Row, Run, Section, Steps};
+use super::steps::{LOSSES, LogitsPlace, Run, SequenceSection, StepToken, Steps};
 use super::vision::Features;
 use crate::error::{Error, Result};
 use crate::memory::CacheFormat;
@@ -257,7 +257,7 @@ impl Batch {
             let [time, height, width] = prompt.positions(range.clone());
             let positions = if images.is_empty() { time } else { [time, height, width].concat() };
             let tokens = &prompt.tokens()[range];
-            let section = Section { tokens, positions, images, after: After { sequence, tokens: done } };
+            let section = SequenceSection { tokens, positions, images, after: After { sequence, tokens: done } };
             self.run.append(&self.model, &section, &self.pages)?;
             if end == all {
                 features.clear();
@@ -276,7 +276,7 @@ impl Batch {
     /// # Errors
     /// If a sequence does not exist or is empty, or the device fails.
     pub fn advance(&mut self, sequences: &[usize]) -> Result<()> {
-        let mut rows: Vec<Row> = Vec::new();
+        let mut rows: Vec<StepToken> = Vec::new();
         for sequence in sequences {
             let Some(token) = self.text(*sequence)?.tokens().last().copied() else {
                 let problem = format!("sequence {sequence} has no tokens");
@@ -297,7 +297,7 @@ impl Batch {
             }
             let [position, ..] = text.prompt.positions(before..before + 1);
             let position = position.first().map_or(before, |position| *position as usize);
-            let row = Row { token, place: After { sequence: *sequence, tokens: before }, position };
+            let row = StepToken { token, place: After { sequence: *sequence, tokens: before }, position };
             if (text.done == before || text.logits.is_none()) && !rows.contains(&row) {
                 rows.push(row);
             }
@@ -307,10 +307,10 @@ impl Batch {
         }
         // Only a step of a single sequence has rows for drafts.
         let mut drafts: &[u32] = &[];
-        if let [Row { place: After { sequence, tokens: before }, position, .. }] = rows[..] {
+        if let [StepToken { place: After { sequence, tokens: before }, position, .. }] = rows[..] {
             let left = self.options.room - before - 1;
             drafts = look_up(self.texts[sequence].tokens(), self.options.drafts.min(left));
-            let row = |(i, token): (usize, &u32)| Row {
+            let row = |(i, token): (usize, &u32)| StepToken {
                 token: *token,
                 place: After { sequence, tokens: before + 1 + i },
                 position: position + 1 + i,
@@ -401,7 +401,7 @@ impl Batch {
             // loss.
             let label = |at: usize| tokens.get(at + 1).copied().unwrap_or(u32::MAX);
             let labels: Vec<u32> = (i..i + piece.len()).map(label).collect();
-            let section = Section::of_text(piece, After { sequence, tokens: i });
+            let section = SequenceSection::of_text(piece, After { sequence, tokens: i });
             losses.extend(self.run.losses(&self.model, &section, &labels, &self.pages)?);
         }
         losses.pop();
@@ -420,7 +420,7 @@ impl Batch {
         let piece = self.options.at_once().min(LOSSES);
         let mut likeliest = Vec::with_capacity(tokens.len());
         for (piece, i) in tokens.chunks(piece).zip((0..).step_by(piece)) {
-            let section = Section::of_text(piece, After { sequence, tokens: i });
+            let section = SequenceSection::of_text(piece, After { sequence, tokens: i });
             likeliest.extend(self.run.likeliest(&self.model, &section, &self.pages)?);
         }
         Ok(likeliest)

@@ -37,7 +37,7 @@ impl Norm {
 /// separate memory. Products of few tokens with matrices that are not block-quantized add to the
 /// sum themselves.
 #[derive(Debug)]
-pub struct Activations {
+pub struct HiddenStates {
     /// The sum, and memory for the next sum.
     sums: [QueueMemory<f32>; 2],
     /// The result of the last residual branch.
@@ -50,17 +50,17 @@ pub struct Activations {
     exact: bool,
 }
 
-impl Activations {
+impl HiddenStates {
     /// Allocates the activations of `tokens` tokens. With `exact`, norms add the elements of each
     /// token as if it were alone.
     ///
     /// # Errors
     /// If memory runs out.
-    pub fn new(on: &impl Queue, tokens: usize, width: usize, exact: bool) -> Result<Activations, Error> {
+    pub fn new(on: &impl Queue, tokens: usize, width: usize, exact: bool) -> Result<HiddenStates, Error> {
         let memory = || on.scratch::<f32>(tokens * width);
         let sums = [memory()?, memory()?];
         let normed = OperandMemory::new(tokens * width);
-        Ok(Activations { sums, added: memory()?, is_added: false, normed, extents: [tokens, width], exact })
+        Ok(HiddenStates { sums, added: memory()?, is_added: false, normed, extents: [tokens, width], exact })
     }
 
     /// Begins with `tokens` tokens. Returns the sum, which the caller writes.
@@ -122,7 +122,7 @@ impl Activations {
         form: Form,
         run: impl FnOnce(&Operand<'_>, &mut BufferViewMut<'_, f32, 2>) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        let Activations { sums, added, is_added, normed, extents, exact } = self;
+        let HiddenStates { sums, added, is_added, normed, extents, exact } = self;
         let (extents, rows) = (*extents, 0..extents[0]);
         let source = Normed { norm, sums, added: &mut *added, is_added: &mut *is_added, extents, rows, exact: *exact };
         let normed = normed.filled(on, form, source)?;
@@ -142,7 +142,7 @@ impl Activations {
         output: &Linear,
         logits: &mut BufferViewMut<'_, f32, 2>,
     ) -> Result<(), Error> {
-        let Activations { sums, added, is_added, normed, extents, exact } = self;
+        let HiddenStates { sums, added, is_added, normed, extents, exact } = self;
         let ([n, _], [rows, _], exact) = (*extents, logits.extents(), *exact);
         let last = n.saturating_sub(rows)..n;
         let source = Normed { norm, sums, added, is_added, extents: *extents, rows: last, exact };
@@ -273,7 +273,7 @@ impl Block {
     /// `None` for many tokens, with `exact`, or if a matrix is block-quantized. The products add to
     /// the residual sum. The choice does not depend on the previous block, so a split over devices
     /// does not change bits.
-    fn fused(&self, x: &Activations) -> Option<(FusedAttention<'_>, FusedNetwork<'_>)> {
+    fn fused(&self, x: &HiddenStates) -> Option<(FusedAttention<'_>, FusedNetwork<'_>)> {
         let SecondHalf::Network(network) = &self.network else { return None };
         if x.exact || x.extents[0] > MAX_FUSED_TOKENS {
             return None;
@@ -288,7 +288,7 @@ impl Block {
     pub fn run<K: CacheElement>(
         &self,
         on: &impl Queue,
-        x: &mut Activations,
+        x: &mut HiddenStates,
         places: &Places<'_>,
         cache: KeyValues<'_, K>,
         work: &mut BlockWork,

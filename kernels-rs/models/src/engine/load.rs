@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::file::{Format, Tensor};
 use crate::image::Processor;
 use crate::quantize;
-use crate::tensors::{Role, VisionRole};
+use crate::tensors::{TensorRole, VisionRole};
 use kernel_dsl::half::{bf16, f16};
 use kernels_rs::quant::{Routing, Weights};
 use runtime::Device;
@@ -25,7 +25,7 @@ pub struct Loader<'a> {
     device: &'a Device,
     file: &'a str,
     configuration: &'a Configuration,
-    tensors: HashMap<(Role, usize), Tensor<'a>>,
+    tensors: HashMap<(TensorRole, usize), Tensor<'a>>,
     /// Receives the bytes that are loaded, and those of the whole model.
     progress: &'a mut dyn FnMut(u64, u64),
     loaded: u64,
@@ -52,7 +52,7 @@ impl<'a> Loader<'a> {
     }
 
     /// Returns a tensor that is going to be loaded.
-    fn take(&mut self, role: Role, layer: usize) -> Result<Tensor<'a>> {
+    fn take(&mut self, role: TensorRole, layer: usize) -> Result<Tensor<'a>> {
         let tensor = self.tensors.get(&(role, layer)).copied().ok_or_else(|| {
             Error::tensor(
                 self.file,
@@ -66,7 +66,7 @@ impl<'a> Loader<'a> {
     }
 
     /// Returns a vector in `f32`.
-    pub fn vector(&mut self, role: Role, layer: usize) -> Result<Vec<f32>> {
+    pub fn vector(&mut self, role: TensorRole, layer: usize) -> Result<Vec<f32>> {
         let tensor = self.take(role, layer)?;
         Ok(match tensor.format {
             Format::F32 => numbers(tensor.bytes, f32::from_le_bytes),
@@ -80,7 +80,7 @@ impl<'a> Loader<'a> {
     }
 
     /// Uploads matrices one below the other. Neighbors of equal formats become one matrix.
-    fn linear(&mut self, roles: &[Role], layer: usize, bias: Option<Vec<f32>>) -> Result<Linear> {
+    fn linear(&mut self, roles: &[TensorRole], layer: usize, bias: Option<Vec<f32>>) -> Result<Linear> {
         let mut parts: Vec<(Format, [usize; 2], Cow<'a, [u8]>)> = Vec::new();
         for role in roles {
             let tensor = self.take(*role, layer)?;
@@ -103,13 +103,13 @@ impl<'a> Loader<'a> {
     }
 
     /// Returns the number of heads of a matrix, if its rotated pairs are neighbors.
-    fn heads_in_pairs(&self, role: Role) -> Option<usize> {
+    fn heads_in_pairs(&self, role: TensorRole) -> Option<usize> {
         if self.configuration.rotary.pairing == Pairing::Halves {
             return None;
         }
         match role {
-            Role::Query => Some(self.configuration.heads),
-            Role::Key => Some(self.configuration.groups),
+            TensorRole::Query => Some(self.configuration.heads),
+            TensorRole::Key => Some(self.configuration.groups),
             _ => None,
         }
     }
@@ -135,25 +135,25 @@ impl<'a> Loader<'a> {
 
     /// Uploads the embedding.
     pub fn embedding(&mut self) -> Result<Embedding> {
-        let tensor = self.take(Role::Embedding, 0)?;
+        let tensor = self.take(TensorRole::Embedding, 0)?;
         let extents = self.matrix(&tensor)?;
         Embedding::new(self.device, &Rows { format: tensor.format, extents, bytes: tensor.bytes })
     }
 
     /// Uploads the output matrix, which is the embedding in a tied model.
     pub fn output(&mut self) -> Result<Linear> {
-        let role = if self.configuration.tied { Role::Embedding } else { Role::Output };
+        let role = if self.configuration.tied { TensorRole::Embedding } else { TensorRole::Output };
         self.linear(&[role], 0, None)
     }
 
     /// Uploads a norm.
-    pub fn norm(&mut self, role: Role, layer: usize) -> Result<Norm> {
+    pub fn norm(&mut self, role: TensorRole, layer: usize) -> Result<Norm> {
         let weight = self.vector(role, layer)?;
         Norm::new(self.device, &weight, self.configuration.epsilon)
     }
 
     /// Uploads a matrix of all experts of a layer, which are one below the other.
-    fn stacked(&mut self, role: Role, layer: usize) -> Result<Weights> {
+    fn stacked(&mut self, role: TensorRole, layer: usize) -> Result<Weights> {
         let tensor = self.take(role, layer)?;
         let (Some(format), &[count, rows, _]) = (tensor.format.blocks(), tensor.extents) else {
             let field = format!("tensor `{}`", tensor.name);
@@ -176,30 +176,30 @@ impl<'a> Loader<'a> {
         let configuration = self.configuration;
         let bias = if configuration.architecture.has_biases() {
             let mut all = Vec::new();
-            for role in [Role::QueryBias, Role::KeyBias, Role::ValueBias] {
+            for role in [TensorRole::QueryBias, TensorRole::KeyBias, TensorRole::ValueBias] {
                 all.extend(self.vector(role, layer)?);
             }
             Some(all)
         } else {
             None
         };
-        let projection = self.linear(&[Role::Query, Role::Key, Role::Value], layer, bias)?;
+        let projection = self.linear(&[TensorRole::Query, TensorRole::Key, TensorRole::Value], layer, bias)?;
         let norms = if configuration.architecture.has_head_norms() {
-            Some([self.vector(Role::QueryNorm, layer)?, self.vector(Role::KeyNorm, layer)?])
+            Some([self.vector(TensorRole::QueryNorm, layer)?, self.vector(TensorRole::KeyNorm, layer)?])
         } else {
             None
         };
         let norms = norms.as_ref().map(|[q, k]| [&**q, &**k]);
-        let output = self.linear(&[Role::AttentionOutput], layer, None)?;
+        let output = self.linear(&[TensorRole::AttentionOutput], layer, None)?;
         let attention = Attention::new(self.device, AttentionShape::of(configuration), projection, norms, output)?;
         let network = match &configuration.experts {
             None => {
-                let gate_and_up = self.linear(&[Role::Gate, Role::Up], layer, None)?;
-                SecondHalf::Network(Network::new(gate_and_up, self.linear(&[Role::Down], layer, None)?)?)
+                let gate_and_up = self.linear(&[TensorRole::Gate, TensorRole::Up], layer, None)?;
+                SecondHalf::Network(Network::new(gate_and_up, self.linear(&[TensorRole::Down], layer, None)?)?)
             }
             Some(experts) => {
-                let router = self.linear(&[Role::Router], layer, None)?;
-                let roles = [Role::ExpertGate, Role::ExpertUp, Role::ExpertDown];
+                let router = self.linear(&[TensorRole::Router], layer, None)?;
+                let roles = [TensorRole::ExpertGate, TensorRole::ExpertUp, TensorRole::ExpertDown];
                 let [gate, up, down] = roles.map(|role| self.stacked(role, layer));
                 let routing = Routing::softmax(experts.used);
                 let routing = if experts.normalized { routing.normalized() } else { routing };
@@ -207,9 +207,9 @@ impl<'a> Loader<'a> {
             }
         };
         Ok(Block {
-            attention_norm: self.norm(Role::AttentionNorm, layer)?,
+            attention_norm: self.norm(TensorRole::AttentionNorm, layer)?,
             attention,
-            network_norm: self.norm(Role::NetworkNorm, layer)?,
+            network_norm: self.norm(TensorRole::NetworkNorm, layer)?,
             network,
         })
     }
@@ -218,7 +218,7 @@ impl<'a> Loader<'a> {
 impl Loader<'_> {
     /// Returns the elements of a tensor of the tower.
     fn numbers(&mut self, role: VisionRole, layer: usize) -> Result<Vec<f32>> {
-        let tensor = self.take(Role::Vision(role), layer)?;
+        let tensor = self.take(TensorRole::Vision(role), layer)?;
         quantize::numbers(tensor.format, tensor.bytes).ok_or_else(|| {
             let field = format!("tensor `{}`", tensor.name);
             Error::unsupported(self.file, field, format!("the format {}", tensor.format), "formats with kernels")
@@ -235,7 +235,7 @@ impl Loader<'_> {
         let norm = self.pair([norm, norm_bias], at)?;
         let mut linear = |[weight, bias]: [VisionRole; 2]| {
             let bias = self.numbers(bias, at)?;
-            self.linear(&[Role::Vision(weight)], at, Some(bias))
+            self.linear(&[TensorRole::Vision(weight)], at, Some(bias))
         };
         let (up, down) = (linear([up, up_bias])?, linear([down, down_bias])?);
         Merger::new(self.device, norm, epsilon, up, down)
@@ -245,7 +245,7 @@ impl Loader<'_> {
     pub fn tower(&mut self, vision: &Vision, processor: Processor) -> Result<Tower> {
         use VisionRole::*;
         // GGUF has a tensor for each frame, and transformers' files have one for all.
-        let frames = (0..vision.frames).filter(|frame| self.tensors.contains_key(&(Role::Vision(Patch), *frame)));
+        let frames = (0..vision.frames).filter(|frame| self.tensors.contains_key(&(TensorRole::Vision(Patch), *frame)));
         let frames: Vec<usize> = frames.collect();
         let mut of_frames = Vec::new();
         for frame in &frames {
@@ -262,7 +262,7 @@ impl Loader<'_> {
             [DeepstackNorm, DeepstackNormBias, DeepstackUp, DeepstackUpBias, DeepstackDown, DeepstackDownBias];
         let deepstack = (0..vision.deepstack.len()).map(|i| self.merger(of_deepstack, i, vision.epsilon));
         let deepstack = deepstack.collect::<Result<Vec<Merger>>>()?;
-        let of_projection = self.tensors.get(&(Role::Vision(Projection), 0));
+        let of_projection = self.tensors.get(&(TensorRole::Vision(Projection), 0));
         let is_bf16 = of_projection.is_some_and(|tensor| tensor.format == Format::BF16);
         let device = self.device;
         let layer = |i: usize| {

@@ -2,7 +2,7 @@
 
 use super::attention::AttentionShape;
 use super::batch::Batch;
-use super::block::{Activations, BlockWork, Norm};
+use super::block::{BlockWork, HiddenStates, Norm};
 use super::cache::KeyValues;
 use super::embedding::Embedding;
 use super::linear::{Linear, convert};
@@ -10,14 +10,14 @@ use super::load::Loader;
 use super::prompt::PLACEHOLDER;
 use super::sampling::{Sampler, Sampling};
 use super::session::{Options, Session};
-use super::stage::{Split, Stage};
+use super::stage::{LayerSplit, Stage};
 use super::vision::{Features, Tower};
 use crate::checkpoint::Checkpoint;
 use crate::configuration::{Configuration, Scaling};
 use crate::error::{Error, Result};
 use crate::image::Processor;
 use crate::template::ChatTemplate;
-use crate::tensors::Role;
+use crate::tensors::TensorRole;
 use crate::tokenizer::Tokenizer;
 use kernels_rs::Queue;
 use kernels_rs::rotary;
@@ -42,11 +42,11 @@ use std::sync::Arc;
 /// # Ok(()) }
 /// ```
 #[derive(Clone, Debug)]
-pub struct Model(Arc<Parts>);
+pub struct Model(Arc<ModelParts>);
 
 /// The parts of a model.
 #[derive(Debug)]
-pub struct Parts {
+pub struct ModelParts {
     /// The device of the embedding and of the vision tower: the first one.
     pub device: Device,
     /// The extents.
@@ -70,9 +70,9 @@ pub struct Parts {
 }
 
 impl std::ops::Deref for Model {
-    type Target = Parts;
+    type Target = ModelParts;
 
-    fn deref(&self) -> &Parts {
+    fn deref(&self) -> &ModelParts {
         &self.0
     }
 }
@@ -92,7 +92,7 @@ impl Model {
     /// # Errors
     /// Returns the errors of [`load`](Model::load).
     pub fn load_with(device: &Device, checkpoint: &Checkpoint, progress: impl FnMut(u64, u64)) -> Result<Model> {
-        Model::load_split(&Split::new(std::slice::from_ref(device)), checkpoint, progress)
+        Model::load_split(&LayerSplit::new(std::slice::from_ref(device)), checkpoint, progress)
     }
 
     /// Loads an open checkpoint to several devices. The interface is that of a model on one device.
@@ -101,7 +101,11 @@ impl Model {
     /// # Errors
     /// Returns the errors of [`load`](Model::load). Also if a GPU occurs twice, or the devices do
     /// not fit the layers.
-    pub fn load_split(split: &Split, checkpoint: &Checkpoint, mut progress: impl FnMut(u64, u64)) -> Result<Model> {
+    pub fn load_split(
+        split: &LayerSplit,
+        checkpoint: &Checkpoint,
+        mut progress: impl FnMut(u64, u64),
+    ) -> Result<Model> {
         let configuration = checkpoint.configuration()?;
         let tokenizer = checkpoint.tokenizer()?;
         let template = checkpoint.chat_template(&tokenizer)?;
@@ -111,7 +115,7 @@ impl Model {
         };
         let mut loader = Loader::new(first, checkpoint, &configuration, &mut progress)?;
         let divisors = match configuration.rotary.scaling {
-            Scaling::Divisors => loader.vector(Role::RotaryDivisors, 0)?,
+            Scaling::Divisors => loader.vector(TensorRole::RotaryDivisors, 0)?,
             _ => Vec::new(),
         };
         let mut frequencies = configuration.rotary.frequencies(&divisors)?;
@@ -133,10 +137,10 @@ impl Model {
             stages.push(Stage::new(device.clone(), layers.start, blocks, &frequencies, &image_axes)?);
         }
         loader.set_device(last);
-        let norm = loader.norm(Role::OutputNorm, 0)?;
+        let norm = loader.norm(TensorRole::OutputNorm, 0)?;
         let output = loader.output()?;
         drop(loader);
-        Ok(Model(Arc::new(Parts {
+        Ok(Model(Arc::new(ModelParts {
             device: first.clone(),
             image: tokenizer.find(PLACEHOLDER[1]),
             configuration,
@@ -175,7 +179,7 @@ impl Model {
     }
 }
 
-impl Parts {
+impl ModelParts {
     /// Returns the device of the logits: that of the last layers.
     pub fn logits_device(&self) -> &Device {
         self.stages.last().map_or(&self.device, |stage| &stage.device)
@@ -244,7 +248,7 @@ pub trait Cached<K: kernel_dsl::Element> {
 /// Memory of one step.
 #[derive(Debug)]
 pub struct StepMemory {
-    pub(super) activations: Activations,
+    pub(super) activations: HiddenStates,
     pub(super) work: BlockWork,
 }
 
@@ -265,6 +269,6 @@ impl StepMemory {
         // Experts allocate this memory themselves.
         let inner = if experts.is_some() { 0 } else { inner };
         let work = BlockWork::new(on, AttentionShape::of(configuration), inner, tokens, room, exact)?;
-        Ok(StepMemory { activations: Activations::new(on, tokens, width, exact)?, work })
+        Ok(StepMemory { activations: HiddenStates::new(on, tokens, width, exact)?, work })
     }
 }

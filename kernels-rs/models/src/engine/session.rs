@@ -61,7 +61,7 @@ impl Default for Generation {
 
 /// Why generation ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Stop {
+pub enum StopReason {
     /// The model generated an end token.
     End,
     /// A stop string was generated.
@@ -74,13 +74,13 @@ pub enum Stop {
 
 /// A generated token, and the text that it completes.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Piece {
+pub struct GeneratedToken {
     /// The token.
     pub token: u32,
     /// The text that is complete with the token, possibly empty.
     pub text: String,
     /// Why generation ended, at the last token.
-    pub stop: Option<Stop>,
+    pub stop: Option<StopReason>,
 }
 
 /// A sequence of tokens, and its keys and values on a device.
@@ -179,7 +179,7 @@ impl Session {
     pub fn generate_after(&mut self, prompt: Prompt, generation: &Generation) -> Result<Generate<'_>> {
         self.set_prompt(prompt)?;
         let sampler = self.model().sampler(generation.sampling, self.tokens())?;
-        let output = Output::new(&self.model().tokenizer, generation);
+        let output = OutputText::new(&self.model().tokenizer, generation);
         Ok(Generate { session: self, sampler, output, has_ended: generation.tokens == 0 })
     }
 }
@@ -232,7 +232,7 @@ impl Model {
 
 /// The text of generated tokens, up to a stop.
 #[derive(Clone, Debug)]
-pub struct Output {
+pub struct OutputText {
     stops: Vec<String>,
     /// Tokens that may still be generated.
     left: usize,
@@ -241,11 +241,11 @@ pub struct Output {
     characters: Characters,
 }
 
-impl Output {
+impl OutputText {
     /// Returns the state before the first token.
-    pub fn new(tokenizer: &Tokenizer, generation: &Generation) -> Output {
+    pub fn new(tokenizer: &Tokenizer, generation: &Generation) -> OutputText {
         let stops = generation.stops.iter().filter(|stop| !stop.is_empty()).cloned().collect();
-        Output { stops, left: generation.tokens, held: String::new(), characters: tokenizer.characters(false) }
+        OutputText { stops, left: generation.tokens, held: String::new(), characters: tokenizer.characters(false) }
     }
 
     /// Adds a token, and returns the text that is complete with it. `is_full` says that the
@@ -253,29 +253,33 @@ impl Output {
     ///
     /// # Errors
     /// If the number is not a token.
-    pub fn push(&mut self, tokenizer: &Tokenizer, token: u32, is_full: bool) -> Result<Piece> {
+    pub fn push(&mut self, tokenizer: &Tokenizer, token: u32, is_full: bool) -> Result<GeneratedToken> {
         self.left = self.left.saturating_sub(1);
-        let mut stop = tokenizer.special().end.contains(&token).then_some(Stop::End);
+        let mut stop = tokenizer.special().end.contains(&token).then_some(StopReason::End);
         if stop.is_none() {
             self.held.push_str(&self.characters.push(tokenizer, token)?);
             let found = self.stops.iter().filter_map(|stop| self.held.find(stop.as_str())).min();
             if let Some(at) = found {
                 self.held.truncate(at);
-                return Ok(Piece { token, text: std::mem::take(&mut self.held), stop: Some(Stop::Text) });
+                return Ok(GeneratedToken {
+                    token,
+                    text: std::mem::take(&mut self.held),
+                    stop: Some(StopReason::Text),
+                });
             }
             if self.left == 0 {
-                stop = Some(Stop::Tokens);
+                stop = Some(StopReason::Tokens);
             } else if is_full {
-                stop = Some(Stop::Room);
+                stop = Some(StopReason::Room);
             }
         }
         if stop.is_some() {
             self.held.push_str(&self.characters.finish());
-            return Ok(Piece { token, text: std::mem::take(&mut self.held), stop });
+            return Ok(GeneratedToken { token, text: std::mem::take(&mut self.held), stop });
         }
         let kept = self.stops.iter().map(|stop| overlap(&self.held, stop)).max().unwrap_or(0);
         let rest = self.held.split_off(self.held.len() - kept);
-        Ok(Piece { token, text: std::mem::replace(&mut self.held, rest), stop })
+        Ok(GeneratedToken { token, text: std::mem::replace(&mut self.held, rest), stop })
     }
 }
 
@@ -284,13 +288,13 @@ impl Output {
 pub struct Generate<'a> {
     session: &'a mut Session,
     sampler: Sampler,
-    output: Output,
+    output: OutputText,
     has_ended: bool,
 }
 
 impl Generate<'_> {
     /// Generates a token.
-    fn piece(&mut self) -> Result<Piece> {
+    fn piece(&mut self) -> Result<GeneratedToken> {
         let token = self.session.next(&mut self.sampler)?;
         let is_full = self.session.tokens().len() >= self.session.0.room();
         self.output.push(&self.session.model().tokenizer, token, is_full)
@@ -304,9 +308,9 @@ fn overlap(text: &str, stop: &str) -> usize {
 }
 
 impl Iterator for Generate<'_> {
-    type Item = Result<Piece>;
+    type Item = Result<GeneratedToken>;
 
-    fn next(&mut self) -> Option<Result<Piece>> {
+    fn next(&mut self) -> Option<Result<GeneratedToken>> {
         if self.has_ended {
             return None;
         }

@@ -117,27 +117,27 @@ impl Stage {
 /// # Ok(()) }
 /// ```
 #[derive(Clone, Debug)]
-pub struct Split {
+pub struct LayerSplit {
     devices: Vec<Device>,
     layers: Option<Vec<usize>>,
     plan: Plan,
 }
 
-impl Split {
+impl LayerSplit {
     /// Returns a split over devices in this order. Weights and the cache of the default [`Plan`]
     /// take about the same part of each device's free memory.
-    pub fn new(devices: &[Device]) -> Split {
-        Split { devices: devices.to_vec(), layers: None, plan: Plan::default() }
+    pub fn new(devices: &[Device]) -> LayerSplit {
+        LayerSplit { devices: devices.to_vec(), layers: None, plan: Plan::default() }
     }
 
     /// Sets the plan whose cache is counted.
-    pub fn with_plan(self, plan: Plan) -> Split {
-        Split { plan, ..self }
+    pub fn with_plan(self, plan: Plan) -> LayerSplit {
+        LayerSplit { plan, ..self }
     }
 
     /// Sets the number of layers of each device, instead of a split by bytes.
-    pub fn with_layers(self, layers: &[usize]) -> Split {
-        Split { layers: Some(layers.to_vec()), ..self }
+    pub fn with_layers(self, layers: &[usize]) -> LayerSplit {
+        LayerSplit { layers: Some(layers.to_vec()), ..self }
     }
 
     /// Returns the devices with their layers.

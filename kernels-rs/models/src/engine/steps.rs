@@ -47,7 +47,7 @@ use std::collections::VecDeque;
 
 /// A token of a step, and its place.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Row {
+pub struct StepToken {
     pub token: u32,
     pub place: After,
     /// The position. After an image, the position differs from the place.
@@ -56,7 +56,7 @@ pub struct Row {
 
 /// Consecutive tokens of a sequence.
 #[derive(Debug)]
-pub struct Section<'a> {
+pub struct SequenceSection<'a> {
     pub tokens: &'a [u32],
     /// The positions of the tokens on one axis, or on three one after another.
     pub positions: Vec<u32>,
@@ -65,11 +65,11 @@ pub struct Section<'a> {
     pub after: After,
 }
 
-impl Section<'_> {
+impl SequenceSection<'_> {
     /// Returns tokens without images, in a sequence without images.
-    pub fn of_text(tokens: &[u32], after: After) -> Section<'_> {
+    pub fn of_text(tokens: &[u32], after: After) -> SequenceSection<'_> {
         let positions = (after.tokens..after.tokens + tokens.len()).map(|i| i as u32).collect();
-        Section { tokens, positions, images: Vec::new(), after }
+        SequenceSection { tokens, positions, images: Vec::new(), after }
     }
 }
 
@@ -88,16 +88,22 @@ pub trait Run: Send {
     fn features(&mut self, model: &Model, picture: &Picture) -> Result<Features>;
     /// Queues the model for consecutive tokens of a sequence. When a call returns, as many calls as
     /// there are stages may still run: each device can compute another chunk of a prompt.
-    fn append(&mut self, model: &Model, section: &Section<'_>, pages: &Pages) -> Result<()>;
+    fn append(&mut self, model: &Model, section: &SequenceSection<'_>, pages: &Pages) -> Result<()>;
     /// Waits for all work, and reports its failures.
     fn wait(&mut self) -> Result<()>;
     /// Runs the model for consecutive tokens, and returns −ln of the probability of a label after
     /// each.
-    fn losses(&mut self, model: &Model, section: &Section<'_>, labels: &[u32], pages: &Pages) -> Result<Vec<f32>>;
+    fn losses(
+        &mut self,
+        model: &Model,
+        section: &SequenceSection<'_>,
+        labels: &[u32],
+        pages: &Pages,
+    ) -> Result<Vec<f32>>;
     /// Runs the model for consecutive tokens, and returns the likeliest token after each.
-    fn likeliest(&mut self, model: &Model, section: &Section<'_>, pages: &Pages) -> Result<Vec<u32>>;
+    fn likeliest(&mut self, model: &Model, section: &SequenceSection<'_>, pages: &Pages) -> Result<Vec<u32>>;
     /// Runs the model for rows.
-    fn step(&mut self, rows: &[Row], pages: &Pages) -> Result<()>;
+    fn step(&mut self, rows: &[StepToken], pages: &Pages) -> Result<()>;
     /// Draws a token from logits, and returns it.
     fn draw(&mut self, source: LogitsPlace, sampler: &mut Sampler) -> Result<u32>;
     /// Returns logits.
@@ -458,12 +464,12 @@ impl<K: CacheElement> Step<K> {
     }
 
     /// Uploads tokens and places of rows.
-    pub(super) fn set_rows(&mut self, rows: &[Row], pages: &Pages) -> Result<()> {
+    pub(super) fn set_rows(&mut self, rows: &[StepToken], pages: &Pages) -> Result<()> {
         self.set_places(rows, pages)?;
         self.set_tokens(rows)
     }
 
-    fn set_tokens(&mut self, rows: &[Row]) -> Result<()> {
+    fn set_tokens(&mut self, rows: &[StepToken]) -> Result<()> {
         let mut tokens: Vec<u32> = rows.iter().map(|row| row.token).collect();
         tokens.resize(self.width, 0);
         let StageGraph { graph, inputs, .. } = &mut self.stages[0];
@@ -504,8 +510,8 @@ impl<K: CacheElement> Step<K> {
     }
 
     /// Uploads the places of rows, and the pages of their sequences.
-    fn set_places(&mut self, rows: &[Row], pages: &Pages) -> Result<()> {
-        let padded = |number: &dyn Fn(&Row) -> u32, other: u32| {
+    fn set_places(&mut self, rows: &[StepToken], pages: &Pages) -> Result<()> {
+        let padded = |number: &dyn Fn(&StepToken) -> u32, other: u32| {
             let numbers = rows.iter().map(number);
             numbers.chain(std::iter::repeat(other)).take(self.width).collect::<Vec<u32>>()
         };
@@ -533,7 +539,7 @@ impl<K: CacheElement> Step<K> {
     }
 
     /// Replays the graphs for rows, after uploading places and tokens that the devices do not have.
-    fn run(&mut self, streams: &StageStreams, rows: &[Row], pages: &Pages) -> Result<()> {
+    fn run(&mut self, streams: &StageStreams, rows: &[StepToken], pages: &Pages) -> Result<()> {
         let places: Vec<RowPlace> = rows.iter().map(|row| (row.place, row.position)).collect();
         let version = pages.version();
         let has_places = self.ready.take().is_some_and(|ready| ready == (places.clone(), version));
@@ -603,7 +609,11 @@ struct SectionPlaces {
 }
 
 impl SectionPlaces {
-    fn upload(stream: &Stream, Section { tokens, positions, after, .. }: &Section<'_>, pages: &Pages) -> Result<Self> {
+    fn upload(
+        stream: &Stream,
+        SequenceSection { tokens, positions, after, .. }: &SequenceSection<'_>,
+        pages: &Pages,
+    ) -> Result<Self> {
         let n = tokens.len();
         let slots: Vec<u32> = (0..n).map(|i| pages.slot(after.sequence, after.tokens + i)).collect();
         Ok(SectionPlaces {
@@ -642,13 +652,13 @@ impl SectionPlaces {
 fn queue_stages<K: CacheElement>(
     model: &Model,
     streams: &StageStreams,
-    section: &Section<'_>,
+    section: &SequenceSection<'_>,
     pages: &Pages,
     exact: bool,
     (caches, extents): (&mut StageCaches<K>, CacheExtents),
     logits: &mut BufferViewMut<'_, f32, 2>,
 ) -> Result<()> {
-    let Section { tokens, images, after, .. } = section;
+    let SequenceSection { tokens, images, after, .. } = section;
     let n = tokens.len();
     let room = pages.table(after.sequence).len() * pages.extents()[1];
     let mut last: Option<(&Stream, StepMemory)> = None;
@@ -714,7 +724,7 @@ impl<K: CacheElement> Steps<K> {
     fn forward(
         &mut self,
         model: &Model,
-        section: &Section<'_>,
+        section: &SequenceSection<'_>,
         pages: &Pages,
         logits: &mut BufferViewMut<'_, f32, 2>,
     ) -> Result<()> {
@@ -727,7 +737,12 @@ impl<K: CacheElement> Steps<K> {
     }
 
     /// Queues the model for consecutive tokens of a sequence, and returns the logits after each.
-    fn logits_of_all(&mut self, model: &Model, section: &Section<'_>, pages: &Pages) -> Result<DeviceBuffer<f32>> {
+    fn logits_of_all(
+        &mut self,
+        model: &Model,
+        section: &SequenceSection<'_>,
+        pages: &Pages,
+    ) -> Result<DeviceBuffer<f32>> {
         let n = section.tokens.len();
         let mut logits = model.logits_device().alloc::<f32>(n * self.vocabulary)?;
         self.forward(model, section, pages, &mut logits.view_mut([n, self.vocabulary])?)?;
@@ -748,7 +763,7 @@ impl<K: CacheElement> Run for Steps<K> {
         })
     }
 
-    fn append(&mut self, model: &Model, section: &Section<'_>, pages: &Pages) -> Result<()> {
+    fn append(&mut self, model: &Model, section: &SequenceSection<'_>, pages: &Pages) -> Result<()> {
         let mut logits = std::mem::replace(&mut self.prompt, model.logits_device().zeros(0)?);
         let run = self.forward(model, section, pages, &mut logits.view_mut([1, self.vocabulary])?);
         self.prompt = logits;
@@ -765,7 +780,13 @@ impl<K: CacheElement> Run for Steps<K> {
         self.streams.wait()
     }
 
-    fn losses(&mut self, model: &Model, section: &Section<'_>, labels: &[u32], pages: &Pages) -> Result<Vec<f32>> {
+    fn losses(
+        &mut self,
+        model: &Model,
+        section: &SequenceSection<'_>,
+        labels: &[u32],
+        pages: &Pages,
+    ) -> Result<Vec<f32>> {
         let n = section.tokens.len();
         let logits = self.logits_of_all(model, section, pages)?;
         let (device, stream) = (model.logits_device(), self.streams.last());
@@ -778,7 +799,7 @@ impl<K: CacheElement> Run for Steps<K> {
         Ok(losses.download()?)
     }
 
-    fn likeliest(&mut self, model: &Model, section: &Section<'_>, pages: &Pages) -> Result<Vec<u32>> {
+    fn likeliest(&mut self, model: &Model, section: &SequenceSection<'_>, pages: &Pages) -> Result<Vec<u32>> {
         let n = section.tokens.len();
         let logits = self.logits_of_all(model, section, pages)?;
         let mut drawn = model.logits_device().zeros::<u32>(n)?;
@@ -788,7 +809,7 @@ impl<K: CacheElement> Run for Steps<K> {
         Ok(drawn.download()?)
     }
 
-    fn step(&mut self, rows: &[Row], pages: &Pages) -> Result<()> {
+    fn step(&mut self, rows: &[StepToken], pages: &Pages) -> Result<()> {
         let of_width = self.steps.iter().position(|step| step.width >= rows.len());
         self.enter(of_width.unwrap_or(self.steps.len() - 1))?;
         self.steps[self.home].run(&self.streams, rows, pages)

@@ -64,7 +64,7 @@ use super::attention::After;
 use super::cache::{CacheElement, Pages};
 use super::model::Model;
 use super::session::Options;
-use super::steps::{Row, StageStreams, Step, StepForm};
+use super::steps::{StageStreams, Step, StepForm, StepToken};
 use crate::memory::CacheFormat;
 use kernel_dsl::compiler::hir::Constant;
 use kernel_dsl::half::f16;
@@ -97,7 +97,7 @@ pub enum TimedStep {
 
 /// The time of the launches of an instance of a kernel in a step.
 #[derive(Clone, PartialEq, Debug)]
-pub struct KernelTime {
+pub struct InstanceTime {
     /// The kernel, with its constants.
     pub instance: String,
     /// The launches in a step.
@@ -112,7 +112,7 @@ pub struct StepTimes {
     /// The seconds of the graph, which is replayed without waiting for the host.
     pub graph: f64,
     /// The kernels, timed alone, the longest first.
-    pub kernels: Vec<KernelTime>,
+    pub kernels: Vec<InstanceTime>,
 }
 
 impl StepTimes {
@@ -189,7 +189,7 @@ fn replayed<K: CacheElement>(
     step: &mut Step<K>,
     streams: &StageStreams,
     stage: Option<usize>,
-    (rows, pages): (&[Row], &Pages),
+    (rows, pages): (&[StepToken], &Pages),
     limit: usize,
 ) -> crate::Result<f64> {
     let mut seconds = |count: usize| {
@@ -221,9 +221,9 @@ fn timed<K: CacheElement>(model: &Model, options: Options, step: TimedStep) -> c
     let launches = Launches::default();
     let row = |i: usize| {
         let (sequence, tokens) = if is_prompt { (0, before + i) } else { (i, before) };
-        Row { token: i as u32, place: After { sequence, tokens }, position: tokens }
+        StepToken { token: i as u32, place: After { sequence, tokens }, position: tokens }
     };
-    let rows: Vec<Row> = (0..width).map(row).collect();
+    let rows: Vec<StepToken> = (0..width).map(row).collect();
     let form = StepForm { width, before: is_prompt.then_some(before), instance: None, repeats: 1 };
     let mut caches = Step::<K>::caches(model, &pages)?;
     let mut first = Step::record(model, options.exact, caches, &pages, form, &launches)?;
@@ -240,7 +240,7 @@ fn timed<K: CacheElement>(model: &Model, options: Options, step: TimedStep) -> c
             seconds += replayed(&mut alone, &streams, Some(stage), (&rows, &pages), usize::MAX)?;
         }
         caches = alone.take()?;
-        kernels.push(KernelTime { instance, launches, seconds: seconds / repeats as f64 });
+        kernels.push(InstanceTime { instance, launches, seconds: seconds / repeats as f64 });
     }
     kernels.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
     Ok(StepTimes { graph, kernels })

@@ -1,11 +1,11 @@
 //! Answers as JSON objects and as events.
 
-use super::api::Refusal;
+use super::api::RefusedRequest;
 use super::worker::Event;
 use axum::response::sse::{Event as Sent, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream::unfold;
-use models::engine::Stop;
+use models::engine::StopReason;
 use serde_json::{Value, json};
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -60,10 +60,10 @@ struct Usage {
 }
 
 /// Returns OpenAI's name for the reason why an answer ended.
-fn reason(stop: Stop) -> &'static str {
+fn reason(stop: StopReason) -> &'static str {
     match stop {
-        Stop::End | Stop::Text => "stop",
-        Stop::Tokens | Stop::Room => "length",
+        StopReason::End | StopReason::Text => "stop",
+        StopReason::Tokens | StopReason::Room => "length",
     }
 }
 
@@ -81,7 +81,7 @@ impl About {
     }
 
     /// Returns the object of an event.
-    fn chunk(&self, delta: Value, stop: Option<Stop>) -> Value {
+    fn chunk(&self, delta: Value, stop: Option<StopReason>) -> Value {
         let mut choice = match self.kind {
             AnswerKind::Chat => json!({ "index": 0, "delta": delta }),
             AnswerKind::Text => json!({ "index": 0, "text": delta.get("content").unwrap_or(&json!("")) }),
@@ -93,7 +93,7 @@ impl About {
 }
 
 /// Waits until an answer is complete, and returns its object.
-pub async fn whole(about: &About, mut events: UnboundedReceiver<Event>) -> Result<Value, Refusal> {
+pub async fn whole(about: &About, mut events: UnboundedReceiver<Event>) -> Result<Value, RefusedRequest> {
     let (mut text, mut usage) = (String::new(), Usage::default());
     while let Some(event) = events.recv().await {
         let piece = match event {
@@ -102,7 +102,7 @@ pub async fn whole(about: &About, mut events: UnboundedReceiver<Event>) -> Resul
                 continue;
             }
             Event::Piece(piece) => piece,
-            Event::Failed(message) => return Err(Refusal::failed(message)),
+            Event::Failed(message) => return Err(RefusedRequest::failed(message)),
         };
         usage.generated += 1;
         text.push_str(&piece.text);
@@ -121,7 +121,7 @@ pub async fn whole(about: &About, mut events: UnboundedReceiver<Event>) -> Resul
         answer["usage"] = about.usage(usage);
         return Ok(answer);
     }
-    Err(Refusal::failed("the computation ended early".to_owned()))
+    Err(RefusedRequest::failed("the computation ended early".to_owned()))
 }
 
 /// The events of an answer that are not sent yet.
@@ -155,7 +155,7 @@ impl Events {
         let mut send = |object: Value| self.ready.push_back(object.to_string());
         match event {
             Event::Begin(reused) => self.usage.reused = reused,
-            Event::Failed(message) => send(Refusal::failed(message).object()),
+            Event::Failed(message) => send(RefusedRequest::failed(message).object()),
             Event::Piece(piece) => {
                 self.usage.generated += 1;
                 if !piece.text.is_empty() {

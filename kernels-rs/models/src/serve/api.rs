@@ -58,7 +58,7 @@ impl Server {
 
 /// A refused request.
 #[derive(Debug)]
-pub struct Refusal {
+pub struct RefusedRequest {
     status: StatusCode,
     message: String,
     /// The field.
@@ -66,22 +66,22 @@ pub struct Refusal {
     code: Option<&'static str>,
 }
 
-impl Refusal {
-    fn new(status: StatusCode, message: impl Into<String>) -> Refusal {
-        Refusal { status, message: message.into(), field: None, code: None }
+impl RefusedRequest {
+    fn new(status: StatusCode, message: impl Into<String>) -> RefusedRequest {
+        RefusedRequest { status, message: message.into(), field: None, code: None }
     }
 
-    fn field(field: &str, message: impl Into<String>) -> Refusal {
-        Refusal { field: Some(field.to_owned()), ..Refusal::new(StatusCode::BAD_REQUEST, message) }
+    fn field(field: &str, message: impl Into<String>) -> RefusedRequest {
+        RefusedRequest { field: Some(field.to_owned()), ..RefusedRequest::new(StatusCode::BAD_REQUEST, message) }
     }
 
-    fn code(self, code: &'static str) -> Refusal {
-        Refusal { code: Some(code), ..self }
+    fn code(self, code: &'static str) -> RefusedRequest {
+        RefusedRequest { code: Some(code), ..self }
     }
 
     /// Returns the error of an answer that ended early.
-    pub fn failed(message: String) -> Refusal {
-        Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, message)
+    pub fn failed(message: String) -> RefusedRequest {
+        RefusedRequest::new(StatusCode::INTERNAL_SERVER_ERROR, message)
     }
 
     /// Returns the object of an error.
@@ -95,7 +95,7 @@ impl Refusal {
     }
 }
 
-impl IntoResponse for Refusal {
+impl IntoResponse for RefusedRequest {
     fn into_response(self) -> Response {
         (self.status, Json(self.object())).into_response()
     }
@@ -108,8 +108,9 @@ type Shared = State<Arc<Server>>;
 
 /// Returns the routes.
 pub fn routes(server: Server) -> Router {
-    let unknown = || async { Refusal::new(StatusCode::NOT_FOUND, "this path does not exist") };
-    let other = || async { Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "this path does not accept this method") };
+    let unknown = || async { RefusedRequest::new(StatusCode::NOT_FOUND, "this path does not exist") };
+    let other =
+        || async { RefusedRequest::new(StatusCode::METHOD_NOT_ALLOWED, "this path does not accept this method") };
     Router::new()
         .route("/health", get(|| async { Json(json!({ "status": "ok" })) }))
         .route("/v1/models", get(models))
@@ -126,26 +127,26 @@ async fn models(State(server): Shared) -> Json<Value> {
     Json(json!({ "object": "list", "data": [server.described()] }))
 }
 
-async fn model(State(server): Shared, Path(name): Path<String>) -> Result<Json<Value>, Refusal> {
+async fn model(State(server): Shared, Path(name): Path<String>) -> Result<Json<Value>, RefusedRequest> {
     named(&server, &name)?;
     Ok(Json(server.described()))
 }
 
 /// Rejects the name of another model.
-fn named(server: &Server, name: &str) -> Result<(), Refusal> {
+fn named(server: &Server, name: &str) -> Result<(), RefusedRequest> {
     if name == server.name {
         return Ok(());
     }
     let message = format!("the model `{name}` does not exist; this server has `{}`", server.name);
-    let refusal = Refusal { status: StatusCode::NOT_FOUND, ..Refusal::field("model", message) };
+    let refusal = RefusedRequest { status: StatusCode::NOT_FOUND, ..RefusedRequest::field("model", message) };
     Err(refusal.code("model_not_found"))
 }
 
-async fn chat(state: Shared, body: Result<Json<Value>, JsonRejection>) -> Result<Response, Refusal> {
+async fn chat(state: Shared, body: Result<Json<Value>, JsonRejection>) -> Result<Response, RefusedRequest> {
     answered(state, body, AnswerKind::Chat).await
 }
 
-async fn complete(state: Shared, body: Result<Json<Value>, JsonRejection>) -> Result<Response, Refusal> {
+async fn complete(state: Shared, body: Result<Json<Value>, JsonRejection>) -> Result<Response, RefusedRequest> {
     answered(state, body, AnswerKind::Text).await
 }
 
@@ -153,10 +154,10 @@ async fn answered(
     State(server): Shared,
     body: Result<Json<Value>, JsonRejection>,
     kind: AnswerKind,
-) -> Result<Response, Refusal> {
-    let Json(body) = body.map_err(|refused| Refusal::new(refused.status(), refused.body_text()))?;
+) -> Result<Response, RefusedRequest> {
+    let Json(body) = body.map_err(|refused| RefusedRequest::new(refused.status(), refused.body_text()))?;
     let Value::Object(body) = body else {
-        return Err(Refusal::new(StatusCode::BAD_REQUEST, "expected a JSON object"));
+        return Err(RefusedRequest::new(StatusCode::BAD_REQUEST, "expected a JSON object"));
     };
     let fields = RequestFields(body);
     // Images are read without blocking other requests.
@@ -177,14 +178,14 @@ async fn answered(
 }
 
 /// Puts a job into the queue.
-fn queued(server: &Server, prompt: Prompt, generation: Generation) -> Result<UnboundedReceiver<Event>, Refusal> {
+fn queued(server: &Server, prompt: Prompt, generation: Generation) -> Result<UnboundedReceiver<Event>, RefusedRequest> {
     let (events, receiver) = unbounded_channel();
     server.jobs.try_send(Job { prompt, generation, events }).map_err(|error| match error {
         TrySendError::Full(_) => {
             let message = "the queue is full; try again later, or start the server with a larger --queue";
-            Refusal::new(StatusCode::TOO_MANY_REQUESTS, message).code("queue_full")
+            RefusedRequest::new(StatusCode::TOO_MANY_REQUESTS, message).code("queue_full")
         }
-        TrySendError::Disconnected(_) => Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "the server is stopping"),
+        TrySendError::Disconnected(_) => RefusedRequest::new(StatusCode::SERVICE_UNAVAILABLE, "the server is stopping"),
     })?;
     Ok(receiver)
 }
@@ -213,29 +214,29 @@ impl RequestFields {
         expected: &str,
         default: T,
         read: impl Fn(&Value) -> Option<T>,
-    ) -> Result<T, Refusal> {
+    ) -> Result<T, RefusedRequest> {
         match self.get(field) {
             None => Ok(default),
             Some(value) => read(value).ok_or_else(|| {
                 let found: String = value.to_string().chars().take(60).collect();
-                Refusal::field(field, format!("`{field}`: expected {expected}, found {found}"))
+                RefusedRequest::field(field, format!("`{field}`: expected {expected}, found {found}"))
             }),
         }
     }
 
-    fn number(&self, field: &str, default: f32, low: f64, high: f64) -> Result<f32, Refusal> {
+    fn number(&self, field: &str, default: f32, low: f64, high: f64) -> Result<f32, RefusedRequest> {
         let expected = format!("a number from {low} to {high}");
         self.read(field, &expected, default, |value| {
             value.as_f64().filter(|number| (low..=high).contains(number)).map(|number| number as f32)
         })
     }
 
-    fn count(&self, field: &str, default: usize) -> Result<usize, Refusal> {
+    fn count(&self, field: &str, default: usize) -> Result<usize, RefusedRequest> {
         let count = |value: &Value| value.as_u64().and_then(|count| usize::try_from(count).ok());
         self.read(field, "a whole number, 0 or more", default, count)
     }
 
-    fn truth(&self, field: &str) -> Result<bool, Refusal> {
+    fn truth(&self, field: &str) -> Result<bool, RefusedRequest> {
         self.read(field, "true or false", false, Value::as_bool)
     }
 
@@ -263,14 +264,16 @@ impl RequestFields {
         })
     }
 
-    fn request(&self, server: &Server, kind: AnswerKind) -> Result<Request, Refusal> {
+    fn request(&self, server: &Server, kind: AnswerKind) -> Result<Request, RefusedRequest> {
         let Some(Value::String(name)) = self.get("model") else {
-            return Err(Refusal::field("model", "`model`: expected the name of the model"));
+            return Err(RefusedRequest::field("model", "`model`: expected the name of the model"));
         };
         named(server, name)?;
         if let Some((field, value)) = self.lacking(kind) {
             let value: String = value.to_string().chars().take(60).collect();
-            return Err(Refusal::field(field, format!("`{field}` of {value} is not supported")).code("unsupported"));
+            return Err(
+                RefusedRequest::field(field, format!("`{field}` of {value} is not supported")).code("unsupported")
+            );
         }
         let sampling = Sampling {
             seed: self
@@ -295,7 +298,7 @@ impl RequestFields {
         if tokens == 0 || left == 0 {
             let field = if kind == AnswerKind::Chat { "messages" } else { "prompt" };
             let message = format!("the prompt has {tokens} tokens; prompt and answer may have {}", server.room);
-            return Err(Refusal::field(field, message).code("context_length_exceeded"));
+            return Err(RefusedRequest::field(field, message).code("context_length_exceeded"));
         }
         let most = match self.get("max_completion_tokens") {
             Some(_) => self.count("max_completion_tokens", left)?,
@@ -303,7 +306,7 @@ impl RequestFields {
             None => self.count("max_tokens", if kind == AnswerKind::Chat { left } else { 16 })?,
         };
         if most == 0 {
-            return Err(Refusal::field("max_tokens", "`max_tokens`: expected 1 or more"));
+            return Err(RefusedRequest::field("max_tokens", "`max_tokens`: expected 1 or more"));
         }
         let stops = self.read("stop", "a string, or a list of up to 4 strings", Vec::new(), |value| match value {
             Value::String(text) => Some(vec![text.clone()]),
@@ -322,8 +325,8 @@ impl RequestFields {
     }
 
     /// Returns the tokens of a conversation.
-    fn conversation(&self, server: &Server) -> Result<Prompt, Refusal> {
-        let refused = |message: String| Refusal::field("messages", message);
+    fn conversation(&self, server: &Server) -> Result<Prompt, RefusedRequest> {
+        let refused = |message: String| RefusedRequest::field("messages", message);
         let Some(Value::Array(list)) = self.get("messages") else {
             return Err(refused("`messages`: expected a list of messages".to_owned()));
         };
@@ -350,8 +353,8 @@ impl RequestFields {
     }
 
     /// Returns the tokens of a prompt that is a text, or tokens.
-    fn text(&self, server: &Server) -> Result<Vec<u32>, Refusal> {
-        let refused = |message: String| Refusal::field("prompt", message);
+    fn text(&self, server: &Server) -> Result<Vec<u32>, RefusedRequest> {
+        let refused = |message: String| RefusedRequest::field("prompt", message);
         let vocabulary = server.model.configuration.vocabulary;
         let prompt = match self.get("prompt") {
             // A list of one prompt is that prompt.
@@ -385,8 +388,8 @@ fn image(part: &Value, server: &Server) -> Result<Image, String> {
 }
 
 /// Returns a message of a conversation, and adds its images to `images`.
-fn message(i: usize, value: &Value, server: &Server, images: &mut Vec<Image>) -> Result<Message, Refusal> {
-    let refused = |problem: &str| Refusal::field("messages", format!("`messages[{i}]`: {problem}"));
+fn message(i: usize, value: &Value, server: &Server, images: &mut Vec<Image>) -> Result<Message, RefusedRequest> {
+    let refused = |problem: &str| RefusedRequest::field("messages", format!("`messages[{i}]`: {problem}"));
     let mut fields = value.as_object().cloned().ok_or_else(|| refused("expected an object"))?;
     let Some(Value::String(role)) = fields.shift_remove("role") else {
         return Err(refused("expected a text `role`"));
@@ -406,7 +409,7 @@ fn message(i: usize, value: &Value, server: &Server, images: &mut Vec<Image>) ->
                 }
                 _ => Err(refused("expected parts of the types `text` and `image_url`")),
             };
-            let parts = list.iter().map(&mut part).collect::<Result<Vec<ContentPart>, Refusal>>()?;
+            let parts = list.iter().map(&mut part).collect::<Result<Vec<ContentPart>, RefusedRequest>>()?;
             // Many templates expect one text.
             match images.len() == before {
                 false => Content::Parts(parts),

@@ -5,7 +5,7 @@
 //! client that has gone frees its sequence in the next round.
 
 use models::Result;
-use models::engine::{Batch, Generation, Output, Piece, Prompt, Sampler, Stop};
+use models::engine::{Batch, GeneratedToken, Generation, OutputText, Prompt, Sampler, StopReason};
 use std::collections::VecDeque;
 use std::fmt::{self, Display, Formatter};
 use std::sync::Arc;
@@ -31,7 +31,7 @@ pub enum Event {
     /// The prompt is computed; this many of its tokens were reused from an earlier sequence.
     Begin(usize),
     /// A token, and the text that is complete with it.
-    Piece(Piece),
+    Piece(GeneratedToken),
     /// The answer ends without a stop.
     Failed(String),
 }
@@ -43,7 +43,7 @@ struct Active {
     /// Tokens of the prompt that were in the cache already.
     reused: usize,
     sampler: Sampler,
-    output: Output,
+    output: OutputText,
     /// Whether the prompt is computed.
     is_prompted: bool,
     generated: usize,
@@ -52,7 +52,7 @@ struct Active {
 /// Why a job ended.
 #[derive(Clone, Debug)]
 enum End {
-    Stop(Stop),
+    Stop(StopReason),
     Left,
     Failed(String),
 }
@@ -60,10 +60,10 @@ enum End {
 impl Display for End {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            End::Stop(Stop::End) => "an end token",
-            End::Stop(Stop::Text) => "a stop string",
-            End::Stop(Stop::Tokens) => "the requested number",
-            End::Stop(Stop::Room) => "a full sequence",
+            End::Stop(StopReason::End) => "an end token",
+            End::Stop(StopReason::Text) => "a stop string",
+            End::Stop(StopReason::Tokens) => "the requested number",
+            End::Stop(StopReason::Room) => "a full sequence",
             End::Left => "the client left",
             End::Failed(why) => why,
         })
@@ -126,7 +126,7 @@ impl Worker {
         let Some(sequence) = best.and_then(|i| self.free.remove(i)) else { return };
         match self.started(sequence, &job) {
             Ok((reused, sampler)) => {
-                let output = Output::new(&self.batch.model().tokenizer, &job.generation);
+                let output = OutputText::new(&self.batch.model().tokenizer, &job.generation);
                 self.active.push(Active { job, sequence, reused, sampler, output, is_prompted: false, generated: 0 });
             }
             Err(error) => {
@@ -174,7 +174,7 @@ impl Worker {
     }
 
     /// Draws the next token of a job.
-    fn piece(&mut self, i: usize) -> Result<Piece> {
+    fn piece(&mut self, i: usize) -> Result<GeneratedToken> {
         let Active { sequence, sampler, output, .. } = &mut self.active[i];
         let token = self.batch.draw(*sequence, sampler)?;
         let is_full = self.batch.tokens(*sequence)?.len() >= self.batch.room();

@@ -6,7 +6,7 @@ use crate::support::Writer;
 use kernel_dsl::half::{bf16, f16};
 use models::configuration::{Configuration, Vision};
 use models::image::{Image, Processor};
-use models::tensors::{Naming, Requirement};
+use models::tensors::{Naming, TensorRequirement};
 use safetensors::Dtype;
 use safetensors::tensor::TensorView;
 use serde_json::{Value, json};
@@ -150,7 +150,7 @@ pub fn qwen3_vl(name: &str, kind: MatrixFormat) -> PathBuf {
     let needed = Configuration::from_json("config.json", &configuration).unwrap().tensors(Naming::Transformers);
     let tensors: Vec<(String, Vec<usize>, Vec<u8>)> = needed
         .iter()
-        .map(|Requirement { name, extents, .. }| {
+        .map(|TensorRequirement { name, extents, .. }| {
             let bytes = kind.bytes(&numbers(name, extents));
             (name.clone(), extents.iter().map(|n| *n as usize).collect(), bytes)
         })
@@ -187,7 +187,12 @@ pub fn with_tokenizer(folder: &Path) {
 
 /// Adds tensors to a GGUF file: names and extents, with the weights of the names in files of
 /// transformers. Vectors are in F32.
-fn with_tensors(file: Writer, gguf: &[Requirement], transformers: &[Requirement], kind: MatrixFormat) -> Writer {
+fn with_tensors(
+    file: Writer,
+    gguf: &[TensorRequirement],
+    transformers: &[TensorRequirement],
+    kind: MatrixFormat,
+) -> Writer {
     gguf.iter().zip(transformers).fold(file, |file, (to, from)| {
         assert_eq!((to.role, to.layer, &to.extents), (from.role, from.layer, &from.extents));
         let kind = if to.extents.len() == 1 { MatrixFormat::F32 } else { kind };

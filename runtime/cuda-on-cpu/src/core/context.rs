@@ -2,7 +2,7 @@
 
 use super::error::{Error, Result};
 use super::handle::{Handle, Object};
-use super::memory::{AllocationKind, Space, Supply};
+use super::memory::{AllocationKind, Allocations, Supply};
 use cudarc::driver::sys::CUresult;
 use runtime_ptx::texture::{self, Objects};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -23,7 +23,7 @@ pub struct Context {
     pub flags: AtomicU32,
     /// The context's preferences.
     pub preferences: Mutex<Preferences>,
-    memory: Mutex<Space>,
+    memory: Mutex<Allocations>,
     /// The textures and surfaces, for the launches that follow.
     objects: Mutex<Arc<Objects>>,
     supply: Arc<Supply>,
@@ -86,7 +86,7 @@ impl Context {
     }
 
     /// Locks the context's memory for this thread.
-    pub fn memory(&self) -> MutexGuard<'_, Space> {
+    pub fn memory(&self) -> MutexGuard<'_, Allocations> {
         // A kernel that panics may leave values half written; the table of allocations stays
         // consistent.
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)

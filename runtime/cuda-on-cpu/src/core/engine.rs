@@ -9,8 +9,8 @@
 
 use super::context::Context;
 use super::error::{Error, Result};
-use super::findings::Findings;
-use super::log::Log;
+use super::findings::ProcessFindings;
+use super::log::CallLog;
 use super::work::{KernelLimits, StreamWork};
 use cudarc::driver::sys::CUresult;
 use std::cell::Cell;
@@ -27,8 +27,8 @@ pub struct Engine {
     /// Signaled after each completed operation.
     progress: Condvar,
     limits: KernelLimits,
-    log: Arc<Log>,
-    findings: Arc<Findings>,
+    log: Arc<CallLog>,
+    findings: Arc<ProcessFindings>,
 }
 
 /// The number of a submitted operation. The operation and all earlier ones are complete when the
@@ -70,7 +70,7 @@ pub fn as_host_function(call: impl FnOnce()) {
 
 impl Engine {
     /// Creates an engine with an empty queue.
-    pub fn new(limits: KernelLimits, log: Arc<Log>, findings: Arc<Findings>) -> Engine {
+    pub fn new(limits: KernelLimits, log: Arc<CallLog>, findings: Arc<ProcessFindings>) -> Engine {
         Engine { state: Mutex::default(), work: Condvar::new(), progress: Condvar::new(), limits, log, findings }
     }
 

@@ -12,7 +12,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The findings of the process.
 #[derive(Debug, Default)]
-pub struct Findings {
+pub struct ProcessFindings {
     suppressions: Vec<Suppression>,
     found: Mutex<BTreeMap<Key, CountedFinding>>,
 }
@@ -42,14 +42,14 @@ struct Suppression {
     kernel: String,
 }
 
-impl Findings {
+impl ProcessFindings {
     /// Creates an empty list with the suppressions of a file. Also returns a message if the file
     /// cannot be read.
-    pub fn new(settings: &Settings) -> (Findings, Option<String>) {
-        let Some(path) = &settings.suppressions else { return (Findings::default(), None) };
+    pub fn new(settings: &Settings) -> (ProcessFindings, Option<String>) {
+        let Some(path) = &settings.suppressions else { return (ProcessFindings::default(), None) };
         match std::fs::read_to_string(path) {
-            Ok(text) => (Findings { suppressions: suppressions(&text), ..Findings::default() }, None),
-            Err(e) => (Findings::default(), Some(format!("the suppressions {path} cannot be read: {e}"))),
+            Ok(text) => (ProcessFindings { suppressions: suppressions(&text), ..ProcessFindings::default() }, None),
+            Err(e) => (ProcessFindings::default(), Some(format!("the suppressions {path} cannot be read: {e}"))),
         }
     }
 
@@ -213,7 +213,7 @@ mod tests {
 
     #[test]
     fn each_finding_is_listed_once_and_errors_come_first() {
-        let findings = Findings::default();
+        let findings = ProcessFindings::default();
         assert_eq!(findings.summary(), "");
         findings.record(&report("_Z5scalePf", Check::Approximate, 3));
         assert!(!findings.has_errors());
@@ -242,9 +242,9 @@ mod tests {
 
     #[test]
     fn suppressions_name_checks_and_kernels() {
-        let findings = Findings {
+        let findings = ProcessFindings {
             suppressions: suppressions("# known\nout-of-bounds scale # of the old version\n* _ZN3old*\n"),
-            ..Findings::default()
+            ..ProcessFindings::default()
         };
         let left = |kernel, check| {
             let mut report = report(kernel, check, 1);

@@ -17,7 +17,7 @@ use std::sync::{Mutex, PoisonError};
 
 /// The calls that fail.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Fault {
+pub struct FaultInjection {
     code: CUresult,
     /// The function's name; `None` matches every function.
     function: Option<String>,
@@ -25,10 +25,10 @@ pub struct Fault {
     number: Option<u64>,
 }
 
-impl FromStr for Fault {
+impl FromStr for FaultInjection {
     type Err = ();
 
-    fn from_str(text: &str) -> Result<Fault, ()> {
+    fn from_str(text: &str) -> Result<FaultInjection, ()> {
         let (code, which) = text.split_once('@').ok_or(())?;
         let code: u32 = code.parse().map_err(|_| ())?;
         let code = *CODES.iter().find(|known| **known as u32 == code).ok_or(())?;
@@ -38,7 +38,7 @@ impl FromStr for Fault {
             None if which.starts_with("cu") => (Some(which), None),
             None => (None, Some(number(which)?)),
         };
-        Ok(Fault { code, function: function.map(str::to_string), number })
+        Ok(FaultInjection { code, function: function.map(str::to_string), number })
     }
 }
 
@@ -47,14 +47,14 @@ impl FromStr for Fault {
 pub struct Injection {
     /// Whether a fault is requested; without one, calls do not take the lock.
     armed: AtomicBool,
-    fault: Mutex<Option<Fault>>,
+    fault: Mutex<Option<FaultInjection>>,
     /// The number of calls that matched the fault's function.
     calls: AtomicU64,
 }
 
 impl Injection {
     /// Sets the fault for the calls from now on, and resets the count.
-    pub fn set(&self, fault: Option<Fault>) {
+    pub fn set(&self, fault: Option<FaultInjection>) {
         let mut current = self.lock();
         self.armed.store(fault.is_some(), Ordering::Release);
         self.calls.store(0, Ordering::Relaxed);
@@ -83,7 +83,7 @@ impl Injection {
         Some(Error::new(fault.code, format!("an injected failure, at call {number}")))
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Option<Fault>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Option<FaultInjection>> {
         // Nothing panics while the lock is held.
         self.fault.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -146,7 +146,7 @@ mod tests {
         assert_eq!(failing("2@cuInit", &["cuInit", "cuMemAlloc_v2", "cuInit"]), [true, false, true]);
         assert_eq!(failing("2@cuInit#2", &["cuInit", "cuMemAlloc_v2", "cuInit"]), [false, false, true]);
         for wrong in ["", "700", "0@1", "12345@1", "2@0", "2@cuInit#0", "x@1", "2@x"] {
-            assert!(wrong.parse::<Fault>().is_err(), "{wrong}");
+            assert!(wrong.parse::<FaultInjection>().is_err(), "{wrong}");
         }
     }
 

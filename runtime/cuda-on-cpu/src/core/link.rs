@@ -38,7 +38,7 @@ pub struct Link {
 #[derive(Debug)]
 #[allow(missing_docs)]
 pub enum LinkProgress {
-    Added(Vec<Input>),
+    Added(Vec<LinkInput>),
     /// The errors of the linker.
     Failed(String),
     Complete(Box<[u8]>),
@@ -46,7 +46,7 @@ pub enum LinkProgress {
 
 /// One module of a link state.
 #[derive(Debug)]
-pub struct Input {
+pub struct LinkInput {
     /// The name for error messages.
     pub name: String,
     /// The PTX.
@@ -62,7 +62,7 @@ impl Object for Link {
 
 impl LinkProgress {
     /// Adds a module.
-    pub fn add(&mut self, input: Input) -> Result {
+    pub fn add(&mut self, input: LinkInput) -> Result {
         match self {
             LinkProgress::Added(list) => {
                 list.push(input);
@@ -84,7 +84,7 @@ impl LinkProgress {
             }
         };
         let (mut texts, mut modules) = (Vec::new(), Vec::new());
-        for Input { name, text, module } in list {
+        for LinkInput { name, text, module } in list {
             texts.push(text);
             modules.push((name, module));
         }
@@ -164,9 +164,9 @@ mod tests {
 
     const HEAD: &str = ".version 6.0\n.target sm_61\n.address_size 64\n";
 
-    fn input(name: &str, body: &str) -> Input {
+    fn input(name: &str, body: &str) -> LinkInput {
         let text = format!("{HEAD}{body}");
-        Input { name: name.to_string(), module: parse(&text).unwrap(), text }
+        LinkInput { name: name.to_string(), module: parse(&text).unwrap(), text }
     }
 
     #[test]

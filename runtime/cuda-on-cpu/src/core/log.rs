@@ -10,7 +10,7 @@ use std::sync::{Mutex, PoisonError};
 
 /// The destination of the log, if any.
 #[derive(Default)]
-pub struct Log(Option<Mutex<Destination>>);
+pub struct CallLog(Option<Mutex<Destination>>);
 
 /// The destination of lines, and the lines already written, because the log has each line once.
 struct Destination {
@@ -21,10 +21,10 @@ struct Destination {
 /// The largest number of lines that are remembered.
 const MAX_REMEMBERED: usize = 1 << 16;
 
-impl Log {
+impl CallLog {
     /// Opens a log to `stderr`, or appending to a file. Two processes may share a file: each line
     /// is one write.
-    pub fn open(place: &str) -> Result<Log, String> {
+    pub fn open(place: &str) -> Result<CallLog, String> {
         let to: Box<dyn Write + Send> = match place {
             "stderr" | "1" => Box::new(std::io::stderr()),
             path => match OpenOptions::new().create(true).append(true).open(path) {
@@ -32,7 +32,7 @@ impl Log {
                 Err(e) => return Err(format!("the log {path} cannot be opened: {e}")),
             },
         };
-        Ok(Log(Some(Mutex::new(Destination { to, written: HashSet::new() }))))
+        Ok(CallLog(Some(Mutex::new(Destination { to, written: HashSet::new() }))))
     }
 
     /// Logs a rejected call.
@@ -57,7 +57,7 @@ impl Log {
     }
 }
 
-impl fmt::Debug for Log {
+impl fmt::Debug for CallLog {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(if self.0.is_some() { "Log(…)" } else { "Log" })
     }

@@ -1,6 +1,6 @@
 //! Settings of the device, of the checks and of the log, from environment variables.
 
-use super::inject::Fault;
+use super::inject::FaultInjection;
 use kernel_dsl_compiler::target::Target;
 use runtime_ptx::Checks;
 
@@ -24,7 +24,7 @@ pub struct Settings {
     /// The maximum number of warp instructions of a launch.
     pub fuel: u64,
     /// The injected fault: the calls that fail.
-    pub fail: Option<Fault>,
+    pub fail: Option<FaultInjection>,
     /// The log's destination.
     pub log: Option<String>,
     /// The reaction to a finding in a kernel.

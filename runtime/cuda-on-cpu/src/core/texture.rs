@@ -3,7 +3,7 @@
 use super::context::Context;
 use super::error::{Error, Result};
 use super::handle::{Handle, Object};
-use runtime_ptx::texture::{self, Addressing, Channel, Sampler, Texels};
+use runtime_ptx::texture::{self, Addressing, Channel, Texels, TextureSampler};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The alignment of linear memory under a texture, in bytes.
@@ -216,7 +216,7 @@ impl Resource {
         let sampler = description.sampler()?;
         let sampler = match self {
             Resource::Linear(_) => {
-                Sampler { addressing: [Addressing::Clamp; 3], linear: false, normalized: false, ..sampler }
+                TextureSampler { addressing: [Addressing::Clamp; 3], linear: false, normalized: false, ..sampler }
             }
             _ => sampler,
         };
@@ -268,7 +268,7 @@ impl Default for TextureDescription {
 
 impl TextureDescription {
     /// Returns the sampler.
-    pub fn sampler(&self) -> Result<Sampler> {
+    pub fn sampler(&self) -> Result<TextureSampler> {
         let TextureDescription { filter, flags, border, .. } = *self;
         let all = READ_AS_INTEGER | NORMALIZED_COORDINATES | SRGB | DISABLE_TRILINEAR | SEAMLESS_CUBEMAP;
         if flags & !all != 0 {
@@ -293,7 +293,7 @@ impl TextureDescription {
             };
         }
         let (normalized, as_integer) = (flags & NORMALIZED_COORDINATES != 0, flags & READ_AS_INTEGER != 0);
-        Ok(Sampler { addressing, linear, normalized, as_integer, border })
+        Ok(TextureSampler { addressing, linear, normalized, as_integer, border })
     }
 }
 

@@ -5,8 +5,8 @@ use super::demangle::demangled;
 use super::engine::as_host_function;
 use super::error::{Error, Result};
 use super::event::Event;
-use super::findings::Findings;
-use super::log::Log;
+use super::findings::ProcessFindings;
+use super::log::CallLog;
 use super::memory::{Copy, Fill};
 use super::module::ModuleFunction;
 use super::settings::OnFinding;
@@ -83,7 +83,12 @@ pub struct KernelLimits {
 
 impl StreamWork {
     /// Runs the operation. On error, the context fails permanently.
-    pub fn run(&self, context: &Arc<Context>, limits: &KernelLimits, (log, findings): (&Log, &Findings)) -> Result {
+    pub fn run(
+        &self,
+        context: &Arc<Context>,
+        limits: &KernelLimits,
+        (log, findings): (&CallLog, &ProcessFindings),
+    ) -> Result {
         match self {
             StreamWork::Launch(launch) => launch.run(context, limits, (log, findings)),
             StreamWork::Copy(copy) => copy.run(),
@@ -120,7 +125,7 @@ impl HostFunction {
 }
 
 impl ValidatedLaunch {
-    fn run(&self, context: &Context, limits: &KernelLimits, (log, findings): (&Log, &Findings)) -> Result {
+    fn run(&self, context: &Context, limits: &KernelLimits, (log, findings): (&CallLog, &ProcessFindings)) -> Result {
         let options = Options {
             checks: limits.checks,
             fuel: limits.fuel,
@@ -174,7 +179,7 @@ fn show(printed: &[u8], asserted: &str) {
 }
 
 /// Returns the error that a GPU would report, if any.
-fn gpu_error(report: &Report, log: &Log) -> Result {
+fn gpu_error(report: &Report, log: &CallLog) -> Result {
     if report.findings.is_empty() {
         return Ok(());
     }

@@ -5,7 +5,7 @@ use super::{exports, get, handle};
 use crate::core::context::Context;
 use crate::core::driver::Driver;
 use crate::core::error::{Error, Result};
-use crate::core::memory::{Copy, CopyPlace, CopySide, Extent, Fill, FillValue, HostPointer};
+use crate::core::memory::{Copy, CopyExtent, CopyPlace, CopySide, Fill, FillValue, HostPointer};
 use cudarc::driver::sys;
 use std::ffi::{c_uchar, c_uint, c_ushort, c_void};
 use std::sync::Arc;
@@ -31,7 +31,7 @@ fn row_of(driver: &Driver, array: sys::CUarray, offset: usize, bytes: usize) -> 
 }
 
 fn copy(from: CopySide, to: CopySide, bytes: usize) -> Copy {
-    Copy { from, to, extent: Extent::row(bytes as u64) }
+    Copy { from, to, extent: CopyExtent::row(bytes as u64) }
 }
 
 /// Runs a copy in the memory of the current context, and waits until it is complete.
@@ -62,7 +62,7 @@ impl Numbers {
     fn fill(self, context: &Arc<Context>) -> Fill {
         let Numbers { address, value, pitch, width, height } = self;
         let width = (width as u64).saturating_mul(value.width());
-        let extent = Extent { width, height: height as u64, depth: 1 };
+        let extent = CopyExtent { width, height: height as u64, depth: 1 };
         Fill { context: context.clone(), address, pitch: pitch as u64, extent, value }
     }
 }

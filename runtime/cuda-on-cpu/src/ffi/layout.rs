@@ -4,7 +4,7 @@
 use crate::core::context::Context;
 use crate::core::error::{Error, Result};
 use crate::core::handle::Table;
-use crate::core::memory::{Copy, CopyPlace, CopySide, Extent, Fill, FillValue, HostPointer};
+use crate::core::memory::{Copy, CopyExtent, CopyPlace, CopySide, Fill, FillValue, HostPointer};
 use crate::core::texture::TexelArray;
 use cudarc::driver::sys;
 use runtime_ptx::texture::Texels;
@@ -104,7 +104,7 @@ impl Copy3D {
     /// The program must keep the host memory valid until the copy is complete.
     pub unsafe fn read(&self, context: &Arc<Context>, arrays: Option<&Table<TexelArray>>) -> Result<Copy> {
         let Copy3D { from, to, width, height, depth } = self;
-        let extent = Extent { width: *width as u64, height: *height as u64, depth: *depth as u64 };
+        let extent = CopyExtent { width: *width as u64, height: *height as u64, depth: *depth as u64 };
         // SAFETY: guaranteed by the caller.
         unsafe {
             let (from, to) = (from.read(context, arrays, extent)?, to.read(context, arrays, extent)?);
@@ -116,7 +116,7 @@ impl Copy3D {
 impl Copy3D {
     /// Returns the description of a copy.
     pub fn of(copy: &Copy) -> Copy3D {
-        let Extent { width, height, depth } = copy.extent;
+        let CopyExtent { width, height, depth } = copy.extent;
         let side = |side: &CopySide| {
             let (kind, host, device) = match &side.place {
                 CopyPlace::Host(pointer) => (HOST, pointer.address(), 0),
@@ -144,7 +144,7 @@ impl Copy3D {
 
 impl Side3D {
     /// Returns the side of a copy in an array, which must contain the whole box.
-    fn of_array(&self, array: &TexelArray, extent: Extent) -> Result<CopySide> {
+    fn of_array(&self, array: &TexelArray, extent: CopyExtent) -> Result<CopySide> {
         if self.level != 0 {
             return Err(Error::unsupported("arrays with levels of detail"));
         }
@@ -170,7 +170,7 @@ impl Side3D {
         &self,
         context: &Arc<Context>,
         arrays: Option<&Table<TexelArray>>,
-        extent: Extent,
+        extent: CopyExtent,
     ) -> Result<CopySide> {
         if self.kind == ARRAY {
             let arrays = arrays.ok_or_else(|| Error::unsupported("copies of arrays in graphs"))?;
@@ -289,7 +289,7 @@ impl MemsetNode {
             _ => return Err(Error::value(format!("elements of {element} bytes, not of 1, 2 or 4"))),
         };
         let width = (width as u64).saturating_mul(value.width());
-        let extent = Extent { width, height: height as u64, depth: 1 };
+        let extent = CopyExtent { width, height: height as u64, depth: 1 };
         Ok(Fill { context: context.clone(), address, pitch: pitch as u64, extent, value })
     }
 

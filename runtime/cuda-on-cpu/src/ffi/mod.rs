@@ -24,10 +24,10 @@ mod unsupported;
 use crate::core::driver::Driver;
 use crate::core::engine::in_host_function;
 use crate::core::error::{Error, Result};
-use crate::core::findings::Findings;
+use crate::core::findings::ProcessFindings;
 use crate::core::handle::Handle;
 use crate::core::inject::is_sticky;
-use crate::core::log::Log;
+use crate::core::log::CallLog;
 use crate::core::settings::Settings;
 use cudarc::driver::sys::CUresult;
 use std::ffi::{CStr, c_char};
@@ -85,11 +85,11 @@ fn process() -> &'static Process {
     static PROCESS: OnceLock<Process> = OnceLock::new();
     PROCESS.get_or_init(|| {
         let (settings, mut wrong) = Settings::read(|name| std::env::var(name).ok());
-        let log = settings.log.as_deref().map_or(Ok(Log::default()), Log::open).unwrap_or_else(|why| {
+        let log = settings.log.as_deref().map_or(Ok(CallLog::default()), CallLog::open).unwrap_or_else(|why| {
             wrong.push(why);
-            Log::default()
+            CallLog::default()
         });
-        let (findings, unread) = Findings::new(&settings);
+        let (findings, unread) = ProcessFindings::new(&settings);
         wrong.extend(unread);
         for line in wrong {
             eprintln!("cuda-on-cpu: {line}");

@@ -11,7 +11,7 @@
 
 use super::guard;
 use crate::core::image;
-use crate::core::link::{Input, LinkProgress, members};
+use crate::core::link::{LinkInput, LinkProgress, members};
 use kernel_dsl_compiler::target::Target;
 use std::collections::BTreeMap;
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
@@ -202,7 +202,7 @@ impl Session {
         let text = crate::core::link::without_header(&text);
         match image::read(text, target) {
             Ok(module) => {
-                let input = Input { name: name.to_string(), text: text.to_string(), module };
+                let input = LinkInput { name: name.to_string(), text: text.to_string(), module };
                 if self.progress.add(input).is_ok() { SUCCESS } else { INTERNAL }
             }
             Err((_, log)) => {

@@ -13,7 +13,7 @@ use super::driver::Driver;
 use super::driver_error::{Code, DriverError};
 use super::in_flight::InFlight;
 use super::info::DeviceInfo;
-use super::loss::{Cause, Loss};
+use super::loss::{Loss, LossCause};
 use super::timeline::Timeline;
 use crate::Error;
 use crate::trace::event;
@@ -175,9 +175,9 @@ impl Context {
     }
 
     /// Marks the context as lost. The first cause is kept.
-    pub fn lose(&self, cause: Cause) -> Error {
+    pub fn lose(&self, cause: LossCause) -> Error {
         let loss = self.lost.get_or_init(|| {
-            if self.kind == ContextOwner::Primary && matches!(cause, Cause::TimeLimit { .. }) {
+            if self.kind == ContextOwner::Primary && matches!(cause, LossCause::TimeLimit { .. }) {
                 // The context is marked as abandoned before any thread can see the loss and reopen
                 // the device.
                 abandoned().push(self.info.ordinal);
@@ -241,7 +241,7 @@ impl Context {
     /// Runs a call on borrowed memory. Any failure leaves the device's use of that memory unknown,
     /// so it loses the context.
     pub fn run_or_lose(&self, doing: impl Fn() -> String, call: impl FnOnce(&Driver) -> Code) -> Result<(), Error> {
-        self.attempt(doing, call)?.map_err(|why| self.lose(Cause::Driver(why)))
+        self.attempt(doing, call)?.map_err(|why| self.lose(LossCause::Driver(why)))
     }
 
     fn attempt(
@@ -257,7 +257,7 @@ impl Context {
     }
 
     fn judged(&self, why: DriverError) -> Error {
-        if why.loses_context() { self.lose(Cause::Driver(why)) } else { Error::Driver(why) }
+        if why.loses_context() { self.lose(LossCause::Driver(why)) } else { Error::Driver(why) }
     }
 
     fn enter(&self, doing: impl Fn() -> String) -> Result<Current<'_>, DriverError> {
@@ -419,7 +419,7 @@ impl Context {
 
 impl Drop for Context {
     fn drop(&mut self) {
-        if self.lost().is_some_and(|loss| matches!(loss.cause(), Cause::TimeLimit { .. })) {
+        if self.lost().is_some_and(|loss| matches!(loss.cause(), LossCause::TimeLimit { .. })) {
             // Destroying the context would wait for the kernel that does not end, and could block
             // other calls of the driver. The context stays until the process ends; the primary
             // context was recorded as abandoned when it was lost.
@@ -458,7 +458,7 @@ mod tests {
         assert_eq!(primary.kind, ContextOwner::Primary);
         let known_by = primary.handle();
         // Simulates a time limit; no kernel runs there.
-        primary.lose(Cause::TimeLimit { waiting_for: "a kernel".into(), limit: Duration::ZERO });
+        primary.lose(LossCause::TimeLimit { waiting_for: "a kernel".into(), limit: Duration::ZERO });
         assert_eq!(Context::open(0, true).expect("the GPU beside it").kind, ContextOwner::Own);
         drop(primary);
         let anew = Context::open(0, true).expect("the GPU after it");

@@ -17,7 +17,7 @@ use crate::trace::span;
 use crate::{Error, Result};
 use kernel_dsl::compiler::driver;
 use kernel_dsl::compiler::hir::Monomorphic;
-use kernel_dsl::compiler::ir::SharedMemory;
+use kernel_dsl::compiler::ir::SharedMemoryNeed;
 use kernel_dsl::compiler::lower::checked::{CheckedKernel, MODERATE};
 use kernel_dsl::{Artifact, LaunchForm};
 use std::ffi::c_void;
@@ -377,7 +377,7 @@ impl Cuda {
     ) -> Result<LoadedKernel> {
         let instance = program.instance();
         let name = || artifact.instance_name(&instance.0);
-        let load = |ptx: &str, shared: SharedMemory, name: &str| {
+        let load = |ptx: &str, shared: SharedMemoryNeed, name: &str| {
             self.context.info.require_target(artifact.target, name)?;
             self.streams.quiesce()?;
             let load = || Module::load(self.context.clone(), ptx, &instance.entry(artifact.name), name, &shared);

@@ -9,14 +9,14 @@ use std::time::Duration;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Loss {
     pub(super) device: String,
-    pub(super) cause: Cause,
+    pub(super) cause: LossCause,
     pub(super) in_flight: Vec<InFlightLaunches>,
 }
 
 /// The cause of a loss.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
-pub enum Cause {
+pub enum LossCause {
     /// The driver returns this error to every later call: a kernel has trapped or accessed memory
     /// outside its buffers, or the hardware has failed.
     Driver(DriverError),
@@ -28,7 +28,7 @@ pub enum Cause {
 
 impl Loss {
     /// Returns the cause.
-    pub fn cause(&self) -> &Cause {
+    pub fn cause(&self) -> &LossCause {
         &self.cause
     }
 
@@ -48,8 +48,8 @@ impl fmt::Display for Loss {
             write!(f, "{before}{launched}")?;
         }
         match cause {
-            Cause::Driver(_) => f.write_str("; its objects can only be dropped; Device::cuda opens a new context"),
-            Cause::TimeLimit { .. } => f.write_str(
+            LossCause::Driver(_) => f.write_str("; its objects can only be dropped; Device::cuda opens a new context"),
+            LossCause::TimeLimit { .. } => f.write_str(
                 "; the work continues to use the GPU until the process ends; the device's objects \
                  can only be dropped; Device::cuda opens a new context",
             ),
@@ -57,11 +57,11 @@ impl fmt::Display for Loss {
     }
 }
 
-impl fmt::Display for Cause {
+impl fmt::Display for LossCause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Cause::Driver(error) => error.fmt(f),
-            Cause::TimeLimit { waiting_for, limit } => {
+            LossCause::Driver(error) => error.fmt(f),
+            LossCause::TimeLimit { waiting_for, limit } => {
                 write!(f, "{waiting_for} did not complete within the time limit of {limit:?}")
             }
         }

@@ -37,7 +37,7 @@ pub(crate) use graph::{PendingLaunch, Replay};
 pub use in_flight::InFlightLaunches;
 pub use info::DeviceInfo;
 pub(crate) use launch::{DriverLaunch, Ready};
-pub use loss::{Cause, Loss};
+pub use loss::{Loss, LossCause};
 pub use module::ptx;
 pub(crate) use operation::Operation;
 pub(crate) use stream::CudaStream;

@@ -9,7 +9,7 @@ use crate::trace::{event, span};
 use cudarc::driver::sys::{self, CUjit_option as JitOption};
 use kernel_dsl::Artifact;
 use kernel_dsl::compiler::hir::Monomorphic;
-use kernel_dsl::compiler::ir::SharedMemory;
+use kernel_dsl::compiler::ir::SharedMemoryNeed;
 use kernel_dsl::compiler::{self, Target, lower};
 use std::borrow::Cow;
 use std::ffi::{CStr, CString, c_void};
@@ -26,7 +26,7 @@ pub(super) struct Module {
     function: sys::CUfunction,
     /// The name of the kernel's instance, which its launches share.
     instance: Arc<str>,
-    shared: SharedMemory,
+    shared: SharedMemoryNeed,
 }
 
 /// Memory for the messages of the driver's compiler.
@@ -126,9 +126,9 @@ pub(super) fn shared_memory(
     program: &Monomorphic,
     ptx: &str,
     name: &str,
-) -> Result<SharedMemory, Error> {
+) -> Result<SharedMemoryNeed, Error> {
     if !ptx.contains(".extern .shared") {
-        return Ok(SharedMemory { fixed: 0, dynamic: Vec::new() });
+        return Ok(SharedMemoryNeed { fixed: 0, dynamic: Vec::new() });
     }
     let lowered = lower::lower_monomorphic(program, target);
     let kernel = lowered.map_err(|source| Error::Compile { instance: name.to_string(), source })?;
@@ -159,7 +159,7 @@ impl Module {
         ptx: &str,
         entry: &str,
         instance: &str,
-        shared: &SharedMemory,
+        shared: &SharedMemoryNeed,
     ) -> Result<Module, Error> {
         span!("load", instance, bytes = ptx.len());
         check_version(ptx, context.driver.version(), instance)?;
@@ -191,7 +191,7 @@ impl Module {
     }
 
     /// Returns the kernel's shared memory, as launches need it.
-    pub(super) fn shared(&self) -> &SharedMemory {
+    pub(super) fn shared(&self) -> &SharedMemoryNeed {
         &self.shared
     }
 }

@@ -7,7 +7,7 @@ use super::context::Context;
 use super::driver::{Driver, NOT_READY};
 use super::driver_error::Code;
 use super::in_flight::InFlight;
-use super::loss::Cause;
+use super::loss::LossCause;
 use super::nvtx::Nvtx;
 use super::operation::Operation;
 use super::record::{GraphRecords, Records};
@@ -444,7 +444,7 @@ impl CudaStream {
             let limit = self.context.watchdog_timeout().unwrap_or(Duration::MAX);
             if since.elapsed() > limit {
                 let waiting_for = self.timeline().current().unwrap_or_else(|| what.to_string());
-                return Err(self.context.lose(Cause::TimeLimit { waiting_for, limit }));
+                return Err(self.context.lose(LossCause::TimeLimit { waiting_for, limit }));
             }
             // Short work is complete soon. For long work a delay of a millisecond does not matter.
             polls = polls.saturating_add(1);

@@ -1,7 +1,7 @@
 //! [`Op::Approximate`](kernel_dsl_compiler::ir::Op::Approximate) and
 //! [`Op::Bits`](kernel_dsl_compiler::ir::Op::Bits) on whole registers.
 
-use crate::code::Operation;
+use crate::code::BitsOperation;
 use crate::code::frame::{LANES, Row};
 use crate::code::lanes::{map1, map3, versions};
 use kernel_dsl_compiler::ir::Bits;
@@ -32,7 +32,7 @@ pub fn approximate(rows: &mut [Row], what: Approximation, to: u32, a: u32) {
     map1(rows, to, a, |x: f32| what.stand_in(x));
 }
 
-impl Operation {
+impl BitsOperation {
     /// Computes the operation in every lane. Decoding has checked the types of the operands.
     pub fn run(&self, rows: &mut [Row], simd: crate::code::lanes::Simd) {
         if let (Bits::Dot4, [a, b, c]) = (self.what, &*self.operands) {

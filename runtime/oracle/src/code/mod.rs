@@ -553,7 +553,7 @@ pub struct Code {
     pub locations: Vec<Location>,
     /// The operands of `Inst::Offset`.
     pub offsets: Vec<Offset>,
-    pub operations: Vec<Operation>,
+    pub operations: Vec<BitsOperation>,
     /// The operands of `Inst::Load` and `Inst::Store`.
     pub accesses: Vec<AccessOp>,
     /// The operands of `Inst::CopyAsync`.
@@ -617,7 +617,7 @@ impl Local {
 
 /// An integer instruction of the `Bits` family.
 #[derive(Clone, Debug)]
-pub struct Operation {
+pub struct BitsOperation {
     pub what: Bits,
     pub types: Box<[Scalar]>,
     pub operands: Box<[Register]>,

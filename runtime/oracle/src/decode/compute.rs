@@ -1,7 +1,7 @@
 //! Operations that only compute: one result from operands.
 
 use super::{Decoder, Result};
-use crate::code::Operation;
+use crate::code::BitsOperation;
 use crate::code::cast;
 use crate::code::{Inst, Offset};
 use kernel_dsl_compiler::Scalar;
@@ -100,7 +100,7 @@ impl Decoder<'_> {
                 }
                 let operands = operands.iter().map(|v| self.used(*v)).collect::<Result<_>>()?;
                 let to = self.define(result)?;
-                self.code.operations.push(Operation { what, types, operands, to });
+                self.code.operations.push(BitsOperation { what, types, operands, to });
                 self.emit(Inst::Bits(self.code.operations.len() as u32 - 1));
             }
             Op::Compare(op, a, b) => {

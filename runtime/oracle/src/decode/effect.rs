@@ -7,7 +7,7 @@ use crate::code::{Inst, Log, Panic, ViolationReport};
 use kernel_dsl_compiler::ir::{self, Op, Type, Value};
 use kernel_dsl_compiler::ptx::inline::Effect;
 use kernel_dsl_compiler::{Scalar, ptx};
-use runtime_ptx::{Refusal, decode_inline};
+use runtime_ptx::{RefusedInstruction, decode_inline};
 use std::sync::Arc;
 
 impl Decoder<'_> {
@@ -168,7 +168,7 @@ impl Decoder<'_> {
     pub(super) fn inline(&mut self, code: &ptx::Inline, inputs: &[Value], results: &[Value]) -> Result<()> {
         let block = match decode_inline(code) {
             Ok(block) => block,
-            Err(Refusal { text, why, .. }) => return self.refuse(format!("inline PTX, `{text}`: {why}")),
+            Err(RefusedInstruction { text, why, .. }) => return self.refuse(format!("inline PTX, `{text}`: {why}")),
         };
         let (mut given, mut made) = (Vec::new(), Vec::new());
         let (mut inputs, mut results) = (inputs.iter(), results.iter());

@@ -6,7 +6,7 @@
 
 use crate::code::SHARED_WORDS;
 use crate::machine::outputs::OutputContract;
-use crate::machine::shadow::{Budget, Shadow};
+use crate::machine::shadow::{PageBudget, Shadow};
 use kernel_dsl_compiler::Scalar;
 use kernel_dsl_compiler::ir::{Element, Table};
 use runtime_simt::Bytes;
@@ -50,7 +50,7 @@ impl<'m> Buffer<'m> {
         mutable: bool,
         bytes: Bytes<'m>,
         granule: u32,
-        budget: Budget,
+        budget: PageBudget,
     ) -> Buffer<'m> {
         let host = bytes.get().as_ptr() as u64;
         let base = u64::from(argument + 1) << BUFFER_DISTANCE_BITS | host & ALIGNMENT;
@@ -93,7 +93,7 @@ impl<'m> Buffer<'m> {
             base: u64::from(argument + 1) << BUFFER_DISTANCE_BITS,
             mutable: false,
             bytes: Bytes::Shared(bytes),
-            shadow: Shadow::new(0, 1, Budget::new(0)),
+            shadow: Shadow::new(0, 1, PageBudget::new(0)),
             contract: OutputContract::default(),
         }
     }

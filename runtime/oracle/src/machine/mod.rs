@@ -40,8 +40,8 @@ use crate::machine::livelock::{Cycle, Search};
 use crate::machine::memory::{Buffer, SharedMemory, shared_memory};
 use crate::machine::nonfinite::StoredNonFinite;
 use crate::machine::observer::Observer;
-use crate::machine::order::Order;
-use crate::machine::shadow::{Budget, Clock, Life, Shadow, TimeSlice};
+use crate::machine::order::AccessOrder;
+use crate::machine::shadow::{Clock, Life, PageBudget, Shadow, TimeSlice};
 use crate::machine::shared_fast_path::Memo;
 use crate::machine::warp::barrier_name;
 use crate::report::{Description, Findings, Thread};
@@ -75,7 +75,7 @@ pub struct LaunchConstants {
     /// The blocks and threads of the launch.
     pub grid: GridShape,
     /// The limit of shadow memory.
-    pub budget: Budget,
+    pub budget: PageBudget,
 }
 
 /// Hits of a check in lanes of a warp.
@@ -116,7 +116,7 @@ pub struct Machine<'p, 'm> {
     /// The points at which a warp may be preempted.
     pub points: Points,
     /// The order of accesses established by fences.
-    pub order: Order,
+    pub order: AccessOrder,
     pub findings: Findings<'p>,
     /// The text that the kernel printed.
     pub printed: Printed,
@@ -224,7 +224,7 @@ impl<'p, 'm> Machine<'p, 'm> {
             history: Vec::new(),
             interleaved,
             points: Points::new(preemption),
-            order: Order::new(interleaved),
+            order: AccessOrder::new(interleaved),
             findings: Findings::new(program, options.limit, options.schedule),
             printed: Printed::default(),
             statistics: Statistics::default(),

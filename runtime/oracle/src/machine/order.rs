@@ -149,7 +149,7 @@ struct WarpClock {
 
 /// The order of accesses established by fences and atomic operations.
 #[derive(Default, Debug)]
-pub struct Order {
+pub struct AccessOrder {
     /// Whether there has been a fence: without one, nothing is recorded.
     active: bool,
     /// Whether blocks run interleaved, so that accesses released within a block can be acquired
@@ -170,11 +170,11 @@ pub struct BlockOrder {
     carried: HashMap<AtomicElement, Vec<Carried>>,
 }
 
-impl Order {
+impl AccessOrder {
     /// Returns the order before the first access. `interleaved` tells whether blocks run
     /// interleaved.
-    pub fn new(interleaved: bool) -> Order {
-        Order { interleaved, ..Order::default() }
+    pub fn new(interleaved: bool) -> AccessOrder {
+        AccessOrder { interleaved, ..AccessOrder::default() }
     }
 
     /// Begins a block of `warps` warps; its shared memory carries no released accesses.
@@ -352,7 +352,7 @@ mod tests {
     /// Returns which accesses are acquired when block 1 (epochs 1 and 2) stores and releases by
     /// `release`, and block 3 reads the flag and acquires by `acquire`.
     fn handed_over(release: Option<FenceScope>, acquire: Option<FenceScope>) -> [bool; 4] {
-        let mut order = Order::default();
+        let mut order = AccessOrder::default();
         order.begin(2, 1);
         order.barrier();
         if let Some(scope) = release {
@@ -364,8 +364,9 @@ mod tests {
         if let Some(scope) = acquire {
             order.fence(1, 1 << 7, scope, at(3));
         }
-        let holds =
-            |order: &Order, warp, stamp: Stamp| order.known(warp).iter().any(|p| p.holds(stamp, 32 * warp + 7, &[]));
+        let holds = |order: &AccessOrder, warp, stamp: Stamp| {
+            order.known(warp).iter().any(|p| p.holds(stamp, 32 * warp + 7, &[]))
+        };
         let (early, own, others) = (Stamp::new(1, 9, 40), Stamp::new(2, 9, 3), Stamp::new(2, 9, 40));
         let before = [holds(&order, 1, early), holds(&order, 1, own), holds(&order, 1, others)];
         order.barrier();
@@ -385,8 +386,8 @@ mod tests {
 
     #[test]
     fn atomic_loads_acquire_but_do_not_release() {
-        let mut order = Order::default();
-        let first = |order: &Order| order.known(0).iter().any(|known| known.holds(Stamp::new(1, 0, 0), 0, &[]));
+        let mut order = AccessOrder::default();
+        let first = |order: &AccessOrder| order.known(0).iter().any(|known| known.holds(Stamp::new(1, 0, 0), 0, &[]));
         order.begin(1, 1);
         order.fence(0, 1, FenceScope::Grid, at(1));
         order.atomic_read(0, 0, FLAG);
@@ -398,7 +399,7 @@ mod tests {
         order.atomic_read(0, 0, FLAG);
         order.fence(0, 1, FenceScope::Grid, at(5));
         assert!(order.known(0).is_empty(), "the second made its fence behind the change");
-        let mut order = Order::default();
+        let mut order = AccessOrder::default();
         order.begin(1, 1);
         order.fence(0, 1, FenceScope::Grid, at(1));
         order.atomic(0, 0, FLAG);
@@ -410,7 +411,7 @@ mod tests {
 
     #[test]
     fn releases_are_transitive() {
-        let mut order = Order::default();
+        let mut order = AccessOrder::default();
         for block in [1, 2, 3] {
             order.begin(1, block);
             order.atomic(0, 0, (Some(0), u64::from(block - 1)));
@@ -422,8 +423,8 @@ mod tests {
 
     #[test]
     fn acquired_order_has_the_scope_of_the_next_fence() {
-        let mut order = Order::default();
-        let hand_over = |order: &mut Order, [from, to]: [u32; 2], element, scope, now| {
+        let mut order = AccessOrder::default();
+        let hand_over = |order: &mut AccessOrder, [from, to]: [u32; 2], element, scope, now| {
             order.fence(from, 1, scope, now);
             order.atomic(from, 0, element);
             order.atomic(to, 0, element);
@@ -439,7 +440,8 @@ mod tests {
         order.atomic(0, 0, FLAG);
         order.fence(0, 1, FenceScope::Grid, at(5));
         let (first, second) = (Stamp::new(1, 0, 0), Stamp::new(1, 1, 32));
-        let knows = |order: &Order, warp, of| order.known(warp).iter().any(|known| known.holds(of, 32 * warp, &[]));
+        let knows =
+            |order: &AccessOrder, warp, of| order.known(warp).iter().any(|known| known.holds(of, 32 * warp, &[]));
         assert!(knows(&order, 0, first) && knows(&order, 0, second));
         // Then from that block's first warp to its second.
         hand_over(&mut order, [0, 1], other, FenceScope::Block, at(5));
@@ -455,7 +457,7 @@ mod tests {
 
     #[test]
     fn a_fence_does_not_release_later_acquisitions() {
-        let mut order = Order::default();
+        let mut order = AccessOrder::default();
         order.begin(1, 1);
         order.fence(0, 1, FenceScope::Grid, at(1));
         order.atomic(0, 0, FLAG);
@@ -476,10 +478,10 @@ mod tests {
 
     #[test]
     fn a_fence_applies_to_its_lane() {
-        let mut order = Order::default();
+        let mut order = AccessOrder::default();
         // Lane 0 of the first block has made a fence; lane `from` releases to lane `to` of another
         // block.
-        let hand_over = |order: &mut Order, from, to| {
+        let hand_over = |order: &mut AccessOrder, from, to| {
             order.begin(1, 1);
             // A barrier of the warp between epochs 1 and 2.
             order.fence(0, 1, FenceScope::Grid, FenceEpochs { block: 1, warp: 2, now: 3 });
@@ -491,7 +493,7 @@ mod tests {
         hand_over(&mut order, 1, 0);
         assert!(order.known(0).is_empty(), "a lane without a fence releases nothing");
         hand_over(&mut order, 0, 4);
-        let holds = |order: &Order, epoch, of, thread| {
+        let holds = |order: &AccessOrder, epoch, of, thread| {
             order.known(0).iter().any(|p| p.holds(Stamp::new(epoch, 0, of), thread, &[]))
         };
         assert!(holds(&order, 3, 0, 4), "its own");
@@ -504,7 +506,7 @@ mod tests {
 
     #[test]
     fn block_fences_order_warps_of_a_block() {
-        let mut order = Order::default();
+        let mut order = AccessOrder::default();
         order.begin(2, 5);
         order.fence(0, u32::MAX, FenceScope::Block, at(5));
         order.atomic(0, 7, (None, 0));

@@ -5,9 +5,9 @@
 //! may order the loads of one warp only: a store may be unordered with any of the loads. In a
 //! kernel with fences, this module keeps the loads of each warp that are neither ordered before a
 //! later one nor in the cell. An element has at most one entry for each warp that has loaded it.
-//! Entries count against the launch's [`Budget`].
+//! Entries count against the launch's [`PageBudget`].
 
-use crate::machine::shadow::{Budget, Clock, PAGE, Stamp};
+use crate::machine::shadow::{Clock, PAGE, PageBudget, Stamp};
 use std::collections::HashMap;
 
 /// The loads of one warp of one block.
@@ -28,7 +28,7 @@ pub struct OverflowReads {
     paid: usize,
     /// Pages of the budget that the entries occupy.
     pages: usize,
-    budget: Budget,
+    budget: PageBudget,
 }
 
 /// Entries that are searched before ordered ones are removed.
@@ -36,7 +36,7 @@ const MAX_SEARCHED_ENTRIES: usize = 8;
 
 impl OverflowReads {
     /// Returns an empty set.
-    pub fn new(budget: Budget) -> OverflowReads {
+    pub fn new(budget: PageBudget) -> OverflowReads {
         OverflowReads { kept: HashMap::new(), paid: 0, pages: 0, budget }
     }
 

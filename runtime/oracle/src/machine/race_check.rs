@@ -7,7 +7,7 @@ use crate::machine::access::AccessAction;
 use crate::machine::address::TargetLanes;
 use crate::machine::describe::Target;
 use crate::machine::memory::word;
-use crate::machine::shadow::{By, Clock, Conflict, Life, Shadow, Stamp, TimeSlice};
+use crate::machine::shadow::{By, Clock, ConflictingAccess, Life, Shadow, Stamp, TimeSlice};
 use crate::machine::{CheckHits, Machine, Warp};
 use crate::report::{Description, Values};
 use kernel_dsl_compiler::ir;
@@ -101,7 +101,7 @@ impl Machine<'_, '_> {
         race: &Race,
         certain: bool,
     ) {
-        let Conflict { stamp, by, latest } = race.with;
+        let ConflictingAccess { stamp, by, latest } = race.with;
         let hits = CheckHits { count: race.lanes.count_ones(), warp: warp.index, first: 1 << race.lane };
         self.report_against(check, site, Some(stamp.site()), hits, |machine, lane| {
             let offset = part.offset[lane] + u64::from(race.scalar * access.element.bytes());
@@ -337,7 +337,7 @@ struct Races {
 
 /// A race of an access with the accesses at one site.
 struct Race {
-    with: Conflict,
+    with: ConflictingAccess,
     /// Lanes that have no earlier race.
     lanes: u32,
     /// The first lane that races with the accesses at that site, and the index of the scalar.
@@ -347,14 +347,14 @@ struct Race {
 
 impl RaceResult {
     #[inline(always)]
-    fn conflict(&mut self, clock: Clock<'_>, now: Stamp, scalar: u32, conflict: Option<Conflict>) {
+    fn conflict(&mut self, clock: Clock<'_>, now: Stamp, scalar: u32, conflict: Option<ConflictingAccess>) {
         if let Some(found) = conflict {
             self.found(clock, now, scalar, found);
         }
     }
 
     #[cold]
-    fn found(&mut self, clock: Clock<'_>, now: Stamp, scalar: u32, with: Conflict) {
+    fn found(&mut self, clock: Clock<'_>, now: Stamp, scalar: u32, with: ConflictingAccess) {
         let races = if clock.within_warp(with.stamp, now) { &mut self.within_warp } else { &mut self.between_warps };
         let lane = now.thread() % 32;
         let new = 1 << lane & !races.lanes;

@@ -24,7 +24,7 @@
 //! - 24 more in a kernel with fences, for each warp beyond the second that loads the element.
 //!
 //! Read-only buffers have no shadow memory. [`Options::shadow`](crate::Options::shadow) sets a
-//! launch's [`Budget`] of pages; a launch that needs more ends.
+//! launch's [`PageBudget`] of pages; a launch that needs more ends.
 
 use crate::machine::order::AcquiredAccesses;
 use crate::machine::overflow_reads::OverflowReads;
@@ -182,7 +182,7 @@ impl Clock<'_> {
 
     /// Returns whether two races with `now` are both within a warp or both between warps. A finding
     /// lists races of one kind only, because a fix for them also fixes the races of the other kind.
-    pub fn same_scope(self, one: Conflict, other: Conflict, now: Stamp) -> bool {
+    pub fn same_scope(self, one: ConflictingAccess, other: ConflictingAccess, now: Stamp) -> bool {
         self.within_warp(one.stamp, now) == self.within_warp(other.stamp, now)
     }
 
@@ -195,7 +195,7 @@ impl Clock<'_> {
 
 /// The other side of a race.
 #[derive(Clone, Copy, Debug)]
-pub struct Conflict {
+pub struct ConflictingAccess {
     /// The earlier access.
     pub stamp: Stamp,
     /// The kind of the earlier access.
@@ -231,7 +231,7 @@ impl Cell {
 
     /// Records a load and returns the store that it races with.
     #[inline(always)]
-    pub fn load(&mut self, clock: Clock<'_>, now: Stamp) -> Option<Conflict> {
+    pub fn load(&mut self, clock: Clock<'_>, now: Stamp) -> Option<ConflictingAccess> {
         self.note_load(clock, now);
         self.load_would(clock, now)
     }
@@ -285,8 +285,8 @@ impl Cell {
 
     /// Returns the store that a load at `now` would race with.
     #[inline(always)]
-    pub fn load_would(&self, clock: Clock<'_>, now: Stamp) -> Option<Conflict> {
-        clock.unordered(self.store, now).then_some(Conflict { stamp: self.store, by: By::Store, latest: true })
+    pub fn load_would(&self, clock: Clock<'_>, now: Stamp) -> Option<ConflictingAccess> {
+        clock.unordered(self.store, now).then_some(ConflictingAccess { stamp: self.store, by: By::Store, latest: true })
     }
 
     /// Returns whether a store at `now` would be free of races.
@@ -304,7 +304,7 @@ impl Cell {
 
     /// Records a store and returns the access that it races with.
     #[inline(always)]
-    pub fn store(&mut self, clock: Clock<'_>, now: Stamp) -> Option<Conflict> {
+    pub fn store(&mut self, clock: Clock<'_>, now: Stamp) -> Option<ConflictingAccess> {
         let conflict = self.store_would(clock, now);
         self.store = now;
         conflict
@@ -318,19 +318,24 @@ impl Cell {
     }
 
     /// Returns the access that a store at `now` would race with.
-    pub fn store_would(&self, clock: Clock<'_>, now: Stamp) -> Option<Conflict> {
+    pub fn store_would(&self, clock: Clock<'_>, now: Stamp) -> Option<ConflictingAccess> {
         if clock.unordered(self.store, now) {
-            return Some(Conflict { stamp: self.store, by: By::Store, latest: true });
+            return Some(ConflictingAccess { stamp: self.store, by: By::Store, latest: true });
         }
         let load = self.loads.into_iter().find(|l| clock.unordered(*l, now))?;
-        Some(Conflict { stamp: load, by: By::Load, latest: self.store.epoch() < load.epoch() })
+        Some(ConflictingAccess { stamp: load, by: By::Load, latest: self.store.epoch() < load.epoch() })
     }
 
     /// Returns the loads other than `found` that a store at `now` races with.
     #[cold]
-    pub fn further_loads(&self, clock: Clock<'_>, now: Stamp, found: Conflict) -> impl Iterator<Item = Conflict> {
+    pub fn further_loads(
+        &self,
+        clock: Clock<'_>,
+        now: Stamp,
+        found: ConflictingAccess,
+    ) -> impl Iterator<Item = ConflictingAccess> {
         let further = self.loads.into_iter().filter(move |load| *load != found.stamp && clock.unordered(*load, now));
-        further.map(|stamp| Conflict { stamp, by: By::Load, latest: false })
+        further.map(|stamp| ConflictingAccess { stamp, by: By::Load, latest: false })
     }
 }
 
@@ -343,16 +348,16 @@ const PAGE_BYTES: usize = PAGE * size_of::<Cell>();
 
 /// The number of pages that a launch may still allocate, on all of its threads.
 #[derive(Clone, Debug)]
-pub struct Budget {
+pub struct PageBudget {
     left: Arc<AtomicIsize>,
     whole: isize,
 }
 
-impl Budget {
+impl PageBudget {
     /// Returns a budget of `bytes` bytes.
-    pub fn new(bytes: usize) -> Budget {
+    pub fn new(bytes: usize) -> PageBudget {
         let whole = (bytes / PAGE_BYTES) as isize;
-        Budget { left: Arc::new(whole.into()), whole }
+        PageBudget { left: Arc::new(whole.into()), whole }
     }
 
     /// Takes a page and returns whether one was left.
@@ -378,7 +383,7 @@ pub struct Shadow {
     granule: u32,
     /// The pages. The last one is shared by all pages that exceed the budget.
     pages: Vec<Option<Box<[Cell; PAGE]>>>,
-    budget: Budget,
+    budget: PageBudget,
     /// Atomic operations, recorded as loads in separate cells: like two loads, two of them do not
     /// race. `None` until the first one, so kernels without them pay nothing.
     atomics: Option<Box<Shadow>>,
@@ -391,7 +396,7 @@ pub struct Shadow {
 impl Shadow {
     /// Returns untouched shadow memory for `bytes` bytes, with one cell for each `granule` bytes (a
     /// power of two).
-    pub fn new(bytes: usize, granule: u32, budget: Budget) -> Shadow {
+    pub fn new(bytes: usize, granule: u32, budget: PageBudget) -> Shadow {
         let granule = granule.max(1).ilog2();
         let pages = vec![None; (bytes >> granule).div_ceil(PAGE) + 2];
         Shadow { granule, pages, budget, atomics: None, lives: None, further: None }
@@ -403,7 +408,7 @@ impl Shadow {
     }
 
     /// Returns untouched shadow memory for memory whose bytes have several lifetimes.
-    pub fn with_lives(bytes: usize, granule: u32, budget: Budget) -> Shadow {
+    pub fn with_lives(bytes: usize, granule: u32, budget: PageBudget) -> Shadow {
         let shadow = Shadow::new(bytes, granule, budget);
         let cells = (bytes >> shadow.granule) + 1;
         Shadow { lives: Some(vec![Life::default(); cells].into()), ..shadow }
@@ -532,19 +537,19 @@ impl Shadow {
         size: u32,
         clock: Clock<'_>,
         now: Stamp,
-    ) -> impl Iterator<Item = Conflict> {
+    ) -> impl Iterator<Item = ConflictingAccess> {
         let cells = (offset >> self.granule) as usize..=((offset + u64::from(size) - 1) >> self.granule) as usize;
         let races = self.further.iter().flat_map(move |further| cells.clone().map(move |cell| (further, cell)));
         let races = races.flat_map(move |(further, cell)| further.races(cell, clock, now));
-        races.map(|stamp| Conflict { stamp, by: By::Load, latest: false })
+        races.map(|stamp| ConflictingAccess { stamp, by: By::Load, latest: false })
     }
 
     /// Returns the atomic operation that another access to these bytes races with.
-    pub fn atomic(&mut self, offset: u64, size: u32, clock: Clock<'_>, now: Stamp) -> Option<Conflict> {
+    pub fn atomic(&mut self, offset: u64, size: u32, clock: Clock<'_>, now: Stamp) -> Option<ConflictingAccess> {
         let atomics = self.atomics.as_mut()?;
         let kept = atomics.cells(offset, size).find_map(|cell| cell.store_would(clock, now));
         let conflict = kept.or_else(|| atomics.further_loads(offset, size, clock, now).next())?;
-        Some(Conflict { by: By::Atomic, latest: false, ..conflict })
+        Some(ConflictingAccess { by: By::Atomic, latest: false, ..conflict })
     }
 
     /// Returns whether all bytes of `uninit` among the `size` bytes at `offset` have been stored.
@@ -639,7 +644,7 @@ fn new_page() -> Box<[Cell; PAGE]> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::machine::order::{FenceEpochs, Order};
+    use crate::machine::order::{AccessOrder, FenceEpochs};
     use kernel_dsl_compiler::ir::FenceScope;
 
     const SHARED: bool = false;
@@ -707,9 +712,9 @@ mod tests {
     /// Returns the races of a store by the fourth warp with loads of three warps, of which the
     /// warps in `signed` release their accesses.
     fn after_loads_of_three_warps(signed: &[u32]) -> Vec<u32> {
-        let mut order = Order::default();
+        let mut order = AccessOrder::default();
         order.begin(4, 1);
-        let mut shadow = Shadow::new(4, 4, Budget::new(1 << 20));
+        let mut shadow = Shadow::new(4, 4, PageBudget::new(1 << 20));
         shadow.set_among_fences();
         for warp in 0..3 {
             // All lanes at once.
@@ -742,7 +747,7 @@ mod tests {
 
     #[test]
     fn loads_beyond_a_cell_count_towards_the_budget() {
-        let budget = Budget::new(2 * PAGE_BYTES);
+        let budget = PageBudget::new(2 * PAGE_BYTES);
         let mut shadow = Shadow::new(4 * PAGE, 4, budget.clone());
         shadow.set_among_fences();
         let mut load = |warp: u32| {

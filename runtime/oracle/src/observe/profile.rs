@@ -37,7 +37,7 @@ const AT_ONCE: u64 = BANK * BANKS;
 
 /// The memory costs of a launch.
 #[derive(Clone, PartialEq, Debug, Serialize)]
-pub struct Profile {
+pub struct MemoryProfile {
     /// The accesses that were executed, in the order of the code.
     pub accesses: Vec<ProfiledAccess>,
     /// The branches and loops that were executed, in the order of the code.
@@ -65,7 +65,7 @@ pub struct StoringBlocks {
 
 /// The lanes' addresses in one request.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct Sample {
+pub struct RequestAddresses {
     /// The block index in x, y, z.
     pub block: [u32; 3],
     /// The warp's index in the block.
@@ -147,16 +147,16 @@ pub struct ProfiledAccess {
     pub bytes: u32,
     /// The memory and the cost of the requests.
     #[serde(flatten)]
-    pub counts: Counts,
+    pub counts: RequestCounts,
     /// The bytes touched; `None` if the buffer or array was not always the same.
-    pub touched: Option<Touched>,
-    /// The lanes of the request [`Counts::fullest`].
-    pub sample: Sample,
+    pub touched: Option<TouchedBytes>,
+    /// The lanes of the request [`RequestCounts::fullest`].
+    pub sample: RequestAddresses,
 }
 
 /// The range of bytes touched in a buffer or array.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
-pub struct Touched {
+pub struct TouchedBytes {
     /// The first byte, counted from the beginning of the buffer or array.
     pub first: u64,
     /// The end of the last byte.
@@ -166,10 +166,10 @@ pub struct Touched {
     pub of: Option<u64>,
 }
 
-impl Touched {
+impl TouchedBytes {
     /// Returns the union of both ranges, which belong to one buffer or array.
-    pub fn and(self, other: Touched) -> Touched {
-        Touched { first: self.first.min(other.first), end: self.end.max(other.end), of: self.of }
+    pub fn and(self, other: TouchedBytes) -> TouchedBytes {
+        TouchedBytes { first: self.first.min(other.first), end: self.end.max(other.end), of: self.of }
     }
 }
 
@@ -186,7 +186,7 @@ pub enum RequestKind {
 /// The cost of the requests of an access. The accesses of a warp's active lanes in one instruction
 /// form one request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
-pub struct Counts {
+pub struct RequestCounts {
     /// The accessed memory.
     pub memory: RequestMemory,
     /// Requests with at least one lane.
@@ -246,12 +246,12 @@ impl Request {
     }
 }
 
-impl Counts {
-    fn one(memory: RequestMemory, request: Request) -> Counts {
+impl RequestCounts {
+    fn one(memory: RequestMemory, request: Request) -> RequestCounts {
         let Request { lanes, cost, used, lines, .. } = request;
         let [used, lines] = [used, lines].map(u64::from);
         let (lanes, fullest) = (lanes.into(), request);
-        Counts { memory, requests: 1, lanes, cost: cost.into(), most: cost, used, lines, together: 0, fullest }
+        RequestCounts { memory, requests: 1, lanes, cost: cost.into(), most: cost, used, lines, together: 0, fullest }
     }
 
     /// Returns the mean cost of a request.
@@ -270,8 +270,8 @@ impl Counts {
     }
 
     /// Returns the sum of both.
-    pub fn and(self, other: Counts) -> Counts {
-        Counts {
+    pub fn and(self, other: RequestCounts) -> RequestCounts {
+        RequestCounts {
             memory: self.memory,
             requests: self.requests + other.requests,
             lanes: self.lanes + other.lanes,
@@ -303,9 +303,9 @@ pub(crate) struct Counters {
 struct Counter {
     array: Option<String>,
     bytes: u32,
-    counts: Counts,
-    touched: Touched,
-    sample: Sample,
+    counts: RequestCounts,
+    touched: TouchedBytes,
+    sample: RequestAddresses,
 }
 
 impl Observer for Counters {
@@ -434,11 +434,11 @@ impl Counters {
             };
             let one = at().map(|(_, a)| a).all(|a| a == address[first]);
             let request = Request { lanes: part.lanes.count_ones(), cost, least, used, lines };
-            let counts = Counts { together: one.into(), ..Counts::one(memory, request) };
+            let counts = RequestCounts { together: one.into(), ..RequestCounts::one(memory, request) };
             if let (Target::Buffer(buffer), false) = (part.target, action == AccessAction::Load) {
                 self.store(machine, buffer, &name, lanes_of(part.lanes).map(|lane| part.offset[lane]), bytes);
             }
-            let sample = || Sample {
+            let sample = || RequestAddresses {
                 block: machine.block,
                 warp: warp.index,
                 offsets: std::array::from_fn(|lane| (part.lanes >> lane & 1 == 1).then(|| part.offset[lane])),
@@ -486,7 +486,7 @@ impl Counters {
     }
 
     /// Returns the counts by source location.
-    pub fn profile(self, program: &Program, launched: LaunchParameters) -> Profile {
+    pub fn profile(self, program: &Program, launched: LaunchParameters) -> MemoryProfile {
         let locations = &program.code.locations;
         let accessed = |((site, kind), counter): ((Pc, RequestKind), Counter)| {
             let Counter { array, bytes, counts, touched, sample } = counter;
@@ -507,7 +507,7 @@ impl Counters {
             float_operations += lanes * operations(&program.code.insts[site]);
         }
         let line = |((file, line), (instructions, lanes))| ProfiledLine { file, line, instructions, lanes };
-        Profile {
+        MemoryProfile {
             accesses: self.accesses.into_iter().map(accessed).collect(),
             branches: self.branches.into_iter().map(branched).collect(),
             lines: lines.into_iter().map(line).collect(),
@@ -545,7 +545,7 @@ fn continuing_lanes(warp: &Warp, ty: Scalar, [index, limit]: [u32; 2], step: Opt
 
 impl Machine<'_, '_> {
     /// Returns the range of bytes that the lanes of an access touch.
-    fn touched(&self, part: &crate::machine::address::TargetLanes, access: &AccessOp) -> Touched {
+    fn touched(&self, part: &crate::machine::address::TargetLanes, access: &AccessOp) -> TouchedBytes {
         let offsets = || lanes_of(part.lanes).map(|lane| part.offset[lane]);
         let (first, last) = (offsets().min().unwrap_or(0), offsets().max().unwrap_or(0));
         let (start, of) = match (part.target, &access.place) {
@@ -560,7 +560,7 @@ impl Machine<'_, '_> {
             (Target::Shared, _) => (0, None),
         };
         let end = last.saturating_add(access.bytes().into()).saturating_sub(start);
-        Touched { first: first.saturating_sub(start), end, of }
+        TouchedBytes { first: first.saturating_sub(start), end, of }
     }
 
     /// Returns whether buffer number `buffer` is a table in constant memory. Tables are the last

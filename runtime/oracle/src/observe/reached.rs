@@ -12,7 +12,7 @@ use std::fmt;
 
 /// The instructions of a program that threads have reached, of any number of launches.
 #[derive(Clone, Default, Debug)]
-pub struct Reached {
+pub struct ReachedInstructions {
     /// By instruction.
     sites: Vec<InstructionCoverage>,
 }
@@ -49,7 +49,7 @@ pub enum Gap {
     AlwaysHolds,
 }
 
-impl Observer for Reached {
+impl Observer for ReachedInstructions {
     fn before(&mut self, machine: &mut Machine<'_, '_>, site: Pc, warp: &Warp, mask: u32) {
         let code = &machine.program.code;
         self.sites.resize(code.insts.len(), InstructionCoverage::default());
@@ -66,7 +66,7 @@ impl Observer for Reached {
 impl Program {
     /// Returns the lines and branches that are not in `reached`, in the order of the source. Code
     /// of the functions of `math::` is left out.
-    pub fn unreached(&self, reached: &Reached) -> Vec<Unreached> {
+    pub fn unreached(&self, reached: &ReachedInstructions) -> Vec<Unreached> {
         let mut lines: BTreeMap<(String, u32), (bool, CodeLocation)> = BTreeMap::new();
         let mut conditions: BTreeMap<(String, u32, u32), (InstructionCoverage, CodeLocation)> = BTreeMap::new();
         for (site, inst) in self.code.insts.iter().enumerate() {

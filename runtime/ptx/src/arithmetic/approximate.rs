@@ -5,7 +5,7 @@
 //! GPU may compute others within the bound.
 
 use super::convert::to_float;
-use super::float::{F16, F32, F64, F64_UPPER, FloatValue, Format, Rounding, RoundingMode};
+use super::float::{F16, F32, F64, F64_UPPER, FloatFormat, FloatValue, Rounding, RoundingMode};
 use kernel_dsl_compiler::Approximation;
 
 /// Returns the result in single precision, which the IR interpreter and the prelude also compute.
@@ -63,7 +63,7 @@ pub const DIVISION_BOUND: &str = "2 ulp";
 
 /// Returns the quotient of `div.approx.f32`, which multiplies a by the reciprocal of b. For 2^126 <
 /// |b| < 2^128 the reciprocal is 0, so that the result is a zero, or a NaN where a is infinite.
-pub fn divide(format: Format, a: u64, b: u64, how: RoundingMode) -> u64 {
+pub fn divide(format: FloatFormat, a: u64, b: u64, how: RoundingMode) -> u64 {
     let largest = format.one() + (126 << 23);
     let beyond = b & (format.sign() - 1) > largest && matches!(format.decode(b), FloatValue::Finite(_));
     if beyond { format.mul(a, b & format.sign(), how) } else { format.div(a, b, how) }

@@ -1,6 +1,6 @@
 //! The conversions of `cvt`.
 
-use super::float::{Exact, F64, FloatValue, Format, Rounding, RoundingMode};
+use super::float::{Exact, F64, FloatFormat, FloatValue, Rounding, RoundingMode};
 use super::integer::Integer;
 
 /// Rounds a number to an integer, or returns `None` beyond 127 bits.
@@ -37,7 +37,7 @@ fn integral(x: Exact, rounding: Rounding) -> Option<i128> {
 
 /// Converts a float to an integer: rounds and clamps to the range. A NaN becomes 0, or the highest
 /// bit if 64 bits are involved.
-pub fn to_integer(from: Format, to: Integer, bits: u64, rounding: Rounding) -> u64 {
+pub fn to_integer(from: FloatFormat, to: Integer, bits: u64, rounding: Rounding) -> u64 {
     match from.decode(bits) {
         FloatValue::Nan if from == F64 || to.bits == 64 => 1 << (to.bits - 1),
         FloatValue::Nan => 0,
@@ -50,13 +50,13 @@ pub fn to_integer(from: Format, to: Integer, bits: u64, rounding: Rounding) -> u
 }
 
 /// Converts an integer to a float.
-pub fn from_integer(from: Integer, to: Format, word: u64, rounding: Rounding) -> u64 {
+pub fn from_integer(from: Integer, to: FloatFormat, word: u64, rounding: Rounding) -> u64 {
     let value = from.value(word);
     to.encode(Exact { negative: value < 0, significand: value.unsigned_abs(), exponent: 0 }, rounding)
 }
 
 /// Converts a float to another format.
-pub fn to_float(from: Format, to: Format, bits: u64, how: impl Into<RoundingMode>) -> u64 {
+pub fn to_float(from: FloatFormat, to: FloatFormat, bits: u64, how: impl Into<RoundingMode>) -> u64 {
     match from.decode(bits) {
         FloatValue::Nan => to.nan_from(from, bits),
         FloatValue::Infinite { negative } => to.infinity() | if negative { to.sign() } else { 0 },
@@ -65,7 +65,7 @@ pub fn to_float(from: Format, to: Format, bits: u64, how: impl Into<RoundingMode
 }
 
 /// Rounds a float to an integral float of the same format; a zero keeps its sign.
-pub fn to_integral(format: Format, bits: u64, rounding: Rounding) -> u64 {
+pub fn to_integral(format: FloatFormat, bits: u64, rounding: Rounding) -> u64 {
     match format.decode(bits) {
         FloatValue::Nan => format.nan_of([bits]),
         // With a nonnegative exponent, the number is an integer already.

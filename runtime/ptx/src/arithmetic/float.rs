@@ -53,21 +53,21 @@ impl From<Rounding> for RoundingMode {
 
 /// A binary interchange format.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Format {
+pub struct FloatFormat {
     exponent: u32,
     fraction: u32,
 }
 
 /// Half precision.
-pub const F16: Format = Format { exponent: 5, fraction: 10 };
+pub const F16: FloatFormat = FloatFormat { exponent: 5, fraction: 10 };
 /// The upper half of single precision.
-pub const BF16: Format = Format { exponent: 8, fraction: 7 };
+pub const BF16: FloatFormat = FloatFormat { exponent: 8, fraction: 7 };
 /// Single precision.
-pub const F32: Format = Format { exponent: 8, fraction: 23 };
+pub const F32: FloatFormat = FloatFormat { exponent: 8, fraction: 23 };
 /// The upper half of double precision.
-pub const F64_UPPER: Format = Format { exponent: 11, fraction: 20 };
+pub const F64_UPPER: FloatFormat = FloatFormat { exponent: 11, fraction: 20 };
 /// Double precision.
-pub const F64: Format = Format { exponent: 11, fraction: 52 };
+pub const F64: FloatFormat = FloatFormat { exponent: 11, fraction: 52 };
 
 /// The value that bits represent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -114,7 +114,7 @@ impl Exact {
     }
 }
 
-impl Format {
+impl FloatFormat {
     const fn bias(self) -> i32 {
         (1 << (self.exponent - 1)) - 1
     }
@@ -154,7 +154,7 @@ impl Format {
     }
 
     /// Converts a NaN of another format to a NaN of this format.
-    pub const fn nan_from(self, format: Format, bits: u64) -> u64 {
+    pub const fn nan_from(self, format: FloatFormat, bits: u64) -> u64 {
         if self.fraction != F64.fraction {
             return self.nan();
         }

@@ -5,7 +5,7 @@ use super::integer::Integer;
 /// An operation on two numbers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[allow(missing_docs)]
-pub enum Operation {
+pub enum VideoOperation {
     Add,
     Subtract,
     Average,
@@ -14,17 +14,17 @@ pub enum Operation {
     Max,
 }
 
-impl Operation {
+impl VideoOperation {
     /// Computes the exact result.
     pub fn of(self, a: i64, b: i64) -> i64 {
         match self {
-            Operation::Add => a + b,
-            Operation::Subtract => a - b,
+            VideoOperation::Add => a + b,
+            VideoOperation::Subtract => a - b,
             // Rounded to nearest, ties away from zero.
-            Operation::Average => (a + b + i64::from(a + b >= 0)) >> 1,
-            Operation::Difference => (a - b).abs(),
-            Operation::Min => a.min(b),
-            Operation::Max => a.max(b),
+            VideoOperation::Average => (a + b + i64::from(a + b >= 0)) >> 1,
+            VideoOperation::Difference => (a - b).abs(),
+            VideoOperation::Min => a.min(b),
+            VideoOperation::Max => a.max(b),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Comparisons and selections.
 
-use super::super::arithmetic::float::{F16, F32, F64, Format};
+use super::super::arithmetic::float::{F16, F32, F64, FloatFormat};
 use super::super::arithmetic::native::flush32;
 use super::super::body::{Join, Logic, comparison, put_predicate};
 use super::super::code::{Body, DefinednessRule, InstructionKind};
@@ -96,7 +96,7 @@ impl Comparison {
     }
 }
 
-fn format(ty: Type) -> Option<Format> {
+fn format(ty: Type) -> Option<FloatFormat> {
     match ty {
         Type::F16 => Some(F16),
         Type::F32 => Some(F32),

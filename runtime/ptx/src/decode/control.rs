@@ -1,7 +1,8 @@
 //! Branches, ends, barriers, and operations of several lanes.
 
 use super::super::code::{
-    Barrier, Condition, Exchange, Gather, InstructionKind, MemberResult, NOWHERE, Poll, Reduction, Shuffle, Vote,
+    Barrier, BarrierReduction, Condition, Gather, InstructionKind, MemberResult, NOWHERE, Poll, Shuffle, ShuffleSource,
+    Vote,
 };
 use super::super::registers::{Id, RegisterPlace};
 use super::operand::OperandLocation;
@@ -124,9 +125,9 @@ impl<'m> Decoder<'m> {
         let (mut reduction, mut writes) = (None, SmallVec::new());
         if reduces {
             let how = words.take_as(|m| match m {
-                Modifier::Popc => Some(Reduction::Count),
-                Modifier::And => Some(Reduction::All),
-                Modifier::Or => Some(Reduction::Any),
+                Modifier::Popc => Some(BarrierReduction::Count),
+                Modifier::And => Some(BarrierReduction::All),
+                Modifier::Or => Some(BarrierReduction::Any),
                 _ => None,
             });
             let Some(how) = how else { return Err("it has no reduction operation".to_string()) };
@@ -145,10 +146,10 @@ impl<'m> Decoder<'m> {
     fn shuffle(&mut self, frame: &mut Frame<'m>, words: &mut Words, operands: &[Operand]) -> Result {
         let sync = words.take(Modifier::Sync);
         let mode = words.take_as(|m| match m {
-            Modifier::Up => Some(Exchange::Up),
-            Modifier::Down => Some(Exchange::Down),
-            Modifier::Bfly => Some(Exchange::Butterfly),
-            Modifier::Idx => Some(Exchange::Index),
+            Modifier::Up => Some(ShuffleSource::Up),
+            Modifier::Down => Some(ShuffleSource::Down),
+            Modifier::Bfly => Some(ShuffleSource::Butterfly),
+            Modifier::Idx => Some(ShuffleSource::Index),
             _ => None,
         });
         let Some(mode) = mode else { return Err("it has no shuffle mode".to_string()) };

@@ -1,7 +1,7 @@
 //! Conversions by `cvt`.
 
 use super::super::arithmetic::convert::{from_integer, to_float, to_integer, to_integral};
-use super::super::arithmetic::float::{BF16, F16, F32, F64, Format, Rounding, RoundingMode};
+use super::super::arithmetic::float::{BF16, F16, F32, F64, FloatFormat, Rounding, RoundingMode};
 use super::super::arithmetic::integer::Integer;
 use super::super::body::unary;
 use super::super::code::Body;
@@ -15,7 +15,7 @@ use kernel_dsl_compiler::ptx::{Modifier, Operand, Type};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum ConversionSide {
     Integer(Integer),
-    Float(Format),
+    Float(FloatFormat),
 }
 
 fn side(ty: Type) -> Result<ConversionSide> {
@@ -52,12 +52,12 @@ impl Conversion {
         let flushes = self.ftz && self.to != ConversionSide::Float(F16);
         // An arithmetic instruction flushes before the conversion, and has one result for every
         // NaN.
-        let flush = |format: Format, x: u64| match flushes && format == F32 {
+        let flush = |format: FloatFormat, x: u64| match flushes && format == F32 {
             true if format.is_nan(x) => format.nan(),
             true => format.flush(x),
             false => x,
         };
-        let finish = |format: Format, x: u64| if self.saturate { format.saturate(x) } else { x };
+        let finish = |format: FloatFormat, x: u64| if self.saturate { format.saturate(x) } else { x };
         let rounding = self.rounding.unwrap_or(Rounding::Nearest);
         match (self.to, self.from) {
             (ConversionSide::Integer(to), ConversionSide::Integer(from)) => {

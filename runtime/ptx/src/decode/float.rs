@@ -1,7 +1,7 @@
 //! Arithmetic on floats.
 
 use super::super::arithmetic::approximate::{self, DIVISION_BOUND};
-use super::super::arithmetic::float::{F16, F32, F64, Format, Rounding, RoundingMode};
+use super::super::arithmetic::float::{F16, F32, F64, FloatFormat, Rounding, RoundingMode};
 use super::super::arithmetic::native;
 use super::super::body::{binary, put_predicate, ternary, unary};
 use super::super::code::{Body, DefinednessRule, InstructionKind};
@@ -17,7 +17,7 @@ use smallvec::{SmallVec, smallvec};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Mode {
     /// The format of an element.
-    pub format: Format,
+    pub format: FloatFormat,
     /// Whether a register contains two elements.
     pub pair: bool,
     pub rounding: Rounding,
@@ -47,7 +47,7 @@ impl Mode {
     }
 
     /// Applies `f` to each element of the operands.
-    pub fn apply(self, operands: [u64; 4], f: impl Fn(Format, [u64; 4], RoundingMode) -> u64) -> u64 {
+    pub fn apply(self, operands: [u64; 4], f: impl Fn(FloatFormat, [u64; 4], RoundingMode) -> u64) -> u64 {
         let one = |operands: [u64; 4]| {
             let flush = |x| if self.ftz { self.format.flush(x) } else { x };
             let result = f(self.format, operands.map(flush), self.manner());
@@ -111,7 +111,7 @@ impl<'m> Decoder<'m> {
         {
             self.code.bounds.insert(self.site, DIVISION_BOUND);
             let mode = Mode::take(ty, words)?;
-            let divide = if kind == Modifier::Full { Format::div } else { approximate::divide };
+            let divide = if kind == Modifier::Full { FloatFormat::div } else { approximate::divide };
             return Ok(
                 self.lanewise(to, &from, move |x| mode.apply(x, |format, [a, b, ..], how| divide(format, a, b, how)))
             );
@@ -121,7 +121,7 @@ impl<'m> Decoder<'m> {
         if !keeps_nan && let Some(body) = fast(opcode, mode, to, &from) {
             return Ok(self.compute(to, &from, body));
         }
-        let f = move |format: Format, [a, b, c, _]: [u64; 4], how: RoundingMode| match opcode {
+        let f = move |format: FloatFormat, [a, b, c, _]: [u64; 4], how: RoundingMode| match opcode {
             Opcode::Add => format.add(a, b, how),
             Opcode::Sub => format.sub(a, b, how),
             Opcode::Mul => format.mul(a, b, how),

@@ -1,7 +1,7 @@
 //! Loads, stores, atomic operations and addresses.
 
 use super::super::access::generic;
-use super::super::arithmetic::float::{F16, F32, F64, Format, Rounding};
+use super::super::arithmetic::float::{F16, F32, F64, FloatFormat, Rounding};
 use super::super::code::{Atomic, Copy, Data, InstructionKind, MemoryAccess, Update, Window};
 use super::super::memory::{window_base, window_of};
 use super::operand::VariableLocation;
@@ -260,7 +260,7 @@ impl<'m> Decoder<'m> {
 
 /// Returns the function that computes the new value of an atomic operation.
 pub(super) fn update(operation: Modifier, ty: Type) -> Result<Update> {
-    let float: Option<Format> = match ty {
+    let float: Option<FloatFormat> = match ty {
         Type::F32 => Some(F32),
         Type::F64 => Some(F64),
         _ => None,

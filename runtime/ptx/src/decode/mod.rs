@@ -24,11 +24,11 @@ use super::code::{Code, Condition, DefinednessRule, Inst, InstructionKind, NOWHE
 use super::global::Places;
 use super::inline::{BlockInstruction, Inline, StepAction};
 use super::program::Program;
-use super::refused::{Refusal, Unsupported};
+use super::refused::{RefusedInstruction, Unsupported};
 use super::registers::{Id, RegisterPlace};
 use super::structure::Structure;
 use call::outlined;
-use kernel_dsl_compiler::ptx::ast::Position;
+use kernel_dsl_compiler::ptx::ast::SourcePosition;
 use kernel_dsl_compiler::ptx::form::Set;
 use kernel_dsl_compiler::ptx::{
     self, Callee, Function, In, Instruction, Item, Label, Modifier, Module, Opcode, Operand, Register, Space,
@@ -167,7 +167,7 @@ pub(super) struct Decoder<'m> {
     outlined: HashSet<usize>,
     /// The position in the source of the code, from `.loc`.
     source: Option<String>,
-    refusals: Vec<Refusal>,
+    refusals: Vec<RefusedInstruction>,
     /// Locations of variables that persist between launches; without them, each launch has its own
     /// variables.
     places: Option<&'m Places>,
@@ -177,14 +177,14 @@ pub(super) struct Decoder<'m> {
 }
 
 /// Decodes inline PTX, or returns the first instruction that is not supported.
-pub fn decode_inline(code: &ptx::Inline) -> std::result::Result<Inline, Refusal> {
+pub fn decode_inline(code: &ptx::Inline) -> std::result::Result<Inline, RefusedInstruction> {
     let mut decoder = Decoder::new(code.module());
     let mut frame = decoder.frame(0, Vec::new(), Vec::new());
     let mut steps = Vec::new();
     for instruction in code.instructions() {
         let text = In(code.names(), instruction).to_string();
         let divides = matches!(instruction.opcode, Opcode::Div | Opcode::Rem);
-        let refuse = |why: String| Refusal { text: text.clone(), line: None, why };
+        let refuse = |why: String| RefusedInstruction { text: text.clone(), line: None, why };
         decoder.instruction(&mut frame, instruction).map_err(refuse)?;
         for Inst { guard, kind, .. } in std::mem::take(&mut decoder.code.insts) {
             let action = match kind {
@@ -215,7 +215,7 @@ impl Program {
 /// The module's variables are at the locations in `places`; without it, each launch has its own.
 pub fn decode(module: &Module, name: &str, places: Option<&Places>) -> std::result::Result<Program, Unsupported> {
     let refuse = |why: String| {
-        let refusal = Refusal { text: format!(".entry {name}"), line: None, why };
+        let refusal = RefusedInstruction { text: format!(".entry {name}"), line: None, why };
         Err(Unsupported { entry: name.to_string(), refusals: vec![refusal] })
     };
     let Some(index) = module.functions().iter().position(|f| f.is_entry() && f.body.is_some() && f.name == name) else {
@@ -298,7 +298,7 @@ impl<'m> Decoder<'m> {
     }
 
     fn refuse(&mut self, text: String, line: Option<u32>, why: String) {
-        self.refusals.push(Refusal { text, line, why });
+        self.refusals.push(RefusedInstruction { text, line, why });
     }
 
     /// Returns the frame of function `index` for an inlined call.
@@ -420,7 +420,7 @@ impl<'m> Decoder<'m> {
     }
 
     /// Returns the file and line of a position.
-    fn source_line(&self, position: Position) -> Option<String> {
+    fn source_line(&self, position: SourcePosition) -> Option<String> {
         let file = self.module.items().iter().find_map(|item| match item {
             Item::File(file) if file.index == position.file => Some(&file.name),
             _ => None,

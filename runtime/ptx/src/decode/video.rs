@@ -1,6 +1,6 @@
 //! Decodes the video instructions.
 
-use super::super::arithmetic::video::{MulAdd, Operation, Parts, Second, WordPart};
+use super::super::arithmetic::video::{MulAdd, Parts, Second, VideoOperation, WordPart};
 use super::operand::OperandLocation;
 use super::words::Words;
 use super::{Decoder, Frame, Result};
@@ -45,15 +45,15 @@ fn mask(selector: Option<Selector>, bits: u32) -> Result<u32> {
     }
 }
 
-fn operation(opcode: Opcode) -> Option<Operation> {
+fn operation(opcode: Opcode) -> Option<VideoOperation> {
     use Opcode::*;
     Some(match opcode {
-        Vadd | Vadd2 | Vadd4 => Operation::Add,
-        Vsub | Vsub2 | Vsub4 => Operation::Subtract,
-        Vavrg2 | Vavrg4 => Operation::Average,
-        Vabsdiff | Vabsdiff2 | Vabsdiff4 => Operation::Difference,
-        Vmin | Vmin2 | Vmin4 => Operation::Min,
-        Vmax | Vmax2 | Vmax4 => Operation::Max,
+        Vadd | Vadd2 | Vadd4 => VideoOperation::Add,
+        Vsub | Vsub2 | Vsub4 => VideoOperation::Subtract,
+        Vavrg2 | Vavrg4 => VideoOperation::Average,
+        Vabsdiff | Vabsdiff2 | Vabsdiff4 => VideoOperation::Difference,
+        Vmin | Vmin2 | Vmin4 => VideoOperation::Min,
+        Vmax | Vmax2 | Vmax4 => VideoOperation::Max,
         _ => return None,
     })
 }
@@ -207,7 +207,7 @@ impl<'m> Decoder<'m> {
 /// The computation of a video instruction on two numbers.
 #[derive(Clone, Copy)]
 enum Compute {
-    Operation(Operation),
+    Operation(VideoOperation),
     Compare(fn(i64, i64) -> bool),
     Shift { left: bool, wrap: bool },
 }

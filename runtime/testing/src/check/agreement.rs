@@ -1,11 +1,11 @@
 //! One case on every executor: each must give the results of the oracle.
 
 use super::Checker;
-use super::prepared::Prepared;
+use super::prepared::PreparedInstance;
 use super::warnings::Warnings;
 use crate::log::same_lines;
 use crate::signature::Outputs;
-use crate::{Case, Executor, Failure, Stop};
+use crate::{Case, Executor, ExecutorStop, Failure};
 use kernel_dsl::Launcher;
 use runtime_devices::executor::{Executable, ValidatedArgs};
 use runtime_devices::{Device, Error, Result};
@@ -23,7 +23,7 @@ pub(super) type ResultCheck<'a> = &'a mut dyn FnMut(Executor, &Outputs) -> Resul
 /// One case, which runs on one executor after another.
 pub(super) struct Agreement<'a> {
     checker: &'a Checker,
-    prepared: &'a Prepared,
+    prepared: &'a PreparedInstance,
     case: &'a Case,
     /// The text that the last run printed.
     printed: RefCell<Vec<u8>>,
@@ -48,7 +48,7 @@ struct Baseline {
 type ScheduledOutputs = Vec<(Schedule, Outputs)>;
 
 impl<'a> Agreement<'a> {
-    pub fn new(checker: &'a Checker, prepared: &'a Prepared, case: &'a Case) -> Agreement<'a> {
+    pub fn new(checker: &'a Checker, prepared: &'a PreparedInstance, case: &'a Case) -> Agreement<'a> {
         Agreement { checker, prepared, case, printed: RefCell::default() }
     }
 
@@ -198,7 +198,7 @@ impl<'a> Agreement<'a> {
         let names = self.prepared.names();
         match self.interpret(&|a| ptx.run(a, names, options).map(|printed| _ = self.printed.replace(printed))) {
             Ok(outputs) => Ok(Some(outputs)),
-            Err(e) if Stop::of(&e).is_of(self.checker.options.without) => Ok(None),
+            Err(e) if ExecutorStop::of(&e).is_of(self.checker.options.without) => Ok(None),
             Err(e) => Err(self.stopped(Executor::Ptx)(e)),
         }
     }

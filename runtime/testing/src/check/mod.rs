@@ -4,7 +4,7 @@ mod agreement;
 mod prepared;
 mod warnings;
 
-pub use prepared::Prepared;
+pub use prepared::PreparedInstance;
 pub(super) use prepared::program;
 
 use agreement::Agreement;
@@ -140,7 +140,7 @@ impl Checker {
             };
             report.skipped.push(Skipped { executor: "CUDA".to_string(), why: why.to_string() });
         }
-        match Prepared::compile(spec.artifact, instance) {
+        match PreparedInstance::compile(spec.artifact, instance) {
             Ok(prepared) => {
                 report.executors = self.executors(&prepared);
                 report.approximate = prepared.approximate.iter().any(|(reached, _)| *reached);
@@ -183,7 +183,7 @@ impl Checker {
     }
 
     /// Returns the other schedules under which the oracle runs the kernel.
-    fn others(&self, prepared: &Prepared) -> Vec<Schedule> {
+    fn others(&self, prepared: &PreparedInstance) -> Vec<Schedule> {
         let races = Check::named("race").unwrap_or_default();
         let blind = self.options.checks != Checks::All || races.iter().any(|c| self.options.without.contains(*c));
         let seeded = match self.orders {
@@ -222,7 +222,7 @@ impl Checker {
         on_every_core(cases, run).into_iter().flatten().collect()
     }
 
-    fn executors(&self, prepared: &Prepared) -> Vec<Executor> {
+    fn executors(&self, prepared: &PreparedInstance) -> Vec<Executor> {
         let gpu = self.gpu().into_iter().map(|device| device.to_string());
         let gpu = gpu.flat_map(|device| [Executor::Cuda(device.clone()), Executor::CudaChecked(device)]);
         let ptx = prepared.ptx.iter().map(|_| Executor::Ptx);
@@ -233,7 +233,7 @@ impl Checker {
     /// size to the launch and the case sets none, the case runs with several block sizes.
     pub fn case(
         &self,
-        prepared: &Prepared,
+        prepared: &PreparedInstance,
         case: &Case,
         expected: impl FnOnce(&[Input]) -> Vec<Expected>,
     ) -> Result<(), Failure> {
@@ -242,7 +242,7 @@ impl Checker {
 
     fn warned(
         &self,
-        prepared: &Prepared,
+        prepared: &PreparedInstance,
         case: &Case,
         expected: impl FnOnce(&[Input]) -> Vec<Expected>,
         warnings: &mut Warnings,
@@ -260,7 +260,7 @@ impl Checker {
     /// in which it occurred. Without `expected`, the executors are only compared with each other.
     pub(super) fn first(
         &self,
-        prepared: &Prepared,
+        prepared: &PreparedInstance,
         case: &Case,
         expected: Option<impl FnOnce(&[Input]) -> Vec<Expected>>,
     ) -> Result<(), Box<FailedCase>> {

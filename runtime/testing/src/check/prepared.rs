@@ -1,10 +1,10 @@
 //! An instance, compiled for every executor.
 
 use crate::compare::{differ, gaps, reference};
-use crate::lines::Lines;
+use crate::lines::AccessesByLine;
 use crate::ptx;
 use crate::signature::{Outputs, Signature};
-use crate::{Case, Executor, Expected, Failure, Mismatch};
+use crate::{Case, Executor, Expected, Failure, FirstDifference};
 use kernel_dsl::compiler::analyses::approximate::Approximations;
 use kernel_dsl::compiler::hir::{Constant, Instance, Monomorphic, Program, Tolerance, monomorphic};
 use kernel_dsl::compiler::lower::checked::CheckedKernel;
@@ -15,7 +15,7 @@ use runtime_devices::{Device, Error, Result};
 use std::sync::OnceLock;
 
 /// An instance, prepared for all executors.
-pub struct Prepared {
+pub struct PreparedInstance {
     artifact: &'static Artifact,
     program: Monomorphic,
     pub(super) lowered: Executable,
@@ -23,9 +23,9 @@ pub struct Prepared {
     /// The checked form after all passes.
     pub(super) checked: (Executable, CheckedKernel),
     /// The PTX that a GPU runs; `None` if the forms were given as IR.
-    pub(super) ptx: Option<ptx::Executable>,
+    pub(super) ptx: Option<ptx::DecodedPtx>,
     /// The PTX lines of each Rust line, computed on first use.
-    lines: OnceLock<Lines>,
+    lines: OnceLock<AccessesByLine>,
     signature: Signature,
     /// For each argument, whether approximate values reach it, and the tolerance for a GPU.
     pub(super) approximate: Vec<(bool, Option<Tolerance>)>,
@@ -37,30 +37,30 @@ pub fn program(artifact: &'static Artifact) -> Result<Program> {
     artifact.program().map_err(|source| Error::Hir { kernel: artifact.name.to_string(), source })
 }
 
-impl Prepared {
+impl PreparedInstance {
     /// Compiles the instance of `artifact` for its target, both as lowered and after all passes.
-    pub fn compile(artifact: &'static Artifact, instance: &Instance) -> Result<Prepared> {
-        Prepared::compile_for(artifact, instance, artifact.target)
+    pub fn compile(artifact: &'static Artifact, instance: &Instance) -> Result<PreparedInstance> {
+        PreparedInstance::compile_for(artifact, instance, artifact.target)
     }
 
     /// Compiles the instance for another target. The interpreters run any target. A GPU always runs
     /// the kernel's own PTX.
-    pub fn compile_for(artifact: &'static Artifact, instance: &Instance, target: Target) -> Result<Prepared> {
+    pub fn compile_for(artifact: &'static Artifact, instance: &Instance, target: Target) -> Result<PreparedInstance> {
         let compile = |source| Error::Compile { instance: artifact.instance_name(&instance.0), source };
         let program = monomorphic(&program(artifact)?, instance).map_err(compile)?;
         let compilation = Compilation::new(&program, target).map_err(compile)?;
         let text = executor::ptx(artifact, target, &program, &artifact.instance_name(&instance.0))?;
         let optimized = compilation.optimized().map_err(compile)?;
-        Prepared::new(artifact, program.clone(), compilation.lowered(), optimized)?.with_ptx(&text)
+        PreparedInstance::new(artifact, program.clone(), compilation.lowered(), optimized)?.with_ptx(&text)
     }
 
     /// Replaces the PTX that the PTX interpreter runs by `text`. A GPU still runs the kernel's own
     /// PTX.
-    pub fn with_ptx(self, text: &str) -> Result<Prepared> {
+    pub fn with_ptx(self, text: &str) -> Result<PreparedInstance> {
         let name = self.program.instance_name();
         // The checked form has the shared memory of the kernel as lowered.
         let shared = self.checked.1.kernel.shared_memory();
-        Ok(Prepared { ptx: Some(ptx::Executable::new(name, text, shared)?), ..self })
+        Ok(PreparedInstance { ptx: Some(ptx::DecodedPtx::new(name, text, shared)?), ..self })
     }
 
     /// Prepares two given forms of the instance: the lowered form, and a form after some passes.
@@ -69,10 +69,10 @@ impl Prepared {
         instance: &Instance,
         lowered: &ir::Kernel,
         optimized: &ir::Kernel,
-    ) -> Result<Prepared> {
+    ) -> Result<PreparedInstance> {
         let compile = |source| Error::Compile { instance: artifact.instance_name(&instance.0), source };
         let program = monomorphic(&program(artifact)?, instance).map_err(compile)?;
-        Prepared::new(artifact, program, lowered, optimized)
+        PreparedInstance::new(artifact, program, lowered, optimized)
     }
 
     fn new(
@@ -80,7 +80,7 @@ impl Prepared {
         program: Monomorphic,
         lowered: &ir::Kernel,
         optimized: &ir::Kernel,
-    ) -> Result<Prepared> {
+    ) -> Result<PreparedInstance> {
         let compile = |source| Error::Compile { instance: program.instance_name(), source };
         let form = CheckedKernel::of_instance(lowered.clone(), &program);
         let guarded = form.optimized().map_err(compile)?;
@@ -89,7 +89,7 @@ impl Prepared {
         let reached = |i: usize| approximations.reached.contains(&(i as u32));
         let decisions = approximations.decisions.iter().map(|decision| decision.error(lowered).to_string());
         let checked = (Executable::optimized(&guarded)?, form);
-        Ok(Prepared {
+        Ok(PreparedInstance {
             artifact,
             lowered: Executable::new(lowered)?,
             optimized: Executable::optimized(optimized)?,
@@ -116,12 +116,12 @@ impl Prepared {
         error
     }
 
-    fn lines(&self) -> Lines {
+    fn lines(&self) -> AccessesByLine {
         let texts = Compilation::new(&self.program, self.artifact.target).and_then(|compilation| {
             let text = |lines| compilation.module(lines).map(|module| module.to_string());
             Ok((text(emit::LineDirectives::Kept)?, text(emit::LineDirectives::Omitted)?))
         });
-        texts.map(|(located, plain)| Lines::of(&located, &plain)).unwrap_or_default()
+        texts.map(|(located, plain)| AccessesByLine::of(&located, &plain)).unwrap_or_default()
     }
 
     /// Validates the arguments of a case against the kernel's contract.
@@ -145,7 +145,7 @@ impl Prepared {
     }
 
     /// Returns the PTX that a GPU runs.
-    pub(crate) fn ptx(&self) -> Option<&ptx::Executable> {
+    pub(crate) fn ptx(&self) -> Option<&ptx::DecodedPtx> {
         self.ptx.as_ref()
     }
 
@@ -215,7 +215,7 @@ impl Prepared {
     }
 
     /// Returns the first value that depends on the schedule although the case does not allow it.
-    pub(crate) fn difference(&self, case: &Case, lowered: &Outputs, other: &Outputs) -> Option<Mismatch> {
+    pub(crate) fn difference(&self, case: &Case, lowered: &Outputs, other: &Outputs) -> Option<FirstDifference> {
         let mut same = lowered.iter().zip(other).filter(|((index, _), _)| !case.order_dependent.contains(index));
         same.find_map(|((index, a), (_, b))| differ(&self.signature.names[*index], a, b, None))
     }

@@ -2,7 +2,7 @@
 
 use kernel_dsl::Artifact;
 use kernel_dsl::compiler::hir::Instance;
-use runtime::testing::{Case, Checker, Expected, Input, Prepared, Value};
+use runtime::testing::{Case, Checker, Expected, Input, PreparedInstance, Value};
 
 /// A construct, and the program that shows it.
 #[derive(Clone, Copy)]
@@ -24,7 +24,8 @@ impl Construct {
         let (inputs, expected) = (self.trial)();
         let expected = Expected::exact(inputs.len() - 1, expected);
         let instance = Instance(self.artifact.instances[0].constants.to_vec());
-        let prepared = Prepared::compile(self.artifact, &instance).unwrap_or_else(|e| panic!("{}: {e}", self.name));
+        let prepared =
+            PreparedInstance::compile(self.artifact, &instance).unwrap_or_else(|e| panic!("{}: {e}", self.name));
         let result = checker.case(&prepared, &Case::new(self.name, inputs), |_| vec![expected]);
         result.unwrap_or_else(|e| panic!("{}: {}: {e}", self.chapter, self.name));
     }

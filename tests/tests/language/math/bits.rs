@@ -6,7 +6,7 @@ use super::kernels::{DOUBLE, NAN, PAIRWISE, SINGLE, several};
 use kernel_dsl::compiler::hir::Instance;
 use kernel_dsl::{Artifact, Kernel, math};
 use runtime::Device;
-use runtime::testing::{Bound, Case, Checker, Expected, Input, Prepared};
+use runtime::testing::{Bound, Case, Checker, Expected, Input, PreparedInstance};
 
 /// Returns edges of the format, of the functions' intervals and ranges, with their neighbors and
 /// both signs, and values of all magnitudes.
@@ -79,7 +79,7 @@ fn agree(checker: &Checker, artifact: &'static Artifact, mut inputs: Vec<Input>,
     inputs.push(Input::slice(&vec![0u32; expected.len()]));
     let expected = Expected::new(inputs.len() - 1, expected, Bound::Exact);
     let prepared =
-        Prepared::compile(artifact, &Instance::default()).unwrap_or_else(|e| panic!("{}: {e}", artifact.name));
+        PreparedInstance::compile(artifact, &Instance::default()).unwrap_or_else(|e| panic!("{}: {e}", artifact.name));
     let result = checker.case(&prepared, &Case::new("edges", inputs), |_| vec![expected]);
     result.unwrap_or_else(|e| panic!("{}: {e}", artifact.name));
 }

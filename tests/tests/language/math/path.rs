@@ -1,6 +1,6 @@
 //! The path of most threads through machine code.
 
-use kernels_rs_command::sass::{Instruction, Listing};
+use kernels_rs_command::sass::{Listing, SassInstruction};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashSet};
 use std::ops::Range;
@@ -72,8 +72,8 @@ fn shortest(listing: &Listing) -> Option<u32> {
 }
 
 /// Returns the blocks with the most multiply-adds.
-fn main_blocks(instructions: &[Instruction]) -> Vec<Range<usize>> {
-    let jumps = |i: &Instruction| matches!(i.opcode(), "BRA" | "SYNC" | "BRK" | "RET" | "CAL");
+fn main_blocks(instructions: &[SassInstruction]) -> Vec<Range<usize>> {
+    let jumps = |i: &SassInstruction| matches!(i.opcode(), "BRA" | "SYNC" | "BRK" | "RET" | "CAL");
     let targets: HashSet<usize> = instructions.iter().flat_map(|i| i.targets.iter().copied()).collect();
     let starts = (0..instructions.len()).filter(|i| *i == 0 || targets.contains(i) || jumps(&instructions[i - 1]));
     let starts: Vec<usize> = starts.chain([instructions.len()]).collect();

@@ -318,7 +318,7 @@ fn reads_before_the_wait_are_reported() {
     let program = too_early::ARTIFACT.program().unwrap();
     for target in [Target::SM_61, Target::SM_80] {
         let prepared =
-            runtime::testing::Prepared::compile_for(too_early::ARTIFACT, &Instance::default(), target).unwrap();
+            runtime::testing::PreparedInstance::compile_for(too_early::ARTIFACT, &Instance::default(), target).unwrap();
         let case =
             runtime::testing::Case::new("early", [Input::view(&[1f32; 64], [64]), Input::view(&[0f32; 64], [64])]);
         let text = Checker::new(None).case(&prepared, &case, |_| Vec::new()).unwrap_err().to_string();

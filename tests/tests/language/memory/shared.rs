@@ -5,7 +5,7 @@ use kernel_dsl::compiler::hir::Instance;
 use kernel_dsl::prelude::*;
 use kernel_dsl::{Kernel, host};
 use runtime::Device;
-use runtime::testing::{Bound, Case, Checker, Expected, Input, Prepared, Random};
+use runtime::testing::{Bound, Case, Checker, Expected, Input, PreparedInstance, Random};
 
 /// Transposes pieces of four elements: row p of y has piece p of each row of x.
 #[device]
@@ -224,7 +224,7 @@ fn branched_agrees(gpu: Option<&Device>) {
             let at = |i: usize| x[if turns { n - 1 - i } else { i }];
             let expected: Vec<u32> = (0..n).map(|i| at(i ^ 1)).collect();
             let inputs = [Input::view(&x, [n]), Input::view(&vec![0u32; n], [n]), Input::scalar(turns)];
-            let prepared = Prepared::compile(branched::ARTIFACT, &Instance::default()).unwrap();
+            let prepared = PreparedInstance::compile(branched::ARTIFACT, &Instance::default()).unwrap();
             let case = Case::new("branched", inputs).with_block(n);
             let values = expected.iter().map(|v| f64::from(*v)).collect();
             let outcome =

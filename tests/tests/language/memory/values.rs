@@ -4,7 +4,7 @@ use super::kernels::*;
 use kernel_dsl::compiler::hir::{Constant, Instance};
 use kernel_dsl::{Artifact, Kernel, View, ViewMut, host};
 use runtime::Device;
-use runtime::testing::{Bound, Case, Checker, Expected, Input, Prepared, Random};
+use runtime::testing::{Bound, Case, Checker, Expected, Input, PreparedInstance, Random};
 
 /// Runs the kernel on `inputs`, lowered, optimized, and on `gpu` if there is one, and compares the
 /// arguments of `expected`.
@@ -28,7 +28,7 @@ pub fn check_exact(
     inputs: Vec<Input>,
     expected: Vec<Expected>,
 ) {
-    let prepared = Prepared::compile(artifact, &Instance(constants.to_vec())).unwrap();
+    let prepared = PreparedInstance::compile(artifact, &Instance(constants.to_vec())).unwrap();
     let outcome = Checker::new(gpu.cloned()).case(&prepared, &Case::new("case", inputs), |_| expected);
     assert!(outcome.is_ok(), "{}: {}", artifact.name, outcome.unwrap_err());
 }

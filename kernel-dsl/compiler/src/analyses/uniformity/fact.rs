@@ -1,7 +1,7 @@
 //! Facts about a value: its form m·U + tₙ in thread n, and verdicts.
 
 use super::threads::{Threads, gcd};
-use super::verdict::{CauseStep, CausedVerdict, UniformScope, Verdict, Verdicts};
+use super::verdict::{CauseStep, CausedVerdict, UniformScope, UniformityVerdict, Verdicts};
 use crate::ir::Location;
 
 /// All bits of the lane index.
@@ -64,7 +64,7 @@ impl UniformityFact {
 
     /// Returns the bits of the lane index, and [`WARPS`], that the value does not depend on.
     pub fn merged(&self) -> u8 {
-        let uniform = |scope| self.verdicts().at(scope).verdict == Verdict::Uniform;
+        let uniform = |scope| self.verdicts().at(scope).verdict == UniformityVerdict::Uniform;
         match (uniform(UniformScope::Block), uniform(UniformScope::Warp)) {
             (true, _) => ALL_LANES | WARPS,
             (false, true) => ALL_LANES | self.merged,
@@ -152,7 +152,7 @@ impl UniformityFact {
 /// Extends uniformity across the warp to the block, for a block of one warp.
 pub(super) fn settle_only_warp(verdicts: &mut Verdicts) {
     let warp: CausedVerdict = verdicts.at(UniformScope::Warp);
-    if warp.verdict == Verdict::Uniform {
+    if warp.verdict == UniformityVerdict::Uniform {
         verdicts.set(UniformScope::Block, warp);
     }
 }

@@ -2,7 +2,7 @@
 
 use super::fact::UniformityFact;
 use super::operation::{UniformityFacts, is_small};
-use super::verdict::{CauseStep, Verdict, Verdicts};
+use super::verdict::{CauseStep, UniformityVerdict, Verdicts};
 use crate::ir::{Kernel, LocalId, Location, Value};
 
 /// Maximum length of arrays that are tracked by element.
@@ -104,7 +104,7 @@ impl<'k> Locals<'k> {
         // elements do. An array tracked as a whole may always have such elements.
         let each = self.slots[local.0 as usize].1;
         let least = |scope| slots.clone().map(|slot| fact(slot).verdicts().at(scope).verdict).min();
-        let surely = |scope| each && least(scope) == Some(Verdict::Varies);
+        let surely = |scope| each && least(scope) == Some(UniformityVerdict::Varies);
         let one = slots.clone().skip(1).fold(fact(first).clone(), |one, slot| one.or(fact(slot), self.small[slot]));
         let all = one.verdicts();
         let doubted = Verdicts::by_scope(|s| if surely(s) { all.at(s) } else { all.at_best_unknown().at(s) });

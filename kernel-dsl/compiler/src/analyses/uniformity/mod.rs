@@ -1,13 +1,13 @@
 //! An analysis of which values are uniform across the threads of a scope, and where threads are
 //! converged.
 //!
-//! For each value and each point of control there is a [`Verdict`] for each scope: grid, block,
+//! For each value and each point of control there is a [`UniformityVerdict`] for each scope: grid, block,
 //! warp. A parameter is uniform across the grid, and a block's index across the block.
 //! `thread::y()` is uniform across the warp where a row of the block is a warp. A result of uniform
 //! operands is uniform. `threads` adds what an analysis of dependences misses: `thread::x() / 32`
 //! is uniform across a warp.
 //!
-//! A load that may see writes is [`Verdict::Unknown`]. A load of read-only memory is as uniform as
+//! A load that may see writes is [`UniformityVerdict::Unknown`]. A load of read-only memory is as uniform as
 //! its address. The result of an exchange between lanes is uniform across a warp where all lanes
 //! receive the same value: a vote, a shuffle from one lane, a butterfly.
 //!
@@ -22,7 +22,7 @@ mod threads;
 mod verdict;
 mod ways;
 
-pub use verdict::{UniformScope, Verdict};
+pub use verdict::{UniformScope, UniformityVerdict};
 pub use ways::{Branch, branches};
 
 use crate::ir::{Inst, Kernel, Location, Value};
@@ -73,20 +73,20 @@ impl<'k> Uniformity<'k> {
 
     /// Returns whether `value` is the same in all threads of the scope that define it at the same
     /// point, in the same iteration.
-    pub fn of(&self, value: Value, scope: UniformScope) -> Verdict {
+    pub fn of(&self, value: Value, scope: UniformScope) -> UniformityVerdict {
         self.flow.facts.of(value).verdicts().at(scope).verdict
     }
 
     /// Returns the widest scope across which `value` is proven to be uniform.
     pub fn scope_of(&self, value: Value) -> UniformScope {
         let all = [UniformScope::Grid, UniformScope::Block, UniformScope::Warp];
-        all.into_iter().find(|s| self.of(value, *s) == Verdict::Uniform).unwrap_or(UniformScope::Lane)
+        all.into_iter().find(|s| self.of(value, *s) == UniformityVerdict::Uniform).unwrap_or(UniformScope::Lane)
     }
 
     /// Returns whether all threads of the scope reach `inst` together. `inst` is an instruction of
     /// the analyzed kernel with an effect or with regions. Returns `None` for others and for
     /// unreachable code.
-    pub fn control_at(&self, inst: &Inst, scope: UniformScope) -> Option<Verdict> {
+    pub fn control_at(&self, inst: &Inst, scope: UniformScope) -> Option<UniformityVerdict> {
         self.flow.control.get(&std::ptr::from_ref(inst).addr()).map(|verdicts| verdicts.at(scope).verdict)
     }
 

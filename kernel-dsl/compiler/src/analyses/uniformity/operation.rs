@@ -2,7 +2,7 @@
 
 use super::fact::{ALL_LANES, UniformityFact, WARPS};
 use super::threads::{Threads, gcd};
-use super::verdict::{Cause, CauseStep, CausedVerdict, UniformScope, Verdict, Verdicts};
+use super::verdict::{Cause, CauseStep, CausedVerdict, UniformScope, UniformityVerdict, Verdicts};
 use crate::hash::FastMap;
 use crate::ir::eval;
 use crate::ir::{
@@ -67,7 +67,7 @@ impl<'k> UniformityFacts<'k> {
                     // comparison is uniform.
                     let [a, b] = [*a, *b].map(|v| self.of(v).verdicts());
                     let verdicts = Verdicts::by_scope(|s| match (a.at(s).verdict, b.at(s).verdict) {
-                        (Verdict::Varies, Verdict::Varies) => all.at_best_unknown().at(s),
+                        (UniformityVerdict::Varies, UniformityVerdict::Varies) => all.at_best_unknown().at(s),
                         _ => all.at(s),
                     });
                     UniformityFact::merging(merged, verdicts)
@@ -124,7 +124,7 @@ impl<'k> UniformityFacts<'k> {
             }
             let from = values.iter().find(|v| !self.of(**v).threads.agree(scope)).or(values.first());
             let hop = from.map_or(CauseStep::Memory, |v| CauseStep::From(*v));
-            CausedVerdict::because(Verdict::Varies, Cause { hop, location: at })
+            CausedVerdict::because(UniformityVerdict::Varies, Cause { hop, location: at })
         });
         let of_base = UniformityFact::opaque(base).merged();
         let merged = self.merged(values) | threads.merged() & of_base;
@@ -132,7 +132,8 @@ impl<'k> UniformityFacts<'k> {
     }
 
     fn special(&self, special: Special, at: Location) -> UniformityFact {
-        let varies = CausedVerdict::because(Verdict::Varies, Cause { hop: CauseStep::Index(special), location: at });
+        let varies =
+            CausedVerdict::because(UniformityVerdict::Varies, Cause { hop: CauseStep::Index(special), location: at });
         match special {
             Special::Grid(_) => UniformityFact::undefined(),
             Special::BlockDim(axis) => match self.kernel.block.extent(axis) {
@@ -342,7 +343,7 @@ impl<'k> UniformityFacts<'k> {
             return UniformityFact::opaque(memory(at));
         }
         UniformityFact::opaque(Verdicts::by_scope(|scope| match (policy, verdicts.at(scope).verdict) {
-            (CachePolicy::ReadOnly, Verdict::Uniform) => verdicts.at(scope),
+            (CachePolicy::ReadOnly, UniformityVerdict::Uniform) => verdicts.at(scope),
             _ => memory(at).at(scope),
         }))
     }
@@ -399,7 +400,7 @@ impl<'k> UniformityFacts<'k> {
         }
         // Two varying bounds may vary alike.
         Verdicts::by_scope(|s| match (from.verdicts().at(s).verdict, to.verdicts().at(s).verdict) {
-            (Verdict::Varies, Verdict::Varies) => all.at_best_unknown().at(s),
+            (UniformityVerdict::Varies, UniformityVerdict::Varies) => all.at_best_unknown().at(s),
             _ => all.at(s),
         })
     }
@@ -420,7 +421,7 @@ impl<'k> UniformityFacts<'k> {
 
 /// Returns an unknown fact with memory as its cause.
 fn memory(at: Location) -> Verdicts {
-    Verdicts::all(CausedVerdict::because(Verdict::Unknown, Cause { hop: CauseStep::Memory, location: at }))
+    Verdicts::all(CausedVerdict::because(UniformityVerdict::Unknown, Cause { hop: CauseStep::Memory, location: at }))
 }
 
 /// Returns `by` as a signed number if it divides m, so that U contributes no remainder.

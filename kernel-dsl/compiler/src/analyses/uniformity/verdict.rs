@@ -35,7 +35,7 @@ const SCOPES: usize = 3;
 
 /// Verdict on whether all threads of a scope agree.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Verdict {
+pub enum UniformityVerdict {
     /// Proven: all threads agree.
     Uniform,
     /// Unknown at compile time: the value came through memory, or from arithmetic that may make
@@ -73,16 +73,16 @@ pub(super) enum CauseStep {
 /// Verdict with its cause.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct CausedVerdict {
-    pub verdict: Verdict,
+    pub verdict: UniformityVerdict,
     cause: Option<Cause>,
 }
 
 impl CausedVerdict {
-    const UNIFORM: CausedVerdict = CausedVerdict { verdict: Verdict::Uniform, cause: None };
+    const UNIFORM: CausedVerdict = CausedVerdict { verdict: UniformityVerdict::Uniform, cause: None };
 
-    pub fn because(verdict: Verdict, cause: Cause) -> CausedVerdict {
+    pub fn because(verdict: UniformityVerdict, cause: Cause) -> CausedVerdict {
         match verdict {
-            Verdict::Uniform => CausedVerdict::UNIFORM,
+            UniformityVerdict::Uniform => CausedVerdict::UNIFORM,
             _ => CausedVerdict { verdict, cause: Some(cause) },
         }
     }
@@ -124,7 +124,7 @@ impl Verdicts {
     }
 
     pub fn is_uniform(&self) -> bool {
-        self.0.iter().all(|e| e.verdict == Verdict::Uniform)
+        self.0.iter().all(|e| e.verdict == UniformityVerdict::Uniform)
     }
 
     /// Returns the verdicts that hold if both sides must agree. If both disagree alike, the first
@@ -146,7 +146,7 @@ impl Verdicts {
 
     /// Returns verdicts that are at best unknown, for values that may be equal.
     pub fn at_best_unknown(self) -> Verdicts {
-        Verdicts(self.0.map(|e| CausedVerdict { verdict: e.verdict.min(Verdict::Unknown), ..e }))
+        Verdicts(self.0.map(|e| CausedVerdict { verdict: e.verdict.min(UniformityVerdict::Unknown), ..e }))
     }
 
     /// Returns whether the verdicts are the same, whatever their causes.

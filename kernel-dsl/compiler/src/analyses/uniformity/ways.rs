@@ -1,6 +1,6 @@
 //! Points where control may take two paths, and the threads that take the same one: for reports.
 
-use super::{UniformScope, Uniformity, Verdict};
+use super::{UniformScope, Uniformity, UniformityVerdict};
 use crate::ir::{AccessPlace, Inst, Kernel, Location, Op, Region, Value};
 
 /// Branch or loop, or several of one source location.
@@ -62,7 +62,9 @@ impl Uniformity<'_> {
     fn scope_of_breaks(&self, inst: &Inst) -> Option<UniformScope> {
         let breaks = self.flow.breaks.get(&std::ptr::from_ref(inst).addr())?;
         let all = [UniformScope::Grid, UniformScope::Block, UniformScope::Warp];
-        Some(all.into_iter().find(|s| breaks.at(*s).verdict == Verdict::Uniform).unwrap_or(UniformScope::Lane))
+        Some(
+            all.into_iter().find(|s| breaks.at(*s).verdict == UniformityVerdict::Uniform).unwrap_or(UniformScope::Lane),
+        )
     }
 
     /// Returns the widest scope whose threads are proven to access the same place, if they reach it

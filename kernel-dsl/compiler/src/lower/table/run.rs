@@ -13,7 +13,7 @@ use std::collections::HashMap;
 const MAX_INSTRUCTIONS: u32 = 1 << 24;
 
 /// The reason why there is no value.
-pub enum Stop {
+pub enum EvaluationStop {
     /// A part of the computation is known only at run time, or it takes too long.
     NotConstant,
     /// The computation is wrong at this location.
@@ -28,7 +28,7 @@ enum Next {
     Continue(Label, Vec<u64>),
 }
 
-type Result<T> = std::result::Result<T, Stop>;
+type Result<T> = std::result::Result<T, EvaluationStop>;
 
 /// Returns the bits of `wanted` after `region` has run.
 pub fn run(kernel: &Kernel, region: &Region, wanted: &[Value]) -> Result<Vec<u64>> {
@@ -46,7 +46,7 @@ struct Machine<'k> {
 
 impl Machine<'_> {
     fn get(&self, value: Value) -> Result<u64> {
-        self.values.get(&value).copied().ok_or(Stop::NotConstant)
+        self.values.get(&value).copied().ok_or(EvaluationStop::NotConstant)
     }
 
     fn all(&self, values: &[Value]) -> Result<Vec<u64>> {
@@ -58,12 +58,12 @@ impl Machine<'_> {
     }
 
     fn scalar(&self, value: Value) -> Result<Scalar> {
-        self.kernel.ty(value).scalar().ok_or(Stop::NotConstant)
+        self.kernel.ty(value).scalar().ok_or(EvaluationStop::NotConstant)
     }
 
     fn region(&mut self, region: &Region) -> Result<Next> {
         for inst in &region.insts {
-            self.fuel = self.fuel.checked_sub(1).ok_or(Stop::NotConstant)?;
+            self.fuel = self.fuel.checked_sub(1).ok_or(EvaluationStop::NotConstant)?;
             match &inst.op {
                 Op::Yield(values) => return Ok(Next::Yield(self.all(values)?)),
                 Op::Break(label, values) => return Ok(Next::Break(*label, self.all(values)?)),
@@ -109,7 +109,7 @@ impl Machine<'_> {
                 Next::Yield(values) => values,
                 leaves => return Ok(Some(leaves)),
             },
-            _ => return Err(Stop::NotConstant),
+            _ => return Err(EvaluationStop::NotConstant),
         };
         self.set(&inst.results, values);
         Ok(None)
@@ -145,7 +145,7 @@ impl Machine<'_> {
                 let (ty, x, y) = (self.scalar(*a)?, self.get(*a)?, self.get(*b)?);
                 if let Some(sign) = (ty == Scalar::Usize).then(|| overflow(*op, x, y)).flatten() {
                     let message = format!("`{x} {sign} {y}` overflows `usize`, which has 32 bits on the device");
-                    return Err(Stop::Wrong(inst.location, message));
+                    return Err(EvaluationStop::Wrong(inst.location, message));
                 }
                 self.number(result, eval::binary(*op, ty, x, y))?
             }
@@ -155,18 +155,18 @@ impl Machine<'_> {
             }
             Op::Bits(what, operands) => {
                 let types: Vec<_> = operands.iter().map(|v| self.scalar(*v)).collect::<Result<_>>()?;
-                what.evaluate(&types, &self.all(operands)?).ok_or(Stop::NotConstant)?
+                what.evaluate(&types, &self.all(operands)?).ok_or(EvaluationStop::NotConstant)?
             }
             Op::Compare(op, a, b) => u64::from(eval::compare(*op, self.scalar(*a)?, self.get(*a)?, self.get(*b)?)),
             Op::Select { condition, yes, no } => self.get(if self.get(*condition)? != 0 { *yes } else { *no })?,
             Op::Cast(a) => {
-                let to = self.scalar(result.ok_or(Stop::NotConstant)?)?;
+                let to = self.scalar(result.ok_or(EvaluationStop::NotConstant)?)?;
                 self.number(result, eval::cast(self.scalar(*a)?, to, self.get(*a)?))?
             }
             Op::Bitcast(a) => self.get(*a)?,
             Op::ReadLocal { local, index } => {
                 let at = self.element(*local, *index, inst.location)?;
-                self.locals[local][at].ok_or(Stop::NotConstant)?
+                self.locals[local][at].ok_or(EvaluationStop::NotConstant)?
             }
             Op::WriteLocal { local, index, value } => {
                 let (at, bits) = (self.element(*local, *index, inst.location)?, self.get(*value)?);
@@ -175,7 +175,7 @@ impl Machine<'_> {
                 }
                 return Ok(());
             }
-            _ => return Err(Stop::NotConstant),
+            _ => return Err(EvaluationStop::NotConstant),
         };
         self.set(inst.results.as_slice(), vec![bits]);
         Ok(())
@@ -187,17 +187,17 @@ impl Machine<'_> {
             (Some(bits), _) => Ok(bits),
             (None, Some(Scalar::F32)) => Ok(0x7fff_ffff),
             (None, Some(Scalar::F64)) => Ok(0x7fff_ffff_ffff_ffff),
-            _ => Err(Stop::NotConstant),
+            _ => Err(EvaluationStop::NotConstant),
         }
     }
 
     fn element(&mut self, local: LocalId, index: Option<Value>, at: Location) -> Result<usize> {
-        let known = self.kernel.locals.get(local.0 as usize).ok_or(Stop::NotConstant)?;
+        let known = self.kernel.locals.get(local.0 as usize).ok_or(EvaluationStop::NotConstant)?;
         let index = index.map_or(Ok(0), |i| self.get(i))?;
         if index >= u64::from(known.len) {
             let message =
                 format!("index {index} is out of bounds of `{}`, which has {} elements", known.name, known.len);
-            return Err(Stop::Wrong(at, message));
+            return Err(EvaluationStop::Wrong(at, message));
         }
         self.locals.entry(local).or_insert_with(|| vec![None; known.len as usize]);
         Ok(index as usize)

@@ -217,14 +217,14 @@ pub enum Statement {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Location {
     /// The position.
-    pub position: Position,
+    pub position: SourcePosition,
     /// The call that the code was inlined into, if any.
     pub inlined: Option<Inlined>,
 }
 
 /// A position in a source file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Position {
+pub struct SourcePosition {
     /// The number of the `.file`.
     pub file: u32,
     /// From 1.
@@ -241,7 +241,7 @@ pub struct Inlined {
     /// The offset from that label in bytes.
     pub offset: u32,
     /// The position of the call.
-    pub at: Position,
+    pub at: SourcePosition,
 }
 
 /// An instruction with its guard.

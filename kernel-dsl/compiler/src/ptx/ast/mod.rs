@@ -7,7 +7,9 @@ mod operand;
 
 pub use function::{
     BranchTargets, Call, CallTargets, Callee, Callees, Declaration, Directives, Function, FunctionKind, Inlined,
-    Instruction, Label, Lines, Location, Parameter, Pointer, Position, Register, Statement,
+    Instruction, Label, Lines, Location, Parameter, Pointer, Register, SourcePosition, Statement,
 };
-pub use module::{Architecture, File, Initializer, Item, Linkage, Module, PropertyValue, Section, Variable, Variant};
+pub use module::{
+    File, Initializer, Item, Linkage, Module, PropertyValue, Section, TargetArchitecture, Variable, Variant,
+};
 pub use operand::{Address, Base, Guard, Operand, Selector, Symbol, Texel};

@@ -12,7 +12,7 @@ use std::fmt;
 #[derive(Clone, PartialEq, Debug)]
 pub struct Module {
     pub(in crate::ptx) version: Version,
-    pub(in crate::ptx) target: Architecture,
+    pub(in crate::ptx) target: TargetArchitecture,
     pub(in crate::ptx) options: Vec<TargetOption>,
     pub(in crate::ptx) header: Vec<String>,
     pub(in crate::ptx) items: Vec<Item>,
@@ -22,7 +22,7 @@ pub struct Module {
 
 impl Module {
     /// Returns an empty module.
-    pub(in crate::ptx) fn new(version: Version, target: Architecture) -> Module {
+    pub(in crate::ptx) fn new(version: Version, target: TargetArchitecture) -> Module {
         Module {
             version,
             target,
@@ -41,7 +41,7 @@ impl Module {
     }
 
     /// Returns the target architecture.
-    pub fn target(&self) -> Architecture {
+    pub fn target(&self) -> TargetArchitecture {
         self.target
     }
 
@@ -105,7 +105,7 @@ impl Module {
 
 /// An architecture of `.target`: `sm_61`, `sm_90a`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Architecture {
+pub struct TargetArchitecture {
     /// The number in the name.
     pub sm: u16,
     /// The suffix letter.
@@ -123,13 +123,13 @@ pub enum Variant {
     Family,
 }
 
-impl From<Target> for Architecture {
-    fn from(target: Target) -> Architecture {
-        Architecture { sm: target.sm(), variant: Variant::General }
+impl From<Target> for TargetArchitecture {
+    fn from(target: Target) -> TargetArchitecture {
+        TargetArchitecture { sm: target.sm(), variant: Variant::General }
     }
 }
 
-impl fmt::Display for Architecture {
+impl fmt::Display for TargetArchitecture {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let letter = match self.variant {
             Variant::General => "",

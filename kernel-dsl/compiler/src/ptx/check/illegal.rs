@@ -1,7 +1,7 @@
 //! The reasons why an instruction is illegal, and their messages.
 
 use super::AcceptedOperands;
-use crate::ptx::ast::Architecture;
+use crate::ptx::ast::TargetArchitecture;
 use crate::ptx::form::{FormRow, Set};
 use crate::ptx::table;
 use crate::ptx::words::{Opcode, Version};
@@ -21,7 +21,7 @@ pub struct Illegal {
 pub enum Reason {
     /// The target does not support the instruction; `needs` is the first target that does.
     #[allow(missing_docs)]
-    Target { needs: u16, has: Architecture },
+    Target { needs: u16, has: TargetArchitecture },
     /// The instruction needs a later PTX version.
     #[allow(missing_docs)]
     Version { needs: Version, has: Version },

@@ -8,7 +8,9 @@ pub use call::check_call;
 pub use illegal::{Illegal, Reason};
 pub use takes::AcceptedOperands;
 
-use super::ast::{Address, Architecture, Base, Function, Instruction, Operand, Register, Selector, Symbol, Texel};
+use super::ast::{
+    Address, Base, Function, Instruction, Operand, Register, Selector, Symbol, TargetArchitecture, Texel,
+};
 use super::form::{ConstantLimit, FormRow, MAX_SLOTS, OperandForm, OperandKind, OperandType, Presence, Selection, Set};
 use super::print::{In, ValueNames};
 use super::table;
@@ -44,7 +46,7 @@ impl ChosenForm {
 pub fn check(
     names: ValueNames<'_>,
     instruction: &Instruction,
-    target: Architecture,
+    target: TargetArchitecture,
     version: Version,
 ) -> Result<ChosenForm, Illegal> {
     ModuleCheck { names }.form(instruction, target, version)
@@ -56,7 +58,12 @@ struct ModuleCheck<'a> {
 }
 
 impl ModuleCheck<'_> {
-    fn form(self, instruction: &Instruction, target: Architecture, version: Version) -> Result<ChosenForm, Illegal> {
+    fn form(
+        self,
+        instruction: &Instruction,
+        target: TargetArchitecture,
+        version: Version,
+    ) -> Result<ChosenForm, Illegal> {
         let names = self.names;
         let fail = |reason| {
             // An undeclared operand has no name to print.

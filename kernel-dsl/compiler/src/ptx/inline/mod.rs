@@ -25,7 +25,7 @@ mod rules;
 
 pub(super) use rules::{contracts, effect_of, effect_of_special, reads_carry, refused, writes_carry};
 
-use super::ast::{Architecture, Function, Instruction, Module, Register, Statement, Variant};
+use super::ast::{Function, Instruction, Module, Register, Statement, TargetArchitecture, Variant};
 use super::parse;
 use super::print::{In, ValueNames};
 use super::words::Type;
@@ -175,7 +175,7 @@ impl InlineSource {
         if !errors.is_empty() {
             return Err(errors);
         }
-        let any = Architecture { sm: u16::MAX, variant: Variant::General };
+        let any = TargetArchitecture { sm: u16::MAX, variant: Variant::General };
         let read = parse::inline(self, target.map_or(any, Into::into)).map_err(|parse::ParseErrors(all)| {
             let error =
                 |e: &parse::Error| Error { place: InlinePosition::Line(e.line), message: e.mistake.to_string() };

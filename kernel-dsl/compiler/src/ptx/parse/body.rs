@@ -8,7 +8,7 @@ use super::module::{begins_item, is_of_later_targets};
 use super::scope::{MAX_DEPTH, Name};
 use crate::ptx::ast::{
     BranchTargets, Directives, Function, FunctionKind, Inlined, Item, Label, Lines, Linkage, Location, Parameter,
-    Position, Statement, Symbol,
+    SourcePosition, Statement, Symbol,
 };
 use crate::ptx::words::{Class, Space, Version};
 
@@ -268,13 +268,13 @@ impl<'a> ModuleParser<'a> {
     }
 
     /// Parses `1 12 5`. Each number is a literal, because adjacent numbers are not an expression.
-    fn position(&mut self) -> Result<Position, ParseFailed> {
+    fn position(&mut self) -> Result<SourcePosition, ParseFailed> {
         let mut numbers = [0; 3];
         for n in &mut numbers {
             *n = self.cursor.literal("a file's number, a line and a column")?;
         }
         let [file, line, column] = numbers;
-        Ok(Position { file, line, column })
+        Ok(SourcePosition { file, line, column })
     }
 
     /// Parses `function_name $L__info_string0+16, inlined_at 1 7 3`

@@ -6,7 +6,7 @@ use super::lex::{Punctuation, Token, TokenKind};
 use super::scope::MAX_DEPTH;
 use super::{ModuleParser, module};
 use crate::ptx::ast::{
-    Architecture, Declaration, Function, FunctionKind, Instruction, Linkage, Module, Register, Statement,
+    Declaration, Function, FunctionKind, Instruction, Linkage, Module, Register, Statement, TargetArchitecture,
 };
 use crate::ptx::check::{ChosenForm, Illegal, Reason};
 use crate::ptx::form;
@@ -32,7 +32,7 @@ pub(in crate::ptx) struct Read {
 }
 
 /// Parses the instructions of a block for `target`, in the newest PTX version.
-pub(in crate::ptx) fn inline(source: &InlineSource, target: Architecture) -> Result<Read, ParseErrors> {
+pub(in crate::ptx) fn inline(source: &InlineSource, target: TargetArchitecture) -> Result<Read, ParseErrors> {
     let mut parser = ModuleParser::new(&source.text)?;
     parser.placeholders = true;
     (parser.module.target, parser.module.version) = (target, module::LATEST_KNOWN);

@@ -4,7 +4,7 @@ use super::ModuleParser;
 use super::cursor::ParseFailed;
 use super::error::ParseMistake;
 use super::lex::{Punctuation, Token, TokenKind};
-use crate::ptx::ast::{Architecture, File, FunctionKind, Item, Linkage, Section, Symbol, Variant};
+use crate::ptx::ast::{File, FunctionKind, Item, Linkage, Section, Symbol, TargetArchitecture, Variant};
 use crate::ptx::print::comment_text;
 use crate::ptx::words::{Space, TargetOption, Version};
 
@@ -317,7 +317,7 @@ fn linkage(word: &[u8]) -> Option<Linkage> {
     }
 }
 
-fn architecture(name: &str) -> Option<Architecture> {
+fn architecture(name: &str) -> Option<TargetArchitecture> {
     let number = name.strip_prefix("sm_").or_else(|| name.strip_prefix("compute_"))?;
     let digits = number.trim_end_matches(['a', 'f']);
     let variant = match &number[digits.len()..] {
@@ -327,7 +327,7 @@ fn architecture(name: &str) -> Option<Architecture> {
         _ => return None,
     };
     let sm = digits.bytes().all(|c| c.is_ascii_digit()).then(|| digits.parse().ok())??;
-    Some(Architecture { sm, variant })
+    Some(TargetArchitecture { sm, variant })
 }
 
 /// Returns whether a dotted word begins an item, where the parser continues after an error.

@@ -2,7 +2,7 @@
 
 use super::{In, ValueNames, comment, displacement, parameters, variable};
 use crate::ptx::ast::{
-    Address, Base, Call, Callee, Callees, Declaration, Guard, Instruction, Location, Operand, Position, Register,
+    Address, Base, Call, Callee, Callees, Declaration, Guard, Instruction, Location, Operand, Register, SourcePosition,
     Statement,
 };
 use std::fmt::{Display, Formatter, Result};
@@ -86,7 +86,7 @@ impl Display for In<'_, Statement> {
     }
 }
 
-impl Display for Position {
+impl Display for SourcePosition {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
         write!(f, "{} {} {}", self.file, self.line, self.column)
     }

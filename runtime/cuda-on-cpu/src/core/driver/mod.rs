@@ -20,13 +20,13 @@ use super::context::Context;
 use super::engine::Engine;
 use super::error::{Error, Result};
 use super::event::Event;
-use super::findings::Findings;
+use super::findings::ProcessFindings;
 use super::graph::{Capture, Executable, Graph, Node};
 use super::handle::{Handle, Table};
 use super::inject::Injection;
 use super::library::{Library, LibraryEntry};
 use super::link::Link;
-use super::log::Log;
+use super::log::CallLog;
 use super::memory::{Addresses, Supply};
 use super::module::{Module, ModuleFunction};
 use super::settings::Settings;
@@ -43,8 +43,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 #[allow(missing_docs)]
 pub struct Driver {
     pub settings: Settings,
-    pub log: Arc<Log>,
-    pub findings: Arc<Findings>,
+    pub log: Arc<CallLog>,
+    pub findings: Arc<ProcessFindings>,
     pub engine: Arc<Engine>,
     /// The memory of each device.
     supplies: Vec<Arc<Supply>>,
@@ -76,7 +76,7 @@ pub struct Driver {
 
 impl Driver {
     /// Creates a driver without objects from these settings.
-    pub fn new(settings: Settings, log: Log, findings: Findings) -> Driver {
+    pub fn new(settings: Settings, log: CallLog, findings: ProcessFindings) -> Driver {
         let log = Arc::new(log);
         let limits = KernelLimits { checks: settings.checks, fuel: settings.fuel, on_finding: settings.on_finding };
         let findings = Arc::new(findings);

@@ -5,7 +5,7 @@ use crate::core::context::Context;
 use crate::core::error::{Error, Result};
 use crate::core::handle::Handle;
 use crate::core::image;
-use crate::core::link::{self, Input, Link, LinkProgress};
+use crate::core::link::{self, Link, LinkInput, LinkProgress};
 use crate::core::module::{Module, ModuleFunction};
 use kernel_dsl_compiler::ptx;
 use std::ffi::c_int;
@@ -51,7 +51,7 @@ impl Driver {
         let link = self.links.get(link)?;
         let text = link::ptx(text, self.settings.target())?;
         let module = self.read(text, log)?;
-        lock(&link.state).add(Input { name: name.to_string(), text: text.to_string(), module })
+        lock(&link.state).add(LinkInput { name: name.to_string(), text: text.to_string(), module })
     }
 
     /// Returns the address and length of the compiled image, which stays valid until the link state

@@ -11,6 +11,6 @@ mod supply;
 mod transfer;
 
 pub use addresses::{Addresses, RANGE};
-pub use space::{AllocationKind, Space};
+pub use space::{AllocationKind, Allocations};
 pub use supply::Supply;
-pub use transfer::{Copy, CopyPlace, CopySide, Extent, Fill, FillValue, HostPointer};
+pub use transfer::{Copy, CopyExtent, CopyPlace, CopySide, Fill, FillValue, HostPointer};

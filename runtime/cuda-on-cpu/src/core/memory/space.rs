@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 /// The allocations of a context.
 #[derive(Debug, Default)]
-pub struct Space(BTreeMap<u64, Allocation>, Option<Heap>);
+pub struct Allocations(BTreeMap<u64, Allocation>, Option<Heap>);
 
 /// An allocation.
 #[derive(Debug)]
@@ -71,7 +71,7 @@ pub struct AllocationOffset<'s> {
     pub allocation: &'s Allocation,
 }
 
-impl Space {
+impl Allocations {
     /// Returns the number of allocations of the program.
     pub fn len(&self) -> usize {
         self.0.values().filter(|allocation| allocation.kind != AllocationKind::Heap).count()

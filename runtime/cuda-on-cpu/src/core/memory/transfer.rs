@@ -1,6 +1,6 @@
 //! Copies and fills of boxes of rows. A one-dimensional copy is a box of one row.
 
-use super::space::{Space, vanished};
+use super::space::{Allocations, vanished};
 use crate::core::context::Context;
 use crate::core::error::{Error, Result};
 use std::ptr;
@@ -55,7 +55,7 @@ pub struct CopySide {
 
 /// The size of a box of bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Extent {
+pub struct CopyExtent {
     /// The bytes of a row.
     pub width: u64,
     /// The rows of a layer.
@@ -64,10 +64,10 @@ pub struct Extent {
     pub depth: u64,
 }
 
-impl Extent {
+impl CopyExtent {
     /// Returns the size of one row of `width` bytes.
-    pub fn row(width: u64) -> Extent {
-        Extent { width, height: 1, depth: 1 }
+    pub fn row(width: u64) -> CopyExtent {
+        CopyExtent { width, height: 1, depth: 1 }
     }
 
     /// Returns whether the box is empty.
@@ -92,7 +92,7 @@ pub struct Copy {
     /// The destination.
     pub to: CopySide,
     /// The size.
-    pub extent: Extent,
+    pub extent: CopyExtent,
 }
 
 impl CopySide {
@@ -102,14 +102,14 @@ impl CopySide {
     }
 
     /// Returns whether the side is host memory that is neither pinned nor managed.
-    fn is_pageable(&self, context: &Context, extent: Extent) -> bool {
+    fn is_pageable(&self, context: &Context, extent: CopyExtent) -> bool {
         let CopyPlace::Host(pointer) = self.place else { return false };
         let span = extent.span(self.pitch, self.layer).unwrap_or(u64::MAX);
         !context.memory().is_pinned(pointer.address(), span)
     }
 
     /// Checks that the bytes lie in an allocation.
-    fn check(&self, extent: Extent) -> Result {
+    fn check(&self, extent: CopyExtent) -> Result {
         let span = extent.span(self.pitch, self.layer)?;
         if extent.height > 1 && self.pitch < extent.width {
             return Err(Error::value(format!("rows of {} bytes do not fit a pitch of {}", extent.width, self.pitch)));
@@ -122,7 +122,7 @@ impl CopySide {
     }
 
     /// Returns the host address of the first byte.
-    fn pointer(&self, memory: Option<&Space>, extent: Extent) -> Result<*mut u8> {
+    fn pointer(&self, memory: Option<&Allocations>, extent: CopyExtent) -> Result<*mut u8> {
         match (&self.place, memory) {
             (CopyPlace::Host(pointer), _) => Ok(pointer.0),
             (CopyPlace::Staged(bytes), _) => Ok(bytes.as_ptr().cast_mut()),
@@ -211,7 +211,7 @@ pub struct Fill {
     /// The bytes from one row to the next.
     pub pitch: u64,
     /// The size.
-    pub extent: Extent,
+    pub extent: CopyExtent,
     /// The repeated value.
     pub value: FillValue,
 }

@@ -1,11 +1,11 @@
 //! Tests of sums, products, quotients and roots.
 
-use super::super::float::{F16, F32, F64, FloatValue, Format, Rounding};
+use super::super::float::{F16, F32, F64, FloatFormat, FloatValue, Rounding};
 use super::super::native;
 use super::{Numbers, doubles, singles};
 use std::cmp::Ordering;
 
-fn same(format: Format, a: u64, b: u64) -> bool {
+fn same(format: FloatFormat, a: u64, b: u64) -> bool {
     a == b || format.is_nan(a) && format.is_nan(b)
 }
 
@@ -237,8 +237,9 @@ fn directed_results_are_adjacent_and_on_both_sides() {
     let key = |x: u64| if x >> 63 != 0 { -((x & !(1 << 63)) as i64) } else { x as i64 };
     for &a in &doubles() {
         for &b in &doubles() {
-            type Operation = fn(Format, u64, u64, Rounding) -> u64;
-            let operations: [Operation; 4] = [Format::add, Format::mul, Format::div, |f, a, _, r| f.sqrt(a, r)];
+            type Operation = fn(FloatFormat, u64, u64, Rounding) -> u64;
+            let operations: [Operation; 4] =
+                [FloatFormat::add, FloatFormat::mul, FloatFormat::div, |f, a, _, r| f.sqrt(a, r)];
             for (i, operation) in operations.into_iter().enumerate() {
                 let [near, zero, down, up] = Rounding::ALL.map(|r| operation(F64, a, b, r));
                 if F64.is_nan(near) {
