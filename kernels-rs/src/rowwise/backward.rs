@@ -15,7 +15,7 @@
 //! not depend on the device: partial sums of slabs of rows, and then the total sums.
 
 use super::moments::{normalized, restored};
-use super::row::{is_row, put, sum, take};
+use super::row::{for_each_unkept, is_row, put, sum, take};
 use kernel_dsl::prelude::*;
 
 /// Adds a thread's part of a sum over a row of softmax to `own`: Σ g·y, or Σ g for the logarithm.
@@ -87,18 +87,18 @@ pub fn softmax_backward<
     let kept = take::<T, L, V, N>(y, 0, cols, 0.0);
     let mut gradient = take::<T, L, V, N>(dy, 0, cols, 0.0);
     let mut own = weighed::<LOG, V, N>(&gradient, &kept, 0.0);
-    for at in (N * L * V..cols).step_by(S * L * V) {
+    for_each_unkept::<L, V, N, S>(cols, |at| {
         let (y, g) = (take::<T, L, V, S>(y, at, cols, 0.0), take::<T, L, V, S>(dy, at, cols, 0.0));
         own = weighed::<LOG, V, S>(&g, &y, own);
-    }
+    });
     let of_row = sum::<L>(own);
     apply_gradient::<LOG, V, N>(&mut gradient, &kept, scale, of_row);
     put::<T, L, V, N>(dx, 0, cols, &gradient);
-    for at in (N * L * V..cols).step_by(S * L * V) {
+    for_each_unkept::<L, V, N, S>(cols, |at| {
         let (y, mut g) = (take::<T, L, V, S>(y, at, cols, 0.0), take::<T, L, V, S>(dy, at, cols, 0.0));
         apply_gradient::<LOG, V, S>(&mut g, &y, scale, of_row);
         put::<T, L, V, S>(dx, at, cols, &g);
-    }
+    });
 }
 
 /// Returns a thread's pieces of n and h from `at` on, with zeros beyond the end.
@@ -203,20 +203,20 @@ pub fn norm_backward<
 
     let (kept, mut gradient) = normal::<T, W, L, V, N>(z, dy, weight, of_row, 0, cols);
     let mut own = projected::<V, N>(&kept, &gradient, [0.0; 2]);
-    for at in (N * L * V..cols).step_by(S * L * V) {
+    for_each_unkept::<L, V, N, S>(cols, |at| {
         let (n, h) = normal::<T, W, L, V, S>(z, dy, weight, of_row, at, cols);
         own = projected::<V, S>(&n, &h, own);
-    }
+    });
     let count = cols as f32;
     let mean = if CENTERED { sum::<L>(own[0]) / count } else { 0.0 };
     let projection = sum::<L>(own[1]) / count;
     subtract_projection::<V, N>(&mut gradient, &kept, of_row[1], mean, projection);
     put::<T, L, V, N>(dz, 0, cols, &gradient);
-    for at in (N * L * V..cols).step_by(S * L * V) {
+    for_each_unkept::<L, V, N, S>(cols, |at| {
         let (n, mut h) = normal::<T, W, L, V, S>(z, dy, weight, of_row, at, cols);
         subtract_projection::<V, S>(&mut h, &n, of_row[1], mean, projection);
         put::<T, L, V, S>(dz, at, cols, &h);
-    }
+    });
 }
 
 /// Warps of a block that share a strip of columns.

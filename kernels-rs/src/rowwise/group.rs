@@ -18,7 +18,7 @@
 use super::backward::{projected, subtract_projection};
 use super::moments::{Moments, inverse, normalized, restored, saved as to_save};
 use super::norm::{statistics, subtract_mean};
-use super::row::{begins, is_row, put, sum, take};
+use super::row::{begins, for_each_unkept, for_each_unkept_rolled, is_row, put, sum, take};
 use crate::permute::rows::div_rem;
 use kernel_dsl::prelude::*;
 
@@ -141,12 +141,12 @@ pub fn group_norm<
     }
     scaled::<W, L, V, N>(&mut kept, of_row.factor, weight, bias, of, 0, cols);
     put::<O, L, V, N>(y, 0, cols, &kept);
-    for at in (N * L * V..cols).step_by(S * L * V) {
+    for_each_unkept::<L, V, N, S>(cols, |at| {
         let mut again = take::<T, L, V, S>(x, at, cols, 0.0);
         subtract_mean::<true, V, S>(&mut again, of_row.scale, of_row.mean);
         scaled::<W, L, V, S>(&mut again, of_row.factor, weight, bias, of, at, cols);
         put::<O, L, V, S>(y, at, cols, &again);
-    }
+    });
 }
 
 /// Returns a thread's pieces of n and of dy · weight, with zeros beyond the end.
@@ -220,20 +220,20 @@ pub fn group_norm_backward<
 
     let (kept, mut gradient) = normal::<T, W, L, V, N>(x, dy, weight, of_row, of, 0, cols);
     let mut own = projected::<V, N>(&kept, &gradient, [0.0; 2]);
-    for at in rolled((N * L * V..cols).step_by(S * L * V)) {
+    for_each_unkept_rolled::<L, V, N, S>(cols, |at| {
         let (n, h) = normal::<T, W, L, V, S>(x, dy, weight, of_row, of, at, cols);
         own = projected::<V, S>(&n, &h, own);
-    }
+    });
     let count = cols as f32;
     let mean = sum::<L>(own[0]) / count;
     let projection = sum::<L>(own[1]) / count;
     subtract_projection::<V, N>(&mut gradient, &kept, of_row.factor * of_row.scale, mean, projection);
     put::<T, L, V, N>(dx, 0, cols, &gradient);
-    for at in rolled((N * L * V..cols).step_by(S * L * V)) {
+    for_each_unkept_rolled::<L, V, N, S>(cols, |at| {
         let (n, mut h) = normal::<T, W, L, V, S>(x, dy, weight, of_row, of, at, cols);
         subtract_projection::<V, S>(&mut h, &n, of_row.factor * of_row.scale, mean, projection);
         put::<T, L, V, S>(dx, at, cols, &h);
-    }
+    });
 }
 
 /// Computes the gradients of weight, Σ dy·n, and of bias, Σ dy, of each channel, if present; one

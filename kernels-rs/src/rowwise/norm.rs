@@ -17,7 +17,7 @@
 //! sum of 2048 rows of 32,768 elements is 1.3 % slower.
 
 use super::moments::{Moments, moments, plain, saved as to_save, scale_for};
-use super::row::{begins, is_row, max, put, sum, take};
+use super::row::{begins, for_each_unkept, is_row, max, put, sum, take};
 use crate::quant::round::{Quad, quantize_quad};
 use kernel_dsl::prelude::*;
 
@@ -134,23 +134,23 @@ fn centered<
                 own = if SCALED { kept[i][e].mul_add(scale, own) } else { own + kept[i][e] };
             }
         }
-        for at in (N * L * V..end).step_by(S * L * V) {
+        for_each_unkept::<L, V, N, S>(end, |at| {
             let z = summed::<T, L, V, S>(x, residual, fused, at, cols);
             for i in unroll(0..S) {
                 for e in unroll(0..V) {
                     own = if SCALED { z[i][e].mul_add(scale, own) } else { own + z[i][e] };
                 }
             }
-        }
+        });
         mean = sum::<L>(own) / count;
     }
     subtract_mean::<SCALED, V, N>(kept, scale, mean);
     let mut own = squares::<L, V, N>(kept, 0, cols, 0.0);
-    for at in (N * L * V..end).step_by(S * L * V) {
+    for_each_unkept::<L, V, N, S>(end, |at| {
         let mut z = summed::<T, L, V, S>(x, residual, fused, at, cols);
         subtract_mean::<SCALED, V, S>(&mut z, scale, mean);
         own = squares::<L, V, S>(&z, at, cols, own);
-    }
+    });
     [mean, sum::<L>(own) / count]
 }
 
@@ -275,10 +275,10 @@ pub fn norm_rows<
     }
     normed::<W, L, V, N>(&mut kept, of_row.factor, weight, bias, 0, cols);
     put::<O, L, V, N>(y, 0, cols, &kept);
-    for at in (N * L * V..end).step_by(S * L * V) {
+    for_each_unkept::<L, V, N, S>(end, |at| {
         let again = norm_of_unkept::<T, W, L, V, S>(x, residual, z, FUSED, FUSED, of_row, weight, bias, at, cols);
         put::<O, L, V, S>(y, at, cols, &again);
-    }
+    });
 }
 
 /// Stores a thread's pieces times lift and inverse, rounded to the nearest integers, ties to even;
@@ -363,10 +363,10 @@ pub fn norm_quantized<
     let of_row = statistics::<T, CENTERED, L, V, N, S>(&mut kept, x, residual, fused, cols, cols, epsilon);
     normed::<W, L, V, N>(&mut kept, of_row.factor, weight, bias, 0, cols);
     let mut top = magnitude::<L, V, N>(&kept, 0, cols, 0.0);
-    for at in (N * L * V..cols).step_by(S * L * V) {
+    for_each_unkept::<L, V, N, S>(cols, |at| {
         let again = norm_of_unkept::<T, W, L, V, S>(x, residual, z, fused, fused, of_row, weight, bias, at, cols);
         top = magnitude::<L, V, S>(&again, at, cols, top);
-    }
+    });
     let top = max::<L>(top);
     // The reciprocal of a subnormal would overflow, so `top` is multiplied by 2¹⁰⁰. In a row of
     // zeros the reciprocal is ∞: 0 · ∞ is NaN, which becomes 0.
@@ -376,10 +376,10 @@ pub fn norm_quantized<
         scales[row] = top / 127.0;
     }
     put_bytes::<L, V, N>(q, 0, cols, &kept, lift, inverse);
-    for at in (N * L * V..cols).step_by(S * L * V) {
+    for_each_unkept::<L, V, N, S>(cols, |at| {
         let again = norm_of_unkept::<T, W, L, V, S>(x, residual, z, fused, false, of_row, weight, bias, at, cols);
         put_bytes::<L, V, S>(q, at, cols, &again, lift, inverse);
-    }
+    });
 }
 
 /// Stores a thread's pieces before `end` as row `place` of a group of `room` rows, in the layout of
@@ -473,8 +473,8 @@ pub fn norm_activations<
     let of_row = statistics::<T, CENTERED, L, V, N, S>(&mut kept, x, residual, fused, cols, cols, epsilon);
     normed::<W, L, V, N>(&mut kept, of_row.factor, weight, bias, 0, cols);
     put_units::<L, V, N>(bytes, factors, place, room, 0, cols, end, &kept);
-    for at in (N * L * V..end).step_by(S * L * V) {
+    for_each_unkept::<L, V, N, S>(end, |at| {
         let again = norm_of_unkept::<T, W, L, V, S>(x, residual, z, fused, fused, of_row, weight, bias, at, cols);
         put_units::<L, V, S>(bytes, factors, place, room, at, cols, end, &again);
-    }
+    });
 }

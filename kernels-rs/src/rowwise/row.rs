@@ -15,9 +15,8 @@
 //! read once more for each reduction and once for the result. These passes find most of a recently
 //! read row in the L2 cache.
 //!
-//! Each kernel writes the loop over the elements that are read again out: its body calls the same
-//! functions as the code for the kept elements, with `S` pieces instead of `N`. A closure cannot be
-//! generic over the number of pieces, so a shared loop would need both bodies as arguments.
+//! The code for the kept pieces and the code for the pieces that are read again call the same
+//! functions, with `N` pieces and with `S`. [`for_each_unkept`] runs the latter code.
 
 use kernel_dsl::prelude::*;
 
@@ -31,6 +30,29 @@ pub fn is_row<const ROWS: usize>(row: usize, rows: usize) -> bool {
 #[device]
 pub fn begins<const L: usize, const V: usize>(at: usize, i: usize) -> usize {
     at + (i * L + thread::x()) * V
+}
+
+/// Calls `f` with the beginning of each stretch that is not kept in registers: `S` pieces for each
+/// thread, up to `end`.
+#[device]
+pub fn for_each_unkept<const L: usize, const V: usize, const N: usize, const S: usize>(
+    end: usize,
+    mut f: impl FnMut(usize),
+) {
+    for at in (N * L * V..end).step_by(S * L * V) {
+        f(at);
+    }
+}
+
+/// Calls `f` as [`for_each_unkept`] does, in a loop that ptxas does not unroll.
+#[device]
+pub fn for_each_unkept_rolled<const L: usize, const V: usize, const N: usize, const S: usize>(
+    end: usize,
+    mut f: impl FnMut(usize),
+) {
+    for at in rolled((N * L * V..end).step_by(S * L * V)) {
+        f(at);
+    }
 }
 
 /// Loads a thread's pieces of a stretch from `at` on, as `f32`, with `fill` beyond `end`. A piece

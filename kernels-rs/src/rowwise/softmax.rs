@@ -16,7 +16,7 @@
 //! bytes. Elements beyond the registers are read twice (Milakov, Gimelshein, *Online normalizer
 //! calculation for softmax*, 2018), with two exponentials per element.
 
-use super::row::{begins, is_row, put, take};
+use super::row::{begins, for_each_unkept, is_row, put, take};
 use kernel_dsl::prelude::*;
 
 /// The mask of a row.
@@ -238,10 +238,10 @@ pub fn softmax_rows<
             }
         }
     }
-    for at in (N * L * V..mask.end).step_by(S * L * V) {
+    for_each_unkept::<L, V, N, S>(mask.end, |at| {
         let z = logits::<T, MASKED, L, V, S>(x, scale, mask, at);
         accumulate(&z, &mut top, &mut sum);
-    }
+    });
     let (base, sum) = total::<L>(top, sum);
 
     // A fully masked row gives zeros, or −∞ as their logarithms.
@@ -254,7 +254,7 @@ pub fn softmax_rows<
         }
     }
     put::<T, L, V, N>(y, 0, cols, &kept);
-    for at in (N * L * V..cols).step_by(S * L * V) {
+    for_each_unkept::<L, V, N, S>(cols, |at| {
         let mut z = logits::<T, MASKED, L, V, S>(x, scale, mask, at);
         for i in unroll(0..S) {
             for e in unroll(0..V) {
@@ -262,7 +262,7 @@ pub fn softmax_rows<
             }
         }
         put::<T, L, V, S>(y, at, cols, &z);
-    }
+    });
 }
 
 #[cfg(test)]
