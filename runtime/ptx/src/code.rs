@@ -1,6 +1,7 @@
 //! The decoded form of a kernel: a flat list of instructions, with operands resolved to places.
 //! Calls are inlined, except those of a [`Routine`].
 
+use super::arithmetic::lanes::MemberResult;
 use super::registers::{Id, RegisterPlace, Registers, Sizes};
 use super::structure::Structure;
 use kernel_dsl_compiler::ptx::Space;
@@ -568,37 +569,14 @@ pub struct Vote {
     pub members: Option<(RegisterPlace, Id)>,
 }
 
-/// A result computed from the values of all members.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum MemberResult {
-    /// The lanes that have the same value: `match.any`.
-    Same,
-    /// All members if they have one value, otherwise none: `match.all`.
-    AllSame,
-    /// The sum: `redux.add`.
-    Sum,
-    /// The minimum of unsigned or signed numbers: `redux.min`.
-    #[allow(missing_docs)]
-    Least { signed: bool },
-    /// The maximum: `redux.max`.
-    #[allow(missing_docs)]
-    Most { signed: bool },
-    /// `redux.and`.
-    And,
-    /// `redux.or`.
-    Or,
-    /// `redux.xor`.
-    Xor,
-}
-
 /// `match` and `redux`.
 #[derive(Clone, Debug)]
 #[allow(missing_docs)]
 pub struct Gather {
     pub function: MemberResult,
     pub result: Option<RegisterPlace>,
-    /// For `match.all`, receives whether all values are the same.
-    pub same: Option<u32>,
+    /// Receives the second result, a predicate.
+    pub predicate: Option<u32>,
     pub value: (RegisterPlace, Id),
     pub members: (RegisterPlace, Id),
 }

@@ -16,7 +16,7 @@
 //! | `fns` | a base above 31 | 0xFFFFFFFF | `undefined-value` |
 //! | `fns` | offset −2³¹ | 0 | `undefined-value` |
 
-use super::code::{Gather, Inst, MemberResult, Poll, Shuffle, ShuffleSource, Vote};
+use super::code::{Gather, Inst, Poll, Shuffle, ShuffleSource, Vote};
 use super::machine::Machine;
 use super::registers::{Id, LANES, RegisterPlace, Registers, UndefinedCause, lanes};
 use super::warp::{Warp, settle};
@@ -40,25 +40,6 @@ pub fn source(mode: ShuffleSource, lane: u32, selector: u32, clamp: u32) -> (u32
         }
     };
     if inside { (from as u32, true) } else { (lane, false) }
-}
-
-/// Returns the result of a lane with the value `own`, whose members have the values `all`.
-fn member_result(what: MemberResult, own: u64, all: &[(usize, u64)]) -> u64 {
-    let words = || all.iter().map(|(_, value)| *value as u32);
-    let word = match what {
-        MemberResult::Same => all.iter().filter(|(_, value)| *value == own).fold(0, |mask, (lane, _)| mask | 1 << lane),
-        MemberResult::AllSame if all.iter().any(|(_, value)| *value != own) => 0,
-        MemberResult::AllSame => all.iter().fold(0, |mask, (lane, _)| mask | 1 << lane),
-        MemberResult::Sum => words().fold(0, u32::wrapping_add),
-        MemberResult::Least { signed: false } => words().min().unwrap_or(0),
-        MemberResult::Least { signed: true } => words().map(|w| w as i32).min().unwrap_or(0) as u32,
-        MemberResult::Most { signed: false } => words().max().unwrap_or(0),
-        MemberResult::Most { signed: true } => words().map(|w| w as i32).max().unwrap_or(0) as u32,
-        MemberResult::And => words().fold(u32::MAX, |a, b| a & b),
-        MemberResult::Or => words().fold(0, |a, b| a | b),
-        MemberResult::Xor => words().fold(0, |a, b| a ^ b),
-    };
-    word.into()
 }
 
 impl Machine<'_, '_> {
@@ -149,12 +130,12 @@ impl Machine<'_, '_> {
             left &= !alike;
             let all: Vec<(usize, u64)> = lanes(mask & named).map(|lane| (lane, before[lane])).collect();
             for lane in lanes(alike) {
-                let result = member_result(gather.function, before[lane], &all);
+                let (result, holds) = gather.function.of((lane, before[lane]), &all);
                 if let Some(place) = gather.result {
-                    registers.set(place, lane, result);
+                    registers.set(place, lane, result.into());
                 }
-                if let Some(predicate) = gather.same {
-                    registers.set(RegisterPlace::Predicate(predicate), lane, u64::from(result != 0));
+                if let Some(predicate) = gather.predicate {
+                    registers.set(RegisterPlace::Predicate(predicate), lane, holds.into());
                 }
             }
             // One undefined value makes the result undefined.

@@ -6,6 +6,7 @@
 //!   tests compare it with `float`.
 //! - `integer` and `bits` have integer operations.
 //! - `convert` has `cvt`.
+//! - `lanes` has results over the lanes of a warp.
 //! - `video` has operations on parts of words.
 //! - `approximate` has the instructions with an error bound instead of a result.
 
@@ -14,6 +15,7 @@ pub mod bits;
 pub mod convert;
 pub mod float;
 pub mod integer;
+pub mod lanes;
 pub mod native;
 pub mod video;
 

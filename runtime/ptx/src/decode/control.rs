@@ -1,8 +1,8 @@
 //! Branches, ends, barriers, and operations of several lanes.
 
+use super::super::arithmetic::lanes::MemberResult;
 use super::super::code::{
-    Barrier, BarrierReduction, Condition, Gather, InstructionKind, MemberResult, NOWHERE, Poll, Shuffle, ShuffleSource,
-    Vote,
+    Barrier, BarrierReduction, Condition, Gather, InstructionKind, NOWHERE, Poll, Shuffle, ShuffleSource, Vote,
 };
 use super::super::registers::{Id, RegisterPlace};
 use super::operand::OperandLocation;
@@ -221,15 +221,15 @@ impl<'m> Decoder<'m> {
             (Opcode::Redux, Some(Modifier::Xor)) => MemberResult::Xor,
             _ => return Err("it has no match mode".to_string()),
         };
-        let [result, same] = self.destinations(frame, operands, "register")?;
+        let [result, predicate] = self.destinations(frame, operands, "register")?;
         let value = self.operand(frame, operands, 1, ty)?;
         let members = self.operand(frame, operands, 2, Type::U32)?;
-        let writes = [result, same].into_iter().flatten().map(|s| s.id).collect();
-        let same = same.map(|p| p.predicate()).transpose()?;
+        let writes = [result, predicate].into_iter().flatten().map(|s| s.id).collect();
+        let predicate = predicate.map(|p| p.predicate()).transpose()?;
         let kind = InstructionKind::Gather(Gather {
             function,
             result: result.map(|r| r.place),
-            same,
+            predicate,
             value: pair(value),
             members: pair(members),
         });
