@@ -3,8 +3,9 @@
 
 use super::effects::{self, DECLARATIONS, is_special, word};
 use super::operands::{Random, operands};
+use kernel_dsl::compiler::ptx::cost::{ClassRule, InstructionClass};
 use kernel_dsl::compiler::ptx::form::{FormRow, OperandForm, OperandKind, OperandType, Presence, Selection};
-use kernel_dsl::compiler::ptx::table::ROWS;
+use kernel_dsl::compiler::ptx::table::{ROWS, instruction_of};
 use kernel_dsl::compiler::ptx::words::Class;
 use kernel_dsl::compiler::ptx::{Modifier, Opcode, Type};
 use std::collections::HashSet;
@@ -55,6 +56,7 @@ pub fn left_out(row: &FormRow) -> Option<&'static str> {
     use Opcode::*;
     Some(match row.opcode {
         _ if row.removed.is_some_and(|(target, _)| target <= 61) => "sm_61 and later targets do not have it",
+        _ if row.target > 80 => "the kernels of the comparison are for sm_61 and sm_80",
         Tex | Tld4 | Txq | Suld | Sust | Sured | Suq => {
             "it accesses a texture or surface, and the comparison binds none"
         }
@@ -90,17 +92,19 @@ pub fn explanation(form: &SampleForm) -> Option<&'static str> {
 /// Returns whether a row is a pure computation of sm_61. The row's place among such rows determines
 /// its random operands.
 fn is_numbered(row: &&FormRow) -> bool {
-    let is_current = row.removed.is_none_or(|(target, _)| target > 61);
+    let is_current = row.removed.is_none_or(|(target, _)| target > 61) && row.target <= 80;
     let is_vector = row.form.starts_with("mov.v2") || row.form.starts_with("mov.v4");
     is_current && !is_vector && !(row.opcode == Opcode::Cvt && is_special(row))
 }
 
 /// Returns whether a row does more than compute.
 fn has_effect(row: &FormRow) -> bool {
+    use ClassRule::Always;
     use Opcode::*;
     matches!(row.opcode, Ld | Ldu | St | Prefetch | Prefetchu | Cp | Alloca | Stackrestore | Stacksave | Atom | Red)
         || matches!(row.opcode, Cvta | Isspacep | Mov | Bra | Brx | Call | Ret | Exit | Pmevent | Nanosleep)
-        || matches!(row.opcode, Bar | Barrier | Membar | Fence | Shfl | Vote | Match | Redux | Activemask)
+        || matches!(instruction_of(row.opcode).class, Always(InstructionClass::Barrier | InstructionClass::Warp))
+        || row.opcode == Activemask
         || row.opcode == Cvt && is_special(row)
 }
 

@@ -2,6 +2,8 @@
 
 use super::Effect;
 use crate::ptx::ast::Instruction;
+use crate::ptx::cost::{ClassRule, InstructionClass};
+use crate::ptx::table;
 use crate::ptx::words::{Class, Modifier, Opcode, SpecialRegister};
 
 /// Returns why an opcode is not allowed in inline PTX: the language construct to use.
@@ -27,6 +29,22 @@ pub fn refused(opcode: Opcode) -> Option<&'static str> {
         }
         Match => "use `warp::match_any`, which checks the participating lanes",
         Redux => "use `warp::sum`, `warp::min` and `warp::max`, which check the participating lanes",
+        _ => return refused_class(table::instruction_of(opcode).class),
+    })
+}
+
+/// Returns why a class of opcodes is not allowed in inline PTX, for the opcodes that `refused` does
+/// not list.
+fn refused_class(class: ClassRule) -> Option<&'static str> {
+    use InstructionClass::*;
+    Some(match class {
+        ClassRule::Load
+        | ClassRule::Store
+        | ClassRule::Always(GlobalLoad | GlobalStore | SharedLoad | SharedStore | Local | Atomic) => {
+            "access memory through slices, views and `Shared`, which the oracle checks"
+        }
+        ClassRule::Always(Warp) => "use the functions of `warp`, which check the participating lanes",
+        ClassRule::Always(Barrier) => "use `block::sync()`, `warp::sync()` or the functions of `fence`",
         _ => return None,
     })
 }

@@ -41,13 +41,13 @@ impl ModuleParser<'_> {
         let guard = self.guard()?;
         let at = self.cursor.name("an instruction")?;
         let word = self.cursor.text(at);
-        if LATER_INSTRUCTIONS.contains(&word) {
-            let what = format!("the instruction `{word}`");
-            return Err(self.cursor.fail(at, ParseMistake::Unsupported { what, help: "" }));
-        }
         let Some(opcode) = Opcode::from_spelling(word.as_bytes()) else {
-            let what = "a known instruction";
-            return Err(self.cursor.fail(at, ParseMistake::Unknown { what, name: word.to_string() }));
+            let mistake = if LATER_INSTRUCTIONS.contains(&word) {
+                ParseMistake::Unsupported { what: format!("the instruction `{word}`"), help: "" }
+            } else {
+                ParseMistake::Unknown { what: "a known instruction", name: word.to_string() }
+            };
+            return Err(self.cursor.fail(at, mistake));
         };
         if opcode == Opcode::Call {
             return self.call(at, guard);

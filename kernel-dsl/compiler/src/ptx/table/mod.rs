@@ -26,7 +26,8 @@ use super::cost::{ClassRule, Rate};
 use super::form::FormRow;
 use super::words::Opcode;
 
-/// The PTX versions that introduced instructions.
+/// All PTX versions up to 8.8, of which a row names the one that introduced its form.
+#[allow(dead_code)]
 mod versions {
     use crate::ptx::words::Version;
 
@@ -39,6 +40,7 @@ mod versions {
     pub const V20: Version = Version::new(2, 0);
     pub const V21: Version = Version::new(2, 1);
     pub const V22: Version = Version::new(2, 2);
+    pub const V23: Version = Version::new(2, 3);
     pub const V30: Version = Version::new(3, 0);
     pub const V31: Version = Version::new(3, 1);
     pub const V32: Version = Version::new(3, 2);
@@ -48,17 +50,29 @@ mod versions {
     pub const V43: Version = Version::new(4, 3);
     pub const V50: Version = Version::new(5, 0);
     pub const V60: Version = Version::new(6, 0);
+    pub const V61: Version = Version::new(6, 1);
     pub const V62: Version = Version::new(6, 2);
     pub const V63: Version = Version::new(6, 3);
     pub const V64: Version = Version::new(6, 4);
     pub const V65: Version = Version::new(6, 5);
     pub const V70: Version = Version::new(7, 0);
+    pub const V71: Version = Version::new(7, 1);
+    pub const V72: Version = Version::new(7, 2);
     pub const V73: Version = Version::new(7, 3);
+    pub const V74: Version = Version::new(7, 4);
     pub const V75: Version = Version::new(7, 5);
     pub const V76: Version = Version::new(7, 6);
     pub const V77: Version = Version::new(7, 7);
     pub const V78: Version = Version::new(7, 8);
+    pub const V80: Version = Version::new(8, 0);
     pub const V81: Version = Version::new(8, 1);
+    pub const V82: Version = Version::new(8, 2);
+    pub const V83: Version = Version::new(8, 3);
+    pub const V84: Version = Version::new(8, 4);
+    pub const V85: Version = Version::new(8, 5);
+    pub const V86: Version = Version::new(8, 6);
+    pub const V87: Version = Version::new(8, 7);
+    pub const V88: Version = Version::new(8, 8);
 }
 
 /// An instruction with all its forms.
