@@ -184,7 +184,7 @@ fn signed_and_counting() {
             });
         )*};
     }
-    rotating!(i32, u32);
+    rotating!(i32, i64, u32, u64);
 }
 
 #[test]

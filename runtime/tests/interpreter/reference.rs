@@ -207,15 +207,16 @@ fn integers_of_two() {
                 },
             );
         }
-        if ty.bits() == 32 {
+        if matches!(ty.bits(), 32 | 64) {
             check(
                 RotateLeft,
                 &[ty, Scalar::U32],
                 ty,
                 |v| Op::Binary(RotateLeft, v[0], v[1]),
                 |x| {
-                    let twice = x[0] << 32 | x[0];
-                    Some(twice >> (32 - x[1] % 32) & ty.mask())
+                    let width = ty.bits();
+                    let twice = u128::from(x[0]) << width | u128::from(x[0]);
+                    Some((twice >> (width - x[1] as u32 % width)) as u64 & ty.mask())
                 },
             );
         }

@@ -120,11 +120,11 @@ impl Emitter<'_> {
 
     /// Masks the distance of a shift: PTX clamps it, Rust masks it.
     fn shift(&mut self, result: Value, op: Binary, s: Scalar, a: Value, distance: Value) {
-        if !s.is_integer() || op == Binary::RotateLeft && s.bits() != 32 {
+        if !s.is_integer() || op == Binary::RotateLeft && !op.takes(s) {
             return self.error(Error::whole(format!("PTX has no {op:?} of {s}")));
         }
         if op == Binary::RotateLeft {
-            return self.rotate(result, a, distance);
+            return self.rotate(result, s, a, distance);
         }
         let mask = u64::from(s.bits() - 1);
         let a = self.operand(a);
@@ -141,11 +141,40 @@ impl Emitter<'_> {
         self.narrowed(result, s, narrow(s) && left, |e, d| e.op(opcode, [ty], [d.into(), a, distance]));
     }
 
-    /// Emits a rotation: a funnel shift of a value with itself. `.wrap` masks the distance.
-    fn rotate(&mut self, result: Value, a: Value, distance: Value) {
+    /// Emits a rotation: a funnel shift of a value with itself. `.wrap` masks the distance. A
+    /// rotation of 64 bits takes two funnel shifts of its words, which change places for distances
+    /// of 32 and more.
+    fn rotate(&mut self, result: Value, s: Scalar, a: Value, distance: Value) {
+        const FUNNEL: [Modifier; 3] = [Modifier::L, Modifier::Wrap, Modifier::B32];
+        let known = self.constant(distance);
         let (a, distance) = (self.operand(a), self.operand(distance));
+        if s.bits() == 32 {
+            let d = self.define(result);
+            return self.op(Opcode::Shf, FUNNEL, [d.into(), a.clone(), a, distance]);
+        }
+        let words = |e: &mut Self| [(); 2].map(|()| Operand::Register(e.register(crate::ptx::Type::U32)));
+        let own = words(self);
+        self.op(Opcode::Mov, [Modifier::B64], [Operand::Vector(own.to_vec()), a]);
+        let [low, high] = own;
+        let [low, high] = match known {
+            Some(distance) if distance & 32 == 0 => [low, high],
+            Some(_) => [high, low],
+            None => {
+                let half = self.register(crate::ptx::Type::U32);
+                self.op(Opcode::And, [Modifier::B32], [half.into(), distance.clone(), Operand::Integer(32)]);
+                let swapped = self.test(Modifier::Ne, Modifier::U32, half).register;
+                let [first, second] = words(self);
+                let select = [first.clone(), high.clone(), low.clone(), swapped.into()];
+                self.op(Opcode::Selp, [Modifier::B32], select);
+                self.op(Opcode::Selp, [Modifier::B32], [second.clone(), low, high, swapped.into()]);
+                [first, second]
+            }
+        };
+        let [first, second] = words(self);
+        self.op(Opcode::Shf, FUNNEL, [first.clone(), high.clone(), low.clone(), distance.clone()]);
+        self.op(Opcode::Shf, FUNNEL, [second.clone(), low, high, distance]);
         let d = self.define(result);
-        self.op(Opcode::Shf, [Modifier::L, Modifier::Wrap, Modifier::B32], [d.into(), a.clone(), a, distance]);
+        self.op(Opcode::Mov, [Modifier::B64], [d.into(), Operand::Vector(vec![first, second])]);
     }
 
     /// Reverses the bytes of a word. In 64 bits the two words also change places.

@@ -94,7 +94,7 @@ impl Emitter<'_> {
     }
 
     /// Emits a comparison with 0.
-    fn test(&mut self, comparison: Modifier, ty: Modifier, of: Register) -> Guard {
+    pub(super) fn test(&mut self, comparison: Modifier, ty: Modifier, of: Register) -> Guard {
         let register = self.register(ptx::Type::Pred);
         self.op(Opcode::Setp, [comparison, ty], [register.into(), of.into(), Operand::Integer(0)]);
         Guard { register, negated: false }

@@ -119,6 +119,7 @@ pub fn binary(op: Binary, ty: Scalar, a: u64, b: u64) -> Option<u64> {
         Binary::Shl | Binary::WrappingShl => wrap(ty, x << shift),
         Binary::Shr | Binary::WrappingShr => wrap(ty, x >> shift),
         Binary::RotateLeft if ty.bits() == 32 => u64::from((a as u32).rotate_left(shift)),
+        Binary::RotateLeft if ty.bits() == 64 => a.rotate_left(shift),
         Binary::RotateLeft => return None,
     })
 }

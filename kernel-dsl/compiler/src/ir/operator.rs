@@ -54,7 +54,7 @@ pub enum Binary {
     /// Shifts that the oracle does not check for a distance of the width or more.
     WrappingShl,
     WrappingShr,
-    /// Integers of 32 bits.
+    /// Integers of 32 and 64 bits.
     RotateLeft,
 }
 
@@ -85,7 +85,7 @@ impl Binary {
         match self {
             Add | Sub | Mul | Div | Rem | Min | Max => operand.is_integer() || operand.is_float(),
             And | Or | Xor => operand.is_integer() || operand == Scalar::Bool,
-            RotateLeft => operand.is_integer() && operand.bits() == 32,
+            RotateLeft => operand.is_integer() && matches!(operand.bits(), 32 | 64),
             WrappingAdd | WrappingSub | WrappingMul | Shl | Shr | WrappingShl | WrappingShr => operand.is_integer(),
         }
     }

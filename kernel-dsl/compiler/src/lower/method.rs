@@ -317,7 +317,7 @@ impl<'h> Lowerer<'h> {
     }
 
     fn rotate(&mut self, ty: Scalar, a: MaybeConst, distance: MaybeConst) -> MaybeConst {
-        if ty.bits() == 32 {
+        if Binary::RotateLeft.takes(ty) {
             return self.binary(Binary::RotateLeft, ty, a, distance);
         }
         // Shifts take the amount modulo the width, so a shift by −n moves in the bits from the

@@ -298,6 +298,7 @@ pub(super) fn known_binary(op: ir::Binary, ty: Scalar, a: MaybeConst, b: MaybeCo
         Shl | Shr if y >= 32 => return None,
         Shl | WrappingShl => (x << (y & 31)) & ty.mask(),
         Shr | WrappingShr => x >> (y & 31),
+        RotateLeft if ty.bits() != 32 => return None,
         RotateLeft => u64::from((x as u32).rotate_left(y as u32)),
     };
     (bits <= ty.mask()).then_some(bits)

@@ -477,7 +477,7 @@ impl Generator {
             3 if ty.is_integer() => {
                 let amount = self.any(Scalar::U32);
                 let shifts = [Shl, Shr, WrappingShl, WrappingShr, RotateLeft];
-                Op::Binary(self.one_of(&shifts[..if ty.bits() == 32 { 5 } else { 4 }]), a, amount)
+                Op::Binary(self.one_of(&shifts[..if ty.bits() >= 32 { 5 } else { 4 }]), a, amount)
             }
             4 if ty.is_integer() => {
                 let (mask, one) = (self.b.constant(ty, 0x7f), self.b.constant(ty, 1));
