@@ -59,7 +59,7 @@ impl<'a> Agreement<'a> {
         let baseline = self.baseline(warnings)?;
         let scheduled = self.other_schedules(&baseline, warnings)?;
         self.forms(&baseline)?;
-        self.ptx(&baseline)?;
+        self.ptx(&baseline, judge)?;
         self.interleaved_ptx(&baseline)?;
         if let Some(gpu) = self.checker.gpu() {
             self.cuda(gpu, &baseline, judge)?;
@@ -174,10 +174,15 @@ impl<'a> Agreement<'a> {
 
     /// Runs the PTX under each policy for branches: the result must not depend on which side of a
     /// branch runs first.
-    fn ptx(&self, baseline: &Baseline) -> Result<(), Failure> {
+    fn ptx(&self, baseline: &Baseline, judge: ResultCheck) -> Result<(), Failure> {
         for policy in [BranchPolicy::PostDominator, BranchPolicy::LowestFirst] {
             let Some(outputs) = self.interpreted_ptx(Options { policy, ..Options::default() })? else { break };
-            self.prepared.same(&baseline.outputs, &outputs, Executor::Ptx)?;
+            if self.prepared.foreign {
+                self.prepared.near(self.case, &baseline.outputs, &outputs, Executor::Ptx)?;
+                judge(Executor::Ptx, &outputs)?;
+            } else {
+                self.prepared.same(&baseline.outputs, &outputs, Executor::Ptx)?;
+            }
             same_lines(&baseline.lines, &self.printed.take(), Executor::Ptx)?;
         }
         Ok(())

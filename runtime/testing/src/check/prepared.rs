@@ -24,6 +24,8 @@ pub struct PreparedInstance {
     pub(super) checked: (Executable, CheckedKernel),
     /// The PTX that a GPU runs; `None` if the forms were given as IR.
     pub(super) ptx: Option<ptx::DecodedPtx>,
+    /// Whether the PTX is not the compiler's, so that its atomic operations may have another order.
+    pub(super) foreign: bool,
     /// The PTX lines of each Rust line, computed on first use.
     lines: OnceLock<AccessesByLine>,
     signature: Signature,
@@ -51,16 +53,18 @@ impl PreparedInstance {
         let compilation = Compilation::new(&program, target).map_err(compile)?;
         let text = executor::ptx(artifact, target, &program, &artifact.instance_name(&instance.0))?;
         let optimized = compilation.optimized().map_err(compile)?;
-        PreparedInstance::new(artifact, program.clone(), compilation.lowered(), optimized)?.with_ptx(&text)
+        let prepared = PreparedInstance::new(artifact, program.clone(), compilation.lowered(), optimized)?.with_ptx(&text)?;
+        Ok(PreparedInstance { foreign: false, ..prepared })
     }
 
     /// Replaces the PTX that the PTX interpreter runs by `text`. A GPU still runs the kernel's own
-    /// PTX.
+    /// PTX. Arguments that may depend on the order of atomic operations are then compared with the
+    /// reference only.
     pub fn with_ptx(self, text: &str) -> Result<PreparedInstance> {
         let name = self.program.instance_name();
         // The checked form has the shared memory of the kernel as lowered.
         let shared = self.checked.1.kernel.shared_memory();
-        Ok(PreparedInstance { ptx: Some(ptx::DecodedPtx::new(name, text, shared)?), ..self })
+        Ok(PreparedInstance { ptx: Some(ptx::DecodedPtx::new(name, text, shared)?), foreign: true, ..self })
     }
 
     /// Prepares two given forms of the instance: the lowered form, and a form after some passes.
@@ -95,6 +99,7 @@ impl PreparedInstance {
             optimized: Executable::optimized(optimized)?,
             checked,
             ptx: None,
+            foreign: false,
             lines: OnceLock::new(),
             signature: Signature::of(&program),
             approximate: (0..arguments.len()).map(|i| (reached(i), program.tolerance(i))).collect(),
