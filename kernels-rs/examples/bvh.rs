@@ -5,7 +5,8 @@
 //! ```
 //!
 //! The rays are parallel to the z axis, and the leaves are the boxes themselves. A stack is a
-//! column of a shared array, so that the threads of a warp access different banks.
+//! column of a shared array, so that the threads of a warp access different banks. `&` instead of
+//! `&&` loads the corners at once, without branches.
 
 use kernel_dsl::prelude::*;
 use runtime::Device;
@@ -15,27 +16,27 @@ use std::error::Error;
 #[device]
 const DEPTH: usize = 24;
 
-/// Finds the smallest z at which each ray (x, y) enters a leaf; infinity if it enters none. A row
-/// of `boxes` is the low corner and the high corner of a node. The children of node v are
+/// Finds the smallest z at which each ray (x, y) enters a leaf; infinity if it enters none. Six
+/// elements of `boxes` are the low corner and the high corner of a node. The children of node v are
 /// `child[v]` and `child[v] + 1`; a leaf has no child, which is 0.
 #[kernel(block = 64, grid = hits.len().div_ceil(64), writes(hits = once))]
-#[requires(rays.rows() == hits.len(), rays.cols() == 2, boxes.cols() == 6, child.len() == boxes.rows())]
-pub fn trace(boxes: View<f32, 2>, child: &[u32], rays: View<f32, 2>, hits: &mut [f32]) {
+#[requires(rays.len() == hits.len(), boxes.len() == 6 * child.len())]
+pub fn trace(boxes: &[f32], child: &[u32], rays: &[[f32; 2]], hits: &mut [f32]) {
     let mut stack = Shared::<u32, 2>::new([DEPTH, 64]);
     let (i, t) = (grid::index(), thread::x());
     if i >= hits.len() {
         return;
     }
-    let (x, y) = (rays[(i, 0)], rays[(i, 1)]);
+    let [x, y] = rays[i];
     let mut nearest = f32::INFINITY;
     stack[(0, t)] = 0;
     let mut depth = 1;
     while depth > 0 {
         depth -= 1;
         let v = stack[(depth, t)] as usize;
-        let inside = |axis: usize, p: f32| boxes[(v, axis)] <= p && p <= boxes[(v, axis + 3)];
-        let z = boxes[(v, 2)];
-        if z < nearest && inside(0, x) && inside(1, y) {
+        let inside = |axis: usize, p: f32| (boxes[6 * v + axis] <= p) & (p <= boxes[6 * v + axis + 3]);
+        let z = boxes[6 * v + 2];
+        if (z < nearest) & inside(0, x) & inside(1, y) {
             if child[v] == 0 {
                 nearest = z;
             } else {
@@ -49,11 +50,11 @@ pub fn trace(boxes: View<f32, 2>, child: &[u32], rays: View<f32, 2>, hits: &mut 
     hits[i] = nearest;
 }
 
-/// A tree: a row of corners and the first child of each node.
+/// A tree: the corners and the first child of each node.
 #[derive(Default)]
 pub struct Tree {
-    /// Rows of six.
-    pub boxes: Vec<f32>,
+    /// The low corner and the high corner.
+    pub boxes: Vec<[f32; 6]>,
     /// The first child, or 0.
     pub child: Vec<u32>,
 }
@@ -65,8 +66,7 @@ pub fn tree(leaves: &[[f32; 6]]) -> Tree {
             let all = leaves.iter().map(|leaf| leaf[k]);
             if k < 3 { all.fold(f32::INFINITY, f32::min) } else { all.fold(f32::NEG_INFINITY, f32::max) }
         };
-        let corners: [f32; 6] = std::array::from_fn(corner);
-        tree.boxes[6 * at..6 * at + 6].copy_from_slice(&corners);
+        tree.boxes[at] = std::array::from_fn(corner);
         if leaves.len() == 1 {
             return;
         }
@@ -74,12 +74,12 @@ pub fn tree(leaves: &[[f32; 6]]) -> Tree {
         let first = tree.child.len();
         tree.child[at] = first as u32;
         tree.child.extend([0, 0]);
-        tree.boxes.extend([0.0; 12]);
+        tree.boxes.extend([[0.0; 6]; 2]);
         let (low, high) = leaves.split_at_mut(leaves.len() / 2);
         fill(tree, first, low, (axis + 1) % 3);
         fill(tree, first + 1, high, (axis + 1) % 3);
     }
-    let mut tree = Tree { boxes: vec![0.0; 6], child: vec![0] };
+    let mut tree = Tree { boxes: vec![[0.0; 6]], child: vec![0] };
     fill(&mut tree, 0, &mut leaves.to_vec(), 0);
     tree
 }
@@ -91,17 +91,18 @@ pub fn leaves(n: usize) -> Vec<[f32; 6]> {
 }
 
 /// Returns `n` rays.
-pub fn rays(n: usize) -> Vec<f32> {
-    (0..2 * n).map(|k| ((k * k * 31 + k * 389 + 7) % 997) as f32 / 997.0).collect()
+pub fn rays(n: usize) -> Vec<[f32; 2]> {
+    let part = |k: usize| ((k * k * 31 + k * 389 + 7) % 997) as f32 / 997.0;
+    (0..n).map(|i| [part(2 * i), part(2 * i + 1)]).collect()
 }
 
 /// Returns the nearest hits, from all leaves.
-pub fn nearest(leaves: &[[f32; 6]], rays: &[f32]) -> Vec<f32> {
-    let hit = |ray: &[f32]| {
+pub fn nearest(leaves: &[[f32; 6]], rays: &[[f32; 2]]) -> Vec<f32> {
+    let hit = |ray: &[f32; 2]| {
         let inside = |leaf: &&[f32; 6]| (0..2).all(|k| leaf[k] <= ray[k] && ray[k] <= leaf[k + 3]);
         leaves.iter().filter(inside).map(|leaf| leaf[2]).fold(f32::INFINITY, f32::min)
     };
-    rays.chunks(2).map(hit).collect()
+    rays.iter().map(hit).collect()
 }
 
 /// Compares with a search of all leaves.
@@ -109,9 +110,9 @@ pub fn main() -> Result<(), Box<dyn Error>> {
     let device = Device::best()?;
     let (leaves, rays) = (leaves(100), rays(200));
     let tree = tree(&leaves);
-    let (on_boxes, on_child) = (device.upload(&tree.boxes)?, device.upload(&tree.child)?);
+    let (on_boxes, on_child) = (device.upload(tree.boxes.as_flattened())?, device.upload(&tree.child)?);
     let (on_rays, mut hits) = (device.upload(&rays)?, device.zeros::<f32>(200)?);
-    trace::launch(&device, on_boxes.view([tree.child.len(), 6])?, &on_child, on_rays.view([200, 2])?, &mut hits)?;
+    trace::launch(&device, &on_boxes, &on_child, &on_rays, &mut hits)?;
     let hits = hits.download()?;
     assert_eq!(hits, nearest(&leaves, &rays));
     println!("{} of {} rays hit", hits.iter().filter(|z| z.is_finite()).count(), hits.len());

@@ -4,8 +4,8 @@
 //! cargo run --release -p kernels-rs --example fft
 //! ```
 //!
-//! The file shows complex numbers as a device struct with operators, in buffers and in shared
-//! memory. The kernel is generic over the direction.
+//! The file shows complex numbers as a device struct with an operator and a method, in buffers and
+//! in shared memory. The kernel is generic over the direction.
 
 use kernel_dsl::prelude::*;
 use runtime::Device;
@@ -15,7 +15,7 @@ use std::error::Error;
 #[device]
 pub mod complex {
     use kernel_dsl::prelude::*;
-    use std::ops::{Add, Mul, Sub};
+    use std::ops::Mul;
 
     /// A complex number.
     #[derive(Clone, Copy, DeviceCopy)]
@@ -27,24 +27,17 @@ pub mod complex {
         pub im: f32,
     }
 
-    impl Add for Complex {
-        type Output = Complex;
-        fn add(self, b: Complex) -> Complex {
-            Complex { re: self.re + b.re, im: self.im + b.im }
-        }
-    }
-
-    impl Sub for Complex {
-        type Output = Complex;
-        fn sub(self, b: Complex) -> Complex {
-            Complex { re: self.re - b.re, im: self.im - b.im }
-        }
-    }
-
     impl Mul for Complex {
         type Output = Complex;
         fn mul(self, b: Complex) -> Complex {
             Complex { re: self.re.mul_add(b.re, -(self.im * b.im)), im: self.re.mul_add(b.im, self.im * b.re) }
+        }
+    }
+
+    impl Complex {
+        /// Returns self + b and self − b.
+        pub fn butterfly(self, b: Complex) -> [Complex; 2] {
+            [Complex { re: self.re + b.re, im: self.im + b.im }, Complex { re: self.re - b.re, im: self.im - b.im }]
         }
     }
 }
@@ -69,9 +62,9 @@ pub fn fft<const INVERSE: bool>(roots: &[Complex], x: &mut [Complex]) {
         let low = 2 * (t - place) + place;
         let root = roots[place << (7 - level)];
         let root = if INVERSE { Complex { re: root.re, im: -root.im } } else { root };
-        let (a, b) = (s[low], s[low + half] * root);
-        s[low] = a + b;
-        s[low + half] = a - b;
+        let [sum, difference] = s[low].butterfly(s[low + half] * root);
+        s[low] = sum;
+        s[low + half] = difference;
     }
     // The last level of each thread computes the elements that the thread stores.
     for k in unroll(0..2) {

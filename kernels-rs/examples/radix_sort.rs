@@ -4,8 +4,8 @@
 //! cargo run --release -p kernels-rs --example radix_sort
 //! ```
 //!
-//! The file shows a scan over the block, whose result places the keys, and barriers around the
-//! reads and the writes of one array.
+//! The file shows a ballot that counts bits in a warp, and a scan of the warps' counts, whose
+//! result places the keys. One array has two roles between barriers.
 
 use kernel_dsl::prelude::*;
 use runtime::Device;
@@ -15,12 +15,21 @@ use std::error::Error;
 #[kernel(block = 1024, grid = x.len() / 1024)]
 #[requires(x.len() % 1024 == 0, bits <= 32)]
 pub fn radix_sort(bits: u32, x: &mut [u32]) {
-    let mut keys = Shared::<u32, 1>::new([1024]);
-    let (t, at) = (thread::x(), grid::index());
+    let (mut keys, mut counts) = (Shared::<u32, 1>::new([1024]), Shared::<u32, 1>::new([32]));
+    let (t, lane, at) = (thread::x(), warp::lane(), grid::index());
     let mut key = x[at];
     for bit in 0..bits {
         let low = key >> bit & 1 == 0;
-        let (before, lows) = block::scan(low as u32, 0, |a, b| a + b);
+        let mask = warp::ballot(low);
+        if lane == 0 {
+            counts[warp::index()] = mask.count_ones();
+        }
+        block::sync();
+        // Each warp scans the counts of all warps.
+        let count = counts[lane];
+        let through = warp::scan(count, |a, b| a + b);
+        let before = warp::shuffle(through - count, warp::index()) + (mask & ((1 << lane) - 1)).count_ones();
+        let lows = warp::broadcast(through, 31);
         let place = if low { before } else { lows + t as u32 - before };
         keys[place as usize] = key;
         block::sync();

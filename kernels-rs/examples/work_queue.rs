@@ -13,17 +13,19 @@ use std::error::Error;
 
 /// Iterations after which a point counts as part of the set.
 #[device]
-pub const LIMIT: u32 = 200;
+pub const LIMIT: usize = 200;
 
 /// Returns the number of iterations of z ← z² + c that stay below |z| = 2.
 #[device]
 pub fn iterations(re: f32, im: f32) -> u32 {
-    let (mut x, mut y, mut n) = (0.0f32, 0.0f32, 0);
-    while n < LIMIT && x * x + y * y < 4.0 {
-        (x, y) = (x * x - y * y + re, 2.0 * x * y + im);
-        n += 1;
+    let (mut x, mut y) = (0.0f32, 0.0f32);
+    for n in unroll_by::<8>(0..LIMIT) {
+        if x.mul_add(x, y * y) >= 4.0 {
+            return n as u32;
+        }
+        (x, y) = (x.mul_add(x, -(y * y)) + re, (2.0 * x).mul_add(y, im));
     }
-    n
+    LIMIT as u32
 }
 
 /// Computes the iterations of each pixel of the square from −2 − 2i to 2 + 2i. `next` is 0 before
@@ -62,7 +64,8 @@ pub fn main() -> Result<(), Box<dyn Error>> {
     mandelbrot::launch(&device, pixels.view_mut([rows, cols])?, &mut next)?;
     let pixels = pixels.download()?;
     assert_eq!(pixels, image(rows, cols));
-    let shade = |n: &u32| if *n == LIMIT { '#' } else { [' ', '.', ':', '-'][(n.ilog2() / 2).min(3) as usize] };
+    let shade =
+        |n: &u32| if *n as usize == LIMIT { '#' } else { [' ', '.', ':', '-'][(n.ilog2() / 2).min(3) as usize] };
     for row in pixels.chunks(cols) {
         println!("{}", row.iter().map(shade).collect::<String>());
     }

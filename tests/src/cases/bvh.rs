@@ -9,9 +9,9 @@ trials!(trace, |_| {
         let (leaves, rays) = (leaves(n), rays(m));
         let tree = tree(&leaves);
         let inputs = [
-            Input::view(&tree.boxes, [tree.child.len(), 6]),
+            Input::slice(tree.boxes.as_flattened()),
             Input::slice(&tree.child),
-            Input::view(&rays, [m, 2]),
+            Input::slice(&rays),
             Input::slice(&vec![0f32; m]),
         ];
         Trial::new(format!("{m} rays, {n} boxes"), inputs, [Expected::exact(3, nearest(&leaves, &rays))])
