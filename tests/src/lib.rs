@@ -25,8 +25,8 @@
 //! * `tests/examples.rs`: runs every example of `kernels-rs/examples`, and checks the kernels of
 //!   the expert ones with the cases in `src/cases`; the program `all-kernels` is the command
 //!   `kernels` for them and for the library.
-//! * `tests/nvrtc`: thirteen kernels beside CUDA C compiled by NVRTC: issue slots and registers on
-//!   sm_61.
+//! * `tests/nvrtc`: thirteen kernels, and those of twelve examples, beside CUDA C that NVRTC
+//!   compiled: issue slots and registers on sm_61, and lines of code of the examples.
 //! * `tests/documentation`: the README shows the program's current output, the page of supported
 //!   Rust is current, calls do what their documentation states. Also the layers of the runtime
 //!   (`import_circles`) and the names of types.

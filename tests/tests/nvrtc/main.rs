@@ -13,10 +13,13 @@
 //!
 //! The test also writes a page for each kernel, as `kernels inspect --against` does, into
 //! `target/tmp/nvrtc`; `index.html` there links them.
+//!
+//! `examples.rs` adds the kernels of twelve examples, with their lines of code.
 
 #[path = "../every_target/mod.rs"]
 #[allow(dead_code, reason = "not every test assembles")]
 mod every_target;
+mod examples;
 mod plain;
 mod products;
 mod rows;
@@ -30,7 +33,7 @@ use kernel_dsl::{Artifact, Kernel};
 use kernels_rs_command::examine::Examined;
 use kernels_rs_command::nvdisasm::Nvdisasm;
 use kernels_rs_command::ptxas::{Ptxas, Resources};
-use kernels_rs_command::sass::Listing;
+use kernels_rs_command::sass::{Listing, NaturalLoop};
 use runtime::testing::on_every_core;
 use std::fmt::Write;
 use std::fs;
@@ -43,7 +46,12 @@ enum Work {
     /// For each phase, the loop with the most instructions in `counts`, each of which processes an
     /// element, and with none in `without`.
     Loops(&'static [Phase]),
+    /// The longest loop without an inner loop, of which each iteration is an element.
+    Rolled,
 }
+
+/// A kernel, and what is counted of it.
+type Compared = (&'static Artifact, Work);
 
 struct Phase {
     counts: &'static str,
@@ -85,6 +93,44 @@ impl Ratios {
     }
 }
 
+/// The rows of kernels, and their ratios.
+#[derive(Default)]
+struct Table {
+    text: String,
+    slots: Ratios,
+    registers: Ratios,
+    allocated: Ratios,
+    /// The kernels of which a multiprocessor holds fewer warps.
+    fewer_warps: Vec<&'static str>,
+}
+
+impl Table {
+    fn of(tools: &Tools, kernels: &[Compared]) -> Table {
+        let mut table = Table::default();
+        table.text.push_str(
+            "| kernel | slots | NVRTC's | ratio | registers | NVRTC's | allocated | NVRTC's |\n|---|---|---|---|---|---|---|---|\n",
+        );
+        for ((kernel, _), [ours, theirs]) in kernels.iter().zip(tools.costs(kernels)) {
+            let name = kernel.name;
+            let ratio = table.slots.push(ours.slots, theirs.slots);
+            table.registers.push(ours.registers.into(), theirs.registers.into());
+            let fewer = table.allocated.push(ours.allocated().into(), theirs.allocated().into()) > 1.1;
+            if fewer && ours.allocated() > FULL {
+                table.fewer_warps.push(name);
+            }
+            let row = [ours.registers, theirs.registers, ours.allocated(), theirs.allocated()].map(|n| n.to_string());
+            let (ours, theirs, row) = (ours.slots, theirs.slots, row.join(" | "));
+            let _ = writeln!(table.text, "| {name} | {ours:.3} | {theirs:.3} | {ratio:.3} | {row} |");
+        }
+        let Table { text, slots, registers, allocated, .. } = &mut table;
+        for (what, ratios) in [("slots", slots), ("registers", registers), ("registers allocated", allocated)] {
+            let (mean, largest) = (ratios.mean(), ratios.largest());
+            let _ = write!(text, "\nGeometric mean of the ratios of {what}: {mean:.3}; the largest: {largest:.3}.\n");
+        }
+        table
+    }
+}
+
 struct Tools {
     ptxas: Ptxas,
     nvdisasm: Nvdisasm,
@@ -98,9 +144,9 @@ impl Tools {
     }
 
     /// Returns the costs of our code and of NVRTC's for each kernel.
-    fn costs(&self, kernels: &[(&'static Artifact, Work)]) -> Vec<[Cost; 2]> {
+    fn costs(&self, kernels: &[Compared]) -> Vec<[Cost; 2]> {
         let target = kernel_dsl::compiler::Target::SM_61;
-        let theirs: Vec<String> = kernels.iter().map(|(kernel, _)| theirs(kernel.name)).collect();
+        let theirs: Vec<String> = kernels.iter().map(|(kernel, _)| theirs(kernel)).collect();
         let modules = kernels.iter().zip(&theirs).flat_map(|((kernel, _), theirs)| [kernel.instances[0].ptx, theirs]);
         let code = self.nvdisasm.disassemble_all(&self.ptxas, modules, target).unwrap_or_else(|e| panic!("{e}"));
         let pair = |((kernel, work), both): (&(&Artifact, Work), &[(Resources, Listing)])| {
@@ -115,14 +161,18 @@ impl Tools {
 }
 
 fn slots(name: &str, listing: &Listing, work: &Work) -> f64 {
+    let loops = listing.loops();
     let phases = match work {
         Work::Whole => return f64::from(listing.slots(0..listing.instructions.len())),
+        Work::Rolled => {
+            let is_inner = |l: &&NaturalLoop| !loops.iter().any(|other| other.head != l.head && l.body.contains(&other.head));
+            return f64::from(loops.iter().filter(is_inner).map(|l| l.slots).max().unwrap_or_default());
+        }
         Work::Loops(phases) => phases,
     };
-    let loops = listing.loops();
     let of_phase = |phase: &Phase| {
-        let elements = |l: &kernels_rs_command::sass::NaturalLoop| l.mix.get(phase.counts).copied().unwrap_or(0);
-        let fits = |l: &&kernels_rs_command::sass::NaturalLoop| elements(l) > 0 && !l.mix.contains_key(phase.without);
+        let elements = |l: &NaturalLoop| l.mix.get(phase.counts).copied().unwrap_or(0);
+        let fits = |l: &&NaturalLoop| elements(l) > 0 && !l.mix.contains_key(phase.without);
         let main = loops.iter().filter(fits).max_by_key(|l| elements(l));
         let main = main.unwrap_or_else(|| panic!("{name} has no loop with {}", phase.counts));
         f64::from(main.slots) / f64::from(elements(main))
@@ -130,7 +180,7 @@ fn slots(name: &str, listing: &Listing, work: &Work) -> f64 {
     phases.iter().map(of_phase).sum()
 }
 
-fn kernels() -> Vec<(&'static Artifact, Work)> {
+fn kernels() -> Vec<Compared> {
     const NOTHING: &str = "";
     vec![
         (plain::saxpy::ARTIFACT, Work::Whole),
@@ -167,10 +217,28 @@ fn here() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/nvrtc")
 }
 
-/// Returns NVRTC's PTX of a kernel.
-fn theirs(name: &str) -> String {
-    let path = here().join(format!("cuda/{name}.ptx"));
+/// Returns NVRTC's PTX of a kernel, which has the file of the kernel or of its example.
+fn theirs(kernel: &Artifact) -> String {
+    let file = kernel.module.strip_prefix(examples::MODULE).unwrap_or(kernel.name);
+    entry(&read(&format!("cuda/{file}.ptx")), kernel.name)
+}
+
+/// Returns the text of a file of this folder.
+fn read(file: &str) -> String {
+    let path = here().join(file);
     fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
+}
+
+/// Returns a module with one of its entries, and what stands before the first one.
+fn entry(module: &str, name: &str) -> String {
+    const START: &str = "\n.visible .entry ";
+    let mut parts = module.split(START);
+    let head = parts.next().unwrap_or_default();
+    let entry = parts.find(|part| part.split('(').next() == Some(name));
+    let entry = entry.unwrap_or_else(|| panic!("NVRTC's PTX has no entry {name}"));
+    // The text after the closing brace belongs to the next entry.
+    let end = entry.find("\n}\n").unwrap_or_else(|| panic!("the entry {name} does not end"));
+    format!("{head}{START}{}", &entry[..end + 3])
 }
 
 /// Writes the page of each kernel with the differences from NVRTC's code, as `kernels inspect
@@ -191,7 +259,7 @@ fn pages_show_the_differences_from_nvrtc() {
         let instance = Instance(kernel.instances[0].constants.to_vec());
         let examined = Examined::new(kernel, &program, instance, kernel.target);
         let mut examined = examined.unwrap_or_else(|e| panic!("{name}: {e}"));
-        let compared = examined.compare_ptx("NVRTC 12.9", &theirs(name), kernel.target);
+        let compared = examined.compare_ptx("NVRTC 12.9", &theirs(kernel), kernel.target);
         compared.unwrap_or_else(|e| panic!("{name}: {e}"));
         let page = examined.page();
         // Each side has lines that the other lacks.
@@ -233,27 +301,10 @@ fn code_is_as_good_as_that_of_nvrtc() {
         return;
     };
     let mut page = "Issue slots per element of work and registers per thread on sm_61, with ptxas 12.9 and NVRTC 12.9.86. Written by \
-        `UPDATE=1 cargo test -p tests --test nvrtc`.\n\n| kernel | slots | NVRTC's | ratio | registers | NVRTC's | allocated | NVRTC's |\n\
-        |---|---|---|---|---|---|---|---|\n"
+        `UPDATE=1 cargo test -p tests --test nvrtc`.\n\n"
         .to_string();
-    let (mut slots, mut registers, mut allocated) = (Ratios::default(), Ratios::default(), Ratios::default());
-    let mut fewer_warps = Vec::new();
-    let kernels = kernels();
-    for ((kernel, _), [ours, theirs]) in kernels.iter().zip(tools.costs(&kernels)) {
-        let name = kernel.name;
-        let ratio = slots.push(ours.slots, theirs.slots);
-        registers.push(ours.registers.into(), theirs.registers.into());
-        if allocated.push(ours.allocated().into(), theirs.allocated().into()) > 1.1 && ours.allocated() > FULL {
-            fewer_warps.push(name);
-        }
-        let row = [ours.registers, theirs.registers, ours.allocated(), theirs.allocated()].map(|n| n.to_string());
-        let _ =
-            writeln!(page, "| {name} | {:.3} | {:.3} | {ratio:.3} | {} |", ours.slots, theirs.slots, row.join(" | "));
-    }
-    for (what, ratios) in [("slots", &slots), ("registers", &registers), ("registers allocated", &allocated)] {
-        let (mean, largest) = (ratios.mean(), ratios.largest());
-        let _ = write!(page, "\nGeometric mean of the ratios of {what}: {mean:.3}; the largest: {largest:.3}.\n");
-    }
+    let plain = Table::of(&tools, &kernels());
+    page.push_str(&plain.text);
     page.push_str(
         "\nBoth versions of layernorm request one copy of each loop, with `rolled` and `#pragma unroll 1`. Otherwise ptxas unrolls ours by \
          four, with twelve loads in flight, 17.5 slots and 32 registers. NVRTC's loops stay rolled: 38 slots and 17 registers.\n",
@@ -263,16 +314,24 @@ fn code_is_as_good_as_that_of_nvrtc() {
         "\nRegisters are allocated in units of eight per thread. Up to {FULL} registers per thread allow full occupancy, so that \
          fewer have no benefit.\n"
     );
+    page.push_str(examples::SLOTS);
+    let of_examples = Table::of(&tools, &examples::kernels());
+    page.push_str(&of_examples.text);
+    page.push_str(examples::LINES);
+    page.push_str(&examples::line_table());
     print!("{page}");
     let path = here().join("README.md");
     if std::env::var_os("UPDATE").is_some() {
         fs::write(&path, &page).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
     }
     assert_eq!(fs::read_to_string(&path).ok().as_deref(), Some(page.as_str()), "UPDATE=1 writes the table");
-    let (mean, largest) = (slots.mean(), slots.largest());
+    let (mean, largest) = (plain.slots.mean(), plain.slots.largest());
     assert!(mean <= 1.0 && largest <= 1.1, "slots: mean {mean:.3}, largest {largest:.3}");
-    let (mean, largest) = (registers.mean(), registers.largest());
+    let (mean, largest) = (plain.registers.mean(), plain.registers.largest());
     assert!(mean <= 1.0 && largest <= 1.1, "registers: mean {mean:.3}, largest {largest:.3}");
-    assert!(allocated.mean() <= 1.0, "registers allocated: mean {:.3}", allocated.mean());
-    assert!(fewer_warps.is_empty(), "with {fewer_warps:?} a multiprocessor holds fewer warps than with NVRTC's code");
+    assert!(plain.allocated.mean() <= 1.0, "registers allocated: mean {:.3}", plain.allocated.mean());
+    let fewer = plain.fewer_warps;
+    assert!(fewer.is_empty(), "with {fewer:?} a multiprocessor holds fewer warps than with NVRTC's code");
+    let mean = of_examples.slots.mean();
+    assert!(mean <= 1.0, "slots of examples: mean {mean:.3}");
 }
