@@ -5,7 +5,8 @@ use crate::wide::Space;
 use std::ptr::NonNull;
 use std::sync::{Mutex, PoisonError};
 
-/// Elements with `fetch_add`, `exchange`, `fetch_min` and `fetch_max`: integers, `f32` and `f64`.
+/// Elements with `fetch_add`, `fetch_sub`, `exchange`, `fetch_min` and `fetch_max`: integers, `f32`
+/// and `f64`.
 #[diagnostic::on_unimplemented(
     message = "sm_61 has no atomic operations on `{Self}`",
     note = "integers, f32 and f64 have them; `load_relaxed` and `store_relaxed` also take f16 and bf16"
@@ -14,6 +15,9 @@ pub trait Atomic: ScalarElement {
     /// Returns the value that `fetch_add` writes.
     #[doc(hidden)]
     fn sum(self, other: Self, space: Space) -> Self;
+    /// Returns the value that `fetch_sub` writes.
+    #[doc(hidden)]
+    fn difference(self, other: Self, space: Space) -> Self;
     /// Returns the value that `fetch_min` writes.
     #[doc(hidden)]
     fn least(self, other: Self) -> Self;
@@ -25,7 +29,7 @@ pub trait Atomic: ScalarElement {
 /// Elements with the other atomic operations: integers.
 #[diagnostic::on_unimplemented(
     message = "sm_61 has no such atomic operation on `{Self}`",
-    note = "integers have it; floats have `fetch_add`, `exchange`, `fetch_min` and `fetch_max`"
+    note = "integers have it; floats have `fetch_add`, `fetch_sub`, `exchange`, `fetch_min` and `fetch_max`"
 )]
 pub trait AtomicInteger: Atomic + Ord {}
 
@@ -34,6 +38,9 @@ macro_rules! integers {
         impl Atomic for $t {
             fn sum(self, other: Self, _: Space) -> Self {
                 self.wrapping_add(other)
+            }
+            fn difference(self, other: Self, _: Space) -> Self {
+                self.wrapping_sub(other)
             }
             fn least(self, other: Self) -> Self {
                 self.min(other)
@@ -53,6 +60,9 @@ macro_rules! floats {
             fn sum(self, other: Self, space: Space) -> Self {
                 let flushed = |x: $t| if $flushed(space) && x.is_subnormal() { (0.0 as $t).copysign(x) } else { x };
                 flushed(flushed(self) + flushed(other))
+            }
+            fn difference(self, other: Self, space: Space) -> Self {
+                self.sum(-other, space)
             }
             // A NaN gives the other operand, and −0 is below +0.
             fn least(self, other: Self) -> Self {
@@ -119,6 +129,13 @@ macro_rules! atomics {
             #[track_caller]
             pub fn fetch_add(self, at: impl Position<R>, value: T) -> T {
                 self.update(at, |x| x.sum(value, $space))
+            }
+
+            /// Subtracts `value`, as [`fetch_add`](Self::fetch_add) of the negated value. Integers
+            /// wrap.
+            #[track_caller]
+            pub fn fetch_sub(self, at: impl Position<R>, value: T) -> T {
+                self.update(at, |x| x.difference(value, $space))
             }
 
             /// Stores the minimum of the element and `value`. A NaN gives the other operand, and −0

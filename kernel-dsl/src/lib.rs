@@ -94,9 +94,9 @@
 //!   16 bytes, which must be aligned. `load_or` and `store_in` need no alignment and skip elements
 //!   beyond the edge. Slices, views and shared arrays have these methods. An array within an
 //!   element has `load`: `blocks[i].codes.load::<8>(k)`. [`int::word`] makes a `u32` of four bytes.
-//! * `fetch_add`, `fetch_min`, …, `exchange` and `compare_exchange` are atomic, on all memory that
-//!   a kernel may write. Integers of 8 to 64 bits have all of them; `f32` and `f64` have
-//!   `fetch_add`, `fetch_min`, `fetch_max` and `exchange`.
+//! * `fetch_add`, `fetch_sub`, `fetch_min`, …, `exchange` and `compare_exchange` are atomic, on all
+//!   memory that a kernel may write. Integers of 8 to 64 bits have all of them; `f32` and `f64`
+//!   have `fetch_add`, `fetch_sub`, `fetch_min`, `fetch_max` and `exchange`.
 //! * `load_relaxed`, `load_acquire`, `store_relaxed` and `store_release` are atomic loads and
 //!   stores. `read_volatile` and `write_volatile` are other names of the relaxed ones.
 //! * [`fence`] orders memory accesses between blocks of one launch. The end of a launch orders them

@@ -429,6 +429,7 @@
 //! | construct | PTX | from | rate |
 //! |---|---|---|---|
 //! | `v.fetch_add(at, value)` | `mov.u32`, `and.b32`, `add.u32`, `mad.wide.u32`, `red.global.add.u32` | sm_61 | 1, 1/2, atomic |
+//! | `v.fetch_sub(at, value)` | `mov.u32`, `and.b32`, `add.u32`, `mad.wide.u32`, `red.global.add.u32` | sm_61 | 1, 1/2, atomic |
 //! | `v.fetch_min(at, value)` | `and.b32`, `add.u32`, `mad.wide.u32`, `red.global.min.u32` | sm_61 | 1, 1/2, atomic |
 //! | `v.fetch_max(at, value)` | `and.b32`, `add.u32`, `mad.wide.u32`, `red.global.max.u32` | sm_61 | 1, 1/2, atomic |
 //! | `v.fetch_and(at, value)` | `and.b32`, `add.u32`, `mad.wide.u32`, `red.global.and.b32` | sm_61 | 1, 1/2, atomic |

@@ -46,6 +46,11 @@ pub trait SliceExt: sealed::Sealed {
     where
         Self::Element: Atomic;
 
+    /// Subtracts atomically: [`ViewMut::fetch_sub`](crate::ViewMut::fetch_sub).
+    fn fetch_sub(&mut self, at: usize, value: Self::Element) -> Self::Element
+    where
+        Self::Element: Atomic;
+
     /// Exchanges atomically: [`ViewMut::exchange`](crate::ViewMut::exchange).
     fn exchange(&mut self, at: usize, value: Self::Element) -> Self::Element
     where
@@ -164,6 +169,14 @@ impl<T: Element> SliceExt for [T] {
         T: Atomic,
     {
         update(self, at, |x| x.sum(value, Space::Global))
+    }
+
+    #[track_caller]
+    fn fetch_sub(&mut self, at: usize, value: T) -> T
+    where
+        T: Atomic,
+    {
+        update(self, at, |x| x.difference(value, Space::Global))
     }
 
     #[track_caller]

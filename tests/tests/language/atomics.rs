@@ -76,6 +76,84 @@ macro_rules! integers {
     )*};
 }
 
+/// Returns the difference, which wraps for integers.
+macro_rules! difference {
+    (f32, $a:expr, $b:expr) => {
+        $a - $b
+    };
+    (f64, $a:expr, $b:expr) => {
+        $a - $b
+    };
+    ($ty:ident, $a:expr, $b:expr) => {
+        <$ty>::wrapping_sub($a, $b)
+    };
+}
+
+/// Defines kernels that subtract, in global and shared memory, with and without the old values.
+macro_rules! differences {
+    ($($module:ident $ty:ident, $value:expr;)*) => {$(
+        mod $module {
+            use super::*;
+
+            #[kernel(block = 64, grid = 2)]
+            #[requires(x.len() == 128, y.len() == 128, z.len() == 128, old.len() == 256, sums.len() == 4)]
+            fn subtracted(x: &[$ty], y: &mut [$ty], z: &mut [$ty], old: &mut [$ty], sums: &mut [$ty]) {
+                let mut s = Shared::<$ty, 1>::new([64]);
+                let (i, t, v) = (grid::index(), thread::x(), x[grid::index()]);
+                s[t] = z[i];
+                block::sync();
+                old[i] = y.fetch_sub(i, v);
+                old[128 + i] = s.fetch_sub(t, v);
+                sums.fetch_sub(i % 4, (i % 7) as $ty);
+                block::sync();
+                z[i] = s[t];
+            }
+
+            #[test]
+            fn as_plain_rust() {
+                let value = $value;
+                let x: Vec<$ty> = (0..128).map(value).collect();
+                let before: Vec<$ty> = (0..256).map(|i| value(255 - i)).collect();
+                let (y, z) = before.split_at(128);
+                let after = |before: &[$ty]| -> Vec<$ty> {
+                    before.iter().zip(&x).map(|(before, x)| difference!($ty, *before, *x)).collect()
+                };
+                let sums = (0..4).map(|k| {
+                    (0..128).filter(|i| i % 4 == k).fold(100 as $ty, |y, i| difference!($ty, y, (i % 7) as $ty))
+                });
+                let inputs = vec![
+                    Input::slice(&x),
+                    Input::slice(y),
+                    Input::slice(z),
+                    Input::slice(&[0 as $ty; 256]),
+                    Input::slice(&[100 as $ty; 4]),
+                ];
+                let expected = [
+                    Expected::exact(1, after(y)),
+                    Expected::exact(2, after(z)),
+                    Expected::exact(3, before.clone()),
+                    Expected::exact(4, sums),
+                ];
+                agree::<subtracted>(&checker(false), stringify!($ty), inputs, &expected);
+                assemble::<subtracted>();
+            }
+        }
+    )*};
+}
+
+differences! {
+    less_i8 i8, |i: usize| (i * 37) as i8;
+    less_u8 u8, |i: usize| (i * 37) as u8;
+    less_i16 i16, |i: usize| (i * 9_001) as i16;
+    less_u16 u16, |i: usize| (i * 9_001) as u16;
+    less_i32 i32, |i: usize| if i == 5 { i32::MIN } else { (i as i32).wrapping_mul(90_000_001) };
+    less_u32 u32, |i: usize| (i as u32).wrapping_mul(90_000_001);
+    less_i64 i64, |i: usize| if i == 5 { i64::MIN } else { (i as i64) << 55 };
+    less_u64 u64, |i: usize| (i as u64) << 57;
+    less_f32 f32, |i: usize| [i as f32 / 3.0, -0.0, f32::INFINITY, f32::NAN, -1.5e38][i % 5];
+    less_f64 f64, |i: usize| [i as f64 / 3.0, -0.0, f64::INFINITY, f64::NAN, -1.5e300][i % 5];
+}
+
 integers! { of_i8 i8, of_u8 u8, of_i16 i16, of_u16 u16, of_i32 i32, of_u32 u32, of_i64 i64, of_u64 u64 }
 
 /// Defines kernels with the minimum and maximum of floats.

@@ -339,7 +339,12 @@ impl Checker<'_> {
             Ty::Slice { element, .. } | Ty::View { element, .. } | Ty::Shared { element, .. } => element,
             _ => ty,
         };
-        if let Intrinsic::Atomic(operation, _) = method.intrinsic
+        let atomic = match method.intrinsic {
+            Intrinsic::Atomic(operation, _) => Some(operation),
+            Intrinsic::AtomicSubtract => Some(ir::Atomic::Add),
+            _ => None,
+        };
+        if let Some(operation) = atomic
             && !matches!(self.table.get(element), Ty::Wrong)
             && !self.table.as_scalar(element).is_some_and(|scalar| operation.takes(scalar))
         {

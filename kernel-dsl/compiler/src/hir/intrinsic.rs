@@ -145,6 +145,8 @@ pub enum Intrinsic {
     StoreIn,
     /// `x.fetch_add(at, value)` and the other atomic operations.
     Atomic(ir::Atomic, MemoryOrder),
+    /// `x.fetch_sub(at, value)`: an atomic addition of the negated value.
+    AtomicSubtract,
     /// A method that is one unary operation of the IR: `abs`, `sqrt`, `floor`, `ceil`, `trunc`,
     /// `round_ties_even`, `count_ones`, `leading_zeros`.
     Unary(ir::Unary),

@@ -36,6 +36,7 @@ const CALLS: &[(&str, &str)] = &[
     ("__threadfence_block", "`fence::block()`"),
     ("__threadfence_system", "`fence::system()`"),
     ("atomicAdd", "`y.fetch_add(i, value)`"),
+    ("atomicSub", "`y.fetch_sub(i, value)`"),
     ("atomicMin", "`y.fetch_min(i, value)`"),
     ("atomicMax", "`y.fetch_max(i, value)`"),
     ("atomicAnd", "`y.fetch_and(i, value)`"),

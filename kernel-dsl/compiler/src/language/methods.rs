@@ -348,6 +348,7 @@ pub const METHODS: &[LanguageMethod] = &[
         INDEX_AND_ELEMENT,
         Type::Element,
     ),
+    method(Receiver::Atomic, "fetch_sub", Intrinsic::AtomicSubtract, INDEX_AND_ELEMENT, Type::Element),
     method(
         Receiver::Atomic,
         "fetch_min",

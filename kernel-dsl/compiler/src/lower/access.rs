@@ -8,7 +8,7 @@ use crate::Scalar;
 use crate::hir::{self, Expr, Intrinsic, MemoryOrder};
 use crate::ir::{self, Binary, Comparison, Dim, MAX_VECTOR_BYTES, Op, SharedLayout, Type, Values};
 use crate::source::Span;
-use smallvec::SmallVec;
+use smallvec::{SmallVec, smallvec};
 
 /// The largest number of elements of one access.
 const MAX_ELEMENTS_PER_ACCESS: u32 = 16;
@@ -58,6 +58,18 @@ impl<'h> Lowerer<'h> {
                     self.store_in(&base, &mem_layout, &indices, n, &values);
                 }
                 Val::Unit
+            }
+            (Intrinsic::AtomicSubtract, _, [value]) => {
+                let (Some(element), Some(value)) = (mem_layout.scalar(), value.scalar()) else { return Val::Unit };
+                let negated = match element.is_float() {
+                    true => self.unary(ir::Unary::Neg, element, value),
+                    false => {
+                        let zero = self.number(element, 0);
+                        self.binary(ir::Binary::WrappingSub, element, zero, value)
+                    }
+                };
+                let op = Op::Atomic { operation: ir::Atomic::Add, place, element, values: smallvec![negated.value] };
+                Val::Scalar(MaybeConst::unknown(self.builder.scalar(op, element)))
             }
             (Intrinsic::Atomic(operation, order), _, values) => {
                 let values: Values = values.iter().filter_map(Val::scalar).map(|k| k.value).collect();

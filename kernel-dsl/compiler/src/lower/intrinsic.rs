@@ -57,9 +57,12 @@ impl<'h> Lowerer<'h> {
             }
             Intrinsic::ThreadLocal => self.thread_local(e),
             Intrinsic::Extent(None) | Intrinsic::Stride => self.dimension(e.span, intrinsic, arguments),
-            Intrinsic::Load | Intrinsic::LoadOr | Intrinsic::Store | Intrinsic::StoreIn | Intrinsic::Atomic(..) => {
-                self.access(e, intrinsic, arguments)
-            }
+            Intrinsic::Load
+            | Intrinsic::LoadOr
+            | Intrinsic::Store
+            | Intrinsic::StoreIn
+            | Intrinsic::Atomic(..)
+            | Intrinsic::AtomicSubtract => self.access(e, intrinsic, arguments),
             Intrinsic::GroupNew | Intrinsic::GroupLane | Intrinsic::GroupIndex => self.group(e, intrinsic, arguments),
             Intrinsic::OfWarp(operation) => self.of_lanes(e, operation, LANES, arguments),
             Intrinsic::OfGroup(operation) => self.of_group(e, operation, arguments),

@@ -137,6 +137,9 @@ programs! { atomics, "Atomic operations", views(x: View<u32, 2>, mut y: ViewMut<
     "`v.fetch_add(at, value)`" fn fetch_add {
         y.fetch_add((1, thread::x() % 4), 3);
     }
+    "`v.fetch_sub(at, value)`" fn fetch_sub {
+        y.fetch_sub((1, thread::x() % 4), 3);
+    }
     "`v.fetch_min(at, value)`" fn fetch_min {
         let own = x[(thread::x() / 16, thread::x() % 16)];
         y.fetch_min((1, thread::x() % 4), own);
