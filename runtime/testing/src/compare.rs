@@ -85,8 +85,9 @@ impl Expected {
     /// elements, each of them as often as `elements`. Use this for tickets, queues and compacted
     /// lists.
     ///
-    /// The order may depend on the schedule only if the case allows it
-    /// ([`Case::with_order_dependent`]).
+    /// The order may depend on the schedule. The reference judges the result of every schedule, as
+    /// for [`set`](Expected::set), [`judged`](Expected::judged) and
+    /// [`unchecked`](Expected::unchecked).
     pub fn multiset<T: IntoValues>(argument: usize, elements: impl IntoIterator<Item = T>) -> Expected {
         Expected { argument, contents: Contents::Multiset(T::values(elements.into_iter().collect())) }
     }
@@ -99,7 +100,7 @@ impl Expected {
     }
 
     /// Creates contents that are not checked, such as scratch memory. Executors are still compared
-    /// with each other.
+    /// with each other, each under the same schedule.
     pub fn unchecked(argument: usize) -> Expected {
         Expected { argument, contents: Contents::Unchecked }
     }
@@ -128,6 +129,23 @@ impl Expected {
     ) -> Expected {
         Expected { argument, contents: Contents::Judged(Judge(Arc::new(accepts))) }
     }
+}
+
+impl Contents {
+    /// Returns whether contents that differ between schedules can be right.
+    fn is_order_free(&self) -> bool {
+        match self {
+            Contents::Near(..) | Contents::Exact(_) => false,
+            Contents::Multiset(_) | Contents::Set(_) | Contents::Judged(_) | Contents::Unchecked => true,
+        }
+    }
+}
+
+/// Returns the arguments whose contents may depend on the schedule: those that the case names, and
+/// those whose expected contents have no order.
+pub(super) fn order_dependent(case: &Case, expected: &[Expected]) -> Vec<usize> {
+    let free = expected.iter().filter(|e| e.contents.is_order_free()).map(|e| e.argument);
+    case.order_dependent.iter().copied().chain(free).collect()
 }
 
 impl Bound {

@@ -158,7 +158,8 @@ impl Case {
     }
 
     /// Allows the contents of `argument` to depend on the order of atomic operations. Executors are
-    /// then not compared with each other on that argument, only with the reference.
+    /// then not compared with each other on that argument, only with the reference. Expected
+    /// contents without an order, such as [`Expected::multiset`], imply this.
     pub fn with_order_dependent(mut self, argument: usize) -> Case {
         self.order_dependent.push(argument);
         self

@@ -106,7 +106,7 @@ impl PreparedInstance {
     /// has no PTX.
     pub fn ptx_differs(&self, case: &Case, trial: &OracleRun, options: ptx::Options) -> Result<Option<bool>> {
         match self.run_ptx(case, options).transpose() {
-            Some(Ok(outputs)) => Ok(Some(self.difference(case, &trial.outputs, &outputs).is_some())),
+            Some(Ok(outputs)) => Ok(Some(self.difference(&case.order_dependent, &trial.outputs, &outputs).is_some())),
             Some(Err(e)) if e.report().is_some() => Ok(Some(true)),
             Some(Err(e)) => Err(e),
             None => Ok(None),

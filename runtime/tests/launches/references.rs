@@ -2,7 +2,7 @@
 //! a user have them. Wrong kernels show what the messages say.
 
 use kernel_dsl::prelude::*;
-use runtime::testing::{self, Case, Expected, Gen, Input};
+use runtime::testing::{self, Expected, Gen, Input};
 
 /// A found number and its place.
 #[device]
@@ -35,11 +35,10 @@ fn hits(inputs: &[Input]) -> Vec<Hit> {
 
 const NO_HIT: Hit = Hit { number: u32::MAX, place: u32::MAX };
 
-fn numbers(g: &mut Gen) -> Case {
+fn numbers(g: &mut Gen) -> [Input; 4] {
     let n = g.within("n", 0..=100);
     let x = g.ties::<u32>(n, 7);
-    let inputs = [3u32.into(), Input::slice(&x), Input::slice(&vec![NO_HIT; n]), Input::slice(&[0u32])];
-    Case::new("", inputs).with_order_dependent(2)
+    [3u32.into(), Input::slice(&x), Input::slice(&vec![NO_HIT; n]), Input::slice(&[0u32])]
 }
 
 /// Requires the exact count, and the list as a multiset.
@@ -81,10 +80,7 @@ fn outputs_without_an_order_are_compared_as_a_whole() {
     }
     let x: Vec<u32> = (0..64).map(|i| 100 + i).collect();
     let fails = |reference: fn(&[Input]) -> Vec<Expected>| {
-        let cases = |_: &mut Gen| {
-            let inputs = [1u32.into(), Input::slice(&x), Input::slice(&[NO_HIT; 64]), Input::slice(&[0u32])];
-            Case::new("", inputs).with_order_dependent(2)
-        };
+        let cases = |_: &mut Gen| [1u32.into(), Input::slice(&x), Input::slice(&[NO_HIT; 64]), Input::slice(&[0u32])];
         let found = testing::property::<listed<true>>().cases(cases).reference(reference).run().unwrap_err();
         found.failure.to_string()
     };

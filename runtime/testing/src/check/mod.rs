@@ -10,6 +10,7 @@ pub(super) use prepared::program;
 use agreement::Agreement;
 use warnings::Warnings;
 
+use crate::compare::order_dependent;
 use crate::parallel::on_every_core;
 use crate::signature::Outputs;
 use crate::{
@@ -252,7 +253,7 @@ impl Checker {
         prepared.sized(case).iter().try_for_each(|case| {
             let right =
                 &mut |executor, outputs: &Outputs| prepared.check_outputs(case, executor, outputs, Some(&expected));
-            Agreement::new(self, prepared, case).check(right, warnings)
+            Agreement::new(self, prepared, case, || order_dependent(case, &expected)).check(right, warnings)
         })
     }
 
@@ -270,7 +271,7 @@ impl Checker {
                 prepared.check_outputs(&case, executor, outputs, expected.as_deref())
             };
             let mut warnings = Warnings::default();
-            Agreement::new(self, prepared, &case)
+            Agreement::new(self, prepared, &case, || order_dependent(&case, expected.as_deref().unwrap_or_default()))
                 .check(right, &mut warnings)
                 .map_err(|failure| Box::new(FailedCase { case: case.clone(), failure, warnings: warnings.reports() }))
         })

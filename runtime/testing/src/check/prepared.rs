@@ -204,12 +204,12 @@ impl PreparedInstance {
     /// approximate values.
     pub(super) fn near(
         &self,
-        case: &Case,
+        order_dependent: &[usize],
         lowered: &Outputs,
         other: &Outputs,
         executor: Executor,
     ) -> Result<(), Failure> {
-        let same = lowered.iter().zip(other).filter(|((index, _), _)| !case.order_dependent.contains(index));
+        let same = lowered.iter().zip(other).filter(|((index, _), _)| !order_dependent.contains(index));
         for ((index, a), (_, b)) in same {
             let (reached, tolerance) = self.approximate[*index];
             if let Some(mismatch) = differ(&self.signature.names[*index], a, b, tolerance.filter(|_| reached)) {
@@ -219,9 +219,10 @@ impl PreparedInstance {
         Ok(())
     }
 
-    /// Returns the first value that depends on the schedule although the case does not allow it.
-    pub(crate) fn difference(&self, case: &Case, lowered: &Outputs, other: &Outputs) -> Option<FirstDifference> {
-        let mut same = lowered.iter().zip(other).filter(|((index, _), _)| !case.order_dependent.contains(index));
+    /// Returns the first value that differs between two schedules, except in the arguments of
+    /// `order_dependent`.
+    pub(crate) fn difference(&self, order_dependent: &[usize], lowered: &Outputs, other: &Outputs) -> Option<FirstDifference> {
+        let mut same = lowered.iter().zip(other).filter(|((index, _), _)| !order_dependent.contains(index));
         same.find_map(|((index, a), (_, b))| differ(&self.signature.names[*index], a, b, None))
     }
 
