@@ -158,7 +158,8 @@ pub fn check(artifact: &Artifact, budget: MachineCodeLimits) -> Result<(), Strin
 ///
 /// The calling crate needs `insta` as a development dependency (`cargo add --dev insta`).
 ///
-/// The arguments after the kernel are fields of [`MachineCodeLimits`](crate::golden::MachineCodeLimits):
+/// The arguments after the kernel are fields of
+/// [`MachineCodeLimits`](crate::golden::MachineCodeLimits):
 /// `golden!(product, max_registers = 64, max_spill_bytes = 0)`. The macro panics if a snapshot
 /// differs or a limit is exceeded. `cargo insta review`, or a run with `INSTA_UPDATE=always`,
 /// accepts new PTX.

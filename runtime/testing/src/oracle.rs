@@ -45,8 +45,8 @@ impl<'p> Oracle<'p> {
         self.executable.has_atomics()
     }
 
-    /// Runs one of the cases that [`PreparedInstance::sized`] returns. Fails if the launch is rejected;
-    /// nothing has run then.
+    /// Runs one of the cases that [`PreparedInstance::sized`] returns. Fails if the launch is
+    /// rejected; nothing has run then.
     pub fn run(&self, case: &Case, options: Options) -> Result<OracleRun> {
         let outcome = RefCell::new(None);
         let outputs = self.prepared.run(&self.device, case, |arguments| {

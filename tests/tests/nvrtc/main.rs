@@ -165,7 +165,8 @@ fn slots(name: &str, listing: &Listing, work: &Work) -> f64 {
     let phases = match work {
         Work::Whole => return f64::from(listing.slots(0..listing.instructions.len())),
         Work::Rolled => {
-            let is_inner = |l: &&NaturalLoop| !loops.iter().any(|other| other.head != l.head && l.body.contains(&other.head));
+            let is_inner =
+                |l: &&NaturalLoop| !loops.iter().any(|other| other.head != l.head && l.body.contains(&other.head));
             return f64::from(loops.iter().filter(is_inner).map(|l| l.slots).max().unwrap_or_default());
         }
         Work::Loops(phases) => phases,

@@ -187,7 +187,7 @@ impl<'a> Agreement<'a> {
         for policy in [BranchPolicy::PostDominator, BranchPolicy::LowestFirst] {
             let Some(outputs) = self.interpreted_ptx(Options { policy, ..Options::default() })? else { break };
             if self.prepared.foreign {
-                self.prepared.near(self.case, &baseline.outputs, &outputs, Executor::Ptx)?;
+                self.prepared.near(&self.order_dependent, &baseline.outputs, &outputs, Executor::Ptx)?;
                 judge(Executor::Ptx, &outputs)?;
             } else {
                 self.prepared.same(&baseline.outputs, &outputs, Executor::Ptx)?;

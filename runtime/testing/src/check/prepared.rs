@@ -53,7 +53,8 @@ impl PreparedInstance {
         let compilation = Compilation::new(&program, target).map_err(compile)?;
         let text = executor::ptx(artifact, target, &program, &artifact.instance_name(&instance.0))?;
         let optimized = compilation.optimized().map_err(compile)?;
-        let prepared = PreparedInstance::new(artifact, program.clone(), compilation.lowered(), optimized)?.with_ptx(&text)?;
+        let prepared =
+            PreparedInstance::new(artifact, program.clone(), compilation.lowered(), optimized)?.with_ptx(&text)?;
         Ok(PreparedInstance { foreign: false, ..prepared })
     }
 
@@ -221,7 +222,12 @@ impl PreparedInstance {
 
     /// Returns the first value that differs between two schedules, except in the arguments of
     /// `order_dependent`.
-    pub(crate) fn difference(&self, order_dependent: &[usize], lowered: &Outputs, other: &Outputs) -> Option<FirstDifference> {
+    pub(crate) fn difference(
+        &self,
+        order_dependent: &[usize],
+        lowered: &Outputs,
+        other: &Outputs,
+    ) -> Option<FirstDifference> {
         let mut same = lowered.iter().zip(other).filter(|((index, _), _)| !order_dependent.contains(index));
         same.find_map(|((index, a), (_, b))| differ(&self.signature.names[*index], a, b, None))
     }

@@ -1,15 +1,15 @@
 //! An analysis of which values are uniform across the threads of a scope, and where threads are
 //! converged.
 //!
-//! For each value and each point of control there is a [`UniformityVerdict`] for each scope: grid, block,
-//! warp. A parameter is uniform across the grid, and a block's index across the block.
+//! For each value and each point of control there is a [`UniformityVerdict`] for each scope: grid,
+//! block, warp. A parameter is uniform across the grid, and a block's index across the block.
 //! `thread::y()` is uniform across the warp where a row of the block is a warp. A result of uniform
 //! operands is uniform. `threads` adds what an analysis of dependences misses: `thread::x() / 32`
 //! is uniform across a warp.
 //!
-//! A load that may see writes is [`UniformityVerdict::Unknown`]. A load of read-only memory is as uniform as
-//! its address. The result of an exchange between lanes is uniform across a warp where all lanes
-//! receive the same value: a vote, a shuffle from one lane, a butterfly.
+//! A load that may see writes is [`UniformityVerdict::Unknown`]. A load of read-only memory is as
+//! uniform as its address. The result of an exchange between lanes is uniform across a warp where
+//! all lanes receive the same value: a vote, a shuffle from one lane, a butterfly.
 //!
 //! Control is as uniform as its conditions (`flow`). An early `return`, `break` or `continue`
 //! counts as a condition around everything that it skips.

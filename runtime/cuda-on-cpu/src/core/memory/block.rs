@@ -5,9 +5,9 @@ use std::ptr::NonNull;
 
 /// A contiguous range of bytes: owned, or registered memory of the program.
 ///
-/// Kernels and copies access a block under the lock of its [`Allocations`](super::Space). For host-pinned
-/// and managed memory the program has the address as well. CUDA's rules then forbid the program to
-/// access bytes that a kernel or copy in flight uses.
+/// Kernels and copies access a block under the lock of its [`Allocations`](super::Allocations). For
+/// host-pinned and managed memory the program has the address as well. CUDA's rules then forbid the
+/// program to access bytes that a kernel or copy in flight uses.
 #[derive(Debug)]
 pub struct MemoryBlock {
     start: NonNull<u8>,
@@ -16,8 +16,8 @@ pub struct MemoryBlock {
     layout: Option<Layout>,
 }
 
-// SAFETY: the bytes have no thread affinity. The lock of the `Allocations` and the program, by the rules
-// above, prevent concurrent access.
+// SAFETY: the bytes have no thread affinity. The lock of the `Allocations` and the program, by the
+// rules above, prevent concurrent access.
 unsafe impl Send for MemoryBlock {}
 
 impl MemoryBlock {
