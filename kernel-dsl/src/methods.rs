@@ -80,7 +80,7 @@
 //! | `pow` | integers | `mul`, by squaring | the exponent is a constant of the kernel below 65536; overflow reported, and wraps |
 //! | `rem_euclid` | integers | `rem`, `sub`, `max`, `add`, `setp`, `selp`; unsigned `rem` | not negative, and below the divisor's magnitude; a division by 0, and `MIN` / −1, are reported |
 //! | `reverse_bits` | integers | `brev` | |
-//! | `rotate_left` | integers | `shf.l.wrap`; of 64 bits `shl`, `shr`, `or` | distances count modulo n |
+//! | `rotate_left` | integers | `shf.l.wrap`; of 64 bits two of them, of 8 and 16 `shl`, `shr`, `or` | distances count modulo n |
 //! | `rotate_right` | integers | `sub`, which folds where the distance is constant, and `rotate_left` | distances count modulo n |
 //! | `saturating_add` | unsigned | `not`, `min`, `add` | `MAX` where the sum does not fit |
 //! | `saturating_add` | signed | `add.sat` of 32 bits; else as `checked_add`, `shr`, `xor`, `selp` | `MAX` or `MIN` where the sum does not fit |

@@ -85,9 +85,9 @@ impl Expected {
     /// elements, each of them as often as `elements`. Use this for tickets, queues and compacted
     /// lists.
     ///
-    /// The order may depend on the schedule. The reference judges the result of every schedule, as
-    /// for [`set`](Expected::set), [`judged`](Expected::judged) and
-    /// [`unchecked`](Expected::unchecked).
+    /// In a kernel with atomic operations, the order may depend on the schedule. The reference
+    /// judges the result of every schedule, as for [`set`](Expected::set) and
+    /// [`judged`](Expected::judged).
     pub fn multiset<T: IntoValues>(argument: usize, elements: impl IntoIterator<Item = T>) -> Expected {
         Expected { argument, contents: Contents::Multiset(T::values(elements.into_iter().collect())) }
     }
@@ -100,7 +100,8 @@ impl Expected {
     }
 
     /// Creates contents that are not checked, such as scratch memory. Executors are still compared
-    /// with each other, each under the same schedule.
+    /// with each other under the same schedule. The schedule of a GPU is unknown: with
+    /// atomic operations in the kernel, its contents are not compared.
     pub fn unchecked(argument: usize) -> Expected {
         Expected { argument, contents: Contents::Unchecked }
     }
@@ -142,9 +143,9 @@ impl Contents {
 }
 
 /// Returns the arguments whose contents may depend on the schedule: those that the case names, and
-/// those whose expected contents have no order.
-pub(super) fn order_dependent(case: &Case, expected: &[Expected]) -> Vec<usize> {
-    let free = expected.iter().filter(|e| e.contents.is_order_free()).map(|e| e.argument);
+/// in a kernel with atomic operations those whose expected contents have no order.
+pub(super) fn order_dependent(case: &Case, has_atomics: bool, expected: &[Expected]) -> Vec<usize> {
+    let free = expected.iter().filter(|e| has_atomics && e.contents.is_order_free()).map(|e| e.argument);
     case.order_dependent.iter().copied().chain(free).collect()
 }
 

@@ -64,7 +64,8 @@ impl<'p> Oracle<'p> {
             .or_else(|| reference(&executor, names, &trial.outputs, case, expected))
     }
 
-    /// Returns whether two runs of `case` differ in bits that must not depend on the order.
+    /// Returns whether two runs of `case` differ in an argument that the case does not name in
+    /// [`Case::with_order_dependent`].
     pub fn differ(&self, case: &Case, a: &OracleRun, b: &OracleRun) -> bool {
         let mut both = a.outputs.iter().zip(&b.outputs).filter(|((index, _), _)| !case.order_dependent.contains(index));
         both.any(|((_, a), (_, b))| differ("", a, b, None).is_some())
@@ -102,8 +103,8 @@ impl PreparedInstance {
     }
 
     /// Returns whether the PTX interpreter reports an error for a case, or has another result than
-    /// `trial`. Bits that may depend on the order are not compared. `None` means that the instance
-    /// has no PTX.
+    /// `trial`. The arguments that the case names in [`Case::with_order_dependent`] are not
+    /// compared. `None` means that the instance has no PTX.
     pub fn ptx_differs(&self, case: &Case, trial: &OracleRun, options: ptx::Options) -> Result<Option<bool>> {
         match self.run_ptx(case, options).transpose() {
             Some(Ok(outputs)) => Ok(Some(self.difference(&case.order_dependent, &trial.outputs, &outputs).is_some())),

@@ -2,7 +2,8 @@
 //!
 //! `cuda/EXAMPLE.cu` has the kernels of an example in CUDA C: the same algorithm with the same
 //! blocks, as CUDA programmers write it. The PTX interpreter runs NVRTC's PTX on the cases of the
-//! example's spec, as if that PTX were ours. Bits and reports must be those of our kernel.
+//! example's spec, as if that PTX were ours. Reports must be those of our kernel. Bits must be
+//! equal, except for approximate values and results that depend on the order of atomic operations.
 
 use super::{Compared, Phase, Work, read, theirs};
 use crate::support::checker;

@@ -421,7 +421,9 @@ fn binary(op: Binary, ty: Scalar, a: LaneValues, b: LaneValues) -> LaneValues {
             Some(by @ 0..32) => divided(1 << by, true).unwrap_or_else(|| shifted(|x, y| x >> y)),
             _ => shifted(|x, y| x >> y),
         },
-        Binary::RotateLeft => both(|x, y| i64::from((x as u32).rotate_left(y as u32))),
+        Binary::RotateLeft if ty.bits() == 32 => both(|x, y| i64::from((x as u32).rotate_left(y as u32))),
+        Binary::RotateLeft if a.is_uniform() && b.is_uniform() => LaneValues::UNIFORM,
+        Binary::RotateLeft => Unknown,
         Binary::Min => both(Ord::min),
         Binary::Max => both(Ord::max),
     }

@@ -537,6 +537,7 @@ fn binary(op: Binary, (ty, a_bits): (Scalar, u64), (other, b_bits): (Scalar, u64
         // Bits shifted out on the left are lost, as in Rust.
         Shl | WrappingShl => integer(ty, (a_bits << amount) & ty.mask()),
         Shr | WrappingShr => a >> amount,
+        RotateLeft if ty.bits() == 64 => integer(ty, a_bits.rotate_left(amount)),
         RotateLeft => integer(ty, u64::from((a_bits as u32).rotate_left(amount))),
     };
     match fit(ty, result) {

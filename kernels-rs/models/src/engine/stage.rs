@@ -107,12 +107,12 @@ impl Stage {
 /// the last one the output matrix and the logits.
 ///
 /// ```no_run
-/// use models::engine::Split;
+/// use models::engine::LayerSplit;
 /// use models::{Checkpoint, Model};
 /// use runtime::Device;
 ///
 /// # fn main() -> models::Result<()> {
-/// let split = Split::new(&[Device::cuda(0)?, Device::cuda(1)?]);
+/// let split = LayerSplit::new(&[Device::cuda(0)?, Device::cuda(1)?]);
 /// let model = Model::load_split(&split, &Checkpoint::open("Qwen3-8B-Q8_0.gguf".as_ref())?, |_, _| {})?;
 /// # Ok(()) }
 /// ```

@@ -21,9 +21,9 @@ const QWEN2: &str = concat!(
     r" ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+"
 );
 
-/// A model family, which decides how text is split into words.
+/// A family of models whose text is split into words in one way.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Pretokenizer {
+pub enum PretokenizerFamily {
     /// GPT-2.
     Gpt2,
     /// Llama 3, 3.1, 3.2 and 3.3.
@@ -37,7 +37,7 @@ pub enum Pretokenizer {
 /// A pre-tokenizer.
 #[derive(Clone, Debug)]
 pub struct Splitter {
-    family: Pretokenizer,
+    family: PretokenizerFamily,
     pattern: Regex,
 }
 
@@ -46,11 +46,11 @@ impl Splitter {
     pub const NAMES: &str = "gpt-2, llama-bpe, qwen2, smollm";
 
     /// Returns the pre-tokenizer of a family.
-    pub fn new(family: Pretokenizer) -> Splitter {
+    pub fn new(family: PretokenizerFamily) -> Splitter {
         let pattern = match family {
-            Pretokenizer::Gpt2 | Pretokenizer::SmolLm => GPT2,
-            Pretokenizer::Llama3 => LLAMA3,
-            Pretokenizer::Qwen2 => QWEN2,
+            PretokenizerFamily::Gpt2 | PretokenizerFamily::SmolLm => GPT2,
+            PretokenizerFamily::Llama3 => LLAMA3,
+            PretokenizerFamily::Qwen2 => QWEN2,
         };
         let pattern = Regex::new(pattern).unwrap_or_else(|error| unreachable!("a constant pattern: {error}"));
         Splitter { family, pattern }
@@ -59,10 +59,10 @@ impl Splitter {
     /// Returns the pre-tokenizer that a GGUF file names.
     pub fn from_name(name: &str) -> Option<Splitter> {
         let family = match name {
-            "gpt-2" => Pretokenizer::Gpt2,
-            "llama-bpe" | "llama3" | "llama-v3" => Pretokenizer::Llama3,
-            "qwen2" => Pretokenizer::Qwen2,
-            "smollm" => Pretokenizer::SmolLm,
+            "gpt-2" => PretokenizerFamily::Gpt2,
+            "llama-bpe" | "llama3" | "llama-v3" => PretokenizerFamily::Llama3,
+            "qwen2" => PretokenizerFamily::Qwen2,
+            "smollm" => PretokenizerFamily::SmolLm,
             _ => return None,
         };
         Some(Splitter::new(family))
@@ -70,17 +70,17 @@ impl Splitter {
 
     /// Tells whether a word that is a token stays whole, instead of being merged from bytes.
     pub(crate) fn takes_whole_words(&self) -> bool {
-        self.family == Pretokenizer::Llama3
+        self.family == PretokenizerFamily::Llama3
     }
 
     /// Tells whether text is brought into its composed form (NFC) before it is split.
     pub(crate) fn composes(&self) -> bool {
-        self.family == Pretokenizer::Qwen2
+        self.family == PretokenizerFamily::Qwen2
     }
 
     /// Calls `word` with each word of a text, in order. Together, the words are the whole text.
     pub fn split<'t>(&self, text: &'t str, mut word: impl FnMut(&'t str)) {
-        if self.family != Pretokenizer::SmolLm {
+        if self.family != PretokenizerFamily::SmolLm {
             return self.words(text, &mut word);
         }
         let mut rest = text;
@@ -100,8 +100,8 @@ impl Splitter {
         while let Some(found) = self.pattern.find_at(text, from) {
             let (mut end, piece) = (found.end(), found.as_str());
             // The last of several blanks before a word is left for the next match.
-            let by_line = self.family != Pretokenizer::Gpt2
-                && self.family != Pretokenizer::SmolLm
+            let by_line = self.family != PretokenizerFamily::Gpt2
+                && self.family != PretokenizerFamily::SmolLm
                 && piece.ends_with(['\r', '\n']);
             if end < text.len() && !by_line && piece.chars().all(char::is_whitespace) {
                 let last = piece.chars().next_back().map_or(0, char::len_utf8);

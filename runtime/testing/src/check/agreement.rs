@@ -69,7 +69,7 @@ impl<'a> Agreement<'a> {
         let scheduled = self.other_schedules(&baseline, warnings)?;
         self.forms(&baseline)?;
         self.ptx(&baseline, judge)?;
-        self.interleaved_ptx(&baseline)?;
+        self.interleaved_ptx(&baseline, judge)?;
         if let Some(gpu) = self.checker.gpu() {
             self.cuda(gpu, &baseline, judge)?;
         }
@@ -197,10 +197,13 @@ impl<'a> Agreement<'a> {
         Ok(())
     }
 
-    fn interleaved_ptx(&self, baseline: &Baseline) -> Result<(), Failure> {
+    fn interleaved_ptx(&self, baseline: &Baseline, judge: ResultCheck) -> Result<(), Failure> {
         for schedule in self.interleavings(baseline) {
             let Some(outputs) = self.interpreted_ptx(Options { schedule, ..Options::default() })? else { break };
             self.same_in_schedule(&baseline.outputs, &outputs, schedule)?;
+            if !self.order_dependent.is_empty() {
+                judge(Executor::Ptx, &outputs)?;
+            }
         }
         Ok(())
     }

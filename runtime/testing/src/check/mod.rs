@@ -253,7 +253,8 @@ impl Checker {
         prepared.sized(case).iter().try_for_each(|case| {
             let right =
                 &mut |executor, outputs: &Outputs| prepared.check_outputs(case, executor, outputs, Some(&expected));
-            Agreement::new(self, prepared, case, || order_dependent(case, &expected)).check(right, warnings)
+            Agreement::new(self, prepared, case, || order_dependent(case, prepared.lowered.has_atomics(), &expected))
+                .check(right, warnings)
         })
     }
 
@@ -271,7 +272,9 @@ impl Checker {
                 prepared.check_outputs(&case, executor, outputs, expected.as_deref())
             };
             let mut warnings = Warnings::default();
-            Agreement::new(self, prepared, &case, || order_dependent(&case, expected.as_deref().unwrap_or_default()))
+            let free =
+                || order_dependent(&case, prepared.lowered.has_atomics(), expected.as_deref().unwrap_or_default());
+            Agreement::new(self, prepared, &case, free)
                 .check(right, &mut warnings)
                 .map_err(|failure| Box::new(FailedCase { case: case.clone(), failure, warnings: warnings.reports() }))
         })

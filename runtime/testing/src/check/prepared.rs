@@ -60,7 +60,7 @@ impl PreparedInstance {
 
     /// Replaces the PTX that the PTX interpreter runs by `text`. A GPU still runs the kernel's own
     /// PTX. Arguments that may depend on the order of atomic operations are then compared with the
-    /// reference only.
+    /// reference only, and approximate values within the kernel's tolerance.
     pub fn with_ptx(self, text: &str) -> Result<PreparedInstance> {
         let name = self.program.instance_name();
         // The checked form has the shared memory of the kernel as lowered.
