@@ -5,7 +5,9 @@ use super::support::checker;
 use kernel_dsl::compiler::hir::Instance;
 use kernel_dsl::prelude::*;
 use kernel_dsl::{Artifact, Kernel};
-use runtime::testing::{Bound, Case, Checker, Executor, Expected, Failure, Input, InstanceReport, KernelSpec, Random};
+use runtime::testing::{
+    Bound, Case, Checker, Executor, Expected, Failure, Input, InstanceReport, KernelSpec, PreparedInstance, Random,
+};
 
 /// Reverses a warp through shared memory, with a warp barrier if `MET`.
 #[kernel(block = 64, grid = 1, instances(MET = false | true))]
@@ -95,7 +97,7 @@ fn places(taken: &mut [u32], places: &mut [u32]) {
 
 fn of<K: Kernel>(case: &Case, expected: &[Expected], gpu: bool) -> Result<(), Failure> {
     let instance = Instance(K::CONSTANTS.to_vec());
-    let prepared = runtime::testing::PreparedInstance::compile(K::ARTIFACT, &instance).unwrap();
+    let prepared = PreparedInstance::compile(K::ARTIFACT, &instance).unwrap();
     checker(gpu).case(&prepared, case, |_| expected.to_vec())
 }
 
@@ -155,6 +157,35 @@ fn places_are_a_permutation_in_any_order() {
     });
     let failure = of::<places>(&case, &[taken, halves], false).expect_err("orders differ");
     assert!(matches!(&failure, Failure::Rejected { executor: Executor::Scheduled(_), .. }), "{failure}");
+}
+
+/// Returns the PTX of `places` with two atomic operations for one: each warp reads the count, and
+/// then adds to it. Places are given twice if another warp runs between the two operations.
+fn ptx_of_torn_places() -> String {
+    let text = places::ARTIFACT.instances[0].ptx;
+    let whole = text.lines().find(|line| line.contains("atom.global.add.u32")).unwrap_or_else(|| panic!("{text}"));
+    let (operation, operands) = whole.trim().split_once(' ').expect("an operation and its operands");
+    let mut operands = operands.trim_end_matches(';').split(", ");
+    let (place, address) = (operands.next().expect("a result"), operands.next().expect("an address"));
+    let torn = format!(
+        "{{ .reg .u32 %lane, %old; mov.u32 %lane, %laneid; {operation} {place}, {address}, 0; \
+         {operation} %old, {address}, 1; add.u32 {place}, {place}, %lane; }}"
+    );
+    text.replace(whole, &torn)
+}
+
+/// Checks that the reference judges PTX under interleavings, too: in order, each place is given
+/// once.
+#[test]
+fn ptx_is_judged_under_interleavings() {
+    let case = Case::new("places", [Input::slice(&[0u32]), Input::slice(&[0u32; 256])]);
+    let expected = [Expected::exact(0, [256u32]), Expected::multiset(1, 0..256u32)];
+    let prepared = PreparedInstance::compile(places::ARTIFACT, &Instance(Vec::new())).unwrap();
+    let torn = prepared.with_ptx(&ptx_of_torn_places()).unwrap_or_else(|e| panic!("{e}"));
+    let in_order = Checker::new(None).with_orders(0).case(&torn, &case, |_| expected.to_vec());
+    assert_eq!(in_order, Ok(()));
+    let failure = checker(false).case(&torn, &case, |_| expected.to_vec()).expect_err("places are given twice");
+    assert!(matches!(&failure, Failure::Rejected { executor: Executor::Ptx, .. }), "{failure}");
 }
 
 #[test]

@@ -69,11 +69,12 @@ impl<'a> Agreement<'a> {
         let scheduled = self.other_schedules(&baseline, warnings)?;
         self.forms(&baseline)?;
         self.ptx(&baseline, judge)?;
-        self.interleaved_ptx(&baseline, judge)?;
+        let interleaved = self.interleaved_ptx(&baseline)?;
         if let Some(gpu) = self.checker.gpu() {
             self.cuda(gpu, &baseline, judge)?;
         }
         let judged = self.judged(&baseline, scheduled, judge, warnings);
+        let judged = judged.and_then(|()| interleaved.iter().try_for_each(|outputs| judge(Executor::Ptx, outputs)));
         match warnings.first() {
             Some(report) if self.checker.warnings_denied => judged.and(Err(Failure::Warned { report: report.into() })),
             _ => judged,
@@ -197,15 +198,17 @@ impl<'a> Agreement<'a> {
         Ok(())
     }
 
-    fn interleaved_ptx(&self, baseline: &Baseline, judge: ResultCheck) -> Result<(), Failure> {
+    /// Runs the PTX under interleavings. Returns the outputs that may depend on the schedule.
+    fn interleaved_ptx(&self, baseline: &Baseline) -> Result<Vec<Outputs>, Failure> {
+        let mut free = Vec::new();
         for schedule in self.interleavings(baseline) {
             let Some(outputs) = self.interpreted_ptx(Options { schedule, ..Options::default() })? else { break };
             self.same_in_schedule(&baseline.outputs, &outputs, schedule)?;
             if !self.order_dependent.is_empty() {
-                judge(Executor::Ptx, &outputs)?;
+                free.push(outputs);
             }
         }
-        Ok(())
+        Ok(free)
     }
 
     /// Runs the PTX. Returns `None` if there is none, or if the PTX interpreter stopped at a check
