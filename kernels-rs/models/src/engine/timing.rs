@@ -21,9 +21,9 @@
 //! | other kernels with other shared memory, or blocks of another size | 0.02 more |
 //! | edges of the graph that other edges imply | 0.04 more at most |
 //!
-//! These explain a third of the difference for one sequence. The rest is idle memory: a launch
-//! waits until the one before it has ended. The kernel `heads` takes 83 µs alone, but a graph
-//! without it takes 274 µs less: the launches around it then run side by side.
+//! These costs explain a third of the difference for one sequence. The rest is idle memory: a
+//! launch waits until the one before it has ended. The kernel `heads` takes 83 µs alone, but a
+//! graph without it takes 274 µs less: the launches around it then run side by side.
 //!
 //! The following designs against idle memory were tried and are not used. Each figure is one run
 //! with one sequence:
