@@ -9,7 +9,11 @@ use clap::Args;
 use kernel_dsl::Artifact;
 use kernel_dsl::compiler::driver::Compilation;
 use kernel_dsl::compiler::hir::{Function, Instance, monomorphic};
+use kernel_dsl::compiler::ir::Kernel;
+use kernel_dsl::compiler::lower::checked::{CheckedKernel, MODERATE};
+use kernel_dsl::compiler::passes::Optimized;
 use kernel_dsl::compiler::{Errors, Target, compile, emit};
+use std::borrow::Cow;
 use std::io::Write;
 
 /// Shows an instance: its PTX, its intermediate representation, its machine code, or its Rust
@@ -24,6 +28,10 @@ pub(super) struct Show {
     /// which the interpreter checks
     #[arg(long, requires = "ir")]
     optimized: bool,
+    /// Show the checked form, which `launch` runs on a GPU: each access that is not proven to be in
+    /// bounds is checked and reported
+    #[arg(long, conflicts_with = "source")]
+    checked: bool,
     /// The architecture to compile for, such as sm_80; by default the kernel's own, which is sm_61
     /// unless the kernel names another
     #[arg(long, value_name = "SM")]
@@ -63,16 +71,60 @@ impl Show {
         }
         let Selected { artifact, instance } = name::instance(&self.name)?;
         let target = self.target.unwrap_or(artifact.target);
-        if sass {
-            self::sass(artifact, &instance, target, out)?;
-            return Ok(Outcome::Good);
-        }
-        let text = match ir {
-            true => self::ir(artifact, &instance, target, self.optimized)?,
-            false => ptx(artifact, &instance, target)?,
+        let text = match (ir, sass, self.checked) {
+            (false, false, false) => ptx(artifact, &instance, target)?,
+            _ => {
+                let name = artifact.instance_name(&instance.0);
+                let failed = |source| Error::Compile { instance: name.clone(), target, source };
+                let program = monomorphic(&name::program(artifact)?, &instance).map_err(failed)?;
+                let compilation = Compilation::new(&program, target).map_err(failed)?;
+                let kernel = match self.checked {
+                    // The form that nearly all launches use.
+                    true => ShownKernel::Checked(compilation.checked().with_arguments_up_to(MODERATE)),
+                    false => ShownKernel::Unchecked(compilation),
+                };
+                match (ir, sass) {
+                    (true, _) if !self.optimized => kernel.lowered().to_string(),
+                    (true, _) => kernel.optimized().map_err(failed)?.to_string(),
+                    (_, true) => {
+                        let optimized = kernel.optimized().map_err(failed)?;
+                        let ptx = emit::emit_with(&optimized, emit::LineDirectives::Kept).map_err(failed)?;
+                        self::sass(&name, &optimized, &ptx.to_string(), out)?;
+                        return Ok(Outcome::Good);
+                    }
+                    _ => {
+                        let optimized = kernel.optimized().map_err(failed)?;
+                        emit::emit(&optimized).map_err(failed)?.to_string()
+                    }
+                }
+            }
         };
         write!(out, "{text}{}", if text.ends_with('\n') { "" } else { "\n" })?;
         Ok(Outcome::Good)
+    }
+}
+
+/// An instance in the form to show.
+enum ShownKernel<'p> {
+    Unchecked(Compilation<'p>),
+    Checked(CheckedKernel),
+}
+
+impl ShownKernel<'_> {
+    /// Returns the IR before all passes.
+    fn lowered(&self) -> &Kernel {
+        match self {
+            ShownKernel::Unchecked(compilation) => compilation.lowered(),
+            ShownKernel::Checked(checked) => &checked.kernel,
+        }
+    }
+
+    /// Returns the IR after all passes.
+    fn optimized(&self) -> Result<Cow<'_, Optimized>, Errors> {
+        Ok(match self {
+            ShownKernel::Unchecked(compilation) => Cow::Borrowed(compilation.optimized()?),
+            ShownKernel::Checked(checked) => Cow::Owned(checked.optimized()?),
+        })
     }
 }
 
@@ -81,35 +133,23 @@ pub(super) fn ptx(artifact: &'static Artifact, instance: &Instance, target: Targ
     let declared = artifact.instances.iter().find(|d| d.constants == instance.0);
     match declared {
         Some(declared) if target == artifact.target => Ok(declared.ptx.to_string()),
-        _ => compile(&name::program(artifact)?, instance, target).map_err(failed(artifact, instance, target)),
+        _ => compile(&name::program(artifact)?, instance, target).map_err(|source| Error::Compile {
+            instance: artifact.instance_name(&instance.0),
+            target,
+            source,
+        }),
     }
 }
 
-/// Returns the IR as lowered, or after all passes.
-fn ir(artifact: &'static Artifact, instance: &Instance, target: Target, optimized: bool) -> Result<String, Error> {
-    let failed = failed(artifact, instance, target);
-    let program = monomorphic(&name::program(artifact)?, instance).map_err(&failed)?;
-    let compilation = Compilation::new(&program, target).map_err(&failed)?;
-    if optimized {
-        return Ok(compilation.optimized().map_err(&failed)?.to_string());
-    }
-    Ok(compilation.lowered().to_string())
-}
-
-/// Prints machine code under its lines of Rust.
-fn sass(artifact: &'static Artifact, instance: &Instance, target: Target, out: &mut dyn Write) -> Result<(), Error> {
+/// Prints the machine code of PTX under its lines of Rust.
+fn sass(name: &str, optimized: &Optimized, ptx: &str, out: &mut dyn Write) -> Result<(), Error> {
+    let target = optimized.target;
     let tools =
         Tools::find(target).ok_or_else(|| Error::NoTools { missing: format!("a ptxas that knows {target}") })?;
-    let failed = failed(artifact, instance, target);
-    let program = monomorphic(&name::program(artifact)?, instance).map_err(&failed)?;
-    let compilation = Compilation::new(&program, target).map_err(&failed)?;
-    let optimized = compilation.optimized().map_err(&failed)?;
-    let ptx = compilation.module(emit::LineDirectives::Kept).map_err(&failed)?.to_string();
-    let name = artifact.instance_name(&instance.0);
-    let machine = tools.assemble(&name, &ptx, target)?;
+    let machine = tools.assemble(name, ptx, target)?;
     let code = machine.code.as_ref().ok_or_else(|| Error::NoTools { missing: "nvdisasm".to_string() })?;
     let listed = ListingContents {
-        instance: &name,
+        instance: name,
         target,
         ptxas: tools.ptxas.to_string(),
         shared_bytes: optimized.shared_bytes(),
@@ -119,11 +159,6 @@ fn sass(artifact: &'static Artifact, instance: &Instance, target: Target, out: &
         paint: Paint::of_stdout(),
     };
     Ok(listed.print(out)?)
-}
-
-fn failed(artifact: &'static Artifact, instance: &Instance, target: Target) -> impl Fn(Errors) -> Error {
-    let instance = artifact.instance_name(&instance.0);
-    move |source| Error::Compile { instance: instance.clone(), target, source }
 }
 
 /// Prints the source of a function under the name of its file.

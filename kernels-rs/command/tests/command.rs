@@ -115,6 +115,21 @@ fn show_prints_ir_before_and_after_passes() {
 }
 
 #[test]
+fn show_prints_the_checked_form() {
+    let records = |ptx: &str| ptx.matches("atom.global.cas.b32").count();
+    let (checked, unchecked) =
+        (stdout(&["show", "norm_activations@f32_l256", "--checked"]), stdout(&["show", "norm_activations@f32_l256"]));
+    assert!(checked.contains(".param .u64 record") && !unchecked.contains("record"), "{checked}");
+    assert!(records(&checked) > 0 && records(&unchecked) == 0, "{checked}");
+    let proven = stdout(&["show", "saxpy", "--checked"]);
+    assert_eq!(records(&proven), 0, "each access is proven:\n{proven}");
+    let ir = stdout(&["show", "saxpy", "--checked", "--ir"]);
+    let optimized = stdout(&["show", "saxpy", "--checked", "--ir", "--optimized"]);
+    assert!(optimized.lines().count() < ir.lines().count(), "proven checks are removed:\n{optimized}");
+    assert!(refusal(&["show", "saxpy", "--checked", "--source"]).contains("--source"));
+}
+
+#[test]
 fn show_uses_the_line_numbers_of_the_source_file() {
     let shown = stdout(&["show", "softmax", "--source"]);
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../src/rowwise/textbook.rs");
