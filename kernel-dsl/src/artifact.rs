@@ -3,7 +3,7 @@
 use kernel_dsl_compiler::hir::{self, Constant, Instance, Program, serial};
 use kernel_dsl_compiler::{Build, Target};
 
-/// A kernel as its crate was compiled: the declared instances with their PTX, and the HIR from
+/// The compiled form of a kernel in its crate: the PTX of the declared instances, and the HIR from
 /// which other instances are compiled.
 #[derive(Debug)]
 pub struct Artifact {
@@ -31,7 +31,7 @@ impl Artifact {
     /// Decodes the kernel's HIR.
     ///
     /// # Errors
-    /// HIR of another format, or corrupt HIR.
+    /// The error of [`serial::program`] if the HIR has another format version or is corrupt.
     pub fn program(&self) -> Result<Program, serial::Error> {
         serial::program(self.hir)
     }
@@ -44,7 +44,8 @@ impl Artifact {
         }
     }
 
-    /// Returns the generic argument of an instance for the parameter with the given name.
+    /// Returns the generic argument of an instance for the parameter with the given name; `None` if
+    /// the kernel has no such parameter.
     pub fn constant<'a>(&self, instance: &'a Instance, parameter: &str) -> Option<&'a Constant> {
         let position = self.parameters.iter().position(|name| *name == parameter)?;
         instance.0.get(position)
@@ -62,7 +63,7 @@ impl Artifact {
 pub struct Declared {
     /// The name in reports and on the command line: `saxpy`, `matmul<T = 16>`, `gemm@tile`.
     pub name: &'static str,
-    /// Values of the generic constants, in order.
+    /// The generic arguments, constants and types, in the order of the parameters.
     pub constants: &'static [Constant],
     /// PTX for the kernel's target.
     pub ptx: &'static str,
@@ -72,7 +73,7 @@ pub struct Declared {
 pub trait Kernel {
     /// The content of the expansion.
     const ARTIFACT: &'static Artifact;
-    /// The values of this instance's generic constants.
+    /// The generic arguments of this instance, constants and types, in the order of the parameters.
     const CONSTANTS: &'static [Constant];
 }
 
@@ -88,7 +89,7 @@ pub fn kernels() -> Vec<&'static Artifact> {
     all
 }
 
-/// How the macros of this program were compiled.
+/// The build settings of the macros that expanded the kernels of this program.
 pub const MACROS: Build = {
     let (opt_level, verified, rustc) = kernel_macros::__build!();
     Build { opt_level, verified, rustc }

@@ -89,8 +89,8 @@ floats! {
 /// value.
 ///
 /// # Safety
-/// The element must be alive, initialized, and accessed by no other code than this function
-/// meanwhile.
+/// The element must be alive and initialized. During the call, only calls of this function may
+/// access the element.
 pub(crate) unsafe fn update<T: Element>(element: NonNull<T>, change: impl FnOnce(T) -> T) -> T {
     static ONE: Mutex<()> = Mutex::new(());
     // If `change` panics, the element keeps its value, so a poisoned lock is harmless.
@@ -117,12 +117,13 @@ macro_rules! atomics {
         /// or `red` if the old value is unused.
         ///
         /// The operations are relaxed: they order no other access. Several threads may apply them
-        /// to one element without a sync between; a plain access by another thread needs one. The
-        /// order of the threads is unspecified, so a result that depends on it may vary: a rounded
-        /// sum of floats, or the returned values.
+        /// to one element without a sync between. A plain access by another thread needs a sync.
+        /// The order of the threads is unspecified. A result that depends on this order may vary: a
+        /// rounded sum of floats, or the returned values.
         ///
-        /// On 8 and 16 bits they are loops of `atom.cas` on the 32-bit word of the element, which
-        /// must be inside the buffer: the length of the buffer in bytes must be a multiple of 4.
+        /// On elements of 8 and 16 bits each operation is a loop of `atom.cas` on the 32-bit word
+        /// that contains the element. This word must be inside the buffer, so the buffer's length
+        /// in bytes must be a multiple of 4.
         impl<T: Atomic, const R: usize> $Handle<T, R> {
             /// Adds `value`. Integers wrap. For `f32` in global memory the hardware flushes
             /// subnormal operands and sums to zeros of their sign; in shared memory it does not.
@@ -139,7 +140,7 @@ macro_rules! atomics {
             }
 
             /// Stores the minimum of the element and `value`. A NaN gives the other operand, and −0
-            /// is below +0. For floats a loop of `atom.cas`.
+            /// is below +0. For floats the operation is a loop of `atom.cas`.
             #[track_caller]
             pub fn fetch_min(self, at: impl Position<R>, value: T) -> T {
                 self.update(at, |x| x.least(value))
@@ -158,10 +159,11 @@ macro_rules! atomics {
             }
         }
 
-        /// Atomic loads and stores of numbers of 8 to 64 bits. Each is performed once, where it is
-        /// written, as a volatile access (`ld.volatile`, `st.volatile`). An acquire orders the
-        /// later accesses of the thread after the load; a release orders the earlier ones before
-        /// the store. On sm_61 either is a fence ([`fence`](crate::fence)) and a relaxed access.
+        /// Atomic loads and stores of numbers of 8 to 64 bits. Each access is performed once, at
+        /// its position in the program, as a volatile access (`ld.volatile`, `st.volatile`). An
+        /// acquire orders the later accesses of the thread after the load; a release orders the
+        /// earlier ones before the store. On sm_61 an acquire and a release are each a fence
+        /// ([`fence`](crate::fence)) and a relaxed access.
         impl<T: ScalarElement, const R: usize> $Handle<T, R> {
             /// Loads the element, without an order with other accesses.
             #[track_caller]
@@ -208,8 +210,8 @@ macro_rules! atomics {
             fn update(self, at: impl Position<R>, change: impl FnOnce(T) -> T) -> T {
                 let element = self.element(at.indices());
                 // SAFETY: the element is inside initialized memory. The callers of `host` guarantee
-                // that the memory is alive and that no other thread accesses the element otherwise
-                // meanwhile.
+                // that the memory is alive, and that meanwhile other threads access the element
+                // only by atomic operations.
                 unsafe { crate::atomic::update(element, change) }
             }
         }

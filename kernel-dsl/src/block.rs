@@ -8,24 +8,24 @@
 //! multiple of 32. [A kernel that provably violates this does not compile](crate#convergence). The
 //! operations accept the types that [lanes](crate::warp) can exchange.
 //!
-//! The order of a reduction is part of its meaning and the same on every target: the order of
-//! [`warp`] in each warp, and then over the results of the W warps. For [`sum`], [`max`] and
-//! [`min`], let P be the least power of two that is at least W. Warp w combines its value with that
-//! of warp w XOR P / 2, then P / 4, … 2, 1; a missing warp changes nothing. A [`reduce`] combines
-//! neighboring warps, then neighboring pairs, and so on; a value without a neighbor above it stays.
-//! A scan is that of [`warp`] in each warp, and then the same over the last results of the warps. A
-//! thread's prefix combines that of the warps before its own with that of the lanes before its own,
-//! in this order.
+//! The order of a reduction is part of its meaning and the same on every target. Each warp reduces
+//! its values in the order of [`warp`]. The results of the W warps are then combined. For [`sum`],
+//! [`max`] and [`min`], let P be the least power of two that is at least W. Warp w combines its
+//! value with that of warp w XOR P / 2, then P / 4, … 2, 1; a missing warp changes nothing. A
+//! [`reduce`] combines neighboring warps, then neighboring pairs, and so on; a value without a
+//! neighbor above it passes on unchanged. A [`scan`] runs the scan of [`warp`] in each warp, and
+//! then the same scan over the last results of the warps. The prefix of a thread combines the total
+//! of the warps before its warp with that of the lanes before its lane, in this order.
 //!
 //! | threads | barriers | shared memory |
 //! |---|---|---|
 //! | 32 | none | none |
-//! | more | 2; the first use of a type in a kernel, outside loops, 1 | for each number in the value threads / 32 times 4 or 8 bytes (for the largest possible block), for `bool` and narrow numbers 4 too: one array a kernel for all uses of a type, each at a multiple of 16 bytes; `all`, `any` and `count` share that of `u32` and `usize` |
+//! | more | 2; only 1 for the first use of a type in a kernel, if it is outside loops | for each number in the value, one array of threads / 32 words (for the largest possible block), at a multiple of 16 bytes; a word has 8 bytes for numbers of 64 bits, else 4. All uses of a type in a kernel share its arrays; `all`, `any` and `count` use the array of `u32` and `usize` |
 //!
 //! The barrier after the write makes the values visible. The barrier before it keeps a fast warp
 //! from overwriting a result that a slow warp still reads. The barriers order all other memory like
-//! [`sync`], but the compiler may leave one of them out: write [`sync`] where the kernel itself
-//! needs a barrier.
+//! [`sync`], but the compiler may leave out the barrier before the write. Write [`sync`] where the
+//! kernel itself needs a barrier.
 
 mod share;
 
@@ -134,25 +134,26 @@ pub fn min<T: LaneNumber>(x: T) -> T {
 }
 
 /// Combines the values of all threads pairwise, in the [order](self#cooperative-operations) of the
-/// block, in all of them. `combine(earlier, later)` is a closure or device function, and
-/// associative. In PTX: as [`sum`] for each part of the value, with the code of `combine`, and a
-/// final `shfl.sync.idx` as in [`warp::reduce`].
+/// block, and returns the result in every thread. `combine(earlier, later)` is a closure or device
+/// function, and associative. In PTX: as [`sum`] for each part of the value, with the code of
+/// `combine`, and a final `shfl.sync.idx` as in [`warp::reduce`].
 #[track_caller]
 pub fn reduce<T: DeviceCopy, F: Fn(T, T) -> T>(x: T, combine: F) -> T {
     const NAME: &str = "block::reduce";
     let own = emulate::reduce(NAME, x, LANES, &combine);
     let warps: Vec<T> = context(NAME).gather(NAME, own).into_iter().step_by(LANES).collect();
     let segment = warps.len().next_power_of_two();
-    // A lane without a warp combines nothing, so its start value is irrelevant.
+    // A lane whose number is not that of a warp takes no part in the reduction, so its start value
+    // is irrelevant.
     let value = *warps.get(warp::lane() % segment).unwrap_or(&warps[0]);
     emulate::reduce_first(NAME, value, segment, warps.len(), &combine)
 }
 
-/// Combines the values of the threads before this one, in their
-/// [order](self#cooperative-operations), and those of all threads: the exclusive prefix and the
-/// total. `combine(earlier, later)` is a closure or device function, and associative. The prefix of
-/// thread 0 is `identity` itself, which is not combined with other values. In PTX: a
-/// [`warp::scan`], a store, a barrier, a load, a scan over the warps, and three shuffles.
+/// Returns the exclusive prefix and the total: the combined values of the threads before this one,
+/// and of all threads. The [order](self#cooperative-operations) is that of the block.
+/// `combine(earlier, later)` is a closure or device function, and associative. The prefix of thread
+/// 0 is `identity` itself, which is not combined with other values. In PTX: a [`warp::scan`], a
+/// store, a barrier, a load, a scan over the warps, and three shuffles.
 ///
 /// ```
 /// # use kernel_dsl::prelude::*;
@@ -198,7 +199,7 @@ pub fn count(p: bool) -> usize {
     context("block::count").gather("block::count", p).iter().filter(|p| **p).count()
 }
 
-/// Returns in all threads the `x` of the thread whose [`thread::index`](crate::thread::index) is
+/// Returns, in every thread, the `x` of the thread whose [`thread::index`](crate::thread::index) is
 /// `from`. All threads must pass the same `from`, which is less than [`threads`]. In PTX: a store,
 /// a barrier and a load of each part of the value; in a block of one warp a shuffle.
 #[must_use]
@@ -209,7 +210,8 @@ pub fn broadcast<T: DeviceCopy>(x: T, from: usize) -> T {
     all[from]
 }
 
-/// Exchanges once, then computes the whole block's reduction in each thread.
+/// Exchanges the values of all threads once, then computes the reduction of the whole block in each
+/// thread.
 #[track_caller]
 fn of_numbers<T: LaneNumber>(operation: &'static str, x: T, combine: impl Fn(T, T) -> T) -> T {
     let all = context(operation).gather(operation, x);

@@ -3,8 +3,8 @@
 //!
 //! A kernel's body cannot call these functions; `grid::dim_x()` returns the number of blocks there.
 
-/// Returns the number of multiprocessors of the device. The interpreter and
-/// [`host::run`](crate::host::run) have 2.
+/// Returns the number of multiprocessors of the device: 2 for the interpreter and for
+/// [`host::run`](crate::host::run).
 #[must_use]
 pub fn multiprocessors() -> usize {
     2

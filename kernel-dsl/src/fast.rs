@@ -20,9 +20,10 @@
 //!
 //! # Results on other executors
 //!
-//! The interpreters of IR and of PTX and the bodies here compute one stand-in, the correctly
-//! rounded value, and agree exactly. A GPU is close to it. A kernel that uses these functions
-//! therefore declares a tolerance for each argument that such a value may reach:
+//! The interpreters of IR and of PTX, and the bodies here, replace each approximate instruction by
+//! the correctly rounded value. All three agree exactly, and a GPU's result is close to theirs. A
+//! kernel that uses these functions therefore declares a tolerance for each argument that such a
+//! value may reach:
 //!
 //! ```
 //! # use kernel_dsl::prelude::*;
@@ -37,10 +38,10 @@
 //! # fn main() {}
 //! ```
 //!
-//! `runtime::testing` and `kernels check` compare a GPU with the interpreter within
-//! `absolute + relative · |value|`, and the executors on the CPU bit for bit. Without a tolerance
-//! they refuse to compare with a GPU. A tolerance for an argument that no such value reaches is a
-//! compile error.
+//! `runtime::testing` and `kernels check` compare a GPU with the interpreter within `absolute +
+//! relative · |value|`, and the executors on the CPU bit for bit. Without a tolerance, both refuse
+//! to compare with a GPU. A tolerance for an argument that no such value reaches is a compile
+//! error.
 //!
 //! A comparison, an index or an integer that depends on such a value may differ on a GPU, and no
 //! tolerance covers that. `kernels report` and `kernels check` name these locations
@@ -95,7 +96,8 @@ pub fn div(a: f32, b: f32) -> f32 {
 }
 
 /// Returns the hyperbolic tangent. Before sm_75 it is 1 − 2 / (e²ˣ + 1), with an absolute error of
-/// 2⁻²² near 0. From sm_75 on it is the hardware's own, to 11 bits. The body here is the former.
+/// 2⁻²² near 0. From sm_75 on it is the hardware's own instruction, to 11 bits. The Rust body
+/// computes the formula.
 #[must_use]
 pub fn tanh(x: f32) -> f32 {
     rcp(exp2(x * (2.0 * std::f32::consts::LOG2_E)) + 1.0).mul_add(-2.0, 1.0)

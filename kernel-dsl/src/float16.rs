@@ -5,7 +5,7 @@
 //! numbers. `Float16<5, 15>` is IEEE's binary16, `Float16<8, 127>` a bfloat16. The [`Policy`]
 //! defines the highest exponent:
 //!
-//! | policy | highest exponent | overflow | an infinity |
+//! | policy | highest exponent | overflow | an infinity becomes |
 //! |---|---|---|---|
 //! | [`Ieee`] | infinities and NaNs | infinity | infinity |
 //! | [`Finite`] | numbers, and one NaN | NaN | NaN |

@@ -23,16 +23,16 @@
 //! # Cost on sm_61
 //!
 //! An `f16` takes one conversion each way, at a quarter of the rate of arithmetic. sm_61 has no
-//! conversions for `bf16`: widening is a shift, and rounding takes five instructions after ptxas, a
-//! bit field, a three-operand sum, a shift, and a select for NaN.
+//! conversions for `bf16`: widening is a shift, and rounding takes five machine instructions: a bit
+//! field, a three-operand sum, a shift, and a comparison and select for NaN.
 //!
 //! # One NaN
 //!
 //! Rounding to 16 bits turns any NaN into the code 0x7FFF in both formats. The interpreter and
 //! every GPU do so, like the hardware's own conversions. Loads, stores and `from_bits` keep any
-//! code. On the host crate `half` keeps a NaN's sign and upper payload, and its `max` and `min` of
-//! −0 and +0 return either. [`host::run`](crate::host::run) has only this difference. As for all
-//! NaNs, the bits that `to_f32` returns for a NaN are unspecified.
+//! code. On the host, crate `half` keeps a NaN's sign and upper payload, and its `max` and `min` of
+//! −0 and +0 return either zero. [`host::run`](crate::host::run) differs from a device only in
+//! these two points. As for all NaNs, the bits that `to_f32` returns for a NaN are unspecified.
 
 pub use ::half::{bf16, f16};
 

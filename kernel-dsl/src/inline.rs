@@ -83,8 +83,8 @@
 //! instructions that sm_61 lacks. A mistake is a compile error at the literal, with the instruction
 //! and the alternatives in the table.
 //!
-//! A block computes registers from registers, with the same bits everywhere. The following is
-//! rejected:
+//! An inline block computes registers from registers, with the same bits everywhere. The following
+//! is rejected:
 //!
 //! | rejected | reason | alternative |
 //! |---|---|---|
@@ -93,14 +93,15 @@
 //! | barriers, fences, shuffles, votes, reductions | the oracle checks the participants | [`block`](crate::block), [`warp`](crate::warp), [`fence`](crate::fence) |
 //! | approximations, such as `ex2.approx` and `div.full` | the bits differ between machines | [`fast`](crate::fast), whose values are tracked; [`math`](crate::math) |
 //! | `add`, `sub` and `mul` of floats without a rounding | the assembler may fuse two into one `fma` | `add.rn.f32` |
-//! | the carry of another block | code between the blocks may change it | one block |
+//! | the carry of another inline block | code between the two may change the carry | one inline block |
 //!
 //! # Executors
 //!
-//! The interpreter runs a block with the semantics of its PTX interpreter, so every executor agrees
-//! on the bits. The interpreter reports a division by zero as in Rust. Instructions that are in the
-//! table but not in the interpreter, such as `brkpt` or `%envreg0`, run on a GPU only: on the CPU
-//! the kernel is rejected before it runs, and the error names the instruction.
+//! The interpreter of IR runs an inline block with the semantics of the PTX interpreter, so every
+//! executor gives the same bits. The interpreter reports a division by zero as in Rust.
+//! Instructions that are in the table but not in the interpreter, such as `brkpt` or `%envreg0`,
+//! run on a GPU only: on the CPU the kernel is rejected before it runs, and the error names the
+//! instruction.
 //!
 //! A block that computes from its operands alone is treated like an operator: dropped if its
 //! results are unused, and, with one result, merged with equal blocks and moved out of loops.
@@ -108,8 +109,8 @@
 //! as operands.
 //!
 //! `activemask`, `nanosleep`, `pmevent`, and the other special registers, such as `%clock64`,
-//! `%globaltimer`, `%smid` and `%warpid`, depend on the machine. Such a block runs each time, at
-//! its place, and its results are outside the promise that executors agree. In the interpreter each
+//! `%globaltimer`, `%smid` and `%warpid`, depend on the machine. A block that uses one of them runs
+//! each time, at its place, and its results may differ between executors. In the interpreter each
 //! reading of a clock is later than the one before, and there is one multiprocessor.
 //!
 //! `ptx!` panics in a device function that rustc compiled for the host, because nothing there runs

@@ -138,9 +138,9 @@ pub fn funnel_shr(high: u32, low: u32, distance: u32) -> u32 {
 /// Extracts `length` bits from `position` on, zero-extended, or sign-extended for signed integers.
 /// Bits beyond the integer are copies of the sign bit, or 0 if unsigned. A length of 0 gives 0.
 ///
-/// PTX defines positions and lengths up to 255. sm_61 takes larger ones modulo 256 in integers of
-/// up to 32 bits, and whole in integers of 64 bits. All executors compute these values; the PTX
-/// interpreter also reports them as undefined.
+/// PTX defines positions and lengths up to 255. For integers of up to 32 bits, sm_61 takes larger
+/// values modulo 256; for integers of 64 bits it uses them unchanged. All executors compute these
+/// values; the PTX interpreter also reports them as undefined.
 ///
 /// ```
 /// # use kernel_dsl::prelude::*;

@@ -30,6 +30,10 @@ pub trait Launcher {
     /// Checks the arguments against the kernel's contract and runs the instance in this form.
     /// `block` is the block's extent where the kernel leaves it to the launch.
     ///
+    /// # Errors
+    /// The launcher's error, if the arguments violate the contract or the launch fails. In the
+    /// checked form, a failed check is an error too.
+    ///
     /// # Safety
     /// In the unchecked form, the kernel must be free of out-of-bounds accesses and races for these
     /// arguments.
@@ -43,7 +47,10 @@ pub trait Launcher {
     ) -> Result<(), Self::Error>;
 
     /// Checks the arguments against the kernel's contract and runs the instance with every access
-    /// checked. `block` as for [`submit`](Launcher::submit).
+    /// checked. `block` has the meaning of [`submit`](Launcher::submit).
+    ///
+    /// # Errors
+    /// As for [`submit`](Launcher::submit).
     fn launch(
         &self,
         kernel: &'static Artifact,
@@ -56,7 +63,7 @@ pub trait Launcher {
     }
 
     /// Checks the arguments against the kernel's contract and runs the instance's PTX without
-    /// access checks. `block` as for [`submit`](Launcher::submit).
+    /// access checks. `block` has the meaning of [`submit`](Launcher::submit).
     ///
     /// # Safety
     /// The kernel must be free of out-of-bounds accesses and races for these arguments.
@@ -83,8 +90,8 @@ pub struct Call<'a> {
 }
 
 impl<'a> Call<'a> {
-    /// Makes a call of the instance of `kernel` for `constants`. `block` as for
-    /// [`Launcher::submit`].
+    /// Makes a call of the instance of `kernel` with the generic arguments `constants`. `block` has
+    /// the meaning of [`Launcher::submit`].
     pub fn new(
         kernel: &'static Artifact,
         constants: &'static [Constant],
@@ -99,7 +106,7 @@ impl<'a> Call<'a> {
         self.kernel
     }
 
-    /// Returns the instance's constants.
+    /// Returns the instance's generic arguments.
     pub fn constants(&self) -> &'static [Constant] {
         self.constants
     }
@@ -120,11 +127,17 @@ impl<'a> Call<'a> {
     }
 
     /// Runs the call with every access checked.
+    ///
+    /// # Errors
+    /// As for [`Launcher::submit`].
     pub fn launch<L: Launcher>(self, on: &L) -> Result<(), L::Error> {
         on.launch(self.kernel, self.constants, self.block, &self.arguments)
     }
 
     /// Runs the instance's PTX without access checks.
+    ///
+    /// # Errors
+    /// As for [`Launcher::submit`].
     ///
     /// # Safety
     /// The kernel must be free of out-of-bounds accesses and races for these arguments.
@@ -241,8 +254,8 @@ impl<'a> ArgumentMemory<'a> {
     /// # Safety
     /// `owner` must be the metadata of this memory's own owner, and replaces earlier metadata. The
     /// launcher reads from it which work still uses the memory, records the launch there, and
-    /// learns which parts are in use elsewhere. A use that the owner does not see is not waited for
-    /// before the memory is written or freed.
+    /// learns which parts are in use elsewhere. The launcher does not wait for a use that the owner
+    /// does not record, before the memory is written or freed.
     pub unsafe fn owned_by(self, owner: &'a (dyn Any + Sync)) -> ArgumentMemory<'a> {
         ArgumentMemory { owner: Some(Owner(owner)), ..self }
     }
@@ -291,7 +304,7 @@ impl<'a> ArgumentMemory<'a> {
 )]
 pub trait ValueArgument {
     /// Adds the argument to a list with its type erased: one entry for each number or view in it,
-    /// in order. A `usize` above `u32::MAX` is kept whole, so that the launch can reject it.
+    /// in order. A `usize` above `u32::MAX` keeps its 64 bits, so that the launch can reject it.
     fn arguments(self, list: &mut Vec<Argument<'_>>);
 }
 
@@ -317,7 +330,7 @@ impl ValueArgument for bool {
         list.push(Argument::Scalar { ty: Scalar::Bool, bits: u64::from(self) });
     }
 }
-/// The low and the high word.
+/// Passes the low and the high word, as two scalars of 64 bits.
 impl ValueArgument for u128 {
     fn arguments(self, list: &mut Vec<Argument<'_>>) {
         (self as u64).arguments(list);

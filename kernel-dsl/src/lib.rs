@@ -448,8 +448,8 @@
 //! # fn main() {}
 //! ```
 //!
-//! `largest::launch(&device, 256, &x, &mut out)` runs it in blocks of 256 threads. One PTX text
-//! serves all sizes and reads the block's size from a special register. A launch with a size
+//! `largest::launch(&device, 256, &x, &mut out)` runs the kernel in blocks of 256 threads. One PTX
+//! text serves all sizes and reads the block's size from a special register. A launch with a size
 //! outside the range is rejected. A range whose ends are both multiples of 32 admits only multiples
 //! of 32; `.step_by(n)` sets another step.
 //!
@@ -459,10 +459,10 @@
 //! two or three axes only the last axis may be left open. `grid` and `requires` may use
 //! `block::threads()`.
 //!
-//! Operations of whole warps need a thread count that is a multiple of 32 at every launch: by the
-//! range, by the expression, or by `#[requires(block::threads() % 32 == 0)]`. The shared memory of
-//! the block's operations, registers and occupancy are computed for the largest block. Reductions
-//! use the same order as a kernel with a fixed block of that size.
+//! Operations of whole warps need a thread count that is a multiple of 32 at every launch. The
+//! range, the expression, or `#[requires(block::threads() % 32 == 0)]` must guarantee this. The
+//! shared memory of the block's operations, registers and occupancy are computed for the largest
+//! block. Reductions use the same order as a kernel with a fixed block of that size.
 //!
 //! # Cooperative kernels
 //!
@@ -496,16 +496,17 @@
 //!
 //! A launch of more blocks than the device holds is refused: the error has both numbers. The limit
 //! on a GPU is the number of multiprocessors times the blocks that one holds, which the clause
-//! `min_blocks` can raise; the CPU device holds 1024 blocks. Streams take cooperative launches, and
-//! graphs refuse them. The interpreter keeps all blocks resident, and reports those that wait at
+//! `min_blocks` can raise; the CPU device holds 1024 blocks. Streams accept cooperative launches;
+//! graphs reject them. The interpreter keeps all blocks resident, and reports those that wait at
 //! different barriers or end while others wait, and accesses that no barrier orders.
 //!
 //! # Assertions
 //!
 //! `assert!`, `assert_eq!`, `assert_ne!`, `debug_assert!` and its variants, `panic!`,
 //! `unreachable!`, `todo!` and `unimplemented!` work as in Rust. A thread that fails ends, and the
-//! others continue as after a `return`; they need not wait for it at a barrier. The message shows
-//! numbers and `bool` by `{}`, `{:?}`, `{:x}` or `{:#x}`, and both sides of a comparison.
+//! others continue as after a `return`; a barrier does not wait for a thread that failed. The
+//! message shows numbers and `bool` by `{}`, `{:?}`, `{:x}` or `{:#x}`, and both sides of a
+//! comparison.
 //!
 //! ```
 //! # use kernel_dsl::prelude::*;

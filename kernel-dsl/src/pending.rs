@@ -6,8 +6,8 @@ use std::fmt;
 ///
 /// A token from [`Shared::copy_async`](crate::Shared::copy_async) moves like any value: a loop
 /// issues the next tile's copy and waits for it in its next iteration. All threads of the block
-/// must wait for it together, once, and within the braces of the destination array. The data of a
-/// dropped token is never stored; the oracle reports it (`unfinished-copy`).
+/// must wait for a token together, once, and within the braces of the destination array. The data
+/// of a dropped token is never stored, which the oracle reports (`unfinished-copy`).
 ///
 /// Before sm_80 the loads are issued at the copy, and their values stay in registers until the wait
 /// stores them. A tile copied ahead costs each thread one register for each 32 bits that it copies.

@@ -5,7 +5,7 @@ pub use inventory;
 pub use std::borrow::Cow;
 pub use std::vec::Vec;
 
-/// The type check of an axis of a block or grid: a `usize`.
+/// A field that makes rustc check that the extent of a block or grid along an axis is a `usize`.
 pub struct Axis {
     /// The launch expression.
     pub blocks_or_threads: usize,
@@ -20,7 +20,7 @@ pub const fn size_of_body<B>(_body: fn() -> B) -> usize {
 /// The stand-in for the generic type parameter at `POSITION`, without values and impls.
 pub struct Any<'any, const POSITION: usize>(std::marker::PhantomData<&'any ()>);
 
-/// Panics: the value of `ptx!` in code that rustc compiled for the host.
+/// Panics. `ptx!` expands to a call of this function in code that rustc compiles for the host.
 #[track_caller]
 pub fn of_a_device<T>() -> T {
     panic!("`ptx!` needs a device: launch the kernel on `Device::cpu()`, which interprets PTX")

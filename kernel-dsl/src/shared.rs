@@ -83,9 +83,9 @@ impl<T: DeviceCopy, const R: usize> Shared<T, R> {
 
     /// Makes an array whose shape the launch evaluates. The extents are computed from the kernel's
     /// parameters and constants alone. The launch computes them too, and rejects an array larger
-    /// than a block's memory. Make such an array once, outside loops. In a branch, too, it occupies
-    /// its bytes from the start of the kernel. [`over`](Self::over) cannot reuse its bytes;
-    /// [`cast`](Self::cast) can. In PTX: `.extern .shared`, with extents in registers.
+    /// than a block's memory. Make such an array once, outside loops. An array made in a branch
+    /// also occupies its bytes from the start of the kernel. [`over`](Self::over) cannot reuse its
+    /// bytes; [`cast`](Self::cast) can. In PTX: `.extern .shared`, with extents in registers.
     #[track_caller]
     pub fn dynamic(shape: [usize; R]) -> Self {
         Self::laid_out("Shared::dynamic", Layout::packed(shape))
@@ -141,16 +141,16 @@ impl<T: DeviceCopy, const R: usize> Shared<T, R> {
     /// Copies from `source`: each element from the same index of the view, and zero where the view
     /// has none.
     ///
-    /// The whole block copies, each thread a share of the elements, so all threads must call it
+    /// Each thread of the block copies a share of the elements, so all threads must call the method
     /// together. The copy is not a barrier. A [`block::sync`] belongs between the copy and a use of
     /// elements that other threads copied, and between earlier uses and the copy. Thread t copies
     /// pieces t, t + threads, t + 2·threads … in row-major order, so a warp reads consecutive
     /// pieces of a row.
     ///
     /// A piece is the elements that move at once. A piece has up to 16 bytes if alignment is
-    /// proven: `#[requires(x.aligned(4))]` states it of the parameter `x`, and moves by a multiple
-    /// of 4 columns keep it. The array must also have rows of whole pieces, and no padding chosen
-    /// by the compiler. Otherwise a piece is one element.
+    /// proven. `#[requires(x.aligned(4))]` states the alignment of the parameter `x`, and offsets
+    /// by a multiple of 4 columns preserve it. Each row of the array must also consist of whole
+    /// pieces, without padding chosen by the compiler. Otherwise a piece is one element.
     ///
     /// In PTX: a predicated `ld.global.nc` and a `st.shared` per piece, of `.v4`, `.v2` or one. A
     /// piece that the view's edge cuts is copied element by element, unless a condition such as
@@ -175,13 +175,13 @@ impl<T: DeviceCopy, const R: usize> Shared<T, R> {
     /// Issues a copy from `source` as [`copy_from`](Self::copy_from) does, and returns the token to
     /// wait for.
     ///
-    /// All threads call it together. The elements are undefined until the wait; for other threads,
-    /// until a [`block::sync`] after the wait.
+    /// All threads of the block call the method together. The elements are undefined until the
+    /// wait; for other threads, until a [`block::sync`] after the wait.
     ///
-    /// From sm_80 on it is `cp.async` in a separate group, which bypasses registers and moves the
-    /// widths of [`copy_from`](Self::copy_from), at least 4 bytes. On older targets, and for
-    /// smaller elements without word alignment, it is predicated `ld.global.nc` here and
-    /// `st.shared` at the [`wait`](Pending::wait).
+    /// From sm_80 on the copy is `cp.async` in a separate group, which bypasses registers. Accesses
+    /// have the widths of [`copy_from`](Self::copy_from), at least 4 bytes. On older targets, and
+    /// for smaller elements without word alignment, the copy is a predicated `ld.global.nc` here
+    /// and `st.shared` at the [`wait`](Pending::wait).
     pub fn copy_async(self, source: impl CopySource<T, R>) -> Pending
     where
         T: Element,
@@ -204,7 +204,7 @@ impl<T: DeviceCopy, const R: usize> Shared<T, R> {
     /// Issues a copy like [`copy_async`](Self::copy_async) that applies `map` to each element, and
     /// to the zeros beyond the edge. The data passes through registers on every target. A `map`
     /// without captures runs at the wait. Until then the loaded elements are held in registers,
-    /// packed into words: two 16-bit floats to a register. Any other `map` runs here.
+    /// packed into words: two 16-bit floats to a register. Any other `map` runs at this call.
     ///
     /// The width is that of [`copy_from`](Self::copy_from), at most 16 bytes of either type: four
     /// elements from `f16` to `f32`.
@@ -230,8 +230,8 @@ impl<T: DeviceCopy, const R: usize> Shared<T, R> {
         })
     }
 
-    /// Stores `value` to all elements. The whole block calls it together, and each thread stores a
-    /// share, like [`copy_from`](Self::copy_from). The call is not a barrier. In PTX: one
+    /// Stores `value` to all elements. All threads of the block call the method together, and each
+    /// stores a share, as in [`copy_from`](Self::copy_from). The call is not a barrier. In PTX: one
     /// `st.shared` per element.
     #[track_caller]
     pub fn fill(self, value: T) {

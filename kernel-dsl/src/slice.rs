@@ -14,10 +14,10 @@ use std::mem::replace;
 /// 1.
 ///
 /// Under [`host::run`](crate::host::run) each thread has a copy of a `&mut [T]`, and elements that
-/// several threads of a block change are rejected. A kernel with atomic operations runs there if it
-/// takes a `ViewMut`.
+/// several threads of a block change are rejected. A kernel with atomic operations runs under
+/// `host::run` if it takes a `ViewMut`.
 pub trait SliceExt: sealed::Sealed {
-    /// `T`.
+    /// The type of the elements: `T` of `&[T]`.
     type Element: Element;
 
     /// Returns whether the address of the first element is a multiple of `n` elements, so that `n`

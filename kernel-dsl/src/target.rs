@@ -31,7 +31,7 @@
 /// instance. The untaken branch of an `if` or a `match` on it leaves no code, and may use
 /// instructions that the target lacks.
 ///
-/// rustc sees 61, and so do a kernel that runs on the host as rustc compiled it
-/// ([`host::run`](crate::host::run)) and `const { assert!(…) }`. A kernel states its required
-/// target with the clause `target` of the attribute.
+/// In code that rustc evaluates the number is always 61: under [`host::run`](crate::host::run), and
+/// in `const { assert!(…) }`. A kernel states its required target with the clause `target` of the
+/// attribute.
 pub const SM: u32 = 61;

@@ -6,12 +6,12 @@ use crate::host::context::context;
 /// Returns an array of this thread in local memory, whose indices may be computed: a stack, a queue
 /// or a small table. The elements are undefined until the thread writes them.
 ///
-/// An array in registers, `[0; 32]`, needs indices that are constant after unrolling. This one does
-/// not, and each access is a load or store of the device's memory through its caches: in PTX
-/// `ld.local` and `st.local`. Threads of a warp that access the same index share sectors. The call
-/// must be the value of a `let`. If all its indices are constant, the array is in registers. A
-/// copy, `let own = stack;`, is an array in registers. `kernels report` prints the bytes of a
-/// thread, and the sectors of each access.
+/// An array in registers, `[0; 32]`, needs indices that are constant after unrolling. An array in
+/// local memory does not. Each access to it is a load or store of the device's memory through its
+/// caches: in PTX `ld.local` and `st.local`. Threads of a warp that access the same index share
+/// sectors. The call must be the value of a `let`. If all its indices are constant, the array is in
+/// registers. A copy, `let own = stack;`, is an array in registers. `kernels report` prints the
+/// bytes of local memory per thread, and the sectors of each access.
 ///
 /// The interpreter reports an index out of bounds and a read of an element that was never written.
 ///

@@ -19,9 +19,9 @@
 //! Operations with a closure keep the order of lanes: `combine(earlier, later)` must be
 //! associative, but need not be commutative. A [`reduce`] combines neighbors, then neighboring
 //! pairs, fours, eights and halves, and every lane gets that result: (v₀ v₁)(v₂ v₃) …. All lanes
-//! compute along, each from its own end of the butterfly; if `combine` does not commute, the first
-//! lane's result is broadcast. In a scan each lane combines the value of the lane 1 below it with
-//! its own, then 2, 4, 8 and 16 below; lanes without such a lane keep their value.
+//! compute, but only the first lane combines its values in lane order. If `combine` does not
+//! commute, that lane's result is broadcast. In a scan each lane combines the value of the lane 1
+//! below it with its own, then 2, 4, 8 and 16 below; lanes without such a lane keep their value.
 
 pub(crate) mod emulate;
 mod group;
@@ -134,8 +134,8 @@ pub fn shuffle<T: DeviceCopy>(x: T, lane: usize) -> T {
     emulate::shuffle("warp::shuffle", x, lane, LANES)
 }
 
-/// Returns `x` of the lane whose index is this lane's XOR `mask`; `mask` < 32. In PTX:
-/// `shfl.sync.bfly`.
+/// Returns `x` of the lane whose index is this lane's XOR `mask`. The oracle reports a `mask` of 32
+/// or more (`shuffle-selector`). In PTX: `shfl.sync.bfly`.
 #[must_use]
 #[track_caller]
 pub fn shuffle_xor<T: DeviceCopy>(x: T, mask: usize) -> T {

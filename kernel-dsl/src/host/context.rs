@@ -33,7 +33,7 @@ impl Context {
         self.block_dim.iter().product()
     }
 
-    /// Waits for all threads of `scope` at the caller's place, and gives the `value` of each.
+    /// Waits for all threads of `scope` at the caller's location, and returns the `value` of each.
     #[track_caller]
     pub fn meet<T: Copy + Send + Sync + 'static>(
         &self,
@@ -50,7 +50,7 @@ impl Context {
     }
 
     /// Waits for all threads of the block at the caller's location, and returns the `value` of
-    /// each. Needs whole warps.
+    /// each. Panics if the block does not consist of whole warps.
     #[track_caller]
     pub fn gather<T: Copy + Send + Sync + 'static>(&self, operation: &'static str, value: T) -> Vec<T> {
         let threads = self.threads();
@@ -61,8 +61,8 @@ impl Context {
         self.meet(BarrierScope::Block, operation, value)
     }
 
-    /// Returns the block's array for this thread's next call that makes one. The first thread that
-    /// calls allocates it.
+    /// Returns the array of the block that belongs to this thread's next call of a constructor. The
+    /// first thread that makes this call allocates the array.
     #[track_caller]
     pub fn shared_array<T: DeviceCopy>(&self, shape: Vec<usize>, elements: usize) -> NonNull<T> {
         let call = self.arrays.replace(self.arrays.get() + 1);
@@ -74,7 +74,7 @@ thread_local! {
     static CONTEXT: RefCell<Option<Rc<Context>>> = const { RefCell::new(None) };
 }
 
-/// Makes the calling OS thread the one that `context` describes, while `run` runs.
+/// Calls `run` with `context` as the context of the calling OS thread.
 pub(super) fn enter<R>(context: Context, run: impl FnOnce() -> R) -> R {
     crate::pipeline::forget();
     CONTEXT.set(Some(Rc::new(context)));

@@ -35,7 +35,8 @@ pub(crate) enum BarrierScope {
 /// `run`.
 pub(super) struct Canceled;
 
-/// Why a block failed, and the thread that did, if it was one.
+/// The reason why a block failed, and the thread that failed, if a single thread caused the
+/// failure.
 #[derive(Clone, Debug)]
 pub(super) struct Failure {
     pub thread: Option<usize>,
@@ -109,7 +110,8 @@ impl Monitor {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for the meeting, and gives what the threads of its scope offered, in order.
+    /// Waits for the meeting, and returns the offers of the threads of its scope, in the order of
+    /// the threads.
     pub(super) fn meet(
         &self,
         thread: usize,
@@ -220,8 +222,9 @@ impl Monitor {
         self.lock().failure.clone()
     }
 
-    /// Returns the array of the block's `call`-th call that makes one; the first thread allocates
-    /// it. Every element starts as all ones, a NaN for floats, so that a read before a write shows.
+    /// Returns the array that belongs to the `call`-th constructor call of each thread; the first
+    /// thread allocates it. Every element starts as all ones, a NaN for floats, so that a read
+    /// before a write shows.
     pub(super) fn shared_array<T: DeviceCopy>(
         &self,
         call: usize,

@@ -6,9 +6,10 @@ use crate::device;
 ///
 /// ±1 beyond ±3.92; a zero keeps its sign; NaN for NaN.
 ///
-/// Up to 1 the result is x + x·q(x²), q minimax of degree 6 (relative error 1.4·10⁻⁹). From there
-/// it is 1 − 2^−p(|x|), where p is the minimax polynomial of degree 6 for −log₂ erfc, to 1.1·10⁻⁹
-/// of the result. A polynomial of degree 5 suffices for 2^−p. Both are computed: no branch.
+/// Up to 1 the result is x + x·q(x²), q minimax of degree 6 (relative error 1.4·10⁻⁹). Above 1 it
+/// is 1 − 2^−p(|x|), where p is the minimax polynomial of degree 6 for −log₂ erfc, to 1.1·10⁻⁹ of
+/// the result. A polynomial of degree 5 suffices for 2^−p. Both forms are computed, so there is no
+/// branch.
 #[device]
 pub fn erf(x: f32) -> f32 {
     let a = x.abs();

@@ -22,14 +22,14 @@ pub(super) fn factors(shifted: f32) -> (f32, f32) {
     (f32::from_bits(low), f32::from_bits((bits << 23).wrapping_sub(low)))
 }
 
-/// Returns c − k·ln 2 of whole k, ln 2 in two parts.
+/// Returns c − k·ln 2 for a whole number k, with ln 2 in two parts.
 #[device]
 pub(super) fn remainder(c: f32, k: f32) -> f32 {
     k.mul_add(-1.42860677e-6, k.mul_add(-0.693145752, c)) // −0x1.7f7d1cp-20, −0x1.62e4p-1
 }
 
-/// Returns q of eʳ − 1 ≈ r + r²·q(r), |r| ≤ ln 2 / 2, minimax of degree 4 for the relative error of
-/// the whole (1.4·10⁻⁸).
+/// Returns q(r) of eʳ − 1 ≈ r + r²·q(r), |r| ≤ ln 2 / 2: the minimax polynomial of degree 4 for the
+/// relative error of the sum (1.4·10⁻⁸).
 #[device]
 pub(super) fn second_order(r: f32) -> f32 {
     let q = 0.0013837815f32; // 0x1.6ac002p-10

@@ -6,8 +6,8 @@ use crate::device;
 
 /// Returns eᶜ for c from −80 to 80, to a relative 2⁻²¹: for sums with a larger number.
 ///
-/// As [`exp`](super::exp) with ln 2 in one part and a polynomial of degree 5 (1.3·10⁻⁷); n is added
-/// to the exponent of eʳ.
+/// The method is that of [`exp`](super::exp), with ln 2 in one part and a polynomial of degree 5
+/// (1.3·10⁻⁷). n is added to the exponent of eʳ.
 #[device]
 pub(super) fn coarse_exp(c: f32) -> f32 {
     let shifted = c.mul_add(1.442695, 12582912.0);
@@ -29,7 +29,8 @@ fn powers(bits: u32) -> (f32, f32) {
     (f32::from_bits(bits), f32::from_bits(inverse))
 }
 
-/// Returns cosh r − 1 of |r| ≤ ln 2 / 2, z = r²: minimax of degree 3, to 1.0·10⁻¹⁰.
+/// Returns cosh r − 1 for |r| ≤ ln 2 / 2, given z = r²: a minimax polynomial of degree 3, to
+/// 1.0·10⁻¹⁰.
 #[device]
 fn versed(z: f32) -> f32 {
     let q = 0.0013935466f32; // 0x1.6d4f54p-10
@@ -58,7 +59,7 @@ pub fn sinh(x: f32) -> f32 {
     let q = q.mul_add(z, 0.16666667); // 0x1.555556p-3
     let s = (z * r).mul_add(q, r);
     let (p, m) = powers(shifted.to_bits() << 23);
-    // The smaller product gets the additional rounding; the larger one is in the fused sum.
+    // Only the smaller product is rounded on its own; the larger one is part of the fused sum.
     let y = (p - m) + (p + m).mul_add(s, (p - m) * versed(z));
     // A subnormal number may have no exact half.
     let y = if a < 1.2207031e-4 { a } else { y + y };
@@ -82,8 +83,8 @@ pub fn cosh(x: f32) -> f32 {
     let q = q.mul_add(z, 0.16666542); // 0x1.5554aep-3
     let s = (z * r).mul_add(q, r);
     let (p, m) = powers(shifted.to_bits() << 23);
-    // m is added to the small terms: the sum p + m is off by one place of the result where that
-    // place belongs to the lower half of p.
+    // m is added to the small terms, because a rounded sum p + m may be off by one place of the
+    // result.
     let y = p + (p - m).mul_add(s, (p + m).mul_add(versed(z), m));
     y + y
 }
@@ -92,8 +93,9 @@ pub fn cosh(x: f32) -> f32 {
 ///
 /// ±1 beyond ±9.02; a zero keeps its sign; NaN for NaN.
 ///
-/// Up to 1 x + x³·q(x²), q minimax of degree 6 (relative error 4.7·10⁻⁹); from there 1 − 2 / (e²ˣ +
-/// 1), where the quotient is below 0.24 and so are its errors. Both are computed: no branch.
+/// Up to 1 the result is x + x³·q(x²), q minimax of degree 6 (relative error 4.7·10⁻⁹). Above 1 it
+/// is 1 − 2 / (e²ˣ + 1): the quotient is below 0.24, so its relative error matters little in the
+/// result. Both forms are computed, so there is no branch.
 #[device]
 pub fn tanh(x: f32) -> f32 {
     let a = x.abs();

@@ -5,8 +5,8 @@ use super::reciprocal;
 use super::roots::half_inverse;
 use crate::device;
 
-/// q of asinh t ≈ t + t³·q(t²), |t| ≤ 1/2, minimax of degree 4 for the relative error of the whole
-/// (1.3·10⁻⁹).
+/// Returns q(z) of asinh t ≈ t + t³·q(t²), |t| ≤ 1/2: the minimax polynomial of degree 4 for the
+/// relative error of the sum (1.3·10⁻⁹).
 #[device]
 fn area_sine(z: f32) -> f32 {
     let q = -0.013222113f32; // −0x1.b1432p-7
@@ -16,8 +16,8 @@ fn area_sine(z: f32) -> f32 {
     q.mul_add(z, -0.16666643) // −0x1.555536p-3
 }
 
-/// ln((w + low)·2ᵐ) for a finite w of at least 1 and a low that is tiny beside it. As
-/// [`ln`](super::ln).
+/// Returns ln((w + low)·2ᵐ) for a finite w of at least 1 and a `low` that is tiny compared with w.
+/// The method is that of [`ln`](super::ln).
 #[device]
 fn ln_of_sum(w: f32, low: f32, m: f32) -> f32 {
     let bits = w.to_bits();
@@ -28,8 +28,8 @@ fn ln_of_sum(w: f32, low: f32, m: f32) -> f32 {
     n.mul_add(0.693147182, near_one(z)) // 0x1.62e43p-1
 }
 
-/// ln(a + s + c) for positive a ≤ s, or ln 2b if b is so large that both equal b; b itself if it is
-/// infinite or a NaN.
+/// Returns ln(a + s + c) for positive a ≤ s, or ln 2b if b is so large that a and s equal b.
+/// Returns b itself if b is infinite or a NaN.
 #[device]
 fn ln_of_larger(b: f32, a: f32, s: f32, c: f32) -> f32 {
     let w = s + a;
@@ -43,8 +43,8 @@ fn ln_of_larger(b: f32, a: f32, s: f32, c: f32) -> f32 {
 ///
 /// Zeros and infinities are fixed points; NaN for NaN.
 ///
-/// A polynomial up to ½; from there ln(|x| + √(x² + 1)), with the square, the root and the sum in
-/// two parts. Both are computed: no branch.
+/// Up to ½ the result is a polynomial. Above ½ it is ln(|x| + √(x² + 1)), with the square, the root
+/// and the sum in two parts. Both forms are computed, so there is no branch.
 #[device]
 pub fn asinh(x: f32) -> f32 {
     let a = x.abs();
@@ -69,7 +69,7 @@ pub fn asinh(x: f32) -> f32 {
 pub fn acosh(x: f32) -> f32 {
     let near = x < 1.5;
     let q = x * x;
-    // Both are exact: q is above 2 where it counts.
+    // Both differences are exact where they are used: q is then between 2 and 2²⁴.
     let u = if near { x.mul_add(0.5, -0.5) } else { q - 1.0 };
     let low = if near { 0.0 } else { x.mul_add(x, -q) };
     let h = half_inverse(u);
@@ -87,9 +87,9 @@ pub fn acosh(x: f32) -> f32 {
 ///
 /// A zero keeps its sign; ±∞ at ±1; NaN for NaN and beyond.
 ///
-/// Up to ½ the result is x + x³·q(x²), q minimax of degree 5 (relative error 1.4·10⁻⁹). From there
-/// it is ½·ln((1 + |x|)/(1 − |x|)), with the quotient in two parts, from an approximate reciprocal
-/// and the remainder. Both are computed: no branch.
+/// Up to ½ the result is x + x³·q(x²), q minimax of degree 5 (relative error 1.4·10⁻⁹). Above ½ it
+/// is ½·ln((1 + |x|)/(1 − |x|)), with the quotient in two parts, from an approximate reciprocal and
+/// the remainder. Both forms are computed, so there is no branch.
 #[device]
 pub fn atanh(x: f32) -> f32 {
     let a = x.abs();

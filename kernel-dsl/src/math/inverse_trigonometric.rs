@@ -7,8 +7,8 @@ use crate::device;
 // π/2 and π are less than these by 4.371139e-8 and 8.742278e-8, which is more than half of the last
 // place of a result near 1.
 
-/// q of asin t ≈ t + t³·q(t²), |t| ≤ 1/2, minimax of degree 4 for the relative error of the whole
-/// (4.9·10⁻⁹).
+/// Returns q(z) of asin t ≈ t + t³·q(t²), |t| ≤ 1/2: the minimax polynomial of degree 4 for the
+/// relative error of the sum (4.9·10⁻⁹).
 #[device]
 fn arcsine(z: f32) -> f32 {
     let q = 0.042158388f32; // 0x1.595c8cp-5
@@ -22,8 +22,8 @@ fn arcsine(z: f32) -> f32 {
 ///
 /// A zero keeps its sign; NaN for NaN and beyond ±1.
 ///
-/// Up to ½ by a polynomial; from there π/2 − 2·asin √((1 − |x|)/2), by the same polynomial, with
-/// the root in two parts. Both are computed: no branch.
+/// Up to ½ the result is a polynomial. Above ½ it is π/2 − 2·asin √((1 − |x|)/2), by the same
+/// polynomial, with the root in two parts. Both forms are computed, so there is no branch.
 #[device]
 pub fn asin(x: f32) -> f32 {
     let a = x.abs();
@@ -34,7 +34,8 @@ pub fn asin(x: f32) -> f32 {
     let (s, c) = root(z);
     let t = s + s;
     let rest = (t * z).mul_add(q, c.mul_add(2.0, 4.371139e-8));
-    // In two quarters: the first difference is rounded by less than the result, even below 1.
+    // π/2 is added as two halves of π/4: the first difference is then rounded by less than the
+    // result, even below 1.
     let far = if a > 1.0 { f32::NAN } else { 0.7853982 + ((0.7853982 - t) - rest) };
     (if near { (a * z).mul_add(q, a) } else { far }).copysign(x)
 }
@@ -43,7 +44,8 @@ pub fn asin(x: f32) -> f32 {
 ///
 /// NaN for NaN and beyond ±1.
 ///
-/// π/2 − asin x up to ½; from there 2·asin √((1 − |x|)/2), or π minus that for negative x.
+/// Up to ½ the result is π/2 − asin x. Above ½ it is 2·asin √((1 − |x|)/2), or π minus that for
+/// negative x.
 #[device]
 pub fn acos(x: f32) -> f32 {
     let a = x.abs();
@@ -58,8 +60,8 @@ pub fn acos(x: f32) -> f32 {
     if a > 1.0 { f32::NAN } else { y }
 }
 
-/// q of atan t ≈ t + t³·q(t²), |t| ≤ 1, minimax of degree 8 for the relative error of the whole
-/// (2.7·10⁻⁹).
+/// Returns q(z) of atan t ≈ t + t³·q(t²), |t| ≤ 1: the minimax polynomial of degree 8 for the
+/// relative error of the sum (2.7·10⁻⁹).
 #[device]
 fn arctangent(z: f32) -> f32 {
     let q = -0.0017889632f32; // −0x1.d4f74ap-10
@@ -77,7 +79,8 @@ fn arctangent(z: f32) -> f32 {
 ///
 /// A zero keeps its sign; ±π/2 at ±∞; NaN for NaN.
 ///
-/// A polynomial up to 1; from there π/2 − atan(1/|x|), by an approximate reciprocal.
+/// Up to 1 the result is a polynomial. Above 1 it is π/2 − atan(1/|x|), by an approximate
+/// reciprocal.
 #[device]
 pub fn atan(x: f32) -> f32 {
     let a = x.abs();
@@ -98,15 +101,16 @@ pub fn atan(x: f32) -> f32 {
 /// result is 0 for positive x and π for negative x, including zeros. Infinities have the ratio 1.
 /// NaN if either is NaN.
 ///
-/// [`atan`] of the smaller over the larger, a quotient from an approximate reciprocal and the
-/// remainder, is added to 0, π/2 or π. If the larger is close to 0 or infinite, both are scaled,
-/// after a branch.
+/// [`atan`] of the smaller over the larger magnitude is added to 0, π/2 or π. The quotient comes
+/// from an approximate reciprocal and the remainder. If the larger magnitude is close to 0 or
+/// infinite, a branch scales both.
 #[device]
 pub fn atan2(y: f32, x: f32) -> f32 {
     let (a, b) = (x.abs(), y.abs());
     let steep = b > a;
     let (n, d) = if steep { (a, b) } else { (b, a) };
-    // From 2⁻¹⁰⁰ to 2¹²⁶ the divisor has a reciprocal, and what a quotient leaves is a number.
+    // From 2⁻¹⁰⁰ to 2¹²⁶ the divisor has a reciprocal, and the remainder of the quotient is
+    // representable.
     let ordinary = d.to_bits().wrapping_sub(0x0D80_0000) < 0x7100_0000;
     let (n, d) = if ordinary { (n, d) } else { rescaled(n, d) };
     let i = reciprocal::cubic(d, reciprocal::rough(d));

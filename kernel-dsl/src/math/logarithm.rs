@@ -18,13 +18,13 @@ fn parts(x: f32, least: u32) -> (f32, f32) {
 /// Returns y, but −∞ where x = 0, ∞ where x = ∞, and NaN where x < 0 or x is a NaN.
 #[device]
 fn at_edges(x: f32, y: f32) -> f32 {
-    // For all that is negative, the unsigned bits are larger too: ∞·x + ∞ is −∞ + ∞ there.
+    // Negative numbers also have larger unsigned bits: for them ∞·x + ∞ is −∞ + ∞, a NaN.
     let y = if x.to_bits() < 0x7F80_0000 { y } else { x.mul_add(f32::INFINITY, f32::INFINITY) };
     if x == 0.0 { f32::NEG_INFINITY } else { y }
 }
 
 /// Returns ln(1 + z) for z from −1/3 to 1/3: z − z²/2 + z³·q(z), q minimax of degree 7 for the
-/// relative error of the whole (4.7·10⁻⁹).
+/// relative error of the sum (4.7·10⁻⁹).
 #[device]
 pub(super) fn near_one(z: f32) -> f32 {
     let q = -0.128745154f32; // −0x1.07ab8ap-3
@@ -80,8 +80,8 @@ pub fn log2(x: f32) -> f32 {
 ///
 /// Zeros, infinities and negative numbers as in [`ln`].
 ///
-/// As [`log2`] with log₁₀ e and, for n, log₁₀ 2 in two parts (relative error of the polynomial
-/// 1.1·10⁻⁸).
+/// The method is that of [`log2`], with log₁₀ e and, for n, log₁₀ 2 in two parts (relative error of
+/// the polynomial 1.1·10⁻⁸).
 #[device]
 pub fn log10(x: f32) -> f32 {
     let (z, n) = parts(x, 0x3F35_04F3); // √½
@@ -104,8 +104,8 @@ pub fn log10(x: f32) -> f32 {
 ///
 /// A zero keeps its sign; ln_1p(−1) = −∞, ln_1p(∞) = ∞; NaN for NaN and below −1.
 ///
-/// n is that of the rounded sum 1 + x, from ¾·2ⁿ to 1½·2ⁿ. z = x·2⁻ⁿ + (2⁻ⁿ − 1) is exact for n
-/// from −1 to 1 and rounded once elsewhere. ln(1 + z) as in [`ln`], with q minimax of degree 8
+/// The rounded sum 1 + x, between ¾·2ⁿ and 1½·2ⁿ, determines n. z = x·2⁻ⁿ + (2⁻ⁿ − 1) is exact for
+/// n from −1 to 1 and rounded once elsewhere. ln(1 + z) as in [`ln`], with q minimax of degree 8
 /// (relative error 1.5·10⁻⁹).
 #[device]
 pub fn ln_1p(x: f32) -> f32 {

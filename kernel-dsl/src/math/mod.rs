@@ -46,10 +46,10 @@
 //!
 //! **Slots** are issue slots of a warp on sm_61, by ptxas 12.9, beyond a kernel that only loads and
 //! stores. The first number is the shortest path through the polynomial, for ordinary arguments.
-//! The second is all code, with the branches for other arguments. Beside them are libdevice's
-//! functions, as NVRTC 12.9 compiles them without options for speed. libdevice may use the
-//! hardware's approximations (`ex2`, `lg2`, `rcp`, `rsqrt`), which have no exact counterpart. For
-//! that reason [`exp`], [`exp2`], [`tanh`], [`sigmoid`], [`cbrt`], [`pow`] and the inverses of
+//! The second is all code, with the branches for other arguments. The last two columns are those of
+//! libdevice's functions, as NVRTC 12.9 compiles them without options for speed. libdevice may use
+//! the hardware's approximations (`ex2`, `lg2`, `rcp`, `rsqrt`), which have no exact counterpart.
+//! For that reason [`exp`], [`exp2`], [`tanh`], [`sigmoid`], [`cbrt`], [`pow`] and the inverses of
 //! functions of one number cost more here. [`sin`], [`cos`] and [`tan`] carry a second part of the
 //! angle, which reduces their errors from 2 and 4 ulp to at most 1.3. `rsqrt` in libdevice is one
 //! hardware instruction and a scaling. `cargo test -p tests --test language math` generates and

@@ -8,10 +8,10 @@ use crate::device;
 ///
 /// ±∞ at ±0, 0 at ∞; NaN for NaN and negative numbers.
 ///
-/// A seed from the bits (half the exponent, negated: Lomont, *Fast inverse square root*, 2003), a
-/// step of the third order and one of the second. The cost is about that of IEEE's square root and
-/// division on their fast paths, with a third of the code. A branch scales subnormal numbers and
-/// sets the special values.
+/// The seed comes from the bits: half the exponent, negated (Lomont, *Fast inverse square root*,
+/// 2003). A step of the third order and one of the second refine it. The cost is about that of
+/// IEEE's square root and division on their fast paths, with a third of the code. A branch scales
+/// subnormal numbers and sets the special values.
 #[device]
 pub fn rsqrt(x: f32) -> f32 {
     if x.to_bits().wrapping_sub(0x0080_0000) < 0x7F00_0000 {
@@ -39,7 +39,7 @@ fn rsqrt_normal(x: f32) -> f32 {
 
 /// Returns 1 / (2·√z) to a relative 2.5·10⁻⁵, for a normal z; for 0, an arbitrary number.
 ///
-/// The seed of [`rsqrt`], and a step whose polynomial is minimax for the seed's errors.
+/// One step refines the seed of [`rsqrt`], by a polynomial that is minimax for the seed's errors.
 #[device]
 pub(super) fn half_inverse(z: f32) -> f32 {
     let y = f32::from_bits(0x5F37_59DFu32.wrapping_sub(z.to_bits() >> 1));
@@ -61,8 +61,8 @@ pub(super) fn root(z: f32) -> (f32, f32) {
 ///
 /// ∞ if x or y is infinite, even beside a NaN; otherwise NaN if x or y is a NaN.
 ///
-/// Both are scaled by the power of two of the larger, which is exact. The sum of squares is rounded
-/// twice, and the root comes from the seed of [`rsqrt`] and the remainder.
+/// x and y are scaled by the power of two of the larger magnitude, which is exact. The sum of
+/// squares is rounded twice, and the root comes from the seed of [`rsqrt`] and the remainder.
 #[device]
 pub fn hypot(x: f32, y: f32) -> f32 {
     let (x, y) = (x.abs(), y.abs());
@@ -79,9 +79,9 @@ pub fn hypot(x: f32, y: f32) -> f32 {
 ///
 /// Zeros and infinities are fixed points; NaN for NaN.
 ///
-/// The seed for x^−⅓ comes from the bits, converted to a number: its product with −⅓, converted
-/// back, is the negated third of the exponent. A step of the fourth order follows, then x·y², and
-/// one Newton step on it.
+/// The seed for x^−⅓ comes from the bits, converted to a float: the float's product with −⅓,
+/// converted back to bits, has the negated third of the exponent. A step of the fourth order
+/// follows, then x·y², and one Newton step on it.
 #[device]
 pub fn cbrt(x: f32) -> f32 {
     let a = x.abs();

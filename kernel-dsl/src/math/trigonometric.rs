@@ -17,8 +17,8 @@ fn large_angle(a: f32) -> (f32, f32, u32) {
         [0, 0xA2F9_836E, 0x4E44_1529, 0xFC27_57D1, 0xF534_DDC0, 0xDB62_9599, 0x3C43_9041, 0xFE51_63AB];
     let bits = a.to_bits();
     let m = (bits & 0x007F_FFFF) | 0x0080_0000;
-    // The exponent of a is e, that of the mantissa's last bit e − 23; the window starts two bits
-    // before that one's.
+    // For the exponent e of a, the mantissa's last bit has the weight 2^(e − 23). The window starts
+    // at the bit of 2/π with the weight 2^(24 − e): their product is 2, the upper bit of n.
     let start = (bits >> 23) - 120;
     let (word, bit) = ((start >> 5) as usize, start & 31);
     let w = [TWO_OVER_PI[word], TWO_OVER_PI[word + 1], TWO_OVER_PI[word + 2], TWO_OVER_PI[word + 3]];
@@ -28,7 +28,7 @@ fn large_angle(a: f32) -> (f32, f32, u32) {
         .wrapping_add(m as u64 * middle as u64)
         .wrapping_add(int::mul_hi(m, low) as u64);
     let n = (product.wrapping_add(1 << 61) >> 62) as u32;
-    // The rest is signed: fractions of a quarter turn, in 2⁻⁶².
+    // The rest is a signed fraction of a quarter turn, in units of 2⁻⁶².
     let rest = product.wrapping_sub((n as u64) << 62);
     let negative = rest >> 63 != 0;
     let size = if negative { 0u64.wrapping_sub(rest) } else { rest };
@@ -46,10 +46,10 @@ fn large_angle(a: f32) -> (f32, f32, u32) {
 /// Reduces an angle a ≥ 0 to its difference from the nearest multiple n·π/2, in two parts, and n,
 /// whose lowest two bits matter; NaN for infinities and NaNs.
 ///
-/// Up to 105615 by Cody and Waite's reduction with π/2 in three parts, the first two truncated, the
-/// last rounded. The first difference is exact: both terms are multiples of 2⁻²⁴, and it is below
-/// 1. The rounding error of the second difference is the second part of the result. Without it a
-/// sine just below a power of 2 is off by 1.5 ulp.
+/// Up to 105615 the reduction is that of Cody and Waite, with π/2 in three parts: the first two
+/// truncated, the last rounded. The first difference is exact, because both terms are multiples of
+/// 2⁻²⁴ and the difference is below 1. The rounding error of the second difference is the second
+/// part of the result. Without this part a sine just below a power of 2 is off by 1.5 ulp.
 #[device]
 fn reduced_angle(a: f32) -> (f32, f32, u32) {
     let shifted = a.mul_add(0.63661975, 12582912.0); // 2/π, and 1.5·2²³
@@ -71,7 +71,8 @@ fn sine(r: f32, rest: f32, z: f32) -> f32 {
     r + (z * r).mul_add(q, rest)
 }
 
-/// Returns cos r of |r| ≤ π/4: 1 + r²·q(r²), q minimax of degree 3 (relative error 1.2·10⁻¹⁰).
+/// Returns cos r for |r| ≤ π/4, given z = r²: 1 + r²·q(r²), q minimax of degree 3 (relative error
+/// 1.2·10⁻¹⁰).
 #[device]
 fn cosine(z: f32) -> f32 {
     let q = 2.4432327e-5f32; // 0x1.99e80cp-16
@@ -85,8 +86,8 @@ fn cosine(z: f32) -> f32 {
 ///
 /// A zero keeps its sign; NaN for infinities and NaN.
 ///
-/// x = n·π/2 + r, up to 105615 by Cody and Waite's reduction, beyond it, after a branch, by Payne
-/// and Hanek's. The result is ±sin r or ±cos r by a polynomial each.
+/// x = n·π/2 + r. Up to 105615 the reduction is that of Cody and Waite; for larger angles a branch
+/// runs that of Payne and Hanek. The result is ±sin r or ±cos r, each a polynomial.
 #[device]
 pub fn sin(x: f32) -> f32 {
     let (r, rest, n) = reduced_angle(x.abs());
@@ -124,9 +125,9 @@ pub fn sin_cos(x: f32) -> (f32, f32) {
 ///
 /// A zero keeps its sign; NaN for infinities and NaN.
 ///
-/// The reduction of [`sin`], with the rounding error of r as a second part. tan r ≈ r + r³·q(r²), q
-/// minimax of degree 6 (relative error 1.3·10⁻⁹), in two parts t + u as well. If n is odd, the
-/// result is −1 / (t + u): an approximate reciprocal of t, and a last step with both parts.
+/// The reduction is that of [`sin`], with the rounding error of r as a second part. tan r ≈ r +
+/// r³·q(r²), q minimax of degree 6 (relative error 1.3·10⁻⁹), also in two parts t + u. If n is odd,
+/// the result is −1 / (t + u): an approximate reciprocal of t, and a last step with both parts.
 #[device]
 pub fn tan(x: f32) -> f32 {
     let (near, off, n) = reduced_angle(x.abs());

@@ -18,7 +18,7 @@ pub(super) fn exchange_in<T: DeviceCopy>(operation: &'static str, x: T, width: u
     exchange(operation, x)[lane() / width * width..][..width].to_vec()
 }
 
-/// Exchanges once, then computes the butterfly of a group of `width` lanes in each lane.
+/// Exchanges the values of a group of `width` lanes once, then computes the butterfly in each lane.
 #[track_caller]
 pub(super) fn butterfly<T: LaneNumber>(operation: &'static str, x: T, width: usize, combine: impl Fn(T, T) -> T) -> T {
     let lanes: Vec<_> = exchange_in(operation, x, width).into_iter().map(Some).collect();

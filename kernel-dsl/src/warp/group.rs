@@ -88,8 +88,8 @@ impl<const W: usize> Group<W> {
         emulate::shuffle("Group::shuffle", x, lane, W)
     }
 
-    /// Returns `x` of the lane whose index in the group is this lane's XOR `mask`; `mask` < W. In
-    /// PTX: `shfl.sync.bfly`.
+    /// Returns `x` of the lane whose index in the group is this lane's XOR `mask`. The oracle
+    /// reports a `mask` of W or more (`shuffle-selector`). In PTX: `shfl.sync.bfly`.
     #[track_caller]
     pub fn shuffle_xor<T: DeviceCopy>(self, x: T, mask: usize) -> T {
         emulate::shuffle_xor("Group::shuffle_xor", x, mask, W)

@@ -12,13 +12,14 @@ pub(super) fn scaled(p: f64, shifted: f64) -> f64 {
     p * f64::from_bits(low) * f64::from_bits(high)
 }
 
-/// Returns c − k·ln 2 of whole k, ln 2 in parts of 40 and 53 bits.
+/// Returns c − k·ln 2 for a whole number k, with ln 2 in parts of 40 and 53 bits.
 #[device]
 fn remainder(c: f64, k: f64) -> f64 {
     k.mul_add(-7.371002565167799e-13, k.mul_add(-0.6931471805592082, c))
 }
 
-/// q of eʳ ≈ 1 + r + r²·q(r), |r| ≤ ln 2 / 2, minimax of degree 9 (relative error 3.7·10⁻¹⁸).
+/// Returns q(r) of eʳ ≈ 1 + r + r²·q(r), |r| ≤ ln 2 / 2: a minimax polynomial of degree 9 (relative
+/// error 3.7·10⁻¹⁸).
 #[device]
 fn second_order(r: f64) -> f64 {
     let q = 2.501883741878867e-8f64; // 0x1.add202b818922p-26
@@ -38,7 +39,7 @@ fn second_order(r: f64) -> f64 {
 /// Infinity from 709.78 on, subnormal below −708.4, 0 below −745.13; exp(−∞) = 0, exp(∞) = ∞, NaN
 /// for NaN.
 ///
-/// As [`math::exp`](crate::math::exp), with more bits and terms.
+/// The method is that of [`math::exp`](crate::math::exp), with more bits and terms.
 #[device]
 pub fn exp(x: f64) -> f64 {
     let c = if x < -746.0 { -746.0 } else { x };
@@ -51,8 +52,8 @@ pub fn exp(x: f64) -> f64 {
 
 /// Returns 2ˣ, exact where x is a whole number.
 ///
-/// Infinity from 1024 on, subnormal below −1022, 0 from −1075 on; 2^−∞ = 0, 2^∞ = ∞, NaN for NaN. 1
-/// + r·q(r), q of degree 10 (relative error 6.3·10⁻¹⁸).
+/// Infinity from 1024 on, subnormal below −1022, 0 from −1075 on; 2^−∞ = 0, 2^∞ = ∞, NaN for NaN.
+/// The polynomial is 1 + r·q(r), q of degree 10 (relative error 6.3·10⁻¹⁸).
 #[device]
 pub fn exp2(x: f64) -> f64 {
     let c = if x < -1076.0 { -1076.0 } else { x };

@@ -7,8 +7,8 @@ use crate::device;
 ///
 /// ±1 beyond ±19.1; a zero keeps its sign; NaN for NaN.
 ///
-/// With m = e^2|x| − 1 it is m / (m + 2). From 0.55 on, where that quotient would keep the errors
-/// of both, it is 1 − 2 / (m + 2), by IEEE's division.
+/// With m = e^2|x| − 1 the result is m / (m + 2). From 0.55 on, that quotient would have the errors
+/// of both operands, so the result is 1 − 2 / (m + 2). Both use IEEE's division.
 #[device]
 pub fn tanh(x: f64) -> f64 {
     let a = x.abs();

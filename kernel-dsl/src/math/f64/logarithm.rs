@@ -1,4 +1,4 @@
-//! The natural logarithm and that to base 2.
+//! The natural logarithm and the logarithm to base 2.
 
 use crate::device;
 
@@ -15,8 +15,8 @@ pub(super) fn parts(x: f64) -> (f64, f64) {
     (m, (((exponent as i32) >> 20) + scale) as f64)
 }
 
-/// (m − 1) / (m + 1) in two parts, the second below the last place of the first, for m from √½ to
-/// √2.
+/// Returns (m − 1) / (m + 1) in two parts, the second below the last place of the first, for m from
+/// √½ to √2.
 ///
 /// The reciprocal of m + 1 starts in `f32`: a minimax polynomial of degree 2 (1.3·10⁻³). A step of
 /// the third order in `f32` and one of the second in `f64` reach 2⁻⁴⁶; the remainder of the
@@ -46,7 +46,7 @@ fn at_edges(x: f64, y: f64) -> f64 {
 
 /// Returns the natural logarithm.
 ///
-/// ln(±0) = −∞, ln(∞) = ∞; NaN for NaN and for what is less than 0.
+/// ln(±0) = −∞, ln(∞) = ∞; NaN for NaN and negative numbers.
 ///
 /// x = m·2ⁿ, and ln m = 2·artanh s ≈ 2s + s³·q(s²), s = (m − 1) / (m + 1), q minimax of degree 6
 /// (relative error 1.2·10⁻¹⁸); n·ln 2 and 2s are summed in two parts.
@@ -72,7 +72,7 @@ pub fn ln(x: f64) -> f64 {
 
 /// Returns log₂ of m·2ⁿ as a sum of two numbers, to about 2⁻⁶⁴ of it.
 ///
-/// n + 2/ln 2·s + c·s³ + s⁵·q(s²), with q minimax of degree 6 (2⁻⁶⁶ of the whole); all terms except
+/// n + 2/ln 2·s + c·s³ + s⁵·q(s²), with q minimax of degree 6 (2⁻⁶⁶ of the sum); all terms except
 /// s⁵·q are carried in two parts.
 #[device]
 pub(super) fn log2_parts(m: f64, n: f64) -> (f64, f64) {

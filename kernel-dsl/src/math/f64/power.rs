@@ -6,7 +6,8 @@ use crate::device;
 
 /// Returns x to the y, with C99's special cases as in [`math::pow`](crate::math::pow).
 ///
-/// 2 to the y·log₂|x|, with the logarithm as a sum of two numbers, to about 2⁻⁶⁴ of it.
+/// The result is 2 to the y·log₂|x|, with the logarithm as a sum of two numbers, to a relative
+/// 2⁻⁶⁴.
 #[device]
 pub fn pow(x: f64, y: f64) -> f64 {
     let (a, b) = (x.abs(), y.abs());

@@ -32,8 +32,8 @@ fn large_angle(a: f64) -> (f64, f64, u32) {
     ];
     let bits = a.to_bits();
     let m = (bits & 0x000F_FFFF_FFFF_FFFF) | 0x0010_0000_0000_0000;
-    // The exponent of a is e, that of the mantissa's last bit e − 52; the window starts two bits
-    // before that one's.
+    // For the exponent e of a, the mantissa's last bit has the weight 2^(e − 52). The window starts
+    // at the bit of 2/π with the weight 2^(53 − e): their product is 2, the upper bit of n.
     let start = (bits >> 52) as u32 - 1013;
     let (word, bit) = ((start >> 6) as usize, start & 63);
     let high = window(TWO_OVER_PI[word], TWO_OVER_PI[word + 1], bit);
@@ -44,7 +44,7 @@ fn large_angle(a: f64) -> (f64, f64, u32) {
     let carry = if p1 < second { 1u64 } else { 0 };
     let p0 = m.wrapping_mul(high).wrapping_add(int::mul_hi(m, middle)).wrapping_add(carry);
     let n = (p0.wrapping_add(1 << 61) >> 62) as u32;
-    // The rest is signed: fractions of a quarter turn, in 2⁻¹²⁶.
+    // The rest is a signed fraction of a quarter turn, in units of 2⁻¹²⁶.
     let rest = p0.wrapping_sub((n as u64) << 62);
     let negative = rest >> 63 != 0;
     let size = if negative { !rest } else { rest };
@@ -60,7 +60,8 @@ fn large_angle(a: f64) -> (f64, f64, u32) {
     (near * scale + (a - a), off * scale, n)
 }
 
-/// 64 bits of two words, from bit `start` below 64 of the first.
+/// Returns 64 bits of the two words `high`:`low`, starting at bit `start` of `high`, counted from
+/// the top; `start` < 64.
 #[device]
 fn window(high: u64, low: u64, start: u32) -> u64 {
     (high << start) | (low >> 1 >> (63 - start))
@@ -80,7 +81,8 @@ fn reduced_angle(a: f64) -> (f64, f64, u32) {
     if a > 1647099.0 { large_angle(a) } else { (r, rest, shifted.to_bits() as u32) }
 }
 
-/// sin(r + rest) of |r| ≤ π/4: r + r³·q(r²), q minimax of degree 5 (relative error 3.7·10⁻¹⁸).
+/// Returns sin(r + rest) for |r| ≤ π/4: r + r³·q(r²), q minimax of degree 5 (relative error
+/// 3.7·10⁻¹⁸).
 #[device]
 fn sine(r: f64, rest: f64, z: f64) -> f64 {
     let q = 1.5895432168720789e-10f64; // 0x1.5d8b53f725e67p-33
@@ -92,7 +94,7 @@ fn sine(r: f64, rest: f64, z: f64) -> f64 {
     r + (z * r).mul_add(q, rest)
 }
 
-/// cos(r + rest) of |r| ≤ π/4: 1 − r²/2 + r⁴·q(r²), q minimax of degree 5 (relative error
+/// Returns cos(r + rest) for |r| ≤ π/4: 1 − r²/2 + r⁴·q(r²), q minimax of degree 5 (relative error
 /// 5.7·10⁻²⁰).
 #[device]
 fn cosine(r: f64, rest: f64, z: f64) -> f64 {
