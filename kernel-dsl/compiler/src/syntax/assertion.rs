@@ -10,7 +10,7 @@ use syn::ext::IdentExt;
 use syn::parse::ParseStream;
 use syn::{LitStr, Token};
 
-/// An assertion without its arguments.
+/// A macro that asserts or panics: its name, and the form of its arguments.
 struct AssertionForm {
     name: &'static str,
     assertion: Assertion,
@@ -24,7 +24,7 @@ enum Test {
     Holds,
     /// Two values.
     Compares(Comparison),
-    /// None: the thread fails, with this text before its message.
+    /// No arguments before the message: the thread fails, with this text before its message.
     Never(&'static str),
 }
 
@@ -178,7 +178,8 @@ impl Reader {
         ExprKind::Log { message, values }
     }
 
-    /// Reads a format string. Returns it with each value in place, and adds the values.
+    /// Reads a format string. Returns the format string with one placeholder per value, and appends
+    /// the values to `values`.
     fn message(&mut self, text: &LitStr, given: &[(Option<Ident>, syn::Expr)], values: &mut Vec<Expr>) -> String {
         let string = text.value();
         let Some(pieces) = pieces(&string) else {

@@ -407,8 +407,8 @@ fn target(input: ParseStream) -> syn::Result<Result<Target, syn::Error>> {
     Ok(name.to_string().parse().map_err(|e| syn::Error::new(name.span(), e)))
 }
 
-/// Parses a number, `bool` or type. A literal becomes a verbatim type, so that one tree type holds
-/// all three.
+/// Parses a number, `bool` or type. A literal becomes a verbatim type, so that one type of the
+/// syntax tree holds all three.
 fn value(input: ParseStream) -> syn::Result<syn::Type> {
     if input.peek(syn::Lit) {
         Ok(syn::Type::Verbatim(input.parse::<syn::Lit>()?.to_token_stream()))

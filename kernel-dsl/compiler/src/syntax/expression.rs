@@ -289,7 +289,7 @@ fn label(label: &Option<syn::Label>) -> Option<proc_macro2::Ident> {
     label.as_ref().map(|l| l.name.ident.clone())
 }
 
-/// Returns the label of a loop or block.
+/// Returns the field that a member expression names, by name or by index.
 pub(super) fn member(member: &syn::Member) -> Member {
     match member {
         syn::Member::Named(name) => Member::Name(name.clone()),

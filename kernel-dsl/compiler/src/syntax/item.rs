@@ -21,7 +21,7 @@ use syn::{Fields, GenericParam, ImplItem, ItemFn, Token, TypeParamBound};
 /// The items of a `#[device] mod`, or a single item.
 #[derive(Clone, Debug, Default)]
 pub struct Module {
-    /// In order.
+    /// The items in source order.
     pub items: Vec<Item>,
     /// A hash of the tokens and the source position.
     pub hash: u64,
@@ -32,7 +32,7 @@ pub struct Module {
 #[allow(missing_docs)]
 pub enum Item {
     Function(Function),
-    /// A function without parameters.
+    /// A constant, as a function without parameters that returns its value.
     Constant(Function),
     Struct(Struct),
     /// A type alias, as a struct whose only field has the type.
@@ -43,7 +43,7 @@ pub enum Item {
 }
 
 impl Item {
-    /// Returns the struct of a struct, a type alias, or an enum with data.
+    /// Returns the fields of a struct, a type alias, or an enum with data; `None` for other items.
     pub fn fields(&self) -> Option<&Struct> {
         match self {
             Item::Struct(s) | Item::Alias(s) => Some(s),
@@ -104,7 +104,7 @@ pub enum TraitItem {
 #[allow(missing_docs)]
 pub struct Impl {
     pub generics: Vec<Generic>,
-    /// The device trait.
+    /// The device trait that the type implements; `None` for an inherent impl and for an operator.
     pub of_trait: Option<Path>,
     /// The name of Rust's trait, for the impl of an operator.
     pub operator: Option<&'static str>,
@@ -648,7 +648,7 @@ fn names(item: &syn::Item) -> Vec<(String, bool)> {
     all
 }
 
-/// Returns a method as a free function.
+/// Returns a method as a free function with the same signature and body.
 fn whole(signature: &syn::Signature, block: &syn::Block) -> ItemFn {
     let (attrs, vis) = (Vec::new(), syn::Visibility::Inherited);
     ItemFn { attrs, vis, modifiers: Default::default(), sig: signature.clone(), block: Box::new(block.clone()) }

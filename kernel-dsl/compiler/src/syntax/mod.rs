@@ -97,22 +97,22 @@ impl BlockExtent {
 pub struct Tolerance {
     /// The parameter.
     pub name: Ident,
-    /// Finite, and 0 or more.
+    /// The bound relative to the interpreter's value: finite, and at least 0.
     pub relative: f64,
-    /// Finite, and 0 or more.
+    /// The absolute bound: finite, and at least 0.
     pub absolute: f64,
 }
 
 /// Launch expressions as the user wrote them.
 #[derive(Clone, Debug, Default)]
 pub struct LaunchTokens {
-    /// Each is a `usize`.
+    /// The extents of a block, each a `usize`.
     pub block: Vec<TokenStream>,
-    /// Each is a `usize`.
+    /// The extents of the grid, each a `usize`.
     pub grid: Vec<TokenStream>,
     /// The limits on blocks of a multiprocessor and registers of a thread, each a `usize`.
     pub limits: Vec<TokenStream>,
-    /// Each is a `bool`.
+    /// The conditions, each a `bool`.
     pub requires: Vec<TokenStream>,
 }
 
@@ -131,7 +131,7 @@ pub struct Function {
     pub returns: Option<Type>,
     /// For a constant, which is a function without parameters: its placement.
     pub constant: Option<Placement>,
-    /// The violations that its statements may make.
+    /// The allowed violations of the function's statements.
     pub allowances: Vec<Allowance>,
     /// The body.
     pub body: Block,
@@ -216,7 +216,7 @@ pub enum TypeKind {
 pub struct Path {
     /// Whether the path starts with `::`.
     pub global: bool,
-    /// In order; never empty.
+    /// The names in order; never empty.
     pub segments: Vec<Segment>,
     /// The tokens.
     pub mark: SpanPair,
@@ -464,7 +464,7 @@ pub enum ExprKind {
         label: Option<Ident>,
     },
     Return(Option<Box<Expr>>),
-    /// A rejected expression, whose error has been noted.
+    /// A rejected expression, whose error has been recorded.
     Refused,
 }
 
@@ -536,7 +536,8 @@ pub fn kernel(attribute: TokenStream, item: &ItemFn) -> Result<Kernel, syn::Erro
     reader.finish(kernel)
 }
 
-/// Returns whether a bound is `Fn(A) -> R` or a like trait.
+/// Returns whether a bound is written like a closure trait, with parentheses: `Fn(A) -> R`,
+/// `FnMut(A) -> R`.
 fn is_function(bound: &syn::TypeParamBound) -> bool {
     let syn::TypeParamBound::Trait(bound) = bound else { return false };
     bound.path.segments.last().is_some_and(|s| matches!(s.arguments, syn::PathArguments::Parenthesized(_)))
@@ -551,7 +552,7 @@ pub fn device(item: &ItemFn) -> Result<Function, syn::Error> {
 
 /// A reader that collects all errors.
 struct Reader {
-    /// The line from which source lines count.
+    /// The first line of the item; source lines count from this line.
     line: usize,
     /// The names of the module's own traits and of its imports, and whether Rust's library declares
     /// each.

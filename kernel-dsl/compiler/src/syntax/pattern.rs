@@ -75,7 +75,8 @@ impl Reader {
                 constants.push(name.clone());
             }
         });
-        // rustc compares with a constant of this name, if one exists; the macro cannot know.
+        // rustc compares with a constant of this name, if one exists. The macro cannot see whether
+        // one does.
         for name in constants {
             self.refuse(syn::Error::new(
                 name.span(),

@@ -16,11 +16,11 @@ pub struct SpanPair {
     pub first: proc_macro2::Span,
     /// The last token.
     pub last: proc_macro2::Span,
-    /// Lines count from the item's first line, columns from 1.
+    /// The range in the source. Lines count from the item's first line, columns from 1.
     pub span: Span,
 }
 
-/// Returns the first line of the item: that of its `fn` or of its visibility.
+/// Returns the line of the item's first token after the attributes: the visibility, or else `fn`.
 pub(super) fn first_line(item: &ItemFn) -> usize {
     first_token(item).start().line
 }
