@@ -80,8 +80,8 @@ impl Checker<'_> {
         (intrinsic(Intrinsic::ArrayFrom, vec![f]), array)
     }
 
-    /// Checks the function that computes each element from a `from`. Returns the function and the
-    /// type of the array.
+    /// Checks the function that computes each element from a value of type `from`. Returns the
+    /// function and the type of the array.
     fn filled(&mut self, from: Id, size: Id, f: &syntax::Expr, mark: SpanPair) -> (Expr, Id) {
         let returns = self.table.unknown();
         let function = self.table.add(Ty::Function { parameters: vec![from], returns });

@@ -376,7 +376,7 @@ impl Checker<'_> {
                 SignatureType::View => {
                     let view = self.part(SignatureType::View, ty, element);
                     let given = self.expr(e, None);
-                    // Every view is readable.
+                    // A mutable or strided view may be passed where a `View` is read.
                     let readable = match self.table.get(Id(given.ty.0)).clone() {
                         Ty::View { element, rank, .. } => {
                             self.table.add(Ty::View { element, rank, mutable: false, strided: false })

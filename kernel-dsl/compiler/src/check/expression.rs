@@ -169,7 +169,8 @@ impl Checker<'_> {
         (kind, self.table.add(ty))
     }
 
-    /// Checks values that `place` shows: numbers and `bool`.
+    /// Checks the values that a message shows: numbers and `bool`. `place` names the message in
+    /// errors.
     fn shown(&mut self, place: &str, values: &[syntax::Expr]) -> Vec<Expr> {
         let mut shown = Vec::with_capacity(values.len());
         for value in values {
@@ -596,7 +597,8 @@ impl Checker<'_> {
             }
         };
         let index = Box::new(self.indices(index, rank));
-        // A wrong index may have meant several elements.
+        // An index with an error may have been meant to select several elements, so their type is
+        // unknown.
         let element = if *self.table.get(Id(index.ty.0)) == Ty::Wrong { self.wrong() } else { element };
         (ExprKind::Index { base: Box::new(base), index }, element)
     }

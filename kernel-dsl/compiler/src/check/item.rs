@@ -41,7 +41,7 @@ struct ModuleMember<'a> {
     id: FunctionId,
     function: &'a syntax::Function,
     surroundings: Surroundings<'a>,
-    /// A function that impls of the trait must provide: it has no body.
+    /// Whether impls of the trait must provide the function, because the trait gives it no body.
     required: bool,
 }
 
@@ -65,7 +65,7 @@ enum ContainingItem<'a> {
 pub struct ItemDiagnostics {
     /// The diagnostics.
     pub diagnostics: Vec<Diagnostic>,
-    /// Where.
+    /// The item that contains them; `None` if rustc cannot check that item alone.
     pub within: Option<ItemPart>,
 }
 
@@ -344,7 +344,7 @@ fn shapes(module: &syntax::Module, environment: &mut Environment, diagnostics: &
 fn aliases(module: &syntax::Module, structs: std::ops::Range<usize>, environment: &mut Environment) {
     let all = module.items.iter().filter(|item| item.fields().is_some());
     let aliases: Vec<_> = all.zip(structs).filter(|(item, _)| matches!(item, Item::Alias(_))).collect();
-    // An alias that names others needs at most one more round than each of these.
+    // A chain of n aliases is resolved after at most n rounds.
     for _ in 0..aliases.len() {
         for (item, at) in &aliases {
             if let Item::Alias(alias) = item {
@@ -386,7 +386,7 @@ fn own_items(
     )
 }
 
-/// Returns an empty function, in which types are checked.
+/// Returns a function without a body, whose generic parameters are in scope for checking types.
 fn nothing(name: &proc_macro2::Ident, generics: &[syntax::Generic]) -> syntax::Function {
     let span = name.span();
     let mark = syntax::SpanPair { first: span, last: span, span: crate::source::Span::default() };
@@ -482,7 +482,7 @@ fn size(checker: &Checker, ty: Id) -> Option<(u32, u32)> {
     }
 }
 
-/// Returns the signature of a member.
+/// Checks the signature of a function of the module, and returns the function without its body.
 fn signature(member: &ModuleMember, environment: &Environment) -> Result<hir::Function, Vec<Diagnostic>> {
     let mut checker = Checker::new(member.function, &member.surroundings.scope, environment);
     checker.signature();

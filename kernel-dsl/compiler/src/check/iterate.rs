@@ -180,7 +180,7 @@ impl Checker<'_> {
         Some(over)
     }
 
-    /// Makes a range over the items of `value`, whose number `count` gives.
+    /// Makes a range over the items of `value`. The operation `count` computes their number.
     fn counted_items(&mut self, value: Expr, count: Intrinsic, items: IteratorItems, mark: SpanPair) -> Iteration {
         let usize = self.table.scalar(Scalar::Usize);
         let ty = Id(value.ty.0);

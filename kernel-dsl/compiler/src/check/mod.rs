@@ -204,7 +204,8 @@ struct Checker<'a> {
     /// The number of closures and functions passed as closures so far.
     closures: u32,
     returns: Id,
-    /// Whether the next expression is the left operand of `&` with a small number.
+    /// Whether the next expression is the left operand of `&` with a small number, which selects
+    /// bits.
     masks: bool,
     /// Literals whose bits depend on an inferred type.
     literals: Vec<Literal>,
@@ -467,8 +468,8 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Returns the index of the parameter `name` of a clause `what`, which must be one that the
-    /// kernel writes.
+    /// Returns the index of the parameter `name` that the clause `what` names. Reports an error if
+    /// there is no such parameter, or if the kernel cannot write to it.
     fn written_parameter(&mut self, name: &proc_macro2::Ident, what: &str) -> Option<u32> {
         let mark = SpanPair { first: name.span(), last: name.span(), span: crate::source::Span::default() };
         let found = self.function.parameters.iter().position(|p| p.name == *name);
@@ -543,7 +544,7 @@ impl<'a> Checker<'a> {
         fits
     }
 
-    /// Ends inference and resolves what depends on it.
+    /// Ends inference, and resolves the types, literals and operators that depend on it.
     fn finish(mut self, body: &mut hir::Block) -> Finish<'a> {
         self.project();
         for Operands { ty, bools, floats, mark } in std::mem::take(&mut self.operands) {
@@ -638,8 +639,8 @@ impl Finish<'_> {
             .map(|v| hir::Local {
                 name: v.name.clone(),
                 ty: self.types.get(&self.checker.table, v.ty),
-                // A view is declared `mut` to write its elements; the variable itself may never
-                // change.
+                // A view is declared `mut` to write its elements, so its variable counts as mutable
+                // only if it is assigned.
                 mutable: match self.checker.table.get(v.ty) {
                     Ty::View { .. } | Ty::Slice { .. } | Ty::Shared { .. } => v.assigned || v.unset,
                     _ => v.mutable || v.unset,
@@ -650,8 +651,8 @@ impl Finish<'_> {
             .collect();
         let returns = self.types.get(&self.checker.table, self.checker.returns);
         self.shifts();
-        // An unknown type is an error only if a variable has it; rustc reports the rest. Another
-        // error may have caused it.
+        // An unknown type is an error only if a variable has this type; rustc reports the rest.
+        // After other errors nothing is reported, because they may have caused the unknown type.
         let unknown = std::mem::take(&mut self.types.unknown);
         for id in unknown.into_iter().filter(|_| self.checker.diagnostics.is_empty()).collect::<Vec<_>>() {
             let root = self.checker.table.root(id);

@@ -141,8 +141,8 @@ impl Checker<'_> {
         (ExprKind::Dereference(Box::new(call)), to)
     }
 
-    /// Makes `place` writable if an `impl Index` selects it: `IndexMut` selects it then. Returns
-    /// false for other places.
+    /// Makes `place` writable if an `impl Index` selects it: the selection then uses `IndexMut`.
+    /// Returns false for other places.
     pub(super) fn selected_mutably(&mut self, place: &mut Expr, mark: SpanPair) -> bool {
         let ExprKind::Dereference(call) = &place.kind else { return false };
         let ExprKind::Call { function, arguments, .. } = &call.kind else { return false };

@@ -139,7 +139,7 @@ impl Checker<'_> {
         (ExprKind::Block(Block { statements, value: Some(Box::new(value)) }), result)
     }
 
-    /// Declares a variable without a name.
+    /// Declares a variable that no name of the source refers to.
     pub(super) fn hidden(&mut self, name: &str, ty: Id) -> LocalId {
         let mark = self.function_mark();
         let id = self.declare(name.into(), ty, false, false, mark);
