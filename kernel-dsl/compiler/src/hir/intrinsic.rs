@@ -148,10 +148,10 @@ pub enum Intrinsic {
     /// `x.fetch_sub(at, value)`: an atomic addition of the negated value.
     AtomicSubtract,
     /// A method that is one unary operation of the IR: `abs`, `sqrt`, `floor`, `ceil`, `trunc`,
-    /// `round_ties_even`, `count_ones`, `leading_zeros`.
+    /// `round_ties_even`.
     Unary(ir::Unary),
     /// A method that is one binary operation of the IR: `min`, `max`, `wrapping_add`,
-    /// `wrapping_sub`, `wrapping_mul`.
+    /// `wrapping_sub`, `wrapping_mul`, `wrapping_shl`, `wrapping_shr`.
     Binary(ir::Binary),
     /// A method of numbers that takes several operations of the IR.
     Method(Method),

@@ -5,9 +5,9 @@ use super::{Size, Type, TypeId};
 /// The size and alignment of a value.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct ValueLayout {
-    /// A multiple of `align`.
+    /// The size in bytes, a multiple of `align`.
     pub bytes: u32,
-    /// A power of two.
+    /// The alignment in bytes, a power of two.
     pub align: u32,
 }
 

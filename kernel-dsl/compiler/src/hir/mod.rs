@@ -117,7 +117,7 @@ pub struct Tolerance {
     pub parameter: u32,
     /// The bound relative to the interpreter's value.
     pub relative: f64,
-    /// The absolute bound, which is added.
+    /// The absolute bound, which is added to the relative one.
     pub absolute: f64,
 }
 
@@ -195,7 +195,7 @@ pub struct Function {
     /// For a constant, which is a function without parameters that returns its value: the placement
     /// of its table, if a run-time index reads it.
     pub constant: Option<ir::Placement>,
-    /// The violations that its statements may make.
+    /// The allowed violations of the function's statements.
     pub allowances: Vec<Allowance>,
     /// The body; its value is the result of the function.
     pub body: Block,
@@ -293,10 +293,10 @@ pub enum Type {
     Reference { to: TypeId, mutable: bool },
     /// `Option<T>`.
     Option(TypeId),
-    /// A closure or device function; each call knows which one.
+    /// A closure or device function. Lowering resolves each call to one closure or function.
     #[allow(missing_docs)]
     Function { parameters: Vec<TypeId>, returns: TypeId },
-    /// A generic argument that is a number (`true` is 1), and not a type of values.
+    /// A generic argument that is a number (`true` is 1), and not a type.
     Constant(Size),
     /// A generic parameter, by index into the generics of the item with the table.
     Parameter(u32),
@@ -328,7 +328,7 @@ pub(crate) fn view_name(mutable: bool, strided: bool) -> &'static str {
 pub enum Size {
     /// A literal size, or a `bool`.
     Known(u32),
-    /// A constant of another integer type. No length is one.
+    /// A generic constant of another integer type; never the length of an array.
     Value(i128),
     /// A generic constant, by index into [`Function::generics`].
     Generic(u32),
@@ -349,7 +349,7 @@ pub enum Statement {
     /// `let pattern = value;`, or `let name;`.
     #[allow(missing_docs)]
     Let { pattern: Pattern, value: Option<Expr>, span: Span },
-    /// `let pattern = value else { … };`; control does not leave `otherwise`.
+    /// `let pattern = value else { … };`; control does not reach the end of `otherwise`.
     #[allow(missing_docs)]
     LetElse { pattern: Pattern, value: Expr, otherwise: Block, span: Span },
     /// An expression whose value is dropped.

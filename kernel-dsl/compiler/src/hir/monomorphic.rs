@@ -32,8 +32,8 @@ pub struct Monomorphic {
 }
 
 impl Monomorphic {
-    /// Returns the program. Launch expressions still name the kernel's generic constants, so that a
-    /// refusal can name them.
+    /// Returns the program. Launch expressions still name the kernel's generic constants, so that
+    /// errors can print the names.
     pub fn program(&self) -> &Program {
         &self.program
     }
@@ -238,7 +238,7 @@ struct Monomorphizer<'p> {
     made: HashMap<(FunctionId, Vec<TypeId>), FunctionId>,
     /// The functions, with the generic arguments of each.
     functions: Vec<(Function, Vec<TypeId>)>,
-    /// The structs whose fields are being instantiated.
+    /// The structs whose fields are being instantiated, to detect a struct that contains itself.
     opened: Vec<Type>,
     /// The depth of nested lookups of associated types.
     projected: usize,
@@ -297,7 +297,8 @@ impl Monomorphizer<'_> {
             Type::Item(_) => Type::Unit,
             other => other.clone(),
         };
-        // Instantiating the fields has interned their types, so the index is known only now.
+        // The index is assigned here, because instantiating the fields has interned other types
+        // before.
         if ty == Type::Scalar(Scalar::U128) {
             // The type of its words, as arguments of a launch.
             self.intern(Type::Scalar(Scalar::U64));
