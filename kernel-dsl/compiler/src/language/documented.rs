@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 const CHAPTER: &str = include_str!("../../../src/methods.rs");
 
-/// Returns the word of the chapter for receivers that are numbers; `None` for other receivers.
+/// Returns the chapter's word for a receiver that is a number; `None` for other receivers.
 fn word(on: Receiver) -> Option<&'static str> {
     match on {
         Receiver::Float => Some("floats"),

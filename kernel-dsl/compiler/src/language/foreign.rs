@@ -83,7 +83,8 @@ const CALLS: &[(&str, &str)] = &[
     ("powf", "`math::pow(x, exponent)`"),
 ];
 
-/// The functions of these modules with their own rules and without a row in [`FUNCTIONS`].
+/// The functions of the built-in modules that the checker handles by separate rules, without a row
+/// in [`FUNCTIONS`].
 const RULED_FUNCTIONS: [&str; 6] =
     ["block::share", "block::stride", "grid::stride", "int::word", "pipeline::wait", "warp::group"];
 

@@ -34,7 +34,7 @@ const fn without(method: &'static str) -> Inexact {
     Inexact { method, math: None, fast: None }
 }
 
-/// The methods whose bits Rust leaves to the host's library.
+/// The methods of floats whose last bits depend on the host's library.
 ///
 /// Kernels reject these methods. Compiled as `math::` functions they would give other bits on the
 /// device than the same Rust on the host, and an inherent method cannot be replaced.

@@ -452,7 +452,7 @@ impl Receiver {
         }
     }
 
-    /// Returns whether a shared array of this rank is such a receiver.
+    /// Returns whether a shared array of this rank has the methods of this receiver.
     pub fn shared(self, rank: u32) -> bool {
         match self {
             Receiver::Shared | Receiver::Memory | Receiver::Writable | Receiver::Atomic => true,

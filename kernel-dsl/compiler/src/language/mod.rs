@@ -1,9 +1,9 @@
 //! The vocabulary of the language: every name that a kernel can use without defining it.
 //!
 //! Each kind of name has one table. The reader of a kernel, the checker and the documentation use
-//! the same tables, so that they agree on what exists. This module knows the HIR, because a row
-//! names the operation that a function or method becomes. The module does not know syntax: names
-//! are strings here.
+//! the same tables, so that they agree on what exists. This module depends on the HIR, because a
+//! row names the operation that a function or method becomes. The module does not depend on the
+//! syntax tree: names are strings here.
 //!
 //! * [`FUNCTIONS`]: functions of the prelude, such as `block::sum`.
 //! * [`METHODS`], [`ARRAY_METHODS`], [`OPTION_METHODS`]: methods of the built-in types.

@@ -13,8 +13,8 @@ pub fn owns_type(last: &str) -> bool {
 
 /// Returns whether a path in the position of a bound is built in, by its last name.
 ///
-/// Of Rust's own traits these are operators and traits that every value has. The checker ignores
-/// them.
+/// The checker treats Rust's own traits in the list, such as `Add` and `Debug`, as bounds that
+/// every type satisfies.
 pub fn owns_bound(last: &str) -> bool {
     const RUST: &[&str] =
         &["Add", "Debug", "DeviceFn", "Div", "Fn", "Mul", "Neg", "PartialEq", "PartialOrd", "Rem", "Sub"];
