@@ -96,12 +96,14 @@ impl<'h> Lowerer<'h> {
                 }
                 Val::Scalar(MaybeConst::unknown(value))
             }
-            // The control flow left in an argument, or an argument had an error.
+            // An argument has an error, or yields no value because control leaves it, as `return`
+            // does.
             _ => Val::Unit,
         }
     }
 
-    /// Lowers `x[i].codes.load(at)`: some elements of an array within an element in memory.
+    /// Lowers `x[i].codes.load(at)`: a load of adjacent elements of an array within an element in
+    /// memory.
     fn load_of_array(&mut self, e: &'h Expr, of: &'h Expr, at: &'h Expr) -> Val {
         let Some(n) = self.elements(e.ty, e.span) else { return Val::Unit };
         let (place, index) = (self.place(of), self.scalar(at));
@@ -120,7 +122,8 @@ impl<'h> Lowerer<'h> {
         }
         let whole = n * element.bytes();
         let align = if whole.is_power_of_two() { whole.min(MAX_VECTOR_BYTES) } else { element.element().align() };
-        // The first access checks its own elements, so the others must be within what follows.
+        // Only the first access is checked, against a length reduced by the elements of the others.
+        // The check thus covers all `n` elements.
         let first_elements = (align / element.bytes()).clamp(1, n);
         let firsts = MemLayout::Array { element, len: len - (n - first_elements) };
         let first = self.index_in_memory(place, &firsts, index, policy);
@@ -196,7 +199,7 @@ impl<'h> Lowerer<'h> {
     }
 
     /// Loads `n` elements; elements out of bounds become `other`. If the first element is out of
-    /// bounds, all are. Otherwise the others are counted from the first, so that no index
+    /// bounds, all are. Otherwise the other elements are counted from the first, so that no index
     /// overflows.
     fn load_or(
         &mut self,

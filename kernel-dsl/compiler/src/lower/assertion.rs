@@ -51,7 +51,7 @@ impl<'h> Lowerer<'h> {
         Val::Unit
     }
 
-    /// Lowers a condition, and adds the sides of a comparison.
+    /// Lowers a condition. If the condition is a comparison, appends both operands to `sides`.
     fn tested(&mut self, e: &'h Expr, sides: &mut Vec<MaybeConst>) -> MaybeConst {
         let ExprKind::Compare(comparison, a, b) = &e.kind else { return self.scalar(e) };
         let ty = self.scalar_type(a.ty);

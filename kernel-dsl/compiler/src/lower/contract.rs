@@ -2,9 +2,9 @@
 //! `mul_add`, rounded once.
 //!
 //! Lowering contracts, so that the oracle and every other executor round alike. Contraction applies
-//! to the kernel's own body and closures, and not to device functions, which mean the same in every
-//! kernel. Of two products the left one is contracted. A product with a name (`let p = a * b;`) is
-//! rounded.
+//! to the kernel's own body and closures. Device functions are not contracted, so that their
+//! results are the same in every kernel. In a sum of two products, only the left product is
+//! contracted. A product with a name (`let p = a * b;`) is rounded.
 
 use super::Lowerer;
 use super::value::MaybeConst;

@@ -122,7 +122,8 @@ impl<'h> Lowerer<'h> {
                 Val::Scalar(MaybeConst::unknown(self.builder.scalar(Op::Match(x.value), Scalar::U32)))
             }
             (Collective::Vote(mode), [Val::Scalar(p)]) => Val::Scalar(self.group_vote(mode, *p, width)),
-            // The control flow left in an argument, or an argument had an error.
+            // An argument has an error, or yields no value because control leaves it, as `return`
+            // does.
             _ => Val::Unit,
         }
     }

@@ -3,7 +3,7 @@
 //! A `u128` is a [`MaybeConst`] with an upper word. The IR has no such type, so every operation on
 //! it is lowered here to operations on `u64`. Overflow and a zero divisor are mistakes that the
 //! oracle reports, as for a `u64`. Operators without `wrapping_` therefore use IR operators that
-//! report: one of them overflows exactly if the whole operation does. The report shows words
+//! report: one of them overflows exactly if the operation on `u128` does. The report shows words
 //! instead of the whole operands.
 
 use super::Lowerer;
@@ -109,7 +109,7 @@ impl Lowerer<'_> {
         }
     }
 
-    /// Lowers a sum or difference. The high words overflow exactly if the whole does.
+    /// Lowers a sum or difference. The high words overflow exactly if the `u128` does.
     fn double_sum(&mut self, op: Binary, a: MaybeConst, b: MaybeConst) -> MaybeConst {
         let ([a_low, a_high], [b_low, b_high]) = (self.halves(a), self.halves(b));
         let (low, carry) = if matches!(op, Binary::Add | Binary::WrappingAdd) {
@@ -367,7 +367,8 @@ impl Lowerer<'_> {
         let entering = self.word_binary(WrappingShr, entering, others);
         let entering = self.select(WORD, long, entering, zero);
         let normalized = self.word_binary(Or, normalized, entering);
-        // The dividend: the rest and the lower word, shifted as the divisor, or half of it.
+        // The dividend: the remainder and the lower word, shifted like the divisor; for a divisor
+        // of two words, half of the dividend.
         let scaled = self.word_binary(WrappingShl, rest, zeros);
         let entering = self.word_shift(WrappingShr, a_low, 1);
         let entering = self.word_binary(WrappingShr, entering, others);

@@ -5,7 +5,7 @@ use crate::ir::{DynamicId, Formula, Inst, Kernel, NoFormula, Op, Region, Type, V
 use smallvec::SmallVec;
 use std::collections::HashMap;
 
-/// The creation of an array: the instruction, and where it is.
+/// The instruction that creates an array, and whether it is in a loop or in any construct.
 struct DynamicArrayDef {
     array: usize,
     extents: SmallVec<[Value; 2]>,

@@ -64,7 +64,8 @@ impl<'h> Lowerer<'h> {
             (Collective::Scan, [x, identity, Val::Callable(combine)]) => {
                 self.block_scanned(of, x.clone(), identity.clone(), *combine)
             }
-            // The control flow left in an argument, or an argument had an error.
+            // An argument has an error, or yields no value because control leaves it, as `return`
+            // does.
             _ => Val::Unit,
         }
     }
@@ -105,9 +106,9 @@ impl<'h> Lowerer<'h> {
         self.exchanged_value(&exchange, first, None)
     }
 
-    /// Gives lane l the value `own` of warp l mod m, or `missing` if that warp does not exist. m is
-    /// the largest number of warps, rounded up to a power of two. `missing` is neutral, so that a
-    /// butterfly over m lanes reduces the warps that exist.
+    /// Returns, in lane l, the value `own` of warp l mod m, or `missing` if that warp does not
+    /// exist. m is the largest number of warps, rounded up to a power of two. `missing` is neutral,
+    /// so that a butterfly over m lanes reduces the warps that exist.
     fn of_warps(&mut self, ty: Scalar, own: MaybeConst, missing: u64) -> MaybeConst {
         let warps = self.most_warps();
         let (lane, warp) = (self.group_lane(LANES), self.warp(Span::default()));
@@ -172,7 +173,7 @@ impl<'h> Lowerer<'h> {
         array
     }
 
-    /// Lowers a read of the exchanged value at `index`; zeros in lanes where `there` is false.
+    /// Lowers a read of the exchanged value at `index`. Lanes where `there` is false get zeros.
     pub(super) fn exchanged_value(&mut self, exchange: &Exchange, index: MaybeConst, there: Option<MaybeConst>) -> Val {
         let mut arrays = exchange.arrays.iter();
         self.each_scalar(&exchange.form, &mut |l, ty, own| match arrays.next() {

@@ -22,7 +22,8 @@ impl<'h> Lowerer<'h> {
         match self.expr(e) {
             Val::Scalar(k) => k,
             _ => {
-                // The control flow has left, or there was an error: the value is not used.
+                // Control does not reach this point, or the expression has an error: the value is
+                // not used.
                 let ty = self.scalar_type(e.ty);
                 MaybeConst { bits: None, ..self.number(ty, 0) }
             }

@@ -1,4 +1,4 @@
-//! The calls that are being inlined, and the numbers given out on the way.
+//! The calls that are being inlined, and the counters of calls, labels and closures.
 
 use super::closure::Callable;
 use super::function::{Frame, LoopFrame};
@@ -125,8 +125,7 @@ impl<'h> Inliner<'h> {
         self.labels <= MAX_LABELS && values <= MAX_VALUES
     }
 
-    /// Returns whether the error that the kernel is too large is still to be reported, and notes
-    /// the report.
+    /// Returns true at the first call: the error that the kernel is too large is reported once.
     pub(super) fn report_too_large(&mut self) -> bool {
         !std::mem::replace(&mut self.too_large, true)
     }

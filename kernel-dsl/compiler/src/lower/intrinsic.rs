@@ -35,7 +35,8 @@ impl<'h> Lowerer<'h> {
             .or_else(|| self.copying(e, intrinsic, arguments, &values))
             .or_else(|| self.of_numbers(e, intrinsic, arguments, &values))
             .or_else(|| self.of_option(e, intrinsic, &values))
-            // The control flow left in an argument, or an argument had an error.
+            // An argument has an error, or yields no value because control leaves it, as `return`
+            // does.
             .unwrap_or(Val::Unit)
     }
 

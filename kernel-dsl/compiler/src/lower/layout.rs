@@ -9,10 +9,10 @@
 //! Shared memory has 32 banks of 4 bytes; accesses of a warp to different words of one bank are
 //! serialized. The layout considers each access to a padded array with an analyzable index. The
 //! layout computes the indices of the 32 lanes relative to a part that all lanes share. That part
-//! moves all lanes to other banks alike, so it does not matter. The cost of an access is the
-//! largest number of its words in one bank, times 8 for each loop around it. The pitch is the row
-//! length plus the smallest pad with the lowest sum of costs. Pads keep the alignment of the widest
-//! access: the pitch is a multiple of its width.
+//! shifts the banks of all lanes equally, so it does not affect conflicts. The cost of an access is
+//! the largest number of its words in one bank, times 8 for each loop around it. The pitch is the
+//! row length plus the smallest pad with the lowest sum of costs. Pads keep the alignment of the
+//! widest access: the pitch is a multiple of its width.
 
 use super::value::Val;
 use crate::analyses::lanes::{Lanes, Numbers};
@@ -33,11 +33,11 @@ const LOOP_WEIGHT: u64 = 8;
 pub(super) enum SharedArrayEvent {
     /// An array is created. Arrays without an event live as long as the kernel.
     Declare(SharedId),
-    /// Opening braces.
+    /// An opening brace.
     Open,
-    /// Closing braces; these arrays live on in the enclosing braces.
+    /// A closing brace; these arrays stay alive in the enclosing braces.
     Close(Vec<SharedId>),
-    /// Closing braces; all arrays live on.
+    /// A closing brace; all arrays stay alive.
     CloseAll,
 }
 
@@ -45,9 +45,9 @@ pub(super) enum SharedArrayEvent {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Alias {
     pub array: SharedId,
-    /// The number of outer dimensions that it takes over from the other array, with their strides.
+    /// The number of outer dimensions whose extents and strides are those of the other array.
     pub kept: usize,
-    /// Whether it is a cast: the contents of the other array with another element type.
+    /// Whether the alias is a cast: the contents of the other array with another element type.
     pub cast: bool,
     pub location: Location,
 }
@@ -64,7 +64,8 @@ pub(super) struct SharedArrayPlan {
 }
 
 impl SharedArrayPlan {
-    /// Records an opening brace. Returns what [`close`](Self::close) takes for its closing brace.
+    /// Records an opening brace. Returns its position, which [`close`](Self::close) needs for the
+    /// closing brace.
     pub(super) fn open(&mut self) -> usize {
         self.events.push(SharedArrayEvent::Open);
         self.events.len() - 1
@@ -84,7 +85,7 @@ impl SharedArrayPlan {
         None
     }
 
-    /// Records a closing brace. The arrays that `value`, the value of the braces, names live on.
+    /// Records a closing brace. Arrays that `value`, the value of the braces, refers to stay alive.
     pub(super) fn close(&mut self, opened: usize, value: &Val) {
         if self.events.len() == opened + 1 {
             self.events.truncate(opened);
@@ -240,7 +241,7 @@ fn shares(kernel: &Kernel, i: usize) -> bool {
 }
 
 /// Drops each `LifetimeStart` of an array that shares its bytes with no other array and is created
-/// once: its bytes are undefined anyway.
+/// once. The bytes of such an array are undefined at that point anyway.
 fn keep_begins(region: &mut Region, sharing: &[bool], looped: bool) {
     region.insts.retain(|inst| match inst.op {
         Op::LifetimeStart(array) => looped || sharing[array.0 as usize],

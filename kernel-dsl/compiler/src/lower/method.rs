@@ -254,7 +254,7 @@ impl<'h> Lowerer<'h> {
         self.select(ty, far, away, whole)
     }
 
-    /// Lowers the bits of `size` with the sign bit of `sign`.
+    /// Lowers a float with the magnitude of `size` and the sign of `sign`.
     fn copysign(&mut self, ty: Scalar, size: MaybeConst, sign: MaybeConst) -> MaybeConst {
         let bits = if ty == Scalar::F32 { Scalar::U32 } else { Scalar::U64 };
         let (size, sign) = (self.bits_as(size, bits), self.bits_as(sign, bits));
@@ -265,7 +265,7 @@ impl<'h> Lowerer<'h> {
         self.bits_as(both, ty)
     }
 
-    /// Returns |a| modulo 2ⁿ: `MIN` stays.
+    /// Returns |a| modulo 2ⁿ: `MIN` for `MIN`.
     fn magnitude(&mut self, ty: Scalar, a: MaybeConst) -> MaybeConst {
         let zero = self.number(ty, 0);
         let negated = self.binary(Binary::WrappingSub, ty, zero, a);

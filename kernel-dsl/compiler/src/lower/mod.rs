@@ -151,7 +151,7 @@ struct Lowerer<'h> {
     name_hint: Option<&'h str>,
     /// The first local of an array in local memory that is not bound to a variable yet.
     unbound: Option<ir::LocalId>,
-    /// Whether the IR is to name variables.
+    /// Whether lowering emits the names of variables, for tracing.
     named: bool,
     errors: Vec<Error>,
 }
@@ -220,7 +220,7 @@ impl<'h> Lowerer<'h> {
         span: Span,
     ) -> Val {
         let mem_layout = match *self.ty(ty) {
-            // Two arguments, as of a tuple.
+            // Two arguments, like those of a tuple.
             hir::Type::Scalar(Scalar::U128) => {
                 let mut word = || {
                     let name = entry_name(all.get(*argument as usize).map_or("argument", |a| &a.name));

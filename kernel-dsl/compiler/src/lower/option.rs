@@ -54,8 +54,8 @@ impl<'h> Lowerer<'h> {
         }
     }
 
-    /// Lowers `get`: the element at `at` if it is in bounds. A view or shared array gives the
-    /// value, a slice a reference.
+    /// Lowers `get`: the element at `at` if it is in bounds. The result holds the value for a view
+    /// or shared array, and a reference for a slice.
     pub(super) fn get(&mut self, e: &Expr, of: &Val, at: &[MaybeConst]) -> Val {
         let extents = self.extents(of);
         if extents.is_empty() || extents.len() != at.len() {
@@ -70,7 +70,7 @@ impl<'h> Lowerer<'h> {
         }
     }
 
-    /// Lowers `copied`: a load by the lanes that have a reference.
+    /// Lowers `copied`: a load in the lanes whose option holds a reference.
     pub(super) fn copied(&mut self, e: &Expr, option: Val) -> Val {
         let Val::Option(some, reference) = option else { return Val::Unit };
         let hir::Type::Option(inner) = self.ty(e.ty) else { return Val::Unit };

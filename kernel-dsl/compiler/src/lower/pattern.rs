@@ -220,7 +220,7 @@ impl<'h> Lowerer<'h> {
             self.builder.enter([]);
             self.block(otherwise);
             if !self.builder.ended() {
-                // Only if the end of a block is not reachable, as after an endless loop.
+                // No jump ended the block, so its end is unreachable, as after an endless loop.
                 self.builder.effect(Op::Return);
             }
             let otherwise = self.builder.leave();

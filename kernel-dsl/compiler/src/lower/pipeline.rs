@@ -26,7 +26,7 @@ impl<'h> Lowerer<'h> {
         }
     }
 
-    /// Issues a copy of the block, each thread its packs, in the open group.
+    /// Issues a copy by the block in the open group. Each thread copies its own packs.
     pub(super) fn begin_copies(&mut self, to: &Handle, from: &View) {
         let n = self.at_once_of(to, from);
         let chunk = self.chunk(to, from);

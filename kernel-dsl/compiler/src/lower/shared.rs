@@ -30,7 +30,7 @@ pub(super) struct SharedArrays {
     exchange: Vec<(Scalar, SharedId)>,
     /// The arrays that variables and arrays of handles switch between.
     pub switched: SwitchedArrays,
-    /// Where arrays of dynamic size begin: at addresses aligned to the widest access.
+    /// The addresses of the first elements of arrays of dynamic size, aligned to the widest access.
     dynamic_bases: Vec<ir::Value>,
 }
 
@@ -264,7 +264,7 @@ impl<'h> Lowerer<'h> {
 
     fn dynamic_cast(&mut self, span: Span, view: &View, mem_layout: MemLayout) -> Val {
         let (from, to) = (view.mem_layout.bytes(), mem_layout.bytes());
-        // An array that begins elsewhere may begin between two elements.
+        // A view with a moved origin may begin between two elements of the new type.
         let whole = view.extents.len() == 1 && self.shared.dynamic_bases.contains(&view.base);
         if !from.is_multiple_of(to) && !whole {
             let message = format!(

@@ -10,7 +10,7 @@ use crate::source::Span;
 
 impl<'h> Lowerer<'h> {
     /// Lowers a block and its value. The lifetime of a shared array created in the block ends with
-    /// it, unless the value names the array.
+    /// the block, unless the value refers to the array.
     pub(super) fn block(&mut self, block: &'h hir::Block) -> Val {
         let opened = self.shared.plan.open();
         let value = self.statements(block, 0);

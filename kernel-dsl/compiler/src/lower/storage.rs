@@ -83,7 +83,7 @@ impl<'h> Lowerer<'h> {
     fn too_large(&mut self, name: &str, len: u32) {
         let span = self.builder.kernel.locations[self.builder.location.0 as usize].span;
         let what = format!("would take {len} elements in the registers of each thread");
-        // For a temporary copy of the array, the error was reported already.
+        // A temporary copy of the array would repeat the error of the array itself.
         if name == TEMPORARY && self.errors.iter().any(|e| e.message.ends_with(&what)) {
             return;
         }

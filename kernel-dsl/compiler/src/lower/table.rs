@@ -152,7 +152,7 @@ impl<'h> Lowerer<'h> {
         self.tables.evaluating = false;
         self.name_hint = hint;
         let bits = run::run(&self.builder.kernel, &region, &values);
-        // The locals are not used any more.
+        // Only the removed code used these locals.
         self.builder.kernel.locals.truncate(locals);
         let bits = match bits {
             Ok(bits) if bits.len() == leaves.len() => bits,

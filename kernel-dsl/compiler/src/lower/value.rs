@@ -45,7 +45,7 @@ pub(super) enum Val {
     View(View),
     Shared(Handle),
     Reference(LoweredPlace),
-    /// Whether the value exists, and the value; an unused value of its type if not.
+    /// Whether the value exists, and the value. For `None` the value is unused and arbitrary.
     Option(MaybeConst, Box<Val>),
     /// Copies in flight.
     Pending(Vec<InFlightCopy>),
@@ -100,7 +100,7 @@ pub(super) enum Storage {
         offset: Option<MaybeConst>,
     },
     Tuple(Vec<Storage>),
-    /// A variable that names a part of a shared array: the registers of the first indices.
+    /// A variable that refers to a part of a shared array: the registers of the first indices.
     Shared {
         array: SharedId,
         mem_layout: MemLayout,
@@ -169,8 +169,8 @@ impl Val {
         }
     }
 
-    /// Calls `f` for each shared array that the value names; `None` means any array, as a closure
-    /// may name any.
+    /// Calls `f` for each shared array that the value refers to. `None` means that the value, a
+    /// closure, may refer to any array.
     pub(super) fn arrays(&self, f: &mut dyn FnMut(Option<SharedId>)) {
         match self {
             Val::Shared(Handle::Fixed { array, .. }) => f(Some(*array)),
@@ -203,7 +203,7 @@ impl Val {
             (Val::Tuple(parts), Val::Tuple(a), Val::Tuple(b)) => {
                 parts.iter_mut().zip(a.iter().zip(b)).for_each(|(part, (a, b))| part.is_one_of(a, b));
             }
-            // Control leaves one arm: the value of the other arm.
+            // Control leaves one arm, so the result is the value of the other arm.
             (Val::Option(_, value), Val::Option(_, only), _) | (Val::Option(_, value), _, Val::Option(_, only)) => {
                 value.is_one_of(only, only);
             }

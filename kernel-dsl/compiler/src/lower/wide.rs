@@ -32,7 +32,7 @@ pub(super) struct Divisibility {
 }
 
 impl Divisibility {
-    /// Returns what is known of a kernel with these conditions.
+    /// Creates the divisors of a kernel with these conditions, none of them recorded yet.
     pub(super) fn new(promises: Vec<Promise>) -> Divisibility {
         Divisibility { promises, divisors: HashMap::new() }
     }
@@ -65,7 +65,8 @@ impl<'h> Lowerer<'h> {
         self.divides(result, divisor);
     }
 
-    /// Applies the kernel's conditions to the parameter `id`, whose value is `view`.
+    /// Records the alignment and the divisors that the kernel's conditions guarantee for the
+    /// parameter `id`, whose value is `view`.
     pub(super) fn promised(&mut self, id: LocalId, view: &mut View) {
         for promise in self.divisibility.promises.clone() {
             match promise {
@@ -89,7 +90,7 @@ impl<'h> Lowerer<'h> {
         }
         let array = &self.builder.kernel.shared[array.0 as usize];
         let (Some(loaded), Some(stored)) = (from.mem_layout.scalar(), mem_layout.scalar()) else { return 1 };
-        // A pad that is still to be chosen keeps only single elements aligned.
+        // The pad of such an array is chosen later, so only single elements are certainly aligned.
         if [loaded, stored].contains(&Scalar::Bool)
             || array.element != Element::Scalar(stored)
             || matches!(array.layout, SharedLayout::Padded { .. })

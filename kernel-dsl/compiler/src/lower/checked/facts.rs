@@ -18,7 +18,7 @@ pub(super) struct ValueFacts {
     arguments: Vec<Option<u32>>,
     /// The array of dynamic size that each address was computed from.
     dynamic: Vec<Option<DynamicId>>,
-    /// The tables whose addresses these are.
+    /// The table that begins at each address of a table.
     tables: HashMap<Value, TableId>,
     /// Pairs (a, b) with a < b at the current place.
     less: Vec<(Value, Value)>,
@@ -203,7 +203,7 @@ impl ValueFacts {
         self.less.truncate(known);
     }
 
-    /// Assumes from here on that `condition` is `truth`.
+    /// Assumes that `condition` is `truth`, until [`forget`](Self::forget).
     pub fn assume(&mut self, condition: Value, truth: bool) {
         match (self.definitions[condition.0 as usize], truth) {
             (AssumedDefinition::Both(a, b), true) | (AssumedDefinition::Either(a, b), false) => {
@@ -223,7 +223,7 @@ impl ValueFacts {
         }
     }
 
-    /// Assumes that `index` is the index of a loop that ends at `end`.
+    /// Assumes that `index` is the index of a loop, and therefore below `end`.
     pub fn counts(&mut self, index: Value, end: Value) {
         self.bounds[index.0 as usize] = self.most(end).saturating_sub(1);
         self.less.push((index, self.same(end)));

@@ -11,23 +11,24 @@
 //!   an additional last parameter, which counts as an argument.
 //!
 //! A misaligned vector access would destroy the context. So a vector access is split into parts of
-//! the alignment that `multiples` proves, which is all of it if `requires` promises that.
+//! the alignment that `multiples` proves. If `requires` guarantees the full alignment, the access
+//! stays in one part.
 //!
 //! Conditions that `facts` proves are not checked. One example is an index that a surrounding `if`
 //! compares with the same extent. Others are the index of a loop to the extent, and a thread index
 //! in a tile as wide as the block.
 //!
-//! Conditions that follow from the contract of the launch are checked as lowered, and no longer in
-//! the [optimized](CheckedKernel::optimized) form: [`decide_exactly`] decides them once loops are
-//! unrolled. The function treats a sum as exact only if it cannot wrap. Where one wraps, the
-//! checked form reports that and continues with the wrapped index, so only a comparison keeps the
-//! access within its buffer. Launches whose extents are at most [`MODERATE`] have an
-//! [own form](CheckedKernel::with_arguments_up_to): there, an index below an extent plus a constant
-//! cannot wrap.
+//! Conditions that follow from the contract of the launch are checked in the form as lowered, but
+//! not in the [optimized](CheckedKernel::optimized) form: [`decide_exactly`] decides them once
+//! loops are unrolled. The function treats a sum as exact only if it cannot wrap. Where a sum
+//! wraps, the checked form reports the overflow and continues with the wrapped index. Only a
+//! comparison then keeps the access within its buffer. Launches whose extents are at most
+//! [`MODERATE`] have a [separate form](CheckedKernel::with_arguments_up_to): in this form, an index
+//! below an extent plus a constant cannot wrap.
 //!
-//! The checked form does not check what only the oracle sees: races, divergent barriers, reads of
-//! uninitialized memory and division by zero. Overflow in moving a view is not checked either,
-//! because each access after the move is checked.
+//! The checked form does not check for races, divergent barriers, reads of uninitialized memory and
+//! division by zero. Only the oracle does. Overflow in moving a view is not checked either, because
+//! each access after the move is checked.
 
 mod facts;
 mod multiples;
@@ -48,8 +49,8 @@ use multiples::Multiples;
 use smallvec::{SmallVec, smallvec};
 use std::sync::Arc;
 
-/// A limit of extents, strides and `usize` arguments that nearly all launches keep: half of the
-/// numbers of a `usize`, so that a sum of two does not wrap.
+/// A limit on extents, strides and `usize` arguments that nearly all launches meet: half of the
+/// range of a `usize`, so that a sum of two does not wrap.
 pub const MODERATE: u32 = u32::MAX / 2;
 
 /// Returns the instance of `program` for `target` in its checked form.
@@ -322,8 +323,8 @@ impl CheckInserter {
                 }
             }
             Op::CopyAsync(copy) => {
-                // Lowering bounds the distance from the first element: by the rest of the row, or
-                // by the available bytes.
+                // A check of the first element suffices: lowering limits the copy to the rest of
+                // the row, or to the available bytes.
                 let (from, element, count) = (copy.from.clone(), copy.element, copy.count);
                 let asked = match (copy.guard, copy.inside) {
                     (Some(guard), Some(inside)) => Some(self.both(Some(guard), inside, at)),
@@ -636,8 +637,9 @@ impl CheckInserter {
         inside
     }
 
-    /// Checks indices against extents, the last index for `elements` elements, in the lanes that
-    /// are `asked`.
+    /// Checks indices against extents, the last index for `elements` elements, in the lanes where
+    /// `asked` holds. Returns the condition under which lanes may access, or `None` if every check
+    /// is proven.
     fn below(
         &mut self,
         check: ReportedCheck,
@@ -809,7 +811,7 @@ enum CheckedExtent {
     Constant(u32),
 }
 
-/// Returns whether control cannot reach the code after the region.
+/// Returns whether control never reaches the code after the region.
 fn leaves(region: &Region) -> bool {
     matches!(region.insts.last(), Some(Inst { op: Op::Return | Op::Break(..) | Op::Continue(..), .. }))
 }

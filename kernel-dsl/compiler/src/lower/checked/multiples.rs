@@ -1,12 +1,12 @@
 //! Known powers of two that divide the integers and addresses of a lowered kernel.
 //!
 //! The checked form keeps a vector access whole only if its address is a multiple of its bytes in
-//! every launch. A launch guarantees facts about its arguments. In arithmetic modulo 2³², a wrapped
-//! sum, difference or product keeps its powers of two.
+//! every launch. A launch guarantees facts about its arguments. Wrapping modulo 2³² does not change
+//! which powers of two divide a sum, difference or product.
 //!
 //! The analysis starts from the assumption that 2³² divides everything, and visits the kernel until
-//! no exponent falls any more. So a variable that a loop advances keeps what its start and its
-//! steps have in common.
+//! no exponent falls any more. So a variable that a loop advances keeps the powers of two that
+//! divide both its start and its steps.
 
 use crate::hir::Monomorphic;
 use crate::ir::{
@@ -20,8 +20,8 @@ use std::collections::HashMap;
 /// The exponent of a number that is zero modulo 2³².
 const ZERO: u32 = 32;
 
-/// For each value, an exponent `e` such that 2ᵉ divides it: the number of an integer of at most 32
-/// bits, or the bytes of an address.
+/// For each value, an exponent `e` such that 2ᵉ divides the value: an integer of at most 32 bits,
+/// or an address in bytes.
 pub(super) struct Multiples {
     exponents: Vec<u32>,
     locals: Vec<u32>,
@@ -172,7 +172,7 @@ impl Multiples {
                 }
                 let exponent = self.exponent(kernel, op);
                 for result in &inst.results {
-                    // Wider integers, floats and truth values are not followed.
+                    // Wider integers, floats and truth values are not tracked.
                     let followed = match kernel.ty(*result) {
                         Type::Scalar(scalar) => scalar.is_integer() && scalar.bits() <= 32,
                         Type::Global | Type::Constant | Type::Shared => true,
@@ -302,7 +302,7 @@ kernel k = k for sm_61, block 32×1×1
         let kernel: Kernel = CARRIED.parse().unwrap_or_else(|fault| panic!("{fault:?}"));
         let multiples = Multiples::of(&kernel, None);
         let exponent = |value: u32| multiples.get(Value(value));
-        // Nothing is known of arguments but the alignment of their elements.
+        // The alignment of their elements is all that is known of the arguments.
         assert_eq!([exponent(0), exponent(1), exponent(2), exponent(3), exponent(4)], [4, 2, 0, 0, 0]);
         assert_eq!([exponent(5), exponent(6), exponent(9)], [3, 2, 3]);
         // 16 bytes, and a multiple of 8 elements of 4 bytes.

@@ -5,8 +5,8 @@
 //! A token is a list of [`InFlightCopy`]s, each a copy to one array: whether it was issued, its
 //! destination, and the loaded values. A variable for tokens has a [`CopySlot`] for each kind of
 //! copy that is ever assigned to it. To find these kinds, the code after the `let` is lowered. If
-//! it assigns kinds that the first value does not have, the code is lowered again. So a token that
-//! a loop carries is a fixed number of registers.
+//! this code assigns kinds that the first value does not have, the code is lowered again. So a
+//! token that a loop carries is a fixed number of registers.
 
 mod token;
 
@@ -73,7 +73,7 @@ pub(super) enum Conversion<'h> {
     Closure { function: &'h hir::Function, parameters: &'h [Pattern], types: &'h [TypeId], body: &'h Expr },
 }
 
-/// An element of a thread's share.
+/// An element, or a pack of elements, of a thread's share.
 struct ThreadShare {
     indices: SmallVec<[MaybeConst; 3]>,
     /// Whether the element exists; `None` if it always does.
@@ -333,8 +333,8 @@ impl<'h> Lowerer<'h> {
         shares
     }
 
-    /// Returns the scalars of an element of a view, in lanes where `exists` holds; zeros out of
-    /// bounds.
+    /// Returns the scalars of an element of a view, in lanes where `exists` holds; zeros in other
+    /// lanes and out of bounds.
     fn taken_where(&mut self, from: &View, indices: &[MaybeConst], exists: Option<MaybeConst>) -> Values {
         let mut inside = self.inside(&from.extents, indices);
         if let Some(exists) = exists {

@@ -14,7 +14,7 @@ const MAX_INSTRUCTIONS: u32 = 1 << 24;
 
 /// The reason why there is no value.
 pub enum EvaluationStop {
-    /// A part of the computation is known only at run time, or it takes too long.
+    /// A part of the computation is known only at run time, or the computation takes too long.
     NotConstant,
     /// The computation is wrong at this location.
     Wrong(Location, String),
@@ -30,7 +30,7 @@ enum Next {
 
 type Result<T> = std::result::Result<T, EvaluationStop>;
 
-/// Returns the bits of `wanted` after `region` has run.
+/// Runs `region`, and returns the bits of the values `wanted`.
 pub fn run(kernel: &Kernel, region: &Region, wanted: &[Value]) -> Result<Vec<u64>> {
     let mut machine = Machine { kernel, values: HashMap::new(), locals: HashMap::new(), fuel: MAX_INSTRUCTIONS };
     machine.region(region)?;
