@@ -43,7 +43,7 @@ fn text(
 ) -> Result<String, (ErrorSubject, Errors)> {
     let body = |errors| (ErrorSubject::Body, errors);
     let program = hir::monomorphic(program, instance).map_err(body)?;
-    // Lowering rejects the block too, but has no tokens of the attribute to mark.
+    // Lowering rejects such a block too, but cannot mark the tokens of the attribute.
     launch::block(&program).map_err(|refusal| (ErrorSubject::Block, Error::whole(refusal.0).into()))?;
     let compilation = Compilation::new(&program, program.program().launch.target).map_err(body)?;
     let arguments = program.arguments();
@@ -93,7 +93,7 @@ impl Artifact {
         })
     }
 
-    /// Returns the stand-in of a kernel with diagnostics: no HIR, and instances without PTX.
+    /// Returns the artifact of a kernel with diagnostics: no HIR, and instances without PTX.
     pub(super) fn failed(instances: &[InstanceOf]) -> Artifact {
         let declared = |instance: &InstanceOf| ArtifactInstance {
             instance: instance.clone(),

@@ -15,9 +15,9 @@
 //! For an item of the host, rustc would report "cannot find macro". The chain of a kernel therefore
 //! calls its callees by aliases. In an outer block each alias is the macro `__missing`, which
 //! passes [`MISSING`] instead of HIR. In the block within, `use lerp as alias` replaces the macro,
-//! if `lerp` has one. The call is in a third block: otherwise rustc could not know whether the call
-//! itself defines `lerp`. The chain of a device function defines a macro for its module, so that
-//! chain cannot be in a block.
+//! if `lerp` has one. The call is in a third block: otherwise the call itself could define `lerp`,
+//! so that rustc could not resolve the name. The chain of a device function defines a macro for its
+//! module, so that chain cannot be in a block.
 
 use super::report;
 use crate::check::{Diagnostic, ItemReference, ReportedBy};
@@ -62,7 +62,7 @@ pub(super) struct Linked {
 /// The bytes that the macro `__missing` passes for a callee that is no device item.
 pub(super) const MISSING: &[u8] = b"missing";
 
-/// Why the HIR of a callee cannot be used.
+/// The reason why the HIR of a callee cannot be used.
 pub(super) enum CalleeState {
     /// The callees that are no device items, with a message for each.
     Missing(Vec<Diagnostic>),

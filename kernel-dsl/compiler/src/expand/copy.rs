@@ -24,7 +24,7 @@ pub(super) fn kernel(item: &ItemFn, facade: &Path, launch: Option<&LaunchTokens>
 }
 
 /// Returns a refused kernel whose signature rustc accepts: without named lifetimes and `const`, and
-/// with references to slices. The reader has reported these.
+/// with references to slices. The reader has already reported these errors.
 pub(super) fn mended(item: &ItemFn) -> ItemFn {
     let mut item = item.clone();
     let signature = &mut item.sig;
@@ -55,8 +55,9 @@ impl VisitMut for Lifetimes {
     }
 }
 
-/// Removes what the reader has rejected and rustc would report again: a body that names something
-/// foreign, and each `?` of a function that does not return an `Option`.
+/// Removes code that the reader has rejected and that rustc would report again. Such code is a body
+/// that names something foreign, and each `?`, which rustc rejects in a function without an
+/// `Option` as result.
 pub(super) fn without_refused(block: &mut Block) {
     match foreign::names_foreign(block) {
         true => *block = syn::parse_quote!({ ::core::unreachable!() }),

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{LazyLock, Mutex, PoisonError};
 
-/// The purpose of a hash; each item uses each purpose once.
+/// The purpose of a hash. Each item makes at most one hash for each purpose.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Purpose {
     /// The item's identity on the device.

@@ -1,7 +1,7 @@
 //! The expansion of a kernel, as one value that is rendered once.
 //!
-//! Each step of [`kernel`](super::kernel) fills in or replaces a part. Whatever failed, the parts
-//! that exist are rendered, so that uses of the kernel do not fail too.
+//! Each step of [`kernel`](super::kernel) fills in or replaces a part. After a failure, the parts
+//! that exist are still rendered, so that uses of the kernel do not fail too.
 
 use super::artifact::Artifact;
 use super::namespace::{self, Stage};
@@ -21,9 +21,10 @@ pub(super) struct Expansion<'a> {
     pub witness: TokenStream,
     /// The HIR and PTX, or the chain that ends in them.
     pub artifact: Artifact,
-    /// The source of the launch functions. `None` at the end of a chain, whose start has made them.
+    /// The source of the launch functions. `None` at the end of a chain, because the start of the
+    /// chain has already rendered them.
     pub launchers: Option<Stage<'a>>,
-    /// Errors that do not wait for rustc, as items.
+    /// Errors that appear whether or not rustc finds others, as items.
     pub errors: TokenStream,
 }
 

@@ -1,4 +1,5 @@
-//! The macro with a device function's name that passes its HIR; see [`chain`](super::chain).
+//! The macro that has the name of a device function and passes the function's HIR; see
+//! [`chain`](super::chain).
 
 use super::conditions;
 use super::distinct::{Purpose, distinct};
@@ -12,8 +13,8 @@ pub(super) fn complete(item: &ItemFn, library: &[u8]) -> TokenStream {
     export(&item.sig.ident, &item.vis, &conditions(&item.attrs), item, &Literal::byte_string(library))
 }
 
-/// Returns the macro of a device function with diagnostics: it passes no bytes, so that callers
-/// report nothing.
+/// Returns the macro of a device function with diagnostics. The macro passes no bytes, so that
+/// callers report nothing.
 pub(super) fn failed(item: &ItemFn) -> TokenStream {
     complete(item, &[])
 }

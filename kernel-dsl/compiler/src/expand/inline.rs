@@ -36,7 +36,7 @@ pub(super) fn item_for_rustc(item: &mut Item) {
 
 #[derive(Default)]
 struct Calls {
-    /// Whether the visitor is in a body; attributes outside bodies belong to rustc.
+    /// Whether the visitor is in a body. Attributes outside bodies are never for the oracle.
     inside: bool,
 }
 

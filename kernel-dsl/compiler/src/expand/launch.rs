@@ -151,7 +151,7 @@ fn free_name(item: &ItemFn, name: &str) -> Ident {
 struct LaunchParameter<'a> {
     name: Ident,
     ty: &'a Type,
-    /// The trait of the facade's module `launcher` that erases its type.
+    /// The trait of the facade's module `launcher` that erases the parameter's type.
     argument: Ident,
     /// The arguments of the trait, except the lifetime.
     arguments: Vec<TokenStream>,
@@ -164,7 +164,8 @@ impl<'a> LaunchParameter<'a> {
     fn new(i: usize, parameter: &'a PatType, facade: &'a Path) -> LaunchParameter<'a> {
         let name = match &*parameter.pat {
             Pat::Ident(p) => p.ident.clone(),
-            // Rejected elsewhere; the launch keeps the number of arguments.
+            // A pattern is rejected elsewhere; the launch function still needs a name for this
+            // argument.
             other => Ident::new(&format!("argument{i}"), other.span()),
         };
         let ((argument, arguments), any) = match memory(&parameter.ty) {

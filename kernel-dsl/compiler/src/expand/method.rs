@@ -49,7 +49,8 @@ pub(super) fn diagnostics(
         written => written.to_token_stream(),
     };
     let (own, body) = (&item.sig.generics, &item.block);
-    // Another name than the method's: a call of a method that `Self` lacks must not find the copy.
+    // The copy has another name than the method, so that a call of a method that `Self` lacks does
+    // not find the copy.
     let name = quote::format_ident!("copy_of_{}", item.sig.ident);
     let mut closure = Group::new(Delimiter::Brace, quote!(|#(#parameters),*| #returns #body));
     closure.set_span(item.block.brace_token.span.join());
@@ -77,8 +78,8 @@ pub(super) fn diagnostics(
     })
 }
 
-/// Returns constants that report `diagnostics` of a constant if rustc can evaluate it: they use its
-/// value first.
+/// Returns constants that report `diagnostics` of a constant if rustc can evaluate that constant:
+/// each uses its value before it panics.
 pub(super) fn diagnostics_of_constant(
     of: Option<&ItemImpl>,
     name: &Ident,
@@ -110,8 +111,8 @@ fn bounded(g: &Generics) -> bool {
     g.where_clause.is_some() || g.type_params().any(|t| !t.bounds.is_empty())
 }
 
-/// Returns the name that replaces `self`, which only a method can have. The name has the span of
-/// the user's `self`.
+/// Returns the name that replaces `self`, because a closure cannot have a parameter `self`. The
+/// name has the span of the user's `self`.
 fn name(span: Span) -> Ident {
     Ident::new("itself", span)
 }

@@ -17,9 +17,9 @@
 //!
 //! Rust outside the subset becomes a `compile_error!` at the token. rustc reports an error in names
 //! or types, from the copy; our message appears only if rustc accepts the function (module
-//! `witness`). A failed kernel leaves stand-ins, so that its uses do not fail too. A failed device
-//! function passes an empty literal, and its callers report nothing. rustc prints a diagnostic
-//! once, however many copies cause it, because all spans are equal.
+//! `witness`). The expansion of a failed kernel contains stand-ins, so that uses of the kernel do
+//! not fail too. A failed device function passes an empty literal, and its callers report nothing.
+//! rustc prints a diagnostic once, however many copies cause it, because all spans are equal.
 //!
 //! An expansion uses only the path of the facade crate and the user's own names. No generated name
 //! appears in a message.
@@ -76,7 +76,7 @@ pub fn kernel(attribute: TokenStream, item: TokenStream) -> TokenStream {
     expansion.with_launchers(&kernel).render()
 }
 
-/// Reads a kernel and rejects what its expansion cannot express.
+/// Reads a kernel, and rejects attributes and names that its expansion cannot express.
 fn read_kernel(attribute: TokenStream, item: &ItemFn) -> syn::Result<syntax::Kernel> {
     let kernel = syntax::kernel(attribute, item)?;
     namespace::fit(item)?;
@@ -110,7 +110,8 @@ fn compile_kernel<'a>(
     expansion
 }
 
-/// Expands a kernel that our checker rejects, with messages that wait for rustc's.
+/// Expands a kernel that our checker rejects. Messages of the checker appear only if rustc accepts
+/// the kernel.
 fn with_diagnostics<'a>(
     item: &'a ItemFn,
     facade: &'a Path,
@@ -289,8 +290,8 @@ fn callees(name: &Ident, paths: &[Path], libraries: &[syn::LitByteStr]) -> Resul
     passed().map(|(path, bytes)| chain::callee(path, &bytes.value())).collect()
 }
 
-/// Returns the function under the attribute; otherwise the error, with the item kept, so that its
-/// uses do not fail too.
+/// Parses the item as a function. Otherwise returns the error together with the item, so that uses
+/// of the item do not fail too.
 fn function(attribute: &str, item: TokenStream) -> Result<ItemFn, TokenStream> {
     let error = match syn::parse2::<ItemFn>(item.clone()) {
         Ok(function) => return Ok(function),
@@ -303,7 +304,8 @@ fn function(attribute: &str, item: TokenStream) -> Result<ItemFn, TokenStream> {
     Err(quote!(#errors #item))
 }
 
-/// Rejects a method, with no other items: beside a method only a macro call is possible.
+/// Returns the error for a method, without further items: an `impl` allows no other item than a
+/// macro call beside a method.
 fn method(attribute: &str, item: &ItemFn) -> Option<TokenStream> {
     let receiver = item.sig.receiver()?;
     let message = format!("`#[{attribute}]` applies to a free function, without `self`: pass the value as a parameter");
@@ -379,7 +381,7 @@ fn device_attribute(attribute: TokenStream, on: DeviceItemKind) -> syn::Result<D
     clauses.parse2(attribute)
 }
 
-/// Returns the `#[cfg]` attributes of an item, for everything that is made of it.
+/// Returns the `#[cfg]` attributes of an item, which every item generated from it also gets.
 fn conditions(attributes: &[syn::Attribute]) -> TokenStream {
     attributes.iter().filter(|a| a.path().is_ident("cfg")).map(ToTokens::to_token_stream).collect()
 }

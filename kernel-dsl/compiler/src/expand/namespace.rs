@@ -59,7 +59,8 @@ pub(super) fn kernel(item: &ItemFn, facade: &Path, stage: &Stage, artifact: Toke
     }
 }
 
-/// Returns a field that uses the generic parameters, as a struct must.
+/// Returns a field that uses the generic parameters, because rustc rejects a struct with unused
+/// ones.
 fn fields(item: &ItemFn) -> TokenStream {
     let used = item.sig.generics.params.iter().filter_map(|p| match p {
         GenericParam::Lifetime(l) => Some(&l.lifetime).map(|l| quote!(&#l ())),
@@ -99,7 +100,8 @@ fn any_text(item: &ItemFn) -> TokenStream {
     }
 }
 
-/// Returns the generic arguments of the instance that the type names.
+/// Returns the generic arguments of the instance, as a list of `Constant`s, computed from the
+/// parameters of the type.
 fn constants(item: &ItemFn, facade: &Path) -> TokenStream {
     let all = item.sig.generics.params.iter().filter_map(|parameter| match parameter {
         GenericParam::Const(constant) => {
@@ -143,7 +145,7 @@ pub(super) fn known(item: &ItemFn, facade: &Path) -> TokenStream {
     }
 }
 
-/// Rejects attributes that would have no effect, because the kernel is not a host function, and
+/// Rejects attributes that would have no effect, because the kernel is no host function. Rejects
 /// names that PTX does not allow.
 pub(super) fn fit(item: &ItemFn) -> syn::Result<()> {
     let name = &item.sig.ident;

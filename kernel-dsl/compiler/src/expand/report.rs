@@ -9,8 +9,8 @@ use proc_macro2::{LineColumn, TokenStream, TokenTree};
 use quote::{ToTokens, quote, quote_spanned};
 use syn::{ItemFn, Path};
 
-/// Renders errors that do not wait for rustc, inside a `const`, which is valid as an item and as a
-/// statement.
+/// Renders errors that appear whether or not rustc finds others. The errors are inside a `const`,
+/// which is valid as an item and as a statement.
 pub(super) fn refused(error: syn::Error) -> TokenStream {
     let errors = error.to_compile_error();
     quote!(const _: () = { #errors };)
@@ -45,8 +45,8 @@ pub(super) struct KernelTokens<'a> {
     pub paths: &'a [Path],
 }
 
-/// Renders errors of lowering, analyses, passes and emission, each once, with the instances if not
-/// all have the error.
+/// Renders errors of lowering, analyses, passes and emission, each once. An error that not all
+/// instances have names its instances.
 pub(super) fn compilation(
     tokens: &KernelTokens,
     program: &Program,
@@ -108,8 +108,8 @@ fn caller_of(source: &KernelSource, callees: &[ItemReference], paths: &[Path], i
     path.map_or_else(|| item.sig.ident.to_token_stream(), ToTokens::into_token_stream)
 }
 
-/// Returns the tokens of `item` that `span` covers; the function's name if there are none, as in an
-/// editor without line numbers.
+/// Returns the tokens of `item` that `span` covers. Returns the function's name if there are none,
+/// as in an editor that gives no line numbers.
 pub(super) fn tokens_at(item: &ItemFn, source: &KernelSource, span: Span) -> TokenStream {
     let place =
         |line: u16, column: u16| (source.line as usize + usize::from(line), usize::from(column).saturating_sub(1));

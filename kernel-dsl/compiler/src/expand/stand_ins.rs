@@ -1,10 +1,13 @@
 //! Generic arguments of the copies that rustc checks (see `witness`).
 //!
-//! A constant's argument is some value. No type is known that satisfies the bounds of a type
-//! parameter, so `Any<'any, N>` replaces the parameter. The function that reports assumes the
-//! bounds in its `where` clause. rustc refuses false assumptions that name no parameter, so the
-//! type has a lifetime parameter. An array's repeat count knows the assumptions of its function,
-//! and rustc evaluates the count when it checks the function.
+//! A copy needs arguments, although rustc must check it for all arguments. For a generic constant
+//! any value serves. For a type parameter no known type satisfies the bounds, so `Any<'any, N>`
+//! replaces the parameter.
+//!
+//! The reporting function assumes the bounds in its `where` clause. rustc rejects a false
+//! assumption that names no parameter, so `Any` has a lifetime parameter. The panic is in the
+//! repeat count of an array: rustc checks that count under the assumptions of the function, and
+//! evaluates the count when it checks the function.
 
 use super::respan;
 use crate::check::{Diagnostic, ReportedBy};
@@ -85,7 +88,8 @@ impl<'g> StandIns<'g> {
                 _ => None,
             };
             match token {
-                // The name of an item in a path, and of an associated type, is no parameter.
+                // A name after `::` is that of an item in a path or of an associated type, and no
+                // parameter.
                 TokenTree::Ident(name) if after != [Some(':'), Some(':')] => match self.argument(&name, lifetime) {
                     None => replaced.extend(name.to_token_stream()),
                     Some(argument) if starts_with_colons(tokens.clone()) => {
@@ -140,7 +144,8 @@ fn name(parameter: &GenericParam) -> Option<&Ident> {
     }
 }
 
-/// Returns whether a `where` clause may contain the bound: `?Sized` may stand at a parameter only.
+/// Returns whether a `where` clause may contain the bound. `?Sized` is allowed only at the
+/// parameter itself.
 fn assumable(bound: &TypeParamBound) -> bool {
     match bound {
         TypeParamBound::Trait(bound) => bound.maybe.is_none(),

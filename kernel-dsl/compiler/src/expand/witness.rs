@@ -1,14 +1,14 @@
-//! The second copy: rustc as a witness of the checker's results.
+//! The second copy of a function, in which rustc confirms the checker's results.
 //!
 //! If the checker accepts a function, rustc confirms its results: the type of each variable, and
 //! the identity of each function of the prelude, so that a user's own `block::sync` cannot mean two
 //! things. Types are compared by `&x as &T`, which rustc checks after inference and which does not
 //! affect inference.
 //!
-//! If the checker finds errors, they wait for rustc. The copy hides the type of the body in an
-//! opaque type, and a constant needs the size of this type. To compute the size, rustc must first
-//! check the body. If the body has errors, the constant fails silently. So the constant's panic,
-//! which is our message, appears only if rustc accepts the body.
+//! If the checker finds errors, their messages appear only if rustc finds none. The copy hides the
+//! type of the body in an opaque type, and a constant needs the size of this type. To compute the
+//! size, rustc must first check the body. If the body has errors, the constant fails silently. So
+//! the constant's panic, which is our message, appears only if rustc accepts the body.
 
 use super::copy::copy_without_lints;
 use super::launch::parameters;
