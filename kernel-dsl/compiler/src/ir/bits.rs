@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 /// An operation on integers. The module [`integer`] defines the result of each.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub enum Bits {
-    /// c + Σ aₖ·bₖ over four bytes: a and b are words, whose bytes are signed where the word is; c
-    /// and the result are signed if one of them is.
+    /// c + Σ aₖ·bₖ over four bytes: a and b are words, whose bytes are signed if the word is
+    /// signed. c and the result are signed if a or b is.
     Dot4,
     /// c + Σ aₖ·bₖ over the two halves of a and two bytes of b; types as of `Dot4`.
     #[allow(missing_docs)]
@@ -19,9 +19,10 @@ pub enum Bits {
     FunnelLeft,
     /// The lower word of high:low shifted right, by a distance mod 32; all `u32`.
     FunnelRight,
-    /// A field of an integer of 32 or 64 bits, from position and length, `u32`.
+    /// A field of an integer of 32 or 64 bits. Position and length are `u32`.
     Extract,
-    /// The first operand in a field of the second, of 32 or 64 bits, at position and length, `u32`.
+    /// The second operand with a field replaced by the low bits of the first. Both have 32 or 64
+    /// bits; position and length are `u32`.
     Insert,
     /// The upper half of the product; integers of 32 and 64 bits.
     MultiplyHigh,

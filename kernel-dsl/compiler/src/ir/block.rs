@@ -111,7 +111,7 @@ impl BlockExtents {
         self.multiple.is_multiple_of(LANES)
     }
 
-    /// Returns the axis whose extent is known at launch, if there is one.
+    /// Returns the axis whose extent the launch chooses, if there is one.
     pub fn open(&self) -> Option<OpenAxis> {
         self.open
     }

@@ -19,8 +19,8 @@ impl Builder {
         Builder { kernel, location: Location(0), open: vec![Region::default()] }
     }
 
-    /// Appends `op` with a new result of each type. After a terminator nothing is reached, and
-    /// nothing is appended.
+    /// Appends `op` with a new result of each type. Appends nothing after a terminator, because
+    /// that code is unreachable.
     pub fn emit(&mut self, op: Op, results: impl IntoIterator<Item = Type>) -> Values {
         let results: Values = results.into_iter().map(|t| self.kernel.value(t)).collect();
         if !self.ended() {
@@ -80,7 +80,7 @@ impl Builder {
         self.scalar(Op::Compare(comparison, a, b), Scalar::Bool)
     }
 
-    /// Opens a region; what follows goes there.
+    /// Opens a region, to which later instructions are appended. Returns its parameters.
     pub fn enter(&mut self, parameters: impl IntoIterator<Item = Type>) -> Values {
         let parameters: Values = parameters.into_iter().map(|t| self.kernel.value(t)).collect();
         self.open.push(Region { parameters: parameters.clone(), insts: Vec::new() });

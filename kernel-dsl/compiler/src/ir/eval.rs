@@ -1,8 +1,7 @@
 //! Semantics of operations on constants. Values are bits, zero-extended to 64.
 //!
-//! `None` means that the types do not fit, or that the result is not known at compile time: the IR
-//! leaves it unspecified (division by zero, the bits of a NaN). Float arithmetic is Rust's own,
-//! which is IEEE 754.
+//! `None` means that the types do not fit, or that the IR leaves the result unspecified (division
+//! by zero, the bits of a NaN). Float arithmetic is Rust's own, which is IEEE 754.
 
 use super::{Binary, Comparison, Unary};
 use crate::half;
@@ -31,7 +30,8 @@ fn f64_bits(x: f64) -> Option<u64> {
     (!x.is_nan()).then(|| x.to_bits())
 }
 
-/// The smaller or larger value. A NaN is ignored if the other value is a number; −0 is below +0.
+/// Computes the smaller or larger value. A NaN is ignored if the other value is a number; −0 is
+/// below +0.
 macro_rules! extreme {
     ($a:expr, $b:expr, $max:expr) => {{
         let (a, b) = ($a, $b);

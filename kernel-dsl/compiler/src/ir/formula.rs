@@ -1,9 +1,9 @@
 //! Launch-time formulas: numbers that a kernel computes from its parameters alone.
 //!
-//! The size of an array in shared memory must be known when the kernel starts. Lowering writes its
-//! extents as the kernel computes them. [`Formula::of`] extracts the same operations for the host.
-//! [`Formula::evaluate`] gives the number that the kernel will compute, or the reason why there is
-//! none.
+//! The size of an array in shared memory must be known when the kernel starts. In lowered IR the
+//! kernel computes the extents. [`Formula::of`] extracts the same operations for the host.
+//! [`Formula::evaluate`] returns the number that the kernel will compute, or the reason why the
+//! number is undefined.
 
 use super::eval;
 use super::print::Printer;
@@ -14,7 +14,8 @@ use std::collections::HashMap;
 /// An expression over the parameters of an entry and the size of its blocks.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Formula {
-    /// The operations, each over results of earlier ones. The last one gives the formula's value.
+    /// The operations, each over results of earlier ones. The result of the last is the formula's
+    /// value.
     steps: Vec<(Scalar, FormulaStep)>,
 }
 
@@ -52,12 +53,12 @@ impl FormulaStep {
     }
 }
 
-/// Why a kernel's value is not a formula.
+/// The reason why a kernel's value is not a formula.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NoFormula {
     /// The value depends on the thread or block.
     Special,
-    /// The value comes through memory or a variable, or from a loop.
+    /// The value depends on memory, a variable or a loop.
     Opaque,
 }
 
@@ -230,7 +231,7 @@ impl FormulaExtractor<'_> {
                 let (yes, no) = (yielded(then).ok_or(NoFormula::Opaque)?, yielded(otherwise).ok_or(NoFormula::Opaque)?);
                 FormulaStep::Either { condition: self.take(*condition)?, yes: self.take(yes)?, no: self.take(no)? }
             }
-            // Inline PTX has the semantics of the machine.
+            // Formulas do not evaluate inline PTX.
             Op::Inline { .. } => return Err(NoFormula::Opaque),
             op if op.is_pure() => {
                 let mut operands = Vec::new();

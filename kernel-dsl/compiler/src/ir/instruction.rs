@@ -22,7 +22,7 @@ pub struct Inst {
     pub op: Op,
     /// The values that the instruction defines.
     pub results: Values,
-    /// The Rust source that the instruction was made from.
+    /// The Rust source from which lowering made the instruction.
     pub location: Location,
 }
 
@@ -121,8 +121,8 @@ pub enum Op {
     /// Closes the thread's open group of copies, which may be empty, and opens the next
     /// (`cp.async.commit_group`). The result is the number of the closed group, `usize`, from 0.
     CopyCommit,
-    /// Waits for copies of the thread (`cp.async.wait_group`). Afterwards the thread sees the
-    /// copied bytes. Other threads see them after a barrier.
+    /// Waits for copies of the thread (`cp.async.wait_group`). Afterwards the thread observes the
+    /// copied bytes. Other threads observe these bytes after a barrier.
     CopyWait(WaitGroup),
     /// Starts the lifetime of the array. The array's bytes were used by another array, or by an
     /// earlier lifetime, and are undefined until they are stored. The operation emits no code, and
@@ -132,11 +132,11 @@ pub enum Op {
     /// and only IR lowered for tracing has it ([`lower_named`](crate::lower::lower_named)).
     #[allow(missing_docs)]
     DbgValue { name: Box<str>, value: Value },
-    /// Reads an element, writes the result of `operation`, and gives the previous value, if there
-    /// is a result. `Load` does not write, and `Store` has no result.
-    /// Other atomic operations on the element come before or after. The operation is
-    /// relaxed: it orders no other access. In `f32`, `Add` on global memory flushes subnormal
-    /// operands and sums to zero, as the hardware does. On shared memory it does not.
+    /// Reads an element, writes the result of `operation`, and returns the previous value, if there
+    /// is a result. `Load` does not write, and `Store` has no result. Any other atomic operation on
+    /// the element happens entirely before or after this one. The operation is relaxed: it orders
+    /// no other access. In `f32`, `Add` on global memory flushes subnormal operands and sums to
+    /// zero, as the hardware does. On shared memory it does not.
     Atomic {
         /// How the new value is computed.
         operation: Atomic,
@@ -201,13 +201,15 @@ pub enum Op {
     /// values follow the block and the thread.
     #[allow(missing_docs)]
     Log { format: Box<str>, values: Values },
-    /// Records a failed check in the launch's record. The first lane of all threads writes the
-    /// record; later ones leave it unchanged. Only the checked form has it
-    /// ([`lower::checked`](crate::lower::checked)).
+    /// Records a failed check in the launch's record. The first thread of the launch that fails a
+    /// check writes the record; later failures leave the record unchanged. Only the checked form
+    /// has this operation ([`lower::checked`](crate::lower::checked)).
     RecordViolation {
         /// The address of the [`record`](super::record).
         record: Value,
-        /// Number of the check: the form's table says where it is and what `values` mean.
+        /// Number of the check: an index into
+        /// [`CheckedKernel::sites`](crate::lower::checked::CheckedKernel::sites), which gives the
+        /// location and the meaning of `values`.
         site: u32,
         /// `usize` values, at most [`record::MAX_VALUES`](super::record::MAX_VALUES).
         values: Values,
@@ -278,7 +280,7 @@ pub enum WaitGroup {
     /// The group with this number, `usize`, and all earlier ones. The pass `async_group_numbering`
     /// replaces it by `AllBut`.
     UpTo(Value),
-    /// All closed groups except the latest ones, of this number.
+    /// All closed groups except the last n, where n is this number.
     AllBut(u32),
 }
 

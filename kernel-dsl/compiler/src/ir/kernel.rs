@@ -1,4 +1,5 @@
-//! A kernel, with what its body refers to: parameters, locals, source locations.
+//! A kernel, with the declarations that its body refers to: parameters, locals, arrays, source
+//! locations.
 
 use super::{
     BlockExtents, DynamicArray, Element, Location, MAX_VECTOR_BYTES, Region, SharedArray, SharedMemoryNeed, Table,
@@ -106,9 +107,9 @@ impl Kernel {
     }
 }
 
-/// A parameter of the PTX entry. A slice argument gives two: address and length. A view of rank R
-/// gives 2R: address, R extents, R − 1 strides. A view gives one more if its last stride is not 1.
-/// A scalar argument gives one.
+/// A parameter of the PTX entry. A slice argument has two parameters: address and length. A view of
+/// rank R has 2R: address, R extents, R − 1 strides. A view with a stride in every dimension has
+/// one more. A scalar argument has one parameter.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Parameter {
     /// Name in PTX, unique: `x`, `x_len`, `a_dim0`, `a_stride0`.
@@ -131,15 +132,15 @@ pub enum Role {
         /// Whether the kernel may write to the array.
         mutable: bool,
     },
-    /// Elements of a slice, or of dimension `.0` of a view; `usize`.
+    /// The number of elements of a slice, or the extent of dimension `.0` of a view; `usize`.
     Extent(u32),
-    /// Elements between adjacent indices of dimension `.0` of a view; `usize`. The last dimension
-    /// has stride 1 if it has none.
+    /// The distance in elements between adjacent indices of dimension `.0` of a view; `usize`. A
+    /// last dimension without this parameter has stride 1.
     Stride(u32),
 }
 
 impl Parameter {
-    /// Returns the type of the value that `Op::Parameter` gives.
+    /// Returns the type of the result of `Op::Parameter`.
     pub fn ty(&self) -> Type {
         match self.role {
             Role::Value(s) => Type::Scalar(s),

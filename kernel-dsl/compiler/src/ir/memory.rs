@@ -25,8 +25,8 @@ pub enum Element {
 
 impl Element {
     /// Returns an aggregate of `bytes` bytes. The scalars in it are aligned to the largest power of
-    /// two, up to [`MAX_VECTOR_BYTES`], that divides the size. Buffers and shared arrays are
-    /// aligned to it, which the launch ensures.
+    /// two, up to [`MAX_VECTOR_BYTES`], that divides the size. Buffers and shared arrays have this
+    /// alignment too, which the launch ensures.
     pub const fn aggregate(bytes: u32) -> Element {
         let widest = MAX_VECTOR_BYTES.trailing_zeros();
         let zeros = bytes.trailing_zeros();
@@ -65,12 +65,12 @@ impl fmt::Display for Element {
     }
 }
 
-/// Scalars in memory that an access names: the first of them; the others follow.
+/// The first of the consecutive scalars in memory that an access reads or writes.
 #[derive(Clone, PartialEq, Debug)]
 pub enum AccessPlace {
-    /// Element Σ indexᵢ · strideᵢ from `base` in global memory; each index must be below its
-    /// extent, and for an access to `n` elements the last index + n must not exceed
-    /// it. A place in a table has no dimensions: the table is one element.
+    /// Element Σ indexᵢ · strideᵢ from `base` in global memory. Each index must be below its
+    /// extent. For an access to `n` elements, the last index + n must not exceed the last extent. A
+    /// place in a table has no dimensions: the table is one element.
     Global {
         /// Address of the first element of the slice or view, or of the table.
         base: Value,
@@ -108,7 +108,7 @@ impl AccessPlace {
         }
     }
 
-    /// Returns the bytes of an element, of an access to scalars of type `scalar`.
+    /// Returns the size of an element in bytes, for an access to scalars of type `scalar`.
     pub fn unit(&self, scalar: Scalar) -> u32 {
         self.within().map_or(scalar.bytes(), |w| w.bytes)
     }
@@ -237,10 +237,10 @@ pub enum SharedLayout {
 /// The permutation of the 16-byte pieces of a row: piece p of row r lies at p XOR ((r >> shift) &
 /// mask). Here, r is the index of the second-to-last dimension.
 ///
-/// Eight lanes that each access 16 bytes then use each bank once. This holds for eight consecutive
-/// rows at one column, and for one row at eight consecutive pieces. A row of n pieces, n a multiple
-/// of eight, has mask 7 and shift 0. If only a smaller power of two divides n, pieces are permuted
-/// within groups of that size, and rows alternate after 8 / n.
+/// Eight lanes that each access 16 bytes then use each bank once. The lanes may access eight
+/// consecutive rows of one column, or eight consecutive pieces of one row. A row of n pieces, n a
+/// multiple of eight, has mask 7 and shift 0. If only a smaller power of two divides n, pieces are
+/// permuted within groups of that size, and rows alternate after 8 / n.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Swizzle {
     /// Number of pieces that are permuted among each other, minus 1; the number is a power of two.
@@ -294,7 +294,8 @@ impl DynamicArray {
     }
 }
 
-/// Bytes of shared memory that a block may have without asking for more, on every target.
+/// Maximum bytes of shared memory of a block, on every target, without the driver's opt-in for
+/// more.
 pub const SHARED_LIMIT: u32 = 48 * 1024;
 
 /// The shared memory that a launch must provide.

@@ -49,8 +49,8 @@
 //! * Floats follow IEEE 754: round to nearest even, subnormals kept. `Min` and `Max` return the
 //!   operand that is not a NaN, and order −0 below +0. Payload and sign of a NaN that arithmetic
 //!   produces are unspecified.
-//! * [`Op::Approximate`] is what the hardware gives, within the bound of its `Approximation`. The
-//!   interpreters compute its stand-in.
+//! * [`Op::Approximate`] has the result of the hardware, within the bound of its `Approximation`.
+//!   The interpreters compute `Approximation::stand_in` instead.
 //! * Comparisons are Rust's: with a NaN, only `!=` holds.
 //! * [`Op::Cast`] is Rust's `as`.
 //! * Floats of 16 bits are a storage format: loaded, stored, held in locals, selected, and bitcast

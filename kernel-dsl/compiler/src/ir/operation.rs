@@ -14,7 +14,7 @@
 //! * `(* " " field)` is a list after that text, or nothing where the list is empty;
 //! * `(name parameter field)` is the text that [`Printer::parameter`](super::print::Printer)
 //!   writes;
-//! * `(= field scalar_of(values))` is not printed: the parser knows the field from the types of
+//! * `(= field scalar_of(values))` is not printed: the parser derives the field from the types of
 //!   other values.
 //!
 //! A construct has no text here: it spans several lines, which `print` and `parse` handle.
@@ -34,7 +34,7 @@ pub enum OpClass {
     Pure,
     /// Reads memory or a local.
     Read,
-    /// Has an effect, or takes part in a warp's or block's common operation.
+    /// Has an effect, or is a collective operation of a warp or block.
     Effect,
     /// Holds regions.
     Construct,
@@ -307,8 +307,7 @@ impl Op {
         words.fits().then_some(OpKey { op: discriminant(self), ty, words })
     }
 
-    /// Returns the position in the key of the first of two adjacent operands that may change
-    /// places.
+    /// Returns the position, in the key, of the first of two adjacent operands that commute.
     fn commuting(&self) -> Option<usize> {
         match self {
             Op::Binary(op, ..) if op.commutes() => Some(1),

@@ -1,8 +1,9 @@
-//! Reads the text of IR back: the inverse of [`print`](super::print).
+//! Parses the text of IR: the inverse of [`print`](super::print).
 //!
-//! The text holds all that passes and executors read, but no sources, locations and allowances, so
-//! a parsed kernel has none. Values keep their numbers, and constants get numbers after them, at
-//! the start of the body: printing a parsed kernel gives the same text without its comments.
+//! The text contains everything that passes and executors read. Sources, locations and allowances
+//! are not part of the text, so a parsed kernel has none. Values keep their numbers, and constants
+//! get numbers after them, at the start of the body: printing a parsed kernel gives the same text
+//! without its comments.
 
 use super::part::OpField;
 use super::*;
@@ -14,7 +15,7 @@ use smallvec::SmallVec;
 use std::fmt;
 use std::str::FromStr;
 
-/// Where and why text is not IR.
+/// Error returned when text is not IR: the position, and the reason.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Fault {
     /// The line, from 1.
@@ -701,12 +702,12 @@ impl<'t> Parser<'t> {
         self.at
     }
 
-    /// Goes back in the line.
+    /// Moves back to a [`position`](Parser::position) in the line.
     pub fn rewind(&mut self, position: usize) {
         self.at = position;
     }
 
-    /// Describes what is missing at this point.
+    /// Returns an error at the current position that names the expected text.
     pub fn fault(&self, expected: impl Into<String>) -> Fault {
         let (line, found) = match self.lines.get(self.line) {
             Some((line, text)) => (*line, text[self.at..].to_string()),

@@ -12,7 +12,7 @@ use crate::scalar::Scalar;
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-/// The words of a key: what a pure operation consists of, as numbers.
+/// The words of a key: the operator and the operands of a pure operation, as numbers.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct KeyWords {
     words: [u32; KeyWords::MAX_WORDS],
@@ -20,7 +20,8 @@ pub struct KeyWords {
 }
 
 impl KeyWords {
-    /// Words that a key holds: most operations have an operator and three operands at most.
+    /// Maximum number of words of a key. Most operations have an operator and at most three
+    /// operands.
     const MAX_WORDS: usize = 4;
 
     /// Appends a word.
@@ -55,7 +56,7 @@ impl KeyWords {
 
 impl std::hash::Hash for KeyWords {
     fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
-        // Word by word: a slice would be hashed byte by byte.
+        // Hashes word by word, because the hasher would take a slice byte by byte.
         self.words.iter().for_each(|word| state.write_u32(*word));
     }
 }

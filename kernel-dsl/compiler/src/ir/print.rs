@@ -1,10 +1,10 @@
 //! IR as text: `%7: f32 = load ta[%3, 5]`. `str::parse` reads it back.
 //!
 //! A constant is written where it is used, and its own instruction is left out. A bare integer is a
-//! `usize`, a bare float an `f32`; other constants name their type, as in `5_u32`. What has no
-//! exact decimal form is written as bits: `f32(0x7fc00000)`.
+//! `usize`, a bare float an `f32`; other constants name their type, as in `5_u32`. A constant
+//! without an exact decimal form is written as bits: `f32(0x7fc00000)`.
 //!
-//! Each group of instructions stands under a comment with the line of Rust that it was made from:
+//! A comment before each group of instructions shows their line of Rust:
 //! `// +3 let i = grid::index();`, where +3 counts lines from the `fn`. The parser skips comments:
 //! sources, locations and the allowances that refer to them are not part of the text.
 
@@ -83,10 +83,10 @@ pub struct LocatedLine {
     pub location: Option<Location>,
 }
 
-/// Marks a location among the lines that the printer writes. No name contains the character.
+/// Marks the number of a location in the printer's output. No name contains this character.
 const MARK: char = '\u{1}';
 
-/// An instruction of a kernel, and what it holds, for messages.
+/// The text of an instruction of a kernel and of its regions, for messages.
 #[derive(Debug)]
 pub struct Text<'a> {
     kernel: &'a Kernel,

@@ -14,7 +14,8 @@ pub struct Region {
 }
 
 impl Region {
-    /// Returns what the unchecked form does at the end of the region, if threads fail there.
+    /// Returns the effect in the unchecked form of the failure that ends the region; `None` if the
+    /// region does not end with a failure.
     pub fn panics(&self) -> Option<FailureEffect> {
         match self.insts.as_slice() {
             [.., Inst { op: Op::Panic { outcome, .. }, .. }, Inst { op: Op::Return, .. }] => Some(*outcome),

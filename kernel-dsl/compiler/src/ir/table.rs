@@ -2,7 +2,7 @@
 //!
 //! A table is one element in memory with as many scalars as the table has. The base is
 //! [`Op::Table`](super::Op::Table), and an access names a scalar by an
-//! [`ElementOffset`](super::ElementOffset). Lowering makes an access of each read. Passes replace
+//! [`ElementOffset`](super::ElementOffset). Lowering turns each read into an access. Passes replace
 //! reads with constant indices by constants, and place the remaining tables.
 
 use super::{MAX_VECTOR_BYTES, TableId, Type};
@@ -50,7 +50,7 @@ impl Table {
         bytes
     }
 
-    /// Returns the type of its scalars, if it is one type and nothing lies between them.
+    /// Returns the type of the table's scalars, if they have one type and no gaps between them.
     pub fn of_one_type(&self) -> Option<Scalar> {
         let (_, scalar, _) = *self.scalars.first()?;
         let dense = self.scalars.iter().enumerate().all(|(i, (at, s, _))| (*s, *at) == (scalar, i as u32 * s.bytes()));
@@ -58,7 +58,7 @@ impl Table {
     }
 }
 
-/// Where a table is to lie.
+/// The memory in which a table is placed.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug, Serialize, Deserialize)]
 pub enum Placement {
     /// In constant memory if each read is proven to be uniform across a warp and there is room,
@@ -68,7 +68,7 @@ pub enum Placement {
     /// In constant memory. The constant cache gives a warp one word at a time, so reads of
     /// different words are serialized.
     Constant,
-    /// In global memory, read by the read-only path: lanes that read several words are served
+    /// In global memory, read through the read-only path, which serves lanes with different words
     /// together.
     Global,
 }
@@ -81,7 +81,7 @@ impl super::Kernel {
 }
 
 impl Type {
-    /// Returns whether it is an address of 64 bits: in global or constant memory.
+    /// Returns whether the type is an address of 64 bits: in global or constant memory.
     pub fn is_wide_address(self) -> bool {
         matches!(self, Type::Global | Type::Constant)
     }

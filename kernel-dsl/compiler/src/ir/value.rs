@@ -42,7 +42,7 @@ pub enum Type {
     Scalar(Scalar),
     /// A 64-bit address in global memory.
     Global,
-    /// A 64-bit address in constant memory. Only passes make it.
+    /// A 64-bit address in constant memory. Only passes make values of this type.
     Constant,
     /// A 32-bit byte offset in the block's shared memory. Lowering makes it by `Op::Dynamic` and
     /// `Op::Offset`. Passes also make constants of this type.

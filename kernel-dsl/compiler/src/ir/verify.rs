@@ -88,7 +88,7 @@ impl<'a> Verifier<'a> {
     }
 
     fn ty(&self, v: Value) -> Type {
-        // Undefined values are reported where they are used; their type does not matter then.
+        // The verifier reports a value without a definition at its use, so any type serves here.
         self.kernel.values.get(v.0 as usize).copied().unwrap_or(S(Scalar::Bool))
     }
 

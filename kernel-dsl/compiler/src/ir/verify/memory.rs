@@ -138,7 +138,7 @@ impl Verifier<'_> {
             let within = place.within()?;
             let size = scalar.bytes();
             let last = within.indices.last();
-            // A word of elements that are smaller.
+            // The scalar is a word that consists of several smaller elements.
             let several = within.offset == 0 && last.is_none() && within.bytes > 0 && size.is_multiple_of(within.bytes);
             if within.indices.iter().any(|step| !index(step.index)) {
                 Some("indices are usize")
