@@ -2,9 +2,10 @@
 //! without the hardware.
 //!
 //! The PTX manual states error bounds, and the bits differ between GPUs. Both interpreters and the
-//! bodies of the prelude compute [`Approximation::stand_in`], so that they agree exactly. A GPU's
-//! result is close to it; the kernel declares how close it must be (`#[kernel(tolerance(…))]`). No
-//! pass folds an approximation of a constant, because the GPU's result is unknown.
+//! bodies of the prelude compute [`Approximation::stand_in`], so that all three agree exactly. A
+//! GPU's result is close to that value; the kernel declares the largest difference
+//! (`#[kernel(tolerance(…))]`). No pass folds an approximation of a constant, because the GPU's
+//! result is unknown.
 
 use crate::ptx::{Modifier, Opcode};
 use crate::target::Target;
@@ -101,14 +102,15 @@ impl Approximation {
     /// Computes the exact result rounded to `f32`, which is within the bound of the manual. All
     /// NaNs are equal.
     ///
-    /// Never inlined, so that constants are computed by the host's functions too.
+    /// The function is never inlined, so that rustc cannot fold constant arguments and the host's
+    /// functions compute them too.
     #[inline(never)]
     pub fn nearest(self, x: f32) -> f32 {
         let y = self.exact(f64::from(x)) as f32;
         if y.is_nan() { f32::NAN } else { y }
     }
 
-    /// Computes the result to about one ulp of `f64`.
+    /// Computes the exact function to about one ulp of `f64`.
     #[inline(never)]
     pub fn exact(self, x: f64) -> f64 {
         match self {

@@ -1,4 +1,4 @@
-//! Assertions and panics of kernels: what the source says, and the text of a failure.
+//! Assertions and panics of kernels: the macros, and the text of a failure.
 //!
 //! A thread that fails an assertion or panics ends, and the others continue as after a `return`.
 //! The oracle and the checked form report the failure. In the unchecked form an assertion costs
@@ -29,7 +29,8 @@ pub enum FailureEffect {
 }
 
 impl Assertion {
-    /// Returns what the unchecked form does. `kept`: the kernel has the clause `assertions`.
+    /// Returns the effect of a failure in the unchecked form. `kept` states whether the kernel has
+    /// the clause `assertions`.
     pub fn outcome(self, kept: bool) -> FailureEffect {
         match self {
             Assertion::Assert if kept => FailureEffect::Trap,

@@ -1,20 +1,21 @@
-//! How a copy of this compiler was compiled. A program has two copies: one in the macros, which ran
-//! when the program was built, and one in the program, which compiles further instances.
+//! The build settings of this compiler. A program has two copies of the compiler: one in the
+//! macros, which ran when the program was built, and one in the program, which compiles further
+//! instances.
 
 /// The build settings of a copy of the compiler.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Build {
     /// Cargo's `opt-level`: `0` is unoptimized.
     pub opt_level: &'static str,
-    /// Whether the IR is verified after every pass, as in all profiles but `release` and those that
-    /// inherit from it.
+    /// Whether the IR is verified after every pass. The profile `release`, and profiles that
+    /// inherit from it, skip this.
     pub verified: bool,
     /// The output of `rustc --version`; empty if there was none.
     pub rustc: &'static str,
 }
 
 impl Build {
-    /// The settings of this copy.
+    /// The settings of this copy of the compiler.
     pub const THIS: Build =
         Build { opt_level: env!("KERNEL_DSL_OPT_LEVEL"), verified: cfg!(verified), rustc: env!("KERNEL_DSL_RUSTC") };
 }

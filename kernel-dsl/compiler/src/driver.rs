@@ -5,8 +5,8 @@
 //! ```
 //!
 //! This module is the only place that spells out the order of the stages. [`Compilation`] is one
-//! run of the pipeline, and holds [`Accepted`] IR, which has no proven mistake. The later stages
-//! run on demand, each at most once.
+//! run of the pipeline, on [`Accepted`] IR: lowered IR in which no analysis has proven a mistake.
+//! The later stages run on demand, each at most once.
 
 use crate::analyses::{Accepted, accept, approximate::Approximations};
 use crate::emit::{self, LineDirectives};

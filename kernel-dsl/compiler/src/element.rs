@@ -57,7 +57,7 @@ impl ElementType {
         }
     }
 
-    /// Returns the scalar, if it is one.
+    /// Returns the scalar type, if the element is a scalar.
     pub const fn scalar(&self) -> Option<Scalar> {
         match self {
             ElementType::Scalar(s) => Some(*s),

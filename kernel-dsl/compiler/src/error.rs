@@ -12,7 +12,7 @@ pub struct Error {
     pub notes: Vec<String>,
     /// Advice, if there is any.
     pub help: Option<String>,
-    /// The function and the place in it; `None` for the whole kernel.
+    /// The function, and the range in its source; `None` for an error of the whole kernel.
     pub place: Option<(KernelSource, Span)>,
 }
 
@@ -31,7 +31,8 @@ impl Error {
         Error { message: message.into(), notes: Vec::new(), help: None, place: None }
     }
 
-    /// Returns the error without its place: the message, followed by the notes and the help.
+    /// Returns the text of the error without its place: the message, followed by the notes and the
+    /// help.
     pub fn text(&self) -> String {
         let mut text = self.message.clone();
         for note in &self.notes {

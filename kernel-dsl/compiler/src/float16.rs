@@ -108,7 +108,7 @@ impl Format {
         let fraction = (magnitude & ((1 << self.fraction()) - 1)) as u32;
         let (digits, field) = if field == 0 { (fraction, 1) } else { (fraction | 1 << self.fraction(), field) };
         let [low, high] = factors(field - self.bias() - self.fraction() as i32);
-        // The first product is exact, so that the result is rounded once.
+        // The first product is exact, so the result is rounded only once.
         digits as f32 * low * high
     }
 
@@ -161,8 +161,9 @@ impl Format {
     }
 }
 
-/// Returns two powers of two whose product is 2^`exponent`. For extreme exponents, only the product
-/// with up to 16 bits is correct, as 0 or infinity.
+/// Returns two powers of two whose product is 2^`exponent`. For extreme exponents the factors are
+/// saturated. The product of both with a number of up to 16 bits is then still correct: 0 or
+/// infinity.
 pub(crate) const fn factors(exponent: i32) -> [f32; 2] {
     let exponent = if exponent < -240 {
         -240

@@ -13,7 +13,8 @@ pub struct WordHasher(u64);
 
 impl Hasher for WordHasher {
     fn finish(&self) -> u64 {
-        // The map takes its bucket from the low bits, which a product mixes least.
+        // The map takes its bucket from the low bits, which the product mixes least. The rotation
+        // moves high bits there.
         self.0.rotate_left(26)
     }
     fn write(&mut self, bytes: &[u8]) {

@@ -51,8 +51,8 @@ pub const fn funnel_right(high: u32, low: u32, distance: u32) -> u32 {
     (((high as u64) << 32 | low as u64) >> (distance & 31)) as u32
 }
 
-/// Returns the position and length that the machine uses: modulo 256 in words of up to 32 bits, and
-/// unchanged in words of 64 bits, where all values from 64 on act alike.
+/// Returns the position and length that the machine uses. In words of up to 32 bits they are taken
+/// modulo 256. In words of 64 bits all values from 64 on act alike.
 const fn field(width: u32, position: u32, length: u32) -> (u32, u32) {
     if width < 64 {
         return (position & 0xFF, length & 0xFF);
@@ -71,7 +71,7 @@ pub const fn extract(word: u64, width: u32, signed: bool, position: u32, length:
     let last = if position + length > width { width - 1 } else { position + length - 1 };
     let sign = signed && word >> last & 1 == 1;
     let field = if position < width { (word & mask(width)) >> position & mask(length) } else { 0 };
-    // Bits of the field beyond the word are copies of the sign.
+    // Bits of the field beyond the word are copies of the sign bit, or 0 if unsigned.
     let there = width.saturating_sub(position);
     let kept = if there < length { there } else { length };
     (if sign { field | !mask(kept) } else { field }) & mask(width)

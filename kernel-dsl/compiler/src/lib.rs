@@ -8,7 +8,7 @@
 //! ```
 //!
 //! * [`syntax`] turns Rust tokens into a tree of the supported subset, with token positions, and
-//!   rejects all other Rust at once. [`language`] lists the built-in names.
+//!   rejects all other Rust. [`language`] lists the built-in names.
 //! * [`check`] resolves names, infers types by unification, checks mutability, and produces
 //!   [`hir`].
 //! * [`hir`] is generic, contains all device functions of a kernel, and is serialized into the

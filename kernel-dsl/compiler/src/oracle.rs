@@ -3,7 +3,7 @@
 //! A check defines something that a kernel must not do. The list is closed; the documentation of
 //! each check is its definition. A kernel can allow a violation at a statement ([`Allowance`]), and
 //! declare how much of its outputs it writes ([`DeclaredOutput`]). The crate `runtime` verifies
-//! both. The PTX interpreter makes some of the checks ([`Check::ORACLE`] has those of the oracle),
+//! both. The oracle makes the checks in [`Check::ORACLE`]. The PTX interpreter makes some of these,
 //! and a few that the language makes unnecessary.
 
 use crate::source::Span;
@@ -27,18 +27,19 @@ pub enum Check {
     ReadOnlyWrite,
     /// A load from shared memory that no thread of the block has stored to since the block started.
     UninitializedShared,
-    /// Before a thread waits for an asynchronous copy (`copy_async`, `cp_async`), another store or
-    /// copy writes its destination, even after a barrier, or the thread ends. A load from the
-    /// destination is `uninitialized-shared`. At the end of the thread, a `cp_async` that copies
-    /// nothing is not reported.
+    /// Before a thread waits for an asynchronous copy (`copy_async`, `cp_async`), the thread ends,
+    /// or another store or copy writes the copy's destination, even after a barrier. A load from
+    /// the destination is `uninitialized-shared`. At the end of the thread, a `cp_async` that
+    /// copies nothing is not reported.
     UnfinishedCopy,
     /// A read of a variable or register array element that the thread has not written.
     UninitializedLocal,
     /// A load from, or an atomic operation on, an uninitialized buffer element: no host or thread
     /// has stored to the element before.
     UninitializedBuffer,
-    /// An element of a completely written output, declared by `#[kernel(writes(y = all))]` or
-    /// `once`, that no thread has written, also not atomically, at the end of the launch.
+    /// At the end of the launch, no thread has written an element of an output that
+    /// `#[kernel(writes(y = all))]` or `once` declares completely written. An atomic operation
+    /// counts as a write.
     UnwrittenOutput,
     /// Two threads store to one element of an output declared by `#[kernel(writes(y = once))]`, in
     /// order, or as lanes of one instruction with equal values. Unordered stores are a race.
@@ -217,8 +218,8 @@ impl Check {
     /// The checks of the oracle. The others are for PTX only, and a kernel cannot name them.
     pub const ORACLE: &[Check] = Check::ALL.split_at(Check::FuelExhausted as usize + 1).0;
 
-    /// The checks that report the origin of a NaN or infinity. If one is stored, the checks take a
-    /// second run.
+    /// The checks that report the origin of a NaN or infinity. If a kernel stores a NaN or
+    /// infinity, finding the origin takes a second run.
     pub const ORIGINS: [Check; 3] = [Check::NanProduced, Check::InfinityProduced, Check::ConversionOverflow];
 
     /// Returns the name in reports and options.
@@ -277,7 +278,8 @@ impl Check {
         }
     }
 
-    /// Returns whether the check ends a launch that would not end. Such a check cannot be disabled.
+    /// Returns whether the check ends a launch that would otherwise run forever. Such a check
+    /// cannot be disabled.
     pub const fn ends_launch(self) -> bool {
         matches!(self, Check::Livelock | Check::FuelExhausted)
     }
@@ -401,7 +403,7 @@ impl Coverage {
 /// The declaration of how much of an argument a kernel writes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct DeclaredOutput {
-    /// The parameter in HIR; in IR, the argument.
+    /// The index of the parameter in HIR, or of the argument in IR.
     pub index: u32,
     /// How much of the argument the kernel writes.
     pub coverage: Coverage,
@@ -438,7 +440,7 @@ impl CheckSet {
         CheckSet(self.0 | others.0)
     }
 
-    /// Returns the set without the checks of the other set.
+    /// Returns the set of all checks that are not in this set.
     pub fn complement(self) -> CheckSet {
         Check::ALL.into_iter().filter(|check| !self.contains(*check)).collect()
     }

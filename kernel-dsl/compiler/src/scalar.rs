@@ -21,8 +21,8 @@ pub enum Scalar {
     U32,
     U64,
     Usize,
-    /// A 128-bit integer. The HIR and buffers have it; lowering splits it into two words, so the
-    /// IR has none.
+    /// A 128-bit integer. The HIR and buffers have this type. Lowering splits it into two words, so
+    /// it is absent from the IR.
     U128,
     F16,
     Bf16,
@@ -98,7 +98,8 @@ impl Scalar {
         }
     }
 
-    /// Returns a mask of the bits of a value of this type; of those of the low word of a `u128`.
+    /// Returns a mask of the bits of a value of this type; for a `u128`, of the bits of its low
+    /// word.
     pub const fn mask(self) -> u64 {
         u64::MAX >> 64u32.saturating_sub(self.bits())
     }

@@ -3,8 +3,9 @@
 //! A macro sees one item at a time, and rustc resolves the names between items. A tool that follows
 //! a file while it is edited has no rustc. [`program`] resolves a device item by the last segment
 //! of its path. Functions and constants come from the text if it has them. All other items, and
-//! items of other files, come from the program as rustc compiled it: generic arguments refer to
-//! those types and traits. [`standalone`] reads all items from the text: no rustc has compiled it.
+//! items of other files, come from the program as rustc compiled it: generic arguments refer to the
+//! types and traits of that program. [`standalone`] reads all items from the text, because rustc
+//! has not compiled the program.
 
 use crate::check::{self, Diagnostic, ItemReference};
 use crate::error::{Error, Errors};
@@ -58,7 +59,8 @@ enum DeviceItem {
     Other(Item),
 }
 
-/// A file, and the program that rustc compiled from an earlier version of the file.
+/// A source file, with the kernel's program as rustc compiled it from an earlier version of the
+/// file.
 struct SourceFile<'a> {
     text: &'a str,
     file: &'a str,
