@@ -34,8 +34,7 @@ pub fn asin(x: f32) -> f32 {
     let (s, c) = root(z);
     let t = s + s;
     let rest = (t * z).mul_add(q, c.mul_add(2.0, 4.371139e-8));
-    // π/2 is added as two halves of π/4: the first difference is then rounded by less than the
-    // result, even below 1.
+    // π/2 is added in two halves: the first difference is rounded by less than the result.
     let far = if a > 1.0 { f32::NAN } else { 0.7853982 + ((0.7853982 - t) - rest) };
     (if near { (a * z).mul_add(q, a) } else { far }).copysign(x)
 }
@@ -109,8 +108,7 @@ pub fn atan2(y: f32, x: f32) -> f32 {
     let (a, b) = (x.abs(), y.abs());
     let steep = b > a;
     let (n, d) = if steep { (a, b) } else { (b, a) };
-    // From 2⁻¹⁰⁰ to 2¹²⁶ the divisor has a reciprocal, and the remainder of the quotient is
-    // representable.
+    // From 2⁻¹⁰⁰ to 2¹²⁶ both 1 / d and the remainder of the quotient are representable.
     let ordinary = d.to_bits().wrapping_sub(0x0D80_0000) < 0x7100_0000;
     let (n, d) = if ordinary { (n, d) } else { rescaled(n, d) };
     let i = reciprocal::cubic(d, reciprocal::rough(d));
