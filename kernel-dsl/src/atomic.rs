@@ -139,8 +139,8 @@ macro_rules! atomics {
                 self.update(at, |x| x.difference(value, $space))
             }
 
-            /// Stores the minimum of the element and `value`. A NaN gives the other operand, and −0
-            /// is below +0. For floats the operation is a loop of `atom.cas`.
+            /// Stores the minimum of the element and `value`. If one of them is NaN, the other is
+            /// stored; −0 is below +0. For floats the operation is a loop of `atom.cas`.
             #[track_caller]
             pub fn fetch_min(self, at: impl Position<R>, value: T) -> T {
                 self.update(at, |x| x.least(value))

@@ -54,7 +54,7 @@ pub trait ScalarElement: Element + sealed::Sealed {
     fn from_bits(bits: u64) -> Self;
 }
 
-/// Numbers of fixed width: what a kernel that is generic over its element type can compute with.
+/// Numbers of fixed width, with the operators that a kernel generic over its element type may use.
 pub trait Number:
     ScalarElement + Default + PartialOrd + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self>
 {

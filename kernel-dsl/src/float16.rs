@@ -90,7 +90,8 @@ policies! {
 pub struct Float16<const EXP: u32, const BIAS: i32, P: Policy = Ieee>(u16, PhantomData<P>);
 
 impl<const EXP: u32, const BIAS: i32, P: Policy> Float16<EXP, BIAS, P> {
-    /// The layout.
+    /// The layout. Fewer than 2 or more than 10 bits of exponent, or a bias of more than 16 bits,
+    /// are a compile error.
     pub const FORMAT: Format = match Format::new(EXP, BIAS, P::POLICY) {
         Some(format) => format,
         None => panic!("a Float16 has 2 to 10 bits of exponent, and a bias of 16 bits"),

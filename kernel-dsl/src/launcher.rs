@@ -28,7 +28,7 @@ pub trait Launcher {
     type Error;
 
     /// Checks the arguments against the kernel's contract and runs the instance in this form.
-    /// `block` is the block's extent where the kernel leaves it to the launch.
+    /// `block` is the block's extent in threads, if the launch chooses it, and otherwise `None`.
     ///
     /// # Errors
     /// The launcher's error, if the arguments violate the contract or the launch fails. In the
@@ -111,12 +111,12 @@ impl<'a> Call<'a> {
         self.constants
     }
 
-    /// Returns the block's extent where the kernel leaves it to the launch.
+    /// Returns the block's extent in threads, if the launch chooses it.
     pub fn block(&self) -> Option<usize> {
         self.block
     }
 
-    /// Sets the block's extent where the kernel leaves it to the launch.
+    /// Sets the block's extent in threads, for a kernel that leaves the extent to the launch.
     pub fn in_blocks_of(self, block: usize) -> Call<'a> {
         Call { block: self.block.map(|_| block), ..self }
     }
@@ -275,7 +275,7 @@ impl<'a> ArgumentMemory<'a> {
         self.device
     }
 
-    /// Returns the address of the first element.
+    /// Returns the address of the first element, in the address space of the device.
     pub fn address(&self) -> u64 {
         self.address
     }

@@ -159,7 +159,7 @@ impl<const R: usize> Layout<R> {
     }
 
     /// Returns the array at index `i` of the first dimension, with the offset of its first element;
-    /// an empty one without an offset if `i` lies outside.
+    /// an empty array without an offset if `i` lies outside.
     pub fn plane<const Q: usize>(&self, i: usize) -> (Option<usize>, Layout<Q>) {
         const { assert!(Q + 1 == R) }
         let inside = i < self.shape[0];

@@ -10,7 +10,7 @@
 //!
 //! ```
 //! # use kernel_dsl::prelude::*;
-//! /// y ← column sums of x, whose rows come two ahead.
+//! /// y ← column sums of x, whose rows are copied two ahead.
 //! #[kernel(target = sm_80, block = 64, grid = 1)]
 //! #[requires(x.cols() == 64, y.len() == 64)]
 //! pub fn sums(x: View<f32, 2>, y: &mut [f32]) {

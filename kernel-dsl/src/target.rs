@@ -9,7 +9,7 @@
 //!
 //! ```
 //! # use kernel_dsl::prelude::*;
-//! /// Lanes of the warp that hold what this lane holds.
+//! /// Returns the lanes of the warp whose x equals this lane's x.
 //! #[device]
 //! pub fn peers(x: u32) -> u32 {
 //!     if target::SM >= 70 {

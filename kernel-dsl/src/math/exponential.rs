@@ -95,11 +95,11 @@ pub(super) fn power_of_two(r: f32, shifted: f32) -> f32 {
 
 /// Returns eˣ − 1 without the cancellation near 0, to 1.289 ulp.
 ///
-/// −1 from −17.4 down, infinity from 88.722839 on; x itself below 2⁻²⁴, the sign of a zero too; NaN
-/// for NaN.
+/// −1 below −17.4, infinity from 88.722839 on; NaN for NaN. For |x| below 2⁻²⁴ the result is x
+/// itself, with the sign of a zero.
 ///
-/// The reduction of [`exp`], eʳ − 1 ≈ p = r + r²·q(r), and 2ⁿ·p + (2ⁿ − 1), in
-/// halves, since 2¹²⁸ is no `f32`.
+/// The reduction is that of [`exp`]. The result is 2ⁿ·p + (2ⁿ − 1), where eʳ − 1 ≈ p = r + r²·q(r).
+/// All terms are halved, since 2¹²⁸ exceeds `f32`.
 #[device]
 pub fn exp_m1(x: f32) -> f32 {
     let c = if x < -18.0 { -18.0 } else { x };

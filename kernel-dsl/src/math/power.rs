@@ -11,7 +11,8 @@ use crate::device;
 /// both finite. If y is odd, the result has the sign of x. Powers of zeros and infinities are zeros
 /// and infinities. Overflow gives an infinity, underflow subnormal numbers, then zeros.
 ///
-/// The result is 2 to the y·log₂|x|, with the logarithm as a sum of two `f32`, to about 2⁻³² of it.
+/// The result is 2 to the y·log₂|x|, with the logarithm as a sum of two `f32`, to a relative error
+/// of about 2⁻³².
 /// |x| = m·2ⁿ with m from √½ to √2. s = (m − 1) / (m + 1) has two parts, from an approximate
 /// reciprocal and the remainder. log₂ m = 2/ln 2 · artanh s ≈ 2/ln 2·s + s³·q(s²), q minimax of
 /// degree 3 (relative error 1.1·10⁻¹¹). All terms except q are carried in two parts. A branch

@@ -80,8 +80,8 @@ pub(super) fn power_of_two(r: f64, shifted: f64) -> f64 {
 
 /// Returns eˣ − 1 without the cancellation near 0.
 ///
-/// −1 from −37.5 down, infinity from 709.78 on; x itself below 2⁻⁵³, the sign of a zero too; NaN
-/// for NaN. As [`math::exp_m1`](crate::math::exp_m1).
+/// −1 below −37.5, infinity from 709.78 on; NaN for NaN. For |x| below 2⁻⁵³ the result is x itself,
+/// with the sign of a zero. The method is that of [`math::exp_m1`](crate::math::exp_m1).
 #[device]
 pub fn exp_m1(x: f64) -> f64 {
     let c = if x < -39.0 { -39.0 } else { x };

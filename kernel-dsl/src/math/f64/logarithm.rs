@@ -70,7 +70,7 @@ pub fn ln(x: f64) -> f64 {
     at_edges(x, h + l)
 }
 
-/// Returns log₂ of m·2ⁿ as a sum of two numbers, to about 2⁻⁶⁴ of it.
+/// Returns log₂ of m·2ⁿ as a sum of two numbers, to a relative error of about 2⁻⁶⁴.
 ///
 /// n + 2/ln 2·s + c·s³ + s⁵·q(s²), with q minimax of degree 6 (2⁻⁶⁶ of the sum); all terms except
 /// s⁵·q are carried in two parts.
