@@ -1,4 +1,4 @@
-//! Register arrays as a whole.
+//! Operations on whole arrays in registers.
 
 use super::{
     Checker,

@@ -146,7 +146,7 @@ pub enum BlockExtent {
         least: Expr,
         /// The largest value, inclusive.
         most: Expr,
-        /// The step; `None` for whole warps or single threads.
+        /// The step; `None` for the default: 32 if both ends are multiples of 32, otherwise 1.
         step: Option<Expr>,
     },
 }

@@ -193,7 +193,7 @@ pub enum Op {
     /// Integers of 32 bits. A sum wraps; the oracle reports a sum that does not fit. From sm_80.
     Reduce(Binary, Value),
     /// The thread fails an assertion or panics: the oracle reports `message` with `values`, which
-    /// are scalars. [`Op::Return`] follows. The unchecked form does what `outcome` says.
+    /// are scalars. [`Op::Return`] follows. `outcome` is the effect in the unchecked form.
     #[allow(missing_docs)]
     Panic { outcome: FailureEffect, message: Box<str>, values: Values },
     /// Prints a line by C's `printf`. The conversions of `format` are `%s` for a `bool`, as `true`

@@ -52,8 +52,8 @@ pub fn traits_of(operator: Binary) -> Option<[&'static str; 2]> {
     })
 }
 
-/// Returns the name under which an impl of an operator's trait keeps its function. No method of a
-/// type has such a name.
+/// Returns the name of the function that implements an operator, as the impl lists it in the HIR.
+/// No method of a type has such a name.
 pub fn operator_function(of_trait: &str) -> String {
     format!("impl {of_trait}")
 }

@@ -311,7 +311,7 @@ fn best_pad(kernel: &Kernel, id: SharedId, accesses: &[PaddedAccess]) -> u32 {
 }
 
 /// Returns the unit of a pitch, in elements of `bytes` bytes: accesses of `widest` bytes are
-/// aligned in all rows if the pitch is a multiple of it.
+/// aligned in all rows if the pitch is a multiple of this unit.
 pub(super) fn aligned_pitch(widest: u32, bytes: u32) -> u32 {
     let access = widest.clamp(1, MAX_VECTOR_BYTES);
     access >> bytes.trailing_zeros().min(access.ilog2())

@@ -132,7 +132,7 @@ fn lower_with(monomorphic: &Monomorphic, target: Target, named: bool) -> Result<
 struct Lowerer<'h> {
     program: &'h Program,
     builder: Builder,
-    /// Where instructions come from.
+    /// The source functions and locations of the instructions so far.
     sources: SourceMap,
     /// The calls that are being inlined.
     inliner: Inliner<'h>,

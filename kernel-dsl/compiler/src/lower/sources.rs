@@ -1,4 +1,4 @@
-//! The functions and places of the program that the kernel's instructions come from.
+//! The functions and source locations from which lowering makes the kernel's instructions.
 
 use crate::hir::Function;
 use crate::ir::{Kernel, Location, SourceLocation};

@@ -39,7 +39,7 @@ fn of_host_type(path: &[String]) -> Option<String> {
 }
 
 /// Returns whether a body names something that reading rejects as foreign. rustc would report the
-/// same name, or the type of what it names, a second time.
+/// same name, or the type of the named item, a second time.
 pub(crate) fn names_foreign(body: &syn::Block) -> bool {
     let mut names = Names { foreign: false };
     names.visit_block(body);

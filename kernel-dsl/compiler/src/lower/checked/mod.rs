@@ -1,4 +1,5 @@
-//! The checked form of an instance, which `launch` runs on a GPU: no mistake goes unreported.
+//! The checked form of an instance, which `launch` runs on a GPU. The form reports the violations
+//! that a thread can detect alone.
 //!
 //! The checked form is the lowered program with three additions:
 //!
