@@ -38,10 +38,10 @@
 //! # fn main() {}
 //! ```
 //!
-//! `runtime::testing` and `kernels check` compare a GPU with the interpreter within `absolute +
-//! relative · |value|`, and the executors on the CPU bit for bit. Without a tolerance, both refuse
-//! to compare with a GPU. A tolerance for an argument that no such value reaches is a compile
-//! error.
+//! `runtime::testing` and `kernels check` compare a GPU with the interpreter within
+//! `absolute + relative · |value|`, and the executors on the CPU bit for bit. Without a tolerance,
+//! both refuse to compare with a GPU. A tolerance for an argument that no such value reaches is a
+//! compile error.
 //!
 //! A comparison, an index or an integer that depends on such a value may differ on a GPU, and no
 //! tolerance covers that. `kernels report` and `kernels check` name these locations

@@ -429,14 +429,14 @@ impl<'a> Printer<'a> {
 }
 
 impl fmt::Display for Local {
-    /// `stack: u32 [32], 128 bytes`
+    /// Writes the declaration: `stack: u32 [32], 128 bytes`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {} [{}], {} bytes", self.name, self.element, self.len, self.bytes())
     }
 }
 
 impl fmt::Display for SharedArray {
-    /// `ta: f32 [16, 16], pitch 17 (padded by 1), bytes 0..1084`
+    /// Writes the declaration: `ta: f32 [16, 16], pitch 17 (padded by 1), bytes 0..1084`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let SharedArray { name, element, shape, offset, .. } = self;
         write!(f, "{name}: {element} {shape:?}")?;
