@@ -70,7 +70,7 @@ pub struct Decision {
     pub location: Location,
     /// Property that is decided.
     pub decided: DecisionKind,
-    /// Location of the approximation; one of them if there are several.
+    /// Location of the approximation; if there are several, one of their locations.
     pub from: Location,
 }
 
@@ -335,8 +335,7 @@ impl MarkFlow<'_> {
                 }
                 Op::Atomic { place, values, .. } => {
                     let (memories, column) = (self.memories(place, at), self.column(place));
-                    // An exchange stores its operand or the value that it compares, both to one
-                    // element.
+                    // The operands of an exchange belong to one element, not to adjacent columns.
                     values.iter().for_each(|value| self.stored(&memories, column, &[*value], at));
                     let from = self.held(&memories, column, 0);
                     results.iter().for_each(|r| self.mark(*r, from));
@@ -352,7 +351,8 @@ impl MarkFlow<'_> {
                     self.decides(DecisionKind::Index, *index, at);
                     self.mark(results[0], self.memory.get(&(memory, None)).copied());
                     if let Some(bases) = self.behind.get(&memory).cloned() {
-                        // The analysis does not track which of the stored addresses this is.
+                        // The variable may hold any address that was stored to it, so the column is
+                        // unknown.
                         self.mark_moved(results[0]);
                         self.add_bases(results[0], bases);
                     }
@@ -415,7 +415,7 @@ impl MarkFlow<'_> {
     /// Propagates the mark of an operand, and the memory that it points to, to a result.
     fn computed(&mut self, operand: Value, result: Value) {
         self.mark(result, self.values.get(&operand).copied());
-        // The result is an address chosen among several.
+        // An address that is computed from addresses may point to the memory of each.
         if !matches!(self.kernel.ty(result), Type::Scalar(_))
             && let Some(bases) = self.bases.get(&operand).cloned()
         {

@@ -1,8 +1,8 @@
-//! Rejects common operations of a warp or block that not all threads reach.
+//! Rejects collective operations of a warp or block that not all threads reach.
 //!
-//! Only proven mistakes are errors: the set of threads that arrive depends on the thread. Each
-//! source location gives one error, even if it became many operations. The trace lists each line
-//! once, from the operation back to the point where threads begin to diverge.
+//! Only proven mistakes are errors: the index of a thread must decide whether the thread arrives.
+//! Each source location gives one error, even if lowering made many operations from it. The trace
+//! lists each line once, from the operation back to the point where threads begin to diverge.
 
 use super::uniformity::{DivergenceStep, UniformScope, Uniformity, UniformityEvent, UniformityVerdict};
 use crate::error::Error;
@@ -127,7 +127,7 @@ fn trace(kernel: &Kernel, steps: &[DivergenceStep]) -> Vec<String> {
         let (code, number) = (source.line_code(u32::from(at.1)), source.line + u32::from(at.1));
         let of = if at.0 == 0 { String::new() } else { format!("`{}`, ", source.name) };
         let code = if code.is_empty() { String::new() } else { format!(", `{code}`") };
-        // The trace ends with this line, so threads begin to diverge here.
+        // All remaining steps are on this line, so threads begin to diverge here.
         let root = steps[i..].iter().all(|s| line(s) == at);
         let what = match step.what {
             UniformityEvent::Computed if root && steps[steps.len() - 1].what == UniformityEvent::Index => {

@@ -13,8 +13,8 @@ use crate::scalar::Scalar;
 /// Number of lanes of a warp.
 pub const LANES: usize = 32;
 
-/// Assumed alignment of an argument's address: the driver aligns its allocations this way, though a
-/// view may begin anywhere in one.
+/// Assumed alignment of an argument's address. The driver aligns its allocations this way, though a
+/// view may begin anywhere in an allocation.
 const ALIGNED: u64 = 256;
 
 /// One number per lane.
@@ -154,7 +154,8 @@ impl Lanes {
                     for (i, result) in inst.results.iter().enumerate() {
                         let across = match ends {
                             [Some(yes), Some(no)] => self.select(*condition, yes[i], no[i]),
-                            // Only one branch reaches the end: its values are the results.
+                            // Only one side reaches the end of the branch, so its values are the
+                            // results.
                             [Some(one), None] | [None, Some(one)] => self.get(one[i]),
                             [None, None] => LaneValues::Unknown,
                         };
@@ -274,8 +275,8 @@ impl Lanes {
             }),
             Op::Inline { code, .. } if code.effect() != Effect::None => LaneValues::Unknown,
             op => {
-                // Equal operands give equal results in all lanes, and one address gives one loaded
-                // value.
+                // If the operands are uniform, so is the result. If all lanes load from one
+                // address, they load one value.
                 let mut uniform = op.is_pure() || matches!(op, Op::Load { .. } | Op::Inline { .. });
                 op.for_each_operand(|v| uniform &= self.get(v).is_uniform());
                 if uniform { LaneValues::UNIFORM } else { LaneValues::Unknown }
@@ -363,7 +364,8 @@ fn binary(op: Binary, ty: Scalar, a: LaneValues, b: LaneValues) -> LaneValues {
         (Exact(x), Exact(y)) => Exact(std::array::from_fn(|l| f(x[l], y[l] & i64::from(ty.bits() - 1)))),
         _ => both(|x, _| x),
     };
-    // The quotient of a known multiple, and the remainder without it.
+    // If `by` divides the multiple of the common part, the division can be applied to each lane's
+    // number.
     let divided = |by: i64, quotient: bool| match a {
         Relative { lanes, multiple } if !ty.is_signed() && by > 0 && multiple.is_multiple_of(by as u64) => {
             Some(match quotient {
@@ -429,7 +431,7 @@ fn binary(op: Binary, ty: Scalar, a: LaneValues, b: LaneValues) -> LaneValues {
     }
 }
 
-/// Returns the greatest common divisor; of 0 and a number, the number.
+/// Returns the greatest common divisor of two numbers. The divisor of 0 and n is n.
 pub(super) fn gcd(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { gcd(b, a % b) }
 }

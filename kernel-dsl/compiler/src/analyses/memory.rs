@@ -3,8 +3,8 @@
 //! Shared memory has 32 banks of 4 bytes. A bank serves one word at a time, so lanes that access
 //! different words of a bank are serialized. Global memory moves sectors of 32 bytes: the access of
 //! a warp costs as many sectors as it touches. Constant memory serves one location of a warp at a
-//! time. Local memory interleaves the arrays of the lanes word by word: word w of lane l is at
-//! 4 · (32 · w + l), so that lanes with one index share sectors.
+//! time. Local memory interleaves the arrays of the lanes word by word: word w of lane l is at 4 ·
+//! (32 · w + l). So lanes that use one index share sectors.
 
 use super::lanes::{self, LANES, LaneValues, Lanes, Numbers};
 use super::uniformity::{UniformScope, Uniformity};
@@ -39,7 +39,7 @@ pub struct AccessSite {
     pub loops: u32,
     /// Cost of the access; `None` if the addresses of the lanes are not understood.
     pub cost: Option<Cost>,
-    /// Widest scope whose threads are proven to access one place.
+    /// Widest scope whose threads are proven to use one address, if they reach the access together.
     pub address: UniformScope,
 }
 
@@ -76,8 +76,8 @@ pub enum Cost {
     },
     /// An access to constant memory.
     Constant {
-        /// Number of distinct places that lanes read one after another; the maximum possible number
-        /// if the addresses are not understood.
+        /// Number of distinct locations that a warp reads, one after another. If the addresses are
+        /// not understood, the maximum possible number.
         words: u32,
     },
     /// An access to an array in local memory.
@@ -143,9 +143,8 @@ fn worse(a: Option<Cost>, b: Option<Cost>) -> Option<Cost> {
     Some(if b.excess() > a.excess() { b } else { a })
 }
 
-/// Returns whether the kernel may read memory that it may write: its results may then differ if it
-/// is launched again on its own results, and it may even wait forever. The kernel must be as
-/// lowered.
+/// Returns whether the kernel may read memory that it may write. A second launch on the results of
+/// the first may then differ, and may even wait forever. The kernel must be as lowered.
 pub fn reads_written(kernel: &Kernel) -> bool {
     let origins = origins(kernel);
     let may_be_written = |place: &AccessPlace| match place {
@@ -336,8 +335,8 @@ impl AccessWalk<'_> {
         if let Some(addresses) = address.relative() {
             return Some(Cost::Constant { words: words(&addresses, request.active, request.bytes) });
         }
-        // The compiler places a table in constant memory only if the index is uniform, though this
-        // analysis may not see that.
+        // Unless the kernel chose the placement, the compiler uses constant memory only for tables
+        // with uniform indices. This analysis may fail to prove uniformity.
         let Some(AddressOrigin::Table(id)) = self.origins[base.0 as usize] else { return None };
         let table = self.kernel.table(id).filter(|t| t.placement == Placement::Constant)?;
         Some(Cost::Constant { words: (table.bytes / request.bytes.max(1)).min(LANES as u32) })
@@ -360,8 +359,9 @@ impl AccessWalk<'_> {
         let (Some(swizzle), [.., row, _]) = (array.swizzle(), indices) else {
             return Some(Cost::Shared { ways: request.ways(&addresses.map(|a| offset + a)) });
         };
-        // A common offset shifts all lanes alike from bank to bank, except that it selects the
-        // pieces that a swizzle exchanges. So the result is the worst over all possible offsets.
+        // A common offset moves all lanes by the same number of banks. In a swizzled array, the
+        // offset also selects the pieces that are exchanged. So the result is the worst case over
+        // all possible offsets.
         let row = self.lanes.get(*row);
         let rows = row.relative()?;
         let (period, span) = (i64::from(swizzle.period()), i64::from(swizzle.mask + 1) * i64::from(Swizzle::PIECE));
@@ -431,8 +431,8 @@ fn common(multiple: u64, period: i64) -> usize {
 
 /// Returns the number of different words that the busiest bank serves, where lane l accesses
 /// `bytes` bytes at `addresses[l]`. Accesses of 8 and 16 bytes are split into half and quarter
-/// warps. `merged`: lanes that access one word are served together, as in loads and stores. Atomic
-/// operations are serialized.
+/// warps. With `merged`, lanes that access one word are served together, as in loads and stores.
+/// Atomic operations are serialized.
 pub fn ways(addresses: &Numbers, active: u32, bytes: u32, merged: bool) -> u32 {
     let wide = bytes.clamp(4, MAX_VECTOR_BYTES);
     let lanes_at_once = (MAX_TRANSACTION_BYTES / wide) as usize;
@@ -455,8 +455,8 @@ pub fn ways(addresses: &Numbers, active: u32, bytes: u32, merged: bool) -> u32 {
     worst
 }
 
-/// Returns the number of distinct places of constant memory that lanes read: the constant cache
-/// serves one place at a time.
+/// Returns the number of distinct locations of constant memory that lanes read: the constant cache
+/// serves one location at a time.
 fn words(addresses: &Numbers, active: u32, bytes: u32) -> u32 {
     let mut all: Vec<i64> =
         (0..LANES).filter(|l| active >> l & 1 == 1).map(|l| addresses[l].div_euclid(bytes.max(4).into())).collect();

@@ -1,18 +1,17 @@
-//! Analyses of a kernel before it runs: which mistakes are proven, and what the kernel
-//! costs.
+//! Analyses of a kernel before it runs: proofs of mistakes, and estimates of cost.
 //!
 //! An analysis reads one instance for one target and changes nothing.
 //!
 //! # Meaning
 //!
-//! These analyses read IR as lowered, where each instruction knows its source line.
+//! These analyses read IR as lowered, where each instruction has its source line.
 //!
 //! * [`uniformity`] computes which values all threads of a warp, block or grid share, and where
 //!   threads are converged. The pass that places tables uses it too.
 //! * [`approximate`] computes which arguments and decisions approximate results reach. The analysis
 //!   runs the first phases of the pipeline on a copy of the kernel, so that loops are unrolled and
 //!   variables are values.
-//! * `convergence` rejects common operations that not all threads reach.
+//! * `convergence` rejects collective operations that not all threads reach.
 //! * `limits` rejects kernels that cannot be launched: more parameters than an entry has space for.
 //!
 //! # Cost

@@ -1,4 +1,5 @@
-//! The number of blocks and warps that a multiprocessor holds at once, and what limits it.
+//! The number of blocks and warps that are resident on a multiprocessor at once, and the resource
+//! that limits it.
 
 use crate::target::Target;
 use serde::Serialize;

@@ -41,7 +41,7 @@ pub enum Slow {
     SharedAtomic(Scalar),
     /// Bank conflict of shared memory, with the number of words that one bank serves.
     BankConflict(u32),
-    /// Read of constant memory, with the maximum number of distinct places.
+    /// Read of constant memory, with the maximum number of distinct locations that a warp reads.
     ConstantSerialization(u32),
     /// Access to more sectors of global memory than its bytes would fill.
     #[allow(missing_docs)]
@@ -191,7 +191,7 @@ pub fn lints(kernel: &Optimized, sites: &[AccessSite]) -> Vec<Lint> {
         };
         found.push(Lint { slow, location: Some(site.location), count: site.count, looped: site.loops > 0 });
     }
-    // In the order of the source.
+    // The lints are sorted in the order of the source.
     let place = |lint: &Lint| {
         let at = kernel.locations[lint.location.map_or(0, |l| l.0) as usize];
         (at.source, at.span)

@@ -178,8 +178,8 @@ impl RangeSearch<'_> {
         polynomial.variables().into_iter().map(of).max().unwrap_or(0)
     }
 
-    /// Returns whether the conditions hold that the first `depth` enumerated variables determine,
-    /// and not fewer.
+    /// Returns whether all conditions hold whose last enumerated variable is number `depth`,
+    /// counted from 1. For 0, these are the conditions without enumerated variables.
     fn holds(&self, depth: usize) -> Option<bool> {
         for condition in &self.conditions[depth] {
             if self.value(condition)? < 0 {

@@ -7,10 +7,10 @@
 //! clauses, and from nothing else.
 //!
 //! # How data moves
-//! 1. `linear` knows integers only. A symbolic expression is a polynomial over numbered variables.
-//!    A fact is a polynomial that is ≥ 0. A query is a set of polynomials, and Fourier-Motzkin
-//!    elimination proves that they cannot all be ≥ 0 beside the facts.
-//! 2. `variables` gives a number to what no polynomial expresses: an extent, an index of a thread
+//! 1. `linear` works on integers only. A symbolic expression is a polynomial over numbered
+//!    variables. A fact is a polynomial that is ≥ 0. A query is a set of polynomials, and
+//!    Fourier-Motzkin elimination proves that they cannot all be ≥ 0 beside the facts.
+//! 2. `variables` numbers the values that no polynomial expresses: an extent, an index of a thread
 //!    or block, a quotient, a minimum, an opaque value. The table of variables keeps the facts of
 //!    each, and selects those that a query may use.
 //! 3. `launch` reads `grid` and `#[requires]` into facts that every launch meets.
@@ -23,15 +23,15 @@
 //!    `launch_bytes` evaluates a formula in a launch.
 //!
 //! # Wrapping
-//! For `accesses`, no `usize` wraps: that is an error of the kernel by itself, which the oracle
-//! reports. A polynomial is then one over the integers. Only `exact` holds where a `usize` wraps:
+//! `accesses` assumes that no `usize` wraps: wrapping is a separate error, which the oracle
+//! reports. Polynomials are then exact over the integers. Only `exact` holds where a `usize` wraps:
 //! it uses the polynomial of a sum, difference or product only if the result is proven not to wrap.
 //!
 //! # Soundness
-//! A contradiction is a proof, and the absence of one proves nothing: limits of terms, inequalities
-//! and attempts only lose proofs. A quotient or remainder by 0 is unspecified: it is a number
-//! without facts unless the divisor is proven positive at its place. No fact is used of a value
-//! that a query does not reach: an unused value may come from wrapped operands.
+//! A contradiction is a proof, and the absence of one proves nothing. So the limits of terms,
+//! inequalities and attempts can only lose proofs. A quotient or remainder by 0 is unspecified, so
+//! either has facts only where the divisor is proven positive. A query uses no facts about values
+//! that it does not mention: an unused value may come from wrapped operands.
 
 mod accesses;
 mod exact;

@@ -44,8 +44,8 @@ pub struct Proof {
     pub grid: bool,
 }
 
-/// Combinations of fewer launch facts (`requires`, `grid`) than both, in the order of the attempts,
-/// the weakest first.
+/// Combinations of launch facts (`requires`, `grid`) with at most one of the two, in the order of
+/// the attempts: the weakest first.
 const FEWER_PROMISES: [(bool, bool); 3] = [(false, false), (false, true), (true, false)];
 
 impl KernelAccesses {
@@ -60,7 +60,7 @@ impl KernelAccesses {
         let (all, variables) = with_promises(true, true);
         let mut proofs: Vec<Option<Proof>> = vec![None; all.len()];
         for (requires, grid) in FEWER_PROMISES {
-            // An access that all facts together do not prove is not attempted with fewer.
+            // If all facts together do not prove an access, fewer facts do not either.
             let is_open = |(access, proof): (&AccessBounds, &Option<Proof>)| access.proof.is_some() && proof.is_none();
             if !all.iter().zip(&proofs).any(is_open) {
                 break;
@@ -93,8 +93,8 @@ impl KernelAccesses {
 
     /// Returns the range from the first to the last byte that `site` touches in a launch, relative
     /// to the start of the buffer or array. The range is empty if no thread reaches the access.
-    /// Returns `None` if the extents of the launch do not determine the range, or only at great
-    /// length.
+    /// Returns `None` if the extents of the launch do not determine the range, or if the
+    /// enumeration takes too many steps.
     pub fn bytes(&self, site: &BoundsSite, launched: &LaunchParameters) -> Option<Range<u64>> {
         let mut all = Vec::new();
         for formula in site.formulas.as_ref()? {

@@ -13,8 +13,8 @@ pub(super) const WARPS: u8 = 32;
 #[derive(Clone, Debug)]
 pub(super) struct UniformityFact {
     /// The m of m·U + tₙ; 0 for a value known up to the thread index. m exceeds 1 only for unsigned
-    /// integers. Only unsigned integers combine an unknown U with tₙ, which are signed in that
-    /// case.
+    /// integers. Only unsigned integers have both an unknown U and a tₙ; each tₙ is then read as
+    /// signed.
     pub multiple: u64,
     /// The tₙ of m·U + tₙ.
     pub threads: Threads,
@@ -90,8 +90,8 @@ impl UniformityFact {
         UniformityFact { base, varies, ..self.clone() }
     }
 
-    /// Returns the fact about a value that threads reach on different paths. A known number stays
-    /// the same on every path.
+    /// Returns the fact about a value that threads reach on different paths, with the verdicts `by`
+    /// of these paths. A known number does not depend on the path.
     pub fn tainted(mut self, by: Verdicts) -> UniformityFact {
         if !by.is_uniform() && !self.is_known() {
             self.base = self.base.join(by);
@@ -100,8 +100,8 @@ impl UniformityFact {
         self
     }
 
-    /// Merges two facts about a value that all threads choose alike. `small`: whether the value is
-    /// an unsigned integer of at most 32 bits.
+    /// Merges the facts about two values of which all threads choose the same one. `small` is
+    /// whether the values are unsigned integers of at most 32 bits.
     pub fn or(&self, other: &UniformityFact, small: bool) -> UniformityFact {
         let base = self.base.join(other.base);
         let varies = self.varies.join(other.varies);
@@ -109,7 +109,7 @@ impl UniformityFact {
         if self.multiple == other.multiple && self.threads == other.threads {
             return UniformityFact { multiple: self.multiple, threads: self.threads.clone(), base, varies, merged };
         }
-        // Both facts share a common distance, up to a common divisor.
+        // If all tₙ differ by one distance, U can absorb it: the new m is a common divisor of it.
         let distance = self.threads.zip(&other.threads, |a, b| Some(a.wrapping_sub(b)));
         if let (true, Some(Threads::Same(distance))) = (small, distance) {
             let multiple = gcd(gcd(self.multiple, other.multiple), (distance as i64).unsigned_abs());
@@ -120,8 +120,8 @@ impl UniformityFact {
         UniformityFact::merging(merged, base.join(varies))
     }
 
-    /// Returns whether the tₙ differ only by one multiple of m for all threads, which U may
-    /// contain.
+    /// Returns whether the tₙ of both facts differ by one multiple of m in all threads. U can
+    /// absorb such a difference.
     fn same_threads(&self, other: &UniformityFact) -> bool {
         self.threads == other.threads
             || self.multiple > 0
@@ -131,11 +131,11 @@ impl UniformityFact {
                 }
     }
 
-    /// Returns whether both facts are equal, whatever the causes.
+    /// Returns whether both facts are equal apart from their causes.
     pub fn agrees(&self, other: &UniformityFact) -> bool {
         self.multiple == other.multiple
             && self.same_threads(other)
-            // The bits count alike whether they are recorded or follow from the verdicts.
+            // The comparison includes bits that follow from the verdicts, as `merged` does.
             && self.merged() == other.merged()
             && self.base.agrees(&other.base)
             && self.varies.agrees(&other.varies)

@@ -87,7 +87,7 @@ struct ControlPath {
     crosses: bool,
 }
 
-/// Facts at the head of a loop, in addition to the facts before it.
+/// Facts at the head of a loop that differ from the facts before the loop.
 #[derive(Default)]
 struct Head {
     locals: FastMap<u32, UniformityFact>,
@@ -148,7 +148,8 @@ impl<'k> UniformityState<'k> {
                     self.leave(*label, values, true, inst);
                     false
                 }
-                // Threads that fail never return, and the others need not wait for them.
+                // A failing assertion ends its thread. Convergence is analyzed for runs without a
+                // failure.
                 Op::Return if region.panics().is_some() => false,
                 Op::Return => {
                     let who = self.control_now();
@@ -256,7 +257,7 @@ impl<'k> UniformityState<'k> {
         }
         let parts = self.facts.of(condition).verdicts().with_cause(CauseStep::Branch(condition), inst.location);
         let (before, gone) = (self.locals.now.clone(), self.gone.clone());
-        // All threads that do not fail take the other arm.
+        // If the other arm fails, all threads that continue take this arm.
         let enters = |other: &Region| if other.panics().is_some() { Verdicts::UNIFORM } else { parts };
         self.push(None, enters(otherwise), None, LeftThreads::NO_THREADS);
         let first = self.region(then);
@@ -312,7 +313,7 @@ impl<'k> UniformityState<'k> {
         self.meet(open.exits, Verdicts::UNIFORM, inst)
     }
 
-    /// Ends a construct: merges all its exits. Returns whether there is one.
+    /// Ends a construct and merges its exits. Returns whether the construct has an exit.
     fn meet(&mut self, ways: Vec<ControlPath>, also: Verdicts, inst: &Inst) -> bool {
         let who = ways.iter().fold(also, |all, way| all.join(way.who));
         let crosses = ways.iter().any(|way| way.crosses);
@@ -325,7 +326,7 @@ impl<'k> UniformityState<'k> {
                 let small = self.facts.is_small(other);
                 fact = fact.or(&self.facts.of(other).with_cause(CauseStep::From(other), inst.location), small);
             }
-            // A value from inside a loop is the one of the iteration in which the thread left.
+            // A thread keeps the value of the iteration in which it left the loop.
             let left = crosses || matches!(inst.op, Op::Loop { .. } | Op::For(_));
             self.facts.set(*result, if one && !left { fact } else { fact.tainted(who) });
         }
@@ -444,7 +445,8 @@ impl<'k> UniformityState<'k> {
             let old = &self.locals.known[at_head[slot] as usize];
             let fact = old.or(&self.locals.known[end[slot] as usize], self.locals.small[slot]);
             let first = !head.locals.contains_key(&(slot as u32));
-            // A local without a fact at the head was analyzed with its fact before the loop.
+            // Until it has a fact at the head, a local is analyzed with its fact from before the
+            // loop.
             if first || !fact.agrees(old) {
                 changed = true;
                 head.locals.insert(slot as u32, fact);

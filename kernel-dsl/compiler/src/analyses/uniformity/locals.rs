@@ -101,7 +101,7 @@ impl<'k> Locals<'k> {
             return fact(first).clone();
         }
         // An access with a varying index may read any element: the result varies only if all
-        // elements do. An array tracked as a whole may always have such elements.
+        // elements do. In an array that is tracked as a whole, some elements may not vary.
         let each = self.slots[local.0 as usize].1;
         let least = |scope| slots.clone().map(|slot| fact(slot).verdicts().at(scope).verdict).min();
         let surely = |scope| each && least(scope) == Some(UniformityVerdict::Varies);

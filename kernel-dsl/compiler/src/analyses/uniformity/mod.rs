@@ -4,8 +4,8 @@
 //! For each value and each point of control there is a [`UniformityVerdict`] for each scope: grid,
 //! block, warp. A parameter is uniform across the grid, and a block's index across the block.
 //! `thread::y()` is uniform across the warp where a row of the block is a warp. A result of uniform
-//! operands is uniform. `threads` adds what an analysis of dependences misses: `thread::x() / 32`
-//! is uniform across a warp.
+//! operands is uniform. `threads` finds uniform values that an analysis of dependences misses:
+//! `thread::x() / 32` is uniform across a warp.
 //!
 //! A load that may see writes is [`UniformityVerdict::Unknown`]. A load of read-only memory is as
 //! uniform as its address. The result of an exchange between lanes is uniform across a warp where
@@ -29,7 +29,7 @@ use crate::ir::{Inst, Kernel, Location, Value};
 use flow::UniformityState;
 use verdict::{Cause, CauseStep};
 
-/// Maximum number of steps in a trace, which people read line by line.
+/// Maximum number of steps in a trace, as a person can read it line by line.
 const MAX_EXPLANATION_STEPS: usize = 64;
 
 /// Uniformity of a kernel's values and of its control flow.

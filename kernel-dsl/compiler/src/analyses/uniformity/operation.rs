@@ -274,10 +274,10 @@ impl<'k> UniformityFacts<'k> {
         }
     }
 
-    /// Returns the bit of the lane index over which `op` combines `a` and `b` of two lanes: one
-    /// operand is the other operand of the partner lane.
+    /// Returns the bit of the lane index by which two partner lanes differ, if `op` is a butterfly
+    /// step. In such a step, one operand is the other operand as received from the partner lane.
     fn step_of_a_butterfly(&self, op: Binary, a: Value, b: Value) -> Option<u8> {
-        // In a sum, the lane and its partner compute a + b and b + a.
+        // The lane computes op(a, b), and its partner op(b, a): equal results, if `op` commutes.
         let from = |exchanged: Value, own: Value| {
             self.exchanged.get(&exchanged).filter(|(source, _)| *source == own).map(|(_, distance)| *distance)
         };
@@ -332,7 +332,7 @@ impl<'k> UniformityFacts<'k> {
             AccessPlace::Shared { array, .. } => self.kernel.shared[array.0 as usize].layout == SharedLayout::Exchange,
             _ => false,
         };
-        // Barriers separate stores to the array from its loads.
+        // Lowering puts barriers between the stores to this array and the loads from it.
         if exchanged {
             // Within a block, all loads of an element give the same value.
             let mut fact = UniformityFact::merging(self.merged(&values), verdicts);
@@ -352,7 +352,7 @@ impl<'k> UniformityFacts<'k> {
         let at = inst.location;
         let (merged, selected) = (self.of(value).merged(), self.of(selector).merged());
         if merged & ALL_LANES == ALL_LANES {
-            // The source lane does not matter.
+            // All lanes have the same value, so the source lane does not matter.
             return self.of(value).with_cause(CauseStep::From(value), at);
         }
         let within = (width - 1) as u8 & ALL_LANES;
@@ -398,7 +398,7 @@ impl<'k> UniformityFacts<'k> {
         if let Some(length) = beyond.filter(|_| ty == Scalar::Usize) {
             return verdicts_of(length).join(verdicts_of(step));
         }
-        // Two varying bounds may vary alike.
+        // Both bounds may vary by the same amount, so that their distance is uniform.
         Verdicts::by_scope(|s| match (from.verdicts().at(s).verdict, to.verdicts().at(s).verdict) {
             (UniformityVerdict::Varies, UniformityVerdict::Varies) => all.at_best_unknown().at(s),
             _ => all.at(s),
@@ -419,7 +419,7 @@ impl<'k> UniformityFacts<'k> {
     }
 }
 
-/// Returns an unknown fact with memory as its cause.
+/// Returns unknown verdicts with memory as their cause.
 fn memory(at: Location) -> Verdicts {
     Verdicts::all(CausedVerdict::because(UniformityVerdict::Unknown, Cause { hop: CauseStep::Memory, location: at }))
 }
@@ -455,8 +455,8 @@ fn unsigned(ty: Type) -> bool {
     ty.scalar().is_some_and(|s| s.is_integer() && !s.is_signed())
 }
 
-/// Returns whether a type is an unsigned integer of at most 32 bits, whose sums are far from the
-/// limits of the facts' arithmetic.
+/// Returns whether a type is an unsigned integer of at most 32 bits. Sums of such integers cannot
+/// overflow the 64-bit arithmetic of facts.
 pub(super) fn is_small(ty: Type) -> bool {
     unsigned(ty) && ty.scalar().is_some_and(|s| s.bits() <= 32)
 }

@@ -3,8 +3,8 @@
 use crate::ir::{Location, Special, Value};
 use serde::Serialize;
 
-/// Scope of threads that may agree on a value. A value that is uniform across a scope is uniform
-/// across all narrower ones.
+/// Scope of threads across which a value may be uniform. A value that is uniform across a scope is
+/// uniform across all narrower ones.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum UniformScope {
@@ -66,7 +66,7 @@ pub(super) enum CauseStep {
     Branch(Value),
     /// This bound determines the number of iterations of the loop.
     Trips(Value),
-    /// Threads have left here; the cause with this number explains which ones.
+    /// Some threads have left here; the cause with this number explains which.
     Left(u32),
 }
 
@@ -127,8 +127,8 @@ impl Verdicts {
         self.0.iter().all(|e| e.verdict == UniformityVerdict::Uniform)
     }
 
-    /// Returns the verdicts that hold if both sides must agree. If both disagree alike, the first
-    /// cause is kept: so an existing cause stays, and traces end.
+    /// Returns the worse verdict of each scope, for a value that depends on both sides. If the
+    /// verdicts are equal, the first cause is kept: so an existing cause stays, and traces end.
     pub fn join(self, other: Verdicts) -> Verdicts {
         let mut joined = self;
         for (mine, theirs) in joined.0.iter_mut().zip(other.0) {

@@ -1,4 +1,5 @@
-//! Points where control may take two paths, and the threads that take the same one: for reports.
+//! Points where control may take two paths, and the scope of threads that take the same path.
+//! Reports use them.
 
 use super::{UniformScope, Uniformity, UniformityVerdict};
 use crate::ir::{AccessPlace, Inst, Kernel, Location, Op, Region, Value};
@@ -19,7 +20,7 @@ pub struct Branch {
 }
 
 /// Returns the branches and loops of `kernel`, in the order in which their locations first appear.
-/// An exit from inside a loop is a branch itself, such as the condition of a `while`.
+/// The condition of an exit from inside a loop, such as that of a `while`, counts as a branch.
 pub fn branches(kernel: &Kernel) -> Vec<Branch> {
     let mut found = Vec::new();
     walk(&Uniformity::new(kernel), &kernel.body, &mut found);

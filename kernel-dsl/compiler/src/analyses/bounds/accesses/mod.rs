@@ -115,7 +115,7 @@ impl SymbolicAnalysis<'_> {
         }
         let indices = self.bounded_indices(&access);
         let proof = self.prove_bounds(&indices);
-        // An asynchronous copy reads only the elements that exist.
+        // A copy may read fewer bytes than the indices cover, so those bytes have no formula.
         let is_whole = access.bytes == access.elements * access.element.bytes();
         let formula = if is_whole && !self.has_unexpressed_conditions() { self.byte_formula(&access) } else { None };
         self.close_scope(scope);

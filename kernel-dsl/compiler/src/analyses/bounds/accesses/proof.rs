@@ -1,4 +1,4 @@
-//! The proof that an access is in bounds, by few of the dominating branches and loops.
+//! The proof that an access is in bounds, by a minimal set of the dominating branches and loops.
 
 use super::super::linear::Polynomial;
 use super::super::variables::threads_of;

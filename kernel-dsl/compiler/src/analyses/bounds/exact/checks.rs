@@ -6,12 +6,13 @@ use super::super::walk::{ConditionDefinition, SymbolicAnalysis};
 use crate::ir::{Comparison, Inst, Op, Region, Value};
 use crate::scalar::Scalar;
 
-/// The latest facts that decide whether to record a violation, at most: each costs time.
+/// Maximum number of unreported facts, the latest, in one proof. Each costs time.
 const MAX_UNREPORTED_FACTS: usize = 24;
 
 impl SymbolicAnalysis<'_> {
     /// Replaces a comparison, or the condition of a check, by its outcome if that is decided.
-    /// Returns whether the instruction is one of these: its regions have no facts to visit.
+    /// Returns whether the instruction is a comparison or a check. The caller need not visit its
+    /// regions.
     pub fn rewrite(&mut self, inst: &mut Inst) -> bool {
         match &mut inst.op {
             Op::Compare(comparison, a, b) => {
@@ -38,12 +39,12 @@ impl SymbolicAnalysis<'_> {
         }
     }
 
-    /// Returns the number of facts under which violations are recorded.
+    /// Returns the number of facts that hold unless a violation is already recorded.
     pub fn unreported_facts(&self) -> usize {
         self.exact.as_ref().map_or(0, |exact| exact.unreported_facts.len())
     }
 
-    /// Removes the facts under which violations are recorded, except the first `kept`.
+    /// Removes the facts that hold unless a violation is already recorded, except the first `kept`.
     pub fn truncate_unreported_facts(&mut self, kept: usize) {
         if let Some(exact) = &mut self.exact {
             exact.unreported_facts.truncate(kept);
@@ -51,15 +52,16 @@ impl SymbolicAnalysis<'_> {
         }
     }
 
-    /// Returns whether the condition of a check equals `passes`, its outcome without a violation,
-    /// unless a violation is recorded before. The outcome `passes` is assumed from there on.
+    /// Returns whether the condition of a check is proven to equal `passes`, unless a violation is
+    /// already recorded. `passes` is the outcome without a violation, and is assumed after the
+    /// check.
     fn is_passed_check(&mut self, condition: Value, passes: bool) -> bool {
         let Some(exact) = &self.exact else { return false };
         let known = self.facts.len();
         self.facts.extend(exact.unreported_facts.iter().rev().take(MAX_UNREPORTED_FACTS).cloned());
         let decided = match (self.outcome(condition), self.conditions.get(&condition).copied()) {
             (Some(holds), _) => Some(holds),
-            // Without further facts, the comparison was not decided where it stands.
+            // `rewrite` could not decide the comparison, so another attempt needs further facts.
             (None, Some(ConditionDefinition::Compare(comparison, a, b))) if self.facts.len() > known => {
                 self.decide_exact(comparison, a, b)
             }
@@ -79,7 +81,7 @@ impl SymbolicAnalysis<'_> {
         is_passed
     }
 
-    /// Returns whether a comparison is one of numbers that are known exactly.
+    /// Returns whether a comparison has operands with exact polynomials.
     fn compares_exact_numbers(&self, a: Value, b: Value) -> bool {
         let is_known_u64 = |v: Value| self.scalar(v) == Some(Scalar::U64) && self.numbers.contains_key(&v);
         self.is_usize(a) || is_known_u64(a) && is_known_u64(b)
@@ -99,7 +101,8 @@ impl SymbolicAnalysis<'_> {
         }
     }
 
-    /// Returns whether a comparison checks that the last result wrapped, which is proven not to.
+    /// Returns whether a comparison tests whether the last result wrapped, and that result is
+    /// proven not to wrap.
     fn is_passed_wrap_check(&self, comparison: Comparison, x: &Polynomial, y: &Polynomial) -> bool {
         let Some(proven) = self.exact.as_ref().and_then(|exact| exact.last_proven.as_ref()) else { return false };
         proven.compared == *x

@@ -1,4 +1,5 @@
-//! Minima, maxima and remainders: bounds of numbers that the numbering of blocks in groups gives.
+//! Bounds from minima, maxima and remainders, which occur where a kernel numbers its blocks in
+//! groups.
 
 use super::super::linear::{LinearVariable, Polynomial, inequalities, is_infeasible_stepwise};
 use super::super::variables::VariableOrigin;
@@ -7,7 +8,7 @@ use crate::ir::{Comparison, Value};
 
 impl SymbolicAnalysis<'_> {
     /// Returns the number of a condition that is converted to `usize`. The number of `a % b != 0`
-    /// is ⌈a / b⌉ − ⌊a / b⌋, as where a quotient is rounded up.
+    /// is ⌈a / b⌉ − ⌊a / b⌋: kernels add it to a quotient to round up.
     pub fn number_of_condition(&mut self, condition: Value) -> Option<Polynomial> {
         if let Some(holds) = self.outcome(condition) {
             return Some(Polynomial::constant(holds.into()));
@@ -26,9 +27,10 @@ impl SymbolicAnalysis<'_> {
         Some(up.minus(&down))
     }
 
-    /// Records a bound of a quotient r / h, where r is a remainder by d, and h a minimum. Blocks
-    /// that are numbered in groups of rows have one: r is the number within a group of h rows, so
-    /// the quotient is less than the number of columns, a factor of d.
+    /// Records a bound of a quotient r / h, where r is a remainder by d, and h a minimum. Such a
+    /// quotient occurs where blocks are numbered in groups of h rows. There r is a block's number
+    /// within the group, and the quotient is the block's column. The column is less than the number
+    /// of columns, a factor of d.
     pub fn bound_quotient_of_remainder(&mut self, a: Value, b: Value, result: Value) {
         let Some([_, divisor]) = self.remainders.get(&a).cloned() else { return };
         let Some(min) = self.number(b).as_variable() else { return };
@@ -43,9 +45,9 @@ impl SymbolicAnalysis<'_> {
         }
     }
 
-    /// Replaces the number of a sum with a remainder by a bounded variable, if it is below an
-    /// operand of a minimum: the row of a block in a group of rows is less than the number of rows,
-    /// of which the minimum is made.
+    /// Replaces the polynomial of a sum by a bounded variable, if the sum is below an operand of a
+    /// minimum. The row of a block in a group is an example: it is less than the number of rows,
+    /// which is an operand of the minimum.
     pub(super) fn replace_sum_with_remainder(&mut self, result: Value) {
         let number = self.number(result);
         let products = number.terms().filter(|(monomial, _)| monomial.len() > 1);
@@ -63,16 +65,16 @@ impl SymbolicAnalysis<'_> {
         }
     }
 
-    /// Replaces the number of a result by a variable that is below `limit`: proofs with a number of
-    /// many products rarely end.
+    /// Replaces the polynomial of a result by a variable below `limit`. Proofs with a polynomial of
+    /// many products rarely succeed.
     fn replace_by_number_below(&mut self, result: Value, limit: &Polynomial) {
         let variable = self.table.variable(VariableOrigin::Value(result));
         self.facts.extend(inequalities(Comparison::Lt, &variable, limit));
         self.numbers.insert(result, variable);
     }
 
-    /// Returns whether the polynomials of `query` cannot all be ≥ 0 here, whichever operand the
-    /// maximum is that they have.
+    /// Returns whether the polynomials of `query` cannot all be ≥ 0 here. The proof takes a maximum
+    /// in them and tries each of its operands in its place.
     pub fn cannot_hold_for_maximum(&mut self, query: &[Polynomial]) -> bool {
         let maximum = query.iter().flat_map(Polynomial::variables).find_map(|variable| {
             let VariableOrigin::Max(operands) = self.table.origin(variable) else { return None };
@@ -81,8 +83,9 @@ impl SymbolicAnalysis<'_> {
         maximum.is_some_and(|(variable, operands)| self.cannot_hold_for_operands(variable, operands, query))
     }
 
-    /// Returns whether the polynomials of `query` cannot all be ≥ 0 here, as neither operand can be
-    /// the minimum or maximum `extremum`: in each case the operand replaces it in all facts.
+    /// Returns whether the polynomials of `query` cannot all be ≥ 0 here. The proof replaces the
+    /// minimum or maximum `extremum` by each of its operands in turn, and needs a contradiction in
+    /// both cases.
     fn cannot_hold_for_operands(
         &self,
         extremum: LinearVariable,

@@ -27,9 +27,9 @@ impl SymbolicAnalysis<'_> {
     /// Assumes that a block's index is below the value of `grid` in each case, so a block exists
     /// only if the value is at least 1. The value is at most `max`.
     ///
-    /// A fact that is assumed here holds in all cases, and so does what is known of its variables.
-    /// A quotient, minimum or maximum has its facts only where the launch evaluates it. Therefore a
-    /// fact is assumed only if the launch evaluates all of its variables in every case.
+    /// A fact that is assumed here must hold in all cases, and so must the facts about its
+    /// variables. A quotient, minimum or maximum has facts only where the launch evaluates it.
+    /// Therefore a fact is assumed only if the launch evaluates all of its variables in every case.
     fn assume_grid_cases(&mut self, block: &Polynomial, values: &[CaseValue], max: &Polynomial) {
         let cases: Cases = values.iter().map(|case| facts_of_case(block, case, max)).collect();
         let Some(first) = cases.first() else { return };
@@ -51,8 +51,8 @@ impl SymbolicAnalysis<'_> {
         self.facts.extend(facts);
     }
 
-    /// Returns whether every case has each quotient, minimum and maximum of `number`, so that the
-    /// launch evaluates them in any case.
+    /// Returns whether the launch evaluates each quotient, minimum and maximum of `number` in every
+    /// case: the facts of each case must mention them.
     fn is_evaluated_in_all(&self, cases: &Cases, number: &Polynomial) -> bool {
         let variables = number.variables();
         let mut derived =

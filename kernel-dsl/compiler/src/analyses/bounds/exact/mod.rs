@@ -2,8 +2,8 @@
 //!
 //! The checked form reports a sum, difference or product that wraps, and continues with the wrapped
 //! number. So the polynomial of such a result is used only if it is proven not to wrap (`wrap`).
-//! Otherwise the result is a new variable, of which nothing is known but its type. All polynomials
-//! are then exact in every launch that meets the contract, and so are the facts about them.
+//! Otherwise the result is a new variable with its type as the only fact. All polynomials are then
+//! exact in every launch that meets the contract, and so are the facts about them.
 //!
 //! The walk replaces decided comparisons and checks (`checks`). Two further modules prove more:
 //! `grid` uses the cases of the number of blocks, and `extrema` replaces a minimum or maximum by
@@ -28,10 +28,10 @@ use crate::hir::Monomorphic;
 use crate::ir::{Inst, Kernel, Location, Op, Parameter, Role, Type, Value};
 use crate::scalar::Scalar;
 
-/// Eliminations for one kernel, at most. Later comparisons are decided by intervals alone.
+/// Maximum number of eliminations for one kernel. Beyond it, intervals alone decide comparisons.
 const MAX_ELIMINATIONS: usize = 2500;
 
-/// Distinctions of cases for one kernel, at most.
+/// Maximum number of distinctions of cases for one kernel.
 const MAX_DISTINCTIONS: usize = 300;
 
 /// Replaces the comparisons of the checked form by their outcomes, if every launch of `program`
@@ -73,8 +73,8 @@ fn launch_table(kernel: &Kernel, scope: LaunchScope<'_>, largest: u32) -> Variab
     table
 }
 
-/// Adds the facts in which an extent that is a multiple is written as one: an extent times another
-/// is then a multiple too.
+/// Adds a copy of each fact with a product in which n · y replaces an extent x = n · y. The copies
+/// show that a product of x is a multiple of n too.
 fn substitute_multiples(facts: &mut Vec<Polynomial>) {
     let is_equality = |p: &&Polynomial| facts.contains(&p.negated());
     let equal: Vec<(LinearVariable, Polynomial)> =
@@ -99,22 +99,22 @@ impl SymbolicAnalysis<'_> {
         self.exact.as_ref()?.outcomes.get(&condition).copied()
     }
 
-    /// Assumes polynomials that are ≥ 0 until the scope ends. If they keep a product above 0, its
-    /// factors are above 0 too.
+    /// Assumes that `facts` are ≥ 0 until the scope ends. If a fact keeps a product above 0, the
+    /// factors are assumed to be above 0 too.
     pub fn assume_facts(&mut self, facts: Vec<Polynomial>) {
         let factors: Vec<Polynomial> = facts.iter().flat_map(Polynomial::bounds_of_factors).collect();
         self.facts.extend(facts);
         self.facts.extend(factors);
     }
 
-    /// Counts an elimination. Returns whether there may be one more.
+    /// Counts an elimination. Returns whether the limit allowed it.
     pub fn may_eliminate(&mut self) -> bool {
         let Some(exact) = &mut self.exact else { return true };
         exact.eliminations += 1;
         exact.eliminations <= MAX_ELIMINATIONS
     }
 
-    /// Counts a distinction of cases. Returns whether there may be one more.
+    /// Counts a distinction of cases. Returns whether the limit allowed it.
     pub fn may_distinguish(&mut self) -> bool {
         let Some(exact) = &mut self.exact else { return false };
         exact.distinctions += 1;

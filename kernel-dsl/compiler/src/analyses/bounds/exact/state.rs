@@ -1,4 +1,4 @@
-//! The state of an exact analysis, beside that of the walk.
+//! The state of an exact analysis, in addition to that of the walk.
 
 use super::super::linear::{Cases, Polynomial};
 use crate::ir::Value;
@@ -11,16 +11,17 @@ pub struct ExactState {
     pub eliminations: usize,
     /// Number of distinctions of cases so far.
     pub distinctions: usize,
-    /// Cases of which one holds at this point.
+    /// Sets of cases. At this point, one case of each set holds.
     pub cases: Vec<Cases>,
     /// The outcomes of decided comparisons and of constants.
     pub outcomes: HashMap<Value, bool>,
-    /// Polynomials that are ≥ 0 here, or a violation is recorded already. These polynomials only
-    /// decide whether to record another violation, which would have no effect.
+    /// Polynomials that are ≥ 0 here unless a violation is already recorded. A proof may use these
+    /// polynomials only to omit a check: after the first violation, another has no effect.
     pub unreported_facts: Vec<Polynomial>,
     /// The last result that may have wrapped.
     pub last_wrapped: Option<WrappedResult>,
-    /// The last result that is proven not to wrap: its check is next.
+    /// The last result that is proven not to wrap. The code continues with the check of this
+    /// result.
     pub last_proven: Option<ProvenResult>,
 }
 
@@ -37,6 +38,7 @@ pub struct WrappedResult {
 pub struct ProvenResult {
     /// The number that its check compares.
     pub compared: Polynomial,
-    /// The operands of a sum. The other results may be less than an operand.
+    /// The operands of a sum; `None` for other operations, whose result may be less than an operand
+    /// without wrapping.
     pub summands: Option<[Polynomial; 2]>,
 }

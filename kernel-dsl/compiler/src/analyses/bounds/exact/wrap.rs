@@ -1,4 +1,4 @@
-//! Sums, differences and products: whether they wrap, and what their numbers are.
+//! Polynomials of sums, differences and products, and proofs that these do not wrap.
 
 use super::super::linear::{LinearVariable, Polynomial, inequalities};
 use super::super::variables::{MAX_USIZE, VariableOrigin};
@@ -10,13 +10,13 @@ use std::collections::BTreeSet;
 /// Largest shift of a `usize` to the left that is a product.
 const MAX_SHIFT: i128 = 31;
 
-/// The largest exponent of a power of two that is known to divide a wrapped number.
+/// The largest tracked exponent of a power of two that divides a wrapped number.
 const MAX_POWER: u32 = 8;
 
 impl SymbolicAnalysis<'_> {
-    /// Records the number of a result that may wrap: the result without wrapping, if it is proven
-    /// that it does not wrap, and otherwise a variable. Returns whether it is proven. Equal
-    /// operations on equal numbers have one variable.
+    /// Records the polynomial of a sum, difference or product if it is proven not to wrap, and a
+    /// variable otherwise. Returns whether the proof succeeded. Equal operations on equal numbers
+    /// have one variable.
     pub fn translate_unless_wrapped(&mut self, operator: Binary, operands: [Value; 2], result: Value) -> bool {
         let [a, b] = operands.map(|operand| self.number(operand));
         let number = match operator {
@@ -41,7 +41,8 @@ impl SymbolicAnalysis<'_> {
     fn translate_proven(&mut self, operator: Binary, operands: [Polynomial; 2], number: Polynomial, result: Value) {
         self.numbers.insert(result, number.clone());
         self.replace_sum_with_remainder(result);
-        // A product is compared as one of 64 bits, and a sum as the result.
+        // The check of a product compares the 64-bit product; the check of a sum compares the
+        // result.
         let compared = if operator == Binary::Mul { number } else { self.number(result) };
         let summands = (operator == Binary::Add).then_some(operands);
         if let Some(exact) = &mut self.exact {
@@ -88,8 +89,8 @@ impl SymbolicAnalysis<'_> {
         fits
     }
 
-    /// Returns the facts that variables of a number, and those that the known facts compare with
-    /// it, are at most the largest `usize`.
+    /// Returns facts of the form variable ≤ largest `usize`, for the variables of `number` and for
+    /// those that share a known fact with them.
     fn usize_limits(&self, number: &Polynomial) -> Vec<Polynomial> {
         let known: Vec<&Polynomial> = self.known_facts().collect();
         let own: BTreeSet<LinearVariable> =
@@ -101,8 +102,8 @@ impl SymbolicAnalysis<'_> {
         all.into_iter().map(|variable| max.minus(&Polynomial::variable(variable))).collect()
     }
 
-    /// Returns the facts that the last result did not wrap, if it does not where `condition` is
-    /// `holds` and the known facts hold.
+    /// Returns the fact that the last result equals its exact value, if `condition` = `holds` and
+    /// the known facts prove that.
     pub(super) fn no_wrap_facts(&mut self, condition: Value, holds: bool) -> Vec<Polynomial> {
         let Some(last) = self.exact.as_mut().and_then(|exact| exact.last_wrapped.take()) else { return Vec::new() };
         let WrappedResult { wrapped, exact, operands } = last;
@@ -121,8 +122,8 @@ impl SymbolicAnalysis<'_> {
         Vec::new()
     }
 
-    /// Records the number of a `u64` that the check of a product consists of. Casts and products of
-    /// numbers of 32 bits do not wrap.
+    /// Records the polynomial of a `u64` in the check of a product. Casts of 32-bit numbers, and
+    /// products of two of them, do not wrap in 64 bits.
     pub fn translate_u64(&mut self, op: &Op, result: Value) {
         let number = match op {
             Op::Constant(bits) => Some(Polynomial::constant((*bits).into())),

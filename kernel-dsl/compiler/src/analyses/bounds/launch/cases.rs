@@ -1,5 +1,5 @@
-//! Launch expressions with several cases: `a || b`, `a != b`, and a choice by the launch, such as a
-//! grid that a device function folds.
+//! Launch expressions with several cases: `a || b`, `a != b`, and an `if`, for example in the
+//! device function that computes a grid.
 //!
 //! The cases of a condition need not exclude each other, but one of them must hold wherever the
 //! condition does.
@@ -106,15 +106,15 @@ impl VariableTable {
         }
     }
 
-    /// Returns a result with the facts that its divisors are at least 1. The facts hold only where
-    /// the divisions are evaluated, which other cases may not do.
+    /// Returns the result of `evaluate`, and the facts that the divisors in it are at least 1.
+    /// These facts hold only in cases that evaluate the divisions.
     fn with_divisors<T>(&mut self, evaluate: impl FnOnce(&mut VariableTable) -> T) -> (T, Vec<Polynomial>) {
         let known = self.launch_facts.len();
         let result = evaluate(self);
         (result, self.launch_facts.split_off(known))
     }
 
-    /// Returns the values of a call's arguments, if few calls are around it.
+    /// Returns the values of a call's arguments, or `None` if the call is nested too deeply.
     fn call_arguments(&mut self, arguments: &[Expr], scope: LaunchScope<'_>) -> Option<Vec<Option<Polynomial>>> {
         (scope.call_depth < MAX_CALLS).then(|| arguments.iter().map(|e| self.single_value(e, scope)).collect())
     }

@@ -17,8 +17,8 @@ pub struct EqualExtents {
 }
 
 impl EqualExtents {
-    /// Returns the equalities that `#[requires(…)]` states about an instance, as `names` reads
-    /// them.
+    /// Returns the equalities of extents in the instance's `#[requires(…)]`; `names` resolves the
+    /// extents.
     pub fn of(program: &Monomorphic, names: &NameResolver<'_>) -> EqualExtents {
         let mut equal = EqualExtents::default();
         for requirement in &program.program().launch.requires {
@@ -69,7 +69,7 @@ pub struct NameResolver<'p> {
     program: &'p Monomorphic,
     /// Launch argument of each parameter that corresponds to exactly one.
     arguments: HashMap<u32, u32>,
-    /// Whether an `if` that the instance's constants decide is read as its side.
+    /// Whether an `if` that the instance's constants decide is replaced by the side that is taken.
     has_sides: bool,
 }
 
@@ -83,12 +83,12 @@ impl<'p> NameResolver<'p> {
         NameResolver { program, arguments, has_sides: false }
     }
 
-    /// Reads an `if` that the instance's constants decide as its side.
+    /// Replaces an `if` that the instance's constants decide by the side that is taken.
     pub fn with_sides(self) -> NameResolver<'p> {
         NameResolver { has_sides: true, ..self }
     }
 
-    /// Returns the expression, or the side that it is read as.
+    /// Returns the expression, or the taken side of an `if` that the instance's constants decide.
     pub fn side<'e>(&self, e: &'e Expr) -> &'e Expr {
         match e.kind {
             ExprKind::If { .. } if self.has_sides => launch::evaluated_side(self.program, e),

@@ -1,4 +1,4 @@
-//! Comparisons as inequalities, and as cases of which one holds.
+//! Translation of comparisons to inequalities, or to several cases, one of which holds.
 
 use super::polynomial::Polynomial;
 use crate::ir::Comparison;
@@ -28,7 +28,7 @@ pub fn comparison_where(comparison: Comparison, holds: bool) -> Comparison {
     if holds { comparison } else { comparison.inverse() }
 }
 
-/// Returns the single case of a condition of which nothing is known.
+/// Returns one case without facts, for a condition about which nothing is known.
 pub fn unknown_case() -> Cases {
     vec![Vec::new()]
 }

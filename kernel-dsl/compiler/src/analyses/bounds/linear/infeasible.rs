@@ -6,7 +6,7 @@
 use super::polynomial::{LinearVariable, Monomial, Polynomial};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Bound of the coefficients; larger ones are given up.
+/// Bound of the coefficients. An inequality with a larger coefficient is dropped.
 const MAX_COEFFICIENT: i128 = 1 << 80;
 /// Maximum number of inequalities during the elimination.
 const MAX_INEQUALITIES: usize = 400;
@@ -41,7 +41,7 @@ pub fn is_infeasible_stepwise(facts: &[&Polynomial], query: &[Polynomial]) -> bo
 }
 
 /// Substitutes a monomial in all inequalities by each equality p = 0, given as p ≥ 0 and −p ≥ 0.
-/// Elimination would lose that a multiple of a number is one.
+/// Elimination alone would lose the fact that one number is a multiple of another.
 fn without_equalities(mut system: Vec<Polynomial>) -> Vec<Polynomial> {
     while let Some((equality, monomial)) = system.iter().find_map(|p| {
         let unit = p.monomials().find(|monomial| p.coefficient(monomial) == 1)?;
@@ -86,9 +86,9 @@ fn with_near_facts(facts: &[&Polynomial], query: &[Polynomial], steps: usize) ->
     system
 }
 
-/// Adds products of inequalities with a variable whose monomials all occur already: q ≥ m gives
-/// q · n ≥ m · n. The first `queried` inequalities are all multiplied, and short ones of the others
-/// until there are `products`.
+/// Adds products of inequalities with a variable whose monomials all occur already: q ≥ m gives q ·
+/// n ≥ m · n. The first `queried` inequalities are all multiplied. Of the others, short ones are
+/// multiplied until `products` products are added.
 fn add_products(system: &mut Vec<Polynomial>, queried: usize, monomials: &BTreeSet<Monomial>, mut products: usize) {
     let factors: BTreeSet<LinearVariable> = monomials.iter().filter(|m| m.len() > 1).flatten().copied().collect();
     let product_with = |p: &Polynomial, factor: LinearVariable| {
@@ -121,8 +121,8 @@ fn deduplicate(system: &mut Vec<Polynomial>) {
     system.dedup();
 }
 
-/// Eliminates one monomial after another until a constant below 0 is to be ≥ 0, or no monomial is
-/// left.
+/// Eliminates one monomial after another. Returns whether an inequality states that a negative
+/// constant is ≥ 0.
 fn has_contradiction(system: Vec<Polynomial>) -> bool {
     let mut system: Vec<Polynomial> = system.into_iter().map(Polynomial::tightened).collect();
     deduplicate(&mut system);
@@ -161,7 +161,7 @@ fn eliminate(system: Vec<Polynomial>, monomial: &Monomial) -> Option<Vec<Polynom
     for (low, a) in lower {
         for (high, b) in &upper {
             let sum = Polynomial::linear_combination((low, *b), (high, a)).tightened();
-            // Saturated coefficients make the sum useless.
+            // A coefficient that saturated is wrong, so a sum with one is dropped.
             if sum.terms().all(|(_, coefficient)| coefficient.unsigned_abs() < MAX_COEFFICIENT.unsigned_abs()) {
                 rest.push(sum);
             }
@@ -186,7 +186,7 @@ mod tests {
     fn unsatisfiable_conditions_are_infeasible() {
         // x ≥ 5, and x ≤ 4.
         assert!(is_infeasible(&[&polynomial(-5, &[(1, &[0])])], &[polynomial(4, &[(-1, &[0])])]));
-        // 4x ≤ 4y + 3, and x > y: among integers alone.
+        // 4x ≤ 4y + 3 and x > y: these contradict each other only for integers.
         assert!(is_infeasible(
             &[&polynomial(3, &[(4, &[1]), (-4, &[0])])],
             &[polynomial(-1, &[(1, &[0]), (-1, &[1])])]
@@ -198,7 +198,7 @@ mod tests {
 
     #[test]
     fn multiples_stay_multiples() {
-        // x is a multiple of 4, and above y, which is another: then x is at least 4.
+        // x and y are multiples of 4, and x > y. Then x is at least 4.
         let facts = [polynomial(0, &[(1, &[0]), (-4, &[1])]), polynomial(0, &[(-1, &[0]), (4, &[1])])];
         let above = polynomial(-1, &[(1, &[0]), (-4, &[2])]);
         let query = polynomial(3, &[(-1, &[0])]);

@@ -134,9 +134,9 @@ impl Polynomial {
         Some(sum)
     }
 
-    /// Returns the polynomials of variable − 1 for each factor of a product that is at least 1
-    /// where `self` ≥ 0: each factor is then at least 1 too. The inequality `self` ≥ 0 must have
-    /// the form n · product ≥ m + others, with n, m ≥ 1 and others ≥ 0.
+    /// Returns variable − 1 for each factor of a product, if `self` ≥ 0 implies that the product is
+    /// at least 1: each factor is then at least 1 too. The inequality `self` ≥ 0 must have the form
+    /// n · product ≥ m + others, with n, m ≥ 1 and others ≥ 0.
     pub fn bounds_of_factors(&self) -> Vec<Polynomial> {
         let mut positive = self.0.iter().filter(|(_, coefficient)| *coefficient > 0);
         match (&self.0[..], positive.next(), positive.next()) {
@@ -237,7 +237,7 @@ impl Polynomial {
 fn gcd(a: u128, b: u128) -> u128 {
     match (a, b) {
         (a, 0) => a,
-        // Once a number is 1, the others make no difference.
+        // A common divisor of 1 cannot get smaller.
         (1, _) => 1,
         (a, b) => gcd(b, a % b),
     }

@@ -9,7 +9,7 @@ use crate::launch::MAX_GRID;
 pub const MAX_USIZE: i128 = u32::MAX as i128;
 
 impl VariableTable {
-    /// Returns an upper bound of a polynomial in a kernel with at most these threads of a block.
+    /// Returns an upper bound of a polynomial in a kernel whose blocks have at most these extents.
     pub fn upper_bound(&self, number: &Polynomial, block: [u32; 3]) -> i128 {
         let sum = number.terms().try_fold(0i128, |sum, (monomial, coefficient)| {
             let term = match (monomial.is_empty(), coefficient > 0) {
@@ -44,8 +44,8 @@ impl VariableTable {
         bound.unwrap_or(MAX_USIZE).min(MAX_USIZE)
     }
 
-    /// Returns the value of a polynomial in the thread with these indices, if nothing else
-    /// determines it.
+    /// Returns the value of a polynomial in the thread with these indices, if it depends on the
+    /// thread's indices alone.
     pub fn value_in_thread(&self, number: &Polynomial, thread: [u32; 3]) -> Option<i128> {
         number.terms().try_fold(0i128, |sum, (monomial, coefficient)| {
             let product = monomial

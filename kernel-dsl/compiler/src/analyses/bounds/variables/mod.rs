@@ -33,7 +33,7 @@ pub enum VariableOrigin {
     Wrapped(Binary, [Polynomial; 2]),
 }
 
-/// Value that is one of two values, by a condition.
+/// Value that a condition selects from two values.
 #[derive(Clone, Copy)]
 pub struct SelectedValue {
     pub condition: Value,
@@ -57,7 +57,7 @@ pub struct VariableTable {
     origins: Vec<VariableOrigin>,
     /// Polynomials that are ≥ 0 in every launch.
     pub launch_facts: Vec<Polynomial>,
-    /// Cases of which one holds in every launch.
+    /// Sets of cases. In every launch, one case of each set holds.
     pub launch_cases: Vec<Cases>,
     /// Polynomials about a variable that are ≥ 0 wherever its value is used.
     variable_facts: HashMap<LinearVariable, Vec<Polynomial>>,
@@ -196,7 +196,7 @@ impl VariableTable {
     }
 
     /// Records that the divisor of a quotient is at least 1. The facts of a quotient are used only
-    /// where that is so.
+    /// where its divisor is.
     fn add_positive_divisor(&mut self, quotient: &Polynomial, divisor: &Polynomial) {
         if self.is_exact() && divisor.as_constant().is_none() {
             self.add_order(quotient, divisor, &Polynomial::constant(1));

@@ -1,8 +1,8 @@
 //! The facts about variables that a query may use.
 //!
-//! Facts about values derived from a variable are left out: such a value may be unused, and
-//! computed from wrapped operands. A quotient by 0 is unspecified, so a quotient has facts only
-//! where its divisor is proven positive.
+//! Facts about values that are computed from a variable of the query are left out: such a value may
+//! be unused, and its operands may have wrapped. A quotient by 0 is unspecified, so a quotient has
+//! facts only where its divisor is proven positive.
 
 use super::super::linear::{LinearVariable, Polynomial, inequalities, is_infeasible, is_infeasible_stepwise};
 use super::{VariableOrigin, VariableTable};
@@ -29,7 +29,8 @@ impl VariableTable {
         })
     }
 
-    /// Returns `numbers`, and the facts about each variable that they reach, if `has_facts`.
+    /// Returns `numbers`, and the facts about each variable in them or in these facts for which
+    /// `has_facts` returns true.
     fn reachable_facts<'a>(
         &'a self,
         numbers: Vec<&'a Polynomial>,
@@ -64,8 +65,8 @@ impl VariableTable {
     }
 
     /// Returns whether a number is at least 1 wherever the polynomials of `context` are ≥ 0. A
-    /// quotient's facts are used only if its divisor is proven positive by fewer nested
-    /// `quotients`: no proof needs itself.
+    /// quotient's facts are used only if its divisor is proven positive with a smaller limit
+    /// `quotients` of nested quotients. So no proof depends on itself.
     fn is_positive_with(&self, number: &Polynomial, context: &[&Polynomial], quotients: usize) -> bool {
         if let Some(n) = number.as_constant() {
             return n > 0;

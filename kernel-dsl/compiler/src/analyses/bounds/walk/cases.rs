@@ -1,4 +1,5 @@
-//! Facts of which only one of several sets holds, such as those of `a || b` and of `a != b`.
+//! Conditions with several cases, such as `a || b` and `a != b`: the facts of at least one case
+//! hold.
 //!
 //! A query that cannot hold in any case cannot hold. The cases of a condition need not exclude each
 //! other, but one of them must hold wherever the condition does.
@@ -39,8 +40,8 @@ impl SymbolicAnalysis<'_> {
         }
     }
 
-    /// Assumes the cases of each part of a condition that equals `holds`, except the parts that
-    /// their facts express completely.
+    /// Assumes the cases of each part of a condition that equals `holds`, except parts that facts
+    /// already express completely.
     pub fn assume_unexpressed_cases(&mut self, condition: Value, holds: bool) {
         for part in self.parts_of(condition, holds) {
             if !self.is_expressed(part, holds) {
@@ -62,15 +63,15 @@ impl SymbolicAnalysis<'_> {
     fn assume_cases_of_part(&mut self, condition: Value, holds: bool) {
         let cases = self.cases_of(condition, holds);
         match informative_cases(cases) {
-            // A comparison with 0.
+            // A comparison with 0 has one case, so its facts hold without a distinction.
             Some(mut cases) if cases.len() == 1 => self.facts.append(&mut cases[0]),
             Some(cases) => self.exact.iter_mut().for_each(|exact| exact.cases.push(cases.clone())),
             None => {}
         }
     }
 
-    /// Returns whether the polynomials of `query` cannot all be ≥ 0, as they cannot in any of the
-    /// known cases. The conditions with the indices `used` have been distinguished.
+    /// Returns whether the polynomials of `query` cannot all be ≥ 0, because they cannot in any of
+    /// the known cases. The conditions with the indices `used` have been distinguished.
     pub fn cannot_hold_in_cases(&mut self, query: &[Polynomial], used: &[usize]) -> bool {
         let Some(exact) = self.exact.as_ref().filter(|_| used.len() < MAX_CONDITIONS) else { return false };
         let variables: Vec<_> = query.iter().flat_map(Polynomial::variables).collect();

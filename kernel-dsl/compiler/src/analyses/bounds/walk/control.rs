@@ -61,8 +61,8 @@ impl SymbolicAnalysis<'_> {
             self.close_scope(scope);
             self.set_unexpressed_conditions(unexpressed);
         }
-        // Threads that left from within a side are missing here, under conditions that are no
-        // longer known.
+        // Threads that left from inside a side do not arrive here. The conditions under which they
+        // left are no longer known.
         let within = |side: &Region| side.insts.iter().any(|i| i.op.regions().into_iter().any(may_leave));
         if within(then) || within(otherwise) {
             self.set_unexpressed_conditions(true);

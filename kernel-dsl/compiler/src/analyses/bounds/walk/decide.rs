@@ -9,7 +9,8 @@ use crate::ir::{Comparison, Value};
 pub const MAX_SELECT_SPLITS: usize = 3;
 
 impl SymbolicAnalysis<'_> {
-    /// Returns the constant that equals a comparison, if only the facts of its use decide it.
+    /// Returns the constant that equals a comparison, if facts that were added after the last
+    /// attempt decide it.
     pub fn decided_at_use(&mut self, value: Value) -> Option<Value> {
         let Some(ConditionDefinition::Compare(comparison, a, b)) = self.conditions.get(&value).copied() else {
             return None;
@@ -30,7 +31,8 @@ impl SymbolicAnalysis<'_> {
         self.facts_at_attempt.insert(condition, self.facts.len())
     }
 
-    /// Returns the outcome of a comparison of two used numbers, if the facts leave only one.
+    /// Returns the outcome of a comparison whose operands are used here, if the facts leave only
+    /// one.
     pub fn decide(&mut self, comparison: Comparison, a: Value, b: Value) -> Option<bool> {
         let (a, b) = (self.number(a), self.number(b));
         // A comparison always holds if its opposite never does.
@@ -41,7 +43,8 @@ impl SymbolicAnalysis<'_> {
         [true, false].into_iter().find(|holds| never_holds(if *holds { comparison.inverse() } else { comparison }))
     }
 
-    /// Returns whether a comparison of two used numbers never holds: neither number wraps.
+    /// Returns whether a comparison never holds. Both numbers are used here, so neither has
+    /// wrapped.
     fn never_holds(&mut self, comparison: Comparison, a: &Polynomial, b: &Polynomial) -> bool {
         let query = [inequalities(comparison, a, b), vec![a.clone(), b.clone()]].concat();
         self.cannot_hold(&query, MAX_SELECT_SPLITS)

@@ -1,9 +1,9 @@
-//! The walk over a kernel that knows at each point which facts hold there.
+//! A walk over a kernel that tracks which facts hold at each point.
 //!
 //! The walk visits each instruction once, in order. `translate` gives each `usize` its polynomial
-//! and each condition its definition. `control` enters regions. Within a side of a branch and a
+//! and each condition its definition. `control` enters regions. Inside a side of a branch or a
 //! loop's body, the facts of the dominating conditions hold (`conditions`). The end of the region
-//! removes them. `decide` asks which outcomes of a comparison contradict the facts.
+//! removes these facts. `decide` tests which outcomes of a comparison contradict the facts.
 
 mod cases;
 mod conditions;
@@ -36,7 +36,7 @@ pub enum ConditionDefinition {
 pub struct SymbolicAnalysis<'a> {
     pub kernel: &'a Kernel,
     pub equal: &'a EqualExtents,
-    /// The values `false` and `true`, of which the kernel has no other use.
+    /// Values for `false` and `true`, defined for this analysis alone.
     pub constants: [Value; 2],
     pub table: VariableTable,
     /// Polynomials of the values that are numbers.

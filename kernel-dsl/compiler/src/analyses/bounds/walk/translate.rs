@@ -141,8 +141,8 @@ impl SymbolicAnalysis<'_> {
         variable
     }
 
-    /// Records the values of a branch, such as those of `a && b` and `a || b`. If the condition is
-    /// a < b, and b is above the value of the other side too, the result is below b.
+    /// Records the results of a branch, such as those of `a && b` and `a || b`. The result of `if a
+    /// < b { a } else { c }` is recorded as below b, if c is below b too.
     pub fn translate_branch_results(&mut self, condition: Value, then: &Region, otherwise: &Region, results: &[Value]) {
         let (Some(then), Some(otherwise)) = (then.yielded(), otherwise.yielded()) else { return };
         for ((result, yes), no) in results.iter().zip(then).zip(otherwise) {
