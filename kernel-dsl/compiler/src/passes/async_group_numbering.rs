@@ -1,10 +1,10 @@
-//! Async-group numbering: how many groups of copies a thread closes after the one that it waits
+//! Async-group numbering: how many groups of copies a thread closes after the group that it waits
 //! for.
 //!
 //! The machine waits for all groups of a thread except the last N, for a constant N
-//! (`cp.async.wait_group N`). Lowering names the group by a value that loops and variables pass on.
-//! This pass tracks, along each path to a wait, how many groups were closed since that group, and
-//! takes the minimum over the paths. Where the group of a value is unknown, the wait is for all
+//! (`cp.async.wait_group N`). Lowering identifies the group by a value that loops and variables
+//! pass on. For each path to a wait, this pass counts the groups that were closed since that group.
+//! N is the minimum over the paths. Where the group of a value is unknown, the wait is for all
 //! groups.
 
 use crate::error::Errors;
@@ -39,12 +39,12 @@ fn set(region: &mut Region, found: &[u32], next: &mut usize) {
 }
 
 /// The number of groups closed since the group of a value. A value that is absent belongs to no
-/// known group and counts 0. [`NEVER_CLOSED`] means that the value is not a group. A constant is
-/// an example.
+/// known group and counts 0. [`NEVER_CLOSED`] means that the value is not a group: a constant, for
+/// example.
 #[derive(Clone, Default)]
 struct Ages(FastMap<Value, u32>);
 
-/// There is nothing to wait for.
+/// The age of a value that is not a group. A wait for such a value waits for nothing.
 const NEVER_CLOSED: u32 = u32::MAX;
 
 impl Ages {
@@ -204,7 +204,7 @@ impl AgeWalk {
     }
 }
 
-/// Waits for groups in a region.
+/// Returns the number of waits for groups in a region.
 fn count(region: &Region) -> usize {
     region.insts.iter().map(|i| own_waits(i) + i.op.regions().into_iter().map(count).sum::<usize>()).sum()
 }

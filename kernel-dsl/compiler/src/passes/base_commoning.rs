@@ -1,5 +1,5 @@
-//! Base commoning: if only one access in a loop starts from a row of a parameter, the access counts
-//! its index from the parameter instead.
+//! Base commoning: if only one access in a loop uses an address inside a parameter's memory as its
+//! base, the parameter becomes the base.
 //!
 //! A row of a matrix is a loop-invariant address to which an access adds an index. The address
 //! takes 64 bits of registers throughout the loop. The row as an index takes 32, and the parameter
@@ -10,9 +10,9 @@
 //! * for any other index, the row's index is added at its use, in a loop that ptxas does not
 //!   unroll: one 32-bit addition saves one register.
 //!
-//! Where several accesses of a loop start from a row, or several rows of a parameter serve the
-//! loop, all stay addresses: one addition for each would cost more. The rewrite is exact: addresses
-//! are sums in any order, and a view spans less than 2³² elements.
+//! Where several accesses of a loop use a row as base, or a loop uses several rows of a parameter,
+//! the rows stay addresses. One addition for each access would cost more. The rewrite is exact:
+//! addresses are sums in any order, and a view spans less than 2³² elements.
 
 use super::constants::Constants;
 use super::exits::Exits;
@@ -64,12 +64,12 @@ struct MatrixRow {
     bytes: u32,
 }
 
-/// The carried values of the current loop that serve as the index of one access only.
+/// The carried values of the current loop that are each the index of one access only.
 #[derive(Default)]
 struct OwnCarried {
     /// The index of each carried value, by the parameter of the body.
     carried: FastMap<Value, usize>,
-    /// Carried values whose start is moved, with the distance.
+    /// The carried values whose start the pass changes, each with the index of the row to add.
     moved: Vec<(usize, Value)>,
 }
 
@@ -79,9 +79,10 @@ struct Counter {
     /// The number of uses of each value by instructions that are not dead.
     uses: Vec<u32>,
     loops: u32,
-    /// The loops that make addresses from each row.
+    /// For each row, the loops that compute addresses from it.
     served: FastMap<Value, SmallVec<[u32; 4]>>,
-    /// The number of addresses that a loop makes from rows of a parameter.
+    /// For each loop and parameter, the number of addresses that the loop computes from rows of the
+    /// parameter.
     rows: FastMap<(u32, Value), u32>,
     /// Whether ptxas may unroll the current loop.
     unrolls: bool,
@@ -93,8 +94,8 @@ struct Counter {
 }
 
 impl Counter {
-    /// Counts uses in a region of the loop with this number. Counting from the end leaves out uses
-    /// by dead instructions.
+    /// Counts uses in a region of the loop with this number. The count goes from the last
+    /// instruction to the first, so that it can skip dead instructions.
     fn count(&mut self, region: &Region, within: Option<u32>) {
         for inst in region.insts.iter().rev() {
             if inst.op.is_pure() && inst.results.iter().all(|r| self.uses[r.0 as usize] == 0) {
@@ -114,7 +115,8 @@ impl Counter {
         }
     }
 
-    /// Returns whether only loops use a row, and no loop uses another row of its parameter.
+    /// Returns whether only loops use the row, each with one access, and none of them uses another
+    /// row of the parameter.
     fn serves_alone(&self, base: Value, row: MatrixRow) -> bool {
         let Some(served) = self.served.get(&base) else { return false };
         let alone = served.iter().all(|l| self.rows.get(&(*l, row.parameter)) == Some(&1));
@@ -132,7 +134,8 @@ impl Counter {
     fn region(&mut self, region: &mut Region, mut own: Option<&mut OwnCarried>) {
         self.define(&region.parameters);
         rewrite(&mut region.insts, |inst, before| {
-            // Dead code counts as no use, so it must not move what a loop carries.
+            // The count of uses skips dead code. So dead code must be dropped before it changes a
+            // carried value.
             if inst.op.is_pure() && inst.results.iter().all(|r| self.used(*r) == 0) {
                 return false;
             }

@@ -1,5 +1,5 @@
-//! The constants of a kernel under rewriting: one value for each, first in the body, visible to all
-//! code.
+//! The constants of a kernel that a pass rewrites. Each has one value, defined at the start of the
+//! body, where all code sees it.
 
 use crate::hash::FastMap;
 use crate::ir::{Inst, Kernel, Location, Op, Region, Type, Value};

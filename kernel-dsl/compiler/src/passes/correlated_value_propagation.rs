@@ -1,9 +1,9 @@
 //! Correlated value propagation: a comparison that an enclosing branch or an earlier exit decides
 //! becomes a constant.
 //!
-//! After `if row >= x.rows() { return }`, the check in `x.at(row)` holds, and the choice of the
-//! row's extent is decided. In `for i in 0..n`, `i < n` holds. For two integers, the pass tracks
-//! which of <, = and > are still possible, so that `a <= b` and `a != b` imply `a < b`.
+//! After `if row >= x.rows() { return }`, the check in `x.at(row)` holds, and so does a comparison
+//! that selects the row's extent. In `for i in 0..n`, `i < n` holds. For two integers, the pass
+//! tracks which of <, = and > are still possible, so that `a <= b` and `a != b` imply `a < b`.
 
 use super::constants::Constants;
 use crate::error::Errors;

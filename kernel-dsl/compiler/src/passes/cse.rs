@@ -1,13 +1,13 @@
 //! Common-subexpression elimination: a pure instruction is replaced by an earlier one with the same
 //! operation and operands.
 //!
-//! The pass is scoped value numbering: a value that a region computes is known in the regions
-//! inside it and forgotten at its end.
+//! The pass is scoped value numbering: a value that a region computes can be reused in the regions
+//! inside it, and not after its end.
 //!
 //! A load of read-only memory is replaced by an earlier load of the same address in the same lanes.
-//! So an epilogue that an unrolled loop applies row by row loads its bias once. The pass does not
-//! reuse loads across a loop or a barrier of the block: register pressure is highest there. Other
-//! loads stay.
+//! So an unrolled epilogue, which needs the same bias for each row, loads it once. The pass does
+//! not reuse loads across a loop or a barrier of the block: register pressure is highest there.
+//! Other loads stay.
 
 use crate::error::Errors;
 use crate::hash::FastMap;

@@ -3,10 +3,10 @@
 //!
 //! Effects are stores, atomic operations, writes to locals, reports, barriers, shuffles and votes,
 //! the end of the thread, and a `Loop`, which may not end. A `For` ends, so a `For` without effects
-//! is dropped with its last used result. An unused load is dropped too: in bounds it has no effect,
-//! and the oracle reports loads out of bounds on IR as lowered. Carried values that only feed
-//! themselves, and unused results, leave their constructs. An atomic operation with an unused
-//! result stays without the result.
+//! is dropped with its last used result. An unused load is dropped too. In bounds it has no effect,
+//! and loads out of bounds are reported on IR as lowered. Constructs lose their unused results, and
+//! carried values that only compute themselves. An atomic operation with an unused result stays
+//! without the result.
 
 use crate::error::Errors;
 use crate::ir::*;
@@ -47,7 +47,7 @@ struct Graph {
 struct NeededConstruct {
     node: u32,
     label: Option<Label>,
-    /// The targets of the values of `Yield`, `Break` and `Continue`.
+    /// The results or parameters that receive the values of `Yield`.
     yields: Values,
     leave: Values,
     next: Values,
@@ -121,7 +121,7 @@ impl Graph {
                 let to = if matches!(inst.op, Op::Break(..)) { target.leave.clone() } else { target.next.clone() };
                 let node = target.node;
                 self.edges(&to, values);
-                // If the target runs, the constructs on the path to its exits run.
+                // If the target must run, so must the constructs between it and this jump.
                 for k in at + 1..self.open.len() {
                     let between = self.open[k].node;
                     self.edge(node, between);
@@ -201,7 +201,7 @@ struct Sweep<'k> {
     live: Vec<bool>,
     /// The node of the construct that begins next.
     next: usize,
-    /// The number of each live value so far.
+    /// The new number of each live value that the sweep has reached.
     number: Vec<Value>,
     types: Vec<Type>,
     /// The types of the old values.
@@ -209,7 +209,7 @@ struct Sweep<'k> {
     open: Vec<KeptValues>,
 }
 
-/// Flags of the values that stay, among those that terminators carry out of a construct.
+/// For each kind of terminator of a construct, flags of the passed values that stay.
 struct KeptValues {
     label: Option<Label>,
     yields: Vec<bool>,

@@ -1,4 +1,4 @@
-//! Constant folding and exact identities, and the control flow that they decide.
+//! Constant folding, exact identities, and removal of control flow with constant conditions.
 //!
 //! An `If` with a constant condition, a `For` without iterations and a `Block` without a break
 //! dissolve into the region around them. Code after a `Return`, `Break` or `Continue` that is
@@ -69,8 +69,8 @@ impl Folder<'_> {
         }
     }
 
-    /// Returns the value of `op`: an existing value, or the result of a new instruction in
-    /// `before`.
+    /// Simplifies `op` and returns its value: an existing value, or the result of a new instruction
+    /// in `before`.
     fn insert(&mut self, mut op: Op, ty: Type, location: Location, before: &mut Vec<Inst>) -> Value {
         if let Some(known) = self.simplifier.simplify(&mut op, ty) {
             return known;

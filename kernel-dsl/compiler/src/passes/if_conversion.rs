@@ -20,9 +20,9 @@ pub const MAX_BRANCH_COST: u32 = 12;
 /// cheaper.
 pub const MAX_GUARDED_ACCESSES: u32 = 4;
 
-/// Maximum number of loaded values that a branch uses further. Each needs a move in the other
-/// lanes, which ptxas does not remove. With one, a run of such branches (an unrolled copy with its
-/// edge) is still shorter than jumps around each. With two, jumps are faster.
+/// Maximum number of loaded values with uses other than the branch's result. Each costs a move that
+/// ptxas does not remove. With one, several such branches in a row are still faster than jumps, as
+/// in an unrolled copy with an edge check. With two, jumps are faster.
 pub const MAX_LOADED_MOVES: usize = 1;
 
 /// Converts small branches.
@@ -50,7 +50,7 @@ struct BranchArm<'a> {
     /// The values that this branch yields, and those of the other branch.
     own: &'a [Value],
     other: &'a [Value],
-    /// Values of the other branch that come after this one.
+    /// Values of the other branch that are defined after the code of this one.
     later: &'a [Value],
     location: Location,
 }
@@ -136,7 +136,8 @@ impl Converter {
     ) {
         let (yes, no) = (take_yield(&mut then), take_yield(&mut otherwise));
         let later: Vec<Value> = otherwise.insts.iter().flat_map(|i| i.results.iter().copied()).collect();
-        // For each result, the loaded value that is correct in all lanes, if there is one.
+        // For each result, the load that gives it in all lanes: masked lanes get the other branch's
+        // value.
         let mut whole = vec![None; results.len()];
         let arm = BranchArm { condition, own: &yes, other: &no, later: &later, location };
         self.straighten(then.insts, &arm, &mut whole, out);
@@ -158,7 +159,7 @@ impl Converter {
         }
     }
 
-    /// Writes a branch's instructions, its accesses under its condition.
+    /// Appends a branch's instructions to `out`. The branch's condition predicates its accesses.
     fn straighten(&mut self, insts: Vec<Inst>, arm: &BranchArm<'_>, whole: &mut [Option<Value>], out: &mut Vec<Inst>) {
         for mut inst in insts {
             match &mut inst.op {
@@ -199,8 +200,8 @@ impl Converter {
         }
     }
 
-    /// Returns the index of the result that is the loaded value `r`, if there is exactly one. The
-    /// other branch's value for that result must be defined before the load.
+    /// Returns the index of the result for which this branch yields the loaded value `r`, if there
+    /// is exactly one. The other branch's value for that result must be defined before the load.
     fn sole_result_of(&self, r: Value, arm: &BranchArm<'_>, whole: &[Option<Value>]) -> Option<usize> {
         let mut yielded = (0..arm.own.len()).filter(|k| arm.own[*k] == r);
         let k = yielded.next().filter(|k| whole[*k].is_none() && !arm.later.contains(&arm.other[*k]))?;

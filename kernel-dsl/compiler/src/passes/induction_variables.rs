@@ -3,12 +3,12 @@
 //! recomputing them from the index.
 //!
 //! The pass looks at sums and products of the index of a `For` over `usize` with loop-invariant
-//! values, and at addresses moved by them. These operations must stand in the loop's body itself:
-//! code in a branch may run rarely. A sum of the index costs one addition anyway and stays.
+//! values, and at addresses moved by them. These operations must be in the loop's body itself: code
+//! in a branch may run rarely. A sum of the index costs one addition anyway and stays.
 //!
 //! An address in global memory is carried only if it advances by a constant and ptxas may unroll
 //! the loop. ptxas then advances it once for all copies and reaches each copy by a constant offset.
-//! Otherwise advancing 64 bits takes two additions and copies, where base plus index takes two
+//! Otherwise an advance of 64 bits takes two additions and copies. Base plus index takes two
 //! instructions and no register. The rewrite is exact because `usize` does not wrap where a value
 //! is used.
 
@@ -41,8 +41,8 @@ struct InductionReducer {
     depth: u32,
     /// The number of loops that each value is defined inside of.
     levels: Vec<u32>,
-    /// The distance by which a value changes in each iteration of the current loop, if it is the
-    /// same in all iterations; in elements for addresses.
+    /// The distance by which each value changes per iteration of the current loop; `None` if it
+    /// varies. For addresses, the distance is in elements.
     distances: Vec<Option<Value>>,
     /// Whether an instruction that stays uses a value.
     used: Vec<bool>,
@@ -226,7 +226,7 @@ impl InductionReducer {
             at += 1;
             gone.next_if_eq(&(at - 1)).is_none()
         });
-        // The values keep their names: they are parameters now.
+        // The same values become parameters of the body, so their uses need no change.
         l.body.parameters.extend(steps.iter().map(|s| s.0));
         self.depth += 1;
         self.terminate(&mut l.body, l.label, &steps, true);

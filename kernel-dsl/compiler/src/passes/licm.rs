@@ -2,8 +2,8 @@
 //! not change its operands.
 //!
 //! A costly instruction (division, square root) leaves a loop only if every complete iteration
-//! computes it: a branch might skip it. Constants move to the start of the body, where every loop
-//! sees them.
+//! computes it: a branch might skip it. Constants move to the start of the body, so that the code
+//! of every loop can use them.
 
 use super::rewrite::rewrite;
 use crate::error::Errors;
@@ -26,7 +26,7 @@ pub fn licm(kernel: &mut Kernel) -> Result<(), Errors> {
 
 struct InvariantMover<'k> {
     types: &'k [Type],
-    /// The number of loops around each value, after it has moved.
+    /// The number of loops around each value, at the place to which it has moved.
     levels: Vec<u32>,
     /// For each loop around the current instruction, outermost first, the instructions that move
     /// before the loop.

@@ -2,7 +2,7 @@
 //!
 //! A store that replaces an element uses the address of the load before it, which occupies
 //! registers. The results of other loads can reuse address registers if those loads come last. Only
-//! loads of read-only memory move, and only past loads. So no value changes.
+//! loads of read-only memory move, and only past loads. Reordering such loads changes no value.
 
 use crate::error::Errors;
 use crate::ir::*;
@@ -26,7 +26,7 @@ fn region(region: &mut Region, uses: &[u32]) {
     for inst in &mut region.insts {
         inst.op.regions_mut().into_iter().for_each(|r| self::region(r, uses));
     }
-    // From the end: a moved load stays after the loads that follow it.
+    // The scan goes backward, so each load moves past loads whose order is already final.
     for at in (0..region.insts.len()).rev() {
         if address(&region.insts[at]).is_some_and(|(base, policy)| uses[base.0 as usize] == 1 && unwritten(policy)) {
             let to = last_beside(&region.insts, at, uses);

@@ -1,9 +1,9 @@
 //! Loop-carried value elimination: a carried value that every iteration passes on unchanged is the
 //! value before the loop.
 //!
-//! A moving view carries its extents and strides along. A variable that one of several loops
-//! assigns is carried by all of them. Until this pass removes such values, nothing computed from
-//! them is invariant.
+//! A loop that moves a view also carries its extents and strides, which do not change. Nested loops
+//! all carry a variable that one of them assigns. Until this pass removes such values, nothing
+//! computed from them is invariant.
 
 use super::exits::Exits;
 use crate::error::Errors;

@@ -4,9 +4,9 @@
 //!
 //! # What a pass may do
 //!
-//! * Values stay equal bit for bit. Two things are exempt: the payload and sign of a NaN that
-//!   arithmetic produces, and what the language leaves unspecified (an uninitialized variable, a
-//!   division by zero).
+//! * Values stay equal bit for bit. There are two exceptions: the payload and sign of a NaN that
+//!   arithmetic produces, and values that the language leaves unspecified (an uninitialized
+//!   variable, a division by zero).
 //! * Loads, stores and atomic operations keep their order, and their position among barriers. Three
 //!   exceptions concern loads of read-only memory: such a load may trade places with an adjacent
 //!   load, and it may be dropped if it is unused or repeats an earlier load. Unrolling copies
@@ -16,7 +16,8 @@
 //!
 //! # Order
 //!
-//! [`PHASES`] is the pipeline. A consumer of a part of the pipeline names the phases that it runs.
+//! [`PHASES`] is the pipeline. Code that needs only a part of the pipeline passes the phases to
+//! [`run`].
 //!
 //! 1. [`FRONT`] drops operations that only the oracle runs, turns variables into values, folds
 //!    constants, and unrolls loops. Register arrays become values after unrolling.
@@ -28,8 +29,8 @@
 //! 5. [`MACHINE`] packs small integers into words, sinks computations below loops, and schedules
 //!    loads.
 //!
-//! The `tables` pass uses [`uniformity`](crate::analyses::uniformity), which is the one analysis
-//! below the passes: it reads IR and depends on no pass.
+//! The `tables` pass uses [`uniformity`](crate::analyses::uniformity), which is the only analysis
+//! that a pass may use: it depends on no pass.
 
 pub mod address_lowering;
 pub mod async_group_numbering;
@@ -187,7 +188,7 @@ pub fn legal(kernel: Kernel) -> Result<Optimized, Errors> {
     if errors.is_empty() { Ok(Optimized(kernel)) } else { Err(Errors(errors)) }
 }
 
-/// Collects what emission does not accept.
+/// Collects an error for each instruction that emission does not accept.
 fn illegal(region: &Region, kernel: &Kernel, errors: &mut Vec<crate::error::Error>) {
     for inst in &region.insts {
         let fault = match &inst.op {

@@ -1,6 +1,6 @@
 //! Oracle-op removal: drops operations that only the oracle runs. Marks of undefined bytes in
-//! shared memory and names of variables have no effect on the machine. An assertion becomes what
-//! its [`FailureEffect`] says: nothing, the end of the thread, or a trap without a message.
+//! shared memory and names of variables have no effect on the machine. A failing assertion has the
+//! effect of its [`FailureEffect`]: none, the end of the thread, or a trap without a message.
 
 use crate::assertion::FailureEffect;
 use crate::error::Errors;
@@ -26,7 +26,7 @@ fn is_dropped(inst: &Inst) -> bool {
     match &inst.op {
         Op::MarkUndef { .. } | Op::LifetimeStart(_) | Op::DbgValue { .. } => true,
         Op::Panic { outcome, .. } => *outcome != FailureEffect::Trap,
-        // An assertion is a separate branch.
+        // Lowering makes a branch for each assertion alone, so the whole branch can go.
         Op::If { otherwise, .. } => otherwise.panics() == Some(FailureEffect::Continue),
         _ => false,
     }

@@ -10,7 +10,8 @@ use super::rewrite::rewrite;
 use crate::error::Errors;
 use crate::ir::*;
 
-/// Replaces selects by the condition of a masked load by the load's value for masked lanes.
+/// Removes selects on the condition of a masked load: the load itself gives the selected constant
+/// to masked lanes.
 pub fn predicated_loads(kernel: &mut Kernel) -> Result<(), Errors> {
     let mut constants = Constants::of(kernel);
     let mut uses = LoadUses { loaded: vec![None; kernel.values.len()], changed: false };
@@ -36,7 +37,7 @@ struct MaskedLoad {
 
 #[derive(Clone, Copy, PartialEq)]
 enum MaskedValue {
-    /// No use was found so far.
+    /// No use has been visited yet.
     Open,
     /// The constant with these bits. Each use is a select by the load's condition between the
     /// loaded value and this constant.
@@ -48,7 +49,7 @@ enum MaskedValue {
 struct LoadUses {
     /// The predicated load that defines each value, if one does.
     loaded: Vec<Option<MaskedLoad>>,
-    /// Whether the masked lanes of a load get another value.
+    /// Whether a load was found whose masked lanes can get another value.
     changed: bool,
 }
 
@@ -106,7 +107,7 @@ fn replace(
         _ => None,
     };
     rewrite(&mut region.insts, |inst, _| {
-        // The test uses the original operands: a select that goes may be the operand of another
+        // The test must come before operands are replaced: a removed select may be the operand of a
         // select with another condition.
         if let Op::Select { yes, .. } = inst.op
             && masked(yes).is_some()

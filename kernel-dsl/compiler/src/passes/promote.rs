@@ -1,14 +1,14 @@
 //! Locals to values: variables, and arrays element by element where every index is constant.
 //!
 //! A slot is an element of a local. Each construct that writes a slot gets a result for it, and a
-//! loop a carried parameter. Each terminator passes on what the slot holds there. `dce` removes
-//! unused results and parameters. Reading a slot that was never written gives zero: the language
-//! leaves it undefined.
+//! loop also gets a carried parameter. Each terminator passes on the value of the slot at that
+//! point. `dce` removes unused results and parameters. Reading a slot that was never written gives
+//! zero: the language leaves it undefined.
 //!
 //! A local with an access by a non-constant or too large index stays a local. If the kernel has
 //! requested local memory for it, emission puts it there. Some indices are constant only after the
 //! values of other locals are folded: [`promote_folded`] promotes their arrays. [`unpromoted`]
-//! reports what is left, in the user's terms.
+//! reports the remaining locals as errors in the kernel's source.
 
 use super::constants::Constants;
 use super::correlated_value_propagation::correlated_value_propagation;
@@ -30,7 +30,7 @@ pub fn promote(kernel: &mut Kernel) -> Result<(), Errors> {
     Ok(())
 }
 
-/// Replaces the reads of slots with known values. The writes of locals that do not fit stay. With
+/// Replaces the reads of slots with known values. Locals without `fits` keep their writes; with
 /// `partial`, the reads of their known slots are replaced too.
 fn replace(kernel: &mut Kernel, constants: Constants, fits: &[bool], partial: bool) {
     let mut first = Vec::with_capacity(kernel.locals.len());
@@ -124,8 +124,8 @@ pub fn unpromoted(kernel: &Kernel) -> Vec<Error> {
         Unpromoted { kernel, constants: Constants::of(kernel), found: BTreeMap::new(), errors: BTreeMap::new() };
     search.region(&kernel.body);
     let Unpromoted { found, errors, .. } = search;
-    // A constant index alone keeps no local out of registers. An index that a late pass made
-    // constant was not constant where arrays become registers.
+    // A local whose remaining indices are all constant was left because an index became constant
+    // too late, after promotion. The error is reported at the local's first access.
     let late = found.iter().filter(|(local, _)| !errors.values().any(|(of, _)| of == *local));
     let late = late.map(|(local, at)| not_constant(kernel, *at, &kernel.locals[local.0 as usize])).collect::<Vec<_>>();
     errors.into_values().map(|(_, error)| error).chain(late).collect()
@@ -172,7 +172,7 @@ fn not_constant(kernel: &Kernel, location: Location, local: &Local) -> Error {
         let end = if l.span.end_line == l.span.line { l.span.end_column.into() } else { text.len() + 1 };
         let text: String = text.get(usize::from(l.span.column).checked_sub(1)?..end.checked_sub(1)?)?.iter().collect();
         let inside = text.split_once('[')?.1;
-        // Up to the bracket that closes it: the place may be that of a whole assignment.
+        // The index ends at the matching bracket: the location may cover a complete assignment.
         let mut depth = 1;
         let end = inside.find(|c| {
             depth += i32::from(c == '[') - i32::from(c == ']');
@@ -208,7 +208,7 @@ struct LocalElement {
     now: Option<Value>,
     /// Whether writes stay.
     stays: bool,
-    /// Whether an access by an unknown index may have written the slot.
+    /// Whether a write with an unknown index may have changed the slot.
     unknown: bool,
 }
 
@@ -248,7 +248,8 @@ impl Promoter {
         }
     }
 
-    /// Returns what `region` writes, and adds what each construct in it writes to `written`.
+    /// Returns the slots that `region` writes. Appends to `written` the slots that each construct
+    /// in the region writes.
     fn writes(&mut self, region: &Region) -> WrittenSlots {
         let mut all = WrittenSlots::default();
         for inst in &region.insts {
@@ -378,8 +379,8 @@ impl Promoter {
         true
     }
 
-    /// Returns the slots that the construct which begins here writes: those that are known
-    /// throughout, and the others, which are unknown in it and after it.
+    /// Returns the slots that the construct beginning here writes. The first list has the slots
+    /// whose values stay known, the second those that are unknown in the construct and after it.
     fn enter(&mut self) -> (Vec<u32>, Vec<u32>) {
         self.next += 1;
         let WrittenSlots { slots, lost } = std::mem::take(&mut self.written[self.next - 1]);

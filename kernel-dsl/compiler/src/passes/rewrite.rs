@@ -1,5 +1,5 @@
-//! Rewriting a region in place: large regions take megabytes, and fresh memory costs more than the
-//! rewriting.
+//! Rewriting of a region in place. Large regions take megabytes, and new memory for them would cost
+//! more time than the rewriting.
 
 use crate::ir::{Inst, Location, Op, Values};
 

@@ -21,7 +21,7 @@ enum ValueFact {
     Compare(Comparison, Value, Value),
     /// The sum of a `usize` and a constant, modulo 2³².
     Wrapping(Value, u64),
-    /// A multiple of this number, which is not 0, modulo 2³²; `usize`.
+    /// A multiple of this non-zero number, modulo 2³²; `usize`.
     Multiple(u64),
     /// The value modulo a constant; unsigned.
     Remainder(Value, u64),
@@ -70,11 +70,11 @@ impl Simplifier {
         self.constants.get(&mut self.types, ty, bits)
     }
 
-    /// Remembers that `result` is `op`.
+    /// Records the fact about `result`, which `op` computes.
     pub fn note(&mut self, op: &Op, result: Value) {
         let fact = match *op {
-            // A wrapping sum on `usize` must not become an addend of a sum that may not wrap: the
-            // new sum would assume more than its parts.
+            // On `usize`, later passes assume that a plain sum does not wrap. A plain sum made from
+            // a wrapping one would claim that without proof.
             Op::Binary(op @ (Binary::Add | Binary::WrappingAdd), a, b) => {
                 match (self.ty(a).scalar(), self.constants.bits(b)) {
                     (Some(Scalar::Usize), Some(c)) if op == Binary::WrappingAdd => ValueFact::Wrapping(a, c),
@@ -198,7 +198,7 @@ impl Simplifier {
             (Unary::Not, ValueFact::Compare(c, x, y)) => {
                 let float = self.ty(x).scalar().is_some_and(Scalar::is_float);
                 match c.inverse() {
-                    // An ordered comparison and its inverse are both false of a NaN.
+                    // Both an ordered comparison and its inverse are false if an operand is NaN.
                     inverse if !float || matches!(c, Comparison::Eq | Comparison::Ne) => {
                         Simplified::Op(Op::Compare(inverse, x, y))
                     }
@@ -210,7 +210,7 @@ impl Simplifier {
     }
 
     fn binary(&mut self, op: Binary, ty: Scalar, a: Value, b: Value) -> Simplified {
-        // Only the oracle distinguishes these.
+        // The wrapping shifts differ from plain ones only in the oracle, which checks the distance.
         let op = match op {
             Binary::WrappingShl => Binary::Shl,
             Binary::WrappingShr => Binary::Shr,
@@ -250,8 +250,8 @@ impl Simplifier {
             }
             (Rem, _, Some(d)) => self.remainder(ty, a, b, d),
             (And, _, Some(mask)) => self.masked(ty, a, b, mask),
-            // Constant addends become one; on `usize` only if the new sum assumes no more than the
-            // old sums did.
+            // Two constant addends become one. On `usize`, the sum of the addends must not wrap
+            // itself.
             (Add | WrappingAdd, _, Some(d)) => match self.fact(a) {
                 ValueFact::Plus(x, c) if ty != Scalar::Usize || c.checked_add(d).is_some_and(|s| s <= ty.mask()) => {
                     let sum = self.constant(Type::Scalar(ty), c.wrapping_add(d) & ty.mask());
@@ -271,8 +271,8 @@ impl Simplifier {
         }
     }
 
-    /// Returns x / d and c for (x + c·d) / d on `usize`, where no sum overflows. Elements of a
-    /// thread that are whole rows apart then have one column, and rows at constant distances.
+    /// Returns x / d and c for (x + c·d) / d on `usize`, where no sum overflows. So elements that
+    /// are a multiple of d apart share a column, and their rows differ by a constant.
     pub fn quotient_of_sum(&mut self, op: &Op) -> Option<(Op, Value)> {
         let Op::Binary(Binary::Div, a, b) = *op else { return None };
         let ty = self.ty(a);
@@ -283,8 +283,9 @@ impl Simplifier {
         })
     }
 
-    /// Returns a modulo b, where b is the constant `d`. In a, a sum with a multiple of `d` becomes
-    /// the other summand, and a remainder by a multiple of `d` becomes the dividend.
+    /// Returns a modulo b, where b is the constant `d`. If a is a sum with a multiple of `d`, the
+    /// other summand replaces it. If a is a remainder by a multiple of `d`, the dividend replaces
+    /// it.
     fn remainder(&mut self, ty: Scalar, a: Value, b: Value, d: u64) -> Simplified {
         match self.fact(a) {
             ValueFact::Plus(x, c) if ty == Scalar::Usize && d != 0 && c % d == 0 => self.binary(Binary::Rem, ty, x, b),
@@ -384,7 +385,7 @@ impl Simplifier {
         }
     }
 
-    /// Returns `a` or its inverse.
+    /// Returns `a` if `same`, and its negation otherwise.
     fn truth(&self, a: Value, same: bool) -> Simplified {
         if same { Simplified::Value(a) } else { self.unary(Unary::Not, a) }
     }

@@ -1,6 +1,6 @@
-//! Sinking: a computation that only code after a loop needs moves after the loop. Examples are the
-//! row of the output that a kernel names at its start, and the extents that its last stores are
-//! checked against. Before the loop, each would occupy a register throughout.
+//! Sinking: a computation that only code after a loop needs moves after the loop. Examples are a
+//! view of an output row that the kernel makes at its start, and the bounds of its last stores. If
+//! computed before the loop, each would occupy a register throughout.
 //!
 //! A pure instruction sinks past a loop if all its uses come after the loop, and if that lowers the
 //! number of registers held. The instruction's operands must then stay live instead. Parameters,
@@ -24,7 +24,7 @@ struct Sinker<'k> {
     types: &'k [Type],
     /// Whether a value takes no register, or can be computed again at any time.
     free: Vec<bool>,
-    /// The region that defines each value, by number, and the place in it.
+    /// For each value, the number of the region that defines it, and the position in that region.
     home: Vec<Option<(u32, usize)>>,
     regions: u32,
 }
@@ -36,7 +36,7 @@ struct UsePlaces {
     users: Vec<Vec<usize>>,
     /// For each value that is defined outside the region, the position of its last use.
     outer: HashMap<Value, usize>,
-    /// The positions of instructions that hold a loop.
+    /// The positions of instructions that contain a loop.
     loops: Vec<usize>,
 }
 
@@ -121,13 +121,14 @@ impl Sinker<'_> {
     fn lives_past(&self, v: Value, uses: &UsePlaces, barrier: usize, looping: bool, places: &[usize]) -> bool {
         match self.home[v.0 as usize] {
             Some((home, at)) if home == uses.region => uses.users[at].iter().any(|user| places[*user] > barrier),
-            // A value from outside a loop is available in the next iteration, unless the loop
+            // A value from outside the loop stays live through all iterations, unless the loop
             // carries it.
             home => looping && home.is_some() || uses.outer.get(&v).is_some_and(|last| *last > barrier),
         }
     }
 
-    /// Returns the instructions that may sink, in groups that share operands which cost something.
+    /// Returns the instructions that may sink, in groups that share operands. Operands that cost no
+    /// register do not count.
     fn groups(&self, region: &Region, uses: &UsePlaces, may: &[bool]) -> Vec<Group> {
         let mut groups: Vec<Group> = Vec::new();
         for at in (0..may.len()).filter(|at| may[*at]) {
@@ -176,7 +177,7 @@ impl Sinker<'_> {
     }
 }
 
-/// Instructions that sink together, and what they are computed from.
+/// Instructions that sink together, and their operands from outside the group.
 struct Group {
     members: Vec<usize>,
     operands: Vec<Value>,
@@ -186,7 +187,7 @@ fn holds_loop(inst: &Inst) -> bool {
     matches!(inst.op, Op::For(_) | Op::Loop { .. }) || inst.op.regions().iter().any(|r| r.insts.iter().any(holds_loop))
 }
 
-/// Calls `f` with all that an instruction, or one within it, uses.
+/// Calls `f` for each value that an instruction, or an instruction in its regions, uses.
 fn for_each_use(inst: &Inst, f: &mut dyn FnMut(Value)) {
     inst.op.for_each_operand(&mut *f);
     for region in inst.op.regions() {
@@ -194,7 +195,7 @@ fn for_each_use(inst: &Inst, f: &mut dyn FnMut(Value)) {
     }
 }
 
-/// Puts each instruction before the one whose place it has taken.
+/// Moves each instruction to just before the instruction at its new place.
 fn reorder(region: &mut Region, places: &[usize]) {
     if places.iter().enumerate().all(|(at, place)| at == *place) {
         return;

@@ -1,5 +1,5 @@
-//! Strength reduction: replaces operations by constants that sm_61 has no single instruction for
-//! with cheaper forms.
+//! Strength reduction: operations with a constant operand become cheaper forms, where sm_61 has no
+//! single instruction for them.
 //!
 //! A product of an integer with 2ᵏ is a shift: a multiplication takes several XMAD. Unsigned
 //! division and remainder by 2ᵏ are a shift and a mask. Division of a float by 2ᵏ is the product
@@ -10,7 +10,7 @@ use crate::error::Errors;
 use crate::ir::*;
 use crate::scalar::Scalar;
 
-/// Replaces costly operations by powers of two.
+/// Replaces costly operations that have a power of two as an operand.
 pub fn strength_reduction(kernel: &mut Kernel) -> Result<(), Errors> {
     let mut reducer = Reducer { constants: Constants::of(kernel), types: std::mem::take(&mut kernel.values) };
     reducer.region(&mut kernel.body);

@@ -1,5 +1,5 @@
-//! Loads whose results are known: reads of tables at constant indices, and loads that no lane
-//! makes.
+//! Loads with known results: reads of tables at constant indices, and loads that are masked in all
+//! lanes.
 
 use super::constants::Constants;
 use super::simplify::Simplifier;
@@ -7,7 +7,7 @@ use crate::ir::{AccessPlace, ElementIndex, Op, Table, TableId, Type, Value, Valu
 use crate::scalar::Scalar;
 use std::collections::HashMap;
 
-/// The tables of a kernel under rewriting, and the values that are their addresses.
+/// The tables of a kernel that a pass rewrites, and the values that hold their addresses.
 #[derive(Debug)]
 pub struct TableReads<'t> {
     tables: &'t [Table],
@@ -15,12 +15,12 @@ pub struct TableReads<'t> {
 }
 
 impl<'t> TableReads<'t> {
-    /// Creates the state for a kernel with these tables, of which no address is known yet.
+    /// Creates the state for a kernel with these tables, before any of their addresses is recorded.
     pub fn new(tables: &'t [Table]) -> TableReads<'t> {
         TableReads { tables, bases: HashMap::new() }
     }
 
-    /// Remembers that `result` is `op`.
+    /// Records that `result` is the address of a table, if `op` is one.
     pub fn note(&mut self, op: &Op, result: Value) {
         if let Op::Table(table) = op {
             self.bases.insert(result, *table);

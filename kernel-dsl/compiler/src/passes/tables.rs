@@ -4,7 +4,7 @@
 //! different words are serialized. The read-only path serves lanes together, with the latency of a
 //! load. So a table goes to constant memory if every remaining read is proven to be uniform across
 //! a warp. Tables are placed in the order in which the kernel names them, until the 64 KB are used
-//! up. Other tables go to global memory. A placement that the kernel states takes precedence.
+//! up. Other tables go to global memory. An explicit placement in the kernel takes precedence.
 
 use crate::analyses::uniformity::{UniformScope, Uniformity, UniformityVerdict};
 use crate::error::{Error, Errors};
@@ -26,7 +26,7 @@ pub fn tables(kernel: &mut Kernel) -> Result<(), Errors> {
     Ok(())
 }
 
-/// Returns the tables that lie in constant memory, from what is known about their reads.
+/// Returns whether each table goes to constant memory; `uniform` is whether its reads are uniform.
 fn constant(tables: &[Table], uniform: &[Option<bool>]) -> Result<Vec<bool>, Errors> {
     let (mut constant, mut left) = (vec![false; tables.len()], CONSTANT_LIMIT);
     let read = |wanted: Placement| {
@@ -71,7 +71,7 @@ impl Reads {
             match &inst.op {
                 Op::Table(table) => self.bases.push((inst.results[0], *table)),
                 Op::Load { place: AccessPlace::Global { base, within: Some(within), .. }, .. } => {
-                    // There are few tables, and few places that name one.
+                    // A kernel has few tables, so a linear search is fast enough.
                     let Some((_, table)) = self.bases.iter().find(|(b, _)| b == base) else { continue };
                     let same = |step: &ElementIndex| {
                         uniformity.of(step.index, UniformScope::Warp) == UniformityVerdict::Uniform

@@ -1,10 +1,10 @@
 //! Unrolling: a copy of a loop's body for each iteration, with the index constant in each copy.
 //!
-//! Each copy is folded as it is made. A range that depends on the index of an unrolled loop is
-//! constant too. So is an element of a table at that index. `Continue` in an unrolled body
-//! leaves a block around that copy, `Break` one around all copies. Locals in straight-line code are
-//! tracked during copying, so that updates of an array of accumulators do not become reads and
-//! writes. `promote` handles the rest.
+//! Each copy is folded as it is made. So a range that depends on the index of an unrolled loop is
+//! constant too. The same holds for an element of a table at that index. `Continue` in an unrolled
+//! body leaves a block around its copy, and `Break` leaves a block around all copies. During
+//! copying, the values of locals in straight-line code are tracked, so that updates of accumulators
+//! emit no reads and writes. `promote` handles the rest.
 //!
 //! Loops that the kernel leaves to the compiler are unrolled if no loop is inside. The limits are
 //! [`MAX_AUTO_UNROLL_TRIPS`] copies and [`MAX_AUTO_UNROLL_INSTRUCTIONS`] instructions in total.
@@ -53,7 +53,7 @@ fn copy(kernel: &mut Kernel) -> Result<(), Errors> {
     }
     let Unroller { simplifier, errors, .. } = unroller;
     if !errors.is_empty() {
-        // The original body, for error messages that print it.
+        // Error messages may print the kernel, so its original body is restored.
         kernel.values = simplifier.types;
         kernel.body = body;
         return Err(Errors(errors));
@@ -68,7 +68,7 @@ fn copy(kernel: &mut Kernel) -> Result<(), Errors> {
 enum CopiedEnd {
     /// With a `Yield` of these values, which the caller writes.
     Yields(Values),
-    /// With another terminator, which is written already.
+    /// With another terminator, which the copy already contains.
     Leaves,
 }
 
@@ -205,14 +205,14 @@ impl Unroller<'_> {
         CopiedEnd::Leaves
     }
 
-    /// Writes a copy of `inst` that is `op`.
+    /// Appends `op` in place of `inst`, with new results.
     fn push(&mut self, op: Op, inst: &Inst, out: &mut Vec<Inst>) -> CopiedEnd {
         let results = self.fresh_values(&inst.results);
         out.push(Inst { op, results, location: inst.location });
         CopiedEnd::Yields(Values::new())
     }
 
-    /// Writes a region's instructions where the construct `inst` around it stood.
+    /// Appends a region's instructions in place of the construct `inst` that contains the region.
     fn dissolve(&mut self, region: &Region, inst: &Inst, out: &mut Vec<Inst>) -> CopiedEnd {
         let end = self.insts(&region.insts, out);
         if let CopiedEnd::Yields(values) = &end {
@@ -276,7 +276,7 @@ impl Unroller<'_> {
             Some(range) if wanted => self.copies(l, &range, inst, out),
             None if wanted => {
                 self.not_constant(start, end, step, inst);
-                // The rest is searched for further mistakes.
+                // The body is still visited, to report its errors too.
                 self.within(l.label, JumpTarget::Same(l.label), &l.body);
                 self.fresh_values(&inst.results);
                 CopiedEnd::Yields(Values::new())
@@ -312,7 +312,7 @@ impl Unroller<'_> {
             () if !constant(start) => "start",
             () if !constant(end) => "end",
             () if !constant(step) => "step",
-            // A range whose parts are all constant is refused for its step only.
+            // If start, end and step are constant, only the step can be at fault.
             () => {
                 let error = self.kernel.error(inst.location, "the step of this range is not positive");
                 return self.errors.push(error);
@@ -405,12 +405,13 @@ impl Unroller<'_> {
 
 /// The contents of locals in the current straight-line code.
 struct LocalContents {
-    /// First slot of each local, and one past the last of all; a slot is an element.
+    /// First slot of each local, followed by the total number of slots. A slot is an element.
     first: Vec<u32>,
     slots: Vec<RegisterSlot>,
     /// Slots whose value is not written to the local yet.
     unwritten: Vec<u32>,
-    /// The number of the current straight-line code: facts from another do not apply.
+    /// The number of the current piece of straight-line code. Values of slots from other pieces do
+    /// not apply.
     stretch: u32,
 }
 
@@ -446,8 +447,8 @@ impl LocalContents {
         Some(first + index).filter(|s| *s < end).map(|s| s as usize)
     }
 
-    /// Emits pending writes, and forgets known values: control flow, or an access to an unknown
-    /// element, comes next.
+    /// Emits pending writes and forgets known values. The caller needs this before control flow,
+    /// and before an access to an unknown element.
     fn settle(&mut self, out: &mut Vec<Inst>) {
         for slot in self.unwritten.drain(..) {
             let slot = &mut self.slots[slot as usize];
@@ -509,7 +510,7 @@ impl Unroller<'_> {
     }
 }
 
-/// Returns whether a loop's body names the loop.
+/// A search for jumps to a loop in its body.
 #[derive(Default)]
 struct Jumps {
     breaks: bool,
@@ -534,8 +535,8 @@ fn jumps(region: &Region, label: Label) -> Jumps {
     found
 }
 
-/// Returns the number of instructions of a region, without constants. A loop inside counts as too
-/// many.
+/// Returns the number of instructions of a region, without constants. A region that contains a loop
+/// counts as too large.
 fn size(region: &Region) -> u64 {
     let of = |inst: &Inst| match &inst.op {
         Op::Constant(_) => 0,

@@ -1,11 +1,11 @@
 //! Address lowering: places become addresses. Accesses that differ by a constant share one base.
 //!
 //! An index is a sum of terms and a constant. The constant becomes the byte offset of the access,
-//! which is exact because arithmetic on `usize` does not wrap. The terms are added by the loop in
-//! which they change, outermost first, so that loop-invariant sums can leave the loop. Each partial
-//! sum moves the base: [`Op::Offset`] with one term. Elements are counted in 32 bits from the
-//! address of a parameter: a view spans less than 2³² elements. Addresses in shared memory are
-//! 32-bit byte offsets from a constant.
+//! which is exact because arithmetic on `usize` does not wrap. The terms are grouped by the
+//! innermost loop that changes them. The group of the outermost loop is added first, so that its
+//! sum can leave the inner loops. Each partial sum moves the base: [`Op::Offset`] with one term.
+//! Elements are counted in 32 bits from the address of a parameter: a view spans less than 2³²
+//! elements. Addresses in shared memory are 32-bit byte offsets from a constant.
 
 mod shared;
 
@@ -186,15 +186,15 @@ impl AddressLowerer<'_> {
         };
     }
 
-    /// Returns `value` as a sum. `outermost` is false within another sum or product, where a
-    /// negative constant could make the sum of the other terms wrap although the whole does not.
+    /// Returns `value` as a sum. `outermost` is false for part of another sum or product. There,
+    /// without a negative constant, the other terms could wrap although the complete sum does not.
     fn split(&self, value: Value, outermost: bool) -> AddressSum {
         let sum = self.parts(value, outermost);
         if sum.constant.unsigned_abs() <= MAX_ACCESS_CONSTANT {
             return sum;
         }
         match self.constants.bits(value) {
-            // A value that is constant itself fits `usize`.
+            // A constant index fits `usize`, so it may stay a constant of any size.
             Some(_) => sum,
             None => AddressSum { terms: smallvec![self.term(value, None, 1)], constant: 0 },
         }
@@ -243,8 +243,8 @@ impl AddressLowerer<'_> {
         AddressTerm { level: level(value).max(stride.map_or(0, level)), value, stride, scale }
     }
 
-    /// Returns the index times stride. With a stride that is not constant the index stays whole:
-    /// its constant would become one more product.
+    /// Returns the index times stride. With a non-constant stride the index is not split: its
+    /// constant would cost one more product.
     fn scaled(&self, index: Value, stride: Option<Value>) -> AddressSum {
         let Some(stride) = stride else { return self.split(index, true) };
         let Some(c) = self.constants.bits(stride) else {
@@ -337,7 +337,7 @@ impl AddressLowerer<'_> {
         }
         let bytes = sum.constant.saturating_mul(i64::from(unit)).saturating_add(inside);
         let mut address = base;
-        // Later parts of the access add up to `MAX_ACCESS_BYTES` to the offset.
+        // Emission adds up to `MAX_ACCESS_BYTES` for the later parts of an access.
         let fits = i32::try_from(bytes).ok().filter(|bytes| *bytes <= i32::MAX - MAX_ACCESS_BYTES);
         let offset = fits.unwrap_or_else(|| {
             // If the offset is too large, the constant moves the base like a term.
@@ -466,7 +466,7 @@ impl AddressLowerer<'_> {
     }
 }
 
-/// Returns the terms by level, outermost first; those that a loop does not change come first.
+/// Returns the terms by level, outermost first. Terms that no loop changes come first.
 fn groups(terms: &mut [AddressTerm]) -> impl Iterator<Item = &[AddressTerm]> {
     terms.sort_unstable();
     terms.chunk_by(|a, b| a.level == b.level)

@@ -6,7 +6,7 @@ use crate::scalar::Scalar;
 use smallvec::{SmallVec, smallvec};
 
 impl AddressLowerer<'_> {
-    /// Returns the scalar of a shared array that indices name.
+    /// Returns the address of the element of a shared array with these indices.
     pub(super) fn shared_place(
         &mut self,
         array: SharedId,
@@ -101,7 +101,7 @@ impl AddressLowerer<'_> {
             }
             (Some(bits), true) if low_constant == 0 => sum.terms.push(self.term(bits, None, 1)),
             (Some(bits), _) => {
-                // Bytes inside a piece stay what they are, and can stay constant.
+                // The swizzle does not change the offset inside a piece, so it stays a constant.
                 let inside = if low.is_empty() { low_constant % i64::from(Swizzle::PIECE) } else { 0 };
                 let low = self.total(&low, (low_constant - inside) as u32, at, out);
                 let moved = self.push(Op::Binary(Binary::Xor, bits, low), usize, at, out);
@@ -151,7 +151,7 @@ impl AddressLowerer<'_> {
         self.grow();
         for group in groups(&mut sum.terms) {
             let mut group: SmallVec<[AddressTerm; 4]> = group.into();
-            // Several terms share the factor that all of them have: one shift for all.
+            // Terms with a common factor are added first, so that one shift scales the sum.
             let mut shared = group.iter().map(|t| t.scale).fold(0, gcd).max(1);
             if let [_] = group[..] {
                 shared = 1;

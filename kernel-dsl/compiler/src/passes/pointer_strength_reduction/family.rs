@@ -5,7 +5,7 @@ use crate::hash::FastMap;
 use crate::ir::*;
 use std::collections::HashSet;
 
-/// How far an address is moved: an index, and the bytes of an element.
+/// The distance by which an address is moved: a number of elements, and the bytes of an element.
 pub type Distance = (Value, u32);
 
 /// The addresses in a loop's body.
@@ -14,7 +14,7 @@ pub struct LoopAddresses<'r> {
     region: &'r Region,
     /// The values that the body defines.
     inside: HashSet<Value>,
-    /// The moves that make addresses in the body from others.
+    /// The operations in the body that compute an address from another address.
     moved: FastMap<Value, &'r Op>,
     /// The values that each end of an iteration passes to the next.
     next: Vec<&'r Values>,
@@ -22,14 +22,15 @@ pub struct LoopAddresses<'r> {
 
 /// A carried address, and the addresses made from it until the next iteration.
 pub struct Family {
-    /// The loop's parameter and the addresses made of it.
+    /// The loop's parameter, and the addresses computed from it on the way to the next iteration.
     pub members: HashSet<Value>,
     /// The distances by which members move.
     pub steps: Vec<Distance>,
 }
 
 impl<'r> LoopAddresses<'r> {
-    /// Returns the body of the loop `label`; `types` are those of the kernel's values.
+    /// Collects the addresses in the body `region` of the loop `label`; `types` are the types of
+    /// the kernel's values.
     pub fn of(region: &'r Region, label: Label, types: &[Type]) -> LoopAddresses<'r> {
         let mut body = LoopAddresses {
             label,
@@ -55,8 +56,8 @@ impl<'r> LoopAddresses<'r> {
         }
     }
 
-    /// Returns the family of carried value `k`, which is `parameter`; `None` if the next value is
-    /// not a moved one.
+    /// Returns the family of carried value `k`, whose parameter is `parameter`. Returns `None` if
+    /// an iteration passes on an address that is not computed from it.
     pub fn family(&self, k: usize, parameter: Value) -> Option<Family> {
         let mut family = Family { members: HashSet::from([parameter]), steps: Vec::new() };
         let mut rest: Vec<Value> = self.next.iter().map(|values| values[k]).collect();
@@ -79,8 +80,8 @@ impl<'r> LoopAddresses<'r> {
         Some(family)
     }
 
-    /// Returns the loop-invariant distance that each use of the family adds, except uses that make
-    /// the family; `None` if uses add different distances.
+    /// Returns the loop-invariant distance that all uses of the family add, if it is the same. Uses
+    /// that compute members do not count.
     pub fn distance(&self, k: usize, family: &Family) -> Option<Distance> {
         let mut found = None;
         self.agrees(self.region, true, k, &family.members, &mut found).then_some(found?)
@@ -120,7 +121,7 @@ pub fn unrolls(body: &Region, unroll: Unroll) -> bool {
     unroll != Unroll::Never && !waits(body)
 }
 
-/// Returns whether there is a barrier in a region.
+/// Returns whether a region contains a barrier.
 fn waits(region: &Region) -> bool {
     region.insts.iter().any(|i| matches!(i.op, Op::BlockSync | Op::GridSync) || i.op.regions().into_iter().any(waits))
 }

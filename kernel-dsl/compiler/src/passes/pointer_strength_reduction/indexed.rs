@@ -1,4 +1,4 @@
-//! A carried address in the form of an index from a parameter.
+//! Rewriting of a carried address as an index relative to a parameter.
 
 use super::super::rewrite::rewrite;
 use super::AddressMover;
@@ -11,11 +11,11 @@ use std::collections::HashSet;
 
 const USIZE: Type = Type::Scalar(Scalar::Usize);
 
-/// The start of an address: a parameter of the kernel, and indices of elements from there.
+/// The start of an address: a parameter of the kernel, and the element indices added to it.
 #[derive(Clone, Debug)]
 pub struct AddressRoot {
     base: Value,
-    /// Bytes of an element; `None` of the parameter itself.
+    /// Bytes of an element; `None` if the address is the parameter itself.
     bytes: Option<u32>,
     indices: SmallVec<[Value; 4]>,
 }
@@ -26,7 +26,7 @@ impl AddressRoot {
         (*self.bytes.get_or_insert(bytes) == bytes).then_some(self)
     }
 
-    /// Returns this root, if its elements have the size of those that `steps` count.
+    /// Returns this root, if its elements have the size that all `steps` use.
     pub fn of_elements(mut self, steps: &[Distance]) -> Option<AddressRoot> {
         let bytes = *self.bytes.get_or_insert(steps.first()?.1);
         steps.iter().all(|step| step.1 == bytes).then_some(self)
@@ -42,7 +42,7 @@ struct Indices<'f> {
     label: Label,
     /// The index of the carried value.
     carried: usize,
-    /// The replacement in the body, for a `For`, whose results are its carried values.
+    /// For a `For`, the value to pass out of the loop in place of the address; `None` for a `Loop`.
     handed_out: Option<Value>,
     members: &'f HashSet<Value>,
     root: &'f AddressRoot,
@@ -124,7 +124,8 @@ impl AddressMover {
         self.indices_in(body, true, &mut indices, &FastMap::default());
     }
 
-    /// Rewrites a region of the loop; `addresses` are those that the code around it has made.
+    /// Rewrites a region of the loop. `addresses` maps members to the addresses that enclosing code
+    /// has computed.
     fn indices_in(
         &mut self,
         region: &mut Region,
@@ -153,8 +154,8 @@ impl AddressMover {
                 family.index.insert(result, index);
                 return false;
             }
-            // The index includes the distance that every access adds, so the address is that of the
-            // member.
+            // The index already includes the distance that every access adds, so the move is
+            // dropped.
             if let (Op::Offset { base, terms, bytes }, Some(distance)) = (&inst.op, family.distance)
                 && family.members.contains(base)
                 && terms[..] == [(distance.0, None)]

@@ -3,15 +3,15 @@
 //! A view that moves along a matrix is an address that its loop carries and advances, plus a
 //! thread's own offset. On sm_61, 64 bits advance by two additions in registers that ptxas then
 //! copies. A parameter plus an index takes two instructions, with the parameter in constant memory.
-//! So:
+//! So there are two cases:
 //!
-//! * an address that starts from a parameter is carried as its index from there, in elements and 32
-//!   bits. The index includes the distance that every access adds. The address is made where it is
-//!   used (`indexed`);
+//! * an address that starts from a parameter is carried as an index relative to the parameter, in
+//!   elements and 32 bits. The index includes the distance that every access adds. The address is
+//!   computed where it is used (`indexed`);
 //! * an address that advances by constants, in a loop that ptxas may unroll, stays an address:
-//!   ptxas reaches all copies from one register. Such an address is carried advanced by the
-//!   distance that every access adds. Addresses in shared memory, and those that do not start from
-//!   a parameter, are treated the same.
+//!   ptxas reaches all copies from one register. The carried address includes the distance that
+//!   every access adds. Addresses in shared memory, and those that do not start from a parameter,
+//!   are treated the same.
 //!
 //! The rewrite is exact: addresses are sums in any order, and a view spans less than 2³² elements.
 

@@ -1,7 +1,7 @@
 //! Words that are mixed from parts of other words by byte permutations.
 //!
-//! A word from four others takes three permutations, two of which may serve another word. A 4×4
-//! transpose of bytes takes eight in total.
+//! A word of bytes from four others takes three permutations, and can share two of them with
+//! another word. A 4×4 transpose of bytes takes eight in total.
 
 use super::WordParts;
 use crate::ir::{Bits, Inst, Location, Op, Type, Value};
@@ -26,12 +26,12 @@ pub(super) struct Mixer {
     packs: HashSet<WordParts>,
     /// Halves of words that are mixed from four words, by the two words of each half.
     wanted: HashMap<[Value; 2], Vec<Half>>,
-    /// The halves that exist already, in code that dominates the region: each is the lower or the
-    /// upper half of a word.
+    /// The halves that code before this point has made, each as the lower or the upper half of a
+    /// word.
     there: Halves,
 }
 
-/// Halves by the bytes that they consist of, with their present places.
+/// Maps a half, by its source bytes, to the two bytes of the word that contains it now.
 pub(super) type Halves = HashMap<Half, Half>;
 
 impl Mixer {
@@ -65,7 +65,8 @@ impl Mixer {
         self.there = outside;
     }
 
-    /// Returns the word of a pack that is mixed, made by code that goes to `code`.
+    /// Returns the word of a pack that is mixed. The instructions that make the word are appended
+    /// to `code`.
     pub fn mix(&mut self, pack: &[Value], code: &mut InstructionList) -> Option<Value> {
         if !self.mixes(pack) {
             return None;
@@ -76,7 +77,7 @@ impl Mixer {
             let [low, high] = halves(bytes).map(|half| self.half(half, code));
             bytes = [low[0], low[1], high[0], high[1]];
         } else if let [a, b, _] = words[..] {
-            // Words from two words come first.
+            // With three source words, the bytes from the first two are combined first.
             let mut of_two =
                 bytes.iter().copied().filter(|byte| [a, b].contains(&byte.0)).collect::<SmallVec<[Byte; 4]>>();
             of_two.resize(4, bytes[0]);
@@ -100,8 +101,8 @@ impl Mixer {
         Some([byte(0)?, byte(1)?, byte(2)?, byte(3)?])
     }
 
-    /// Returns the two bytes side by side in a word: in an existing word, or in a new one together
-    /// with two other requested bytes of the same words.
+    /// Returns the place of a half in a word: an existing word, or a new one. A new word also
+    /// contains another requested half of the same source words.
     fn half(&mut self, half: Half, code: &mut InstructionList) -> Half {
         if let Some(there) = self.there.get(&half) {
             return *there;
@@ -115,7 +116,7 @@ impl Mixer {
     }
 }
 
-/// Returns the lower half and the upper.
+/// Returns the lower and the upper half of a word.
 fn halves([a, b, c, d]: [Byte; 4]) -> [Half; 2] {
     [[a, b], [c, d]]
 }

@@ -6,8 +6,8 @@
 //! sources are constants, consecutive results of a load, which then loads words, or results of an
 //! `If`, which then yields a word.
 //!
-//! A join or store of parts of several words is mixed from these words, if packs are the only uses
-//! of the words. Otherwise the pack stays as it is.
+//! If a join or store has parts of several words, byte permutations mix its word from them. These
+//! words must have no other uses. Otherwise the pack stays as separate integers.
 
 mod mixed;
 
@@ -24,7 +24,7 @@ use std::collections::{HashMap, HashSet};
 /// The parts of a word, the first lowest.
 type WordParts = SmallVec<[Value; 4]>;
 
-/// Makes words of packs.
+/// Turns packs into words.
 pub fn subword_packing(kernel: &mut Kernel) -> Result<(), Errors> {
     let mut uses = Uses::new(kernel);
     uses.region(&kernel.body, None);
@@ -69,7 +69,7 @@ fn word(types: &[Type], pack: &[Value]) -> Option<Scalar> {
     Some(if first.is_signed() { Scalar::I32 } else { Scalar::U32 })
 }
 
-/// Returns the packs of consecutive values; `None` where the values do not make up whole ones.
+/// Returns the packs of consecutive values; `None` if the values do not fill them completely.
 fn packs_of(kernel: &Kernel, values: &[Value]) -> Option<Vec<WordParts>> {
     let n = parts(kernel.ty(*values.first()?))?;
     let whole = values.len().is_multiple_of(n) && (values.len() / n).is_power_of_two();
@@ -102,7 +102,8 @@ struct RequestedPack {
     pack: WordParts,
     /// Packs with equal numbers become words together or not at all.
     together: usize,
-    /// Whether other instructions may mix the word: not for masked-lane values of a load.
+    /// Whether byte permutations may mix the word. A word of a load's values for masked lanes
+    /// cannot be mixed.
     mixes: bool,
 }
 
@@ -142,7 +143,7 @@ impl<'k> Uses<'k> {
                     self.want(vec![operands.clone()], true);
                     continue;
                 }
-                // Indices of the place may be small integers.
+                // The indices in the place may be small integers too, and their uses count.
                 Op::Store { place: AccessPlace::Address { .. }, values, .. } => {
                     if let Some(packs) = packs_of(self.kernel, values) {
                         self.want(packs, true);
@@ -199,7 +200,7 @@ impl<'k> Uses<'k> {
         }
     }
 
-    /// Packs that either all become words or all stay in parts.
+    /// Requests packs that either all become words or all stay separate integers.
     fn want(&mut self, packs: Vec<WordParts>, mixes: bool) {
         for pack in packs {
             for v in &pack {
@@ -281,7 +282,7 @@ impl<'k> Uses<'k> {
             }
             good.insert(pack);
         }
-        // Then those are removed that cannot be words.
+        // Then packs that cannot be words are removed, until none is.
         loop {
             let separate_groups: HashSet<usize> = self
                 .wanted
@@ -401,8 +402,8 @@ impl Rewriter {
         self.words.get(&pack[0]).is_some_and(|(known, _)| known[..] == *pack) || self.mixer.mixes(pack)
     }
 
-    /// Returns the words of consecutive packs, if all values belong to packs, and at least one pack
-    /// is not constant.
+    /// Returns the words of consecutive packs, if every pack has a word and at least one pack is
+    /// not constant.
     fn all(&mut self, values: &[Value], location: Location, inserts: &mut Vec<Inst>) -> Option<Values> {
         let n = parts(self.types[values.first()?.0 as usize])?;
         if !values.len().is_multiple_of(n) || !values.chunks(n).any(|pack| self.known(pack)) {
