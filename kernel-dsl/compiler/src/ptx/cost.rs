@@ -4,8 +4,8 @@
 //! Other instructions are slower. The numbers are from the throughput table for compute capability
 //! 6.1 in NVIDIA's CUDA C++ Programming Guide.
 //!
-//! Both are columns of [`table`]. [`InstructionClass::of`] and [`Rate::of`] apply the
-//! columns to the types, state space and operands of one instruction.
+//! The class and the rate are columns of [`table`]. [`InstructionClass::of`] and [`Rate::of`] apply
+//! them to the types, state space and operands of one instruction.
 
 use super::ast::{Instruction, Operand};
 use super::table;
@@ -201,12 +201,12 @@ impl Rate {
             InstructionClass::Float if columns.class == ClassRule::Product => Rate::Full,
             InstructionClass::Double => Rate::Thirtysecond,
             InstructionClass::Half => Rate::Sixtyfourth,
-            // A product with a power of two is a shift and an addition, as in an address from an
-            // index.
+            // ptxas compiles a product with a power of two to a shift and an addition, as in an
+            // address computation.
             InstructionClass::Multiply if by_power && columns.rate == Rate::Sequence => Rate::Half,
             InstructionClass::Special if instruction.modifiers.contains(&Modifier::Approx) => Rate::Quarter,
             InstructionClass::Convert if is_64_bits && is_float => Rate::Thirtysecond,
-            // The upper register is zero, or the result of a shift.
+            // An integer conversion only sets the upper register, to zero or by a shift.
             InstructionClass::Convert if is_64_bits => Rate::Half,
             InstructionClass::Compare if is_double => Rate::Thirtysecond,
             InstructionClass::Parameter => Rate::Full,

@@ -12,7 +12,7 @@ use super::words::Space;
 use std::collections::HashMap;
 use std::fmt;
 
-/// The functions that a device provides to programs, without a definition in any module.
+/// The functions that the device provides, so that no module need define them.
 pub const DEVICE_FUNCTIONS: [&str; 6] =
     ["__assertfail", "cudaCGGetIntrinsicHandle", "cudaCGSynchronize", "free", "malloc", "vprintf"];
 
@@ -85,7 +85,7 @@ pub fn link(modules: Vec<(String, Module)>) -> Result<Module, Vec<LinkError>> {
     let functions = 0..module.functions.len() as u32;
     module.items = files;
     // An entry that is defined needs no declaration: no function calls it, and PTX allows no limits
-    // such as `.maxntid` there.
+    // such as `.maxntid` in a declaration.
     let declared = |i: &u32| {
         let function = &module.functions[*i as usize];
         function.kind == FunctionKind::Device || function.body.is_none()
@@ -114,7 +114,7 @@ struct Linker {
 struct LinkedIndices {
     functions: Vec<u32>,
     variables: Vec<u32>,
-    /// The number that is added to the numbers of files.
+    /// The offset between a file's number in the module and in the linked module.
     files: u32,
 }
 

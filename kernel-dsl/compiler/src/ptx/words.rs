@@ -133,7 +133,7 @@ impl Type {
             Type::B16 | Type::U16 | Type::S16 | Type::F16 | Type::Bf16 => 16,
             Type::B32 | Type::U32 | Type::S32 | Type::F16x2 | Type::Bf16x2 | Type::F32 => 32,
             Type::B64 | Type::U64 | Type::S64 | Type::F64 => 64,
-            // The width of the handle.
+            // An object has the width of its handle.
             Type::Texref | Type::Samplerref | Type::Surfref => 64,
             Type::B128 => 128,
         }

@@ -84,7 +84,7 @@ impl Module {
     }
 
     /// Returns the function that a call of function `index` runs: the function itself, or the
-    /// function behind its alias. Returns `None` if the module does not define the function.
+    /// function that its alias names. Returns `None` if the module does not define the function.
     pub fn definition(&self, index: u32) -> Option<u32> {
         let alias = |of: u32| {
             self.items.iter().find_map(|item| match item {
@@ -112,7 +112,7 @@ pub struct TargetArchitecture {
     pub variant: Variant,
 }
 
-/// The architectures that run code for an architecture.
+/// The set of architectures that can run the code of a module.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Variant {
     /// All later architectures.

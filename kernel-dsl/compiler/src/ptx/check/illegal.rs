@@ -46,7 +46,7 @@ pub enum Reason {
     Argument { returned: bool, index: usize },
     /// The callee is not a function.
     Callee,
-    /// Targets from `sm_{without}` no longer support the instruction, in versions from `from`.
+    /// From `.version` `from` on, targets from `sm_{without}` on do not support the instruction.
     #[allow(missing_docs)]
     Gone { without: u16, from: Version },
     /// The guard is not a predicate.

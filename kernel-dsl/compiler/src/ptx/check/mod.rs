@@ -186,9 +186,10 @@ fn has_register(function: &Function, register: Register) -> bool {
     function.registers.get(register.declaration as usize).is_some_and(|d| register.number < d.count())
 }
 
-/// Returns the modifier of each slot of `row`, if the modifiers match the form.
+/// The modifier in each slot of a row.
 type Chosen = [Option<Modifier>; MAX_SLOTS];
 
+/// Returns the modifier of each slot of `row`, if the modifiers match the form.
 fn modifiers(row: &FormRow, given: &[Modifier]) -> Option<Chosen> {
     let mut chosen = [None; MAX_SLOTS];
     let mut rest = given.iter().copied().peekable();
@@ -222,7 +223,7 @@ pub(super) fn reordered(instruction: &Instruction) -> impl Iterator<Item = Small
     })
 }
 
-/// Returns the shape that the modifiers name.
+/// Returns the shape of the texture or surface that the modifiers select.
 fn shape(chosen: &Chosen) -> Option<TextureShape> {
     chosen.iter().flatten().find_map(|m| m.shape())
 }
@@ -266,7 +267,7 @@ impl ModuleCheck<'_> {
             (OperandKind::Label, Operand::Label(_), _) => true,
             (OperandKind::BranchTargets, Operand::BranchTargets(_), _) => true,
             (OperandKind::Symbol, Operand::Symbol(symbol, _), _) if self.object(*symbol).is_some() => {
-                // The result is the handle.
+                // Only `mov.u64` accepts such a symbol: it gives the handle of the object.
                 opcode == Opcode::Mov && ty == Some(Type::U64)
             }
             (OperandKind::Symbol, Operand::Symbol(symbol, _), _) => self.is_in_space(*symbol, chosen),
@@ -359,7 +360,8 @@ impl ModuleCheck<'_> {
         self.is_object(which, object)
             && sampler.is_some() == sampled
             && sampler.is_none_or(|s| self.is_object(&s, Type::Samplerref))
-            // The coordinates form a vector. Further elements have no effect.
+            // The vector may have more elements than coordinates. The hardware ignores these
+            // elements.
             && coordinates.len() >= shape.coordinates
             && matches!(coordinates.len(), 1 | 2 | 4)
             && index.iter().all(|o| self.value(form, Type::U32, o))

@@ -110,13 +110,13 @@ pub struct Inline {
 /// An error in a block.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Error {
-    /// The place.
+    /// The position of the error.
     pub place: InlinePosition,
     /// The message.
     pub message: String,
 }
 
-/// A place in a block.
+/// A position in a block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum InlinePosition {
     /// A line of the text, from 1.
@@ -153,7 +153,8 @@ impl InlineSource {
         self.operands.iter().filter(|o| o.direction.leaves())
     }
 
-    /// Checks the block for `target`; without a target, for some target.
+    /// Checks the block for `target`. Without a target, checks that the block is legal for at least
+    /// one.
     pub fn check(&self, target: Option<Target>) -> Result<Inline, Vec<Error>> {
         let mut errors = Vec::new();
         let mut wrong = |i: usize, message: String| errors.push(Error { place: InlinePosition::Operand(i), message });

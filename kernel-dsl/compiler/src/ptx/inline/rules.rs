@@ -6,7 +6,7 @@ use crate::ptx::cost::{ClassRule, InstructionClass};
 use crate::ptx::table;
 use crate::ptx::words::{Class, Modifier, Opcode, SpecialRegister};
 
-/// Returns why an opcode is not allowed in inline PTX: the language construct to use.
+/// Returns the language construct to use instead, for an opcode that inline PTX does not allow.
 pub fn refused(opcode: Opcode) -> Option<&'static str> {
     use Opcode::*;
     Some(match opcode {
@@ -33,8 +33,8 @@ pub fn refused(opcode: Opcode) -> Option<&'static str> {
     })
 }
 
-/// Returns why a class of opcodes is not allowed in inline PTX, for the opcodes that `refused` does
-/// not list.
+/// Returns the language construct to use instead of a class of opcodes, for opcodes that `refused`
+/// does not list.
 fn refused_class(class: ClassRule) -> Option<&'static str> {
     use InstructionClass::*;
     Some(match class {
@@ -67,7 +67,8 @@ fn approximate(instruction: &Instruction) -> Option<&'static str> {
     })
 }
 
-/// Returns why the result bits of an instruction are not determined by its operands.
+/// Returns why the operands of an instruction do not determine the bits of its result; `None` if
+/// they do.
 pub fn contracts(instruction: &Instruction) -> Option<String> {
     if let Some(name) = approximate(instruction) {
         return Some(format!("is approximate, so its result differs between machines: use `fast::{name}`"));

@@ -317,7 +317,8 @@ impl<'a> ModuleParser<'a> {
         self.labeled(at, label, ParseMistake::Unknown { what: "a label", name: name.to_string() })
     }
 
-    /// Returns the label, or reports `otherwise`.
+    /// Records the name of a new label, and returns the label. Without a label, reports
+    /// `otherwise`.
     fn labeled(&mut self, at: Token, label: Option<Label>, otherwise: ParseMistake) -> Result<Label, ParseFailed> {
         let Some(label) = label else { return Err(self.cursor.fail(at, otherwise)) };
         let name = self.cursor.text(at).to_string();

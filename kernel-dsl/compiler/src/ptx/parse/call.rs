@@ -23,7 +23,7 @@ impl ModuleParser<'_> {
     /// Parses `$proto: .callprototype (.param .b32 _) _ (.param .b64 _);`
     pub fn call_prototype(&mut self, at: Token) -> Result<Vec<Statement>, ParseFailed> {
         self.cursor.next();
-        // No name can refer to these.
+        // The registers of a prototype belong to no function, so their declarations are dropped.
         let mut registers = Vec::new();
         let only = |list: Vec<(Token, Parameter)>| list.into_iter().map(|(_, p)| p).collect();
         let returns = only(self.parameters(&mut registers)?);
@@ -84,7 +84,7 @@ impl ModuleParser<'_> {
             (None, Some(Symbol::Function(i)), None) => Ok(Callee::Function(*i)),
             _ => Err(ParseMistake::Unknown { what: "a function", name: name.to_string() }),
         };
-        // The statement is parsed to its end in spite of errors.
+        // An error is reported only here, after the statement's end, so that parsing can continue.
         let callee = match found {
             Ok(callee) => callee,
             Err(mistake) => {

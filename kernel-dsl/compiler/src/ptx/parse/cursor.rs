@@ -42,7 +42,7 @@ impl<'a> Cursor<'a> {
         }
         self.mistakes.sort_by_key(|(start, _)| *start);
         let mut errors: Vec<Error> = Vec::with_capacity(self.mistakes.len());
-        // A line can be long and contain many errors: each character is counted once.
+        // The columns are counted in one pass, because a long line can contain many errors.
         let (mut from, mut column) = (0, 1);
         for (start, mistake) in self.mistakes {
             let line = self.lines.partition_point(|first| *first <= start) as u32;

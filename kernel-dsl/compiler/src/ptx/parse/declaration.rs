@@ -149,8 +149,8 @@ impl<'a> ModuleParser<'a> {
         Ok(())
     }
 
-    /// Returns whether `variable` defines what variable `index` of the module only declares, or
-    /// declares the latter again.
+    /// Returns whether variable `index` of the module is only an `.extern` declaration of
+    /// `variable`, with the same state space and type.
     fn completes(&self, index: u32, variable: &Variable) -> bool {
         let before = &self.module.variables[index as usize];
         before.linkage == Linkage::Extern && (before.space, before.ty) == (variable.space, variable.ty)

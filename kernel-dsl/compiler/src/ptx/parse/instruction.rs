@@ -64,7 +64,7 @@ impl ModuleParser<'_> {
         }
     }
 
-    /// Records that an instruction is illegal, at the wrong operand.
+    /// Records the error of an illegal instruction, at the position of the operand that is wrong.
     pub fn illegal(&mut self, at: Token, places: &[Token], illegal: Illegal) -> ParseFailed {
         let place = match illegal.reason {
             Reason::Operand { operand, .. } => places.get(operand).copied().unwrap_or(at),
@@ -127,7 +127,7 @@ impl ModuleParser<'_> {
         };
         for modifiers in reordered(&instruction) {
             match self.with_floats(Instruction { modifiers, ..instruction.clone() }) {
-                // An error other than the order is more informative.
+                // If another order matches a form, the error of that form is more informative.
                 Err(closer) if matches!(refused.reason, Reason::Modifiers { .. }) => refused = closer,
                 Err(_) => {}
                 legal => return legal,
@@ -162,7 +162,7 @@ impl ModuleParser<'_> {
         };
         let misfit =
             |attempt: &Result<_, Illegal>| attempt.as_ref().is_err_and(|e| matches!(e.reason, Reason::Operand { .. }));
-        // If conversion makes the operands match, the remaining error is more informative.
+        // If the operands match after a conversion, that attempt's result or error is returned.
         let mut converted = [convert(&narrow), convert(&wide)].into_iter().flatten();
         converted.find(|attempt| !misfit(attempt)).unwrap_or(Err(refused))
     }

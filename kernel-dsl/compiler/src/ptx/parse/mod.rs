@@ -6,8 +6,8 @@
 //! All errors are reported at once, each with its line and column. The parser neither panics nor
 //! loops on any text.
 //!
-//! The parser does not keep blank lines, indentation, comments inside statements, another order of
-//! modifiers, and the spelling of numbers, except hexadecimal integers. The parser evaluates
+//! The parser discards blank lines, indentation and comments inside statements. Modifiers take the
+//! order of the table, and numbers one spelling, except hexadecimal integers. The parser evaluates
 //! constant expressions. A vector of registers becomes one register for each element.
 //!
 //! The parser also reads the instructions of [inline PTX](super::inline), with names in braces for

@@ -8,7 +8,8 @@ use crate::ptx::ast::{File, FunctionKind, Item, Linkage, Section, Symbol, Target
 use crate::ptx::print::comment_text;
 use crate::ptx::words::{Space, TargetOption, Version};
 
-/// The PTX versions that the parser accepts. Earlier kernels have no list of parameters.
+/// The PTX versions that the parser accepts. Kernels in earlier versions have no list of
+/// parameters.
 pub const SUPPORTED_VERSIONS: std::ops::RangeInclusive<Version> = Version::new(1, 4)..=Version::new(9, 9);
 
 /// The latest version whose instructions the table has: that of CUDA 12.9, the last that compiles

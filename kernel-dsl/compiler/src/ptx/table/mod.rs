@@ -26,7 +26,7 @@ use super::cost::{ClassRule, Rate};
 use super::form::FormRow;
 use super::words::Opcode;
 
-/// All PTX versions up to 8.8, of which a row names the one that introduced its form.
+/// All PTX versions up to 8.8. A row names the version that introduced its form.
 #[allow(dead_code)]
 mod versions {
     use crate::ptx::words::Version;
