@@ -13,7 +13,7 @@ pub(super) fn narrow(s: Scalar) -> bool {
     s.is_integer() && s.bits() < 32
 }
 
-/// Returns the type of `s`'s bits alone: `.b32`, `.b64`, or `.pred`.
+/// Returns the untyped-bits modifier for the width of `s`: `.b32`, `.b64`, or `.pred`.
 pub(super) fn bits_type(s: Scalar) -> Modifier {
     match s.bits() {
         1 => Modifier::Pred,
@@ -22,7 +22,7 @@ pub(super) fn bits_type(s: Scalar) -> Modifier {
     }
 }
 
-/// Returns the special register, if there is one for that axis.
+/// Returns the PTX special register, if PTX has one for that axis.
 pub(super) fn special_register(special: Special) -> Option<SpecialRegister> {
     use SpecialRegister::*;
     let registers = match special {
@@ -142,8 +142,8 @@ impl Emitter<'_> {
     }
 
     /// Emits a rotation: a funnel shift of a value with itself. `.wrap` masks the distance. A
-    /// rotation of 64 bits takes two funnel shifts of its words, which change places for distances
-    /// of 32 and more.
+    /// rotation of 64 bits takes two funnel shifts of its words. For distances of 32 and more, the
+    /// words are swapped first.
     fn rotate(&mut self, result: Value, s: Scalar, a: Value, distance: Value) {
         const FUNNEL: [Modifier; 3] = [Modifier::L, Modifier::Wrap, Modifier::B32];
         let known = self.constant(distance);
@@ -177,7 +177,7 @@ impl Emitter<'_> {
         self.op(Opcode::Mov, [Modifier::B64], [d.into(), Operand::Vector(vec![first, second])]);
     }
 
-    /// Reverses the bytes of a word. In 64 bits the two words also change places.
+    /// Reverses the bytes of a word. For 64 bits, the two words are also swapped.
     fn swap_bytes(&mut self, result: Value, s: Scalar, a: Operand) {
         let swap = |e: &mut Self, to: Operand, from: Operand| {
             e.op(Opcode::Prmt, [Modifier::B32], [to, from, Operand::Integer(0), Operand::Bits(0x0123)]);
@@ -244,7 +244,7 @@ impl Emitter<'_> {
         let (a, b) = (self.operand(a), self.operand(b));
         let how = match comparison {
             Comparison::Eq => Modifier::Eq,
-            // Rust's `!=` holds of a NaN; PTX's `ne` does not.
+            // For a NaN, Rust's `!=` is true, and PTX's `ne` is false.
             Comparison::Ne if s.is_float() => Modifier::Neu,
             Comparison::Ne => Modifier::Ne,
             Comparison::Lt => Modifier::Lt,

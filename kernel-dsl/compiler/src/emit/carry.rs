@@ -1,5 +1,5 @@
-//! Sums and differences of two words, as lowering writes those of a `u128`: `add.cc` and `addc`
-//! instead of a comparison that computes the carry.
+//! Sums and differences of two words, in the form in which lowering writes those of a `u128`.
+//! Emission uses `add.cc` and `addc` instead of lowering's comparison that computes the carry.
 
 use super::Emitter;
 use crate::ir::{Binary, Comparison, Inst, Op, Type, Value};
@@ -14,11 +14,11 @@ struct DoubleSum {
 }
 
 impl<'k> Emitter<'k> {
-    /// Emits the sum or difference of two words that `insts` begins with. Returns the number of its
-    /// instructions; `None` if there is none.
+    /// Emits the sum or difference of two words, if `insts` begins with one. Returns the number of
+    /// its instructions.
     pub(super) fn double_sum(&mut self, insts: &'k [Inst]) -> Option<usize> {
         let computed = || insts.iter().enumerate().filter(|(_, inst)| !matches!(inst.op, Op::Constant(_)));
-        // The first instruction decides quickly about most code.
+        // The first instruction rules out most code quickly.
         let Op::Binary(Binary::Add | Binary::WrappingAdd | Binary::Sub | Binary::WrappingSub, ..) = insts.first()?.op
         else {
             return None;
@@ -42,8 +42,8 @@ impl<'k> Emitter<'k> {
         Some(last + 1)
     }
 
-    /// Returns the sum that these instructions compute, and their number. Only the sum uses what is
-    /// computed in between.
+    /// Returns the sum that these instructions compute, and their number. The intermediate values
+    /// must have no other uses.
     fn matched(&self, insts: &[&Inst]) -> Option<(DoubleSum, usize)> {
         use Binary::{Add, Sub, WrappingAdd, WrappingSub};
         let word = |v: Value| self.ty(v) == Type::Scalar(Scalar::U64);
@@ -60,7 +60,7 @@ impl<'k> Emitter<'k> {
         if !(word(a) && word(carry) && is_carry && is_cast && once(carry)) {
             return None;
         }
-        // The two operands of an instruction, of which `with` is one.
+        // Returns both operands of an instruction if `with` is one of them.
         let pair = |inst: &Inst, with: Value| match inst.op {
             Op::Binary(op, a, b) if like(op) && b == with && word(a) => Some(a),
             Op::Binary(op, a, b) if like(op) && add && a == with && word(b) => Some(b),

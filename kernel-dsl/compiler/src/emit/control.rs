@@ -1,11 +1,12 @@
 //! Structured control flow as labels and branches.
 //!
-//! A carried value of a loop has one register. Initial, next and final values are copied there, all
-//! values of an edge in parallel ([`moves`]). A copy is omitted where one register suffices:
+//! A carried value of a loop has one register. Initial, next and final values are copied to this
+//! register, all values of an edge in parallel ([`moves`]). A copy is omitted where one register
+//! suffices:
 //!
 //! * A carried value takes over the register of its initial value. The initial value must have no
-//!   other use, and the region that holds the loop must define it: it is then defined again before
-//!   the loop starts again.
+//!   other use, and the region that holds the loop must define it: it is then defined anew before
+//!   each start of the loop.
 //! * The value that a region yields is computed in the target register. No value that has occupied
 //!   this register may be used later in the region.
 //! * A predicated load writes to the register of the masked-lane value. That value must have no
@@ -223,7 +224,8 @@ impl<'k> Emitter<'k> {
         (once && here && fits && self.flow.survey.ends(kept, first)).then_some(register)
     }
 
-    /// Returns where a `Break` or `Continue` goes and the registers that it sets, with its values.
+    /// Returns the label that a `Break` or `Continue` jumps to, the registers that it sets, and
+    /// their values.
     fn target<'o>(&mut self, op: &'o Op) -> Option<((ptx::Label, Registers), &'o [Value])> {
         let (label, values, leaves) = match op {
             Op::Break(label, values) => (label, values, true),

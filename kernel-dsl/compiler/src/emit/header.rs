@@ -4,7 +4,7 @@ use super::Emitter;
 use crate::ir::DynamicArray;
 
 impl Emitter<'_> {
-    /// Says what the module is, and sets its directives.
+    /// Writes the comment that identifies the kernel, and sets the entry's directives.
     pub(super) fn header(&mut self) {
         let kernel = self.kernel;
         self.builder.header(kernel.rust_name.as_str());

@@ -5,12 +5,11 @@ use super::Emitter;
 use crate::ptx::ast::SourcePosition;
 use crate::source::KernelSource;
 
-/// Whether a module tells ptxas which line of Rust an instruction comes from, by `.file` and
-/// `.loc`.
+/// Whether a module has the directives `.file` and `.loc`, which map instructions to lines of Rust.
 ///
 /// A line belongs to the function whose text it is in, so inlined code has lines of the device
-/// function. With `-lineinfo`, ptxas passes them on to debuggers, profilers and disassemblers. The
-/// machine code stays the same.
+/// function. With `-lineinfo`, ptxas writes these lines for debuggers, profilers and disassemblers.
+/// The machine code stays the same.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LineDirectives {
     /// The module has line directives.
@@ -37,7 +36,7 @@ pub fn file_name(source: &KernelSource) -> String {
 
 impl Emitter<'_> {
     /// Writes the Rust line of the current instruction, if it is not the one that was written last.
-    /// The comment has its offset in lines from the function's first, so that a kernel that moves
+    /// The comment counts lines from the first line of the function, so that a kernel that moves
     /// within its file keeps its PTX.
     pub(super) fn line(&mut self) {
         let Some(at) = self.location.and_then(|l| self.kernel.locations.get(l.0 as usize)) else { return };

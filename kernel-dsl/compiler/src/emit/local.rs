@@ -1,4 +1,4 @@
-//! Arrays in local memory: each thread has its own, and their indices may be computed.
+//! Arrays in local memory. Each thread has its own copy, and indices need not be constant.
 
 use super::{Emitter, memory_type, register_type};
 use crate::ir::{LocalId, Type, Value};

@@ -20,17 +20,17 @@ pub(super) struct LogSymbols {
     structure: Symbol,
     /// The parameters of a call: the format, the address of the structure, and the result.
     parameters: [Symbol; 3],
-    /// The texts so far.
+    /// The texts that are already declared.
     texts: HashMap<Box<str>, Symbol>,
 }
 
 /// Returns the bytes of an argument.
 fn bytes(ty: Scalar) -> u32 {
-    // A `bool` is the address of its text.
+    // A `bool` is passed as the address of its text.
     if ty == Scalar::Bool { 8 } else { ty.bytes() }
 }
 
-/// Returns the offset of each argument, and the size of all.
+/// Returns the offset of each argument in the structure, and the size of the structure.
 fn offsets(kernel: &Kernel, values: &[Value]) -> (Vec<u32>, u32) {
     let mut end = 0u32;
     let place = |value: &Value| {

@@ -15,8 +15,8 @@ pub(super) struct AddressParts {
 }
 
 /// Returns how many of `n` consecutive elements one access moves: the largest power of two that
-/// divides `n`, up to the limit of the hardware. So no part needs more alignment than the whole
-/// access.
+/// divides `n`, up to the limit of the hardware. So no part needs a larger alignment than the
+/// complete access.
 fn at_once(n: usize, element: Scalar) -> usize {
     let most = (MAX_VECTOR_BYTES / element.bytes()).min(4) as usize;
     (1 << n.trailing_zeros()).min(most)
@@ -31,7 +31,7 @@ pub(super) fn vector(n: usize) -> Option<Modifier> {
     }
 }
 
-/// Returns the operand of an access to these elements.
+/// Returns the elements as one operand: a vector, if there are several.
 pub(super) fn operand(mut elements: Vec<Operand>) -> Operand {
     if elements.len() == 1 { elements.remove(0) } else { Operand::Vector(elements) }
 }

@@ -9,14 +9,15 @@
 //! stored like a `u16`. An `f16` has a 16-bit register, as `cvt` requires. A `bool` is a predicate
 //! in registers and a byte in memory.
 //!
-//! Shared memory is one array of bytes, `$smem`, laid out by the IR. Where the launch sets part of
-//! its size, the launch sets all of it. A constant of [`Type::Shared`] becomes part of an access's
-//! address: `[$smem+64]`. Other values of that type live in a register that holds the full address:
-//! the base of the array is added where such a value is made from an offset. `$smem` is read into a
-//! register once. ptxas knows the location of the array and folds the addition.
+//! Shared memory is one array of bytes, `$smem`, laid out by the IR. If the launch sets the size of
+//! a part of the array, the launch sets the size of the whole array. A constant of [`Type::Shared`]
+//! becomes part of an access's address: `[$smem+64]`. Other values of that type live in a register
+//! that holds the full address: the base of the array is added where such a value is made from an
+//! offset. `$smem` is read into a register once. ptxas knows the location of the array and folds
+//! the addition.
 //!
-//! Each group of instructions stands under a comment with its line of Rust.
-//! [`LineDirectives::Kept`] gives tools the same information as `.file` and `.loc` directives.
+//! Each group of instructions follows a comment with its line of Rust. [`LineDirectives::Kept`]
+//! adds the same information for tools, as `.file` and `.loc` directives.
 
 mod arithmetic;
 mod atomic;
@@ -70,7 +71,7 @@ struct Emitter<'k> {
     kernel: &'k Kernel,
     builder: ptx::ModuleBuilder,
     errors: Vec<Error>,
-    /// Where the instruction that is being emitted comes from, and the line that was last written.
+    /// The source location of the current instruction. `written` is the line that was written last.
     location: Option<Location>,
     written: Option<(u32, u16)>,
     lines: LineDirectives,
@@ -82,7 +83,7 @@ struct Emitter<'k> {
     shared: Option<Symbol>,
     /// The arrays in local memory that are declared.
     locals: HashMap<LocalId, Symbol>,
-    /// The tables that are declared, by where they lie.
+    /// The declared tables, by table and state space.
     tables: HashMap<(TableId, ptx::Space), Symbol>,
     /// The declarations for calls of `vprintf`, after the first call.
     log: Option<log::LogSymbols>,
@@ -313,7 +314,7 @@ impl<'k> Emitter<'k> {
         }
     }
 
-    /// Reads the address of shared memory, where a register must hold it.
+    /// Reads the address of shared memory into a register, if the kernel needs one.
     fn shared_base(&mut self) {
         let bytes = self.kernel.shared_bytes();
         let declared = match (self.kernel.dynamic.is_empty(), bytes) {

@@ -17,8 +17,8 @@ pub(super) fn sequence(
         match pending.iter().position(|(to, _)| !reads(*to, &pending)) {
             Some(i) => ordered.push(pending.remove(i)),
             None => {
-                // Each destination is still to be read, so the moves form cycles. One destination
-                // is saved, and its readers read the copy.
+                // The old value of each destination is still needed, so the moves form cycles. One
+                // old value is saved in a temporary register, and later moves read it there.
                 let first = pending[0].0;
                 let saved = temporary(first);
                 ordered.push((saved, first.into()));

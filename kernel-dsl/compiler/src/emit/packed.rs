@@ -59,7 +59,8 @@ impl Emitter<'_> {
             self.guarded(guard, Opcode::Ld, &modifiers, [registers, access.part(first, element)]);
             loaded.extend(part);
         }
-        // All lanes have words now, or masked lanes have elements.
+        // With `constants`, all lanes have words to unpack. Otherwise masked lanes already have
+        // their elements, so the guard stays.
         let guard = if constants.is_some() { None } else { guard };
         if element == Scalar::F16 {
             for (pair, word) in to.chunks(2).zip(&loaded) {
@@ -68,7 +69,7 @@ impl Emitter<'_> {
             }
             return;
         }
-        // Extended as the registers of small integers are.
+        // Registers hold small integers sign- or zero-extended by their type.
         let ty = if element.is_signed() { Modifier::S32 } else { Modifier::U32 };
         for (i, to) in to.iter().enumerate() {
             let (bits, word) = (i64::from(8 * element.bytes()), loaded[i / each]);

@@ -37,7 +37,8 @@ impl Emitter<'_> {
         for (i, part) in words.chunks(4).enumerate() {
             let guard = Some(Guard { register: first, negated: false });
             let mut at = BLOCK + 4 * i;
-            // A rest of three words is stored one by one: vectors have two or four elements.
+            // Three remaining words are stored one by one, because a vector has two or four
+            // elements.
             let step = if part.len() == 3 { 1 } else { part.len() };
             for piece in part.chunks(step) {
                 let vector = match piece.len() {

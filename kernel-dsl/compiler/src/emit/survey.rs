@@ -14,7 +14,7 @@ pub(super) struct KernelFacts {
     constants: Vec<bool>,
     /// Whether each parameter is used.
     pub parameters: Vec<bool>,
-    /// Whether a number that is not constant becomes an address in shared memory.
+    /// Whether the kernel makes an address in shared memory from a number that is not constant.
     pub shared_base: bool,
 }
 
@@ -69,8 +69,8 @@ impl KernelFacts {
             for inner in inst.op.regions() {
                 self.walk(kernel, inner, read);
             }
-            // The loop reads its index after its body, so no instruction of the body ends the
-            // index.
+            // The loop reads its index after its body, so the index lives past the last instruction
+            // of the body.
             if let Op::For(l) = &inst.op
                 && let Some(index) = l.body.parameters.first()
             {

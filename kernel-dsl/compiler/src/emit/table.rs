@@ -54,7 +54,7 @@ impl Emitter<'_> {
     }
 }
 
-/// Returns a table's name in PTX, which no Rust name can equal. Several tables may have one name.
+/// Returns a table's name in PTX, which no Rust name can equal. Several tables may share a name.
 fn called(table: &ir::Table) -> String {
     let name: String = table.name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
     format!("${name}")
