@@ -1,4 +1,4 @@
-//! The number of threads of a block: what is known before a launch, and its value in a launch.
+//! The extents of a block: their possible values before a launch, and their values in a launch.
 
 use super::bounds::SteppedRange;
 use super::evaluate::{Failure, LaunchFacts};
@@ -6,8 +6,8 @@ use super::{AXES, MAX_BLOCK, MAX_THREADS, Refusal, because, explain};
 use crate::hir::{BlockExtent, Expr, ExprKind, Intrinsic, Launch};
 use crate::ir::{Binary, BlockExtents, Comparison, OpenAxis};
 
-/// Returns the properties of the block that all launches of an instance share. `facts` contains no
-/// arguments.
+/// Returns the properties of the block that are the same in all launches of an instance. `facts`
+/// contains no arguments.
 pub(super) fn of_instance(launch: &Launch, facts: &LaunchFacts) -> Result<BlockExtents, Refusal> {
     if !(1..=3).contains(&launch.block.len()) {
         return Err(Refusal(format!("block: expected 1 to 3 extents, given {}", launch.block.len())));
@@ -65,7 +65,8 @@ pub(super) fn of_launch(
                 let Some(n) = given.take() else {
                     return Err(Some(Refusal(format!("block: expected the launch to choose {expected}, given none"))));
                 };
-                // Violated conditions on the number of threads are reported as conditions.
+                // Here only the range of this extent is checked. The check of `requires` reports
+                // conditions on the number of threads.
                 match u32::try_from(n) {
                     Ok(n) if block.has_extent(axis, n) => n,
                     _ => return Err(Some(Refusal(format!("block: expected {expected}, given {n}")))),
@@ -128,7 +129,7 @@ fn computed(axis: usize, e: &Expr, facts: &LaunchFacts) -> Result<SteppedRange, 
     })
 }
 
-/// Adds the divisors that conditions `block::threads() % n == 0` state.
+/// Adds divisors of the number of threads, from conditions such as `block::threads() % n == 0`.
 fn known_divisors(condition: &Expr, facts: &LaunchFacts, block: BlockExtents) -> BlockExtents {
     match &condition.kind {
         ExprKind::AndAlso(a, b) => known_divisors(b, facts, known_divisors(a, facts, block)),

@@ -18,7 +18,7 @@ impl SteppedRange {
     pub fn of(e: &Expr, facts: &LaunchFacts) -> Option<SteppedRange> {
         let NumberRange { least, most, multiple } = NumberRange::of(e, facts);
         let most = u32::try_from(most?).ok()?;
-        // None of them is 0, because a block has at least one thread.
+        // A block has at least one thread, so the range excludes 0.
         let step = u32::try_from(multiple).ok()?.max(1);
         let least = u32::try_from(least).ok()?.next_multiple_of(step).max(step);
         (least <= most).then_some(SteppedRange { least, most, step })

@@ -15,8 +15,8 @@ use crate::ir::{Binary, Comparison, Unary};
 use std::cell::RefCell;
 use std::ops::Range;
 
-/// The facts that an expression is evaluated over. There is a fact for each argument; `None` if the
-/// argument was rejected, or if there is no launch yet.
+/// The facts that the evaluation of an expression may use. An argument has no fact if it was
+/// rejected, or if there is no launch yet.
 pub(super) struct LaunchFacts<'a> {
     /// The kernel, or a called device function.
     pub function: &'a Function,
