@@ -27,7 +27,7 @@ impl Bytes<'_> {
 pub struct ByteRanges(Vec<Range<u64>>);
 
 impl ByteRanges {
-    /// Returns the range of all `bytes` bytes.
+    /// Returns the set of all offsets below `bytes`.
     pub fn whole(bytes: u64) -> ByteRanges {
         let mut whole = ByteRanges::default();
         whole.push(0..bytes);
@@ -44,7 +44,7 @@ impl ByteRanges {
         self.0.is_empty()
     }
 
-    /// Returns whether the set contains any of `bytes`.
+    /// Returns whether the set contains any offset of the range `bytes`.
     pub fn any(&self, bytes: Range<u64>) -> bool {
         let next = self.0.partition_point(|range| range.end <= bytes.start);
         !bytes.is_empty() && self.0.get(next).is_some_and(|range| range.start < bytes.end)
@@ -60,7 +60,8 @@ impl ByteRanges {
         found
     }
 
-    /// Returns the bytes for which `keep` holds; it is called once for each `step` bytes.
+    /// Returns the bytes for which `keep` holds. `keep` is called once for each aligned unit of
+    /// `step` bytes that the set touches.
     pub fn kept(&self, step: u64, keep: impl Fn(u64) -> bool) -> ByteRanges {
         let mut kept = ByteRanges::default();
         for range in &self.0 {
@@ -76,8 +77,8 @@ impl ByteRanges {
         kept
     }
 
-    /// Returns the set without the bytes within `bytes` that `left` lacks. Offsets in `left` count
-    /// from the start of `bytes`.
+    /// Returns the set without those bytes in the range `bytes` that are not in `left`. Offsets in
+    /// `left` count from the start of `bytes`.
     pub fn settled(&self, bytes: &Range<u64>, left: &ByteRanges) -> ByteRanges {
         let mut settled = ByteRanges::default();
         for range in &self.0 {

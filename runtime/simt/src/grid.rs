@@ -33,8 +33,8 @@ impl GridShape {
         self.thread_count().div_ceil(LANES as u32)
     }
 
-    /// Returns the lanes of warp `warp` of a block that are threads: fewer than 32 in the last warp
-    /// of some blocks.
+    /// Returns the lanes of warp `warp` that are threads of the block. The last warp of a block may
+    /// have fewer than 32.
     pub fn warp_mask(&self, warp: u32) -> u32 {
         let left = self.thread_count().saturating_sub(warp * LANES as u32);
         if left >= LANES as u32 { FULL } else { (1 << left) - 1 }

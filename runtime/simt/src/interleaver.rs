@@ -7,7 +7,7 @@ use crate::{Preemption, Schedule};
 pub enum WarpState {
     /// The warp can run.
     Ready,
-    /// The warp can run, but has no effect until another thread changes memory.
+    /// The warp polls: it can run, but has no effect until another thread changes memory.
     Idle,
     /// The warp waits or has ended.
     Waits,
@@ -21,7 +21,7 @@ pub trait RunningGrid {
     /// Begins a block.
     fn begin(&mut self, number: u64) -> Self::Block;
 
-    /// Returns the number of warps of a block, which may grow while it runs.
+    /// Returns the number of warps of a block, which may grow while the block runs.
     fn warp_count(&self, block: &Self::Block) -> usize;
 
     /// Returns the state of a warp.
@@ -33,16 +33,16 @@ pub trait RunningGrid {
     /// Returns whether the launch was stopped.
     fn is_stopped(&self) -> bool;
 
-    /// Resumes warps of a block when none of its warps can run, for example at a complete barrier.
-    /// Returns whether the block has not ended.
+    /// Resumes warps of a block in which no warp can run, for example at a complete barrier.
+    /// Returns whether the block continues.
     fn resume(&mut self, block: &mut Self::Block) -> bool;
 
-    /// Resumes warps when no warp of any resident block can run, or all that can are idle. Returns
+    /// Resumes warps when no warp of any resident block can run, or only idle warps can. Returns
     /// whether the launch continues.
     fn unblock(&mut self, blocks: &mut [Self::Block]) -> bool;
 }
 
-/// The bit that is set in the priority of every warp that has lost its first priority.
+/// The bit in the priority of each warp that has lost its first priority.
 const LOST_PRIORITY_BIT: u64 = 1 << 63;
 
 /// Selects the next warp of a launch whose blocks run interleaved.
@@ -110,7 +110,7 @@ impl Interleaver {
     }
 
     /// Returns the warp with the highest priority among those that can run. Returns an idle warp
-    /// only if all of those are idle.
+    /// only if all warps that can run are idle.
     fn next<G: RunningGrid>(
         &mut self,
         grid: &G,

@@ -3,7 +3,7 @@
 /// The number of lanes of a warp.
 pub const LANES: usize = 32;
 
-/// The mask of a whole warp.
+/// The mask of all lanes of a warp.
 pub const FULL: u32 = u32::MAX;
 
 /// Returns the lanes of `mask`, in order.

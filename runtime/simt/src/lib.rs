@@ -2,8 +2,9 @@
 //! instructions.
 //!
 //! The [PTX interpreter] and the [oracle] are independent witnesses of a kernel: a mistake in one
-//! shows as a difference. Integer and floating-point arithmetic, control flow within a warp, and
-//! the detection of violations are therefore written twice. The interpreters share:
+//! of them shows as a difference between them. Integer and floating-point arithmetic, control flow
+//! within a warp, and the detection of violations are therefore written twice. The interpreters
+//! share:
 //!
 //! - this crate,
 //! - the compiler's stand-ins for approximations (`kernel_dsl_compiler::Approximation`),

@@ -1,19 +1,19 @@
 //! Preemption: a launch switches to another warp although the running warp could continue.
 //!
 //! Blocks run interleaved. The ready warp with the highest priority runs, of all warps of the
-//! resident blocks. A warp loses its priority to all others at a few chosen *points*, and where it
-//! polls without result, at once or after some polls. The method is
-//! probabilistic concurrency testing (S. Burckhardt, P. Kothari, M. Musuvathi and
-//! S. Nagarakatte, *A Randomized Scheduler with Probabilistic Guarantees of Finding Bugs*, 2010).
-//! The first priorities are random, and so are the points.
+//! resident blocks. At a few chosen *points*, a warp gets a priority below all others. The same
+//! happens where a warp polls without result, at once or after some polls. The method is
+//! probabilistic concurrency testing (S. Burckhardt, P. Kothari, M. Musuvathi and S. Nagarakatte,
+//! *A Randomized Scheduler with Probabilistic Guarantees of Finding Bugs*, 2010). The first
+//! priorities are random, and so are the points.
 //!
-//! A point follows an atomic operation or a fence. Between two of them, a warp of a kernel without
-//! data races cannot observe another warp, so no other point reveals more (M. Musuvathi and
-//! S. Qadeer, *Iterative Context Bounding for Systematic Testing of Multithreaded Programs*, 2007).
-//! The oracle reports data races themselves in any order.
+//! A point follows an atomic operation or a fence. Between two such operations, a warp of a kernel
+//! without data races cannot observe another warp. So preemption elsewhere reveals no more (M.
+//! Musuvathi and S. Qadeer, *Iterative Context Bounding for Systematic Testing of Multithreaded
+//! Programs*, 2007). The oracle reports data races themselves in any order.
 //!
-//! The bound guarantees a probability. A bug of depth d needs d orderings between operations of
-//! different warps. Let n warps pass k points in total. One run with d − 1 points then finds the
+//! The method has a guarantee. A bug of depth d appears only under d orderings between operations
+//! of different warps. Let n warps pass k points in total. One run with d − 1 points then finds the
 //! bug with probability 1 / (n · k^(d − 1)) or more. [`Preemption::random`] draws 0 to
 //! [`MAX_POINTS`] points, so every depth up to [`MAX_POINTS`] + 1 has a nonzero probability, and
 //! greater depths have no guarantee. Most bugs in practice have depth 1 or 2.
@@ -25,7 +25,8 @@ use std::str::FromStr;
 /// The largest number of points of a schedule.
 pub const MAX_POINTS: usize = 3;
 
-/// The first priorities of warps, and the points at which the running warp loses its priority.
+/// An interleaving: the first priorities of warps, and the points at which the running warp loses
+/// its priority.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Preemption {
     /// The seed of the first priorities; 0 orders blocks and warps by index.
@@ -62,20 +63,20 @@ impl Preemption {
     /// smallest number runs first.
     pub(crate) fn priority(self, block: u64, warp: usize) -> u64 {
         let number = block << 10 | warp as u64;
-        // The upper half belongs to warps that have lost their first priority.
+        // The highest bit stays 0: it marks warps that have lost their first priority.
         if self.order == 0 { number } else { mixed(self.order ^ mixed(number)) >> 1 }
     }
 
     /// Returns the number of atomic operations without effect after which a polling warp loses its
-    /// priority. A warp that polls a limited number of times reaches its limit only under a
-    /// schedule that lets it poll so often. Half of the seeds let a warp poll more than once.
+    /// priority. Some kernels give up after a number of polls. Only a schedule that lets a warp
+    /// poll so often reaches that code. Half of the seeds let a warp poll more than once.
     pub(crate) fn patience(self) -> u32 {
         const POLLS: [u32; 4] = [1, 1, 4, 32];
         if self.order == 0 { 1 } else { POLLS[(mixed(!self.order) % POLLS.len() as u64) as usize] }
     }
 
-    /// Returns the simplest interleaving for which `fails` still holds: blocks and warps by index,
-    /// and few points. `fails` holds for this one.
+    /// Returns a simpler interleaving for which `fails` still holds. Points and the random order
+    /// are removed one by one, as long as `fails` holds. `fails` must hold for `self`.
     pub fn shrunk(self, mut fails: impl FnMut(Preemption) -> bool) -> Preemption {
         let mut best = self;
         loop {
@@ -115,7 +116,8 @@ impl FromStr for Preemption {
     }
 }
 
-/// The points that a launch has passed, and the next one at which it leaves the running warp.
+/// The points that a launch has passed, and the next point at which the launch preempts the running
+/// warp.
 #[derive(Clone, Copy, Debug)]
 pub struct Points {
     /// The number of points passed.
@@ -123,7 +125,7 @@ pub struct Points {
     /// The number of atomic operations without effect after which a polling warp yields.
     pub patience: u32,
     preemption: Preemption,
-    /// The next point at which to leave; 0 is none.
+    /// The next point at which to preempt the running warp; 0 is none.
     next: u64,
 }
 
@@ -141,7 +143,7 @@ impl Points {
         points
     }
 
-    /// Passes a point and returns whether to leave the running warp here.
+    /// Passes a point. Returns whether the running warp is preempted here.
     #[inline(always)]
     pub fn pass(&mut self) -> bool {
         self.passed += 1;

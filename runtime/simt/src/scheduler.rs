@@ -1,9 +1,9 @@
 //! The scheduler: which block and which warp runs next.
 //!
-//! Both interpreters run by this loop. A block runs in *rounds*: each warp that is ready runs until
-//! it waits or ends, in the order of the [`Schedule`]. After a round the interpreter resumes warps,
-//! for example at a complete barrier, or ends the block. A warp that returns before it waits is run
-//! again in the next round, so that preemption needs no other loop.
+//! Both interpreters use this loop. A block runs in *rounds*: each warp that is ready runs until it
+//! waits or ends, in the order of the [`Schedule`]. After a round the interpreter resumes warps,
+//! for example at a complete barrier, or ends the block. A warp that yields before it waits or ends
+//! runs again in the next round.
 
 use crate::{GridShape, Schedule};
 
@@ -73,7 +73,8 @@ impl Scheduler {
 mod tests {
     use super::*;
 
-    /// Warps that each run a number of rounds; the trace has the index of each run.
+    /// A block for tests: each warp runs a given number of rounds, and the trace lists the index of
+    /// the warp of each run.
     struct Counted {
         trace: Vec<(u64, usize)>,
         phase: u64,

@@ -1,7 +1,7 @@
 //! Launches on several host threads: each thread runs some of the blocks on separate copies of the
 //! memory.
 //!
-//! Blocks that do not communicate have the same effect in every order. Each thread therefore starts
+//! Blocks that do not communicate have the same effect in every order. So each thread can start
 //! from the launch's initial memory. Each interpreter decides for which launches this is valid, and
 //! merges what the threads have stored.
 
@@ -84,7 +84,7 @@ pub fn any_pair<T>(parts: &[T], conflict: impl Fn(&T, &T) -> bool) -> bool {
 }
 
 /// Returns the blocks of thread `number` of `threads`: every `threads`-th one, because neighboring
-/// blocks have similar work. The last blocks of a causal mask have the most.
+/// blocks have similar work. Under a causal mask, for example, the last blocks have the most.
 fn block_numbers(blocks: u64, number: usize, threads: usize) -> impl Iterator<Item = u64> {
     (0..blocks).skip(number).step_by(threads)
 }

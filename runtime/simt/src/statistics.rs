@@ -16,7 +16,7 @@ pub struct Statistics {
 }
 
 impl Statistics {
-    /// Adds the counters of two runs.
+    /// Returns the sums of the counters of two runs.
     pub fn and(self, other: Statistics) -> Statistics {
         Statistics {
             blocks: self.blocks + other.blocks,

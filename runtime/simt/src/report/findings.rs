@@ -8,7 +8,8 @@ use kernel_dsl_compiler::source::KernelSource;
 use std::collections::HashMap;
 use std::fmt::Debug;
 
-/// The instructions of a program, by number, as findings show them.
+/// The program of a run: descriptions of its instructions for findings, by the number of the
+/// instruction.
 pub trait Sites: Debug + Sync {
     /// Returns the name of the kernel.
     fn kernel(&self) -> &str;
@@ -45,9 +46,9 @@ pub struct Description {
     pub object: Option<Object>,
     /// The values.
     pub values: Option<Values>,
-    /// The other side: its site, thread and action.
+    /// The other side of a conflict: its site, thread and action.
     pub other: Option<(Option<u32>, Thread, &'static str)>,
-    /// The operation that produced the number.
+    /// The operation that produced the NaN or infinity.
     pub produced: Option<Produced>,
 }
 
@@ -75,14 +76,14 @@ impl Description {
         self
     }
 
-    /// Adds the operation that produced the number.
+    /// Adds the operation that produced the NaN or infinity.
     pub fn produced(mut self, produced: Produced) -> Description {
         self.produced = Some(produced);
         self
     }
 }
 
-/// The place of a check's hits at a site: an index in `list` or in `allowed`.
+/// The entry that counts the hits of a check at a site: an index in `list` or in `allowed`.
 #[derive(Clone, Copy, Debug)]
 enum ListIndex {
     Found(usize),
@@ -121,8 +122,8 @@ impl<'p> Findings<'p> {
         }
     }
 
-    /// Counts `hits` of a known finding and returns whether it is known. With `other`, a hit is
-    /// known only for that other site.
+    /// Counts `hits` of a known finding and returns whether it is known. With `other`, only a
+    /// finding of a conflict with that site counts.
     pub fn count(&mut self, check: Check, site: u32, other: Option<u32>, hits: u32) -> bool {
         let of_site = self.known.get(&(check, site));
         let known = match (of_site, other) {
@@ -156,7 +157,8 @@ impl<'p> Findings<'p> {
                 self.allowed.push(Allowed { check, place, reason, count: 0 });
             }
             self.allowed[i].count += u64::from(hits);
-            // An allowance of the other side covers only conflicts with that side.
+            // If the statement of the other side allows the check, only conflicts with that side
+            // are allowed.
             match partner {
                 Some(partner) if at != site => _ = self.pairs.insert((check, site, partner), ListIndex::Allowed(i)),
                 _ => _ = self.known.insert((check, site), ListIndex::Allowed(i)),

@@ -1,9 +1,9 @@
 //! The findings of a run of either interpreter, as data and as text.
 //!
-//! An interpreter numbers the instructions of its program and describes them by [`Sites`]. The
-//! interpreter reports a hit of a check by a site, a thread and a [`Description`] to its
-//! [`Findings`], which become a [`Report`]. The oracle's [`CodeLocation`] is in Rust, the PTX
-//! interpreter's is in PTX, with the [`Instruction`].
+//! An interpreter numbers the instructions of its program and describes them by [`Sites`]. For each
+//! hit of a check, the interpreter passes a site, a thread and a [`Description`] to its
+//! [`Findings`]. At the end of the run, these become a [`Report`]. The oracle's [`CodeLocation`] is
+//! in Rust, the PTX interpreter's is in PTX, with the [`Instruction`].
 //!
 //! Repeated hits of one check at one site form one [`Finding`]: it describes the first hit, counts
 //! the others, and lists every location that it conflicts with. Places are resolved to file, line
@@ -17,7 +17,7 @@
 //! ```text
 //! verdict        "pass", "fail": whether one of the findings is an error
 //! kernel         the instance, in Rust syntax; for PTX, the name of the entry
-//! schedule       "in-order", "reversed", "seeded:7": the argument of the commands' --order
+//! schedule       "in-order", "reversed", "seeded:7", "preempted:7@12,40": the argument of --order
 //! truncated      whether the run ended at its limit of errors
 //! findings[]     check           the check's name: "global-race"
 //!                severity        "note", "warning", "error"
@@ -90,8 +90,8 @@ pub struct Finding {
     pub others: Vec<ConflictSide>,
     /// The operation that produced the number.
     pub produced: Option<Produced>,
-    /// The PTX instructions for the accesses of that line to that memory; filled in by
-    /// `kernels check`.
+    /// The PTX instructions for the accesses of this line to this memory. `kernels check` fills
+    /// them in.
     pub ptx: Vec<PtxLine>,
     /// The number of hits at this place, counted by thread.
     pub count: u64,
@@ -199,7 +199,8 @@ pub struct Values {
     pub stores: Option<String>,
     /// The operand of this access, if it is an atomic operation.
     pub operand: Option<String>,
-    /// The value of the element just before, unless the other access is known to have stored it.
+    /// The value of the element before this access, unless the other access is known to have stored
+    /// it.
     pub held: Option<String>,
     /// The value that the other access stored.
     pub other_stored: Option<String>,
@@ -341,7 +342,7 @@ impl Report {
         self.findings.iter().filter(|f| f.severity == Severity::Note)
     }
 
-    /// Returns a report that contains only `finding`.
+    /// Returns a report of the same run that contains only `finding`.
     pub fn alone(&self, finding: &Finding) -> Report {
         Report {
             kernel: self.kernel.clone(),

@@ -57,7 +57,7 @@ fn groups<'a>(finding: &'a Finding, sources: &'a [KernelSource]) -> Vec<Group<'a
     };
     let title = level.primary_title(&finding.message).id(finding.check.name());
     let other = finding.other.as_ref();
-    // Two accesses in one function share a snippet; in different functions, each has its own.
+    // Two accesses in one function share a snippet. Otherwise each access has a snippet.
     let shared = other.and_then(|o| o.place.as_ref().map(|p| (p, o))).filter(|(p, _)| p.source == finding.place.source);
     let mut marks = vec![(&finding.place, AnnotationKind::Primary, finding.thread.to_string())];
     if let Some((place, other)) = shared.filter(|(place, _)| **place != finding.place) {
