@@ -9,12 +9,12 @@ use super::memory::{Region, RegionExtent, View, read, sized, window_base, write}
 use super::registers::{FULL, LANES, RegisterPlace, RegisterScalar, Registers, lanes};
 use super::warp::Warp;
 
-/// An access that is suppressed, or executed with a finding.
+/// A finding about one lane's access. The access is suppressed, or executed all the same.
 pub struct Fault {
     check: Check,
     lane: usize,
     address: u64,
-    /// An addition to the message.
+    /// Text at the end of the message.
     note: &'static str,
 }
 
@@ -29,7 +29,7 @@ pub struct CheckedAddresses {
 }
 
 impl MemoryAccess {
-    /// Returns the size of the whole access in bytes.
+    /// Returns the number of bytes that a lane accesses.
     pub fn bytes(&self) -> u64 {
         u64::from(self.element) * self.values.len().max(1) as u64
     }
@@ -114,7 +114,7 @@ fn within(addresses: &[u64; LANES], base: u64, last: u64, aligned: u64) -> bool 
     of(addresses, base, last, aligned)
 }
 
-/// Checks lane by lane; returns the lanes whose access is valid.
+/// Checks the addresses lane by lane, and adds faults. Returns the lanes whose access is valid.
 #[cold]
 fn examine(
     access: &MemoryAccess,
@@ -213,8 +213,8 @@ impl Machine<'_, '_> {
             for data in access.values.iter().flatten() {
                 let state = &mut registers.approximate[data.id as usize];
                 *state = *state & !mask | any;
-                // Memory does not record which approximation a value depends on: the first of the
-                // text represents all.
+                // Memory does not record which approximation a value depends on. The first
+                // approximation in the text represents all.
                 registers.approximations[data.id as usize] = self.program.code.first_approximation;
             }
         }
@@ -317,7 +317,7 @@ impl Machine<'_, '_> {
         faults: &mut Vec<Fault>,
         warp: &mut Warp,
     ) {
-        // The assembler checks constant addresses into variables.
+        // A constant address is that of a variable, which the assembler has checked.
         if access.base.is_none() || matches!(access.window, Window::Global | Window::Const) {
             return;
         }
@@ -502,7 +502,7 @@ fn mark(access: &MemoryAccess, view: &mut View<'_, '_>, checked: &CheckedAddress
     {
         let written = &mut view.shared.written;
         sized!(access.element, N => {
-            // The address of an inactive lane was replaced by that of an active lane.
+            // All addresses are valid here: an inactive lane has the address of an active lane.
             for address in &checked.addresses {
                 let from = (address - extent.base) as usize;
                 for part in (0..size).step_by(N) {

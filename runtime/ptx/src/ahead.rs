@@ -1,7 +1,8 @@
 //! Copies to shared memory that are in flight (`cp.async`).
 //!
-//! A copy reads its source when it begins. The data reach shared memory only when the copy's thread
-//! waits for the copy's group. Until then, a load of the destination by any thread is a fault.
+//! A copy reads its source when the copy begins. The data reach shared memory only when the copy's
+//! thread waits for the copy's group. Until then, a load of the destination by any thread is a
+//! fault.
 
 use super::Check;
 use super::code::{Copy, Inst, MemoryAccess};
@@ -118,7 +119,7 @@ impl Machine<'_, '_> {
         lanes(mask).for_each(|lane| warp.copies.closed[lane] += 1);
     }
 
-    /// Waits for all groups of these lanes except the last `but`. Without a number, waits for all
+    /// Completes all groups of these lanes except the last `but`. If `but` is `None`, completes all
     /// copies, including those of open groups.
     pub fn complete(&mut self, warp: &mut Warp, mask: u32, but: Option<u32>) {
         let Copies { closed, in_flight: under_way } = &mut warp.copies;

@@ -29,7 +29,7 @@ pub struct Activation {
     stack: [(u64, u64); LANES],
 }
 
-/// A value that is passed.
+/// The value of an argument or result.
 struct PassedValue {
     bytes: SmallVec<[u8; 16]>,
     /// For each byte, 1 if it was stored.
@@ -69,7 +69,7 @@ impl Warp {
         }
     }
 
-    /// Returns the range of a lane's local memory in the warp's.
+    /// Returns a range of a lane's local memory as a range of the warp's local memory.
     fn local_range(&self, code: &Code, lane: usize, offset: u64, bytes: u32) -> std::ops::Range<usize> {
         let start = lane * code.local.bytes as usize + offset as usize;
         start..start + bytes as usize

@@ -41,8 +41,8 @@ pub struct Code {
     pub parameters: SpaceLayout,
     /// The site of the first approximation, if there is one.
     pub first_approximation: u32,
-    /// Whether the kernel has fences or strong accesses (volatile, relaxed, acquire, release): its
-    /// blocks may then wait for one another.
+    /// Whether blocks must run in order: the kernel has fences or strong accesses (volatile,
+    /// relaxed, acquire, release), or calls of device functions.
     pub ordered: bool,
     /// The bound of each approximation, by site.
     pub bounds: HashMap<u32, &'static str>,
@@ -147,7 +147,7 @@ pub struct Service {
     pub result: Option<(PassLocation, u32)>,
 }
 
-/// The content of a register that the hardware sets; a number is an axis.
+/// The value of a register that the hardware sets. Variants with a number have the axis.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[allow(missing_docs)]
 pub enum Special {
@@ -279,7 +279,7 @@ impl Condition {
     }
 }
 
-/// The rule by which the definedness of results follows from that of operands.
+/// The rule that derives in which lanes results are defined from those in which operands are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DefinednessRule {
     /// A result is defined where all operands are defined.
@@ -341,11 +341,10 @@ pub enum InstructionKind {
     Gather(Gather),
     /// `activemask`.
     ActiveMask(RegisterPlace),
-    /// A reading of one half of the address of the grid's workspace, which only a cooperative
-    /// launch has.
+    /// Reads one half of the address of the grid's workspace, which only a cooperative launch has.
     #[allow(missing_docs)]
     Workspace { to: RegisterPlace, high: bool },
-    /// A reading of a clock, or of its upper half. Each reading is later than the previous one.
+    /// Reads a clock, or its upper half. Each reading is later than the previous one.
     #[allow(missing_docs)]
     Clock { to: RegisterPlace, high: bool },
     /// An instruction that orders accesses or gives a hint, without effect, because all accesses
@@ -488,7 +487,7 @@ pub enum Query {
     Normalized,
 }
 
-/// The treatment of surface coordinates outside.
+/// The treatment of coordinates outside of a surface.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Outside {
     /// The launch ends.
@@ -539,7 +538,7 @@ pub enum ShuffleSource {
 pub struct Shuffle {
     pub mode: ShuffleSource,
     pub result: Option<(RegisterPlace, Id)>,
-    /// Receives whether the source lane was in range.
+    /// The predicate that receives whether the source lane was in range.
     pub inside: Option<(u32, Id)>,
     pub value: (RegisterPlace, Id),
     pub selector: (RegisterPlace, Id),
@@ -575,7 +574,7 @@ pub struct Vote {
 pub struct Gather {
     pub function: MemberResult,
     pub result: Option<RegisterPlace>,
-    /// Receives the second result, a predicate.
+    /// The predicate that receives the second result.
     pub predicate: Option<u32>,
     pub value: (RegisterPlace, Id),
     pub members: (RegisterPlace, Id),

@@ -64,7 +64,8 @@ impl Machine<'_, '_> {
                 registers.set(RegisterPlace::Predicate(predicate), lane, inside.into());
             }
             if mask & members(registers, shuffle.members, lane) & 1 << from == 0 {
-                // The source lane does not take part: the result is what its register holds.
+                // If the source lane does not take part, the lane receives whatever the source
+                // register contains, which is undefined.
             } else if defined >> from & 1 == 1 {
                 good |= 1 << lane;
             } else {
@@ -84,7 +85,8 @@ impl Machine<'_, '_> {
                 registers.approximations[id as usize] = registers.approximations[from];
             }
             if let Some((_, id)) = shuffle.inside {
-                // Whether the source was in range does not depend on the source.
+                // The predicate depends only on lane numbers, so it is defined even if the source
+                // is not.
                 let state = &mut registers.defined[id as usize];
                 *state |= mask;
                 registers.causes[id as usize] = UndefinedCause::Unwritten;
@@ -138,7 +140,7 @@ impl Machine<'_, '_> {
                     registers.set(RegisterPlace::Predicate(predicate), lane, holds.into());
                 }
             }
-            // One undefined value makes the result undefined.
+            // The result is defined only if the values of all members are.
             if mask & named & !defined == 0 {
                 good |= alike;
             }

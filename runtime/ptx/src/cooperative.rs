@@ -1,7 +1,7 @@
 //! Launches whose blocks run interleaved.
 //!
 //! In a cooperative launch, all blocks are resident at once and can wait for one another. Under
-//! [`Schedule::Preempted`](runtime_simt::Schedule), a few blocks are.
+//! [`Schedule::Preempted`](runtime_simt::Schedule), a few blocks are resident at once.
 
 use super::launch::Checks;
 use super::machine::{BARRIERS, BarrierState, Machine};
@@ -35,7 +35,7 @@ impl Machine<'_, '_> {
     pub fn run_interleaved(&mut self, numbers: impl Iterator<Item = u64>) {
         let resident = if self.options.cooperative { usize::MAX } else { MAX_RESIDENT_BLOCKS };
         let mut interleaver = Interleaver::new(self.options.schedule, resident);
-        // The limit of instructions is for the whole launch.
+        // Blocks alternate, so the limit of instructions applies to the launch, not to each block.
         self.spent = 0;
         match self.options.checks {
             Checks::Values | Checks::Faults => interleaver.run(&mut Interleaved::<false>(self), numbers),

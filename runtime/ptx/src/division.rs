@@ -2,7 +2,7 @@
 //!
 //! Operands below 2^51 are divided as doubles, with vector instructions where the processor has
 //! them. The quotient is rounded to a double, then to an integer. The result is the true quotient
-//! or one more: then the remainder is negative.
+//! or one more. A negative remainder shows the second case.
 
 use super::arithmetic::integer::Integer;
 use super::body::is_wide;

@@ -17,7 +17,7 @@ use super::structure::Structure;
 use smallvec::SmallVec;
 
 /// A choice of which side of a branch runs first and where sides reconverge. A legal program gives
-/// the same results under each.
+/// the same results under both policies.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum BranchPolicy {
     /// A stack, as in hardware before Volta: lanes reconverge at the immediate post-dominator of
@@ -42,12 +42,14 @@ struct LaneGroup {
 /// Groups that run up to a common instruction.
 #[derive(Clone, Debug)]
 struct Level {
-    /// Where the lanes continue in the level outside; [`NOWHERE`] in the outermost level.
+    /// The instruction at which the lanes continue in the enclosing level; [`NOWHERE`] in the
+    /// outermost level.
     meet: Pc,
-    /// Whether groups merge. If not, the last group runs up to `meet`.
+    /// Whether groups merge. If not, groups run one after another, the last of `others` next, each
+    /// up to `meet`.
     merges: bool,
-    /// The groups beside the active lanes. The groups of a level outside include the lanes of the
-    /// levels within.
+    /// The groups besides the active lanes. The groups of an enclosing level include the lanes of
+    /// the levels inside it.
     others: SmallVec<[LaneGroup; 4]>,
 }
 
@@ -65,7 +67,8 @@ pub struct WarpFlow {
     pub stop: Pc,
     level: Level,
     outside: Vec<Level>,
-    /// The instruction at which the active lanes have waited in vain, or [`NOWHERE`].
+    /// The instruction at which the active lanes run without the lanes that they waited for,
+    /// because all groups waited; or [`NOWHERE`].
     in_vain: Pc,
 }
 
@@ -92,8 +95,8 @@ impl WarpFlow {
         if meet != self.level.meet {
             self.level.others.push(LaneGroup { pc: meet, mask: self.mask, waits: false });
         }
-        // A single group that runs up to the same instruction needs no new level. Otherwise each
-        // iteration of a loop would open one.
+        // A single group that runs up to the same instruction joins this level. Otherwise each
+        // iteration of a loop would open a level.
         let same = meet == self.level.meet && (merges == self.level.merges || on.len() == 1);
         if same {
             self.level.others.extend(on);
@@ -128,7 +131,7 @@ impl WarpFlow {
         }
     }
 
-    /// Returns the lanes that may yet reach the instruction of the active lanes.
+    /// Returns the lanes that may still reach the instruction of the active lanes.
     pub fn coming(&self) -> u32 {
         if !self.level.merges || self.in_vain == self.pc {
             return 0;

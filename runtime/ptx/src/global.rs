@@ -73,7 +73,7 @@ impl Global {
                 self.links.push(Link { at, bytes, symbol: *symbol, offset: *offset, byte: *byte });
                 return Ok(());
             }
-            // The launch defines the properties of a texture.
+            // A texture has no contents here: the launch defines its properties.
             Initializer::Properties(_) => return Ok(()),
             Initializer::Integer(n) => *n as u64,
             Initializer::Bits(n) => *n,

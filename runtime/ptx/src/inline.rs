@@ -31,7 +31,7 @@ pub(super) struct BlockInstruction {
 pub(super) enum StepAction {
     Compute {
         body: Body,
-        /// The reason why a lane may have no defined result.
+        /// The reason that is reported if a lane has no defined result.
         reason: &'static str,
     },
     /// A reading of the clock, or of its upper half.

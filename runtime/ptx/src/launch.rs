@@ -54,8 +54,8 @@ pub struct Options {
     pub policy: BranchPolicy,
     /// The order in which blocks and warps run.
     pub schedule: Schedule,
-    /// The limit of warp instructions per block: a loop that is still running then is assumed to be
-    /// endless. A launch of several blocks may run more in total.
+    /// The limit of warp instructions of each block, or of the whole launch if blocks run
+    /// interleaved. A loop that is still running at the limit is assumed to be endless.
     pub fuel: u64,
     /// The number of errors after which a run ends.
     pub limit: usize,
@@ -67,14 +67,14 @@ pub struct Options {
     pub cooperative: bool,
 }
 
-/// The extent of the checks.
+/// The set of checks that a run makes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Checks {
-    /// Only the instruction limit and traps. Accesses outside of memory are suppressed and not
-    /// reported.
+    /// Only the instruction limit and traps. Accesses outside of memory are suppressed without a
+    /// report.
     Values,
-    /// In addition, everything at which a GPU stops: accesses outside of memory, to the wrong space
-    /// or misaligned, stores to read-only memory, and barriers that cannot complete.
+    /// In addition to `Values`, everything at which a GPU stops: accesses outside of memory, to the
+    /// wrong space or misaligned, stores to read-only memory, and barriers that cannot complete.
     Faults,
     /// Every [`Check`].
     All,

@@ -16,22 +16,23 @@
 //! provides `vprintf`, `malloc`, `free` and `__assertfail` (`service`). Each instruction becomes a
 //! closure over rows of 32 lanes (`body`), with its modifiers resolved. Decoding rejects unknown
 //! instructions by name: nothing is skipped silently. [`Program::run`] runs a launch. Blocks run
-//! one after the other. Where this makes no difference, they run in parallel on several cores
-//! (`parallel`). The warps of a block alternate, and a warp runs in lockstep. Diverged lanes run
-//! and reconverge by one of two policies ([`BranchPolicy`]); a legal program gives the same results
-//! under each. No lanes reconverge at a `ret`, an `exit` or a `trap` (`structure`).
+//! one after the other. Where the results are the same, they run in parallel on several cores
+//! (`parallel`). In a cooperative or preempted launch, blocks run interleaved (`cooperative`). The
+//! warps of a block alternate, and a warp runs in lockstep. Diverged lanes run and reconverge by
+//! one of two policies ([`BranchPolicy`]); a legal program gives the same results under both. No
+//! lanes reconverge at a `ret`, an `exit` or a `trap` (`structure`).
 //!
 //! Every instruction of sm_61 runs, except some forms on textures and surfaces: cubes, multiple
-//! samples, comparisons with a depth, separate samplers, and formatted accesses to surfaces
-//! (`texture`). Decoding also rejects calls of functions that neither the module nor the device
-//! defines.
+//! samples, comparisons with a depth, separate samplers, formatted accesses to surfaces
+//! (`texture`), and `istypep`. Decoding also rejects calls of functions that neither the module nor
+//! the device defines.
 //!
 //! ```text
 //! ptx::Module ─ decode ─▶ code ─▶ machine ─▶ warp ─▶ body ─▶ arithmetic      values
-//!                          │                 ├─▶ flow (structure)            who runs next
+//!                          │                 ├─▶ flow (structure)            which lanes run next
 //!                          │                 ├─▶ access ─▶ memory            loads, stores, atomics
 //!                          │                 └─▶ cooperate                   shuffles, votes, matches
-//!                          └─ sites ─▶ report (runtime-simt)                what was found
+//!                          └─ sites ─▶ report (runtime-simt)                findings
 //! ```
 //!
 //! Inline PTX (`ptx!(…)`) is decoded here too (`inline`), and the oracle runs it at its position
@@ -69,7 +70,7 @@
 //! from the language, or need its types. In PTX:
 //!
 //! - `out-of-bounds`: an access outside the buffer or variable from which its address was computed.
-//!   Buffers lie so far apart that no 32-bit index, times 8 bytes, leads from one to another.
+//!   Buffers are so far apart that no 32-bit index, times 8 bytes, reaches another buffer.
 //! - `unfinished-copy`: a load from the destination of a copy to shared memory (`cp.async`) before
 //!   the copy's thread has waited for it.
 //! - `divergent-barrier`: a barrier that cannot complete, or an invalid number or thread count of a
@@ -83,8 +84,8 @@
 //! # Undefined values
 //!
 //! Uninitialized registers, quotients by zero, and values that a shuffle reads from an inactive
-//! lane are undefined (`undefined-value`). Undefined values propagate through computations. A
-//! report is made only where they matter: in an address, a condition or a stored value. So a
+//! lane are undefined (`undefined-value`). Undefined values propagate through computations. The
+//! interpreter reports an undefined value only in an address, a condition or a store. So a
 //! speculated division with an unused result is not a mistake.
 
 mod access;

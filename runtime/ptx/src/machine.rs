@@ -1,4 +1,5 @@
-//! A launch: its blocks run one after the other, and the warps of a block alternate.
+//! Execution of a launch, block by block. The warps of a block alternate. `cooperative` interleaves
+//! blocks.
 
 use super::code::{BarrierReduction, Code};
 use super::cooperative::GRID_BARRIER;

@@ -8,9 +8,9 @@
 //! For memory that outlives the launch ([`resident`](super::resident)), the owner of the memory
 //! chooses the addresses of the buffers, below LOCAL.
 //!
-//! Each buffer has a large part of the address space for itself. Every address that a kernel
-//! computes from a buffer, before or past it, stays within this part. The address itself thus
-//! identifies its buffer. Addresses in the shared and local windows count from 0.
+//! Each buffer has a large part of the address space for itself. An address that a kernel computes
+//! from a buffer, even one outside the buffer, stays within this part. So each address identifies
+//! its buffer. Addresses in the shared and local windows count from 0.
 
 use super::Check;
 use super::code::{SpaceLayout, Window};
@@ -82,7 +82,7 @@ impl<'m> Buffer<'m> {
         Buffer { name, base, mutable, constant, bytes, approximate: false, touched: None }
     }
 
-    /// Returns the bytes if a launch may write them.
+    /// Returns the contents, if the launch may write them and threads therefore need copies.
     pub fn copied(&self) -> Option<&[u8]> {
         (self.mutable && matches!(self.bytes, Bytes::Exclusive(_))).then(|| self.bytes.get())
     }
@@ -119,7 +119,7 @@ const fn index_of(address: u64) -> usize {
     (address >> BUFFER_DISTANCE_BITS).wrapping_sub(1) as usize
 }
 
-/// A way to find the buffer of an address.
+/// The way in which a launch finds the buffer of an address.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Lookup {
     /// Buffer `n` lies at [`base`]`(n)`.
@@ -301,7 +301,8 @@ impl View<'_, '_> {
         }
     }
 
-    /// Returns whether anything in the region depends on an approximation; `None` if nothing can.
+    /// Returns the flag of whether contents of the region depend on an approximation; `None` if
+    /// they never can.
     pub fn approximate(&mut self, region: Region) -> Option<&mut bool> {
         match region {
             Region::Buffer(i) => Some(&mut self.buffers[i].approximate),

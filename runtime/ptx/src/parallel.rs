@@ -21,7 +21,7 @@ use runtime_simt::split::{self, SplitLimits};
 /// The result of one thread.
 struct ThreadResult {
     statistics: Statistics,
-    /// Whether there were no findings.
+    /// Whether the thread had no findings.
     quiet: bool,
     /// For each buffer, the words that the thread has accessed.
     touched: Vec<Option<Box<TouchedWords>>>,
@@ -41,7 +41,7 @@ pub fn run(
     let demand = SplitLimits {
         grid: setting.grid,
         instructions: program.code.insts.len(),
-        // Each word needs tracking data, too.
+        // The tracking of accessed words also takes memory, which the factor covers.
         copied: buffers.iter().filter_map(Buffer::copied).map(|bytes| 2 * bytes.len()).sum(),
         threads: options.threads,
     };
@@ -84,7 +84,8 @@ fn communicates_only_by_loads(code: &Code, checks: Checks) -> bool {
                 | InstructionKind::Copy(_)
         )
     };
-    // The marks of buffers with approximate values are kept for a launch as a whole.
+    // The mark of a buffer with approximate values is not merged from threads, so such a launch
+    // runs in order.
     let marks = checks == Checks::All && !code.bounds.is_empty();
     !code.ordered && !marks && !code.insts.iter().any(|inst| communicates(&inst.kind))
 }

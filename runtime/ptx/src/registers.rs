@@ -1,8 +1,8 @@
 //! The registers of a warp, in rows of 32 lanes.
 //!
 //! A register of at most 32 bits occupies a row of words. A wider one occupies two rows, which hold
-//! 64-bit lanes. A predicate has one bit per lane. A register narrower than its lane is
-//! zero-extended; each writer keeps this invariant.
+//! 64-bit lanes. A predicate has one bit per lane. A value narrower than its lane is zero-extended.
+//! Each function that writes a lane must keep this invariant.
 
 use bytemuck::{Pod, Zeroable};
 

@@ -1,7 +1,7 @@
 //! Memory that outlives launches: the modules and buffers of a device.
 //!
 //! An [`Image`] is a module whose variables in global and constant memory have addresses. The owner
-//! of the image keeps the contents, so that the next launch finds what a launch left there.
+//! of the image keeps the contents, so that a launch sees the stores of earlier launches.
 //! [`Program::run_on`] runs on all of the device's memory. An address finds the buffer at that
 //! address, whether the kernel received, loaded or computed the address.
 
@@ -33,7 +33,7 @@ pub struct Image {
 pub struct ResidentVariable {
     /// The name. Two functions may have variables of the same name.
     pub name: String,
-    /// Whether the variable belongs to a function. The module does not know such a variable by
+    /// Whether the variable belongs to a function. Such a variable cannot be found in the module by
     /// name.
     pub is_of_function: bool,
     /// Whether the variable is in constant memory.

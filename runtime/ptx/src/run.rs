@@ -119,7 +119,7 @@ impl Program {
             return Err(Mismatch(vec![why]));
         }
         let given = all.len();
-        // The last part of the address space of buffers.
+        // The workspace takes the end of the address space, beyond all buffers.
         let start = END - (1 << 36);
         let mut workspace = [0u64; WORKSPACE_BYTES / 8];
         workspace[0] = WORKSPACE_BYTES as u64;
@@ -156,7 +156,8 @@ impl Program {
         wrong
     }
 
-    /// Converts the values to the bytes of the parameters.
+    /// Checks that the launch fits the entry, and converts the values to the bytes of the
+    /// parameters.
     pub(super) fn bind(
         &self,
         block: [u32; 3],

@@ -163,7 +163,7 @@ impl Machine<'_, '_> {
     }
 }
 
-/// Integer coordinates.
+/// The integer coordinates of a texel.
 #[derive(Clone, Copy)]
 struct TexelCoordinates {
     coordinates: [i32; 3],
@@ -209,7 +209,7 @@ fn sample(
         }
         ObjectOperation::Sample { integer_coordinates: true, .. } => {
             let taps = [FilterTap { texel: place.texel(texels, location.offset), weight: FULL_WEIGHT }];
-            // Integer coordinates along one axis read linear memory; from an array, they give 0.
+            // Only linear memory can be read by one integer coordinate. An array gives 0 then.
             let of_array = place.axes == 1 && place.layer.is_none() && !texels.is_linear;
             let outside = taps[0].texel.is_none() || of_array;
             let words = sampler.value(texels, &taps, &mut read);

@@ -61,7 +61,7 @@ impl Heap {
         start
     }
 
-    /// Frees memory. Returns whether `address` is 0 or an allocation's.
+    /// Frees memory. Returns whether `address` is 0 or that of an allocation.
     fn free(&mut self, address: u64) -> bool {
         address == 0 || self.used.remove(&address).is_some()
     }
@@ -124,7 +124,8 @@ impl Machine<'_, '_> {
                     }
                 }
                 DeviceFunction::Allocate => Some(self.heap.as_mut().map_or(0, |heap| heap.allocate(first))),
-                // A warp waits at most once: all of its lanes arrive together.
+                // The loop over lanes sets the same wait each time: all lanes of the warp arrive
+                // together.
                 DeviceFunction::GridBarrier if self.workspace != 0 => {
                     let site = inst.site;
                     warp.waits = Some(BarrierArrival { number: GRID_BARRIER, site, mask, tells: None });

@@ -1,4 +1,4 @@
-//! The control-flow structure of a kernel, as reconvergence needs it: immediate post-dominators,
+//! The control-flow structure of a kernel that determines reconvergence: immediate post-dominators,
 //! and an order of the basic blocks.
 
 use super::code::{Inst, InstructionKind, NOWHERE, Pc};
@@ -11,18 +11,18 @@ use std::cmp::Reverse;
 /// does not count: ptxas, too, reconverges lanes without regard to traps.
 #[derive(Debug, Default)]
 pub struct Structure {
-    /// By the last instruction of a basic block, where lanes that diverge there reconverge: the
-    /// immediate post-dominator. The entry is [`NOWHERE`] where that post-dominator is the virtual
-    /// exit or does not exist.
+    /// For the last instruction of each basic block, the immediate post-dominator: lanes that
+    /// diverge at the instruction reconverge there. The entry is [`NOWHERE`] where that
+    /// post-dominator is the virtual exit or does not exist.
     pub meets: Vec<Pc>,
     /// By instruction, the end of its basic block.
     pub ends: Vec<Pc>,
     /// The rank of each instruction. Of diverged lanes, those of the lowest rank run first, and
     /// catch up with the lanes that wait.
     ///
-    /// A block comes before all blocks that it leads to. A loop's blocks come together, its head
-    /// last: so lanes wait at the head for the rest of an iteration, and outside for the rest of
-    /// the loop.
+    /// A block comes before all blocks that it leads to. The blocks of a loop are consecutive, with
+    /// its head last. So lanes at the head wait for lanes in the same iteration, and lanes after
+    /// the loop wait for lanes in the loop.
     pub ranks: Vec<u32>,
 }
 
@@ -101,8 +101,8 @@ impl Graph {
         Graph { blocks, successors }
     }
 
-    /// Returns, for each block, its immediate post-dominator; `None` where the virtual exit is out
-    /// of reach.
+    /// Returns the immediate post-dominator of each block; `None` if no path leads to the virtual
+    /// exit.
     fn post_dominators(&self) -> Vec<Option<usize>> {
         let exit = self.blocks.len();
         let mut predecessors = vec![Vec::new(); exit + 1];
@@ -150,7 +150,8 @@ impl Graph {
                 Task::Append(block) => order.push(block),
                 Task::Region(mut blocks) => {
                     blocks.sort_unstable_by_key(|block| first[*block]);
-                    // The last component comes first, and the last task is done first.
+                    // Components come in reverse order. Tasks are popped from the end, so the order
+                    // is restored.
                     for mut component in components.of(&blocks) {
                         component.sort_unstable_by_key(|block| Reverse(first[*block]));
                         tasks.extend(component.pop().map(Task::Append));
@@ -165,8 +166,8 @@ impl Graph {
     }
 }
 
-/// Returns what can be reached from `root`, in reverse postorder: except in loops, each node before
-/// those that it leads to.
+/// Returns the nodes that are reachable from `root`, in reverse postorder: except in loops, each
+/// node comes before those that it leads to.
 fn reverse_postorder(successors: &[Vec<usize>], root: usize) -> Vec<usize> {
     let mut seen = vec![false; successors.len() + 1];
     seen[root] = true;
@@ -267,7 +268,7 @@ fn common(dominator: &[Option<usize>], number: &[usize], mut a: usize, mut b: us
         if number[a] < number[b] {
             (a, b) = (b, a);
         }
-        // The greater number is farther from the exit; its dominator is known, and nearer.
+        // The block with the greater number is farther from the exit, and its dominator is nearer.
         match dominator[a] {
             Some(up) => a = up,
             None => return b,
@@ -276,7 +277,8 @@ fn common(dominator: &[Option<usize>], number: &[usize], mut a: usize, mut b: us
     a
 }
 
-/// Returns where an instruction leads, and whether it leads to the next one too.
+/// Returns the targets of an instruction, and whether control may also continue at the next
+/// instruction.
 fn leads(inst: &Inst) -> (&[Pc], bool) {
     match &inst.kind {
         InstructionKind::Branch(to) => (std::slice::from_ref(to), inst.guard.is_some()),

@@ -6,8 +6,8 @@
 //!
 //! # Values
 //!
-//! The formulas are those of the CUDA C programming guide, "Texture Fetching". Where the guide
-//! leaves room, the values are those measured on an H100:
+//! The formulas are those of the CUDA C programming guide, "Texture Fetching". Where the guide does
+//! not determine a value, these rules were measured on an H100:
 //!
 //! - A normalized coordinate is rounded down to a multiple of 2⁻²¹ before it is scaled.
 //! - For a linear filter, a coordinate is rounded to a multiple of 2⁻⁸ texels, halves up.
@@ -75,7 +75,8 @@ impl Channel {
         }
     }
 
-    /// Returns the stored number that a read as a fraction converts to 1.
+    /// Returns the stored number that a read converts to 1, for channels that a read converts to
+    /// fractions.
     const fn greatest(self) -> Option<f64> {
         match self {
             Channel::U8 => Some(255.0),
@@ -103,7 +104,7 @@ impl Channel {
         let Some(greatest) = self.greatest() else {
             return if self == Channel::F16 { to_half(mean) as f32 } else { mean as f32 };
         };
-        // A number of 16 bits, the lowest of which is not used.
+        // The hardware rounds the mean to a fraction of 16 bits, signed or unsigned.
         let most = if matches!(self, Channel::U8 | Channel::U16) { 65535.0 } else { 32767.0 };
         let steps = (mean * most / greatest + 0.5).floor().clamp(-most, most);
         steps as f32 / most as f32
@@ -169,7 +170,7 @@ pub enum Addressing {
 pub struct TextureSampler {
     /// The treatment of coordinates outside, for each axis.
     pub addressing: [Addressing; 3],
-    /// Whether neighboring texels are combined. Integers are never combined.
+    /// Whether neighboring texels are combined. Texels of integers are never combined.
     pub linear: bool,
     /// Whether coordinates from 0 to 1 span the texture.
     pub normalized: bool,
@@ -188,7 +189,7 @@ pub struct FilterTap {
     pub weight: u32,
 }
 
-/// The weight of a texel that is the only one.
+/// The weight of a texel that contributes alone.
 pub const FULL_WEIGHT: u32 = 1 << WEIGHT_BITS;
 
 /// The number of fractional bits of a normalized coordinate.
@@ -232,7 +233,8 @@ const fn square(x: u32, y: u32) -> [u32; 4] {
 fn cube(x: u32, y: u32, z: u32) -> [[u32; 4]; 2] {
     let all = square(x, y);
     let mut near = all.map(|weight| rounded(weight * (FULL_WEIGHT - z)));
-    // The first weight makes the sum of the near plane exact, unless it would be out of range.
+    // The first weight is chosen such that the weights of the near plane add up exactly, unless
+    // that is out of range.
     let others: u32 = near[1..].iter().sum();
     near[0] = (FULL_WEIGHT - z).saturating_sub(others).min(all[0]);
     [near, std::array::from_fn(|i| all[i] - near[i])]
@@ -276,7 +278,8 @@ impl TextureSampler {
         if !self.normalized {
             return coordinate.clamp(-MAX_COORDINATE, MAX_COORDINATE);
         }
-        // An infinite coordinate has no position in the period.
+        // An infinite coordinate has no position in a repeated texture, so 0 replaces the
+        // coordinate.
         if coordinate.is_infinite() && repeats {
             return 0.0;
         }

@@ -1,4 +1,4 @@
-//! The bytes of the buffers that a host thread has loaded and stored, for launches on several host
+//! The words of the buffers that a host thread has loaded and stored, for launches on several host
 //! threads.
 
 use super::access::CheckedAddresses;
@@ -23,7 +23,7 @@ impl TouchedWords {
         TouchedWords { loaded: none(), stored: none() }
     }
 
-    /// Returns whether one side has stored a word that the other has accessed.
+    /// Returns whether one set has stored a word that the other has loaded or stored.
     pub fn conflicts(&self, other: &TouchedWords) -> bool {
         let touches = |a: &TouchedWords, b: &TouchedWords| {
             let touched = b.loaded.iter().zip(&b.stored).map(|(loaded, stored)| loaded | stored);

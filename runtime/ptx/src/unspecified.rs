@@ -1,8 +1,9 @@
 //! Operands for which the PTX manual specifies no result.
 //!
-//! The interpreter then returns the result of the machine code that ptxas emits for sm_61. Where
-//! the result is a number that a kernel could rely on by mistake, the result counts as undefined:
-//! the finding `undefined-value` reports it where it reaches an address, a condition or memory.
+//! For such operands, the interpreter returns the result of the machine code that ptxas emits for
+//! sm_61. Where the result is a number that a kernel could rely on by mistake, the result counts as
+//! undefined: the finding `undefined-value` reports it where it reaches an address, a condition or
+//! memory.
 #![doc = ""]
 #![doc = include_str!("unspecified.md")]
 

@@ -16,8 +16,8 @@ use smallvec::SmallVec;
 /// The time slice: the number of instructions that a warp runs before the block's other warps run.
 const SLICE: u64 = 1 << 12;
 
-/// The number of atomic operations without effect after which a warp spins. The polls of a spinning
-/// warp are not points at which to preempt it.
+/// The number of consecutive atomic operations without effect after which a warp counts as
+/// spinning. Further polls of a spinning warp are no points at which to preempt it.
 const MAX_SPIN_ATOMICS: u32 = 4;
 
 /// The number of atomic operations without effect after which a launch is considered to wait for a
@@ -40,7 +40,7 @@ pub struct Warp {
     pub waits: Option<BarrierArrival>,
     /// The calls with a stack that are in progress, outermost first.
     pub calls: Vec<Activation>,
-    /// The number of the warp's last atomic operations that have changed nothing.
+    /// The number of consecutive atomic operations of the warp that changed nothing.
     pub idle: u32,
 }
 
@@ -404,10 +404,11 @@ impl Machine<'_, '_> {
         }
     }
 
-    /// Returns the lanes of `mask` that execute the instruction now: those whose members have all
+    /// Returns the lanes of `mask` that execute the instruction now. Of their members, all have
     /// arrived or can no longer arrive.
     ///
-    /// The other lanes wait. If all do, the result is `None`, and other lanes run first.
+    /// The other lanes of `mask` wait. If all lanes wait, the result is `None`, and lanes outside
+    /// of `mask` run first.
     fn arrived<const CHECKED: bool>(
         &mut self,
         warp: &mut Warp,
@@ -436,7 +437,7 @@ impl Machine<'_, '_> {
             waiting |= those(mask, &|lane| named[lane] & before != 0);
         }
         if waiting != 0 {
-            // Lanes that the guard holds back wait with the rest, so that all continue together.
+            // Lanes that the guard excludes wait too, so that all lanes continue together.
             let all = waiting == mask;
             warp.flow.wait(&self.program.code.structure, if all { warp.flow.mask } else { waiting });
             if all {
@@ -542,7 +543,7 @@ impl Machine<'_, '_> {
         }
     }
 
-    /// Warns of lanes in which a decision depends on an approximation.
+    /// Warns about lanes in which a condition or an address depends on an approximation.
     #[inline(always)]
     pub fn decides(&mut self, warp: &Warp, inst: &Inst, id: Id, mask: u32, what: &str) {
         let lanes = mask & warp.registers.approximate[id as usize];
@@ -593,8 +594,8 @@ fn approximate(registers: &mut Registers, inst: &Inst, mask: u32, bound: bool) {
     }
 }
 
-/// Sets a register to one value in the lanes of `mask`, of which the lanes `undefined` get an
-/// undefined one for the reason `why`.
+/// Sets a register to one value in the lanes of `mask`. In the lanes `undefined`, the value is
+/// marked as undefined, with the reason `why`.
 fn broadcast(
     warp: &mut Warp,
     inst: &Inst,
@@ -645,7 +646,7 @@ fn follow(follows: DefinednessRule, inst: &Inst, registers: &Registers) -> u32 {
     }
 }
 
-/// Records in which lanes the results are defined, and why other lanes are undefined.
+/// Records in which lanes the results are defined, and the reason for the other lanes.
 #[inline(always)]
 pub fn settle(registers: &mut Registers, inst: &Inst, mask: u32, defined: u32, own: (u32, &'static str)) {
     for id in &inst.writes {

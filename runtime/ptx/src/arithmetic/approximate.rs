@@ -1,8 +1,8 @@
 //! Instructions for which the manual states an error bound instead of a result.
 //!
-//! Each returns the true result, computed in `f64` and rounded to `f32`, which is one of the values
-//! that the manual allows. Values derived from it are marked (`Registers::approximate`), because a
-//! GPU may compute others within the bound.
+//! Each function returns the true result, computed in `f64` and rounded. The manual allows this
+//! value. Values that depend on such a result are marked (`Registers::approximate`), because a GPU
+//! may compute another result within the bound.
 
 use super::convert::to_float;
 use super::float::{F16, F32, F64, F64_UPPER, FloatFormat, FloatValue, Rounding, RoundingMode};
@@ -35,9 +35,9 @@ pub fn double(what: Approximation, bits: u64) -> u64 {
     (y * 0.5).mul_add(rest, y).to_bits().wrapping_add((i64::from(shift) << 52) as u64)
 }
 
-/// Returns the result of `rcp.approx.ftz.f64` and `rsqrt.approx.ftz.f64`, which read and write the
-/// upper half of a register alone: the true value for the operand's upper half, rounded to the
-/// result's. The lower half is 0.
+/// Returns the result of `rcp.approx.ftz.f64` and `rsqrt.approx.ftz.f64`, which read and write only
+/// the upper half of a register. The result is the true value for the operand's upper half, rounded
+/// to an upper half. The lower half is 0.
 pub fn upper_half(what: Approximation, bits: u64) -> u64 {
     let x = F64_UPPER.flush(bits >> 32) << 32;
     let how = RoundingMode { rounding: Rounding::Nearest, flush: true };

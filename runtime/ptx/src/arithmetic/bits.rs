@@ -3,7 +3,8 @@
 /// The mode in which `prmt` selects bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Permutation {
-    /// Each nibble of the selector names a byte; its highest bit replicates the byte's sign.
+    /// Each nibble of the selector names a byte. If the highest bit of the nibble is set, the sign
+    /// of the byte is replicated.
     Free,
     /// `.f4e`: four bytes from the selected one upward.
     Forward,
@@ -30,7 +31,7 @@ pub const fn permute(a: u32, b: u32, selector: u32, mode: Permutation) -> u32 {
         let (number, sign) = match mode {
             Permutation::Free => (nibble & 7, nibble & 8 != 0),
             Permutation::Forward => (low + place, false),
-            // Byte 7 precedes byte 0.
+            // Byte numbers wrap: below byte 0 comes byte 7.
             Permutation::Backward => ((low + 8 - place) & 7, false),
             Permutation::Replicate8 => (low, false),
             Permutation::EdgeLeft => (if low > place { low } else { place }, false),
@@ -60,8 +61,8 @@ pub const fn logic(a: u32, b: u32, c: u32, table: u32) -> u32 {
     result
 }
 
-/// Computes `shf`: 32 of the 64 bits of high and low, the upper ones after a left shift, or the
-/// lower ones after a right shift.
+/// Computes `shf`: shifts the 64 bits of high:low. Returns the upper 32 bits after a left shift, or
+/// the lower 32 after a right shift.
 pub const fn funnel(low: u32, high: u32, distance: u32, left: bool, wrap: bool) -> u32 {
     let distance = if wrap {
         distance & 31

@@ -3,7 +3,7 @@
 use super::float::{Exact, F64, FloatFormat, FloatValue, Rounding, RoundingMode};
 use super::integer::Integer;
 
-/// Rounds a number to an integer, or returns `None` beyond 127 bits.
+/// Rounds a number to an integer. Returns `None` if the integer has more than 127 bits.
 fn integral(x: Exact, rounding: Rounding) -> Option<i128> {
     if x.significand == 0 {
         return Some(0);
@@ -18,7 +18,7 @@ fn integral(x: Exact, rounding: Rounding) -> Option<i128> {
         let dropped = -x.exponent;
         let (kept, rest) = match dropped {
             ..128 => (x.significand >> dropped, x.significand << (128 - dropped)),
-            // Less than half, and not zero.
+            // The number is nonzero and far below ½, so the smallest rest has the same effect.
             _ => (0, 1),
         };
         let half = rest.cmp(&(1 << 127));

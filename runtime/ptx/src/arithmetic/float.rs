@@ -24,8 +24,8 @@ impl Rounding {
 
     /// Returns whether a magnitude between two neighbors is rounded to the greater one.
     ///
-    /// `odd` is the last bit of the lesser neighbor. `rest` compares the distance above it with
-    /// half of the distance of the neighbors.
+    /// `odd` is the last bit of the lesser neighbor. `rest` compares the magnitude with the middle
+    /// between the neighbors.
     fn away(self, negative: bool, odd: bool, rest: Ordering) -> bool {
         match self {
             Rounding::Nearest => rest == Ordering::Greater || rest == Ordering::Equal && odd,
@@ -143,8 +143,8 @@ impl FloatFormat {
         1 << (self.fraction - 1)
     }
 
-    /// Returns the NaN that an operation on these operands results in. In `f64`, the hardware keeps
-    /// the sign and payload of the last operand that is a NaN, and makes the NaN quiet. In other
+    /// Returns the NaN result of an operation on these operands. In `f64`, the hardware keeps the
+    /// sign and payload of the last operand that is a NaN, and makes the NaN quiet. In other
     /// formats, every resulting NaN has the same bits.
     pub fn nan_of<const N: usize>(self, operands: [u64; N]) -> u64 {
         match operands.into_iter().rev().find(|x| self.is_nan(*x)) {
@@ -428,8 +428,8 @@ fn finite_sum(a: Exact, b: Exact, rounding: Rounding) -> Exact {
     if b.significand == 0 {
         return a;
     }
-    // The width leaves one bit for the carry, and so many bits that those lost of the lesser
-    // operand do not matter.
+    // 126 bits leave one bit for the carry. The bits that the lesser operand loses affect only the
+    // sticky last bit.
     let (a, b) = (normalized(a, 126), normalized(b, 126));
     let (greater, lesser) = if a.exponent >= b.exponent { (a, b) } else { (b, a) };
     let distance = (greater.exponent - lesser.exponent) as u32;

@@ -25,8 +25,9 @@ pub enum MemberResult {
 }
 
 impl MemberResult {
-    /// Returns the result and the predicate of the lane `this`, whose members are `all`: the lanes
-    /// with their values, in ascending order. An instruction without a predicate ignores it.
+    /// Returns the result and the predicate of the lane `this`. `all` has the lane's members with
+    /// their values, in ascending order. An instruction without a predicate ignores the second
+    /// result.
     pub fn of(self, this: (usize, u64), all: &[(usize, u64)]) -> (u32, bool) {
         let words = || all.iter().map(|(_, value)| *value as u32);
         let word = match self {

@@ -8,7 +8,7 @@ use super::float::{F32, F64};
 /// Returns the bits of a result, with one pattern for every NaN.
 #[inline(always)]
 fn canonical32(x: f32) -> u32 {
-    // The bits are tested, as in `canonical64`.
+    // Tests the bits instead of `x.is_nan()`, for the reason given in `canonical64`.
     let bits = x.to_bits();
     if F32.is_nan(bits.into()) { F32.nan() as u32 } else { bits }
 }
@@ -16,7 +16,7 @@ fn canonical32(x: f32) -> u32 {
 /// Returns the bits of a result; those of a NaN follow from the operands.
 #[inline(always)]
 fn canonical64<const N: usize>(x: f64, operands: [u64; N]) -> u64 {
-    // The bits are tested: for `x.is_nan()` the optimizer would return the processor's NaN.
+    // Tests the bits, because with `x.is_nan()` the optimizer would return the processor's NaN.
     let bits = x.to_bits();
     if F64.is_nan(bits) { F64.nan_of(operands) } else { bits }
 }

@@ -1,4 +1,4 @@
-//! Video instructions: operations on parts of words, on one part, two halves or four bytes at once.
+//! Video instructions: operations on one part of a word, or on two halves or four bytes at once.
 
 use super::integer::Integer;
 
@@ -98,7 +98,7 @@ pub struct Parts {
     pub bits: u32,
     /// For each part, from the lowest: the left operand among the parts of a and then b.
     pub left: [u8; 4],
-    /// For each part: the right operand.
+    /// For each part, from the lowest: the right operand among the parts of a and then b.
     pub right: [u8; 4],
     /// The computed parts, a bit for each.
     pub mask: u32,

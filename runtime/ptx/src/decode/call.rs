@@ -137,7 +137,7 @@ impl<'m> Decoder<'m> {
         Ok(())
     }
 
-    /// Directs branches to the next instruction.
+    /// Makes the next instruction the target of these branches.
     fn arrive_here(&mut self, branches: &[Pc]) {
         let here = self.here();
         for pc in branches {
@@ -210,7 +210,7 @@ impl<'m> Decoder<'m> {
             return Err(format!("`{}` of the device has other parameters or another result", callee.name));
         }
         self.code.allocates |= matches!(function, DeviceFunction::Allocate | DeviceFunction::Free);
-        // The order of prints and allocations matters.
+        // Blocks must run in order, because the order of prints and allocations is observable.
         self.code.ordered = true;
         let arguments = self.passed(frame, &call.arguments)?.into_iter().zip(sizes.iter().copied()).collect();
         let result = self.passed(frame, &call.returns)?.first().copied().zip(result);
@@ -226,7 +226,7 @@ impl<'m> Decoder<'m> {
         if callee.parameters.len() != call.arguments.len() || callee.returns.len() != call.returns.len() {
             return Err(format!("`{}` has a different number of parameters or results", callee.name));
         }
-        // The registers of the stack are outside of each routine's own.
+        // The stack's registers are allocated first, so that no routine counts them as its own.
         self.frame_register();
         let routine = *self.routines.entry(index).or_insert_with(|| {
             self.pending.push(index);
@@ -347,7 +347,8 @@ impl<'m> Decoder<'m> {
         for (i, parameter) in function.parameters.iter().enumerate() {
             let home = callee.parameters[i];
             let Some(register) = parameter.register else {
-                // Memory is passed by its address; a register must first be stored there.
+                // The callee expects this parameter in memory, so a value in a register is stored
+                // first.
                 match home {
                     VariableLocation::Value(from) => {
                         let to =

@@ -48,10 +48,10 @@ struct Conversion {
 
 impl Conversion {
     fn of(self, bits: u64) -> u64 {
-        // To f16, the machine's conversion has no `.FTZ` and takes subnormal operands as they are.
+        // The machine's conversion to f16 has no `.FTZ`, so it does not flush subnormal operands.
         let flushes = self.ftz && self.to != ConversionSide::Float(F16);
-        // An arithmetic instruction flushes before the conversion, and has one result for every
-        // NaN.
+        // The machine flushes with an arithmetic instruction before the conversion. That
+        // instruction replaces every NaN by one pattern.
         let flush = |format: FloatFormat, x: u64| match flushes && format == F32 {
             true if format.is_nan(x) => format.nan(),
             true => format.flush(x),

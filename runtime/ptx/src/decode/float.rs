@@ -72,8 +72,8 @@ impl Mode {
 }
 
 /// Returns a product that the processor rounded, or `exact` where flushing depends on the exact
-/// product. A result equal to the smallest normal number may have been less before it was rounded
-/// to the grid of subnormals. Sums are exact there.
+/// product. If the processor's result is the smallest normal number, the exact product may have
+/// been smaller, so that the hardware flushes it. A sum in this range is exact.
 #[inline(always)]
 fn least_normal_or(x: u32, mode: Mode, exact: impl Fn() -> u64) -> u32 {
     if mode.ftz && x << 1 == 1 << 24 { exact() as u32 } else { x }

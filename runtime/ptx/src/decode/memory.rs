@@ -81,7 +81,7 @@ impl<'m> Decoder<'m> {
         let named = window(words);
         self.code.ordered |= words.take_one(&STRONG).is_some();
         words.pass(&ORDERS);
-        // The path of a load makes no difference where every access is visible at once.
+        // The read-only path has no effect here, because every access is visible at once.
         words.take(Modifier::Nc);
         let length = words.take_as(Modifier::vector).unwrap_or(1);
         let ty = words.ty()?;

@@ -64,7 +64,7 @@ enum DecodeFunction {
     Unsupported,
 }
 
-/// A call is a separate statement.
+/// Calls are decoded as statements, not as instructions. `istypep` is not supported.
 const UNSUPPORTED: &[Opcode] = &[Opcode::Call, Opcode::Istypep];
 
 const GROUPS: [(DecodeFunction, &[Opcode]); 15] = [
@@ -264,7 +264,7 @@ pub fn decode(module: &Module, name: &str, places: Option<&Places>) -> std::resu
     })
 }
 
-/// Replaces branches to an end of the thread by that end.
+/// Replaces each branch to an unpredicated `exit` by an `exit`.
 fn straight_to_the_end(insts: &mut [Inst]) {
     for pc in 0..insts.len() {
         let InstructionKind::Branch(target) = insts[pc].kind else { continue };
@@ -391,7 +391,7 @@ impl<'m> Decoder<'m> {
                         self.refuse(text, line, why);
                     }
                 }
-                // Declarations are looked up by index; the other statements have no effect.
+                // Declarations are read where they are used. The other statements have no effect.
                 Statement::Registers(_)
                 | Statement::Variable(_)
                 | Statement::BranchTargets(_)

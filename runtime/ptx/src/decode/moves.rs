@@ -74,7 +74,8 @@ impl<'m> Decoder<'m> {
         }
         let (to, from): (Vec<_>, Vec<_>) =
             pairs.iter().map(|(to, from)| ((to.place, to.id), (from.place, from.id))).unzip();
-        // The body copies the state of each element, too: elements are undefined one by one.
+        // The body also copies the state of each element, because only some elements may be
+        // undefined.
         let body: Body = Box::new(move |registers, mask| {
             let values = registers.saved(&from);
             registers.restore(&to, &values, mask);

@@ -129,7 +129,7 @@ impl<'m> Decoder<'m> {
     }
 
     /// Returns the first destination and the second one, after `|`; `_` and a missing one are
-    /// `None`. `what` is the required kind.
+    /// `None`. `what` names the required kind of register in the error message.
     pub fn destinations(
         &mut self,
         frame: &mut Frame<'m>,
@@ -241,13 +241,13 @@ impl<'m> Decoder<'m> {
         }
     }
 
-    /// Returns a condition by a predicate.
+    /// Returns the condition that a predicate is true, or false if `negated`.
     pub fn condition(&mut self, frame: &mut Frame<'m>, register: Register, negated: bool) -> Result<Condition> {
         let source = self.register(frame, register)?;
         Ok(Condition { predicate: source.predicate()?, id: source.id, negated })
     }
 
-    /// Returns a condition by an operand: a predicate, possibly negated, or a constant.
+    /// Returns the condition of an operand: a predicate, possibly negated, or a constant.
     pub fn predicate(&mut self, frame: &mut Frame<'m>, operand: Option<&Operand>) -> Result<Condition> {
         match operand {
             Some(Operand::Not(r)) => self.condition(frame, *r, true),

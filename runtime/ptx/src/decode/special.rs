@@ -46,8 +46,7 @@ fn known(register: SpecialRegister) -> Option<Special> {
     })
 }
 
-/// Returns the reason why the contents of a special register are unknowable; `None` if they are
-/// not.
+/// Returns the reason why the contents of a special register cannot be known; `None` if they can.
 fn unknowable(register: SpecialRegister) -> Option<&'static str> {
     use SpecialRegister::*;
     match register {

@@ -62,7 +62,7 @@ impl<'m> Decoder<'m> {
     }
 
     fn sample(&mut self, frame: &mut Frame<'m>, opcode: Opcode, words: &mut Words, operands: &[Operand]) -> Result {
-        // A texture has one level of detail.
+        // A texture has only its base level here, so `.base` has no effect.
         words.pass(&[Modifier::Base, Modifier::V4]);
         let operation = if opcode == Opcode::Tld4 {
             let channel = words.take_one(&[Modifier::R, Modifier::G, Modifier::B, Modifier::A]);

@@ -94,8 +94,8 @@ fn units(bits: u64) -> i128 {
     if bits & 0x8000 != 0 { -magnitude } else { magnitude }
 }
 
-/// Rounds a number by search, given its comparison with each half (`compare` as number : half).
-/// `middle` compares it with the middle of two neighbors.
+/// Rounds a number by search. `compare` compares the number with a half, and `middle` compares the
+/// number with the middle of two neighbors.
 fn searched(
     all: &[(u64, i128)],
     rounding: Rounding,
@@ -109,7 +109,7 @@ fn searched(
         let bits = all[above].0;
         return if bits & 0x7fff == 0 { sign } else { bits };
     }
-    // Beyond the ends the next value is ±2^16, which represents ±∞.
+    // Beyond the largest half, the next value is ±2^16, which is rounded to ±∞.
     let limit = 1i128 << 40;
     let (low, high) = match above {
         0 => ((0xfc00, -limit), all[0]),

@@ -1,5 +1,5 @@
-//! Tests of the arithmetic against other definitions: the processor's, a search among all values of
-//! a format, other formulas.
+//! Tests that compare the arithmetic with independent results: the processor's, those of a search
+//! among all values of a format, and those of other formulas.
 
 mod conversions;
 mod floats;
