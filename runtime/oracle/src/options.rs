@@ -50,11 +50,11 @@ pub struct Options {
     pub fuel: u64,
     /// The time at which a launch that still runs is reported as endless.
     pub deadline: Option<Deadline>,
-    /// The time that each run may take, if there is no deadline. A second run for an analysis has
-    /// the same time again.
+    /// The time limit of each run, if there is no deadline. A second run for an analysis has the
+    /// same limit.
     pub time_limit: Option<Duration>,
-    /// The number of blocks that have ended, for a display of the progress. The number begins again
-    /// at 0 if the launch runs again, on one thread or for a second analysis.
+    /// The number of completed blocks, for a display of the progress. The number restarts at 0 if
+    /// the launch runs again, on one thread or for a second analysis.
     pub ended: Option<Arc<AtomicU64>>,
     /// The number of errors that ends a run: 1 stops at the first. Warnings and notes do not count.
     pub limit: usize,
@@ -88,16 +88,16 @@ pub struct Options {
     /// - 24 more in a kernel with atomic operations;
     /// - 24 more in a kernel with fences, for each warp beyond the second that loads the element.
     ///
-    /// Copies of writable buffers are not counted: one for each thread that runs blocks, and one
-    /// where a second run may look for NaNs, undefined values or lost digits. A second run keeps at
-    /// most one record for each value of a block's threads and one for each element that the launch
-    /// stores.
+    /// Copies of writable buffers are not counted. There is one copy for each thread that runs
+    /// blocks, and one more if a second run may trace NaNs, undefined values or lost digits. A
+    /// second run keeps at most one record for each value of a block's threads and one for each
+    /// element that the launch stores.
     pub shadow: usize,
     /// The relative error from which [`Check::Cancellation`](crate::Check::Cancellation) reports
     /// canceled digits, such as `Some(1e-3)`. The check runs the launch a second time.
     pub cancellation: Option<f64>,
-    /// Whether the checks of [`Severity::Note`](crate::Severity::Note) report: correct code that
-    /// does more than needed or may not be intended.
+    /// Whether the checks of [`Severity::Note`](crate::Severity::Note) report. Notes are about
+    /// correct code that does redundant work or may be unintended.
     pub notes: bool,
 }
 

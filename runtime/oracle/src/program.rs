@@ -29,7 +29,8 @@ pub struct Program {
     pub(crate) locations: Vec<SourceLocation>,
     pub(crate) declared: OracleDeclarations,
     pub(crate) code: Code,
-    /// Whether the code was decoded as lowered: then the origins of values can be tracked.
+    /// Whether the code was decoded as lowered. Only the origins of values in such code can be
+    /// tracked.
     pub(crate) lowered: bool,
     /// Whether the code also stores floats to buffers, so that NaNs and infinities may have
     /// origins.

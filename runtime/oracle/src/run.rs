@@ -25,8 +25,8 @@ use kernel_dsl_compiler::ir::{Parameter, Role};
 use runtime_simt::{ByteRanges, Bytes, GridShape};
 
 impl Program {
-    /// Runs a launch to its end and reports the findings. The kernel's stores are in the arguments'
-    /// bytes afterwards, even if there are errors.
+    /// Runs a launch to its end and returns its outcome with the findings. Afterwards the
+    /// arguments' bytes contain the kernel's stores, even if there are errors.
     pub fn run(&self, launch: Launch<'_>) -> Result<Outcome, LaunchFailure> {
         self.run_observed(launch, None)
     }

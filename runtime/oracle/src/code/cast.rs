@@ -22,8 +22,8 @@ pub fn exists(from: Scalar, into: Scalar) -> bool {
 }
 
 /// Returns whether a cast of `bits`, a value of `from`, to integer type `into` loses information.
-/// An integer is lost if neither zero nor sign extension of the result restores it; a float, if it
-/// is NaN or, truncated, out of range.
+/// An integer loses information if neither zero nor sign extension of the result restores it. A
+/// float loses information if it is NaN, or if its truncated value is out of range.
 pub fn loses(from: Scalar, into: Scalar, bits: u64) -> bool {
     if !into.is_integer() {
         return false;

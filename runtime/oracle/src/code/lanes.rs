@@ -69,8 +69,8 @@ versions! {
     fn unary(rows: &mut [Row], op: Unary, ty: Scalar, to: u32, a: u32);
     /// `to` ← `a` op `b`. Integer division and remainder by zero give all ones; `MIN / −1` wraps.
     fn binary(rows: &mut [Row], op: Binary, ty: Scalar, to: u32, a: u32, b: u32);
-    /// Returns the lanes where `a` op `b` (+, −, ×, ÷, %, <<, >>) overflows integer type `ty`, or a
-    /// shift distance is its width or more.
+    /// Returns the lanes where `a` op `b` (+, −, ×, ÷, %, <<, >>) overflows integer type `ty`. A
+    /// shift overflows if its distance is the width of `ty` or more.
     fn overflows(rows: &[Row], op: Binary, ty: Scalar, a: u32, b: u32) -> u32;
     /// Returns the lanes where `a` is the least value of signed type `ty`.
     fn is_minimum(rows: &[Row], ty: Scalar, a: u32) -> u32;

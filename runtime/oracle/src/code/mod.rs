@@ -148,8 +148,8 @@ pub enum Inst {
         to: RowIndex,
     },
     CopyWait(WaitGroup),
-    /// Begins the lifetime of a shared array; `number` identifies the instruction among those of
-    /// its kind.
+    /// Begins the lifetime of a shared array; `number` identifies this instruction among all
+    /// `Begin` instructions.
     Begin {
         array: u32,
         number: u32,

@@ -98,16 +98,17 @@ impl AccessOp {
         self.element.bytes() * self.count
     }
 
-    /// Returns the required alignment of the address: the size of the whole access if that is a
-    /// power of two, at most [`MAX_VECTOR_BYTES`]; otherwise the size of a scalar.
+    /// Returns the required alignment of the address in bytes. A whole access whose size is a power
+    /// of two, at most [`MAX_VECTOR_BYTES`], is aligned to this size. Any other access is aligned
+    /// to the size of a scalar.
     fn alignment(&self) -> u32 {
         if self.bytes().is_power_of_two() { self.bytes().min(MAX_VECTOR_BYTES) } else { self.element.bytes() }
     }
 }
 
 impl TargetLanes {
-    /// Returns the location of scalar `i` of the access in a lane: its buffer, or `None` for the
-    /// block's shared memory, and the offset of its first byte.
+    /// Returns the location of scalar `i` of the access in a lane: the buffer and the offset of the
+    /// scalar's first byte. The buffer is `None` for the block's shared memory.
     pub fn scalar(&self, access: &AccessOp, i: usize, lane: usize) -> (Option<usize>, u64) {
         let buffer = if let Target::Buffer(b) = self.target { Some(b) } else { None };
         (buffer, self.offset[lane] + u64::from(access.element.bytes()) * i as u64)
@@ -115,8 +116,8 @@ impl TargetLanes {
 }
 
 impl Machine<'_, '_> {
-    /// Visits the lanes of an access, grouped by target. The first run has already reported errors
-    /// of the access.
+    /// Calls `each` with the lanes of an access, grouped by target. Only repeated runs use this
+    /// function: the first run has already reported the access's errors.
     pub fn each_part(
         &mut self,
         site: Pc,
@@ -248,8 +249,8 @@ impl Machine<'_, '_> {
         (address, active & !bad & !outside)
     }
 
-    /// Removes from `rest` the lanes with the target of its first lane, and returns those whose
-    /// access is valid.
+    /// Removes from `rest` all lanes with the same target as its first lane. Returns those of the
+    /// removed lanes whose access is valid.
     pub fn part<const TIER: u8>(
         &mut self,
         site: Pc,

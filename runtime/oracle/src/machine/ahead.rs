@@ -1,7 +1,7 @@
 //! Copies in flight from global to shared memory.
 //!
-//! The source of a copy is read when the copy begins, because no thread writes it. The data is kept
-//! until the thread waits for its group, and only then stored to shared memory. Until then, the
+//! The source of a copy is read when the copy begins, because no thread writes the source. The data
+//! is stored to shared memory only when the thread waits for the copy's group. Until then, the
 //! destination is undefined for all threads.
 
 use crate::code::frame::{LANES, LaneWord, Register, lanes_of};
@@ -51,7 +51,7 @@ impl Copies {
         left.filter(|(_, lanes, _)| *lanes != 0)
     }
 
-    /// Keeps only copies of the lanes of `own`.
+    /// Drops the copies of all lanes outside `own`.
     pub fn keep(&mut self, own: u32) {
         self.flying.iter_mut().for_each(|one| one.lanes &= own);
         self.flying.retain(|one| one.lanes != 0);

@@ -13,7 +13,7 @@ use runtime_simt::number::value;
 use std::fmt::Display;
 
 impl Machine<'_, '_> {
-    /// Reports integer arithmetic whose result is undefined or probably not meant.
+    /// Reports integer arithmetic whose result is undefined or probably unintended.
     #[allow(clippy::too_many_arguments)]
     pub fn check_arithmetic(&mut self, site: Pc, warp: &Warp, mask: u32, op: Binary, ty: Scalar, a: u32, b: u32) {
         let bad = self.simd.overflows(&warp.rows, op, ty, a, b) & mask;

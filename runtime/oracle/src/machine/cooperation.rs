@@ -15,8 +15,8 @@ pub fn matching(warp: &mut Warp, mask: u32, to: u32, from: Register) {
     *u32::lanes_mut(&mut warp.rows, to as usize) = std::array::from_fn(same);
 }
 
-/// Writes to each lane the sum, minimum or maximum of the values in `mask`, and returns whether it
-/// fits.
+/// Writes to each lane the sum, minimum or maximum of the values in `mask`. Returns whether the
+/// result fits the type.
 pub fn reduce(warp: &mut Warp, mask: u32, op: Binary, ty: Scalar, to: u32, from: u32) -> bool {
     let lanes = *u32::lanes(&warp.rows, from as usize);
     let number = |lane: usize| if ty.is_signed() { i64::from(lanes[lane] as i32) } else { i64::from(lanes[lane]) };

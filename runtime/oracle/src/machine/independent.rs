@@ -1,9 +1,9 @@
 //! Independent thread scheduling, available from sm_70 on.
 //!
 //! Before sm_70, a warp has one program counter. Lanes that have left a loop wait for the others at
-//! the reconvergence point. A lane in the loop that waits for an action of these lanes waits
-//! forever. From sm_70 on, each lane has a program counter, and all lanes that have not ended make
-//! progress.
+//! the reconvergence point. A lane in the loop waits forever if it needs an action of the lanes
+//! that have left. From sm_70 on, each lane has a program counter, and all lanes that have not
+//! ended make progress.
 //!
 //! On these targets, the interpreter splits a warp that loops without change if other lanes have
 //! left the loop. The other lanes then run as a separate warp, which ends, or reaches an
@@ -34,7 +34,7 @@ impl Warp {
         }
     }
 
-    /// Takes over the lanes of another part at the same instruction.
+    /// Adds the lanes of another part of the warp, which is at the same instruction.
     fn take(&mut self, other: Warp) {
         for (to, from) in self.rows.chunks_mut(1).zip(&other.rows) {
             let lanes = crate::code::frame::lanes_of(other.own);
@@ -83,8 +83,9 @@ impl Machine<'_, '_> {
         any
     }
 
-    /// Joins parts of warps that have ended or wait at an instruction for all lanes; the first
-    /// `whole` are the block's warps. Returns whether a warp can continue.
+    /// Joins the parts of each split warp if they have ended or wait at an instruction for all
+    /// lanes. The first `whole` elements of `warps` are the block's own warps, and the others are
+    /// split-off parts. Returns whether a warp can continue.
     pub fn join_lanes(&mut self, warps: &mut Vec<Warp>, whole: usize) -> bool {
         let mut goes_on = false;
         for first in 0..whole {

@@ -1,9 +1,8 @@
 //! Launches whose blocks run interleaved: under [`Schedule::Preempted`], and in cooperative
 //! launches, where all blocks are resident at once.
 //!
-//! A block that does not run now keeps its shared memory, its warps, and its part of the order of
-//! accesses. Each run of a block is a [`TimeSlice`], so the epoch of an access shows which block
-//! made it.
+//! A suspended block keeps its shared memory, its warps, and its part of the order of accesses.
+//! Each run of a block is a [`TimeSlice`], so the epoch of an access shows which block made it.
 
 use crate::check::Check;
 use crate::code::Inst;
@@ -30,7 +29,7 @@ pub fn is_interleaved(program: &Program, options: &Options) -> bool {
     (preempted || options.cooperative) && program.code.insts.iter().any(communicates)
 }
 
-/// A resident block that does not run now.
+/// A resident block that is suspended.
 pub struct SuspendedBlock {
     index: [u32; 3],
     shared: SharedMemory,
@@ -90,8 +89,8 @@ impl Machine<'_, '_> {
         warp.waits.is_some_and(|site| matches!(self.program.code.insts[site as usize], Inst::GridSync))
     }
 
-    /// Opens the barrier of the grid, at which all warps of the resident blocks wait. Reports
-    /// blocks that do not. Returns whether the launch continues.
+    /// Opens the barrier of the grid if all warps of the resident blocks wait there, and reports
+    /// blocks that do not wait. Returns whether the launch continues.
     fn open_grid_barrier<const TIER: u8>(&mut self, blocks: &mut [SuspendedBlock]) -> bool {
         let at =
             |block: &SuspendedBlock| block.warps.iter().find_map(|warp| Some((warp.index, warp.mask, warp.waits?)));
@@ -132,7 +131,8 @@ impl Machine<'_, '_> {
         true
     }
 
-    /// Begins a time slice of the running block, unless the last slice is its own.
+    /// Begins a time slice of the running block, unless the last slice already belongs to this
+    /// block.
     fn begin_slice(&mut self) {
         if self.history.last().is_none_or(|slice| slice.began != self.block_epoch) {
             self.tick();

@@ -46,8 +46,8 @@ const MAX_IDLE_ATOMICS: u32 = 1 << 14;
 /// The number of atomic operations without effect after which a warp counts as waiting for others.
 const MAX_WAITING_POLLS: u32 = 1 << 18;
 
-/// The number that replaces [`MAX_WAITING_POLLS`] where blocks run interleaved. A warp then polls
-/// once in each of its time slices.
+/// The limit that replaces [`MAX_WAITING_POLLS`] where blocks run interleaved, because a warp then
+/// polls only once in each of its time slices.
 const MAX_INTERLEAVED_POLLS: u32 = 1 << 16;
 
 /// The number of barriers of a block before the first check.
@@ -107,7 +107,7 @@ pub struct Search {
     /// The number of iterations since the state was saved.
     iterations: u64,
     kept: Option<Vec<WarpProgress>>,
-    /// The hash of memory when the state was first repeated.
+    /// The hash of memory at the first repetition of the saved state.
     memory: Option<u64>,
 }
 
@@ -121,7 +121,8 @@ pub struct Cycle {
 }
 
 impl Search {
-    /// Returns the search for a warp that resumes; `now` if an unchanged state was found before.
+    /// Returns the search for a warp that resumes. With `now`, the search begins at once, because
+    /// the warp was found in an unchanged state before.
     pub fn of_instructions(now: bool) -> Search {
         Search {
             next: if now { 0 } else { FIRST_SEARCH_INSTRUCTION },
@@ -235,8 +236,8 @@ impl Machine<'_, '_> {
         hasher.finish()
     }
 
-    /// Returns whether no thread can change the elements that the looping warps read, and reports
-    /// that. `elsewhere` is a warp of another block that is in such a loop too.
+    /// Returns whether no thread can change the elements that the looping warps read. Reports a
+    /// livelock if so. `elsewhere` is a warp of another block in a loop without changes.
     pub fn livelock(&mut self, warps: &mut [Warp], elsewhere: Option<(Pc, Thread)>) -> bool {
         let cycles: Vec<Cycle> = warps.iter().filter_map(|w| w.cycle).collect();
         if self.has_changed_since(&cycles) {
@@ -268,8 +269,8 @@ impl Machine<'_, '_> {
         true
     }
 
-    /// Returns whether the block's warps, at barrier number `count`, meet at barriers forever, and
-    /// reports that.
+    /// Returns whether the block's warps repeat the same barriers forever, and reports the
+    /// livelock. `count` is the number of barriers so far.
     pub fn repeats_at_barriers(&mut self, search: &mut Search, warps: &mut [Warp], count: u64) -> bool {
         if count <= search.next || search.end_iteration(warps, count, || self.hash()).is_none() {
             return false;

@@ -53,7 +53,7 @@ use runtime_simt::{GridShape, Points, Preemption, Printed, RunningBlock, Schedul
 
 /// Values only.
 pub const VALUES: u8 = 0;
-/// Values and every check except for races.
+/// Values, and the checks that need no shadow memory.
 pub const ACCESSES: u8 = 1;
 /// All checks.
 pub const ALL: u8 = 2;
@@ -82,7 +82,7 @@ pub struct LaunchConstants {
 pub struct CheckHits {
     pub count: u32,
     pub warp: u32,
-    /// The lanes that hit; the first of them is described.
+    /// The lanes that violate the check. The finding describes the first of these lanes.
     pub first: u32,
 }
 
@@ -149,8 +149,8 @@ pub struct Warp {
     pub lives: Vec<Life>,
     /// The number of executions of each instruction that begins lifetimes.
     pub lifetime_starts: Vec<u32>,
-    /// By access with partially constant indices, the sum of the constant ones, after the first
-    /// execution.
+    /// For each access with fixed indices, the words that these indices select; `None` before the
+    /// first execution.
     pub memos: Vec<Option<Box<Memo>>>,
     /// Copies in flight.
     pub copies: Copies,
@@ -389,7 +389,8 @@ impl<'p, 'm> Machine<'p, 'm> {
         self.pass_barrier::<TIER>(warps);
     }
 
-    /// Resumes the warps of the running block after a barrier, with which the epoch begins.
+    /// Resumes the warps of the running block after a barrier. The current epoch begins with the
+    /// barrier.
     fn pass_barrier<const TIER: u8>(&mut self, warps: &mut [Warp]) {
         if TIER >= ALL {
             self.order.barrier();

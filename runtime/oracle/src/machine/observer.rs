@@ -1,10 +1,10 @@
 //! Observers of a running launch.
 //!
 //! An observer receives each instruction before and after it runs. Observed code is compiled
-//! separately (`OBSERVED`), so that a run without an observer pays nothing. The observers are above
-//! the machine (`observe`): the trace of one thread, the costs of memory accesses, and the flow of
-//! values that are not finite, undefined or imprecise. The search for infinite loops observes what
-//! a loop reads ([`livelock`](super::livelock)).
+//! separately (`OBSERVED`), so that a run without an observer pays nothing. The observers are in
+//! module `observe`, above the machine. One traces a thread, one counts memory costs, and others
+//! follow values that are non-finite, undefined or imprecise. The search for infinite loops
+//! observes what a loop reads ([`livelock`](super::livelock)).
 
 use crate::code::{Inst, Pc};
 use crate::machine::{Machine, Warp};
@@ -60,7 +60,7 @@ impl<O: Observer + ?Sized> Observer for &mut O {
 
 impl Machine<'_, '_> {
     /// Calls `notify` with the observer and the machine. An observer needs the whole machine to
-    /// compute addresses, so the machine does not own the observer meanwhile.
+    /// compute addresses, so the machine does not own the observer during the call.
     #[inline(never)]
     fn notify(&mut self, notify: impl FnOnce(&mut dyn Observer, &mut Self)) {
         if let Some(mut observer) = self.observer.take() {

@@ -23,8 +23,8 @@ use crate::machine::shadow::{Stamp, TimeSlice};
 use kernel_dsl_compiler::ir::FenceScope;
 use std::collections::HashMap;
 
-/// The accesses before a fence: the thread's up to the fence, its warp's up to the last warp
-/// barrier, and the block's up to the last block barrier.
+/// The accesses that a fence releases: the thread's up to the fence, its warp's up to the last warp
+/// barrier, the block's up to the last block barrier.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ReleasedAccesses {
     /// The epoch in which the block began.
@@ -74,7 +74,7 @@ struct Read {
 pub struct FenceEpochs {
     /// The epoch of the block's last barrier before the fence.
     pub block: u32,
-    /// The epoch of the warp's last barrier, of the warp or of the block.
+    /// The epoch of the last barrier of the warp or of its block.
     pub warp: u32,
     /// The epoch of the fence.
     pub now: u32,
@@ -349,8 +349,8 @@ mod tests {
         FenceEpochs { block: epoch, warp: epoch, now: epoch }
     }
 
-    /// Returns which accesses are acquired when block 1 (epochs 1 and 2) stores and releases by
-    /// `release`, and block 3 reads the flag and acquires by `acquire`.
+    /// Returns which accesses block 3 acquires by reading the flag, followed by the fence
+    /// `acquire`. Block 1 (epochs 1 and 2) stores before and releases by the fence `release`.
     fn handed_over(release: Option<FenceScope>, acquire: Option<FenceScope>) -> [bool; 4] {
         let mut order = AccessOrder::default();
         order.begin(2, 1);

@@ -24,14 +24,15 @@ struct Kept {
 #[derive(Debug)]
 pub struct OverflowReads {
     kept: HashMap<usize, Vec<Kept>>,
-    /// Entries that the budget has paid for and that are unused.
+    /// The number of unused entries in pages that were taken from the budget.
     paid: usize,
     /// Pages of the budget that the entries occupy.
     pages: usize,
     budget: PageBudget,
 }
 
-/// Entries that are searched before ordered ones are removed.
+/// The number of entries of a cell at which entries that are already ordered before the new load
+/// are removed, so that searches stay short.
 const MAX_SEARCHED_ENTRIES: usize = 8;
 
 impl OverflowReads {

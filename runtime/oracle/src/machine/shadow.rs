@@ -99,7 +99,7 @@ pub struct Clock<'a> {
     pub block: u32,
     /// The epoch of the block's last barrier.
     pub met: u32,
-    /// The epoch of the warp's last barrier, of the warp or of the block.
+    /// The epoch of the last barrier of the warp or of its block.
     pub warp: u32,
     /// The epoch of the grid's last barrier; 0 if there was none.
     pub grid: u32,
@@ -200,7 +200,7 @@ pub struct ConflictingAccess {
     pub stamp: Stamp,
     /// The kind of the earlier access.
     pub by: By,
-    /// Whether no store has been made since.
+    /// Whether no store to the element followed the earlier access.
     pub latest: bool,
 }
 
@@ -261,8 +261,8 @@ impl Cell {
         self.initialized(*clock) & !clock.unordered(self.store, now)
     }
 
-    /// Records a load. Loads of two lanes in one instruction take both entries: the thread that
-    /// stores next is at most one of the two lanes, so it races with the other.
+    /// Records a load. Loads of two lanes in one instruction take both entries. The next storing
+    /// thread is at most one of these lanes, so its store races with the other lane's load.
     #[inline(always)]
     fn note_load(&mut self, clock: Clock<'_>, now: Stamp) {
         self.loads[usize::from(clock.unordered_or_simultaneous(self.loads[0], now))] = now;
@@ -381,7 +381,7 @@ impl PageBudget {
 pub struct Shadow {
     /// log₂ of the bytes per cell.
     granule: u32,
-    /// The pages. The last one is shared by all pages that exceed the budget.
+    /// The pages. The last page serves all page numbers beyond the budget.
     pages: Vec<Option<Box<[Cell; PAGE]>>>,
     budget: PageBudget,
     /// Atomic operations, recorded as loads in separate cells: like two loads, two of them do not
@@ -421,9 +421,9 @@ impl Shadow {
         pages.into_iter().any(|(a, b)| a.iter().zip(b).any(|(a, b)| a.conflicts(b)))
     }
 
-    /// Returns whether memory holds the value of the last recorded store, for elements of `size`
-    /// bytes. Atomic operations and stores recorded before they are made prevent this, and so does
-    /// a cell of another size.
+    /// Returns whether memory is sure to hold the value of the last recorded store, for elements of
+    /// `size` bytes. There is no such guarantee with atomic operations, with stores that are
+    /// recorded before they are made, or with cells of another size.
     pub fn tells_values(&self, size: u32) -> bool {
         self.atomics.is_none() && self.lives.is_none() && 1 << self.granule == size
     }
@@ -461,8 +461,8 @@ impl Shadow {
         }
     }
 
-    /// Returns whether `size` bytes at `offset` were last stored in lifetime `life`. Without
-    /// lifetimes, this holds always.
+    /// Returns whether `size` bytes at `offset` were last stored in lifetime `life`. Returns true
+    /// if memory has no lifetimes.
     pub fn lives(&self, offset: u64, size: u32, life: Life) -> bool {
         let Some(lives) = &self.lives else { return true };
         let (first, last) = (offset >> self.granule, (offset + u64::from(size) - 1) >> self.granule);

@@ -20,7 +20,7 @@ versions! {
 /// Lanes of half a warp: the usual row length of a tile is 16 or 32.
 pub(super) const HALF: usize = LANES / 2;
 
-/// The arrangement of the words of a warp's lanes.
+/// The arrangement in shared memory of the words that a warp's lanes access.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Pattern {
     /// The lanes of each half have one word.
@@ -31,7 +31,8 @@ pub(super) enum Pattern {
     Other,
 }
 
-/// The words that a warp's fixed indices select, relative to those of the uniform indices.
+/// The words that a warp's fixed indices select, relative to the word that the uniform indices
+/// select.
 #[derive(Clone, Debug)]
 pub struct Memo {
     /// Words, by lane.
@@ -156,8 +157,9 @@ pub(super) fn parted<'a>(
     (memo.beyond & lanes == 0).then_some(Words { relative: &memo.words, pattern: memo.pattern, first })
 }
 
-/// Returns the words that the lanes access, or `None` if another kind of access is made or a lane
-/// is out of bounds. If the indices are not classified, the words are computed in `to`.
+/// Returns the words that the lanes access. Returns `None` if a lane is out of bounds, or if the
+/// fast path does not support the form of the access. If the indices are not classified, the words
+/// are computed in `to`.
 #[inline(always)]
 fn locate<'a>(
     simd: Simd,

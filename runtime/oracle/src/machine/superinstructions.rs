@@ -173,8 +173,8 @@ impl Machine<'_, '_> {
     }
 
     /// Runs all iterations but the last of a loop whose body is `fused`. Returns the number of
-    /// executed instructions, at most `fuel`. If it returns 0, nothing has changed, and the loop
-    /// must run iteration by iteration.
+    /// executed instructions, at most `fuel`. After a result of 0, nothing has changed, and the
+    /// loop must run iteration by iteration.
     #[inline(always)]
     pub fn run_iterations<const TIER: u8>(
         &self,

@@ -14,7 +14,7 @@ use kernel_dsl_compiler::ir::{Binary, FenceScope};
 
 impl Machine<'_, '_> {
     /// Runs `warp` from its next instruction to a barrier or its end, or until it yields to other
-    /// warps: at a point of the schedule, or in a loop that waits for other warps.
+    /// warps. A warp yields at a point of the schedule, or in a loop that waits for other warps.
     pub fn warp<const TIER: u8>(&mut self, warp: &mut Warp) {
         #[cfg(target_arch = "x86_64")]
         if self.simd.has_avx2() {

@@ -150,7 +150,8 @@ pub trait Propagation {
         label
     }
 
-    /// Returns the label of the value `label` that was selected by a condition.
+    /// Returns the label of a selected value. `condition` is the label of the condition, and
+    /// `label` the selected value's own.
     fn selected(&mut self, _condition: Option<Self::Label>, label: Option<Self::Label>) -> Option<Self::Label> {
         label
     }
@@ -196,8 +197,8 @@ pub trait Propagation {
     fn found(self) -> Report;
 }
 
-/// The labels of a resident block that does not run now: those of registers, and those in shared
-/// memory by offset.
+/// The labels of a suspended block: the labels of registers, and the labels in shared memory by
+/// offset.
 type SuspendedLabels<L> = (Vec<Vec<[Option<L>; LANES]>>, Vec<(u64, L)>);
 
 /// An observer that propagates labels.
@@ -251,7 +252,7 @@ impl<P: Propagation> ShadowFlow<P> {
         self.rules.found()
     }
 
-    /// Moves the labels of an instruction that has run.
+    /// Moves the labels as the instruction, which has just run, moved the values.
     fn follow(&mut self, machine: &mut Machine<'_, '_>, step: WarpStep<'_>) {
         let code = &machine.program.code;
         let (warp, mask) = (step.warp, step.mask);

@@ -1,4 +1,4 @@
-//! Observers of a run: each follows the instructions of a launch and reports what it has seen.
+//! Observers of a run: each receives the instructions of a launch and returns a report.
 
 pub mod flow;
 pub mod operation;

@@ -37,7 +37,8 @@ pub fn describe(program: &Program, event: &NonFiniteEvent) -> Produced {
     Produced { operation, inputs, result }
 }
 
-/// Returns the function of `math::` that the kernel calls: the outermost.
+/// Returns the outermost function of `math::` around the instruction, which the kernel itself
+/// calls.
 fn function(program: &Program, site: Pc) -> String {
     let first = program.code.locations.get(site as usize).copied();
     let sources = chain(&program.locations, first).map_while(|at| program.sources.get(at.source as usize));

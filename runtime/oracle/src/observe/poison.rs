@@ -1,7 +1,7 @@
 //! Propagation of undefined values: results of shuffles that read inactive lanes, and of votes with
 //! missing lanes.
 //!
-//! A run that executes such an operation records it and continues with zeros. If there was one, the
+//! A run that executes such an operation records it and continues with zeros. After such a run, the
 //! launch runs again from a copy of its initial contents. Each undefined value of a lane then
 //! carries its *source*. Arithmetic, moves, selections, exchanges between lanes and memory
 //! propagate sources. The behavior of the kernel is undefined, and reported, if such a value:

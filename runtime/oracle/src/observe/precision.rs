@@ -2,11 +2,11 @@
 //! operations in twice the digits of an `f64`.
 //!
 //! A launch with [`Options::cancellation`] runs a second time, from a copy of its initial contents.
-//! Values that are loaded from inputs, converted from an integer, or returned by a function of
-//! `math::` or `fast::` are taken as exact: their twin equals the value. Values made from bits,
-//! such as `bf16` and custom float formats, are taken as exact too. Arithmetic of `f16` is that of
-//! `f32`, rounded: a conversion between floats keeps the twin. Twins follow values through moves,
-//! selections, shuffles and memory.
+//! Inputs, values converted from integers, and results of functions of `math::` and `fast::` are
+//! taken as exact: their twin equals the value. Values made from bits, such as `bf16` and custom
+//! float formats, are taken as exact too. Arithmetic of `f16` is that of `f32`, rounded: a
+//! conversion between floats keeps the twin. Twins follow values through moves, selections,
+//! shuffles and memory.
 //!
 //! Digits have canceled where the sum or difference of accurate operands is inaccurate. Results
 //! computed from it are inaccurate too, until a larger value absorbs the error. A store of such a
@@ -31,14 +31,14 @@ use std::collections::HashMap;
 /// three binary digits.
 const GROWTH: f64 = 8.0;
 
-/// A float with more digits.
+/// The twin of a float: the result of the same operations with more digits.
 #[derive(Clone, Copy, Debug)]
 pub struct ShadowFloat {
     ty: Scalar,
     /// The bits of the value.
     of: u64,
     exact: DoubleDouble,
-    /// The event at which its digits canceled, from 1; 0 is none.
+    /// The number, from 1, of the event at which the value's digits canceled; 0 without one.
     event: u32,
 }
 
@@ -52,7 +52,7 @@ fn float(ty: Scalar, bits: u64) -> f64 {
 }
 
 /// Returns the smallest magnitude at which a type has full precision. For `f64`, returns the
-/// smallest magnitude at which the twin has it.
+/// smallest magnitude at which the twin has full precision.
 fn least(ty: Scalar) -> f64 {
     match ty {
         Scalar::F64 => f64::MIN_POSITIVE * 2f64.powi(108),
@@ -87,7 +87,7 @@ impl ShadowFloat {
         value(self.ty, self.of)
     }
 
-    /// Returns the nearest value of its type to the exact result, in Rust syntax.
+    /// Returns the value of the type that is nearest to the exact result, in Rust syntax.
     fn would_be(self) -> String {
         match self.ty {
             Scalar::F64 => value(Scalar::F64, self.exact.first.to_bits()),

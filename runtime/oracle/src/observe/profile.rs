@@ -285,14 +285,14 @@ impl RequestCounts {
     }
 }
 
-/// The counters of a running launch. A copy that bypasses the registers is two accesses of one
-/// instruction.
+/// The counters of a running launch. A copy that bypasses the registers counts as two accesses, a
+/// load and a store.
 #[derive(Default)]
 pub(crate) struct Counters {
     accesses: BTreeMap<(Pc, RequestKind), Counter>,
     branches: BTreeMap<Pc, BranchCounts>,
-    /// The lanes that had left a loop at its previous iteration, while others continue: by end of
-    /// the loop, which has no counter, and by warp.
+    /// The lanes that had left a loop by its previous iteration, while other lanes continue. The
+    /// key is the instruction at the loop's end and the warp.
     left: BTreeMap<(Pc, u32), u32>,
     /// By instruction, the number of executions and the sum of active lanes.
     run: Vec<(u64, u64)>,

@@ -10,8 +10,8 @@
 //!
 //! An origin counts only while the value is a NaN or an infinity. Conversions of 16-bit floats are
 //! implemented with integers and `f32`. Integers computed from the bits of an infinity therefore
-//! inherit its origin. The bits of a finite float carry the register that holds it, so that a
-//! conversion with an infinite result knows its operand.
+//! inherit its origin. The bits of a finite float carry the register that holds the float. A report
+//! of a conversion with an infinite result can thus show the operand.
 
 use crate::Options;
 use crate::check::Check;
@@ -101,7 +101,7 @@ impl Propagation for Tracer<'_> {
             Inst::Cast { into, .. } if is_any_float(into) => self.float(lane, result, operands),
             Inst::Inline(_) if !result.ty.is_float() => None,
             _ if result.ty.is_float() => self.float(lane, result, operands),
-            // An integer: the operands may be a float's bits.
+            // The result is an integer, so an operand may be the bits of a float.
             _ => operands.iter().find_map(|operand| operand.label),
         }
     }

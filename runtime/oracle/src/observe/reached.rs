@@ -10,7 +10,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// The instructions of a program that threads have reached, of any number of launches.
+/// The instructions of a program that threads have reached in any number of launches.
 #[derive(Clone, Default, Debug)]
 pub struct ReachedInstructions {
     /// By instruction.
