@@ -18,8 +18,8 @@ use std::sync::Arc;
 
 /// Memory of a device, freed when dropped, with its hazard tracker.
 ///
-/// A raw buffer is `Send` and `Sync`: it owns its bytes, `&` only reads them, any thread may use a
-/// device, and accesses in flight are tracked.
+/// A raw buffer is `Send` and `Sync`. The buffer owns its bytes, a shared reference only reads
+/// them, and accesses in flight are tracked. Any thread may use a device.
 #[derive(Debug)]
 pub struct RawBuffer {
     device: Device,
@@ -47,7 +47,7 @@ impl fmt::Debug for BufferPlace {
 }
 
 impl RawBuffer {
-    /// Allocates `bytes` unwritten bytes. On the CPU they are initialized.
+    /// Allocates `bytes` bytes of unspecified content. On the CPU the bytes are initialized.
     pub fn new(device: &Device, memory: PoolKind, bytes: usize) -> Result<RawBuffer> {
         let (piece, pending) = device.backend().take(memory, bytes)?;
         let (device, uses) = (device.clone(), HazardTracker::inherited(pending));
@@ -104,12 +104,12 @@ impl RawBuffer {
         }
     }
 
-    /// Forgets all tracked accesses. The caller has waited for them.
+    /// Forgets all tracked accesses, for which the caller has waited.
     pub fn forget_uses(&mut self) {
         self.uses = HazardTracker::default();
     }
 
-    /// Sets all bytes in the device's default queue, before later uses.
+    /// Sets all bytes to `value`, in the order of the device's default queue.
     pub fn fill(&mut self, value: u8) -> Result<()> {
         let queue = self.device.backend().queue();
         // SAFETY: this buffer owns the memory, which is exclusive, and `AccessSet` records the
@@ -117,7 +117,8 @@ impl RawBuffer {
         unsafe { queue.fill(&AccessSet::written(&self.uses), self.address(), self.bytes, value) }
     }
 
-    /// Overwrites all bytes with those of `from`, which has equal length.
+    /// Overwrites all bytes with the bytes of `from`, and waits for the copy. `from` must have the
+    /// buffer's length in bytes.
     pub fn write(&mut self, from: &[u8]) -> Result<()> {
         assert_eq!(from.len(), self.bytes, "callers compare lengths");
         let backend = self.device.backend();
@@ -146,7 +147,8 @@ impl RawBuffer {
         queue.wait()
     }
 
-    /// Reads all bytes to `to`, which has equal length.
+    /// Copies all bytes to `to`, and waits for the copy. `to` must have the buffer's length in
+    /// bytes.
     pub fn read(&self, to: &mut [u8]) -> Result<()> {
         assert_eq!(to.len(), self.bytes, "callers compare lengths");
         let backend = self.device.backend();
@@ -231,7 +233,10 @@ impl Device {
         Ok(DeviceBuffer { raw, element: PhantomData })
     }
 
-    /// Allocates a buffer with a copy of `data`.
+    /// Allocates a buffer with a copy of `data`, and waits for the copy.
+    ///
+    /// # Errors
+    /// If the device is out of memory or lost.
     pub fn upload<T: Element>(&self, data: &[T]) -> Result<DeviceBuffer<T>> {
         let mut buffer = DeviceBuffer::new(self, data.len())?;
         buffer.copy_from(data)?;
@@ -239,17 +244,24 @@ impl Device {
     }
 
     /// Allocates a buffer of `len` zeros.
+    ///
+    /// # Errors
+    /// If the size in bytes overflows, or the device is out of memory or lost.
     pub fn zeros<T: Element>(&self, len: usize) -> Result<DeviceBuffer<T>> {
         let mut buffer = DeviceBuffer::new(self, len)?;
         buffer.raw.fill(0)?;
         Ok(buffer)
     }
 
-    /// Allocates a buffer of `len` unwritten elements. On a GPU they have the memory's former
-    /// content. On the CPU each byte is 0xFF, a NaN for floats, and the device tracks which
-    /// elements copies and launches write: a kernel that loads another element is
-    /// [reported](runtime_oracle::Check::UninitializedBuffer). Taking all elements for writing,
-    /// by [`as_mut_slice`](DeviceBuffer::as_mut_slice) or their address, counts as writing them.
+    /// Allocates a buffer of `len` uninitialized elements. On a GPU the memory keeps its former
+    /// content. On the CPU each byte is 0xFF, which makes every float a NaN. The CPU device tracks
+    /// which elements copies and launches write. A kernel that loads an unwritten element is
+    /// [reported](runtime_oracle::Check::UninitializedBuffer). A call of
+    /// [`as_mut_slice`](DeviceBuffer::as_mut_slice) or of
+    /// [`device_address`](DeviceBuffer::device_address) counts as writing all elements.
+    ///
+    /// # Errors
+    /// If the size in bytes overflows, or the device is out of memory or lost.
     pub fn alloc<T: Element>(&self, len: usize) -> Result<DeviceBuffer<T>> {
         let mut buffer = DeviceBuffer::new(self, len)?;
         if let Backend::Cpu(_) = self.backend() {
@@ -260,7 +272,7 @@ impl Device {
     }
 }
 
-/// Returns the bytes of `len` elements.
+/// Returns the size of `len` elements in bytes.
 pub(crate) fn bytes_of<T: Element>(len: usize) -> Result<usize> {
     const { assert!(size_of::<T>() == T::TYPE.bytes() as usize, "an element is as wide on the host as on the device") };
     len.checked_mul(size_of::<T>()).ok_or(Error::BufferSize { element: T::TYPE, len })
@@ -335,9 +347,9 @@ impl<T: Element> DeviceBuffer<T> {
         self.raw.device()
     }
 
-    /// Returns the device address of the first element, for other users of the driver; kernels do
-    /// not need it. Accesses through it are not tracked: they must come after the streams' pending
-    /// work on the buffer, and before later work. 0 if there are no elements.
+    /// Returns the device address of the first element, for other users of the driver; 0 if there
+    /// are no elements. Accesses through the address are not tracked. Such an access must be
+    /// ordered after the streams' pending work on the buffer, and before later work.
     pub fn device_address(&self) -> u64 {
         if self.device().is_cpu() {
             // Writes through the address are not tracked.
@@ -346,7 +358,8 @@ impl<T: Element> DeviceBuffer<T> {
         self.address()
     }
 
-    /// Copies all elements to the host: the counterpart of [`Device::upload`].
+    /// Waits for pending writes to the buffer, and copies all elements to the host: the counterpart
+    /// of [`Device::upload`].
     pub fn download(&self) -> Result<Vec<T>> {
         let mut data = Vec::with_capacity(self.len());
         // SAFETY: all-zero bits are a value of `T`, as every bit pattern is; the capacity suffices.
@@ -358,7 +371,10 @@ impl<T: Element> DeviceBuffer<T> {
         Ok(data)
     }
 
-    /// Copies all elements to `data`, which has equal length.
+    /// Copies all elements to `data`, and waits for the copy.
+    ///
+    /// # Errors
+    /// If `data` has another length than the buffer, or the device is lost.
     pub fn copy_to(&self, data: &mut [T]) -> Result<()> {
         same_length(("the buffer", self.len()), ("the slice", data.len()))?;
         // SAFETY: `Element`s are numbers without padding, of which every bit pattern is a value.
@@ -366,7 +382,10 @@ impl<T: Element> DeviceBuffer<T> {
         self.raw.read(bytes)
     }
 
-    /// Overwrites all elements with those of `data`, which has equal length.
+    /// Overwrites all elements with those of `data`, and waits for the copy.
+    ///
+    /// # Errors
+    /// If `data` has another length than the buffer, or the device is lost.
     pub fn copy_from(&mut self, data: &[T]) -> Result<()> {
         same_length(("the slice", data.len()), ("the buffer", self.len()))?;
         // SAFETY: `Element`s are numbers without padding.
@@ -374,21 +393,26 @@ impl<T: Element> DeviceBuffer<T> {
         self.raw.write(bytes)
     }
 
-    /// Returns all elements as an array of these extents, row-major. The product of the extents is
-    /// the buffer's length. Rank 1 to 5.
+    /// Returns all elements as a row-major array of rank 1 to 5, with these extents in elements.
+    ///
+    /// # Errors
+    /// If the product of the extents is not the buffer's length.
     pub fn view<const R: usize>(&self, extents: [usize; R]) -> Result<BufferView<'_, T, R>> {
         Ok(BufferView::new(self.origin(), ViewLayout::whole::<T>(self.len(), extents)?))
     }
 
-    /// Returns all elements as an array of these extents, for a kernel to write.
+    /// Returns all elements as [`view`](DeviceBuffer::view) does, for a kernel to write.
     pub fn view_mut<const R: usize>(&mut self, extents: [usize; R]) -> Result<BufferViewMut<'_, T, R>> {
         let layout = ViewLayout::whole::<T>(self.len(), extents)?;
         Ok(BufferViewMut::new(self.origin(), layout))
     }
 
-    /// Returns elements Σ indexᵢ · strideᵢ as an array of these extents. The last stride is 1, and
-    /// the buffer contains the last element. `view_strided([rows, columns], [pitch, 1])` is a
-    /// matrix whose rows are `pitch` elements apart.
+    /// Returns elements Σ indexᵢ · strideᵢ as an array of these extents. Strides are in elements;
+    /// the last one is 1. `view_strided([rows, columns], [pitch, 1])` is a matrix whose rows are
+    /// `pitch` elements apart.
+    ///
+    /// # Errors
+    /// If the last stride is not 1, or the buffer does not contain the last element.
     pub fn view_strided<const R: usize>(
         &self,
         extents: [usize; R],
@@ -409,8 +433,11 @@ impl<T: Element> DeviceBuffer<T> {
     }
 
     /// Returns elements `start` + Σ indexᵢ · strideᵢ as an array of these extents, for a kernel's
-    /// `Strided<T, R>`. The buffer contains the last element. `strided(j, [rows], [columns])` is
+    /// `Strided<T, R>`. `start` and strides are in elements. `strided(j, [rows], [columns])` is
     /// column j of a matrix, `strided(0, [columns, rows], [1, columns])` the transposed matrix.
+    ///
+    /// # Errors
+    /// If the buffer does not contain the last element.
     pub fn strided<const R: usize>(
         &self,
         start: usize,
@@ -433,6 +460,9 @@ impl<T: Element> DeviceBuffer<T> {
     }
 
     /// Returns the elements of `range`, for a kernel's `&[T]` or `View<T, 1>`.
+    ///
+    /// # Errors
+    /// If the range does not lie in the buffer.
     pub fn range(&self, range: Range<usize>) -> Result<BufferView<'_, T, 1>> {
         Ok(BufferView::new(self.origin(), ViewLayout::range::<T>(self.len(), range)?))
     }
@@ -443,15 +473,20 @@ impl<T: Element> DeviceBuffer<T> {
         Ok(BufferViewMut::new(self.origin(), layout))
     }
 
-    /// Returns the elements below `at` and the others, for two arguments of one launch or of two
+    /// Splits the elements at index `at` into two views, for two arguments of one launch or of two
     /// launches.
+    ///
+    /// # Errors
+    /// If `at` exceeds the length.
     pub fn split_at_mut(&mut self, at: usize) -> Result<(BufferViewMut<'_, T, 1>, BufferViewMut<'_, T, 1>)> {
         let len = self.len();
         self.range_mut(0..len)?.split_at(at)
     }
 
-    /// Returns all bytes as elements of another type. The buffer's number of bytes must be a
-    /// multiple of the size of `U`.
+    /// Returns all bytes as elements of another type.
+    ///
+    /// # Errors
+    /// If the number of bytes is not a multiple of the size of `U`.
     pub fn cast<U: Element>(&self) -> Result<BufferView<'_, U, 1>> {
         self.range(0..self.len())?.cast()
     }
@@ -462,7 +497,7 @@ impl<T: Element> DeviceBuffer<T> {
         self.range_mut(0..len)?.cast()
     }
 
-    /// Returns the elements without a copy: on the CPU, which uses host memory; `None` on a GPU.
+    /// Returns the elements in host memory without a copy, on the CPU. Returns `None` on a GPU.
     pub fn as_slice(&self) -> Option<&[T]> {
         match self.device().is_cpu() {
             false => None,
@@ -474,7 +509,7 @@ impl<T: Element> DeviceBuffer<T> {
         }
     }
 
-    /// Returns the elements without a copy, for writing.
+    /// Returns the elements for writing as [`as_slice`](DeviceBuffer::as_slice) does.
     pub fn as_mut_slice(&mut self) -> Option<&mut [T]> {
         match self.device().is_cpu() {
             false => None,

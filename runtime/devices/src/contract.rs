@@ -80,7 +80,7 @@ impl<'a, 'm> ValidatedArgs<'a, 'm> {
         Ok(validated)
     }
 
-    /// Returns block and grid.
+    /// Returns the extents of block and grid.
     pub fn shape(&self) -> launch::LaunchShape {
         self.shape
     }

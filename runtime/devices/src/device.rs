@@ -95,12 +95,13 @@ impl Device {
     /// If the environment has `KERNELS_NO_POOL`, each buffer is a separate driver allocation, for
     /// tools such as Compute Sanitizer.
     ///
-    /// The error names what was found and what is needed: a driver of CUDA 8.0 or later (9.0 for
-    /// kernels with shuffles), and a device of compute capability 6.1 or later.
+    /// The requirements are a driver of CUDA 8.0 or later (9.0 for kernels with shuffles), and a
+    /// device of compute capability 6.1 or later. The error names what was found and what is
+    /// required.
     ///
     /// If the device was [`lost`](Device::lost), this opens it in a new context, independent of the
-    /// lost one. Some drivers do not permit that after an illegal address; the error then says that
-    /// the process must end.
+    /// lost one. Some drivers do not permit a new context after an illegal address. The text of the
+    /// error then advises to restart the process.
     pub fn cuda(ordinal: usize) -> Result<Device> {
         Ok(Device::new(Backend::Cuda(Cuda::open(ordinal)?), None))
     }
@@ -149,10 +150,10 @@ impl Device {
         matches!(self.0.backend, Backend::Cpu(_))
     }
 
-    /// Returns the loss, if the device is lost: a kernel has trapped or accessed memory outside its
-    /// buffers, or the hardware has failed. Every later operation then fails at once with this
-    /// cause; other devices are unaffected. Buffers, streams and launches of the device can be
-    /// dropped; their contents are gone.
+    /// Returns the loss, if the device is lost. A device is lost if a kernel traps, accesses memory
+    /// outside its buffers or exceeds the time limit, or if the hardware fails. Every later
+    /// operation then fails at once with this cause; other devices are unaffected. Buffers, streams
+    /// and launches of the device can be dropped; their contents are gone.
     ///
     /// [`Device::cuda`] opens the GPU again, in another context, if the driver permits it, even
     /// while buffers of the lost device exist. The memory of these buffers is freed when the last
@@ -174,8 +175,9 @@ impl Device {
     /// tables shared by calls of one shape. The singleton is dropped with the last clone of the
     /// device.
     ///
-    /// `make` gets a separate device object for the same GPU or CPU. A buffer of this device object
-    /// would keep the device, and so itself, alive forever.
+    /// `make` gets a separate device object for the same GPU or CPU. Buffers in the singleton
+    /// belong to that separate object. With a clone of this device instead, such a buffer would
+    /// keep the device, and so itself, alive forever.
     pub fn get_or_init_extension<T: Send + Sync + 'static>(&self, make: impl FnOnce(Device) -> T) -> Arc<T> {
         // A panic of `make` leaves the map as it was.
         let mut extensions = self.0.extensions.lock().unwrap_or_else(PoisonError::into_inner);
@@ -223,8 +225,8 @@ impl Device {
         }
     }
 
-    /// Returns the data of the device for the validation of a launch: the identity that its memory
-    /// has too, and its facts.
+    /// Returns what the validation of a launch needs: the identity of the device's memory, and the
+    /// device's facts.
     #[doc(hidden)]
     pub fn identity(&self) -> (u64, DeviceFacts) {
         (self.id(), self.facts())
@@ -268,15 +270,15 @@ impl Device {
     /// On a GPU no driver function ends a kernel: the device is [lost](Device::lost), and every
     /// wait returns an error that names the kernel. [`Device::cuda`] then creates a new context, in
     /// which work continues beside the endless kernel. The resources of the endless kernel are
-    /// released at the end of the process. (A card with a display has a time limit of its driver,
-    /// which ends the kernel.)
+    /// released at the end of the process. On a card with a display, the driver's own time limit
+    /// ends the kernel.
     ///
     /// While a limit is set, each operation on a GPU is followed by an event, and the host polls
     /// instead of sleeping. Copies of unpinned memory pass through pinned memory. Work submitted
-    /// before the first limit has no events: setting the limit waits for it, without a limit. Set
-    /// the limit before submitting work that may not end. (Work captured by other code through a
-    /// stream's [driver handle](crate::Stream::driver_handle) cannot be waited for: the driver ends
-    /// the capture. A [`Recording`](crate::Recording) is not such a capture.)
+    /// before the first limit has no events, so this function waits for such work, without a limit.
+    /// Set the limit before submitting work that may not end. If other code captures a stream's
+    /// work through its [driver handle](crate::Stream::driver_handle), this wait fails and ends the
+    /// capture. A [`Recording`](crate::Recording) is not such a capture.
     pub fn set_watchdog_timeout(&self, limit: Option<Duration>) {
         match &self.0.backend {
             Backend::Cpu(cpu) => cpu.set_watchdog_timeout(limit),
@@ -288,8 +290,8 @@ impl Device {
     /// counts as endless. `None`, the default, is 2³²: minutes for one block. The launch may have
     /// any number of blocks.
     ///
-    /// A stopped launch returns an error that names the loop, and the device stays usable. A GPU
-    /// counts no instructions, and this has no effect there; use
+    /// A stopped launch returns an error that names the loop, and the device stays usable. On a GPU
+    /// the limit has no effect, because no counter of instructions exists there; use
     /// [`Device::set_watchdog_timeout`].
     pub fn set_instruction_limit(&self, limit: Option<u64>) {
         if let Backend::Cpu(cpu) = &self.0.backend {
@@ -301,8 +303,8 @@ impl Device {
     ///
     /// With [`Checks::Accesses`] races, store conflicts and reads of uninitialized memory are not
     /// reported. With [`Checks::Values`] accesses outside buffers are not reported either: they
-    /// have no effect. All extents give the same values for kernels without faults. A GPU has a
-    /// checked form of each kernel, and this has no effect there.
+    /// have no effect. All extents give the same values for kernels without faults. On a GPU the
+    /// setting has no effect: `launch` runs the checked form of each kernel.
     pub fn set_checks(&self, checks: Checks) {
         if let Backend::Cpu(cpu) = &self.0.backend {
             cpu.set_checks(checks);
@@ -317,8 +319,8 @@ impl Device {
         }
     }
 
-    /// Releases all cached memory, pinned memory too, and returns the number of bytes. Waits for
-    /// work that may still use it.
+    /// Releases all cached device memory and pinned memory, after waiting for work that may still
+    /// use it. Returns the number of released bytes.
     pub fn trim_memory(&self) -> Result<u64> {
         let trim = |memory| self.0.backend.with_pool(memory, |pool, source| pool.trim(source));
         // On the CPU both kinds share one pool, which the second call finds empty.
@@ -398,8 +400,8 @@ impl fmt::Debug for Device {
 
 /// On the CPU both variants run under the oracle. On a GPU `launch` runs the checked form
 /// ([`lower::checked`](kernel_dsl::compiler::lower::checked)), compiled at the first launch of an
-/// instance: the first access out of bounds or overflow of `usize` is returned as an error. Races
-/// and divergent barriers are found on the CPU only.
+/// instance. The first violation that the checked form detects, such as an access out of bounds, is
+/// returned as an error. Races and divergent barriers are found on the CPU only.
 ///
 /// A launch is complete when its function returns.
 impl Launcher for Device {
@@ -488,8 +490,8 @@ impl Backend {
         }
     }
 
-    /// Calls `act`, which waits for work without a limit. Returns `None` without a call if there is
-    /// a time limit, because the host may then give up a wait while copies are in flight.
+    /// Calls `act`, which waits for work without a limit. If there is a time limit, returns `None`
+    /// without a call: the host could give up a wait while a copy to borrowed memory is in flight.
     pub fn unlimited<T>(&self, act: impl FnOnce() -> T) -> Option<T> {
         match self {
             Backend::Cpu(_) => Some(act()),

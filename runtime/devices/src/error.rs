@@ -54,8 +54,8 @@ pub enum Error {
     #[error(transparent)]
     Driver(#[from] DriverError),
 
-    /// The device is lost, through this operation or an earlier one. The device's objects can only
-    /// be dropped; [`Device::cuda`](crate::Device::cuda) opens the GPU in another context.
+    /// The device is lost because of this operation or an earlier one. The device's objects can
+    /// only be dropped; [`Device::cuda`](crate::Device::cuda) opens the GPU in another context.
     #[error("{0}")]
     Lost(Arc<Loss>),
 
@@ -106,7 +106,7 @@ pub enum Error {
     #[allow(missing_docs)]
     Compile { instance: String, source: Errors },
 
-    /// The kernel is for later devices.
+    /// The kernel's target is later than the device.
     #[error(
         "{instance} is compiled for {target}, and {device} is older: launch it on a later device, on the CPU, \
          or compile it for an older target (`#[kernel(target = …)]`)"
@@ -133,9 +133,9 @@ pub enum Error {
     #[allow(missing_docs)]
     NoThread { instance: String, why: String },
 
-    /// The kernel violated a check: on the CPU the report has all violations that the oracle found,
-    /// on a GPU the first one of a checked launch. The offending accesses were suppressed (a load
-    /// returned 0), and the device stays usable.
+    /// The kernel violated a check. On the CPU, the report has all violations that the oracle
+    /// found; on a GPU, the first violation of a checked launch. The offending accesses were
+    /// suppressed (a load returned 0), and the device stays usable.
     #[error("{0}")]
     Violation(Box<interpreter::Report>),
 

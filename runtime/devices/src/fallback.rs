@@ -7,7 +7,7 @@ impl Device {
     /// Runs `work` on this device. If the device is [lost](Device::lost) meanwhile, runs `work`
     /// again from its beginning on the CPU. No other function moves work to another device.
     ///
-    /// `work` runs at most twice, and must create its buffers on the device that it is given.
+    /// `work` runs at most twice, and must create its buffers on the device that it receives.
     /// Buffers and streams from outside belong to the lost device, and the CPU rejects them.
     /// Changes to host memory before the loss remain visible. The CPU is an interpreter that checks
     /// everything: correct and slow.

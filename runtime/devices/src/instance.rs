@@ -1,4 +1,5 @@
-//! An instance of a kernel with the shapes of its past launches, which are not computed again.
+//! An instance of a kernel, with the shapes of past launches so that they need not be computed
+//! again.
 //!
 //! A [`Signature`] contains all that the contract of a kernel, the block and the grid depend on:
 //! types, scalars, extents, strides, and the alignment of addresses. The contract also depends on

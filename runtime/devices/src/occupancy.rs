@@ -8,7 +8,8 @@ use kernel_dsl::compiler::launch::{MAX_THREADS, Refusal};
 use kernel_dsl::compiler::{Target, driver};
 use serde::Serialize;
 
-/// The blocks of a launch of the unchecked PTX on one multiprocessor.
+/// The resources of a launch of the unchecked PTX, and the number of its blocks that one
+/// multiprocessor holds.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Residency {
     /// Threads of a block.
@@ -57,9 +58,9 @@ impl Device {
         })
     }
 
-    /// Returns the block size that fills a multiprocessor best, among the sizes that the kernel
-    /// leaves to its launches: the most warps, and among equals the largest block. Pass it to
-    /// [`Call::in_blocks_of`].
+    /// Returns the block size, in threads, that fills a multiprocessor with the most warps; of
+    /// equally good sizes, the largest. Sizes that the kernel does not allow are skipped. Pass the
+    /// result to [`Call::in_blocks_of`].
     ///
     /// # Errors
     /// A kernel with a fixed block size, or one of which no block size is valid for these

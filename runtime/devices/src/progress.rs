@@ -1,4 +1,4 @@
-//! The progress of long launches on the CPU: a line on stderr, only on a terminal.
+//! The progress of long launches on the CPU: a line on stderr, shown only if stderr is a terminal.
 
 use std::io::{self, IsTerminal, Write};
 use std::sync::Arc;

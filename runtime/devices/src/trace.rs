@@ -1,5 +1,5 @@
 //! Spans and events for subscribers of the crate `tracing`, with the feature of that name. Without
-//! the feature, nothing of them is compiled. With the feature and without a subscriber, each span
+//! the feature, no span or event is compiled. With the feature and without a subscriber, each span
 //! or event costs the test of a cached number.
 //!
 //! | span, target `runtime` | level | fields |

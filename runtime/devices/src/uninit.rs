@@ -14,7 +14,8 @@ pub(crate) static HOST: UninitMap = UninitMap::new();
 pub(crate) struct UninitMap {
     /// Whether any byte is uninitialized. If none is, the map is not searched.
     any: AtomicBool,
-    /// The buffers with uninitialized bytes, by address: their length and the bytes.
+    /// For each buffer with uninitialized bytes, by address: the buffer's length, and the ranges of
+    /// these bytes.
     buffers: Mutex<BTreeMap<u64, (u64, ByteRanges)>>,
 }
 
@@ -51,7 +52,7 @@ impl UninitMap {
         found.map(within).unwrap_or_default()
     }
 
-    /// Records that, of these bytes of one buffer, all except `left` are initialized.
+    /// Records that all of these bytes of one buffer are initialized, except the ranges `left`.
     pub fn quiesce(&self, address: u64, bytes: usize, left: &ByteRanges) {
         if bytes == 0 || !self.any.load(Ordering::Relaxed) {
             return;

@@ -170,7 +170,7 @@ pub(crate) enum AccessTracker<'a> {
     Untracked,
     /// The tracker of a whole buffer, which is borrowed entirely.
     Whole(&'a HazardTracker),
-    /// The tracker of a part; other code may have other parts.
+    /// The tracker for the owner of a part; other code may own other parts.
     Part(&'a SubrangeTracker),
 }
 
@@ -235,7 +235,7 @@ macro_rules! exclusive {
 macro_rules! shaped {
     ($View:ident) => {
         impl<T: Element, const R: usize> $View<'_, T, R> {
-            /// Returns the extents, outermost first.
+            /// Returns the extents in elements, outermost first.
             pub fn extents(&self) -> [usize; R] {
                 self.layout.extents
             }
@@ -247,12 +247,18 @@ macro_rules! shaped {
 
             /// Returns the elements whose outermost index is in `range`. The outermost index of the
             /// result counts from the start of `range`.
+            ///
+            /// # Errors
+            /// If `range` exceeds the outermost extent.
             pub fn slice(self, range: Range<usize>) -> Result<Self> {
                 Ok($View::new(self.origin, self.layout.outermost::<T>(range)?))
             }
 
-            /// Splits the view into the elements whose outermost index is below `at` and the
-            /// others, which have no element in common.
+            /// Splits the view into the elements whose outermost index is below `at`, and the
+            /// others. The two views share no element.
+            ///
+            /// # Errors
+            /// If `at` exceeds the outermost extent.
             pub fn split_at(self, at: usize) -> Result<(Self, Self)> {
                 let (low, high) = self.layout.split_at::<T>(at)?;
                 let origin = self.origin.part();
@@ -263,23 +269,23 @@ macro_rules! shaped {
 }
 
 shared! {
-    /// A buffer's elements as an array of rank `R`, for a kernel to read: an argument for
-    /// `View<T, R>`, and for `&[T]` if the rank is 1.
+    /// A buffer's elements as an array of rank `R`, for a kernel to read. The view is an argument
+    /// for `View<T, R>`, and for `&[T]` if the rank is 1.
     BufferView
 }
 exclusive! {
-    /// A buffer's elements as an array of rank `R`, for a kernel to write: an argument for
-    /// `ViewMut<T, R>`, and for `&mut [T]` if the rank is 1.
+    /// A buffer's elements as an array of rank `R`, for a kernel to write. The view is an argument
+    /// for `ViewMut<T, R>`, and for `&mut [T]` if the rank is 1.
     BufferViewMut
 }
 shared! {
-    /// A buffer's elements as an array of rank `R` with any strides, for a kernel to read: an
-    /// argument for `Strided<T, R>`, which also takes any [`BufferView`].
+    /// A buffer's elements as an array of rank `R` with any strides, for a kernel to read. The view
+    /// is an argument for `Strided<T, R>`, which also takes any [`BufferView`].
     BufferStrided
 }
 exclusive! {
-    /// A buffer's elements as an array of rank `R` with any strides, for a kernel to write: an
-    /// argument for `StridedMut<T, R>`, which also takes any [`BufferViewMut`].
+    /// A buffer's elements as an array of rank `R` with any strides, for a kernel to write. The
+    /// view is an argument for `StridedMut<T, R>`, which also takes any [`BufferViewMut`].
     BufferStridedMut
 }
 
@@ -419,8 +425,11 @@ impl<'a, T: Element, const R: usize> ViewMutArgument<'a, T, R> for &'a mut Buffe
 macro_rules! cast {
     ($($View:ident)*) => {$(
         impl<'a, T: Element> $View<'a, T, 1> {
-            /// Returns the same bytes as elements of another type. The bytes start at a multiple of
-            /// that type's alignment, and their number is a multiple of its size.
+            /// Returns the same bytes as elements of another type.
+            ///
+            /// # Errors
+            /// If the bytes do not start at a multiple of the alignment of `U`, or their number is
+            /// not a multiple of its size.
             pub fn cast<U: Element>(self) -> Result<$View<'a, U, 1>> {
                 let (origin, layout) = recast::<T, U>(self.origin, &self.layout)?;
                 Ok($View::new(origin, layout))

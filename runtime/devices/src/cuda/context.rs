@@ -6,8 +6,8 @@
 //!
 //! If a kernel or the hardware fails permanently, the context is lost: every later operation fails
 //! at once, without a call of the driver. A lost context is kept until its last user is dropped,
-//! because the driver may own host memory. A device opened meanwhile gets a separate context. The
-//! context of a kernel that does not end is kept permanently.
+//! because the driver may own host memory. If the device is opened again before that, it gets a
+//! separate context. The context of a kernel that does not end is kept permanently.
 
 use super::driver::Driver;
 use super::driver_error::{Code, DriverError};
@@ -38,7 +38,8 @@ pub(super) struct Context {
     lost: OnceLock<Arc<Loss>>,
     /// The time limit in nanoseconds; 0 is none.
     watchdog_timeout: AtomicU64,
-    /// Whether each operation is followed by an event, because a time limit is set or about to be.
+    /// Whether each operation is followed by an event, because a time limit is set or about to be
+    /// set.
     timed: AtomicBool,
     /// The launches of each stream, which a loss reports.
     in_flight: Mutex<Vec<Weak<InFlight>>>,
@@ -204,13 +205,13 @@ impl Context {
         self.timed.load(Ordering::Acquire)
     }
 
-    /// Sets whether operations are followed by events: before a limit is set, and after it is
-    /// removed.
+    /// Sets whether operations are followed by events. The caller turns events on before it sets a
+    /// time limit, and off after it removes the limit.
     pub fn set_timed(&self, timed: bool) {
         self.timed.store(timed, Ordering::Release);
     }
 
-    /// Sets the time limit. No work without a following event is in flight at that time.
+    /// Sets the time limit. The caller ensures that no work without a following event is in flight.
     pub fn set_watchdog_timeout(&self, limit: Option<Duration>) {
         let nanoseconds = limit.map_or(0, |limit| u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX).max(1));
         self.watchdog_timeout.store(nanoseconds, Ordering::Relaxed);
@@ -356,8 +357,9 @@ impl Context {
         let _ = self.run(|| "freeing memory".into(), |driver| unsafe { (driver.memory_free)(address) });
     }
 
-    /// Frees memory without waiting for a kernel that may not end. Freeing waits for the whole
-    /// device. With a time limit the memory is therefore freed by a later wait.
+    /// Frees memory without waiting for a kernel that may not end. The driver's call waits for the
+    /// whole device. With a time limit, the address is therefore kept, and a later wait frees the
+    /// memory.
     ///
     /// # Safety
     /// `address` came from `allocate`; all work that may use it has been submitted.

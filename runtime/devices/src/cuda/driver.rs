@@ -161,7 +161,7 @@ pub(super) type Library = *mut c_void;
 /// A handle of a library's kernel, `CUkernel`.
 type LibraryKernel = *mut c_void;
 
-/// A symbol that the library of package `cuda-on-cpu` exports and NVIDIA's does not.
+/// A symbol that the library of package `cuda-on-cpu` exports and NVIDIA's library lacks.
 const ON_CPU: &str = "cuda_on_cpu";
 
 /// A function of unknown signature.

@@ -29,10 +29,9 @@ impl DriverError {
     /// Returns whether the device's context is unusable after the error: the driver returns the
     /// same error to every later call.
     pub fn loses_context(&self) -> bool {
-        // Uncorrectable errors of memory (ECC) and NVLink, and contained ones; illegal address,
-        // launch timeout, assert, and hardware faults (stack, instruction, alignment, address
-        // space, program counter, launch failed); a leak of tensor memory; a context that other
-        // code has destroyed.
+        // A destroyed context (201, 709), uncorrectable errors of ECC memory (214) and NVLink
+        // (220), and a contained error (226). An illegal address (700), a launch timeout (702), an
+        // assertion (710), hardware faults (714 to 719), and a leak of tensor memory (721).
         matches!(self.code, 201 | 214 | 220 | 226 | 700 | 702 | 709 | 710 | 714..=719 | 721)
     }
 

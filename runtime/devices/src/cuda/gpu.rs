@@ -112,8 +112,8 @@ impl Cuda {
         self.context.watchdog_timeout()
     }
 
-    /// Sets the time limit. Work submitted without a limit has no events that show its progress, so
-    /// it is waited for first, without a limit.
+    /// Sets the time limit. Work submitted without a limit has no events that show its progress.
+    /// This function first waits for such work, without a limit.
     pub fn set_watchdog_timeout(&self, limit: Option<Duration>) {
         let _limiting = self.limiting.write().unwrap_or_else(PoisonError::into_inner);
         if limit.is_some() && self.watchdog_timeout().is_none() {
@@ -320,7 +320,8 @@ impl Cuda {
             other.streams.submit(&there, read, operation, |_, _| 0)
         })();
         if copied.is_err() {
-            // The copy may be in flight, and the other device would not wait for it: waits here.
+            // The copy may be in flight, and the other device's later work would not wait for it.
+            // The host therefore waits here.
             let _ = stream.finish();
         }
         other.streams.give(&there);
@@ -366,8 +367,8 @@ impl Cuda {
         self.load(form, artifact, program, || 0).map(drop)
     }
 
-    /// Returns the instance's module, which is compiled and loaded once. The checked form depends
-    /// on the launch's largest extent, stride and `usize` argument, `largest`.
+    /// Returns the instance's module, which is compiled and loaded once. `largest` is the launch's
+    /// largest extent, stride or `usize` argument, which selects the checked form.
     fn load(
         &self,
         form: LaunchForm,
@@ -456,7 +457,7 @@ impl Cuda {
         self.streams.wait_in(&stream, &mut state)
     }
 
-    /// Waits for all work of a stream, and returns the oldest violation or error found meanwhile.
+    /// Waits for all work of a stream, and returns the oldest violation or error of this work.
     pub fn wait(&self, stream: &CudaStream) -> Result<()> {
         self.streams.wait_in(stream, &mut stream.state())
     }

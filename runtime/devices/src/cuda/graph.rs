@@ -21,14 +21,14 @@ use kernel_dsl::{Artifact, LaunchForm};
 use std::ptr;
 use std::sync::Arc;
 
-/// A launch of a graph that is still to be made.
+/// A launch of a graph that is under construction.
 pub(crate) struct PendingLaunch {
     launch: DriverLaunch,
     after: Vec<usize>,
 }
 
 impl PendingLaunch {
-    /// Makes a launch that depends on the launches with these indices, all smaller than its own.
+    /// Makes a launch that depends on the earlier launches with the indices `after`.
     pub fn new(
         cuda: &Cuda,
         form: LaunchForm,

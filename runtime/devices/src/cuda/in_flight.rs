@@ -80,7 +80,7 @@ impl InFlight {
         }
     }
 
-    /// Removes the launches up to operation `number`, which are complete.
+    /// Removes the launches up to operation `number`, all of which are complete.
     pub fn over(&self, number: u64) {
         self.lock().retain(|launched| launched.last > number);
     }

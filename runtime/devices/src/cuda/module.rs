@@ -120,7 +120,8 @@ pub fn ptx(
     }
 }
 
-/// Returns the instance's shared memory, as launches need it; empty unless the launch chooses it.
+/// Returns the instance's shared memory, as launches need it. The description is empty unless the
+/// launch determines the size.
 pub(super) fn shared_memory(
     target: Target,
     program: &Monomorphic,
@@ -197,14 +198,14 @@ impl Module {
 }
 
 impl LoadedCode {
-    /// Compiles and loads PTX by the driver's compiler and its cache. A driver that has libraries
-    /// gets a library: it compiles several libraries at the same time, but modules of a context one
-    /// after another. On an H100 machine with 16 cores (driver 580.159), 12 threads loaded 12
-    /// after another. On an H100 machine with 16 cores (driver 580.159), 12 threads loaded 12
-    /// modules of 52,000 lines in 6.2 s. As libraries, the same code took 1.3 s.
-    /// `cuLink…` would return machine code for a cache of ours, but compiles it as relocatable:
-    /// divisions become calls, and registers follow the callees' conventions. On an H200 (driver
-    /// 580.159) this made attention 2 % slower, `silu` 9 % and a log-softmax of `f16` 21 %.
+    /// Compiles and loads PTX by the driver's compiler and its cache. If the driver supports
+    /// libraries, the PTX is loaded as a library: the driver compiles several libraries at the same
+    /// time, but modules of a context one after another. On an H100 machine with 16 cores (driver
+    /// 580.159), 12 threads loaded 12 modules of 52,000 lines in 6.2 s. As libraries, the same code
+    /// took 1.3 s. `cuLink…` would return machine code for a cache of ours, but compiles it as
+    /// relocatable: divisions become calls, and registers follow the callees' conventions. On an
+    /// H200 (driver 580.159) this made attention 2 % slower, `silu` 9 % and a log-softmax of `f16`
+    /// 21 %.
     ///
     /// The driver writes to `log` until the entry is found.
     fn load(context: &Context, ptx: &str, log: &mut JitLog) -> Result<LoadedCode, Error> {

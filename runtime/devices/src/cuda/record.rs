@@ -61,7 +61,7 @@ impl Records {
         Ok(Some(self.address + ((self.forms.len() - 1) * RECORD_BYTES) as u64))
     }
 
-    /// Returns whether the memory for records has not been allocated yet.
+    /// Returns whether the memory for records is still to be allocated.
     pub fn are_to_be_made(&self) -> bool {
         self.address == 0
     }
@@ -114,7 +114,7 @@ impl Records {
         first
     }
 
-    /// Stops reporting the violations of graphs; other streams report them.
+    /// Stops reporting the violations of graphs, because other streams report them.
     pub fn forget_graphs(&mut self) {
         self.graphs.clear();
     }
@@ -180,7 +180,8 @@ impl GraphRecords {
         self.address + (index * RECORD_BYTES) as u64
     }
 
-    /// Locks the records for submitting a replay, so that no reader runs meanwhile.
+    /// Locks the records while a replay is submitted, so that no thread reads them at the same
+    /// time.
     pub fn lock(&self) -> MutexGuard<'_, ()> {
         self.reading.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -48,7 +48,7 @@ pub(crate) struct CudaStream {
     mark: sys::CUevent,
     /// The number of the last operation that was submitted.
     submitted: AtomicU64,
-    /// The number of the last operation that is known to be complete.
+    /// The number of the last operation whose completion the host has observed.
     completed: AtomicU64,
     in_flight: Arc<InFlight>,
     /// Whether the timeline is kept for a profile.

@@ -15,7 +15,7 @@ use std::time::Duration;
 /// The largest number of operations with events. A further operation waits for the oldest.
 const MAX_STEPS: usize = 512;
 
-/// The operations that are not known to be complete, with an event after each.
+/// The operations whose completion the host has not observed, with an event after each.
 #[derive(Default)]
 pub(super) struct Timeline {
     steps: VecDeque<TimedWork>,

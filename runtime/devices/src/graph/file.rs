@@ -11,9 +11,10 @@
 //!
 //! A file can make a device do only what safe Rust could do. The file names kernels and does not
 //! contain them. Only the program's own kernels run, and only if the hash of their HIR and their
-//! PTX text equal those in the file. Each launch is checked as if it were recorded by hand: its
-//! arguments lie in buffers that the program lends, and fit the kernel's contract. An unchecked
-//! launch has further conditions that no file can guarantee; loading those is `unsafe`.
+//! PTX text equal those in the file. Each launch is checked like a launch that the program records
+//! itself. The arguments must lie in buffers that the program has lent to the recording, and meet
+//! the kernel's contract. An unchecked launch has further conditions that no file can guarantee;
+//! loading those is `unsafe`.
 //!
 //! The checksum detects damage, not malice. Bytes crafted to pass the checksum are rejected by the
 //! checks above, or are another valid graph.
@@ -145,9 +146,10 @@ impl Recording<'_> {
     /// order in which those were lent.
     ///
     /// # Errors
-    /// Bytes that are not a saved graph; kernels that the program does not link, or that have
-    /// changed since; slots of another number, length or type; arguments that violate a kernel's
-    /// contract; unchecked launches. Launches recorded before the error stay.
+    /// If the bytes are not a saved graph, or contain unchecked launches. If the program does not
+    /// link a kernel, or the kernel has changed since. If slots differ in number, length or type
+    /// from the saved ones. If arguments violate a kernel's contract. Launches recorded before the
+    /// error stay.
     pub fn load(&self, bytes: &[u8], slots: &[AnySlot]) -> Result<Vec<Node>> {
         let saved = SavedGraph::read(bytes)?;
         if let Some(bare) = saved.kernels.iter().find(|kernel| !kernel.checked) {

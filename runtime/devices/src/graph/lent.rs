@@ -94,7 +94,7 @@ impl<'g> OwnedBuffer<'g> {
     }
 }
 
-/// The memory that the launches of a graph use, as one set of accesses.
+/// The accesses of all launches of a graph to its buffers, as one set.
 pub(super) struct All<'a, 'g>(pub &'a [OwnedBuffer<'g>]);
 
 impl All<'_, '_> {
@@ -181,7 +181,7 @@ impl GraphLaunch {
         same && self.constants == other.constants && self.form == other.form
     }
 
-    /// Returns the arguments in the form that the device takes.
+    /// Returns the arguments for a launch on the device.
     ///
     /// # Safety
     /// While the arguments are used, the launch has the slots exclusively.

@@ -250,7 +250,7 @@ impl<'g> Graph<'g> {
         }
     }
 
-    /// Prepares again the launches whose buffers have been exchanged.
+    /// Prepares the launches whose buffers have been exchanged once more, for the new addresses.
     fn bind(&mut self) -> Result<()> {
         let home = self.device.id();
         let there = |lent: &OwnedBuffer| lent.raw().device().id() == home && lent.raw().bytes() == lent.bytes;
@@ -279,7 +279,7 @@ impl<'g> Graph<'g> {
         Ok(())
     }
 
-    /// Requests that the driver's graph is made again before the next replay.
+    /// Marks the driver's graph as stale, so that it is rebuilt before the next replay.
     fn invalidate(&mut self) {
         if let GraphBackend::Cuda(_, on_gpu) = &mut self.made {
             on_gpu.stale = true;

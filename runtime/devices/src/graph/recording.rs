@@ -35,7 +35,8 @@ impl Device {
 }
 
 impl<'g> Recording<'g> {
-    /// Takes a buffer, which [`Graph::buffer`] and [`Graph::buffer_mut`] give access to.
+    /// Moves a buffer into the graph. [`Graph::buffer`] and [`Graph::buffer_mut`] give access to
+    /// it.
     pub fn own<T: Element>(&self, buffer: DeviceBuffer<T>) -> Result<SlotMut<T>> {
         let len = buffer.len();
         Ok(SlotMut::new(self.add_slot(OwnedBuffer::own(buffer))?, len))

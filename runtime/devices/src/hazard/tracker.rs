@@ -77,7 +77,7 @@ pub(crate) struct SubrangeTracker {
 impl HazardTracker {
     /// Returns the tracker of memory whose former owner left `pending` behind. Every access waits
     /// for these points until the whole memory has been written. Reads wait too, because the
-    /// content must not change meanwhile.
+    /// content must not change during a read.
     pub fn inherited(pending: WaitSet) -> HazardTracker {
         let some = !pending.is_empty();
         // The points may be of reads or of writes, so all of them are treated as writes.

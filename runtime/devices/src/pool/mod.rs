@@ -10,8 +10,9 @@
 //! pending accesses ([`WaitSet`]); the first stream that uses the next owner's memory waits for
 //! them on the device. On the same stream there is no wait.
 //!
-//! A pool that keeps nothing ([`Pool::bare`]) asks the device for each allocation. External tools,
-//! such as NVIDIA's Compute Sanitizer, then see each buffer as a separate allocation.
+//! A pool that caches no memory ([`Pool::bare`]) makes a driver allocation for each buffer.
+//! External tools, such as NVIDIA's Compute Sanitizer, then see each buffer as a separate
+//! allocation.
 //!
 //! Requests of at most 512 KiB are cut from segments of 2 MiB, larger requests from segments of a
 //! second kind. Small, long-lived blocks then do not fragment the memory of large ones.
@@ -106,7 +107,7 @@ struct PoolState {
 }
 
 impl Pool {
-    /// Returns a pool that keeps nothing.
+    /// Returns a pool that caches no memory.
     pub fn bare() -> Pool {
         Pool { bare: true, ..Pool::default() }
     }
@@ -187,7 +188,7 @@ impl Pool {
         }
     }
 
-    /// Returns all unused segments to the device. Returns the number of their bytes.
+    /// Releases all unused segments to the device, and returns the number of released bytes.
     pub fn trim(&self, source: &dyn SegmentSource) -> Result<u64> {
         self.state().trim(source)
     }

@@ -2,9 +2,11 @@
 //!
 //! Free blocks are in lists by size: one list for each sixteenth of each power of two, and a bit
 //! for each nonempty list. Two bit scans find the smallest list whose blocks all suffice. Free
-//! neighbors are merged at once, except the few blocks freed last: temporaries that are allocated
-//! again immediately are not merged and cut each time. (Masmano, Ripoll, Crespo, Real: *TLSF: a new
-//! dynamic memory allocator for real-time systems*, ECRTS 2004.)
+//! neighbors are merged at once, except the few blocks freed last. A temporary that is allocated
+//! again immediately is thus not merged and cut each time.
+//!
+//! Source: Masmano, Ripoll, Crespo, Real: *TLSF: a new dynamic memory allocator for real-time
+//! systems*, ECRTS 2004.
 //!
 //! This module does not access the memory: its records are separate, so the ranges may belong to a
 //! device.
@@ -40,7 +42,7 @@ struct PoolBlock {
     /// Neighbors in the list of free blocks.
     previous: Id,
     next: Id,
-    /// The accesses that must complete before the next owner's.
+    /// The accesses of former owners that must complete before the next owner's first access.
     pending: WaitSet,
 }
 

@@ -4,7 +4,7 @@
 const MAGIC: &[u8] = b"kernel-dsl cache, format 1\n";
 const HASH_BYTES: usize = 16;
 
-/// All that an entry depends on.
+/// The key of an entry: everything that its payload depends on.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Key {
     /// The parts, each after its length.

@@ -86,7 +86,8 @@ impl Store {
         std::env::var_os(FOLDER).is_some()
     }
 
-    /// Returns the store in a folder, which the first write creates.
+    /// Returns the store in a folder, which the first write creates. `limit` is the largest total
+    /// size of the entries in bytes.
     pub fn new(folder: impl Into<PathBuf>, limit: u64) -> Store {
         Store { folder: folder.into(), limit }
     }
@@ -134,8 +135,8 @@ impl Store {
         Some(payload.to_vec())
     }
 
-    /// Stores a payload for a key. If the limit is then exceeded, the least recently used entries
-    /// are removed.
+    /// Stores a payload for a key. If the entries then exceed the size limit, removes the least
+    /// recently used ones.
     pub(crate) fn save(&self, key: &Key, payload: &[u8]) -> io::Result<()> {
         self.save_by(key, payload, |path| File::create_new(path))
     }

@@ -47,9 +47,12 @@ impl Event {
         }
     }
 
-    /// Returns the time from `earlier` to this event, waiting for both. On a GPU it comes from the
-    /// GPU's clock, in steps of half a microsecond. Both events must belong to one device. Returns
-    /// 0 if `earlier` is the later one.
+    /// Waits for both events, and returns the time from `earlier` to this event. On a GPU the time
+    /// is measured by the GPU's clock, in steps of half a microsecond. Returns 0 if `earlier` is
+    /// the later one.
+    ///
+    /// # Errors
+    /// If the events belong to different devices, or the device is lost.
     pub fn since(&self, earlier: &Event) -> Result<Duration> {
         match (&self.at, &earlier.at) {
             (EventTime::Cpu(end), EventTime::Cpu(start)) => Ok(end.saturating_duration_since(*start)),

@@ -136,8 +136,11 @@ impl Stream {
         self.queue.stream().map_or(Ok(()), |stream| unsafe { stream.hold_handle(handle) })
     }
 
-    /// Returns a buffer with a copy of `data`. The data may change or be dropped when this returns:
-    /// it is staged in the device's pinned memory.
+    /// Allocates a buffer with a copy of `data`. The caller may change or drop `data` after the
+    /// return, because the copy is staged in pinned memory.
+    ///
+    /// # Errors
+    /// If the device is out of memory or lost.
     pub fn upload<T: Element>(&self, data: &[T]) -> Result<DeviceBuffer<T>> {
         let mut pinned = self.device.pinned(data.len())?;
         pinned.as_mut_slice()?.copy_from_slice(data);
@@ -146,7 +149,10 @@ impl Stream {
         Ok(buffer)
     }
 
-    /// Copies all of `from` to a buffer of equal length. Both belong to the stream's device.
+    /// Copies all elements of `from` to `to`, while the host continues.
+    ///
+    /// # Errors
+    /// If the lengths differ, or one of the buffers belongs to another device.
     pub fn upload_to<T: Element>(&self, to: &mut DeviceBuffer<T>, from: &PinnedBuffer<T>) -> Result<()> {
         self.same_device(to.device(), "the buffer")?;
         self.same_device(from.device(), "the pinned buffer")?;
@@ -158,8 +164,11 @@ impl Stream {
         self.recording.time(|| ProfiledWork::Upload { bytes: to.bytes() }, copy)
     }
 
-    /// Copies all of a buffer to `to`, which has equal length; reading `to` waits for the copy.
-    /// Both belong to the stream's device.
+    /// Copies all elements of `from` to `to`, while the host continues. Reading `to` waits for the
+    /// copy.
+    ///
+    /// # Errors
+    /// If the lengths differ, or one of the buffers belongs to another device.
     pub fn download_to<T: Element>(&self, from: &DeviceBuffer<T>, to: &mut PinnedBuffer<T>) -> Result<()> {
         self.same_device(from.device(), "the buffer")?;
         self.same_device(to.device(), "the pinned buffer")?;
@@ -185,8 +194,11 @@ impl Stream {
 
     /// Copies all elements of a buffer to a buffer of equal length on the stream's device. The
     /// source may belong to another device. Between two GPUs the copy runs concurrently with the
-    /// host, directly where they have peer access. From the CPU it passes through pinned memory; to
-    /// the CPU it is complete when this returns.
+    /// host, directly where they have peer access. A copy from the CPU to a GPU passes through
+    /// pinned memory. A copy to the CPU is complete when this function returns.
+    ///
+    /// # Errors
+    /// If the lengths differ, or `to` belongs to another device than the stream.
     pub fn copy<T: Element>(&self, from: &DeviceBuffer<T>, to: &mut DeviceBuffer<T>) -> Result<()> {
         self.same_device(to.device(), "the buffer to write")?;
         same_length(("the buffer to read", from.len()), ("the buffer to write", to.len()))?;
@@ -218,7 +230,7 @@ impl Stream {
     /// Declares that the stream's work reads the memory of a view that no launch argument shows,
     /// because a struct contains the view [detached](BufferView::detached). Later work waits for
     /// pending writes to that memory, and later writes or frees of it wait for the work submitted
-    /// so far. Call it before such a launch and after it.
+    /// so far. Call this function both before and after such a launch.
     ///
     /// # Errors
     /// If the view belongs to another device, or the driver rejects the wait.
@@ -233,7 +245,10 @@ impl Stream {
         }
     }
 
-    /// Sets all elements to 0.
+    /// Sets all elements to 0, in stream order.
+    ///
+    /// # Errors
+    /// If the buffer belongs to another device.
     pub fn fill_zero<T: Element>(&self, buffer: &mut DeviceBuffer<T>) -> Result<()> {
         self.same_device(buffer.device(), "the buffer")?;
         let used = AccessSet::written(buffer.uses());

@@ -119,8 +119,8 @@ impl Queue {
         }
     }
 
-    /// Waits until all submitted work is complete, and returns the oldest violation or error found
-    /// meanwhile.
+    /// Waits until all submitted work is complete, and returns the oldest violation or error of
+    /// this work.
     pub fn wait(&self) -> Result<()> {
         match self {
             Queue::Cpu => Ok(()),

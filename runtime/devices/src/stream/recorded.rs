@@ -36,7 +36,8 @@ pub struct RecordedMemory {
     pub bytes: u64,
     /// Whether the kernel may write the memory.
     pub writes: bool,
-    /// Whether it is memory of a [shared](Stream::share) buffer, which the recorded launches keep.
+    /// Whether the memory belongs to a [shared](Stream::share) buffer, which the recorded launches
+    /// keep alive.
     pub shared: bool,
 }
 
@@ -107,8 +108,9 @@ impl Stream {
     }
 
     /// Runs `work`, which submits to this stream, and returns its result and its launches. The
-    /// launches are `None` on the CPU, and if the work did more than launches of unchecked kernels:
-    /// a copy, a fill, or a declared read of memory that no argument shows.
+    /// launches are `None` on the CPU, and if the work submits anything other than launches of
+    /// unchecked kernels. Examples are a copy, a fill, or a declared read of memory that no
+    /// argument shows.
     ///
     /// If another thread submits to the stream meanwhile, the launches are `None`, or include those
     /// of the other thread.

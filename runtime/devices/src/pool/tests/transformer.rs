@@ -1,6 +1,6 @@
-//! The allocations of a transformer: the buffers of a model with the shape of Qwen3-VL-2B, in the
-//! order in which a plain implementation creates and drops them. The trace begins with an image and
-//! a prompt, and ends with the last of a few generated tokens.
+//! The allocations of a transformer with the shape of Qwen3-VL-2B. The trace has the buffers in the
+//! order in which a plain implementation creates and drops them. The first steps process an image
+//! and a prompt; the last ones generate a few tokens.
 //!
 //! `transformer.trace` has the order, a line for each step: `+ bytes` creates the next buffer,
 //! numbered from 0, `- number` drops one. This code generates the trace; a test run with `UPDATE=1`
