@@ -100,15 +100,15 @@ impl Expected {
     }
 
     /// Creates contents that are not checked, such as scratch memory. Executors are still compared
-    /// with each other under the same schedule. The schedule of a GPU is unknown: with
-    /// atomic operations in the kernel, its contents are not compared.
+    /// with each other under the same schedule. If the kernel has atomic operations, a GPU's
+    /// contents are not compared, because its schedule is unknown.
     pub fn unchecked(argument: usize) -> Expected {
         Expected { argument, contents: Contents::Unchecked }
     }
 
     /// Creates contents that `accepts` judges from all arguments before the launch and all
-    /// arguments after the launch. An error says what is wrong. The predicate may judge several
-    /// outputs, and the others are then [`unchecked`](Expected::unchecked).
+    /// arguments after the launch. The text of an error describes the mistake. If the predicate
+    /// judges several outputs, give the others [`unchecked`](Expected::unchecked) contents.
     ///
     /// ```
     /// use runtime::testing::{Expected, Input};
@@ -142,8 +142,8 @@ impl Contents {
     }
 }
 
-/// Returns the arguments whose contents may depend on the schedule: those that the case names, and
-/// in a kernel with atomic operations those whose expected contents have no order.
+/// Returns the arguments whose contents may depend on the schedule. The case names such arguments.
+/// In a kernel with atomic operations, arguments whose expected contents have no order count too.
 pub(super) fn order_dependent(case: &Case, has_atomics: bool, expected: &[Expected]) -> Vec<usize> {
     let free = expected.iter().filter(|e| has_atomics && e.contents.is_order_free()).map(|e| e.argument);
     case.order_dependent.iter().copied().chain(free).collect()
@@ -299,8 +299,8 @@ fn near(given: Value, value: f64, bound: f64) -> bool {
     near || given == expected
 }
 
-/// Compares the elements of an output with the expected ones, in any order; returns a difference.
-/// `distinct` ignores how often an element occurs.
+/// Compares the elements of an output with the expected ones, in any order. Returns a description
+/// of the difference. With `distinct`, the number of occurrences of an element does not matter.
 fn unordered(array: &Array, expected: &[Value], distinct: bool) -> Option<String> {
     let given: Vec<Value> = array.offsets().map(|offset| array.value(offset)).collect();
     let sorted = |all: &[Value]| {

@@ -140,7 +140,7 @@ impl Extreme {
         (0..n).map(|i| self.value(random, i == at)).collect()
     }
 
-    /// Returns one value of the array; `once` is whether the value is the one that occurs once.
+    /// Returns one value of the array. `once` selects the value that occurs once.
     pub(super) fn value<T: Draw>(self, random: &mut Random, once: bool) -> T {
         let (largest, normal, least) = (T::LARGEST_FINITE, T::SMALLEST_NORMAL, T::SMALLEST);
         let unit = random.unit();

@@ -73,8 +73,8 @@ impl Gen {
         Random::new(parts.into_iter().fold(self.seed, |seed, part| Random::new(seed ^ Random::new(part).bits()).bits()))
     }
 
-    /// Returns a size within `range`: the planned one, or one drawn by `draw`. `show` formats the
-    /// size for the case's name.
+    /// Returns a size within `range`: the size that shrinking has fixed, or one drawn by `draw`.
+    /// `show` formats the size for the case's name.
     fn draw(
         &mut self,
         name: &str,
@@ -128,7 +128,8 @@ impl Gen {
         all[chosen].clone()
     }
 
-    /// Records an array of `n` elements; returns the number of the array and its planned window.
+    /// Records an array of `n` elements. Returns the number of the array, and the window that
+    /// shrinking has fixed.
     fn window(&mut self, n: usize) -> (usize, Window) {
         let number = self.arrays.len();
         self.arrays.push(n);

@@ -67,8 +67,8 @@ impl Input {
         Input::view(data, [data.len()])
     }
 
-    /// Returns a row-major view of all of `data`. If the extents do not fit `data`, the run of the
-    /// case is rejected.
+    /// Returns a row-major view of all of `data`, with extents in elements. If the extents do not
+    /// fit `data`, the run of the case is rejected.
     pub fn view<T: Element, const R: usize>(data: &[T], extents: [usize; R]) -> Input {
         let mut strides = [1usize; R];
         for d in (0..R.saturating_sub(1)).rev() {
@@ -77,8 +77,8 @@ impl Input {
         Input::strided(data, extents, strides)
     }
 
-    /// Returns a view with gaps: element Σ indexᵢ · strideᵢ of `data`. The kernel must not change
-    /// the gaps.
+    /// Returns a view of the elements Σ indexᵢ · strideᵢ of `data`, with extents and strides in
+    /// elements. The kernel must not change the gaps between these elements.
     pub fn strided<T: Element, const R: usize>(data: &[T], extents: [usize; R], strides: [usize; R]) -> Input {
         // SAFETY: elements have no padding, so all their bytes are initialized. `data` is borrowed
         // while the bytes are read.
@@ -213,8 +213,8 @@ impl Input {
         all
     }
 
-    /// Returns the types of the numbers of an element. The numbers of [`values`](Self::values)
-    /// repeat these types.
+    /// Returns the types of the numbers that one element consists of; a scalar is a single number.
+    /// The numbers of [`values`](Self::values) repeat these types.
     pub fn scalars(&self) -> Vec<Scalar> {
         match self {
             Input::Scalar { ty, .. } => vec![*ty],

@@ -27,7 +27,7 @@ pub struct TracedThread {
 
 /// Traces what one thread of the instance does in a case, line by line. The oracle runs with
 /// `options`. The thread's own block runs under every check that `options` leaves enabled. A case
-/// whose grid has no block is refused.
+/// whose grid has no block is rejected.
 pub fn trace(
     artifact: &'static Artifact,
     instance: &Instance,
@@ -40,7 +40,8 @@ pub fn trace(
     trace_of_program(program, artifact.target, case, thread, options)
 }
 
-/// Traces a thread as [`trace`] does, of a program that was read from source text, for example.
+/// Traces a thread of a program as [`trace`] does. The program may come from source text, for
+/// example.
 pub fn trace_of_program(
     program: Monomorphic,
     target: Target,
@@ -59,7 +60,7 @@ pub fn trace_of_program(
     }
 }
 
-/// Passes the checked arguments of a program's launch in a case to `act`. The arguments are in
+/// Calls `act` with the validated arguments of a program's launch in a case. The arguments are in
 /// memory of `device`.
 #[doc(hidden)]
 pub fn validated<T>(

@@ -13,10 +13,10 @@
 //! schedule, except where the case allows it ([`Case::with_order_dependent`]). [`InstanceReport`]
 //! holds the results as data.
 //!
-//! [`property`] does all of this in one call of a test. The function draws cases, runs them, and
-//! shrinks a failing case, sizes first, then values ([`Gen`], [`Counterexample`]). With the feature
-//! `proptest`, `strategy` has proptest strategies for the same purpose. [`trace`] shows what one
-//! thread of a case does. [`Profiler`] measures memory accesses.
+//! [`property`] does all of this in one call of a test. The property draws cases, runs them, and
+//! shrinks a failing case: first its sizes, then its values ([`Gen`], [`Counterexample`]). With the
+//! feature `proptest`, `strategy` has proptest strategies for the same purpose. [`trace`] shows
+//! what one thread of a case does. [`Profiler`] measures memory accesses.
 //!
 //! ```
 //! use kernel_dsl::prelude::*;
@@ -146,8 +146,8 @@ pub struct Case {
     pub inputs: Vec<Input>,
     /// The block size, if the kernel leaves it to the launch; `None` tries several sizes.
     pub block: Option<usize>,
-    /// The arguments whose values depend on the order of atomic operations, such as a sum of
-    /// floats.
+    /// The indices of arguments whose values depend on the order of atomic operations, such as a
+    /// sum of floats.
     pub order_dependent: Vec<usize>,
 }
 

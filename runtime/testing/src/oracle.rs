@@ -57,7 +57,8 @@ impl<'p> Oracle<'p> {
         Ok(OracleRun { outcome: outcome.into_inner(), outputs })
     }
 
-    /// Compares the result of a run of `case` with the expected values.
+    /// Compares the result of a run of `case` with the expected values. Returns the failure if they
+    /// differ.
     pub fn wrong(&self, case: &Case, trial: &OracleRun, expected: &[Expected]) -> Option<Failure> {
         let (executor, names) = (Executor::Lowered, self.prepared.names());
         gaps(&executor, names, &trial.outputs, case)
@@ -73,8 +74,8 @@ impl<'p> Oracle<'p> {
 }
 
 impl PreparedInstance {
-    /// Returns what the checked form reports of a case after all passes, as the checked form would
-    /// on a GPU.
+    /// Runs the checked form of a case after all passes. Returns the report that a GPU would return
+    /// too, or `None` without a violation.
     pub fn checked_form(&self, case: &Case, options: Options) -> Result<Option<Report>> {
         let (device, reported) = (Device::cpu(), RefCell::new(None));
         self.run(&device, case, |arguments| {
@@ -91,8 +92,7 @@ impl PreparedInstance {
     ///
     /// # Safety
     /// On a GPU nothing that the kernel does is checked. The kernel must be correct for the case.
-    /// Otherwise the process and the device must not be used for anything that a faulty kernel
-    /// could invalidate.
+    /// After a faulty kernel, neither the process nor the device is reliable.
     pub unsafe fn launch_bare(&self, device: &Device, case: &Case) -> Result<()> {
         let (artifact, constants) = self.instance();
         let outputs = self.run(device, case, |arguments| {

@@ -27,8 +27,8 @@ const WARM_UP: usize = 3;
 const MIN_ROUNDS: usize = 3;
 /// The largest number of launches in a row. A stream has records for this many checked launches.
 const LAUNCHES: u32 = 50;
-/// The largest size in bytes of the copies of written memory beyond the first: small enough that a
-/// GPU's cache holds them.
+/// The largest size in bytes of all copies of written memory beyond the first. A GPU's cache holds
+/// as much.
 const MAX_COPIED: usize = 1 << 24;
 
 impl FormTimes {
@@ -105,8 +105,8 @@ impl RepeatedLaunch<'_> {
         (!self.memory.restored.is_empty()).then_some(self.prepared.len() as u32)
     }
 
-    /// Writes the inputs to all copies, if the kernel reads memory that it writes. Submits this to
-    /// the stream of the launches and does not wait.
+    /// Writes the inputs to all copies, if the kernel reads memory that it writes. The writes are
+    /// submitted to the stream of the launches; the host does not wait.
     ///
     /// # Errors
     /// The errors of the copies.

@@ -13,8 +13,8 @@ use std::fmt;
 /// The default number of cases for a property.
 const DEFAULT_CASES: usize = 48;
 
-/// A property of a kernel, made by [`property`]. All executors agree, the oracle finds no errors,
-/// and the result matches a reference.
+/// A property of a kernel, created by [`property`]: all executors agree, the oracle finds no
+/// errors, and the result matches a reference.
 ///
 /// ```
 /// use kernel_dsl::prelude::*;
@@ -80,7 +80,7 @@ pub struct Counterexample {
     parameters: Vec<String>,
 }
 
-/// Begins the test of a property of a kernel; a generic kernel needs an instance:
+/// Selects the kernel for the test of a property. A generic kernel needs an instance, such as
 /// `property::<matmul<16>>()`.
 pub fn property<K: Kernel>() -> Tested {
     Tested::new(K::ARTIFACT, Instance(K::CONSTANTS.to_vec()))

@@ -118,22 +118,21 @@ impl Random {
     }
 }
 
-/// Sorts values; a NaN stays at any place.
+/// Sorts values in ascending order; the positions of NaNs are unspecified.
 pub(super) fn ascending<T: PartialOrd>(mut values: Vec<T>) -> Vec<T> {
     values.sort_by(|a, b| a.partial_cmp(b).unwrap_or(Ordering::Equal));
     values
 }
 
-/// Returns the order of the keys: the place of the least key, of the next, and so on. Equal keys
-/// keep their order.
+/// Returns the indices of the keys in ascending order of the keys. Equal keys keep their order.
 pub(super) fn permutation(keys: &[u64]) -> Vec<u32> {
     let mut order: Vec<u32> = (0..keys.len() as u32).collect();
     order.sort_by_key(|i| keys[*i as usize]);
     order
 }
 
-/// Returns the sums of the lengths before each row, and of all lengths; a length is at most
-/// `longest`.
+/// Returns for each row the sum of the lengths before it, and last the sum of all lengths. Each
+/// length is limited to `longest`.
 pub(super) fn offsets(lengths: &[u32], longest: usize) -> Vec<u32> {
     let mut end = 0;
     let ends = lengths.iter().map(|length| {

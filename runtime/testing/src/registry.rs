@@ -51,9 +51,8 @@ macro_rules! register {
     };
 }
 
-/// Registers the cases in which `kernels bench` measures a kernel:
-/// `runtime::register_bench!(saxpy, cases)`. Without them, `kernels bench` takes those of
-/// [`register!`].
+/// Registers the cases in which `kernels bench` measures a kernel: `runtime::register_bench!(saxpy,
+/// cases)`. Without these cases, `kernels bench` takes those of [`register!`].
 #[macro_export]
 macro_rules! register_bench {
     ($kernel:ty, $cases:expr $(,)?) => {

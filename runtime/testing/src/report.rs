@@ -106,7 +106,7 @@ pub struct CaseReport {
 }
 
 impl CaseReport {
-    /// Returns the report of the case with the given name.
+    /// Returns the report of a case with this name. The verdict follows from the failure.
     pub fn new(case: impl Into<String>, failure: Option<Failure>) -> CaseReport {
         let verdict = failure.as_ref().map_or(Verdict::Pass, Failure::verdict);
         CaseReport { case: case.into(), verdict, failure, printed: String::new() }

@@ -15,9 +15,10 @@ pub fn edges(tile: usize) -> Vec<usize> {
     sizes
 }
 
-/// Returns shapes of `D` dimensions that cover each size of each dimension at least once. The other
-/// dimensions are drawn at random. The list also combines all first sizes, all second sizes, and so
-/// on. The list is far shorter than one of all combinations.
+/// Returns shapes of `D` dimensions in which each size of each dimension occurs at least once, with
+/// random sizes in the other dimensions. The list also combines all first sizes, all second sizes,
+/// and so on. The number of shapes grows with the sum of the numbers of sizes, not with their
+/// product.
 pub fn shapes<const D: usize>(sizes: [&[usize]; D], random: &mut Random) -> Vec<[usize; D]> {
     let mut all = Vec::new();
     let longest = sizes.iter().map(|s| s.len()).max().unwrap_or(0);

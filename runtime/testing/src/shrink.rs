@@ -1,16 +1,16 @@
 //! Shrinking of a failing case to the smallest case that fails in the same way: first the sizes,
 //! then the values.
 //!
-//! A size shrinks by bisection between a value that passes and one that fails. If all sizes above
-//! some threshold fail, the bisection finds the threshold. When an array becomes shorter, values
-//! are removed at its end, or else at its beginning. Values become 0, 1 or a power of two: first in
-//! whole arrays, then in halves, down to single values.
+//! A size shrinks by bisection between a value that passes and one that fails. If all sizes from
+//! some threshold on fail, the bisection finds this threshold. When an array becomes shorter,
+//! values are removed at its end, or else at its beginning. Values become 0, 1 or a power of two:
+//! first in whole arrays, then in halves, down to single values.
 
 use super::check::FailedCase;
 use super::generate::{FixedDraws, Gen};
 use super::{Case, Simple};
 
-/// The largest number of trials; each trial runs the kernel on all executors.
+/// The maximum number of trials; each trial runs the kernel on all executors.
 const TRIALS: usize = 3000;
 
 /// A failing case.
@@ -21,7 +21,8 @@ pub(super) struct Failing {
     pub failed: FailedCase,
 }
 
-/// A search for smaller cases. `draw` makes the case of a plan; `run` returns its failure.
+/// A search for smaller cases. `draw` makes a case from fixed draws; `run` returns the failure of a
+/// case.
 pub(super) struct Shrink<D, R> {
     draw: D,
     run: R,
@@ -44,8 +45,8 @@ where
         (shrink.best, shrink.trials)
     }
 
-    /// Returns whether the planned case fails in the same way, and keeps the case as the best if
-    /// so.
+    /// Returns whether the case with these fixed draws fails in the same way as the first. Keeps
+    /// such a case as the best.
     fn fails(&mut self, plan: FixedDraws) -> bool {
         if self.trials >= TRIALS {
             return false;

@@ -29,7 +29,7 @@ impl Signature {
         }
     }
 
-    /// Returns the case once for each block size to try.
+    /// Returns copies of the case, one for each block size to try.
     pub fn sized(&self, program: &Monomorphic, case: &Case) -> Vec<Case> {
         match (case.block, launch::chooses_block(program), launch::block(program)) {
             (None, true, Ok(block)) => {
@@ -40,7 +40,7 @@ impl Signature {
         }
     }
 
-    /// Returns for each argument a buffer with the case's array, if the argument is one.
+    /// Returns for each argument a buffer with the case's array; `None` for a scalar.
     pub fn buffers(&self, device: &Device, case: &Case) -> Result<Vec<Option<RawBuffer>>> {
         let buffer = |input: &Input| match input {
             Input::Scalar { .. } => Ok(None),

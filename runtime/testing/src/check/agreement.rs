@@ -14,7 +14,8 @@ use runtime_ptx::{BranchPolicy, Options};
 use std::cell::{LazyCell, RefCell};
 use std::sync::PoisonError;
 
-/// The number of additional warp instructions for warps that poll while they wait for each other.
+/// The number of additional warp instructions of a preempted run, for warps that poll while they
+/// wait for each other.
 const POLLING: u64 = 1 << 25;
 
 /// Compares the outputs of an executor with the reference.
@@ -39,7 +40,8 @@ struct Baseline {
     lines: Vec<u8>,
     /// Warp instructions of the run.
     instructions: u64,
-    /// Points of the run at which a schedule can preempt a warp. Zero if there is one warp only.
+    /// The number of points of the run at which a schedule can preempt a warp; 0 if the launch has
+    /// a single warp.
     points: u64,
     /// The schedule of the first run, whose warnings are reported.
     first_schedule: Schedule,
@@ -93,7 +95,7 @@ impl<'a> Agreement<'a> {
         let (first, outcome) = first.map_err(self.stopped(Executor::Lowered))?;
         let (instructions, points) = outcome.map_or((0, 0), |outcome| {
             warnings.add(&self.case.name, &outcome.report);
-            // A single warp has no other to be preempted for.
+            // With a single warp, no other warp could run instead.
             let points = if outcome.statistics.warps > 1 { outcome.points } else { 0 };
             (outcome.statistics.warp_instructions, points)
         });
@@ -130,7 +132,8 @@ impl<'a> Agreement<'a> {
         Ok(free)
     }
 
-    /// Runs the oracle under a schedule. Returns the outputs, or `None` if a loop did not end.
+    /// Runs the lowered form on the oracle under a schedule. Returns the outputs, or `None` if a
+    /// loop did not end.
     fn scheduled(
         &self,
         baseline: &Baseline,
@@ -156,7 +159,8 @@ impl<'a> Agreement<'a> {
         }
     }
 
-    /// Returns a failure like `failure` under the simplest interleaving that has one.
+    /// Returns a failure of the same kind as `failure`, under the simplest interleaving that causes
+    /// one.
     fn simplest(&self, baseline: &Baseline, failure: Failure, preemption: Preemption) -> Failure {
         let mut simplest = failure;
         preemption.shrunk(|simpler| {
@@ -227,7 +231,8 @@ impl<'a> Agreement<'a> {
     fn cuda(&self, gpu: &Device, baseline: &Baseline, judge: ResultCheck) -> Result<(), Failure> {
         let Agreement { prepared, case, .. } = *self;
         prepared.has_tolerances()?;
-        // Waits for the compiler before taking the lock, so that other cases can run on the GPU.
+        // Waits for the compiler before taking the lock, so that other cases can run on the GPU in
+        // the meantime.
         prepared.load(Some(gpu)).map_err(self.stopped(Executor::Cuda(gpu.to_string())))?;
         let _turn = self.checker.gpu_turn.lock().unwrap_or_else(PoisonError::into_inner);
         let (artifact, constants) = prepared.instance();
@@ -298,8 +303,8 @@ impl<'a> Agreement<'a> {
         self.prepared.run(cpu, self.case, |arguments| run(&self.prepared.approved(cpu, self.case, arguments)?))
     }
 
-    /// Checks that outputs under a schedule are those of `expected`, except where the case lets
-    /// them depend on the order.
+    /// Checks that outputs under a schedule equal `expected`, except in arguments that may depend
+    /// on the order.
     fn same_in_schedule(&self, expected: &Outputs, outputs: &Outputs, schedule: Schedule) -> Result<(), Failure> {
         match self.prepared.difference(&self.order_dependent, expected, outputs) {
             Some(mismatch) => Err(Failure::OrderDependent { schedule, mismatch: mismatch.into() }),
@@ -307,7 +312,7 @@ impl<'a> Agreement<'a> {
         }
     }
 
-    /// Returns a function that makes a failure of an executor's error.
+    /// Returns a function that converts an error of the executor to a failure.
     fn stopped(&self, executor: Executor) -> impl Fn(Error) -> Failure {
         move |e| Failure::stopped(executor.clone(), self.prepared.located(e))
     }

@@ -25,8 +25,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-/// The numbers of interleavings under which a case with atomic operations runs, each with the
-/// maximum number of warp instructions of all of them together. Short cases run under many.
+/// Pairs for cases with atomic operations: a number of interleavings, and the maximum number of
+/// warp instructions of all of them together. Short cases run under many interleavings.
 const INTERLEAVINGS: [(u64, u64); 2] = [(8, 1 << 20), (128, 1 << 17)];
 
 /// A checker of kernels, which runs them on the interpreters, and on a GPU if it has one.
@@ -39,8 +39,8 @@ pub struct Checker {
     gpu_turn: Arc<Mutex<()>>,
     /// The options of the oracle.
     options: interpreter::Options,
-    /// The number of seeded schedules for every kernel. `None`: one, and only for kernels whose
-    /// result may depend on the order.
+    /// The number of seeded schedules for every kernel. With `None`, kernels whose result may
+    /// depend on the order run under one, and others under none.
     orders: Option<u64>,
     /// Whether the check stops at the first failing case.
     stop_at_first: bool,
@@ -115,9 +115,9 @@ impl Checker {
         Checker { options, ..self }
     }
 
-    /// Runs the instance of `spec` on the cases of `seed`. Several threads may check instances
-    /// at the same time: their cases take turns on a GPU, whose driver compiles the next modules
-    /// meanwhile.
+    /// Runs the instance of `spec` on the cases that `seed` generates, and returns the results.
+    /// Several threads may check instances at the same time. The cases of these threads take turns
+    /// on a GPU, while its driver compiles the next modules.
     pub fn check(&self, spec: &KernelSpec, instance: &Instance, seed: u64) -> InstanceReport {
         let cases = (spec.cases)(instance, &mut Random::new(seed));
         let mut report = InstanceReport {
@@ -177,7 +177,7 @@ impl Checker {
         report
     }
 
-    /// Returns the GPU if it takes part.
+    /// Returns the GPU, if the checker runs kernels on it.
     fn gpu(&self) -> Option<&Device> {
         let all = self.options.checks == Checks::All && self.options.without.is_empty();
         self.gpu.as_ref().filter(|_| all)

@@ -24,7 +24,8 @@ pub struct PreparedInstance {
     pub(super) checked: (Executable, CheckedKernel),
     /// The PTX that a GPU runs; `None` if the forms were given as IR.
     pub(super) ptx: Option<ptx::DecodedPtx>,
-    /// Whether the PTX is not the compiler's, so that its atomic operations may have another order.
+    /// Whether [`with_ptx`](PreparedInstance::with_ptx) replaced the compiler's PTX. The atomic
+    /// operations of such PTX may have another order.
     pub(super) foreign: bool,
     /// The PTX lines of each Rust line, computed on first use.
     lines: OnceLock<AccessesByLine>,
@@ -155,7 +156,7 @@ impl PreparedInstance {
         self.ptx.as_ref()
     }
 
-    /// Returns the case once for each block size to try.
+    /// Returns copies of the case, one for each block size to try.
     pub fn sized(&self, case: &Case) -> Vec<Case> {
         self.signature.sized(&self.program, case)
     }
@@ -175,8 +176,8 @@ impl PreparedInstance {
         &self.signature.names
     }
 
-    /// Checks that an executor's outputs match `expected`, if given, and that gaps in the outputs
-    /// are unchanged.
+    /// Checks that an executor's outputs match `expected`, if it is given. Also checks that gaps
+    /// between the elements of outputs are unchanged.
     pub(super) fn check_outputs(
         &self,
         case: &Case,

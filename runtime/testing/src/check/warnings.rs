@@ -1,4 +1,4 @@
-//! The findings of a check that are no failures.
+//! The findings of a check that are not failures.
 
 use crate::Warned;
 use runtime_oracle::report::{Allowed, CodeLocation, Finding};
