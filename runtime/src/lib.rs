@@ -7,9 +7,9 @@
 //! This crate contains no code: it re-exports the crates `runtime-devices`, `runtime-oracle`,
 //! `runtime-ptx` and `runtime-testing` under one name.
 //!
-//! * [`Device`] runs kernels: an NVIDIA GPU through its driver alone, or the CPU, where the oracle
-//!   ([`interpreter`]) runs the kernel's IR as lowered and reports every faulty access. A device
-//!   implements `Launcher`, so a kernel's typed `launch` takes it.
+//! * [`Device`] runs kernels: on an NVIDIA GPU through its driver alone, or on the CPU. There the
+//!   oracle ([`interpreter`]) runs the kernel's IR as lowered and reports every faulty access. A
+//!   device implements `Launcher`, so a kernel's typed `launch` takes it.
 //! * [`Stream`] is an in-order queue of work, concurrent with others; it is a launcher too.
 //!   [`Event`] is a point in its work.
 //! * [`Graph`] holds many launches, recorded once and replayed by one driver call.
@@ -17,8 +17,8 @@
 //!   and their `Mut` forms are shaped borrows of it.
 //! * Each launch is validated against the kernel's contract (`contract`, over
 //!   `kernel_dsl::compiler::launch`) before it runs. A rejected launch touches no argument.
-//! * On a GPU, `launch` runs the kernel's checked form: its first violation is returned as
-//!   [`Error::Violation`], a report like the oracle's, and the device stays usable.
+//! * On a GPU, `launch` runs the kernel's checked form. The first violation is returned as
+//!   [`Error::Violation`], with a report like the oracle's, and the device stays usable.
 //!   `launch_unchecked` runs the kernel's own PTX.
 //! * [`ptx`] runs PTX text on the CPU: a second interpreter.
 //! * [`Profile`] has the durations of a stream's work, kernel by kernel. With the feature
@@ -30,10 +30,10 @@
 //!
 //! # Order and errors
 //!
-//! Work given to a [`Device`] is complete when the function returns: an upload has arrived, a
-//! launch has run, and its errors are returned by the launch itself. Work given to a [`Stream`] is
-//! submitted when the function returns, and runs in the order of its stream while the host
-//! continues. A violation of a launch is the error of the next wait for the stream.
+//! Work given to a [`Device`] is complete when the function returns. An upload has arrived, a
+//! launch has run, and a launch returns its own errors. Work given to a [`Stream`] is submitted
+//! when the function returns, and runs in the order of its stream while the host continues. A
+//! violation of a launch is the error of the next wait for the stream.
 //!
 //! The order between streams follows from the memory that operations use. Results are as if the
 //! operations ran in the order of the calls, without explicit synchronization. [`Event`]s order
@@ -41,12 +41,12 @@
 //!
 //! # Faults
 //!
-//! Every error states the operation, its operands and the device. A GPU whose context a kernel or
-//! the hardware has corrupted is [lost](Device::lost): every later operation fails at once with the
-//! cause, and its objects can be dropped. [`Device::cuda`] opens the GPU again in the same process,
-//! if the driver permits it.
-//! [`Device::set_watchdog_timeout`] handles kernels that do not end. Work moves to another device
-//! only where the program requests it, for example by [`Device::with_cpu_fallback`].
+//! Every error states the operation, its operands and the device. A GPU is [lost](Device::lost) if
+//! a kernel or the hardware has corrupted its context. Every later operation then fails at once
+//! with the cause, and the GPU's objects can only be dropped. [`Device::cuda`] opens the GPU again
+//! in the same process, if the driver permits it. [`Device::set_watchdog_timeout`] handles kernels
+//! that do not end. Work moves to another device only where the program requests it, for example by
+//! [`Device::with_cpu_fallback`].
 //!
 //! # Memory
 //!
@@ -57,7 +57,7 @@
 //!
 //! Views are borrows. Parts of a buffer ([`BufferViewMut::split_at`]) can go to different launches,
 //! streams and threads at once. A later use of the whole buffer waits for all of them. A view of
-//! numbers can be cast to another type of equal size ([`BufferView::cast`]).
+//! rank 1 can be cast to elements of another type ([`BufferView::cast`]).
 
 pub use runtime_devices::{
     AnySlot, BufferStrided, BufferStridedMut, BufferView, BufferViewMut, Capability, Choice, CudaVersion, Device,
