@@ -1,5 +1,5 @@
-//! The folder where programs find the library under the driver's name, and the environment that
-//! leads programs there.
+//! The folder that has the library under the driver's name, and the environment variables with
+//! which programs find this folder.
 
 use crate::stand_ins::tools;
 use std::env;
@@ -75,8 +75,8 @@ fn prepend(folder: &Path, variable: &str) -> OsString {
     env::join_paths(folders).unwrap_or_else(|_| env::var_os(variable).unwrap_or_default())
 }
 
-/// Returns the library of that crate. cargo puts the library of this crate beside the executable;
-/// those of other crates are up to date in `deps` only.
+/// Returns the path of a crate's library. cargo puts the library of this crate beside the
+/// executable. Libraries of other crates are up to date in `deps` only.
 fn find(krate: &str) -> Result<PathBuf> {
     let program = env::current_exe()?.canonicalize()?;
     let beside = program.parent().unwrap_or(Path::new("."));
@@ -106,7 +106,7 @@ fn link(library: &Path, name: &Path) -> Result<()> {
     }
 }
 
-/// Makes a file of that name that is the target, unless it exists.
+/// Creates `name` as a link to `target`, or as a copy where links are impossible, unless it exists.
 fn place(target: &Path, name: &Path) -> Result<()> {
     #[cfg(unix)]
     let made = std::os::unix::fs::symlink(target, name);

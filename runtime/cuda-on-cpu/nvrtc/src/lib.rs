@@ -1,4 +1,5 @@
-//! A stand-in for NVRTC. NVIDIA's library compiles CUDA C++ to PTX, and the PTX is the cubin too.
+//! A stand-in for NVRTC. NVIDIA's library compiles CUDA C++ to PTX, and the stand-in returns this
+//! PTX as the cubin too.
 //!
 //! The library that is loaded before the program (`cuda-on-cpu-preload`) opens NVIDIA's library
 //! where the program looks for it, and gives the program this stand-in. All calls are forwarded. A
@@ -244,7 +245,7 @@ pub unsafe extern "C" fn nvrtcGetCUBINSize(program: ProgramHandle, size: *mut us
 pub unsafe extern "C" fn nvrtcGetCUBIN(program: ProgramHandle, cubin: *mut c_char) -> NvrtcCode {
     guard(|| {
         if !with_cubin().contains(&program.addr()) {
-            // The size is 0, and so NVIDIA's library writes nothing.
+            // The size of the cubin is 0 in this case, and NVIDIA's library writes nothing.
             return if cubin.is_null() { INVALID_INPUT } else { SUCCESS };
         }
         // SAFETY: guaranteed by the caller.

@@ -1,19 +1,20 @@
-//! A `dlopen` that gives programs the stand-ins of `cuda-on-cpu`, whatever path they ask for.
+//! A `dlopen` that opens the stand-ins of `cuda-on-cpu` in place of NVIDIA's libraries, even if a
+//! program names these by their paths.
 //!
 //! A search path (`LD_LIBRARY_PATH`) reaches only the libraries that a program names without a
 //! path. Python packages open NVIDIA's libraries by their paths in `site-packages`. The dynamic
 //! linker therefore loads this small library before the program (`LD_PRELOAD`), and its `dlopen`
 //! replaces a library by the base name:
 //!
-//! | asked for | opened |
+//! | requested | opened |
 //! |---|---|
 //! | `libcuda.so*` | the driver beside this library |
 //! | `libnvJitLink.so*`, `libnvrtc.so*` | the stand-in beside this library |
-//! | others | as asked |
+//! | others | as requested |
 //!
 //! The stand-ins call NVIDIA's compiler (NVRTC), and NVIDIA's linker (nvJitLink) for inputs other
-//! than PTX. `dlopen` therefore also opens the library that the program asked for. Where there is
-//! no NVRTC, the program gets the same error as before.
+//! than PTX. `dlopen` therefore also opens the requested library. If NVRTC is not installed, the
+//! program gets the same error as without this library.
 //!
 //! `dlopen` continues in the C library by a jump, not by a call. The C library then sees the
 //! program as the caller, whose own search path (`RUNPATH`) counts.
@@ -44,7 +45,7 @@ unsafe extern "C" {
     fn dladdr(address: *const c_void, to: *mut AddressInformation) -> c_int;
 }
 
-/// The libraries that follow the caller's in the order of search.
+/// The handle by which `dlsym` searches the libraries after the caller's.
 const RTLD_NEXT: *mut c_void = std::ptr::without_provenance_mut(usize::MAX);
 
 /// The flag of `dlopen` that opens a library only if it is loaded.
@@ -56,18 +57,18 @@ const RTLD_DEEPBIND: c_int = 8;
 /// The flag of `dlopen` that adds the symbols of a library to the global scope.
 const RTLD_GLOBAL: c_int = 0x100;
 
-/// NVIDIA's NVRTC, which the program has opened last.
+/// The handle of NVIDIA's NVRTC that the program has opened last.
 static COMPILER: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
 
-/// NVIDIA's nvJitLink, which the program has opened last.
+/// The handle of NVIDIA's nvJitLink that the program has opened last.
 static LINKER: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
 
-/// How `dlopen` continues: in two registers.
+/// The action with which `dlopen` continues, returned in two registers.
 #[repr(C)]
 struct Continuation {
     /// The function to jump to, or null.
     function: *const c_void,
-    /// The name that the function gets; without a function, the result.
+    /// The first argument of the function; without a function, the result of `dlopen`.
     value: *const c_void,
 }
 
@@ -118,7 +119,7 @@ pub unsafe extern "C" fn dlopen(name: *const c_char, flags: c_int) -> *mut c_voi
     )
 }
 
-/// Returns how `dlopen` continues.
+/// Returns the action with which `dlopen` continues.
 ///
 /// # Safety
 /// `name` is null or a text that ends with NUL.
@@ -140,7 +141,7 @@ unsafe extern "C" fn decide(name: *const c_char, flags: c_int) -> Continuation {
     // SAFETY: these are the arguments of the caller, apart from the scope.
     let library = unsafe { open(name, flags & !RTLD_GLOBAL | RTLD_DEEPBIND) };
     match stand_in {
-        // A program may only look whether the library is loaded.
+        // With `RTLD_NOLOAD`, a program only tests whether the library is loaded.
         _ if library.is_null() && flags & RTLD_NOLOAD != 0 => return pass(name),
         StandIn::Nvrtc if library.is_null() => return pass(name),
         StandIn::Nvrtc => COMPILER.store(library, Ordering::Release),
@@ -213,14 +214,15 @@ fn real() -> Option<Open> {
     (!found.is_null()).then(|| unsafe { std::mem::transmute::<*mut c_void, Open>(found) })
 }
 
-/// Returns NVRTC as the program has opened it last, for the stand-in; null before.
+/// Returns the handle of NVRTC that the program has opened last, for the stand-in; null without
+/// one.
 #[unsafe(no_mangle)]
 pub extern "C" fn cuda_on_cpu_compiler() -> *mut c_void {
     COMPILER.load(Ordering::Acquire)
 }
 
-/// Returns nvJitLink as the program has opened it last, for the stand-in. Null if the program has
-/// opened none, or if there is none.
+/// Returns the handle of nvJitLink that the program has opened last, for the stand-in. Returns null
+/// if the program has opened none, or if the library is not installed.
 #[unsafe(no_mangle)]
 pub extern "C" fn cuda_on_cpu_linker() -> *mut c_void {
     LINKER.load(Ordering::Acquire)

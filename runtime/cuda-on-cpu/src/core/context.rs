@@ -24,10 +24,10 @@ pub struct Context {
     /// The context's preferences.
     pub preferences: Mutex<Preferences>,
     memory: Mutex<Allocations>,
-    /// The textures and surfaces, for the launches that follow.
+    /// The textures and surfaces that later launches use.
     objects: Mutex<Arc<Objects>>,
     supply: Arc<Supply>,
-    /// The error of the kernel or copy that failed: every later call returns this error.
+    /// The error of the first kernel or copy that failed. Every later call returns this error.
     failure: OnceLock<Error>,
     destroyed: AtomicBool,
     /// The number of calls of `cuCtxAttach` without a matching call of `cuCtxDetach`.

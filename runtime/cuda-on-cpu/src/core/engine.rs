@@ -2,7 +2,7 @@
 //!
 //! All streams of the process share one queue, which runs one operation at a time in submission
 //! order. Streams, events and the legacy stream allow this order, because an operation waits only
-//! for earlier submissions. (For that reason a missing wait for an event goes undetected here.)
+//! for earlier submissions. For the same reason, a missing wait for an event goes undetected.
 //!
 //! A worker thread runs the operations of the queue. A waiting thread runs them too instead of
 //! sleeping. A launch followed directly by a wait thus costs no thread switch.

@@ -17,7 +17,8 @@ pub struct ProcessFindings {
     found: Mutex<BTreeMap<Key, CountedFinding>>,
 }
 
-/// The identity of a finding: launches and threads differ, the instruction does not.
+/// The identity of a finding. Violations of one check at one instruction are one finding, whatever
+/// the launch and thread.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct Key {
     severity: Reverse<Severity>,

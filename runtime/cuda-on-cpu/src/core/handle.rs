@@ -15,7 +15,7 @@ use super::error::{Error, Result};
 use cudarc::driver::sys::CUresult;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-/// The value that programs hold for an object.
+/// The value by which a program refers to an object.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct Handle(pub u64);
 

@@ -64,10 +64,10 @@ pub fn read(text: &str, device: Target) -> std::result::Result<Module, (Error, S
     Ok(module)
 }
 
-/// The latest target for which the parser knows all instructions.
+/// The latest target for which the parser supports all instructions.
 const LATEST_COMPLETE_TARGET: u16 = 61;
 
-/// Returns whether a mistake may be a feature that the parser lacks: the parser knows only some
+/// Returns whether a mistake may be a feature that the parser lacks. The parser supports only some
 /// instructions of later targets.
 fn is_missing(mistake: &ParseMistake, is_later: bool) -> bool {
     match mistake {

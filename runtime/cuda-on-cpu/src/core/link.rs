@@ -134,7 +134,7 @@ pub fn with_header(ptx: &str, target: Target) -> Vec<u8> {
     format!("{STAND_IN_HEADER}{target}\n{ptx}\0").into_bytes()
 }
 
-/// Returns the text of an image without its marker line, whatever its target.
+/// Returns the text of an image without its marker line, for any target.
 pub fn without_header(image: &str) -> &str {
     let rest = image.strip_prefix(STAND_IN_HEADER).and_then(|rest| rest.split_once('\n'));
     rest.map_or(image, |(_, ptx)| ptx)

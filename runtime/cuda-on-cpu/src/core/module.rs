@@ -39,7 +39,8 @@ pub struct ModuleFunction {
     /// The decoded code.
     pub program: Program,
     limits: MultiprocessorLimits,
-    /// The maximum shared memory of a block in bytes, with the opt-in of a launch.
+    /// The maximum shared memory of a block in bytes, including memory that needs an opt-in by
+    /// attribute.
     shared_at_most: u32,
     /// The maximum dynamic shared memory of a launch, in bytes.
     pub dynamic: AtomicU32,
@@ -173,7 +174,7 @@ impl ModuleFunction {
         self.stepwise.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sets bytes of the parameters of a launch in steps.
+    /// Sets bytes of the parameters of the launch that the program prepares in steps.
     pub fn set_parameter(&self, offset: i32, bytes: &[u8]) -> Result {
         let most = self.program.parameter_bytes().next_multiple_of(8);
         let end = usize::try_from(offset).ok().and_then(|start| start.checked_add(bytes.len()));

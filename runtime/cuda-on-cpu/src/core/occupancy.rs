@@ -1,5 +1,5 @@
-//! Occupancy, by the project's own calculator. Registers do not limit it here, because nothing
-//! allocates registers for the PTX.
+//! Occupancy, by the project's own calculator. Registers do not limit the occupancy, because the
+//! PTX is not register-allocated.
 
 use super::error::{Error, Result};
 use super::module::ModuleFunction;

@@ -30,7 +30,7 @@ const SEAMLESS_CUBEMAP: u32 = 0x40;
 const MAX_PLAIN_EXTENTS: [[usize; 3]; 3] = [[131_072, 0, 0], [131_072, 65_536, 0], [16_384; 3]];
 const LAYERED_SIZES: [[usize; 3]; 2] = [[32_768, 0, 2048], [32_768, 32_768, 2048]];
 
-/// The most texels of linear memory under a texture.
+/// The maximum number of texels of linear memory under a texture.
 pub const LINEAR_TEXELS: u64 = 1 << 28;
 
 /// The description of an array: `CUDA_ARRAY3D_DESCRIPTOR`.
@@ -123,7 +123,7 @@ pub struct ResourceDescription {
     /// `CUresourcetype`
     pub kind: u32,
     padding: u32,
-    /// The fields of the type.
+    /// The fields of the resource, whose meaning depends on `kind`.
     pub fields: [u64; 16],
     /// Flags, which must be 0.
     pub flags: u32,

@@ -34,7 +34,7 @@ fn copy(from: CopySide, to: CopySide, bytes: usize) -> Copy {
     Copy { from, to, extent: CopyExtent::row(bytes as u64) }
 }
 
-/// Runs a copy in the memory of the current context, and waits until it is complete.
+/// Runs a copy in the memory of the current context, and waits until the copy is complete.
 fn now(driver: &Driver, copy: impl FnOnce(&Arc<Context>) -> Result<Copy>) -> Result {
     driver.copy_now(copy(&driver.current()?)?)
 }

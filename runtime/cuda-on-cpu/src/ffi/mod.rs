@@ -38,9 +38,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 /// Declares exported functions, with the signatures of cuda.h.
 ///
 /// `fn name(…) = call |driver| …;` gives access to the driver, and fails before `cuInit`;
-/// `= guard || …` does neither. Both bodies return a `Result`. `as` declares another name of the
-/// same signature, under which the function is exported as well: an older one, or that of the
-/// per-thread default stream (`_ptds`, `_ptsz`), which here has the order of the default stream.
+/// `= guard || …` does neither. Both bodies return a `Result`. `as` exports the function under
+/// another name with the same signature as well. The other name is an older one, or the name for
+/// the per-thread default stream (`_ptds`, `_ptsz`). In this driver that stream has the order of
+/// the default stream.
 macro_rules! exports {
     ($(fn $name:ident $signature:tt $(as $other:ident)* = $how:ident $body:expr;)*) => {
         $(

@@ -6,9 +6,9 @@ use cudarc::driver::sys::CUresult;
 use std::ffi::{c_char, c_int, c_void};
 use std::ptr;
 
-/// Functions that have changed: for each, the CUDA versions (as `cuDriverGetVersion` gives them)
-/// from which a variant applies, latest first. From the `#define`s and `typedef`s of cuda.h and
-/// cudaTypedefs.h.
+/// Functions with several variants. Each variant has the CUDA version from which it applies, as
+/// `cuDriverGetVersion` returns it, latest first. The sources are the `#define`s and `typedef`s of
+/// cuda.h and cudaTypedefs.h.
 const VERSIONS: &[(&str, &[(c_int, &str)])] = &[
     ("cuCtxCreate", &[(12050, "cuCtxCreate_v4"), (11040, "cuCtxCreate_v3"), (3020, "cuCtxCreate_v2")]),
     ("cuCtxDestroy", &[(4000, "cuCtxDestroy_v2")]),
@@ -92,7 +92,7 @@ const VERSIONS: &[(&str, &[(c_int, &str)])] = &[
     ("cuTexRefSetAddress2D", &[(4010, "cuTexRefSetAddress2D_v3")]),
 ];
 
-/// The suffixes of functions of cuda.h, which a program does not ask for.
+/// The suffixes of exported functions of cuda.h. A program requests functions without them.
 const SUFFIXES: [&str; 5] = ["_v2", "_v3", "_v4", "_ptds", "_ptsz"];
 
 /// The result of a lookup: `CUdriverProcAddressQueryResult`.

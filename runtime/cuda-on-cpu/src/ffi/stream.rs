@@ -33,7 +33,7 @@ exports! {
     };
 
     fn cuStreamWaitEvent(stream: sys::CUstream, event: sys::CUevent, flags: c_uint) as cuStreamWaitEvent_ptsz = call |driver| {
-        // Flag 1 marks an event from outside of a capture.
+        // Flag 1 marks an event that was recorded outside of a capture.
         if flags > 1 {
             return Err(Error::value(format!("invalid flags of a wait: {flags:#x}")));
         }

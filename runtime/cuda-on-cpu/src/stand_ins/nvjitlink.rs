@@ -1,7 +1,7 @@
 //! The functions of nvJitLink: a linker of PTX.
 //!
 //! The result codes, the accepted options and the sizes of logs are those of NVIDIA's library of
-//! CUDA 12.9, which also runs without a GPU. Three answers differ:
+//! CUDA 12.9, which also runs without a GPU. There are three differences:
 //!
 //! - PTX is accepted where a cubin is announced, because a stand-in made the cubin.
 //! - A second definition of a name is an error. NVIDIA's library prints the error, and links.
@@ -89,14 +89,14 @@ struct Session {
     target: String,
     /// Whether the session links LTO-IR (`-lto`).
     lto: bool,
-    /// Whether the session gives PTX (`-ptx`).
+    /// Whether the session's result is PTX (`-ptx`).
     ptx: bool,
     progress: LinkProgress,
     /// Inputs of LTO-IR, with their names.
     lto_inputs: Vec<(String, Vec<u8>)>,
-    /// The PTX that a session with `-ptx` gives, with its NUL.
+    /// The resulting PTX of a session with `-ptx`, with its NUL.
     linked_ptx: Option<Vec<u8>>,
-    /// The code of the end of linking.
+    /// The result code of linking, once linking has ended.
     end: Option<LinkCode>,
     errors: String,
 }
@@ -212,8 +212,8 @@ impl Session {
         }
     }
 
-    /// Returns the target, if this project knows it. Specific targets, such as `sm_90a`, count as
-    /// their general ones.
+    /// Returns the target, if this project supports it. A specific target, such as `sm_90a`, counts
+    /// as its general target, `sm_90`.
     fn target(&self) -> Option<Target> {
         let digits = self.target.trim_start_matches(|c: char| !c.is_ascii_digit());
         Target::new(digits.trim_end_matches(['a', 'f']).parse().ok()?)
@@ -221,7 +221,8 @@ impl Session {
 
     fn complete(&mut self) -> LinkCode {
         let code = match self.end {
-            // A second call repeats a failure of LTO, and fails otherwise.
+            // A second call returns the code of a failed LTO again. After any other first call, the
+            // second one fails.
             Some(NVVM_COMPILE | INVALID_INPUT) => return self.end.unwrap_or(INTERNAL),
             Some(_) => return INTERNAL,
             None if self.ptx && self.lto_inputs.is_empty() => {
@@ -294,8 +295,8 @@ struct Original {
 }
 
 impl Original {
-    /// Returns the library as the program has opened it. The library that is loaded before the
-    /// program (`cuda-on-cpu-preload`) knows the handle.
+    /// Returns NVIDIA's library by the handle with which the program has opened it. The library
+    /// that is loaded before the program (`cuda-on-cpu-preload`) returns this handle.
     #[cfg(target_os = "linux")]
     fn find() -> Option<Original> {
         unsafe extern "C" {

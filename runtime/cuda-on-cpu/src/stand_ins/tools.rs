@@ -1,7 +1,8 @@
 //! Programs in place of NVIDIA's `ptxas` and `nvcc`.
 //!
 //! `cuda-on-cpu --compilers=on` puts a folder with both names first in `PATH`. Each name is a link
-//! to `cuda-on-cpu`, which acts by its name. Both programs write PTX as the cubin.
+//! to `cuda-on-cpu`, which acts as the program by whose name it was started. Both programs write
+//! PTX as the cubin.
 
 use crate::core::image;
 use crate::core::link::with_header;

@@ -1,5 +1,5 @@
-//! Tests of this project's runtime on two devices. Each device rejects objects of the other one,
-//! and copies between both work.
+//! Tests of this project's runtime on two devices. Each device rejects objects of the other device,
+//! and copies between both devices work.
 
 use super::common::inside;
 use kernels_rs::saxpy;

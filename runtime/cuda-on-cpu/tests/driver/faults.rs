@@ -155,8 +155,7 @@ fn expected() -> Vec<f32> {
     times(13.0).chain(times(5.0)).collect()
 }
 
-/// Runs the program twice in succession, so that state which the first run leaves affects the
-/// second.
+/// Runs the program twice in succession, so that state left by the first run affects the second.
 fn twice() -> Result<Vec<f32>> {
     let device = Device::cuda(0)?;
     program(&device)?;
@@ -242,7 +241,7 @@ fn a_device_stays_usable_or_is_lost() {
     inside!("a_device_stays_usable_or_is_lost", &[("CUDA_ON_CPU_LOG", "/dev/null")], || {
         at_most(Duration::from_secs(300));
         let injection = Injection::new();
-        // The only device, held as in a long-running job.
+        // The only device, which the test keeps open as a long-running job does.
         let mut device = Device::cuda(0).unwrap();
         program(&device).unwrap();
         injection.set(Some("1@1000000000"));
@@ -366,8 +365,8 @@ fn with_cpu_fallback_continues_on_the_cpu() {
         let (result, on_cpu) = attempt(&device, Some("2@cuMemAlloc_v2"));
         assert!(matches!(result, Err(Error::OutOfMemory { .. })), "{result:?}");
         assert_eq!(on_cpu, [false]);
-        // The loss of another device does not trigger it either, and buffers of the lost device do
-        // not move to the CPU.
+        // The loss of another device does not trigger the fallback either, and buffers of the lost
+        // device do not move to the CPU.
         injection.set(Some("700@cuLaunchKernel#1"));
         let (x, mut y) = (device.upload(&[1.0f32; N]).unwrap(), device.zeros(N).unwrap());
         let (cpu, mut times) = (Device::cpu(), 0);

@@ -1,5 +1,5 @@
-//! Scripts that use the driver by ctypes, each in a separate process. The scripts assert what
-//! NVIDIA's driver answers.
+//! Scripts that use the driver by ctypes, each in a separate process. The scripts assert the
+//! results of NVIDIA's driver.
 
 use super::common;
 use std::path::Path;

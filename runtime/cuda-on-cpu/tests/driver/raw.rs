@@ -11,7 +11,7 @@ use std::ptr::{self, null_mut};
 pub type Pointer = sys::CUdeviceptr;
 
 /// Makes a call, and asserts its code. Every call is unsafe because of its arguments. Tests of
-/// rejections pass invalid ones on purpose, except for pointers that are dereferenced.
+/// rejections pass invalid arguments on purpose, except for pointers that are dereferenced.
 macro_rules! gives {
     ($code:ident, $($call:tt)*) => {
         // SAFETY: result pointers are valid or null; handles and device addresses may have any

@@ -29,7 +29,8 @@ pub struct Primary {
 /// latter have no effect here.
 const FLAGS: u32 = 0xff;
 
-/// Returns the capture mode of this thread: what the thread may do while a stream captures.
+/// Returns the capture mode of this thread: the calls that the thread may make while a stream
+/// captures.
 pub fn capture_mode() -> Mode {
     MODE.get()
 }

@@ -78,8 +78,8 @@ impl Driver {
         self.function(module.handle, &kernel.name)
     }
 
-    /// Returns the function that a handle denotes. The handle of a kernel denotes the function of
-    /// this kernel in `context`.
+    /// Returns the function of a handle, which may also be the handle of a library's kernel. For a
+    /// kernel, returns its function in `context`.
     pub fn callable(
         &self,
         handle: Handle,
