@@ -6,13 +6,14 @@
 //! kernels_rs_free     ─▶ a freed block of the stream ─ out of memory ─▶ back to the pool, ordered after the stream
 //! ```
 //!
-//! PyTorch frees a tensor when its work is submitted, and not when it is over. A block is therefore
-//! reused at once only in the order of the same stream. The pool itself receives a block with the
-//! work that is in flight, so that its next owner waits for it on the device.
+//! PyTorch frees a tensor when its work is submitted, not when this work is complete. A block is
+//! therefore reused at once only in the order of the same stream. The pool itself receives a block
+//! with the work that is in flight, so that its next owner waits for it on the device.
 //!
-//! `Tensor.record_stream` has no effect on these blocks: a tensor that another stream uses must not
-//! be freed before that work is ordered before the tensor's own stream. Freed blocks go back to the
-//! pool only if an allocation for PyTorch fails, so other allocations can run out of memory first.
+//! `Tensor.record_stream` has no effect on these blocks. Before a tensor is freed, the caller must
+//! order the work of other streams that use the tensor before the tensor's own stream. Freed blocks
+//! go back to the pool only if an allocation for PyTorch fails, so other allocations can run out of
+//! memory first.
 
 use crate::device::{Opened, Where};
 use runtime::DeviceBuffer;
@@ -21,14 +22,14 @@ use std::ffi::{c_int, c_void};
 use std::ptr;
 use std::sync::{Mutex, PoisonError};
 
-/// Sizes are multiples of this number of bytes, and of an eighth of their power of two, so that few
-/// sizes are frequent.
+/// The granularity of block sizes in bytes. Larger sizes are also multiples of an eighth of their
+/// power of two, so that few distinct sizes occur and freed blocks are reused.
 const MIN_BLOCK_BYTES: usize = 512;
 
 /// The GPU's number, the handle of the stream, and the bytes of a block.
 type BlockKey = (usize, usize, usize);
 
-/// The blocks that PyTorch has, by address, and those that it has freed.
+/// The blocks that PyTorch uses, by address, and the blocks that it has freed.
 #[derive(Default)]
 struct Blocks {
     used: HashMap<u64, (usize, DeviceBuffer<u8>)>,
@@ -88,8 +89,8 @@ impl Blocks {
     }
 }
 
-/// Allocates device memory for PyTorch: null for 0 bytes, and if memory is insufficient, which is
-/// printed.
+/// Allocates device memory for PyTorch. Returns null for 0 bytes, and if memory is insufficient; a
+/// lack of memory is printed.
 ///
 /// # Safety
 /// `stream` is a live stream of the primary context of GPU `device`, or its default stream.
@@ -108,7 +109,7 @@ pub unsafe extern "C" fn kernels_rs_allocate(bytes: isize, device: c_int, stream
     }
 }
 
-/// Frees memory of `kernels_rs_allocate` after the work that the stream has now.
+/// Frees memory of `kernels_rs_allocate` after the work that is in the stream at this time.
 ///
 /// # Safety
 /// `address` is null or from `kernels_rs_allocate`, and freed once. `stream` is as there, and alive

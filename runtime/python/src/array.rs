@@ -18,7 +18,8 @@ use std::sync::Arc;
 /// The largest rank of a view.
 const MAX_RANK: usize = 5;
 
-/// An array that a caller passed: where its elements lie, and what keeps them alive.
+/// An array that a caller passed: the location and form of its elements, and the owner that keeps
+/// them alive.
 pub struct Foreign {
     pub place: Where,
     pub address: u64,
@@ -52,8 +53,8 @@ pub enum Held {
 }
 
 impl Foreign {
-    /// Reads an array of any library; `None` if the object is not an array. `name` is its name in
-    /// errors.
+    /// Reads an array of any library. Returns `None` if the object is not an array. `name` is the
+    /// array's name in errors.
     pub fn of(object: &Bound<'_, PyAny>, name: &str) -> PyResult<Option<Foreign>> {
         let py = object.py();
         if let Ok(array) = object.cast::<Array>() {
@@ -76,7 +77,7 @@ impl Foreign {
         } else if object.hasattr(intern!(py, "__dlpack__"))? {
             Some(Foreign::of_dlpack(object)?)
         } else if let Some(interface) = object.getattr_opt(intern!(py, "__cuda_array_interface__"))? {
-            // The interface names no device; a pointer of another device is rejected by the driver.
+            // The interface has no device number. The driver rejects a pointer of another device.
             let ordinal = object.getattr_opt(intern!(py, "device"))?.and_then(|device| device_number(&device));
             Some(Foreign::of_interface(object, &interface, Where::Cuda(ordinal.unwrap_or(0)))?)
         } else {
@@ -160,11 +161,12 @@ impl Foreign {
         Ok(Foreign { place, address, scalar, shape, strides, writable, owner: Owner::Managed(managed), pending: None })
     }
 
-    /// Reads a tensor of PyTorch; `None` if the object is another or has no plain memory.
+    /// Reads a tensor of PyTorch. Returns `None` if the object is not a tensor, or has no plain
+    /// memory.
     fn of_torch(object: &Bound<'_, PyAny>) -> PyResult<Option<Foreign>> {
         let Some(tensor) = TorchTensor::of(object)? else { return Ok(None) };
         let TorchTensor { place, address, scalar, shape, strides, requires_grad, is_negated } = tensor;
-        // DLPack reports this in PyTorch's words.
+        // Falls back to DLPack, which rejects the tensor with PyTorch's own message.
         if requires_grad {
             return Ok(None);
         }
@@ -192,7 +194,7 @@ impl Foreign {
         self.len() == 0 || canonical(&self.shape, &self.strides) == dlpack::contiguous(&self.shape)
     }
 
-    /// Returns strides that a view can have: none is negative.
+    /// Returns the strides in elements, and rejects negative ones, which a view cannot have.
     pub fn view_strides(&self, name: &str) -> PyResult<Vec<usize>> {
         let strides = canonical(&self.shape, &self.strides);
         let unsigned = strides.iter().map(|stride| usize::try_from(*stride)).collect::<Result<_, _>>();
@@ -215,9 +217,9 @@ impl Foreign {
         matches!(self.owner, Owner::Torch(_)) && self.pending == Some(handle)
     }
 
-    /// Returns what the buffer keeps alive. A buffer waits for its work before it drops its owner.
-    /// An owner that frees memory in the order of the call's stream need not wait: the arguments of
-    /// the call keep it until the work is submitted.
+    /// Returns the object that the buffer keeps alive. A buffer waits for its work before it drops
+    /// its owner. Such a wait is unnecessary if the owner frees memory in the order of the call's
+    /// stream. The arguments of the call then keep the owner alive until the work is submitted.
     fn kept(self, in_order: bool) -> Box<dyn std::any::Any + Send + Sync> {
         if in_order { Box::new(()) } else { Box::new(self.owner) }
     }
@@ -287,8 +289,8 @@ impl Foreign {
         Ok((Held::Adopted(raw), shape))
     }
 
-    /// Returns the elements as a typed buffer for a call of the library, with gaps. If the call is
-    /// `in_order`, the caller of Python keeps the elements alive.
+    /// Returns the elements, gaps included, as a typed buffer for a call of the library. If the
+    /// call is `in_order`, the Python caller keeps the elements alive.
     pub fn buffer<T: Element>(
         self,
         py: Python<'_>,
@@ -330,7 +332,7 @@ impl Held {
     }
 }
 
-/// Returns strides in which axes of one element or none have those of a row-major array.
+/// Returns the strides, with the strides of a row-major array for axes of one element or none.
 fn canonical(shape: &[usize], strides: &[isize]) -> Vec<isize> {
     let plain = dlpack::contiguous(shape);
     if shape.contains(&0) {
@@ -700,8 +702,8 @@ pub struct OpenCall {
     pub in_order: bool,
 }
 
-/// Opens the device of a call, and orders its stream after the producers' pending work. Reads the
-/// stream that the caller chose; a call on the stream of pending work follows it anyway.
+/// Opens the device of a call and reads the stream that the caller chose. Orders the call after the
+/// producers' pending work. A call on the stream of this work needs no additional order.
 pub fn open<'a>(
     py: Python<'_>,
     arrays: impl Iterator<Item = (&'a str, &'a Foreign)> + Clone,

@@ -69,7 +69,8 @@ impl Where {
 pub struct Opened {
     pub device: Device,
     pub stream: runtime::Stream,
-    /// Held from a launch to the end of its wait, so that each thread gets the errors of its calls.
+    /// The lock that a thread holds from a launch to the end of the wait. Each thread thus gets
+    /// only the errors of its calls.
     calls: Mutex<()>,
     later: Mutex<Later>,
     pub recording: Recording,
@@ -80,7 +81,7 @@ pub struct Opened {
 /// The layout, the bits of the frequencies, and the axes.
 type RotaryKey = (PairLayout, Vec<u32>, Vec<u32>);
 
-/// A model has one table, or one for each kind of layer.
+/// The maximum number of rotary tables. A model has one table, or one for each kind of layer.
 const MAX_ROTARY_TABLES: usize = 64;
 
 /// The recording of a function's launches.
@@ -150,8 +151,8 @@ impl Recording {
     }
 }
 
-/// Buffers of calls in flight. A buffer waits for its work when it is dropped, so it is dropped
-/// when the work is over. The buffers keep no memory alive.
+/// Buffers of calls in flight. Dropping a buffer waits for its work, so each buffer is dropped only
+/// after its work is complete. The buffers keep no memory alive.
 #[derive(Default)]
 struct Later {
     /// The buffers of the last calls.
@@ -160,7 +161,7 @@ struct Later {
     marked: VecDeque<(Event, Vec<Box<dyn Send>>)>,
 }
 
-/// The number of calls for an event: making one takes as long as a launch.
+/// The number of calls that share an event. Recording an event takes as long as a launch.
 const CALLS_OF_EVENT: usize = 32;
 
 impl Opened {
@@ -208,7 +209,7 @@ impl Opened {
         submitted.and(held)
     }
 
-    /// Returns the table of a rotary embedding, which is made once.
+    /// Returns the table of a rotary embedding, computed on first use.
     pub fn rotary(&self, layout: PairLayout, frequencies: &[f32], axes: &[u32]) -> runtime::Result<Arc<Rotary>> {
         let bits = frequencies.iter().map(|f| f.to_bits()).collect();
         let key = (layout, bits, axes.to_vec());
@@ -220,7 +221,8 @@ impl Opened {
         if tables.len() < MAX_ROTARY_TABLES {
             tables.push((key, table.clone()));
         } else {
-            // This table does not live as long as recorded launches.
+            // This table may be dropped before recorded launches run again, so the call cannot be
+            // repeated.
             self.recording.note(None);
         }
         Ok(table)
@@ -236,7 +238,7 @@ impl Opened {
         let newest = std::mem::take(&mut later.newest);
         match self.stream.record() {
             Ok(event) => later.marked.push_back((event, newest)),
-            // The device is lost, and waits for nothing.
+            // The device is lost, so that dropping the buffers does not wait.
             Err(_) => drop(newest),
         }
         while later.marked.front().is_some_and(|(event, _)| event.is_over().unwrap_or(true)) {
@@ -250,7 +252,7 @@ impl Opened {
     }
 }
 
-/// A queue of calls: a call that names it returns once it is submitted, and `wait` completes it.
+/// A queue of calls. A call with a stream returns once it is submitted, and `wait` completes it.
 ///
 /// Arrays of submitted calls stay alive until `wait`. On the CPU a call is complete when it
 /// returns, and its violations are raised by `wait`.

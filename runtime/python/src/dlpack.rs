@@ -379,8 +379,7 @@ unsafe extern "C" fn delete_versioned(managed: *mut Versioned) {
 /// # Safety
 /// Python calls it with a capsule of [`produce`] at the end of its life.
 unsafe extern "C" fn destroy_legacy(capsule: *mut ffi::PyObject) {
-    // SAFETY: a capsule that still has this name was not taken, so that its array is ours to
-    // delete.
+    // SAFETY: a capsule that still has this name was not taken, so no consumer deletes its array.
     unsafe {
         if ffi::PyCapsule_IsValid(capsule, LEGACY[0].as_ptr()) != 0 {
             delete_legacy(ffi::PyCapsule_GetPointer(capsule, LEGACY[0].as_ptr()).cast());

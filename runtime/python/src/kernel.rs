@@ -52,8 +52,8 @@ fn compiled(py: Python<'_>, key: Key) -> PyResult<&'static Compiled> {
 
 impl Compiled {
     fn new(Key { text, file, name, target }: &Key) -> Result<Compiled, Errors> {
-        // In a new thread, because the front end keeps the positions of all text that a thread has
-        // read.
+        // Runs in a new thread, because the front end keeps the positions of all text that a thread
+        // has read until the thread ends.
         let mut program = thread::scope(|scope| {
             let read = scope.spawn(|| source_file::standalone(text, file, name.as_deref()));
             read.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
@@ -73,7 +73,7 @@ impl Compiled {
             instances: &[],
         };
         let compiled = Compiled { artifact: Box::leak(Box::new(artifact)), program, instances: Mutex::default() };
-        // Mistakes of the declared instances are those of the text.
+        // Errors of the declared instances count as errors of the text.
         let declared = compiled.program.launch.instances.iter().map(|declared| declared.arguments.clone());
         let plain = compiled.generics().is_empty().then(Instance::default);
         for instance in declared.chain(plain).collect::<std::collections::HashSet<_>>() {
@@ -86,7 +86,7 @@ impl Compiled {
         &self.program.functions[0].generics
     }
 
-    /// Returns the program of an instance, made once.
+    /// Returns the program of an instance, created on first use.
     fn instance(&self, instance: &Instance) -> Result<Arc<Monomorphic>, Errors> {
         let mut instances = self.instances.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = instances.get(instance) {
@@ -185,7 +185,8 @@ impl Kernel {
         self.text(py, |compilation| Ok(compilation.optimized()?.to_string()))
     }
 
-    /// Returns what limits the instance, and what to try: the text of `kernels report`.
+    /// Returns the text of `kernels report`: the limits of the instance's performance, and
+    /// suggestions.
     fn report(&self, py: Python<'_>) -> PyResult<String> {
         let examined = self.examined(py)?;
         examined.report().map_err(|e| error::Error::new_err(e.to_string()))
@@ -362,7 +363,7 @@ fn prepare(
     Ok((held, prepared))
 }
 
-/// Lists the numbers of a value: those of tuples and lists in order.
+/// Appends the numbers of a value to `all`; tuples and lists are flattened in order.
 fn flatten<'py>(value: Bound<'py, PyAny>, all: &mut Vec<GivenArgument<'py>>) -> PyResult<()> {
     if value.is_instance_of::<PyTuple>() || value.is_instance_of::<PyList>() {
         return value.try_iter()?.try_for_each(|item| flatten(item?, all));
@@ -469,8 +470,8 @@ impl Kernel {
         }
     }
 
-    /// Returns the instance with these generic arguments. Missing ones follow from the arrays'
-    /// element types, and then from the only declared instance that agrees.
+    /// Returns the instance with these generic arguments. Missing arguments are inferred from the
+    /// arrays' element types, and then from the declared instances, if exactly one agrees.
     fn resolve(&self, mut fixed: Vec<Option<Constant>>, given: &[GivenArgument<'_>]) -> PyResult<Instance> {
         let kernel = &self.compiled.program.functions[0];
         for (local, given) in kernel.locals.iter().zip(given) {

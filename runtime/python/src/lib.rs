@@ -23,11 +23,11 @@
 //! `__cuda_array_interface__`, and nothing is copied. The runtime adopts its memory as a buffer.
 //! [`array::Array`] is memory of the runtime, which other libraries read by the same protocols.
 //!
-//! **Device and stream.** The arrays of a call decide the device: host arrays run on the CPU
-//! device, which checks every access; arrays of a GPU run there. A call is complete when it
-//! returns, unless it names a stream: a [`device::Stream`], whose `wait` completes it, or a stream
-//! of other code, with which it is ordered by events. A producer of a DLPack array orders its
-//! pending work before the call.
+//! **Device and stream.** The arrays of a call determine the device. With host arrays, the call
+//! runs on the CPU device, which checks every access; with arrays of a GPU, on that GPU. A call
+//! without a stream is complete when it returns. A call on a [`device::Stream`] is complete after
+//! the stream's `wait`. A call on a stream of other code is ordered with that stream by events. A
+//! producer of a DLPack array orders its pending work before the call.
 //!
 //! **Calls.** Arguments are converted and checked with the GIL held. The launch runs without the
 //! GIL. The runtime checks the contract of the kernel as for Rust callers: types, extents, overlaps
@@ -35,7 +35,7 @@
 //!
 //! **Errors.** Each error of the compiler and the runtime is an exception with the same text
 //! ([`error`]): `CompileError`, `LaunchError`, `Violation`, `DeviceError`. Violations and compile
-//! errors also have their places as attributes.
+//! errors also have their source locations as attributes.
 //!
 //! **PyTorch.** The native calls have no gradients. `python/kernels_rs/_torch` makes operators of
 //! pairs of calls: a forward call of [`library`], and its gradient. An operator with the shapes,

@@ -46,7 +46,7 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     gradients::register(m)
 }
 
-/// Returns its argument: as a map it converts between float types.
+/// Returns its argument. The library's map of this function converts between float types.
 #[device(value)]
 fn converted(x: f32) -> f32 {
     x
@@ -746,8 +746,7 @@ impl Quantized {
         })
     }
 
-    /// Returns the memory of the weights, as arrays of int32 and int16: a product of them is
-    /// `quantized_product`.
+    /// Returns the memory of the weights, as arrays of int32 and int16, for `quantized_product`.
     fn planes(&self) -> (array::Array, array::Array) {
         let (words, halves) = self.weights.planes();
         let [words, halves] =

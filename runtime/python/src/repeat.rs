@@ -2,8 +2,8 @@
 //!
 //! The first call of an operator with some shapes, strides, types and options runs its function,
 //! and its launches are recorded. Later calls make the results and submit these launches to
-//! PyTorch's current stream, with the addresses of the new tensors. Nothing is validated again:
-//! what the contract depends on is equal.
+//! PyTorch's current stream, with the addresses of the new tensors. The arguments are not validated
+//! again, because everything that the contract depends on is equal.
 
 use crate::array;
 use crate::device::Where;
@@ -18,20 +18,22 @@ use std::ops::Range;
 use std::ptr;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Addresses are equal in these low bits, from which kernels choose the width of their accesses.
+/// The modulus up to which a repeated call's addresses equal the recorded ones. Kernels choose the
+/// width of their accesses by the low bits of addresses.
 const ALIGNMENT: u64 = 256;
 
-/// Shapes that vary from call to call fill the table; it is then emptied. Calls with shared memory
-/// remain.
+/// The maximum number of signatures in the table. Shapes that vary from call to call fill the
+/// table, which is then emptied except for calls with shared memory.
 const MAX_SIGNATURES: usize = 1024;
 
 /// The launches of an operator, by the signatures of its calls.
 #[pyclass(frozen, module = "kernels_rs")]
 pub struct Repeats {
-    /// Whether memory that no argument and no result has is new for each call, and is written
-    /// before it is read.
+    /// Whether a call writes all memory outside its arguments and results before it reads this
+    /// memory. A repeated call may then use new memory.
     scratch: bool,
-    /// Whether other memory that is only read lives as long as the device, and does not change.
+    /// Whether all other memory, which calls only read, is constant and lives as long as the
+    /// device.
     constants: bool,
     calls: Mutex<HashMap<Vec<u64>, Option<Arc<RepeatableCall>>>>,
 }
@@ -41,7 +43,7 @@ struct RepeatableCall {
     results: Vec<NewTensor>,
     /// Whether the operator returns a tuple.
     tuple: bool,
-    /// Bytes of memory that the launches write and read, and nothing else uses.
+    /// The memory that only the launches themselves write and read.
     scratch: Vec<NewTensor>,
     /// The place of each recorded address.
     places: Vec<ResultPlace>,
@@ -53,14 +55,15 @@ struct RepeatableCall {
 /// The place of recorded memory: a tensor, among arguments, results and scratch memory in this
 /// order, and the distance in bytes from its first element.
 struct ResultPlace {
-    /// `None` for constant or shared memory and that of no bytes, whose address is the offset.
+    /// The index of the tensor. `None` for constant, shared and empty memory, whose address is the
+    /// offset.
     tensor: Option<usize>,
     offset: u64,
 }
 
 /// A tensor that a repeated call allocates, row-major.
 struct NewTensor {
-    /// The number, among the tensors of the arguments, of a row-major one of equal shape and type.
+    /// The index among the arguments' tensors of a row-major tensor with the same shape and type.
     like: Option<usize>,
     /// The arguments of `torch.empty`.
     shape: Py<PyTuple>,
@@ -146,9 +149,9 @@ impl Repeats {
         Repeats { scratch, constants, calls: Mutex::default() }
     }
 
-    /// Returns the results of a call that repeats an earlier one, or None if there is none. `False`
-    /// states that an earlier one cannot be repeated. With `plain`, `NotImplemented` is returned
-    /// for a call that can be repeated and needs a gradient.
+    /// Repeats an earlier call and returns its results. Returns None without an equal earlier call,
+    /// and False if that call cannot be repeated. With `plain`, returns `NotImplemented` for a
+    /// repeatable call that needs a gradient.
     fn again<'py>(
         &self,
         py: Python<'py>,
@@ -212,7 +215,8 @@ impl Repeats {
         Ok(results)
     }
 
-    /// Returns the number of signatures whose calls are repeated, and the number of the others.
+    /// Returns the number of signatures whose calls are repeated, and the number of all other
+    /// signatures.
     fn sizes(&self) -> (usize, usize) {
         let calls = self.calls();
         let repeated = calls.values().flatten().count();
@@ -227,8 +231,8 @@ impl Repeats {
 }
 
 impl RepeatableCall {
-    /// Finds the tensors of all recorded memory; `None` if some belongs to no tensor, and is
-    /// neither shared nor constant nor scratch memory.
+    /// Finds the tensors of all recorded memory. Returns `None` if memory belongs to no tensor and
+    /// is neither shared nor constant nor scratch memory.
     fn of(
         py: Python<'_>,
         given: &CallArguments,
@@ -268,11 +272,12 @@ impl RepeatableCall {
                     places.push(ResultPlace { tensor: None, offset: start });
                     continue;
                 }
-                // Overlapping memory of a later launch would need a longer piece.
                 None if repeats.constants && !memory.writes => {
                     places.push(ResultPlace { tensor: None, offset: start });
                     continue;
                 }
+                // Memory of a later launch that overlaps this memory would need a larger scratch
+                // tensor.
                 None if !repeats.scratch || !memory.writes || ranges.iter().any(|r| r.start < end && start < r.end) => {
                     return Ok(None);
                 }
@@ -292,8 +297,8 @@ impl RepeatableCall {
         Ok(Some(RepeatableCall { results: new, tuple, scratch, places, launches: Mutex::new(launches), is_shared }))
     }
 
-    /// Submits the launches with the tensors of this call; `None` if a new tensor is aligned
-    /// otherwise.
+    /// Submits the launches with the tensors of this call. Returns `None` if a new tensor's
+    /// alignment differs from the recorded one.
     fn repeat<'py>(
         &self,
         py: Python<'py>,

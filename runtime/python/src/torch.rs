@@ -1,6 +1,6 @@
 //! Tensors of PyTorch, read by its C functions for DLPack, or by their attributes.
 //!
-//! PyTorch has these functions since version 2.10, and attributes take ten times as long.
+//! PyTorch has the functions since version 2.10. Reading the attributes takes ten times as long.
 
 use crate::array;
 use crate::device::Where;
@@ -12,7 +12,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyTuple};
 use std::ops::Range;
 
-/// The objects of PyTorch that describe its tensors and what it does with them.
+/// The functions and types of PyTorch by which tensors, streams and modes are read.
 pub struct Torch {
     tensor: Py<PyAny>,
     parameter: Py<PyAny>,
@@ -39,7 +39,8 @@ impl Torch {
         TORCH.get(py)
     }
 
-    /// Returns the objects if `object` is a tensor; a subclass may mean something else.
+    /// Returns the objects if `object` is a plain tensor. A subclass does not count, because it may
+    /// change the meaning of operations.
     fn of<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<&'py Torch>> {
         let py = object.py();
         let torch = match TORCH.get(py) {
@@ -59,7 +60,8 @@ impl Torch {
         let internal = torch.getattr("_C")?;
         let dtypes = array::NAMES.iter();
         let dtypes = dtypes.filter_map(|(name, scalar)| Some((torch.getattr(*name).ok()?.unbind(), *scalar)));
-        // A build without CUDA may lack the first, and has no tensors that require it.
+        // A build without CUDA may lack the function for streams, and has no tensors that require
+        // it.
         let optional = |object: PyResult<Bound<'_, PyAny>>| object.map_or_else(|_| py.None(), Bound::unbind);
         let functorch = internal.getattr("_functorch");
         let tensor = torch.getattr("Tensor")?;
@@ -86,13 +88,13 @@ impl Torch {
         }
     }
 
-    /// Returns whether PyTorch records what a gradient needs.
+    /// Returns whether PyTorch currently records operations for gradients.
     pub fn computes_gradients(&self, py: Python<'_>) -> PyResult<bool> {
         self.is_grad_enabled.bind(py).call0()?.is_truthy()
     }
 
-    /// Returns whether a mode or a transformation must see each operator. A version of PyTorch
-    /// without the functions that tell it counts as one.
+    /// Returns whether a mode or a transformation must see each operator. Also returns true if this
+    /// version of PyTorch lacks the functions to find out.
     pub fn is_transformed(&self, py: Python<'_>) -> PyResult<bool> {
         let (modes, transformation) = (self.modes.bind(py), self.transformation.bind(py));
         if modes.is_none() || transformation.is_none() {
@@ -131,12 +133,12 @@ pub struct TorchTensor {
     /// In elements.
     pub strides: Vec<isize>,
     pub requires_grad: bool,
-    /// Whether PyTorch has not negated the elements yet.
+    /// Whether the elements in memory are still to be negated: PyTorch's lazy negation.
     pub is_negated: bool,
 }
 
 impl TorchTensor {
-    /// Reads a tensor; `None` if the object is another or has no plain memory.
+    /// Reads a tensor. Returns `None` if the object is not a tensor, or has no plain memory.
     pub fn of(object: &Bound<'_, PyAny>) -> PyResult<Option<TorchTensor>> {
         let Some(torch) = Torch::of(object)? else { return Ok(None) };
         let read = match TorchTensor::by_functions(torch, object) {

@@ -365,7 +365,7 @@ def kernels_of_the_gradients_of_norms():
 
 @check
 def pool_as_the_allocator_of_torch():
-    """A process whose tensors are memory of the pool of the kernels."""
+    """Runs a process whose tensors take memory from the pool of the kernels."""
     import subprocess
 
     script = """

@@ -178,7 +178,7 @@ def test_calls_do_not_leak():
 
 
 def test_threads_run_while_a_launch_does():
-    """Checks that a launch releases the GIL: another thread counts meanwhile."""
+    """Checks that a launch releases the GIL: another thread counts during the launch."""
     slow = kernels_rs.compile(
         """
         #[kernel(block = 32, grid = 1)]

@@ -107,7 +107,7 @@ def test_quantized_linear(to, format, tolerance):
 
 
 def test_blocks_of_a_file(to):
-    """Q8_0 by hand: a float16 scale and 32 bytes for each 32 numbers."""
+    """Checks blocks of Q8_0 built by hand: a float16 scale and 32 bytes for each 32 numbers."""
     scales = RNG.uniform(0.1, 1, (4, 2)).astype(np.float16)
     q = RNG.integers(-127, 128, (4, 2, 32)).astype(np.int8)
     blocks = np.concatenate([scales[..., None].view(np.uint8), q.view(np.uint8)], -1).reshape(4, 68)

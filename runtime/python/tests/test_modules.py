@@ -42,7 +42,7 @@ def test_a_block_in_pytorch_and_by_kernels(options, on):
     found, expected = block(x.to(on), positions.to(on)).cpu(), plain(x, positions)
     torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)
     equal(gradients(block, found), gradients(plain, expected))
-    # The other block has PyTorch's operators alone, because its tensors are the CPU's.
+    # The other block uses PyTorch's operators only, because its tensors are on the CPU.
     kernels_rs.stats(reset=True)
     plain(x)
     counts = kernels_rs.stats(reset=True)
@@ -158,7 +158,7 @@ def test_qwen3_vl(qwen, on):
     }
     torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
     equal(gradients(ours, found), gradients(theirs, expected), 1e-3)
-    # A copy of a patched model has its own methods.
+    # A copy of a patched model has the patched methods too.
     assert copy.deepcopy(ours)(**pictures(on)).logits.equal(found)
     patched.undo()
     kernels_rs.stats(reset=True)

@@ -92,7 +92,7 @@ def call(x, scale, plain=True):
     y = repeats.again((x, scale), plain)
     return repeats.first(softmax, (x, scale)) if y is None or y is False else y
 
-# A signature is recorded once; other numbers, shapes and strides are others.
+# A signature is recorded once; other numbers, shapes and strides have other signatures.
 for shape, scale, ran in [((5, 9), 1.0, 1), ((5, 9), 1.0, 1), ((5, 9), 0.5, 2), ((4, 9), 1.0, 3), ((5, 9), 0.5, 3)]:
     a = numbers(*shape)
     np.testing.assert_allclose(read(call(tensor(a), scale)), expected(a, scale), rtol=1e-5)
@@ -101,7 +101,7 @@ wide = numbers(5, 12)
 np.testing.assert_allclose(read(call(Tensor(kernels_rs.array(wide, "cuda"), (5, 9), (12, 1)), 1.0)), expected(wide[:, :9], 1.0), rtol=1e-5)
 assert len(calls) == 4 and repeats.sizes() == (4, 0)
 
-# Modes, gradients and other objects keep to the function.
+# With modes, gradients and other objects, the function itself runs.
 x = tensor(numbers(5, 9))
 assert repeats.again((x, 1.0), True) is not None
 x.requires_grad = True

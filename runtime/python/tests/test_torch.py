@@ -34,7 +34,7 @@ def rotated(x, interleaved=False):
 
 
 def banded(q, k, v, left, right):
-    """Computes attention by its definition, with the last query at the last key."""
+    """Computes attention by its definition; the last query is aligned with the last key."""
     k, v = (x.repeat_interleave(q.shape[1] // k.shape[1], 1) for x in (k, v))
     behind = torch.arange(q.shape[2])[:, None] + k.shape[2] - q.shape[2] - torch.arange(k.shape[2])
     behind = behind.to(q.device)
@@ -49,7 +49,7 @@ def rotary_tables(*operands):
 
 
 def tables(x):
-    """Cosines and sines that differ between the halves."""
+    """Returns cosines and sines that differ between the halves."""
     return (normal(1, 5, 8, seed=seed).to(x) for seed in (20, 21))
 
 
@@ -191,7 +191,8 @@ def test_float64_is_pytorch(case):
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("rows", [False, True])
 def test_fake_quantization(dtype, rows, on):
-    # Scales are powers of two, so that a division is as exact as a product; ties are among x.
+    # Scales are powers of two, so that division and multiplication by the reciprocal are equal; x
+    # includes ties.
     x = (torch.arange(-150, 150).reshape(3, 100) / 8).to(on, dtype).requires_grad_()
     scale = torch.tensor([0.25, 0.125, 0.0625] if rows else 0.125, device=on)
     y = kernels_rs.fake_quantize(x, scale if rows else 0.125, 3, -100, 60)

@@ -75,7 +75,7 @@ from ._page import Page, inspect
 
 Kernel.inspect = inspect
 
-# Names of the module `modules`, which needs PyTorch.
+# The names of module `modules`, which requires PyTorch.
 _MODULES = (
     "AdamW",
     "LayerNorm",
@@ -89,7 +89,7 @@ _MODULES = (
 
 
 def __getattr__(name):
-    """Imports what needs PyTorch at its first use: importing PyTorch takes a second."""
+    """Imports names that require PyTorch at first use: importing PyTorch takes a second."""
     if name in ("fake_quantize", "timings", "torch_allocator"):
         from . import _torch
 

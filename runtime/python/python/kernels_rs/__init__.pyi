@@ -78,7 +78,7 @@ class Array:
     ) -> Any: ...
 
 class Stream:
-    """A queue of calls: a call that names it returns once it is submitted, and wait() completes it."""
+    """A queue of calls. A call with a stream returns once submitted; wait() completes it."""
 
     def __init__(self, device: Device = ...) -> None: ...
     @property
@@ -401,7 +401,7 @@ class AdamW:
     def __getattr__(self, name: str) -> Any: ...
 
 class Patched:
-    """The parts that `patch` has replaced: `modules` by name, with the kernels, and `left` by name, with the reason."""
+    """The result of `patch`: `modules` has the replaced modules, `left` the reasons for the others."""
 
     modules: Dict[str, str]
     left: Dict[str, str]

@@ -27,7 +27,7 @@ def _numpy_dtype(name):
 
 
 def _empty(like, shape, dtype=None):
-    """Returns an array for a result: of the library and the device of `like`."""
+    """Allocates an array for a result, in the library and on the device of `like`."""
     dtype = dtype or _dtype(like)
     library = _library(like)
     if library == "numpy":
@@ -44,7 +44,7 @@ def _empty(like, shape, dtype=None):
 
 
 def _result(like, out):
-    """Converts a result that `_empty` could not make in the library of `like`."""
+    """Converts a result to the library of `like`, if `_empty` had to allocate it in another one."""
     if isinstance(out, _native.Array) and _library(like) in ("jax", "jaxlib"):
         return sys.modules["jax"].dlpack.from_dlpack(out)
     return out

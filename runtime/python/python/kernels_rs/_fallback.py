@@ -1,4 +1,4 @@
-"""Counts of the calls that a kernel or PyTorch has computed, and the error of `strict=True`."""
+"""Counts of calls, computed by a kernel or by PyTorch, and the error of `strict=True`."""
 
 import logging
 import threading
@@ -13,7 +13,7 @@ class Unsupported(Error):
 
 
 class Counters:
-    """The number of calls of each function that a kernel computed, and PyTorch, by reason."""
+    """Counts of calls for each function: computed by a kernel, or by PyTorch with the reason."""
 
     def __init__(self):
         # The backward pass counts on threads of PyTorch.

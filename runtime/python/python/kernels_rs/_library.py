@@ -17,10 +17,10 @@ def _kernel(name, source):
 
 
 def _differentiable(function):
-    """Makes a function take tensors of PyTorch by its operator, which has a gradient.
+    """Makes a function call its PyTorch operator, which has a gradient, for tensors of PyTorch.
 
-    With `out` or `stream` the function itself takes them. `strict=True` forbids PyTorch's own
-    operators; other arrays have none.
+    With `out` or `stream`, and for arrays of other libraries, the function itself runs.
+    `strict=True` forbids a fallback to PyTorch's own operators.
     """
     name = function.__name__.lstrip("_")
 
@@ -57,14 +57,15 @@ def _last(x, dim):
 
 
 def _unsigned(x):
-    """Returns indices as uint32, in which the kernels take them. Negative ones become 2**32 - 1."""
+    """Returns indices as uint32, the type that kernels take. Negative indices become 2**32 - 1."""
     name = _dtype(x)
     if name == "uint32":
         return x
     if _library(x) == "numpy":
         import numpy
 
-        # The largest index is no int32, so some versions of NumPy would refuse it beside one.
+        # Some versions of NumPy reject 2**32 - 1 in an operation with int32, so the indices are
+        # widened first.
         wide = x.astype(numpy.int64)
         kept = numpy.where((wide < 0) | (wide > 0xFFFFFFFF), 0xFFFFFFFF, wide)
         return numpy.ascontiguousarray(kept).astype(numpy.uint32)
@@ -102,8 +103,8 @@ def _unsigned(x):
 def softmax(input, dim=-1, dtype=None, *, scale=1.0, causal=0, out=None, stream=None):
     """Returns the softmax of scale * input over the last axis, computed in float32.
 
-    `causal` is the number of queries of a sequence; 0 masks nothing. Rows are queries and columns
-    keys: keys after a query's own are masked, and the last key belongs to the last query.
+    `causal` is the number of queries of a sequence; 0 masks nothing. Rows are queries, and columns
+    are keys. The last key belongs to the last query. Keys after a query's own key are masked.
     """
     _last(input, dim)
     out = _out(input, out, input.shape, dtype)
@@ -152,7 +153,8 @@ def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5, *, out
 def cross_entropy(input, target, *, ignore_index=-100, reduction="mean", label_smoothing=0.0, stream=None):
     """Returns the cross-entropy of logits (rows, classes) and class indices (rows).
 
-    A row with a negative index, or one beyond the classes, is ignored. "mean" averages the others.
+    Rows whose index is negative or not below the number of classes are ignored. "mean" averages the
+    other rows.
     """
     if ignore_index >= 0:
         raise ValueError("ignore_index must be negative; negative indices are ignored")
@@ -250,7 +252,7 @@ class QuantizedLinear:
         return self.weight.format
 
     def __call__(self, input, bias=None, *, out=None, stream=None):
-        """Returns input @ weight.T; the input is quantized to 8 bits by groups of 32."""
+        """Returns input @ weight.T, with the input quantized to 8 bits in groups of 32. No bias yet."""
         if bias is not None:
             raise ValueError("a quantized linear layer takes no bias yet: add it to the result")
         if out is None and stream is None and _library(input) == "torch":
@@ -267,9 +269,9 @@ class QuantizedLinear:
         return _result(input, out)
 
     def prepare(self):
-        """Makes the tensors of the operator of PyTorch, which share the memory of the weights.
+        """Makes tensors of PyTorch over the memory of the weights, for the operator.
 
-        The first call makes them too, but torch.compile needs them earlier.
+        The first call makes these tensors too, but torch.compile needs them earlier.
         """
         torch = sys.modules["torch"]
         self._facts = self.format, self.shape

@@ -190,7 +190,7 @@ class AdamW(torch.optim.Optimizer):
         self.calls = {"strict": strict, "interpret": interpret}
 
     def load_state_dict(self, state_dict):
-        """Loads the states of `state_dict`, in their own type: PyTorch rounds them to that of the weights."""
+        """Loads the states in their own type. PyTorch would round them to the weights' type."""
         super().load_state_dict(state_dict)
         numbers = [number for group in state_dict["param_groups"] for number in group["params"]]
         weights = [p for group in self.param_groups for p in group["params"]]
@@ -221,8 +221,8 @@ class AdamW(torch.optim.Optimizer):
         return loss
 
 
-# Models of Hugging Face. A patched module keeps its class, its parameters and their names; only
-# its method `forward` is another, so that files of weights and adapters fit as before.
+# Models of Hugging Face. Patching replaces only a module's method `forward`. The module keeps its
+# class, its parameters and their names, so files of weights and adapters still fit.
 
 
 def _rms_forward(self, hidden_states):
@@ -254,7 +254,7 @@ def _attention_forward(module, query, key, value, attention_mask, dropout=0.0, s
     queries = query.shape[2]
     causal = bool(causal) and queries > 1 and attention_mask is None
     if causal and key.shape[2] > queries:
-        # Prefill of a static cache: later rows are not written yet.
+        # In the prefill of a static cache, the cache's later rows are not written yet.
         key, value = key[:, :, :queries], value[:, :, :queries]
     y = _torch.scaled_dot_product_attention(
         query, key, value, attention_mask, dropout, causal, scaling, enable_gqa=True, **module.kernels_rs_calls
@@ -281,10 +281,10 @@ ROTARY = {"apply_rotary_pos_emb": _text_rotary, "apply_rotary_pos_emb_vision": _
 
 
 def _with_rotary(forward, calls):
-    """Returns the forward of an attention module with other functions for its rotary embedding.
+    """Returns the forward of an attention module with kernels for its rotary embedding.
 
-    Other modules of the class keep theirs. A decorated forward keeps its decorators. Returns None if
-    the forward calls no known function.
+    Other modules of the class keep their forward. A decorated forward keeps its decorators. Returns
+    None if the forward calls no known function.
     """
     code = getattr(forward, "__code__", None)
     if code is None:
@@ -292,7 +292,7 @@ def _with_rotary(forward, calls):
     known = [name for name in code.co_names if name in ROTARY and name in forward.__globals__]
     scope, closure = forward.__globals__, forward.__closure__
     if known:
-        # torch.compile looks names up in the module `__name__`, if there is one, and not in these.
+        # torch.compile would look names up in the module `__name__` instead of in this scope.
         scope = {name: value for name, value in scope.items() if name != "__name__"}
         for name in known:
             scope[name] = functools.partial(ROTARY[name], scope[name], calls)
@@ -308,9 +308,9 @@ def _with_rotary(forward, calls):
 
 
 def _mask(**arguments):
-    """Makes the mask of a call, as Hugging Face does for `sdpa`, and none for a causal call without padding.
+    """Makes the mask of a call as Hugging Face does; a causal call without padding has none.
 
-    For `sdpa` the second holds outside of torch.compile only.
+    For `sdpa`, such a call lacks a mask only outside of torch.compile.
     """
     from transformers.masking_utils import sdpa_mask
 
@@ -346,10 +346,10 @@ def _activation_of(module):
 
 
 def _replacement(module, linear):
-    """Returns what a module becomes: its forward, the name of the kernels, and its activation.
+    """Returns a module's replacement: its forward, the name of the kernels, its activation.
 
-    The forward is None for attention, and for a module that stays as it is, which the name explains.
-    Returns None for a module of another kind.
+    The forward is None for attention and for a module that cannot be replaced. For the latter, the
+    name is the reason. Returns None for a module of another kind.
     """
     name = type(module).__name__
     if linear and type(module) is nn.Linear:
@@ -377,7 +377,7 @@ def _replacement(module, linear):
 
 
 class Patched:
-    """The parts that `patch` has replaced: `modules` by name, with the kernels, and `left` by name, with the reason."""
+    """The result of `patch`, by name: `modules` has the kernels, `left` the reasons for no kernel."""
 
     def __init__(self):
         self.modules, self.left = {}, {}
@@ -409,8 +409,8 @@ def patch(model, *, linear=False, strict=False, interpret=False):
 
     Tested with Qwen3-VL; in other models, modules of the same structure are patched. Returns
     a Patched, which lists the modules, and whose `undo()` restores the model. `linear` also replaces
-    `nn.Linear`, whose products are then those of this package; PyTorch's use tensor cores. Raises
-    ValueError if there is nothing to replace.
+    the products of `nn.Linear` by those of this package. PyTorch's own products use tensor cores.
+    Raises ValueError if there is nothing to replace.
     """
     patched = Patched()
     calls = {"strict": strict, "interpret": interpret}

@@ -1,10 +1,11 @@
 """Operators of PyTorch: the library with gradients, for torch.compile and torch.export.
 
-The module of a family has a `TABLE` with a row for each operator: its schema, the call of the
-kernel, the shapes of its results, its gradient, and the same in PyTorch. `registration` makes the
-operators of these rows. The functions of a family have the names and arguments of the library.
+The module of a family has a `TABLE` with a row for each operator. A row has the schema, the call of
+the kernel, the shapes of the results, the gradient, and the equivalent in PyTorch. `registration`
+makes the operators of these rows. The functions of a family have the names and arguments of the
+library.
 
-A call that no kernel supports is PyTorch's own operator, with its own gradient. The reason depends
+A call that no kernel supports runs PyTorch's operator, with its own gradient. The reason depends
 on types, devices and shapes only, so that torch.compile decides when it traces.
 """
 

@@ -1,4 +1,4 @@
-"""Operators of PyTorch: the row of a table, and what its functions share."""
+"""Operators of PyTorch: a row of the table, and helpers that all families share."""
 
 import functools
 
@@ -19,11 +19,11 @@ ROWS = {}
 class Operator:
     """A row of the table.
 
-    `kernel` computes the results from operands without gradients, `torch` the first of them.
-    `refuse` returns why no kernel takes the arguments, or None. `save` stores what `backward`
-    needs. `mixed` allows several float types. `scratch` states that the kernel's own memory is
-    written before it is read, `constants` that it is a table of the device. `counted_as` is the name
-    in `stats`, and `any_type` allows elements that are not floats.
+    `kernel` computes the results from operands without gradients, `torch` the first result.
+    `refuse` returns the reason why no kernel takes the arguments, or None. `save` stores what
+    `backward` needs. `mixed` allows several float types. `scratch` states that the kernel writes
+    its own memory before reading it, `constants` that this memory is a table of the device.
+    `counted_as` is the name in `stats`, and `any_type` allows elements that are not floats.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class Operator:
         return self._counted(arguments, self.repeats.again(arguments, False))
 
     def _counted(self, arguments, repeated):
-        """Runs the kernel if an earlier call was not `repeated`: None without one, False if it cannot be."""
+        """Returns `repeated`. If it is None or False, runs the kernel; with None, records it too."""
         COUNTERS.kernel(self.counted_as)
         if repeated is not None and repeated is not False:
             return repeated
@@ -81,7 +81,7 @@ class Operator:
         return self._computed(arguments, results) if results is None or results is False else results
 
     def _repeated(self, arguments):
-        """Returns the results of a call that repeats an earlier one on a GPU, or None or False as `Repeats.again`."""
+        """Repeats an earlier call on a GPU. Returns None or False as `Repeats.again` does."""
         if torch.compiler.is_compiling():
             return None
         results = self.repeats.again(arguments, True)
@@ -95,8 +95,8 @@ class Operator:
         if not _is_eager(arguments):
             return self.overload(*arguments)
         if not _needs_gradient(arguments):
-            # `repeated` says whether a first call on a GPU can be recorded, without reading its
-            # arguments again.
+            # `repeated` is None if a first call on a GPU can be recorded; its arguments need not be
+            # read again.
             return self._counted(arguments, repeated)
         return self.function(*arguments)
 
@@ -113,7 +113,7 @@ class Operator:
 
 
 def _function(row):
-    """Returns the operator as a function of PyTorch's autograd, which takes a part of the dispatcher's time."""
+    """Returns the operator as a function of autograd, which is faster than the dispatcher."""
 
     # PyTorch inspects the signature at each call if a separate method saves the operands.
     def forward(ctx, *arguments):
@@ -126,13 +126,14 @@ def _function(row):
 
 
 def note_torch(name, reason, strict):
-    # A graph has no counters: a call that is being traced is counted as little as PyTorch's own.
+    # The compiled graph has no counters for calls of PyTorch, so a call that is being traced is not
+    # counted either.
     if strict or not torch.compiler.is_compiling():
         COUNTERS.torch(name, reason, strict)
 
 
 def is_inference(*arguments):
-    """Returns whether no gradient of the call can be requested, so that nothing is saved for one."""
+    """Returns whether no gradient of the call can be requested, so no operand is saved."""
     if torch.compiler.is_compiling() or torch._C._functorch.peek_interpreter_stack() is not None:
         return False
     return not _needs_gradient(arguments)
@@ -200,7 +201,7 @@ def as_rows(x):
 
 
 def new_tensor(x, *shape, dtype=None):
-    """Returns an empty tensor, row-major, of the shape, type and device of x where they are not given."""
+    """Allocates a row-major tensor on the device of x. Shape and type default to those of x."""
     if not shape and dtype is None:
         return torch.empty_like(x, memory_format=torch.contiguous_format)
     return x.new_empty(shape or x.shape, dtype=dtype)

@@ -110,9 +110,10 @@ def fake_quantize(
 ):
     """Returns the input rounded to a grid of integers times a scale, for training of quantized models.
 
-    `scale` is a number, a tensor of one element, or of one for each row of a matrix, in float32. The
-    gradient is that of the identity within the range, and 0 beyond (straight-through); the scale
-    has none. PyTorch's `fake_quantize_per_tensor_affine` multiplies by 1 / scale where this divides.
+    `scale` is a number, or a float32 tensor of one element or of one for each row of a matrix. The
+    gradient of the input is that of the identity within the range, and 0 beyond
+    (straight-through). The scale has no gradient. This function divides by the scale, where
+    PyTorch's `fake_quantize_per_tensor_affine` multiplies by 1 / scale.
     """
     if not isinstance(scale, torch.Tensor):
         scale = torch.full((1,), scale, dtype=torch.float32, device=input.device)

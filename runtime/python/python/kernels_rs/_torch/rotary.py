@@ -161,8 +161,8 @@ def rotary(
     interpret=True,
 ):
     frequencies = _default_frequencies(base, size or x.shape[-1]) if frequencies is None else frequencies
-    # A recorded call takes memory that belongs to no tensor of the call for the rotary table, so
-    # copies are made before it.
+    # In a recorded call, memory that belongs to no tensor of the call counts as the rotary table.
+    # Copies are therefore made before the call.
     x = x if x.stride(-1) == 1 else x.contiguous()
     positions = positions.to(torch.int32).contiguous()
     arguments = x, positions, list(frequencies), axes if axes is None else list(axes), interleaved

@@ -16,7 +16,7 @@ def _softmax(input, dim, scale, log, causal):
 def _softmax_torch(input, dim, scale, log, causal):
     x = input * scale if scale != 1 else input
     if causal:
-        # Rows are the queries of consecutive sequences; the last key is that of the last query.
+        # Rows are the queries of consecutive sequences; the last key belongs to the last query.
         rows, keys = x.numel() // x.shape[-1], x.shape[-1]
         query = torch.arange(rows, device=x.device) % causal + keys - causal
         unseen = torch.arange(keys, device=x.device) > query[:, None]

@@ -8,9 +8,9 @@ from ._operator import ROWS
 
 
 class Timings:
-    """The times of the operators' kernels within a `with` statement. Outside of it, calls cost nothing more.
+    """The times of the operators' kernels within a `with` statement. Other calls cost nothing more.
 
-    Calls that PyTorch computes are not among them. On a GPU each call records two events.
+    Calls that PyTorch computes are not measured. On a GPU each measured call records two events.
     """
 
     def __init__(self):
@@ -43,7 +43,7 @@ class Timings:
 
 
 class _Timed:
-    """The launches of an operator, which measures the calls that run them."""
+    """A stand-in for an operator's launches that measures the calls."""
 
     def __init__(self, name, repeats, calls):
         self._name, self._repeats, self._calls = name, repeats, calls
@@ -58,7 +58,7 @@ class _Timed:
         return self._repeats.sizes()
 
     def without(self, calls):
-        """Returns what this measured, without the measurement of `calls`."""
+        """Returns the launches without this measurement, which is removed from `calls`."""
         if self._calls is calls:
             return self._repeats
         return _Timed(self._name, self._repeats.without(calls), self._calls)
