@@ -235,8 +235,8 @@ fn shared_races_need_two_warps_and_no_barrier() {
         let lines = [race.place.line, other.place.as_ref().expect("a place").line];
         assert!(lines == [10, 12] || lines == [12, 10], "{lines:?}");
     }
-    // The same lane of the other warp is a race; another lane of the same warp is not, because a
-    // warp runs in lockstep.
+    // An access by the same lane of the other warp is a race. An access by another lane of the same
+    // warp is not, because a warp runs in lockstep.
     let within = |k: Kernel| run(&k, 1, vec![out(&mut [0u32; 64])]);
     clean(&within(neighbor(true, false, 0)));
     clean(&within(neighbor(true, true, 32)));
@@ -338,7 +338,7 @@ fn all_threads_reach_barriers() {
     let finding = only(&outcome, Check::DivergentBarrier, 1);
     assert_eq!(finding.message, "`block::sync()` is reached by 16 of the 32 lanes of a warp");
     assert_eq!(finding.other.as_ref().expect("who is missing").thread.lane, 0);
-    // A whole warp is missing.
+    // All lanes of one warp are missing.
     let outcome = run(&barrier_if(below(32), false), 1, vec![]);
     let finding = only(&outcome, Check::DivergentBarrier, 1);
     assert_eq!(finding.other.as_ref().expect("who is missing").thread.warp, 1);

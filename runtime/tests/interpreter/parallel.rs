@@ -1,4 +1,4 @@
-//! A launch on several host threads has the results and reports of a launch on one.
+//! Checks that a launch on several host threads has the results and reports of a launch on one.
 
 use crate::kit::{Kit, out, run_with};
 use crate::tiles::{bound, matmul, matrix};

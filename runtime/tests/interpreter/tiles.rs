@@ -1,4 +1,5 @@
-//! A tiled matrix product in shared memory: the kernel as lowering builds it, and matrices.
+//! A tiled matrix product in shared memory, built as lowering builds it, and matrices for its
+//! tests.
 
 use crate::kit::{Kit, in_shared};
 use kernel_dsl::compiler::Scalar;

@@ -47,7 +47,7 @@ fn total_in_each_block(x: &[u32], sums: &mut [u32], total: &mut [u32]) {
     }
 }
 
-/// Lacks the barrier.
+/// Exchanges values between blocks without a barrier.
 #[kernel(cooperative, block = 32, grid = 2)]
 #[requires(x.len() == 64, y.len() == 64)]
 fn without_barrier(x: &mut [u32], y: &mut [u32]) {
@@ -56,7 +56,7 @@ fn without_barrier(x: &mut [u32], y: &mut [u32]) {
     y[grid::index()] = x[63 - grid::index()];
 }
 
-/// Ends early the warps that `ends` names, so that only a run shows which.
+/// Ends the warps early that the data of `ends` selects, so that the compiler cannot predict them.
 #[kernel(cooperative, block = 64, grid = ends.len() / 2)]
 #[requires(y.len() == ends.len() * 32)]
 fn early_end(ends: &[u32], y: &mut [u32]) {

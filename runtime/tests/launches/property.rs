@@ -218,7 +218,7 @@ fn each_dimension_shrinks() {
     assert_eq!(found.case.inputs[0].to_vec::<f32>(), [0.0; 18]);
 }
 
-/// Fills with threes, in blocks of the launch's size; with ones in blocks of more than 64 threads.
+/// Fills `y` with threes; in blocks of more than 64 threads, wrongly with ones.
 #[kernel(block = 32..=1024, grid = 2)]
 fn filled(y: &mut [u32]) {
     for i in grid::stride(y.len()) {

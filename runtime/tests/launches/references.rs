@@ -1,5 +1,5 @@
-//! References of outputs without a single right value, and inputs with a structure, as the tests of
-//! a user have them. Wrong kernels show what the messages say.
+//! Tests of outputs with more than one right value, and of inputs with a structure, as users write
+//! them. Wrong kernels show the texts of the failures.
 
 use kernel_dsl::prelude::*;
 use runtime::testing::{self, Expected, Gen, Input};

@@ -1,5 +1,5 @@
-//! Launches like an earlier one, whose contract is therefore not evaluated again. Each must have
-//! the same result as on a new device.
+//! Launches that repeat the shapes of an earlier one, so that the contract is not evaluated again.
+//! Each must have the same result as on a new device.
 
 use kernel_dsl::compiler::Scalar;
 use kernel_dsl::launcher::{ArgumentMemory, ArgumentShape};
@@ -118,7 +118,8 @@ fn a_launch_like_an_earlier_one_gets_the_same_answer() {
     assert!(accepted > 100 && rejected > 1000, "{accepted} {rejected}");
 }
 
-/// Checks that alignments which an address's factors of two do not decide are evaluated each time.
+/// Checks that a contract with alignments by other factors than powers of two is evaluated for each
+/// launch.
 #[test]
 fn a_multiple_of_three_is_not_remembered() {
     let device = Device::cpu();

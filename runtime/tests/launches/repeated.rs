@@ -1,4 +1,4 @@
-//! Launches that are measured run on the inputs of their case each time.
+//! Measured launches run on the inputs of their case each time.
 
 use kernel_dsl::Kernel;
 use kernel_dsl::prelude::*;

@@ -413,7 +413,7 @@ fn sets_of_lanes_do_not_wait_for_each_other() {
         add.u32 %r3, %r3, %r2;
         @%p0 bra $end;
     $first:
-        // Lanes 24 to 31 meet lanes 0 to 15 before they come here again.
+        // Lanes 24 to 31 wait for lanes 0 to 15 before they reach this instruction again.
         setp.ge.u32 %p2, %r0, 24;
         setp.eq.and.u32 %p2, %r3, 0, %p2;
         @%p2 bra $second;
@@ -433,8 +433,8 @@ fn sets_of_lanes_do_not_wait_for_each_other() {
     assert_eq!(words, (0..32).map(expected).collect::<Vec<_>>());
 }
 
-/// Checks votes with contradictory member masks. The lane's own members limit its result, as in
-/// sm_61 machine code, and the check reports it.
+/// Checks votes with contradictory member masks. Each lane's result counts only the members in its
+/// own mask, as in sm_61 machine code, and the contradiction is reported.
 #[test]
 fn members_that_contradict_each_other() {
     let body = "

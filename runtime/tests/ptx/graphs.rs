@@ -1,9 +1,9 @@
 //! Random control-flow graphs with several exits, under both policies, against a reference in plain
 //! Rust that runs each thread alone.
 //!
-//! Wild graphs have any edges: irreducible loops, loops without an exit, `ret`, `exit` and `trap`
-//! anywhere, predicated or not. Structured ones also shuffle, vote and wait, where the structure
-//! brings all live lanes of the warp together.
+//! *Wild* graphs have arbitrary edges: irreducible loops, loops without an exit, and `ret`, `exit`
+//! and `trap` anywhere, predicated or not. *Structured* graphs also shuffle, vote and wait, at
+//! points where the structure makes all live lanes of the warp reconverge.
 //!
 //! `FUZZ_GRAPHS=100000 cargo test -p runtime --test ptx graphs` runs more.
 
@@ -29,7 +29,7 @@ enum Condition {
     Spent,
     /// A counter that is the same in all threads is below a limit.
     Below(usize, u32),
-    /// A condition that never holds, which the text does not reveal.
+    /// A condition that never holds, in a form that does not reveal this to the decoder.
     Never,
 }
 
@@ -60,10 +60,10 @@ enum Together {
     Any(u32),
     All(u32),
     Uniform(u32),
-    /// Waits for the warp, and takes the mask of active lanes.
+    /// Waits for the warp, and reads the mask of active lanes.
     Warp,
-    /// Takes the mask of active lanes. Only the post-dominator policy guarantees it, and only where
-    /// no lane is about to end.
+    /// Reads the mask of active lanes. Only the post-dominator policy guarantees its value, and
+    /// only where no lane is about to end.
     Active,
     Block,
 }
@@ -208,7 +208,7 @@ impl Graph {
         self.blocks.iter().any(|block| matches!(block.together, Some(Together::Active)))
     }
 
-    /// Runs a thread to the next block in which live lanes do something together, or to its end.
+    /// Runs a thread to the next block with an operation of all live lanes, or to the thread's end.
     fn run_alone(&self, thread: &mut Thread) {
         loop {
             let block = &self.blocks[thread.at];
@@ -308,7 +308,7 @@ struct Generator {
     random: Random,
     blocks: Vec<Block>,
     counters: usize,
-    /// Whether no thread takes an exit before the last one, although the text has others.
+    /// Whether no thread takes an early exit, although the text has some.
     calm: bool,
     /// The targets of `break` and `continue` in the enclosing loops.
     loops: Vec<[usize; 2]>,
@@ -338,7 +338,7 @@ impl Generator {
         self.blocks.len() - 1
     }
 
-    /// Draws a way to end. Few traps are reached.
+    /// Draws the condition and the instruction by which some threads end. Few traps are reached.
     fn leave(&mut self) -> (Condition, Leave) {
         let bit = self.bit();
         let sort = self.random.below(8);
@@ -404,8 +404,8 @@ impl Generator {
         self.finish()
     }
 
-    /// Draws statements, with exits anywhere. Where control flow is uniform, lanes do something
-    /// together.
+    /// Draws statements, with exits anywhere. Where control flow is uniform, the statements include
+    /// operations of all live lanes.
     fn structured(mut self) -> Graph {
         self.block();
         self.statements(3, true);

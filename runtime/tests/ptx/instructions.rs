@@ -210,9 +210,9 @@ fn searches_for_a_bit_beyond_the_documented_range() {
     }
 }
 
-/// Checks the carry between all forms. In sm_61 machine code `CC.CF` is the adder's carry. ptxas
-/// emits `IADD.CC` with a negated operand for `sub.cc`, and `IADD.X` for every form that reads the
-/// carry. A difference without a borrow thus sets the carry to 1, whichever form reads it.
+/// Checks the carry between all forms. In sm_61 machine code, `CC.CF` is the adder's carry. For
+/// `sub.cc`, ptxas emits `IADD.CC` with a negated operand; for every form that reads the carry,
+/// `IADD.X`. A difference without a borrow thus sets the carry to 1, whichever form reads it.
 #[test]
 pub fn carries_pass_between_all_instructions() {
     let part = |x: u64, bits: u32| if bits == 64 { x } else { x & 0xffff_ffff };

@@ -41,7 +41,7 @@ pub fn decode(text: &str) -> Result<Program, Unsupported> {
 }
 
 thread_local! {
-    /// The GPU on which this thread repeats the interpreter's runs.
+    /// The GPU on which this thread repeats the interpreter's runs, if any.
     static CARD: Cell<Option<Gpu>> = const { Cell::new(None) };
 }
 

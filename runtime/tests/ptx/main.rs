@@ -1,6 +1,6 @@
 //! The PTX interpreter on PTX text. The interpreter decodes every row of the table, or rejects it
-//! by name, and its instructions match plain Rust. Diverged lanes reconverge under both policies,
-//! and each check finds its violations.
+//! by name, and each instruction's results match plain Rust. Diverged lanes reconverge under both
+//! policies, and each check finds its violations.
 
 mod card;
 mod checks;

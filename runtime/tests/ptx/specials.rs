@@ -69,8 +69,8 @@ fn expected(register: SpecialRegister, thread: u32, block: u32) -> Option<u64> {
         LanemaskGt => !(((2u64 << lane) - 1) as u32),
         LanemaskGe => !((1 << lane) - 1),
         DynamicSmemSize => DYNAMIC,
-        // The module's shared memory, up to the first byte of the launch's part, and the launch's
-        // part.
+        // The sum of the module's shared memory, padded to the start of the launch's dynamic part,
+        // and of that part.
         TotalSmemSize => 48 + DYNAMIC,
         // A single multiprocessor runs all blocks; no shared memory is reserved; the launch is not
         // part of a graph.

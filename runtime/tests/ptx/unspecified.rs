@@ -1,5 +1,6 @@
-//! Values at the ends: results that the manual leaves unspecified, results next to the least normal
-//! number, and approximations near the ends of their operands. Each value was measured on an H100.
+//! Results in extreme cases: results that the manual leaves unspecified, results next to the least
+//! normal number, and approximations near the limits of their operands. Each value was measured on
+//! an H100.
 
 use super::kit::{Run, found, lanes, module};
 use runtime::ptx::{Check, unspecified};

@@ -166,8 +166,8 @@ pub const SCALE: i32 = 12;
 
 /// Returns the bits of a result, with `.ftz` applied.
 ///
-/// A result becomes zero if it is below the smallest normal number when rounded without the grid of
-/// the subnormals. 2^SCALE times the result is rounded in this way.
+/// A result becomes zero if it is below the smallest normal number after rounding with an unbounded
+/// exponent. To decide this, the function rounds 2^SCALE times the result, which is not subnormal.
 pub fn flushed<F: Float>(given: &Given<'_>, result: F, scaled: impl Fn() -> F) -> u64 {
     let least = F::smallest_normalized();
     let edge = result.abs() == least;
