@@ -2,8 +2,8 @@
 //!
 //! A value of at most 32 bits takes one row, zero-extended; a `bool` is 0 or 1. A value of 64 bits
 //! takes two rows, which together are 32 `u64`s. Rows are allocated in the order of definition, so
-//! the result of a computation is above all its operands. Splitting the rows there borrows both
-//! without a copy. Only moves go against that order, and they copy.
+//! the result of a computation is above all its operands. Splitting the rows between operands and
+//! result borrows both without a copy. Only moves may have a destination below their source.
 
 use bytemuck::{Pod, Zeroable};
 

@@ -82,8 +82,8 @@ impl Finder<'_> {
             let here = [Some(a), Some(b), c].into_iter().filter(|operand| *operand == Some(row)).count();
             here > 0 && self.reads[row as usize] == here as u32
         };
-        // Searches backward for instructions that provide an operand, which no other instruction
-        // reads.
+        // Searches backward for instructions that only provide an operand: no other instruction
+        // reads their results.
         let mut first = pc;
         let mut provided = Vec::new();
         while !self.landings[first]

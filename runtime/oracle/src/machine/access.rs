@@ -168,6 +168,7 @@ impl Machine<'_, '_> {
         may
     }
 
+    /// Returns the lanes of `mask` whose condition for the access is true.
     pub fn guarded(&self, warp: &Warp, mask: u32, access: &AccessOp) -> u32 {
         access.guard.map_or(mask, |guard| mask & self.simd.truth(&warp.rows, guard))
     }

@@ -134,6 +134,7 @@ impl Machine<'_, '_> {
         }
     }
 
+    /// Returns the bytes of a target.
     pub fn contents(&self, target: Target) -> &[u8] {
         match target {
             Target::Buffer(b) => self.buffers[b].bytes.get(),

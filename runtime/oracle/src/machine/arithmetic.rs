@@ -31,6 +31,7 @@ impl Machine<'_, '_> {
         }
     }
 
+    /// Reports the overflow of `a` op `b` in the lanes of `bad`.
     #[cold]
     #[allow(clippy::too_many_arguments)]
     pub fn overflowing(&mut self, site: Pc, warp: &Warp, bad: u32, op: Binary, ty: Scalar, a: u32, b: u32) {

@@ -102,6 +102,7 @@ impl Machine<'_, '_> {
         }
     }
 
+    /// Writes the result of a vote of the lanes of `mask` to all lanes, and reports missing lanes.
     #[inline(always)]
     pub fn vote<const TIER: u8>(&mut self, site: Pc, warp: &mut Warp, mask: u32, mode: Vote, to: u32, value: u32) {
         if TIER >= ACCESSES {

@@ -29,6 +29,7 @@ pub enum FloatClass {
     Nan,
 }
 
+/// Returns the class of a float with these bits. Other types count as finite.
 pub fn class_of(ty: Scalar, bits: u64) -> FloatClass {
     let code = bits as u16 & 0x7fff;
     let by_code = |infinity: u16| match code.cmp(&infinity) {
@@ -52,6 +53,7 @@ pub fn class_of(ty: Scalar, bits: u64) -> FloatClass {
     }
 }
 
+/// Returns whether the type is a float of any width.
 pub fn is_any_float(ty: Scalar) -> bool {
     ty.is_float() || ty.is_half()
 }

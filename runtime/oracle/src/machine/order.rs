@@ -23,8 +23,8 @@ use crate::machine::shadow::{Stamp, TimeSlice};
 use kernel_dsl_compiler::ir::FenceScope;
 use std::collections::HashMap;
 
-/// The accesses that a fence releases: the thread's up to the fence, its warp's up to the last warp
-/// barrier, the block's up to the last block barrier.
+/// The accesses that a fence releases: the thread's own up to the fence, the warp's up to its last
+/// barrier, and the block's up to its last barrier.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ReleasedAccesses {
     /// The epoch in which the block began.

@@ -8,6 +8,8 @@ use crate::report::{Description, Object, Space, Values};
 use runtime_simt::number::short;
 
 impl Machine<'_, '_> {
+    /// Reports reads of elements of a local that the thread has not written. `index` returns the
+    /// element of a lane.
     #[cold]
     pub fn report_unwritten(&mut self, site: Pc, warp: u32, mask: u32, local: &Local, index: impl Fn(usize) -> u32) {
         let Local { name, len, .. } = local;
@@ -57,6 +59,8 @@ impl Machine<'_, '_> {
         (index < local.len).then(|| (local.at(index), (local.element + index) as usize))
     }
 
+    /// Reads the element that `index` selects in each lane of `mask`. Reports reads that are out of
+    /// bounds (the result is 0) or uninitialized (the result is the fill value).
     pub fn read_element<const TIER: u8>(
         &mut self,
         site: Pc,
@@ -90,6 +94,8 @@ impl Machine<'_, '_> {
         }
     }
 
+    /// Writes `from` to the element that `index` selects in each lane of `mask`. Reports and
+    /// suppresses writes out of bounds.
     pub fn write_element<const TIER: u8>(
         &mut self,
         site: Pc,

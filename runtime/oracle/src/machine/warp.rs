@@ -379,6 +379,7 @@ impl Machine<'_, '_> {
         self.statistics.thread_instructions += thread_insts;
     }
 
+    /// Reports that the block or the launch has reached its limit, and stops the run.
     #[cold]
     pub fn exhausted(&mut self, site: Pc, warp: u32, mask: u32) {
         let message = match self.options.deadline {

@@ -68,6 +68,7 @@ pub struct WarpStep<'s> {
 }
 
 impl<'s> WarpStep<'s> {
+    /// Returns lane `index` of the instruction.
     pub fn lane(self, machine: &'s Machine<'s, 's>, index: usize) -> ObservedLane<'s> {
         let WarpStep { site, inst, warp, .. } = self;
         ObservedLane { machine, site, inst, warp, index }
