@@ -212,8 +212,11 @@ pub struct DeviceBuffer<T: Element> {
 
 impl Device {
     /// Returns a buffer over `len` elements at `address` that other code allocated, such as an
-    /// array of another library. Nothing is copied. `owner` keeps the memory alive: it is dropped
+    /// array of another library. Nothing is copied. `owner` keeps the memory alive, and is dropped
     /// after the last use.
+    ///
+    /// # Errors
+    /// If the size in bytes overflows.
     ///
     /// # Safety
     /// The elements lie in one initialized allocation of this device, aligned to their size, that
@@ -360,6 +363,9 @@ impl<T: Element> DeviceBuffer<T> {
 
     /// Waits for pending writes to the buffer, and copies all elements to the host: the counterpart
     /// of [`Device::upload`].
+    ///
+    /// # Errors
+    /// If the device is lost, or out of memory for the copy.
     pub fn download(&self) -> Result<Vec<T>> {
         let mut data = Vec::with_capacity(self.len());
         // SAFETY: all-zero bits are a value of `T`, as every bit pattern is; the capacity suffices.
@@ -402,6 +408,9 @@ impl<T: Element> DeviceBuffer<T> {
     }
 
     /// Returns all elements as [`view`](DeviceBuffer::view) does, for a kernel to write.
+    ///
+    /// # Errors
+    /// Returns the errors of [`view`](DeviceBuffer::view).
     pub fn view_mut<const R: usize>(&mut self, extents: [usize; R]) -> Result<BufferViewMut<'_, T, R>> {
         let layout = ViewLayout::whole::<T>(self.len(), extents)?;
         Ok(BufferViewMut::new(self.origin(), layout))
@@ -421,8 +430,11 @@ impl<T: Element> DeviceBuffer<T> {
         Ok(BufferView::new(self.origin(), ViewLayout::strided::<T>(self.len(), extents, strides)?))
     }
 
-    /// Returns a view as [`view_strided`](DeviceBuffer::view_strided) does, for a kernel to write:
-    /// no two indices may select the same element.
+    /// Returns a view as [`view_strided`](DeviceBuffer::view_strided) does, for a kernel to write.
+    ///
+    /// # Errors
+    /// If two indices select the same element; and the errors of
+    /// [`view_strided`](DeviceBuffer::view_strided).
     pub fn view_strided_mut<const R: usize>(
         &mut self,
         extents: [usize; R],
@@ -447,8 +459,11 @@ impl<T: Element> DeviceBuffer<T> {
         Ok(BufferStrided::new(self.origin(), ViewLayout::any::<T>(self.len(), start, extents, strides)?))
     }
 
-    /// Returns a view as [`strided`](DeviceBuffer::strided) does, for a kernel to write: no two
-    /// indices may select the same element.
+    /// Returns a view as [`strided`](DeviceBuffer::strided) does, for a kernel to write.
+    ///
+    /// # Errors
+    /// If two indices select the same element; and the errors of
+    /// [`strided`](DeviceBuffer::strided).
     pub fn strided_mut<const R: usize>(
         &mut self,
         start: usize,
@@ -468,6 +483,9 @@ impl<T: Element> DeviceBuffer<T> {
     }
 
     /// Returns the elements of `range`, for a kernel to write.
+    ///
+    /// # Errors
+    /// If the range does not lie in the buffer.
     pub fn range_mut(&mut self, range: Range<usize>) -> Result<BufferViewMut<'_, T, 1>> {
         let layout = ViewLayout::range::<T>(self.len(), range)?;
         Ok(BufferViewMut::new(self.origin(), layout))
@@ -492,6 +510,9 @@ impl<T: Element> DeviceBuffer<T> {
     }
 
     /// Returns all bytes as elements of another type, for a kernel to write.
+    ///
+    /// # Errors
+    /// If the number of bytes is not a multiple of the size of `U`.
     pub fn cast_mut<U: Element>(&mut self) -> Result<BufferViewMut<'_, U, 1>> {
         let len = self.len();
         self.range_mut(0..len)?.cast()

@@ -107,6 +107,7 @@ impl Cpu {
         self.limits.lock().unwrap_or_else(PoisonError::into_inner).instructions = limit;
     }
 
+    /// Returns the pool and its source of memory.
     pub fn memory(&self) -> (&Pool, HostMemory) {
         (&self.memory, HostMemory)
     }

@@ -57,11 +57,12 @@ impl fmt::Display for Choice {
 }
 
 impl Device {
-    /// Opens the first supported GPU, or else the CPU.
+    /// Opens the first supported GPU, or else the CPU. A machine without a usable GPU is not an
+    /// error.
     ///
     /// The choice and its reason are logged as a `tracing` event, if that feature is on and a
     /// subscriber is enabled. Otherwise the first call of a process prints one line on stderr.
-    /// [`choice`](Device::choice) returns it at any time. [`Device::choose`] does the same without
+    /// [`choice`](Device::choice) returns both at any time. [`Device::choose`] chooses without
     /// logging.
     pub fn best() -> Result<Device> {
         static LOG_ONCE: Once = Once::new();
@@ -95,13 +96,15 @@ impl Device {
     /// If the environment has `KERNELS_NO_POOL`, each buffer is a separate driver allocation, for
     /// tools such as Compute Sanitizer.
     ///
-    /// The requirements are a driver of CUDA 8.0 or later (9.0 for kernels with shuffles), and a
-    /// device of compute capability 6.1 or later. The error names what was found and what is
-    /// required.
+    /// If the device was [`lost`](Device::lost), this function opens it in a new context,
+    /// independent of the lost one. Some drivers do not permit a new context after an illegal
+    /// address. The text of the error then advises to drop all objects of the lost device, or to
+    /// end the process.
     ///
-    /// If the device was [`lost`](Device::lost), this opens it in a new context, independent of the
-    /// lost one. Some drivers do not permit a new context after an illegal address. The text of the
-    /// error then advises to restart the process.
+    /// # Errors
+    /// If there is no driver, or no device of this number. If the driver is older than CUDA 8.0
+    /// (9.0 for kernels with shuffles), or the compute capability is below 6.1. The text names what
+    /// was found and what is required.
     pub fn cuda(ordinal: usize) -> Result<Device> {
         Ok(Device::new(Backend::Cuda(Cuda::open(ordinal)?), None))
     }
@@ -118,8 +121,8 @@ impl Device {
     /// Returns the CPU device with other [`facts`](Device::facts), such as those of a GPU.
     ///
     /// A library call may choose a kernel, or the number of partial sums, by the number of
-    /// multiprocessors. Another number then adds floats in another order. Devices with equal facts
-    /// give equal bits. A number of 0 counts as 1.
+    /// multiprocessors. Another number may thus change the order in which floats are added. Devices
+    /// with equal facts give equal bits. A number of 0 counts as 1.
     ///
     /// ```
     /// # fn main() -> Result<(), runtime_devices::Error> {
@@ -263,8 +266,8 @@ impl Device {
         self.0.backend.with_pool(PoolKind::Device, |pool, _| pool.set_limit(bytes));
     }
 
-    /// Limits how long the host waits for an operation of a stream; a longer launch counts as
-    /// endless. `None`, the default, waits without a limit.
+    /// Sets the maximum time for which the host waits for an operation of a stream. A launch that
+    /// takes longer counts as endless. `None`, the default, means no limit.
     ///
     /// On the CPU the launch is stopped and reported like a violation, and the device stays usable.
     /// On a GPU no driver function ends a kernel: the device is [lost](Device::lost), and every
@@ -321,6 +324,9 @@ impl Device {
 
     /// Releases all cached device memory and pinned memory, after waiting for work that may still
     /// use it. Returns the number of released bytes.
+    ///
+    /// # Errors
+    /// If the device is lost.
     pub fn trim_memory(&self) -> Result<u64> {
         let trim = |memory| self.0.backend.with_pool(memory, |pool, source| pool.trim(source));
         // On the CPU both kinds share one pool, which the second call finds empty.
@@ -491,7 +497,8 @@ impl Backend {
     }
 
     /// Calls `act`, which waits for work without a limit. If there is a time limit, returns `None`
-    /// without a call: the host could give up a wait while a copy to borrowed memory is in flight.
+    /// without a call. The host could otherwise give up a wait while a copy to borrowed memory is
+    /// in flight.
     pub fn unlimited<T>(&self, act: impl FnOnce() -> T) -> Option<T> {
         match self {
             Backend::Cpu(_) => Some(act()),

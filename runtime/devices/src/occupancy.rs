@@ -26,7 +26,7 @@ pub struct Residency {
 }
 
 impl Device {
-    /// Returns the occupancy of a launch. On the CPU, that of the kernel's target.
+    /// Returns the occupancy of a launch. On the CPU, the limits are those of the kernel's target.
     ///
     /// # Errors
     /// Arguments that violate the kernel's contract, or a kernel that cannot be loaded.
@@ -63,8 +63,7 @@ impl Device {
     /// result to [`Call::in_blocks_of`].
     ///
     /// # Errors
-    /// A kernel with a fixed block size, or one of which no block size is valid for these
-    /// arguments.
+    /// If the kernel has a fixed block size, or no block size is valid for these arguments.
     pub fn best_block(&self, call: &Call<'_>) -> Result<usize> {
         let refused = |why: &str| {
             let refusals = vec![Refusal(why.into())];

@@ -23,6 +23,9 @@ pub struct PinnedBuffer<T: Element> {
 
 impl Device {
     /// Allocates page-locked memory for `len` elements. The elements' values are unspecified.
+    ///
+    /// # Errors
+    /// If the size in bytes overflows, memory is insufficient, or the device is lost.
     pub fn pinned<T: Element>(&self, len: usize) -> Result<PinnedBuffer<T>> {
         let raw = RawBuffer::new(self, PoolKind::Pinned, bytes_of::<T>(len)?)?;
         Ok(PinnedBuffer { raw, len, element: PhantomData })
@@ -45,7 +48,10 @@ impl<T: Element> PinnedBuffer<T> {
         self.raw.device()
     }
 
-    /// Returns the elements after waiting for copies into the buffer.
+    /// Waits for copies into the buffer, and returns the elements.
+    ///
+    /// # Errors
+    /// If the device is lost.
     pub fn as_slice(&self) -> Result<&[T]> {
         self.device().backend().wait_for(&self.uses().before_read())?;
         if self.is_empty() {
@@ -57,7 +63,10 @@ impl<T: Element> PinnedBuffer<T> {
         Ok(unsafe { std::slice::from_raw_parts(self.pointer().cast(), self.len) })
     }
 
-    /// Returns the elements for writing, after waiting for all copies.
+    /// Waits for all copies, and returns the elements for writing.
+    ///
+    /// # Errors
+    /// If the device is lost.
     pub fn as_mut_slice(&mut self) -> Result<&mut [T]> {
         self.device().backend().wait_for(&self.uses().before_write())?;
         self.raw.forget_uses();

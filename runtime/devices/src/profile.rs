@@ -22,7 +22,7 @@ pub struct Timed {
     pub work: ProfiledWork,
     /// The start of the operation, as the time since the start of the profile.
     pub start: Duration,
-    /// The duration, in steps of half a microsecond on a GPU. There it includes the driver's work
+    /// The duration. On a GPU, its steps are half a microsecond, and it includes the driver's work
     /// between two operations.
     pub time: Duration,
 }

@@ -152,10 +152,10 @@ impl ViewLayout<1> {
     }
 }
 
-/// The memory that a view shows: a buffer, or a buffer lent to a recording.
+/// The memory of a view: a buffer, or a slot of a recording.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Origin<'a> {
-    /// The identity of the memory: [`Memory::device`].
+    /// The identity of the memory's device: [`ArgumentMemory::device`].
     pub device: u64,
     /// The address of the element from which layouts count.
     pub address: u64,

@@ -47,6 +47,7 @@ impl CudaEvent {
         )
     }
 
+    /// Returns whether the work before the event is complete.
     pub fn is_over(&self) -> Result<bool> {
         // SAFETY: the event is alive.
         let over = unsafe { is_complete(self.context(), self.event)? };
@@ -56,6 +57,7 @@ impl CudaEvent {
         Ok(over)
     }
 
+    /// Waits on the host until the event is complete, at most for the time limit.
     pub fn wait(&self) -> Result<()> {
         match self.context().watchdog_timeout() {
             None => self.context().run(
@@ -70,6 +72,7 @@ impl CudaEvent {
         Ok(())
     }
 
+    /// Waits for both events, and returns the time from `earlier` to this event, at least 0.
     pub fn since(&self, earlier: &CudaEvent) -> Result<Duration> {
         earlier.wait()?;
         self.wait()?;

@@ -163,6 +163,7 @@ impl Cuda {
         })
     }
 
+    /// Returns the properties of the device.
     pub fn info(&self) -> &DeviceInfo {
         &self.context.info
     }
@@ -172,10 +173,12 @@ impl Cuda {
         self.context.free_memory().map(|(free, _)| free as u64)
     }
 
+    /// Returns the pool of device memory and its source.
     pub fn memory(&self) -> (&Pool, impl SegmentSource + '_) {
         (&self.memory, DeviceMemory(self))
     }
 
+    /// Returns the pool of pinned memory and its source.
     pub fn pinned(&self) -> (&Pool, impl SegmentSource + '_) {
         (&self.pinned, PinnedMemory(self))
     }

@@ -199,7 +199,7 @@ impl Module {
 
 impl LoadedCode {
     /// Compiles and loads PTX by the driver's compiler and its cache. If the driver supports
-    /// libraries, the PTX is loaded as a library: the driver compiles several libraries at the same
+    /// libraries, the PTX is loaded as a library. The driver compiles several libraries at the same
     /// time, but modules of a context one after another. On an H100 machine with 16 cores (driver
     /// 580.159), 12 threads loaded 12 modules of 52,000 lines in 6.2 s. As libraries, the same code
     /// took 1.3 s. `cuLink…` would return machine code for a cache of ours, but compiles it as

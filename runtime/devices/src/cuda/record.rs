@@ -144,6 +144,7 @@ impl Records {
         violation
     }
 
+    /// Frees the memory of the records, after all launches of the stream.
     pub fn free(self, context: &Context) {
         if self.address != 0 {
             // SAFETY: allocated in `next`; the stream has ended, and with it all launches.

@@ -73,6 +73,7 @@ pub(super) struct SubmissionState {
 }
 
 impl StreamTable {
+    /// Creates the table with the device's default stream.
     pub fn new(context: Arc<Context>) -> Result<StreamTable> {
         let streams = StreamTable { context, nvtx: Nvtx::load(), all: RwLock::default(), idle: Mutex::default() };
         streams.take().map(|_| streams)
@@ -275,6 +276,8 @@ impl CudaStream {
         unsafe { self.order_handles(self.raw, handle.cast()) }
     }
 
+    /// Makes later work of stream `after` wait for all work submitted to stream `before`.
+    ///
     /// # Safety
     /// Both are live streams of the context, or default streams of the driver.
     unsafe fn order_handles(&self, before: sys::CUstream, after: sys::CUstream) -> Result<()> {

@@ -102,8 +102,11 @@ fn text(device: &Device, kernel: &'static Artifact, constants: &[Constant], form
 }
 
 impl Graph<'_> {
-    /// Serializes the graph for [`Recording::load`]: launches with their current arguments, PTX,
-    /// and the lengths of the buffers, without their content.
+    /// Serializes the graph for [`Recording::load`]. The bytes have the launches with their current
+    /// arguments and PTX, and the lengths of the buffers, but not their content.
+    ///
+    /// # Errors
+    /// If a kernel does not compile.
     pub fn save(&self) -> Result<Vec<u8>> {
         let mut kernels: Vec<SavedKernel> = Vec::new();
         let mut known: Vec<&GraphLaunch> = Vec::new();
@@ -165,6 +168,10 @@ impl Recording<'_> {
     /// At every replay, the kernels of unchecked launches must be free of out-of-bounds accesses
     /// and races for the arguments in the file. This holds, for example, if the file comes from
     /// [`Graph::save`] unchanged.
+    ///
+    /// # Errors
+    /// Returns the errors of [`load`](Recording::load), except that unchecked launches are
+    /// accepted.
     pub unsafe fn load_unchecked(&self, bytes: &[u8], slots: &[AnySlot]) -> Result<Vec<Node>> {
         self.add_saved(&SavedGraph::read(bytes)?, slots)
     }

@@ -38,18 +38,22 @@ pub(super) enum AccessMode {
 }
 
 impl<'g> OwnedBuffer<'g> {
+    /// Moves a buffer into the graph.
     pub fn own<T: Element>(buffer: DeviceBuffer<T>) -> OwnedBuffer<'g> {
         OwnedBuffer::new::<T>(GraphBuffer::Own(buffer.into_raw()))
     }
 
+    /// Borrows a buffer exclusively, for launches to write.
     pub fn exclusive<T: Element>(buffer: &'g mut DeviceBuffer<T>) -> OwnedBuffer<'g> {
         OwnedBuffer::new::<T>(GraphBuffer::Exclusive(buffer.raw_mut()))
     }
 
+    /// Borrows a buffer for launches to read.
     pub fn borrowed<T: Element>(buffer: &'g DeviceBuffer<T>) -> OwnedBuffer<'g> {
         OwnedBuffer::new::<T>(GraphBuffer::Borrowed(buffer.raw()))
     }
 
+    /// Shares a buffer for launches to read.
     pub fn shared<T: Element>(buffer: Arc<DeviceBuffer<T>>) -> OwnedBuffer<'g> {
         OwnedBuffer::new::<T>(GraphBuffer::Shared(DeviceBuffer::shared_raw(buffer)))
     }

@@ -142,14 +142,20 @@ impl<'g> Graph<'g> {
     }
 
     /// Returns the buffer in a slot.
+    ///
+    /// # Errors
+    /// If the slot belongs to another graph.
     pub fn buffer<T: Element>(&self, slot: impl Into<Slot<T>>) -> Result<&DeviceBuffer<T>> {
         let slot = self.place(slot.into().id)?;
         // SAFETY: the slot was made of a `DeviceBuffer<T>`.
         Ok(unsafe { DeviceBuffer::of_raw(self.slots[slot].raw()) })
     }
 
-    /// Returns the buffer in a slot for writing, or for exchange with another of equal length,
-    /// which the next replay uses.
+    /// Returns the buffer in a slot for writing, or for exchange with another buffer of equal
+    /// length. The next replay uses the new buffer.
+    ///
+    /// # Errors
+    /// If the slot belongs to another graph.
     pub fn buffer_mut<T: Element>(&mut self, slot: SlotMut<T>) -> Result<&mut DeviceBuffer<T>> {
         let slot = self.place(slot.id)?;
         let raw = self.slots[slot].raw_mut().ok_or(Error::OtherGraph { item: "the slot" })?;
@@ -161,9 +167,9 @@ impl<'g> Graph<'g> {
     /// kernel's contract. Kernel, instance and variant stay the same.
     ///
     /// # Errors
-    /// Arguments that violate the contract, a call of another kernel, a node or slots of another
-    /// recording; the graph then stays unchanged. An unchecked launch needs
-    /// [`update_unchecked`](Graph::update_unchecked).
+    /// If the arguments violate the contract, the call has another kernel, or the node or a slot
+    /// belongs to another recording. The graph then stays unchanged. An unchecked launch is
+    /// rejected too: use [`update_unchecked`](Graph::update_unchecked).
     pub fn update(&mut self, node: Node, call: Call<'_>) -> Result<()> {
         self.change(node, call, LaunchForm::Checked)
     }
@@ -173,6 +179,10 @@ impl<'g> Graph<'g> {
     /// # Safety
     /// At every replay the kernel must be free of out-of-bounds accesses and races for these
     /// arguments.
+    ///
+    /// # Errors
+    /// Returns the errors of [`update`](Graph::update), except that unchecked launches are
+    /// accepted.
     pub unsafe fn update_unchecked(&mut self, node: Node, call: Call<'_>) -> Result<()> {
         self.change(node, call, LaunchForm::Unchecked)
     }
@@ -212,8 +222,8 @@ impl<'g> Graph<'g> {
     /// is the error of the next wait for the stream.
     ///
     /// # Errors
-    /// A stream of another device; a buffer in a slot that belongs to another device or has another
-    /// length than the recorded one.
+    /// If the stream belongs to another device. If a buffer in a slot belongs to another device, or
+    /// its length differs from the recorded one.
     pub fn replay(&mut self, stream: &Stream) -> Result<()> {
         stream.same_device(&self.device, "the graph")?;
         self.bind()?;

@@ -37,12 +37,19 @@ impl Device {
 impl<'g> Recording<'g> {
     /// Moves a buffer into the graph. [`Graph::buffer`] and [`Graph::buffer_mut`] give access to
     /// it.
+    ///
+    /// # Errors
+    /// If the buffer belongs to another device, or the recording has the maximum number of buffers.
     pub fn own<T: Element>(&self, buffer: DeviceBuffer<T>) -> Result<SlotMut<T>> {
         let len = buffer.len();
         Ok(SlotMut::new(self.add_slot(OwnedBuffer::own(buffer))?, len))
     }
 
-    /// Borrows a buffer for as long as the graph lives, for its launches to write.
+    /// Borrows a buffer for the graph's lifetime. The graph's launches may read and write the
+    /// buffer.
+    ///
+    /// # Errors
+    /// Returns the errors of [`own`](Recording::own).
     pub fn lend<T: Element>(&self, buffer: &'g mut DeviceBuffer<T>) -> Result<SlotMut<T>> {
         let len = buffer.len();
         Ok(SlotMut::new(self.add_slot(OwnedBuffer::exclusive(buffer))?, len))
@@ -50,11 +57,18 @@ impl<'g> Recording<'g> {
 
     /// Borrows a buffer for the graph's lifetime. The graph's launches may read the buffer, as
     /// other code may.
+    ///
+    /// # Errors
+    /// Returns the errors of [`own`](Recording::own).
     pub fn borrow<T: Element>(&self, buffer: &'g DeviceBuffer<T>) -> Result<Slot<T>> {
         Ok(Slot::new(self.add_slot(OwnedBuffer::borrowed(buffer))?, buffer.len()))
     }
 
     /// Shares a buffer with several owners, such as the weights of a model used by several graphs.
+    /// The graph's launches may read the buffer.
+    ///
+    /// # Errors
+    /// Returns the errors of [`own`](Recording::own).
     pub fn share<T: Element>(&self, buffer: Arc<DeviceBuffer<T>>) -> Result<Slot<T>> {
         let len = buffer.len();
         Ok(Slot::new(self.add_slot(OwnedBuffer::shared(buffer))?, len))
@@ -64,7 +78,8 @@ impl<'g> Recording<'g> {
     /// of its arguments.
     ///
     /// # Errors
-    /// Arguments that violate the kernel's contract.
+    /// If the arguments violate the kernel's contract, have memory outside slots of this recording,
+    /// or the kernel is cooperative.
     pub fn add(&self, call: Call<'_>) -> Result<Node> {
         self.note(LaunchForm::Checked, call.kernel(), call.constants(), call.block(), call.arguments())
     }
@@ -84,7 +99,7 @@ impl<'g> Recording<'g> {
     /// Builds the graph of all recorded launches.
     ///
     /// # Errors
-    /// A kernel that cannot be loaded, or a driver without graphs (before CUDA 10.1).
+    /// If a kernel cannot be loaded, or the driver lacks graphs (before CUDA 10.1).
     pub fn finish(self) -> Result<Graph<'g>> {
         Graph::new(self.device, self.number, self.slots.into_inner(), self.launches.into_inner())
     }
@@ -151,6 +166,8 @@ impl<'g> Recording<'g> {
 impl Launcher for Recording<'_> {
     type Error = Error;
 
+    /// Records a launch. [`Recording::add`] returns its node as well.
+    ///
     /// # Safety
     /// For the unchecked form, the requirements of [`Recording::add_unchecked`] apply.
     unsafe fn submit(

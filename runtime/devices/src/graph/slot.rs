@@ -52,17 +52,17 @@ impl SlotId {
 
 /// A buffer of a recording, for launches to read.
 ///
-/// The slot takes the place of a `&DeviceBuffer` any number of times, and its views the place of
-/// views. Launches outside the recording reject it.
+/// Launches of the recording take the slot in place of a `&DeviceBuffer`, any number of times, and
+/// the slot's views in place of the buffer's. Launches outside the recording reject the slot.
 pub struct Slot<T: Element> {
     pub(super) id: SlotId,
     len: usize,
     element: PhantomData<T>,
 }
 
-/// A buffer of a recording, for launches to read and write. The slot takes the place of a
-/// `&mut DeviceBuffer` any number of times. A launch with the same slot twice is rejected as
-/// overlapping.
+/// A buffer of a recording, for launches to read and write. Launches of the recording take the slot
+/// in place of a `&mut DeviceBuffer`, any number of times. A launch with the same slot twice is
+/// rejected, because its arguments overlap.
 pub struct SlotMut<T: Element> {
     pub(super) id: SlotId,
     len: usize,

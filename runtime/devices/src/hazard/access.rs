@@ -32,14 +32,17 @@ pub(crate) enum BufferAccess<'a> {
 }
 
 impl<'a> AccessSet<'a> {
+    /// Returns a read of a whole allocation.
     pub fn read(uses: &'a HazardTracker) -> AccessSet<'a> {
         AccessSet::default().and(BufferAccess::Read(uses))
     }
 
+    /// Returns a write of a whole allocation.
     pub fn written(uses: &'a HazardTracker) -> AccessSet<'a> {
         AccessSet::default().and(BufferAccess::Write(uses))
     }
 
+    /// Adds an access.
     pub fn and(mut self, used: BufferAccess<'a>) -> AccessSet<'a> {
         self.memory.push(used);
         self

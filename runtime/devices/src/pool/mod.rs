@@ -199,6 +199,7 @@ impl Pool {
         self.state().statistics.limit = limit;
     }
 
+    /// Returns the current statistics.
     pub fn statistics(&self) -> MemoryStatistics {
         self.state().statistics()
     }

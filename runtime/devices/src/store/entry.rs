@@ -12,6 +12,7 @@ pub(crate) struct Key {
 }
 
 impl Key {
+    /// Makes a key of these parts, in order.
     pub fn new(parts: &[&[u8]]) -> Key {
         let mut bytes = Vec::new();
         for part in parts {

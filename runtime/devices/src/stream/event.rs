@@ -32,6 +32,9 @@ impl Event {
     }
 
     /// Returns whether the work before the event is complete.
+    ///
+    /// # Errors
+    /// If the device is lost.
     pub fn is_over(&self) -> Result<bool> {
         match &self.at {
             EventTime::Cpu(_) => Ok(true),
@@ -39,7 +42,11 @@ impl Event {
         }
     }
 
-    /// Waits until the event is complete.
+    /// Waits on the host until the event is complete. Only [`Stream::wait`](super::Stream::wait)
+    /// returns violations.
+    ///
+    /// # Errors
+    /// If the device is lost.
     pub fn wait(&self) -> Result<()> {
         match &self.at {
             EventTime::Cpu(_) => Ok(()),

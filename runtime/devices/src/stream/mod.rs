@@ -68,6 +68,9 @@ pub struct Stream {
 
 impl Device {
     /// Opens a new stream.
+    ///
+    /// # Errors
+    /// If the device is lost, or has the maximum number of streams.
     pub fn stream(&self) -> Result<Stream> {
         let queue = match self.backend() {
             Backend::Cpu(_) => Queue::Cpu,
@@ -96,19 +99,29 @@ impl Stream {
         self.queue.stream().map(|stream| stream.handle())
     }
 
-    /// Waits until all submitted work is complete. Returns the first violation that a checked
-    /// launch found since the last wait, or a driver error, which concerns the whole device.
+    /// Waits until all submitted work is complete.
+    ///
+    /// # Errors
+    /// Returns the first violation that a checked launch found since the last wait, or a driver
+    /// error, which concerns the whole device.
     pub fn wait(&self) -> Result<()> {
         self.queue.wait()?;
         self.found.lock().unwrap_or_else(PoisonError::into_inner).take().map_or(Ok(()), Err)
     }
 
     /// Returns an event that is complete when all work submitted so far is complete.
+    ///
+    /// # Errors
+    /// If the device is lost.
     pub fn record(&self) -> Result<Event> {
         Event::new(&self.device, &self.queue)
     }
 
-    /// Makes later work wait until `event` is complete: on the device, if both belong to GPUs.
+    /// Makes later work wait until `event` is complete. If stream and event both belong to GPUs,
+    /// the wait is on the device, otherwise on the host.
+    ///
+    /// # Errors
+    /// If one of the devices is lost.
     pub fn wait_for(&self, event: &Event) -> Result<()> {
         match self.queue.stream() {
             Some(stream) => event.hold(stream),
@@ -117,7 +130,7 @@ impl Stream {
     }
 
     /// Makes later work wait for all work that other code has submitted to `handle`, a `CUstream`.
-    /// On the CPU this does nothing.
+    /// On the CPU this function has no effect.
     ///
     /// # Safety
     /// `handle` is a live stream of the device's primary context, or one of the driver's default

@@ -93,6 +93,9 @@ impl Stream {
 
 impl Prepared<'_> {
     /// Submits the launch once more.
+    ///
+    /// # Errors
+    /// If the device is lost, or out of memory. On the CPU also if the arguments are rejected.
     pub fn launch(&mut self) -> Result<()> {
         match &mut self.kind {
             PreparedKind::Nothing => Ok(()),

@@ -42,8 +42,8 @@ impl Stream {
         }
     }
 
-    /// Waits for the operations since the start of the profile and returns their durations; without
-    /// a start, returns none.
+    /// Waits for the operations since the start of the profile and returns their durations. Without
+    /// a start, the profile is empty.
     ///
     /// ```
     /// # fn main() -> runtime::Result<()> {
