@@ -25,9 +25,12 @@ pub struct TracedThread {
     pub limit: usize,
 }
 
-/// Traces what one thread of the instance does in a case, line by line. The oracle runs with
-/// `options`. The thread's own block runs under every check that `options` leaves enabled. A case
-/// whose grid has no block is rejected.
+/// Traces the execution of one thread of the instance in a case, line by line. The oracle runs with
+/// `options`. The thread's own block runs under every check that `options` leaves enabled.
+///
+/// # Errors
+/// If the instance does not compile, the case violates the kernel's contract, or the launch has no
+/// such thread.
 pub fn trace(
     artifact: &'static Artifact,
     instance: &Instance,
@@ -97,7 +100,10 @@ pub fn launch(artifact: &'static Artifact, instance: &Instance, case: &Case, dev
 }
 
 /// Returns the lines and branches of an instance that no thread reaches in any case of `spec`. The
-/// cases are those of `seed`.
+/// cases are generated from `seed`.
+///
+/// # Errors
+/// If the instance does not compile, or a case violates the kernel's contract.
 pub fn unreached(spec: &KernelSpec, instance: &Instance, seed: u64) -> Result<Vec<Unreached>> {
     let lowered = |program: &Monomorphic| lower::lower_monomorphic(program, spec.artifact.target);
     let inspection = Inspection::new(spec.artifact, instance, lowered, Executable::new)?;
@@ -121,12 +127,18 @@ pub struct Profiler(Inspection);
 
 impl Profiler {
     /// Compiles an instance for `target`.
+    ///
+    /// # Errors
+    /// If the instance does not compile.
     pub fn new(artifact: &'static Artifact, instance: &Instance, target: Target) -> Result<Profiler> {
         let compile = |source| Error::Compile { instance: artifact.instance_name(&instance.0), source };
         Profiler::of_program(monomorphic(&program(artifact)?, instance).map_err(compile)?, target)
     }
 
-    /// Compiles a program for `target`, for example one that was read from source text.
+    /// Compiles a program for `target`, for example a program that was read from source text.
+    ///
+    /// # Errors
+    /// If the program does not compile.
     pub fn of_program(program: Monomorphic, target: Target) -> Result<Profiler> {
         let with_places =
             |program: &Monomorphic| lower::lower_monomorphic(program, target).and_then(passes::with_places);
@@ -134,6 +146,9 @@ impl Profiler {
     }
 
     /// Returns the profile of a case and the oracle's outcome; `None` if the grid has no block.
+    ///
+    /// # Errors
+    /// If the case violates the kernel's contract.
     pub fn run(&self, case: &Case) -> Result<Option<(Outcome, MemoryProfile)>> {
         self.0.run(case, Options::default(), |program, launch| program.profile(launch))
     }

@@ -34,8 +34,10 @@ impl OracleRun {
 }
 
 impl<'p> Oracle<'p> {
-    /// Prepares `kernel`, which takes the arguments of the instance. Fails if the interpreter does
-    /// not support the kernel.
+    /// Prepares `kernel`, which takes the arguments of the instance.
+    ///
+    /// # Errors
+    /// If the interpreter does not support the kernel.
     pub fn new(prepared: &'p PreparedInstance, kernel: &ir::Kernel) -> Result<Oracle<'p>> {
         Ok(Oracle { prepared, executable: Executable::new(kernel)?, device: Device::cpu() })
     }
@@ -45,8 +47,10 @@ impl<'p> Oracle<'p> {
         self.executable.has_atomics()
     }
 
-    /// Runs one of the cases that [`PreparedInstance::sized`] returns. Fails if the launch is
-    /// rejected; nothing has run then.
+    /// Runs one of the cases that [`PreparedInstance::sized`] returns.
+    ///
+    /// # Errors
+    /// If the launch is rejected; nothing has run then.
     pub fn run(&self, case: &Case, options: Options) -> Result<OracleRun> {
         let outcome = RefCell::new(None);
         let outputs = self.prepared.run(&self.device, case, |arguments| {

@@ -154,7 +154,10 @@ impl<'a> Property<'a> {
         }
     }
 
-    /// Runs the cases; returns the smallest one for which the property fails.
+    /// Runs the cases.
+    ///
+    /// # Errors
+    /// Returns the smallest case for which the property fails.
     ///
     /// # Panics
     /// If the instance does not compile.
@@ -173,7 +176,7 @@ impl<'a> Property<'a> {
         seeds.into_iter().try_for_each(|seed| self.one(&prepared, seed))
     }
 
-    /// Runs the case of one seed.
+    /// Runs the case of one seed, and shrinks it if it fails.
     fn one(&self, prepared: &PreparedInstance, seed: u64) -> Result<(), Box<Counterexample>> {
         let draw = |plan: FixedDraws| {
             let mut drawn = Gen::new(seed, plan);

@@ -19,6 +19,9 @@ pub struct DecodedPtx {
 impl DecodedPtx {
     /// Decodes the only entry of `text`, which is the PTX of the instance. `shared` describes the
     /// shared memory of launches.
+    ///
+    /// # Errors
+    /// If the PTX interpreter rejects the text.
     pub fn new(instance: String, text: &str, shared: SharedMemoryNeed) -> Result<DecodedPtx> {
         let program = parse(text).map_err(ptx::Failure::Syntax).and_then(|module| {
             let entry = module.entries().next().map_or("", |entry| entry.name.as_str());
@@ -37,6 +40,9 @@ impl DecodedPtx {
 
     /// Runs the PTX on arguments in host memory. `names` are the names of the kernel's parameters.
     /// Returns the text that the kernel printed.
+    ///
+    /// # Errors
+    /// If the interpreter reports a violation.
     pub fn run(&self, approved: &ValidatedArgs, names: &[String], options: Options) -> Result<Vec<u8>> {
         if approved.shape().is_empty() {
             return Ok(Vec::new());

@@ -128,6 +128,10 @@ fn simple<T: Draw>() -> Vec<T> {
 
 /// Runs the kernel on every executor except a GPU. Compares the results with each other and with
 /// `reference`.
+///
+/// # Errors
+/// If the kernel does not compile, or the case fails. The text then has the failure and the
+/// oracle's warnings.
 pub fn agree<K: Kernel>(case: &Case, reference: impl FnOnce(&[Input]) -> Vec<Expected>) -> Result<(), TestCaseError> {
     let failed = |why: String| TestCaseError::fail(why);
     let prepared =

@@ -36,18 +36,27 @@ pub struct PreparedInstance {
 }
 
 /// Decodes the program of a kernel.
+///
+/// # Errors
+/// If the HIR in the artifact cannot be read.
 pub fn program(artifact: &'static Artifact) -> Result<Program> {
     artifact.program().map_err(|source| Error::Hir { kernel: artifact.name.to_string(), source })
 }
 
 impl PreparedInstance {
     /// Compiles the instance of `artifact` for its target, both as lowered and after all passes.
+    ///
+    /// # Errors
+    /// If the instance does not compile, or the interpreters do not support it.
     pub fn compile(artifact: &'static Artifact, instance: &Instance) -> Result<PreparedInstance> {
         PreparedInstance::compile_for(artifact, instance, artifact.target)
     }
 
     /// Compiles the instance for another target. The interpreters run any target. A GPU always runs
     /// the kernel's own PTX.
+    ///
+    /// # Errors
+    /// Returns the errors of [`compile`](PreparedInstance::compile).
     pub fn compile_for(artifact: &'static Artifact, instance: &Instance, target: Target) -> Result<PreparedInstance> {
         let compile = |source| Error::Compile { instance: artifact.instance_name(&instance.0), source };
         let program = monomorphic(&program(artifact)?, instance).map_err(compile)?;
@@ -62,6 +71,9 @@ impl PreparedInstance {
     /// Replaces the PTX that the PTX interpreter runs by `text`. A GPU still runs the kernel's own
     /// PTX. Arguments that may depend on the order of atomic operations are then compared with the
     /// reference only, and approximate values within the kernel's tolerance.
+    ///
+    /// # Errors
+    /// If the PTX interpreter rejects the text.
     pub fn with_ptx(self, text: &str) -> Result<PreparedInstance> {
         let name = self.program.instance_name();
         // The checked form has the shared memory of the kernel as lowered.
