@@ -7,6 +7,8 @@ use cudarc::driver::sys::{self, CUresult};
 use std::ffi::{c_int, c_uint, c_void};
 use std::sync::atomic::Ordering;
 
+/// Creates a context, makes it current, and writes its handle.
+///
 /// # Safety
 /// `to` is null or valid for writes.
 unsafe fn create(

@@ -10,6 +10,8 @@ use cudarc::driver::sys;
 use std::ffi::{c_uchar, c_uint, c_ushort, c_void};
 use std::sync::Arc;
 
+/// Returns the side of a copy in host memory.
+///
 /// # Safety
 /// The program must keep the bytes valid until the copy is complete.
 unsafe fn host(pointer: *const c_void) -> CopySide {

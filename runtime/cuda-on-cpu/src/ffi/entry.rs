@@ -9,6 +9,8 @@ use std::ffi::{c_char, c_int, c_uint, c_void};
 use std::ptr;
 use std::sync::atomic::Ordering;
 
+/// Writes the address of the text that `find` returns for a code; null for an unknown code.
+///
 /// # Safety
 /// The requirements of `put` hold.
 unsafe fn put_text(

@@ -74,6 +74,8 @@ unsafe fn by_buffer(function: &ModuleFunction, extra: *mut *mut c_void) -> Resul
     }
 }
 
+/// Submits a launch, cooperative or not, to a stream.
+///
 /// # Safety
 /// The parameters meet the requirements of `by_pointers` or `by_buffer`.
 unsafe fn launch(
@@ -107,6 +109,8 @@ fn check_cooperative(driver: &Driver, launch: &ValidatedLaunch) -> Result {
     Ok(())
 }
 
+/// Validates a launch of a function, whose parameters come from either of the two pointers.
+///
 /// # Safety
 /// The parameters meet the requirements of `by_pointers` or `by_buffer`.
 pub(super) unsafe fn launch_of(
@@ -155,6 +159,9 @@ fn function_of(driver: &Driver, function: sys::CUfunction) -> Result<Arc<ModuleF
 
 type SizeOfBlock = Option<unsafe extern "C" fn(c_int) -> usize>;
 
+/// Writes the block size with the highest occupancy, and the number of blocks that fill the device.
+/// `size` returns the dynamic shared memory of a block by its number of threads.
+///
 /// # Safety
 /// `size` is null or a valid function; the result pointers are null or valid for writes.
 unsafe fn best(

@@ -17,6 +17,8 @@ use std::sync::Arc;
 const FREE_UPLOAD_PRIORITY: u64 = 1 | 2 | 8;
 const DEVICE_LAUNCH: u64 = 4;
 
+/// Instantiates a graph, and writes the handle of the executable graph.
+///
 /// # Safety
 /// `to` is null or valid for writes.
 unsafe fn instantiate(driver: &Driver, to: *mut sys::CUgraphExec, graph: sys::CUgraph, flags: u64) -> Result {

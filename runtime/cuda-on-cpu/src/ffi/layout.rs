@@ -164,6 +164,8 @@ impl Side3D {
         Ok(CopySide { place: CopyPlace::Device(array.context.clone(), address), pitch: row, layer })
     }
 
+    /// Returns the described side of a copy.
+    ///
     /// # Safety
     /// The requirements of `Copy3D::read` hold.
     unsafe fn read(

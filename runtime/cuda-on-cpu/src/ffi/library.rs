@@ -15,6 +15,8 @@ type CUlibrary = *mut c_void;
 /// The handle of a kernel.
 type CUkernel = *mut c_void;
 
+/// Loads PTX as a library, and writes its handle and the logs.
+///
 /// # Safety
 /// `to` is null or valid for writes, and the pointers in the options are valid.
 unsafe fn load(driver: &Driver, to: *mut CUlibrary, ptx: &str, options: &LoadOptions) -> Result {

@@ -17,6 +17,8 @@ const HOST_FLAGS: c_uint = 7;
 /// `CU_MEMHOSTREGISTER_…`: portable, mapped, I/O memory, read-only.
 const REGISTER_FLAGS: c_uint = 0xf;
 
+/// Allocates pinned memory, and writes its address.
+///
 /// # Safety
 /// `to` is null or valid for writes.
 unsafe fn pin(driver: &Driver, to: *mut *mut c_void, bytes: usize, flags: c_uint) -> Result {

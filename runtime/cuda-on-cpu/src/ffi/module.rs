@@ -17,6 +17,8 @@ pub(super) struct LoadOptions<'a> {
 }
 
 impl<'a> LoadOptions<'a> {
+    /// Reads the options of a load, and rejects unknown ones.
+    ///
     /// # Safety
     /// `names` and `values` are valid for `count` options.
     pub unsafe fn new(count: c_uint, names: *mut c_int, values: *mut *mut c_void) -> Result<LoadOptions<'a>> {
@@ -62,6 +64,8 @@ impl<'a> LoadOptions<'a> {
         }
     }
 
+    /// Writes the error log, an empty information log, and a compilation time of 0.
+    ///
     /// # Safety
     /// The requirements of `log` hold.
     pub unsafe fn logs(&self, error: &str) {
@@ -155,6 +159,8 @@ unsafe fn name_or(name: *const c_char, otherwise: &str) -> Result<&str> {
     if name.is_null() { Ok(otherwise) } else { unsafe { text(name) } }
 }
 
+/// Loads PTX as a module, and writes its handle and the logs.
+///
 /// # Safety
 /// `to` is null or valid for writes, and the pointers in the options are valid.
 unsafe fn load(driver: &Driver, to: *mut sys::CUmodule, ptx: &str, options: &LoadOptions) -> Result {

@@ -20,6 +20,8 @@ fn is_wide(attribute: usize) -> bool {
     attribute >= 4
 }
 
+/// Writes the handle of the device's default pool if `own`, otherwise of its current pool.
+///
 /// # Safety
 /// `to` is null or valid for writes.
 unsafe fn put_pool(driver: &Driver, to: *mut sys::CUmemoryPool, device: sys::CUdevice, own: bool) -> Result {
