@@ -362,6 +362,8 @@ pub fn produce(
     capsule.map(Bound::unbind)
 }
 
+/// Frees an array of the legacy form and its owner.
+///
 /// # Safety
 /// `managed` was made by [`produce`], and is deleted once.
 unsafe extern "C" fn delete_legacy(managed: *mut Legacy) {
@@ -369,6 +371,8 @@ unsafe extern "C" fn delete_legacy(managed: *mut Legacy) {
     Python::attach(|_| unsafe { drop((Box::from_raw((*managed).context.cast::<Produced>()), Box::from_raw(managed))) });
 }
 
+/// Frees an array of the versioned form and its owner.
+///
 /// # Safety
 /// `managed` is as `delete_legacy` requires.
 unsafe extern "C" fn delete_versioned(managed: *mut Versioned) {
@@ -376,6 +380,8 @@ unsafe extern "C" fn delete_versioned(managed: *mut Versioned) {
     Python::attach(|_| unsafe { drop((Box::from_raw((*managed).context.cast::<Produced>()), Box::from_raw(managed))) });
 }
 
+/// Frees the array of a capsule of the legacy form, unless a consumer has taken the array.
+///
 /// # Safety
 /// Python calls it with a capsule of [`produce`] at the end of its life.
 unsafe extern "C" fn destroy_legacy(capsule: *mut ffi::PyObject) {
@@ -387,6 +393,8 @@ unsafe extern "C" fn destroy_legacy(capsule: *mut ffi::PyObject) {
     }
 }
 
+/// Frees the array of a capsule of the versioned form, unless a consumer has taken the array.
+///
 /// # Safety
 /// `capsule` is as `destroy_legacy` requires.
 unsafe extern "C" fn destroy_versioned(capsule: *mut ffi::PyObject) {

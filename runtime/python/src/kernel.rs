@@ -285,6 +285,8 @@ enum Prepared {
 }
 
 impl Prepared {
+    /// Returns the prepared value as an argument of a launch.
+    ///
     /// # Safety
     /// `held` is what was prepared with it.
     unsafe fn argument<'h>(&self, held: &'h [Held]) -> Argument<'h> {
