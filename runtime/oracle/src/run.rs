@@ -250,6 +250,7 @@ fn uninit(buffers: &[Buffer<'_>]) -> Vec<(usize, ByteRanges)> {
     some.map(|buffer| (buffer.argument as usize, buffer.contract.uninit.clone())).collect()
 }
 
+/// The bytes per cell of shadow memory: of shared memory, and of each buffer.
 struct Granules {
     shared: u32,
     buffers: Vec<u32>,

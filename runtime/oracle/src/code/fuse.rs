@@ -60,6 +60,7 @@ enum OperandSource<'c> {
     Word(&'c Split),
 }
 
+/// A search for fusible sequences.
 struct Finder<'c> {
     code: &'c Code,
     kinds: &'c Kinds,

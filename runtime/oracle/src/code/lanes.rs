@@ -101,6 +101,7 @@ pub(crate) trait LaneScalar: Copy {
     fn store(self) -> Self::Word;
 }
 
+/// Implements [`LaneScalar`] by the conversions from and to the word of a lane.
 macro_rules! lane {
     ($($t:ty: $word:ty, $w:ident => $load:expr, $x:ident => $store:expr;)*) => {$(
         impl LaneScalar for $t {

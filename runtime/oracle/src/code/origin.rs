@@ -19,6 +19,7 @@ pub fn origins(kernel: &Kernel) -> Vec<Origin> {
     flow.origins
 }
 
+/// The origins found so far, and whether the last pass has changed one.
 struct OriginState<'k> {
     kernel: &'k Kernel,
     origins: Vec<Origin>,

@@ -83,6 +83,7 @@ fn end(array: &ir::SharedArray) -> u64 {
     (last + 1).saturating_mul(array.element.bytes().into()).saturating_add(array.offset.into())
 }
 
+/// The state of the translation of one kernel.
 struct Decoder<'k> {
     kernel: &'k Kernel,
     /// Whether arithmetic is checked.

@@ -300,6 +300,7 @@ pub(crate) struct Counters {
     stored: BTreeMap<usize, StoringBlocks>,
 }
 
+/// The counter of one access.
 struct Counter {
     array: Option<String>,
     bytes: u32,

@@ -120,6 +120,7 @@ struct Pending {
     what: PendingEvent,
 }
 
+/// An event whose values are read when the next instruction runs.
 enum PendingEvent {
     Load {
         from: AccessTarget,
