@@ -14,6 +14,7 @@ pub(crate) struct Cache<K, V> {
     entries: Mutex<HashMap<K, Entry<V>>>,
 }
 
+/// A value that a thread may still be creating. The lock is held during the creation.
 type Entry<V> = Arc<Mutex<Option<Arc<V>>>>;
 
 impl<K, V> Default for Cache<K, V> {

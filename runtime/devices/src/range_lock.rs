@@ -32,6 +32,7 @@ pub(crate) struct RangeLock {
     ended: Condvar,
 }
 
+/// The ranges of all running launches.
 #[derive(Debug)]
 struct Running {
     /// The number of the next guard.

@@ -18,6 +18,7 @@ const NO_DEVICE: Code = 100;
 /// The result of a query for work in flight.
 pub(super) const NOT_READY: Code = 600;
 
+/// Defines a table of driver functions, each resolved by its first name or else by its second.
 macro_rules! functions {
     (
         $(#[$about:meta])*

@@ -49,8 +49,8 @@ pub(crate) struct Cuda {
     checked_large: InstanceCache<(Arc<Module>, Arc<CheckedKernel>)>,
 }
 
-/// The open devices, including lost ones. The driver also has one primary context for each device
-/// in a process.
+/// The open devices of the process, including lost ones. Like the driver's primary context, there
+/// is one for each device that is not lost.
 struct OpenDevices {
     devices: Vec<(usize, Weak<Cuda>)>,
     /// The number of devices that were opened after a loss of the same device.

@@ -27,6 +27,7 @@ use std::time::{Duration, Instant};
 
 /// The stream does not synchronize with the driver's default stream.
 const NON_BLOCKING: u32 = 1;
+/// The event has no time (`CU_EVENT_DISABLE_TIMING`).
 const NO_TIMING: u32 = 2;
 
 /// All streams of a device. The first is the device's default stream.

@@ -27,13 +27,15 @@ pub(super) struct Timeline {
 // SAFETY: event handles may be used from any thread; the timeline is used under its lock.
 unsafe impl Send for Timeline {}
 
+/// An operation with the events around it.
 struct TimedWork {
     what: ProfiledWork,
-    /// The profile, if the stream is profiled.
+    /// The event before the operation, if the stream is profiled.
     start: Option<sys::CUevent>,
     end: sys::CUevent,
 }
 
+/// A profile that is being recorded.
 struct Profiling {
     /// The origin of all times.
     base: sys::CUevent,

@@ -38,6 +38,7 @@ const MAGIC: [u8; 8] = *b"kgraph\r\n";
 const VERSION: u16 = 1;
 const HEADER: usize = 18;
 
+/// The content of a file. Launches refer to kernels and slots by index.
 #[derive(Serialize, Deserialize)]
 struct SavedGraph {
     kernels: Vec<SavedKernel>,
@@ -64,6 +65,7 @@ struct SlotContent {
     bytes: u64,
 }
 
+/// A launch of a saved graph.
 #[derive(Serialize, Deserialize)]
 struct SavedCall {
     kernel: u32,
@@ -71,12 +73,14 @@ struct SavedCall {
     arguments: Vec<SavedArgument>,
 }
 
+/// An argument of a saved launch. `offset` is in bytes from the start of the slot.
 #[derive(Serialize, Deserialize)]
 enum SavedArgument {
     Scalar { ty: Scalar, bits: u64 },
     Memory { slot: u32, element: String, offset: u64, shape: Extents, mutable: bool },
 }
 
+/// The shape of an argument, in elements.
 #[derive(Serialize, Deserialize)]
 enum Extents {
     Slice(u64),

@@ -24,6 +24,7 @@ pub(super) struct OwnedBuffer<'g> {
     pub access: Option<AccessMode>,
 }
 
+/// The ways in which a graph has a buffer.
 enum GraphBuffer<'g> {
     Own(RawBuffer),
     Exclusive(&'g mut RawBuffer),
@@ -31,6 +32,7 @@ enum GraphBuffer<'g> {
     Shared(Arc<RawBuffer>),
 }
 
+/// The access of launches to a buffer. A launch that reads and writes counts as a write.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum AccessMode {
     Read,

@@ -23,10 +23,12 @@ pub(crate) struct SlotId {
     pub slot: usize,
 }
 
+/// The bit that distinguishes the device number of a slot from the number of a device.
 const LENT_BIT: u64 = 1 << 63;
+/// The number of bits of a slot's index.
 const SLOT_BITS: u32 = 24;
 
-/// Slots of a recording at most.
+/// The maximum number of slots of a recording.
 pub(super) const MAX_SLOTS: usize = 1 << SLOT_BITS;
 
 /// The address of a slot's memory during recording, aligned like any buffer. The memory is never

@@ -18,6 +18,7 @@ pub(super) const GRANULE: u64 = 256;
 
 /// The number of lists for each power of two.
 const LISTS_OF_A_POWER: u32 = 16;
+/// The number of bits that select the list within a power of two.
 const STEP_BITS: u32 = LISTS_OF_A_POWER.trailing_zeros();
 /// The number of powers of two with lists: up to 2⁴⁰ bytes.
 const POWERS: usize = 32;
@@ -26,11 +27,13 @@ const POWERS: usize = 32;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Id(u32);
 
+/// The end of a list of blocks.
 const NONE: Id = Id(u32::MAX);
 
 /// The number of recently freed blocks that are not merged with their neighbors.
 const MAX_UNMERGED_BLOCKS: usize = 8;
 
+/// A block of a segment, free or in use.
 #[derive(Debug)]
 struct PoolBlock {
     address: u64,

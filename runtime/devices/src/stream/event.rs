@@ -12,6 +12,7 @@ pub struct Event {
     at: EventTime,
 }
 
+/// The time of an event. On the CPU the event is complete when it is recorded.
 enum EventTime {
     Cpu(Instant),
     Cuda(CudaEvent),

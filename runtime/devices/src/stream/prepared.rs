@@ -45,6 +45,7 @@ pub struct Prepared<'a> {
     instance: &'static str,
 }
 
+/// The form of a prepared launch on each backend.
 enum PreparedKind<'a> {
     /// There is no block to run.
     Nothing,
