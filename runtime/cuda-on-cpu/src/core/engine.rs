@@ -35,6 +35,7 @@ pub struct Engine {
 /// number of completed operations reaches the ticket.
 pub type Ticket = u64;
 
+/// The queue, and the tickets of the last submitted and the last completed operation.
 #[derive(Debug, Default)]
 struct EngineState {
     queue: VecDeque<(Arc<Context>, StreamWork)>,

@@ -21,6 +21,7 @@ pub struct Event {
     state: Mutex<EventState>,
 }
 
+/// The state of the last recording of an event.
 #[derive(Debug, Default)]
 struct EventState {
     /// The number of recordings.

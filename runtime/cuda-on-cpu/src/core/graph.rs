@@ -353,6 +353,7 @@ pub struct Capture {
     state: Mutex<CaptureState>,
 }
 
+/// The state of a capture.
 #[derive(Debug, Default)]
 struct CaptureState {
     /// For each stream, the nodes that its next node depends on.

@@ -33,18 +33,21 @@ pub trait Object {
 #[derive(Debug)]
 pub struct Table<T>(RwLock<Slots<T>>);
 
+/// The slots of all objects of one type, and the indices of the free slots.
 #[derive(Debug)]
 struct Slots<T> {
     slots: Vec<HandleSlot<T>>,
     free: Vec<u32>,
 }
 
+/// The place of an object: its generation, and the object while it is alive.
 #[derive(Debug)]
 struct HandleSlot<T> {
     generation: u32,
     object: Option<Arc<T>>,
 }
 
+/// The number of generations of a slot, by the bits of a handle.
 const GENERATIONS: u32 = 1 << 24;
 
 impl<T> Default for Table<T> {

@@ -157,6 +157,8 @@ fn function_of(driver: &Driver, function: sys::CUfunction) -> Result<Arc<ModuleF
     driver.callable(handle(function), || Ok(context))
 }
 
+/// A function of the program that returns the dynamic shared memory of a block in bytes, by its
+/// number of threads: `CUoccupancyB2DSize`.
 type SizeOfBlock = Option<unsafe extern "C" fn(c_int) -> usize>;
 
 /// Writes the block size with the highest occupancy, and the number of blocks that fill the device.

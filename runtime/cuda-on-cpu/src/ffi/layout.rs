@@ -28,6 +28,7 @@ pub struct Copy2D {
     height: usize,
 }
 
+/// One side of a `CUDA_MEMCPY2D`.
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct Side2D {
@@ -51,6 +52,7 @@ pub struct Copy3D {
     depth: usize,
 }
 
+/// One side of a `CUDA_MEMCPY3D`.
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct Side3D {
