@@ -18,7 +18,7 @@ const VERSIONED: [&CStr; 2] = [c"dltensor_versioned", c"used_dltensor_versioned"
 const VERSION: Version = Version { major: 1, minor: 0 };
 const READ_ONLY: u64 = 1;
 
-/// Kinds of devices.
+/// The codes of device types: `DLDeviceType`.
 pub const CPU: i32 = 1;
 pub const CUDA: i32 = 2;
 pub const CUDA_HOST: i32 = 3;
@@ -27,6 +27,7 @@ pub const CUDA_MANAGED: i32 = 13;
 /// The code of truth values.
 const BOOL: u8 = 6;
 
+/// `DLPackVersion`
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct Version {
@@ -34,6 +35,7 @@ struct Version {
     minor: u32,
 }
 
+/// `DLDataType`
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct DataType {
@@ -42,6 +44,7 @@ struct DataType {
     lanes: u16,
 }
 
+/// `DLTensor`
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct Tensor {
@@ -55,6 +58,7 @@ struct Tensor {
     byte_offset: u64,
 }
 
+/// `DLManagedTensor`
 #[repr(C)]
 struct Legacy {
     tensor: Tensor,
@@ -62,6 +66,7 @@ struct Legacy {
     deleter: Option<unsafe extern "C" fn(*mut Legacy)>,
 }
 
+/// `DLManagedTensorVersioned`
 #[repr(C)]
 struct Versioned {
     version: Version,
@@ -77,6 +82,7 @@ pub struct Managed {
     form: CapsuleForm,
 }
 
+/// The two forms of an array in a capsule.
 enum CapsuleForm {
     Legacy(*mut Legacy),
     Versioned(*mut Versioned),
