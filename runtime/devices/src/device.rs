@@ -46,7 +46,9 @@ struct Inner {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 #[allow(missing_docs)]
 pub struct Choice {
+    /// The device, as its `Display` prints it.
     pub device: String,
+    /// The reason, such as `the first supported GPU`.
     pub reason: String,
 }
 

@@ -64,7 +64,8 @@ pub enum Error {
     #[allow(missing_docs)]
     Exhausted { source: DriverError, pool: Box<MemoryStatistics> },
 
-    /// The device is out of memory, even after the pool released all cached memory.
+    /// The device is out of memory, even after the pool released all cached memory. `requested` and
+    /// `free` are in bytes; `free` has the free and the total memory of the device.
     #[error(
         "no memory for {requested} bytes on {device}{}{}; {}",
         of_total(*.free), of_pool(.pool.as_deref()), remedy(*.requested, .pool.as_deref())

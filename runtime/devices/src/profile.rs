@@ -49,10 +49,15 @@ pub enum ProfiledWork {
 #[derive(Clone, PartialEq, Debug, Serialize)]
 #[allow(missing_docs)]
 pub struct KernelTime {
+    /// The kernel's instance, such as `matmul::<16>`.
     pub instance: String,
+    /// The number of launches.
     pub launches: usize,
+    /// The sum of the durations of all launches.
     pub total: Duration,
+    /// The shortest duration of a launch.
     pub min: Duration,
+    /// The longest duration of a launch.
     pub max: Duration,
 }
 
