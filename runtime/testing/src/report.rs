@@ -87,7 +87,9 @@ impl From<Error> for Problem {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 #[allow(missing_docs)]
 pub struct Skipped {
+    /// The executor, such as `CUDA`.
     pub executor: String,
+    /// The reason.
     pub why: String,
 }
 
