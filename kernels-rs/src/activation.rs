@@ -16,7 +16,7 @@
 //! | −3.4·10³⁸, −∞ | 0 | −0, the limit |
 //!
 //! A gate f(a) · b is NaN if f(a) is 0 and b infinite. The error of gelu is relative to |x|: below
-//! −5.5 it gives 0.
+//! −5.5 the result is 0.
 
 use crate::rowwise::softmax::decay;
 use kernel_dsl::prelude::*;

@@ -1,4 +1,4 @@
-//! Attention: softmax(Q·Kᵀ)·V, of many queries and of a few. The entry points are [`Attention`],
+//! Attention: softmax(Q·Kᵀ)·V, for many queries and for a few. The entry points are [`Attention`],
 //! [`Append`] and [`Decode`].
 //!
 //! | kernels | for | a block's work |
@@ -95,12 +95,13 @@
 //!
 //! A thread holds 64 sums of O and 64 of S, and a multiprocessor has 168 registers a thread for 12
 //! warps. Therefore all other state of a block stays in shared memory until it is needed. The next
-//! slices of the operands use the same registers in turn. The loop over slices of Q and K has 1024
-//! FFMA in 1080 issue slots, that over V 1024 in 1073 (`machine_code/budgets.rs` requires 80 %). A
-//! whole step has 16,384 FFMA in some 18,600 slots. Both loops read 16 numbers from shared memory
-//! for 64 multiplications, as a matrix product does. An earlier design with four queries and eight
-//! keys a thread, and 16 warps, read 12 numbers for 32 multiplications. During its first product, a
-//! fifth of all cycles on an H200 issued nothing: shared memory was too slow there as well.
+//! slices of the operands use the same registers one after the other. The loop over slices of Q and
+//! K has 1024 FFMA in 1080 issue slots, that over V 1024 in 1073 (`machine_code/budgets.rs`
+//! requires 80 %). A whole step has 16,384 FFMA in some 18,600 slots. Both loops read 16 numbers
+//! from shared memory for 64 multiplications, as a matrix product does. An earlier design with four
+//! queries and eight keys a thread, and 16 warps, read 12 numbers for 32 multiplications. During
+//! its first product, a fifth of all cycles on an H200 issued nothing: shared memory was too slow
+//! there as well.
 //!
 //! # The cost of large logits
 //!
@@ -131,7 +132,7 @@
 //! | 1 × 16 × 2048 × 80, `f32` | 37.5 | 32.9 | 1.25, 1.45 |
 //! | 1 × 16 × 2048 × 128, `f16` | 41.4 | 38.7 | |
 //! | masks of 16 × 4096 × 128, half and a tenth of the blocks of 128 | 0.503, 0.108 of the time | | |
-//! | the same, of 64 | 0.537, 0.118 | | |
+//! | the same masks with blocks of 64 | 0.537, 0.118 | | |
 //! | a tenth of 16 × 8192 × 128, of blocks of 128 and 64 | 0.105, 0.112 | | |
 //!
 //! Blocks of 64 are slower because the cache has fewer hits: if all heads share one head's keys and

@@ -6,8 +6,8 @@ use kernel_dsl::compiler::launch::Refusal;
 use runtime::{BufferStrided, BufferView, BufferViewMut, Error};
 use std::fmt::Arguments;
 
-/// How far the counters of product kernels run past the end of K before the kernels compare them,
-/// in elements.
+/// The number of elements by which the counters of product kernels run past the end of K before the
+/// kernels compare them.
 pub(crate) const BEYOND_K: usize = 4096;
 
 /// An array that is passed to a call.

@@ -1,7 +1,7 @@
 //! Optimizer steps of training: [`AdamW`], in one pass over all states.
 //!
-//! With gradient g at step t, as Loshchilov and Hutter, *Decoupled Weight Decay Regularization*,
-//! 2019, algorithm 2:
+//! The update for gradient g at step t (Loshchilov and Hutter, *Decoupled Weight Decay
+//! Regularization*, 2019, algorithm 2):
 //!
 //! ```text
 //!   m ← β₁·m + (1 − β₁)·g          w ← (1 − rate·decay)·w − rate/(1 − β₁ᵗ) · m / (√v/√(1 − β₂ᵗ) + ε)
@@ -38,6 +38,8 @@ use runtime::{BufferView, BufferViewMut, Error};
 ///
 /// `keep` is 1 − rate·decay, `rate` includes 1/(1 − β₁ᵗ), `rest1` is 1 − β₁, and `correction` is
 /// 1/√(1 − β₂ᵗ).
+///
+/// The arrays g, w, m and v have one length, a multiple of `V`.
 #[kernel(
     block = 256, grid = g.len().div_ceil(256 * V), writes(w = once, m = once, v = once),
     instances(f32_v4: W = f32, G = f32, V = 4 | 1; bf16_v4: W = bf16, G = bf16, V = 4 | 1; f16_v4: W = f16, G = f16, V = 4),
@@ -77,7 +79,7 @@ pub fn adamw<W: Float, G: Float, const V: usize>(
     }
 }
 
-/// The optimizer AdamW and its settings.
+/// The optimizer AdamW (Loshchilov and Hutter, 2019) and its settings.
 ///
 /// ```
 /// # fn main() -> Result<(), runtime::Error> {

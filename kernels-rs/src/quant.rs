@@ -5,7 +5,7 @@
 //! |---|---|---|
 //! | [`Igemm`] | op(A)·op(B) of signed bytes, exact in 32 bits, as `i32`, or by scales as `f32`, `f16` or bytes again | [`igemm`](mod@igemm), [`sums`] |
 //! | [`Weights`] | the 13 [`formats`] of GGML, and rows of bytes; products with activations in `f32` or 16 bits | [`few`], [`many`], [`repack`] |
-//! | [`Activations`] | quantized once for several products of the same rows; also where the gate or the norm before the product is computed | [`activations`], [`norm_activations`](crate::rowwise::norm::norm_activations) |
+//! | [`Activations`] | activations that are quantized once for several products of the same rows, optionally together with the gate or the norm before the product | [`activations`], [`norm_activations`](crate::rowwise::norm::norm_activations) |
 //! | [`Routing`] | mixtures of experts: routes of tokens, products with experts in any format, and their sums | [`routing`](mod@routing), [`few`], [`many`] |
 //! | [`Affine`] | scales and zero points from the extremes of a matrix or of its rows; conversions to bytes and back | [`affine`] |
 //! | [`formats::host`] | conversions on the host of blocks of GGML's files: to numbers and back, and to planes and back | |
@@ -35,10 +35,10 @@
 //!
 //! None spills, and 5 % of the `dp4a` wait for a register bank (`tests/machine_code/budgets.rs`).
 //!
-//! Weights in blocks have a scale for each 32 or 16, so that each sum of eight or four `dp4a`
-//! becomes a float and is multiplied. With few rows, the limit is memory, and on small GPUs the
-//! issue of instructions: a Tesla P40 has 9.6 slots while its memory delivers a weight of Q4_0 or
-//! Q4_K, 18.1 for Q8_0, 13.9 for Q6_K.
+//! Weights in blocks have a scale for each 32 or 16 numbers. Therefore each sum of eight or four
+//! `dp4a` becomes a float and is multiplied. With few rows, the limit is memory, and on small GPUs
+//! the issue of instructions: a Tesla P40 has 9.6 slots while its memory delivers a weight of Q4_0
+//! or Q4_K, 18.1 for Q8_0, 13.9 for Q6_K.
 //!
 //! | | Q4_0 | Q8_0 | Q4_K | Q6_K |
 //! |---|---|---|---|---|
@@ -57,8 +57,8 @@
 //! - of the same products with one activation in a hundred 20 times as large.
 //!
 //! The cause of the errors of products is the quantization of activations to 8 bits, with a scale
-//! for each 32. `UPDATE=1 cargo test -p tests --test library products_are_accurate` writes the
-//! table.
+//! for each 32 numbers. `UPDATE=1 cargo test -p tests --test library products_are_accurate` writes
+//! the table.
 //!
 #![doc = include_str!("quant/accuracy.md")]
 //!
@@ -70,10 +70,9 @@
 //! | | | |
 //! |---|---|---|
 //! | 4096³ bytes, B as [N, K] and as [K, N] | 125 and 122 TOPS | 0.94 and 0.92 of `dp4a` alone, 2.47 and 2.37 × cuBLAS |
-//! | 2048³, 1024³, 1001³ | 115, 85, 38 | 0.87, 0.64, 0.29 of it |
+//! | 2048³, 1024³, 1001³ | 115, 85, 38 | 0.87, 0.64, 0.29 of `dp4a` alone |
 //!
-//! Which kernel computes a product with [`Weights`] is chosen by a table of costs,
-//! [`plan`](mod@plan).
+//! A table of costs, [`plan`](mod@plan), chooses the kernel for a product with [`Weights`].
 
 pub mod activations;
 pub mod affine;

@@ -133,7 +133,8 @@ impl<Q: Launcher<Error = Error> + ?Sized> Launcher for LibraryCall<'_, Q> {
         block: Option<usize>,
         arguments: &[Argument<'_>],
     ) -> Result<(), Error> {
-        // SAFETY: the caller keeps the promises of the same method.
+        // SAFETY: the caller satisfies the requirements of this method, which are those of the
+        // inner one.
         let launched = unsafe { self.0.submit(form, kernel, constants, block, arguments) };
         launched.map_err(|error| match error {
             Error::Refused { refusals, .. } => Error::RefusedArguments { refusals },
@@ -247,7 +248,8 @@ impl<T: Element> QueueMemory<T> {
     }
 }
 
-/// A read-only buffer with several owners: of a device, or lent to a graph that is being recorded.
+/// A read-only buffer with several owners: memory of a device, or a slot of a graph that is being
+/// recorded.
 #[derive(Debug)]
 pub enum Shared<T: Element> {
     /// A buffer of a device.

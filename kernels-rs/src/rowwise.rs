@@ -31,7 +31,7 @@
 //! | finite, up to ±3.4·10³⁸ | finite | finite if the loss is in the range of `f32` | finite |
 //! | subnormal | as other small logits | as other small logits | as larger elements, by an exact scale |
 //! | all equal | 1 / columns | ln columns | layer, group: 0 (± the mean's rounding), and NaN if ε = 0; RMS: ±1 |
-//! | −∞ | 0; a row of −∞ gives zeros | ∞ for that label | as of +∞ |
+//! | −∞ | 0; a row of −∞ gives zeros | ∞ for that label | as for +∞ |
 //! | +∞ | NaN | NaN | layer, group: NaN; RMS: NaN for that element, 0 · weight for the others |
 //! | NaN | NaN | NaN | NaN |
 //! | NaN in masked or ignored elements | no effect | no effect | – |

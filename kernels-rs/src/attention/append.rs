@@ -28,7 +28,7 @@ fn rotated<T: Float>(x: View<T, 1>, d: usize, position: usize, frequencies: View
     if d == a { own.mul_add(cos, -(x[b].to_f32() * sin)) } else { x[a].to_f32().mul_add(sin, own * cos) }
 }
 
-/// The numbers that share a scale if a row has one scale: more than any row has.
+/// The value of `PER` for one scale for each row: more numbers than any row has.
 #[device]
 pub const ROW: usize = 1 << 30;
 

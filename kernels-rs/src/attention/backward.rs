@@ -1,8 +1,8 @@
 //! The kernels of the gradients of attention. The inputs are the output's gradient and the
 //! logarithms (`lse`) of the forward pass.
 //!
-//! P = softmax(S) is recomputed from the logarithms. With dO the gradient of O, and δ = Σ dO·O of
-//! each query (Dao and others, 2022, appendix B):
+//! P = softmax(S) is recomputed from the logarithms. Let dO be the gradient of O, and δ = Σ dO·O
+//! for each query. The gradients are (Dao and others, 2022, appendix B):
 //!
 //! ```text
 //!   dV = Pᵀ·dO        dP = dO·Vᵀ        dS = P ∘ (dP − δ) ∘ score′·scale        dQ = dS·K        dK = dSᵀ·Q
@@ -24,10 +24,10 @@
 //!
 //! # The limit
 //!
-//! The definition has five products. The launches compute seven: both need S and dP. At the forward
-//! pass's rate, five products take 2.5 times as long as that pass, and seven take 3.5 times as
-//! long. To share S and dP, the launches would need L² numbers of global memory for each head. The
-//! alternative is that several blocks add to dQ, in an order that is not fixed.
+//! The definition has five products. The two launches compute seven, because each of them needs S
+//! and dP. At the forward pass's rate, five products take 2.5 times as long as that pass, and seven
+//! take 3.5 times as long. To share S and dP, the launches would need L² numbers of global memory
+//! for each head. The alternative is that several blocks add to dQ, in an order that is not fixed.
 //!
 //! A thread has 64 sums of dK and 64 of dV for heads of 128, and 32 of S or dP. Therefore all other
 //! parameters of a block stay in shared memory until a product needs them. On sm_61 the kernel of
@@ -50,8 +50,8 @@
 //! - **A launch for each gradient, 64 elements of a row a block**: for heads of 128 this takes 13
 //!   products instead of 7. On an H100, 16 heads of 2048 × 128 took 5.93 ms, and 3.78 ms causal.
 //! - **Parameters in registers**: 255 registers and 232 bytes of spills for dK and dV. Without free
-//!   registers its products also lose cycles to register banks: 525 for 1084 issue slots, instead
-//!   of 99 for 1078.
+//!   registers its products also lose cycles to register bank conflicts: 525 for 1084 issue slots,
+//!   instead of 99 for 1078.
 //! - **The blocks of a head one after the other** if queries see a band of keys: the long blocks of
 //!   the last heads start late. The case above then takes 2.36 ms causal instead of 1.77. If all
 //!   keys are seen that order is used, because it is better for the cache: with all heads at once,
@@ -74,6 +74,8 @@ use crate::permute::rows::div_rem;
 use kernel_dsl::prelude::*;
 
 /// Computes δ = Σ dO·O of each query. A warp computes one query.
+///
+/// `o` and `d_o` are [batch, head, query, element], and `delta` is [batch, head, query].
 #[kernel(
     block = (32, 4),
     grid = (
@@ -164,7 +166,8 @@ fn load_parameters<T: Float, S: Sequences>(
         key0,
         batch,
         // Adds a 0 that the compiler cannot see, so that it does not keep all addresses in
-        // registers across products. The minimum shows it that the sum is a thread's index.
+        // registers across products. The minimum tells the compiler that the sum is a thread's
+        // index.
         thread: thread::x().wrapping_add(zero).min(block::threads() - 1),
     }
 }
@@ -337,6 +340,9 @@ fn head_and_tile(heads: usize, tiles: usize, is_whole: bool) -> (usize, usize) {
 }
 
 /// Computes dQ. There are `count` sequences, each with at most `longest` queries.
+///
+/// q and `d_q` are [batch, head, query, element], and k and v are [batch, key head, key, element].
+/// `d_o` has the extents of O, and `lse` and `delta` are [batch, head, query].
 #[kernel(
     block = 128, max_registers = if WIDTH == 128 { 168 } else { 128 },
     grid = (
@@ -483,6 +489,8 @@ pub fn attention_gradient_q<
 
 /// Computes dK and dV. There are `count` sequences, each with at most `longest` keys. The pattern
 /// gives tiles of queries.
+///
+/// The operands are those of [`attention_gradient_q`]. `d_k` and `d_v` have the extents of k and v.
 #[kernel(
     block = 128, max_registers = if WIDTH == 128 { 255 } else { 168 },
     grid = (

@@ -1,6 +1,6 @@
 //! The layouts and element types of the key-value cache.
 //!
-//! | cache | element | numbers | scales |
+//! | cache | element type | numbers in an element | scales |
 //! |---|---|---|---|
 //! | floats | `f32`, `f16`, `bf16` | one | none |
 //! | bytes | `i8` | one, from −128 to 127 | an `f32` for each head of each row ([`Scaled`]) |
@@ -214,11 +214,11 @@ mod items {
 
     /// An element of a cache: a number, or several.
     pub trait StoredElement: Element {
-        /// How many numbers an element holds.
+        /// The number of numbers in an element.
         const NUMBERS: usize;
         /// The form in which a lane keeps loaded elements until it needs their numbers.
         type Kept: Copy;
-        /// How many numbers a `Kept` holds.
+        /// The number of numbers in a `Kept`.
         const TOGETHER: usize;
         /// Packs the first `TOGETHER` numbers of neighboring elements.
         fn keep(elements: [Self; 4]) -> Self::Kept;

@@ -131,8 +131,8 @@ impl<'a, M: Score + LaunchStruct> Attention<'a, M> {
         Attention { mask: Some(mask), ..self }
     }
 
-    /// Applies a score of the library or of the user's crate to each logit. The score is compiled
-    /// in when it is first used.
+    /// Applies a score of the library or of the user's crate to each logit. The kernel with this
+    /// score is compiled on first use.
     ///
     /// # Safety
     /// Kernels run without checks. For every query and key of each launch, the score must access
@@ -148,9 +148,9 @@ impl<'a, M: Score + LaunchStruct> Attention<'a, M> {
     /// Queues the product.
     ///
     /// # Errors
-    /// Extents that do not fit together, and lists of the layout with a wrong length. A mask with
-    /// other extents. An O that overlaps an operand, a buffer of another device, or too little
-    /// memory.
+    /// Returns an error if extents do not match, the lists of the layout have a wrong length, or a
+    /// mask has other extents. Also returns an error if O overlaps an operand, a buffer belongs to
+    /// another device, or memory is insufficient.
     pub fn run<T: Float + GenericArgument>(
         self,
         on: &impl Queue,
@@ -290,7 +290,8 @@ impl<'a, M: Score + LaunchStruct> Attention<'a, M> {
 
 /// Keys and values of a call, and the kernel that reads them.
 trait KeysAndValues<T: Float>: Copy {
-    /// Rejects query heads that are not a multiple of the key heads. Returns the key heads.
+    /// Returns the number of key heads. Rejects a number of query heads that is not a multiple of
+    /// it.
     fn heads(&self, q: &BufferView<'_, T, 4>) -> Result<usize, Error>;
 
     /// Returns the number of keys of each index of the batch.
@@ -372,8 +373,8 @@ impl<T: Float + GenericArgument> KeysAndValues<T> for Floats<'_, T> {
         let constants: Vec<_> = types.into_iter().chain([wide, elements]).chain(rest).collect();
         // SAFETY: the launch compares all extents with one another, and the kernel accesses
         // elements within them only, whatever its sequences and its pattern are. The oracle ran it
-        // at and around every edge of its tiles (`kernels check`). The caller promises what the
-        // score does.
+        // at and around every edge of its tiles (`kernels check`). The caller of `Attention::score`
+        // guarantees that the score stays within its views.
         unsafe { queue(on, &call, &constants) }
     }
 }

@@ -113,8 +113,9 @@
 //!
 //! Values are converted after the weights are known. Conversions before the test of a new maximum
 //! made caches of integers spill 180 to 552 bytes. Now four keys of a lane are in flight for all
-//! caches of integers, without spills on sm_61 and sm_90. Before and after this, with the merging
-//! below, by `kernels bench --suite decode` on an H100, for 16 query heads and 8 key heads, in µs:
+//! caches of integers, without spills on sm_61 and sm_90. The table compares the kernel before and
+//! after this change, with the merging below. Times are in µs, by `kernels bench --suite decode` on
+//! an H100, for 16 query heads and 8 key heads:
 //!
 //! | cache | keys | tokens | before | after | copy |
 //! |---|---|---|---|---|---|
@@ -141,11 +142,11 @@
 //! # Parts
 //!
 //! Partial softmaxes are merged between lanes by shuffles, between warps in shared memory, and
-//! between blocks in global memory. A warp merges its groups as it sums logits: each lane keeps a
-//! part of the elements. All threads of the block then merge an element each. Each block writes its
-//! part and then increments a counter atomically. The last block reads all parts in their order, so
-//! the result does not depend on which block is last. This block loads the range and the sums of
-//! `AHEAD` splits at a time, so that it waits for memory once, not twice.
+//! between blocks in global memory. A warp merges its groups in the same way as it sums logits:
+//! each lane keeps a part of the elements. All threads of the block then merge an element each.
+//! Each block writes its part and then increments a counter atomically. The last block reads all
+//! parts in their order, so the result does not depend on which block is last. This block loads the
+//! range and the sums of `AHEAD` splits at a time, so that it waits for memory once, not twice.
 
 mod keys;
 mod parts;

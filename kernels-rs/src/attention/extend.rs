@@ -43,11 +43,12 @@ use runtime::{BufferView, BufferViewMut, Error};
 /// whose scale exceeds 65,504 has the scale ±∞, and reads as NaN. The last block of a row may have
 /// fewer numbers.
 ///
-/// Then call [`Decode`](super::Decode) with `rotated`, and with lengths that include the new key.
+/// The next call is [`Decode`](super::Decode), with `rotated`, and with lengths that include the
+/// new key.
 ///
-/// Any extent may be 0. Up to 65,535 sequences, any number of heads is allowed. Beyond, sequences ×
-/// heads must be at most 2³¹ − 1, for query heads and for key heads. The pages of a sequence hold
-/// fewer than 2³⁰ keys.
+/// Any extent may be 0. Up to 65,535 sequences, any number of heads is allowed. With more
+/// sequences, sequences × heads must be at most 2³¹ − 1, for query heads and for key heads. The
+/// pages of a sequence hold fewer than 2³⁰ keys.
 ///
 /// ```
 /// # fn main() -> Result<(), runtime::Error> {
@@ -80,8 +81,11 @@ impl<'a> Append<'a> {
     /// Queues the call. In a paged cache, the page of the new row must belong to one sequence only.
     ///
     /// # Errors
-    /// Extents that do not match or exceed the limits above. A cache or table with another number
-    /// of sequences than q. An output that overlaps another operand, or a buffer of another device.
+    /// Returns an error if:
+    /// - extents do not match or exceed the limits above,
+    /// - the cache or its table has another number of sequences than q,
+    /// - an output overlaps another operand, or
+    /// - a buffer belongs to another device.
     pub fn run<T: Float + GenericArgument, K: StoredElement + GenericArgument>(
         self,
         on: &impl Queue,

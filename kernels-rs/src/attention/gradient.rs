@@ -44,8 +44,8 @@ impl<M: Score + LaunchStruct> Attention<'_, M> {
     ///
     /// Sums that are NaN cost a block of 64 rows a second pass over its keys or queries.
     ///
-    /// The [`slope`](Score::slope) of a score is a factor of the gradients. What a score adds has
-    /// no gradient here.
+    /// The [`slope`](Score::slope) of a score is a factor of the gradients. Gradients of a score's
+    /// own parameters, such as a bias, are not computed.
     ///
     /// # Errors
     /// Returns the errors of [`run`](Attention::run).
@@ -93,7 +93,8 @@ impl<M: Score + LaunchStruct> Attention<'_, M> {
         let Attention { left, right, score, .. } = self;
         dispatch!(let V: usize = if whole { 4 } else { 1 }, of [1, 4];
             // SAFETY: the launch compares all extents with one another, and the kernel accesses
-            // elements within them only. The caller promises what the score does.
+            // elements within them only. The caller of `Attention::score` guarantees that the score
+            // stays within its views.
             unsafe { attention_scores::<T, M, V>::launch_unchecked(&LibraryCall(on), q, k, s, self.factor(width), left, right, score) })
     }
 }
@@ -122,7 +123,7 @@ impl<T: Float + GenericArgument, M: Score + LaunchStruct, Q: Queue> Pass for Bac
         let [batch, heads, rows, width] = q.extents();
         shared_heads(&q, &k)?;
         if batch == 0 || heads == 0 && k.extents()[1] == 0 {
-            // Nothing has a gradient.
+            // Without heads or sequences, no gradient has an element.
             return Ok(());
         }
         let tiles = queries.max(keys).div_ceil(KEYS).saturating_mul(width.max(v.extents()[3]).div_ceil(64));
@@ -153,9 +154,9 @@ impl<T: Float + GenericArgument, M: Score + LaunchStruct, Q: Queue> Pass for Bac
             q, k, v, d_o, lse, delta, &mut d_q, scale, left, right, score, of_queries, sequences, count, queries,
         );
         // SAFETY: the launch compares all extents with one another, and the kernel accesses
-        // elements within them only, whatever the sequences and the patterns are. The oracle
-        // ran it at and around the edges of its tiles (`kernels check`). The caller promises
-        // what the score does.
+        // elements within them only, whatever the sequences and the patterns are. The oracle ran it
+        // at and around the edges of its tiles (`kernels check`). The caller of `Attention::score`
+        // guarantees that the score stays within its views.
         unsafe { queue(on, &call, &constants(width))? };
         let of_keys = patterns.of_keys;
         let call = attention_gradient_kv::<T, M, P, S, 64, 1, 2, 1, 1, 1>::call(

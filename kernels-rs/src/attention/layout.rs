@@ -1,4 +1,4 @@
-//! How the sequences of a call lie in memory, and what each query sees of them.
+//! The layout of a call's sequences in memory, and the keys that each query sees.
 
 use super::call::Attention;
 use super::score::Score;
@@ -20,7 +20,7 @@ pub struct Qkv<'a, T: Element> {
     pub v: BufferView<'a, T, 4>,
 }
 
-/// How the sequences of a batch lie in Q, K, V and O.
+/// The layout of a batch's sequences in Q, K, V and O.
 #[derive(Clone, Copy, Debug, Default)]
 pub enum Layout<'a> {
     /// Each index of the batch is a sequence, and all have the length of the views.

@@ -183,8 +183,8 @@ impl DeviceMask {
         self.size.get()
     }
 
-    /// Returns the assignment of work to blocks, for `others` pieces that repeat the lists of all
-    /// heads.
+    /// Returns the assignment of work to blocks. The lists of all heads are repeated `others`
+    /// times, once for each sequence and each piece of a value.
     pub(super) fn plan(&self, tile: AttentionTile, others: usize) -> Result<Arc<PlannedSchedule>, Error> {
         // A block of the mask is a whole number of tiles of queries.
         let (of_block, keys) = (self.size() / tile.height, self.size() / KEYS);

@@ -74,7 +74,8 @@ pub(super) enum ListInputs {
 pub(super) struct PlanKey {
     pub tile: AttentionTile,
     pub heads: usize,
-    /// The number of pieces that repeat the lists of all heads.
+    /// The number of repetitions of all heads' lists: one for each sequence and each piece of a
+    /// value.
     pub others: usize,
     pub seen: ListInputs,
 }

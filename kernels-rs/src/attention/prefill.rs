@@ -89,7 +89,7 @@ fn load_parameters<T: Float, H: Heads, S: Sequences, const WIDTH: usize>(
         tiles,
         list,
         // Adds a 0 that the compiler cannot see, so that it does not keep all addresses in
-        // registers across tiles. The minimum shows it that the sum is a thread's index.
+        // registers across tiles. The minimum tells the compiler that the sum is a thread's index.
         thread: thread::x().wrapping_add(zero).min(block::threads() - 1),
     }
 }
@@ -315,6 +315,9 @@ fn recompute_sums<
 /// two that is at least the sequence's number of keys. Therefore sums cannot overflow if the mean
 /// is finite. Each part increments the counter in `ended` at the index of the first part; it is 0
 /// before and after the launch. The last block to finish reduces all parts, in their order.
+///
+/// q and o are [batch, head, query, element], k and v are [batch, key head, key, element], and
+/// `lse` is [batch, head, query].
 #[kernel(
     block = THREADS, max_registers = if ROW_GROUPS == 2 { 168 } else { 128 },
     grid = work.dim(0),
@@ -590,8 +593,8 @@ fn mask_logits<T: Float, G: Rows, const ROW_GROUPS: usize, const BM: usize>(
 }
 
 /// Replaces the logits of a step by their weights, and updates the largest logit and the sum of
-/// each row, from `row` on. Scales the sums of values to the new largest logit. `lower` is that of
-/// [`lowered`].
+/// each row, from `row` on. Scales the sums of values to the new largest logit. `lower` is the
+/// result of [`lowered`].
 #[device]
 fn update_softmax<const SQUARES: usize, const ROW_GROUPS: usize>(
     s: &mut [[[[f32; 4]; 4]; 2]; ROW_GROUPS],

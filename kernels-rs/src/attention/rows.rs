@@ -50,9 +50,9 @@ mod items {
         /// Stores where row `row` lies, for row `of_step` of a step.
         fn find(self, row: usize, of_step: usize);
         /// Loads `N` numbers from column `col` on. The row is `row` rows after `from` in the
-        /// sequence, and `of_tile` rows after it in the tile. Without `is_row` all are zeros. With
-        /// `VECTOR` = 4 there is one access if `first` < `end`, and zeros otherwise. Else each
-        /// number is one access, and numbers from column `end` on are zeros.
+        /// sequence, and `of_tile` rows after it in the tile. If `is_row` is false, all numbers are
+        /// zeros. With `VECTOR` = 4 there is one access if `first` < `end`, and zeros otherwise.
+        /// Otherwise each number is one access, and numbers from column `end` on are zeros.
         #[allow(clippy::too_many_arguments, reason = "the place of the numbers, and their limits")]
         fn fetch<const N: usize, const VECTOR: usize>(
             self,

@@ -44,7 +44,8 @@ const PART_LENGTHS: usize = 32;
 const SLOT_EXCESS_PERCENT: std::ops::Range<usize> = 0..10;
 /// The maximum number of bytes of partial results.
 const MAX_PARTIAL_BYTES: usize = 128 << 20;
-/// Lists that fill the device's slots more often than this are not cut: they keep it busy.
+/// The maximum number of lists per block slot for which lists are cut. More lists keep the device
+/// busy without cuts.
 const MAX_FILLS: usize = 16;
 /// The maximum relative time of a cut schedule that is preferred to an uncut one. The simulation is
 /// not more precise.
@@ -161,8 +162,8 @@ impl Schedule {
 }
 
 impl Work<'_> {
-    /// Returns whether the reduction can take the number of parts of each list, and memory their
-    /// results.
+    /// Returns whether no list has more than [`PARTS`] parts, and all partial results have at most
+    /// [`MAX_PARTIAL_BYTES`].
     fn allows(self, pieces: &[KeySpan]) -> bool {
         let mut parts = vec![0; self.lists.len()];
         pieces.iter().filter(|p| p.cut).for_each(|p| parts[p.list] += 1);

@@ -88,9 +88,9 @@ impl Scratch {
 /// is a multiple of the cache's, and neighboring heads share one. `lengths` gives the number of
 /// keys of each sequence, those of its tokens included. A sequence without keys gives zeros.
 ///
-/// Any extent may be 0. The numbers of sequences and heads are unlimited up to 65,535 each. Beyond,
-/// sequences × heads × parts of their keys ([`Scratch`]) must be at most 2³¹ − 1. The pages of a
-/// sequence hold fewer than 2³⁰ keys.
+/// Any extent may be 0. Up to 65,535 sequences and 65,535 heads, every combination is allowed. With
+/// more of either, sequences × heads × parts of their keys ([`Scratch`]) must be at most 2³¹ − 1.
+/// The pages of a sequence hold fewer than 2³⁰ keys.
 ///
 /// # Values at the ends of the range
 ///

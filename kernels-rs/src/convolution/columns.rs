@@ -28,8 +28,8 @@ pub struct Lattice {
 /// once.
 ///
 /// Windows are counted through samples, depth, height and width; the first row is window `first`.
-/// Elements outside of x are zeros. `INSIDE` says that no window extends beyond x, so that nothing
-/// is compared.
+/// Elements outside of x are zeros. With `INSIDE`, no window extends beyond x, so the kernel does
+/// not compare positions.
 #[kernel(
     block = 256,
     grid = (

@@ -129,7 +129,8 @@ impl Convolution {
     ///
     /// # Errors
     /// Returns an error if extents do not match, a stride is 0, W has gaps, or y overlaps another
-    /// operand. Also if a buffer belongs to another device, or memory is insufficient.
+    /// operand. Also returns an error if a buffer belongs to another device, or memory is
+    /// insufficient.
     pub fn run<T: Float + GenericArgument, O: Float + GenericArgument>(
         self,
         on: &impl Queue,
@@ -241,7 +242,8 @@ impl Convolution {
     ///
     /// # Errors
     /// Returns an error if the rows of cols have another length or exceed the number of windows, or
-    /// if a stride is 0. Also if the arrays overlap, or a buffer belongs to another device.
+    /// if a stride is 0. Also returns an error if the arrays overlap, or a buffer belongs to
+    /// another device.
     pub fn columns<T: Number + GenericArgument>(
         self,
         on: &impl Queue,

@@ -1,7 +1,7 @@
 //! Kernels that compute y ← f(…) over arrays of one form: planes of rows of pieces.
 //!
-//! The tolerance is for functions with approximations; the results of other functions are
-//! bit-identical on every device.
+//! The `tolerance` of each kernel is for functions with approximations. The results of other
+//! functions are bit-identical on every device.
 
 use crate::activation::{fast_silu, fast_swiglu, silu, swiglu};
 use crate::permute::rows::{fetch, plane, row_and_piece};
@@ -14,6 +14,9 @@ pub fn multiply_add(a: f32, b: f32, c: f32) -> f32 {
 }
 
 /// Computes y ← f(a), `V` elements at once, `VA` of a.
+///
+/// y is [outer plane, inner plane, row, piece, `V`]. The last two axes of a are accesses and their
+/// `VA` elements.
 #[kernel(
     block = 256,
     grid = ((y.dim(2) * y.dim(3)).div_ceil(256), (y.dim(0) * y.dim(1)).min(4096)),
@@ -57,6 +60,8 @@ pub fn map_1<
 }
 
 /// Computes y ← f(a, b), `V` elements at once, `VA` of a and `VB` of b.
+///
+/// The arrays have the axes of [`map_1`].
 #[kernel(
     block = 256,
     grid = ((y.dim(2) * y.dim(3)).div_ceil(256), (y.dim(0) * y.dim(1)).min(4096)),
@@ -105,6 +110,8 @@ pub fn map_2<
 }
 
 /// Computes y ← f(a, b, c), `V` elements at once, `VA` of a, `VB` of b and `VC` of c.
+///
+/// The arrays have the axes of [`map_1`].
 #[kernel(
     block = 256,
     grid = ((y.dim(2) * y.dim(3)).div_ceil(256), (y.dim(0) * y.dim(1)).min(4096)),

@@ -55,6 +55,9 @@ pub fn finish<C: Float, E: Epilogue>(
 /// The block's `THREADS / L` groups of `L` lanes alternate over the rows of B, `U` rows at a time.
 /// A group adds its products in the order of k. The sums of groups are added by a butterfly in each
 /// warp, then warp by warp.
+///
+/// A is [batch, M, K], B is [batch, K, N] and C is [batch, M, N]. The epilogue counts the matrices
+/// from `first`.
 #[kernel(
     block = THREADS, max_registers = 128,
     grid = (c.dim(2).div_ceil(4 * L), c.dim(1).div_ceil(R), c.dim(0)),
@@ -156,6 +159,9 @@ const AHEAD: usize = 4;
 /// products in the order of k; the lanes' sums are added by a butterfly. A single row of A is read
 /// by each warp separately. Several rows are staged in shared memory for all warps of the block,
 /// 512 products at a time.
+///
+/// A is [batch, M, K], B is [batch, N, K] and C is [batch, M, N]. The epilogue counts the matrices
+/// from `first`.
 #[kernel(
     block = 256, max_registers = 128,
     grid = (c.dim(2).div_ceil(8 * W), c.dim(1).div_ceil(R), c.dim(0)),

@@ -172,8 +172,8 @@ const MAX_PARTS: usize = 32;
 const MIN_PART_DEPTH: usize = 32;
 
 /// Returns the plan with the least cost for `batch` products of these extents on a device with the
-/// given number of multiprocessors. `b_k_major` says that B is stored as [N, K], `a_k_major` that A
-/// is stored as [M, K]. The kernels for few rows require the latter.
+/// given number of multiprocessors. With `b_k_major`, B is stored as [N, K]; with `a_k_major`, A is
+/// stored as [M, K]. The kernels for few rows require an A stored as [M, K].
 pub fn plan(
     costs: &GemmCosts,
     batch: usize,

@@ -157,8 +157,8 @@ impl Gemm {
     ///
     /// # Errors
     /// Returns an error if extents do not match or exceed the limits above, or if C overlaps A or
-    /// B. Also if a buffer belongs to another device, or memory for the parts of a split product is
-    /// short.
+    /// B. Also returns an error if a buffer belongs to another device, or memory for the parts of a
+    /// split product is insufficient.
     pub fn run<T: Float + GenericArgument, O: Float + GenericArgument>(
         self,
         on: &impl Queue,
@@ -293,7 +293,7 @@ impl Gemm {
                 // SAFETY: the launch compares all extents with one another, and the kernel accesses
                 // elements within them only, whatever their type. The oracle ran it in `f32` and
                 // `f16` at and around every edge of its tiles (`kernels check`). The caller
-                // promises what the epilogue does.
+                // guarantees that the epilogue stays within its views.
                 unsafe {
                     gemv_n::<T, T, O, E, ROWS, LANES, AHEAD, THREADS, V>::launch_unchecked(
                         &LibraryCall(on), alpha, a, b, beta, c, first, epilogue,
@@ -314,7 +314,7 @@ impl Gemm {
                     4 => [4, gemv_t_columns(4)],
                     _ => [8, gemv_t_columns(8)],
                 };
-                // SAFETY: as for `Plan::GemvN`.
+                // SAFETY: as for `GemmPlan::GemvN`.
                 unsafe { gemv_t::<T, T, O, E, ROWS, COLS, W, P>::launch_unchecked(&LibraryCall(on), alpha, a, b, beta, c, first, epilogue) }))
             }
         }

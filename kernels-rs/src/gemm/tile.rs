@@ -55,9 +55,9 @@ use kernel_dsl::prelude::*;
 /// Loads a thread's share of an operand's K tile from global memory to registers, as groups of four
 /// elements: by one access each if `V` is 4, otherwise by four.
 ///
-/// `k_major` says that the matrix is `[width, K]` in memory: k runs along its rows (A
-/// untransposed, B transposed). Otherwise it is `[K, width]` (B untransposed, A transposed). Only
-/// the first `left` of the tile's `depth` products exist.
+/// With `k_major`, the matrix is `[width, K]` in memory: k runs along its rows (A untransposed, B
+/// transposed). Otherwise it is `[K, width]` (B untransposed, A transposed). Only the first `left`
+/// of the tile's `depth` products exist.
 #[device]
 fn fetch<T: Float, const N: usize, const V: usize>(
     g: View<T, 2>,

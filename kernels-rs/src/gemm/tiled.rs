@@ -16,6 +16,10 @@ pub fn grouped(id: usize, blocks_m: usize, blocks_n: usize, group: usize) -> (us
 
 /// Computes C ← epilogue(α·op(A)·op(B) + β·C), for each matrix of a batch. The epilogue counts the
 /// matrices from `first`.
+///
+/// A is [batch, M, K], or [batch, K, M] with `TA`. B is [batch, K, N], or [batch, N, K] with `TB`.
+/// C is [batch · `splits`, M, N]: with several `splits`, a part of each product, which
+/// [`sum_splits`] adds.
 #[kernel(
     block = T, min_blocks = 2, max_registers = 128,
     grid = (c.dim(1).div_ceil(BM) * c.dim(2).div_ceil(BN), splits, a.dim(0)),
@@ -104,6 +108,8 @@ pub fn gemm<
 
 /// Computes C ← epilogue(α·Σ parts + β·C): adds the parts of a product whose depth was split, in
 /// their order.
+///
+/// `parts` is [batch · `splits`, M, N], and C is [batch, M, N].
 #[kernel(
     block = 256,
     grid = ((c.dim(1) * c.dim(2).div_ceil(V)).div_ceil(256), c.dim(0)),

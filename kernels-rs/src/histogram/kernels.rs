@@ -60,6 +60,8 @@ pub fn count_shared<K: Key, const BINS: usize, const COPIES: usize, const V: usi
 }
 
 /// Counts keys in any number of bins, each by an atomic operation in global memory.
+///
+/// `bins[b]` increases by the number of keys with bin b.
 #[kernel(block = 256, grid = device::waves(8, keys.len().div_ceil(256)), instances(K = u32))]
 #[requires(!bins.is_empty())]
 pub fn count_global<K: Key>(keys: View<K, 1>, low: f32, high: f32, bins: ViewMut<u32, 1>) {

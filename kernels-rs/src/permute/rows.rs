@@ -47,6 +47,9 @@ pub fn fetch<T: Number, const V: usize, const VX: usize, const PARTS: usize>(
 ///
 /// `VX` is `V`, or 1 if elements of x are not adjacent. The last axis of each array is an access:
 /// `V` elements of y, or `VX` of x, which has V / VX times the number of accesses.
+///
+/// y is [outer plane, inner plane, row, piece, `V`], and x is [outer plane, inner plane, row,
+/// access, `VX`].
 #[kernel(
     block = 256,
     grid = ((y.dim(2) * y.dim(3)).div_ceil(256), (y.dim(0) * y.dim(1)).min(4096)),
@@ -72,6 +75,8 @@ pub fn copy_rows<T: Number, const V: usize, const VX: usize, const PARTS: usize>
 }
 
 /// Fills y with `value`, `V` elements at once.
+///
+/// y is [outer plane, inner plane, row, piece, `V`].
 #[kernel(
     block = 256,
     grid = ((y.dim(2) * y.dim(3)).div_ceil(256), (y.dim(0) * y.dim(1)).min(4096)),

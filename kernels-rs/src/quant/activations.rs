@@ -1,5 +1,5 @@
-//! Activations that are stored as bytes with a scale for each 32, and quantized once for all
-//! products that use them.
+//! Activations that are stored as bytes with a scale for each 32 numbers, and quantized once for
+//! all products that use them.
 //!
 //! Rows are stored in groups of 8, or of 1, 2 or 4 if there are fewer rows. Within a group, the
 //! same unit of all rows is contiguous, so that a block of threads copies it unchanged:

@@ -16,6 +16,8 @@ use kernel_dsl::prelude::*;
 /// Computes the least and the greatest finite number of each part of a row. A block reads every
 /// `parts`th piece of 1024 elements, four per thread. Without finite numbers, the least is +∞ and
 /// the greatest −∞.
+///
+/// x is [rows, cols], and `lows` and `highs` are [rows, parts].
 #[kernel(
     block = 256, grid = lows.dim(0) * lows.dim(1), writes(lows = once, highs = once),
     instances(X = f32 | f16, V = 4),
@@ -52,6 +54,8 @@ pub fn extremes<X: Float, const V: usize>(x: View<X, 2>, mut lows: ViewMut<f32, 
 /// high and scale = (high − low) / 255. The zero point is −128 − low / scale, rounded to even, so
 /// that 0 is exact (Jacob et al., 2018, section 3). If all numbers are 0, both are 0. The scale is
 /// finite even if high − low is not. A subnormal scale is rounded up.
+///
+/// `lows` and `highs` are [rows, parts], and `scale` and `zero` have one element for each row.
 #[kernel(block = 256, grid = scale.len().div_ceil(8), writes(scale = once, zero = once), instances(SYMMETRIC = true | false))]
 #[requires(lows.rows() == scale.len(), highs.rows() == scale.len(), highs.cols() == lows.cols(), zero.len() == scale.len())]
 pub fn affine_fit<const SYMMETRIC: bool>(lows: View<f32, 2>, highs: View<f32, 2>, scale: &mut [f32], zero: &mut [i32]) {
@@ -77,6 +81,8 @@ pub fn affine_fit<const SYMMETRIC: bool>(lows: View<f32, 2>, highs: View<f32, 2>
 /// Computes q = x · (1 / scale), rounded to even, + zero. Results beyond the range of bytes,
 /// infinities included, become the nearest byte; a NaN becomes the byte 0. There is one scale and
 /// zero point, or one for each row.
+///
+/// x and q are [rows, cols].
 #[kernel(
     block = 256, grid = (x.dim(0) * x.dim(1).div_ceil(4)).div_ceil(256), writes(q = once),
     instances(X = f32, V = 4 | 1; X = f16, V = 4),
@@ -106,6 +112,8 @@ pub fn quantize_affine<X: Float, const V: usize>(x: View<X, 2>, scale: &[f32], z
 
 /// Computes x = scale · (q − zero). The product is rounded to `f32`, clamped to ±`f32::MAX`, and
 /// rounded to the type of x. There is one scale and zero point, or one for each row.
+///
+/// q and x are [rows, cols].
 #[kernel(
     block = 256, grid = (x.dim(0) * x.dim(1).div_ceil(4)).div_ceil(256), writes(x = once),
     instances(X = f32, V = 4 | 1),

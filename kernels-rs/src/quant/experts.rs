@@ -14,7 +14,7 @@ use crate::{LaunchStruct, Queue, QueueMemory};
 use kernel_dsl::{Float, GenericArgument};
 use runtime::{BufferView, BufferViewMut, Error};
 
-/// How a layer routes tokens to experts.
+/// The rule by which a layer routes tokens to experts.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Routing {
     chosen: usize,
@@ -299,7 +299,7 @@ impl ExpertRows {
         let weights = self.routes.weights()?;
         dispatch!(let V: usize = if rows_are_whole(x, 4) && rows_are_whole(&*y, 4) { 4 } else { 1 }, of [1, 4];
             // SAFETY: the launch compares the extents, and `place_routes` writes only places of
-            // existing rows. The caller promises what the epilogue does.
+            // existing rows. The caller guarantees that the epilogue stays within its views.
             unsafe { combine::<T, E, V>::launch_unchecked(&LibraryCall(on), x, weights, places, y, epilogue) })
     }
 }

@@ -85,6 +85,9 @@ fn dot(a: [i32; 4], b: [i32; 4], sum: i32) -> i32 {
 /// `experts` is empty, or has a number for each `ROOM` rows of Y. W is then the matrices of all
 /// experts, and these rows are multiplied with the matrix of that number. If the number is
 /// negative, these rows of Y are epilogue(0).
+///
+/// Y is [rows, N]. `words` and `halves` have a row for each row of W, and `bytes` and `factors` one
+/// for each group of rows of X.
 #[kernel(
     block = THREADS, max_registers = 128,
     grid = y.dim(0).div_ceil(R) * y.dim(1).div_ceil(THREADS / 32 * W),

@@ -17,10 +17,11 @@
 //! | [`Mxfp4`] | 32 | 17 | 4.25 | 2^e · float of four bits |
 //! | [`Int8`] | 32 | 32 | 8 | q, times a scale for each row; not of GGML |
 //!
-//! A format's file describes the fields of a block, the planes of a repacked row of blocks, and the
-//! rule of quantization. The file also describes how 32 numbers of the planes become operands of
-//! `dp4a`. [`device`] uses these descriptions in kernels, and [`host`] on the host. Planes hold all
-//! bits of a file's blocks: repacking is lossless, and [`host::restore`] is its inverse.
+//! In the table, s, t and e are decoded values: some formats store them with a bias. A format's
+//! file describes the fields of a block, the planes of a repacked row of blocks, and the rule of
+//! quantization. The file also describes how 32 numbers of the planes become operands of `dp4a`.
+//! [`device`] uses these descriptions in kernels, and [`host`] on the host. Planes hold all bits of
+//! a file's blocks: repacking is lossless, and [`host::restore`] is its inverse.
 
 pub mod device;
 pub mod host;

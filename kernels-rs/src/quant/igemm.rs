@@ -153,6 +153,9 @@ fn finish<C: Output, E: Epilogue, const N: usize>(
 /// Neural Networks for Efficient Integer-Arithmetic-Only Inference*, 2018, section 2.3. If A has
 /// zero points, `sums_b` has the sum of each column of B. If B has zero points, `sums_a` has the
 /// sum of each row of A.
+///
+/// A is [batch, M, K], or [batch, K, M] with `TA`. B is [batch, K, N], or [batch, N, K] with `TB`.
+/// C is [batch, M, N], `sums_a` is [batch, M], and `sums_b` is [batch, N].
 #[kernel(
     block = T, min_blocks = 2, max_registers = 128,
     grid = (along_x(c.dim(1).div_ceil(BM) * c.dim(2).div_ceil(BN), c.dim(0), 1), along_y(c.dim(0), 1)),

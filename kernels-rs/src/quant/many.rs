@@ -117,6 +117,9 @@ fn halves_of<F: BlockFormat>() -> usize {
 ///
 /// In tiles of 16 rows each thread loads two units of weights at once, which takes 16 more
 /// registers.
+///
+/// Y is [`splits` · `rows`, N]. `words` and `halves` have a row for each row of W, and `bytes` and
+/// `factors` one for each group of rows of X.
 #[kernel(
     block = T, min_blocks = 512 / T - 64 / T, max_registers = 128 + 64 / T * 16,
     grid = (rows.div_ceil(BM) * y.dim(1).div_ceil(128), splits),
@@ -259,6 +262,8 @@ pub fn gemm_blocks<
 }
 
 /// Computes Y ← epilogue(Σ parts): adds the parts of a product whose K was split, in their order.
+///
+/// `parts` is [`splits` · rows, N], and Y is [rows, N].
 #[kernel(
     block = 256, grid = (y.dim(0) * y.dim(1).div_ceil(V)).div_ceil(256), writes(y = once),
     instances(f32: Y = f32, E = Identity, V = 4 | 1; f16: Y = f16, E = Identity, V = 4),

@@ -9,6 +9,8 @@ use kernel_dsl::prelude::*;
 
 /// Repacks blocks of a file to planes, one unit per thread. A row of `file` has `units` units in
 /// complete blocks.
+///
+/// `file` is [rows, bytes], and `words` and `halves` have the same rows.
 #[kernel(
     block = 256, grid = (file.dim(0) * units).div_ceil(256), writes(words = once, halves = once),
     instances(F = Q4_0 | Q8_0 | Q4K | Q6K | Mxfp4),
@@ -30,6 +32,8 @@ pub fn repack<F: BlockFormat>(file: View<u8, 2>, units: usize, words: ViewMut<u3
 /// Converts planes to numbers. Eight lanes have a unit, four numbers each. A number is scale · q in
 /// `f32`, minus the minimum; both are rounded, as in ggml's reference. The result is then rounded
 /// to its storage format.
+///
+/// x is [rows, cols], and `words` and `halves` have the same rows.
 #[kernel(
     block = 256, grid = (8 * words.dim(0) * units).div_ceil(256), writes(x = once),
     instances(F = Q4_0 | Q8_0 | Q4K | Q6K, X = f32, V = 4; F = Mxfp4, X = f32, V = 1),
@@ -71,6 +75,8 @@ pub fn dequantize<F: BlockFormat, X: Float, const V: usize>(
 
 /// Repacks rows of bytes to planes of [`Int8`], with zeros beyond their end. A thread writes four
 /// bytes.
+///
+/// `from` is [rows, cols], and `words` has the same rows.
 #[kernel(block = 256, grid = (words.dim(0) * words.dim(1)).div_ceil(256), writes(words = once))]
 #[requires(words.rows() == from.rows(), words.cols() == Int8::words(units), 32 * units >= from.cols())]
 pub fn repack_rows(from: View<i8, 2>, units: usize, mut words: ViewMut<u32, 2>) {
@@ -83,6 +89,8 @@ pub fn repack_rows(from: View<i8, 2>, units: usize, mut words: ViewMut<u32, 2>) 
 
 /// Quantizes rows of numbers to planes of Q8_0. Eight lanes have a unit, four numbers each (see
 /// `quantize_quad`). Numbers beyond a row's end are zeros.
+///
+/// x is [rows, cols], and `words` and `halves` have the same rows.
 #[kernel(
     block = 256, grid = (8 * words.dim(0) * units).div_ceil(256), writes(words = once, halves = once),
     instances(X = f32, V = 4 | 1),
@@ -115,6 +123,8 @@ pub fn quantize_q8<X: Float, const V: usize>(
 /// be the number with the largest magnitude. Then d is m / −8, so that m becomes 0, and q is ⌊x/d +
 /// 8.5⌋, at most 15. A NaN counts as 0. Numbers beyond a row's end are zeros. A lane has the
 /// numbers 2i, 2i + 1, 16 + 2i and 17 + 2i of a block. Even lanes write the results of two lanes.
+///
+/// x is [rows, cols], and `words` and `halves` have the same rows.
 #[kernel(block = 256, grid = (8 * words.dim(0) * units).div_ceil(256), writes(words = once, halves = once), instances(X = f32))]
 #[requires(
     words.rows() == x.rows(), words.cols() == Q4_0::words(units), halves.rows() == x.rows(), halves.cols() == Q4_0::halves(units),

@@ -28,6 +28,8 @@ use kernel_dsl::prelude::*;
 /// are in descending order; of two equal experts, the one with the lower number comes first. An
 /// expert's weight is `scale` times its score. With `SHARE` it is divided by the sum of the chosen
 /// scores, or by 2⁻¹²⁶ if that is larger.
+///
+/// `logits` is [tokens, experts], and `experts` and `weights` are [tokens, chosen].
 #[kernel(
     block = 256, grid = logits.dim(0).div_ceil(8), writes(experts = once, weights = once),
     instances(
@@ -122,6 +124,8 @@ pub fn route<X: Float, const SIGMOID: bool, const SHARE: bool, const N: usize>(
 }
 
 /// Counts the routes to each expert, with one warp per expert.
+///
+/// `experts` has an element for each route, and `counts` has one for each expert.
 #[kernel(block = 256, grid = counts.len().div_ceil(8), writes(counts = once))]
 pub fn count_routes(experts: &[i32], counts: &mut [i32]) {
     let (expert, lane) = (block::x() * 8 + warp::index(), warp::lane());
@@ -143,6 +147,8 @@ pub fn count_routes(experts: &[i32], counts: &mut [i32]) {
 ///
 /// `order` is the route of each row, or −1. `groups` is the expert of each 8 rows, or −1. `places`
 /// is the row of each route.
+///
+/// `experts` and `places` have an element for each route, and `counts` has one for each expert.
 #[kernel(
     block = 256, grid = (counts.len() + 1).div_ceil(8), writes(order = once, groups = once),
 )]

@@ -65,7 +65,7 @@ impl Weights {
         y.expected("y", [rows, of_y], "a row for each of x, with a number for each row of the weights")?;
         if rows > 1 {
             let x = Activations::quantize(on, x)?;
-            // SAFETY: the caller promises what the epilogue does.
+            // SAFETY: the caller guarantees that the epilogue stays within its views.
             return unsafe { self.product_of_with(on, &x, y, epilogue) };
         }
         let dense = on.scratch::<i32>(0)?;
@@ -101,7 +101,7 @@ impl Weights {
         y: &mut BufferViewMut<'_, T, 2>,
         epilogue: E,
     ) -> Result<(), Error> {
-        // SAFETY: the caller promises what the epilogue does.
+        // SAFETY: the caller guarantees that the epilogue stays within its views.
         unsafe { self.planned_with(on, self.plan(on, x.rows), x, y, epilogue) }
     }
 
@@ -191,7 +191,7 @@ impl Weights {
         );
         // SAFETY: the launch compares the extents, and the kernel's accesses stay within them for
         // any storage format. The oracle checks that for `f32` and `f16` (`kernels check`). The
-        // caller promises what the epilogue does.
+        // caller guarantees that the epilogue stays within its views.
         unsafe { queue(on, &call, &constants) }
     }
 

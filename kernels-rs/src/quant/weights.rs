@@ -248,7 +248,7 @@ impl Weights {
     }
 
     /// Makes weights of the [planes](Weights::planes) of other weights of this format and these
-    /// extents, [N, K]. Any numbers in the planes are weights.
+    /// extents, [N, K]. All contents of the planes are valid weights.
     ///
     /// # Errors
     /// Returns an error for [`Format::Int8`], which also has scales, and if a plane has another
@@ -343,7 +343,7 @@ impl Weights {
         Ok(Weights { format, rows, cols, words, halves, scales })
     }
 
-    /// Lends the planes to launches that are queued on `on`.
+    /// Returns the planes as memory that launches queued on `on` can read.
     pub(super) fn lend<F: BlockFormat>(&self, on: &impl Queue) -> Result<LentPlanes, Error> {
         let units = units::<F>(self.cols);
         Ok(LentPlanes {

@@ -158,6 +158,8 @@ pub fn rotate<X: Float, const HALVES: bool, const V: usize, const TOKENS: usize>
 }
 
 /// Rotates the pairs of x in place, as [`rotate`] does. Elements after the pairs are not accessed.
+///
+/// x is `[tokens, heads, head size]`.
 #[kernel(
     block = 256, min_blocks = 11 - 3 * TOKENS,
     grid = x.dim(0).div_ceil(TOKENS),

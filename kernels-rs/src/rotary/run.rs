@@ -21,8 +21,8 @@ pub enum PairLayout {
     Interleaved,
 }
 
-/// Rotary position embedding: the frequencies of the pairs, on a device or in a graph, and the
-/// layout of pairs in a head.
+/// Rotary position embedding (Su and others, 2021): the frequencies of the pairs, on a device or in
+/// a graph, and the layout of pairs in a head.
 ///
 /// The first 2 · pairs elements of a head are rotated, and the others are copied (partial rotary
 /// embedding). A pair's angle is the token's position, as `f32`, times the pair's frequency,
@@ -97,7 +97,7 @@ impl Rotary {
     ///
     /// # Errors
     /// Returns an error if there is not one axis for each frequency, or there are more than 256
-    /// frequencies. Also if memory on the device is insufficient.
+    /// frequencies. Also returns an error if memory on the device is insufficient.
     pub fn with_axes(on: &impl Queue, layout: PairLayout, frequencies: &[f32], axes: &[u32]) -> Result<Rotary, Error> {
         let (pairs, of_axes) = (frequencies.len(), axes.len());
         if pairs > MAX_PAIRS || of_axes != pairs {
@@ -117,7 +117,8 @@ impl Rotary {
     ///
     /// # Errors
     /// Returns an error if extents do not match, a head is too short for the pairs, or a pair's
-    /// axis does not exist. Also if the arrays overlap, or a buffer belongs to another device.
+    /// axis does not exist. Also returns an error if the arrays overlap, or a buffer belongs to
+    /// another device.
     pub fn run<X: Float + GenericArgument>(
         &self,
         on: &impl Queue,
@@ -179,9 +180,8 @@ impl Rotary {
         })
     }
 
-    /// Rejects heads that are too short for the pairs, and positions that are too few. Returns the
-    /// number of tokens per block: two if half of its threads suffice for a token's pieces, and a
-    /// piece has 8 bytes.
+    /// Rejects heads that are too short for the pairs, and positions with another number of tokens
+    /// than x or too few axes.
     fn fits(&self, [[tokens, _, head], _]: [[usize; 3]; 2], positions: &BufferView<'_, u32, 2>) -> Result<(), Error> {
         let (pairs, axes) = (self.frequencies.len(), positions.extents()[0].max(self.rows));
         positions.expected("positions", [axes, tokens], "a row for each axis, with a number for each token of x")?;
@@ -192,6 +192,8 @@ impl Rotary {
         Ok(())
     }
 
+    /// Returns the number of tokens per block: two if half of its threads suffice for a token's
+    /// pieces, and a piece has 8 bytes.
     fn tokens<X: Float>(&self, heads: usize) -> usize {
         if size_of::<X>() == 2 && heads * self.frequencies.len() / 4 <= 128 { 2 } else { 1 }
     }

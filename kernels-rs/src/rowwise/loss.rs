@@ -15,7 +15,7 @@ use super::softmax::{accumulate, total};
 use crate::fold::{along_x, along_y, block_at};
 use kernel_dsl::prelude::*;
 
-/// Returns a power of two, 2·`cols` times which is 1 or just below.
+/// Returns the largest power of two that is at most 1 / (2·`cols`).
 #[device]
 fn share_of(cols: usize) -> f32 {
     let above = 33 - (cols as u32).saturating_sub(1).leading_zeros();
@@ -31,6 +31,8 @@ fn weighed(weight: f32, base: f32, half: f32) -> f32 {
 
 /// Computes the loss and log Σ exp of each row, with a team of `L` threads per row, which takes
 /// `N · L · V` elements at a time.
+///
+/// x is [rows, cols]. `labels`, `loss` and `log_sum` have one element for each row.
 #[kernel(
     block = (L, ROWS), max_registers = 64, grid = x.rows().div_ceil(ROWS), writes(loss = once, log_sum = once),
     instances(
@@ -90,6 +92,8 @@ pub fn cross_entropy<T: Float, const L: usize, const ROWS: usize, const V: usize
 
 /// Computes dx from the logits, log Σ exp of each row, and the gradient of each row's loss. A block
 /// has a stretch of `N · L · V` elements.
+///
+/// x and dx are [rows, cols]. `labels`, `log_sum` and `gradient` have one element for each row.
 #[kernel(
     block = L, max_registers = 64,
     grid = (along_x(x.rows(), x.cols().div_ceil(N * L * V), 1), along_y(x.cols().div_ceil(N * L * V), 1)),

@@ -214,8 +214,11 @@ fn norm_of_unkept<T: Float, W: Float, const L: usize, const V: usize, const S: u
 /// The norm is a layer norm if `CENTERED`, else an RMS norm. Weight and bias may be absent, and so
 /// may `saved`, which receives each row's mean and 1 / √(σ² + ε). A team of `L` threads per row
 /// keeps the first `N · L · V` elements in registers, and reads the others again, 8 per thread at
-/// once. `WHOLE` says that there are no others: the omitted code needs no registers, and the loads
-/// of all pieces are in flight at once.
+/// once. With `WHOLE` there are no others: the omitted code needs no registers, and the loads of
+/// all pieces are in flight at once.
+///
+/// x, `residual`, z and y are [rows, cols], `weight` and `bias` are [cols], and `saved` is [rows,
+/// 2].
 #[kernel(
     block = (L, ROWS), max_registers = 48, grid = x.rows().div_ceil(ROWS), writes(y = once, z = once, saved = once),
     derived(S = 8 / V),
@@ -320,6 +323,8 @@ fn magnitude<const L: usize, const V: usize, const N: usize>(
 
 /// Computes the norm as [`norm_rows`] does, and stores it in 8 bits: y ≈ q · scale of the row,
 /// which is the row's largest magnitude / 127.
+///
+/// q is [rows, cols], and `scales` has one element for each row.
 #[kernel(
     block = (L, ROWS), max_registers = 64, grid = x.rows().div_ceil(ROWS), writes(q = once, scales = once, z = once),
     derived(S = 8 / V),
@@ -421,6 +426,8 @@ fn put_units<const L: usize, const V: usize, const N: usize>(
 /// Computes the norm as [`norm_rows`] does, and quantizes it as
 /// [`quantize_activations`](crate::quant::activations::quantize_activations) does, in groups of
 /// `room` rows: a norm before a product with quantized weights.
+///
+/// `bytes` and `factors` have a row for each group.
 #[kernel(
     block = (L, ROWS), max_registers = 64, grid = (bytes.rows() * room).div_ceil(ROWS),
     writes(bytes = once, factors = once, z = once),

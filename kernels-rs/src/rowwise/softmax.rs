@@ -185,6 +185,8 @@ pub fn total<const L: usize>(top: f32, sum: f32) -> (f32, f32) {
 /// `bias` and `keep` may be empty; without `MASKED` both and `queries` are ignored. A team of `L`
 /// threads per row keeps the first `N · L · V` elements in registers, and reads the others again, 8
 /// per thread at once.
+///
+/// x, y, `bias` and `keep` are [rows, cols].
 #[kernel(
     block = (L, ROWS), grid = x.rows().div_ceil(ROWS), writes(y = once),
     derived(S = 8 / V),

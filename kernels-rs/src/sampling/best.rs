@@ -125,6 +125,8 @@ const AT_ONCE: usize = 4 * 256;
 /// `NOISE` is true by its logit with noise.
 ///
 /// A stretch without elements has [none](no_element).
+///
+/// `logits` is [rows, columns], and `parts` is [rows, stretches].
 #[kernel(
     block = 256, grid = (logits.rows(), parts.cols()), writes(parts = once),
     instances(T = f32, NOISE = false | true, V = 4; T = f16, NOISE = true, V = 1),
@@ -180,6 +182,8 @@ pub fn best_parts<T: Float, const NOISE: bool, const V: usize>(
 }
 
 /// Finds the column of each row's best element, with one warp per row.
+///
+/// `parts` is [rows, stretches], and `tokens` has one element for each row.
 #[kernel(block = (32, 8), grid = parts.rows().div_ceil(8), writes(tokens = once))]
 #[requires(tokens.len() == parts.rows())]
 pub fn best_of_parts(parts: View<Scored, 2>, mut tokens: ViewMut<u32, 1>) {

@@ -31,8 +31,8 @@ const MIN_LEVEL_COLUMNS: usize = 2048;
 /// number is larger: each list holds at least 64.
 const LISTED_TOKENS: usize = 8192;
 
-/// A token for each row: drawn from the softmax of its logits divided by the temperature, or from
-/// the likeliest tokens only; or the likeliest token.
+/// The choice of a token for each row of logits: the likeliest token, or a draw. A draw is from the
+/// softmax of the logits divided by the temperature, over all tokens or the likeliest only.
 ///
 /// The draw is a function of seed, offset, row and logits, and is the same on every device. Random
 /// numbers have 55 bits: the frequencies of tokens are correct down to a probability of 2⁻⁵⁵.
@@ -97,13 +97,14 @@ impl Sample {
         Sample { temperature, ..self }
     }
 
-    /// Restricts the draw to the `k` likeliest tokens; 0 for all.
+    /// Restricts the draw to the `k` likeliest tokens; 0 keeps all.
     pub const fn top_k(self, k: usize) -> Sample {
         Sample { top_k: k, ..self }
     }
 
-    /// Restricts the draw to the likeliest tokens whose probabilities, after top-k, add up to `p`:
-    /// those whose predecessors add up to less than `p`. 1 for all.
+    /// Restricts the draw to the likeliest tokens whose probabilities, after top-k, add up to `p`
+    /// (nucleus sampling; Holtzman and others, 2020). A token is kept if its predecessors add up to
+    /// less than `p`. 1 keeps all.
     ///
     /// Without a top-k, or with one above 1024, probabilities are added as integer multiples of
     /// 2⁻⁴⁰ of the largest. For vocabularies of more than four million the unit is 2⁻³¹. `p` is

@@ -51,8 +51,8 @@ const THREADS: usize = 1024;
 #[device]
 const AHEAD: usize = 4;
 
-/// The bits of the lower word of a probability. 2048 lower words add up to less than 2³², and as
-/// many upper words of 20 bits do.
+/// The bits of the lower word of a probability. 2048 lower words add up to less than 2³², and so do
+/// 2048 upper words, which have 20 bits.
 #[device]
 const LOW_BITS: u32 = 21;
 
@@ -183,6 +183,8 @@ fn cut(sums: View<u64, 1>, top_p: u32, of: Measure) -> Cut {
 }
 
 /// Finds the ends of each part of a row, and sets the row's sums to 0.
+///
+/// `logits` is [rows, columns], `ends` is [rows, parts], and `sums` is [rows, 512].
 #[kernel(block = 512, grid = (logits.rows(), ends.cols()), instances(T = f32), writes(ends = once, sums = once))]
 #[requires(ends.rows() == logits.rows(), ends.cols() > 0, sums.rows() == logits.rows(), sums.cols() == 512)]
 pub fn ends_of_parts<T: Float>(logits: View<T, 2>, mut ends: ViewMut<Ends, 2>, mut sums: ViewMut<u64, 2>) {
@@ -206,6 +208,8 @@ pub fn ends_of_parts<T: Float>(logits: View<T, 2>, mut ends: ViewMut<Ends, 2>, m
 }
 
 /// Adds the probabilities of each part's tokens to the sums of the row's levels.
+///
+/// `logits` is [rows, columns], `ends` is [rows, parts], and `sums` is [rows, 512].
 #[kernel(block = 512, grid = (logits.rows(), ends.cols()), instances(T = f32))]
 #[requires(
     ends.rows() == logits.rows(), ends.cols() > 0, sums.rows() == logits.rows(), sums.cols() == 512,
@@ -252,6 +256,8 @@ pub fn level_sums<T: Float>(
 /// 2³², and lists the columns of that level's tokens.
 ///
 /// `counts` has the number of these tokens, which may exceed the length of the list.
+///
+/// `above` and `counts` are [rows, parts], and `listed` is [rows, parts, length of a list].
 #[kernel(
     block = 512, grid = (logits.rows(), ends.cols()), instances(T = f32), writes(above = once, counts = once),
 )]
@@ -359,6 +365,9 @@ use level::*;
 /// [`level_tokens`] for the same logits, temperature, `unit` and `top_p`.
 ///
 /// If all logits are −∞ or NaN, the first token is drawn.
+///
+/// `tokens` has one element for each row. The other arrays have the extents of [`level_sums`] and
+/// [`level_tokens`].
 #[kernel(block = 1024, grid = logits.rows(), instances(T = f32), writes(tokens = once))]
 #[requires(
     ends.rows() == logits.rows(), ends.cols() > 0, ends.cols() <= 1024, sums.rows() == logits.rows(),

@@ -201,6 +201,8 @@ pub fn share(total: u64, p: u32) -> u64 {
 /// The draw keeps the tokens whose predecessors have less than `top_p` / 2³² of the probability, or
 /// all if `top_p` is 0. `unit`, a power of two, represents 1, and is small enough that a row's sum
 /// stays below 2⁶³.
+///
+/// `logits` is [rows, columns], and `tokens` has one element for each row.
 #[kernel(block = 1024, grid = logits.rows(), instances(T = f32), writes(tokens = once))]
 #[requires(tokens.len() == logits.rows(), k <= logits.cols(), logits.cols() > 0, unit >= 1.0)]
 pub fn sample_likely<T: Float>(

@@ -149,6 +149,8 @@ fn largest<R: Ranked>(of: R, from: usize, to: usize, need: u32) -> (u64, u32) {
 /// elements of a smaller part. The remaining ranks are 0.
 ///
 /// A part has `each` columns, and the last parts of a row may have fewer. A row is read once.
+///
+/// `logits` is [rows, columns], and `ranks` is [rows, parts, k].
 #[kernel(
     block = 1024, max_registers = 32, grid = (logits.rows(), ranks.dim(1)), writes(ranks = once),
     instances(T = f32 | f16),
@@ -214,6 +216,8 @@ fn sort_descending<const K: usize>(mut s: Shared<u64, 1>) {
 
 /// Draws a token of each row from its `k` ≤ `K` largest ranks: those whose predecessors have less
 /// than `top_p` of the probability. Ranks of a row differ, except zeros, which are not elements.
+///
+/// `ranks` is [rows, ranks of all parts], and `tokens` has one element for each row.
 #[kernel(block = 1024, grid = ranks.rows(), instances(K = 64 | 1024), writes(tokens = once))]
 #[requires(
     tokens.len() == ranks.rows(), k > 0, k <= K, k <= ranks.cols(), top_p > 0.0,

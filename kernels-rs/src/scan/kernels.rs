@@ -110,6 +110,8 @@ fn store_tile<T: Number, const V: usize, const PIECES: usize>(
 
 /// Computes y ← the prefix sums of each row, inclusive or exclusive, by accesses of `V` elements, 4
 /// or 1. A block has a row.
+///
+/// x and y are [rows, n].
 #[kernel(
     block = 256, grid = x.rows(), writes(y = once),
     instances(T = f32, INCLUSIVE = true | false, V = 4; T = f32, INCLUSIVE = true, V = 1; T = u32, INCLUSIVE = true, V = 4),
@@ -140,6 +142,8 @@ pub fn scan_rows<T: Number, const INCLUSIVE: bool, const V: usize>(x: View<T, 2>
 /// `links`, 0 before the launch, begins with the number of blocks that have a tile. Two words for
 /// each sum follow, by rows: those of tiles, then those of groups. A word has 32 bits of the sum,
 /// and a flag above them: both become visible at once, so that no block needs a fence.
+///
+/// x and y are [rows, n].
 #[kernel(
     block = 256, max_registers = if V == 4 && PIECES != 4 { 64 } else { 80 }, grid = x.rows() * x.cols().div_ceil(TILE), writes(y = once),
     instances(
@@ -198,7 +202,7 @@ pub fn scan_linked<
     store_tile::<T, V, PIECES>(y, row, tile * TILE, start, held);
 }
 
-/// The bit of a word that says that its sum is published.
+/// The flag of a word: whether its sum is published.
 #[device]
 const PUBLISHED: u64 = 1 << 32;
 

@@ -180,8 +180,8 @@ fn product<C: Scales, const ELEMENTS: usize, const WIDE: usize>(
 }
 
 /// Sums each of `N` numbers over the lanes of a group. A lane receives `N / LANES` sums, or one,
-/// from sum `lane · N / LANES` on. In each step a lane gives half of its numbers away, and takes as
-/// many.
+/// from sum `lane · N / LANES` on. In each step a lane gives half of its numbers to a partner, and
+/// takes the same number of its partner's.
 #[device]
 pub fn sums_of_lane<const LANES: usize, const N: usize>(x: [f32; N]) -> [f32; N] {
     let mut x = x;

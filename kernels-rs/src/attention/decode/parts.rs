@@ -58,8 +58,8 @@ fn merge<const ELEMENTS: usize>(a: Partial<ELEMENTS>, b: Partial<ELEMENTS>) -> P
 }
 
 /// Merges the partial softmaxes of a warp's groups of `LANES` lanes. In each step a lane gives half
-/// of its sums away and takes as many. The first `ELEMENTS` · `LANES` / 32 sums remain: those of
-/// the elements from `lane / LANES · ELEMENTS · LANES / 32` on.
+/// of its sums to a partner, and takes the same number of its partner's. The first `ELEMENTS` ·
+/// `LANES` / 32 sums remain: those of the elements from `lane / LANES · ELEMENTS · LANES / 32` on.
 #[device]
 fn scattered<const LANES: usize, const ELEMENTS: usize>(x: Partial<ELEMENTS>) -> Partial<ELEMENTS> {
     let (mut base, mut sum, mut o) = (x.base, x.sum, x.o);
@@ -89,7 +89,8 @@ fn scattered<const LANES: usize, const ELEMENTS: usize>(x: Partial<ELEMENTS>) ->
 
 /// Merges the softmaxes of a block's warps, `FEW` columns at a time, and stores the results: the
 /// sums in `parts`, [row, head, split, element], base and sum in `logs`, [row, head, split, 2].
-/// `sums`, [warp, column, element], and `ranges`, [warp, column], receive what the warps have.
+/// `sums`, [warp, column, element], and `ranges`, [warp, column], receive the partial results of
+/// the warps.
 #[device]
 pub fn store_part<
     const LANES: usize,

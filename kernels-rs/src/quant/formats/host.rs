@@ -47,7 +47,7 @@ pub trait Ggml: BlockFormat {
     const NAME: &'static str;
     /// The number of codes: a power of two.
     const CODES: u32;
-    /// How numbers become codes.
+    /// The rule by which numbers become codes.
     const RULE: Rule;
     /// Words for eight units in each plane of words, in order.
     const WORDS: &'static [usize];

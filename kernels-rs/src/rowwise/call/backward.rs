@@ -105,7 +105,7 @@ impl<W: Float + GenericArgument> Norm<'_, W> {
     ///
     /// # Errors
     /// Returns the errors of [`backward`](Norm::backward), and an error if memory for partial sums
-    /// is short.
+    /// is insufficient.
     pub fn backward_columns<T: Float + GenericArgument>(
         self,
         on: &impl Queue,

@@ -74,8 +74,8 @@ impl<'a, W: Float + GenericArgument> GroupNorm<'a, W> {
     ///
     /// # Errors
     /// Returns an error if extents do not match, or if the channels are not a multiple of the
-    /// groups or have gaps. Also if an output overlaps another operand, or a buffer belongs to
-    /// another device.
+    /// groups or have gaps. Also returns an error if an output overlaps another operand, or a
+    /// buffer belongs to another device.
     pub fn run<T: Float + GenericArgument, O: Float + GenericArgument>(
         self,
         on: &impl Queue,

@@ -14,8 +14,9 @@ use runtime::{BufferView, BufferViewMut, Error};
 const AT_ONCE: u32 = 8;
 
 /// The cross-entropy of rows of logits with one label each: log Σ exp(x) − `x[label]`. With label
-/// smoothing it is a weighted mean of these losses over all labels. A label beyond the columns,
-/// such as `u32::MAX`, is ignored: its loss and gradient are 0, and its logits may be NaN.
+/// smoothing (Szegedy and others, 2016) the loss is a weighted mean of these losses over all
+/// labels. A label beyond the columns, such as `u32::MAX`, is ignored: its loss and gradient are 0,
+/// and its logits may be NaN.
 ///
 /// Any finite logits give a finite loss, or ∞ if the loss exceeds 3.4·10³⁸. log Σ exp is rounded to
 /// `f32`, which makes the gradient inaccurate for logits of about 10⁷ or more. A label's logit of

@@ -17,7 +17,8 @@ fn keeps<T>(cols: usize) -> u32 {
     if size_of::<T>() == 4 && cols <= 8192 { 8 } else { 16 }
 }
 
-/// Layer norm or RMS norm of the rows of a matrix, computed in `f32` for any storage format.
+/// Layer norm (Ba, Kiros, Hinton, 2016) or RMS norm (Zhang, Sennrich, 2019) of the rows of a
+/// matrix, computed in `f32` for any storage format.
 ///
 /// ```text
 ///   z = x + residual

@@ -50,7 +50,7 @@ impl Team {
         let teams: &[Team] = if few { &TEAMS_FOR_FEW_ROWS } else { &TEAMS_FOR_MANY_ROWS };
         let possible = || teams.iter().filter(|team| team.keeps <= most).copied();
         let whole = possible().find(|team| cols <= team.kept());
-        // The largest team reads again what it cannot keep.
+        // The largest team reads again the elements that it cannot keep.
         whole.or_else(|| possible().last()).unwrap_or(TEAMS_FOR_MANY_ROWS[0])
     }
 

@@ -84,7 +84,7 @@ impl<N: Float + GenericArgument> Norm<'_, N> {
         let w = w.strided().reshaped([1, cols, w.extents()[1]])?.side_by_side()?;
         let [m, n] = y.extents();
         let mut y = y.reborrow().strided().reshaped([1, m, n])?.side_by_side()?;
-        // SAFETY: the caller guarantees what the epilogue accesses.
+        // SAFETY: the caller guarantees that the epilogue stays within its views.
         unsafe { Gemm::new().transpose_b().run_with(on, &normed.view([1, rows, depth])?, &w, &mut y, epilogue) }
             .map_err(naming(&[["b", "w"], ["c", "y"]]))
     }
@@ -178,7 +178,8 @@ impl<N: Float + GenericArgument> Norm<'_, N> {
         };
         // SAFETY: the launch compares all extents with one another, and the kernel accesses
         // elements within them only, whatever their type. The oracle ran it in `f32` and `f16` at
-        // and around every edge (`kernels check`). The caller promises what the epilogue does.
+        // and around every edge (`kernels check`). The caller guarantees that the epilogue stays
+        // within its views.
         unsafe {
             gemv_normed::<X, N, W, O, E, F, CENTERED, PAIRED, ROWS, COLS, V, P, AHEAD>::launch_unchecked(
                 &LibraryCall(on), self.epsilon, x, weight, bias, w, y, epilogue,
