@@ -103,8 +103,8 @@ pub(super) fn cases_of(instance: &Instance, form: TileForm, random: &mut Random)
         odd: false,
     };
     let extremes = [
-        // Non-finite values of keys that some queries do not see: in the first tile of a step, in
-        // the second, and in a partial one.
+        // Tests non-finite values of keys that some queries do not see: in the first tile of a
+        // step, in the second, and in a partial one.
         AttentionShape { queries: 3, keys: 64, values: 3 * unit, right: 0, odd: true, ..any },
         AttentionShape { heads: [2, 2], queries: 4, keys: 103, values: wide, left: 60, right: 0, odd: true, ..any },
         // Logits near the limit of `f32`.

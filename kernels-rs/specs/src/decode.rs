@@ -102,7 +102,7 @@ struct DecodeShape<'a> {
     tokens: usize,
     /// The keys of each sequence.
     lengths: &'a [u32],
-    /// Room for keys, and splits.
+    /// The number of keys that a sequence has room for, and the number of splits.
     room: [usize; 2],
     /// A factor of the logits.
     larger: f32,
@@ -390,7 +390,8 @@ fn append_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
                     block.fill_with(|| (random.below(33) as f32 - 16.0) / 2.0 * step);
                     block[random.below(block.len())] = -8.0 * step;
                     if step < 0.0 {
-                        // Not −8: the step would be positive.
+                        // Otherwise a negative number could have the largest magnitude, and the
+                        // step would be positive.
                         block.iter_mut().filter(|x| **x == 8.0 * step).for_each(|x| *x = 0.0);
                     }
                 }

@@ -119,7 +119,7 @@ fn unplaced(_: &Instance, random: &mut Random) -> Vec<Case> {
             cases.push(Case::new(name, [experts, counts, Input::scalar(room), order, groups, places]));
         }
     }
-    // The largest cases are the most telling.
+    // The largest cases come first, because they detect the most errors.
     cases.sort_by_key(|case| Reverse(case.inputs[3].extents()[0]));
     cases
 }

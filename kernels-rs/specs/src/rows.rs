@@ -213,8 +213,8 @@ const MAX_EXPONENT_DISTANCE: f64 = 150.0;
 /// * A logarithm: d and the difference are rounded, |d|·u + |y|·u. `math::ln` has less than a unit
 ///   in the last place, 2·u·|ln Σ|, and the error of the sum shifts it.
 ///
-/// 1.001 is for second order. Subnormals: each of the exponentials, factors and products has an
-/// error of at most the least one.
+/// The factor 1.001 covers terms of second order. If results are subnormal, each of the
+/// exponentials, factors and products has an error of at most the least subnormal.
 fn reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
     let (Some(team), [_, _, bias, keep, queries, _]) = (Team::of(instance), inputs) else { return Vec::new() };
     let (scale, x) = (inputs[0].value(), inputs[1].values());

@@ -26,7 +26,7 @@ fn matrix(random: &mut Random, instance: &Instance, [rows, cols]: [usize; 2], un
 
 /// Returns the width of an access.
 fn width(instance: &Instance) -> usize {
-    // The first number says whether sums are inclusive.
+    // The first number is 1 for inclusive sums; the second is the width.
     numbers(instance)[1]
 }
 
@@ -89,7 +89,7 @@ fn reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
     vec![sums(instance, inputs, 1)]
 }
 
-/// Leaves the words of sums open, which are scratch memory.
+/// Computes the sums, and accepts any contents of `links`, which is scratch memory.
 fn linked_reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
     vec![Expected::unchecked(1), sums(instance, inputs, 2)]
 }
