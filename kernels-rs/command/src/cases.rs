@@ -48,7 +48,7 @@ impl CaseOptions {
         self.choose(artifact, instance, of_kernel(artifact).map(|spec| spec.cases))
     }
 
-    /// Returns the selected cases for measurements, as [`of`](Wanted::of) does.
+    /// Returns the selected cases for measurements, as [`of`](CaseOptions::of) does.
     pub(super) fn of_bench(&self, artifact: &Artifact, instance: &Instance) -> Result<Vec<Case>, Error> {
         let path = (artifact.module, artifact.name);
         let registered = bench_cases().into_iter().filter(|bench| (bench.artifact.module, bench.artifact.name) == path);

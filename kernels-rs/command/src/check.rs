@@ -183,7 +183,7 @@ struct CheckConditions {
     without: Vec<interpreter::Check>,
 }
 
-/// Output of `--json`, documented in [`command`](super).
+/// Output of `--json`, which the documentation of [this crate](crate) describes.
 #[derive(Serialize)]
 struct CheckReport {
     verdict: Verdict,

@@ -1,4 +1,4 @@
-//! The outcome of a command, and the errors that keep it from being carried out.
+//! The outcome of a command, and the errors that prevent its execution.
 
 use kernel_dsl::compiler::{Errors, Target};
 use std::io;

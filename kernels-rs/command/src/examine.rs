@@ -22,7 +22,7 @@ impl Examined {
     /// machine code require ptxas and nvdisasm of NVIDIA, which are used if they are found.
     ///
     /// # Errors
-    /// The compiler's errors, and PTX that ptxas rejects.
+    /// Returns the compiler's errors, and an error if ptxas rejects the PTX.
     pub fn new(
         artifact: &'static Artifact,
         program: &Program,
@@ -39,7 +39,7 @@ impl Examined {
     /// page calls the text `name`.
     ///
     /// # Errors
-    /// PTX that ptxas rejects for `target`, if ptxas is found.
+    /// Returns an error if ptxas is found and rejects the PTX for `target`.
     pub fn compare_ptx(&mut self, name: &str, ptx: &str, target: Target) -> Result<(), Error> {
         self.0.compare(inspect::ptx_code(name, ptx, target)?);
         Ok(())
@@ -48,7 +48,7 @@ impl Examined {
     /// Returns the report of `kernels report`.
     ///
     /// # Errors
-    /// None in practice: the text is written to memory.
+    /// Returns no error in practice, because the text is written to memory.
     pub fn report(&self) -> Result<String, Error> {
         let mut text = Vec::new();
         print_summary(&self.0, &mut text)?;

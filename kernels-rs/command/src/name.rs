@@ -355,7 +355,7 @@ fn meant(nearest: &Option<String>) -> String {
     nearest.as_ref().map_or_else(String::new, |name| format!(" (is `{name}` meant?)"))
 }
 
-/// Returns what to name instead of an unknown kernel: the nearest name, or the first few.
+/// Returns suggestions in place of an unknown kernel: the nearest name, or the first few.
 fn instead(nearest: &Option<String>, known: &[&str]) -> String {
     match (nearest, known) {
         (Some(_), _) => format!("{}; `kernels list` prints all", meant(nearest)),

@@ -3,7 +3,8 @@
 use std::path::Path;
 use std::{fs, io};
 
-/// Returns the text of a file. The error of a binary file says where it is not text.
+/// Returns the text of a file. The error for a binary file states the number of bytes before the
+/// first that is not text.
 pub(super) fn read(path: &Path) -> io::Result<String> {
     let binary = |e: std::string::FromUtf8Error| {
         let why = format!("byte {} is not text in UTF-8; name a text file", e.utf8_error().valid_up_to());

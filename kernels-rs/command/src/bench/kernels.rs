@@ -315,8 +315,8 @@ impl Meter {
         let of_instance = |(Selected { artifact, instance }, _): &(Selected, Case)| {
             let mut declared = artifact.instances.iter().map(|declared| declared.constants);
             let declared = declared.find(|constants| **constants == instance.0[..]);
-            // A call borrows its constants for ever. Instances that the kernel does not declare
-            // come from the command line, so that there are few.
+            // A call borrows its constants for `'static`. The leak is small, because undeclared
+            // instances come from the command line.
             declared.unwrap_or_else(|| Box::leak(instance.0.clone().into_boxed_slice()))
         };
         let constants: Vec<&'static [Constant]> = tasks.iter().map(of_instance).collect();

@@ -176,7 +176,7 @@ const LOW_OCCUPANCY: u32 = 50;
 /// Fraction of diverging decisions above which the report has a remark.
 const MANY_DIVERGE: f64 = 0.1;
 
-/// Returns what to try, the most executed lines first.
+/// Returns suggestions, those for the most executed lines first.
 pub(super) fn advice(report: &ReportJson, lines: &[RustLine], index: &LineIndex) -> Vec<Advice> {
     let mut all: Vec<Advice> = Vec::new();
     let mut advise = |file: &str, number: u32, text: String| {
@@ -238,7 +238,7 @@ pub(super) fn advice(report: &ReportJson, lines: &[RustLine], index: &LineIndex)
     all
 }
 
-/// Returns what to try at an access that costs more than it must.
+/// Returns a suggestion for an access that costs more than the least possible.
 fn of_access(access: &AccessReport) -> Option<String> {
     let array = access.array.as_deref().unwrap_or("memory");
     let measured = access.measured.as_ref();

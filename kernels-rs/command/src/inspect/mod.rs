@@ -87,7 +87,7 @@ pub(super) struct Examination<'a> {
     pub(super) unrolls: bool,
 }
 
-/// Profiles the wanted case of an instance. Returns the case's name and the profile; `None` if no
+/// Profiles the selected case of an instance. Returns the case's name and the profile; `None` if no
 /// case is registered and none was requested, or if the case's grid has no block.
 fn measured(
     wanted: &CaseOptions,

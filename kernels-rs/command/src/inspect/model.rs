@@ -108,7 +108,7 @@ impl LineIndex {
 }
 
 impl Inspection {
-    /// Collects what is known of an instance. `profile` is the measurement of the case that
+    /// Collects the contents of an instance's page. `profile` is the measurement of the case that
     /// `report` contains.
     pub(crate) fn new(forms: &CompiledForms<'_>, report: ReportJson, profile: Option<&MemoryProfile>) -> Inspection {
         let (mut lines, index) = rust_lines(&forms.optimized.sources);

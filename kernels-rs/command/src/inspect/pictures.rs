@@ -18,7 +18,7 @@ pub(crate) struct AccessPicture {
     pub place: String,
     /// `load ta`
     pub name: String,
-    /// Kind of memory; `null` if neither analysis nor measurement knows it.
+    /// Kind of memory; `null` if neither the analysis nor a measurement determines it.
     pub memory: Option<&'static str>,
     /// Bytes that a lane accesses.
     pub bytes: u32,

@@ -22,7 +22,7 @@ const FLOP_PER_NS: f64 = 4e4;
 const WARM_UP_TIME: Duration = Duration::from_millis(500);
 /// Unit roundoff of `f32`.
 const ROUNDOFF: f64 = 1.0 / (1 << 24) as f64;
-/// Rounds of the sum beside K, by the documentation of [`Gemm`].
+/// Number of roundings of an element in addition to those of its K products, as [`Gemm`] documents.
 const MORE_ROUNDS: usize = 34;
 
 /// A, B and C of a batch of products.

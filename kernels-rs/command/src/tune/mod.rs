@@ -85,7 +85,7 @@ fn case_arg(text: &str) -> Result<ProductShape, String> {
 struct TuneReport {
     device: String,
     case: String,
-    /// How candidates were ordered before any measurement.
+    /// Order of the candidates before any measurement.
     ranking: CandidateOrder,
     incumbent: String,
     candidates: Vec<CandidateReport>,
@@ -101,7 +101,7 @@ struct TuneReport {
     evidence: String,
 }
 
-/// How candidates are ordered before any measurement.
+/// Order of the candidates before any measurement.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 enum CandidateOrder {
@@ -208,7 +208,8 @@ impl Tune {
     pub(super) fn run(&self, out: &mut dyn Write) -> Result<Outcome, Error> {
         let TunableCall::Gemm = self.call;
         let mut table = self.write.as_deref().map(read_table).transpose()?;
-        // A call keeps its table for ever. A process reads one table.
+        // A call borrows its table for `'static`. The leak is small, because a process reads one
+        // table.
         let tuned: &'static TunedPlans = match &table {
             Some(table) => Box::leak(Box::new(table.clone())),
             None => TunedPlans::built_in(),
@@ -299,7 +300,8 @@ fn call_on_model(call: Gemm, tuned: &TunedPlans, name: &str, shape: ProductShape
     tuned.plan(name, shape).map_or(call, |plan| call.plan(plan))
 }
 
-/// Returns the result of a search by estimates alone. `None` if nothing was estimated.
+/// Returns the result of a search by estimates alone. The result is `None` if nothing was
+/// estimated.
 fn estimated(candidates: &ProductCandidates) -> Option<SearchResult> {
     let time = |number: &usize| candidates.all[*number].estimate_us;
     let timed: Vec<usize> = candidates.accepted().into_iter().filter(|number| time(number).is_some()).collect();

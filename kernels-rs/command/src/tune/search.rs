@@ -1,6 +1,6 @@
 //! The search for the fastest candidate: a quick round with pruning, and a confirming round beside
-//! the incumbent. The search knows candidates by number and measures by a trait, so that tests
-//! plant the times.
+//! the incumbent. The search identifies candidates by number and measures through a trait, so that
+//! tests can supply the times.
 
 use crate::error::Error;
 use crate::statistics::{Difference, Summary, Verdict, median};
@@ -19,7 +19,7 @@ pub(super) trait CandidateMeter {
     /// Returns the time since the search began.
     fn elapsed(&self) -> Duration;
 
-    /// Shows what the search does and its best candidate so far.
+    /// Shows the phase of the search and its best candidate so far.
     fn progress(&mut self, phase: &str, best: usize, median_ms: f64);
 }
 
@@ -98,7 +98,7 @@ const MIN_UNPRUNED_CANDIDATES: usize = 3;
 /// of the pairs.
 ///
 /// # Errors
-/// Errors of measurements, and an incumbent that is rejected.
+/// Returns the errors of measurements, and an error if the incumbent is rejected.
 pub(super) fn search(
     meter: &mut dyn CandidateMeter,
     candidates: &[usize],
@@ -295,7 +295,7 @@ mod tests {
             assert!(result.is_budget_spent);
             assert_eq!((result.winner(4), result.confirmation), (4, None));
             assert_eq!(meter.counts[4] > 0, timed);
-            // A turn of all candidates is the most that exceeds the budget.
+            // At most one measurement of each candidate exceeds the budget.
             assert!(meter.elapsed <= LIMITS.budget + 9 * meter.cost, "{:?}", meter.elapsed);
         }
     }

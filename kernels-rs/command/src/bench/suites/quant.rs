@@ -30,7 +30,8 @@ const MATRICES: [[usize; 2]; 4] = [[8192, 8192], [6144, 2048], [4096, 4096], [20
 /// Rows of activations.
 const ROWS: [usize; 18] = [1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 24, 32, 48, 64, 96, 128, 512, 4096];
 
-/// Bytes of weights through which cold products go in turn: several times the L2 cache of a card.
+/// Total bytes of the weights that cold products use alternately: several times the L2 cache of a
+/// card.
 const COLD_BYTES: usize = 256 << 20;
 
 /// Target duration of one measurement, long enough to hide launch overhead and clock resolution.
@@ -155,9 +156,9 @@ impl MeasureContext<'_> {
         all(vec![trial], rounds)
     }
 
-    /// Measures products of `f32` activations with weights of [N, K], for each number of rows:
-    /// of one matrix that stays in the L2 cache where it fits, and of many in turn. Both include
-    /// the quantization of activations.
+    /// Measures products of `f32` activations with weights of [N, K], for each number of rows: of
+    /// one matrix that stays in the L2 cache where it fits, and of many matrices alternately. Both
+    /// include the quantization of activations.
     fn weighted(&self, format: Format, [n, k]: [usize; 2]) -> Result<Vec<Measurement>, Error> {
         let MeasureContext { timer, rounds, drawn: Drawn { bytes: [_, rows], .. }, .. } = *self;
         let stream = timer.stream();
