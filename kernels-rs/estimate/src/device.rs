@@ -168,7 +168,7 @@ impl DeviceModel {
     /// Returns the device of this name.
     ///
     /// # Errors
-    /// An unknown name.
+    /// Returns an error if the name is unknown.
     pub fn named(given: &str) -> Result<DeviceModel, Error> {
         let unknown = || Error::Unknown { given: given.to_string() };
         let (key, text) = DEVICES.iter().find(|(name, _)| *name == given).ok_or_else(unknown)?;
@@ -183,10 +183,11 @@ impl DeviceModel {
         Ok(DeviceModel { key, device, architecture })
     }
 
-    /// Returns the device that the driver calls so; `None` if there are no data for it.
+    /// Returns the device whose driver name is `given`; `None` if there are no data for that
+    /// device.
     ///
     /// # Errors
-    /// A malformed data file.
+    /// Returns an error if a data file is malformed.
     pub fn of_driver_name(given: &str) -> Result<Option<DeviceModel>, Error> {
         let given = given.strip_prefix("NVIDIA ").unwrap_or(given);
         for name in names() {

@@ -199,7 +199,7 @@ impl Estimator {
     /// Finds NVIDIA's tools, and creates an estimator for a device.
     ///
     /// # Errors
-    /// Missing tools.
+    /// Returns an error if NVIDIA's tools are missing.
     pub fn new(model: DeviceModel) -> Result<Arc<Estimator>, Error> {
         let missing = |tool: &str| Error::NoTools { missing: tool.to_string() };
         let target = target(&model);
@@ -243,7 +243,7 @@ impl Estimator {
     /// error.
     ///
     /// # Errors
-    /// A launch that could not be estimated.
+    /// Returns an error if a launch could not be estimated.
     pub fn take(&self) -> Result<Vec<LaunchEstimate>, Error> {
         let estimates = std::mem::take(&mut *self.estimates.lock().unwrap_or_else(PoisonError::into_inner));
         match self.error.lock().unwrap_or_else(PoisonError::into_inner).take() {
@@ -255,8 +255,8 @@ impl Estimator {
     /// Estimates a launch.
     ///
     /// # Errors
-    /// An instance that does not compile, tools that fail, or a kernel that the interpreter cannot
-    /// run on sampled blocks.
+    /// Returns an error if the instance does not compile, a tool fails, or the interpreter cannot
+    /// run the kernel on sampled blocks.
     pub fn estimate(
         &self,
         artifact: &'static Artifact,
@@ -356,7 +356,8 @@ impl Estimator {
         Ok(code)
     }
 
-    /// Returns the blocks that a multiprocessor holds at once, or the resource that is short.
+    /// Returns the number of blocks that a multiprocessor holds at once, or the resource that is
+    /// insufficient for one block.
     fn resident(&self, code: &InstanceCode, approved: &ValidatedArgs, warps: u64) -> Result<u64, String> {
         let architecture = &self.model.architecture;
         let whole = |n: u64, unit: u64| n.div_ceil(unit) * unit;
@@ -418,8 +419,8 @@ impl Estimator {
         let options = Options { fuel: SHARING_INSTRUCTIONS * warps, ..Options::default() };
         let blocks = concurrent.min(SHARING_BLOCKS);
         for i in 0..blocks {
-            // The limit of instructions ends a block early, which is an error that does not matter
-            // here.
+            // The limit of instructions may end a block early. This error is ignored, because the
+            // first instructions suffice here.
             let block = (concurrent - blocks) / 2 + i;
             match code.executable.observe(approved, options, std::iter::once(block), &mut counter) {
                 Ok(()) | Err(runtime::Error::Ptx { .. }) => {}
@@ -430,7 +431,7 @@ impl Estimator {
         Ok(counts.sectors_together as f64 / counts.sectors_of_blocks.max(1) as f64)
     }
 
-    /// Converts the listing to what the simulation needs.
+    /// Converts the listing to the instructions of the simulation.
     fn ops(&self, code: &InstanceCode, counts: &BlockCounts) -> Vec<SimulatedInstruction> {
         let conflicts = code.listing.bank_conflicts();
         let op = |(at, (inst, control)): (usize, (&SassInstruction, &Control))| {

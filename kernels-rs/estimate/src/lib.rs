@@ -3,9 +3,9 @@
 //!
 //! ```text
 //! PTX ─ ptxas ─▶ cubin ─ nvdisasm ─▶ sass::Listing + control::Encodings      what a warp issues, and when
-//! PTX ─ PTX interpreter, sampled blocks ─▶ profile::Counts                    how often, and which memory
-//!            listing + counts ─▶ path::Block                                  the path of a warp
-//! device::Model (devices/*.json) + path ─▶ simulate                           cycles of a multiprocessor
+//! PTX ─ PTX interpreter, sampled blocks ─▶ profile::BlockCounts               how often, and which memory
+//!            listing + counts ─▶ path::BasicBlock                             the path of a warp
+//! device::DeviceModel (devices/*.json) + path ─▶ simulate                     cycles of a multiprocessor
 //! cycles × waves + launch ─▶ estimate::LaunchEstimate                         time, limiter, stalls by line
 //! ```
 //!
@@ -13,8 +13,8 @@
 //! counts lines of the same PTX. So the counts need no execution of machine code. [`simulate`]
 //! states what is modeled.
 //!
-//! An [`Estimator`] is a device of the runtime that estimates launches instead of running them. So
-//! all calls of the library can be estimated at any shape.
+//! An [`Estimator`] is a device of the runtime that estimates launches instead of running them.
+//! Therefore all calls of the library can be estimated at any shape.
 
 pub mod control;
 pub mod device;

@@ -1,4 +1,4 @@
-//! NVIDIA's optional disassembler, which reports use if it is found.
+//! The interface to NVIDIA's disassembler, nvdisasm, which is optional.
 
 use super::ptxas::{Ptxas, Resources};
 use crate::sass::Listing;

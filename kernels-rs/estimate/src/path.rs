@@ -11,7 +11,7 @@ use crate::sass::{Class, Listing};
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
-/// Rounds of [`balance`], which converges by half in each.
+/// Number of rounds of [`balance`].
 const ROUNDS: u32 = 20;
 
 /// A basic block.
@@ -113,12 +113,12 @@ fn counts(listing: &Listing, ranges: &[Range<usize>], executions: &HashMap<u32, 
                 continue;
             }
             let key = (line(at).unwrap_or_default(), inst.opcode());
-            // ptxas may copy a jump without the code around it, so that copies tell nothing of a
-            // block.
+            // ptxas may copy a jump without the code around it, so that copies do not determine a
+            // block's count.
             if class == Class::Control && copies[&key].values().sum::<u32>() > 1 {
                 continue;
             }
-            // Copies in several blocks tell nothing, unless a loop is unrolled.
+            // Copies in several blocks do not determine a block's count, unless a loop is unrolled.
             let Some(share) = share(&copies[&key], block) else { continue };
             let share = share * executed;
             if inst.guard.is_empty() || matches!(class, Class::Control) {
@@ -262,8 +262,8 @@ fn missing(edges: &[Option<f64>]) -> Vec<usize> {
     (0..edges.len()).filter(|i| edges[*i].is_none()).collect()
 }
 
-/// Choices of a warp at the ends of blocks: each edge is taken as often as its share says, at even
-/// distances.
+/// Choices of a warp at the ends of blocks: each edge is taken with the frequency of its share, at
+/// even distances.
 #[derive(Clone)]
 pub struct Choices {
     /// For each edge, the executions that are due. Edges of a block are adjacent.

@@ -146,7 +146,7 @@ impl InstructionObserver for Counter {
             (Space::Global, kind) => {
                 (costs.sectors, costs.missed) = self.global(addresses, bytes, kind == ObservedAccessKind::Load);
             }
-            // Lanes with one address take turns.
+            // Lanes with one address are serialized.
             (Space::Shared, ObservedAccessKind::Atomic) => {
                 addresses.sort_unstable();
                 let most = addresses.chunk_by(|a, b| a == b).map(|same| same.len() as u64).max();

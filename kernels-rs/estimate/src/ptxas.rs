@@ -1,4 +1,4 @@
-//! NVIDIA's optional assembler, which tests and reports use if it is found.
+//! The interface to NVIDIA's assembler, ptxas, which is optional.
 
 use kernel_dsl::compiler::Target;
 use serde::Serialize;

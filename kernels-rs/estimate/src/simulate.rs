@@ -155,7 +155,7 @@ impl ModelPart {
     }
 }
 
-/// An instruction as the simulation sees it.
+/// An instruction of the simulation.
 #[derive(Clone, Copy, Debug)]
 pub struct SimulatedInstruction {
     /// Control bits.
@@ -192,7 +192,7 @@ pub enum IssueEffect {
     Idle,
 }
 
-/// A launch as a multiprocessor sees it.
+/// The work of a launch on one multiprocessor.
 #[derive(Clone, Copy, Debug)]
 pub struct LaunchWork {
     /// Blocks that the busiest multiprocessor runs.
@@ -397,7 +397,7 @@ impl<'a> Machine<'a> {
         self.out.simulated_cycles = self.now.max(1.0);
         self.out.cycles = match half {
             Some((cycle, issues)) if self.warps.iter().any(|warp| warp.at.is_some()) => {
-                // Instructions of all warps, as the counts say.
+                // The number of instructions of all warps, by the counts.
                 let of_warp: f64 = self.blocks.iter().map(|b| finite(b.count) * self.slots(b)).sum();
                 let rest = (total_warps * of_warp - self.issues as f64).max(0.0);
                 let rate = (self.issues - issues) as f64 / (self.now - cycle).max(1.0);
