@@ -24,7 +24,7 @@ pub fn gate(a: f32, b: f32) -> f32 {
     silu(a) * b
 }
 
-/// Maps x to y.
+/// Computes y[i] = f(x[i]).
 #[kernel(
     block = 256, grid = device::waves(8, y.len().div_ceil(N)),
     instances(T = f32 | f16 | bf16 | Float16<4, 7>, F = silu),
@@ -44,7 +44,7 @@ pub fn map<T: Float, F: DeviceFn<(f32,), Output = f32>, const N: usize>(x: &[T],
     }
 }
 
-/// Maps two inputs of different types.
+/// Computes y[i] = f(a[i], b[i]), for inputs of different types.
 #[kernel(block = 256, grid = y.len().div_ceil(256), instances(A = f32 | f16, T = f16 | bf16, F = gate), writes(y = once))]
 #[requires(a.len() == y.len(), b.len() == y.len())]
 pub fn map2<A: Float, T: Float, F: DeviceFn<(f32, f32), Output = f32>>(a: &[A], b: &[T], y: &mut [T]) {

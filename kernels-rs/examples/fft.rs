@@ -84,7 +84,7 @@ pub fn signal(n: usize) -> Vec<Complex> {
     (0..n).map(|k| Complex { re: part(2 * k), im: part(2 * k + 1) }).collect()
 }
 
-/// Returns the transforms in f64, by their definition: real and imaginary parts in turn.
+/// Returns the transforms in f64, by their definition: alternating real and imaginary parts.
 pub fn transformed(x: &[Complex], inverse: bool) -> Vec<f64> {
     let sign = if inverse { 1.0 } else { -1.0 };
     let of = |x: &[Complex], k: usize| {

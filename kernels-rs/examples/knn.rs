@@ -5,8 +5,9 @@
 //! cargo run --release -p kernels-rs --example knn
 //! ```
 //!
-//! Both arrays have indices that only the thread knows, so they cannot be in registers. The example
-//! `bvh` keeps such a stack in shared memory, which holds fewer threads and is faster to access.
+//! Both arrays have indices that are computed at run time, so they cannot be in registers. The
+//! example `bvh` keeps such a stack in shared memory, which holds fewer threads and is faster to
+//! access.
 
 use kernel_dsl::prelude::*;
 use runtime::Device;

@@ -66,7 +66,7 @@ fn fetch<const N: usize, const EDGE: bool>(g: View<f32, 2>, tile: [usize; 2]) ->
     out
 }
 
-/// Stores registers to shared memory: A transposed, B as it is. Handles are passed by value: the
+/// Stores registers to shared memory: A transposed, B unchanged. Handles are passed by value: the
 /// other buffer, `sa.at(buf)`, may be read meanwhile.
 #[device]
 fn put<const LA: usize, const LB: usize>(

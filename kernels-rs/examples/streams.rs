@@ -5,7 +5,7 @@
 //! cargo run --release -p kernels-rs --example streams
 //! ```
 //!
-//! The program never synchronizes by itself: the runtime knows which launch reads what another one
+//! The program never synchronizes by itself: the runtime tracks which launch reads what another one
 //! writes, also across streams.
 
 use kernel_dsl::prelude::*;
