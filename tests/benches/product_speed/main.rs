@@ -165,7 +165,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     for argument in std::env::args().skip(1) {
         match argument.as_str() {
             "--json" => as_json = true,
-            // Cargo passes it to every benchmark.
+            // Cargo passes `--bench` to every benchmark.
             "--bench" => {}
             size => {
                 n = size.parse().map_err(|_| format!("expected the size of a matrix or `--json`, found `{size}`"))?

@@ -148,7 +148,8 @@ fn swizzled_and_dynamic_shared_memory() {
     assert_eq!(cost("row", AccessKind::Store, 4), Some(Cost::Shared { ways: 2 }));
 }
 
-/// Reads an array in local memory at indices that the lanes of a warp share, know and compute.
+/// Reads an array in local memory at an index that 16 lanes share, at the lane's own index, and at
+/// an index from memory.
 #[kernel(block = 32, grid = 1)]
 #[requires(x.len() == 32, y.len() == 32)]
 pub fn in_local_memory(x: &[u32], y: &mut [u64]) {

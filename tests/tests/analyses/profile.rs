@@ -77,7 +77,7 @@ impl Other {
     }
 }
 
-/// An access that the analysis knows and a run executed.
+/// An access that the analysis found and a run executed.
 struct Compared {
     file: String,
     kind: AccessKind,

@@ -162,7 +162,7 @@ fn implementation(of: &syn::ItemImpl) -> Vec<String> {
 /// Crates of the workspace, by the name that Rust uses.
 struct Crates(BTreeMap<String, Module>);
 
-/// The list of a crate, as it grows.
+/// The list of a crate under construction.
 #[derive(Default)]
 struct Surface {
     lines: BTreeSet<String>,

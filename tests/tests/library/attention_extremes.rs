@@ -573,7 +573,7 @@ fn queries_not_finite<T: Float + GenericArgument, K: StoredElement + GenericArgu
     }
 }
 
-/// Checks it with lanes of 16 and of 8 numbers.
+/// Runs [`queries_not_finite`] with lanes of 16 and of 8 numbers.
 fn all_queries_not_finite(device: &Device) {
     let word = |x: f32| (0..8).fold(0, |word, i| word | (x as i32 as u32 & 15) << (4 * i));
     for width in [64, 40] {

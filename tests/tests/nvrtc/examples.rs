@@ -32,7 +32,7 @@ pub const NAMES: [&str; 12] = [
     "work_queue",
 ];
 
-/// The part of the page that says how the kernels of examples are counted.
+/// The part of the page that explains how the kernels of examples are counted.
 pub const SLOTS: &str = "
 ## Examples
 
@@ -53,7 +53,7 @@ take the same number of slots.
 
 ";
 
-/// The part of the page that says how lines are counted.
+/// The part of the page that explains how lines are counted.
 pub const LINES: &str = "
 Lines of code of an example's kernels, with their device functions and constants. Comments, empty lines, brackets alone, attributes
 and `#include` are not counted. A list in parentheses over several lines counts once. Attributes of a kernel describe its launch, which is

@@ -50,7 +50,7 @@ enum Work {
     Rolled,
 }
 
-/// A kernel, and what is counted of it.
+/// A kernel and its counted work.
 type Compared = (&'static Artifact, Work);
 
 struct Phase {
@@ -230,7 +230,7 @@ fn read(file: &str) -> String {
     fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
 }
 
-/// Returns a module with one of its entries, and what stands before the first one.
+/// Returns a module with one of its entries, preceded by the text before the first entry.
 fn entry(module: &str, name: &str) -> String {
     const START: &str = "\n.visible .entry ";
     let mut parts = module.split(START);

@@ -387,7 +387,8 @@ fn grids_that_a_device_function_chooses() {
     assert_eq!(recorded(wrong::in_chosen_grid::ARTIFACT, MODERATE).0, 0);
 }
 
-/// Checks grids whose branches divide: what a division tells holds in its own branch only.
+/// Checks grids whose branches divide: a fact that follows from a division holds in its own branch
+/// only.
 #[test]
 fn facts_of_one_branch_of_a_grid_hold_there_alone() {
     let found = agreed(wrong::first_of_maybe_none::ARTIFACT, 1, &[slice(0)]);

@@ -116,7 +116,7 @@ impl Refused {
 /// A report about a kernel that is not a check of a run.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum OtherReport {
-    /// An approximate value decides.
+    /// A branch, an index or an integer depends on an approximate value.
     Decides(DecisionKind),
     /// The result depends on the order.
     Order,

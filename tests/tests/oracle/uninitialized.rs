@@ -4,7 +4,7 @@ use kernel_dsl::prelude::*;
 use runtime::interpreter::{Check, Report};
 use runtime::{Device, Error};
 
-/// y ← y + x
+/// Computes y ← y + x.
 #[kernel(block = 64, grid = y.len().div_ceil(64))]
 #[requires(x.len() == y.len())]
 fn accumulated(x: &[f32], y: &mut [f32]) {
@@ -14,7 +14,7 @@ fn accumulated(x: &[f32], y: &mut [f32]) {
     }
 }
 
-/// y ← x
+/// Computes y ← x.
 #[kernel(block = 64, grid = y.len().div_ceil(64))]
 #[requires(x.len() == y.len())]
 fn copied(x: &[f32], y: &mut [f32]) {

@@ -1,5 +1,5 @@
 //! Bugs that only an interleaving reveals. When blocks and warps run in order, no thread finds a
-//! lock taken or a queue empty. So no such run has a finding or a wrong result.
+//! lock taken or a queue empty. Therefore no such run has a finding or a wrong result.
 //!
 //! [`Schedule::Preempted`] finds them. The first thread of each block takes part, with the others
 //! idle, so that the kernels show one protocol each. `fetch_or(i, 0)` is an atomic load.
@@ -733,8 +733,8 @@ fn without_seconds(line: &str) -> &str {
 /// or end in a deadlock.
 #[test]
 fn interleavings_of_ptx_reveal_wrong_results() {
-    // The sum under these locks has no atomic operation and so no point within. Only the race
-    // reveals the bug.
+    // The sum under these locks has no atomic operation, so that no interleaving can switch warps
+    // within it. Only the race reveals the bug.
     let unseen = [
         "lock_tested_then_taken",
         "lock_that_loses_patience",

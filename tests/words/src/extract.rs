@@ -3,7 +3,7 @@
 /// The maximum width of a line of a docstring, which is that of code.
 const MAX_DOCSTRING_WIDTH: usize = 120;
 
-/// Where a passage stands, which decides the rules for it.
+/// The position of a passage, which determines its rules.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Context {
     /// Documentation of a function or method.
@@ -18,13 +18,13 @@ pub enum Context {
     Page,
 }
 
-/// A paragraph of English: what a reader takes in at once.
+/// A paragraph of English.
 #[derive(Debug)]
 pub struct Passage {
     /// The line of its beginning, counted from 1.
     pub line: usize,
     pub context: Context,
-    /// Whether it is the first paragraph of a piece of documentation.
+    /// Whether the passage is the first paragraph of a piece of documentation.
     pub opens: bool,
     /// The text on one line. Code between backticks is replaced by `` `…` ``.
     pub text: String,
@@ -80,7 +80,7 @@ impl Paragraphs {
         self.lines.clear();
     }
 
-    /// Adds a line of a comment or page. `wide` says that it has too many columns.
+    /// Adds a line of a comment or page, which has too many columns if `wide` is true.
     fn push(&mut self, number: usize, line: &str, wide: bool) {
         let trimmed = line.trim();
         if trimmed.starts_with("```") {
@@ -147,7 +147,8 @@ fn page(text: &str) -> Vec<Passage> {
     paragraphs.passages
 }
 
-/// Reads a script or a file of settings, whose comments begin with `#`. A title of a step, `step "…"`, is a message.
+/// Reads a script or a file of settings, whose comments begin with `#`. The title of a step, `step
+/// "…"`, is a message.
 fn script(text: &str) -> Vec<Passage> {
     let mut passages = Vec::new();
     let mut paragraphs = Paragraphs::new(Context::Comment);
@@ -287,7 +288,8 @@ fn piece_of_kind(line: &str, is_doc: bool) -> Option<&str> {
     }
 }
 
-/// Says whether the documentation that begins at `index` is that of a function.
+/// Returns the context of the documentation that begins at `index`: that of a function, or of
+/// another item.
 fn doc_context(lines: &[&str], index: usize) -> Context {
     if lines[index].trim_start().starts_with("//!") {
         return Context::ItemDoc;
@@ -375,7 +377,8 @@ fn closes(rest: &[char], hashes: usize) -> bool {
     rest.len() >= hashes && rest[..hashes].iter().all(|c| *c == '#')
 }
 
-/// Returns the number of `#` of a raw literal whose quote follows `before`, or nothing if it is not raw.
+/// Returns the number of `#` of a raw literal whose quote follows `before`; `None` if the literal
+/// is not raw.
 fn raw_prefix(before: &[char]) -> Option<usize> {
     let hashes = before.iter().rev().take_while(|c| **c == '#').count();
     (before.iter().rev().nth(hashes) == Some(&'r')).then_some(hashes)

@@ -1,8 +1,9 @@
 //! Lint of the project's English: comments, documentation, messages and pages.
 //!
-//! `cargo run -p words` reads the sources, pages, settings and scripts that git tracks, or the paths given, and prints each
-//! violation with its file, line, rule and replacement. In Rust it also checks the spelling of identifiers. The exit code
-//! is 1 if a violation is found. `--summary` prints one line a folder instead.
+//! `cargo run -p words` reads the sources, pages, settings and scripts that git tracks, or the
+//! given paths. The lint prints each violation with its file, line, rule and replacement. In Rust
+//! it also checks the spelling of identifiers. The exit code is 1 if a violation is found.
+//! `--summary` prints one line a folder instead.
 
 mod extract;
 mod rules;
@@ -51,7 +52,8 @@ fn main() -> ExitCode {
 /// The extensions of files that the lint reads. `.in` files are templates.
 const EXTENSIONS: [&str; 9] = ["rs", "md", "toml", "py", "pyi", "kir", "js", "mjs", "in"];
 
-/// Lists the files with these extensions and the scripts that git tracks under `paths`, or under the current folder.
+/// Lists the files with these extensions, and the scripts, that git tracks under `paths` or under
+/// the current folder.
 fn tracked(paths: &[String]) -> Result<Vec<String>, String> {
     let output = Command::new("git").arg("ls-files").arg("--").args(paths).output();
     let output = output.map_err(|error| format!("cannot run `git ls-files`: {error}"))?;

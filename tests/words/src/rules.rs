@@ -47,7 +47,7 @@ const OPENINGS: [&str; 23] = [
 /// First words of a sentence whose noun stands in another sentence.
 const PRONOUNS: [&str; 6] = ["It", "Its", "They", "Their", "Them", "Theirs"];
 
-/// First words of a sentence that are pronouns where a verb follows, and belong to a noun otherwise.
+/// First words of a sentence that are pronouns if a verb follows, and otherwise belong to a noun.
 const DEMONSTRATIVES: [&str; 4] = ["This", "That", "These", "Those"];
 
 /// Verbs after which a demonstrative has no noun.
@@ -248,7 +248,8 @@ fn contains_phrase(text: &str, phrase: &str) -> bool {
     })
 }
 
-/// Splits a passage at the ends of its sentences: a period, question mark, exclamation mark, colon or semicolon and a space.
+/// Splits a passage at the ends of its sentences: a period, question mark, exclamation mark, colon
+/// or semicolon, and a space.
 fn sentences(text: &str) -> Vec<&str> {
     let mut sentences = Vec::new();
     let mut begin = 0;

@@ -193,8 +193,8 @@ impl Generator {
                 U64 => self.one_of(&["fetch_add", "fetch_max", "fetch_min", "fetch_and", "fetch_or", "fetch_xor"]),
                 _ => self.one_of(&["fetch_add", "fetch_max", "fetch_min", "fetch_and", "fetch_or", "fetch_xor"]),
             };
-            // A float counter counts small whole numbers, so that sums are exact. The name tells
-            // the code that fills the buffer to use such numbers.
+            // A float counter counts small whole numbers, so that sums are exact. By the name, the
+            // code that fills the buffer selects such numbers.
             let name = if element.is_float() { format!("count{n}") } else { format!("c{n}") };
             list.push((name.clone(), format!("&mut [{element}]")));
             self.counters.push(Counters { buffer: Buffer { name, element }, method });

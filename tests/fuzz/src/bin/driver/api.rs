@@ -43,10 +43,10 @@ impl Function {
     pub unsafe fn call(self, arguments: &[u64]) -> u32 {
         macro_rules! called {
             ($($i:literal)*) => {{
-                // SAFETY: the caller promises the number of arguments. On Linux for x86-64 and
+                // SAFETY: the caller guarantees the number of arguments. On Linux for x86-64 and
                 // AArch64, integers and pointers of up to 64 bits are passed alike.
                 let f: unsafe extern "C" fn($(called!(@u64 $i)),*) -> u32 = unsafe { std::mem::transmute(self.at) };
-                // SAFETY: the caller promises what pointers are valid for.
+                // SAFETY: the caller guarantees that pointers are valid.
                 unsafe { f($(arguments[$i]),*) }
             }};
             (@u64 $i:literal) => { u64 };

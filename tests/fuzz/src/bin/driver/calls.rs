@@ -464,7 +464,7 @@ pub fn run(run: &Run, driver: &Library) {
         objects.live.clear();
         objects.ended.clear();
         let mut sequence = |text: String| run.watch.begin(format!("seed {seed}: {text}"));
-        // Most sequences begin with what programs begin with.
+        // Most sequences begin with the calls that programs begin with.
         let begin =
             ["cuDevicePrimaryCtxRetain", "cuCtxSetCurrent", "cuMemAlloc_v2", "cuModuleLoadData", "cuModuleGetFunction"];
         if objects.random.below(100) < 90 {

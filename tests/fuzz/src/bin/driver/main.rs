@@ -12,8 +12,8 @@
 //!
 //! `modules` damages PTX files, loads each, and launches the kernels of what is accepted. `calls`
 //! makes sequences of calls with valid, stale and foreign handles. Each prints the counts of
-//! answers and the growth of the process's memory. NVIDIA's driver trusts some of these arguments,
-//! so a GPU is no place for this program.
+//! answers and the growth of the process's memory. NVIDIA's driver does not check some of these
+//! arguments, so this program must not run on a GPU.
 
 mod api;
 mod calls;
@@ -100,7 +100,7 @@ impl Run {
     }
 }
 
-/// Returns the bytes of the process in memory; 0 where the system does not tell.
+/// Returns the bytes of the process in memory; 0 if the system does not report them.
 fn resident() -> usize {
     let text = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
     text.split_whitespace().nth(1).and_then(|pages| pages.parse::<usize>().ok()).unwrap_or(0) * 4096
