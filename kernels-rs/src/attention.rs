@@ -66,15 +66,15 @@
 //!
 //! [`Attention::run_cached`] reads keys and values as a [`cache`] stores them: `f32`, 16-bit
 //! floats, bytes with scales, q8_0 and q4_0, contiguous or in pages. One generic function serves
-//! all formats. For floats, its machine code is that of a kernel for floats alone. A thread keeps a
+//! all formats. For floats, the machine code is that of a kernel for floats alone. A thread keeps a
 //! word of 8-bit or 4-bit integers and its scale in registers. The thread converts the word when it
 //! stores it to shared memory. The products read `f32` in every case.
 //!
-//! The plane and the row of each key of a step are kept in shared memory. Addresses are computed
-//! from them for each load. On sm_61 the loop over slices of Q and K has 1024 FFMA in 1188 issue
-//! slots for q8_0 in pages, where `f16` has 1078. The loop over V has 1143 instead of 1064.
-//! Contiguous caches spill 88 bytes and caches in pages 8, most of them in the second pass for
-//! non-finite values.
+//! The plane and the row of each key of a step are kept in shared memory. For each load, the
+//! address is computed from the plane and the row. On sm_61 the loop over slices of Q and K has
+//! 1024 FFMA in 1188 issue slots for q8_0 in pages, where `f16` has 1078. The loop over V has 1143
+//! instead of 1064. Contiguous caches spill 88 bytes and caches in pages 8, most of them in the
+//! second pass for non-finite values.
 //!
 //! The table has times on an H200 in ms: the last tokens of a text, causal, 16 query heads and 8
 //! key heads of 128 elements. A copy converts q8_0 to `f16`, at most 32 MiB of keys and values at a
@@ -108,8 +108,8 @@
 //! The maximum is subtracted from a logit before the product with log₂ e. One fused multiply-add
 //! would do both, but its products overflow for some finite logits. The subtraction takes one more
 //! instruction for each of the 64 logits of a thread, of some 18,600 in a step. On sm_61 the loop
-//! over steps has 4110 instead of 4086 instructions. On sm_90 it has 4272 instead of 4223, of which
-//! five spill and reload three registers. On an H100 a call is up to 1.7 % slower.
+//! over steps has 4110 instead of 4086 instructions. On sm_90 the loop has 4272 instead of 4223, of
+//! which five spill and reload three registers. On an H100 a call is up to 1.7 % slower.
 //!
 //! # A decoding step
 //!

@@ -17,7 +17,7 @@
 //! ```
 //!
 //! The residual stream of a token, x, is `f32` and is updated in place: each half of a layer ends
-//! with a product that adds to it (β = 1). This saves a launch for the sum. With 16-bit storage
+//! with a product that adds to it (β = 1). Therefore the sum needs no launch. With 16-bit storage
 //! only the operands of products are rounded.
 
 pub mod cache;

@@ -1,8 +1,8 @@
 //! Grids with more blocks along y and z than the hardware supports.
 //!
 //! Hardware runs at most 65,535 blocks along y and along z, and 2³¹ − 1 along x. A kernel may have
-//! a sequence, a head or a matrix of a batch for each block along y or z. Then it declares its grid
-//! by [`along_x`], [`along_y`] and [`along_z`], and finds its block by [`block_at`]:
+//! a sequence, a head or a matrix of a batch for each block along y or z. Such a kernel declares
+//! its grid by [`along_x`], [`along_y`] and [`along_z`], and finds its block by [`block_at`]:
 //!
 //! ```text
 //!   x × y × z blocks, y and z at most 65,535       the grid is x × y × z          block::x() < x

@@ -15,8 +15,8 @@
 //!                    bins in global memory
 //! ```
 //!
-//! If keys are spread, the limit is memory. If they are not, it is the serialization of lanes with
-//! the same bin: for 32 equal keys, the lanes of a warp take 32 steps.
+//! If keys are spread, the limit is memory. If keys are concentrated, the limit is the
+//! serialization of lanes with the same bin: for 32 equal keys, the lanes of a warp take 32 steps.
 //!
 //! # Measured
 //!

@@ -174,7 +174,8 @@ impl AdamW {
         let [keep, rate, beta1, rest1, beta2, rest2, correction, epsilon] = scalars.map(|x| x as f32);
         dispatch!(let V: usize = if whole { 4 } else { 1 }, of [1, 4];
         // SAFETY: the launch compares all extents with one another, and the kernel accesses
-        // elements within them only. The oracle ran it at and around every edge (`kernels check`).
+        // elements within them only. The oracle ran the kernel at and around every edge (`kernels
+        // check`).
         unsafe {
             adamw::<W, G, V>::launch_unchecked(
                 &LibraryCall(on), keep, rate, beta1, rest1, beta2, rest2, correction, epsilon, g, w, m, v,

@@ -250,9 +250,9 @@ mod items {
         pub at: u32,
     }
 
-    /// The index of the first largest element in the
-    /// [order of all kernels](crate#the-order-of-numbers): a NaN counts as −∞. For no elements it
-    /// is `u32::MAX`.
+    /// The index of the first largest element in the [order of all
+    /// kernels](crate#the-order-of-numbers): a NaN counts as −∞. For no elements the index is
+    /// `u32::MAX`.
     #[derive(Clone, Copy, Debug, DeviceCopy)]
     pub struct ArgMax;
 
@@ -273,8 +273,8 @@ mod items {
         }
     }
 
-    /// The index of the first smallest element in the
-    /// [order of all kernels](crate#the-order-of-numbers): a NaN counts as ∞. For no elements it is
+    /// The index of the first smallest element in the [order of all
+    /// kernels](crate#the-order-of-numbers): a NaN counts as ∞. For no elements the index is
     /// `u32::MAX`.
     #[derive(Clone, Copy, Debug, DeviceCopy)]
     pub struct ArgMin;

@@ -12,8 +12,8 @@
 //! ```
 //!
 //! A block has a token. The threads compute the sine and the cosine of each pair once, into shared
-//! memory, for all heads. The elements are loaded before that, so that memory is busy meanwhile.
-//! The limit is memory: each element is read and written once, four at a time.
+//! memory, for all heads. The elements are loaded before the sines are computed, so that memory is
+//! busy meanwhile. The limit is memory: each element is read and written once, four at a time.
 //!
 //! # Measured
 //!

@@ -37,9 +37,9 @@
 //!
 //! - the likeliest token: 5.6 and 15.2 µs; a draw from all tokens: 7.2 and 39.7 µs;
 //! - from the likeliest 50: 19 and 60 µs; from 1024 with p = 0.9: 33 and 76 µs. One block for each
-//!   row took 171 and 180 µs, and 149 and 189 µs. Most of that was the latency of loads, one at a
-//!   time, and of atomic additions of equal digits. Blocks that read their logits again in each
-//!   round took 71 and 94 µs for 64 rows;
+//!   row took 171 and 180 µs, and 149 and 189 µs. Most of that time was the latency of loads, one
+//!   at a time, and of atomic additions of equal digits. Blocks that read their logits again in
+//!   each round took 71 and 94 µs for 64 rows;
 //! - with p = 0.9 alone: 36 and 112 µs. One block for each row, which reads the row about ten
 //!   times, took 311 and 318 µs.
 

@@ -10,11 +10,11 @@
 //!
 //! One launch computes dQ, and another dK and dV. One block computes each element, in a fixed
 //! order, without atomic additions: results are deterministic. For dQ a block has 64 queries and
-//! iterates over keys. For dK and dV it has 64 keys, and iterates over the queries of all heads
-//! that share them. With a block mask it iterates over a list of the mask's rows for dQ, and of its
-//! columns for dK and dV. The tiles are those of the [forward pass](super): a product in registers,
-//! its result in shared memory, and a second product that accumulates the output. Both results of a
-//! tile of keys use one P, which is in shared memory:
+//! iterates over keys. For dK and dV a block has 64 keys, and iterates over the queries of all
+//! heads that share the keys. With a block mask, a block iterates over a list of the mask's rows
+//! for dQ, and of the mask's columns for dK and dV. The tiles are those of the [forward
+//! pass](super): a product in registers, its result in shared memory, and a second product that
+//! accumulates the output. Both results of a tile of keys use one P, which is in shared memory:
 //!
 //! ```text
 //!   S = K·Qᵀ, registers ──▶ P, shared ──▶ dV += P·dO, registers

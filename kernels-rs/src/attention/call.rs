@@ -28,10 +28,10 @@ const UNBOUNDED: usize = 1 << 30;
 ///
 /// Q and O are [batch, head, query, element], K and V [batch, key head, key, element]. The last
 /// stride is 1 and the others are arbitrary, so memory laid out as [batch, row, head, element] has
-/// such a view, too. The heads of Q are a multiple of those of K, and neighboring heads share one
-/// (Ainslie and others, 2023). Heads of Q and K can have any size, and so can heads of V and O.
-/// Query i of a sequence is at position keys − queries + i. Any extent may be 0, and a sequence has
-/// fewer than 2³⁰ queries and keys.
+/// such a view, too. The number of heads of Q is a multiple of that of K. Neighboring heads of Q
+/// share a head of K (Ainslie and others, 2023). Heads of Q and K can have any size, and so can
+/// heads of V and O. Query i of a sequence is at position keys − queries + i. Any extent may be 0,
+/// and a sequence has fewer than 2³⁰ queries and keys.
 ///
 /// A query that sees no key, or whose logits are all −∞, gives zeros, and −∞ for the logarithm.
 /// `lse`, [batch, head, query], receives ln Σ exp(logit), which the backward pass requires.
@@ -301,7 +301,7 @@ trait KeysAndValues<T: Float>: Copy {
     fn values(&self) -> usize;
 
     /// Returns whether four neighboring elements of a row can be loaded at once. Some kernels
-    /// require it.
+    /// require such loads.
     fn in_fours(&self) -> bool;
 
     /// Queues the kernel for tiles of `tile`, with accesses of four elements if `fours`.
@@ -372,9 +372,9 @@ impl<T: Float + GenericArgument> KeysAndValues<T> for Floats<'_, T> {
         let elements = Constant::Usize(if fours { 4 } else { 1 });
         let constants: Vec<_> = types.into_iter().chain([wide, elements]).chain(rest).collect();
         // SAFETY: the launch compares all extents with one another, and the kernel accesses
-        // elements within them only, whatever its sequences and its pattern are. The oracle ran it
-        // at and around every edge of its tiles (`kernels check`). The caller of `Attention::score`
-        // guarantees that the score stays within its views.
+        // elements within them only, whatever its sequences and its pattern are. The oracle ran the
+        // kernel at and around every edge of its tiles (`kernels check`). The caller of
+        // `Attention::score` guarantees that the score stays within its views.
         unsafe { queue(on, &call, &constants) }
     }
 }

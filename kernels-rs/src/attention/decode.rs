@@ -37,11 +37,11 @@
 //! a logit exceeds all earlier ones of its column.
 //!
 //! Issue slots limit four tokens. For `f16`, the loop of a warp has 523 instructions on sm_90 for
-//! four columns and 8 keys, of which 256 are fused multiply-adds. On sm_61 they take 465 slots of
-//! issue. Four tokens of 2 heads over 8192 keys of 8 heads take 16,384 iterations of warps. The 528
-//! schedulers of an H100 execute these in 9.2 µs or more at 1.755 GHz, and the multiply-adds alone
-//! in 4.5. The latencies of [few keys](#few-keys) add to that: a step over 1024 keys takes 8.0 µs.
-//! So this loop does not reach 1.25 times the 10.5 µs of one token.
+//! four columns and 8 keys, of which 256 are fused multiply-adds. On sm_61 the instructions take
+//! 465 issue slots. Four tokens of 2 heads over 8192 keys of 8 heads take 16,384 iterations of
+//! warps. The 528 schedulers of an H100 execute these in 9.2 µs or more at 1.755 GHz, and the
+//! multiply-adds alone in 4.5. The latencies of [few keys](#few-keys) add to that: a step over 1024
+//! keys takes 8.0 µs. So this loop does not reach 1.25 times the 10.5 µs of one token.
 //!
 //! # Few keys
 //!
@@ -101,8 +101,8 @@
 //!
 //! A group of lanes has `GROUP · IN_FLIGHT` logits, and each lane has a partial sum of each. In
 //! each step a lane gives half of its sums to its partner and takes the other half. Each lane ends
-//! with one logit. So 16 logits of 16 lanes take 15 exchanges. Summed one by one they took 64. Each
-//! lane then computes one weight instead of 16, and sends it to its group:
+//! with one logit. So 16 logits of 16 lanes take 15 exchanges. Sums of one logit after another took
+//! 64. Each lane then computes one weight instead of 16, and sends it to its group:
 //!
 //! ```text
 //!   step     lane 0 has parts of   lane 1          lane 2          lane 3
@@ -129,11 +129,11 @@
 //! | q4_0 | 32,768 | 1, 4 | 30.3, 105.2 | 27.3, 98.2 | 11.2 |
 //!
 //! One token over q8_0 loads the next keys when the products have freed their registers, and the
-//! next values after the sums. Without loads ahead 32,768 keys took 31.3 µs. Now they take 30.0,
-//! 0.91 of a copy, and 131,072 keys take 96.4 µs instead of 101.2. If L2 holds the keys, loads
-//! ahead make a step slower: 8192 keys take 11.5 µs instead of 9.9. With the hint they took 13.3
-//! µs. Loads ahead over q4_0 took 32.5 µs instead of 27.2 for 32,768 keys. Over `f16`, four
-//! tokens that load ahead spill.
+//! next values after the sums. Without loads ahead 32,768 keys took 31.3 µs. With loads ahead,
+//! 32,768 keys take 30.0, 0.91 of a copy, and 131,072 keys take 96.4 µs instead of 101.2. If L2
+//! holds the keys, loads ahead make a step slower: 8192 keys take 11.5 µs instead of 9.9. With the
+//! hint, 8192 keys took 13.3 µs. Loads ahead over q4_0 took 32.5 µs instead of 27.2 for 32,768
+//! keys. Over `f16`, four tokens that load ahead spill.
 //!
 //! With 16 lanes of a key and eight keys in flight, q8_0 takes 35.0 µs for 32,768 keys. Three
 //! blocks a multiprocessor instead of two take 41.3 µs. For `f32`, 16 lanes have 8 logits: the last

@@ -150,9 +150,9 @@ impl<'a> Append<'a> {
             ($S:ty, $PER:expr, $keys:expr, $values:expr) => {
                 dispatch!(let INTERLEAVED: bool = interleaved;
                 // SAFETY: the launch compares all extents with one another, and the kernel compares
-                // lengths with the room of the cache and pages with its planes. The oracle ran it
-                // at and around every edge (`kernels check`). There is a plane for each sequence,
-                // or a row of the table.
+                // lengths with the room of the cache and pages with its planes. The oracle ran the
+                // kernel at and around every edge (`kernels check`). There is a plane for each
+                // sequence, or a row of the table.
                 unsafe {
                     cache_append::<T, K, $S, P, { $PER }, INTERLEAVED>::launch_unchecked(
                         &LibraryCall(on), q, rotated, new_k, new_v, &mut k, &mut v, $keys, $values, pages, lengths,

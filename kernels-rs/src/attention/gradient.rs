@@ -38,9 +38,9 @@ impl<M: Score + LaunchStruct> Attention<'_, M> {
     /// difference from Σ dO·O are computed in `f32`: beyond its range gradients are ±∞ or NaN.
     ///
     /// Keys that a query does not see have no effect on its gradient, nor the query on their
-    /// gradients, whatever they contain. This includes queries that see no key, and those whose
-    /// logits are all −∞. Any other NaN or infinity makes the gradients that depend on it NaN or
-    /// ±∞. A weight that underflows to 0 may hide the NaN or infinity.
+    /// gradients, whatever they contain. The same holds for queries that see no key, and for those
+    /// whose logits are all −∞. Any other NaN or infinity makes the gradients that depend on it NaN
+    /// or ±∞. A weight that underflows to 0 may hide the NaN or infinity.
     ///
     /// Sums that are NaN cost a block of 64 rows a second pass over its keys or queries.
     ///
@@ -134,7 +134,8 @@ impl<T: Float + GenericArgument, M: Score + LaunchStruct, Q: Queue> Pass for Bac
         let mut delta = on.scratch::<f32>(batch * heads * rows)?;
         let shape = [batch, heads, rows];
         // SAFETY: the launch compares all extents with one another, and the kernel accesses
-        // elements within them only. The oracle ran it at and around every edge (`kernels check`).
+        // elements within them only. The oracle ran the kernel at and around every edge (`kernels
+        // check`).
         unsafe { attention_delta::<T>::launch_unchecked(&LibraryCall(on), o, d_o, &mut delta.view_mut(shape)?)? };
         let delta = delta.view(shape)?;
         let fours = width.is_multiple_of(8)
@@ -154,9 +155,9 @@ impl<T: Float + GenericArgument, M: Score + LaunchStruct, Q: Queue> Pass for Bac
             q, k, v, d_o, lse, delta, &mut d_q, scale, left, right, score, of_queries, sequences, count, queries,
         );
         // SAFETY: the launch compares all extents with one another, and the kernel accesses
-        // elements within them only, whatever the sequences and the patterns are. The oracle ran it
-        // at and around the edges of its tiles (`kernels check`). The caller of `Attention::score`
-        // guarantees that the score stays within its views.
+        // elements within them only, whatever the sequences and the patterns are. The oracle ran
+        // the kernel at and around the edges of its tiles (`kernels check`). The caller of
+        // `Attention::score` guarantees that the score stays within its views.
         unsafe { queue(on, &call, &constants(width))? };
         let of_keys = patterns.of_keys;
         let call = attention_gradient_kv::<T, M, P, S, 64, 1, 2, 1, 1, 1>::call(

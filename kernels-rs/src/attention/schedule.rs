@@ -172,8 +172,8 @@ impl Work<'_> {
 }
 
 impl BlockSlots {
-    /// Returns the time at which all pieces have ended, if they begin in this order. If it is later
-    /// than `limit`, any time after `limit` may be returned.
+    /// Returns the time at which all pieces have ended, if they begin in this order. If this time
+    /// is later than `limit`, any time after `limit` may be returned.
     fn time(&self, pieces: &[KeySpan], limit: f64) -> f64 {
         self.ends(pieces.iter().map(|p| self.cost.of(p.tiles, p.cut)), limit)
     }

@@ -18,9 +18,9 @@ mod items {
         pub sequence: usize,
         /// The head of the query.
         pub head: usize,
-        /// The query of its sequence.
+        /// The index of the query in the sequence.
         pub query: usize,
-        /// The key of its sequence.
+        /// The index of the key in the sequence.
         pub key: usize,
         /// The sequence's number of queries and number of keys. Query i is at position keys −
         /// queries + i.

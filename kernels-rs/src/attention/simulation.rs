@@ -93,7 +93,7 @@ impl BlockSlots {
             .collect()
     }
 
-    /// Returns the end of the last block, where blocks begin in order. If it is at or after
+    /// Returns the end of the last block, where blocks begin in order. If this end is at or after
     /// `limit`, any time from `limit` on may be returned.
     pub fn ends(&self, mut blocks: impl Iterator<Item = f64>, limit: f64) -> f64 {
         let rates: Vec<_> = (0..=self.pace.len()).map(|n| self.rates(n)).collect();

@@ -85,8 +85,9 @@ impl Scratch {
 /// [`tokens`](Decode::tokens). A head has at most 256 elements, a multiple of 8, or of 4 if the
 /// cache stores `f32`. The [`cache`](super::cache) has any of the formats that its module lists;
 /// keys and values are read once and multiplied with their scales in registers. The number of heads
-/// is a multiple of the cache's, and neighboring heads share one. `lengths` gives the number of
-/// keys of each sequence, those of its tokens included. A sequence without keys gives zeros.
+/// is a multiple of the cache's, and neighboring heads share a head of the cache. `lengths` gives
+/// the number of keys of each sequence, those of its tokens included. A sequence without keys gives
+/// zeros.
 ///
 /// Any extent may be 0. Up to 65,535 sequences and 65,535 heads, every combination is allowed. With
 /// more of either, sequences × heads × parts of their keys ([`Scratch`]) must be at most 2³¹ − 1.
@@ -101,7 +102,7 @@ impl Scratch {
 /// * **Weights** are exp(x − m), m the largest logit: exactly 1 for x = m. Each logit has the
 ///   relative error of a product in `f32`, 2⁻²², plus that of the sum.
 /// * **Huge values**: a mean of finite values is finite if logits are below 10⁷ in magnitude. For
-///   larger logits it is finite if the sum of values with the largest logit is in range.
+///   larger logits the mean is finite if the sum of values with the largest logit is in range.
 /// * **Tiny values** are kept within n² · 2⁻¹⁴⁹ for n keys, and within n² · 2⁻¹⁴² in a cache with
 ///   scales.
 /// * **Rows, pages and scales beyond a sequence's length** are not read.
@@ -381,8 +382,8 @@ impl Decode {
         );
         // SAFETY: the launch compares all extents with one another, except planes with sequences,
         // which `KvCache::check` has compared. So the kernel accesses elements within them only,
-        // whatever lengths and pages are. The oracle ran it at and around every edge of its splits
-        // (`kernels check`).
+        // whatever lengths and pages are. The oracle ran the kernel at and around every edge of its
+        // splits (`kernels check`).
         unsafe { queue(on, &call, &constants) }.map_err(naming(&[["k", "keys"], ["v", "values"]]))
     }
 }

@@ -223,8 +223,8 @@ pub fn prepare<T: Float + GenericArgument, K: Float + GenericArgument>(
         _ => [64, 1],
     };
     // SAFETY: the launch compares all extents with one another. The kernel compares slots with the
-    // rows of the cache, and axes with those of the positions. The oracle ran it at and around
-    // every edge (`kernels check`). No two tokens have one slot, as `Tokens` requires.
+    // rows of the cache, and axes with those of the positions. The oracle ran the kernel at and
+    // around every edge (`kernels check`). No two tokens have one slot, as `Tokens` requires.
     unsafe {
         heads::<T, K, D, NORMED, N>::launch_unchecked(
             &LibraryCall(on), qkv, q_weight, k_weight, epsilon, positions, axes, frequencies, slots, q, &mut cache.keys, &mut cache.values,

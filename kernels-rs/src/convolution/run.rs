@@ -283,8 +283,8 @@ impl Convolution {
         };
         let constants = [T::CONSTANT, Constant::Bool(inside), Constant::Usize(wide as u32)];
         let call = im2col::<T, false, 1>::call(x, lattice, first, cols);
-        // SAFETY: rows are existing windows, and columns are their elements. Without padding all of
-        // them are in x; with padding the kernel checks.
+        // SAFETY: rows are existing windows, and columns are their elements. Without padding all
+        // elements are in x; with padding the kernel checks.
         unsafe { queue(on, &call, &constants) }
     }
 

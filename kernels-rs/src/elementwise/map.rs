@@ -75,8 +75,8 @@ where
     dispatch!(let V: usize = wide, of [1, 2, 4, 8]; let A_TOGETHER: bool = pieces_are_contiguous(&a, wide); {
         const VA: usize = if A_TOGETHER { V } else { 1 };
         // SAFETY: the launch compares all extents with one another, and the kernel accesses
-        // elements within them only, whatever its function computes. The oracle ran it at and
-        // around every edge (`kernels check`).
+        // elements within them only, whatever its function computes. The oracle ran the kernel at
+        // and around every edge (`kernels check`).
         unsafe { map_1::<A, Y, F, V, VA, { V / VA }>::launch_unchecked(&LibraryCall(on), in_pieces(a, VA)?, &mut in_pieces_mut(y, V)?) }
     })
 }

@@ -22,7 +22,7 @@ use super::epilogue::*;
 use kernel_dsl::prelude::*;
 
 /// Returns `P` elements of a row from `at` on, with zeros beyond `cols`, the end of the row. Unless
-/// `V` is 1 it is one access, which requires `cols` to be a multiple of `P`.
+/// `V` is 1, the load is one access, which requires `cols` to be a multiple of `P`.
 #[device]
 pub fn piece<T: Float, const V: usize, const P: usize>(g: View<T, 2>, row: usize, at: usize, cols: usize) -> [T; P] {
     if V > 1 {

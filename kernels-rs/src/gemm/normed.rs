@@ -12,12 +12,13 @@
 //!   W   ▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒       a warp's rows, each read once
 //! ```
 //!
-//! The alternative, norm(x)·Wᵀ = f·((x∘w)·Wᵀ − μ·Σ W∘w), would avoid the first pass. But it cancels
-//! catastrophically if the mean is large relative to the deviation of x. Therefore the variance is
-//! computed from differences, as in [`norm`](crate::rowwise::norm), and the factors are the values
-//! that the norm would have stored, unrounded. Each block reads x three times: some kilobytes from
-//! the L2 cache, compared with megabytes of W. For many rows, every block would repeat this work;
-//! then the norm is a separate kernel ([`Norm::project`](crate::rowwise::Norm::project) chooses).
+//! The alternative, norm(x)·Wᵀ = f·((x∘w)·Wᵀ − μ·Σ W∘w), would avoid the first pass. But this
+//! difference cancels catastrophically if the mean is large relative to the deviation of x.
+//! Therefore the variance is computed from differences, as in [`norm`](crate::rowwise::norm), and
+//! the factors are the values that the norm would have stored, unrounded. Each block reads x three
+//! times: some kilobytes from the L2 cache, compared with megabytes of W. For many rows, every
+//! block would repeat this work; then the norm is a separate kernel
+//! ([`Norm::project`](crate::rowwise::Norm::project) chooses).
 //!
 //! # Gates
 //!
@@ -40,7 +41,8 @@ const THREADS: usize = 256;
 const STAGED: usize = 4096;
 
 /// Computes the [statistics](crate::rowwise::moments) of each of a block's rows: scale, mean (0 if
-/// `CENTERED` is false) and factor. Other threads may read them after the caller's next barrier.
+/// `CENTERED` is false) and factor. Other threads may read these statistics after the caller's next
+/// barrier.
 #[device]
 fn statistics<X: Float, const CENTERED: bool, const R: usize>(
     x: View<X, 2>,
@@ -82,11 +84,11 @@ fn statistics<X: Float, const CENTERED: bool, const R: usize>(
 /// Computes y ← epilogue(norm(x)·Wᵀ), with W stored as [N, K] row-major, and `R` rows of y by
 /// `COLS` sums per warp.
 ///
-/// With `PAIRED` it computes epilogue(f(a, b)) of the sums a and b of rows j and N + j of W, which
-/// has 2·N rows. The norm is a layer norm if `CENTERED`, otherwise an RMS norm. The weight and the
-/// bias, one number for each column of x, are optional. A lane takes `P` products at a stride of
-/// 32·`P`: 16 bytes of W if `V` allows it. A lane adds its products in the order of k; the lanes'
-/// sums are added by a butterfly.
+/// With `PAIRED` the result is epilogue(f(a, b)) of the sums a and b of rows j and N + j of W,
+/// which has 2·N rows. The norm is a layer norm if `CENTERED`, otherwise an RMS norm. The weight
+/// and the bias, one number for each column of x, are optional. A lane takes `P` products at a
+/// stride of 32·`P`: 16 bytes of W if `V` allows it. A lane adds its products in the order of k;
+/// the lanes' sums are added by a butterfly.
 #[kernel(
     block = 256, max_registers = 128,
     grid = (y.cols().div_ceil(8 * COLS / (if PAIRED { 2 } else { 1 })), y.rows().div_ceil(R)),

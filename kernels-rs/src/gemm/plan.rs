@@ -38,7 +38,7 @@ pub enum GemvWidth {
 }
 
 /// The costs of the kernels on a device, from which a plan is chosen. `kernels bench --suite plan`
-/// measures them.
+/// measures the costs.
 ///
 /// Costs are per multiprocessor. The work of a multiprocessor per clock has not changed since
 /// Pascal. Therefore another device's costs are those of an H200 times a factor, and lead to the
@@ -192,7 +192,7 @@ pub fn plan(
 }
 
 /// Returns all plans among which [`plan`] chooses, with their costs in nanoseconds, the least cost
-/// first. A tuner measures them.
+/// first. A tuner measures these plans.
 pub fn ranked(
     costs: &GemmCosts,
     batch: usize,

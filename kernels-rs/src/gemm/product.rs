@@ -291,9 +291,9 @@ impl Gemm {
                     (_, GemvWidth::Columns16) => [8, 4, 4, 256],
                 };
                 // SAFETY: the launch compares all extents with one another, and the kernel accesses
-                // elements within them only, whatever their type. The oracle ran it in `f32` and
-                // `f16` at and around every edge of its tiles (`kernels check`). The caller
-                // guarantees that the epilogue stays within its views.
+                // elements within them only, whatever their type. The oracle ran the kernel in
+                // `f32` and `f16` at and around every edge of its tiles (`kernels check`). The
+                // caller guarantees that the epilogue stays within its views.
                 unsafe {
                     gemv_n::<T, T, O, E, ROWS, LANES, AHEAD, THREADS, V>::launch_unchecked(
                         &LibraryCall(on), alpha, a, b, beta, c, first, epilogue,

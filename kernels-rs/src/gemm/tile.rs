@@ -21,7 +21,7 @@
 //! ```
 //!
 //! Fragments are loaded by `ld.shared.v4`, which shared memory serves for eight lanes at a time.
-//! These access 2 × 16 bytes of A's row and 4 × 16 of B's, one word in each bank: no bank
+//! Eight lanes access 2 × 16 bytes of A's row and 4 × 16 of B's, one word in each bank: no bank
 //! conflicts, and the fewest wavefronts. Fragments of k + 1 are loaded during the multiplications
 //! of k.
 //!
@@ -56,8 +56,8 @@ use kernel_dsl::prelude::*;
 /// elements: by one access each if `V` is 4, otherwise by four.
 ///
 /// With `k_major`, the matrix is `[width, K]` in memory: k runs along its rows (A untransposed, B
-/// transposed). Otherwise it is `[K, width]` (B untransposed, A transposed). Only the first `left`
-/// of the tile's `depth` products exist.
+/// transposed). Otherwise the matrix is `[K, width]` (B untransposed, A transposed). Only the first
+/// `left` of the tile's `depth` products exist.
 #[device]
 fn fetch<T: Float, const N: usize, const V: usize>(
     g: View<T, 2>,

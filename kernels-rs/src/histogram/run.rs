@@ -79,6 +79,6 @@ pub fn histogram<K: Key + GenericArgument>(
         _ => [4096, 1],
     };
     // SAFETY: the launch compares the number of bins, and the kernel counts within them. The oracle
-    // ran it at and around every edge (`kernels check`).
+    // ran the kernel at and around every edge (`kernels check`).
     unsafe { count_shared::<K, BINS, COPIES, V>::launch_unchecked(&LibraryCall(on), keys, low, high, bins) })
 }

@@ -116,7 +116,8 @@ fn in_rows<T: Number + GenericArgument>(
     dispatch!(let V: usize = wide, of [1, 2, 4, 8, 16]; let TOGETHER: bool = pieces_are_contiguous(&x, wide); {
         const VX: usize = if TOGETHER { V } else { 1 };
         // SAFETY: the launch compares all extents with one another, and the kernel accesses
-        // elements within them only. The oracle ran it at and around every edge (`kernels check`).
+        // elements within them only. The oracle ran the kernel at and around every edge (`kernels
+        // check`).
         unsafe { copy_rows::<T, V, VX, { V / VX }>::launch_unchecked(&LibraryCall(on), in_pieces(x, VX)?, &mut in_pieces_mut(y, V)?) }
     })
 }

@@ -80,6 +80,7 @@ pub fn gather<T: Number + GenericArgument>(
         _ => [1, 4],
     };
     // SAFETY: the launch compares all extents with one another, and the kernel compares each index
-    // with the rows of the table. The oracle ran it at and around every edge (`kernels check`).
+    // with the rows of the table. The oracle ran the kernel at and around every edge (`kernels
+    // check`).
     unsafe { gather_rows::<T, V, N>::launch_unchecked(&LibraryCall(on), table, index, y) })
 }

@@ -175,7 +175,7 @@ struct Order {
 
 /// The rows of products with experts, and the expert that multiplies each.
 ///
-/// Results of experts have [`count`](ExpertRows::count) rows. Some of them belong to no token, and
+/// Results of experts have [`count`](ExpertRows::count) rows. Some rows belong to no token, and
 /// their contents are arbitrary. No call reads the routes on the host, so that a recorded graph
 /// works for other logits, too.
 #[derive(Debug)]

@@ -17,9 +17,9 @@
 //!
 //! The first threads load activations to shared memory. The last 128 load a unit of weights each,
 //! and store its operands, so that a unit is unpacked once for all rows. A step is 256 `dp4a` per
-//! thread. A sum of integers begins with the bits of the float 1.5 · 2²³. At the end its bits are a
-//! float between 2²³ and 2²⁴, from which 1.5 · 2²³ is subtracted. A conversion would run at a
-//! quarter of the rate.
+//! thread. A sum of integers begins with the bits of the float 1.5 · 2²³. At the end the bits of
+//! the sum are a float between 2²³ and 2²⁴, from which 1.5 · 2²³ is subtracted. A conversion would
+//! run at a quarter of the rate.
 //!
 //! If there are too few tiles for the device, K is split: each part is a separate matrix, and
 //! [`add_parts`] adds them.

@@ -15,9 +15,9 @@ use runtime::{BufferView, BufferViewMut, Error};
 /// Jacob et al. (*Quantization and Training of Neural Networks for Efficient
 /// Integer-Arithmetic-Only Inference*, 2018, section 2.1).
 ///
-/// There is one scale and zero point for all, or one for each row of op(A) or column of op(B).
-/// The batch may share them, or each matrix may have its own, in order. The default scale is 1,
-/// and the default zero point 0. Scales and zero points do not vary along K.
+/// There is one scale and zero point for all, or one for each row of op(A) or column of op(B). The
+/// matrices of a batch share these numbers, or each matrix has its own, in order. The default scale
+/// is 1, and the default zero point 0. Scales and zero points do not vary along K.
 #[derive(Clone, Copy, Debug)]
 pub struct Quantized<'a> {
     values: BufferView<'a, i8, 3>,
@@ -59,9 +59,9 @@ impl<'a> Quantized<'a> {
 /// | `f32`, `f16` | epilogue(sₐ·s_b·Σ), the scales multiplied first: three roundings with that of Σ to `f32`, which is exact up to 2²⁴; one more to `f16` |
 /// | `i8` | epilogue(sₐ·s_b·Σ) times 1 / scale of the output, rounded to even, plus its zero point, saturated |
 ///
-/// The product sₐ·s_b is rounded first. If it overflows `f32`, C is ±∞, or NaN for 0·∞; if it is
-/// subnormal, it has lost bits. An infinite or NaN scale has the results of `f32` arithmetic. As
-/// `i8`, an infinity saturates and a NaN becomes the byte 0.
+/// The product sₐ·s_b is rounded first. If the product overflows `f32`, C is ±∞, or NaN for 0·∞; a
+/// subnormal product has lost bits. An infinite or NaN scale has the results of `f32` arithmetic.
+/// As `i8`, an infinity saturates and a NaN becomes the byte 0.
 ///
 /// Reads have 16 bytes if the address, the strides and K of every matrix with K along its rows are
 /// multiples of 16 bytes. Reads have 4 bytes if these are multiples of 4, and M and N too;

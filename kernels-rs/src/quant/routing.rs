@@ -26,8 +26,8 @@ use kernel_dsl::prelude::*;
 /// the softmax of the token's logits, or with `SIGMOID` the sigmoid of its logit. The experts with
 /// the largest logits are chosen, or those with the largest sums of score and bias. Chosen experts
 /// are in descending order; of two equal experts, the one with the lower number comes first. An
-/// expert's weight is `scale` times its score. With `SHARE` it is divided by the sum of the chosen
-/// scores, or by 2⁻¹²⁶ if that is larger.
+/// expert's weight is `scale` times its score. With `SHARE` the weight is divided by the sum of the
+/// chosen scores, or by 2⁻¹²⁶ if that is larger.
 ///
 /// `logits` is [tokens, experts], and `experts` and `weights` are [tokens, chosen].
 #[kernel(

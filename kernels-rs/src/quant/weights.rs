@@ -147,8 +147,8 @@ impl Format {
 /// # Ok(()) }
 /// ```
 ///
-/// Weights are made on a device or a stream. Products with them can be recorded: the graph shares
-/// their memory.
+/// Weights are made on a device or a stream. Products with weights can be recorded: the graph
+/// shares the memory of the weights.
 #[derive(Debug)]
 pub struct Weights {
     format: Format,
@@ -293,8 +293,8 @@ impl Weights {
         [self.rows, self.cols]
     }
 
-    /// Writes the numbers of the weights, [N, K], in `f32` as ggml's reference computes them. For
-    /// [`Format::Int8`] it returns an error.
+    /// Writes the numbers of the weights, [N, K], in `f32` as ggml's reference computes them.
+    /// Weights of [`Format::Int8`] are rejected.
     ///
     /// # Errors
     /// Returns an error if `to` has other extents, or belongs to another device.

@@ -39,8 +39,8 @@ const COLUMNS: usize = 32 * 8;
 /// If the rows are too few for the device, each is divided into parts of 8192 elements or more. The
 /// order of a sum depends only on the shape, the alignment and the number of multiprocessors. The
 /// error of a [`Sum`](super::Sum) is at most γ(n)·Σ|x|, where γ(n) = n·u/(1 − n·u) and u = 2⁻²⁴
-/// (Higham, *Accuracy and Stability of Numerical Algorithms*, section 4.2). In practice it is much
-/// smaller, because about a thousand partial sums are formed.
+/// (Higham, *Accuracy and Stability of Numerical Algorithms*, section 4.2). In practice the error
+/// is much smaller, because about a thousand partial sums are formed.
 ///
 /// ```
 /// # fn main() -> Result<(), runtime::Error> {
@@ -92,14 +92,14 @@ pub fn rows<X: Float + GenericArgument, M: Reduced>(
         _ => [256, 1, 1],
     };
     // SAFETY: the launch compares all extents with one another, and the kernel accesses elements
-    // within them only, whatever it combines. The oracle ran it at and around every edge
+    // within them only, whatever it combines. The oracle ran the kernel at and around every edge
     // (`kernels check`).
     unsafe { reduce_rows::<X, M, L, V, R>::launch_unchecked(&LibraryCall(on), x, y) })
 }
 
 /// Reduces y[b · cols + c] ← column c of matrix b of x. x is [batch, rows, cols], stored as for
-/// [`rows`]. This reduces any axis but the last of an array: the axes before it are the batch, and
-/// those after it the columns.
+/// [`rows`]. The call reduces any axis but the last of an array: the axes before that axis are the
+/// batch, and those after it the columns.
 ///
 /// A block of eight warps has a strip of 128 columns, or a part of it of 64 rows or more; a second
 /// kernel combines parts. The order is fixed as for [`rows`], and a sum has the same error bound.

@@ -143,8 +143,8 @@ impl Rotary {
             _ => [1, 1],
         };
         // SAFETY: the launch compares all extents with one another and the axes with the rows of
-        // the positions, and the kernel accesses elements within them only. The oracle ran it at
-        // and around every edge (`kernels check`).
+        // the positions, and the kernel accesses elements within them only. The oracle ran the
+        // kernel at and around every edge (`kernels check`).
         unsafe {
             rotate::<X, HALVES, V, TOKENS>::launch_unchecked(&LibraryCall(on), x, positions, self.rows, axes, frequencies, y)
         })
@@ -198,8 +198,8 @@ impl Rotary {
         if size_of::<X>() == 2 && heads * self.frequencies.len() / 4 <= 128 { 2 } else { 1 }
     }
 
-    /// Returns the number of elements that are rotated at once. For 16 bits it is at most 4: more
-    /// blocks hide more latency than wider accesses.
+    /// Returns the number of elements that are rotated at once. For 16 bits the number is at most
+    /// 4: more blocks hide more latency than wider accesses.
     fn width<X: Float>(&self, x: &BufferView<'_, X, 3>) -> Result<usize, Error> {
         let wide = widest(size_of::<X>()).min(4);
         let [tokens, heads, size] = x.extents();

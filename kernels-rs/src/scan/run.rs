@@ -86,7 +86,8 @@ fn scan<T: Sum + GenericArgument, const INCLUSIVE: bool>(
     if chunk(on, x, rows, n, tile, tile)? >= n {
         return dispatch!(let V: usize = if four { 4 } else { 1 }, of [1, 4];
             // SAFETY: the launch checks all extents against each other, and the kernel's accesses
-            // stay within them. The oracle ran it at and around every edge (`kernels check`).
+            // stay within them. The oracle ran the kernel at and around every edge (`kernels
+            // check`).
             unsafe { scan_rows::<T, INCLUSIVE, V>::launch_unchecked(&LibraryCall(on), x, y) });
     }
     let tiles = n.div_ceil(tile);

@@ -6,8 +6,8 @@ use super::query::{BlockColumns, token_and_head};
 use kernel_dsl::prelude::*;
 
 /// A partial softmax over some keys: Σ 2^(s − base) and Σ 2^(s − base)·v of logits s in units of
-/// log₂ e. Without keys the base is −∞. Otherwise it exceeds the largest s by enough that sums
-/// cannot overflow if the mean is finite.
+/// log₂ e. Without keys the base is −∞. Otherwise the base exceeds the largest s by enough that
+/// sums cannot overflow if the mean is finite.
 #[device]
 #[derive(Clone, Copy, DeviceCopy)]
 pub struct Partial<const ELEMENTS: usize> {
@@ -156,7 +156,7 @@ pub fn store_part<
 }
 
 /// Counts the block in an element of `ended`, which `counter` returns to one thread. Returns how
-/// many of the `splits` blocks have stored their parts. The last of them sets the element to 0.
+/// many of the `splits` blocks have stored their parts. The last block sets the element to 0.
 #[device]
 pub fn count_block(mut ended: ViewMut<u32, 1>, counter: impl Fn() -> usize, splits: usize) -> usize {
     let mut before = 0u32;
@@ -173,7 +173,7 @@ pub fn count_block(mut ended: ViewMut<u32, 1>, counter: impl Fn() -> usize, spli
 }
 
 /// Merges parts of a column: the splits from `first` on, in steps of `step` below `splits`. Loads
-/// `AHEAD` of them at a time. Returns four elements of the sums, from `d` on.
+/// `AHEAD` splits at a time. Returns four elements of the sums, from `d` on.
 #[device]
 fn merge_splits<const AHEAD: usize>(
     parts: ViewMut<f32, 4>,

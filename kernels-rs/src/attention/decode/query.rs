@@ -31,8 +31,8 @@ pub fn token_and_head<const TOKENS: bool>(column: usize, of_group: usize) -> (us
     if TOKENS { (column / of_group, column % of_group) } else { (0, column) }
 }
 
-/// The queries of a warp's `GROUP` columns, in units of log₂ e. With several tokens they are in
-/// shared memory, otherwise in registers.
+/// The queries of a warp's `GROUP` columns, in units of log₂ e. With several tokens, the queries
+/// are in shared memory, otherwise in registers.
 #[device]
 #[derive(Clone, Copy)]
 pub struct WarpQueries<const ELEMENTS: usize, const GROUP: usize> {

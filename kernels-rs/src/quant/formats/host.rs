@@ -16,7 +16,7 @@ use kernel_dsl::prelude::{View, ViewMut};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Rule {
     /// The number with the largest magnitude becomes the least code. Of two such numbers, the
-    /// positive one does.
+    /// positive one becomes the least code.
     Largest,
     /// The largest magnitude, or 2⁻¹²⁰ if that is larger, becomes 127. Ties are rounded to even.
     Bytes,
@@ -236,8 +236,8 @@ pub fn repack<F: BlockFormat>(blocks: &[u8], rows: usize) -> Planes {
     let units = row_bytes / F::BYTES * units_of_block::<F>();
     let (wide, narrow) = (pitch::<F>(units), F::halves(units));
     let (mut words, mut halves) = (vec![0u32; rows * wide], vec![0u16; rows * narrow]);
-    // SAFETY: both views are used only in this call and by one thread. The vectors outlive them,
-    // and are not used meanwhile.
+    // SAFETY: both views are used only in this call and by one thread. The vectors outlive the
+    // views, and are not used meanwhile.
     let (to_words, to_halves) =
         unsafe { (ViewMut::host(&mut words, [rows, wide]), ViewMut::host(&mut halves, [rows, narrow])) };
     for row in 0..rows {

@@ -83,6 +83,6 @@ pub(super) fn wide<T>(cols: usize, begin: impl Fn(usize) -> Vec<bool>) -> usize 
 /// # Safety
 /// With these arguments, the instance's accesses must be in bounds.
 pub(crate) unsafe fn queue(on: &impl Queue, call: &Call<'_>, constants: &[Constant]) -> Result<(), Error> {
-    // SAFETY: the caller guarantees it.
+    // SAFETY: the caller guarantees that accesses are in bounds.
     unsafe { LibraryCall(on).launch_unchecked(call.kernel(), constants, None, call.arguments()) }
 }

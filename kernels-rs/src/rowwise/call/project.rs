@@ -1,4 +1,4 @@
-//! The call for a norm followed by a product. For few rows it is one kernel, for many rows two.
+//! The call for a norm followed by a product. Few rows take one kernel, many rows two.
 
 use super::Norm;
 use crate::Queue;
@@ -177,9 +177,9 @@ impl<N: Float + GenericArgument> Norm<'_, N> {
             _ => [1, 4, 4, 8, 2],
         };
         // SAFETY: the launch compares all extents with one another, and the kernel accesses
-        // elements within them only, whatever their type. The oracle ran it in `f32` and `f16` at
-        // and around every edge (`kernels check`). The caller guarantees that the epilogue stays
-        // within its views.
+        // elements within them only, whatever their type. The oracle ran the kernel in `f32` and
+        // `f16` at and around every edge (`kernels check`). The caller guarantees that the epilogue
+        // stays within its views.
         unsafe {
             gemv_normed::<X, N, W, O, E, F, CENTERED, PAIRED, ROWS, COLS, V, P, AHEAD>::launch_unchecked(
                 &LibraryCall(on), self.epsilon, x, weight, bias, w, y, epilogue,
