@@ -217,9 +217,10 @@ pub(super) struct NormRow {
 /// * y has d·δf + f·δ + δ·δf, one rounding for the product, one for the weight and one for the
 ///   bias.
 ///
-/// Underflow adds half of the least subnormal in a product. In the squares' sum it is at most 2⁻²⁹
-/// of variance + ε, because rows are scaled. With an ε of 0, the norm of a row whose deviation may
-/// be 0 is arbitrary. The norm of a row with an infinity or a NaN is the result of the formula.
+/// Underflow adds half of the least subnormal in a product. In the squares' sum the error of
+/// underflow is at most 2⁻²⁹ of variance + ε, because rows are scaled. With an ε of 0, the norm of
+/// a row whose deviation may be 0 is arbitrary. The norm of a row with an infinity or a NaN is the
+/// result of the formula.
 pub(super) fn row(
     centered: bool,
     team: Team,

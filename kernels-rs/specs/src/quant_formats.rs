@@ -359,7 +359,7 @@ fn grouped(
     (bytes, factors)
 }
 
-/// Computes the bytes and factors. For a gate, it computes the numbers in `f64`, and the kernel's
+/// Computes the bytes and factors. For a gate, the numbers are computed in `f64`, and the kernel's
 /// numbers are within 8·u.
 fn quantized(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
     let (x, &[m, cols], &[groups, wide]) = (inputs[0].values(), inputs[0].extents(), inputs[5].extents()) else {
