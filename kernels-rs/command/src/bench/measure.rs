@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// Timed work: it runs once and returns its duration. Suites read all fields.
+/// Timed work, a function that runs once and returns its duration. Suites read all fields.
 #[cfg_attr(not(feature = "library"), expect(dead_code))]
 pub(crate) struct Contender<'a> {
     pub name: &'static str,

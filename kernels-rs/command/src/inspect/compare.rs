@@ -31,7 +31,7 @@ pub(crate) struct Comparison {
     pub facts: Vec<(String, String, String)>,
 }
 
-/// The other side of a comparison. A page holds it in its JSON.
+/// The other side of a comparison. A page holds this code in its JSON.
 #[derive(Deserialize)]
 pub(crate) struct ComparedCode {
     #[serde(default)]
