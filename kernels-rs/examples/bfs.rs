@@ -15,9 +15,9 @@ use std::error::Error;
 #[device]
 pub const UNREACHED: u32 = u32::MAX;
 
-/// Visits the neighbors of the first `count` vertices of the frontier. Those that are reached for
-/// the first time get distance `level` and form the next frontier, in any order. The neighbors of
-/// vertex v are `ends[starts[v]..starts[v + 1]]`.
+/// Visits the neighbors of the first `count` vertices of the frontier. Neighbors that are reached
+/// for the first time get distance `level` and form the next frontier, in any order. The neighbors
+/// of vertex v are `ends[starts[v]..starts[v + 1]]`.
 #[kernel(block = 128, grid = count.div_ceil(128))]
 #[requires(count <= frontier.len(), next.len() == distance.len(), found.len() == 1)]
 #[requires(starts.len() == distance.len() + 1)]

@@ -4,9 +4,10 @@
 //! cargo run --release -p kernels-rs --example heat
 //! ```
 //!
-//! A step needs all of the previous one, so a barrier of the grid separates them. Without it, each
-//! step would be a launch, and the host would have to read the largest change to know when to stop.
-//! The file shows a cooperative kernel, two buffers that alternate, and a maximum over the grid.
+//! A step needs all of the previous one, so a barrier of the grid separates them. Without the
+//! barrier, each step would be a launch, and the host would have to read the largest change to
+//! decide when to stop. The file shows a cooperative kernel, two buffers that alternate, and a
+//! maximum over the grid.
 
 use kernel_dsl::prelude::*;
 use runtime::Device;
