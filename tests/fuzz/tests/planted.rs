@@ -1,6 +1,6 @@
 //! Tests that the fuzzer detects faults: each fault is planted in the emitted PTX of every kernel,
-//! as a faulty compiler or instruction table would produce it. The fuzzer must detect it within a
-//! given number of kernels.
+//! as a faulty compiler or instruction table would produce it. The fuzzer must detect each fault
+//! within a given number of kernels.
 
 use fuzz::compile::Frontend;
 use fuzz::generate;

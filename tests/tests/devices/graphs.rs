@@ -55,7 +55,7 @@ fn count(from: u32) -> Vec<u32> {
     (from..from + N as u32).collect()
 }
 
-/// Returns the length of a launch. On a GPU it is long enough for the host to run ahead.
+/// Returns the length of a launch. On a GPU the launch is long enough for the host to run ahead.
 fn times() -> u32 {
     match doctor::examine().driver {
         DriverFinding::Found { on_cpu: false, .. } => 50_000,

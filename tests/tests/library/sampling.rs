@@ -23,7 +23,7 @@ fn draw(device: &Device, sample: Sample, logits: &DeviceBuffer<f32>, rows: usize
 }
 
 /// Checks Pearson's statistic of the tokens against the probabilities. With 11 degrees of freedom
-/// it exceeds 40 once in 28,000 such samples; the samples here are fixed by the seed.
+/// the statistic exceeds 40 once in 28,000 samples; the samples here are fixed by the seed.
 fn fit(tokens: &[u32], p: &[f64], what: &str) {
     let total: f64 = p.iter().sum();
     let mut statistic = 0.0;
@@ -99,7 +99,8 @@ fn of_many(device: &Device, few: u64) {
             ranks.push(places.iter().position(|i| *i == token).unwrap());
         }
         assert!(ranks.iter().all(|rank| *rank < kept), "{sample:?}: {ranks:?} of {kept}");
-        // The kernel's cases test complete distributions. This checks only that the draws vary.
+        // The kernel's cases test complete distributions. The assertion checks only that the draws
+        // vary.
         assert!(kept == 1 || ranks.iter().any(|rank| *rank != ranks[0]), "{sample:?}: {ranks:?}");
     }
     let mut tokens = device.zeros::<u32>(1).unwrap();
@@ -142,7 +143,7 @@ fn most_likely_token_of_a_vocabulary() {
 }
 
 /// Checks that a draw by probability does not depend on the number of parts of a row. On the
-/// interpreter's device it is 3 for one row, and 1 for eight.
+/// interpreter's device this number is 3 for one row, and 1 for eight.
 #[test]
 fn draws_by_probability_do_not_depend_on_parts() {
     let device = Device::cpu();

@@ -340,8 +340,8 @@ enum QuantizedProduct {
 /// Checks that products with every format of weights stay in registers: of 1, 2, 4 and 8 rows and
 /// of tiles, as they are compiled when a program first needs them.
 ///
-/// Up to 8 rows they issue at most 17.0 slots for a byte of weights. A Tesla P40 has as many while
-/// its memory delivers the byte.
+/// Products of up to 8 rows issue at most 17.0 slots for a byte of weights. A Tesla P40 has as many
+/// while its memory delivers the byte.
 #[test]
 fn every_format_stays_in_registers() {
     let ptxas = Ptxas::find().filter(Ptxas::takes_sm_61);

@@ -47,9 +47,9 @@ pub enum Fate {
 /// A survivor compared with the kernel, on all cases.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Beside {
-    /// The number of its instructions, counted for each active lane.
+    /// The comparison of the numbers of instructions, counted for each active lane.
     pub work: Ordering,
-    /// Whether its outputs are bit-identical to the kernel's.
+    /// Whether the survivor's outputs are bit-identical to the kernel's.
     pub bits: bool,
 }
 

@@ -105,7 +105,8 @@ fn parameters(ptx: &str) -> impl Iterator<Item = &str> {
     list.split_once(')').map_or("", |(list, _)| list).split(',').map(str::trim)
 }
 
-/// Returns `theirs` with the parameters of our entry. Those that the CUDA C takes have its names.
+/// Returns `theirs` with the parameters of our entry. Parameters that the CUDA C takes have the
+/// names of the CUDA C.
 fn with_our_parameters(ours: &str, theirs: &str, taken: &str) -> String {
     let taken: Vec<&str> = taken.split(' ').collect();
     let given: Vec<&str> = parameters(theirs).collect();

@@ -1,5 +1,5 @@
 //! Options of a check: orders, disabled checks, the contents of unwritten memory, fuel and where to
-//! stop. Also its three verdicts.
+//! stop. The three verdicts of a check are tested, too.
 
 use kernel_dsl::compiler::hir::Instance;
 use kernel_dsl::prelude::*;

@@ -1,8 +1,8 @@
 //! Bugs that only an interleaving reveals. When blocks and warps run in order, no thread finds a
 //! lock taken or a queue empty. Therefore no such run has a finding or a wrong result.
 //!
-//! [`Schedule::Preempted`] finds them. The first thread of each block takes part, with the others
-//! idle, so that the kernels show one protocol each. `fetch_or(i, 0)` is an atomic load.
+//! [`Schedule::Preempted`] finds these bugs. The first thread of each block takes part, with the
+//! others idle, so that the kernels show one protocol each. `fetch_or(i, 0)` is an atomic load.
 //!
 //! `INTERLEAVED.md` here lists them; `UPDATE=1 cargo test -p tests --test zoo` writes it.
 

@@ -2,7 +2,7 @@
 //!
 //! `cargo run -p words` reads the sources, pages, settings and scripts that git tracks, or the
 //! given paths. The lint prints each violation with its file, line, rule and replacement. In Rust
-//! it also checks the spelling of identifiers. The exit code is 1 if a violation is found.
+//! the lint also checks the spelling of identifiers. The exit code is 1 if a violation is found.
 //! `--summary` prints one line a folder instead.
 
 mod extract;

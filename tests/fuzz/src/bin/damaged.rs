@@ -1,7 +1,5 @@
 //! Damages kernels at random, and stops at the first that makes the compiler panic or exceeds the
-//! time limit. Run it with
-//! `cargo run --release -p fuzz --bin damaged -- 60 1` for 60
-//! seconds from seed 1.
+//! time limit. `cargo run --release -p fuzz --bin damaged -- 60 1` runs for 60 seconds from seed 1.
 
 #[path = "../../../../kernel-dsl/compiler/tests/frontend/damage.rs"]
 mod damage;

@@ -42,7 +42,8 @@ struct Variable {
 #[derive(Clone, Copy, Debug)]
 struct EnclosingLoop {
     label: u32,
-    /// Whether threads may leave the loop separately. If so, it contains no collective operations.
+    /// Whether threads may leave the loop separately. If so, the loop contains no collective
+    /// operations.
     apart: bool,
 }
 
