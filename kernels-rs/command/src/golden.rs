@@ -111,7 +111,10 @@ fn without_comment(line: &str) -> &str {
 /// Checks the machine code of each declared instance.
 ///
 /// ptxas finds registers, spills and shared memory, and nvdisasm finds loops. For a missing tool, a
-/// line is printed, and its limits are not checked. An error lists every exceeded limit.
+/// line is printed, and its limits are not checked.
+///
+/// # Errors
+/// Returns a text that lists every exceeded limit.
 pub fn check(artifact: &Artifact, budget: MachineCodeLimits) -> Result<(), String> {
     if budget == MachineCodeLimits::default() {
         return Ok(());

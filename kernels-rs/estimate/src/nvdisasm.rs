@@ -32,7 +32,10 @@ impl Nvdisasm {
     }
 
     /// Assembles a module with one kernel. Returns its resources and its machine code as text, with
-    /// lines if the PTX has them, or the failing tool's message.
+    /// lines if the PTX has them.
+    ///
+    /// # Errors
+    /// Returns the message of the tool that fails.
     pub fn text(&self, ptxas: &Ptxas, ptx: &str, target: Target) -> Result<(Resources, String), String> {
         self.run(ptxas, ptx, target, &["-c", "-g"])
     }
@@ -55,8 +58,10 @@ impl Nvdisasm {
 
     /// Assembles and disassembles modules with one kernel each. The modules of a PTX version become
     /// one, since nvdisasm takes 0.14 s to start; the version affects the machine code. Returns the
-    /// resources and the machine code of each kernel, without source lines, or the failing tool's
-    /// message.
+    /// resources and the machine code of each kernel, without source lines.
+    ///
+    /// # Errors
+    /// Returns the message of the tool that fails.
     pub fn disassemble_all<'p>(
         &self,
         ptxas: &Ptxas,
@@ -108,13 +113,19 @@ impl Nvdisasm {
     }
 
     /// Assembles a module with one kernel. Returns its resources, and its machine code with
-    /// encodings and the lines of the PTX, or the failing tool's message.
+    /// encodings and the lines of the PTX.
+    ///
+    /// # Errors
+    /// Returns the message of the tool that fails.
     pub fn encoded(&self, ptxas: &Ptxas, ptx: &str, target: Target) -> Result<(Resources, String), String> {
         self.run(ptxas, ptx, target, &["-c", "-gp", "-hex"])
     }
 
     /// Assembles a module with one kernel and parses the disassembly. Returns the resources and the
-    /// listing, or the failing tool's message.
+    /// listing.
+    ///
+    /// # Errors
+    /// Returns the message of the tool that fails.
     pub fn disassemble(&self, ptxas: &Ptxas, ptx: &str, target: Target) -> Result<(Resources, Listing), String> {
         let (resources, text) = self.text(ptxas, ptx, target)?;
         Ok((resources, self.parse(&text)?))
@@ -125,6 +136,9 @@ impl Nvdisasm {
     }
 
     /// Returns only the machine code of a module with one kernel.
+    ///
+    /// # Errors
+    /// Returns the message of the tool that fails.
     pub fn listing(&self, ptxas: &Ptxas, ptx: &str, target: Target) -> Result<Listing, String> {
         Ok(self.disassemble(ptxas, ptx, target)?.1)
     }

@@ -78,13 +78,19 @@ impl Ptxas {
     }
 
     /// Assembles PTX for `target`, which is the module's own target or a later one. Returns the
-    /// resources of the machine code, or the message of ptxas.
+    /// resources of the machine code.
+    ///
+    /// # Errors
+    /// Returns the message of ptxas if it fails.
     pub fn assemble(&self, ptx: &str, target: Target) -> Result<Resources, String> {
         self.assemble_to(ptx, target, Path::new(NULL_DEVICE))
     }
 
     /// Assembles PTX for `target` and keeps the machine code in the file `cubin`, with lines if the
     /// PTX has them.
+    ///
+    /// # Errors
+    /// Returns the message of ptxas if it fails.
     pub fn assemble_to(&self, ptx: &str, target: Target, cubin: &Path) -> Result<Resources, String> {
         let output = self.run(ptx, target, cubin)?;
         Resources::read(&output).ok_or_else(|| self.cannot_parse(&output))
