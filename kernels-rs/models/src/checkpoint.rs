@@ -4,9 +4,9 @@
 use crate::configuration::{Configuration, Experts};
 use crate::error::{Error, Result};
 use crate::file::bytes::name;
-use crate::file::gguf::{Gguf, Value};
+use crate::file::gguf::{Gguf, MetadataValue};
 use crate::file::safetensors::Safetensors;
-use crate::file::{Format, Tensor};
+use crate::file::{FileTensor, TensorFormat};
 use crate::memory::WeightBytes;
 use crate::template::ChatTemplate;
 use crate::tensors::{Naming, TensorRequirement, TensorRole, is_derived};
@@ -34,7 +34,7 @@ pub enum Files {
 }
 
 /// Formats of weights that kernels read.
-const WEIGHTS: &str = "F32, F16, BF16, and the Q, IQ, TQ, MXFP4 and NVFP4 formats of GGUF except Q8_1 and Q8_K";
+const WEIGHT_FORMATS: &str = "F32, F16, BF16, and the Q, IQ, TQ, MXFP4 and NVFP4 formats of GGUF except Q8_1 and Q8_K";
 
 impl Checkpoint {
     /// Opens a GGUF file, a safetensors file or index, or a folder of safetensors. Headers are
@@ -98,7 +98,7 @@ impl Checkpoint {
     }
 
     /// Returns the tensors in the order of the files.
-    pub fn tensors(&self) -> Vec<Tensor<'_>> {
+    pub fn tensors(&self) -> Vec<FileTensor<'_>> {
         match &self.files {
             Files::Gguf(gguf) => gguf.tensors().chain(self.projector.iter().flat_map(Gguf::tensors)).collect(),
             Files::Safetensors(safetensors) => safetensors.tensors().collect(),
@@ -106,7 +106,7 @@ impl Checkpoint {
     }
 
     /// Returns the tensor of a name.
-    pub fn tensor(&self, name: &str) -> Option<Tensor<'_>> {
+    pub fn tensor(&self, name: &str) -> Option<FileTensor<'_>> {
         match &self.files {
             Files::Gguf(gguf) => gguf.tensor(name).or_else(|| self.projector.as_ref()?.tensor(name)),
             Files::Safetensors(safetensors) => safetensors.tensor(name),
@@ -152,11 +152,13 @@ impl Checkpoint {
     /// If the template is not Jinja.
     pub fn chat_template(&self, tokenizer: &Tokenizer) -> Result<Option<ChatTemplate>> {
         let source = match &self.files {
-            Files::Gguf(gguf) => gguf.optional("tokenizer.chat_template", "a string", Value::text)?.map(str::to_owned),
+            Files::Gguf(gguf) => {
+                gguf.optional("tokenizer.chat_template", "a string", MetadataValue::text)?.map(str::to_owned)
+            }
             Files::Safetensors(_) => {
                 let path = self.folder.join("chat_template.jinja");
                 if path.exists() {
-                    let bytes = crate::file::bytes::Bytes::read(&path, 1 << 20)?;
+                    let bytes = crate::file::bytes::FileBytes::read(&path, 1 << 20)?;
                     Some(String::from_utf8_lossy(&bytes).into_owned())
                 } else {
                     let json = configuration(&self.folder.join("tokenizer_config.json"))?;
@@ -169,8 +171,8 @@ impl Checkpoint {
             String::from_utf8_lossy(text).into_owned()
         };
         let special = tokenizer.special();
-        let (begin, end) = (text(special.begin.as_ref()), text(special.end.first()));
-        source.map(|source| ChatTemplate::new(&source, &begin, &end)).transpose()
+        let (bos, eos) = (text(special.bos.as_ref()), text(special.eos.first()));
+        source.map(|source| ChatTemplate::new(&source, &bos, &eos)).transpose()
     }
 
     /// Returns the bytes of all tensors.
@@ -183,9 +185,9 @@ impl Checkpoint {
     /// # Errors
     /// If a tensor is absent, has other extents, or has a format without kernels. Also if the file
     /// has a tensor for which the configuration has no use: the model would run, and be wrong.
-    pub fn weights(&self, configuration: &Configuration) -> Result<Vec<(TensorRequirement, Tensor<'_>)>> {
+    pub fn weights(&self, configuration: &Configuration) -> Result<Vec<(TensorRequirement, FileTensor<'_>)>> {
         // A tied output matrix is the embedding, and some files have it twice.
-        let spare = configuration.tied.then_some("lm_head.weight");
+        let tied_output = configuration.tied.then_some("lm_head.weight");
         let needed = configuration.tensors(self.naming());
         let user = configuration.architecture.name();
         let mut used = HashSet::new();
@@ -201,12 +203,17 @@ impl Checkpoint {
             }
             if !is_weight(tensor.format) {
                 let field = format!("tensor `{name}`");
-                return Err(Error::unsupported(self.file(), field, format!("the format {}", tensor.format), WEIGHTS));
+                return Err(Error::unsupported(
+                    self.file(),
+                    field,
+                    format!("the format {}", tensor.format),
+                    WEIGHT_FORMATS,
+                ));
             }
             used.insert(tensor.name);
             weights.push((requirement, tensor));
         }
-        let unused = |name: &str| !used.contains(name) && !is_derived(name) && Some(name) != spare;
+        let unused = |name: &str| !used.contains(name) && !is_derived(name) && Some(name) != tied_output;
         match self.tensors().into_iter().find(|tensor| unused(tensor.name)) {
             Some(tensor) => {
                 let needed = format!("a model with the tensor `{}`", tensor.name);
@@ -228,7 +235,7 @@ impl Checkpoint {
         for (needed, tensor) in self.weights(configuration)? {
             let bytes = tensor.bytes.len() as u64;
             match needed.role {
-                TensorRole::Vision(role) if tensor.format != Format::BF16 && !role.is_merger() => {
+                TensorRole::Vision(role) if tensor.format != TensorFormat::BF16 && !role.is_merger() => {
                     all.first += 4 * tensor.elements();
                 }
                 TensorRole::Vision(_) => all.first += bytes,
@@ -251,7 +258,7 @@ impl Checkpoint {
     pub fn read_per_step(&self, configuration: &Configuration) -> Result<u64> {
         let weights = self.weights(configuration)?;
         // A tied embedding is also the output matrix, which each step reads whole.
-        let read = |(needed, tensor): &(TensorRequirement, Tensor<'_>)| {
+        let read = |(needed, tensor): &(TensorRequirement, FileTensor<'_>)| {
             let bytes = tensor.bytes.len() as u64;
             match (needed.role, &configuration.experts) {
                 (TensorRole::Embedding, _) if !configuration.tied => 0,
@@ -268,7 +275,7 @@ impl Checkpoint {
 }
 
 /// Tells whether kernels read a format. Q8_1 and Q8_K are for intermediate values.
-fn is_weight(format: Format) -> bool {
-    use Format::*;
+fn is_weight(format: TensorFormat) -> bool {
+    use TensorFormat::*;
     !matches!(format, F64 | I8 | I16 | I32 | I64 | Q8_1 | Q8_K)
 }

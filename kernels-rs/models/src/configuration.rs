@@ -5,7 +5,7 @@ mod gguf;
 mod json;
 mod rotary;
 
-pub use rotary::{Axes, Pairing, Rotary, Scaling};
+pub use rotary::{Pairing, RotaryAxes, RotaryConfiguration, Scaling};
 
 use crate::error::{Error, Result};
 use kernels_rs::blocks::heads::WIDTHS;
@@ -77,10 +77,10 @@ pub struct Configuration {
     pub layers: usize,
     /// The hidden size: elements of a token between layers.
     pub width: usize,
-    /// Heads of queries, a multiple of `groups`.
+    /// Heads of queries, a multiple of `kv_heads`.
     pub heads: usize,
-    /// Heads of keys and of values. Each serves `heads / groups` heads of queries.
-    pub groups: usize,
+    /// Heads of keys and of values. Each serves `heads / kv_heads` heads of queries.
+    pub kv_heads: usize,
     /// The size of a head.
     pub head: usize,
     /// Elements of a token between the products of the feed-forward network, or of one expert.
@@ -89,7 +89,7 @@ pub struct Configuration {
     #[serde(serialize_with = "shortest")]
     pub epsilon: f32,
     /// Positions.
-    pub rotary: Rotary,
+    pub rotary: RotaryConfiguration,
     /// Experts, in place of one feed-forward network.
     pub experts: Option<Experts>,
     /// Whether the embedding is also the output matrix.
@@ -97,7 +97,7 @@ pub struct Configuration {
     /// The number of first layers after which features of images are added.
     pub deepstack: usize,
     /// The vision tower, if it is in the same file.
-    pub vision: Option<Vision>,
+    pub vision: Option<VisionConfiguration>,
 }
 
 /// Experts of a layer: for each token, a router chooses `used` of `count` networks.
@@ -113,7 +113,7 @@ pub struct Experts {
 
 /// The extents of a vision tower of Qwen3-VL.
 #[derive(Clone, PartialEq, Debug, Serialize)]
-pub struct Vision {
+pub struct VisionConfiguration {
     /// Layers.
     pub layers: usize,
     /// Elements of a patch between layers.
@@ -145,7 +145,7 @@ fn shortest<S: serde::Serializer>(value: &f32, serializer: S) -> std::result::Re
 }
 
 /// Reads a field of a configuration, from either source.
-trait Fields {
+trait ConfigurationFields {
     /// Returns the file, as messages name it.
     fn file(&self) -> &str;
     /// Returns an unsigned integer if the field is there.
@@ -191,10 +191,10 @@ trait Fields {
 
 impl Configuration {
     /// Checks that extents are consistent, and that there are kernels for them.
-    fn check(self, fields: &impl Fields, heads: &str, head: &str) -> Result<Configuration> {
-        let Configuration { heads: n, groups, head: size, .. } = self;
-        if !n.is_multiple_of(groups) {
-            let problem = format!("expected a multiple of the {groups} heads of keys, found {n}");
+    fn check(self, fields: &impl ConfigurationFields, heads: &str, head: &str) -> Result<Configuration> {
+        let Configuration { heads: n, kv_heads, head: size, .. } = self;
+        if !n.is_multiple_of(kv_heads) {
+            let problem = format!("expected a multiple of the {kv_heads} heads of keys, found {n}");
             return Err(Error::field(fields.file(), fields.name(heads), problem));
         }
         if !WIDTHS.contains(&size) {
@@ -207,7 +207,7 @@ impl Configuration {
             let problem = format!("each token uses {used} experts of {count}");
             return Err(Error::field(fields.file(), "experts", problem));
         }
-        if let Some(Vision { output, .. }) = &self.vision
+        if let Some(VisionConfiguration { output, .. }) = &self.vision
             && *output != self.width
         {
             let problem = format!("a token of the tower has {output} elements, one of the text {}", self.width);
@@ -218,15 +218,15 @@ impl Configuration {
 
     /// Returns the number of rows of the matrix that computes queries, keys and values.
     pub fn projected(&self) -> usize {
-        (self.heads + 2 * self.groups) * self.head
+        (self.heads + 2 * self.kv_heads) * self.head
     }
 }
 
-impl Vision {
+impl VisionConfiguration {
     /// Checks that extents are consistent.
-    fn check(self, fields: &impl Fields) -> Result<Vision> {
+    fn check(self, fields: &impl ConfigurationFields) -> Result<VisionConfiguration> {
         let wrong = |problem: String| Err(Error::field(fields.file(), "vision", problem));
-        let Vision { layers, width, heads, positions, ref deepstack, .. } = self;
+        let VisionConfiguration { layers, width, heads, positions, ref deepstack, .. } = self;
         if !width.is_multiple_of(heads) {
             return wrong(format!("a width of {width} is not a multiple of {heads} heads"));
         }

@@ -35,8 +35,8 @@
 //! between devices. Norms, attention and products of prompts add in an order that depends on the
 //! number of multiprocessors. A last bit can change how an activation is rounded to 8 bits. After
 //! some layers the logits differ by a few hundredths of the largest logit. If two tokens are nearly
-//! equally likely, devices may then choose different ones. [`Options::exact`] gives equal bits on
-//! all devices, at a lower speed.
+//! equally likely, devices may then choose different ones. [`SessionOptions::exact`] gives equal
+//! bits on all devices, at a lower speed.
 
 pub mod attention;
 pub mod batch;
@@ -62,5 +62,5 @@ pub use batch::Batch;
 pub use model::Model;
 pub use prompt::Prompt;
 pub use sampling::{Sampler, Sampling};
-pub use session::{GeneratedToken, Generation, Options, OutputText, Session, StopReason};
+pub use session::{GeneratedToken, Generation, OutputText, Session, SessionOptions, StopReason};
 pub use stage::LayerSplit;

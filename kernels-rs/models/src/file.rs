@@ -2,27 +2,27 @@
 //!
 //! | format | reader | metadata | tensors |
 //! |---|---|---|---|
-//! | GGUF, one file or parts | [`gguf::Gguf`] | in the file | every format of [`Format`] |
+//! | GGUF, one file or parts | [`gguf::Gguf`] | in the file | every format of [`TensorFormat`] |
 //! | safetensors, one file or shards | [`safetensors::Safetensors`] | `config.json` | F64, F32, F16, BF16, integers |
 //!
-//! Files are mapped into memory, and a [`Tensor`] is a slice of the map: opening a file of 100 GB
-//! reads its header only. Every length and offset in a file is checked before use. A damaged file
-//! gives an [`Error`](crate::Error) with the byte offset and the field.
+//! Files are mapped into memory, and a [`FileTensor`] is a slice of the map: opening a file of 100
+//! GB reads its header only. Every length and offset in a file is checked before use. A damaged
+//! file gives an [`Error`](crate::Error) with the byte offset and the field.
 
 pub(crate) mod bytes;
 mod format;
 pub mod gguf;
 pub mod safetensors;
 
-pub use format::Format;
+pub use format::TensorFormat;
 
 /// A tensor in a file.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Tensor<'a> {
+pub struct FileTensor<'a> {
     /// The name in the file.
     pub name: &'a str,
     /// The format of the elements.
-    pub format: Format,
+    pub format: TensorFormat,
     /// Extents, outermost first: a matrix is `[rows, columns]`, and a row lies in consecutive
     /// bytes.
     pub extents: &'a [u64],
@@ -30,7 +30,7 @@ pub struct Tensor<'a> {
     pub bytes: &'a [u8],
 }
 
-impl Tensor<'_> {
+impl FileTensor<'_> {
     /// Returns the count of elements.
     pub fn elements(&self) -> u64 {
         self.extents.iter().product()

@@ -1,7 +1,7 @@
 //! Images: reading, resizing to whole squares of patches, and normalized patches.
 //!
 //! ```text
-//!   PNG, JPEG, PPM ─ Image ─ resize, bicubic ─ Picture ─ patches in squares of merge × merge ─▶ tower
+//!   PNG, JPEG, PPM ─ Image ─ resize, bicubic ─ PreparedImage ─ patches in squares of merge × merge ─▶ tower
 //! ```
 //!
 //! The steps are those of Qwen2-VL's image processor in transformers, which Qwen3-VL uses too. Each
@@ -11,23 +11,23 @@
 mod resize;
 
 use crate::checkpoint::{Checkpoint, Files};
-use crate::configuration::Vision;
+use crate::configuration::VisionConfiguration;
 use crate::error::{Error, Result};
-use crate::file::bytes::{Bytes, name};
-use crate::file::gguf::Value;
+use crate::file::bytes::{FileBytes, name};
+use crate::file::gguf::MetadataValue;
 use image::metadata::Orientation;
 use image::{DynamicImage, ImageDecoder, ImageFormat, ImageReader, Limits};
 use std::io::Cursor;
 use std::path::Path;
 
 /// The largest file of an image.
-const MAX_FILE: u64 = 1 << 28;
+const MAX_FILE_BYTES: u64 = 1 << 28;
 
 /// The largest side of an image.
 const MAX_SIDE: u32 = 1 << 16;
 
 /// The most memory that reading an image takes.
-const MAX_MEMORY: u64 = 1 << 28;
+const MAX_DECODED_BYTES: u64 = 1 << 28;
 
 /// The most pixels of a resized image.
 const MAX_PIXELS: u64 = 1 << 26;
@@ -69,7 +69,7 @@ impl Image {
     /// # Errors
     /// If the file cannot be read, is damaged, has another format, or is too large.
     pub fn open(path: &Path) -> Result<Image> {
-        Image::read(&name(path), &Bytes::read(path, MAX_FILE)?)
+        Image::read(&name(path), &FileBytes::read(path, MAX_FILE_BYTES)?)
     }
 
     /// Reads the bytes of a file in PNG, JPEG or PPM. Messages call it `file`. An image that its
@@ -82,17 +82,17 @@ impl Image {
         let mut reader = ImageReader::new(Cursor::new(bytes));
         let mut limits = Limits::default();
         (limits.max_image_width, limits.max_image_height) = (Some(MAX_SIDE), Some(MAX_SIDE));
-        limits.max_alloc = Some(MAX_MEMORY);
+        limits.max_alloc = Some(MAX_DECODED_BYTES);
         reader.limits(limits);
         let reader = reader.with_guessed_format().map_err(|error| damaged(error.into()))?;
         if !matches!(reader.format(), Some(ImageFormat::Png | ImageFormat::Jpeg | ImageFormat::Pnm)) {
             return Err(Error::unsupported(file, "image", "the format of the file", "PNG, JPEG, PPM"));
         }
         let mut decoder = reader.into_decoder().map_err(damaged)?;
-        if decoder.total_bytes() > MAX_MEMORY {
+        if decoder.total_bytes() > MAX_DECODED_BYTES {
             let (width, height) = decoder.dimensions();
             let problem = format!(
-                "{width} × {height} pixels need {} bytes; at most {MAX_MEMORY} are read",
+                "{width} × {height} pixels need {} bytes; at most {MAX_DECODED_BYTES} are read",
                 decoder.total_bytes()
             );
             return Err(Error::field(file, "image", problem));
@@ -119,7 +119,7 @@ impl Image {
 
 /// How the images of a model are prepared.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Processor {
+pub struct ImageProcessor {
     /// Pixels of a patch's side.
     patch: usize,
     /// The side, in patches, of a square that becomes one token.
@@ -132,11 +132,11 @@ pub struct Processor {
     deviation: [f32; 3],
 }
 
-impl Processor {
+impl ImageProcessor {
     /// Returns the processor of Qwen3-VL for a vision tower.
-    pub fn new(vision: &Vision) -> Processor {
-        let Vision { patch, merge, .. } = *vision;
-        Processor { patch, merge, pixels: [1 << 16, 1 << 24], mean: [0.5; 3], deviation: [0.5; 3] }
+    pub fn new(vision: &VisionConfiguration) -> ImageProcessor {
+        let VisionConfiguration { patch, merge, .. } = *vision;
+        ImageProcessor { patch, merge, pixels: [1 << 16, 1 << 24], mean: [0.5; 3], deviation: [0.5; 3] }
     }
 
     /// Reads the processor of a checkpoint: from `preprocessor_config.json`, or from the metadata
@@ -144,19 +144,19 @@ impl Processor {
     ///
     /// # Errors
     /// If a field is damaged, or needs something this crate lacks.
-    pub fn of(checkpoint: &Checkpoint, vision: &Vision) -> Result<Processor> {
-        let mut processor = Processor::new(vision);
+    pub fn of(checkpoint: &Checkpoint, vision: &VisionConfiguration) -> Result<ImageProcessor> {
+        let mut processor = ImageProcessor::new(vision);
         match (checkpoint.projector(), checkpoint.files()) {
             (Some(gguf), _) => {
                 for (key, to) in [("image_mean", &mut processor.mean), ("image_std", &mut processor.deviation)] {
                     let key = format!("clip.vision.{key}");
-                    let Some(array) = gguf.optional(&key, "an array", Value::array)? else { continue };
+                    let Some(array) = gguf.optional(&key, "an array", MetadataValue::array)? else { continue };
                     let numbers: Vec<f32> = array.iter().filter_map(|x| Some(x.float()? as f32)).take(4).collect();
                     *to = numbers.try_into().map_err(|_| gguf.unexpected(&key, "three floating-point numbers"))?;
                 }
                 for (key, to) in ["image_min_pixels", "image_max_pixels"].into_iter().zip(&mut processor.pixels) {
                     let key = format!("clip.vision.{key}");
-                    *to = gguf.optional(&key, "an integer", Value::unsigned)?.unwrap_or(*to);
+                    *to = gguf.optional(&key, "an integer", MetadataValue::unsigned)?.unwrap_or(*to);
                 }
                 processor.checked(gguf.file())
             }
@@ -166,7 +166,7 @@ impl Processor {
     }
 
     /// Returns the processor with the fields of `preprocessor_config.json`, if the file is there.
-    fn with_settings(mut self, checkpoint: &Checkpoint) -> Result<Processor> {
+    fn with_settings(mut self, checkpoint: &Checkpoint) -> Result<ImageProcessor> {
         let path = checkpoint.folder().join("preprocessor_config.json");
         let json = crate::tokenizer::configuration(&path)?;
         let file = name(&path);
@@ -201,7 +201,7 @@ impl Processor {
     }
 
     /// Rejects limits and deviations that cannot be used.
-    fn checked(self, file: &str) -> Result<Processor> {
+    fn checked(self, file: &str) -> Result<ImageProcessor> {
         let [least, most] = self.pixels;
         if least == 0 || least > most || most > MAX_PIXELS {
             let problem = format!("expected 1 to {MAX_PIXELS} pixels, the least first, found {least} and {most}");
@@ -216,26 +216,26 @@ impl Processor {
     }
 
     /// Returns the processor with a limit on the tokens of an image. A lower limit stays.
-    pub fn with_tokens(self, most: usize) -> Processor {
+    pub fn with_tokens(self, most: usize) -> ImageProcessor {
         let square = ((self.patch * self.merge) as u64).pow(2);
         let [least, pixels] = self.pixels;
         let most = pixels.min((most.max(1) as u64).saturating_mul(square));
-        Processor { pixels: [least.min(most), most], ..self }
+        ImageProcessor { pixels: [least.min(most), most], ..self }
     }
 
     /// Returns the processor with limits of the pixels of a resized image.
     ///
     /// # Errors
     /// If the least is 0 or more than the most, or the most is too large.
-    pub fn with_pixels(self, least: u64, most: u64) -> Result<Processor> {
-        Processor { pixels: [least, most], ..self }.checked("a processor of images")
+    pub fn with_pixels(self, least: u64, most: u64) -> Result<ImageProcessor> {
+        ImageProcessor { pixels: [least, most], ..self }.checked("a processor of images")
     }
 
     /// Returns height and width of an image after resizing.
     ///
     /// # Errors
     /// If one side is more than 200 times the other.
-    pub fn resized(&self, height: usize, width: usize) -> Result<[usize; 2]> {
+    pub fn resized_extents(&self, height: usize, width: usize) -> Result<[usize; 2]> {
         let (h, w, factor) = (height as f64, width as f64, (self.patch * self.merge) as f64);
         if height == 0 || width == 0 || h.max(w) / h.min(w) > MAX_RATIO {
             let problem = format!("sides of {width} and {height} pixels; at most a ratio of {MAX_RATIO} is supported");
@@ -259,31 +259,31 @@ impl Processor {
     /// Resizes an image.
     ///
     /// # Errors
-    /// Returns the errors of [`resized`](Processor::resized).
-    pub fn prepare(&self, image: &Image) -> Result<Picture> {
-        let [height, width] = self.resized(image.height, image.width)?;
+    /// Returns the errors of [`resized_extents`](ImageProcessor::resized_extents).
+    pub fn prepare(&self, image: &Image) -> Result<PreparedImage> {
+        let [height, width] = self.resized_extents(image.height, image.width)?;
         let pixels = resize::bicubic(&image.pixels, [image.height, image.width], [height, width]);
-        Ok(Picture { processor: *self, grid: [height / self.patch, width / self.patch], pixels })
+        Ok(PreparedImage { processor: *self, grid: [height / self.patch, width / self.patch], pixels })
     }
 }
 
 /// An image that is resized for a vision tower.
 #[derive(Clone, PartialEq)]
-pub struct Picture {
-    processor: Processor,
+pub struct PreparedImage {
+    processor: ImageProcessor,
     /// Rows and columns of patches.
     grid: [usize; 2],
     /// Rows of pixels, three bytes each.
     pixels: Vec<u8>,
 }
 
-impl std::fmt::Debug for Picture {
+impl std::fmt::Debug for PreparedImage {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Picture({} × {} patches)", self.grid[0], self.grid[1])
+        write!(f, "PreparedImage({} × {} patches)", self.grid[0], self.grid[1])
     }
 }
 
-impl Picture {
+impl PreparedImage {
     /// Returns the numbers of rows and columns of patches.
     pub fn grid(&self) -> [usize; 2] {
         self.grid
@@ -306,7 +306,7 @@ impl Picture {
 
     /// Returns row and column of each patch in the order of the tower: squares of patches one after
     /// another, and row by row in a square.
-    pub fn places(&self) -> impl Iterator<Item = [usize; 2]> {
+    pub fn patch_places(&self) -> impl Iterator<Item = [usize; 2]> {
         let merge = self.processor.merge;
         let [rows, columns] = self.squares();
         (0..rows * columns).flat_map(move |square| {
@@ -316,15 +316,15 @@ impl Picture {
     }
 
     /// Returns the normalized elements of each patch, `[patches, 3, side, side]` with the colors
-    /// first, in the order of [`places`](Picture::places).
+    /// first, in the order of [`patch_places`](PreparedImage::patch_places).
     pub fn patches(&self) -> Vec<f32> {
-        let Processor { patch, mean, deviation, .. } = self.processor;
+        let ImageProcessor { patch, mean, deviation, .. } = self.processor;
         let width = self.grid[1] * patch;
         let levels: [[f32; 256]; 3] = std::array::from_fn(|color| {
             std::array::from_fn(|byte| (byte as f32 / 255.0 - mean[color]) / deviation[color])
         });
         let mut numbers = Vec::with_capacity(self.pixels.len());
-        for [row, column] in self.places() {
+        for [row, column] in self.patch_places() {
             for (color, levels) in levels.iter().enumerate() {
                 for y in row * patch..(row + 1) * patch {
                     let from = (y * width + column * patch) * 3 + color;

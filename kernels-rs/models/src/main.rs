@@ -6,11 +6,11 @@ mod serve;
 mod talk;
 
 use clap::{Parser, Subcommand};
-use models::configuration::{Configuration, Vision};
-use models::file::gguf::{Gguf, Value};
-use models::memory::{CacheFormat, MemoryNeeds, Plan};
-use models::quantize::{self, Change, Formats};
-use models::tokenizer::{Encoding, TokenKind, Tokenizer};
+use models::configuration::{Configuration, VisionConfiguration};
+use models::file::gguf::{Gguf, MetadataValue};
+use models::memory::{CacheFormat, MemoryNeeds, MemoryPlan};
+use models::quantize::{self, FormatChange, TargetFormats};
+use models::tokenizer::{Encoding, TokenType, Tokenizer};
 use models::{Checkpoint, Files};
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -19,11 +19,11 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// The widest line that is printed.
-const WIDTH: usize = 80;
+const LINE_WIDTH: usize = 80;
 
 /// Runs language models, and prints their files, tokens and memory.
 #[derive(Parser)]
-#[command(version, max_term_width = WIDTH)]
+#[command(version, max_term_width = LINE_WIDTH)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -39,7 +39,7 @@ enum Command {
         #[arg(long)]
         prompt: String,
         #[command(flatten)]
-        options: talk::TalkOptions,
+        options: talk::GenerateOptions,
     },
     /// Answers messages, in the chat template of the model. Each line of the input is a message.
     Chat {
@@ -49,7 +49,7 @@ enum Command {
         #[arg(long)]
         system: Option<String>,
         #[command(flatten)]
-        options: talk::TalkOptions,
+        options: talk::GenerateOptions,
     },
     /// Answers requests by the HTTP interface of OpenAI, several at once.
     Serve {
@@ -82,7 +82,7 @@ enum Command {
         other: PathBuf,
         /// Sequences of pseudorandom tokens.
         #[arg(long, default_value_t = 8)]
-        texts: usize,
+        sequences: usize,
         /// Tokens of a sequence.
         #[arg(long, default_value_t = 64)]
         tokens: usize,
@@ -107,7 +107,7 @@ enum Command {
         depths: Vec<usize>,
         /// Sequences that are generated at once: 1, 2, 4, 8 or 16.
         #[arg(long, default_value_t = 1)]
-        texts: usize,
+        sequences: usize,
         /// Times the graph of a step without the host, and each of its kernels alone.
         #[arg(long)]
         kernels: bool,
@@ -128,7 +128,7 @@ enum Command {
         format: String,
         /// The format of the embedding and of the output matrix.
         #[arg(long, default_value = "Q8_0")]
-        ends: String,
+        embedding_format: String,
         /// Prints JSON.
         #[arg(long)]
         json: bool,
@@ -150,10 +150,10 @@ enum Command {
         text: String,
         /// Reads names of control tokens, such as <|im_end|>, as these tokens.
         #[arg(long)]
-        control: bool,
+        parse_special: bool,
         /// Adds the tokens that the model expects at the beginning and end of a text.
         #[arg(long)]
-        ends: bool,
+        add_special: bool,
         /// Prints JSON.
         #[arg(long)]
         json: bool,
@@ -166,14 +166,14 @@ enum Command {
         #[arg(long)]
         mmproj: Option<PathBuf>,
         /// The capacity of the cache: the tokens of all sequences together.
-        #[arg(long, default_value_t = Plan::default().tokens)]
+        #[arg(long, default_value_t = MemoryPlan::default().tokens)]
         tokens: u64,
         /// Sequences that are decoded at once.
-        #[arg(long, default_value_t = Plan::default().sequences)]
+        #[arg(long, default_value_t = MemoryPlan::default().sequences)]
         sequences: u64,
         /// The chunk size: tokens of a prompt that pass through the layers at once.
-        #[arg(long, default_value_t = Plan::default().piece)]
-        piece: u64,
+        #[arg(long, default_value_t = MemoryPlan::default().chunk_size)]
+        chunk_size: u64,
         #[command(flatten)]
         split: talk::SplitOptions,
         /// Prints JSON.
@@ -192,20 +192,29 @@ fn main() -> ExitCode {
         Command::Perplexity { file, text, window, json, options } => {
             measure::perplexity(&file, &text, window, &options, json)
         }
-        Command::Compare { file, other, texts, tokens, json, options } => {
-            measure::compare([&file, &other], [texts, tokens], &options, json)
+        Command::Compare { file, other, sequences, tokens, json, options } => {
+            measure::compare([&file, &other], [sequences, tokens], &options, json)
         }
-        Command::Bench { file, prompt, generate, depths, texts, kernels, json, options } => {
-            measure::bench(&file, &measure::Bench { prompt, generate, depths, texts, kernels }, &options, json)
+        Command::Bench { file, prompt, generate, depths, sequences, kernels, json, options } => measure::bench(
+            &file,
+            &measure::BenchWorkload { prompt, generate, depths, sequences, kernels },
+            &options,
+            json,
+        ),
+        Command::Quantize { file, to, format, embedding_format, json } => {
+            quantize(&file, &to, [&format, &embedding_format], json)
         }
-        Command::Quantize { file, to, format, ends, json } => quantize(&file, &to, [&format, &ends], json),
         Command::Inspect { file, json } => inspect(&file, json),
-        Command::Tokenize { file, text, control, ends, json } => {
-            tokenize(&file, &text, Encoding { control, ends }, json)
+        Command::Tokenize { file, text, parse_special, add_special, json } => {
+            tokenize(&file, &text, Encoding { parse_special, add_special }, json)
         }
-        Command::Fit { file, mmproj, tokens, sequences, piece, split, json } => {
-            fit(&file, mmproj.as_deref(), Plan { tokens, sequences, piece, ..Plan::default() }, &split, json)
-        }
+        Command::Fit { file, mmproj, tokens, sequences, chunk_size, split, json } => fit(
+            &file,
+            mmproj.as_deref(),
+            MemoryPlan { tokens, sequences, chunk_size, ..MemoryPlan::default() },
+            &split,
+            json,
+        ),
     };
     match text {
         Ok(text) => {
@@ -221,7 +230,7 @@ fn main() -> ExitCode {
 }
 
 /// Returns `text` in at most `width` columns, cut in the middle.
-fn fitted(text: &str, width: usize) -> String {
+fn truncated(text: &str, width: usize) -> String {
     let escaped: Vec<char> = text.chars().flat_map(char::escape_debug).collect();
     if escaped.len() <= width {
         return escaped.into_iter().collect();
@@ -232,7 +241,7 @@ fn fitted(text: &str, width: usize) -> String {
 }
 
 /// Returns a count of bytes with its unit.
-fn size(bytes: u64) -> String {
+fn format_bytes(bytes: u64) -> String {
     let units = ["B", "kB", "MB", "GB", "TB"];
     let mut value = bytes as f64;
     let mut unit = 0;
@@ -245,10 +254,10 @@ fn size(bytes: u64) -> String {
 }
 
 /// Describes a metadata value on one line.
-fn metadata_text(value: &Value<'_>) -> String {
+fn metadata_text(value: &MetadataValue<'_>) -> String {
     match value {
-        Value::String(bytes) => String::from_utf8_lossy(&bytes[..bytes.len().min(2000)]).into_owned(),
-        Value::Array(array) => {
+        MetadataValue::String(bytes) => String::from_utf8_lossy(&bytes[..bytes.len().min(2000)]).into_owned(),
+        MetadataValue::Array(array) => {
             let first: Vec<String> = array.iter().take(8).map(|value| metadata_text(&value)).collect();
             let rest = if array.length > 8 { ", …" } else { "" };
             format!("{} × {}: {}{rest}", array.length, array.element.name(), first.join(", "))
@@ -258,22 +267,22 @@ fn metadata_text(value: &Value<'_>) -> String {
 }
 
 /// Returns a metadata value as JSON. A long array becomes its length and first elements.
-fn as_json(value: &Value<'_>) -> serde_json::Value {
+fn as_json(value: &MetadataValue<'_>) -> serde_json::Value {
     match value {
         // Prints the shortest decimal number that rounds to the value in `f32`.
-        Value::F32(value) => json!(value.to_string().parse::<f64>().ok()),
-        Value::F64(value) => json!(value),
-        Value::Bool(value) => json!(value),
-        Value::String(bytes) => json!(String::from_utf8_lossy(bytes)),
-        Value::I8(value) => json!(value),
-        Value::I16(value) => json!(value),
-        Value::I32(value) => json!(value),
-        Value::I64(value) => json!(value),
-        Value::Array(array) if array.length > 64 => {
+        MetadataValue::F32(value) => json!(value.to_string().parse::<f64>().ok()),
+        MetadataValue::F64(value) => json!(value),
+        MetadataValue::Bool(value) => json!(value),
+        MetadataValue::String(bytes) => json!(String::from_utf8_lossy(bytes)),
+        MetadataValue::I8(value) => json!(value),
+        MetadataValue::I16(value) => json!(value),
+        MetadataValue::I32(value) => json!(value),
+        MetadataValue::I64(value) => json!(value),
+        MetadataValue::Array(array) if array.length > 64 => {
             let first: Vec<_> = array.iter().take(8).map(|value| as_json(&value)).collect();
             json!({ "length": array.length, "first": first })
         }
-        Value::Array(array) => array.iter().map(|value| as_json(&value)).collect(),
+        MetadataValue::Array(array) => array.iter().map(|value| as_json(&value)).collect(),
         _ => json!(value.unsigned()),
     }
 }
@@ -282,7 +291,7 @@ fn as_json(value: &Value<'_>) -> serde_json::Value {
 fn configuration_json(checkpoint: &Checkpoint) -> Result<serde_json::Value, models::Error> {
     let is_tower = |gguf: &Gguf| gguf.get("general.architecture").and_then(|name| name.text()) == Some("clip");
     match checkpoint.files() {
-        Files::Gguf(gguf) if is_tower(gguf) => Vision::from_gguf(gguf).map(|vision| json!(vision)),
+        Files::Gguf(gguf) if is_tower(gguf) => VisionConfiguration::from_gguf(gguf).map(|vision| json!(vision)),
         _ => checkpoint.configuration().map(|configuration| json!(configuration)),
     }
 }
@@ -301,12 +310,12 @@ fn inspect(file: &Path, wants_json: bool) -> Result<String, models::Error> {
         Files::Gguf(gguf) => (format!("GGUF version {}", gguf.version()), gguf.parts()),
         Files::Safetensors(safetensors) => ("safetensors".to_owned(), safetensors.parts()),
     };
-    let metadata: Vec<(&str, Value<'_>)> = match checkpoint.files() {
+    let metadata: Vec<(&str, MetadataValue<'_>)> = match checkpoint.files() {
         Files::Gguf(gguf) => gguf.metadata().collect(),
         Files::Safetensors(_) => Vec::new(),
     };
     if wants_json {
-        let tensor = |tensor: &models::file::Tensor<'_>| {
+        let tensor = |tensor: &models::file::FileTensor<'_>| {
             let (name, format) = (tensor.name, tensor.format.name());
             json!({ "name": name, "format": format, "extents": tensor.extents, "bytes": tensor.bytes.len() })
         };
@@ -329,46 +338,46 @@ fn inspect(file: &Path, wants_json: bool) -> Result<String, models::Error> {
         text.push_str(line.trim_end());
         text.push('\n');
     };
-    line(fitted(checkpoint.file(), WIDTH));
+    line(truncated(checkpoint.file(), LINE_WIDTH));
     let files = if parts == 1 { "one file".to_owned() } else { format!("{parts} files") };
-    line(format!("{kind}, {files}, {} tensors, {}", tensors.len(), size(checkpoint.bytes())));
+    line(format!("{kind}, {files}, {} tensors, {}", tensors.len(), format_bytes(checkpoint.bytes())));
     line(String::new());
     match &configuration {
         Ok(configuration) => {
             line("configuration".to_owned());
             for (key, value) in flattened("", configuration) {
-                line(fitted(&format!("  {key:<24} {value}"), WIDTH));
+                line(truncated(&format!("  {key:<24} {value}"), LINE_WIDTH));
             }
         }
         // `inspect` also shows a file that the crate cannot run.
-        Err(error) => wrapped(&format!("not supported: {error}")).for_each(&mut line),
+        Err(error) => wrapped_lines(&format!("not supported: {error}")).for_each(&mut line),
     }
     if !metadata.is_empty() {
         line(String::new());
         line("metadata".to_owned());
         for (key, value) in &metadata {
-            let key = format!("  {:<42} ", fitted(key, 42));
-            line(format!("{key}{}", fitted(&metadata_text(value), WIDTH - key.chars().count())));
+            let key = format!("  {:<42} ", truncated(key, 42));
+            line(format!("{key}{}", truncated(&metadata_text(value), LINE_WIDTH - key.chars().count())));
         }
     }
     line(String::new());
     line(format!("{:<42} {:<8} {:<18} {:>8}", "tensors", "format", "extents", "bytes"));
     for tensor in &tensors {
         let extents = tensor.extents.iter().map(u64::to_string).collect::<Vec<_>>().join(" × ");
-        let (name, extents) = (fitted(tensor.name, 40), fitted(&extents, 18));
-        line(format!("  {name:<40} {:<8} {extents:<18} {:>8}", tensor.format, size(tensor.bytes.len() as u64)));
+        let (name, extents) = (truncated(tensor.name, 40), truncated(&extents, 18));
+        line(format!("  {name:<40} {:<8} {extents:<18} {:>8}", tensor.format, format_bytes(tensor.bytes.len() as u64)));
     }
     line(String::new());
     for (format, (count, bytes)) in formats {
-        line(format!("  {format:<8} {count:>5} tensors {:>8}", size(bytes)));
+        line(format!("  {format:<8} {count:>5} tensors {:>8}", format_bytes(bytes)));
     }
     Ok(text)
 }
 
 /// Writes a file in other formats, and returns a table of the changes.
 fn quantize(file: &Path, to: &Path, formats: [&str; 2], wants_json: bool) -> Result<String, models::Error> {
-    let [layers, ends] = formats.map(quantize::target);
-    let formats = Formats { layers: layers?, ends: ends? };
+    let [layers, embedding] = formats.map(quantize::target);
+    let formats = TargetFormats { layers: layers?, embedding: embedding? };
     let gguf = Gguf::open(file)?;
     let bar = talk::bar("quantizing {bar:30} {bytes} of {total_bytes}");
     let changes = quantize::quantize(&gguf, to, formats, |read, total| {
@@ -381,8 +390,8 @@ fn quantize(file: &Path, to: &Path, formats: [&str; 2], wants_json: bool) -> Res
     }
     let mut out =
         format!("{:<8} {:<8} {:>7} {:>10} {:>10} {:>12}\n", "from", "to", "tensors", "before", "after", "error");
-    for Change { from, to, tensors, before, after, error } in changes {
-        let (before, after) = (size(before), size(after));
+    for FormatChange { from, to, tensors, before, after, error } in changes {
+        let (before, after) = (format_bytes(before), format_bytes(after));
         let _ = writeln!(out, "{from:<8} {to:<8} {tensors:>7} {before:>10} {after:>10} {error:>12.6}");
     }
     let _ = writeln!(out, "error: the root of Σ (new − old)² / Σ old²");
@@ -404,11 +413,11 @@ fn flattened(prefix: &str, object: &serde_json::Value) -> Vec<(String, String)> 
 }
 
 /// Breaks a message into lines of at most 80 columns.
-fn wrapped(text: &str) -> impl Iterator<Item = String> {
+fn wrapped_lines(text: &str) -> impl Iterator<Item = String> {
     let mut lines: Vec<String> = vec![String::new()];
     for word in text.split_whitespace() {
         let last = lines.len() - 1;
-        if lines[last].chars().count() + 1 + word.chars().count() > WIDTH && !lines[last].is_empty() {
+        if lines[last].chars().count() + 1 + word.chars().count() > LINE_WIDTH && !lines[last].is_empty() {
             lines.push(format!("  {word}"));
         } else {
             let space = if lines[last].is_empty() { "" } else { " " };
@@ -434,36 +443,36 @@ fn tokenize(file: &Path, text: &str, encoding: Encoding, wants_json: bool) -> Re
     }
     let mut out = String::new();
     for token in &tokens {
-        let control = if tokenizer.kind(*token) == Some(TokenKind::Control) { " (control)" } else { "" };
-        let _ = writeln!(out, "{token:>8}  \"{}\"{control}", fitted(&text_of(token), 58));
+        let mark = if tokenizer.token_type(*token) == Some(TokenType::Control) { " (control)" } else { "" };
+        let _ = writeln!(out, "{token:>8}  \"{}\"{mark}", truncated(&text_of(token), 58));
     }
     let _ = writeln!(out, "{} tokens of {} bytes", tokens.len(), text.len());
     Ok(out)
 }
 
 /// The memory that a model needs with a format of the cache.
-struct Needs {
+struct MemoryByDevice {
     cache: CacheFormat,
     /// The layers of each device.
     layers: Vec<usize>,
     devices: Vec<MemoryNeeds>,
 }
 
-impl Needs {
+impl MemoryByDevice {
     fn total(&self) -> u64 {
         self.devices.iter().map(MemoryNeeds::total).fold(0, u64::saturating_add)
     }
 
     fn as_json(&self) -> serde_json::Value {
-        let Needs { cache, layers, devices } = self;
+        let MemoryByDevice { cache, layers, devices } = self;
         match &devices[..] {
             [memory] => json!({ "cache_format": cache, "memory": memory, "total": memory.total() }),
             _ => {
-                let of_device = layers
+                let device_needs = layers
                     .iter()
                     .zip(devices)
                     .map(|(layers, memory)| json!({ "layers": layers, "memory": memory, "total": memory.total() }));
-                json!({ "cache_format": cache, "devices": of_device.collect::<Vec<_>>(), "total": self.total() })
+                json!({ "cache_format": cache, "devices": device_needs.collect::<Vec<_>>(), "total": self.total() })
             }
         }
     }
@@ -473,7 +482,7 @@ impl Needs {
 fn fit(
     file: &Path,
     mmproj: Option<&Path>,
-    plan: Plan,
+    plan: MemoryPlan,
     split: &talk::SplitOptions,
     wants_json: bool,
 ) -> Result<String, models::Error> {
@@ -482,35 +491,36 @@ fn fit(
     let weights = checkpoint.weight_bytes(&configuration)?;
     let free = split.free_memory();
     let needs = |cache| {
-        let plan = Plan { cache, ..plan };
+        let plan = MemoryPlan { cache, ..plan };
         let layers = configuration.layers_by_device(plan, &weights, &free, split.layers())?;
         let devices = configuration.memory_by_device(plan, &weights, &layers);
-        Ok(Needs { cache, layers, devices })
+        Ok(MemoryByDevice { cache, layers, devices })
     };
-    let needs = CacheFormat::ALL.into_iter().map(needs).collect::<Result<Vec<Needs>, models::Error>>()?;
+    let needs = CacheFormat::ALL.into_iter().map(needs).collect::<Result<Vec<MemoryByDevice>, models::Error>>()?;
     if wants_json {
-        let needs: Vec<_> = needs.iter().map(Needs::as_json).collect();
+        let needs: Vec<_> = needs.iter().map(MemoryByDevice::as_json).collect();
         return Ok(format!("{:#}\n", json!({ "plan": plan, "free": free, "needs": needs })));
     }
-    let Plan { tokens, sequences, piece, .. } = plan;
+    let MemoryPlan { tokens, sequences, chunk_size, .. } = plan;
     let mut out = String::new();
-    let _ = writeln!(out, "{}", fitted(checkpoint.file(), WIDTH));
-    let _ = writeln!(out, "a cache of {tokens} tokens, sequences: {sequences}, prompts in chunks of {piece} tokens");
+    let _ = writeln!(out, "{}", truncated(checkpoint.file(), LINE_WIDTH));
+    let _ =
+        writeln!(out, "a cache of {tokens} tokens, sequences: {sequences}, prompts in chunks of {chunk_size} tokens");
     let known = split.devices.iter().zip(&free).filter_map(|(device, free)| Some((device, (*free)?)));
     for (device, free) in known {
-        let _ = writeln!(out, "free on device {device}: {}", size(free));
+        let _ = writeln!(out, "free on device {device}: {}", format_bytes(free));
     }
     let _ = writeln!(out);
-    let of_devices = if split.devices.len() > 1 { "device  layers  " } else { "" };
-    let _ = writeln!(out, "cache  {of_devices}  a token      cache    weights  activations      total");
+    let device_columns = if split.devices.len() > 1 { "device  layers  " } else { "" };
+    let _ = writeln!(out, "cache  {device_columns}  a token      cache    weights  activations      total");
     for needs in &needs {
         let cache = needs.cache.format().name();
         let mut from = 0;
         for (i, (layers, memory)) in needs.layers.iter().zip(&needs.devices).enumerate() {
             let MemoryNeeds { weights, cache: all, cache_per_token, activations } = *memory;
-            let [token, all, weights, activations] = [cache_per_token, all, weights, activations].map(size);
-            let total = size(memory.total());
-            let of_device = match split.devices.get(i) {
+            let [token, all, weights, activations] = [cache_per_token, all, weights, activations].map(format_bytes);
+            let total = format_bytes(memory.total());
+            let device_column = match split.devices.get(i) {
                 Some(device) if split.devices.len() > 1 => {
                     format!("{:>6}  {:>6}  ", device.to_string(), format!("{from}–{}", from + layers - 1))
                 }
@@ -519,11 +529,11 @@ fn fit(
             from += layers;
             let _ = writeln!(
                 out,
-                "{cache:<5}  {of_device}{token:>9} {all:>10} {weights:>10} {activations:>12} {total:>10}"
+                "{cache:<5}  {device_column}{token:>9} {all:>10} {weights:>10} {activations:>12} {total:>10}"
             );
         }
         if needs.devices.len() > 1 {
-            let _ = writeln!(out, "{cache:<5}  {:>70}", format!("all devices {:>10}", size(needs.total())));
+            let _ = writeln!(out, "{cache:<5}  {:>70}", format!("all devices {:>10}", format_bytes(needs.total())));
         }
     }
     Ok(out)

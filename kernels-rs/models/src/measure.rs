@@ -3,7 +3,7 @@
 use crate::talk::{RunOptions, bar};
 use indicatif::ProgressBar;
 use models::engine::timing::{InstanceTime, StepTimes, TimedStep};
-use models::engine::{Batch, Options, Sampling};
+use models::engine::{Batch, Sampling, SessionOptions};
 use models::tokenizer::Encoding;
 use models::{Error, Model};
 use runtime::Device;
@@ -13,7 +13,7 @@ use std::path::Path;
 use std::time::Instant;
 
 /// Returns the mean and its standard error.
-fn mean(numbers: &[f32]) -> (f64, f64) {
+fn mean_and_error(numbers: &[f32]) -> (f64, f64) {
     let n = numbers.len() as f64;
     let mean = numbers.iter().map(|x| f64::from(*x)).sum::<f64>() / n;
     let squares = numbers.iter().map(|x| (f64::from(*x) - mean).powi(2)).sum::<f64>();
@@ -48,11 +48,11 @@ pub fn perplexity(
         let problem = format!("`{}` has {} tokens; expected 2 or more", text.display(), tokens.len());
         return Err(Error::Tokens { action: "compute a perplexity", problem });
     }
-    let (loss, error) = mean(&losses);
+    let (loss, error) = mean_and_error(&losses);
     let (perplexity, error) = (loss.exp(), loss.exp() * error);
     if wants_json {
         let value = json!({
-            "tokens": losses.len(), "window": window, "loss": loss, "perplexity": perplexity, "error": error,
+            "tokens": losses.len(), "window": window, "loss": loss, "perplexity": perplexity, "standard_error": error,
             "device": model.device_names(),
         });
         return Ok(format!("{value:#}\n"));
@@ -60,25 +60,25 @@ pub fn perplexity(
     Ok(format!("perplexity {perplexity:.4} ± {error:.4} over {} tokens in windows of {window}\n", losses.len()))
 }
 
-/// Returns how the logits of two models differ, for `texts` sequences of `length` pseudorandom
+/// Returns how the logits of two models differ, for `sequences` sequences of `length` pseudorandom
 /// tokens.
 pub fn compare(
     [file, other]: [&Path; 2],
-    [texts, length]: [usize; 2],
+    [sequences, length]: [usize; 2],
     options: &RunOptions,
     wants_json: bool,
 ) -> Result<String, Error> {
-    let (texts, length) = (texts.max(1), length.max(1));
+    let (sequences, length) = (sequences.max(1), length.max(1));
     let logits = |file: &Path| {
         let model = options.load(&options.open(file)?, [1, length])?;
         let vocabulary = model.configuration.vocabulary;
         let mut session = model.session(options.session(length))?;
-        let of_text = |text: usize| {
-            let tokens: Vec<u32> = (0..length).map(|i| ((i + text * length) * 7919 % vocabulary) as u32).collect();
+        let logits_of_sequence = |sequence: usize| {
+            let tokens: Vec<u32> = (0..length).map(|i| ((i + sequence * length) * 7919 % vocabulary) as u32).collect();
             session.set(&tokens)?;
             session.logits()
         };
-        (0..texts).map(of_text).collect::<Result<Vec<Vec<f32>>, Error>>()
+        (0..sequences).map(logits_of_sequence).collect::<Result<Vec<Vec<f32>>, Error>>()
     };
     let (found, expected) = (logits(file)?, logits(other)?);
     if found[0].len() != expected[0].len() {
@@ -92,17 +92,20 @@ pub fn compare(
         largest = pairs().fold(largest, |largest, (a, b)| largest.max((a - b).abs() / top));
         squares = pairs().fold(squares, |[error, all], (a, b)| [error + (a - b) * (a - b), all + b * b]);
         let log_sum = |logits: &[f32]| logits.iter().map(|x| f64::from(*x).exp()).sum::<f64>().ln();
-        let (of_found, of_expected) = (log_sum(found), log_sum(expected));
-        divergence += pairs().map(|(a, b)| (b - of_expected).exp() * (b - of_expected - a + of_found)).sum::<f64>();
+        let (found_log_sum, expected_log_sum) = (log_sum(found), log_sum(expected));
+        divergence += pairs()
+            .map(|(a, b)| (b - expected_log_sum).exp() * (b - expected_log_sum - a + found_log_sum))
+            .sum::<f64>();
     }
-    let (root, divergence) = ((squares[0] / squares[1]).sqrt(), divergence / texts as f64);
+    let (root, divergence) = ((squares[0] / squares[1]).sqrt(), divergence / sequences as f64);
     if wants_json {
         let value = json!({
-            "texts": texts, "tokens": length, "largest": largest, "root_mean_square": root, "divergence": divergence,
+            "sequences": sequences, "tokens": length, "largest_difference": largest, "root_mean_square": root,
+            "kl_divergence": divergence,
         });
         return Ok(format!("{value:#}\n"));
     }
-    let mut out = format!("logits after {texts} sequences of {length} tokens\n\n");
+    let mut out = format!("logits after {sequences} sequences of {length} tokens\n\n");
     let _ = writeln!(out, "largest difference, of the largest logit        {largest:.3e}");
     let _ = writeln!(out, "root mean square of differences, of the logits  {root:.3e}");
     let _ = writeln!(out, "Kullback–Leibler divergence                     {divergence:.3e}");
@@ -111,7 +114,7 @@ pub fn compare(
 
 /// Returns the bytes a second that a copy on the device reads and writes; none on the CPU, whose
 /// interpreter does not limit memory.
-fn copied(device: &Device) -> Result<Option<f64>, Error> {
+fn copy_bandwidth(device: &Device) -> Result<Option<f64>, Error> {
     if device.is_cpu() {
         return Ok(None);
     }
@@ -133,7 +136,7 @@ fn copied(device: &Device) -> Result<Option<f64>, Error> {
 }
 
 /// The sequences that `bench` runs.
-pub struct Bench {
+pub struct BenchWorkload {
     /// Tokens of the prompt.
     pub prompt: usize,
     /// Tokens that are generated.
@@ -141,13 +144,13 @@ pub struct Bench {
     /// Tokens before the prompt.
     pub depths: Vec<usize>,
     /// Sequences that are generated at once.
-    pub texts: usize,
+    pub sequences: usize,
     /// Whether the kernels are timed alone.
     pub kernels: bool,
 }
 
 /// The measurements at a depth.
-struct Measured {
+struct BenchMeasurement {
     depth: usize,
     /// The seconds of the prompt of a sequence.
     prompt: f64,
@@ -160,37 +163,37 @@ struct Measured {
 }
 
 /// Measures prompts and generation after sequences of a depth.
-fn measured(
+fn measure(
     model: &Model,
-    options: Options,
+    options: SessionOptions,
     depth: usize,
-    Bench { prompt, generate, texts, kernels, .. }: &Bench,
+    BenchWorkload { prompt, generate, sequences, kernels, .. }: &BenchWorkload,
     progress: &ProgressBar,
-) -> Result<Measured, Error> {
+) -> Result<BenchMeasurement, Error> {
     let configuration = &model.configuration;
     // Returns the token at a place of a sequence. The tokens are pseudorandom, so that neighbors
     // differ.
     let token = |i: usize| (i.wrapping_mul(7919) % configuration.vocabulary) as u32;
-    let mut batch = model.batch(options, *texts)?;
+    let mut batch = model.batch(options, *sequences)?;
     let mut seconds = 0.0;
-    for text in 0..*texts {
-        let tokens: Vec<u32> = (0..depth + prompt).map(|i| token(i + text)).collect();
+    for sequence in 0..*sequences {
+        let tokens: Vec<u32> = (0..depth + prompt).map(|i| token(i + sequence)).collect();
         if depth > 0 {
-            batch.set(text, &tokens[..depth])?;
-            while !batch.prompt(text)? {}
+            batch.set(sequence, &tokens[..depth])?;
+            while !batch.prefill(sequence)? {}
             progress.inc(depth as u64);
         }
-        batch.set(text, &tokens)?;
+        batch.set(sequence, &tokens)?;
         let start = Instant::now();
-        while !batch.prompt(text)? {}
+        while !batch.prefill(sequence)? {}
         seconds += start.elapsed().as_secs_f64();
         progress.inc(*prompt as u64);
     }
     let mut sampler = model.sampler(Sampling::default(), &[])?;
-    let all: Vec<usize> = (0..*texts).collect();
+    let all: Vec<usize> = (0..*sequences).collect();
     let mut step = |batch: &mut Batch| {
         batch.advance(&all)?;
-        all.iter().try_for_each(|text| batch.draw(*text, &mut sampler).map(drop))
+        all.iter().try_for_each(|sequence| batch.draw(*sequence, &mut sampler).map(drop))
     };
     // Warm up: the first tokens come from the logits of prompts, and the first step compiles
     // kernels.
@@ -207,51 +210,51 @@ fn measured(
     let times = match kernels {
         false => None,
         true => {
-            let tokens = (*prompt).min(options.piece);
+            let tokens = (*prompt).min(options.chunk_size);
             let before = depth + prompt - tokens;
-            let of_prompt = model.step_times(options, TimedStep::Prompt { tokens, before })?;
+            let prompt_times = model.step_times(options, TimedStep::Prompt { tokens, before })?;
             let before = depth + prompt + generate / 2;
-            Some([of_prompt, model.step_times(options, TimedStep::Decode { texts: *texts, before })?])
+            Some([prompt_times, model.step_times(options, TimedStep::Decode { sequences: *sequences, before })?])
         }
     };
     let keys = (depth + prompt) as f64 + (*generate as f64 + 3.0) / 2.0;
-    let bytes = *texts as f64 * keys * configuration.cache_per_token(options.cache) as f64;
-    Ok(Measured { depth, prompt: seconds / *texts as f64, step, bytes, times })
+    let bytes = *sequences as f64 * keys * configuration.cache_per_token(options.cache) as f64;
+    Ok(BenchMeasurement { depth, prompt: seconds / *sequences as f64, step, bytes, times })
 }
 
 /// Returns the tokens a second of a prompt and of generation after sequences of some depths.
-pub fn bench(file: &Path, bench: &Bench, options: &RunOptions, wants_json: bool) -> Result<String, Error> {
+pub fn bench(file: &Path, bench: &BenchWorkload, options: &RunOptions, wants_json: bool) -> Result<String, Error> {
     let checkpoint = options.open(file)?;
-    let bench = &Bench {
+    let bench = &BenchWorkload {
         prompt: bench.prompt.max(1),
         generate: bench.generate.max(1),
-        texts: bench.texts.max(1),
+        sequences: bench.sequences.max(1),
         depths: bench.depths.clone(),
         ..*bench
     };
-    let Bench { prompt, generate, texts, .. } = *bench;
-    let room = |depth: usize| depth.saturating_add(prompt).saturating_add(generate).saturating_add(3);
+    let BenchWorkload { prompt, generate, sequences, .. } = *bench;
+    let context_size = |depth: usize| depth.saturating_add(prompt).saturating_add(generate).saturating_add(3);
     let deepest = bench.depths.iter().copied().max().unwrap_or(0);
-    let model = options.load(&checkpoint, [texts, room(deepest)])?;
+    let model = options.load(&checkpoint, [sequences, context_size(deepest)])?;
     let read = checkpoint.read_per_step(&model.configuration)? as f64;
-    let copied = copied(&model.device)?;
+    let copy_bandwidth = copy_bandwidth(&model.device)?;
     let progress = bar("{bar:30} {pos} of {len} tokens, {eta} left");
-    let all = |depth: &usize| (texts * (depth + prompt) + generate) as u64;
+    let all = |depth: &usize| (sequences * (depth + prompt) + generate) as u64;
     progress.set_length(bench.depths.iter().map(all).sum());
     // Warm up: the first prompt compiles kernels.
-    let session = |depth: usize| options.session(room(depth));
+    let session = |depth: usize| options.session(context_size(depth));
     if !model.device.is_cpu() {
         let mut session = model.session(session(0))?;
         session.set(&vec![0; prompt])?;
     }
     let mut found = Vec::new();
     for depth in &bench.depths {
-        let mut measured = measured(&model, session(*depth), *depth, bench, &progress)?;
+        let mut measured = measure(&model, session(*depth), *depth, bench, &progress)?;
         measured.bytes += read;
         found.push(measured);
     }
     progress.finish_and_clear();
-    let share = |found: &Measured| copied.map(|all| found.bytes / found.step / all);
+    let share = |found: &BenchMeasurement| copy_bandwidth.map(|all| found.bytes / found.step / all);
     if wants_json {
         let runs = found.iter().map(|found| {
             let times = found.times.as_ref().map(|times| {
@@ -266,29 +269,32 @@ pub fn bench(file: &Path, bench: &Bench, options: &RunOptions, wants_json: bool)
             });
             json!({
                 "depth": found.depth, "prompt_tokens_per_second": prompt as f64 / found.prompt,
-                "generated_tokens_per_second": texts as f64 / found.step, "bytes_per_step": found.bytes,
+                "generated_tokens_per_second": sequences as f64 / found.step, "bytes_per_step": found.bytes,
                 "share_of_copy": share(found), "times": times,
             })
         });
         let value = json!({
-            "device": model.device_names(), "prompt": prompt, "generate": generate, "texts": texts,
-            "copy_bytes_per_second": copied, "runs": runs.collect::<Vec<_>>(),
+            "device": model.device_names(), "prompt": prompt, "generate": generate, "sequences": sequences,
+            "copy_bytes_per_second": copy_bandwidth, "runs": runs.collect::<Vec<_>>(),
         });
         return Ok(format!("{value:#}\n"));
     }
     let mut out = String::new();
-    let _ = writeln!(out, "{}, prompt of {prompt}, {generate} generated, sequences: {texts}\n", model.device_names());
+    let _ =
+        writeln!(out, "{}, prompt of {prompt}, {generate} generated, sequences: {sequences}\n", model.device_names());
     let _ = writeln!(out, "   depth  prompt tokens/s  generated tokens/s  MB a step  of a copy");
     for measured in &found {
         let share = share(measured).map_or("–".to_owned(), |share| format!("{share:.2}"));
-        let (prompted, generated) = (prompt as f64 / measured.prompt, texts as f64 / measured.step);
+        let (prompt_seconds, generated) = (prompt as f64 / measured.prompt, sequences as f64 / measured.step);
         let (depth, megabytes) = (measured.depth, measured.bytes / 1e6);
-        let _ = writeln!(out, "{depth:>8} {prompted:>16.1} {generated:>19.1} {megabytes:>10.1} {share:>10}");
+        let _ = writeln!(out, "{depth:>8} {prompt_seconds:>16.1} {generated:>19.1} {megabytes:>10.1} {share:>10}");
     }
-    for Measured { depth, prompt: prompted, step, times, .. } in &found {
-        let Some([of_prompt, of_step]) = times else { continue };
-        let piece = prompted * prompt.min(session(*depth).piece) as f64 / prompt as f64;
-        for (what, took, times) in [("a chunk of the prompt", piece, of_prompt), ("a step", *step, of_step)] {
+    for BenchMeasurement { depth, prompt: prompt_seconds, step, times, .. } in &found {
+        let Some([prompt_times, step_times]) = times else { continue };
+        let chunk_seconds = prompt_seconds * prompt.min(session(*depth).chunk_size) as f64 / prompt as f64;
+        for (what, took, times) in
+            [("a chunk of the prompt", chunk_seconds, prompt_times), ("a step", *step, step_times)]
+        {
             let (graph, sum) = (times.graph, times.alone());
             let _ = writeln!(
                 out,

@@ -2,7 +2,7 @@
 
 use crate::configuration::Configuration;
 use crate::error::{Error, Result};
-use crate::file::Format;
+use crate::file::TensorFormat;
 use kernels_rs::attention::cache::BLOCK;
 use serde::Serialize;
 
@@ -22,32 +22,32 @@ impl CacheFormat {
     pub const ALL: [CacheFormat; 3] = [CacheFormat::F32, CacheFormat::F16, CacheFormat::Q8_0];
 
     /// Returns the format of the elements.
-    pub const fn format(self) -> Format {
+    pub const fn format(self) -> TensorFormat {
         match self {
-            CacheFormat::F32 => Format::F32,
-            CacheFormat::F16 => Format::F16,
-            CacheFormat::Q8_0 => Format::Q8_0,
+            CacheFormat::F32 => TensorFormat::F32,
+            CacheFormat::F16 => TensorFormat::F16,
+            CacheFormat::Q8_0 => TensorFormat::Q8_0,
         }
     }
 }
 
 /// The parameters on which the memory of a running model depends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
-pub struct Plan {
+pub struct MemoryPlan {
     /// The capacity of the cache: the tokens of all sequences together.
     pub tokens: u64,
     /// Sequences that are decoded at once.
     pub sequences: u64,
     /// Tokens of a prompt that pass the layers at once.
-    pub piece: u64,
+    pub chunk_size: u64,
     /// How keys and values are kept.
     pub cache: CacheFormat,
 }
 
-impl Default for Plan {
+impl Default for MemoryPlan {
     /// Returns one sequence of 4,096 tokens, with prompts in chunks of 512 and a cache of F16.
-    fn default() -> Plan {
-        Plan { tokens: 4096, sequences: 1, piece: 512, cache: CacheFormat::F16 }
+    fn default() -> MemoryPlan {
+        MemoryPlan { tokens: 4096, sequences: 1, chunk_size: 512, cache: CacheFormat::F16 }
     }
 }
 
@@ -97,12 +97,12 @@ impl Configuration {
 
     /// Returns the bytes of the keys and values of one token in a layer.
     fn cache_of_layer(&self, cache: CacheFormat) -> u64 {
-        let of_head = match cache {
+        let head_bytes = match cache {
             CacheFormat::F32 => 4 * self.head,
             CacheFormat::F16 => 2 * self.head,
             CacheFormat::Q8_0 => self.head + 2 * self.head.div_ceil(BLOCK),
         };
-        2 * (self.groups * of_head) as u64
+        2 * (self.kv_heads * head_bytes) as u64
     }
 
     /// Returns the bytes that the model needs by a plan. `weights` are the bytes of its tensors in
@@ -115,12 +115,12 @@ impl Configuration {
     /// |---|---|
     /// | x, between layers | 4·width |
     /// | x after a norm | 2·width |
-    /// | queries, keys, values | 2·(heads + 2·groups)·head |
+    /// | queries, keys, values | 2·(heads + 2·kv_heads)·head |
     /// | output of attention | 2·heads·head |
     /// | gate, up and their product, for each expert in use | 6·inner |
     ///
     /// The logits of each sequence are 4·vocabulary bytes.
-    pub fn memory(&self, plan: Plan, weights: u64) -> MemoryNeeds {
+    pub fn memory(&self, plan: MemoryPlan, weights: u64) -> MemoryNeeds {
         self.memory_of(plan, weights, self.layers, true)
     }
 
@@ -133,9 +133,9 @@ impl Configuration {
     ///   devices between       their layers and their cache, activations
     ///   last device           its layers and their cache, activations, output matrix, logits
     /// ```
-    pub fn memory_by_device(&self, plan: Plan, weights: &WeightBytes, layers: &[usize]) -> Vec<MemoryNeeds> {
+    pub fn memory_by_device(&self, plan: MemoryPlan, weights: &WeightBytes, layers: &[usize]) -> Vec<MemoryNeeds> {
         let mut from = 0;
-        let of_device = layers.iter().enumerate().map(|(i, layers_here)| {
+        let device_needs = layers.iter().enumerate().map(|(i, layers_here)| {
             let is_last = i + 1 == layers.len();
             let layers_bytes = weights.layers.iter().skip(from).take(*layers_here);
             from += layers_here;
@@ -144,7 +144,7 @@ impl Configuration {
             let bytes = ends.iter().chain(layers_bytes).fold(0u64, |sum, bytes| sum.saturating_add(*bytes));
             self.memory_of(plan, bytes, *layers_here, is_last)
         });
-        of_device.collect()
+        device_needs.collect()
     }
 
     /// Returns the number of layers of each device. Without `given`, weights, the plan's cache and
@@ -159,7 +159,7 @@ impl Configuration {
     /// number for each device, or the sum is not the number of layers.
     pub fn layers_by_device(
         &self,
-        plan: Plan,
+        plan: MemoryPlan,
         weights: &WeightBytes,
         free: &[Option<u64>],
         given: Option<&[usize]>,
@@ -180,23 +180,23 @@ impl Configuration {
             }
             return Ok(given.to_vec());
         }
-        let of_layer = self.cache_of_layer(plan.cache).saturating_mul(plan.tokens);
-        let bytes: Vec<u64> = weights.layers.iter().map(|bytes| bytes.saturating_add(of_layer)).collect();
+        let layer_cache = self.cache_of_layer(plan.cache).saturating_mul(plan.tokens);
+        let bytes: Vec<u64> = weights.layers.iter().map(|bytes| bytes.saturating_add(layer_cache)).collect();
         // Every device has activations, and the last one the logits.
         let [others, last] = [false, true].map(|has_logits| self.memory_of(plan, 0, 0, has_logits).total());
         let mut ends = vec![others; devices];
         ends[devices - 1] = last.saturating_add(weights.last);
         ends[0] = ends[0].saturating_add(weights.first);
-        Ok(split(&bytes, &ends, free))
+        Ok(split_layers(&bytes, &ends, free))
     }
 
     /// Returns the bytes of a device with some of the layers.
-    fn memory_of(&self, plan: Plan, weights: u64, layers: usize, has_logits: bool) -> MemoryNeeds {
+    fn memory_of(&self, plan: MemoryPlan, weights: u64, layers: usize, has_logits: bool) -> MemoryNeeds {
         let Configuration { width, heads, head, inner, vocabulary, .. } = *self;
         let networks = self.experts.as_ref().map_or(1, |experts| experts.used) as u64;
         let token = 6 * width + 2 * self.projected() + 2 * heads * head;
         let token = token as u64 + 6 * inner as u64 * networks;
-        let tokens = plan.piece.max(plan.sequences);
+        let tokens = plan.chunk_size.max(plan.sequences);
         let logits = if has_logits { plan.sequences.saturating_mul(4 * vocabulary as u64) } else { 0 };
         let cache_per_token = layers as u64 * self.cache_of_layer(plan.cache);
         MemoryNeeds {
@@ -209,7 +209,7 @@ impl Configuration {
 }
 
 /// The cost of a split: the bytes beyond free memory, and then how uneven the parts are.
-type Cost = (u128, u128);
+type SplitCost = (u128, u128);
 
 /// Splits a row of layers, given by their bytes, over devices. Returns how many each device gets,
 /// at least one. `added` are further bytes of each device, and `free` its free bytes.
@@ -218,7 +218,7 @@ type Cost = (u128, u128);
 /// device and f its free bytes. Among such splits, the result has the least sum of b² ÷ f, which
 /// makes the parts b ÷ f as even as possible. If the free memory of a device is unknown, f is the
 /// same for all. The caller passes at least as many layers as devices.
-fn split(bytes: &[u64], added: &[u64], free: &[Option<u64>]) -> Vec<usize> {
+fn split_layers(bytes: &[u64], added: &[u64], free: &[Option<u64>]) -> Vec<usize> {
     let n = bytes.len();
     let mut sums = vec![0u128];
     for number in bytes {
@@ -232,7 +232,7 @@ fn split(bytes: &[u64], added: &[u64], free: &[Option<u64>]) -> Vec<usize> {
     };
     // For each possible end of a device's layers: the least cost up to there, and where its layers
     // begin.
-    let mut best: Vec<Option<Cost>> = vec![None; n + 1];
+    let mut best: Vec<Option<SplitCost>> = vec![None; n + 1];
     best[0] = Some((0, 0));
     let mut begins = Vec::new();
     for (part, (added, free)) in added.iter().zip(free).enumerate() {
@@ -269,7 +269,7 @@ fn split(bytes: &[u64], added: &[u64], free: &[Option<u64>]) -> Vec<usize> {
 
 #[cfg(test)]
 mod tests {
-    use super::split;
+    use super::split_layers;
 
     /// Returns every way to split `n` into `parts` numbers of 1 or more.
     fn splits(n: usize, parts: usize) -> Vec<Vec<usize>> {
@@ -284,20 +284,20 @@ mod tests {
     /// Returns the bytes of each device.
     fn bytes(numbers: &[u64], added: &[u64], counts: &[usize]) -> Vec<u64> {
         let mut from = 0;
-        let of_part = counts.iter().zip(added).map(|(count, added)| {
+        let part_sums = counts.iter().zip(added).map(|(count, added)| {
             from += count;
             numbers[from - count..from].iter().sum::<u64>() + added
         });
-        of_part.collect()
+        part_sums.collect()
     }
 
     #[test]
     fn parts_are_as_even_as_they_can_be() {
-        assert_eq!(split(&[5; 28], &[0, 0], &[None; 2]), [14, 14]);
+        assert_eq!(split_layers(&[5; 28], &[0, 0], &[None; 2]), [14, 14]);
         // The first part has an embedding of four layers, the last one an output matrix of two.
-        assert_eq!(split(&[5; 28], &[20, 10], &[None; 2]), [13, 15]);
-        assert_eq!(split(&[5; 4], &[1000, 0, 0], &[None; 3]), [1, 1, 2]);
-        assert_eq!(split(&[u64::MAX; 3], &[u64::MAX, 0, u64::MAX], &[None; 3]), [1, 1, 1]);
+        assert_eq!(split_layers(&[5; 28], &[20, 10], &[None; 2]), [13, 15]);
+        assert_eq!(split_layers(&[5; 4], &[1000, 0, 0], &[None; 3]), [1, 1, 2]);
+        assert_eq!(split_layers(&[u64::MAX; 3], &[u64::MAX, 0, u64::MAX], &[None; 3]), [1, 1, 1]);
         let mut seed = 1u64;
         let mut next = || {
             seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -308,21 +308,21 @@ mod tests {
             let added: Vec<u64> = (0..parts).map(|_| next()).collect();
             let squares = |counts: &[usize]| bytes(&numbers, &added, counts).iter().map(|sum| sum.pow(2)).sum::<u64>();
             let least = splits(9, parts).iter().map(|counts| squares(counts)).min();
-            assert_eq!(Some(squares(&split(&numbers, &added, &vec![None; parts]))), least);
+            assert_eq!(Some(squares(&split_layers(&numbers, &added, &vec![None; parts]))), least);
             // Equal free memory changes nothing.
-            let equal = split(&numbers, &added, &vec![Some(1 << 30); parts]);
+            let equal = split_layers(&numbers, &added, &vec![Some(1 << 30); parts]);
             assert_eq!(Some(squares(&equal)), least);
         }
     }
 
     #[test]
     fn parts_follow_free_memory() {
-        assert_eq!(split(&[5; 30], &[0, 0], &[Some(200), Some(100)]), [20, 10]);
-        assert_eq!(split(&[5; 30], &[0, 0, 0], &[Some(1000), Some(3000), Some(1000)]), [6, 18, 6]);
+        assert_eq!(split_layers(&[5; 30], &[0, 0], &[Some(200), Some(100)]), [20, 10]);
+        assert_eq!(split_layers(&[5; 30], &[0, 0, 0], &[Some(1000), Some(3000), Some(1000)]), [6, 18, 6]);
         // Even parts of 75 would exceed the known free memory.
-        assert_eq!(split(&[5; 30], &[0, 0], &[Some(40), None]), [8, 22]);
+        assert_eq!(split_layers(&[5; 30], &[0, 0], &[Some(40), None]), [8, 22]);
         // A device without free memory has one layer, because each has one.
-        assert_eq!(split(&[5; 30], &[0, 0], &[Some(0), Some(1000)]), [1, 29]);
+        assert_eq!(split_layers(&[5; 30], &[0, 0], &[Some(0), Some(1000)]), [1, 29]);
         let mut seed = 2u64;
         let mut next = || {
             seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -343,9 +343,10 @@ mod tests {
                 (beyond, pairs().map(|(sum, free)| (*sum as f64).powi(2) / *free as f64).sum::<f64>())
             };
             let least = splits(9, parts).iter().map(|counts| cost(counts)).min_by(|a, b| a.partial_cmp(b).unwrap());
-            let ((least, of_least), (found, of_found)) = (least.unwrap(), cost(&split(&numbers, &added, &known)));
-            assert_eq!(found, least, "{numbers:?} {added:?} {free:?}");
-            assert!(of_found <= 1.001 * of_least, "{of_found} {of_least}: {numbers:?} {added:?} {free:?}");
+            let ((least_excess, least_cost), (found_excess, found_cost)) =
+                (least.unwrap(), cost(&split_layers(&numbers, &added, &known)));
+            assert_eq!(found_excess, least_excess, "{numbers:?} {added:?} {free:?}");
+            assert!(found_cost <= 1.001 * least_cost, "{found_cost} {least_cost}: {numbers:?} {added:?} {free:?}");
         }
     }
 }

@@ -5,7 +5,7 @@
 
 use crate::error::{Error, Result};
 use crate::file::gguf::{Gguf, ValueType};
-use crate::file::{Format, Tensor};
+use crate::file::{FileTensor, TensorFormat};
 use kernel_dsl::half::{bf16, f16};
 use serde::Serialize;
 use std::borrow::Cow;
@@ -13,103 +13,103 @@ use std::io::{BufWriter, Write};
 use std::path::Path;
 
 /// The formats to which numbers can be converted, with their numbers in `general.file_type`.
-const TARGETS: [(Format, u32); 16] = [
-    (Format::F32, 0),
-    (Format::F16, 1),
-    (Format::BF16, 32),
-    (Format::Q4_0, 2),
-    (Format::Q4_1, 3),
-    (Format::Q5_0, 8),
-    (Format::Q5_1, 9),
-    (Format::Q8_0, 7),
-    (Format::Q2_K, 10),
-    (Format::Q3_K, 11),
-    (Format::Q4_K, 14),
-    (Format::Q5_K, 16),
-    (Format::Q6_K, 18),
-    (Format::IQ4_NL, 25),
-    (Format::IQ4_XS, 30),
-    (Format::MXFP4, 38),
+const TARGET_FORMATS: [(TensorFormat, u32); 16] = [
+    (TensorFormat::F32, 0),
+    (TensorFormat::F16, 1),
+    (TensorFormat::BF16, 32),
+    (TensorFormat::Q4_0, 2),
+    (TensorFormat::Q4_1, 3),
+    (TensorFormat::Q5_0, 8),
+    (TensorFormat::Q5_1, 9),
+    (TensorFormat::Q8_0, 7),
+    (TensorFormat::Q2_K, 10),
+    (TensorFormat::Q3_K, 11),
+    (TensorFormat::Q4_K, 14),
+    (TensorFormat::Q5_K, 16),
+    (TensorFormat::Q6_K, 18),
+    (TensorFormat::IQ4_NL, 25),
+    (TensorFormat::IQ4_XS, 30),
+    (TensorFormat::MXFP4, 38),
 ];
 
 /// Returns the format with a name, in upper or lower case, if elements can be converted to it.
 ///
 /// # Errors
 /// If there is no format of this name.
-pub fn target(name: &str) -> Result<Format> {
-    let found = TARGETS.iter().find(|(format, _)| format.name().eq_ignore_ascii_case(name));
+pub fn target(name: &str) -> Result<TensorFormat> {
+    let found = TARGET_FORMATS.iter().find(|(format, _)| format.name().eq_ignore_ascii_case(name));
     found.map(|(format, _)| *format).ok_or_else(|| {
-        let names: Vec<&str> = TARGETS.iter().map(|(format, _)| format.name()).collect();
+        let names: Vec<&str> = TARGET_FORMATS.iter().map(|(format, _)| format.name()).collect();
         Error::unsupported("quantize", "format", format!("the format `{name}`"), names.join(", "))
     })
 }
 
 /// Returns the elements of a format, `None` if they cannot be read or the last block is not whole.
-pub fn numbers(format: Format, bytes: &[u8]) -> Option<Vec<f32>> {
+pub fn dequantized(format: TensorFormat, bytes: &[u8]) -> Option<Vec<f32>> {
     if !bytes.len().is_multiple_of(format.block_bytes() as usize) {
         return None;
     }
     let halves = || bytes.chunks_exact(2).map(|half| [half[0], half[1]]);
     Some(match format {
-        Format::F32 => bytes.chunks_exact(4).map(|x| f32::from_le_bytes([x[0], x[1], x[2], x[3]])).collect(),
-        Format::F16 => halves().map(|half| f16::from_le_bytes(half).to_f32()).collect(),
-        Format::BF16 => halves().map(|half| bf16::from_le_bytes(half).to_f32()).collect(),
+        TensorFormat::F32 => bytes.chunks_exact(4).map(|x| f32::from_le_bytes([x[0], x[1], x[2], x[3]])).collect(),
+        TensorFormat::F16 => halves().map(|half| f16::from_le_bytes(half).to_f32()).collect(),
+        TensorFormat::BF16 => halves().map(|half| bf16::from_le_bytes(half).to_f32()).collect(),
         _ => return format.blocks()?.dequantize(bytes),
     })
 }
 
 /// Returns elements in a format, `None` if there is no rule for it or the last block is not whole.
-pub fn quantized(format: Format, numbers: &[f32]) -> Option<Vec<u8>> {
+pub fn quantized(format: TensorFormat, numbers: &[f32]) -> Option<Vec<u8>> {
     if !numbers.len().is_multiple_of(format.block_elements() as usize) {
         return None;
     }
     Some(match format {
-        Format::F32 => numbers.iter().flat_map(|x| x.to_le_bytes()).collect(),
-        Format::F16 => numbers.iter().flat_map(|x| f16::from_f32(*x).to_le_bytes()).collect(),
-        Format::BF16 => numbers.iter().flat_map(|x| bf16::from_f32(*x).to_le_bytes()).collect(),
+        TensorFormat::F32 => numbers.iter().flat_map(|x| x.to_le_bytes()).collect(),
+        TensorFormat::F16 => numbers.iter().flat_map(|x| f16::from_f32(*x).to_le_bytes()).collect(),
+        TensorFormat::BF16 => numbers.iter().flat_map(|x| bf16::from_f32(*x).to_le_bytes()).collect(),
         _ => return format.blocks()?.quantize(numbers),
     })
 }
 
 /// The formats of a new file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Formats {
+pub struct TargetFormats {
     /// The format of the matrices of layers.
-    pub layers: Format,
+    pub layers: TensorFormat,
     /// The format of the embedding and the output matrix.
-    pub ends: Format,
+    pub embedding: TensorFormat,
 }
 
-impl Formats {
+impl TargetFormats {
     /// Returns the format of a tensor in the new file.
     ///
     /// Vectors, the router of experts and the tensors of vision towers keep their formats. Rows
     /// that are not whole blocks of 256 get the next larger format of blocks of 32, as in
     /// llama.cpp. Other rows get F16.
-    pub fn of(&self, tensor: &Tensor<'_>) -> Format {
+    pub fn of(&self, tensor: &FileTensor<'_>) -> TensorFormat {
         let is_end = matches!(tensor.name, "token_embd.weight" | "output.weight");
         let is_matrix = (2..=3).contains(&tensor.extents.len()) && tensor.name.ends_with(".weight");
         let is_layer = tensor.name.starts_with("blk.") && !tensor.name.ends_with("ffn_gate_inp.weight");
         if !is_matrix || !(is_end || is_layer) {
             return tensor.format;
         }
-        let wanted = if is_end { self.ends } else { self.layers };
-        let smaller = match wanted {
-            Format::Q2_K | Format::Q3_K | Format::IQ4_XS => Format::IQ4_NL,
-            Format::Q4_K => Format::Q5_0,
-            Format::Q5_K => Format::Q5_1,
-            Format::Q6_K => Format::Q8_0,
+        let requested = if is_end { self.embedding } else { self.layers };
+        let smaller = match requested {
+            TensorFormat::Q2_K | TensorFormat::Q3_K | TensorFormat::IQ4_XS => TensorFormat::IQ4_NL,
+            TensorFormat::Q4_K => TensorFormat::Q5_0,
+            TensorFormat::Q5_K => TensorFormat::Q5_1,
+            TensorFormat::Q6_K => TensorFormat::Q8_0,
             other => other,
         };
         let columns = tensor.extents.last().copied().unwrap_or(0);
-        let fits = |format: &Format| columns.is_multiple_of(format.block_elements());
-        [wanted, smaller].into_iter().find(fits).unwrap_or(Format::F16)
+        let fits = |format: &TensorFormat| columns.is_multiple_of(format.block_elements());
+        [requested, smaller].into_iter().find(fits).unwrap_or(TensorFormat::F16)
     }
 }
 
 /// The change of all tensors that had one format.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
-pub struct Change {
+pub struct FormatChange {
     /// The name of the format before.
     pub from: &'static str,
     /// The name of the format after.
@@ -125,13 +125,13 @@ pub struct Change {
 }
 
 /// Elements that a thread converts at once.
-const PIECE: usize = 1 << 20;
+const CHUNK_ELEMENTS: usize = 1 << 20;
 
 /// Returns a chunk of a tensor in another format, and the sums Σ (new − old)² and Σ old².
-fn converted(from: Format, to: Format, bytes: &[u8]) -> Option<(Vec<u8>, [f64; 2])> {
-    let old = numbers(from, bytes)?;
+fn converted(from: TensorFormat, to: TensorFormat, bytes: &[u8]) -> Option<(Vec<u8>, [f64; 2])> {
+    let old = dequantized(from, bytes)?;
     let made = quantized(to, &old)?;
-    let new = numbers(to, &made)?;
+    let new = dequantized(to, &made)?;
     let square = |x: f64| x * x;
     let error = old.iter().zip(&new).map(|(old, new)| square(f64::from(*new) - f64::from(*old))).sum();
     Some((made, [error, old.iter().map(|x| square(f64::from(*x))).sum()]))
@@ -145,7 +145,12 @@ fn converted(from: Format, to: Format, bytes: &[u8]) -> Option<(Vec<u8>, [f64; 2
 ///
 /// # Errors
 /// If a tensor's format cannot be read, or the file cannot be written.
-pub fn quantize(gguf: &Gguf, to: &Path, formats: Formats, mut progress: impl FnMut(u64, u64)) -> Result<Vec<Change>> {
+pub fn quantize(
+    gguf: &Gguf,
+    to: &Path,
+    formats: TargetFormats,
+    mut progress: impl FnMut(u64, u64),
+) -> Result<Vec<FormatChange>> {
     let mut part = to.as_os_str().to_owned();
     part.push(".part");
     let part = Path::new(&part);
@@ -163,28 +168,34 @@ pub fn quantize(gguf: &Gguf, to: &Path, formats: Formats, mut progress: impl FnM
 /// The alignment of tensors in the file.
 const ALIGNMENT: u64 = 32;
 
-fn write(gguf: &Gguf, path: &Path, formats: Formats, progress: &mut dyn FnMut(u64, u64)) -> Result<Vec<Change>> {
+fn write(
+    gguf: &Gguf,
+    path: &Path,
+    formats: TargetFormats,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<Vec<FormatChange>> {
     let failed = |source| Error::Io { action: "write", path: path.to_owned(), source };
-    let tensors: Vec<(Tensor<'_>, Format)> = gguf.tensors().map(|tensor| (tensor, formats.of(&tensor))).collect();
+    let tensors: Vec<(FileTensor<'_>, TensorFormat)> =
+        gguf.tensors().map(|tensor| (tensor, formats.of(&tensor))).collect();
     let header = header(gguf, &tensors, formats)?;
     let mut file = BufWriter::with_capacity(1 << 20, std::fs::File::create(path).map_err(failed)?);
     file.write_all(&header).map_err(failed)?;
     let total = tensors.iter().map(|(tensor, _)| tensor.bytes.len() as u64).sum();
-    let (mut read, mut changes) = (0, Vec::<(Change, [f64; 2])>::new());
+    let (mut read, mut changes) = (0, Vec::<(FormatChange, [f64; 2])>::new());
     for (tensor, to) in &tensors {
         let lost = || Error::tensor(gguf.file(), tensor.name, format!("{} cannot become {to}", tensor.format));
         let (mut length, mut squares) = (0, [0.0; 2]);
         // A chunk consists of whole blocks in both formats.
-        let bytes = (PIECE as u64 / tensor.format.block_elements() * tensor.format.block_bytes()) as usize;
+        let bytes = (CHUNK_ELEMENTS as u64 / tensor.format.block_elements() * tensor.format.block_bytes()) as usize;
         let threads = std::thread::available_parallelism().map_or(1, |n| n.get());
-        let pieces: Vec<&[u8]> = tensor.bytes.chunks(bytes).collect();
-        for pieces in pieces.chunks(threads) {
+        let chunks: Vec<&[u8]> = tensor.bytes.chunks(bytes).collect();
+        for chunks in chunks.chunks(threads) {
             let made: Vec<_> = if *to == tensor.format {
-                pieces.iter().map(|piece| Some((Cow::Borrowed(*piece), [0.0, 1.0]))).collect()
+                chunks.iter().map(|chunk| Some((Cow::Borrowed(*chunk), [0.0, 1.0]))).collect()
             } else {
                 std::thread::scope(|scope| {
-                    let convert = |piece| scope.spawn(move || converted(tensor.format, *to, piece));
-                    let running: Vec<_> = pieces.iter().copied().map(convert).collect();
+                    let convert = |chunk| scope.spawn(move || converted(tensor.format, *to, chunk));
+                    let running: Vec<_> = chunks.iter().copied().map(convert).collect();
                     let made = running.into_iter().map(|thread| thread.join().ok().flatten());
                     made.map(|made| made.map(|(bytes, squares)| (Cow::Owned(bytes), squares))).collect()
                 })
@@ -195,23 +206,29 @@ fn write(gguf: &Gguf, path: &Path, formats: Formats, progress: &mut dyn FnMut(u6
                 length += bytes.len() as u64;
                 squares = [squares[0] + error, squares[1] + all];
             }
-            read += pieces.iter().map(|piece| piece.len() as u64).sum::<u64>();
+            read += chunks.iter().map(|chunk| chunk.len() as u64).sum::<u64>();
             progress(read, total);
         }
         let padding = length.next_multiple_of(ALIGNMENT) - length;
         file.write_all(&[0; ALIGNMENT as usize][..padding as usize]).map_err(failed)?;
-        note(&mut changes, tensor, *to, length, squares);
+        add_change(&mut changes, tensor, *to, length, squares);
     }
     file.flush().map_err(failed)?;
     Ok(changes.into_iter().map(|(change, _)| change).collect())
 }
 
 /// Adds a tensor to the changes.
-fn note(changes: &mut Vec<(Change, [f64; 2])>, tensor: &Tensor<'_>, to: Format, length: u64, squares: [f64; 2]) {
+fn add_change(
+    changes: &mut Vec<(FormatChange, [f64; 2])>,
+    tensor: &FileTensor<'_>,
+    to: TensorFormat,
+    length: u64,
+    squares: [f64; 2],
+) {
     let (from, to) = (tensor.format.name(), to.name());
     let found = changes.iter().position(|(change, _)| (change.from, change.to) == (from, to));
     let at = found.unwrap_or_else(|| {
-        changes.push((Change { from, to, tensors: 0, before: 0, after: 0, error: 0.0 }, [0.0; 2]));
+        changes.push((FormatChange { from, to, tensors: 0, before: 0, after: 0, error: 0.0 }, [0.0; 2]));
         changes.len() - 1
     });
     let (change, sums) = &mut changes[at];
@@ -223,11 +240,11 @@ fn note(changes: &mut Vec<(Change, [f64; 2])>, tensor: &Tensor<'_>, to: Format, 
 }
 
 /// Returns the header of the file, up to the first tensor's bytes.
-fn header(gguf: &Gguf, tensors: &[(Tensor<'_>, Format)], formats: Formats) -> Result<Vec<u8>> {
-    let file_type = TARGETS.iter().find(|(format, _)| *format == formats.layers).map(|(_, number)| *number);
+fn header(gguf: &Gguf, tensors: &[(FileTensor<'_>, TensorFormat)], formats: TargetFormats) -> Result<Vec<u8>> {
+    let file_type = TARGET_FORMATS.iter().find(|(format, _)| *format == formats.layers).map(|(_, number)| *number);
     let changed = ["general.file_type", "general.quantization_version", "general.alignment"];
     let is_kept = |key: &str| !changed.contains(&key) && !key.starts_with("split.");
-    let kept: Vec<_> = gguf.raw().filter(|(key, ..)| is_kept(key)).collect();
+    let kept: Vec<_> = gguf.raw_metadata().filter(|(key, ..)| is_kept(key)).collect();
     let numbers = [("general.file_type", file_type), ("general.quantization_version", Some(2))];
     let numbers: Vec<(&str, u32)> = numbers.into_iter().filter_map(|(key, number)| Some((key, number?))).collect();
     let mut bytes = b"GGUF\x03\0\0\0".to_vec();

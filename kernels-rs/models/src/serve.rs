@@ -1,7 +1,7 @@
 //! The command `serve`: an HTTP server for a model, with the interface of OpenAI.
 //!
 //! ```text
-//!   HTTP ─ api ─ request, tokens ─▶ queue ─▶ worker: a thread with a batch ─▶ pieces ─ answer ─▶ JSON or events
+//!   HTTP ─ api ─ request, tokens ─▶ queue ─▶ worker: a thread with a batch ─▶ tokens ─ answer ─▶ JSON or events
 //! ```
 //!
 //! | module | use |
@@ -45,16 +45,17 @@ pub struct ServeOptions {
     /// Requests that wait while all sequences are in use.
     #[arg(long, default_value_t = 64)]
     queue: usize,
-    /// The largest number of tokens of prompt and answer together.
-    #[arg(long, default_value_t = 4096)]
-    room: usize,
+    /// The context size of each sequence: the largest number of tokens of prompt and answer
+    /// together.
+    #[arg(long = "ctx-size", default_value_t = 4096)]
+    context_size: usize,
     /// Prints the address as JSON.
     #[arg(long)]
     json: bool,
 }
 
 /// Returns an error of the network.
-fn failed(action: &'static str, address: String) -> impl FnOnce(std::io::Error) -> Error {
+fn network_error(action: &'static str, address: String) -> impl FnOnce(std::io::Error) -> Error {
     move |source| Error::Io { action, path: PathBuf::from(address), source }
 }
 
@@ -67,41 +68,41 @@ fn name_of(file: &Path) -> String {
 
 /// Loads a model and answers requests until ctrl-C.
 pub fn serve(file: &Path, options: &ServeOptions) -> Result<(), Error> {
-    let model = options.run.load(&options.run.open(file)?, [options.sequences, options.room])?;
+    let model = options.run.load(&options.run.open(file)?, [options.sequences, options.context_size])?;
     // Sequences are at most as long as those that the model was trained on.
-    let room = options.room.min(model.configuration.context);
-    let batch = model.batch(options.run.session(room), options.sequences)?;
+    let context_size = options.context_size.min(model.configuration.context);
+    let batch = model.batch(options.run.session(context_size), options.sequences)?;
     let name = options.name.clone().unwrap_or_else(|| name_of(file));
-    let stops = Arc::new(AtomicBool::new(false));
-    let (worker, jobs) = worker::start(batch, options.queue, stops.clone());
+    let is_stopping = Arc::new(AtomicBool::new(false));
+    let (worker, jobs) = worker::start(batch, options.queue, is_stopping.clone());
     let address = format!("{}:{}", options.host, options.port);
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
-    let runtime = runtime.map_err(failed("start threads for", address.clone()))?;
+    let runtime = runtime.map_err(network_error("start threads for", address.clone()))?;
     let processor = model.tower.as_ref().map(|_| options.run.processor(&model)).transpose()?;
-    let server = api::Server::new(model, processor, name.clone(), room, jobs);
+    let server = api::ServerState::new(model, processor, name.clone(), context_size, jobs);
     runtime.block_on(async {
         let listener = TcpListener::bind((options.host, options.port)).await;
-        let listener = listener.map_err(failed("listen at", address.clone()))?;
-        let bound = listener.local_addr().map_err(failed("listen at", address.clone()))?;
+        let listener = listener.map_err(network_error("listen at", address.clone()))?;
+        let bound = listener.local_addr().map_err(network_error("listen at", address.clone()))?;
         let sequences = options.sequences;
         let line = match options.json {
-            true => json!({ "url": format!("http://{bound}/v1"), "model": name, "sequences": sequences, "room": room })
+            true => json!({ "url": format!("http://{bound}/v1"), "model": name, "sequences": sequences, "context_size": context_size })
                 .to_string(),
-            false => format!("{name} at http://{bound}/v1, {sequences} sequences of {room} tokens at once"),
+            false => format!("{name} at http://{bound}/v1, {sequences} sequences of {context_size} tokens at once"),
         };
         println!("{line}");
         let _ = std::io::stdout().flush();
         let interrupted = async move {
             let _ = tokio::signal::ctrl_c().await;
             // Running answers end with an error, and their connections close.
-            stops.store(true, Ordering::Relaxed);
+            is_stopping.store(true, Ordering::Relaxed);
             tokio::spawn(async {
                 let _ = tokio::signal::ctrl_c().await;
                 std::process::exit(130);
             });
         };
         let served = axum::serve(listener, api::routes(server)).with_graceful_shutdown(interrupted).await;
-        served.map_err(failed("serve at", address))
+        served.map_err(network_error("serve at", address))
     })?;
     // The routes had the queue's only sender. Without it the worker ends.
     drop(runtime);

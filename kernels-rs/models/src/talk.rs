@@ -3,10 +3,10 @@
 use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use models::engine::prompt::PLACEHOLDER;
-use models::engine::{Generation, LayerSplit, Options, Prompt, Sampling, Session, StopReason};
-use models::image::{Image, Processor};
-use models::memory::{CacheFormat, Plan};
-use models::template::{Content, ContentPart, Conversation, Message};
+use models::engine::{Generation, LayerSplit, Prompt, Sampling, Session, SessionOptions, StopReason};
+use models::image::{Image, ImageProcessor};
+use models::memory::{CacheFormat, MemoryPlan};
+use models::template::{ContentPart, Conversation, Message, MessageContent};
 use models::{Checkpoint, Error, Model};
 use runtime::Device;
 use runtime::interpreter::Checks;
@@ -30,7 +30,7 @@ pub enum DeviceName {
 
 /// The extent of checks on the CPU.
 #[derive(Clone, Copy, ValueEnum)]
-pub enum Checked {
+pub enum CheckLevel {
     /// Every access, and races between threads.
     All,
     /// Accesses outside buffers.
@@ -128,8 +128,8 @@ pub struct RunOptions {
     #[command(flatten)]
     split: SplitOptions,
     /// The checks on the CPU. The choice does not change results.
-    #[arg(long, value_enum, default_value_t = Checked::Values)]
-    checks: Checked,
+    #[arg(long, value_enum, default_value_t = CheckLevel::Values)]
+    checks: CheckLevel,
     /// How keys and values are kept.
     #[arg(long, value_enum, default_value_t = CacheOption::F16)]
     cache: CacheOption,
@@ -164,7 +164,7 @@ impl RunOptions {
     }
 
     /// Returns how images are prepared for a model.
-    pub fn processor(&self, model: &Model) -> Result<Processor, Error> {
+    pub fn processor(&self, model: &Model) -> Result<ImageProcessor, Error> {
         Ok(model.processor()?.with_tokens(self.image_tokens))
     }
 
@@ -180,18 +180,24 @@ impl RunOptions {
         }])
     }
 
-    /// Loads a model for `sequences` sequences of up to `room` tokens, with a bar at a terminal.
-    pub fn load(&self, checkpoint: &Checkpoint, [sequences, room]: [usize; 2]) -> Result<Model, Error> {
+    /// Loads a model for `sequences` sequences of up to `context_size` tokens, with a bar at a
+    /// terminal.
+    pub fn load(&self, checkpoint: &Checkpoint, [sequences, context_size]: [usize; 2]) -> Result<Model, Error> {
         let devices = self.devices()?;
         for device in &devices {
             device.set_checks(match self.checks {
-                Checked::All => Checks::All,
-                Checked::Accesses => Checks::Accesses,
-                Checked::Values => Checks::Values,
+                CheckLevel::All => Checks::All,
+                CheckLevel::Accesses => Checks::Accesses,
+                CheckLevel::Values => Checks::Values,
             });
         }
         let (cache, sequences) = (self.cache_format(), sequences as u64);
-        let plan = Plan { tokens: sequences.saturating_mul(room as u64), sequences, cache, ..Plan::default() };
+        let plan = MemoryPlan {
+            tokens: sequences.saturating_mul(context_size as u64),
+            sequences,
+            cache,
+            ..MemoryPlan::default()
+        };
         let mut split = LayerSplit::new(&devices).with_plan(plan);
         if let Some(layers) = self.split.layers() {
             split = split.with_layers(layers);
@@ -205,9 +211,15 @@ impl RunOptions {
         Ok(model)
     }
 
-    /// Returns the options of a session with a capacity of `room` tokens.
-    pub fn session(&self, room: usize) -> Options {
-        Options { room, cache: self.cache_format(), exact: self.exact, drafts: self.drafts, ..Options::default() }
+    /// Returns the options of a session of up to `context_size` tokens.
+    pub fn session(&self, context_size: usize) -> SessionOptions {
+        SessionOptions {
+            context_size,
+            cache: self.cache_format(),
+            exact: self.exact,
+            drafts: self.drafts,
+            ..SessionOptions::default()
+        }
     }
 
     fn cache_format(&self) -> CacheFormat {
@@ -230,15 +242,15 @@ pub fn bar(template: &str) -> ProgressBar {
 
 /// Options of the commands that generate text.
 #[derive(Args)]
-pub struct TalkOptions {
+pub struct GenerateOptions {
     #[command(flatten)]
     run: RunOptions,
     /// The largest number of tokens of an answer.
     #[arg(long, default_value_t = 256)]
     tokens: usize,
-    /// The largest number of tokens of prompt and answers together.
-    #[arg(long, default_value_t = 4096)]
-    room: usize,
+    /// The context size: the largest number of tokens of prompt and answers together.
+    #[arg(long = "ctx-size", default_value_t = 4096)]
+    context_size: usize,
     /// The sampling temperature, which divides logits. 0 always takes the likeliest token.
     #[arg(long, default_value_t = 0.0)]
     temperature: f32,
@@ -257,13 +269,13 @@ pub struct TalkOptions {
     /// Lowers the logits of tokens in prompt and answer: divides positive ones by this number, and
     /// multiplies the others by it.
     #[arg(long, default_value_t = 1.0)]
-    repetition: f32,
+    repetition_penalty: f32,
     /// Subtracts this from the logit of a token for each time that the token was generated.
     #[arg(long, default_value_t = 0.0)]
-    frequency: f32,
+    frequency_penalty: f32,
     /// Subtracts this from the logit of each token that was generated.
     #[arg(long, default_value_t = 0.0)]
-    presence: f32,
+    presence_penalty: f32,
     /// A string at which an answer ends. The option may be given several times.
     #[arg(long)]
     stop: Vec<String>,
@@ -272,19 +284,38 @@ pub struct TalkOptions {
     images: Vec<PathBuf>,
 }
 
-impl TalkOptions {
-    fn generation(&self, control: bool) -> Generation {
-        let TalkOptions { temperature, seed, top_k, top_p, min_p, repetition, frequency, presence, .. } = *self;
-        let sampling = Sampling { seed, temperature, top_k, top_p, min_p, repetition, frequency, presence };
-        Generation { sampling, tokens: self.tokens, stops: self.stop.clone(), control }
+impl GenerateOptions {
+    fn generation(&self, parse_special: bool) -> Generation {
+        let GenerateOptions {
+            temperature,
+            seed,
+            top_k,
+            top_p,
+            min_p,
+            repetition_penalty,
+            frequency_penalty,
+            presence_penalty,
+            ..
+        } = *self;
+        let sampling = Sampling {
+            seed,
+            temperature,
+            top_k,
+            top_p,
+            min_p,
+            repetition_penalty,
+            frequency_penalty,
+            presence_penalty,
+        };
+        Generation { sampling, tokens: self.tokens, stops: self.stop.clone(), parse_special }
     }
 
     /// Loads a model and makes a session.
     fn session(&self, file: &Path) -> Result<Session, Error> {
-        let model = self.run.load(&self.run.open(file)?, [1, self.room])?;
+        let model = self.run.load(&self.run.open(file)?, [1, self.context_size])?;
         // Sequences are at most as long as those that the model was trained on.
-        let room = self.room.min(model.configuration.context);
-        model.session(self.run.session(room))
+        let context_size = self.context_size.min(model.configuration.context);
+        model.session(self.run.session(context_size))
     }
 
     /// Reads the images.
@@ -293,9 +324,9 @@ impl TalkOptions {
     }
 
     /// Returns the tokens of a text and its images.
-    fn prompt(&self, model: &Model, text: &str, images: &[Image], control: bool) -> Result<Prompt, Error> {
+    fn prompt(&self, model: &Model, text: &str, images: &[Image], parse_special: bool) -> Result<Prompt, Error> {
         match images {
-            [] => Ok(model.prompt(text, control)?.into()),
+            [] => Ok(model.prompt(text, parse_special)?.into()),
             _ => model.prompt_with(text, images, &self.run.processor(model)?),
         }
     }
@@ -305,13 +336,13 @@ impl TalkOptions {
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
 /// Has ctrl-C end the answer. A second one ends the program.
-fn note_interrupts() {
-    let noted = ctrlc::set_handler(|| {
+fn catch_interrupts() {
+    let handler = ctrlc::set_handler(|| {
         if INTERRUPTED.swap(true, Ordering::Relaxed) {
             std::process::exit(130);
         }
     });
-    if let Err(error) = noted {
+    if let Err(error) = handler {
         eprintln!("ctrl-C ends the program at once: {error}");
     }
 }
@@ -320,43 +351,45 @@ fn note_interrupts() {
 fn answer(session: &mut Session, prompt: Prompt, generation: &Generation) -> Result<String, Error> {
     INTERRUPTED.store(false, Ordering::Relaxed);
     let (mut text, mut count, mut stop) = (String::new(), 0, None);
-    let [drafts, right] = session.drafts();
+    let [drafted_before, accepted_before] = session.drafts();
     let start = Instant::now();
     let tokens = session.generate_after(prompt, generation)?;
-    let prompted = start.elapsed();
-    for piece in tokens {
-        let piece = piece?;
-        (count, stop) = (count + 1, piece.stop);
-        print!("{}", piece.text);
+    let prompt_time = start.elapsed();
+    for token in tokens {
+        let token = token?;
+        (count, stop) = (count + 1, token.stop);
+        print!("{}", token.text);
         // A reader such as `head` may close the pipe early.
         if std::io::stdout().flush().is_err() || INTERRUPTED.load(Ordering::Relaxed) {
             break;
         }
-        text.push_str(&piece.text);
+        text.push_str(&token.text);
     }
     println!();
-    let why = match stop {
-        Some(StopReason::End | StopReason::Text) => "",
-        Some(StopReason::Tokens) => "; ended by --tokens",
-        Some(StopReason::Room) => "; ended by --room",
+    let stop_text = match stop {
+        Some(StopReason::EndToken | StopReason::StopString) => "",
+        Some(StopReason::TokenLimit) => "; ended by --tokens",
+        Some(StopReason::ContextFull) => "; ended by --ctx-size",
         None => "; interrupted",
     };
-    let seconds = (start.elapsed() - prompted).as_secs_f64();
+    let seconds = (start.elapsed() - prompt_time).as_secs_f64();
     let rate = f64::from(count) / seconds.max(1e-9);
     let drafts = match session.drafts() {
-        [all, of_all] if all > drafts => format!("; {} of {} drafts were accepted", of_all - right, all - drafts),
+        [drafted, accepted] if drafted > drafted_before => {
+            format!("; {} of {} drafts were accepted", accepted - accepted_before, drafted - drafted_before)
+        }
         _ => String::new(),
     };
-    let prompted = prompted.as_secs_f64();
-    eprintln!("prompt {prompted:.2} s; {count} tokens in {seconds:.2} s, {rate:.1} a second{drafts}{why}");
+    let prompt_seconds = prompt_time.as_secs_f64();
+    eprintln!("prompt {prompt_seconds:.2} s; {count} tokens in {seconds:.2} s, {rate:.1} a second{drafts}{stop_text}");
     Ok(text)
 }
 
 /// Continues a text.
-pub fn generate(file: &Path, prompt: &str, options: &TalkOptions) -> Result<(), Error> {
+pub fn generate(file: &Path, prompt: &str, options: &GenerateOptions) -> Result<(), Error> {
     let images = options.images()?;
     let mut session = options.session(file)?;
-    note_interrupts();
+    catch_interrupts();
     print!("{prompt}");
     let text = PLACEHOLDER.concat().repeat(images.len()) + prompt;
     let tokens = options.prompt(session.model(), &text, &images, false)?;
@@ -364,21 +397,21 @@ pub fn generate(file: &Path, prompt: &str, options: &TalkOptions) -> Result<(), 
 }
 
 /// Answers the lines of the standard input. Images come before the first line.
-pub fn chat(file: &Path, system: Option<&str>, options: &TalkOptions) -> Result<(), Error> {
+pub fn chat(file: &Path, system: Option<&str>, options: &GenerateOptions) -> Result<(), Error> {
     let images = options.images()?;
     let mut session = options.session(file)?;
     let Some(template) = session.model().template.clone() else {
         let problem = "the model has no chat template; `models generate` continues a text without one".to_owned();
         return Err(Error::Template { line: 0, problem });
     };
-    note_interrupts();
+    catch_interrupts();
     let input = std::io::stdin();
-    let asks = input.is_terminal();
+    let is_interactive = input.is_terminal();
     let mut messages: Vec<Message> = system.map(|text| Message::new("system", text)).into_iter().collect();
     let mut lines = input.lock().lines();
     let mut places = vec![ContentPart::Image; images.len()];
     loop {
-        if asks {
+        if is_interactive {
             print!("> ");
             let _ = std::io::stdout().flush();
         }
@@ -389,7 +422,7 @@ pub fn chat(file: &Path, system: Option<&str>, options: &TalkOptions) -> Result<
         let mut message = Message::new("user", &line);
         if !places.is_empty() {
             places.push(ContentPart::Text { text: line });
-            message.content = Content::Parts(std::mem::take(&mut places));
+            message.content = MessageContent::Parts(std::mem::take(&mut places));
         }
         messages.push(message);
         let text = template.render(&Conversation::new(messages.clone()))?;

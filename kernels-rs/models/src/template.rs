@@ -16,10 +16,10 @@ use serde::Serialize;
 use std::time::SystemTime;
 
 /// The fuel of a template: about as many instructions, or 64 bytes each.
-const FUEL: u64 = 1_000_000;
+const TEMPLATE_FUEL: u64 = 1_000_000;
 
 /// The largest template in bytes. Real ones have up to some 20,000.
-const MAX_SOURCE: usize = 1 << 20;
+const MAX_TEMPLATE_BYTES: usize = 1 << 20;
 
 /// A part of a message.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
@@ -37,7 +37,7 @@ pub enum ContentPart {
 /// The content of a message.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 #[serde(untagged)]
-pub enum Content {
+pub enum MessageContent {
     /// Text alone.
     Text(String),
     /// Text and images in order.
@@ -50,7 +50,7 @@ pub struct Message {
     /// The author: `system`, `user`, `assistant`, `tool`.
     pub role: String,
     /// The content.
-    pub content: Content,
+    pub content: MessageContent,
     /// Fields that some templates read, such as `tool_calls` or `reasoning_content`.
     #[serde(flatten)]
     pub fields: serde_json::Map<String, serde_json::Value>,
@@ -59,7 +59,7 @@ pub struct Message {
 impl Message {
     /// Returns a message of text.
     pub fn new(role: &str, text: &str) -> Message {
-        let content = Content::Text(text.to_owned());
+        let content = MessageContent::Text(text.to_owned());
         Message { role: role.to_owned(), content, fields: serde_json::Map::new() }
     }
 }
@@ -72,7 +72,7 @@ pub struct Conversation {
     /// Descriptions of functions that the model may call, as JSON schemas.
     pub tools: Vec<serde_json::Value>,
     /// Whether the prompt ends where the assistant's answer begins.
-    pub answers: bool,
+    pub adds_generation_prompt: bool,
     /// Variables that some templates read, such as `enable_thinking`.
     pub variables: serde_json::Map<String, serde_json::Value>,
     /// The date that some templates print, in UTC.
@@ -83,7 +83,7 @@ impl Conversation {
     /// Returns a conversation in which the assistant is to answer.
     pub fn new(messages: Vec<Message>) -> Conversation {
         let variables = serde_json::Map::new();
-        Conversation { messages, tools: Vec::new(), answers: true, variables, now: SystemTime::now() }
+        Conversation { messages, tools: Vec::new(), adds_generation_prompt: true, variables, now: SystemTime::now() }
     }
 }
 
@@ -91,23 +91,23 @@ impl Conversation {
 #[derive(Clone, Debug)]
 pub struct ChatTemplate {
     source: String,
-    begin: String,
-    end: String,
+    bos_token: String,
+    eos_token: String,
 }
 
 impl ChatTemplate {
-    /// Compiles a template. `begin` and `end` are the tokens before and after a text, as strings
-    /// that a template may print.
+    /// Compiles a template. `bos_token` and `eos_token` are the tokens before and after a text, as
+    /// strings that a template may print.
     ///
     /// # Errors
     /// If the template is not Jinja, or longer than 1 MB.
-    pub fn new(source: &str, begin: &str, end: &str) -> Result<ChatTemplate> {
-        if source.len() > MAX_SOURCE {
-            let problem = format!("the template has {} bytes; at most {MAX_SOURCE} are read", source.len());
+    pub fn new(source: &str, bos_token: &str, eos_token: &str) -> Result<ChatTemplate> {
+        if source.len() > MAX_TEMPLATE_BYTES {
+            let problem = format!("the template has {} bytes; at most {MAX_TEMPLATE_BYTES} are read", source.len());
             return Err(Error::Template { line: 1, problem });
         }
-        machinery::parse(source, NAME, syntax()?).map_err(|error| failed(&error))?;
-        Ok(ChatTemplate { source: source.to_owned(), begin: begin.to_owned(), end: end.to_owned() })
+        machinery::parse(source, TEMPLATE_NAME, syntax()?).map_err(|error| template_error(&error))?;
+        Ok(ChatTemplate { source: source.to_owned(), bos_token: bos_token.to_owned(), eos_token: eos_token.to_owned() })
     }
 
     /// Returns the template.
@@ -122,8 +122,8 @@ impl ChatTemplate {
     /// many steps.
     pub fn render(&self, conversation: &Conversation) -> Result<String> {
         let environment = environment(conversation.now)?;
-        let tree = machinery::parse(&self.source, NAME, syntax()?).map_err(|error| failed(&error))?;
-        let mut generator = machinery::CodeGenerator::new(NAME, &self.source);
+        let tree = machinery::parse(&self.source, TEMPLATE_NAME, syntax()?).map_err(|error| template_error(&error))?;
+        let mut generator = machinery::CodeGenerator::new(TEMPLATE_NAME, &self.source);
         generator.compile_stmt(&tree);
         let (mut instructions, mut blocks) = generator.finish();
         std::iter::once(&mut instructions).chain(blocks.values_mut()).for_each(replace_sums);
@@ -134,36 +134,36 @@ impl ChatTemplate {
         if !conversation.tools.is_empty() {
             set("tools", conversation.tools.clone().into());
         }
-        set("add_generation_prompt", conversation.answers.into());
-        set("bos_token", self.begin.clone().into());
-        set("eos_token", self.end.clone().into());
+        set("add_generation_prompt", conversation.adds_generation_prompt.into());
+        set("bos_token", self.bos_token.clone().into());
+        set("eos_token", self.eos_token.clone().into());
         let mut text = String::new();
         let mut output = machinery::make_string_output(&mut text);
         let root = Value::from(Serde(&context));
         machinery::eval(&environment, &instructions, root, &blocks, &mut output, minijinja::AutoEscape::None)
-            .map_err(|error| failed(&error))?;
+            .map_err(|error| template_error(&error))?;
         drop(output);
         Ok(text)
     }
 }
 
 /// The name of a template in the engine.
-const NAME: &str = "chat template";
+const TEMPLATE_NAME: &str = "chat template";
 
 /// The function that adds two values. No template can name it.
-const ADD: &str = "+";
+const ADD_FUNCTION: &str = "+";
 
 /// Returns the syntax of Hugging Face's templates.
 fn syntax() -> Result<SyntaxConfig> {
     let syntax = SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build();
-    syntax.map_err(|error| failed(&error))
+    syntax.map_err(|error| template_error(&error))
 }
 
 /// Replaces each sum by a call of `add`.
 fn replace_sums(instructions: &mut Instructions<'_>) {
     for i in 0.. {
         match instructions.get_mut(i) {
-            Some(instruction @ Instruction::Add) => *instruction = Instruction::CallFunction(ADD, Some(2)),
+            Some(instruction @ Instruction::Add) => *instruction = Instruction::CallFunction(ADD_FUNCTION, Some(2)),
             Some(_) => {}
             None => break,
         }
@@ -190,10 +190,10 @@ fn environment(now: SystemTime) -> Result<Environment<'static>> {
     environment.set_syntax(syntax()?);
     environment.set_undefined_behavior(UndefinedBehavior::Lenient);
     environment.set_auto_escape_callback(|_| minijinja::AutoEscape::None);
-    environment.set_fuel(Some(FUEL));
+    environment.set_fuel(Some(TEMPLATE_FUEL));
     environment.set_unknown_method_callback(minijinja_contrib::pycompat::unknown_method_callback);
     environment.add_filter("tojson", to_json);
-    environment.add_function(ADD, add);
+    environment.add_function(ADD_FUNCTION, add);
     environment.add_function("raise_exception", |message: String| -> std::result::Result<Value, minijinja::Error> {
         Err(minijinja::Error::new(ErrorKind::InvalidOperation, message))
     });
@@ -202,7 +202,7 @@ fn environment(now: SystemTime) -> Result<Environment<'static>> {
 }
 
 /// Returns the error of a template.
-fn failed(error: &minijinja::Error) -> Error {
+fn template_error(error: &minijinja::Error) -> Error {
     let problem = match error.kind() {
         ErrorKind::OutOfFuel => "the template takes too many steps or too much memory".to_owned(),
         _ => error.detail().map_or_else(|| error.to_string(), str::to_owned),
@@ -216,17 +216,17 @@ fn to_json(state: &State, value: Value, options: Kwargs) -> std::result::Result<
     // All known templates leave Python's other options at their defaults.
     let _ = (options.get::<Option<bool>>("ensure_ascii")?, options.get::<Option<bool>>("sort_keys")?);
     options.assert_all_used()?;
-    let mut bytes = Charged { state, bytes: Vec::new(), is_out: false };
+    let mut bytes = FuelWriter { state, bytes: Vec::new(), is_out_of_fuel: false };
     let written = match indent {
         Some(indent) => {
             let indent = " ".repeat(indent.min(16));
             let formatter = serde_json::ser::PrettyFormatter::with_indent(indent.as_bytes());
             value.serialize(&mut serde_json::Serializer::with_formatter(&mut bytes, formatter))
         }
-        None => value.serialize(&mut serde_json::Serializer::with_formatter(&mut bytes, Spaced)),
+        None => value.serialize(&mut serde_json::Serializer::with_formatter(&mut bytes, PythonFormatter)),
     };
-    let Charged { bytes, is_out, .. } = bytes;
-    if is_out {
+    let FuelWriter { bytes, is_out_of_fuel, .. } = bytes;
+    if is_out_of_fuel {
         return Err(ErrorKind::OutOfFuel.into());
     }
     written.map_err(|error| minijinja::Error::new(ErrorKind::InvalidOperation, error.to_string()))?;
@@ -234,17 +234,17 @@ fn to_json(state: &State, value: Value, options: Kwargs) -> std::result::Result<
 }
 
 /// A writer of bytes that consumes fuel before it writes.
-struct Charged<'a, 's, 'e> {
+struct FuelWriter<'a, 's, 'e> {
     state: &'a State<'s, 'e>,
     bytes: Vec<u8>,
-    is_out: bool,
+    is_out_of_fuel: bool,
 }
 
-impl std::io::Write for Charged<'_, '_, '_> {
+impl std::io::Write for FuelWriter<'_, '_, '_> {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         // Each call costs fuel, also without bytes, so that many small writes are limited too.
         if self.state.consume_fuel(1 + bytes.len() as u64 / 64).is_err() {
-            self.is_out = true;
+            self.is_out_of_fuel = true;
             return Err(std::io::ErrorKind::OutOfMemory.into());
         }
         self.bytes.extend_from_slice(bytes);
@@ -257,9 +257,9 @@ impl std::io::Write for Charged<'_, '_, '_> {
 }
 
 /// Python's separators: `, ` and `: `.
-struct Spaced;
+struct PythonFormatter;
 
-impl serde_json::ser::Formatter for Spaced {
+impl serde_json::ser::Formatter for PythonFormatter {
     fn begin_array_value<W: std::io::Write + ?Sized>(&mut self, writer: &mut W, first: bool) -> std::io::Result<()> {
         writer.write_all(if first { b"" } else { b", " })
     }
@@ -291,14 +291,14 @@ fn strftime(format: &str, now: SystemTime) -> std::result::Result<String, miniji
     ];
     const DAYS: [&str; 7] = ["Thursday", "Friday", "Saturday", "Sunday", "Monday", "Tuesday", "Wednesday"];
     let seconds = now.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs());
-    let (days, of_day) = (seconds / 86_400, seconds % 86_400);
+    let (days, second_of_day) = (seconds / 86_400, seconds % 86_400);
     // Years begin in March here, so that a leap day is the last day of a year. Day 0 is 0000-03-01.
     let count = days + 719_468;
-    let (era, of_era) = (count / 146_097, count % 146_097);
-    let year = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year + year / 4 - year / 100);
-    let month = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * month + 2) / 5 + 1;
+    let (era, day_of_era) = (count / 146_097, count % 146_097);
+    let year = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year + year / 4 - year / 100);
+    let month = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month + 2) / 5 + 1;
     let month = (month + 2) % 12;
     let year = era * 400 + year + u64::from(month < 2);
     let mut text = String::new();
@@ -316,9 +316,9 @@ fn strftime(format: &str, now: SystemTime) -> std::result::Result<String, miniji
             Some('b') => text.push_str(&MONTHS[month as usize][..3]),
             Some('A') => text.push_str(DAYS[(days % 7) as usize]),
             Some('a') => text.push_str(&DAYS[(days % 7) as usize][..3]),
-            Some('H') => text.push_str(&format!("{:02}", of_day / 3600)),
-            Some('M') => text.push_str(&format!("{:02}", of_day / 60 % 60)),
-            Some('S') => text.push_str(&format!("{:02}", of_day % 60)),
+            Some('H') => text.push_str(&format!("{:02}", second_of_day / 3600)),
+            Some('M') => text.push_str(&format!("{:02}", second_of_day / 60 % 60)),
+            Some('S') => text.push_str(&format!("{:02}", second_of_day % 60)),
             Some('%') => text.push('%'),
             other => {
                 let directive: String = other.into_iter().collect();

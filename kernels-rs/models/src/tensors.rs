@@ -1,6 +1,6 @@
 //! The tensors that a configuration needs: names in either kind of file, and extents.
 
-use crate::configuration::{Configuration, Experts, ModelArchitecture, Vision};
+use crate::configuration::{Configuration, Experts, ModelArchitecture, VisionConfiguration};
 
 /// The kind of file, which decides the names.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -99,14 +99,14 @@ pub struct TensorRequirement {
 }
 
 /// Collects requirements.
-struct Collector {
+struct TensorCollector {
     naming: Naming,
     /// The prefix of a language model's names in files of transformers.
     prefix: &'static str,
     all: Vec<TensorRequirement>,
 }
 
-impl Collector {
+impl TensorCollector {
     /// Adds a tensor under its name in the kind of file.
     fn add(&mut self, role: TensorRole, layer: usize, gguf: String, transformers: String, extents: &[usize]) {
         let name = match self.naming {
@@ -130,10 +130,10 @@ impl Configuration {
     /// Returns every tensor of the model with its name in the kind of file, layer after layer. A
     /// vision tower is included if [`Configuration::vision`] has one.
     pub fn tensors(&self, naming: Naming) -> Vec<TensorRequirement> {
-        let Configuration { vocabulary, width, heads, groups, head, inner, .. } = *self;
+        let Configuration { vocabulary, width, heads, kv_heads, head, inner, .. } = *self;
         let is_vision = self.architecture == ModelArchitecture::Qwen3Vl;
         let prefix = if is_vision { "model.language_model." } else { "model." };
-        let mut to = Collector { naming, prefix, all: Vec::new() };
+        let mut to = TensorCollector { naming, prefix, all: Vec::new() };
         let text = str::to_owned;
         to.add(TensorRole::Embedding, 0, text("token_embd.weight"), text("embed_tokens.weight"), &[vocabulary, width]);
         for layer in 0..self.layers {
@@ -143,12 +143,12 @@ impl Configuration {
             };
             add(TensorRole::AttentionNorm, "attn_norm.weight", "input_layernorm.weight", &[width]);
             add(TensorRole::Query, "attn_q.weight", "self_attn.q_proj.weight", &[heads * head, width]);
-            add(TensorRole::Key, "attn_k.weight", "self_attn.k_proj.weight", &[groups * head, width]);
-            add(TensorRole::Value, "attn_v.weight", "self_attn.v_proj.weight", &[groups * head, width]);
+            add(TensorRole::Key, "attn_k.weight", "self_attn.k_proj.weight", &[kv_heads * head, width]);
+            add(TensorRole::Value, "attn_v.weight", "self_attn.v_proj.weight", &[kv_heads * head, width]);
             if self.architecture.has_biases() {
                 add(TensorRole::QueryBias, "attn_q.bias", "self_attn.q_proj.bias", &[heads * head]);
-                add(TensorRole::KeyBias, "attn_k.bias", "self_attn.k_proj.bias", &[groups * head]);
-                add(TensorRole::ValueBias, "attn_v.bias", "self_attn.v_proj.bias", &[groups * head]);
+                add(TensorRole::KeyBias, "attn_k.bias", "self_attn.k_proj.bias", &[kv_heads * head]);
+                add(TensorRole::ValueBias, "attn_v.bias", "self_attn.v_proj.bias", &[kv_heads * head]);
             }
             if self.architecture.has_head_norms() {
                 add(TensorRole::QueryNorm, "attn_q_norm.weight", "self_attn.q_norm.weight", &[head]);
@@ -211,12 +211,14 @@ fn number_experts(all: &mut [TensorRequirement]) {
     }
 }
 
-impl Vision {
+impl VisionConfiguration {
     /// Returns every tensor of the tower.
     pub fn tensors(&self, naming: Naming) -> Vec<TensorRequirement> {
         use VisionRole::*;
-        let Vision { layers, width, inner, patch, frames, merge, positions, output, ref deepstack, .. } = *self;
-        let mut to = Collector { naming, prefix: "model.visual.", all: Vec::new() };
+        let VisionConfiguration {
+            layers, width, inner, patch, frames, merge, positions, output, ref deepstack, ..
+        } = *self;
+        let mut to = TensorCollector { naming, prefix: "model.visual.", all: Vec::new() };
         match naming {
             Naming::Gguf => {
                 for frame in 0..frames {

@@ -2,27 +2,27 @@
 //!
 //! | vocabulary | algorithm | module |
 //! |---|---|---|
-//! | GGUF `gpt2` | byte pairs, merged by rank inside the words of a pre-tokenizer | [`split`], `bpe` |
+//! | GGUF `gpt2` | byte pairs, merged by rank inside the words of a pre-tokenizer | [`pretokenizer`], `bpe` |
 //! | GGUF `llama` | SentencePiece pairs, merged by score, with bytes as fallback | `sentencepiece` |
 //! | `tokenizer.json` | as the file says, by the `tokenizers` crate | `json` |
 //!
 //! Each token is a string of bytes, so that decoding is exact: [`Tokenizer::decode`] joins them,
-//! and a [`Decoder`] releases text as soon as its characters are complete.
+//! and a [`TextDecoder`] releases text as soon as its characters are complete.
 
 mod alphabet;
 mod bpe;
 mod decoder;
 mod json;
 mod merge;
+pub mod pretokenizer;
 mod sentencepiece;
-pub mod split;
 
-pub use decoder::{Characters, Decoder};
+pub use decoder::{TextDecoder, TextDecoderState};
 pub(crate) use json::configuration;
 
 use crate::error::{Error, Result};
-use crate::file::bytes::{Bytes, name};
-use crate::file::gguf::{Array, Gguf, Value};
+use crate::file::bytes::{FileBytes, name};
+use crate::file::gguf::{Gguf, MetadataArray, MetadataValue};
 use aho_corasick::{AhoCorasick, MatchKind};
 use std::collections::HashMap;
 use std::path::Path;
@@ -31,11 +31,11 @@ use std::path::Path;
 const MAX_TOKENS: usize = 1 << 22;
 
 /// The largest `tokenizer.json` that is read. The file of 260,000 tokens has 33 MB.
-const MAX_JSON: u64 = 256 << 20;
+const MAX_JSON_BYTES: u64 = 256 << 20;
 
 /// The purpose of a token.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum TokenKind {
+pub enum TokenType {
     /// A piece of text.
     Normal,
     /// A marker such as `<|im_end|>`, which is not text.
@@ -55,81 +55,81 @@ pub enum TokenKind {
 pub struct Encoding {
     /// Whether the names of control tokens, such as `<|im_end|>`, become these tokens. A text of
     /// the user should not be able to contain them.
-    pub control: bool,
+    pub parse_special: bool,
     /// Whether the tokens that the model expects at the ends of a text are added.
-    pub ends: bool,
+    pub add_special: bool,
 }
 
 impl Encoding {
     /// A text of the user: control tokens are plain text, and nothing is added.
-    pub const TEXT: Encoding = Encoding { control: false, ends: false };
+    pub const TEXT: Encoding = Encoding { parse_special: false, add_special: false };
     /// The result of a chat template: control tokens are read, and nothing is added.
-    pub const PROMPT: Encoding = Encoding { control: true, ends: false };
+    pub const PROMPT: Encoding = Encoding { parse_special: true, add_special: false };
 }
 
 /// A vocabulary and the algorithm that splits text into its tokens.
 #[derive(Debug)]
 pub struct Tokenizer {
-    tokens: Vec<Token>,
-    special: Special,
+    tokens: Vec<VocabularyToken>,
+    special: SpecialTokens,
     algorithm: Algorithm,
     /// Whether the first token of a text loses one leading space when decoded.
-    strips_space: bool,
+    strips_leading_space: bool,
 }
 
-/// A token: the bytes of its text, and its kind.
+/// A token: the bytes of its text, and its type.
 #[derive(Clone, Debug)]
-struct Token {
+struct VocabularyToken {
     text: Box<[u8]>,
-    kind: TokenKind,
+    token_type: TokenType,
 }
 
 /// Tokens with a special purpose.
 #[derive(Clone, Debug, Default)]
-pub struct Special {
+pub struct SpecialTokens {
     /// The token before a text.
-    pub begin: Option<u32>,
+    pub bos: Option<u32>,
     /// The tokens after which generation stops.
-    pub end: Vec<u32>,
-    /// Whether `begin` is added before a text.
-    pub adds_begin: bool,
-    /// Whether the first of `end` is added after a text.
-    pub adds_end: bool,
+    pub eos: Vec<u32>,
+    /// Whether `bos` is added before a text.
+    pub adds_bos: bool,
+    /// Whether the first of `eos` is added after a text.
+    pub adds_eos: bool,
 }
 
 #[derive(Debug)]
 enum Algorithm {
-    Bpe { bpe: bpe::Bpe, names: Names },
-    SentencePiece { pieces: sentencepiece::Pieces, names: Names },
-    Json(Box<json::Json>),
+    Bpe { bpe: bpe::Bpe, names: TokenNames },
+    SentencePiece { pieces: sentencepiece::Pieces, names: TokenNames },
+    Json(Box<json::JsonTokenizer>),
 }
 
 /// The tokens that a text names literally: control tokens and user-defined ones.
 #[derive(Debug)]
-struct Names {
+struct TokenNames {
     /// A matcher with control tokens, and one without.
-    all: Matcher,
-    user_defined: Matcher,
+    all: TokenMatcher,
+    user_defined: TokenMatcher,
 }
 
 #[derive(Debug)]
-struct Matcher {
+struct TokenMatcher {
     automaton: Option<AhoCorasick>,
     ids: Vec<u32>,
 }
 
-impl Matcher {
-    /// Returns a matcher of the tokens of some kinds.
-    fn new(file: &str, tokens: &[Token], kinds: &[TokenKind]) -> Result<Matcher> {
-        let chosen = |token: &Token| kinds.contains(&token.kind) && !token.text.is_empty();
+impl TokenMatcher {
+    /// Returns a matcher of the tokens of some types.
+    fn new(file: &str, tokens: &[VocabularyToken], types: &[TokenType]) -> Result<TokenMatcher> {
+        let chosen = |token: &VocabularyToken| types.contains(&token.token_type) && !token.text.is_empty();
         let (ids, texts): (Vec<u32>, Vec<&[u8]>) =
             (0..).zip(tokens).filter(|(_, token)| chosen(token)).map(|(id, token)| (id, &*token.text)).unzip();
         if ids.is_empty() {
-            return Ok(Matcher { automaton: None, ids });
+            return Ok(TokenMatcher { automaton: None, ids });
         }
         let automaton = AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(texts);
         let automaton = automaton.map_err(|error| Error::field(file, "control tokens", error.to_string()))?;
-        Ok(Matcher { automaton: Some(automaton), ids })
+        Ok(TokenMatcher { automaton: Some(automaton), ids })
     }
 
     /// Calls `text` with each stretch between named tokens, and `token` with each of these.
@@ -153,16 +153,16 @@ impl Matcher {
     }
 }
 
-impl Names {
-    fn new(file: &str, tokens: &[Token]) -> Result<Names> {
-        Ok(Names {
-            all: Matcher::new(file, tokens, &[TokenKind::Control, TokenKind::UserDefined])?,
-            user_defined: Matcher::new(file, tokens, &[TokenKind::UserDefined])?,
+impl TokenNames {
+    fn new(file: &str, tokens: &[VocabularyToken]) -> Result<TokenNames> {
+        Ok(TokenNames {
+            all: TokenMatcher::new(file, tokens, &[TokenType::Control, TokenType::UserDefined])?,
+            user_defined: TokenMatcher::new(file, tokens, &[TokenType::UserDefined])?,
         })
     }
 
-    fn of(&self, encoding: Encoding) -> &Matcher {
-        if encoding.control { &self.all } else { &self.user_defined }
+    fn matcher(&self, encoding: Encoding) -> &TokenMatcher {
+        if encoding.parse_special { &self.all } else { &self.user_defined }
     }
 }
 
@@ -173,49 +173,51 @@ impl Tokenizer {
     /// If the file has no vocabulary, the vocabulary is damaged, or it needs an algorithm or
     /// pre-tokenizer that this crate lacks.
     pub fn from_gguf(gguf: &Gguf) -> Result<Tokenizer> {
-        let model = gguf.required("tokenizer.ggml.model", "the name of a tokenizer", Value::text)?;
-        let texts = gguf.required(TOKENS, "an array of strings", strings)?;
+        let model = gguf.required("tokenizer.ggml.model", "the name of a tokenizer", MetadataValue::text)?;
+        let texts = gguf.required(TOKENS_KEY, "an array of strings", strings)?;
         let count = texts.length as usize;
         if count == 0 || count > MAX_TOKENS {
-            return Err(gguf.unexpected(TOKENS, format!("1 to {MAX_TOKENS} tokens")));
+            return Err(gguf.unexpected(TOKENS_KEY, format!("1 to {MAX_TOKENS} tokens")));
         }
-        let kinds = match gguf.optional("tokenizer.ggml.token_type", "an array", Value::array)? {
-            Some(array) if array.length == texts.length => array.iter().map(|kind| token_kind(&kind)).collect(),
+        let types = match gguf.optional("tokenizer.ggml.token_type", "an array", MetadataValue::array)? {
+            Some(array) if array.length == texts.length => array.iter().map(|number| token_type_of(&number)).collect(),
             Some(_) => {
                 return Err(gguf.unexpected("tokenizer.ggml.token_type", format!("an array of {count} integers")));
             }
-            None => vec![TokenKind::Normal; count],
+            None => vec![TokenType::Normal; count],
         };
         let texts: Vec<&[u8]> = texts.iter().map(|text| as_bytes(&text)).collect();
-        let special = special(gguf, &texts, model == "llama")?;
+        let special = read_special_tokens(gguf, &texts, model == "llama")?;
         let file = gguf.file();
-        let (tokens, algorithm, strips_space) = match model {
+        let (tokens, algorithm, strips_leading_space) = match model {
             "gpt2" => {
                 let expected = "the name of a pre-tokenizer";
-                let pre = gguf.required("tokenizer.ggml.pre", expected, Value::text)?;
-                let splitter = split::Splitter::from_name(pre).ok_or_else(|| {
+                let pre = gguf.required("tokenizer.ggml.pre", expected, MetadataValue::text)?;
+                let pretokenizer = pretokenizer::Pretokenizer::from_name(pre).ok_or_else(|| {
                     let needed = format!("the pre-tokenizer `{pre}`");
-                    Error::unsupported(file, "metadata `tokenizer.ggml.pre`", needed, split::Splitter::NAMES)
+                    Error::unsupported(file, "metadata `tokenizer.ggml.pre`", needed, pretokenizer::Pretokenizer::NAMES)
                 })?;
                 let merges = gguf.required("tokenizer.ggml.merges", "an array of strings", strings)?;
-                let bpe = bpe::Bpe::new(file, splitter, &texts, &kinds, merges.iter().map(|merge| as_bytes(&merge)))?;
-                let tokens: Vec<Token> =
-                    texts.iter().zip(kinds).map(|(text, kind)| alphabet::token(text, kind)).collect();
-                let names = Names::new(file, &tokens)?;
+                let bpe =
+                    bpe::Bpe::new(file, pretokenizer, &texts, &types, merges.iter().map(|merge| as_bytes(&merge)))?;
+                let tokens: Vec<VocabularyToken> =
+                    texts.iter().zip(types).map(|(text, token_type)| alphabet::token(text, token_type)).collect();
+                let names = TokenNames::new(file, &tokens)?;
                 (tokens, Algorithm::Bpe { bpe, names }, false)
             }
             "llama" => {
-                let scores = gguf.required("tokenizer.ggml.scores", "an array", Value::array)?;
+                let scores = gguf.required("tokenizer.ggml.scores", "an array", MetadataValue::array)?;
                 let scores: Vec<f32> =
                     scores.iter().filter_map(|score| score.float()).map(|score| score as f32).collect();
                 if scores.len() != count {
                     return Err(gguf.unexpected("tokenizer.ggml.scores", format!("an array of {count} float32")));
                 }
-                let prefix = gguf.optional("tokenizer.ggml.add_space_prefix", "a bool", Value::bool)?.unwrap_or(true);
-                let pieces = sentencepiece::Pieces::new(file, &texts, &kinds, &scores, prefix)?;
-                let tokens: Vec<Token> =
-                    texts.iter().zip(kinds).map(|(text, kind)| sentencepiece::token(text, kind)).collect();
-                let names = Names::new(file, &tokens)?;
+                let prefix =
+                    gguf.optional("tokenizer.ggml.add_space_prefix", "a bool", MetadataValue::bool)?.unwrap_or(true);
+                let pieces = sentencepiece::Pieces::new(file, &texts, &types, &scores, prefix)?;
+                let tokens: Vec<VocabularyToken> =
+                    texts.iter().zip(types).map(|(text, token_type)| sentencepiece::token(text, token_type)).collect();
+                let names = TokenNames::new(file, &tokens)?;
                 (tokens, Algorithm::SentencePiece { pieces, names }, prefix)
             }
             other => {
@@ -224,7 +226,7 @@ impl Tokenizer {
                 return Err(Error::unsupported(file, "metadata `tokenizer.ggml.model`", needed, supported));
             }
         };
-        Ok(Tokenizer { tokens, special, algorithm, strips_space })
+        Ok(Tokenizer { tokens, special, algorithm, strips_leading_space })
     }
 
     /// Reads `tokenizer.json`, and `tokenizer_config.json` and `generation_config.json` beside it
@@ -234,9 +236,9 @@ impl Tokenizer {
     /// If the file cannot be read, is damaged, or its decoder is neither of bytes nor of
     /// SentencePiece.
     pub fn from_json(path: &Path) -> Result<Tokenizer> {
-        let bytes = Bytes::read(path, MAX_JSON)?;
+        let bytes = FileBytes::read(path, MAX_JSON_BYTES)?;
         let mut tokenizer = Tokenizer::from_json_bytes(&name(path), &bytes)?;
-        tokenizer.special = json::special(path, &tokenizer)?;
+        tokenizer.special = json::special_tokens(path, &tokenizer)?;
         Ok(tokenizer)
     }
 
@@ -245,9 +247,9 @@ impl Tokenizer {
     /// # Errors
     /// Returns the errors of [`Tokenizer::from_json`], except those of reading the file.
     pub fn from_json_bytes(file: &str, bytes: &[u8]) -> Result<Tokenizer> {
-        let (json, tokens, strips_space) = json::Json::new(file, bytes)?;
+        let (json, tokens, strips_leading_space) = json::JsonTokenizer::new(file, bytes)?;
         let algorithm = Algorithm::Json(Box::new(json));
-        Ok(Tokenizer { tokens, special: Special::default(), algorithm, strips_space })
+        Ok(Tokenizer { tokens, special: SpecialTokens::default(), algorithm, strips_leading_space })
     }
 
     /// Returns the count of tokens.
@@ -265,23 +267,23 @@ impl Tokenizer {
         self.tokens.get(token as usize).map(|token| &*token.text)
     }
 
-    /// Returns the kind of a token.
-    pub fn kind(&self, token: u32) -> Option<TokenKind> {
-        self.tokens.get(token as usize).map(|token| token.kind)
+    /// Returns the type of a token.
+    pub fn token_type(&self, token: u32) -> Option<TokenType> {
+        self.tokens.get(token as usize).map(|token| token.token_type)
     }
 
     /// Returns the token whose text is exactly `text`. Control tokens come before others.
     pub fn find(&self, text: &str) -> Option<u32> {
         let has = |control: bool| {
-            self.tokens
-                .iter()
-                .position(|token| *token.text == *text.as_bytes() && (token.kind == TokenKind::Control) == control)
+            self.tokens.iter().position(|token| {
+                *token.text == *text.as_bytes() && (token.token_type == TokenType::Control) == control
+            })
         };
         has(true).or_else(|| has(false)).map(|id| id as u32)
     }
 
     /// Returns the tokens before and after texts.
-    pub fn special(&self) -> &Special {
+    pub fn special(&self) -> &SpecialTokens {
         &self.special
     }
 
@@ -292,35 +294,35 @@ impl Tokenizer {
     /// If the algorithm of a `tokenizer.json` fails.
     pub fn encode(&self, text: &str, encoding: Encoding) -> Result<Vec<u32>> {
         let mut tokens = Vec::new();
-        let Special { begin, end, adds_begin, adds_end } = &self.special;
+        let SpecialTokens { bos, eos, adds_bos, adds_eos } = &self.special;
         match &self.algorithm {
             Algorithm::Json(json) => return json.encode(text, encoding),
             Algorithm::Bpe { .. } | Algorithm::SentencePiece { .. } => {
-                tokens.extend(begin.filter(|_| encoding.ends && *adds_begin));
+                tokens.extend(bos.filter(|_| encoding.add_special && *adds_bos));
             }
         }
         match &self.algorithm {
             Algorithm::Json(_) => {}
             Algorithm::Bpe { bpe, names } => {
-                let text_to = |tokens: &mut Vec<u32>, text| bpe.encode(text, tokens);
-                names.of(encoding).split(text, &mut tokens, text_to, Vec::push);
+                let push_text = |tokens: &mut Vec<u32>, text| bpe.encode(text, tokens);
+                names.matcher(encoding).split(text, &mut tokens, push_text, Vec::push);
             }
             Algorithm::SentencePiece { pieces, names } => {
                 // A stretch at the beginning or after a control token gets a leading space.
                 let mut state = (tokens, true);
-                let text_to = |state: &mut (Vec<u32>, bool), text| {
+                let push_text = |state: &mut (Vec<u32>, bool), text| {
                     pieces.encode(text, state.1, &mut state.0);
                     state.1 = false;
                 };
-                let token_to = |state: &mut (Vec<u32>, bool), token| {
+                let push_token = |state: &mut (Vec<u32>, bool), token| {
                     state.0.push(token);
-                    state.1 = self.kind(token) == Some(TokenKind::Control);
+                    state.1 = self.token_type(token) == Some(TokenType::Control);
                 };
-                names.of(encoding).split(text, &mut state, text_to, token_to);
+                names.matcher(encoding).split(text, &mut state, push_text, push_token);
                 tokens = state.0;
             }
         }
-        tokens.extend(end.first().filter(|_| encoding.ends && *adds_end));
+        tokens.extend(eos.first().filter(|_| encoding.add_special && *adds_eos));
         Ok(tokens)
     }
 
@@ -333,7 +335,7 @@ impl Tokenizer {
         for token in tokens {
             bytes.extend_from_slice(self.visible(*token)?);
         }
-        if self.strips_space && bytes.first() == Some(&b' ') {
+        if self.strips_leading_space && bytes.first() == Some(&b' ') {
             bytes.remove(0);
         }
         Ok(bytes)
@@ -342,8 +344,8 @@ impl Tokenizer {
     /// Returns the bytes of a token, none for a control token.
     fn visible(&self, token: u32) -> Result<&[u8]> {
         match self.tokens.get(token as usize) {
-            Some(Token { kind: TokenKind::Control, .. }) => Ok(&[]),
-            Some(Token { text, .. }) => Ok(text),
+            Some(VocabularyToken { token_type: TokenType::Control, .. }) => Ok(&[]),
+            Some(VocabularyToken { text, .. }) => Ok(text),
             None => Err(Error::Tokens {
                 action: "decode",
                 problem: format!("{token} is not a token: the vocabulary has {} tokens, from 0", self.tokens.len()),
@@ -353,30 +355,30 @@ impl Tokenizer {
 }
 
 /// The key of the tokens' texts.
-const TOKENS: &str = "tokenizer.ggml.tokens";
+const TOKENS_KEY: &str = "tokenizer.ggml.tokens";
 
 /// Returns an array of strings.
-fn strings<'a>(value: &Value<'a>) -> Option<Array<'a>> {
+fn strings<'a>(value: &MetadataValue<'a>) -> Option<MetadataArray<'a>> {
     value.array().filter(|array| array.element == crate::file::gguf::ValueType::String)
 }
 
 /// Returns the bytes of an element of an array of strings.
-fn as_bytes<'a>(value: &Value<'a>) -> &'a [u8] {
+fn as_bytes<'a>(value: &MetadataValue<'a>) -> &'a [u8] {
     match value {
-        Value::String(bytes) => bytes,
+        MetadataValue::String(bytes) => bytes,
         _ => &[],
     }
 }
 
-/// Returns the kind for a number of GGUF's `token_type`.
-fn token_kind(value: &Value<'_>) -> TokenKind {
+/// Returns the type for a number of GGUF's `token_type`.
+fn token_type_of(value: &MetadataValue<'_>) -> TokenType {
     match value.unsigned() {
-        Some(2) => TokenKind::Unknown,
-        Some(3) => TokenKind::Control,
-        Some(4) => TokenKind::UserDefined,
-        Some(5) => TokenKind::Unused,
-        Some(6) => TokenKind::Byte,
-        _ => TokenKind::Normal,
+        Some(2) => TokenType::Unknown,
+        Some(3) => TokenType::Control,
+        Some(4) => TokenType::UserDefined,
+        Some(5) => TokenType::Unused,
+        Some(6) => TokenType::Byte,
+        _ => TokenType::Normal,
     }
 }
 
@@ -384,11 +386,11 @@ fn token_kind(value: &Value<'_>) -> TokenKind {
 /// end with another one.
 const CHAT_END_TOKENS: [&str; 5] = ["<|im_end|>", "<|eot_id|>", "<|eom_id|>", "<|endoftext|>", "<|end_of_text|>"];
 
-/// Reads the tokens before and after texts from a GGUF file. `begins` is the default of
+/// Reads the tokens before and after texts from a GGUF file. `adds_bos` is the default of
 /// `add_bos_token`.
-fn special(gguf: &Gguf, texts: &[&[u8]], begins: bool) -> Result<Special> {
+fn read_special_tokens(gguf: &Gguf, texts: &[&[u8]], adds_bos: bool) -> Result<SpecialTokens> {
     let token = |key: &str| {
-        let token = gguf.optional(key, "the number of a token", Value::unsigned)?;
+        let token = gguf.optional(key, "the number of a token", MetadataValue::unsigned)?;
         match token {
             Some(token) if token >= texts.len() as u64 => {
                 Err(gguf.unexpected(key, format!("a token below {}", texts.len())))
@@ -396,22 +398,23 @@ fn special(gguf: &Gguf, texts: &[&[u8]], begins: bool) -> Result<Special> {
             token => Ok(token.map(|token| token as u32)),
         }
     };
-    let flag = |key: &str, default| gguf.optional(key, "a bool", Value::bool).map(|flag| flag.unwrap_or(default));
-    let mut end = Vec::new();
+    let flag =
+        |key: &str, default| gguf.optional(key, "a bool", MetadataValue::bool).map(|flag| flag.unwrap_or(default));
+    let mut eos = Vec::new();
     for key in ["tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id", "tokenizer.ggml.eom_token_id"] {
-        end.extend(token(key)?);
+        eos.extend(token(key)?);
     }
-    end.extend(
+    eos.extend(
         (0..)
             .zip(texts)
             .filter(|(_, text)| CHAT_END_TOKENS.iter().any(|end| end.as_bytes() == **text))
             .map(|(id, _)| id),
     );
-    Ok(Special {
-        begin: token("tokenizer.ggml.bos_token_id")?,
-        end: unique(end),
-        adds_begin: flag("tokenizer.ggml.add_bos_token", begins)?,
-        adds_end: flag("tokenizer.ggml.add_eos_token", false)?,
+    Ok(SpecialTokens {
+        bos: token("tokenizer.ggml.bos_token_id")?,
+        eos: unique(eos),
+        adds_bos: flag("tokenizer.ggml.add_bos_token", adds_bos)?,
+        adds_eos: flag("tokenizer.ggml.add_eos_token", false)?,
     })
 }
 
@@ -422,10 +425,10 @@ fn unique(tokens: Vec<u32>) -> Vec<u32> {
 }
 
 /// Maps each text to its first token, among tokens that a text can become.
-fn by_text<'a>(texts: &[&'a [u8]], kinds: &[TokenKind]) -> HashMap<&'a [u8], u32> {
+fn by_text<'a>(texts: &[&'a [u8]], types: &[TokenType]) -> HashMap<&'a [u8], u32> {
     let mut map = HashMap::with_capacity(texts.len());
-    for ((id, text), kind) in (0..).zip(texts).zip(kinds) {
-        if matches!(kind, TokenKind::Normal | TokenKind::UserDefined) {
+    for ((id, text), token_type) in (0..).zip(texts).zip(types) {
+        if matches!(token_type, TokenType::Normal | TokenType::UserDefined) {
             map.entry(*text).or_insert(id);
         }
     }

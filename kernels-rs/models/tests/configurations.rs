@@ -2,11 +2,13 @@
 
 mod support;
 
-use models::configuration::{Configuration, ModelArchitecture, Pairing, Rotary, Scaling, Vision};
+use models::configuration::{
+    Configuration, ModelArchitecture, Pairing, RotaryConfiguration, Scaling, VisionConfiguration,
+};
 use models::file::gguf::Gguf;
-use models::memory::{CacheFormat, Plan};
+use models::memory::{CacheFormat, MemoryPlan};
 use models::tensors::{Naming, TensorRole};
-use models::{Checkpoint, file::Format};
+use models::{Checkpoint, file::TensorFormat};
 use serde_json::{Value, json};
 use std::collections::{HashMap, HashSet};
 use support::{Writer, json as read_json, smollm2};
@@ -141,7 +143,13 @@ fn names_of_both_kinds() {
 #[test]
 fn rotary_frequencies() {
     let expected: HashMap<String, Vec<f64>> = read_json("rotary.json");
-    let rotary = |base, dimensions, scaling| Rotary { base, dimensions, pairing: Pairing::Halves, scaling, axes: None };
+    let rotary = |base, dimensions, scaling| RotaryConfiguration {
+        base,
+        dimensions,
+        pairing: Pairing::Halves,
+        scaling,
+        axes: None,
+    };
     let yarn = Scaling::Yarn { factor: 4.0, fast: 32.0, slow: 1.0, original: 32768.0, attention: None };
     for (name, rotary) in
         [("none", rotary(1e5, 64, Scaling::None)), ("llama3", read(&llama3()).rotary), ("yarn", rotary(1e6, 128, yarn))]
@@ -185,16 +193,16 @@ fn smollm2_is_whole() {
     let Some(path) = smollm2() else { return };
     let checkpoint = Checkpoint::open(&path).unwrap();
     let configuration = checkpoint.configuration().unwrap();
-    let Configuration { architecture, layers, width, heads, groups, head, inner, tied, .. } = configuration;
+    let Configuration { architecture, layers, width, heads, kv_heads, head, inner, tied, .. } = configuration;
     assert_eq!(architecture, ModelArchitecture::Llama);
-    assert_eq!((layers, width, heads, groups, head, inner, tied), (30, 576, 9, 3, 64, 1536, true));
+    assert_eq!((layers, width, heads, kv_heads, head, inner, tied), (30, 576, 9, 3, 64, 1536, true));
     assert_eq!(configuration.rotary.pairing, Pairing::Neighbors);
     let weights = checkpoint.weights(&configuration).unwrap();
-    assert_eq!((weights.len(), weights[0].1.format), (272, Format::Q8_0));
+    assert_eq!((weights.len(), weights[0].1.format), (272, TensorFormat::Q8_0));
     // 134.5 million parameters; the file is 98,362,432 bytes with a header of 1,785,664.
     assert_eq!(parameters(&configuration, Naming::Gguf), 134_515_008);
     assert_eq!(checkpoint.bytes(), 98_362_432 - 1_785_664);
-    let memory = configuration.memory(Plan::default(), checkpoint.bytes());
+    let memory = configuration.memory(MemoryPlan::default(), checkpoint.bytes());
     // 30 layers, keys and values of 3 heads of 64.
     assert_eq!(memory.cache_per_token, 30 * 2 * 3 * 64 * 2);
     assert_eq!(configuration.cache_per_token(CacheFormat::Q8_0), 30 * 2 * 3 * 2 * 34);
@@ -404,7 +412,7 @@ fn vision_towers() {
             .u32("clip.vision.projection_dim", 128)
             .bools("clip.vision.is_deepstack_layers", &[false, true, true, false])
     };
-    let read = |writer: Writer| Vision::from_gguf(&gguf(writer));
+    let read = |writer: Writer| VisionConfiguration::from_gguf(&gguf(writer));
     let vision = read(tower()).unwrap();
     assert_eq!((vision.deepstack, vision.positions, vision.merge, vision.frames), (vec![1, 2], 16, 2, 1));
     let two = ["v.patch_embd.weight", "v.patch_embd.weight.1"]

@@ -3,7 +3,7 @@
 
 mod support;
 
-use models::configuration::{Configuration, Vision};
+use models::configuration::{Configuration, VisionConfiguration};
 use models::file::gguf::Gguf;
 use models::file::safetensors::Safetensors;
 use models::template::{ChatTemplate, Conversation, Message};
@@ -177,7 +177,7 @@ fn texts() -> Vec<Vec<u8>> {
 /// Uses a tokenizer as a program does.
 fn used(tokenizer: &Tokenizer) -> Result<(), models::Error> {
     for text in ["Hello, world 12345", "  naïve\n\n\t日本 🦀 <|im_start|>", "\u{fffd}\0"] {
-        for encoding in [Encoding::default(), Encoding { control: true, ends: true }] {
+        for encoding in [Encoding::default(), Encoding { parse_special: true, add_special: true }] {
             let tokens = tokenizer.encode(text, encoding)?;
             tokenizer.decode(&tokens)?;
         }
@@ -228,7 +228,7 @@ fn damaged_gguf_files() {
     });
     survives("model.gguf", &model(), 1200, &hostile, 3000, 4 << 20, |bytes| {
         let gguf = gguf(bytes).map_err(text)?;
-        let _ = Vision::from_gguf(&gguf);
+        let _ = VisionConfiguration::from_gguf(&gguf);
         let configuration = Configuration::from_gguf(&gguf).map_err(text)?;
         std::hint::black_box(configuration.tensors(Naming::Gguf));
         Tokenizer::from_gguf(&gguf).and_then(|tokenizer| used(&tokenizer)).map_err(text)

@@ -8,9 +8,9 @@ mod support;
 
 use kernel_dsl::compiler::launch::DeviceFacts;
 use kernels_rs::blocks::heads::WIDTHS;
-use models::engine::linear::{Linear, Rows};
-use models::engine::{Batch, Generation, Options, Sampler, Sampling, StopReason};
-use models::file::Format;
+use models::engine::linear::{FileRows, LinearLayer};
+use models::engine::{Batch, Generation, Sampler, Sampling, SessionOptions, StopReason};
+use models::file::TensorFormat;
 use models::file::gguf::Gguf;
 use models::memory::CacheFormat;
 use models::quantize::quantized;
@@ -31,18 +31,18 @@ fn difference(found: &[f32], expected: &[f32]) -> f32 {
 }
 
 /// Compares logits after a prompt in chunks, and after single steps.
-fn compared(device: &Device, path: &std::path::Path, options: Options, pieces: &[usize], bound: f32) {
+fn compared(device: &Device, path: &std::path::Path, options: SessionOptions, chunks: &[usize], bound: f32) {
     let mut reference = Reference::new(&Gguf::open(path).unwrap());
     let model = Model::load(device, path).unwrap();
     let mut session = model.session(options).unwrap();
     let tokens: Vec<u32> = (0..40).map(|i| i * 7 % 40).collect();
     let mut at = 0;
-    for piece in pieces {
+    for chunk in chunks {
         let mut expected = Vec::new();
-        for token in &tokens[at..at + piece] {
+        for token in &tokens[at..at + chunk] {
             expected = reference.step(*token);
         }
-        at += piece;
+        at += chunk;
         session.set(&tokens[..at]).unwrap();
         let found = session.logits().unwrap();
         let error = difference(&found, &expected);
@@ -52,16 +52,17 @@ fn compared(device: &Device, path: &std::path::Path, options: Options, pieces: &
 
 /// Compares every architecture, cache format, and path through attention.
 fn all_compared(device: &Device) {
-    let wide = Options { room: 40, piece: 64, cache: CacheFormat::F32, ..Options::default() };
-    let narrow = Options { cache: CacheFormat::F16, ..wide };
+    let wide =
+        SessionOptions { context_size: 40, chunk_size: 64, cache: CacheFormat::F32, ..SessionOptions::default() };
+    let narrow = SessionOptions { cache: CacheFormat::F16, ..wide };
     for architecture in ["llama", "qwen2", "qwen3"] {
         let path = small(&format!("f32-{architecture}-{}", device.is_cpu()), architecture, false);
-        // The pieces cover attention by tiles, by separate queries, and by one query.
+        // The chunks cover attention by tiles, by separate queries, and by one query.
         compared(device, &path, wide, &[20, 3, 1, 1], 2e-5);
         compared(device, &path, narrow, &[18, 1], 2e-3);
         // The prompt has more keys than a warp has lanes.
-        compared(device, &path, Options { exact: true, ..wide }, &[33, 1, 1], 2e-5);
-        compared(device, &path, Options { exact: true, ..narrow }, &[9, 1], 2e-3);
+        compared(device, &path, SessionOptions { exact: true, ..wide }, &[33, 1, 1], 2e-5);
+        compared(device, &path, SessionOptions { exact: true, ..narrow }, &[9, 1], 2e-3);
         // Activations have 8 bits: an error of 1/254 of the largest of 32, in seven products in
         // sequence.
         let path = small(&format!("q8-{architecture}-{}", device.is_cpu()), architecture, true);
@@ -89,10 +90,10 @@ fn widths_compared(device: &Device) {
         for (cache, architecture, bound) in caches {
             let name = format!("width-{width}-{architecture}-{}", device.is_cpu());
             let path = small_with_heads(&name, architecture, false, width as u64);
-            let options = Options { room: 40, piece: 64, cache, ..Options::default() };
-            // The pieces cover a tile of queries, separate queries, and one query.
+            let options = SessionOptions { context_size: 40, chunk_size: 64, cache, ..SessionOptions::default() };
+            // The chunks cover a tile of queries, separate queries, and one query.
             compared(device, &path, options, &[18, 2, 1], bound);
-            compared(device, &path, Options { exact: true, ..options }, &[2, 1], bound);
+            compared(device, &path, SessionOptions { exact: true, ..options }, &[2, 1], bound);
         }
     }
 }
@@ -115,9 +116,9 @@ fn gpu_heads_of_every_width_have_the_logits_of_the_reference() {
 fn experts_compared(device: &Device) {
     let path = small(&format!("experts-{}", device.is_cpu()), "qwen3moe", true);
     let tokens: Vec<u32> = (0..40).map(|i| i * 7 % 40).collect();
-    let options = Options { room: 40, cache: CacheFormat::F32, ..Options::default() };
+    let options = SessionOptions { context_size: 40, cache: CacheFormat::F32, ..SessionOptions::default() };
     let mut flips = 0;
-    for options in [options, Options { piece: 5, ..options }, Options { exact: true, ..options }] {
+    for options in [options, SessionOptions { chunk_size: 5, ..options }, SessionOptions { exact: true, ..options }] {
         let mut reference = Reference::new(&Gguf::open(&path).unwrap()).of_bytes();
         let mut session = Model::load(device, &path).unwrap().session(options).unwrap();
         for (i, token) in tokens.iter().enumerate() {
@@ -159,7 +160,7 @@ fn experts_have_the_logits_of_transformers() {
     let numbers = |value: &serde_json::Value| value.as_array().unwrap().clone();
     let tokens: Vec<u32> = numbers(&data["tokens"]).iter().map(|token| token.as_u64().unwrap() as u32).collect();
     let mut reference = Reference::new(&Gguf::open(&path).unwrap());
-    let mut session = Model::load(&device, &path).unwrap().session(Options::default()).unwrap();
+    let mut session = Model::load(&device, &path).unwrap().session(SessionOptions::default()).unwrap();
     for (i, token) in tokens.iter().enumerate() {
         let logits = reference.step(*token);
         let Some(expected) = data["logits"].get(i.to_string()) else { continue };
@@ -190,7 +191,8 @@ fn gpu_experts_have_the_logits_of_the_reference() {
 fn decoding_continues_a_prompt() {
     let path = small("decoding", "llama", false);
     let model = Model::load(&Device::cpu(), &path).unwrap();
-    let options = Options { room: 12, piece: 4, cache: CacheFormat::F32, ..Options::default() };
+    let options =
+        SessionOptions { context_size: 12, chunk_size: 4, cache: CacheFormat::F32, ..SessionOptions::default() };
     let mut session = model.session(options).unwrap();
     session.set(&[1, 2, 3]).unwrap();
     let greedy = Sampling::default();
@@ -199,7 +201,7 @@ fn decoding_continues_a_prompt() {
         session.next(&mut sampler).unwrap();
     }
     let error = session.next(&mut sampler).unwrap_err().to_string();
-    assert_eq!(error, "cannot add a token: the capacity is 12 tokens");
+    assert_eq!(error, "cannot add a token: the context size is 12 tokens");
     let text = session.tokens().to_vec();
     assert_eq!(text.len(), 12);
     let after = session.logits().unwrap();
@@ -219,7 +221,7 @@ fn decoding_continues_a_prompt() {
     assert!(difference(&session.logits().unwrap(), &fresh.logits().unwrap()) < 2e-5);
     assert!(session.set(&[]).unwrap_err().to_string().contains("no token"));
     assert!(session.set(&[40]).unwrap_err().to_string().contains("beyond the vocabulary of 40"));
-    assert!(session.set(&[0; 13]).unwrap_err().to_string().contains("13 tokens; the capacity is 12"));
+    assert!(session.set(&[0; 13]).unwrap_err().to_string().contains("13 tokens; the context size is 12"));
 }
 
 /// Applies each option of sampling.
@@ -227,7 +229,7 @@ fn decoding_continues_a_prompt() {
 fn samplers() {
     let path = small("sampling", "qwen3", false);
     let model = Model::load(&Device::cpu(), &path).unwrap();
-    let mut session = model.session(Options { room: 40, ..Options::default() }).unwrap();
+    let mut session = model.session(SessionOptions { context_size: 40, ..SessionOptions::default() }).unwrap();
     let mut draw = |sampling: Sampling, n: usize| {
         session.set(&[5, 6]).unwrap();
         let mut sampler = Sampler::new(&model.device, sampling, TOKENS as usize, &[5, 6]).unwrap();
@@ -242,9 +244,9 @@ fn samplers() {
         assert_eq!(draw(narrow, 8), greedy, "{narrow:?}");
     }
     // With a large presence or frequency penalty, no token repeats.
-    let all = draw(Sampling { presence: 1e9, ..Sampling::default() }, 30);
+    let all = draw(Sampling { presence_penalty: 1e9, ..Sampling::default() }, 30);
     assert_eq!(all.iter().collect::<std::collections::HashSet<_>>().len(), 30);
-    let all = draw(Sampling { frequency: 1e9, ..Sampling::default() }, 30);
+    let all = draw(Sampling { frequency_penalty: 1e9, ..Sampling::default() }, 30);
     assert_eq!(all.iter().collect::<std::collections::HashSet<_>>().len(), 30);
     for wrong in
         [Sampling { temperature: -1.0, ..warm }, Sampling { top_p: 0.0, ..warm }, Sampling { min_p: 2.0, ..warm }]
@@ -258,23 +260,23 @@ fn samplers() {
 fn generation_stops() {
     let path = small("stops", "qwen2", false);
     let model = Model::load(&Device::cpu(), &path).unwrap();
-    let mut session = model.session(Options { room: 9, ..Options::default() }).unwrap();
+    let mut session = model.session(SessionOptions { context_size: 9, ..SessionOptions::default() }).unwrap();
     let mut generated = |generation: Generation| {
-        let pieces: Vec<_> = session.generate("", &generation).unwrap().map(|piece| piece.unwrap()).collect();
-        let text: String = pieces.iter().map(|piece| piece.text.as_str()).collect();
-        (text, pieces.len(), pieces.last().unwrap().stop)
+        let tokens: Vec<_> = session.generate("", &generation).unwrap().map(|token| token.unwrap()).collect();
+        let text: String = tokens.iter().map(|token| token.text.as_str()).collect();
+        (text, tokens.len(), tokens.last().unwrap().stop)
     };
     let (all, count, stop) = generated(Generation::default());
-    assert_eq!((count, stop), (8, Some(StopReason::Room)));
+    assert_eq!((count, stop), (8, Some(StopReason::ContextFull)));
     assert_eq!(all.matches('t').count(), 8, "{all}");
     let (text, count, stop) = generated(Generation { tokens: 3, ..Generation::default() });
-    assert_eq!((count, stop), (3, Some(StopReason::Tokens)));
+    assert_eq!((count, stop), (3, Some(StopReason::TokenLimit)));
     assert!(all.starts_with(&text));
     // The first stop string does not occur, but begins like the second, which spans several tokens.
     let from = all.match_indices('t').nth(4).unwrap().0;
     let stops = vec![format!("{}x", &all[from..from + 4]), all[from..from + 4].to_owned()];
     let (text, _, stop) = generated(Generation { stops: stops.clone(), ..Generation::default() });
-    assert_eq!((text.as_str(), stop), (&all[..all.find(&stops[1]).unwrap()], Some(StopReason::Text)));
+    assert_eq!((text.as_str(), stop), (&all[..all.find(&stops[1]).unwrap()], Some(StopReason::StopString)));
 }
 
 /// Compares the reference with the token and the logit of other programs.
@@ -291,7 +293,7 @@ fn smollm2_knows_the_capital_of_france() {
     assert!((logits[7042] - 17.3713).abs() < 2e-4, "{}", logits[7042]);
 
     let model = Model::load(&Device::cpu(), &path).unwrap();
-    let mut session = model.session(Options { room: 64, ..Options::default() }).unwrap();
+    let mut session = model.session(SessionOptions { context_size: 64, ..SessionOptions::default() }).unwrap();
     session.set(&tokens).unwrap();
     let found = session.logits().unwrap();
     assert_eq!(likeliest(&found), 7042);
@@ -305,17 +307,17 @@ fn smollm2_knows_the_capital_of_france() {
 fn smollm2_answers() {
     let Some(path) = smollm2() else { return };
     let model = Model::load(&Device::cpu(), &path).unwrap();
-    let mut session = model.session(Options { room: 128, ..Options::default() }).unwrap();
+    let mut session = model.session(SessionOptions { context_size: 128, ..SessionOptions::default() }).unwrap();
     let conversation = Conversation::new(vec![Message::new("user", "What is 2+2?")]);
     let prompt = model.template.as_ref().unwrap().render(&conversation).unwrap();
-    let generation = Generation { control: true, ..Generation::default() };
+    let generation = Generation { parse_special: true, ..Generation::default() };
     let (mut text, mut stop) = (String::new(), None);
-    for piece in session.generate(&prompt, &generation).unwrap() {
-        let piece = piece.unwrap();
-        text.push_str(&piece.text);
-        stop = piece.stop;
+    for token in session.generate(&prompt, &generation).unwrap() {
+        let token = token.unwrap();
+        text.push_str(&token.text);
+        stop = token.stop;
     }
-    assert_eq!((text.as_str(), stop), ("The answer to this classic math problem is 4.", Some(StopReason::End)));
+    assert_eq!((text.as_str(), stop), ("The answer to this classic math problem is 4.", Some(StopReason::EndToken)));
 }
 
 /// Continues a text by 64 tokens with every access checked: the likeliest tokens of plain loops.
@@ -341,7 +343,8 @@ fn smollm2_continues_with_every_access_checked() {
         logits = reference.step(text[text.len() - 1]);
     }
     println!("{}", String::from_utf8_lossy(&model.tokenizer.decode(&text).unwrap()));
-    let mut session = model.session(Options { room: text.len(), exact: true, ..Options::default() }).unwrap();
+    let mut session =
+        model.session(SessionOptions { context_size: text.len(), exact: true, ..SessionOptions::default() }).unwrap();
     let found = session.likeliest(&text[..text.len() - 1]).unwrap();
     assert_eq!(found[prompt.len() - 1..], text[prompt.len()..]);
 }
@@ -352,9 +355,9 @@ const PROMPT: &str = "The capital of France is";
 /// Returns the tokens of the prompt and `n` generated tokens.
 fn continued(device: &Device, path: &std::path::Path, exact: bool, n: usize) -> Vec<u32> {
     let model = Model::load(device, path).unwrap();
-    let mut session = model.session(Options { room: 80, exact, ..Options::default() }).unwrap();
+    let mut session = model.session(SessionOptions { context_size: 80, exact, ..SessionOptions::default() }).unwrap();
     let generation = Generation { tokens: n, ..Generation::default() };
-    session.generate(PROMPT, &generation).unwrap().for_each(|piece| drop(piece.unwrap()));
+    session.generate(PROMPT, &generation).unwrap().for_each(|token| drop(token.unwrap()));
     session.tokens().to_vec()
 }
 
@@ -398,7 +401,8 @@ fn exact_steps_have_equal_bits_on_devices_of_any_size() {
         let device = Device::cpu_with_facts(DeviceFacts { multiprocessors });
         device.set_checks(Checks::Values);
         let model = Model::load(&device, &path).unwrap();
-        let mut session = model.session(Options { room: 80, exact: true, ..Options::default() }).unwrap();
+        let mut session =
+            model.session(SessionOptions { context_size: 80, exact: true, ..SessionOptions::default() }).unwrap();
         session.set(&tokens).unwrap();
         session.logits().unwrap().iter().map(|x| x.to_bits()).collect::<Vec<u32>>()
     };
@@ -414,10 +418,10 @@ fn products_of_few_rows_have_the_bits_of_one_row() {
     let (rows, columns) = (37, 768);
     let x = device.upload(&random(&mut 3, 8 * columns, 2.0)).unwrap();
     let weights = random(&mut 5, rows * columns, 0.1);
-    for format in Format::ALL {
+    for format in TensorFormat::ALL {
         let Some(bytes) = quantized(*format, &weights).filter(|_| format.block_elements() > 1) else { continue };
-        let part = Rows { format: *format, extents: [rows, columns], bytes: &bytes };
-        let linear = Linear::new(&device, &[part], None).unwrap();
+        let part = FileRows { format: *format, extents: [rows, columns], bytes: &bytes };
+        let linear = LinearLayer::new(&device, &[part], None).unwrap();
         let product = |n: usize, from: usize| {
             let mut y = device.zeros::<f32>(n * rows).unwrap();
             let x = x.view([8, columns]).unwrap().slice(from..from + n).unwrap();
@@ -435,7 +439,7 @@ fn products_of_few_rows_have_the_bits_of_one_row() {
 type Planned = (Vec<u32>, Sampling, usize, usize);
 
 /// Returns the tokens that a session adds to a prompt.
-fn drawn_alone(model: &Model, options: Options, (prompt, sampling, _, n): &Planned) -> Vec<u32> {
+fn drawn_alone(model: &Model, options: SessionOptions, (prompt, sampling, _, n): &Planned) -> Vec<u32> {
     let mut session = model.session(options).unwrap();
     session.set(prompt).unwrap();
     let vocabulary = model.configuration.vocabulary;
@@ -445,7 +449,7 @@ fn drawn_alone(model: &Model, options: Options, (prompt, sampling, _, n): &Plann
 
 /// Returns the tokens that a batch adds to prompts that begin one after another. Each text gets the
 /// first free sequence.
-fn drawn_together(model: &Model, options: Options, sequences: usize, planned: &[Planned]) -> Vec<Vec<u32>> {
+fn drawn_together(model: &Model, options: SessionOptions, sequences: usize, planned: &[Planned]) -> Vec<Vec<u32>> {
     let mut batch = model.batch(options, sequences).unwrap();
     let vocabulary = model.configuration.vocabulary;
     let mut drawn = vec![Vec::new(); planned.len()];
@@ -463,9 +467,9 @@ fn drawn_together(model: &Model, options: Options, sequences: usize, planned: &[
             running.push((*i, sequence, sampler, false));
             false
         });
-        // A round computes one piece of one prompt.
+        // A round computes one chunk of one prompt.
         if let Some((_, sequence, _, is_prompted)) = running.iter_mut().find(|(.., is_prompted)| !is_prompted) {
-            *is_prompted = batch.prompt(*sequence).unwrap();
+            *is_prompted = batch.prefill(*sequence).unwrap();
         }
         let ready = running.iter_mut().filter(|(.., is_prompted)| *is_prompted).collect::<Vec<_>>();
         batch.advance(&ready.iter().map(|(_, sequence, ..)| *sequence).collect::<Vec<_>>()).unwrap();
@@ -479,9 +483,9 @@ fn drawn_together(model: &Model, options: Options, sequences: usize, planned: &[
 }
 
 /// Draws the same tokens for each sequence of a batch as for it alone. The sequences begin and end
-/// at different times, with prompts in pieces and reused sequences.
-fn texts_as_if_alone(device: &Device) {
-    let warm = |seed| Sampling { temperature: 1.5, seed, top_k: 20, presence: 0.5, ..Sampling::default() };
+/// at different times, with prompts in chunks and reused sequences.
+fn sequences_as_if_alone(device: &Device) {
+    let warm = |seed| Sampling { temperature: 1.5, seed, top_k: 20, presence_penalty: 0.5, ..Sampling::default() };
     let prompt = |from: u32, n: u32| (from..from + n).map(|i| i * 7 % 40).collect::<Vec<u32>>();
     let planned: Vec<Planned> = vec![
         (prompt(0, 3), Sampling::default(), 0, 9),
@@ -495,48 +499,62 @@ fn texts_as_if_alone(device: &Device) {
     for (architecture, quantized, cache) in models {
         let path = small(&format!("batch-{architecture}-{}", device.is_cpu()), architecture, quantized);
         let model = Model::load(device, &path).unwrap();
-        // Texts of the batch share pages, and a session has one page.
-        let options = Options { room: 40, piece: 5, cache, page: 4, exact: true, ..Options::default() };
+        // Sequences of the batch share pages, and a session has one page.
+        let options = SessionOptions {
+            context_size: 40,
+            chunk_size: 5,
+            cache,
+            page: 4,
+            exact: true,
+            ..SessionOptions::default()
+        };
         let alone: Vec<Vec<u32>> = planned.iter().map(|text| drawn_alone(&model, options, text)).collect();
         assert_eq!(drawn_together(&model, options, 3, &planned), alone, "{architecture}");
-        // Pieces of one token give the same result as longer pieces.
-        let single = Options { piece: 1, ..options };
+        // Chunks of one token give the same result as longer chunks.
+        let single = SessionOptions { chunk_size: 1, ..options };
         assert_eq!(drawn_alone(&model, single, &planned[3]), alone[3]);
         for (drafts, text) in [(3, 0), (15, 1)] {
-            let options = Options { drafts, ..options };
+            let options = SessionOptions { drafts, ..options };
             assert_eq!(drawn_alone(&model, options, &planned[text]), alone[text], "{drafts} drafts");
         }
     }
 }
 
 #[test]
-fn texts_of_a_batch_are_as_if_alone() {
+fn sequences_of_a_batch_are_as_if_alone() {
     let device = Device::cpu();
     device.set_checks(Checks::Values);
-    texts_as_if_alone(&device);
+    sequences_as_if_alone(&device);
 }
 
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
-fn gpu_texts_of_a_batch_are_as_if_alone() {
-    texts_as_if_alone(&Device::cuda(0).unwrap());
+fn gpu_sequences_of_a_batch_are_as_if_alone() {
+    sequences_as_if_alone(&Device::cuda(0).unwrap());
 }
 
 /// Shares the full pages of a text that begins alike, and draws the same tokens as alone.
 #[test]
-fn texts_that_begin_alike_share_pages() {
+fn sequences_that_begin_alike_share_pages() {
     let device = Device::cpu();
     device.set_checks(Checks::Values);
     for cache in CacheFormat::ALL {
         let model = Model::load(&device, &small(&format!("alike-{cache:?}"), "qwen3", true)).unwrap();
-        let options = Options { room: 40, piece: 5, cache, page: 4, exact: true, ..Options::default() };
+        let options = SessionOptions {
+            context_size: 40,
+            chunk_size: 5,
+            cache,
+            page: 4,
+            exact: true,
+            ..SessionOptions::default()
+        };
         let mut batch = model.batch(options, 3).unwrap();
         let sampler = || Sampler::new(&device, Sampling::default(), TOKENS as usize, &[]).unwrap();
         let draw = |batch: &mut Batch, sequence: usize, tokens: &[u32], kept: usize| {
             let planned = (tokens.to_vec(), Sampling::default(), 0, 6);
-            assert_eq!(batch.common(sequence, &tokens.to_vec().into()).unwrap(), kept, "{tokens:?}");
+            assert_eq!(batch.reusable_tokens(sequence, &tokens.to_vec().into()).unwrap(), kept, "{tokens:?}");
             batch.set(sequence, tokens).unwrap();
-            while !batch.prompt(sequence).unwrap() {}
+            while !batch.prefill(sequence).unwrap() {}
             let drawn: Vec<u32> = (0..6).map(|_| batch.draw(sequence, &mut sampler()).unwrap()).collect();
             assert_eq!(drawn, drawn_alone(&model, options, &planned), "{tokens:?}");
         };
@@ -555,26 +573,26 @@ fn texts_that_begin_alike_share_pages() {
 
 /// Compares the logits of sequences in one step with those of the reference, without `exact`.
 #[test]
-fn steps_of_several_texts_have_the_logits_of_the_reference() {
+fn steps_of_several_sequences_have_the_logits_of_the_reference() {
     for (cache, bound) in [(CacheFormat::F32, 2e-5), (CacheFormat::F16, 2e-3), (CacheFormat::Q8_0, 2e-2)] {
-        steps_of_several_texts(cache, bound);
+        steps_of_several_sequences(cache, bound);
     }
 }
 
 /// Compares the logits of sequences with a cache. A prompt of 20 tokens passes the layers at once.
-fn steps_of_several_texts(cache: CacheFormat, bound: f32) {
+fn steps_of_several_sequences(cache: CacheFormat, bound: f32) {
     let device = Device::cpu();
     device.set_checks(Checks::Accesses);
     let path = small(&format!("several-{cache:?}"), "qwen2", false);
     let model = Model::load(&device, &path).unwrap();
-    let options = Options { room: 30, piece: 20, cache, page: 7, ..Options::default() };
+    let options = SessionOptions { context_size: 30, chunk_size: 20, cache, page: 7, ..SessionOptions::default() };
     let mut batch = model.batch(options, 3).unwrap();
     let texts =
         [vec![1, 2, 3, 4, 5, 6, 7, 8], vec![9], vec![3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8, 9, 7, 9, 3, 2, 3, 8, 4]];
     let greedy = || Sampler::new(&device, Sampling::default(), TOKENS as usize, &[]).unwrap();
     for (i, text) in texts.iter().enumerate() {
         batch.set(i, text).unwrap();
-        while !batch.prompt(i).unwrap() {}
+        while !batch.prefill(i).unwrap() {}
         batch.draw(i, &mut greedy()).unwrap();
     }
     for _ in 0..3 {
@@ -592,7 +610,7 @@ fn steps_of_several_texts(cache: CacheFormat, bound: f32) {
     assert!(batch.set(3, &[1]).unwrap_err().to_string().contains("no sequence 3 among 3"));
     assert!(model.batch(options, 17).unwrap_err().to_string().contains("1 to 16 sequences, found 17"));
     assert!(model.batch(options, 0).is_err());
-    assert!(model.session(Options { drafts: 16, ..options }).is_err());
+    assert!(model.session(SessionOptions { drafts: 16, ..options }).is_err());
 }
 
 /// Drafts the tokens of a text that repeats itself, and computes fewer steps than tokens.
@@ -601,14 +619,14 @@ fn drafts_of_a_repetition_are_right() {
     let device = Device::cpu();
     device.set_checks(Checks::Values);
     let model = Model::load(&device, &small("drafts", "llama", true)).unwrap();
-    let options = Options { room: 100, exact: true, drafts: 7, ..Options::default() };
+    let options = SessionOptions { context_size: 100, exact: true, drafts: 7, ..SessionOptions::default() };
     // The likeliest tokens of a small model soon repeat.
     let planned = (vec![1, 2, 3], Sampling::default(), 0, 60);
     let mut session = model.session(options).unwrap();
     session.set(&planned.0).unwrap();
     let mut sampler = Sampler::new(&device, Sampling::default(), TOKENS as usize, &[]).unwrap();
     let drawn: Vec<u32> = (0..60).map(|_| session.next(&mut sampler).unwrap()).collect();
-    assert_eq!(drawn, drawn_alone(&model, Options { drafts: 0, ..options }, &planned));
+    assert_eq!(drawn, drawn_alone(&model, SessionOptions { drafts: 0, ..options }, &planned));
     let [all, right] = session.drafts();
     assert!(right >= 20 && all >= right, "{right} of {all}");
 }
@@ -632,8 +650,14 @@ fn losses_are_those_of_the_reference() {
     let model = Model::load(&Device::cpu(), &path).unwrap();
     let tokens: Vec<u32> = (0..23).map(|i| i * 11 % 40).collect();
     let expected = losses(Reference::new(&Gguf::open(&path).unwrap()), &tokens);
-    for (piece, exact) in [(64, false), (5, false), (64, true)] {
-        let options = Options { room: 23, piece, cache: CacheFormat::F32, exact, ..Options::default() };
+    for (chunk_size, exact) in [(64, false), (5, false), (64, true)] {
+        let options = SessionOptions {
+            context_size: 23,
+            chunk_size,
+            cache: CacheFormat::F32,
+            exact,
+            ..SessionOptions::default()
+        };
         let mut session = model.session(options).unwrap();
         let found = session.losses(&tokens).unwrap();
         assert_eq!(found.len(), 22);
@@ -670,10 +694,10 @@ fn bench_counts_the_bytes_of_a_step() {
         assert!(run["prompt_tokens_per_second"].as_f64().unwrap() > 0.0);
         assert!(run["share_of_copy"].is_null());
     }
-    // Two texts with different keys, and each kernel timed alone. A kernel of a layer has one
+    // Two sequences with different keys, and each kernel timed alone. A kernel of a layer has one
     // launch for each layer. Norms are part of the products in a step of two tokens, but not in a
     // prompt of five.
-    let arguments = ["--prompt", "5", "--generate", "3", "--texts", "2", "--kernels", "--device", "cpu", "--json"];
+    let arguments = ["--prompt", "5", "--generate", "3", "--sequences", "2", "--kernels", "--device", "cpu", "--json"];
     let found = command(&[&["bench", path.to_str().unwrap()][..], &arguments].concat());
     let run = &found["runs"][0];
     let cache = 2 * 8 * 2 * u64::from(LAYERS) * GROUPS * HEAD * 2;
@@ -701,12 +725,12 @@ fn models_are_compared() {
         let [file, other] =
             [(name, quantized), ("compared", false)].map(|(name, quantized)| small(name, "qwen2", quantized));
         let files = ["compare", file.to_str().unwrap(), other.to_str().unwrap()];
-        command(&[&files[..], &["--texts", "2", "--tokens", "5", "--device", "cpu", "--json"]].concat())
+        command(&[&files[..], &["--sequences", "2", "--tokens", "5", "--device", "cpu", "--json"]].concat())
     };
     let same = compared("compared", false);
-    assert_eq!((same["largest"].as_f64(), same["root_mean_square"].as_f64()), (Some(0.0), Some(0.0)));
+    assert_eq!((same["largest_difference"].as_f64(), same["root_mean_square"].as_f64()), (Some(0.0), Some(0.0)));
     let rounded = compared("compared-q8", true);
-    for name in ["largest", "root_mean_square", "divergence"] {
+    for name in ["largest_difference", "root_mean_square", "kl_divergence"] {
         let error = rounded[name].as_f64().unwrap();
         assert!(error > 1e-6 && error < 0.1, "{name}: {error}");
     }

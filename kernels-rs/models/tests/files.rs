@@ -3,9 +3,9 @@
 mod support;
 
 use models::Error;
-use models::file::gguf::{Gguf, Value, ValueType};
+use models::file::gguf::{Gguf, MetadataValue, ValueType};
 use models::file::safetensors::Safetensors;
-use models::file::{Format, Tensor};
+use models::file::{FileTensor, TensorFormat};
 use serde_json::json;
 use support::{Writer, data, json as read_json};
 
@@ -24,18 +24,18 @@ fn every_type_and_format_is_read() {
     let bytes = std::fs::read(data("every.gguf")).unwrap();
     let gguf = Gguf::open(&data("every.gguf")).unwrap();
     let value = |name: &str| gguf.get(&format!("test.{name}")).unwrap();
-    assert_eq!(value("uint8"), Value::U8(200));
-    assert_eq!(value("int8"), Value::I8(-100));
-    assert_eq!(value("uint16"), Value::U16(60000));
-    assert_eq!(value("int16"), Value::I16(-30000));
-    assert_eq!(value("uint32"), Value::U32(4_000_000_000));
-    assert_eq!(value("int32"), Value::I32(-2_000_000_000));
-    assert_eq!(value("float32"), Value::F32(1.5));
-    assert_eq!(value("bool"), Value::Bool(true));
+    assert_eq!(value("uint8"), MetadataValue::U8(200));
+    assert_eq!(value("int8"), MetadataValue::I8(-100));
+    assert_eq!(value("uint16"), MetadataValue::U16(60000));
+    assert_eq!(value("int16"), MetadataValue::I16(-30000));
+    assert_eq!(value("uint32"), MetadataValue::U32(4_000_000_000));
+    assert_eq!(value("int32"), MetadataValue::I32(-2_000_000_000));
+    assert_eq!(value("float32"), MetadataValue::F32(1.5));
+    assert_eq!(value("bool"), MetadataValue::Bool(true));
     assert_eq!(value("string").text(), Some("naïve 🦀"));
-    assert_eq!(value("uint64"), Value::U64(1 << 63));
-    assert_eq!(value("int64"), Value::I64(-(1 << 62)));
-    assert_eq!(value("float64"), Value::F64(0.1));
+    assert_eq!(value("uint64"), MetadataValue::U64(1 << 63));
+    assert_eq!(value("int64"), MetadataValue::I64(-(1 << 62)));
+    assert_eq!(value("float64"), MetadataValue::F64(0.1));
     for value_type in ValueType::ALL.into_iter().filter(|value_type| *value_type != ValueType::Array) {
         let array = value(&format!("array.{}", value_type.name())).array().unwrap();
         assert_eq!(array.element, value_type);
@@ -45,8 +45,8 @@ fn every_type_and_format_is_read() {
     assert_eq!(gguf.tensors().count(), expected.len());
     // There is a tensor for each format except Q8_1, which `make.py` leaves out, and one of four
     // dimensions.
-    assert_eq!(expected.len(), Format::ALL.len());
-    assert_eq!(Format::Q8_1.block_bytes(), 36);
+    assert_eq!(expected.len(), TensorFormat::ALL.len());
+    assert_eq!(TensorFormat::Q8_1.block_bytes(), 36);
     for Expected { name, format, extents, offset, bytes: length } in expected {
         let tensor = gguf.tensor(&name).unwrap();
         assert_eq!((tensor.format.name(), tensor.extents), (&*format, &*extents), "{name}");
@@ -218,7 +218,7 @@ fn safetensors_with_shards() {
         Safetensors::open(&folder)
     };
     let model = open(json!({"a": "1.safetensors", "b": "2.safetensors", "c": "2.safetensors"})).unwrap();
-    let tensor = Tensor { name: "a", format: Format::BF16, extents: &[2, 3], bytes: &[7; 12] };
+    let tensor = FileTensor { name: "a", format: TensorFormat::BF16, extents: &[2, 3], bytes: &[7; 12] };
     assert_eq!(model.tensor("a"), Some(tensor));
     assert_eq!(model.tensor("c").unwrap().bytes, [2; 4]);
     assert_eq!(model.tensors().map(|tensor| tensor.name).collect::<Vec<_>>(), ["a", "b", "c"]);

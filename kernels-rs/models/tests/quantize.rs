@@ -7,8 +7,8 @@ mod small;
 mod support;
 
 use models::file::gguf::Gguf;
-use models::file::{Format, Tensor};
-use models::quantize::{Formats, numbers, quantize, target};
+use models::file::{FileTensor, TensorFormat};
+use models::quantize::{TargetFormats, dequantized, quantize, target};
 use small::{random, small};
 use std::path::{Path, PathBuf};
 use support::{Writer, smollm2};
@@ -26,30 +26,30 @@ fn temporary(name: &str) -> PathBuf {
 /// | codes of n bits from the least | range / (2ⁿ − 1) |
 ///
 /// Codes around 0 lack a code for the positive end, so the error there is a whole step.
-fn bound(format: Format, block: &[f32]) -> f32 {
+fn bound(format: TensorFormat, block: &[f32]) -> f32 {
     let top = block.iter().fold(0.0f32, |top, x| top.max(x.abs()));
     let low = block.iter().copied().fold(f32::INFINITY, f32::min);
     let range = block.iter().copied().fold(f32::NEG_INFINITY, f32::max) - low;
     match format {
-        Format::F32 => 0.0,
-        Format::F16 => top / 2048.0,
-        Format::BF16 => top / 256.0,
-        Format::Q8_0 => top / 127.0 * 0.5 + top / 1024.0,
-        Format::Q4_0 => top / 8.0 + top / 512.0,
-        Format::Q5_0 => top / 16.0 + top / 512.0,
-        Format::Q4_1 => range / 15.0 * 0.5 + top / 256.0,
-        Format::Q5_1 => range / 31.0 * 0.5 + top / 256.0,
+        TensorFormat::F32 => 0.0,
+        TensorFormat::F16 => top / 2048.0,
+        TensorFormat::BF16 => top / 256.0,
+        TensorFormat::Q8_0 => top / 127.0 * 0.5 + top / 1024.0,
+        TensorFormat::Q4_0 => top / 8.0 + top / 512.0,
+        TensorFormat::Q5_0 => top / 16.0 + top / 512.0,
+        TensorFormat::Q4_1 => range / 15.0 * 0.5 + top / 256.0,
+        TensorFormat::Q5_1 => range / 31.0 * 0.5 + top / 256.0,
         // Q6_K rounds scales of groups to 1/127 of the largest. Other formats round scales and
         // minima to 1/63.
-        Format::Q6_K => top / 32.0 + top / 127.0,
-        Format::Q4_K => range.max(top) / 15.0 * 0.5 + range.max(top) / 63.0 * 2.0,
-        Format::Q5_K => range.max(top) / 31.0 * 0.5 + range.max(top) / 63.0 * 2.0,
+        TensorFormat::Q6_K => top / 32.0 + top / 127.0,
+        TensorFormat::Q4_K => range.max(top) / 15.0 * 0.5 + range.max(top) / 63.0 * 2.0,
+        TensorFormat::Q5_K => range.max(top) / 31.0 * 0.5 + range.max(top) / 63.0 * 2.0,
         other => panic!("no bound for {other}"),
     }
 }
 
 /// Compares a file with its source: metadata, names, extents, and the distance of numbers.
-fn compared(source: &Gguf, found: &Gguf, formats: Formats) {
+fn compared(source: &Gguf, found: &Gguf, formats: TargetFormats) {
     let changed = ["general.file_type", "general.quantization_version"];
     for (key, value) in source.metadata().filter(|(key, _)| !changed.contains(key)) {
         assert_eq!(found.get(key), Some(value), "{key}");
@@ -73,10 +73,12 @@ fn compared(source: &Gguf, found: &Gguf, formats: Formats) {
 }
 
 /// Returns the numbers of a tensor, by the reference's formulas if it has some for the format.
-fn read(tensor: &Tensor<'_>) -> Vec<f32> {
+fn read(tensor: &FileTensor<'_>) -> Vec<f32> {
     match tensor.format {
-        Format::F32 | Format::F16 | Format::BF16 | Format::Q8_0 | Format::Q4_1 => reference::numbers(tensor),
-        format => numbers(format, tensor.bytes).unwrap(),
+        TensorFormat::F32 | TensorFormat::F16 | TensorFormat::BF16 | TensorFormat::Q8_0 | TensorFormat::Q4_1 => {
+            reference::numbers(tensor)
+        }
+        format => dequantized(format, tensor.bytes).unwrap(),
     }
 }
 
@@ -98,7 +100,7 @@ fn every_format_is_near_its_source() {
     let source = Gguf::from_bytes("source", file.finish()).unwrap();
     let names = ["f32", "F16", "bf16", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "q4_k", "Q5_K", "Q6_K"];
     for name in names {
-        let formats = Formats { layers: target(name).unwrap(), ends: Format::Q8_0 };
+        let formats = TargetFormats { layers: target(name).unwrap(), embedding: TensorFormat::Q8_0 };
         let path = temporary(&format!("format-{name}.gguf"));
         let mut most = (0, 0);
         let changes = quantize(&source, &path, formats, |read, total| most = (read, total)).unwrap();
@@ -110,16 +112,16 @@ fn every_format_is_near_its_source() {
         assert_eq!(changes.iter().map(|change| change.tensors).sum::<u64>(), 7);
         let format = |name: &str| found.tensor(name).unwrap().format;
         assert_eq!(format("blk.0.ffn_up_exps.weight"), formats.layers);
-        assert_eq!(format("token_embd.weight"), Format::Q8_0);
-        assert_eq!(format("blk.0.ffn_gate_inp.weight"), Format::F32);
+        assert_eq!(format("token_embd.weight"), TensorFormat::Q8_0);
+        assert_eq!(format("blk.0.ffn_gate_inp.weight"), TensorFormat::F32);
         let narrow = match formats.layers {
-            Format::Q4_K => Format::Q5_0,
-            Format::Q5_K => Format::Q5_1,
-            Format::Q6_K => Format::Q8_0,
+            TensorFormat::Q4_K => TensorFormat::Q5_0,
+            TensorFormat::Q5_K => TensorFormat::Q5_1,
+            TensorFormat::Q6_K => TensorFormat::Q8_0,
             other => other,
         };
         assert_eq!(format("blk.0.attn_k.weight"), narrow);
-        let narrowest = if formats.layers.block_elements() == 1 { formats.layers } else { Format::F16 };
+        let narrowest = if formats.layers.block_elements() == 1 { formats.layers } else { TensorFormat::F16 };
         assert_eq!(format("blk.0.attn_v.weight"), narrowest);
         assert!(!temporary(&format!("format-{name}.gguf.part")).exists());
     }
@@ -132,8 +134,8 @@ fn every_format_is_near_its_source() {
 fn formats_there_and_back() {
     let source = Gguf::open(&small("there", "qwen3", true)).unwrap();
     let (wide, back) = (temporary("there-wide.gguf"), temporary("there-back.gguf"));
-    let all = |format| Formats { layers: format, ends: format };
-    let changes = quantize(&source, &wide, all(Format::F32), |_, _| {}).unwrap();
+    let all = |format| TargetFormats { layers: format, embedding: format };
+    let changes = quantize(&source, &wide, all(TensorFormat::F32), |_, _| {}).unwrap();
     let wide = Gguf::open(&wide).unwrap();
     for (old, new) in source.tensors().zip(wide.tensors()) {
         let [old, new] =
@@ -141,7 +143,7 @@ fn formats_there_and_back() {
         assert_eq!(old, new);
     }
     assert!(changes.iter().all(|change| change.error == 0.0));
-    quantize(&wide, &back, all(Format::Q8_0), |_, _| {}).unwrap();
+    quantize(&wide, &back, all(TensorFormat::Q8_0), |_, _| {}).unwrap();
     let back = Gguf::open(&back).unwrap();
     for (old, new) in source.tensors().zip(back.tensors()) {
         let [old, new] = [old, new].map(|tensor| reference::numbers(&tensor));
@@ -150,7 +152,12 @@ fn formats_there_and_back() {
         assert!(old.iter().zip(&new).all(|(old, new)| (old - new).abs() <= top / 1024.0));
     }
     let missing = temporary("no-folder").join("file.gguf");
-    assert!(quantize(&source, &missing, all(Format::F16), |_, _| {}).unwrap_err().to_string().contains("cannot write"));
+    assert!(
+        quantize(&source, &missing, all(TensorFormat::F16), |_, _| {})
+            .unwrap_err()
+            .to_string()
+            .contains("cannot write")
+    );
 }
 
 /// Runs the command, and returns the JSON that it prints.

@@ -10,7 +10,7 @@ mod support;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use models::Model;
-use models::engine::{Generation, Options, Sampling};
+use models::engine::{Generation, Sampling, SessionOptions};
 use runtime::Device;
 use runtime::interpreter::Checks;
 use serde_json::{Value, json};
@@ -153,10 +153,10 @@ fn alone(file: &Path, prompt: &str, tokens: usize, exact: bool) -> (String, usiz
     let device = Device::cpu();
     device.set_checks(Checks::Values);
     let model = Model::load(&device, file).unwrap();
-    let mut session = model.session(Options { room: 120, exact, ..Options::default() }).unwrap();
+    let mut session = model.session(SessionOptions { context_size: 120, exact, ..SessionOptions::default() }).unwrap();
     let generation = Generation { tokens, ..Generation::default() };
-    let pieces = session.generate(prompt, &generation).unwrap();
-    pieces.fold((String::new(), 0), |(text, n), piece| (text + &piece.unwrap().text, n + 1))
+    let tokens = session.generate(prompt, &generation).unwrap();
+    tokens.fold((String::new(), 0), |(text, n), token| (text + &token.unwrap().text, n + 1))
 }
 
 /// Answers about images in `data:` URLs as the engine does, and reuses an image that a request
@@ -172,12 +172,12 @@ fn messages_have_images() {
     let text = "<|im_start|>user\n<|vision_start|><|image_pad|><|vision_end|>What?<|im_end|>\n<|im_start|>assistant";
     let prompt = model.prompt_with(text, std::slice::from_ref(&image), &processor).unwrap();
     let n = prompt.tokens().len();
-    let mut session = model.session(Options { room: 120, ..Options::default() }).unwrap();
+    let mut session = model.session(SessionOptions { context_size: 120, ..SessionOptions::default() }).unwrap();
     let generation = Generation { tokens: 4, ..Generation::default() };
-    let pieces = session.generate_after(prompt, &generation).unwrap();
-    let expected: String = pieces.map(|piece| piece.unwrap().text).collect();
+    let tokens = session.generate_after(prompt, &generation).unwrap();
+    let expected: String = tokens.map(|token| token.unwrap().text).collect();
 
-    let server = Server::start(&folder, &["--image-tokens", "6", "--room", "120"]);
+    let server = Server::start(&folder, &["--image-tokens", "6", "--ctx-size", "120"]);
     let ppm = [b"P6 96 64 255\n", image.pixels()].concat();
     let url = format!("data:image/x-portable-pixmap;base64,{}", BASE64_STANDARD.encode(ppm));
     let request = |url: &str| {
@@ -272,7 +272,7 @@ fn answers_have_the_form_of_the_protocol() {
 }
 
 /// Serves with a layer on each of two devices, and compares answers with those of one device:
-/// several clients at once, prompts in pieces, draws, penalties, and kept beginnings.
+/// several clients at once, prompts in chunks, draws, penalties, and kept beginnings.
 fn answers_of_two_devices(name: &str, one: &[&str], two: &str) {
     let file = talking(name, 120, false);
     let options = ["--exact", "--sequences", "2"];
@@ -280,7 +280,7 @@ fn answers_of_two_devices(name: &str, one: &[&str], two: &str) {
         Server::start_on(one, &file, &options),
         Server::start_on(&["--devices", two, "--split", "1,1"], &file, &options),
     ];
-    // In exact steps, pieces have 8 tokens.
+    // In exact steps, chunks have 8 tokens.
     let bodies: Vec<Value> = ["Once upon a time there was a kernel", "Once upon a time", "x"]
         .iter()
         .enumerate()
@@ -306,8 +306,8 @@ fn answers_of_two_devices(name: &str, one: &[&str], two: &str) {
             assert_eq!(answer.join().unwrap(), *expected, "{body}");
         }
     });
-    // The order of the six clients decides which texts the two sequences keep. A request that comes
-    // twice in a row finds its own.
+    // The order of the six clients decides which tokens the two sequences keep. A request that
+    // comes twice in a row finds its own.
     assert_eq!(text(&two, &bodies[0]), expected[0]);
     let (_, again) = two.post("/v1/completions", &bodies[0]);
     assert_eq!(again["choices"][0]["text"], expected[0]);
@@ -341,17 +341,18 @@ fn conversations_are_answered() {
     let device = Device::cpu();
     device.set_checks(Checks::Values);
     let model = Model::load(&device, &file).unwrap();
-    let mut session = model.session(Options { room: 120, exact: true, ..Options::default() }).unwrap();
-    let generation = Generation { tokens: 9, control: true, ..Generation::default() };
+    let mut session =
+        model.session(SessionOptions { context_size: 120, exact: true, ..SessionOptions::default() }).unwrap();
+    let generation = Generation { tokens: 9, parse_special: true, ..Generation::default() };
     let prompt = "<|begin|>system:Be kind<|end|><|begin|>user:Hello<|end|><|begin|>";
-    let pieces: Vec<_> = session.generate(prompt, &generation).unwrap().map(|piece| piece.unwrap()).collect();
-    let text: String = pieces.iter().map(|piece| piece.text.as_str()).collect();
+    let tokens: Vec<_> = session.generate(prompt, &generation).unwrap().map(|token| token.unwrap()).collect();
+    let text: String = tokens.iter().map(|token| token.text.as_str()).collect();
     let (status, found) = server.post("/v1/chat/completions", &body);
     assert_eq!(status, 200, "{found}");
     assert_eq!(found["object"], "chat.completion");
     assert_eq!(found["choices"][0]["message"], json!({ "role": "assistant", "content": text, "refusal": null }));
-    assert_eq!(found["usage"]["completion_tokens"], pieces.len());
-    assert_eq!(found["usage"]["prompt_tokens"], session.tokens().len() - pieces.len());
+    assert_eq!(found["usage"]["completion_tokens"], tokens.len());
+    assert_eq!(found["usage"]["prompt_tokens"], session.tokens().len() - tokens.len());
     body["stream"] = json!(true);
     let (_, sent) = answer(server.send("POST", "/v1/chat/completions", &body.to_string()));
     let sent = events(&sent);
@@ -453,7 +454,7 @@ fn first_event(server: &Server, tokens: usize) -> BufReader<TcpStream> {
 #[test]
 fn a_client_that_leaves_frees_its_sequence() {
     let file = talking("serve-leaves", 100_000, false);
-    let options = ["--sequences", "1", "--queue", "1", "--room", "20000"];
+    let options = ["--sequences", "1", "--queue", "1", "--ctx-size", "20000"];
     let mut server = Server::start(&file, &options);
     let mut first = first_event(&server, 19_000);
     // The second event shows that the answer is running and occupies the sequence.
@@ -477,7 +478,7 @@ fn a_client_that_leaves_frees_its_sequence() {
 #[test]
 fn an_interrupt_ends_answers_and_the_server() {
     let file = talking("serve-interrupted", 100_000, false);
-    let mut server = Server::start(&file, &["--room", "20000"]);
+    let mut server = Server::start(&file, &["--ctx-size", "20000"]);
     let mut stream = first_event(&server, 19_000);
     assert!(chunk(&mut stream).contains("content"));
     let id = server.child.id().to_string();
@@ -499,7 +500,7 @@ fn an_interrupt_ends_answers_and_the_server() {
 fn the_official_client_is_answered() {
     let Some(file) = smollm2() else { return };
     let Some(client) = package_and_needed("openai", "3.57.0") else { return };
-    let server = Server::start(&file, &["--room", "128", "--sequences", "2", "--checks", "values"]);
+    let server = Server::start(&file, &["--ctx-size", "128", "--sequences", "2", "--checks", "values"]);
     let script = support::data("client.py");
     let mut python = Command::new("python3");
     python.arg(script).arg(&server.url).env("PYTHONPATH", client).env_remove("OPENAI_API_KEY");
@@ -518,10 +519,11 @@ fn the_default_temperature_is_one() {
     let device = Device::cpu();
     device.set_checks(Checks::Values);
     let model = Model::load(&device, &file).unwrap();
-    let mut session = model.session(Options { room: 120, exact: true, ..Options::default() }).unwrap();
+    let mut session =
+        model.session(SessionOptions { context_size: 120, exact: true, ..SessionOptions::default() }).unwrap();
     let sampling = Sampling { temperature: 1.0, seed: 5, ..Sampling::default() };
     let generation = Generation { sampling, tokens: 8, ..Generation::default() };
-    let text: String = session.generate("abc", &generation).unwrap().map(|piece| piece.unwrap().text).collect();
+    let text: String = session.generate("abc", &generation).unwrap().map(|token| token.unwrap().text).collect();
     let body = json!({ "model": "small", "prompt": "abc", "max_tokens": 8, "seed": 5 });
     assert_eq!(server.post("/v1/completions", &body).1["choices"][0]["text"], json!(text));
 }

@@ -10,8 +10,8 @@ mod small;
 mod support;
 
 use kernel_dsl::compiler::launch::DeviceFacts;
-use models::engine::{LayerSplit, Options, Prompt, Sampling};
-use models::memory::{CacheFormat, Plan};
+use models::engine::{LayerSplit, Prompt, Sampling, SessionOptions};
+use models::memory::{CacheFormat, MemoryPlan};
 use models::{Checkpoint, Model};
 use pictures::{IMAGE, MatrixFormat, picture, processor, qwen3_vl};
 use runtime::Device;
@@ -56,9 +56,10 @@ fn bits(numbers: Vec<f32>) -> Vec<u32> {
 /// Returns the tokens and the bits of logits and losses of each way to run a model without images.
 /// The ways are prompts in chunks, steps, draws, drafts, reused beginnings, and sequences that
 /// share pages.
-fn results(model: &Model, options: Options) -> Vec<Vec<u32>> {
+fn results(model: &Model, options: SessionOptions) -> Vec<Vec<u32>> {
     let text: Vec<u32> = (0..30).map(|i| i * 7 % TOKENS as u32).collect();
-    let warm = Sampling { temperature: 1.5, seed: 3, top_k: 20, min_p: 0.01, presence: 0.5, ..Sampling::default() };
+    let warm =
+        Sampling { temperature: 1.5, seed: 3, top_k: 20, min_p: 0.01, presence_penalty: 0.5, ..Sampling::default() };
     let mut found = Vec::new();
     let mut session = model.session(options).unwrap();
     for end in [18, 21] {
@@ -79,12 +80,12 @@ fn results(model: &Model, options: Options) -> Vec<Vec<u32>> {
     found.push(session.likeliest(&text).unwrap());
     found.push(session.drafts().iter().map(|count| *count as u32).collect());
 
-    let mut batch = model.batch(Options { page: 4, ..options }, 3).unwrap();
+    let mut batch = model.batch(SessionOptions { page: 4, ..options }, 3).unwrap();
     let texts = [&text[..9], &[9], &text[..10]];
     for (i, text) in texts.into_iter().enumerate() {
-        assert_eq!(batch.common(i, &text.to_vec().into()).unwrap(), if i == 2 { 8 } else { 0 });
+        assert_eq!(batch.reusable_tokens(i, &text.to_vec().into()).unwrap(), if i == 2 { 8 } else { 0 });
         batch.set(i, text).unwrap();
-        while !batch.prompt(i).unwrap() {}
+        while !batch.prefill(i).unwrap() {}
     }
     let mut samplers =
         [Sampling::default(), warm, Sampling::default()].map(|sampling| model.sampler(sampling, &[]).unwrap());
@@ -106,8 +107,8 @@ fn results(model: &Model, options: Options) -> Vec<Vec<u32>> {
 fn results_with_images(model: &Model) -> Vec<Vec<u32>> {
     let processor = processor(&model.configuration.vision.clone().unwrap());
     let images = [picture(64, 96), picture(64, 32)].map(|image| Arc::new(processor.prepare(&image).unwrap()));
-    // A piece ends within an image.
-    let options = Options { room: 64, piece: 7, ..Options::default() };
+    // A chunk ends within an image.
+    let options = SessionOptions { context_size: 64, chunk_size: 7, ..SessionOptions::default() };
     let mut session = model.session(options).unwrap();
     session.set_prompt(Prompt::with_images(&[1, 2, IMAGE, 3, IMAGE, 4], IMAGE, &images).unwrap()).unwrap();
     let mut found = vec![bits(session.logits().unwrap())];
@@ -120,7 +121,7 @@ fn results_with_images(model: &Model) -> Vec<Vec<u32>> {
 }
 
 /// Compares results on several devices with those on one, which `alone` returns.
-fn compared(path: &Path, alone: &Device, devices: &[Device], layers: &[usize], options: Options) {
+fn compared(path: &Path, alone: &Device, devices: &[Device], layers: &[usize], options: SessionOptions) {
     let one = results(&loaded(path, std::slice::from_ref(alone), &[layers.iter().sum()]), options);
     let split = results(&loaded(path, devices, layers), options);
     for (i, (split, one)) in split.iter().zip(&one).enumerate() {
@@ -129,15 +130,16 @@ fn compared(path: &Path, alone: &Device, devices: &[Device], layers: &[usize], o
     assert_eq!(split.len(), one.len());
 }
 
-const ROOM: Options = Options { room: 40, piece: 12, cache: CacheFormat::F16, page: 64, exact: false, drafts: 0 };
+const OPTIONS: SessionOptions =
+    SessionOptions { context_size: 40, chunk_size: 12, cache: CacheFormat::F16, page: 64, exact: false, drafts: 0 };
 
 /// Compares architectures, formats of a cache, fused and separate norms, and drafts.
 fn all_compared(name: &str, alone: &Device, devices: &[Device]) {
     for (architecture, quantized, options) in [
-        ("qwen3", true, ROOM),
-        ("qwen2", false, Options { cache: CacheFormat::F32, drafts: 3, ..ROOM }),
-        ("llama", true, Options { cache: CacheFormat::Q8_0, exact: true, drafts: 3, ..ROOM }),
-        ("qwen3moe", true, ROOM),
+        ("qwen3", true, OPTIONS),
+        ("qwen2", false, SessionOptions { cache: CacheFormat::F32, drafts: 3, ..OPTIONS }),
+        ("llama", true, SessionOptions { cache: CacheFormat::Q8_0, exact: true, drafts: 3, ..OPTIONS }),
+        ("qwen3moe", true, OPTIONS),
     ] {
         compared(&small(&format!("{name}-{architecture}"), architecture, quantized), alone, devices, &[1, 1], options);
     }
@@ -158,7 +160,7 @@ fn three_devices_give_the_bits_of_one() {
         assert_eq!(results_with_images(&loaded(&path, &[cpu(), cpu(), cpu()], &layers)), one, "{format:?}");
     }
     let path = qwen3_vl("split-three", MatrixFormat::Bf16);
-    compared(&path, &cpu(), &[cpu(), cpu(), cpu()], &[2, 1, 1], Options { room: 64, ..ROOM });
+    compared(&path, &cpu(), &[cpu(), cpu(), cpu()], &[2, 1, 1], SessionOptions { context_size: 64, ..OPTIONS });
 }
 
 /// Runs two devices with every access checked.
@@ -168,7 +170,7 @@ fn two_devices_pass_every_check() {
     devices.iter().for_each(|device| device.set_checks(Checks::All));
     let model = loaded(&qwen3_vl("split-checked", MatrixFormat::F32), &devices, &[1, 3]);
     let image = model.processor().unwrap().with_tokens(4).prepare(&picture(64, 64)).unwrap();
-    let mut session = model.session(Options { room: 64, ..ROOM }).unwrap();
+    let mut session = model.session(SessionOptions { context_size: 64, ..OPTIONS }).unwrap();
     session.set_prompt(Prompt::with_images(&[1, IMAGE, 2], IMAGE, &[Arc::new(image)]).unwrap()).unwrap();
     let mut sampler = model.sampler(Sampling::default(), &[]).unwrap();
     session.next(&mut sampler).unwrap();
@@ -193,7 +195,7 @@ fn gpu_two_devices_give_the_bits_of_one() {
 #[ignore = "needs an NVIDIA GPU"]
 fn gpu_and_cpu_together_give_the_bits_of_one() {
     let path = small("gpu-cpu-split", "qwen3", true);
-    let exact = Options { exact: true, ..ROOM };
+    let exact = SessionOptions { exact: true, ..OPTIONS };
     compared(&path, &cpu(), &[Device::cuda(0).unwrap()], &[2], exact);
     for devices in [[Device::cuda(0).unwrap(), cpu()], [cpu(), Device::cuda(0).unwrap()]] {
         compared(&path, &cpu(), &devices, &[1, 1], exact);
@@ -226,7 +228,7 @@ fn gpu_layers_follow_free_memory() {
     let configuration = checkpoint.configuration().unwrap();
     let weights = checkpoint.weight_bytes(&configuration).unwrap();
     // With so many tokens, the caches are larger than the embedding.
-    let plan = Plan { tokens: 1 << 16, ..Plan::default() };
+    let plan = MemoryPlan { tokens: 1 << 16, ..MemoryPlan::default() };
     for (limits, expected) in [([64, 192], [1, 3]), ([192, 64], [3, 1])] {
         for (device, limit) in devices.iter().zip(limits) {
             device.limit_memory(Some((limit << 20) + device.memory().in_use));
@@ -287,7 +289,7 @@ fn the_command_splits_layers() {
     let (file, text) = (file.to_str().unwrap(), text.to_str().unwrap());
     let (one, two) = (["--device", "cpu"], ["--devices", "cpu,cpu", "--split", "1,1"]);
     for arguments in [
-        &["generate", file, "--prompt", "Paris", "--tokens", "6", "--room", "64"][..],
+        &["generate", file, "--prompt", "Paris", "--tokens", "6", "--ctx-size", "64"][..],
         &["perplexity", file, text, "--window", "9"],
     ] {
         assert_eq!(printed(&[arguments, &two].concat()), printed(&[arguments, &one].concat()), "{arguments:?}");
@@ -360,5 +362,5 @@ fn exact_steps_have_equal_bits_on_devices_of_other_sizes() {
         device.set_checks(Checks::Values);
         device
     });
-    compared(&path, &cpu(), &devices, &[1, 1], Options { exact: true, ..ROOM });
+    compared(&path, &cpu(), &devices, &[1, 1], SessionOptions { exact: true, ..OPTIONS });
 }

@@ -3,7 +3,7 @@
 mod support;
 
 use models::file::gguf::Gguf;
-use models::template::{ChatTemplate, Content, ContentPart, Conversation, Message};
+use models::template::{ChatTemplate, ContentPart, Conversation, Message, MessageContent};
 use models::{Checkpoint, Files};
 use serde_json::{Map, Value};
 use std::time::{Duration, SystemTime};
@@ -28,8 +28,8 @@ fn message(mut fields: Map<String, Value>) -> Message {
         None => ContentPart::Image,
     };
     let content = match fields.remove("content").unwrap() {
-        Value::String(text) => Content::Text(text),
-        parts => Content::Parts(parts.as_array().unwrap().iter().map(part).collect()),
+        Value::String(text) => MessageContent::Text(text),
+        parts => MessageContent::Parts(parts.as_array().unwrap().iter().map(part).collect()),
     };
     Message { role, content, fields }
 }
@@ -43,7 +43,7 @@ fn prompts_equal_those_of_jinja2() {
         let conversation = Conversation {
             messages: chat.messages.into_iter().map(message).collect(),
             tools: chat.tools,
-            answers: chat.answers,
+            adds_generation_prompt: chat.answers,
             variables: chat.variables,
             // 2024-02-29, 12:00.
             now: SystemTime::UNIX_EPOCH + Duration::from_secs(1_709_208_000),

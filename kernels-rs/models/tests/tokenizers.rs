@@ -3,8 +3,8 @@
 mod support;
 
 use models::file::gguf::Gguf;
-use models::tokenizer::split::Splitter;
-use models::tokenizer::{Encoding, TokenKind, Tokenizer};
+use models::tokenizer::pretokenizer::Pretokenizer;
+use models::tokenizer::{Encoding, TokenType, Tokenizer};
 use std::collections::HashMap;
 use support::{Writer, data, json, package, smollm2};
 
@@ -18,10 +18,10 @@ fn words_of_pre_tokenizers() {
     let expected: HashMap<String, Vec<Vec<String>>> = json("words.json");
     assert_eq!(expected.len(), 4);
     for (family, expected) in expected {
-        let splitter = Splitter::from_name(&family).unwrap();
+        let pretokenizer = Pretokenizer::from_name(&family).unwrap();
         for (text, expected) in strings().iter().zip(expected) {
             let mut words = Vec::new();
-            splitter.split(text, |word| words.push(word));
+            pretokenizer.split(text, |word| words.push(word));
             assert_eq!(words, expected, "{family}: {text:?}");
         }
     }
@@ -32,7 +32,7 @@ fn words_of_pre_tokenizers() {
 fn long_runs_of_blanks() {
     for family in ["gpt-2", "llama-bpe", "qwen2", "smollm"] {
         let mut count = 0;
-        Splitter::from_name(family).unwrap().split(&(" ".repeat(2_000_000) + "x"), |_| count += 1);
+        Pretokenizer::from_name(family).unwrap().split(&(" ".repeat(2_000_000) + "x"), |_| count += 1);
         assert_eq!(count, 2, "{family}");
     }
 }
@@ -54,10 +54,10 @@ fn smollm2_has_the_tokens_of_the_reference() {
     // The name of a control token is a token in a prompt, and plain text in a user's text.
     let turn = "<|im_start|>user\n";
     let prompt = tokenizer.encode(turn, Encoding::PROMPT).unwrap();
-    assert_eq!((prompt[0], tokenizer.kind(prompt[0])), (1, Some(TokenKind::Control)));
+    assert_eq!((prompt[0], tokenizer.token_type(prompt[0])), (1, Some(TokenType::Control)));
     assert_eq!(tokenizer.decode(&prompt).unwrap(), b"user\n");
     assert_eq!(tokenizer.decode(&encode(turn)).unwrap(), turn.as_bytes());
-    assert_eq!(tokenizer.special().end, [2, 0]);
+    assert_eq!(tokenizer.special().eos, [2, 0]);
 }
 
 /// Returns the vocabulary of Qwen2.5 as a GGUF file: texts in the alphabet of bytes, and merges
@@ -151,7 +151,7 @@ fn pieces_have_the_tokens_of_sentencepiece() {
     }
     // User-defined pieces are always one token. The token that begins texts is added on request.
     let tool = tokenizer.find("<tool>").unwrap();
-    let ids = tokenizer.encode("a<tool>b", Encoding { ends: true, ..Encoding::TEXT }).unwrap();
+    let ids = tokenizer.encode("a<tool>b", Encoding { add_special: true, ..Encoding::TEXT }).unwrap();
     assert_eq!((ids[0], ids.contains(&tool)), (1, true));
 }
 
@@ -168,7 +168,7 @@ fn json_files_have_the_tokens_of_the_library() {
     }
     let tokenizer = Tokenizer::from_json(&data("bytes.tokenizer.json")).unwrap();
     let text = "<|begin|>a<tool>";
-    let prompt = tokenizer.encode(text, Encoding { control: true, ends: true }).unwrap();
+    let prompt = tokenizer.encode(text, Encoding { parse_special: true, add_special: true }).unwrap();
     assert_eq!(prompt.iter().filter(|id| **id == tokenizer.find("<|begin|>").unwrap()).count(), 2);
     let plain = tokenizer.encode(text, Encoding::TEXT).unwrap();
     assert!(plain.contains(&tokenizer.find("<tool>").unwrap()));
@@ -180,7 +180,7 @@ fn json_files_have_the_tokens_of_the_library() {
 fn streamed_characters_are_whole() {
     let tokenizer = Tokenizer::from_gguf(&Gguf::open(&data("pieces.gguf")).unwrap()).unwrap();
     let byte = |byte: u8| {
-        let is = |id: &u32| tokenizer.kind(*id) == Some(TokenKind::Byte) && tokenizer.text(*id) == Some(&[byte]);
+        let is = |id: &u32| tokenizer.token_type(*id) == Some(TokenType::Byte) && tokenizer.text(*id) == Some(&[byte]);
         (0..tokenizer.len() as u32).find(is).unwrap()
     };
     let stream = |bytes: &[u8]| {

@@ -7,9 +7,9 @@ mod pictures;
 mod small;
 mod support;
 
-use models::configuration::Vision;
-use models::engine::{Generation, Options, Prompt, Sampler, Sampling, Session};
-use models::image::{Image, Picture, Processor};
+use models::configuration::VisionConfiguration;
+use models::engine::{Generation, Prompt, Sampler, Sampling, Session, SessionOptions};
+use models::image::{Image, ImageProcessor, PreparedImage};
 use models::memory::CacheFormat;
 use models::tensors::Naming;
 use models::{Checkpoint, Model};
@@ -68,12 +68,12 @@ fn difference(found: &[f32], expected: &[f32]) -> f32 {
 }
 
 /// Returns the extents of the tower.
-fn vision() -> Vision {
+fn vision() -> VisionConfiguration {
     models::configuration::Configuration::from_json("config.json", &pictures::configuration()).unwrap().vision.unwrap()
 }
 
 /// Returns the two images of the text of `vision.py`.
-fn two() -> [Arc<Picture>; 2] {
+fn two() -> [Arc<PreparedImage>; 2] {
     let processor = processor(&vision());
     [picture(128, 192), picture(64, 96)].map(|image| Arc::new(processor.prepare(&image).unwrap()))
 }
@@ -92,16 +92,16 @@ fn prompt(about: &About, end: usize) -> Prompt {
     Prompt::with_images(tokens, IMAGE, &two()[..images]).unwrap()
 }
 
-fn wide(piece: usize) -> Options {
-    Options { room: 64, piece, cache: CacheFormat::F32, ..Options::default() }
+fn wide(chunk_size: usize) -> SessionOptions {
+    SessionOptions { context_size: 64, chunk_size, cache: CacheFormat::F32, ..SessionOptions::default() }
 }
 
 #[test]
 fn sizes_are_those_of_transformers() {
     let about: About = json("vision.json");
     for [height, width, least, most, to_height, to_width] in about.sizes {
-        let processor = Processor::new(&vision()).with_pixels(least as u64, most as u64).unwrap();
-        assert_eq!(processor.resized(height, width).unwrap(), [to_height, to_width], "{height} × {width}");
+        let processor = ImageProcessor::new(&vision()).with_pixels(least as u64, most as u64).unwrap();
+        assert_eq!(processor.resized_extents(height, width).unwrap(), [to_height, to_width], "{height} × {width}");
     }
 }
 
@@ -111,7 +111,7 @@ fn sizes_are_those_of_transformers() {
 fn images_are_prepared_as_in_transformers() {
     let about: About = json("vision.json");
     for (i, Resized { height, width, least, most, grid }) in about.resized.into_iter().enumerate() {
-        let processor = Processor::new(&vision()).with_pixels(least, most).unwrap();
+        let processor = ImageProcessor::new(&vision()).with_pixels(least, most).unwrap();
         let prepared = processor.prepare(&picture(height, width)).unwrap();
         assert_eq!(prepared.grid(), grid);
         let levels: Vec<f32> = prepared.patches().iter().map(|x| (x * 0.5 + 0.5) * 255.0).collect();
@@ -151,9 +151,9 @@ fn features(model: &Model) -> Vec<Vec<f32>> {
 
 /// Compares the features of the images, and the logits after each token of a text from `first` on.
 /// An image counts as one token.
-fn compared(device: &Device, kind: MatrixFormat, options: Options, first: usize, bound: f32) {
+fn compared(device: &Device, kind: MatrixFormat, options: SessionOptions, first: usize, bound: f32) {
     let about: About = json("vision.json");
-    let name = format!("{kind:?}-{}-{}", device.is_cpu(), options.piece);
+    let name = format!("{kind:?}-{}-{}", device.is_cpu(), options.chunk_size);
     let model = Model::load(device, &qwen3_vl(&name, kind)).unwrap();
     if (kind, options) == (MatrixFormat::F32, wide(64)) {
         for (name, found) in ["features", "deepstack.0", "deepstack.1"].into_iter().zip(features(&model)) {
@@ -174,7 +174,7 @@ fn compared(device: &Device, kind: MatrixFormat, options: Options, first: usize,
     }
 }
 
-/// Compares formats of a file, and pieces that end within images. In BF16, transformers differs
+/// Compares formats of a file, and chunks that end within images. In BF16, transformers differs
 /// from its own `f32` by 1.3·10⁻² of the largest logit, in F16 by 6·10⁻³.
 fn all_compared(device: &Device) {
     compared(device, MatrixFormat::F32, wide(64), 1, 1e-5);
@@ -239,7 +239,7 @@ fn gguf_files_have_the_logits_of_transformers() {
 
 /// Continues a text with images by single steps, and compares the logits with those of the whole
 /// text as a prompt. `tokens` has one token for each image.
-fn continued(sessions: [&mut Session; 2], tokens: &[u32], images: &[Arc<Picture>], n: usize) {
+fn continued(sessions: [&mut Session; 2], tokens: &[u32], images: &[Arc<PreparedImage>], n: usize) {
     let [session, fresh] = sessions;
     let prompt = Prompt::with_images(tokens, IMAGE, images).unwrap();
     let from = prompt.tokens().len();
@@ -263,10 +263,10 @@ fn steps_continue_a_text_with_images() {
     let model = Model::load(&device, &qwen3_vl("steps", MatrixFormat::F32)).unwrap();
     let processor = processor(&vision());
     let images = [picture(64, 96), picture(64, 32)].map(|image| Arc::new(processor.prepare(&image).unwrap()));
-    for options in [wide(64), Options { drafts: 3, ..wide(64) }] {
+    for options in [wide(64), SessionOptions { drafts: 3, ..wide(64) }] {
         let (mut session, mut fresh) = (model.session(options).unwrap(), model.session(wide(64)).unwrap());
         let mut compared =
-            |tokens: &[u32], images: &[Arc<Picture>], n| continued([&mut session, &mut fresh], tokens, images, n);
+            |tokens: &[u32], images: &[Arc<PreparedImage>], n| continued([&mut session, &mut fresh], tokens, images, n);
         let tokens = [1, 2, IMAGE, 3, 4, IMAGE, 5, 6];
         compared(&tokens, &images, 6);
         // The same tokens have other positions in a text without images.
@@ -290,18 +290,18 @@ fn equal_images_are_kept() {
         |second: Image| Prompt::with_images(&tokens, IMAGE, &[prepared(picture(64, 96)), prepared(second)]).unwrap();
     let first = whole(picture(64, 32));
     batch.set_prompt(0, first.clone()).unwrap();
-    while !batch.prompt(0).unwrap() {}
+    while !batch.prefill(0).unwrap() {}
     // The images have 6 tokens and 2.
     assert_eq!(first.tokens().len(), 12);
     // Equal images in other memory.
-    assert_eq!(batch.common(0, &whole(picture(64, 32))).unwrap(), 11);
-    assert_eq!(batch.common(1, &first).unwrap(), 0);
+    assert_eq!(batch.reusable_tokens(0, &whole(picture(64, 32))).unwrap(), 11);
+    assert_eq!(batch.reusable_tokens(1, &first).unwrap(), 0);
     // Other pixels of equal extents.
     let other = Image::new(32, 64, vec![7; 32 * 64 * 3]).unwrap();
-    assert_eq!(batch.common(0, &whole(other)).unwrap(), 9);
+    assert_eq!(batch.reusable_tokens(0, &whole(other)).unwrap(), 9);
     // The tokens of an image without the image.
-    assert_eq!(batch.common(0, &first.tokens().to_vec().into()).unwrap(), 2);
-    // Texts side by side, one of them with images.
+    assert_eq!(batch.reusable_tokens(0, &first.tokens().to_vec().into()).unwrap(), 2);
+    // Sequences side by side, one of them with images.
     batch.set_prompt(1, vec![5, 6, 7].into()).unwrap();
     batch.advance(&[0, 1]).unwrap();
     let found = [batch.logits(0).unwrap(), batch.logits(1).unwrap()];
@@ -346,9 +346,9 @@ fn texts_have_a_place_for_each_image() {
         let error = model.prompt_with(text, images, &processor).unwrap_err().to_string();
         assert!(error.contains(problem), "{error}");
     }
-    // More tokens than the capacity.
-    let mut session = model.session(Options { room: 20, ..wide(64) }).unwrap();
-    assert!(session.set_prompt(whole).unwrap_err().to_string().contains("the capacity is 20"));
+    // More tokens than the context size.
+    let mut session = model.session(SessionOptions { context_size: 20, ..wide(64) }).unwrap();
+    assert!(session.set_prompt(whole).unwrap_err().to_string().contains("the context size is 20"));
     assert_eq!(processor.with_tokens(4).prepare(&images[0]).unwrap().tokens(), 2);
     let generation = Generation { tokens: 2, ..Generation::default() };
     let mut session = model.session(wide(64)).unwrap();
@@ -384,9 +384,9 @@ fn settings_of_images() {
     let read = |settings: serde_json::Value| {
         std::fs::write(folder.join("preprocessor_config.json"), settings.to_string()).unwrap();
         let checkpoint = Checkpoint::open(&folder).unwrap();
-        Processor::of(&checkpoint, &vision()).map_err(|error| error.to_string())
+        ImageProcessor::of(&checkpoint, &vision()).map_err(|error| error.to_string())
     };
-    let usual = Processor::new(&vision());
+    let usual = ImageProcessor::new(&vision());
     let real = serde_json::json!({
         "size": {"longest_edge": 16777216, "shortest_edge": 65536}, "patch_size": 16, "temporal_patch_size": 2,
         "merge_size": 2, "image_mean": [0.5, 0.5, 0.5], "image_std": [0.5, 0.5, 0.5],
@@ -461,7 +461,7 @@ fn files_of_images() {
     assert_eq!(error, "x.gif, image: the format of the file is not supported; supported: PNG, JPEG, PPM");
     assert!(Image::open(Path::new("absent.png")).unwrap_err().to_string().contains("absent.png"));
     assert!(Image::new(0, 5, Vec::new()).is_err() && Image::new(2, 2, vec![0; 11]).is_err());
-    let processor = Processor::new(&vision());
+    let processor = ImageProcessor::new(&vision());
     let long = Image::new(603, 3, vec![0; 603 * 9]).unwrap();
     assert!(processor.prepare(&long).unwrap_err().to_string().contains("at most a ratio of 200"));
 }
@@ -481,8 +481,8 @@ fn the_command_sees_images() {
     let (is_success, error) = run(&["generate", "--prompt", "a", "--image-tokens", "4"]);
     assert!(is_success && error.contains("3 tokens"), "{error}");
     // By the settings of Qwen3-VL, an image has at least 64 tokens.
-    let (is_success, error) = run(&["generate", "--prompt", "a", "--room", "16"]);
-    assert!(!is_success && error.contains("tokens; the capacity is 16"), "{error}");
+    let (is_success, error) = run(&["generate", "--prompt", "a", "--ctx-size", "16"]);
+    assert!(!is_success && error.contains("tokens; the context size is 16"), "{error}");
 }
 
 /// Compares on a GPU a model with the extents of Qwen3-VL-2B, which `vision.py FOLDER 2b` makes.
@@ -535,7 +535,7 @@ fn gpu_qwen3_vl_2b_has_the_logits_of_transformers() {
             println!("{kind} deepstack {i}: {error}");
             errors.push((error, bounds[0]));
         }
-        let options = Options { room: 512, cache: CacheFormat::F32, ..Options::default() };
+        let options = SessionOptions { context_size: 512, cache: CacheFormat::F32, ..SessionOptions::default() };
         let mut session = model.session(options).unwrap();
         let logits = numbers(&format!("{before}logits"));
         for i in 0..5 {

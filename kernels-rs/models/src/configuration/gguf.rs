@@ -1,7 +1,7 @@
 //! Configurations from the metadata of GGUF files.
 
 use super::*;
-use crate::file::gguf::{Gguf, Value};
+use crate::file::gguf::{Gguf, MetadataValue};
 
 /// The metadata of a model whose keys begin with its architecture, such as `llama.block_count`.
 struct Metadata<'a> {
@@ -15,17 +15,17 @@ impl Metadata<'_> {
     }
 }
 
-impl Fields for Metadata<'_> {
+impl ConfigurationFields for Metadata<'_> {
     fn file(&self) -> &str {
         self.gguf.file()
     }
 
     fn integer(&self, key: &str) -> Result<Option<u64>> {
-        self.gguf.optional(&self.key(key), "an integer", Value::unsigned)
+        self.gguf.optional(&self.key(key), "an integer", MetadataValue::unsigned)
     }
 
     fn number(&self, key: &str) -> Result<Option<f64>> {
-        self.gguf.optional(&self.key(key), "a floating-point number", Value::float)
+        self.gguf.optional(&self.key(key), "a floating-point number", MetadataValue::float)
     }
 
     fn name(&self, key: &str) -> String {
@@ -40,7 +40,7 @@ impl Configuration {
     /// If the architecture or what it needs is unknown, or a field is absent or out of range.
     pub fn from_gguf(gguf: &Gguf) -> Result<Configuration> {
         let key = "general.architecture";
-        let name = gguf.required(key, "the name of an architecture", Value::text)?;
+        let name = gguf.required(key, "the name of an architecture", MetadataValue::text)?;
         let architecture = match name {
             "llama" => ModelArchitecture::Llama,
             "qwen2" => ModelArchitecture::Qwen2,
@@ -107,7 +107,7 @@ impl Configuration {
             layers: fields.extent("block_count", MAX_LAYERS)?,
             width,
             heads,
-            groups: fields.optional_extent("attention.head_count_kv", MAX_HEADS)?.unwrap_or(heads),
+            kv_heads: fields.optional_extent("attention.head_count_kv", MAX_HEADS)?.unwrap_or(heads),
             head,
             inner: fields.extent(inner, MAX_INNER)?,
             epsilon: fields.positive("attention.layer_norm_rms_epsilon", None)? as f32,
@@ -126,11 +126,11 @@ impl Configuration {
     /// another.
     ///
     /// # Errors
-    /// Returns the errors of [`from_gguf`](Configuration::from_gguf) and of [`Vision::from_gguf`].
-    /// Also if the two files do not belong together.
+    /// Returns the errors of [`from_gguf`](Configuration::from_gguf) and of
+    /// [`VisionConfiguration::from_gguf`]. Also if the two files do not belong together.
     pub fn from_gguf_with(gguf: &Gguf, projector: &Gguf) -> Result<Configuration> {
         let mut configuration = Configuration::from_gguf(gguf)?;
-        let vision = Vision::from_gguf(projector)?;
+        let vision = VisionConfiguration::from_gguf(projector)?;
         let wrong = |problem: String| Err(Error::field(projector.file(), "vision", problem));
         let Configuration { architecture, width, deepstack, .. } = configuration;
         if architecture != ModelArchitecture::Qwen3Vl {
@@ -149,9 +149,9 @@ impl Configuration {
 }
 
 /// Reads how positions are encoded.
-fn rotary(fields: &Metadata<'_>, architecture: ModelArchitecture, head: usize) -> Result<Rotary> {
+fn rotary(fields: &Metadata<'_>, architecture: ModelArchitecture, head: usize) -> Result<RotaryConfiguration> {
     let gguf = fields.gguf;
-    let kind = gguf.optional(&fields.key("rope.scaling.type"), "the name of a scaling", Value::text)?;
+    let kind = gguf.optional(&fields.key("rope.scaling.type"), "the name of a scaling", MetadataValue::text)?;
     let factor = || fields.positive("rope.scaling.factor", None);
     let scaling = match kind {
         None | Some("none") => match gguf.tensor("rope_freqs.weight") {
@@ -175,12 +175,12 @@ fn rotary(fields: &Metadata<'_>, architecture: ModelArchitecture, head: usize) -
         }
     };
     let key = "rope.dimension_sections";
-    let axes = match gguf.optional(&fields.key(key), "an array", Value::array)? {
+    let axes = match gguf.optional(&fields.key(key), "an array", MetadataValue::array)? {
         None => None,
         Some(array) => {
             let mut sections = array.iter().map(|section| section.unsigned().unwrap_or(u64::MAX));
             let mut next = || sections.next().unwrap_or(0).min(MAX_WIDTH) as usize;
-            let (axes, rest) = (Axes { sections: [next(), next(), next()] }, next());
+            let (axes, rest) = (RotaryAxes { sections: [next(), next(), next()] }, next());
             if rest != 0 || axes.sections.iter().sum::<usize>() != head / 2 {
                 return Err(gguf.unexpected(&fields.key(key), format!("three sections whose sum is {}", head / 2)));
             }
@@ -192,18 +192,18 @@ fn rotary(fields: &Metadata<'_>, architecture: ModelArchitecture, head: usize) -
     }
     let pairing = if architecture == ModelArchitecture::Llama { Pairing::Neighbors } else { Pairing::Halves };
     let base = fields.positive("rope.freq_base", Some(10_000.0))?;
-    Ok(Rotary { base, dimensions: head, pairing, scaling, axes })
+    Ok(RotaryConfiguration { base, dimensions: head, pairing, scaling, axes })
 }
 
-impl Vision {
+impl VisionConfiguration {
     /// Reads the configuration of a vision tower in an mmproj file.
     ///
     /// # Errors
     /// If the file is not a vision tower of Qwen3-VL, or a field is absent or out of range.
-    pub fn from_gguf(gguf: &Gguf) -> Result<Vision> {
+    pub fn from_gguf(gguf: &Gguf) -> Result<VisionConfiguration> {
         let key = "clip.projector_type";
-        let kind = gguf.optional(key, "a name", Value::text)?;
-        let kind = kind.or(gguf.optional("clip.vision.projector_type", "a name", Value::text)?);
+        let kind = gguf.optional(key, "a name", MetadataValue::text)?;
+        let kind = kind.or(gguf.optional("clip.vision.projector_type", "a name", MetadataValue::text)?);
         if kind != Some("qwen3vl_merger") {
             let needed = format!("the projector `{}`", kind.unwrap_or(""));
             return Err(Error::unsupported(gguf.file(), format!("metadata `{key}`"), needed, "qwen3vl_merger"));
@@ -212,9 +212,9 @@ impl Vision {
         let layers = fields.extent("block_count", MAX_LAYERS)?;
         let patch = fields.extent("patch_size", 1024)?;
         let side = fields.extent("image_size", 1 << 20)? / patch;
-        let flags = gguf.optional("clip.vision.is_deepstack_layers", "an array", Value::array)?;
+        let flags = gguf.optional("clip.vision.is_deepstack_layers", "an array", MetadataValue::array)?;
         let flags = flags.iter().flat_map(|flags| flags.iter()).take(layers + 1);
-        let vision = Vision {
+        let vision = VisionConfiguration {
             layers,
             width: fields.extent("embedding_length", MAX_WIDTH)?,
             heads: fields.extent("attention.head_count", MAX_HEADS)?,

@@ -4,14 +4,14 @@ use super::*;
 use serde_json::Value;
 
 /// An object of `config.json`.
-struct Object<'a> {
+struct JsonObject<'a> {
     file: &'a str,
     /// The path of the object with a dot at the end, empty for the whole file.
     path: String,
     value: &'a Value,
 }
 
-impl Object<'_> {
+impl JsonObject<'_> {
     /// Returns a value, `None` if it is absent or null.
     fn get(&self, key: &str) -> Option<&Value> {
         self.value.get(key).filter(|value| !value.is_null())
@@ -35,8 +35,12 @@ impl Object<'_> {
     }
 
     /// Returns an object inside this one. An absent object is empty.
-    fn object(&self, key: &str) -> Object<'_> {
-        Object { file: self.file, path: format!("{}{key}.", self.path), value: self.get(key).unwrap_or(&Value::Null) }
+    fn object(&self, key: &str) -> JsonObject<'_> {
+        JsonObject {
+            file: self.file,
+            path: format!("{}{key}.", self.path),
+            value: self.get(key).unwrap_or(&Value::Null),
+        }
     }
 
     /// Rejects a field whose value is not the usual one, if it is there.
@@ -51,7 +55,7 @@ impl Object<'_> {
     }
 }
 
-impl Fields for Object<'_> {
+impl ConfigurationFields for JsonObject<'_> {
     fn file(&self) -> &str {
         self.file
     }
@@ -87,7 +91,7 @@ impl Configuration {
     /// # Errors
     /// If the architecture or what it needs is unknown, or a field is absent or out of range.
     pub fn from_json(file: &str, json: &Value) -> Result<Configuration> {
-        let root = Object { file, path: String::new(), value: json };
+        let root = JsonObject { file, path: String::new(), value: json };
         let kind = root.text("model_type")?.unwrap_or("");
         let architecture = match kind {
             "llama" => ModelArchitecture::Llama,
@@ -105,8 +109,8 @@ impl Configuration {
             return Err(root.unsupported("quantization_config", needed, "F32, F16, BF16, and the formats of GGUF"));
         }
         let is_vision = architecture == ModelArchitecture::Qwen3Vl;
-        let text = if is_vision { root.object("text_config") } else { Object { path: String::new(), ..root } };
-        let root = Object { file, path: String::new(), value: json };
+        let text = if is_vision { root.object("text_config") } else { JsonObject { path: String::new(), ..root } };
+        let root = JsonObject { file, path: String::new(), value: json };
         // The following fields would change the result. Only their usual values are supported.
         text.only("hidden_act", &"silu".into())?;
         text.only("mlp_bias", &false.into())?;
@@ -133,7 +137,7 @@ impl Configuration {
         };
         let inner = if experts.is_some() { "moe_intermediate_size" } else { "intermediate_size" };
         let vision = if is_vision { Some(vision(&root.object("vision_config"))?) } else { None };
-        let tied = |object: &Object<'_>| object.get("tie_word_embeddings").and_then(Value::as_bool);
+        let tied = |object: &JsonObject<'_>| object.get("tie_word_embeddings").and_then(Value::as_bool);
         let configuration = Configuration {
             architecture,
             name: root.text("_name_or_path")?.filter(|name| !name.is_empty()).map(str::to_owned),
@@ -142,7 +146,7 @@ impl Configuration {
             layers: text.extent("num_hidden_layers", MAX_LAYERS)?,
             width,
             heads,
-            groups: text.optional_extent("num_key_value_heads", MAX_HEADS)?.unwrap_or(heads),
+            kv_heads: text.optional_extent("num_key_value_heads", MAX_HEADS)?.unwrap_or(heads),
             head,
             inner: text.extent(inner, MAX_INNER)?,
             epsilon: text.positive("rms_norm_eps", Some(1e-6))? as f32,
@@ -158,7 +162,7 @@ impl Configuration {
 
 /// Reads how positions are encoded. Version 5 of transformers writes `rope_parameters` instead of
 /// `rope_scaling` and `rope_theta`.
-fn rotary(text: &Object<'_>, is_vision: bool, head: usize) -> Result<Rotary> {
+fn rotary(text: &JsonObject<'_>, is_vision: bool, head: usize) -> Result<RotaryConfiguration> {
     let key = if text.get("rope_parameters").is_some() { "rope_parameters" } else { "rope_scaling" };
     let parameters = text.object(key);
     let base = match parameters.number("rope_theta")? {
@@ -206,7 +210,7 @@ fn rotary(text: &Object<'_>, is_vision: bool, head: usize) -> Result<Rotary> {
             list.map(|list| list.iter().filter_map(|n| Some(n.as_u64()?.min(MAX_WIDTH) as usize)).collect());
         match list.as_deref() {
             Some(&[time, height, width]) if time + height + width == head / 2 => {
-                Some(Axes { sections: [time, height, width] })
+                Some(RotaryAxes { sections: [time, height, width] })
             }
             _ => {
                 let found = parameters.get("mrope_section").unwrap_or(&Value::Null);
@@ -217,17 +221,17 @@ fn rotary(text: &Object<'_>, is_vision: bool, head: usize) -> Result<Rotary> {
     } else {
         None
     };
-    Ok(Rotary { base, dimensions: head, pairing: Pairing::Halves, scaling, axes })
+    Ok(RotaryConfiguration { base, dimensions: head, pairing: Pairing::Halves, scaling, axes })
 }
 
 /// Reads the vision tower of Qwen3-VL.
-fn vision(object: &Object<'_>) -> Result<Vision> {
+fn vision(object: &JsonObject<'_>) -> Result<VisionConfiguration> {
     object.only("hidden_act", &"gelu_pytorch_tanh".into())?;
     object.only("in_channels", &3.into())?;
     let layers = object.extent("depth", MAX_LAYERS)?;
     let deepstack = object.get("deepstack_visual_indexes").and_then(Value::as_array);
     let deepstack = deepstack.into_iter().flatten().take(layers + 1);
-    let vision = Vision {
+    let vision = VisionConfiguration {
         layers,
         width: object.extent("hidden_size", MAX_WIDTH)?,
         heads: object.extent("num_heads", MAX_HEADS)?,

@@ -16,7 +16,7 @@ pub enum Pairing {
 
 /// How the pairs of a head are shared among the axes of a position: time, height, width.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
-pub struct Axes {
+pub struct RotaryAxes {
     /// Pairs of each axis.
     pub sections: [usize; 3],
 }
@@ -61,7 +61,7 @@ pub enum Scaling {
 
 /// Rotary positions of a model.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
-pub struct Rotary {
+pub struct RotaryConfiguration {
     /// The base: frequency i is `base^(-2·i/dimensions)`.
     pub base: f64,
     /// How many elements of a head are rotated.
@@ -72,10 +72,10 @@ pub struct Rotary {
     pub scaling: Scaling,
     /// Axes of positions; `None` for text alone. The pairs alternate among the axes:
     /// `[t, h, w, t, h, w, …]`.
-    pub axes: Option<Axes>,
+    pub axes: Option<RotaryAxes>,
 }
 
-impl Rotary {
+impl RotaryConfiguration {
     /// Returns the angle per position of each pair: `dimensions / 2` elements.
     ///
     /// # Errors

@@ -1,10 +1,10 @@
 //! Attention with its matrices: queries, keys and values, rotary positions, the cache, and the
 //! matrix after attention.
 
-use super::cache::{CacheElement, KeyValues, Projected};
+use super::cache::{CacheElement, KeyValues, QueryKeyValues};
 use super::exact::textbook_decode;
-use super::linear::{Linear, Numbers, convert};
-use super::operand::{ActivationSource, Operand, OperandMemory};
+use super::linear::{DenseMatrix, LinearLayer, convert};
+use super::operand::{ActivationOperand, ActivationSource, OperandMemory};
 use crate::configuration::Configuration;
 use kernel_dsl::{Element, Float, GenericArgument};
 use kernels_rs::attention::{self, Decode, Layout, Scratch};
@@ -21,10 +21,10 @@ const MAX_SEPARATE_TOKENS: usize = 16;
 /// The extents of attention.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct AttentionShape {
-    /// Heads of queries, a multiple of `groups`.
+    /// Heads of queries, a multiple of `kv_heads`.
     pub heads: usize,
     /// Heads of keys and of values.
-    pub groups: usize,
+    pub kv_heads: usize,
     /// The size of a head: one of [`WIDTHS`](kernels_rs::blocks::heads::WIDTHS).
     pub head: usize,
     /// The number that norms of heads add to the mean square.
@@ -36,32 +36,32 @@ pub struct AttentionShape {
 impl AttentionShape {
     /// Returns the extents of a configuration.
     pub fn of(configuration: &Configuration) -> AttentionShape {
-        let Configuration { heads, groups, head, epsilon, ref rotary, .. } = *configuration;
+        let Configuration { heads, kv_heads, head, epsilon, ref rotary, .. } = *configuration;
         // Queries and keys are both multiplied by the attention factor, so the scale has its
         // square.
         let scale = rotary.attention_factor().powi(2) / (head as f32).sqrt();
-        AttentionShape { heads, groups, head, epsilon, scale }
+        AttentionShape { heads, kv_heads, head, epsilon, scale }
     }
 
     /// Returns the rows of queries, keys and values together.
     pub fn projected(&self) -> usize {
-        (self.heads + 2 * self.groups) * self.head
+        (self.heads + 2 * self.kv_heads) * self.head
     }
 }
 
 /// The place of a token: its sequence, and the number of tokens before it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct After {
+pub struct TokenPlace {
     /// The number of the sequence.
     pub sequence: usize,
     /// The number of tokens of the sequence before this one.
-    pub tokens: usize,
+    pub index: usize,
 }
 
 /// The places of tokens in their sequences, on the device. In a graph the values may change between
 /// replays.
 #[derive(Clone, Copy, Debug)]
-pub struct Places<'a> {
+pub struct DevicePlaces<'a> {
     /// Positions and slots of the cache.
     pub tokens: Tokens<'a>,
     /// For each token, the number of tokens before it in its sequence. A token beyond the pages is
@@ -80,7 +80,7 @@ pub struct Places<'a> {
 
 /// Memory that the layers of a step use one after another.
 #[derive(Debug)]
-pub struct AttentionWork {
+pub struct AttentionMemory {
     qkv: QueueMemory<f32>,
     q: QueueMemory<f32>,
     o: OperandMemory,
@@ -91,9 +91,9 @@ pub struct AttentionWork {
     tokens: usize,
 }
 
-impl AttentionWork {
-    /// Allocates memory for up to `tokens` tokens, of sequences up to `room` tokens. With `exact`,
-    /// attention has no approximations and computes each token as if it were alone.
+impl AttentionMemory {
+    /// Allocates memory for up to `tokens` tokens, of sequences up to `context_size` tokens. With
+    /// `exact`, attention has no approximations and computes each token as if it were alone.
     ///
     /// # Errors
     /// If memory runs out.
@@ -101,17 +101,17 @@ impl AttentionWork {
         on: &impl Queue,
         shape: AttentionShape,
         tokens: usize,
-        room: usize,
+        context_size: usize,
         exact: bool,
-    ) -> Result<AttentionWork, Error> {
-        let AttentionShape { heads, groups, head, .. } = shape;
+    ) -> Result<AttentionMemory, Error> {
+        let AttentionShape { heads, kv_heads, head, .. } = shape;
         let separate = tokens.min(MAX_SEPARATE_TOKENS);
-        Ok(AttentionWork {
+        Ok(AttentionMemory {
             qkv: on.scratch(tokens * shape.projected())?,
             q: on.scratch(tokens * heads * head)?,
             o: OperandMemory::new(tokens * heads * head),
-            scratch: Scratch::new(on, [separate, heads, head], groups, room)?,
-            exact: if exact { Some(on.scratch(tokens * heads * room)?) } else { None },
+            scratch: Scratch::new(on, [separate, heads, head], kv_heads, context_size)?,
+            exact: if exact { Some(on.scratch(tokens * heads * context_size)?) } else { None },
             tokens,
         })
     }
@@ -119,41 +119,41 @@ impl AttentionWork {
 
 /// Attention of few tokens, whose products include the norm before it and the sum after it.
 pub(super) struct FusedAttention<'a> {
-    attention: &'a Attention,
-    projection: &'a Numbers,
-    output: &'a Numbers,
+    attention: &'a AttentionLayer,
+    projection: &'a DenseMatrix,
+    output: &'a DenseMatrix,
 }
 
 impl FusedAttention<'_> {
-    /// Queues x ← x + attention of norm(x), as [`run`](Attention::run) does.
+    /// Queues x ← x + attention of norm(x), as [`run`](AttentionLayer::run) does.
     pub(super) fn add<K: CacheElement>(
         &self,
         on: &impl Queue,
         norm: rowwise::Norm<'_, f32>,
         x: &mut BufferViewMut<'_, f32, 2>,
-        places: &Places<'_>,
+        places: &DevicePlaces<'_>,
         cache: KeyValues<'_, K>,
-        work: &mut AttentionWork,
+        memory: &mut AttentionMemory,
     ) -> Result<(), Error> {
-        let ([n, _], Attention { shape, projection, .. }) = (x.extents(), self.attention);
-        let mut qkv = prefix(&mut work.qkv, [n, shape.projected()])?;
+        let ([n, _], AttentionLayer { shape, projection, .. }) = (x.extents(), self.attention);
+        let mut qkv = prefix(&mut memory.qkv, [n, shape.projected()])?;
         self.projection.run_normed(on, norm, projection, &x.reborrow().shared(), &mut qkv)?;
-        let o = self.attention.attend(on, n, places, cache, work)?;
+        let o = self.attention.attend(on, n, places, cache, memory)?;
         self.output.add(on, &o, x)
     }
 }
 
 /// Attention of a block.
 #[derive(Debug)]
-pub struct Attention {
+pub struct AttentionLayer {
     shape: AttentionShape,
-    projection: Linear,
+    projection: LinearLayer,
     /// Weights of the norms of the heads of queries and of keys.
     norms: Option<[Arc<DeviceBuffer<f32>>; 2]>,
-    output: Linear,
+    output: LinearLayer,
 }
 
-impl Attention {
+impl AttentionLayer {
     /// Makes attention from its matrices. `projection` has the rows of queries, keys and values.
     /// The two elements of a rotated pair are in the two halves of a head. `norms` are the weights
     /// of the norms of heads.
@@ -163,10 +163,10 @@ impl Attention {
     pub fn new(
         device: &Device,
         shape: AttentionShape,
-        projection: Linear,
+        projection: LinearLayer,
         norms: Option<[&[f32]; 2]>,
-        output: Linear,
-    ) -> crate::Result<Attention> {
+        output: LinearLayer,
+    ) -> crate::Result<AttentionLayer> {
         let wrong = |name: &str, found: String, expected: String| {
             Err(crate::Error::tensor("attention", name, format!("expected {expected}, found {found}")))
         };
@@ -181,7 +181,7 @@ impl Attention {
             None => None,
             Some([q, k]) => Some([Arc::new(device.upload(q)?), Arc::new(device.upload(k)?)]),
         };
-        Ok(Attention { shape, projection, norms, output })
+        Ok(AttentionLayer { shape, projection, norms, output })
     }
 
     /// Returns the extents.
@@ -190,74 +190,74 @@ impl Attention {
     }
 
     /// Returns the matrix of queries, keys and values, which reads the activations.
-    pub(super) fn projection(&self) -> &Linear {
+    pub(super) fn projection(&self) -> &LinearLayer {
         &self.projection
     }
 
     /// Queues y ← attention of x, both `[tokens, width]`. x has the form that the
-    /// [`projection`](Attention::projection) reads. The keys and values of the tokens are stored in
-    /// the cache.
+    /// [`projection`](AttentionLayer::projection) reads. The keys and values of the tokens are
+    /// stored in the cache.
     ///
     /// # Errors
     /// If extents do not match, or memory runs out.
     pub(super) fn run<K: CacheElement>(
         &self,
         on: &impl Queue,
-        x: &Operand<'_>,
-        places: &Places<'_>,
+        x: &ActivationOperand<'_>,
+        places: &DevicePlaces<'_>,
         cache: KeyValues<'_, K>,
         y: &mut BufferViewMut<'_, f32, 2>,
-        work: &mut AttentionWork,
+        memory: &mut AttentionMemory,
     ) -> Result<(), Error> {
-        let (n, is_exact) = (x.tokens(), work.exact.is_some());
-        self.projection.product(on, is_exact, x, &mut prefix(&mut work.qkv, [n, self.shape.projected()])?)?;
-        let o = self.attend(on, n, places, cache, work)?;
+        let (n, is_exact) = (x.tokens(), memory.exact.is_some());
+        self.projection.product(on, is_exact, x, &mut prefix(&mut memory.qkv, [n, self.shape.projected()])?)?;
+        let o = self.attend(on, n, places, cache, memory)?;
         self.output.product(on, is_exact, &o, y)
     }
 
     /// Returns attention whose two products include the norm before and the residual sum after.
     /// Neither matrix may be block-quantized.
     pub(super) fn fused(&self) -> Option<FusedAttention<'_>> {
-        let (projection, output) = (self.projection.numbers()?, self.output.numbers()?);
+        let (projection, output) = (self.projection.dense_matrix()?, self.output.dense_matrix()?);
         Some(FusedAttention { attention: self, projection, output })
     }
 
-    /// Queues attention of the queries, keys and values in `work`, and returns its result in the
+    /// Queues attention of the queries, keys and values in `memory`, and returns its result in the
     /// form that the output matrix reads.
     fn attend<'w, K: CacheElement>(
         &self,
         on: &impl Queue,
         n: usize,
-        places: &Places<'_>,
+        places: &DevicePlaces<'_>,
         mut cache: KeyValues<'_, K>,
-        work: &'w mut AttentionWork,
-    ) -> Result<Operand<'w>, Error> {
+        memory: &'w mut AttentionMemory,
+    ) -> Result<ActivationOperand<'w>, Error> {
         let AttentionShape { heads, head, epsilon, .. } = self.shape;
-        let AttentionWork { qkv, q, o, scratch, exact, tokens } = work;
-        let of_qkv = [n, self.shape.projected()];
+        let AttentionMemory { qkv, q, o, scratch, exact, tokens } = memory;
+        let qkv_extents = [n, self.shape.projected()];
         let norms = match &self.norms {
             None => None,
             Some([q, k]) => Some([on.share(q)?, on.share(k)?]),
         };
-        let of_heads = match &norms {
+        let norm_views = match &norms {
             None => None,
             Some([q, k]) => Some([q.view([head])?, k.view([head])?]),
         };
-        let norms = of_heads.as_ref().map(|[q, k]| Norms { weights: [q, k], epsilon });
-        let of_q = [n, heads, head];
-        let projected = Projected { numbers: prefix(qkv, of_qkv)?.shared(), norms };
-        K::store(on, &projected, places, &mut prefix(q, of_q)?, &mut cache)?;
+        let norms = norm_views.as_ref().map(|[q, k]| Norms { weights: [q, k], epsilon });
+        let q_extents = [n, heads, head];
+        let projected = QueryKeyValues { elements: prefix(qkv, qkv_extents)?.shared(), norms };
+        K::store(on, &projected, places, &mut prefix(q, q_extents)?, &mut cache)?;
         let form = self.output.form(n, exact.is_some());
-        let (exact, q) = (exact.as_mut(), prefix(q, of_q)?.shared());
-        o.filled(on, form, Attended { shape: self.shape, q, places, cache, scratch, exact, tokens: *tokens })
+        let (exact, q) = (exact.as_mut(), prefix(q, q_extents)?.shared());
+        o.filled(on, form, CachedAttention { shape: self.shape, q, places, cache, scratch, exact, tokens: *tokens })
     }
 }
 
 /// Attention of queries over a cache.
-struct Attended<'a, 'c, K: CacheElement> {
+struct CachedAttention<'a, 'c, K: CacheElement> {
     shape: AttentionShape,
     q: BufferView<'a, f32, 3>,
-    places: &'a Places<'a>,
+    places: &'a DevicePlaces<'a>,
     cache: KeyValues<'c, K>,
     scratch: &'a mut Scratch,
     /// Weights of the keys for each token and head, where results are exact.
@@ -266,25 +266,25 @@ struct Attended<'a, 'c, K: CacheElement> {
     tokens: usize,
 }
 
-impl<K: CacheElement> ActivationSource for Attended<'_, '_, K> {
+impl<K: CacheElement> ActivationSource for CachedAttention<'_, '_, K> {
     fn extents(&self) -> [usize; 2] {
         let [n, heads, head] = self.q.extents();
         [n, heads * head]
     }
 
     fn write<T: Float + GenericArgument>(self, on: &impl Queue, y: &mut BufferViewMut<'_, T, 2>) -> Result<(), Error> {
-        let Attended { shape, q, places, mut cache, scratch, exact, tokens } = self;
-        let (AttentionShape { heads, scale, .. }, of_q) = (shape, q.extents());
-        let (n, numbers) = (of_q[0], of_q.iter().product());
-        let mut y = y.reborrow().strided().reshaped(of_q)?.side_by_side()?;
+        let CachedAttention { shape, q, places, mut cache, scratch, exact, tokens } = self;
+        let (AttentionShape { heads, scale, .. }, q_extents) = (shape, q.extents());
+        let (n, elements) = (q_extents[0], q_extents.iter().product());
+        let mut y = y.reborrow().strided().reshaped(q_extents)?.side_by_side()?;
         match (places.before.filter(|_| n > MAX_SEPARATE_TOKENS), exact) {
             (_, Some(weights)) => {
-                let room = weights.len() / (tokens.max(1) * heads);
+                let context_size = weights.len() / (tokens.max(1) * heads);
                 let views = cache.views()?;
-                let ([k, v], [of_k, of_v]) = (views.numbers, views.scales);
-                let (lengths, weights) = (places.lengths, prefix(weights, [n, heads, room])?);
-                let mut o = on.scratch::<f32>(numbers)?;
-                let mut o_view = o.view_mut(of_q)?;
+                let ([k, v], [k_scales, v_scales]) = (views.elements, views.scales);
+                let (lengths, weights) = (places.lengths, prefix(weights, [n, heads, context_size])?);
+                let mut o = on.scratch::<f32>(elements)?;
+                let mut o_view = o.view_mut(q_extents)?;
                 // SAFETY: the launch compares the extents, and the kernel stays within them. Each
                 // lane writes separate elements before the barrier, and reads all after it.
                 unsafe {
@@ -293,8 +293,8 @@ impl<K: CacheElement> ActivationSource for Attended<'_, '_, K> {
                         q,
                         k,
                         v,
-                        of_k,
-                        of_v,
+                        k_scales,
+                        v_scales,
                         lengths,
                         places.pages,
                         &mut o_view,
@@ -302,14 +302,14 @@ impl<K: CacheElement> ActivationSource for Attended<'_, '_, K> {
                         scale,
                     )?;
                 }
-                convert(on, o.view(of_q)?, y)
+                convert(on, o.view(q_extents)?, y)
             }
             (Some(before), _) => {
-                let (mut q_k, mut o_k) = (on.scratch::<K::Prompt>(numbers)?, on.scratch::<K::Prompt>(numbers)?);
-                convert(on, q, q_k.view_mut(of_q)?)?;
+                let (mut q_k, mut o_k) = (on.scratch::<K::Prompt>(elements)?, on.scratch::<K::Prompt>(elements)?);
+                convert(on, q, q_k.view_mut(q_extents)?)?;
                 let prompt = PromptAttention { scale, keys: before + n, lengths: places.lengths, pages: places.pages };
-                prompt.attend(on, q_k.view(of_q)?, &mut cache, &mut o_k.view_mut(of_q)?)?;
-                convert(on, o_k.view(of_q)?, y)
+                prompt.attend(on, q_k.view(q_extents)?, &mut cache, &mut o_k.view_mut(q_extents)?)?;
+                convert(on, o_k.view(q_extents)?, y)
             }
             (None, _) => {
                 let is_single = n == 1 && cache.pages() == 1;
@@ -345,13 +345,13 @@ impl PromptAttention<'_> {
         o: &mut BufferViewMut<'_, K::Prompt, 3>,
     ) -> Result<(), Error> {
         let PromptAttention { scale, keys, lengths, pages } = self;
-        let ([tokens, heads, head], [_, _, rows, _]) = (q.extents(), cache.numbers.extents());
+        let ([tokens, heads, head], [_, _, rows, _]) = (q.extents(), cache.elements.extents());
         let by_head = [1, heads, tokens, head];
         let q = q.strided().permuted([1, 0, 2])?.reshaped(by_head)?.side_by_side()?;
         let mut o = o.reborrow().strided().permuted([1, 0, 2])?.reshaped(by_head)?.side_by_side()?;
         let call = attention::Attention::new().scale(scale).causal();
         if cache.pages() == 1 {
-            return call.run_cached(on, &q, K::stored(cache.views()?.of_rows(keys)?), &mut o, None);
+            return call.run_cached(on, &q, K::stored(cache.views()?.first_rows(keys)?), &mut o, None);
         }
         // The last token sees all keys, so its length is that of the sequence. The layout takes
         // this length for queries too, but a sequence has at most the queries of `q`.
@@ -390,16 +390,16 @@ mod tests {
 
     /// Returns the attention of each token in `f64`, for keys and values [head, key, element].
     fn expected(q: &[f16], [keys, values]: [&[f64]; 2], scale: f64) -> Vec<f64> {
-        let [groups, head] = GROUPS;
+        let [kv_heads, head] = GROUPS;
         let mut o = Vec::new();
         for (row, q) in q.chunks(head).enumerate() {
-            let (token, group) = (row / HEADS, row % HEADS / (HEADS / groups));
+            let (token, group) = (row / HEADS, row % HEADS / (HEADS / kv_heads));
             let seen = KEYS - TOKENS + token + 1;
-            let of_group = |all: &[f64], key: usize, d: usize| all[(group * KEYS + key) * head + d];
-            let dot = |key| (0..head).map(|d| f64::from(q[d]) * of_group(keys, key, d)).sum::<f64>();
+            let element = |all: &[f64], key: usize, d: usize| all[(group * KEYS + key) * head + d];
+            let dot = |key| (0..head).map(|d| f64::from(q[d]) * element(keys, key, d)).sum::<f64>();
             let weights: Vec<f64> = (0..seen).map(|key| (scale * dot(key)).exp()).collect();
             let sum: f64 = weights.iter().sum();
-            let mean = |d| (0..seen).map(|key| weights[key] * of_group(values, key, d)).sum::<f64>() / sum;
+            let mean = |d| (0..seen).map(|key| weights[key] * element(values, key, d)).sum::<f64>() / sum;
             o.extend((0..head).map(mean));
         }
         o
@@ -409,35 +409,38 @@ mod tests {
     /// in order. There are `pages` pages of `rows` keys.
     fn prompts(device: &Device, [pages, rows]: [usize; 2], table: &[u32]) {
         let mut random = Random::new(7);
-        let ([groups, head], blocks) = (GROUPS, 2);
-        let numbers: Vec<i8> = (0..2 * pages * groups * rows * head).map(|_| random.bits() as i8).collect();
-        let of_blocks = 2 * pages * groups * rows * blocks;
-        let scales: Vec<f16> = (0..of_blocks).map(|_| f16::from_f32((1 + random.below(16)) as f32 / 1024.0)).collect();
+        let ([kv_heads, head], blocks) = (GROUPS, 2);
+        let elements: Vec<i8> = (0..2 * pages * kv_heads * rows * head).map(|_| random.bits() as i8).collect();
+        let block_count = 2 * pages * kv_heads * rows * blocks;
+        let scales: Vec<f16> =
+            (0..block_count).map(|_| f16::from_f32((1 + random.below(16)) as f32 / 1024.0)).collect();
         let q: Vec<f16> = random.values::<f32>(TOKENS * HEADS * head).into_iter().map(f16::from_f32).collect();
         let scale = 0.25f32;
         let stored = |keys_or_values: usize| -> Vec<f64> {
             let row = |group: usize, key: usize| {
-                ((keys_or_values * pages + table[key / rows] as usize) * groups + group) * rows + key % rows
+                ((keys_or_values * pages + table[key / rows] as usize) * kv_heads + group) * rows + key % rows
             };
-            let all = (0..groups).flat_map(|group| (0..KEYS).map(move |key| row(group, key)));
-            let of_row =
+            let all = (0..kv_heads).flat_map(|group| (0..KEYS).map(move |key| row(group, key)));
+            let row_elements =
                 |row: usize| (0..head).map(move |d| (row * head + d, row * blocks + d / 32)).collect::<Vec<_>>();
-            let number = |(n, s): (usize, usize)| f64::from(numbers[n]) * f64::from(scales[s]);
-            all.flat_map(of_row).map(number).collect()
+            let number = |(n, s): (usize, usize)| f64::from(elements[n]) * f64::from(scales[s]);
+            all.flat_map(row_elements).map(number).collect()
         };
         let expected = expected(&q, [&stored(0), &stored(1)], f64::from(scale));
-        let mut memory = (device.upload(&numbers).unwrap(), device.upload(&scales).unwrap());
+        let mut memory = (device.upload(&elements).unwrap(), device.upload(&scales).unwrap());
         let mut cache = KeyValues {
-            numbers: memory.0.view_mut([2 * pages, groups, rows, head]).unwrap(),
-            scales: memory.1.view_mut([2 * pages, groups, rows, blocks]).unwrap(),
+            elements: memory.0.view_mut([2 * pages, kv_heads, rows, head]).unwrap(),
+            scales: memory.1.view_mut([2 * pages, kv_heads, rows, blocks]).unwrap(),
         };
         let (q, mut o) = (device.upload(&q).unwrap(), device.zeros::<f16>(q.len()).unwrap());
-        let of_q = [TOKENS, HEADS, head];
+        let q_extents = [TOKENS, HEADS, head];
         let lengths: Vec<u32> = (KEYS - TOKENS + 1..=KEYS).map(|keys| keys as u32).collect();
-        let (lengths, of_text) = (device.upload(&lengths).unwrap(), device.upload(table).unwrap());
-        let (lengths, table) = (lengths.view([TOKENS]).unwrap(), of_text.view([1, table.len()]).unwrap());
+        let (lengths, table_buffer) = (device.upload(&lengths).unwrap(), device.upload(table).unwrap());
+        let (lengths, table) = (lengths.view([TOKENS]).unwrap(), table_buffer.view([1, table.len()]).unwrap());
         let prompt = PromptAttention { scale, keys: KEYS, lengths, pages: table };
-        prompt.attend::<i8>(device, q.view(of_q).unwrap(), &mut cache, &mut o.view_mut(of_q).unwrap()).unwrap();
+        prompt
+            .attend::<i8>(device, q.view(q_extents).unwrap(), &mut cache, &mut o.view_mut(q_extents).unwrap())
+            .unwrap();
         for (i, (got, exact)) in o.download().unwrap().iter().zip(&expected).enumerate() {
             let error = (f64::from(*got) - exact).abs();
             assert!(error < 1e-3 * exact.abs().max(0.5), "{pages} pages, number {i}: {got} instead of {exact}");

@@ -6,17 +6,18 @@
 //! keys and values of the tokens with which the old and the new prompt begin. A sequence can also
 //! share full pages of another one.
 //!
-//! With [`Options::exact`] the tokens of a sequence do not depend on the other sequences. Otherwise
-//! the order of sums, and so the last bits of logits, depend on the number of sequences in a step.
+//! With [`SessionOptions::exact`] the tokens of a sequence do not depend on the other sequences.
+//! Otherwise the order of sums, and so the last bits of logits, depend on the number of sequences
+//! in a step.
 
-use super::attention::After;
-use super::cache::Pages;
-use super::model::{Inserted, Model};
+use super::attention::TokenPlace;
+use super::cache::SequencePages;
+use super::model::{ImageTokens, Model};
 use super::prompt::Prompt;
 use super::sampling::Sampler;
-use super::session::Options;
-use super::steps::{LOSSES, LogitsPlace, Run, SequenceSection, StepToken, Steps};
-use super::vision::Features;
+use super::session::SessionOptions;
+use super::steps::{BatchExecutor, GraphExecutor, LogitsPlace, MAX_LOGITS_ROWS, SequenceSection, StepToken};
+use super::vision::ImageFeatures;
 use crate::error::{Error, Result};
 use crate::memory::CacheFormat;
 use kernel_dsl::half::f16;
@@ -25,12 +26,12 @@ use std::sync::Arc;
 
 /// The tokens of a sequence, and what is computed for them.
 #[derive(Clone, Debug, Default)]
-struct Text {
+struct SequenceState {
     prompt: Prompt,
     /// Features of images by number, until all of their tokens are done.
-    features: HashMap<usize, Arc<Features>>,
+    features: HashMap<usize, Arc<ImageFeatures>>,
     /// The number of tokens whose keys and values are in the cache.
-    done: usize,
+    computed: usize,
     /// The logits after the last of these tokens, if nothing has replaced them.
     logits: Option<LogitsPlace>,
     /// Drafts: guesses of the tokens after those that are done. Keys and values of the drafts are
@@ -38,14 +39,14 @@ struct Text {
     drafts: Vec<u32>,
 }
 
-impl Text {
+impl SequenceState {
     /// Appends a token. If the draft was right, the token is done.
     fn push(&mut self, token: u32) {
         self.prompt.push(token);
         self.logits = match self.logits {
             Some(LogitsPlace::Row(row)) if self.drafts.first() == Some(&token) => {
                 self.drafts.remove(0);
-                self.done += 1;
+                self.computed += 1;
                 Some(LogitsPlace::Row(row + 1))
             }
             _ => {
@@ -66,12 +67,12 @@ impl Text {
 }
 
 /// The least and the largest number of last tokens that are looked up among the tokens before them.
-const LOOK_UP_TOKENS: [usize; 2] = [2, 4];
+const LOOKUP_LENGTHS: [usize; 2] = [2, 4];
 
 /// Returns up to `most` tokens that followed the last earlier occurrence of the last tokens
 /// (Saxena, *Prompt Lookup Decoding*, 2023).
-fn look_up(tokens: &[u32], most: usize) -> &[u32] {
-    let found = (LOOK_UP_TOKENS[0]..=LOOK_UP_TOKENS[1]).rev().filter(|n| *n < tokens.len()).find_map(|n| {
+fn draft_tokens(tokens: &[u32], most: usize) -> &[u32] {
+    let found = (LOOKUP_LENGTHS[0]..=LOOKUP_LENGTHS[1]).rev().filter(|n| *n < tokens.len()).find_map(|n| {
         let (before, end) = (&tokens[..tokens.len() - 1], &tokens[tokens.len() - n..]);
         before.windows(n).rposition(|window| window == end).map(|at| at + n)
     });
@@ -81,17 +82,17 @@ fn look_up(tokens: &[u32], most: usize) -> &[u32] {
 /// Sequences that are decoded together, and their keys and values on the devices of a model.
 pub struct Batch {
     model: Model,
-    options: Options,
-    run: Box<dyn Run>,
-    texts: Vec<Text>,
-    pages: Pages,
+    options: SessionOptions,
+    executor: Box<dyn BatchExecutor>,
+    sequences: Vec<SequenceState>,
+    pages: SequencePages,
     /// The number of guessed tokens, and how many of them were right.
     drafts: [usize; 2],
 }
 
 impl std::fmt::Debug for Batch {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let lengths: Vec<usize> = self.texts.iter().map(|text| text.tokens().len()).collect();
+        let lengths: Vec<usize> = self.sequences.iter().map(|state| state.tokens().len()).collect();
         write!(f, "Batch({lengths:?} tokens, {:?} on {})", self.options, self.model.device_names())
     }
 }
@@ -101,10 +102,10 @@ impl Batch {
     pub const MAX_SEQUENCES: usize = 16;
 
     /// Makes empty sequences.
-    pub(super) fn new(model: Model, options: Options, sequences: usize) -> Result<Batch> {
+    pub(super) fn new(model: Model, options: SessionOptions, sequences: usize) -> Result<Batch> {
         let refused = |what: &str| Err(Error::field("a batch", "options", format!("expected {what}")));
-        if options.room == 0 || options.piece == 0 || options.page == 0 {
-            return refused("a capacity, chunks and pages of 1 token or more");
+        if options.context_size == 0 || options.chunk_size == 0 || options.page == 0 {
+            return refused("a context size, chunks and pages of 1 token or more");
         }
         if options.drafts >= Batch::MAX_SEQUENCES {
             return refused(&format!("at most {} drafts, found {}", Batch::MAX_SEQUENCES - 1, options.drafts));
@@ -112,16 +113,23 @@ impl Batch {
         if !(1..=Batch::MAX_SEQUENCES).contains(&sequences) {
             return refused(&format!("1 to {} sequences, found {sequences}", Batch::MAX_SEQUENCES));
         }
-        if options.room.checked_mul(sequences).is_none_or(|rows| rows >= u32::MAX as usize) {
-            return refused(&format!("fewer than 2³² tokens, found {sequences} times {}", options.room));
+        if options.context_size.checked_mul(sequences).is_none_or(|rows| rows >= u32::MAX as usize) {
+            return refused(&format!("fewer than 2³² tokens, found {sequences} times {}", options.context_size));
         }
-        let pages = Pages::new(sequences, options.room, options.page);
-        let run: Box<dyn Run> = match options.cache {
-            CacheFormat::F32 => Box::new(Steps::<f32>::new(&model, options, sequences, &pages)?),
-            CacheFormat::F16 => Box::new(Steps::<f16>::new(&model, options, sequences, &pages)?),
-            CacheFormat::Q8_0 => Box::new(Steps::<i8>::new(&model, options, sequences, &pages)?),
+        let pages = SequencePages::new(sequences, options.context_size, options.page);
+        let executor: Box<dyn BatchExecutor> = match options.cache {
+            CacheFormat::F32 => Box::new(GraphExecutor::<f32>::new(&model, options, sequences, &pages)?),
+            CacheFormat::F16 => Box::new(GraphExecutor::<f16>::new(&model, options, sequences, &pages)?),
+            CacheFormat::Q8_0 => Box::new(GraphExecutor::<i8>::new(&model, options, sequences, &pages)?),
         };
-        Ok(Batch { model, options, run, texts: vec![Text::default(); sequences], pages, drafts: [0; 2] })
+        Ok(Batch {
+            model,
+            options,
+            executor,
+            sequences: vec![SequenceState::default(); sequences],
+            pages,
+            drafts: [0; 2],
+        })
     }
 
     /// Returns the model.
@@ -131,12 +139,12 @@ impl Batch {
 
     /// Returns the number of sequences.
     pub fn sequences(&self) -> usize {
-        self.texts.len()
+        self.sequences.len()
     }
 
     /// Returns the maximum number of tokens of a sequence.
-    pub fn room(&self) -> usize {
-        self.options.room
+    pub fn context_size(&self) -> usize {
+        self.options.context_size
     }
 
     /// Returns the tokens of a sequence.
@@ -144,13 +152,13 @@ impl Batch {
     /// # Errors
     /// If the sequence does not exist.
     pub fn tokens(&self, sequence: usize) -> Result<&[u32]> {
-        self.text(sequence).map(Text::tokens)
+        self.state(sequence).map(SequenceState::tokens)
     }
 
-    fn text(&self, sequence: usize) -> Result<&Text> {
-        self.texts.get(sequence).ok_or_else(|| Error::Tokens {
+    fn state(&self, sequence: usize) -> Result<&SequenceState> {
+        self.sequences.get(sequence).ok_or_else(|| Error::Tokens {
             action: "read a sequence",
-            problem: format!("there is no sequence {sequence} among {}", self.texts.len()),
+            problem: format!("there is no sequence {sequence} among {}", self.sequences.len()),
         })
     }
 
@@ -159,8 +167,8 @@ impl Batch {
     ///
     /// # Errors
     /// If the sequence does not exist.
-    pub fn common(&self, sequence: usize, prompt: &Prompt) -> Result<usize> {
-        self.text(sequence)?;
+    pub fn reusable_tokens(&self, sequence: usize, prompt: &Prompt) -> Result<usize> {
+        self.state(sequence)?;
         Ok(self.longest_prefix(sequence, prompt).1)
     }
 
@@ -169,16 +177,13 @@ impl Batch {
         // The last token is always computed, because its logits are needed.
         let most = prompt.tokens().len().saturating_sub(1);
         let reusable = |from: usize| {
-            let text = &self.texts[from];
-            self.pages.kept(sequence, from, text.prompt.common(prompt).min(text.done).min(most))
+            let state = &self.sequences[from];
+            self.pages.reusable(sequence, from, state.prompt.common_prefix(prompt).min(state.computed).min(most))
         };
         let own = (sequence, reusable(sequence));
-        (0..self.texts.len()).map(|from| (from, reusable(from))).fold(
-            own,
-            |best, other| {
-                if other.1 > best.1 { other } else { best }
-            },
-        )
+        (0..self.sequences.len())
+            .map(|from| (from, reusable(from)))
+            .fold(own, |best, other| if other.1 > best.1 { other } else { best })
     }
 
     /// Rejects a prompt that does not fit, and images if the model has no vision tower.
@@ -194,8 +199,8 @@ impl Batch {
         let vocabulary = self.model.configuration.vocabulary;
         let problem = match tokens.len() {
             0 => "found no tokens; a model needs at least one".to_owned(),
-            n if n > self.options.room => {
-                format!("found {n} tokens; the capacity is {} tokens", self.options.room)
+            n if n > self.options.context_size => {
+                format!("found {n} tokens; the context size is {} tokens", self.options.context_size)
             }
             _ => match tokens.iter().find(|token| **token as usize >= vocabulary) {
                 Some(token) => format!("the token {token} is beyond the vocabulary of {vocabulary}"),
@@ -209,8 +214,8 @@ impl Batch {
     /// which the old and the new ones begin are kept.
     ///
     /// # Errors
-    /// If there are no tokens, more tokens than the capacity, or tokens beyond the vocabulary, or
-    /// the sequence does not exist.
+    /// If there are no tokens, more tokens than the context size, or tokens beyond the vocabulary,
+    /// or the sequence does not exist.
     pub fn set(&mut self, sequence: usize, tokens: &[u32]) -> Result<()> {
         self.set_prompt(sequence, tokens.to_vec().into())
     }
@@ -223,10 +228,10 @@ impl Batch {
     /// vision tower.
     pub fn set_prompt(&mut self, sequence: usize, prompt: Prompt) -> Result<()> {
         self.check(&prompt)?;
-        self.text(sequence)?;
-        let (from, done) = self.longest_prefix(sequence, &prompt);
-        self.pages.begin(sequence, from, done);
-        self.texts[sequence] = Text { prompt, done, ..Text::default() };
+        self.state(sequence)?;
+        let (from, computed) = self.longest_prefix(sequence, &prompt);
+        self.pages.share_prefix(sequence, from, computed);
+        self.sequences[sequence] = SequenceState { prompt, computed, ..SequenceState::default() };
         Ok(())
     }
 
@@ -235,11 +240,11 @@ impl Batch {
     ///
     /// # Errors
     /// If the sequence does not exist, or the device fails.
-    pub fn prompt(&mut self, sequence: usize) -> Result<bool> {
-        self.text(sequence)?;
-        let Text { prompt, features, done, .. } = &mut self.texts[sequence];
-        let (all, done) = (prompt.tokens().len(), *done);
-        let range = done..(done + self.options.at_once()).min(all);
+    pub fn prefill(&mut self, sequence: usize) -> Result<bool> {
+        self.state(sequence)?;
+        let SequenceState { prompt, features, computed, .. } = &mut self.sequences[sequence];
+        let (all, computed) = (prompt.tokens().len(), *computed);
+        let range = computed..(computed + self.options.layer_chunk()).min(all);
         let end = range.end;
         if !range.is_empty() {
             let mut images = Vec::new();
@@ -247,25 +252,30 @@ impl Batch {
             for (i, tokens, picture) in prompt.images_in(&range) {
                 let features = match features.remove(&i) {
                     Some(features) => features,
-                    None => Arc::new(self.run.features(&self.model, picture)?),
+                    None => Arc::new(self.executor.features(&self.model, picture)?),
                 };
                 current.insert(i, features.clone());
-                let (first, last) = (tokens.start.max(done), tokens.end.min(end));
-                images.push(Inserted { rows: first - done..last - done, features, from: first - tokens.start });
+                let (first, last) = (tokens.start.max(computed), tokens.end.min(end));
+                images.push(ImageTokens {
+                    rows: first - computed..last - computed,
+                    features,
+                    from: first - tokens.start,
+                });
             }
             *features = current;
             let [time, height, width] = prompt.positions(range.clone());
             let positions = if images.is_empty() { time } else { [time, height, width].concat() };
             let tokens = &prompt.tokens()[range];
-            let section = SequenceSection { tokens, positions, images, after: After { sequence, tokens: done } };
-            self.run.append(&self.model, &section, &self.pages)?;
+            let section =
+                SequenceSection { tokens, positions, images, start: TokenPlace { sequence, index: computed } };
+            self.executor.append(&self.model, &section, &self.pages)?;
             if end == all {
                 features.clear();
-                self.run.wait()?;
+                self.executor.wait()?;
             }
-            self.replace(|source| source == LogitsPlace::Prompt);
-            let text = &mut self.texts[sequence];
-            (text.done, text.logits) = (end, Some(LogitsPlace::Prompt));
+            self.forget_logits(|place| place == LogitsPlace::Prompt);
+            let state = &mut self.sequences[sequence];
+            (state.computed, state.logits) = (end, Some(LogitsPlace::Prompt));
         }
         Ok(end == all)
     }
@@ -276,64 +286,64 @@ impl Batch {
     /// # Errors
     /// If a sequence does not exist or is empty, or the device fails.
     pub fn advance(&mut self, sequences: &[usize]) -> Result<()> {
-        let mut rows: Vec<StepToken> = Vec::new();
+        let mut step_tokens: Vec<StepToken> = Vec::new();
         for sequence in sequences {
-            let Some(token) = self.text(*sequence)?.tokens().last().copied() else {
+            let Some(token) = self.state(*sequence)?.tokens().last().copied() else {
                 let problem = format!("sequence {sequence} has no tokens");
                 return Err(Error::Tokens { action: "run a session", problem });
             };
-            let before = self.texts[*sequence].tokens().len() - 1;
-            while self.texts[*sequence].done < before {
-                self.prompt(*sequence)?;
+            let before = self.sequences[*sequence].tokens().len() - 1;
+            while self.sequences[*sequence].computed < before {
+                self.prefill(*sequence)?;
             }
-            let text = &mut self.texts[*sequence];
-            if text.is_image(before) {
+            let state = &mut self.sequences[*sequence];
+            if state.is_image(before) {
                 // The graph of a step cannot compute images, so the token passes as a prompt.
-                if text.logits.is_none() {
-                    text.done = before;
-                    self.prompt(*sequence)?;
+                if state.logits.is_none() {
+                    state.computed = before;
+                    self.prefill(*sequence)?;
                 }
                 continue;
             }
-            let [position, ..] = text.prompt.positions(before..before + 1);
+            let [position, ..] = state.prompt.positions(before..before + 1);
             let position = position.first().map_or(before, |position| *position as usize);
-            let row = StepToken { token, place: After { sequence: *sequence, tokens: before }, position };
-            if (text.done == before || text.logits.is_none()) && !rows.contains(&row) {
-                rows.push(row);
+            let row = StepToken { token, place: TokenPlace { sequence: *sequence, index: before }, position };
+            if (state.computed == before || state.logits.is_none()) && !step_tokens.contains(&row) {
+                step_tokens.push(row);
             }
         }
-        if rows.is_empty() {
+        if step_tokens.is_empty() {
             return Ok(());
         }
         // Only a step of a single sequence has rows for drafts.
         let mut drafts: &[u32] = &[];
-        if let [StepToken { place: After { sequence, tokens: before }, position, .. }] = rows[..] {
-            let left = self.options.room - before - 1;
-            drafts = look_up(self.texts[sequence].tokens(), self.options.drafts.min(left));
+        if let [StepToken { place: TokenPlace { sequence, index: before }, position, .. }] = step_tokens[..] {
+            let remaining = self.options.context_size - before - 1;
+            drafts = draft_tokens(self.sequences[sequence].tokens(), self.options.drafts.min(remaining));
             let row = |(i, token): (usize, &u32)| StepToken {
                 token: *token,
-                place: After { sequence, tokens: before + 1 + i },
+                place: TokenPlace { sequence, index: before + 1 + i },
                 position: position + 1 + i,
             };
-            rows.extend(drafts.iter().enumerate().map(row));
+            step_tokens.extend(drafts.iter().enumerate().map(row));
         }
         let drafts = drafts.to_vec();
-        self.replace(|source| source != LogitsPlace::Prompt);
-        self.run.step(&rows, &self.pages)?;
-        for (i, row) in rows[..rows.len() - drafts.len()].iter().enumerate() {
-            let text = &mut self.texts[row.place.sequence];
-            (text.done, text.logits) = (text.tokens().len(), Some(LogitsPlace::Row(i)));
+        self.forget_logits(|place| place != LogitsPlace::Prompt);
+        self.executor.step(&step_tokens, &self.pages)?;
+        for (i, row) in step_tokens[..step_tokens.len() - drafts.len()].iter().enumerate() {
+            let state = &mut self.sequences[row.place.sequence];
+            (state.computed, state.logits) = (state.tokens().len(), Some(LogitsPlace::Row(i)));
         }
         self.drafts[0] += drafts.len();
-        self.texts[rows[0].place.sequence].drafts = drafts;
+        self.sequences[step_tokens[0].place.sequence].drafts = drafts;
         Ok(())
     }
 
     /// Records that the logits in some places are overwritten.
-    fn replace(&mut self, is_replaced: impl Fn(LogitsPlace) -> bool) {
-        for text in self.texts.iter_mut().filter(|text| text.logits.is_some_and(&is_replaced)) {
-            text.logits = None;
-            text.drafts.clear();
+    fn forget_logits(&mut self, is_replaced: impl Fn(LogitsPlace) -> bool) {
+        for state in self.sequences.iter_mut().filter(|state| state.logits.is_some_and(&is_replaced)) {
+            state.logits = None;
+            state.drafts.clear();
         }
     }
 
@@ -343,9 +353,9 @@ impl Batch {
     }
 
     /// Returns the place of the logits after the last token of a sequence.
-    fn source(&mut self, sequence: usize) -> Result<LogitsPlace> {
+    fn logits_place(&mut self, sequence: usize) -> Result<LogitsPlace> {
         self.advance(&[sequence])?;
-        self.texts[sequence].logits.ok_or_else(|| Error::Tokens {
+        self.sequences[sequence].logits.ok_or_else(|| Error::Tokens {
             action: "run a session",
             problem: format!("sequence {sequence} has no logits"),
         })
@@ -356,8 +366,8 @@ impl Batch {
     /// # Errors
     /// If the sequence is empty or does not exist, or the device fails.
     pub fn logits(&mut self, sequence: usize) -> Result<Vec<f32>> {
-        let source = self.source(sequence)?;
-        self.run.logits(source)
+        let place = self.logits_place(sequence)?;
+        self.executor.logits(place)
     }
 
     /// Draws the next token of a sequence, and adds it.
@@ -365,44 +375,44 @@ impl Batch {
     /// # Errors
     /// If the sequence is empty, full, or does not exist, or the device fails.
     pub fn draw(&mut self, sequence: usize, sampler: &mut Sampler) -> Result<u32> {
-        if self.text(sequence)?.tokens().len() >= self.options.room {
-            let problem = format!("the capacity is {} tokens", self.options.room);
+        if self.state(sequence)?.tokens().len() >= self.options.context_size {
+            let problem = format!("the context size is {} tokens", self.options.context_size);
             return Err(Error::Tokens { action: "add a token", problem });
         }
-        let source = self.source(sequence)?;
-        let token = self.run.draw(source, sampler)?;
-        let text = &mut self.texts[sequence];
-        text.push(token);
+        let place = self.logits_place(sequence)?;
+        let token = self.executor.draw(place, sampler)?;
+        let state = &mut self.sequences[sequence];
+        state.push(token);
         // The model has computed this token already only if it was a draft.
-        self.drafts[1] += usize::from(text.done == text.tokens().len());
+        self.drafts[1] += usize::from(state.computed == state.tokens().len());
         Ok(token)
     }
 
     /// Removes the tokens of a sequence, so that it shares no page.
     fn clear(&mut self, sequence: usize) {
-        self.texts[sequence] = Text::default();
-        self.pages.begin(sequence, sequence, 0);
+        self.sequences[sequence] = SequenceState::default();
+        self.pages.share_prefix(sequence, sequence, 0);
     }
 
     /// Returns −ln of the probability of each token after the first, given those before it. The
     /// sequence is empty afterwards.
     ///
     /// # Errors
-    /// If there are no tokens, or more tokens than the capacity, the sequence does not exist, or a
-    /// launch fails.
+    /// If there are no tokens, or more tokens than the context size, the sequence does not exist,
+    /// or a launch fails.
     pub fn losses(&mut self, sequence: usize, tokens: &[u32]) -> Result<Vec<f32>> {
         self.check_tokens(tokens)?;
-        self.text(sequence)?;
+        self.state(sequence)?;
         self.clear(sequence);
-        let piece = self.options.at_once().min(LOSSES);
+        let rows = self.options.layer_chunk().min(MAX_LOGITS_ROWS);
         let mut losses = Vec::with_capacity(tokens.len());
-        for (piece, i) in tokens.chunks(piece).zip((0..).step_by(piece)) {
+        for (chunk, i) in tokens.chunks(rows).zip((0..).step_by(rows)) {
             // No token follows the last one. The label is then beyond the vocabulary, and gives no
             // loss.
             let label = |at: usize| tokens.get(at + 1).copied().unwrap_or(u32::MAX);
-            let labels: Vec<u32> = (i..i + piece.len()).map(label).collect();
-            let section = SequenceSection::of_text(piece, After { sequence, tokens: i });
-            losses.extend(self.run.losses(&self.model, &section, &labels, &self.pages)?);
+            let labels: Vec<u32> = (i..i + chunk.len()).map(label).collect();
+            let section = SequenceSection::without_images(chunk, TokenPlace { sequence, index: i });
+            losses.extend(self.executor.losses(&self.model, &section, &labels, &self.pages)?);
         }
         losses.pop();
         Ok(losses)
@@ -415,13 +425,13 @@ impl Batch {
     /// Returns the errors of [`losses`](Batch::losses).
     pub fn likeliest(&mut self, sequence: usize, tokens: &[u32]) -> Result<Vec<u32>> {
         self.check_tokens(tokens)?;
-        self.text(sequence)?;
+        self.state(sequence)?;
         self.clear(sequence);
-        let piece = self.options.at_once().min(LOSSES);
+        let rows = self.options.layer_chunk().min(MAX_LOGITS_ROWS);
         let mut likeliest = Vec::with_capacity(tokens.len());
-        for (piece, i) in tokens.chunks(piece).zip((0..).step_by(piece)) {
-            let section = SequenceSection::of_text(piece, After { sequence, tokens: i });
-            likeliest.extend(self.run.likeliest(&self.model, &section, &self.pages)?);
+        for (chunk, i) in tokens.chunks(rows).zip((0..).step_by(rows)) {
+            let section = SequenceSection::without_images(chunk, TokenPlace { sequence, index: i });
+            likeliest.extend(self.executor.likeliest(&self.model, &section, &self.pages)?);
         }
         Ok(likeliest)
     }
@@ -429,17 +439,17 @@ impl Batch {
 
 #[cfg(test)]
 mod tests {
-    use super::look_up;
+    use super::draft_tokens;
 
     #[test]
     fn drafts_follow_the_last_occurrence_of_the_end() {
-        assert_eq!(look_up(&[1, 2, 3, 4, 1, 2, 5, 6, 1, 2], 3), [5, 6, 1]);
+        assert_eq!(draft_tokens(&[1, 2, 3, 4, 1, 2, 5, 6, 1, 2], 3), [5, 6, 1]);
         // The longest end that occurs earlier decides.
-        assert_eq!(look_up(&[9, 1, 2, 7, 8, 1, 2, 5, 9, 1, 2], 2), [7, 8]);
+        assert_eq!(draft_tokens(&[9, 1, 2, 7, 8, 1, 2, 5, 9, 1, 2], 2), [7, 8]);
         // The tokens that follow may be part of the end itself.
-        assert_eq!(look_up(&[4, 4, 4], 9), [4]);
-        assert!(look_up(&[1, 2, 3], 9).is_empty());
-        assert!(look_up(&[1, 2, 3, 1, 2], 0).is_empty());
-        assert!(look_up(&[1], 9).is_empty());
+        assert_eq!(draft_tokens(&[4, 4, 4], 9), [4]);
+        assert!(draft_tokens(&[1, 2, 3], 9).is_empty());
+        assert!(draft_tokens(&[1, 2, 3, 1, 2], 0).is_empty());
+        assert!(draft_tokens(&[1], 9).is_empty());
     }
 }

@@ -1,11 +1,11 @@
 //! A block, and the stream of activations between blocks.
 
-use super::attention::{self, Attention, FusedAttention, Places, prefix};
+use super::attention::{self, AttentionLayer, DevicePlaces, FusedAttention, prefix};
 use super::cache::{CacheElement, KeyValues};
 use super::experts::ExpertNetworks;
-use super::linear::{Linear, MAX_FUSED_TOKENS, pieces};
+use super::linear::{LinearLayer, MAX_FUSED_TOKENS, row_ranges};
 use super::network::{self, FusedNetwork, Network};
-use super::operand::{ActivationSource, Form, Operand, OperandMemory};
+use super::operand::{ActivationForm, ActivationOperand, ActivationSource, OperandMemory};
 use kernel_dsl::{Float, GenericArgument};
 use kernels_rs::elementwise::saxpy;
 use kernels_rs::{Queue, QueueMemory};
@@ -16,18 +16,18 @@ use std::sync::Arc;
 
 /// An RMS norm with a weight for each column (Zhang, Sennrich, 2019).
 #[derive(Debug)]
-pub struct Norm {
+pub struct NormLayer {
     weight: Arc<DeviceBuffer<f32>>,
     epsilon: f32,
 }
 
-impl Norm {
+impl NormLayer {
     /// Uploads the weights of a norm.
     ///
     /// # Errors
     /// If memory runs out.
-    pub fn new(device: &Device, weight: &[f32], epsilon: f32) -> crate::Result<Norm> {
-        Ok(Norm { weight: Arc::new(device.upload(weight)?), epsilon })
+    pub fn new(device: &Device, weight: &[f32], epsilon: f32) -> crate::Result<NormLayer> {
+        Ok(NormLayer { weight: Arc::new(device.upload(weight)?), epsilon })
     }
 }
 
@@ -41,9 +41,9 @@ pub struct HiddenStates {
     /// The sum, and memory for the next sum.
     sums: [QueueMemory<f32>; 2],
     /// The result of the last residual branch.
-    added: QueueMemory<f32>,
+    branch: QueueMemory<f32>,
     /// Whether `added` is not yet part of the sum.
-    is_added: bool,
+    is_branch_pending: bool,
     /// The norm of the sum.
     normed: OperandMemory,
     extents: [usize; 2],
@@ -60,7 +60,7 @@ impl HiddenStates {
         let memory = || on.scratch::<f32>(tokens * width);
         let sums = [memory()?, memory()?];
         let normed = OperandMemory::new(tokens * width);
-        Ok(HiddenStates { sums, added: memory()?, is_added: false, normed, extents: [tokens, width], exact })
+        Ok(HiddenStates { sums, branch: memory()?, is_branch_pending: false, normed, extents: [tokens, width], exact })
     }
 
     /// Begins with `tokens` tokens. Returns the sum, which the caller writes.
@@ -69,7 +69,7 @@ impl HiddenStates {
     /// If the memory is too small for the tokens.
     pub fn begin(&mut self, tokens: usize) -> Result<BufferViewMut<'_, f32, 2>, Error> {
         self.extents[0] = tokens;
-        self.is_added = false;
+        self.is_branch_pending = false;
         prefix(&mut self.sums[0], self.extents)
     }
 
@@ -78,27 +78,27 @@ impl HiddenStates {
     /// # Errors
     /// If extents do not match.
     pub fn add(&mut self, on: &impl Queue, rows: Range<usize>, features: &BufferView<'_, f32, 2>) -> Result<(), Error> {
-        let numbers = rows.len() * self.extents[1];
-        let summand = if self.is_added { &mut self.added } else { &mut self.sums[0] };
-        let to = prefix(summand, self.extents)?.slice(rows)?.strided().reshaped([numbers])?.side_by_side()?;
-        saxpy::launch(on, 1.0, features.strided().reshaped([numbers])?.side_by_side()?, to)
+        let elements = rows.len() * self.extents[1];
+        let summand = if self.is_branch_pending { &mut self.branch } else { &mut self.sums[0] };
+        let to = prefix(summand, self.extents)?.slice(rows)?.strided().reshaped([elements])?.side_by_side()?;
+        saxpy::launch(on, 1.0, features.strided().reshaped([elements])?.side_by_side()?, to)
     }
 
     /// Queues the addition of the last branch's result, if it is not yet part of the sum.
-    fn settle(&mut self, on: &impl Queue) -> Result<(), Error> {
-        if self.is_added {
-            let numbers = [self.extents.iter().product()];
-            let (added, sum) = (prefix(&mut self.added, numbers)?.shared(), prefix(&mut self.sums[0], numbers)?);
+    fn add_branch(&mut self, on: &impl Queue) -> Result<(), Error> {
+        if self.is_branch_pending {
+            let elements = [self.extents.iter().product()];
+            let (branch, sum) = (prefix(&mut self.branch, elements)?.shared(), prefix(&mut self.sums[0], elements)?);
             // SAFETY: the launch compares the lengths, and each thread its index with them.
-            unsafe { saxpy::launch_unchecked(on, 1.0, added, sum)? };
-            self.is_added = false;
+            unsafe { saxpy::launch_unchecked(on, 1.0, branch, sum)? };
+            self.is_branch_pending = false;
         }
         Ok(())
     }
 
     /// Returns the sum, to which another device writes the activations that enter a stage.
     pub(super) fn entering(&mut self) -> &mut QueueMemory<f32> {
-        self.is_added = false;
+        self.is_branch_pending = false;
         &mut self.sums[0]
     }
 
@@ -109,7 +109,7 @@ impl HiddenStates {
     /// # Errors
     /// If the launch is refused.
     pub(super) fn leaving(&mut self, on: &impl Queue) -> Result<&QueueMemory<f32>, Error> {
-        self.settle(on)?;
+        self.add_branch(on)?;
         Ok(&self.sums[0])
     }
 
@@ -118,16 +118,24 @@ impl HiddenStates {
     fn residual(
         &mut self,
         on: &impl Queue,
-        norm: &Norm,
-        form: Form,
-        run: impl FnOnce(&Operand<'_>, &mut BufferViewMut<'_, f32, 2>) -> Result<(), Error>,
+        norm: &NormLayer,
+        form: ActivationForm,
+        run: impl FnOnce(&ActivationOperand<'_>, &mut BufferViewMut<'_, f32, 2>) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        let HiddenStates { sums, added, is_added, normed, extents, exact } = self;
+        let HiddenStates { sums, branch, is_branch_pending, normed, extents, exact } = self;
         let (extents, rows) = (*extents, 0..extents[0]);
-        let source = Normed { norm, sums, added: &mut *added, is_added: &mut *is_added, extents, rows, exact: *exact };
+        let source = NormedSum {
+            norm,
+            sums,
+            branch: &mut *branch,
+            is_branch_pending: &mut *is_branch_pending,
+            extents,
+            rows,
+            exact: *exact,
+        };
         let normed = normed.filled(on, form, source)?;
-        *is_added = true;
-        run(&normed, &mut prefix(added, extents)?)
+        *is_branch_pending = true;
+        run(&normed, &mut prefix(branch, extents)?)
     }
 
     /// Queues the last norm and the product with the output matrix for the last tokens, those of
@@ -138,70 +146,70 @@ impl HiddenStates {
     pub fn finish(
         &mut self,
         on: &impl Queue,
-        norm: &Norm,
-        output: &Linear,
+        norm: &NormLayer,
+        output: &LinearLayer,
         logits: &mut BufferViewMut<'_, f32, 2>,
     ) -> Result<(), Error> {
-        let HiddenStates { sums, added, is_added, normed, extents, exact } = self;
+        let HiddenStates { sums, branch, is_branch_pending, normed, extents, exact } = self;
         let ([n, _], [rows, _], exact) = (*extents, logits.extents(), *exact);
         let last = n.saturating_sub(rows)..n;
-        let source = Normed { norm, sums, added, is_added, extents: *extents, rows: last, exact };
+        let source = NormedSum { norm, sums, branch, is_branch_pending, extents: *extents, rows: last, exact };
         let normed = normed.filled(on, output.form(rows, exact), source)?;
         output.product(on, exact, &normed, logits)
     }
 }
 
-/// The norm of a sum. If `is_added`, `added` is added to the sum first.
-struct Normed<'a> {
-    norm: &'a Norm,
+/// The norm of a sum. If `is_branch_pending`, `added` is added to the sum first.
+struct NormedSum<'a> {
+    norm: &'a NormLayer,
     /// The sum, and memory for the next sum.
     sums: &'a mut [QueueMemory<f32>; 2],
-    added: &'a mut QueueMemory<f32>,
-    is_added: &'a mut bool,
+    branch: &'a mut QueueMemory<f32>,
+    is_branch_pending: &'a mut bool,
     /// The extents of the sum.
     extents: [usize; 2],
     rows: Range<usize>,
     exact: bool,
 }
 
-impl Normed<'_> {
+impl NormedSum<'_> {
     /// Passes to `run` the norm and the rows of the sum. If something is added, `run` also gets the
     /// summand and the memory for the new sum.
-    fn with<R>(
+    fn run_norm<R>(
         self,
         on: &impl Queue,
         run: impl FnOnce(rowwise::Norm<'_, f32>, &BufferView<'_, f32, 2>, rowwise::Added<'_, '_, f32>) -> Result<R, Error>,
     ) -> Result<R, Error> {
-        let Normed { norm, sums, added, is_added, extents, rows, .. } = self;
+        let NormedSum { norm, sums, branch, is_branch_pending, extents, rows, .. } = self;
         let weight = on.share(&norm.weight)?;
         let weight = weight.view([extents[1]])?;
         let rms = rowwise::Norm::rms(norm.epsilon).weight(&weight);
         let [sum, next] = &mut *sums;
         let sum = prefix(sum, extents)?.shared().slice(rows.clone())?;
-        let result = if *is_added {
-            let added = prefix(added, extents)?.shared().slice(rows.clone())?;
+        let result = if *is_branch_pending {
+            let added = prefix(branch, extents)?.shared().slice(rows.clone())?;
             run(rms, &sum, Some((&added, &mut prefix(next, extents)?.slice(rows)?)))?
         } else {
             run(rms, &sum, None)?
         };
-        if *is_added {
+        if *is_branch_pending {
             sums.swap(0, 1);
         }
-        *is_added = false;
+        *is_branch_pending = false;
         Ok(result)
     }
 }
 
-impl ActivationSource for Normed<'_> {
+impl ActivationSource for NormedSum<'_> {
     fn extents(&self) -> [usize; 2] {
         [self.rows.len(), self.extents[1]]
     }
 
     fn write<T: Float + GenericArgument>(self, on: &impl Queue, y: &mut BufferViewMut<'_, T, 2>) -> Result<(), Error> {
         // The order in which a norm adds depends on the number of rows.
-        let at_once = if self.exact { 1 } else { usize::MAX };
-        self.with(on, |rms, sum, mut added| {
-            pieces(sum.extents()[0], at_once).try_for_each(|rows| {
+        let chunk_rows = if self.exact { 1 } else { usize::MAX };
+        self.run_norm(on, |rms, sum, mut added| {
+            row_ranges(sum.extents()[0], chunk_rows).try_for_each(|rows| {
                 let (sum, mut y) = (sum.slice(rows.clone())?, y.reborrow().slice(rows.clone())?);
                 match &mut added {
                     None => rms.run(on, &sum, &mut y),
@@ -216,20 +224,20 @@ impl ActivationSource for Normed<'_> {
 
     /// Queues the norm in the kernel that quantizes.
     fn quantize(self, on: &impl Queue) -> Result<quant::Activations, Error> {
-        self.with(on, |rms, sum, added| quant::Activations::normed(on, rms, sum, added))
+        self.run_norm(on, |rms, sum, added| quant::Activations::normed(on, rms, sum, added))
     }
 }
 
 /// Memory that the blocks of a step use one after another.
 #[derive(Debug)]
-pub struct BlockWork {
-    attention: attention::AttentionWork,
-    network: network::NetworkWork,
+pub struct BlockMemory {
+    attention: attention::AttentionMemory,
+    network: network::NetworkMemory,
 }
 
-impl BlockWork {
-    /// Allocates memory for up to `tokens` tokens, of sequences up to `room` tokens. With `exact`,
-    /// blocks have no approximations and compute each token as if it were alone.
+impl BlockMemory {
+    /// Allocates memory for up to `tokens` tokens, of sequences up to `context_size` tokens. With
+    /// `exact`, blocks have no approximations and compute each token as if it were alone.
     ///
     /// # Errors
     /// If memory runs out.
@@ -238,17 +246,17 @@ impl BlockWork {
         shape: attention::AttentionShape,
         inner: usize,
         tokens: usize,
-        room: usize,
+        context_size: usize,
         exact: bool,
-    ) -> Result<BlockWork, Error> {
-        let attention = attention::AttentionWork::new(on, shape, tokens, room, exact)?;
-        Ok(BlockWork { attention, network: network::NetworkWork::new(on, inner, tokens, exact)? })
+    ) -> Result<BlockMemory, Error> {
+        let attention = attention::AttentionMemory::new(on, shape, tokens, context_size, exact)?;
+        Ok(BlockMemory { attention, network: network::NetworkMemory::new(on, inner, tokens, exact)? })
     }
 }
 
 /// The second half of a block.
 #[derive(Debug)]
-pub enum SecondHalf {
+pub enum FeedForward {
     /// One network for all tokens.
     Network(Network),
     /// Experts that a router chooses for each token.
@@ -257,24 +265,24 @@ pub enum SecondHalf {
 
 /// A block: x ← x + attention(norm(x)), x ← x + network(norm(x)).
 #[derive(Debug)]
-pub struct Block {
+pub struct TransformerBlock {
     /// The norm before attention.
-    pub attention_norm: Norm,
+    pub attention_norm: NormLayer,
     /// Attention.
-    pub attention: Attention,
+    pub attention: AttentionLayer,
     /// The norm before the network.
-    pub network_norm: Norm,
+    pub network_norm: NormLayer,
     /// The network, or experts.
-    pub network: SecondHalf,
+    pub network: FeedForward,
 }
 
-impl Block {
+impl TransformerBlock {
     /// Returns both halves in the form whose kernels compute a norm and the next product together;
     /// `None` for many tokens, with `exact`, or if a matrix is block-quantized. The products add to
     /// the residual sum. The choice does not depend on the previous block, so a split over devices
     /// does not change bits.
     fn fused(&self, x: &HiddenStates) -> Option<(FusedAttention<'_>, FusedNetwork<'_>)> {
-        let SecondHalf::Network(network) = &self.network else { return None };
+        let FeedForward::Network(network) = &self.network else { return None };
         if x.exact || x.extents[0] > MAX_FUSED_TOKENS {
             return None;
         }
@@ -289,32 +297,32 @@ impl Block {
         &self,
         on: &impl Queue,
         x: &mut HiddenStates,
-        places: &Places<'_>,
+        places: &DevicePlaces<'_>,
         cache: KeyValues<'_, K>,
-        work: &mut BlockWork,
+        memory: &mut BlockMemory,
     ) -> Result<(), Error> {
         if let Some((attention, network)) = self.fused(x) {
-            x.settle(on)?;
+            x.add_branch(on)?;
             let [_, width] = x.extents;
             let mut sum = prefix(&mut x.sums[0], x.extents)?;
             let (first, second) = (on.share(&self.attention_norm.weight)?, on.share(&self.network_norm.weight)?);
             let (first, second) = (first.view([width])?, second.view([width])?);
             let norm = rowwise::Norm::rms(self.attention_norm.epsilon).weight(&first);
-            attention.add(on, norm, &mut sum, places, cache, &mut work.attention)?;
+            attention.add(on, norm, &mut sum, places, cache, &mut memory.attention)?;
             let norm = rowwise::Norm::rms(self.network_norm.epsilon).weight(&second);
             return network.add(on, norm, &mut sum);
         }
         let (n, exact) = (x.extents[0], x.exact);
-        x.residual(on, &self.attention_norm, self.attention.projection().form(n, exact), |normed, added| {
-            self.attention.run(on, normed, places, cache, added, &mut work.attention)
+        x.residual(on, &self.attention_norm, self.attention.projection().form(n, exact), |normed, branch| {
+            self.attention.run(on, normed, places, cache, branch, &mut memory.attention)
         })?;
         let form = match &self.network {
-            SecondHalf::Network(network) => network.gate_and_up().form(n, exact),
-            SecondHalf::Experts(_) => Form::F32,
+            FeedForward::Network(network) => network.gate_and_up().form(n, exact),
+            FeedForward::Experts(_) => ActivationForm::F32,
         };
-        x.residual(on, &self.network_norm, form, |normed, added| match &self.network {
-            SecondHalf::Network(network) => network.run(on, normed, added, &mut work.network),
-            SecondHalf::Experts(experts) => experts.run(on, exact, normed, added),
+        x.residual(on, &self.network_norm, form, |normed, branch| match &self.network {
+            FeedForward::Network(network) => network.run(on, normed, branch, &mut memory.network),
+            FeedForward::Experts(experts) => experts.run(on, exact, normed, branch),
         })
     }
 }

@@ -10,7 +10,7 @@
 //! | F16 | `f16` | none | `f16` |
 //! | Q8_0 | `i8` | an `f16` for each 32 elements | `f16` |
 
-use super::attention::Places;
+use super::attention::DevicePlaces;
 use kernel_dsl::half::f16;
 use kernel_dsl::prelude::*;
 use kernel_dsl::{Element, Float, GenericArgument};
@@ -22,12 +22,12 @@ use kernels_rs::blocks::heads::{Norms, prepare};
 use kernels_rs::rotary::PairLayout;
 use runtime::{BufferView, BufferViewMut, Error};
 
-/// Keys and values of a layer, to write. Each is `[2·pages, groups, rows of a page, …]`, first the
-/// pages of keys and then those of values.
+/// Keys and values of a layer, to write. Each is `[2·pages, kv_heads, rows of a page, …]`, first
+/// the pages of keys and then those of values.
 #[derive(Debug)]
 pub struct KeyValues<'a, K: Element> {
     /// The elements of heads, or integer multiples of their scales.
-    pub numbers: BufferViewMut<'a, K, 4>,
+    pub elements: BufferViewMut<'a, K, 4>,
     /// A scale for each [`BLOCK`] elements of a head, or none.
     pub scales: BufferViewMut<'a, f16, 4>,
 }
@@ -36,7 +36,7 @@ pub struct KeyValues<'a, K: Element> {
 #[derive(Clone, Copy, Debug)]
 pub struct KeyValueViews<'a, K: Element> {
     /// Elements of keys and of values.
-    pub numbers: [BufferView<'a, K, 4>; 2],
+    pub elements: [BufferView<'a, K, 4>; 2],
     /// Scales of keys and of values.
     pub scales: [BufferView<'a, f16, 4>; 2],
 }
@@ -46,24 +46,24 @@ impl<K: Element> KeyValueViews<'_, K> {
     ///
     /// # Errors
     /// If pages have fewer rows.
-    pub(super) fn of_rows(&self, rows: usize) -> Result<Self, Error> {
-        let ([keys, values], [of_keys, of_values]) = (self.numbers, self.scales);
+    pub(super) fn first_rows(&self, rows: usize) -> Result<Self, Error> {
+        let ([keys, values], [key_scales, value_scales]) = (self.elements, self.scales);
         Ok(KeyValueViews {
-            numbers: [first_rows(keys, rows)?, first_rows(values, rows)?],
-            scales: [first_rows(of_keys, rows)?, first_rows(of_values, rows)?],
+            elements: [slice_rows(keys, rows)?, slice_rows(values, rows)?],
+            scales: [slice_rows(key_scales, rows)?, slice_rows(value_scales, rows)?],
         })
     }
 }
 
 /// Returns the first rows, the third axis.
-fn first_rows<T: Element>(all: BufferView<'_, T, 4>, rows: usize) -> Result<BufferView<'_, T, 4>, Error> {
+fn slice_rows<T: Element>(all: BufferView<'_, T, 4>, rows: usize) -> Result<BufferView<'_, T, 4>, Error> {
     all.strided().permuted([2, 1, 0, 3])?.slice(0..rows)?.permuted([2, 1, 0, 3])?.side_by_side()
 }
 
 impl<K: Element> KeyValues<'_, K> {
     /// Returns the number of pages.
     pub fn pages(&self) -> usize {
-        self.numbers.extents()[0] / 2
+        self.elements.extents()[0] / 2
     }
 
     /// Returns read-only views.
@@ -72,26 +72,26 @@ impl<K: Element> KeyValues<'_, K> {
     /// If the pages of keys and of values differ in number.
     pub fn views(&mut self) -> Result<KeyValueViews<'_, K>, Error> {
         let pages = self.pages();
-        let (keys, values) = self.numbers.reborrow().shared().split_at(pages)?;
-        let (of_keys, of_values) = self.scales.reborrow().shared().split_at(pages)?;
-        Ok(KeyValueViews { numbers: [keys, values], scales: [of_keys, of_values] })
+        let (keys, values) = self.elements.reborrow().shared().split_at(pages)?;
+        let (key_scales, value_scales) = self.scales.reborrow().shared().split_at(pages)?;
+        Ok(KeyValueViews { elements: [keys, values], scales: [key_scales, value_scales] })
     }
 
     /// Returns views to write, of elements and of scales.
     #[allow(clippy::type_complexity, reason = "keys and values of two types")]
     fn halves(&mut self) -> Result<([BufferViewMut<'_, K, 4>; 2], [BufferViewMut<'_, f16, 4>; 2]), Error> {
         let pages = self.pages();
-        let (keys, values) = self.numbers.reborrow().split_at(pages)?;
-        let (of_keys, of_values) = self.scales.reborrow().split_at(pages)?;
-        Ok(([keys, values], [of_keys, of_values]))
+        let (keys, values) = self.elements.reborrow().split_at(pages)?;
+        let (key_scales, value_scales) = self.scales.reborrow().split_at(pages)?;
+        Ok(([keys, values], [key_scales, value_scales]))
     }
 }
 
-/// Queries, keys and values of tokens, `[tokens, (heads + 2·groups)·head]`, and their norms.
+/// Queries, keys and values of tokens, `[tokens, (heads + 2·kv_heads)·head]`, and their norms.
 #[derive(Clone, Copy, Debug)]
-pub struct Projected<'a> {
+pub struct QueryKeyValues<'a> {
     /// The elements.
-    pub numbers: BufferView<'a, f32, 2>,
+    pub elements: BufferView<'a, f32, 2>,
     /// The norms of heads.
     pub norms: Option<Norms<'a, f32>>,
 }
@@ -110,8 +110,8 @@ pub trait CacheElement: StoredElement + GenericArgument {
     /// If extents do not match, or memory runs out.
     fn store(
         on: &impl Queue,
-        projected: &Projected<'_>,
-        places: &Places<'_>,
+        projected: &QueryKeyValues<'_>,
+        places: &DevicePlaces<'_>,
         q: &mut BufferViewMut<'_, f32, 3>,
         cache: &mut KeyValues<'_, Self>,
     ) -> Result<(), Error>;
@@ -131,17 +131,17 @@ macro_rules! floats {
 
             fn store(
                 on: &impl Queue,
-                projected: &Projected<'_>,
-                places: &Places<'_>,
+                projected: &QueryKeyValues<'_>,
+                places: &DevicePlaces<'_>,
                 q: &mut BufferViewMut<'_, f32, 3>,
                 cache: &mut KeyValues<'_, $T>,
             ) -> Result<(), Error> {
                 let ([keys, values], _) = cache.halves()?;
-                prepare(on, &projected.numbers, projected.norms, &places.tokens, q, &mut Cache { keys, values })
+                prepare(on, &projected.elements, projected.norms, &places.tokens, q, &mut Cache { keys, values })
             }
 
             fn stored<'a>(views: KeyValueViews<'a, $T>) -> KvCache<'a, $T> {
-                let [keys, values] = views.numbers;
+                let [keys, values] = views.elements;
                 KvCache::new(keys, values)
             }
         }
@@ -160,26 +160,26 @@ impl CacheElement for i8 {
     /// Stores in two steps: `prepare` rotates keys, and [`Append`] without frequencies quantizes.
     fn store(
         on: &impl Queue,
-        projected: &Projected<'_>,
-        places: &Places<'_>,
+        projected: &QueryKeyValues<'_>,
+        places: &DevicePlaces<'_>,
         q: &mut BufferViewMut<'_, f32, 3>,
         cache: &mut KeyValues<'_, i8>,
     ) -> Result<(), Error> {
-        let ([n, _, head], [_, groups, ..]) = (q.extents(), cache.numbers.extents());
-        let memory = || on.scratch::<f32>(n * groups * head);
+        let ([n, _, head], [_, kv_heads, ..]) = (q.extents(), cache.elements.extents());
+        let memory = || on.scratch::<f32>(n * kv_heads * head);
         let (mut keys, mut values) = (memory()?, memory()?);
-        let of_rows = [n, groups, 1, head];
-        let mut rows = Cache { keys: keys.view_mut(of_rows)?, values: values.view_mut(of_rows)? };
+        let row_extents = [n, kv_heads, 1, head];
+        let mut rows = Cache { keys: keys.view_mut(row_extents)?, values: values.view_mut(row_extents)? };
         let tokens = Tokens { slots: places.indices, ..places.tokens };
-        prepare(on, &projected.numbers, projected.norms, &tokens, q, &mut rows)?;
+        prepare(on, &projected.elements, projected.norms, &tokens, q, &mut rows)?;
         let (none, mut no_heads) = (on.scratch::<f32>(0)?, on.scratch::<f32>(0)?);
-        let (new, of_none) = ([n, groups, head], [n, 0, head]);
+        let (new, no_heads_extents) = ([n, kv_heads, head], [n, 0, head]);
         let ([to_keys, to_values], scales) = cache.halves()?;
         let to = KvCacheMut::new(to_keys, to_values).blocks(scales).paged(places.pages);
         Append::new(PairLayout::Halves, &none.view([0])?).run(
             on,
-            &none.view(of_none)?,
-            &mut no_heads.view_mut(of_none)?,
+            &none.view(no_heads_extents)?,
+            &mut no_heads.view_mut(no_heads_extents)?,
             [&keys.view(new)?, &values.view(new)?],
             to,
             &places.rows,
@@ -187,7 +187,7 @@ impl CacheElement for i8 {
     }
 
     fn stored<'a>(views: KeyValueViews<'a, i8>) -> KvCache<'a, i8> {
-        let [keys, values] = views.numbers;
+        let [keys, values] = views.elements;
         KvCache::new(keys, values).blocks(views.scales)
     }
 }
@@ -195,48 +195,55 @@ impl CacheElement for i8 {
 /// Returns an element of a key or value. There are scales if `scales` has blocks.
 #[device]
 pub fn number<K: StoredElement>(
-    numbers: View<K, 4>,
+    elements: View<K, 4>,
     scales: View<f16, 4>,
     page: usize,
     group: usize,
     row: usize,
     d: usize,
 ) -> f32 {
-    let x = K::widen(K::keep([numbers[(page, group, row, d)]; 4]), 0);
+    let x = K::widen(K::keep([elements[(page, group, row, d)]; 4]), 0);
     if scales.dim(3) == 0 { x } else { x * scales[(page, group, row, d / 32)].to_f32() }
 }
 
 /// The pages of sequences.
 #[derive(Debug)]
-pub struct Pages {
+pub struct SequencePages {
     /// Tokens of a page.
     rows: usize,
     /// The pages of each sequence.
     tables: Vec<Vec<u32>>,
     /// The number of sequences that use each page.
-    owners: Vec<u32>,
+    users: Vec<u32>,
     /// The number of changes of `tables`.
     version: u64,
 }
 
-impl Pages {
-    /// Makes the pages of `texts` sequences of up to `room` tokens, with `rows` tokens a page. A
-    /// single sequence has one page.
-    pub fn new(texts: usize, room: usize, rows: usize) -> Pages {
-        let rows = if texts == 1 { room } else { rows.min(room) };
-        let of_text = room.div_ceil(rows);
-        let table = |text: usize| (text * of_text..(text + 1) * of_text).map(|page| page as u32).collect();
-        Pages { rows, tables: (0..texts).map(table).collect(), owners: vec![1; texts * of_text], version: 0 }
+impl SequencePages {
+    /// Makes the pages of `sequences` sequences of up to `context_size` tokens, with `rows` tokens
+    /// a page. A single sequence has one page.
+    pub fn new(sequences: usize, context_size: usize, rows: usize) -> SequencePages {
+        let rows = if sequences == 1 { context_size } else { rows.min(context_size) };
+        let pages_per_sequence = context_size.div_ceil(rows);
+        let table = |sequence: usize| {
+            (sequence * pages_per_sequence..(sequence + 1) * pages_per_sequence).map(|page| page as u32).collect()
+        };
+        SequencePages {
+            rows,
+            tables: (0..sequences).map(table).collect(),
+            users: vec![1; sequences * pages_per_sequence],
+            version: 0,
+        }
     }
 
     /// Returns the number of pages, and the tokens of each.
     pub fn extents(&self) -> [usize; 2] {
-        [self.owners.len(), self.rows]
+        [self.users.len(), self.rows]
     }
 
     /// Returns the pages of a sequence.
-    pub fn table(&self, text: usize) -> &[u32] {
-        &self.tables[text]
+    pub fn table(&self, sequence: usize) -> &[u32] {
+        &self.tables[sequence]
     }
 
     /// Returns the number of changes so far, to recognize a later change.
@@ -245,36 +252,36 @@ impl Pages {
     }
 
     /// Returns the cache row of a token. Rows are numbered through all pages.
-    pub fn slot(&self, text: usize, token: usize) -> u32 {
-        let page = self.tables[text].get(token / self.rows);
+    pub fn slot(&self, sequence: usize, token: usize) -> u32 {
+        let page = self.tables[sequence].get(token / self.rows);
         page.map_or(u32::MAX, |page| page * self.rows as u32 + (token % self.rows) as u32)
     }
 
     /// Returns how many of the first `tokens` tokens of the sequence `from` can become the
     /// beginning of the sequence `to`. Another sequence can use only full pages. The sequence
     /// itself also keeps a page that is not full, unless it shares that page.
-    pub fn kept(&self, to: usize, from: usize, tokens: usize) -> usize {
+    pub fn reusable(&self, to: usize, from: usize, tokens: usize) -> usize {
         let full = tokens / self.rows;
-        let is_own = |page: &u32| to == from && self.owners[*page as usize] == 1;
+        let is_own = |page: &u32| to == from && self.users[*page as usize] == 1;
         if self.tables[from].get(full).is_some_and(is_own) { tokens } else { full * self.rows }
     }
 
     /// Gives the sequence `to` the pages of the first `kept` tokens of the sequence `from`, and
     /// free pages after them.
-    pub fn begin(&mut self, to: usize, from: usize, kept: usize) {
-        let of_text = self.tables[to].len();
+    pub fn share_prefix(&mut self, to: usize, from: usize, kept: usize) {
+        let pages_per_sequence = self.tables[to].len();
         let mut table = self.tables[from][..kept.div_ceil(self.rows)].to_vec();
         for page in &table {
-            self.owners[*page as usize] += 1;
+            self.users[*page as usize] += 1;
         }
         for page in &self.tables[to] {
-            self.owners[*page as usize] -= 1;
+            self.users[*page as usize] -= 1;
         }
         // There are enough pages for all sequences without sharing, so enough are free.
-        let free = (0..self.owners.len()).filter(|page| self.owners[*page] == 0);
-        table.extend(free.take(of_text - table.len()).map(|page| page as u32));
+        let free = (0..self.users.len()).filter(|page| self.users[*page] == 0);
+        table.extend(free.take(pages_per_sequence - table.len()).map(|page| page as u32));
         for page in &table[kept.div_ceil(self.rows)..] {
-            self.owners[*page as usize] = 1;
+            self.users[*page as usize] = 1;
         }
         if table != self.tables[to] {
             self.version += 1;
@@ -285,50 +292,50 @@ impl Pages {
 
 #[cfg(test)]
 mod tests {
-    use super::Pages;
+    use super::SequencePages;
 
     /// Counts the sequences that have each page, and finds pages of a sequence twice.
-    fn check(pages: &Pages) {
-        let mut owners = vec![0; pages.owners.len()];
+    fn check(pages: &SequencePages) {
+        let mut users = vec![0; pages.users.len()];
         for table in &pages.tables {
             let mut sorted = table.clone();
             sorted.sort_unstable();
             sorted.dedup();
             assert_eq!(sorted.len(), table.len(), "{table:?}");
-            table.iter().for_each(|page| owners[*page as usize] += 1);
+            table.iter().for_each(|page| users[*page as usize] += 1);
         }
-        assert_eq!(owners, pages.owners);
+        assert_eq!(users, pages.users);
     }
 
     #[test]
-    fn texts_share_full_pages() {
-        let mut pages = Pages::new(3, 10, 4);
+    fn sequences_share_full_pages() {
+        let mut pages = SequencePages::new(3, 10, 4);
         assert_eq!(pages.extents(), [9, 4]);
-        assert_eq!(pages.kept(1, 0, 9), 8);
-        pages.begin(1, 0, 8);
+        assert_eq!(pages.reusable(1, 0, 9), 8);
+        pages.share_prefix(1, 0, 8);
         check(&pages);
         assert_eq!((&pages.table(0)[..2], pages.version()), (&pages.table(1)[..2], 1));
         // Sequence 0 keeps its own last page, and leaves a shared one.
-        assert_eq!((pages.kept(0, 0, 9), pages.kept(0, 0, 7)), (9, 4));
-        pages.begin(0, 0, 4);
+        assert_eq!((pages.reusable(0, 0, 9), pages.reusable(0, 0, 7)), (9, 4));
+        pages.share_prefix(0, 0, 4);
         check(&pages);
         assert_eq!(pages.table(0)[0], pages.table(1)[0]);
         assert_ne!(pages.table(0)[1], pages.table(1)[1]);
         // The page belongs to sequence 1 alone now, and to sequence 2 after it.
-        assert_eq!(pages.kept(1, 1, 7), 7);
-        pages.begin(2, 1, 4);
-        pages.begin(1, 2, 0);
-        pages.begin(0, 0, 0);
+        assert_eq!(pages.reusable(1, 1, 7), 7);
+        pages.share_prefix(2, 1, 4);
+        pages.share_prefix(1, 2, 0);
+        pages.share_prefix(0, 0, 0);
         check(&pages);
         assert_eq!(pages.slot(2, 5), pages.table(2)[1] * 4 + 1);
         assert_eq!(pages.slot(2, 12), u32::MAX);
     }
 
     #[test]
-    fn a_single_text_has_one_page() {
-        let mut pages = Pages::new(1, 10, 4);
-        assert_eq!((pages.extents(), pages.kept(0, 0, 7)), ([1, 10], 7));
-        pages.begin(0, 0, 7);
+    fn a_single_sequence_has_one_page() {
+        let mut pages = SequencePages::new(1, 10, 4);
+        assert_eq!((pages.extents(), pages.reusable(0, 0, 7)), ([1, 10], 7));
+        pages.share_prefix(0, 0, 7);
         check(&pages);
         assert_eq!((pages.version(), pages.slot(0, 9)), (0, 9));
     }
@@ -336,7 +343,7 @@ mod tests {
     /// Begins sequences in a fixed pseudorandom order.
     #[test]
     fn pages_suffice_for_any_order() {
-        let mut pages = Pages::new(4, 50, 8);
+        let mut pages = SequencePages::new(4, 50, 8);
         let mut seed = 1u64;
         let mut next = |n: usize| {
             seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -344,9 +351,9 @@ mod tests {
         };
         for _ in 0..500 {
             let (to, from, tokens) = (next(4), next(4), next(51));
-            let kept = pages.kept(to, from, tokens);
+            let kept = pages.reusable(to, from, tokens);
             assert!(kept <= tokens && tokens - kept < 8);
-            pages.begin(to, from, kept);
+            pages.share_prefix(to, from, kept);
             check(&pages);
         }
     }

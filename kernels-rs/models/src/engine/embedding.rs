@@ -1,7 +1,7 @@
 //! Rows of the embedding by token.
 
-use super::linear::{Rows, convert, numbers};
-use crate::file::Format;
+use super::linear::{FileRows, convert, read_elements};
+use crate::file::TensorFormat;
 use kernel_dsl::half::{bf16, f16};
 use kernel_dsl::{Float, GenericArgument};
 use kernels_rs::Queue;
@@ -16,13 +16,13 @@ use std::sync::Arc;
 /// A table with a row for each token, as the file has it.
 #[derive(Debug)]
 pub struct Embedding {
-    table: Table,
+    table: EmbeddingTable,
     /// Rows and columns.
     extents: [usize; 2],
 }
 
 #[derive(Debug)]
-enum Table {
+enum EmbeddingTable {
     Blocks(quant::Format, Arc<DeviceBuffer<u8>>),
     F32(Arc<DeviceBuffer<f32>>),
     F16(Arc<DeviceBuffer<f16>>),
@@ -34,12 +34,18 @@ impl Embedding {
     ///
     /// # Errors
     /// If the format has no kernels, or memory runs out.
-    pub fn new(device: &Device, rows: &Rows<'_>) -> crate::Result<Embedding> {
+    pub fn new(device: &Device, rows: &FileRows<'_>) -> crate::Result<Embedding> {
         let table = match (rows.format, rows.format.blocks()) {
-            (_, Some(format)) => Table::Blocks(format, Arc::new(device.upload(rows.bytes)?)),
-            (Format::F32, _) => Table::F32(Arc::new(device.upload(&numbers(rows.bytes, f32::from_le_bytes))?)),
-            (Format::F16, _) => Table::F16(Arc::new(device.upload(&numbers(rows.bytes, f16::from_le_bytes))?)),
-            (Format::BF16, _) => Table::Bf16(Arc::new(device.upload(&numbers(rows.bytes, bf16::from_le_bytes))?)),
+            (_, Some(format)) => EmbeddingTable::Blocks(format, Arc::new(device.upload(rows.bytes)?)),
+            (TensorFormat::F32, _) => {
+                EmbeddingTable::F32(Arc::new(device.upload(&read_elements(rows.bytes, f32::from_le_bytes))?))
+            }
+            (TensorFormat::F16, _) => {
+                EmbeddingTable::F16(Arc::new(device.upload(&read_elements(rows.bytes, f16::from_le_bytes))?))
+            }
+            (TensorFormat::BF16, _) => {
+                EmbeddingTable::Bf16(Arc::new(device.upload(&read_elements(rows.bytes, bf16::from_le_bytes))?))
+            }
             (other, _) => {
                 let problem = format!("there are no kernels for the format {other}");
                 return Err(crate::Error::tensor("the embedding", "table", problem));
@@ -65,22 +71,22 @@ impl Embedding {
         y: &mut BufferViewMut<'_, f32, 2>,
     ) -> Result<(), Error> {
         match &self.table {
-            Table::Blocks(format, table) => {
+            EmbeddingTable::Blocks(format, table) => {
                 let [rows, columns] = self.extents;
-                let wide = table.len() / rows.max(1);
+                let row_bytes = table.len() / rows.max(1);
                 let table = on.share(table)?;
-                let mut of_tokens = on.scratch::<u8>(tokens.extents()[0] * wide)?;
-                let blocks = [tokens.extents()[0], wide];
-                gather(on, &table.view([rows, wide])?, tokens, &mut of_tokens.view_mut(blocks)?)?;
-                let blocks = of_tokens.view(blocks)?;
+                let mut token_blocks = on.scratch::<u8>(tokens.extents()[0] * row_bytes)?;
+                let blocks = [tokens.extents()[0], row_bytes];
+                gather(on, &table.view([rows, row_bytes])?, tokens, &mut token_blocks.view_mut(blocks)?)?;
+                let blocks = token_blocks.view(blocks)?;
                 with_format!(*format, F => unpacked::<F>(on, &blocks, columns, y))
             }
-            Table::F32(table) => {
+            EmbeddingTable::F32(table) => {
                 let table = on.share(table)?;
                 gather(on, &table.view(self.extents)?, tokens, y)
             }
-            Table::F16(table) => self.converted(on, table, tokens, y),
-            Table::Bf16(table) => self.converted(on, table, tokens, y),
+            EmbeddingTable::F16(table) => self.converted(on, table, tokens, y),
+            EmbeddingTable::Bf16(table) => self.converted(on, table, tokens, y),
         }
     }
 
@@ -91,11 +97,11 @@ impl Embedding {
         tokens: &BufferView<'_, u32, 1>,
         y: &mut BufferViewMut<'_, f32, 2>,
     ) -> Result<(), Error> {
-        let of_tokens = [tokens.extents()[0], self.extents[1]];
-        let mut rows = on.scratch::<T>(of_tokens[0] * of_tokens[1])?;
+        let token_extents = [tokens.extents()[0], self.extents[1]];
+        let mut rows = on.scratch::<T>(token_extents[0] * token_extents[1])?;
         let table = on.share(table)?;
-        gather(on, &table.view(self.extents)?, tokens, &mut rows.view_mut(of_tokens)?)?;
-        convert(on, rows.view(of_tokens)?, y.reborrow())
+        gather(on, &table.view(self.extents)?, tokens, &mut rows.view_mut(token_extents)?)?;
+        convert(on, rows.view(token_extents)?, y.reborrow())
     }
 }
 
@@ -108,15 +114,15 @@ fn unpacked<F: BlockFormat + GenericArgument>(
 ) -> Result<(), Error> {
     let n = rows.extents()[0];
     let units = columns / F::NUMBERS * (F::NUMBERS / 32);
-    let (pitch, narrow) = (host::pitch::<F>(units), F::halves(units));
-    let (mut words, mut halves) = (on.scratch::<u32>(n * pitch)?, on.scratch::<u16>(n * narrow)?);
-    let wide = [n, F::words(units)];
+    let (pitch, half_pitch) = (host::pitch::<F>(units), F::halves(units));
+    let (mut words, mut halves) = (on.scratch::<u32>(n * pitch)?, on.scratch::<u16>(n * half_pitch)?);
+    let plane_extents = [n, F::words(units)];
     // SAFETY: the launches compare the extents, and the kernels stay within them, as the oracle
     // says of every format (`kernels check`).
     unsafe {
-        let to = words.view_strided_mut(wide, [pitch, 1])?;
-        repack::<F>::launch_unchecked(on, *rows, units, to, halves.view_mut([n, narrow])?)?;
-        let from = words.view_strided(wide, [pitch, 1])?;
-        dequantize::<F, f32, 1>::launch_unchecked(on, from, halves.view([n, narrow])?, units, y.reborrow())
+        let to = words.view_strided_mut(plane_extents, [pitch, 1])?;
+        repack::<F>::launch_unchecked(on, *rows, units, to, halves.view_mut([n, half_pitch])?)?;
+        let from = words.view_strided(plane_extents, [pitch, 1])?;
+        dequantize::<F, f32, 1>::launch_unchecked(on, from, halves.view([n, half_pitch])?, units, y.reborrow())
     }
 }

@@ -1,7 +1,7 @@
 //! Products of activations with a matrix, in any format of a file.
 
-use super::operand::{Form, Operand, refused};
-use crate::file::Format;
+use super::operand::{ActivationForm, ActivationOperand, refused};
+use crate::file::TensorFormat;
 use kernel_dsl::half::{bf16, f16};
 use kernel_dsl::prelude::*;
 use kernel_dsl::{Float, GenericArgument};
@@ -35,12 +35,12 @@ pub(super) fn convert<X: Float + GenericArgument, Y: Float + GenericArgument, co
 #[derive(Debug)]
 enum Matrix {
     Blocks(Weights),
-    Numbers(Numbers),
+    Dense(DenseMatrix),
 }
 
 /// A matrix that is not block-quantized: its elements, row by row.
 #[derive(Debug)]
-pub(super) enum Numbers {
+pub(super) enum DenseMatrix {
     F32(Arc<DeviceBuffer<f32>>),
     F16(Arc<DeviceBuffer<f16>>),
     Bf16(Arc<DeviceBuffer<bf16>>),
@@ -50,26 +50,28 @@ pub(super) enum Numbers {
 /// the matrix.
 pub(super) const MAX_FIXED_ORDER_ROWS: usize = 8;
 
-/// Splits `rows` rows into ranges of at most `at_once` rows, in order. `at_once` is at least 1.
-pub(super) fn pieces(rows: usize, at_once: usize) -> impl Iterator<Item = Range<usize>> {
-    (0..rows).step_by(at_once).map(move |first| first..rows.min(first.saturating_add(at_once)))
+/// Splits `rows` rows into ranges of at most `chunk_rows` rows, in order. `chunk_rows` is at least
+/// 1.
+pub(super) fn row_ranges(rows: usize, chunk_rows: usize) -> impl Iterator<Item = Range<usize>> {
+    (0..rows).step_by(chunk_rows).map(move |first| first..rows.min(first.saturating_add(chunk_rows)))
 }
 
-/// Calls `run` for x and y in chunks of up to `at_once` rows.
-pub(super) fn in_pieces(
-    at_once: usize,
+/// Calls `run` for x and y in chunks of up to `chunk_rows` rows.
+pub(super) fn in_row_chunks(
+    chunk_rows: usize,
     x: &BufferView<'_, f32, 2>,
     y: &mut BufferViewMut<'_, f32, 2>,
     mut run: impl FnMut(&BufferView<'_, f32, 2>, &mut BufferViewMut<'_, f32, 2>) -> Result<(), Error>,
 ) -> Result<(), Error> {
-    pieces(x.extents()[0], at_once).try_for_each(|rows| run(&x.slice(rows.clone())?, &mut y.reborrow().slice(rows)?))
+    row_ranges(x.extents()[0], chunk_rows)
+        .try_for_each(|rows| run(&x.slice(rows.clone())?, &mut y.reborrow().slice(rows)?))
 }
 
 /// Rows of a matrix as a file has them.
 #[derive(Debug)]
-pub struct Rows<'a> {
+pub struct FileRows<'a> {
     /// The format of the elements.
-    pub format: Format,
+    pub format: TensorFormat,
     /// Rows and columns.
     pub extents: [usize; 2],
     /// The bytes of all rows.
@@ -78,7 +80,7 @@ pub struct Rows<'a> {
 
 /// y ← x·Wᵀ + bias. W may consist of parts, with rows in different formats.
 #[derive(Debug)]
-pub struct Linear {
+pub struct LinearLayer {
     /// Matrices and their rows.
     parts: Vec<(Matrix, usize)>,
     columns: usize,
@@ -87,24 +89,24 @@ pub struct Linear {
 }
 
 /// Reads elements of `N` bytes.
-pub(super) fn numbers<T, const N: usize>(bytes: &[u8], number: impl Fn([u8; N]) -> T) -> Vec<T> {
+pub(super) fn read_elements<T, const N: usize>(bytes: &[u8], number: impl Fn([u8; N]) -> T) -> Vec<T> {
     bytes.chunks_exact(N).map(|bytes| number(std::array::from_fn(|i| bytes[i]))).collect()
 }
 
-impl Linear {
+impl LinearLayer {
     /// Uploads a matrix. All parts have equal columns; there is a bias for each row of all parts,
     /// or none.
     ///
     /// # Errors
     /// If parts differ in columns, a format has no kernels, or memory runs out.
-    pub fn new(device: &Device, parts: &[Rows<'_>], bias: Option<&[f32]>) -> crate::Result<Linear> {
+    pub fn new(device: &Device, parts: &[FileRows<'_>], bias: Option<&[f32]>) -> crate::Result<LinearLayer> {
         let columns = parts.first().map_or(0, |part| part.extents[1]);
         let mut made = Vec::new();
-        for Rows { format, extents: [rows, of_part], bytes } in parts {
+        for FileRows { format, extents: [rows, part_columns], bytes } in parts {
             let refused = |problem: String| crate::Error::tensor("a matrix", &format.to_string(), problem);
-            let length = format.bytes(*of_part as u64, (rows * of_part) as u64);
-            if *of_part != columns || length != Some(bytes.len() as u64) {
-                let problem = format!("[{rows}, {of_part}] in {} bytes, beside {columns} columns", bytes.len());
+            let length = format.bytes(*part_columns as u64, (rows * part_columns) as u64);
+            if *part_columns != columns || length != Some(bytes.len() as u64) {
+                let problem = format!("[{rows}, {part_columns}] in {} bytes, beside {columns} columns", bytes.len());
                 return Err(refused(problem));
             }
             let matrix = match (format, format.blocks()) {
@@ -113,15 +115,15 @@ impl Linear {
                     let view = file.view([*rows, bytes.len() / rows.max(&1)])?;
                     Matrix::Blocks(Weights::from_blocks(device, format, &view)?)
                 }
-                (Format::F32, _) => {
-                    Matrix::Numbers(Numbers::F32(Arc::new(device.upload(&numbers(bytes, f32::from_le_bytes))?)))
+                (TensorFormat::F32, _) => {
+                    Matrix::Dense(DenseMatrix::F32(Arc::new(device.upload(&read_elements(bytes, f32::from_le_bytes))?)))
                 }
-                (Format::F16, _) => {
-                    Matrix::Numbers(Numbers::F16(Arc::new(device.upload(&numbers(bytes, f16::from_le_bytes))?)))
+                (TensorFormat::F16, _) => {
+                    Matrix::Dense(DenseMatrix::F16(Arc::new(device.upload(&read_elements(bytes, f16::from_le_bytes))?)))
                 }
-                (Format::BF16, _) => {
-                    Matrix::Numbers(Numbers::Bf16(Arc::new(device.upload(&numbers(bytes, bf16::from_le_bytes))?)))
-                }
+                (TensorFormat::BF16, _) => Matrix::Dense(DenseMatrix::Bf16(Arc::new(
+                    device.upload(&read_elements(bytes, bf16::from_le_bytes))?,
+                ))),
                 _ => return Err(refused("there are no kernels for the format".to_owned())),
             };
             made.push((matrix, *rows));
@@ -132,7 +134,7 @@ impl Linear {
             return Err(crate::Error::tensor("a matrix", "bias", problem));
         }
         let bias = bias.map(|bias| device.upload(bias)).transpose()?.map(Arc::new);
-        Ok(Linear { parts: made, columns, rows, bias })
+        Ok(LinearLayer { parts: made, columns, rows, bias })
     }
 
     /// Returns the extents: rows, the elements of y, and columns, the elements of x.
@@ -140,8 +142,8 @@ impl Linear {
         [self.rows, self.columns]
     }
 
-    /// Queues y ← x·Wᵀ + bias as [`run`](Linear::run) does. With `exact`, each row of y has the
-    /// bits of a product of that row alone.
+    /// Queues y ← x·Wᵀ + bias as [`run`](LinearLayer::run) does. With `exact`, each row of y has
+    /// the bits of a product of that row alone.
     ///
     /// # Errors
     /// If extents do not match, or memory runs out.
@@ -153,12 +155,12 @@ impl Linear {
         y: &mut BufferViewMut<'_, f32, 2>,
     ) -> Result<(), Error> {
         let is_blocks = |(matrix, _): &(Matrix, usize)| matches!(matrix, Matrix::Blocks(_));
-        let at_once = match exact {
+        let chunk_rows = match exact {
             false => usize::MAX,
             true if self.parts.iter().all(is_blocks) => MAX_FIXED_ORDER_ROWS,
             true => 1,
         };
-        in_pieces(at_once, x, y, |x, y| self.run(on, x, y))
+        in_row_chunks(chunk_rows, x, y, |x, y| self.run(on, x, y))
     }
 
     /// Queues y ← x·Wᵀ + bias: x is `[tokens, columns]`, y `[tokens, rows]`.
@@ -171,25 +173,25 @@ impl Linear {
         x: &BufferView<'_, f32, 2>,
         y: &mut BufferViewMut<'_, f32, 2>,
     ) -> Result<(), Error> {
-        self.separate_products(on, &Operand::F32(*x), y)
+        self.separate_products(on, &ActivationOperand::F32(*x), y)
     }
 
     /// Returns the form in which the product reads `tokens` tokens. The form is F32 for one token
     /// of quantized matrices, which the kernel of the product quantizes. F32 is also the form if
     /// parts need different forms: each part then converts x itself.
-    pub(super) fn form(&self, tokens: usize, exact: bool) -> Form {
+    pub(super) fn form(&self, tokens: usize, exact: bool) -> ActivationForm {
         let mut forms = self.parts.iter().map(|(matrix, _)| match matrix {
-            Matrix::Blocks(_) if tokens > 1 => Form::Quantized,
-            Matrix::Blocks(_) | Matrix::Numbers(Numbers::F32(_)) => Form::F32,
-            Matrix::Numbers(Numbers::F16(_)) => Form::F16,
-            Matrix::Numbers(Numbers::Bf16(_)) => Form::Bf16,
+            Matrix::Blocks(_) if tokens > 1 => ActivationForm::Quantized,
+            Matrix::Blocks(_) | Matrix::Dense(DenseMatrix::F32(_)) => ActivationForm::F32,
+            Matrix::Dense(DenseMatrix::F16(_)) => ActivationForm::F16,
+            Matrix::Dense(DenseMatrix::Bf16(_)) => ActivationForm::Bf16,
         });
         let first = forms.next().filter(|first| !exact && forms.all(|form| form == *first));
-        first.unwrap_or(Form::F32)
+        first.unwrap_or(ActivationForm::F32)
     }
 
-    /// Queues y ← x·Wᵀ + bias of x in the [`form`](Linear::form) for its tokens, as
-    /// [`run_as`](Linear::run_as) does.
+    /// Queues y ← x·Wᵀ + bias of x in the [`form`](LinearLayer::form) for its tokens, as
+    /// [`run_as`](LinearLayer::run_as) does.
     ///
     /// # Errors
     /// If extents or the form do not match, or memory runs out.
@@ -197,11 +199,11 @@ impl Linear {
         &self,
         on: &impl Queue,
         exact: bool,
-        x: &Operand<'_>,
+        x: &ActivationOperand<'_>,
         y: &mut BufferViewMut<'_, f32, 2>,
     ) -> Result<(), Error> {
         match x {
-            Operand::F32(x) => self.run_as(on, exact, x, y),
+            ActivationOperand::F32(x) => self.run_as(on, exact, x, y),
             x => self.separate_products(on, x, y),
         }
     }
@@ -210,7 +212,7 @@ impl Linear {
     fn separate_products(
         &self,
         on: &impl Queue,
-        x: &Operand<'_>,
+        x: &ActivationOperand<'_>,
         y: &mut BufferViewMut<'_, f32, 2>,
     ) -> Result<(), Error> {
         let bias = self.bias.as_ref().map(|bias| on.share(bias)).transpose()?;
@@ -232,11 +234,11 @@ impl Linear {
                         unsafe { blocks_product(on, weights, x, &mut y, Bias { bias: bias.detached() }) }
                     })?,
                 },
-                (Matrix::Numbers(Numbers::F32(w)), Operand::F32(x)) => dense(on, x, w, bias, y)?,
-                (Matrix::Numbers(Numbers::F16(w)), Operand::F16(x)) => dense(on, x, w, bias, y)?,
-                (Matrix::Numbers(Numbers::Bf16(w)), Operand::Bf16(x)) => dense(on, x, w, bias, y)?,
-                (Matrix::Numbers(Numbers::F16(w)), Operand::F32(x)) => narrow(on, x, w, bias, y)?,
-                (Matrix::Numbers(Numbers::Bf16(w)), Operand::F32(x)) => narrow(on, x, w, bias, y)?,
+                (Matrix::Dense(DenseMatrix::F32(w)), ActivationOperand::F32(x)) => dense(on, x, w, bias, y)?,
+                (Matrix::Dense(DenseMatrix::F16(w)), ActivationOperand::F16(x)) => dense(on, x, w, bias, y)?,
+                (Matrix::Dense(DenseMatrix::Bf16(w)), ActivationOperand::Bf16(x)) => dense(on, x, w, bias, y)?,
+                (Matrix::Dense(DenseMatrix::F16(w)), ActivationOperand::F32(x)) => narrow(on, x, w, bias, y)?,
+                (Matrix::Dense(DenseMatrix::Bf16(w)), ActivationOperand::F32(x)) => narrow(on, x, w, bias, y)?,
                 (matrix, x) => return Err(mismatch(matrix, x)),
             }
         }
@@ -250,23 +252,23 @@ impl Linear {
 /// ones. With 4 sequences these rates are 1,211 and 1,300, with 8 sequences 1,616 and 2,517.
 pub(super) const MAX_FUSED_TOKENS: usize = 2;
 
-impl Linear {
+impl LinearLayer {
     /// Returns the matrix, if it is a single one and not block-quantized.
-    pub(super) fn numbers(&self) -> Option<&Numbers> {
+    pub(super) fn dense_matrix(&self) -> Option<&DenseMatrix> {
         match &self.parts[..] {
-            [(Matrix::Numbers(numbers), _)] => Some(numbers),
+            [(Matrix::Dense(numbers), _)] => Some(numbers),
             _ => None,
         }
     }
 }
 
-impl Numbers {
+impl DenseMatrix {
     /// Queues y ← norm(x)·Wᵀ + bias. `of` has the bias and the extents.
     pub(super) fn run_normed(
         &self,
         on: &impl Queue,
         norm: Norm<'_, f32>,
-        of: &Linear,
+        of: &LinearLayer,
         x: &BufferView<'_, f32, 2>,
         y: &mut BufferViewMut<'_, f32, 2>,
     ) -> Result<(), Error> {
@@ -274,9 +276,9 @@ impl Numbers {
         let bias = bias.as_ref().map(|bias| bias.view([of.rows])).transpose()?;
         let extents = of.extents();
         match self {
-            Numbers::F32(w) => norm.project(on, x, &on.share(w)?.view(extents)?, bias.as_ref(), y),
-            Numbers::F16(w) => norm.project(on, x, &on.share(w)?.view(extents)?, bias.as_ref(), y),
-            Numbers::Bf16(w) => norm.project(on, x, &on.share(w)?.view(extents)?, bias.as_ref(), y),
+            DenseMatrix::F32(w) => norm.project(on, x, &on.share(w)?.view(extents)?, bias.as_ref(), y),
+            DenseMatrix::F16(w) => norm.project(on, x, &on.share(w)?.view(extents)?, bias.as_ref(), y),
+            DenseMatrix::Bf16(w) => norm.project(on, x, &on.share(w)?.view(extents)?, bias.as_ref(), y),
         }
     }
 
@@ -291,18 +293,23 @@ impl Numbers {
         let ([_, inner], [_, width]) = (y.extents(), x.extents());
         let extents = [2 * inner, width];
         match self {
-            Numbers::F32(w) => norm.project_gated(on, fast_swiglu {}, x, &on.share(w)?.view(extents)?, y),
-            Numbers::F16(w) => norm.project_gated(on, fast_swiglu {}, x, &on.share(w)?.view(extents)?, y),
-            Numbers::Bf16(w) => norm.project_gated(on, fast_swiglu {}, x, &on.share(w)?.view(extents)?, y),
+            DenseMatrix::F32(w) => norm.project_gated(on, fast_swiglu {}, x, &on.share(w)?.view(extents)?, y),
+            DenseMatrix::F16(w) => norm.project_gated(on, fast_swiglu {}, x, &on.share(w)?.view(extents)?, y),
+            DenseMatrix::Bf16(w) => norm.project_gated(on, fast_swiglu {}, x, &on.share(w)?.view(extents)?, y),
         }
     }
 
     /// Queues y ← y + x·Wᵀ for x in the format of the matrix.
-    pub(super) fn add(&self, on: &impl Queue, x: &Operand<'_>, y: &mut BufferViewMut<'_, f32, 2>) -> Result<(), Error> {
+    pub(super) fn add(
+        &self,
+        on: &impl Queue,
+        x: &ActivationOperand<'_>,
+        y: &mut BufferViewMut<'_, f32, 2>,
+    ) -> Result<(), Error> {
         match (self, x) {
-            (Numbers::F32(w), Operand::F32(x)) => add_product(on, x, w, y),
-            (Numbers::F16(w), Operand::F16(x)) => add_product(on, x, w, y),
-            (Numbers::Bf16(w), Operand::Bf16(x)) => add_product(on, x, w, y),
+            (DenseMatrix::F32(w), ActivationOperand::F32(x)) => add_product(on, x, w, y),
+            (DenseMatrix::F16(w), ActivationOperand::F16(x)) => add_product(on, x, w, y),
+            (DenseMatrix::Bf16(w), ActivationOperand::Bf16(x)) => add_product(on, x, w, y),
             (numbers, x) => Err(mismatch(numbers, x)),
         }
     }
@@ -313,23 +320,23 @@ impl Numbers {
         &self,
         on: &impl Queue,
         norm: Norm<'_, f32>,
-        gate_and_up: &Numbers,
+        gate_and_up: &DenseMatrix,
         inner: usize,
         x: &mut BufferViewMut<'_, f32, 2>,
     ) -> Result<(), Error> {
         match self {
-            Numbers::F32(w) => add_gated(on, norm, gate_and_up, inner, w, x),
-            Numbers::F16(w) => add_gated(on, norm, gate_and_up, inner, w, x),
-            Numbers::Bf16(w) => add_gated(on, norm, gate_and_up, inner, w, x),
+            DenseMatrix::F32(w) => add_gated(on, norm, gate_and_up, inner, w, x),
+            DenseMatrix::F16(w) => add_gated(on, norm, gate_and_up, inner, w, x),
+            DenseMatrix::Bf16(w) => add_gated(on, norm, gate_and_up, inner, w, x),
         }
     }
 }
 
-/// Queues x ← x + g·Wᵀ as [`Numbers::add_gated`] does.
+/// Queues x ← x + g·Wᵀ as [`DenseMatrix::add_gated`] does.
 fn add_gated<T: Float + GenericArgument>(
     on: &impl Queue,
     norm: Norm<'_, f32>,
-    gate_and_up: &Numbers,
+    gate_and_up: &DenseMatrix,
     inner: usize,
     w: &Arc<DeviceBuffer<T>>,
     x: &mut BufferViewMut<'_, f32, 2>,
@@ -341,7 +348,7 @@ fn add_gated<T: Float + GenericArgument>(
 }
 
 /// Returns the error for an operand in a form that the matrix does not read.
-fn mismatch(matrix: &impl Debug, x: &Operand<'_>) -> Error {
+fn mismatch(matrix: &impl Debug, x: &ActivationOperand<'_>) -> Error {
     refused(format!("the operand has another form than its matrix reads: {x:?} for {matrix:?}"))
 }
 
@@ -352,15 +359,15 @@ fn mismatch(matrix: &impl Debug, x: &Operand<'_>) -> Error {
 unsafe fn blocks_product<E: Epilogue + LaunchStruct>(
     on: &impl Queue,
     weights: &Weights,
-    x: &Operand<'_>,
+    x: &ActivationOperand<'_>,
     y: &mut BufferViewMut<'_, f32, 2>,
     epilogue: E,
 ) -> Result<(), Error> {
     match x {
         // SAFETY: the caller promises that the epilogue's accesses are valid.
-        Operand::F32(x) => unsafe { weights.product_with(on, x, y, epilogue) },
+        ActivationOperand::F32(x) => unsafe { weights.product_with(on, x, y, epilogue) },
         // SAFETY: as above.
-        Operand::Quantized(x) => unsafe { weights.product_of_with(on, x, y, epilogue) },
+        ActivationOperand::Quantized(x) => unsafe { weights.product_of_with(on, x, y, epilogue) },
         x => Err(mismatch(weights, x)),
     }
 }

@@ -1,17 +1,17 @@
 //! Loading: the tensors of a checkpoint become layers on a device.
 
-use super::attention::{Attention, AttentionShape};
-use super::block::{Block, Norm, SecondHalf};
+use super::attention::{AttentionLayer, AttentionShape};
+use super::block::{FeedForward, NormLayer, TransformerBlock};
 use super::embedding::Embedding;
 use super::experts::ExpertNetworks;
-use super::linear::{Linear, Rows, numbers};
+use super::linear::{FileRows, LinearLayer, read_elements};
 use super::network::Network;
-use super::vision::{LayerNumbers, Merger, Pair, Tower};
+use super::vision::{PatchMerger, VisionLayerParameters, VisionTower, WeightAndBias};
 use crate::checkpoint::Checkpoint;
-use crate::configuration::{Configuration, Pairing, Vision};
+use crate::configuration::{Configuration, Pairing, VisionConfiguration};
 use crate::error::{Error, Result};
-use crate::file::{Format, Tensor};
-use crate::image::Processor;
+use crate::file::{FileTensor, TensorFormat};
+use crate::image::ImageProcessor;
 use crate::quantize;
 use crate::tensors::{TensorRole, VisionRole};
 use kernel_dsl::half::{bf16, f16};
@@ -25,7 +25,7 @@ pub struct Loader<'a> {
     device: &'a Device,
     file: &'a str,
     configuration: &'a Configuration,
-    tensors: HashMap<(TensorRole, usize), Tensor<'a>>,
+    tensors: HashMap<(TensorRole, usize), FileTensor<'a>>,
     /// Receives the bytes that are loaded, and those of the whole model.
     progress: &'a mut dyn FnMut(u64, u64),
     loaded: u64,
@@ -52,7 +52,7 @@ impl<'a> Loader<'a> {
     }
 
     /// Returns a tensor that is going to be loaded.
-    fn take(&mut self, role: TensorRole, layer: usize) -> Result<Tensor<'a>> {
+    fn take(&mut self, role: TensorRole, layer: usize) -> Result<FileTensor<'a>> {
         let tensor = self.tensors.get(&(role, layer)).copied().ok_or_else(|| {
             Error::tensor(
                 self.file,
@@ -69,9 +69,9 @@ impl<'a> Loader<'a> {
     pub fn vector(&mut self, role: TensorRole, layer: usize) -> Result<Vec<f32>> {
         let tensor = self.take(role, layer)?;
         Ok(match tensor.format {
-            Format::F32 => numbers(tensor.bytes, f32::from_le_bytes),
-            Format::F16 => numbers(tensor.bytes, |bytes| f16::from_le_bytes(bytes).to_f32()),
-            Format::BF16 => numbers(tensor.bytes, |bytes| bf16::from_le_bytes(bytes).to_f32()),
+            TensorFormat::F32 => read_elements(tensor.bytes, f32::from_le_bytes),
+            TensorFormat::F16 => read_elements(tensor.bytes, |bytes| f16::from_le_bytes(bytes).to_f32()),
+            TensorFormat::BF16 => read_elements(tensor.bytes, |bytes| bf16::from_le_bytes(bytes).to_f32()),
             other => {
                 let field = format!("tensor `{}`", tensor.name);
                 return Err(Error::unsupported(self.file, field, format!("the format {other}"), "F32, F16, BF16"));
@@ -80,8 +80,8 @@ impl<'a> Loader<'a> {
     }
 
     /// Uploads matrices one below the other. Neighbors of equal formats become one matrix.
-    fn linear(&mut self, roles: &[TensorRole], layer: usize, bias: Option<Vec<f32>>) -> Result<Linear> {
-        let mut parts: Vec<(Format, [usize; 2], Cow<'a, [u8]>)> = Vec::new();
+    fn linear(&mut self, roles: &[TensorRole], layer: usize, bias: Option<Vec<f32>>) -> Result<LinearLayer> {
+        let mut parts: Vec<(TensorFormat, [usize; 2], Cow<'a, [u8]>)> = Vec::new();
         for role in roles {
             let tensor = self.take(*role, layer)?;
             let [rows, columns] = self.matrix(&tensor)?;
@@ -90,16 +90,18 @@ impl<'a> Loader<'a> {
                 None => Cow::Borrowed(tensor.bytes),
             };
             match parts.last_mut() {
-                Some((format, of_part, part)) if *format == tensor.format && of_part[1] == columns => {
+                Some((format, part_extents, part)) if *format == tensor.format && part_extents[1] == columns => {
                     part.to_mut().extend_from_slice(&bytes);
-                    of_part[0] += rows;
+                    part_extents[0] += rows;
                 }
                 _ => parts.push((tensor.format, [rows, columns], bytes)),
             }
         }
-        let rows: Vec<Rows<'_>> =
-            parts.iter().map(|(format, extents, bytes)| Rows { format: *format, extents: *extents, bytes }).collect();
-        Linear::new(self.device, &rows, bias.as_deref())
+        let rows: Vec<FileRows<'_>> = parts
+            .iter()
+            .map(|(format, extents, bytes)| FileRows { format: *format, extents: *extents, bytes })
+            .collect();
+        LinearLayer::new(self.device, &rows, bias.as_deref())
     }
 
     /// Returns the number of heads of a matrix, if its rotated pairs are neighbors.
@@ -109,15 +111,15 @@ impl<'a> Loader<'a> {
         }
         match role {
             TensorRole::Query => Some(self.configuration.heads),
-            TensorRole::Key => Some(self.configuration.groups),
+            TensorRole::Key => Some(self.configuration.kv_heads),
             _ => None,
         }
     }
 
     /// Returns rows and columns of a matrix that kernels read.
-    fn matrix(&self, tensor: &Tensor<'_>) -> Result<[usize; 2]> {
-        let is_read =
-            tensor.format.blocks().is_some() || matches!(tensor.format, Format::F32 | Format::F16 | Format::BF16);
+    fn matrix(&self, tensor: &FileTensor<'_>) -> Result<[usize; 2]> {
+        let is_read = tensor.format.blocks().is_some()
+            || matches!(tensor.format, TensorFormat::F32 | TensorFormat::F16 | TensorFormat::BF16);
         if !is_read {
             let field = format!("tensor `{}`", tensor.name);
             let supported = "F32, F16, BF16, Q4_0 to Q8_0, Q2_K to Q6_K, IQ4_NL, IQ4_XS, MXFP4";
@@ -137,19 +139,19 @@ impl<'a> Loader<'a> {
     pub fn embedding(&mut self) -> Result<Embedding> {
         let tensor = self.take(TensorRole::Embedding, 0)?;
         let extents = self.matrix(&tensor)?;
-        Embedding::new(self.device, &Rows { format: tensor.format, extents, bytes: tensor.bytes })
+        Embedding::new(self.device, &FileRows { format: tensor.format, extents, bytes: tensor.bytes })
     }
 
     /// Uploads the output matrix, which is the embedding in a tied model.
-    pub fn output(&mut self) -> Result<Linear> {
+    pub fn output(&mut self) -> Result<LinearLayer> {
         let role = if self.configuration.tied { TensorRole::Embedding } else { TensorRole::Output };
         self.linear(&[role], 0, None)
     }
 
     /// Uploads a norm.
-    pub fn norm(&mut self, role: TensorRole, layer: usize) -> Result<Norm> {
+    pub fn norm(&mut self, role: TensorRole, layer: usize) -> Result<NormLayer> {
         let weight = self.vector(role, layer)?;
-        Norm::new(self.device, &weight, self.configuration.epsilon)
+        NormLayer::new(self.device, &weight, self.configuration.epsilon)
     }
 
     /// Uploads a matrix of all experts of a layer, which are one below the other.
@@ -172,7 +174,7 @@ impl<'a> Loader<'a> {
     }
 
     /// Uploads a block.
-    pub fn block(&mut self, layer: usize) -> Result<Block> {
+    pub fn block(&mut self, layer: usize) -> Result<TransformerBlock> {
         let configuration = self.configuration;
         let bias = if configuration.architecture.has_biases() {
             let mut all = Vec::new();
@@ -191,11 +193,11 @@ impl<'a> Loader<'a> {
         };
         let norms = norms.as_ref().map(|[q, k]| [&**q, &**k]);
         let output = self.linear(&[TensorRole::AttentionOutput], layer, None)?;
-        let attention = Attention::new(self.device, AttentionShape::of(configuration), projection, norms, output)?;
+        let attention = AttentionLayer::new(self.device, AttentionShape::of(configuration), projection, norms, output)?;
         let network = match &configuration.experts {
             None => {
                 let gate_and_up = self.linear(&[TensorRole::Gate, TensorRole::Up], layer, None)?;
-                SecondHalf::Network(Network::new(gate_and_up, self.linear(&[TensorRole::Down], layer, None)?)?)
+                FeedForward::Network(Network::new(gate_and_up, self.linear(&[TensorRole::Down], layer, None)?)?)
             }
             Some(experts) => {
                 let router = self.linear(&[TensorRole::Router], layer, None)?;
@@ -203,10 +205,10 @@ impl<'a> Loader<'a> {
                 let [gate, up, down] = roles.map(|role| self.stacked(role, layer));
                 let routing = Routing::softmax(experts.used);
                 let routing = if experts.normalized { routing.normalized() } else { routing };
-                SecondHalf::Experts(ExpertNetworks::new(router, routing, [gate?, up?, down?])?)
+                FeedForward::Experts(ExpertNetworks::new(router, routing, [gate?, up?, down?])?)
             }
         };
-        Ok(Block {
+        Ok(TransformerBlock {
             attention_norm: self.norm(TensorRole::AttentionNorm, layer)?,
             attention,
             network_norm: self.norm(TensorRole::NetworkNorm, layer)?,
@@ -217,56 +219,58 @@ impl<'a> Loader<'a> {
 
 impl Loader<'_> {
     /// Returns the elements of a tensor of the tower.
-    fn numbers(&mut self, role: VisionRole, layer: usize) -> Result<Vec<f32>> {
+    fn elements(&mut self, role: VisionRole, layer: usize) -> Result<Vec<f32>> {
         let tensor = self.take(TensorRole::Vision(role), layer)?;
-        quantize::numbers(tensor.format, tensor.bytes).ok_or_else(|| {
+        quantize::dequantized(tensor.format, tensor.bytes).ok_or_else(|| {
             let field = format!("tensor `{}`", tensor.name);
             Error::unsupported(self.file, field, format!("the format {}", tensor.format), "formats with kernels")
         })
     }
 
     /// Returns a weight and its bias.
-    fn pair(&mut self, [weight, bias]: [VisionRole; 2], layer: usize) -> Result<Pair> {
-        Ok(Pair { weight: self.numbers(weight, layer)?, bias: self.numbers(bias, layer)? })
+    fn pair(&mut self, [weight, bias]: [VisionRole; 2], layer: usize) -> Result<WeightAndBias> {
+        Ok(WeightAndBias { weight: self.elements(weight, layer)?, bias: self.elements(bias, layer)? })
     }
 
-    fn merger(&mut self, roles: [VisionRole; 6], at: usize, epsilon: f32) -> Result<Merger> {
+    fn merger(&mut self, roles: [VisionRole; 6], at: usize, epsilon: f32) -> Result<PatchMerger> {
         let [norm, norm_bias, up, up_bias, down, down_bias] = roles;
         let norm = self.pair([norm, norm_bias], at)?;
         let mut linear = |[weight, bias]: [VisionRole; 2]| {
-            let bias = self.numbers(bias, at)?;
+            let bias = self.elements(bias, at)?;
             self.linear(&[TensorRole::Vision(weight)], at, Some(bias))
         };
         let (up, down) = (linear([up, up_bias])?, linear([down, down_bias])?);
-        Merger::new(self.device, norm, epsilon, up, down)
+        PatchMerger::new(self.device, norm, epsilon, up, down)
     }
 
     /// Uploads a vision tower.
-    pub fn tower(&mut self, vision: &Vision, processor: Processor) -> Result<Tower> {
+    pub fn tower(&mut self, vision: &VisionConfiguration, processor: ImageProcessor) -> Result<VisionTower> {
         use VisionRole::*;
         // GGUF has a tensor for each frame, and transformers' files have one for all.
         let frames = (0..vision.frames).filter(|frame| self.tensors.contains_key(&(TensorRole::Vision(Patch), *frame)));
         let frames: Vec<usize> = frames.collect();
-        let mut of_frames = Vec::new();
+        let mut frame_weights = Vec::new();
         for frame in &frames {
-            of_frames.push(self.numbers(Patch, *frame)?);
+            frame_weights.push(self.elements(Patch, *frame)?);
         }
-        let of_color = vision.patch * vision.patch * vision.frames / frames.len().max(1);
-        let colors = |color: usize| of_frames.iter().flat_map(move |frame| &frame[color * of_color..][..of_color]);
+        let color_elements = vision.patch * vision.patch * vision.frames / frames.len().max(1);
+        let colors = |color: usize| {
+            frame_weights.iter().flat_map(move |frame| &frame[color * color_elements..][..color_elements])
+        };
         let weight = (0..3 * vision.width).flat_map(colors).copied().collect();
-        let patch = Pair { weight, bias: self.numbers(PatchBias, 0)? };
-        let positions = self.numbers(Positions, 0)?;
+        let patch = WeightAndBias { weight, bias: self.elements(PatchBias, 0)? };
+        let positions = self.elements(Positions, 0)?;
         let merger = [MergerNorm, MergerNormBias, MergerUp, MergerUpBias, MergerDown, MergerDownBias];
         let merger = self.merger(merger, 0, vision.epsilon)?;
-        let of_deepstack =
+        let deepstack_roles =
             [DeepstackNorm, DeepstackNormBias, DeepstackUp, DeepstackUpBias, DeepstackDown, DeepstackDownBias];
-        let deepstack = (0..vision.deepstack.len()).map(|i| self.merger(of_deepstack, i, vision.epsilon));
-        let deepstack = deepstack.collect::<Result<Vec<Merger>>>()?;
-        let of_projection = self.tensors.get(&(TensorRole::Vision(Projection), 0));
-        let is_bf16 = of_projection.is_some_and(|tensor| tensor.format == Format::BF16);
+        let deepstack = (0..vision.deepstack.len()).map(|i| self.merger(deepstack_roles, i, vision.epsilon));
+        let deepstack = deepstack.collect::<Result<Vec<PatchMerger>>>()?;
+        let projection = self.tensors.get(&(TensorRole::Vision(Projection), 0));
+        let is_bf16 = projection.is_some_and(|tensor| tensor.format == TensorFormat::BF16);
         let device = self.device;
         let layer = |i: usize| {
-            Ok(LayerNumbers {
+            Ok(VisionLayerParameters {
                 norm: self.pair([AttentionNorm, AttentionNormBias], i)?,
                 projection: self.pair([Projection, ProjectionBias], i)?,
                 output: self.pair([AttentionOutput, AttentionOutputBias], i)?,
@@ -275,20 +279,20 @@ impl Loader<'_> {
                 down: self.pair([Down, DownBias], i)?,
             })
         };
-        Tower::new(device, (vision.clone(), processor), patch, positions, is_bf16, layer, (merger, deepstack))
+        VisionTower::new(device, (vision.clone(), processor), patch, positions, is_bf16, layer, (merger, deepstack))
     }
 }
 
 /// Moves rows of heads from the order of neighboring pairs to that of halves: row 2·i + j of a head
 /// becomes row j·D/2 + i.
 fn in_halves(bytes: &[u8], rows: usize, heads: usize) -> Vec<u8> {
-    let (wide, head) = (bytes.len() / rows.max(1), rows / heads.max(1));
+    let (row_bytes, head) = (bytes.len() / rows.max(1), rows / heads.max(1));
     let from = |row: usize| {
-        let (of_head, within) = (row / head, row % head);
+        let (head_index, within) = (row / head, row % head);
         let (j, i) = (within / (head / 2), within % (head / 2));
-        of_head * head + 2 * i + j
+        head_index * head + 2 * i + j
     };
-    (0..rows).flat_map(|row| &bytes[from(row) * wide..][..wide]).copied().collect()
+    (0..rows).flat_map(|row| &bytes[from(row) * row_bytes..][..row_bytes]).copied().collect()
 }
 
 #[cfg(test)]

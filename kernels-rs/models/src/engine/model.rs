@@ -2,20 +2,20 @@
 
 use super::attention::AttentionShape;
 use super::batch::Batch;
-use super::block::{BlockWork, HiddenStates, Norm};
+use super::block::{BlockMemory, HiddenStates, NormLayer};
 use super::cache::KeyValues;
 use super::embedding::Embedding;
-use super::linear::{Linear, convert};
+use super::linear::{LinearLayer, convert};
 use super::load::Loader;
 use super::prompt::PLACEHOLDER;
 use super::sampling::{Sampler, Sampling};
-use super::session::{Options, Session};
-use super::stage::{LayerSplit, Stage};
-use super::vision::{Features, Tower};
+use super::session::{Session, SessionOptions};
+use super::stage::{LayerSplit, PipelineStage};
+use super::vision::{ImageFeatures, VisionTower};
 use crate::checkpoint::Checkpoint;
 use crate::configuration::{Configuration, Scaling};
 use crate::error::{Error, Result};
-use crate::image::Processor;
+use crate::image::ImageProcessor;
 use crate::template::ChatTemplate;
 use crate::tensors::TensorRole;
 use crate::tokenizer::Tokenizer;
@@ -30,14 +30,14 @@ use std::sync::Arc;
 ///
 /// ```no_run
 /// use models::Model;
-/// use models::engine::{Generation, Options};
+/// use models::engine::{Generation, SessionOptions};
 ///
 /// # fn main() -> models::Result<()> {
 /// let device = runtime::Device::best()?;
 /// let model = Model::load(&device, "SmolLM2-135M-Instruct.Q4_1.gguf".as_ref())?;
-/// let mut session = model.session(Options::default())?;
-/// for piece in session.generate("The capital of France is", &Generation::default())? {
-///     print!("{}", piece?.text);
+/// let mut session = model.session(SessionOptions::default())?;
+/// for token in session.generate("The capital of France is", &Generation::default())? {
+///     print!("{}", token?.text);
 /// }
 /// # Ok(()) }
 /// ```
@@ -58,13 +58,13 @@ pub struct ModelParts {
     /// The embedding: a row for each token.
     pub embedding: Embedding,
     /// The blocks in order, grouped by device.
-    pub stages: Vec<Stage>,
+    pub stages: Vec<PipelineStage>,
     /// The norm after the last block.
-    pub norm: Norm,
+    pub norm: NormLayer,
     /// The output matrix.
-    pub output: Linear,
+    pub output: LinearLayer,
     /// The vision tower, if the model has one.
-    pub tower: Option<Tower>,
+    pub tower: Option<VisionTower>,
     /// The token of images, if the vocabulary has one.
     pub(super) image: Option<u32>,
 }
@@ -109,8 +109,8 @@ impl Model {
         let configuration = checkpoint.configuration()?;
         let tokenizer = checkpoint.tokenizer()?;
         let template = checkpoint.chat_template(&tokenizer)?;
-        let of_devices = split.ranges(&configuration, &checkpoint.weight_bytes(&configuration)?)?;
-        let (Some((first, _)), Some((last, _))) = (of_devices.first(), of_devices.last()) else {
+        let device_layers = split.ranges(&configuration, &checkpoint.weight_bytes(&configuration)?)?;
+        let (Some((first, _)), Some((last, _))) = (device_layers.first(), device_layers.last()) else {
             return Err(Error::field("a split", "devices", "expected at least one"));
         };
         let mut loader = Loader::new(first, checkpoint, &configuration, &mut progress)?;
@@ -128,13 +128,13 @@ impl Model {
         let embedding = loader.embedding()?;
         let tower = match &configuration.vision {
             None => None,
-            Some(vision) => Some(loader.tower(vision, Processor::of(checkpoint, vision)?)?),
+            Some(vision) => Some(loader.tower(vision, ImageProcessor::of(checkpoint, vision)?)?),
         };
         let mut stages = Vec::new();
-        for (device, layers) in &of_devices {
+        for (device, layers) in &device_layers {
             loader.set_device(device);
             let blocks = layers.clone().map(|layer| loader.block(layer)).collect::<Result<_>>()?;
-            stages.push(Stage::new(device.clone(), layers.start, blocks, &frequencies, &image_axes)?);
+            stages.push(PipelineStage::new(device.clone(), layers.start, blocks, &frequencies, &image_axes)?);
         }
         loader.set_device(last);
         let norm = loader.norm(TensorRole::OutputNorm, 0)?;
@@ -158,7 +158,7 @@ impl Model {
     ///
     /// # Errors
     /// If memory runs out.
-    pub fn session(&self, options: Options) -> Result<Session> {
+    pub fn session(&self, options: SessionOptions) -> Result<Session> {
         Session::new(self.clone(), options)
     }
 
@@ -166,7 +166,7 @@ impl Model {
     ///
     /// # Errors
     /// If `sequences` is 0 or more than [`Batch::MAX_SEQUENCES`], or memory runs out.
-    pub fn batch(&self, options: Options, sequences: usize) -> Result<Batch> {
+    pub fn batch(&self, options: SessionOptions, sequences: usize) -> Result<Batch> {
         Batch::new(self.clone(), options, sequences)
     }
 
@@ -198,12 +198,12 @@ impl ModelParts {
         &self,
         on: &impl Queue,
         tokens: BufferView<'_, u32, 1>,
-        images: &[Inserted],
+        images: &[ImageTokens],
         memory: &mut StepMemory,
     ) -> Result<()> {
         let ([n], activations) = (tokens.extents(), &mut memory.activations);
         self.embedding.run(on, &tokens, &mut activations.begin(n)?)?;
-        for Inserted { rows, features, from } in images {
+        for ImageTokens { rows, features, from } in images {
             let features = features.embeddings()?.slice(*from..from + rows.len())?;
             convert(on, features, activations.begin(n)?.slice(rows.clone())?)?;
         }
@@ -227,17 +227,17 @@ impl ModelParts {
 
 /// Tokens of an image in a step.
 #[derive(Debug)]
-pub struct Inserted {
+pub struct ImageTokens {
     /// The rows of the step.
     pub rows: Range<usize>,
     /// The features of the image.
-    pub features: Arc<Features>,
+    pub features: Arc<ImageFeatures>,
     /// The index, in the image, of the token in the first of these rows.
     pub from: usize,
 }
 
 /// The keys and values of sequences in the layers of a stage.
-pub trait Cached<K: kernel_dsl::Element> {
+pub trait KeyValueLayers<K: kernel_dsl::Element> {
     /// Returns the keys and values of a layer.
     ///
     /// # Errors
@@ -249,12 +249,13 @@ pub trait Cached<K: kernel_dsl::Element> {
 #[derive(Debug)]
 pub struct StepMemory {
     pub(super) activations: HiddenStates,
-    pub(super) work: BlockWork,
+    pub(super) blocks: BlockMemory,
 }
 
 impl StepMemory {
-    /// Allocates memory for steps of up to `tokens` tokens, of sequences up to `room` tokens. With
-    /// `exact`, steps use no approximation, and compute each token as if it were alone.
+    /// Allocates memory for steps of up to `tokens` tokens, of sequences up to `context_size`
+    /// tokens. With `exact`, steps use no approximation, and compute each token as if it were
+    /// alone.
     ///
     /// # Errors
     /// If memory runs out.
@@ -262,13 +263,13 @@ impl StepMemory {
         on: &impl Queue,
         configuration: &Configuration,
         tokens: usize,
-        room: usize,
+        context_size: usize,
         exact: bool,
     ) -> Result<StepMemory> {
         let Configuration { width, inner, ref experts, .. } = *configuration;
         // Experts allocate this memory themselves.
         let inner = if experts.is_some() { 0 } else { inner };
-        let work = BlockWork::new(on, AttentionShape::of(configuration), inner, tokens, room, exact)?;
-        Ok(StepMemory { activations: HiddenStates::new(on, tokens, width, exact)?, work })
+        let blocks = BlockMemory::new(on, AttentionShape::of(configuration), inner, tokens, context_size, exact)?;
+        Ok(StepMemory { activations: HiddenStates::new(on, tokens, width, exact)?, blocks })
     }
 }

@@ -1,8 +1,8 @@
 //! The gated network of a block (Shazeer, *GLU Variants Improve Transformer*, 2020).
 
 use super::attention::prefix;
-use super::linear::{Linear, Numbers};
-use super::operand::{ActivationSource, Operand, OperandMemory};
+use super::linear::{DenseMatrix, LinearLayer};
+use super::operand::{ActivationOperand, ActivationSource, OperandMemory};
 use kernel_dsl::{Float, GenericArgument};
 use kernels_rs::activation::{fast_swiglu, swiglu};
 use kernels_rs::elementwise::gate;
@@ -16,26 +16,26 @@ use runtime::{BufferView, BufferViewMut, Error};
 pub struct Network {
     inner: usize,
     /// The rows of the gate, then those of up.
-    gate_and_up: Linear,
-    down: Linear,
+    gate_and_up: LinearLayer,
+    down: LinearLayer,
 }
 
 /// Memory that the networks of a step use one after another.
 #[derive(Debug)]
-pub struct NetworkWork {
+pub struct NetworkMemory {
     both: QueueMemory<f32>,
     gated: OperandMemory,
     exact: bool,
 }
 
-impl NetworkWork {
+impl NetworkMemory {
     /// Allocates memory for up to `tokens` tokens and networks of `inner` elements. With `exact`,
     /// the gate has no approximations, and each token is computed as if it were alone.
     ///
     /// # Errors
     /// If memory runs out.
-    pub fn new(on: &impl Queue, inner: usize, tokens: usize, exact: bool) -> Result<NetworkWork, Error> {
-        Ok(NetworkWork { both: on.scratch(tokens * 2 * inner)?, gated: OperandMemory::new(tokens * inner), exact })
+    pub fn new(on: &impl Queue, inner: usize, tokens: usize, exact: bool) -> Result<NetworkMemory, Error> {
+        Ok(NetworkMemory { both: on.scratch(tokens * 2 * inner)?, gated: OperandMemory::new(tokens * inner), exact })
     }
 }
 
@@ -43,8 +43,8 @@ impl NetworkWork {
 /// after it.
 pub(super) struct FusedNetwork<'a> {
     inner: usize,
-    gate_and_up: &'a Numbers,
-    down: &'a Numbers,
+    gate_and_up: &'a DenseMatrix,
+    down: &'a DenseMatrix,
 }
 
 impl FusedNetwork<'_> {
@@ -64,7 +64,7 @@ impl Network {
     ///
     /// # Errors
     /// If extents do not match.
-    pub fn new(gate_and_up: Linear, down: Linear) -> crate::Result<Network> {
+    pub fn new(gate_and_up: LinearLayer, down: LinearLayer) -> crate::Result<Network> {
         let ([both, _], [_, inner]) = (gate_and_up.extents(), down.extents());
         if both != 2 * inner {
             let problem = format!("expected twice the {inner} columns of `down`, found {both} rows");
@@ -81,12 +81,12 @@ impl Network {
     /// Returns the network whose kernels also compute the norm before it, the gate, and the sum
     /// after it. Neither matrix may be block-quantized.
     pub(super) fn fused(&self) -> Option<FusedNetwork<'_>> {
-        let (gate_and_up, down) = (self.gate_and_up.numbers()?, self.down.numbers()?);
+        let (gate_and_up, down) = (self.gate_and_up.dense_matrix()?, self.down.dense_matrix()?);
         Some(FusedNetwork { inner: self.inner, gate_and_up, down })
     }
 
     /// Returns the matrix of gate and up, which reads the activations.
-    pub(super) fn gate_and_up(&self) -> &Linear {
+    pub(super) fn gate_and_up(&self) -> &LinearLayer {
         &self.gate_and_up
     }
 
@@ -98,27 +98,27 @@ impl Network {
     pub(super) fn run(
         &self,
         on: &impl Queue,
-        x: &Operand<'_>,
+        x: &ActivationOperand<'_>,
         y: &mut BufferViewMut<'_, f32, 2>,
-        work: &mut NetworkWork,
+        memory: &mut NetworkMemory,
     ) -> Result<(), Error> {
-        let NetworkWork { both, gated, exact } = work;
+        let NetworkMemory { both, gated, exact } = memory;
         let (n, exact) = (x.tokens(), *exact);
-        let of_both = [n, 2 * self.inner];
-        self.gate_and_up.product(on, exact, x, &mut prefix(both, of_both)?)?;
-        let both = prefix(both, of_both)?.shared();
-        let gated = gated.filled(on, self.down.form(n, exact), Gated { both, exact })?;
+        let both_extents = [n, 2 * self.inner];
+        self.gate_and_up.product(on, exact, x, &mut prefix(both, both_extents)?)?;
+        let both = prefix(both, both_extents)?.shared();
+        let gated = gated.filled(on, self.down.form(n, exact), GatedHalves { both, exact })?;
         self.down.product(on, exact, &gated, y)
     }
 }
 
 /// The gate of a network: silu(a)·b, where a and b are the halves of each row.
-struct Gated<'a> {
+struct GatedHalves<'a> {
     both: BufferView<'a, f32, 2>,
     exact: bool,
 }
 
-impl ActivationSource for Gated<'_> {
+impl ActivationSource for GatedHalves<'_> {
     fn extents(&self) -> [usize; 2] {
         let [n, both] = self.both.extents();
         [n, both / 2]

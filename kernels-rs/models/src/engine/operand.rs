@@ -34,7 +34,7 @@ pub(super) trait ActivationSource: Sized {
 
 /// The form in which a product reads activations.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Form {
+pub(super) enum ActivationForm {
     F32,
     F16,
     Bf16,
@@ -44,21 +44,21 @@ pub(super) enum Form {
 
 /// Activations in one of the forms, `[tokens, columns]`.
 #[derive(Debug)]
-pub(super) enum Operand<'a> {
+pub(super) enum ActivationOperand<'a> {
     F32(BufferView<'a, f32, 2>),
     F16(BufferView<'a, f16, 2>),
     Bf16(BufferView<'a, bf16, 2>),
     Quantized(Box<quant::Activations>),
 }
 
-impl Operand<'_> {
+impl ActivationOperand<'_> {
     /// Returns the number of tokens.
     pub fn tokens(&self) -> usize {
         match self {
-            Operand::F32(x) => x.extents()[0],
-            Operand::F16(x) => x.extents()[0],
-            Operand::Bf16(x) => x.extents()[0],
-            Operand::Quantized(x) => x.extents()[0],
+            ActivationOperand::F32(x) => x.extents()[0],
+            ActivationOperand::F16(x) => x.extents()[0],
+            ActivationOperand::Bf16(x) => x.extents()[0],
+            ActivationOperand::Quantized(x) => x.extents()[0],
         }
     }
 }
@@ -67,45 +67,50 @@ impl Operand<'_> {
 #[derive(Debug)]
 pub(super) struct OperandMemory {
     /// The largest count of elements.
-    numbers: usize,
+    elements: usize,
     f32: Option<QueueMemory<f32>>,
     f16: Option<QueueMemory<f16>>,
     bf16: Option<QueueMemory<bf16>>,
 }
 
 impl OperandMemory {
-    /// Returns memory for at most `numbers` elements.
-    pub fn new(numbers: usize) -> OperandMemory {
-        OperandMemory { numbers, f32: None, f16: None, bf16: None }
+    /// Returns memory for at most `elements` elements.
+    pub fn new(elements: usize) -> OperandMemory {
+        OperandMemory { elements, f32: None, f16: None, bf16: None }
     }
 
     /// Queues the conversion of the activations to a form, and returns the result.
     ///
     /// # Errors
     /// If extents do not match or exceed the memory, or memory runs out.
-    pub fn filled(&mut self, on: &impl Queue, form: Form, source: impl ActivationSource) -> Result<Operand<'_>, Error> {
-        let numbers = self.numbers;
+    pub fn filled(
+        &mut self,
+        on: &impl Queue,
+        form: ActivationForm,
+        source: impl ActivationSource,
+    ) -> Result<ActivationOperand<'_>, Error> {
+        let elements = self.elements;
         Ok(match form {
-            Form::F32 => Operand::F32(written(on, &mut self.f32, numbers, source)?),
-            Form::F16 => Operand::F16(written(on, &mut self.f16, numbers, source)?),
-            Form::Bf16 => Operand::Bf16(written(on, &mut self.bf16, numbers, source)?),
-            Form::Quantized => Operand::Quantized(Box::new(source.quantize(on)?)),
+            ActivationForm::F32 => ActivationOperand::F32(written(on, &mut self.f32, elements, source)?),
+            ActivationForm::F16 => ActivationOperand::F16(written(on, &mut self.f16, elements, source)?),
+            ActivationForm::Bf16 => ActivationOperand::Bf16(written(on, &mut self.bf16, elements, source)?),
+            ActivationForm::Quantized => ActivationOperand::Quantized(Box::new(source.quantize(on)?)),
         })
     }
 }
 
-/// Queues the activations in the type `T`, and returns them. The memory is allocated for `numbers`
+/// Queues the activations in the type `T`, and returns them. The memory is allocated for `elements`
 /// elements at its first use.
 fn written<'m, T: Float + GenericArgument>(
     on: &impl Queue,
     memory: &'m mut Option<QueueMemory<T>>,
-    numbers: usize,
+    elements: usize,
     source: impl ActivationSource,
 ) -> Result<BufferView<'m, T, 2>, Error> {
     let extents = source.extents();
     let memory = match memory {
         Some(memory) => memory,
-        none => none.insert(on.scratch(numbers)?),
+        none => none.insert(on.scratch(elements)?),
     };
     source.write(on, &mut prefix(memory, extents)?)?;
     Ok(prefix(memory, extents)?.shared())

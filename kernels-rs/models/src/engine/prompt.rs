@@ -1,7 +1,7 @@
 //! The tokens of a text, and the images in it.
 
 use crate::error::{Error, Result};
-use crate::image::Picture;
+use crate::image::PreparedImage;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -10,20 +10,20 @@ pub const PLACEHOLDER: [&str; 3] = ["<|vision_start|>", "<|image_pad|>", "<|visi
 
 /// An image in a text.
 #[derive(Clone, Debug)]
-struct Placed {
+struct PlacedImage {
     /// The first of its tokens.
     at: usize,
-    picture: Arc<Picture>,
+    picture: Arc<PreparedImage>,
 }
 
-impl Placed {
+impl PlacedImage {
     fn range(&self) -> Range<usize> {
         self.at..self.at + self.picture.tokens()
     }
 }
 
-impl PartialEq for Placed {
-    fn eq(&self, other: &Placed) -> bool {
+impl PartialEq for PlacedImage {
+    fn eq(&self, other: &PlacedImage) -> bool {
         self.at == other.at && (Arc::ptr_eq(&self.picture, &other.picture) || self.picture == other.picture)
     }
 }
@@ -33,7 +33,7 @@ impl PartialEq for Placed {
 pub struct Prompt {
     tokens: Vec<u32>,
     /// Images in order.
-    images: Vec<Placed>,
+    images: Vec<PlacedImage>,
 }
 
 impl From<Vec<u32>> for Prompt {
@@ -48,7 +48,7 @@ impl Prompt {
     ///
     /// # Errors
     /// If there are not as many placeholders as images.
-    pub fn with_images(tokens: &[u32], placeholder: u32, pictures: &[Arc<Picture>]) -> Result<Prompt> {
+    pub fn with_images(tokens: &[u32], placeholder: u32, pictures: &[Arc<PreparedImage>]) -> Result<Prompt> {
         let mut prompt = Prompt::default();
         let places = tokens.iter().filter(|token| **token == placeholder).count();
         if places != pictures.len() {
@@ -59,7 +59,7 @@ impl Prompt {
         let mut parts = tokens.split(|token| *token == placeholder);
         prompt.tokens.extend(parts.next().unwrap_or_default());
         for (picture, text) in pictures.iter().zip(parts) {
-            prompt.images.push(Placed { at: prompt.tokens.len(), picture: picture.clone() });
+            prompt.images.push(PlacedImage { at: prompt.tokens.len(), picture: picture.clone() });
             prompt.tokens.extend(std::iter::repeat_n(placeholder, picture.tokens()));
             prompt.tokens.extend(text);
         }
@@ -83,7 +83,7 @@ impl Prompt {
 
     /// Returns the number of leading tokens that are equal to those of another text, with equal
     /// images.
-    pub(super) fn common(&self, other: &Prompt) -> usize {
+    pub(super) fn common_prefix(&self, other: &Prompt) -> usize {
         let equal = self.tokens.iter().zip(&other.tokens).take_while(|(a, b)| a == b).count();
         let differing = (0..).map(|i| [self.images.get(i), other.images.get(i)]).take_while(|pair| *pair != [None; 2]);
         let first =
@@ -93,7 +93,10 @@ impl Prompt {
 
     /// Returns the images that have tokens in a range: their number, their tokens in the text, and
     /// the picture.
-    pub(super) fn images_in(&self, range: &Range<usize>) -> impl Iterator<Item = (usize, Range<usize>, &Arc<Picture>)> {
+    pub(super) fn images_in(
+        &self,
+        range: &Range<usize>,
+    ) -> impl Iterator<Item = (usize, Range<usize>, &Arc<PreparedImage>)> {
         let (start, end) = (range.start, range.end);
         let images = self.images.iter().enumerate().map(|(i, image)| (i, image.range(), &image.picture));
         images.filter(move |(_, tokens, _)| tokens.start < end && start < tokens.end)

@@ -21,11 +21,11 @@ pub struct Sampling {
     pub min_p: f32,
     /// Divides positive logits of tokens in the sequence, and multiplies negative ones (Keskar and
     /// others, *CTRL*, 2019); 1 for none.
-    pub repetition: f32,
+    pub repetition_penalty: f32,
     /// Is subtracted from a token's logit for each time that it was generated.
-    pub frequency: f32,
+    pub frequency_penalty: f32,
     /// Is subtracted from a token's logit if it was generated.
-    pub presence: f32,
+    pub presence_penalty: f32,
 }
 
 impl Default for Sampling {
@@ -37,9 +37,9 @@ impl Default for Sampling {
             top_k: 0,
             top_p: 1.0,
             min_p: 0.0,
-            repetition: 1.0,
-            frequency: 0.0,
-            presence: 0.0,
+            repetition_penalty: 1.0,
+            frequency_penalty: 0.0,
+            presence_penalty: 0.0,
         }
     }
 }
@@ -51,25 +51,25 @@ impl Sampling {
             true => Ok(()),
             false => Err(Error::field("sampling", name, format!("expected {expected}, found {value}"))),
         };
-        let Sampling { temperature, top_p, min_p, repetition, frequency, presence, .. } = *self;
+        let Sampling { temperature, top_p, min_p, repetition_penalty, frequency_penalty, presence_penalty, .. } = *self;
         number("temperature", temperature, temperature >= 0.0, "0 or more")?;
         number("top-p", top_p, top_p > 0.0, "a number above 0")?;
         number("min-p", min_p, (0.0..=1.0).contains(&min_p), "0 to 1")?;
-        number("the penalty of repetition", repetition, repetition > 0.0, "a number above 0")?;
-        number("the penalty of frequency", frequency, frequency.is_finite(), "a finite number")?;
-        number("the penalty of presence", presence, presence.is_finite(), "a finite number")
+        number("the penalty of repetition", repetition_penalty, repetition_penalty > 0.0, "a number above 0")?;
+        number("the penalty of frequency", frequency_penalty, frequency_penalty.is_finite(), "a finite number")?;
+        number("the penalty of presence", presence_penalty, presence_penalty.is_finite(), "a finite number")
     }
 
     /// Tells whether earlier tokens matter.
     fn has_penalties(&self) -> bool {
-        self.repetition != 1.0 || self.frequency != 0.0 || self.presence != 0.0
+        self.repetition_penalty != 1.0 || self.frequency_penalty != 0.0 || self.presence_penalty != 0.0
     }
 }
 
 /// Records that a token is in the sequence, and that it was generated if `generated` is 1.
 #[kernel(block = 32, grid = token.len().div_ceil(32))]
 #[requires(seen.cols() == 2)]
-fn note(token: &[u32], generated: u32, mut seen: ViewMut<u32, 2>) {
+fn count_token(token: &[u32], generated: u32, mut seen: ViewMut<u32, 2>) {
     let i = grid::index();
     if i < token.len() {
         let token = token[i] as usize;
@@ -83,20 +83,26 @@ fn note(token: &[u32], generated: u32, mut seen: ViewMut<u32, 2>) {
 /// Applies penalties: logit ← penalized logit for each recorded token.
 #[kernel(block = 256, grid = logits.len().div_ceil(256))]
 #[requires(seen.rows() == logits.len(), seen.cols() == 2)]
-fn penalize(repetition: f32, frequency: f32, presence: f32, seen: View<u32, 2>, logits: &mut [f32]) {
+fn penalize(
+    repetition_penalty: f32,
+    frequency_penalty: f32,
+    presence_penalty: f32,
+    seen: View<u32, 2>,
+    logits: &mut [f32],
+) {
     let i = grid::index();
     if i < logits.len() && seen[(i, 0)] != 0 {
         let times = seen[(i, 1)];
         let logit = logits[i];
-        let logit = if logit > 0.0 { logit / repetition } else { logit * repetition };
-        logits[i] = if times > 0 { logit - frequency * times as f32 - presence } else { logit };
+        let logit = if logit > 0.0 { logit / repetition_penalty } else { logit * repetition_penalty };
+        logits[i] = if times > 0 { logit - frequency_penalty * times as f32 - presence_penalty } else { logit };
     }
 }
 
 /// Makes logits below the largest one minus `range` −∞. `likeliest` is the token of the largest.
 #[kernel(block = 256, grid = logits.len().div_ceil(256))]
 #[requires(likeliest.len() == 1)]
-fn cut(range: f32, likeliest: &[u32], logits: &[f32], kept: &mut [f32]) {
+fn keep_min_p(range: f32, likeliest: &[u32], logits: &[f32], kept: &mut [f32]) {
     let i = grid::index();
     let top = likeliest[0] as usize;
     if i < kept.len() && i < logits.len() && top < logits.len() {
@@ -154,12 +160,30 @@ impl Sampler {
         logits: &mut BufferViewMut<'_, f32, 2>,
         token: &mut BufferViewMut<'_, u32, 1>,
     ) -> Result<()> {
-        let Sampling { seed, temperature, top_k, top_p, min_p, repetition, frequency, presence } = self.sampling;
+        let Sampling {
+            seed,
+            temperature,
+            top_k,
+            top_p,
+            min_p,
+            repetition_penalty,
+            frequency_penalty,
+            presence_penalty,
+        } = self.sampling;
         let n = self.vocabulary;
         if let Some(seen) = &self.seen {
             let logits = logits.reborrow().strided().reshaped([n])?.side_by_side()?;
             // SAFETY: the kernel compares its index with the logits, and the launch their extents.
-            unsafe { penalize::launch_unchecked(on, repetition, frequency, presence, seen.view([n, 2])?, logits)? };
+            unsafe {
+                penalize::launch_unchecked(
+                    on,
+                    repetition_penalty,
+                    frequency_penalty,
+                    presence_penalty,
+                    seen.view([n, 2])?,
+                    logits,
+                )?
+            };
         }
         let sample = Sample::new(seed).offset(self.draws).temperature(temperature).top_k(top_k).top_p(top_p);
         let all = logits.reborrow().shared();
@@ -170,14 +194,14 @@ impl Sampler {
                 let all = all.strided().reshaped([n])?.side_by_side()?;
                 let range = -temperature * min_p.ln();
                 // SAFETY: the kernel compares its indices with the extents.
-                unsafe { cut::launch_unchecked(on, range, &*likeliest, all, &mut *kept)? };
+                unsafe { keep_min_p::launch_unchecked(on, range, &*likeliest, all, &mut *kept)? };
                 sample.run(on, &kept.view([1, n])?, token)?;
             }
         }
         if let Some(seen) = &mut self.seen {
             let token = token.reborrow().shared();
             // SAFETY: the kernel compares the token with the extents. There is one token.
-            unsafe { note::launch_unchecked(on, token, 1, seen.view_mut([n, 2])?)? };
+            unsafe { count_token::launch_unchecked(on, token, 1, seen.view_mut([n, 2])?)? };
         }
         self.draws += 1;
         Ok(())

@@ -5,18 +5,18 @@ use super::model::Model;
 use super::prompt::{PLACEHOLDER, Prompt};
 use super::sampling::{Sampler, Sampling};
 use crate::error::{Error, Result};
-use crate::image::{Image, Processor};
+use crate::image::{Image, ImageProcessor};
 use crate::memory::CacheFormat;
-use crate::tokenizer::{Characters, Encoding, Tokenizer};
+use crate::tokenizer::{Encoding, TextDecoderState, Tokenizer};
 use std::sync::Arc;
 
 /// How a session is made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Options {
-    /// The capacity: the maximum number of tokens of a sequence.
-    pub room: usize,
+pub struct SessionOptions {
+    /// The context size: the maximum number of tokens of a sequence.
+    pub context_size: usize,
     /// The chunk size: the number of tokens of a prompt that pass through the layers at once.
-    pub piece: usize,
+    pub chunk_size: usize,
     /// How keys and values are kept.
     pub cache: CacheFormat,
     /// Tokens of a page of the cache, if there are several sequences. Sequences that begin alike
@@ -32,10 +32,17 @@ pub struct Options {
     pub drafts: usize,
 }
 
-impl Default for Options {
-    /// Returns a capacity of 4,096 tokens, chunks of 512, and a cache of F16 in pages of 64.
-    fn default() -> Options {
-        Options { room: 4096, piece: 512, cache: CacheFormat::F16, page: 64, exact: false, drafts: 0 }
+impl Default for SessionOptions {
+    /// Returns a context size of 4,096 tokens, chunks of 512, and a cache of F16 in pages of 64.
+    fn default() -> SessionOptions {
+        SessionOptions {
+            context_size: 4096,
+            chunk_size: 512,
+            cache: CacheFormat::F16,
+            page: 64,
+            exact: false,
+            drafts: 0,
+        }
     }
 }
 
@@ -49,13 +56,13 @@ pub struct Generation {
     /// Strings at which generation stops, and which are not part of the result.
     pub stops: Vec<String>,
     /// Whether names of control tokens in the prompt become these tokens, as in chat templates.
-    pub control: bool,
+    pub parse_special: bool,
 }
 
 impl Default for Generation {
     /// Returns up to 256 of the likeliest tokens.
     fn default() -> Generation {
-        Generation { sampling: Sampling::default(), tokens: 256, stops: Vec::new(), control: false }
+        Generation { sampling: Sampling::default(), tokens: 256, stops: Vec::new(), parse_special: false }
     }
 }
 
@@ -63,13 +70,13 @@ impl Default for Generation {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum StopReason {
     /// The model generated an end token.
-    End,
+    EndToken,
     /// A stop string was generated.
-    Text,
+    StopString,
     /// The requested number of tokens was generated.
-    Tokens,
+    TokenLimit,
     /// The sequence is full.
-    Room,
+    ContextFull,
 }
 
 /// A generated token, and the text that it completes.
@@ -89,7 +96,7 @@ pub struct Session(Batch);
 
 impl Session {
     /// Makes a session.
-    pub(super) fn new(model: Model, options: Options) -> Result<Session> {
+    pub(super) fn new(model: Model, options: SessionOptions) -> Result<Session> {
         Ok(Session(Batch::new(model, options, 1)?))
     }
 
@@ -107,7 +114,7 @@ impl Session {
     /// session is empty afterwards.
     ///
     /// # Errors
-    /// If there are no tokens, or more than the capacity, or a launch fails.
+    /// If there are no tokens, or more than the context size, or a launch fails.
     pub fn losses(&mut self, tokens: &[u32]) -> Result<Vec<f32>> {
         self.0.losses(0, tokens)
     }
@@ -115,7 +122,7 @@ impl Session {
     /// Returns the likeliest token after each of the tokens. The session is empty afterwards.
     ///
     /// # Errors
-    /// If there are no tokens, or more than the capacity, or a launch fails.
+    /// If there are no tokens, or more than the context size, or a launch fails.
     pub fn likeliest(&mut self, tokens: &[u32]) -> Result<Vec<u32>> {
         self.0.likeliest(0, tokens)
     }
@@ -129,7 +136,7 @@ impl Session {
     /// again, except the last of the new ones.
     ///
     /// # Errors
-    /// If there are no tokens, or more than the capacity, or a launch fails.
+    /// If there are no tokens, or more than the context size, or a launch fails.
     pub fn set(&mut self, tokens: &[u32]) -> Result<()> {
         self.set_prompt(tokens.to_vec().into())
     }
@@ -142,7 +149,7 @@ impl Session {
     /// vision tower.
     pub fn set_prompt(&mut self, prompt: Prompt) -> Result<()> {
         self.0.set_prompt(0, prompt)?;
-        while !self.0.prompt(0)? {}
+        while !self.0.prefill(0)? {}
         Ok(())
     }
 
@@ -167,7 +174,7 @@ impl Session {
     /// # Errors
     /// If the prompt does not fit, or the device fails.
     pub fn generate(&mut self, prompt: &str, generation: &Generation) -> Result<Generate<'_>> {
-        let tokens = self.model().prompt(prompt, generation.control)?;
+        let tokens = self.model().prompt(prompt, generation.parse_special)?;
         self.generate_after(tokens.into(), generation)
     }
 
@@ -185,16 +192,16 @@ impl Session {
 }
 
 impl Model {
-    /// Returns the tokens of a prompt. With `control`, names of control tokens become these tokens,
-    /// as in chat templates.
+    /// Returns the tokens of a prompt. With `parse_special`, names of control tokens become these
+    /// tokens, as in chat templates.
     ///
     /// # Errors
     /// If the text cannot be encoded.
-    pub fn prompt(&self, text: &str, control: bool) -> Result<Vec<u32>> {
-        let mut tokens = self.tokenizer.encode(text, Encoding { control, ends: !control })?;
+    pub fn prompt(&self, text: &str, parse_special: bool) -> Result<Vec<u32>> {
+        let mut tokens = self.tokenizer.encode(text, Encoding { parse_special, add_special: !parse_special })?;
         // An empty prompt begins with the token that begins sequences.
         if tokens.is_empty() {
-            tokens.extend(self.tokenizer.special().begin);
+            tokens.extend(self.tokenizer.special().bos);
         }
         Ok(tokens)
     }
@@ -205,7 +212,7 @@ impl Model {
     ///
     /// # Errors
     /// If the model has no vision tower.
-    pub fn processor(&self) -> Result<Processor> {
+    pub fn processor(&self) -> Result<ImageProcessor> {
         let tower = self.tower.as_ref().ok_or_else(|| Error::Tokens {
             action: "see an image",
             problem: "the model has no vision tower; that of a GGUF file is a separate file (mmproj)".to_owned(),
@@ -219,7 +226,7 @@ impl Model {
     /// # Errors
     /// If the text cannot be encoded, the model has no vision tower, or the text does not have a
     /// place for each image. Also if a side of an image is too long for the other.
-    pub fn prompt_with(&self, text: &str, images: &[Image], processor: &Processor) -> Result<Prompt> {
+    pub fn prompt_with(&self, text: &str, images: &[Image], processor: &ImageProcessor) -> Result<Prompt> {
         let placeholder = self.image.ok_or_else(|| Error::Tokens {
             action: "see an image",
             problem: format!("the vocabulary has no token `{}`", PLACEHOLDER[1]),
@@ -235,17 +242,22 @@ impl Model {
 pub struct OutputText {
     stops: Vec<String>,
     /// Tokens that may still be generated.
-    left: usize,
+    remaining: usize,
     /// Text that may be the beginning of a stop string.
-    held: String,
-    characters: Characters,
+    pending: String,
+    characters: TextDecoderState,
 }
 
 impl OutputText {
     /// Returns the state before the first token.
     pub fn new(tokenizer: &Tokenizer, generation: &Generation) -> OutputText {
         let stops = generation.stops.iter().filter(|stop| !stop.is_empty()).cloned().collect();
-        OutputText { stops, left: generation.tokens, held: String::new(), characters: tokenizer.characters(false) }
+        OutputText {
+            stops,
+            remaining: generation.tokens,
+            pending: String::new(),
+            characters: tokenizer.decoder_state(false),
+        }
     }
 
     /// Adds a token, and returns the text that is complete with it. `is_full` says that the
@@ -254,32 +266,32 @@ impl OutputText {
     /// # Errors
     /// If the number is not a token.
     pub fn push(&mut self, tokenizer: &Tokenizer, token: u32, is_full: bool) -> Result<GeneratedToken> {
-        self.left = self.left.saturating_sub(1);
-        let mut stop = tokenizer.special().end.contains(&token).then_some(StopReason::End);
+        self.remaining = self.remaining.saturating_sub(1);
+        let mut stop = tokenizer.special().eos.contains(&token).then_some(StopReason::EndToken);
         if stop.is_none() {
-            self.held.push_str(&self.characters.push(tokenizer, token)?);
-            let found = self.stops.iter().filter_map(|stop| self.held.find(stop.as_str())).min();
+            self.pending.push_str(&self.characters.push(tokenizer, token)?);
+            let found = self.stops.iter().filter_map(|stop| self.pending.find(stop.as_str())).min();
             if let Some(at) = found {
-                self.held.truncate(at);
+                self.pending.truncate(at);
                 return Ok(GeneratedToken {
                     token,
-                    text: std::mem::take(&mut self.held),
-                    stop: Some(StopReason::Text),
+                    text: std::mem::take(&mut self.pending),
+                    stop: Some(StopReason::StopString),
                 });
             }
-            if self.left == 0 {
-                stop = Some(StopReason::Tokens);
+            if self.remaining == 0 {
+                stop = Some(StopReason::TokenLimit);
             } else if is_full {
-                stop = Some(StopReason::Room);
+                stop = Some(StopReason::ContextFull);
             }
         }
         if stop.is_some() {
-            self.held.push_str(&self.characters.finish());
-            return Ok(GeneratedToken { token, text: std::mem::take(&mut self.held), stop });
+            self.pending.push_str(&self.characters.finish());
+            return Ok(GeneratedToken { token, text: std::mem::take(&mut self.pending), stop });
         }
-        let kept = self.stops.iter().map(|stop| overlap(&self.held, stop)).max().unwrap_or(0);
-        let rest = self.held.split_off(self.held.len() - kept);
-        Ok(GeneratedToken { token, text: std::mem::replace(&mut self.held, rest), stop })
+        let kept = self.stops.iter().map(|stop| overlap(&self.pending, stop)).max().unwrap_or(0);
+        let rest = self.pending.split_off(self.pending.len() - kept);
+        Ok(GeneratedToken { token, text: std::mem::replace(&mut self.pending, rest), stop })
     }
 }
 
@@ -294,9 +306,9 @@ pub struct Generate<'a> {
 
 impl Generate<'_> {
     /// Generates a token.
-    fn piece(&mut self) -> Result<GeneratedToken> {
+    fn next_token(&mut self) -> Result<GeneratedToken> {
         let token = self.session.next(&mut self.sampler)?;
-        let is_full = self.session.tokens().len() >= self.session.0.room();
+        let is_full = self.session.tokens().len() >= self.session.0.context_size();
         self.output.push(&self.session.model().tokenizer, token, is_full)
     }
 }
@@ -314,9 +326,9 @@ impl Iterator for Generate<'_> {
         if self.has_ended {
             return None;
         }
-        let piece = self.piece();
-        self.has_ended = piece.as_ref().map_or(true, |piece| piece.stop.is_some());
-        Some(piece)
+        let token = self.next_token();
+        self.has_ended = token.as_ref().map_or(true, |token| token.stop.is_some());
+        Some(token)
     }
 }
 

@@ -8,13 +8,13 @@
 //! A step passes the stages one after another. Between two of them the activations are copied to
 //! the next device. The drawn tokens are copied to the first device, which has the embedding.
 
-use super::attention::Places;
-use super::block::Block;
+use super::attention::DevicePlaces;
+use super::block::TransformerBlock;
 use super::cache::CacheElement;
-use super::model::{Cached, Inserted, StepMemory};
+use super::model::{ImageTokens, KeyValueLayers, StepMemory};
 use crate::configuration::Configuration;
 use crate::error::{Error, Result};
-use crate::memory::{Plan, WeightBytes};
+use crate::memory::{MemoryPlan, WeightBytes};
 use kernels_rs::Queue;
 use runtime::{Device, DeviceBuffer};
 use std::ops::Range;
@@ -22,13 +22,13 @@ use std::sync::Arc;
 
 /// Consecutive blocks of a model on one device, and tables that each of its steps reads.
 #[derive(Debug)]
-pub struct Stage {
+pub struct PipelineStage {
     /// The device.
     pub device: Device,
     /// The number of the first block in the model.
     pub first: usize,
     /// The blocks in order.
-    pub blocks: Vec<Block>,
+    pub blocks: Vec<TransformerBlock>,
     /// The angle of each rotated pair for a position.
     frequencies: Arc<DeviceBuffer<f32>>,
     /// For each pair, the row of positions that rotates it in a sequence without images: 0.
@@ -38,7 +38,7 @@ pub struct Stage {
     image_axes: Arc<DeviceBuffer<u32>>,
 }
 
-/// The tables of a [`Stage`] that state how pairs are rotated.
+/// The tables of a [`PipelineStage`] that state how pairs are rotated.
 #[derive(Clone, Copy)]
 pub(super) struct RotaryTables<'a> {
     /// The angle of each pair for a position.
@@ -47,7 +47,7 @@ pub(super) struct RotaryTables<'a> {
     pub axes: &'a Arc<DeviceBuffer<u32>>,
 }
 
-impl Stage {
+impl PipelineStage {
     /// Makes a stage from its blocks. The tables have an entry for each rotated pair of a head.
     ///
     /// # Errors
@@ -55,11 +55,11 @@ impl Stage {
     pub(super) fn new(
         device: Device,
         first: usize,
-        blocks: Vec<Block>,
+        blocks: Vec<TransformerBlock>,
         frequencies: &[f32],
         image_axes: &[u32],
-    ) -> Result<Stage> {
-        Ok(Stage {
+    ) -> Result<PipelineStage> {
+        Ok(PipelineStage {
             frequencies: Arc::new(device.upload(frequencies)?),
             axes: Arc::new(device.zeros(image_axes.len())?),
             image_axes: Arc::new(device.upload(image_axes)?),
@@ -83,15 +83,15 @@ impl Stage {
     pub fn run<K: CacheElement>(
         &self,
         on: &impl Queue,
-        images: &[Inserted],
-        places: &Places<'_>,
-        cache: &mut dyn Cached<K>,
+        images: &[ImageTokens],
+        places: &DevicePlaces<'_>,
+        cache: &mut dyn KeyValueLayers<K>,
         memory: &mut StepMemory,
     ) -> Result<()> {
-        let StepMemory { activations, work } = memory;
+        let StepMemory { activations, blocks } = memory;
         for (i, block) in self.blocks.iter().enumerate() {
-            block.run(on, activations, places, cache.layer(i)?, work)?;
-            for Inserted { rows, features, from } in images {
+            block.run(on, activations, places, cache.layer(i)?, blocks)?;
+            for ImageTokens { rows, features, from } in images {
                 if let Some(features) = features.after(self.first + i)? {
                     activations.add(on, rows.clone(), &features.slice(*from..from + rows.len())?)?;
                 }
@@ -120,18 +120,18 @@ impl Stage {
 pub struct LayerSplit {
     devices: Vec<Device>,
     layers: Option<Vec<usize>>,
-    plan: Plan,
+    plan: MemoryPlan,
 }
 
 impl LayerSplit {
-    /// Returns a split over devices in this order. Weights and the cache of the default [`Plan`]
-    /// take about the same part of each device's free memory.
+    /// Returns a split over devices in this order. Weights and the cache of the default
+    /// [`MemoryPlan`] take about the same part of each device's free memory.
     pub fn new(devices: &[Device]) -> LayerSplit {
-        LayerSplit { devices: devices.to_vec(), layers: None, plan: Plan::default() }
+        LayerSplit { devices: devices.to_vec(), layers: None, plan: MemoryPlan::default() }
     }
 
     /// Sets the plan whose cache is counted.
-    pub fn with_plan(self, plan: Plan) -> LayerSplit {
+    pub fn with_plan(self, plan: MemoryPlan) -> LayerSplit {
         LayerSplit { plan, ..self }
     }
 
@@ -160,10 +160,10 @@ impl LayerSplit {
         let free: Vec<Option<u64>> = self.devices.iter().map(Device::free_memory).collect();
         let layers = configuration.layers_by_device(self.plan, weights, &free, self.layers.as_deref())?;
         let mut from = 0;
-        let of_device = self.devices.iter().zip(layers).map(|(device, layers)| {
+        let device_ranges = self.devices.iter().zip(layers).map(|(device, layers)| {
             from += layers;
             (device.clone(), from - layers..from)
         });
-        Ok(of_device.collect())
+        Ok(device_ranges.collect())
     }
 }

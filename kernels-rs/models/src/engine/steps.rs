@@ -25,17 +25,17 @@
 //! the tokens from pinned memory, and uploads none for the next step. With several devices, a copy
 //! brings the tokens from the last device to the first.
 
-use super::attention::{After, Places};
-use super::cache::{CacheElement, KeyValues, Pages};
+use super::attention::{DevicePlaces, TokenPlace};
+use super::cache::{CacheElement, KeyValues, SequencePages};
 use super::linear::MAX_FIXED_ORDER_ROWS;
-use super::model::{Cached, Inserted, Model, StepMemory};
+use super::model::{ImageTokens, KeyValueLayers, Model, StepMemory};
 use super::sampling::Sampler;
-use super::session::Options;
-use super::stage::{RotaryTables, Stage};
-use super::timing::{Launches, Selection};
-use super::vision::Features;
+use super::session::SessionOptions;
+use super::stage::{PipelineStage, RotaryTables};
+use super::timing::{FilteredRecording, Launches};
+use super::vision::ImageFeatures;
 use crate::error::{Error, Result};
-use crate::image::Picture;
+use crate::image::PreparedImage;
 use kernel_dsl::half::f16;
 use kernel_dsl::prelude::*;
 use kernels_rs::QueueMemory;
@@ -49,7 +49,7 @@ use std::collections::VecDeque;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct StepToken {
     pub token: u32,
-    pub place: After,
+    pub place: TokenPlace,
     /// The position. After an image, the position differs from the place.
     pub position: usize,
 }
@@ -61,15 +61,15 @@ pub struct SequenceSection<'a> {
     /// The positions of the tokens on one axis, or on three one after another.
     pub positions: Vec<u32>,
     /// The images with tokens in the section.
-    pub images: Vec<Inserted>,
-    pub after: After,
+    pub images: Vec<ImageTokens>,
+    pub start: TokenPlace,
 }
 
 impl SequenceSection<'_> {
     /// Returns tokens without images, in a sequence without images.
-    pub fn of_text(tokens: &[u32], after: After) -> SequenceSection<'_> {
-        let positions = (after.tokens..after.tokens + tokens.len()).map(|i| i as u32).collect();
-        SequenceSection { tokens, positions, images: Vec::new(), after }
+    pub fn without_images(tokens: &[u32], start: TokenPlace) -> SequenceSection<'_> {
+        let positions = (start.index..start.index + tokens.len()).map(|i| i as u32).collect();
+        SequenceSection { tokens, positions, images: Vec::new(), start }
     }
 }
 
@@ -83,12 +83,12 @@ pub enum LogitsPlace {
 }
 
 /// The work of sequences that depends on the format of their cache.
-pub trait Run: Send {
+pub trait BatchExecutor: Send {
     /// Returns the features of an image.
-    fn features(&mut self, model: &Model, picture: &Picture) -> Result<Features>;
+    fn features(&mut self, model: &Model, picture: &PreparedImage) -> Result<ImageFeatures>;
     /// Queues the model for consecutive tokens of a sequence. When a call returns, as many calls as
     /// there are stages may still run: each device can compute another chunk of a prompt.
-    fn append(&mut self, model: &Model, section: &SequenceSection<'_>, pages: &Pages) -> Result<()>;
+    fn append(&mut self, model: &Model, section: &SequenceSection<'_>, pages: &SequencePages) -> Result<()>;
     /// Waits for all work, and reports its failures.
     fn wait(&mut self) -> Result<()>;
     /// Runs the model for consecutive tokens, and returns −ln of the probability of a label after
@@ -98,43 +98,43 @@ pub trait Run: Send {
         model: &Model,
         section: &SequenceSection<'_>,
         labels: &[u32],
-        pages: &Pages,
+        pages: &SequencePages,
     ) -> Result<Vec<f32>>;
     /// Runs the model for consecutive tokens, and returns the likeliest token after each.
-    fn likeliest(&mut self, model: &Model, section: &SequenceSection<'_>, pages: &Pages) -> Result<Vec<u32>>;
+    fn likeliest(&mut self, model: &Model, section: &SequenceSection<'_>, pages: &SequencePages) -> Result<Vec<u32>>;
     /// Runs the model for rows.
-    fn step(&mut self, rows: &[StepToken], pages: &Pages) -> Result<()>;
+    fn step(&mut self, step_tokens: &[StepToken], pages: &SequencePages) -> Result<()>;
     /// Draws a token from logits, and returns it.
-    fn draw(&mut self, source: LogitsPlace, sampler: &mut Sampler) -> Result<u32>;
+    fn draw(&mut self, place: LogitsPlace, sampler: &mut Sampler) -> Result<u32>;
     /// Returns logits.
-    fn logits(&self, source: LogitsPlace) -> Result<Vec<f32>>;
+    fn logits(&self, place: LogitsPlace) -> Result<Vec<f32>>;
 }
 
 /// The maximum number of tokens with logits at once. More would need too much memory.
-pub const LOSSES: usize = 128;
+pub const MAX_LOGITS_ROWS: usize = 128;
 
-impl Options {
+impl SessionOptions {
     /// Returns the number of tokens of a prompt that pass the layers at once.
-    pub(super) fn at_once(&self) -> usize {
-        if self.exact { self.piece.min(MAX_FIXED_ORDER_ROWS) } else { self.piece }
+    pub(super) fn layer_chunk(&self) -> usize {
+        if self.exact { self.chunk_size.min(MAX_FIXED_ORDER_ROWS) } else { self.chunk_size }
     }
 }
 
-/// The [`Run`] of sequences whose caches have elements of type `K`.
-pub struct Steps<K: kernel_dsl::Element> {
+/// The [`BatchExecutor`] of sequences whose caches have elements of type `K`.
+pub struct GraphExecutor<K: kernel_dsl::Element> {
     /// A stream for each stage, on its device.
     streams: StageStreams,
     /// A graph for each width, ascending.
-    steps: Vec<Step<K>>,
+    steps: Vec<StepGraphs<K>>,
     /// The graph that has the caches.
-    home: usize,
-    options: Options,
+    cache_owner: usize,
+    options: SessionOptions,
     /// Logits after the last prompt.
-    prompt: DeviceBuffer<f32>,
+    prompt_logits: DeviceBuffer<f32>,
     vocabulary: usize,
     drawn: DeviceBuffer<u32>,
     /// The ends of the last chunks of prompts that may still run.
-    pieces: VecDeque<Event>,
+    running_chunks: VecDeque<Event>,
 }
 
 /// A stream for each stage of a model.
@@ -164,7 +164,7 @@ impl StageStreams {
 
 /// The content of the graph of a step.
 #[derive(Clone, Copy)]
-pub(super) struct StepForm<'a> {
+pub(super) struct StepRecording<'a> {
     /// The number of rows.
     pub width: usize,
     /// For rows of a prompt: the number of tokens before them. `None` for a step.
@@ -177,7 +177,7 @@ pub(super) struct StepForm<'a> {
 
 /// The cache of a layer, as [`KeyValues`] has it.
 pub(super) struct LayerCache<K: kernel_dsl::Element> {
-    numbers: DeviceBuffer<K>,
+    elements: DeviceBuffer<K>,
     scales: DeviceBuffer<f16>,
 }
 
@@ -187,7 +187,7 @@ pub(super) type StageCaches<K> = Vec<Vec<LayerCache<K>>>;
 /// The cache of a layer in a graph.
 #[derive(Clone, Copy)]
 struct LayerSlots<K: kernel_dsl::Element> {
-    numbers: SlotMut<K>,
+    elements: SlotMut<K>,
     scales: SlotMut<f16>,
 }
 
@@ -196,15 +196,15 @@ struct LayerSlots<K: kernel_dsl::Element> {
 struct CacheExtents([[usize; 4]; 2]);
 
 impl CacheExtents {
-    fn new<K: CacheElement>(model: &Model, pages: &Pages) -> CacheExtents {
+    fn new<K: CacheElement>(model: &Model, pages: &SequencePages) -> CacheExtents {
         let ([count, rows], configuration) = (pages.extents(), &model.configuration);
-        let of_row = [configuration.head, K::scales(configuration.head)];
-        CacheExtents(of_row.map(|numbers| [2 * count, configuration.groups, rows, numbers]))
+        let row_extents = [configuration.head, K::scales(configuration.head)];
+        CacheExtents(row_extents.map(|elements| [2 * count, configuration.kv_heads, rows, elements]))
     }
 }
 
 /// Graphs that pass some rows through the model.
-pub(super) struct Step<K: kernel_dsl::Element> {
+pub(super) struct StepGraphs<K: kernel_dsl::Element> {
     /// The graph of each stage.
     stages: Vec<StageGraph<K>>,
     width: usize,
@@ -212,28 +212,28 @@ pub(super) struct Step<K: kernel_dsl::Element> {
     /// The logits, in the last graph.
     logits: SlotMut<f32>,
     /// The places that the devices have for the next step, and the version of their pages.
-    ready: Option<(Vec<RowPlace>, u64)>,
+    next_places: Option<(Vec<RowPlace>, u64)>,
     /// The tokens that the first device has for the next step, if the host knows them.
-    tokens: Option<Vec<u32>>,
+    next_tokens: Option<Vec<u32>>,
     /// The host's copy of the tokens.
-    copy: PinnedBuffer<u32>,
+    host_tokens: PinnedBuffer<u32>,
 }
 
 /// A graph that passes rows through the blocks of a stage.
 struct StageGraph<K: kernel_dsl::Element> {
     graph: Graph<'static>,
     caches: Vec<LayerSlots<K>>,
-    inputs: Inputs,
+    inputs: GraphInputs,
     /// The activations that enter the stage, and those that leave it.
     activations: [SlotMut<f32>; 2],
 }
 
 /// The place of a row, and its position.
-type RowPlace = (After, usize);
+type RowPlace = (TokenPlace, usize);
 
 /// The inputs of a graph, with a number for each row.
 #[derive(Clone, Copy)]
-struct Inputs {
+struct GraphInputs {
     tokens: SlotMut<u32>,
     positions: SlotMut<u32>,
     /// The row of the cache in which keys and values are stored.
@@ -246,11 +246,11 @@ struct Inputs {
     pages: SlotMut<u32>,
 }
 
-/// Moves each row with keys to the place of the next token. Pages have `of_page` tokens.
+/// Moves each row with keys to the place of the next token. Pages have `page_tokens` tokens.
 #[kernel(block = 32, grid = lengths.len().div_ceil(32))]
 #[requires(
     positions.len() == lengths.len(), rows.len() == lengths.len(), slots.len() == lengths.len(),
-    pages.rows() == lengths.len(), of_page > 0,
+    pages.rows() == lengths.len(), page_tokens > 0,
 )]
 fn advance(
     positions: &mut [u32],
@@ -258,7 +258,7 @@ fn advance(
     rows: &mut [u32],
     lengths: &mut [u32],
     pages: View<u32, 2>,
-    of_page: usize,
+    page_tokens: usize,
 ) {
     let i = grid::index();
     if i < lengths.len() && lengths[i] > 0 {
@@ -266,32 +266,32 @@ fn advance(
         positions[i] += 1;
         rows[i] = row;
         lengths[i] += 1;
-        let page = row as usize / of_page;
+        let page = row as usize / page_tokens;
         // Beyond the pages nothing is stored.
         let beyond = page >= pages.cols();
-        slots[i] = if beyond { 0xffff_ffff } else { pages[(i, page)] * of_page as u32 + row % of_page as u32 };
+        slots[i] = if beyond { 0xffff_ffff } else { pages[(i, page)] * page_tokens as u32 + row % page_tokens as u32 };
     }
 }
 
 /// Caches of a stage in a graph that is being recorded.
 struct RecordedCaches<'a, K: kernel_dsl::Element>(&'a [LayerSlots<K>], CacheExtents);
 
-impl<K: kernel_dsl::Element> Cached<K> for RecordedCaches<'_, K> {
+impl<K: kernel_dsl::Element> KeyValueLayers<K> for RecordedCaches<'_, K> {
     fn layer(&mut self, layer: usize) -> Result<KeyValues<'_, K>> {
-        let CacheExtents([of_numbers, of_scales]) = self.1;
-        let LayerSlots { numbers, scales } = self.0[layer];
-        Ok(KeyValues { numbers: numbers.view_mut(of_numbers)?, scales: scales.view_mut(of_scales)? })
+        let CacheExtents([element_extents, scale_extents]) = self.1;
+        let LayerSlots { elements, scales } = self.0[layer];
+        Ok(KeyValues { elements: elements.view_mut(element_extents)?, scales: scales.view_mut(scale_extents)? })
     }
 }
 
 /// Caches of a stage outside a graph.
 struct LentCaches<'a, K: kernel_dsl::Element>(&'a mut [LayerCache<K>], CacheExtents);
 
-impl<K: kernel_dsl::Element> Cached<K> for LentCaches<'_, K> {
+impl<K: kernel_dsl::Element> KeyValueLayers<K> for LentCaches<'_, K> {
     fn layer(&mut self, layer: usize) -> Result<KeyValues<'_, K>> {
-        let CacheExtents([of_numbers, of_scales]) = self.1;
-        let LayerCache { numbers, scales } = &mut self.0[layer];
-        Ok(KeyValues { numbers: numbers.view_mut(of_numbers)?, scales: scales.view_mut(of_scales)? })
+        let CacheExtents([element_extents, scale_extents]) = self.1;
+        let LayerCache { elements, scales } = &mut self.0[layer];
+        Ok(KeyValues { elements: elements.view_mut(element_extents)?, scales: scales.view_mut(scale_extents)? })
     }
 }
 
@@ -309,43 +309,43 @@ impl<K: CacheElement> StageGraph<K> {
     /// likeliest tokens; the logits of others are empty.
     fn record(
         model: &Model,
-        stage: &Stage,
+        stage: &PipelineStage,
         exact: bool,
         caches: Vec<LayerCache<K>>,
-        pages: &Pages,
-        StepForm { width, before, instance, repeats }: StepForm<'_>,
+        pages: &SequencePages,
+        StepRecording { width, before, instance, repeats }: StepRecording<'_>,
         launches: &Launches,
     ) -> Result<(StageGraph<K>, SlotMut<f32>)> {
         let device = &stage.device;
         let configuration = &model.configuration;
         let (pairs, vocabulary) = (configuration.head / 2, configuration.vocabulary);
-        let ([_, of_page], of_text) = (pages.extents(), pages.table(0).len());
+        let ([_, page_tokens], pages_per_sequence) = (pages.extents(), pages.table(0).len());
         let extents = CacheExtents::new::<K>(model, pages);
         let is_first = stage.first == 0;
         let is_last = stage.first + stage.blocks.len() == configuration.layers;
         let recording = device.record();
-        let queue = Selection { recording: &recording, instance, repeats, launches };
-        let own = |LayerCache { numbers, scales }: LayerCache<K>| {
-            Ok(LayerSlots { numbers: recording.own(numbers)?, scales: recording.own(scales)? })
+        let queue = FilteredRecording { recording: &recording, instance, repeats, launches };
+        let own = |LayerCache { elements, scales }: LayerCache<K>| {
+            Ok(LayerSlots { elements: recording.own(elements)?, scales: recording.own(scales)? })
         };
         let caches = caches.into_iter().map(own).collect::<runtime::Result<Vec<LayerSlots<K>>>>()?;
         let zeros = |n: usize| recording.own(device.zeros::<u32>(n)?);
-        let inputs = Inputs {
+        let inputs = GraphInputs {
             tokens: zeros(width)?,
             positions: zeros(width)?,
             slots: zeros(width)?,
             rows: zeros(width)?,
             lengths: zeros(width)?,
-            pages: zeros(width * of_text)?,
+            pages: zeros(width * pages_per_sequence)?,
         };
-        let Inputs { tokens, positions, slots, rows, lengths, pages } = inputs;
+        let GraphInputs { tokens, positions, slots, rows, lengths, pages } = inputs;
         // Only the last token of a prompt has logits.
-        let of_logits = [if before.is_some() { 1 } else { width }, if is_last { vocabulary } else { 0 }];
-        let logits = recording.own(device.zeros::<f32>(of_logits.iter().product())?)?;
+        let logits_extents = [if before.is_some() { 1 } else { width }, if is_last { vocabulary } else { 0 }];
+        let logits = recording.own(device.zeros::<f32>(logits_extents.iter().product())?)?;
         let RotaryTables { frequencies, axes } = stage.rotary(false);
         let (axes, frequencies) = (recording.share(axes.clone())?, recording.share(frequencies.clone())?);
-        let indices = recording.own(device.upload(&numbers(0, width))?)?;
-        let places = Places {
+        let indices = recording.own(device.upload(&consecutive(0, width))?)?;
+        let places = DevicePlaces {
             tokens: Tokens {
                 positions: positions.view([1, width])?,
                 axes: axes.view([pairs])?,
@@ -354,67 +354,67 @@ impl<K: CacheElement> StageGraph<K> {
             },
             rows: rows.view([width])?,
             lengths: lengths.view([width])?,
-            pages: pages.view([width, of_text])?,
+            pages: pages.view([width, pages_per_sequence])?,
             indices: indices.view([width])?,
             before,
         };
-        let mut memory = StepMemory::new(&recording, configuration, width, of_text * of_page, exact)?;
+        let mut memory = StepMemory::new(&recording, configuration, width, pages_per_sequence * page_tokens, exact)?;
         if is_first {
             model.embed(&queue, tokens.view([width])?, &[], &mut memory)?;
         }
         let entering = slot(memory.activations.entering())?;
         stage.run(&queue, &[], &places, &mut RecordedCaches(&caches, extents), &mut memory)?;
         if is_last {
-            model.finish(&queue, &mut logits.view_mut(of_logits)?, &mut memory)?;
+            model.finish(&queue, &mut logits.view_mut(logits_extents)?, &mut memory)?;
         }
         let leaving = slot(memory.activations.leaving(&queue)?)?;
         if before.is_none() {
             if is_last {
                 // The next replay begins with the likeliest token, unless a sampler replaces it.
                 let likeliest = Sample::new(0).temperature(0.0);
-                likeliest.run(&queue, &logits.view(of_logits)?, &mut tokens.view_mut([width])?)?;
+                likeliest.run(&queue, &logits.view(logits_extents)?, &mut tokens.view_mut([width])?)?;
             }
-            let pages = pages.view([width, of_text])?;
+            let pages = pages.view([width, pages_per_sequence])?;
             // SAFETY: each thread changes an element of each buffer, after comparing its index.
-            unsafe { advance::launch_unchecked(&queue, positions, slots, rows, lengths, pages, of_page)? };
+            unsafe { advance::launch_unchecked(&queue, positions, slots, rows, lengths, pages, page_tokens)? };
         }
         let graph = recording.finish()?;
         Ok((StageGraph { graph, caches, inputs, activations: [entering, leaving] }, logits))
     }
 
     /// Takes the caches out of the graph, which gets empty ones.
-    fn take(&mut self) -> Result<Vec<LayerCache<K>>> {
+    fn take_caches(&mut self) -> Result<Vec<LayerCache<K>>> {
         let device = self.graph.device().clone();
         let mut taken = Vec::new();
-        for LayerSlots { numbers, scales } in &self.caches {
-            let numbers = std::mem::replace(self.graph.buffer_mut(*numbers)?, device.zeros(0)?);
+        for LayerSlots { elements, scales } in &self.caches {
+            let elements = std::mem::replace(self.graph.buffer_mut(*elements)?, device.zeros(0)?);
             let scales = std::mem::replace(self.graph.buffer_mut(*scales)?, device.zeros(0)?);
-            taken.push(LayerCache { numbers, scales });
+            taken.push(LayerCache { elements, scales });
         }
         Ok(taken)
     }
 
     /// Puts the caches into the graph.
-    fn put(&mut self, caches: Vec<LayerCache<K>>) -> Result<()> {
-        for (LayerSlots { numbers, scales }, cache) in self.caches.iter().zip(caches) {
-            *self.graph.buffer_mut(*numbers)? = cache.numbers;
+    fn put_caches(&mut self, caches: Vec<LayerCache<K>>) -> Result<()> {
+        for (LayerSlots { elements, scales }, cache) in self.caches.iter().zip(caches) {
+            *self.graph.buffer_mut(*elements)? = cache.elements;
             *self.graph.buffer_mut(*scales)? = cache.scales;
         }
         Ok(())
     }
 }
 
-impl<K: CacheElement> Step<K> {
+impl<K: CacheElement> StepGraphs<K> {
     /// Allocates the caches of all layers, stage by stage.
-    pub(super) fn caches(model: &Model, pages: &Pages) -> Result<StageCaches<K>> {
-        let CacheExtents([of_numbers, of_scales]) = CacheExtents::new::<K>(model, pages);
-        let (numbers, scales) = (of_numbers.iter().product(), of_scales.iter().product());
-        let of_stage = |stage: &Stage| {
+    pub(super) fn caches(model: &Model, pages: &SequencePages) -> Result<StageCaches<K>> {
+        let CacheExtents([element_extents, scale_extents]) = CacheExtents::new::<K>(model, pages);
+        let (elements, scales) = (element_extents.iter().product(), scale_extents.iter().product());
+        let stage_caches = |stage: &PipelineStage| {
             let zeros =
-                |_| Ok(LayerCache { numbers: stage.device.zeros(numbers)?, scales: stage.device.zeros(scales)? });
+                |_| Ok(LayerCache { elements: stage.device.zeros(elements)?, scales: stage.device.zeros(scales)? });
             stage.blocks.iter().map(zeros).collect()
         };
-        model.stages.iter().map(of_stage).collect()
+        model.stages.iter().map(stage_caches).collect()
     }
 
     /// Records a step with the caches of all layers, and counts its launches.
@@ -422,36 +422,36 @@ impl<K: CacheElement> Step<K> {
         model: &Model,
         exact: bool,
         caches: StageCaches<K>,
-        pages: &Pages,
-        form: StepForm<'_>,
+        pages: &SequencePages,
+        form: StepRecording<'_>,
         launches: &Launches,
-    ) -> Result<Step<K>> {
+    ) -> Result<StepGraphs<K>> {
         let (mut stages, mut logits) = (Vec::new(), None);
         for (stage, caches) in model.stages.iter().zip(caches) {
-            let (graph, of_stage) = StageGraph::record(model, stage, exact, caches, pages, form, launches)?;
+            let (graph, stage_logits) = StageGraph::record(model, stage, exact, caches, pages, form, launches)?;
             stages.push(graph);
-            logits = Some(of_stage);
+            logits = Some(stage_logits);
         }
         let logits = logits.ok_or_else(|| Error::field("a model", "stages", "expected at least one"))?;
-        Ok(Step {
+        Ok(StepGraphs {
             stages,
             width: form.width,
             extents: CacheExtents::new::<K>(model, pages),
             logits,
-            ready: None,
-            tokens: None,
-            copy: model.logits_device().pinned(form.width)?,
+            next_places: None,
+            next_tokens: None,
+            host_tokens: model.logits_device().pinned(form.width)?,
         })
     }
 
     /// Takes the caches out of the graphs, which get empty ones.
-    pub(super) fn take(&mut self) -> Result<StageCaches<K>> {
-        self.stages.iter_mut().map(StageGraph::take).collect()
+    pub(super) fn take_caches(&mut self) -> Result<StageCaches<K>> {
+        self.stages.iter_mut().map(StageGraph::take_caches).collect()
     }
 
     /// Puts the caches into the graphs.
-    fn put(&mut self, caches: StageCaches<K>) -> Result<()> {
-        self.stages.iter_mut().zip(caches).try_for_each(|(stage, caches)| stage.put(caches))
+    fn put_caches(&mut self, caches: StageCaches<K>) -> Result<()> {
+        self.stages.iter_mut().zip(caches).try_for_each(|(stage, caches)| stage.put_caches(caches))
     }
 
     fn last(&self) -> &StageGraph<K> {
@@ -464,13 +464,13 @@ impl<K: CacheElement> Step<K> {
     }
 
     /// Uploads tokens and places of rows.
-    pub(super) fn set_rows(&mut self, rows: &[StepToken], pages: &Pages) -> Result<()> {
-        self.set_places(rows, pages)?;
-        self.set_tokens(rows)
+    pub(super) fn set_step_tokens(&mut self, step_tokens: &[StepToken], pages: &SequencePages) -> Result<()> {
+        self.set_places(step_tokens, pages)?;
+        self.set_tokens(step_tokens)
     }
 
-    fn set_tokens(&mut self, rows: &[StepToken]) -> Result<()> {
-        let mut tokens: Vec<u32> = rows.iter().map(|row| row.token).collect();
+    fn set_tokens(&mut self, step_tokens: &[StepToken]) -> Result<()> {
+        let mut tokens: Vec<u32> = step_tokens.iter().map(|row| row.token).collect();
         tokens.resize(self.width, 0);
         let StageGraph { graph, inputs, .. } = &mut self.stages[0];
         Ok(graph.buffer_mut(inputs.tokens)?.copy_from(&tokens)?)
@@ -510,58 +510,59 @@ impl<K: CacheElement> Step<K> {
     }
 
     /// Uploads the places of rows, and the pages of their sequences.
-    fn set_places(&mut self, rows: &[StepToken], pages: &Pages) -> Result<()> {
+    fn set_places(&mut self, step_tokens: &[StepToken], pages: &SequencePages) -> Result<()> {
         let padded = |number: &dyn Fn(&StepToken) -> u32, other: u32| {
-            let numbers = rows.iter().map(number);
-            numbers.chain(std::iter::repeat(other)).take(self.width).collect::<Vec<u32>>()
+            let values = step_tokens.iter().map(number);
+            values.chain(std::iter::repeat(other)).take(self.width).collect::<Vec<u32>>()
         };
         let positions = padded(&|row| row.position as u32, 0);
         // Padding rows have a slot that does not exist, so that nothing is stored.
-        let slots = padded(&|row| pages.slot(row.place.sequence, row.place.tokens), u32::MAX);
-        let of_rows = padded(&|row| row.place.tokens as u32, u32::MAX);
-        let lengths = padded(&|row| row.place.tokens as u32 + 1, 0);
-        let of_text = pages.table(0).len();
-        let mut table: Vec<u32> = rows.iter().flat_map(|row| pages.table(row.place.sequence)).copied().collect();
-        table.resize(self.width * of_text, 0);
+        let slots = padded(&|row| pages.slot(row.place.sequence, row.place.index), u32::MAX);
+        let token_indices = padded(&|row| row.place.index as u32, u32::MAX);
+        let lengths = padded(&|row| row.place.index as u32 + 1, 0);
+        let pages_per_sequence = pages.table(0).len();
+        let mut table: Vec<u32> = step_tokens.iter().flat_map(|row| pages.table(row.place.sequence)).copied().collect();
+        table.resize(self.width * pages_per_sequence, 0);
         for StageGraph { graph, inputs, .. } in &mut self.stages {
-            let numbers = [
+            let inputs = [
                 (inputs.positions, &positions),
                 (inputs.slots, &slots),
-                (inputs.rows, &of_rows),
+                (inputs.rows, &token_indices),
                 (inputs.lengths, &lengths),
                 (inputs.pages, &table),
             ];
-            for (slot, numbers) in numbers {
-                graph.buffer_mut(slot)?.copy_from(numbers)?;
+            for (slot, values) in inputs {
+                graph.buffer_mut(slot)?.copy_from(values)?;
             }
         }
         Ok(())
     }
 
     /// Replays the graphs for rows, after uploading places and tokens that the devices do not have.
-    fn run(&mut self, streams: &StageStreams, rows: &[StepToken], pages: &Pages) -> Result<()> {
-        let places: Vec<RowPlace> = rows.iter().map(|row| (row.place, row.position)).collect();
+    fn run(&mut self, streams: &StageStreams, step_tokens: &[StepToken], pages: &SequencePages) -> Result<()> {
+        let places: Vec<RowPlace> = step_tokens.iter().map(|row| (row.place, row.position)).collect();
         let version = pages.version();
-        let has_places = self.ready.take().is_some_and(|ready| ready == (places.clone(), version));
+        let has_places = self.next_places.take().is_some_and(|next| next == (places.clone(), version));
         // `take` comes first: if the replay fails, the tokens on the devices are unknown.
-        let has_tokens = self.tokens.take().is_some_and(|tokens| {
-            tokens.len() >= rows.len() && rows.iter().zip(tokens).all(|(row, token)| row.token == token)
+        let has_tokens = self.next_tokens.take().is_some_and(|tokens| {
+            tokens.len() >= step_tokens.len() && step_tokens.iter().zip(tokens).all(|(row, token)| row.token == token)
         });
         if !has_places {
-            self.set_places(rows, pages)?;
+            self.set_places(step_tokens, pages)?;
         }
         if !has_tokens {
-            self.set_tokens(rows)?;
+            self.set_tokens(step_tokens)?;
         }
         self.replay(streams)?;
-        let next = |(place, position): (After, usize)| (After { tokens: place.tokens + 1, ..place }, position + 1);
-        self.ready = Some((places.into_iter().map(next).collect(), version));
+        let next =
+            |(place, position): (TokenPlace, usize)| (TokenPlace { index: place.index + 1, ..place }, position + 1);
+        self.next_places = Some((places.into_iter().map(next).collect(), version));
         Ok(())
     }
 
     /// Queues a draw from the logits after a row, which replaces the likeliest token.
     fn draw(&mut self, stream: &Stream, row: usize, sampler: &mut Sampler, vocabulary: usize) -> Result<()> {
-        self.tokens = None;
+        self.next_tokens = None;
         let (width, slot) = (self.width, self.logits);
         let StageGraph { graph, inputs, .. } = self.last_mut();
         // The graph lends one buffer at a time, so the logits are taken out meanwhile.
@@ -577,24 +578,24 @@ impl<K: CacheElement> Step<K> {
 
     /// Returns the token after a row of the last step.
     fn token(&mut self, streams: &StageStreams, row: usize) -> Result<u32> {
-        if self.tokens.is_none() {
+        if self.next_tokens.is_none() {
             let (stream, before) = (streams.last(), &streams.0[..streams.0.len() - 1]);
             // Waiting also reports violations. The last device works meanwhile.
             before.iter().try_for_each(Stream::wait)?;
             let StageGraph { graph, inputs, .. } = &self.stages[self.stages.len() - 1];
-            stream.download_to(graph.buffer(inputs.tokens)?, &mut self.copy)?;
+            stream.download_to(graph.buffer(inputs.tokens)?, &mut self.host_tokens)?;
             // The copy to the first device runs while the host handles the tokens.
             self.copy_tokens(streams)?;
             stream.wait()?;
-            self.tokens = Some(self.copy.as_slice()?.to_vec());
+            self.next_tokens = Some(self.host_tokens.as_slice()?.to_vec());
         }
-        let token = self.tokens.as_ref().and_then(|tokens| tokens.get(row));
+        let token = self.next_tokens.as_ref().and_then(|tokens| tokens.get(row));
         token.copied().ok_or_else(|| Error::Tokens { action: "draw a token", problem: format!("no row {row}") })
     }
 }
 
 /// Returns `n` elements from `first` on.
-fn numbers(first: usize, n: usize) -> Vec<u32> {
+fn consecutive(first: usize, n: usize) -> Vec<u32> {
     (first..first + n).map(|i| i as u32).collect()
 }
 
@@ -611,30 +612,30 @@ struct SectionPlaces {
 impl SectionPlaces {
     fn upload(
         stream: &Stream,
-        SequenceSection { tokens, positions, after, .. }: &SequenceSection<'_>,
-        pages: &Pages,
+        SequenceSection { tokens, positions, start, .. }: &SequenceSection<'_>,
+        pages: &SequencePages,
     ) -> Result<Self> {
         let n = tokens.len();
-        let slots: Vec<u32> = (0..n).map(|i| pages.slot(after.sequence, after.tokens + i)).collect();
+        let slots: Vec<u32> = (0..n).map(|i| pages.slot(start.sequence, start.index + i)).collect();
         Ok(SectionPlaces {
             positions: stream.upload(positions)?,
             slots: stream.upload(&slots)?,
-            rows: stream.upload(&numbers(after.tokens, n))?,
-            lengths: stream.upload(&numbers(after.tokens + 1, n))?,
-            tables: stream.upload(&pages.table(after.sequence).repeat(n))?,
-            indices: stream.upload(&numbers(0, n))?,
+            rows: stream.upload(&consecutive(start.index, n))?,
+            lengths: stream.upload(&consecutive(start.index + 1, n))?,
+            tables: stream.upload(&pages.table(start.sequence).repeat(n))?,
+            indices: stream.upload(&consecutive(0, n))?,
         })
     }
 
     /// Returns the places for the stage of the device. `before` tokens precede the section.
-    fn views<'a>(&'a self, stage: &'a Stage, before: usize) -> Result<Places<'a>> {
+    fn views<'a>(&'a self, stage: &'a PipelineStage, before: usize) -> Result<DevicePlaces<'a>> {
         let n = self.slots.len().max(1);
         let axes = self.positions.len() / n;
-        let RotaryTables { frequencies, axes: of_pairs } = stage.rotary(axes > 1);
-        Ok(Places {
+        let RotaryTables { frequencies, axes: pair_axes } = stage.rotary(axes > 1);
+        Ok(DevicePlaces {
             tokens: Tokens {
                 positions: self.positions.view([axes, self.slots.len()])?,
-                axes: of_pairs.view([of_pairs.len()])?,
+                axes: pair_axes.view([pair_axes.len()])?,
                 frequencies: frequencies.view([frequencies.len()])?,
                 slots: self.slots.view([self.slots.len()])?,
             },
@@ -653,18 +654,18 @@ fn queue_stages<K: CacheElement>(
     model: &Model,
     streams: &StageStreams,
     section: &SequenceSection<'_>,
-    pages: &Pages,
+    pages: &SequencePages,
     exact: bool,
     (caches, extents): (&mut StageCaches<K>, CacheExtents),
     logits: &mut BufferViewMut<'_, f32, 2>,
 ) -> Result<()> {
-    let SequenceSection { tokens, images, after, .. } = section;
+    let SequenceSection { tokens, images, start, .. } = section;
     let n = tokens.len();
-    let room = pages.table(after.sequence).len() * pages.extents()[1];
+    let context_size = pages.table(start.sequence).len() * pages.extents()[1];
     let mut last: Option<(&Stream, StepMemory)> = None;
     for ((stage, stream), caches) in model.stages.iter().zip(&streams.0).zip(caches) {
         let places = SectionPlaces::upload(stream, section, pages)?;
-        let mut memory = StepMemory::new(stream, &model.configuration, n, room, exact)?;
+        let mut memory = StepMemory::new(stream, &model.configuration, n, context_size, exact)?;
         match &mut last {
             None => model.embed(stream, stream.upload(tokens)?.view([n])?, images, &mut memory)?,
             Some((on, before)) => {
@@ -676,45 +677,50 @@ fn queue_stages<K: CacheElement>(
             }
         }
         let mut cache = LentCaches(caches, extents);
-        stage.run(stream, images, &places.views(stage, after.tokens)?, &mut cache, &mut memory)?;
+        stage.run(stream, images, &places.views(stage, start.index)?, &mut cache, &mut memory)?;
         last = Some((stream, memory));
     }
     last.map_or(Ok(()), |(stream, mut memory)| model.finish(stream, logits, &mut memory))
 }
 
-impl<K: CacheElement> Steps<K> {
+impl<K: CacheElement> GraphExecutor<K> {
     /// Allocates the caches and records a graph for each width. The widest is wide enough for all
     /// sequences, and for a token and its drafts.
-    pub fn new(model: &Model, options: Options, sequences: usize, pages: &Pages) -> Result<Steps<K>> {
-        let mut caches = Step::caches(model, pages)?;
-        let mut steps: Vec<Step<K>> = Vec::new();
+    pub fn new(
+        model: &Model,
+        options: SessionOptions,
+        sequences: usize,
+        pages: &SequencePages,
+    ) -> Result<GraphExecutor<K>> {
+        let mut caches = StepGraphs::caches(model, pages)?;
+        let mut steps: Vec<StepGraphs<K>> = Vec::new();
         let widest = sequences.max(1 + options.drafts).next_power_of_two();
         for width in (0..).map(|i| 1 << i).take_while(|width| *width <= widest) {
             if let Some(last) = steps.last_mut() {
-                caches = last.take()?;
+                caches = last.take_caches()?;
             }
-            let form = StepForm { width, before: None, instance: None, repeats: 1 };
+            let form = StepRecording { width, before: None, instance: None, repeats: 1 };
             let caches = std::mem::take(&mut caches);
-            steps.push(Step::record(model, options.exact, caches, pages, form, &Launches::default())?);
+            steps.push(StepGraphs::record(model, options.exact, caches, pages, form, &Launches::default())?);
         }
-        Ok(Steps {
+        Ok(GraphExecutor {
             streams: StageStreams::new(model)?,
-            home: steps.len() - 1,
+            cache_owner: steps.len() - 1,
             steps,
             options,
-            prompt: model.logits_device().zeros(model.configuration.vocabulary)?,
+            prompt_logits: model.logits_device().zeros(model.configuration.vocabulary)?,
             vocabulary: model.configuration.vocabulary,
             drawn: model.logits_device().zeros(1)?,
-            pieces: VecDeque::new(),
+            running_chunks: VecDeque::new(),
         })
     }
 
     /// Moves the caches to the graph number `to`.
-    fn enter(&mut self, to: usize) -> Result<()> {
-        if to != self.home {
-            let caches = self.steps[self.home].take()?;
-            self.steps[to].put(caches)?;
-            self.home = to;
+    fn move_caches(&mut self, to: usize) -> Result<()> {
+        if to != self.cache_owner {
+            let caches = self.steps[self.cache_owner].take_caches()?;
+            self.steps[to].put_caches(caches)?;
+            self.cache_owner = to;
         }
         Ok(())
     }
@@ -725,14 +731,14 @@ impl<K: CacheElement> Steps<K> {
         &mut self,
         model: &Model,
         section: &SequenceSection<'_>,
-        pages: &Pages,
+        pages: &SequencePages,
         logits: &mut BufferViewMut<'_, f32, 2>,
     ) -> Result<()> {
-        let step = &mut self.steps[self.home];
-        let mut caches = step.take()?;
+        let step = &mut self.steps[self.cache_owner];
+        let mut caches = step.take_caches()?;
         let run =
             queue_stages(model, &self.streams, section, pages, self.options.exact, (&mut caches, step.extents), logits);
-        step.put(caches)?;
+        step.put_caches(caches)?;
         run
     }
 
@@ -741,7 +747,7 @@ impl<K: CacheElement> Steps<K> {
         &mut self,
         model: &Model,
         section: &SequenceSection<'_>,
-        pages: &Pages,
+        pages: &SequencePages,
     ) -> Result<DeviceBuffer<f32>> {
         let n = section.tokens.len();
         let mut logits = model.logits_device().alloc::<f32>(n * self.vocabulary)?;
@@ -750,8 +756,8 @@ impl<K: CacheElement> Steps<K> {
     }
 }
 
-impl<K: CacheElement> Run for Steps<K> {
-    fn features(&mut self, model: &Model, picture: &Picture) -> Result<Features> {
+impl<K: CacheElement> BatchExecutor for GraphExecutor<K> {
+    fn features(&mut self, model: &Model, picture: &PreparedImage) -> Result<ImageFeatures> {
         let Some(tower) = &model.tower else {
             let problem = "the model has no vision tower";
             return Err(Error::Tokens { action: "see an image", problem: problem.to_owned() });
@@ -763,20 +769,20 @@ impl<K: CacheElement> Run for Steps<K> {
         })
     }
 
-    fn append(&mut self, model: &Model, section: &SequenceSection<'_>, pages: &Pages) -> Result<()> {
-        let mut logits = std::mem::replace(&mut self.prompt, model.logits_device().zeros(0)?);
+    fn append(&mut self, model: &Model, section: &SequenceSection<'_>, pages: &SequencePages) -> Result<()> {
+        let mut logits = std::mem::replace(&mut self.prompt_logits, model.logits_device().zeros(0)?);
         let run = self.forward(model, section, pages, &mut logits.view_mut([1, self.vocabulary])?);
-        self.prompt = logits;
+        self.prompt_logits = logits;
         run?;
-        self.pieces.push_back(self.streams.last().record()?);
-        while self.pieces.len() > self.streams.0.len() {
-            self.pieces.pop_front().map_or(Ok(()), |piece| piece.wait())?;
+        self.running_chunks.push_back(self.streams.last().record()?);
+        while self.running_chunks.len() > self.streams.0.len() {
+            self.running_chunks.pop_front().map_or(Ok(()), |chunk| chunk.wait())?;
         }
         Ok(())
     }
 
     fn wait(&mut self) -> Result<()> {
-        self.pieces.clear();
+        self.running_chunks.clear();
         self.streams.wait()
     }
 
@@ -785,7 +791,7 @@ impl<K: CacheElement> Run for Steps<K> {
         model: &Model,
         section: &SequenceSection<'_>,
         labels: &[u32],
-        pages: &Pages,
+        pages: &SequencePages,
     ) -> Result<Vec<f32>> {
         let n = section.tokens.len();
         let logits = self.logits_of_all(model, section, pages)?;
@@ -799,7 +805,7 @@ impl<K: CacheElement> Run for Steps<K> {
         Ok(losses.download()?)
     }
 
-    fn likeliest(&mut self, model: &Model, section: &SequenceSection<'_>, pages: &Pages) -> Result<Vec<u32>> {
+    fn likeliest(&mut self, model: &Model, section: &SequenceSection<'_>, pages: &SequencePages) -> Result<Vec<u32>> {
         let n = section.tokens.len();
         let logits = self.logits_of_all(model, section, pages)?;
         let mut drawn = model.logits_device().zeros::<u32>(n)?;
@@ -809,23 +815,23 @@ impl<K: CacheElement> Run for Steps<K> {
         Ok(drawn.download()?)
     }
 
-    fn step(&mut self, rows: &[StepToken], pages: &Pages) -> Result<()> {
-        let of_width = self.steps.iter().position(|step| step.width >= rows.len());
-        self.enter(of_width.unwrap_or(self.steps.len() - 1))?;
-        self.steps[self.home].run(&self.streams, rows, pages)
+    fn step(&mut self, step_tokens: &[StepToken], pages: &SequencePages) -> Result<()> {
+        let wide_enough = self.steps.iter().position(|step| step.width >= step_tokens.len());
+        self.move_caches(wide_enough.unwrap_or(self.steps.len() - 1))?;
+        self.steps[self.cache_owner].run(&self.streams, step_tokens, pages)
     }
 
     fn draw(&mut self, place: LogitsPlace, sampler: &mut Sampler) -> Result<u32> {
         let token = match place {
             LogitsPlace::Row(row) => {
-                let step = &mut self.steps[self.home];
+                let step = &mut self.steps[self.cache_owner];
                 if !sampler.is_greedy() {
                     step.draw(self.streams.last(), row, sampler, self.vocabulary)?;
                 }
                 step.token(&self.streams, row)?
             }
             LogitsPlace::Prompt => {
-                let mut logits = self.prompt.view_mut([1, self.vocabulary])?;
+                let mut logits = self.prompt_logits.view_mut([1, self.vocabulary])?;
                 let stream = self.streams.last();
                 sampler.draw(stream, &mut logits, &mut self.drawn.view_mut([1])?)?;
                 stream.wait()?;
@@ -841,9 +847,9 @@ impl<K: CacheElement> Run for Steps<K> {
 
     fn logits(&self, place: LogitsPlace) -> Result<Vec<f32>> {
         self.streams.wait()?;
-        let step = &self.steps[self.home];
+        let step = &self.steps[self.cache_owner];
         Ok(match place {
-            LogitsPlace::Prompt => self.prompt.download()?,
+            LogitsPlace::Prompt => self.prompt_logits.download()?,
             LogitsPlace::Row(row) => {
                 let n = self.vocabulary;
                 step.last().graph.buffer(step.logits)?.download()?[row * n..(row + 1) * n].to_vec()

@@ -60,11 +60,11 @@
 //! product takes 2 to 3 µs beyond its bytes: for its vector, its first weights, and its sums.
 //! Barriers of the whole grid cost as much as launches.
 
-use super::attention::After;
-use super::cache::{CacheElement, Pages};
+use super::attention::TokenPlace;
+use super::cache::{CacheElement, SequencePages};
 use super::model::Model;
-use super::session::Options;
-use super::steps::{StageStreams, Step, StepForm, StepToken};
+use super::session::SessionOptions;
+use super::steps::{StageStreams, StepGraphs, StepRecording, StepToken};
 use crate::memory::CacheFormat;
 use kernel_dsl::compiler::hir::Constant;
 use kernel_dsl::half::f16;
@@ -82,7 +82,7 @@ pub enum TimedStep {
     /// The next token of each of several sequences.
     Decode {
         /// The number of sequences, a power of two.
-        texts: usize,
+        sequences: usize,
         /// The number of tokens of each sequence before the step.
         before: usize,
     },
@@ -126,7 +126,7 @@ impl StepTimes {
 pub(super) type Launches = RefCell<BTreeMap<String, usize>>;
 
 /// A queue that records the launches of one instance, or all of them, and counts all of them.
-pub(super) struct Selection<'r> {
+pub(super) struct FilteredRecording<'r> {
     pub recording: &'r Recording<'static>,
     pub instance: Option<&'r str>,
     /// How many times each selected launch is recorded.
@@ -134,7 +134,7 @@ pub(super) struct Selection<'r> {
     pub launches: &'r Launches,
 }
 
-impl Launcher for Selection<'_> {
+impl Launcher for FilteredRecording<'_> {
     type Error = Error;
 
     unsafe fn submit(
@@ -154,7 +154,7 @@ impl Launcher for Selection<'_> {
     }
 }
 
-impl Queue for Selection<'_> {
+impl Queue for FilteredRecording<'_> {
     fn device(&self) -> &Device {
         self.recording.device()
     }
@@ -181,19 +181,19 @@ impl Queue for Selection<'_> {
 const MIN_LAUNCHES: usize = 16;
 
 /// Seconds for which a graph is replayed to measure its time.
-const SECONDS: f64 = 0.03;
+const REPLAY_SECONDS: f64 = 0.03;
 
 /// Returns the seconds of one replay of a step, of all stages or of one. The first replay computes
-/// `rows`. Each replay appends a token to each sequence, and at most `limit` tokens fit.
-fn replayed<K: CacheElement>(
-    step: &mut Step<K>,
+/// `step_tokens`. Each replay appends a token to each sequence, and at most `limit` tokens fit.
+fn seconds_per_replay<K: CacheElement>(
+    step: &mut StepGraphs<K>,
     streams: &StageStreams,
     stage: Option<usize>,
-    (rows, pages): (&[StepToken], &Pages),
+    (step_tokens, pages): (&[StepToken], &SequencePages),
     limit: usize,
 ) -> crate::Result<f64> {
     let mut seconds = |count: usize| {
-        step.set_rows(rows, pages)?;
+        step.set_step_tokens(step_tokens, pages)?;
         let start = Instant::now();
         for _ in 0..count {
             match stage {
@@ -206,40 +206,46 @@ fn replayed<K: CacheElement>(
     };
     seconds(1)?;
     let once = seconds(1)?;
-    seconds((SECONDS / once).clamp(3.0, 500.0).min(limit as f64).max(1.0) as usize)
+    seconds((REPLAY_SECONDS / once).clamp(3.0, 500.0).min(limit as f64).max(1.0) as usize)
 }
 
 /// Times a step with a cache of `K`.
-fn timed<K: CacheElement>(model: &Model, options: Options, step: TimedStep) -> crate::Result<StepTimes> {
-    let (width, texts, before) = match step {
-        TimedStep::Decode { texts, before } => (texts, texts, before),
+fn time_step<K: CacheElement>(model: &Model, options: SessionOptions, step: TimedStep) -> crate::Result<StepTimes> {
+    let (width, sequences, before) = match step {
+        TimedStep::Decode { sequences, before } => (sequences, sequences, before),
         TimedStep::Prompt { tokens, before } => (tokens, 1, before),
     };
     let is_prompt = matches!(step, TimedStep::Prompt { .. });
-    let pages = Pages::new(texts, options.room, options.page);
+    let pages = SequencePages::new(sequences, options.context_size, options.page);
     let streams = StageStreams::new(model)?;
     let launches = Launches::default();
     let row = |i: usize| {
         let (sequence, tokens) = if is_prompt { (0, before + i) } else { (i, before) };
-        StepToken { token: i as u32, place: After { sequence, tokens }, position: tokens }
+        StepToken { token: i as u32, place: TokenPlace { sequence, index: tokens }, position: tokens }
     };
-    let rows: Vec<StepToken> = (0..width).map(row).collect();
-    let form = StepForm { width, before: is_prompt.then_some(before), instance: None, repeats: 1 };
-    let mut caches = Step::<K>::caches(model, &pages)?;
-    let mut first = Step::record(model, options.exact, caches, &pages, form, &launches)?;
-    let graph = replayed(&mut first, &streams, None, (&rows, &pages), options.room.saturating_sub(before + 1))?;
-    caches = first.take()?;
+    let step_tokens: Vec<StepToken> = (0..width).map(row).collect();
+    let form = StepRecording { width, before: is_prompt.then_some(before), instance: None, repeats: 1 };
+    let mut caches = StepGraphs::<K>::caches(model, &pages)?;
+    let mut first = StepGraphs::record(model, options.exact, caches, &pages, form, &launches)?;
+    let graph = seconds_per_replay(
+        &mut first,
+        &streams,
+        None,
+        (&step_tokens, &pages),
+        options.context_size.saturating_sub(before + 1),
+    )?;
+    caches = first.take_caches()?;
     drop(first);
     let mut kernels = Vec::new();
     for (instance, launches) in launches.take() {
         let repeats = MIN_LAUNCHES.div_ceil(launches);
-        let form = StepForm { instance: Some(&instance), repeats, ..form };
-        let mut alone = Step::record(model, options.exact, caches, &pages, form, &Launches::default())?;
+        let form = StepRecording { instance: Some(&instance), repeats, ..form };
+        let mut alone = StepGraphs::record(model, options.exact, caches, &pages, form, &Launches::default())?;
         let mut seconds = 0.0;
         for stage in 0..model.stages.len() {
-            seconds += replayed(&mut alone, &streams, Some(stage), (&rows, &pages), usize::MAX)?;
+            seconds += seconds_per_replay(&mut alone, &streams, Some(stage), (&step_tokens, &pages), usize::MAX)?;
         }
-        caches = alone.take()?;
+        caches = alone.take_caches()?;
         kernels.push(InstanceTime { instance, launches, seconds: seconds / repeats as f64 });
     }
     kernels.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
@@ -251,11 +257,11 @@ impl Model {
     ///
     /// # Errors
     /// If the step exceeds the options' room, or memory runs out.
-    pub fn step_times(&self, options: Options, step: TimedStep) -> crate::Result<StepTimes> {
+    pub fn step_times(&self, options: SessionOptions, step: TimedStep) -> crate::Result<StepTimes> {
         match options.cache {
-            CacheFormat::F32 => timed::<f32>(self, options, step),
-            CacheFormat::F16 => timed::<f16>(self, options, step),
-            CacheFormat::Q8_0 => timed::<i8>(self, options, step),
+            CacheFormat::F32 => time_step::<f32>(self, options, step),
+            CacheFormat::F16 => time_step::<f16>(self, options, step),
+            CacheFormat::Q8_0 => time_step::<i8>(self, options, step),
         }
     }
 }

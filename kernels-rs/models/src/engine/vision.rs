@@ -9,11 +9,11 @@
 //! A merger makes one token of each square of patches. Sources: Qwen3-VL's technical report, 2025;
 //! DeepStack: Meng and others, 2024; the layers: [`VisionLayer`].
 
-use super::linear::{Linear, Rows};
-use crate::configuration::Vision;
+use super::linear::{FileRows, LinearLayer};
+use crate::configuration::VisionConfiguration;
 use crate::error::{Error, Result};
-use crate::file::Format;
-use crate::image::{Picture, Processor};
+use crate::file::TensorFormat;
+use crate::image::{ImageProcessor, PreparedImage};
 use kernel_dsl::half::bf16;
 use kernel_dsl::{Element, Float, GenericArgument};
 use kernels_rs::activation::gelu;
@@ -25,10 +25,10 @@ use runtime::{BufferView, BufferViewMut, Device, DeviceBuffer, Stream};
 use std::sync::Arc;
 
 /// The base of the rotary frequencies.
-const BASE: f64 = 10_000.0;
+const ROTARY_BASE: f64 = 10_000.0;
 
 /// A layer whose matrices have any format.
-trait Layer: Send + Sync {
+trait AnyVisionLayer: Send + Sync {
     /// Queues the layer for the patches of one image.
     fn run(
         &self,
@@ -40,7 +40,7 @@ trait Layer: Send + Sync {
     ) -> Result<()>;
 }
 
-impl<T: Float + GenericArgument> Layer for VisionLayer<T> {
+impl<T: Float + GenericArgument> AnyVisionLayer for VisionLayer<T> {
     fn run(
         &self,
         on: &Stream,
@@ -55,12 +55,12 @@ impl<T: Float + GenericArgument> Layer for VisionLayer<T> {
 }
 
 /// A matrix of floats, and its bias.
-pub(super) struct Pair {
+pub(super) struct WeightAndBias {
     pub weight: Vec<f32>,
     pub bias: Vec<f32>,
 }
 
-impl Pair {
+impl WeightAndBias {
     fn linear<T: Element + Float>(self, device: &Device) -> Result<blocks::Linear<T>> {
         let weight: Vec<T> = self.weight.into_iter().map(T::from_f32).collect();
         Ok(blocks::Linear { weight: Arc::new(device.upload(&weight)?), bias: Arc::new(device.upload(&self.bias)?) })
@@ -72,17 +72,17 @@ impl Pair {
 }
 
 /// The parameters of a layer, as floats.
-pub(super) struct LayerNumbers {
-    pub norm: Pair,
-    pub projection: Pair,
-    pub output: Pair,
-    pub network_norm: Pair,
-    pub up: Pair,
-    pub down: Pair,
+pub(super) struct VisionLayerParameters {
+    pub norm: WeightAndBias,
+    pub projection: WeightAndBias,
+    pub output: WeightAndBias,
+    pub network_norm: WeightAndBias,
+    pub up: WeightAndBias,
+    pub down: WeightAndBias,
 }
 
-impl LayerNumbers {
-    fn layer<T: Float + GenericArgument>(self, device: &Device, shape: VisionShape) -> Result<Box<dyn Layer>> {
+impl VisionLayerParameters {
+    fn layer<T: Float + GenericArgument>(self, device: &Device, shape: VisionShape) -> Result<Box<dyn AnyVisionLayer>> {
         let weights = VisionWeights::<T> {
             norm: self.norm.norm(device)?,
             projection: self.projection.linear(device)?,
@@ -97,21 +97,27 @@ impl LayerNumbers {
 
 /// Makes one token of each square of patches: down(gelu(up(norm(x)))).
 #[derive(Debug)]
-pub(super) struct Merger {
+pub(super) struct PatchMerger {
     norm: LayerNorm,
     /// Whether the norm is computed over a whole square instead of each patch.
-    of_squares: bool,
+    norms_squares: bool,
     epsilon: f32,
-    up: Linear,
-    down: Linear,
+    up: LinearLayer,
+    down: LinearLayer,
 }
 
-impl Merger {
+impl PatchMerger {
     /// Makes a merger. The norm is computed over whole squares if it has a weight for each number
     /// of a square.
-    pub fn new(device: &Device, norm: Pair, epsilon: f32, up: Linear, down: Linear) -> Result<Merger> {
-        let of_squares = norm.weight.len() == up.extents()[1];
-        Ok(Merger { norm: norm.norm(device)?, of_squares, epsilon, up, down })
+    pub fn new(
+        device: &Device,
+        norm: WeightAndBias,
+        epsilon: f32,
+        up: LinearLayer,
+        down: LinearLayer,
+    ) -> Result<PatchMerger> {
+        let norms_squares = norm.weight.len() == up.extents()[1];
+        Ok(PatchMerger { norm: norm.norm(device)?, norms_squares, epsilon, up, down })
     }
 
     /// Queues the merger for patches, and returns the tokens.
@@ -119,33 +125,33 @@ impl Merger {
         let device = on.device();
         let [between, joined] = self.up.extents();
         let tokens = x.len() / joined.max(1);
-        let rows = if self.of_squares { tokens } else { patches };
-        let of_norm = [rows, x.len() / rows.max(1)];
+        let rows = if self.norms_squares { tokens } else { patches };
+        let norm_extents = [rows, x.len() / rows.max(1)];
         let mut normed = device.alloc::<f32>(x.len())?;
-        let (weight, bias) = (self.norm.weight.view([of_norm[1]])?, self.norm.bias.view([of_norm[1]])?);
+        let (weight, bias) = (self.norm.weight.view([norm_extents[1]])?, self.norm.bias.view([norm_extents[1]])?);
         let norm = Norm::layer(self.epsilon).weight(&weight).bias(&bias);
-        norm.run(on, &x.view(of_norm)?, &mut normed.view_mut(of_norm)?)?;
-        let of_between = [tokens, between];
+        norm.run(on, &x.view(norm_extents)?, &mut normed.view_mut(norm_extents)?)?;
+        let between_extents = [tokens, between];
         let (mut sums, mut activated) = (device.alloc(tokens * between)?, device.alloc(tokens * between)?);
-        self.up.run(on, &normed.view([tokens, joined])?, &mut sums.view_mut(of_between)?)?;
-        map(on, gelu {}, sums.view(of_between)?.strided(), activated.view_mut(of_between)?.strided())?;
+        self.up.run(on, &normed.view([tokens, joined])?, &mut sums.view_mut(between_extents)?)?;
+        map(on, gelu {}, sums.view(between_extents)?.strided(), activated.view_mut(between_extents)?.strided())?;
         let width = self.down.extents()[0];
         let mut y = device.alloc(tokens * width)?;
-        self.down.run(on, &activated.view(of_between)?, &mut y.view_mut([tokens, width])?)?;
+        self.down.run(on, &activated.view(between_extents)?, &mut y.view_mut([tokens, width])?)?;
         Ok(y)
     }
 }
 
 /// The result of a vision tower for an image, on a device.
 #[derive(Debug)]
-pub struct Features {
+pub struct ImageFeatures {
     /// The embeddings of the tokens, then the summands that each of the first blocks adds to them.
     /// Each is `[tokens, width]`.
     parts: Vec<DeviceBuffer<f32>>,
     extents: [usize; 2],
 }
 
-impl Features {
+impl ImageFeatures {
     /// Returns the number of tokens, and the number of elements of a token.
     pub fn extents(&self) -> [usize; 2] {
         self.extents
@@ -165,7 +171,7 @@ impl Features {
     ///
     /// # Errors
     /// If memory runs out.
-    pub(super) fn on_devices<'s>(mut self, stream: impl Fn(usize) -> &'s Stream) -> Result<Features> {
+    pub(super) fn on_devices<'s>(mut self, stream: impl Fn(usize) -> &'s Stream) -> Result<ImageFeatures> {
         for (block, part) in self.parts.iter_mut().skip(1).enumerate() {
             let stream = stream(block);
             if part.device().identity() != stream.device().identity() {
@@ -196,52 +202,52 @@ impl Features {
 
 /// The vision tower of a model. Layers with matrices in BF16 compute in BF16. Others compute in
 /// `f32`, because intermediate results could exceed the range of F16.
-pub struct Tower {
+pub struct VisionTower {
     /// The extents.
-    pub configuration: Vision,
+    pub configuration: VisionConfiguration,
     /// How images are prepared.
-    pub processor: Processor,
-    patch: Linear,
+    pub processor: ImageProcessor,
+    patch: LinearLayer,
     /// Learned positions: a square of vectors.
     positions: Vec<f32>,
     rotary: Rotary,
-    layers: Vec<Box<dyn Layer>>,
-    merger: Merger,
-    deepstack: Vec<Merger>,
+    layers: Vec<Box<dyn AnyVisionLayer>>,
+    merger: PatchMerger,
+    deepstack: Vec<PatchMerger>,
 }
 
-impl std::fmt::Debug for Tower {
+impl std::fmt::Debug for VisionTower {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Tower({:?}, {:?})", self.configuration, self.processor)
+        write!(f, "VisionTower({:?}, {:?})", self.configuration, self.processor)
     }
 }
 
-impl Tower {
+impl VisionTower {
     /// Makes a tower from its parts. `patch` is `[width, 3, frames, side, side]` with a bias, and
     /// `layer` returns the parameters of a layer.
     pub(super) fn new(
         device: &Device,
-        (configuration, processor): (Vision, Processor),
-        patch: Pair,
+        (configuration, processor): (VisionConfiguration, ImageProcessor),
+        patch: WeightAndBias,
         positions: Vec<f32>,
         is_bf16: bool,
-        mut layer: impl FnMut(usize) -> Result<LayerNumbers>,
-        (merger, deepstack): (Merger, Vec<Merger>),
-    ) -> Result<Tower> {
-        let Vision { layers, width, heads, inner, patch: side, frames, epsilon, .. } = configuration;
-        let of_frame = side * side;
+        mut layer: impl FnMut(usize) -> Result<VisionLayerParameters>,
+        (merger, deepstack): (PatchMerger, Vec<PatchMerger>),
+    ) -> Result<VisionTower> {
+        let VisionConfiguration { layers, width, heads, inner, patch: side, frames, epsilon, .. } = configuration;
+        let frame_pixels = side * side;
         // The frames of a still image are equal, so the sum of their weights replaces them.
         let still: Vec<f32> = patch
             .weight
-            .chunks_exact(frames * of_frame)
-            .flat_map(|color| (0..of_frame).map(|i| color[i..].iter().step_by(of_frame).sum::<f32>()))
+            .chunks_exact(frames * frame_pixels)
+            .flat_map(|color| (0..frame_pixels).map(|i| color[i..].iter().step_by(frame_pixels).sum::<f32>()))
             .collect();
         let bytes: Vec<u8> = still.iter().flat_map(|x| x.to_le_bytes()).collect();
-        let rows = Rows { format: Format::F32, extents: [width, 3 * of_frame], bytes: &bytes };
-        let patch = Linear::new(device, &[rows], Some(&patch.bias))?;
+        let rows = FileRows { format: TensorFormat::F32, extents: [width, 3 * frame_pixels], bytes: &bytes };
+        let patch = LinearLayer::new(device, &[rows], Some(&patch.bias))?;
         // A half of the pairs is rotated by rows, the other by columns, with equal frequencies.
         let pairs = width / heads / 2;
-        let frequencies = Rotary::frequencies(BASE, pairs).repeat(2);
+        let frequencies = Rotary::frequencies(ROTARY_BASE, pairs).repeat(2);
         let axes = Rotary::sections(&[pairs / 2, pairs / 2]);
         let rotary = Rotary::with_axes(device, PairLayout::Halves, &frequencies, &axes)?;
         let shape = VisionShape { width, heads, inner, epsilon };
@@ -250,24 +256,24 @@ impl Tower {
             false => layer(i)?.layer::<f32>(device, shape),
         });
         let layers = layers.collect::<Result<_>>()?;
-        Ok(Tower { configuration, processor, patch, positions, rotary, layers, merger, deepstack })
+        Ok(VisionTower { configuration, processor, patch, positions, rotary, layers, merger, deepstack })
     }
 
     /// Queues the tower for a picture, and returns its features.
     ///
     /// # Errors
     /// If the picture has other patches than the tower, or memory runs out.
-    pub fn run(&self, on: &Stream, picture: &Picture) -> Result<Features> {
-        let Vision { width, patch, merge, ref deepstack, .. } = self.configuration;
+    pub fn run(&self, on: &Stream, picture: &PreparedImage) -> Result<ImageFeatures> {
+        let VisionConfiguration { width, patch, merge, ref deepstack, .. } = self.configuration;
         if picture.square() != [patch, merge] {
             let problem =
                 format!("squares of {:?} pixels and patches; expected {:?}", picture.square(), [patch, merge]);
             return Err(Error::field("an image", "patches", problem));
         }
-        let places: Vec<[usize; 2]> = picture.places().collect();
+        let places: Vec<[usize; 2]> = picture.patch_places().collect();
         let n = places.len();
-        let of_axis = |axis: usize| places.iter().map(move |place| place[axis] as u32);
-        let positions = on.upload(&of_axis(0).chain(of_axis(1)).collect::<Vec<u32>>())?;
+        let axis_positions = |axis: usize| places.iter().map(move |place| place[axis] as u32);
+        let positions = on.upload(&axis_positions(0).chain(axis_positions(1)).collect::<Vec<u32>>())?;
         let image = on.upload(&[0, n as u32])?;
         let pixels = on.upload(&picture.patches())?;
         let learned = on.upload(&interpolated(&self.positions, width, picture.grid(), &places))?;
@@ -282,7 +288,7 @@ impl Tower {
             }
         }
         features.insert(0, self.merger.run(on, &x, n)?);
-        Ok(Features { parts: features, extents: [picture.tokens(), self.configuration.output] })
+        Ok(ImageFeatures { parts: features, extents: [picture.tokens(), self.configuration.output] })
     }
 }
 
@@ -291,12 +297,12 @@ impl Tower {
 fn interpolated(learned: &[f32], width: usize, grid: [usize; 2], places: &[[usize; 2]]) -> Vec<f32> {
     let side = (learned.len() / width).isqrt();
     // Returns the two neighbors of a place on an axis, and their weights.
-    let taps = |axis: usize, at: usize| {
+    let neighbors = |axis: usize, at: usize| {
         let source = at as f32 * (side - 1) as f32 / (grid[axis] - 1).max(1) as f32;
         let low = source.floor();
         [(low as usize, 1.0 - (source - low)), ((low as usize + 1).min(side - 1), source - low)]
     };
-    let axes: [Vec<_>; 2] = std::array::from_fn(|axis| (0..grid[axis]).map(|at| taps(axis, at)).collect());
+    let axes: [Vec<_>; 2] = std::array::from_fn(|axis| (0..grid[axis]).map(|at| neighbors(axis, at)).collect());
     let mut numbers = vec![0.0f32; places.len() * width];
     for ([row, column], to) in places.iter().zip(numbers.chunks_exact_mut(width)) {
         for (y, part_y) in axes[0][*row] {

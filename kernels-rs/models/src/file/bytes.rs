@@ -7,14 +7,14 @@ use std::path::Path;
 
 /// The bytes of a file, mapped or in memory.
 #[derive(Debug)]
-pub(crate) enum Bytes {
+pub(crate) enum FileBytes {
     Mapped(memmap2::Mmap),
     Owned(Vec<u8>),
 }
 
-impl Bytes {
+impl FileBytes {
     /// Maps a file into memory. Pages are read when first used.
-    pub fn map(path: &Path) -> Result<Bytes> {
+    pub fn map(path: &Path) -> Result<FileBytes> {
         let failed = |action| move |source| Error::Io { action, path: path.to_owned(), source };
         let file = File::open(path).map_err(failed("open"))?;
         let metadata = file.metadata().map_err(failed("read"))?;
@@ -24,14 +24,14 @@ impl Bytes {
         }
         // The operating system refuses to map an empty file.
         if metadata.len() == 0 {
-            return Ok(Bytes::Owned(Vec::new()));
+            return Ok(FileBytes::Owned(Vec::new()));
         }
         // SAFETY: the map is read-only, and this crate only ever hands out shared slices of plain
         // bytes. Another process may write to the file and change the bytes. Such changes are
         // harmless: each length and offset is read once and then checked. If the file is cut short
         // meanwhile, the process ends by SIGBUS.
         let map = unsafe { memmap2::Mmap::map(&file) }.map_err(failed("map"))?;
-        Ok(Bytes::Mapped(map))
+        Ok(FileBytes::Mapped(map))
     }
 
     /// Reads a small file, such as JSON, whole. A file of more than `limit` bytes is an error.
@@ -46,13 +46,13 @@ impl Bytes {
     }
 }
 
-impl Deref for Bytes {
+impl Deref for FileBytes {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
         match self {
-            Bytes::Mapped(map) => map,
-            Bytes::Owned(bytes) => bytes,
+            FileBytes::Mapped(map) => map,
+            FileBytes::Owned(bytes) => bytes,
         }
     }
 }
@@ -65,13 +65,13 @@ pub(crate) fn name(path: &Path) -> String {
 /// A position in a file from which little-endian values are read. Every read is checked against the
 /// end of the file.
 #[derive(Debug)]
-pub(crate) struct Cursor<'a> {
+pub(crate) struct FileCursor<'a> {
     pub file: &'a str,
     pub bytes: &'a [u8],
     pub offset: usize,
 }
 
-impl<'a> Cursor<'a> {
+impl<'a> FileCursor<'a> {
     /// Returns an error about the field at `offset`.
     pub fn damaged(&self, offset: usize, field: impl Into<String>, problem: impl Into<String>) -> Error {
         Error::Damaged {

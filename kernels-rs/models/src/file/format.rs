@@ -3,7 +3,8 @@
 use kernels_rs::quant;
 use std::fmt;
 
-/// Defines [`Format`] from a table: variant, number in GGUF, name, elements and bytes of a block.
+/// Defines [`TensorFormat`] from a table: variant, number in GGUF, name, elements and bytes of a
+/// block.
 macro_rules! formats {
     ($($variant:ident $number:literal $name:literal $elements:literal $bytes:literal)*) => {
         /// The format of a tensor: blocks that have a fixed count of elements and
@@ -13,37 +14,37 @@ macro_rules! formats {
         /// 1-element blocks only.
         #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
         #[allow(missing_docs, non_camel_case_types)]
-        pub enum Format {
+        pub enum TensorFormat {
             $($variant,)*
         }
 
-        impl Format {
+        impl TensorFormat {
             /// Every format, in the order of their numbers.
-            pub const ALL: &[Format] = &[$(Format::$variant),*];
+            pub const ALL: &[TensorFormat] = &[$(TensorFormat::$variant),*];
 
             /// Returns the name that GGUF tools print, such as `Q4_K`.
             pub const fn name(self) -> &'static str {
-                match self { $(Format::$variant => $name,)* }
+                match self { $(TensorFormat::$variant => $name,)* }
             }
 
             /// Returns the number of the format in a GGUF file.
             pub const fn number(self) -> u32 {
-                match self { $(Format::$variant => $number,)* }
+                match self { $(TensorFormat::$variant => $number,)* }
             }
 
             /// Returns the count of elements in a block.
             pub const fn block_elements(self) -> u64 {
-                match self { $(Format::$variant => $elements,)* }
+                match self { $(TensorFormat::$variant => $elements,)* }
             }
 
             /// Returns the count of bytes in a block.
             pub const fn block_bytes(self) -> u64 {
-                match self { $(Format::$variant => $bytes,)* }
+                match self { $(TensorFormat::$variant => $bytes,)* }
             }
 
             /// Returns the format of a number in a GGUF file.
-            pub const fn from_number(number: u32) -> Option<Format> {
-                match number { $($number => Some(Format::$variant),)* _ => None }
+            pub const fn from_number(number: u32) -> Option<TensorFormat> {
+                match number { $($number => Some(TensorFormat::$variant),)* _ => None }
             }
         }
     };
@@ -86,7 +87,7 @@ formats! {
     Q1_0    41 "Q1_0"    128   18
 }
 
-impl Format {
+impl TensorFormat {
     /// Returns the bytes of a tensor whose rows have `row` elements and whose elements number
     /// `elements`. `None` if rows are not whole blocks or the size exceeds 64 bits.
     pub fn bytes(self, row: u64, elements: u64) -> Option<u64> {
@@ -99,30 +100,30 @@ impl Format {
     /// Returns the library's name of the format, or `None` if its kernels do not read such blocks.
     pub fn blocks(self) -> Option<quant::Format> {
         Some(match self {
-            Format::Q4_0 => quant::Format::Q4_0,
-            Format::Q4_1 => quant::Format::Q4_1,
-            Format::Q5_0 => quant::Format::Q5_0,
-            Format::Q5_1 => quant::Format::Q5_1,
-            Format::Q8_0 => quant::Format::Q8_0,
-            Format::Q2_K => quant::Format::Q2K,
-            Format::Q3_K => quant::Format::Q3K,
-            Format::Q4_K => quant::Format::Q4K,
-            Format::Q5_K => quant::Format::Q5K,
-            Format::Q6_K => quant::Format::Q6K,
-            Format::IQ4_NL => quant::Format::Iq4Nl,
-            Format::IQ4_XS => quant::Format::Iq4Xs,
-            Format::MXFP4 => quant::Format::Mxfp4,
+            TensorFormat::Q4_0 => quant::Format::Q4_0,
+            TensorFormat::Q4_1 => quant::Format::Q4_1,
+            TensorFormat::Q5_0 => quant::Format::Q5_0,
+            TensorFormat::Q5_1 => quant::Format::Q5_1,
+            TensorFormat::Q8_0 => quant::Format::Q8_0,
+            TensorFormat::Q2_K => quant::Format::Q2K,
+            TensorFormat::Q3_K => quant::Format::Q3K,
+            TensorFormat::Q4_K => quant::Format::Q4K,
+            TensorFormat::Q5_K => quant::Format::Q5K,
+            TensorFormat::Q6_K => quant::Format::Q6K,
+            TensorFormat::IQ4_NL => quant::Format::Iq4Nl,
+            TensorFormat::IQ4_XS => quant::Format::Iq4Xs,
+            TensorFormat::MXFP4 => quant::Format::Mxfp4,
             _ => return None,
         })
     }
 
     /// Tells whether the format holds floating-point numbers, each by itself.
     pub const fn is_float(self) -> bool {
-        matches!(self, Format::F64 | Format::F32 | Format::F16 | Format::BF16)
+        matches!(self, TensorFormat::F64 | TensorFormat::F32 | TensorFormat::F16 | TensorFormat::BF16)
     }
 }
 
-impl fmt::Display for Format {
+impl fmt::Display for TensorFormat {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
     }

@@ -11,8 +11,8 @@
 //! A model may be split into parts `NAME-00001-of-00003.gguf`; [`Gguf::open`] accepts any of them
 //! and opens all. Metadata is that of the first part.
 
-use super::bytes::{Bytes, Cursor, name};
-use super::{Format, Tensor};
+use super::bytes::{FileBytes, FileCursor, name};
+use super::{FileTensor, TensorFormat};
 use crate::error::{Error, Result, quoted};
 use std::collections::HashMap;
 use std::ops::Range;
@@ -24,7 +24,7 @@ const MAX_ENTRIES: u64 = 1 << 16;
 const MAX_TENSORS: u64 = 1 << 18;
 
 /// The longest key or tensor name. The specification sets this limit for keys.
-const MAX_NAME: usize = 65_535;
+const MAX_NAME_BYTES: usize = 65_535;
 
 /// The most dimensions of a tensor in ggml.
 const MAX_DIMENSIONS: u32 = 4;
@@ -39,7 +39,7 @@ const MAX_PARTS: u64 = u16::MAX as u64;
 #[derive(Debug)]
 pub struct Gguf {
     parts: Vec<GgufFile>,
-    entries: Vec<Entry>,
+    entries: Vec<MetadataEntry>,
     by_key: HashMap<String, usize>,
     version: u32,
     tensors: Vec<GgufRecord>,
@@ -50,12 +50,12 @@ pub struct Gguf {
 #[derive(Debug)]
 struct GgufFile {
     file: String,
-    bytes: Bytes,
+    bytes: FileBytes,
 }
 
 /// A metadata entry: where its value is.
 #[derive(Debug)]
-struct Entry {
+struct MetadataEntry {
     key: String,
     value_type: ValueType,
     /// The bytes of the value, without its type.
@@ -68,7 +68,7 @@ struct Entry {
 #[derive(Debug)]
 struct GgufRecord {
     name: String,
-    format: Format,
+    format: TensorFormat,
     extents: Vec<u64>,
     part: usize,
     bytes: Range<usize>,
@@ -125,7 +125,7 @@ impl ValueType {
 /// A metadata value.
 #[derive(Clone, Copy, PartialEq, Debug)]
 #[allow(missing_docs)]
-pub enum Value<'a> {
+pub enum MetadataValue<'a> {
     U8(u8),
     I8(i8),
     U16(u16),
@@ -136,7 +136,7 @@ pub enum Value<'a> {
     Bool(bool),
     /// Bytes that should be UTF-8.
     String(&'a [u8]),
-    Array(Array<'a>),
+    Array(MetadataArray<'a>),
     U64(u64),
     I64(i64),
     F64(f64),
@@ -144,7 +144,7 @@ pub enum Value<'a> {
 
 /// An array of metadata values of one type.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Array<'a> {
+pub struct MetadataArray<'a> {
     /// The type of the elements.
     pub element: ValueType,
     /// The count of elements.
@@ -152,47 +152,47 @@ pub struct Array<'a> {
     bytes: &'a [u8],
 }
 
-impl<'a> Array<'a> {
+impl<'a> MetadataArray<'a> {
     /// Returns the elements in order.
-    pub fn iter(&self) -> impl Iterator<Item = Value<'a>> + use<'a> {
-        let mut cursor = Cursor { file: "", bytes: self.bytes, offset: 0 };
+    pub fn iter(&self) -> impl Iterator<Item = MetadataValue<'a>> + use<'a> {
+        let mut cursor = FileCursor { file: "", bytes: self.bytes, offset: 0 };
         let (element, length) = (self.element, self.length);
         // The reader has checked that the elements fill the bytes.
         (0..length).map_while(move |_| value(&mut cursor, element, 0).ok())
     }
 }
 
-impl<'a> Value<'a> {
+impl<'a> MetadataValue<'a> {
     /// Returns the type of the value.
     pub fn value_type(&self) -> ValueType {
         match self {
-            Value::U8(_) => ValueType::U8,
-            Value::I8(_) => ValueType::I8,
-            Value::U16(_) => ValueType::U16,
-            Value::I16(_) => ValueType::I16,
-            Value::U32(_) => ValueType::U32,
-            Value::I32(_) => ValueType::I32,
-            Value::F32(_) => ValueType::F32,
-            Value::Bool(_) => ValueType::Bool,
-            Value::String(_) => ValueType::String,
-            Value::Array(_) => ValueType::Array,
-            Value::U64(_) => ValueType::U64,
-            Value::I64(_) => ValueType::I64,
-            Value::F64(_) => ValueType::F64,
+            MetadataValue::U8(_) => ValueType::U8,
+            MetadataValue::I8(_) => ValueType::I8,
+            MetadataValue::U16(_) => ValueType::U16,
+            MetadataValue::I16(_) => ValueType::I16,
+            MetadataValue::U32(_) => ValueType::U32,
+            MetadataValue::I32(_) => ValueType::I32,
+            MetadataValue::F32(_) => ValueType::F32,
+            MetadataValue::Bool(_) => ValueType::Bool,
+            MetadataValue::String(_) => ValueType::String,
+            MetadataValue::Array(_) => ValueType::Array,
+            MetadataValue::U64(_) => ValueType::U64,
+            MetadataValue::I64(_) => ValueType::I64,
+            MetadataValue::F64(_) => ValueType::F64,
         }
     }
 
     /// Returns an integer of any width that is not negative.
     pub fn unsigned(&self) -> Option<u64> {
         match *self {
-            Value::U8(v) => Some(v.into()),
-            Value::U16(v) => Some(v.into()),
-            Value::U32(v) => Some(v.into()),
-            Value::U64(v) => Some(v),
-            Value::I8(v) => v.try_into().ok(),
-            Value::I16(v) => v.try_into().ok(),
-            Value::I32(v) => v.try_into().ok(),
-            Value::I64(v) => v.try_into().ok(),
+            MetadataValue::U8(v) => Some(v.into()),
+            MetadataValue::U16(v) => Some(v.into()),
+            MetadataValue::U32(v) => Some(v.into()),
+            MetadataValue::U64(v) => Some(v),
+            MetadataValue::I8(v) => v.try_into().ok(),
+            MetadataValue::I16(v) => v.try_into().ok(),
+            MetadataValue::I32(v) => v.try_into().ok(),
+            MetadataValue::I64(v) => v.try_into().ok(),
             _ => None,
         }
     }
@@ -200,8 +200,8 @@ impl<'a> Value<'a> {
     /// Returns a floating-point number of either width.
     pub fn float(&self) -> Option<f64> {
         match *self {
-            Value::F32(v) => Some(v.into()),
-            Value::F64(v) => Some(v),
+            MetadataValue::F32(v) => Some(v.into()),
+            MetadataValue::F64(v) => Some(v),
             _ => None,
         }
     }
@@ -209,7 +209,7 @@ impl<'a> Value<'a> {
     /// Returns a truth value.
     pub fn bool(&self) -> Option<bool> {
         match *self {
-            Value::Bool(v) => Some(v),
+            MetadataValue::Bool(v) => Some(v),
             _ => None,
         }
     }
@@ -217,39 +217,39 @@ impl<'a> Value<'a> {
     /// Returns a string that is UTF-8.
     pub fn text(&self) -> Option<&'a str> {
         match *self {
-            Value::String(v) => std::str::from_utf8(v).ok(),
+            MetadataValue::String(v) => std::str::from_utf8(v).ok(),
             _ => None,
         }
     }
 
     /// Returns an array.
-    pub fn array(&self) -> Option<Array<'a>> {
+    pub fn array(&self) -> Option<MetadataArray<'a>> {
         match *self {
-            Value::Array(v) => Some(v),
+            MetadataValue::Array(v) => Some(v),
             _ => None,
         }
     }
 }
 
 /// Reads a value of a type at the cursor.
-fn value<'a>(cursor: &mut Cursor<'a>, value_type: ValueType, nesting: u32) -> Result<Value<'a>> {
+fn value<'a>(cursor: &mut FileCursor<'a>, value_type: ValueType, nesting: u32) -> Result<MetadataValue<'a>> {
     let field = || "value".to_owned();
     Ok(match value_type {
-        ValueType::U8 => Value::U8(u8::from_le_bytes(cursor.array(field)?)),
-        ValueType::I8 => Value::I8(i8::from_le_bytes(cursor.array(field)?)),
-        ValueType::U16 => Value::U16(u16::from_le_bytes(cursor.array(field)?)),
-        ValueType::I16 => Value::I16(i16::from_le_bytes(cursor.array(field)?)),
-        ValueType::U32 => Value::U32(u32::from_le_bytes(cursor.array(field)?)),
-        ValueType::I32 => Value::I32(i32::from_le_bytes(cursor.array(field)?)),
-        ValueType::F32 => Value::F32(f32::from_le_bytes(cursor.array(field)?)),
-        ValueType::U64 => Value::U64(u64::from_le_bytes(cursor.array(field)?)),
-        ValueType::I64 => Value::I64(i64::from_le_bytes(cursor.array(field)?)),
-        ValueType::F64 => Value::F64(f64::from_le_bytes(cursor.array(field)?)),
+        ValueType::U8 => MetadataValue::U8(u8::from_le_bytes(cursor.array(field)?)),
+        ValueType::I8 => MetadataValue::I8(i8::from_le_bytes(cursor.array(field)?)),
+        ValueType::U16 => MetadataValue::U16(u16::from_le_bytes(cursor.array(field)?)),
+        ValueType::I16 => MetadataValue::I16(i16::from_le_bytes(cursor.array(field)?)),
+        ValueType::U32 => MetadataValue::U32(u32::from_le_bytes(cursor.array(field)?)),
+        ValueType::I32 => MetadataValue::I32(i32::from_le_bytes(cursor.array(field)?)),
+        ValueType::F32 => MetadataValue::F32(f32::from_le_bytes(cursor.array(field)?)),
+        ValueType::U64 => MetadataValue::U64(u64::from_le_bytes(cursor.array(field)?)),
+        ValueType::I64 => MetadataValue::I64(i64::from_le_bytes(cursor.array(field)?)),
+        ValueType::F64 => MetadataValue::F64(f64::from_le_bytes(cursor.array(field)?)),
         ValueType::Bool => {
             let at = cursor.offset;
             match cursor.array::<1>(field)? {
-                [0] => Value::Bool(false),
-                [1] => Value::Bool(true),
+                [0] => MetadataValue::Bool(false),
+                [1] => MetadataValue::Bool(true),
                 [byte] => {
                     let problem = format!("expected 0 or 1 for a bool, found {byte}");
                     return Err(cursor.damaged(at, field(), problem));
@@ -258,7 +258,7 @@ fn value<'a>(cursor: &mut Cursor<'a>, value_type: ValueType, nesting: u32) -> Re
         }
         ValueType::String => {
             let range = cursor.string(field)?;
-            Value::String(&cursor.bytes[range])
+            MetadataValue::String(&cursor.bytes[range])
         }
         ValueType::Array => {
             let element = read_type(cursor, || "element type of the array".to_owned())?;
@@ -287,13 +287,13 @@ fn value<'a>(cursor: &mut Cursor<'a>, value_type: ValueType, nesting: u32) -> Re
                     }
                 }
             }
-            Value::Array(Array { element, length, bytes: &cursor.bytes[start..cursor.offset] })
+            MetadataValue::Array(MetadataArray { element, length, bytes: &cursor.bytes[start..cursor.offset] })
         }
     })
 }
 
 /// Reads the number of a type.
-fn read_type(cursor: &mut Cursor<'_>, field: impl Fn() -> String) -> Result<ValueType> {
+fn read_type(cursor: &mut FileCursor<'_>, field: impl Fn() -> String) -> Result<ValueType> {
     let at = cursor.offset;
     let number = cursor.u32(&field)?;
     ValueType::ALL.get(number as usize).copied().ok_or_else(|| {
@@ -303,8 +303,8 @@ fn read_type(cursor: &mut Cursor<'_>, field: impl Fn() -> String) -> Result<Valu
 
 impl GgufFile {
     /// Reads the header.
-    fn header(&self, part: usize) -> Result<Header> {
-        let mut cursor = Cursor { file: &self.file, bytes: &self.bytes, offset: 0 };
+    fn header(&self, part: usize) -> Result<GgufHeader> {
+        let mut cursor = FileCursor { file: &self.file, bytes: &self.bytes, offset: 0 };
         let magic: [u8; 4] = cursor.array(|| "magic".to_owned())?;
         if magic != *b"GGUF" {
             let problem = format!("expected `GGUF`, found {}: this is not a GGUF file", quoted(&magic));
@@ -321,16 +321,16 @@ impl GgufFile {
         }
         let tensors = count(&mut cursor, "count of tensors", MAX_TENSORS)?;
         let entries = count(&mut cursor, "count of metadata entries", MAX_ENTRIES)?;
-        let entries = (0..entries).map(|i| entry(&mut cursor, i)).collect::<Result<Vec<Entry>>>()?;
+        let entries = (0..entries).map(|i| entry(&mut cursor, i)).collect::<Result<Vec<MetadataEntry>>>()?;
         let tensors = (0..tensors).map(|i| record(&mut cursor, i, part)).collect::<Result<Vec<GgufRecord>>>()?;
-        let mut header = Header { version, entries, tensors };
-        header.place(self, cursor.offset)?;
+        let mut header = GgufHeader { version, entries, tensors };
+        header.locate_tensors(self, cursor.offset)?;
         Ok(header)
     }
 }
 
 /// Reads a count that is at most `limit`.
-fn count(cursor: &mut Cursor<'_>, field: &str, limit: u64) -> Result<u64> {
+fn count(cursor: &mut FileCursor<'_>, field: &str, limit: u64) -> Result<u64> {
     let at = cursor.offset;
     let count = cursor.u64(|| field.to_owned())?;
     if count > limit {
@@ -340,12 +340,12 @@ fn count(cursor: &mut Cursor<'_>, field: &str, limit: u64) -> Result<u64> {
 }
 
 /// Reads the name of an entry or tensor.
-fn read_name(cursor: &mut Cursor<'_>, field: impl Fn() -> String) -> Result<String> {
+fn read_name(cursor: &mut FileCursor<'_>, field: impl Fn() -> String) -> Result<String> {
     let at = cursor.offset;
     let range = cursor.string(&field)?;
     let bytes = &cursor.bytes[range];
-    if bytes.is_empty() || bytes.len() > MAX_NAME {
-        let problem = format!("expected 1 to {MAX_NAME} bytes, found {}", bytes.len());
+    if bytes.is_empty() || bytes.len() > MAX_NAME_BYTES {
+        let problem = format!("expected 1 to {MAX_NAME_BYTES} bytes, found {}", bytes.len());
         return Err(cursor.damaged(at, field(), problem));
     }
     String::from_utf8(bytes.to_vec())
@@ -353,7 +353,7 @@ fn read_name(cursor: &mut Cursor<'_>, field: impl Fn() -> String) -> Result<Stri
 }
 
 /// Reads metadata entry number `i`.
-fn entry(cursor: &mut Cursor<'_>, i: u64) -> Result<Entry> {
+fn entry(cursor: &mut FileCursor<'_>, i: u64) -> Result<MetadataEntry> {
     let offset = cursor.offset;
     let key = read_name(cursor, || format!("key of metadata entry {i}"))?;
     let value_type = read_type(cursor, || format!("type of metadata `{key}`"))?;
@@ -364,11 +364,11 @@ fn entry(cursor: &mut Cursor<'_>, i: u64) -> Result<Entry> {
         }
         other => other,
     })?;
-    Ok(Entry { key, value_type, value: start..cursor.offset, offset })
+    Ok(MetadataEntry { key, value_type, value: start..cursor.offset, offset })
 }
 
 /// Reads tensor number `i`, whose offset is given relative to the beginning of the data.
-fn record(cursor: &mut Cursor<'_>, i: u64, part: usize) -> Result<GgufRecord> {
+fn record(cursor: &mut FileCursor<'_>, i: u64, part: usize) -> Result<GgufRecord> {
     let name = read_name(cursor, || format!("name of tensor {i}"))?;
     let at = cursor.offset;
     let dimensions = cursor.u32(|| format!("dimensions of tensor `{name}`"))?;
@@ -385,8 +385,8 @@ fn record(cursor: &mut Cursor<'_>, i: u64, part: usize) -> Result<GgufRecord> {
         return Err(cursor.damaged(at, field(), problem));
     };
     let number = cursor.u32(|| format!("format of tensor `{name}`"))?;
-    let Some(format) = Format::from_number(number) else {
-        let all: Vec<String> = Format::ALL.iter().map(|format| format!("{} {format}", format.number())).collect();
+    let Some(format) = TensorFormat::from_number(number) else {
+        let all: Vec<String> = TensorFormat::ALL.iter().map(|format| format!("{} {format}", format.number())).collect();
         let needed = format!("format number {number}");
         return Err(Error::unsupported(cursor.file, format!("tensor `{name}`"), needed, all.join(", ")));
     };
@@ -409,15 +409,15 @@ fn record(cursor: &mut Cursor<'_>, i: u64, part: usize) -> Result<GgufRecord> {
 
 /// The contents of the header of one file.
 #[derive(Debug)]
-struct Header {
+struct GgufHeader {
     version: u32,
-    entries: Vec<Entry>,
+    entries: Vec<MetadataEntry>,
     tensors: Vec<GgufRecord>,
 }
 
-impl Header {
+impl GgufHeader {
     /// Finds an entry and its value.
-    fn get<'a>(&'a self, part: &'a GgufFile, key: &str) -> Option<(&'a Entry, Value<'a>)> {
+    fn get<'a>(&'a self, part: &'a GgufFile, key: &str) -> Option<(&'a MetadataEntry, MetadataValue<'a>)> {
         let entry = self.entries.iter().find(|entry| entry.key == key)?;
         Some((entry, entry.value(part)))
     }
@@ -436,7 +436,7 @@ impl Header {
 
     /// Checks that the tensors lie in the file after the header, aligned and without overlap, and
     /// makes their ranges absolute.
-    fn place(&mut self, part: &GgufFile, end: usize) -> Result<()> {
+    fn locate_tensors(&mut self, part: &GgufFile, end: usize) -> Result<()> {
         let accept = |n: u64| n.is_power_of_two() && n <= 1 << 20;
         let alignment = self.number(part, "general.alignment", 32, "a power of two up to 1048576", accept)?;
         let length = part.bytes.len();
@@ -469,25 +469,25 @@ impl Header {
     }
 }
 
-impl Entry {
+impl MetadataEntry {
     /// Returns the value. The reader has checked it, so that the fallback is never taken.
-    fn value<'a>(&self, part: &'a GgufFile) -> Value<'a> {
-        let mut cursor = Cursor { file: &part.file, bytes: &part.bytes[self.value.clone()], offset: 0 };
-        value(&mut cursor, self.value_type, 0).unwrap_or(Value::Bool(false))
+    fn value<'a>(&self, part: &'a GgufFile) -> MetadataValue<'a> {
+        let mut cursor = FileCursor { file: &part.file, bytes: &part.bytes[self.value.clone()], offset: 0 };
+        value(&mut cursor, self.value_type, 0).unwrap_or(MetadataValue::Bool(false))
     }
 }
 
 /// Describes a value for a message.
-fn describe(value: &Value<'_>) -> String {
+fn describe(value: &MetadataValue<'_>) -> String {
     let text = match value {
-        Value::String(bytes) => quoted(bytes),
-        Value::Array(array) => return format!("an array of {} {}", array.length, array.element.name()),
-        Value::Bool(value) => value.to_string(),
-        Value::F32(_) | Value::F64(_) => value.float().unwrap_or_default().to_string(),
-        Value::I8(v) => v.to_string(),
-        Value::I16(v) => v.to_string(),
-        Value::I32(v) => v.to_string(),
-        Value::I64(v) => v.to_string(),
+        MetadataValue::String(bytes) => quoted(bytes),
+        MetadataValue::Array(array) => return format!("an array of {} {}", array.length, array.element.name()),
+        MetadataValue::Bool(value) => value.to_string(),
+        MetadataValue::F32(_) | MetadataValue::F64(_) => value.float().unwrap_or_default().to_string(),
+        MetadataValue::I8(v) => v.to_string(),
+        MetadataValue::I16(v) => v.to_string(),
+        MetadataValue::I32(v) => v.to_string(),
+        MetadataValue::I64(v) => v.to_string(),
         _ => value.unsigned().unwrap_or_default().to_string(),
     };
     format!("{} {text}", value.value_type().name())
@@ -500,7 +500,7 @@ impl Gguf {
     /// If a file cannot be opened or mapped, is not a GGUF file of version 2 or 3, or is truncated
     /// or damaged.
     pub fn open(path: &Path) -> Result<Gguf> {
-        let map = |path: &Path| Bytes::map(path).map(|bytes| GgufFile { file: name(path), bytes });
+        let map = |path: &Path| FileBytes::map(path).map(|bytes| GgufFile { file: name(path), bytes });
         let given = map(path)?;
         let header = given.header(0)?;
         let count = header.number(&given, "split.count", 1, "1 to 65535 parts", |n| (1..=MAX_PARTS).contains(&n))?;
@@ -508,7 +508,7 @@ impl Gguf {
             return Gguf::assemble(vec![(given, header)]);
         }
         let parts = (1..=count).enumerate().map(|(at, number)| {
-            let part = map(&sibling(path, number, count)?)?;
+            let part = map(&part_path(path, number, count)?)?;
             let header = part.header(at)?;
             let found = header.number(&part, "split.no", u64::MAX, "the number of the part", |_| true)?;
             if found != number - 1 {
@@ -526,7 +526,7 @@ impl Gguf {
     /// If the bytes are not a GGUF file of version 2 or 3, are truncated or damaged, or are part of
     /// a split model.
     pub fn from_bytes(file: &str, bytes: Vec<u8>) -> Result<Gguf> {
-        let part = GgufFile { file: file.to_owned(), bytes: Bytes::Owned(bytes) };
+        let part = GgufFile { file: file.to_owned(), bytes: FileBytes::Owned(bytes) };
         let header = part.header(0)?;
         let count = header.number(&part, "split.count", 1, "1 to 65535 parts", |n| (1..=MAX_PARTS).contains(&n))?;
         match count {
@@ -539,7 +539,7 @@ impl Gguf {
     }
 
     /// Joins the parts of a model.
-    fn assemble(of: Vec<(GgufFile, Header)>) -> Result<Gguf> {
+    fn assemble(of: Vec<(GgufFile, GgufHeader)>) -> Result<Gguf> {
         let expected = match of.first() {
             Some((part, header)) => header.number(part, "split.tensors.count", 0, "a count of tensors", |_| true)?,
             None => 0,
@@ -593,33 +593,33 @@ impl Gguf {
     }
 
     /// Returns the metadata in the order of the file.
-    pub fn metadata(&self) -> impl Iterator<Item = (&str, Value<'_>)> {
+    pub fn metadata(&self) -> impl Iterator<Item = (&str, MetadataValue<'_>)> {
         self.entries.iter().map(|entry| (&*entry.key, entry.value(&self.parts[0])))
     }
 
     /// Returns the metadata in the order of the file, with the bytes of the values.
-    pub(crate) fn raw(&self) -> impl Iterator<Item = (&str, ValueType, &[u8])> {
+    pub(crate) fn raw_metadata(&self) -> impl Iterator<Item = (&str, ValueType, &[u8])> {
         let bytes = &self.parts[0].bytes;
         self.entries.iter().map(|entry| (&*entry.key, entry.value_type, &bytes[entry.value.clone()]))
     }
 
     /// Returns the value of a metadata key.
-    pub fn get(&self, key: &str) -> Option<Value<'_>> {
+    pub fn get(&self, key: &str) -> Option<MetadataValue<'_>> {
         self.by_key.get(key).map(|i| self.entries[*i].value(&self.parts[0]))
     }
 
     /// Returns the tensors in the order of the files.
-    pub fn tensors(&self) -> impl Iterator<Item = Tensor<'_>> {
-        self.tensors.iter().map(|record| self.view(record))
+    pub fn tensors(&self) -> impl Iterator<Item = FileTensor<'_>> {
+        self.tensors.iter().map(|record| self.tensor_of(record))
     }
 
     /// Returns the tensor of a name.
-    pub fn tensor(&self, name: &str) -> Option<Tensor<'_>> {
-        self.by_name.get(name).map(|i| self.view(&self.tensors[*i]))
+    pub fn tensor(&self, name: &str) -> Option<FileTensor<'_>> {
+        self.by_name.get(name).map(|i| self.tensor_of(&self.tensors[*i]))
     }
 
-    fn view<'a>(&'a self, record: &'a GgufRecord) -> Tensor<'a> {
-        Tensor {
+    fn tensor_of<'a>(&'a self, record: &'a GgufRecord) -> FileTensor<'a> {
+        FileTensor {
             name: &record.name,
             format: record.format,
             extents: &record.extents,
@@ -641,13 +641,13 @@ impl Gguf {
         }
     }
 
-    /// Returns a value of the metadata by one of the accessors of [`Value`], `None` if the key is
-    /// absent.
+    /// Returns a value of the metadata by one of the accessors of [`MetadataValue`], `None` if the
+    /// key is absent.
     pub(crate) fn optional<'a, T>(
         &'a self,
         key: &str,
         expected: &str,
-        convert: impl FnOnce(&Value<'a>) -> Option<T>,
+        convert: impl FnOnce(&MetadataValue<'a>) -> Option<T>,
     ) -> Result<Option<T>> {
         match self.get(key) {
             None => Ok(None),
@@ -655,19 +655,19 @@ impl Gguf {
         }
     }
 
-    /// Returns a value of the metadata by one of the accessors of [`Value`].
+    /// Returns a value of the metadata by one of the accessors of [`MetadataValue`].
     pub(crate) fn required<'a, T>(
         &'a self,
         key: &str,
         expected: &str,
-        convert: impl FnOnce(&Value<'a>) -> Option<T>,
+        convert: impl FnOnce(&MetadataValue<'a>) -> Option<T>,
     ) -> Result<T> {
         self.optional(key, expected, convert)?.ok_or_else(|| self.unexpected(key, expected))
     }
 }
 
 /// Returns the path of a part of a split model from the path of any part.
-fn sibling(path: &Path, number: u64, count: u64) -> Result<PathBuf> {
+fn part_path(path: &Path, number: u64, count: u64) -> Result<PathBuf> {
     let stem = path.file_name().and_then(|name| name.to_str()).and_then(|name| name.strip_suffix(".gguf"));
     // NAME-00001-of-00003: the numbers have five digits.
     let prefix = stem.and_then(|stem| {

@@ -1,7 +1,7 @@
 //! Reader of safetensors files, one or several shards with an index.
 
-use super::bytes::{Bytes, name};
-use super::{Format, Tensor};
+use super::bytes::{FileBytes, name};
+use super::{FileTensor, TensorFormat};
 use crate::error::{Error, Result, quoted};
 use ::safetensors::{Dtype, SafeTensors};
 use std::collections::HashMap;
@@ -25,13 +25,13 @@ pub struct Safetensors {
 #[derive(Debug)]
 struct Shard {
     file: String,
-    bytes: Bytes,
+    bytes: FileBytes,
 }
 
 #[derive(Debug)]
 struct SafetensorsRecord {
     name: String,
-    format: Format,
+    format: TensorFormat,
     extents: Vec<u64>,
     shard: usize,
     bytes: Range<usize>,
@@ -70,13 +70,13 @@ impl Safetensors {
     /// # Errors
     /// If the bytes are damaged or are not a safetensors file.
     pub fn from_bytes(file: &str, bytes: Vec<u8>) -> Result<Safetensors> {
-        Safetensors::assemble(vec![Shard { file: file.to_owned(), bytes: Bytes::Owned(bytes) }])
+        Safetensors::assemble(vec![Shard { file: file.to_owned(), bytes: FileBytes::Owned(bytes) }])
     }
 
     /// Maps the shards that an index names, and checks that each tensor is in its shard.
     fn sharded(path: &Path) -> Result<Safetensors> {
         let index = name(path);
-        let bytes = Bytes::read(path, MAX_INDEX)?;
+        let bytes = FileBytes::read(path, MAX_INDEX)?;
         let Index { weight_map } =
             serde_json::from_slice(&bytes).map_err(|error| json_error(&index, &bytes, "index", &error))?;
         let mut files: Vec<&String> = weight_map.values().collect();
@@ -136,17 +136,17 @@ impl Safetensors {
     }
 
     /// Returns the tensors, file after file.
-    pub fn tensors(&self) -> impl Iterator<Item = Tensor<'_>> {
-        self.tensors.iter().map(|record| self.view(record))
+    pub fn tensors(&self) -> impl Iterator<Item = FileTensor<'_>> {
+        self.tensors.iter().map(|record| self.tensor_of(record))
     }
 
     /// Returns the tensor of a name.
-    pub fn tensor(&self, name: &str) -> Option<Tensor<'_>> {
-        self.by_name.get(name).map(|i| self.view(&self.tensors[*i]))
+    pub fn tensor(&self, name: &str) -> Option<FileTensor<'_>> {
+        self.by_name.get(name).map(|i| self.tensor_of(&self.tensors[*i]))
     }
 
-    fn view<'a>(&'a self, record: &'a SafetensorsRecord) -> Tensor<'a> {
-        Tensor {
+    fn tensor_of<'a>(&'a self, record: &'a SafetensorsRecord) -> FileTensor<'a> {
+        FileTensor {
             name: &record.name,
             format: record.format,
             extents: &record.extents,
@@ -157,7 +157,7 @@ impl Safetensors {
 
 impl Shard {
     fn map(path: &Path) -> Result<Shard> {
-        Ok(Shard { file: name(path), bytes: Bytes::map(path)? })
+        Ok(Shard { file: name(path), bytes: FileBytes::map(path)? })
     }
 
     /// Reads the header. The `safetensors` crate checks that tensors fill the data without overlap.
@@ -193,16 +193,16 @@ impl Shard {
 }
 
 /// Returns the format of a type of safetensors. Types of one unsigned byte are bytes here.
-fn format(dtype: Dtype) -> Option<Format> {
+fn format(dtype: Dtype) -> Option<TensorFormat> {
     match dtype {
-        Dtype::F64 => Some(Format::F64),
-        Dtype::F32 => Some(Format::F32),
-        Dtype::F16 => Some(Format::F16),
-        Dtype::BF16 => Some(Format::BF16),
-        Dtype::I64 => Some(Format::I64),
-        Dtype::I32 => Some(Format::I32),
-        Dtype::I16 => Some(Format::I16),
-        Dtype::I8 | Dtype::U8 | Dtype::BOOL => Some(Format::I8),
+        Dtype::F64 => Some(TensorFormat::F64),
+        Dtype::F32 => Some(TensorFormat::F32),
+        Dtype::F16 => Some(TensorFormat::F16),
+        Dtype::BF16 => Some(TensorFormat::BF16),
+        Dtype::I64 => Some(TensorFormat::I64),
+        Dtype::I32 => Some(TensorFormat::I32),
+        Dtype::I16 => Some(TensorFormat::I16),
+        Dtype::I8 | Dtype::U8 | Dtype::BOOL => Some(TensorFormat::I8),
         _ => None,
     }
 }

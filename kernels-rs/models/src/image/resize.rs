@@ -3,10 +3,10 @@
 //! PyTorch does the same with factors of 15 bits, and differs by at most two levels.
 
 /// Bits of the factors after the point.
-const BITS: u32 = 22;
+const FACTOR_BITS: u32 = 22;
 
 /// The pixels on either side that a pixel depends on, if the image does not shrink.
-const SUPPORT: f64 = 2.0;
+const SUPPORT_PIXELS: f64 = 2.0;
 
 /// Returns the cubic convolution kernel with a = −1/2 (Keys, 1981).
 fn kernel(x: f64) -> f64 {
@@ -22,16 +22,16 @@ fn kernel(x: f64) -> f64 {
 /// pixel and of those after it. If the side shrinks, the kernel is wider.
 fn factors(from: usize, to: usize) -> Vec<(usize, Vec<i64>)> {
     let scale = from as f64 / to as f64;
-    let wide = scale.max(1.0);
-    let (support, narrow) = (SUPPORT * wide, 1.0 / wide);
+    let stretch = scale.max(1.0);
+    let (support, shrink) = (SUPPORT_PIXELS * stretch, 1.0 / stretch);
     let factors = |i: usize| {
         let center = (i as f64 + 0.5) * scale;
         let first = (center - support + 0.5).max(0.0) as usize;
         let end = ((center + support + 0.5) as usize).min(from);
-        let weights: Vec<f64> = (first..end).map(|x| kernel((x as f64 - center + 0.5) * narrow)).collect();
+        let weights: Vec<f64> = (first..end).map(|x| kernel((x as f64 - center + 0.5) * shrink)).collect();
         let sum: f64 = weights.iter().sum();
         // Rounds half away from zero.
-        let fixed = |weight: &f64| (weight / sum * f64::from(1 << BITS)).round() as i64;
+        let fixed = |weight: &f64| (weight / sum * f64::from(1 << FACTOR_BITS)).round() as i64;
         (first, weights.iter().map(fixed).collect())
     };
     (0..to).map(factors).collect()
@@ -39,7 +39,7 @@ fn factors(from: usize, to: usize) -> Vec<(usize, Vec<i64>)> {
 
 /// Returns a sum of bytes times factors as a byte.
 fn rounded(sum: i64) -> u8 {
-    ((sum + (1 << (BITS - 1))) >> BITS).clamp(0, 255) as u8
+    ((sum + (1 << (FACTOR_BITS - 1))) >> FACTOR_BITS).clamp(0, 255) as u8
 }
 
 /// Returns an image of three bytes a pixel in another size. Extents are height and width, 1 or
@@ -62,12 +62,12 @@ pub(super) fn bicubic(pixels: &[u8], [height, width]: [usize; 2], [to_height, to
     if to_height == height {
         return rows;
     }
-    let wide = to_width * 3;
-    let mut resized = Vec::with_capacity(to_height * wide);
-    let mut sums = vec![0i64; wide];
+    let row_bytes = to_width * 3;
+    let mut resized = Vec::with_capacity(to_height * row_bytes);
+    let mut sums = vec![0i64; row_bytes];
     for (first, factors) in factors(height, to_height) {
         sums.fill(0);
-        for (row, factor) in rows[first * wide..].chunks_exact(wide).zip(factors) {
+        for (row, factor) in rows[first * row_bytes..].chunks_exact(row_bytes).zip(factors) {
             sums.iter_mut().zip(row).for_each(|(sum, byte)| *sum += i64::from(*byte) * factor);
         }
         resized.extend(sums.iter().map(|sum| rounded(*sum)));

@@ -1,8 +1,8 @@
 //! Answers as JSON objects and as events.
 
 use super::api::RefusedRequest;
-use super::worker::Event;
-use axum::response::sse::{Event as Sent, KeepAlive, Sse};
+use super::worker::AnswerEvent;
+use axum::response::sse::{Event as SseEvent, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream::unfold;
 use models::engine::StopReason;
@@ -40,7 +40,7 @@ impl AnswerKind {
 
 /// The fields that all parts of an answer have.
 #[derive(Clone, Debug)]
-pub struct About {
+pub struct AnswerHeader {
     pub kind: AnswerKind,
     pub id: String,
     /// Seconds since 1970.
@@ -53,7 +53,7 @@ pub struct About {
 
 /// Counts of tokens.
 #[derive(Clone, Copy, Default, Debug)]
-struct Usage {
+struct TokenUsage {
     generated: usize,
     /// Tokens of the prompt that were in the cache already.
     reused: usize,
@@ -62,18 +62,18 @@ struct Usage {
 /// Returns OpenAI's name for the reason why an answer ended.
 fn reason(stop: StopReason) -> &'static str {
     match stop {
-        StopReason::End | StopReason::Text => "stop",
-        StopReason::Tokens | StopReason::Room => "length",
+        StopReason::EndToken | StopReason::StopString => "stop",
+        StopReason::TokenLimit | StopReason::ContextFull => "length",
     }
 }
 
-impl About {
+impl AnswerHeader {
     fn object(&self, object: &str, choices: Value) -> Value {
-        let About { id, created, model, .. } = self;
+        let AnswerHeader { id, created, model, .. } = self;
         json!({ "id": id, "object": object, "created": created, "model": model, "choices": choices })
     }
 
-    fn usage(&self, Usage { generated, reused }: Usage) -> Value {
+    fn usage(&self, TokenUsage { generated, reused }: TokenUsage) -> Value {
         json!({
             "prompt_tokens": self.prompt, "completion_tokens": generated, "total_tokens": self.prompt + generated,
             "prompt_tokens_details": { "cached_tokens": reused },
@@ -93,20 +93,23 @@ impl About {
 }
 
 /// Waits until an answer is complete, and returns its object.
-pub async fn whole(about: &About, mut events: UnboundedReceiver<Event>) -> Result<Value, RefusedRequest> {
-    let (mut text, mut usage) = (String::new(), Usage::default());
+pub async fn complete(
+    about: &AnswerHeader,
+    mut events: UnboundedReceiver<AnswerEvent>,
+) -> Result<Value, RefusedRequest> {
+    let (mut text, mut usage) = (String::new(), TokenUsage::default());
     while let Some(event) = events.recv().await {
-        let piece = match event {
-            Event::Begin(reused) => {
+        let token = match event {
+            AnswerEvent::PromptComputed(reused) => {
                 usage.reused = reused;
                 continue;
             }
-            Event::Piece(piece) => piece,
-            Event::Failed(message) => return Err(RefusedRequest::failed(message)),
+            AnswerEvent::Token(token) => token,
+            AnswerEvent::Failed(message) => return Err(RefusedRequest::failed(message)),
         };
         usage.generated += 1;
-        text.push_str(&piece.text);
-        let Some(stop) = piece.stop else { continue };
+        text.push_str(&token.text);
+        let Some(stop) = token.stop else { continue };
         let reason = reason(stop);
         let (object, mut choice) = match about.kind {
             AnswerKind::Chat => {
@@ -125,21 +128,21 @@ pub async fn whole(about: &About, mut events: UnboundedReceiver<Event>) -> Resul
 }
 
 /// The events of an answer that are not sent yet.
-struct Events {
-    about: About,
-    events: UnboundedReceiver<Event>,
+struct AnswerStream {
+    about: AnswerHeader,
+    events: UnboundedReceiver<AnswerEvent>,
     with_usage: bool,
-    usage: Usage,
+    usage: TokenUsage,
     ready: VecDeque<String>,
     has_ended: bool,
 }
 
-impl Events {
+impl AnswerStream {
     /// Returns the next text to send, when it is there.
     async fn next(&mut self) -> Option<String> {
         while self.ready.is_empty() && !self.has_ended {
             match self.events.recv().await {
-                Some(event) => self.note(event),
+                Some(event) => self.add(event),
                 // The worker drops the sender after the last event.
                 None => {
                     self.ready.push_back("[DONE]".to_owned());
@@ -150,19 +153,19 @@ impl Events {
         self.ready.pop_front()
     }
 
-    fn note(&mut self, event: Event) {
+    fn add(&mut self, event: AnswerEvent) {
         let about = &self.about;
         let mut send = |object: Value| self.ready.push_back(object.to_string());
         match event {
-            Event::Begin(reused) => self.usage.reused = reused,
-            Event::Failed(message) => send(RefusedRequest::failed(message).object()),
-            Event::Piece(piece) => {
+            AnswerEvent::PromptComputed(reused) => self.usage.reused = reused,
+            AnswerEvent::Failed(message) => send(RefusedRequest::failed(message).object()),
+            AnswerEvent::Token(token) => {
                 self.usage.generated += 1;
-                if !piece.text.is_empty() {
-                    send(about.chunk(json!({ "content": piece.text }), None));
+                if !token.text.is_empty() {
+                    send(about.chunk(json!({ "content": token.text }), None));
                 }
-                if piece.stop.is_some() {
-                    send(about.chunk(json!({}), piece.stop));
+                if token.stop.is_some() {
+                    send(about.chunk(json!({}), token.stop));
                     if self.with_usage {
                         let mut last = about.object(about.kind.chunk(), json!([]));
                         last["usage"] = about.usage(self.usage);
@@ -175,16 +178,16 @@ impl Events {
 }
 
 /// Returns an answer as events, each when its text is complete.
-pub fn stream(about: About, events: UnboundedReceiver<Event>, with_usage: bool) -> Response {
+pub fn stream(about: AnswerHeader, events: UnboundedReceiver<AnswerEvent>, with_usage: bool) -> Response {
     let mut ready = VecDeque::new();
     if about.kind == AnswerKind::Chat {
         let first = json!({ "role": "assistant", "content": "" });
         ready.push_back(about.chunk(first, None).to_string());
     }
-    let events = Events { about, events, with_usage, usage: Usage::default(), ready, has_ended: false };
+    let events = AnswerStream { about, events, with_usage, usage: TokenUsage::default(), ready, has_ended: false };
     let sent = unfold(events, |mut events| async {
         let text = events.next().await?;
-        Some((Ok::<_, Infallible>(Sent::default().data(text)), events))
+        Some((Ok::<_, Infallible>(SseEvent::default().data(text)), events))
     });
     Sse::new(sent).keep_alive(KeepAlive::default()).into_response()
 }

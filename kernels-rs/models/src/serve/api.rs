@@ -4,7 +4,7 @@
 //! them. A field that requires something this server lacks is refused by name, instead of ignored.
 
 use super::answer::{self, AnswerKind};
-use super::worker::{Event, Job};
+use super::worker::{AnswerEvent, Job};
 use axum::Json;
 use axum::Router;
 use axum::extract::rejection::JsonRejection;
@@ -16,8 +16,8 @@ use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use models::Model;
 use models::engine::{Generation, Prompt, Sampling};
-use models::image::{Image, Processor};
-use models::template::{Content, ContentPart, Conversation, Message};
+use models::image::{Image, ImageProcessor};
+use models::template::{ContentPart, Conversation, Message, MessageContent};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -26,13 +26,13 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 /// The state that all requests share.
-pub struct Server {
+pub struct ServerState {
     model: Model,
     /// How images are prepared, if the model sees them.
-    processor: Option<Processor>,
+    processor: Option<ImageProcessor>,
     name: String,
     /// The maximum number of tokens of a sequence.
-    room: usize,
+    context_size: usize,
     jobs: SyncSender<Job>,
     /// When the server began, in seconds since 1970.
     created: u64,
@@ -45,13 +45,19 @@ fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
-impl Server {
+impl ServerState {
     /// Makes a server whose requests become jobs.
-    pub fn new(model: Model, processor: Option<Processor>, name: String, room: usize, jobs: SyncSender<Job>) -> Server {
-        Server { model, processor, name, room, jobs, created: now(), answers: AtomicU64::new(0) }
+    pub fn new(
+        model: Model,
+        processor: Option<ImageProcessor>,
+        name: String,
+        context_size: usize,
+        jobs: SyncSender<Job>,
+    ) -> ServerState {
+        ServerState { model, processor, name, context_size, jobs, created: now(), answers: AtomicU64::new(0) }
     }
 
-    fn described(&self) -> Value {
+    fn description(&self) -> Value {
         json!({ "id": self.name, "object": "model", "created": self.created, "owned_by": "kernels-rs" })
     }
 }
@@ -102,12 +108,12 @@ impl IntoResponse for RefusedRequest {
 }
 
 /// The most bytes of a request, which may have images.
-const MAX_BODY: usize = 64 << 20;
+const MAX_BODY_BYTES: usize = 64 << 20;
 
-type Shared = State<Arc<Server>>;
+type SharedServer = State<Arc<ServerState>>;
 
 /// Returns the routes.
-pub fn routes(server: Server) -> Router {
+pub fn routes(server: ServerState) -> Router {
     let unknown = || async { RefusedRequest::new(StatusCode::NOT_FOUND, "this path does not exist") };
     let other =
         || async { RefusedRequest::new(StatusCode::METHOD_NOT_ALLOWED, "this path does not accept this method") };
@@ -119,21 +125,21 @@ pub fn routes(server: Server) -> Router {
         .route("/v1/completions", post(complete))
         .fallback(unknown)
         .method_not_allowed_fallback(other)
-        .layer(DefaultBodyLimit::max(MAX_BODY))
+        .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
         .with_state(Arc::new(server))
 }
 
-async fn models(State(server): Shared) -> Json<Value> {
-    Json(json!({ "object": "list", "data": [server.described()] }))
+async fn models(State(server): SharedServer) -> Json<Value> {
+    Json(json!({ "object": "list", "data": [server.description()] }))
 }
 
-async fn model(State(server): Shared, Path(name): Path<String>) -> Result<Json<Value>, RefusedRequest> {
-    named(&server, &name)?;
-    Ok(Json(server.described()))
+async fn model(State(server): SharedServer, Path(name): Path<String>) -> Result<Json<Value>, RefusedRequest> {
+    check_model_name(&server, &name)?;
+    Ok(Json(server.description()))
 }
 
 /// Rejects the name of another model.
-fn named(server: &Server, name: &str) -> Result<(), RefusedRequest> {
+fn check_model_name(server: &ServerState, name: &str) -> Result<(), RefusedRequest> {
     if name == server.name {
         return Ok(());
     }
@@ -142,16 +148,16 @@ fn named(server: &Server, name: &str) -> Result<(), RefusedRequest> {
     Err(refusal.code("model_not_found"))
 }
 
-async fn chat(state: Shared, body: Result<Json<Value>, JsonRejection>) -> Result<Response, RefusedRequest> {
-    answered(state, body, AnswerKind::Chat).await
+async fn chat(state: SharedServer, body: Result<Json<Value>, JsonRejection>) -> Result<Response, RefusedRequest> {
+    answer_request(state, body, AnswerKind::Chat).await
 }
 
-async fn complete(state: Shared, body: Result<Json<Value>, JsonRejection>) -> Result<Response, RefusedRequest> {
-    answered(state, body, AnswerKind::Text).await
+async fn complete(state: SharedServer, body: Result<Json<Value>, JsonRejection>) -> Result<Response, RefusedRequest> {
+    answer_request(state, body, AnswerKind::Text).await
 }
 
-async fn answered(
-    State(server): Shared,
+async fn answer_request(
+    State(server): SharedServer,
     body: Result<Json<Value>, JsonRejection>,
     kind: AnswerKind,
 ) -> Result<Response, RefusedRequest> {
@@ -163,22 +169,26 @@ async fn answered(
     // Images are read without blocking other requests.
     let request = tokio::task::block_in_place(|| fields.request(&server, kind))?;
     let tokens = request.prompt.tokens().len();
-    let events = queued(&server, request.prompt, request.generation)?;
-    let about = answer::About {
+    let events = enqueue(&server, request.prompt, request.generation)?;
+    let about = answer::AnswerHeader {
         kind,
         id: format!("{}-{:x}-{:x}", kind.prefix(), server.created, server.answers.fetch_add(1, Ordering::Relaxed)),
         created: now(),
         model: server.name.clone(),
         prompt: tokens,
     };
-    match request.streams {
+    match request.is_streamed {
         true => Ok(answer::stream(about, events, request.with_usage)),
-        false => answer::whole(&about, events).await.map(|answer| Json(answer).into_response()),
+        false => answer::complete(&about, events).await.map(|answer| Json(answer).into_response()),
     }
 }
 
 /// Puts a job into the queue.
-fn queued(server: &Server, prompt: Prompt, generation: Generation) -> Result<UnboundedReceiver<Event>, RefusedRequest> {
+fn enqueue(
+    server: &ServerState,
+    prompt: Prompt,
+    generation: Generation,
+) -> Result<UnboundedReceiver<AnswerEvent>, RefusedRequest> {
     let (events, receiver) = unbounded_channel();
     server.jobs.try_send(Job { prompt, generation, events }).map_err(|error| match error {
         TrySendError::Full(_) => {
@@ -191,10 +201,10 @@ fn queued(server: &Server, prompt: Prompt, generation: Generation) -> Result<Unb
 }
 
 /// A request that can be answered.
-struct Request {
+struct CompletionRequest {
     prompt: Prompt,
     generation: Generation,
-    streams: bool,
+    is_streamed: bool,
     /// Whether a last event has the counts of tokens.
     with_usage: bool,
 }
@@ -236,13 +246,13 @@ impl RequestFields {
         self.read(field, "a whole number, 0 or more", default, count)
     }
 
-    fn truth(&self, field: &str) -> Result<bool, RefusedRequest> {
+    fn boolean(&self, field: &str) -> Result<bool, RefusedRequest> {
         self.read(field, "true or false", false, Value::as_bool)
     }
 
     /// Returns the name of a field whose value requires something that the server lacks, and the
     /// value.
-    fn lacking(&self, kind: AnswerKind) -> Option<(&'static str, &Value)> {
+    fn unsupported_field(&self, kind: AnswerKind) -> Option<(&'static str, &Value)> {
         // The values of each field that have no effect, and are therefore accepted.
         let accepted = [
             ("n", json!([1])),
@@ -264,12 +274,12 @@ impl RequestFields {
         })
     }
 
-    fn request(&self, server: &Server, kind: AnswerKind) -> Result<Request, RefusedRequest> {
+    fn request(&self, server: &ServerState, kind: AnswerKind) -> Result<CompletionRequest, RefusedRequest> {
         let Some(Value::String(name)) = self.get("model") else {
             return Err(RefusedRequest::field("model", "`model`: expected the name of the model"));
         };
-        named(server, name)?;
-        if let Some((field, value)) = self.lacking(kind) {
+        check_model_name(server, name)?;
+        if let Some((field, value)) = self.unsupported_field(kind) {
             let value: String = value.to_string().chars().take(60).collect();
             return Err(
                 RefusedRequest::field(field, format!("`{field}` of {value} is not supported")).code("unsupported")
@@ -285,27 +295,27 @@ impl RequestFields {
             // token.
             top_p: self.number("top_p", 1.0, 0.0, 1.0)?.max(f32::MIN_POSITIVE),
             min_p: self.number("min_p", 0.0, 0.0, 1.0)?,
-            repetition: self.number("repetition_penalty", 1.0, 0.01, 100.0)?,
-            frequency: self.number("frequency_penalty", 0.0, -2.0, 2.0)?,
-            presence: self.number("presence_penalty", 0.0, -2.0, 2.0)?,
+            repetition_penalty: self.number("repetition_penalty", 1.0, 0.01, 100.0)?,
+            frequency_penalty: self.number("frequency_penalty", 0.0, -2.0, 2.0)?,
+            presence_penalty: self.number("presence_penalty", 0.0, -2.0, 2.0)?,
         };
         let prompt = match kind {
             AnswerKind::Chat => self.conversation(server)?,
             AnswerKind::Text => self.text(server)?.into(),
         };
         let tokens = prompt.tokens().len();
-        let left = server.room.saturating_sub(tokens);
+        let left = server.context_size.saturating_sub(tokens);
         if tokens == 0 || left == 0 {
             let field = if kind == AnswerKind::Chat { "messages" } else { "prompt" };
-            let message = format!("the prompt has {tokens} tokens; prompt and answer may have {}", server.room);
+            let message = format!("the prompt has {tokens} tokens; prompt and answer may have {}", server.context_size);
             return Err(RefusedRequest::field(field, message).code("context_length_exceeded"));
         }
-        let most = match self.get("max_completion_tokens") {
+        let max_tokens = match self.get("max_completion_tokens") {
             Some(_) => self.count("max_completion_tokens", left)?,
             // In OpenAI's interface, a continued text has 16 tokens by default.
             None => self.count("max_tokens", if kind == AnswerKind::Chat { left } else { 16 })?,
         };
-        if most == 0 {
+        if max_tokens == 0 {
             return Err(RefusedRequest::field("max_tokens", "`max_tokens`: expected 1 or more"));
         }
         let stops = self.read("stop", "a string, or a list of up to 4 strings", Vec::new(), |value| match value {
@@ -316,16 +326,21 @@ impl RequestFields {
             _ => None,
         })?;
         let usage = |value: &Value| value.as_object()?.get("include_usage").map_or(Some(false), Value::as_bool);
-        Ok(Request {
+        Ok(CompletionRequest {
             prompt,
-            generation: Generation { sampling, tokens: most.min(left), stops, control: kind == AnswerKind::Chat },
-            streams: self.truth("stream")?,
+            generation: Generation {
+                sampling,
+                tokens: max_tokens.min(left),
+                stops,
+                parse_special: kind == AnswerKind::Chat,
+            },
+            is_streamed: self.boolean("stream")?,
             with_usage: self.read("stream_options", "an object with `include_usage`", false, usage)?,
         })
     }
 
     /// Returns the tokens of a conversation.
-    fn conversation(&self, server: &Server) -> Result<Prompt, RefusedRequest> {
+    fn conversation(&self, server: &ServerState) -> Result<Prompt, RefusedRequest> {
         let refused = |message: String| RefusedRequest::field("messages", message);
         let Some(Value::Array(list)) = self.get("messages") else {
             return Err(refused("`messages`: expected a list of messages".to_owned()));
@@ -353,7 +368,7 @@ impl RequestFields {
     }
 
     /// Returns the tokens of a prompt that is a text, or tokens.
-    fn text(&self, server: &Server) -> Result<Vec<u32>, RefusedRequest> {
+    fn text(&self, server: &ServerState) -> Result<Vec<u32>, RefusedRequest> {
         let refused = |message: String| RefusedRequest::field("prompt", message);
         let vocabulary = server.model.configuration.vocabulary;
         let prompt = match self.get("prompt") {
@@ -376,7 +391,7 @@ impl RequestFields {
 }
 
 /// Reads the image of a part of a message.
-fn image(part: &Value, server: &Server) -> Result<Image, String> {
+fn image(part: &Value, server: &ServerState) -> Result<Image, String> {
     if server.processor.is_none() {
         return Err("the model sees no images".to_owned());
     }
@@ -388,7 +403,7 @@ fn image(part: &Value, server: &Server) -> Result<Image, String> {
 }
 
 /// Returns a message of a conversation, and adds its images to `images`.
-fn message(i: usize, value: &Value, server: &Server, images: &mut Vec<Image>) -> Result<Message, RefusedRequest> {
+fn message(i: usize, value: &Value, server: &ServerState, images: &mut Vec<Image>) -> Result<Message, RefusedRequest> {
     let refused = |problem: &str| RefusedRequest::field("messages", format!("`messages[{i}]`: {problem}"));
     let mut fields = value.as_object().cloned().ok_or_else(|| refused("expected an object"))?;
     let Some(Value::String(role)) = fields.shift_remove("role") else {
@@ -396,8 +411,8 @@ fn message(i: usize, value: &Value, server: &Server, images: &mut Vec<Image>) ->
     };
     let content = match fields.shift_remove("content") {
         // Messages that call tools have no content.
-        None | Some(Value::Null) => Content::Text(String::new()),
-        Some(Value::String(text)) => Content::Text(text),
+        None | Some(Value::Null) => MessageContent::Text(String::new()),
+        Some(Value::String(text)) => MessageContent::Text(text),
         Some(Value::Array(list)) => {
             let before = images.len();
             let mut part = |part: &Value| match (part["type"].as_str(), part["text"].as_str()) {
@@ -412,8 +427,8 @@ fn message(i: usize, value: &Value, server: &Server, images: &mut Vec<Image>) ->
             let parts = list.iter().map(&mut part).collect::<Result<Vec<ContentPart>, RefusedRequest>>()?;
             // Many templates expect one text.
             match images.len() == before {
-                false => Content::Parts(parts),
-                true => Content::Text(parts.into_iter().filter_map(text).collect()),
+                false => MessageContent::Parts(parts),
+                true => MessageContent::Text(parts.into_iter().filter_map(text).collect()),
             }
         }
         Some(_) => return Err(refused("expected a text `content`, or a list of parts")),

@@ -22,22 +22,22 @@ pub struct Job {
     /// Sampling, stops and the number of tokens.
     pub generation: Generation,
     /// Receives what happens. The job ends when the receiver is dropped.
-    pub events: UnboundedSender<Event>,
+    pub events: UnboundedSender<AnswerEvent>,
 }
 
 /// A part of an answer.
 #[derive(Debug)]
-pub enum Event {
+pub enum AnswerEvent {
     /// The prompt is computed; this many of its tokens were reused from an earlier sequence.
-    Begin(usize),
+    PromptComputed(usize),
     /// A token, and the text that is complete with it.
-    Piece(GeneratedToken),
+    Token(GeneratedToken),
     /// The answer ends without a stop.
     Failed(String),
 }
 
 /// A job in a sequence.
-struct Active {
+struct ActiveJob {
     job: Job,
     sequence: usize,
     /// Tokens of the prompt that were in the cache already.
@@ -45,45 +45,45 @@ struct Active {
     sampler: Sampler,
     output: OutputText,
     /// Whether the prompt is computed.
-    is_prompted: bool,
+    is_prefilled: bool,
     generated: usize,
 }
 
 /// Why a job ended.
 #[derive(Clone, Debug)]
-enum End {
+enum JobEnd {
     Stop(StopReason),
-    Left,
+    ClientLeft,
     Failed(String),
 }
 
-impl Display for End {
+impl Display for JobEnd {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            End::Stop(StopReason::End) => "an end token",
-            End::Stop(StopReason::Text) => "a stop string",
-            End::Stop(StopReason::Tokens) => "the requested number",
-            End::Stop(StopReason::Room) => "a full sequence",
-            End::Left => "the client left",
-            End::Failed(why) => why,
+            JobEnd::Stop(StopReason::EndToken) => "an end token",
+            JobEnd::Stop(StopReason::StopString) => "a stop string",
+            JobEnd::Stop(StopReason::TokenLimit) => "the requested number",
+            JobEnd::Stop(StopReason::ContextFull) => "a full sequence",
+            JobEnd::ClientLeft => "the client left",
+            JobEnd::Failed(why) => why,
         })
     }
 }
 
-/// Starts the thread. The queue's sender refuses jobs if the queue is full. `stops` ends the
+/// Starts the thread. The queue's sender refuses jobs if the queue is full. `is_stopping` ends the
 /// running jobs.
-pub fn start(batch: Batch, room: usize, stops: Arc<AtomicBool>) -> (JoinHandle<()>, SyncSender<Job>) {
-    let (sender, receiver) = sync_channel(room);
-    let worker = Worker { batch, active: Vec::new(), free: VecDeque::new(), stops };
+pub fn start(batch: Batch, queue_size: usize, is_stopping: Arc<AtomicBool>) -> (JoinHandle<()>, SyncSender<Job>) {
+    let (sender, receiver) = sync_channel(queue_size);
+    let worker = Worker { batch, active: Vec::new(), free: VecDeque::new(), is_stopping };
     (std::thread::spawn(move || worker.run(&receiver)), sender)
 }
 
 struct Worker {
     batch: Batch,
-    active: Vec<Active>,
+    active: Vec<ActiveJob>,
     /// Sequences without a job, in the order in which their jobs ended.
     free: VecDeque<usize>,
-    stops: Arc<AtomicBool>,
+    is_stopping: Arc<AtomicBool>,
 }
 
 impl Worker {
@@ -103,14 +103,14 @@ impl Worker {
                     Err(_) => break,
                 }
             }
-            if self.stops.load(Ordering::Relaxed) {
-                self.end(|_| Some(End::Failed("the server is stopping".to_owned())));
+            if self.is_stopping.load(Ordering::Relaxed) {
+                self.end(|_| Some(JobEnd::Failed("the server is stopping".to_owned())));
             }
-            self.end(|active| active.job.events.is_closed().then_some(End::Left));
+            self.end(|active| active.job.events.is_closed().then_some(JobEnd::ClientLeft));
             if let Err(error) = self.round() {
                 // The device failed, and with it all sequences.
                 let why = error.to_string();
-                self.end(|_| Some(End::Failed(why.clone())));
+                self.end(|_| Some(JobEnd::Failed(why.clone())));
             }
         }
     }
@@ -120,25 +120,33 @@ impl Worker {
         if job.events.is_closed() {
             return;
         }
-        let common = |sequence: &usize| self.batch.common(*sequence, &job.prompt).unwrap_or(0);
+        let common = |sequence: &usize| self.batch.reusable_tokens(*sequence, &job.prompt).unwrap_or(0);
         // If several are equal, the sequence whose job ended first.
         let best = (0..self.free.len()).rev().max_by_key(|i| common(&self.free[*i]));
         let Some(sequence) = best.and_then(|i| self.free.remove(i)) else { return };
-        match self.started(sequence, &job) {
+        match self.prepare(sequence, &job) {
             Ok((reused, sampler)) => {
                 let output = OutputText::new(&self.batch.model().tokenizer, &job.generation);
-                self.active.push(Active { job, sequence, reused, sampler, output, is_prompted: false, generated: 0 });
+                self.active.push(ActiveJob {
+                    job,
+                    sequence,
+                    reused,
+                    sampler,
+                    output,
+                    is_prefilled: false,
+                    generated: 0,
+                });
             }
             Err(error) => {
-                let _ = job.events.send(Event::Failed(error.to_string()));
+                let _ = job.events.send(AnswerEvent::Failed(error.to_string()));
                 self.free.push_back(sequence);
             }
         }
     }
 
-    fn started(&mut self, sequence: usize, job: &Job) -> Result<(usize, Sampler)> {
+    fn prepare(&mut self, sequence: usize, job: &Job) -> Result<(usize, Sampler)> {
         let sampler = self.batch.model().sampler(job.generation.sampling, job.prompt.tokens())?;
-        let reused = self.batch.common(sequence, &job.prompt)?;
+        let reused = self.batch.reusable_tokens(sequence, &job.prompt)?;
         self.batch.set_prompt(sequence, job.prompt.clone())?;
         Ok((reused, sampler))
     }
@@ -146,51 +154,51 @@ impl Worker {
     /// Computes a chunk of a prompt, and a token of each sequence whose prompt is computed.
     fn round(&mut self) -> Result<()> {
         let mut ready: Vec<usize> = Vec::new();
-        if let Some(i) = self.active.iter().position(|active| !active.is_prompted) {
+        if let Some(i) = self.active.iter().position(|active| !active.is_prefilled) {
             let active = &mut self.active[i];
-            active.is_prompted = self.batch.prompt(active.sequence)?;
-            if active.is_prompted {
-                let _ = active.job.events.send(Event::Begin(active.reused));
+            active.is_prefilled = self.batch.prefill(active.sequence)?;
+            if active.is_prefilled {
+                let _ = active.job.events.send(AnswerEvent::PromptComputed(active.reused));
                 ready.push(i);
             }
         }
         let begun = ready.clone();
-        ready.extend((0..self.active.len()).filter(|i| self.active[*i].is_prompted && !begun.contains(i)));
+        ready.extend((0..self.active.len()).filter(|i| self.active[*i].is_prefilled && !begun.contains(i)));
         let sequences: Vec<usize> = ready.iter().map(|i| self.active[*i].sequence).collect();
         self.batch.advance(&sequences)?;
         let mut ended = Vec::new();
         for i in ready {
-            let piece = self.piece(i)?;
+            let token = self.draw_token(i)?;
             let active = &mut self.active[i];
             active.generated += 1;
-            ended.extend(piece.stop.map(|stop| (active.sequence, stop)));
-            let _ = active.job.events.send(Event::Piece(piece));
+            ended.extend(token.stop.map(|stop| (active.sequence, stop)));
+            let _ = active.job.events.send(AnswerEvent::Token(token));
         }
         self.end(|active| {
             let stop = ended.iter().find(|(sequence, _)| *sequence == active.sequence);
-            stop.map(|(_, stop)| End::Stop(*stop))
+            stop.map(|(_, stop)| JobEnd::Stop(*stop))
         });
         Ok(())
     }
 
     /// Draws the next token of a job.
-    fn piece(&mut self, i: usize) -> Result<GeneratedToken> {
-        let Active { sequence, sampler, output, .. } = &mut self.active[i];
+    fn draw_token(&mut self, i: usize) -> Result<GeneratedToken> {
+        let ActiveJob { sequence, sampler, output, .. } = &mut self.active[i];
         let token = self.batch.draw(*sequence, sampler)?;
-        let is_full = self.batch.tokens(*sequence)?.len() >= self.batch.room();
+        let is_full = self.batch.tokens(*sequence)?.len() >= self.batch.context_size();
         output.push(&self.batch.model().tokenizer, token, is_full)
     }
 
     /// Frees the sequences of jobs that have ended, and prints a line for each.
-    fn end(&mut self, ended: impl Fn(&Active) -> Option<End>) {
+    fn end(&mut self, ended: impl Fn(&ActiveJob) -> Option<JobEnd>) {
         let free = &mut self.free;
         self.active.retain(|active| {
             let Some(end) = ended(active) else { return true };
-            let Active { job, reused, generated, sequence, .. } = active;
+            let ActiveJob { job, reused, generated, sequence, .. } = active;
             let prompt = job.prompt.tokens().len();
             eprintln!("prompt of {prompt} tokens, {reused} of them kept; {generated} generated; {end}");
-            if let End::Failed(why) = end {
-                let _ = job.events.send(Event::Failed(why));
+            if let JobEnd::Failed(why) = end {
+                let _ = job.events.send(AnswerEvent::Failed(why));
             }
             free.push_back(*sequence);
             false

@@ -3,7 +3,7 @@
 //! Printable bytes of Latin-1 are themselves; the other 68 are the characters from U+0100 on, in
 //! order. A space is `Ġ`.
 
-use super::{Token, TokenKind};
+use super::{TokenType, VocabularyToken};
 
 /// Tells whether a byte is its own character.
 const fn is_itself(byte: u8) -> bool {
@@ -44,11 +44,11 @@ pub fn bytes(text: &str) -> Option<Box<[u8]>> {
 
 /// Returns a token. Names of control tokens are plain text, and so is a text with characters
 /// outside the alphabet.
-pub fn token(text: &[u8], kind: TokenKind) -> Token {
+pub fn token(text: &[u8], token_type: TokenType) -> VocabularyToken {
     let plain = || text.into();
-    let text = match kind {
-        TokenKind::Normal => std::str::from_utf8(text).ok().and_then(bytes).unwrap_or_else(plain),
+    let text = match token_type {
+        TokenType::Normal => std::str::from_utf8(text).ok().and_then(bytes).unwrap_or_else(plain),
         _ => plain(),
     };
-    Token { text, kind }
+    VocabularyToken { text, token_type }
 }

@@ -1,8 +1,8 @@
 //! Byte-pair encoding (Sennrich and others, 2016) over bytes, as GPT-2, Llama 3, Qwen and SmolLM
 //! use it.
 
-use super::split::Splitter;
-use super::{TokenKind, alphabet, by_text, merge};
+use super::pretokenizer::Pretokenizer;
+use super::{TokenType, alphabet, by_text, merge};
 use crate::error::{Error, Result, quoted};
 use std::collections::HashMap;
 use unicode_normalization::UnicodeNormalization;
@@ -13,7 +13,7 @@ const MAX_MERGES: usize = 1 << 22;
 /// Tokens of bytes, and which pairs of tokens merge.
 #[derive(Debug)]
 pub struct Bpe {
-    splitter: Splitter,
+    pretokenizer: Pretokenizer,
     /// The token of each byte, if the vocabulary has one.
     bytes: [Option<u32>; 256],
     /// Rank and result of each pair.
@@ -27,12 +27,12 @@ impl Bpe {
     /// Builds the tables from the texts of tokens and merges, both in the alphabet of bytes.
     pub fn new<'a>(
         file: &str,
-        splitter: Splitter,
+        pretokenizer: Pretokenizer,
         texts: &[&'a [u8]],
-        kinds: &[TokenKind],
+        types: &[TokenType],
         merges: impl Iterator<Item = &'a [u8]>,
     ) -> Result<Bpe> {
-        let ids = by_text(texts, kinds);
+        let ids = by_text(texts, types);
         let mut pairs = HashMap::new();
         let mut whole = Vec::new();
         for (rank, merge) in (0u32..).zip(merges) {
@@ -61,27 +61,27 @@ impl Bpe {
             let mut utf8 = [0; 4];
             ids.get(character.encode_utf8(&mut utf8).as_bytes()).copied()
         });
-        let words = match splitter.takes_whole_words() {
+        let words = match pretokenizer.keeps_whole_words() {
             false => HashMap::new(),
             true => {
                 let text = |text: &[u8]| alphabet::bytes(std::str::from_utf8(text).ok()?);
                 ids.iter().filter_map(|(key, id)| Some((text(key)?, *id))).collect()
             }
         };
-        Ok(Bpe { splitter, bytes, pairs, words })
+        Ok(Bpe { pretokenizer, bytes, pairs, words })
     }
 
     /// Adds the tokens of a text without control tokens.
     pub fn encode(&self, text: &str, tokens: &mut Vec<u32>) {
-        let normal: Option<String> = self.splitter.composes().then(|| text.nfc().collect());
+        let normal: Option<String> = self.pretokenizer.normalizes().then(|| text.nfc().collect());
         let mut word = Vec::new();
-        self.splitter.split(normal.as_deref().unwrap_or(text), |piece| {
-            if let Some(token) = self.words.get(piece.as_bytes()) {
+        self.pretokenizer.split(normal.as_deref().unwrap_or(text), |word_text| {
+            if let Some(token) = self.words.get(word_text.as_bytes()) {
                 tokens.push(*token);
                 return;
             }
             word.clear();
-            word.extend(piece.bytes().filter_map(|byte| self.bytes[byte as usize]));
+            word.extend(word_text.bytes().filter_map(|byte| self.bytes[byte as usize]));
             merge::merge(&mut word, |left, right| self.pairs.get(&(left, right)).copied());
             tokens.extend_from_slice(&word);
         });

@@ -8,34 +8,34 @@ use crate::error::Result;
 /// A character of several bytes may spread over tokens. Bytes that are not UTF-8 become U+FFFD, as
 /// by [`String::from_utf8_lossy`].
 #[derive(Debug)]
-pub struct Decoder<'a> {
+pub struct TextDecoder<'a> {
     tokenizer: &'a Tokenizer,
-    characters: Characters,
+    characters: TextDecoderState,
 }
 
-/// The state of a [`Decoder`], without its tokenizer.
+/// The state of a [`TextDecoder`], without its tokenizer.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Characters {
+pub struct TextDecoderState {
     /// Bytes of a character that is not complete.
-    held: Vec<u8>,
+    pending: Vec<u8>,
     /// Whether the next byte is the first of a text that loses a leading space.
-    strips: bool,
+    strips_leading_space: bool,
 }
 
 impl Tokenizer {
     /// Returns a decoder. `begins` says whether the first token begins a text instead of continuing
     /// one.
-    pub fn decoder(&self, begins: bool) -> Decoder<'_> {
-        Decoder { tokenizer: self, characters: self.characters(begins) }
+    pub fn decoder(&self, begins: bool) -> TextDecoder<'_> {
+        TextDecoder { tokenizer: self, characters: self.decoder_state(begins) }
     }
 
     /// Returns the state of a decoder before its first token, to be kept apart from the tokenizer.
-    pub fn characters(&self, begins: bool) -> Characters {
-        Characters { held: Vec::new(), strips: begins && self.strips_space }
+    pub fn decoder_state(&self, begins: bool) -> TextDecoderState {
+        TextDecoderState { pending: Vec::new(), strips_leading_space: begins && self.strips_leading_space }
     }
 }
 
-impl Decoder<'_> {
+impl TextDecoder<'_> {
     /// Adds a token, and returns the text that is complete now.
     ///
     /// # Errors
@@ -50,20 +50,20 @@ impl Decoder<'_> {
     }
 }
 
-impl Characters {
+impl TextDecoderState {
     /// Adds a token of `tokenizer`, and returns the text that is complete now.
     ///
     /// # Errors
     /// If the number is not a token.
     pub fn push(&mut self, tokenizer: &Tokenizer, token: u32) -> Result<String> {
         let mut bytes = tokenizer.visible(token)?;
-        if self.strips && !bytes.is_empty() {
+        if self.strips_leading_space && !bytes.is_empty() {
             bytes = bytes.strip_prefix(b" ").unwrap_or(bytes);
-            self.strips = false;
+            self.strips_leading_space = false;
         }
-        self.held.extend_from_slice(bytes);
+        self.pending.extend_from_slice(bytes);
         let mut text = String::new();
-        let mut rest = &*self.held;
+        let mut rest = &*self.pending;
         loop {
             match std::str::from_utf8(rest) {
                 Ok(all) => {
@@ -88,12 +88,12 @@ impl Characters {
                 }
             }
         }
-        self.held.drain(..self.held.len() - rest.len());
+        self.pending.drain(..self.pending.len() - rest.len());
         Ok(text)
     }
 
     /// Returns what is left at the end: U+FFFD if a character is not complete.
     pub fn finish(&mut self) -> String {
-        String::from_utf8_lossy(&std::mem::take(&mut self.held)).into_owned()
+        String::from_utf8_lossy(&std::mem::take(&mut self.pending)).into_owned()
     }
 }

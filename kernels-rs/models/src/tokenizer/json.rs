@@ -1,19 +1,21 @@
 //! `tokenizer.json`, by the `tokenizers` crate, and the configuration beside it.
 
-use super::{Encoding, MAX_TOKENS, Special, Token, TokenKind, Tokenizer, alphabet, sentencepiece, unique};
+use super::{
+    Encoding, MAX_TOKENS, SpecialTokens, TokenType, Tokenizer, VocabularyToken, alphabet, sentencepiece, unique,
+};
 use crate::error::{Error, Result};
-use crate::file::bytes::{Bytes, name};
+use crate::file::bytes::{FileBytes, name};
 use crate::file::safetensors::json_error;
 use serde_json::Value;
 use std::path::Path;
 use std::sync::OnceLock;
 
 /// The largest configuration beside a tokenizer that is read.
-const MAX_CONFIGURATION: u64 = 16 << 20;
+const MAX_CONFIGURATION_BYTES: u64 = 16 << 20;
 
 /// A tokenizer of the `tokenizers` crate.
 #[derive(Debug)]
-pub struct Json {
+pub struct JsonTokenizer {
     tokenizer: tokenizers::Tokenizer,
     /// A copy of the tokenizer that treats control tokens as text, built on first use.
     literal: OnceLock<tokenizers::Tokenizer>,
@@ -21,19 +23,19 @@ pub struct Json {
 
 /// How a file writes the texts of its tokens.
 #[derive(Clone, Copy)]
-enum Writing {
+enum TokenSpelling {
     /// Each byte as a character of the byte-level alphabet.
     Bytes,
     /// The form of SentencePiece, with `▁` for a space.
     Pieces,
 }
 
-impl Json {
+impl JsonTokenizer {
     /// Reads the file. Returns its tokens too, and whether decoding strips a leading space.
-    pub fn new(file: &str, bytes: &[u8]) -> Result<(Json, Vec<Token>, bool)> {
+    pub fn new(file: &str, bytes: &[u8]) -> Result<(JsonTokenizer, Vec<VocabularyToken>, bool)> {
         let value: Value =
             serde_json::from_slice(bytes).map_err(|error| json_error(file, bytes, "tokenizer", &error))?;
-        let (writing, strips) = writing(file, &value["decoder"])?;
+        let (spelling, strips) = token_spelling(file, &value["decoder"])?;
         let mut tokenizer: tokenizers::Tokenizer = serde_json::from_slice(bytes)
             .map_err(|error| Error::field(file, "tokenizer", format!("the tokenizers crate refuses it: {error}")))?;
         // The caller limits the length of texts, so the file's own limit is removed.
@@ -45,28 +47,28 @@ impl Json {
             let problem = format!("expected tokens below {MAX_TOKENS}, found {}", count - 1);
             return Err(Error::field(file, "vocabulary", problem));
         }
-        let mut tokens = vec![Token { text: Box::default(), kind: TokenKind::Unused }; count];
+        let mut tokens = vec![VocabularyToken { text: Box::default(), token_type: TokenType::Unused }; count];
         let added = tokenizer.get_added_tokens_decoder();
         for (text, id) in vocabulary {
             let text = text.as_bytes();
-            tokens[id as usize] = match (added.get(&id), writing) {
+            tokens[id as usize] = match (added.get(&id), spelling) {
                 (Some(token), _) => {
-                    let kind = if token.special { TokenKind::Control } else { TokenKind::UserDefined };
-                    Token { text: text.into(), kind }
+                    let token_type = if token.special { TokenType::Control } else { TokenType::UserDefined };
+                    VocabularyToken { text: text.into(), token_type }
                 }
-                (None, Writing::Bytes) => alphabet::token(text, TokenKind::Normal),
-                (None, Writing::Pieces) => {
+                (None, TokenSpelling::Bytes) => alphabet::token(text, TokenType::Normal),
+                (None, TokenSpelling::Pieces) => {
                     let byte = text.len() == 6 && text.starts_with(b"<0x");
-                    sentencepiece::token(text, if byte { TokenKind::Byte } else { TokenKind::Normal })
+                    sentencepiece::token(text, if byte { TokenType::Byte } else { TokenType::Normal })
                 }
             };
         }
-        Ok((Json { tokenizer, literal: OnceLock::new() }, tokens, strips))
+        Ok((JsonTokenizer { tokenizer, literal: OnceLock::new() }, tokens, strips))
     }
 
     /// Splits a text into tokens.
     pub fn encode(&self, text: &str, encoding: Encoding) -> Result<Vec<u32>> {
-        let tokenizer = match encoding.control {
+        let tokenizer = match encoding.parse_special {
             true => &self.tokenizer,
             false => self.literal.get_or_init(|| {
                 let mut tokenizer = self.tokenizer.clone();
@@ -74,7 +76,7 @@ impl Json {
                 tokenizer
             }),
         };
-        match tokenizer.encode_fast(text, encoding.ends) {
+        match tokenizer.encode_fast(text, encoding.add_special) {
             Ok(tokens) => Ok(tokens.get_ids().to_vec()),
             Err(error) => Err(Error::Tokens { action: "encode the text", problem: error.to_string() }),
         }
@@ -82,14 +84,14 @@ impl Json {
 }
 
 /// Finds out from a decoder how tokens are written, and whether it strips a leading space.
-fn writing(file: &str, decoder: &Value) -> Result<(Writing, bool)> {
+fn token_spelling(file: &str, decoder: &Value) -> Result<(TokenSpelling, bool)> {
     let steps: Vec<&Value> = match decoder["decoders"].as_array() {
         Some(steps) => steps.iter().collect(),
         None => vec![decoder],
     };
     let names: Vec<&str> = steps.iter().filter_map(|step| step["type"].as_str()).collect();
     if names.contains(&"ByteLevel") {
-        return Ok((Writing::Bytes, false));
+        return Ok((TokenSpelling::Bytes, false));
     }
     let strips = steps.iter().any(|step| match step["type"].as_str() {
         Some("Strip") => step["content"] == " " && step["start"] == 1,
@@ -98,7 +100,7 @@ fn writing(file: &str, decoder: &Value) -> Result<(Writing, bool)> {
     });
     let known = ["Replace", "ByteFallback", "Fuse", "Strip", "Metaspace"];
     if !names.is_empty() && names.iter().all(|name| known.contains(name)) {
-        return Ok((Writing::Pieces, strips));
+        return Ok((TokenSpelling::Pieces, strips));
     }
     let needed = format!("a decoder of {}", if names.is_empty() { "no type".to_owned() } else { names.join(", ") });
     Err(Error::unsupported(file, "`decoder`", needed, "ByteLevel, and Replace, ByteFallback, Fuse, Strip, Metaspace"))
@@ -109,12 +111,12 @@ pub(crate) fn configuration(path: &Path) -> Result<Value> {
     if !path.exists() {
         return Ok(Value::Null);
     }
-    let bytes = Bytes::read(path, MAX_CONFIGURATION)?;
+    let bytes = FileBytes::read(path, MAX_CONFIGURATION_BYTES)?;
     serde_json::from_slice(&bytes).map_err(|error| json_error(&name(path), &bytes, "configuration", &error))
 }
 
 /// Reads the tokens before and after texts from the files beside `tokenizer.json`.
-pub fn special(path: &Path, tokenizer: &Tokenizer) -> Result<Special> {
+pub fn special_tokens(path: &Path, tokenizer: &Tokenizer) -> Result<SpecialTokens> {
     let tokens = configuration(&path.with_file_name("tokenizer_config.json"))?;
     let generation = configuration(&path.with_file_name("generation_config.json"))?;
     // A token is a string, or an object whose `content` is the string.
@@ -123,11 +125,11 @@ pub fn special(path: &Path, tokenizer: &Tokenizer) -> Result<Special> {
         tokenizer.find(text)
     };
     let number = |value: &Value| u32::try_from(value.as_u64()?).ok().filter(|id| (*id as usize) < tokenizer.len());
-    let mut end: Vec<u32> = named("eos_token").into_iter().collect();
+    let mut eos: Vec<u32> = named("eos_token").into_iter().collect();
     match &generation["eos_token_id"] {
-        Value::Array(ids) => end.extend(ids.iter().filter_map(number)),
-        id => end.extend(number(id)),
+        Value::Array(ids) => eos.extend(ids.iter().filter_map(number)),
+        id => eos.extend(number(id)),
     }
-    let begin = named("bos_token").or_else(|| number(&generation["bos_token_id"]));
-    Ok(Special { begin, end: unique(end), adds_begin: tokens["add_bos_token"] == true, adds_end: false })
+    let bos = named("bos_token").or_else(|| number(&generation["bos_token_id"]));
+    Ok(SpecialTokens { bos, eos: unique(eos), adds_bos: tokens["add_bos_token"] == true, adds_eos: false })
 }

@@ -5,7 +5,7 @@ use std::collections::BinaryHeap;
 
 /// A symbol of a text: the indices of its neighbors, and whether an earlier symbol has absorbed it.
 #[derive(Clone, Copy)]
-struct Node {
+struct LinkedSymbol {
     token: u32,
     previous: usize,
     next: usize,
@@ -13,7 +13,7 @@ struct Node {
 }
 
 /// The index after the last symbol.
-const NONE: usize = usize::MAX;
+const NO_SYMBOL: usize = usize::MAX;
 
 /// Merges neighbors of `symbols` until no pair is left, the pair of the lowest rank first and the
 /// leftmost among equals. `pair` returns the rank of a pair and the token that it becomes.
@@ -21,19 +21,19 @@ const NONE: usize = usize::MAX;
 /// The time for n symbols is O(n·log n).
 pub fn merge<R: Ord + Copy>(symbols: &mut Vec<u32>, pair: impl Fn(u32, u32) -> Option<(R, u32)>) {
     let n = symbols.len();
-    let mut nodes: Vec<Node> = symbols
+    let mut nodes: Vec<LinkedSymbol> = symbols
         .iter()
         .enumerate()
-        .map(|(i, token)| Node {
+        .map(|(i, token)| LinkedSymbol {
             token: *token,
             previous: i.wrapping_sub(1),
-            next: if i + 1 < n { i + 1 } else { NONE },
+            next: if i + 1 < n { i + 1 } else { NO_SYMBOL },
             merged: false,
         })
         .collect();
     // The lowest rank is on top. A popped entry is skipped if one of its symbols has changed since.
     let mut queue = BinaryHeap::new();
-    let candidate = |nodes: &[Node], left: usize| {
+    let candidate = |nodes: &[LinkedSymbol], left: usize| {
         let (first, second) = (nodes.get(left)?, nodes.get(nodes[left].next)?);
         let (rank, token) = pair(first.token, second.token)?;
         Some(Reverse((rank, left, first.token, second.token, token)))

@@ -1,13 +1,13 @@
 //! SentencePiece vocabularies whose pieces merge by score (Kudo, Richardson, 2018), as Llama 2 uses
 //! them.
 
-use super::{Token, TokenKind, by_text, merge};
+use super::{TokenType, VocabularyToken, by_text, merge};
 use crate::error::{Error, Result};
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
 /// The character by which pieces represent a space.
-const SPACE: char = '▁';
+const SPACE_SYMBOL: char = '▁';
 
 /// The pieces of a vocabulary.
 #[derive(Debug)]
@@ -22,23 +22,23 @@ pub struct Pieces {
 
 impl Pieces {
     /// Builds the tables. `prefix` says whether a text begins with an added space.
-    pub fn new(file: &str, texts: &[&[u8]], kinds: &[TokenKind], scores: &[f32], prefix: bool) -> Result<Pieces> {
+    pub fn new(file: &str, texts: &[&[u8]], types: &[TokenType], scores: &[f32], prefix: bool) -> Result<Pieces> {
         if let Some(token) = scores.iter().position(|score| score.is_nan()) {
             let field = format!("metadata `tokenizer.ggml.scores`, element {token}");
             return Err(Error::field(file, field, "expected a number, found NaN"));
         }
         let mut bytes = [None; 256];
-        for ((id, text), kind) in (0..).zip(texts).zip(kinds) {
-            if let (TokenKind::Byte, Some(byte)) = (kind, byte(text)) {
+        for ((id, text), token_type) in (0..).zip(texts).zip(types) {
+            if let (TokenType::Byte, Some(byte)) = (token_type, byte(text)) {
                 bytes[byte as usize] = Some(id);
             }
         }
         Ok(Pieces {
-            ids: by_text(texts, kinds).into_iter().map(|(text, id)| (text.into(), id)).collect(),
+            ids: by_text(texts, types).into_iter().map(|(text, id)| (text.into(), id)).collect(),
             scores: scores.to_vec(),
             texts: texts.iter().map(|text| (*text).into()).collect(),
             bytes,
-            unknown: kinds.iter().position(|kind| *kind == TokenKind::Unknown).map(|id| id as u32),
+            unknown: types.iter().position(|token_type| *token_type == TokenType::Unknown).map(|id| id as u32),
             prefix,
         })
     }
@@ -47,8 +47,8 @@ impl Pieces {
     /// beginning.
     pub fn encode(&self, text: &str, begins: bool, tokens: &mut Vec<u32>) {
         let mut spaced = String::with_capacity(text.len() + 3);
-        spaced.extend((begins && self.prefix).then_some(SPACE));
-        spaced.extend(text.chars().map(|character| if character == ' ' { SPACE } else { character }));
+        spaced.extend((begins && self.prefix).then_some(SPACE_SYMBOL));
+        spaced.extend(text.chars().map(|character| if character == ' ' { SPACE_SYMBOL } else { character }));
         // Characters that are not pieces get numbers above the vocabulary's, and never merge.
         let vocabulary = self.texts.len() as u32;
         let mut symbols: Vec<u32> = spaced
@@ -81,28 +81,28 @@ impl Pieces {
     }
 
     /// Returns the rank of a pair, high scores first, and the piece it becomes.
-    fn pair(&self, left: u32, right: u32) -> Option<(Reverse<Score>, u32)> {
+    fn pair(&self, left: u32, right: u32) -> Option<(Reverse<PieceScore>, u32)> {
         let mut whole = self.texts.get(left as usize)?.to_vec();
         whole.extend_from_slice(self.texts.get(right as usize)?);
         let id = *self.ids.get(&*whole)?;
-        Some((Reverse(Score(self.scores[id as usize])), id))
+        Some((Reverse(PieceScore(self.scores[id as usize])), id))
     }
 }
 
 /// A score that is a number.
 #[derive(Clone, Copy, PartialEq)]
-struct Score(f32);
+struct PieceScore(f32);
 
-impl Eq for Score {}
+impl Eq for PieceScore {}
 
-impl PartialOrd for Score {
-    fn partial_cmp(&self, other: &Score) -> Option<std::cmp::Ordering> {
+impl PartialOrd for PieceScore {
+    fn partial_cmp(&self, other: &PieceScore) -> Option<std::cmp::Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Ord for Score {
-    fn cmp(&self, other: &Score) -> std::cmp::Ordering {
+impl Ord for PieceScore {
+    fn cmp(&self, other: &PieceScore) -> std::cmp::Ordering {
         // The table has no NaN, and 0 and −0 are equal.
         self.0.partial_cmp(&other.0).unwrap_or(std::cmp::Ordering::Equal)
     }
@@ -115,17 +115,17 @@ fn byte(text: &[u8]) -> Option<u8> {
 }
 
 /// Returns a token: `▁` is a space, and `<0x0A>` a byte.
-pub fn token(text: &[u8], kind: TokenKind) -> Token {
+pub fn token(text: &[u8], token_type: TokenType) -> VocabularyToken {
     let spaced = |text: &[u8]| match std::str::from_utf8(text) {
-        Ok(text) => text.replace(SPACE, " ").into_bytes().into(),
+        Ok(text) => text.replace(SPACE_SYMBOL, " ").into_bytes().into(),
         Err(_) => text.into(),
     };
-    let text = match kind {
-        TokenKind::Byte => byte(text).map_or_else(|| text.into(), |byte| [byte].into()),
-        TokenKind::Normal | TokenKind::UserDefined => spaced(text),
+    let text = match token_type {
+        TokenType::Byte => byte(text).map_or_else(|| text.into(), |byte| [byte].into()),
+        TokenType::Normal | TokenType::UserDefined => spaced(text),
         // SentencePiece writes a separate sign for unknown text.
-        TokenKind::Unknown => " \u{2047} ".as_bytes().into(),
-        TokenKind::Control | TokenKind::Unused => text.into(),
+        TokenType::Unknown => " \u{2047} ".as_bytes().into(),
+        TokenType::Control | TokenType::Unused => text.into(),
     };
-    Token { text, kind }
+    VocabularyToken { text, token_type }
 }

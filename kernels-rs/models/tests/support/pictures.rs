@@ -4,8 +4,8 @@
 use crate::small::byte_tokens;
 use crate::support::Writer;
 use kernel_dsl::half::{bf16, f16};
-use models::configuration::{Configuration, Vision};
-use models::image::{Image, Processor};
+use models::configuration::{Configuration, VisionConfiguration};
+use models::image::{Image, ImageProcessor};
 use models::tensors::{Naming, TensorRequirement};
 use safetensors::Dtype;
 use safetensors::tensor::TensorView;
@@ -92,8 +92,8 @@ pub fn picture(height: usize, width: usize) -> Image {
 }
 
 /// Returns the settings of images that `vision.py` has for its model.
-pub fn processor(vision: &Vision) -> Processor {
-    Processor::new(vision).with_pixels(1024, 1 << 20).unwrap()
+pub fn processor(vision: &VisionConfiguration) -> ImageProcessor {
+    ImageProcessor::new(vision).with_pixels(1024, 1 << 20).unwrap()
 }
 
 /// The format of the matrices of a file.

@@ -4,7 +4,7 @@
 #![allow(dead_code)]
 
 use models::file::gguf::Gguf;
-use models::file::{Format, Tensor};
+use models::file::{FileTensor, TensorFormat};
 use std::collections::HashMap;
 
 /// A model, and the keys and values of the tokens so far.
@@ -13,7 +13,7 @@ pub struct Reference {
     layers: usize,
     width: usize,
     heads: usize,
-    groups: usize,
+    kv_heads: usize,
     head: usize,
     epsilon: f32,
     base: f64,
@@ -32,19 +32,19 @@ fn half(low: u8, high: u8) -> f32 {
 }
 
 /// Returns the numbers of a tensor, by the formulas of ggml.
-pub fn numbers(tensor: &Tensor<'_>) -> Vec<f32> {
+pub fn numbers(tensor: &FileTensor<'_>) -> Vec<f32> {
     let bytes = tensor.bytes;
     match tensor.format {
-        Format::F32 => bytes.chunks(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect(),
-        Format::F16 => bytes.chunks(2).map(|b| half(b[0], b[1])).collect(),
-        Format::BF16 => {
+        TensorFormat::F32 => bytes.chunks(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect(),
+        TensorFormat::F16 => bytes.chunks(2).map(|b| half(b[0], b[1])).collect(),
+        TensorFormat::BF16 => {
             bytes.chunks(2).map(|b| f32::from_bits(u32::from(b[1]) << 24 | u32::from(b[0]) << 16)).collect()
         }
-        Format::Q8_0 => {
+        TensorFormat::Q8_0 => {
             let block = |b: &[u8]| b[2..].iter().map(|q| half(b[0], b[1]) * f32::from(*q as i8)).collect::<Vec<f32>>();
             bytes.chunks(34).flat_map(block).collect()
         }
-        Format::Q4_1 => {
+        TensorFormat::Q4_1 => {
             let block = |b: &[u8]| {
                 let (d, m) = (half(b[0], b[1]), half(b[2], b[3]));
                 let low = b[4..].iter().map(move |q| d * f32::from(q & 15) + m);
@@ -104,7 +104,7 @@ impl Reference {
             layers,
             width,
             heads,
-            groups: integer("attention.head_count_kv").map_or(heads, |groups| groups as usize),
+            kv_heads: integer("attention.head_count_kv").map_or(heads, |kv_heads| kv_heads as usize),
             head: integer("attention.key_length").map_or(width / heads, |head| head as usize),
             epsilon: number("attention.layer_norm_rms_epsilon").unwrap() as f32,
             base: number("rope.freq_base").unwrap(),
@@ -178,7 +178,7 @@ impl Reference {
             let tensor = |name: &str| format!("blk.{layer}.{name}.weight");
             let normed = norm(&x, self.weight(&tensor("attn_norm")), self.epsilon);
             let [mut q, mut k, v] = ["q", "k", "v"].map(|name| self.projected(layer, name, &normed));
-            let pitch = self.groups * head;
+            let pitch = self.kv_heads * head;
             let position = self.cache[layer][0].len() / pitch;
             self.rotate(&mut q, position);
             self.rotate(&mut k, position);
@@ -187,7 +187,7 @@ impl Reference {
             let [keys, values] = &self.cache[layer];
             let mut o = Vec::new();
             for (i, q) in q.chunks(head).enumerate() {
-                let at = i / (self.heads / self.groups) * head;
+                let at = i / (self.heads / self.kv_heads) * head;
                 let dot = |key: &[f32]| key[at..at + head].iter().zip(q).map(|(k, q)| f64::from(k * q)).sum::<f64>();
                 let logits: Vec<f64> = keys.chunks(pitch).map(|key| dot(key) / (head as f64).sqrt()).collect();
                 let top = logits.iter().copied().fold(f64::NEG_INFINITY, f64::max);

@@ -9,7 +9,7 @@ use regex::Regex;
 /// The contractions, words, numbers and signs of GPT-2.
 const GPT2: &str = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+";
 
-/// Llama 3: numbers in groups of up to three digits; a line break ends a piece.
+/// Llama 3: numbers in groups of up to three digits; a line break ends a word.
 const LLAMA3: &str = concat!(
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}|",
     r" ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+"
@@ -36,28 +36,28 @@ pub enum PretokenizerFamily {
 
 /// A pre-tokenizer.
 #[derive(Clone, Debug)]
-pub struct Splitter {
+pub struct Pretokenizer {
     family: PretokenizerFamily,
     pattern: Regex,
 }
 
-impl Splitter {
+impl Pretokenizer {
     /// The names that GGUF files have for the families.
     pub const NAMES: &str = "gpt-2, llama-bpe, qwen2, smollm";
 
     /// Returns the pre-tokenizer of a family.
-    pub fn new(family: PretokenizerFamily) -> Splitter {
+    pub fn new(family: PretokenizerFamily) -> Pretokenizer {
         let pattern = match family {
             PretokenizerFamily::Gpt2 | PretokenizerFamily::SmolLm => GPT2,
             PretokenizerFamily::Llama3 => LLAMA3,
             PretokenizerFamily::Qwen2 => QWEN2,
         };
         let pattern = Regex::new(pattern).unwrap_or_else(|error| unreachable!("a constant pattern: {error}"));
-        Splitter { family, pattern }
+        Pretokenizer { family, pattern }
     }
 
     /// Returns the pre-tokenizer that a GGUF file names.
-    pub fn from_name(name: &str) -> Option<Splitter> {
+    pub fn from_name(name: &str) -> Option<Pretokenizer> {
         let family = match name {
             "gpt-2" => PretokenizerFamily::Gpt2,
             "llama-bpe" | "llama3" | "llama-v3" => PretokenizerFamily::Llama3,
@@ -65,16 +65,16 @@ impl Splitter {
             "smollm" => PretokenizerFamily::SmolLm,
             _ => return None,
         };
-        Some(Splitter::new(family))
+        Some(Pretokenizer::new(family))
     }
 
     /// Tells whether a word that is a token stays whole, instead of being merged from bytes.
-    pub(crate) fn takes_whole_words(&self) -> bool {
+    pub(crate) fn keeps_whole_words(&self) -> bool {
         self.family == PretokenizerFamily::Llama3
     }
 
     /// Tells whether text is brought into its composed form (NFC) before it is split.
-    pub(crate) fn composes(&self) -> bool {
+    pub(crate) fn normalizes(&self) -> bool {
         self.family == PretokenizerFamily::Qwen2
     }
 
@@ -98,14 +98,14 @@ impl Splitter {
     fn words<'t>(&self, text: &'t str, word: &mut impl FnMut(&'t str)) {
         let mut from = 0;
         while let Some(found) = self.pattern.find_at(text, from) {
-            let (mut end, piece) = (found.end(), found.as_str());
+            let (mut end, matched) = (found.end(), found.as_str());
             // The last of several blanks before a word is left for the next match.
             let by_line = self.family != PretokenizerFamily::Gpt2
                 && self.family != PretokenizerFamily::SmolLm
-                && piece.ends_with(['\r', '\n']);
-            if end < text.len() && !by_line && piece.chars().all(char::is_whitespace) {
-                let last = piece.chars().next_back().map_or(0, char::len_utf8);
-                if last < piece.len() {
+                && matched.ends_with(['\r', '\n']);
+            if end < text.len() && !by_line && matched.chars().all(char::is_whitespace) {
+                let last = matched.chars().next_back().map_or(0, char::len_utf8);
+                if last < matched.len() {
                     end -= last;
                 }
             }
