@@ -22,7 +22,11 @@
 //! | [`model`] | a whole model and its loading |
 //! | [`sampling`] | the next token from logits: penalties, temperature, top-k, top-p, min-p |
 //! | [`batch`] | sequences that are decoded together, each step by a replayed graph |
-//! | [`session`] | one sequence that grows: prompt, decoding, generation |
+//! | `executor` | the work of a batch on devices: prompts without graphs, and steps by graphs |
+//! | `step_graph` | the graphs of a step, which keep tokens on the device |
+//! | `layer_cache` | buffers of keys and values, and their slots in graphs |
+//! | [`session`] | one sequence that grows: prompt and decoding |
+//! | [`generation`] | generated tokens: when generation stops, and their text |
 //! | [`timing`] | the time of each kernel of a step alone |
 //!
 //! A GPU and the CPU device run the same code, and the CPU device can check every access.
@@ -44,7 +48,10 @@ pub mod block;
 pub mod cache;
 pub mod embedding;
 mod exact;
+mod executor;
 pub mod experts;
+pub mod generation;
+mod layer_cache;
 pub mod linear;
 mod load;
 pub mod model;
@@ -54,13 +61,14 @@ pub mod prompt;
 pub mod sampling;
 pub mod session;
 pub mod stage;
-mod steps;
+mod step_graph;
 pub mod timing;
 pub mod vision;
 
 pub use batch::Batch;
+pub use generation::{GeneratedToken, Generation, OutputText, StopReason};
 pub use model::Model;
 pub use prompt::Prompt;
 pub use sampling::{Sampler, Sampling};
-pub use session::{GeneratedToken, Generation, OutputText, Session, SessionOptions, StopReason};
+pub use session::{Session, SessionOptions};
 pub use stage::LayerSplit;

@@ -12,11 +12,12 @@
 
 use super::attention::TokenPlace;
 use super::cache::SequencePages;
+use super::executor::{BatchExecutor, GraphExecutor, LogitsPlace, MAX_LOGITS_ROWS, SequenceSection};
 use super::model::{ImageTokens, Model};
 use super::prompt::Prompt;
 use super::sampling::Sampler;
 use super::session::SessionOptions;
-use super::steps::{BatchExecutor, GraphExecutor, LogitsPlace, MAX_LOGITS_ROWS, SequenceSection, StepToken};
+use super::step_graph::StepToken;
 use super::vision::ImageFeatures;
 use crate::error::{Error, Result};
 use crate::memory::CacheFormat;

@@ -1,13 +1,14 @@
 //! A single sequence that grows: prompt, decoding by a replayed graph, generation.
 
 use super::batch::Batch;
+use super::generation::{GeneratedToken, Generation, OutputText};
 use super::model::Model;
 use super::prompt::{PLACEHOLDER, Prompt};
-use super::sampling::{Sampler, Sampling};
+use super::sampling::Sampler;
 use crate::error::{Error, Result};
 use crate::image::{Image, ImageProcessor};
 use crate::memory::CacheFormat;
-use crate::tokenizer::{Encoding, TextDecoderState, Tokenizer};
+use crate::tokenizer::Encoding;
 use std::sync::Arc;
 
 /// How a session is made.
@@ -44,50 +45,6 @@ impl Default for SessionOptions {
             drafts: 0,
         }
     }
-}
-
-/// How tokens are generated after a prompt.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Generation {
-    /// How tokens are drawn.
-    pub sampling: Sampling,
-    /// The maximum number of generated tokens.
-    pub tokens: usize,
-    /// Strings at which generation stops, and which are not part of the result.
-    pub stops: Vec<String>,
-    /// Whether names of control tokens in the prompt become these tokens, as in chat templates.
-    pub parse_special: bool,
-}
-
-impl Default for Generation {
-    /// Returns up to 256 of the likeliest tokens.
-    fn default() -> Generation {
-        Generation { sampling: Sampling::default(), tokens: 256, stops: Vec::new(), parse_special: false }
-    }
-}
-
-/// Why generation ended.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum StopReason {
-    /// The model generated an end token.
-    EndToken,
-    /// A stop string was generated.
-    StopString,
-    /// The requested number of tokens was generated.
-    TokenLimit,
-    /// The sequence is full.
-    ContextFull,
-}
-
-/// A generated token, and the text that it completes.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct GeneratedToken {
-    /// The token.
-    pub token: u32,
-    /// The text that is complete with the token, possibly empty.
-    pub text: String,
-    /// Why generation ended, at the last token.
-    pub stop: Option<StopReason>,
 }
 
 /// A sequence of tokens, and its keys and values on a device.
@@ -191,6 +148,37 @@ impl Session {
     }
 }
 
+/// An iterator over the tokens that a model adds to a prompt.
+#[derive(Debug)]
+pub struct Generate<'a> {
+    session: &'a mut Session,
+    sampler: Sampler,
+    output: OutputText,
+    has_ended: bool,
+}
+
+impl Generate<'_> {
+    /// Generates a token.
+    fn next_token(&mut self) -> Result<GeneratedToken> {
+        let token = self.session.next(&mut self.sampler)?;
+        let is_full = self.session.tokens().len() >= self.session.0.context_size();
+        self.output.push(&self.session.model().tokenizer, token, is_full)
+    }
+}
+
+impl Iterator for Generate<'_> {
+    type Item = Result<GeneratedToken>;
+
+    fn next(&mut self) -> Option<Result<GeneratedToken>> {
+        if self.has_ended {
+            return None;
+        }
+        let token = self.next_token();
+        self.has_ended = token.as_ref().map_or(true, |token| token.stop.is_some());
+        Some(token)
+    }
+}
+
 impl Model {
     /// Returns the tokens of a prompt. With `parse_special`, names of control tokens become these
     /// tokens, as in chat templates.
@@ -234,114 +222,5 @@ impl Model {
         let pictures = images.iter().map(|image| processor.prepare(image).map(Arc::new));
         let pictures = pictures.collect::<Result<Vec<_>>>()?;
         Prompt::with_images(&self.prompt(text, true)?, placeholder, &pictures)
-    }
-}
-
-/// The text of generated tokens, up to a stop.
-#[derive(Clone, Debug)]
-pub struct OutputText {
-    stops: Vec<String>,
-    /// Tokens that may still be generated.
-    remaining: usize,
-    /// Text that may be the beginning of a stop string.
-    pending: String,
-    characters: TextDecoderState,
-}
-
-impl OutputText {
-    /// Returns the state before the first token.
-    pub fn new(tokenizer: &Tokenizer, generation: &Generation) -> OutputText {
-        let stops = generation.stops.iter().filter(|stop| !stop.is_empty()).cloned().collect();
-        OutputText {
-            stops,
-            remaining: generation.tokens,
-            pending: String::new(),
-            characters: tokenizer.decoder_state(false),
-        }
-    }
-
-    /// Adds a token, and returns the text that is complete with it. `is_full` says that the
-    /// sequence cannot take another.
-    ///
-    /// # Errors
-    /// If the number is not a token.
-    pub fn push(&mut self, tokenizer: &Tokenizer, token: u32, is_full: bool) -> Result<GeneratedToken> {
-        self.remaining = self.remaining.saturating_sub(1);
-        let mut stop = tokenizer.special().eos.contains(&token).then_some(StopReason::EndToken);
-        if stop.is_none() {
-            self.pending.push_str(&self.characters.push(tokenizer, token)?);
-            let found = self.stops.iter().filter_map(|stop| self.pending.find(stop.as_str())).min();
-            if let Some(at) = found {
-                self.pending.truncate(at);
-                return Ok(GeneratedToken {
-                    token,
-                    text: std::mem::take(&mut self.pending),
-                    stop: Some(StopReason::StopString),
-                });
-            }
-            if self.remaining == 0 {
-                stop = Some(StopReason::TokenLimit);
-            } else if is_full {
-                stop = Some(StopReason::ContextFull);
-            }
-        }
-        if stop.is_some() {
-            self.pending.push_str(&self.characters.finish());
-            return Ok(GeneratedToken { token, text: std::mem::take(&mut self.pending), stop });
-        }
-        let kept = self.stops.iter().map(|stop| overlap(&self.pending, stop)).max().unwrap_or(0);
-        let rest = self.pending.split_off(self.pending.len() - kept);
-        Ok(GeneratedToken { token, text: std::mem::replace(&mut self.pending, rest), stop })
-    }
-}
-
-/// An iterator over the tokens that a model adds to a prompt.
-#[derive(Debug)]
-pub struct Generate<'a> {
-    session: &'a mut Session,
-    sampler: Sampler,
-    output: OutputText,
-    has_ended: bool,
-}
-
-impl Generate<'_> {
-    /// Generates a token.
-    fn next_token(&mut self) -> Result<GeneratedToken> {
-        let token = self.session.next(&mut self.sampler)?;
-        let is_full = self.session.tokens().len() >= self.session.0.context_size();
-        self.output.push(&self.session.model().tokenizer, token, is_full)
-    }
-}
-
-/// Returns the bytes at the end of `text` with which `stop` begins.
-fn overlap(text: &str, stop: &str) -> usize {
-    let mut lengths = (1..stop.len()).rev().filter(|n| stop.is_char_boundary(*n));
-    lengths.find(|n| text.ends_with(&stop[..*n])).unwrap_or(0)
-}
-
-impl Iterator for Generate<'_> {
-    type Item = Result<GeneratedToken>;
-
-    fn next(&mut self) -> Option<Result<GeneratedToken>> {
-        if self.has_ended {
-            return None;
-        }
-        let token = self.next_token();
-        self.has_ended = token.as_ref().map_or(true, |token| token.stop.is_some());
-        Some(token)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::overlap;
-
-    #[test]
-    fn begins_of_stops_are_held() {
-        assert_eq!(overlap("one\nUs", "\nUser:"), 3);
-        assert_eq!(overlap("one\nUser", "User:"), 4);
-        assert_eq!(overlap("one", "User:"), 0);
-        assert_eq!(overlap("é", "éa"), 2);
-        assert_eq!(overlap("a", "é"), 0);
     }
 }

@@ -11,12 +11,12 @@
 use super::attention::DevicePlaces;
 use super::block::TransformerBlock;
 use super::cache::CacheElement;
-use super::model::{ImageTokens, KeyValueLayers, StepMemory};
+use super::model::{ImageTokens, KeyValueLayers, Model, StepMemory};
 use crate::configuration::Configuration;
 use crate::error::{Error, Result};
 use crate::memory::{MemoryPlan, WeightBytes};
 use kernels_rs::Queue;
-use runtime::{Device, DeviceBuffer};
+use runtime::{Device, DeviceBuffer, Stream};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -165,5 +165,30 @@ impl LayerSplit {
             (device.clone(), from - layers..from)
         });
         Ok(device_ranges.collect())
+    }
+}
+
+/// A stream for each stage of a model.
+pub(super) struct StageStreams(pub(super) Vec<Stream>);
+
+impl StageStreams {
+    pub(super) fn new(model: &Model) -> Result<StageStreams> {
+        let streams = model.stages.iter().map(|stage| stage.device.stream());
+        Ok(StageStreams(streams.collect::<runtime::Result<_>>()?))
+    }
+
+    /// Returns the stream of the first stage, which has the embedding.
+    pub(super) fn first(&self) -> &Stream {
+        &self.0[0]
+    }
+
+    /// Returns the stream of the last stage, which has the logits.
+    pub(super) fn last(&self) -> &Stream {
+        &self.0[self.0.len() - 1]
+    }
+
+    /// Waits for all work. Also reports violations.
+    pub(super) fn wait(&self) -> Result<()> {
+        Ok(self.0.iter().try_for_each(Stream::wait)?)
     }
 }

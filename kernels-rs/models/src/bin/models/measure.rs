@@ -1,6 +1,6 @@
 //! Commands that measure a model: perplexity and speed.
 
-use crate::talk::{RunOptions, bar};
+use crate::options::{RunOptions, bar};
 use indicatif::ProgressBar;
 use models::engine::timing::{InstanceTime, StepTimes, TimedStep};
 use models::engine::{Batch, Sampling, SessionOptions};

@@ -6,15 +6,17 @@
 //!
 //! | module | use |
 //! |---|---|
-//! | [`api`] | routes, the fields of requests, and errors |
+//! | [`api`] | routes, the state that requests share, and errors |
+//! | [`request`] | the fields of requests |
 //! | [`answer`] | answers as JSON objects and as events |
 //! | [`worker`] | the thread that computes, several sequences at once |
 
 mod answer;
 mod api;
+mod request;
 mod worker;
 
-use crate::talk::RunOptions;
+use crate::options::RunOptions;
 use clap::Args;
 use models::Error;
 use serde_json::json;

@@ -1,0 +1,229 @@
+//! The command `models`: runs, serves and measures a model; prints the content of a file, the
+//! tokens of a text, and the memory that a model needs.
+
+mod fit;
+mod generate;
+mod inspect;
+mod measure;
+mod options;
+mod quantize;
+mod serve;
+mod table;
+mod tokenize;
+
+use crate::table::LINE_WIDTH;
+use clap::{Parser, Subcommand};
+use models::memory::MemoryPlan;
+use models::tokenizer::Encoding;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Runs language models, and prints their files, tokens and memory.
+#[derive(Parser)]
+#[command(version, max_term_width = LINE_WIDTH)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Continues a text with tokens from the model.
+    Generate {
+        /// The GGUF or safetensors file of a model, or its folder.
+        file: PathBuf,
+        /// The text.
+        #[arg(long)]
+        prompt: String,
+        #[command(flatten)]
+        options: generate::GenerateOptions,
+    },
+    /// Answers messages, in the chat template of the model. Each line of the input is a message.
+    Chat {
+        /// The GGUF or safetensors file of a model, or its folder.
+        file: PathBuf,
+        /// A message before the conversation.
+        #[arg(long)]
+        system: Option<String>,
+        #[command(flatten)]
+        options: generate::GenerateOptions,
+    },
+    /// Answers requests by the HTTP interface of OpenAI, several at once.
+    Serve {
+        /// The GGUF or safetensors file of a model, or its folder.
+        file: PathBuf,
+        #[command(flatten)]
+        options: serve::ServeOptions,
+    },
+    /// Prints the perplexity of a text.
+    Perplexity {
+        /// The GGUF or safetensors file of a model, or its folder.
+        file: PathBuf,
+        /// The file of the text, UTF-8.
+        text: PathBuf,
+        /// Tokens that the model sees at once.
+        #[arg(long, default_value_t = 512)]
+        window: usize,
+        /// Prints JSON.
+        #[arg(long)]
+        json: bool,
+        #[command(flatten)]
+        options: options::RunOptions,
+    },
+    /// Compares the logits of two models with the same vocabulary, such as a file before and after
+    /// quantization.
+    Compare {
+        /// The file or folder.
+        file: PathBuf,
+        /// The other file or folder.
+        other: PathBuf,
+        /// Sequences of pseudorandom tokens.
+        #[arg(long, default_value_t = 8)]
+        sequences: usize,
+        /// Tokens of a sequence.
+        #[arg(long, default_value_t = 64)]
+        tokens: usize,
+        /// Prints JSON.
+        #[arg(long)]
+        json: bool,
+        #[command(flatten)]
+        options: options::RunOptions,
+    },
+    /// Measures the tokens per second of a prompt and of generation.
+    Bench {
+        /// The GGUF or safetensors file of a model, or its folder.
+        file: PathBuf,
+        /// Tokens of the prompt.
+        #[arg(long, default_value_t = 512)]
+        prompt: usize,
+        /// Tokens that are generated.
+        #[arg(long, default_value_t = 128)]
+        generate: usize,
+        /// Tokens that are in the cache before the prompt. The option may be given several times.
+        #[arg(long = "depth", default_values_t = [0])]
+        depths: Vec<usize>,
+        /// Sequences that are generated at once: 1, 2, 4, 8 or 16.
+        #[arg(long, default_value_t = 1)]
+        sequences: usize,
+        /// Times the graph of a step without the host, and each of its kernels alone.
+        #[arg(long)]
+        kernels: bool,
+        /// Prints JSON.
+        #[arg(long)]
+        json: bool,
+        #[command(flatten)]
+        options: options::RunOptions,
+    },
+    /// Writes a GGUF file with matrices in another format.
+    Quantize {
+        /// The GGUF file, in any format whose elements can be read.
+        file: PathBuf,
+        /// The new file.
+        to: PathBuf,
+        /// The format of the matrices of layers: Q4_0, Q4_K, Q8_0, F16 and others.
+        #[arg(long, default_value = "Q8_0")]
+        format: String,
+        /// The format of the embedding and of the output matrix.
+        #[arg(long, default_value = "Q8_0")]
+        embedding_format: String,
+        /// Prints JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Prints configuration, metadata, tensors and sizes of a GGUF file, a safetensors file or a
+    /// folder.
+    Inspect {
+        /// The GGUF or safetensors file of a model, or its folder.
+        file: PathBuf,
+        /// Prints JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Prints the tokens of a text.
+    Tokenize {
+        /// The file or folder of a model, or a tokenizer.json.
+        file: PathBuf,
+        /// The text.
+        text: String,
+        /// Reads names of control tokens, such as <|im_end|>, as these tokens.
+        #[arg(long)]
+        parse_special: bool,
+        /// Adds the tokens that the model expects at the beginning and end of a text.
+        #[arg(long)]
+        add_special: bool,
+        /// Prints JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Prints the memory that a model needs, and checks that all of its tensors are there.
+    Fit {
+        /// The GGUF or safetensors file of a model, or its folder.
+        file: PathBuf,
+        /// The GGUF file of the vision tower, if FILE is GGUF. Safetensors contain the tower.
+        #[arg(long)]
+        mmproj: Option<PathBuf>,
+        /// The capacity of the cache: the tokens of all sequences together.
+        #[arg(long, default_value_t = MemoryPlan::default().tokens)]
+        tokens: u64,
+        /// Sequences that are decoded at once.
+        #[arg(long, default_value_t = MemoryPlan::default().sequences)]
+        sequences: u64,
+        /// The chunk size: tokens of a prompt that pass through the layers at once.
+        #[arg(long, default_value_t = MemoryPlan::default().chunk_size)]
+        chunk_size: u64,
+        #[command(flatten)]
+        split: options::SplitOptions,
+        /// Prints JSON.
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+fn main() -> ExitCode {
+    let text = match Arguments::parse().command {
+        Command::Generate { file, prompt, options } => {
+            generate::generate(&file, &prompt, &options).map(|()| String::new())
+        }
+        Command::Chat { file, system, options } => {
+            generate::chat(&file, system.as_deref(), &options).map(|()| String::new())
+        }
+        Command::Serve { file, options } => serve::serve(&file, &options).map(|()| String::new()),
+        Command::Perplexity { file, text, window, json, options } => {
+            measure::perplexity(&file, &text, window, &options, json)
+        }
+        Command::Compare { file, other, sequences, tokens, json, options } => {
+            measure::compare([&file, &other], [sequences, tokens], &options, json)
+        }
+        Command::Bench { file, prompt, generate, depths, sequences, kernels, json, options } => measure::bench(
+            &file,
+            &measure::BenchWorkload { prompt, generate, depths, sequences, kernels },
+            &options,
+            json,
+        ),
+        Command::Quantize { file, to, format, embedding_format, json } => {
+            quantize::quantize(&file, &to, [&format, &embedding_format], json)
+        }
+        Command::Inspect { file, json } => inspect::inspect(&file, json),
+        Command::Tokenize { file, text, parse_special, add_special, json } => {
+            tokenize::tokenize(&file, &text, Encoding { parse_special, add_special }, json)
+        }
+        Command::Fit { file, mmproj, tokens, sequences, chunk_size, split, json } => fit::fit(
+            &file,
+            mmproj.as_deref(),
+            MemoryPlan { tokens, sequences, chunk_size, ..MemoryPlan::default() },
+            &split,
+            json,
+        ),
+    };
+    match text {
+        Ok(text) => {
+            // A reader such as `head` may close the pipe early.
+            let _ = std::io::Write::write_all(&mut std::io::stdout().lock(), text.as_bytes());
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}

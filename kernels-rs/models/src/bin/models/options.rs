@@ -1,0 +1,236 @@
+//! Options of all commands that run a model.
+
+use clap::{Args, ValueEnum};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use models::engine::{LayerSplit, SessionOptions};
+use models::image::ImageProcessor;
+use models::memory::{CacheFormat, MemoryPlan};
+use models::{Checkpoint, Error, Model};
+use runtime::Device;
+use runtime::interpreter::Checks;
+use std::fmt::{self, Display, Formatter};
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+/// Where a model runs.
+#[derive(Clone, Copy, ValueEnum)]
+pub enum DeviceName {
+    /// The first supported GPU, or else the CPU.
+    Best,
+    /// The CPU, which interprets the kernels.
+    Cpu,
+    /// The first GPU.
+    Cuda,
+}
+
+/// The extent of checks on the CPU.
+#[derive(Clone, Copy, ValueEnum)]
+pub enum CheckLevel {
+    /// Every access, and races between threads.
+    All,
+    /// Accesses outside buffers.
+    Accesses,
+    /// Nothing: values only.
+    Values,
+}
+
+/// How keys and values are kept.
+#[derive(Clone, Copy, ValueEnum)]
+pub enum CacheOption {
+    /// 2 bytes per element.
+    F16,
+    /// 4 bytes per element.
+    F32,
+    /// 34 bytes for 32 elements.
+    #[value(name = "q8_0")]
+    Q8_0,
+}
+
+/// One of several devices.
+#[derive(Clone, Copy, Debug)]
+pub enum DeviceNumber {
+    /// The CPU, which interprets the kernels.
+    Cpu,
+    /// A GPU, by the driver's number.
+    Cuda(usize),
+}
+
+impl FromStr for DeviceNumber {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<DeviceNumber, String> {
+        match (text, text.parse()) {
+            ("cpu", _) => Ok(DeviceNumber::Cpu),
+            (_, Ok(number)) => Ok(DeviceNumber::Cuda(number)),
+            _ => Err("expected the number of a GPU, or cpu".to_owned()),
+        }
+    }
+}
+
+impl Display for DeviceNumber {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            DeviceNumber::Cpu => f.write_str("cpu"),
+            DeviceNumber::Cuda(number) => write!(f, "{number}"),
+        }
+    }
+}
+
+impl DeviceNumber {
+    fn open(self) -> Result<Device, Error> {
+        match self {
+            DeviceNumber::Cpu => Ok(Device::cpu()),
+            DeviceNumber::Cuda(number) => Ok(Device::cuda(number)?),
+        }
+    }
+}
+
+/// How the layers of a model are split over several devices.
+#[derive(Args)]
+pub struct SplitOptions {
+    /// Splits the layers over these devices, in this order: numbers of GPUs, such as 0,1. `cpu` is
+    /// the CPU, and may be given several times.
+    #[arg(long, value_delimiter = ',')]
+    pub devices: Vec<DeviceNumber>,
+    /// The layers of each device, such as 20,8. By default, weights and cache take about the same
+    /// part of each device's free memory.
+    #[arg(long, value_delimiter = ',', requires = "devices")]
+    pub split: Vec<usize>,
+}
+
+impl SplitOptions {
+    /// Returns the free memory of each device, or `None` for a single unknown device. The memory of
+    /// the CPU, and of GPUs that this machine lacks, is unknown.
+    pub fn free_memory(&self) -> Vec<Option<u64>> {
+        match &self.devices[..] {
+            [] => vec![None],
+            devices => devices.iter().map(|device| device.open().ok()?.free_memory()).collect(),
+        }
+    }
+
+    /// Returns the layers of each device, if they are given.
+    pub fn layers(&self) -> Option<&[usize]> {
+        if self.split.is_empty() { None } else { Some(&self.split) }
+    }
+}
+
+/// Options of each command that runs a model.
+#[derive(Args)]
+pub struct RunOptions {
+    /// Where the model runs.
+    #[arg(long, value_enum, default_value_t = DeviceName::Best, conflicts_with = "devices")]
+    device: DeviceName,
+    #[command(flatten)]
+    split: SplitOptions,
+    /// The checks on the CPU. The choice does not change results.
+    #[arg(long, value_enum, default_value_t = CheckLevel::Values)]
+    checks: CheckLevel,
+    /// How keys and values are kept.
+    #[arg(long, value_enum, default_value_t = CacheOption::F16)]
+    cache: CacheOption,
+    /// Computes without approximations: all devices give equal tokens, at a lower speed.
+    #[arg(long)]
+    exact: bool,
+    /// Guesses up to this many tokens from repetitions in prompt and answer, and verifies them in
+    /// one step.
+    #[arg(long, default_value_t = 0)]
+    drafts: usize,
+    /// The GGUF file of the vision tower, if FILE is GGUF. Safetensors contain the tower.
+    #[arg(long)]
+    mmproj: Option<PathBuf>,
+    /// The largest number of tokens of an image. A larger image is scaled down.
+    #[arg(long, default_value_t = 1024)]
+    image_tokens: usize,
+}
+
+/// Opens a model, and its vision tower if that is a separate file.
+pub fn open(file: &Path, mmproj: Option<&Path>) -> Result<Checkpoint, Error> {
+    let checkpoint = Checkpoint::open(file)?;
+    match mmproj {
+        None => Ok(checkpoint),
+        Some(tower) => checkpoint.with_projector(tower),
+    }
+}
+
+impl RunOptions {
+    /// Opens a model, and its vision tower.
+    pub fn open(&self, file: &Path) -> Result<Checkpoint, Error> {
+        open(file, self.mmproj.as_deref())
+    }
+
+    /// Returns how images are prepared for a model.
+    pub fn processor(&self, model: &Model) -> Result<ImageProcessor, Error> {
+        Ok(model.processor()?.with_tokens(self.image_tokens))
+    }
+
+    /// Returns the devices.
+    fn devices(&self) -> Result<Vec<Device>, Error> {
+        if !self.split.devices.is_empty() {
+            return self.split.devices.iter().map(|device| device.open()).collect();
+        }
+        Ok(vec![match self.device {
+            DeviceName::Best => Device::best()?,
+            DeviceName::Cpu => Device::cpu(),
+            DeviceName::Cuda => Device::cuda(0)?,
+        }])
+    }
+
+    /// Loads a model for `sequences` sequences of up to `context_size` tokens, with a bar at a
+    /// terminal.
+    pub fn load(&self, checkpoint: &Checkpoint, [sequences, context_size]: [usize; 2]) -> Result<Model, Error> {
+        let devices = self.devices()?;
+        for device in &devices {
+            device.set_checks(match self.checks {
+                CheckLevel::All => Checks::All,
+                CheckLevel::Accesses => Checks::Accesses,
+                CheckLevel::Values => Checks::Values,
+            });
+        }
+        let (cache, sequences) = (self.cache_format(), sequences as u64);
+        let plan = MemoryPlan {
+            tokens: sequences.saturating_mul(context_size as u64),
+            sequences,
+            cache,
+            ..MemoryPlan::default()
+        };
+        let mut split = LayerSplit::new(&devices).with_plan(plan);
+        if let Some(layers) = self.split.layers() {
+            split = split.with_layers(layers);
+        }
+        let bar = bar("loading {bar:30} {bytes} of {total_bytes}");
+        let model = Model::load_split(&split, checkpoint, |loaded, total| {
+            bar.set_length(total);
+            bar.set_position(loaded);
+        })?;
+        bar.finish_and_clear();
+        Ok(model)
+    }
+
+    /// Returns the options of a session of up to `context_size` tokens.
+    pub fn session(&self, context_size: usize) -> SessionOptions {
+        SessionOptions {
+            context_size,
+            cache: self.cache_format(),
+            exact: self.exact,
+            drafts: self.drafts,
+            ..SessionOptions::default()
+        }
+    }
+
+    fn cache_format(&self) -> CacheFormat {
+        match self.cache {
+            CacheOption::F16 => CacheFormat::F16,
+            CacheOption::F32 => CacheFormat::F32,
+            CacheOption::Q8_0 => CacheFormat::Q8_0,
+        }
+    }
+}
+
+/// Returns a bar on stderr, which shows at a terminal only.
+pub fn bar(template: &str) -> ProgressBar {
+    let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+    if let Ok(style) = ProgressStyle::with_template(template) {
+        bar.set_style(style);
+    }
+    bar
+}

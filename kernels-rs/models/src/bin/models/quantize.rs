@@ -1,0 +1,33 @@
+//! The command `quantize`.
+
+use crate::options;
+use crate::table::format_bytes;
+use models::file::gguf::Gguf;
+use models::quantize::{self, FormatChange, TargetFormats};
+use serde_json::json;
+use std::fmt::Write;
+use std::path::Path;
+
+/// Writes a file in other formats, and returns a table of the changes.
+pub fn quantize(file: &Path, to: &Path, formats: [&str; 2], wants_json: bool) -> Result<String, models::Error> {
+    let [layers, embedding] = formats.map(quantize::target);
+    let formats = TargetFormats { layers: layers?, embedding: embedding? };
+    let gguf = Gguf::open(file)?;
+    let bar = options::bar("quantizing {bar:30} {bytes} of {total_bytes}");
+    let changes = quantize::quantize(&gguf, to, formats, |read, total| {
+        bar.set_length(total);
+        bar.set_position(read);
+    })?;
+    bar.finish_and_clear();
+    if wants_json {
+        return Ok(format!("{:#}\n", json!({ "file": to, "changes": changes })));
+    }
+    let mut out =
+        format!("{:<8} {:<8} {:>7} {:>10} {:>10} {:>12}\n", "from", "to", "tensors", "before", "after", "error");
+    for FormatChange { from, to, tensors, before, after, error } in changes {
+        let (before, after) = (format_bytes(before), format_bytes(after));
+        let _ = writeln!(out, "{from:<8} {to:<8} {tensors:>7} {before:>10} {after:>10} {error:>12.6}");
+    }
+    let _ = writeln!(out, "error: the root of Σ (new − old)² / Σ old²");
+    Ok(out)
+}

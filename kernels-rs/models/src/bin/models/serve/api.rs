@@ -1,0 +1,196 @@
+//! Routes, the state that requests share, and errors.
+
+use super::answer::{self, AnswerKind};
+use super::request::RequestFields;
+use super::worker::{AnswerEvent, Job};
+use axum::Json;
+use axum::Router;
+use axum::extract::rejection::JsonRejection;
+use axum::extract::{DefaultBodyLimit, Path, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use models::Model;
+use models::engine::{Generation, Prompt};
+use models::image::ImageProcessor;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{SyncSender, TrySendError};
+use std::time::{SystemTime, UNIX_EPOCH};
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+
+/// The state that all requests share.
+pub struct ServerState {
+    pub(super) model: Model,
+    /// How images are prepared, if the model sees them.
+    pub(super) processor: Option<ImageProcessor>,
+    pub(super) name: String,
+    /// The maximum number of tokens of a sequence.
+    pub(super) context_size: usize,
+    pub(super) jobs: SyncSender<Job>,
+    /// When the server began, in seconds since 1970.
+    pub(super) created: u64,
+    /// The number of the next answer.
+    pub(super) answers: AtomicU64,
+}
+
+/// Returns the seconds since 1970.
+pub(super) fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
+
+impl ServerState {
+    /// Makes a server whose requests become jobs.
+    pub fn new(
+        model: Model,
+        processor: Option<ImageProcessor>,
+        name: String,
+        context_size: usize,
+        jobs: SyncSender<Job>,
+    ) -> ServerState {
+        ServerState { model, processor, name, context_size, jobs, created: now(), answers: AtomicU64::new(0) }
+    }
+
+    fn description(&self) -> Value {
+        json!({ "id": self.name, "object": "model", "created": self.created, "owned_by": "kernels-rs" })
+    }
+}
+
+/// A refused request.
+#[derive(Debug)]
+pub struct RefusedRequest {
+    status: StatusCode,
+    message: String,
+    /// The field.
+    field: Option<String>,
+    code: Option<&'static str>,
+}
+
+impl RefusedRequest {
+    pub(super) fn new(status: StatusCode, message: impl Into<String>) -> RefusedRequest {
+        RefusedRequest { status, message: message.into(), field: None, code: None }
+    }
+
+    pub(super) fn field(field: &str, message: impl Into<String>) -> RefusedRequest {
+        RefusedRequest { field: Some(field.to_owned()), ..RefusedRequest::new(StatusCode::BAD_REQUEST, message) }
+    }
+
+    pub(super) fn code(self, code: &'static str) -> RefusedRequest {
+        RefusedRequest { code: Some(code), ..self }
+    }
+
+    /// Returns the error of an answer that ended early.
+    pub fn failed(message: String) -> RefusedRequest {
+        RefusedRequest::new(StatusCode::INTERNAL_SERVER_ERROR, message)
+    }
+
+    /// Returns the object of an error.
+    pub fn object(&self) -> Value {
+        let kind = match self.status.as_u16() {
+            429 => "rate_limit_error",
+            400..500 => "invalid_request_error",
+            _ => "server_error",
+        };
+        json!({ "error": { "message": self.message, "type": kind, "param": self.field, "code": self.code } })
+    }
+}
+
+impl IntoResponse for RefusedRequest {
+    fn into_response(self) -> Response {
+        (self.status, Json(self.object())).into_response()
+    }
+}
+
+/// The most bytes of a request, which may have images.
+const MAX_BODY_BYTES: usize = 64 << 20;
+
+type SharedServer = State<Arc<ServerState>>;
+
+/// Returns the routes.
+pub fn routes(server: ServerState) -> Router {
+    let unknown = || async { RefusedRequest::new(StatusCode::NOT_FOUND, "this path does not exist") };
+    let other =
+        || async { RefusedRequest::new(StatusCode::METHOD_NOT_ALLOWED, "this path does not accept this method") };
+    Router::new()
+        .route("/health", get(|| async { Json(json!({ "status": "ok" })) }))
+        .route("/v1/models", get(models))
+        .route("/v1/models/{name}", get(model))
+        .route("/v1/chat/completions", post(chat))
+        .route("/v1/completions", post(complete))
+        .fallback(unknown)
+        .method_not_allowed_fallback(other)
+        .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
+        .with_state(Arc::new(server))
+}
+
+async fn models(State(server): SharedServer) -> Json<Value> {
+    Json(json!({ "object": "list", "data": [server.description()] }))
+}
+
+async fn model(State(server): SharedServer, Path(name): Path<String>) -> Result<Json<Value>, RefusedRequest> {
+    check_model_name(&server, &name)?;
+    Ok(Json(server.description()))
+}
+
+/// Rejects the name of another model.
+pub(super) fn check_model_name(server: &ServerState, name: &str) -> Result<(), RefusedRequest> {
+    if name == server.name {
+        return Ok(());
+    }
+    let message = format!("the model `{name}` does not exist; this server has `{}`", server.name);
+    let refusal = RefusedRequest { status: StatusCode::NOT_FOUND, ..RefusedRequest::field("model", message) };
+    Err(refusal.code("model_not_found"))
+}
+
+async fn chat(state: SharedServer, body: Result<Json<Value>, JsonRejection>) -> Result<Response, RefusedRequest> {
+    answer_request(state, body, AnswerKind::Chat).await
+}
+
+async fn complete(state: SharedServer, body: Result<Json<Value>, JsonRejection>) -> Result<Response, RefusedRequest> {
+    answer_request(state, body, AnswerKind::Text).await
+}
+
+async fn answer_request(
+    State(server): SharedServer,
+    body: Result<Json<Value>, JsonRejection>,
+    kind: AnswerKind,
+) -> Result<Response, RefusedRequest> {
+    let Json(body) = body.map_err(|refused| RefusedRequest::new(refused.status(), refused.body_text()))?;
+    let Value::Object(body) = body else {
+        return Err(RefusedRequest::new(StatusCode::BAD_REQUEST, "expected a JSON object"));
+    };
+    let fields = RequestFields(body);
+    // Images are read without blocking other requests.
+    let request = tokio::task::block_in_place(|| fields.request(&server, kind))?;
+    let tokens = request.prompt.tokens().len();
+    let events = enqueue(&server, request.prompt, request.generation)?;
+    let about = answer::AnswerHeader {
+        kind,
+        id: format!("{}-{:x}-{:x}", kind.prefix(), server.created, server.answers.fetch_add(1, Ordering::Relaxed)),
+        created: now(),
+        model: server.name.clone(),
+        prompt: tokens,
+    };
+    match request.is_streamed {
+        true => Ok(answer::stream(about, events, request.with_usage)),
+        false => answer::complete(&about, events).await.map(|answer| Json(answer).into_response()),
+    }
+}
+
+/// Puts a job into the queue.
+fn enqueue(
+    server: &ServerState,
+    prompt: Prompt,
+    generation: Generation,
+) -> Result<UnboundedReceiver<AnswerEvent>, RefusedRequest> {
+    let (events, receiver) = unbounded_channel();
+    server.jobs.try_send(Job { prompt, generation, events }).map_err(|error| match error {
+        TrySendError::Full(_) => {
+            let message = "the queue is full; try again later, or start the server with a larger --queue";
+            RefusedRequest::new(StatusCode::TOO_MANY_REQUESTS, message).code("queue_full")
+        }
+        TrySendError::Disconnected(_) => RefusedRequest::new(StatusCode::SERVICE_UNAVAILABLE, "the server is stopping"),
+    })?;
+    Ok(receiver)
+}

@@ -1,0 +1,127 @@
+//! Generated tokens: when generation stops, and the text of the tokens so far.
+
+use super::sampling::Sampling;
+use crate::error::Result;
+use crate::tokenizer::{TextDecoderState, Tokenizer};
+
+/// How tokens are generated after a prompt.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Generation {
+    /// How tokens are drawn.
+    pub sampling: Sampling,
+    /// The maximum number of generated tokens.
+    pub tokens: usize,
+    /// Strings at which generation stops, and which are not part of the result.
+    pub stops: Vec<String>,
+    /// Whether names of control tokens in the prompt become these tokens, as in chat templates.
+    pub parse_special: bool,
+}
+
+impl Default for Generation {
+    /// Returns up to 256 of the likeliest tokens.
+    fn default() -> Generation {
+        Generation { sampling: Sampling::default(), tokens: 256, stops: Vec::new(), parse_special: false }
+    }
+}
+
+/// Why generation ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum StopReason {
+    /// The model generated an end token.
+    EndToken,
+    /// A stop string was generated.
+    StopString,
+    /// The requested number of tokens was generated.
+    TokenLimit,
+    /// The sequence is full.
+    ContextFull,
+}
+
+/// A generated token, and the text that it completes.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct GeneratedToken {
+    /// The token.
+    pub token: u32,
+    /// The text that is complete with the token, possibly empty.
+    pub text: String,
+    /// Why generation ended, at the last token.
+    pub stop: Option<StopReason>,
+}
+
+/// The text of generated tokens, up to a stop.
+#[derive(Clone, Debug)]
+pub struct OutputText {
+    stops: Vec<String>,
+    /// Tokens that may still be generated.
+    remaining: usize,
+    /// Text that may be the beginning of a stop string.
+    pending: String,
+    characters: TextDecoderState,
+}
+
+impl OutputText {
+    /// Returns the state before the first token.
+    pub fn new(tokenizer: &Tokenizer, generation: &Generation) -> OutputText {
+        let stops = generation.stops.iter().filter(|stop| !stop.is_empty()).cloned().collect();
+        OutputText {
+            stops,
+            remaining: generation.tokens,
+            pending: String::new(),
+            characters: tokenizer.decoder_state(false),
+        }
+    }
+
+    /// Adds a token, and returns the text that is complete with it. `is_full` says that the
+    /// sequence cannot take another.
+    ///
+    /// # Errors
+    /// If the number is not a token.
+    pub fn push(&mut self, tokenizer: &Tokenizer, token: u32, is_full: bool) -> Result<GeneratedToken> {
+        self.remaining = self.remaining.saturating_sub(1);
+        let mut stop = tokenizer.special().eos.contains(&token).then_some(StopReason::EndToken);
+        if stop.is_none() {
+            self.pending.push_str(&self.characters.push(tokenizer, token)?);
+            let found = self.stops.iter().filter_map(|stop| self.pending.find(stop.as_str())).min();
+            if let Some(at) = found {
+                self.pending.truncate(at);
+                return Ok(GeneratedToken {
+                    token,
+                    text: std::mem::take(&mut self.pending),
+                    stop: Some(StopReason::StopString),
+                });
+            }
+            if self.remaining == 0 {
+                stop = Some(StopReason::TokenLimit);
+            } else if is_full {
+                stop = Some(StopReason::ContextFull);
+            }
+        }
+        if stop.is_some() {
+            self.pending.push_str(&self.characters.finish());
+            return Ok(GeneratedToken { token, text: std::mem::take(&mut self.pending), stop });
+        }
+        let kept = self.stops.iter().map(|stop| overlap(&self.pending, stop)).max().unwrap_or(0);
+        let rest = self.pending.split_off(self.pending.len() - kept);
+        Ok(GeneratedToken { token, text: std::mem::replace(&mut self.pending, rest), stop })
+    }
+}
+
+/// Returns the bytes at the end of `text` with which `stop` begins.
+fn overlap(text: &str, stop: &str) -> usize {
+    let mut lengths = (1..stop.len()).rev().filter(|n| stop.is_char_boundary(*n));
+    lengths.find(|n| text.ends_with(&stop[..*n])).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::overlap;
+
+    #[test]
+    fn begins_of_stops_are_held() {
+        assert_eq!(overlap("one\nUs", "\nUser:"), 3);
+        assert_eq!(overlap("one\nUser", "User:"), 4);
+        assert_eq!(overlap("one", "User:"), 0);
+        assert_eq!(overlap("é", "éa"), 2);
+        assert_eq!(overlap("a", "é"), 0);
+    }
+}

@@ -1,0 +1,57 @@
+//! Keys and values of the layers of a model: buffers outside graphs, and slots of graphs.
+
+use super::cache::{CacheElement, KeyValues, SequencePages};
+use super::model::{KeyValueLayers, Model};
+use crate::error::Result;
+use kernel_dsl::half::f16;
+use runtime::{DeviceBuffer, SlotMut};
+
+/// The cache of a layer, as [`KeyValues`] has it.
+pub(super) struct LayerCache<K: kernel_dsl::Element> {
+    pub(super) elements: DeviceBuffer<K>,
+    pub(super) scales: DeviceBuffer<f16>,
+}
+
+/// The caches of the layers of each stage.
+pub(super) type StageCaches<K> = Vec<Vec<LayerCache<K>>>;
+
+/// The cache of a layer in a graph.
+#[derive(Clone, Copy)]
+pub(super) struct LayerSlots<K: kernel_dsl::Element> {
+    pub(super) elements: SlotMut<K>,
+    pub(super) scales: SlotMut<f16>,
+}
+
+/// The extents of the cache of a layer: of elements, and of scales.
+#[derive(Clone, Copy)]
+pub(super) struct CacheExtents(pub(super) [[usize; 4]; 2]);
+
+impl CacheExtents {
+    pub(super) fn new<K: CacheElement>(model: &Model, pages: &SequencePages) -> CacheExtents {
+        let ([count, rows], configuration) = (pages.extents(), &model.configuration);
+        let row_extents = [configuration.head, K::scales(configuration.head)];
+        CacheExtents(row_extents.map(|elements| [2 * count, configuration.kv_heads, rows, elements]))
+    }
+}
+
+/// Caches of a stage in a graph that is being recorded.
+pub(super) struct RecordedCaches<'a, K: kernel_dsl::Element>(pub(super) &'a [LayerSlots<K>], pub(super) CacheExtents);
+
+impl<K: kernel_dsl::Element> KeyValueLayers<K> for RecordedCaches<'_, K> {
+    fn layer(&mut self, layer: usize) -> Result<KeyValues<'_, K>> {
+        let CacheExtents([element_extents, scale_extents]) = self.1;
+        let LayerSlots { elements, scales } = self.0[layer];
+        Ok(KeyValues { elements: elements.view_mut(element_extents)?, scales: scales.view_mut(scale_extents)? })
+    }
+}
+
+/// Caches of a stage outside a graph.
+pub(super) struct LentCaches<'a, K: kernel_dsl::Element>(pub(super) &'a mut [LayerCache<K>], pub(super) CacheExtents);
+
+impl<K: kernel_dsl::Element> KeyValueLayers<K> for LentCaches<'_, K> {
+    fn layer(&mut self, layer: usize) -> Result<KeyValues<'_, K>> {
+        let CacheExtents([element_extents, scale_extents]) = self.1;
+        let LayerCache { elements, scales } = &mut self.0[layer];
+        Ok(KeyValues { elements: elements.view_mut(element_extents)?, scales: scales.view_mut(scale_extents)? })
+    }
+}
