@@ -407,7 +407,7 @@ impl<K: CacheElement> StepGraphs<K> {
         drawn
     }
 
-    /// Returns the logits after a row of the last step. There is one for each token of the vocabulary.
+    /// Returns the logits after a row of the last step: one for each token of the vocabulary.
     pub(super) fn logits_after(&self, row: usize, vocabulary: usize) -> Result<Vec<f32>> {
         let logits = self.last().graph.buffer(self.logits)?.download()?;
         Ok(logits[row * vocabulary..(row + 1) * vocabulary].to_vec())
