@@ -269,7 +269,7 @@ fn generation_stops() {
     let (all, count, stop) = generated(Generation::default());
     assert_eq!((count, stop), (8, Some(StopReason::ContextFull)));
     assert_eq!(all.matches('t').count(), 8, "{all}");
-    let (text, count, stop) = generated(Generation { tokens: 3, ..Generation::default() });
+    let (text, count, stop) = generated(Generation { max_tokens: 3, ..Generation::default() });
     assert_eq!((count, stop), (3, Some(StopReason::TokenLimit)));
     assert!(all.starts_with(&text));
     // The first stop string does not occur, but begins like the second, which spans several tokens.
@@ -356,7 +356,7 @@ const PROMPT: &str = "The capital of France is";
 fn continued(device: &Device, path: &std::path::Path, exact: bool, n: usize) -> Vec<u32> {
     let model = Model::load(device, path).unwrap();
     let mut session = model.session(SessionOptions { context_size: 80, exact, ..SessionOptions::default() }).unwrap();
-    let generation = Generation { tokens: n, ..Generation::default() };
+    let generation = Generation { max_tokens: n, ..Generation::default() };
     session.generate(PROMPT, &generation).unwrap().for_each(|token| drop(token.unwrap()));
     session.tokens().to_vec()
 }

@@ -154,7 +154,7 @@ fn alone(file: &Path, prompt: &str, tokens: usize, exact: bool) -> (String, usiz
     device.set_checks(Checks::Values);
     let model = Model::load(&device, file).unwrap();
     let mut session = model.session(SessionOptions { context_size: 120, exact, ..SessionOptions::default() }).unwrap();
-    let generation = Generation { tokens, ..Generation::default() };
+    let generation = Generation { max_tokens: tokens, ..Generation::default() };
     let tokens = session.generate(prompt, &generation).unwrap();
     tokens.fold((String::new(), 0), |(text, n), token| (text + &token.unwrap().text, n + 1))
 }
@@ -173,7 +173,7 @@ fn messages_have_images() {
     let prompt = model.prompt_with(text, std::slice::from_ref(&image), &processor).unwrap();
     let n = prompt.tokens().len();
     let mut session = model.session(SessionOptions { context_size: 120, ..SessionOptions::default() }).unwrap();
-    let generation = Generation { tokens: 4, ..Generation::default() };
+    let generation = Generation { max_tokens: 4, ..Generation::default() };
     let tokens = session.generate_after(prompt, &generation).unwrap();
     let expected: String = tokens.map(|token| token.unwrap().text).collect();
 
@@ -343,7 +343,7 @@ fn conversations_are_answered() {
     let model = Model::load(&device, &file).unwrap();
     let mut session =
         model.session(SessionOptions { context_size: 120, exact: true, ..SessionOptions::default() }).unwrap();
-    let generation = Generation { tokens: 9, parse_special: true, ..Generation::default() };
+    let generation = Generation { max_tokens: 9, parse_special: true, ..Generation::default() };
     let prompt = "<|begin|>system:Be kind<|end|><|begin|>user:Hello<|end|><|begin|>";
     let tokens: Vec<_> = session.generate(prompt, &generation).unwrap().map(|token| token.unwrap()).collect();
     let text: String = tokens.iter().map(|token| token.text.as_str()).collect();
@@ -522,7 +522,7 @@ fn the_default_temperature_is_one() {
     let mut session =
         model.session(SessionOptions { context_size: 120, exact: true, ..SessionOptions::default() }).unwrap();
     let sampling = Sampling { temperature: 1.0, seed: 5, ..Sampling::default() };
-    let generation = Generation { sampling, tokens: 8, ..Generation::default() };
+    let generation = Generation { sampling, max_tokens: 8, ..Generation::default() };
     let text: String = session.generate("abc", &generation).unwrap().map(|token| token.unwrap().text).collect();
     let body = json!({ "model": "small", "prompt": "abc", "max_tokens": 8, "seed": 5 });
     assert_eq!(server.post("/v1/completions", &body).1["choices"][0]["text"], json!(text));

@@ -289,7 +289,7 @@ fn the_command_splits_layers() {
     let (file, text) = (file.to_str().unwrap(), text.to_str().unwrap());
     let (one, two) = (["--device", "cpu"], ["--devices", "cpu,cpu", "--split", "1,1"]);
     for arguments in [
-        &["generate", file, "--prompt", "Paris", "--tokens", "6", "--ctx-size", "64"][..],
+        &["generate", file, "--prompt", "Paris", "--max-tokens", "6", "--ctx-size", "64"][..],
         &["perplexity", file, text, "--window", "9"],
     ] {
         assert_eq!(printed(&[arguments, &two].concat()), printed(&[arguments, &one].concat()), "{arguments:?}");

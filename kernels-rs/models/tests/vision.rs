@@ -350,7 +350,7 @@ fn texts_have_a_place_for_each_image() {
     let mut session = model.session(SessionOptions { context_size: 20, ..wide(64) }).unwrap();
     assert!(session.set_prompt(whole).unwrap_err().to_string().contains("the context size is 20"));
     assert_eq!(processor.with_tokens(4).prepare(&images[0]).unwrap().tokens(), 2);
-    let generation = Generation { tokens: 2, ..Generation::default() };
+    let generation = Generation { max_tokens: 2, ..Generation::default() };
     let mut session = model.session(wide(64)).unwrap();
     let prompt = model.prompt_with("<|image_pad|>a", &images[1..], &processor).unwrap();
     assert_eq!(session.generate_after(prompt, &generation).unwrap().count(), 2);
@@ -474,7 +474,7 @@ fn the_command_sees_images() {
     std::fs::write(&file, encoded(&picture(64, 64), image::ImageFormat::Png)).unwrap();
     let run = |arguments: &[&str]| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_models"));
-        command.arg(arguments[0]).arg(&folder).args(&arguments[1..]).args(["--device", "cpu", "--tokens", "3"]);
+        command.arg(arguments[0]).arg(&folder).args(&arguments[1..]).args(["--device", "cpu", "--max-tokens", "3"]);
         let output = command.arg("--image").arg(&file).output().unwrap();
         (output.status.success(), String::from_utf8_lossy(&output.stderr).into_owned())
     };

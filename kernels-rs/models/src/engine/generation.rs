@@ -10,7 +10,7 @@ pub struct Generation {
     /// How tokens are drawn.
     pub sampling: Sampling,
     /// The maximum number of generated tokens.
-    pub tokens: usize,
+    pub max_tokens: usize,
     /// Strings at which generation stops, and which are not part of the result.
     pub stops: Vec<String>,
     /// Whether names of control tokens in the prompt become these tokens, as in chat templates.
@@ -20,7 +20,7 @@ pub struct Generation {
 impl Default for Generation {
     /// Returns up to 256 of the likeliest tokens.
     fn default() -> Generation {
-        Generation { sampling: Sampling::default(), tokens: 256, stops: Vec::new(), parse_special: false }
+        Generation { sampling: Sampling::default(), max_tokens: 256, stops: Vec::new(), parse_special: false }
     }
 }
 
@@ -65,7 +65,7 @@ impl OutputText {
         let stops = generation.stops.iter().filter(|stop| !stop.is_empty()).cloned().collect();
         OutputText {
             stops,
-            remaining: generation.tokens,
+            remaining: generation.max_tokens,
             pending: String::new(),
             characters: tokenizer.decoder_state(false),
         }
@@ -117,7 +117,7 @@ mod tests {
     use super::overlap;
 
     #[test]
-    fn begins_of_stops_are_held() {
+    fn beginnings_of_stop_strings_are_kept() {
         assert_eq!(overlap("one\nUs", "\nUser:"), 3);
         assert_eq!(overlap("one\nUser", "User:"), 4);
         assert_eq!(overlap("one", "User:"), 0);

@@ -144,7 +144,7 @@ impl Session {
         self.set_prompt(prompt)?;
         let sampler = self.model().sampler(generation.sampling, self.tokens())?;
         let output = OutputText::new(&self.model().tokenizer, generation);
-        Ok(Generate { session: self, sampler, output, has_ended: generation.tokens == 0 })
+        Ok(Generate { session: self, sampler, output, has_ended: generation.max_tokens == 0 })
     }
 }
 

@@ -19,7 +19,7 @@ pub struct GenerateOptions {
     run: RunOptions,
     /// The largest number of tokens of an answer.
     #[arg(long, default_value_t = 256)]
-    tokens: usize,
+    max_tokens: usize,
     /// The context size: the largest number of tokens of prompt and answers together.
     #[arg(long = "ctx-size", default_value_t = 4096)]
     context_size: usize,
@@ -79,7 +79,7 @@ impl GenerateOptions {
             frequency_penalty,
             presence_penalty,
         };
-        Generation { sampling, tokens: self.tokens, stops: self.stop.clone(), parse_special }
+        Generation { sampling, max_tokens: self.max_tokens, stops: self.stop.clone(), parse_special }
     }
 
     /// Loads a model and makes a session.
@@ -140,7 +140,7 @@ fn answer(session: &mut Session, prompt: Prompt, generation: &Generation) -> Res
     println!();
     let stop_text = match stop {
         Some(StopReason::EndToken | StopReason::StopString) => "",
-        Some(StopReason::TokenLimit) => "; ended by --tokens",
+        Some(StopReason::TokenLimit) => "; ended by --max-tokens",
         Some(StopReason::ContextFull) => "; ended by --ctx-size",
         None => "; interrupted",
     };

@@ -143,7 +143,7 @@ impl RequestFields {
             prompt,
             generation: Generation {
                 sampling,
-                tokens: max_tokens.min(left),
+                max_tokens: max_tokens.min(left),
                 stops,
                 parse_special: kind == AnswerKind::Chat,
             },
