@@ -658,7 +658,7 @@ pub use float16::Float16;
 pub use iterate::{rolled, unroll, unroll_by};
 pub use kernel_dsl_compiler as compiler;
 #[doc(hidden)]
-pub use kernel_macros::__link;
+pub use kernel_macros::{__link, __step};
 pub use kernel_macros::{DeviceCopy, device, kernel};
 pub use launcher::{Argument, Call, LaunchForm, Launcher};
 pub use layout::Position;

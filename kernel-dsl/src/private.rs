@@ -11,6 +11,9 @@ pub struct Axis {
     pub blocks_or_threads: usize,
 }
 
+/// Takes the name of a callee in the chain of a device item, so that its import is no error.
+pub const CALLEE_NAME: () = ();
+
 /// Returns the size of the type that `body` returns. If that type is opaque, rustc must check the
 /// function's body to know the size.
 pub const fn size_of_body<B>(_body: fn() -> B) -> usize {
@@ -40,4 +43,27 @@ macro_rules! __missing {
     ([[$($next:tt)*] $([$($rest:tt)*])*] $($state:tt)*) => {
         $($next)* ! { [$([$($rest)*])*] $($state)* b"missing" }
     };
+}
+
+/// Replaces `cfg_select!` where a device item is in a module: the first choice of `level`.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __in_module {
+    ($($other:tt)*) => {
+        pub(super) use $crate::__first as level;
+    };
+}
+
+/// Expands to the first of two choices.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __first {
+    ({ $($first:tt)* } { $($second:tt)* }) => { $($first)* };
+}
+
+/// Expands to the second of two choices.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __second {
+    ({ $($first:tt)* } { $($second:tt)* }) => { $($second)* };
 }

@@ -61,6 +61,13 @@ pub fn __link(tokens: TokenStream) -> TokenStream {
     expand::link(tokens.into()).into()
 }
 
+/// Continues a chain of device items in a module. Only expansions call this macro.
+#[doc(hidden)]
+#[proc_macro]
+pub fn __step(tokens: TokenStream) -> TokenStream {
+    expand::step(tokens.into()).into()
+}
+
 /// Returns the build settings of these macros: the fields of `compiler::Build`.
 #[doc(hidden)]
 #[proc_macro]

@@ -16,9 +16,12 @@
 //! calls its callees by aliases. In an outer block each alias is the macro `__missing`, which
 //! passes [`MISSING`] instead of HIR. In the block within, `use lerp as alias` replaces the macro,
 //! if `lerp` has one. The call is in a third block: otherwise the call itself could define `lerp`,
-//! so that rustc could not resolve the name. The chain of a device function defines a macro for its
-//! module, so that chain cannot be in a block.
+//! so that rustc could not resolve the name.
+//!
+//! The chain of a device item defines a macro for its module, so that chain cannot be in a block.
+//! The module [`beside`](super::beside) describes its chain.
 
+use super::distinct::{Purpose, distinct};
 use super::report;
 use crate::check::{Diagnostic, ItemReference, ReportedBy};
 use crate::hir::serial;
@@ -28,7 +31,7 @@ use crate::syntax::SpanPair;
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, quote};
 use syn::parse::{Parse, ParseStream, Parser};
-use syn::{LitByteStr, Path, braced, bracketed, parenthesized};
+use syn::{LitByteStr, LitInt, Path, braced, bracketed, parenthesized};
 
 /// The kind of item that the end of a chain expands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -39,6 +42,17 @@ pub(super) enum ChainEnd {
     Device,
     /// Any other device item or a module: the items that its expansion adds.
     Module,
+}
+
+/// The part of the expansion of a device item that the end of a chain makes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum ExpansionPart {
+    /// All of it.
+    Whole,
+    /// The macros that pass the HIR, and a macro that calls the end of the chain for the rest.
+    Exports,
+    /// Everything but the macros. The item has this identity on the device.
+    Rest { identity: u64 },
 }
 
 /// A chain before its first call.
@@ -52,6 +66,7 @@ pub(super) struct Link<'a> {
 /// The arguments of the end of a chain.
 pub(super) struct Linked {
     pub end: ChainEnd,
+    pub part: ExpansionPart,
     pub attribute: TokenStream,
     /// The item: a function, or for [`ChainEnd::Module`] any other item.
     pub item: TokenStream,
@@ -86,20 +101,13 @@ impl CalleeState {
 impl Link<'_> {
     /// Returns the call of the first callee's macro, or of the end if there is no callee.
     pub(super) fn start(&self, callees: &[Path]) -> TokenStream {
-        let (facade, payload) = (self.facade, &self.payload);
-        let end: Path = syn::parse_quote!(#facade::__link);
-        let call = |names: &[Path], kind: TokenStream| {
-            let mut stops = names.iter().chain([&end]);
-            let (first, rest) = (stops.next(), stops);
-            quote!(#first ! { [#([#rest])*] { #kind } { #payload } })
-        };
+        let facade = self.facade;
         match self.end {
-            ChainEnd::Device => call(callees, quote!(device)),
-            ChainEnd::Module => call(callees, quote!(module)),
+            ChainEnd::Device | ChainEnd::Module => self.call(callees),
             ChainEnd::Kernel => {
                 let aliases: Vec<Path> =
                     (0..callees.len()).map(|i| quote::format_ident!("__callee_{i}").into()).collect();
-                let call = call(&aliases, quote!(kernel));
+                let call = self.call(&aliases);
                 quote!({
                     #(#[allow(unused_imports)] use #facade::__missing as #aliases;)*
                     {
@@ -110,9 +118,50 @@ impl Link<'_> {
             }
         }
     }
+
+    /// Returns the call of the first macro of `names`, or of the end.
+    fn call(&self, names: &[Path]) -> TokenStream {
+        let (facade, payload, kind) = (self.facade, &self.payload, self.kind());
+        let end: Path = syn::parse_quote!(#facade::__link);
+        let mut stops = names.iter().chain([&end]);
+        let (first, rest) = (stops.next(), stops);
+        quote!(#first ! { [#([#rest])*] { #kind } { #payload } })
+    }
+
+    /// Returns the word for the item in the state of the chain.
+    pub(super) fn kind(&self) -> TokenStream {
+        match self.end {
+            ChainEnd::Kernel => quote!(kernel),
+            ChainEnd::Device => quote!(device),
+            ChainEnd::Module => quote!(module),
+        }
+    }
+}
+
+/// The result of a chain, for the expansion of its item.
+pub(super) struct ChainResult<'a> {
+    pub part: ExpansionPart,
+    pub libraries: &'a [LitByteStr],
+}
+
+impl ChainResult<'_> {
+    /// The result for an item without callees, which needs no chain.
+    pub(super) const NONE: ChainResult<'static> = ChainResult { part: ExpansionPart::Whole, libraries: &[] };
+
+    /// Returns the identity of the item, whose tokens have the hash `hash`.
+    pub(super) fn identity(&self, hash: u64) -> u64 {
+        match self.part {
+            ExpansionPart::Rest { identity } => identity,
+            ExpansionPart::Whole | ExpansionPart::Exports => distinct(Purpose::Identity, hash),
+        }
+    }
 }
 
 impl Linked {
+    pub(super) fn own(&self) -> ChainResult<'_> {
+        ChainResult { part: self.part, libraries: &self.libraries }
+    }
+
     pub(super) fn parse(tokens: TokenStream) -> syn::Result<Linked> {
         Parser::parse2(Linked::read, tokens)
     }
@@ -125,6 +174,7 @@ impl Linked {
         }
         braced!(kind in input);
         let name: Ident = kind.parse()?;
+        let exports = kind.peek(syn::Ident) && kind.parse::<Ident>()? == "exports";
         let end = match name.to_string().as_str() {
             "kernel" => ChainEnd::Kernel,
             "device" => ChainEnd::Device,
@@ -136,10 +186,15 @@ impl Linked {
         let attribute = attribute.parse()?;
         let item = payload.parse()?;
         let mut libraries = Vec::new();
-        while !input.is_empty() {
+        while input.peek(LitByteStr) {
             libraries.push(LitByteStr::parse(input)?);
         }
-        Ok(Linked { end, attribute, item, libraries })
+        let part = match (exports, input.is_empty()) {
+            (true, _) => ExpansionPart::Exports,
+            (false, true) => ExpansionPart::Whole,
+            (false, false) => ExpansionPart::Rest { identity: input.parse::<LitInt>()?.base10_parse()? },
+        };
+        Ok(Linked { end, part, attribute, item, libraries })
     }
 }
 
@@ -155,12 +210,17 @@ pub(super) fn callee(path: &Path, bytes: &[u8]) -> Result<ItemReference, CalleeS
 }
 
 /// Returns the diagnostic of a callee that is no device item.
-pub(super) fn missing(path: &Path) -> Diagnostic {
+pub(super) fn missing(path: &Path, user: ChainEnd) -> Diagnostic {
     let spans = || path.segments.iter().map(|s| s.ident.span());
     let (first, last) = (spans().next(), spans().next_back());
     let first = first.unwrap_or_else(Span::call_site);
     let mark = SpanPair { first, last: last.unwrap_or(first), span: source::Span::default() };
-    Diagnostic { mark, message: language::missing_item(&written(path)), reported_by: ReportedBy::Compiler }
+    let user = match user {
+        ChainEnd::Kernel => "a kernel",
+        ChainEnd::Device => "a device function",
+        ChainEnd::Module => "a device item",
+    };
+    Diagnostic { mark, message: language::missing_item(&written(path), user), reported_by: ReportedBy::Compiler }
 }
 
 /// Returns the path in the form that the checker uses for callees.
@@ -223,6 +283,7 @@ const RUST_MACRO_NAMES: &[&str] = &[
     "bench",
     "cfg",
     "cfg_attr",
+    "cfg_select",
     "cold",
     "column",
     "compile_error",

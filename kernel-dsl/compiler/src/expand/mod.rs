@@ -11,7 +11,7 @@
 //! A device function stays unchanged. Beside it is a macro of the same name that passes the
 //! function's HIR; a `use` of the function imports both. An item that calls device functions
 //! expands to a *chain* through their macros. The chain ends in a call of [`link`] with the HIR of
-//! all of them.
+//! all of them. In a module, the macros of device items lead through [`step`].
 //!
 //! # One error for a mistake
 //!
@@ -25,6 +25,7 @@
 //! appears in a message.
 
 mod artifact;
+mod beside;
 mod chain;
 mod copy;
 mod distinct;
@@ -43,9 +44,9 @@ use crate::check::{self, ItemReference};
 use crate::hir::serial;
 use crate::syntax;
 use artifact::Artifact;
-use chain::{CalleeState, ChainEnd, Link};
-use distinct::{Purpose, distinct};
+use chain::{CalleeState, ChainEnd, ChainResult, ExpansionPart, Link};
 use expansion::Expansion;
+use export::Exported;
 use proc_macro2::{Group, Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote};
 use syn::parse::{ParseStream, Parser};
@@ -159,17 +160,19 @@ fn device_function(attribute: TokenStream, item: ItemFn) -> TokenStream {
         Ok(read) => read,
         Err(refused) => {
             copy::without_refused(&mut host.block);
-            let (errors, export) = (report::refused(refused), export::failed(&item));
+            let (errors, export) = (report::refused(refused), export::failed(&item, ExpansionPart::Whole));
             return quote!(#[allow(unused)] #lints #host #errors #export);
         }
     };
     let callees = parsed.callees();
     let rest = if callees.is_empty() {
-        finish_device(&item, &facade, parsed, &[], value)
+        finish_device(&item, &facade, parsed, &[], value, &ChainResult::NONE)
     } else {
         let value = value.then(|| quote!(, value));
         let payload = quote!((crate = #facade #value) #item);
-        Link { end: ChainEnd::Device, facade: &facade, payload }.start(&callees)
+        let link = Link { end: ChainEnd::Device, facade: &facade, payload };
+        let declared = value.map(|_| module::function_struct(&item));
+        beside::start(&link, &parsed.name, &[Exported::function(&item)], &callees, declared)
     };
     quote!(#lints #host #rest)
 }
@@ -190,6 +193,11 @@ pub fn link(tokens: TokenStream) -> TokenStream {
     }
 }
 
+/// Expands a stop in the chain of a device item: `b"…" [names] {kind} {(attribute) item} b"…"`.
+pub fn step(tokens: TokenStream) -> TokenStream {
+    beside::step(tokens).unwrap_or_else(report::refused)
+}
+
 /// Expands an item at the end of its chain.
 ///
 /// The end of a chain is a new macro call, to which only tokens pass: the item is parsed once in
@@ -200,7 +208,7 @@ fn linked_item(linked: chain::Linked) -> syn::Result<TokenStream> {
         ChainEnd::Kernel => {
             let item: ItemFn = syn::parse2(linked.item)?;
             let kernel = read_kernel(linked.attribute, &item)?;
-            let expansion = match callees(&kernel.function.name, &kernel.callees(), &linked.libraries) {
+            let expansion = match callees(linked.end, &kernel.function.name, &kernel.callees(), &linked.libraries) {
                 Ok(callees) => compile_kernel(&item, &facade, &kernel, &callees),
                 Err(CalleeState::Missing(diagnostics)) => with_diagnostics(&item, &facade, &kernel, &diagnostics),
                 Err(state) => Expansion { errors: state.errors(), ..Expansion::read(&item, &facade, &kernel) },
@@ -208,18 +216,21 @@ fn linked_item(linked: chain::Linked) -> syn::Result<TokenStream> {
             Ok(expansion.render())
         }
         ChainEnd::Device => {
-            let item: ItemFn = syn::parse2(linked.item)?;
-            let DeviceClauses { value, .. } = device_attribute(linked.attribute, DeviceItemKind::Function)?;
+            let item: ItemFn = syn::parse2(linked.item.clone())?;
+            let DeviceClauses { value, .. } = device_attribute(linked.attribute.clone(), DeviceItemKind::Function)?;
             let parsed = syntax::device(&item)?;
-            Ok(match callees(&parsed.name, &parsed.callees(), &linked.libraries) {
-                Ok(callees) => finish_device(&item, &facade, parsed, &callees, value),
+            Ok(match callees(linked.end, &parsed.name, &parsed.callees(), &linked.libraries) {
+                Ok(callees) => finish_device(&item, &facade, parsed, &callees, value, &linked.own()),
                 Err(state) => {
-                    let (errors, export) = (state.errors(), export::failed(&item));
-                    quote!(#errors #export)
+                    let errors = match state {
+                        CalleeState::Missing(missing) => device_diagnostics(&item, &facade, &missing),
+                        state => state.errors(),
+                    };
+                    failed_device(&item, &facade, &parsed, errors, value, &linked.own())
                 }
             })
         }
-        ChainEnd::Module => module::linked(&facade, &syn::parse2(linked.item)?, &linked.libraries),
+        ChainEnd::Module => module::linked(&facade, &syn::parse2(linked.item.clone())?, &linked.own()),
     }
 }
 
@@ -253,34 +264,65 @@ fn finish_device(
     mut parsed: syntax::Function,
     callees: &[ItemReference],
     value: bool,
+    chain: &ChainResult,
 ) -> TokenStream {
-    parsed.hash = distinct(Purpose::Identity, parsed.hash);
+    parsed.hash = chain.identity(parsed.hash);
     match check::device(&parsed, callees) {
         Ok(checked) => {
-            let witness = witness::agreement(item, facade, &checked.locals, &checked.prelude);
             let library = serial::encode_library(&checked.hir);
-            let value = value.then(|| module::function_type(item, facade, parsed.hash, &library));
-            let export = export::complete(item, &library);
+            let export = export::complete(item, &library, chain.part);
+            if chain.part == ExpansionPart::Exports {
+                let rest = beside::rest(facade, chain.libraries, parsed.hash);
+                return quote!(#export #rest);
+            }
+            let witness = witness::agreement(item, facade, &checked.locals, &checked.prelude);
+            let value = value.then(|| module::function_type(item, facade, parsed.hash, &library, chain.part));
             quote!(#witness #value #export)
         }
         Err(diagnostics) => {
-            let copy = witness::diagnostics(item, facade, &item.block, &[], &diagnostics);
-            let (copy, export) = (copy::copy_without_lints(item, &copy), export::failed(item));
-            let value = value.then(|| module::function_type(item, facade, parsed.hash, &[]));
-            quote!(#copy #value #export)
+            let errors = device_diagnostics(item, facade, &diagnostics);
+            failed_device(item, facade, &parsed, errors, value, chain)
         }
     }
 }
 
+/// Returns the items beside a device function with errors.
+fn failed_device(
+    item: &ItemFn,
+    facade: &Path,
+    parsed: &syntax::Function,
+    errors: TokenStream,
+    value: bool,
+    chain: &ChainResult,
+) -> TokenStream {
+    let export = export::failed(item, chain.part);
+    if chain.part == ExpansionPart::Exports {
+        let rest = beside::rest(facade, chain.libraries, parsed.hash);
+        return quote!(#export #rest);
+    }
+    let value = value.then(|| module::function_type(item, facade, parsed.hash, &[], chain.part));
+    quote!(#errors #value #export)
+}
+
+/// Reports diagnostics of a device function, unless rustc reports an error.
+fn device_diagnostics(item: &ItemFn, facade: &Path, diagnostics: &[check::Diagnostic]) -> TokenStream {
+    copy::copy_without_lints(item, &witness::diagnostics(item, facade, &item.block, &[], diagnostics))
+}
+
 /// Returns the callees of an item from the libraries of its chain, in the same order.
-fn callees(name: &Ident, paths: &[Path], libraries: &[syn::LitByteStr]) -> Result<Vec<ItemReference>, CalleeState> {
+fn callees(
+    end: ChainEnd,
+    name: &Ident,
+    paths: &[Path],
+    libraries: &[syn::LitByteStr],
+) -> Result<Vec<ItemReference>, CalleeState> {
     if paths.len() != libraries.len() {
         let message = format!("{} device items passed for {} names", libraries.len(), paths.len());
         return Err(CalleeState::Unreadable(syn::Error::new(name.span(), message)));
     }
     let passed = || paths.iter().zip(libraries);
     let missing = passed().filter(|(_, bytes)| bytes.value() == chain::MISSING);
-    let missing: Vec<_> = missing.map(|(path, _)| chain::missing(path)).collect();
+    let missing: Vec<_> = missing.map(|(path, _)| chain::missing(path, end)).collect();
     if !missing.is_empty() {
         return Err(CalleeState::Missing(missing));
     }

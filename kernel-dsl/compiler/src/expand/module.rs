@@ -5,16 +5,18 @@
 //! arguments of kernels. In a module these items are at the end, where the names that the module
 //! uses are in scope.
 
-use super::chain::{ChainEnd, Link};
-use super::distinct::{Purpose, distinct};
-use super::{DeviceItemKind, callees, conditions, copy, device_attribute, export, facade, method, report, witness};
+use super::chain::{CalleeState, ChainEnd, ChainResult, ExpansionPart, Link};
+use super::export::Exported;
+use super::{
+    DeviceItemKind, beside, callees, conditions, copy, device_attribute, export, facade, method, report, witness,
+};
 use crate::check::{self, ItemDiagnostics, ItemPart};
 use crate::hir::{Root, serial};
 use crate::syntax;
-use proc_macro2::{Ident, Literal, TokenStream};
-use quote::{ToTokens, quote};
+use proc_macro2::{Ident, Literal, Span, TokenStream};
+use quote::{ToTokens, quote, quote_spanned};
 use syn::visit_mut::VisitMut;
-use syn::{Data, DeriveInput, Fields, FnArg, Generics, Item, ItemFn, LitByteStr, Path, ReturnType};
+use syn::{Data, DeriveInput, Fields, FnArg, Generics, Item, ItemFn, Path, ReturnType};
 
 /// Expands `#[device(attribute)] item`.
 pub(super) fn device(attribute: TokenStream, mut item: Item) -> TokenStream {
@@ -31,16 +33,19 @@ pub(super) fn device(attribute: TokenStream, mut item: Item) -> TokenStream {
         Ok(module) => {
             let callees = module.callees();
             match callees.is_empty() {
-                true => finish(&facade, &item, module, &[]),
+                true => finish(&facade, &item, module, &[], &ChainResult::NONE),
                 false => {
                     let payload = quote!((crate = #facade) #item);
-                    Link { end: ChainEnd::Module, facade: &facade, payload }.start(&callees)
+                    let link = Link { end: ChainEnd::Module, facade: &facade, payload };
+                    let exported: Vec<_> = items(&item).into_iter().filter_map(Exported::item).collect();
+                    let name = name(&item).unwrap_or_else(|| Ident::new("module", Span::call_site()));
+                    beside::start(&link, &name, &exported, &callees, None)
                 }
             }
         }
         Err(refused) => {
             let errors = report::refused(refused);
-            let exports = failed(&item);
+            let exports = failed(&item, ExpansionPart::Whole);
             quote!(#errors #exports)
         }
     };
@@ -74,34 +79,54 @@ impl VisitMut for Unplaced {
 }
 
 /// Returns the items beside a module at the end of its chain.
-pub(super) fn linked(facade: &Path, item: &Item, libraries: &[LitByteStr]) -> syn::Result<TokenStream> {
+pub(super) fn linked(facade: &Path, item: &Item, chain: &ChainResult) -> syn::Result<TokenStream> {
     let module = syntax::module(item)?;
-    let name = name(item).unwrap_or_else(|| Ident::new("module", proc_macro2::Span::call_site()));
-    Ok(match callees(&name, &module.callees(), libraries) {
-        Ok(callees) => finish(facade, item, module, &callees),
+    let name = name(item).unwrap_or_else(|| Ident::new("module", Span::call_site()));
+    Ok(match callees(ChainEnd::Module, &name, &module.callees(), chain.libraries) {
+        Ok(callees) => finish(facade, item, module, &callees, chain),
         Err(state) => {
-            let (errors, exports) = (state.errors(), failed(item));
-            quote!(#errors #exports)
+            let errors = match state {
+                CalleeState::Missing(missing) => missing_diagnostics(&missing),
+                state => state.errors(),
+            };
+            with_errors(facade, item, module.hash, errors, chain)
         }
     })
 }
 
-fn finish(facade: &Path, item: &Item, mut module: syntax::Module, callees: &[check::ItemReference]) -> TokenStream {
-    module.hash = distinct(Purpose::Identity, module.hash);
+fn finish(
+    facade: &Path,
+    item: &Item,
+    mut module: syntax::Module,
+    callees: &[check::ItemReference],
+    chain: &ChainResult,
+) -> TokenStream {
+    module.hash = chain.identity(module.hash);
     let checked = match check::module(&module, callees) {
         Ok(checked) => checked,
         Err(wrong) => {
-            let errors = wrong.iter().map(|wrong| report_diagnostics(facade, wrong));
-            let exports = failed(item);
-            return quote!(#(#errors)* #exports);
+            let errors = wrong.iter().map(|wrong| report_diagnostics(facade, wrong)).collect();
+            return with_errors(facade, item, module.hash, errors, chain);
         }
     };
+    if chain.part == ExpansionPart::Exports {
+        let exports: TokenStream = items(item)
+            .into_iter()
+            .map(|item| {
+                let library = checked.libraries.iter().find(|(name, _)| self::name(item).as_ref() == Some(name));
+                let bytes = library.map(|(_, library)| serial::encode_library(library));
+                export::named(item, &bytes.unwrap_or_default(), chain.part)
+            })
+            .collect();
+        let rest = beside::rest(facade, chain.libraries, module.hash);
+        return quote!(#exports #rest);
+    }
     let agreed = checked.functions.iter().map(|(f, c)| witness::agreement(f, facade, &c.locals, &c.prelude));
     let mut all: TokenStream = agreed.collect();
     for (name, library) in &checked.libraries {
         let Some(named) = items(item).into_iter().find(|i| self::name(i).as_ref() == Some(name)) else { continue };
         let bytes = serial::encode_library(library);
-        all.extend(export::named(named, name, &bytes));
+        all.extend(export::named(named, &bytes, chain.part));
         let (hash, generics, attributes) = match (named, library.root) {
             (Item::Struct(s), Some(Root::Struct(id))) => (library.items.a_struct(id).hash, &s.generics, &s.attrs),
             (Item::Enum(e), Some(Root::Enum(id))) => (library.items.enums[id.0 as usize].hash, &e.generics, &e.attrs),
@@ -139,9 +164,32 @@ fn report_diagnostics(facade: &Path, wrong: &ItemDiagnostics) -> TokenStream {
     }
 }
 
+/// Returns the items beside an item with errors.
+fn with_errors(facade: &Path, item: &Item, hash: u64, errors: TokenStream, chain: &ChainResult) -> TokenStream {
+    let exports = failed(item, chain.part);
+    match chain.part {
+        ExpansionPart::Exports => {
+            let rest = beside::rest(facade, chain.libraries, hash);
+            quote!(#exports #rest)
+        }
+        ExpansionPart::Whole | ExpansionPart::Rest { .. } => quote!(#errors #exports),
+    }
+}
+
+/// Reports callees that are no device items.
+fn missing_diagnostics(missing: &[check::Diagnostic]) -> TokenStream {
+    let each = missing.iter().map(|diagnostic| {
+        let message = &diagnostic.message;
+        let panic = quote_spanned!(diagnostic.mark.first=> ::core::panic!);
+        let argument = quote_spanned!(diagnostic.mark.last=> ("{}", #message));
+        quote!(const _: () = #panic #argument;)
+    });
+    each.collect()
+}
+
 /// Returns the macros of items with diagnostics.
-fn failed(item: &Item) -> TokenStream {
-    items(item).into_iter().filter_map(|i| Some(export::named(i, &name(i)?, &[]))).collect()
+fn failed(item: &Item, part: ExpansionPart) -> TokenStream {
+    items(item).into_iter().map(|item| export::named(item, &[], part)).collect()
 }
 
 /// Returns the items of a module, or the item itself if it is not a module.
@@ -254,13 +302,37 @@ fn with_bound(generics: &Generics, bound: &TokenStream) -> Generics {
     generics
 }
 
-/// Returns the type of a `#[device(value)]` function, which implements `DeviceFn`.
-pub(super) fn function_type(item: &ItemFn, facade: &Path, hash: u64, library: &[u8]) -> TokenStream {
+/// Returns the type of a `#[device(value)]` function.
+pub(super) fn function_struct(item: &ItemFn) -> TokenStream {
     let (name, visibility, conditions) = (&item.sig.ident, &item.vis, conditions(&item.attrs));
     if !item.sig.generics.params.is_empty() {
         let message = "a generic function cannot be a `value`: remove `value`, or use fixed types";
         return report::refused(syn::Error::new_spanned(&item.sig.generics, message));
     }
+    let docs = format!("The device function `{name}` as a type, for a parameter `F: DeviceFn<…>`.");
+    quote! {
+        #conditions
+        #[doc = #docs]
+        #[allow(non_camel_case_types)]
+        #[derive(Clone, Copy, Debug)]
+        #visibility struct #name {}
+    }
+}
+
+/// Returns the type of a `#[device(value)]` function, unless the chain has declared it, and the
+/// impl of `DeviceFn`.
+pub(super) fn function_type(
+    item: &ItemFn,
+    facade: &Path,
+    hash: u64,
+    library: &[u8],
+    part: ExpansionPart,
+) -> TokenStream {
+    let declared = (part == ExpansionPart::Whole).then(|| function_struct(item));
+    if !item.sig.generics.params.is_empty() {
+        return declared.unwrap_or_default();
+    }
+    let (name, conditions) = (&item.sig.ident, conditions(&item.attrs));
     let types: Vec<_> = item
         .sig
         .inputs
@@ -276,13 +348,8 @@ pub(super) fn function_type(item: &ItemFn, facade: &Path, hash: u64, library: &[
         ReturnType::Type(_, ty) => ty.to_token_stream(),
     };
     let argument = generic_argument(facade, name, hash, library);
-    let docs = format!("The device function `{name}` as a type, for a parameter `F: DeviceFn<…>`.");
     quote! {
-        #conditions
-        #[doc = #docs]
-        #[allow(non_camel_case_types)]
-        #[derive(Clone, Copy, Debug)]
-        #visibility struct #name {}
+        #declared
         #conditions
         const _: () = {
             #argument

@@ -128,8 +128,8 @@ pub fn foreign_function(path: &str) -> Option<String> {
 const HEAP: [&str; 10] =
     ["Arc", "BTreeMap", "BTreeSet", "Box", "HashMap", "HashSet", "Rc", "String", "Vec", "VecDeque"];
 
-/// Explains that a kernel cannot use the item `path`, which has no `#[device]`.
-pub fn missing_item(path: &str) -> String {
+/// Explains that `user`, such as "a kernel", cannot use the item `path`, which has no `#[device]`.
+pub fn missing_item(path: &str, user: &str) -> String {
     let name = path.rsplit("::").next().unwrap_or(path);
     let way_out = match name {
         _ if HEAP.contains(&name) => {
@@ -142,7 +142,7 @@ pub fn missing_item(path: &str) -> String {
         }
         _ => "write `#[device]` above its declaration",
     };
-    format!("`{path}` is no device item, so a kernel cannot use it: {way_out}")
+    format!("`{path}` is no device item, so {user} cannot use it: {way_out}")
 }
 
 fn cuda(names: &[(&str, &str)], name: &str) -> Option<String> {

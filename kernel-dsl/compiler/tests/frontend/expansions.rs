@@ -1,7 +1,7 @@
 //! Expansions as tokens: what is in them, that they are Rust, and that no input makes a macro
 //! panic. What rustc says to them is tested with rustc, in crate `tests`.
 
-use kernel_dsl_compiler::expand::{device, kernel, link};
+use kernel_dsl_compiler::expand::{device, kernel, link, step};
 use kernel_dsl_compiler::hir::{Library, serial};
 use proc_macro2::{Ident, TokenStream, TokenTree};
 use quote::{ToTokens, quote};
@@ -90,9 +90,24 @@ impl Literals {
     }
 }
 
+/// Returns what a device item expands to in a module, and in a block.
+fn levels(expansion: &TokenStream) -> Option<[TokenStream; 2]> {
+    let choices = tokens(&said(expansion, "level").pop()?);
+    let choices: Vec<_> = choices
+        .into_iter()
+        .map(|choice| match choice {
+            TokenTree::Group(choice) => choice.stream(),
+            other => panic!("{other}"),
+        })
+        .collect();
+    choices.try_into().ok()
+}
+
 /// Simulates rustc on a chain: the state of the first call, followed by the literals of all macros.
-/// A kernel calls them by aliases.
+/// A kernel calls them by aliases. A device item is in a block.
 fn follow(expansion: &TokenStream, macros: &[(&str, &TokenStream)]) -> TokenStream {
+    let in_block = levels(expansion).map(|[_, in_block]| in_block);
+    let expansion = in_block.as_ref().unwrap_or(expansion);
     let called = |name: &str| said(expansion, name).pop().map(|state| tokens(&state));
     let (first, _) = macros[0];
     let own = called(first);
@@ -297,6 +312,37 @@ fn callers_of_an_invalid_function_report_nothing() {
     assert!(said(&artifact, "compile_error").is_empty() && said(&artifact, "panic").is_empty());
 }
 
+/// Simulates rustc on the chain of a device item in a module.
+#[test]
+fn in_a_module_the_chain_defines_macros_and_the_rest_is_in_a_block() {
+    let once = device(tokens(""), tokens("fn once(x: f32) -> f32 { x }"));
+    let start = device(tokens(""), tokens("pub fn thrice(x: f32) -> f32 { once(x) + host::twice(x) }"));
+    let [in_module, _] = levels(&start).expect("a choice");
+    let stop = |tokens_of: &TokenStream| {
+        let [fallback, ..] = &said(tokens_of, "cfg_select")[..] else { panic!("{tokens_of}") };
+        let fallback = tokens(fallback);
+        let body = fallback.into_iter().last().expect("a body").into_token_stream();
+        let state: Vec<TokenTree> = tokens(&said(&body, "__define")[0]).into_iter().collect();
+        assert_eq!(state[0].to_string(), "b\"missing\"");
+        state[1..].iter().cloned().collect::<TokenStream>()
+    };
+    let state = stop(&in_module);
+    let library = proc_macro2::Literal::byte_string(&handed(&once));
+    let second = step(quote!(#library #state));
+    let state = stop(&second);
+    let ended = step(quote!(b"missing" #state));
+    let exported = items(&ended).swap_remove(0).into_token_stream();
+    assert_eq!(handed(&exported), b"", "a callee of the host: callers report nothing");
+    let names: Vec<_> = said(&ended, "panic").into_iter().chain(said(&ended, "compile_error")).collect();
+    assert_eq!(names, [""; 0], "the rest reports");
+    let rest = link(
+        quote!([] {device} { (crate = ::kernel_dsl) pub fn thrice(x: f32) -> f32 { once(x) + host::twice(x) } } #library b"missing" 7u64),
+    );
+    let [message] = said(&rest, "panic").try_into().unwrap();
+    assert!(message.contains("`host::twice` is no device item, so a device function cannot use it"), "{message}");
+    assert!(!items(&rest).iter().any(|item| matches!(item, Item::Macro(_))), "{rest}");
+}
+
 #[test]
 fn a_foreign_hir_is_refused_at_the_call() {
     let mut stale = serial::encode_library(&Library::default());
@@ -379,6 +425,9 @@ fn no_input_makes_a_macro_panic() {
             link(quote!([] {kernel} { (#attribute) #item }));
             link(quote!([] {device} { (#attribute) #item } b"" b"x"));
             link(quote!(#attribute #item));
+            step(quote!(b"" [] {device exports} { (#attribute) #item } b""));
+            step(quote!(b"missing" [a r#b] {module exports} { (#attribute) #item }));
+            step(quote!(#attribute #item));
         }
     }
 }
