@@ -25,6 +25,9 @@ use std::str::FromStr;
 /// The largest number of points of a schedule.
 pub const MAX_POINTS: usize = 3;
 
+/// The largest number of polls after which a warp loses its priority.
+const MAX_PATIENCE: u32 = 1 << 14;
+
 /// An interleaving: the first priorities of warps, and the points at which the running warp loses
 /// its priority.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -68,11 +71,18 @@ impl Preemption {
     }
 
     /// Returns the number of atomic operations without effect after which a polling warp loses its
-    /// priority. Some kernels give up after a number of polls. Only a schedule that lets a warp
-    /// poll so often reaches that code. Half of the seeds let a warp poll more than once.
+    /// priority. A warp that polls a limited number of times reaches its limit only under a
+    /// schedule that lets it poll so often. Half of the seeds let a warp poll more than once. A
+    /// quarter of the seeds let it poll 2^5 to 2^14 times, with the same share for each power of
+    /// two. After that number a warp polls once in each of its time slices.
     pub(crate) fn patience(self) -> u32 {
-        const POLLS: [u32; 4] = [1, 1, 4, 32];
-        if self.order == 0 { 1 } else { POLLS[(mixed(!self.order) % POLLS.len() as u64) as usize] }
+        let draw = mixed(!self.order);
+        match draw % 4 {
+            _ if self.order == 0 => 1,
+            0 | 1 => 1,
+            2 => 4,
+            _ => 1 << (5 + (draw >> 2) % (u64::from(MAX_PATIENCE.ilog2()) - 4)),
+        }
     }
 
     /// Returns a simpler interleaving for which `fails` still holds. Points and the random order
@@ -177,6 +187,17 @@ mod tests {
         for wrong in ["", "@", "7@", "7@0", "7@1,2,3,4", "x", "7@a"] {
             assert!(wrong.parse::<Preemption>().is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn seeds_have_all_patiences() {
+        let all: Vec<u32> = (1..=1000).map(|seed| Preemption::random(seed, 100).patience()).collect();
+        let count = |least: u32| all.iter().filter(|patience| **patience >= least).count();
+        assert!((400..600).contains(&count(2)), "{}", count(2));
+        assert!((200..300).contains(&count(5)), "{}", count(5));
+        assert!((15..40).contains(&count(MAX_PATIENCE)), "{}", count(MAX_PATIENCE));
+        assert!(all.iter().all(|patience| *patience <= MAX_PATIENCE));
+        assert_eq!(Preemption::default().patience(), 1);
     }
 
     #[test]

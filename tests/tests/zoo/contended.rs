@@ -592,6 +592,34 @@ fn permits_tested_then_taken<const MENDED: bool>(permits: &mut [u32], inside: &m
     }
 }
 
+/// a warp that waits for a lock of its block enters after `TRIES` tries without it
+#[kernel(block = 64, grid = 1, instances(TRIES = 33 | 100 | 1000))]
+#[requires(total.len() == 1)]
+fn lock_of_many_tries<const TRIES: u32>(total: &mut [u32]) {
+    let mut lock = Shared::<u32, 1>::new([1]);
+    let mut sum = Shared::<u32, 1>::new([1]);
+    let t = thread::x();
+    if t == 0 {
+        lock[0] = 0;
+        sum[0] = 0;
+    }
+    block::sync();
+    if t % 32 == 0 {
+        let mut tries = 0;
+        while lock.compare_exchange(0, 0, 1) != 0 && tries < TRIES {
+            tries += 1;
+        }
+        fence::block();
+        sum[0] += 1;
+        fence::block();
+        lock.exchange(0, 0);
+    }
+    block::sync();
+    if t == 0 {
+        total[0] = sum[0];
+    }
+}
+
 /// Schedules that are tested for each bug, and for each twin.
 const TRIED: [u64; 2] = [256, 64];
 
@@ -628,7 +656,11 @@ points then finds the bug with probability 1 / (n · k^(d − 1)) or more.
 
 impl Contended {
     fn specimen(&self, mended: bool) -> Specimen {
-        let instance = Instance(vec![Constant::Bool(mended)]);
+        self.instance(Constant::Bool(mended))
+    }
+
+    fn instance(&self, constant: Constant) -> Specimen {
+        let instance = Instance(vec![constant]);
         let program = self.artifact.program().expect("the kernel's own HIR");
         let program = monomorphic(&program, &instance).expect("a declared instance");
         let lowered = driver::lowered_monomorphic(&program, self.artifact.target).expect("a declared instance");
@@ -745,5 +777,17 @@ fn interleavings_of_ptx_reveal_wrong_results() {
     assert_eq!(missed.map(Contended::name).collect::<Vec<_>>(), unseen);
     for bug in CONTENDED {
         assert!(!bug.specimen(true).ptx_interleaving(TRIED[1]), "the twin of {}", bug.name());
+    }
+}
+
+/// Checks that a warp polls so often under some of the interleavings that `kernels check` tries.
+#[test]
+fn limits_of_polls_are_reached() {
+    let artifact = <lock_of_many_tries<33> as Kernel>::ARTIFACT;
+    let bug = Contended { artifact, inputs: || vec![words(&[0])], free: &[] };
+    for tries in [33, 100, 1000] {
+        let specimen = bug.instance(Constant::Integer(tries));
+        let found = specimen.interleaving(128).unwrap_or_else(|| panic!("{tries} tries: not found"));
+        assert_eq!(found.check, "shared-race", "{tries} tries");
     }
 }
