@@ -1,7 +1,7 @@
 //! Runs of one case on one executor, with its findings: for tests of kernels with deliberate bugs.
 
 use super::check::PreparedInstance;
-use super::compare::{differ, gaps, reference};
+use super::compare::{gaps, order_dependent, reference};
 use super::signature::Outputs;
 use super::{Case, Executor, Expected, Failure};
 use kernel_dsl::Launcher;
@@ -69,11 +69,13 @@ impl<'p> Oracle<'p> {
             .or_else(|| reference(&executor, names, &trial.outputs, case, expected))
     }
 
-    /// Returns whether two runs of `case` differ in an argument that the case does not name in
-    /// [`Case::with_order_dependent`].
-    pub fn differ(&self, case: &Case, a: &OracleRun, b: &OracleRun) -> bool {
-        let mut both = a.outputs.iter().zip(&b.outputs).filter(|((index, _), _)| !case.order_dependent.contains(index));
-        both.any(|((_, a), (_, b))| differ("", a, b, None).is_some())
+    /// Returns whether two runs of `case` differ in an argument that must not depend on the
+    /// schedule. The case names arguments that may, in
+    /// [`Case::with_order_dependent`]. In a kernel with atomic operations, those whose expected
+    /// contents have no order may depend on it too.
+    pub fn differ(&self, case: &Case, expected: &[Expected], a: &OracleRun, b: &OracleRun) -> bool {
+        let free = order_dependent(case, self.has_atomics(), expected);
+        self.prepared.difference(&free, &a.outputs, &b.outputs).is_some()
     }
 }
 
@@ -107,11 +109,18 @@ impl PreparedInstance {
     }
 
     /// Returns whether the PTX interpreter reports an error for a case, or has another result than
-    /// `trial`. The arguments that the case names in [`Case::with_order_dependent`] are not
+    /// `trial`. Arguments that may depend on the schedule, as in [`Oracle::differ`], are not
     /// compared. `None` means that the instance has no PTX.
-    pub fn ptx_differs(&self, case: &Case, trial: &OracleRun, options: ptx::Options) -> Result<Option<bool>> {
+    pub fn ptx_differs(
+        &self,
+        case: &Case,
+        expected: &[Expected],
+        trial: &OracleRun,
+        options: ptx::Options,
+    ) -> Result<Option<bool>> {
+        let free = order_dependent(case, self.lowered.has_atomics(), expected);
         match self.run_ptx(case, options).transpose() {
-            Some(Ok(outputs)) => Ok(Some(self.difference(&case.order_dependent, &trial.outputs, &outputs).is_some())),
+            Some(Ok(outputs)) => Ok(Some(self.difference(&free, &trial.outputs, &outputs).is_some())),
             Some(Err(e)) if e.report().is_some() => Ok(Some(true)),
             Some(Err(e)) => Err(e),
             None => Ok(None),

@@ -181,7 +181,7 @@ impl Bench {
             if let Err(caught) = self.in_other_orders(&oracle, tried, trial) {
                 return Fate::Caught(caught);
             }
-            let own = !oracle.differ(&tried.case, trial, &tried.trial);
+            let own = !oracle.differ(&tried.case, &tried.expected, trial, &tried.trial);
             if !own
                 && let Err(caught) = self.run(&oracle, tried, Options { without: self.without, ..Default::default() })
             {
@@ -209,7 +209,7 @@ impl Bench {
         let orders: &[Schedule] = if oracle.has_atomics() { &[Schedule::Reversed, Schedule::Seeded(1)] } else { &[] };
         for schedule in orders {
             let options = Options { without: self.without_origins(), schedule: *schedule, ..Default::default() };
-            if oracle.differ(&tried.case, trial, &self.run(oracle, tried, options)?) {
+            if oracle.differ(&tried.case, &tried.expected, trial, &self.run(oracle, tried, options)?) {
                 return Err(Caught::Order);
             }
         }

@@ -705,7 +705,7 @@ impl Specimen {
             let report = &trial.outcome.as_ref().expect("the grid is not empty").report;
             match report.findings.first() {
                 Some(finding) => Some(finding.check.to_string()),
-                None => oracle.differ(&self.case, &first, &trial).then(|| "wrong result".to_string()),
+                None => oracle.differ(&self.case, &[], &first, &trial).then(|| "wrong result".to_string()),
             }
         };
         let found = |seed: &u64| reveals(Preemption::random(*seed, length)).is_some();
@@ -726,7 +726,7 @@ impl Specimen {
         (1..=tried).any(|seed| {
             let schedule = Schedule::Preempted(Preemption::random(seed, length));
             let options = ptx::Options { schedule, fuel: FUEL << 8, ..Default::default() };
-            self.prepared.ptx_differs(&self.case, &first, options).expect("the oracle has run it") == Some(true)
+            self.prepared.ptx_differs(&self.case, &[], &first, options).expect("the oracle has run it") == Some(true)
         })
     }
 }

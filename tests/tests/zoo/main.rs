@@ -244,7 +244,9 @@ impl Specimen {
             oracle.run(&case, Options { schedule, ..self.options() }).expect("the run in order succeeds too")
         };
         let first = run(Schedule::InOrder);
-        [Schedule::Reversed, Schedule::Seeded(1)].into_iter().any(|other| oracle.differ(&case, &first, &run(other)))
+        [Schedule::Reversed, Schedule::Seeded(1)]
+            .into_iter()
+            .any(|other| oracle.differ(&case, &[], &first, &run(other)))
     }
 
     /// Returns whether the checked form, which runs on a GPU, reports the bug.

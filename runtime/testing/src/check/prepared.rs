@@ -18,7 +18,7 @@ use std::sync::OnceLock;
 pub struct PreparedInstance {
     artifact: &'static Artifact,
     program: Monomorphic,
-    pub(super) lowered: Executable,
+    pub(crate) lowered: Executable,
     pub(super) optimized: Executable,
     /// The checked form after all passes.
     pub(super) checked: (Executable, CheckedKernel),
