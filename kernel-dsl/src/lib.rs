@@ -93,7 +93,8 @@
 //! * `x.load::<4>(i)` and `x.store(i, values)` move up to 16 elements at once, in accesses of up to
 //!   16 bytes, which must be aligned. `load_or` and `store_in` need no alignment and skip elements
 //!   beyond the edge. Slices, views and shared arrays have these methods. An array within an
-//!   element has `load`: `blocks[i].codes.load::<8>(k)`. [`int::word`] makes a `u32` of four bytes.
+//!   element has `load` and `store`: `blocks[i].codes.load::<8>(k)`. [`int::word`] makes a `u32` of
+//!   four bytes.
 //! * `fetch_add`, `fetch_sub`, `fetch_min`, …, `exchange` and `compare_exchange` are atomic, on all
 //!   memory that a kernel may write. Integers of 8 to 64 bits have all of them; `f32` and `f64`
 //!   have `fetch_add`, `fetch_sub`, `fetch_min`, `fetch_max` and `exchange`.

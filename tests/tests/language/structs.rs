@@ -257,6 +257,51 @@ fn parts_of_arrays(x: &[[f32; 16]], y: &mut [f32]) {
     y[t] = four[0] + 10.0 * four[3] + 100.0 * eight[1] + 1000.0 * eight[7];
 }
 
+/// Stores parts of arrays in buffers and in shared memory: words of bytes, and rows of floats.
+#[kernel(block = 32, grid = 1)]
+#[requires(blocks.len() == 4, y.len() == 4)]
+fn parts_stored(blocks: &mut [CodeBlock], y: &mut [[f32; 16]]) {
+    let t = thread::x();
+    let (block, part) = (t / 8, t % 8);
+    let bytes: [u8; 16] = std::array::from_fn(|i| (t * 16 + i) as u8);
+    blocks[block].codes.store(16 * part, bytes);
+    if part < 3 {
+        blocks[block].scales.store::<4>(4 * part, [part as u8, 1, t as u8, 3]);
+    }
+    let mut tile = Shared::<[f32; 16], 1>::new([4]);
+    tile[block].store(2 * part, [t as f32, -(t as f32)]);
+    block::sync();
+    if part < 2 {
+        let eight: [f32; 8] = std::array::from_fn(|i| tile[block][8 * part + i]);
+        y[block].store(8 * part, eight);
+    }
+}
+
+#[test]
+fn parts_of_arrays_in_elements_are_stored() {
+    let block = |i: usize| CodeBlock {
+        factors: [5, 6 + i as u16],
+        scales: std::array::from_fn(|j| [(j / 4) as u8, 1, (8 * i + j / 4) as u8, 3][j % 4]),
+        codes: std::array::from_fn(|j| (8 * i * 16 + j) as u8),
+    };
+    let before = |i: usize| CodeBlock { factors: [5, 6 + i as u16], scales: [9; 12], codes: [8; 128] };
+    let y: Vec<[f32; 16]> = (0..4)
+        .map(|i| {
+            std::array::from_fn(|j| {
+                let t = (8 * i + j / 2) as f32;
+                if j % 2 == 0 { t } else { -t }
+            })
+        })
+        .collect();
+    let expected = [Expected::exact(0, (0..4).map(block)), Expected::exact(1, y)];
+    let inputs = vec![Input::slice(&(0..4).map(before).collect::<Vec<_>>()), Input::slice(&[[0f32; 16]; 4])];
+    agree::<parts_stored>(&checker(false), "parts_stored", inputs, &expected);
+    assemble::<parts_stored>();
+    for access in ["st.global.v4.u32", "st.shared.v2.f32", "st.global.v4.f32"] {
+        assert!(parts_stored::PTX.contains(access), "{access}: {}", parts_stored::PTX);
+    }
+}
+
 #[test]
 fn parts_of_arrays_in_elements_are_loaded() {
     let block = |i: u32| CodeBlock {

@@ -14,7 +14,7 @@ use proc_macro2::Ident;
 impl Checker<'_> {
     pub(super) fn array_method(
         &mut self,
-        receiver: Expr,
+        mut receiver: Expr,
         [element, size]: [Id; 2],
         name: &Ident,
         generics: &[TypeOrConst],
@@ -33,14 +33,17 @@ impl Checker<'_> {
             // The array must be in memory; lowering rejects others.
             "load" if self.count("load", 1, arguments.len(), mark) => {
                 let at = self.indices(&arguments[0], 1);
-                let elements = match generics {
-                    [n] => self.size(n),
-                    _ => self.table.add(Ty::Unknown(UnknownKind::Size)),
-                };
-                let loaded = self.table.add(Ty::Array(element, elements));
+                let loaded = self.part_of_array(element, generics);
                 (intrinsic(Intrinsic::Load, vec![receiver, at]), loaded)
             }
-            "len" | "map" | "load" => (ExprKind::Tuple(Vec::new()), self.wrong()),
+            "store" if self.count("store", 2, arguments.len(), mark) => {
+                self.assignable(&mut receiver, mark);
+                let at = self.indices(&arguments[0], 1);
+                let stored = self.part_of_array(element, generics);
+                let values = self.expr_of_type(&arguments[1], stored);
+                (intrinsic(Intrinsic::Store, vec![receiver, at, values]), self.table.add(Ty::Unit))
+            }
+            "len" | "map" | "load" | "store" => (ExprKind::Tuple(Vec::new()), self.wrong()),
             _ => {
                 arguments.iter().for_each(|e| {
                     self.expr(e, None);
@@ -54,6 +57,15 @@ impl Checker<'_> {
                 (ExprKind::Tuple(Vec::new()), self.wrong())
             }
         }
+    }
+
+    /// Returns the type of a part of an array. A generic argument is its length.
+    fn part_of_array(&mut self, element: Id, generics: &[TypeOrConst]) -> Id {
+        let elements = match generics {
+            [n] => self.size(n),
+            _ => self.table.add(Ty::Unknown(UnknownKind::Size)),
+        };
+        self.table.add(Ty::Array(element, elements))
     }
 
     /// Checks `std::array::from_fn(|i| …)`

@@ -19,7 +19,7 @@ impl<'h> Lowerer<'h> {
     pub(super) fn access(&mut self, e: &'h Expr, intrinsic: Intrinsic, arguments: &'h [Expr]) -> Val {
         let [of, at, rest @ ..] = arguments else { return Val::Unit };
         if matches!(self.ty(of.ty), hir::Type::Array(..)) {
-            return self.load_of_array(e, of, at);
+            return self.access_of_array(e, of, at, rest.first());
         }
         let base = self.expr(of);
         let indices = self.indices(at);
@@ -102,18 +102,25 @@ impl<'h> Lowerer<'h> {
         }
     }
 
-    /// Lowers `x[i].codes.load(at)`: a load of adjacent elements of an array within an element in
-    /// memory.
-    fn load_of_array(&mut self, e: &'h Expr, of: &'h Expr, at: &'h Expr) -> Val {
-        let Some(n) = self.elements(e.ty, e.span) else { return Val::Unit };
+    /// Lowers `x[i].codes.load(at)` and, with `values`, `x[i].codes.store(at, values)`: adjacent
+    /// elements of an array within an element in memory.
+    fn access_of_array(&mut self, e: &'h Expr, of: &'h Expr, at: &'h Expr, values: Option<&'h Expr>) -> Val {
+        let Some(n) = self.elements(values.map_or(e.ty, |values| values.ty), e.span) else { return Val::Unit };
         let (place, index) = (self.place(of), self.scalar(at));
+        let values = values.map(|values| (values.ty, self.expr(values)));
         self.at(e.span);
         let Some(LoweredPlace::Memory { place, mem_layout: MemLayout::Array { element, len }, policy }) = place else {
-            self.error_with_help(
-                e.span,
-                "`load` reads an array in memory, such as `x[i].codes`; this array is in registers",
-                "read its elements by index",
-            );
+            let (message, help) = match values {
+                None => (
+                    "`load` reads an array in memory, such as `x[i].codes`; this array is in registers",
+                    "read its elements by index",
+                ),
+                Some(_) => (
+                    "`store` writes to an array in memory, such as `x[i].codes`; this array is in registers",
+                    "assign its elements by index",
+                ),
+            };
+            self.error_with_help(e.span, message, help);
             return Val::Unit;
         };
         if index.bits.unwrap_or(0) + u64::from(n) > u64::from(len) {
@@ -129,8 +136,17 @@ impl<'h> Lowerer<'h> {
         let first = self.index_in_memory(place, &firsts, index, policy);
         let Some(LoweredPlace::Memory { place, mem_layout, .. }) = first else { return Val::Unit };
         let leaves = self.leaves_of(&mem_layout, n);
-        let loaded = self.load_scalars(&place, &leaves, align, policy, None);
-        self.assembled(e.ty, &mut loaded.into_iter())
+        match values {
+            None => {
+                let loaded = self.load_scalars(&place, &leaves, align, policy, None);
+                self.assembled(e.ty, &mut loaded.into_iter())
+            }
+            Some((ty, values)) => {
+                let values = self.scalars_of(ty, &values);
+                self.store_scalars(&place, &leaves, align, &values, None);
+                Val::Unit
+            }
+        }
     }
 
     /// Returns the alignment of an access to `n` elements.
