@@ -27,6 +27,16 @@ pub fn single(y: &mut f32) {
 }
 
 #[kernel(block = 64, grid = 1)]
+pub fn four(y: &mut [f32; 4]) {
+    y[0] = 1.0;
+}
+
+#[kernel(block = 64, grid = 1)]
+pub fn grown(y: &mut Vec<f32>) {
+    y[0] = 1.0;
+}
+
+#[kernel(block = 64, grid = 1)]
 pub fn called(f: impl Fn(f32) -> f32, y: &mut [f32]) {
     y[thread::x()] = f(y[thread::x()]);
 }

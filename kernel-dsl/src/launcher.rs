@@ -300,7 +300,8 @@ impl<'a> ArgumentMemory<'a> {
 /// or device struct of them. Structs may contain views if the kernel's parameter does.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be passed to a kernel by value",
-    note = "pass a number, `bool`, a `#[device]` enum, or a `#[device]` struct of these"
+    note = "pass a number, `bool`, a `#[device]` enum, or a `#[device]` struct of these",
+    note = "memory that the kernel reads is `&[T]`, and memory that it writes is `&mut [T]`, even for one element"
 )]
 pub trait ValueArgument {
     /// Adds the argument to a list with its type erased: one entry for each number or view in it,

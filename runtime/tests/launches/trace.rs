@@ -82,6 +82,26 @@ fn each_line_lists_its_events() {
     assert_eq!((trace.left_out, trace.block, trace.thread), (0, [1, 0, 0], [34, 0, 0]));
 }
 
+#[kernel(block = 32, grid = 1)]
+fn counted(x: &mut [u32], y: &mut [f32], z: &mut [u64]) {
+    let before = x.fetch_sub(0, 3);
+    y.fetch_sub(0, 0.5);
+    z.exchange(thread::x(), before as u64);
+}
+
+/// A subtraction is an addition of the negated value to the device, and a subtraction in a trace.
+#[test]
+fn atomic_operations_have_the_names_of_their_methods() {
+    let inputs = vec![Input::slice(&[100u32]), Input::slice(&[1.0f32]), Input::slice(&[7u64; 32])];
+    let found = words(&trace::<counted>(inputs, [0, 0, 0], [0, 0, 0], 100).unwrap());
+    let expected = [
+        "let before = x.fetch_sub(0, 3); | fetch_sub x[0]: 3, before it 100; before = 100",
+        "y.fetch_sub(0, 0.5); | fetch_sub y[0]: 0.5, before it 1.0",
+        "z.exchange(thread::x(), before as u64); | exchange z[0]: 100, before it 7; the thread ends",
+    ];
+    assert_eq!(found, expected, "{found:#?}");
+}
+
 #[test]
 fn threads_take_different_paths() {
     let found = words(&trace::<walked>(inputs(1), [0, 0, 0], [40, 0, 0], 100).unwrap());

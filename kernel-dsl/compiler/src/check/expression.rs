@@ -333,7 +333,13 @@ impl Checker<'_> {
                 Ty::Wrong => (ExprKind::Dereference(operand), ty),
                 _ => {
                     let name = self.named(ty);
-                    self.report(mark, format!("`{name}` is not a reference"));
+                    let message = match known {
+                        Ty::Slice { .. } => format!(
+                            "`*` does not apply to `{name}` here: pass the slice itself, without `&*` or `&mut *`"
+                        ),
+                        _ => format!("`{name}` is not a reference"),
+                    };
+                    self.report(mark, message);
                     (ExprKind::Tuple(Vec::new()), self.wrong())
                 }
             },

@@ -221,8 +221,13 @@ impl Observer for Recorder {
                 let atomic = &code.atomics[i as usize];
                 let element = atomic.access.element;
                 if let Some(at) = self.at(machine, site, warp, mask, &atomic.access, "atomic operation") {
-                    let value = atomic.access.values.last().map_or(String::new(), |value| read(*value, element));
-                    let operation = name_of(atomic.operation).to_string();
+                    let operation = name_of(atomic.operation, line_at(program, site));
+                    let bits = atomic.access.values.last().map(|value| value.get(&warp.rows, lane));
+                    let value = bits.map_or(String::new(), |bits| match operation {
+                        "fetch_sub" => short(element, negated(element, bits)),
+                        _ => short(element, bits),
+                    });
+                    let operation = operation.to_string();
                     let before = atomic.to.map(|to| (to, element));
                     self.pending = Some(Pending { site, what: PendingEvent::Atomic { operation, at, value, before } });
                 }
@@ -352,8 +357,7 @@ impl Recorder {
             self.left_out += 1;
             return;
         }
-        let source = program.sources.get(place.source);
-        let text = source.map_or("", |source| source.line_code(place.line.saturating_sub(source.line))).to_string();
+        let text = line_at(program, site).to_string();
         let report::CodeLocation { function, file, line, .. } = place;
         self.lines.push(TracedLine { function, file, line, text, events: vec![event] });
     }
@@ -370,15 +374,34 @@ impl Recorder {
     }
 }
 
-fn name_of(operation: ir::Atomic) -> &'static str {
+/// Returns the value whose negation `fetch_sub` adds.
+fn negated(ty: Scalar, bits: u64) -> u64 {
+    let (width, sign) = (ty.bits(), 1 << (ty.bits() - 1));
+    match ty.is_float() || ty.is_half() {
+        true => bits ^ sign,
+        false => bits.wrapping_neg() & (u64::MAX >> (64 - width)),
+    }
+}
+
+/// Returns the line of code of an instruction; empty if its source is unknown.
+fn line_at(program: &Program, site: Pc) -> &str {
+    let place = program.place(site);
+    let source = program.sources.get(place.source);
+    source.map_or("", |source| source.line_code(place.line.saturating_sub(source.line)))
+}
+
+/// Returns the method of an atomic operation at a line of code. `fetch_sub` is an addition of the
+/// negated value.
+fn name_of(operation: ir::Atomic, line: &str) -> &'static str {
     match operation {
+        ir::Atomic::Add if line.contains(".fetch_sub(") && !line.contains(".fetch_add(") => "fetch_sub",
         ir::Atomic::Add => "fetch_add",
         ir::Atomic::Min => "fetch_min",
         ir::Atomic::Max => "fetch_max",
         ir::Atomic::And => "fetch_and",
         ir::Atomic::Or => "fetch_or",
         ir::Atomic::Xor => "fetch_xor",
-        ir::Atomic::Exchange => "swap",
+        ir::Atomic::Exchange => "exchange",
         ir::Atomic::CompareExchange => "compare_exchange",
         ir::Atomic::Load => "atomic load",
         ir::Atomic::Store => "atomic store",

@@ -43,6 +43,7 @@ fn operators(a: f32, b: bool, y: &mut [f32]) {
     let j = a as bool;
     let k = *a;
     let l = a % a;
+    let m = (&mut *y, &*y);
 }
 
 #[kernel(block = 32, grid = 1)]
