@@ -1,6 +1,6 @@
 //! Generation of buffer accesses, shared memory, and collective operations.
 
-use super::{Generator, StatementContext, Variable};
+use super::{COMMUTATIVE_METHODS, Generator, StatementContext, Variable};
 use crate::forms::{BLOCKS, OperandType, OperationForm, SCANS, TOGETHER};
 use crate::program::{Expr, Statement};
 use kernel_dsl_compiler::Scalar::{self, *};
@@ -129,8 +129,7 @@ impl Generator {
             }
             7 => {
                 let ty = self.one_of(&[U32, I32, U64]);
-                let method =
-                    self.one_of(&["fetch_add", "fetch_max", "fetch_min", "fetch_or", "fetch_and", "fetch_xor"]);
+                let method = self.one_of(COMMUTATIVE_METHODS);
                 let (store, load) =
                     (format!("{s}.fill(1); block::sync(); {s}.{method}($0 & 15, $1 & 0xff)"), format!("{s}[$2 & 15]"));
                 ("atomic operations in shared memory", ty, linear(ty, "new([16])", &store, &load), &[Usize, ty, Usize])
@@ -200,9 +199,10 @@ impl Generator {
         if !own.is_empty() && (self.counters.is_empty() || self.one_in(3)) {
             let (buffer, name) = (self.one_of(&own), self.name("o"));
             let ty = buffer.element;
-            let (construct, call) = match self.below(3) {
+            let (construct, call) = match self.below(4) {
                 0 => ("exchange", "exchange(i, $0)"),
                 1 => ("compare_exchange", "compare_exchange(i, $1, $0)"),
+                2 => ("fetch_sub, its old value", "fetch_sub(i, $0)"),
                 _ => ("fetch_xor, its old value", "fetch_xor(i, $0)"),
             };
             let values = vec![self.value(ty, 2, false), self.value(ty, 1, false)];
@@ -216,7 +216,7 @@ impl Generator {
         let counters = self.one_of(&self.counters.clone());
         let element = counters.buffer.element;
         let (construct, amount, ty) = match element {
-            F32 | F64 => ("fetch_add of floats", format!("($1 & 0xff) as {element}"), U32),
+            F32 | F64 => ("atomic operations on floats", format!("($1 & 0xff) as {element}"), U32),
             _ => ("an atomic operation", "$1".to_string(), element),
         };
         let values = vec![self.value(Usize, 2, false), self.value(ty, 2, false)];

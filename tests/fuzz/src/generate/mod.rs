@@ -28,6 +28,10 @@ use crate::program::{Expr, Function, Kernel, Statement};
 use kernel_dsl_compiler::Scalar::{self, *};
 use runtime::testing::Random;
 
+/// The atomic operations on integers whose result on an element does not depend on their order.
+const COMMUTATIVE_METHODS: &[&str] =
+    &["fetch_add", "fetch_sub", "fetch_max", "fetch_min", "fetch_and", "fetch_or", "fetch_xor"];
+
 /// A variable in scope.
 #[derive(Clone, Debug)]
 struct Variable {
@@ -190,9 +194,8 @@ impl Generator {
         for n in 0..self.below(3) {
             let element = self.one_of(&[U32, I32, U64, F32, F64]);
             let method = match element {
-                F32 | F64 | I32 if element.is_float() => "fetch_add",
-                U64 => self.one_of(&["fetch_add", "fetch_max", "fetch_min", "fetch_and", "fetch_or", "fetch_xor"]),
-                _ => self.one_of(&["fetch_add", "fetch_max", "fetch_min", "fetch_and", "fetch_or", "fetch_xor"]),
+                F32 | F64 => self.one_of(&["fetch_add", "fetch_sub"]),
+                _ => self.one_of(COMMUTATIVE_METHODS),
             };
             // A float counter counts small whole numbers, so that sums are exact. By the name, the
             // code that fills the buffer selects such numbers.
