@@ -20,14 +20,14 @@
 //! };
 //! ```
 //! If `lerp` has a macro, the import replaces the macro `cfg_select` of Rust's prelude, and the
-//! macro of `lerp` calls `__define` with its HIR. Otherwise `cfg_select` of the prelude remains, which
-//! expands to its argument. The macro [`step`] then continues with the next callee, in a module
-//! within. A fallback by a glob import is impossible: rustc calls a macro ambiguous that both a glob
-//! and an expansion import. `CALLEE_NAME` is there so that the import of an item without a macro is
-//! no error: rustc reports unknown names in the function itself.
+//! macro of `lerp` calls `__define` with its HIR. Otherwise `cfg_select` of the prelude remains,
+//! which expands to its argument. The macro [`step`] then continues with the next callee, in a
+//! module within. A fallback by a glob import is impossible: rustc calls a macro ambiguous that
+//! both a glob and an expansion import. With `CALLEE_NAME`, the import of an item without a macro
+//! is no error: rustc reports unknown names in the function itself.
 //!
 //! rustc knows that `lerp` has no macro only after all calls in the item's module. Hence the module
-//! has no call that waits for the callees: `__rest` is in a block. It makes everything but the
+//! has no call that waits for the callees: `__rest` is in a block. The block has everything but the
 //! macros, in the scope of the item. `__rest` has no macro only if rustc gives up, as for two
 //! functions that call each other.
 //!
