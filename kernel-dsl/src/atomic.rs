@@ -1,7 +1,7 @@
 //! Element types with atomic operations, and their implementation on the host.
 
 use crate::element::{Element, ScalarElement};
-use crate::wide::Space;
+use crate::wide::ElementSpace;
 use std::ptr::NonNull;
 use std::sync::{Mutex, PoisonError};
 
@@ -14,10 +14,10 @@ use std::sync::{Mutex, PoisonError};
 pub trait Atomic: ScalarElement {
     /// Returns the value that `fetch_add` writes.
     #[doc(hidden)]
-    fn sum(self, other: Self, space: Space) -> Self;
+    fn sum(self, other: Self, space: ElementSpace) -> Self;
     /// Returns the value that `fetch_sub` writes.
     #[doc(hidden)]
-    fn difference(self, other: Self, space: Space) -> Self;
+    fn difference(self, other: Self, space: ElementSpace) -> Self;
     /// Returns the value that `fetch_min` writes.
     #[doc(hidden)]
     fn least(self, other: Self) -> Self;
@@ -36,10 +36,10 @@ pub trait AtomicInteger: Atomic + Ord {}
 macro_rules! integers {
     ($($t:ty)*) => {$(
         impl Atomic for $t {
-            fn sum(self, other: Self, _: Space) -> Self {
+            fn sum(self, other: Self, _: ElementSpace) -> Self {
                 self.wrapping_add(other)
             }
-            fn difference(self, other: Self, _: Space) -> Self {
+            fn difference(self, other: Self, _: ElementSpace) -> Self {
                 self.wrapping_sub(other)
             }
             fn least(self, other: Self) -> Self {
@@ -57,11 +57,11 @@ integers!(i8 u8 i16 u16 i32 u32 i64 u64);
 macro_rules! floats {
     ($($t:ty, $flushed:expr;)*) => {$(
         impl Atomic for $t {
-            fn sum(self, other: Self, space: Space) -> Self {
+            fn sum(self, other: Self, space: ElementSpace) -> Self {
                 let flushed = |x: $t| if $flushed(space) && x.is_subnormal() { (0.0 as $t).copysign(x) } else { x };
                 flushed(flushed(self) + flushed(other))
             }
-            fn difference(self, other: Self, space: Space) -> Self {
+            fn difference(self, other: Self, space: ElementSpace) -> Self {
                 self.sum(-other, space)
             }
             // A NaN gives the other operand, and −0 is below +0.
@@ -81,7 +81,7 @@ macro_rules! floats {
     )*};
 }
 floats! {
-    f32, |space| space == Space::Global;
+    f32, |space| space == ElementSpace::Global;
     f64, |_| false;
 }
 

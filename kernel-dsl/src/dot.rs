@@ -47,7 +47,7 @@ pub trait Sign: sealed::Sealed {
 }
 
 /// The type of sums of products of `A` and `B`.
-pub type Sum<A, B> = <A as Sign>::With<B>;
+pub type DotSum<A, B> = <A as Sign>::With<B>;
 
 /// Signed numbers.
 #[derive(Clone, Copy, Debug)]
@@ -127,21 +127,21 @@ seal!(Signed Unsigned i32 u32 [i8; 4] [u8; 4] [i16; 2] [u16; 2]);
 /// assert_eq!(dp4a(0x0403_0201u32, 0xff00_0001u32, 7), 7 + 1 + 4 * 255);
 /// ```
 #[must_use]
-pub fn dp4a<A: Bytes, B: Bytes>(a: A, b: B, c: Sum<A::Sign, B::Sign>) -> Sum<A::Sign, B::Sign> {
+pub fn dp4a<A: Bytes, B: Bytes>(a: A, b: B, c: DotSum<A::Sign, B::Sign>) -> DotSum<A::Sign, B::Sign> {
     let signs = [A::Sign::SIGNED, B::Sign::SIGNED];
     Accumulator::from_word(integer::dot4([a.word(), b.word()], signs, c.word()))
 }
 
 /// Returns c + a₀·b₀ + a₁·b₁ of two integers of 16 bits and the lower two of four of 8: `dp2a.lo`.
 #[must_use]
-pub fn dp2a_lo<A: Halves, B: Bytes>(a: A, b: B, c: Sum<A::Sign, B::Sign>) -> Sum<A::Sign, B::Sign> {
+pub fn dp2a_lo<A: Halves, B: Bytes>(a: A, b: B, c: DotSum<A::Sign, B::Sign>) -> DotSum<A::Sign, B::Sign> {
     let signs = [A::Sign::SIGNED, B::Sign::SIGNED];
     Accumulator::from_word(integer::dot2([a.word(), b.word()], signs, c.word(), false))
 }
 
 /// Returns c + a₀·b₂ + a₁·b₃ of two integers of 16 bits and the upper two of four of 8: `dp2a.hi`.
 #[must_use]
-pub fn dp2a_hi<A: Halves, B: Bytes>(a: A, b: B, c: Sum<A::Sign, B::Sign>) -> Sum<A::Sign, B::Sign> {
+pub fn dp2a_hi<A: Halves, B: Bytes>(a: A, b: B, c: DotSum<A::Sign, B::Sign>) -> DotSum<A::Sign, B::Sign> {
     let signs = [A::Sign::SIGNED, B::Sign::SIGNED];
     Accumulator::from_word(integer::dot2([a.word(), b.word()], signs, c.word(), true))
 }

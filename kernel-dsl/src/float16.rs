@@ -48,7 +48,7 @@
 //! | `<6, 31, Saturating>` | 6 | 14 | 12 |
 //! | `<10, 511>` | 23 | 33 | 28 |
 
-use kernel_dsl_compiler::float16::{self, Format};
+use kernel_dsl_compiler::float16::{self, Float16Format};
 use std::cmp::Ordering;
 use std::fmt;
 use std::marker::PhantomData;
@@ -61,7 +61,7 @@ mod sealed {
 /// The meaning of the highest exponent of a [`Float16`]: [`Ieee`], [`Finite`] or [`Saturating`].
 pub trait Policy: Copy + Send + Sync + 'static + sealed::Sealed {
     /// The compiler's name for the policy.
-    const POLICY: float16::Policy;
+    const POLICY: float16::Float16Policy;
 }
 
 macro_rules! policies {
@@ -71,7 +71,7 @@ macro_rules! policies {
         pub struct $name;
         impl sealed::Sealed for $name {}
         impl Policy for $name {
-            const POLICY: float16::Policy = float16::Policy::$name;
+            const POLICY: float16::Float16Policy = float16::Float16Policy::$name;
         }
     )*};
 }
@@ -92,7 +92,7 @@ pub struct Float16<const EXP: u32, const BIAS: i32, P: Policy = Ieee>(u16, Phant
 impl<const EXP: u32, const BIAS: i32, P: Policy> Float16<EXP, BIAS, P> {
     /// The layout. Fewer than 2 or more than 10 bits of exponent, or a bias of more than 16 bits,
     /// are a compile error.
-    pub const FORMAT: Format = match Format::new(EXP, BIAS, P::POLICY) {
+    pub const FORMAT: Float16Format = match Float16Format::new(EXP, BIAS, P::POLICY) {
         Some(format) => format,
         None => panic!("a Float16 has 2 to 10 bits of exponent, and a bias of 16 bits"),
     };

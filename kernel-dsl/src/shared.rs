@@ -7,7 +7,7 @@ use crate::host::context::context;
 use crate::layout::{IndexShape, Layout, Position};
 use crate::pending::Pending;
 use crate::view::CopySource;
-use crate::wide::{self, Space};
+use crate::wide::{self, ElementSpace};
 use std::ops::{Index, IndexMut};
 use std::ptr::NonNull;
 
@@ -358,7 +358,7 @@ impl<T: DeviceCopy> Shared<T, 2> {
     }
 }
 
-atomics!(Shared, Space::Shared);
+atomics!(Shared, ElementSpace::Shared);
 
 /// Casts the address to elements of another type. Arrays start at multiples of the largest
 /// alignment, and the compiler accepts only aligned offsets from there.

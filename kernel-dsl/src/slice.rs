@@ -6,7 +6,7 @@
 
 use crate::atomic::{Atomic, AtomicInteger, bitwise};
 use crate::element::{Element, ScalarElement};
-use crate::wide::{self, Space};
+use crate::wide::{self, ElementSpace};
 use std::mem::replace;
 
 /// Methods of `&[T]` and `&mut [T]` in a kernel beyond Rust's `len` and `is_empty`. The
@@ -168,7 +168,7 @@ impl<T: Element> SliceExt for [T] {
     where
         T: Atomic,
     {
-        update(self, at, |x| x.sum(value, Space::Global))
+        update(self, at, |x| x.sum(value, ElementSpace::Global))
     }
 
     #[track_caller]
@@ -176,7 +176,7 @@ impl<T: Element> SliceExt for [T] {
     where
         T: Atomic,
     {
-        update(self, at, |x| x.difference(value, Space::Global))
+        update(self, at, |x| x.difference(value, ElementSpace::Global))
     }
 
     #[track_caller]

@@ -14,7 +14,7 @@ use crate::atomic::{Atomic, AtomicInteger, atomics};
 use crate::element::{Element, ScalarElement};
 use crate::launcher::{self, Argument, ArgumentMemory, ValueArgument};
 use crate::layout::{IndexShape, Layout, Position};
-use crate::wide::{self, Space};
+use crate::wide::{self, ElementSpace};
 use std::ops::{Index, IndexMut};
 use std::ptr::NonNull;
 
@@ -336,7 +336,7 @@ impl<T: Element, const R: usize> ViewMut<T, R> {
     }
 }
 
-atomics!(ViewMut, Space::Global);
+atomics!(ViewMut, ElementSpace::Global);
 
 impl<T: Element, const R: usize> View<T, R> {
     /// Returns a view of host memory, row-major without gaps, for a kernel under

@@ -5,7 +5,7 @@ use crate::element::DeviceCopy;
 /// The memory that holds an element.
 #[doc(hidden)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Space {
+pub enum ElementSpace {
     /// Global memory.
     Global,
     /// The block's shared memory.

@@ -145,7 +145,7 @@
 //!
 //! # User-defined scores and layouts
 //!
-//! [`score::Score`], [`span::Sequences`] and [`span::Pattern`] are traits of device structs. A
+//! [`score::Score`], [`span::Sequences`] and [`span::MaskPattern`] are traits of device structs. A
 //! kernel is compiled for each implementation, so that it contains no unused code. A user's crate
 //! can implement others.
 

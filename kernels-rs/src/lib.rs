@@ -43,5 +43,5 @@ pub mod scan;
 pub use elementwise::saxpy;
 pub use gemm::matmul;
 pub use permute::transpose;
-pub use queue::{LaunchStruct, Queue, QueueMemory, Shared};
+pub use queue::{LaunchStruct, Queue, QueueMemory, SharedBuffer};
 pub use rowwise::textbook::softmax;

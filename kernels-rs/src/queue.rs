@@ -38,8 +38,8 @@ pub trait Queue: Launcher<Error = Error> {
     ///
     /// # Errors
     /// Returns an error if the buffer belongs to another device.
-    fn share<T: Element>(&self, buffer: &Arc<DeviceBuffer<T>>) -> Result<Shared<T>, Error> {
-        Ok(Shared::Buffer(buffer.clone()))
+    fn share<T: Element>(&self, buffer: &Arc<DeviceBuffer<T>>) -> Result<SharedBuffer<T>, Error> {
+        Ok(SharedBuffer::Buffer(buffer.clone()))
     }
 
     /// Allocates uninitialized memory for the results that one launch passes to the next.
@@ -87,9 +87,9 @@ impl Queue for Stream {
         self.reads(view)
     }
 
-    fn share<T: Element>(&self, buffer: &Arc<DeviceBuffer<T>>) -> Result<Shared<T>, Error> {
+    fn share<T: Element>(&self, buffer: &Arc<DeviceBuffer<T>>) -> Result<SharedBuffer<T>, Error> {
         Stream::share(self, buffer)?;
-        Ok(Shared::Buffer(buffer.clone()))
+        Ok(SharedBuffer::Buffer(buffer.clone()))
     }
 }
 
@@ -113,8 +113,8 @@ impl Queue for Recording<'_> {
         self.own(buffer).map(QueueMemory::Slot)
     }
 
-    fn share<T: Element>(&self, buffer: &Arc<DeviceBuffer<T>>) -> Result<Shared<T>, Error> {
-        Recording::share(self, buffer.clone()).map(Shared::Slot)
+    fn share<T: Element>(&self, buffer: &Arc<DeviceBuffer<T>>) -> Result<SharedBuffer<T>, Error> {
+        Recording::share(self, buffer.clone()).map(SharedBuffer::Slot)
     }
 }
 
@@ -251,22 +251,22 @@ impl<T: Element> QueueMemory<T> {
 /// A read-only buffer with several owners: memory of a device, or a slot of a graph that is being
 /// recorded.
 #[derive(Debug)]
-pub enum Shared<T: Element> {
+pub enum SharedBuffer<T: Element> {
     /// A buffer of a device.
     Buffer(Arc<DeviceBuffer<T>>),
     /// A slot of a graph.
     Slot(Slot<T>),
 }
 
-impl<T: Element> Shared<T> {
+impl<T: Element> SharedBuffer<T> {
     /// Returns a view, as [`DeviceBuffer::view`] does.
     ///
     /// # Errors
     /// Returns the errors of [`DeviceBuffer::view`].
     pub fn view<const R: usize>(&self, extents: [usize; R]) -> Result<BufferView<'_, T, R>, Error> {
         match self {
-            Shared::Buffer(buffer) => buffer.view(extents),
-            Shared::Slot(slot) => slot.view(extents),
+            SharedBuffer::Buffer(buffer) => buffer.view(extents),
+            SharedBuffer::Slot(slot) => slot.view(extents),
         }
     }
 
@@ -280,8 +280,8 @@ impl<T: Element> Shared<T> {
         strides: [usize; R],
     ) -> Result<BufferView<'_, T, R>, Error> {
         match self {
-            Shared::Buffer(buffer) => buffer.view_strided(extents, strides),
-            Shared::Slot(slot) => slot.view_strided(extents, strides),
+            SharedBuffer::Buffer(buffer) => buffer.view_strided(extents, strides),
+            SharedBuffer::Slot(slot) => slot.view_strided(extents, strides),
         }
     }
 }

@@ -53,14 +53,14 @@ mod run;
 
 pub use run::{exclusive, inclusive};
 
-pub use items::Sum;
+pub use items::ScanSum;
 
 #[kernel_dsl::device]
 mod items {
     use kernel_dsl::prelude::*;
 
     /// A type of sums: a number of 32 or 64 bits. A block passes one to others in words of 32 bits.
-    pub trait Sum: Number {
+    pub trait ScanSum: Number {
         /// The number of words.
         const WORDS: usize;
         /// Returns a word, the lowest first.
@@ -69,7 +69,7 @@ mod items {
         fn of_words(low: u32, high: u32) -> Self;
     }
 
-    impl Sum for u32 {
+    impl ScanSum for u32 {
         const WORDS: usize = 1;
         fn word(self, _index: usize) -> u64 {
             self as u64
@@ -79,7 +79,7 @@ mod items {
         }
     }
 
-    impl Sum for i32 {
+    impl ScanSum for i32 {
         const WORDS: usize = 1;
         fn word(self, _index: usize) -> u64 {
             self as u32 as u64
@@ -89,7 +89,7 @@ mod items {
         }
     }
 
-    impl Sum for f32 {
+    impl ScanSum for f32 {
         const WORDS: usize = 1;
         fn word(self, _index: usize) -> u64 {
             // A NaN has the same bits on every device.
@@ -101,7 +101,7 @@ mod items {
         }
     }
 
-    impl Sum for u64 {
+    impl ScanSum for u64 {
         const WORDS: usize = 2;
         fn word(self, index: usize) -> u64 {
             if index == 0 { self & 0xffff_ffff } else { self >> 32 }
@@ -111,7 +111,7 @@ mod items {
         }
     }
 
-    impl Sum for i64 {
+    impl ScanSum for i64 {
         const WORDS: usize = 2;
         fn word(self, index: usize) -> u64 {
             let bits = self as u64;
@@ -122,7 +122,7 @@ mod items {
         }
     }
 
-    impl Sum for f64 {
+    impl ScanSum for f64 {
         const WORDS: usize = 2;
         fn word(self, index: usize) -> u64 {
             let bits = if self.is_nan() { f64::NAN.to_bits() } else { self.to_bits() };

@@ -5,7 +5,7 @@
 //! size of the matrices; the second one selects a single level.
 
 use levels::TILE;
-use runtime::interpreter::{Bytes, Checks, Launch, Options, Program};
+use runtime::interpreter::{ArgumentBytes, Checks, Launch, Options, Program};
 
 #[allow(dead_code)]
 #[path = "../tests/interpreter/kit.rs"]
@@ -21,9 +21,9 @@ fn main() {
         let blocks = (n as u32).div_ceil(TILE);
         move |checks, threads| {
             let arguments = vec![
-                tiles::bound(Bytes::Shared(bytemuck::cast_slice(&a)), n, n),
-                tiles::bound(Bytes::Shared(bytemuck::cast_slice(&b)), n, n),
-                tiles::bound(Bytes::Exclusive(bytemuck::cast_slice_mut(&mut c)), n, n),
+                tiles::bound(ArgumentBytes::Shared(bytemuck::cast_slice(&a)), n, n),
+                tiles::bound(ArgumentBytes::Shared(bytemuck::cast_slice(&b)), n, n),
+                tiles::bound(ArgumentBytes::Exclusive(bytemuck::cast_slice_mut(&mut c)), n, n),
             ];
             let options = Options { checks, threads, ..Options::default() };
             let launch = Launch { grid: [blocks, blocks, 1], block: None, arguments, options };

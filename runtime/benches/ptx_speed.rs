@@ -6,7 +6,7 @@
 
 use kernel_dsl::compiler::ptx::parse;
 use levels::TILE;
-use runtime::interpreter::Bytes;
+use runtime::interpreter::ArgumentBytes;
 use runtime::ptx::{BufferArgument, Checks, Launch, Options, ParameterValue, Program};
 
 mod levels;
@@ -20,9 +20,9 @@ fn main() {
         let blocks = (n as u32).div_ceil(TILE);
         move |checks, threads| {
             let buffers = vec![
-                BufferArgument { name: "a".into(), bytes: Bytes::Shared(bytemuck::cast_slice(&a)) },
-                BufferArgument { name: "b".into(), bytes: Bytes::Shared(bytemuck::cast_slice(&b)) },
-                BufferArgument { name: "c".into(), bytes: Bytes::Exclusive(bytemuck::cast_slice_mut(&mut c)) },
+                BufferArgument { name: "a".into(), bytes: ArgumentBytes::Shared(bytemuck::cast_slice(&a)) },
+                BufferArgument { name: "b".into(), bytes: ArgumentBytes::Shared(bytemuck::cast_slice(&b)) },
+                BufferArgument { name: "c".into(), bytes: ArgumentBytes::Exclusive(bytemuck::cast_slice_mut(&mut c)) },
             ];
             let matrix = |buffer| {
                 let n = ParameterValue::Bits(n as u64);

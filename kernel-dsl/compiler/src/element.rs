@@ -1,7 +1,7 @@
 //! The element types of buffers, on the host.
 
 use crate::hir::{Size, Type, TypeId, layout::ValueLayout};
-use crate::ir::Element;
+use crate::ir::MemoryElement;
 use crate::scalar::Scalar;
 use std::fmt;
 
@@ -53,7 +53,7 @@ impl ElementType {
     pub const fn device_align(&self) -> u32 {
         match self {
             ElementType::Scalar(s) => s.bytes(),
-            several => Element::aggregate(several.bytes()).align(),
+            several => MemoryElement::aggregate(several.bytes()).align(),
         }
     }
 

@@ -27,7 +27,7 @@ impl Error {
     }
 
     /// Creates an error of the whole kernel.
-    pub fn whole(message: impl Into<String>) -> Error {
+    pub fn without_span(message: impl Into<String>) -> Error {
         Error { message: message.into(), notes: Vec::new(), help: None, place: None }
     }
 

@@ -1,8 +1,8 @@
 //! 16-bit floats of any format: a sign, an exponent of 2 to 10 bits with any bias, and a fraction.
 //!
 //! As in IEEE 754, exponent field 0 encodes zero and the subnormal numbers, and zero has a sign.
-//! The [`Policy`] defines the highest exponent field and the encoding of values that are too large.
-//! Encoding writes one NaN, the code 0x7FFF.
+//! The [`Float16Policy`] defines the highest exponent field and the encoding of values that are too
+//! large. Encoding writes one NaN, the code 0x7FFF.
 //!
 //! Decoding gives the `f32` nearest to the value. The result is exact, except for exponents of 9
 //! and 10 bits and biases far from that of `f32`. The host uses these functions; lowering expresses
@@ -16,7 +16,7 @@ pub const NAN: u16 = 0x7FFF;
 
 /// The meaning of the highest exponent field, and the encoding of values that are too large.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
-pub enum Policy {
+pub enum Float16Policy {
     /// The rules of IEEE 754: the highest exponent encodes infinities and NaNs. Values that are too
     /// large become an infinity.
     Ieee,
@@ -30,20 +30,20 @@ pub enum Policy {
 
 /// A format.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
-pub struct Format {
+pub struct Float16Format {
     exponent: u8,
     bias: i16,
-    policy: Policy,
+    policy: Float16Policy,
 }
 
-impl Format {
+impl Float16Format {
     /// Returns the format with this number of exponent bits (2 to 10) and this bias; `None` if out
     /// of range.
-    pub const fn new(exponent: u32, bias: i32, policy: Policy) -> Option<Format> {
+    pub const fn new(exponent: u32, bias: i32, policy: Float16Policy) -> Option<Float16Format> {
         if exponent < 2 || exponent > 10 || bias < i16::MIN as i32 || bias > i16::MAX as i32 {
             return None;
         }
-        Some(Format { exponent: exponent as u8, bias: bias as i16, policy })
+        Some(Float16Format { exponent: exponent as u8, bias: bias as i16, policy })
     }
 
     /// Returns a number, from 1, that identifies the format.
@@ -62,7 +62,7 @@ impl Format {
     }
 
     /// Returns the policy.
-    pub const fn policy(self) -> Policy {
+    pub const fn policy(self) -> Float16Policy {
         self.policy
     }
 
@@ -73,7 +73,7 @@ impl Format {
 
     /// Returns whether the format is IEEE binary16, which the hardware converts.
     pub const fn is_binary16(self) -> bool {
-        self.exponent == 5 && self.bias == 15 && matches!(self.policy, Policy::Ieee)
+        self.exponent == 5 && self.bias == 15 && matches!(self.policy, Float16Policy::Ieee)
     }
 
     /// Returns the code with the highest exponent field and fraction 0, which is infinity if the
@@ -85,8 +85,8 @@ impl Format {
     /// Returns the code of the largest number.
     pub const fn largest(self) -> u16 {
         match self.policy {
-            Policy::Ieee => self.infinity() - 1,
-            Policy::Finite | Policy::Saturating => NAN - 1,
+            Float16Policy::Ieee => self.infinity() - 1,
+            Float16Policy::Finite | Float16Policy::Saturating => NAN - 1,
         }
     }
 
@@ -94,9 +94,9 @@ impl Format {
     pub const fn decode(self, code: u16) -> f32 {
         let magnitude = code & 0x7FFF;
         let size = match self.policy {
-            Policy::Ieee if magnitude == self.infinity() => f32::INFINITY,
-            Policy::Ieee if magnitude > self.infinity() => f32::NAN,
-            Policy::Finite | Policy::Saturating if magnitude == NAN => f32::NAN,
+            Float16Policy::Ieee if magnitude == self.infinity() => f32::INFINITY,
+            Float16Policy::Ieee if magnitude > self.infinity() => f32::NAN,
+            Float16Policy::Finite | Float16Policy::Saturating if magnitude == NAN => f32::NAN,
             _ => self.size(magnitude),
         };
         if code & 0x8000 != 0 { -size } else { size }
@@ -154,9 +154,9 @@ impl Format {
         }
         match self.policy {
             _ if truncate && finite => sign | self.largest(),
-            Policy::Ieee => sign | self.infinity(),
-            Policy::Finite => NAN,
-            Policy::Saturating => sign | self.largest(),
+            Float16Policy::Ieee => sign | self.infinity(),
+            Float16Policy::Finite => NAN,
+            Float16Policy::Saturating => sign | self.largest(),
         }
     }
 }
@@ -181,11 +181,11 @@ pub(crate) const fn power(exponent: i32) -> f32 {
     f32::from_bits(((exponent + 127) as u32) << 23)
 }
 
-impl fmt::Display for Format {
+impl fmt::Display for Float16Format {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Float16<{}, {}", self.exponent, self.bias)?;
         match self.policy {
-            Policy::Ieee => f.write_str(">"),
+            Float16Policy::Ieee => f.write_str(">"),
             policy => write!(f, ", {policy:?}>"),
         }
     }

@@ -1,6 +1,6 @@
 //! The scalar types of registers, buffer elements and kernel arguments.
 
-use crate::float16::Format;
+use crate::float16::Float16Format;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -27,7 +27,7 @@ pub enum Scalar {
     F16,
     Bf16,
     /// A 16-bit float of another format.
-    Custom(Format),
+    Custom(Float16Format),
     F32,
     F64,
 }

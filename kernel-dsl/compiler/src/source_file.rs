@@ -9,7 +9,7 @@
 
 use crate::check::{self, Diagnostic, ItemReference};
 use crate::error::{Error, Errors};
-use crate::hir::{FunctionId, Library, Program, Root, StructId, TraitId};
+use crate::hir::{DeviceLibrary, FunctionId, Program, Root, StructId, TraitId};
 use crate::source::{KernelSource, Span};
 use crate::syntax;
 use proc_macro2::{LineColumn, TokenStream};
@@ -40,12 +40,12 @@ pub fn standalone(text: &str, file: &str, name: Option<&str>) -> Result<Program,
         return reader.program(name);
     }
     match &reader.kernels()[..] {
-        [] => Err(Error::whole(format!("{file} has no `#[kernel]` function")).into()),
+        [] => Err(Error::without_span(format!("{file} has no `#[kernel]` function")).into()),
         [name] => reader.program(name),
         several => {
             let names: Vec<_> = several.iter().map(|name| format!("`{name}`")).collect();
             let message = format!("{file} has {} kernels, {}: name one", several.len(), names.join(", "));
-            Err(Error::whole(message).into())
+            Err(Error::without_span(message).into())
         }
     }
 }
@@ -93,8 +93,9 @@ impl<'a> SourceFile<'a> {
             DeviceItem::Kernel(attribute, item) if item.sig.ident == name => Some((attribute, item)),
             _ => None,
         });
-        let (attribute, item) = found
-            .ok_or_else(|| Errors::from(Error::whole(format!("{} has no `#[kernel]` function `{name}`", self.file))))?;
+        let (attribute, item) = found.ok_or_else(|| {
+            Errors::from(Error::without_span(format!("{} has no `#[kernel]` function `{name}`", self.file)))
+        })?;
         let kernel = syntax::kernel(attribute.clone(), item).map_err(|e| self.refused(e))?;
         let callees = self.callees(&kernel.callees(), 0)?;
         let mut program = check::kernel(&kernel, &callees).map_err(|wrong| self.wrong(wrong))?.hir;
@@ -158,9 +159,9 @@ impl<'a> SourceFile<'a> {
     }
 
     /// Returns the library of a device item of the text.
-    fn of_text(&self, name: &str, depth: u32) -> Result<Option<Library>, Errors> {
+    fn of_text(&self, name: &str, depth: u32) -> Result<Option<DeviceLibrary>, Errors> {
         if depth > MAX_DEPTH {
-            return Err(Error::whole(format!("`{name}` calls itself; device calls are always inlined")).into());
+            return Err(Error::without_span(format!("`{name}` calls itself; device calls are always inlined")).into());
         }
         for item in &*self.items.borrow() {
             match item {
@@ -185,7 +186,7 @@ impl<'a> SourceFile<'a> {
     }
 
     /// Returns the library of an item of the compiled program.
-    fn of_program(&self, name: &str) -> Option<Library> {
+    fn of_program(&self, name: &str) -> Option<DeviceLibrary> {
         let Program { functions, items, .. } = self.linked?;
         let function = || {
             let at = functions.iter().skip(1).position(|f| f.name == name)? + 1;
@@ -198,7 +199,7 @@ impl<'a> SourceFile<'a> {
         let an_enum = || Some(Root::Enum(crate::hir::EnumId(items.enums.iter().position(|e| e.name == name)? as u32)));
         let a_trait = || Some(Root::Trait(TraitId(items.traits.iter().position(|t| t.name == name)? as u32)));
         let root = function().or_else(a_struct).or_else(an_enum).or_else(a_trait)?;
-        Some(Library { root: Some(root), functions: functions.clone(), items: items.clone() })
+        Some(DeviceLibrary { root: Some(root), functions: functions.clone(), items: items.clone() })
     }
 
     /// Sets the file of a function that was read from the text.

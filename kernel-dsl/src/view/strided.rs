@@ -5,7 +5,7 @@ use super::{HOST, View, ViewMut};
 use crate::atomic::{Atomic, AtomicInteger, atomics};
 use crate::element::{Element, ScalarElement};
 use crate::layout::{Layout, Position};
-use crate::wide::Space;
+use crate::wide::ElementSpace;
 use std::ops::IndexMut;
 use std::ptr::NonNull;
 
@@ -74,7 +74,7 @@ impl<T: Element, const R: usize, P: Position<R>> IndexMut<P> for StridedMut<T, R
     }
 }
 
-atomics!(StridedMut, Space::Global);
+atomics!(StridedMut, ElementSpace::Global);
 
 impl<T: Element, const R: usize> Strided<T, R> {
     /// Returns a view of host memory with these extents and strides, for a kernel under

@@ -10,7 +10,7 @@ use kernel_dsl::Artifact;
 use kernel_dsl::compiler::driver::Compilation;
 use kernel_dsl::compiler::hir::{Function, Instance, monomorphic};
 use kernel_dsl::compiler::ir::Kernel;
-use kernel_dsl::compiler::lower::checked::{CheckedKernel, MODERATE};
+use kernel_dsl::compiler::lower::checked::{CheckedKernel, MODERATE_ARGUMENT_LIMIT};
 use kernel_dsl::compiler::passes::Optimized;
 use kernel_dsl::compiler::{Errors, Target, compile, emit};
 use std::borrow::Cow;
@@ -80,7 +80,7 @@ impl Show {
                 let compilation = Compilation::new(&program, target).map_err(failed)?;
                 let kernel = match self.checked {
                     // The form that nearly all launches use.
-                    true => ShownKernel::Checked(compilation.checked().with_arguments_up_to(MODERATE)),
+                    true => ShownKernel::Checked(compilation.checked().with_arguments_up_to(MODERATE_ARGUMENT_LIMIT)),
                     false => ShownKernel::Unchecked(compilation),
                 };
                 match (ir, sass) {

@@ -224,10 +224,10 @@ impl Estimator {
     pub fn device(self: &Arc<Estimator>) -> Device {
         let facts = DeviceFacts { multiprocessors: self.model.device.multiprocessors.value as u32 };
         let estimator = self.clone();
-        let handler = move |artifact: &'static Artifact, program: &Monomorphic, approved: &ValidatedArgs| {
+        let handler = move |artifact: &'static Artifact, program: &Monomorphic, validated: &ValidatedArgs| {
             let mut error = estimator.error.lock().unwrap_or_else(PoisonError::into_inner);
             if error.is_none() {
-                match estimator.estimate(artifact, program, approved) {
+                match estimator.estimate(artifact, program, validated) {
                     Ok(estimate) => {
                         estimator.estimates.lock().unwrap_or_else(PoisonError::into_inner).push(estimate);
                     }
@@ -261,15 +261,15 @@ impl Estimator {
         &self,
         artifact: &'static Artifact,
         program: &Monomorphic,
-        approved: &ValidatedArgs,
+        validated: &ValidatedArgs,
     ) -> Result<LaunchEstimate, Error> {
         let instance = program.instance_name();
         let code = self.code(artifact, program)?;
-        let shape = approved.shape();
+        let shape = validated.shape();
         let count = |axes: [u32; 3]| axes.into_iter().map(u64::from).product::<u64>();
         let (blocks, threads) = (count(shape.grid), count(shape.block));
         let warps = threads.div_ceil(32);
-        let resident = self.resident(&code, approved, warps).map_err(|why| Error::Fit {
+        let resident = self.resident(&code, validated, warps).map_err(|why| Error::Fit {
             instance: instance.clone(),
             device: self.model.device.name.clone(),
             why,
@@ -281,13 +281,13 @@ impl Estimator {
         let has_own_l1 = architecture.l1_bytes.value < architecture.shared_bytes.value;
         let l1 = if has_own_l1 { architecture.l1_bytes.value } else { architecture.l1_bytes.value - shared };
         let l1_of_block = (l1.max(16384.0) / resident as f64) as u64;
-        let counts = self.counts(&code, approved, blocks, warps, l1_of_block).map_err(failed)?;
+        let counts = self.counts(&code, validated, blocks, warps, l1_of_block).map_err(failed)?;
         let executions = executions(&counts);
         let paths = path::blocks(&code.listing, &executions);
         let ops = self.ops(&code, &counts);
 
         // Memory: what all blocks touch, and what they request.
-        let bytes: u64 = approved
+        let bytes: u64 = validated
             .arguments()
             .iter()
             .map(|argument| match argument {
@@ -303,7 +303,7 @@ impl Estimator {
         let mut dram_bytes = footprint * beyond;
         if beyond > 0.0 && l2_bytes > 1.2 * footprint {
             let concurrent = (resident * multiprocessors).min(blocks);
-            let alone = self.unshared_fraction(&code, approved, concurrent, warps).map_err(failed)?;
+            let alone = self.unshared_fraction(&code, validated, concurrent, warps).map_err(failed)?;
             let of_blocks = counts.sectors_of_blocks as f64 * scale * SECTOR as f64;
             dram_bytes = dram_bytes.max(of_blocks * alone * beyond);
         }
@@ -358,14 +358,14 @@ impl Estimator {
 
     /// Returns the number of blocks that a multiprocessor holds at once, or the resource that is
     /// insufficient for one block.
-    fn resident(&self, code: &InstanceCode, approved: &ValidatedArgs, warps: u64) -> Result<u64, String> {
+    fn resident(&self, code: &InstanceCode, validated: &ValidatedArgs, warps: u64) -> Result<u64, String> {
         let architecture = &self.model.architecture;
         let whole = |n: u64, unit: u64| n.div_ceil(unit) * unit;
         // Registers are allocated by 256 for a warp, and warps by the number of schedulers.
         let of_warp = whole(u64::from(code.resources.registers) * 32, 256).max(256);
         let schedulers = architecture.schedulers.value as u64;
         let by_registers = architecture.registers.value as u64 / of_warp / schedulers * schedulers / warps;
-        let dynamic = u64::from(approved.shared_bytes("", code.executable.shared()).unwrap_or(0));
+        let dynamic = u64::from(validated.shared_bytes("", code.executable.shared()).unwrap_or(0));
         let shared = whole(u64::from(code.resources.shared_bytes) + dynamic, 256);
         // From Ampere on the system takes 1 KB for each block.
         let shared = if architecture.sm.value >= 80.0 { shared + 1024 } else { shared };
@@ -385,7 +385,7 @@ impl Estimator {
     fn counts(
         &self,
         code: &InstanceCode,
-        approved: &ValidatedArgs,
+        validated: &ValidatedArgs,
         blocks: u64,
         warps: u64,
         l1: u64,
@@ -393,7 +393,7 @@ impl Estimator {
         let run = |sampled: &[u64]| {
             let mut counter = Counter::new(warps, l1);
             let options = Options { fuel: FUEL, ..Options::default() };
-            code.executable.observe(approved, options, sampled.iter().copied(), &mut counter)?;
+            code.executable.observe(validated, options, sampled.iter().copied(), &mut counter)?;
             Ok(counter.finish())
         };
         let first = run(&[blocks / 2])?;
@@ -411,7 +411,7 @@ impl Estimator {
     fn unshared_fraction(
         &self,
         code: &InstanceCode,
-        approved: &ValidatedArgs,
+        validated: &ValidatedArgs,
         concurrent: u64,
         warps: u64,
     ) -> runtime::Result<f64> {
@@ -422,7 +422,7 @@ impl Estimator {
             // The limit of instructions may end a block early. This error is ignored, because the
             // first instructions suffice here.
             let block = (concurrent - blocks) / 2 + i;
-            match code.executable.observe(approved, options, std::iter::once(block), &mut counter) {
+            match code.executable.observe(validated, options, std::iter::once(block), &mut counter) {
                 Ok(()) | Err(runtime::Error::Ptx { .. }) => {}
                 Err(e) => return Err(e),
             }

@@ -1,7 +1,7 @@
 //! Counts of a launch's sampled blocks, by line of the PTX: executions, sectors of global memory,
 //! those that the L1 cache does not hold, and cycles of shared memory.
 
-use runtime::ptx::observe::{Executed, InstructionObserver, ObservedAccessKind, Space};
+use runtime::ptx::observe::{AccessSpace, Executed, InstructionObserver, ObservedAccessKind};
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
@@ -143,17 +143,17 @@ impl InstructionObserver for Counter {
         let (addresses, bytes) = (&mut addresses[..lanes], u64::from(access.bytes));
         let mut costs = LineCosts { requests: 1, bytes: bytes * lanes as u64, ..LineCosts::default() };
         match (access.space, access.kind) {
-            (Space::Global, kind) => {
+            (AccessSpace::Global, kind) => {
                 (costs.sectors, costs.missed) = self.global(addresses, bytes, kind == ObservedAccessKind::Load);
             }
             // Lanes with one address are serialized.
-            (Space::Shared, ObservedAccessKind::Atomic) => {
+            (AccessSpace::Shared, ObservedAccessKind::Atomic) => {
                 addresses.sort_unstable();
                 let most = addresses.chunk_by(|a, b| a == b).map(|same| same.len() as u64).max();
                 costs.shared_cycles = shared_cycles(addresses, bytes).max(most.unwrap_or(1));
             }
-            (Space::Shared, _) => costs.shared_cycles = shared_cycles(addresses, bytes),
-            (Space::Local | Space::Constant, _) => costs.shared_cycles = bytes.div_ceil(BANK),
+            (AccessSpace::Shared, _) => costs.shared_cycles = shared_cycles(addresses, bytes),
+            (AccessSpace::Local | AccessSpace::Constant, _) => costs.shared_cycles = bytes.div_ceil(BANK),
         }
         let all = &mut self.counts.lines[line];
         all.requests += costs.requests;
@@ -189,7 +189,7 @@ mod tests {
     use super::*;
     use runtime::ptx::observe::ObservedAccess;
 
-    fn access(counter: &mut Counter, space: Space, bytes: u32, address: impl Fn(u64) -> u64) {
+    fn access(counter: &mut Counter, space: AccessSpace, bytes: u32, address: impl Fn(u64) -> u64) {
         let addresses = std::array::from_fn(|lane| address(lane as u64));
         let access = ObservedAccess { space, kind: ObservedAccessKind::Load, bytes, addresses };
         counter.execute(&Executed { line: Some(1), mask: u32::MAX, access: Some(access) });
@@ -200,11 +200,11 @@ mod tests {
         let mut counter = Counter::new(1, 1024);
         counter.begin_block();
         // 32 lanes of 4 bytes: 4 sectors; again: all held.
-        access(&mut counter, Space::Global, 4, |lane| 4 * lane);
-        access(&mut counter, Space::Global, 4, |lane| 4 * lane);
+        access(&mut counter, AccessSpace::Global, 4, |lane| 4 * lane);
+        access(&mut counter, AccessSpace::Global, 4, |lane| 4 * lane);
         // A stride of 128 bytes: 32 sectors, all that the cache holds. The first are gone.
-        access(&mut counter, Space::Global, 4, |lane| 4096 + 128 * lane);
-        access(&mut counter, Space::Global, 4, |lane| 4 * lane);
+        access(&mut counter, AccessSpace::Global, 4, |lane| 4096 + 128 * lane);
+        access(&mut counter, AccessSpace::Global, 4, |lane| 4 * lane);
         let counts = counter.finish();
         let LineCosts { executed, sectors, missed, .. } = counts.lines[1];
         assert_eq!((executed, sectors, missed), (4, 4 + 4 + 32 + 4, 4 + 32 + 4));

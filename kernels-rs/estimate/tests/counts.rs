@@ -2,7 +2,7 @@
 
 use kernel_dsl::compiler::ptx::parse::parse;
 use kernels_rs_estimate::profile::{Counter, LineCosts};
-use runtime::ptx::{BufferArgument, Bytes, Launch, Options, ParameterValue, Program};
+use runtime::ptx::{ArgumentBytes, BufferArgument, Launch, Options, ParameterValue, Program};
 
 /// Each thread adds 1 to its element ten times. Lines 14 to 18 are the loop.
 const PTX: &str = "\
@@ -43,7 +43,7 @@ fn lines_sectors_and_blocks_are_counted() {
         grid: [100, 1, 1],
         block: [64, 1, 1],
         dynamic_shared: 0,
-        buffers: vec![BufferArgument { name: "x".to_string(), bytes: Bytes::Exclusive(&mut memory.0) }],
+        buffers: vec![BufferArgument { name: "x".to_string(), bytes: ArgumentBytes::Exclusive(&mut memory.0) }],
         parameters: vec![ParameterValue::Address { buffer: 0, offset: 0 }],
         options: Options::default(),
     };

@@ -371,7 +371,7 @@ fn head_and_tile(heads: usize, tiles: usize, is_whole: bool) -> (usize, usize) {
 pub fn attention_gradient_q<
     T: Float,
     M: Score,
-    P: Pattern,
+    P: MaskPattern,
     S: Sequences,
     const WIDTH: usize,
     const VECTOR: usize,
@@ -522,7 +522,7 @@ pub fn attention_gradient_q<
 pub fn attention_gradient_kv<
     T: Float,
     M: Score,
-    P: Pattern,
+    P: MaskPattern,
     S: Sequences,
     const WIDTH: usize,
     const VECTOR: usize,

@@ -7,7 +7,7 @@ use super::mask::DeviceMask;
 use super::plan::{AttentionTile, ListInputs, PlanKey, PlannedSchedule, Plans, TABLE_COLUMNS};
 use super::prefill::{flash_attention, flash_attention_cached};
 use super::score::{Plain, Score};
-use super::span::{KEYS, Pattern, Sequences, Span};
+use super::span::{KEYS, MaskPattern, SequenceSpan, Sequences};
 use crate::access::rows_begin_at;
 use crate::operand::Operand;
 use crate::permute::fill;
@@ -137,9 +137,9 @@ impl<'a, M: Score + LaunchStruct> Attention<'a, M> {
     /// # Safety
     /// Kernels run without checks. For every query and key of each launch, the score must access
     /// memory within its views only. The views must be alive and not be written meanwhile. So
-    /// [`Alibi`](super::score::Alibi) needs a slope for each head, and [`Bias`](super::score::Bias)
-    /// an element for each sequence, head, query and key. On the CPU an access outside is an error
-    /// in any case.
+    /// [`Alibi`](super::score::Alibi) needs a slope for each head, and
+    /// [`ScoreBias`](super::score::ScoreBias) an element for each sequence, head, query and key. On
+    /// the CPU an access outside is an error in any case.
     pub const unsafe fn score<N: Score + LaunchStruct>(self, score: N) -> Attention<'a, N> {
         let Attention { scale, left, right, layout, mask, .. } = self;
         Attention { scale, left, right, layout, mask, score }
@@ -277,7 +277,7 @@ impl<'a, M: Score + LaunchStruct> Attention<'a, M> {
         [longest, keys]: [usize; 2],
     ) -> Result<Arc<PlannedSchedule>, Error> {
         let (left, right) = (self.left, self.right);
-        let span = Span { query: 0, queries: longest, key: 0, keys };
+        let span = SequenceSpan { query: 0, queries: longest, key: 0, keys };
         let tiles = |row: usize| {
             let (begin, end) = span.seen(row * tile.height, tile.height, left, right);
             if begin < end { end.div_ceil(KEYS) - begin / KEYS } else { 0 }
@@ -305,7 +305,7 @@ trait KeysAndValues<T: Float>: Copy {
     fn in_fours(&self) -> bool;
 
     /// Queues the kernel for tiles of `tile`, with accesses of four elements if `fours`.
-    fn launch<M: Score + LaunchStruct, P: Pattern + LaunchStruct, S: Sequences + LaunchStruct>(
+    fn launch<M: Score + LaunchStruct, P: MaskPattern + LaunchStruct, S: Sequences + LaunchStruct>(
         self,
         on: &impl Queue,
         of: Operands<'_, '_, '_, '_, T, M, P, S>,
@@ -355,7 +355,7 @@ impl<T: Float + GenericArgument> KeysAndValues<T> for Floats<'_, T> {
         self.values().is_multiple_of(4) && [self.k, self.v].iter().all(|x| rows_begin_at(x, 4))
     }
 
-    fn launch<M: Score + LaunchStruct, P: Pattern + LaunchStruct, S: Sequences + LaunchStruct>(
+    fn launch<M: Score + LaunchStruct, P: MaskPattern + LaunchStruct, S: Sequences + LaunchStruct>(
         self,
         on: &impl Queue,
         of: Operands<'_, '_, '_, '_, T, M, P, S>,
@@ -410,7 +410,7 @@ impl<T: Float + GenericArgument, K: StoredElement + GenericArgument, C: Scales +
         K::NUMBERS > 1 || [self.k, self.v].iter().all(|x| rows_begin_at(x, 4))
     }
 
-    fn launch<M: Score + LaunchStruct, P: Pattern + LaunchStruct, S: Sequences + LaunchStruct>(
+    fn launch<M: Score + LaunchStruct, P: MaskPattern + LaunchStruct, S: Sequences + LaunchStruct>(
         self,
         on: &impl Queue,
         of: Operands<'_, '_, '_, '_, T, M, P, S>,
@@ -448,7 +448,7 @@ struct Forward<'c, 'a, 'v, 'o, 'l, T: Element, V, M, Q> {
 impl<T: Float + GenericArgument, V: KeysAndValues<T>, M: Score + LaunchStruct, Q: Queue> Pass
     for Forward<'_, '_, '_, '_, '_, T, V, M, Q>
 {
-    fn queue<P: Pattern + LaunchStruct, S: Sequences + LaunchStruct>(
+    fn queue<P: MaskPattern + LaunchStruct, S: Sequences + LaunchStruct>(
         self,
         patterns: Patterns<P>,
         sequences: S,

@@ -6,7 +6,7 @@ use super::debug::attention_scores;
 use super::extend::shared_heads;
 use super::layout::{Extent, Layout, Pass, Patterns, Qkv};
 use super::score::Score;
-use super::span::{KEYS, Pattern, Sequences};
+use super::span::{KEYS, MaskPattern, Sequences};
 use crate::access::rows_begin_at;
 use crate::dispatch::dispatch;
 use crate::operand::Operand;
@@ -111,7 +111,7 @@ struct Backward<'c, 'a, 'v, T: Element, M, Q> {
 }
 
 impl<T: Float + GenericArgument, M: Score + LaunchStruct, Q: Queue> Pass for Backward<'_, '_, '_, T, M, Q> {
-    fn queue<P: Pattern + LaunchStruct, S: Sequences + LaunchStruct>(
+    fn queue<P: MaskPattern + LaunchStruct, S: Sequences + LaunchStruct>(
         self,
         patterns: Patterns<P>,
         sequences: S,

@@ -2,7 +2,7 @@
 
 use super::call::Attention;
 use super::score::Score;
-use super::span::{self, Dense, Pattern, Sequences, Whole};
+use super::span::{self, Dense, MaskPattern, Sequences, Whole};
 use crate::operand::Operand;
 use crate::{LaunchStruct, Queue};
 use kernel_dsl::Element;
@@ -69,7 +69,7 @@ pub(super) struct Extent {
 /// for.
 pub(super) trait Pass {
     /// Queues the kernels of the pass.
-    fn queue<P: Pattern + LaunchStruct, S: Sequences + LaunchStruct>(
+    fn queue<P: MaskPattern + LaunchStruct, S: Sequences + LaunchStruct>(
         self,
         patterns: Patterns<P>,
         sequences: S,

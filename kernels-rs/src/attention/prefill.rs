@@ -63,7 +63,7 @@ struct LogitRule<M: Score> {
 
 /// Index of the bits of [`lowered`] in the block's parameters.
 #[device]
-const LOWER: usize = 18;
+const LOWERED_BITS: usize = 18;
 
 /// Reads the block's parameters from shared memory, and places the operands at its rows.
 #[device]
@@ -97,7 +97,7 @@ fn load_parameters<T: Float, H: Heads, S: Sequences, const WIDTH: usize>(
 /// Returns the first keys of the `ROW_GROUPS` tiles of the step that begins with tile `t` of a
 /// list. A tile beyond the list gets `lk`, past the last key.
 #[device]
-fn keys_of<P: Pattern, const ROW_GROUPS: usize>(
+fn keys_of<P: MaskPattern, const ROW_GROUPS: usize>(
     pattern: P,
     list: usize,
     t: usize,
@@ -243,7 +243,7 @@ fn recompute_sums<
     T: Float,
     H: Heads,
     M: Score,
-    P: Pattern,
+    P: MaskPattern,
     S: Sequences,
     const WIDTH: usize,
     const VECTOR: usize,
@@ -259,7 +259,7 @@ fn recompute_sums<
         load_parameters::<T, H, S, WIDTH>(operands);
     let LogitRule { scale, left, right, score } = rule;
     let (row, col) = corner::<ROW_GROUPS>(thread);
-    let lower = f32::from_bits(operands.kept[LOWER]);
+    let lower = f32::from_bits(operands.kept[LOWERED_BITS]);
     let (low, high) = (-(left as i32), right as i32);
     let mut acc = [[[[0.0f32; 4]; 4]; SQUARES]; ROW_GROUPS];
     for t in rolled(0..tiles) {
@@ -346,7 +346,7 @@ fn recompute_sums<
 pub fn flash_attention<
     T: Float,
     M: Score,
-    P: Pattern,
+    P: MaskPattern,
     S: Sequences,
     const WIDTH: usize,
     const VECTOR: usize,
@@ -416,7 +416,7 @@ pub fn flash_attention_cached<
     C: Scales,
     G: Pages,
     M: Score,
-    P: Pattern,
+    P: MaskPattern,
     S: Sequences,
     const WIDTH: usize,
     const THREADS: usize,
@@ -641,7 +641,7 @@ fn update_softmax<const SQUARES: usize, const ROW_GROUPS: usize>(
 fn begin_step<
     T: Float,
     H: Heads,
-    P: Pattern,
+    P: MaskPattern,
     S: Sequences,
     const WIDTH: usize,
     const VECTOR: usize,
@@ -734,7 +734,7 @@ fn attend<
     T: Float,
     H: Heads,
     M: Score,
-    P: Pattern,
+    P: MaskPattern,
     S: Sequences,
     const WIDTH: usize,
     const VECTOR: usize,
@@ -795,7 +795,7 @@ fn attend<
         kept.store(8, [row0 as u32, tiles as u32, list as u32, 0]);
         kept.store(12, [part as u32, divided as u32, whole as u32, 0]);
         kept.store(16, keys_of::<P, ROW_GROUPS>(pattern, list, 0, tiles, lk).map(|x| x as u32));
-        kept.store(LOWER, [lowered(lk).to_bits()]);
+        kept.store(LOWERED_BITS, [lowered(lk).to_bits()]);
     }
     if H::ARE_FOUND && tiles > 0 {
         let own = k.of_head(sequences.batch(sequence), head / (heads / k.heads()), span.key, 0, WIDTH);
@@ -822,7 +822,7 @@ fn attend<
             fetch_keys::<H::Rows, LOADS, WIDTH, VECTOR>(here.v, here.v.start(), here.thread, key0[0], here.lk);
         score_products::<T, H::Rows, M, ROW_GROUPS>(&mut s, here, key0, at, rule);
         mask_logits::<T, H::Rows, ROW_GROUPS, BM>(&mut s, here, key0, at, left, right);
-        update_softmax::<SQUARES, ROW_GROUPS>(&mut s, &mut acc, tops, sums, at.0, f32::from_bits(kept[LOWER]));
+        update_softmax::<SQUARES, ROW_GROUPS>(&mut s, &mut acc, tops, sums, at.0, f32::from_bits(kept[LOWERED_BITS]));
         // A row of P is shared within its warp only.
         if ROW_GROUPS == 1 {
             share::<ROW_GROUPS, 2>(p, here.thread, &s);

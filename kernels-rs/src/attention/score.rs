@@ -79,13 +79,13 @@ mod items {
 
     /// An additive bias: x + bias, and −∞ where the bias is −∞, for any x.
     #[derive(Clone, Copy, Debug, DeviceCopy)]
-    pub struct Bias {
+    pub struct ScoreBias {
         /// [sequence, head, query, key]; a stride of 0 shares the bias between sequences, heads or
         /// queries.
         pub bias: View<f32, 4>,
     }
 
-    impl Score for Bias {
+    impl Score for ScoreBias {
         fn score(&self, x: f32, at: ScoreIndex) -> f32 {
             let bias = self.bias[(at.sequence, at.head, at.query, at.key)];
             // The product of an excluded key may be NaN or +∞, which adding −∞ would not mask.

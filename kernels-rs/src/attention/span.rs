@@ -11,7 +11,7 @@ mod items {
 
     /// A sequence: the positions of its queries and keys in the views, and their numbers.
     #[derive(Clone, Copy)]
-    pub struct Span {
+    pub struct SequenceSpan {
         /// The row of the first query.
         pub query: usize,
         /// The number of queries.
@@ -22,7 +22,7 @@ mod items {
         pub keys: usize,
     }
 
-    impl Span {
+    impl SequenceSpan {
         /// Returns the range of keys that `rows` queries from `row0` on see. Each query sees `left`
         /// keys before its position and `right` after it.
         pub fn seen(&self, row0: usize, rows: usize, left: usize, right: usize) -> (usize, usize) {
@@ -45,7 +45,7 @@ mod items {
         fn batch(&self, i: usize) -> usize;
 
         /// Returns sequence `i` of views with `queries` rows of queries and `keys` rows of keys.
-        fn span(&self, i: usize, queries: usize, keys: usize) -> Span;
+        fn span(&self, i: usize, queries: usize, keys: usize) -> SequenceSpan;
     }
 
     /// Sequences of equal length, one for each index of the views' first dimension.
@@ -57,8 +57,8 @@ mod items {
             i
         }
 
-        fn span(&self, _i: usize, queries: usize, keys: usize) -> Span {
-            Span { query: 0, queries, key: 0, keys }
+        fn span(&self, _i: usize, queries: usize, keys: usize) -> SequenceSpan {
+            SequenceSpan { query: 0, queries, key: 0, keys }
         }
     }
 
@@ -76,9 +76,9 @@ mod items {
             i
         }
 
-        fn span(&self, i: usize, queries: usize, keys: usize) -> Span {
+        fn span(&self, i: usize, queries: usize, keys: usize) -> SequenceSpan {
             let (q, k) = (self.queries[i] as usize, self.keys[i] as usize);
-            Span { query: 0, queries: q.min(queries), key: 0, keys: k.min(keys) }
+            SequenceSpan { query: 0, queries: q.min(queries), key: 0, keys: k.min(keys) }
         }
     }
 
@@ -97,12 +97,12 @@ mod items {
             0
         }
 
-        fn span(&self, i: usize, queries: usize, keys: usize) -> Span {
+        fn span(&self, i: usize, queries: usize, keys: usize) -> SequenceSpan {
             let q = (self.queries[i] as usize).min(queries);
             let k = (self.keys[i] as usize).min(keys);
             let to = (self.queries[i + 1] as usize).min(queries).max(q);
             let key_to = (self.keys[i + 1] as usize).min(keys).max(k);
-            Span { query: q, queries: to - q, key: k, keys: key_to - k }
+            SequenceSpan { query: q, queries: to - q, key: k, keys: key_to - k }
         }
     }
 
@@ -110,7 +110,7 @@ mod items {
     pub const KEYS: usize = 64;
 
     /// The tiles of keys that a tile of queries sees.
-    pub trait Pattern: Copy {
+    pub trait MaskPattern: Copy {
         /// Returns the start and the length of the list of tiles for the head's tile of queries
         /// that begins at `row`. These queries see keys from `begin` to `end` at most.
         fn tiles(&self, head: usize, row: usize, begin: usize, end: usize) -> (usize, usize);
@@ -123,7 +123,7 @@ mod items {
     #[derive(Clone, Copy, Debug, DeviceCopy)]
     pub struct Dense;
 
-    impl Pattern for Dense {
+    impl MaskPattern for Dense {
         fn tiles(&self, _head: usize, _row: usize, begin: usize, end: usize) -> (usize, usize) {
             let first = begin / KEYS;
             (first, if begin < end { end.div_ceil(KEYS) - first } else { 0 })
@@ -146,7 +146,7 @@ mod items {
         pub shift: usize,
     }
 
-    impl Pattern for Listed {
+    impl MaskPattern for Listed {
         fn tiles(&self, head: usize, row: usize, _begin: usize, _end: usize) -> (usize, usize) {
             let list = (row / KEYS) >> self.shift;
             let first = self.rows[(head, list)] as usize;

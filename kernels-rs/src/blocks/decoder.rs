@@ -7,7 +7,7 @@ use crate::attention::cache::StoredElement;
 use crate::attention::{Attention, Decode, KvCache, Qkv, Scratch};
 use crate::gemm::Gemm;
 use crate::rowwise::Norm;
-use crate::{Queue, QueueMemory, Shared};
+use crate::{Queue, QueueMemory, SharedBuffer};
 use kernel_dsl::{Element, Float, GenericArgument};
 use runtime::{BufferView, BufferViewMut, DeviceBuffer, Error};
 use std::sync::Arc;
@@ -79,13 +79,13 @@ pub struct DecoderLayer<T: Element> {
 
 /// The weights as memory of one queue.
 struct Views<T: Element> {
-    norm: Shared<T>,
-    projection: Shared<T>,
-    head_norms: [Shared<T>; 2],
-    output: Shared<T>,
-    network_norm: Shared<T>,
-    gate_and_up: Shared<T>,
-    down: Shared<T>,
+    norm: SharedBuffer<T>,
+    projection: SharedBuffer<T>,
+    head_norms: [SharedBuffer<T>; 2],
+    output: SharedBuffer<T>,
+    network_norm: SharedBuffer<T>,
+    gate_and_up: SharedBuffer<T>,
+    down: SharedBuffer<T>,
 }
 
 impl<T: Float + StoredElement + GenericArgument> DecoderLayer<T> {
@@ -218,7 +218,7 @@ impl<T: Float + StoredElement + GenericArgument> DecoderLayer<T> {
         &self,
         on: &impl Queue,
         y: &QueueMemory<T>,
-        weight: &Shared<T>,
+        weight: &SharedBuffer<T>,
         depth: usize,
         x: &mut BufferViewMut<'_, f32, 2>,
     ) -> Result<(), Error> {

@@ -7,7 +7,7 @@ use crate::gemm::epilogue::{Bias, BiasGelu, Epilogue};
 use crate::permute::fill;
 use crate::rotary::Rotary;
 use crate::rowwise::Norm;
-use crate::{Queue, QueueMemory, Shared};
+use crate::{Queue, QueueMemory, SharedBuffer};
 use kernel_dsl::{Element, Float, GenericArgument};
 use runtime::{BufferView, BufferViewMut, DeviceBuffer, Error};
 use std::sync::Arc;
@@ -134,7 +134,7 @@ impl<T: Float + GenericArgument> VisionLayer<T> {
     ) -> Result<QueueMemory<T>, Error> {
         let VisionShape { width, epsilon, .. } = self.shape;
         let [n, _] = x.extents();
-        let (weight, bias): (Shared<f32>, Shared<f32>) = (on.share(&norm.weight)?, on.share(&norm.bias)?);
+        let (weight, bias): (SharedBuffer<f32>, SharedBuffer<f32>) = (on.share(&norm.weight)?, on.share(&norm.bias)?);
         let (weight, bias) = (weight.view([width])?, bias.view([width])?);
         let mut y = on.scratch::<T>(n * width)?;
         let norm = Norm::layer(epsilon).weight(&weight).bias(&bias);

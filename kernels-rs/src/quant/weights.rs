@@ -6,7 +6,7 @@ use super::formats::{self, host};
 use super::repack::{dequantize, quantize_q4, quantize_q8, repack, repack_rows};
 use crate::access::rows_are_whole;
 use crate::operand::Operand;
-use crate::queue::{LibraryCall, Queue, Shared, naming};
+use crate::queue::{LibraryCall, Queue, SharedBuffer, naming};
 use kernel_dsl::{Float, GenericArgument};
 use runtime::{BufferView, BufferViewMut, Device, DeviceBuffer, Error};
 use std::sync::Arc;
@@ -372,9 +372,9 @@ pub(super) struct LentPlanes {
     /// Words of a row, and the distance of rows in words.
     wide: [usize; 2],
     narrow: usize,
-    words: Shared<u32>,
-    halves: Shared<u16>,
-    scales: Shared<f32>,
+    words: SharedBuffer<u32>,
+    halves: SharedBuffer<u16>,
+    scales: SharedBuffer<f32>,
     scaled: usize,
 }
 

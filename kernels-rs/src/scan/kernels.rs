@@ -159,7 +159,7 @@ pub fn scan_rows<T: Number, const INCLUSIVE: bool, const V: usize>(x: View<T, 2>
     links.len() == 1 + 2 * x.rows() * (x.cols().div_ceil(TILE) + x.cols().div_ceil(TILE * GROUP)),
 )]
 pub fn scan_linked<
-    T: Sum,
+    T: ScanSum,
     const INCLUSIVE: bool,
     const V: usize,
     const GROUP: usize,
@@ -208,7 +208,7 @@ const PUBLISHED: u64 = 1 << 32;
 
 /// Publishes a sum to other blocks.
 #[device]
-fn publish<T: Sum>(links: ViewMut<u64, 1>, at: usize, sum: T) {
+fn publish<T: ScanSum>(links: ViewMut<u64, 1>, at: usize, sum: T) {
     for word in unroll(0..T::WORDS) {
         links.exchange(at * T::WORDS + word, sum.word(word) | PUBLISHED);
     }
@@ -216,7 +216,7 @@ fn publish<T: Sum>(links: ViewMut<u64, 1>, at: usize, sum: T) {
 
 /// Waits for a published sum.
 #[device]
-fn published<T: Sum>(links: ViewMut<u64, 1>, at: usize) -> T {
+fn published<T: ScanSum>(links: ViewMut<u64, 1>, at: usize) -> T {
     let mut words = [0u64; 2];
     for word in unroll(0..T::WORDS) {
         while words[word] < PUBLISHED {

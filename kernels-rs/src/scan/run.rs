@@ -1,6 +1,6 @@
 //! The calls for prefix sums.
 
-use super::Sum;
+use super::ScanSum;
 use super::kernels::{scan_linked, scan_rows};
 use crate::Queue;
 use crate::axes::{pieces_are_contiguous, pieces_are_contiguous_mut};
@@ -44,7 +44,7 @@ const GROUP: usize = 256;
 /// - rows have more elements than the kernels can count in 32 bits, including a tile and a part
 ///   beyond their end,
 /// - a buffer belongs to another device, or memory for the sums of tiles is insufficient.
-pub fn inclusive<T: Sum + GenericArgument>(
+pub fn inclusive<T: ScanSum + GenericArgument>(
     on: &impl Queue,
     x: &BufferView<'_, T, 2>,
     y: &mut BufferViewMut<'_, T, 2>,
@@ -56,7 +56,7 @@ pub fn inclusive<T: Sum + GenericArgument>(
 ///
 /// # Errors
 /// Returns the errors of [`inclusive`].
-pub fn exclusive<T: Sum + GenericArgument>(
+pub fn exclusive<T: ScanSum + GenericArgument>(
     on: &impl Queue,
     x: &BufferView<'_, T, 2>,
     y: &mut BufferViewMut<'_, T, 2>,
@@ -64,7 +64,7 @@ pub fn exclusive<T: Sum + GenericArgument>(
     scan::<T, false>(on, x, y)
 }
 
-fn scan<T: Sum + GenericArgument, const INCLUSIVE: bool>(
+fn scan<T: ScanSum + GenericArgument, const INCLUSIVE: bool>(
     on: &impl Queue,
     x: &BufferView<'_, T, 2>,
     y: &mut BufferViewMut<'_, T, 2>,

@@ -5,7 +5,7 @@ use super::gpu::{Gpu, GpuMemory, LoadedModule};
 use super::operands::Random;
 use kernel_dsl::compiler::Approximation;
 use kernel_dsl::compiler::ptx::parse;
-use runtime::interpreter::Bytes;
+use runtime::interpreter::ArgumentBytes;
 use runtime::ptx::{BufferArgument, Checks, Launch, Options, ParameterValue, Program};
 use std::error::Error;
 use std::f64::consts::PI;
@@ -271,7 +271,7 @@ fn interpret(text: &str, results: &mut [u32], stride: u64) -> Result<(), Box<dyn
         dynamic_shared: 0,
         buffers: vec![BufferArgument {
             name: "out".into(),
-            bytes: Bytes::Exclusive(bytemuck::cast_slice_mut(results)),
+            bytes: ArgumentBytes::Exclusive(bytemuck::cast_slice_mut(results)),
         }],
         parameters: vec![
             ParameterValue::Bits(0),
@@ -381,8 +381,8 @@ fn both(gpu: Gpu, text: &str, input: &[[u64; 2]]) -> Result<[Vec<u64>; 2], Box<d
         block: [256, 1, 1],
         dynamic_shared: 0,
         buffers: vec![
-            BufferArgument { name: "in".into(), bytes: Bytes::Shared(bytemuck::cast_slice(input)) },
-            BufferArgument { name: "out".into(), bytes: Bytes::Exclusive(bytemuck::cast_slice_mut(&mut ours)) },
+            BufferArgument { name: "in".into(), bytes: ArgumentBytes::Shared(bytemuck::cast_slice(input)) },
+            BufferArgument { name: "out".into(), bytes: ArgumentBytes::Exclusive(bytemuck::cast_slice_mut(&mut ours)) },
         ],
         parameters: vec![
             ParameterValue::Address { buffer: 0, offset: 0 },

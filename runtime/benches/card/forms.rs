@@ -6,7 +6,7 @@ use super::operands::{Random, operands};
 use kernel_dsl::compiler::ptx::cost::{ClassRule, InstructionClass};
 use kernel_dsl::compiler::ptx::form::{FormRow, OperandForm, OperandKind, OperandType, Presence, Selection};
 use kernel_dsl::compiler::ptx::table::{ROWS, instruction_of};
-use kernel_dsl::compiler::ptx::words::Class;
+use kernel_dsl::compiler::ptx::words::TypeClass;
 use kernel_dsl::compiler::ptx::{Modifier, Opcode, Type};
 use std::collections::HashSet;
 use std::fmt::Write;
@@ -328,7 +328,7 @@ pub fn canonical(form: &SampleForm, words: [u64; 2]) -> [u64; 2] {
             Type::F64 if matches!(form.row.opcode, Opcode::Atom | Opcode::Red) => {
                 nan(bits, 0x7ff0_0000_0000_0000, 1 << 63)
             }
-            _ if ty.class() == Class::Predicate => bits & 1,
+            _ if ty.class() == TypeClass::Predicate => bits & 1,
             _ => bits,
         }
     })

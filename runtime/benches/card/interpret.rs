@@ -2,7 +2,7 @@
 
 use super::forms::{Kernel, SampleForm, THREADS, canonical, explanation};
 use kernel_dsl::compiler::ptx::parse;
-use runtime::interpreter::Bytes;
+use runtime::interpreter::ArgumentBytes;
 use runtime::ptx::{BufferArgument, Checks, Launch, Options, ParameterValue, Program};
 use std::num::NonZeroUsize;
 
@@ -17,8 +17,11 @@ pub fn interpret(kernel: &Kernel, input: &[[u64; 4]]) -> Vec<u64> {
         block: [256, 1, 1],
         dynamic_shared: 0,
         buffers: vec![
-            BufferArgument { name: "in".into(), bytes: Bytes::Shared(bytemuck::cast_slice(input)) },
-            BufferArgument { name: "out".into(), bytes: Bytes::Exclusive(bytemuck::cast_slice_mut(&mut words)) },
+            BufferArgument { name: "in".into(), bytes: ArgumentBytes::Shared(bytemuck::cast_slice(input)) },
+            BufferArgument {
+                name: "out".into(),
+                bytes: ArgumentBytes::Exclusive(bytemuck::cast_slice_mut(&mut words)),
+            },
         ],
         parameters: vec![
             ParameterValue::Address { buffer: 0, offset: 0 },

@@ -1,7 +1,7 @@
 //! Operands of comparisons: extreme values of each type, related ones, and random ones.
 
 use kernel_dsl::compiler::ptx::Type;
-use kernel_dsl::compiler::ptx::words::Class;
+use kernel_dsl::compiler::ptx::words::TypeClass;
 
 /// A generator of random numbers: the same ones from the same seed, on every machine.
 pub struct Random(u64);
@@ -127,7 +127,7 @@ fn value(ty: Type, random: &mut Random) -> u64 {
     if ty == Type::F16x2 {
         return value(Type::F16, random) | value(Type::F16, random) << 16;
     }
-    if ty.class() == Class::Predicate {
+    if ty.class() == TypeClass::Predicate {
         return random.below(2);
     }
     let mask = u64::MAX >> (64 - ty.bits());

@@ -19,7 +19,7 @@ use kernel_dsl::compiler::lower::checked::CheckedKernel;
 use kernel_dsl::compiler::{driver, ir};
 use kernel_dsl::launcher::{ArgumentMemory, ArgumentShape};
 use kernel_dsl::{Argument, Artifact};
-use runtime_oracle::{self as interpreter, Binding, Bytes, Check, Checks, Launch, Outcome, Report};
+use runtime_oracle::{self as interpreter, ArgumentBytes, Binding, Check, Checks, Launch, Outcome, Report};
 use runtime_simt::ByteRanges;
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::ptr;
@@ -113,9 +113,9 @@ impl Cpu {
     }
 
     /// Runs the instance on the interpreter. The instance is lowered and decoded once.
-    pub fn run(&self, artifact: &'static Artifact, program: &Monomorphic, approved: &ValidatedArgs) -> Result<()> {
+    pub fn run(&self, artifact: &'static Artifact, program: &Monomorphic, validated: &ValidatedArgs) -> Result<()> {
         if let Some(handler) = &self.handler {
-            return handler(artifact, program, approved);
+            return handler(artifact, program, validated);
         }
         span!("run", instance = %program.instance_name());
         let executable = self.executables.get_or_make(artifact, &program.instance().0, || {
@@ -124,7 +124,7 @@ impl Cpu {
             Executable::new(&lowered)
         })?;
         let limits = *self.limits.lock().unwrap_or_else(PoisonError::into_inner);
-        executable.run_within(approved, limits)
+        executable.run_within(validated, limits)
     }
 }
 
@@ -212,9 +212,9 @@ impl Executable {
 
     /// Runs the kernel on arguments in host memory, within `limits`. The effects of a faulty kernel
     /// up to its error remain.
-    fn run_within(&self, approved: &ValidatedArgs, limits: RunLimits) -> Result<()> {
+    fn run_within(&self, validated: &ValidatedArgs, limits: RunLimits) -> Result<()> {
         // Waits for other threads' launches that use overlapping parts of the same buffers.
-        let _guard = HOST_RANGES.take(parts(approved));
+        let _guard = HOST_RANGES.take(parts(validated));
         // Warnings are not shown, so checks that only warn are disabled.
         let without = Check::ORIGINS.into_iter().collect();
         let deadline = limits.time.map(interpreter::Deadline::after);
@@ -222,15 +222,15 @@ impl Executable {
             Argument::Memory(memory) => (memory.address(), memory.bytes() as usize),
             Argument::Scalar { .. } => (0, 0),
         };
-        let places: Vec<_> = approved.arguments().iter().map(place).collect();
+        let places: Vec<_> = validated.arguments().iter().map(place).collect();
         let held = places.iter().enumerate().map(|(index, (address, bytes))| (index, HOST.of(*address, *bytes)));
         let held: Vec<_> = held.filter(|(_, ranges)| !ranges.is_empty()).collect();
         let RunLimits { checks, .. } = limits;
         let options = interpreter::Options { checks, without, deadline, uninit: held.clone(), ..Default::default() };
         let fuel = limits.instructions.unwrap_or(options.fuel);
-        let blocks = approved.shape().grid.into_iter().map(u64::from).product();
+        let blocks = validated.shape().grid.into_iter().map(u64::from).product();
         let outcome = progress::shown(&self.instance, blocks, |ended| {
-            self.outcome(approved, interpreter::Options { fuel, ended, ..options })
+            self.outcome(validated, interpreter::Options { fuel, ended, ..options })
         });
         if let Ok(Some(Outcome { printed, .. })) = &outcome
             && !printed.is_empty()
@@ -243,7 +243,7 @@ impl Executable {
             match &outcome {
                 // Only a run with all checks records the bytes that were stored.
                 Ok(Some(_)) if checks < Checks::All => {
-                    if approved.writes(index) {
+                    if validated.writes(index) {
                         HOST.stored(address, bytes);
                     }
                 }
@@ -253,7 +253,7 @@ impl Executable {
                 }
                 Ok(None) => {}
                 // The run has failed, so the bytes that it stored are not known.
-                Err(_) if approved.writes(index) => HOST.stored(address, bytes),
+                Err(_) if validated.writes(index) => HOST.stored(address, bytes),
                 Err(_) => {}
             }
         }
@@ -261,8 +261,8 @@ impl Executable {
     }
 
     /// Runs the kernel; errors are part of the outcome.
-    pub fn outcome(&self, approved: &ValidatedArgs, options: interpreter::Options) -> Result<Option<Outcome>> {
-        self.run_with(approved, None, options)
+    pub fn outcome(&self, validated: &ValidatedArgs, options: interpreter::Options) -> Result<Option<Outcome>> {
+        self.run_with(validated, None, options)
     }
 
     /// Returns whether the result may depend on the order of blocks, warps and lanes.
@@ -274,12 +274,12 @@ impl Executable {
     /// record, unless the check is disabled.
     pub fn run_checked(
         &self,
-        approved: &ValidatedArgs,
+        validated: &ValidatedArgs,
         form: &CheckedKernel,
         options: interpreter::Options,
     ) -> Result<()> {
         let without = options.without;
-        let (outcome, reported) = self.outcome_checked(approved, form, options)?;
+        let (outcome, reported) = self.outcome_checked(validated, form, options)?;
         check_outcome(outcome)?;
         match reported {
             Some(report) if report.findings.iter().any(|finding| !without.contains(finding.check)) => {
@@ -293,51 +293,51 @@ impl Executable {
     /// that the form writes to its record.
     pub fn outcome_checked(
         &self,
-        approved: &ValidatedArgs,
+        validated: &ValidatedArgs,
         form: &CheckedKernel,
         options: interpreter::Options,
     ) -> Result<(Option<Outcome>, Option<Report>)> {
         let mut bytes = [0; 4 * WORDS];
-        let outcome = self.run_with(approved, Some(&mut bytes), options)?;
+        let outcome = self.run_with(validated, Some(&mut bytes), options)?;
         let word = |i: usize| u32::from_le_bytes([bytes[4 * i], bytes[4 * i + 1], bytes[4 * i + 2], bytes[4 * i + 3]]);
         Ok((outcome, interpreter::reported(form, &std::array::from_fn(word))))
     }
 
     fn run_with(
         &self,
-        approved: &ValidatedArgs,
+        validated: &ValidatedArgs,
         record: Option<&mut [u8]>,
         options: interpreter::Options,
     ) -> Result<Option<Outcome>> {
-        self.launch(approved, record, options, |program, launch| program.run(launch))
+        self.launch(validated, record, options, |program, launch| program.run(launch))
     }
 
     /// Returns the result of `run` for a launch of the program on these arguments, or `None` if the
     /// grid has no blocks.
     pub fn launch<T>(
         &self,
-        approved: &ValidatedArgs,
+        validated: &ValidatedArgs,
         record: Option<&mut [u8]>,
         options: interpreter::Options,
         run: impl FnOnce(&interpreter::Program, Launch<'_>) -> Result<T, interpreter::LaunchFailure>,
     ) -> Result<Option<T>> {
-        if approved.shape().is_empty() {
+        if validated.shape().is_empty() {
             return Ok(None);
         }
-        approved.shared_bytes(&self.instance, &self.shared)?;
-        if approved.is_cooperative() {
-            approved.require_residency(&self.instance, interpreter::MAX_COOPERATIVE_BLOCKS, "the CPU device")?;
+        validated.shared_bytes(&self.instance, &self.shared)?;
+        if validated.is_cooperative() {
+            validated.require_residency(&self.instance, interpreter::MAX_COOPERATIVE_BLOCKS, "the CPU device")?;
         }
-        let arguments = approved.arguments().iter().enumerate();
-        let arguments = arguments.map(|(index, argument)| binding(argument, approved.writes(index)));
+        let arguments = validated.arguments().iter().enumerate();
+        let arguments = arguments.map(|(index, argument)| binding(argument, validated.writes(index)));
         let record = record.map(|bytes| Binding::Memory {
-            bytes: Bytes::Exclusive(bytes),
+            bytes: ArgumentBytes::Exclusive(bytes),
             extents: vec![WORDS as u32],
             strides: vec![1],
         });
         let launch = Launch {
-            grid: approved.shape().grid,
-            block: Some(approved.shape().block),
+            grid: validated.shape().grid,
+            block: Some(validated.shape().block),
             arguments: arguments.chain(record).collect(),
             options,
         };
@@ -353,13 +353,13 @@ impl Executable {
 
 /// Returns the byte ranges of the launch in shared buffers, of which other code may use other
 /// parts.
-fn parts(approved: &ValidatedArgs) -> Vec<Span> {
-    let arguments = approved.arguments().iter().enumerate();
+fn parts(validated: &ValidatedArgs) -> Vec<Span> {
+    let arguments = validated.arguments().iter().enumerate();
     let parts = arguments.filter_map(|(index, argument)| match argument {
         Argument::Memory(memory) => {
             memory.owner::<SubrangeTracker>()?;
             let bytes = memory.address()..memory.address().saturating_add(memory.bytes());
-            Some(Span { bytes, writes: approved.writes(index) })
+            Some(Span { bytes, writes: validated.writes(index) })
         }
         Argument::Scalar { .. } => None,
     });
@@ -389,7 +389,7 @@ fn binding<'a>(argument: &'a Argument, writes: bool) -> Binding<'a> {
 }
 
 /// Returns the bytes of an argument in host memory.
-pub fn bytes<'a>(memory: &'a ArgumentMemory, writes: bool) -> Bytes<'a> {
+pub fn bytes<'a>(memory: &'a ArgumentMemory, writes: bool) -> ArgumentBytes<'a> {
     let (start, len) = (pointer(memory.address()), memory.bytes() as usize);
     // SAFETY: `ArgumentMemory` guarantees this number of initialized bytes in one live allocation
     // of this device, which uses host memory. No other code writes them. If the kernel writes them,
@@ -398,10 +398,10 @@ pub fn bytes<'a>(memory: &'a ArgumentMemory, writes: bool) -> Bytes<'a> {
     // lock for all of it.
     unsafe {
         match (writes, len) {
-            (true, 0) => Bytes::Exclusive(&mut []),
-            (false, 0) => Bytes::Shared(&[]),
-            (true, _) => Bytes::Exclusive(std::slice::from_raw_parts_mut(start, len)),
-            (false, _) => Bytes::Shared(std::slice::from_raw_parts(start, len)),
+            (true, 0) => ArgumentBytes::Exclusive(&mut []),
+            (false, 0) => ArgumentBytes::Shared(&[]),
+            (true, _) => ArgumentBytes::Exclusive(std::slice::from_raw_parts_mut(start, len)),
+            (false, _) => ArgumentBytes::Shared(std::slice::from_raw_parts(start, len)),
         }
     }
 }

@@ -352,7 +352,7 @@ impl Device {
 
     /// Calls `launch` if the arguments meet the kernel's contract and there are blocks to run.
     /// Returns the default if there are none.
-    pub(crate) fn approved<'m, T: Default>(
+    pub(crate) fn validated<'m, T: Default>(
         &self,
         kernel: &'static Artifact,
         constants: &[Constant],
@@ -361,8 +361,8 @@ impl Device {
         launch: impl FnOnce(&Monomorphic, &ValidatedArgs<'_, 'm>) -> Result<T>,
     ) -> Result<T> {
         let program = self.instance(kernel, constants)?;
-        let approved = ValidatedArgs::of_instance(&program, self.identity(), block, arguments)?;
-        if approved.shape().is_empty() { Ok(T::default()) } else { launch(&program, &approved) }
+        let validated = ValidatedArgs::of_instance(&program, self.identity(), block, arguments)?;
+        if validated.shape().is_empty() { Ok(T::default()) } else { launch(&program, &validated) }
     }
 
     /// Returns the instance of `artifact`, decoded and created once.
@@ -423,10 +423,10 @@ impl Launcher for Device {
         block: Option<usize>,
         arguments: &[Argument<'_>],
     ) -> Result<()> {
-        self.approved(kernel, constants, block, arguments, |program, approved| match &self.0.backend {
-            Backend::Cpu(cpu) => cpu.run(kernel, program, approved),
+        self.validated(kernel, constants, block, arguments, |program, validated| match &self.0.backend {
+            Backend::Cpu(cpu) => cpu.run(kernel, program, validated),
             Backend::Cuda(cuda) => {
-                let mut launch = cuda.ready(form, kernel, program, approved)?;
+                let mut launch = cuda.ready(form, kernel, program, validated)?;
                 // SAFETY: the arguments borrow their memory; the rest by the caller's promise.
                 unsafe { cuda.run(&mut launch) }
             }

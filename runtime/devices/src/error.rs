@@ -143,7 +143,7 @@ pub enum Error {
     /// The PTX interpreter rejected the instance's PTX, or reported a violation in it.
     #[error("{source}")]
     #[allow(missing_docs)]
-    Ptx { instance: String, source: Box<ptx::Failure> },
+    Ptx { instance: String, source: Box<ptx::RunFailure> },
 
     /// The driver refused the PTX.
     #[error("cannot load the PTX of {instance}: {source}{}", driver_log(.log))]
@@ -209,7 +209,7 @@ impl Error {
     pub fn verdict(&self) -> Verdict {
         let unsupported = match self {
             Error::Interpreter { .. } | Error::TooLarge(_) | Error::TargetTooNew { .. } => true,
-            Error::Ptx { source, .. } => matches!(**source, ptx::Failure::Unsupported(_)),
+            Error::Ptx { source, .. } => matches!(**source, ptx::RunFailure::Unsupported(_)),
             _ => false,
         };
         if unsupported { Verdict::Unsupported } else { Verdict::Fail }
@@ -220,7 +220,7 @@ impl Error {
         match self {
             Error::Violation(report) => Some(report),
             Error::Ptx { source, .. } => match &**source {
-                ptx::Failure::Violation(report) => Some(report),
+                ptx::RunFailure::Violation(report) => Some(report),
                 _ => None,
             },
             _ => None,

@@ -32,8 +32,8 @@ impl Device {
     /// Arguments that violate the kernel's contract, or a kernel that cannot be loaded.
     pub fn residency(&self, call: &Call<'_>) -> Result<Residency> {
         let (kernel, constants) = (call.kernel(), call.constants());
-        let found = self.approved(kernel, constants, call.block(), call.arguments(), |program, approved| {
-            let threads = approved.shape().block.iter().product();
+        let found = self.validated(kernel, constants, call.block(), call.arguments(), |program, validated| {
+            let threads = validated.shape().block.iter().product();
             Ok(Some(match self.backend() {
                 Backend::Cpu(_) => {
                     let lowered = driver::lowered_monomorphic(program, kernel.target);
@@ -41,11 +41,11 @@ impl Device {
                     let lowered = lowered.map_err(|source| Error::Compile { instance: instance.clone(), source })?;
                     let own = lowered.shared_memory();
                     // Arrays sized by the launch lie after the entry's own.
-                    let shared = own.fixed.max(approved.shared_bytes(&instance, &own)?);
+                    let shared = own.fixed.max(validated.shared_bytes(&instance, &own)?);
                     residency(kernel.target, threads, None, shared, None)
                 }
                 Backend::Cuda(cuda) => {
-                    let figures = cuda.residency(kernel, program, approved)?;
+                    let figures = cuda.residency(kernel, program, validated)?;
                     let capability = cuda.info().capability;
                     let target = target(10 * capability.major + capability.minor);
                     residency(target, figures.threads, Some(figures.registers), figures.shared, Some(figures.blocks))

@@ -54,5 +54,5 @@ pub use options::{Binding, Checks, Deadline, Launch, Options, Outcome};
 pub use program::Program;
 pub use record::reported;
 pub use refused::{LaunchFailure, Mismatch, TooLarge, Unsupported};
-pub use report::{Finding, Report, Values, Verdict};
-pub use runtime_simt::{ByteRanges, Bytes, Preemption, Schedule, Statistics, UnknownOrder, report};
+pub use report::{AccessValues, Finding, Report, Verdict};
+pub use runtime_simt::{ArgumentBytes, ByteRanges, Preemption, Schedule, Statistics, UnknownOrder, report};

@@ -3,7 +3,7 @@
 use crate::check::CheckSet;
 use crate::report::{Report, Verdict};
 use kernel_dsl_compiler::Scalar;
-use runtime_simt::{ByteRanges, Bytes, Schedule, Statistics};
+use runtime_simt::{ArgumentBytes, ByteRanges, Schedule, Statistics};
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -31,7 +31,7 @@ pub enum Binding<'m> {
     /// A slice or view.
     Memory {
         /// The bytes of all elements that the slice or view spans, from the first.
-        bytes: Bytes<'m>,
+        bytes: ArgumentBytes<'m>,
         /// Elements in each dimension, outermost first; one for a slice.
         extents: Vec<u32>,
         /// The distance in elements between consecutive indices of each dimension. The last may be

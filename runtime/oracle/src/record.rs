@@ -13,7 +13,7 @@ use crate::report::{Finding, Object, Report, Space, Thread};
 use kernel_dsl_compiler::Scalar;
 use kernel_dsl_compiler::ir::record::{BLOCK, MAX_VALUES, STATE, THREAD, VALUES, WORDS};
 use kernel_dsl_compiler::lower::checked::{CheckSite, CheckedKernel, ReportedCheck};
-use runtime_simt::Bytes;
+use runtime_simt::ArgumentBytes;
 use runtime_simt::Schedule;
 use runtime_simt::number::value;
 
@@ -110,7 +110,7 @@ impl Machine<'_, '_> {
         let address = u64::lanes(&warp.rows, report.record as usize)[lane];
         let buffer = argument_at(address).and_then(|a| self.setting.by_argument.get(a as usize).copied().flatten());
         let Some(buffer) = buffer.map(|b| &mut self.buffers[b]).filter(|b| b.base == address) else { return };
-        let Bytes::Exclusive(bytes) = &mut buffer.bytes else { return };
+        let ArgumentBytes::Exclusive(bytes) = &mut buffer.bytes else { return };
         let Some(bytes) = bytes.get_mut(..4 * WORDS) else { return };
         if bytes[4 * STATE..][..4] == [0; 4] {
             let words = words.iter().flat_map(|w| w.to_le_bytes());

@@ -22,7 +22,7 @@ use crate::refused::{LaunchFailure, Mismatch, TooLarge};
 use crate::report::{Findings, Report};
 use kernel_dsl_compiler::analyses::bounds::LaunchParameters;
 use kernel_dsl_compiler::ir::{Parameter, Role};
-use runtime_simt::{ByteRanges, Bytes, GridShape};
+use runtime_simt::{ArgumentBytes, ByteRanges, GridShape};
 
 impl Program {
     /// Runs a launch to its end and returns its outcome with the findings. Afterwards the
@@ -278,7 +278,7 @@ fn pass(parameter: &Parameter, binding: &Binding<'_>) -> Result<EntryValue, Stri
     };
     match parameter.role {
         Role::Value(_) => Err("is a scalar".into()),
-        Role::Address { mutable: true, .. } if matches!(bytes, Bytes::Shared(_)) => {
+        Role::Address { mutable: true, .. } if matches!(bytes, ArgumentBytes::Shared(_)) => {
             Err("is written by the kernel, and its bytes are given to be read only".into())
         }
         Role::Address { element, .. } => {

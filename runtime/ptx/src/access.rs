@@ -2,10 +2,10 @@
 
 use super::Check;
 use super::ahead::IN_FLIGHT;
-use super::code::{Atomic, Data, Inst, MemoryAccess, Window};
+use super::code::{AtomicAccess, Data, Inst, MemoryAccess, Window};
 use super::halves::load_words;
 use super::machine::Machine;
-use super::memory::{Region, RegionExtent, View, read, sized, window_base, write};
+use super::memory::{MemoryRegion, RegionExtent, WarpMemory, read, sized, window_base, write};
 use super::registers::{FULL, LANES, RegisterPlace, RegisterScalar, Registers, lanes};
 use super::warp::Warp;
 
@@ -61,7 +61,7 @@ impl MemoryAccess {
 #[inline(always)]
 fn check(
     access: &MemoryAccess,
-    view: &View<'_, '_>,
+    view: &WarpMemory<'_, '_>,
     registers: &Registers,
     mask: u32,
     writes: bool,
@@ -118,7 +118,7 @@ fn within(addresses: &[u64; LANES], base: u64, last: u64, aligned: u64) -> bool 
 #[cold]
 fn examine(
     access: &MemoryAccess,
-    view: &View<'_, '_>,
+    view: &WarpMemory<'_, '_>,
     addresses: &[u64; LANES],
     mask: u32,
     writes: bool,
@@ -177,7 +177,7 @@ impl Machine<'_, '_> {
             let Some(data) = *data else { continue };
             let at = k * access.element as usize;
             match (checked.common, data.place) {
-                (Some(extent), RegisterPlace::Word(row)) if extent.region != Region::Local => {
+                (Some(extent), RegisterPlace::Word(row)) if extent.region != MemoryRegion::Local => {
                     let bytes = view.bytes(extent.region, 0);
                     let mut values = [0u32; LANES];
                     sized!(access.element, N => {
@@ -235,7 +235,7 @@ impl Machine<'_, '_> {
             let Some(data) = *data else { continue };
             let at = k * access.element as usize;
             match (checked.common, data.place) {
-                (Some(extent), RegisterPlace::Word(row)) if extent.region != Region::Local => {
+                (Some(extent), RegisterPlace::Word(row)) if extent.region != MemoryRegion::Local => {
                     let values = u32::row(registers, row);
                     let bytes = view.bytes_mut(extent.region, 0);
                     sized!(access.element, N => {
@@ -266,7 +266,13 @@ impl Machine<'_, '_> {
     }
 
     /// Executes an atomic operation lane by lane, from the lowest.
-    pub fn atomic<const CHECKED: bool>(&mut self, warp: &mut Warp, inst: &Inst, atomic: &Atomic, mask: u32) -> bool {
+    pub fn atomic<const CHECKED: bool>(
+        &mut self,
+        warp: &mut Warp,
+        inst: &Inst,
+        atomic: &AtomicAccess,
+        mask: u32,
+    ) -> bool {
         let access = &atomic.access;
         // An operation without a result cannot be a poll, so it counts as a change.
         let mut changed = atomic.result.is_none();
@@ -282,7 +288,7 @@ impl Machine<'_, '_> {
             if checked.mask >> lane & 1 == 1 {
                 let address = checked.addresses[lane];
                 let operand = |i: usize| atomic.operands.get(i).map_or(0, |data| registers.get(data.place, lane));
-                let shared = view.region(access.window, address).is_ok_and(|e| e.region == Region::Shared);
+                let shared = view.region(access.window, address).is_ok_and(|e| e.region == MemoryRegion::Shared);
                 old = view.element(access, address, 0, lane);
                 let new = (atomic.update)(old, operand(0), operand(1), shared);
                 view.set_element(access, address, 0, lane, new);
@@ -335,10 +341,10 @@ impl Machine<'_, '_> {
             }
             let Ok(extent) = checked.common.map_or_else(|| view.region(access.window, address), Ok) else { continue };
             let layout = match extent.region {
-                Region::Shared => &code.shared,
-                Region::Local => &code.local,
-                Region::Param => &code.parameters,
-                Region::Buffer(_) => continue,
+                MemoryRegion::Shared => &code.shared,
+                MemoryRegion::Local => &code.local,
+                MemoryRegion::Param => &code.parameters,
+                MemoryRegion::Buffer(_) => continue,
             };
             let offset = address.wrapping_sub(extent.base);
             match layout.find(offset, size) {
@@ -375,7 +381,7 @@ impl Machine<'_, '_> {
     }
 }
 
-impl View<'_, '_> {
+impl WarpMemory<'_, '_> {
     /// Returns an element of a valid access.
     fn element(&self, access: &MemoryAccess, address: u64, at: usize, lane: usize) -> u64 {
         let Ok(extent) = self.region(access.window, address) else { return 0 };
@@ -394,10 +400,10 @@ impl View<'_, '_> {
 
 /// Returns the lanes that load values that depend on an approximation: by address in shared memory,
 /// otherwise by buffer.
-fn approximated(access: &MemoryAccess, view: &mut View<'_, '_>, checked: &CheckedAddresses) -> u32 {
+fn approximated(access: &MemoryAccess, view: &mut WarpMemory<'_, '_>, checked: &CheckedAddresses) -> u32 {
     let mut one = |lane: usize| {
         let extent = checked.common.map_or_else(|| view.region(access.window, checked.addresses[lane]), Ok).ok()?;
-        if extent.region == Region::Shared {
+        if extent.region == MemoryRegion::Shared {
             let at = (checked.addresses[lane] - extent.base) as usize;
             return Some(view.shared.is_approximate(at, bytes(access)));
         }
@@ -408,7 +414,7 @@ fn approximated(access: &MemoryAccess, view: &mut View<'_, '_>, checked: &Checke
 
 /// Records that the lanes of `of` store values that depend on an approximation, and that the other
 /// lanes do not.
-fn approximate(access: &MemoryAccess, view: &mut View<'_, '_>, checked: &CheckedAddresses, of: u32) {
+fn approximate(access: &MemoryAccess, view: &mut WarpMemory<'_, '_>, checked: &CheckedAddresses, of: u32) {
     if of == 0 && !view.shared.approximate {
         return;
     }
@@ -416,7 +422,7 @@ fn approximate(access: &MemoryAccess, view: &mut View<'_, '_>, checked: &Checked
         let extent = checked.common.map_or_else(|| view.region(access.window, checked.addresses[lane]), Ok);
         let Ok(extent) = extent else { continue };
         let any = of >> lane & 1 == 1;
-        if extent.region == Region::Shared {
+        if extent.region == MemoryRegion::Shared {
             view.shared.mark((checked.addresses[lane] - extent.base) as usize, bytes(access), any);
         } else if let (true, Some(state)) = (any, view.approximate(extent.region)) {
             *state = true;
@@ -436,18 +442,18 @@ const WRITTEN: u64 = 0x0101_0101_0101_0101;
 #[inline(always)]
 fn unwritten(
     access: &MemoryAccess,
-    view: &mut View<'_, '_>,
+    view: &mut WarpMemory<'_, '_>,
     checked: &CheckedAddresses,
     faults: &mut Vec<Fault>,
 ) -> u32 {
     if let Some(extent) = checked.common
-        && matches!(extent.region, Region::Buffer(_) | Region::Param)
+        && matches!(extent.region, MemoryRegion::Buffer(_) | MemoryRegion::Param)
     {
         return 0;
     }
     let size = access.bytes() as usize;
     if let Some(extent) = checked.common
-        && extent.region == Region::Shared
+        && extent.region == MemoryRegion::Shared
     {
         let written = &view.shared.written;
         let mut all = WRITTEN;
@@ -481,7 +487,7 @@ fn unwritten(
                 faults.push(Fault { check: Check::PartlyUninitialized, lane, address, note });
                 continue;
             }
-            Region::Shared => (Check::UninitializedShared, ", which has not been stored to"),
+            MemoryRegion::Shared => (Check::UninitializedShared, ", which has not been stored to"),
             _ => (Check::UninitializedLocal, ", which has not been stored to"),
         };
         missing |= 1 << lane;
@@ -492,13 +498,13 @@ fn unwritten(
 
 /// Marks the bytes as stored.
 #[inline(always)]
-fn mark(access: &MemoryAccess, view: &mut View<'_, '_>, checked: &CheckedAddresses) {
-    if checked.common.is_some_and(|e| matches!(e.region, Region::Buffer(_))) {
+fn mark(access: &MemoryAccess, view: &mut WarpMemory<'_, '_>, checked: &CheckedAddresses) {
+    if checked.common.is_some_and(|e| matches!(e.region, MemoryRegion::Buffer(_))) {
         return;
     }
     let size = access.bytes() as usize;
     if let Some(extent) = checked.common
-        && extent.region == Region::Shared
+        && extent.region == MemoryRegion::Shared
     {
         let written = &mut view.shared.written;
         sized!(access.element, N => {

@@ -5,9 +5,9 @@
 //! fault.
 
 use super::Check;
-use super::code::{Copy, Inst, MemoryAccess};
+use super::code::{AsyncCopyAccess, Inst, MemoryAccess};
 use super::machine::Machine;
-use super::memory::Region;
+use super::memory::MemoryRegion;
 use super::registers::{LANES, Registers, lanes};
 use super::warp::Warp;
 
@@ -41,7 +41,7 @@ struct One {
 
 impl Machine<'_, '_> {
     /// Begins a copy.
-    pub fn copy<const CHECKED: bool>(&mut self, warp: &mut Warp, inst: &Inst, copy: &Copy, mask: u32) {
+    pub fn copy<const CHECKED: bool>(&mut self, warp: &mut Warp, inst: &Inst, copy: &AsyncCopyAccess, mask: u32) {
         let bytes = copy.to.bytes();
         let (to, from) = (copy.to.addresses(&warp.registers), copy.from.addresses(&warp.registers));
         let mut faults = Vec::new();
@@ -60,7 +60,7 @@ impl Machine<'_, '_> {
                 }
             };
             let target = match place(&copy.to, to[lane], bytes) {
-                Ok((Region::Shared, offset)) => offset,
+                Ok((MemoryRegion::Shared, offset)) => offset,
                 Ok(_) => {
                     faults.push((Check::WrongSpace, lane, &copy.to, to[lane]));
                     continue;
@@ -79,7 +79,7 @@ impl Machine<'_, '_> {
                         if let Some(source) = source {
                             data[..read].copy_from_slice(source);
                         }
-                        if let Region::Buffer(i) = region {
+                        if let MemoryRegion::Buffer(i) = region {
                             approximate = view.buffers[i].approximate;
                         }
                     }
@@ -145,7 +145,7 @@ impl Machine<'_, '_> {
 }
 
 /// Returns the number of bytes that a lane reads; the rest are zeros.
-fn read_bytes(copy: &Copy, registers: &Registers, lane: usize) -> usize {
+fn read_bytes(copy: &AsyncCopyAccess, registers: &Registers, lane: usize) -> usize {
     let bytes = copy.to.bytes() as usize;
     copy.read.map_or(bytes, |(place, _)| (registers.get(place, lane) as u32 as usize).min(bytes))
 }

@@ -6,10 +6,10 @@ use smallvec::SmallVec;
 
 /// A function from one lane's operands, each zero-extended, to its result, and whether the result
 /// is defined.
-pub type Function = Box<dyn Fn([u64; 4]) -> (u64, bool) + Send + Sync>;
+pub type LaneFunction = Box<dyn Fn([u64; 4]) -> (u64, bool) + Send + Sync>;
 
 /// Returns a body that computes lane by lane, on registers of any width.
-pub fn lanewise(to: RegisterPlace, from: SmallVec<[RegisterPlace; 4]>, function: Function) -> Body {
+pub fn lanewise(to: RegisterPlace, from: SmallVec<[RegisterPlace; 4]>, function: LaneFunction) -> Body {
     Box::new(move |registers, mask| {
         let mut undefined = 0;
         for lane in lanes(mask) {

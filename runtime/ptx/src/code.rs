@@ -304,13 +304,13 @@ pub enum InstructionKind {
     /// A store.
     Store(MemoryAccess),
     /// The start of a copy from global to shared memory: `cp.async`.
-    Copy(Box<Copy>),
+    Copy(Box<AsyncCopyAccess>),
     /// `cp.async.commit_group`
     CopyCommit,
     /// `cp.async.wait_group`, and `wait_all`, which has no number.
     CopyWait(Option<u32>),
     /// An atomic operation.
-    Atomic(Atomic),
+    Atomic(AtomicAccess),
     /// An access to a texture or a surface.
     Object(Box<ObjectAccess>),
     /// A jump.
@@ -402,7 +402,7 @@ pub struct MemoryAccess {
 
 /// `cp.async`
 #[derive(Clone, Debug)]
-pub struct Copy {
+pub struct AsyncCopyAccess {
     /// The destination: an access to all bytes, without registers.
     pub to: MemoryAccess,
     /// The source: an access to all bytes, without registers.
@@ -423,7 +423,7 @@ pub struct Data {
 }
 
 /// An atomic operation.
-pub struct Atomic {
+pub struct AtomicAccess {
     /// The access, without values.
     pub access: MemoryAccess,
     /// The register for the old value, if it is used.

@@ -19,7 +19,7 @@
 use super::code::{Gather, Inst, Poll, Shuffle, ShuffleSource, Vote};
 use super::machine::Machine;
 use super::registers::{Id, LANES, RegisterPlace, Registers, UndefinedCause, lanes};
-use super::warp::{Warp, settle};
+use super::warp::{Warp, record_defined};
 
 /// Returns the lane that a lane reads from, and whether that lane is in range, as the manual
 /// defines them. Out of range, a lane reads from itself.
@@ -74,7 +74,7 @@ impl Machine<'_, '_> {
         }
         if CHECKED {
             let absent = mask & !good & !inherited;
-            settle(registers, inst, mask, good, (absent, "it reads from a lane that takes no part"));
+            record_defined(registers, inst, mask, good, (absent, "it reads from a lane that takes no part"));
             if let (true, Some((_, id))) = (absent == 0 && inherited != 0, shuffle.result) {
                 registers.causes[id as usize] = registers.causes[shuffle.value.1 as usize];
             }
@@ -115,7 +115,7 @@ impl Machine<'_, '_> {
             registers.set(vote.result, lane, result.into());
         }
         if CHECKED {
-            settle(registers, inst, mask, mask, (0, ""));
+            record_defined(registers, inst, mask, mask, (0, ""));
         }
     }
 
@@ -146,7 +146,7 @@ impl Machine<'_, '_> {
             }
         }
         if CHECKED {
-            settle(registers, inst, mask, good, (0, ""));
+            record_defined(registers, inst, mask, good, (0, ""));
         }
     }
 }

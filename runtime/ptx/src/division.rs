@@ -4,7 +4,7 @@
 //! them. The quotient is rounded to a double, then to an integer. The result is the true quotient
 //! or one more. A negative remainder shows the second case.
 
-use super::arithmetic::integer::Integer;
+use super::arithmetic::integer::IntegerFormat;
 use super::body::is_wide;
 use super::code::Body;
 use super::registers::{LANES, RegisterPlace, RegisterScalar, Registers};
@@ -18,7 +18,7 @@ const SHIFTER: f64 = (1u64 << 52) as f64;
 /// Returns the body of a division of registers of 32 or 64 bits; `None` for others. The body stores
 /// the remainders if `rest`, otherwise the quotients. Results for a divisor of 0 have all bits set
 /// and are undefined.
-pub fn division(to: RegisterPlace, operands: [RegisterPlace; 2], integers: Integer, rest: bool) -> Option<Body> {
+pub fn division(to: RegisterPlace, operands: [RegisterPlace; 2], integers: IntegerFormat, rest: bool) -> Option<Body> {
     match (integers.signed, rest) {
         (false, false) => body::<false, false>(to, operands, integers.bits),
         (false, true) => body::<false, true>(to, operands, integers.bits),
@@ -86,7 +86,7 @@ fn lanes<const BITS: u32, const SIGNED: bool, const REST: bool>(
             return (small::<REST>(x, y), 0);
         }
     }
-    let integers = Integer { bits: BITS, signed: SIGNED };
+    let integers = IntegerFormat { bits: BITS, signed: SIGNED };
     let (mut x, mut y) = (*x, *y);
     let mut undefined = 0;
     for (lane, divisor) in y.iter_mut().enumerate() {
@@ -182,7 +182,7 @@ mod tests {
     }
 
     fn compare<const BITS: u32, const SIGNED: bool, const REST: bool>(x: &[u64; LANES], y: &[u64; LANES]) {
-        let integers = Integer { bits: BITS, signed: SIGNED };
+        let integers = IntegerFormat { bits: BITS, signed: SIGNED };
         let (results, undefined) = divided::<BITS, SIGNED, REST>(x, y);
         for lane in 0..LANES {
             let (a, b) = (x[lane], y[lane]);

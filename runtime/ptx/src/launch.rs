@@ -2,7 +2,7 @@
 
 use super::flow::BranchPolicy;
 use super::refused::Unsupported;
-use super::{Bytes, Check, Report, Schedule, Statistics, Verdict};
+use super::{ArgumentBytes, Check, Report, Schedule, Statistics, Verdict};
 use kernel_dsl_compiler::ptx::parse;
 use std::fmt;
 use std::num::NonZeroUsize;
@@ -30,7 +30,7 @@ pub struct BufferArgument<'m> {
     /// The name in reports.
     pub name: String,
     /// The contents. Only exclusive memory may be written.
-    pub bytes: Bytes<'m>,
+    pub bytes: ArgumentBytes<'m>,
 }
 
 /// The value of a parameter of the entry.
@@ -141,7 +141,7 @@ impl Outcome {
 
 /// The reason why a run of PTX failed.
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]
-pub enum Failure {
+pub enum RunFailure {
     /// The text is not valid PTX.
     #[error("invalid PTX: {0}")]
     Syntax(parse::ParseErrors),

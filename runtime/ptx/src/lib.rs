@@ -133,10 +133,10 @@ pub mod differences {}
 #[doc(hidden)]
 pub use decode::decode_inline;
 pub use flow::BranchPolicy;
-pub use launch::{BufferArgument, Checks, Failure, Grid, Launch, Mismatch, Options, Outcome, ParameterValue};
+pub use launch::{BufferArgument, Checks, Grid, Launch, Mismatch, Options, Outcome, ParameterValue, RunFailure};
 pub use program::Program;
 pub use refused::{RefusedInstruction, Unsupported};
-pub use resident::{DeviceMemory, Image, Resident};
-pub use runtime_simt::report::{CodeLocation, Finding, Instruction, Report, Verdict};
-pub use runtime_simt::{Bytes, Check, Preemption, Schedule, Severity, Statistics, Thread};
+pub use resident::{DeviceMemory, Resident, ResidentModule};
+pub use runtime_simt::report::{CodeLocation, Finding, PtxInstruction, Report, Verdict};
+pub use runtime_simt::{ArgumentBytes, Check, Preemption, Schedule, Severity, Statistics, Thread};
 pub use service::Heap;

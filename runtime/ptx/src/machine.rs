@@ -5,7 +5,7 @@ use super::code::{BarrierReduction, Code};
 use super::cooperative::GRID_BARRIER;
 use super::inline::InlineContext;
 use super::launch::{Checks, Options, Outcome};
-use super::memory::{Buffer, Lookup, ScratchMemory, View};
+use super::memory::{Buffer, Lookup, ScratchMemory, WarpMemory};
 use super::observe::InstructionObserver;
 use super::program::Program;
 use super::registers::{LANES, Registers, lanes};
@@ -35,8 +35,8 @@ pub struct LaunchMemory<'m> {
 impl<'m> LaunchMemory<'m> {
     /// Returns the memory that a warp sees.
     #[inline(always)]
-    pub fn view<'a>(&'a mut self, local: &'a mut ScratchMemory, code: &Code) -> View<'a, 'm> {
-        View {
+    pub fn view<'a>(&'a mut self, local: &'a mut ScratchMemory, code: &Code) -> WarpMemory<'a, 'm> {
+        WarpMemory {
             buffers: &mut self.buffers,
             lookup: self.lookup,
             shared: &mut self.shared,

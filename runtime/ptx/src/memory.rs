@@ -15,7 +15,7 @@
 use super::Check;
 use super::code::{SpaceLayout, Window};
 use super::touched::TouchedWords;
-use runtime_simt::Bytes;
+use runtime_simt::ArgumentBytes;
 
 /// log₂ of the distance between buffers.
 const BUFFER_DISTANCE_BITS: u32 = 37;
@@ -68,7 +68,7 @@ pub struct Buffer<'m> {
     /// Whether the buffer is a variable in constant memory.
     pub constant: bool,
     /// The contents.
-    pub bytes: Bytes<'m>,
+    pub bytes: ArgumentBytes<'m>,
     /// Whether any of the contents depend on an approximation.
     pub approximate: bool,
     /// The words that were loaded and stored, if they are tracked.
@@ -77,20 +77,20 @@ pub struct Buffer<'m> {
 
 impl<'m> Buffer<'m> {
     /// Creates buffer number `index`.
-    pub fn new(index: usize, name: String, mutable: bool, constant: bool, bytes: Bytes<'m>) -> Buffer<'m> {
+    pub fn new(index: usize, name: String, mutable: bool, constant: bool, bytes: ArgumentBytes<'m>) -> Buffer<'m> {
         let base = base(index) | bytes.get().as_ptr() as u64 & ALIGNMENT;
         Buffer { name, base, mutable, constant, bytes, approximate: false, touched: None }
     }
 
     /// Returns the contents, if the launch may write them and threads therefore need copies.
     pub fn copied(&self) -> Option<&[u8]> {
-        (self.mutable && matches!(self.bytes, Bytes::Exclusive(_))).then(|| self.bytes.get())
+        (self.mutable && matches!(self.bytes, ArgumentBytes::Exclusive(_))).then(|| self.bytes.get())
     }
 
     /// Returns the bytes for writing, if a launch may write them.
     pub fn written(&mut self) -> Option<&mut [u8]> {
         match &mut self.bytes {
-            Bytes::Exclusive(bytes) if self.mutable => Some(bytes),
+            ArgumentBytes::Exclusive(bytes) if self.mutable => Some(bytes),
             _ => None,
         }
     }
@@ -101,8 +101,8 @@ impl<'m> Buffer<'m> {
         let Buffer { base, mutable, constant, approximate, .. } = *self;
         let touched = copy.as_ref().map(|copy| Box::new(TouchedWords::new(copy.len())));
         let bytes = match copy {
-            Some(copy) => Bytes::Exclusive(copy),
-            None => Bytes::Shared(self.bytes.get()),
+            Some(copy) => ArgumentBytes::Exclusive(copy),
+            None => ArgumentBytes::Shared(self.bytes.get()),
         };
         Buffer { name: self.name.clone(), base, mutable, constant, bytes, approximate, touched }
     }
@@ -188,7 +188,7 @@ impl ScratchMemory {
 }
 
 /// The memory that a warp sees.
-pub struct View<'a, 'm> {
+pub struct WarpMemory<'a, 'm> {
     /// The buffers, sorted by address.
     pub buffers: &'a mut [Buffer<'m>],
     /// The way to find the buffer of an address.
@@ -205,7 +205,7 @@ pub struct View<'a, 'm> {
 
 /// A region of memory to which addresses belong.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Region {
+pub enum MemoryRegion {
     /// The buffer with this index.
     Buffer(usize),
     /// The block's shared memory.
@@ -220,14 +220,14 @@ pub enum Region {
 #[derive(Clone, Copy, Debug)]
 pub struct RegionExtent {
     /// The region.
-    pub region: Region,
+    pub region: MemoryRegion,
     /// The first address.
     pub base: u64,
     /// The size in bytes.
     pub bytes: u64,
 }
 
-impl View<'_, '_> {
+impl WarpMemory<'_, '_> {
     /// Returns the region of `address`; an error if there is none.
     pub fn region(&self, window: Window, address: u64) -> Result<RegionExtent, Check> {
         let extent = |region, base, bytes: usize| Ok(RegionExtent { region, base, bytes: bytes as u64 });
@@ -235,9 +235,9 @@ impl View<'_, '_> {
         let base = if generic { window_base(window_of(address)) } else { 0 };
         let window = if generic { window_of(address) } else { window };
         match window {
-            Window::Shared => extent(Region::Shared, base, self.shared.bytes.len()),
-            Window::Local => extent(Region::Local, base, self.local_bytes as usize),
-            Window::Param => extent(Region::Param, base, self.parameters.len()),
+            Window::Shared => extent(MemoryRegion::Shared, base, self.shared.bytes.len()),
+            Window::Local => extent(MemoryRegion::Local, base, self.local_bytes as usize),
+            Window::Param => extent(MemoryRegion::Param, base, self.parameters.len()),
             Window::Global | Window::Const | Window::Generic => {
                 if window_of(address) != Window::Global {
                     return Err(Check::WrongSpace);
@@ -247,68 +247,70 @@ impl View<'_, '_> {
                 if !generic && buffer.constant != (window == Window::Const) {
                     return Err(Check::WrongSpace);
                 }
-                extent(Region::Buffer(index), buffer.base, buffer.bytes.get().len())
+                extent(MemoryRegion::Buffer(index), buffer.base, buffer.bytes.get().len())
             }
         }
     }
 
     /// Returns the bytes of a lane's region, from its first address.
     #[inline(always)]
-    pub fn bytes(&self, region: Region, lane: usize) -> &[u8] {
+    pub fn bytes(&self, region: MemoryRegion, lane: usize) -> &[u8] {
         match region {
-            Region::Buffer(i) => self.buffers[i].bytes.get(),
-            Region::Shared => &self.shared.bytes,
-            Region::Local => &self.local.bytes[lane * self.local_bytes as usize..][..self.local_bytes as usize],
-            Region::Param => self.parameters,
+            MemoryRegion::Buffer(i) => self.buffers[i].bytes.get(),
+            MemoryRegion::Shared => &self.shared.bytes,
+            MemoryRegion::Local => &self.local.bytes[lane * self.local_bytes as usize..][..self.local_bytes as usize],
+            MemoryRegion::Param => self.parameters,
         }
     }
 
     /// Returns the bytes of a lane's region for writing; empty if the region is read-only.
     #[inline(always)]
-    pub fn bytes_mut(&mut self, region: Region, lane: usize) -> &mut [u8] {
+    pub fn bytes_mut(&mut self, region: MemoryRegion, lane: usize) -> &mut [u8] {
         match region {
-            Region::Buffer(i) => match &mut self.buffers[i] {
-                Buffer { mutable: true, bytes: Bytes::Exclusive(bytes), .. } => bytes,
+            MemoryRegion::Buffer(i) => match &mut self.buffers[i] {
+                Buffer { mutable: true, bytes: ArgumentBytes::Exclusive(bytes), .. } => bytes,
                 _ => &mut [],
             },
-            Region::Shared => &mut self.shared.bytes,
-            Region::Local => &mut self.local.bytes[lane * self.local_bytes as usize..][..self.local_bytes as usize],
-            Region::Param => &mut [],
+            MemoryRegion::Shared => &mut self.shared.bytes,
+            MemoryRegion::Local => {
+                &mut self.local.bytes[lane * self.local_bytes as usize..][..self.local_bytes as usize]
+            }
+            MemoryRegion::Param => &mut [],
         }
     }
 
     /// Returns whether the region may be written.
-    pub fn writable(&self, region: Region) -> bool {
+    pub fn writable(&self, region: MemoryRegion) -> bool {
         match region {
-            Region::Buffer(i) => {
+            MemoryRegion::Buffer(i) => {
                 let buffer = &self.buffers[i];
-                buffer.mutable && matches!(buffer.bytes, Bytes::Exclusive(_))
+                buffer.mutable && matches!(buffer.bytes, ArgumentBytes::Exclusive(_))
             }
-            Region::Shared | Region::Local => true,
-            Region::Param => false,
+            MemoryRegion::Shared | MemoryRegion::Local => true,
+            MemoryRegion::Param => false,
         }
     }
 
     /// Returns which bytes of a lane's region were stored, if they are tracked.
     #[inline(always)]
-    pub fn written(&mut self, region: Region, lane: usize) -> Option<&mut [u8]> {
+    pub fn written(&mut self, region: MemoryRegion, lane: usize) -> Option<&mut [u8]> {
         match region {
-            Region::Shared => Some(&mut self.shared.written),
-            Region::Local => {
+            MemoryRegion::Shared => Some(&mut self.shared.written),
+            MemoryRegion::Local => {
                 Some(&mut self.local.written[lane * self.local_bytes as usize..][..self.local_bytes as usize])
             }
-            Region::Buffer(_) | Region::Param => None,
+            MemoryRegion::Buffer(_) | MemoryRegion::Param => None,
         }
     }
 
     /// Returns the flag of whether contents of the region depend on an approximation; `None` if
     /// they never can.
-    pub fn approximate(&mut self, region: Region) -> Option<&mut bool> {
+    pub fn approximate(&mut self, region: MemoryRegion) -> Option<&mut bool> {
         match region {
-            Region::Buffer(i) => Some(&mut self.buffers[i].approximate),
-            Region::Shared => Some(&mut self.shared.approximate),
-            Region::Local => Some(&mut self.local.approximate),
-            Region::Param => None,
+            MemoryRegion::Buffer(i) => Some(&mut self.buffers[i].approximate),
+            MemoryRegion::Shared => Some(&mut self.shared.approximate),
+            MemoryRegion::Local => Some(&mut self.local.approximate),
+            MemoryRegion::Param => None,
         }
     }
 
@@ -325,11 +327,11 @@ impl View<'_, '_> {
             return format!("{address:#x}, which is in no buffer");
         };
         let (name, start, length) = match region {
-            Region::Buffer(i) if self.buffers[i].name.is_empty() => (format!("{base:#x}"), 0, length),
-            Region::Buffer(i) => (self.buffers[i].name.clone(), 0, length),
-            Region::Param => ("the parameters".to_string(), 0, length),
-            Region::Shared | Region::Local => {
-                let layout = if region == Region::Shared { shared } else { local };
+            MemoryRegion::Buffer(i) if self.buffers[i].name.is_empty() => (format!("{base:#x}"), 0, length),
+            MemoryRegion::Buffer(i) => (self.buffers[i].name.clone(), 0, length),
+            MemoryRegion::Param => ("the parameters".to_string(), 0, length),
+            MemoryRegion::Shared | MemoryRegion::Local => {
+                let layout = if region == MemoryRegion::Shared { shared } else { local };
                 match layout.nearest(address.wrapping_sub(base)) {
                     Some(v) => (v.name.clone(), u64::from(v.offset), u64::from(v.bytes)),
                     None => (format!("{} memory, which is empty", window.name()), 0, 0),

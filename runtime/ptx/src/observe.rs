@@ -35,7 +35,7 @@ pub struct Executed {
 #[derive(Clone, Copy, Debug)]
 pub struct ObservedAccess {
     /// The state space.
-    pub space: Space,
+    pub space: AccessSpace,
     /// The kind of the access.
     pub kind: ObservedAccessKind,
     /// Bytes for each lane.
@@ -48,7 +48,7 @@ pub struct ObservedAccess {
 /// State space of an access.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[allow(missing_docs)]
-pub enum Space {
+pub enum AccessSpace {
     Global,
     Shared,
     Local,
@@ -116,10 +116,10 @@ fn observed(access: &MemoryAccess, kind: ObservedAccessKind, warp: &Warp, mask: 
         window => window,
     };
     let space = match window {
-        Window::Global | Window::Generic => Space::Global,
-        Window::Shared => Space::Shared,
-        Window::Local => Space::Local,
-        Window::Const => Space::Constant,
+        Window::Global | Window::Generic => AccessSpace::Global,
+        Window::Shared => AccessSpace::Shared,
+        Window::Local => AccessSpace::Local,
+        Window::Const => AccessSpace::Constant,
         Window::Param => return None,
     };
     let base = if access.window == Window::Generic { window_base(window) } else { 0 };

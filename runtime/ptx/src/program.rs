@@ -4,7 +4,7 @@ use super::code::{Code, Site};
 use super::global::Global;
 use kernel_dsl_compiler::Target;
 use kernel_dsl_compiler::ptx::Parameter;
-use runtime_simt::report::{CodeLocation, Instruction, Sites};
+use runtime_simt::report::{CodeLocation, PtxInstruction, Sites};
 use runtime_simt::{Check, Severity};
 
 /// One entry of a module, ready to run.
@@ -44,8 +44,8 @@ impl Sites for Program {
         CodeLocation { source, function, file, line, column: 1, end_line: line, end_column, callers: Vec::new() }
     }
 
-    fn instruction(&self, site: u32) -> Option<Instruction> {
+    fn instruction(&self, site: u32) -> Option<PtxInstruction> {
         let Site { text, origin, .. } = &self.code.sites[site as usize];
-        Some(Instruction { text: text.clone(), origin: origin.clone() })
+        Some(PtxInstruction { text: text.clone(), origin: origin.clone() })
     }
 }

@@ -1,7 +1,7 @@
 //! Memory that outlives launches: the modules and buffers of a device.
 //!
-//! An [`Image`] is a module whose variables in global and constant memory have addresses. The owner
-//! of the image keeps the contents, so that a launch sees the stores of earlier launches.
+//! An [`ResidentModule`] is a module whose variables in global and constant memory have addresses.
+//! The owner of the image keeps the contents, so that a launch sees the stores of earlier launches.
 //! [`Program::run_on`] runs on all of the device's memory. An address finds the buffer at that
 //! address, whether the kernel received, loaded or computed the address.
 
@@ -14,7 +14,7 @@ use super::refused::Unsupported;
 use super::service::Heap;
 use super::texture::Objects;
 use kernel_dsl_compiler::ptx::{Module, Space};
-use runtime_simt::Bytes;
+use runtime_simt::ArgumentBytes;
 use std::sync::Arc;
 
 /// The end of the address space of buffers.
@@ -22,7 +22,7 @@ pub const END: u64 = super::memory::window_base(super::code::Window::Local);
 
 /// A module whose variables have addresses.
 #[derive(Debug)]
-pub struct Image {
+pub struct ResidentModule {
     module: Module,
     places: Places,
     variables: Vec<ResidentVariable>,
@@ -52,7 +52,7 @@ pub struct Resident<'m> {
     /// Whether the part is in constant memory.
     pub constant: bool,
     /// The contents.
-    pub bytes: Bytes<'m>,
+    pub bytes: ArgumentBytes<'m>,
 }
 
 /// A device's memory, borrowed for a launch.
@@ -72,11 +72,11 @@ impl<'m> From<Vec<Resident<'m>>> for DeviceMemory<'m> {
     }
 }
 
-impl Image {
+impl ResidentModule {
     /// Assigns an address to each variable: the result of `place` for a size and an alignment. A
-    /// variable that another module defines gets no address. [`Image::program`] rejects entries
-    /// that refer to such a variable.
-    pub fn new<E>(module: Module, mut place: impl FnMut(u64, u64) -> Result<u64, E>) -> Result<Image, E> {
+    /// variable that another module defines gets no address. [`ResidentModule::program`] rejects
+    /// entries that refer to such a variable.
+    pub fn new<E>(module: Module, mut place: impl FnMut(u64, u64) -> Result<u64, E>) -> Result<ResidentModule, E> {
         let of_module = module.variables().iter().enumerate().map(|(i, v)| (Owner::Module(i), v));
         let functions = module.functions().iter().enumerate();
         let of_functions =
@@ -95,7 +95,7 @@ impl Image {
             ResidentVariable { name, is_of_function: matches!(owner, Owner::Function(..)), constant, address, bytes }
         };
         let variables = found.into_iter().map(link).collect();
-        Ok(Image { module, places, variables })
+        Ok(ResidentModule { module, places, variables })
     }
 
     /// Returns the module.
@@ -149,9 +149,9 @@ impl Program {
         self.code.allocates
     }
 
-    /// Runs a launch of an entry of an [`Image`] on `memory`. The parts of `memory` must be sorted
-    /// by address, must not overlap, and must lie below [`END`]. `parameters` holds the bytes of
-    /// all parameters, each at its [`ParameterRange`].
+    /// Runs a launch of an entry of an [`ResidentModule`] on `memory`. The parts of `memory` must
+    /// be sorted by address, must not overlap, and must lie below [`END`]. `parameters` holds the
+    /// bytes of all parameters, each at its [`ParameterRange`].
     pub fn run_on<'m>(
         &self,
         memory: impl Into<DeviceMemory<'m>>,
@@ -175,7 +175,7 @@ impl Program {
         let buffer = |Resident { address, constant, bytes }| Buffer {
             name: String::new(),
             base: address,
-            mutable: !constant && matches!(bytes, Bytes::Exclusive(_)),
+            mutable: !constant && matches!(bytes, ArgumentBytes::Exclusive(_)),
             constant,
             bytes,
             approximate: false,

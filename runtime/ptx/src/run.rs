@@ -8,7 +8,7 @@ use super::program::Program;
 use super::resident::END;
 use super::service::Heap;
 use super::texture::Objects;
-use super::{Bytes, parallel};
+use super::{ArgumentBytes, parallel};
 use runtime_simt::GridShape;
 use runtime_simt::report::Findings;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ impl Program {
             return self.execute(grid, (all, Lookup::Number), (None, Arc::default()), parameters, options);
         }
         let mut memory = vec![0; Heap::DEFAULT_BYTES as usize];
-        let bytes = Bytes::Exclusive(&mut memory);
+        let bytes = ArgumentBytes::Exclusive(&mut memory);
         all.push(Buffer { base: base(all.len()), ..Buffer::new(0, "the heap".to_string(), true, false, bytes) });
         let mut heap = Heap::new(all[all.len() - 1].base, Heap::DEFAULT_BYTES);
         self.execute(grid, (all, Lookup::Number), (Some(&mut heap), Arc::default()), parameters, options)
@@ -53,13 +53,13 @@ impl Program {
                 base: base(all.len()),
                 mutable: !global.constant,
                 constant: global.constant,
-                bytes: Bytes::Exclusive(bytes),
+                bytes: ArgumentBytes::Exclusive(bytes),
                 approximate: false,
                 touched: None,
             });
         }
         for BufferArgument { name, bytes } in buffers {
-            let mutable = matches!(bytes, Bytes::Exclusive(_));
+            let mutable = matches!(bytes, ArgumentBytes::Exclusive(_));
             all.push(Buffer::new(all.len(), name, mutable, false, bytes));
         }
         all
@@ -123,7 +123,7 @@ impl Program {
         let start = END - (1 << 36);
         let mut workspace = [0u64; WORKSPACE_BYTES / 8];
         workspace[0] = WORKSPACE_BYTES as u64;
-        let bytes = Bytes::Exclusive(bytemuck::cast_slice_mut(&mut workspace));
+        let bytes = ArgumentBytes::Exclusive(bytemuck::cast_slice_mut(&mut workspace));
         let name = "the grid's workspace".to_string();
         let mut all: Vec<Buffer<'_>> = all;
         all.push(Buffer { base: start, ..Buffer::new(0, name, true, false, bytes) });

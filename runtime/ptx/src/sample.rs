@@ -5,9 +5,9 @@ use super::arithmetic::convert::to_float;
 use super::arithmetic::float::{F16, F32, Rounding};
 use super::code::{Inst, ObjectAccess, ObjectOperation, Outside, Query, Window};
 use super::machine::Machine;
-use super::memory::{RegionExtent, View};
+use super::memory::{RegionExtent, WarpMemory};
 use super::registers::lanes;
-use super::texture::{FULL_WEIGHT, FilterTap, Location, Object, Texels, TextureSampler};
+use super::texture::{FULL_WEIGHT, FilterTap, TexelLocation, Texels, TextureOrSurface, TextureSampler};
 use super::warp::{Warp, clear};
 use smallvec::SmallVec;
 
@@ -128,7 +128,7 @@ impl Machine<'_, '_> {
             *to = word(data) as i32;
         }
         let axes = access.coordinates.len();
-        let location = Location { coordinates: coordinates.map(f32::from_bits), offset, axes, layer };
+        let location = TexelLocation { coordinates: coordinates.map(f32::from_bits), offset, axes, layer };
         let place = TexelCoordinates { coordinates: coordinates.map(|c| c as i32), axes, layer };
         let values: SmallVec<[(u64, bool); 4]> = access
             .values
@@ -140,7 +140,8 @@ impl Machine<'_, '_> {
             ObjectOperation::Query(query) => {
                 let object = object.ok_or_else(|| missing("texture or surface"))?;
                 let [width, height, depth] = object.texels().queried;
-                let normalized = matches!(object, Object::Texture(_, TextureSampler { normalized: true, .. }));
+                let normalized =
+                    matches!(object, TextureOrSurface::Texture(_, TextureSampler { normalized: true, .. }));
                 let value = match query {
                     Query::Width => width,
                     Query::Height => height,
@@ -151,11 +152,11 @@ impl Machine<'_, '_> {
                 Ok([value, 0, 0, 0].into())
             }
             ObjectOperation::Sample { .. } | ObjectOperation::Gather(_) => {
-                let Some(Object::Texture(texels, sampler)) = object else { return Err(missing("texture")) };
+                let Some(TextureOrSurface::Texture(texels, sampler)) = object else { return Err(missing("texture")) };
                 sample(&mut view, &access.operation, (&texels, &sampler), &location, place)
             }
             operation => {
-                let Some(Object::Surface(texels)) = object else { return Err(missing("surface")) };
+                let Some(TextureOrSurface::Surface(texels)) = object else { return Err(missing("surface")) };
                 let elements = access.results.len().max(values.len());
                 surface(&mut view, operation, &texels, place, elements, &values)
             }
@@ -177,10 +178,10 @@ fn unreachable_texel(address: u64) -> TextureFault {
 
 /// Reads a texture.
 fn sample(
-    view: &mut View<'_, '_>,
+    view: &mut WarpMemory<'_, '_>,
     operation: &ObjectOperation,
     (texels, sampler): (&Texels, &TextureSampler),
-    location: &Location,
+    location: &TexelLocation,
     place: TexelCoordinates,
 ) -> Result<SampledAccess, TextureFault> {
     let (mut lost, mut approximate) = (None, false);
@@ -280,7 +281,7 @@ impl TexelCoordinates {
 
 /// Reads or writes a surface.
 fn surface(
-    view: &mut View<'_, '_>,
+    view: &mut WarpMemory<'_, '_>,
     operation: &ObjectOperation,
     texels: &Texels,
     place: TexelCoordinates,
@@ -330,7 +331,7 @@ fn surface(
 }
 
 /// Returns bytes of global memory, and whether they may depend on an approximation.
-fn load(view: &mut View<'_, '_>, address: u64, size: usize) -> Option<([u8; MAX_SURFACE_BYTES], bool)> {
+fn load(view: &mut WarpMemory<'_, '_>, address: u64, size: usize) -> Option<([u8; MAX_SURFACE_BYTES], bool)> {
     let RegionExtent { region, base, .. } = view.region(Window::Generic, address).ok()?;
     let at = address.checked_sub(base)? as usize;
     let mut bytes = [0; MAX_SURFACE_BYTES];

@@ -4,7 +4,7 @@ use super::Check;
 use super::code::{DeviceFunction, Inst, Service, Window};
 use super::cooperative::GRID_BARRIER;
 use super::machine::Machine;
-use super::memory::View;
+use super::memory::WarpMemory;
 use super::printf::{Arguments, format};
 use super::registers::lanes;
 use super::warp::{BarrierArrival, Warp};
@@ -69,7 +69,7 @@ impl Heap {
 
 /// The arguments of `vprintf`: a structure in memory, each member aligned to its size.
 struct Members<'a, 'v, 'm> {
-    view: &'a View<'v, 'm>,
+    view: &'a WarpMemory<'v, 'm>,
     lane: usize,
     address: u64,
 }
@@ -90,13 +90,13 @@ impl Arguments for Members<'_, '_, '_> {
 }
 
 /// Returns the bytes from a generic address to the end of their region.
-fn bytes_at<'a>(view: &'a View<'_, '_>, lane: usize, address: u64) -> Option<&'a [u8]> {
+fn bytes_at<'a>(view: &'a WarpMemory<'_, '_>, lane: usize, address: u64) -> Option<&'a [u8]> {
     let extent = view.region(Window::Generic, address).ok()?;
     view.bytes(extent.region, lane).get(address.checked_sub(extent.base)? as usize..)
 }
 
 /// Returns the text at a generic address, up to its NUL.
-fn text_at(view: &View<'_, '_>, lane: usize, address: u64) -> Option<Vec<u8>> {
+fn text_at(view: &WarpMemory<'_, '_>, lane: usize, address: u64) -> Option<Vec<u8>> {
     let bytes = bytes_at(view, lane, address)?;
     let length = bytes.iter().take(MAX_TEXT).position(|byte| *byte == 0)?;
     Some(bytes[..length].to_vec())

@@ -31,22 +31,22 @@ const WEIGHT_BITS: u32 = 8;
 const MISSING_CHANNELS: [u32; 4] = [0; 4];
 
 /// The textures and surfaces of a launch, by handle.
-pub type Objects = HashMap<u64, Object>;
+pub type Objects = HashMap<u64, TextureOrSurface>;
 
 /// A texture or a surface.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub enum Object {
+pub enum TextureOrSurface {
     /// Texels that are read with a sampler.
     Texture(Texels, TextureSampler),
     /// Texels that are read and written by position.
     Surface(Texels),
 }
 
-impl Object {
+impl TextureOrSurface {
     /// Returns the texels.
     pub fn texels(&self) -> &Texels {
         match self {
-            Object::Texture(texels, _) | Object::Surface(texels) => texels,
+            TextureOrSurface::Texture(texels, _) | TextureOrSurface::Surface(texels) => texels,
         }
     }
 }
@@ -197,7 +197,7 @@ const NORMALIZED_BITS: i32 = 21;
 
 /// A location in a texture.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Location {
+pub struct TexelLocation {
     /// The coordinates.
     pub coordinates: [f32; 3],
     /// The offset in texels along each axis.
@@ -208,7 +208,7 @@ pub struct Location {
     pub layer: Option<u32>,
 }
 
-impl Location {
+impl TexelLocation {
     /// Returns the index of the layer, clamped, or else 0.
     fn layer(&self, texels: &Texels) -> u32 {
         self.layer.unwrap_or(0).min(texels.size[2].saturating_sub(1))
@@ -296,7 +296,7 @@ impl TextureSampler {
     }
 
     /// Returns the texels that contribute to the value at a location.
-    pub fn taps(&self, texels: &Texels, at: &Location) -> SmallVec<[FilterTap; 8]> {
+    pub fn taps(&self, texels: &Texels, at: &TexelLocation) -> SmallVec<[FilterTap; 8]> {
         let layer = at.layer(texels);
         if !self.filters(texels.channel) {
             let mut texel = Some([0, 0, layer]);
@@ -333,7 +333,7 @@ impl TextureSampler {
 
     /// Returns the four texels that `tld4` reads, counterclockwise from the one with the lower x
     /// and the higher y.
-    pub fn corners(&self, texels: &Texels, at: &Location) -> [Option<[u32; 3]>; 4] {
+    pub fn corners(&self, texels: &Texels, at: &TexelLocation) -> [Option<[u32; 3]>; 4] {
         let axis = |axis: usize| self.pair(axis, at.coordinates[axis], at.offset[axis], texels.size[axis]);
         let (([left, right], _), ([low, high], _)) = (axis(0), axis(1));
         let layer = at.layer(texels);
@@ -418,8 +418,8 @@ mod tests {
         TextureSampler { addressing: [mode; 3], linear, normalized, as_integer: false, border: [9.0; 4] }
     }
 
-    fn at(x: f32) -> Location {
-        Location { coordinates: [x, 0.0, 0.0], offset: [0; 3], axes: 1, layer: Some(0) }
+    fn at(x: f32) -> TexelLocation {
+        TexelLocation { coordinates: [x, 0.0, 0.0], offset: [0; 3], axes: 1, layer: Some(0) }
     }
 
     /// Returns the first channel of a texture with four texels, of values 0, 10, 20 and 30.

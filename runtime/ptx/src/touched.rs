@@ -3,7 +3,7 @@
 
 use super::access::CheckedAddresses;
 use super::code::MemoryAccess;
-use super::memory::{Region, View};
+use super::memory::{MemoryRegion, WarpMemory};
 use super::registers::lanes;
 
 /// log₂ of the granularity in bytes: a word.
@@ -56,13 +56,13 @@ impl TouchedWords {
     }
 }
 
-impl View<'_, '_> {
+impl WarpMemory<'_, '_> {
     /// Records the words of the buffers that an access touches, if they are tracked.
     #[inline(always)]
     pub fn note(&mut self, access: &MemoryAccess, reach: &CheckedAddresses, store: bool) {
         let elsewhere = reach.common.is_some_and(|extent| match extent.region {
-            Region::Buffer(i) => self.buffers[i].touched.is_none(),
-            Region::Shared | Region::Local | Region::Param => true,
+            MemoryRegion::Buffer(i) => self.buffers[i].touched.is_none(),
+            MemoryRegion::Shared | MemoryRegion::Local | MemoryRegion::Param => true,
         });
         if !elsewhere {
             self.note_lanes(access, reach, store);
@@ -74,7 +74,7 @@ impl View<'_, '_> {
         for lane in lanes(reach.mask) {
             let address = reach.addresses[lane];
             let Ok(extent) = reach.common.map_or_else(|| self.region(access.window, address), Ok) else { continue };
-            if let Region::Buffer(i) = extent.region
+            if let MemoryRegion::Buffer(i) = extent.region
                 && let Some(touched) = &mut self.buffers[i].touched
             {
                 touched.note((address - extent.base) as usize, access.bytes() as usize, store);

@@ -4,7 +4,7 @@ use super::Check;
 use super::ahead::Copies;
 use super::call::Activation;
 use super::code::{
-    self, Atomic, Barrier, BarrierReduction, Body, Code, Condition, Data, DefinednessRule, Inst, InstructionKind,
+    self, AtomicAccess, Barrier, BarrierReduction, Body, Code, Condition, Data, DefinednessRule, Inst, InstructionKind,
     MemoryAccess, NO_DRIVER,
 };
 use super::flow::{BranchPolicy, WarpFlow};
@@ -265,7 +265,7 @@ impl Machine<'_, '_> {
         let states = if CHECKED { follow(follows, inst, &warp.registers) } else { 0 };
         let undefined = body(&mut warp.registers, mask);
         if CHECKED {
-            settle(&mut warp.registers, inst, mask, states & !undefined, (undefined, reason));
+            record_defined(&mut warp.registers, inst, mask, states & !undefined, (undefined, reason));
             let bounds = &self.program.code.bounds;
             if !bounds.is_empty() {
                 approximate(&mut warp.registers, inst, mask, bounds.contains_key(&inst.site));
@@ -287,7 +287,13 @@ impl Machine<'_, '_> {
     }
 
     /// Starts the copies of the lanes with defined addresses.
-    fn copy_defined<const CHECKED: bool>(&mut self, warp: &mut Warp, inst: &Inst, copy: &code::Copy, mut mask: u32) {
+    fn copy_defined<const CHECKED: bool>(
+        &mut self,
+        warp: &mut Warp,
+        inst: &Inst,
+        copy: &code::AsyncCopyAccess,
+        mut mask: u32,
+    ) {
         if CHECKED {
             mask = self.with_address(warp, inst, copy.to.base, mask);
             mask = self.with_address(warp, inst, copy.from.base, mask);
@@ -321,7 +327,7 @@ impl Machine<'_, '_> {
         &mut self,
         warp: &mut Warp,
         inst: &Inst,
-        atomic: &Atomic,
+        atomic: &AtomicAccess,
         mask: u32,
     ) -> bool {
         let whole = mask;
@@ -522,7 +528,7 @@ impl Machine<'_, '_> {
         if !barrier.arrive {
             let tells = barrier.reduction.map(|(reduction, _, place)| (reduction, place));
             warp.waits = Some(BarrierArrival { number: number as usize, site, mask, tells });
-            settle(&mut warp.registers, inst, mask, mask, (0, ""));
+            record_defined(&mut warp.registers, inst, mask, mask, (0, ""));
         }
     }
 
@@ -607,7 +613,7 @@ fn broadcast(
     for lane in lanes(mask) {
         warp.registers.set(to, lane, value);
     }
-    settle(&mut warp.registers, inst, mask, mask & !undefined, (undefined, why));
+    record_defined(&mut warp.registers, inst, mask, mask & !undefined, (undefined, why));
 }
 
 /// Sets values that could not be loaded to 0.
@@ -648,7 +654,7 @@ fn follow(follows: DefinednessRule, inst: &Inst, registers: &Registers) -> u32 {
 
 /// Records in which lanes the results are defined, and the reason for the other lanes.
 #[inline(always)]
-pub fn settle(registers: &mut Registers, inst: &Inst, mask: u32, defined: u32, own: (u32, &'static str)) {
+pub fn record_defined(registers: &mut Registers, inst: &Inst, mask: u32, defined: u32, own: (u32, &'static str)) {
     for id in &inst.writes {
         let state = &mut registers.defined[*id as usize];
         *state = *state & !mask | defined & mask;

@@ -225,7 +225,7 @@ impl Foreign {
     }
 
     /// Makes work of the device wait for the producer's pending work.
-    pub fn settle(&self, py: Python<'_>, opened: &Opened) -> PyResult<()> {
+    pub fn wait_for_producer(&self, py: Python<'_>, opened: &Opened) -> PyResult<()> {
         let Some(stream) = self.pending else { return Ok(()) };
         let handle = std::ptr::without_provenance_mut(stream);
         // SAFETY: the interface states that the number is a stream of the array's device.
@@ -651,7 +651,7 @@ pub fn asarray<'py>(py: Python<'py>, source: &Bound<'py, PyAny>) -> PyResult<Bou
     let foreign = Foreign::of(source, "source")?.ok_or_else(|| PyTypeError::new_err("`source` is not an array"))?;
     let (place, scalar, shape, writable) = (foreign.place, foreign.scalar, foreign.shape.clone(), foreign.writable);
     let opened = place.open(py)?;
-    foreign.settle(py, &opened)?;
+    foreign.wait_for_producer(py, &opened)?;
     // The array may be used on any stream from now on.
     py.detach(|| opened.complete(|_| Ok(()))).map_err(|e| error::runtime(py, e))?;
     match foreign.memory(&opened, ArrayForm::Slice, "source", false)?.0 {
@@ -719,7 +719,7 @@ pub fn open<'a>(
     let mut ordered = handle;
     for (_, array) in arrays.clone() {
         if array.pending.is_some() && array.pending != ordered {
-            array.settle(py, &opened)?;
+            array.wait_for_producer(py, &opened)?;
             ordered = ordered.or(array.pending);
         }
     }

@@ -73,7 +73,7 @@ pub struct Opened {
     /// only the errors of its calls.
     calls: Mutex<()>,
     later: Mutex<Later>,
-    pub recording: Recording,
+    pub recording: FunctionRecording,
     /// Tables of rotary embeddings. None is dropped, because recorded launches read them.
     rotary: Mutex<Vec<(RotaryKey, Arc<Rotary>)>>,
 }
@@ -86,7 +86,7 @@ const MAX_ROTARY_TABLES: usize = 64;
 
 /// The recording of a function's launches.
 #[derive(Default)]
-pub struct Recording(Mutex<Option<(ThreadId, Progress)>>);
+pub struct FunctionRecording(Mutex<Option<(ThreadId, Progress)>>);
 
 /// The work that the function has submitted.
 enum Progress {
@@ -97,7 +97,7 @@ enum Progress {
     Other,
 }
 
-impl Recording {
+impl FunctionRecording {
     /// Begins to record the calls of this thread. Returns false if another recording has not ended.
     pub fn begin(&self) -> bool {
         let mut recording = self.lock();
@@ -175,7 +175,7 @@ impl Opened {
             device,
             calls: Mutex::default(),
             later: Mutex::default(),
-            recording: Recording::default(),
+            recording: FunctionRecording::default(),
             rotary: Mutex::default(),
         })
     }

@@ -4,20 +4,20 @@ use std::ops::Range;
 
 /// Bytes of an argument.
 #[derive(Debug)]
-pub enum Bytes<'m> {
+pub enum ArgumentBytes<'m> {
     /// Bytes that the kernel only reads.
     Shared(&'m [u8]),
     /// Bytes that the kernel may write.
     Exclusive(&'m mut [u8]),
 }
 
-impl Bytes<'_> {
+impl ArgumentBytes<'_> {
     /// Returns the bytes for reading.
     #[inline(always)]
     pub fn get(&self) -> &[u8] {
         match self {
-            Bytes::Shared(b) => b,
-            Bytes::Exclusive(b) => b,
+            ArgumentBytes::Shared(b) => b,
+            ArgumentBytes::Exclusive(b) => b,
         }
     }
 }

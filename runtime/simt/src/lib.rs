@@ -20,7 +20,7 @@
 //! - [`Scheduler`]: the loop that selects the next block and warp;
 //! - [`Interleaver`]: the loop for blocks that are resident at once, with [`Preemption`];
 //! - [`split`]: runs a launch on several host threads, each with a copy of the memory;
-//! - [`Bytes`], [`ByteRanges`]: the memory of a launch;
+//! - [`ArgumentBytes`], [`ByteRanges`]: the memory of a launch;
 //! - [`Statistics`], [`Thread`], [`number`]: the data of reports;
 //! - [`report`]: the findings of a run, their collection, and their text and JSON.
 //!
@@ -43,7 +43,7 @@ pub mod split;
 mod statistics;
 mod thread;
 
-pub use bytes::{ByteRanges, Bytes};
+pub use bytes::{ArgumentBytes, ByteRanges};
 pub use grid::GridShape;
 pub use interleaver::{Interleaver, RunningGrid, WarpState};
 pub use kernel_dsl_compiler::oracle::{Check, Severity};

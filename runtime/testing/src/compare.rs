@@ -1,8 +1,8 @@
 //! The comparison of two results, and of a result with a reference.
 
-use super::input::Array;
+use super::input::StridedArray;
 use super::report::{Failure, FirstDifference};
-use super::{Case, Executor, Input, IntoValues, Value};
+use super::{Case, ElementValue, Executor, Input, IntoValues};
 use kernel_dsl::compiler::Scalar;
 use kernel_dsl::compiler::hir::Tolerance;
 use kernel_dsl::half;
@@ -24,13 +24,13 @@ pub struct Expected {
 pub enum Contents {
     /// Numbers in `f64`, each with the allowed distance.
     Near(Vec<f64>, Bound),
-    /// Numbers of any type. Each must equal the output's, as [`Value`]s compare.
-    Exact(Vec<Value>),
+    /// Numbers of any type. Each must equal the output's, as [`ElementValue`]s compare.
+    Exact(Vec<ElementValue>),
     /// The numbers of all elements. The output may hold the elements in another order.
-    Multiset(Vec<Value>),
+    Multiset(Vec<ElementValue>),
     /// The numbers of all distinct elements. The output may hold each of them once or several
     /// times, in any order.
-    Set(Vec<Value>),
+    Set(Vec<ElementValue>),
     /// Contents that a predicate accepts.
     Judged(Judge),
     /// Any contents.
@@ -76,7 +76,7 @@ impl Expected {
     }
 
     /// Creates expected contents that must match exactly: elements of any type, structs included,
-    /// or [`Value`]s.
+    /// or [`ElementValue`]s.
     pub fn exact<T: IntoValues>(argument: usize, elements: impl IntoIterator<Item = T>) -> Expected {
         Expected { argument, contents: Contents::Exact(T::values(elements.into_iter().collect())) }
     }
@@ -197,7 +197,12 @@ fn neighbors(ty: Scalar, a: u64, b: u64) -> bool {
 /// Floats are equal if `right` is within `tolerance` of `left`. An infinity equals a finite float
 /// if a value within the tolerance of the latter rounds to that infinity. Adjacent 16-bit floats
 /// are equal too, because two values within the tolerance may round to neighbors.
-pub(super) fn differ(name: &str, left: &Array, right: &Array, tolerance: Option<Tolerance>) -> Option<FirstDifference> {
+pub(super) fn differ(
+    name: &str,
+    left: &StridedArray,
+    right: &StridedArray,
+    tolerance: Option<Tolerance>,
+) -> Option<FirstDifference> {
     let different = |i: &usize| {
         let (ty, a, b) = (left.ty(*i), left.bits(*i), right.bits(*i));
         let near = tolerance.filter(|_| ty.is_float() || ty.is_half());
@@ -224,7 +229,7 @@ pub(super) fn differ(name: &str, left: &Array, right: &Array, tolerance: Option<
 pub(super) fn reference(
     executor: &Executor,
     names: &[String],
-    outputs: &[(usize, Array)],
+    outputs: &[(usize, StridedArray)],
     case: &Case,
     expected: &[Expected],
 ) -> Option<Failure> {
@@ -241,7 +246,7 @@ pub(super) fn reference(
             let why = || format!("the reference gives {given} values for `{name}`, which has {count}");
             (given != count).then(|| Failure::Incomplete { why: why() })
         };
-        let wrong = |n: usize, given: Value, expected: String, bound: Option<f64>| Failure::Wrong {
+        let wrong = |n: usize, given: ElementValue, expected: String, bound: Option<f64>| Failure::Wrong {
             executor: executor.clone(),
             argument: name.clone(),
             index: array.index(n).into(),
@@ -267,7 +272,7 @@ pub(super) fn reference(
             Contents::Exact(values) => all(values.len()).or_else(|| {
                 let mut pairs = numbers.zip(values);
                 // Numbers of two types may have the same text: 0.1 is not the same `f32` and `f64`.
-                let text = |given: Value, value: Value| match show(value.ty(), value.bits()) {
+                let text = |given: ElementValue, value: ElementValue| match show(value.ty(), value.bits()) {
                     text if given.ty() == value.ty() => text,
                     text => format!("{text} of type `{}`", value.ty()),
                 };
@@ -288,8 +293,8 @@ pub(super) fn reference(
 }
 
 /// Returns whether a number is within `bound` of the expected `value`.
-fn near(given: Value, value: f64, bound: f64) -> bool {
-    let expected = Value::new(value);
+fn near(given: ElementValue, value: f64, bound: f64) -> bool {
+    let expected = ElementValue::new(value);
     // A bound relative to an infinity would accept everything.
     let finite = given.to_f64().is_finite();
     let near = value.is_finite()
@@ -301,10 +306,11 @@ fn near(given: Value, value: f64, bound: f64) -> bool {
 
 /// Compares the elements of an output with the expected ones, in any order. Returns a description
 /// of the difference. With `distinct`, the number of occurrences of an element does not matter.
-fn unordered(array: &Array, expected: &[Value], distinct: bool) -> Option<String> {
-    let given: Vec<Value> = array.offsets().map(|offset| array.value(offset)).collect();
-    let sorted = |all: &[Value]| {
-        let mut elements: Vec<Vec<Value>> = all.chunks(array.numbers_in_element()).map(<[Value]>::to_vec).collect();
+fn unordered(array: &StridedArray, expected: &[ElementValue], distinct: bool) -> Option<String> {
+    let given: Vec<ElementValue> = array.offsets().map(|offset| array.value(offset)).collect();
+    let sorted = |all: &[ElementValue]| {
+        let mut elements: Vec<Vec<ElementValue>> =
+            all.chunks(array.numbers_in_element()).map(<[ElementValue]>::to_vec).collect();
         elements.sort();
         if distinct {
             elements.dedup();
@@ -312,9 +318,10 @@ fn unordered(array: &Array, expected: &[Value], distinct: bool) -> Option<String
         elements
     };
     let (given, expected) = (sorted(&given), sorted(expected));
-    let count = |all: &[Vec<Value>], one: &Vec<Value>| all.iter().filter(|element| *element == one).count();
-    let show = |element: &[Value]| {
-        let numbers: Vec<_> = element.iter().map(Value::to_string).collect();
+    let count =
+        |all: &[Vec<ElementValue>], one: &Vec<ElementValue>| all.iter().filter(|element| *element == one).count();
+    let show = |element: &[ElementValue]| {
+        let numbers: Vec<_> = element.iter().map(ElementValue::to_string).collect();
         if numbers.len() == 1 { numbers.concat() } else { format!("[{}]", numbers.join(", ")) }
     };
     // The first place where the sorted lists differ holds the least element of the difference.
@@ -346,7 +353,12 @@ fn times(number: usize) -> String {
 }
 
 /// Checks that the gaps between a view's elements are unchanged.
-pub(super) fn gaps(executor: &Executor, names: &[String], outputs: &[(usize, Array)], case: &Case) -> Option<Failure> {
+pub(super) fn gaps(
+    executor: &Executor,
+    names: &[String],
+    outputs: &[(usize, StridedArray)],
+    case: &Case,
+) -> Option<Failure> {
     for (argument, after) in outputs {
         let Input::Array(before) = &case.inputs[*argument] else { continue };
         let mut gap = vec![true; after.len()];
@@ -368,7 +380,7 @@ pub(super) fn gaps(executor: &Executor, names: &[String], outputs: &[(usize, Arr
 mod tests {
     use super::*;
 
-    fn array(input: Input) -> Array {
+    fn array(input: Input) -> StridedArray {
         match input {
             Input::Array(array) => array,
             Input::Scalar { .. } => panic!("an array is needed"),

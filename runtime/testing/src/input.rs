@@ -1,6 +1,6 @@
 //! A type-erased argument of a test case, which owns its data.
 
-use super::Value;
+use super::ElementValue;
 use kernel_dsl::compiler::hir::Type;
 use kernel_dsl::compiler::{ElementType, Scalar};
 use kernel_dsl::half::{bf16, f16};
@@ -18,13 +18,13 @@ pub enum Input {
     #[allow(missing_docs)]
     Scalar { ty: Scalar, bits: u64 },
     /// An array, for a slice (of rank 1) or a view.
-    Array(Array),
+    Array(StridedArray),
 }
 
 /// Elements in memory, with extents and strides. The numbers of an element, such as a struct, are
 /// consecutive.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Array {
+pub struct StridedArray {
     element: ElementType,
     /// The numbers of an element, each with the offset of its first byte.
     numbers: Vec<(u32, Scalar)>,
@@ -84,7 +84,7 @@ impl Input {
         // while the bytes are read.
         let bytes = unsafe { std::slice::from_raw_parts(data.as_ptr().cast::<u8>(), size_of_val(data)) }.to_vec();
         let (extents, strides) = (extents.to_vec(), strides.to_vec());
-        Input::Array(Array {
+        Input::Array(StridedArray {
             element: T::TYPE,
             numbers: T::TYPE.numbers(),
             bytes,
@@ -102,7 +102,7 @@ impl Input {
             Input::Array(array) => {
                 let elements = extents.iter().fold(1usize, |n, extent| n.saturating_mul(*extent));
                 let bytes = vec![0xff; elements.saturating_mul(size_of::<T>())];
-                Input::Array(Array { bytes, uninitialized: true, ..array })
+                Input::Array(StridedArray { bytes, uninitialized: true, ..array })
             }
             scalar => scalar,
         }
@@ -112,7 +112,9 @@ impl Input {
     /// unchanged.
     pub fn of_shape<const R: usize>(self, extents: [usize; R], strides: [usize; R]) -> Input {
         match self {
-            Input::Array(array) => Input::Array(Array { extents: extents.into(), strides: strides.into(), ..array }),
+            Input::Array(array) => {
+                Input::Array(StridedArray { extents: extents.into(), strides: strides.into(), ..array })
+            }
             scalar => scalar,
         }
     }
@@ -134,7 +136,7 @@ impl Input {
     }
 
     /// Sets all bits of the numbers in memory that `which` lists; returns a scalar unchanged.
-    fn with_ones(self, which: impl FnOnce(&Array) -> Vec<usize>) -> Input {
+    fn with_ones(self, which: impl FnOnce(&StridedArray) -> Vec<usize>) -> Input {
         match self {
             Input::Array(mut array) => {
                 for i in which(&array) {
@@ -179,9 +181,9 @@ impl Input {
 
     /// Returns the numbers of an array in row-major order, without gaps and without rounding. A
     /// scalar gives one number. An element that is a struct or an array gives all its numbers.
-    pub fn numbers(&self) -> Vec<Value> {
+    pub fn numbers(&self) -> Vec<ElementValue> {
         match self {
-            Input::Scalar { ty, bits } => vec![Value::from_bits(*ty, *bits)],
+            Input::Scalar { ty, bits } => vec![ElementValue::from_bits(*ty, *bits)],
             Input::Array(array) => array.offsets().map(|i| array.value(i)).collect(),
         }
     }
@@ -273,7 +275,7 @@ impl InputForm {
     }
 }
 
-impl Array {
+impl StridedArray {
     pub(super) fn element(&self) -> ElementType {
         self.element
     }
@@ -288,8 +290,8 @@ impl Array {
     }
 
     /// Returns an array of the same shape with other contents; `bytes` must have the same length.
-    pub(super) fn with_bytes(&self, bytes: Vec<u8>) -> Array {
-        Array { bytes, ..self.clone() }
+    pub(super) fn with_bytes(&self, bytes: Vec<u8>) -> StridedArray {
+        StridedArray { bytes, ..self.clone() }
     }
 
     /// Returns the count of numbers in memory, gaps included.
@@ -317,8 +319,8 @@ impl Array {
     }
 
     /// Returns number `i` in memory.
-    pub(super) fn value(&self, i: usize) -> Value {
-        Value::from_bits(self.ty(i), self.bits(i))
+    pub(super) fn value(&self, i: usize) -> ElementValue {
+        ElementValue::from_bits(self.ty(i), self.bits(i))
     }
 
     /// Returns the count of numbers in an element.
@@ -435,7 +437,7 @@ mod tests {
         assert_eq!(Input::slice(&[1u32, 2, 3, 4]).to_vec::<[u32; 4]>(), [[1, 2, 3, 4]]);
         assert_eq!(Input::strided(&[1u64, 0, u64::MAX], [2], [2]).to_vec::<u64>(), [1, u64::MAX]);
         assert_eq!(Input::slice::<u64>(&[]).to_vec::<[u64; 3]>(), Vec::<[u64; 3]>::new());
-        assert_eq!(Input::slice(&[u64::MAX]).numbers(), [Value::new(u64::MAX)]);
+        assert_eq!(Input::slice(&[u64::MAX]).numbers(), [ElementValue::new(u64::MAX)]);
     }
 
     #[test]

@@ -77,8 +77,8 @@ pub fn validated<T>(
     let case = sized.first().unwrap_or(case);
     let mut result = None;
     signature.run(device, case, |arguments| {
-        let approved = ValidatedArgs::new(program, device.identity(), case.block, arguments)?;
-        result = Some(act(&approved)?);
+        let validated = ValidatedArgs::new(program, device.identity(), case.block, arguments)?;
+        result = Some(act(&validated)?);
         Ok(())
     })?;
     Ok(result.expect("`run` calls the closure, or fails"))
@@ -192,6 +192,8 @@ impl Inspection {
         run: impl FnOnce(&Program, Launch<'_>) -> Result<T, LaunchFailure>,
     ) -> Result<Option<T>> {
         let options = Options { uninitialized: case.holding_nothing(), ..options };
-        validated(&self.program, case, &Device::cpu(), |approved| self.executable.launch(approved, None, options, run))
+        validated(&self.program, case, &Device::cpu(), |validated| {
+            self.executable.launch(validated, None, options, run)
+        })
     }
 }

@@ -120,7 +120,7 @@ pub use report::{
 #[doc(hidden)]
 pub use runtime_devices::executor;
 pub use shapes::{edges, shapes};
-pub use value::{IntoValues, Value};
+pub use value::{ElementValue, IntoValues};
 
 use kernel_dsl::Artifact;
 use kernel_dsl::compiler::hir::Instance;

@@ -54,8 +54,8 @@ impl<'p> Oracle<'p> {
     pub fn run(&self, case: &Case, options: Options) -> Result<OracleRun> {
         let outcome = RefCell::new(None);
         let outputs = self.prepared.run(&self.device, case, |arguments| {
-            let approved = self.prepared.approved(&self.device, case, arguments)?;
-            outcome.replace(self.executable.outcome(&approved, options)?);
+            let validated = self.prepared.validated(&self.device, case, arguments)?;
+            outcome.replace(self.executable.outcome(&validated, options)?);
             Ok(())
         })?;
         Ok(OracleRun { outcome: outcome.into_inner(), outputs })
@@ -63,10 +63,9 @@ impl<'p> Oracle<'p> {
 
     /// Compares the result of a run of `case` with the expected values. Returns the failure if they
     /// differ.
-    pub fn wrong(&self, case: &Case, trial: &OracleRun, expected: &[Expected]) -> Option<Failure> {
+    pub fn wrong(&self, case: &Case, run: &OracleRun, expected: &[Expected]) -> Option<Failure> {
         let (executor, names) = (Executor::Lowered, self.prepared.names());
-        gaps(&executor, names, &trial.outputs, case)
-            .or_else(|| reference(&executor, names, &trial.outputs, case, expected))
+        gaps(&executor, names, &run.outputs, case).or_else(|| reference(&executor, names, &run.outputs, case, expected))
     }
 
     /// Returns whether two runs of `case` differ in an argument that must not depend on the
@@ -86,8 +85,8 @@ impl PreparedInstance {
         let (device, reported) = (Device::cpu(), RefCell::new(None));
         self.run(&device, case, |arguments| {
             let (executable, form) = self.checked();
-            let approved = self.approved(&device, case, arguments)?;
-            reported.replace(executable.outcome_checked(&approved, form, options)?.1);
+            let validated = self.validated(&device, case, arguments)?;
+            reported.replace(executable.outcome_checked(&validated, form, options)?.1);
             Ok(())
         })?;
         Ok(reported.into_inner())
@@ -109,18 +108,18 @@ impl PreparedInstance {
     }
 
     /// Returns whether the PTX interpreter reports an error for a case, or has another result than
-    /// `trial`. Arguments that may depend on the schedule, as in [`Oracle::differ`], are not
+    /// `run`. Arguments that may depend on the schedule, as in [`Oracle::differ`], are not
     /// compared. `None` means that the instance has no PTX.
     pub fn ptx_differs(
         &self,
         case: &Case,
         expected: &[Expected],
-        trial: &OracleRun,
+        run: &OracleRun,
         options: ptx::Options,
     ) -> Result<Option<bool>> {
         let free = order_dependent(case, self.lowered.has_atomics(), expected);
         match self.run_ptx(case, options).transpose() {
-            Some(Ok(outputs)) => Ok(Some(self.difference(&free, &trial.outputs, &outputs).is_some())),
+            Some(Ok(outputs)) => Ok(Some(self.difference(&free, &run.outputs, &outputs).is_some())),
             Some(Err(e)) if e.report().is_some() => Ok(Some(true)),
             Some(Err(e)) => Err(e),
             None => Ok(None),
@@ -140,7 +139,7 @@ impl PreparedInstance {
     fn run_ptx(&self, case: &Case, options: ptx::Options) -> Result<Option<Outputs>> {
         let (device, Some(executable)) = (Device::cpu(), self.ptx()) else { return Ok(None) };
         let outputs = self.run(&device, case, |arguments| {
-            executable.run(&self.approved(&device, case, arguments)?, self.names(), options).map(drop)
+            executable.run(&self.validated(&device, case, arguments)?, self.names(), options).map(drop)
         });
         outputs.map(Some)
     }

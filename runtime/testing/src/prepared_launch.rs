@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct FormTimes {
     /// The kernel's own PTX, without checks.
-    pub bare: Vec<Duration>,
+    pub unchecked: Vec<Duration>,
     /// The checked form, in which every access is checked.
     pub checked: Vec<Duration>,
 }
@@ -78,7 +78,7 @@ impl FormTimes {
                 times.push([time(&stream, launches, &mut bare)?, time(&stream, launches, &mut checked)?]);
             }
             let settled = WARM_UP.min(times.len().saturating_sub(MIN_ROUNDS));
-            (forms.bare, forms.checked) = times[settled..].iter().map(|[bare, checked]| (*bare, *checked)).unzip();
+            (forms.unchecked, forms.checked) = times[settled..].iter().map(|[bare, checked]| (*bare, *checked)).unzip();
             Ok(())
         })?;
         Ok(forms)

@@ -23,9 +23,9 @@ impl DecodedPtx {
     /// # Errors
     /// If the PTX interpreter rejects the text.
     pub fn new(instance: String, text: &str, shared: SharedMemoryNeed) -> Result<DecodedPtx> {
-        let program = parse(text).map_err(ptx::Failure::Syntax).and_then(|module| {
+        let program = parse(text).map_err(ptx::RunFailure::Syntax).and_then(|module| {
             let entry = module.entries().next().map_or("", |entry| entry.name.as_str());
-            ptx::Program::decode(&module, entry).map_err(ptx::Failure::Unsupported)
+            ptx::Program::decode(&module, entry).map_err(ptx::RunFailure::Unsupported)
         });
         match program {
             Ok(program) => Ok(DecodedPtx { instance, program, shared }),
@@ -43,49 +43,49 @@ impl DecodedPtx {
     ///
     /// # Errors
     /// If the interpreter reports a violation.
-    pub fn run(&self, approved: &ValidatedArgs, names: &[String], options: Options) -> Result<Vec<u8>> {
-        if approved.shape().is_empty() {
+    pub fn run(&self, validated: &ValidatedArgs, names: &[String], options: Options) -> Result<Vec<u8>> {
+        if validated.shape().is_empty() {
             return Ok(Vec::new());
         }
-        self.launch(approved, names, options, |program, launch| program.run(launch))
+        self.launch(validated, names, options, |program, launch| program.run(launch))
     }
 
     /// Runs some blocks of the PTX, without checks, and passes every instruction to the observer.
     /// `blocks` are linear indices; x varies fastest.
     pub fn observe(
         &self,
-        approved: &ValidatedArgs,
+        validated: &ValidatedArgs,
         options: Options,
         blocks: impl Iterator<Item = u64>,
         observer: &mut dyn InstructionObserver,
     ) -> Result<()> {
-        self.launch(approved, &[], options, |program, launch| program.observe(launch, blocks, observer)).map(drop)
+        self.launch(validated, &[], options, |program, launch| program.observe(launch, blocks, observer)).map(drop)
     }
 
     fn launch(
         &self,
-        approved: &ValidatedArgs,
+        validated: &ValidatedArgs,
         names: &[String],
         options: Options,
         run: impl FnOnce(&ptx::Program, Launch<'_>) -> std::result::Result<ptx::Outcome, ptx::Mismatch>,
     ) -> Result<Vec<u8>> {
         let (mut buffers, mut parameters) = (Vec::new(), Vec::new());
-        for (index, argument) in approved.arguments().iter().enumerate() {
+        for (index, argument) in validated.arguments().iter().enumerate() {
             match argument {
                 Argument::Scalar { bits, .. } => parameters.push(ParameterValue::Bits(*bits)),
                 Argument::Memory(memory) => {
                     parameters.push(ParameterValue::Address { buffer: buffers.len(), offset: 0 });
                     parameters.extend(memory.shape().numbers().map(ParameterValue::Bits));
                     let name = names.get(index).cloned().unwrap_or_default();
-                    buffers.push(ptx::BufferArgument { name, bytes: executor::bytes(memory, approved.writes(index)) });
+                    buffers.push(ptx::BufferArgument { name, bytes: executor::bytes(memory, validated.writes(index)) });
                 }
             }
         }
-        let shape = approved.shape();
-        let dynamic_shared = approved.shared_bytes(&self.instance, &self.shared)?;
-        let options = Options { cooperative: options.cooperative || approved.is_cooperative(), ..options };
+        let shape = validated.shape();
+        let dynamic_shared = validated.shared_bytes(&self.instance, &self.shared)?;
+        let options = Options { cooperative: options.cooperative || validated.is_cooperative(), ..options };
         let launch = Launch { grid: shape.grid, block: shape.block, dynamic_shared, buffers, parameters, options };
-        let failed = |source: ptx::Failure| Error::Ptx { instance: self.instance.clone(), source: Box::new(source) };
+        let failed = |source: ptx::RunFailure| Error::Ptx { instance: self.instance.clone(), source: Box::new(source) };
         let outcome = run(&self.program, launch).map_err(|mismatch| failed(mismatch.into()))?;
         let printed = outcome.printed.clone();
         outcome.result().map(|_| printed).map_err(|report| failed(report.into()))

@@ -1,6 +1,6 @@
 //! An instance's parameters: converts a case to launch arguments, and reads the outputs back.
 
-use super::input::{Array, InputForm};
+use super::input::{InputForm, StridedArray};
 use super::{Case, Input};
 use kernel_dsl::Argument;
 use kernel_dsl::compiler::hir::Monomorphic;
@@ -9,7 +9,7 @@ use runtime_devices::executor::{self, RawBuffer};
 use runtime_devices::{Device, Result};
 
 /// The contents of the written arguments after a launch, with the argument's index.
-pub(super) type Outputs = Vec<(usize, Array)>;
+pub(super) type Outputs = Vec<(usize, StridedArray)>;
 
 /// The parameters of an instance.
 pub(super) struct Signature {

@@ -15,14 +15,14 @@ use std::hash::{Hash, Hasher};
 /// ordered after all numbers.
 ///
 /// ```
-/// use runtime::testing::Value;
+/// use runtime::testing::ElementValue;
 ///
-/// assert_eq!(Value::new(1u8), Value::new(1.0f32));
-/// assert_ne!(Value::new((1u64 << 53) + 1), Value::new(2f64.powi(53)));
-/// assert!(Value::new(u64::MAX) < Value::new(2f64.powi(64)));
+/// assert_eq!(ElementValue::new(1u8), ElementValue::new(1.0f32));
+/// assert_ne!(ElementValue::new((1u64 << 53) + 1), ElementValue::new(2f64.powi(53)));
+/// assert!(ElementValue::new(u64::MAX) < ElementValue::new(2f64.powi(64)));
 /// ```
 #[derive(Clone, Copy, Debug)]
-pub struct Value {
+pub struct ElementValue {
     ty: Scalar,
     bits: u64,
 }
@@ -35,14 +35,14 @@ enum ExactNumber {
     Other,
 }
 
-impl Value {
+impl ElementValue {
     /// Returns the value of a number.
-    pub fn new(number: impl ScalarElement) -> Value {
-        Value::from_bits(of(&number), number.bits())
+    pub fn new(number: impl ScalarElement) -> ElementValue {
+        ElementValue::from_bits(of(&number), number.bits())
     }
 
-    pub(super) fn from_bits(ty: Scalar, bits: u64) -> Value {
-        Value { ty, bits }
+    pub(super) fn from_bits(ty: Scalar, bits: u64) -> ElementValue {
+        ElementValue { ty, bits }
     }
 
     /// Returns the type.
@@ -62,7 +62,7 @@ impl Value {
 
     /// Returns the distance between two finite numbers. The difference is exact before it is
     /// rounded to `f64`, except between a large integer and a fraction.
-    pub(super) fn distance(self, other: Value) -> f64 {
+    pub(super) fn distance(self, other: ElementValue) -> f64 {
         match (self.number(), other.number()) {
             (ExactNumber::Integer(a), ExactNumber::Integer(b)) => a.abs_diff(b) as f64,
             _ => (self.to_f64() - other.to_f64()).abs(),
@@ -91,8 +91,8 @@ fn of<T: ScalarElement>(_: &T) -> Scalar {
     T::SCALAR
 }
 
-impl Ord for Value {
-    fn cmp(&self, other: &Value) -> Ordering {
+impl Ord for ElementValue {
+    fn cmp(&self, other: &ElementValue) -> Ordering {
         match (self.number(), other.number()) {
             (ExactNumber::Integer(a), ExactNumber::Integer(b)) => a.cmp(&b),
             // One number is a fraction, infinite, NaN, or beyond every integer type. Rounding an
@@ -105,21 +105,21 @@ impl Ord for Value {
     }
 }
 
-impl PartialOrd for Value {
-    fn partial_cmp(&self, other: &Value) -> Option<Ordering> {
+impl PartialOrd for ElementValue {
+    fn partial_cmp(&self, other: &ElementValue) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl PartialEq for Value {
-    fn eq(&self, other: &Value) -> bool {
+impl PartialEq for ElementValue {
+    fn eq(&self, other: &ElementValue) -> bool {
         self.cmp(other) == Ordering::Equal
     }
 }
 
-impl Eq for Value {}
+impl Eq for ElementValue {}
 
-impl Hash for Value {
+impl Hash for ElementValue {
     fn hash<H: Hasher>(&self, state: &mut H) {
         // Equal values have the same nearest `f64`, apart from the sign of zero and the bits of
         // NaN.
@@ -129,27 +129,27 @@ impl Hash for Value {
 }
 
 /// Prints the number as Rust does, and the bits of a NaN.
-impl fmt::Display for Value {
+impl fmt::Display for ElementValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&short(self.ty, self.bits))
     }
 }
 
 /// A value that a reference gives for one element of an output: an element of any type, structs
-/// included, or a [`Value`]. A struct or array consists of several values.
+/// included, or a [`ElementValue`]. A struct or array consists of several values.
 pub trait IntoValues: Sized {
     /// Returns the values of `all`, in order.
-    fn values(all: Vec<Self>) -> Vec<Value>;
+    fn values(all: Vec<Self>) -> Vec<ElementValue>;
 }
 
-impl IntoValues for Value {
-    fn values(all: Vec<Value>) -> Vec<Value> {
+impl IntoValues for ElementValue {
+    fn values(all: Vec<ElementValue>) -> Vec<ElementValue> {
         all
     }
 }
 
 impl<T: Element> IntoValues for T {
-    fn values(all: Vec<T>) -> Vec<Value> {
+    fn values(all: Vec<T>) -> Vec<ElementValue> {
         Input::slice(&all).numbers()
     }
 }
@@ -161,38 +161,51 @@ mod tests {
 
     #[test]
     fn no_comparison_rounds() {
-        let of = |x: u64| Value::new(x);
+        let of = |x: u64| ElementValue::new(x);
         let large = 1u64 << 53;
-        assert!(of(large) != of(large + 1) && of(large) == Value::new(large as f64));
-        assert!(of(large + 1) != Value::new(large as f64) && of(large + 1) > Value::new(large as f64));
+        assert!(of(large) != of(large + 1) && of(large) == ElementValue::new(large as f64));
+        assert!(of(large + 1) != ElementValue::new(large as f64) && of(large + 1) > ElementValue::new(large as f64));
         assert!(
-            Value::new(i64::MIN) == Value::new(-(2f64.powi(63))) && Value::new(i64::MAX) != Value::new(2f64.powi(63))
+            ElementValue::new(i64::MIN) == ElementValue::new(-(2f64.powi(63)))
+                && ElementValue::new(i64::MAX) != ElementValue::new(2f64.powi(63))
         );
-        assert!(of(u64::MAX) < Value::new(2f64.powi(64)) && of(u64::MAX) < Value::new(f64::INFINITY));
-        assert!(Value::new(1e300f64) > of(u64::MAX) && Value::new(-1e300f64) < Value::new(i64::MIN));
+        assert!(of(u64::MAX) < ElementValue::new(2f64.powi(64)) && of(u64::MAX) < ElementValue::new(f64::INFINITY));
+        assert!(
+            ElementValue::new(1e300f64) > of(u64::MAX) && ElementValue::new(-1e300f64) < ElementValue::new(i64::MIN)
+        );
         assert_eq!(of(large + 1).distance(of(large)), 1.0);
     }
 
     #[test]
     fn numbers_of_all_types_are_equal() {
         let ones = [
-            Value::new(1i8),
-            Value::new(1u16),
-            Value::new(1i64),
-            Value::new(f16::ONE),
-            Value::new(bf16::ONE),
-            Value::new(1.0f32),
-            Value::new(1.0f64),
+            ElementValue::new(1i8),
+            ElementValue::new(1u16),
+            ElementValue::new(1i64),
+            ElementValue::new(f16::ONE),
+            ElementValue::new(bf16::ONE),
+            ElementValue::new(1.0f32),
+            ElementValue::new(1.0f64),
         ];
         assert!(ones.iter().all(|one| ones.iter().all(|other| one == other)));
-        assert!(Value::new(-1i8) == Value::new(-1.0f32) && Value::new(-1i8) != Value::new(255u8));
-        assert!(Value::new(0.0f32) == Value::new(-0.0f64) && Value::new(0.5f32) > Value::new(0u8));
+        assert!(
+            ElementValue::new(-1i8) == ElementValue::new(-1.0f32)
+                && ElementValue::new(-1i8) != ElementValue::new(255u8)
+        );
+        assert!(
+            ElementValue::new(0.0f32) == ElementValue::new(-0.0f64)
+                && ElementValue::new(0.5f32) > ElementValue::new(0u8)
+        );
     }
 
     #[test]
     fn nans_are_equal_and_last() {
-        let nan = Value::new(f32::NAN);
-        assert!(nan == Value::new(-f64::NAN) && nan > Value::new(f64::INFINITY) && nan > Value::new(u64::MAX));
-        assert!(Value::new(1u8) < nan && Value::new(f32::INFINITY) == Value::new(f16::INFINITY));
+        let nan = ElementValue::new(f32::NAN);
+        assert!(
+            nan == ElementValue::new(-f64::NAN)
+                && nan > ElementValue::new(f64::INFINITY)
+                && nan > ElementValue::new(u64::MAX)
+        );
+        assert!(ElementValue::new(1u8) < nan && ElementValue::new(f32::INFINITY) == ElementValue::new(f16::INFINITY));
     }
 }

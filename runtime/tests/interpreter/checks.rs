@@ -7,7 +7,7 @@ use kernel_dsl::compiler::ir::{
     AccessPlace, Binary, Comparison, Dim, For, Kernel, Op, Shuffle, Special, Type, Unary, Unroll, Value, Values, Vote,
 };
 use runtime::interpreter::report::{Finding, Space};
-use runtime::interpreter::{Binding, Bytes, Check, Launch, LaunchFailure, Options, Outcome, Program, Severity};
+use runtime::interpreter::{ArgumentBytes, Binding, Check, Launch, LaunchFailure, Options, Outcome, Program, Severity};
 
 /// Returns the only finding of a run, which must be `check` at line `line` of the text.
 fn only(outcome: &Outcome, check: Check, line: u32) -> &Finding {
@@ -68,7 +68,7 @@ fn out_of_bounds_by_dimension() {
         k.finish()
     };
     let view = |data: &'static mut [f32]| Binding::Memory {
-        bytes: Bytes::Exclusive(bytemuck::cast_slice_mut(data)),
+        bytes: ArgumentBytes::Exclusive(bytemuck::cast_slice_mut(data)),
         extents: vec![2, 4],
         strides: vec![4],
     };
@@ -640,9 +640,9 @@ fn arguments_must_fit() {
     assert_eq!(refused(launch(vec![input(&x)])), "`kernel` takes 2 arguments, and 1 are given");
     assert!(refused(launch(vec![Binding::Scalar(3), y()])).contains("(`x`) is memory, and a scalar is given"));
     assert!(refused(launch(vec![input(&x), input(&x)])).contains("(`y`) is written by the kernel"));
-    let long = Binding::Memory { bytes: Bytes::Shared(&[0; 16]), extents: vec![5], strides: vec![] };
+    let long = Binding::Memory { bytes: ArgumentBytes::Shared(&[0; 16]), extents: vec![5], strides: vec![] };
     assert!(refused(launch(vec![long, y()])).contains("spans 20 bytes by its extents and strides, and has 16"));
-    let flat = Binding::Memory { bytes: Bytes::Shared(&[0; 16]), extents: vec![], strides: vec![] };
+    let flat = Binding::Memory { bytes: ArgumentBytes::Shared(&[0; 16]), extents: vec![], strides: vec![] };
     assert!(refused(launch(vec![flat, y()])).contains("has 0 dimensions"));
 
     let mut k = Kit::new([1, 1, 1], "n");

@@ -8,7 +8,7 @@ use kernel_dsl::compiler::ir::{
 };
 use kernel_dsl::compiler::source::{KernelSource, Span};
 use kernel_dsl::compiler::{Scalar, Target};
-use runtime::interpreter::{Binding, Bytes, Check, Launch, Options, Outcome, Program};
+use runtime::interpreter::{ArgumentBytes, Binding, Check, Launch, Options, Outcome, Program};
 
 /// The line of the file at which the text of a test kernel begins.
 pub const FIRST_LINE: u32 = 10;
@@ -202,13 +202,17 @@ pub fn in_shared(array: SharedId, indices: &[Value]) -> AccessPlace {
 /// Binds writable bytes as a slice of the data's elements.
 pub fn out<T: bytemuck::Pod>(data: &mut [T]) -> Binding<'_> {
     let n = data.len() as u32;
-    Binding::Memory { bytes: Bytes::Exclusive(bytemuck::cast_slice_mut(data)), extents: vec![n], strides: vec![] }
+    Binding::Memory {
+        bytes: ArgumentBytes::Exclusive(bytemuck::cast_slice_mut(data)),
+        extents: vec![n],
+        strides: vec![],
+    }
 }
 
 /// Binds readable bytes as a slice of the data's elements.
 pub fn input<T: bytemuck::Pod>(data: &[T]) -> Binding<'_> {
     let n = data.len() as u32;
-    Binding::Memory { bytes: Bytes::Shared(bytemuck::cast_slice(data)), extents: vec![n], strides: vec![] }
+    Binding::Memory { bytes: ArgumentBytes::Shared(bytemuck::cast_slice(data)), extents: vec![n], strides: vec![] }
 }
 
 /// Runs a kernel with all checks.

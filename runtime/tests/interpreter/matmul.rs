@@ -4,14 +4,14 @@
 use crate::kit::{findings, run_with};
 use crate::tiles::{bound, matmul, matrix};
 use kernel_dsl::compiler::ir::Kernel;
-use runtime::interpreter::{Bytes, Check, Checks, Options};
+use runtime::interpreter::{ArgumentBytes, Check, Checks, Options};
 
 fn product(kernel: &Kernel, t: u32, [m, n, k]: [usize; 3], checks: Checks) -> (Vec<f32>, Vec<(Check, u32)>) {
     let (a, b, mut c) = (matrix(m, k, 2654435761), matrix(k, n, 2246822519), vec![f32::NAN; m * n]);
     let arguments = vec![
-        bound(Bytes::Shared(bytemuck::cast_slice(&a)), m, k),
-        bound(Bytes::Shared(bytemuck::cast_slice(&b)), k, n),
-        bound(Bytes::Exclusive(bytemuck::cast_slice_mut(&mut c)), m, n),
+        bound(ArgumentBytes::Shared(bytemuck::cast_slice(&a)), m, k),
+        bound(ArgumentBytes::Shared(bytemuck::cast_slice(&b)), k, n),
+        bound(ArgumentBytes::Exclusive(bytemuck::cast_slice_mut(&mut c)), m, n),
     ];
     let grid = [(n as u32).div_ceil(t), (m as u32).div_ceil(t), 1];
     let outcome = run_with(kernel, grid, arguments, Options { checks, ..Options::default() });

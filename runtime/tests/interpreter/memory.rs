@@ -4,16 +4,16 @@
 use crate::kit::*;
 use kernel_dsl::compiler::ir::record::WORDS;
 use kernel_dsl::compiler::ir::{
-    AccessPlace, Binary, Comparison, Dim, DynamicArray, DynamicId, Element, ElementIndex, ElementOffset, For, Formula,
-    Kernel, Op, Role, SharedLayout, Special, Swizzle, Type, Unary, Unroll, Value, Values,
+    AccessPlace, Binary, Comparison, Dim, DynamicArray, DynamicId, ElementIndex, ElementOffset, For, Formula, Kernel,
+    MemoryElement, Op, Role, SharedLayout, Special, Swizzle, Type, Unary, Unroll, Value, Values,
 };
 use kernel_dsl::compiler::lower::checked::CheckedKernel;
 use kernel_dsl::compiler::{Scalar, passes};
-use runtime::interpreter::{Binding, Bytes, Check, Launch, Options, Program, reported};
+use runtime::interpreter::{ArgumentBytes, Binding, Check, Launch, Options, Program, reported};
 use smallvec::{SmallVec, smallvec};
 
 /// A pair of `u32`s, then four `u16`s: 16 bytes.
-const RECORD: Element = Element::Aggregate { bytes: 16, align: 4 };
+const RECORD: MemoryElement = MemoryElement::Aggregate { bytes: 16, align: 4 };
 
 fn within(offset: u32, indices: SmallVec<[ElementIndex; 1]>) -> Option<Box<ElementOffset>> {
     Some(Box::new(ElementOffset { bytes: RECORD.bytes(), offset, indices }))
@@ -33,7 +33,7 @@ pub fn everywhere(kernel: &Kernel, bytes: &[u8], size: usize) -> Vec<u8> {
     let launch = |program: &Program, record: Option<&mut [u32]>| {
         let mut data = bytes.to_vec();
         let n = (data.len() / size) as u32;
-        let first = Binding::Memory { bytes: Bytes::Exclusive(&mut data), extents: vec![n], strides: vec![] };
+        let first = Binding::Memory { bytes: ArgumentBytes::Exclusive(&mut data), extents: vec![n], strides: vec![] };
         let arguments = std::iter::once(first).chain(record.map(out)).collect();
         let run = program.run(Launch { grid: [1, 1, 1], block: None, arguments, options: Options::default() });
         let outcome = run.unwrap_or_else(|e| panic!("{e}"));
@@ -55,7 +55,7 @@ pub fn everywhere(kernel: &Kernel, bytes: &[u8], size: usize) -> Vec<u8> {
 fn violation(kernel: &Kernel, bytes: &mut [u8], size: usize) -> String {
     let checked = CheckedKernel::of(kernel.clone());
     let (n, mut record) = ((bytes.len() / size) as u32, [0u32; WORDS]);
-    let first = Binding::Memory { bytes: Bytes::Exclusive(bytes), extents: vec![n], strides: vec![] };
+    let first = Binding::Memory { bytes: ArgumentBytes::Exclusive(bytes), extents: vec![n], strides: vec![] };
     let outcome = run(&checked.kernel, 1, vec![first, out(&mut record)]);
     assert!(outcome.report.findings.is_empty(), "a reported access is suppressed: {}", outcome.report);
     reported(&checked, &record).expect("a violation").findings[0].message.clone()
@@ -98,7 +98,7 @@ fn elements_of_several_scalars() {
     // An index past the array in the element does not access another field.
     let mut data = bytes.clone();
     let n = (data.len() / 16) as u32;
-    let argument = Binding::Memory { bytes: Bytes::Exclusive(&mut data), extents: vec![n], strides: vec![] };
+    let argument = Binding::Memory { bytes: ArgumentBytes::Exclusive(&mut data), extents: vec![n], strides: vec![] };
     let outcome = run(&records(5), 1, vec![argument]);
     assert_eq!(findings(&outcome), [(Check::OutOfBounds, 0)]);
     let message = "index 4 is out of bounds of the array in the element, which has 4 elements";

@@ -4,7 +4,7 @@ use crate::kit::{Kit, out, run_with};
 use crate::tiles::{bound, matmul, matrix};
 use kernel_dsl::compiler::Scalar;
 use kernel_dsl::compiler::ir::{Binary, Comparison, Kernel, Special};
-use runtime::interpreter::{Bytes, Check, Checks, Coverage, DeclaredOutput, Options, Outcome};
+use runtime::interpreter::{ArgumentBytes, Check, Checks, Coverage, DeclaredOutput, Options, Outcome};
 use std::num::NonZeroUsize;
 
 /// Large enough to justify starting threads.
@@ -17,9 +17,9 @@ fn on(threads: usize, checks: Checks) -> Options {
 fn product(kernel: &Kernel, options: Options) -> (Vec<f32>, Outcome) {
     let (a, b, mut c) = (matrix(N, N, 2654435761), matrix(N, N, 2246822519), vec![f32::NAN; N * N]);
     let arguments = vec![
-        bound(Bytes::Shared(bytemuck::cast_slice(&a)), N, N),
-        bound(Bytes::Shared(bytemuck::cast_slice(&b)), N, N),
-        bound(Bytes::Exclusive(bytemuck::cast_slice_mut(&mut c)), N, N),
+        bound(ArgumentBytes::Shared(bytemuck::cast_slice(&a)), N, N),
+        bound(ArgumentBytes::Shared(bytemuck::cast_slice(&b)), N, N),
+        bound(ArgumentBytes::Exclusive(bytemuck::cast_slice_mut(&mut c)), N, N),
     ];
     let blocks = N.div_ceil(16) as u32;
     let outcome = run_with(kernel, [blocks, blocks, 1], arguments, options);

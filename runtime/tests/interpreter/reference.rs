@@ -7,7 +7,7 @@
 use crate::kit::{Kit, Random, run_with};
 use kernel_dsl::compiler::Scalar;
 use kernel_dsl::compiler::ir::{Binary, Bits, Comparison, Op, Type, Unary, Value};
-use runtime::interpreter::{Binding, Bytes, Check, Options};
+use runtime::interpreter::{ArgumentBytes, Binding, Check, Options};
 use rustc_apfloat::ieee::{Double, Half, Quad, Single};
 use rustc_apfloat::{Float, FloatConvert, Round};
 use std::cmp::Ordering;
@@ -109,8 +109,8 @@ fn computed(types: &[Scalar], to: Scalar, rows: &[Vec<u64>], op: impl Fn(&[Value
     let mut left = vec![0u8; rows.len() * width];
     let n = rows.len() as u32;
     let memory = |bytes| Binding::Memory { bytes, extents: vec![n], strides: vec![] };
-    let mut arguments: Vec<Binding> = inputs.iter().map(|bytes| memory(Bytes::Shared(bytes))).collect();
-    arguments.push(memory(Bytes::Exclusive(&mut left)));
+    let mut arguments: Vec<Binding> = inputs.iter().map(|bytes| memory(ArgumentBytes::Shared(bytes))).collect();
+    arguments.push(memory(ArgumentBytes::Exclusive(&mut left)));
     // Other tests check the reports of overflow and of division by zero.
     let without = Check::ALL.into_iter().filter(|check| *check != Check::OutOfBounds).collect();
     let options = Options { without, ..Default::default() };

@@ -2,7 +2,7 @@
 
 use crate::kit::{Kit, input, out, run_with};
 use kernel_dsl::compiler::Scalar;
-use kernel_dsl::compiler::ir::{Atomic, Binary, Kernel, Op};
+use kernel_dsl::compiler::ir::{AtomicOperator, Binary, Kernel, Op};
 use runtime::interpreter::{Checks, Launch, LaunchFailure, Options, Outcome, Program};
 use std::num::NonZeroUsize;
 
@@ -22,7 +22,7 @@ fn copy(element: Scalar, stride: u32, atomic: bool) -> Kernel {
     let v = k.load(x.at(i), element);
     k.at("y[i * stride]");
     if atomic {
-        let operation = Atomic::Add;
+        let operation = AtomicOperator::Add;
         let values = [v].into_iter().collect();
         k.b.effect(Op::Atomic { operation, place: y.at(to), element, values });
     } else {

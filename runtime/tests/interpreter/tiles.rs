@@ -6,7 +6,7 @@ use kernel_dsl::compiler::Scalar;
 use kernel_dsl::compiler::ir::{
     Binary, CachePolicy, Comparison, For, Guard, Kernel, Op, Special, Type, Unroll, Value, Values,
 };
-use runtime::interpreter::{Binding, Bytes};
+use runtime::interpreter::{ArgumentBytes, Binding};
 
 const TEXT: &str = "\
 pub fn matmul<const T: usize>(a: View<f32, 2>, b: View<f32, 2>, mut c: ViewMut<f32, 2>) {
@@ -105,6 +105,6 @@ pub fn matrix(rows: usize, cols: usize, seed: u32) -> Vec<f32> {
     (0..rows * cols).map(|i| ((i as u32).wrapping_mul(seed) >> 20) as f32 / 4096.0 - 0.5).collect()
 }
 
-pub fn bound<'m>(bytes: Bytes<'m>, rows: usize, cols: usize) -> Binding<'m> {
+pub fn bound<'m>(bytes: ArgumentBytes<'m>, rows: usize, cols: usize) -> Binding<'m> {
     Binding::Memory { bytes, extents: vec![rows as u32, cols as u32], strides: vec![cols as u32] }
 }

@@ -55,7 +55,7 @@ fn program() -> Program {
         constant: false,
         span: Span::default(),
     };
-    let launch = hir::Launch {
+    let launch = hir::LaunchContract {
         block: vec![hir::BlockExtent::Computed(number(256))],
         grid: vec![call(Intrinsic::DivCeil, vec![len(2), number(256)])],
         requires: vec![hir::Requirement { condition: expr(equal, bool), text: "x.len() == y.len()".into() }],

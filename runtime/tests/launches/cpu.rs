@@ -45,7 +45,7 @@ fn artifact(grid: u64) -> &'static Artifact {
         allowances: vec![],
         body: Block::default(),
     };
-    let launch = hir::Launch {
+    let launch = hir::LaunchContract {
         block: vec![hir::BlockExtent::Computed(number(32))],
         grid: vec![number(grid)],
         requires: vec![],

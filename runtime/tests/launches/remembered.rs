@@ -62,9 +62,9 @@ fn compare(like: &Call<'_>, launches: &[Vec<Argument<'static>>]) -> (usize, usiz
         let facts = Device::cpu().facts();
         let device = Device::cpu_with_handler(
             facts,
-            Box::new(move |_, _, approved| {
+            Box::new(move |_, _, validated| {
                 // The receiver lives as long as the device.
-                let _ = grids.send(approved.shape().grid);
+                let _ = grids.send(validated.shape().grid);
                 Ok(())
             }),
         );

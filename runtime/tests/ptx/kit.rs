@@ -2,7 +2,7 @@
 
 use super::gpu::Gpu;
 use kernel_dsl::compiler::ptx::parse;
-use runtime::interpreter::Bytes;
+use runtime::interpreter::ArgumentBytes;
 use runtime::ptx::{
     BranchPolicy, BufferArgument, Check, Launch, Options, Outcome, ParameterValue, Program, Unsupported,
 };
@@ -110,8 +110,11 @@ impl Run {
             block: [self.threads, 1, 1],
             dynamic_shared: self.dynamic_shared,
             buffers: vec![
-                BufferArgument { name: "out".into(), bytes: Bytes::Exclusive(bytemuck::cast_slice_mut(&mut words)) },
-                BufferArgument { name: "in".into(), bytes: Bytes::Shared(bytemuck::cast_slice(input)) },
+                BufferArgument {
+                    name: "out".into(),
+                    bytes: ArgumentBytes::Exclusive(bytemuck::cast_slice_mut(&mut words)),
+                },
+                BufferArgument { name: "in".into(), bytes: ArgumentBytes::Shared(bytemuck::cast_slice(input)) },
             ],
             parameters: vec![
                 ParameterValue::Address { buffer: 0, offset: 0 },

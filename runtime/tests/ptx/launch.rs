@@ -4,7 +4,7 @@
 use super::kit::POLICIES;
 use bytemuck::Pod;
 use kernel_dsl::compiler::ptx::{Module, parse};
-use runtime::interpreter::Bytes;
+use runtime::interpreter::ArgumentBytes;
 use runtime::ptx::{BufferArgument, Checks, Launch, Options, ParameterValue, Program};
 
 /// A kernel and its launch configuration.
@@ -94,8 +94,8 @@ impl Kernel {
                         parameters.push(ParameterValue::Bytes(bytes.clone()));
                         continue;
                     }
-                    Given::Read(bytes) => Bytes::Shared(bytes),
-                    Given::Written(bytes) => Bytes::Exclusive(bytes),
+                    Given::Read(bytes) => ArgumentBytes::Shared(bytes),
+                    Given::Written(bytes) => ArgumentBytes::Exclusive(bytes),
                 };
                 parameters.push(ParameterValue::Address { buffer: buffers.len(), offset: 0 });
                 buffers.push(BufferArgument { name: format!("argument {}", parameters.len() - 1), bytes });

@@ -4,7 +4,7 @@
 
 use super::kit::POLICIES;
 use kernel_dsl::compiler::ptx::parse;
-use runtime::interpreter::Bytes;
+use runtime::interpreter::ArgumentBytes;
 use runtime::ptx::{BufferArgument, Check, Launch, Options, Outcome, ParameterValue, Program};
 
 /// Runs entry `k` of a text on `threads` threads with these words after the address of `out`.
@@ -12,7 +12,7 @@ fn run(text: &str, threads: u32, out: usize, arguments: &[u64], options: Options
     let module = parse(text).unwrap_or_else(|e| panic!("{e}\n{text}"));
     let program = Program::decode(&module, "k").unwrap_or_else(|e| panic!("{e}\n{text}"));
     let mut words = vec![0u32; out];
-    let bytes = Bytes::Exclusive(bytemuck::cast_slice_mut(&mut words));
+    let bytes = ArgumentBytes::Exclusive(bytemuck::cast_slice_mut(&mut words));
     let arguments = arguments.iter().map(|n| ParameterValue::Bits(*n));
     let outcome = program.run(Launch {
         grid: [if options.cooperative { 8 } else { 1 }, 1, 1],

@@ -1,8 +1,8 @@
 //! Memory that outlives launches: an image's variables, and buffers at any address.
 
 use kernel_dsl::compiler::ptx::parse;
-use runtime::interpreter::Bytes;
-use runtime::ptx::{Check, Checks, Grid, Image, Options, Outcome, Resident};
+use runtime::interpreter::ArgumentBytes;
+use runtime::ptx::{Check, Checks, Grid, Options, Outcome, Resident, ResidentModule};
 
 const PTX: &str = ".version 6.0
 .target sm_61
@@ -51,33 +51,33 @@ const PTX: &str = ".version 6.0
 ";
 
 /// Returns the module's image with its variables at 2^40 and above, far apart.
-fn image() -> Image {
+fn image() -> ResidentModule {
     let mut next = 1 << 40;
     let place = |bytes: u64, align: u64| -> Result<u64, ()> {
         assert!(bytes == 4 && align == 4 || bytes == 8 && align == 8);
         next += 1 << 20;
         Ok(next)
     };
-    Image::new(parse(PTX).unwrap(), place).unwrap()
+    ResidentModule::new(parse(PTX).unwrap(), place).unwrap()
 }
 
 /// Memory: blocks of bytes by ascending addresses.
 type Space = Vec<(u64, Vec<u8>)>;
 
 /// Returns the memory of an image's variables and other buffers.
-fn space(image: &Image, buffers: &[(u64, usize)]) -> Space {
+fn space(image: &ResidentModule, buffers: &[(u64, usize)]) -> Space {
     let variables = image.variables().iter().map(|v| (v.address, v.bytes.clone()));
     let mut space: Space = variables.chain(buffers.iter().map(|(at, n)| (*at, vec![7; *n]))).collect();
     space.sort();
     space
 }
 
-fn run(image: &Image, entry: &str, space: &mut Space, parameters: &[u64], checks: Checks) -> Outcome {
+fn run(image: &ResidentModule, entry: &str, space: &mut Space, parameters: &[u64], checks: Checks) -> Outcome {
     let constant = |at| image.variables().iter().any(|v| v.constant && v.address == at);
     let memory = space.iter_mut().map(|(address, bytes)| Resident {
         address: *address,
         constant: constant(*address),
-        bytes: Bytes::Exclusive(bytes),
+        bytes: ArgumentBytes::Exclusive(bytes),
     });
     let grid = Grid { grid: [2, 1, 1], block: [4, 1, 1], dynamic_shared: 0 };
     let parameters = parameters.iter().flat_map(|p| p.to_le_bytes()).collect();
@@ -177,8 +177,8 @@ fn memory_out_of_order_is_rejected() {
         let (mut a, mut b) = ([0; 8], [0; 8]);
         let [first, second] = places;
         let memory = vec![
-            Resident { address: first, constant: false, bytes: Bytes::Exclusive(&mut a) },
-            Resident { address: second, constant: false, bytes: Bytes::Exclusive(&mut b) },
+            Resident { address: first, constant: false, bytes: ArgumentBytes::Exclusive(&mut a) },
+            Resident { address: second, constant: false, bytes: ArgumentBytes::Exclusive(&mut b) },
         ];
         program.run_on(memory, grid, vec![0; parameters], Options::default()).unwrap_err().to_string()
     };

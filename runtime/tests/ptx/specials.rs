@@ -2,7 +2,7 @@
 
 use super::kit::program;
 use kernel_dsl::compiler::ptx::{SpecialRegister, Type};
-use runtime::interpreter::Bytes;
+use runtime::interpreter::ArgumentBytes;
 use runtime::ptx::{BufferArgument, Check, Launch, Options, Outcome, ParameterValue};
 
 const BLOCK: [u32; 3] = [5, 3, 4];
@@ -32,7 +32,7 @@ fn read(register: SpecialRegister) -> (Outcome, Vec<[u64; 2]>) {
         dynamic_shared: DYNAMIC,
         buffers: vec![BufferArgument {
             name: "out".into(),
-            bytes: Bytes::Exclusive(bytemuck::cast_slice_mut(&mut out)),
+            bytes: ArgumentBytes::Exclusive(bytemuck::cast_slice_mut(&mut out)),
         }],
         parameters: vec![ParameterValue::Address { buffer: 0, offset: 0 }],
         options: Options::default(),

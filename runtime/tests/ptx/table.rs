@@ -6,7 +6,7 @@ use kernel_dsl::compiler::ir::{BlockExtents, Kernel, Op, Region, Values};
 use kernel_dsl::compiler::ptx::form::{
     ConstantLimit, FormRow, OperandForm, OperandKind, OperandType, Presence, Selection,
 };
-use kernel_dsl::compiler::ptx::inline::{self, Inline, InlineSource};
+use kernel_dsl::compiler::ptx::inline::{self, InlineBlock, InlineSource};
 use kernel_dsl::compiler::ptx::table::ROWS;
 use kernel_dsl::compiler::ptx::{Modifier, Opcode, Type};
 use kernel_dsl::compiler::{Target, emit, passes};
@@ -200,7 +200,7 @@ fn unsupported_instructions_are_rejected_by_name() {
 }
 
 /// Returns a kernel with only this inline block.
-fn of_block(code: Inline) -> Kernel {
+fn of_block(code: InlineBlock) -> Kernel {
     let mut builder = Builder::new(Kernel {
         name: "kernel".into(),
         rust_name: "kernel".into(),

@@ -21,7 +21,7 @@ use kernel_dsl::compiler::hir::{Constant, Instance};
 use kernel_dsl::compiler::ptx::parse;
 use kernel_dsl::compiler::{Target, driver};
 use kernels_rs::gemm::matmul;
-use runtime::interpreter::{self, Binding, Bytes};
+use runtime::interpreter::{self, ArgumentBytes, Binding};
 use runtime::ptx;
 use serde_json::{Value, json};
 use std::error::Error;
@@ -87,9 +87,9 @@ fn oracle(factors: &Factors, rows: &mut Vec<Row>) -> Result<(), Box<dyn Error>> 
                     grid: [factors.blocks(), factors.blocks(), 1],
                     block: None,
                     arguments: vec![
-                        matrix(factors.n, Bytes::Shared(bytemuck::cast_slice(&factors.a))),
-                        matrix(factors.n, Bytes::Shared(bytemuck::cast_slice(&factors.b))),
-                        matrix(factors.n, Bytes::Exclusive(bytemuck::cast_slice_mut(&mut product))),
+                        matrix(factors.n, ArgumentBytes::Shared(bytemuck::cast_slice(&factors.a))),
+                        matrix(factors.n, ArgumentBytes::Shared(bytemuck::cast_slice(&factors.b))),
+                        matrix(factors.n, ArgumentBytes::Exclusive(bytemuck::cast_slice_mut(&mut product))),
                     ],
                     options: interpreter::Options { checks, threads, ..Default::default() },
                 };
@@ -105,12 +105,12 @@ fn oracle(factors: &Factors, rows: &mut Vec<Row>) -> Result<(), Box<dyn Error>> 
 }
 
 /// Binds a square matrix for the oracle.
-fn matrix(n: usize, bytes: Bytes<'_>) -> Binding<'_> {
+fn matrix(n: usize, bytes: ArgumentBytes<'_>) -> Binding<'_> {
     Binding::Memory { bytes, extents: vec![n as u32; 2], strides: vec![n as u32] }
 }
 
 /// Binds memory for the PTX interpreter.
-fn buffer<'m>(name: &str, bytes: Bytes<'m>) -> ptx::BufferArgument<'m> {
+fn buffer<'m>(name: &str, bytes: ArgumentBytes<'m>) -> ptx::BufferArgument<'m> {
     ptx::BufferArgument { name: name.into(), bytes }
 }
 
@@ -129,9 +129,9 @@ fn from_ptx(factors: &Factors, rows: &mut Vec<Row>) -> Result<(), Box<dyn Error>
                 block: [TILE, TILE, 1],
                 dynamic_shared: 0,
                 buffers: vec![
-                    buffer("a", Bytes::Shared(bytemuck::cast_slice(&factors.a))),
-                    buffer("b", Bytes::Shared(bytemuck::cast_slice(&factors.b))),
-                    buffer("c", Bytes::Exclusive(bytemuck::cast_slice_mut(&mut product))),
+                    buffer("a", ArgumentBytes::Shared(bytemuck::cast_slice(&factors.a))),
+                    buffer("b", ArgumentBytes::Shared(bytemuck::cast_slice(&factors.b))),
+                    buffer("c", ArgumentBytes::Exclusive(bytemuck::cast_slice_mut(&mut product))),
                 ],
                 parameters: (0..3).flat_map(numbers).collect(),
                 options: ptx::Options { checks, ..Default::default() },

@@ -8,7 +8,7 @@ mod support;
 
 use kernel_dsl_compiler::check::{self, ItemReference};
 use kernel_dsl_compiler::driver::Compilation;
-use kernel_dsl_compiler::hir::{self, ExprKind, Library, Program};
+use kernel_dsl_compiler::hir::{self, DeviceLibrary, ExprKind, Program};
 use kernel_dsl_compiler::lower::checked::CheckedKernel;
 use kernel_dsl_compiler::passes::Optimized;
 use kernel_dsl_compiler::{Errors, emit, ir, syntax};
@@ -18,7 +18,7 @@ use support::{Crate, Function};
 /// Front end with the functions of `kernel_dsl::math`, which kernels may call without containing
 /// their text.
 pub struct Frontend {
-    library: BTreeMap<String, Library>,
+    library: BTreeMap<String, DeviceLibrary>,
 }
 
 /// Kernel in all executable forms.
@@ -85,7 +85,7 @@ impl Frontend {
                 let known = |path: &syn::Path| {
                     let (name, path) = named(path);
                     let library = own.get(&name).or_else(|| self.library.get(&name))?;
-                    Some(ItemReference { path, library: Library::clone(library) })
+                    Some(ItemReference { path, library: DeviceLibrary::clone(library) })
                 };
                 function.callees().iter().filter_map(known).collect()
             };

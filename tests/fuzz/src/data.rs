@@ -2,7 +2,7 @@
 
 use kernel_dsl_compiler::Scalar;
 use kernel_dsl_compiler::half::{bf16_from_f32, f16_from_f32};
-use kernel_dsl_compiler::ir::{Element, Kernel, Role};
+use kernel_dsl_compiler::ir::{Kernel, MemoryElement, Role};
 use runtime::testing::Random;
 
 /// Argument of a kernel.
@@ -46,8 +46,8 @@ pub fn arguments(kernel: &Kernel, threads: u32, seed: u64) -> Vec<Argument> {
                 Role::Value(ty) => all.push(Argument::Scalar(value(ty, &mut random))),
                 Role::Address { element, mutable } => {
                     let element = match element {
-                        Element::Scalar(ty) => ty,
-                        Element::Aggregate { .. } => continue,
+                        MemoryElement::Scalar(ty) => ty,
+                        MemoryElement::Aggregate { .. } => continue,
                     };
                     let is_view = of_it().any(|p| matches!(p.role, Role::Extent(1)));
                     let [rows, columns, pitch] = VIEW;

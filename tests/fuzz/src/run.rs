@@ -4,9 +4,9 @@ use crate::compile::{Compiled, Frontend, Rejection};
 use crate::data::{self, Argument};
 use kernel_dsl_compiler::ir::record::{STATE, WORDS};
 use kernel_dsl_compiler::ir::{self, Role};
-use kernel_dsl_compiler::lower::checked::MODERATE;
+use kernel_dsl_compiler::lower::checked::MODERATE_ARGUMENT_LIMIT;
 use kernel_dsl_compiler::ptx::parse;
-use runtime::interpreter::{self, Binding, Bytes, Check, Schedule};
+use runtime::interpreter::{self, ArgumentBytes, Binding, Check, Schedule};
 use runtime::ptx::{self, BranchPolicy, ParameterValue};
 use serde::Serialize;
 use std::fmt;
@@ -171,10 +171,11 @@ fn attempt(frontend: &Frontend, text: &str, seed: u64) -> Result<Good, Failure> 
     // Like a launch, this selects the checked form by the largest argument. The general form runs
     // as PTX below.
     let is_moderate = |argument: &Argument| match argument {
-        Argument::Scalar(bits) => *bits <= MODERATE.into(),
+        Argument::Scalar(bits) => *bits <= MODERATE_ARGUMENT_LIMIT.into(),
         Argument::Memory { .. } => true,
     };
-    let moderate = arguments.iter().all(is_moderate).then(|| compiled.form.clone().with_arguments_up_to(MODERATE));
+    let moderate =
+        arguments.iter().all(is_moderate).then(|| compiled.form.clone().with_arguments_up_to(MODERATE_ARGUMENT_LIMIT));
     let moderate = moderate.map(|form| form.optimized()).transpose();
     let moderate = moderate.map_err(|e| Failure::NotTaken(Executor::Checked, e.to_string()))?;
     let checked = after(Executor::Checked, moderate.as_deref().unwrap_or(&compiled.checked))?;
@@ -229,7 +230,7 @@ fn interpret(
     let mut bindings: Vec<Binding> = left.iter_mut().map(binding).collect();
     if checked {
         bindings.push(Binding::Memory {
-            bytes: Bytes::Exclusive(&mut record),
+            bytes: ArgumentBytes::Exclusive(&mut record),
             extents: vec![WORDS as u32],
             strides: vec![1],
         });
@@ -262,7 +263,7 @@ fn binding(argument: &mut Argument) -> Binding<'_> {
     match argument {
         Argument::Scalar(bits) => Binding::Scalar(*bits),
         Argument::Memory { bytes, mutable, extents, strides, .. } => Binding::Memory {
-            bytes: if *mutable { Bytes::Exclusive(bytes) } else { Bytes::Shared(bytes) },
+            bytes: if *mutable { ArgumentBytes::Exclusive(bytes) } else { ArgumentBytes::Shared(bytes) },
             extents: extents.clone(),
             strides: strides.clone(),
         },
@@ -343,11 +344,11 @@ fn run_ptx(
             Argument::Scalar(_) => None,
             Argument::Memory { name, bytes, mutable, .. } => Some(ptx::BufferArgument {
                 name: name.clone(),
-                bytes: if *mutable { Bytes::Exclusive(bytes) } else { Bytes::Shared(bytes) },
+                bytes: if *mutable { ArgumentBytes::Exclusive(bytes) } else { ArgumentBytes::Shared(bytes) },
             }),
         })
         .collect();
-    buffers.push(ptx::BufferArgument { name: "record".into(), bytes: Bytes::Exclusive(&mut record) });
+    buffers.push(ptx::BufferArgument { name: "record".into(), bytes: ArgumentBytes::Exclusive(&mut record) });
     let options = ptx::Options { policy, fuel: FUEL, limit: 4, threads: NonZeroUsize::new(1), ..Default::default() };
     let launch = ptx::Launch {
         grid: [compiled.grid, 1, 1],

@@ -11,7 +11,7 @@ use kernel_dsl::compiler::{Scalar, Target, lower, passes};
 use kernel_dsl::prelude::*;
 use kernel_dsl::{Artifact, Declared, Kernel as _};
 use kernels_rs_specs as _;
-use runtime::interpreter::{Binding, Bytes, Launch, Options, Program};
+use runtime::interpreter::{ArgumentBytes, Binding, Launch, Options, Program};
 use runtime::testing::{Checker, KernelSpec, PreparedInstance, Random, kernel_specs, on_every_core};
 
 /// A copy of a kernel into which comparisons are inserted.
@@ -246,8 +246,12 @@ fn exchange_and_control() {
             let mut y = vec![0u32; 256];
             let arguments = vec![
                 Binding::Scalar(u64::from(40 * seed)),
-                Binding::Memory { bytes: Bytes::Shared(bytes(&mut x)), extents: vec![256], strides: vec![1] },
-                Binding::Memory { bytes: Bytes::Exclusive(bytes(&mut y)), extents: vec![256], strides: vec![1] },
+                Binding::Memory { bytes: ArgumentBytes::Shared(bytes(&mut x)), extents: vec![256], strides: vec![1] },
+                Binding::Memory {
+                    bytes: ArgumentBytes::Exclusive(bytes(&mut y)),
+                    extents: vec![256],
+                    strides: vec![1],
+                },
             ];
             let launch = Launch { grid: [grid, 1, 1], block: None, arguments, options: Options::default() };
             let outcome = Program::decode(&kernel).unwrap().run(launch).unwrap();

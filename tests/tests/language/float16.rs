@@ -4,7 +4,7 @@
 //! Encoding is tested on a sample; `FLOAT16=all` tests all 2³² values with the functions.
 
 use super::support::{agree, assemble, checker};
-use kernel_dsl::compiler::float16::{Format, Policy as Layout};
+use kernel_dsl::compiler::float16::{Float16Format, Float16Policy as Layout};
 use kernel_dsl::prelude::*;
 use runtime::Device;
 use runtime::testing::{Bound, Checker, Expected, Input, Random};
@@ -99,14 +99,14 @@ fn same(a: f32, b: f32) -> bool {
 
 /// The values of the codes without a sign bit, by definition.
 struct Exact {
-    format: Format,
+    format: Float16Format,
     values: Vec<f64>,
     /// Number of codes of finite numbers, which are the first codes.
     numbers: usize,
 }
 
 impl Exact {
-    fn new(format: Format) -> Exact {
+    fn new(format: Float16Format) -> Exact {
         let fraction = 15 - format.exponent();
         let value = |code: u32| {
             let (field, low) = (code >> fraction, code & ((1 << fraction) - 1));
@@ -218,7 +218,7 @@ fn half_and_bfloat_agree_with_crate_half() {
         (10, 511, Layout::Ieee),
         (6, 31, Layout::Saturating),
     ]
-    .map(|(exponent, bias, policy)| Exact::new(Format::new(exponent, bias, policy).unwrap()))
+    .map(|(exponent, bias, policy)| Exact::new(Float16Format::new(exponent, bias, policy).unwrap()))
     .into();
     let right = |x: f32| {
         if !x.is_nan() {

@@ -2,7 +2,7 @@
 
 use kernel_dsl::half::{bf16, f16};
 use kernels_rs::attention::mask::{BlockMask, BlockSize, global, local, random, strided};
-use kernels_rs::attention::score::{Alibi, Bias, Softcap};
+use kernels_rs::attention::score::{Alibi, ScoreBias, Softcap};
 use kernels_rs::attention::{Attention, Decode, Gradients, KvCache, Layout, Qkv, Scratch};
 use runtime::testing::Random;
 use runtime::{BufferView, Device, DeviceBuffer, Error};
@@ -171,7 +171,7 @@ fn scores(device: &Device) {
     let (alibi, biased) = unsafe {
         (
             Alibi { slopes: on_slopes.view([2]).unwrap().detached() },
-            Bias { bias: on_bias.view_strided([1, 2, 4, 9], [0, 0, 9, 1]).unwrap().detached() },
+            ScoreBias { bias: on_bias.view_strided([1, 2, 4, 9], [0, 0, 9, 1]).unwrap().detached() },
         )
     };
     macro_rules! scored {

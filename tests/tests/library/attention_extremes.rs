@@ -6,7 +6,7 @@ use kernel_dsl::{Float, GenericArgument};
 use kernels_rs::LaunchStruct;
 use kernels_rs::attention::cache::StoredElement;
 use kernels_rs::attention::mask::{BlockMask, BlockSize};
-use kernels_rs::attention::score::{Bias, Score};
+use kernels_rs::attention::score::{Score, ScoreBias};
 use kernels_rs::attention::{Attention, Decode, Gradients, KvCache, Layout, Qkv, Scratch};
 use runtime::Device;
 use runtime::testing::{Draw, Extreme, Random};
@@ -419,7 +419,7 @@ fn unseen(device: &Device) {
             (0..queries * keys).map(|n| if seen(n / keys, n % keys) { 0.25 } else { f32::NEG_INFINITY }).collect();
         let bias = device.upload(&bias).unwrap();
         // SAFETY: the buffer lives until the end of the block, and nothing writes to it.
-        let bias = Bias { bias: unsafe { bias.view([1, 1, queries, keys]).unwrap().detached() } };
+        let bias = ScoreBias { bias: unsafe { bias.view([1, 1, queries, keys]).unwrap().detached() } };
         Head::new([queries, keys, values]).compare(
             device,
             "masked by a bias",

@@ -68,13 +68,13 @@ impl fmt::Display for Beside {
 struct TriedCase {
     case: Case,
     expected: Vec<Expected>,
-    trial: OracleRun,
+    run: OracleRun,
 }
 
 impl TriedCase {
     /// Returns the number of warp instructions of the kernel.
     fn cost(&self) -> u64 {
-        self.trial.statistics().warp_instructions
+        self.run.statistics().warp_instructions
     }
 }
 
@@ -111,15 +111,15 @@ impl Bench {
             let oracle = Oracle::new(&prepared, &kernel).expect("lowered IR is valid");
             for case in (spec.cases)(instance, &mut Random::new(1)).iter().flat_map(|case| prepared.sized(case)) {
                 let expected = (spec.reference)(instance, &case.inputs);
-                let trial = oracle.run(&case, Options::default()).unwrap_or_else(|e| panic!("{name}: {e}"));
-                if let Some(outcome) = &trial.outcome {
+                let run = oracle.run(&case, Options::default()).unwrap_or_else(|e| panic!("{name}: {e}"));
+                if let Some(outcome) = &run.outcome {
                     assert!(outcome.report.errors().next().is_none(), "{name}, {}: {}", case.name, outcome.report);
                     warned.extend(outcome.report.warnings().map(|finding| finding.check));
                 }
-                if let Some(failure) = oracle.wrong(&case, &trial, &expected) {
+                if let Some(failure) = oracle.wrong(&case, &run, &expected) {
                     panic!("{name}, {}: {failure}", case.name);
                 }
-                cases.push(TriedCase { case, expected, trial });
+                cases.push(TriedCase { case, expected, run });
             }
         }
         cases.sort_by_key(TriedCase::cost);
@@ -166,7 +166,7 @@ impl Bench {
         for i in [first].into_iter().chain((0..self.cases.len()).filter(|i| *i != first)) {
             let tried = &self.cases[i];
             match self.trial(&oracle, tried) {
-                Ok(trial) => trials.push((tried, trial)),
+                Ok(run) => trials.push((tried, run)),
                 Err(caught) => {
                     *keenest = i;
                     return Fate::Caught(caught);
@@ -177,18 +177,18 @@ impl Bench {
             return Fate::Identical;
         }
         let (mut more, mut bits) = (0, true);
-        for (tried, trial) in &trials {
-            if let Err(caught) = self.in_other_orders(&oracle, tried, trial) {
+        for (tried, run) in &trials {
+            if let Err(caught) = self.in_other_orders(&oracle, tried, run) {
                 return Fate::Caught(caught);
             }
-            let own = !oracle.differ(&tried.case, &tried.expected, trial, &tried.trial);
+            let own = !oracle.differ(&tried.case, &tried.expected, run, &tried.run);
             if !own
                 && let Err(caught) = self.run(&oracle, tried, Options { without: self.without, ..Default::default() })
             {
                 return Fate::Caught(caught);
             }
-            let work = |trial: &OracleRun| trial.statistics().thread_instructions as i64;
-            more += work(trial) - work(&tried.trial);
+            let work = |run: &OracleRun| run.statistics().thread_instructions as i64;
+            more += work(run) - work(&tried.run);
             bits &= own;
         }
         Fate::Survives(Beside { work: more.cmp(&0), bits })
@@ -196,20 +196,20 @@ impl Bench {
 
     /// Runs a case, and returns the outputs of the mutant or its detection.
     fn trial(&self, oracle: &Oracle, tried: &TriedCase) -> Result<OracleRun, Caught> {
-        let trial = self.run(oracle, tried, Options { without: self.without_origins(), ..Default::default() })?;
-        match oracle.wrong(&tried.case, &trial, &tried.expected) {
+        let run = self.run(oracle, tried, Options { without: self.without_origins(), ..Default::default() })?;
+        match oracle.wrong(&tried.case, &run, &tried.expected) {
             Some(_) => Err(Caught::Reference),
-            None => Ok(trial),
+            None => Ok(run),
         }
     }
 
     /// Runs a case in other orders of blocks, warps and lanes, and returns whether the outputs
-    /// differ from `trial`.
-    fn in_other_orders(&self, oracle: &Oracle, tried: &TriedCase, trial: &OracleRun) -> Result<(), Caught> {
+    /// differ from `run`.
+    fn in_other_orders(&self, oracle: &Oracle, tried: &TriedCase, run: &OracleRun) -> Result<(), Caught> {
         let orders: &[Schedule] = if oracle.has_atomics() { &[Schedule::Reversed, Schedule::Seeded(1)] } else { &[] };
         for schedule in orders {
             let options = Options { without: self.without_origins(), schedule: *schedule, ..Default::default() };
-            if oracle.differ(&tried.case, &tried.expected, trial, &self.run(oracle, tried, options)?) {
+            if oracle.differ(&tried.case, &tried.expected, run, &self.run(oracle, tried, options)?) {
                 return Err(Caught::Order);
             }
         }
@@ -228,10 +228,10 @@ impl Bench {
     fn run(&self, oracle: &Oracle, tried: &TriedCase, options: Options) -> Result<OracleRun, Caught> {
         // The fuel suffices for an additional iteration of a loop, or a slightly longer tile.
         let options = Options { fuel: 3 * tried.cost() + 2_000, limit: 1, ..options };
-        let Ok(trial) = oracle.run(&tried.case, options) else { return Err(Caught::Verifier) };
-        match trial.outcome.as_ref().and_then(|outcome| outcome.report.findings.first()) {
+        let Ok(run) = oracle.run(&tried.case, options) else { return Err(Caught::Verifier) };
+        match run.outcome.as_ref().and_then(|outcome| outcome.report.findings.first()) {
             Some(finding) => Err(Caught::Check(finding.check)),
-            None => Ok(trial),
+            None => Ok(run),
         }
     }
 }

@@ -7,10 +7,10 @@ mod wrong;
 
 use kernel_dsl::compiler::hir::Instance;
 use kernel_dsl::compiler::ir::record::WORDS;
-use kernel_dsl::compiler::lower::checked::{CheckedKernel, MODERATE, checked};
+use kernel_dsl::compiler::lower::checked::{CheckedKernel, MODERATE_ARGUMENT_LIMIT, checked};
 use kernel_dsl::compiler::{Target, ir, lower, passes};
 use kernel_dsl::{Artifact, Kernel};
-use runtime::interpreter::{self, Binding, Bytes, Check, Finding, Launch, Options, Outcome, Program};
+use runtime::interpreter::{self, ArgumentBytes, Binding, Check, Finding, Launch, Options, Outcome, Program};
 use runtime::{Device, Error};
 
 /// An argument with its memory.
@@ -38,7 +38,7 @@ fn run(kernel: &ir::Kernel, grid: u32, arguments: &[Argument]) -> (Outcome, [u32
         .map(|argument| match argument {
             Argument::Number(n) => Binding::Scalar((*n).into()),
             Argument::Memory { words, extents, strides } => Binding::Memory {
-                bytes: Bytes::Exclusive(bytes(words)),
+                bytes: ArgumentBytes::Exclusive(bytes(words)),
                 extents: extents.clone(),
                 strides: strides.clone(),
             },
@@ -46,7 +46,7 @@ fn run(kernel: &ir::Kernel, grid: u32, arguments: &[Argument]) -> (Outcome, [u32
         .collect();
     let takes = kernel.parameters.iter().map(|p| p.argument + 1).max().unwrap_or(0) as usize;
     if takes > bindings.len() {
-        let bytes = Bytes::Exclusive(bytes(&mut record));
+        let bytes = ArgumentBytes::Exclusive(bytes(&mut record));
         bindings.push(Binding::Memory { bytes, extents: vec![WORDS as u32], strides: vec![1] });
     }
     let launch = Launch { grid: [grid, 1, 1], block: None, arguments: bindings, options: Options::default() };
@@ -85,10 +85,13 @@ fn agreed(artifact: &'static Artifact, grid: u32, arguments: &[Argument]) -> Opt
     let optimized = passes::optimize(form.kernel.clone()).unwrap();
     let decided = form.optimized().unwrap();
     let is_moderate = |argument: &Argument| match argument {
-        Argument::Number(n) => *n <= MODERATE,
-        Argument::Memory { extents, strides, .. } => extents.iter().chain(strides).all(|n| *n <= MODERATE),
+        Argument::Number(n) => *n <= MODERATE_ARGUMENT_LIMIT,
+        Argument::Memory { extents, strides, .. } => {
+            extents.iter().chain(strides).all(|n| *n <= MODERATE_ARGUMENT_LIMIT)
+        }
     };
-    let moderate = arguments.iter().all(is_moderate).then(|| form.clone().with_arguments_up_to(MODERATE));
+    let moderate =
+        arguments.iter().all(is_moderate).then(|| form.clone().with_arguments_up_to(MODERATE_ARGUMENT_LIMIT));
     let moderate = moderate.map(|form| form.optimized().unwrap());
     for kernel in [&form.kernel, &optimized, &decided].into_iter().chain(moderate.as_deref()) {
         let (own, record, left) = run(kernel, grid, arguments);
@@ -296,7 +299,7 @@ fn conditions_that_the_contract_decides_are_not_checked() {
     assert!(!ptx.contains(".v2.f32") && !ptx.contains(".v4.f32"), "{ptx}");
     // Below an extent of at most half of the numbers, the step does not wrap.
     for kernel in [wrong::promised::ARTIFACT, wrong::unaligned::ARTIFACT] {
-        assert_eq!(recorded(kernel, MODERATE).0, 0);
+        assert_eq!(recorded(kernel, MODERATE_ARGUMENT_LIMIT).0, 0);
     }
 }
 
@@ -325,7 +328,7 @@ fn quotients_that_are_rounded_up_are_those_of_the_grid() {
     }
     let found = agreed(wrong::last_block::ARTIFACT, 1, &[Argument::Number(u32::MAX), slice(40)]);
     assert_eq!(found.map(|finding| finding.check), Some(Check::UsizeOverflow));
-    for largest in [MODERATE, u32::MAX] {
+    for largest in [MODERATE_ARGUMENT_LIMIT, u32::MAX] {
         assert_eq!(recorded(wrong::last_block_alone::ARTIFACT, largest).0, 0);
     }
 }
@@ -349,7 +352,7 @@ fn blocks_in_groups_of_rows_are_within_the_grid() {
         assert_eq!(agreed(wrong::grouped::ARTIFACT, blocks, &[y()]), None);
         assert_eq!(agreed(wrong::grouped_by::ARTIFACT, blocks, &[Argument::Number(2), y()]), None);
     }
-    assert_eq!(recorded(wrong::grouped::ARTIFACT, MODERATE).0, 0);
+    assert_eq!(recorded(wrong::grouped::ARTIFACT, MODERATE_ARGUMENT_LIMIT).0, 0);
     // The third row of blocks would be the fourth.
     let y = view(&[12, 24], &[24, 1], 12 * 24);
     let found = agreed(wrong::grouped_by::ARTIFACT, 9, &[Argument::Number(4), y]);
@@ -363,7 +366,7 @@ fn one_of_several_requirements_is_enough() {
             assert_eq!(agreed(wrong::picked::ARTIFACT, 1, &[slice(x), slice(n)]), None);
         }
     }
-    assert_eq!(recorded(wrong::picked::ARTIFACT, MODERATE).0, 0);
+    assert_eq!(recorded(wrong::picked::ARTIFACT, MODERATE_ARGUMENT_LIMIT).0, 0);
     assert_eq!(agreed(wrong::picked_of_many::ARTIFACT, 1, &[slice(40), slice(20)]), None);
     let found = agreed(wrong::picked_of_many::ARTIFACT, 1, &[slice(1), slice(20)]);
     assert_eq!(found.map(|finding| finding.check), Some(Check::OutOfBounds));
@@ -384,7 +387,7 @@ fn grids_that_a_device_function_chooses() {
         let found = agreed(wrong::beyond_chosen_grid::ARTIFACT, blocks, &arguments());
         assert_eq!(found.map(|finding| finding.check), (copies > 2).then_some(Check::OutOfBounds));
     }
-    assert_eq!(recorded(wrong::in_chosen_grid::ARTIFACT, MODERATE).0, 0);
+    assert_eq!(recorded(wrong::in_chosen_grid::ARTIFACT, MODERATE_ARGUMENT_LIMIT).0, 0);
 }
 
 /// Checks grids whose branches divide: a fact that follows from a division holds in its own branch

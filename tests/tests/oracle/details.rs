@@ -4,10 +4,10 @@
 use super::support::{AlignedMemory, checks, run, run_on};
 use kernel_dsl::Kernel;
 use kernel_dsl::prelude::*;
-use runtime::interpreter::{Check, Options, Report, Schedule, Values};
+use runtime::interpreter::{AccessValues, Check, Options, Report, Schedule};
 
 /// Returns the values of the only finding.
-fn values(report: &Report) -> Values {
+fn values(report: &Report) -> AccessValues {
     let [finding] = &report.findings[..] else { panic!("{report}") };
     finding.values.clone().unwrap_or_else(|| panic!("{report}"))
 }
@@ -61,12 +61,15 @@ fn a_sum_and_a_load(x: &[f32], y: &mut [f32]) {
 #[test]
 fn report_of_a_race_has_both_stored_values() {
     let (in_order, _) = run(two_stores::ARTIFACT, 1);
-    let expected = Values { other_stored: some("3.0"), stores: some("7.0"), ..Values::default() };
+    let expected = AccessValues { other_stored: some("3.0"), stores: some("7.0"), ..AccessValues::default() };
     assert_eq!(values(&in_order), expected);
     assert!(in_order.to_string().contains("= note: the other stored 3.0, this stores 7.0"), "{in_order}");
     let options = Options { schedule: Schedule::Reversed, ..Options::default() };
     let (reversed, _) = run_on(two_stores::ARTIFACT, 1, &AlignedMemory::new(|i| i as f32), options);
-    assert_eq!(values(&reversed), Values { other_stored: some("7.0"), stores: some("3.0"), ..Values::default() });
+    assert_eq!(
+        values(&reversed),
+        AccessValues { other_stored: some("7.0"), stores: some("3.0"), ..AccessValues::default() }
+    );
     assert!(
         reversed.to_string().ends_with("blocks and warps ran in reversed order; `--order reversed` repeats this run")
     );
@@ -75,20 +78,29 @@ fn report_of_a_race_has_both_stored_values() {
 #[test]
 fn report_of_a_race_has_the_loaded_value() {
     let (stored, _) = run(a_load_and_a_store::ARTIFACT, 1);
-    assert_eq!(values(&stored), Values { other_loaded: some("5.0"), stores: some("7.0"), ..Values::default() });
+    assert_eq!(
+        values(&stored),
+        AccessValues { other_loaded: some("5.0"), stores: some("7.0"), ..AccessValues::default() }
+    );
     let options = Options { schedule: Schedule::Reversed, ..Options::default() };
     let (loaded, _) = run_on(a_load_and_a_store::ARTIFACT, 1, &AlignedMemory::new(|i| i as f32), options);
-    assert_eq!(values(&loaded), Values { other_stored: some("7.0"), loads: some("7.0"), ..Values::default() });
+    assert_eq!(
+        values(&loaded),
+        AccessValues { other_stored: some("7.0"), loads: some("7.0"), ..AccessValues::default() }
+    );
 }
 
 #[test]
 fn report_of_a_race_has_the_operand_of_an_atomic_operation() {
     let (report, _) = run(a_sum_and_a_load::ARTIFACT, 1);
-    assert_eq!(values(&report), Values { other_loaded: some("40"), operand: some("2"), ..Values::default() });
+    assert_eq!(
+        values(&report),
+        AccessValues { other_loaded: some("40"), operand: some("2"), ..AccessValues::default() }
+    );
     let options = Options { schedule: Schedule::Reversed, ..Options::default() };
     let (report, _) = run_on(a_sum_and_a_load::ARTIFACT, 1, &AlignedMemory::new(|i| i as f32), options);
     // The operand of the other operation is unknown: memory holds the sum.
-    assert_eq!(values(&report), Values { loads: some("42"), ..Values::default() });
+    assert_eq!(values(&report), AccessValues { loads: some("42"), ..AccessValues::default() });
 }
 
 /// Stores different values to one element by lanes of a warp.
@@ -107,7 +119,10 @@ fn never_stored(x: &[f32], y: &mut [f32]) {
 fn reports_of_conflicts_and_uninitialized_loads_have_values() {
     let (report, _) = run(at_once::ARTIFACT, 1);
     assert_eq!(checks(&report), [Check::StoreConflict]);
-    assert_eq!(values(&report), Values { other_stored: some("0.0"), stores: some("1.0"), ..Values::default() });
+    assert_eq!(
+        values(&report),
+        AccessValues { other_stored: some("0.0"), stores: some("1.0"), ..AccessValues::default() }
+    );
     let options = Options { fill: 0x40, ..Options::default() };
     let (report, _) = run_on(never_stored::ARTIFACT, 1, &AlignedMemory::new(|_| 0.0), options);
     assert_eq!(values(&report).loads, Some(format!("{:?}", f32::from_bits(0x4040_4040))));

@@ -3,7 +3,7 @@
 use super::support::{AlignedMemory, lowered};
 use kernel_dsl::Kernel;
 use kernel_dsl::prelude::*;
-use runtime::interpreter::{Binding, Bytes, Gap, Launch, Options, Program, ReachedInstructions};
+use runtime::interpreter::{ArgumentBytes, Binding, Gap, Launch, Options, Program, ReachedInstructions};
 
 #[kernel(block = 32, grid = 1)]
 fn partly_reached(x: &[f32], y: &mut [f32]) {
@@ -26,8 +26,8 @@ fn gaps(inputs: &[fn(usize) -> f32]) -> Vec<(Gap, String)> {
     for input in inputs {
         let (x, mut y) = (AlignedMemory::new(input), AlignedMemory::new(|_| 0.0));
         let arguments = vec![
-            Binding::Memory { bytes: Bytes::Shared(&x.0), extents: vec![64], strides: vec![] },
-            Binding::Memory { bytes: Bytes::Exclusive(&mut y.0), extents: vec![64], strides: vec![] },
+            Binding::Memory { bytes: ArgumentBytes::Shared(&x.0), extents: vec![64], strides: vec![] },
+            Binding::Memory { bytes: ArgumentBytes::Exclusive(&mut y.0), extents: vec![64], strides: vec![] },
         ];
         let launch = Launch { grid: [1; 3], block: None, arguments, options: Options::default() };
         program.reach(launch, &mut reached).unwrap();

@@ -4,7 +4,7 @@ use kernel_dsl::Artifact;
 use kernel_dsl::compiler::driver;
 use kernel_dsl::compiler::hir::Instance;
 use kernel_dsl::compiler::ir;
-use runtime::interpreter::{Binding, Bytes, Check, Launch, Options, Program, Report};
+use runtime::interpreter::{ArgumentBytes, Binding, Check, Launch, Options, Program, Report};
 
 /// Memory with the alignment of device memory.
 #[repr(align(256))]
@@ -35,8 +35,8 @@ pub fn run_on(artifact: &Artifact, blocks: u32, x: &AlignedMemory, options: Opti
     let program = Program::decode(&lowered(artifact)).unwrap();
     let mut y = AlignedMemory::new(|_| 0.0);
     let arguments = vec![
-        Binding::Memory { bytes: Bytes::Shared(&x.0), extents: vec![64], strides: vec![] },
-        Binding::Memory { bytes: Bytes::Exclusive(&mut y.0), extents: vec![64], strides: vec![] },
+        Binding::Memory { bytes: ArgumentBytes::Shared(&x.0), extents: vec![64], strides: vec![] },
+        Binding::Memory { bytes: ArgumentBytes::Exclusive(&mut y.0), extents: vec![64], strides: vec![] },
     ];
     let outcome = program.run(Launch { grid: [blocks, 1, 1], block: None, arguments, options }).unwrap();
     (outcome.report, y.values())

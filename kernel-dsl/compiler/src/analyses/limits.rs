@@ -17,8 +17,10 @@ pub(super) fn exceeded(kernel: &Kernel) -> Vec<Error> {
     if bytes <= room {
         return Vec::new();
     }
-    let error =
-        Error::whole(format!("the parameters of `{}` take {bytes} bytes; the limit is {room} bytes", kernel.instance));
+    let error = Error::without_span(format!(
+        "the parameters of `{}` take {bytes} bytes; the limit is {room} bytes",
+        kernel.instance
+    ));
     vec![error.help("pass the numbers in a slice, which takes 12 bytes for any length")]
 }
 

@@ -5,7 +5,7 @@
 //! included.
 
 use super::memory::{AccessSite, Cost};
-use crate::ir::{AccessPlace, Atomic, Binary, Kernel, Location, Op, Region, Type, Unary};
+use crate::ir::{AccessPlace, AtomicOperator, Binary, Kernel, Location, Op, Region, Type, Unary};
 use crate::passes::Optimized;
 use crate::scalar::Scalar;
 use crate::target::Target;
@@ -167,10 +167,10 @@ fn division(ty: Scalar, target: Target) -> u32 {
 }
 
 /// Returns whether ptxas compiles an atomic operation on shared memory to a loop, on every target.
-fn loops(operation: Atomic, element: Scalar) -> bool {
+fn loops(operation: AtomicOperator, element: Scalar) -> bool {
     match operation {
-        Atomic::Load | Atomic::Store => false,
-        Atomic::Exchange | Atomic::CompareExchange => element.bits() < 32,
+        AtomicOperator::Load | AtomicOperator::Store => false,
+        AtomicOperator::Exchange | AtomicOperator::CompareExchange => element.bits() < 32,
         _ => element.is_float() || element.bits() != 32,
     }
 }

@@ -341,7 +341,7 @@ impl Checker<'_> {
         };
         let atomic = match method.intrinsic {
             Intrinsic::Atomic(operation, _) => Some(operation),
-            Intrinsic::AtomicSubtract => Some(ir::Atomic::Add),
+            Intrinsic::AtomicSubtract => Some(ir::AtomicOperator::Add),
             _ => None,
         };
         if let Some(operation) = atomic
@@ -352,10 +352,11 @@ impl Checker<'_> {
             let element = self.named(element);
             let types = match operation {
                 _ if long => "numbers of at most 64 bits",
-                ir::Atomic::Load | ir::Atomic::Store => "numbers except `usize`",
-                ir::Atomic::Add | ir::Atomic::Exchange | ir::Atomic::Min | ir::Atomic::Max => {
-                    "integers except `usize`, `f32` and `f64`"
-                }
+                ir::AtomicOperator::Load | ir::AtomicOperator::Store => "numbers except `usize`",
+                ir::AtomicOperator::Add
+                | ir::AtomicOperator::Exchange
+                | ir::AtomicOperator::Min
+                | ir::AtomicOperator::Max => "integers except `usize`, `f32` and `f64`",
                 _ => "integers except `usize`",
             };
             self.report(mark, format!("`{name}` supports {types}, not `{element}`"));

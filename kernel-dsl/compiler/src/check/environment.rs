@@ -3,7 +3,7 @@
 
 use super::ItemReference;
 use crate::hir::{
-    self, Associated, Bound, Builtin, ExprKind, FunctionId, Items, Root, StructId, TraitId, TraitItemKind, merge,
+    self, Associated, Builtin, ExprKind, FunctionId, Items, Root, StructId, TraitBound, TraitId, TraitItemKind, merge,
 };
 use crate::ir;
 use crate::syntax;
@@ -69,16 +69,16 @@ impl Environment {
     }
 
     /// Returns whether one of the bounds implies that a type implements `wanted`.
-    pub(super) fn implies(&self, bounds: &[Bound], wanted: Builtin) -> bool {
+    pub(super) fn implies(&self, bounds: &[TraitBound], wanted: Builtin) -> bool {
         let built_upon = self.traits(bounds).into_iter().flat_map(|id| &self.a_trait(id).bounds);
-        bounds.iter().chain(built_upon).any(|bound| matches!(bound, Bound::Builtin(b) if b.implies(wanted)))
+        bounds.iter().chain(built_upon).any(|bound| matches!(bound, TraitBound::Builtin(b) if b.implies(wanted)))
     }
 
     /// Returns the device traits in `bounds`, with their supertraits.
-    pub(super) fn traits(&self, bounds: &[Bound]) -> Vec<TraitId> {
-        let named = |bounds: &[Bound]| -> Vec<TraitId> {
-            let one = |bound: &Bound| match bound {
-                Bound::Trait(id) => Some(*id),
+    pub(super) fn traits(&self, bounds: &[TraitBound]) -> Vec<TraitId> {
+        let named = |bounds: &[TraitBound]| -> Vec<TraitId> {
+            let one = |bound: &TraitBound| match bound {
+                TraitBound::Trait(id) => Some(*id),
                 _ => None,
             };
             bounds.iter().filter_map(one).collect()

@@ -237,11 +237,11 @@ impl Checker<'_> {
             let kind = match ty {
                 Scalar::F32 => {
                     let single = f32::from_bits(bits as u32);
-                    Literal::Float(syntax::Float { single, double: f64::from(single) })
+                    Literal::Float(syntax::FloatLiteral { single, double: f64::from(single) })
                 }
                 Scalar::F64 => {
                     let double = f64::from_bits(bits as u64);
-                    Literal::Float(syntax::Float { single: double as f32, double })
+                    Literal::Float(syntax::FloatLiteral { single: double as f32, double })
                 }
                 _ => Literal::Integer(bits, path.mark),
             };

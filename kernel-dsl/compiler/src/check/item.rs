@@ -99,7 +99,7 @@ impl ModuleMember<'_> {
 /// The items of a module, checked.
 pub struct CheckedModule {
     /// The library of each named item, with its name.
-    pub libraries: Vec<(proc_macro2::Ident, hir::Library)>,
+    pub libraries: Vec<(proc_macro2::Ident, hir::DeviceLibrary)>,
     /// The functions of the module, with the facts that rustc can confirm.
     pub functions: Vec<(Rc<ItemFn>, CheckedItem<()>)>,
 }
@@ -158,8 +158,9 @@ pub fn module(module: &syntax::Module, callees: &[ItemReference]) -> Result<Chec
     if !wrong.is_empty() {
         return Err(wrong);
     }
-    let whole = hir::Library { root: None, functions: environment.functions, items: environment.items };
-    let libraries = named.into_iter().map(|(name, root)| (name, hir::Library { root: Some(root), ..whole.clone() }));
+    let whole = hir::DeviceLibrary { root: None, functions: environment.functions, items: environment.items };
+    let libraries =
+        named.into_iter().map(|(name, root)| (name, hir::DeviceLibrary { root: Some(root), ..whole.clone() }));
     Ok(CheckedModule { libraries: libraries.collect(), functions })
 }
 

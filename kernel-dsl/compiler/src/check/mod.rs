@@ -29,7 +29,7 @@ mod variant;
 mod written;
 
 use crate::Scalar;
-use crate::hir::{self, Bound, Builtin, FunctionId, GenericKind, LabelId, LocalId, Root, TypeId};
+use crate::hir::{self, Builtin, FunctionId, GenericKind, LabelId, LocalId, Root, TraitBound, TypeId};
 use crate::oracle::{Coverage, DeclaredOutput};
 use crate::syntax::{self, SpanPair};
 use environment::Environment;
@@ -43,7 +43,7 @@ pub struct ItemReference {
     /// The path, as [`syntax::Path::written`] gives it.
     pub path: String,
     /// The item and all items that it refers to.
-    pub library: hir::Library,
+    pub library: hir::DeviceLibrary,
 }
 
 /// An error in names, types or mutability.
@@ -125,7 +125,7 @@ pub fn kernel(
         finish.expr(e);
     }
     let (function, rest) = finish.done(body)?;
-    let launch = hir::Launch {
+    let launch = hir::LaunchContract {
         block,
         grid,
         requires,
@@ -147,7 +147,7 @@ pub fn kernel(
 pub fn device(
     function: &syntax::Function,
     callees: &[ItemReference],
-) -> Result<CheckedItem<hir::Library>, Vec<Diagnostic>> {
+) -> Result<CheckedItem<hir::DeviceLibrary>, Vec<Diagnostic>> {
     let mut environment = Environment::new(Some(item::blank(function)), callees);
     let mut checker = Checker::new(function, &ItemScope::default(), &environment);
     checker.signature();
@@ -156,7 +156,7 @@ pub fn device(
     let (function, rest) = finish.done(body)?;
     environment.functions[0] = function;
     let root = Some(Root::Function(FunctionId(0)));
-    Ok(rest.map(|()| hir::Library { root, functions: environment.functions, items: environment.items }))
+    Ok(rest.map(|()| hir::DeviceLibrary { root, functions: environment.functions, items: environment.items }))
 }
 
 pub use item::{CheckedModule, ItemDiagnostics, ItemPart, module};
@@ -273,7 +273,7 @@ enum LabeledConstruct {
 #[derive(Clone, Copy)]
 enum Literal {
     Integer(u128, SpanPair),
-    Float(syntax::Float),
+    Float(syntax::FloatLiteral),
 }
 
 impl<'a> Checker<'a> {
@@ -303,7 +303,7 @@ impl<'a> Checker<'a> {
             diagnostics: Vec::new(),
         };
         if let Some(SelfMeaning::Trait(id)) = scope.itself {
-            let kind = GenericKind::Type(vec![Bound::Trait(id)]);
+            let kind = GenericKind::Type(vec![TraitBound::Trait(id)]);
             checker.generics.push(hir::Generic { name: "Self".into(), kind });
             checker.itself = Some(checker.table.add(Ty::Parameter(0)));
         }
@@ -343,19 +343,19 @@ impl<'a> Checker<'a> {
         expr
     }
 
-    fn bounds(&mut self, bounds: &[syntax::Bound]) -> Vec<Bound> {
+    fn bounds(&mut self, bounds: &[syntax::TraitBound]) -> Vec<TraitBound> {
         let mut all = Vec::with_capacity(bounds.len());
         for bound in bounds {
             if let Some((parameters, returns)) = &bound.signature {
                 let parameters = parameters.iter().map(|t| TypeId(self.ty(t).0)).collect();
-                all.push(Bound::Function { parameters, returns: TypeId(self.ty(returns).0) });
+                all.push(TraitBound::Function { parameters, returns: TypeId(self.ty(returns).0) });
                 continue;
             }
             let last = bound.path.segments.last().map(|s| s.name.to_string()).unwrap_or_default();
             match self.environment.find(&bound.path.written()) {
-                Some(Root::Trait(id)) => all.push(Bound::Trait(id)),
+                Some(Root::Trait(id)) => all.push(TraitBound::Trait(id)),
                 _ if bound.path.is_builtin_bound() => {
-                    all.push(Bound::Builtin(Builtin::from_name(&last).unwrap_or(Builtin::Value)));
+                    all.push(TraitBound::Builtin(Builtin::from_name(&last).unwrap_or(Builtin::Value)));
                 }
                 _ => self.report(
                     bound.path.mark,
@@ -715,7 +715,7 @@ fn finish_bounds(generics: &mut [hir::Generic], types: &mut Finished, table: &Ty
     for generic in generics {
         let GenericKind::Type(bounds) = &mut generic.kind else { continue };
         for bound in bounds {
-            if let Bound::Function { parameters, returns } = bound {
+            if let TraitBound::Function { parameters, returns } = bound {
                 for ty in parameters.iter_mut().chain([returns]) {
                     *ty = types.get(table, Id(ty.0));
                 }

@@ -7,8 +7,8 @@ use super::{
 };
 use crate::Scalar;
 use crate::hir::{
-    self, Associated, Bound, Builtin, EnumId, Expr, ExprKind, FunctionId, Intrinsic, Pattern, Root, StructId, TraitId,
-    TraitItemKind, TypeId,
+    self, Associated, Builtin, EnumId, Expr, ExprKind, FunctionId, Intrinsic, Pattern, Root, StructId, TraitBound,
+    TraitId, TraitItemKind, TypeId,
 };
 use crate::syntax::{self, Member, Path, SpanPair, TypeOrConst};
 use proc_macro2::Ident;
@@ -108,7 +108,7 @@ impl Checker<'_> {
     }
 
     /// Returns the bounds of a type parameter or of its associated type.
-    pub(super) fn bounds_of(&self, id: Id) -> Vec<Bound> {
+    pub(super) fn bounds_of(&self, id: Id) -> Vec<TraitBound> {
         match self.table.get(id) {
             Ty::Parameter(i) => match &self.generics[*i as usize].kind {
                 hir::GenericKind::Type(bounds) => bounds.clone(),
@@ -529,7 +529,7 @@ impl Checker<'_> {
         let of = self.named_type(&owner)?;
         let bounds = self.bounds_of(of);
         let (parameters, returns) = bounds.into_iter().find_map(|bound| match bound {
-            Bound::Function { parameters, returns } => Some((parameters, returns)),
+            TraitBound::Function { parameters, returns } => Some((parameters, returns)),
             _ => None,
         })?;
         let parts = match arguments {

@@ -5,7 +5,7 @@ use super::{Emitter, scalar_type};
 use crate::approximation::Approximation;
 use crate::error::Error;
 use crate::ir::{Binary, Comparison, Special, Type, Unary, Value};
-use crate::ptx::{Modifier, Opcode, Operand, Register, SpecialRegister};
+use crate::ptx::{Modifier, Opcode, Operand, RegisterId, SpecialRegister};
 use crate::scalar::Scalar;
 
 /// Returns whether a value of `s` is narrower than the register that holds it.
@@ -64,7 +64,7 @@ impl Emitter<'_> {
             Unary::LeadingZeros if s.is_integer() && s.bits() >= 32 => (Opcode::Clz, vec![bits_type(s)]),
             Unary::ReverseBits if s.is_integer() && s.bits() >= 32 => (Opcode::Brev, vec![bits_type(s)]),
             Unary::SwapBytes if s.is_integer() && s.bits() >= 32 => return self.swap_bytes(result, s, a),
-            _ => return self.error(Error::whole(format!("PTX has no {op:?} of {s}"))),
+            _ => return self.error(Error::without_span(format!("PTX has no {op:?} of {s}"))),
         };
         // `not` of a sign-extended value is sign-extended too.
         let widens = narrow(s) && matches!(op, Unary::Neg | Unary::Abs) || op == Unary::Not && !s.is_signed();
@@ -101,7 +101,7 @@ impl Emitter<'_> {
             Binary::Shl | Binary::Shr | Binary::WrappingShl | Binary::WrappingShr | Binary::RotateLeft => (None, None),
         };
         let Some(opcode) = opcode else {
-            return self.error(Error::whole(format!("PTX has no {op:?} of {s}")));
+            return self.error(Error::without_span(format!("PTX has no {op:?} of {s}")));
         };
         let logic = matches!(opcode, Opcode::And | Opcode::Or | Opcode::Xor);
         let (a, b) = (self.operand(a), self.operand(b));
@@ -121,7 +121,7 @@ impl Emitter<'_> {
     /// Masks the distance of a shift: PTX clamps it, Rust masks it.
     fn shift(&mut self, result: Value, op: Binary, s: Scalar, a: Value, distance: Value) {
         if !s.is_integer() || op == Binary::RotateLeft && !op.takes(s) {
-            return self.error(Error::whole(format!("PTX has no {op:?} of {s}")));
+            return self.error(Error::without_span(format!("PTX has no {op:?} of {s}")));
         }
         if op == Binary::RotateLeft {
             return self.rotate(result, s, a, distance);
@@ -225,7 +225,7 @@ impl Emitter<'_> {
     pub(super) fn mul_add(&mut self, result: Value, a: Value, b: Value, c: Value) {
         let Some(s) = self.scalar(a) else { return };
         if !s.is_float() {
-            return self.error(Error::whole(format!("PTX has no fused multiply-add of {s}")));
+            return self.error(Error::without_span(format!("PTX has no fused multiply-add of {s}")));
         }
         let operands = [self.operand(a), self.operand(b), self.operand(c)];
         let d = self.define(result);
@@ -294,7 +294,7 @@ impl Emitter<'_> {
 
     /// Selects a predicate as (p and yes) or (not p and no), with fewer instructions for a constant
     /// side: PTX has no `selp.pred`.
-    fn select_predicate(&mut self, result: Value, p: Register, yes: Value, no: Value) {
+    fn select_predicate(&mut self, result: Value, p: RegisterId, yes: Value, no: Value) {
         let sides = (self.constant(yes), self.constant(no));
         let (yes, no) = (self.operand(yes), self.operand(no));
         let pred = [Modifier::Pred];
@@ -341,7 +341,7 @@ impl Emitter<'_> {
 
     /// Defines `result` by the value that `compute` writes to a register. If `widens`, the value
     /// may exceed an integer type of 8 or 16 bits, and is extended again.
-    fn narrowed(&mut self, result: Value, s: Scalar, widens: bool, compute: impl FnOnce(&mut Self, Register)) {
+    fn narrowed(&mut self, result: Value, s: Scalar, widens: bool, compute: impl FnOnce(&mut Self, RegisterId)) {
         if !(widens && narrow(s)) {
             let d = self.define(result);
             return compute(self, d);

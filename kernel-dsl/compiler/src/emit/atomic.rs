@@ -8,16 +8,16 @@
 //! word is still the same.
 
 use super::{Emitter, memory_type, register_type};
-use crate::ir::{AccessPlace, Atomic, Type, Value};
-use crate::ptx::{self, Address, Base, Guard, Modifier, Opcode, Operand, Register};
+use crate::ir::{AccessPlace, AtomicOperator, Type, Value};
+use crate::ptx::{self, Address, Base, Guard, Modifier, Opcode, Operand, RegisterId};
 use crate::scalar::Scalar;
 
 /// Returns the type that names the element in a PTX instruction. A sum has the same bits for signed
 /// and unsigned integers, so `.u64` replaces `.s64`, which `add` does not have.
-fn named(operation: Atomic, element: Scalar) -> Modifier {
+fn named(operation: AtomicOperator, element: Scalar) -> Modifier {
     match (operation, element.bits()) {
-        (Atomic::Add, _) if element == Scalar::I64 => Modifier::U64,
-        (Atomic::Add | Atomic::Min | Atomic::Max, _) => memory_type(element).modifier(),
+        (AtomicOperator::Add, _) if element == Scalar::I64 => Modifier::U64,
+        (AtomicOperator::Add | AtomicOperator::Min | AtomicOperator::Max, _) => memory_type(element).modifier(),
         (_, 64) => Modifier::B64,
         _ => Modifier::B32,
     }
@@ -27,7 +27,7 @@ impl Emitter<'_> {
     pub(super) fn atomic(
         &mut self,
         results: &[Value],
-        operation: Atomic,
+        operation: AtomicOperator,
         place: &AccessPlace,
         element: Scalar,
         values: &[Value],
@@ -39,14 +39,18 @@ impl Emitter<'_> {
         }
         let operands: Vec<Operand> = values.iter().map(|v| self.operand(*v)).collect();
         let address = access.part(0, element);
-        if operation == Atomic::Store {
+        if operation == AtomicOperator::Store {
             let modifiers = [Modifier::Volatile, access.space, memory_type(element).modifier()];
             return self.guarded(None, Opcode::St, &modifiers, [address].into_iter().chain(operands));
         }
         let result = match results.first() {
             Some(result) => Some(self.define(*result)),
             // `red` cannot exchange or load.
-            None if matches!(operation, Atomic::Exchange | Atomic::CompareExchange | Atomic::Load) => {
+            None if matches!(
+                operation,
+                AtomicOperator::Exchange | AtomicOperator::CompareExchange | AtomicOperator::Load
+            ) =>
+            {
                 Some(self.register(register_type(Type::Scalar(element))))
             }
             None => None,
@@ -59,18 +63,20 @@ impl Emitter<'_> {
             };
         }
         let word = match operation {
-            Atomic::Add => Modifier::Add,
-            Atomic::Min => Modifier::Min,
-            Atomic::Max => Modifier::Max,
-            Atomic::And => Modifier::And,
-            Atomic::Or => Modifier::Or,
-            Atomic::Xor => Modifier::Xor,
-            Atomic::Exchange => Modifier::Exch,
-            Atomic::CompareExchange => Modifier::Cas,
-            Atomic::Load | Atomic::Store => Modifier::Volatile,
+            AtomicOperator::Add => Modifier::Add,
+            AtomicOperator::Min => Modifier::Min,
+            AtomicOperator::Max => Modifier::Max,
+            AtomicOperator::And => Modifier::And,
+            AtomicOperator::Or => Modifier::Or,
+            AtomicOperator::Xor => Modifier::Xor,
+            AtomicOperator::Exchange => Modifier::Exch,
+            AtomicOperator::CompareExchange => Modifier::Cas,
+            AtomicOperator::Load | AtomicOperator::Store => Modifier::Volatile,
         };
         let (opcode, modifiers) = match (operation, result) {
-            (Atomic::Load, _) => (Opcode::Ld, [Modifier::Volatile, access.space, memory_type(element).modifier()]),
+            (AtomicOperator::Load, _) => {
+                (Opcode::Ld, [Modifier::Volatile, access.space, memory_type(element).modifier()])
+            }
             (_, Some(_)) => (Opcode::Atom, [access.space, word, named(operation, element)]),
             (_, None) => (Opcode::Red, [access.space, word, named(operation, element)]),
         };
@@ -88,7 +94,7 @@ impl Emitter<'_> {
         let float = register_type(Type::Scalar(of.element));
         let [word, new] = [self.register(bits), self.register(bits)];
         let [old, extreme] = [self.register(float), self.register(float)];
-        let which = if of.operation == Atomic::Min { Opcode::Min } else { Opcode::Max };
+        let which = if of.operation == AtomicOperator::Min { Opcode::Min } else { Opcode::Max };
         let head = self.exchange_begin(of, word, address.clone());
         self.op(Opcode::Mov, [raw], [old.into(), word.into()]);
         self.op(which, [float.modifier()], [extreme.into(), old.into(), operand.clone()]);
@@ -139,7 +145,7 @@ impl Emitter<'_> {
         self.op(Opcode::Shr, [Modifier::U32], [field.into(), word.into(), shift.into()]);
         self.extend(old, field.into(), of.element);
         let end = match (of.operation, operands) {
-            (Atomic::CompareExchange, [expected, value]) => {
+            (AtomicOperator::CompareExchange, [expected, value]) => {
                 let number = self.flow.number();
                 let end = self.builder.label(format!("$kept_{number}"));
                 let differs = self.register(ptx::Type::Pred);
@@ -148,17 +154,17 @@ impl Emitter<'_> {
                 self.copy(changed, value.clone());
                 Some(end)
             }
-            (Atomic::Exchange, [value]) => {
+            (AtomicOperator::Exchange, [value]) => {
                 self.copy(changed, value.clone());
                 None
             }
             (operation, [value]) => {
                 let (opcode, modifier) = match operation {
-                    Atomic::Min => (Opcode::Min, ty.modifier()),
-                    Atomic::Max => (Opcode::Max, ty.modifier()),
-                    Atomic::And => (Opcode::And, Modifier::B32),
-                    Atomic::Or => (Opcode::Or, Modifier::B32),
-                    Atomic::Xor => (Opcode::Xor, Modifier::B32),
+                    AtomicOperator::Min => (Opcode::Min, ty.modifier()),
+                    AtomicOperator::Max => (Opcode::Max, ty.modifier()),
+                    AtomicOperator::And => (Opcode::And, Modifier::B32),
+                    AtomicOperator::Or => (Opcode::Or, Modifier::B32),
+                    AtomicOperator::Xor => (Opcode::Xor, Modifier::B32),
                     _ => (Opcode::Add, ty.modifier()),
                 };
                 self.op(opcode, [modifier], [changed.into(), old.into(), value.clone()]);
@@ -180,7 +186,7 @@ impl Emitter<'_> {
     }
 
     /// Loads the word and begins the retry loop.
-    fn exchange_begin(&mut self, of: Exchanged, word: Register, address: Operand) -> ptx::Label {
+    fn exchange_begin(&mut self, of: Exchanged, word: RegisterId, address: Operand) -> ptx::Label {
         let ty = if of.element.bits() == 64 { Modifier::U64 } else { Modifier::U32 };
         self.op(Opcode::Ld, [Modifier::Volatile, of.space, ty], [word.into(), address]);
         let number = self.flow.number();
@@ -193,8 +199,8 @@ impl Emitter<'_> {
     fn exchange_end(
         &mut self,
         of: Exchanged,
-        (word, ty): (Register, ptx::Type),
-        new: Register,
+        (word, ty): (RegisterId, ptx::Type),
+        new: RegisterId,
         address: Operand,
         head: ptx::Label,
     ) {
@@ -212,9 +218,9 @@ impl Emitter<'_> {
 #[derive(Clone, Copy)]
 struct Exchanged {
     space: Modifier,
-    operation: Atomic,
+    operation: AtomicOperator,
     element: Scalar,
-    result: Option<Register>,
+    result: Option<RegisterId>,
 }
 
 /// Returns the symbol of an address.

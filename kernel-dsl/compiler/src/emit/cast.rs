@@ -3,7 +3,7 @@
 use super::arithmetic::narrow;
 use super::{Emitter, constant, register_type, scalar_type};
 use crate::ir::{Type, Value};
-use crate::ptx::{self, Modifier, Opcode, Operand, Register};
+use crate::ptx::{self, Modifier, Opcode, Operand, RegisterId};
 use crate::scalar::Scalar;
 
 /// Returns whether `to` has every value of `from`, and a register extended for `from` is also
@@ -33,7 +33,7 @@ pub(super) fn changes_nothing(from: Type, to: Type) -> bool {
 
 impl Emitter<'_> {
     /// Writes the low bits of `from`, extended like a value of the integer type `s` (8 or 16 bits).
-    pub(super) fn extend(&mut self, to: Register, from: Operand, s: Scalar) {
+    pub(super) fn extend(&mut self, to: RegisterId, from: Operand, s: Scalar) {
         let (whole, part) = match s {
             Scalar::I8 => (Modifier::S32, Modifier::S8),
             Scalar::I16 => (Modifier::S32, Modifier::S16),
@@ -182,7 +182,7 @@ impl Emitter<'_> {
     }
 
     /// Copies bits to a register of any class.
-    fn copy_bits(&mut self, to: Register, from: Operand) {
+    fn copy_bits(&mut self, to: RegisterId, from: Operand) {
         let float = |bits: u32, n: i64| {
             if bits == 64 { Operand::F64(n as u64) } else { Operand::F32(n as u32) }
         };

@@ -17,21 +17,21 @@
 use super::survey::KernelFacts;
 use super::{Emitter, ValueForm, moves, scalar_type};
 use crate::ir::{AccessPlace, For, Inst, Label, Op, Region, Unroll, Value, Values};
-use crate::ptx::{self, Guard, Modifier, Opcode, Operand, Register};
+use crate::ptx::{self, Guard, Modifier, Opcode, Operand, RegisterId};
 use smallvec::SmallVec;
 use std::collections::HashMap;
 
-type Registers = SmallVec<[Register; 4]>;
+type Registers = SmallVec<[RegisterId; 4]>;
 
 /// The state of values and control flow at the current point of emission.
 pub(super) struct EmissionState {
     pub survey: KernelFacts,
     /// The values that each carried register, or register of a construct's result, has held.
-    occupants: HashMap<Register, SmallVec<[Value; 4]>>,
+    occupants: HashMap<RegisterId, SmallVec<[Value; 4]>>,
     /// The register in which each value that ends its region should be computed.
-    preferred: HashMap<Value, Register>,
+    preferred: HashMap<Value, RegisterId>,
     /// The register in which each value that is being defined will be computed.
-    assigned: HashMap<Value, Register>,
+    assigned: HashMap<Value, RegisterId>,
     /// The region that each value was defined in, by number, and the current one.
     homes: HashMap<Value, u32>,
     home: u32,
@@ -69,12 +69,12 @@ impl EmissionState {
     }
 
     /// Returns the register that is assigned to `value`, which is being defined.
-    pub fn assigned_register(&self, value: Value) -> Option<Register> {
+    pub fn assigned_register(&self, value: Value) -> Option<RegisterId> {
         self.assigned.get(&value).copied()
     }
 
     /// Records that `register` holds `value` from now on.
-    pub fn occupy(&mut self, register: Register, value: Value) {
+    pub fn occupy(&mut self, register: RegisterId, value: Value) {
         if let Some(o) = self.occupants.get_mut(&register) {
             o.push(value);
         }
@@ -82,7 +82,7 @@ impl EmissionState {
     }
 
     /// Returns whether `insts`, or the regions in them, use any value that has occupied `register`.
-    fn lives_in(&self, register: Register, insts: &[Inst]) -> bool {
+    fn lives_in(&self, register: RegisterId, insts: &[Inst]) -> bool {
         let Some(occupants) = self.occupants.get(&register) else { return false };
         insts.iter().any(|inst| {
             let mut used = false;
@@ -99,7 +99,7 @@ impl EmissionState {
 
 impl<'k> Emitter<'k> {
     /// Copies each operand to its register, in parallel.
-    fn copies(&mut self, moves: impl IntoIterator<Item = (Register, Operand)>) {
+    fn copies(&mut self, moves: impl IntoIterator<Item = (RegisterId, Operand)>) {
         let builder = &mut self.builder;
         let ordered = moves::sequence(moves, |like| {
             let ty = builder.entry().ty(like);
@@ -110,7 +110,7 @@ impl<'k> Emitter<'k> {
         }
     }
 
-    fn pairs(&mut self, to: &[Register], from: &[Value]) -> Vec<(Register, Operand)> {
+    fn pairs(&mut self, to: &[RegisterId], from: &[Value]) -> Vec<(RegisterId, Operand)> {
         if to.len() != from.len() {
             self.malformed("a number of values that differs from that of their destination");
         }
@@ -123,7 +123,7 @@ impl<'k> Emitter<'k> {
 
     /// Emits a region whose `Yield` passes its values to `yields`. Returns whether control reaches
     /// its end.
-    pub(super) fn region(&mut self, region: &'k Region, yields: &[Register]) -> bool {
+    pub(super) fn region(&mut self, region: &'k Region, yields: &[RegisterId]) -> bool {
         let outer = self.flow.home;
         self.flow.regions += 1;
         self.flow.home = self.flow.regions;
@@ -132,7 +132,7 @@ impl<'k> Emitter<'k> {
         reached
     }
 
-    fn region_here(&mut self, region: &'k Region, yields: &[Register]) -> bool {
+    fn region_here(&mut self, region: &'k Region, yields: &[RegisterId]) -> bool {
         let Some((terminator, insts)) = region.insts.split_last() else {
             self.malformed("an empty region");
             return false;
@@ -214,7 +214,7 @@ impl<'k> Emitter<'k> {
 
     /// Returns the register of `kept`, the masked-lane value of `result`, if `result` may take it
     /// over. `all` are the masked-lane values of the load, and `first` is its first result.
-    fn taken_over(&mut self, first: Value, result: Value, kept: Value, all: &[Value]) -> Option<Register> {
+    fn taken_over(&mut self, first: Value, result: Value, kept: Value, all: &[Value]) -> Option<RegisterId> {
         let root = self.flow.survey.root(kept);
         let Some(ValueForm::Register(register)) = self.bindings[root.0 as usize] else { return None };
         let once = all.iter().filter(|v| self.flow.survey.root(**v) == root).count() == 1;
@@ -252,7 +252,7 @@ impl<'k> Emitter<'k> {
         inst.results.iter().map(|r| self.result(*r)).collect()
     }
 
-    fn result(&mut self, value: Value) -> Register {
+    fn result(&mut self, value: Value) -> RegisterId {
         let register = match self.flow.assigned_register(value) {
             Some(register) => register,
             None => self.register(super::register_type(self.ty(value))),
@@ -261,7 +261,7 @@ impl<'k> Emitter<'k> {
         register
     }
 
-    fn bind_all(&mut self, values: &[Value], registers: &[Register]) {
+    fn bind_all(&mut self, values: &[Value], registers: &[RegisterId]) {
         for (value, register) in values.iter().zip(registers) {
             self.bind(*value, *register);
         }
@@ -279,7 +279,7 @@ impl<'k> Emitter<'k> {
         self.bind_all(&inst.results, &results);
     }
 
-    fn two_ways(&mut self, condition: Register, then: &'k Region, otherwise: &'k Region, results: &[Register]) {
+    fn two_ways(&mut self, condition: RegisterId, then: &'k Region, otherwise: &'k Region, results: &[RegisterId]) {
         let holds = Guard { register: condition, negated: false };
         let fails = Guard { register: condition, negated: true };
         // If one side only jumps, it becomes a guarded jump before the other side.
@@ -345,7 +345,7 @@ impl<'k> Emitter<'k> {
         stays
     }
 
-    fn does_nothing(&mut self, region: &'k Region, results: &[Register]) -> bool {
+    fn does_nothing(&mut self, region: &'k Region, results: &[RegisterId]) -> bool {
         match self.lone_terminator(region).map(|t| &t.op) {
             Some(Op::Yield(v)) => self.pairs(results, v).into_iter().all(|(to, from)| from == Operand::Register(to)),
             _ => false,
@@ -354,7 +354,7 @@ impl<'k> Emitter<'k> {
 
     /// Returns the registers for a loop's parameters. `preferred` has the preferred register of
     /// each: that of the corresponding result.
-    fn carried(&mut self, parameters: &[Value], inits: &[Value], preferred: &[Option<Register>]) -> Registers {
+    fn carried(&mut self, parameters: &[Value], inits: &[Value], preferred: &[Option<RegisterId>]) -> Registers {
         let mut taken: Registers = preferred.iter().flatten().copied().collect();
         let mut registers = Registers::new();
         for ((p, init), preferred_register) in parameters.iter().zip(inits).zip(preferred) {
@@ -388,7 +388,7 @@ impl<'k> Emitter<'k> {
             return self.malformed("a counted loop whose carried values do not match");
         }
         // The body writes the register, so the body must not use any value that has occupied it.
-        let preferred: SmallVec<[Option<Register>; 4]> = inst
+        let preferred: SmallVec<[Option<RegisterId>; 4]> = inst
             .results
             .iter()
             .map(|r| {
@@ -399,7 +399,7 @@ impl<'k> Emitter<'k> {
             })
             .collect();
         let inits: Values = [l.start].into_iter().chain(l.inits.iter().copied()).collect();
-        let preferred: SmallVec<[Option<Register>; 4]> = [None].into_iter().chain(preferred).collect();
+        let preferred: SmallVec<[Option<RegisterId>; 4]> = [None].into_iter().chain(preferred).collect();
         let all = self.carried(&l.body.parameters, &inits, &preferred);
         let (index_register, registers) = (all[0], Registers::from_slice(&all[1..]));
 

@@ -9,7 +9,7 @@
 use super::Emitter;
 use super::arithmetic::special_register;
 use crate::ir::{FenceScope, Special};
-use crate::ptx::{self, Address, Base, Guard, Modifier, Opcode, Operand, Register, SpecialRegister};
+use crate::ptx::{self, Address, Base, Guard, Modifier, Opcode, Operand, RegisterId, SpecialRegister};
 
 /// The offset of the counter in the workspace, in bytes.
 const COUNTER: i32 = 4;
@@ -74,9 +74,14 @@ impl Emitter<'_> {
     }
 
     /// Emits special registers combined by an operation; `None` if there are none.
-    fn combined(&mut self, opcode: Opcode, ty: Modifier, specials: impl Iterator<Item = Special>) -> Option<Register> {
+    fn combined(
+        &mut self,
+        opcode: Opcode,
+        ty: Modifier,
+        specials: impl Iterator<Item = Special>,
+    ) -> Option<RegisterId> {
         let low = (opcode == Opcode::Mul).then_some(Modifier::Lo);
-        let mut all: Option<Register> = None;
+        let mut all: Option<RegisterId> = None;
         for special in specials.filter_map(special_register) {
             let one = self.register(ptx::Type::U32);
             self.op(Opcode::Mov, [Modifier::U32], [one.into(), Operand::Special(special)]);
@@ -94,7 +99,7 @@ impl Emitter<'_> {
     }
 
     /// Emits a comparison with 0.
-    pub(super) fn test(&mut self, comparison: Modifier, ty: Modifier, of: Register) -> Guard {
+    pub(super) fn test(&mut self, comparison: Modifier, ty: Modifier, of: RegisterId) -> Guard {
         let register = self.register(ptx::Type::Pred);
         self.op(Opcode::Setp, [comparison, ty], [register.into(), of.into(), Operand::Integer(0)]);
         Guard { register, negated: false }

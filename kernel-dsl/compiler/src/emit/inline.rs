@@ -2,17 +2,17 @@
 
 use super::Emitter;
 use crate::ir::{Value, Values};
-use crate::ptx::inline::{Inline, register_type};
-use crate::ptx::{Guard, Modifier, Opcode, Operand, Register};
+use crate::ptx::inline::{InlineBlock, register_type};
+use crate::ptx::{Guard, Modifier, Opcode, Operand, RegisterId};
 use crate::scalar::Scalar;
 use std::collections::HashMap;
 
 impl Emitter<'_> {
-    pub(super) fn inline(&mut self, results: &Values, code: &Inline, inputs: &Values) {
-        let mut registers: HashMap<Register, Register> = HashMap::new();
+    pub(super) fn inline(&mut self, results: &Values, code: &InlineBlock, inputs: &Values) {
+        let mut registers: HashMap<RegisterId, RegisterId> = HashMap::new();
         let (mut inputs, mut results) = (inputs.iter(), results.iter());
         // Outputs that need a copy to another register.
-        let mut copies: Vec<(Value, Register, Scalar)> = Vec::new();
+        let mut copies: Vec<(Value, RegisterId, Scalar)> = Vec::new();
         for (i, operand) in code.source().operands.iter().enumerate() {
             let Some(ty) = register_type(operand.ty) else { return self.malformed("an operand without registers") };
             let input = match operand.direction.enters() {
@@ -48,7 +48,7 @@ impl Emitter<'_> {
         }
         for instruction in code.instructions() {
             let mut renamed =
-                |r: Register| *registers.entry(r).or_insert_with(|| self.builder.register(code.function().ty(r)));
+                |r: RegisterId| *registers.entry(r).or_insert_with(|| self.builder.register(code.function().ty(r)));
             let guard = instruction.guard.map(|g| Guard { register: renamed(g.register), negated: g.negated });
             let operands: Vec<Operand> = instruction.operands.iter().map(|o| o.renamed(&mut renamed)).collect();
             self.guarded(guard, instruction.opcode, &instruction.modifiers, operands);
@@ -64,7 +64,7 @@ impl Emitter<'_> {
     }
 
     /// Returns a register of the type that a block of inline PTX uses for the value.
-    fn enter(&mut self, value: Value, ty: Scalar) -> Register {
+    fn enter(&mut self, value: Value, ty: Scalar) -> RegisterId {
         let register = self.in_register(value);
         let Some(short) = register_type(ty).filter(|_| is_short(ty)) else { return register };
         let narrow = self.register(short);
@@ -73,7 +73,7 @@ impl Emitter<'_> {
     }
 
     /// Emits a copy between registers of a block.
-    fn copy_short(&mut self, to: Register, from: Operand, ty: Scalar) {
+    fn copy_short(&mut self, to: RegisterId, from: Operand, ty: Scalar) {
         match is_short(ty) {
             true => self.op(Opcode::Mov, [Modifier::B16], [to.into(), from]),
             false => self.copy(to, from),

@@ -7,8 +7,8 @@ use super::{Emitter, register_type};
 use crate::error::Errors;
 use crate::ir::{Kernel, Op, Region, Value};
 use crate::ptx::{
-    Address, Base, Call, Callee, Initializer, Linkage, Modifier, Opcode, Operand, Register, Space, Symbol, Type,
-    Variable,
+    Address, Base, Callee, FunctionCall, Initializer, Linkage, Modifier, Opcode, Operand, RegisterId, Space, Symbol,
+    Type, Variable,
 };
 use crate::scalar::Scalar;
 use std::collections::HashMap;
@@ -80,7 +80,7 @@ impl Emitter<'_> {
             self.op(Opcode::St, [Modifier::Param, Modifier::B64], [at(parameter, 0), address.into()]);
         }
         let symbol = |symbol| Operand::Symbol(symbol, 0);
-        let call = Call {
+        let call = FunctionCall {
             guard: None,
             uniform: false,
             returns: vec![symbol(printed)],
@@ -88,7 +88,7 @@ impl Emitter<'_> {
             arguments: vec![symbol(text), symbol(arguments)],
         };
         self.line();
-        self.builder.call(call).map_err(|illegal| crate::error::Error::whole(illegal.to_string()).into())
+        self.builder.call(call).map_err(|illegal| crate::error::Error::without_span(illegal.to_string()).into())
     }
 
     /// Declares `vprintf` and its operands.
@@ -109,7 +109,7 @@ impl Emitter<'_> {
     fn truth_text(&mut self, value: Value) -> Result<Operand, Errors> {
         let address = |e: &mut Self, text| {
             let symbol = e.text(text)?;
-            Ok::<Register, Errors>(e.generic(symbol, Modifier::Global))
+            Ok::<RegisterId, Errors>(e.generic(symbol, Modifier::Global))
         };
         Ok(match self.operand(value) {
             Operand::Register(holds) => {
@@ -143,7 +143,7 @@ impl Emitter<'_> {
     }
 
     /// Returns the generic address of a variable.
-    fn generic(&mut self, symbol: Symbol, space: Modifier) -> Register {
+    fn generic(&mut self, symbol: Symbol, space: Modifier) -> RegisterId {
         let [address, generic] = [(); 2].map(|()| self.register(Type::U64));
         self.copy(address, Operand::Symbol(symbol, 0));
         self.op(Opcode::Cvta, [space, Modifier::U64], [generic.into(), address.into()]);

@@ -4,7 +4,7 @@
 use super::packed::{WordLanes, as_words};
 use super::{Emitter, constant, memory_type, register_type};
 use crate::ir::{AccessPlace, AsyncCopy, CachePolicy, Guard, MAX_VECTOR_BYTES, Type, Value};
-use crate::ptx::{self, Address, Base, Modifier, Opcode, Operand, Register, Symbol};
+use crate::ptx::{self, Address, Base, Modifier, Opcode, Operand, RegisterId, Symbol};
 use crate::scalar::Scalar;
 use smallvec::SmallVec;
 
@@ -38,7 +38,7 @@ pub(super) fn operand(mut elements: Vec<Operand>) -> Operand {
 
 impl Emitter<'_> {
     /// Loads a parameter to a register.
-    pub(super) fn load_parameter(&mut self, ty: Type, stored: ptx::Type, symbol: Symbol) -> Register {
+    pub(super) fn load_parameter(&mut self, ty: Type, stored: ptx::Type, symbol: Symbol) -> RegisterId {
         let address = Operand::Address(Address { base: Base::Symbol(symbol), offset: 0 });
         let load = [Modifier::Param, stored.modifier()];
         if ty == Type::Scalar(Scalar::Bool) {
@@ -58,7 +58,7 @@ impl Emitter<'_> {
     }
 
     /// Emits a comparison of a byte from memory with zero, for a `bool`.
-    pub(super) fn truth(&mut self, to: Register, byte: Register) {
+    pub(super) fn truth(&mut self, to: RegisterId, byte: RegisterId) {
         self.op(Opcode::Setp, [Modifier::Ne, Modifier::U32], [to.into(), byte.into(), Operand::Integer(0)]);
     }
 
@@ -133,7 +133,7 @@ impl Emitter<'_> {
         };
         // The registers that the load writes, and the predicates that are computed from loaded
         // bytes.
-        let mut written: Vec<Register> = Vec::with_capacity(results.len());
+        let mut written: Vec<RegisterId> = Vec::with_capacity(results.len());
         for (i, &result) in results.iter().enumerate() {
             let truth = element == Scalar::Bool;
             let d = if truth { self.register(ptx::Type::U32) } else { self.define(result) };

@@ -42,7 +42,7 @@ mod warp;
 use crate::error::{Error, Errors};
 use crate::ir::{Kernel, LocalId, Location, Op, TableId, Type, Value, WaitGroup};
 use crate::passes::Optimized;
-use crate::ptx::{self, Guard, Instruction, Modifier, Opcode, Operand, Register, Symbol};
+use crate::ptx::{self, Guard, Instruction, Modifier, Opcode, Operand, RegisterId, Symbol};
 use crate::scalar::Scalar;
 use std::collections::HashMap;
 use survey::KernelFacts;
@@ -79,7 +79,7 @@ struct Emitter<'k> {
     bindings: Vec<Option<ValueForm>>,
     flow: control::EmissionState,
     /// The registers of those parameters that are used.
-    parameters: Vec<Option<Register>>,
+    parameters: Vec<Option<RegisterId>>,
     shared: Option<Symbol>,
     /// The arrays in local memory that are declared.
     locals: HashMap<LocalId, Symbol>,
@@ -88,13 +88,13 @@ struct Emitter<'k> {
     /// The declarations for calls of `vprintf`, after the first call.
     log: Option<log::LogSymbols>,
     /// The register that holds the address of the block's shared memory, where one is needed.
-    shared_base: Option<Register>,
+    shared_base: Option<RegisterId>,
 }
 
 /// The PTX form of a value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum ValueForm {
-    Register(Register),
+    Register(RegisterId),
     /// Bits, zero-extended.
     Constant(u64),
 }
@@ -180,7 +180,7 @@ impl<'k> Emitter<'k> {
     /// Records that the IR is not in the form that emission accepts.
     fn malformed(&mut self, what: &str) {
         self.error(
-            Error::whole(format!("internal: emission met {what}"))
+            Error::without_span(format!("internal: emission met {what}"))
                 .help("this is a mistake of the compiler's passes, not of the kernel; please report it"),
         );
     }
@@ -198,18 +198,18 @@ impl<'k> Emitter<'k> {
         scalar
     }
 
-    fn register(&mut self, ty: ptx::Type) -> Register {
+    fn register(&mut self, ty: ptx::Type) -> RegisterId {
         self.builder.register(ty)
     }
 
-    fn bind(&mut self, value: Value, register: Register) {
+    fn bind(&mut self, value: Value, register: RegisterId) {
         self.bindings[value.0 as usize] = Some(ValueForm::Register(register));
         self.flow.occupy(register, value);
     }
 
     /// Returns the register for `value`, which is being defined. The register may be that of an
     /// operand, so the instruction that writes it must come after all reads of the operands.
-    fn define(&mut self, value: Value) -> Register {
+    fn define(&mut self, value: Value) -> RegisterId {
         let register = match self.flow.assigned_register(value) {
             Some(register) => register,
             None => self.register(register_type(self.ty(value))),
@@ -249,7 +249,7 @@ impl<'k> Emitter<'k> {
     }
 
     /// Returns a register with `value`: its register, or a new one for a constant.
-    fn in_register(&mut self, value: Value) -> Register {
+    fn in_register(&mut self, value: Value) -> RegisterId {
         match self.operand(value) {
             Operand::Register(r) => r,
             constant => {
@@ -277,12 +277,12 @@ impl<'k> Emitter<'k> {
         let modifiers = modifiers.iter().copied().collect();
         let operands = operands.into_iter().collect();
         if let Err(illegal) = self.builder.instruction(Instruction { guard, opcode, modifiers, operands }) {
-            self.error(Error::whole(illegal.to_string()));
+            self.error(Error::without_span(illegal.to_string()));
         }
     }
 
     /// Appends a copy of `from` into `to`.
-    fn copy(&mut self, to: Register, from: Operand) {
+    fn copy(&mut self, to: RegisterId, from: Operand) {
         let mut ty = self.builder.entry().ty(to);
         if let Operand::Register(r) = from
             && self.builder.entry().ty(r) != ty

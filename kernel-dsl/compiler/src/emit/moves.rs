@@ -1,19 +1,20 @@
 //! Parallel copies, put in a sequential order with the same effect.
 
-use crate::ptx::{Operand, Register};
+use crate::ptx::{Operand, RegisterId};
 
 /// Orders `moves` (to, from), whose destinations are distinct, such that no source is overwritten
 /// before it is read. Copies of a register to itself are dropped; a cycle is broken with a register
 /// from `temporary`, which returns one like the given register.
 pub(super) fn sequence(
-    moves: impl IntoIterator<Item = (Register, Operand)>,
-    mut temporary: impl FnMut(Register) -> Register,
-) -> Vec<(Register, Operand)> {
+    moves: impl IntoIterator<Item = (RegisterId, Operand)>,
+    mut temporary: impl FnMut(RegisterId) -> RegisterId,
+) -> Vec<(RegisterId, Operand)> {
     let mut pending: Vec<_> = moves.into_iter().filter(|(to, from)| *from != Operand::Register(*to)).collect();
     let mut ordered = Vec::with_capacity(pending.len());
     while !pending.is_empty() {
-        let reads =
-            |r: Register, moves: &[(Register, Operand)]| moves.iter().any(|(_, from)| *from == Operand::Register(r));
+        let reads = |r: RegisterId, moves: &[(RegisterId, Operand)]| {
+            moves.iter().any(|(_, from)| *from == Operand::Register(r))
+        };
         match pending.iter().position(|(to, _)| !reads(*to, &pending)) {
             Some(i) => ordered.push(pending.remove(i)),
             None => {
@@ -41,7 +42,7 @@ mod tests {
     /// copies.
     #[test]
     fn any_order_has_the_effect_of_lockstep() {
-        let register = |number| Register { declaration: 0, number };
+        let register = |number| RegisterId { declaration: 0, number };
         for code in 0..5usize.pow(4) {
             let sources: Vec<usize> = (0..4).map(|i| code / 5usize.pow(i) % 5).collect();
             let moves = sources.iter().enumerate().map(|(to, from)| {

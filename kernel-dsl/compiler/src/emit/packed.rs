@@ -6,7 +6,7 @@ use super::Emitter;
 use super::memory::{AddressParts, operand, vector};
 use crate::integer;
 use crate::ir::MAX_VECTOR_BYTES;
-use crate::ptx::{Guard, Modifier, Opcode, Operand, Register, Type};
+use crate::ptx::{Guard, Modifier, Opcode, Operand, RegisterId, Type};
 use crate::scalar::Scalar;
 use smallvec::SmallVec;
 
@@ -41,13 +41,13 @@ impl Emitter<'_> {
         path: &[Modifier],
         lanes: WordLanes,
         element: Scalar,
-        to: &[Register],
+        to: &[RegisterId],
     ) {
         let (words, each) = (words_at_once(to.len(), element), (WORD_BYTES / element.bytes()) as usize);
         let WordLanes { guard, constants } = lanes;
-        let mut loaded: Vec<Register> = Vec::new();
+        let mut loaded: Vec<RegisterId> = Vec::new();
         for first in (0..to.len()).step_by(words * each) {
-            let part: Vec<Register> = (0..words).map(|_| self.register(Type::U32)).collect();
+            let part: Vec<RegisterId> = (0..words).map(|_| self.register(Type::U32)).collect();
             for (word, bits) in part.iter().zip(constants.iter().flat_map(|c| c[first..].chunks(each))) {
                 let bits = integer::join(bits, 8 * element.bytes());
                 self.guarded(None, Opcode::Mov, &[Modifier::U32], [(*word).into(), Operand::Integer(bits as i64)]);
@@ -114,7 +114,7 @@ impl Emitter<'_> {
     }
 
     /// Returns the two registers of 16 bits as one of 32.
-    fn pair(&mut self, halves: &[Operand]) -> Register {
+    fn pair(&mut self, halves: &[Operand]) -> RegisterId {
         let halves = halves.iter().map(|half| match half {
             Operand::Register(_) => half.clone(),
             constant => {

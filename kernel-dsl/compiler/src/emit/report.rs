@@ -5,7 +5,7 @@ use super::Emitter;
 use super::arithmetic::special_register;
 use crate::ir::record::{BLOCK, MAX_VALUES, STATE, THREAD, VALUES};
 use crate::ir::{Special, Type, Value};
-use crate::ptx::{self, Address, Base, Guard, Modifier, Opcode, Operand, Register};
+use crate::ptx::{self, Address, Base, Guard, Modifier, Opcode, Operand, RegisterId};
 
 const _: () = assert!(
     THREAD == BLOCK + 3 && VALUES == THREAD + 3 && BLOCK.is_multiple_of(4),
@@ -25,7 +25,7 @@ impl Emitter<'_> {
         self.op(Opcode::Atom, exchange, [old.into(), word(STATE), free.clone(), taken]);
         let first = self.register(ptx::Type::Pred);
         self.op(Opcode::Setp, [Modifier::Eq, Modifier::U32], [first.into(), old.into(), free]);
-        let mut words: Vec<Register> = Vec::new();
+        let mut words: Vec<RegisterId> = Vec::new();
         for special in [Special::Block, Special::Thread] {
             for register in (0..3).filter_map(|axis| special_register(special(axis))) {
                 let word = self.register(ptx::Type::U32);

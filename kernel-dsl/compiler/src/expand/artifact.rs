@@ -44,7 +44,7 @@ fn text(
     let body = |errors| (ErrorSubject::Body, errors);
     let program = hir::monomorphic(program, instance).map_err(body)?;
     // Lowering rejects such a block too, but cannot mark the tokens of the attribute.
-    launch::block(&program).map_err(|refusal| (ErrorSubject::Block, Error::whole(refusal.0).into()))?;
+    launch::block(&program).map_err(|refusal| (ErrorSubject::Block, Error::without_span(refusal.0).into()))?;
     let compilation = Compilation::new(&program, program.program().launch.target).map_err(body)?;
     let arguments = program.arguments();
     let reached = compilation.approximations().reached.iter().filter_map(|i| arguments.get(*i as usize));

@@ -41,8 +41,8 @@ pub struct ItemArgument {
     pub name: Cow<'static, str>,
     /// The hash of the item.
     pub hash: u64,
-    /// The serialized [`Library`](super::Library) with the item as root. Empty if the kernel's
-    /// program contains the item.
+    /// The serialized [`DeviceLibrary`](super::DeviceLibrary) with the item as root. Empty if the
+    /// kernel's program contains the item.
     pub library: Cow<'static, [u8]>,
 }
 

@@ -144,7 +144,7 @@ pub enum Intrinsic {
     /// `x.store_in(at, values)`.
     StoreIn,
     /// `x.fetch_add(at, value)` and the other atomic operations.
-    Atomic(ir::Atomic, MemoryOrder),
+    Atomic(ir::AtomicOperator, MemoryOrder),
     /// `x.fetch_sub(at, value)`: an atomic addition of the negated value.
     AtomicSubtract,
     /// A method that is one unary operation of the IR: `abs`, `sqrt`, `floor`, `ceil`, `trunc`,

@@ -72,7 +72,7 @@ pub struct Trait {
     /// Distinguishes traits of the same name.
     pub hash: u64,
     /// The supertraits.
-    pub bounds: Vec<Bound>,
+    pub bounds: Vec<TraitBound>,
     /// The items that impls provide, in order.
     pub items: Vec<TraitItem>,
 }
@@ -90,7 +90,7 @@ pub struct TraitItem {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[allow(missing_docs)]
 pub enum TraitItemKind {
-    Type(Vec<Bound>),
+    Type(Vec<TraitBound>),
     Constant { function: FunctionId, provided: bool },
     Function { function: FunctionId, provided: bool, receiver: bool },
 }
@@ -133,7 +133,7 @@ impl Associated {
 
 /// A bound of a type parameter.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub enum Bound {
+pub enum TraitBound {
     /// A trait of the prelude, or of Rust.
     Builtin(Builtin),
     /// A device trait.

@@ -1,8 +1,8 @@
 //! Merging of libraries: each item is kept once, and all indices are renumbered.
 
 use super::{
-    Associated, Bound, Constant, EnumId, ExprKind, Function, FunctionId, Generic, GenericKind, Items, Library, Root,
-    StructId, TraitId, TraitItemKind, Type, visit,
+    Associated, Constant, DeviceLibrary, EnumId, ExprKind, Function, FunctionId, Generic, GenericKind, Items, Root,
+    StructId, TraitBound, TraitId, TraitItemKind, Type, visit,
 };
 
 /// The indices of a library's items in the lists it was merged into.
@@ -16,7 +16,7 @@ struct MergedIndices {
 
 /// Adds the items of `library` that the lists lack. Returns the index of its root. Items are equal
 /// if their names and hashes are equal.
-pub fn merge(functions: &mut Vec<Function>, items: &mut Items, library: &Library) -> Option<Root> {
+pub fn merge(functions: &mut Vec<Function>, items: &mut Items, library: &DeviceLibrary) -> Option<Root> {
     let mut places = MergedIndices::default();
     let mut new = Vec::new();
     // The items of one library differ, so only earlier items are compared.
@@ -120,9 +120,9 @@ impl MergedIndices {
         }
     }
 
-    fn bounds(&self, bounds: &mut [Bound]) {
+    fn bounds(&self, bounds: &mut [TraitBound]) {
         for bound in bounds {
-            if let Bound::Trait(id) = bound {
+            if let TraitBound::Trait(id) = bound {
                 *id = self.traits[id.0 as usize];
             }
         }

@@ -2,8 +2,8 @@
 //! functions that it calls. The expansion contains the serialized HIR, so that other instances can
 //! be compiled at run time.
 //!
-//! A [`Program`] contains a kernel, a [`Library`] a device item, each with all items that it refers
-//! to. Names are resolved: a local is a [`LocalId`] of its [`Function`], a callee is a
+//! A [`Program`] contains a kernel, a [`DeviceLibrary`] a device item, each with all items that it
+//! refers to. Names are resolved: a local is a [`LocalId`] of its [`Function`], a callee is a
 //! [`FunctionId`], and a built-in method is an [`Intrinsic`]. Each expression has a type, by index
 //! into the `types` of its function. No type is unknown.
 
@@ -24,7 +24,7 @@ pub use fast::Fast;
 pub use instance::{Constant, DeclaredInstance, Instance, ItemArgument, labeled, spelled};
 pub use intrinsic::{Intrinsic, MemoryOrder};
 pub use item::{
-    Associated, Bound, Builtin, Enum, Field, Impl, Items, Struct, Trait, TraitItem, TraitItemKind, Variant,
+    Associated, Builtin, Enum, Field, Impl, Items, Struct, Trait, TraitBound, TraitItem, TraitItemKind, Variant,
 };
 pub use method::{Method, OnOverflow, Wide};
 pub use monomorphic::{Monomorphic, monomorphic};
@@ -42,7 +42,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Program {
     /// The launch shape and conditions.
-    pub launch: Launch,
+    pub launch: LaunchContract,
     /// The kernel, followed by the device functions; the list contains each callee.
     pub functions: Vec<Function>,
     /// The structs, enums, traits and impls that the functions refer to.
@@ -52,7 +52,7 @@ pub struct Program {
 /// Device items, with all items that they refer to: the form in which a `#[device]` item is passed
 /// to its users.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
-pub struct Library {
+pub struct DeviceLibrary {
     /// The item that a path names; `None` for a library that only supplies other items.
     pub root: Option<Root>,
     /// The functions, including constants; the list contains each callee.
@@ -81,7 +81,7 @@ pub enum Root {
 /// The launch shape and conditions, as expressions over the kernel's parameters and generic
 /// constants (expressions of `functions[0]`).
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct Launch {
+pub struct LaunchContract {
     /// The threads of a block in x, y, z (1 to 3 extents).
     pub block: Vec<BlockExtent>,
     /// The blocks of the grid in x, y, z (1 to 3 extents).
@@ -217,7 +217,7 @@ pub enum GenericKind {
     Constant(Scalar),
     /// A type with these bounds. Types in bounds are indices into the table of the item with the
     /// parameter.
-    Type(Vec<Bound>),
+    Type(Vec<TraitBound>),
 }
 
 /// A variable. Shadowing creates another variable.

@@ -147,12 +147,12 @@ pub struct LaunchArgument {
 pub fn monomorphic(program: &Program, instance: &Instance) -> Result<Monomorphic, Errors> {
     let mut program = program.clone();
     let Some(kernel) = program.functions.first() else {
-        return Err(Error::whole("the program contains no kernel").into());
+        return Err(Error::without_span("the program contains no kernel").into());
     };
     if instance.0.len() != kernel.generics.len() {
         let (name, wanted) = (&kernel.name, kernel.generics.len());
         let message = format!("`{name}` takes {wanted} generic arguments, {} given", instance.0.len());
-        return Err(Error::whole(message).into());
+        return Err(Error::without_span(message).into());
     }
     for constant in &instance.0 {
         add_missing_item(&mut program, constant)?;
@@ -177,7 +177,7 @@ pub fn monomorphic(program: &Program, instance: &Instance) -> Result<Monomorphic
                     GenericKind::Constant(scalar) => format!("a `{scalar}`"),
                     GenericKind::Type(_) => "a type".to_string(),
                 };
-                monomorphizer.errors.push(Error::whole(format!(
+                monomorphizer.errors.push(Error::without_span(format!(
                     "the parameter `{}` of `{}` must be {wanted}, found `{constant}`",
                     generic.name, program.functions[0].name
                 )));
@@ -223,7 +223,7 @@ fn add_missing_item(program: &mut Program, constant: &Constant) -> Result<(), Er
         return Ok(());
     }
     let library = serial::library(&item.library)
-        .map_err(|e| Errors::from(Error::whole(format!("cannot read the device item `{}`: {e}", item.name))))?;
+        .map_err(|e| Errors::from(Error::without_span(format!("cannot read the device item `{}`: {e}", item.name))))?;
     merge::merge(&mut program.functions, &mut program.items, &library);
     Ok(())
 }
@@ -276,7 +276,7 @@ impl Monomorphizer<'_> {
         let erased = match &ty {
             Type::Struct(..) if self.opened.contains(&ty) || self.opened.len() > MAX_DEPTH => {
                 if self.errors.is_empty() {
-                    self.errors.push(Error::whole("a struct contains itself, or structs are nested too deeply"));
+                    self.errors.push(Error::without_span("a struct contains itself, or structs are nested too deeply"));
                 }
                 Type::Unit
             }
@@ -319,7 +319,7 @@ impl Monomorphizer<'_> {
                 let of = self.close(table, *of, arguments);
                 if self.projected > MAX_DEPTH {
                     if self.errors.is_empty() {
-                        self.errors.push(Error::whole("an associated type refers to itself"));
+                        self.errors.push(Error::without_span("an associated type refers to itself"));
                     }
                     return self.intern(Type::Unit);
                 }
@@ -457,7 +457,7 @@ impl Monomorphizer<'_> {
             Type::Item(id) => self.source.functions[id.0 as usize].name.clone(),
             _ => "the type given".to_string(),
         };
-        self.errors.push(Error::whole(format!(
+        self.errors.push(Error::without_span(format!(
             "there is no `{the_trait}::{name}` of `{of}` on the device: put `impl {the_trait}` into the `#[device] mod` of the type or of the trait"
         )));
     }
@@ -495,7 +495,7 @@ impl Monomorphizer<'_> {
             if self.functions.len() == MAX_FUNCTIONS && self.errors.is_empty() {
                 let message =
                     format!("`{}` is instantiated without end, each time with other generic arguments", source.name);
-                self.errors.push(Error::whole(message));
+                self.errors.push(Error::without_span(message));
             }
             return FunctionId(0);
         }

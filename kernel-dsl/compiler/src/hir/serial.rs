@@ -8,7 +8,7 @@
 //! are valid.
 
 use super::{
-    ExprKind, Function, FunctionId, Items, Library, Program, Root, TraitId, TraitItemKind, Type, TypeId, visit,
+    DeviceLibrary, ExprKind, Function, FunctionId, Items, Program, Root, TraitId, TraitItemKind, Type, TypeId, visit,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -70,7 +70,7 @@ pub fn encode_program(program: &Program) -> Vec<u8> {
 }
 
 /// Encodes a device item.
-pub fn encode_library(library: &Library) -> Vec<u8> {
+pub fn encode_library(library: &DeviceLibrary) -> Vec<u8> {
     encode(library)
 }
 
@@ -82,8 +82,8 @@ pub fn program(bytes: &[u8]) -> Result<Program, Error> {
 }
 
 /// Decodes a device item.
-pub fn library(bytes: &[u8]) -> Result<Library, Error> {
-    let mut library: Library = decode(bytes)?;
+pub fn library(bytes: &[u8]) -> Result<DeviceLibrary, Error> {
+    let mut library: DeviceLibrary = decode(bytes)?;
     if closed(&mut library.functions, &library.items, library.root) { Ok(library) } else { Err(Error::Shape) }
 }
 
@@ -220,12 +220,12 @@ mod tests {
         Block { statements: vec![Statement::Expr(expr(call))], value: None }
     }
 
-    fn library_of(functions: Vec<Function>) -> Library {
-        Library { root: Some(Root::Function(FunctionId(0))), functions, items: Items::default() }
+    fn library_of(functions: Vec<Function>) -> DeviceLibrary {
+        DeviceLibrary { root: Some(Root::Function(FunctionId(0))), functions, items: Items::default() }
     }
 
     fn sample() -> Program {
-        let launch = Launch {
+        let launch = LaunchContract {
             block: vec![BlockExtent::Computed(expr(ExprKind::Literal(256)))],
             grid: vec![expr(ExprKind::Literal(1))],
             requires: vec![],

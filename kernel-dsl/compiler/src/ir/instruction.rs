@@ -1,12 +1,12 @@
 //! Instructions: operations, and their operands that are not values.
 
 use super::{
-    AccessPlace, Atomic, Binary, Bits, Comparison, DynamicId, FenceScope, For, Label, LocalId, Location, Region,
-    SharedId, Shuffle, TableId, Unary, Value, Values, Vote,
+    AccessPlace, AtomicOperator, Binary, Bits, Comparison, DynamicId, FenceScope, For, Label, LocalId, Location,
+    Region, SharedId, Shuffle, TableId, Unary, Value, Values, Vote,
 };
 use crate::approximation::Approximation;
 use crate::assertion::FailureEffect;
-use crate::ptx::Inline;
+use crate::ptx::InlineBlock;
 use crate::scalar::Scalar;
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -139,10 +139,10 @@ pub enum Op {
     /// zero, as the hardware does. On shared memory it does not.
     Atomic {
         /// How the new value is computed.
-        operation: Atomic,
+        operation: AtomicOperator,
         /// The location of the element.
         place: AccessPlace,
-        /// Element type, which [`Atomic::takes`].
+        /// Element type, which [`AtomicOperator::takes`].
         element: Scalar,
         /// The operand. `CompareExchange` has the expected value and then the new one.
         values: Values,
@@ -169,7 +169,7 @@ pub enum Op {
     /// PTX instructions written by the kernel. `inputs` are the input operands, the results its
     /// output operands. The semantics are those of PTX.
     #[allow(missing_docs)]
-    Inline { code: Arc<Inline>, inputs: Values },
+    Inline { code: Arc<InlineBlock>, inputs: Values },
     /// The value of another lane, selected by `mode` and `selector`. All 32 lanes must be
     /// converged. 32-bit or 64-bit scalars.
     Shuffle {

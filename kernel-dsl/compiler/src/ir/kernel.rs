@@ -2,8 +2,8 @@
 //! locations.
 
 use super::{
-    BlockExtents, DynamicArray, Element, Location, MAX_VECTOR_BYTES, Region, SharedArray, SharedMemoryNeed, Table,
-    Type, Value,
+    BlockExtents, DynamicArray, Location, MAX_VECTOR_BYTES, MemoryElement, Region, SharedArray, SharedMemoryNeed,
+    Table, Type, Value,
 };
 use crate::oracle::OracleDeclarations;
 use crate::scalar::Scalar;
@@ -128,7 +128,7 @@ pub enum Role {
     /// The address of a slice's or view's first element.
     Address {
         /// The element type of the array.
-        element: Element,
+        element: MemoryElement,
         /// Whether the kernel may write to the array.
         mutable: bool,
     },

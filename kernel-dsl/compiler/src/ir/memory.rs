@@ -11,7 +11,7 @@ use std::fmt;
 
 /// The element type of an array in memory.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Element {
+pub enum MemoryElement {
     /// A scalar.
     Scalar(Scalar),
     /// Several scalars, each at a multiple of its size from the element's first byte.
@@ -23,44 +23,44 @@ pub enum Element {
     },
 }
 
-impl Element {
+impl MemoryElement {
     /// Returns an aggregate of `bytes` bytes. The scalars in it are aligned to the largest power of
     /// two, up to [`MAX_VECTOR_BYTES`], that divides the size. Buffers and shared arrays have this
     /// alignment too, which the launch ensures.
-    pub const fn aggregate(bytes: u32) -> Element {
+    pub const fn aggregate(bytes: u32) -> MemoryElement {
         let widest = MAX_VECTOR_BYTES.trailing_zeros();
         let zeros = bytes.trailing_zeros();
-        Element::Aggregate { bytes, align: 1 << if zeros < widest { zeros } else { widest } }
+        MemoryElement::Aggregate { bytes, align: 1 << if zeros < widest { zeros } else { widest } }
     }
 
     /// Returns the bytes from one element to the next.
     pub const fn bytes(self) -> u32 {
         match self {
-            Element::Scalar(s) => s.bytes(),
-            Element::Aggregate { bytes, .. } => bytes,
+            MemoryElement::Scalar(s) => s.bytes(),
+            MemoryElement::Aggregate { bytes, .. } => bytes,
         }
     }
 
     /// Returns the alignment of an element.
     pub const fn align(self) -> u32 {
         match self {
-            Element::Scalar(s) => s.bytes(),
-            Element::Aggregate { align, .. } => align,
+            MemoryElement::Scalar(s) => s.bytes(),
+            MemoryElement::Aggregate { align, .. } => align,
         }
     }
 }
 
-impl From<Scalar> for Element {
-    fn from(s: Scalar) -> Element {
-        Element::Scalar(s)
+impl From<Scalar> for MemoryElement {
+    fn from(s: Scalar) -> MemoryElement {
+        MemoryElement::Scalar(s)
     }
 }
 
-impl fmt::Display for Element {
+impl fmt::Display for MemoryElement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Element::Scalar(s) => s.fmt(f),
-            Element::Aggregate { bytes, .. } => write!(f, "{{{bytes} bytes}}"),
+            MemoryElement::Scalar(s) => s.fmt(f),
+            MemoryElement::Aggregate { bytes, .. } => write!(f, "{{{bytes} bytes}}"),
         }
     }
 }
@@ -172,7 +172,7 @@ pub struct SharedArray {
     /// Name in Rust.
     pub name: String,
     /// The element type.
-    pub element: Element,
+    pub element: MemoryElement,
     /// Extents, outermost first.
     pub shape: SmallVec<[u32; 3]>,
     /// Distance between adjacent indices in elements, outermost first; the last is 1.
@@ -279,7 +279,7 @@ pub struct DynamicArray {
     /// Name in Rust.
     pub name: String,
     /// The element type.
-    pub element: Element,
+    pub element: MemoryElement,
     /// Extents, outermost first.
     pub extents: SmallVec<[Formula; 2]>,
 }

@@ -85,12 +85,12 @@ pub use formula::{Formula, NoFormula};
 pub use instruction::{AsyncCopy, CachePolicy, Guard, Inst, MAX_LOG_VALUES, Op, Special, WaitGroup};
 pub use kernel::{Kernel, Local, MAX_UNROLLED_INSTRUCTIONS, Parameter, Role, SourceLocation};
 pub use memory::{
-    AccessPlace, Dim, DynamicArray, Element, ElementIndex, ElementOffset, SHARED_LIMIT, SharedArray, SharedLayout,
-    SharedMemoryNeed, Swizzle,
+    AccessPlace, Dim, DynamicArray, ElementIndex, ElementOffset, MemoryElement, SHARED_LIMIT, SharedArray,
+    SharedLayout, SharedMemoryNeed, Swizzle,
 };
 pub use operation::{OpClass, OpKey};
-pub use operator::{Atomic, Binary, Comparison, FenceScope, Shuffle, Unary, Vote};
-pub use parse::Fault;
+pub use operator::{AtomicOperator, Binary, Comparison, FenceScope, Shuffle, Unary, Vote};
+pub use parse::IrParseError;
 pub use region::{For, Region, Unroll};
 pub use table::{CONSTANT_LIMIT, Placement, Table};
 pub use value::{DynamicId, Label, LocalId, Location, SharedId, TableId, Type, Value, Values};

@@ -19,7 +19,7 @@
 //!
 //! A construct has no text here: it spans several lines, which `print` and `parse` handle.
 
-use super::parse::{Fault, Parser};
+use super::parse::{IrParseError, Parser};
 use super::part::{KeyWords, OpField};
 use super::print::Printer;
 use super::{Op, Region, Type, Value};
@@ -192,11 +192,11 @@ macro_rules! operations {
             }
 
             /// Parses an operation that holds no region, up to the end of the line.
-            pub(super) fn parse(p: &mut Parser<'_>) -> Result<Op, Fault> {
+            pub(super) fn parse(p: &mut Parser<'_>) -> Result<Op, IrParseError> {
                 let start = p.position();
-                let mut furthest: Option<Fault> = None;
+                let mut furthest: Option<IrParseError> = None;
                 $($(
-                    let attempt = |p: &mut Parser<'_>| -> Result<Op, Fault> {
+                    let attempt = |p: &mut Parser<'_>| -> Result<Op, IrParseError> {
                         parse_items!(p, $($text)*);
                         p.end_of_line()?;
                         Ok(Op::$name $fields)

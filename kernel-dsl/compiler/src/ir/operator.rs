@@ -107,7 +107,7 @@ impl Binary {
 
 /// How an atomic operation computes the value that it writes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
-pub enum Atomic {
+pub enum AtomicOperator {
     /// The sum; integers wrap.
     Add,
     /// The minimum.
@@ -130,14 +130,16 @@ pub enum Atomic {
     Store,
 }
 
-impl Atomic {
+impl AtomicOperator {
     /// Returns whether the operation exists on elements of this type. Where the machine lacks it,
-    /// emission writes a loop ([`Atomic::loops`]).
+    /// emission writes a loop ([`AtomicOperator::loops`]).
     pub fn takes(self, element: Scalar) -> bool {
         let integer = element.is_integer() && element.bits() <= 64 && element != Scalar::Usize;
         match self {
-            Atomic::Add | Atomic::Exchange | Atomic::Min | Atomic::Max => integer || element.is_float(),
-            Atomic::Load | Atomic::Store => integer || element.is_float() || element.is_half(),
+            AtomicOperator::Add | AtomicOperator::Exchange | AtomicOperator::Min | AtomicOperator::Max => {
+                integer || element.is_float()
+            }
+            AtomicOperator::Load | AtomicOperator::Store => integer || element.is_float() || element.is_half(),
             _ => integer,
         }
     }
@@ -146,8 +148,8 @@ impl Atomic {
     /// minimum and maximum of floats.
     pub fn loops(self, element: Scalar) -> bool {
         match self {
-            Atomic::Load | Atomic::Store => false,
-            Atomic::Min | Atomic::Max if element.is_float() => true,
+            AtomicOperator::Load | AtomicOperator::Store => false,
+            AtomicOperator::Min | AtomicOperator::Max if element.is_float() => true,
             _ => element.bits() < 32,
         }
     }
@@ -155,8 +157,8 @@ impl Atomic {
     /// Returns the number of operands.
     pub fn operands(self) -> usize {
         match self {
-            Atomic::CompareExchange => 2,
-            Atomic::Load => 0,
+            AtomicOperator::CompareExchange => 2,
+            AtomicOperator::Load => 0,
             _ => 1,
         }
     }

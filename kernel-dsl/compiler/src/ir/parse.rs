@@ -17,7 +17,7 @@ use std::str::FromStr;
 
 /// Error returned when text is not IR: the position, and the reason.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Fault {
+pub struct IrParseError {
     /// The line, from 1.
     pub line: u32,
     /// The column, in bytes from 0.
@@ -26,20 +26,20 @@ pub struct Fault {
     found: String,
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for IrParseError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Fault { line, at, expected, found } = self;
+        let IrParseError { line, at, expected, found } = self;
         write!(f, "line {line}, column {}: expected {expected}, found `{found}`", at + 1)
     }
 }
 
-impl std::error::Error for Fault {}
+impl std::error::Error for IrParseError {}
 
 impl FromStr for Kernel {
-    type Err = Fault;
+    type Err = IrParseError;
 
     /// Parses a kernel as it prints.
-    fn from_str(text: &str) -> Result<Kernel, Fault> {
+    fn from_str(text: &str) -> Result<Kernel, IrParseError> {
         Parser::kernel(text)
     }
 }
@@ -70,7 +70,7 @@ pub(super) struct Parser<'t> {
 }
 
 impl<'t> Parser<'t> {
-    fn kernel(text: &'t str) -> Result<Kernel, Fault> {
+    fn kernel(text: &'t str) -> Result<Kernel, IrParseError> {
         let lines = text.lines().enumerate().map(|(i, line)| (i as u32 + 1, line.trim()));
         let lines = lines.filter(|(_, line)| !line.is_empty() && !line.starts_with("//")).collect();
         let mut p = Parser {
@@ -109,7 +109,7 @@ impl<'t> Parser<'t> {
     }
 
     /// Parses `kernel NAME = INSTANCE for TARGET, block BLOCK`.
-    fn heading(&mut self) -> Result<(), Fault> {
+    fn heading(&mut self) -> Result<(), IrParseError> {
         self.expect("kernel ")?;
         self.kernel.name = self.until(" = ")?.to_string();
         let rest = self.rest();
@@ -145,7 +145,7 @@ impl<'t> Parser<'t> {
     }
 
     /// Parses a declaration; returns whether there is one.
-    fn declaration(&mut self) -> Result<bool, Fault> {
+    fn declaration(&mut self) -> Result<bool, IrParseError> {
         if self.eat("instance ") {
             self.kernel.instance = self.rest().to_string();
             self.at += self.kernel.instance.len();
@@ -204,7 +204,7 @@ impl<'t> Parser<'t> {
         Ok(true)
     }
 
-    fn entry_parameter(&mut self) -> Result<(), Fault> {
+    fn entry_parameter(&mut self) -> Result<(), IrParseError> {
         self.expect("parameter ")?;
         let argument = self.number()?;
         self.expect(" ")?;
@@ -231,14 +231,14 @@ impl<'t> Parser<'t> {
         Ok(())
     }
 
-    fn array_length(&mut self) -> Result<u32, Fault> {
+    fn array_length(&mut self) -> Result<u32, IrParseError> {
         self.expect("; ")?;
         let len = self.number()?;
         self.expect("]")?;
         Ok(len)
     }
 
-    fn shared_array(&mut self) -> Result<(), Fault> {
+    fn shared_array(&mut self) -> Result<(), IrParseError> {
         let (name, printed) = self.declared_name()?;
         self.expect(": ")?;
         let element = self.element()?;
@@ -267,7 +267,7 @@ impl<'t> Parser<'t> {
         Ok(())
     }
 
-    fn table(&mut self) -> Result<(), Fault> {
+    fn table(&mut self) -> Result<(), IrParseError> {
         let (name, printed) = self.declared_name()?;
         self.expect(": ")?;
         let placement = if self.eat("constant ") {
@@ -295,7 +295,7 @@ impl<'t> Parser<'t> {
     }
 
     /// Parses the instructions of a region, up to its closing brace or the end of the text.
-    fn region(&mut self) -> Result<Region, Fault> {
+    fn region(&mut self) -> Result<Region, IrParseError> {
         let mut insts = Vec::new();
         while self.line < self.lines.len() && !self.rest().starts_with('}') {
             insts.push(self.inst()?);
@@ -306,7 +306,7 @@ impl<'t> Parser<'t> {
         Ok(Region { parameters: Values::new(), insts })
     }
 
-    fn inst(&mut self) -> Result<Inst, Fault> {
+    fn inst(&mut self) -> Result<Inst, IrParseError> {
         let mut results = Values::new();
         if self.rest().starts_with('%') {
             results.push(self.definition()?);
@@ -345,7 +345,7 @@ impl<'t> Parser<'t> {
     }
 
     /// Parses a loop or block after its label, up to its closing brace.
-    fn labeled(&mut self, label: Label) -> Result<Op, Fault> {
+    fn labeled(&mut self, label: Label) -> Result<Op, IrParseError> {
         if self.eat("block") {
             return Ok(Op::Block { label, body: self.braces(Values::new())? });
         }
@@ -374,7 +374,7 @@ impl<'t> Parser<'t> {
     }
 
     /// Parses the carried parameters of a loop and their first values.
-    fn carried(&mut self) -> Result<(Values, Values), Fault> {
+    fn carried(&mut self) -> Result<(Values, Values), IrParseError> {
         let (mut parameters, mut inits) = (Values::new(), Values::new());
         if self.eat(" (") {
             while !self.eat(")") {
@@ -390,7 +390,7 @@ impl<'t> Parser<'t> {
     }
 
     /// Parses ` {`, the lines of a region with these parameters, and leaves its closing brace.
-    fn braces(&mut self, parameters: Values) -> Result<Region, Fault> {
+    fn braces(&mut self, parameters: Values) -> Result<Region, IrParseError> {
         self.expect(" {")?;
         self.next_line()?;
         Ok(Region { parameters, ..self.region()? })
@@ -398,7 +398,7 @@ impl<'t> Parser<'t> {
 
     /// Parses a formula:
     /// `(%0: usize = parameter n; %1: usize = constant 0x2; %2: usize = mul %0, %1)`.
-    fn formula(&mut self) -> Result<Formula, Fault> {
+    fn formula(&mut self) -> Result<Formula, IrParseError> {
         let types = std::mem::take(&mut self.types);
         self.formula = true;
         self.expect("(")?;
@@ -418,7 +418,7 @@ impl<'t> Parser<'t> {
     }
 
     /// Parses `%7: f32` and defines the value.
-    fn definition(&mut self) -> Result<Value, Fault> {
+    fn definition(&mut self) -> Result<Value, IrParseError> {
         self.expect("%")?;
         let number: u32 = self.number()?;
         self.expect(": ")?;
@@ -435,7 +435,7 @@ impl<'t> Parser<'t> {
     }
 
     /// Parses an operand: a value that is defined above, or a constant.
-    pub fn value(&mut self) -> Result<Value, Fault> {
+    pub fn value(&mut self) -> Result<Value, IrParseError> {
         if self.eat("%") {
             let number = self.number()?;
             return match self.types.get(number as usize) {
@@ -461,12 +461,12 @@ impl<'t> Parser<'t> {
     }
 
     /// Returns the type of scalars in memory that an access moves from or to `values`.
-    pub fn scalar_of(&self, values: &Values) -> Result<Scalar, Fault> {
+    pub fn scalar_of(&self, values: &Values) -> Result<Scalar, IrParseError> {
         values.first().and_then(|v| self.ty(*v).scalar()).ok_or_else(|| self.fault("a scalar value"))
     }
 
     /// Returns the type of scalars in memory that the current instruction loads.
-    pub fn scalar_of_results(&self) -> Result<Scalar, Fault> {
+    pub fn scalar_of_results(&self) -> Result<Scalar, IrParseError> {
         self.scalar_of(&self.results)
     }
 
@@ -480,7 +480,7 @@ impl<'t> Parser<'t> {
     }
 
     /// Parses a constant.
-    fn constant(&mut self) -> Result<(Type, u64), Fault> {
+    fn constant(&mut self) -> Result<(Type, u64), IrParseError> {
         for (word, bits) in [("true", 1), ("false", 0)] {
             if self.eat_word(word) {
                 return Ok((Type::Scalar(Scalar::Bool), bits));
@@ -527,7 +527,7 @@ impl<'t> Parser<'t> {
     }
 
     /// Parses `0x` and hexadecimal digits.
-    pub fn bits(&mut self) -> Result<u64, Fault> {
+    pub fn bits(&mut self) -> Result<u64, IrParseError> {
         self.expect("0x")?;
         let rest = self.rest();
         let end = rest.find(|c: char| !c.is_ascii_hexdigit()).unwrap_or(rest.len());
@@ -537,7 +537,7 @@ impl<'t> Parser<'t> {
     }
 
     /// Parses a number without sign.
-    pub fn number(&mut self) -> Result<u32, Fault> {
+    pub fn number(&mut self) -> Result<u32, IrParseError> {
         let rest = self.rest();
         let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
         let number = rest[..end].parse().map_err(|_| self.fault("a number"))?;
@@ -546,7 +546,7 @@ impl<'t> Parser<'t> {
     }
 
     /// Parses `[1, 2, 3]`.
-    fn numbers(&mut self) -> Result<SmallVec<[u32; 3]>, Fault> {
+    fn numbers(&mut self) -> Result<SmallVec<[u32; 3]>, IrParseError> {
         self.expect("[")?;
         let mut numbers = SmallVec::new();
         while !self.eat("]") {
@@ -559,32 +559,32 @@ impl<'t> Parser<'t> {
     }
 
     /// Parses the type of a value.
-    fn type_name(&mut self) -> Result<Type, Fault> {
+    fn type_name(&mut self) -> Result<Type, IrParseError> {
         let (ty, len) = leading_type(self.rest()).ok_or_else(|| self.fault("a type"))?;
         self.at += len;
         Ok(ty)
     }
 
     /// Parses a scalar type.
-    pub fn scalar(&mut self) -> Result<Scalar, Fault> {
+    pub fn scalar(&mut self) -> Result<Scalar, IrParseError> {
         let (scalar, len) = leading_scalar(self.rest()).ok_or_else(|| self.fault("a scalar type"))?;
         self.at += len;
         Ok(scalar)
     }
 
-    fn element(&mut self) -> Result<Element, Fault> {
+    fn element(&mut self) -> Result<MemoryElement, IrParseError> {
         if !self.eat("{") {
-            return Ok(Element::Scalar(self.scalar()?));
+            return Ok(MemoryElement::Scalar(self.scalar()?));
         }
         let bytes = self.number()?;
         self.expect(" bytes, align ")?;
         let align = self.number()?;
         self.expect("}")?;
-        Ok(Element::Aggregate { bytes, align })
+        Ok(MemoryElement::Aggregate { bytes, align })
     }
 
     /// Parses the name of a parameter of the entry, and returns its index.
-    pub fn parameter(&mut self) -> Result<u32, Fault> {
+    pub fn parameter(&mut self) -> Result<u32, IrParseError> {
         let name = self.name()?;
         let found = self.kernel.parameters.iter().position(|p| p.name == name);
         found.map(|at| at as u32).ok_or_else(|| self.fault("a declared parameter"))
@@ -596,7 +596,7 @@ impl<'t> Parser<'t> {
     }
 
     /// Parses a name, which is in quotes where it is not a plain word.
-    pub fn name(&mut self) -> Result<String, Fault> {
+    pub fn name(&mut self) -> Result<String, IrParseError> {
         if self.rest().starts_with('"') {
             return self.quoted();
         }
@@ -610,12 +610,12 @@ impl<'t> Parser<'t> {
     }
 
     /// Parses a name and the index that distinguishes equal names. Returns the text as printed.
-    pub fn distinct_name(&mut self) -> Result<String, Fault> {
+    pub fn distinct_name(&mut self) -> Result<String, IrParseError> {
         self.declared_name().map(|(_, printed)| printed)
     }
 
     /// Parses the name of a declaration. Returns it plain, and as printed.
-    fn declared_name(&mut self) -> Result<(String, String), Fault> {
+    fn declared_name(&mut self) -> Result<(String, String), IrParseError> {
         let start = self.at;
         let name = self.name()?;
         if self.eat("#") {
@@ -625,7 +625,7 @@ impl<'t> Parser<'t> {
     }
 
     /// Parses text in quotes with the escapes of Rust.
-    pub fn quoted(&mut self) -> Result<String, Fault> {
+    pub fn quoted(&mut self) -> Result<String, IrParseError> {
         self.expect("\"")?;
         let mut text = String::new();
         let mut chars = self.rest().char_indices();
@@ -654,7 +654,7 @@ impl<'t> Parser<'t> {
         Err(self.fault("a closing quote"))
     }
 
-    fn until(&mut self, end: &str) -> Result<&'t str, Fault> {
+    fn until(&mut self, end: &str) -> Result<&'t str, IrParseError> {
         let rest = self.rest();
         let at = rest.find(end).ok_or_else(|| self.fault(format!("`{end}`")))?;
         self.at += at + end.len();
@@ -681,17 +681,17 @@ impl<'t> Parser<'t> {
     }
 
     /// Consumes `text`; returns an error if other text follows.
-    pub fn expect(&mut self, text: &str) -> Result<(), Fault> {
+    pub fn expect(&mut self, text: &str) -> Result<(), IrParseError> {
         if self.eat(text) { Ok(()) } else { Err(self.fault(format!("`{text}`"))) }
     }
 
     /// Checks that the operation ends here.
-    pub fn end_of_line(&self) -> Result<(), Fault> {
+    pub fn end_of_line(&self) -> Result<(), IrParseError> {
         let ends = self.rest().is_empty() || self.formula && self.rest().starts_with([';', ')']);
         if ends { Ok(()) } else { Err(self.fault("the end of the line")) }
     }
 
-    fn next_line(&mut self) -> Result<(), Fault> {
+    fn next_line(&mut self) -> Result<(), IrParseError> {
         self.end_of_line()?;
         (self.line, self.at) = (self.line + 1, 0);
         Ok(())
@@ -708,12 +708,12 @@ impl<'t> Parser<'t> {
     }
 
     /// Returns an error at the current position that names the expected text.
-    pub fn fault(&self, expected: impl Into<String>) -> Fault {
+    pub fn fault(&self, expected: impl Into<String>) -> IrParseError {
         let (line, found) = match self.lines.get(self.line) {
             Some((line, text)) => (*line, text[self.at..].to_string()),
             None => (self.lines.last().map_or(1, |(line, _)| line + 1), "the end".to_string()),
         };
-        Fault { line, at: self.at, expected: expected.into(), found }
+        IrParseError { line, at: self.at, expected: expected.into(), found }
     }
 }
 
@@ -739,12 +739,12 @@ fn leading_scalar(text: &str) -> Option<(Scalar, usize)> {
     let mut arguments = inside[..end].split(", ");
     let (exponent, bias) = (arguments.next()?.parse().ok()?, arguments.next()?.parse().ok()?);
     let policy = match arguments.next() {
-        None => float16::Policy::Ieee,
-        Some("Finite") => float16::Policy::Finite,
-        Some("Saturating") => float16::Policy::Saturating,
+        None => float16::Float16Policy::Ieee,
+        Some("Finite") => float16::Float16Policy::Finite,
+        Some("Saturating") => float16::Float16Policy::Saturating,
         Some(_) => return None,
     };
-    let format = float16::Format::new(exponent, bias, policy)?;
+    let format = float16::Float16Format::new(exponent, bias, policy)?;
     Some((Scalar::Custom(format), "Float16<".len() + end + 1))
 }
 

@@ -1,12 +1,12 @@
 //! The fields of operations: what each type of field contributes to walking, to keys and to the
 //! text form.
 
-use super::parse::{Fault, Parser};
+use super::parse::{IrParseError, Parser};
 use super::print::Printer;
 use super::*;
 use crate::approximation::Approximation;
 use crate::assertion::FailureEffect;
-use crate::ptx::Inline;
+use crate::ptx::InlineBlock;
 use crate::ptx::inline::{self, Direction};
 use crate::scalar::Scalar;
 use smallvec::SmallVec;
@@ -85,7 +85,7 @@ pub trait OpField: Sized {
     fn print(&self, _p: &Printer<'_>, _out: &mut String) {}
 
     /// Parses the field.
-    fn parse(p: &mut Parser<'_>) -> Result<Self, Fault> {
+    fn parse(p: &mut Parser<'_>) -> Result<Self, IrParseError> {
         Err(p.fault("a field with a text form"))
     }
 }
@@ -103,7 +103,7 @@ impl OpField for Value {
     fn print(&self, p: &Printer<'_>, out: &mut String) {
         p.value(*self, out);
     }
-    fn parse(p: &mut Parser<'_>) -> Result<Value, Fault> {
+    fn parse(p: &mut Parser<'_>) -> Result<Value, IrParseError> {
         p.value()
     }
 }
@@ -142,7 +142,7 @@ impl OpField for (Value, Option<Value>) {
             stride.print(p, out);
         }
     }
-    fn parse(p: &mut Parser<'_>) -> Result<Self, Fault> {
+    fn parse(p: &mut Parser<'_>) -> Result<Self, IrParseError> {
         let index = p.value()?;
         Ok((index, if p.eat(" * ") { Some(p.value()?) } else { None }))
     }
@@ -180,7 +180,7 @@ impl<T: ListItem, const N: usize> OpField for SmallVec<[T; N]> {
             item.print(p, out);
         }
     }
-    fn parse(p: &mut Parser<'_>) -> Result<Self, Fault> {
+    fn parse(p: &mut Parser<'_>) -> Result<Self, IrParseError> {
         let mut items = SmallVec::new();
         if p.at_value() {
             items.push(T::parse(p)?);
@@ -296,7 +296,7 @@ impl OpField for AccessPlace {
             }
         }
     }
-    fn parse(p: &mut Parser<'_>) -> Result<AccessPlace, Fault> {
+    fn parse(p: &mut Parser<'_>) -> Result<AccessPlace, IrParseError> {
         if p.eat("[") {
             let base = p.value()?;
             let sign = if p.eat(" + ") {
@@ -340,7 +340,7 @@ impl OpField for AccessPlace {
 }
 
 /// Parses the part of a place that lies in an element.
-fn within(p: &mut Parser<'_>) -> Result<Option<Box<ElementOffset>>, Fault> {
+fn within(p: &mut Parser<'_>) -> Result<Option<Box<ElementOffset>>, IrParseError> {
     if !p.eat(".") {
         return Ok(None);
     }
@@ -380,7 +380,7 @@ impl OpField for Option<Guard> {
             guard.otherwise.print(p, out);
         }
     }
-    fn parse(p: &mut Parser<'_>) -> Result<Self, Fault> {
+    fn parse(p: &mut Parser<'_>) -> Result<Self, IrParseError> {
         if !p.eat(" if ") {
             return Ok(None);
         }
@@ -414,7 +414,7 @@ impl OpField for Box<AsyncCopy> {
             }
         }
     }
-    fn parse(p: &mut Parser<'_>) -> Result<Self, Fault> {
+    fn parse(p: &mut Parser<'_>) -> Result<Self, IrParseError> {
         let count = OpField::parse(p)?;
         p.expect(" ")?;
         let element = OpField::parse(p)?;
@@ -448,7 +448,7 @@ impl OpField for WaitGroup {
             WaitGroup::AllBut(groups) => out.push_str(&format!("all_but {groups}")),
         }
     }
-    fn parse(p: &mut Parser<'_>) -> Result<Self, Fault> {
+    fn parse(p: &mut Parser<'_>) -> Result<Self, IrParseError> {
         if p.eat("up_to ") {
             return Ok(WaitGroup::UpTo(p.value()?));
         }
@@ -470,7 +470,7 @@ impl OpField for Special {
     fn print(&self, _: &Printer<'_>, out: &mut String) {
         out.push_str(&self.to_string());
     }
-    fn parse(p: &mut Parser<'_>) -> Result<Special, Fault> {
+    fn parse(p: &mut Parser<'_>) -> Result<Special, IrParseError> {
         let kinds = [Special::Thread, Special::Block, Special::Grid, Special::BlockDim];
         let all = kinds.into_iter().flat_map(|kind| [0, 1, 2].map(kind));
         all.into_iter().find(|special| p.eat_word(&special.to_string())).ok_or_else(|| p.fault("a special register"))
@@ -487,7 +487,7 @@ impl OpField for CachePolicy {
             CachePolicy::BypassL1 => " bypass_l1",
         });
     }
-    fn parse(p: &mut Parser<'_>) -> Result<CachePolicy, Fault> {
+    fn parse(p: &mut Parser<'_>) -> Result<CachePolicy, IrParseError> {
         Ok(match (p.eat(" readonly"), p.eat(" once")) {
             (true, false) => CachePolicy::ReadOnly,
             (true, true) => CachePolicy::ReadOnce,
@@ -507,7 +507,7 @@ impl OpField for u64 {
     fn print(&self, _: &Printer<'_>, out: &mut String) {
         out.push_str(&format!("{self:#x}"));
     }
-    fn parse(p: &mut Parser<'_>) -> Result<u64, Fault> {
+    fn parse(p: &mut Parser<'_>) -> Result<u64, IrParseError> {
         p.bits()
     }
 }
@@ -519,7 +519,7 @@ impl OpField for u32 {
     fn print(&self, _: &Printer<'_>, out: &mut String) {
         out.push_str(&self.to_string());
     }
-    fn parse(p: &mut Parser<'_>) -> Result<u32, Fault> {
+    fn parse(p: &mut Parser<'_>) -> Result<u32, IrParseError> {
         p.number()
     }
 }
@@ -528,7 +528,7 @@ impl OpField for Scalar {
     fn print(&self, _: &Printer<'_>, out: &mut String) {
         out.push_str(&self.to_string());
     }
-    fn parse(p: &mut Parser<'_>) -> Result<Scalar, Fault> {
+    fn parse(p: &mut Parser<'_>) -> Result<Scalar, IrParseError> {
         p.scalar()
     }
 }
@@ -537,7 +537,7 @@ impl OpField for Label {
     fn print(&self, _: &Printer<'_>, out: &mut String) {
         out.push_str(&format!("'l{}", self.0));
     }
-    fn parse(p: &mut Parser<'_>) -> Result<Label, Fault> {
+    fn parse(p: &mut Parser<'_>) -> Result<Label, IrParseError> {
         p.expect("'l")?;
         Ok(Label(p.number()?))
     }
@@ -548,7 +548,7 @@ impl OpField for Box<str> {
     fn print(&self, _: &Printer<'_>, out: &mut String) {
         out.push_str(&super::print::name(self));
     }
-    fn parse(p: &mut Parser<'_>) -> Result<Box<str>, Fault> {
+    fn parse(p: &mut Parser<'_>) -> Result<Box<str>, IrParseError> {
         p.name().map(String::into_boxed_str)
     }
 }
@@ -562,7 +562,7 @@ macro_rules! ids {
             fn print(&self, p: &Printer<'_>, out: &mut String) {
                 out.push_str(p.$names.get(self.0 as usize).map_or("?", String::as_str));
             }
-            fn parse(p: &mut Parser<'_>) -> Result<$id, Fault> {
+            fn parse(p: &mut Parser<'_>) -> Result<$id, IrParseError> {
                 let name = p.distinct_name()?;
                 let found = p.$names.iter().position(|n| *n == name);
                 found.map(|at| $id(at as u32)).ok_or_else(|| p.fault(concat!("a declared ", stringify!($names))))
@@ -579,14 +579,14 @@ ids! {
 }
 
 /// Inline PTX: the operands with their directions and types, and the text that the kernel contains.
-impl OpField for Arc<Inline> {
+impl OpField for Arc<InlineBlock> {
     fn print(&self, _: &Printer<'_>, out: &mut String) {
         let source = self.source();
         let operand = |o: &inline::InlineOperand| format!("{} {}: {}", o.direction.name(), o.name, o.ty);
         let operands: Vec<String> = source.operands.iter().map(operand).collect();
         out.push_str(&format!("({}) {:?}", operands.join(", "), source.text));
     }
-    fn parse(p: &mut Parser<'_>) -> Result<Arc<Inline>, Fault> {
+    fn parse(p: &mut Parser<'_>) -> Result<Arc<InlineBlock>, IrParseError> {
         p.expect("(")?;
         let mut operands = Vec::new();
         while !p.eat(")") {
@@ -617,7 +617,7 @@ macro_rules! words {
             fn print(&self, _: &Printer<'_>, out: &mut String) {
                 out.push_str(match self { $($ty::$variant => $word,)* });
             }
-            fn parse(p: &mut Parser<'_>) -> Result<$ty, Fault> {
+            fn parse(p: &mut Parser<'_>) -> Result<$ty, IrParseError> {
                 $(if p.eat_word($word) {
                     return Ok($ty::$variant);
                 })*
@@ -638,7 +638,7 @@ words! {
         WrappingShl "wrapping_shl", WrappingShr "wrapping_shr", RotateLeft "rotate_left"
     }
     Comparison { Eq "eq", Ne "ne", Lt "lt", Le "le", Gt "gt", Ge "ge" }
-    Atomic {
+    AtomicOperator {
         Add "add", Min "min", Max "max", And "and", Or "or", Xor "xor", Exchange "exchange",
         CompareExchange "compare_exchange", Load "load", Store "store"
     }
@@ -659,7 +659,7 @@ impl OpField for Bits {
     fn print(&self, _: &Printer<'_>, out: &mut String) {
         out.push_str(self.name());
     }
-    fn parse(p: &mut Parser<'_>) -> Result<Bits, Fault> {
+    fn parse(p: &mut Parser<'_>) -> Result<Bits, IrParseError> {
         Bits::ALL.into_iter().find(|bits| p.eat_word(bits.name())).ok_or_else(|| p.fault("an operation on bits"))
     }
 }

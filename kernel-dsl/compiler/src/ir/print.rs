@@ -33,10 +33,10 @@ fn block(block: &BlockExtents) -> String {
     format!("{}{multiple}", axes.join("×"))
 }
 
-fn element(element: Element) -> String {
+fn element(element: MemoryElement) -> String {
     match element {
-        Element::Scalar(s) => s.to_string(),
-        Element::Aggregate { bytes, align } => format!("{{{bytes} bytes, align {align}}}"),
+        MemoryElement::Scalar(s) => s.to_string(),
+        MemoryElement::Aggregate { bytes, align } => format!("{{{bytes} bytes, align {align}}}"),
     }
 }
 

@@ -37,7 +37,9 @@ pub fn verify(kernel: &Kernel) -> Result<(), Errors> {
         errors: Vec::new(),
     };
     if kernel.values.contains(&S(Scalar::U128)) {
-        v.errors.push(Error::whole("IR is malformed: a value has type `u128`, which lowering splits into two words"));
+        v.errors.push(Error::without_span(
+            "IR is malformed: a value has type `u128`, which lowering splits into two words",
+        ));
     }
     v.region(&kernel.body, &[]);
     if v.errors.is_empty() { Ok(()) } else { Err(Errors(v.errors)) }
@@ -49,7 +51,7 @@ impl Kernel {
         let place = self.locations.get(location.0 as usize);
         match place.and_then(|l| Some((self.sources.get(l.source as usize)?, l.span))) {
             Some((source, span)) => Error::at(source, span, message),
-            None => Error::whole(message),
+            None => Error::without_span(message),
         }
     }
 }
@@ -106,7 +108,7 @@ impl<'a> Verifier<'a> {
             if let Some(fault) = fault {
                 match inst {
                     Some(i) => self.error(i, format_args!("{v} {fault}")),
-                    None => self.errors.push(Error::whole(format!("IR is malformed: {v} {fault}"))),
+                    None => self.errors.push(Error::without_span(format!("IR is malformed: {v} {fault}"))),
                 }
             }
         }
@@ -131,7 +133,7 @@ impl<'a> Verifier<'a> {
             self.inst(inst, yields);
         }
         if region.insts.is_empty() {
-            self.errors.push(Error::whole("IR is malformed: a region is empty"));
+            self.errors.push(Error::without_span("IR is malformed: a region is empty"));
         }
         self.hide(&region.parameters);
         region.insts.iter().for_each(|i| self.hide(&i.results));

@@ -160,18 +160,18 @@ fn of_module(module: &str, name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::{CALLS, VARIABLES, foreign_function};
-    use crate::language::{Word, words};
+    use crate::language::{BuiltinName, words};
 
     /// Compares each call that the table suggests with the language's own list of names.
     #[test]
     fn suggestions_exist() {
         let words = words();
         let exists = |called: &str| match called.split_once('.') {
-            Some((_, method)) => words.iter().any(|w| matches!(w, Word::Method { name, .. } if *name == method)),
+            Some((_, method)) => words.iter().any(|w| matches!(w, BuiltinName::Method { name, .. } if *name == method)),
             None => {
                 called.starts_with("math::")
                     || called == "f32::from_bits"
-                    || words.iter().any(|w| matches!(w, Word::Function(path) if *path == called))
+                    || words.iter().any(|w| matches!(w, BuiltinName::Function(path) if *path == called))
             }
         };
         for (theirs, ours) in VARIABLES.iter().chain(CALLS) {

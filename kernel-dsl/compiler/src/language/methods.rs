@@ -10,7 +10,7 @@ use crate::hir::Method as NumberMethod;
 use crate::hir::OnOverflow::{Checked, Overflowing, Saturating};
 use crate::hir::collective::Reduction;
 use crate::hir::{Collective, Intrinsic, MemoryOrder};
-use crate::ir::{Atomic, Binary, Shuffle, Unary, Vote};
+use crate::ir::{AtomicOperator, Binary, Shuffle, Unary, Vote};
 
 /// The types that have a method.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -301,28 +301,28 @@ pub const METHODS: &[LanguageMethod] = &[
     method(
         Receiver::Atomic,
         "load_relaxed",
-        Intrinsic::Atomic(Atomic::Load, MemoryOrder::Relaxed),
+        Intrinsic::Atomic(AtomicOperator::Load, MemoryOrder::Relaxed),
         INDEX,
         Type::Element,
     ),
     method(
         Receiver::Atomic,
         "load_acquire",
-        Intrinsic::Atomic(Atomic::Load, MemoryOrder::Acquire),
+        Intrinsic::Atomic(AtomicOperator::Load, MemoryOrder::Acquire),
         INDEX,
         Type::Element,
     ),
     method(
         Receiver::Atomic,
         "store_relaxed",
-        Intrinsic::Atomic(Atomic::Store, MemoryOrder::Relaxed),
+        Intrinsic::Atomic(AtomicOperator::Store, MemoryOrder::Relaxed),
         INDEX_AND_ELEMENT,
         Type::Unit,
     ),
     method(
         Receiver::Atomic,
         "store_release",
-        Intrinsic::Atomic(Atomic::Store, MemoryOrder::Release),
+        Intrinsic::Atomic(AtomicOperator::Store, MemoryOrder::Release),
         INDEX_AND_ELEMENT,
         Type::Unit,
     ),
@@ -330,21 +330,21 @@ pub const METHODS: &[LanguageMethod] = &[
     method(
         Receiver::Atomic,
         "read_volatile",
-        Intrinsic::Atomic(Atomic::Load, MemoryOrder::Relaxed),
+        Intrinsic::Atomic(AtomicOperator::Load, MemoryOrder::Relaxed),
         INDEX,
         Type::Element,
     ),
     method(
         Receiver::Atomic,
         "write_volatile",
-        Intrinsic::Atomic(Atomic::Store, MemoryOrder::Relaxed),
+        Intrinsic::Atomic(AtomicOperator::Store, MemoryOrder::Relaxed),
         INDEX_AND_ELEMENT,
         Type::Unit,
     ),
     method(
         Receiver::Atomic,
         "fetch_add",
-        Intrinsic::Atomic(Atomic::Add, MemoryOrder::Relaxed),
+        Intrinsic::Atomic(AtomicOperator::Add, MemoryOrder::Relaxed),
         INDEX_AND_ELEMENT,
         Type::Element,
     ),
@@ -352,49 +352,49 @@ pub const METHODS: &[LanguageMethod] = &[
     method(
         Receiver::Atomic,
         "fetch_min",
-        Intrinsic::Atomic(Atomic::Min, MemoryOrder::Relaxed),
+        Intrinsic::Atomic(AtomicOperator::Min, MemoryOrder::Relaxed),
         INDEX_AND_ELEMENT,
         Type::Element,
     ),
     method(
         Receiver::Atomic,
         "fetch_max",
-        Intrinsic::Atomic(Atomic::Max, MemoryOrder::Relaxed),
+        Intrinsic::Atomic(AtomicOperator::Max, MemoryOrder::Relaxed),
         INDEX_AND_ELEMENT,
         Type::Element,
     ),
     method(
         Receiver::Atomic,
         "fetch_and",
-        Intrinsic::Atomic(Atomic::And, MemoryOrder::Relaxed),
+        Intrinsic::Atomic(AtomicOperator::And, MemoryOrder::Relaxed),
         INDEX_AND_ELEMENT,
         Type::Element,
     ),
     method(
         Receiver::Atomic,
         "fetch_or",
-        Intrinsic::Atomic(Atomic::Or, MemoryOrder::Relaxed),
+        Intrinsic::Atomic(AtomicOperator::Or, MemoryOrder::Relaxed),
         INDEX_AND_ELEMENT,
         Type::Element,
     ),
     method(
         Receiver::Atomic,
         "fetch_xor",
-        Intrinsic::Atomic(Atomic::Xor, MemoryOrder::Relaxed),
+        Intrinsic::Atomic(AtomicOperator::Xor, MemoryOrder::Relaxed),
         INDEX_AND_ELEMENT,
         Type::Element,
     ),
     method(
         Receiver::Atomic,
         "exchange",
-        Intrinsic::Atomic(Atomic::Exchange, MemoryOrder::Relaxed),
+        Intrinsic::Atomic(AtomicOperator::Exchange, MemoryOrder::Relaxed),
         INDEX_AND_ELEMENT,
         Type::Element,
     ),
     method(
         Receiver::Atomic,
         "compare_exchange",
-        Intrinsic::Atomic(Atomic::CompareExchange, MemoryOrder::Relaxed),
+        Intrinsic::Atomic(AtomicOperator::CompareExchange, MemoryOrder::Relaxed),
         &[Type::Indices, Type::Element, Type::Element],
         Type::Element,
     ),

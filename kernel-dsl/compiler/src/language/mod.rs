@@ -36,4 +36,4 @@ pub use operators::{operator_function, operator_trait, traits_of, unsupported_tr
 pub use shared::{MAX_SHARED_RANK, SHARED_CONSTRUCTORS, SharedConstructor, SharedParameter};
 pub use signature::SignatureType;
 pub use types::{float16, owns_bound, owns_type};
-pub use words::{Word, words};
+pub use words::{BuiltinName, words};

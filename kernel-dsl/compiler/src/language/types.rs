@@ -1,6 +1,6 @@
 //! The built-in names of types and bounds.
 
-use crate::float16::{Format, Policy};
+use crate::float16::{Float16Format, Float16Policy};
 use crate::hir::Builtin;
 
 /// Returns whether a path in the position of a type is built in, by its last name.
@@ -22,12 +22,12 @@ pub fn owns_bound(last: &str) -> bool {
 }
 
 /// Returns the layout of `Float16<exponent, bias, policy>`, where no policy means `Ieee`.
-pub fn float16([exponent, bias]: [i128; 2], policy: Option<&str>) -> Option<Format> {
+pub fn float16([exponent, bias]: [i128; 2], policy: Option<&str>) -> Option<Float16Format> {
     let policy = match policy {
-        None | Some("Ieee") => Policy::Ieee,
-        Some("Finite") => Policy::Finite,
-        Some("Saturating") => Policy::Saturating,
+        None | Some("Ieee") => Float16Policy::Ieee,
+        Some("Finite") => Float16Policy::Finite,
+        Some("Saturating") => Float16Policy::Saturating,
         Some(_) => return None,
     };
-    Format::new(u32::try_from(exponent).ok()?, i32::try_from(bias).ok()?, policy)
+    Float16Format::new(u32::try_from(exponent).ok()?, i32::try_from(bias).ok()?, policy)
 }

@@ -4,7 +4,7 @@ use super::{ARRAY_METHODS, FUNCTIONS, METHODS, OPTION_METHODS, Receiver, SHARED_
 
 /// A built-in name.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Word {
+pub enum BuiltinName {
     /// A function of the prelude, by its path, such as `block::sum`.
     Function(&'static str),
     /// A constructor of `Shared`.
@@ -15,11 +15,11 @@ pub enum Word {
 }
 
 /// Returns all built-in names, in the order of the tables.
-pub fn words() -> Vec<Word> {
-    let method = |on: &'static str| move |name: &&'static str| Word::Method { on, name };
-    let functions = FUNCTIONS.iter().map(|f| Word::Function(f.path));
-    let constructors = SHARED_CONSTRUCTORS.iter().map(|c| Word::Constructor(c.name));
-    let methods = METHODS.iter().map(|m| Word::Method { on: receiver(m.on), name: m.name });
+pub fn words() -> Vec<BuiltinName> {
+    let method = |on: &'static str| move |name: &&'static str| BuiltinName::Method { on, name };
+    let functions = FUNCTIONS.iter().map(|f| BuiltinName::Function(f.path));
+    let constructors = SHARED_CONSTRUCTORS.iter().map(|c| BuiltinName::Constructor(c.name));
+    let methods = METHODS.iter().map(|m| BuiltinName::Method { on: receiver(m.on), name: m.name });
     let arrays = ARRAY_METHODS.iter().map(method("Array"));
     let options = OPTION_METHODS.iter().map(method("Option"));
     functions.chain(constructors).chain(methods).chain(arrays).chain(options).collect()

@@ -3,12 +3,12 @@
 use super::bounds::SteppedRange;
 use super::evaluate::{Failure, LaunchFacts};
 use super::{AXES, MAX_BLOCK, MAX_THREADS, Refusal, because, explain};
-use crate::hir::{BlockExtent, Expr, ExprKind, Intrinsic, Launch};
+use crate::hir::{BlockExtent, Expr, ExprKind, Intrinsic, LaunchContract};
 use crate::ir::{Binary, BlockExtents, Comparison, OpenAxis};
 
 /// Returns the properties of the block that are the same in all launches of an instance. `facts`
 /// contains no arguments.
-pub(super) fn of_instance(launch: &Launch, facts: &LaunchFacts) -> Result<BlockExtents, Refusal> {
+pub(super) fn of_instance(launch: &LaunchContract, facts: &LaunchFacts) -> Result<BlockExtents, Refusal> {
     if !(1..=3).contains(&launch.block.len()) {
         return Err(Refusal(format!("block: expected 1 to 3 extents, given {}", launch.block.len())));
     }
@@ -47,7 +47,7 @@ pub(super) fn of_instance(launch: &Launch, facts: &LaunchFacts) -> Result<BlockE
 /// Returns the block of a launch that chooses the extent `given`. `Err(None)` means that the block
 /// depends on a rejected argument.
 pub(super) fn of_launch(
-    launch: &Launch,
+    launch: &LaunchContract,
     facts: &LaunchFacts,
     given: Option<u64>,
     block: &BlockExtents,

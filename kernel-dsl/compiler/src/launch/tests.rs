@@ -40,7 +40,7 @@ fn kernel(generics: &[(&str, Scalar)], parameters: &[(&str, Type)]) -> Program {
         allowances: vec![],
         body: Block::default(),
     };
-    let launch = Launch {
+    let launch = LaunchContract {
         block: extents([number(256)]),
         grid: vec![number(1)],
         requires: vec![],

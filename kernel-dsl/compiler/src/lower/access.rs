@@ -68,7 +68,8 @@ impl<'h> Lowerer<'h> {
                         self.binary(ir::Binary::WrappingSub, element, zero, value)
                     }
                 };
-                let op = Op::Atomic { operation: ir::Atomic::Add, place, element, values: smallvec![negated.value] };
+                let op =
+                    Op::Atomic { operation: ir::AtomicOperator::Add, place, element, values: smallvec![negated.value] };
                 Val::Scalar(MaybeConst::unknown(self.builder.scalar(op, element)))
             }
             (Intrinsic::Atomic(operation, order), _, values) => {
@@ -86,7 +87,7 @@ impl<'h> Lowerer<'h> {
                     self.builder.effect(fence.clone());
                 }
                 let op = Op::Atomic { operation, place, element, values };
-                if operation == ir::Atomic::Store {
+                if operation == ir::AtomicOperator::Store {
                     self.builder.effect(op);
                     return Val::Unit;
                 }

@@ -1,5 +1,5 @@
-//! Conversions of `Float16` formats: [`Format::decode`] and [`Format::encode`], made of integer and
-//! `f32` operations.
+//! Conversions of `Float16` formats: [`Float16Format::decode`] and [`Float16Format::encode`], made
+//! of integer and `f32` operations.
 //!
 //! A bfloat16 is the upper half of an `f32`. Most other formats lie within the range of `f32`. To
 //! decode them, the code is shifted to the exponent and fraction of an `f32`, and one exact product
@@ -9,7 +9,7 @@
 
 use super::Lowerer;
 use crate::Scalar;
-use crate::float16::{Format, NAN, Policy, power};
+use crate::float16::{Float16Format, Float16Policy, NAN, power};
 use crate::ir::{Binary, Bits, Comparison, Op, Unary, Value};
 
 const SIZE: u32 = 0x7FFF_FFFF;
@@ -17,7 +17,7 @@ const SIGN: u32 = 0x8000_0000;
 
 impl Lowerer<'_> {
     /// Returns the `f32` of a code, a `u16`.
-    pub(super) fn decoded(&mut self, format: Format, code: Value) -> Value {
+    pub(super) fn decoded(&mut self, format: Float16Format, code: Value) -> Value {
         if is_head(format) {
             let code = self.builder.scalar(Op::Cast(code), Scalar::U32);
             let bits = self.binary_bits(Binary::Shl, code, 16);
@@ -25,7 +25,7 @@ impl Lowerer<'_> {
         }
         let shift = 23 - format.fraction();
         let near = format.exponent() <= 8 && (0..=253).contains(&format.bias());
-        if !near || format.exponent() == 8 && format.policy() != Policy::Ieee {
+        if !near || format.exponent() == 8 && format.policy() != Float16Policy::Ieee {
             return self.decoded_far(format, code);
         }
         // Sign-extended, so that the sign is shifted too.
@@ -41,7 +41,7 @@ impl Lowerer<'_> {
             return y;
         }
         let size = self.builder.scalar(Op::Unary(Unary::Abs, x), Scalar::F32);
-        if format.policy() == Policy::Ieee {
+        if format.policy() == Float16Policy::Ieee {
             let infinity = self.real(f32::from_bits(u32::from(format.infinity()) << shift));
             let beyond = self.builder.compare(Comparison::Ge, size, infinity);
             let bits = self.builder.scalar(Op::Bitcast(y), Scalar::U32);
@@ -55,7 +55,7 @@ impl Lowerer<'_> {
         self.either(Scalar::F32, is_nan, nan, y)
     }
 
-    fn decoded_far(&mut self, format: Format, code: Value) -> Value {
+    fn decoded_far(&mut self, format: Float16Format, code: Value) -> Value {
         let fraction = format.fraction();
         let code = self.builder.scalar(Op::Cast(code), Scalar::U32);
         let size = self.binary_bits(Binary::And, code, u32::from(NAN));
@@ -85,13 +85,13 @@ impl Lowerer<'_> {
             let power = self.builder.scalar(Op::Bitcast(bits), Scalar::F32);
             y = self.builder.scalar(Op::Binary(Binary::Mul, y, power), Scalar::F32);
         }
-        let infinite = u32::from(if format.policy() == Policy::Ieee { format.infinity() } else { NAN });
-        if format.policy() == Policy::Ieee {
+        let infinite = u32::from(if format.policy() == Float16Policy::Ieee { format.infinity() } else { NAN });
+        if format.policy() == Float16Policy::Ieee {
             let at = self.compare_bits(Comparison::Eq, size, infinite);
             let infinity = self.real(f32::INFINITY);
             y = self.either(Scalar::F32, at, infinity, y);
         }
-        let how = if format.policy() == Policy::Ieee { Comparison::Gt } else { Comparison::Eq };
+        let how = if format.policy() == Float16Policy::Ieee { Comparison::Gt } else { Comparison::Eq };
         let is_nan = self.compare_bits(how, size, infinite);
         let nan = self.real(f32::NAN);
         y = self.either(Scalar::F32, is_nan, nan, y);
@@ -103,7 +103,7 @@ impl Lowerer<'_> {
     }
 
     /// Lowers the code of an `f32`, as a `u32`, rounded to nearest or towards zero.
-    pub(super) fn encoded(&mut self, format: Format, x: Value, truncate: bool) -> Value {
+    pub(super) fn encoded(&mut self, format: Float16Format, x: Value, truncate: bool) -> Value {
         let bits = self.builder.scalar(Op::Bitcast(x), Scalar::U32);
         let nan = self.builder.constant(Scalar::U32, NAN.into());
         if is_head(format) {
@@ -125,7 +125,7 @@ impl Lowerer<'_> {
         let signed = self.builder.scalar(Op::Binary(Binary::Or, code, sign), Scalar::U32);
         // The NaN of the format has no sign.
         let is_nan = match format.policy() {
-            Policy::Finite => self.compare_bits(Comparison::Ge, code, NAN.into()),
+            Float16Policy::Finite => self.compare_bits(Comparison::Ge, code, NAN.into()),
             _ => self.builder.compare(Comparison::Ne, x, x),
         };
         self.either(Scalar::U32, is_nan, nan, signed)
@@ -139,10 +139,10 @@ impl Lowerer<'_> {
         self.builder.scalar(Op::Binary(Binary::WrappingAdd, sum, last), Scalar::U32)
     }
 
-    /// Lowers the code without sign; above [`Format::largest`] if the value is too large.
-    fn encoded_near(&mut self, format: Format, x: Value, size: Value, truncate: bool) -> Value {
+    /// Lowers the code without sign; above [`Float16Format::largest`] if the value is too large.
+    fn encoded_near(&mut self, format: Float16Format, x: Value, size: Value, truncate: bool) -> Value {
         let (drop, bias) = (23 - format.fraction(), format.bias());
-        let top = (1 << format.exponent()) - i32::from(format.policy() == Policy::Ieee) - bias;
+        let top = (1 << format.exponent()) - i32::from(format.policy() == Float16Policy::Ieee) - bias;
         // All values from here on are too large. The clamp keeps a rounding carry within 32 bits.
         let clamped = self.binary_bits(Binary::Min, size, power(top).to_bits());
         let rebased = self.binary_bits(Binary::WrappingSub, clamped, (127 - bias as u32) << 23);
@@ -166,7 +166,7 @@ impl Lowerer<'_> {
         self.either(Scalar::U32, is_small, small, normal)
     }
 
-    fn encoded_far(&mut self, format: Format, size: Value, truncate: bool) -> Value {
+    fn encoded_far(&mut self, format: Float16Format, size: Value, truncate: bool) -> Value {
         let fraction = format.fraction();
         let field = self.binary_bits(Binary::Shr, size, 23);
         let low = self.binary_bits(Binary::And, size, 0x7F_FFFF);
@@ -222,16 +222,16 @@ impl Lowerer<'_> {
     }
 
     /// Lowers the replacement of a code that is too large.
-    fn limited(&mut self, format: Format, size: Value, code: Value, truncate: bool) -> Value {
+    fn limited(&mut self, format: Float16Format, size: Value, code: Value, truncate: bool) -> Value {
         let largest = u32::from(format.largest());
         match (format.policy(), truncate) {
-            (Policy::Saturating, _) => self.binary_bits(Binary::Min, code, largest),
-            (Policy::Ieee, false) => self.binary_bits(Binary::Min, code, format.infinity().into()),
-            (Policy::Finite, false) => self.binary_bits(Binary::Min, code, NAN.into()),
+            (Float16Policy::Saturating, _) => self.binary_bits(Binary::Min, code, largest),
+            (Float16Policy::Ieee, false) => self.binary_bits(Binary::Min, code, format.infinity().into()),
+            (Float16Policy::Finite, false) => self.binary_bits(Binary::Min, code, NAN.into()),
             (policy, true) => {
                 let code = self.binary_bits(Binary::Min, code, largest);
                 let infinite = self.compare_bits(Comparison::Ge, size, f32::INFINITY.to_bits());
-                let bits = if policy == Policy::Ieee { format.infinity() } else { NAN };
+                let bits = if policy == Float16Policy::Ieee { format.infinity() } else { NAN };
                 let beyond = self.builder.constant(Scalar::U32, bits.into());
                 self.either(Scalar::U32, infinite, beyond, code)
             }
@@ -263,12 +263,12 @@ impl Lowerer<'_> {
 }
 
 /// Returns whether the codes of the format are the upper 16 bits of an `f32`.
-fn is_head(format: Format) -> bool {
-    format.exponent() == 8 && format.bias() == 127 && format.policy() == Policy::Ieee
+fn is_head(format: Float16Format) -> bool {
+    format.exponent() == 8 && format.bias() == 127 && format.policy() == Float16Policy::Ieee
 }
 
 /// Returns whether all intermediate values of encoding are normal numbers of `f32`.
-fn near(format: Format) -> bool {
+fn near(format: Float16Format) -> bool {
     let (bias, fraction) = (format.bias(), format.fraction() as i32);
     let top = (1 << format.exponent()) - bias;
     (1..=126).contains(&bias) && top <= 127 && bias + fraction - 1 <= 126

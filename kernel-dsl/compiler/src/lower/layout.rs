@@ -133,7 +133,7 @@ pub(super) fn assign(kernel: &mut Kernel, plan: &SharedArrayPlan) -> Result<(), 
     super::dynamic::sizes(kernel)?;
     if kernel.shared_bytes() > SHARED_LIMIT {
         let each: Vec<_> = kernel.shared.iter().map(|s| format!("`{}` {}", s.name, s.bytes())).collect();
-        return Err(Error::whole(format!(
+        return Err(Error::without_span(format!(
             "`{}` needs {} bytes of shared memory ({}); the limit is {SHARED_LIMIT} bytes per block",
             kernel.instance,
             kernel.shared_bytes(),

@@ -45,10 +45,10 @@ impl MemLayout {
     }
 
     /// Returns the layout as an element of an array in memory.
-    pub fn element(&self) -> ir::Element {
+    pub fn element(&self) -> ir::MemoryElement {
         match self {
-            MemLayout::Scalar(s) => ir::Element::Scalar(*s),
-            mem_layout => ir::Element::aggregate(mem_layout.bytes()),
+            MemLayout::Scalar(s) => ir::MemoryElement::Scalar(*s),
+            mem_layout => ir::MemoryElement::aggregate(mem_layout.bytes()),
         }
     }
 
@@ -87,7 +87,7 @@ pub(super) type Leaves = SmallVec<[(u32, Scalar); 4]>;
 
 /// Returns the known alignment of an aligned address plus a multiple of `bytes`.
 fn aligned(bytes: u32) -> u32 {
-    ir::Element::aggregate(bytes).align()
+    ir::MemoryElement::aggregate(bytes).align()
 }
 
 /// Returns how many of the first scalars one access covers, and the type of the access.

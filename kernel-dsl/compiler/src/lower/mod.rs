@@ -87,7 +87,7 @@ pub fn lower_named(monomorphic: &Monomorphic, target: Target) -> Result<ir::Kern
 
 fn lower_with(monomorphic: &Monomorphic, target: Target, named: bool) -> Result<ir::Kernel, Errors> {
     let (program, instance, function) = (monomorphic.program(), monomorphic.instance(), monomorphic.kernel());
-    let refused = |e: launch::Refusal| Error::whole(e.to_string());
+    let refused = |e: launch::Refusal| Error::without_span(e.to_string());
     let block = launch::block(monomorphic).map_err(refused)?;
     let limits = launch::limits(monomorphic).map_err(refused)?;
     let kernel = ir::Kernel {

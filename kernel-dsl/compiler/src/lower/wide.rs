@@ -9,7 +9,9 @@ use super::pack::Pack;
 use super::value::{Handle, LoweredPlace, MaybeConst, View};
 use crate::Scalar;
 use crate::hir::LocalId;
-use crate::ir::{self, Binary, Comparison, Element, Guard, MAX_VECTOR_BYTES, Op, SharedLayout, Type, Value, Values};
+use crate::ir::{
+    self, Binary, Comparison, Guard, MAX_VECTOR_BYTES, MemoryElement, Op, SharedLayout, Type, Value, Values,
+};
 use crate::launch::Promise;
 use smallvec::SmallVec;
 use std::collections::HashMap;
@@ -92,7 +94,7 @@ impl<'h> Lowerer<'h> {
         let (Some(loaded), Some(stored)) = (from.mem_layout.scalar(), mem_layout.scalar()) else { return 1 };
         // The pad of such an array is chosen later, so only single elements are certainly aligned.
         if [loaded, stored].contains(&Scalar::Bool)
-            || array.element != Element::Scalar(stored)
+            || array.element != MemoryElement::Scalar(stored)
             || matches!(array.layout, SharedLayout::Padded { .. })
         {
             return 1;

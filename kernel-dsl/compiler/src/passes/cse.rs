@@ -12,7 +12,7 @@
 use crate::error::Errors;
 use crate::hash::FastMap;
 use crate::ir::*;
-use crate::ptx::Inline;
+use crate::ptx::InlineBlock;
 use crate::scalar::Scalar;
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
@@ -62,7 +62,7 @@ struct Numbering<'k> {
     open: Vec<bool>,
     scope: u32,
     /// Blocks of inline PTX so far.
-    blocks: Vec<Arc<Inline>>,
+    blocks: Vec<Arc<InlineBlock>>,
     loads: FastMap<LoadKey, LoadResults>,
     stretch: u32,
 }
@@ -140,7 +140,7 @@ impl Numbering<'_> {
     }
 
     /// Returns the number of a block of inline PTX. Equal blocks have equal numbers.
-    fn block(&mut self, code: &Arc<Inline>) -> u32 {
+    fn block(&mut self, code: &Arc<InlineBlock>) -> u32 {
         let at = self.blocks.iter().position(|b| Arc::ptr_eq(b, code) || b == code);
         if at.is_none() {
             self.blocks.push(code.clone());

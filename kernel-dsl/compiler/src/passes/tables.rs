@@ -52,7 +52,7 @@ fn too_many<'t>(tables: impl Iterator<Item = &'t Table>) -> Error {
         bytes += u64::from(table.bytes);
     }
     let names = names.join(", ");
-    Error::whole(format!(
+    Error::without_span(format!(
         "the tables in constant memory need {bytes} bytes; the limit is {CONSTANT_LIMIT} bytes: {names}"
     ))
     .help("remove `#[device(constant)]` from tables whose elements differ between lanes, or pass the table as a buffer")

@@ -48,7 +48,7 @@ fn copy(kernel: &mut Kernel) -> Result<(), Errors> {
     let mut out = Vec::with_capacity(body.insts.len());
     let location = body.insts.last().map_or(Location(0), |i| i.location);
     if let CopiedEnd::Yields(values) = unroller.insts(&body.insts, &mut out) {
-        unroller.registers.settle(&mut out);
+        unroller.registers.flush(&mut out);
         out.push(Inst { op: Op::Yield(values), results: Values::new(), location });
     }
     let Unroller { simplifier, errors, .. } = unroller;
@@ -156,7 +156,7 @@ impl Unroller<'_> {
                 Op::WriteLocal { local, index, value } => self.write(*local, *index, *value, inst, out),
                 Op::Yield(values) => return CopiedEnd::Yields(self.mapped(values)),
                 Op::Break(..) | Op::Continue(..) | Op::Return => {
-                    self.registers.settle(out);
+                    self.registers.flush(out);
                     out.push(Inst { op: self.jump(&inst.op), results: Values::new(), location: inst.location });
                     CopiedEnd::Leaves
                 }
@@ -165,7 +165,7 @@ impl Unroller<'_> {
                     match self.simplifier.constants.bits(condition) {
                         Some(c) => self.dissolve(if c != 0 { then } else { otherwise }, inst, out),
                         None => {
-                            self.registers.settle(out);
+                            self.registers.flush(out);
                             let then = self.region(then);
                             let otherwise = self.region(otherwise);
                             self.push(Op::If { condition, then, otherwise }, inst, out)
@@ -174,14 +174,14 @@ impl Unroller<'_> {
                 }
                 Op::For(l) => self.counted(l, inst, out),
                 Op::Loop { label, inits, body } => {
-                    self.registers.settle(out);
+                    self.registers.flush(out);
                     let inits = self.mapped(inits);
                     let new = self.label();
                     let body = self.within(*label, JumpTarget::Same(new), body);
                     self.push(Op::Loop { label: new, inits, body }, inst, out)
                 }
                 Op::Block { label, body } => {
-                    self.registers.settle(out);
+                    self.registers.flush(out);
                     let new = self.label();
                     let body = self.within(*label, JumpTarget::Same(new), body);
                     self.push(Op::Block { label: new, body }, inst, out)
@@ -230,7 +230,7 @@ impl Unroller<'_> {
     fn region_of(&mut self, parameters: Values, region: &Region) -> Region {
         let mut insts = Vec::with_capacity(region.insts.len());
         if let CopiedEnd::Yields(values) = self.insts(&region.insts, &mut insts) {
-            self.registers.settle(&mut insts);
+            self.registers.flush(&mut insts);
             let location = region.insts.last().map_or(Location(0), |i| i.location);
             insts.push(Inst { op: Op::Yield(values), results: Values::new(), location });
         }
@@ -282,7 +282,7 @@ impl Unroller<'_> {
                 CopiedEnd::Yields(Values::new())
             }
             _ => {
-                self.registers.settle(out);
+                self.registers.flush(out);
                 let inits = self.mapped(&l.inits);
                 let label = self.label();
                 let parameters = self.fresh_values(&l.body.parameters);
@@ -340,7 +340,7 @@ impl Unroller<'_> {
         let jumps = jumps(&l.body, l.label);
         let all = self.label();
         if jumps.breaks {
-            self.registers.settle(out);
+            self.registers.flush(out);
         }
         let mut carried = self.mapped(&l.inits);
         let mut inner = Vec::new();
@@ -360,10 +360,10 @@ impl Unroller<'_> {
             let one = if jumps.continues { self.label() } else { all };
             self.targets.push((l.label, JumpTarget::Unrolled { all, one }));
             let end = if jumps.continues {
-                self.registers.settle(into);
+                self.registers.flush(into);
                 let mut copy = Vec::with_capacity(l.body.insts.len());
                 if let CopiedEnd::Yields(values) = self.insts(&l.body.insts, &mut copy) {
-                    self.registers.settle(&mut copy);
+                    self.registers.flush(&mut copy);
                     copy.push(Inst { op: Op::Yield(values), results: Values::new(), location: inst.location });
                 }
                 let results: Values =
@@ -395,7 +395,7 @@ impl Unroller<'_> {
             return CopiedEnd::Yields(Values::new());
         }
         if !ended {
-            self.registers.settle(&mut inner);
+            self.registers.flush(&mut inner);
             inner.push(Inst { op: Op::Yield(carried), results: Values::new(), location: inst.location });
         }
         let body = Region { parameters: Values::new(), insts: inner };
@@ -449,7 +449,7 @@ impl LocalContents {
 
     /// Emits pending writes and forgets known values. The caller needs this before control flow,
     /// and before an access to an unknown element.
-    fn settle(&mut self, out: &mut Vec<Inst>) {
+    fn flush(&mut self, out: &mut Vec<Inst>) {
         for slot in self.unwritten.drain(..) {
             let slot = &mut self.slots[slot as usize];
             if let Some(Write { local, index, location }) = slot.write.take() {
@@ -473,7 +473,7 @@ impl Unroller<'_> {
 
     fn read(&mut self, local: LocalId, index: Option<Value>, inst: &Inst, out: &mut Vec<Inst>) -> CopiedEnd {
         let Some(slot) = self.slot(local, index) else {
-            self.registers.settle(out);
+            self.registers.flush(out);
             let index = index.map(|i| self.map[i.0 as usize]);
             return self.push(Op::ReadLocal { local, index }, inst, out);
         };
@@ -498,7 +498,7 @@ impl Unroller<'_> {
         let value = self.map[value.0 as usize];
         let at = index.map(|i| self.map[i.0 as usize]);
         let Some(slot) = self.slot(local, index) else {
-            self.registers.settle(out);
+            self.registers.flush(out);
             return self.push(Op::WriteLocal { local, index: at, value }, inst, out);
         };
         let write = Some(Write { local, index: at, location: inst.location });

@@ -1,8 +1,8 @@
 //! Construction of modules. Each instruction is checked when it is appended.
 
 use super::ast::{
-    Call, Declaration, File, Function, FunctionKind, Instruction, Item, Label, Linkage, Location, Module, Operand,
-    Parameter, Register, SourcePosition, Statement, Symbol, Variable,
+    Declaration, File, Function, FunctionCall, FunctionKind, Instruction, Item, Label, Linkage, Location, Module,
+    Operand, Parameter, RegisterId, SourcePosition, Statement, Symbol, Variable,
 };
 use super::check::{Illegal, check, check_call};
 use super::print::{ValueNames, comment_text};
@@ -114,14 +114,14 @@ impl ModuleBuilder {
     }
 
     /// Appends a call, if its operands fit the callee.
-    pub fn call(&mut self, call: Call) -> Result<(), Illegal> {
+    pub fn call(&mut self, call: FunctionCall) -> Result<(), Illegal> {
         check_call(self.names(), &call)?;
         self.push(Statement::Call(Box::new(call)));
         Ok(())
     }
 
     /// Declares a new register of type `ty`.
-    pub fn register(&mut self, ty: Type) -> Register {
+    pub fn register(&mut self, ty: Type) -> RegisterId {
         let registers = &mut self.module.functions[0].registers;
         let declaration = *self.declarations[ty as usize].get_or_insert_with(|| {
             registers.push(Declaration { ty, prefix: ty.prefix().to_string(), count: Some(0) });
@@ -129,7 +129,7 @@ impl ModuleBuilder {
         });
         let count = registers[declaration as usize].count.get_or_insert_default();
         *count += 1;
-        Register { declaration, number: *count - 1 }
+        RegisterId { declaration, number: *count - 1 }
     }
 
     /// Declares a new label, which must be placed once.
@@ -197,7 +197,7 @@ impl ModuleBuilder {
         match self.labels.iter().position(|(placed, named)| *named && !placed) {
             Some(i) => {
                 let name = &self.entry().labels[i];
-                Err(Error::whole(format!("PTX: the target `{name}` of a branch is not defined")).into())
+                Err(Error::without_span(format!("PTX: the target `{name}` of a branch is not defined")).into())
             }
             None => {
                 let entry = self.entry_mut();
@@ -216,7 +216,7 @@ impl ModuleBuilder {
         let entry = self.entry();
         let variables = entry.variables.iter().chain(&self.module.variables);
         let taken = entry.parameters.iter().map(|p| &p.name).chain(variables.map(|v| &v.name)).any(|n| n == name);
-        if taken { Err(Error::whole(format!("PTX: the name `{name}` is defined twice")).into()) } else { Ok(()) }
+        if taken { Err(Error::without_span(format!("PTX: the name `{name}` is defined twice")).into()) } else { Ok(()) }
     }
 }
 
@@ -233,7 +233,7 @@ fn identifier(name: &str) -> Result<(), Errors> {
     if fine {
         Ok(())
     } else {
-        Err(Error::whole(format!("`{name}` is not a valid PTX identifier"))
+        Err(Error::without_span(format!("`{name}` is not a valid PTX identifier"))
             .help("use ASCII letters, digits and underscores")
             .into())
     }

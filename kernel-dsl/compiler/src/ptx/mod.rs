@@ -9,7 +9,7 @@
 //! Only a [`ModuleBuilder`] or the parser creates a [`Module`]. Both check each instruction against
 //! the table, for the module's target and version. Every module therefore contains only legal
 //! instructions.
-//! [`Inline`] is a checked block of inline PTX.
+//! [`InlineBlock`] is a checked block of inline PTX.
 
 #[macro_use]
 pub mod words;
@@ -26,14 +26,14 @@ pub mod print;
 pub mod table;
 
 pub use ast::{
-    Address, Base, Call, Callee, Callees, Declaration, Function, FunctionKind, Guard, Initializer, Instruction, Item,
-    Label, Linkage, Module, Operand, Parameter, Register, Selector, Statement, Symbol, TargetArchitecture, Texel,
-    Variable,
+    Address, Base, Callee, Callees, Declaration, Function, FunctionCall, FunctionKind, Guard, Initializer, Instruction,
+    Item, Label, Linkage, Module, Operand, Parameter, RegisterId, Selector, Statement, Symbol, TargetArchitecture,
+    Texel, Variable,
 };
 pub use build::ModuleBuilder;
 pub use check::Illegal;
 pub use form::FormRow;
-pub use inline::Inline;
+pub use inline::InlineBlock;
 pub use link::link;
 pub use parse::parse;
 pub use print::{In, ValueNames};

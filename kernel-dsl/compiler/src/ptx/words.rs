@@ -115,7 +115,7 @@ words! {
 /// The interpretation of a type's bits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[allow(missing_docs)]
-pub enum Class {
+pub enum TypeClass {
     Predicate,
     Bits,
     Integer,
@@ -140,15 +140,15 @@ impl Type {
     }
 
     /// Returns the interpretation of the bits.
-    pub const fn class(self) -> Class {
+    pub const fn class(self) -> TypeClass {
         match self {
-            Type::Pred => Class::Predicate,
-            Type::B8 | Type::B16 | Type::B32 | Type::B64 | Type::B128 => Class::Bits,
+            Type::Pred => TypeClass::Predicate,
+            Type::B8 | Type::B16 | Type::B32 | Type::B64 | Type::B128 => TypeClass::Bits,
             Type::U8 | Type::U16 | Type::U32 | Type::U64 | Type::S8 | Type::S16 | Type::S32 | Type::S64 => {
-                Class::Integer
+                TypeClass::Integer
             }
-            Type::F16 | Type::F16x2 | Type::Bf16 | Type::Bf16x2 | Type::F32 | Type::F64 => Class::Float,
-            Type::Texref | Type::Samplerref | Type::Surfref => Class::Opaque,
+            Type::F16 | Type::F16x2 | Type::Bf16 | Type::Bf16x2 | Type::F32 | Type::F64 => TypeClass::Float,
+            Type::Texref | Type::Samplerref | Type::Surfref => TypeClass::Opaque,
         }
     }
 

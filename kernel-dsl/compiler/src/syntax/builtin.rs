@@ -1,7 +1,7 @@
 //! Recognition of built-in paths, which name no device item.
 
 use super::{Path, Segment, Type, TypeKind, TypeOrConst};
-use crate::float16::Format;
+use crate::float16::Float16Format;
 use crate::language;
 
 impl Path {
@@ -33,7 +33,7 @@ impl Path {
 impl Segment {
     /// Returns the layout of `Float16<4, 7>` or `Float16<4, 7, Finite>`, or why its arguments are
     /// invalid; `None` for any other name.
-    pub(crate) fn float16(&self) -> Option<Result<Format, String>> {
+    pub(crate) fn float16(&self) -> Option<Result<Float16Format, String>> {
         if self.name != "Float16" {
             return None;
         }

@@ -5,8 +5,8 @@
 //! `shapes::Circle`, and `shapes::area` is a function.
 
 use super::{
-    Assignee, Block, Bound, Expr, ExprKind, Function, Generic, GenericKind, InstanceArgument, Item, Kernel, Module,
-    Path, Pattern, SpanPair, Statement, TraitItem, Type, TypeKind, TypeOrConst,
+    Assignee, Block, Expr, ExprKind, Function, Generic, GenericKind, InstanceArgument, Item, Kernel, Module, Path,
+    Pattern, SpanPair, Statement, TraitBound, TraitItem, Type, TypeKind, TypeOrConst,
 };
 use crate::Scalar;
 use crate::language;
@@ -176,7 +176,7 @@ impl Callees {
         }
     }
 
-    fn bounds(&mut self, bounds: &[Bound]) {
+    fn bounds(&mut self, bounds: &[TraitBound]) {
         for bound in bounds {
             if !bound.path.is_builtin_bound() {
                 self.named(bound.path.clone());

@@ -4,7 +4,7 @@ use super::assertion::{is_assertion, is_log};
 use super::function::macro_refusal;
 use super::inline::is_inline;
 use super::pattern::has_let;
-use super::{Binary, Block, ClosureParameter, Expr, ExprKind, Float, Member, Reader, SpanPair, Unary, foreign};
+use super::{Binary, Block, ClosureParameter, Expr, ExprKind, FloatLiteral, Member, Reader, SpanPair, Unary, foreign};
 use crate::Scalar;
 use crate::ir;
 use quote::ToTokens;
@@ -164,7 +164,7 @@ impl Reader {
                 }
                 if suffix.is_some_and(Scalar::is_float) {
                     return match (n.base10_parse(), n.base10_parse()) {
-                        (Ok(single), Ok(double)) => ExprKind::Float(Float { single, double }, suffix),
+                        (Ok(single), Ok(double)) => ExprKind::Float(FloatLiteral { single, double }, suffix),
                         _ => self.refused(n, "invalid number"),
                     };
                 }
@@ -177,7 +177,7 @@ impl Reader {
                 let suffix = Scalar::from_name(x.suffix());
                 match (x.base10_parse(), x.base10_parse()) {
                     (Ok(single), Ok(double)) if suffix.map_or(x.suffix().is_empty(), Scalar::is_float) => {
-                        ExprKind::Float(Float { single, double }, suffix)
+                        ExprKind::Float(FloatLiteral { single, double }, suffix)
                     }
                     _ => self
                         .refused(x, "a float literal must be `f32` or `f64`: for 16 bits write `f16::from_f32(1.0)`"),

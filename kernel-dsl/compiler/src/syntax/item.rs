@@ -85,7 +85,7 @@ pub struct Enum {
 #[allow(missing_docs)]
 pub struct Trait {
     pub name: Ident,
-    pub bounds: Vec<Bound>,
+    pub bounds: Vec<TraitBound>,
     pub items: Vec<TraitItem>,
     pub hash: u64,
 }
@@ -94,7 +94,7 @@ pub struct Trait {
 #[derive(Clone, Debug)]
 #[allow(missing_docs)]
 pub enum TraitItem {
-    Type { name: Ident, bounds: Vec<Bound> },
+    Type { name: Ident, bounds: Vec<TraitBound> },
     Constant { function: Function, provided: bool },
     Function { function: Function, provided: bool },
 }
@@ -119,7 +119,7 @@ pub struct Impl {
 
 /// A bound of a type parameter: a trait.
 #[derive(Clone, Debug)]
-pub struct Bound {
+pub struct TraitBound {
     /// The path.
     pub path: Path,
     /// The parameters and result of `DeviceFn<(A, B), Output = R>`.
@@ -541,7 +541,7 @@ impl Reader {
         }
     }
 
-    fn bounds(&mut self, bounds: &Punctuated<TypeParamBound, Token![+]>) -> Vec<Bound> {
+    fn bounds(&mut self, bounds: &Punctuated<TypeParamBound, Token![+]>) -> Vec<TraitBound> {
         bounds
             .iter()
             .filter_map(|bound| match bound {
@@ -552,7 +552,7 @@ impl Reader {
             .collect()
     }
 
-    fn bound_of(&mut self, path: &syn::Path) -> Bound {
+    fn bound_of(&mut self, path: &syn::Path) -> TraitBound {
         let mut plain = path.clone();
         let mut signature = None;
         if let Some(last) = plain.segments.last_mut()
@@ -580,7 +580,7 @@ impl Reader {
                 )),
             }
         }
-        Bound { path: self.path(&plain), signature }
+        TraitBound { path: self.path(&plain), signature }
     }
 
     /// Reads `self`, `&self`, `&mut self`

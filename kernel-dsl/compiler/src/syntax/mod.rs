@@ -30,7 +30,7 @@ use std::rc::Rc;
 use syn::ItemFn;
 
 pub use attribute::{CLAUSES, Clause, InstanceArgument, InstanceOf};
-pub use item::{Bound, Enum, Impl, Item, Module, Struct, Trait, TraitItem, is_placement, module};
+pub use item::{Enum, Impl, Item, Module, Struct, Trait, TraitBound, TraitItem, is_placement, module};
 pub use place::SpanPair;
 
 /// A kernel: a function and its attributes.
@@ -167,8 +167,8 @@ pub struct Generic {
 pub enum GenericKind {
     /// `const NAME: ty`, where `ty` is an integer type or `bool`.
     Constant(Scalar),
-    /// `Name: Bound + Bound`, including bounds of the `where` clause.
-    Type(Vec<Bound>),
+    /// `Name: TraitBound + TraitBound`, including bounds of the `where` clause.
+    Type(Vec<TraitBound>),
 }
 
 /// `mut name: ty`
@@ -355,7 +355,7 @@ pub enum ExprKind {
     /// An integer with its suffix.
     Integer(u128, Option<Scalar>),
     /// A float with its suffix.
-    Float(Float, Option<Scalar>),
+    Float(FloatLiteral, Option<Scalar>),
     Bool(bool),
     /// A variable, generic constant or associated constant.
     Path(Path),
@@ -471,7 +471,7 @@ pub enum ExprKind {
 /// The value of a float literal in both precisions, each rounded once from the text.
 #[derive(Clone, Copy, Debug)]
 #[allow(missing_docs)]
-pub struct Float {
+pub struct FloatLiteral {
     pub single: f32,
     pub double: f64,
 }

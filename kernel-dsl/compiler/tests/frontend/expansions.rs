@@ -2,7 +2,7 @@
 //! panic. What rustc says to them is tested with rustc, in crate `tests`.
 
 use kernel_dsl_compiler::expand::{device, kernel, link, step};
-use kernel_dsl_compiler::hir::{Library, serial};
+use kernel_dsl_compiler::hir::{DeviceLibrary, serial};
 use proc_macro2::{Ident, TokenStream, TokenTree};
 use quote::{ToTokens, quote};
 use syn::Item;
@@ -345,7 +345,7 @@ fn in_a_module_the_chain_defines_macros_and_the_rest_is_in_a_block() {
 
 #[test]
 fn a_foreign_hir_is_refused_at_the_call() {
-    let mut stale = serial::encode_library(&Library::default());
+    let mut stale = serial::encode_library(&DeviceLibrary::default());
     stale[0] = 77;
     let literal = proc_macro2::Literal::byte_string(&stale);
     let linked = link(quote!([] { device } { (crate = ::kernel_dsl) fn four(x: f32) -> f32 { twice(x) } } #literal));

@@ -6,7 +6,7 @@
 //! rewrites the page.
 
 use crate::support::{Crate, Function, math};
-use kernel_dsl_compiler::language::{Word, words};
+use kernel_dsl_compiler::language::{BuiltinName, words};
 use kernel_dsl_compiler::ptx::cost::Rate;
 use kernel_dsl_compiler::ptx::{Instruction, Opcode, Statement};
 use kernel_dsl_compiler::{driver, emit, passes};
@@ -349,13 +349,13 @@ fn every_word_of_the_language_has_a_program() {
         let of_these = rows.iter().filter(|row| chapters.is_empty() || chapters.contains(&&*row.chapter));
         of_these.flat_map(|row| row.name.split('`')).any(|text| parts.iter().any(|part| text.contains(&**part)))
     };
-    let missing: Vec<Word> = words()
+    let missing: Vec<BuiltinName> = words()
         .into_iter()
         .filter(|word| match word {
-            Word::Function(path) | Word::Method { name: path, .. } if OF_LAUNCHES.contains(path) => false,
-            Word::Function(path) => !has(&[], &[format!("{path}("), format!("{path}::<")]),
-            Word::Constructor(name) => !has(&["Shared memory"], &[format!("::{name}(")]),
-            Word::Method { on, name } => !has(chapters(on), &[format!(".{name}("), format!(".{name}::<")]),
+            BuiltinName::Function(path) | BuiltinName::Method { name: path, .. } if OF_LAUNCHES.contains(path) => false,
+            BuiltinName::Function(path) => !has(&[], &[format!("{path}("), format!("{path}::<")]),
+            BuiltinName::Constructor(name) => !has(&["Shared memory"], &[format!("::{name}(")]),
+            BuiltinName::Method { on, name } => !has(chapters(on), &[format!(".{name}("), format!(".{name}::<")]),
         })
         .collect();
     assert!(missing.is_empty(), "tests/tests/language/constructs has no program for {missing:?}");

@@ -42,7 +42,7 @@ impl Function {
 #[allow(clippy::large_enum_variant, reason = "a test has one at a time")]
 pub enum Checked {
     Kernel(hir::Program),
-    Device(hir::Library),
+    Device(hir::DeviceLibrary),
 }
 
 /// The functions of several files.

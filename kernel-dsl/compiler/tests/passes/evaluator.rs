@@ -491,17 +491,17 @@ impl Machine<'_> {
                 let (before, operand) = (self.load(at, *element), values.first().map_or(0, get));
                 let combined = |op| binary(op, *element, before, operand);
                 let after = match operation {
-                    Atomic::Add if element.is_float() => combined(Binary::Add),
-                    Atomic::Add => combined(Binary::WrappingAdd),
-                    Atomic::Min => combined(Binary::Min),
-                    Atomic::Max => combined(Binary::Max),
-                    Atomic::And => combined(Binary::And),
-                    Atomic::Or => combined(Binary::Or),
-                    Atomic::Xor => combined(Binary::Xor),
-                    Atomic::Exchange | Atomic::Store => operand,
-                    Atomic::Load => before,
-                    Atomic::CompareExchange if before == operand => get(&values[1]),
-                    Atomic::CompareExchange => before,
+                    AtomicOperator::Add if element.is_float() => combined(Binary::Add),
+                    AtomicOperator::Add => combined(Binary::WrappingAdd),
+                    AtomicOperator::Min => combined(Binary::Min),
+                    AtomicOperator::Max => combined(Binary::Max),
+                    AtomicOperator::And => combined(Binary::And),
+                    AtomicOperator::Or => combined(Binary::Or),
+                    AtomicOperator::Xor => combined(Binary::Xor),
+                    AtomicOperator::Exchange | AtomicOperator::Store => operand,
+                    AtomicOperator::Load => before,
+                    AtomicOperator::CompareExchange if before == operand => get(&values[1]),
+                    AtomicOperator::CompareExchange => before,
                 };
                 self.trace.stores.push((at, after));
                 self.keep(at, after);

@@ -145,7 +145,7 @@ fn made(seed: u64, mut k: Kernel, known: impl Fn(&mut Generator)) -> Kernel {
     // Pairs of 4 bytes each.
     k.shared.push(SharedArray {
         name: "w".into(),
-        element: Element::Aggregate { bytes: 8, align: 4 },
+        element: MemoryElement::Aggregate { bytes: 8, align: 4 },
         shape: smallvec![64, 64],
         strides: smallvec![64, 1],
         layout: SharedLayout::Swizzled(Swizzle::of(512).expect("rows are whole pieces")),
@@ -263,7 +263,7 @@ impl Generator {
         let place = self.place(true);
         // The result is used only sometimes.
         if self.below(4) == 0 {
-            let operation = self.one_of(&[Atomic::Add, Atomic::Exchange]);
+            let operation = self.one_of(&[AtomicOperator::Add, AtomicOperator::Exchange]);
             let op = Op::Atomic { operation, place, element: Scalar::F32, values: smallvec![v] };
             let before = self.b.scalar(op, Scalar::F32);
             return self.scope.push((Scalar::F32, before));

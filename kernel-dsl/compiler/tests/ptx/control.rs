@@ -181,7 +181,7 @@ fn run_ptx(module: &ptx::Module) -> Vec<u64> {
         .enumerate()
         .filter_map(|(i, s)| if let Statement::Label(l) = s { Some((*l, i)) } else { None })
         .collect();
-    let mut registers: HashMap<ptx::Register, u64> = HashMap::new();
+    let mut registers: HashMap<ptx::RegisterId, u64> = HashMap::new();
     let mut stores = Vec::new();
     let mut at = 0;
     let mut fuel = 1_000_000;

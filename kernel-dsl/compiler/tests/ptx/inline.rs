@@ -5,7 +5,7 @@
 use super::ptx_support;
 use kernel_dsl_compiler::ir::build::Builder;
 use kernel_dsl_compiler::ir::{AccessPlace, BlockExtents, Kernel, Op, Parameter, Region, Role, Type, Values};
-use kernel_dsl_compiler::ptx::inline::{Direction, Inline, InlineOperand, InlineSource};
+use kernel_dsl_compiler::ptx::inline::{Direction, InlineBlock, InlineOperand, InlineSource};
 use kernel_dsl_compiler::{Scalar, Target, emit, passes};
 use ptx_support::mutate::{Random, mutated, pieces};
 use std::fmt::Write;
@@ -23,7 +23,7 @@ fn source(text: &str, operands: &str) -> InlineSource {
 }
 
 /// Returns a kernel of the block alone: its inputs are parameters, and its results are stored.
-fn kernel(code: Inline, target: Target) -> Kernel {
+fn kernel(code: InlineBlock, target: Target) -> Kernel {
     let address = Role::Address { element: Scalar::U64.into(), mutable: true };
     let mut parameters = vec![Parameter { name: "out".into(), argument: 0, role: address }];
     for (i, operand) in code.source().inputs().enumerate() {
@@ -63,7 +63,7 @@ fn kernel(code: Inline, target: Target) -> Kernel {
 }
 
 /// Returns the kernel's PTX.
-fn emitted(code: Inline, target: Target) -> String {
+fn emitted(code: InlineBlock, target: Target) -> String {
     let kernel = kernel(code, target);
     kernel_dsl_compiler::ir::verify::verify(&kernel).unwrap();
     emit::emit(&passes::optimize(kernel).unwrap()).unwrap().to_string()

@@ -45,8 +45,8 @@ impl Inspection {
             return Ok(());
         }
         let estimator = Estimator::new(DeviceModel::named(CARD_KEY)?)?;
-        let estimate = testing::validated(program, case, &estimator.device(), |approved| {
-            Ok(estimator.estimate(artifact, program, approved))
+        let estimate = testing::validated(program, case, &estimator.device(), |validated| {
+            Ok(estimator.estimate(artifact, program, validated))
         });
         let failed = |source| crate::error::Error::Profile {
             instance: self.report.instance.clone(),

@@ -14,7 +14,7 @@ use kernel_dsl::compiler::launch::MAX_GRID;
 use kernel_dsl::compiler::ptx::{Module, parse};
 use kernel_dsl::compiler::source::KernelSource;
 use parameters::{Buffer, EntryParameter, Parameters};
-use runtime::interpreter::Bytes;
+use runtime::interpreter::ArgumentBytes;
 use runtime::ptx::{
     self, BufferArgument, CodeLocation, Finding, Launch, Options, ParameterValue, Program, Report, Statistics,
     Unsupported, Verdict,
@@ -140,7 +140,8 @@ impl Run {
         let saved = self.save.iter().map(|save| Ok((position(&names, &save.name)?, &save.file)));
         let saved = saved.collect::<Result<Vec<_>, Error>>()?;
         let buffers = names.iter().zip(&mut contents);
-        let buffers = buffers.map(|(b, bytes)| BufferArgument { name: b.name.clone(), bytes: Bytes::Exclusive(bytes) });
+        let buffers =
+            buffers.map(|(b, bytes)| BufferArgument { name: b.name.clone(), bytes: ArgumentBytes::Exclusive(bytes) });
         let launch = Launch {
             grid: self.grid,
             block,

@@ -70,7 +70,7 @@ use crate::memory::CacheFormat;
 use kernel_dsl::compiler::hir::Constant;
 use kernel_dsl::half::f16;
 use kernel_dsl::{Argument, Artifact, Element, LaunchForm, Launcher};
-use kernels_rs::{Queue, QueueMemory, Shared};
+use kernels_rs::{Queue, QueueMemory, SharedBuffer};
 use runtime::{BufferView, Device, DeviceBuffer, Error, Recording};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -172,7 +172,7 @@ impl Queue for FilteredRecording<'_> {
         self.recording.keep(buffer)
     }
 
-    fn share<T: Element>(&self, buffer: &Arc<DeviceBuffer<T>>) -> Result<Shared<T>, Error> {
+    fn share<T: Element>(&self, buffer: &Arc<DeviceBuffer<T>>) -> Result<SharedBuffer<T>, Error> {
         Queue::share(self.recording, buffer)
     }
 }

@@ -17,7 +17,7 @@ mod items {
 
     /// A unit as it is loaded.
     #[derive(Clone, Copy)]
-    pub struct Loaded {
+    pub struct LoadedInt8 {
         first: [u32; 4],
         last: [u32; 4],
     }
@@ -62,11 +62,14 @@ mod items {
             }
         }
 
-        type Loaded = Loaded;
-        fn load(words: View<u32, 2>, _halves: View<u16, 2>, at: PlaneUnit) -> Loaded {
-            Loaded { first: words.load((at.row, 4 * at.unit)), last: words.load((at.row, 4 * at.units + 4 * at.unit)) }
+        type Loaded = LoadedInt8;
+        fn load(words: View<u32, 2>, _halves: View<u16, 2>, at: PlaneUnit) -> LoadedInt8 {
+            LoadedInt8 {
+                first: words.load((at.row, 4 * at.unit)),
+                last: words.load((at.row, 4 * at.units + 4 * at.unit)),
+            }
         }
-        fn unpack(loaded: Loaded, _unit: usize) -> Unit {
+        fn unpack(loaded: LoadedInt8, _unit: usize) -> Unit {
             let mut bytes = [0u32; 8];
             for j in unroll(0..4) {
                 bytes[j] = loaded.first[j];

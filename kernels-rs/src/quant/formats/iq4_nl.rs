@@ -18,7 +18,7 @@ mod items {
 
     /// A unit as it is loaded.
     #[derive(Clone, Copy)]
-    pub struct Loaded {
+    pub struct LoadedIq4Nl {
         q: [u32; 4],
         d: u16,
     }
@@ -57,11 +57,11 @@ mod items {
             halves[(at.row, at.unit)] = Iq4Nl::d(block) as u16;
         }
 
-        type Loaded = Loaded;
-        fn load(words: View<u32, 2>, halves: View<u16, 2>, at: PlaneUnit) -> Loaded {
-            Loaded { q: words.load((at.row, 4 * at.unit)), d: halves[(at.row, at.unit)] }
+        type Loaded = LoadedIq4Nl;
+        fn load(words: View<u32, 2>, halves: View<u16, 2>, at: PlaneUnit) -> LoadedIq4Nl {
+            LoadedIq4Nl { q: words.load((at.row, 4 * at.unit)), d: halves[(at.row, at.unit)] }
         }
-        fn unpack(loaded: Loaded, _unit: usize) -> Unit {
+        fn unpack(loaded: LoadedIq4Nl, _unit: usize) -> Unit {
             let scale = float(loaded.d as u32);
             Unit { bytes: signed(selected(loaded.q, NONLINEAR)), scale: [scale; 2], min: [0.0; 2] }
         }

@@ -19,7 +19,7 @@ mod items {
 
     /// A unit as it is loaded.
     #[derive(Clone, Copy)]
-    pub struct Loaded {
+    pub struct LoadedIq4Xs {
         q: [u32; 4],
         header: [u32; 2],
     }
@@ -68,14 +68,14 @@ mod items {
             }
         }
 
-        type Loaded = Loaded;
-        fn load(words: View<u32, 2>, _halves: View<u16, 2>, at: PlaneUnit) -> Loaded {
-            Loaded {
+        type Loaded = LoadedIq4Xs;
+        fn load(words: View<u32, 2>, _halves: View<u16, 2>, at: PlaneUnit) -> LoadedIq4Xs {
+            LoadedIq4Xs {
                 q: words.load((at.row, 4 * at.unit)),
                 header: words.load((at.row, 4 * at.units + at.unit / 8 * 2)),
             }
         }
-        fn unpack(loaded: Loaded, unit: usize) -> Unit {
+        fn unpack(loaded: LoadedIq4Xs, unit: usize) -> Unit {
             let (header, u) = (loaded.header, unit % 8);
             let low = int::extract(header[1], (4 * u) as u32, 4);
             let scale = Iq4Xs::factor(header[0], int::insert(header[0] >> (16 + 2 * u) as u32, low, 4, 2));

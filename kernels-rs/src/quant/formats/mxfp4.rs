@@ -20,7 +20,7 @@ mod items {
 
     /// A unit as it is loaded.
     #[derive(Clone, Copy)]
-    pub struct Loaded {
+    pub struct LoadedMxfp4 {
         q: [u32; 4],
         e: u16,
     }
@@ -67,11 +67,11 @@ mod items {
             }
         }
 
-        type Loaded = Loaded;
-        fn load(words: View<u32, 2>, halves: View<u16, 2>, at: PlaneUnit) -> Loaded {
-            Loaded { q: words.load((at.row, 4 * at.unit)), e: halves[(at.row, at.unit / 2)] }
+        type Loaded = LoadedMxfp4;
+        fn load(words: View<u32, 2>, halves: View<u16, 2>, at: PlaneUnit) -> LoadedMxfp4 {
+            LoadedMxfp4 { q: words.load((at.row, 4 * at.unit)), e: halves[(at.row, at.unit / 2)] }
         }
-        fn unpack(loaded: Loaded, unit: usize) -> Unit {
+        fn unpack(loaded: LoadedMxfp4, unit: usize) -> Unit {
             let scale = Mxfp4::factor(loaded.e as u32 >> (unit % 2 * 8) as u32 & 0xff, 0);
             Unit { bytes: signed(selected(loaded.q, TWICE)), scale: [scale; 2], min: [0.0; 2] }
         }

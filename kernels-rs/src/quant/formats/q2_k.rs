@@ -17,7 +17,7 @@ mod items {
 
     /// A unit as it is loaded.
     #[derive(Clone, Copy)]
-    pub struct Loaded {
+    pub struct LoadedQ2K {
         q: [u32; 2],
         dm: u32,
         scales: u16,
@@ -75,15 +75,15 @@ mod items {
             }
         }
 
-        type Loaded = Loaded;
-        fn load(words: View<u32, 2>, halves: View<u16, 2>, at: PlaneUnit) -> Loaded {
-            Loaded {
+        type Loaded = LoadedQ2K;
+        fn load(words: View<u32, 2>, halves: View<u16, 2>, at: PlaneUnit) -> LoadedQ2K {
+            LoadedQ2K {
                 q: words.load((at.row, 2 * at.unit)),
                 dm: words[(at.row, 2 * at.units + at.unit / 8)],
                 scales: halves[(at.row, at.unit)],
             }
         }
-        fn unpack(loaded: Loaded, _unit: usize) -> Unit {
+        fn unpack(loaded: LoadedQ2K, _unit: usize) -> Unit {
             let (d, m, s) = (loaded.dm, loaded.dm >> 16, loaded.scales as u32);
             Unit {
                 bytes: signed(with_pairs([0; 8], loaded.q, 0)),

@@ -19,7 +19,7 @@ mod items {
 
     /// A unit as it is loaded.
     #[derive(Clone, Copy)]
-    pub struct Loaded {
+    pub struct LoadedQ3K {
         q: [u32; 2],
         high: u32,
         scales: [u32; 3],
@@ -88,17 +88,17 @@ mod items {
             }
         }
 
-        type Loaded = Loaded;
-        fn load(words: View<u32, 2>, halves: View<u16, 2>, at: PlaneUnit) -> Loaded {
+        type Loaded = LoadedQ3K;
+        fn load(words: View<u32, 2>, halves: View<u16, 2>, at: PlaneUnit) -> LoadedQ3K {
             let scales = 3 * at.units + at.unit / 8 * 3;
-            Loaded {
+            LoadedQ3K {
                 q: words.load((at.row, 2 * at.unit)),
                 high: words[(at.row, 2 * at.units + at.unit)],
                 scales: [words[(at.row, scales)], words[(at.row, scales + 1)], words[(at.row, scales + 2)]],
                 d: halves[(at.row, at.unit / 8)],
             }
         }
-        fn unpack(loaded: Loaded, unit: usize) -> Unit {
+        fn unpack(loaded: LoadedQ3K, unit: usize) -> Unit {
             let (d, [first, last]) = (loaded.d as u32, two_of_six(loaded.scales, unit));
             let bytes = with_singles(with_pairs([0; 8], loaded.q, 5), loaded.high, 7);
             Unit { bytes: signed(bytes), scale: [Q3K::factor(d, first), Q3K::factor(d, last)], min: [0.0; 2] }

@@ -18,7 +18,7 @@ mod items {
 
     /// A unit as it is loaded.
     #[derive(Clone, Copy)]
-    pub struct Loaded {
+    pub struct LoadedQ4_0 {
         q: [u32; 4],
         d: u16,
     }
@@ -57,11 +57,11 @@ mod items {
             halves[(at.row, at.unit)] = Q4_0::d(block) as u16;
         }
 
-        type Loaded = Loaded;
-        fn load(words: View<u32, 2>, halves: View<u16, 2>, at: PlaneUnit) -> Loaded {
-            Loaded { q: words.load((at.row, 4 * at.unit)), d: halves[(at.row, at.unit)] }
+        type Loaded = LoadedQ4_0;
+        fn load(words: View<u32, 2>, halves: View<u16, 2>, at: PlaneUnit) -> LoadedQ4_0 {
+            LoadedQ4_0 { q: words.load((at.row, 4 * at.unit)), d: halves[(at.row, at.unit)] }
         }
-        fn unpack(loaded: Loaded, _unit: usize) -> Unit {
+        fn unpack(loaded: LoadedQ4_0, _unit: usize) -> Unit {
             let scale = float(loaded.d as u32);
             Unit { bytes: signed(spread_nibbles(loaded.q, 4)), scale: [scale; 2], min: [0.0; 2] }
         }

@@ -17,7 +17,7 @@ mod items {
 
     /// A unit as it is loaded.
     #[derive(Clone, Copy)]
-    pub struct Loaded {
+    pub struct LoadedQ4_1 {
         q: [u32; 4],
         dm: u32,
     }
@@ -62,11 +62,11 @@ mod items {
             words[(at.row, 4 * at.units + at.unit)] = Q4_1::d(block) | Q4_1::m(block) << 16;
         }
 
-        type Loaded = Loaded;
-        fn load(words: View<u32, 2>, _halves: View<u16, 2>, at: PlaneUnit) -> Loaded {
-            Loaded { q: words.load((at.row, 4 * at.unit)), dm: words[(at.row, 4 * at.units + at.unit)] }
+        type Loaded = LoadedQ4_1;
+        fn load(words: View<u32, 2>, _halves: View<u16, 2>, at: PlaneUnit) -> LoadedQ4_1 {
+            LoadedQ4_1 { q: words.load((at.row, 4 * at.unit)), dm: words[(at.row, 4 * at.units + at.unit)] }
         }
-        fn unpack(loaded: Loaded, _unit: usize) -> Unit {
+        fn unpack(loaded: LoadedQ4_1, _unit: usize) -> Unit {
             let (scale, min) = (float(loaded.dm), -float(loaded.dm >> 16));
             Unit { bytes: signed(spread_nibbles(loaded.q, 0)), scale: [scale; 2], min: [min; 2] }
         }

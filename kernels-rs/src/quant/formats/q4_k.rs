@@ -17,7 +17,7 @@ mod items {
 
     /// A unit as it is loaded.
     #[derive(Clone, Copy)]
-    pub struct Loaded {
+    pub struct LoadedQ4K {
         q: [u32; 4],
         header: [u32; 4],
     }
@@ -73,14 +73,14 @@ mod items {
             }
         }
 
-        type Loaded = Loaded;
-        fn load(words: View<u32, 2>, _halves: View<u16, 2>, at: PlaneUnit) -> Loaded {
-            Loaded {
+        type Loaded = LoadedQ4K;
+        fn load(words: View<u32, 2>, _halves: View<u16, 2>, at: PlaneUnit) -> LoadedQ4K {
+            LoadedQ4K {
                 q: words.load((at.row, 4 * at.unit)),
                 header: words.load((at.row, 4 * at.units + at.unit / 8 * 4)),
             }
         }
-        fn unpack(loaded: Loaded, unit: usize) -> Unit {
+        fn unpack(loaded: LoadedQ4K, unit: usize) -> Unit {
             let [scale, min] = six_of_header(loaded.header, unit);
             let (scale, min) = (Q4K::factor(loaded.header[0], scale), Q4K::offset(loaded.header[0] >> 16, min));
             Unit { bytes: signed(spread_nibbles(loaded.q, 0)), scale: [scale; 2], min: [min; 2] }

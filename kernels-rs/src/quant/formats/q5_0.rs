@@ -18,7 +18,7 @@ mod items {
 
     /// A unit as it is loaded.
     #[derive(Clone, Copy)]
-    pub struct Loaded {
+    pub struct LoadedQ5_0 {
         q: [u32; 4],
         high: u32,
         d: u16,
@@ -59,15 +59,15 @@ mod items {
             halves[(at.row, at.unit)] = Q5_0::d(block) as u16;
         }
 
-        type Loaded = Loaded;
-        fn load(words: View<u32, 2>, halves: View<u16, 2>, at: PlaneUnit) -> Loaded {
-            Loaded {
+        type Loaded = LoadedQ5_0;
+        fn load(words: View<u32, 2>, halves: View<u16, 2>, at: PlaneUnit) -> LoadedQ5_0 {
+            LoadedQ5_0 {
                 q: words.load((at.row, 4 * at.unit)),
                 high: words[(at.row, 4 * at.units + at.unit)],
                 d: halves[(at.row, at.unit)],
             }
         }
-        fn unpack(loaded: Loaded, _unit: usize) -> Unit {
+        fn unpack(loaded: LoadedQ5_0, _unit: usize) -> Unit {
             let scale = float(loaded.d as u32);
             let bytes = with_singles(spread_nibbles(loaded.q, 3), loaded.high, 7);
             Unit { bytes: signed(bytes), scale: [scale; 2], min: [0.0; 2] }

@@ -17,7 +17,7 @@ mod items {
 
     /// A unit as it is loaded.
     #[derive(Clone, Copy)]
-    pub struct Loaded {
+    pub struct LoadedQ5_1 {
         q: [u32; 4],
         rest: [u32; 2],
     }
@@ -63,11 +63,11 @@ mod items {
             words[(at.row, 4 * at.units + 2 * at.unit + 1)] = singles(|i| Q5_1::code(block, i) >> 4);
         }
 
-        type Loaded = Loaded;
-        fn load(words: View<u32, 2>, _halves: View<u16, 2>, at: PlaneUnit) -> Loaded {
-            Loaded { q: words.load((at.row, 4 * at.unit)), rest: words.load((at.row, 4 * at.units + 2 * at.unit)) }
+        type Loaded = LoadedQ5_1;
+        fn load(words: View<u32, 2>, _halves: View<u16, 2>, at: PlaneUnit) -> LoadedQ5_1 {
+            LoadedQ5_1 { q: words.load((at.row, 4 * at.unit)), rest: words.load((at.row, 4 * at.units + 2 * at.unit)) }
         }
-        fn unpack(loaded: Loaded, _unit: usize) -> Unit {
+        fn unpack(loaded: LoadedQ5_1, _unit: usize) -> Unit {
             let (scale, min) = (float(loaded.rest[0]), -float(loaded.rest[0] >> 16));
             let bytes = with_singles(spread_nibbles(loaded.q, 0), loaded.rest[1], 4);
             Unit { bytes: signed(bytes), scale: [scale; 2], min: [min; 2] }

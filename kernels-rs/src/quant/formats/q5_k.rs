@@ -18,7 +18,7 @@ mod items {
 
     /// A unit as it is loaded.
     #[derive(Clone, Copy)]
-    pub struct Loaded {
+    pub struct LoadedQ5K {
         q: [u32; 4],
         header: [u32; 4],
         high: u32,
@@ -78,15 +78,15 @@ mod items {
             words[(at.row, high)] = singles(|i| Q5K::code(block, 32 * within + i) >> 4);
         }
 
-        type Loaded = Loaded;
-        fn load(words: View<u32, 2>, _halves: View<u16, 2>, at: PlaneUnit) -> Loaded {
-            Loaded {
+        type Loaded = LoadedQ5K;
+        fn load(words: View<u32, 2>, _halves: View<u16, 2>, at: PlaneUnit) -> LoadedQ5K {
+            LoadedQ5K {
                 q: words.load((at.row, 4 * at.unit)),
                 header: words.load((at.row, 4 * at.units + at.unit / 8 * 4)),
                 high: words[(at.row, 4 * at.units + at.units / 2 + at.unit)],
             }
         }
-        fn unpack(loaded: Loaded, unit: usize) -> Unit {
+        fn unpack(loaded: LoadedQ5K, unit: usize) -> Unit {
             let [scale, min] = six_of_header(loaded.header, unit);
             let (scale, min) = (Q5K::factor(loaded.header[0], scale), Q5K::offset(loaded.header[0] >> 16, min));
             let bytes = with_singles(spread_nibbles(loaded.q, 0), loaded.high, 4);

@@ -19,7 +19,7 @@ mod items {
 
     /// A unit as it is loaded.
     #[derive(Clone, Copy)]
-    pub struct Loaded {
+    pub struct LoadedQ6K {
         q: [u32; 4],
         high: [u32; 2],
         scales: u16,
@@ -75,16 +75,16 @@ mod items {
             }
         }
 
-        type Loaded = Loaded;
-        fn load(words: View<u32, 2>, halves: View<u16, 2>, at: PlaneUnit) -> Loaded {
-            Loaded {
+        type Loaded = LoadedQ6K;
+        fn load(words: View<u32, 2>, halves: View<u16, 2>, at: PlaneUnit) -> LoadedQ6K {
+            LoadedQ6K {
                 q: words.load((at.row, 4 * at.unit)),
                 high: words.load((at.row, 4 * at.units + 2 * at.unit)),
                 scales: halves[(at.row, at.unit)],
                 d: halves[(at.row, at.units + at.unit / 8)],
             }
         }
-        fn unpack(loaded: Loaded, _unit: usize) -> Unit {
+        fn unpack(loaded: LoadedQ6K, _unit: usize) -> Unit {
             let (d, scales) = (loaded.d as u32, loaded.scales as u32);
             let bytes = with_pairs(spread_nibbles(loaded.q, 2), loaded.high, 6);
             Unit { bytes: signed(bytes), scale: [Q6K::factor(d, scales), Q6K::factor(d, scales >> 8)], min: [0.0; 2] }

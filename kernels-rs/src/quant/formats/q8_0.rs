@@ -18,7 +18,7 @@ mod items {
 
     /// A unit as it is loaded.
     #[derive(Clone, Copy)]
-    pub struct Loaded {
+    pub struct LoadedQ8_0 {
         first: [u32; 4],
         last: [u32; 4],
         d: u16,
@@ -62,15 +62,15 @@ mod items {
             halves[(at.row, at.unit)] = Q8_0::d(block) as u16;
         }
 
-        type Loaded = Loaded;
-        fn load(words: View<u32, 2>, halves: View<u16, 2>, at: PlaneUnit) -> Loaded {
-            Loaded {
+        type Loaded = LoadedQ8_0;
+        fn load(words: View<u32, 2>, halves: View<u16, 2>, at: PlaneUnit) -> LoadedQ8_0 {
+            LoadedQ8_0 {
                 first: words.load((at.row, 4 * at.unit)),
                 last: words.load((at.row, 4 * at.units + 4 * at.unit)),
                 d: halves[(at.row, at.unit)],
             }
         }
-        fn unpack(loaded: Loaded, _unit: usize) -> Unit {
+        fn unpack(loaded: LoadedQ8_0, _unit: usize) -> Unit {
             let scale = float(loaded.d as u32);
             let mut bytes = [0u32; 8];
             for j in unroll(0..4) {

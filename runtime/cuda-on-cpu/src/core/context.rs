@@ -1,7 +1,7 @@
 //! Contexts: their memory, their permanent failures and their preferences.
 
 use super::error::{Error, Result};
-use super::handle::{Handle, Object};
+use super::handle::{Handle, HandleType};
 use super::memory::{AllocationKind, Allocations, Supply};
 use cudarc::driver::sys::CUresult;
 use runtime_ptx::texture::{self, Objects};
@@ -54,7 +54,7 @@ impl Default for Preferences {
     }
 }
 
-impl Object for Context {
+impl HandleType for Context {
     const KIND: u8 = 0x41;
     const NAME: &'static str = "context";
     const REFUSAL: CUresult = CUresult::CUDA_ERROR_INVALID_CONTEXT;
@@ -99,7 +99,7 @@ impl Context {
     }
 
     /// Adds, replaces or removes a texture or surface.
-    pub fn set_object(&self, handle: u64, object: Option<texture::Object>) {
+    pub fn set_object(&self, handle: u64, object: Option<texture::TextureOrSurface>) {
         let mut objects = self.objects.lock().unwrap_or_else(PoisonError::into_inner);
         let objects = Arc::make_mut(&mut objects);
         match object {

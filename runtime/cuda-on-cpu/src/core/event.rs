@@ -4,7 +4,7 @@ use super::context::Context;
 use super::engine::{Engine, Ticket};
 use super::error::{Error, Result};
 use super::graph::Capture;
-use super::handle::{Handle, Object};
+use super::handle::{Handle, HandleType};
 use super::work::StreamWork;
 use cudarc::driver::sys::{CUevent_flags, CUresult};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -42,7 +42,7 @@ pub struct Captured {
     pub after: Vec<Handle>,
 }
 
-impl Object for Event {
+impl HandleType for Event {
     const KIND: u8 = 0x44;
     const NAME: &'static str = "event";
 }

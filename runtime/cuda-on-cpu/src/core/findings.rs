@@ -198,7 +198,7 @@ fn matches(pattern: &str, text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use runtime_ptx::{CodeLocation, Instruction, Thread};
+    use runtime_ptx::{CodeLocation, PtxInstruction, Thread};
 
     fn report(kernel: &str, check: Check, line: u32) -> Report {
         let message = "stores 4 bytes 8 bytes past the end of `out`".to_string();
@@ -207,7 +207,7 @@ mod tests {
         let thread = Thread { block: [0; 3], thread: [1, 0, 0], warp: 0, lane: 1 };
         let severity = if check == Check::Approximate { Severity::Warning } else { Severity::Error };
         let new = Finding::new(check, severity, message, place, thread);
-        let finding = Finding { instruction: Some(Instruction { text, origin }), count: 3, ..new };
+        let finding = Finding { instruction: Some(PtxInstruction { text, origin }), count: 3, ..new };
         let (allowed, sources, schedule) = Default::default();
         Report { kernel: kernel.to_string(), findings: vec![finding], allowed, truncated: false, schedule, sources }
     }

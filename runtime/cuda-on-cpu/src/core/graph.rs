@@ -7,8 +7,8 @@
 use super::context::Context;
 use super::error::{Error, Result};
 use super::event::Event;
-use super::handle::{Handle, Object};
-use super::memory::{Copy, Fill};
+use super::handle::{Handle, HandleType};
+use super::memory::{Fill, MemoryCopy};
 use super::work::{HostFunction, StreamWork, ValidatedLaunch};
 use cudarc::driver::sys::CUresult;
 use std::collections::{BTreeMap, HashMap};
@@ -43,7 +43,7 @@ pub enum Operation {
     /// A kernel launch.
     Launch(ValidatedLaunch),
     /// A copy.
-    Copy(Copy),
+    Copy(MemoryCopy),
     /// A fill with a repeated value.
     Fill(Fill),
     /// A call of a host function.
@@ -140,7 +140,7 @@ pub struct ExecutableNode {
 
 /// An executable graph.
 #[derive(Debug)]
-pub struct Executable {
+pub struct ExecutableGraph {
     /// The executable graph's handle.
     pub handle: Handle,
     /// The context that the executable graph belongs to.
@@ -150,19 +150,19 @@ pub struct Executable {
     steps: Mutex<Vec<ExecutableNode>>,
 }
 
-impl Object for Graph {
+impl HandleType for Graph {
     const KIND: u8 = 0x46;
     const NAME: &'static str = "graph";
     const REFUSAL: CUresult = CUresult::CUDA_ERROR_INVALID_VALUE;
 }
 
-impl Object for Node {
+impl HandleType for Node {
     const KIND: u8 = 0x49;
     const NAME: &'static str = "node of a graph";
     const REFUSAL: CUresult = CUresult::CUDA_ERROR_INVALID_VALUE;
 }
 
-impl Object for Executable {
+impl HandleType for ExecutableGraph {
     const KIND: u8 = 0x47;
     const NAME: &'static str = "executable graph";
     const REFUSAL: CUresult = CUresult::CUDA_ERROR_INVALID_VALUE;
@@ -316,10 +316,10 @@ impl Graph {
     }
 }
 
-impl Executable {
+impl ExecutableGraph {
     /// Creates an executable of these steps.
-    pub fn new(handle: Handle, context: Arc<Context>, flags: u64, steps: Vec<ExecutableNode>) -> Executable {
-        Executable { handle, context, flags, steps: Mutex::new(steps) }
+    pub fn new(handle: Handle, context: Arc<Context>, flags: u64, steps: Vec<ExecutableNode>) -> ExecutableGraph {
+        ExecutableGraph { handle, context, flags, steps: Mutex::new(steps) }
     }
 
     /// Locks the steps.

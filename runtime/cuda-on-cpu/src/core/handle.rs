@@ -20,7 +20,7 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 pub struct Handle(pub u64);
 
 /// A type of object that has handles.
-pub trait Object {
+pub trait HandleType {
     /// The highest byte of the type's handles.
     const KIND: u8;
     /// The type's name in the log.
@@ -31,7 +31,7 @@ pub trait Object {
 
 /// The objects of one type.
 #[derive(Debug)]
-pub struct Table<T>(RwLock<Slots<T>>);
+pub struct HandleTable<T>(RwLock<Slots<T>>);
 
 /// The slots of all objects of one type, and the indices of the free slots.
 #[derive(Debug)]
@@ -50,13 +50,13 @@ struct HandleSlot<T> {
 /// The number of generations of a slot, by the bits of a handle.
 const GENERATIONS: u32 = 1 << 24;
 
-impl<T> Default for Table<T> {
-    fn default() -> Table<T> {
-        Table(RwLock::new(Slots { slots: Vec::new(), free: Vec::new() }))
+impl<T> Default for HandleTable<T> {
+    fn default() -> HandleTable<T> {
+        HandleTable(RwLock::new(Slots { slots: Vec::new(), free: Vec::new() }))
     }
 }
 
-impl<T: Object> Table<T> {
+impl<T: HandleType> HandleTable<T> {
     /// Adds the object that `make` creates from its handle.
     pub fn insert(&self, make: impl FnOnce(Handle) -> T) -> Arc<T> {
         let mut table = self.write();
@@ -132,13 +132,13 @@ impl<T: Object> Table<T> {
 }
 
 /// Returns the generation and index of a handle of that type.
-fn place<T: Object>(handle: Handle) -> Option<(u32, u32)> {
+fn place<T: HandleType>(handle: Handle) -> Option<(u32, u32)> {
     let generation = (handle.0 >> 32) as u32 & (GENERATIONS - 1);
     (handle.0 >> 56 == u64::from(T::KIND)).then_some((generation, handle.0 as u32))
 }
 
 #[cold]
-fn refusal<T: Object>(handle: Handle) -> Error {
+fn refusal<T: HandleType>(handle: Handle) -> Error {
     let why = match place::<T>(handle) {
         _ if handle.0 == 0 => format!("the {} is null", T::NAME),
         Some(_) => format!("the {} {:#x} does not exist or has been destroyed", T::NAME, handle.0),
@@ -154,18 +154,18 @@ mod tests {
     #[derive(Debug)]
     struct Cat(u32);
     struct Dog;
-    impl Object for Cat {
+    impl HandleType for Cat {
         const KIND: u8 = 0x41;
         const NAME: &'static str = "cat";
     }
-    impl Object for Dog {
+    impl HandleType for Dog {
         const KIND: u8 = 0x42;
         const NAME: &'static str = "dog";
     }
 
     #[test]
     fn handles_find_only_live_objects_of_their_type() {
-        let (cats, dogs) = (Table::<Cat>::default(), Table::<Dog>::default());
+        let (cats, dogs) = (HandleTable::<Cat>::default(), HandleTable::<Dog>::default());
         let mut handles = Vec::new();
         for i in 0..10 {
             cats.insert(|handle| {

@@ -2,7 +2,7 @@
 
 use super::error::Error;
 use cudarc::driver::sys::CUresult;
-use kernel_dsl_compiler::ptx::ast::Variant;
+use kernel_dsl_compiler::ptx::ast::ArchitectureVariant;
 use kernel_dsl_compiler::ptx::check::Reason;
 use kernel_dsl_compiler::ptx::parse::{ParseMistake, SUPPORTED_VERSIONS, parse};
 use kernel_dsl_compiler::ptx::{Module, Version};
@@ -53,9 +53,9 @@ pub fn read(text: &str, device: Target) -> std::result::Result<Module, (Error, S
     };
     let target = module.target();
     let runs = match target.variant {
-        Variant::General => target.sm <= device.sm(),
-        Variant::Specific => target.sm == device.sm(),
-        Variant::Family => target.sm / 10 == device.sm() / 10 && target.sm <= device.sm(),
+        ArchitectureVariant::General => target.sm <= device.sm(),
+        ArchitectureVariant::Specific => target.sm == device.sm(),
+        ArchitectureVariant::Family => target.sm / 10 == device.sm() / 10 && target.sm <= device.sm(),
     };
     if !runs {
         let log = format!("ptx fatal: the module is for {target}, but the device is {device}");

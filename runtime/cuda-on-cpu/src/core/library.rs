@@ -1,7 +1,7 @@
 //! Libraries: modules that belong to no context. Each context loads a library at its first use
 //! there.
 
-use super::handle::{Handle, Object};
+use super::handle::{Handle, HandleType};
 use std::ffi::CString;
 use std::sync::{Arc, Mutex};
 
@@ -33,12 +33,12 @@ pub struct LibraryEntry {
     pub c_name: CString,
 }
 
-impl Object for Library {
+impl HandleType for Library {
     const KIND: u8 = 0x4B;
     const NAME: &'static str = "library";
 }
 
-impl Object for LibraryEntry {
+impl HandleType for LibraryEntry {
     const KIND: u8 = 0x4C;
     const NAME: &'static str = "kernel";
 }

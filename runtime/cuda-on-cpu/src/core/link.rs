@@ -10,7 +10,7 @@
 //! ```
 
 use super::error::{Error, Result};
-use super::handle::{Handle, Object};
+use super::handle::{Handle, HandleType};
 use cudarc::driver::sys::CUresult;
 use kernel_dsl_compiler::ptx::{Module, link};
 use kernel_dsl_compiler::target::Target;
@@ -55,7 +55,7 @@ pub struct LinkInput {
     pub module: Module,
 }
 
-impl Object for Link {
+impl HandleType for Link {
     const KIND: u8 = 0x4A;
     const NAME: &'static str = "link state";
 }

@@ -2,13 +2,13 @@
 
 use super::context::Context;
 use super::error::{Error, Result};
-use super::handle::{Handle, Object};
+use super::handle::{Handle, HandleType};
 use super::memory::{AllocationKind, Supply};
 use super::settings::Settings;
 use cudarc::driver::sys::{CUfunction_attribute as Attribute, CUresult};
 use kernel_dsl_compiler::analyses::occupancy::MultiprocessorLimits;
 use kernel_dsl_compiler::ptx;
-use runtime_ptx::{Grid, Image, Program};
+use runtime_ptx::{Grid, Program, ResidentModule};
 use std::ffi::CString;
 use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -20,7 +20,7 @@ pub struct Module {
     pub handle: Handle,
     /// The context that the module belongs to.
     pub context: Arc<Context>,
-    image: Image,
+    image: ResidentModule,
     /// The entries looked up so far, with their handles.
     functions: Mutex<Vec<(String, Handle)>>,
 }
@@ -59,12 +59,12 @@ pub struct Stepwise {
     pub parameters: Vec<u8>,
 }
 
-impl Object for Module {
+impl HandleType for Module {
     const KIND: u8 = 0x42;
     const NAME: &'static str = "module";
 }
 
-impl Object for ModuleFunction {
+impl HandleType for ModuleFunction {
     const KIND: u8 = 0x45;
     const NAME: &'static str = "function";
 }
@@ -77,7 +77,7 @@ impl Module {
     /// Places a module's variables in memory.
     pub fn new(context: Arc<Context>, module: ptx::Module, supply: &Arc<Supply>, handle: Handle) -> Result<Module> {
         let mut memory = Vec::new();
-        let image = Image::new(module, |bytes, _| {
+        let image = ResidentModule::new(module, |bytes, _| {
             let (address, allocation) = supply.allocate(AllocationKind::Variable { constant: false }, bytes.max(1))?;
             memory.push((address, allocation));
             Ok::<u64, Error>(address)

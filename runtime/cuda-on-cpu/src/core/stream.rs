@@ -4,7 +4,7 @@ use super::context::Context;
 use super::engine::Ticket;
 use super::error::{Error, Result};
 use super::graph::Capture;
-use super::handle::{Handle, Object};
+use super::handle::{Handle, HandleType};
 use cudarc::driver::sys::CUresult;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -24,7 +24,7 @@ pub struct Stream {
     capture: Mutex<Option<Arc<Capture>>>,
 }
 
-impl Object for Stream {
+impl HandleType for Stream {
     const KIND: u8 = 0x43;
     const NAME: &'static str = "stream";
 }
@@ -66,7 +66,7 @@ impl Stream {
 
 /// The stream argument of a call.
 #[derive(Clone, Debug)]
-pub enum Queue {
+pub enum StreamArgument {
     /// The default stream: 0, `CU_STREAM_LEGACY`, and `CU_STREAM_PER_THREAD`, which here has the
     /// same order.
     Default(Arc<Context>),
@@ -74,20 +74,20 @@ pub enum Queue {
     Made(Arc<Stream>),
 }
 
-impl Queue {
+impl StreamArgument {
     /// Returns the context that the stream belongs to.
     pub fn context(&self) -> &Arc<Context> {
         match self {
-            Queue::Default(context) => context,
-            Queue::Made(stream) => &stream.context,
+            StreamArgument::Default(context) => context,
+            StreamArgument::Made(stream) => &stream.context,
         }
     }
 
     /// Returns the stream and its capture, if it takes part in one.
     pub fn capturing(&self) -> Option<(&Arc<Stream>, Arc<Capture>)> {
         match self {
-            Queue::Default(_) => None,
-            Queue::Made(stream) => stream.capture().map(|capture| (stream, capture)),
+            StreamArgument::Default(_) => None,
+            StreamArgument::Made(stream) => stream.capture().map(|capture| (stream, capture)),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::context::Context;
 use super::error::{Error, Result};
-use super::handle::{Handle, Object};
+use super::handle::{Handle, HandleType};
 use runtime_ptx::texture::{self, Addressing, Channel, Texels, TextureSampler};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -212,7 +212,7 @@ impl Resource {
     }
 
     /// Returns the texture of this resource.
-    pub fn texture(&self, description: &TextureDescription) -> Result<texture::Object> {
+    pub fn texture(&self, description: &TextureDescription) -> Result<texture::TextureOrSurface> {
         let sampler = description.sampler()?;
         let sampler = match self {
             Resource::Linear(_) => {
@@ -220,13 +220,15 @@ impl Resource {
             }
             _ => sampler,
         };
-        Ok(texture::Object::Texture(self.texels(), sampler))
+        Ok(texture::TextureOrSurface::Texture(self.texels(), sampler))
     }
 
     /// Returns the surface of this resource.
-    pub fn surface(&self) -> Result<texture::Object> {
+    pub fn surface(&self) -> Result<texture::TextureOrSurface> {
         match self {
-            Resource::Array(array) if array.description.has_surfaces() => Ok(texture::Object::Surface(array.texels)),
+            Resource::Array(array) if array.description.has_surfaces() => {
+                Ok(texture::TextureOrSurface::Surface(array.texels))
+            }
             Resource::Array(_) => Err(Error::value("the array was created without CUDA_ARRAY3D_SURFACE_LDST")),
             _ => Err(Error::value("only an array has surfaces")),
         }
@@ -381,22 +383,22 @@ impl Reference {
     }
 }
 
-impl Object for TexelArray {
+impl HandleType for TexelArray {
     const KIND: u8 = 0x4D;
     const NAME: &'static str = "array";
 }
 
-impl Object for TextureObject {
+impl HandleType for TextureObject {
     const KIND: u8 = 0x4E;
     const NAME: &'static str = "texture object";
 }
 
-impl Object for SurfaceObject {
+impl HandleType for SurfaceObject {
     const KIND: u8 = 0x4F;
     const NAME: &'static str = "surface object";
 }
 
-impl Object for Reference {
+impl HandleType for Reference {
     const KIND: u8 = 0x50;
     const NAME: &'static str = "reference to a texture or surface";
 }

@@ -7,7 +7,7 @@ use super::error::{Error, Result};
 use super::event::Event;
 use super::findings::ProcessFindings;
 use super::log::CallLog;
-use super::memory::{Copy, Fill};
+use super::memory::{Fill, MemoryCopy};
 use super::module::ModuleFunction;
 use super::settings::OnFinding;
 use cudarc::driver::sys::CUresult;
@@ -23,7 +23,7 @@ pub enum StreamWork {
     /// A kernel launch.
     Launch(ValidatedLaunch),
     /// A copy.
-    Copy(Copy),
+    Copy(MemoryCopy),
     /// A fill with a repeated value.
     Fill(Fill),
     /// The release of the allocation at this address.

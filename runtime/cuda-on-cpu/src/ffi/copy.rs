@@ -5,7 +5,7 @@ use super::{exports, get, handle};
 use crate::core::context::Context;
 use crate::core::driver::Driver;
 use crate::core::error::{Error, Result};
-use crate::core::memory::{Copy, CopyExtent, CopyPlace, CopySide, Fill, FillValue, HostPointer};
+use crate::core::memory::{CopyExtent, CopyPlace, CopySide, Fill, FillValue, HostPointer, MemoryCopy};
 use cudarc::driver::sys;
 use std::ffi::{c_uchar, c_uint, c_ushort, c_void};
 use std::sync::Arc;
@@ -32,17 +32,17 @@ fn row_of(driver: &Driver, array: sys::CUarray, offset: usize, bytes: usize) -> 
     Ok(device(&array.context, array.texels.start + offset as u64))
 }
 
-fn copy(from: CopySide, to: CopySide, bytes: usize) -> Copy {
-    Copy { from, to, extent: CopyExtent::row(bytes as u64) }
+fn copy(from: CopySide, to: CopySide, bytes: usize) -> MemoryCopy {
+    MemoryCopy { from, to, extent: CopyExtent::row(bytes as u64) }
 }
 
 /// Runs a copy in the memory of the current context, and waits until the copy is complete.
-fn now(driver: &Driver, copy: impl FnOnce(&Arc<Context>) -> Result<Copy>) -> Result {
+fn now(driver: &Driver, copy: impl FnOnce(&Arc<Context>) -> Result<MemoryCopy>) -> Result {
     driver.copy_now(copy(&driver.current()?)?)
 }
 
 /// Submits a copy to a stream, in the memory of the stream's context.
-fn later(driver: &Driver, stream: sys::CUstream, copy: impl FnOnce(&Arc<Context>) -> Result<Copy>) -> Result {
+fn later(driver: &Driver, stream: sys::CUstream, copy: impl FnOnce(&Arc<Context>) -> Result<MemoryCopy>) -> Result {
     let queue = driver.queue(handle(stream))?;
     driver.copy(copy(queue.context())?, &queue)
 }

@@ -3,8 +3,8 @@
 
 use crate::core::context::Context;
 use crate::core::error::{Error, Result};
-use crate::core::handle::Table;
-use crate::core::memory::{Copy, CopyExtent, CopyPlace, CopySide, Fill, FillValue, HostPointer};
+use crate::core::handle::HandleTable;
+use crate::core::memory::{CopyExtent, CopyPlace, CopySide, Fill, FillValue, HostPointer, MemoryCopy};
 use crate::core::texture::TexelArray;
 use cudarc::driver::sys;
 use runtime_ptx::texture::Texels;
@@ -104,20 +104,20 @@ impl Copy3D {
     ///
     /// # Safety
     /// The program must keep the host memory valid until the copy is complete.
-    pub unsafe fn read(&self, context: &Arc<Context>, arrays: Option<&Table<TexelArray>>) -> Result<Copy> {
+    pub unsafe fn read(&self, context: &Arc<Context>, arrays: Option<&HandleTable<TexelArray>>) -> Result<MemoryCopy> {
         let Copy3D { from, to, width, height, depth } = self;
         let extent = CopyExtent { width: *width as u64, height: *height as u64, depth: *depth as u64 };
         // SAFETY: guaranteed by the caller.
         unsafe {
             let (from, to) = (from.read(context, arrays, extent)?, to.read(context, arrays, extent)?);
-            Ok(Copy { from, to, extent })
+            Ok(MemoryCopy { from, to, extent })
         }
     }
 }
 
 impl Copy3D {
     /// Returns the description of a copy.
-    pub fn of(copy: &Copy) -> Copy3D {
+    pub fn of(copy: &MemoryCopy) -> Copy3D {
         let CopyExtent { width, height, depth } = copy.extent;
         let side = |side: &CopySide| {
             let (kind, host, device) = match &side.place {
@@ -173,7 +173,7 @@ impl Side3D {
     unsafe fn read(
         &self,
         context: &Arc<Context>,
-        arrays: Option<&Table<TexelArray>>,
+        arrays: Option<&HandleTable<TexelArray>>,
         extent: CopyExtent,
     ) -> Result<CopySide> {
         if self.kind == ARRAY {

@@ -2,7 +2,7 @@
 
 use super::{check_result_pointer, exports, handle, no_flags, pointer, put, put_if};
 use crate::core::error::Error;
-use crate::core::stream::Queue;
+use crate::core::stream::StreamArgument;
 use crate::core::work::{HostFunction, StreamWork};
 use cudarc::driver::sys;
 use std::ffi::{c_int, c_uint, c_void};
@@ -48,8 +48,8 @@ exports! {
 
     fn cuStreamGetFlags(stream: sys::CUstream, flags: *mut c_uint) as cuStreamGetFlags_ptsz = call |driver| {
         let made = match driver.queue(handle(stream))? {
-            Queue::Default(_) => 0,
-            Queue::Made(stream) => stream.flags,
+            StreamArgument::Default(_) => 0,
+            StreamArgument::Made(stream) => stream.flags,
         };
         // SAFETY: the caller's pointer is valid, as cuda.h requires.
         unsafe { put(flags, made) }
@@ -57,8 +57,8 @@ exports! {
 
     fn cuStreamGetId(stream: sys::CUstream, id: *mut u64) as cuStreamGetId_ptsz = call |driver| {
         let known = match driver.queue(handle(stream))? {
-            Queue::Default(_) => 0,
-            Queue::Made(stream) => stream.id,
+            StreamArgument::Default(_) => 0,
+            StreamArgument::Made(stream) => stream.id,
         };
         // SAFETY: the caller's pointer is valid, as cuda.h requires.
         unsafe { put(id, known) }

@@ -18,7 +18,7 @@ use crate::{Error, Result};
 use kernel_dsl::compiler::driver;
 use kernel_dsl::compiler::hir::Monomorphic;
 use kernel_dsl::compiler::ir::SharedMemoryNeed;
-use kernel_dsl::compiler::lower::checked::{CheckedKernel, MODERATE};
+use kernel_dsl::compiler::lower::checked::{CheckedKernel, MODERATE_ARGUMENT_LIMIT};
 use kernel_dsl::{Artifact, LaunchForm};
 use std::ffi::c_void;
 use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
@@ -43,7 +43,7 @@ pub(crate) struct Cuda {
     store: Mutex<Option<Store>>,
     /// The loaded kernels.
     modules: InstanceCache<Arc<Module>>,
-    /// Checked forms for extents, strides and `usize` arguments up to [`MODERATE`].
+    /// Checked forms for extents, strides and `usize` arguments up to [`MODERATE_ARGUMENT_LIMIT`].
     checked: InstanceCache<(Arc<Module>, Arc<CheckedKernel>)>,
     /// Checked forms for all other launches.
     checked_large: InstanceCache<(Arc<Module>, Arc<CheckedKernel>)>,
@@ -336,9 +336,9 @@ impl Cuda {
         &self,
         artifact: &'static Artifact,
         program: &Monomorphic,
-        approved: &ValidatedArgs<'_, '_>,
+        validated: &ValidatedArgs<'_, '_>,
     ) -> Result<BlockFigures> {
-        self.launch(LaunchForm::Unchecked, artifact, program, approved)?.residency(&self.context)
+        self.launch(LaunchForm::Unchecked, artifact, program, validated)?.residency(&self.context)
     }
 
     /// Makes a launch of the instance ready. The instance's module is compiled and loaded once.
@@ -347,9 +347,9 @@ impl Cuda {
         form: LaunchForm,
         artifact: &'static Artifact,
         program: &Monomorphic,
-        approved: &ValidatedArgs<'_, 'm>,
+        validated: &ValidatedArgs<'_, 'm>,
     ) -> Result<Ready<'m>> {
-        Ok(Ready::new(self.launch(form, artifact, program, approved)?, approved))
+        Ok(Ready::new(self.launch(form, artifact, program, validated)?, validated))
     }
 
     /// Makes the launch without tracking the memory that it uses.
@@ -358,9 +358,9 @@ impl Cuda {
         form: LaunchForm,
         artifact: &'static Artifact,
         program: &Monomorphic,
-        approved: &ValidatedArgs<'_, '_>,
+        validated: &ValidatedArgs<'_, '_>,
     ) -> Result<DriverLaunch> {
-        DriverLaunch::new(&self.context, self.load(form, artifact, program, || approved.largest())?, approved)
+        DriverLaunch::new(&self.context, self.load(form, artifact, program, || validated.largest())?, validated)
     }
 
     /// Compiles and loads the instance's module, so that launches find it, unless an extent is very
@@ -401,9 +401,9 @@ impl Cuda {
                     .clone(),
             ),
             LaunchForm::Checked => {
-                let (forms, variant, limit) = match largest() > MODERATE.into() {
+                let (forms, variant, limit) = match largest() > MODERATE_ARGUMENT_LIMIT.into() {
                     true => (&self.checked_large, "checked-large", u32::MAX),
-                    false => (&self.checked, "checked", MODERATE),
+                    false => (&self.checked, "checked", MODERATE_ARGUMENT_LIMIT),
                 };
                 let checked = forms.get_or_make(artifact, &instance.0, || {
                     let name = name();

@@ -34,10 +34,10 @@ impl PendingLaunch {
         form: LaunchForm,
         artifact: &'static Artifact,
         program: &Monomorphic,
-        approved: &ValidatedArgs<'_, '_>,
+        validated: &ValidatedArgs<'_, '_>,
         after: Vec<usize>,
     ) -> Result<PendingLaunch> {
-        Ok(PendingLaunch { launch: cuda.launch(form, artifact, program, approved)?, after })
+        Ok(PendingLaunch { launch: cuda.launch(form, artifact, program, validated)?, after })
     }
 }
 

@@ -51,20 +51,20 @@ impl DriverLaunch {
     pub(super) fn new(
         context: &Context,
         kernel: LoadedKernel,
-        approved: &ValidatedArgs<'_, '_>,
+        validated: &ValidatedArgs<'_, '_>,
     ) -> Result<DriverLaunch> {
         let instance = kernel.module().instance().clone();
-        let shared = approved.shared_bytes(&instance, kernel.module().shared())?;
+        let shared = validated.shared_bytes(&instance, kernel.module().shared())?;
         let record = matches!(kernel, LoadedKernel::Checked(..)).then_some(0);
-        let mut values: Box<[u64]> = approved.parameters().into_iter().chain(record).collect();
+        let mut values: Box<[u64]> = validated.parameters().into_iter().chain(record).collect();
         let pointers = values.iter_mut().map(|value| ptr::from_mut(value).cast()).collect();
-        let (shape, cooperative) = (approved.shape(), approved.is_cooperative());
+        let (shape, cooperative) = (validated.shape(), validated.is_cooperative());
         let launch = DriverLaunch { kernel, instance, shape, cooperative, shared, values, pointers };
         if cooperative {
             context.driver.cooperative()?;
             let (each, all) = (launch.residency(context)?.blocks, context.info.multiprocessors);
             let device = format!("{} with {all} multiprocessors of {each} blocks each", context.info.name);
-            approved.require_residency(&launch.instance, u64::from(each) * u64::from(all), &device)?;
+            validated.require_residency(&launch.instance, u64::from(each) * u64::from(all), &device)?;
         }
         Ok(launch)
     }
@@ -214,8 +214,8 @@ impl DriverCall {
 }
 
 impl<'a> Ready<'a> {
-    pub(super) fn new(launch: DriverLaunch, approved: &ValidatedArgs<'_, 'a>) -> Ready<'a> {
-        Ready { launch, used: approved.used() }
+    pub(super) fn new(launch: DriverLaunch, validated: &ValidatedArgs<'_, 'a>) -> Ready<'a> {
+        Ready { launch, used: validated.used() }
     }
 
     /// Returns the launch, without the memory that it uses.

@@ -301,15 +301,18 @@ impl<'g> Graph<'g> {
         let launch = &self.launches[index];
         // SAFETY: the arguments are inspected, and not used for an access.
         let arguments = unsafe { launch.arguments(&self.device, &self.slots) };
-        let part =
-            self.device.approved(launch.kernel, &launch.constants, launch.block, &arguments, |program, approved| {
-                match &self.made {
-                    GraphBackend::Cpu => Ok(None),
-                    GraphBackend::Cuda(cuda, _) => {
-                        PendingLaunch::new(cuda, launch.form, launch.kernel, program, approved, Vec::new()).map(Some)
-                    }
+        let part = self.device.validated(
+            launch.kernel,
+            &launch.constants,
+            launch.block,
+            &arguments,
+            |program, validated| match &self.made {
+                GraphBackend::Cpu => Ok(None),
+                GraphBackend::Cuda(cuda, _) => {
+                    PendingLaunch::new(cuda, launch.form, launch.kernel, program, validated, Vec::new()).map(Some)
                 }
-            })?;
+            },
+        )?;
         if let GraphBackend::Cuda(cuda, on_gpu) = &mut self.made {
             match (part, on_gpu.nodes.get(index).copied().flatten(), &mut on_gpu.replay) {
                 _ if on_gpu.stale => {}
@@ -355,11 +358,11 @@ impl<'g> Graph<'g> {
             // SAFETY: the arguments are inspected, and not used for an access.
             let arguments = unsafe { launch.arguments(&self.device, &self.slots) };
             let accesses = self.accesses(index)?;
-            let made = |program: &_, approved: &ValidatedArgs<'_, '_>| {
+            let made = |program: &_, validated: &ValidatedArgs<'_, '_>| {
                 let after = order.add(parts.len(), &accesses);
-                PendingLaunch::new(cuda, launch.form, launch.kernel, program, approved, after).map(Some)
+                PendingLaunch::new(cuda, launch.form, launch.kernel, program, validated, after).map(Some)
             };
-            let part = self.device.approved(launch.kernel, &launch.constants, launch.block, &arguments, made)?;
+            let part = self.device.validated(launch.kernel, &launch.constants, launch.block, &arguments, made)?;
             nodes.push(part.is_some().then_some(parts.len()));
             parts.extend(part);
         }

@@ -148,8 +148,8 @@ impl<'g> Recording<'g> {
         let slots = self.slots.borrow();
         // SAFETY: the arguments are inspected, and not used for an access.
         let arguments = unsafe { launch.arguments(&self.device, &slots) };
-        self.device.approved(launch.kernel, &launch.constants, launch.block, &arguments, |program, approved| {
-            if !approved.is_cooperative() {
+        self.device.validated(launch.kernel, &launch.constants, launch.block, &arguments, |program, validated| {
+            if !validated.is_cooperative() {
                 return Ok(());
             }
             let why = "the kernel is cooperative, and a graph holds no cooperative launches: launch it on a stream";

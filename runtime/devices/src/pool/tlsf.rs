@@ -128,7 +128,7 @@ impl Tlsf {
             Some(id) => id,
             None if self.recent.is_empty() => return None,
             None => {
-                self.settle();
+                self.merge_recent();
                 self.find(bytes)?
             }
         };
@@ -176,7 +176,7 @@ impl Tlsf {
     }
 
     /// Merges all recently freed blocks with their free neighbors.
-    pub fn settle(&mut self) {
+    pub fn merge_recent(&mut self) {
         while let Some(id) = self.recent.oldest() {
             self.join(id);
         }
@@ -216,7 +216,7 @@ impl Tlsf {
 
     /// Removes all unused segments and returns their address, bytes, and the accesses to wait for.
     pub fn remove_unused(&mut self) -> Vec<(u64, u64, WaitSet)> {
-        self.settle();
+        self.merge_recent();
         let whole = |b: &PoolBlock| b.free && b.before == NONE && b.after == NONE;
         let unused = self.blocks.iter().enumerate().filter(|(_, b)| whole(b));
         let unused: Vec<_> = unused.map(|(i, _)| Id(i as u32)).collect();
@@ -232,7 +232,7 @@ impl Tlsf {
 
     /// Returns the bytes of the largest free block.
     pub fn largest(&mut self) -> u64 {
-        self.settle();
+        self.merge_recent();
         let Some(power) = self.powers.checked_ilog2() else { return 0 };
         let Some(step) = self.steps[power as usize].checked_ilog2() else { return 0 };
         let mut id = self.heads[power as usize][step as usize];

@@ -315,12 +315,12 @@ impl Launcher for Stream {
                 self.later(self.recording.time(work, run))
             }
             Queue::Cuda(cuda, stream) => {
-                self.device.approved(kernel, constants, block, arguments, |program, approved| {
-                    let mut launch = cuda.ready(form, kernel, program, approved)?;
+                self.device.validated(kernel, constants, block, arguments, |program, validated| {
+                    let mut launch = cuda.ready(form, kernel, program, validated)?;
                     // SAFETY: the memory of the arguments is borrowed, and tracked so that a free
                     // waits; the caller guarantees the rest.
                     unsafe { cuda.submit(stream, &mut launch)? };
-                    self.recorder.add(launch, approved);
+                    self.recorder.add(launch, validated);
                     Ok(())
                 })
             }

@@ -77,10 +77,10 @@ impl Stream {
     fn prepared<'a>(&'a self, call: Call<'a>, form: LaunchForm) -> Result<Prepared<'a>> {
         let instance = call.kernel().name;
         let (kernel, constants, block) = (call.kernel(), call.constants(), call.block());
-        let ready = self.device.approved(kernel, constants, block, call.arguments(), |program, approved| {
+        let ready = self.device.validated(kernel, constants, block, call.arguments(), |program, validated| {
             Ok(Some(match &self.queue {
                 Queue::Cpu => None,
-                Queue::Cuda(cuda, stream) => Some((cuda, stream, cuda.ready(form, kernel, program, approved)?)),
+                Queue::Cuda(cuda, stream) => Some((cuda, stream, cuda.ready(form, kernel, program, validated)?)),
             }))
         })?;
         let kind = match ready {

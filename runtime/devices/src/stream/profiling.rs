@@ -82,9 +82,9 @@ impl Device {
         let mut instance = kernel.name.to_string();
         let mut shape = LaunchShape { grid: [0; 3], block: [0; 3] };
         // A rejected launch reports its error itself; here it has no shape.
-        let _ = self.approved(kernel, constants, block, arguments, |program, approved| {
+        let _ = self.validated(kernel, constants, block, arguments, |program, validated| {
             instance = program.instance_name();
-            shape = approved.shape();
+            shape = validated.shape();
             Ok(())
         });
         ProfiledWork::launch(&instance, shape)

@@ -68,7 +68,7 @@ impl Recorder {
     }
 
     /// Adds a launch that was just submitted.
-    pub fn add(&self, ready: Ready<'_>, approved: &ValidatedArgs<'_, '_>) {
+    pub fn add(&self, ready: Ready<'_>, validated: &ValidatedArgs<'_, '_>) {
         let mut recorded = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(recorded) = &mut *recorded else { return };
         let launch = ready.into_launch();
@@ -78,13 +78,13 @@ impl Recorder {
             return;
         }
         let (mut memory, mut parameter) = (Vec::new(), 0);
-        for (index, argument) in approved.arguments().iter().enumerate() {
+        for (index, argument) in validated.arguments().iter().enumerate() {
             parameter += match argument {
                 Argument::Scalar { .. } => 1,
                 Argument::Memory(of) => {
                     let bytes = of.bytes();
                     memory.push((
-                        RecordedMemory { address: of.address(), bytes, writes: approved.writes(index), shared: false },
+                        RecordedMemory { address: of.address(), bytes, writes: validated.writes(index), shared: false },
                         parameter,
                     ));
                     1 + of.shape().numbers().count()

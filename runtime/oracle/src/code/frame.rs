@@ -55,14 +55,14 @@ impl LaneWord for u64 {
 
 /// A register: its first row, and whether it has a second.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Register {
+pub struct FrameRegister {
     /// The first row.
     pub row: u32,
     /// Whether the register has 64 bits a lane.
     pub wide: bool,
 }
 
-impl Register {
+impl FrameRegister {
     /// Returns lane `lane`, zero-extended.
     pub fn get(self, rows: &[Row], lane: usize) -> u64 {
         if self.wide {
@@ -92,7 +92,7 @@ impl Register {
 
     /// Sets the lanes of `mask` to those of `from`, another register of the same width.
     #[inline(always)]
-    pub fn copy(self, rows: &mut [Row], from: Register, mask: u32) {
+    pub fn copy(self, rows: &mut [Row], from: FrameRegister, mask: u32) {
         if self.wide {
             blend::<u64>(rows, self.row, from.row, mask);
         } else {

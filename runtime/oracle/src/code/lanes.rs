@@ -5,7 +5,7 @@
 //! AVX2 with FMA (without FMA, `mul_add` calls a software routine); [`Simd`] selects at run time.
 
 use crate::code::division::Divide;
-use crate::code::frame::{FULL, LANES, LaneWord, Register, Row};
+use crate::code::frame::{FULL, FrameRegister, LANES, LaneWord, Row};
 use kernel_dsl_compiler::Scalar;
 use kernel_dsl_compiler::ir::{Binary, Comparison, Unary};
 
@@ -91,7 +91,7 @@ versions! {
     /// Returns the word that all lanes of `mask` hold at `row`, or `None` if they differ.
     fn uniform_word(rows: &[Row], row: u32, mask: u32) -> Option<u32>;
     /// `to` ← `from` in the lanes of `mask`. The registers have equal widths.
-    fn blend(rows: &mut [Row], to: Register, from: Register, mask: u32);
+    fn blend(rows: &mut [Row], to: FrameRegister, from: FrameRegister, mask: u32);
 }
 
 /// A scalar as stored in a lane.
@@ -421,7 +421,7 @@ fn uniform_word(rows: &[Row], row: u32, mask: u32) -> Option<u32> {
 }
 
 #[inline(always)]
-fn blend(rows: &mut [Row], to: Register, from: Register, mask: u32) {
+fn blend(rows: &mut [Row], to: FrameRegister, from: FrameRegister, mask: u32) {
     to.copy(rows, from, mask);
 }
 

@@ -16,7 +16,7 @@ pub mod operands;
 pub mod origin;
 pub mod uniform;
 
-use self::frame::Register;
+use self::frame::FrameRegister;
 use kernel_dsl_compiler::ir::{
     self, Binary, Bits, Comparison, FenceScope, Location, Shuffle, Special, Swizzle, Unary, Vote,
 };
@@ -112,20 +112,20 @@ pub enum Inst {
     },
     /// A copy of a register in all lanes.
     Copy {
-        to: Register,
-        from: Register,
+        to: FrameRegister,
+        from: FrameRegister,
     },
     /// A copy of the bits to a register of another type.
     Bitcast {
         from: Scalar,
         into: Scalar,
-        to: Register,
-        a: Register,
+        to: FrameRegister,
+        a: FrameRegister,
     },
     /// A copy of a register in the active lanes.
     Move {
-        to: Register,
-        from: Register,
+        to: FrameRegister,
+        from: FrameRegister,
     },
     Approximate {
         what: Approximation,
@@ -164,22 +164,22 @@ pub enum Inst {
     /// Reads element 0 of a local.
     ReadLocal {
         local: u32,
-        to: Register,
+        to: FrameRegister,
     },
     WriteLocal {
         local: u32,
-        from: Register,
+        from: FrameRegister,
     },
     /// Reads an element of a local by index.
     ReadElement {
         local: u32,
         index: RowIndex,
-        to: Register,
+        to: FrameRegister,
     },
     WriteElement {
         local: u32,
         index: RowIndex,
-        from: Register,
+        from: FrameRegister,
     },
     GridSync,
     BlockSync,
@@ -187,8 +187,8 @@ pub enum Inst {
     Shuffle {
         mode: Shuffle,
         width: u8,
-        to: Register,
-        from: Register,
+        to: FrameRegister,
+        from: FrameRegister,
         selector: RowIndex,
     },
     Vote {
@@ -199,7 +199,7 @@ pub enum Inst {
     Fence(FenceScope),
     Match {
         to: RowIndex,
-        from: Register,
+        from: FrameRegister,
     },
     /// The type is `i32` or an unsigned type of 32 bits.
     Reduce {
@@ -299,8 +299,8 @@ pub enum Inst {
 #[derive(Clone, Debug)]
 #[allow(missing_docs)]
 pub struct Offset {
-    pub to: Register,
-    pub base: Register,
+    pub to: FrameRegister,
+    pub base: FrameRegister,
     /// Index and stride; `None` is 1.
     pub terms: Box<[(RowIndex, Option<RowIndex>)]>,
     /// Bytes of an element.
@@ -321,11 +321,11 @@ pub struct AccessOp {
     /// Number of scalars.
     pub count: u32,
     /// The registers that the scalars are loaded to or stored from.
-    pub values: Box<[Register]>,
+    pub values: Box<[FrameRegister]>,
     /// The condition of the access, by lane; `None` is all lanes.
     pub guard: Option<RowIndex>,
     /// The result of a load in the other lanes.
-    pub otherwise: Box<[Register]>,
+    pub otherwise: Box<[FrameRegister]>,
     /// The classified indices of an access to one word of shared memory.
     pub split: Option<Split>,
     /// Whether the access reads or writes one word of a buffer whose address, extents and strides
@@ -335,7 +335,7 @@ pub struct AccessOp {
 
 impl Code {
     /// Returns the atomic operation at an instruction.
-    pub fn atomic(&self, site: Pc) -> Option<&Atomic> {
+    pub fn atomic(&self, site: Pc) -> Option<&AtomicAccess> {
         match self.insts.get(site as usize)? {
             Inst::Atomic(i) => self.atomics.get(*i as usize),
             _ => None,
@@ -369,7 +369,7 @@ pub struct Split {
 /// The accesses have no values.
 #[derive(Clone, Debug)]
 #[allow(missing_docs)]
-pub struct Copy {
+pub struct AsyncCopyAccess {
     pub to: AccessOp,
     pub from: AccessOp,
     pub guard: Option<RowIndex>,
@@ -401,15 +401,15 @@ pub struct OffsetInElement {
 
 /// An atomic operation.
 #[derive(Clone, Debug)]
-pub struct Atomic {
+pub struct AtomicAccess {
     /// The element, and the last operand of `operation`, if it has one.
     pub access: AccessOp,
     /// The operation that computes the new value.
-    pub operation: ir::Atomic,
+    pub operation: ir::AtomicOperator,
     /// The expected value of a `CompareExchange`.
-    pub expected: Option<Register>,
+    pub expected: Option<FrameRegister>,
     /// The previous value of the element.
-    pub to: Option<Register>,
+    pub to: Option<FrameRegister>,
 }
 
 /// A failed assertion or a panic.
@@ -417,7 +417,7 @@ pub struct Atomic {
 #[allow(missing_docs)]
 pub struct Panic {
     pub message: Box<str>,
-    pub values: Box<[(Register, Scalar)]>,
+    pub values: Box<[(FrameRegister, Scalar)]>,
 }
 
 /// A line of a `log!`: a format of C's `printf` with its values.
@@ -425,7 +425,7 @@ pub struct Panic {
 #[allow(missing_docs)]
 pub struct Log {
     pub format: Box<str>,
-    pub values: Box<[(Register, Scalar)]>,
+    pub values: Box<[(FrameRegister, Scalar)]>,
 }
 
 /// A report of the checked form to its record:
@@ -530,7 +530,7 @@ pub struct Local {
     /// Name in Rust.
     pub name: String,
     /// The first element; the others follow.
-    pub first: Register,
+    pub first: FrameRegister,
     /// Type of an element; `None` if it is an address.
     pub ty: Option<Scalar>,
     /// Number of elements.
@@ -557,9 +557,9 @@ pub struct Code {
     /// The operands of `Inst::Load` and `Inst::Store`.
     pub accesses: Vec<AccessOp>,
     /// The operands of `Inst::CopyAsync`.
-    pub copies: Vec<Copy>,
+    pub copies: Vec<AsyncCopyAccess>,
     /// The operands of `Inst::Atomic`.
-    pub atomics: Vec<Atomic>,
+    pub atomics: Vec<AtomicAccess>,
     /// The operands of `Inst::Panic`.
     pub panics: Vec<Panic>,
     /// The operands of `Inst::Log`.
@@ -571,15 +571,15 @@ pub struct Code {
     /// The mutable variables.
     pub locals: Vec<Local>,
     /// The operands of `Inst::Named`: names of variables that do not change.
-    pub names: Vec<(String, Register, Scalar)>,
+    pub names: Vec<(String, FrameRegister, Scalar)>,
     /// The results of instructions that exchange values between lanes of a warp.
-    pub exchanges: BTreeMap<Pc, (Register, Scalar)>,
+    pub exchanges: BTreeMap<Pc, (FrameRegister, Scalar)>,
     /// The constant registers and their bits.
-    pub constants: Vec<(Register, u64)>,
+    pub constants: Vec<(FrameRegister, u64)>,
     /// The rows of constants that are a NaN or an infinity, with their types.
     pub written: HashMap<RowIndex, Scalar>,
     /// The registers that hold a parameter of the entry, by its index.
-    pub parameters: Vec<(Register, u32)>,
+    pub parameters: Vec<(FrameRegister, u32)>,
     /// The registers that hold a special register.
     pub specials: Vec<(RowIndex, Special)>,
     /// The number of rows of a frame.
@@ -604,14 +604,14 @@ impl Local {
     }
 
     /// Returns the register of element `index`, unless it is out of bounds.
-    pub fn get(&self, index: u32) -> Option<Register> {
+    pub fn get(&self, index: u32) -> Option<FrameRegister> {
         (index < self.len).then(|| self.at(index))
     }
 
     /// Returns the register of element `index`.
-    pub fn at(&self, index: u32) -> Register {
+    pub fn at(&self, index: u32) -> FrameRegister {
         let rows = if self.first.wide { 2 } else { 1 };
-        Register { row: self.first.row + rows * index, wide: self.first.wide }
+        FrameRegister { row: self.first.row + rows * index, wide: self.first.wide }
     }
 }
 
@@ -620,8 +620,8 @@ impl Local {
 pub struct BitsOperation {
     pub what: Bits,
     pub types: Box<[Scalar]>,
-    pub operands: Box<[Register]>,
-    pub to: Register,
+    pub operands: Box<[FrameRegister]>,
+    pub to: FrameRegister,
 }
 
 /// A block of inline PTX in a kernel.
@@ -630,9 +630,9 @@ pub struct Inline {
     /// The instructions.
     pub block: Arc<PtxBlock>,
     /// The inputs: their types, the kernel's registers and those of the block.
-    pub inputs: Box<[(Scalar, Register, Home)]>,
+    pub inputs: Box<[(Scalar, FrameRegister, Home)]>,
     /// The results: their types, the kernel's registers and those of the block.
-    pub results: Box<[(Scalar, Register, Home)]>,
+    pub results: Box<[(Scalar, FrameRegister, Home)]>,
     /// Whether an operation without a defined result is an error.
     pub checked: bool,
     /// Whether the block reads values that depend on the machine rather than the launch.

@@ -1,6 +1,6 @@
 //! The rows that instructions read and compute.
 
-use crate::code::frame::Register;
+use crate::code::frame::FrameRegister;
 use crate::code::{AccessLocation, AccessOp, Code, Inst, RowIndex, WaitGroup};
 use kernel_dsl_compiler::Scalar;
 
@@ -92,16 +92,16 @@ impl Code {
 #[derive(Default)]
 pub struct Computation {
     /// The operands, in the order of the instruction.
-    pub operands: Vec<(Scalar, Register)>,
+    pub operands: Vec<(Scalar, FrameRegister)>,
     /// The results; more than one only of inline PTX.
-    pub results: Vec<(Scalar, Register)>,
+    pub results: Vec<(Scalar, FrameRegister)>,
 }
 
 impl Code {
     /// Returns the operands and results of `inst` if it is a computation.
     pub fn computation(&self, inst: &Inst) -> Option<Computation> {
-        let register = |ty: Scalar, row| (ty, Register { row, wide: ty.bits() == 64 });
-        let word = |at: Register| (if at.wide { Scalar::U64 } else { Scalar::U32 }, at);
+        let register = |ty: Scalar, row| (ty, FrameRegister { row, wide: ty.bits() == 64 });
+        let word = |at: FrameRegister| (if at.wide { Scalar::U64 } else { Scalar::U32 }, at);
         let (to, operands) = match *inst {
             Inst::Unary { op, ty, to, a } | Inst::CheckedUnary { op, ty, to, a } => {
                 (register(op.result(ty), to), vec![register(ty, a)])

@@ -1,7 +1,7 @@
 //! Constructs of control flow, and the jumps out of them.
 
 use super::{Construct, Decoder, Result};
-use crate::code::frame::Register;
+use crate::code::frame::FrameRegister;
 use crate::code::{Inst, Pc, SlotIndex};
 use kernel_dsl_compiler::Scalar;
 use kernel_dsl_compiler::ir::{self, Label, Op, Value};
@@ -103,7 +103,7 @@ impl Decoder<'_> {
 
     /// Moves values to registers, all at once: a register that is also a source keeps its value
     /// until it is read.
-    pub(super) fn hand(&mut self, to: &[Register], values: &[Value]) -> Result<()> {
+    pub(super) fn hand(&mut self, to: &[FrameRegister], values: &[Value]) -> Result<()> {
         let mut from = self.registers(values)?;
         if to.len() != from.len() || to.iter().zip(&from).any(|(t, f)| t.wide != f.wide) {
             return self.refuse(format!("{} values are passed to {}, whose types may differ", from.len(), to.len()));

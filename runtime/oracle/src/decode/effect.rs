@@ -2,7 +2,7 @@
 
 use super::{Decoder, Result};
 use crate::code::Inline;
-use crate::code::frame::Register;
+use crate::code::frame::FrameRegister;
 use crate::code::{Inst, Log, Panic, ViolationReport};
 use kernel_dsl_compiler::ir::{self, Op, Type, Value};
 use kernel_dsl_compiler::ptx::inline::Effect;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 impl Decoder<'_> {
     /// Decodes an operation that is not a computation, or one without a single result.
-    pub(super) fn effect(&mut self, inst: &ir::Inst, yields: &[Register]) -> Result<()> {
+    pub(super) fn effect(&mut self, inst: &ir::Inst, yields: &[FrameRegister]) -> Result<()> {
         let results = &inst.results;
         match &inst.op {
             Op::Load { place, element, guard, .. } => return self.load(place, *element, guard.as_ref(), results),
@@ -165,7 +165,7 @@ impl Decoder<'_> {
     }
 
     /// Decodes a block of inline PTX.
-    pub(super) fn inline(&mut self, code: &ptx::Inline, inputs: &[Value], results: &[Value]) -> Result<()> {
+    pub(super) fn inline(&mut self, code: &ptx::InlineBlock, inputs: &[Value], results: &[Value]) -> Result<()> {
         let block = match decode_inline(code) {
             Ok(block) => block,
             Err(RefusedInstruction { text, why, .. }) => return self.refuse(format!("inline PTX, `{text}`: {why}")),

@@ -1,7 +1,7 @@
 //! Operations on memory: loads, stores, copies, atomic operations.
 
 use super::{Decoder, Result};
-use crate::code::{Atomic, Copy, Inst, WaitGroup};
+use crate::code::{AsyncCopyAccess, AtomicAccess, Inst, WaitGroup};
 use kernel_dsl_compiler::Scalar;
 use kernel_dsl_compiler::ir::{self, Guard, Type, Value};
 
@@ -79,7 +79,7 @@ impl Decoder<'_> {
         }
         let (guard, inside) = (self.truth(copy.guard)?, self.truth(copy.inside)?);
         let bytes = copy.bytes.map(|v| self.typed(v, Scalar::Usize)).transpose()?;
-        self.code.copies.push(Copy { to, from, guard, inside, bytes });
+        self.code.copies.push(AsyncCopyAccess { to, from, guard, inside, bytes });
         self.emit(Inst::CopyAsync(self.code.copies.len() as u32 - 1));
         Ok(())
     }
@@ -105,7 +105,7 @@ impl Decoder<'_> {
 
     pub(super) fn atomic(
         &mut self,
-        operation: ir::Atomic,
+        operation: ir::AtomicOperator,
         place: &ir::AccessPlace,
         element: Scalar,
         values: &[Value],
@@ -129,7 +129,7 @@ impl Decoder<'_> {
             _ => return self.refuse(format!("an atomic operation on `{element}` gives another type")),
         };
         access.values = operand.into_iter().collect();
-        self.code.atomics.push(Atomic { access, operation, expected, to });
+        self.code.atomics.push(AtomicAccess { access, operation, expected, to });
         self.emit(Inst::Atomic(self.code.atomics.len() as u32 - 1));
         Ok(())
     }

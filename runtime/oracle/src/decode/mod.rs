@@ -12,7 +12,7 @@ mod place;
 
 use crate::code::Origin;
 use crate::code::SHARED_WORDS;
-use crate::code::frame::Register;
+use crate::code::frame::FrameRegister;
 use crate::code::fuse::fuse;
 use crate::code::origin::origins;
 use crate::code::uniform::{Kinds, simplify};
@@ -35,7 +35,7 @@ pub enum OverflowRule {
 
 /// Decodes `kernel`.
 pub fn decode(kernel: &Kernel, arithmetic: OverflowRule) -> Result<Code, Unsupported> {
-    let whole = |message: String| Err(Unsupported(Box::new(Error::whole(message))));
+    let whole = |message: String| Err(Unsupported(Box::new(Error::without_span(message))));
     let threads = kernel.block.most_threads();
     if !(1..=1024).contains(&threads) {
         return whole(format!("a block of {:?} threads: it must have 1 to 1024", kernel.block.most()));
@@ -92,7 +92,7 @@ struct Decoder<'k> {
     /// The array of dynamic size that an address was computed from.
     dynamic: Vec<Option<u32>>,
     /// The register of each value defined so far.
-    registers: Vec<Option<Register>>,
+    registers: Vec<Option<FrameRegister>>,
     code: Code,
     open: Vec<Construct>,
     /// Instructions of the innermost region that jump to its end when no lane is left.
@@ -104,9 +104,9 @@ struct Decoder<'k> {
 struct Construct {
     label: Option<Label>,
     /// The registers that receive the values of `Break`.
-    results: Vec<Register>,
+    results: Vec<FrameRegister>,
     /// The registers that receive the values of `Continue`; `None` if the construct is not a loop.
-    carried: Option<Vec<Register>>,
+    carried: Option<Vec<FrameRegister>>,
 }
 
 type Result<T, E = Unsupported> = std::result::Result<T, E>;
@@ -117,7 +117,7 @@ impl Decoder<'_> {
         let place = place.and_then(|l| Some((self.kernel.sources.get(l.source as usize)?, l.span)));
         Err(Unsupported(Box::new(match place {
             Some((source, span)) => Error::at(source, span, message),
-            None => Error::whole(message),
+            None => Error::without_span(message),
         })))
     }
 
@@ -136,8 +136,8 @@ impl Decoder<'_> {
         self.code.rows - rows
     }
 
-    fn register(&mut self, wide: bool) -> Register {
-        Register { row: self.row(if wide { 2 } else { 1 }), wide }
+    fn register(&mut self, wide: bool) -> FrameRegister {
+        FrameRegister { row: self.row(if wide { 2 } else { 1 }), wide }
     }
 
     fn ty(&self, value: Value) -> Result<Type> {
@@ -156,21 +156,21 @@ impl Decoder<'_> {
         })
     }
 
-    fn define(&mut self, value: Value) -> Result<Register> {
+    fn define(&mut self, value: Value) -> Result<FrameRegister> {
         let wide = self.scalar(value)?.bits() == 64;
         let register = self.register(wide);
         self.bind(value, register)?;
         Ok(register)
     }
 
-    fn bind(&mut self, value: Value, register: Register) -> Result<()> {
+    fn bind(&mut self, value: Value, register: FrameRegister) -> Result<()> {
         if self.registers[value.0 as usize].replace(register).is_some() {
             return self.refuse(format!("%{} is defined twice", value.0));
         }
         Ok(())
     }
 
-    fn used(&self, value: Value) -> Result<Register> {
+    fn used(&self, value: Value) -> Result<FrameRegister> {
         match self.registers.get(value.0 as usize) {
             Some(Some(register)) => Ok(*register),
             _ => self.refuse(format!("%{} is used before it is defined", value.0)),
@@ -186,7 +186,7 @@ impl Decoder<'_> {
         Ok(self.used(value)?.row)
     }
 
-    fn registers(&self, values: &[Value]) -> Result<Vec<Register>> {
+    fn registers(&self, values: &[Value]) -> Result<Vec<FrameRegister>> {
         values.iter().map(|v| self.used(*v)).collect()
     }
 
@@ -202,7 +202,7 @@ impl Decoder<'_> {
                 return self
                     .refuse(format!("the array `{}` has {} elements: too many for registers", local.name, local.len));
             };
-            let first = Register { row: self.row(total), wide };
+            let first = FrameRegister { row: self.row(total), wide };
             let element = self.code.elements;
             self.code.elements += local.len;
             self.code.locals.push(Local {
@@ -218,7 +218,7 @@ impl Decoder<'_> {
 
     /// Decodes a region whose `Yield` moves its values to `yields`. Jumps to its end go to the
     /// next instruction.
-    fn region(&mut self, region: &Region, yields: &[Register]) -> Result<()> {
+    fn region(&mut self, region: &Region, yields: &[FrameRegister]) -> Result<()> {
         let outer = std::mem::take(&mut self.exits);
         for (i, inst) in region.insts.iter().enumerate() {
             self.location = inst.location;
@@ -236,7 +236,7 @@ impl Decoder<'_> {
         Ok(())
     }
 
-    fn inst(&mut self, inst: &ir::Inst, yields: &[Register]) -> Result<()> {
+    fn inst(&mut self, inst: &ir::Inst, yields: &[FrameRegister]) -> Result<()> {
         if let Op::Inline { code, inputs } = &inst.op {
             return self.inline(code, inputs, &inst.results);
         }

@@ -6,15 +6,15 @@
 //! fail it, so only bytes inside a buffer are ever touched, whatever the checks.
 
 use crate::check::Check;
-use crate::code::frame::{FULL, LANES, LaneWord, Register, Row, lanes_of};
+use crate::code::frame::{FULL, FrameRegister, LANES, LaneWord, Row, lanes_of};
 use crate::code::{AccessOp, Pc};
 use crate::machine::address::TargetLanes;
-use crate::machine::describe::Target;
+use crate::machine::describe::DescribedTarget;
 use crate::machine::{ACCESSES, ALL, Machine, Warp};
-use crate::report::{Description, Values};
+use crate::report::{AccessValues, Description};
 use kernel_dsl_compiler::Scalar;
 use kernel_dsl_compiler::ir;
-use runtime_simt::Bytes;
+use runtime_simt::ArgumentBytes;
 use runtime_simt::number::short;
 
 /// The kind of an access.
@@ -33,10 +33,10 @@ pub enum AccessAction {
 
 impl AccessAction {
     /// Returns the kind of an atomic operation.
-    pub fn of(operation: ir::Atomic) -> AccessAction {
+    pub fn of(operation: ir::AtomicOperator) -> AccessAction {
         match operation {
-            ir::Atomic::Load => AccessAction::AtomicLoad,
-            ir::Atomic::Store => AccessAction::AtomicStore,
+            ir::AtomicOperator::Load => AccessAction::AtomicLoad,
+            ir::AtomicOperator::Store => AccessAction::AtomicStore,
             _ => AccessAction::Atomic,
         }
     }
@@ -82,8 +82,8 @@ impl Machine<'_, '_> {
                 }
             }
             let memory: &[u8] = match part.target {
-                Target::Buffer(b) => self.buffers[b].bytes.get(),
-                Target::Shared => bytemuck::cast_slice(&self.shared[..]),
+                DescribedTarget::Buffer(b) => self.buffers[b].bytes.get(),
+                DescribedTarget::Shared => bytemuck::cast_slice(&self.shared[..]),
             };
             let size = access.element.bytes();
             for (i, to) in access.values.iter().enumerate() {
@@ -129,11 +129,11 @@ impl Machine<'_, '_> {
                 self.check_access(AccessAction::Store, site, warp, access, &mut part);
             }
             let memory: &mut [u8] = match part.target {
-                Target::Buffer(b) => match &mut self.buffers[b].bytes {
-                    Bytes::Exclusive(bytes) => bytes,
-                    Bytes::Shared(_) => continue,
+                DescribedTarget::Buffer(b) => match &mut self.buffers[b].bytes {
+                    ArgumentBytes::Exclusive(bytes) => bytes,
+                    ArgumentBytes::Shared(_) => continue,
                 },
-                Target::Shared => bytemuck::cast_slice_mut(&mut self.shared[..]),
+                DescribedTarget::Shared => bytemuck::cast_slice_mut(&mut self.shared[..]),
             };
             let size = access.element.bytes();
             for (i, from) in access.values.iter().enumerate() {
@@ -152,8 +152,8 @@ impl Machine<'_, '_> {
     /// Returns whether the kernel may write to the target, and reports a violation.
     pub fn may_write<const TIER: u8>(&mut self, site: Pc, warp: &Warp, access: &AccessOp, part: &TargetLanes) -> bool {
         let may = match part.target {
-            Target::Buffer(b) => self.buffers[b].mutable,
-            Target::Shared => true,
+            DescribedTarget::Buffer(b) => self.buffers[b].mutable,
+            DescribedTarget::Shared => true,
         };
         if TIER >= ACCESSES && !may {
             self.report(Check::ReadOnlyWrite, site, warp.index, part.lanes, |machine, lane| {
@@ -161,7 +161,7 @@ impl Machine<'_, '_> {
                 let name = &object.name;
                 let value = access.values.first();
                 let stores = value.map(|value| short(access.element, value.get(&warp.rows, lane)));
-                let values = Values { stores, ..Values::default() };
+                let values = AccessValues { stores, ..AccessValues::default() };
                 Description::new(format!("a store to `{name}`, which the kernel only reads")).about(object).with(values)
             });
         }
@@ -194,7 +194,7 @@ fn gather<const N: usize>(
     offset: &[u64; LANES],
     at: u64,
     lanes: u32,
-    to: Register,
+    to: FrameRegister,
     rows: &mut [Row],
     decode: impl Fn([u8; N]) -> u64,
 ) {
@@ -222,7 +222,7 @@ fn scatter<const N: usize>(
     offset: &[u64; LANES],
     at: u64,
     lanes: u32,
-    from: Register,
+    from: FrameRegister,
     rows: &[Row],
     encode: impl Fn(u64) -> [u8; N],
 ) {

@@ -7,7 +7,7 @@ use crate::check::Check;
 use crate::code::frame::{FULL, LANES, LaneWord, Row};
 use crate::code::lanes::{mask, versions};
 use crate::code::{AccessLocation, AccessOp, Dim, Offset, OffsetInElement, Origin, Pc, SharedDim};
-use crate::machine::describe::Target;
+use crate::machine::describe::DescribedTarget;
 use crate::machine::memory::argument_at;
 use crate::machine::{ACCESSES, Machine, Warp};
 use crate::report::Description;
@@ -86,7 +86,7 @@ fn misaligned(offset: &[u64; LANES], base: u64, low: u64) -> u32 {
 
 /// The lanes of an access that go to one target.
 pub struct TargetLanes {
-    pub target: Target,
+    pub target: DescribedTarget,
     /// The offset in bytes from the target's beginning.
     pub offset: [u64; LANES],
     pub lanes: u32,
@@ -110,7 +110,7 @@ impl TargetLanes {
     /// Returns the location of scalar `i` of the access in a lane: the buffer and the offset of the
     /// scalar's first byte. The buffer is `None` for the block's shared memory.
     pub fn scalar(&self, access: &AccessOp, i: usize, lane: usize) -> (Option<usize>, u64) {
-        let buffer = if let Target::Buffer(b) = self.target { Some(b) } else { None };
+        let buffer = if let DescribedTarget::Buffer(b) = self.target { Some(b) } else { None };
         (buffer, self.offset[lane] + u64::from(access.element.bytes()) * i as u64)
     }
 }
@@ -135,10 +135,10 @@ impl Machine<'_, '_> {
     }
 
     /// Returns the bytes of a target.
-    pub fn contents(&self, target: Target) -> &[u8] {
+    pub fn contents(&self, target: DescribedTarget) -> &[u8] {
         match target {
-            Target::Buffer(b) => self.buffers[b].bytes.get(),
-            Target::Shared => bytemuck::cast_slice(&self.shared[..]),
+            DescribedTarget::Buffer(b) => self.buffers[b].bytes.get(),
+            DescribedTarget::Shared => bytemuck::cast_slice(&self.shared[..]),
         }
     }
 
@@ -268,13 +268,15 @@ impl Machine<'_, '_> {
         };
         let target = match access.place {
             AccessLocation::Shared { .. } | AccessLocation::Dynamic { .. } | AccessLocation::SharedAddress { .. } => {
-                Some(Target::Shared)
+                Some(DescribedTarget::Shared)
             }
             AccessLocation::Global { origin: Origin::Argument(a), .. }
             | AccessLocation::Address { origin: Origin::Argument(a), .. } => {
-                self.setting.by_argument.get(a as usize).copied().flatten().map(Target::Buffer)
+                self.setting.by_argument.get(a as usize).copied().flatten().map(DescribedTarget::Buffer)
             }
-            AccessLocation::Global { .. } | AccessLocation::Address { .. } => by_address(address).map(Target::Buffer),
+            AccessLocation::Global { .. } | AccessLocation::Address { .. } => {
+                by_address(address).map(DescribedTarget::Buffer)
+            }
         };
         *rest &= !lanes;
         let mut offset = *address;
@@ -284,11 +286,11 @@ impl Machine<'_, '_> {
                     Description::new(format!("an access at address {:#x}, which is in no buffer", address[lane]))
                 });
             }
-            return TargetLanes { target: Target::Shared, offset, lanes: 0 };
+            return TargetLanes { target: DescribedTarget::Shared, offset, lanes: 0 };
         };
         let (base, len) = match target {
-            Target::Buffer(b) => (self.buffers[b].base, self.buffers[b].bytes.get().len() as u64),
-            Target::Shared => (0, u64::from(self.setting.shared_bytes)),
+            DescribedTarget::Buffer(b) => (self.buffers[b].base, self.buffers[b].bytes.get().len() as u64),
+            DescribedTarget::Shared => (0, u64::from(self.setting.shared_bytes)),
         };
         let size = u64::from(access.bytes());
         let mut bad = self.simd.outside(&mut offset, base, len.saturating_sub(size)) & lanes;

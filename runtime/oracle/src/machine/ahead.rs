@@ -4,12 +4,12 @@
 //! is stored to shared memory only when the thread waits for the copy's group. Until then, the
 //! destination is undefined for all threads.
 
-use crate::code::frame::{LANES, LaneWord, Register, lanes_of};
+use crate::code::frame::{FrameRegister, LANES, LaneWord, lanes_of};
 use crate::code::lanes::mask;
-use crate::code::{AccessOp, Copy, Pc, RowIndex, WaitGroup};
+use crate::code::{AccessOp, AsyncCopyAccess, Pc, RowIndex, WaitGroup};
 use crate::machine::access::AccessAction;
 use crate::machine::address::TargetLanes;
-use crate::machine::describe::Target;
+use crate::machine::describe::DescribedTarget;
 use crate::machine::{ALL, Machine, Warp};
 
 /// The maximum size of one thread's copy in bytes.
@@ -91,7 +91,7 @@ impl Machine<'_, '_> {
         site: Pc,
         warp: &Warp,
         mut lanes: u32,
-        copy: &Copy,
+        copy: &AsyncCopyAccess,
         data: &mut [[u8; MAX_COPY_BYTES]; LANES],
     ) -> u32 {
         let size = copy.from.element.bytes();
@@ -119,7 +119,7 @@ impl Machine<'_, '_> {
                 if TIER >= ALL {
                     self.check_access(AccessAction::Load, site, warp, access, &mut part);
                 }
-                let Target::Buffer(b) = part.target else { continue };
+                let DescribedTarget::Buffer(b) = part.target else { continue };
                 let memory: &[u8] = self.buffers[b].bytes.get();
                 let bytes = (count * size) as usize;
                 for lane in lanes_of(part.lanes) {
@@ -135,7 +135,7 @@ impl Machine<'_, '_> {
 
     /// Closes the current group of these lanes.
     pub fn copy_commit(&self, warp: &mut Warp, lanes: u32, to: RowIndex) {
-        let to = Register { row: to, wide: false };
+        let to = FrameRegister { row: to, wide: false };
         for lane in lanes_of(lanes) {
             to.set(&mut warp.rows, lane, warp.copies.closed[lane].into());
             warp.copies.closed[lane] += 1;
@@ -158,7 +158,7 @@ impl Machine<'_, '_> {
             one.lanes &= !landed;
             let access = &self.program.code.copies[one.copy as usize].to;
             if TIER >= ALL {
-                let mut part = TargetLanes { target: Target::Shared, offset: one.offset, lanes: landed };
+                let mut part = TargetLanes { target: DescribedTarget::Shared, offset: one.offset, lanes: landed };
                 self.check_access(AccessAction::Store, site, warp, access, &mut part);
             }
             let bytes = access.bytes() as usize;

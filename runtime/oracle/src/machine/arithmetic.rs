@@ -3,7 +3,7 @@
 use crate::check::Check;
 use crate::code::Pc;
 use crate::code::cast;
-use crate::code::frame::{LaneWord, Register, lanes_of};
+use crate::code::frame::{FrameRegister, LaneWord, lanes_of};
 use crate::machine::describe::symbol;
 use crate::machine::{Machine, Warp};
 use crate::report::Description;
@@ -24,7 +24,7 @@ impl Machine<'_, '_> {
             let bad = self.simd.is_zero(&warp.rows, ty, b) & mask;
             if bad != 0 {
                 self.report(Check::DivisionByZero, site, warp.index, bad, |_, lane| {
-                    let a = value(ty, Register { row: a, wide: ty.bits() == 64 }.get(&warp.rows, lane));
+                    let a = value(ty, FrameRegister { row: a, wide: ty.bits() == 64 }.get(&warp.rows, lane));
                     Description::new(format!("division by zero: `{a} {} 0` in `{ty}`", symbol(op).unwrap_or_default()))
                 });
             }
@@ -41,7 +41,7 @@ impl Machine<'_, '_> {
             _ if ty == Scalar::Usize => Check::UsizeOverflow,
             _ => Check::IntegerOverflow,
         };
-        let at = |row, lane| value(ty, Register { row, wide: ty.bits() == 64 }.get(&warp.rows, lane));
+        let at = |row, lane| value(ty, FrameRegister { row, wide: ty.bits() == 64 }.get(&warp.rows, lane));
         self.report(check, site, warp.index, bad, |_, lane| {
             if op.is_shift() {
                 let distance = u32::lanes(&warp.rows, b as usize)[lane];
@@ -59,7 +59,7 @@ impl Machine<'_, '_> {
     /// Reports lanes in which a cast loses information.
     #[cold]
     pub fn note_lossy_cast(&mut self, site: Pc, warp: &Warp, mask: u32, from: Scalar, into: Scalar, a: u32) {
-        let register = Register { row: a, wide: from.bits() == 64 };
+        let register = FrameRegister { row: a, wide: from.bits() == 64 };
         let lost = |lane: &usize| cast::loses(from, into, register.get(&warp.rows, *lane));
         let bad = lanes_of(mask).filter(lost).fold(0, |m, lane| m | 1 << lane);
         if bad != 0 {
@@ -77,7 +77,7 @@ impl Machine<'_, '_> {
 
     /// Reports the lanes whose step is not positive.
     pub fn without_step(&mut self, site: Pc, warp: &Warp, mask: u32, ty: Scalar, step: u32) -> u32 {
-        let register = Register { row: step, wide: ty.bits() == 64 };
+        let register = FrameRegister { row: step, wide: ty.bits() == 64 };
         let sign = 1u64 << (ty.bits() - 1);
         let bad = lanes_of(mask)
             .filter(|lane| {

@@ -1,20 +1,20 @@
 //! Atomic operations of a warp: lane by lane, in the order of the run's [`Schedule`].
 
-use crate::code::{Atomic, Pc};
+use crate::code::{AtomicAccess, Pc};
 use crate::machine::access::AccessAction;
 use crate::machine::address::TargetLanes;
-use crate::machine::describe::Target;
+use crate::machine::describe::DescribedTarget;
 use crate::machine::{ALL, Machine, Warp};
 use kernel_dsl_compiler::Scalar;
 use kernel_dsl_compiler::ir;
-use runtime_simt::Bytes;
+use runtime_simt::ArgumentBytes;
 use runtime_simt::Schedule;
 use runtime_simt::lanes_of;
 
 impl Machine<'_, '_> {
     /// Performs `atomic` in each lane of `mask` whose access is valid. Counts the operation as idle
     /// if memory does not change.
-    pub fn atomic<const TIER: u8>(&mut self, site: Pc, warp: &mut Warp, mask: u32, atomic: &Atomic) {
+    pub fn atomic<const TIER: u8>(&mut self, site: Pc, warp: &mut Warp, mask: u32, atomic: &AtomicAccess) {
         let access = &atomic.access;
         let (address, inside) = self.addresses::<TIER>(site, warp, mask, access);
         if let Some(to) = atomic.to {
@@ -32,11 +32,11 @@ impl Machine<'_, '_> {
                 self.check_access(action, site, warp, access, &mut part);
             }
             let memory: &mut [u8] = match part.target {
-                Target::Buffer(b) => match &mut self.buffers[b].bytes {
-                    Bytes::Exclusive(bytes) => bytes,
-                    Bytes::Shared(_) => continue,
+                DescribedTarget::Buffer(b) => match &mut self.buffers[b].bytes {
+                    ArgumentBytes::Exclusive(bytes) => bytes,
+                    ArgumentBytes::Shared(_) => continue,
                 },
-                Target::Shared => bytemuck::cast_slice_mut(&mut self.shared[..]),
+                DescribedTarget::Shared => bytemuck::cast_slice_mut(&mut self.shared[..]),
             };
             let AtomicEffect { written, changed } = step(memory, warp, atomic, &part, self.options.schedule);
             any |= changed;
@@ -59,7 +59,7 @@ impl Machine<'_, '_> {
     /// Records the order that the lanes of `part` release and may acquire. The lanes of `written`
     /// have changed their element.
     fn put_in_order(&mut self, warp: u32, part: &TargetLanes, written: u32) {
-        let buffer = if let Target::Buffer(b) = part.target { Some(b) } else { None };
+        let buffer = if let DescribedTarget::Buffer(b) = part.target { Some(b) } else { None };
         for lane in self.options.schedule.lanes(part.lanes) {
             let element = (buffer, part.offset[lane]);
             match written >> lane & 1 {
@@ -79,8 +79,14 @@ struct AtomicEffect {
 }
 
 /// Performs `atomic`.
-fn step(memory: &mut [u8], warp: &mut Warp, atomic: &Atomic, part: &TargetLanes, schedule: Schedule) -> AtomicEffect {
-    let Atomic { access, operation, expected, to } = atomic;
+fn step(
+    memory: &mut [u8],
+    warp: &mut Warp,
+    atomic: &AtomicAccess,
+    part: &TargetLanes,
+    schedule: Schedule,
+) -> AtomicEffect {
+    let AtomicAccess { access, operation, expected, to } = atomic;
     let size = access.element.bytes() as usize;
     let mut stepped = AtomicEffect { written: 0, changed: false };
     for lane in schedule.lanes(part.lanes) {
@@ -92,7 +98,7 @@ fn step(memory: &mut [u8], warp: &mut Warp, atomic: &Atomic, part: &TargetLanes,
         word[..size].copy_from_slice(bytes);
         let before = u64::from_le_bytes(word);
         let operand = access.values.first().map(|value| value.get(&warp.rows, lane));
-        let flush = part.target != Target::Shared;
+        let flush = part.target != DescribedTarget::Shared;
         let after = match (operand, expected.map(|e| e.get(&warp.rows, lane))) {
             (_, Some(expected)) if expected & access.element.mask() != before => None,
             (Some(operand), Some(_)) => Some(operand),
@@ -114,8 +120,8 @@ fn step(memory: &mut [u8], warp: &mut Warp, atomic: &Atomic, part: &TargetLanes,
 
 /// Returns the bits that `operation` writes over `a`. `flush` is whether subnormal `f32`s count as
 /// zeros.
-fn changed(operation: ir::Atomic, element: Scalar, a: u64, b: u64, flush: bool) -> u64 {
-    use ir::Atomic::*;
+fn changed(operation: ir::AtomicOperator, element: Scalar, a: u64, b: u64, flush: bool) -> u64 {
+    use ir::AtomicOperator::*;
     // The value of an integer, as the order of its type compares it.
     let signed = |bits: u64| ((bits << (64 - element.bits())) as i64) >> (64 - element.bits());
     let less = |a: u64, b: u64| if element.is_signed() { signed(a) < signed(b) } else { a < b };

@@ -2,14 +2,14 @@
 
 use crate::check::Check;
 use crate::code::Pc;
-use crate::code::frame::{FULL, LANES, LaneWord, Register, lanes_of};
+use crate::code::frame::{FULL, FrameRegister, LANES, LaneWord, lanes_of};
 use crate::machine::{ACCESSES, Machine, Warp};
 use crate::report::Description;
 use kernel_dsl_compiler::Scalar;
 use kernel_dsl_compiler::ir::{Binary, Shuffle, Vote};
 
 /// Writes to each lane the mask of the lanes with equal bits.
-pub fn matching(warp: &mut Warp, mask: u32, to: u32, from: Register) {
+pub fn matching(warp: &mut Warp, mask: u32, to: u32, from: FrameRegister) {
     let values: [u64; LANES] = std::array::from_fn(|lane| from.get(&warp.rows, lane));
     let same = |lane: usize| lanes_of(mask).filter(|other| values[*other] == values[lane]).fold(0, |m, l| m | 1 << l);
     *u32::lanes_mut(&mut warp.rows, to as usize) = std::array::from_fn(same);
@@ -59,7 +59,7 @@ impl Machine<'_, '_> {
         mask: u32,
         mode: Shuffle,
         width: u32,
-        [to, from]: [Register; 2],
+        [to, from]: [FrameRegister; 2],
         selector: u32,
     ) {
         let selectors = *u32::lanes(&warp.rows, selector as usize);
@@ -115,7 +115,7 @@ impl Machine<'_, '_> {
             Vote::All => u32::from(votes == mask),
             Vote::Any => u32::from(votes != 0),
         };
-        Register { row: to, wide: false }.fill(&mut warp.rows, result.into());
+        FrameRegister { row: to, wide: false }.fill(&mut warp.rows, result.into());
     }
 
     /// Reports an operation that needs all 32 lanes, including ended ones, if one is missing.

@@ -13,7 +13,7 @@ use runtime_simt::number::short;
 
 /// The target of an access.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Target {
+pub enum DescribedTarget {
     /// A buffer, by its index in the machine.
     Buffer(usize),
     /// The block's shared memory.
@@ -132,9 +132,9 @@ impl Machine<'_, '_> {
     }
 
     /// Returns the object at byte `offset` of a target.
-    pub fn object(&self, target: Target, offset: u64, access: &AccessOp) -> Object {
+    pub fn object(&self, target: DescribedTarget, offset: u64, access: &AccessOp) -> Object {
         match target {
-            Target::Buffer(b) => {
+            DescribedTarget::Buffer(b) => {
                 let (buffer, offset) = (&self.buffers[b], offset as i64);
                 let size = i64::from(buffer.element.bytes());
                 let len = buffer.bytes.get().len() as u64 / u64::from(buffer.element.bytes());
@@ -146,7 +146,7 @@ impl Machine<'_, '_> {
                     element: Some(offset.div_euclid(size)),
                 }
             }
-            Target::Shared => {
+            DescribedTarget::Shared => {
                 let named = match &access.place {
                     AccessLocation::Shared { array, .. } => Some(&self.program.shared[*array as usize]),
                     AccessLocation::Dynamic { .. } => None,

@@ -15,7 +15,7 @@ use crate::check::Check;
 use crate::code::frame::{Row, lanes_of};
 use crate::code::{Inst, MaskSlot, Pc};
 use crate::machine::ahead::Copies;
-use crate::machine::describe::Target;
+use crate::machine::describe::DescribedTarget;
 use crate::machine::memory::word;
 use crate::machine::observer::Observer;
 use crate::machine::{Machine, OBSERVED, Warp};
@@ -232,7 +232,7 @@ impl Machine<'_, '_> {
     fn hash(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
         self.buffers.iter().filter(|buffer| buffer.mutable).for_each(|buffer| hasher.write(buffer.bytes.get()));
-        hasher.write(&self.contents(Target::Shared)[..self.setting.shared_bytes as usize]);
+        hasher.write(&self.contents(DescribedTarget::Shared)[..self.setting.shared_bytes as usize]);
         hasher.finish()
     }
 
@@ -352,7 +352,7 @@ impl Machine<'_, '_> {
             return;
         }
         self.each_part(site, warp, mask, access, |machine, part| {
-            let buffer = if let Target::Buffer(b) = part.target { Some(b) } else { None };
+            let buffer = if let DescribedTarget::Buffer(b) = part.target { Some(b) } else { None };
             if stores {
                 return reads.stored.extend(lanes_of(part.lanes).map(|lane| (buffer, part.offset[lane])));
             }

@@ -1,14 +1,14 @@
 //! `log!`: lines that threads print.
 
 use crate::code::Log;
-use crate::code::frame::{Register, Row, lanes_of};
+use crate::code::frame::{FrameRegister, Row, lanes_of};
 use crate::machine::{Machine, Warp};
 use kernel_dsl_compiler::Scalar;
 use runtime_ptx::printf::{Arguments, format};
 
 /// The values of one thread.
 struct Values<'a> {
-    rest: std::slice::Iter<'a, (Register, Scalar)>,
+    rest: std::slice::Iter<'a, (FrameRegister, Scalar)>,
     rows: &'a [Row],
     lane: usize,
 }

@@ -8,8 +8,8 @@ use crate::code::SHARED_WORDS;
 use crate::machine::outputs::OutputContract;
 use crate::machine::shadow::{PageBudget, Shadow};
 use kernel_dsl_compiler::Scalar;
-use kernel_dsl_compiler::ir::{Element, Table};
-use runtime_simt::Bytes;
+use kernel_dsl_compiler::ir::{MemoryElement, Table};
+use runtime_simt::ArgumentBytes;
 
 /// A block's shared memory, in words.
 pub type SharedMemory = Box<[u32; SHARED_WORDS]>;
@@ -28,13 +28,13 @@ pub struct Buffer<'m> {
     /// Index of the argument.
     pub argument: u32,
     /// The element type.
-    pub element: Element,
+    pub element: MemoryElement,
     /// Address in the kernel.
     pub base: u64,
     /// Whether the kernel may write.
     pub mutable: bool,
     /// Contents.
-    pub bytes: Bytes<'m>,
+    pub bytes: ArgumentBytes<'m>,
     /// The shadow memory; unused for read-only buffers.
     pub shadow: Shadow,
     /// The declared output of the launch to the buffer, and its uninitialized bytes.
@@ -46,9 +46,9 @@ impl<'m> Buffer<'m> {
     pub fn new(
         name: String,
         argument: u32,
-        element: Element,
+        element: MemoryElement,
         mutable: bool,
-        bytes: Bytes<'m>,
+        bytes: ArgumentBytes<'m>,
         granule: u32,
         budget: PageBudget,
     ) -> Buffer<'m> {
@@ -60,7 +60,7 @@ impl<'m> Buffer<'m> {
 
     /// Returns a copy of the bytes, if a launch may write them.
     pub fn copied(&self) -> Option<Vec<u8>> {
-        let may = self.mutable && matches!(self.bytes, Bytes::Exclusive(_));
+        let may = self.mutable && matches!(self.bytes, ArgumentBytes::Exclusive(_));
         may.then(|| self.bytes.get().to_vec())
     }
 
@@ -69,8 +69,8 @@ impl<'m> Buffer<'m> {
     pub fn over<'c>(&'c self, copy: &'c mut Option<Vec<u8>>) -> Buffer<'c> {
         let Buffer { argument, element, base, mutable, .. } = *self;
         let bytes = match copy {
-            Some(copy) => Bytes::Exclusive(copy),
-            None => Bytes::Shared(self.bytes.get()),
+            Some(copy) => ArgumentBytes::Exclusive(copy),
+            None => ArgumentBytes::Shared(self.bytes.get()),
         };
         let (name, contract, shadow) = (self.name.clone(), self.contract.clone(), self.shadow.anew());
         Buffer { name, argument, element, base, mutable, bytes, shadow, contract }
@@ -79,7 +79,7 @@ impl<'m> Buffer<'m> {
     /// Returns the bytes if a launch may have written them.
     pub fn written(&mut self) -> Option<&mut [u8]> {
         match &mut self.bytes {
-            Bytes::Exclusive(bytes) if self.mutable => Some(bytes),
+            ArgumentBytes::Exclusive(bytes) if self.mutable => Some(bytes),
             _ => None,
         }
     }
@@ -89,10 +89,10 @@ impl<'m> Buffer<'m> {
         Buffer {
             name: table.name.clone(),
             argument,
-            element: Element::aggregate(table.bytes.max(1)),
+            element: MemoryElement::aggregate(table.bytes.max(1)),
             base: u64::from(argument + 1) << BUFFER_DISTANCE_BITS,
             mutable: false,
-            bytes: Bytes::Shared(bytes),
+            bytes: ArgumentBytes::Shared(bytes),
             shadow: Shadow::new(0, 1, PageBudget::new(0)),
             contract: OutputContract::default(),
         }

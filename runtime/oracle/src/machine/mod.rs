@@ -31,7 +31,7 @@ pub mod variables;
 pub mod warp;
 
 use crate::check::Check;
-use crate::code::frame::{FULL, LANES, Register, Row, lanes_of};
+use crate::code::frame::{FULL, FrameRegister, LANES, Row, lanes_of};
 use crate::code::lanes::Simd;
 use crate::code::{Inst, MaskSlot, Pc};
 use crate::machine::ahead::Copies;
@@ -297,7 +297,7 @@ impl<'p, 'm> Machine<'p, 'm> {
                 register.fill(&mut rows, parameters[*parameter as usize]);
             }
             for &(row, special) in &code.specials {
-                let register = Register { row, wide: false };
+                let register = FrameRegister { row, wide: false };
                 match special {
                     Special::Thread(axis) => {
                         for lane in 0..LANES {
@@ -363,7 +363,7 @@ impl<'p, 'm> Machine<'p, 'm> {
             warp.copies = Copies::default();
             for &(row, special) in &self.program.code.specials {
                 if let Special::Block(axis) = special {
-                    Register { row, wide: false }.fill(&mut warp.rows, self.block[usize::from(axis)].into());
+                    FrameRegister { row, wide: false }.fill(&mut warp.rows, self.block[usize::from(axis)].into());
                 }
             }
         }

@@ -1,13 +1,13 @@
 //! Non-finite floats: their classification, and whether a launch stores one to a buffer.
 
 use crate::code::AccessOp;
-use crate::code::frame::{LaneWord, Register, Row, lanes_of};
+use crate::code::frame::{FrameRegister, LaneWord, Row, lanes_of};
 use crate::machine::address::TargetLanes;
-use crate::machine::describe::Target;
+use crate::machine::describe::DescribedTarget;
 use crate::machine::memory::word;
 use crate::machine::{Machine, Warp};
 use kernel_dsl_compiler::Scalar;
-use kernel_dsl_compiler::float16::Policy;
+use kernel_dsl_compiler::float16::Float16Policy;
 
 /// Whether the launch has stored a non-finite float to a buffer; tracked only when origins are
 /// requested.
@@ -47,7 +47,7 @@ pub fn class_of(ty: Scalar, bits: u64) -> FloatClass {
         Scalar::F64 => of(f64::from_bits(bits).is_nan(), f64::from_bits(bits).is_infinite()),
         Scalar::F16 => by_code(0x7c00),
         Scalar::Bf16 => by_code(0x7f80),
-        Scalar::Custom(format) if format.policy() == Policy::Ieee => by_code(format.infinity()),
+        Scalar::Custom(format) if format.policy() == Float16Policy::Ieee => by_code(format.infinity()),
         Scalar::Custom(_) => of(code == 0x7fff, false),
         _ => FloatClass::Finite,
     }
@@ -72,7 +72,7 @@ impl Machine<'_, '_> {
 
     /// Inspects floats that an atomic operation has stored to a buffer.
     pub fn inspect_atomic(&mut self, element: Scalar, part: &TargetLanes) {
-        let Target::Buffer(b) = part.target else { return };
+        let DescribedTarget::Buffer(b) = part.target else { return };
         if self.stored == StoredNonFinite::Finite && element.is_float() {
             let memory = self.buffers[b].bytes.get();
             if lanes_of(part.lanes)
@@ -85,7 +85,7 @@ impl Machine<'_, '_> {
 }
 
 /// Returns whether a lane of `mask` is not finite.
-fn is_nonfinite(rows: &[Row], register: Register, ty: Scalar, mask: u32) -> bool {
+fn is_nonfinite(rows: &[Row], register: FrameRegister, ty: Scalar, mask: u32) -> bool {
     let any = match ty {
         Scalar::F32 => {
             let row = u32::lanes(rows, register.row as usize);

@@ -10,7 +10,7 @@ use crate::machine::memory::Buffer;
 use crate::machine::memory::word;
 use crate::machine::shadow::{Clock, Shadow, Stamp, TimeSlice};
 use crate::machine::{CheckHits, Machine, Warp};
-use crate::report::{Description, Object, Space, Thread, Values};
+use crate::report::{AccessValues, Description, Object, Space, Thread};
 use runtime_simt::ByteRanges;
 use runtime_simt::number::short;
 
@@ -73,8 +73,11 @@ impl Machine<'_, '_> {
                     let message = format!(
                         "element {element} of `{name}` is {what}, and neither the host nor a thread has stored it"
                     );
-                    let values =
-                        if action == AccessAction::Load { machine.filled(action, access) } else { Values::default() };
+                    let values = if action == AccessAction::Load {
+                        machine.filled(action, access)
+                    } else {
+                        AccessValues::default()
+                    };
                     Description::new(message).about(object).with(values)
                 });
                 if action == AccessAction::Load {
@@ -113,7 +116,7 @@ impl Machine<'_, '_> {
                     let memory = machine.contents(part.target);
                     let held = short(access.element, word(memory, part.offset[lane], access.element));
                     let held = (before.epoch() != stamp.epoch() || before.site() != site).then_some(held);
-                    let values = Values { stores, held, ..Values::default() };
+                    let values = AccessValues { stores, held, ..AccessValues::default() };
                     Description::new(message).about(object).with(values).against(Some(before.site()), other, "stores it before")
                 });
             }

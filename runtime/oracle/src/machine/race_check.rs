@@ -5,11 +5,11 @@ use crate::code::frame::{LANES, lanes_of};
 use crate::code::{AccessLocation, AccessOp, Inst, Pc};
 use crate::machine::access::AccessAction;
 use crate::machine::address::TargetLanes;
-use crate::machine::describe::Target;
+use crate::machine::describe::DescribedTarget;
 use crate::machine::memory::word;
 use crate::machine::shadow::{By, Clock, ConflictingAccess, Life, Shadow, Stamp, TimeSlice};
 use crate::machine::{CheckHits, Machine, Warp};
-use crate::report::{Description, Values};
+use crate::report::{AccessValues, Description};
 use kernel_dsl_compiler::ir;
 use runtime_simt::number::short;
 
@@ -23,8 +23,8 @@ impl Machine<'_, '_> {
         access: &AccessOp,
         part: &mut TargetLanes,
     ) {
-        let in_shared = part.target == Target::Shared;
-        if let Target::Buffer(b) = part.target
+        let in_shared = part.target == DescribedTarget::Shared;
+        if let DescribedTarget::Buffer(b) = part.target
             && self.buffers[b].contract.needs_check(action)
         {
             self.check_contract(action, site, warp, access, part, b);
@@ -33,9 +33,9 @@ impl Machine<'_, '_> {
         let slices: &[TimeSlice] = if self.interleaved && !in_shared { &self.history } else { &[] };
         let clock = Clock { across: !in_shared, known, slices, ..self.clock(warp) };
         let shadow = match part.target {
-            Target::Shared => &mut self.shared_shadow,
-            Target::Buffer(b) if self.buffers[b].mutable => &mut self.buffers[b].shadow,
-            Target::Buffer(_) => return,
+            DescribedTarget::Shared => &mut self.shared_shadow,
+            DescribedTarget::Buffer(b) if self.buffers[b].mutable => &mut self.buffers[b].shadow,
+            DescribedTarget::Buffer(_) => return,
         };
         // An atomic operation after a fence releases accesses. Such an operation counts as made at
         // the fence, so an acquire orders the operation itself too.
@@ -119,8 +119,8 @@ impl Machine<'_, '_> {
                 By::Load => "loads it",
                 By::Store => "stores it",
                 By::Atomic => match machine.program.code.atomic(stamp.site()).map(|atomic| atomic.operation) {
-                    Some(ir::Atomic::Load) => "loads it atomically",
-                    Some(ir::Atomic::Store) => "stores it atomically",
+                    Some(ir::AtomicOperator::Load) => "loads it atomically",
+                    Some(ir::AtomicOperator::Store) => "stores it atomically",
                     _ => "changes it atomically",
                 },
             };
@@ -133,7 +133,7 @@ impl Machine<'_, '_> {
             // The data of a copy is in no register.
             let register = access.values.get(race.scalar as usize);
             let value = register.map(|value| short(access.element, value.get(&warp.rows, lane)));
-            let mut values = Values::default();
+            let mut values = AccessValues::default();
             match (by, certain && latest) {
                 (By::Store, true) => values.other_stored = held.clone(),
                 (By::Load, true) => values.other_loaded = held.clone(),
@@ -216,7 +216,7 @@ impl Machine<'_, '_> {
                 _ => continue,
             };
             self.report(Check::UnfinishedCopy, site, warp, lanes, |machine, lane| {
-                let object = machine.object(Target::Shared, offsets[lane], access);
+                let object = machine.object(DescribedTarget::Shared, offsets[lane], access);
                 let (name, element) = (&object.name, object.element.unwrap_or(0));
                 let message = format!(
                     "a copy to element {element} of `{name}` begins here, and the thread ends without waiting for it"
@@ -227,11 +227,11 @@ impl Machine<'_, '_> {
     }
 
     /// Returns the values of an access to uninitialized memory.
-    pub fn filled(&self, action: AccessAction, access: &AccessOp) -> Values {
+    pub fn filled(&self, action: AccessAction, access: &AccessOp) -> AccessValues {
         let filled = Some(short(access.element, self.options.filled(access.element)));
         match action {
-            AccessAction::Load => Values { loads: filled, ..Values::default() },
-            _ => Values { held: filled, ..Values::default() },
+            AccessAction::Load => AccessValues { loads: filled, ..AccessValues::default() },
+            _ => AccessValues { held: filled, ..AccessValues::default() },
         }
     }
 
@@ -268,7 +268,7 @@ impl Machine<'_, '_> {
                 let message =
                     format!("lanes of one warp store the same value to element {element} of `{name}` at once");
                 let stores = access.values.first().map(|value| short(access.element, value.get(&warp.rows, lane)));
-                Description::new(message).about(object).with(Values { stores, ..Values::default() })
+                Description::new(message).about(object).with(AccessValues { stores, ..AccessValues::default() })
             });
         }
         if let Some((first, second)) = sides {
@@ -279,7 +279,7 @@ impl Machine<'_, '_> {
                     format!("lanes of one warp store different values to element {element} of `{name}` at once");
                 let other = machine.thread(warp.index, first.1);
                 let [stores, other_stored] = [second, first].map(|(.., bits)| Some(short(access.element, bits)));
-                let values = Values { stores, other_stored, ..Values::default() };
+                let values = AccessValues { stores, other_stored, ..AccessValues::default() };
                 Description::new(message).about(object).with(values).against(Some(site), other, "stores another value")
             };
             self.report(Check::StoreConflict, site, warp.index, bad, description);

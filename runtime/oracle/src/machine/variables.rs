@@ -1,10 +1,10 @@
 //! Variables of a thread: indexed elements of register arrays, and reads of uninitialized elements.
 
 use crate::check::Check;
-use crate::code::frame::{FULL, LaneWord, Register, lanes_of};
+use crate::code::frame::{FULL, FrameRegister, LaneWord, lanes_of};
 use crate::code::{Local, Pc};
 use crate::machine::{ACCESSES, Machine, Warp};
-use crate::report::{Description, Object, Space, Values};
+use crate::report::{AccessValues, Description, Object, Space};
 use runtime_simt::number::short;
 
 impl Machine<'_, '_> {
@@ -19,7 +19,7 @@ impl Machine<'_, '_> {
             let what = if scalar { format!("`{name}`") } else { format!("element {index} of `{name}`") };
             let loads = local.ty.map(|ty| short(ty, machine.options.filled(ty)));
             let description = Description::new(format!("{what} is read before the thread has written it"));
-            description.with(Values { loads, ..Values::default() }).about(Object {
+            description.with(AccessValues { loads, ..AccessValues::default() }).about(Object {
                 name: name.clone(),
                 space: Space::Local,
                 index: if scalar { vec![] } else { vec![index.into()] },
@@ -53,7 +53,7 @@ impl Machine<'_, '_> {
 
     /// Returns the element that all lanes of `mask` select and its index among all elements.
     /// Returns `None` if the lanes differ or the index is out of bounds.
-    fn one_element(&self, warp: &Warp, mask: u32, local: u32, index: u32) -> Option<(Register, usize)> {
+    fn one_element(&self, warp: &Warp, mask: u32, local: u32, index: u32) -> Option<(FrameRegister, usize)> {
         let local = &self.program.code.locals[local as usize];
         let index = self.simd.uniform_word(&warp.rows, index, mask)?;
         (index < local.len).then(|| (local.at(index), (local.element + index) as usize))
@@ -68,7 +68,7 @@ impl Machine<'_, '_> {
         mask: u32,
         local: u32,
         index: u32,
-        to: Register,
+        to: FrameRegister,
     ) {
         if let Some((element, written)) = self.one_element(warp, mask, local, index)
             && (TIER < ACCESSES || mask & !warp.written[written] == 0)
@@ -103,7 +103,7 @@ impl Machine<'_, '_> {
         mask: u32,
         local: u32,
         index: u32,
-        from: Register,
+        from: FrameRegister,
     ) {
         if let Some((element, written)) = self.one_element(warp, mask, local, index) {
             self.simd.blend(&mut warp.rows, element, from, mask);

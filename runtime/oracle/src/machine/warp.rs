@@ -2,7 +2,7 @@
 
 use crate::check::Check;
 use crate::code::bits::approximate;
-use crate::code::frame::{FULL, LANES, LaneWord, Register, lanes_of};
+use crate::code::frame::{FULL, FrameRegister, LANES, LaneWord, lanes_of};
 use crate::code::{Inst, Local, Pc};
 use crate::machine::cooperation::{matching, reduce};
 use crate::machine::livelock::{MAX_SPIN_ATOMICS, Search};
@@ -165,7 +165,7 @@ impl Machine<'_, '_> {
                 }
                 Inst::Dynamic { array, to } => {
                     let start = self.setting.dynamic[array as usize];
-                    Register { row: to, wide: false }.fill(&mut warp.rows, start.into());
+                    FrameRegister { row: to, wide: false }.fill(&mut warp.rows, start.into());
                 }
                 Inst::Atomic(i) => {
                     self.atomic::<TIER>(site, warp, mask, &code.atomics[i as usize]);
@@ -396,7 +396,7 @@ impl Machine<'_, '_> {
     }
 
     #[inline(always)]
-    fn read_local<const TIER: u8>(&mut self, site: Pc, warp: &mut Warp, mask: u32, local: &Local, to: Register) {
+    fn read_local<const TIER: u8>(&mut self, site: Pc, warp: &mut Warp, mask: u32, local: &Local, to: FrameRegister) {
         to.copy(&mut warp.rows, local.first, FULL);
         if TIER >= ACCESSES {
             let missing = mask & !warp.written[local.element as usize];

@@ -13,11 +13,11 @@
 
 use crate::Program;
 use crate::check::Check;
-use crate::code::frame::{FULL, LANES, LaneWord, Register, lanes_of};
-use crate::code::{AccessOp, Atomic, Inst, Pc, RowIndex};
+use crate::code::frame::{FULL, FrameRegister, LANES, LaneWord, lanes_of};
+use crate::code::{AccessOp, AtomicAccess, Inst, Pc, RowIndex};
 use crate::machine::address::TargetLanes;
 use crate::machine::cooperation::sources;
-use crate::machine::describe::Target;
+use crate::machine::describe::DescribedTarget;
 use crate::machine::observer::Observer;
 use crate::machine::{LaunchConstants, Machine, Warp};
 use crate::report::{Description, Findings, Object, Produced, Report, Thread};
@@ -97,7 +97,7 @@ impl ObservedLane<'_> {
     }
 
     /// Returns the bits of a register.
-    pub fn bits(self, of: Register) -> u64 {
+    pub fn bits(self, of: FrameRegister) -> u64 {
         of.get(&self.warp.rows, self.index)
     }
 }
@@ -126,7 +126,7 @@ impl AccessedLanes<'_> {
 
     /// Returns whether the target is a buffer.
     pub fn is_buffer(self) -> bool {
-        matches!(self.part.target, Target::Buffer(_))
+        matches!(self.part.target, DescribedTarget::Buffer(_))
     }
 }
 
@@ -147,7 +147,12 @@ pub trait Propagation {
     ) -> Option<Self::Label>;
 
     /// Returns the label of a copy of register `from`.
-    fn copied(&mut self, _lane: ObservedLane<'_>, _from: Register, label: Option<Self::Label>) -> Option<Self::Label> {
+    fn copied(
+        &mut self,
+        _lane: ObservedLane<'_>,
+        _from: FrameRegister,
+        label: Option<Self::Label>,
+    ) -> Option<Self::Label> {
         label
     }
 
@@ -272,7 +277,7 @@ impl<P: Propagation> ShadowFlow<P> {
             Inst::Select { wide, to, condition, yes, no } => {
                 let holds = machine.simd.truth(&warp.rows, condition);
                 for lane in lanes_of(mask) {
-                    let from = Register { row: if holds >> lane & 1 == 1 { yes } else { no }, wide };
+                    let from = FrameRegister { row: if holds >> lane & 1 == 1 { yes } else { no }, wide };
                     let selected = self.copied(step.lane(machine, lane), from);
                     let label = self.rules.selected(self.shadow.get(warp, condition, lane), selected);
                     self.shadow.set(warp, to, lane, label);
@@ -308,13 +313,13 @@ impl<P: Propagation> ShadowFlow<P> {
     }
 
     /// Returns the value of a register.
-    fn labeled(&self, lane: ObservedLane<'_>, (ty, register): (Scalar, Register)) -> LabeledValue<P::Label> {
+    fn labeled(&self, lane: ObservedLane<'_>, (ty, register): (Scalar, FrameRegister)) -> LabeledValue<P::Label> {
         let label = self.shadow.get(lane.warp, register.row, lane.index);
         LabeledValue { ty, row: register.row, bits: lane.bits(register), label }
     }
 
     /// Returns the label of a copy of register `from`.
-    fn copied(&mut self, lane: ObservedLane<'_>, from: Register) -> Option<P::Label> {
+    fn copied(&mut self, lane: ObservedLane<'_>, from: FrameRegister) -> Option<P::Label> {
         let label = self.shadow.get(lane.warp, from.row, lane.index);
         self.rules.copied(lane, from, label)
     }
@@ -325,7 +330,7 @@ impl<P: Propagation> ShadowFlow<P> {
         &mut self,
         machine: &Machine<'_, '_>,
         step: WarpStep<'_>,
-        registers: impl Fn(usize) -> Option<(Register, Register)>,
+        registers: impl Fn(usize) -> Option<(FrameRegister, FrameRegister)>,
     ) {
         for lane in lanes_of(step.mask) {
             if let Some((to, from)) = registers(lane) {
@@ -374,7 +379,7 @@ impl<P: Propagation> ShadowFlow<P> {
 
     fn store(&mut self, machine: &mut Machine<'_, '_>, step: WarpStep<'_>, access: &AccessOp) {
         machine.each_part(step.site, step.warp, step.mask, access, |machine, part| {
-            if matches!(part.target, Target::Buffer(b) if !machine.buffers[b].mutable) {
+            if matches!(part.target, DescribedTarget::Buffer(b) if !machine.buffers[b].mutable) {
                 return;
             }
             for (i, from) in access.values.iter().enumerate() {
@@ -387,12 +392,12 @@ impl<P: Propagation> ShadowFlow<P> {
         });
     }
 
-    fn atomic(&mut self, machine: &mut Machine<'_, '_>, step: WarpStep<'_>, atomic: &Atomic) {
+    fn atomic(&mut self, machine: &mut Machine<'_, '_>, step: WarpStep<'_>, atomic: &AtomicAccess) {
         let access = &atomic.access;
         if let Some(to) = atomic.to {
             lanes_of(step.mask).for_each(|lane| self.shadow.set(step.warp, to.row, lane, None));
         }
-        let registers: Vec<Register> = access.values.iter().chain(&atomic.expected).copied().collect();
+        let registers: Vec<FrameRegister> = access.values.iter().chain(&atomic.expected).copied().collect();
         machine.each_part(step.site, step.warp, step.mask, access, |machine, part| {
             for lane in step.lanes(machine, part.lanes) {
                 let location = part.scalar(access, 0, lane.index);
@@ -400,8 +405,8 @@ impl<P: Propagation> ShadowFlow<P> {
                 let operands = registers.iter().map(|register| self.labeled(lane, (access.element, *register)));
                 let operands: Vec<_> = operands.collect();
                 let [memory, result] = match (atomic.operation, &operands[..]) {
-                    (ir::Atomic::Load, _) => [held, held],
-                    (ir::Atomic::Store, [value]) => {
+                    (ir::AtomicOperator::Load, _) => [held, held],
+                    (ir::AtomicOperator::Store, [value]) => {
                         [self.rules.stored(lane, AccessedLanes { access, part }, *value), None]
                     }
                     _ => self.rules.atomic(lane, AccessedLanes { access, part }, held, &operands),

@@ -16,7 +16,7 @@
 //! and the twin is ignored.
 
 use crate::check::Check;
-use crate::code::frame::Register;
+use crate::code::frame::FrameRegister;
 use crate::code::{Inst, Pc};
 use crate::observe::double_double::DoubleDouble;
 use crate::observe::flow::{AccessedLanes, Culprit, LabeledValue, ObservedLane, Propagation, report_store};
@@ -177,7 +177,12 @@ impl Propagation for Precision<'_> {
         Some(shadow_float)
     }
 
-    fn copied(&mut self, lane: ObservedLane<'_>, from: Register, label: Option<ShadowFloat>) -> Option<ShadowFloat> {
+    fn copied(
+        &mut self,
+        lane: ObservedLane<'_>,
+        from: FrameRegister,
+        label: Option<ShadowFloat>,
+    ) -> Option<ShadowFloat> {
         label.filter(|shadow_float| shadow_float.of == lane.bits(from))
     }
 

@@ -6,10 +6,10 @@
 //! and needs no analysis.
 
 use crate::Program;
-use crate::code::frame::{LANES, Register, lanes_of};
+use crate::code::frame::{FrameRegister, LANES, lanes_of};
 use crate::code::{AccessLocation, AccessOp, Inst, MaskSlot, Pc};
 use crate::machine::access::AccessAction;
-use crate::machine::describe::Target;
+use crate::machine::describe::DescribedTarget;
 use crate::machine::observer::Observer;
 use crate::machine::{Machine, VALUES, Warp};
 use crate::report::{self, Sites};
@@ -420,9 +420,9 @@ impl Counters {
             let at = || lanes_of(part.lanes).map(|lane| (lane, address[lane]));
             let bytes = access.bytes();
             let memory = match part.target {
-                Target::Shared => RequestMemory::Shared,
-                Target::Buffer(buffer) if machine.is_constant(buffer) => RequestMemory::Constant,
-                Target::Buffer(_) => RequestMemory::Global,
+                DescribedTarget::Shared => RequestMemory::Shared,
+                DescribedTarget::Buffer(buffer) if machine.is_constant(buffer) => RequestMemory::Constant,
+                DescribedTarget::Buffer(_) => RequestMemory::Global,
             };
             let requested = requested_bytes(at().map(|(_, a)| a), bytes);
             let used = requested.len() as u32;
@@ -436,7 +436,7 @@ impl Counters {
             let one = at().map(|(_, a)| a).all(|a| a == address[first]);
             let request = Request { lanes: part.lanes.count_ones(), cost, least, used, lines };
             let counts = RequestCounts { together: one.into(), ..RequestCounts::one(memory, request) };
-            if let (Target::Buffer(buffer), false) = (part.target, action == AccessAction::Load) {
+            if let (DescribedTarget::Buffer(buffer), false) = (part.target, action == AccessAction::Load) {
                 self.store(machine, buffer, &name, lanes_of(part.lanes).map(|lane| part.offset[lane]), bytes);
             }
             let sample = || RequestAddresses {
@@ -533,7 +533,7 @@ fn operations(inst: &Inst) -> u64 {
 /// Returns the lanes whose current or next index is below the limit.
 fn continuing_lanes(warp: &Warp, ty: Scalar, [index, limit]: [u32; 2], step: Option<u32>) -> u32 {
     let at = |row: u32, lane: usize| {
-        let bits = Register { row, wide: ty.bits() == 64 }.get(&warp.rows, lane);
+        let bits = FrameRegister { row, wide: ty.bits() == 64 }.get(&warp.rows, lane);
         let unused = 64 - ty.bits();
         match ty.is_signed() {
             true => i128::from((bits << unused) as i64 >> unused),
@@ -550,15 +550,15 @@ impl Machine<'_, '_> {
         let offsets = || lanes_of(part.lanes).map(|lane| part.offset[lane]);
         let (first, last) = (offsets().min().unwrap_or(0), offsets().max().unwrap_or(0));
         let (start, of) = match (part.target, &access.place) {
-            (Target::Buffer(buffer), _) => (0, Some(self.buffers[buffer].bytes.get().len() as u64)),
-            (Target::Shared, AccessLocation::Shared { array, .. }) => {
+            (DescribedTarget::Buffer(buffer), _) => (0, Some(self.buffers[buffer].bytes.get().len() as u64)),
+            (DescribedTarget::Shared, AccessLocation::Shared { array, .. }) => {
                 let array = &self.program.shared[*array as usize];
                 (array.offset.into(), Some(array.bytes().into()))
             }
-            (Target::Shared, AccessLocation::Dynamic { array: Some(array), .. }) => {
+            (DescribedTarget::Shared, AccessLocation::Dynamic { array: Some(array), .. }) => {
                 (self.setting.dynamic[*array as usize].into(), None)
             }
-            (Target::Shared, _) => (0, None),
+            (DescribedTarget::Shared, _) => (0, None),
         };
         let end = last.saturating_add(access.bytes().into()).saturating_sub(start);
         TouchedBytes { first: first.saturating_sub(start), end, of }

@@ -15,7 +15,7 @@
 
 use crate::Options;
 use crate::check::Check;
-use crate::code::frame::{LANES, Register, lanes_of};
+use crate::code::frame::{FrameRegister, LANES, lanes_of};
 use crate::code::{Inst, Pc, RowIndex};
 use crate::machine::Machine;
 use crate::machine::memory::word;
@@ -108,7 +108,12 @@ impl Propagation for Tracer<'_> {
 
     /// Records an origin for a constant that a function of `math::` returns for operands at its
     /// limits.
-    fn copied(&mut self, lane: ObservedLane<'_>, from: Register, label: Option<ValueOrigin>) -> Option<ValueOrigin> {
+    fn copied(
+        &mut self,
+        lane: ObservedLane<'_>,
+        from: FrameRegister,
+        label: Option<ValueOrigin>,
+    ) -> Option<ValueOrigin> {
         match (lane.inst, self.program.code.written.get(&from.row)) {
             (Inst::Move { .. }, Some(ty)) if self.program.is_math(lane.site) => {
                 let result = (*ty, lane.bits(from));
@@ -244,7 +249,7 @@ impl<'p> Tracer<'p> {
             // infinities from inputs.
             Some(ValueOrigin::BitsOf(row)) if is_any_float(result.ty) => {
                 let converted = result.ty.is_half() && result.class() != FloatClass::Finite;
-                let operand = lane.bits(Register { row, wide: false });
+                let operand = lane.bits(FrameRegister { row, wide: false });
                 let (result, operands) = ((result.ty, result.bits), vec![(Scalar::F32, operand)]);
                 converted.then(|| self.event(lane, Check::ConversionOverflow, result, operands))
             }

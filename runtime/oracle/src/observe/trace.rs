@@ -5,7 +5,7 @@
 //! read when the next instruction runs.
 
 use crate::Program;
-use crate::code::frame::{LaneWord, Register};
+use crate::code::frame::{FrameRegister, LaneWord};
 use crate::code::{AccessLocation, AccessOp, Inst, Pc, SlotIndex};
 use crate::machine::observer::Observer;
 use crate::machine::{Machine, VALUES, Warp};
@@ -124,16 +124,16 @@ struct Pending {
 enum PendingEvent {
     Load {
         from: AccessTarget,
-        values: Vec<(Register, Scalar)>,
+        values: Vec<(FrameRegister, Scalar)>,
     },
     Atomic {
         operation: String,
         at: AccessTarget,
         value: String,
-        before: Option<(Register, Scalar)>,
+        before: Option<(FrameRegister, Scalar)>,
     },
     Exchange {
-        to: Register,
+        to: FrameRegister,
         ty: Scalar,
     },
     /// The end of a loop's iteration, which continues at `body` or leaves the loop.
@@ -169,7 +169,7 @@ impl Observer for Recorder {
         }
         let code = &program.code;
         let lane = self.lane;
-        let read = |register: Register, ty: Scalar| short(ty, register.get(&warp.rows, lane));
+        let read = |register: FrameRegister, ty: Scalar| short(ty, register.get(&warp.rows, lane));
         let row = |row: u32| u64::from(u32::lanes(&warp.rows, row as usize)[lane]);
         match code.insts[site as usize] {
             Inst::Named(i) => {
@@ -281,7 +281,7 @@ impl Recorder {
     fn record_pending(&mut self, program: &Program, site: Pc, warp: &Warp, active: bool) {
         let Some(Pending { site: of_site, what }) = self.pending.take() else { return };
         let lane = self.lane;
-        let read = |(register, ty): (Register, Scalar)| short(ty, register.get(&warp.rows, lane));
+        let read = |(register, ty): (FrameRegister, Scalar)| short(ty, register.get(&warp.rows, lane));
         let event = match what {
             PendingEvent::Load { from, values } => {
                 TraceEvent::Loaded { from, values: values.into_iter().map(read).collect() }
@@ -392,19 +392,19 @@ fn line_at(program: &Program, site: Pc) -> &str {
 
 /// Returns the method of an atomic operation at a line of code. `fetch_sub` is an addition of the
 /// negated value.
-fn name_of(operation: ir::Atomic, line: &str) -> &'static str {
+fn name_of(operation: ir::AtomicOperator, line: &str) -> &'static str {
     match operation {
-        ir::Atomic::Add if line.contains(".fetch_sub(") && !line.contains(".fetch_add(") => "fetch_sub",
-        ir::Atomic::Add => "fetch_add",
-        ir::Atomic::Min => "fetch_min",
-        ir::Atomic::Max => "fetch_max",
-        ir::Atomic::And => "fetch_and",
-        ir::Atomic::Or => "fetch_or",
-        ir::Atomic::Xor => "fetch_xor",
-        ir::Atomic::Exchange => "exchange",
-        ir::Atomic::CompareExchange => "compare_exchange",
-        ir::Atomic::Load => "atomic load",
-        ir::Atomic::Store => "atomic store",
+        ir::AtomicOperator::Add if line.contains(".fetch_sub(") && !line.contains(".fetch_add(") => "fetch_sub",
+        ir::AtomicOperator::Add => "fetch_add",
+        ir::AtomicOperator::Min => "fetch_min",
+        ir::AtomicOperator::Max => "fetch_max",
+        ir::AtomicOperator::And => "fetch_and",
+        ir::AtomicOperator::Or => "fetch_or",
+        ir::AtomicOperator::Xor => "fetch_xor",
+        ir::AtomicOperator::Exchange => "exchange",
+        ir::AtomicOperator::CompareExchange => "compare_exchange",
+        ir::AtomicOperator::Load => "atomic load",
+        ir::AtomicOperator::Store => "atomic store",
     }
 }
 

@@ -1,7 +1,7 @@
 //! The conversions of `cvt`.
 
 use super::float::{Exact, F64, FloatFormat, FloatValue, Rounding, RoundingMode};
-use super::integer::Integer;
+use super::integer::IntegerFormat;
 
 /// Rounds a number to an integer. Returns `None` if the integer has more than 127 bits.
 fn integral(x: Exact, rounding: Rounding) -> Option<i128> {
@@ -37,7 +37,7 @@ fn integral(x: Exact, rounding: Rounding) -> Option<i128> {
 
 /// Converts a float to an integer: rounds and clamps to the range. A NaN becomes 0, or the highest
 /// bit if 64 bits are involved.
-pub fn to_integer(from: FloatFormat, to: Integer, bits: u64, rounding: Rounding) -> u64 {
+pub fn to_integer(from: FloatFormat, to: IntegerFormat, bits: u64, rounding: Rounding) -> u64 {
     match from.decode(bits) {
         FloatValue::Nan if from == F64 || to.bits == 64 => 1 << (to.bits - 1),
         FloatValue::Nan => 0,
@@ -50,7 +50,7 @@ pub fn to_integer(from: FloatFormat, to: Integer, bits: u64, rounding: Rounding)
 }
 
 /// Converts an integer to a float.
-pub fn from_integer(from: Integer, to: FloatFormat, word: u64, rounding: Rounding) -> u64 {
+pub fn from_integer(from: IntegerFormat, to: FloatFormat, word: u64, rounding: Rounding) -> u64 {
     let value = from.value(word);
     to.encode(Exact { negative: value < 0, significand: value.unsigned_abs(), exponent: 0 }, rounding)
 }

@@ -2,14 +2,14 @@
 
 /// Width and sign of an integer type.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Integer {
+pub struct IntegerFormat {
     /// The width in bits, at most 64.
     pub bits: u32,
     /// Whether the type is two's complement.
     pub signed: bool,
 }
 
-impl Integer {
+impl IntegerFormat {
     /// Returns a mask of all bits of the type.
     pub const fn mask(self) -> u64 {
         u64::MAX >> (64 - self.bits)
@@ -83,7 +83,7 @@ impl Integer {
     /// Returns the low or high 32 of the 48 bits of the product of the operands' low 24 bits: bits
     /// 0 to 31, or 16 to 47.
     pub const fn mul24(self, a: u64, b: u64, high: bool) -> u64 {
-        let part = Integer { bits: 24, ..self };
+        let part = IntegerFormat { bits: 24, ..self };
         let product = part.value(a) * part.value(b);
         (if high { product >> 16 } else { product }) as u64 & 0xffff_ffff
     }
@@ -154,8 +154,8 @@ impl Integer {
 }
 
 /// Computes `dp4a` and `dp2a`: c plus the sum of products of the parts of a with bytes of b.
-pub const fn dot(a: u32, a_part: Integer, b: u32, b_signed: bool, first_byte: u32, c: u32) -> u32 {
-    let byte = Integer { bits: 8, signed: b_signed };
+pub const fn dot(a: u32, a_part: IntegerFormat, b: u32, b_signed: bool, first_byte: u32, c: u32) -> u32 {
+    let byte = IntegerFormat { bits: 8, signed: b_signed };
     let parts = 32 / a_part.bits;
     let mut sum = c as i128;
     let mut i = 0;

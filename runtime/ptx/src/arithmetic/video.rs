@@ -1,6 +1,6 @@
 //! Video instructions: operations on one part of a word, or on two halves or four bytes at once.
 
-use super::integer::Integer;
+use super::integer::IntegerFormat;
 
 /// An operation on two numbers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -43,7 +43,7 @@ impl WordPart {
 
     /// Returns the number that the part of a word represents.
     pub fn value(self, word: u32, signed: bool) -> i64 {
-        Integer { bits: self.bits, signed }.value(u64::from(word) >> self.shift) as i64
+        IntegerFormat { bits: self.bits, signed }.value(u64::from(word) >> self.shift) as i64
     }
 
     /// Returns the word with this part replaced.
@@ -54,7 +54,7 @@ impl WordPart {
 
     /// Clamps a number to the range of the part.
     pub fn clamp(self, value: i128, signed: bool) -> i128 {
-        let range = Integer { bits: self.bits, signed };
+        let range = IntegerFormat { bits: self.bits, signed };
         value.clamp(range.least(), range.greatest())
     }
 }
@@ -79,7 +79,7 @@ impl Second {
     pub fn of(self, result: i128, c: u32, saturate: bool, signed: bool) -> u32 {
         let part = if let Second::Merge(part) = self { part } else { WordPart::WHOLE };
         let result = if saturate { part.clamp(result, signed) } else { result };
-        let word = Integer { bits: 32, signed };
+        let word = IntegerFormat { bits: 32, signed };
         let (x, y) = (word.value(result as u32 as u64), word.value(c.into()));
         match self {
             Second::None => result as u32,
@@ -147,7 +147,7 @@ pub struct MulAdd {
 impl MulAdd {
     /// Computes a · b + c.
     pub fn of(self, a: i64, b: i64, c: u32) -> u32 {
-        let word = Integer { bits: 32, signed: self.signed };
+        let word = IntegerFormat { bits: 32, signed: self.signed };
         let product = i128::from(a) * i128::from(b);
         let product = if self.negate_product { -product } else { product };
         let c = word.value(c.into());

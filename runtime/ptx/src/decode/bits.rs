@@ -1,7 +1,7 @@
 //! Logic, shifts, bit fields and searches.
 
 use super::super::arithmetic::bits::{Permutation, extended, find_nth, funnel, logic, ones, permute};
-use super::super::arithmetic::integer::Integer;
+use super::super::arithmetic::integer::IntegerFormat;
 use super::super::body::{Logic, binary, lanewise, ternary, unary};
 use super::super::code::{Body, DefinednessRule, InstructionKind};
 use super::super::registers::{RegisterPlace, Registers};
@@ -111,11 +111,13 @@ impl<'m> Decoder<'m> {
         let left = opcode == Opcode::Shl;
         let body = match (to.place, a.place, distance.place) {
             (RegisterPlace::Word(d), RegisterPlace::Word(x), RegisterPlace::Word(y)) => match (left, integers) {
-                (true, Integer { bits: 32, .. }) => binary(d, [x, y], |a: u32, n: u32| if n > 31 { 0 } else { a << n }),
-                (false, Integer { bits: 32, signed: false }) => {
+                (true, IntegerFormat { bits: 32, .. }) => {
+                    binary(d, [x, y], |a: u32, n: u32| if n > 31 { 0 } else { a << n })
+                }
+                (false, IntegerFormat { bits: 32, signed: false }) => {
                     binary(d, [x, y], |a: u32, n: u32| if n > 31 { 0 } else { a >> n })
                 }
-                (false, Integer { bits: 32, signed: true }) => {
+                (false, IntegerFormat { bits: 32, signed: true }) => {
                     binary(d, [x, y], |a: u32, n: u32| (a as i32 >> n.min(31)) as u32)
                 }
                 (true, _) => binary(d, [x, y], move |a: u32, n: u32| integers.shl(a.into(), n) as u32),

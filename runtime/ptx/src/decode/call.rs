@@ -10,8 +10,8 @@ use super::super::code::{
 use super::super::memory::function_address;
 use super::operand::VariableLocation;
 use super::{Decoded, Decoder, Frame, Result, VARIABLE_GAP};
-use kernel_dsl_compiler::ptx::ast::Call;
-use kernel_dsl_compiler::ptx::{Callee, Callees, Function, Module, Operand, Parameter, Register, Statement, Symbol};
+use kernel_dsl_compiler::ptx::ast::FunctionCall;
+use kernel_dsl_compiler::ptx::{Callee, Callees, Function, Module, Operand, Parameter, RegisterId, Statement, Symbol};
 use std::collections::HashSet;
 
 /// The largest number of possible functions of an indirect call that are inlined.
@@ -116,7 +116,7 @@ fn candidates(module: &Module, callees: &Callees) -> Vec<usize> {
 }
 
 impl<'m> Decoder<'m> {
-    pub(super) fn call(&mut self, frame: &mut Frame<'m>, call: &Call) -> Result<()> {
+    pub(super) fn call(&mut self, frame: &mut Frame<'m>, call: &FunctionCall) -> Result<()> {
         let site = self.site;
         // Lanes that do not call jump past the body.
         let around = match &call.guard {
@@ -147,7 +147,13 @@ impl<'m> Decoder<'m> {
 
     /// Decodes an indirect call: it compares the register with each possible function, and calls
     /// that function.
-    fn indirect(&mut self, frame: &mut Frame<'m>, call: &Call, register: Register, targets: u32) -> Result<()> {
+    fn indirect(
+        &mut self,
+        frame: &mut Frame<'m>,
+        call: &FunctionCall,
+        register: RegisterId,
+        targets: u32,
+    ) -> Result<()> {
         let Some(targets) = frame.function.call_targets.get(targets as usize) else {
             return Err("its possible callees are not declared".to_string());
         };
@@ -180,7 +186,7 @@ impl<'m> Decoder<'m> {
     }
 
     /// Decodes a call of a known function.
-    fn callee(&mut self, frame: &mut Frame<'m>, call: &Call, index: usize) -> Result<()> {
+    fn callee(&mut self, frame: &mut Frame<'m>, call: &FunctionCall, index: usize) -> Result<()> {
         let callee = &self.module.functions()[index];
         if callee.body.is_none() {
             return self.service(frame, call, callee);
@@ -192,7 +198,7 @@ impl<'m> Decoder<'m> {
     }
 
     /// Decodes a call of a function that the device provides.
-    fn service(&mut self, frame: &mut Frame<'m>, call: &Call, callee: &Function) -> Result<()> {
+    fn service(&mut self, frame: &mut Frame<'m>, call: &FunctionCall, callee: &Function) -> Result<()> {
         let (function, sizes, result): (_, &[u32], _) = match callee.name.as_str() {
             "vprintf" => (DeviceFunction::Print, &[8, 8], Some(4)),
             "malloc" => (DeviceFunction::Allocate, &[8], Some(8)),
@@ -221,7 +227,7 @@ impl<'m> Decoder<'m> {
     }
 
     /// Decodes a call of a routine, whose code is decoded later.
-    fn outline(&mut self, frame: &mut Frame<'m>, call: &Call, index: usize) -> Result<()> {
+    fn outline(&mut self, frame: &mut Frame<'m>, call: &FunctionCall, index: usize) -> Result<()> {
         let callee = &self.module.functions()[index];
         if callee.parameters.len() != call.arguments.len() || callee.returns.len() != call.returns.len() {
             return Err(format!("`{}` has a different number of parameters or results", callee.name));
@@ -299,7 +305,7 @@ impl<'m> Decoder<'m> {
     }
 
     /// Inlines the function's body here.
-    fn inline(&mut self, frame: &mut Frame<'m>, call: &Call, index: usize) -> Result<()> {
+    fn inline(&mut self, frame: &mut Frame<'m>, call: &FunctionCall, index: usize) -> Result<()> {
         let callee = &self.module.functions()[index];
         if callee.parameters.len() != call.arguments.len() || callee.returns.len() != call.returns.len() {
             return Err(format!("`{}` has a different number of parameters or results", callee.name));
@@ -391,7 +397,7 @@ impl<'m> Decoder<'m> {
     }
 
     /// Copies results in registers to the caller's registers.
-    fn give_registers(&mut self, caller: &mut Frame<'m>, callee: &mut Frame<'m>, call: &Call) -> Result<()> {
+    fn give_registers(&mut self, caller: &mut Frame<'m>, callee: &mut Frame<'m>, call: &FunctionCall) -> Result<()> {
         let function = callee.function;
         for (i, result) in function.returns.iter().enumerate() {
             let to = match call.returns.get(i) {

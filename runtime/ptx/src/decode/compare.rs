@@ -8,7 +8,7 @@ use super::super::registers::{RegisterPlace, Registers, lanes};
 use super::operand::OperandLocation;
 use super::words::{Words, integer};
 use super::{Decoded, Decoder, Frame, Result};
-use kernel_dsl_compiler::ptx::words::Class;
+use kernel_dsl_compiler::ptx::words::TypeClass;
 use kernel_dsl_compiler::ptx::{Modifier, Opcode, Operand, Type};
 use smallvec::{SmallVec, smallvec};
 use std::cmp::Ordering;
@@ -131,7 +131,7 @@ impl<'m> Decoder<'m> {
                 set_predicates(comparison, p, q)
             }
             _ => {
-                let result = words.take_as(|m| m.ty().filter(|ty| ty.class() != Class::Predicate));
+                let result = words.take_as(|m| m.ty().filter(|ty| ty.class() != TypeClass::Predicate));
                 let Some(result) = result else { return Err("it has no type".to_string()) };
                 let comparison = self.compared(frame, words, operands)?;
                 let to = self.to(frame, operands, 0)?;

@@ -2,7 +2,7 @@
 
 use super::super::arithmetic::convert::{from_integer, to_float, to_integer, to_integral};
 use super::super::arithmetic::float::{BF16, F16, F32, F64, FloatFormat, Rounding, RoundingMode};
-use super::super::arithmetic::integer::Integer;
+use super::super::arithmetic::integer::IntegerFormat;
 use super::super::body::unary;
 use super::super::code::Body;
 use super::super::registers::RegisterPlace;
@@ -14,7 +14,7 @@ use kernel_dsl_compiler::ptx::{Modifier, Operand, Type};
 /// One side of a conversion.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum ConversionSide {
-    Integer(Integer),
+    Integer(IntegerFormat),
     Float(FloatFormat),
 }
 
@@ -85,7 +85,7 @@ impl Conversion {
     }
 
     /// Returns an integer as its register holds it, extended by its own sign.
-    fn extended(self, ty: Integer, bits: u64) -> u64 {
+    fn extended(self, ty: IntegerFormat, bits: u64) -> u64 {
         ty.value(bits) as u64 & u64::MAX >> (64 - self.register)
     }
 }

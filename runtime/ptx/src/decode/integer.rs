@@ -1,6 +1,6 @@
 //! Arithmetic on integers, and instructions whose opcode is the same for floats.
 
-use super::super::arithmetic::integer::{Integer, dot};
+use super::super::arithmetic::integer::{IntegerFormat, dot};
 use super::super::body::{binary, ternary};
 use super::super::code::{Body, DefinednessRule, InstructionKind};
 use super::super::division::division;
@@ -9,7 +9,7 @@ use super::super::unspecified::Unspecified;
 use super::operand::OperandLocation;
 use super::words::{Words, integer};
 use super::{Decoded, Decoder, Frame, Result};
-use kernel_dsl_compiler::ptx::words::Class;
+use kernel_dsl_compiler::ptx::words::TypeClass;
 use kernel_dsl_compiler::ptx::{Modifier, Opcode, Operand, Type};
 use smallvec::{SmallVec, smallvec};
 
@@ -41,7 +41,7 @@ impl<'m> Decoder<'m> {
         operands: &[Operand],
     ) -> Result {
         let ty = words.ty()?;
-        if ty.class() == Class::Float {
+        if ty.class() == TypeClass::Float {
             return self.float_arithmetic(frame, opcode, words, ty, operands);
         }
         let Some(integers) = integer(ty) else { return Err(format!("it does not support .{ty}")) };
@@ -99,7 +99,7 @@ impl<'m> Decoder<'m> {
             return self.carried(to, [a, b], ty, Carry { subtract, takes: false, gives: true });
         }
         let saturate = words.take(Modifier::Sat);
-        let integers = integer(ty).unwrap_or(Integer { bits: 32, signed: true });
+        let integers = integer(ty).unwrap_or(IntegerFormat { bits: 32, signed: true });
         let body: Body = match (to.place, a.place, b.place) {
             (RegisterPlace::Word(d), RegisterPlace::Word(x), RegisterPlace::Word(y))
                 if ty.bits() == 32 && !saturate =>
@@ -137,7 +137,7 @@ impl<'m> Decoder<'m> {
                 false => binary(d, [x, y], |a: u32, b: u32| (a as i32).max(b as i32) as u32),
             },
             _ => {
-                let integers = integer(ty).unwrap_or(Integer { bits: 32, signed: true });
+                let integers = integer(ty).unwrap_or(IntegerFormat { bits: 32, signed: true });
                 return Ok(self.lanewise(to, &[a, b], move |[a, b, ..]| {
                     let first = integers.value(a) < integers.value(b);
                     integers.wrap(integers.value(if first == least { a } else { b }))
@@ -240,7 +240,7 @@ impl<'m> Decoder<'m> {
         let (first, second) = (words.ty()?, words.ty()?);
         let high = opcode == Opcode::Dp2a && words.take_one(&[Modifier::Lo, Modifier::Hi]) == Some(Modifier::Hi);
         let bits = if opcode == Opcode::Dp2a { 16 } else { 8 };
-        let part = Integer { bits, signed: first == Type::S32 };
+        let part = IntegerFormat { bits, signed: first == Type::S32 };
         let signed = second == Type::S32;
         let (to, [a, b]) = self.two(frame, operands, Type::B32)?;
         let c = self.operand(frame, operands, 3, Type::B32)?;

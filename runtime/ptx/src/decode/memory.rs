@@ -2,7 +2,7 @@
 
 use super::super::access::generic;
 use super::super::arithmetic::float::{F16, F32, F64, FloatFormat, Rounding};
-use super::super::code::{Atomic, Copy, Data, InstructionKind, MemoryAccess, Update, Window};
+use super::super::code::{AsyncCopyAccess, AtomicAccess, Data, InstructionKind, MemoryAccess, Update, Window};
 use super::super::memory::{window_base, window_of};
 use super::operand::VariableLocation;
 use super::words::{Words, integer};
@@ -162,7 +162,7 @@ impl<'m> Decoder<'m> {
         };
         reads.extend(read.map(|r| r.id));
         let read = read.map(|r| (r.place, r.id));
-        let kind = InstructionKind::Copy(Box::new(Copy { to, from, read }));
+        let kind = InstructionKind::Copy(Box::new(AsyncCopyAccess { to, from, read }));
         Ok(Decoded { kind, reads, writes: SmallVec::new() })
     }
 
@@ -207,7 +207,7 @@ impl<'m> Decoder<'m> {
         let reads = base.map(|b| b.id).into_iter().chain(given.iter().map(|d| d.id)).collect();
         let writes = result.iter().map(|r| r.id).collect();
         let kind =
-            InstructionKind::Atomic(Atomic { access, result: result.map(|r| r.data()), operands: given, update });
+            InstructionKind::Atomic(AtomicAccess { access, result: result.map(|r| r.data()), operands: given, update });
         Ok(Decoded { kind, reads, writes })
     }
 

@@ -31,7 +31,7 @@ use call::outlined;
 use kernel_dsl_compiler::ptx::ast::SourcePosition;
 use kernel_dsl_compiler::ptx::form::Set;
 use kernel_dsl_compiler::ptx::{
-    self, Callee, Function, In, Instruction, Item, Label, Modifier, Module, Opcode, Operand, Register, Space,
+    self, Callee, Function, In, Instruction, Item, Label, Modifier, Module, Opcode, Operand, RegisterId, Space,
     SpecialRegister, Statement, ValueNames, table,
 };
 use operand::OperandLocation;
@@ -132,7 +132,7 @@ impl Decoded {
 pub(super) struct Frame<'m> {
     pub index: usize,
     pub function: &'m Function,
-    registers: HashMap<Register, OperandLocation>,
+    registers: HashMap<RegisterId, OperandLocation>,
     labels: Vec<Pc>,
     /// Branches to labels that are not resolved yet.
     forward: Vec<(Pc, usize, Label)>,
@@ -177,7 +177,7 @@ pub(super) struct Decoder<'m> {
 }
 
 /// Decodes inline PTX, or returns the first instruction that is not supported.
-pub fn decode_inline(code: &ptx::Inline) -> std::result::Result<Inline, RefusedInstruction> {
+pub fn decode_inline(code: &ptx::InlineBlock) -> std::result::Result<Inline, RefusedInstruction> {
     let mut decoder = Decoder::new(code.module());
     let mut frame = decoder.frame(0, Vec::new(), Vec::new());
     let mut steps = Vec::new();

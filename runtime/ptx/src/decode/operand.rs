@@ -5,7 +5,7 @@ use super::super::code::{Condition, Window};
 use super::super::memory::function_address;
 use super::super::registers::{Id, RegisterPlace};
 use super::{Decoder, Frame, Result};
-use kernel_dsl_compiler::ptx::{Address, Base, Operand, Register, Symbol, Type};
+use kernel_dsl_compiler::ptx::{Address, Base, Operand, RegisterId, Symbol, Type};
 
 /// A location that an instruction reads or writes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -148,7 +148,7 @@ impl<'m> Decoder<'m> {
     }
 
     /// Returns the location of a register.
-    pub fn register(&mut self, frame: &mut Frame<'m>, register: Register) -> Result<OperandLocation> {
+    pub fn register(&mut self, frame: &mut Frame<'m>, register: RegisterId) -> Result<OperandLocation> {
         let Some(declaration) = frame.function.registers.get(register.declaration as usize) else {
             return Err("it names a register that is not declared".to_string());
         };
@@ -242,7 +242,7 @@ impl<'m> Decoder<'m> {
     }
 
     /// Returns the condition that a predicate is true, or false if `negated`.
-    pub fn condition(&mut self, frame: &mut Frame<'m>, register: Register, negated: bool) -> Result<Condition> {
+    pub fn condition(&mut self, frame: &mut Frame<'m>, register: RegisterId, negated: bool) -> Result<Condition> {
         let source = self.register(frame, register)?;
         Ok(Condition { predicate: source.predicate()?, id: source.id, negated })
     }

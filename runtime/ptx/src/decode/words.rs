@@ -2,8 +2,8 @@
 //! rejected.
 
 use crate::arithmetic::float::Rounding;
-use crate::arithmetic::integer::Integer;
-use kernel_dsl_compiler::ptx::words::Class;
+use crate::arithmetic::integer::IntegerFormat;
+use kernel_dsl_compiler::ptx::words::TypeClass;
 use kernel_dsl_compiler::ptx::{Modifier, Type};
 
 /// The remaining modifiers.
@@ -72,8 +72,8 @@ impl Words {
 }
 
 /// Returns the integers of a type; untyped bits count as unsigned.
-pub fn integer(ty: Type) -> Option<Integer> {
+pub fn integer(ty: Type) -> Option<IntegerFormat> {
     let signed = matches!(ty, Type::S8 | Type::S16 | Type::S32 | Type::S64);
-    let whole = matches!(ty.class(), Class::Integer | Class::Bits) && ty.bits() <= 64;
-    whole.then_some(Integer { bits: ty.bits(), signed })
+    let whole = matches!(ty.class(), TypeClass::Integer | TypeClass::Bits) && ty.bits() <= 64;
+    whole.then_some(IntegerFormat { bits: ty.bits(), signed })
 }

@@ -1,7 +1,7 @@
 //! Collection of findings during a run: describes the first hit of a check at a site and counts the
 //! others.
 
-use super::{Allowed, CodeLocation, ConflictSide, Finding, Instruction, Object, Produced, Report, Values};
+use super::{AccessValues, Allowed, CodeLocation, ConflictSide, Finding, Object, Produced, PtxInstruction, Report};
 use crate::{Schedule, Thread};
 use kernel_dsl_compiler::oracle::{Check, Severity};
 use kernel_dsl_compiler::source::KernelSource;
@@ -26,7 +26,7 @@ pub trait Sites: Debug + Sync {
     fn place(&self, site: u32) -> CodeLocation;
 
     /// Returns an instruction as text, if the program is PTX.
-    fn instruction(&self, _site: u32) -> Option<Instruction> {
+    fn instruction(&self, _site: u32) -> Option<PtxInstruction> {
         None
     }
 
@@ -45,7 +45,7 @@ pub struct Description {
     /// The memory.
     pub object: Option<Object>,
     /// The values.
-    pub values: Option<Values>,
+    pub values: Option<AccessValues>,
     /// The other side of a conflict: its site, thread and action.
     pub other: Option<(Option<u32>, Thread, &'static str)>,
     /// The operation that produced the NaN or infinity.
@@ -65,8 +65,8 @@ impl Description {
     }
 
     /// Adds the values of the access, if any is known.
-    pub fn with(mut self, values: Values) -> Description {
-        self.values = (values != Values::default()).then_some(values);
+    pub fn with(mut self, values: AccessValues) -> Description {
+        self.values = (values != AccessValues::default()).then_some(values);
         self
     }
 

@@ -3,7 +3,7 @@
 //! An interpreter numbers the instructions of its program and describes them by [`Sites`]. For each
 //! hit of a check, the interpreter passes a site, a thread and a [`Description`] to its
 //! [`Findings`]. At the end of the run, these become a [`Report`]. The oracle's [`CodeLocation`] is
-//! in Rust, the PTX interpreter's is in PTX, with the [`Instruction`].
+//! in Rust, the PTX interpreter's is in PTX, with the [`PtxInstruction`].
 //!
 //! Repeated hits of one check at one site form one [`Finding`]: it describes the first hit, counts
 //! the others, and lists every location that it conflicts with. Places are resolved to file, line
@@ -79,11 +79,11 @@ pub struct Finding {
     /// The first thread that violated the check.
     pub thread: Thread,
     /// The instruction at the place, if the program is PTX.
-    pub instruction: Option<Instruction>,
+    pub instruction: Option<PtxInstruction>,
     /// The memory or variable.
     pub object: Option<Object>,
     /// The values of the access, where they are known.
-    pub values: Option<Values>,
+    pub values: Option<AccessValues>,
     /// The conflicting access.
     pub other: Option<ConflictSide>,
     /// The first conflicting access at each further place.
@@ -108,7 +108,7 @@ pub struct PtxLine {
 
 /// An instruction of a PTX program.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct Instruction {
+pub struct PtxInstruction {
     /// The instruction as printed.
     pub text: String,
     /// The file and line of the source, from `.loc`; without it, the comment above the instruction.
@@ -192,7 +192,7 @@ pub struct Object {
 
 /// The values loaded and stored at the first hit, in Rust syntax.
 #[derive(Clone, Default, PartialEq, Eq, Debug, Serialize)]
-pub struct Values {
+pub struct AccessValues {
     /// The value that this access loads.
     pub loads: Option<String>,
     /// The value that this access stores.
@@ -280,7 +280,7 @@ impl fmt::Display for Verdict {
     }
 }
 
-impl fmt::Display for Values {
+impl fmt::Display for AccessValues {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let values = [
             ("the element held", &self.held),

@@ -1,7 +1,7 @@
 //! A report as text in rustc's error format: title, the line with a caret, notes, help. Errors come
 //! first.
 
-use super::{Allowed, CodeLocation, ConflictSide, Finding, Instruction, PtxLine, Report};
+use super::{Allowed, CodeLocation, ConflictSide, Finding, PtxInstruction, PtxLine, Report};
 use crate::Schedule;
 use annotate_snippets::{Annotation, AnnotationKind, Element, Group, Level, Origin, Renderer, Snippet};
 use kernel_dsl_compiler::oracle::Severity;
@@ -89,7 +89,7 @@ fn groups<'a>(finding: &'a Finding, sources: &'a [KernelSource]) -> Vec<Group<'a
     if finding.count > 1 {
         elements.push(Level::NOTE.message(format!("this happened {} times here", finding.count)).into());
     }
-    if let Some(Instruction { origin: Some(origin), .. }) = &finding.instruction {
+    if let Some(PtxInstruction { origin: Some(origin), .. }) = &finding.instruction {
         elements.push(Level::NOTE.message(format!("compiled from: {origin}")).into());
     }
     // The help texts advise on Rust, so a finding in PTX has none.
@@ -126,7 +126,7 @@ fn others(others: &[ConflictSide]) -> String {
 /// Returns the line of a PTX instruction, or the instruction as printed if the text of its file is
 /// missing.
 fn ptx_snippet<'a>(
-    instruction: &'a Instruction,
+    instruction: &'a PtxInstruction,
     place: &'a CodeLocation,
     marks: Vec<(&'a CodeLocation, AnnotationKind, String)>,
     sources: &'a [KernelSource],

@@ -300,7 +300,7 @@ impl<'a> Agreement<'a> {
     /// Calls `run` with the validated arguments of the case, in host memory. Returns the outputs.
     fn interpret(&self, run: &dyn Fn(&ValidatedArgs) -> Result<()>) -> Result<Outputs> {
         let cpu = &self.checker.cpu;
-        self.prepared.run(cpu, self.case, |arguments| run(&self.prepared.approved(cpu, self.case, arguments)?))
+        self.prepared.run(cpu, self.case, |arguments| run(&self.prepared.validated(cpu, self.case, arguments)?))
     }
 
     /// Checks that outputs under a schedule equal `expected`, except in arguments that may depend

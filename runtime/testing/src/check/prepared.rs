@@ -144,7 +144,7 @@ impl PreparedInstance {
     }
 
     /// Validates the arguments of a case against the kernel's contract.
-    pub(crate) fn approved<'a>(
+    pub(crate) fn validated<'a>(
         &self,
         device: &Device,
         case: &Case,

@@ -7,7 +7,7 @@ use super::integer::number;
 use kernel_dsl::compiler::ptx::form::FormRow;
 use kernel_dsl::compiler::ptx::table::ROWS;
 use kernel_dsl::compiler::ptx::{Modifier, Opcode, Type, parse};
-use runtime::interpreter::Bytes;
+use runtime::interpreter::ArgumentBytes;
 use runtime::ptx::{BufferArgument, Launch, Options, ParameterValue, Program};
 use rustc_apfloat::Float;
 use rustc_apfloat::ieee::{Double, Half, Single};
@@ -159,9 +159,9 @@ fn run(
         block: [32, 1, 1],
         dynamic_shared: 0,
         buffers: vec![
-            buffer("out", Bytes::Exclusive(bytemuck::cast_slice_mut(&mut out))),
-            buffer("there", Bytes::Exclusive(bytemuck::cast_slice_mut(&mut there))),
-            buffer("in", Bytes::Shared(bytemuck::cast_slice(&input))),
+            buffer("out", ArgumentBytes::Exclusive(bytemuck::cast_slice_mut(&mut out))),
+            buffer("there", ArgumentBytes::Exclusive(bytemuck::cast_slice_mut(&mut there))),
+            buffer("in", ArgumentBytes::Shared(bytemuck::cast_slice(&input))),
         ],
         parameters: (0..3).map(|buffer| ParameterValue::Address { buffer, offset: 0 }).collect(),
         options: Options::default(),

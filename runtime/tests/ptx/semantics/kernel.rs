@@ -2,7 +2,7 @@
 
 use kernel_dsl::compiler::ptx::form::{FormRow, OperandForm, OperandKind, OperandType, Presence, Selection};
 use kernel_dsl::compiler::ptx::{Modifier, Opcode, Selector, Type, parse};
-use runtime::interpreter::Bytes;
+use runtime::interpreter::ArgumentBytes;
 use runtime::ptx::{BufferArgument, Check, Checks, Launch, Options, ParameterValue, Program};
 use std::fmt::Write;
 
@@ -323,8 +323,8 @@ pub fn run(form: &Form, lanes: &[([u64; 4], bool)]) -> Vec<Result> {
         block: [BLOCK as u32, 1, 1],
         dynamic_shared: 0,
         buffers: vec![
-            BufferArgument { name: "out".into(), bytes: Bytes::Exclusive(bytemuck::cast_slice_mut(&mut out)) },
-            BufferArgument { name: "in".into(), bytes: Bytes::Shared(bytemuck::cast_slice(&input)) },
+            BufferArgument { name: "out".into(), bytes: ArgumentBytes::Exclusive(bytemuck::cast_slice_mut(&mut out)) },
+            BufferArgument { name: "in".into(), bytes: ArgumentBytes::Shared(bytemuck::cast_slice(&input)) },
         ],
         parameters: vec![
             ParameterValue::Address { buffer: 0, offset: 0 },

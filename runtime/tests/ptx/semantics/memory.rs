@@ -6,7 +6,7 @@ use super::integer::{number, signed};
 use kernel_dsl::compiler::ptx::form::FormRow;
 use kernel_dsl::compiler::ptx::table::ROWS;
 use kernel_dsl::compiler::ptx::{Modifier, Opcode, Space, Type, parse};
-use runtime::interpreter::Bytes;
+use runtime::interpreter::ArgumentBytes;
 use runtime::ptx::{BufferArgument, Launch, Options, ParameterValue, Program};
 
 /// The initial memory, with alternating high and low bytes.
@@ -39,7 +39,7 @@ fn run(body: &str) -> [u64; 6] {
     let module = parse(&text).unwrap_or_else(|e| panic!("{e}\n{text}"));
     let program = Program::decode(&module, "kernel").unwrap_or_else(|e| panic!("{e}\n{text}"));
     let mut out = [0u64; 6];
-    let bytes = Bytes::Exclusive(bytemuck::cast_slice_mut(&mut out));
+    let bytes = ArgumentBytes::Exclusive(bytemuck::cast_slice_mut(&mut out));
     let launch = Launch {
         grid: [1; 3],
         block: [1; 3],

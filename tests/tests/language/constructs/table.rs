@@ -2,7 +2,7 @@
 
 use kernel_dsl::Artifact;
 use kernel_dsl::compiler::hir::Instance;
-use runtime::testing::{Case, Checker, Expected, Input, PreparedInstance, Value};
+use runtime::testing::{Case, Checker, ElementValue, Expected, Input, PreparedInstance};
 
 /// A construct, and the program that shows it.
 #[derive(Clone, Copy)]
@@ -14,7 +14,7 @@ pub struct Construct {
     /// The program.
     pub artifact: &'static Artifact,
     /// Returns the inputs, and the expected contents of the last of them.
-    pub trial: fn() -> (Vec<Input>, Vec<Value>),
+    pub trial: fn() -> (Vec<Input>, Vec<ElementValue>),
 }
 
 impl Construct {
@@ -158,7 +158,7 @@ macro_rules! items {
                 let of = |$x: f32| -> f32 { $e };
                 let x: Vec<f32> = $crate::constructs::table::numbers();
                 let inputs = vec![runtime::testing::Input::slice(&x), runtime::testing::Input::slice(&[0f32; 64])];
-                (inputs, x.into_iter().map(|x| runtime::testing::Value::new(of(x))).collect())
+                (inputs, x.into_iter().map(|x| runtime::testing::ElementValue::new(of(x))).collect())
             },
         }),*];
     };

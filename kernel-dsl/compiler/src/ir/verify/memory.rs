@@ -71,7 +71,7 @@ impl Verifier<'_> {
     pub(super) fn atomic(
         &mut self,
         inst: &Inst,
-        operation: Atomic,
+        operation: AtomicOperator,
         place: &AccessPlace,
         element: Scalar,
         values: &[Value],
@@ -79,7 +79,7 @@ impl Verifier<'_> {
         let results = inst.results.len();
         self.place(inst, place, element, 1);
         let fits = values.iter().chain(&inst.results).all(|v| self.ty(*v) == S(element));
-        let most = usize::from(operation != Atomic::Store);
+        let most = usize::from(operation != AtomicOperator::Store);
         let counts = values.len() == operation.operands() && results <= most;
         self.check(inst, fits && counts, "an atomic operation has one element type, and has one result at most");
         self.check(inst, operation.takes(element), "there is no such atomic operation on its element type");

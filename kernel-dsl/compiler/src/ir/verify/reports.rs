@@ -2,7 +2,7 @@
 
 use super::{S, Verifier};
 use crate::ir::*;
-use crate::ptx::Inline;
+use crate::ptx::InlineBlock;
 use crate::scalar::Scalar;
 
 impl Verifier<'_> {
@@ -29,7 +29,7 @@ impl Verifier<'_> {
         self.check(inst, fits && self.ty(record) == Type::Global, "a report has an address and some usize values");
     }
 
-    pub(super) fn inline(&mut self, inst: &Inst, code: &Inline, inputs: &[Value]) {
+    pub(super) fn inline(&mut self, inst: &Inst, code: &InlineBlock, inputs: &[Value]) {
         let source = code.source();
         let fits = source.inputs().map(|o| S(o.ty)).eq(inputs.iter().map(|v| self.ty(*v)))
             && source.outputs().map(|o| S(o.ty)).eq(inst.results.iter().map(|v| self.ty(*v)));

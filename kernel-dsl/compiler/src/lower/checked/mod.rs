@@ -24,8 +24,8 @@
 //! loops are unrolled. The function treats a sum as exact only if it cannot wrap. Where a sum
 //! wraps, the checked form reports the overflow and continues with the wrapped index. Only a
 //! comparison then keeps the access within its buffer. Launches whose extents are at most
-//! [`MODERATE`] have a [separate form](CheckedKernel::with_arguments_up_to): in this form, an index
-//! below an extent plus a constant cannot wrap.
+//! [`MODERATE_ARGUMENT_LIMIT`] have a [separate form](CheckedKernel::with_arguments_up_to): in this
+//! form, an index below an extent plus a constant cannot wrap.
 //!
 //! The checked form does not check for races, divergent barriers, reads of uninitialized memory and
 //! division by zero. Only the oracle does. Overflow in moving a view is not checked either, because
@@ -52,7 +52,7 @@ use std::sync::Arc;
 
 /// A limit on extents, strides and `usize` arguments that nearly all launches meet: half of the
 /// range of a `usize`, so that a sum of two does not wrap.
-pub const MODERATE: u32 = u32::MAX / 2;
+pub const MODERATE_ARGUMENT_LIMIT: u32 = u32::MAX / 2;
 
 /// Returns the instance of `program` for `target` in its checked form.
 pub fn checked(program: &Program, instance: &Instance, target: crate::Target) -> Result<CheckedKernel, Errors> {
@@ -134,7 +134,7 @@ impl CheckedKernel {
     }
 
     /// Returns the form for launches whose extents, strides and `usize` arguments are at most
-    /// `largest`. With [`MODERATE`], the optimized form has fewer checks.
+    /// `largest`. With [`MODERATE_ARGUMENT_LIMIT`], the optimized form has fewer checks.
     pub fn with_arguments_up_to(self, largest: u32) -> CheckedKernel {
         CheckedKernel { largest, ..self }
     }

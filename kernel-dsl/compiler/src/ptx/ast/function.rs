@@ -95,7 +95,7 @@ pub struct Parameter {
     pub pointer: Option<Pointer>,
     /// The register, if the function takes the parameter in a register (`.reg` instead of
     /// `.param`).
-    pub register: Option<Register>,
+    pub register: Option<RegisterId>,
 }
 
 impl Parameter {
@@ -146,7 +146,7 @@ impl Declaration {
 /// Register `number` of declaration `declaration`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 #[allow(missing_docs)]
-pub struct Register {
+pub struct RegisterId {
     pub declaration: u32,
     pub number: u32,
 }
@@ -193,7 +193,7 @@ pub enum Statement {
     /// An instruction.
     Instruction(Instruction),
     /// A call.
-    Call(Box<Call>),
+    Call(Box<FunctionCall>),
     /// The declaration of registers with this index.
     Registers(u32),
     /// The declaration of the variable with this index.
@@ -259,7 +259,7 @@ pub struct Instruction {
 
 /// `call.uni (r), f, (a, b);`
 #[derive(Clone, PartialEq, Debug)]
-pub struct Call {
+pub struct FunctionCall {
     /// The guard, if the instruction is predicated.
     pub guard: Option<Guard>,
     /// `.uni`: either all active lanes of a warp make the call, or none.
@@ -279,7 +279,7 @@ pub enum Callee {
     Function(u32),
     /// The function whose address is in the register.
     #[allow(missing_docs)]
-    Indirect { register: Register, targets: u32 },
+    Indirect { register: RegisterId, targets: u32 },
 }
 
 impl Function {
@@ -316,7 +316,7 @@ impl Function {
     }
 
     /// Returns the declared type of a register.
-    pub fn ty(&self, register: Register) -> Type {
+    pub fn ty(&self, register: RegisterId) -> Type {
         self.registers[register.declaration as usize].ty
     }
 

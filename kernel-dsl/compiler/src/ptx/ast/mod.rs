@@ -6,10 +6,10 @@ mod module;
 mod operand;
 
 pub use function::{
-    BranchTargets, Call, CallTargets, Callee, Callees, Declaration, Directives, Function, FunctionKind, Inlined,
-    Instruction, Label, Lines, Location, Parameter, Pointer, Register, SourcePosition, Statement,
+    BranchTargets, CallTargets, Callee, Callees, Declaration, Directives, Function, FunctionCall, FunctionKind,
+    Inlined, Instruction, Label, Lines, Location, Parameter, Pointer, RegisterId, SourcePosition, Statement,
 };
 pub use module::{
-    File, Initializer, Item, Linkage, Module, PropertyValue, Section, TargetArchitecture, Variable, Variant,
+    ArchitectureVariant, File, Initializer, Item, Linkage, Module, PropertyValue, Section, TargetArchitecture, Variable,
 };
 pub use operand::{Address, Base, Guard, Operand, Selector, Symbol, Texel};

@@ -109,12 +109,12 @@ pub struct TargetArchitecture {
     /// The number in the name.
     pub sm: u16,
     /// The suffix letter.
-    pub variant: Variant,
+    pub variant: ArchitectureVariant,
 }
 
 /// The set of architectures that can run the code of a module.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Variant {
+pub enum ArchitectureVariant {
     /// All later architectures.
     General,
     /// `a`: only this architecture, whose special instructions the code may use.
@@ -125,16 +125,16 @@ pub enum Variant {
 
 impl From<Target> for TargetArchitecture {
     fn from(target: Target) -> TargetArchitecture {
-        TargetArchitecture { sm: target.sm(), variant: Variant::General }
+        TargetArchitecture { sm: target.sm(), variant: ArchitectureVariant::General }
     }
 }
 
 impl fmt::Display for TargetArchitecture {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let letter = match self.variant {
-            Variant::General => "",
-            Variant::Specific => "a",
-            Variant::Family => "f",
+            ArchitectureVariant::General => "",
+            ArchitectureVariant::Specific => "a",
+            ArchitectureVariant::Family => "f",
         };
         write!(f, "sm_{}{letter}", self.sm)
     }

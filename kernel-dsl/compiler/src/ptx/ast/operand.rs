@@ -1,6 +1,6 @@
 //! Operands of instructions.
 
-use super::function::{Label, Register};
+use super::function::{Label, RegisterId};
 use crate::ptx::words::SpecialRegister;
 use std::fmt;
 
@@ -23,7 +23,7 @@ pub enum Symbol {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[allow(missing_docs)]
 pub struct Guard {
-    pub register: Register,
+    pub register: RegisterId,
     pub negated: bool,
 }
 
@@ -31,15 +31,15 @@ pub struct Guard {
 #[derive(Clone, PartialEq, Debug)]
 pub enum Operand {
     /// `%r1`
-    Register(Register),
+    Register(RegisterId),
     /// `!%p1`
-    Not(Register),
+    Not(RegisterId),
     /// `-%r1`, in the video instructions.
-    Negated(Register, Option<Selector>),
+    Negated(RegisterId, Option<Selector>),
     /// `%r1.b0`, in the video instructions.
-    Selected(Register, Selector),
+    Selected(RegisterId, Selector),
     /// `%p1|%p2`; `None` is `_`, an unused result.
-    Pair(Option<Register>, Option<Register>),
+    Pair(Option<RegisterId>, Option<RegisterId>),
     /// `_`: an unused result.
     Sink,
     /// `{%f1, %f2}`
@@ -62,7 +62,7 @@ pub enum Operand {
     Texel(Box<Texel>),
     /// `{%f1, %f2, %f3, %f4}|%p`: the result of a texture read, and whether all texels were
     /// resident.
-    Resident(Vec<Operand>, Register),
+    Resident(Vec<Operand>, RegisterId),
     /// The target of a branch.
     Label(Label),
     /// The possible targets of a `brx.idx`: an index into the function's lists of targets.
@@ -108,13 +108,13 @@ pub struct Texel {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[allow(missing_docs)]
 pub enum Base {
-    Register(Register),
+    Register(RegisterId),
     Symbol(Symbol),
 }
 
 impl Operand {
     /// Returns the operand with its registers replaced.
-    pub fn renamed(&self, to: &mut dyn FnMut(Register) -> Register) -> Operand {
+    pub fn renamed(&self, to: &mut dyn FnMut(RegisterId) -> RegisterId) -> Operand {
         match self {
             Operand::Register(r) => Operand::Register(to(*r)),
             Operand::Not(r) => Operand::Not(to(*r)),
@@ -126,7 +126,7 @@ impl Operand {
                 Operand::Address(Address { base: Base::Register(to(*r)), offset: *offset })
             }
             Operand::Texel(texel) => {
-                let base = |base: &Base, to: &mut dyn FnMut(Register) -> Register| match base {
+                let base = |base: &Base, to: &mut dyn FnMut(RegisterId) -> RegisterId| match base {
                     Base::Register(r) => Base::Register(to(*r)),
                     Base::Symbol(s) => Base::Symbol(*s),
                 };
@@ -144,7 +144,7 @@ impl Operand {
 
     /// Calls `each` for each register of the operand, in order, with whether it is the second of a
     /// pair, which is a predicate.
-    pub fn registers(&self, each: &mut dyn FnMut(Register, bool)) {
+    pub fn registers(&self, each: &mut dyn FnMut(RegisterId, bool)) {
         match self {
             Operand::Register(r) | Operand::Not(r) | Operand::Negated(r, _) | Operand::Selected(r, _) => {
                 each(*r, false)
@@ -181,8 +181,8 @@ impl Operand {
     }
 }
 
-impl From<Register> for Operand {
-    fn from(r: Register) -> Operand {
+impl From<RegisterId> for Operand {
+    fn from(r: RegisterId) -> Operand {
         Operand::Register(r)
     }
 }

@@ -1,12 +1,12 @@
 //! Legality of calls: arguments and returned values against the signature of the callee.
 
 use super::{Illegal, Reason, constant_fits, has_register, has_symbol, holds, same_class};
-use crate::ptx::ast::{Call, Callee, Callees, Operand, Parameter, Symbol};
+use crate::ptx::ast::{Callee, Callees, FunctionCall, Operand, Parameter, Symbol};
 use crate::ptx::print::{In, ValueNames};
 use crate::ptx::words::{Space, Type};
 
 /// Checks that `call` is legal; `names` resolves its references.
-pub fn check_call(names: ValueNames<'_>, call: &Call) -> Result<(), Illegal> {
+pub fn check_call(names: ValueNames<'_>, call: &FunctionCall) -> Result<(), Illegal> {
     let fail = |reason| Err(Illegal { instruction: In(names, call).to_string(), reason });
     if call.guard.is_some_and(|g| names.function.ty(g.register) != Type::Pred) {
         return fail(Reason::Guard);

@@ -9,12 +9,12 @@ pub use illegal::{Illegal, Reason};
 pub use takes::AcceptedOperands;
 
 use super::ast::{
-    Address, Base, Function, Instruction, Operand, Register, Selector, Symbol, TargetArchitecture, Texel,
+    Address, Base, Function, Instruction, Operand, RegisterId, Selector, Symbol, TargetArchitecture, Texel,
 };
 use super::form::{ConstantLimit, FormRow, MAX_SLOTS, OperandForm, OperandKind, OperandType, Presence, Selection, Set};
 use super::print::{In, ValueNames};
 use super::table;
-use super::words::{Class, Modifier, Opcode, Space, TargetOption, TextureShape, Type, Version};
+use super::words::{Modifier, Opcode, Space, TargetOption, TextureShape, Type, TypeClass, Version};
 use smallvec::SmallVec;
 use takes::takes;
 
@@ -117,7 +117,7 @@ impl ModuleCheck<'_> {
     }
 
     /// Returns whether the type of a register satisfies `predicate`.
-    fn is(self, register: Register, predicate: impl FnOnce(Type) -> bool) -> bool {
+    fn is(self, register: RegisterId, predicate: impl FnOnce(Type) -> bool) -> bool {
         predicate(self.names.function.ty(register))
     }
 }
@@ -182,7 +182,7 @@ fn has_symbol(names: ValueNames<'_>, symbol: Symbol) -> bool {
     (i as usize) < count
 }
 
-fn has_register(function: &Function, register: Register) -> bool {
+fn has_register(function: &Function, register: RegisterId) -> bool {
     function.registers.get(register.declaration as usize).is_some_and(|d| register.number < d.count())
 }
 
@@ -336,7 +336,7 @@ impl ModuleCheck<'_> {
             Symbol::Global(i) => self.names.module.variables[i as usize].ty,
             Symbol::Return(_) | Symbol::Variable(_) | Symbol::Function(_) => return None,
         };
-        Some(ty).filter(|ty| ty.class() == Class::Opaque)
+        Some(ty).filter(|ty| ty.class() == TypeClass::Opaque)
     }
 
     /// Returns whether the target has independent textures and samplers.
@@ -373,7 +373,7 @@ impl ModuleCheck<'_> {
     /// type. Untyped bits match both.
     fn is_of_one_class(self, vector: &[Operand]) -> bool {
         let kind = |o: &Operand| match o {
-            Operand::Register(r) => Some(self.names.function.ty(*r)).filter(|ty| ty.class() != Class::Bits),
+            Operand::Register(r) => Some(self.names.function.ty(*r)).filter(|ty| ty.class() != TypeClass::Bits),
             Operand::Integer(_) | Operand::Bits(_) => Some(Type::U32),
             Operand::F32(_) => Some(Type::F32),
             Operand::F64(_) => Some(Type::F64),
@@ -381,7 +381,8 @@ impl ModuleCheck<'_> {
         };
         let mut kinds = vector.iter().filter_map(kind);
         let first = kinds.next();
-        first.is_none_or(|a| kinds.all(|b| a == b || a.class() == Class::Integer && b.class() == Class::Integer))
+        first
+            .is_none_or(|a| kinds.all(|b| a == b || a.class() == TypeClass::Integer && b.class() == TypeClass::Integer))
     }
 
     fn value(self, form: &OperandForm, ty: Type, given: &Operand) -> bool {
@@ -401,7 +402,8 @@ impl ModuleCheck<'_> {
             Base::Register(r) => self.is(r, |ty| {
                 let given = chosen.iter().flatten().find_map(|m| m.space());
                 let small = matches!(given, Some(Space::Shared | Space::Local | Space::Const));
-                matches!(ty.class(), Class::Bits | Class::Integer) && (ty.bits() == 64 || small && ty.bits() == 32)
+                matches!(ty.class(), TypeClass::Bits | TypeClass::Integer)
+                    && (ty.bits() == 64 || small && ty.bits() == 32)
             }),
             Base::Symbol(symbol) => {
                 !matches!(symbol, Symbol::Function(_))
@@ -445,16 +447,16 @@ fn holds(register: Type, ty: Type, wider: bool) -> bool {
     }
     wider
         && register.bits() > ty.bits()
-        && matches!(register.class(), Class::Bits | Class::Integer)
-        && matches!(ty.class(), Class::Bits | Class::Integer)
+        && matches!(register.class(), TypeClass::Bits | TypeClass::Integer)
+        && matches!(ty.class(), TypeClass::Bits | TypeClass::Integer)
 }
 
 /// Returns whether two types of equal size are compatible: their classes are equal, or
 /// one of them is untyped bits.
 fn same_class(a: Type, b: Type) -> bool {
     a.class() == b.class()
-        || matches!((a.class(), b.class()), (Class::Bits, Class::Integer | Class::Float))
-        || matches!((b.class(), a.class()), (Class::Bits, Class::Integer | Class::Float))
+        || matches!((a.class(), b.class()), (TypeClass::Bits, TypeClass::Integer | TypeClass::Float))
+        || matches!((b.class(), a.class()), (TypeClass::Bits, TypeClass::Integer | TypeClass::Float))
 }
 
 /// Returns whether a constant is valid for an operand of type `ty`. An integer has 64 bits, and the
@@ -462,7 +464,7 @@ fn same_class(a: Type, b: Type) -> bool {
 fn constant_fits(constant: &Operand, ty: Type) -> bool {
     match constant {
         Operand::Integer(_) | Operand::Bits(_) => {
-            matches!(ty.class(), Class::Predicate | Class::Bits | Class::Integer) && ty.bits() <= 64
+            matches!(ty.class(), TypeClass::Predicate | TypeClass::Bits | TypeClass::Integer) && ty.bits() <= 64
         }
         Operand::F32(_) => matches!(ty, Type::F32 | Type::B32),
         Operand::F64(_) => matches!(ty, Type::F64 | Type::B64),

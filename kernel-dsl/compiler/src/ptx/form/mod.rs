@@ -249,7 +249,7 @@ pub enum OperandKind {
     Label,
     /// A list of labels.
     BranchTargets,
-    /// The parts of a call: a [`Call`](super::ast::Call).
+    /// The parts of a call: a [`FunctionCall`](super::ast::FunctionCall).
     Callee,
 }
 

@@ -5,8 +5,8 @@
 //! ```
 //!
 //! A [`InlineSource`] is the block as written: the text, and the operands for the names in braces.
-//! [`InlineSource::check`] returns an [`Inline`], whose instructions are legal and mean the same on
-//! every executor:
+//! [`InlineSource::check`] returns an [`InlineBlock`], whose instructions are legal and mean the
+//! same on every executor:
 //!
 //! * Each instruction is in the table, its operands have the declared types, and the target
 //!   supports it.
@@ -25,7 +25,7 @@ mod rules;
 
 pub(super) use rules::{contracts, effect_of, effect_of_special, reads_carry, refused, writes_carry};
 
-use super::ast::{Function, Instruction, Module, Register, Statement, TargetArchitecture, Variant};
+use super::ast::{ArchitectureVariant, Function, Instruction, Module, RegisterId, Statement, TargetArchitecture};
 use super::parse;
 use super::print::{In, ValueNames};
 use super::words::Type;
@@ -100,7 +100,7 @@ pub enum Effect {
 
 /// A checked block.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Inline {
+pub struct InlineBlock {
     source: InlineSource,
     /// The module: one function, whose first registers are the operands, in order.
     module: Box<Module>,
@@ -155,7 +155,7 @@ impl InlineSource {
 
     /// Checks the block for `target`. Without a target, checks that the block is legal for at least
     /// one.
-    pub fn check(&self, target: Option<Target>) -> Result<Inline, Vec<Error>> {
+    pub fn check(&self, target: Option<Target>) -> Result<InlineBlock, Vec<Error>> {
         let mut errors = Vec::new();
         let mut wrong = |i: usize, message: String| errors.push(Error { place: InlinePosition::Operand(i), message });
         for (i, operand) in self.operands.iter().enumerate() {
@@ -176,7 +176,7 @@ impl InlineSource {
         if !errors.is_empty() {
             return Err(errors);
         }
-        let any = TargetArchitecture { sm: u16::MAX, variant: Variant::General };
+        let any = TargetArchitecture { sm: u16::MAX, variant: ArchitectureVariant::General };
         let read = parse::inline(self, target.map_or(any, Into::into)).map_err(|parse::ParseErrors(all)| {
             let error =
                 |e: &parse::Error| Error { place: InlinePosition::Line(e.line), message: e.mistake.to_string() };
@@ -202,11 +202,11 @@ impl InlineSource {
         if !errors.is_empty() {
             return Err(errors);
         }
-        Ok(Inline { source: self.clone(), module: Box::new(read.module), effect: read.effect })
+        Ok(InlineBlock { source: self.clone(), module: Box::new(read.module), effect: read.effect })
     }
 }
 
-impl Inline {
+impl InlineBlock {
     /// Returns the block as written.
     pub fn source(&self) -> &InlineSource {
         &self.source
@@ -236,8 +236,8 @@ impl Inline {
     }
 
     /// Returns the register for the operand with this index.
-    pub fn register(&self, operand: usize) -> Register {
-        Register { declaration: operand as u32, number: 0 }
+    pub fn register(&self, operand: usize) -> RegisterId {
+        RegisterId { declaration: operand as u32, number: 0 }
     }
 
     /// Returns the names that the printer needs for registers, variables and functions.
@@ -247,7 +247,7 @@ impl Inline {
 }
 
 /// Formats the instructions on one line.
-impl fmt::Display for Inline {
+impl fmt::Display for InlineBlock {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (i, instruction) in self.instructions().enumerate() {
             let before = if i > 0 { " " } else { "" };

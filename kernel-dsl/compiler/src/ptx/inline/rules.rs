@@ -4,7 +4,7 @@ use super::Effect;
 use crate::ptx::ast::Instruction;
 use crate::ptx::cost::{ClassRule, InstructionClass};
 use crate::ptx::table;
-use crate::ptx::words::{Class, Modifier, Opcode, SpecialRegister};
+use crate::ptx::words::{Modifier, Opcode, SpecialRegister, TypeClass};
 
 /// Returns the language construct to use instead, for an opcode that inline PTX does not allow.
 pub fn refused(opcode: Opcode) -> Option<&'static str> {
@@ -76,7 +76,7 @@ pub fn contracts(instruction: &Instruction) -> Option<String> {
     let sum = matches!(instruction.opcode, Opcode::Add | Opcode::Sub | Opcode::Mul);
     let ty = instruction.modifiers.iter().rev().find_map(|m| m.ty());
     let rounding = |m: &Modifier| matches!(m, Modifier::Rn | Modifier::Rz | Modifier::Rm | Modifier::Rp);
-    let float = ty.filter(|ty| ty.class() == Class::Float)?;
+    let float = ty.filter(|ty| ty.class() == TypeClass::Float)?;
     (sum && !instruction.modifiers.iter().any(rounding)).then(|| {
         let opcode = instruction.opcode;
         format!("has no rounding modifier, so the assembler may contract it into an `fma`: write `{opcode}.rn.{float}`")

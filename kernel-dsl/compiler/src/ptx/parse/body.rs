@@ -10,7 +10,7 @@ use crate::ptx::ast::{
     BranchTargets, Directives, Function, FunctionKind, Inlined, Item, Label, Lines, Linkage, Location, Parameter,
     SourcePosition, Statement, Symbol,
 };
-use crate::ptx::words::{Class, Space, Version};
+use crate::ptx::words::{Space, TypeClass, Version};
 
 impl<'a> ModuleParser<'a> {
     /// Parses a function after `.entry` or `.func`.
@@ -107,7 +107,7 @@ impl<'a> ModuleParser<'a> {
                 FunctionKind::Entry if p.register.is_some() || p.elements == Some(None) => {
                     self.wrong(*at, "a kernel parameter must be a `.param` of known length");
                 }
-                FunctionKind::Device if p.ty.class() == Class::Opaque => {
+                FunctionKind::Device if p.ty.class() == TypeClass::Opaque => {
                     self.wrong(
                         *at,
                         "only kernels have texture, sampler and surface parameters; pass the handle to a function",

@@ -5,7 +5,7 @@ use super::cursor::ParseFailed;
 use super::error::ParseMistake;
 use super::lex::{Punctuation, Token, TokenKind};
 use super::scope::Name;
-use crate::ptx::ast::{Call, CallTargets, Callee, Callees, Guard, Operand, Parameter, Statement, Symbol};
+use crate::ptx::ast::{CallTargets, Callee, Callees, FunctionCall, Guard, Operand, Parameter, Statement, Symbol};
 use crate::ptx::check::{Illegal, check_call};
 use crate::ptx::words::Opcode;
 
@@ -92,7 +92,7 @@ impl ModuleParser<'_> {
                 return Ok(vec![]);
             }
         };
-        let call = Call { guard, uniform, returns, callee, arguments };
+        let call = FunctionCall { guard, uniform, returns, callee, arguments };
         if let Err(Illegal { instruction, reason }) = check_call(self.names(), &call) {
             self.cursor.fail(at, ParseMistake::Illegal { instruction, reason });
         }

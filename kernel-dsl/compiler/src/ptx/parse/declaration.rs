@@ -7,9 +7,9 @@ use super::expression::ConstantValue;
 use super::lex::{Punctuation, Token, TokenKind};
 use super::scope::{Name, Numbered};
 use crate::ptx::ast::{
-    Declaration, Initializer, Item, Linkage, Parameter, Pointer, PropertyValue, Register, Statement, Symbol, Variable,
+    Declaration, Initializer, Item, Linkage, Parameter, Pointer, PropertyValue, RegisterId, Statement, Symbol, Variable,
 };
-use crate::ptx::words::{Class, Property, Sampling, Space, TargetOption, Type, Version};
+use crate::ptx::words::{Property, Sampling, Space, TargetOption, Type, TypeClass, Version};
 
 /// The largest number of dimensions of an array.
 const MAX_DIMENSIONS: usize = 16;
@@ -19,7 +19,7 @@ impl<'a> ModuleParser<'a> {
     pub fn ty(&mut self) -> Result<Type, ParseFailed> {
         let at = self.cursor.peek();
         let ty = self.type_or_object()?;
-        if ty.class() == Class::Opaque {
+        if ty.class() == TypeClass::Opaque {
             let text = "a texture, sampler or surface must be a module variable in `.global`, or a kernel parameter";
             return Err(self.wrong(at, text));
         }
@@ -96,7 +96,7 @@ impl<'a> ModuleParser<'a> {
             let element = |i: usize| {
                 let name = element_name(&name, i);
                 registers.push(Declaration { ty, prefix: name.clone(), count: None });
-                let register = Some(Register { declaration: registers.len() as u32 - 1, number: 0 });
+                let register = Some(RegisterId { declaration: registers.len() as u32 - 1, number: 0 });
                 (at, Parameter { register, ..Parameter::scalar(&name, ty) })
             };
             return Ok((0..elements as usize).map(element).collect());
@@ -115,7 +115,7 @@ impl<'a> ModuleParser<'a> {
         };
         let register = in_register.then(|| {
             registers.push(Declaration { ty, prefix: name.clone(), count: None });
-            Register { declaration: registers.len() as u32 - 1, number: 0 }
+            RegisterId { declaration: registers.len() as u32 - 1, number: 0 }
         });
         Ok(vec![(at, Parameter { name, ty, align, elements, pointer, register })])
     }
@@ -222,7 +222,7 @@ impl<'a> ModuleParser<'a> {
         if ty == Type::Pred {
             return Err(self.wrong(at, "a predicate cannot be in memory"));
         }
-        if ty.class() == Class::Opaque && (vector > 1 || linkage == Linkage::Common || self.scope.depth() > 0) {
+        if ty.class() == TypeClass::Opaque && (vector > 1 || linkage == Linkage::Common || self.scope.depth() > 0) {
             self.wrong(at, "a texture, sampler or surface must be a module variable, and not a vector or `.common`");
         }
         if u32::from(vector) * ty.bits() > 128 {
@@ -278,11 +278,11 @@ impl<'a> ModuleParser<'a> {
     }
 
     fn initial_value(&mut self, at: Token, variable: &mut Variable) -> Result<(), ParseFailed> {
-        if variable.ty.class() == Class::Opaque {
+        if variable.ty.class() == TypeClass::Opaque {
             variable.initializer = Some(self.properties()?);
             return Ok(());
         }
-        let half = matches!(variable.ty.class(), Class::Float) && !matches!(variable.ty, Type::F32 | Type::F64);
+        let half = matches!(variable.ty.class(), TypeClass::Float) && !matches!(variable.ty, Type::F32 | Type::F64);
         let why = match variable.space {
             Space::Global | Space::Const if half => "of this type",
             Space::Global | Space::Const if variable.linkage == Linkage::Extern => "declared `.extern`",
@@ -378,9 +378,9 @@ impl<'a> ModuleParser<'a> {
             (Type::F64, ConstantValue::F32(bits)) => Some(Initializer::F64(f64::from(f32::from_bits(bits)).to_bits())),
             (Type::F64, ConstantValue::F64(bits)) => Some(Initializer::F64(bits)),
             (Type::F64, ConstantValue::Decimal(x)) => Some(Initializer::F64(x.to_bits())),
-            (_, ConstantValue::Bits(n)) if ty.class() != Class::Float => Some(Initializer::Bits(n)),
-            (_, ConstantValue::Signed(n)) if ty.class() != Class::Float => Some(Initializer::Integer(n)),
-            (_, ConstantValue::Unsigned(n)) if ty.class() != Class::Float => Some(Initializer::Integer(n as i64)),
+            (_, ConstantValue::Bits(n)) if ty.class() != TypeClass::Float => Some(Initializer::Bits(n)),
+            (_, ConstantValue::Signed(n)) if ty.class() != TypeClass::Float => Some(Initializer::Integer(n)),
+            (_, ConstantValue::Unsigned(n)) if ty.class() != TypeClass::Float => Some(Initializer::Integer(n as i64)),
             _ => None,
         };
         converted.ok_or_else(|| self.cursor.expected_at(at, format!("a constant of type `.{ty}`")))
@@ -445,7 +445,7 @@ impl<'a> ModuleParser<'a> {
             }));
             let free = match count {
                 Some(count) => self.scope.declare_numbered(prefix, Numbered { declaration, count, elements }),
-                None => self.scope.declare(prefix, Name::registers(Register { declaration, number: 0 }, elements)),
+                None => self.scope.declare(prefix, Name::registers(RegisterId { declaration, number: 0 }, elements)),
             };
             if !free {
                 self.cursor.fail(at, ParseMistake::Taken { name: prefix.to_string() });

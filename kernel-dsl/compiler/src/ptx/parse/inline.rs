@@ -6,7 +6,7 @@ use super::lex::{Punctuation, Token, TokenKind};
 use super::scope::MAX_DEPTH;
 use super::{ModuleParser, module};
 use crate::ptx::ast::{
-    Declaration, Function, FunctionKind, Instruction, Linkage, Module, Register, Statement, TargetArchitecture,
+    Declaration, Function, FunctionKind, Instruction, Linkage, Module, RegisterId, Statement, TargetArchitecture,
 };
 use crate::ptx::check::{ChosenForm, Illegal, Reason};
 use crate::ptx::form;
@@ -56,7 +56,7 @@ pub(in crate::ptx) fn inline(source: &InlineSource, target: TargetArchitecture) 
     }
     parser.function().body = Some(block.body);
     let InlineParser { effect, named, operands, written, .. } = block;
-    let is_written = |i: usize| written.contains(&Register { declaration: i as u32, number: 0 });
+    let is_written = |i: usize| written.contains(&RegisterId { declaration: i as u32, number: 0 });
     let written = (0..operands.len()).map(is_written).collect();
     let ModuleParser { cursor, module, .. } = parser;
     cursor.finish(Read { module, effect, named, written })
@@ -69,9 +69,9 @@ struct InlineParser<'s> {
     effect: Effect,
     named: Vec<bool>,
     /// The registers that have a value in every lane.
-    defined: HashSet<Register>,
+    defined: HashSet<RegisterId>,
     /// The registers that an instruction has written.
-    written: HashSet<Register>,
+    written: HashSet<RegisterId>,
     /// Whether the carry is set in every lane.
     carry: bool,
 }
@@ -79,7 +79,7 @@ struct InlineParser<'s> {
 impl<'s> InlineParser<'s> {
     fn new(operands: &'s [inline::InlineOperand]) -> InlineParser<'s> {
         let enters = |i: &usize| operands[*i].direction.enters();
-        let register = |i: usize| Register { declaration: i as u32, number: 0 };
+        let register = |i: usize| RegisterId { declaration: i as u32, number: 0 };
         InlineParser {
             operands,
             body: Vec::new(),
@@ -91,7 +91,7 @@ impl<'s> InlineParser<'s> {
         }
     }
 
-    fn operand(&self, register: Register) -> Option<&inline::InlineOperand> {
+    fn operand(&self, register: RegisterId) -> Option<&inline::InlineOperand> {
         self.operands.get(register.declaration as usize)
     }
 }
@@ -203,7 +203,7 @@ impl ModuleParser<'_> {
         let text = In(self.names(), instruction).to_string();
         let mut mistakes: Vec<String> = Vec::new();
         mistakes.extend(contracts(instruction));
-        let (mut reads, mut writes): (SmallVec<[Register; 4]>, SmallVec<[Register; 2]>) = Default::default();
+        let (mut reads, mut writes): (SmallVec<[RegisterId; 4]>, SmallVec<[RegisterId; 2]>) = Default::default();
         reads.extend(instruction.guard.map(|g| g.register));
         for (operand, form) in instruction.operands.iter().zip(form.row.operands()) {
             let written = form.destination && form.kind != form::OperandKind::Address;
@@ -218,7 +218,7 @@ impl ModuleParser<'_> {
                 *named = true;
             }
         }
-        let name = |r: Register| {
+        let name = |r: RegisterId| {
             let declaration = &self.module.functions[0].registers[r.declaration as usize];
             match declaration.count {
                 Some(_) => format!("{}{}", declaration.prefix, r.number),

@@ -4,7 +4,7 @@ use super::ModuleParser;
 use super::cursor::ParseFailed;
 use super::error::ParseMistake;
 use super::lex::{Punctuation, Token, TokenKind};
-use crate::ptx::ast::{File, FunctionKind, Item, Linkage, Section, Symbol, TargetArchitecture, Variant};
+use crate::ptx::ast::{ArchitectureVariant, File, FunctionKind, Item, Linkage, Section, Symbol, TargetArchitecture};
 use crate::ptx::print::comment_text;
 use crate::ptx::words::{Space, TargetOption, Version};
 
@@ -322,9 +322,9 @@ fn architecture(name: &str) -> Option<TargetArchitecture> {
     let number = name.strip_prefix("sm_").or_else(|| name.strip_prefix("compute_"))?;
     let digits = number.trim_end_matches(['a', 'f']);
     let variant = match &number[digits.len()..] {
-        "" => Variant::General,
-        "a" => Variant::Specific,
-        "f" => Variant::Family,
+        "" => ArchitectureVariant::General,
+        "a" => ArchitectureVariant::Specific,
+        "f" => ArchitectureVariant::Family,
         _ => return None,
     };
     let sm = digits.bytes().all(|c| c.is_ascii_digit()).then(|| digits.parse().ok())??;

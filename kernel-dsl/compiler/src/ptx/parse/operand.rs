@@ -6,14 +6,14 @@ use super::error::ParseMistake;
 use super::expression::ConstantValue;
 use super::lex::{Punctuation, Token, TokenKind};
 use super::scope::Name;
-use crate::ptx::ast::{Address, Base, Operand, Register, Selector, Symbol, Texel};
+use crate::ptx::ast::{Address, Base, Operand, RegisterId, Selector, Symbol, Texel};
 use crate::ptx::form::OperandKind as Form;
 use crate::ptx::table;
 use crate::ptx::words::{Opcode, SpecialRegister};
 
 /// The meaning of a name in an operand.
 enum NameMeaning {
-    Register(Register),
+    Register(RegisterId),
     /// All elements of a vector of registers.
     Vector(Vec<Operand>),
     Symbol(Symbol),
@@ -128,14 +128,14 @@ impl ModuleParser<'_> {
                     format!("`{prefix}` is not an operand: declare it after the text, as in `{name} = in(u32) value`");
                 return Err(self.wrong(at, text));
             };
-            return Ok((at, NameMeaning::Register(Register { declaration: declaration as u32, number: 0 })));
+            return Ok((at, NameMeaning::Register(RegisterId { declaration: declaration as u32, number: 0 })));
         }
         let at = self.cursor.name("a register, a variable or a constant")?;
         let name = self.cursor.text(at);
         match (self.scope.find(name), self.globals.get(name)) {
             (Some(Name::Register(r)), _) => Ok((at, NameMeaning::Register(r))),
             (Some(Name::Vector(first, length)), _) => {
-                let element = |i| Register { declaration: first.declaration + i, ..first };
+                let element = |i| RegisterId { declaration: first.declaration + i, ..first };
                 let named = match self.element_selector(length)? {
                     Some(i) => NameMeaning::Register(element(i)),
                     None => NameMeaning::Vector((0..length).map(|i| element(i).into()).collect()),
@@ -181,7 +181,7 @@ impl ModuleParser<'_> {
     }
 
     /// Parses a register.
-    pub fn register(&mut self) -> Result<Register, ParseFailed> {
+    pub fn register(&mut self) -> Result<RegisterId, ParseFailed> {
         match self.find()? {
             (_, NameMeaning::Register(r)) => Ok(r),
             (at, NameMeaning::Vector(_) | NameMeaning::Symbol(_)) => Err(self.unknown(at, "a register")),
@@ -224,7 +224,7 @@ impl ModuleParser<'_> {
         }
     }
 
-    fn half_of_pair(&mut self) -> Result<Option<Register>, ParseFailed> {
+    fn half_of_pair(&mut self) -> Result<Option<RegisterId>, ParseFailed> {
         let at = self.cursor.peek();
         if at.kind == TokenKind::Word && self.cursor.text(at) == "_" {
             self.cursor.next();

@@ -1,6 +1,6 @@
 //! The scopes of names in a function.
 
-use crate::ptx::ast::{Label, Register, Symbol};
+use crate::ptx::ast::{Label, RegisterId, Symbol};
 use crate::ptx::parse::lex::Token;
 use std::collections::HashMap;
 
@@ -10,10 +10,10 @@ pub(super) const MAX_DEPTH: usize = 128;
 /// The meaning of a name.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) enum Name {
-    Register(Register),
+    Register(RegisterId),
     /// A vector of this number of registers. Each element has its own declaration, and these
     /// declarations are consecutive.
-    Vector(Register, u32),
+    Vector(RegisterId, u32),
     Symbol(Symbol),
     Label(Label),
     BranchTargets(u32),
@@ -22,7 +22,7 @@ pub(super) enum Name {
 
 impl Name {
     /// Returns the meaning of a register's or a vector's name.
-    pub fn registers(first: Register, elements: u32) -> Name {
+    pub fn registers(first: RegisterId, elements: u32) -> Name {
         if elements == 1 { Name::Register(first) } else { Name::Vector(first, elements) }
     }
 }
@@ -169,7 +169,7 @@ impl BlockNames<'_> {
             let Numbered { declaration, count, elements } = *self.numbered.get(prefix)?;
             let number: u32 =
                 number.parse().ok().filter(|n: &u32| *n < count && n.to_string().len() == number.len())?;
-            Some(Name::registers(Register { declaration, number }, elements))
+            Some(Name::registers(RegisterId { declaration, number }, elements))
         })
     }
 }

@@ -2,8 +2,8 @@
 
 use super::{In, ValueNames, comment, displacement, parameters, variable};
 use crate::ptx::ast::{
-    Address, Base, Call, Callee, Callees, Declaration, Guard, Instruction, Location, Operand, Register, SourcePosition,
-    Statement,
+    Address, Base, Callee, Callees, Declaration, FunctionCall, Guard, Instruction, Location, Operand, RegisterId,
+    SourcePosition, Statement,
 };
 use std::fmt::{Display, Formatter, Result};
 
@@ -123,7 +123,7 @@ impl Display for In<'_, Instruction> {
     }
 }
 
-impl Display for In<'_, Call> {
+impl Display for In<'_, FunctionCall> {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
         let In(names, call) = *self;
         guard(f, names, call.guard)?;
@@ -151,7 +151,7 @@ impl Display for In<'_, Call> {
     }
 }
 
-impl Display for In<'_, Register> {
+impl Display for In<'_, RegisterId> {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
         let declaration = &self.0.function.registers[self.1.declaration as usize];
         f.write_str(&declaration.prefix)?;
@@ -159,7 +159,7 @@ impl Display for In<'_, Register> {
     }
 }
 
-impl Display for In<'_, Option<Register>> {
+impl Display for In<'_, Option<RegisterId>> {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
         match self.1 {
             Some(r) => In(self.0, r).fmt(f),

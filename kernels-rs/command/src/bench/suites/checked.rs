@@ -170,7 +170,7 @@ fn one(
         .map_err(|source| failed(declared, case.name.clone(), source))?;
     let summary =
         |times: Vec<Duration>| Summary::of(&times.iter().map(|time| time.as_secs_f64() * 1e3).collect::<Vec<_>>());
-    let (time, checked) = (summary(forms.bare), summary(forms.checked));
+    let (time, checked) = (summary(forms.unchecked), summary(forms.checked));
     Ok(super::Measurement {
         kernel: declared.name,
         shape: case.name.clone(),

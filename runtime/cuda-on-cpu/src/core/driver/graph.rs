@@ -4,10 +4,10 @@ use super::context::capture_mode;
 use super::{Driver, lock};
 use crate::core::context::Context;
 use crate::core::error::{Error, Result};
-use crate::core::graph::{Capture, Executable, Graph, Mode, Node, Operation};
+use crate::core::graph::{Capture, ExecutableGraph, Graph, Mode, Node, Operation};
 use crate::core::handle::Handle;
 use crate::core::memory::AllocationKind;
-use crate::core::stream::{NON_BLOCKING, Queue};
+use crate::core::stream::{NON_BLOCKING, StreamArgument};
 use crate::core::work::StreamWork;
 use cudarc::driver::sys::CUresult;
 use std::sync::Arc;
@@ -23,8 +23,8 @@ pub struct UpdateMismatch {
 impl Driver {
     /// Starts a capture: from now on the stream records its operations instead of running them. The
     /// nodes are added to the graph in `into`, after the nodes named there, or else to a new graph.
-    pub fn begin_capture(&self, queue: &Queue, mode: Mode, into: Option<(Handle, Vec<Handle>)>) -> Result {
-        let Queue::Made(stream) = queue else {
+    pub fn begin_capture(&self, queue: &StreamArgument, mode: Mode, into: Option<(Handle, Vec<Handle>)>) -> Result {
+        let StreamArgument::Made(stream) = queue else {
             let why = "the default stream cannot capture";
             return Err(Error::new(CUresult::CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, why));
         };
@@ -45,7 +45,7 @@ impl Driver {
     }
 
     /// Ends the capture and returns the recorded graph.
-    pub fn end_capture(&self, queue: &Queue) -> Result<Arc<Graph>> {
+    pub fn end_capture(&self, queue: &StreamArgument) -> Result<Arc<Graph>> {
         let Some((stream, capture)) = queue.capturing() else {
             return Err(Error::new(CUresult::CUDA_ERROR_ILLEGAL_STATE, "the stream does not capture"));
         };
@@ -229,10 +229,10 @@ impl Driver {
     }
 
     /// Instantiates an executable graph.
-    pub fn instantiate(&self, graph: Handle, flags: u64) -> Result<Arc<Executable>> {
+    pub fn instantiate(&self, graph: Handle, flags: u64) -> Result<Arc<ExecutableGraph>> {
         let context = self.current()?;
         let steps = self.graphs.get(graph)?.steps()?;
-        Ok(self.executables.insert(|handle| Executable::new(handle, context, flags, steps)))
+        Ok(self.executables.insert(|handle| ExecutableGraph::new(handle, context, flags, steps)))
     }
 
     /// Replaces the operations of an executable graph by those of a graph with the same nodes.
@@ -257,7 +257,7 @@ impl Driver {
     }
 
     /// Submits all operations of a graph to a stream.
-    pub fn launch_graph(&self, executable: Handle, queue: &Queue) -> Result {
+    pub fn launch_graph(&self, executable: Handle, queue: &StreamArgument) -> Result {
         let executable = self.executables.get(executable)?;
         if !Arc::ptr_eq(&executable.context, queue.context()) {
             return Err(Error::value("the graph and the stream belong to different contexts"));

@@ -4,9 +4,9 @@ use super::Driver;
 use crate::core::context::Context;
 use crate::core::error::{Error, Result};
 use crate::core::graph::Operation;
-use crate::core::handle::{Handle, Object};
-use crate::core::memory::{AllocationKind, Copy, Fill};
-use crate::core::stream::Queue;
+use crate::core::handle::{Handle, HandleType};
+use crate::core::memory::{AllocationKind, Fill, MemoryCopy};
+use crate::core::stream::StreamArgument;
 use crate::core::work::StreamWork;
 use cudarc::driver::sys::CUresult;
 use std::ptr::NonNull;
@@ -22,7 +22,7 @@ pub struct Pool {
     pub attributes: [AtomicU64; 9],
 }
 
-impl Object for Pool {
+impl HandleType for Pool {
     const KIND: u8 = 0x48;
     const NAME: &'static str = "memory pool";
     const REFUSAL: CUresult = CUresult::CUDA_ERROR_INVALID_VALUE;
@@ -100,7 +100,7 @@ impl Driver {
     }
 
     /// Allocates memory from a pool, in stream order.
-    pub fn allocate_ordered(&self, pool: Option<Handle>, bytes: usize, queue: &Queue) -> Result<u64> {
+    pub fn allocate_ordered(&self, pool: Option<Handle>, bytes: usize, queue: &StreamArgument) -> Result<u64> {
         let pool = self.pools.get(pool.unwrap_or_else(|| self.current_pool()))?;
         let Some((stream, capture)) = queue.capturing() else {
             return self.allocate_in(queue.context(), AllocationKind::Pool(pool.handle), bytes);
@@ -112,7 +112,7 @@ impl Driver {
     }
 
     /// Frees memory in stream order.
-    pub fn free_ordered(&self, address: u64, queue: &Queue) -> Result {
+    pub fn free_ordered(&self, address: u64, queue: &StreamArgument) -> Result {
         if address == 0 {
             return Err(Error::value("the address is null"));
         }
@@ -196,14 +196,14 @@ impl Driver {
     }
 
     /// Copies in the order of the legacy stream, and waits until the copy is complete.
-    pub fn copy_now(&self, copy: Copy) -> Result {
-        let queue = Queue::Default(self.current()?);
+    pub fn copy_now(&self, copy: MemoryCopy) -> Result {
+        let queue = StreamArgument::Default(self.current()?);
         copy.check()?;
         self.now(&queue, StreamWork::Copy(copy))
     }
 
     /// Copies in stream order. The program may reuse pageable host memory as soon as this returns.
-    pub fn copy(&self, mut copy: Copy, queue: &Queue) -> Result {
+    pub fn copy(&self, mut copy: MemoryCopy, queue: &StreamArgument) -> Result {
         copy.check()?;
         if queue.capturing().is_some() {
             return self.submit(queue, StreamWork::Copy(copy));
@@ -217,22 +217,22 @@ impl Driver {
 
     /// Fills in the order of the legacy stream, and waits until the fill is complete.
     pub fn fill_now(&self, fill: Fill) -> Result {
-        let queue = Queue::Default(self.current()?);
+        let queue = StreamArgument::Default(self.current()?);
         fill.check()?;
         self.now(&queue, StreamWork::Fill(fill))
     }
 
     /// Fills in stream order.
-    pub fn fill(&self, fill: Fill, queue: &Queue) -> Result {
+    pub fn fill(&self, fill: Fill, queue: &StreamArgument) -> Result {
         fill.check()?;
         self.submit(queue, StreamWork::Fill(fill))
     }
 
-    fn now(&self, queue: &Queue, work: StreamWork) -> Result {
+    fn now(&self, queue: &StreamArgument, work: StreamWork) -> Result {
         self.submit(queue, work)?;
         self.engine.wait(match queue {
-            Queue::Default(_) => self.engine.last(),
-            Queue::Made(stream) => stream.last(),
+            StreamArgument::Default(_) => self.engine.last(),
+            StreamArgument::Made(stream) => stream.last(),
         });
         queue.context().check()
     }

@@ -21,8 +21,8 @@ use super::engine::Engine;
 use super::error::{Error, Result};
 use super::event::Event;
 use super::findings::ProcessFindings;
-use super::graph::{Capture, Executable, Graph, Node};
-use super::handle::{Handle, Table};
+use super::graph::{Capture, ExecutableGraph, Graph, Node};
+use super::handle::{Handle, HandleTable};
 use super::inject::Injection;
 use super::library::{Library, LibraryEntry};
 use super::link::Link;
@@ -48,22 +48,22 @@ pub struct Driver {
     pub engine: Arc<Engine>,
     /// The memory of each device.
     supplies: Vec<Arc<Supply>>,
-    pub contexts: Table<Context>,
-    pub modules: Table<Module>,
-    pub libraries: Table<Library>,
-    pub kernels: Table<LibraryEntry>,
-    pub links: Table<Link>,
-    pub functions: Table<ModuleFunction>,
-    pub streams: Table<Stream>,
-    pub events: Table<Event>,
-    pub graphs: Table<Graph>,
-    pub nodes: Table<Node>,
-    pub executables: Table<Executable>,
-    pub pools: Table<Pool>,
-    pub arrays: Table<TexelArray>,
-    pub textures: Table<TextureObject>,
-    pub surfaces: Table<SurfaceObject>,
-    pub references: Table<Reference>,
+    pub contexts: HandleTable<Context>,
+    pub modules: HandleTable<Module>,
+    pub libraries: HandleTable<Library>,
+    pub kernels: HandleTable<LibraryEntry>,
+    pub links: HandleTable<Link>,
+    pub functions: HandleTable<ModuleFunction>,
+    pub streams: HandleTable<Stream>,
+    pub events: HandleTable<Event>,
+    pub graphs: HandleTable<Graph>,
+    pub nodes: HandleTable<Node>,
+    pub executables: HandleTable<ExecutableGraph>,
+    pub pools: HandleTable<Pool>,
+    pub arrays: HandleTable<TexelArray>,
+    pub textures: HandleTable<TextureObject>,
+    pub surfaces: HandleTable<SurfaceObject>,
+    pub references: HandleTable<Reference>,
     pub injection: Injection,
     /// The device's default pool. `current_pool` is the pool that `cuMemAllocAsync` allocates from.
     default_pool: Handle,
@@ -80,7 +80,7 @@ impl Driver {
         let log = Arc::new(log);
         let limits = KernelLimits { checks: settings.checks, fuel: settings.fuel, on_finding: settings.on_finding };
         let findings = Arc::new(findings);
-        let pools = Table::default();
+        let pools = HandleTable::default();
         let injection = Injection::default();
         injection.set(settings.fail.clone());
         // One table for all devices: an address identifies its allocation on any device.
@@ -90,22 +90,22 @@ impl Driver {
         Driver {
             engine: Arc::new(Engine::new(limits, log.clone(), findings.clone())),
             supplies: each.clone().map(|_| Arc::new(Supply::new(settings.memory, addresses.clone()))).collect(),
-            contexts: Table::default(),
-            modules: Table::default(),
-            libraries: Table::default(),
-            kernels: Table::default(),
-            links: Table::default(),
-            functions: Table::default(),
-            streams: Table::default(),
-            events: Table::default(),
-            graphs: Table::default(),
-            nodes: Table::default(),
-            executables: Table::default(),
+            contexts: HandleTable::default(),
+            modules: HandleTable::default(),
+            libraries: HandleTable::default(),
+            kernels: HandleTable::default(),
+            links: HandleTable::default(),
+            functions: HandleTable::default(),
+            streams: HandleTable::default(),
+            events: HandleTable::default(),
+            graphs: HandleTable::default(),
+            nodes: HandleTable::default(),
+            executables: HandleTable::default(),
             pools,
-            arrays: Table::default(),
-            textures: Table::default(),
-            surfaces: Table::default(),
-            references: Table::default(),
+            arrays: HandleTable::default(),
+            textures: HandleTable::default(),
+            surfaces: HandleTable::default(),
+            references: HandleTable::default(),
             injection,
             default_pool,
             current_pool: default_pool.0.into(),

@@ -4,7 +4,7 @@ use super::Driver;
 use crate::core::error::{Error, Result};
 use crate::core::event::{Captured, Event};
 use crate::core::handle::Handle;
-use crate::core::stream::{NON_BLOCKING, Queue, Stream};
+use crate::core::stream::{NON_BLOCKING, Stream, StreamArgument};
 use crate::core::work::{StreamWork, ValidatedLaunch};
 use cudarc::driver::sys::CUresult;
 use std::sync::Arc;
@@ -24,11 +24,11 @@ impl Driver {
     }
 
     /// Returns the stream of a handle, after checking that its context can be used.
-    pub fn queue(&self, stream: Handle) -> Result<Queue> {
+    pub fn queue(&self, stream: Handle) -> Result<StreamArgument> {
         let queue = match stream.0 {
-            0 => Queue::Default(self.current()?),
-            handle if SPECIAL.contains(&handle) => Queue::Default(self.current()?),
-            _ => Queue::Made(self.streams.get(stream)?),
+            0 => StreamArgument::Default(self.current()?),
+            handle if SPECIAL.contains(&handle) => StreamArgument::Default(self.current()?),
+            _ => StreamArgument::Made(self.streams.get(stream)?),
         };
         queue.context().check()?;
         Ok(queue)
@@ -48,22 +48,22 @@ impl Driver {
     }
 
     /// Submits an operation to a stream.
-    pub fn submit(&self, queue: &Queue, work: StreamWork) -> Result {
+    pub fn submit(&self, queue: &StreamArgument, work: StreamWork) -> Result {
         if let Some((stream, capture)) = queue.capturing() {
             return self.capture(&capture, stream.handle, work.into());
         }
-        if let Queue::Default(context) = queue {
+        if let StreamArgument::Default(context) = queue {
             self.refuse_implicit(context)?;
         }
         let ticket = self.engine.submit(queue.context().clone(), work)?;
-        if let Queue::Made(stream) = queue {
+        if let StreamArgument::Made(stream) = queue {
             stream.note(ticket);
         }
         Ok(())
     }
 
     /// Waits until all submitted work of a stream is complete.
-    pub fn synchronize(&self, queue: &Queue) -> Result {
+    pub fn synchronize(&self, queue: &StreamArgument) -> Result {
         queue.refuse_in_capture("a stream of the capture was waited for")?;
         self.refuse_unsafe("waiting for a stream")?;
         self.engine.wait(self.end_of(queue));
@@ -71,15 +71,15 @@ impl Driver {
     }
 
     /// Returns an error unless the stream has completed all its work.
-    pub fn query(&self, queue: &Queue) -> Result {
+    pub fn query(&self, queue: &StreamArgument) -> Result {
         queue.refuse_in_capture("a stream of the capture was queried")?;
         if self.engine.is_done(self.end_of(queue)) { queue.context().check() } else { Err(Error::not_ready()) }
     }
 
-    fn end_of(&self, queue: &Queue) -> u64 {
+    fn end_of(&self, queue: &StreamArgument) -> u64 {
         match queue {
-            Queue::Default(_) => self.engine.last(),
-            Queue::Made(stream) => stream.last(),
+            StreamArgument::Default(_) => self.engine.last(),
+            StreamArgument::Made(stream) => stream.last(),
         }
     }
 
@@ -99,7 +99,7 @@ impl Driver {
     }
 
     /// Records an event in a stream.
-    pub fn record(&self, event: Handle, queue: &Queue) -> Result {
+    pub fn record(&self, event: Handle, queue: &StreamArgument) -> Result {
         let event = self.events.get(event)?;
         if let Some((stream, capture)) = queue.capturing() {
             let after = capture.front(stream.handle)?;
@@ -111,7 +111,7 @@ impl Driver {
             return Err(Error::new(CUresult::CUDA_ERROR_INVALID_HANDLE, why));
         }
         let ticket = event.record(&self.engine, queue.context().clone())?;
-        if let Queue::Made(stream) = queue {
+        if let StreamArgument::Made(stream) = queue {
             stream.note(ticket);
         }
         Ok(())
@@ -119,14 +119,14 @@ impl Driver {
 
     /// Makes a stream wait for an event. The work before the event was submitted earlier, so only
     /// captures need a record of this dependency.
-    pub fn wait_for(&self, queue: &Queue, event: Handle) -> Result {
+    pub fn wait_for(&self, queue: &StreamArgument, event: Handle) -> Result {
         let event = self.events.get(event)?;
         match (queue, queue.capturing(), event.captured()) {
-            (Queue::Made(stream), None, None) => {
+            (StreamArgument::Made(stream), None, None) => {
                 stream.note(event.ticket()?);
                 Ok(())
             }
-            (Queue::Default(_), None, None) => Ok(()),
+            (StreamArgument::Default(_), None, None) => Ok(()),
             (.., Some(captured)) if captured.capture.has_ended() => {
                 Err(Error::value("the event was recorded in a capture that has ended"))
             }
@@ -138,11 +138,11 @@ impl Driver {
                 let why = "a stream that captures waits for an event that was recorded outside of the capture";
                 Err(Error::new(CUresult::CUDA_ERROR_STREAM_CAPTURE_ISOLATION, why))
             }
-            (Queue::Default(_), None, Some(_)) => {
+            (StreamArgument::Default(_), None, Some(_)) => {
                 let why = "the default stream would take part in a capture";
                 Err(Error::new(CUresult::CUDA_ERROR_STREAM_CAPTURE_IMPLICIT, why))
             }
-            (Queue::Made(stream), None, Some(captured)) => {
+            (StreamArgument::Made(stream), None, Some(captured)) => {
                 captured.capture.join(stream.handle, &captured.after)?;
                 stream.set_capture(Some(captured.capture));
                 Ok(())
@@ -174,7 +174,7 @@ impl Driver {
     }
 
     /// Submits a kernel launch.
-    pub fn launch(&self, launch: ValidatedLaunch, queue: &Queue) -> Result {
+    pub fn launch(&self, launch: ValidatedLaunch, queue: &StreamArgument) -> Result {
         if !Arc::ptr_eq(&launch.function.module.context, queue.context()) {
             let why = "the function and the stream belong to different contexts";
             return Err(Error::new(CUresult::CUDA_ERROR_INVALID_HANDLE, why));

@@ -13,4 +13,4 @@ mod transfer;
 pub use addresses::{Addresses, RANGE};
 pub use space::{AllocationKind, Allocations};
 pub use supply::Supply;
-pub use transfer::{Copy, CopyExtent, CopyPlace, CopySide, Fill, FillValue, HostPointer};
+pub use transfer::{CopyExtent, CopyPlace, CopySide, Fill, FillValue, HostPointer, MemoryCopy};

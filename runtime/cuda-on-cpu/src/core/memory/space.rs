@@ -4,7 +4,7 @@ use super::block::MemoryBlock;
 use super::supply::Lease;
 use crate::core::error::{Error, Result};
 use cudarc::driver::sys::CUresult;
-use runtime_ptx::{Bytes, Heap, Resident};
+use runtime_ptx::{ArgumentBytes, Heap, Resident};
 use std::collections::BTreeMap;
 
 /// The allocations of a context.
@@ -164,7 +164,7 @@ impl Allocations {
         let resident = |(address, allocation): (&u64, _)| {
             let Allocation { kind, block, .. }: &mut Allocation = allocation;
             let constant = *kind == AllocationKind::Variable { constant: true };
-            Resident { address: *address, constant, bytes: Bytes::Exclusive(block.get_mut()) }
+            Resident { address: *address, constant, bytes: ArgumentBytes::Exclusive(block.get_mut()) }
         };
         (self.0.iter_mut().map(resident).collect(), self.1.as_mut())
     }

@@ -86,7 +86,7 @@ impl CopyExtent {
 
 /// A copy.
 #[derive(Clone, Debug)]
-pub struct Copy {
+pub struct MemoryCopy {
     /// The source.
     pub from: CopySide,
     /// The destination.
@@ -138,7 +138,7 @@ impl CopySide {
     }
 }
 
-impl Copy {
+impl MemoryCopy {
     /// Checks that the bytes of both sides lie in allocations.
     pub fn check(&self) -> Result {
         if self.extent.is_empty() {
@@ -173,7 +173,7 @@ impl Copy {
 
     /// Runs the copy.
     pub fn run(&self) -> Result {
-        let Copy { from, to, extent } = self;
+        let MemoryCopy { from, to, extent } = self;
         if extent.is_empty() {
             return Ok(());
         }

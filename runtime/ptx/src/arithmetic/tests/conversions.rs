@@ -2,11 +2,11 @@
 
 use super::super::convert::{from_integer, to_float, to_integer, to_integral};
 use super::super::float::{F16, F32, F64, Rounding};
-use super::super::integer::Integer;
+use super::super::integer::IntegerFormat;
 use super::{Numbers, doubles, singles};
 
-const fn integer(bits: u32, signed: bool) -> Integer {
-    Integer { bits, signed }
+const fn integer(bits: u32, signed: bool) -> IntegerFormat {
+    IntegerFormat { bits, signed }
 }
 
 fn round(x: f64, rounding: Rounding) -> f64 {
@@ -19,7 +19,7 @@ fn round(x: f64, rounding: Rounding) -> f64 {
 }
 
 /// Converts by Rust's saturating `as`, with the PTX result for a NaN.
-fn cast(x: f64, to: Integer, wide: bool) -> u64 {
+fn cast(x: f64, to: IntegerFormat, wide: bool) -> u64 {
     if x.is_nan() {
         return if wide || to.bits == 64 { 1 << (to.bits - 1) } else { 0 };
     }
@@ -35,7 +35,7 @@ fn cast(x: f64, to: Integer, wide: bool) -> u64 {
     }
 }
 
-const INTEGERS: [Integer; 8] = [
+const INTEGERS: [IntegerFormat; 8] = [
     integer(8, false),
     integer(8, true),
     integer(16, false),

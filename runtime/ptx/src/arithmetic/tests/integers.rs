@@ -1,16 +1,16 @@
 //! Tests of integers and bits, against other formulas.
 
 use super::super::bits::{Permutation, find_nth, funnel, logic, ones, permute};
-use super::super::integer::{Integer, dot};
+use super::super::integer::{IntegerFormat, dot};
 use super::Numbers;
 
-const S8: Integer = Integer { bits: 8, signed: true };
-const U16: Integer = Integer { bits: 16, signed: false };
-const S16: Integer = Integer { bits: 16, signed: true };
-const U32: Integer = Integer { bits: 32, signed: false };
-const S32: Integer = Integer { bits: 32, signed: true };
-const U64: Integer = Integer { bits: 64, signed: false };
-const S64: Integer = Integer { bits: 64, signed: true };
+const S8: IntegerFormat = IntegerFormat { bits: 8, signed: true };
+const U16: IntegerFormat = IntegerFormat { bits: 16, signed: false };
+const S16: IntegerFormat = IntegerFormat { bits: 16, signed: true };
+const U32: IntegerFormat = IntegerFormat { bits: 32, signed: false };
+const S32: IntegerFormat = IntegerFormat { bits: 32, signed: true };
+const U64: IntegerFormat = IntegerFormat { bits: 64, signed: false };
+const S64: IntegerFormat = IntegerFormat { bits: 64, signed: true };
 
 fn words() -> Vec<u64> {
     let edges =
@@ -183,7 +183,7 @@ fn dot_products() {
         let (a, b, c) = (numbers.next() as u32, numbers.next() as u32, numbers.next() as u32);
         let (x, y) = (a.to_le_bytes(), b.to_le_bytes());
         let mixed: i64 = (0..4).map(|i| i64::from(x[i]) * i64::from(y[i] as i8)).sum();
-        let unsigned = Integer { bits: 8, signed: false };
+        let unsigned = IntegerFormat { bits: 8, signed: false };
         assert_eq!(dot(a, unsigned, b, true, 0, c), (mixed + i64::from(c)) as u32);
         let halves = [a as i16, (a >> 16) as i16];
         let high: i64 = (0..2).map(|i| i64::from(halves[i]) * i64::from(y[2 + i] as i8)).sum();
