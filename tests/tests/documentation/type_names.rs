@@ -1,9 +1,9 @@
-//! Names of types: no new type has a bare noun that fits every module, such as `Kind`, as its name,
-//! and no other name denotes many types.
+//! Names of types. No new type has a bare noun that fits every module as its name, such as `Kind`.
+//! No name denotes two public types of the workspace.
 //!
 //! A type with such a name is found neither by a search nor in the documentation. The name of a new
-//! type has a noun of its domain: `AllocationKind`. The table lists the types that still have such
-//! a name, and may only become shorter.
+//! type has a noun of its domain: `AllocationKind`. `NAMES` lists the types that still have a bare
+//! noun. `GROUPS` lists the names that several public types share, with the reason.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -24,8 +24,119 @@ const NAMES: [(&str, Option<&str>); 11] = [
     ("State", None),
 ];
 
-/// The most types of the libraries that share a name, each in a separate crate.
+/// The most types of the libraries that share a name, each in a separate crate. At most one of them
+/// is public, unless the name is in one of the [`GROUPS`].
 const MAX_TYPES_OF_A_NAME: usize = 4;
+
+/// Public types that share a name because they are forms of one thing.
+struct NameGroup {
+    /// The reason why a reader expects one name.
+    reason: &'static str,
+    /// Beginnings of the paths of the types' files. Below each is one type of a name; below
+    /// `ANYWHERE` are any number.
+    folders: &'static [&'static str],
+    /// The shared names.
+    names: &'static [&'static str],
+}
+
+/// The folder of a group whose types may be anywhere.
+const ANYWHERE: &str = "";
+
+/// The names that public types share. A name is in one group only.
+const GROUPS: [NameGroup; 5] = [
+    NameGroup {
+        reason: "the forms of a program: as written, checked, in the IR, in PTX, and decoded by an interpreter",
+        folders: &[
+            "kernel-dsl/compiler/src/syntax/",
+            "kernel-dsl/compiler/src/hir/",
+            "kernel-dsl/compiler/src/ir/",
+            "kernel-dsl/compiler/src/ptx/",
+            "runtime/oracle/src/",
+            "runtime/ptx/src/",
+        ],
+        names: &[
+            "Arm",
+            "Binary",
+            "Block",
+            "BlockExtent",
+            "Dim",
+            "Enum",
+            "Expr",
+            "ExprKind",
+            "Function",
+            "Generic",
+            "GenericKind",
+            "Guard",
+            "Impl",
+            "Inst",
+            "Item",
+            "Label",
+            "Local",
+            "LocalId",
+            "Location",
+            "Parameter",
+            "Pattern",
+            "Program",
+            "Shuffle",
+            "Special",
+            "Statement",
+            "Struct",
+            "Tolerance",
+            "Trait",
+            "TraitBound",
+            "TraitItem",
+            "Type",
+            "Unary",
+            "Unroll",
+            "Variable",
+            "Vote",
+            "WaitGroup",
+        ],
+    },
+    NameGroup {
+        reason: "the two interpreters, of IR and of PTX, whose parts correspond",
+        folders: &["runtime/oracle/src/", "runtime/ptx/src/"],
+        names: &[
+            "AsyncCopyAccess",
+            "AtomicAccess",
+            "Buffer",
+            "Checks",
+            "Code",
+            "Copies",
+            "Inline",
+            "Launch",
+            "Machine",
+            "Mismatch",
+            "Options",
+            "Outcome",
+            "Pc",
+            "Unsupported",
+            "Warp",
+        ],
+    },
+    NameGroup {
+        reason: "objects of the CUDA driver: in the driver on the CPU, for users of the runtime, and in Python",
+        folders: &["runtime/cuda-on-cpu/src/", "runtime/devices/src/", "runtime/python/src/"],
+        names: &["Event", "Graph", "Node", "Stream"],
+    },
+    NameGroup {
+        reason: "units of code: a kernel and a module, in Rust, in PTX, in the driver and in Python",
+        folders: &[
+            "kernel-dsl/src/",
+            "kernel-dsl/compiler/src/syntax/",
+            "kernel-dsl/compiler/src/ir/",
+            "kernel-dsl/compiler/src/ptx/",
+            "runtime/cuda-on-cpu/src/",
+            "runtime/python/src/",
+        ],
+        names: &["Kernel", "Module"],
+    },
+    NameGroup {
+        reason: "conventions of Rust: a module's error, its result, and the trait that seals another",
+        folders: &[ANYWHERE],
+        names: &["Error", "Result", "Sealed"],
+    },
+];
 
 /// The compiler's forms of a program. Each has a type for one construct: a block as written, as
 /// checked, and in the IR.
@@ -40,12 +151,13 @@ fn defined(line: &str) -> Option<&str> {
     };
     let kinds = ["struct ", "enum ", "union ", "trait ", "type "];
     let name = kinds.iter().find_map(|kind| line.trim_start().strip_prefix(kind))?;
-    name.split(|c: char| !c.is_alphanumeric()).next()
+    // A macro's definition of `$name` has no name yet.
+    name.split(|c: char| !c.is_alphanumeric() && c != '_').next().filter(|name| !name.is_empty())
 }
 
 /// Returns whether a file belongs to a library.
 fn is_library(file: &str) -> bool {
-    let aside = ["tests", "examples", "benches", "templates", "guide"];
+    let aside = ["tests", "examples", "benches", "templates", "guide", "compile_fail"];
     !file.split('/').any(|folder| aside.contains(&folder))
 }
 
@@ -73,15 +185,29 @@ fn sources() -> Vec<(String, String)> {
     sources.into_iter().map(read).collect()
 }
 
-/// Returns the types by name: for each, the file and whether the line is indented.
-fn types() -> BTreeMap<String, Vec<(String, bool)>> {
-    let mut types = BTreeMap::<String, Vec<(String, bool)>>::new();
+/// A definition of a type.
+struct TypeDefinition {
+    file: String,
+    /// Whether the type is defined in a function, a unit test or an inline module.
+    is_indented: bool,
+    /// Whether the type is `pub` without a restriction.
+    is_public: bool,
+}
+
+/// Returns the definitions of types by name.
+fn types() -> BTreeMap<String, Vec<TypeDefinition>> {
+    let mut types = BTreeMap::<String, Vec<TypeDefinition>>::new();
     for (file, text) in sources() {
         for line in text.lines() {
             // An associated type, whose name its trait gives, is indented.
             let is_associated = |line: &str| line.starts_with(' ') && line.trim_start().starts_with("type ");
             if let Some(name) = defined(line).filter(|_| !is_associated(line)) {
-                types.entry(name.to_string()).or_default().push((file.clone(), line.starts_with(' ')));
+                let definition = TypeDefinition {
+                    file: file.clone(),
+                    is_indented: line.starts_with(' '),
+                    is_public: line.trim_start().starts_with("pub "),
+                };
+                types.entry(name.to_string()).or_default().push(definition);
             }
         }
     }
@@ -93,18 +219,48 @@ fn nouns_of_every_module_name_no_further_type() {
     let types = types();
     for (name, listed) in NAMES {
         let listed: Vec<&str> = listed.into_iter().collect();
-        let found: Vec<&str> = types.get(name).into_iter().flatten().map(|(file, _)| file.as_str()).collect();
+        let found: Vec<&str> = types.get(name).into_iter().flatten().map(|found| found.file.as_str()).collect();
         assert_eq!(found, listed, "types named `{name}`: give a new one a noun of its domain");
     }
+}
+
+/// Returns what is wrong with the public types of a name, if anything.
+fn wrongly_shared(name: &str, files: &[&str]) -> Option<String> {
+    if files.len() < 2 {
+        return None;
+    }
+    let advice = "give all but the most central one a noun of their domain, such as `TextureLocation`";
+    let Some(group) = GROUPS.iter().find(|group| group.names.contains(&name)) else {
+        return Some(format!(
+            "public types named `{name}`: {advice}. If they are forms of one thing, add the name to a group of \
+             `GROUPS` in tests/tests/documentation/type_names.rs. {files:?}"
+        ));
+    };
+    if group.folders == [ANYWHERE] {
+        return None;
+    }
+    let folder = |file: &&str| group.folders.iter().position(|folder| file.starts_with(folder));
+    let mut folders: Vec<_> = files.iter().map(folder).collect();
+    folders.sort_unstable();
+    let are_in_group = folders.iter().all(Option::is_some) && folders.windows(2).all(|pair| pair[0] != pair[1]);
+    (!are_in_group).then(|| {
+        format!(
+            "public types named `{name}`: the name belongs to {}. Each of these folders has one: {:?}. For the \
+             others, {advice}. {files:?}",
+            group.reason, group.folders
+        )
+    })
 }
 
 #[test]
 fn few_types_share_a_name() {
     let mut wrong = Vec::new();
-    for (name, files) in types() {
-        // Types of functions and unit tests are indented, and seen nowhere else.
-        let shared = files.iter().filter(|(file, indented)| !indented && is_library(file)).map(|(file, _)| file);
-        let shared: Vec<&String> = shared.collect();
+    for (name, definitions) in types() {
+        let library = || definitions.iter().filter(|definition| is_library(&definition.file));
+        let public: Vec<&str> = library().filter(|found| found.is_public).map(|found| &found.file[..]).collect();
+        wrong.extend(wrongly_shared(&name, &public));
+        // Private types of functions and unit tests are indented, and seen nowhere else.
+        let shared: Vec<&str> = library().filter(|found| !found.is_indented).map(|found| &found.file[..]).collect();
         let mut namespaces: Vec<_> = shared.iter().map(|file| namespace(file)).collect();
         namespaces.sort_unstable();
         let are_apart = namespaces.windows(2).all(|pair| pair[0] != pair[1]);
@@ -114,6 +270,32 @@ fn few_types_share_a_name() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn groups_list_only_shared_names() {
+    let types = types();
+    let mut unused = Vec::new();
+    for name in GROUPS.iter().flat_map(|group| group.names) {
+        let found = types.get(*name).into_iter().flatten();
+        if found.filter(|found| found.is_public && is_library(&found.file)).count() < 2 {
+            unused.push(name);
+        }
+        assert_eq!(GROUPS.iter().filter(|group| group.names.contains(name)).count(), 1, "`{name}` is in one group");
+    }
+    assert!(unused.is_empty(), "one type at most has these names; remove them from `GROUPS`: {unused:?}");
+}
+
+#[test]
+fn a_name_is_shared_only_in_a_group() {
+    let outside = wrongly_shared("Texel", &["runtime/ptx/src/texture.rs", "runtime/simt/src/lib.rs"]);
+    assert!(outside.is_some_and(|message| message.contains("add the name to a group")));
+    let other_folder = wrongly_shared("Stream", &["runtime/devices/src/stream/mod.rs", "kernels-rs/src/lib.rs"]);
+    assert!(other_folder.is_some_and(|message| message.contains("objects of the CUDA driver")));
+    let twice = wrongly_shared("Warp", &["runtime/ptx/src/warp.rs", "runtime/ptx/src/body.rs"]);
+    assert!(twice.is_some());
+    assert_eq!(wrongly_shared("Warp", &["runtime/ptx/src/warp.rs", "runtime/oracle/src/machine/mod.rs"]), None);
+    assert_eq!(wrongly_shared("Texel", &["runtime/ptx/src/texture.rs"]), None);
 }
 
 /// Adjectives, verbs and vague nouns. No constant has one of them as its whole name.
@@ -188,4 +370,6 @@ fn definitions_are_found() {
     assert_eq!(defined("    enum State { A }"), Some("State"));
     assert_eq!(defined("pub trait Source: Copy {"), Some("Source"));
     assert_eq!(defined("impl Kind {"), None);
+    assert_eq!(defined("pub struct Q4_0;"), Some("Q4_0"));
+    assert_eq!(defined("pub struct $name;"), None);
 }
