@@ -3,7 +3,9 @@
 use super::support::{agree, assemble, checker};
 use kernel_dsl::host;
 use kernel_dsl::prelude::*;
+use runtime::interpreter::Check;
 use runtime::testing::{Bound, Checker, Expected, Input, Random};
+use runtime::{Device, Error};
 
 #[device]
 pub mod monoid {
@@ -299,6 +301,49 @@ fn parts_of_arrays_in_elements_are_stored() {
     assemble::<parts_stored>();
     for access in ["st.global.v4.u32", "st.shared.v2.f32", "st.global.v4.f32"] {
         assert!(parts_stored::PTX.contains(access), "{access}: {}", parts_stored::PTX);
+    }
+}
+
+/// Pairs before another field, which an access beyond the array would reach.
+#[device]
+#[derive(Clone, Copy, Debug, PartialEq, DeviceCopy)]
+#[repr(C)]
+struct PairsAndTail {
+    pairs: [[f32; 2]; 5],
+    tail: [f32; 2],
+}
+
+/// Loads two pairs from `at` on, and stores two pairs, whose elements are no scalars.
+#[kernel(block = 32, grid = 1)]
+#[requires(x.len() == 1, y.len() == 1)]
+fn pairs_stored(x: &[PairsAndTail], y: &mut [PairsAndTail], at: usize) {
+    if thread::x() == 0 {
+        let [a, b]: [[f32; 2]; 2] = x[0].pairs.load(at);
+        y[0].pairs.store(at, [b, a]);
+    }
+}
+
+#[test]
+fn pairs_in_elements_are_stored_within_bounds() {
+    let element = |first: f32| PairsAndTail {
+        pairs: std::array::from_fn(|i| [first + i as f32, -first - i as f32]),
+        tail: [100.0, 101.0],
+    };
+    let (x, y) = (element(1.0), element(10.0));
+    // Two pairs are one access of 16 bytes.
+    for at in [0, 2] {
+        let mut expected = y;
+        (expected.pairs[at], expected.pairs[at + 1]) = (x.pairs[at + 1], x.pairs[at]);
+        let inputs = vec![Input::slice(&[x]), Input::slice(&[y]), Input::scalar(at)];
+        agree::<pairs_stored>(&checker(false), "pairs_stored", inputs, &[Expected::exact(1, [expected])]);
+    }
+    let device = Device::cpu();
+    let (x, mut y) = (device.upload(&[x]).unwrap(), device.upload(&[y]).unwrap());
+    match pairs_stored::launch(&device, &x, &mut y, 4) {
+        Err(Error::Violation(report)) => {
+            assert!(report.findings.iter().any(|finding| finding.check == Check::OutOfBounds), "{report}");
+        }
+        result => panic!("{result:?}, expected a report"),
     }
 }
 

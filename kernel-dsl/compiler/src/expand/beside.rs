@@ -5,12 +5,12 @@
 //! which a block cannot define. The chain is therefore in a module beside the item:
 //! ```text
 //! mod device_items_of_f {
-//!     pub(crate) mod names {
+//!     pub(crate) mod __names {
 //!         pub(super) use super::super::*;
 //!         pub(super) use ::kernel_dsl::__private::CALLEE_NAME as lerp;
 //!     }
 //!     use ::kernel_dsl::__step as __define;
-//!     use names::lerp as cfg_select;
+//!     use __names::lerp as cfg_select;
 //!     cfg_select! { _ => { __define! { b"missing" [] {device} {(attribute) item} } } }
 //! }
 //! use device_items_of_f::f as f;
@@ -135,7 +135,7 @@ fn in_module(
         #[doc(hidden)]
         #lints
         mod #chain {
-            pub(crate) mod names {
+            pub(crate) mod __names {
                 pub(super) use super::super::*;
                 #(pub(super) use #facade::__private::CALLEE_NAME as #single;)*
             }
@@ -162,7 +162,7 @@ fn stop(facade: &Path, names: &[Ident], state: &TokenStream) -> TokenStream {
     quote! {
         pub(crate) use #facade::__private::CALLEE_NAME as __rest;
         use #facade::__step as __define;
-        use names::#first as cfg_select;
+        use __names::#first as cfg_select;
         cfg_select! { _ => { __define! { #missing [#(#rest)*] #state } } }
     }
 }
@@ -189,7 +189,7 @@ pub(super) fn step(tokens: TokenStream) -> syn::Result<TokenStream> {
     let stop = stop(&super::facade(linked.attribute), &names, &state);
     Ok(quote! {
         pub(crate) mod next {
-            pub(crate) use super::names;
+            pub(crate) use super::__names;
             #stop
         }
     })

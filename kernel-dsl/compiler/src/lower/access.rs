@@ -130,9 +130,10 @@ impl<'h> Lowerer<'h> {
         }
         let whole = n * element.bytes();
         let align = if whole.is_power_of_two() { whole.min(MAX_VECTOR_BYTES) } else { element.element().align() };
-        // Only the first access is checked, against a length reduced by the elements of the others.
-        // The check thus covers all `n` elements.
-        let first_elements = (align / element.bytes()).clamp(1, n);
+        // Only the first access is checked, against a length reduced by the elements beyond that
+        // access. An access covers several elements only if they are scalars.
+        let is_scalar = element.scalar().is_some();
+        let first_elements = if is_scalar { (align / element.bytes()).clamp(1, n) } else { 1 };
         let firsts = MemLayout::Array { element, len: len - (n - first_elements) };
         let first = self.index_in_memory(place, &firsts, index, policy);
         let Some(LoweredPlace::Memory { place, mem_layout, .. }) = first else { return Val::Unit };

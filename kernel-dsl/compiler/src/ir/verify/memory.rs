@@ -146,7 +146,7 @@ impl Verifier<'_> {
                 && (within.offset % size != 0 || within.bytes % size != 0 || within.offset >= within.bytes)
             {
                 Some("a scalar in an element lies inside it, at a multiple of the scalar's size")
-            } else if last.is_some_and(|step| step.bytes < n * size && n > step.extent) {
+            } else if last.is_some_and(|step| step.bytes < n * size && n * size > step.extent * step.bytes) {
                 Some("the access exceeds the array in the element")
             } else {
                 None
