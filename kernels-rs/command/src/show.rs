@@ -80,8 +80,10 @@ impl Show {
                 let compilation = Compilation::new(&program, target).map_err(failed)?;
                 let kernel = match self.checked {
                     // The form that nearly all launches use.
-                    true => ShownKernel::Checked(compilation.checked().with_arguments_up_to(MODERATE_ARGUMENT_LIMIT)),
-                    false => ShownKernel::Unchecked(compilation),
+                    true => ShownKernel::Checked(Box::new(
+                        compilation.checked().with_arguments_up_to(MODERATE_ARGUMENT_LIMIT),
+                    )),
+                    false => ShownKernel::Unchecked(Box::new(compilation)),
                 };
                 match (ir, sass) {
                     (true, _) if !self.optimized => kernel.lowered().to_string(),
@@ -106,8 +108,8 @@ impl Show {
 
 /// An instance in the form to show.
 enum ShownKernel<'p> {
-    Unchecked(Compilation<'p>),
-    Checked(CheckedKernel),
+    Unchecked(Box<Compilation<'p>>),
+    Checked(Box<CheckedKernel>),
 }
 
 impl ShownKernel<'_> {

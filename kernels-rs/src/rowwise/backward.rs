@@ -166,7 +166,7 @@ pub(super) fn subtract_projection<const V: usize, const N: usize>(
 
 /// Computes dz of y = norm(z), from dy and the saved statistics of each row.
 ///
-/// z, dy and dz are [rows, cols], `saved` is [rows, 2], and `weight` is [cols] or empty.
+/// z, dy and dz are [rows, cols], `saved` is [rows, 2], and `weight` is `[cols]` or empty.
 #[kernel(
     block = (L, ROWS), max_registers = 64, grid = z.rows().div_ceil(ROWS), writes(dz = once),
     derived(S = 8 / V),
@@ -286,7 +286,7 @@ pub fn norm_columns<T: Float, const V: usize>(
 /// A block has 32 columns. The 8 warps alternate over the slabs, with 4 of them in flight, and
 /// their sums are added in order.
 ///
-/// `parts` is [slabs, 2, cols], and `dweight` and `dbias` are [cols] or empty.
+/// `parts` is [slabs, 2, cols], and `dweight` and `dbias` are `[cols]` or empty.
 #[kernel(
     block = (32, 8), grid = parts.dim(2).div_ceil(32), writes(dweight = once, dbias = once),
     instances(W = f32),

@@ -217,7 +217,7 @@ fn norm_of_unkept<T: Float, W: Float, const L: usize, const V: usize, const S: u
 /// once. With `WHOLE` there are no others: the omitted code needs no registers, and the loads of
 /// all pieces are in flight at once.
 ///
-/// x, `residual`, z and y are [rows, cols], `weight` and `bias` are [cols], and `saved` is [rows,
+/// x, `residual`, z and y are [rows, cols], `weight` and `bias` are `[cols]`, and `saved` is [rows,
 /// 2].
 #[kernel(
     block = (L, ROWS), max_registers = 48, grid = x.rows().div_ceil(ROWS), writes(y = once, z = once, saved = once),
