@@ -75,9 +75,9 @@ impl Show {
             (false, false, false) => ptx(artifact, &instance, target)?,
             _ => {
                 let name = artifact.instance_name(&instance.0);
-                let failed = |source| Error::Compile { instance: name.clone(), target, source };
-                let program = monomorphic(&name::program(artifact)?, &instance).map_err(failed)?;
-                let compilation = Compilation::new(&program, target).map_err(failed)?;
+                let failed = failed(artifact, &instance, target);
+                let program = monomorphic(&name::program(artifact)?, &instance).map_err(&failed)?;
+                let compilation = Compilation::new(&program, target).map_err(&failed)?;
                 let kernel = match self.checked {
                     // The form that nearly all launches use.
                     true => ShownKernel::Checked(Box::new(
@@ -85,19 +85,17 @@ impl Show {
                     )),
                     false => ShownKernel::Unchecked(Box::new(compilation)),
                 };
-                match (ir, sass) {
-                    (true, _) if !self.optimized => kernel.lowered().to_string(),
-                    (true, _) => kernel.optimized().map_err(failed)?.to_string(),
-                    (_, true) => {
-                        let optimized = kernel.optimized().map_err(failed)?;
-                        let ptx = emit::emit_with(&optimized, emit::LineDirectives::Kept).map_err(failed)?;
-                        self::sass(&name, &optimized, &ptx.to_string(), out)?;
-                        return Ok(Outcome::Good);
-                    }
-                    _ => {
-                        let optimized = kernel.optimized().map_err(failed)?;
-                        emit::emit(&optimized).map_err(failed)?.to_string()
-                    }
+                let optimized = || kernel.optimized().map_err(&failed);
+                if sass {
+                    let optimized = optimized()?;
+                    let ptx = emit::emit_with(&optimized, emit::LineDirectives::Kept).map_err(&failed)?;
+                    self::sass(&name, &optimized, &ptx.to_string(), out)?;
+                    return Ok(Outcome::Good);
+                }
+                match (ir, self.optimized) {
+                    (true, false) => kernel.lowered().to_string(),
+                    (true, true) => optimized()?.to_string(),
+                    (false, _) => emit::emit(&*optimized()?).map_err(&failed)?.to_string(),
                 }
             }
         };
@@ -135,12 +133,13 @@ pub(super) fn ptx(artifact: &'static Artifact, instance: &Instance, target: Targ
     let declared = artifact.instances.iter().find(|d| d.constants == instance.0);
     match declared {
         Some(declared) if target == artifact.target => Ok(declared.ptx.to_string()),
-        _ => compile(&name::program(artifact)?, instance, target).map_err(|source| Error::Compile {
-            instance: artifact.instance_name(&instance.0),
-            target,
-            source,
-        }),
+        _ => compile(&name::program(artifact)?, instance, target).map_err(failed(artifact, instance, target)),
     }
+}
+
+fn failed(artifact: &'static Artifact, instance: &Instance, target: Target) -> impl Fn(Errors) -> Error {
+    let instance = artifact.instance_name(&instance.0);
+    move |source| Error::Compile { instance: instance.clone(), target, source }
 }
 
 /// Prints the machine code of PTX under its lines of Rust.
