@@ -50,7 +50,7 @@ pub trait Launcher {
     /// checked. `block` has the meaning of [`submit`](Launcher::submit).
     ///
     /// # Errors
-    /// As for [`submit`](Launcher::submit).
+    /// Returns the errors of [`submit`](Launcher::submit).
     fn launch(
         &self,
         kernel: &'static Artifact,
@@ -129,7 +129,7 @@ impl<'a> Call<'a> {
     /// Runs the call with every access checked.
     ///
     /// # Errors
-    /// As for [`Launcher::submit`].
+    /// Returns the errors of [`Launcher::submit`].
     pub fn launch<L: Launcher>(self, on: &L) -> Result<(), L::Error> {
         on.launch(self.kernel, self.constants, self.block, &self.arguments)
     }
@@ -137,7 +137,7 @@ impl<'a> Call<'a> {
     /// Runs the instance's PTX without access checks.
     ///
     /// # Errors
-    /// As for [`Launcher::submit`].
+    /// Returns the errors of [`Launcher::submit`].
     ///
     /// # Safety
     /// The kernel must be free of out-of-bounds accesses and races for these arguments.

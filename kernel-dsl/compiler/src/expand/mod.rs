@@ -21,8 +21,8 @@
 //! not fail too. A failed device function passes an empty literal, and its callers report nothing.
 //! rustc prints a diagnostic once, however many copies cause it, because all spans are equal.
 //!
-//! An expansion uses only the path of the facade crate and the user's own names. No generated name
-//! appears in a message.
+//! An expansion uses only the path of the facade crate, the user's own names and hidden names. A
+//! message shows a hidden name only if device items call each other.
 
 mod artifact;
 mod beside;
