@@ -105,7 +105,7 @@ pub fn threads() -> usize {
 /// keeps all its threads to the end, and gives idle threads neutral values.
 #[track_caller]
 pub fn sync() {
-    context("block::sync()").meet(BarrierScope::Block, "block::sync()", ());
+    context("block::sync()").rendezvous(BarrierScope::Block, "block::sync()", ());
 }
 
 /// Sums `x` over all threads, in the [order](self#cooperative-operations) of the block. In PTX:
@@ -114,7 +114,7 @@ pub fn sync() {
 #[must_use]
 #[track_caller]
 pub fn sum<T: LaneNumber>(x: T) -> T {
-    of_numbers("block::sum", x, T::sum)
+    reduce_numbers("block::sum", x, T::sum)
 }
 
 /// Returns the largest `x` of all threads; for floats as [`warp::max`]. In PTX: as [`sum`], with
@@ -122,7 +122,7 @@ pub fn sum<T: LaneNumber>(x: T) -> T {
 #[must_use]
 #[track_caller]
 pub fn max<T: LaneNumber>(x: T) -> T {
-    of_numbers("block::max", x, T::larger)
+    reduce_numbers("block::max", x, T::larger)
 }
 
 /// Returns the smallest `x` of all threads; for floats as [`warp::min`]. In PTX: as [`sum`], with
@@ -130,7 +130,7 @@ pub fn max<T: LaneNumber>(x: T) -> T {
 #[must_use]
 #[track_caller]
 pub fn min<T: LaneNumber>(x: T) -> T {
-    of_numbers("block::min", x, T::smaller)
+    reduce_numbers("block::min", x, T::smaller)
 }
 
 /// Combines the values of all threads pairwise, in the [order](self#cooperative-operations) of the
@@ -213,7 +213,7 @@ pub fn broadcast<T: DeviceCopy>(x: T, from: usize) -> T {
 /// Exchanges the values of all threads once, then computes the reduction of the whole block in each
 /// thread.
 #[track_caller]
-fn of_numbers<T: LaneNumber>(operation: &'static str, x: T, combine: impl Fn(T, T) -> T) -> T {
+fn reduce_numbers<T: LaneNumber>(operation: &'static str, x: T, combine: impl Fn(T, T) -> T) -> T {
     let all = context(operation).gather(operation, x);
     let warp = |lanes: &[T]| {
         let lanes: Vec<_> = lanes.iter().copied().map(Some).collect();

@@ -280,8 +280,8 @@ tuple!(A, B, C, D, E, F);
 macro_rules! view {
     ($($View:ident)*) => {$(
         impl<T: Element, const R: usize> DeviceCopy for $View<T, R> {
-            fn undefined() -> Self { $View::nothing() }
-            fn zero() -> Self { $View::nothing() }
+            fn undefined() -> Self { $View::empty() }
+            fn zero() -> Self { $View::empty() }
         }
     )*};
 }

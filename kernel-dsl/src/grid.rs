@@ -73,7 +73,7 @@ pub fn sync() {
         blocks == 1,
         "grid::sync() of {blocks} blocks, which `host::run` runs one after another: launch the kernel"
     );
-    c.meet(BarrierScope::Block, "grid::sync()", ());
+    c.rendezvous(BarrierScope::Block, "grid::sync()", ());
 }
 
 /// Returns the number of blocks along x (`%nctaid.x`).

@@ -142,7 +142,7 @@
 macro_rules! ptx {
     (#device ($($ty:ty = $value:expr),*) -> $output:ty) => {{
         $(let _: $ty = $value;)*
-        $crate::__private::of_a_device::<$output>()
+        $crate::__private::ptx_on_host::<$output>()
     }};
     (#device) => {
         loop {}

@@ -25,7 +25,7 @@ pub struct Any<'any, const POSITION: usize>(std::marker::PhantomData<&'any ()>);
 
 /// Panics. `ptx!` expands to a call of this function in code that rustc compiles for the host.
 #[track_caller]
-pub fn of_a_device<T>() -> T {
+pub fn ptx_on_host<T>() -> T {
     panic!("`ptx!` needs a device: launch the kernel on `Device::cpu()`, which interprets PTX")
 }
 

@@ -289,7 +289,7 @@ impl<T: DeviceCopy, const R: usize> Shared<T, R> {
     pub fn load_or<const N: usize>(self, at: impl Position<R>, other: T) -> [T; N] {
         wide::at_once::<T>(N);
         let at = at.indices();
-        std::array::from_fn(|i| self.get(wide::on(at, i)).unwrap_or(other))
+        std::array::from_fn(|i| self.get(wide::advance_last(at, i)).unwrap_or(other))
     }
 
     /// Writes those of the `N` elements that lie inside. Any alignment is accepted. In PTX: one
@@ -299,7 +299,7 @@ impl<T: DeviceCopy, const R: usize> Shared<T, R> {
         wide::at_once::<T>(N);
         let at = at.indices();
         for (i, value) in values.into_iter().enumerate() {
-            let at = wide::on(at, i);
+            let at = wide::advance_last(at, i);
             if at.iter().zip(self.layout.shape()).all(|(i, extent)| *i < extent) {
                 // SAFETY: as in `store`; the element is inside.
                 unsafe { self.element(at).write(value) }
@@ -316,7 +316,7 @@ impl<T: DeviceCopy, const R: usize> Shared<T, R> {
             last.is_multiple_of(at_once),
             "misaligned: element {last} of a row is not a multiple of {at_once} elements"
         );
-        self.element(wide::on(at, n - 1));
+        self.element(wide::advance_last(at, n - 1));
         self.element(at)
     }
 

@@ -244,7 +244,7 @@ macro_rules! contiguous {
             }
 
             /// Returns a view without elements.
-            pub(crate) fn nothing() -> Self {
+            pub(crate) fn empty() -> Self {
                 Self { first: None, layout: Layout::packed([0; R]), device: HOST }
             }
 
@@ -279,7 +279,7 @@ macro_rules! contiguous {
             pub fn load_or<const N: usize>(self, at: impl Position<R>, other: T) -> [T; N] {
                 wide::at_once::<T>(N);
                 std::array::from_fn(|i| {
-                    let element = self.layout.element(wide::on(at.indices(), i)).zip(self.first);
+                    let element = self.layout.element(wide::advance_last(at.indices(), i)).zip(self.first);
                     // SAFETY: the element lies within the extents; otherwise as in `load`.
                     element.map_or(other, |(n, first)| unsafe { first.add(n).read() })
                 })
@@ -288,7 +288,7 @@ macro_rules! contiguous {
             /// Returns a pointer to the first of `n` elements after checking that all are inside.
             #[track_caller]
             fn elements(&self, at: [usize; R], n: usize) -> NonNull<T> {
-                self.element(wide::on(at, n - 1));
+                self.element(wide::advance_last(at, n - 1));
                 self.element(at)
             }
         }
@@ -328,7 +328,7 @@ impl<T: Element, const R: usize> ViewMut<T, R> {
     pub fn store_in<const N: usize>(self, at: impl Position<R>, values: [T; N]) {
         wide::at_once::<T>(N);
         for (i, value) in values.into_iter().enumerate() {
-            if let Some((n, first)) = self.layout.element(wide::on(at.indices(), i)).zip(self.first) {
+            if let Some((n, first)) = self.layout.element(wide::advance_last(at.indices(), i)).zip(self.first) {
                 // SAFETY: the element lies within the extents; otherwise as in `store`.
                 unsafe { first.add(n).write(value) }
             }

@@ -63,7 +63,7 @@ pub fn count() -> usize {
 /// mutable views, are visible to all of them afterwards. In PTX: one `bar.warp.sync`.
 #[track_caller]
 pub fn sync() {
-    context("warp::sync()").meet(crate::host::monitor::BarrierScope::Warp, "warp::sync()", ());
+    context("warp::sync()").rendezvous(crate::host::monitor::BarrierScope::Warp, "warp::sync()", ());
 }
 
 /// Sums `x` over all lanes. In PTX: five times `shfl.sync.bfly` and `add` (two shuffles each for

@@ -34,7 +34,7 @@ pub(crate) fn aligned<T: DeviceCopy>(first: *const T, n: usize) {
 }
 
 /// Returns the indices of the element that is `n` elements after `at` in the last dimension.
-pub(crate) fn on<const R: usize>(mut at: [usize; R], n: usize) -> [usize; R] {
+pub(crate) fn advance_last<const R: usize>(mut at: [usize; R], n: usize) -> [usize; R] {
     at[R - 1] = at[R - 1].saturating_add(n);
     at
 }

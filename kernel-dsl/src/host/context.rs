@@ -35,14 +35,14 @@ impl Context {
 
     /// Waits for all threads of `scope` at the caller's location, and returns the `value` of each.
     #[track_caller]
-    pub fn meet<T: Copy + Send + Sync + 'static>(
+    pub fn rendezvous<T: Copy + Send + Sync + 'static>(
         &self,
         scope: BarrierScope,
         operation: &'static str,
         value: T,
     ) -> Vec<T> {
         let place = Location::caller();
-        let offers = self.monitor.meet(self.index, scope, operation, place, Arc::new(value));
+        let offers = self.monitor.rendezvous(self.index, scope, operation, place, Arc::new(value));
         let values = offers.iter().map(|offer| offer.downcast_ref().copied());
         values.collect::<Option<_>>().unwrap_or_else(|| {
             panic!("threads diverge before {operation} in {place}: their values have different types")
@@ -58,7 +58,7 @@ impl Context {
             threads.is_multiple_of(LANES),
             "{operation} needs whole warps, but the block has {threads} threads: make it a multiple of {LANES}"
         );
-        self.meet(BarrierScope::Block, operation, value)
+        self.rendezvous(BarrierScope::Block, operation, value)
     }
 
     /// Returns the array of the block that belongs to this thread's next call of a constructor. The

@@ -110,9 +110,8 @@ impl Monitor {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for the meeting, and returns the offers of the threads of its scope, in the order of
-    /// the threads.
-    pub(super) fn meet(
+    /// Waits for the threads of `scope`, and returns their offers, in the order of the threads.
+    pub(super) fn rendezvous(
         &self,
         thread: usize,
         scope: BarrierScope,

@@ -32,7 +32,7 @@ fn powers(bits: u32) -> (f32, f32) {
 /// Returns cosh r − 1 for |r| ≤ ln 2 / 2, given z = r²: a minimax polynomial of degree 3, to
 /// 1.0·10⁻¹⁰.
 #[device]
-fn versed(z: f32) -> f32 {
+fn cosh_minus_one(z: f32) -> f32 {
     let q = 0.0013935466f32; // 0x1.6d4f54p-10
     let q = q.mul_add(z, 0.04166646); // 0x1.5554e6p-5
     q.mul_add(z, 0.5) * z
@@ -60,7 +60,7 @@ pub fn sinh(x: f32) -> f32 {
     let s = (z * r).mul_add(q, r);
     let (p, m) = powers(shifted.to_bits() << 23);
     // Only the smaller product is rounded on its own; the larger one is part of the fused sum.
-    let y = (p - m) + (p + m).mul_add(s, (p - m) * versed(z));
+    let y = (p - m) + (p + m).mul_add(s, (p - m) * cosh_minus_one(z));
     // A subnormal number may have no exact half.
     let y = if a < 1.2207031e-4 { a } else { y + y };
     y.copysign(x)
@@ -85,7 +85,7 @@ pub fn cosh(x: f32) -> f32 {
     let (p, m) = powers(shifted.to_bits() << 23);
     // m is added to the small terms, because a rounded sum p + m may be off by one place of the
     // result.
-    let y = p + (p - m).mul_add(s, (p + m).mul_add(versed(z), m));
+    let y = p + (p - m).mul_add(s, (p + m).mul_add(cosh_minus_one(z), m));
     y + y
 }
 

@@ -9,7 +9,7 @@ use crate::host::monitor::BarrierScope;
 /// Passes `x` to all lanes, and returns their values.
 #[track_caller]
 pub(crate) fn exchange<T: DeviceCopy>(operation: &'static str, x: T) -> Vec<T> {
-    context(operation).meet(BarrierScope::Warp, operation, x)
+    context(operation).rendezvous(BarrierScope::Warp, operation, x)
 }
 
 /// Exchanges `x` within the lane's group of `width` lanes.
