@@ -92,12 +92,14 @@ impl ElementType {
     }
 
     /// Returns whether the type equals type `id` of a monomorphic program.
-    pub fn is(&self, types: &[Type], id: TypeId) -> bool {
+    pub fn equals_hir_type(&self, types: &[Type], id: TypeId) -> bool {
         match (self, &types[id.0 as usize]) {
             (ElementType::Scalar(a), Type::Scalar(b)) => a == b,
-            (ElementType::Array(element, n), Type::Array(id, Size::Known(m))) => n == m && element.is(types, *id),
+            (ElementType::Array(element, n), Type::Array(id, Size::Known(m))) => {
+                n == m && element.equals_hir_type(types, *id)
+            }
             (ElementType::Struct { fields, .. }, Type::Tuple(parts)) => {
-                fields.len() == parts.len() && fields.iter().zip(parts).all(|(f, p)| f.is(types, *p))
+                fields.len() == parts.len() && fields.iter().zip(parts).all(|(f, p)| f.equals_hir_type(types, *p))
             }
             _ => false,
         }

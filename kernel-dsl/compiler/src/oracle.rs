@@ -285,7 +285,7 @@ impl Check {
     }
 
     /// Parses the name of a check of the oracle, or of a group.
-    pub fn named(name: &str) -> Result<Vec<Check>, UnknownCheck> {
+    pub fn parse(name: &str) -> Result<Vec<Check>, UnknownCheck> {
         match GROUPS.iter().find(|(group, _)| *group == name) {
             Some((_, checks)) => Ok(checks.to_vec()),
             None => name.parse().map(|check| vec![check]),
@@ -436,7 +436,7 @@ impl CheckSet {
     }
 
     /// Returns the union of both sets.
-    pub fn and(self, others: CheckSet) -> CheckSet {
+    pub fn union(self, others: CheckSet) -> CheckSet {
         CheckSet(self.0 | others.0)
     }
 

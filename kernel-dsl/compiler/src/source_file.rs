@@ -188,17 +188,18 @@ impl<'a> SourceFile<'a> {
     /// Returns the library of an item of the compiled program.
     fn of_program(&self, name: &str) -> Option<DeviceLibrary> {
         let Program { functions, items, .. } = self.linked?;
-        let function = || {
+        let function_root = || {
             let at = functions.iter().skip(1).position(|f| f.name == name)? + 1;
             let id = FunctionId(at as u32);
             // Rust writes the names of constants in capitals.
             let constant = name.chars().all(|c| !c.is_lowercase());
             Some(if constant { Root::Constant(id) } else { Root::Function(id) })
         };
-        let a_struct = || Some(Root::Struct(StructId(items.structs.iter().position(|s| s.name == name)? as u32)));
-        let an_enum = || Some(Root::Enum(crate::hir::EnumId(items.enums.iter().position(|e| e.name == name)? as u32)));
-        let a_trait = || Some(Root::Trait(TraitId(items.traits.iter().position(|t| t.name == name)? as u32)));
-        let root = function().or_else(a_struct).or_else(an_enum).or_else(a_trait)?;
+        let struct_root = || Some(Root::Struct(StructId(items.structs.iter().position(|s| s.name == name)? as u32)));
+        let enum_root =
+            || Some(Root::Enum(crate::hir::EnumId(items.enums.iter().position(|e| e.name == name)? as u32)));
+        let trait_root = || Some(Root::Trait(TraitId(items.traits.iter().position(|t| t.name == name)? as u32)));
+        let root = function_root().or_else(struct_root).or_else(enum_root).or_else(trait_root)?;
         Some(DeviceLibrary { root: Some(root), functions: functions.clone(), items: items.clone() })
     }
 

@@ -76,7 +76,7 @@ impl OracleArgs {
             return set(&self.without);
         }
         let always = Check::ALL.into_iter().filter(|check| check.ends_launch()).collect();
-        set(&self.only).and(always).complement()
+        set(&self.only).union(always).complement()
     }
 
     /// Returns whether the origin of every NaN and infinity is tracked: a check named with `--only`
@@ -115,7 +115,7 @@ fn relative(text: &str) -> Result<f64, String> {
 }
 
 fn named(name: &str) -> Result<NamedChecks, String> {
-    Check::named(name).map(NamedChecks).map_err(|unknown| {
+    Check::parse(name).map(NamedChecks).map_err(|unknown| {
         let names = GROUPS.iter().map(|(group, _)| *group).chain(Check::ORACLE.iter().map(|check| check.name()));
         match nearest(name, names) {
             Some(near) => format!("unknown check `{name}`; did you mean `{near}`?"),

@@ -220,7 +220,7 @@ impl Bench {
     /// times slower than all other checks, and is enabled where the outputs differ from the
     /// kernel's.
     fn without_origins(&self) -> CheckSet {
-        self.without.and(Check::ORIGINS.into_iter().collect())
+        self.without.union(Check::ORIGINS.into_iter().collect())
     }
 
     /// Runs a case with options, and returns the outputs of the mutant or the check that detects

@@ -99,7 +99,7 @@ fn reports_state_the_requested_order() {
 fn disabled_checks_do_not_fail() {
     let failed = check(flagged::ARTIFACT, Checker::new(None));
     assert_eq!((failed.verdict(), stop(&failed)), (Verdict::Fail, ExecutorStop::Reported(Check::GlobalRace)));
-    for without in [[Check::GlobalRace].into_iter().collect(), Check::named("race").unwrap().into_iter().collect()] {
+    for without in [[Check::GlobalRace].into_iter().collect(), Check::parse("race").unwrap().into_iter().collect()] {
         let report = check(flagged::ARTIFACT, checker(Options { without, ..Options::default() }));
         assert!(report.passed(), "{report}");
     }

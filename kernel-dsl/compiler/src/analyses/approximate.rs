@@ -116,7 +116,7 @@ impl Approximations {
             bases: HashMap::new(),
             moved: HashSet::new(),
             memory: BTreeMap::new(),
-            behind: BTreeMap::new(),
+            pointees: BTreeMap::new(),
             open: HashMap::new(),
             decisions: None,
             changed: true,
@@ -158,7 +158,7 @@ struct MarkFlow<'k> {
     /// Memory that holds marked values.
     memory: BTreeMap<Column, Location>,
     /// Memory that addresses stored in variables point to.
-    behind: BTreeMap<MarkedMemory, BTreeSet<MarkedMemory>>,
+    pointees: BTreeMap<MarkedMemory, BTreeSet<MarkedMemory>>,
     /// Results of the open constructs and parameters of the open loops, by label.
     open: HashMap<Label, [Vec<Value>; 2]>,
     /// Decisions found; `None` while marks still spread.
@@ -350,7 +350,7 @@ impl MarkFlow<'_> {
                     let memory = MarkedMemory::Local(local.0);
                     self.decides(DecisionKind::Index, *index, at);
                     self.mark(results[0], self.memory.get(&(memory, None)).copied());
-                    if let Some(bases) = self.behind.get(&memory).cloned() {
+                    if let Some(bases) = self.pointees.get(&memory).cloned() {
                         // The variable may hold any address that was stored to it, so the column is
                         // unknown.
                         self.mark_moved(results[0]);
@@ -362,7 +362,7 @@ impl MarkFlow<'_> {
                     self.decides(DecisionKind::Index, *index, at);
                     self.mark_memory((memory, None), self.values.get(value).copied());
                     if let Some(bases) = self.bases.get(value).cloned() {
-                        let known = self.behind.entry(memory).or_default();
+                        let known = self.pointees.entry(memory).or_default();
                         let before = known.len();
                         known.extend(bases);
                         self.changed |= known.len() > before;

@@ -80,7 +80,7 @@ impl Checker<'_> {
         parameters.extend(method.parameters.iter().map(|p| self.part(*p, same, same)));
         let returns = self.part(method.returns, same, same);
         let at = |kind, ty: Id| Expr { kind, ty: TypeId(ty.0), span: path.mark.span };
-        let names: Vec<_> = parameters.iter().map(|ty| self.hidden("number", *ty)).collect();
+        let names: Vec<_> = parameters.iter().map(|ty| self.declare_temporary("number", *ty)).collect();
         let arguments = names.iter().zip(&parameters).map(|(name, ty)| at(ExprKind::Local(*name), *ty)).collect();
         let body = at(ExprKind::Intrinsic { intrinsic: method.intrinsic, arguments }, returns);
         self.closures += 1;

@@ -29,7 +29,7 @@ impl Checker<'_> {
                 let mut place = self.expr(place, None);
                 self.assignable(&mut place, at);
                 self.coerce(ty, Id(place.ty.0), at);
-                let part = self.hidden("part", ty);
+                let part = self.declare_temporary("part", ty);
                 let value = Expr { kind: ExprKind::Local(part), ty: TypeId(ty.0), span: at.span };
                 let kind = ExprKind::Assign { place: Box::new(place), operator: None, value: Box::new(value) };
                 let unit = self.table.add(Ty::Unit);

@@ -47,7 +47,7 @@ impl Environment {
     }
 
     /// Records the value `n` of a constant whose body is still to be checked.
-    pub(super) fn is_number(&mut self, id: FunctionId, n: u32) {
+    pub(super) fn set_number(&mut self, id: FunctionId, n: u32) {
         self.numbers.push((id, n));
     }
 
@@ -60,17 +60,17 @@ impl Environment {
         &self.functions[id.0 as usize]
     }
 
-    pub(super) fn a_struct(&self, id: StructId) -> &hir::Struct {
-        self.items.a_struct(id)
+    pub(super) fn struct_of(&self, id: StructId) -> &hir::Struct {
+        self.items.struct_of(id)
     }
 
-    pub(super) fn a_trait(&self, id: TraitId) -> &hir::Trait {
-        self.items.a_trait(id)
+    pub(super) fn trait_of(&self, id: TraitId) -> &hir::Trait {
+        self.items.trait_of(id)
     }
 
     /// Returns whether one of the bounds implies that a type implements `wanted`.
     pub(super) fn implies(&self, bounds: &[TraitBound], wanted: Builtin) -> bool {
-        let built_upon = self.traits(bounds).into_iter().flat_map(|id| &self.a_trait(id).bounds);
+        let built_upon = self.traits(bounds).into_iter().flat_map(|id| &self.trait_of(id).bounds);
         bounds.iter().chain(built_upon).any(|bound| matches!(bound, TraitBound::Builtin(b) if b.implies(wanted)))
     }
 
@@ -86,7 +86,7 @@ impl Environment {
         // rustc rejects cyclic supertraits; here each trait is listed once.
         let (mut all, mut next) = (named(bounds), 0);
         while let Some(id) = all.get(next).copied() {
-            for more in named(&self.a_trait(id).bounds) {
+            for more in named(&self.trait_of(id).bounds) {
                 if !all.contains(&more) {
                     all.push(more);
                 }

@@ -271,7 +271,7 @@ fn declare<'a>(
                 })
             });
             if let Some(n) = value {
-                environment.is_number(id, n);
+                environment.set_number(id, n);
             }
         }
     }
@@ -295,9 +295,9 @@ fn shapes(module: &syntax::Module, environment: &mut Environment, diagnostics: &
         }
         if let Item::Trait(t) = item {
             let at = traits.next().expect("each trait was declared");
-            let nothing = nothing(&t.name, &[]);
+            let function = function_without_body(&t.name, &[]);
             let scope = ItemScope { generics: &[], itself: Some(SelfMeaning::Trait(TraitId(at as u32))) };
-            let mut checker = Checker::new(&nothing, &scope, environment);
+            let mut checker = Checker::new(&function, &scope, environment);
             let bounds = checker.bounds(&t.bounds);
             let of_types: Vec<_> = t
                 .items
@@ -321,9 +321,9 @@ fn shapes(module: &syntax::Module, environment: &mut Environment, diagnostics: &
         let Item::Impl(i) = item else { continue };
         let at = impls.next().expect("each impl was declared");
         let name = proc_macro2::Ident::new("impl", i.for_type.mark.first);
-        let nothing = nothing(&name, &i.generics);
+        let function = function_without_body(&name, &i.generics);
         let scope = ItemScope { generics: &[], itself: Some(SelfMeaning::Type(&i.for_type)) };
-        let mut checker = Checker::new(&nothing, &scope, environment);
+        let mut checker = Checker::new(&function, &scope, environment);
         let mut all = vec![checker.itself.expect("an impl is for a type")];
         all.extend(i.types.iter().map(|(_, ty)| checker.ty(ty)));
         let of_trait = i.of_trait.as_ref().and_then(|path| match environment.find(&path.written()) {
@@ -358,8 +358,8 @@ fn aliases(module: &syntax::Module, structs: std::ops::Range<usize>, environment
 
 /// Checks the fields of the struct or alias `at` this index.
 fn fields(s: &syntax::Struct, at: usize, environment: &mut Environment, diagnostics: &mut Vec<Diagnostic>) {
-    let nothing = nothing(&s.name, &s.generics);
-    let mut checker = Checker::new(&nothing, &ItemScope::default(), environment);
+    let function = function_without_body(&s.name, &s.generics);
+    let mut checker = Checker::new(&function, &ItemScope::default(), environment);
     let types: Vec<Id> = s.fields.iter().map(|(_, ty)| checker.ty(ty)).collect();
     if s.repr_c {
         padding(&mut checker, s, &types);
@@ -388,7 +388,7 @@ fn own_items(
 }
 
 /// Returns a function without a body, whose generic parameters are in scope for checking types.
-fn nothing(name: &proc_macro2::Ident, generics: &[syntax::Generic]) -> syntax::Function {
+fn function_without_body(name: &proc_macro2::Ident, generics: &[syntax::Generic]) -> syntax::Function {
     let span = name.span();
     let mark = syntax::SpanPair { first: span, last: span, span: crate::source::Span::default() };
     syntax::Function {
@@ -471,7 +471,7 @@ fn size(checker: &Checker, ty: Id) -> Option<(u32, u32)> {
             }
         }
         Ty::Struct(id, _) => {
-            let item = checker.environment.a_struct(*id);
+            let item = checker.environment.struct_of(*id);
             let types: Vec<_> = item.fields.iter().map(|f| f.ty).collect();
             let offsets = hir::layout::offsets(&item.types, &types)?;
             let align =

@@ -56,7 +56,7 @@ impl Checker<'_> {
         // The loop pattern is bound at the start of the body, to a value computed from the index.
         let at = |kind, ty: Id| Expr { kind, ty: TypeId(ty.0), span: mark.span };
         let usize = self.table.scalar(Scalar::Usize);
-        let own = self.hidden("index", index);
+        let own = self.declare_temporary("index", index);
         let mut item = at(ExprKind::Local(own), index);
         let mut number = item.clone();
         let mut has = None;
@@ -81,7 +81,7 @@ impl Checker<'_> {
                 }
             }
             None => {
-                let counted = self.hidden("number", usize);
+                let counted = self.declare_temporary("number", usize);
                 range.enumerate = Some(counted);
                 number = at(ExprKind::Local(counted), usize);
             }
@@ -157,7 +157,7 @@ impl Checker<'_> {
                 self.iteration(receiver)
             }
             E::Call(path, arguments) if arguments.len() == 1 && path.is_builtin() => {
-                self.around(path, &arguments[0], e)
+                self.adapter(path, &arguments[0], e)
             }
             _ => self.elements(e),
         }
@@ -184,7 +184,7 @@ impl Checker<'_> {
     fn counted_items(&mut self, value: Expr, count: Intrinsic, items: IteratorItems, mark: SpanPair) -> Iteration {
         let usize = self.table.scalar(Scalar::Usize);
         let ty = Id(value.ty.0);
-        let variable = self.hidden(if items == IteratorItems::Share { "shape" } else { "array" }, ty);
+        let variable = self.declare_temporary(if items == IteratorItems::Share { "shape" } else { "array" }, ty);
         let at = |kind, ty: Id| Expr { kind, ty: TypeId(ty.0), span: mark.span };
         let local = at(ExprKind::Local(variable), ty);
         let count = ExprKind::Intrinsic { intrinsic: count, arguments: vec![local] };
@@ -215,7 +215,7 @@ impl Checker<'_> {
     }
 
     /// Checks a call with one argument: an unrolling hint, or an iterator of the prelude.
-    fn around(&mut self, path: &syntax::Path, argument: &syntax::Expr, e: &syntax::Expr) -> Option<Iteration> {
+    fn adapter(&mut self, path: &syntax::Path, argument: &syntax::Expr, e: &syntax::Expr) -> Option<Iteration> {
         let name = path.name();
         match name.as_str() {
             "unroll_by" => {

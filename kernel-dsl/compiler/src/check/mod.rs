@@ -393,7 +393,7 @@ impl<'a> Checker<'a> {
         }
         let environment = self.environment;
         let (name, hash) = match environment.find(&path.written()) {
-            Some(Root::Struct(id)) => (&environment.a_struct(id).name, environment.a_struct(id).hash),
+            Some(Root::Struct(id)) => (&environment.struct_of(id).name, environment.struct_of(id).hash),
             Some(Root::Enum(id)) => {
                 let item = &environment.items.enums[id.0 as usize];
                 (&item.name, item.hash)

@@ -74,7 +74,7 @@ impl Checker<'_> {
 
     fn struct_arguments(&mut self, id: StructId, given: &[TypeOrConst], mark: SpanPair) -> Vec<Id> {
         let environment = self.environment;
-        let item = environment.a_struct(id);
+        let item = environment.struct_of(id);
         if !given.is_empty() && given.len() != item.generics.len() {
             let (name, wanted) = (item.name.clone(), item.generics.len());
             self.report(mark, format!("`{name}` takes {wanted} generic arguments, {} given", given.len()));
@@ -115,7 +115,7 @@ impl Checker<'_> {
                 hir::GenericKind::Constant(_) => Vec::new(),
             },
             Ty::Projection { of_trait, item, .. } => {
-                match &self.environment.a_trait(*of_trait).items[*item as usize].kind {
+                match &self.environment.trait_of(*of_trait).items[*item as usize].kind {
                     TraitItemKind::Type(bounds) => bounds.clone(),
                     _ => Vec::new(),
                 }
@@ -132,7 +132,7 @@ impl Checker<'_> {
     /// Returns the trait that the type implements and that has an item with this name.
     fn trait_item(&mut self, of: Id, name: &str) -> Option<(TraitId, u32)> {
         let environment = self.environment;
-        let position = |id: TraitId| environment.a_trait(id).items.iter().position(|i| i.name == name);
+        let position = |id: TraitId| environment.trait_of(id).items.iter().position(|i| i.name == name);
         let traits = match self.table.get(of) {
             Ty::Parameter(_) | Ty::Projection { .. } => environment.traits(&self.bounds_of(of)),
             _ => (0..environment.items.traits.len() as u32)
@@ -237,7 +237,7 @@ impl Checker<'_> {
             }
             _ => {
                 let environment = self.environment;
-                let name = &environment.a_trait(of_trait).items[item as usize].name;
+                let name = &environment.trait_of(of_trait).items[item as usize].name;
                 match self.implementations(of_trait, of)[..] {
                     [i] => {
                         let each = &environment.items.impls[i];
@@ -327,7 +327,7 @@ impl Checker<'_> {
             return Some(ResolvedItem::Function { function, generics, receiver });
         }
         if let Some((of_trait, item)) = self.trait_item(of, &text) {
-            let (function, receiver) = match environment.a_trait(of_trait).items[item as usize].kind {
+            let (function, receiver) = match environment.trait_of(of_trait).items[item as usize].kind {
                 TraitItemKind::Function { function, receiver, .. } => (function, receiver),
                 TraitItemKind::Constant { function, .. } => (function, false),
                 TraitItemKind::Type(_) => return None,
@@ -374,7 +374,7 @@ impl Checker<'_> {
                 (ExprKind::Function { function, generics: ids(generics) }, ty)
             }
             ResolvedItem::Method { of_trait, item, function, ref generics, .. } => {
-                let declared = &self.environment.a_trait(of_trait).items[item as usize];
+                let declared = &self.environment.trait_of(of_trait).items[item as usize];
                 if matches!(declared.kind, TraitItemKind::Constant { .. }) {
                     return self.called_with(&found, Vec::new());
                 }
@@ -572,7 +572,7 @@ impl Checker<'_> {
 
     pub(super) fn field_types(&mut self, id: StructId, arguments: &[Id]) -> Vec<(String, Id)> {
         let environment = self.environment;
-        let item = environment.a_struct(id);
+        let item = environment.struct_of(id);
         item.fields.iter().map(|f| (f.name.clone(), self.instantiate(&item.types, f.ty, arguments))).collect()
     }
 
@@ -626,7 +626,7 @@ impl Checker<'_> {
     pub(super) fn unit_struct(&mut self, path: &Path) -> Option<(ExprKind, Id)> {
         let (id, _, ty) = self.struct_type(path)?;
         self.environment
-            .a_struct(id)
+            .struct_of(id)
             .fields
             .is_empty()
             .then(|| (ExprKind::Struct { fields: Vec::new(), rest: None }, ty))

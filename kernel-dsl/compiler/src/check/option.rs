@@ -96,7 +96,7 @@ impl Checker<'_> {
             _ => None,
         };
         let default = default.map(|d| self.keep(&mut statements, d));
-        let found = self.hidden("found", inner);
+        let found = self.declare_temporary("found", inner);
         let value = at(ExprKind::Local(found), inner);
         let (some, result) = if name == "unwrap_or" {
             (value, inner)
@@ -140,7 +140,7 @@ impl Checker<'_> {
     }
 
     /// Declares a variable that no name of the source refers to.
-    pub(super) fn hidden(&mut self, name: &str, ty: Id) -> LocalId {
+    pub(super) fn declare_temporary(&mut self, name: &str, ty: Id) -> LocalId {
         let mark = self.function_mark();
         let id = self.declare(name.into(), ty, false, false, mark);
         self.scope.pop();
@@ -150,7 +150,7 @@ impl Checker<'_> {
     /// Binds the value of `e` to a new variable. Returns the variable.
     fn keep(&mut self, statements: &mut Vec<Statement>, e: Expr) -> Expr {
         let (ty, span) = (e.ty, e.span);
-        let id = self.hidden("option", Id(ty.0));
+        let id = self.declare_temporary("option", Id(ty.0));
         statements.push(Statement::Let { pattern: Pattern::Local(id), value: Some(e), span });
         Expr { kind: ExprKind::Local(id), ty, span }
     }

@@ -54,7 +54,7 @@ impl Checker<'_> {
                     self.expr_of_type(e, shape)
                 }
                 SharedParameter::Pitch => self.expr_of_type(e, usize),
-                SharedParameter::Under => {
+                SharedParameter::ReusedArray => {
                     let under = self.expr(e, None);
                     let ty = Id(under.ty.0);
                     if !matches!(self.table.get(ty), Ty::Shared { .. } | Ty::Wrong) {

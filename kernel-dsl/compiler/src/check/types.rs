@@ -257,11 +257,11 @@ impl TypeTable {
             Ty::Size(hir::Size::Value(n)) => n.to_string(),
             Ty::Size(hir::Size::Generic(i)) | Ty::Parameter(i) => generics[*i as usize].name.clone(),
             Ty::Projection { of, of_trait, item } => {
-                let item = &names.items.a_trait(*of_trait).items[*item as usize];
+                let item = &names.items.trait_of(*of_trait).items[*item as usize];
                 format!("{}::{}", self.name(*of, names), item.name)
             }
             Ty::Struct(id, arguments) => {
-                let name = names.items.a_struct(*id).name.clone();
+                let name = names.items.struct_of(*id).name.clone();
                 let arguments: Vec<_> = arguments.iter().map(|a| self.name(*a, names)).collect();
                 if arguments.is_empty() { name } else { format!("{name}<{}>", arguments.join(", ")) }
             }

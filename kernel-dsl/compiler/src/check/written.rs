@@ -140,7 +140,7 @@ impl Checker<'_> {
                 "a buffer cannot hold a tuple, whose layout is unspecified: use a `#[device] #[repr(C)] struct`"
                     .to_string()
             }
-            Ty::Struct(item, _) if !self.environment.a_struct(item).repr_c => {
+            Ty::Struct(item, _) if !self.environment.struct_of(item).repr_c => {
                 format!(
                     "a buffer cannot hold `{}`, whose layout is unspecified: add `#[repr(C)]` to the struct",
                     self.named(id)
@@ -169,7 +169,7 @@ impl Checker<'_> {
         match self.table.get(id) {
             Ty::Scalar(s) => Builtin::Element.holds(*s),
             Ty::Array(element, _) => self.is_element(*element),
-            Ty::Struct(item, _) => self.environment.a_struct(*item).repr_c,
+            Ty::Struct(item, _) => self.environment.struct_of(*item).repr_c,
             Ty::Parameter(_) | Ty::Projection { .. } => self.implements(id, Builtin::Element),
             Ty::Wrong => true,
             _ => false,

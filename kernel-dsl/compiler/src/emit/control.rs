@@ -221,7 +221,7 @@ impl<'k> Emitter<'k> {
         let here = self.flow.homes.get(&root) == Some(&self.flow.home);
         let fits = self.builder.entry().ty(register) == super::register_type(self.ty(result))
             && self.ty(result) == self.ty(kept);
-        (once && here && fits && self.flow.survey.ends(kept, first)).then_some(register)
+        (once && here && fits && self.flow.survey.is_last_use(kept, first)).then_some(register)
     }
 
     /// Returns the label that a `Break` or `Continue` jumps to, the registers that it sets, and

@@ -86,7 +86,7 @@ impl KernelFacts {
 
     /// Returns whether nothing after the instruction whose first result is `by` reads the register
     /// of `value`.
-    pub fn ends(&self, value: Value, by: Value) -> bool {
+    pub fn is_last_use(&self, value: Value, by: Value) -> bool {
         self.last[self.root(value).0 as usize] == Some(by)
     }
 

@@ -25,7 +25,7 @@ pub(super) fn kernel(item: &ItemFn, facade: &Path, launch: Option<&LaunchTokens>
 
 /// Returns a refused kernel whose signature rustc accepts: without named lifetimes and `const`, and
 /// with references to slices. The reader has already reported these errors.
-pub(super) fn mended(item: &ItemFn) -> ItemFn {
+pub(super) fn with_valid_signature(item: &ItemFn) -> ItemFn {
     let mut item = item.clone();
     let signature = &mut item.sig;
     signature.constness = None;

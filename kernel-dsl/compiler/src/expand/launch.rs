@@ -1,6 +1,6 @@
 //! The functions that launch a kernel, typed by its parameters.
 
-use super::namespace::{Stage, at_name, known};
+use super::namespace::{Stage, at_name, where_device_types};
 use super::respan;
 use crate::syntax::BlockExtent;
 use proc_macro2::{Ident, Span, TokenStream};
@@ -16,7 +16,7 @@ const LIFETIME: &str = "'a";
 pub(super) fn functions(item: &ItemFn, facade: &Path, stage: &Stage) -> TokenStream {
     let name = &item.sig.ident;
     let (of_impl, of_type, _) = item.sig.generics.split_for_impl();
-    let known = known(item, facade);
+    let device_types = where_device_types(item, facade);
     let docs: Vec<_> = item.attrs.iter().filter(|a| a.path().is_ident("doc")).collect();
     let [call, launch, unchecked] = ["call", "launch", "launch_unchecked"].map(|name| at_name(item, name));
     // Locals are hygienic, so that a parameter of the kernel may also be named `device`. Types are
@@ -64,7 +64,7 @@ pub(super) fn functions(item: &ItemFn, facade: &Path, stage: &Stage) -> TokenStr
     let separator = (!docs.is_empty()).then(|| quote!(#[doc = ""]));
     quote! {
         #[allow(clippy::too_many_arguments, dead_code, deprecated, non_snake_case, non_upper_case_globals, unused_variables)]
-        impl #of_impl #name #of_type #known {
+        impl #of_impl #name #of_type #device_types {
             /// Binds these arguments to the kernel, for a launcher to run once or to prepare for
             /// repeated runs.
             #block_docs

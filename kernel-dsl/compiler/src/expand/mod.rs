@@ -64,7 +64,7 @@ pub fn kernel(attribute: TokenStream, item: TokenStream) -> TokenStream {
     let facade = facade(attribute.clone());
     let kernel = match read_kernel(attribute.clone(), &item) {
         Ok(kernel) => kernel,
-        Err(refused) => return Expansion::refused(&copy::mended(&item), &facade, refused).render(),
+        Err(refused) => return Expansion::refused(&copy::with_valid_signature(&item), &facade, refused).render(),
     };
     let callees = kernel.callees();
     let expansion = if callees.is_empty() {
@@ -80,7 +80,7 @@ pub fn kernel(attribute: TokenStream, item: TokenStream) -> TokenStream {
 /// Reads a kernel, and rejects attributes and names that its expansion cannot express.
 fn read_kernel(attribute: TokenStream, item: &ItemFn) -> syn::Result<syntax::Kernel> {
     let kernel = syntax::kernel(attribute, item)?;
-    namespace::fit(item)?;
+    namespace::check_attributes_and_name(item)?;
     chain::callable(&kernel.function.name, &kernel.callees())?;
     Ok(kernel)
 }

@@ -128,15 +128,17 @@ fn finish(
         let bytes = serial::encode_library(library);
         all.extend(export::named(named, &bytes, chain.part));
         let (hash, generics, attributes) = match (named, library.root) {
-            (Item::Struct(s), Some(Root::Struct(id))) => (library.items.a_struct(id).hash, &s.generics, &s.attrs),
+            (Item::Struct(s), Some(Root::Struct(id))) => (library.items.struct_of(id).hash, &s.generics, &s.attrs),
             (Item::Enum(e), Some(Root::Enum(id))) => (library.items.enums[id.0 as usize].hash, &e.generics, &e.attrs),
             _ => continue,
         };
         let conditions = conditions(attributes);
         let argument = generics.params.is_empty().then(|| generic_argument(facade, name, hash, &bytes));
         let value = match named {
-            Item::Struct(s) => a_struct(facade, s),
-            Item::Enum(e) if e.variants.iter().all(|v| matches!(v.fields, Fields::Unit)) => an_enum(facade, name),
+            Item::Struct(s) => struct_argument_impls(facade, s),
+            Item::Enum(e) if e.variants.iter().all(|v| matches!(v.fields, Fields::Unit)) => {
+                enum_argument_impl(facade, name)
+            }
             // A launch cannot pass an enum with data.
             _ => TokenStream::new(),
         };
@@ -229,7 +231,7 @@ fn generic_argument(facade: &Path, name: &Ident, hash: u64, library: &[u8]) -> T
 
 /// Returns the impls of a struct as an argument of kernels and, if it is `repr(C)`, as an element
 /// of buffers.
-fn a_struct(facade: &Path, s: &syn::ItemStruct) -> TokenStream {
+fn struct_argument_impls(facade: &Path, s: &syn::ItemStruct) -> TokenStream {
     let name = &s.ident;
     let members: Vec<_> = s.fields.members().collect();
     let types: Vec<_> = s.fields.iter().map(|f| &f.ty).collect();
@@ -284,7 +286,7 @@ fn where_fields(s: &syn::ItemStruct, mut generics: Generics, bound: &TokenStream
 }
 
 /// Returns the impl of an enum as an argument of kernels: its discriminant.
-fn an_enum(facade: &Path, name: &Ident) -> TokenStream {
+fn enum_argument_impl(facade: &Path, name: &Ident) -> TokenStream {
     quote! {
         impl #facade::launcher::ValueArgument for #name {
             fn arguments(self, list: &mut #facade::__private::Vec<#facade::Argument<'_>>) {

@@ -23,7 +23,7 @@ pub(super) enum Stage<'a> {
 pub(super) fn kernel(item: &ItemFn, facade: &Path, stage: &Stage, artifact: TokenStream) -> TokenStream {
     let (name, visibility, generics) = (&item.sig.ident, &item.vis, &item.sig.generics);
     let (of_impl, of_type, _) = generics.split_for_impl();
-    let known = known(item, facade);
+    let device_types = where_device_types(item, facade);
     let (conditions, fields, launch) = (conditions(&item.attrs), fields(item), launch::functions(item, facade, stage));
     let kept = item.attrs.iter().filter(|a| is_one_of(a, &["doc", "deprecated", "allow", "warn", "deny", "forbid"]));
     // rustc marks the type from its visibility to its braces, which have the span of the function's
@@ -47,7 +47,7 @@ pub(super) fn kernel(item: &ItemFn, facade: &Path, stage: &Stage, artifact: Toke
         #[allow(non_upper_case_globals, deprecated)]
         const _: () = {
             const #name: &#facade::Artifact = &#artifact;
-            impl #of_impl #facade::Kernel for #name #of_type #known {
+            impl #of_impl #facade::Kernel for #name #of_type #device_types {
                 const ARTIFACT: &'static #facade::Artifact = #name;
                 const CONSTANTS: &'static [#facade::compiler::hir::Constant] = &[#constants];
             }
@@ -123,7 +123,7 @@ fn constants(item: &ItemFn, facade: &Path) -> TokenStream {
 }
 
 /// Returns the `where` clause of impls that need the type arguments as device types.
-pub(super) fn known(item: &ItemFn, facade: &Path) -> TokenStream {
+pub(super) fn where_device_types(item: &ItemFn, facade: &Path) -> TokenStream {
     let types = item.sig.generics.type_params().map(|t| {
         let name = &t.ident;
         let passed = super::launch::parameters(item).any(|p| match &*p.ty {
@@ -147,7 +147,7 @@ pub(super) fn known(item: &ItemFn, facade: &Path) -> TokenStream {
 
 /// Rejects attributes that would have no effect, because the kernel is no host function. Rejects
 /// names that PTX does not allow.
-pub(super) fn fit(item: &ItemFn) -> syn::Result<()> {
+pub(super) fn check_attributes_and_name(item: &ItemFn) -> syn::Result<()> {
     let name = &item.sig.ident;
     let plain = name.to_string().bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
     let unfit = (!plain).then(|| {

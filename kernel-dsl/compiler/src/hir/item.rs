@@ -216,12 +216,12 @@ impl Builtin {
 
 impl Items {
     /// Returns the struct with index `id`.
-    pub fn a_struct(&self, id: StructId) -> &Struct {
+    pub fn struct_of(&self, id: StructId) -> &Struct {
         &self.structs[id.0 as usize]
     }
 
     /// Returns the trait with index `id`.
-    pub fn a_trait(&self, id: TraitId) -> &Trait {
+    pub fn trait_of(&self, id: TraitId) -> &Trait {
         &self.traits[id.0 as usize]
     }
 }

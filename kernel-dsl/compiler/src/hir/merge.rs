@@ -145,11 +145,11 @@ impl MergedIndices {
 pub fn find(functions: &[Function], items: &Items, constant: &Constant) -> Option<Root> {
     let Constant::Item(item) = constant else { return None };
     let same = |name: &str, hash: u64| hash == item.hash && name == item.name;
-    let a_struct = items.structs.iter().position(|s| same(&s.name, s.hash));
-    let an_enum = || items.enums.iter().position(|e| same(&e.name, e.hash));
-    let function = || functions.iter().position(|f| same(&f.name, f.hash));
-    a_struct
+    let struct_index = items.structs.iter().position(|s| same(&s.name, s.hash));
+    let enum_index = || items.enums.iter().position(|e| same(&e.name, e.hash));
+    let function_index = || functions.iter().position(|f| same(&f.name, f.hash));
+    struct_index
         .map(|i| Root::Struct(StructId(i as u32)))
-        .or_else(|| an_enum().map(|i| Root::Enum(EnumId(i as u32))))
-        .or_else(|| function().map(|i| Root::Function(FunctionId(i as u32))))
+        .or_else(|| enum_index().map(|i| Root::Enum(EnumId(i as u32))))
+        .or_else(|| function_index().map(|i| Root::Function(FunctionId(i as u32))))
 }

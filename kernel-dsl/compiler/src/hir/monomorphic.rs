@@ -53,7 +53,7 @@ impl Monomorphic {
                 format!("({})", parts.join(", "))
             }
             Type::Struct(id, arguments) => {
-                let name = &self.items.a_struct(*id).name;
+                let name = &self.items.struct_of(*id).name;
                 let arguments: Vec<_> = arguments.iter().map(|a| self.name(*a)).collect();
                 if arguments.is_empty() { name.clone() } else { format!("{name}<{}>", arguments.join(", ")) }
             }
@@ -96,7 +96,7 @@ impl Monomorphic {
     fn parts(&self, name: String, ty: TypeId, parameter: u32, all: &mut Vec<LaunchArgument>) {
         match (&self.kernel().types[ty.0 as usize], &self.named[ty.0 as usize]) {
             (Type::Tuple(parts), Type::Struct(id, _)) => {
-                for (field, part) in self.items.a_struct(*id).fields.iter().zip(parts) {
+                for (field, part) in self.items.struct_of(*id).fields.iter().zip(parts) {
                     self.parts(format!("{name}.{}", field.name), *part, parameter, all);
                 }
             }
@@ -256,7 +256,7 @@ impl Monomorphizer<'_> {
             (Constant::Scalar(s), GenericKind::Type(_)) => Type::Scalar(*s),
             (Constant::Item(_), GenericKind::Type(_)) => {
                 match merge::find(&self.source.functions, &self.source.items, constant)? {
-                    Root::Struct(id) if self.source.items.a_struct(id).generics.is_empty() => {
+                    Root::Struct(id) if self.source.items.struct_of(id).generics.is_empty() => {
                         Type::Struct(id, Vec::new())
                     }
                     Root::Enum(id) => Type::Enum(id),
@@ -282,8 +282,8 @@ impl Monomorphizer<'_> {
             }
             Type::Struct(id, arguments) => {
                 self.opened.push(ty.clone());
-                let item = self.source.items.a_struct(*id);
-                let fields = item.fields.iter().map(|f| self.close(&item.types, f.ty, arguments)).collect();
+                let item = self.source.items.struct_of(*id);
+                let fields = item.fields.iter().map(|f| self.instantiate_type(&item.types, f.ty, arguments)).collect();
                 self.opened.pop();
                 Type::Tuple(fields)
             }
@@ -311,12 +311,12 @@ impl Monomorphizer<'_> {
     }
 
     /// Returns the type `id` of `table`, instantiated with `arguments`.
-    fn close(&mut self, table: &[Type], id: TypeId, arguments: &[TypeId]) -> TypeId {
+    fn instantiate_type(&mut self, table: &[Type], id: TypeId, arguments: &[TypeId]) -> TypeId {
         let ty = match &table[id.0 as usize] {
             Type::Parameter(i) => return arguments[*i as usize],
             Type::Constant(Size::Generic(i)) => return arguments[*i as usize],
             Type::Projection { of, of_trait, item } => {
-                let of = self.close(table, *of, arguments);
+                let of = self.instantiate_type(table, *of, arguments);
                 if self.projected > MAX_DEPTH {
                     if self.errors.is_empty() {
                         self.errors.push(Error::without_span("an associated type refers to itself"));
@@ -328,32 +328,36 @@ impl Monomorphizer<'_> {
                 self.projected -= 1;
                 return ty;
             }
-            Type::Tuple(parts) => Type::Tuple(parts.iter().map(|p| self.close(table, *p, arguments)).collect()),
+            Type::Tuple(parts) => {
+                Type::Tuple(parts.iter().map(|p| self.instantiate_type(table, *p, arguments)).collect())
+            }
             Type::Array(element, size) => {
-                let element = self.close(table, *element, arguments);
+                let element = self.instantiate_type(table, *element, arguments);
                 Type::Array(element, self.size(*size, arguments))
             }
             Type::Slice { element, mutable } => {
-                Type::Slice { element: self.close(table, *element, arguments), mutable: *mutable }
+                Type::Slice { element: self.instantiate_type(table, *element, arguments), mutable: *mutable }
             }
             Type::View { element, rank, mutable, strided } => {
-                let element = self.close(table, *element, arguments);
+                let element = self.instantiate_type(table, *element, arguments);
                 Type::View { element, rank: *rank, mutable: *mutable, strided: *strided }
             }
             Type::Shared { element, rank } => {
-                Type::Shared { element: self.close(table, *element, arguments), rank: *rank }
+                Type::Shared { element: self.instantiate_type(table, *element, arguments), rank: *rank }
             }
             Type::Pending => Type::Pending,
             Type::Group(size) => Type::Group(self.size(*size, arguments)),
             Type::Reference { to, mutable } => {
-                Type::Reference { to: self.close(table, *to, arguments), mutable: *mutable }
+                Type::Reference { to: self.instantiate_type(table, *to, arguments), mutable: *mutable }
             }
-            Type::Option(inner) => Type::Option(self.close(table, *inner, arguments)),
+            Type::Option(inner) => Type::Option(self.instantiate_type(table, *inner, arguments)),
             Type::Function { parameters, returns } => Type::Function {
-                parameters: parameters.iter().map(|p| self.close(table, *p, arguments)).collect(),
-                returns: self.close(table, *returns, arguments),
+                parameters: parameters.iter().map(|p| self.instantiate_type(table, *p, arguments)).collect(),
+                returns: self.instantiate_type(table, *returns, arguments),
             },
-            Type::Struct(id, of) => Type::Struct(*id, of.iter().map(|t| self.close(table, *t, arguments)).collect()),
+            Type::Struct(id, of) => {
+                Type::Struct(*id, of.iter().map(|t| self.instantiate_type(table, *t, arguments)).collect())
+            }
             Type::Unit | Type::Never | Type::Scalar(_) | Type::Enum(_) | Type::Item(_) | Type::Constant(_) => {
                 table[id.0 as usize].clone()
             }
@@ -437,11 +441,11 @@ impl Monomorphizer<'_> {
 
     fn associated_type(&mut self, of: TypeId, of_trait: TraitId, item: u32) -> TypeId {
         let source = self.source;
-        let name = &source.items.a_trait(of_trait).items[item as usize].name;
+        let name = &source.items.trait_of(of_trait).items[item as usize].name;
         if let Some((i, arguments)) = self.implementation(of_trait, of) {
             let each = &source.items.impls[i];
             if let Some((_, ty)) = each.associated.iter().find(|(n, _)| n == name) {
-                return self.close(&each.types, *ty, &arguments);
+                return self.instantiate_type(&each.types, *ty, &arguments);
             }
         }
         self.missing(of, of_trait, name);
@@ -449,10 +453,10 @@ impl Monomorphizer<'_> {
     }
 
     fn missing(&mut self, of: TypeId, of_trait: TraitId, name: &str) {
-        let the_trait = &self.source.items.a_trait(of_trait).name;
+        let the_trait = &self.source.items.trait_of(of_trait).name;
         let of = match &self.types[of.0 as usize] {
             Type::Scalar(s) => s.to_string(),
-            Type::Struct(id, _) => self.source.items.a_struct(*id).name.clone(),
+            Type::Struct(id, _) => self.source.items.struct_of(*id).name.clone(),
             Type::Enum(id) => self.source.items.enums[id.0 as usize].name.clone(),
             Type::Item(id) => self.source.functions[id.0 as usize].name.clone(),
             _ => "the type given".to_string(),
@@ -466,7 +470,7 @@ impl Monomorphizer<'_> {
     /// arguments.
     fn method(&mut self, of: TypeId, of_trait: TraitId, item: u32, own: Vec<TypeId>) -> Option<FunctionId> {
         let source = self.source;
-        let declared = &source.items.a_trait(of_trait).items[item as usize];
+        let declared = &source.items.trait_of(of_trait).items[item as usize];
         if let Some((i, mut arguments)) = self.implementation(of_trait, of) {
             let each = &source.items.impls[i];
             if let Some((_, found)) = each.functions.iter().find(|(n, _)| *n == declared.name) {
@@ -512,9 +516,9 @@ impl Monomorphizer<'_> {
         let mut body: Block = std::mem::take(&mut function.body);
         visit::block(&mut body, &mut |e| self.expr(e, &generic, &arguments, false));
         function.body = body;
-        function.returns = self.close(&generic.types, function.returns, &arguments);
+        function.returns = self.instantiate_type(&generic.types, function.returns, &arguments);
         for local in &mut function.locals {
-            local.ty = self.close(&generic.types, local.ty, &arguments);
+            local.ty = self.instantiate_type(&generic.types, local.ty, &arguments);
         }
         function.generics.clear();
         self.functions[number].0 = function;
@@ -524,7 +528,7 @@ impl Monomorphizer<'_> {
     /// constants.
     fn expr(&mut self, e: &mut Expr, function: &Function, arguments: &[TypeId], keep: bool) {
         let generic = matches!(function.types[e.ty.0 as usize], Type::Parameter(_) | Type::Projection { .. });
-        e.ty = self.close(&function.types, e.ty, arguments);
+        e.ty = self.instantiate_type(&function.types, e.ty, arguments);
         match &mut e.kind {
             ExprKind::Literal(_) if generic && !matches!(self.types[e.ty.0 as usize], Type::Scalar(_)) => {
                 let message = "`default` of a struct or enum exists only on the host: add a function or constant to a device trait instead";
@@ -539,13 +543,15 @@ impl Monomorphizer<'_> {
                 e.kind = ExprKind::Literal(bits);
             }
             ExprKind::Call { function: callee, generics, .. } | ExprKind::Function { function: callee, generics } => {
-                let generics: Vec<_> =
-                    std::mem::take(generics).into_iter().map(|g| self.close(&function.types, g, arguments)).collect();
+                let generics: Vec<_> = std::mem::take(generics)
+                    .into_iter()
+                    .map(|g| self.instantiate_type(&function.types, g, arguments))
+                    .collect();
                 *callee = self.instance(*callee, generics);
             }
             ExprKind::CallMethod { of, of_trait, item, generics, arguments: given } => {
-                let of = self.close(&function.types, *of, arguments);
-                let own = generics.iter().map(|g| self.close(&function.types, *g, arguments)).collect();
+                let of = self.instantiate_type(&function.types, *of, arguments);
+                let own = generics.iter().map(|g| self.instantiate_type(&function.types, *g, arguments)).collect();
                 let given = std::mem::take(given);
                 e.kind = match self.method(of, *of_trait, *item, own) {
                     Some(callee) => ExprKind::Call { function: callee, generics: Vec::new(), arguments: given },
@@ -553,15 +559,15 @@ impl Monomorphizer<'_> {
                 };
             }
             ExprKind::MethodValue { of, of_trait, item, generics } => {
-                let of = self.close(&function.types, *of, arguments);
-                let own = generics.iter().map(|g| self.close(&function.types, *g, arguments)).collect();
+                let of = self.instantiate_type(&function.types, *of, arguments);
+                let own = generics.iter().map(|g| self.instantiate_type(&function.types, *g, arguments)).collect();
                 e.kind = match self.method(of, *of_trait, *item, own) {
                     Some(callee) => ExprKind::Function { function: callee, generics: Vec::new() },
                     None => ExprKind::Tuple(Vec::new()),
                 };
             }
             ExprKind::CallItem { of, arguments: given } => {
-                let of = self.close(&function.types, *of, arguments);
+                let of = self.instantiate_type(&function.types, *of, arguments);
                 let given = std::mem::take(given);
                 e.kind = match self.types[of.0 as usize] {
                     Type::Item(callee) => {
@@ -572,7 +578,7 @@ impl Monomorphizer<'_> {
                 };
             }
             ExprKind::SizeOf(ty) => {
-                let ty = self.close(&function.types, *ty, arguments);
+                let ty = self.instantiate_type(&function.types, *ty, arguments);
                 let bytes = match layout::layout(&self.erased, ty) {
                     Some(layout) => layout.bytes,
                     None => {

@@ -119,7 +119,7 @@ fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Error> {
 fn closed(functions: &mut [Function], items: &Items, root: Option<Root>) -> bool {
     let count = functions.len();
     let function = |id: FunctionId| (id.0 as usize) < count;
-    let a_trait =
+    let has_trait_item =
         |id: TraitId, item: u32| items.traits.get(id.0 as usize).is_some_and(|t| (item as usize) < t.items.len());
     let types = |types: &[Type]| {
         let ty = |id: &TypeId| (id.0 as usize) < types.len();
@@ -127,7 +127,7 @@ fn closed(functions: &mut [Function], items: &Items, root: Option<Root>) -> bool
             Type::Struct(id, arguments) => (id.0 as usize) < items.structs.len() && arguments.iter().all(ty),
             Type::Enum(id) => (id.0 as usize) < items.enums.len(),
             Type::Item(id) => function(*id),
-            Type::Projection { of, of_trait, item } => ty(of) && a_trait(*of_trait, *item),
+            Type::Projection { of, of_trait, item } => ty(of) && has_trait_item(*of_trait, *item),
             Type::Tuple(parts) => parts.iter().all(ty),
             Type::Array(id, _) | Type::Option(id) => ty(id),
             Type::Slice { element, .. } | Type::View { element, .. } | Type::Shared { element, .. } => ty(element),
@@ -169,7 +169,7 @@ fn closed(functions: &mut [Function], items: &Items, root: Option<Root>) -> bool
         visit::block(&mut f.body, &mut |e| match &e.kind {
             ExprKind::Call { function: id, .. } | ExprKind::Function { function: id, .. } => inside &= function(*id),
             ExprKind::CallMethod { of_trait, item, .. } | ExprKind::MethodValue { of_trait, item, .. } => {
-                inside &= a_trait(*of_trait, *item);
+                inside &= has_trait_item(*of_trait, *item);
             }
             _ => {}
         });

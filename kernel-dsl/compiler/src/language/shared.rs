@@ -13,10 +13,10 @@ pub enum SharedParameter {
     /// The distance from one row to the next, in elements.
     Pitch,
     /// The shared array whose memory is reused.
-    Under,
+    ReusedArray,
 }
 
-use SharedParameter::{Pitch, Shape, Under};
+use SharedParameter::{Pitch, ReusedArray, Shape};
 
 /// A constructor of `Shared`.
 pub struct SharedConstructor {
@@ -46,5 +46,5 @@ pub const SHARED_CONSTRUCTORS: &[SharedConstructor] = &[
     constructor("swizzled", "swizzled(shape)", Intrinsic::SharedSwizzled, &[Shape]),
     constructor("dynamic", "dynamic(shape)", Intrinsic::SharedDynamic, &[Shape]),
     constructor("with_pitch", "with_pitch(shape, pitch)", Intrinsic::SharedWithPitch, &[Shape, Pitch]),
-    constructor("over", "over(shared, shape)", Intrinsic::SharedOver, &[Under, Shape]),
+    constructor("over", "over(shared, shape)", Intrinsic::SharedOver, &[ReusedArray, Shape]),
 ];

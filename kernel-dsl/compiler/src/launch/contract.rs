@@ -137,13 +137,13 @@ fn argument(program: &Monomorphic, name: &str, ty: &Type, fact: &Fact) -> Vec<Re
     let fits = match (ty, fact) {
         (Type::Scalar(expected), Fact::Scalar { ty, .. }) => expected == ty,
         (Type::Slice { element: expected, mutable: writes }, Fact::Slice { element, mutable, .. }) => {
-            element.is(types, *expected) && writes <= mutable
+            element.equals_hir_type(types, *expected) && writes <= mutable
         }
         (
             Type::View { element: expected, rank, mutable: writes, strided: any },
             Fact::View { element, extents, strides, mutable, strided, .. },
         ) => {
-            element.is(types, *expected)
+            element.equals_hir_type(types, *expected)
                 && any == strided
                 && extents.len() == *rank as usize
                 && strides.len() == extents.len()

@@ -16,10 +16,10 @@ use crate::source::Span;
 impl<'h> Lowerer<'h> {
     /// Returns the factors of `e`, if a sum of type `ty` can contract this product.
     fn factors(&self, ty: Scalar, e: &'h Expr) -> Option<[&'h Expr; 2]> {
-        let asked = self.program.launch.contract && ty.is_float();
+        let requested = self.program.launch.contract && ty.is_float();
         let own = self.program.functions.first().is_some_and(|kernel| std::ptr::eq(kernel, self.function()));
         match &e.kind {
-            ExprKind::Binary(Binary::Mul, a, b) if asked && own => Some([a, b]),
+            ExprKind::Binary(Binary::Mul, a, b) if requested && own => Some([a, b]),
             _ => None,
         }
     }

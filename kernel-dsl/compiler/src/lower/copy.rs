@@ -16,8 +16,8 @@ impl<'h> Lowerer<'h> {
     /// Lowers a copy of the block from `from` to `to`. Thread t copies the elements t, t + threads,
     /// …; elements out of bounds become zero.
     pub(super) fn copy_from(&mut self, to: &Handle, from: &View) {
-        let n = self.at_once_of(to, from);
-        self.shared_out(to, n, &mut |lowerer, indices| {
+        let n = self.elements_per_access(to, from);
+        self.distribute(to, n, &mut |lowerer, indices| {
             let scalars = match n {
                 1 => lowerer.taken(from, indices),
                 _ => lowerer.wide_piece(from, indices, n, None),
@@ -30,7 +30,7 @@ impl<'h> Lowerer<'h> {
     /// would copy.
     pub(super) fn fill(&mut self, of: &Handle, ty: TypeId, value: &Val) {
         let scalars = self.scalars_of(ty, value);
-        self.shared_out(of, 1, &mut |lowerer, indices| lowerer.put(of, indices, 1, &scalars, None));
+        self.distribute(of, 1, &mut |lowerer, indices| lowerer.put(of, indices, 1, &scalars, None));
     }
 
     /// Returns the scalars of an element of a view; zeros if it is out of bounds.
@@ -66,7 +66,7 @@ impl<'h> Lowerer<'h> {
     /// Distributes the elements of an array over the threads of the block, in packs of `n` adjacent
     /// elements: thread t gets packs t, t + threads, …. `each` gets the indices of the first
     /// element of a pack.
-    pub(super) fn shared_out(&mut self, to: &Handle, n: u32, each: &mut dyn FnMut(&mut Self, &[MaybeConst])) {
+    pub(super) fn distribute(&mut self, to: &Handle, n: u32, each: &mut dyn FnMut(&mut Self, &[MaybeConst])) {
         let each = &mut |lowerer: &mut Self, pack: &[MaybeConst]| {
             let indices = lowerer.first_of_pack(pack, n);
             each(lowerer, &indices);
@@ -75,7 +75,7 @@ impl<'h> Lowerer<'h> {
             Handle::Fixed { array, prefix, .. } => {
                 self.builder.kernel.shared[array.0 as usize].shape[prefix.len()..].iter().copied().collect()
             }
-            Handle::Dynamic(view) => return self.shared_out_dynamic(&view.extents.clone(), each),
+            Handle::Dynamic(view) => return self.distribute_dynamic(&view.extents.clone(), each),
         };
         if let Some(last) = shape.last_mut() {
             *last /= n;
@@ -87,7 +87,7 @@ impl<'h> Lowerer<'h> {
         let block = self.builder.kernel.block;
         let (Some(threads), Some(width)) = (block.threads(), block.extent(0)) else {
             let extents: SmallVec<[MaybeConst; 3]> = shape.iter().map(|n| self.index(*n)).collect();
-            return self.shared_out_dynamic(&extents, each);
+            return self.distribute_dynamic(&extents, each);
         };
         let steps = elements.div_ceil(threads);
         // If a row is as long as the block is wide, a thread keeps its column, and the other axes
@@ -130,8 +130,8 @@ impl<'h> Lowerer<'h> {
         self.builder.effect(Op::For(Box::new(counted)));
     }
 
-    /// Distributes elements as `shared_out` does, for an unknown number of steps.
-    fn shared_out_dynamic(&mut self, extents: &[MaybeConst], each: &mut dyn FnMut(&mut Self, &[MaybeConst])) {
+    /// Distributes elements as `distribute` does, for an unknown number of steps.
+    fn distribute_dynamic(&mut self, extents: &[MaybeConst], each: &mut dyn FnMut(&mut Self, &[MaybeConst])) {
         let (first, step, one) = (self.thread_index(), self.block_threads(), self.index(1));
         let all = extents.iter().fold(one, |n, extent| self.binary(Binary::Mul, Scalar::Usize, n, *extent));
         let label = self.label();

@@ -176,7 +176,7 @@ impl<'h> Lowerer<'h> {
         let mut parts = match rest.map(|rest| self.expr(rest)) {
             Some(Val::Tuple(parts)) => parts,
             // The fields of the other variants of an enum.
-            _ if fields.len() < types.len() => types.iter().map(|ty| self.nothing(*ty, e.span)).collect(),
+            _ if fields.len() < types.len() => types.iter().map(|ty| self.unused_value(*ty, e.span)).collect(),
             _ => vec![Val::Unit; types.len()],
         };
         for (i, value) in values {

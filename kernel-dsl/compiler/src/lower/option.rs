@@ -14,8 +14,8 @@ impl<'h> Lowerer<'h> {
 
     pub(super) fn none(&mut self, e: &Expr) -> Val {
         let hir::Type::Option(inner) = self.ty(e.ty) else { return Val::Unit };
-        let nothing = self.nothing(*inner, e.span);
-        Val::Option(self.truth(false), Box::new(nothing))
+        let unused = self.unused_value(*inner, e.span);
+        Val::Option(self.truth(false), Box::new(unused))
     }
 
     fn truth(&mut self, truth: bool) -> MaybeConst {
@@ -24,18 +24,18 @@ impl<'h> Lowerer<'h> {
     }
 
     /// Lowers an unused value of type `ty`.
-    pub(super) fn nothing(&mut self, ty: TypeId, span: Span) -> Val {
+    pub(super) fn unused_value(&mut self, ty: TypeId, span: Span) -> Val {
         match self.ty(ty) {
             hir::Type::Unit | hir::Type::Never => Val::Unit,
             hir::Type::Scalar(s) => Val::Scalar(MaybeConst { bits: None, ..self.number(*s, 0) }),
-            hir::Type::Tuple(parts) => Val::Tuple(parts.iter().map(|p| self.nothing(*p, span)).collect()),
+            hir::Type::Tuple(parts) => Val::Tuple(parts.iter().map(|p| self.unused_value(*p, span)).collect()),
             hir::Type::Option(inner) => {
-                let nothing = self.nothing(*inner, span);
-                Val::Option(self.truth(false), Box::new(nothing))
+                let unused = self.unused_value(*inner, span);
+                Val::Option(self.truth(false), Box::new(unused))
             }
             hir::Type::Array(element, _) => {
-                let nothing = self.nothing(*element, span);
-                self.repeated(ty, "none", nothing)
+                let unused = self.unused_value(*element, span);
+                self.repeated(ty, "none", unused)
             }
             hir::Type::Slice { .. } | hir::Type::View { .. } => {
                 let parts = self.parts(ty).unwrap_or_default();

@@ -13,7 +13,7 @@ const MIN_COPY_BYTES: u32 = 4;
 impl<'h> Lowerer<'h> {
     /// Returns whether a copy of the view's elements can bypass registers: the target has
     /// `cp.async`, and one access has at least 4 bytes.
-    pub(super) fn past_registers(&self, to: &Handle, from: &View) -> bool {
+    pub(super) fn bypasses_registers(&self, to: &Handle, from: &View) -> bool {
         self.builder.kernel.target >= Target::SM_80 && self.chunk(to, from) >= MIN_COPY_BYTES
     }
 
@@ -21,16 +21,16 @@ impl<'h> Lowerer<'h> {
     fn chunk(&self, to: &Handle, from: &View) -> u32 {
         match from.mem_layout.scalar() {
             Some(Scalar::Bool) => 1,
-            Some(scalar) => scalar.bytes() * self.at_once_of(to, from),
+            Some(scalar) => scalar.bytes() * self.elements_per_access(to, from),
             None => from.mem_layout.element().align().min(MAX_VECTOR_BYTES),
         }
     }
 
     /// Issues a copy by the block in the open group. Each thread copies its own packs.
     pub(super) fn begin_copies(&mut self, to: &Handle, from: &View) {
-        let n = self.at_once_of(to, from);
+        let n = self.elements_per_access(to, from);
         let chunk = self.chunk(to, from);
-        self.shared_out(to, n, &mut |l, indices| {
+        self.distribute(to, n, &mut |l, indices| {
             let inside = l.inside(&from.extents, indices);
             match from.mem_layout.scalar() {
                 Some(scalar) => {
@@ -89,7 +89,7 @@ impl<'h> Lowerer<'h> {
         if self.builder.kernel.target < Target::SM_80 {
             return;
         }
-        if !self.past_registers(to, from) {
+        if !self.bypasses_registers(to, from) {
             self.error_with_help(
                 e.span,
                 "`cp_async` copies 4, 8 or 16 bytes at a time; these elements are not known to be aligned to that",

@@ -136,7 +136,7 @@ impl<'h> Lowerer<'h> {
                 let op = Op::If { condition: condition.value, then, otherwise };
                 let results = self.builder.emit(op, types);
                 let mut value = self.rebuild(ty, &mut results.iter().copied());
-                value.is_one_of(&a, &b);
+                value.merge_properties(&a, &b);
                 value
             }
             // Arrays are passed in registers.

@@ -189,7 +189,7 @@ impl Val {
     /// Merges the properties of the two values that a branch can yield. A view is mutable if one of
     /// the two is, and keeps the cache hint if both agree. An arm that control leaves does not
     /// count.
-    pub(super) fn is_one_of(&mut self, a: &Val, b: &Val) {
+    pub(super) fn merge_properties(&mut self, a: &Val, b: &Val) {
         match (self, a, b) {
             (Val::View(view), Val::View(a), Val::View(b)) => {
                 view.mutable |= a.mutable || b.mutable;
@@ -199,16 +199,16 @@ impl Val {
                 view.mutable |= only.mutable;
                 view.hint = only.hint;
             }
-            (Val::Option(_, value), Val::Option(_, a), Val::Option(_, b)) => value.is_one_of(a, b),
+            (Val::Option(_, value), Val::Option(_, a), Val::Option(_, b)) => value.merge_properties(a, b),
             (Val::Tuple(parts), Val::Tuple(a), Val::Tuple(b)) => {
-                parts.iter_mut().zip(a.iter().zip(b)).for_each(|(part, (a, b))| part.is_one_of(a, b));
+                parts.iter_mut().zip(a.iter().zip(b)).for_each(|(part, (a, b))| part.merge_properties(a, b));
             }
             // Control leaves one arm, so the result is the value of the other arm.
             (Val::Option(_, value), Val::Option(_, only), _) | (Val::Option(_, value), _, Val::Option(_, only)) => {
-                value.is_one_of(only, only);
+                value.merge_properties(only, only);
             }
             (Val::Tuple(parts), Val::Tuple(only), _) | (Val::Tuple(parts), _, Val::Tuple(only)) => {
-                parts.iter_mut().zip(only).for_each(|(part, only)| part.is_one_of(only, only));
+                parts.iter_mut().zip(only).for_each(|(part, only)| part.merge_properties(only, only));
             }
             _ => {}
         }

@@ -84,7 +84,7 @@ impl<'h> Lowerer<'h> {
     }
 
     /// Returns the number of elements of one access of a copy.
-    pub(super) fn at_once_of(&self, to: &Handle, from: &View) -> u32 {
+    pub(super) fn elements_per_access(&self, to: &Handle, from: &View) -> u32 {
         let Handle::Fixed { array, mem_layout, .. } = to else { return 1 };
         // Elements of a row that are not adjacent cannot share an access.
         if from.strides.last().is_some_and(Option::is_some) {

@@ -34,12 +34,12 @@ pub fn base_commoning(kernel: &mut Kernel) -> Result<(), Errors> {
         types: std::mem::take(&mut kernel.values),
         uses: vec![0; n],
         loops: 0,
-        served: FastMap::default(),
+        loops_by_row: FastMap::default(),
         rows: FastMap::default(),
         unrolls: false,
         depth: 0,
         levels: vec![0; n],
-        made: FastMap::default(),
+        sources: FastMap::default(),
     };
     counter.note(&kernel.body);
     counter.count(&kernel.body, None);
@@ -80,7 +80,7 @@ struct Counter {
     uses: Vec<u32>,
     loops: u32,
     /// For each row, the loops that compute addresses from it.
-    served: FastMap<Value, SmallVec<[u32; 4]>>,
+    loops_by_row: FastMap<Value, SmallVec<[u32; 4]>>,
     /// For each loop and parameter, the number of addresses that the loop computes from rows of the
     /// parameter.
     rows: FastMap<(u32, Value), u32>,
@@ -90,7 +90,7 @@ struct Counter {
     /// The number of loops that each value is defined inside of.
     levels: Vec<u32>,
     /// The origins of addresses.
-    made: FastMap<Value, AddressSource>,
+    sources: FastMap<Value, AddressSource>,
 }
 
 impl Counter {
@@ -107,9 +107,9 @@ impl Counter {
             inst.op.regions().into_iter().for_each(|r| self.count(r, inner));
             inst.op.for_each_operand(|v| self.uses[v.0 as usize] += 1);
             if let (Op::Offset { base, .. }, Some(within)) = (&inst.op, within)
-                && let Some(AddressSource::Row(row)) = self.made.get(base)
+                && let Some(AddressSource::Row(row)) = self.sources.get(base)
             {
-                self.served.entry(*base).or_default().push(within);
+                self.loops_by_row.entry(*base).or_default().push(within);
                 *self.rows.entry((within, row.parameter)).or_default() += 1;
             }
         }
@@ -118,9 +118,9 @@ impl Counter {
     /// Returns whether only loops use the row, each with one access, and none of them uses another
     /// row of the parameter.
     fn serves_alone(&self, base: Value, row: MatrixRow) -> bool {
-        let Some(served) = self.served.get(&base) else { return false };
-        let alone = served.iter().all(|l| self.rows.get(&(*l, row.parameter)) == Some(&1));
-        alone && served.len() == self.used(base) as usize
+        let Some(loops) = self.loops_by_row.get(&base) else { return false };
+        let alone = loops.iter().all(|l| self.rows.get(&(*l, row.parameter)) == Some(&1));
+        alone && loops.len() == self.used(base) as usize
     }
 
     fn used(&self, v: Value) -> u32 {
@@ -195,9 +195,9 @@ impl Counter {
             if self.types[result.0 as usize] != Type::Global {
                 continue;
             }
-            let made = match &inst.op {
+            let source = match &inst.op {
                 Op::Parameter(_) => AddressSource::Parameter,
-                Op::Offset { base, terms, bytes } => match (self.made.get(base), &terms[..]) {
+                Op::Offset { base, terms, bytes } => match (self.sources.get(base), &terms[..]) {
                     (Some(AddressSource::Parameter), &[(index, None)]) if self.types[index.0 as usize] == USIZE => {
                         AddressSource::Row(MatrixRow { parameter: *base, index, bytes: *bytes })
                     }
@@ -205,7 +205,7 @@ impl Counter {
                 },
                 _ => continue,
             };
-            self.made.insert(result, made);
+            self.sources.insert(result, source);
         }
     }
 
@@ -213,7 +213,7 @@ impl Counter {
     /// loop starts from its row.
     fn access(&mut self, inst: &mut Inst, own: Option<&mut OwnCarried>, before: &mut Vec<Inst>) {
         let Op::Offset { base, terms, bytes } = &mut inst.op else { return };
-        let (Some(AddressSource::Row(row)), &[(index, None)]) = (self.made.get(base).copied(), &terms[..]) else {
+        let (Some(AddressSource::Row(row)), &[(index, None)]) = (self.sources.get(base).copied(), &terms[..]) else {
             return;
         };
         let alone = self.levels[base.0 as usize] < self.depth && self.serves_alone(*base, row);

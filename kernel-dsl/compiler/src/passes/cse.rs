@@ -27,7 +27,7 @@ pub fn cse(kernel: &mut Kernel) -> Result<(), Errors> {
         scope: 0,
         blocks: vec![],
         loads: FastMap::default(),
-        stretch: 0,
+        segment: 0,
     };
     numbering.region(&mut kernel.body);
     Ok(())
@@ -42,7 +42,7 @@ struct LoadKey {
     count: u32,
     lanes: Option<Value>,
     /// The part of the kernel between two loops or barriers.
-    stretch: u32,
+    segment: u32,
 }
 
 /// The results of a load.
@@ -64,7 +64,7 @@ struct Numbering<'k> {
     /// Blocks of inline PTX so far.
     blocks: Vec<Arc<InlineBlock>>,
     loads: FastMap<LoadKey, LoadResults>,
-    stretch: u32,
+    segment: u32,
 }
 
 impl Numbering<'_> {
@@ -85,9 +85,9 @@ impl Numbering<'_> {
                 return self.load(inst);
             }
             let parts = matches!(inst.op, Op::For(_) | Op::Loop { .. } | Op::GridSync | Op::BlockSync);
-            self.stretch += u32::from(parts);
+            self.segment += u32::from(parts);
             inst.op.regions_mut().into_iter().for_each(|r| self.region(r));
-            self.stretch += u32::from(parts);
+            self.segment += u32::from(parts);
             return true;
         }
         let result = inst.results[0];
@@ -123,7 +123,7 @@ impl Numbering<'_> {
             element: *element,
             count: inst.results.len() as u32,
             lanes: guard.as_ref().map(|g| g.condition),
-            stretch: self.stretch,
+            segment: self.segment,
         };
         let otherwise = guard.as_ref().map(|g| g.otherwise.clone()).unwrap_or_default();
         if let Some(known) = self.loads.get(&key)

@@ -138,9 +138,9 @@ impl Converter {
         let later: Vec<Value> = otherwise.insts.iter().flat_map(|i| i.results.iter().copied()).collect();
         // For each result, the load that gives it in all lanes: masked lanes get the other branch's
         // value.
-        let mut whole = vec![None; results.len()];
+        let mut merged_loads = vec![None; results.len()];
         let arm = BranchArm { condition, own: &yes, other: &no, later: &later, location };
-        self.straighten(then.insts, &arm, &mut whole, out);
+        self.straighten(then.insts, &arm, &mut merged_loads, out);
         let guarded =
             otherwise.insts.iter().any(|i| matches!(i.op, Op::Load { .. } | Op::Store { .. } | Op::CopyAsync(_)));
         let converse = match guarded {
@@ -148,10 +148,10 @@ impl Converter {
             false => condition,
         };
         let arm = BranchArm { condition: converse, own: &no, other: &yes, later: &[], location };
-        self.straighten(otherwise.insts, &arm, &mut whole, out);
+        self.straighten(otherwise.insts, &arm, &mut merged_loads, out);
         for (k, result) in results.iter().enumerate() {
             let ty = self.simplifier.ty(*result);
-            let stand = match whole[k] {
+            let stand = match merged_loads[k] {
                 Some(v) => v,
                 None => self.push(Op::Select { condition, yes: yes[k], no: no[k] }, ty, location, out),
             };
@@ -160,7 +160,13 @@ impl Converter {
     }
 
     /// Appends a branch's instructions to `out`. The branch's condition predicates its accesses.
-    fn straighten(&mut self, insts: Vec<Inst>, arm: &BranchArm<'_>, whole: &mut [Option<Value>], out: &mut Vec<Inst>) {
+    fn straighten(
+        &mut self,
+        insts: Vec<Inst>,
+        arm: &BranchArm<'_>,
+        merged_loads: &mut [Option<Value>],
+        out: &mut Vec<Inst>,
+    ) {
         for mut inst in insts {
             match &mut inst.op {
                 Op::Load { guard, element, .. } => {
@@ -171,10 +177,12 @@ impl Converter {
                     };
                     let otherwise = inst.results.iter().enumerate().map(|(i, r)| {
                         let before = before.as_ref().map(|b| b[i]);
-                        match self.sole_result_of(*r, arm, whole).filter(|k| before.is_none_or(|b| b == arm.other[*k]))
+                        match self
+                            .sole_result_of(*r, arm, merged_loads)
+                            .filter(|k| before.is_none_or(|b| b == arm.other[*k]))
                         {
                             Some(k) => {
-                                whole[k] = Some(*r);
+                                merged_loads[k] = Some(*r);
                                 arm.other[k]
                             }
                             None => before.unwrap_or_else(|| self.simplifier.constant(ty, 0)),
@@ -202,9 +210,9 @@ impl Converter {
 
     /// Returns the index of the result for which this branch yields the loaded value `r`, if there
     /// is exactly one. The other branch's value for that result must be defined before the load.
-    fn sole_result_of(&self, r: Value, arm: &BranchArm<'_>, whole: &[Option<Value>]) -> Option<usize> {
+    fn sole_result_of(&self, r: Value, arm: &BranchArm<'_>, merged_loads: &[Option<Value>]) -> Option<usize> {
         let mut yielded = (0..arm.own.len()).filter(|k| arm.own[*k] == r);
-        let k = yielded.next().filter(|k| whole[*k].is_none() && !arm.later.contains(&arm.other[*k]))?;
+        let k = yielded.next().filter(|k| merged_loads[*k].is_none() && !arm.later.contains(&arm.other[*k]))?;
         yielded.next().is_none().then_some(k)
     }
 }

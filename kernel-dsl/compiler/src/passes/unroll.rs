@@ -412,12 +412,12 @@ struct LocalContents {
     unwritten: Vec<u32>,
     /// The number of the current piece of straight-line code. Values of slots from other pieces do
     /// not apply.
-    stretch: u32,
+    segment: u32,
 }
 
 #[derive(Clone, Copy)]
 struct RegisterSlot {
-    stretch: u32,
+    segment: u32,
     value: Value,
     /// The write that was not emitted yet.
     write: Option<Write>,
@@ -438,8 +438,8 @@ impl LocalContents {
             slots += l.len;
             slots
         }));
-        let slot = RegisterSlot { stretch: 0, value: Value(0), write: None };
-        LocalContents { first, slots: vec![slot; slots as usize], unwritten: Vec::new(), stretch: 1 }
+        let slot = RegisterSlot { segment: 0, value: Value(0), write: None };
+        LocalContents { first, slots: vec![slot; slots as usize], unwritten: Vec::new(), segment: 1 }
     }
 
     fn slot(&self, local: LocalId, index: u64) -> Option<usize> {
@@ -457,7 +457,7 @@ impl LocalContents {
                 out.push(Inst { op, results: Values::new(), location });
             }
         }
-        self.stretch += 1;
+        self.segment += 1;
     }
 }
 
@@ -477,11 +477,11 @@ impl Unroller<'_> {
             let index = index.map(|i| self.map[i.0 as usize]);
             return self.push(Op::ReadLocal { local, index }, inst, out);
         };
-        if self.registers.slots[slot].stretch != self.registers.stretch {
+        if self.registers.slots[slot].segment != self.registers.segment {
             let index = index.map(|i| self.map[i.0 as usize]);
             self.push(Op::ReadLocal { local, index }, inst, out);
             let value = self.map[inst.results[0].0 as usize];
-            self.registers.slots[slot] = RegisterSlot { stretch: self.registers.stretch, value, write: None };
+            self.registers.slots[slot] = RegisterSlot { segment: self.registers.segment, value, write: None };
         }
         self.map[inst.results[0].0 as usize] = self.registers.slots[slot].value;
         CopiedEnd::Yields(Values::new())
@@ -502,8 +502,8 @@ impl Unroller<'_> {
             return self.push(Op::WriteLocal { local, index: at, value }, inst, out);
         };
         let write = Some(Write { local, index: at, location: inst.location });
-        let stretch = self.registers.stretch;
-        if std::mem::replace(&mut self.registers.slots[slot], RegisterSlot { stretch, value, write }).write.is_none() {
+        let segment = self.registers.segment;
+        if std::mem::replace(&mut self.registers.slots[slot], RegisterSlot { segment, value, write }).write.is_none() {
             self.registers.unwritten.push(slot as u32);
         }
         CopiedEnd::Yields(Values::new())

@@ -57,7 +57,7 @@ impl AllowArguments {
 
 /// Returns the checks of a name, which may be a group.
 fn checks(name: &str) -> Option<Vec<Check>> {
-    Check::named(name).ok()
+    Check::parse(name).ok()
 }
 
 /// Returns whether the attribute is for the oracle, and not for rustc.

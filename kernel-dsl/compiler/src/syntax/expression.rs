@@ -94,7 +94,7 @@ impl Reader {
                 // A `loop` that ends when the pattern does not match, as Rust defines `while let`.
                 let then = self.block(&w.body);
                 let stop = Expr { kind: ExprKind::Break { label: None, value: None }, mark };
-                let step = Expr { kind: self.when(&w.cond, then, stop), mark };
+                let step = Expr { kind: self.if_let(&w.cond, then, stop), mark };
                 let body = Block { statements: vec![super::Statement::Expr(step)], value: None, mark };
                 ExprKind::Loop { label: label(&w.label), body }
             }
@@ -250,7 +250,7 @@ impl Reader {
                 Some((_, e)) => self.expression(e),
                 None => Expr { kind: ExprKind::unit(), mark: then.mark },
             };
-            return self.when(&i.cond, then, otherwise);
+            return self.if_let(&i.cond, then, otherwise);
         }
         ExprKind::If {
             condition: self.boxed(&i.cond),

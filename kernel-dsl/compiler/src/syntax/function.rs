@@ -127,7 +127,7 @@ impl Reader {
             other => (other, None),
         };
         let diverge = local.init.as_ref().and_then(|init| init.diverge.as_ref());
-        let pattern = if diverge.is_some() { self.case(pattern) } else { self.pattern(pattern) };
+        let pattern = if diverge.is_some() { self.refutable_pattern(pattern) } else { self.pattern(pattern) };
         let otherwise = diverge.and_then(|(_, e)| match &**e {
             syn::Expr::Block(b) => Some(Box::new(self.block(&b.block))),
             _ => None,

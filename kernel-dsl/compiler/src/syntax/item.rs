@@ -203,26 +203,26 @@ impl Reader {
                 module.items.push(Item::Constant(function));
             }
             syn::Item::Struct(s) => {
-                let item = self.a_struct(s);
+                let item = self.read_struct(s);
                 module.items.push(Item::Struct(item));
             }
             syn::Item::Type(t) => {
-                let item = self.an_alias(t);
+                let item = self.read_alias(t);
                 module.items.push(Item::Alias(item));
             }
             syn::Item::Enum(e) => {
-                let item = self.an_enum(e);
+                let item = self.read_enum(e);
                 module.items.push(Item::Enum(item));
             }
             syn::Item::Trait(t) => {
-                let item = self.a_trait(t);
+                let item = self.read_trait(t);
                 module.items.push(Item::Trait(item));
             }
             syn::Item::Impl(i) => {
                 // Derived and hand-written impls of Rust's own traits belong to the host.
                 let host = i.trait_.as_ref().is_some_and(|(path, _)| is_of_the_host(path));
                 if !host {
-                    let item = self.an_impl(i);
+                    let item = self.read_impl(i);
                     module.items.push(Item::Impl(item));
                 }
             }
@@ -295,7 +295,7 @@ impl Reader {
         placement
     }
 
-    fn a_struct(&mut self, s: &syn::ItemStruct) -> Struct {
+    fn read_struct(&mut self, s: &syn::ItemStruct) -> Struct {
         s.fields.iter().for_each(|f| self.unconditional(&f.attrs));
         let fields = match &s.fields {
             Fields::Named(all) => {
@@ -334,7 +334,7 @@ impl Reader {
         }
     }
 
-    fn an_alias(&mut self, t: &syn::ItemType) -> Struct {
+    fn read_alias(&mut self, t: &syn::ItemType) -> Struct {
         Struct {
             name: t.ident.clone(),
             generics: self.generics(&t.generics),
@@ -345,7 +345,7 @@ impl Reader {
         }
     }
 
-    fn an_enum(&mut self, e: &syn::ItemEnum) -> Enum {
+    fn read_enum(&mut self, e: &syn::ItemEnum) -> Enum {
         if !e.generics.params.is_empty() {
             self.refuse(syn::Error::new_spanned(&e.generics, "a device enum cannot have generic parameters"));
         }
@@ -378,7 +378,7 @@ impl Reader {
         Enum { name: e.ident.clone(), variants, data, hash }
     }
 
-    fn a_trait(&mut self, t: &syn::ItemTrait) -> Trait {
+    fn read_trait(&mut self, t: &syn::ItemTrait) -> Trait {
         if !t.generics.params.is_empty() {
             self.refuse(syn::Error::new_spanned(
                 &t.generics,
@@ -391,8 +391,8 @@ impl Reader {
                 syn::TraitItem::Fn(f) => {
                     self.unconditional(&f.attrs);
                     let block = f.default.clone().unwrap_or_else(|| syn::parse_quote!({}));
-                    let whole = whole(&f.sig, &block);
-                    if let Some(function) = self.inner(&whole) {
+                    let function = method_as_function(&f.sig, &block);
+                    if let Some(function) = self.inner(&function) {
                         items.push(TraitItem::Function { function, provided: f.default.is_some() });
                     }
                 }
@@ -417,7 +417,7 @@ impl Reader {
         Trait { name: t.ident.clone(), bounds, items, hash: place::hash_of(&t.ident, t) }
     }
 
-    fn an_impl(&mut self, i: &syn::ItemImpl) -> Impl {
+    fn read_impl(&mut self, i: &syn::ItemImpl) -> Impl {
         let of_rust = i.trait_.as_ref().and_then(|(path, _)| self.trait_of_rust(path));
         let operator = of_rust.as_deref().and_then(language::operator_trait);
         let output = i.items.iter().find_map(|item| match item {
@@ -434,11 +434,11 @@ impl Reader {
             });
             match item {
                 ImplItem::Fn(f) => {
-                    let mut whole = whole(&f.sig, &f.block);
+                    let mut function = method_as_function(&f.sig, &f.block);
                     if let Some(output) = &output {
-                        Output(output).visit_item_fn_mut(&mut whole);
+                        Output(output).visit_item_fn_mut(&mut function);
                     }
-                    functions.extend(self.inner(&whole));
+                    functions.extend(self.inner(&function));
                 }
                 ImplItem::Const(c) => constants.push(self.constant(&c.ident, &c.attrs, &c.ty, Some(&c.expr), c)),
                 ImplItem::Type(ty) => types.push((ty.ident.clone(), self.ty(&ty.ty))),
@@ -649,7 +649,7 @@ fn names(item: &syn::Item) -> Vec<(String, bool)> {
 }
 
 /// Returns a method as a free function with the same signature and body.
-fn whole(signature: &syn::Signature, block: &syn::Block) -> ItemFn {
+fn method_as_function(signature: &syn::Signature, block: &syn::Block) -> ItemFn {
     let (attrs, vis) = (Vec::new(), syn::Visibility::Inherited);
     ItemFn { attrs, vis, modifiers: Default::default(), sig: signature.clone(), block: Box::new(block.clone()) }
 }

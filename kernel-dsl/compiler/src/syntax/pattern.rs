@@ -67,7 +67,7 @@ impl Reader {
     }
 
     /// Reads a refutable pattern.
-    pub(super) fn case(&mut self, pattern: &Pat) -> Pattern {
+    pub(super) fn refutable_pattern(&mut self, pattern: &Pat) -> Pattern {
         let read = self.pattern(pattern);
         let mut constants = Vec::new();
         read.names(&mut |name| {
@@ -117,7 +117,12 @@ impl Reader {
                 Pat::Guard(g) => (&*g.pat, Some(self.expression(&g.guard))),
                 pattern => (pattern, None),
             };
-            Arm { pattern: self.case(pattern), guard, body: self.expression(&arm.body), mark: self.mark(pattern) }
+            Arm {
+                pattern: self.refutable_pattern(pattern),
+                guard,
+                body: self.expression(&arm.body),
+                mark: self.mark(pattern),
+            }
         });
         let arms = arms.collect();
         ExprKind::Match { value, arms }
@@ -142,7 +147,7 @@ impl Reader {
                 let is = |b| Expr { kind: ExprKind::Bool(b), mark };
                 let value = Box::new(self.expression(&value));
                 let guard = guard.map(|g| self.expression(&g));
-                let matching = Arm { pattern: self.case(&pattern), guard, body: is(true), mark };
+                let matching = Arm { pattern: self.refutable_pattern(&pattern), guard, body: is(true), mark };
                 let other = Arm { pattern: Pattern::Ignore, guard: None, body: is(false), mark };
                 ExprKind::Match { value, arms: vec![matching, other] }
             }
@@ -154,7 +159,7 @@ impl Reader {
     }
 
     /// Reads `if let pattern = value { then } else { otherwise }`, or with several conditions.
-    pub(super) fn when(&mut self, condition: &syn::Expr, then: Block, otherwise: Expr) -> ExprKind {
+    pub(super) fn if_let(&mut self, condition: &syn::Expr, then: Block, otherwise: Expr) -> ExprKind {
         let mut all = Vec::new();
         conditions(condition, &mut all);
         if let [syn::Expr::Let(l)] = all.as_slice() {
@@ -184,7 +189,7 @@ impl Reader {
         let mark = self.mark(l);
         let body = Expr { mark: then.mark, kind: ExprKind::Block(then) };
         let value = Box::new(self.expression(&l.expr));
-        let matching = Arm { pattern: self.case(&l.pat), guard: None, body, mark };
+        let matching = Arm { pattern: self.refutable_pattern(&l.pat), guard: None, body, mark };
         let other = Arm { pattern: Pattern::Ignore, guard: None, body: otherwise, mark };
         ExprKind::Match { value, arms: vec![matching, other] }
     }

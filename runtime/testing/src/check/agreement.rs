@@ -86,7 +86,7 @@ impl<'a> Agreement<'a> {
     /// Runs the oracle under the checker's schedule, and then in order if that is another schedule.
     fn baseline(&self, warnings: &mut Warnings) -> Result<Baseline, Failure> {
         // A correct result has the NaNs and infinities that the reference expects.
-        let without = self.checker.options.without.and(Check::ORIGINS.into_iter().collect());
+        let without = self.checker.options.without.union(Check::ORIGINS.into_iter().collect());
         let quiet = interpreter::Options { without, ..self.checker.options.clone() };
         let schedule = quiet.schedule;
         let options = if self.checker.origins { &self.checker.options } else { &quiet };

@@ -185,7 +185,7 @@ impl Checker {
 
     /// Returns the other schedules under which the oracle runs the kernel.
     fn others(&self, prepared: &PreparedInstance) -> Vec<Schedule> {
-        let races = Check::named("race").unwrap_or_default();
+        let races = Check::parse("race").unwrap_or_default();
         let blind = self.options.checks != Checks::All || races.iter().any(|c| self.options.without.contains(*c));
         let seeded = match self.orders {
             Some(seeded) => seeded,

@@ -74,7 +74,7 @@ struct EnclosingConstruct {
     /// Paths out of the construct by `Break`.
     exits: Vec<ControlPath>,
     /// Paths to the next iteration by `Continue`.
-    again: Vec<ControlPath>,
+    continues: Vec<ControlPath>,
 }
 
 /// Path to a point where paths merge.
@@ -82,7 +82,7 @@ struct ControlPath {
     state: LocalsState,
     values: Values,
     /// Uniformity of the threads that take the path, among the threads that entered the construct.
-    who: Verdicts,
+    uniformity: Verdicts,
     /// Whether the path leaves a loop in different iterations, so that values defined there differ.
     crosses: bool,
 }
@@ -101,7 +101,7 @@ pub(super) struct UniformityState<'k> {
     pub facts: UniformityFacts<'k>,
     locals: Locals<'k>,
     open: Vec<EnclosingConstruct>,
-    gone: ExitedThreads,
+    exited: ExitedThreads,
     heads: FastMap<Label, Head>,
     /// Uniformity of control at the instructions with effects, by their address.
     pub control: FastMap<usize, Verdicts>,
@@ -118,7 +118,7 @@ impl<'k> UniformityState<'k> {
             facts: UniformityFacts::new(kernel),
             locals: Locals::new(kernel),
             open: Vec::new(),
-            gone: ExitedThreads { constructs: Vec::new(), returned: Verdicts::UNIFORM },
+            exited: ExitedThreads { constructs: Vec::new(), returned: Verdicts::UNIFORM },
             heads: FastMap::default(),
             control: FastMap::default(),
             leaving: Vec::new(),
@@ -152,8 +152,8 @@ impl<'k> UniformityState<'k> {
                 // failure.
                 Op::Return if region.panics().is_some() => false,
                 Op::Return => {
-                    let who = self.control_now();
-                    self.gone.returned = self.left(self.gone.returned, who, inst);
+                    let uniformity = self.control_now();
+                    self.exited.returned = self.left(self.exited.returned, uniformity, inst);
                     false
                 }
                 Op::If { condition, then, otherwise } => self.branch(*condition, then, otherwise, inst),
@@ -183,7 +183,7 @@ impl<'k> UniformityState<'k> {
 
     /// Returns whether threads are converged at this point.
     fn control_now(&self) -> Verdicts {
-        let mut all = self.since(0).join(self.gone.returned);
+        let mut all = self.since(0).join(self.exited.returned);
         if self.kernel.block.most_threads() <= 32 {
             settle_only_warp(&mut all);
         }
@@ -194,24 +194,24 @@ impl<'k> UniformityState<'k> {
     /// point.
     fn since(&self, depth: usize) -> Verdicts {
         let entered = self.open[depth..].iter().fold(Verdicts::UNIFORM, |all, open| all.join(open.enters));
-        let left = &self.gone.constructs[depth..];
+        let left = &self.exited.constructs[depth..];
         left.iter().fold(entered, |all, left| all.join(left.by_break).join(left.by_continue))
     }
 
     fn push(&mut self, label: Option<Label>, enters: Verdicts, before: Option<LocalsState>, left: LeftThreads) {
-        self.open.push(EnclosingConstruct { label, enters, before, exits: Vec::new(), again: Vec::new() });
-        self.gone.constructs.push(left);
+        self.open.push(EnclosingConstruct { label, enters, before, exits: Vec::new(), continues: Vec::new() });
+        self.exited.constructs.push(left);
     }
 
     fn pop(&mut self) -> (EnclosingConstruct, LeftThreads) {
         let open = self.open.pop().expect("a construct is open");
-        (open, self.gone.constructs.pop().expect("a construct is open"))
+        (open, self.exited.constructs.pop().expect("a construct is open"))
     }
 
     /// Returns `left` joined with the threads that leave at `inst`.
-    fn left(&mut self, mut left: Verdicts, who: Verdicts, inst: &Inst) -> Verdicts {
+    fn left(&mut self, mut left: Verdicts, uniformity: Verdicts, inst: &Inst) -> Verdicts {
         for scope in [UniformScope::Grid, UniformScope::Block, UniformScope::Warp] {
-            let new = who.at(scope);
+            let new = uniformity.at(scope);
             if let Some(why) = new.cause().filter(|_| new.verdict > left.at(scope).verdict) {
                 let cause = Cause { hop: CauseStep::Left(self.leaving.len() as u32), location: inst.location };
                 self.leaving.push(why);
@@ -221,32 +221,32 @@ impl<'k> UniformityState<'k> {
         left
     }
 
-    /// Records a `Break` or, if `again`, a `Continue`.
-    fn leave(&mut self, label: Label, values: &Values, again: bool, inst: &Inst) {
+    /// Records a `Break` or, if `continues`, a `Continue`.
+    fn leave(&mut self, label: Label, values: &Values, continues: bool, inst: &Inst) {
         let Some(depth) = self.open.iter().rposition(|o| o.label == Some(label)) else { return };
-        let who = self.since(depth);
+        let uniformity = self.since(depth);
         // A thread that leaves a loop keeps the values of its last iteration.
-        let crossed = if again { depth + 1 } else { depth };
+        let crossed = if continues { depth + 1 } else { depth };
         let mut crosses = false;
         for i in crossed..self.open.len() {
             if let Some(before) = self.open[i].before.take() {
                 crosses |= i > depth;
-                let who = self.since(i);
-                self.locals.spread(&before, who);
+                let uniformity = self.since(i);
+                self.locals.weaken(&before, uniformity);
                 self.open[i].before = Some(before);
             }
         }
-        let left = self.gone.constructs[depth];
+        let left = self.exited.constructs[depth];
         let mut updated = left;
-        if again {
-            updated.by_continue = self.left(left.by_continue, who, inst);
+        if continues {
+            updated.by_continue = self.left(left.by_continue, uniformity, inst);
         } else {
-            updated.by_break = self.left(left.by_break, who, inst);
+            updated.by_break = self.left(left.by_break, uniformity, inst);
         }
-        self.gone.constructs[depth] = updated;
-        let way = ControlPath { state: self.locals.now.clone(), values: values.clone(), who, crosses };
+        self.exited.constructs[depth] = updated;
+        let path = ControlPath { state: self.locals.now.clone(), values: values.clone(), uniformity, crosses };
         let open = &mut self.open[depth];
-        if again { open.again.push(way) } else { open.exits.push(way) }
+        if continues { open.continues.push(path) } else { open.exits.push(path) }
     }
 
     fn branch(&mut self, condition: Value, then: &'k Region, otherwise: &'k Region, inst: &Inst) -> bool {
@@ -256,17 +256,18 @@ impl<'k> UniformityState<'k> {
             return true;
         }
         let parts = self.facts.of(condition).verdicts().with_cause(CauseStep::Branch(condition), inst.location);
-        let (before, gone) = (self.locals.now.clone(), self.gone.clone());
+        let (before, exited) = (self.locals.now.clone(), self.exited.clone());
         // If the other arm fails, all threads that continue take this arm.
         let enters = |other: &Region| if other.panics().is_some() { Verdicts::UNIFORM } else { parts };
         self.push(None, enters(otherwise), None, LeftThreads::NO_THREADS);
         let first = self.region(then);
         self.pop();
-        let first = (first, std::mem::replace(&mut self.locals.now, before), std::mem::replace(&mut self.gone, gone));
+        let first =
+            (first, std::mem::replace(&mut self.locals.now, before), std::mem::replace(&mut self.exited, exited));
         self.push(None, enters(then), None, LeftThreads::NO_THREADS);
         let second = self.region(otherwise);
         self.pop();
-        self.gone.join(&first.2);
+        self.exited.join(&first.2);
         match (first.0, second) {
             (Some(yes), Some(no)) => {
                 let second = std::mem::take(&mut self.locals.now);
@@ -306,31 +307,31 @@ impl<'k> UniformityState<'k> {
             open.exits.push(ControlPath {
                 state: self.locals.now.clone(),
                 values,
-                who: Verdicts::UNIFORM,
+                uniformity: Verdicts::UNIFORM,
                 crosses: false,
             });
         }
-        self.meet(open.exits, Verdicts::UNIFORM, inst)
+        self.merge_exits(open.exits, Verdicts::UNIFORM, inst)
     }
 
     /// Ends a construct and merges its exits. Returns whether the construct has an exit.
-    fn meet(&mut self, ways: Vec<ControlPath>, also: Verdicts, inst: &Inst) -> bool {
-        let who = ways.iter().fold(also, |all, way| all.join(way.who));
-        let crosses = ways.iter().any(|way| way.crosses);
-        let Some((first, others)) = ways.split_first() else { return false };
+    fn merge_exits(&mut self, paths: Vec<ControlPath>, also: Verdicts, inst: &Inst) -> bool {
+        let uniformity = paths.iter().fold(also, |all, path| all.join(path.uniformity));
+        let crosses = paths.iter().any(|path| path.crosses);
+        let Some((first, others)) = paths.split_first() else { return false };
         for (i, result) in inst.results.iter().enumerate() {
             let value = first.values[i];
             let mut fact = self.facts.of(value).with_cause(CauseStep::From(value), inst.location);
-            let one = others.iter().all(|way| way.values[i] == value);
-            for other in others.iter().filter(|_| !one).map(|way| way.values[i]) {
+            let one = others.iter().all(|path| path.values[i] == value);
+            for other in others.iter().filter(|_| !one).map(|path| path.values[i]) {
                 let small = self.facts.is_small(other);
                 fact = fact.or(&self.facts.of(other).with_cause(CauseStep::From(other), inst.location), small);
             }
             // A thread keeps the value of the iteration in which it left the loop.
             let left = crosses || matches!(inst.op, Op::Loop { .. } | Op::For(_));
-            self.facts.set(*result, if one && !left { fact } else { fact.tainted(who) });
+            self.facts.set(*result, if one && !left { fact } else { fact.tainted(uniformity) });
         }
-        self.locals.now = self.locals.merged(ways.into_iter().map(|way| way.state).collect(), who);
+        self.locals.now = self.locals.merged(paths.into_iter().map(|path| path.state).collect(), uniformity);
         true
     }
 
@@ -361,14 +362,14 @@ impl<'k> UniformityState<'k> {
             }
             for (i, (parameter, init)) in body.parameters[carried..].iter().zip(inits).enumerate() {
                 let mut fact = self.facts.of(*init).with_cause(CauseStep::From(*init), at);
-                if let Some(again) = head.parameters.get(i) {
-                    fact = fact.or(again, self.facts.is_small(*parameter));
+                if let Some(at_back_edges) = head.parameters.get(i) {
+                    fact = fact.or(at_back_edges, self.facts.is_small(*parameter));
                 }
                 self.facts.set(*parameter, fact);
             }
             let at_head = self.locals.now.clone();
             let by_break = head.left.unwrap_or(Verdicts::UNIFORM);
-            let gone = self.gone.clone();
+            let exited = self.exited.clone();
             self.push(
                 Some(label),
                 trips,
@@ -381,11 +382,11 @@ impl<'k> UniformityState<'k> {
             let (mut open, left) = self.pop();
             if let Some(values) = end {
                 let state = std::mem::take(&mut self.locals.now);
-                open.again.push(ControlPath { state, values, who: Verdicts::UNIFORM, crosses: false });
+                open.continues.push(ControlPath { state, values, uniformity: Verdicts::UNIFORM, crosses: false });
             }
-            let mut changed = !left.by_break.agrees(&by_break) || !self.gone.agrees(&gone);
+            let mut changed = !left.by_break.agrees(&by_break) || !self.exited.agrees(&exited);
             head.left = Some(left.by_break);
-            changed |= self.merge_back_edges(&mut head, &at_head, open.again, &body.parameters[carried..]);
+            changed |= self.merge_back_edges(&mut head, &at_head, open.continues, &body.parameters[carried..]);
             self.locals.now = at_head;
             if changed {
                 self.locals.now.clone_from(&before);
@@ -394,16 +395,16 @@ impl<'k> UniformityState<'k> {
 
             // The exits. A counted loop can end at its head, with the facts there. Any loop can end
             // by its breaks.
-            let mut ways = open.exits;
+            let mut paths = open.exits;
             if range.is_some() {
                 let values = body.parameters[carried..].into();
-                ways.push(ControlPath { state: self.locals.now.clone(), values, who: trips, crosses: false });
+                paths.push(ControlPath { state: self.locals.now.clone(), values, uniformity: trips, crosses: false });
             }
-            let who = ways.iter().fold(trips, |all, way| all.join(way.who));
+            let uniformity = paths.iter().fold(trips, |all, path| all.join(path.uniformity));
             self.heads.insert(label, head);
             self.breaks.insert(std::ptr::from_ref(inst).addr(), left.by_break);
-            let leaves = self.meet(ways, trips, inst);
-            self.locals.spread(&before, who);
+            let leaves = self.merge_exits(paths, trips, inst);
+            self.locals.weaken(&before, uniformity);
             return leaves;
         }
     }
@@ -414,30 +415,30 @@ impl<'k> UniformityState<'k> {
         &mut self,
         head: &mut Head,
         at_head: &LocalsState,
-        ways: Vec<ControlPath>,
+        paths: Vec<ControlPath>,
         parameters: &[Value],
     ) -> bool {
-        let who = ways.iter().fold(Verdicts::UNIFORM, |all, way| all.join(way.who));
+        let uniformity = paths.iter().fold(Verdicts::UNIFORM, |all, path| all.join(path.uniformity));
         let mut changed = false;
         for (i, parameter) in parameters.iter().enumerate() {
             let small = self.facts.is_small(*parameter);
             let mut fact = self.facts.of(*parameter).clone();
-            for value in ways.iter().filter_map(|way| way.values.get(i)) {
+            for value in paths.iter().filter_map(|path| path.values.get(i)) {
                 fact = fact.or(self.facts.of(*value), small);
             }
-            let one = ways.windows(2).all(|two| two[0].values.get(i) == two[1].values.get(i));
-            let left = ways.iter().any(|way| way.crosses);
-            let fact = if one && !left { fact } else { fact.tainted(who) };
+            let one = paths.windows(2).all(|two| two[0].values.get(i) == two[1].values.get(i));
+            let left = paths.iter().any(|path| path.crosses);
+            let fact = if one && !left { fact } else { fact.tainted(uniformity) };
             changed |= !fact.agrees(self.facts.of(*parameter));
             match head.parameters.get_mut(i) {
                 Some(known) => *known = fact,
                 None => head.parameters.push(fact),
             }
         }
-        if ways.is_empty() {
+        if paths.is_empty() {
             return changed;
         }
-        let end = self.locals.merged(ways.into_iter().map(|way| way.state).collect(), who);
+        let end = self.locals.merged(paths.into_iter().map(|path| path.state).collect(), uniformity);
         for slot in 0..end.len() {
             if end[slot] == at_head[slot] {
                 continue;

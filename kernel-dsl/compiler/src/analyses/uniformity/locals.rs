@@ -36,11 +36,11 @@ impl<'k> Locals<'k> {
         Locals { kernel, slots, known: vec![UniformityFact::undefined()], now: vec![0; small.len()], small }
     }
 
-    /// Merges the facts of paths whose threads have uniformity `who`.
-    pub fn merged(&mut self, ways: Vec<LocalsState>, who: Verdicts) -> LocalsState {
-        let mut ways = ways.into_iter();
-        let mut met = ways.next().unwrap_or_default();
-        let others: Vec<LocalsState> = ways.collect();
+    /// Merges the facts of paths; `uniformity` is that of the threads on them.
+    pub fn merged(&mut self, paths: Vec<LocalsState>, uniformity: Verdicts) -> LocalsState {
+        let mut paths = paths.into_iter();
+        let mut met = paths.next().unwrap_or_default();
+        let others: Vec<LocalsState> = paths.collect();
         for slot in 0..met.len() {
             if others.iter().all(|other| other[slot] == met[slot]) {
                 continue;
@@ -49,20 +49,20 @@ impl<'k> Locals<'k> {
             for other in &others {
                 fact = fact.or(&self.known[other[slot] as usize], self.small[slot]);
             }
-            met[slot] = self.remember(fact.tainted(who));
+            met[slot] = self.remember(fact.tainted(uniformity));
         }
         met
     }
 
-    /// Weakens the facts written since `before`: each thread keeps the value at the time it left,
-    /// with uniformity `who`.
-    pub fn spread(&mut self, before: &LocalsState, who: Verdicts) {
-        if who.is_uniform() {
+    /// Weakens the facts written since `before`: each thread keeps the value at the time it left.
+    /// `uniformity` is that of the threads that leave.
+    pub fn weaken(&mut self, before: &LocalsState, uniformity: Verdicts) {
+        if uniformity.is_uniform() {
             return;
         }
         for (slot, before) in before.iter().enumerate() {
             if self.now[slot] != *before {
-                let fact = self.known[self.now[slot] as usize].clone().tainted(who);
+                let fact = self.known[self.now[slot] as usize].clone().tainted(uniformity);
                 self.now[slot] = self.remember(fact);
             }
         }

@@ -14,16 +14,16 @@
 //! Control is as uniform as its conditions (`flow`). An early `return`, `break` or `continue`
 //! counts as a condition around everything that it skips.
 
+mod branches;
 mod fact;
 mod flow;
 mod locals;
 mod operation;
 mod threads;
 mod verdict;
-mod ways;
 
+pub use branches::{Branch, branches};
 pub use verdict::{UniformScope, UniformityVerdict};
-pub use ways::{Branch, branches};
 
 use crate::ir::{Inst, Kernel, Location, Value};
 use flow::UniformityState;

@@ -193,14 +193,14 @@ impl ValueFacts {
         }
     }
 
-    /// Returns a mark for [`forget`](Self::forget).
-    pub fn known(&self) -> usize {
+    /// Returns a mark of the assumptions, for [`forget`](Self::forget).
+    pub fn assumption_mark(&self) -> usize {
         self.less.len()
     }
 
-    /// Drops the assumptions made since the mark `known`.
-    pub fn forget(&mut self, known: usize) {
-        self.less.truncate(known);
+    /// Drops the assumptions made since `mark`.
+    pub fn forget(&mut self, mark: usize) {
+        self.less.truncate(mark);
     }
 
     /// Assumes that `condition` is `truth`, until [`forget`](Self::forget).
@@ -224,7 +224,7 @@ impl ValueFacts {
     }
 
     /// Assumes that `index` is the index of a loop, and therefore below `end`.
-    pub fn counts(&mut self, index: Value, end: Value) {
+    pub fn assume_loop_index(&mut self, index: Value, end: Value) {
         self.bounds[index.0 as usize] = self.most(end).saturating_sub(1);
         self.less.push((index, self.same(end)));
     }

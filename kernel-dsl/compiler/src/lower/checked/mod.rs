@@ -221,7 +221,7 @@ impl CheckInserter {
     /// Rewrites a region. `body` is the loop whose body the region is, if that loop is checked.
     fn region(&mut self, region: Region, body: Option<CountedLoop>) -> Region {
         let outer = std::mem::take(&mut self.out);
-        let known = self.facts.known();
+        let mark = self.facts.assumption_mark();
         for inst in region.insts {
             let (before, plain) = (self.out.len(), inst.op.regions().is_empty());
             self.inst(inst, body);
@@ -229,7 +229,7 @@ impl CheckInserter {
                 self.growth = self.growth.max(count(&self.out[before..]));
             }
         }
-        self.facts.forget(known);
+        self.facts.forget(mark);
         Region { parameters: region.parameters, insts: std::mem::replace(&mut self.out, outer) }
     }
 
@@ -292,8 +292,8 @@ impl CheckInserter {
         match &mut inst.op {
             Op::Load { place, element, guard, .. } => {
                 let elements = inst.results.len() as u32;
-                let asked = guard.as_ref().map(|g| g.condition);
-                if let Some(inside) = self.access(place, *element, elements, asked, at) {
+                let condition = guard.as_ref().map(|g| g.condition);
+                if let Some(inside) = self.access(place, *element, elements, condition, at) {
                     let zero = self.constant(Type::Scalar(*element), 0, at);
                     let otherwise = match guard.take() {
                         None => inst.results.iter().map(|_| zero).collect(),
@@ -327,11 +327,11 @@ impl CheckInserter {
                 // A check of the first element suffices: lowering limits the copy to the rest of
                 // the row, or to the available bytes.
                 let (from, element, count) = (copy.from.clone(), copy.element, copy.count);
-                let asked = match (copy.guard, copy.inside) {
+                let guard = match (copy.guard, copy.inside) {
                     (Some(guard), Some(inside)) => Some(self.both(Some(guard), inside, at)),
                     (guard, inside) => guard.or(inside),
                 };
-                if let Some(there) = self.access(&from, element, 1, asked, at) {
+                if let Some(there) = self.access(&from, element, 1, guard, at) {
                     copy.inside = Some(there);
                 }
                 if let Some(there) = self.access(&copy.to, element, count, copy.guard, at) {
@@ -376,13 +376,13 @@ impl CheckInserter {
                 }
             }
             Op::If { condition, then, otherwise } => {
-                let (condition, known) = (*condition, self.facts.known());
+                let (condition, mark) = (*condition, self.facts.assumption_mark());
                 self.facts.assume(condition, true);
                 *then = self.region(std::mem::take(then), None);
-                self.facts.forget(known);
+                self.facts.forget(mark);
                 self.facts.assume(condition, false);
                 *otherwise = self.region(std::mem::take(otherwise), None);
-                self.facts.forget(known);
+                self.facts.forget(mark);
                 // Threads that continue have taken the other arm.
                 match (leaves(then), leaves(otherwise)) {
                     (true, false) => self.facts.assume(condition, false),
@@ -393,11 +393,11 @@ impl CheckInserter {
             Op::For(l) => {
                 let end = l.end;
                 self.begin(l, at);
-                let known = self.facts.known();
+                let mark = self.facts.assumption_mark();
                 let index = l.body.parameters[0];
                 let mut counted = None;
                 if self.kernel.ty(index) == USIZE {
-                    self.facts.counts(index, end);
+                    self.facts.assume_loop_index(index, end);
                 }
                 if !self.steps(end, l.step) {
                     counted = Some(CountedLoop { label: l.label, index, step: l.step, location: at });
@@ -407,7 +407,7 @@ impl CheckInserter {
                 if counted.is_some() {
                     self.loops.pop();
                 }
-                self.facts.forget(known);
+                self.facts.forget(mark);
             }
             Op::Loop { body, .. } | Op::Block { body, .. } => *body = self.region(std::mem::take(body), None),
             Op::Panic { message, values, .. } => {
@@ -599,7 +599,7 @@ impl CheckInserter {
         place: &ir::AccessPlace,
         scalar: Scalar,
         n: u32,
-        asked: Option<Value>,
+        guard: Option<Value>,
         at: Location,
     ) -> Option<Value> {
         let elements = place.reach(n, scalar);
@@ -623,7 +623,7 @@ impl CheckInserter {
             }
             ir::AccessPlace::Address { .. } => return None,
         };
-        let mut inside = self.below(check, dims, elements, asked, at);
+        let mut inside = self.below(check, dims, elements, guard, at);
         if let Some(within) = place.within().filter(|w| !w.indices.is_empty()) {
             let last = within.indices.last().map_or(0, |step| step.bytes);
             let reach = if last == scalar.bytes() { n } else { 1 };
@@ -633,25 +633,25 @@ impl CheckInserter {
                 _ => None,
             };
             let check = ReportedCheck::Within { table, rank: steps.len() as u32, elements: reach };
-            inside = self.below(check, steps, reach, inside.or(asked), at).or(inside);
+            inside = self.below(check, steps, reach, inside.or(guard), at).or(inside);
         }
         inside
     }
 
     /// Checks indices against extents, the last index for `elements` elements, in the lanes where
-    /// `asked` holds. Returns the condition under which lanes may access, or `None` if every check
+    /// `guard` holds. Returns the condition under which lanes may access, or `None` if every check
     /// is proven.
     fn below(
         &mut self,
         check: ReportedCheck,
         dims: Dims,
         elements: u32,
-        asked: Option<Value>,
+        guard: Option<Value>,
         at: Location,
     ) -> Option<Value> {
-        let known = self.facts.known();
-        if let Some(asked) = asked {
-            self.facts.assume(asked, true);
+        let mark = self.facts.assumption_mark();
+        if let Some(guard) = guard {
+            self.facts.assume(guard, true);
         }
         let mut open: SmallVec<[_; 3]> = SmallVec::new();
         for (d, (index, extent)) in dims.iter().enumerate() {
@@ -670,7 +670,7 @@ impl CheckInserter {
                 open.push((*index, extent, n));
             }
         }
-        self.facts.forget(known);
+        self.facts.forget(mark);
         let mut inside = None;
         for (index, extent, n) in open {
             let fits = self.fits(index, extent, n, at);
@@ -687,16 +687,16 @@ impl CheckInserter {
             };
             values.extend([index, extent]);
         }
-        match asked {
+        match guard {
             None => {
                 self.require(inside, check, values, at);
                 Some(inside)
             }
-            Some(asked) => {
+            Some(guard) => {
                 let outside = self.emit(Op::Unary(Unary::Not, inside), BOOL, at);
-                let fails = self.both(Some(asked), outside, at);
+                let fails = self.both(Some(guard), outside, at);
                 self.refuse(fails, check, values, at);
-                Some(self.both(Some(asked), inside, at))
+                Some(self.both(Some(guard), inside, at))
             }
         }
     }

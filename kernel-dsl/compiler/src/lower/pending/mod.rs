@@ -117,7 +117,7 @@ impl<'h> Lowerer<'h> {
             );
             return Val::Unit;
         };
-        if map.is_none() && self.past_registers(handle, from) {
+        if map.is_none() && self.bypasses_registers(handle, from) {
             self.begin_copies(handle, from);
             let group = self.close_group().value;
             let issued = self.issued();
@@ -138,7 +138,7 @@ impl<'h> Lowerer<'h> {
                 data: [group].into_iter().collect(),
             }]);
         }
-        let n = self.at_once_of(handle, from);
+        let n = self.elements_per_access(handle, from);
         let mut shape: SmallVec<[u32; 3]> =
             self.builder.kernel.shared[array.0 as usize].shape[prefix.len()..].iter().copied().collect();
         if let Some(last) = shape.last_mut() {

@@ -43,7 +43,7 @@ struct Indices<'f> {
     /// The index of the carried value.
     carried: usize,
     /// For a `For`, the value to pass out of the loop in place of the address; `None` for a `Loop`.
-    handed_out: Option<Value>,
+    loop_result: Option<Value>,
     members: &'f HashSet<Value>,
     root: &'f AddressRoot,
     /// The distance that accesses add and that the index includes.
@@ -114,7 +114,7 @@ impl AddressMover {
         let mut indices = Indices {
             label,
             carried,
-            handed_out: (first > 0).then_some(index),
+            loop_result: (first > 0).then_some(index),
             members,
             root,
             distance: distance.filter(|d| Some(d.1) == root.bytes),
@@ -173,7 +173,7 @@ impl AddressMover {
                 values[family.carried] = family.index[&values[family.carried]];
             }
             // The result of the loop, which is unused, is an index now.
-            if let (Op::Break(label, values), Some(index)) = (&mut inst.op, family.handed_out)
+            if let (Op::Break(label, values), Some(index)) = (&mut inst.op, family.loop_result)
                 && *label == family.label
             {
                 values[family.carried] = index;

@@ -28,7 +28,7 @@ pub(super) struct Mixer {
     wanted: HashMap<[Value; 2], Vec<Half>>,
     /// The halves that code before this point has made, each as the lower or the upper half of a
     /// word.
-    there: Halves,
+    existing_halves: Halves,
 }
 
 /// Maps a half, by its source bytes, to the two bytes of the word that contains it now.
@@ -37,7 +37,7 @@ pub(super) type Halves = HashMap<Half, Half>;
 impl Mixer {
     /// Collects small integers that lie in words, and packs of them to mix.
     pub fn new(parts: HashMap<Value, WordPart>, packs: Vec<WordParts>) -> Mixer {
-        let mut mixer = Mixer { parts, packs: HashSet::new(), wanted: HashMap::new(), there: HashMap::new() };
+        let mut mixer = Mixer { parts, packs: HashSet::new(), wanted: HashMap::new(), existing_halves: HashMap::new() };
         for pack in packs {
             if let Some(bytes) = mixer.bytes(&pack).filter(|bytes| words(bytes).len() == 4) {
                 for half in halves(bytes) {
@@ -57,12 +57,12 @@ impl Mixer {
     /// Returns the current state for [`Mixer::leave`]. Code around a region cannot use the values
     /// of the region.
     pub fn enter(&self) -> Halves {
-        self.there.clone()
+        self.existing_halves.clone()
     }
 
     /// Restores the state from before a region.
     pub fn leave(&mut self, outside: Halves) {
-        self.there = outside;
+        self.existing_halves = outside;
     }
 
     /// Returns the word of a pack that is mixed. The instructions that make the word are appended
@@ -104,14 +104,17 @@ impl Mixer {
     /// Returns the place of a half in a word: an existing word, or a new one. A new word also
     /// contains another requested half of the same source words.
     fn half(&mut self, half: Half, code: &mut InstructionList) -> Half {
-        if let Some(there) = self.there.get(&half) {
-            return *there;
+        if let Some(existing) = self.existing_halves.get(&half) {
+            return *existing;
         }
         let with = self.wanted.get(&half.map(|byte| byte.0)).into_iter().flatten();
-        let with = *with.into_iter().find(|other| **other != half && !self.there.contains_key(*other)).unwrap_or(&half);
+        let with = *with
+            .into_iter()
+            .find(|other| **other != half && !self.existing_halves.contains_key(*other))
+            .unwrap_or(&half);
         let word = code.permute([half[0], half[1], with[0], with[1]]);
-        self.there.insert(with, [Byte(word, 2), Byte(word, 3)]);
-        self.there.insert(half, [Byte(word, 0), Byte(word, 1)]);
+        self.existing_halves.insert(with, [Byte(word, 2), Byte(word, 3)]);
+        self.existing_halves.insert(half, [Byte(word, 0), Byte(word, 1)]);
         [Byte(word, 0), Byte(word, 1)]
     }
 }

@@ -140,13 +140,13 @@ impl<'k> Uses<'k> {
             let first = inst.results.first().copied();
             match &inst.op {
                 Op::Bits(Bits::Join, operands) => {
-                    self.want(vec![operands.clone()], true);
+                    self.request(vec![operands.clone()], true);
                     continue;
                 }
                 // The indices in the place may be small integers too, and their uses count.
                 Op::Store { place: AccessPlace::Address { .. }, values, .. } => {
                     if let Some(packs) = packs_of(self.kernel, values) {
-                        self.want(packs, true);
+                        self.request(packs, true);
                         continue;
                     }
                 }
@@ -157,7 +157,7 @@ impl<'k> Uses<'k> {
                         }
                         let others =
                             guard.as_ref().and_then(|g| packs_of(self.kernel, &g.otherwise)).unwrap_or_default();
-                        self.want(others.clone(), false);
+                        self.request(others.clone(), false);
                         self.loads.insert(first, (results, others));
                         continue;
                     }
@@ -201,7 +201,7 @@ impl<'k> Uses<'k> {
     }
 
     /// Requests packs that either all become words or all stay separate integers.
-    fn want(&mut self, packs: Vec<WordParts>, mixes: bool) {
+    fn request(&mut self, packs: Vec<WordParts>, mixes: bool) {
         for pack in packs {
             for v in &pack {
                 self.uses.entry(*v).or_default().push(PartUse::Pack(self.wanted.len()));

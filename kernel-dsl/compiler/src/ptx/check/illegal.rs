@@ -36,7 +36,7 @@ pub enum Reason {
         /// The operand.
         operand: usize,
         /// The accepted operand; `None` if there is none.
-        takes: Option<AcceptedOperands>,
+        accepted: Option<AcceptedOperands>,
     },
     /// A call has the wrong number of arguments or returned values.
     #[allow(missing_docs)]
@@ -73,10 +73,10 @@ impl fmt::Display for Reason {
                 shown.iter().try_for_each(|row| write!(f, "\n  {row}"))?;
                 if others == 0 { Ok(()) } else { write!(f, "\n  and {others} more forms of `{opcode}`") }
             }
-            Reason::Operand { row, operand, takes } => {
+            Reason::Operand { row, operand, accepted } => {
                 write!(f, "does not match the form `{row}`: operand {} ", operand + 1)?;
-                match takes {
-                    Some(takes) => write!(f, "must be {takes}"),
+                match accepted {
+                    Some(accepted) => write!(f, "must be {accepted}"),
                     None => f.write_str("is not expected"),
                 }
             }

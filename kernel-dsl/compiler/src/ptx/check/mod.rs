@@ -1,12 +1,12 @@
 //! Legality of instructions: an instruction is matched against the rows of its opcode.
 
+mod accepted;
 mod call;
 mod illegal;
-mod takes;
 
+pub use accepted::AcceptedOperands;
 pub use call::check_call;
 pub use illegal::{Illegal, Reason};
-pub use takes::AcceptedOperands;
 
 use super::ast::{
     Address, Base, Function, Instruction, Operand, RegisterId, Selector, Symbol, TargetArchitecture, Texel,
@@ -15,8 +15,8 @@ use super::form::{ConstantLimit, FormRow, MAX_SLOTS, OperandForm, OperandKind, O
 use super::print::{In, ValueNames};
 use super::table;
 use super::words::{Modifier, Opcode, Space, TargetOption, TextureShape, Type, TypeClass, Version};
+use accepted::accepted_operands;
 use smallvec::SmallVec;
-use takes::takes;
 
 /// The row of an instruction, with the chosen modifier of each slot.
 #[derive(Clone, Copy, Debug)]
@@ -93,8 +93,8 @@ impl ModuleCheck<'_> {
                 // The form that matches the most operands is probably the intended one.
                 Err(operand) if deepest.is_none_or(|d| operand > d) => {
                     deepest = Some(operand);
-                    let takes = row.operands().get(operand).map(|form| takes(form, &chosen));
-                    mismatch = Some(Reason::Operand { row, operand, takes });
+                    let accepted = row.operands().get(operand).map(|form| accepted_operands(form, &chosen));
+                    mismatch = Some(Reason::Operand { row, operand, accepted });
                 }
                 Err(_) => {}
                 Ok(()) if needs_target > target.sm => {

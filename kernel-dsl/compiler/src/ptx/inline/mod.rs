@@ -23,7 +23,7 @@
 
 mod rules;
 
-pub(super) use rules::{contracts, effect_of, effect_of_special, reads_carry, refused, writes_carry};
+pub(super) use rules::{effect_of, effect_of_special, reads_carry, refused, unspecified_result, writes_carry};
 
 use super::ast::{ArchitectureVariant, Function, Instruction, Module, RegisterId, Statement, TargetArchitecture};
 use super::parse;

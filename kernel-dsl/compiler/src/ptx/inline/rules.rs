@@ -69,7 +69,7 @@ fn approximate(instruction: &Instruction) -> Option<&'static str> {
 
 /// Returns why the operands of an instruction do not determine the bits of its result; `None` if
 /// they do.
-pub fn contracts(instruction: &Instruction) -> Option<String> {
+pub fn unspecified_result(instruction: &Instruction) -> Option<String> {
     if let Some(name) = approximate(instruction) {
         return Some(format!("is approximate, so its result differs between machines: use `fast::{name}`"));
     }

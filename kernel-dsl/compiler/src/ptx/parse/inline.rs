@@ -11,8 +11,8 @@ use crate::ptx::ast::{
 use crate::ptx::check::{ChosenForm, Illegal, Reason};
 use crate::ptx::form;
 use crate::ptx::inline::{
-    Direction, Effect, InlineSource, contracts, effect_of, effect_of_special, reads_carry, refused, register_type,
-    writes_carry,
+    Direction, Effect, InlineSource, effect_of, effect_of_special, reads_carry, refused, register_type,
+    unspecified_result, writes_carry,
 };
 use crate::ptx::print::In;
 use crate::ptx::words::{Opcode, Type};
@@ -202,7 +202,7 @@ impl ModuleParser<'_> {
     fn flow(&mut self, block: &mut InlineParser<'_>, at: Token, instruction: &Instruction, form: &ChosenForm) {
         let text = In(self.names(), instruction).to_string();
         let mut mistakes: Vec<String> = Vec::new();
-        mistakes.extend(contracts(instruction));
+        mistakes.extend(unspecified_result(instruction));
         let (mut reads, mut writes): (SmallVec<[RegisterId; 4]>, SmallVec<[RegisterId; 2]>) = Default::default();
         reads.extend(instruction.guard.map(|g| g.register));
         for (operand, form) in instruction.operands.iter().zip(form.row.operands()) {

@@ -17,7 +17,7 @@ pub struct AcceptedOperands {
 }
 
 /// Returns the operand that `form` accepts with these modifiers.
-pub(super) fn takes(form: &OperandForm, chosen: &Chosen) -> AcceptedOperands {
+pub(super) fn accepted_operands(form: &OperandForm, chosen: &Chosen) -> AcceptedOperands {
     let vector = match form.kind {
         OperandKind::Vectorized => chosen.iter().flatten().find_map(|m: &Modifier| m.vector()),
         OperandKind::Vector(n) => Some(usize::from(n)),
