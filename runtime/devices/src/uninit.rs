@@ -61,7 +61,7 @@ impl UninitMap {
         let found = buffers.range_mut(..=address).next_back().filter(|(start, (len, _))| address - **start < *len);
         let Some((start, (_, uninit))) = found else { return };
         let first = address - start;
-        *uninit = uninit.settled(&(first..first + bytes as u64), left);
+        *uninit = uninit.retained(&(first..first + bytes as u64), left);
         if uninit.is_empty() {
             let start = *start;
             buffers.remove(&start);

@@ -53,7 +53,7 @@ pub fn run(
             shadows: machine.buffers.into_iter().map(|buffer| buffer.shadow).collect(),
         }
     })?;
-    let statistics = parts.iter().fold(Statistics::default(), |all, part| all.and(part.statistics));
+    let statistics = parts.iter().fold(Statistics::default(), |all, part| all.plus(part.statistics));
     let quiet = parts.iter().all(|part| !part.found);
     let covered = |(i, buffer): (usize, &Buffer<'_>)| {
         let shadows: Vec<_> = parts.iter().map(|part| &part.shadows[i]).collect();

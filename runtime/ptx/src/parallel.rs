@@ -57,7 +57,7 @@ pub fn run(
             touched: machine.memory.buffers.into_iter().map(|buffer| buffer.touched).collect(),
         }
     })?;
-    let statistics = parts.iter().fold(Statistics::default(), |all, part| all.and(part.statistics));
+    let statistics = parts.iter().fold(Statistics::default(), |all, part| all.plus(part.statistics));
     let quiet = parts.iter().all(|part| part.quiet);
     if !quiet || split::any_pair(&parts, conflict) {
         return None;

@@ -45,7 +45,7 @@ impl ByteRanges {
     }
 
     /// Returns whether the set contains any offset of the range `bytes`.
-    pub fn any(&self, bytes: Range<u64>) -> bool {
+    pub fn intersects(&self, bytes: Range<u64>) -> bool {
         let next = self.0.partition_point(|range| range.end <= bytes.start);
         !bytes.is_empty() && self.0.get(next).is_some_and(|range| range.start < bytes.end)
     }
@@ -79,21 +79,21 @@ impl ByteRanges {
 
     /// Returns the set without those bytes in the range `bytes` that are not in `left`. Offsets in
     /// `left` count from the start of `bytes`.
-    pub fn settled(&self, bytes: &Range<u64>, left: &ByteRanges) -> ByteRanges {
-        let mut settled = ByteRanges::default();
+    pub fn retained(&self, bytes: &Range<u64>, left: &ByteRanges) -> ByteRanges {
+        let mut retained = ByteRanges::default();
         for range in &self.0 {
-            settled.push(range.start..range.end.min(bytes.start));
+            retained.push(range.start..range.end.min(bytes.start));
             let first = left.0.partition_point(|left| left.end + bytes.start <= range.start);
             for left in &left.0[first..] {
                 let (start, end) = (left.start + bytes.start, left.end + bytes.start);
                 if start >= range.end {
                     break;
                 }
-                settled.push(range.start.max(start)..range.end.min(end));
+                retained.push(range.start.max(start)..range.end.min(end));
             }
-            settled.push(range.start.max(bytes.end)..range.end);
+            retained.push(range.start.max(bytes.end)..range.end);
         }
-        settled
+        retained
     }
 
     /// Appends a range that begins at or after the end of the last one; an empty range is dropped.
@@ -129,11 +129,11 @@ mod tests {
                 let inside = |at: &&u64| window.contains(*at);
                 let clipped: Vec<_> = set.iter().filter(inside).map(|at| at - window.start).collect();
                 assert_eq!(bytes(&all.within(&window)), clipped);
-                assert_eq!(all.any(window.clone()), !clipped.is_empty());
+                assert_eq!(all.intersects(window.clone()), !clipped.is_empty());
                 let left = of(mask.rotate_left(5) & 0xfff).within(&(0..window.end - window.start));
                 let stays = |at: &&u64| !window.contains(*at) || bytes(&left).contains(&(**at - window.start));
-                let settled = all.settled(&window, &left);
-                assert_eq!(bytes(&settled), set.iter().filter(stays).copied().collect::<Vec<_>>());
+                let retained = all.retained(&window, &left);
+                assert_eq!(bytes(&retained), set.iter().filter(stays).copied().collect::<Vec<_>>());
             }
             assert_eq!(
                 bytes(&all.kept(4, |at| at >= 4)),

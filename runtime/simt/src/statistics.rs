@@ -17,7 +17,7 @@ pub struct Statistics {
 
 impl Statistics {
     /// Returns the sums of the counters of two runs.
-    pub fn and(self, other: Statistics) -> Statistics {
+    pub fn plus(self, other: Statistics) -> Statistics {
         Statistics {
             blocks: self.blocks + other.blocks,
             warps: self.warps + other.warps,

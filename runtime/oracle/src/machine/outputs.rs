@@ -58,7 +58,7 @@ impl Machine<'_, '_> {
                 let Buffer { contract, shadow, mutable, .. } = buffer;
                 let nothing = |l: &usize| {
                     let at = part.offset[*l];
-                    contract.uninit.any(at..at + u64::from(size))
+                    contract.uninit.intersects(at..at + u64::from(size))
                         && !(*mutable && shadow.stored_of(at, size, &contract.uninit))
                 };
                 let missing = lanes_of(part.lanes).filter(nothing).fold(0, |m, l| m | 1 << l);
