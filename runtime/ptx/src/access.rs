@@ -1,7 +1,7 @@
 //! Loads, stores and atomic operations of a warp.
 
 use super::Check;
-use super::ahead::IN_FLIGHT;
+use super::async_copy::IN_FLIGHT;
 use super::code::{AtomicAccess, Data, Inst, MemoryAccess, Window};
 use super::halves::load_words;
 use super::machine::Machine;

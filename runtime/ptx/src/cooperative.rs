@@ -114,7 +114,7 @@ impl<const CHECKED: bool> RunningGrid for Interleaved<'_, '_, '_, CHECKED> {
     }
 
     fn unblock(&mut self, blocks: &mut [PausedBlock]) -> bool {
-        if !meet(blocks) {
+        if !release_grid_barrier(blocks) {
             self.0.unblock(blocks);
         }
         true
@@ -123,7 +123,7 @@ impl<const CHECKED: bool> RunningGrid for Interleaved<'_, '_, '_, CHECKED> {
 
 /// Releases all warps if each of them has ended or waits for all blocks. Returns whether they were
 /// released.
-fn meet(blocks: &mut [PausedBlock]) -> bool {
+fn release_grid_barrier(blocks: &mut [PausedBlock]) -> bool {
     let here = |warp: &Warp| warp.ended() || warp.waits.as_ref().is_some_and(|m| m.number == GRID_BARRIER);
     if !blocks.iter().all(|block| block.warps.iter().all(here)) {
         return false;

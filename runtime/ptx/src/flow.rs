@@ -44,9 +44,9 @@ struct LaneGroup {
 struct Level {
     /// The instruction at which the lanes continue in the enclosing level; [`NOWHERE`] in the
     /// outermost level.
-    meet: Pc,
+    reconvergence: Pc,
     /// Whether groups merge. If not, groups run one after another, the last of `others` next, each
-    /// up to `meet`.
+    /// up to `reconvergence`.
     merges: bool,
     /// The groups besides the active lanes. The groups of an enclosing level include the lanes of
     /// the levels inside it.
@@ -69,39 +69,49 @@ pub struct WarpFlow {
     outside: Vec<Level>,
     /// The instruction at which the active lanes run without the lanes that they waited for,
     /// because all groups waited; or [`NOWHERE`].
-    in_vain: Pc,
+    resumed_incomplete: Pc,
 }
 
 impl WarpFlow {
     /// Starts the lanes of `mask` at the first instruction.
     pub fn new(policy: BranchPolicy, mask: u32) -> WarpFlow {
-        let level = Level { meet: NOWHERE, merges: policy == BranchPolicy::LowestFirst, others: SmallVec::new() };
-        WarpFlow { policy, pc: 0, mask, live: mask, stop: NOWHERE, level, outside: Vec::new(), in_vain: NOWHERE }
+        let level =
+            Level { reconvergence: NOWHERE, merges: policy == BranchPolicy::LowestFirst, others: SmallVec::new() };
+        WarpFlow {
+            policy,
+            pc: 0,
+            mask,
+            live: mask,
+            stop: NOWHERE,
+            level,
+            outside: Vec::new(),
+            resumed_incomplete: NOWHERE,
+        }
     }
 
     /// Sends the active lanes to different places, at least one lane to each.
     pub fn diverge(&mut self, structure: &Structure, sides: &[(Pc, u32)]) {
-        let meet = match self.policy {
-            BranchPolicy::PostDominator => structure.meets[self.pc as usize],
+        let reconvergence = match self.policy {
+            BranchPolicy::PostDominator => structure.reconvergence[self.pc as usize],
             BranchPolicy::LowestFirst => NOWHERE,
         };
-        let merges = meet == NOWHERE;
-        let meet = if merges { self.level.meet } else { meet };
+        let merges = reconvergence == NOWHERE;
+        let reconvergence = if merges { self.level.reconvergence } else { reconvergence };
         let on: SmallVec<[LaneGroup; 4]> = sides
             .iter()
-            .filter(|(pc, _)| *pc != meet)
+            .filter(|(pc, _)| *pc != reconvergence)
             .map(|&(pc, mask)| LaneGroup { pc, mask, waits: false })
             .collect();
-        if meet != self.level.meet {
-            self.level.others.push(LaneGroup { pc: meet, mask: self.mask, waits: false });
+        if reconvergence != self.level.reconvergence {
+            self.level.others.push(LaneGroup { pc: reconvergence, mask: self.mask, waits: false });
         }
         // A single group that runs up to the same instruction joins this level. Otherwise each
         // iteration of a loop would open a level.
-        let same = meet == self.level.meet && (merges == self.level.merges || on.len() == 1);
+        let same = reconvergence == self.level.reconvergence && (merges == self.level.merges || on.len() == 1);
         if same {
             self.level.others.extend(on);
         } else {
-            self.outside.push(std::mem::replace(&mut self.level, Level { meet, merges, others: on }));
+            self.outside.push(std::mem::replace(&mut self.level, Level { reconvergence, merges, others: on }));
         }
         self.select(structure);
     }
@@ -116,7 +126,7 @@ impl WarpFlow {
 
     /// Selects the next lanes, after the active lanes have reached [`WarpFlow::stop`].
     pub fn arrive(&mut self, structure: &Structure) {
-        if self.pc != self.level.meet {
+        if self.pc != self.level.reconvergence {
             self.level.others.push(LaneGroup { pc: self.pc, mask: self.mask, waits: false });
         }
         self.select(structure);
@@ -132,8 +142,8 @@ impl WarpFlow {
     }
 
     /// Returns the lanes that may still reach the instruction of the active lanes.
-    pub fn coming(&self) -> u32 {
-        if !self.level.merges || self.in_vain == self.pc {
+    pub fn may_arrive(&self) -> u32 {
+        if !self.level.merges || self.resumed_incomplete == self.pc {
             return 0;
         }
         self.level.others.iter().fold(0, |all, group| all | group.mask) & self.live
@@ -173,18 +183,20 @@ impl WarpFlow {
             group.mask &= live;
             group.mask != 0
         });
-        self.in_vain = NOWHERE;
+        self.resumed_incomplete = NOWHERE;
         if !self.level.merges {
             let Some(group) = others.pop() else { return false };
             (self.pc, self.mask) = (group.pc, group.mask);
             return true;
         }
-        let in_vain = others.iter().all(|group| group.waits);
+        let resumed_incomplete = others.iter().all(|group| group.waits);
         let rank = |group: &&LaneGroup| match policy {
             BranchPolicy::PostDominator => structure.ranks[group.pc as usize],
             BranchPolicy::LowestFirst => group.pc,
         };
-        let Some(first) = others.iter().filter(|group| in_vain || !group.waits).min_by_key(rank) else { return false };
+        let Some(first) = others.iter().filter(|group| resumed_incomplete || !group.waits).min_by_key(rank) else {
+            return false;
+        };
         let pc = first.pc;
         (self.pc, self.mask) = (pc, 0);
         let mask = &mut self.mask;
@@ -194,8 +206,8 @@ impl WarpFlow {
             }
             group.pc != pc
         });
-        if in_vain {
-            self.in_vain = pc;
+        if resumed_incomplete {
+            self.resumed_incomplete = pc;
         }
         true
     }
@@ -203,7 +215,7 @@ impl WarpFlow {
     /// Sets where the active lanes stop: at the end of the level. If there are groups to merge
     /// with, the lanes stop earlier: at the next group, or at the end of the basic block.
     fn set_stop(&mut self, structure: &Structure) {
-        self.stop = self.level.meet;
+        self.stop = self.level.reconvergence;
         if self.level.merges && !self.level.others.is_empty() {
             let ahead = self.level.others.iter().map(|group| group.pc).filter(|pc| *pc > self.pc);
             self.stop = ahead.fold(structure.ends[self.pc as usize], Pc::min);

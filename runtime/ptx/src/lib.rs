@@ -89,8 +89,8 @@
 //! speculated division with an unused result is not a mistake.
 
 mod access;
-mod ahead;
 mod arithmetic;
+mod async_copy;
 mod body;
 mod call;
 mod code;

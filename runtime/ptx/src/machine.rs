@@ -354,7 +354,7 @@ impl<const CHECKED: bool, const OBSERVED: bool> RunningBlock for Running<'_, '_,
 
 /// Writes the result of a barrier's reduction.
 fn write_reduction(registers: &mut Registers, meeting: &BarrierArrival, (count, threads): (u32, u32)) {
-    let Some((reduction, place)) = meeting.tells else { return };
+    let Some((reduction, place)) = meeting.reduction else { return };
     let value = match reduction {
         BarrierReduction::Count => count,
         BarrierReduction::All => u32::from(count == threads),

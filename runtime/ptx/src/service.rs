@@ -128,7 +128,7 @@ impl Machine<'_, '_> {
                 // together.
                 DeviceFunction::GridBarrier if self.workspace != 0 => {
                     let site = inst.site;
-                    warp.waits = Some(BarrierArrival { number: GRID_BARRIER, site, mask, tells: None });
+                    warp.waits = Some(BarrierArrival { number: GRID_BARRIER, site, mask, reduction: None });
                     Some(0)
                 }
                 DeviceFunction::GridBarrier => None,

@@ -14,7 +14,7 @@ pub struct Structure {
     /// For the last instruction of each basic block, the immediate post-dominator: lanes that
     /// diverge at the instruction reconverge there. The entry is [`NOWHERE`] where that
     /// post-dominator is the virtual exit or does not exist.
-    pub meets: Vec<Pc>,
+    pub reconvergence: Vec<Pc>,
     /// By instruction, the end of its basic block.
     pub ends: Vec<Pc>,
     /// The rank of each instruction. Of diverged lanes, those of the lowest rank run first, and
@@ -31,12 +31,15 @@ impl Structure {
     pub fn new(insts: &[Inst]) -> Structure {
         let graph = Graph::new(insts);
         let dominators = graph.post_dominators();
-        let mut structure =
-            Structure { meets: vec![NOWHERE; insts.len()], ends: vec![0; insts.len()], ranks: vec![0; insts.len()] };
+        let mut structure = Structure {
+            reconvergence: vec![NOWHERE; insts.len()],
+            ends: vec![0; insts.len()],
+            ranks: vec![0; insts.len()],
+        };
         for (block, &(start, end)) in graph.blocks.iter().enumerate() {
             structure.ends[start as usize..end as usize].fill(end);
-            if let Some(&(meet, _)) = dominators[block].and_then(|meet| graph.blocks.get(meet)) {
-                structure.meets[end as usize - 1] = meet;
+            if let Some(&(start, _)) = dominators[block].and_then(|dominator| graph.blocks.get(dominator)) {
+                structure.reconvergence[end as usize - 1] = start;
             }
         }
         let mut rank = 0;
@@ -63,7 +66,7 @@ impl Graph {
         let mut starts = vec![false; count + 1];
         starts[0] = true;
         for (pc, inst) in insts.iter().enumerate() {
-            let (targets, _) = leads(inst);
+            let (targets, _) = successors_of(inst);
             for target in targets {
                 starts[*target as usize] = true;
             }
@@ -89,7 +92,7 @@ impl Graph {
         let mut successors = vec![Vec::new(); exit];
         for (block, (_, after)) in blocks.iter().enumerate() {
             let last = &insts[*after as usize - 1];
-            let (targets, falls) = leads(last);
+            let (targets, falls) = successors_of(last);
             successors[block].extend(targets.iter().map(|t| if *t as usize == count { exit } else { block_of(*t) }));
             if matches!(last.kind, InstructionKind::Exit | InstructionKind::Return) {
                 successors[block].push(exit);
@@ -279,7 +282,7 @@ fn common(dominator: &[Option<usize>], number: &[usize], mut a: usize, mut b: us
 
 /// Returns the targets of an instruction, and whether control may also continue at the next
 /// instruction.
-fn leads(inst: &Inst) -> (&[Pc], bool) {
+fn successors_of(inst: &Inst) -> (&[Pc], bool) {
     match &inst.kind {
         InstructionKind::Branch(to) => (std::slice::from_ref(to), inst.guard.is_some()),
         InstructionKind::BranchIndexed { targets, .. } => (targets, inst.guard.is_some()),

@@ -1,7 +1,7 @@
 //! A running warp: all active lanes execute one instruction at a time.
 
 use super::Check;
-use super::ahead::Copies;
+use super::async_copy::Copies;
 use super::call::Activation;
 use super::code::{
     self, AtomicAccess, Barrier, BarrierReduction, Body, Code, Condition, Data, DefinednessRule, Inst, InstructionKind,
@@ -54,7 +54,7 @@ pub struct BarrierArrival {
     /// The waiting lanes.
     pub mask: u32,
     /// The reduction and the register for its result, if there is one.
-    pub tells: Option<(BarrierReduction, RegisterPlace)>,
+    pub reduction: Option<(BarrierReduction, RegisterPlace)>,
 }
 
 impl Warp {
@@ -131,8 +131,8 @@ impl Machine<'_, '_> {
                     self.commit(warp, mask);
                     warp.flow.pc += 1;
                 }
-                InstructionKind::CopyWait(but) => {
-                    self.complete(warp, mask, *but);
+                InstructionKind::CopyWait(pending) => {
+                    self.complete(warp, mask, *pending);
                     warp.flow.pc += 1;
                 }
                 InstructionKind::Store(access) => {
@@ -140,9 +140,9 @@ impl Machine<'_, '_> {
                     warp.flow.pc += 1;
                 }
                 InstructionKind::Atomic(atomic) => {
-                    let leaves = self.update_defined::<CHECKED>(warp, inst, atomic, mask);
+                    let yields = self.update_defined::<CHECKED>(warp, inst, atomic, mask);
                     warp.flow.pc += 1;
-                    if leaves {
+                    if yields {
                         return;
                     }
                 }
@@ -344,7 +344,7 @@ impl Machine<'_, '_> {
             }
         }
         let changed = self.atomic::<CHECKED>(warp, inst, atomic, mask);
-        self.leaves(warp, inst, mask, changed)
+        self.yields_after_atomic(warp, inst, mask, changed)
     }
 
     /// Branches to `target` in the lanes of `mask`.
@@ -363,7 +363,7 @@ impl Machine<'_, '_> {
 
     /// Counts an atomic operation. Returns whether the warp yields to other warps: at a point of
     /// the schedule, or where it polls. Reports a launch that polls forever.
-    fn leaves(&mut self, warp: &mut Warp, inst: &Inst, mask: u32, changed: bool) -> bool {
+    fn yields_after_atomic(&mut self, warp: &mut Warp, inst: &Inst, mask: u32, changed: bool) -> bool {
         if changed {
             (warp.idle, self.polls) = (0, 0);
         } else {
@@ -435,8 +435,8 @@ impl Machine<'_, '_> {
         let those = |mask: u32, holds: &dyn Fn(usize) -> bool| {
             lanes(mask).filter(|lane| holds(*lane)).fold(0, |all, lane| all | 1 << lane)
         };
-        let coming = warp.flow.coming() & !mask;
-        let mut waiting = those(mask, &|lane| named[lane] & coming != 0);
+        let may_arrive = warp.flow.may_arrive() & !mask;
+        let mut waiting = those(mask, &|lane| named[lane] & may_arrive != 0);
         let mut before = 0;
         while waiting != before {
             before = waiting;
@@ -480,7 +480,7 @@ impl Machine<'_, '_> {
             warp.flow.pc += 1;
             return;
         }
-        if warp.flow.coming() & !mask != 0 {
+        if warp.flow.may_arrive() & !mask != 0 {
             let active = warp.flow.mask;
             return warp.flow.wait(&self.program.code.structure, active);
         }
@@ -526,8 +526,8 @@ impl Machine<'_, '_> {
             });
         }
         if !barrier.arrive {
-            let tells = barrier.reduction.map(|(reduction, _, place)| (reduction, place));
-            warp.waits = Some(BarrierArrival { number: number as usize, site, mask, tells });
+            let reduction = barrier.reduction.map(|(reduction, _, place)| (reduction, place));
+            warp.waits = Some(BarrierArrival { number: number as usize, site, mask, reduction });
             record_defined(&mut warp.registers, inst, mask, mask, (0, ""));
         }
     }

@@ -24,12 +24,12 @@ pub struct Copies {
     /// The number of groups that each lane has closed.
     closed: [u32; LANES],
     /// The copies in flight, in the order in which they began.
-    in_flight: Vec<One>,
+    in_flight: Vec<InFlightCopy>,
 }
 
 /// A copy of one lane.
 #[derive(Debug)]
-struct One {
+struct InFlightCopy {
     lane: usize,
     /// The number of the copy's group.
     group: u32,
@@ -93,7 +93,7 @@ impl Machine<'_, '_> {
                 }
             }
             let group = warp.copies.closed[lane];
-            warp.copies.in_flight.push(One { lane, group, to: target, bytes: bytes as usize, data });
+            warp.copies.in_flight.push(InFlightCopy { lane, group, to: target, bytes: bytes as usize, data });
         }
         let mut reported: Vec<(Check, bool)> = Vec::new();
         for &(check, lane, access, address) in &faults {
@@ -119,22 +119,22 @@ impl Machine<'_, '_> {
         lanes(mask).for_each(|lane| warp.copies.closed[lane] += 1);
     }
 
-    /// Completes all groups of these lanes except the last `but`. If `but` is `None`, completes all
-    /// copies, including those of open groups.
-    pub fn complete(&mut self, warp: &mut Warp, mask: u32, but: Option<u32>) {
-        let Copies { closed, in_flight: under_way } = &mut warp.copies;
-        if but.is_none() {
+    /// Completes all groups of these lanes except the last `pending`. If `pending` is `None`,
+    /// completes all copies, including those of open groups.
+    pub fn complete(&mut self, warp: &mut Warp, mask: u32, pending: Option<u32>) {
+        let Copies { closed, in_flight } = &mut warp.copies;
+        if pending.is_none() {
             lanes(mask).for_each(|lane| closed[lane] += 1);
         }
         let shared = &mut self.memory.shared;
-        under_way.retain(|one| {
-            let through = closed[one.lane].saturating_sub(but.unwrap_or(0));
-            if mask >> one.lane & 1 == 0 || one.group >= through {
+        in_flight.retain(|copy| {
+            let through = closed[copy.lane].saturating_sub(pending.unwrap_or(0));
+            if mask >> copy.lane & 1 == 0 || copy.group >= through {
                 return true;
             }
-            let place = one.to..one.to + one.bytes;
+            let place = copy.to..copy.to + copy.bytes;
             if let Some(to) = shared.bytes.get_mut(place.clone()) {
-                to.copy_from_slice(&one.data[..one.bytes]);
+                to.copy_from_slice(&copy.data[..copy.bytes]);
             }
             if let Some(state) = shared.written.get_mut(place) {
                 state.fill(1);
