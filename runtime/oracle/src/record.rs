@@ -4,7 +4,7 @@
 use crate::check;
 use crate::code;
 use crate::code::frame::LaneWord;
-use crate::machine::arithmetic::{overflow, stuck};
+use crate::machine::arithmetic::{describe_nonpositive_step, overflow};
 use crate::machine::describe::{ARRAY_IN_ELEMENT, beyond, failure};
 use crate::machine::memory::argument_at;
 use crate::machine::{Machine, Warp};
@@ -55,7 +55,7 @@ pub fn reported(form: &CheckedKernel, record: &[u32; WORDS]) -> Option<Report> {
         ReportedCheck::Step(ty) => {
             // A step is a `usize` in Rust, which is never negative.
             let step = if ty.bits() == 32 { value(*ty, values[0]) } else { "0".to_string() };
-            (check::Check::LoopStep, stuck(&step), None)
+            (check::Check::LoopStep, describe_nonpositive_step(&step), None)
         }
         ReportedCheck::Assertion { message, types } => {
             let mut words = values[..].iter().copied();

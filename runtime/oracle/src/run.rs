@@ -124,14 +124,14 @@ impl Program {
         let shared_granule = granules.shared;
         let grid = GridShape { blocks: grid, threads };
         let setting = LaunchConstants { parameters, by_argument, shared_bytes, shared_granule, dynamic, grid, budget };
-        let stored = if self.wants_origins(&options) { StoredNonFinite::Finite } else { StoredNonFinite::Ignored };
+        let stored = if self.tracks_origins(&options) { StoredNonFinite::Finite } else { StoredNonFinite::Ignored };
         let lossy = options.cancellation.filter(|_| options.checks == Checks::All);
         let alone = observer.is_none() && lossy.is_none();
         if alone && let Some(statistics) = parallel::run(self, &setting, &mut buffers, &options, stored) {
             let report = Findings::new(self, options.limit, options.schedule).report();
             return Ok(Outcome { statistics, report, points: 0, uninit: uninit(&buffers), printed: Vec::new() });
         }
-        let again = stored == StoredNonFinite::Finite || lossy.is_some() || self.wants_poison(&options);
+        let again = stored == StoredNonFinite::Finite || lossy.is_some() || self.tracks_poison(&options);
         let mut initial: Vec<_> = if again { buffers.iter().map(Buffer::copied).collect() } else { Vec::new() };
         let observer = observer.map(|observer| -> Box<dyn Observer> { Box::new(observer) });
         let mut machine = Machine::new(self, &setting, buffers, &options, observer);
@@ -148,7 +148,7 @@ impl Program {
             let precision = Precision::new(self, &options, bound);
             report.add(self.once_more(&setting, &buffers, &mut initial.clone(), &options, precision));
         }
-        if undefined && !stopped && self.wants_poison(&options) {
+        if undefined && !stopped && self.tracks_poison(&options) {
             let poison = Poison::new(self, &options);
             report.add(self.once_more(&setting, &buffers, &mut initial.clone(), &options, poison));
         }

@@ -132,7 +132,7 @@ impl Proved {
             found.branches += 1;
             if branch.scope <= UniformScope::Warp {
                 found.together += 1;
-                if ways.parted > 0 {
+                if ways.diverged > 0 {
                     found.wrong.push(format!("{}: uniform, and {ways:?}", self.place(branch.location)));
                 }
             }
@@ -355,13 +355,13 @@ fn loops_without_a_count_have_a_row_each() {
     let halvings = |x: u32| u32::BITS - x.leading_zeros();
     let warp = |w: usize| x[32 * w..][..32].iter().map(|x| halvings(*x)).collect::<std::collections::BTreeSet<_>>();
     let decided = |w: usize| u64::from(warp(w).last().unwrap() + 1);
-    let parted = |w: usize| warp(w).len() as u64 - 1;
-    let ways = |decided, parted| BranchCounts { decided, parted };
+    let diverged = |w: usize| warp(w).len() as u64 - 1;
+    let ways = |decided, diverged| BranchCounts { decided, diverged };
     assert_eq!(
         measured,
         [
             (UniformScope::Grid, ways(2 * u64::from(halvings(64) + 1), 0)),
-            (UniformScope::Lane, ways(decided(0) + decided(1), parted(0) + parted(1))),
+            (UniformScope::Lane, ways(decided(0) + decided(1), diverged(0) + diverged(1))),
             (UniformScope::Warp, ways(2 + 3, 0)),
         ]
     );

@@ -314,10 +314,10 @@ impl Branch {
         let kind = if self.looped { "loop" } else { "branch" };
         let times = if self.count > 1 { format!("{} × ", self.count) } else { String::new() };
         let ways = match self.measured {
-            Some(BranchCounts { decided, parted: 0 }) => format!("no divergence in {decided} executions"),
+            Some(BranchCounts { decided, diverged: 0 }) => format!("no divergence in {decided} executions"),
             Some(ways) => {
-                let BranchCounts { decided, parted } = ways;
-                format!("diverges in {parted} of {decided} executions, {}", percent(ways.share()))
+                let BranchCounts { decided, diverged } = ways;
+                format!("diverges in {diverged} of {decided} executions, {}", percent(ways.share()))
             }
             None if measured => "not executed".to_string(),
             None => String::new(),

@@ -10,7 +10,7 @@
 //! [`Code::quick`] holds the whole sequence. If there is something to report, the instructions run
 //! one by one.
 
-use crate::code::uniform::Kinds;
+use crate::code::uniform::RegisterClasses;
 use crate::code::{
     Code, CodeOperand, F32Operator, Fused, Inst, Local, LocalElement, RowIndex, SharedWord, Split, UniformLoop,
 };
@@ -18,8 +18,8 @@ use kernel_dsl_compiler::Scalar;
 use kernel_dsl_compiler::ir::Binary;
 
 /// Finds the fusible sequences of `code`.
-pub fn fuse(code: &mut Code, kinds: &Kinds) {
-    let finder = Finder { code, kinds, reads: reads(code), landings: landings(code) };
+pub fn fuse(code: &mut Code, kinds: &RegisterClasses) {
+    let finder = Finder { code, kinds, reads: reads(code), jump_targets: jump_targets(code) };
     let runs: Vec<(usize, Fused)> = (0..code.insts.len()).filter_map(|pc| finder.run(pc)).collect();
     code.quick = code.insts.clone();
     for (first, fused) in runs {
@@ -36,8 +36,8 @@ fn reads(code: &Code) -> Vec<u32> {
 }
 
 /// Returns, for each instruction, whether it is the target of a jump.
-fn landings(code: &Code) -> Vec<bool> {
-    let mut landings = vec![false; code.insts.len() + 1];
+fn jump_targets(code: &Code) -> Vec<bool> {
+    let mut jump_targets = vec![false; code.insts.len() + 1];
     for inst in &code.insts {
         if let Inst::If { otherwise: to, .. }
         | Inst::Else { end: to, .. }
@@ -48,10 +48,10 @@ fn landings(code: &Code) -> Vec<bool> {
         | Inst::StepUniform { body: to, .. }
         | Inst::Again { body: to, .. } = *inst
         {
-            landings[to as usize] = true;
+            jump_targets[to as usize] = true;
         }
     }
-    landings
+    jump_targets
 }
 
 /// The source of an operand.
@@ -63,9 +63,9 @@ enum OperandSource<'c> {
 /// A search for fusible sequences.
 struct Finder<'c> {
     code: &'c Code,
-    kinds: &'c Kinds,
+    kinds: &'c RegisterClasses,
     reads: Vec<u32>,
-    landings: Vec<bool>,
+    jump_targets: Vec<bool>,
 }
 
 impl Finder<'_> {
@@ -87,7 +87,7 @@ impl Finder<'_> {
         // reads their results.
         let mut first = pc;
         let mut provided = Vec::new();
-        while !self.landings[first]
+        while !self.jump_targets[first]
             && let Some((row, source)) = first.checked_sub(1).and_then(|before| self.operand_provided_by(before))
             && is_alone(row)
         {
@@ -101,7 +101,7 @@ impl Finder<'_> {
                 CodeOperand::Word(SharedWord { split: Split::clone(split), after: (at - first) as u32, to: *to })
             }
         };
-        let variable = if self.landings[pc + 1] { None } else { self.writes(pc + 1, to) };
+        let variable = if self.jump_targets[pc + 1] { None } else { self.writes(pc + 1, to) };
         let length = pc + 1 - first + usize::from(variable.is_some());
         let mut fused = Fused {
             length: length as u32,

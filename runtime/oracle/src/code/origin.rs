@@ -41,7 +41,7 @@ impl OriginState<'_> {
         }
     }
 
-    fn hand(&mut self, to: &[Value], from: &[Value]) {
+    fn move_values(&mut self, to: &[Value], from: &[Value]) {
         for (&to, &from) in to.iter().zip(from) {
             let origin = self.origins.get(from.0 as usize).copied().unwrap_or(Origin::None);
             self.join(to, origin);
@@ -70,13 +70,13 @@ impl OriginState<'_> {
                 }
                 Op::For(l) => {
                     let carried: Values = l.body.parameters.iter().skip(1).copied().collect();
-                    self.hand(&carried, &l.inits);
+                    self.move_values(&carried, &l.inits);
                     targets.insert(l.label, (results.clone(), carried.clone()));
                     self.region(&l.body, &carried, targets);
-                    self.hand(results, &carried);
+                    self.move_values(results, &carried);
                 }
                 Op::Loop { label, inits, body } => {
-                    self.hand(&body.parameters, inits);
+                    self.move_values(&body.parameters, inits);
                     targets.insert(*label, (results.clone(), body.parameters.clone()));
                     self.region(body, &body.parameters, targets);
                 }
@@ -84,15 +84,15 @@ impl OriginState<'_> {
                     targets.insert(*label, (results.clone(), Values::new()));
                     self.region(body, results, targets);
                 }
-                Op::Yield(values) => self.hand(yields, values),
+                Op::Yield(values) => self.move_values(yields, values),
                 Op::Break(label, values) => {
                     if let Some((to, _)) = targets.get(label).cloned() {
-                        self.hand(&to, values);
+                        self.move_values(&to, values);
                     }
                 }
                 Op::Continue(label, values) => {
                     if let Some((_, to)) = targets.get(label).cloned() {
-                        self.hand(&to, values);
+                        self.move_values(&to, values);
                     }
                 }
                 Op::WriteLocal { local, value, .. } => {
@@ -109,7 +109,7 @@ impl OriginState<'_> {
                 }
                 op => {
                     if let [to] = results.as_slice() {
-                        op.for_each_operand(|v| self.hand(&[*to], &[v]));
+                        op.for_each_operand(|v| self.move_values(&[*to], &[v]));
                     }
                 }
             }

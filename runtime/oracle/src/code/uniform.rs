@@ -38,12 +38,12 @@ impl RegisterClass {
 }
 
 /// The classification of each row.
-pub struct Kinds(Vec<RegisterClass>);
+pub struct RegisterClasses(Vec<RegisterClass>);
 
-impl Kinds {
+impl RegisterClasses {
     /// Classifies the rows of `code`.
-    pub fn of(code: &Code) -> Kinds {
-        Kinds(kinds(code))
+    pub fn of(code: &Code) -> RegisterClasses {
+        RegisterClasses(kinds(code))
     }
 
     /// Returns whether the register at `row` is uniform.
@@ -53,7 +53,7 @@ impl Kinds {
 }
 
 /// Replaces instructions that need no computation by lane.
-pub fn simplify(code: &mut Code, kinds: &Kinds) {
+pub fn simplify(code: &mut Code, kinds: &RegisterClasses) {
     let of = |row: RowIndex| kinds.0[row as usize];
     let constants: HashMap<RowIndex, u64> = code.constants.iter().map(|(to, bits)| (to.row, *bits)).collect();
     for inst in &mut code.insts {
@@ -95,7 +95,7 @@ fn split(access: &AccessOp, memo: u32, of: impl Fn(RowIndex) -> RegisterClass) -
 
 /// Returns whether an access is to one word of a buffer whose address, extents and strides are
 /// uniform.
-fn is_flat(access: &AccessOp, kinds: &Kinds) -> bool {
+fn is_flat(access: &AccessOp, kinds: &RegisterClasses) -> bool {
     let (AccessLocation::Global { base, dims, .. }, within) = (&access.place, &access.within) else { return false };
     let one = access.count == 1 && access.values.len() == 1 && access.element.bytes() == 4;
     let whole = within.unit == 4 && within.offset == 0 && within.steps.is_empty() && within.reach == 1;

@@ -40,7 +40,7 @@ impl Decoder<'_> {
             Op::Loop { label, inits, body } => {
                 let results = inst.results.iter().map(|v| self.define(*v)).collect::<Result<Vec<_>>>()?;
                 let carried = body.parameters.iter().map(|v| self.define(*v)).collect::<Result<Vec<_>>>()?;
-                self.hand(&carried, inits)?;
+                self.move_values(&carried, inits)?;
                 self.emit(Inst::Enter { slot });
                 let first = self.here();
                 self.open.push(Construct { label: Some(*label), results, carried: Some(carried.clone()) });
@@ -69,7 +69,7 @@ impl Decoder<'_> {
                     }
                     self.bind(*result, *register)?;
                 }
-                self.hand(&carried, &l.inits)?;
+                self.move_values(&carried, &l.inits)?;
                 self.emit(Inst::Copy { to: index, from: start });
                 self.emit(Inst::EnterFor { ty, slot, step });
                 let test = self.emit(Inst::Test { ty, slot, index: index.row, limit, end: 0 });
@@ -103,7 +103,7 @@ impl Decoder<'_> {
 
     /// Moves values to registers, all at once: a register that is also a source keeps its value
     /// until it is read.
-    pub(super) fn hand(&mut self, to: &[FrameRegister], values: &[Value]) -> Result<()> {
+    pub(super) fn move_values(&mut self, to: &[FrameRegister], values: &[Value]) -> Result<()> {
         let mut from = self.registers(values)?;
         if to.len() != from.len() || to.iter().zip(&from).any(|(t, f)| t.wide != f.wide) {
             return self.refuse(format!("{} values are passed to {}, whose types may differ", from.len(), to.len()));

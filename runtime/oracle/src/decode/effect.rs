@@ -142,17 +142,17 @@ impl Decoder<'_> {
                 self.emit(Inst::Report(self.code.reports.len() as u32 - 1));
             }
             Op::If { .. } | Op::For(_) | Op::Loop { .. } | Op::Block { .. } => return self.construct(inst),
-            Op::Yield(values) => self.hand(yields, values)?,
+            Op::Yield(values) => self.move_values(yields, values)?,
             Op::Break(label, values) => {
                 let (slot, target) = self.target(*label)?;
                 let to = target.results.clone();
-                self.hand(&to, values)?;
+                self.move_values(&to, values)?;
                 self.emit(Inst::Break { slot });
             }
             Op::Continue(label, values) => {
                 let (slot, target) = self.target(*label)?;
                 let Some(to) = target.carried.clone() else { return self.refuse("`Continue` names a loop") };
-                self.hand(&to, values)?;
+                self.move_values(&to, values)?;
                 self.emit(Inst::Continue { slot });
             }
             Op::Return => _ = self.emit(Inst::Return),

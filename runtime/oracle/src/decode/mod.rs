@@ -15,7 +15,7 @@ use crate::code::SHARED_WORDS;
 use crate::code::frame::FrameRegister;
 use crate::code::fuse::fuse;
 use crate::code::origin::origins;
-use crate::code::uniform::{Kinds, simplify};
+use crate::code::uniform::{RegisterClasses, simplify};
 use crate::code::{Code, Inst, Local, Pc, RowIndex};
 use crate::refused::Unsupported;
 use kernel_dsl_compiler::ir::{self, Kernel, Label, Location, Op, Region, Type, Value};
@@ -69,7 +69,7 @@ pub fn decode(kernel: &Kernel, arithmetic: OverflowRule) -> Result<Code, Unsuppo
     if decoder.code.insts.len() > MAX_KERNEL_INSTRUCTIONS {
         return whole(format!("the kernel has more than {MAX_KERNEL_INSTRUCTIONS} instructions"));
     }
-    let kinds = Kinds::of(&decoder.code);
+    let kinds = RegisterClasses::of(&decoder.code);
     simplify(&mut decoder.code, &kinds);
     fuse(&mut decoder.code, &kinds);
     decoder.code.lifetimes = (0..kernel.shared.len()).map(|i| decoder.lifetime(i)).collect();

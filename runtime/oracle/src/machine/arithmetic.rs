@@ -76,7 +76,7 @@ impl Machine<'_, '_> {
     }
 
     /// Reports the lanes whose step is not positive.
-    pub fn without_step(&mut self, site: Pc, warp: &Warp, mask: u32, ty: Scalar, step: u32) -> u32 {
+    pub fn report_nonpositive_step(&mut self, site: Pc, warp: &Warp, mask: u32, ty: Scalar, step: u32) -> u32 {
         let register = FrameRegister { row: step, wide: ty.bits() == 64 };
         let sign = 1u64 << (ty.bits() - 1);
         let bad = lanes_of(mask)
@@ -88,7 +88,7 @@ impl Machine<'_, '_> {
         if bad != 0 {
             self.report(Check::LoopStep, site, warp.index, bad, |_, lane| {
                 let step = value(ty, register.get(&warp.rows, lane));
-                Description::new(stuck(&step))
+                Description::new(describe_nonpositive_step(&step))
             });
         }
         bad
@@ -113,7 +113,7 @@ fn beyond_the_width(op: Binary, ty: Scalar, a: impl Display, distance: u32) -> S
 }
 
 /// Describes a loop with a step that is not positive.
-pub fn stuck(step: &str) -> String {
+pub fn describe_nonpositive_step(step: &str) -> String {
     format!("the loop steps by {step}: a step must be above zero")
 }
 

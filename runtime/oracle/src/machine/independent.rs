@@ -58,7 +58,7 @@ impl Warp {
 impl Machine<'_, '_> {
     /// Splits warps that loop without change: the lanes that have left the loop become a separate
     /// warp. Returns whether a warp was split.
-    pub fn part_lanes(&mut self, warps: &mut Vec<Warp>) -> bool {
+    pub fn split_warps(&mut self, warps: &mut Vec<Warp>) -> bool {
         if self.program.target < Target::SM_70 {
             return false;
         }
@@ -87,7 +87,7 @@ impl Machine<'_, '_> {
     /// lanes. The first `whole` elements of `warps` are the block's own warps, and the others are
     /// split-off parts. Returns whether a warp can continue.
     pub fn join_lanes(&mut self, warps: &mut Vec<Warp>, whole: usize) -> bool {
-        let mut goes_on = false;
+        let mut can_continue = false;
         for first in 0..whole {
             if !warps[first].parted {
                 continue;
@@ -119,21 +119,21 @@ impl Machine<'_, '_> {
                 }
                 (warps[first].meets, warps[first].parted) = (None, false);
                 warps[first].own = FULL;
-                goes_on = true;
+                can_continue = true;
             } else if all.len() == 1 {
                 // The others have ended.
                 (warps[first].meets, warps[first].parted, warps[first].own) = (None, false, FULL);
-                goes_on |= !warps[first].ended;
+                can_continue |= !warps[first].ended;
             } else if let (Some(here), true) = (site, all.iter().all(|i| warps[*i].meets.is_some())) {
-                self.never_meet(here, warps, &all);
+                self.report_deadlocked_parts(here, warps, &all);
                 return true;
             }
         }
-        goes_on
+        can_continue
     }
 
     /// Reports parts of a warp that wait for each other at different instructions.
-    fn never_meet(&mut self, site: crate::code::Pc, warps: &[Warp], parts: &[usize]) {
+    fn report_deadlocked_parts(&mut self, site: crate::code::Pc, warps: &[Warp], parts: &[usize]) {
         let [one, other, ..] = *parts else { return };
         let (one, other) = (&warps[one], &warps[other]);
         let thread = self.thread(other.index, other.mask.trailing_zeros() as usize % 32);

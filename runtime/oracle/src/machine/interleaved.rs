@@ -179,7 +179,7 @@ impl<const TIER: u8> RunningGrid for Grid<'_, '_, '_, TIER> {
                 true => machine.warp::<TIER>(&mut warps[warp]),
                 false => machine.warp::<ALL>(&mut warps[warp]),
             }
-            if warps[warp].cycle.is_some() && machine.part_lanes(warps) {
+            if warps[warp].cycle.is_some() && machine.split_warps(warps) {
                 warps.iter_mut().for_each(|warp| warp.cycle = None);
             }
         });
@@ -190,7 +190,7 @@ impl<const TIER: u8> RunningGrid for Grid<'_, '_, '_, TIER> {
     }
 
     fn resume(&mut self, block: &mut SuspendedBlock) -> bool {
-        let goes_on = self.machine.in_block(block, |machine, warps| {
+        let can_continue = self.machine.in_block(block, |machine, warps| {
             machine.begin_slice();
             if machine.join_lanes(warps, machine.setting.grid.warp_count() as usize) {
                 return true;
@@ -208,10 +208,10 @@ impl<const TIER: u8> RunningGrid for Grid<'_, '_, '_, TIER> {
             }
             true
         });
-        if !goes_on {
+        if !can_continue {
             self.machine.options.count_block();
         }
-        goes_on
+        can_continue
     }
 
     fn unblock(&mut self, blocks: &mut [SuspendedBlock]) -> bool {

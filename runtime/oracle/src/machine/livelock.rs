@@ -14,7 +14,7 @@
 use crate::check::Check;
 use crate::code::frame::{Row, lanes_of};
 use crate::code::{Inst, MaskSlot, Pc};
-use crate::machine::ahead::Copies;
+use crate::machine::async_copy::Copies;
 use crate::machine::describe::DescribedTarget;
 use crate::machine::memory::word;
 use crate::machine::observer::Observer;
@@ -244,11 +244,11 @@ impl Machine<'_, '_> {
             return false;
         }
         let Some((i, cycle)) = warps.iter().enumerate().find_map(|(i, w)| Some((i, w.cycle?))) else { return false };
-        let reads = self.seen(|machine| machine.warp::<OBSERVED>(&mut warps[i]));
+        let reads = self.observe_reads(|machine| machine.warp::<OBSERVED>(&mut warps[i]));
         let warp = &warps[i];
         let outside = warp.live & !warp.mask;
         let other = warps.iter().find(|w| w.index != warp.index && (w.cycle.is_some() || w.waits.is_some()));
-        self.tell_livelock(cycle.site, warp, reads, |machine, description| {
+        self.report_livelock(cycle.site, warp, reads, |machine, description| {
             if outside != 0 {
                 let lane = outside.trailing_zeros() as usize;
                 let thread = machine.thread(warp.index, lane);
@@ -276,20 +276,20 @@ impl Machine<'_, '_> {
             return false;
         }
         let site = warps.iter().find_map(|w| w.waits).unwrap_or_default();
-        let reads = self.seen(|machine| {
+        let reads = self.observe_reads(|machine| {
             for _ in 0..search.iterations {
                 warps.iter_mut().filter(|w| !w.ended).for_each(|w| machine.warp::<OBSERVED>(w));
             }
         });
         if let Some(warp) = warps.iter().find(|w| !w.ended) {
-            self.tell_livelock(site, warp, reads, |_, description| description);
+            self.report_livelock(site, warp, reads, |_, description| description);
         }
         true
     }
 
     /// Returns the elements that `run` reads when it repeats an iteration. Findings of the
     /// repetition are dropped: the first execution has reported them.
-    fn seen(&mut self, run: impl FnOnce(&mut Self)) -> Reads {
+    fn observe_reads(&mut self, run: impl FnOnce(&mut Self)) -> Reads {
         let reads = Rc::new(RefCell::new(Reads::default()));
         let before = self.observer.replace(Box::new(Rc::clone(&reads)));
         let found = std::mem::replace(
@@ -302,7 +302,7 @@ impl Machine<'_, '_> {
         reads.take()
     }
 
-    fn tell_livelock(
+    fn report_livelock(
         &mut self,
         site: Pc,
         warp: &Warp,

@@ -72,7 +72,7 @@ impl<'m> Buffer<'m> {
             Some(copy) => ArgumentBytes::Exclusive(copy),
             None => ArgumentBytes::Shared(self.bytes.get()),
         };
-        let (name, contract, shadow) = (self.name.clone(), self.contract.clone(), self.shadow.anew());
+        let (name, contract, shadow) = (self.name.clone(), self.contract.clone(), self.shadow.empty_like());
         Buffer { name, argument, element, base, mutable, bytes, shadow, contract }
     }
 

@@ -6,8 +6,8 @@
 
 pub mod access;
 pub mod address;
-pub mod ahead;
 pub mod arithmetic;
+pub mod async_copy;
 pub mod atomic;
 pub mod coalesced_fast_path;
 pub mod cooperation;
@@ -34,7 +34,7 @@ use crate::check::Check;
 use crate::code::frame::{FULL, FrameRegister, LANES, Row, lanes_of};
 use crate::code::lanes::Simd;
 use crate::code::{Inst, MaskSlot, Pc};
-use crate::machine::ahead::Copies;
+use crate::machine::async_copy::Copies;
 use crate::machine::interleaved::is_interleaved;
 use crate::machine::livelock::{Cycle, Search};
 use crate::machine::memory::{Buffer, SharedMemory, shared_memory};
@@ -547,7 +547,7 @@ impl<const TIER: u8> RunningBlock for Running<'_, '_, '_, TIER> {
             return !machine.stopped;
         }
         if warps.iter().any(|w| w.cycle.is_some()) {
-            return machine.part_lanes(warps) || !machine.livelock(warps, None);
+            return machine.split_warps(warps) || !machine.livelock(warps, None);
         }
         if machine.has_ended::<TIER>(warps) {
             return false;

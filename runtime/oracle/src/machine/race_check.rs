@@ -49,7 +49,7 @@ impl Machine<'_, '_> {
             }
             _ => Life::default(),
         };
-        let certain = shadow.tells_values(access.element.bytes());
+        let certain = shadow.holds_recorded_values(access.element.bytes());
         let begun = copies_in_flight(&self.program.code.insts, shadow, clock, stamp, access, part, action);
         let seen = match action {
             AccessAction::Load => touch_all::<false>(shadow, clock, stamp, life, access, part),

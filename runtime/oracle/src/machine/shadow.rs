@@ -154,7 +154,7 @@ impl Clock<'_> {
         } else {
             earlier.thread() != now.thread() && epoch >= self.warp
         };
-        is_unordered && (self.known.is_empty() || !self.knows(earlier, now))
+        is_unordered && (self.known.is_empty() || !self.is_ordered_by_fence(earlier, now))
     }
 
     /// Returns whether `epoch` belongs to another block. Without interleaved blocks, the answer is
@@ -188,7 +188,7 @@ impl Clock<'_> {
 
     /// Returns whether fences order `earlier` before `now`.
     #[cold]
-    fn knows(self, earlier: Stamp, now: Stamp) -> bool {
+    fn is_ordered_by_fence(self, earlier: Stamp, now: Stamp) -> bool {
         self.known.iter().any(|known| known.holds(earlier, now.thread(), self.slices))
     }
 }
@@ -239,7 +239,7 @@ impl Cell {
     /// Records a load and returns whether it is free of races and its element is initialized.
     /// `also` is the load of another lane in the same instruction, or equal to `now`.
     #[inline(always)]
-    pub fn loads_well(&mut self, clock: &Clock<'_>, now: Stamp, also: Stamp) -> bool {
+    pub fn load_is_clean(&mut self, clock: &Clock<'_>, now: Stamp, also: Stamp) -> bool {
         let (stored, first) = (self.store.epoch(), self.loads[0]);
         // After a barrier, each warp usually loads an element once.
         if clock.block <= stored && stored < clock.met && clock.known.is_empty() {
@@ -291,7 +291,7 @@ impl Cell {
 
     /// Returns whether a store at `now` would be free of races.
     #[inline(always)]
-    pub fn stores_well(&self, clock: Clock<'_>, now: Stamp) -> bool {
+    pub fn store_is_clean(&self, clock: Clock<'_>, now: Stamp) -> bool {
         let [a, b] = self.loads;
         !(clock.unordered(self.store, now) | clock.unordered(a, now) | clock.unordered(b, now))
     }
@@ -424,12 +424,12 @@ impl Shadow {
     /// Returns whether memory is sure to hold the value of the last recorded store, for elements of
     /// `size` bytes. There is no such guarantee with atomic operations, with stores that are
     /// recorded before they are made, or with cells of another size.
-    pub fn tells_values(&self, size: u32) -> bool {
+    pub fn holds_recorded_values(&self, size: u32) -> bool {
         self.atomics.is_none() && self.lives.is_none() && 1 << self.granule == size
     }
 
     /// Returns untouched shadow memory of the same size.
-    pub fn anew(&self) -> Shadow {
+    pub fn empty_like(&self) -> Shadow {
         let (pages, budget) = (vec![None; self.pages.len()], self.budget.clone());
         let further = self.further.is_some().then(|| OverflowReads::new(self.budget.clone()).into());
         Shadow { granule: self.granule, pages, budget, atomics: None, lives: None, further }
@@ -438,7 +438,7 @@ impl Shadow {
     /// Returns untouched shadow memory for the shared memory of another block.
     pub fn of_another_block(&self) -> Shadow {
         let lives = self.lives.as_ref().map(|lives| vec![Life::default(); lives.len()].into());
-        Shadow { lives, ..self.anew() }
+        Shadow { lives, ..self.empty_like() }
     }
 
     /// Returns the size of the allocated pages in bytes.
@@ -491,7 +491,7 @@ impl Shadow {
     /// Records an atomic operation on `size` bytes at `offset`.
     pub fn note_atomic(&mut self, offset: u64, size: u32, clock: Clock<'_>, now: Stamp, stores: bool) {
         if self.atomics.is_none() {
-            self.atomics = Some(Box::new(self.anew()));
+            self.atomics = Some(Box::new(self.empty_like()));
         }
         let Some(atomics) = &mut self.atomics else { return };
         if atomics.further.is_some() {
@@ -694,7 +694,7 @@ mod tests {
             let (mut cell, now) = (Cell::default(), clock(5, 4, SHARED));
             if after_barrier {
                 cell.store(clock(4, 4, SHARED), Stamp::new(4, 1, 3));
-                assert!(cell.loads_well(&now, Stamp::new(5, 1, 0), Stamp::new(5, 1, 31)));
+                assert!(cell.load_is_clean(&now, Stamp::new(5, 1, 0), Stamp::new(5, 1, 31)));
             } else {
                 assert!((0..32).all(|lane| cell.load(now, Stamp::new(5, 1, lane)).is_none()));
             }
@@ -704,7 +704,7 @@ mod tests {
         let (mut cell, now) = (Cell::default(), clock(5, 5, SHARED));
         cell.store(now, Stamp::new(5, 1, 3));
         assert!(
-            !cell.loads_well(&now, Stamp::new(5, 2, 3), Stamp::new(5, 2, 31)),
+            !cell.load_is_clean(&now, Stamp::new(5, 2, 3), Stamp::new(5, 2, 31)),
             "the lane that stored is one of two"
         );
     }

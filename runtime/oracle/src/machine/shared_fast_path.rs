@@ -190,7 +190,7 @@ impl Machine<'_, '_> {
         let Some(words) = locate(self.simd, rows, memos, &mut to, lanes, access) else { return false };
         if TIER >= ALL {
             let Some(cells) = self.shared_shadow.words() else { return false };
-            if !loads_well(cells, &clock, stamp, lanes, words) {
+            if !load_is_clean(cells, &clock, stamp, lanes, words) {
                 return false;
             }
         }
@@ -206,7 +206,7 @@ impl Machine<'_, '_> {
         let Some(words) = locate(self.simd, rows, memos, &mut to, lanes, access) else { return false };
         if TIER >= ALL {
             let Some(cells) = self.shared_shadow.words() else { return false };
-            if !stores_well(cells, clock, stamp, lanes, words) {
+            if !store_is_clean(cells, clock, stamp, lanes, words) {
                 return false;
             }
         }
@@ -228,14 +228,14 @@ impl Machine<'_, '_> {
 /// Records the stores of `lanes` if none races and no two go to one element. Returns whether they
 /// were recorded.
 #[inline(always)]
-fn stores_well(cells: &mut [Cell; PAGE], clock: Clock, stamp: Stamp, lanes: u32, words: Words) -> bool {
+fn store_is_clean(cells: &mut [Cell; PAGE], clock: Clock, stamp: Stamp, lanes: u32, words: Words) -> bool {
     // Ascending words are distinct.
     let mut next = 0;
     if !lanes_of(lanes).all(|l| words.of(l) >= std::mem::replace(&mut next, words.of(l) + 1)) {
         return false;
     }
     let now = |l: usize| stamp.thread_plus(l as u32);
-    let well = lanes_of(lanes).all(|l| cells[words.of(l) as usize % PAGE].stores_well(clock, now(l)));
+    let well = lanes_of(lanes).all(|l| cells[words.of(l) as usize % PAGE].store_is_clean(clock, now(l)));
     if well {
         lanes_of(lanes).for_each(|l| cells[words.of(l) as usize % PAGE].stored(now(l)));
     }
@@ -244,26 +244,26 @@ fn stores_well(cells: &mut [Cell; PAGE], clock: Clock, stamp: Stamp, lanes: u32,
 
 /// Records the loads of `lanes` and returns whether they are free of races and initialized.
 #[inline(always)]
-pub(super) fn loads_well(cells: &mut [Cell; PAGE], clock: &Clock, stamp: Stamp, lanes: u32, words: Words) -> bool {
+pub(super) fn load_is_clean(cells: &mut [Cell; PAGE], clock: &Clock, stamp: Stamp, lanes: u32, words: Words) -> bool {
     let twice = words.relative[0] == words.relative[HALF];
     let first = words.of(0) as usize % PAGE;
     let by = |lane: usize| stamp.thread_plus(lane as u32);
     match words.pattern {
         Pattern::Same if lanes == FULL => {
-            let low = cells[first].loads_well(clock, by(0), by(HALF - 1));
-            low & (twice || cells[words.of(HALF) as usize % PAGE].loads_well(clock, by(HALF), by(LANES - 1)))
+            let low = cells[first].load_is_clean(clock, by(0), by(HALF - 1));
+            low & (twice || cells[words.of(HALF) as usize % PAGE].load_is_clean(clock, by(HALF), by(LANES - 1)))
         }
         Pattern::Row if lanes == FULL && twice && first + HALF <= PAGE => {
             let mut well = true;
             for (lane, cell) in cells[first..first + HALF].iter_mut().enumerate() {
-                well &= cell.loads_well(clock, by(lane), by(HALF + lane));
+                well &= cell.load_is_clean(clock, by(lane), by(HALF + lane));
             }
             well
         }
         _ => {
             let mut well = true;
             for lane in lanes_of(lanes) {
-                well &= cells[words.of(lane) as usize % PAGE].loads_well(clock, by(lane), by(lane));
+                well &= cells[words.of(lane) as usize % PAGE].load_is_clean(clock, by(lane), by(lane));
             }
             well
         }

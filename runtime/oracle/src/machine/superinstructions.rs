@@ -5,7 +5,7 @@ use crate::code::SHARED_WORDS;
 use crate::code::frame::{FULL, LANES, LaneWord as _, Row};
 use crate::code::{CodeOperand, F32Operator, Fused, LocalElement, SharedWord, UniformLoop};
 use crate::machine::shadow::{Clock, Stamp};
-use crate::machine::shared_fast_path::{HALF, Pattern, loads_well, parted};
+use crate::machine::shared_fast_path::{HALF, Pattern, load_is_clean, parted};
 use crate::machine::{ACCESSES, ALL, Machine, Warp};
 
 /// The location of an operand's lanes.
@@ -288,7 +288,7 @@ impl Machine<'_, '_> {
                 slices: &[],
             };
             let stamp = Stamp::new(self.epoch, site + word.after, warp.index * 32);
-            if !loads_well(self.shared_shadow.words()?, &clock, stamp, mask, words) {
+            if !load_is_clean(self.shared_shadow.words()?, &clock, stamp, mask, words) {
                 return None;
             }
         }

@@ -283,7 +283,7 @@ impl Machine<'_, '_> {
                 Inst::EnterFor { ty, slot, step } => {
                     warp.slots[slot as usize] = Default::default();
                     if TIER >= ACCESSES {
-                        let bad = self.without_step(site, warp, mask, ty, step);
+                        let bad = self.report_nonpositive_step(site, warp, mask, ty, step);
                         // Ends the loop for such a lane; otherwise it would never end.
                         warp.slots[slot as usize].done |= bad;
                         activate!(mask & !bad);

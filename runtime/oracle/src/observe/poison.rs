@@ -42,7 +42,7 @@ pub struct Poison<'p> {
 
 impl Program {
     /// Returns whether a run with these options tracks undefined values.
-    pub(crate) fn wants_poison(&self, options: &Options) -> bool {
+    pub(crate) fn tracks_poison(&self, options: &Options) -> bool {
         let warps = |inst: &Inst| {
             matches!(inst, Inst::Shuffle { .. } | Inst::Vote { .. } | Inst::Match { .. } | Inst::Reduce { .. })
         };

@@ -96,18 +96,18 @@ pub struct BranchCounts {
     /// Decisions with at least one active lane.
     pub decided: u64,
     /// The number of decisions at which the active lanes diverged.
-    pub parted: u64,
+    pub diverged: u64,
 }
 
 impl BranchCounts {
     /// Returns the sum of both.
     pub fn and(self, other: BranchCounts) -> BranchCounts {
-        BranchCounts { decided: self.decided + other.decided, parted: self.parted + other.parted }
+        BranchCounts { decided: self.decided + other.decided, diverged: self.diverged + other.diverged }
     }
 
     /// Returns the fraction of the decisions at which lanes diverged.
     pub fn share(&self) -> f64 {
-        self.parted as f64 / self.decided.max(1) as f64
+        self.diverged as f64 / self.decided.max(1) as f64
     }
 }
 
@@ -369,7 +369,7 @@ impl Counters {
         }
         if on | left != 0 {
             let ways = self.branches.entry(site).or_default();
-            *ways = ways.and(BranchCounts { decided: 1, parted: (on != 0 && left != 0).into() });
+            *ways = ways.and(BranchCounts { decided: 1, diverged: (on != 0 && left != 0).into() });
         }
     }
 
@@ -390,9 +390,9 @@ impl Counters {
             _ => return,
         };
         if active != 0 {
-            let parted = active & on != 0 && active & !on != 0;
+            let diverged = active & on != 0 && active & !on != 0;
             let ways = self.branches.entry(site).or_default();
-            *ways = ways.and(BranchCounts { decided: 1, parted: parted.into() });
+            *ways = ways.and(BranchCounts { decided: 1, diverged: diverged.into() });
         }
     }
 

@@ -65,7 +65,7 @@ pub struct Tracer<'p> {
 
 impl Program {
     /// Returns whether a run with these options tracks origins.
-    pub(crate) fn wants_origins(&self, options: &Options) -> bool {
+    pub(crate) fn tracks_origins(&self, options: &Options) -> bool {
         self.traced
             && options.checks == crate::Checks::All
             && Check::ORIGINS.iter().any(|check| !options.without.contains(*check))

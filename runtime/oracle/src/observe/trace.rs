@@ -63,7 +63,7 @@ pub enum TraceEvent {
     /// A branch and its condition.
     Branch { holds: bool },
     /// The beginning of an iteration of a loop, numbered from 1.
-    Turn { number: u64 },
+    Iteration { number: u64 },
     /// The end of a loop, with the number of its iterations.
     Left { iterations: u64 },
     /// A barrier.
@@ -296,7 +296,7 @@ impl Recorder {
                     *iterations += 1;
                     // A loop that returns here unconditionally has already had an iteration.
                     let first = matches!(program.code.insts[of_site as usize], Inst::Again { .. });
-                    TraceEvent::Turn { number: *iterations + u64::from(first) }
+                    TraceEvent::Iteration { number: *iterations + u64::from(first) }
                 } else {
                     TraceEvent::Left { iterations: *iterations }
                 }
@@ -440,7 +440,7 @@ impl fmt::Display for TraceEvent {
             TraceEvent::Masked { access, array } => write!(f, "no {access} of {array}: its condition does not hold"),
             TraceEvent::Branch { holds: true } => f.write_str("the condition holds"),
             TraceEvent::Branch { holds: false } => f.write_str("the condition does not hold"),
-            TraceEvent::Turn { number } => write!(f, "iteration {number}"),
+            TraceEvent::Iteration { number } => write!(f, "iteration {number}"),
             TraceEvent::Left { iterations: 1 } => f.write_str("the loop ends after 1 iteration"),
             TraceEvent::Left { iterations } => write!(f, "the loop ends after {iterations} iterations"),
             TraceEvent::Barrier { scope: Threads::Grid } => f.write_str("the grid's barrier"),

@@ -21,7 +21,7 @@ pub struct Copies {
     /// The number of groups that each lane has closed.
     closed: [u32; LANES],
     /// The copies in flight, in the order in which they began.
-    flying: Vec<InFlightCopy>,
+    in_flight: Vec<InFlightCopy>,
 }
 
 /// A copy in flight.
@@ -47,20 +47,20 @@ impl Copies {
     /// Returns the copies in flight that carry data: the instruction, the lanes, and the
     /// destinations.
     pub fn left(&self) -> impl Iterator<Item = (Pc, u32, [u64; LANES])> {
-        let left = self.flying.iter().map(|one| (one.site, one.lanes & one.with_data, one.offset));
+        let left = self.in_flight.iter().map(|one| (one.site, one.lanes & one.with_data, one.offset));
         left.filter(|(_, lanes, _)| *lanes != 0)
     }
 
     /// Drops the copies of all lanes outside `own`.
     pub fn keep(&mut self, own: u32) {
-        self.flying.iter_mut().for_each(|one| one.lanes &= own);
-        self.flying.retain(|one| one.lanes != 0);
+        self.in_flight.iter_mut().for_each(|one| one.lanes &= own);
+        self.in_flight.retain(|one| one.lanes != 0);
     }
 
     /// Adds the copies of the lanes of `own` from another part of the warp.
     pub fn take(&mut self, other: Copies, own: u32) {
         lanes_of(own).for_each(|lane| self.closed[lane] = other.closed[lane]);
-        self.flying.extend(other.flying);
+        self.in_flight.extend(other.in_flight);
     }
 }
 
@@ -81,7 +81,7 @@ impl Machine<'_, '_> {
         let mut data = [[0; MAX_COPY_BYTES]; LANES];
         let with_data = self.fetch::<TIER>(site, warp, to.lanes & inside, copy, &mut data);
         let (group, offset) = (warp.copies.closed, to.offset);
-        warp.copies.flying.push(InFlightCopy { copy: index, site, lanes: to.lanes, with_data, group, offset, data });
+        warp.copies.in_flight.push(InFlightCopy { copy: index, site, lanes: to.lanes, with_data, group, offset, data });
     }
 
     /// Reads the sources of a copy, up to the size that each lane specifies, and returns lanes that
@@ -149,8 +149,8 @@ impl Machine<'_, '_> {
             WaitGroup::UpTo(row) => u32::lanes(&warp.rows, row as usize).map(|group| group.saturating_add(1)),
             WaitGroup::AllBut(n) => warp.copies.closed.map(|closed| closed.saturating_sub(n)),
         };
-        let mut flying = std::mem::take(&mut warp.copies.flying);
-        for one in &mut flying {
+        let mut in_flight = std::mem::take(&mut warp.copies.in_flight);
+        for one in &mut in_flight {
             let landed = one.lanes & lanes & mask(|l| one.group[l] < through[l].min(warp.copies.closed[l]));
             if landed == 0 {
                 continue;
@@ -170,8 +170,8 @@ impl Machine<'_, '_> {
                 }
             }
         }
-        flying.retain(|one| one.lanes != 0);
-        warp.copies.flying = flying;
+        in_flight.retain(|one| one.lanes != 0);
+        warp.copies.in_flight = in_flight;
     }
 }
 
