@@ -545,7 +545,7 @@ impl<T: Element> DeviceBuffer<T> {
     }
 
     fn origin(&self) -> Origin<'_> {
-        Origin { device: self.device().id(), address: self.address(), keeper: AccessTracker::Whole(self.uses()) }
+        Origin { device: self.device().id(), address: self.address(), tracker: AccessTracker::Whole(self.uses()) }
     }
 
     pub(crate) fn address(&self) -> u64 {

@@ -249,7 +249,7 @@ impl Executable {
                 }
                 Ok(Some(outcome)) => {
                     let left = outcome.uninit.iter().find(|(argument, _)| *argument == index);
-                    HOST.quiesce(address, bytes, left.map_or(&ByteRanges::default(), |(_, left)| left));
+                    HOST.set_initialized_except(address, bytes, left.map_or(&ByteRanges::default(), |(_, left)| left));
                 }
                 Ok(None) => {}
                 // The run has failed, so the bytes that it stored are not known.

@@ -35,7 +35,7 @@ impl UninitMap {
 
     /// Records that all bytes of a buffer from `address` on are initialized or freed.
     pub fn stored(&self, address: u64, bytes: usize) {
-        self.quiesce(address, bytes, &ByteRanges::default());
+        self.set_initialized_except(address, bytes, &ByteRanges::default());
     }
 
     /// Returns the uninitialized bytes among these bytes of one buffer.
@@ -53,7 +53,7 @@ impl UninitMap {
     }
 
     /// Records that all of these bytes of one buffer are initialized, except the ranges `left`.
-    pub fn quiesce(&self, address: u64, bytes: usize, left: &ByteRanges) {
+    pub fn set_initialized_except(&self, address: u64, bytes: usize, left: &ByteRanges) {
         if bytes == 0 || !self.any.load(Ordering::Relaxed) {
             return;
         }
@@ -91,7 +91,7 @@ mod tests {
         uninit.made(2048, 8);
         assert_eq!(bytes(&uninit.of(1024 + 90, 10)), (0..10).collect::<Vec<_>>());
         uninit.stored(1024 + 95, 5);
-        uninit.quiesce(1024 + 90, 4, &ByteRanges::whole(1));
+        uninit.set_initialized_except(1024 + 90, 4, &ByteRanges::whole(1));
         assert_eq!(bytes(&uninit.of(1024 + 88, 12)), [0, 1, 2, 6]);
         uninit.stored(1024, 100);
         assert!(uninit.of(1024, 100).is_empty() && !uninit.of(2048, 8).is_empty());

@@ -160,7 +160,7 @@ pub(crate) struct Origin<'a> {
     /// The address of the element from which layouts count.
     pub address: u64,
     /// The tracker of accesses to the memory.
-    pub keeper: AccessTracker<'a>,
+    pub tracker: AccessTracker<'a>,
 }
 
 /// The tracker of accesses to memory.
@@ -177,8 +177,8 @@ pub(crate) enum AccessTracker<'a> {
 impl<'a> Origin<'a> {
     /// Restricts the tracker to that of a part.
     fn part(self) -> Origin<'a> {
-        match self.keeper {
-            AccessTracker::Whole(uses) => Origin { keeper: AccessTracker::Part(uses.parts()), ..self },
+        match self.tracker {
+            AccessTracker::Whole(uses) => Origin { tracker: AccessTracker::Part(uses.parts()), ..self },
             AccessTracker::Untracked | AccessTracker::Part(_) => self,
         }
     }
@@ -326,7 +326,7 @@ impl<T: Element, const R: usize> BufferView<'_, T, R> {
 
     /// Returns the access of a read of the view.
     pub(crate) fn used(&self) -> AccessSet<'_> {
-        match self.origin.keeper {
+        match self.origin.tracker {
             AccessTracker::Untracked => AccessSet::default(),
             AccessTracker::Whole(uses) => AccessSet::default().and(BufferAccess::Read(uses.parts())),
             AccessTracker::Part(parts) => AccessSet::default().and(BufferAccess::Read(parts)),
@@ -365,11 +365,11 @@ fn memory<'a, T: Element, const R: usize>(
 ) -> Argument<'a> {
     let address = layout.address::<T>(origin);
     // SAFETY: the layout reaches only initialized elements of the buffer. Callers borrow the buffer
-    // for 'a, exclusively if `mutable`: all of it, or a part, which its tracker records. The keeper
-    // is the buffer's own.
+    // for 'a, exclusively if `mutable`: all of it, or a part, which its tracker records. The
+    // tracker is the buffer's own.
     let memory = unsafe {
         let memory = ArgumentMemory::new(T::TYPE, origin.device, address, shape, mutable);
-        match origin.keeper {
+        match origin.tracker {
             AccessTracker::Untracked => memory,
             AccessTracker::Whole(uses) => memory.owned_by(uses),
             AccessTracker::Part(parts) => memory.owned_by(parts),
@@ -558,7 +558,7 @@ mod tests {
 
     #[test]
     fn reinterpreted_views_are_checked_for_size_and_alignment() {
-        let at = |address| Origin { device: 0, address, keeper: AccessTracker::Untracked };
+        let at = |address| Origin { device: 0, address, tracker: AccessTracker::Untracked };
         let cast = |address, len| recast::<u8, f32>(at(address), &ViewLayout::range::<u8>(len, 0..len).unwrap());
         assert_eq!(cast(256, 12).unwrap().1.extents, [3]);
         assert_eq!(

@@ -46,7 +46,7 @@ pub(super) struct Context {
     /// The timelines of the streams.
     timelines: Mutex<Vec<Weak<Mutex<Timeline>>>>,
     /// Addresses of unused memory, to be freed when no work is in flight.
-    left: Mutex<Vec<u64>>,
+    deferred_frees: Mutex<Vec<u64>>,
 }
 
 /// The owner of a context.
@@ -161,7 +161,7 @@ impl Context {
             timed: AtomicBool::new(false),
             in_flight: Mutex::default(),
             timelines: Mutex::default(),
-            left: Mutex::default(),
+            deferred_frees: Mutex::default(),
         }
     }
 
@@ -368,23 +368,23 @@ impl Context {
             // SAFETY: the caller guarantees it; the driver frees the memory when all submitted work
             // is complete.
             None => unsafe { self.free(address) },
-            Some(_) => self.left.lock().unwrap_or_else(PoisonError::into_inner).push(address),
+            Some(_) => self.deferred_frees.lock().unwrap_or_else(PoisonError::into_inner).push(address),
         }
     }
 
     /// Takes the addresses to be freed. The caller waits for all submitted work and then frees
     /// them.
-    pub fn take_left(&self) -> Vec<u64> {
-        std::mem::take(&mut *self.left.lock().unwrap_or_else(PoisonError::into_inner))
+    pub fn take_deferred_frees(&self) -> Vec<u64> {
+        std::mem::take(&mut *self.deferred_frees.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Frees memory whose release was deferred.
     ///
     /// # Safety
-    /// `left` came from `take_left`.
-    pub unsafe fn free_left(&self, left: Vec<u64>) {
+    /// `addresses` came from `take_deferred_frees`.
+    pub unsafe fn free_deferred(&self, addresses: Vec<u64>) {
         // SAFETY: guaranteed by this caller and, once each, by the callers that deferred the frees.
-        left.into_iter().for_each(|address| unsafe { self.free(address) });
+        addresses.into_iter().for_each(|address| unsafe { self.free(address) });
     }
 
     /// Sets every byte.
@@ -427,9 +427,9 @@ impl Drop for Context {
             // context was recorded as abandoned when it was lost.
             return;
         }
-        let left = self.take_left();
+        let addresses = self.take_deferred_frees();
         // SAFETY: just taken.
-        unsafe { self.free_left(left) };
+        unsafe { self.free_deferred(addresses) };
         let mut current = ptr::null_mut();
         // SAFETY: `current` outlives the call; a thread may have no context.
         unsafe {

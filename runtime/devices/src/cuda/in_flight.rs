@@ -81,7 +81,7 @@ impl InFlight {
     }
 
     /// Removes the launches up to operation `number`, all of which are complete.
-    pub fn over(&self, number: u64) {
+    pub fn remove_completed(&self, number: u64) {
         self.lock().retain(|launched| launched.last > number);
     }
 
@@ -110,9 +110,9 @@ mod tests {
         let shown: Vec<_> = in_flight.list().iter().map(InFlightLaunches::to_string).collect();
         let text = "in 4 × 1 × 1 blocks of 256 × 1 × 1 threads";
         assert_eq!(shown, [format!("a {text} (2 times)"), format!("b::<16> {text}")]);
-        in_flight.over(2);
+        in_flight.remove_completed(2);
         assert_eq!(in_flight.list().len(), 1);
-        in_flight.over(3);
+        in_flight.remove_completed(3);
         assert!(in_flight.list().is_empty());
         (0..100).for_each(|i| in_flight.note(&Arc::from(format!("k::<{i}>")), shape, i));
         assert_eq!(in_flight.list().len(), MAX_LISTED_LAUNCHES);

@@ -185,13 +185,13 @@ impl StreamTable {
     /// Prepares for a driver call that may wait for the whole device. If a time limit is set, the
     /// wait happens here, because the driver call has no limit.
     pub fn quiesce(&self) -> Result<()> {
-        let left = self.context.take_left();
+        let addresses = self.context.take_deferred_frees();
         if self.context.watchdog_timeout().is_some() {
             self.wait()?;
         }
         // SAFETY: the addresses were just taken. All work that may use them was submitted before.
         // The wait above covers that work; without it, the driver waits when it frees.
-        unsafe { self.context.free_left(left) };
+        unsafe { self.context.free_deferred(addresses) };
         Ok(())
     }
 
@@ -486,7 +486,7 @@ impl CudaStream {
     /// Records that operation `count` is complete.
     pub fn is_over_until(&self, count: u64) {
         if self.completed.fetch_max(count, Ordering::AcqRel) < count {
-            self.in_flight.over(count);
+            self.in_flight.remove_completed(count);
         }
     }
 

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::{fmt, ptr};
 
 /// A buffer of a graph, which lives as long as the graph.
-pub(super) struct OwnedBuffer<'g> {
+pub(super) struct SlotBuffer<'g> {
     held: GraphBuffer<'g>,
     pub element: ElementType,
     /// The length in bytes: a replacement must have the same length.
@@ -39,29 +39,29 @@ pub(super) enum AccessMode {
     Write,
 }
 
-impl<'g> OwnedBuffer<'g> {
+impl<'g> SlotBuffer<'g> {
     /// Moves a buffer into the graph.
-    pub fn own<T: Element>(buffer: DeviceBuffer<T>) -> OwnedBuffer<'g> {
-        OwnedBuffer::new::<T>(GraphBuffer::Own(buffer.into_raw()))
+    pub fn own<T: Element>(buffer: DeviceBuffer<T>) -> SlotBuffer<'g> {
+        SlotBuffer::new::<T>(GraphBuffer::Own(buffer.into_raw()))
     }
 
     /// Borrows a buffer exclusively, for launches to write.
-    pub fn exclusive<T: Element>(buffer: &'g mut DeviceBuffer<T>) -> OwnedBuffer<'g> {
-        OwnedBuffer::new::<T>(GraphBuffer::Exclusive(buffer.raw_mut()))
+    pub fn exclusive<T: Element>(buffer: &'g mut DeviceBuffer<T>) -> SlotBuffer<'g> {
+        SlotBuffer::new::<T>(GraphBuffer::Exclusive(buffer.raw_mut()))
     }
 
     /// Borrows a buffer for launches to read.
-    pub fn borrowed<T: Element>(buffer: &'g DeviceBuffer<T>) -> OwnedBuffer<'g> {
-        OwnedBuffer::new::<T>(GraphBuffer::Borrowed(buffer.raw()))
+    pub fn borrowed<T: Element>(buffer: &'g DeviceBuffer<T>) -> SlotBuffer<'g> {
+        SlotBuffer::new::<T>(GraphBuffer::Borrowed(buffer.raw()))
     }
 
     /// Shares a buffer for launches to read.
-    pub fn shared<T: Element>(buffer: Arc<DeviceBuffer<T>>) -> OwnedBuffer<'g> {
-        OwnedBuffer::new::<T>(GraphBuffer::Shared(DeviceBuffer::shared_raw(buffer)))
+    pub fn shared<T: Element>(buffer: Arc<DeviceBuffer<T>>) -> SlotBuffer<'g> {
+        SlotBuffer::new::<T>(GraphBuffer::Shared(DeviceBuffer::shared_raw(buffer)))
     }
 
-    fn new<T: Element>(held: GraphBuffer<'g>) -> OwnedBuffer<'g> {
-        let mut lent = OwnedBuffer { held, element: T::TYPE, bytes: 0, bound: 0, access: None };
+    fn new<T: Element>(held: GraphBuffer<'g>) -> SlotBuffer<'g> {
+        let mut lent = SlotBuffer { held, element: T::TYPE, bytes: 0, bound: 0, access: None };
         (lent.bytes, lent.bound) = (lent.raw().bytes(), lent.raw().address());
         lent
     }
@@ -90,7 +90,7 @@ impl<'g> OwnedBuffer<'g> {
     }
 
     /// Records that the launches were prepared for the current address.
-    pub fn quiesce(&mut self) {
+    pub fn mark_prepared(&mut self) {
         self.bound = self.raw().address();
     }
 
@@ -101,9 +101,9 @@ impl<'g> OwnedBuffer<'g> {
 }
 
 /// The accesses of all launches of a graph to its buffers, as one set.
-pub(super) struct All<'a, 'g>(pub &'a [OwnedBuffer<'g>]);
+pub(super) struct GraphAccesses<'a, 'g>(pub &'a [SlotBuffer<'g>]);
 
-impl All<'_, '_> {
+impl GraphAccesses<'_, '_> {
     fn uses(&self) -> impl Iterator<Item = hazard::BufferAccess<'_>> {
         self.0.iter().filter_map(|lent| match lent.access? {
             AccessMode::Read => Some(hazard::BufferAccess::Read(lent.raw().uses())),
@@ -112,7 +112,7 @@ impl All<'_, '_> {
     }
 }
 
-impl Hazards for All<'_, '_> {
+impl Hazards for GraphAccesses<'_, '_> {
     fn before(&self, wait: &mut dyn FnMut(TimelinePoint) -> Result<()>) -> Result<()> {
         self.uses().try_for_each(|used| used.before(wait))
     }
@@ -191,7 +191,7 @@ impl GraphLaunch {
     ///
     /// # Safety
     /// While the arguments are used, the launch has the slots exclusively.
-    pub unsafe fn arguments<'a>(&self, device: &Device, slots: &'a [OwnedBuffer<'_>]) -> Vec<Argument<'a>> {
+    pub unsafe fn arguments<'a>(&self, device: &Device, slots: &'a [SlotBuffer<'_>]) -> Vec<Argument<'a>> {
         let arguments = self.arguments.iter().map(|given| match given {
             RecordedArgument::Scalar { ty, bits } => Argument::Scalar { ty: *ty, bits: *bits },
             RecordedArgument::Memory { slot, element, offset, shape, mutable } => {

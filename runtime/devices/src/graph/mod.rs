@@ -27,7 +27,7 @@ use crate::profile::ProfiledWork;
 use crate::stream::{Queue, Stream};
 use crate::{Device, DeviceBuffer, Error, Result};
 use kernel_dsl::{Call, Element, LaunchForm, Launcher};
-use lent::{AccessMode, All, GraphLaunch, OwnedBuffer};
+use lent::{AccessMode, GraphAccesses, GraphLaunch, SlotBuffer};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
@@ -80,7 +80,7 @@ pub struct Graph<'g> {
     /// Declared first, so that the driver's graph is dropped before the buffers.
     made: GraphBackend,
     launches: Vec<GraphLaunch>,
-    slots: Vec<OwnedBuffer<'g>>,
+    slots: Vec<SlotBuffer<'g>>,
 }
 
 /// The device's form of the graph.
@@ -111,7 +111,7 @@ impl<'g> Graph<'g> {
     fn new(
         device: Device,
         recording: u64,
-        slots: Vec<OwnedBuffer<'g>>,
+        slots: Vec<SlotBuffer<'g>>,
         launches: Vec<GraphLaunch>,
     ) -> Result<Graph<'g>> {
         let made = match device.backend() {
@@ -234,7 +234,7 @@ impl<'g> Graph<'g> {
                 // SAFETY: the graph has the buffers, and their accesses are tracked for a later
                 // free. The launches were validated for these addresses; the caller that recorded
                 // an unchecked launch guaranteed the rest.
-                Some(replay) => unsafe { replay.submit(cuda, stream, &All(&self.slots)) },
+                Some(replay) => unsafe { replay.submit(cuda, stream, &GraphAccesses(&self.slots)) },
             },
             _ => {
                 let all = || {
@@ -263,7 +263,7 @@ impl<'g> Graph<'g> {
     /// Prepares the launches whose buffers have been exchanged once more, for the new addresses.
     fn bind(&mut self) -> Result<()> {
         let home = self.device.id();
-        let there = |lent: &OwnedBuffer| lent.raw().device().id() == home && lent.raw().bytes() == lent.bytes;
+        let there = |lent: &SlotBuffer| lent.raw().device().id() == home && lent.raw().bytes() == lent.bytes;
         if self.slots.iter().all(|lent| there(lent) && !lent.has_moved()) {
             return Ok(());
         }
@@ -285,7 +285,7 @@ impl<'g> Graph<'g> {
             self.invalidate();
             return Err(why);
         }
-        self.slots.iter_mut().for_each(OwnedBuffer::quiesce);
+        self.slots.iter_mut().for_each(SlotBuffer::mark_prepared);
         Ok(())
     }
 

@@ -1,6 +1,6 @@
 //! Recording of launches.
 
-use super::lent::{GraphLaunch, OwnedBuffer};
+use super::lent::{GraphLaunch, SlotBuffer};
 use super::slot::{MAX_SLOTS, Slot, SlotId, SlotMut};
 use super::{Graph, Node};
 use crate::{Device, DeviceBuffer, Error, Result};
@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub struct Recording<'g> {
     device: Device,
     number: u64,
-    slots: RefCell<Vec<OwnedBuffer<'g>>>,
+    slots: RefCell<Vec<SlotBuffer<'g>>>,
     launches: RefCell<Vec<GraphLaunch>>,
 }
 
@@ -42,7 +42,7 @@ impl<'g> Recording<'g> {
     /// If the buffer belongs to another device, or the recording has the maximum number of buffers.
     pub fn own<T: Element>(&self, buffer: DeviceBuffer<T>) -> Result<SlotMut<T>> {
         let len = buffer.len();
-        Ok(SlotMut::new(self.add_slot(OwnedBuffer::own(buffer))?, len))
+        Ok(SlotMut::new(self.add_slot(SlotBuffer::own(buffer))?, len))
     }
 
     /// Borrows a buffer for the graph's lifetime. The graph's launches may read and write the
@@ -52,7 +52,7 @@ impl<'g> Recording<'g> {
     /// Returns the errors of [`own`](Recording::own).
     pub fn lend<T: Element>(&self, buffer: &'g mut DeviceBuffer<T>) -> Result<SlotMut<T>> {
         let len = buffer.len();
-        Ok(SlotMut::new(self.add_slot(OwnedBuffer::exclusive(buffer))?, len))
+        Ok(SlotMut::new(self.add_slot(SlotBuffer::exclusive(buffer))?, len))
     }
 
     /// Borrows a buffer for the graph's lifetime. The graph's launches may read the buffer, as
@@ -61,7 +61,7 @@ impl<'g> Recording<'g> {
     /// # Errors
     /// Returns the errors of [`own`](Recording::own).
     pub fn borrow<T: Element>(&self, buffer: &'g DeviceBuffer<T>) -> Result<Slot<T>> {
-        Ok(Slot::new(self.add_slot(OwnedBuffer::borrowed(buffer))?, buffer.len()))
+        Ok(Slot::new(self.add_slot(SlotBuffer::borrowed(buffer))?, buffer.len()))
     }
 
     /// Shares a buffer with several owners, such as the weights of a model used by several graphs.
@@ -71,7 +71,7 @@ impl<'g> Recording<'g> {
     /// Returns the errors of [`own`](Recording::own).
     pub fn share<T: Element>(&self, buffer: Arc<DeviceBuffer<T>>) -> Result<Slot<T>> {
         let len = buffer.len();
-        Ok(Slot::new(self.add_slot(OwnedBuffer::shared(buffer))?, len))
+        Ok(Slot::new(self.add_slot(SlotBuffer::shared(buffer))?, len))
     }
 
     /// Records a launch with every access checked. The node identifies the launch for later changes
@@ -104,7 +104,7 @@ impl<'g> Recording<'g> {
         Graph::new(self.device, self.number, self.slots.into_inner(), self.launches.into_inner())
     }
 
-    fn add_slot(&self, lent: OwnedBuffer<'g>) -> Result<SlotId> {
+    fn add_slot(&self, lent: SlotBuffer<'g>) -> Result<SlotId> {
         if lent.raw().device().id() != self.device.id() {
             return Err(Error::OtherDevice {
                 item: "the buffer",

@@ -48,7 +48,7 @@ impl SlotId {
     }
 
     fn origin<'a>(self) -> Origin<'a> {
-        Origin { device: self.device(), address: BASE, keeper: AccessTracker::Untracked }
+        Origin { device: self.device(), address: BASE, tracker: AccessTracker::Untracked }
     }
 }
 

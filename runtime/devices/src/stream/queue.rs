@@ -89,7 +89,7 @@ impl Queue {
             match self {
                 _ if bytes == 0 => Ok(()),
                 Queue::Cpu => {
-                    HOST.quiesce(to, bytes, &HOST.of(from, bytes));
+                    HOST.set_initialized_except(to, bytes, &HOST.of(from, bytes));
                     cpu::copy(from, to, bytes);
                     Ok(())
                 }
