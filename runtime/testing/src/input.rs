@@ -150,7 +150,7 @@ impl Input {
     }
 
     /// Returns whether the memory is uninitialized when a launch begins.
-    pub fn holds_nothing(&self) -> bool {
+    pub fn is_uninitialized(&self) -> bool {
         matches!(self, Input::Array(array) if array.uninitialized)
     }
 

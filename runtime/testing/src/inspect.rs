@@ -191,7 +191,7 @@ impl Inspection {
         options: Options,
         run: impl FnOnce(&Program, Launch<'_>) -> Result<T, LaunchFailure>,
     ) -> Result<Option<T>> {
-        let options = Options { uninitialized: case.holding_nothing(), ..options };
+        let options = Options { uninitialized: case.uninitialized_arguments(), ..options };
         validated(&self.program, case, &Device::cpu(), |validated| {
             self.executable.launch(validated, None, options, run)
         })

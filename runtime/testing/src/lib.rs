@@ -171,8 +171,8 @@ impl Case {
     }
 
     /// Returns the arguments whose memory is uninitialized when the launch begins.
-    pub(crate) fn holding_nothing(&self) -> Vec<usize> {
-        (0..self.inputs.len()).filter(|i| self.inputs[*i].holds_nothing()).collect()
+    pub(crate) fn uninitialized_arguments(&self) -> Vec<usize> {
+        (0..self.inputs.len()).filter(|i| self.inputs[*i].is_uninitialized()).collect()
     }
 
     /// Sets the block size, for a kernel that leaves it to the launch.

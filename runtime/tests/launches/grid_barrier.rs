@@ -170,7 +170,7 @@ fn report(launch: Launched, x: &[u32], len: usize) -> String {
 }
 
 #[track_caller]
-fn told(text: &str, parts: &[&str]) {
+fn assert_reports(text: &str, parts: &[&str]) {
     for part in parts {
         assert!(text.contains(part), "no `{part}` in:\n{text}");
     }
@@ -181,13 +181,13 @@ fn a_missing_barrier_is_a_race() {
     let device = Device::cpu();
     let (mut x, mut y) = (device.zeros::<u32>(64).unwrap(), device.zeros::<u32>(64).unwrap());
     let error = without_barrier::launch(&device, &mut x, &mut y).expect_err("blocks race").to_string();
-    told(&error, &["error[global-race]", "`x`"]);
+    assert_reports(&error, &["error[global-race]", "`x`"]);
 }
 
 #[test]
 fn a_block_that_ends_early_is_a_deadlock() {
     let text = report(|d, x, y| early_end::launch(d, x, y), &[0, 0, 1, 1, 0, 0], 3 * 64);
-    told(
+    assert_reports(
         &text,
         &[
             "error[divergent-barrier]",
@@ -197,15 +197,15 @@ fn a_block_that_ends_early_is_a_deadlock() {
         ],
     );
     let text = report(|d, x, y| early_end::launch(d, x, y), &[0, 0, 0, 1, 0, 0], 3 * 64);
-    told(&text, &["a warp has ended without reaching a `grid::sync()` that others wait at"]);
+    assert_reports(&text, &["a warp has ended without reaching a `grid::sync()` that others wait at"]);
 }
 
 #[test]
 fn different_barriers_are_reported() {
     let text = report(|d, x, y| two_places::launch(d, x, y), &[0, 1, 0], 3 * 32);
-    told(&text, &["error[divergent-barrier]", "the blocks of the grid wait at different `grid::sync()`s"]);
+    assert_reports(&text, &["error[divergent-barrier]", "the blocks of the grid wait at different `grid::sync()`s"]);
     let text = report(|d, x, y| two_barriers::launch(d, x, y), &[0, 1], 64);
-    told(&text, &["wait at different barriers, `", "`grid::sync()`", "`block::sync()`"]);
+    assert_reports(&text, &["wait at different barriers, `", "`grid::sync()`", "`block::sync()`"]);
 }
 
 #[test]
@@ -214,7 +214,7 @@ fn launches_beyond_residency_are_rejected() {
     let x = device.upload(&[1u32; 8]).unwrap();
     let (mut sums, mut total) = (device.zeros::<u32>(1025).unwrap(), device.zeros::<u32>(1025).unwrap());
     let error = total_in_each_block::launch(&device, 32, &x, &mut sums, &mut total).unwrap_err().to_string();
-    told(
+    assert_reports(
         &error,
         &["a cooperative launch of 1025 blocks, and the CPU device holds 1024 at once", "launch fewer blocks"],
     );
@@ -227,7 +227,7 @@ fn graphs_refuse_cooperative_launches() {
     let recording = device.record();
     let (x, y) = (recording.lend(&mut x).unwrap(), recording.lend(&mut y).unwrap());
     let error = recording.add(without_barrier::call(x, y)).unwrap_err().to_string();
-    told(&error, &["the kernel is cooperative, and a graph holds no cooperative launches"]);
+    assert_reports(&error, &["the kernel is cooperative, and a graph holds no cooperative launches"]);
 }
 
 /// Returns the case of `quotients`: x is 1 except for one element.
@@ -250,7 +250,7 @@ fn origins_of_nans_pass_the_barrier() {
     let spec = KernelSpec { artifact: quotients::ARTIFACT, cases: |_, _| vec![division()], reference: |_, _| vec![] };
     let report = Checker::new(None).check(&spec, &Instance(quotients::CONSTANTS.to_vec()), 1);
     let warnings: Vec<_> = report.warnings.iter().map(ToString::to_string).collect();
-    told(&warnings.join("\n"), &["0.0 / x[grid::index()]"]);
+    assert_reports(&warnings.join("\n"), &["0.0 / x[grid::index()]"]);
 }
 
 #[test]

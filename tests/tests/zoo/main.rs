@@ -206,7 +206,7 @@ impl Specimen {
 
     fn options(&self) -> Options {
         let inputs = self.case.inputs.iter().enumerate();
-        let uninitialized = inputs.filter(|(_, input)| input.holds_nothing()).map(|(i, _)| i).collect();
+        let uninitialized = inputs.filter(|(_, input)| input.is_uninitialized()).map(|(i, _)| i).collect();
         Options { fuel: FUEL, cancellation: Some(1e-3), notes: true, uninitialized, ..Default::default() }
     }
 

@@ -234,7 +234,7 @@ impl<'a> Agreement<'a> {
         // Waits for the compiler before taking the lock, so that other cases can run on the GPU in
         // the meantime.
         prepared.load(Some(gpu)).map_err(self.stopped(Executor::Cuda(gpu.to_string())))?;
-        let _turn = self.checker.gpu_turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let _lock = self.checker.gpu_lock.lock().unwrap_or_else(PoisonError::into_inner);
         let (artifact, constants) = prepared.instance();
         let mut compare = |executor: Executor, outputs: Result<Outputs>| {
             let outputs = outputs.map_err(self.stopped(executor.clone()))?;
@@ -279,7 +279,7 @@ impl<'a> Agreement<'a> {
     /// Runs the lowered form on the oracle. Returns its outputs, and its outcome if the grid is not
     /// empty.
     fn oracle(&self, options: interpreter::Options) -> Result<(Outputs, Option<interpreter::Outcome>)> {
-        let options = interpreter::Options { uninitialized: self.case.holding_nothing(), ..options };
+        let options = interpreter::Options { uninitialized: self.case.uninitialized_arguments(), ..options };
         let outcome = RefCell::new(None);
         let run = |a: &ValidatedArgs| self.logged(&self.prepared.lowered, a, &options).map(|o| _ = outcome.replace(o));
         self.interpret(&run).map(|outputs| (outputs, outcome.into_inner()))

@@ -36,7 +36,7 @@ pub struct Checker {
     gpu: Option<Device>,
     /// The lock that a thread holds while its case runs on the GPU, so that GPU memory holds one
     /// case at a time.
-    gpu_turn: Arc<Mutex<()>>,
+    gpu_lock: Arc<Mutex<()>>,
     /// The options of the oracle.
     options: interpreter::Options,
     /// The number of seeded schedules for every kernel. With `None`, kernels whose result may
@@ -58,7 +58,7 @@ impl Checker {
         Checker {
             cpu,
             gpu,
-            gpu_turn: Arc::default(),
+            gpu_lock: Arc::default(),
             options: interpreter::Options::default(),
             orders: None,
             stop_at_first: false,
