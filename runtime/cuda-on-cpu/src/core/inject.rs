@@ -67,7 +67,7 @@ impl Injection {
     }
 
     /// Returns the injected error of a call to `call`, if any.
-    pub fn meets(&self, call: &str) -> Option<Error> {
+    pub fn injected_error(&self, call: &str) -> Option<Error> {
         if !self.armed.load(Ordering::Acquire) {
             return None;
         }
@@ -137,7 +137,7 @@ mod tests {
     fn failing(fault: &str, calls: &[&str]) -> Vec<bool> {
         let injection = Injection::default();
         injection.set(Some(fault.parse().unwrap()));
-        calls.iter().map(|call| injection.meets(call).is_some()).collect()
+        calls.iter().map(|call| injection.injected_error(call).is_some()).collect()
     }
 
     #[test]
@@ -153,10 +153,10 @@ mod tests {
     #[test]
     fn without_a_fault_no_call_fails() {
         let injection = Injection::default();
-        assert!(injection.meets("cuInit").is_none());
+        assert!(injection.injected_error("cuInit").is_none());
         injection.set(Some("2@1".parse().unwrap()));
         injection.set(None);
-        assert!(injection.meets("cuInit").is_none());
+        assert!(injection.injected_error("cuInit").is_none());
         assert_eq!(injection.calls(), 0);
     }
 }

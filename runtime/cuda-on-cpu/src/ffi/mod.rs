@@ -121,7 +121,7 @@ fn fail(name: &str) -> Option<Error> {
         return None;
     }
     let driver = &process().driver;
-    let error = driver.injection.meets(name)?;
+    let error = driver.injection.injected_error(name)?;
     if let (true, Some(context)) = (is_sticky(error.code), driver.top()) {
         context.fail(error.clone());
     }
