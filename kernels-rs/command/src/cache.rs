@@ -44,7 +44,7 @@ impl CacheArgs {
                     writeln!(out, "the cache is disabled: KERNELS_CACHE is `off`, or this user has no cache folder")?
                 }
             }
-            return Ok(Outcome::Good);
+            return Ok(Outcome::Success);
         };
         let cleared = matches!(self.action, Some(Action::Clear));
         let usage = if cleared { store.clear() } else { store.usage() };
@@ -53,13 +53,13 @@ impl CacheArgs {
         let report = CacheReport { folder, cleared, usage };
         if self.json {
             json(out, &report)?;
-            return Ok(Outcome::Good);
+            return Ok(Outcome::Success);
         }
         let Usage { entries, bytes, limit, .. } = report.usage;
         let mib = |bytes: u64| bytes as f64 / f64::from(1u32 << 20);
         let verb = if cleared { "removed " } else { "" };
         writeln!(out, "{}", report.folder.display())?;
         writeln!(out, "{verb}entries: {entries}; {:.1} of {:.0} MiB", mib(bytes), mib(limit))?;
-        Ok(Outcome::Good)
+        Ok(Outcome::Success)
     }
 }

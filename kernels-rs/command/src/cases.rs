@@ -86,7 +86,7 @@ impl CaseOptions {
     }
 
     /// Returns whether a case was given on the command line.
-    pub(super) fn is_said(&self) -> bool {
+    pub(super) fn is_given(&self) -> bool {
         self.case.is_some()
     }
 

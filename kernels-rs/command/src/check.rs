@@ -272,7 +272,7 @@ impl Check {
             true => json(out, &report)?,
             false => writeln!(out, "\n{report}")?,
         }
-        Ok(if report.is_good(self.allow_unsupported) { Outcome::Good } else { Outcome::Bad })
+        Ok(if report.is_good(self.allow_unsupported) { Outcome::Success } else { Outcome::Failure })
     }
 }
 

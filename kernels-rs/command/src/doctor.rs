@@ -53,7 +53,7 @@ impl Doctor {
             true => json(out, &report)?,
             false => report.print(out)?,
         }
-        Ok(Outcome::Good)
+        Ok(Outcome::Success)
     }
 }
 

@@ -7,9 +7,9 @@ use std::process::ExitCode;
 /// Result of a command that was carried out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Outcome {
-    Good,
+    Success,
     /// The command ran, and a check failed or was not possible.
-    Bad,
+    Failure,
 }
 
 /// Error that kept a command from being carried out.

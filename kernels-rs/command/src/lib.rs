@@ -106,7 +106,7 @@ struct Arguments {
 enum Command {
     List(list::List),
     Show(show::Show),
-    Report(report::InstanceSummary),
+    Report(report::ReportArgs),
     Inspect(inspect::Inspect),
     Check(check::Check),
     Run(run::Run),
@@ -148,8 +148,8 @@ pub fn main() -> ExitCode {
         Command::New(new) => new.run(&mut out),
     };
     match outcome.and_then(|outcome| Ok(out.flush().map(|()| outcome)?)) {
-        Ok(Outcome::Good) => ExitCode::SUCCESS,
-        Ok(Outcome::Bad) => ExitCode::FAILURE,
+        Ok(Outcome::Success) => ExitCode::SUCCESS,
+        Ok(Outcome::Failure) => ExitCode::FAILURE,
         Err(e) if e.is_closed_pipe() => ExitCode::SUCCESS,
         Err(e) => {
             // Not `eprintln!`, which panics if stderr is closed.

@@ -57,11 +57,11 @@ impl List {
         let entries = entries(&self.names)?;
         if self.json {
             json(out, &entries)?;
-            return Ok(Outcome::Good);
+            return Ok(Outcome::Success);
         }
         if entries.is_empty() {
             writeln!(out, "no kernels in this program: is the crate that holds them used? (`use my_kernels as _;`)")?;
-            return Ok(Outcome::Good);
+            return Ok(Outcome::Success);
         }
         let width = entries.iter().map(|entry| entry.name.len()).max().unwrap_or(0);
         let mut module = "";
@@ -88,7 +88,7 @@ impl List {
         let instances: usize = entries.iter().map(|entry| entry.instances.len()).sum();
         let hint = if self.verbose { "" } else { "; -v lists the instances" };
         writeln!(out, "{}, {}{hint}", counted(entries.len(), "kernel"), counted(instances, "instance"))?;
-        Ok(Outcome::Good)
+        Ok(Outcome::Success)
     }
 }
 

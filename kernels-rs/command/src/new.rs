@@ -105,7 +105,7 @@ impl New {
         for command in ["test", &check, &format!("run -- inspect {kernel} --serve")] {
             writeln!(out, "  cargo {command}")?;
         }
-        Ok(Outcome::Good)
+        Ok(Outcome::Success)
     }
 
     /// Returns the place of a dependency as Cargo.toml writes it.

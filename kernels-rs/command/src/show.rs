@@ -67,7 +67,7 @@ impl Show {
                 }
                 text(out, function)?;
             }
-            return Ok(Outcome::Good);
+            return Ok(Outcome::Success);
         }
         let Selected { artifact, instance } = name::instance(&self.name)?;
         let target = self.target.unwrap_or(artifact.target);
@@ -90,7 +90,7 @@ impl Show {
                     let optimized = optimized()?;
                     let ptx = emit::emit_with(&optimized, emit::LineDirectives::Kept).map_err(&failed)?;
                     self::sass(&name, &optimized, &ptx.to_string(), out)?;
-                    return Ok(Outcome::Good);
+                    return Ok(Outcome::Success);
                 }
                 match (ir, self.optimized) {
                     (true, false) => kernel.lowered().to_string(),
@@ -100,7 +100,7 @@ impl Show {
             }
         };
         write!(out, "{text}{}", if text.ends_with('\n') { "" } else { "\n" })?;
-        Ok(Outcome::Good)
+        Ok(Outcome::Success)
     }
 }
 

@@ -83,7 +83,7 @@ impl Trace {
                             writeln!(out, "\n{report}")?;
                         }
                     }
-                    return Ok(if report.verdict() == Verdict::Pass { Outcome::Good } else { Outcome::Bad });
+                    return Ok(if report.verdict() == Verdict::Pass { Outcome::Success } else { Outcome::Failure });
                 }
                 // Another case may have such a thread.
                 Err(e) => _ = refused.get_or_insert((e, &case.name)),

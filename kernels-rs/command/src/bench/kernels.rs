@@ -229,7 +229,7 @@ impl KernelArgs {
             false => write!(out, "{measured}")?,
         }
         let slower = measured.differences.iter().any(|d| d.compared.verdict() == Verdict::Slower);
-        Ok(if slower { Outcome::Bad } else { Outcome::Good })
+        Ok(if slower { Outcome::Failure } else { Outcome::Success })
     }
 }
 

@@ -88,7 +88,7 @@ impl Estimate {
                 profile_summary: Vec<ProfileSummary>,
             }
             json(out, &Output { profile_summary: summaries })?;
-            return Ok(Outcome::Good);
+            return Ok(Outcome::Success);
         }
         for (i, summary) in summaries.iter().enumerate() {
             if i > 0 {
@@ -96,7 +96,7 @@ impl Estimate {
             }
             summary.print(out)?;
         }
-        Ok(Outcome::Good)
+        Ok(Outcome::Success)
     }
 }
 

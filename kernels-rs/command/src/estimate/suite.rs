@@ -41,12 +41,12 @@ impl SuiteArgs {
         let Some(path) = &self.measured else {
             if as_json {
                 json(out, &estimates)?;
-                return Ok(Some(Outcome::Good));
+                return Ok(Some(Outcome::Success));
             }
             for Timed { kernel, shape, median_ms } in estimates {
                 writeln!(out, "{kernel}, {shape}: estimate {}", shown(median_ms * 1e3))?;
             }
-            return Ok(Some(Outcome::Good));
+            return Ok(Some(Outcome::Success));
         };
         let failed = |why: String| Error::Measured { path: path.clone(), why };
         let text = crate::text_file::read(path).map_err(|e| failed(e.to_string()))?;
@@ -68,7 +68,7 @@ impl SuiteArgs {
             }
             estimator.leave_out(None);
         }
-        Ok(Some(Outcome::Good))
+        Ok(Some(Outcome::Success))
     }
 }
 

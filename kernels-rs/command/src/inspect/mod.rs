@@ -98,7 +98,7 @@ fn measured(
 ) -> Result<Option<(Case, MemoryProfile)>, crate::error::Error> {
     let cases = match wanted.of(artifact, instance) {
         // Without a requested case, the report omits the measurements.
-        Err(crate::cases::Error::NoSpec { .. }) if !wanted.is_said() => return Ok(None),
+        Err(crate::cases::Error::NoSpec { .. }) if !wanted.is_given() => return Ok(None),
         cases => cases?,
     };
     let Some(case) = cases.into_iter().next() else { return Ok(None) };
@@ -183,7 +183,7 @@ impl Inspect {
         let written = fs::write(&file, fixed_page(&inspection));
         written.map_err(|source| Error::Write { file: file.clone(), source })?;
         writeln!(out, "{name}: {}", file.display())?;
-        Ok(Outcome::Good)
+        Ok(Outcome::Success)
     }
 
     fn inspect(&self, selected: &Selected, program: &Program, depth: Depth) -> Result<Inspection, crate::error::Error> {

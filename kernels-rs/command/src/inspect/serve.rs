@@ -90,7 +90,7 @@ impl<'a> Server<'a> {
                 }
             }
         });
-        Ok(Outcome::Good)
+        Ok(Outcome::Success)
     }
 
     fn answer(&mut self, request: Request) -> std::io::Result<()> {

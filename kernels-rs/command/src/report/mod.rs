@@ -32,7 +32,7 @@ use tables::print_shared;
 /// supports the target. Loops, issue slots and register banks are those of its machine code, if
 /// nvdisasm is found too.
 #[derive(Args)]
-pub(crate) struct InstanceSummary {
+pub(crate) struct ReportArgs {
     /// Kernels, instances or patterns: matmul, 'gemm*', gemm@f32_128x128_v4, 'matmul<T = 8>'
     #[arg(value_name = "NAME", required = true)]
     names: Vec<String>,
@@ -54,7 +54,7 @@ pub(crate) struct InstanceSummary {
     json: bool,
 }
 
-impl InstanceSummary {
+impl ReportArgs {
     pub(crate) fn run(&self, out: &mut dyn Write) -> Result<Outcome, Error> {
         let instances = name::instances(&self.names)?;
         let mut tools = BTreeMap::new();
@@ -77,12 +77,12 @@ impl InstanceSummary {
                 }
                 print_summary(inspection, out)?;
             }
-            return Ok(Outcome::Good);
+            return Ok(Outcome::Success);
         }
         let reports: Vec<_> = inspections.into_iter().map(|inspection| inspection.report).collect();
         if self.json {
             json(out, &reports)?;
-            return Ok(Outcome::Good);
+            return Ok(Outcome::Success);
         }
         for (i, instance) in reports.iter().enumerate() {
             if i > 0 {
@@ -91,6 +91,6 @@ impl InstanceSummary {
             instance.print(out)?;
         }
         print_shared(&reports, out)?;
-        Ok(Outcome::Good)
+        Ok(Outcome::Success)
     }
 }

@@ -182,7 +182,7 @@ impl Run {
             true => json(out, &run)?,
             false => run.print(out, &report)?,
         }
-        Ok(if report.verdict() == Verdict::Pass { Outcome::Good } else { Outcome::Bad })
+        Ok(if report.verdict() == Verdict::Pass { Outcome::Success } else { Outcome::Failure })
     }
 
     /// Returns the named entry, or the only one.

@@ -259,7 +259,7 @@ impl Tune {
             true => json(out, &report)?,
             false => report.print(self.write.as_deref(), out)?,
         }
-        Ok(Outcome::Good)
+        Ok(Outcome::Success)
     }
 
     /// Measures the candidates on a GPU within the budget.

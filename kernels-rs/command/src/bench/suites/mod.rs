@@ -181,10 +181,10 @@ impl Suite {
         };
         if as_json {
             json(out, &measured)?;
-            return Ok(Outcome::Good);
+            return Ok(Outcome::Success);
         }
         print(out, &measured, "ours")?;
-        Ok(Outcome::Good)
+        Ok(Outcome::Success)
     }
 }
 
@@ -192,20 +192,20 @@ fn plan(rounds: usize, as_json: bool, out: &mut dyn Write) -> Result<Outcome, Er
     let planned = plan::measure(rounds)?;
     if as_json {
         json(out, &planned)?;
-        return Ok(Outcome::Good);
+        return Ok(Outcome::Success);
     }
     writeln!(out, "{}", planned.device)?;
     writeln!(out, "  measured  {:.4?}", planned.costs)?;
     writeln!(out, "  in use    {:.4?}", kernels_rs::gemm::GemmCosts::H200)?;
     writeln!(out, "pass the measured costs to `Gemm::costs`")?;
-    Ok(Outcome::Good)
+    Ok(Outcome::Success)
 }
 
 fn checked(names: &[String], rounds: usize, as_json: bool, out: &mut dyn Write) -> Result<Outcome, Error> {
     let checked = checked::measure(names, rounds)?;
     if as_json {
         json(out, &checked)?;
-        return Ok(Outcome::Good);
+        return Ok(Outcome::Success);
     }
     print(out, &checked.instances, "bare")?;
     writeln!(
@@ -218,7 +218,7 @@ fn checked(names: &[String], rounds: usize, as_json: bool, out: &mut dyn Write) 
         .median_ratio_long
         .map_or_else(String::new, |ratio| format!(", {ratio:.3} for instances that take longer than a launch"));
     writeln!(out, "  {:.3}{long}", checked.median_ratio)?;
-    Ok(Outcome::Good)
+    Ok(Outcome::Success)
 }
 
 /// Returns an error that names the suite, if an unknown kernel has the name of one.
