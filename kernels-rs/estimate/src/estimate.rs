@@ -56,12 +56,12 @@ pub enum Error {
         source: Errors,
     },
     /// ptxas or nvdisasm failed.
-    #[error("cannot assemble {instance}: {said}")]
+    #[error("cannot assemble {instance}: {message}")]
     Tool {
         /// Name of the instance.
         instance: String,
         /// Message of the tool.
-        said: String,
+        message: String,
     },
     /// The interpreter failed.
     #[error("cannot count the instructions of {instance}: {source}")]
@@ -341,7 +341,7 @@ impl Estimator {
         let compilation = Compilation::new(program, artifact.target).map_err(compile)?;
         let optimized = compilation.optimized().map_err(compile)?;
         let ptx = compilation.module(emit::LineDirectives::Kept).map_err(compile)?.to_string();
-        let failed = |said: String| Error::Tool { instance: instance.clone(), said };
+        let failed = |message: String| Error::Tool { instance: instance.clone(), message };
         let (resources, text) = self.nvdisasm.encoded(&self.ptxas, &ptx, target(&self.model)).map_err(failed)?;
         let (plain, encodings) = Encodings::split(&text);
         let listing = Listing::read(&plain).ok_or_else(|| failed("cannot parse the disassembly".to_string()))?;
