@@ -683,17 +683,17 @@ fn summed_parts(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
 /// Returns products in `f64` with their bounds. Sums of products of bytes are integers below 2²⁴,
 /// and exact. A unit rounds up to five times on the way to a sum: a product of two scales, or of a
 /// scale with a half's sum, and each fused multiplication. A sum is made of `in_row` units, one
-/// after another, then by `meets` additions of lanes, and is multiplied by the row's number. If the
-/// magnitudes of finite terms overflow together, any result is correct. A subnormal product of two
-/// scales has an error of half the least one, which the sum of bytes multiplies. Y has `m` rows for
-/// each part of K.
+/// after another, then by `lane_additions` additions of lanes, and is multiplied by the row's
+/// number. If the magnitudes of finite terms overflow together, any result is correct. A subnormal
+/// product of two scales has an error of half the least one, which the sum of bytes multiplies. Y
+/// has `m` rows for each part of K.
 fn product<F: Ggml>(
     instance: &Instance,
     [words, halves, scales, y]: [&Input; 4],
     (bytes, factors): (Vec<[i8; 32]>, Vec<[f64; 4]>),
     expert: impl Fn(usize) -> Option<usize>,
     m: usize,
-    [in_row, meets]: [usize; 2],
+    [in_row, lane_additions]: [usize; 2],
     argument: usize,
 ) -> Vec<Expected> {
     let stored = scalars(instance).last().copied().unwrap_or(Scalar::F32);
@@ -727,7 +727,7 @@ fn product<F: Ggml>(
         }
         let scale = scales.get(matrix.unwrap_or(0) * n + col).copied().unwrap_or(1.0);
         (value, size) = (value * scale, size * scale);
-        let roundings = 5 * in_row + meets + 4;
+        let roundings = 5 * in_row + lane_additions + 4;
         let tiny = 4.0 * roundings as f64 * TINY + of_bytes * scale.abs() * TINY;
         let off = 1.001 * gamma(roundings) * size + tiny;
         let open = size.is_finite() && size > f64::from(f32::MAX) / 4.0;
