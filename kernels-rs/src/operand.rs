@@ -30,12 +30,12 @@ pub(crate) trait Operand<const R: usize> {
     /// Rejects a number of elements `n` along an axis that overflows a kernel's counter. The kernel
     /// counts up to `beyond` elements past the end before it compares.
     fn countable(&self, n: usize, beyond: usize) -> Result<(), Error> {
-        let most = most(beyond);
-        if n as u64 <= most {
+        let max = max_countable(beyond);
+        if n as u64 <= max {
             return Ok(());
         }
         Err(self.refused(format!(
-            "{n} elements are too many for one call, which takes at most {most}: its kernel counts in 32 bits, up to {beyond} past the last; \
+            "{n} elements are too many for one call, which takes at most {max}: its kernel counts in 32 bits, up to {beyond} past the last; \
              split the call"
         )))
     }
@@ -80,7 +80,7 @@ pub(crate) fn rejected(why: String) -> Error {
 
 /// Rejects an optional operand that is present, but does not have the extents `wanted`. Kernels
 /// treat an empty operand as absent, so an operand that is present and empty would be ignored.
-pub(crate) fn given<const R: usize>(
+pub(crate) fn check_optional<const R: usize>(
     operand: Option<&impl Operand<R>>,
     name: &str,
     wanted: [usize; R],
@@ -91,18 +91,18 @@ pub(crate) fn given<const R: usize>(
 
 /// Returns the maximum number of elements along an axis for which a 32-bit counter can run `beyond`
 /// elements past the end.
-const fn most(beyond: usize) -> u64 {
+const fn max_countable(beyond: usize) -> u64 {
     (1u64 << 32).saturating_sub(beyond as u64)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Operand, given, most};
+    use super::{Operand, check_optional, max_countable};
     use runtime::{BufferView, Device};
 
     #[test]
     fn a_count_beyond_32_bits_is_rejected() {
-        assert_eq!((most(0), most(8192), most(usize::MAX)), (1 << 32, (1 << 32) - 8192, 0));
+        assert_eq!((max_countable(0), max_countable(8192), max_countable(usize::MAX)), (1 << 32, (1 << 32) - 8192, 0));
         let device = Device::cpu();
         let x = device.zeros::<f32>(1).unwrap();
         let x = x.view([1]).unwrap();
@@ -138,8 +138,8 @@ mod tests {
         x.expected("x", [2, 3], "here").unwrap();
         let message = x.expected("x", [3, 2], "here").unwrap_err().to_string();
         assert!(message.contains("x: extents [2, 3], expected [3, 2] (here)"), "{message}");
-        given(None::<&BufferView<'_, f32, 2>>, "x", [3, 2], "here").unwrap();
-        assert!(given(Some(&x), "x", [3, 2], "here").is_err());
+        check_optional(None::<&BufferView<'_, f32, 2>>, "x", [3, 2], "here").unwrap();
+        assert!(check_optional(Some(&x), "x", [3, 2], "here").is_err());
         // A broadcast row with more elements than can be counted.
         let far = x.strided().broadcast([usize::MAX, 2, 3]).unwrap().side_by_side().unwrap();
         assert!(far.expected("x", [2, 2, 3], "here").is_err());

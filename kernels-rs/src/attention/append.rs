@@ -86,7 +86,7 @@ pub fn cache_append<T: Float, K: StoredElement, S: Float, P: Pages, const PER: u
         return;
     }
     let head = of_sequence;
-    if position >= pages.room(k.dim(2)) || k.dim(0) == 0 {
+    if position >= pages.capacity(k.dim(2)) || k.dim(0) == 0 {
         return;
     }
     let (plane, row) = pages.place(sequence, position, k.dim(2));

@@ -172,7 +172,7 @@ mod items {
         fn place(&self, sequence: usize, key: usize, rows: usize) -> (usize, usize);
 
         /// Returns the maximum number of keys of a sequence.
-        fn room(&self, rows: usize) -> usize;
+        fn capacity(&self, rows: usize) -> usize;
     }
 
     /// The layout with one plane for each sequence.
@@ -185,7 +185,7 @@ mod items {
             (sequence, key)
         }
 
-        fn room(&self, rows: usize) -> usize {
+        fn capacity(&self, rows: usize) -> usize {
             rows
         }
     }
@@ -204,7 +204,7 @@ mod items {
             (self.table[(sequence.min(self.table.rows() - 1), key / rows)] as usize, key % rows)
         }
 
-        fn room(&self, rows: usize) -> usize {
+        fn capacity(&self, rows: usize) -> usize {
             if self.table.rows() == 0 { 0 } else { self.table.cols() * rows }
         }
     }

@@ -273,7 +273,7 @@ impl<'a, M: Score + LaunchStruct> Attention<'a, M> {
         &self,
         device: &Device,
         tile: AttentionTile,
-        [heads, others]: [usize; 2],
+        [heads, list_repeats]: [usize; 2],
         [longest, keys]: [usize; 2],
     ) -> Result<Arc<PlannedSchedule>, Error> {
         let (left, right) = (self.left, self.right);
@@ -284,7 +284,7 @@ impl<'a, M: Score + LaunchStruct> Attention<'a, M> {
         };
         let lists = || (0..longest.div_ceil(tile.height)).map(tiles).collect::<Vec<_>>().repeat(heads);
         let seen = ListInputs::Band { longest, keys, left, right };
-        device.get_or_init_extension(Plans::new).plan(PlanKey { tile, heads, others, seen }, lists)
+        device.get_or_init_extension(Plans::new).plan(PlanKey { tile, heads, list_repeats, seen }, lists)
     }
 }
 
@@ -489,10 +489,10 @@ impl<T: Float + GenericArgument, V: KeysAndValues<T>, M: Score + LaunchStruct, Q
             (_, false, ..=96) => form(96, 128, 1),
             (_, false, _) => form(128, 128, 1),
         };
-        let others = values.div_ceil(tile.width) * extent.sequences;
+        let list_repeats = values.div_ceil(tile.width) * extent.sequences;
         let plan = match attention.mask {
-            Some(mask) => mask.plan(tile, others)?,
-            None => attention.plan(on.device(), tile, [heads, others], [extent.queries, keys.keys()])?,
+            Some(mask) => mask.plan(tile, list_repeats)?,
+            None => attention.plan(on.device(), tile, [heads, list_repeats], [extent.queries, keys.keys()])?,
         };
         let work = on.share(&plan.table)?;
         let slots = plan.slots;

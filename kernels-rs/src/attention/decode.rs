@@ -246,7 +246,7 @@ pub fn flash_decode<
     let (group, first) = (heads / blocks, heads % blocks * (GROUP * SETS));
     let width = q.dim(2);
     let columns = BlockColumns { sequence, tokens, group, of_group, count, first, width };
-    let len = (lengths[sequence] as usize).min(pages.room(k.dim(2)));
+    let len = (lengths[sequence] as usize).min(pages.capacity(k.dim(2)));
     let (k, v) = if STREAMED { (k.streaming(), v.streaming()) } else { (k, v) };
     let lanes = warp::group::<LANES>();
     let keys = THREADS / LANES / SETS;

@@ -5,16 +5,16 @@ use kernel_dsl::prelude::*;
 
 /// Rows of a warp that are in flight at once.
 #[device]
-pub const ROWS: usize = 4;
+pub const ROWS_IN_FLIGHT: usize = 4;
 /// Parts of these rows that are in flight at once.
 #[device]
 const AHEAD: usize = 2;
 /// The maximum number of parts: each lane holds the sums of one part.
 #[device]
-pub const PARTS: usize = 32;
+pub const MAX_PARTS: usize = 32;
 
-/// Returns the sums over all keys of [`ROWS`] rows: the largest logit, Σ exp(x − max), and four of
-/// the `WIDTH` elements of Σ exp(x − max)·v, from element 4 · `lane` on.
+/// Returns the sums over all keys of [`ROWS_IN_FLIGHT`] rows: the largest logit, Σ exp(x − max),
+/// and four of the `WIDTH` elements of Σ exp(x − max)·v, from element 4 · `lane` on.
 ///
 /// `partial` and `logs` are the results of the `n` parts. Rows start at `first`, and are clamped to
 /// `last`. `lane` is an argument, because the compiler might keep a recomputed one in a register
@@ -28,9 +28,9 @@ pub fn reduce_parts<const WIDTH: usize>(
     first: usize,
     last: usize,
     lane: usize,
-) -> [(f32, f32, [f32; 4]); ROWS] {
-    let (mut scales, mut sums) = ([0.0f32; ROWS], [(f32::NEG_INFINITY, 0.0f32, [0.0f32; 4]); ROWS]);
-    for i in unroll(0..ROWS) {
+) -> [(f32, f32, [f32; 4]); ROWS_IN_FLIGHT] {
+    let (mut scales, mut sums) = ([0.0f32; ROWS_IN_FLIGHT], [(f32::NEG_INFINITY, 0.0f32, [0.0f32; 4]); ROWS_IN_FLIGHT]);
+    for i in unroll(0..ROWS_IN_FLIGHT) {
         let row = (first + i).min(last);
         let (mut max, mut sum) = (f32::NEG_INFINITY, 0.0);
         if lane < n {
@@ -42,16 +42,16 @@ pub fn reduce_parts<const WIDTH: usize>(
         sums[i] = (top, warp::sum(sum * scales[i]), [0.0; 4]);
     }
     for p in rolled((0..n).step_by(AHEAD)) {
-        let mut x = [[[0.0f32; 4]; ROWS]; AHEAD];
+        let mut x = [[[0.0f32; 4]; ROWS_IN_FLIGHT]; AHEAD];
         for a in unroll(0..AHEAD) {
-            for i in unroll(0..ROWS) {
+            for i in unroll(0..ROWS_IN_FLIGHT) {
                 if p + a < n && lane * 4 < WIDTH {
                     x[a][i] = partial.load::<4>((p + a, (first + i).min(last), lane * 4));
                 }
             }
         }
         for a in unroll(0..AHEAD) {
-            for i in unroll(0..ROWS) {
+            for i in unroll(0..ROWS_IN_FLIGHT) {
                 let scale = warp::shuffle(scales[i], (p + a) % 32);
                 for e in unroll(0..4) {
                     sums[i].2[e] = x[a][i][e].mul_add(scale, sums[i].2[e]);

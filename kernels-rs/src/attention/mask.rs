@@ -183,13 +183,13 @@ impl DeviceMask {
         self.size.get()
     }
 
-    /// Returns the assignment of work to blocks. The lists of all heads are repeated `others`
+    /// Returns the assignment of work to blocks. The lists of all heads are repeated `list_repeats`
     /// times, once for each sequence and each piece of a value.
-    pub(super) fn plan(&self, tile: AttentionTile, others: usize) -> Result<Arc<PlannedSchedule>, Error> {
+    pub(super) fn plan(&self, tile: AttentionTile, list_repeats: usize) -> Result<Arc<PlannedSchedule>, Error> {
         // A block of the mask is a whole number of tiles of queries.
         let (of_block, keys) = (self.size() / tile.height, self.size() / KEYS);
         let lists = || self.lengths_of_lists.iter().flat_map(|n| repeat_n(n * keys, of_block)).collect();
-        self.plans.plan(PlanKey { tile, heads: self.heads, others, seen: ListInputs::Listed }, lists)
+        self.plans.plan(PlanKey { tile, heads: self.heads, list_repeats, seen: ListInputs::Listed }, lists)
     }
 
     /// Returns the lists of blocks of keys. Fails if the mask has other extents.

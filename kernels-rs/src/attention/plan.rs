@@ -76,7 +76,7 @@ pub(super) struct PlanKey {
     pub heads: usize,
     /// The number of repetitions of all heads' lists: one for each sequence and each piece of a
     /// value.
-    pub others: usize,
+    pub list_repeats: usize,
     pub seen: ListInputs,
 }
 
@@ -104,19 +104,19 @@ impl Plans {
         Plans { device, kept: Mutex::default() }
     }
 
-    /// Returns the plan for `asked`. `lists` gives the number of key tiles for each tile of queries
+    /// Returns the plan for `key`. `lists` gives the number of key tiles for each tile of queries
     /// of all heads of a sequence.
-    pub fn plan(&self, asked: PlanKey, lists: impl FnOnce() -> Vec<usize>) -> Result<Arc<PlannedSchedule>, Error> {
+    pub fn plan(&self, key: PlanKey, lists: impl FnOnce() -> Vec<usize>) -> Result<Arc<PlannedSchedule>, Error> {
         // The data is consistent even if a holder of the lock panicked.
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(at) = kept.iter().position(|(of, _)| *of == asked)
+        if let Some(at) = kept.iter().position(|(of, _)| *of == key)
             && let Some(found) = kept.remove(at)
         {
             kept.push_front(found.clone());
             return Ok(found.1);
         }
-        let plan = Arc::new(self.build_plan(asked, &lists())?);
-        kept.push_front((asked, plan.clone()));
+        let plan = Arc::new(self.build_plan(key, &lists())?);
+        kept.push_front((key, plan.clone()));
         let mut bytes = 0;
         kept.retain(|(_, plan)| {
             bytes += plan.blocks * TABLE_COLUMNS * size_of::<u32>();
@@ -127,11 +127,11 @@ impl Plans {
 
     fn build_plan(
         &self,
-        PlanKey { tile, heads, others, seen }: PlanKey,
+        PlanKey { tile, heads, list_repeats, seen }: PlanKey,
         lists: &[usize],
     ) -> Result<PlannedSchedule, Error> {
         let rows = lists.len() / heads.max(1);
-        let all = lists.repeat(others);
+        let all = lists.repeat(list_repeats);
         let work = Work {
             lists: &all,
             rows,

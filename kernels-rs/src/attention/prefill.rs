@@ -708,10 +708,10 @@ fn reduce_list<
         return;
     }
     let lane = thread % 32;
-    for from in rolled((thread / 32 * ROWS..BM).step_by(THREADS / 32 * ROWS)) {
+    for from in rolled((thread / 32 * ROWS_IN_FLIGHT..BM).step_by(THREADS / 32 * ROWS_IN_FLIGHT)) {
         if row0 + from < lq {
             let all = reduce_parts::<WIDTH>(partial, logs, divided, from, lq - 1 - row0, lane);
-            for i in unroll(0..ROWS) {
+            for i in unroll(0..ROWS_IN_FLIGHT) {
                 let (query, (max, sum, values)) = (row0 + from + i, all[i]);
                 let factor = reciprocal(max, sum);
                 if query < lq {

@@ -227,7 +227,7 @@ mod items {
             self.numbers.dim(1)
         }
         fn rows(self) -> usize {
-            self.pages.room(self.numbers.dim(2))
+            self.pages.capacity(self.numbers.dim(2))
         }
         fn columns(self) -> usize {
             self.numbers.dim(3) * K::NUMBERS

@@ -31,7 +31,7 @@
 //! The result, a table with a row for each block, depends on shapes only, and is computed once for
 //! each shape.
 
-use super::join::PARTS;
+use super::join::MAX_PARTS;
 use super::simulation::BlockSlots;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -162,12 +162,12 @@ impl Schedule {
 }
 
 impl Work<'_> {
-    /// Returns whether no list has more than [`PARTS`] parts, and all partial results have at most
-    /// [`MAX_PARTIAL_BYTES`].
+    /// Returns whether no list has more than [`MAX_PARTS`] parts, and all partial results have at
+    /// most [`MAX_PARTIAL_BYTES`].
     fn allows(self, pieces: &[KeySpan]) -> bool {
         let mut parts = vec![0; self.lists.len()];
         pieces.iter().filter(|p| p.cut).for_each(|p| parts[p.list] += 1);
-        parts.iter().all(|n| *n <= PARTS) && parts.iter().sum::<usize>() * self.bytes <= MAX_PARTIAL_BYTES
+        parts.iter().all(|n| *n <= MAX_PARTS) && parts.iter().sum::<usize>() * self.bytes <= MAX_PARTIAL_BYTES
     }
 }
 
@@ -407,11 +407,11 @@ mod tests {
         }
     }
 
-    /// Checks the limit: a block can reduce at most [`PARTS`] parts.
+    /// Checks the limit: a block can reduce at most [`MAX_PARTS`] parts.
     #[test]
     fn a_list_has_a_limited_number_of_parts() {
         let schedule = schedule(&[100_000], 1, &H200);
-        assert!((2..=PARTS).contains(&schedule.items.len()), "{}", schedule.items.len());
+        assert!((2..=MAX_PARTS).contains(&schedule.items.len()), "{}", schedule.items.len());
     }
 
     /// Checks that fewer parts are made if their results would exceed the limit of memory.

@@ -6,7 +6,7 @@ use kernel_dsl::prelude::*;
 
 /// Windows of a thread.
 #[device]
-pub const ROWS: usize = 8;
+pub const WINDOWS_PER_THREAD: usize = 8;
 
 /// The positions of windows, along depth, height and width.
 #[device]
@@ -46,7 +46,7 @@ pub fn im2col<T: Number, const INSIDE: bool, const V: usize>(
     first: usize,
     cols: ViewMut<T, 2>,
 ) {
-    let [of_rows, of_cols, _] = block_at(cols.rows().div_ceil(ROWS), cols.cols().div_ceil(256 * V));
+    let [of_rows, of_cols, _] = block_at(cols.rows().div_ceil(WINDOWS_PER_THREAD), cols.cols().div_ceil(256 * V));
     let col = (of_cols * 256 + thread::x()) * V;
     if col >= cols.cols() {
         return;
@@ -61,12 +61,12 @@ pub fn im2col<T: Number, const INSIDE: bool, const V: usize>(
     let (channel, i) = div_rem(rest, kernel[0]);
     let from = [i * dilation[0], j * dilation[1], k * dilation[2]];
     // The first of the thread's windows; the others are computed incrementally.
-    let row = of_rows * ROWS;
+    let row = of_rows * WINDOWS_PER_THREAD;
     let (rest, mut c) = div_rem(first + row, windows[2]);
     let (rest, mut b) = div_rem(rest, windows[1]);
     let (mut sample, mut a) = div_rem(rest, windows[0]);
-    let mut found = [[T::default(); V]; ROWS];
-    for r in unroll(0..ROWS) {
+    let mut found = [[T::default(); V]; WINDOWS_PER_THREAD];
+    for r in unroll(0..WINDOWS_PER_THREAD) {
         if row + r < cols.rows() {
             let at = [a * stride[0] + from[0], b * stride[1] + from[1], c * stride[2] + from[2]];
             if INSIDE {
@@ -93,7 +93,7 @@ pub fn im2col<T: Number, const INSIDE: bool, const V: usize>(
             }
         }
     }
-    for r in unroll(0..ROWS) {
+    for r in unroll(0..WINDOWS_PER_THREAD) {
         if row + r < cols.rows() {
             cols.store((row + r, col), found[r]);
         }

@@ -5,7 +5,7 @@ use super::few::gemv_blocks;
 use super::formats::device::BlockFormat;
 use super::many::{add_parts, gemm_blocks};
 use super::plan::{QuantCosts, QuantPlan, QuantTile, plan};
-use super::weights::{Format, LentPlanes, Weights};
+use super::weights::{Format, QueuedPlanes, Weights};
 use crate::LaunchStruct;
 use crate::access::rows_are_whole;
 use crate::activation::swiglu;
@@ -165,7 +165,7 @@ impl Weights {
         let ([rows, cols], [_, k]) = (y.extents(), self.extents());
         // Few rows of weights are shared among more warps.
         let narrow = rows * cols < 32 * on.device().facts().multiprocessors as usize;
-        let lent = self.lend::<F>(on)?;
+        let lent = self.borrow_planes::<F>(on)?;
         let (words, halves, scales) = lent.views()?;
         let (bytes, factors) = (on.scratch::<i32>(0)?, on.scratch::<f32>(0)?);
         let (bytes, factors) = (bytes.view([0, 0])?, factors.view([0, 0])?);
@@ -203,7 +203,7 @@ impl Weights {
         y: &mut BufferViewMut<'_, T, 2>,
         epilogue: E,
     ) -> Result<(), Error> {
-        let lent = self.lend::<F>(on)?;
+        let lent = self.borrow_planes::<F>(on)?;
         let (words, halves, scales) = lent.views()?;
         let none = on.scratch::<f32>(0)?;
         let (bytes, factors) = rows.x.views()?;
@@ -255,7 +255,7 @@ impl Weights {
         y: &mut BufferViewMut<'_, T, 2>,
         epilogue: E,
     ) -> Result<(), Error> {
-        let (lent, [m, n]) = (self.lend::<F>(on)?, y.extents());
+        let (lent, [m, n]) = (self.borrow_planes::<F>(on)?, y.extents());
         if splits == 1 || m * n == 0 {
             return self.parts::<T, E, F>(on, (tile, 1), &lent, rows, y, epilogue);
         }
@@ -273,7 +273,7 @@ impl Weights {
         &self,
         on: &impl Queue,
         (tile, splits): (QuantTile, usize),
-        lent: &LentPlanes,
+        lent: &QueuedPlanes,
         rows: &Rows<'_>,
         y: &mut BufferViewMut<'_, T, 2>,
         epilogue: E,

@@ -310,7 +310,7 @@ impl Weights {
         }
         let four = rows_are_whole(&*to, 4);
         with_format!(self.format, F => {
-            let lent = self.lend::<F>(on)?;
+            let lent = self.borrow_planes::<F>(on)?;
             let (words, halves, _) = lent.views()?;
             // SAFETY: as in `from_blocks`.
             unsafe {
@@ -344,9 +344,9 @@ impl Weights {
     }
 
     /// Returns the planes as memory that launches queued on `on` can read.
-    pub(super) fn lend<F: BlockFormat>(&self, on: &impl Queue) -> Result<LentPlanes, Error> {
+    pub(super) fn borrow_planes<F: BlockFormat>(&self, on: &impl Queue) -> Result<QueuedPlanes, Error> {
         let units = units::<F>(self.cols);
-        Ok(LentPlanes {
+        Ok(QueuedPlanes {
             rows: self.rows,
             units,
             wide: [F::words(units), host::pitch::<F>(units)],
@@ -365,7 +365,7 @@ fn units<F: BlockFormat>(cols: usize) -> usize {
 }
 
 /// The planes of weights while launches that read them are queued.
-pub(super) struct LentPlanes {
+pub(super) struct QueuedPlanes {
     rows: usize,
     /// Units of a row.
     pub(super) units: usize,
@@ -381,7 +381,7 @@ pub(super) struct LentPlanes {
 /// Words, 16-bit elements, and the scales of rows.
 type BorrowedPlanes<'a> = (BufferView<'a, u32, 2>, BufferView<'a, u16, 2>, BufferView<'a, f32, 1>);
 
-impl LentPlanes {
+impl QueuedPlanes {
     pub(super) fn views(&self) -> Result<BorrowedPlanes<'_>, Error> {
         Ok((
             self.words.view_strided([self.rows, self.wide[0]], [self.wide[1], 1])?,

@@ -5,7 +5,7 @@ use kernel_dsl::prelude::*;
 
 /// The maximum number of pairs of a head.
 #[device]
-pub const PAIRS: usize = 256;
+pub const MAX_PAIRS: usize = 256;
 
 /// Computes the cosine and sine of each pair, for up to `TOKENS` existing tokens from `first` on,
 /// and ends with a barrier.
@@ -80,7 +80,7 @@ fn rotate_pairs<X: Float, const HALVES: bool, const V: usize, const TOKENS: usiz
     frequencies: View<f32, 1>,
     y: ViewMut<X, 3>,
 ) {
-    let table = Shared::<f32, 3>::new([TOKENS, 2, PAIRS]);
+    let table = Shared::<f32, 3>::new([TOKENS, 2, MAX_PAIRS]);
     let pairs = frequencies.len();
     let (of_head, pieces) = (pairs / V, y.dim(1) * (pairs / V));
     if pieces == 0 {

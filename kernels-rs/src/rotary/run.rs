@@ -1,6 +1,6 @@
 //! The calls for rotary embedding.
 
-use super::kernels::{rotate, rotate_in_place};
+use super::kernels::{MAX_PAIRS, rotate, rotate_in_place};
 use crate::axes::{pieces_are_contiguous, widest};
 use crate::dispatch::dispatch;
 use crate::operand::{Operand, refused};
@@ -8,9 +8,6 @@ use crate::queue::LibraryCall;
 use crate::{Queue, QueueMemory};
 use kernel_dsl::{Float, GenericArgument};
 use runtime::{BufferView, BufferViewMut, Error};
-
-/// The maximum number of pairs of a head.
-const MAX_PAIRS: usize = 256;
 
 /// The elements of a head that form a pair.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

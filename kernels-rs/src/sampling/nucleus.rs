@@ -36,7 +36,7 @@
 
 use super::best::{Temperature, column_of, score_of};
 use super::random::{RandomStream, words};
-use super::threshold::{Candidates, Measure, candidate, reaching, share, weight};
+use super::threshold::{Candidates, Measure, candidate, ceil_fraction, reaching, weight};
 use kernel_dsl::prelude::*;
 
 /// The number of levels, and of threads of the kernels of parts.
@@ -172,7 +172,7 @@ fn cut(sums: View<u64, 1>, top_p: u32, of: Measure) -> Cut {
     }
     let here = if t < LEVELS { sums[t] } else { 0 };
     let (before, total) = block::scan(here, 0u64, |a, b| a + b);
-    let need = if of.top == f32::INFINITY { 1 } else { share(total, top_p) };
+    let need = if of.top == f32::INFINITY { 1 } else { ceil_fraction(total, top_p) };
     if before < need && need <= before + here {
         found[0] = t as u32;
         rest[0] = before;

@@ -191,7 +191,7 @@ pub fn reaching<T: Float, C: Candidates, const WEIGHED: bool>(
 
 /// Returns ⌈total · p / 2³²⌉ for a total below 2⁶³.
 #[device]
-pub fn share(total: u64, p: u32) -> u64 {
+pub fn ceil_fraction(total: u64, p: u32) -> u64 {
     let low = (total & 0xffff_ffff) * p as u64;
     (total >> 32) * p as u64 + (low >> 32) + (low & 0xffff_ffff > 0) as u64
 }
@@ -242,7 +242,7 @@ pub fn sample_likely<T: Float>(
             let reached = reaching::<T, Above, true>(
                 of_row,
                 Above { tokens: of_row.len(), floor },
-                share(total, top_p),
+                ceil_fraction(total, top_p),
                 of,
                 0,
                 64,

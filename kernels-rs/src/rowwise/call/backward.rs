@@ -4,7 +4,7 @@ use super::plan::{Team, queue, wide};
 use super::{Norm, Softmax};
 use crate::Queue;
 use crate::access::rows_begin_at;
-use crate::operand::{Operand, given};
+use crate::operand::{Operand, check_optional};
 use crate::queue::LibraryCall;
 use crate::rowwise::backward::{norm_backward, norm_columns, norm_columns_sum, softmax_backward};
 use kernel_dsl::compiler::hir::Constant;
@@ -117,8 +117,8 @@ impl<W: Float + GenericArgument> Norm<'_, W> {
     ) -> Result<(), Error> {
         let [rows, cols] = z.extents();
         of_rows(z, saved, dy)?;
-        given(dweight.as_deref(), "dweight", [cols], "a number for each column of z")?;
-        given(dbias.as_deref(), "dbias", [cols], "a number for each column of z")?;
+        check_optional(dweight.as_deref(), "dweight", [cols], "a number for each column of z")?;
+        check_optional(dbias.as_deref(), "dbias", [cols], "a number for each column of z")?;
         let slab = rows.div_ceil(SLABS).max(SLAB);
         let shape = [rows.div_ceil(slab), 2, cols];
         let mut parts = on.scratch::<f32>(shape.iter().product())?;

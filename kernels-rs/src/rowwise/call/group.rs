@@ -3,7 +3,7 @@
 use super::plan::{Team, queue, wide};
 use crate::Queue;
 use crate::access::rows_begin_at;
-use crate::operand::{Operand, given, rejected};
+use crate::operand::{Operand, check_optional, rejected};
 use crate::rowwise::group::{group_norm, group_norm_backward, group_norm_channels};
 use kernel_dsl::compiler::hir::Constant;
 use kernel_dsl::{Element, Float, GenericArgument};
@@ -85,7 +85,12 @@ impl<'a, W: Float + GenericArgument> GroupNorm<'a, W> {
     ) -> Result<(), Error> {
         let [samples, all, spatial] = x.extents();
         self.of_channels(all)?;
-        given(saved.as_deref(), "saved", [samples, self.groups, 2], "two numbers for each group of each sample of x")?;
+        check_optional(
+            saved.as_deref(),
+            "saved",
+            [samples, self.groups, 2],
+            "two numbers for each group of each sample of x",
+        )?;
         let mut y = self.rows_mut("y", x.extents(), y)?;
         let (x, channels) = self.rows(x)?;
         let wide = wide::<T>(spatial, |wide| vec![rows_begin_at(x, wide), rows_begin_at(&y, wide)]);
@@ -163,8 +168,8 @@ impl<'a, W: Float + GenericArgument> GroupNorm<'a, W> {
         let channels = self.of_group(all)?;
         dy.expected("dy", x.extents(), "the extents of x")?;
         saved.expected("saved", [samples, self.groups, 2], "two numbers for each group of each sample of x")?;
-        given(dweight.as_deref(), "dweight", [all], "a number for each channel of x")?;
-        given(dbias.as_deref(), "dbias", [all], "a number for each channel of x")?;
+        check_optional(dweight.as_deref(), "dweight", [all], "a number for each channel of x")?;
+        check_optional(dbias.as_deref(), "dbias", [all], "a number for each channel of x")?;
         if all == 0 {
             return Ok(());
         }
@@ -207,8 +212,8 @@ impl<'a, W: Float + GenericArgument> GroupNorm<'a, W> {
 
     /// Rejects a weight or bias that does not have one number for each of `channels` channels.
     fn of_channels(&self, channels: usize) -> Result<(), Error> {
-        given(self.weight, "weight", [channels], "a number for each channel of x")?;
-        given(self.bias, "bias", [channels], "a number for each channel of x")
+        check_optional(self.weight, "weight", [channels], "a number for each channel of x")?;
+        check_optional(self.bias, "bias", [channels], "a number for each channel of x")
     }
 
     /// Returns the number of channels of a group, of `channels` in total.

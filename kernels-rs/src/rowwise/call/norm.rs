@@ -3,7 +3,7 @@
 use super::plan::{Team, queue, wide};
 use crate::Queue;
 use crate::access::rows_begin_at;
-use crate::operand::{Operand, given};
+use crate::operand::{Operand, check_optional};
 use crate::queue::naming;
 use crate::rowwise::norm::{norm_activations, norm_quantized, norm_rows};
 use kernel_dsl::compiler::hir::Constant;
@@ -115,7 +115,7 @@ impl<'a, W: Float + GenericArgument> Norm<'a, W> {
     ) -> Result<(), Error> {
         self.compared(x, &added)?;
         y.expected("y", x.extents(), "the extents of x")?;
-        given(saved.as_deref(), "saved", [x.extents()[0], 2], "two numbers for each row of x")?;
+        check_optional(saved.as_deref(), "saved", [x.extents()[0], 2], "two numbers for each row of x")?;
         let fused = added.is_some();
         let constants = |team: Team, wide| {
             let whole = x.extents()[1] <= team.kept();
@@ -241,8 +241,8 @@ impl<'a, W: Float + GenericArgument> Norm<'a, W> {
 
     /// Rejects a weight or bias that does not have one number for each of `cols` columns.
     pub(super) fn of_columns(&self, cols: usize) -> Result<(), Error> {
-        given(self.weight, "weight", [cols], "a number for each column of x")?;
-        given(self.bias, "bias", [cols], "a number for each column of x")
+        check_optional(self.weight, "weight", [cols], "a number for each column of x")?;
+        check_optional(self.bias, "bias", [cols], "a number for each column of x")
     }
 
     /// Rejects a weight or bias that does not match x's columns, and a summand or sum that does not

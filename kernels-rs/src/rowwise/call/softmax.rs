@@ -3,7 +3,7 @@
 use super::plan::{Team, queue, wide};
 use crate::Queue;
 use crate::access::rows_begin_at;
-use crate::operand::{Operand, given};
+use crate::operand::{Operand, check_optional};
 use crate::rowwise::softmax::softmax_rows;
 use kernel_dsl::compiler::hir::Constant;
 use kernel_dsl::{Float, GenericArgument};
@@ -103,8 +103,8 @@ impl<'a> Softmax<'a> {
             let queries = self.queries;
             return Err(x.refused(format!("the mask is causal for {queries} queries, and x has {cols} columns; x needs at least one for each query")));
         }
-        given(self.bias, "bias", [rows, cols], "the extents of x; a row stride of 0 repeats one row")?;
-        given(self.keep, "keep", [rows, cols], "the extents of x; a row stride of 0 repeats one row")?;
+        check_optional(self.bias, "bias", [rows, cols], "the extents of x; a row stride of 0 repeats one row")?;
+        check_optional(self.keep, "keep", [rows, cols], "the extents of x; a row stride of 0 repeats one row")?;
         let masked = self.bias.is_some() || self.keep.is_some() || self.queries > 0;
         let team = Team::of(on.device(), rows, cols, if masked { 16 } else { 32 });
         let wide = wide::<T>(cols, |wide| {
