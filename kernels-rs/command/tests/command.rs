@@ -273,7 +273,7 @@ fn report_measures_what_it_computes() {
     }
     let branch = &report[0]["branches"][0];
     assert_eq!((&branch["scope"], &branch["looped"], &branch["line"]), (&"lane".into(), &false.into(), &40.into()));
-    assert_eq!(branch["measured"], serde_json::json!({ "decided": 16, "parted": 0 }));
+    assert_eq!(branch["measured"], serde_json::json!({ "decided": 16, "diverged": 0 }));
     let lines = report[0]["lines"].as_array().unwrap();
     assert!(lines.iter().any(|line| line["line"] == 41 && line["lanes"] == 512 * 4), "{lines:?}");
     let text = stdout(&["report", "saxpy", "--case", "512 elements", "--all"]);

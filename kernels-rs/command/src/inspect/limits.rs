@@ -196,15 +196,15 @@ pub(super) fn advice(report: &ReportJson, lines: &[RustLine], index: &LineIndex)
         }
     }
     for branch in &report.branches {
-        let Some(ways) = branch.measured.filter(|ways| ways.share() > MANY_DIVERGE) else { continue };
-        let BranchCounts { decided, parted } = ways;
+        let Some(counts) = branch.measured.filter(|counts| counts.share() > MANY_DIVERGE) else { continue };
+        let BranchCounts { decided, diverged } = counts;
         let text = match branch.looped {
             true => format!(
-                "Lanes leave the loop before others of their warp in {parted} of {decided} decisions: let the bound \
+                "Lanes leave the loop before others of their warp in {diverged} of {decided} decisions: let the bound \
                  depend on the warp or block, or handle the last iteration alone."
             ),
             false => format!(
-                "The lanes of a warp take different paths in {parted} of {decided} decisions: let the condition \
+                "The lanes of a warp take different paths in {diverged} of {decided} decisions: let the condition \
                  depend on the warp or block, or compute both sides and select."
             ),
         };

@@ -19,7 +19,7 @@ use kernel_dsl_compiler::Target;
 impl Warp {
     /// Returns whether the warp can run, rather than wait.
     pub fn runs(&self) -> bool {
-        !self.ended && self.waits.is_none() && self.meets.is_none()
+        !self.ended && self.waits.is_none() && self.rejoins_at.is_none()
     }
 
     /// Keeps only the lanes of `own`.
@@ -62,7 +62,7 @@ impl Machine<'_, '_> {
         if self.program.target < Target::SM_70 {
             return false;
         }
-        let mut parted = Vec::new();
+        let mut split_off = Vec::new();
         for warp in warps.iter_mut() {
             let Some(cycle) = warp.cycle else { continue };
             let (here, outside) = (warp.mask, warp.live & !warp.mask);
@@ -73,13 +73,13 @@ impl Machine<'_, '_> {
             // them, and continue after the loop.
             let mut others = warp.clone();
             others.keep(warp.own & !here);
-            (others.pc, others.cycle, others.parted) = (cycle.site + 1, None, true);
+            (others.pc, others.cycle, others.is_split) = (cycle.site + 1, None, true);
             warp.keep(here);
-            warp.parted = true;
-            parted.push(others);
+            warp.is_split = true;
+            split_off.push(others);
         }
-        let any = !parted.is_empty();
-        warps.append(&mut parted);
+        let any = !split_off.is_empty();
+        warps.append(&mut split_off);
         any
     }
 
@@ -89,7 +89,7 @@ impl Machine<'_, '_> {
     pub fn join_lanes(&mut self, warps: &mut Vec<Warp>, whole: usize) -> bool {
         let mut can_continue = false;
         for first in 0..whole {
-            if !warps[first].parted {
+            if !warps[first].is_split {
                 continue;
             }
             let index = warps[first].index;
@@ -111,20 +111,20 @@ impl Machine<'_, '_> {
                 warps[stays].own |= gone.own;
             }
             let all = parts(warps);
-            let site = warps[first].meets;
-            if site.is_some() && all.iter().all(|i| warps[*i].meets == site) {
+            let site = warps[first].rejoins_at;
+            if site.is_some() && all.iter().all(|i| warps[*i].rejoins_at == site) {
                 for i in all.into_iter().rev().filter(|i| *i != first) {
                     let part = warps.remove(i);
                     warps[first].take(part);
                 }
-                (warps[first].meets, warps[first].parted) = (None, false);
+                (warps[first].rejoins_at, warps[first].is_split) = (None, false);
                 warps[first].own = FULL;
                 can_continue = true;
             } else if all.len() == 1 {
                 // The others have ended.
-                (warps[first].meets, warps[first].parted, warps[first].own) = (None, false, FULL);
+                (warps[first].rejoins_at, warps[first].is_split, warps[first].own) = (None, false, FULL);
                 can_continue |= !warps[first].ended;
-            } else if let (Some(here), true) = (site, all.iter().all(|i| warps[*i].meets.is_some())) {
+            } else if let (Some(here), true) = (site, all.iter().all(|i| warps[*i].rejoins_at.is_some())) {
                 self.report_deadlocked_parts(here, warps, &all);
                 return true;
             }
@@ -140,7 +140,7 @@ impl Machine<'_, '_> {
         let (here, live) = (one.mask.count_ones(), (one.live | other.live).count_ones());
         self.report(Check::DivergentWarp, site, one.index, one.mask, |_, _| {
             let message = format!("{here} of the {live} lanes of a warp wait here for the others");
-            Description::new(message).against(other.meets, thread, "waits for them here")
+            Description::new(message).against(other.rejoins_at, thread, "waits for them here")
         });
         self.stopped = true;
     }

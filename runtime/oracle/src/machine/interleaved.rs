@@ -169,7 +169,7 @@ impl<const TIER: u8> RunningGrid for Grid<'_, '_, '_, TIER> {
     fn run_warp(&mut self, block: &mut SuspendedBlock, warp: usize) {
         self.machine.in_block(block, |machine, warps| {
             machine.begin_slice();
-            if TIER >= ALL && warps[warp].parted {
+            if TIER >= ALL && warps[warp].is_split {
                 // An access of another part of the warp is not simultaneous with an access of this
                 // part.
                 machine.tick();

@@ -168,11 +168,11 @@ pub struct Warp {
     pub waits: Option<Pc>,
     /// Whether other lanes of the warp run as a separate warp
     /// ([`independent`](crate::machine::independent)).
-    pub parted: bool,
+    pub is_split: bool,
     /// The lanes of this part of the warp.
     pub own: u32,
     /// The instruction at which this part waits for the other parts.
-    pub meets: Option<Pc>,
+    pub rejoins_at: Option<Pc>,
     /// The loop that the warp cannot leave unless other threads change memory.
     pub cycle: Option<Cycle>,
     /// The number of the warp's consecutive atomic operations that changed nothing and accessed no
@@ -324,9 +324,9 @@ impl<'p, 'm> Machine<'p, 'm> {
                 live: 0,
                 met: 0,
                 waits: None,
-                parted: false,
+                is_split: false,
                 own: FULL,
-                meets: None,
+                rejoins_at: None,
                 cycle: None,
                 idle: 0,
                 highest: 0,
@@ -354,7 +354,7 @@ impl<'p, 'm> Machine<'p, 'm> {
         for warp in warps.iter_mut() {
             warp.live = self.setting.grid.warp_mask(warp.index);
             (warp.mask, warp.pc, warp.ended, warp.waits) = (warp.live, 0, false, None);
-            (warp.cycle, warp.parted, warp.own, warp.meets) = (None, false, FULL, None);
+            (warp.cycle, warp.is_split, warp.own, warp.rejoins_at) = (None, false, FULL, None);
             (warp.idle, warp.highest) = (0, 0);
             warp.met = self.epoch;
             warp.written.fill(0);
@@ -524,7 +524,7 @@ impl<const TIER: u8> RunningBlock for Running<'_, '_, '_, TIER> {
     }
 
     fn run_warp(&mut self, warp: &mut Warp) {
-        if TIER >= ALL && warp.parted {
+        if TIER >= ALL && warp.is_split {
             // An access of another part of the warp is not simultaneous with an access of this
             // part.
             self.machine.tick();

@@ -560,7 +560,7 @@ impl Shadow {
             let atomically = || self.atomics.as_ref().is_some_and(|atomics| atomics.last_store(at).is_some());
             self.last_store(at).is_some() || atomically()
         };
-        (first..=last).all(|cell| !uninit.any(of(cell)) || stored(cell << self.granule))
+        (first..=last).all(|cell| !uninit.intersects(of(cell)) || stored(cell << self.granule))
     }
 
     /// Returns the bytes of `uninit` that were neither stored nor changed atomically.

@@ -133,7 +133,7 @@ impl Memo {
 /// Returns the words that the lanes access by fixed and uniform indices, or `None` if a lane is out
 /// of bounds.
 #[inline(always)]
-pub(super) fn parted<'a>(
+pub(super) fn split_words<'a>(
     simd: Simd,
     rows: &[Row],
     memos: &'a mut [Option<Box<Memo>>],
@@ -171,7 +171,7 @@ fn locate<'a>(
 ) -> Option<Words<'a>> {
     let AccessLocation::Shared { offset, dims, swizzle: None, .. } = &access.place else { return None };
     if let Some(split) = &access.split {
-        return parted(simd, rows, memos, lanes, split);
+        return split_words(simd, rows, memos, lanes, split);
     }
     if !access.is_word() {
         return None;

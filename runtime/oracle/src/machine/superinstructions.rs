@@ -5,7 +5,7 @@ use crate::code::SHARED_WORDS;
 use crate::code::frame::{FULL, LANES, LaneWord as _, Row};
 use crate::code::{CodeOperand, F32Operator, Fused, LocalElement, SharedWord, UniformLoop};
 use crate::machine::shadow::{Clock, Stamp};
-use crate::machine::shared_fast_path::{HALF, Pattern, load_is_clean, parted};
+use crate::machine::shared_fast_path::{HALF, Pattern, load_is_clean, split_words};
 use crate::machine::{ACCESSES, ALL, Machine, Warp};
 
 /// The location of an operand's lanes.
@@ -235,7 +235,7 @@ impl Machine<'_, '_> {
             CodeOperand::Element(_) => return None,
             CodeOperand::Word(word) => word,
         };
-        let words = parted(self.simd, &warp.rows, &mut warp.memos, mask, &word.split)?;
+        let words = split_words(self.simd, &warp.rows, &mut warp.memos, mask, &word.split)?;
         let (low, high, pattern) = (words.of(0), words.of(HALF), words.pattern);
         let mut on = 0u32;
         for dim in word.split.uniform.iter().filter(|dim| dim.index == index) {
@@ -276,7 +276,7 @@ impl Machine<'_, '_> {
     /// Returns the words of a load of shared memory.
     #[inline(always)]
     fn word<const TIER: u8>(&mut self, site: Pc, warp: &mut Warp, mask: u32, word: &SharedWord) -> Option<LaneSource> {
-        let words = parted(self.simd, &warp.rows, &mut warp.memos, mask, &word.split)?;
+        let words = split_words(self.simd, &warp.rows, &mut warp.memos, mask, &word.split)?;
         if TIER >= ALL {
             let clock = Clock {
                 block: self.block_epoch,

@@ -74,8 +74,8 @@ impl Machine<'_, '_> {
         // warp.
         macro_rules! join_parts {
             ($site:expr) => {
-                if warp.parted {
-                    warp.meets = Some($site);
+                if warp.is_split {
+                    warp.rejoins_at = Some($site);
                     pc = $site;
                     break;
                 }
