@@ -101,7 +101,7 @@ impl Machine<'_, '_> {
         let at = |row: u32| u32::lanes(&warp.rows, row as usize)[lane];
         let thread = self.thread(warp.index, lane);
         let mut words = [0; WORDS];
-        words[STATE] = report.site + 1;
+        words[STATE] = at(report.state);
         words[BLOCK..][..3].copy_from_slice(&thread.block);
         words[THREAD..][..3].copy_from_slice(&thread.thread);
         for (word, row) in words[VALUES..].iter_mut().zip(&report.values) {

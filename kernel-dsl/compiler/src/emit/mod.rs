@@ -408,7 +408,7 @@ impl<'k> Emitter<'k> {
             Op::Vote { mode, value } => self.vote(results[0], *mode, *value),
             Op::Panic { .. } => self.op(Opcode::Trap, [], []),
             Op::Log { format, values } => self.log(format, values),
-            Op::RecordViolation { record, site, values } => self.report(*record, *site, values),
+            Op::RecordViolation { record, state, values } => self.report(*record, *state, values),
             Op::If { condition, then, otherwise } => self.branch(inst, *condition, then, otherwise),
             Op::For(l) => self.counted(inst, l),
             Op::Loop { label, inits, body } => self.endless(inst, *label, inits, body),

@@ -13,14 +13,14 @@ const _: () = assert!(
 );
 
 impl Emitter<'_> {
-    pub(super) fn report(&mut self, record: Value, site: u32, values: &[Value]) {
+    pub(super) fn report(&mut self, record: Value, state: Value, values: &[Value]) {
         if self.ty(record) != Type::Global || values.len() > MAX_VALUES {
             return self.malformed("a report without a record");
         }
         let base = self.in_register(record);
         let word = |index: usize| Operand::Address(Address { base: Base::Register(base), offset: 4 * index as i32 });
         let old = self.register(ptx::Type::U32);
-        let (free, taken) = (Operand::Integer(0), Operand::Integer(i64::from(site) + 1));
+        let (free, taken) = (Operand::Integer(0), self.operand(state));
         let exchange = [Modifier::Global, Modifier::Cas, Modifier::B32];
         self.op(Opcode::Atom, exchange, [old.into(), word(STATE), free.clone(), taken]);
         let first = self.register(ptx::Type::Pred);

@@ -207,11 +207,12 @@ pub enum Op {
     RecordViolation {
         /// The address of the [`record`](super::record).
         record: Value,
-        /// Number of the check: an index into
-        /// [`CheckedKernel::sites`](crate::lower::checked::CheckedKernel::sites), which gives the
-        /// location and the meaning of `values`.
-        site: u32,
-        /// `usize` values, at most [`record::MAX_VALUES`](super::record::MAX_VALUES).
+        /// A `u32`: 1 plus the number of the check, which is an index into
+        /// [`CheckedKernel::sites`](crate::lower::checked::CheckedKernel::sites). The site has the
+        /// location, and the number and meaning of its values.
+        state: Value,
+        /// `usize` values, at most [`record::MAX_VALUES`](super::record::MAX_VALUES). There may be
+        /// more of them than the check has.
         values: Values,
     },
     /// Runs `then` in the lanes where `condition` holds and `otherwise` in the others. Results come

@@ -252,7 +252,7 @@ operations! {
     Reduce(op, value)                              Effect     ["reduce " op " " value];
     Panic { outcome, message, values }             Effect     ["panic " outcome " " message (* " " values)];
     Log { format, values }                         Effect     ["log " format (* " " values)];
-    RecordViolation { record, site, values }       Effect     ["record_violation " site " to " record ":" (* " " values)];
+    RecordViolation { record, state, values }      Effect     ["record_violation " state " to " record ":" (* " " values)];
     If { condition, then, otherwise }              Construct;
     For(counted)                                   Construct;
     Loop { label, inits, body }                    Construct;

@@ -197,7 +197,7 @@ impl<'a> Verifier<'a> {
             Op::DbgValue { value, .. } => self.dbg_value(inst, *value),
             Op::Panic { values, .. } => self.panic(inst, values),
             Op::Log { values, .. } => self.log(inst, values),
-            Op::RecordViolation { record, values, .. } => self.record_violation(inst, *record, values),
+            Op::RecordViolation { record, state, values } => self.record_violation(inst, *record, *state, values),
             Op::Inline { code, inputs } => self.inline(inst, code, inputs),
             // Control flow: `control`.
             Op::If { condition, then, otherwise } => self.branch(inst, *condition, [then, otherwise]),

@@ -5,9 +5,11 @@
 //! yielded, the masked lanes get the value of the other branch. At most [`MAX_LOADED_MOVES`] loaded
 //! values may have other uses. Pure instructions run in all lanes and must be cheap: at most
 //! [`MAX_BRANCH_COST`] instructions in both branches, and at most [`MAX_GUARDED_ACCESSES`] accesses
-//! to memory.
+//! to memory. The report of a failed check, which is a branch itself, gets the condition of the
+//! branch around it.
 
 use super::constants::Constants;
+use super::report_merging::is_report;
 use super::rewrite::rewrite;
 use super::simplify::Simplifier;
 use crate::error::Errors;
@@ -16,6 +18,11 @@ use crate::scalar::Scalar;
 
 /// Maximum number of cheap instructions that run in lanes that did not take the branch.
 pub const MAX_BRANCH_COST: u32 = 12;
+/// Maximum number of further instructions for each check in the branches. Most checks cost less,
+/// and the check of a product of `usize` costs the most.
+const MAX_CHECK_COST: u32 = 8;
+/// Cost of the 64-bit product of the check of a product of `usize`.
+const CHECKED_PRODUCT_COST: u32 = 4;
 /// Maximum number of loads and stores that become predicated. With more of them, a branch is
 /// cheaper.
 pub const MAX_GUARDED_ACCESSES: u32 = 4;
@@ -75,6 +82,8 @@ impl Converter {
     /// Returns whether an `If` of these branches may become straight-line code.
     fn fits(&self, then: &Region, otherwise: &Region) -> bool {
         let (mut cost, mut accesses, mut moves) = (0, 0, 0);
+        let reports = then.insts.iter().chain(&otherwise.insts).filter(|inst| is_report(inst)).count() as u32;
+        let max_cost = MAX_BRANCH_COST + MAX_CHECK_COST * reports;
         for inst in then.insts.iter().chain(&otherwise.insts) {
             match &inst.op {
                 // A wait has no effect in lanes that have not started a copy.
@@ -85,14 +94,23 @@ impl Converter {
                     moves += inst.results.len();
                 }
                 Op::Load { .. } | Op::Store { .. } | Op::CopyAsync(_) => accesses += 1,
+                // The report of a failed check gets the branch's condition, too.
+                Op::If { .. } if is_report(inst) => {}
+                Op::Binary(Binary::WrappingMul, ..) if reports > 0 && self.is_u64(inst.results[0]) => {
+                    cost += CHECKED_PRODUCT_COST;
+                }
                 op if op.is_pure() && inst.results.iter().all(|r| self.cheap(op, *r)) => cost += 1,
                 _ => return false,
             }
-            if cost > MAX_BRANCH_COST || accesses > MAX_GUARDED_ACCESSES || moves > MAX_LOADED_MOVES {
+            if cost > max_cost || accesses > MAX_GUARDED_ACCESSES || moves > MAX_LOADED_MOVES {
                 return false;
             }
         }
         true
+    }
+
+    fn is_u64(&self, value: Value) -> bool {
+        self.simplifier.ty(value) == Type::Scalar(Scalar::U64)
     }
 
     fn cheap(&self, op: &Op, result: Value) -> bool {
@@ -141,8 +159,10 @@ impl Converter {
         let mut merged_loads = vec![None; results.len()];
         let arm = BranchArm { condition, own: &yes, other: &no, later: &later, location };
         self.straighten(then.insts, &arm, &mut merged_loads, out);
-        let guarded =
-            otherwise.insts.iter().any(|i| matches!(i.op, Op::Load { .. } | Op::Store { .. } | Op::CopyAsync(_)));
+        let guarded = otherwise
+            .insts
+            .iter()
+            .any(|i| matches!(i.op, Op::Load { .. } | Op::Store { .. } | Op::CopyAsync(_)) || is_report(i));
         let converse = match guarded {
             true => self.push(Op::Unary(Unary::Not, condition), Type::Scalar(Scalar::Bool), location, out),
             false => condition,
@@ -201,6 +221,16 @@ impl Converter {
                         None => arm.condition,
                         Some(g) => self.both(arm.condition, g, arm.location, out),
                     });
+                }
+                Op::If { condition, then, otherwise } => {
+                    // The condition of a report.
+                    let mut failed = *condition;
+                    if otherwise.insts.len() > 1 {
+                        failed =
+                            self.push(Op::Unary(Unary::Not, failed), Type::Scalar(Scalar::Bool), arm.location, out);
+                        std::mem::swap(then, otherwise);
+                    }
+                    *condition = self.both(arm.condition, failed, arm.location, out);
                 }
                 _ => {}
             }

@@ -48,6 +48,7 @@ pub mod oracle_op_removal;
 pub mod pointer_strength_reduction;
 pub mod predicated_loads;
 pub mod promote;
+pub mod report_merging;
 pub mod sink;
 pub mod strength_reduction;
 pub mod subword_packing;
@@ -99,6 +100,7 @@ pub const SIMPLIFY: &[Pass] = &[
 pub const PLACES: &[Pass] = &[
     Pass { name: "if_conversion", run: if_conversion::if_conversion },
     Pass { name: "predicated_loads", run: predicated_loads::predicated_loads },
+    Pass { name: "report_merging", run: report_merging::report_merging },
     Pass { name: "licm", run: licm::licm },
     Pass { name: "tables", run: tables::tables },
 ];

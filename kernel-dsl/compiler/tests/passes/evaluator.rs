@@ -18,6 +18,22 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 pub struct Trace {
     pub stores: Vec<(u64, u64)>,
     pub syncs: u32,
+    pub report: Option<FirstReport>,
+}
+
+/// The first report of a failed check, which is the one that a launch keeps.
+#[derive(Debug)]
+pub struct FirstReport {
+    state: u64,
+    values: Vec<u64>,
+}
+
+impl PartialEq for FirstReport {
+    /// Compares the values that both have. A report of several checks has as many values as the
+    /// check with the most, and its reader ignores the others.
+    fn eq(&self, other: &FirstReport) -> bool {
+        self.state == other.state && self.values.iter().zip(&other.values).all(|(a, b)| a == b)
+    }
 }
 
 /// Runs `kernel` with scalar parameters, thread index and memory contents that depend on `input`.
@@ -66,7 +82,7 @@ fn machine(kernel: &Kernel, input: u64, scalar: Option<u64>) -> Machine<'_> {
         locals: kernel.locals.iter().map(|l| vec![0; l.len as usize]).collect(),
         memory: HashMap::new(),
         dynamic: kernel.dynamic_offset().into(),
-        trace: Trace { stores: vec![], syncs: 0 },
+        trace: Trace { stores: vec![], syncs: 0, report: None },
         steps: 0,
         keeps: true,
         thread: None,
@@ -542,7 +558,7 @@ impl Machine<'_> {
             Op::CopyAsync(_) | Op::CopyCommit | Op::CopyWait(_) => panic!("no example copies ahead"),
             // The passes drop it or keep it as a trap: no generated kernel has one.
             Op::Panic { .. } => panic!("no example fails an assertion"),
-            // Logs and reports are recorded as stores at addresses outside of memory.
+            // Logs are recorded as stores at addresses outside of memory.
             Op::Log { format, values } => {
                 let mut hash = DefaultHasher::new();
                 format.hash(&mut hash);
@@ -550,9 +566,9 @@ impl Machine<'_> {
                 self.trace.stores.extend(values.into_iter().map(|v| (1 << 63 | hash.finish(), v)));
                 return None;
             }
-            Op::RecordViolation { site, values, .. } => {
-                let values: Vec<_> = values.iter().map(get).collect();
-                self.trace.stores.extend(values.into_iter().map(|v| (1 << 62 | u64::from(*site), v)));
+            Op::RecordViolation { state, values, .. } => {
+                let report = FirstReport { state: get(state), values: values.iter().map(get).collect() };
+                self.trace.report.get_or_insert(report);
                 return None;
             }
             Op::Shuffle { value, .. } => get(value),

@@ -435,7 +435,8 @@ pub struct Log {
 pub struct ViolationReport {
     /// Address of the record.
     pub record: RowIndex,
-    pub site: u32,
+    /// 1 plus the number of the check.
+    pub state: RowIndex,
     pub values: Box<[RowIndex]>,
 }
 

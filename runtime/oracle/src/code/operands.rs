@@ -38,6 +38,7 @@ impl Code {
             Inst::Report(i) => {
                 let report = &self.reports[i as usize];
                 f(report.record);
+                f(report.state);
                 report.values.iter().copied().for_each(f);
             }
             Inst::Panic(i) => self.panics[i as usize].values.iter().for_each(|(value, _)| f(value.row)),

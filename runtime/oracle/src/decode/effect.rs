@@ -132,13 +132,14 @@ impl Decoder<'_> {
                 self.code.logs.push(Log { format: format.clone(), values });
                 self.emit(Inst::Log(self.code.logs.len() as u32 - 1));
             }
-            Op::RecordViolation { record, site, values } => {
+            Op::RecordViolation { record, state, values } => {
                 if self.ty(*record)? != Type::Global || values.len() > ir::record::MAX_VALUES {
                     return self.refuse("a report needs the address of a record and its number of values");
                 }
                 let record = self.used(*record)?.row;
+                let state = self.typed(*state, Scalar::U32)?;
                 let values = values.iter().map(|v| self.typed(*v, Scalar::Usize)).collect::<Result<_>>()?;
-                self.code.reports.push(ViolationReport { record, site: *site, values });
+                self.code.reports.push(ViolationReport { record, state, values });
                 self.emit(Inst::Report(self.code.reports.len() as u32 - 1));
             }
             Op::If { .. } | Op::For(_) | Op::Loop { .. } | Op::Block { .. } => return self.construct(inst),

@@ -23,8 +23,8 @@ impl Verifier<'_> {
         self.check(inst, fits, "a log prints values that `printf` takes, and has no result");
     }
 
-    pub(super) fn record_violation(&mut self, inst: &Inst, record: Value, values: &[Value]) {
-        let numbers = values.iter().all(|v| self.ty(*v) == S(Scalar::Usize));
+    pub(super) fn record_violation(&mut self, inst: &Inst, record: Value, state: Value, values: &[Value]) {
+        let numbers = self.ty(state) == S(Scalar::U32) && values.iter().all(|v| self.ty(*v) == S(Scalar::Usize));
         let fits = numbers && values.len() <= record::MAX_VALUES && inst.results.is_empty();
         self.check(inst, fits && self.ty(record) == Type::Global, "a report has an address and some usize values");
     }

@@ -68,7 +68,7 @@ pub struct CheckedKernel {
     /// The IR before any pass. The last argument is the record: [`ir::record::WORDS`] words, all
     /// zero.
     pub kernel: ir::Kernel,
-    /// The checked places, by the number of their [`Op::RecordViolation`].
+    /// The checked places, by the state of their [`Op::RecordViolation`] minus 1.
     pub sites: Vec<CheckSite>,
     /// The largest extent, stride and `usize` argument of its launches.
     largest: u32,
@@ -277,7 +277,8 @@ impl CheckInserter {
 
     fn report(&mut self, check: ReportedCheck, values: Values, location: Location) -> Inst {
         self.sites.push(CheckSite { location, check });
-        let op = Op::RecordViolation { record: self.record, site: self.sites.len() as u32 - 1, values };
+        let state = self.constant(Type::Scalar(Scalar::U32), self.sites.len() as u64, location);
+        let op = Op::RecordViolation { record: self.record, state, values };
         Inst { op, results: Values::new(), location }
     }
 
