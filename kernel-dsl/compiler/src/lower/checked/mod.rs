@@ -9,7 +9,8 @@
 //!   assume that they do not, so that the address uses exactly the index that was compared. A loop
 //!   ends before its index would wrap, and a loop whose step is not positive does not start.
 //! * Each violation is reported ([`Op::RecordViolation`]) to a record. The address of the record is
-//!   an additional last parameter, which counts as an argument.
+//!   an additional last parameter, which counts as an argument. Here, each check has a branch. The
+//!   pass [`report_merging`](crate::passes::report_merging) makes one of several.
 //!
 //! A misaligned vector access would destroy the context. So a vector access is split into parts of
 //! the alignment that `multiples` proves. If `requires` guarantees the full alignment, the access
