@@ -3,7 +3,7 @@
 
 use crate::check;
 use crate::code;
-use crate::code::frame::LaneWord;
+use crate::code::frame::{LANES, LaneWord};
 use crate::machine::arithmetic::{describe_nonpositive_step, overflow};
 use crate::machine::describe::{ARRAY_IN_ELEMENT, beyond, failure};
 use crate::machine::memory::argument_at;
@@ -90,14 +90,13 @@ pub fn reported(form: &CheckedKernel, record: &[u32; WORDS]) -> Option<Report> {
 }
 
 impl Machine<'_, '_> {
-    /// Writes `report` for the first lane of `mask`, if the record is empty. An address outside any
-    /// record is ignored.
+    /// Writes `report` for the lane of `mask` whose check comes first in the program, if the record
+    /// is empty. An address outside any record is ignored.
     #[cold]
     pub fn record_violation(&mut self, warp: &Warp, mask: u32, report: &code::ViolationReport) {
-        let lane = mask.trailing_zeros() as usize;
-        if mask == 0 {
-            return;
-        }
+        let states = u32::lanes(&warp.rows, report.state as usize);
+        let failed = (0..LANES).filter(|lane| mask >> lane & 1 == 1);
+        let Some(lane) = failed.min_by_key(|lane| states[*lane]) else { return };
         let at = |row: u32| u32::lanes(&warp.rows, row as usize)[lane];
         let thread = self.thread(warp.index, lane);
         let mut words = [0; WORDS];

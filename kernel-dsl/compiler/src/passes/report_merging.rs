@@ -33,7 +33,9 @@ fn merge(region: &mut Region, types: &mut Vec<Type>) {
     let mut waiting: Vec<Report> = Vec::new();
     rewrite(&mut region.insts, |inst, before| {
         if is_report(inst) {
-            waiting.extend(Report::take(inst));
+            // Of two reports with one condition, a launch keeps the first.
+            let new = Report::take(inst).filter(|new| !waiting.iter().any(|report| report.same_condition(new)));
+            waiting.extend(new);
             if waiting.len() == MAX_MERGED_REPORTS {
                 flush(&mut waiting, types, before);
             }
@@ -90,6 +92,10 @@ struct Report {
 }
 
 impl Report {
+    fn same_condition(&self, other: &Report) -> bool {
+        (self.condition, self.fails_if) == (other.condition, other.fails_if)
+    }
+
     /// Takes the report out of a branch that [`is_report`] accepts.
     fn take(inst: &mut Inst) -> Option<Report> {
         let Op::If { condition, then, otherwise } = &mut inst.op else { return None };
