@@ -88,7 +88,7 @@ fn demand(
     // report, and printed lines have an order. A load of another block's store needs no rule: it is
     // a race, or finds the element uninitialized in the thread's copy.
     let alone = |inst: &Inst| {
-        matches!(inst, Inst::Atomic(_) | Inst::Inline(_) | Inst::Report(_) | Inst::Log(_) | Inst::GridSync)
+        matches!(inst, Inst::Atomic(_) | Inst::Inline(_) | Inst::RecordViolation(_) | Inst::Log(_) | Inst::GridSync)
     };
     if code.insts.iter().any(alone) {
         return None;

@@ -216,7 +216,7 @@ impl Program {
         let copies = self.code.copies.iter().flat_map(|copy| [&copy.to, &copy.from]);
         let others = self.code.insts.iter().filter_map(|inst| {
             Some(match inst {
-                Inst::Load(i) | Inst::Store(i) | Inst::Poison(i) => &self.code.accesses[*i as usize],
+                Inst::Load(i) | Inst::Store(i) | Inst::MarkUndef(i) => &self.code.accesses[*i as usize],
                 Inst::Atomic(i) => &self.code.atomics[*i as usize].access,
                 _ => return None,
             })
@@ -267,8 +267,8 @@ fn pass(parameter: &Parameter, binding: &Binding<'_>) -> Result<EntryValue, Stri
     let (bytes, extents, strides) = match (binding, parameter.role) {
         (Binding::Scalar(bits), Role::Value(ty)) if bits & !ty.mask() == 0 => return Ok(EntryValue::Bits(*bits)),
         (Binding::Scalar(bits), Role::Value(ty)) => return Err(format!("has bits {bits:#x}: too many for `{ty}`")),
-        (Binding::Scalar(_), _) => return Err("is memory, and a scalar is given".into()),
-        (Binding::Memory { .. }, Role::Value(ty)) => return Err(format!("is a `{ty}`, and memory is given")),
+        (Binding::Scalar(_), _) => return Err("expects memory, found a scalar".into()),
+        (Binding::Memory { .. }, Role::Value(ty)) => return Err(format!("expects a `{ty}`, found memory")),
         (Binding::Memory { bytes, extents, strides }, _) => (bytes, extents, strides),
     };
     let stride = |d: usize| match strides.get(d) {
@@ -279,7 +279,7 @@ fn pass(parameter: &Parameter, binding: &Binding<'_>) -> Result<EntryValue, Stri
     match parameter.role {
         Role::Value(_) => Err("is a scalar".into()),
         Role::Address { mutable: true, .. } if matches!(bytes, ArgumentBytes::Shared(_)) => {
-            Err("is written by the kernel, and its bytes are given to be read only".into())
+            Err("is written by the kernel, but its bytes are read-only".into())
         }
         Role::Address { element, .. } => {
             // The end of the last element; computed in u128, which the products cannot overflow.

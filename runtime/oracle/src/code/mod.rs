@@ -141,16 +141,16 @@ pub enum Inst {
     /// Index into [`Code::accesses`].
     Store(u32),
     /// Index into [`Code::accesses`].
-    Poison(u32),
+    MarkUndef(u32),
     /// Index into [`Code::copies`].
     CopyAsync(u32),
     CopyCommit {
         to: RowIndex,
     },
     CopyWait(WaitGroup),
-    /// Begins the lifetime of a shared array; `number` identifies this instruction among all
-    /// `Begin` instructions.
-    Begin {
+    /// Starts the lifetime of a shared array; `number` identifies this instruction among all
+    /// `LifetimeStart` instructions.
+    LifetimeStart {
         array: u32,
         number: u32,
     },
@@ -209,13 +209,13 @@ pub enum Inst {
         from: RowIndex,
     },
     /// Index into [`Code::reports`].
-    Report(u32),
+    RecordViolation(u32),
     /// Threads fail an assertion or panic.
     Panic(u32),
     /// Threads print a line.
     Log(u32),
     /// The name of a variable, without effect. Index into [`Code::names`].
-    Named(u32),
+    DbgValue(u32),
     /// Index into [`Code::inlines`].
     Inline(u32),
     /// Lanes whose condition is false wait for `otherwise`; if all do, jumps there.
@@ -565,13 +565,13 @@ pub struct Code {
     pub panics: Vec<Panic>,
     /// The operands of `Inst::Log`.
     pub logs: Vec<Log>,
-    /// The operands of `Inst::Report`.
+    /// The operands of `Inst::RecordViolation`.
     pub reports: Vec<ViolationReport>,
     /// The operands of `Inst::Inline`.
     pub inlines: Vec<Inline>,
     /// The mutable variables.
     pub locals: Vec<Local>,
-    /// The operands of `Inst::Named`: names of variables that do not change.
+    /// The operands of `Inst::DbgValue`: names of variables that do not change.
     pub names: Vec<(String, FrameRegister, Scalar)>,
     /// The results of instructions that exchange values between lanes of a warp.
     pub exchanges: BTreeMap<Pc, (FrameRegister, Scalar)>,
@@ -589,7 +589,7 @@ pub struct Code {
     pub elements: u32,
     /// The maximum nesting depth of constructs.
     pub slots: u32,
-    /// The number of `Begin` instructions.
+    /// The number of `LifetimeStart` instructions.
     pub begins: u32,
     /// The number of memos of fixed indices in a warp.
     pub memos: u32,

@@ -12,7 +12,7 @@ impl Code {
         match *inst {
             Inst::Select { condition, yes, no, .. } => [condition, yes, no].into_iter().for_each(f),
             Inst::Copy { from, .. } | Inst::Move { from, .. } | Inst::Match { from, .. } => f(from.row),
-            Inst::Load(i) | Inst::Poison(i) => self.accesses[i as usize].each_address(f),
+            Inst::Load(i) | Inst::MarkUndef(i) => self.accesses[i as usize].each_address(f),
             Inst::Store(i) => {
                 let access = &self.accesses[i as usize];
                 access.each_address(&mut f);
@@ -35,7 +35,7 @@ impl Code {
             Inst::WriteElement { index, from, .. } => [index, from.row].into_iter().for_each(f),
             Inst::Shuffle { from, selector, .. } => [from.row, selector].into_iter().for_each(f),
             Inst::Vote { value, .. } => f(value),
-            Inst::Report(i) => {
+            Inst::RecordViolation(i) => {
                 let report = &self.reports[i as usize];
                 f(report.record);
                 f(report.state);
@@ -43,7 +43,7 @@ impl Code {
             }
             Inst::Panic(i) => self.panics[i as usize].values.iter().for_each(|(value, _)| f(value.row)),
             Inst::Log(i) => self.logs[i as usize].values.iter().for_each(|(value, _)| f(value.row)),
-            Inst::Named(i) => f(self.names[i as usize].1.row),
+            Inst::DbgValue(i) => f(self.names[i as usize].1.row),
             Inst::If { condition, .. } => f(condition),
             Inst::EnterFor { step, .. } => f(step),
             Inst::Test { index, limit, .. } => [index, limit].into_iter().for_each(f),
@@ -67,7 +67,7 @@ impl Code {
             }
             Inst::CopyCommit { .. }
             | Inst::CopyWait(WaitGroup::AllBut(_))
-            | Inst::Begin { .. }
+            | Inst::LifetimeStart { .. }
             | Inst::Dynamic { .. }
             | Inst::ReadLocal { .. }
             | Inst::GridSync

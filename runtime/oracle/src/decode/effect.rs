@@ -17,7 +17,7 @@ impl Decoder<'_> {
         match &inst.op {
             Op::Load { place, element, guard, .. } => return self.load(place, *element, guard.as_ref(), results),
             Op::Store { place, element, values, guard } => self.store(place, *element, values, *guard)?,
-            Op::MarkUndef { place, element, count, guard } => self.poison(place, *element, *count, *guard)?,
+            Op::MarkUndef { place, element, count, guard } => self.mark_undef(place, *element, *count, *guard)?,
             Op::CopyAsync(copy) => self.copy_async(copy)?,
             Op::CopyCommit => return self.copy_commit(results),
             Op::CopyWait(landing) => self.copy_wait(landing)?,
@@ -27,7 +27,7 @@ impl Decoder<'_> {
             Op::DbgValue { name, value } => {
                 let named = (name.to_string(), self.used(*value)?, self.scalar(*value)?);
                 self.code.names.push(named);
-                self.emit(Inst::Named(self.code.names.len() as u32 - 1));
+                self.emit(Inst::DbgValue(self.code.names.len() as u32 - 1));
             }
             Op::LifetimeStart(array) => {
                 if array.0 as usize >= self.kernel.shared.len() {
@@ -35,7 +35,7 @@ impl Decoder<'_> {
                 }
                 let number = self.code.begins;
                 self.code.begins += 1;
-                self.emit(Inst::Begin { array: array.0, number });
+                self.emit(Inst::LifetimeStart { array: array.0, number });
             }
             Op::Dynamic { array, .. } => {
                 let [result] = results[..] else { return self.refuse("an array of dynamic size has one address") };
@@ -140,7 +140,7 @@ impl Decoder<'_> {
                 let state = self.typed(*state, Scalar::U32)?;
                 let values = values.iter().map(|v| self.typed(*v, Scalar::Usize)).collect::<Result<_>>()?;
                 self.code.reports.push(ViolationReport { record, state, values });
-                self.emit(Inst::Report(self.code.reports.len() as u32 - 1));
+                self.emit(Inst::RecordViolation(self.code.reports.len() as u32 - 1));
             }
             Op::If { .. } | Op::For(_) | Op::Loop { .. } | Op::Block { .. } => return self.construct(inst),
             Op::Yield(values) => self.move_values(yields, values)?,

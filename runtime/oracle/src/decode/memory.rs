@@ -54,7 +54,7 @@ impl Decoder<'_> {
         Ok(())
     }
 
-    pub(super) fn poison(
+    pub(super) fn mark_undef(
         &mut self,
         place: &ir::AccessPlace,
         element: Scalar,
@@ -63,11 +63,11 @@ impl Decoder<'_> {
     ) -> Result<()> {
         let mut access = self.access(place, element, n)?;
         if !access.place.is_shared() || n == 0 {
-            return self.refuse("only shared memory of at least one scalar can be poisoned");
+            return self.refuse("only shared memory of at least one scalar can be marked undefined");
         }
         access.guard = self.truth(guard)?;
         self.code.accesses.push(access);
-        self.emit(Inst::Poison(self.code.accesses.len() as u32 - 1));
+        self.emit(Inst::MarkUndef(self.code.accesses.len() as u32 - 1));
         Ok(())
     }
 

@@ -255,10 +255,10 @@ impl Decoder<'_> {
     }
 
     /// Returns the array that determines the lifetime of the bytes of shared array `i`. An array
-    /// placed over another has a `Begin` instruction, or is an alias of the other.
+    /// placed over another has a `LifetimeStart` instruction, or is an alias of the other.
     fn lifetime(&self, i: usize) -> u32 {
         let own = |i: usize| {
-            self.code.insts.iter().any(|inst| matches!(inst, Inst::Begin { array, .. } if *array as usize == i))
+            self.code.insts.iter().any(|inst| matches!(inst, Inst::LifetimeStart { array, .. } if *array as usize == i))
         };
         let mut at = i;
         // At most one step for each array, because aliases in invalid IR may form a cycle.

@@ -28,7 +28,7 @@ pub enum AccessAction {
     /// An atomic store.
     AtomicStore,
     /// A store that makes the bytes undefined.
-    Poison,
+    MarkUndef,
 }
 
 impl AccessAction {
@@ -174,13 +174,13 @@ impl Machine<'_, '_> {
     }
 
     /// Makes the bytes of `access` undefined.
-    pub fn poison<const TIER: u8>(&mut self, site: Pc, warp: &Warp, mask: u32, access: &AccessOp) {
+    pub fn mark_undef<const TIER: u8>(&mut self, site: Pc, warp: &Warp, mask: u32, access: &AccessOp) {
         let active = self.guarded(warp, mask, access);
         let (address, mut rest) = self.addresses::<TIER>(site, warp, active, access);
         while rest != 0 {
             let mut part = self.part::<TIER>(site, warp, &mut rest, &address, access);
             if TIER >= ALL {
-                self.check_access(AccessAction::Poison, site, warp, access, &mut part);
+                self.check_access(AccessAction::MarkUndef, site, warp, access, &mut part);
             }
         }
     }

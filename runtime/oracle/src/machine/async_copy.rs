@@ -76,7 +76,7 @@ impl Machine<'_, '_> {
         }
         let mut to = self.part::<TIER>(site, warp, &mut rest, &address, &copy.to);
         if TIER >= ALL {
-            self.check_access(AccessAction::Poison, site, warp, &copy.to, &mut to);
+            self.check_access(AccessAction::MarkUndef, site, warp, &copy.to, &mut to);
         }
         let mut data = [[0; MAX_COPY_BYTES]; LANES];
         let with_data = self.fetch::<TIER>(site, warp, to.lanes & inside, copy, &mut data);

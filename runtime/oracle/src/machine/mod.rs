@@ -200,8 +200,9 @@ impl<'p, 'm> Machine<'p, 'm> {
             Schedule::Preempted(preemption) if interleaved => preemption,
             _ => Preemption::default(),
         };
-        let poisons = |inst: &Inst| matches!(inst, Inst::Poison(_) | Inst::CopyAsync(_) | Inst::Begin { .. });
-        let shadow = if code.insts.iter().any(poisons) { Shadow::with_lives } else { Shadow::new };
+        let marks_undef =
+            |inst: &Inst| matches!(inst, Inst::MarkUndef(_) | Inst::CopyAsync(_) | Inst::LifetimeStart { .. });
+        let shadow = if code.insts.iter().any(marks_undef) { Shadow::with_lives } else { Shadow::new };
         let mut shared_shadow = shadow(setting.shared_bytes as usize, setting.shared_granule, setting.budget.clone());
         if code.insts.iter().any(|inst| matches!(inst, Inst::Fence(_))) {
             let mutable = buffers.iter_mut().filter(|buffer| buffer.mutable).map(|buffer| &mut buffer.shadow);

@@ -31,7 +31,7 @@ impl OutputContract {
         match action {
             AccessAction::Load | AccessAction::Atomic | AccessAction::AtomicLoad => !self.uninit.is_empty(),
             AccessAction::Store => self.coverage == Some(Coverage::Once),
-            AccessAction::AtomicStore | AccessAction::Poison => false,
+            AccessAction::AtomicStore | AccessAction::MarkUndef => false,
         }
     }
 }
@@ -107,7 +107,7 @@ impl Machine<'_, '_> {
                     let object = machine.object(part.target, part.offset[lane], access);
                     let (name, element) = (&object.name, object.element.unwrap_or(0));
                     let message = format!(
-                        "element {element} of `{name}` is stored by two threads, and the kernel declares to write it once"
+                        "element {element} of `{name}` is stored by two threads, but the kernel declares to write it once"
                     );
                     let other = machine.thread_at(before.epoch(), before.thread());
                     let value = access.values.first();
@@ -120,7 +120,7 @@ impl Machine<'_, '_> {
                     Description::new(message).about(object).with(values).against(Some(before.site()), other, "stores it before")
                 });
             }
-            AccessAction::AtomicStore | AccessAction::Poison => {}
+            AccessAction::AtomicStore | AccessAction::MarkUndef => {}
         }
     }
 
@@ -151,10 +151,10 @@ impl Machine<'_, '_> {
             let word = buffer.contract.coverage.map_or("all", Coverage::name);
             let message = match count == total {
                 true => format!(
-                    "{of} of `{name}` is written by any thread, and the kernel declares `writes({name} = {word})`"
+                    "{of} of `{name}` is written by any thread, but the kernel declares `writes({name} = {word})`"
                 ),
                 false => format!(
-                    "{of} of `{name}`, {rest}, is written by no thread, and the kernel declares `writes({name} = {word})`"
+                    "{of} of `{name}`, {rest}, is written by no thread, but the kernel declares `writes({name} = {word})`"
                 ),
             };
             let object = Object {

@@ -43,7 +43,7 @@ impl Machine<'_, '_> {
         let epoch = fenced.filter(|_| action.is_atomic()).unwrap_or(self.epoch);
         let stamp = Stamp::new(epoch, site, warp.index * 32);
         let life = match (&access.place, action) {
-            (_, AccessAction::Poison) => Life::POISON,
+            (_, AccessAction::MarkUndef) => Life::UNDEF,
             (AccessLocation::Shared { array, .. }, _) => {
                 warp.lives[self.program.code.lifetimes[*array as usize] as usize]
             }
@@ -53,7 +53,9 @@ impl Machine<'_, '_> {
         let begun = copies_in_flight(&self.program.code.insts, shadow, clock, stamp, access, part, action);
         let seen = match action {
             AccessAction::Load => touch_all::<false>(shadow, clock, stamp, life, access, part),
-            AccessAction::Store | AccessAction::Poison => touch_all::<true>(shadow, clock, stamp, life, access, part),
+            AccessAction::Store | AccessAction::MarkUndef => {
+                touch_all::<true>(shadow, clock, stamp, life, access, part)
+            }
             AccessAction::Atomic | AccessAction::AtomicLoad => {
                 touch_atomic::<false>(shadow, clock, stamp, life, access, part)
             }
@@ -113,7 +115,7 @@ impl Machine<'_, '_> {
                 AccessAction::Atomic => "changes, atomically,",
                 AccessAction::AtomicLoad => "loads, atomically,",
                 AccessAction::AtomicStore => "stores, atomically,",
-                AccessAction::Poison => "begins a copy to",
+                AccessAction::MarkUndef => "begins a copy to",
             };
             let other = match by {
                 By::Load => "loads it",
@@ -141,7 +143,7 @@ impl Machine<'_, '_> {
             }
             match action {
                 AccessAction::Load | AccessAction::AtomicLoad => values.loads = held,
-                AccessAction::Store | AccessAction::Atomic | AccessAction::AtomicStore | AccessAction::Poison
+                AccessAction::Store | AccessAction::Atomic | AccessAction::AtomicStore | AccessAction::MarkUndef
                     if !(certain && latest) =>
                 {
                     values.held = held
@@ -151,7 +153,7 @@ impl Machine<'_, '_> {
             match action {
                 AccessAction::Store | AccessAction::AtomicStore => values.stores = value,
                 AccessAction::Atomic => values.operand = value,
-                AccessAction::Load | AccessAction::AtomicLoad | AccessAction::Poison => {}
+                AccessAction::Load | AccessAction::AtomicLoad | AccessAction::MarkUndef => {}
             }
             Description::new(message).about(object).with(values).against(Some(stamp.site()), thread, other)
         });
@@ -176,7 +178,7 @@ impl Machine<'_, '_> {
             let thread = machine.thread_at(other.epoch(), other.thread());
             let (name, element) = (&object.name, object.element.unwrap_or(0));
             let what = match action {
-                AccessAction::Poison => "another copy begins to",
+                AccessAction::MarkUndef => "another copy begins to",
                 _ => "this stores",
             };
             let message = format!("{what} element {element} of `{name}`, and a copy to it is still in flight");
@@ -196,7 +198,7 @@ impl Machine<'_, '_> {
         for (stamp, offset) in self.shared_shadow.copies_in_flight(self.clock(first)) {
             let (site, lane) = (stamp.site(), stamp.thread() as usize % LANES);
             // Copies that bypass the registers are already in `begun`.
-            if !matches!(code.insts.get(site as usize), Some(Inst::Poison(_))) {
+            if !matches!(code.insts.get(site as usize), Some(Inst::MarkUndef(_))) {
                 continue;
             }
             let same = |b: &&mut (Pc, u32, u32, _)| (b.0, b.1) == (site, stamp.warp());
@@ -211,7 +213,7 @@ impl Machine<'_, '_> {
         }
         for (site, warp, lanes, offsets) in begun {
             let access = match code.insts.get(site as usize) {
-                Some(Inst::Poison(i)) => &code.accesses[*i as usize],
+                Some(Inst::MarkUndef(i)) => &code.accesses[*i as usize],
                 Some(Inst::CopyAsync(i)) => &code.copies[*i as usize].to,
                 _ => continue,
             };
@@ -308,7 +310,7 @@ fn copies_in_flight(
     for lane in lanes_of(part.lanes) {
         let now = stamp.thread_plus(lane as u32);
         let Some(begun) = shadow.copy_in_flight(part.offset[lane], access.bytes(), clock) else { continue };
-        let own = begun.thread() == now.thread() && matches!(inst(begun.site()), Some(Inst::Poison(_)));
+        let own = begun.thread() == now.thread() && matches!(inst(begun.site()), Some(Inst::MarkUndef(_)));
         if !own && !clock.unordered(begun, now) {
             lanes |= 1 << lane;
             first = first.or(Some(begun));

@@ -83,7 +83,7 @@ pub struct Life(u32);
 
 impl Life {
     /// The lifetime of bytes that no access may touch: poisoned, or the target of a copy in flight.
-    pub const POISON: Life = Life(u32::MAX);
+    pub const UNDEF: Life = Life(u32::MAX);
 
     /// Returns the lifetime begun by execution `time` of instruction `number`, where only
     /// instructions that begin lifetimes are numbered.
@@ -473,7 +473,7 @@ impl Shadow {
     pub fn copy_in_flight(&self, offset: u64, size: u32, clock: Clock<'_>) -> Option<Stamp> {
         let lives = self.lives.as_ref()?;
         let (first, last) = (offset >> self.granule, (offset + u64::from(size) - 1) >> self.granule);
-        let cell = (first..=last).find(|cell| lives[*cell as usize] == Life::POISON)?;
+        let cell = (first..=last).find(|cell| lives[*cell as usize] == Life::UNDEF)?;
         self.last_store(cell << self.granule).filter(|stamp| stamp.epoch() >= clock.block)
     }
 
@@ -484,7 +484,7 @@ impl Shadow {
         let of = |(cell, _): (usize, _)| {
             Some((self.last_store((cell << self.granule) as u64)?, (cell << self.granule) as u64))
         };
-        let begun = lives.filter(|(_, life)| **life == Life::POISON).filter_map(of);
+        let begun = lives.filter(|(_, life)| **life == Life::UNDEF).filter_map(of);
         begun.filter(|(stamp, _)| stamp.epoch() >= clock.block).collect()
     }
 

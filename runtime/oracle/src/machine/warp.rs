@@ -154,11 +154,11 @@ impl Machine<'_, '_> {
                     }
                     self.store::<TIER>(site, warp, mask, access);
                 }
-                Inst::Poison(i) => self.poison::<TIER>(site, warp, mask, &code.accesses[i as usize]),
+                Inst::MarkUndef(i) => self.mark_undef::<TIER>(site, warp, mask, &code.accesses[i as usize]),
                 Inst::CopyAsync(i) => self.copy_async::<TIER>(site, warp, mask, i),
                 Inst::CopyCommit { to } => self.copy_commit(warp, mask, to),
                 Inst::CopyWait(landing) => self.copy_wait::<TIER>(site, warp, mask, landing),
-                Inst::Begin { array, number } => {
+                Inst::LifetimeStart { array, number } => {
                     let time = &mut warp.lifetime_starts[number as usize];
                     *time += 1;
                     warp.lives[array as usize] = Life::new(number, *time);
@@ -244,7 +244,7 @@ impl Machine<'_, '_> {
                         self.sum_overflows(site, warp, mask, ty);
                     }
                 }
-                Inst::Named(_) => {}
+                Inst::DbgValue(_) => {}
                 Inst::Inline(i) => {
                     let count = self.statistics.warp_instructions + warp_insts;
                     self.inline::<TIER>(site, warp, mask, i, count);
@@ -254,7 +254,7 @@ impl Machine<'_, '_> {
                 }
                 Inst::Panic(i) => self.record_panic(site, warp, mask, &code.panics[i as usize]),
                 Inst::Log(i) => self.log(warp, mask, &code.logs[i as usize]),
-                Inst::Report(i) => self.record_violation(warp, mask, &code.reports[i as usize]),
+                Inst::RecordViolation(i) => self.record_violation(warp, mask, &code.reports[i as usize]),
                 Inst::If { slot, condition, otherwise } => {
                     let holds = simd.truth(&warp.rows, condition);
                     let slot = &mut warp.slots[slot as usize];

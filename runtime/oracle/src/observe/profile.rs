@@ -347,7 +347,7 @@ impl Counters {
             insts[site as usize],
             Inst::Else { .. } | Inst::EndIf { .. } | Inst::Enter { .. } | Inst::EnterFor { .. } | Inst::Leave { .. }
         );
-        if mask == 0 || marks || matches!(insts[site as usize], Inst::Named(_) | Inst::Begin { .. }) {
+        if mask == 0 || marks || matches!(insts[site as usize], Inst::DbgValue(_) | Inst::LifetimeStart { .. }) {
             return;
         }
         self.run.resize(insts.len(), (0, 0));
@@ -409,7 +409,7 @@ impl Counters {
         let (address, mut rest) = machine.addresses::<VALUES>(site, warp, active, access);
         let kind = match action {
             AccessAction::Load => RequestKind::Load,
-            AccessAction::Store | AccessAction::Poison => RequestKind::Store,
+            AccessAction::Store | AccessAction::MarkUndef => RequestKind::Store,
             AccessAction::Atomic | AccessAction::AtomicLoad | AccessAction::AtomicStore => RequestKind::Atomic,
         };
         while rest != 0 {

@@ -172,7 +172,7 @@ impl Observer for Recorder {
         let read = |register: FrameRegister, ty: Scalar| short(ty, register.get(&warp.rows, lane));
         let row = |row: u32| u64::from(u32::lanes(&warp.rows, row as usize)[lane]);
         match code.insts[site as usize] {
-            Inst::Named(i) => {
+            Inst::DbgValue(i) => {
                 let (name, register, ty) = &code.names[i as usize];
                 self.event(program, site, TraceEvent::Assigned { name: name.clone(), value: read(*register, *ty) });
             }
