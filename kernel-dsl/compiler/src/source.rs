@@ -11,7 +11,7 @@ pub struct KernelSource {
     /// The name of the function.
     pub name: String,
     /// The file, relative to its crate and prefixed with the name of the crate:
-    /// `kernels-rs/src/blas.rs`. Empty if unknown.
+    /// `kernels-rs/src/gemm.rs`. Empty if unknown.
     pub file: String,
     /// The line of the item's first token, from 1.
     pub line: u32,

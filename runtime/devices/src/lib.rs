@@ -3,11 +3,13 @@
 //!
 //! ```text
 //! doctor, occupancy                       descriptions of this machine
-//! fallback, graph ─▶ stream ─▶ device     recorded launches; queues; devices
+//! fallback, graph ─▶ stream               recorded launches; queues
+//!                                ▼
+//! buffer, view, pinned ─▶ device          memory; devices
 //!                                ▼
 //!                     cpu | cuda          the oracle, or the driver alone
 //!                                ▼
-//! buffer, view, contract, pool, store     memory; validated launches; compiled kernels on disk
+//! contract, instance, pool, store         validated launches; compiled kernels on disk
 //!                                ▼
 //! hazard ─▶ error ─▶ plain data           the order of operations; errors and the data in them
 //! ```

@@ -67,11 +67,11 @@ pub(crate) struct SubrangeTracker {
     /// Accesses of other streams, and the wait set at the change of owner.
     others: Mutex<WaitSet>,
     /// Whether `others` has entries. While a single stream uses the memory, no lock is taken.
-    crowded: AtomicBool,
+    has_others: AtomicBool,
     /// Whether parts were written since the last write of the whole, or former owners may still
     /// write. The points of these writes are in `others`, and readers wait for the points too. Only
-    /// meaningful if `crowded`.
-    parted: AtomicBool,
+    /// meaningful if `has_others`.
+    has_part_writes: AtomicBool,
 }
 
 impl HazardTracker {
@@ -81,8 +81,13 @@ impl HazardTracker {
     pub fn inherited(pending: WaitSet) -> HazardTracker {
         let some = !pending.is_empty();
         // The points may be of reads or of writes, so all of them are treated as writes.
-        let (crowded, parted) = (AtomicBool::new(some), AtomicBool::new(some));
-        HazardTracker(SubrangeTracker { crowded, parted, others: Mutex::new(pending), ..SubrangeTracker::default() })
+        let (has_others, has_part_writes) = (AtomicBool::new(some), AtomicBool::new(some));
+        HazardTracker(SubrangeTracker {
+            has_others,
+            has_part_writes,
+            others: Mutex::new(pending),
+            ..SubrangeTracker::default()
+        })
     }
 
     /// Returns the tracker for the owner of a part.
@@ -95,8 +100,8 @@ impl HazardTracker {
         let all = &self.0;
         all.written.store(point.packed(), Ordering::Release);
         all.read.store(0, Ordering::Relaxed);
-        if all.crowded.swap(false, Ordering::Relaxed) {
-            all.parted.store(false, Ordering::Relaxed);
+        if all.has_others.swap(false, Ordering::Relaxed) {
+            all.has_part_writes.store(false, Ordering::Relaxed);
             all.others().clear();
         }
     }
@@ -114,7 +119,7 @@ impl SubrangeTracker {
     /// Returns the points that a read must wait for. If other operations may have written parts,
     /// these are all recorded points.
     pub fn before_read(&self) -> WaitSet {
-        match self.parted.load(Ordering::Acquire) {
+        match self.has_part_writes.load(Ordering::Acquire) {
             true => self.before_write(),
             false => TimelinePoint::unpacked(self.written.load(Ordering::Acquire)).into_iter().collect(),
         }
@@ -123,7 +128,7 @@ impl SubrangeTracker {
     /// Returns the points that a write must wait for, and that must complete before the memory
     /// changes owner.
     pub fn before_write(&self) -> WaitSet {
-        let mut pending = match self.crowded.load(Ordering::Acquire) {
+        let mut pending = match self.has_others.load(Ordering::Acquire) {
             true => self.others().clone(),
             false => WaitSet::new(),
         };
@@ -139,7 +144,7 @@ impl SubrangeTracker {
             match TimelinePoint::unpacked(noted) {
                 Some(last) if last.stream != point.stream => {
                     add(&mut self.others(), point);
-                    self.crowded.store(true, Ordering::Release);
+                    self.has_others.store(true, Ordering::Release);
                     return;
                 }
                 Some(last) if last.count >= point.count => return,
@@ -155,8 +160,8 @@ impl SubrangeTracker {
     /// Records a write of a part. The records of other parts stay.
     pub fn note_part(&self, point: TimelinePoint) {
         add(&mut self.others(), point);
-        self.crowded.store(true, Ordering::Release);
-        self.parted.store(true, Ordering::Release);
+        self.has_others.store(true, Ordering::Release);
+        self.has_part_writes.store(true, Ordering::Release);
     }
 
     fn others(&self) -> MutexGuard<'_, WaitSet> {

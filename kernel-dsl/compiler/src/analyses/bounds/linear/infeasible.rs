@@ -17,8 +17,8 @@ const MAX_TERMS_MULTIPLIED: usize = 3;
 /// Maximum number of inequalities of one query.
 const MAX_QUERY_INEQUALITIES: usize = 60;
 
-/// Returns whether the polynomials of `query` cannot all be ≥ 0. The facts are used that share
-/// variables with the query.
+/// Returns whether the polynomials of `query` cannot all be ≥ 0. Only facts that share variables
+/// with the query are used.
 pub fn is_infeasible(facts: &[&Polynomial], query: &[Polynomial]) -> bool {
     has_contradiction(query_system(facts, query, usize::MAX, 0))
 }
