@@ -96,12 +96,12 @@
 //! A thread holds 64 sums of O and 64 of S, and a multiprocessor has 168 registers a thread for 12
 //! warps. Therefore all other state of a block stays in shared memory until it is needed. The next
 //! slices of the operands use the same registers one after the other. The loop over slices of Q and
-//! K has 1024 FFMA in 1080 issue slots, that over V 1024 in 1073 (`machine_code/budgets.rs`
-//! requires 80 %). A whole step has 16,384 FFMA in some 18,600 slots. Both loops read 16 numbers
-//! from shared memory for 64 multiplications, as a matrix product does. An earlier design with four
-//! queries and eight keys a thread, and 16 warps, read 12 numbers for 32 multiplications. During
-//! its first product, a fifth of all cycles on an H200 issued nothing: shared memory was too slow
-//! there as well.
+//! K has 1024 FFMA in 1080 issue slots, that over V 1024 in 1073
+//! (`tests/tests/machine_code/budgets.rs` requires 80 %). A whole step has 16,384 FFMA in some
+//! 18,600 slots. Both loops read 16 numbers from shared memory for 64 multiplications, as a matrix
+//! product does. An earlier design with four queries and eight keys a thread, and 16 warps, read 12
+//! numbers for 32 multiplications. During its first product, a fifth of all cycles on an H200
+//! issued nothing: shared memory was too slow there as well.
 //!
 //! # The cost of large logits
 //!

@@ -15,8 +15,8 @@
 //! busy for half of the time. The rest of the optimization is to issue little besides
 //! multiplications. In the loop of the tile 128 × 128 × 8, 97.2 % of the issue slots are FFMA, and
 //! 7 % of those wait for a register bank. For `f16`, 128 × 128 × 16, it is 98.7 % and 5 %. For the
-//! first loop `tests/machine_code/budgets.rs` requires 97 % and 20 %. The same PTX on an H200 is as
-//! fast as cuBLAS in `f32`. `kernels bench --suite gemm` measures the local device.
+//! first loop `tests/tests/machine_code/budgets.rs` requires 97 % and 20 %. The same PTX on an H200
+//! is as fast as cuBLAS in `f32`. `kernels bench --suite gemm` measures the local device.
 //!
 //! # The simplest kernel
 //!

@@ -8,7 +8,7 @@
 //! | [`gather::gather_rows`] | rows by index | 16 bytes |
 //!
 //! The limit of all kernels is memory. The kernels use at most 32 registers, so that a
-//! multiprocessor of sm_61 has the maximum number of warps (`tests/machine_code/budgets.rs`).
+//! multiprocessor of sm_61 has the maximum number of warps (`tests/tests/machine_code/budgets.rs`).
 //! `kernels bench --suite memory` compares them with a device-to-device copy.
 //!
 //! Elements are copied bit for bit in every format, including −0, subnormal numbers, infinities and

@@ -33,7 +33,8 @@
 //! | B as [K, N]: four rows of K, and their 4 × 4 bytes transposed by eight permutations | 1024 of 1106, 93 % | 125 |
 //! | A as [K, M], B as [K, N] | 1024 of 1139, 90 % | 128 |
 //!
-//! None spills, and 5 % of the `dp4a` wait for a register bank (`tests/machine_code/budgets.rs`).
+//! None spills, and 5 % of the `dp4a` wait for a register bank
+//! (`tests/tests/machine_code/budgets.rs`).
 //!
 //! Weights in blocks have a scale for each 32 or 16 numbers. Therefore each sum of eight or four
 //! `dp4a` becomes a float and is multiplied. With few rows, the limit is memory, and on small GPUs

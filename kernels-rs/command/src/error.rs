@@ -64,8 +64,7 @@ pub(crate) enum Error {
     Measured { path: std::path::PathBuf, why: String },
     #[cfg(feature = "library")]
     #[error(
-        "what dispatch picks today fails its check: {why}; `kernels check` examines kernels, and tuning needs a \
-         correct incumbent"
+        "the plan in use computes wrong results: {why}; tuning compares with a correct plan: run `kernels check gemm`"
     )]
     Incumbent { why: String },
     #[cfg(feature = "library")]

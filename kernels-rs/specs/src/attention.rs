@@ -234,7 +234,7 @@ fn case(instance: &Instance, form: TileForm, random: &mut Random, shape: Attenti
     let band = |n: usize| if n == UNBOUNDED { "all".to_string() } else { n.to_string() };
     Case::new(
         format!(
-            "{count} of {of_q} × {queries} queries, {of_k} × {keys} keys, {width} and {values} wide, {} before and {} behind, × {scale}, in {} parts, odd: {odd}",
+            "{count} of {of_q} × {queries} queries, {of_k} × {keys} keys, {width} and {values} wide, {} keys before and {} after, × {scale}, in {} parts, odd: {odd}",
             band(left),
             band(right),
             parts.len() + 1

@@ -417,7 +417,7 @@ fn append_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
         // Words of several numbers are compared exactly: without a rotation.
         let frequencies = if cached == Scalar::U32 { vec![0.0; pairs] } else { frequencies };
         inputs.push(Input::slice(&frequencies));
-        let name = format!("behind {lengths:?} keys, {heads} and {groups} heads of {width}, {pairs} pairs, {room:?}");
+        let name = format!("after {lengths:?} keys, {heads} and {groups} heads of {width}, {pairs} pairs, {room:?}");
         Case::new(name, inputs)
     };
     let mut all: Vec<Case> = shapes.into_iter().map(&mut case).collect();

@@ -184,7 +184,7 @@ fn case(
     inputs.extend([Input::scalar(if packed { 3 } else { batch }), Input::scalar(rows.max(1))]);
     Case::new(
         format!(
-            "{batch} of {of_q} × {queries} queries, {of_k} × {keys} keys, {width} and {wide} wide, {left} before, {right} behind"
+            "{batch} of {of_q} × {queries} queries, {of_k} × {keys} keys, {width} and {wide} wide, {left} keys before, {right} after"
         ),
         inputs,
     )

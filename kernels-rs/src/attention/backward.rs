@@ -33,7 +33,7 @@
 //! parameters of a block stay in shared memory until a product needs them. On sm_61 the kernel of
 //! dK and dV then has 234 registers, the one of dQ 149, and none spills. The loops over slices have
 //! 512 FFMA in 554 issue slots for S and dP, and 1024 in 1078 for the sums
-//! (`machine_code/budgets.rs` requires 90 %).
+//! (`tests/tests/machine_code/budgets.rs` requires 90 %).
 //!
 //! | queries and keys, on an H100 | three launches, ms | now, ms | forward, ms |
 //! |---|---|---|---|

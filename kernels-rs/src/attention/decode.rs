@@ -6,7 +6,7 @@
 //!
 //! ```text
 //!             ┌─ split 0 ─┬─ split 1 ─┬─ … ┐            a warp: 32 / LANES keys at once, a key by LANES lanes,
-//!   keys of   │ block     │ block     │    │            U keys of a lane in flight
+//!   keys of   │ block     │ block     │    │            IN_FLIGHT keys of a lane
 //!   a head    │ max, Σ, O │ max, Σ, O │    │            ┌──────┬──────┐
 //!             └─────┬─────┴─────┬─────┴────┘            │ key 0│ key 1│  piece p of lane l: elements
 //!                   └── the block that ends last        │ l 0 …│ l 0 …│  (p·LANES + l)·WIDE and on
@@ -31,10 +31,9 @@
 //! ```
 //!
 //! The sums of four columns leave no registers for their queries, which lie in shared memory. With
-//! eight columns a warp, the kernel spilled 364 bytes on sm_61. On an H100 four tokens of 2 heads
-//! then took 1.68 times as long as one token (f16, 8192 keys). With four columns and four keys in
-//! flight they take 22.9 µs, and one token 17.5 µs. The sums are scaled only in iterations in which
-//! a logit exceeds all earlier ones of its column.
+//! eight columns a warp, the kernel would spill 364 bytes on sm_61. Four tokens of 2 heads take
+//! 22.9 µs on an H100 (f16, 8192 keys). The sums are scaled only in iterations in which a logit
+//! exceeds all earlier ones of its column.
 //!
 //! Issue slots limit four tokens. For `f16`, the loop of a warp has 523 instructions on sm_90 for
 //! four columns and 8 keys, of which 256 are fused multiply-adds. On sm_61 the instructions take
@@ -85,8 +84,8 @@
 //!
 //! With 8 lanes for a key, a lane has 16 elements, and there are fewer exchanges. More or
 //! smaller blocks do not help. The table measures kernels for this cache alone. The kernel
-//! below serves all caches; at first it had three keys in flight, because four spilled. By
-//! `kernels bench --suite decode` on an H100, with conversions and with `dp2a`:
+//! below serves all caches. By `kernels bench --suite decode` on an H100, with conversions and with
+//! `dp2a`, for three keys in flight:
 //!
 //! | keys | q8_0 | of a copy | q4_0 | of a copy |
 //! |---|---|---|---|---|
@@ -112,12 +111,12 @@
 //! ```
 //!
 //! Values are converted after the weights are known. Conversions before the test of a new maximum
-//! made caches of integers spill 180 to 552 bytes. Now four keys of a lane are in flight for all
-//! caches of integers, without spills on sm_61 and sm_90. The table compares the kernel before and
-//! after this change, with the merging below. Times are in µs, by `kernels bench --suite decode` on
-//! an H100, for 16 query heads and 8 key heads:
+//! make caches of integers spill 180 to 552 bytes. With late conversions, four keys of a lane are
+//! in flight for all caches of integers, without spills on sm_61 and sm_90. The table compares
+//! early and late conversions. Times are in µs, by `kernels bench --suite decode` on an H100, for
+//! 16 query heads and 8 key heads, with the hint:
 //!
-//! | cache | keys | tokens | before | after | copy |
+//! | cache | keys | tokens | early | late | copy |
 //! |---|---|---|---|---|---|
 //! | f16 | 8192 | 1 | 18.1 | 17.5 | 8.9 |
 //! | f16 | 8192 | 4, 16 | 24.7, 69.6 | 22.9, 63.6 | 8.9 |
@@ -192,7 +191,7 @@ use kernel_dsl::prelude::*;
         q8_0_tokens: T = f32, O = f32, K = i8, C = Blocks, P = Paged, LANES = 16, WIDE = 8, ELEMENTS = 8, GROUP = 4, IN_FLIGHT = 2, TOKENS = true, SETS = 1, THREADS = 256, STREAMED = true;
         q4_0_tokens: T = f16, O = f16, K = u32, C = Blocks, P = Contiguous, LANES = 16, WIDE = 8, ELEMENTS = 8, GROUP = 4, IN_FLIGHT = 2, TOKENS = true, SETS = 2, THREADS = 256, STREAMED = true
     ),
-    derived(FEW = GROUP.min(2), AHEAD = 4 * GROUP, SUMS = GROUP * IN_FLIGHT),
+    derived(COLS = GROUP.min(2), AHEAD = 4 * GROUP, SUMS = GROUP * IN_FLIGHT),
     tolerance(o(relative = 1e-4, absolute = 1e-5), parts(relative = 1e-4, absolute = 1e-4), logs(relative = 1e-5, absolute = 1e-5)),
 )]
 #[requires(
@@ -219,7 +218,7 @@ pub fn flash_decode<
     const SETS: usize,
     const THREADS: usize,
     const STREAMED: bool,
-    const FEW: usize,
+    const COLS: usize,
     const AHEAD: usize,
     const SUMS: usize,
 >(
@@ -341,9 +340,9 @@ pub fn flash_decode<
             own_sum += warp::shuffle_xor(own_sum, 1 << step);
         }
     }
-    let sums = Shared::<f32, 3>::new([THREADS / 32, FEW, LANES * ELEMENTS]);
-    let ranges = Shared::<[f32; 2], 2>::new([THREADS / 32, FEW]);
-    store_part::<LANES, WIDE, ELEMENTS, GROUP, TOKENS, SETS, THREADS, FEW>(
+    let sums = Shared::<f32, 3>::new([THREADS / 32, COLS, LANES * ELEMENTS]);
+    let ranges = Shared::<[f32; 2], 2>::new([THREADS / 32, COLS]);
+    store_part::<LANES, WIDE, ELEMENTS, GROUP, TOKENS, SETS, THREADS, COLS>(
         own_base, own_sum, o_sums, columns, split, sums, ranges, parts, logs,
     );
     if count_block(ended, || sequence * blocks * groups + heads, splits) != splits {

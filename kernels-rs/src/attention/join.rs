@@ -17,9 +17,10 @@ pub const MAX_PARTS: usize = 32;
 /// and four of the `WIDTH` elements of Σ exp(x − max)·v, from element 4 · `lane` on.
 ///
 /// `partial` and `logs` are the results of the `n` parts. Rows start at `first`, and are clamped to
-/// `last`. `lane` is an argument, because the compiler might keep a recomputed one in a register
-/// through the preceding code. The sums of part p are scaled by exp(max_p − max) and added in the
-/// order of the keys, for a deterministic result (Dao, 2023: the reduction of flash decoding).
+/// `last`. `lane` is an argument, because the compiler might keep a recomputed lane index in a
+/// register during the preceding code. The sums of part p are scaled by exp(max_p − max) and added
+/// in the order of the keys, for a deterministic result (Dao, 2023: the reduction of flash
+/// decoding).
 #[device]
 pub fn reduce_parts<const WIDTH: usize>(
     partial: ViewMut<f32, 3>,

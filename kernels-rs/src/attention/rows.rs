@@ -17,8 +17,8 @@
 //!
 //! The product of a number of at most 8 bits and an `f16` is exact in `f32`.
 //!
-//! The plane and the row of each key of a step are found once, and lie in shared memory: for pages
-//! this takes a division and a number of the table. [`Rows::find`] stores them.
+//! The plane and the row of each key of a step are found once, and lie in shared memory: with
+//! pages, this takes a division and a load from the table. [`Rows::find`] stores them.
 
 pub use items::*;
 
@@ -36,7 +36,7 @@ mod items {
         type From: Copy;
         /// Returns four zeros.
         fn zeros() -> Self::Kept;
-        /// Returns number `i` of those kept from column `col` on.
+        /// Returns the `i`-th kept number; the kept numbers begin at column `col`.
         fn number(kept: Self::Kept, col: usize, i: usize) -> f32;
         /// Returns the number of columns.
         fn columns(self) -> usize;

@@ -5,8 +5,8 @@
 //! faster. Older blocks run faster than younger ones, because schedulers prefer the oldest warp.
 //! The unit of time is a step over keys while all slots are occupied. The factors are fitted to
 //! measured times of some hundred schedules on an H200: 16 heads of 128 elements, with 1024 to 8192
-//! queries, all keys, causal, or a tenth of blocks. The factors predict these times within 3.5 %
-//! (root mean square).
+//! queries; no mask, a causal mask, or a mask of a tenth of the blocks. The factors predict these
+//! times within 3.5 % (root mean square).
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -46,7 +46,7 @@ pub(super) struct BlockSlots {
     pub cost: Cost,
 }
 
-/// Durations and amounts of work below this are 0.
+/// Durations and amounts of work below this count as 0.
 const MIN_WORK: f64 = 1e-6;
 
 /// An event at which a multiprocessor ends a block, ordered earliest first.

@@ -107,9 +107,11 @@ impl GemmPlan {
             GemmPlan::GemvN(rows, _) | GemmPlan::GemvT(rows) if !matches!(rows, 1 | 2 | 4 | 8) => {
                 Some("a block of a plan for few rows computes 1, 2, 4 or 8 rows")
             }
-            GemmPlan::GemvN(..) if transpose_a || transpose_b => Some("`Plan::GemvN` takes neither A nor B transposed"),
+            GemmPlan::GemvN(..) if transpose_a || transpose_b => {
+                Some("`GemmPlan::GemvN` takes neither A nor B transposed")
+            }
             GemmPlan::GemvT(_) if transpose_a || !transpose_b => {
-                Some("`Plan::GemvT` takes B transposed and A not transposed")
+                Some("`GemmPlan::GemvT` takes B transposed and A not transposed")
             }
             GemmPlan::GemvN(..) | GemmPlan::GemvT(_) => None,
         }

@@ -233,7 +233,7 @@ impl ExpertRows {
     ) -> Result<(), Error> {
         let ([all, cols], count) = (weights.extents(), self.routes.count);
         if all % count != 0 {
-            let why = format!("{all} rows of weights for {count} experts: give as many rows for each");
+            let why = format!("the weights have {all} rows, which is not a multiple of {count} experts");
             return Err(y.refused(why));
         }
         let (wanted, chosen) = if of_tokens { (self.routes.tokens, self.routes.chosen) } else { (self.rows, 1) };

@@ -136,7 +136,8 @@ impl Weights {
             "a row for each of the activations, with a number for each row of the weights",
         )?;
         if x.cols != cols {
-            let why = format!("the activations have {} columns, and the weights {cols}: give as many", x.cols);
+            let why =
+                format!("the activations have {} columns, but the weights have {cols}; both must be equal", x.cols);
             return Err(y.refused(why));
         }
         let dense = on.scratch::<i32>(0)?;
@@ -144,7 +145,7 @@ impl Weights {
         with_format!(self.format(), F => match plan {
             QuantPlan::Few => self.few::<T, E, F>(on, &rows, y, epilogue),
             QuantPlan::Tiles(_, splits) if splits == 0 || x.room != 8 => {
-                let why = format!("{plan:?} takes more than 8 rows and at least one part; `Plan::Few` takes {} rows", x.rows);
+                let why = format!("{plan:?} takes more than 8 rows and at least one part; `QuantPlan::Few` takes {} rows", x.rows);
                 Err(y.refused(why))
             }
             QuantPlan::Tiles(tile, splits) => self.tiles::<T, E, F>(on, tile, splits, &rows, y, epilogue),

@@ -261,14 +261,14 @@ impl Weights {
     ) -> Result<Weights, Error> {
         let plane = words.view([words.len()])?;
         if format == Format::Int8 {
-            let why = "planes have no scales of rows; `Weights::from_rows` makes weights with those";
+            let why = "planes of `Format::Int8` need a scale for each row: use `Weights::from_rows`";
             return Err(plane.refused(why.into()));
         }
         let [wide, narrow] = with_format!(format, F => {
             let units = units::<F>(cols);
             [host::pitch::<F>(units), F::halves(units)]
         });
-        let of_rows = "the elements of the rows of such weights";
+        let of_rows = "the number that this format stores for these rows";
         plane.expected("words", [rows.saturating_mul(wide)], of_rows)?;
         halves.view([halves.len()])?.expected("halves", [rows.saturating_mul(narrow)], of_rows)?;
         let scales = Arc::new(words.device().alloc(0)?);

@@ -196,12 +196,12 @@ fn every_plan_gives_the_product_or_is_rejected() {
             let plan = GemmPlan::GemvN(rows, width);
             assert_eq!(run(plan, false).unwrap(), right, "{plan:?}");
             let said = run(plan, true).unwrap_err().to_string();
-            assert!(said.contains("`Plan::GemvN` takes neither A nor B transposed"), "{said}");
+            assert!(said.contains("`GemmPlan::GemvN` takes neither A nor B transposed"), "{said}");
         }
         let plan = GemmPlan::GemvT(rows);
         assert_eq!(run(plan, true).unwrap(), right, "{plan:?}");
         let said = run(plan, false).unwrap_err().to_string();
-        assert!(said.contains("`Plan::GemvT` takes B transposed"), "{said}");
+        assert!(said.contains("`GemmPlan::GemvT` takes B transposed"), "{said}");
     }
     for plan in [GemmPlan::Tiles(GemmTile::T16x128, 0), GemmPlan::GemvN(3, GemvWidth::Columns32), GemmPlan::GemvT(0)] {
         let said = run(plan, matches!(plan, GemmPlan::GemvT(_))).unwrap_err().to_string();

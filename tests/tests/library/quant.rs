@@ -397,7 +397,9 @@ fn unsuitable_plans_are_rejected() {
     said(10, 64, QuantPlan::Tiles(QuantTile::T16x128, 1)).unwrap();
     assert!(said(10, 64, QuantPlan::Tiles(QuantTile::T16x128, 0)).unwrap_err().contains("at least one part"));
     assert!(said(3, 64, QuantPlan::Tiles(QuantTile::T64x128, 1)).unwrap_err().contains("more than 8 rows"));
-    assert!(said(10, 32, QuantPlan::Few).unwrap_err().contains("the activations have 32 columns, and the weights 64"));
+    assert!(
+        said(10, 32, QuantPlan::Few).unwrap_err().contains("the activations have 32 columns, but the weights have 64")
+    );
 }
 
 /// Checks products with a gate that its own kernel quantizes. The products equal those with a

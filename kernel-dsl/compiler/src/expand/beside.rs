@@ -125,7 +125,7 @@ fn in_module(
         quote!(#conditions #[doc(hidden)] #[allow(unused_imports)] #visibility use #end::#name as #name;)
     });
     let message = format!(
-        "the device items that `{name}` names cannot be resolved: they name `{name}` in turn, or a macro of this module is an error; device calls are always inlined, so write a loop"
+        "the device items that `{name}` uses cannot be resolved: either they call `{name}` in a cycle (write a loop, because device calls are inlined), or a macro of this module is invalid"
     );
     let place = callees.first().map_or(name.span(), Spanned::span);
     let panic = quote_spanned!(place=> ::core::panic!(#message));

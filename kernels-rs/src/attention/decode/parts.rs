@@ -87,7 +87,7 @@ fn scattered<const LANES: usize, const ELEMENTS: usize>(x: Partial<ELEMENTS>) ->
     Partial { base, sum, o }
 }
 
-/// Merges the softmaxes of a block's warps, `FEW` columns at a time, and stores the results: the
+/// Merges the softmaxes of a block's warps, `COLS` columns at a time, and stores the results: the
 /// sums in `parts`, [row, head, split, element], base and sum in `logs`, [row, head, split, 2].
 /// `sums`, [warp, column, element], and `ranges`, [warp, column], receive the partial results of
 /// the warps.
@@ -100,7 +100,7 @@ pub fn store_part<
     const TOKENS: bool,
     const SETS: usize,
     const THREADS: usize,
-    const FEW: usize,
+    const COLS: usize,
 >(
     base: f32,
     sum: f32,
@@ -114,11 +114,11 @@ pub fn store_part<
 ) {
     let BlockColumns { sequence, tokens, group, of_group, count, first, width } = columns;
     let (lanes, of_column) = (warp::group::<LANES>(), LANES / GROUP);
-    for g in unroll(0..GROUP / FEW) {
-        for c in unroll(0..FEW) {
-            let from = (g * FEW + c) * of_column;
+    for g in unroll(0..GROUP / COLS) {
+        for c in unroll(0..COLS) {
+            let from = (g * COLS + c) * of_column;
             let (base, sum) = (lanes.broadcast(base, from), lanes.broadcast(sum, from));
-            let of_warp = scattered::<LANES, ELEMENTS>(Partial { base, sum, o: o[g * FEW + c] });
+            let of_warp = scattered::<LANES, ELEMENTS>(Partial { base, sum, o: o[g * COLS + c] });
             for e in unroll(0..ELEMENTS * LANES / 32) {
                 sums[(warp::index(), c, e * 32 + warp::lane())] = of_warp.o[e];
             }
@@ -126,22 +126,22 @@ pub fn store_part<
             ranges[(warp::index(), c)] = [of_warp.base, of_warp.sum];
         }
         block::sync();
-        for i in rolled((thread::x()..SETS * FEW * LANES * ELEMENTS).step_by(THREADS)) {
-            let (set, few, at) = (i / (FEW * LANES * ELEMENTS), i / (LANES * ELEMENTS) % FEW, i % (LANES * ELEMENTS));
+        for i in rolled((thread::x()..SETS * COLS * LANES * ELEMENTS).step_by(THREADS)) {
+            let (set, col, at) = (i / (COLS * LANES * ELEMENTS), i / (LANES * ELEMENTS) % COLS, i % (LANES * ELEMENTS));
             let (lane, e) = (at % LANES, at % 32 / LANES * (ELEMENTS * LANES / 32) + at / 32);
             let d = (e / WIDE * LANES + lane) * WIDE + e % WIDE;
-            let c = first + set * GROUP + g * FEW + few;
+            let c = first + set * GROUP + g * COLS + col;
             if d < width && c < count {
                 let mut base = f32::NEG_INFINITY;
                 for w in unroll(0..THREADS / 32 / SETS) {
-                    base = base.max(ranges[(w * SETS + set, few)][0]);
+                    base = base.max(ranges[(w * SETS + set, col)][0]);
                 }
                 let (mut sum, mut x) = (0.0f32, 0.0f32);
                 for w in unroll(0..THREADS / 32 / SETS) {
-                    let [of_warp, part] = ranges[(w * SETS + set, few)];
+                    let [of_warp, part] = ranges[(w * SETS + set, col)];
                     let factor = fast::exp2(of_warp - base.max(f32::MIN));
                     sum = part.mul_add(factor, sum);
-                    x = sums[(w * SETS + set, few, at)].mul_add(factor, x);
+                    x = sums[(w * SETS + set, col, at)].mul_add(factor, x);
                 }
                 let (token, head) = token_and_head::<TOKENS>(c, of_group);
                 let (row, head) = (sequence * tokens + token, group * of_group + head);
