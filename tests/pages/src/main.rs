@@ -1,4 +1,5 @@
-//! Regenerates every generated page of the repository, by the tests that compare them.
+//! Regenerates the generated pages of the repository that need neither a GPU nor another tool, by
+//! the tests that compare them.
 //!
 //! ```text
 //! cargo run -p pages                   the pages

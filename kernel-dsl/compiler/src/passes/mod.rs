@@ -23,8 +23,9 @@
 //!    constants, and unrolls loops. Register arrays become values after unrolling.
 //! 2. [`SIMPLIFY`] removes decided comparisons, unchanged loop-carried values, dead code and common
 //!    subexpressions. Branches are still branches.
-//! 3. [`PLACES`] turns small branches into selects and predicates, hoists invariants, and places
-//!    tables. Accesses still name buffers, indices and extents.
+//! 3. [`PLACES`] turns small branches into selects and predicates, merges the reports of failed
+//!    checks, hoists invariants, and places tables. Accesses still name buffers, indices and
+//!    extents.
 //! 4. [`ADDRESSES`] turns places into addresses and chooses the cheapest form of each.
 //! 5. [`MACHINE`] packs small integers into words, sinks computations below loops, and schedules
 //!    loads.

@@ -3,12 +3,12 @@
 //! The checked form reports a failed check in a branch beside the access. A branch for each check
 //! keeps the loads of straight-line code from being in flight together, and each report is about 14
 //! machine instructions. The access itself is predicated and the kernel continues, so a report can
-//! wait. The pass moves reports behind the instructions that follow, up to another branch, a loop,
+//! wait. The pass moves reports after the instructions that follow, up to another branch, a loop,
 //! a barrier or the end of the region. There, one branch tests whether a check failed, and selects
 //! what the first failed check reports.
 //!
-//! A launch keeps one report, so later failures of a thread are not lost. When lanes fail different
-//! checks behind one branch, the launch may keep the report of any of them.
+//! A launch keeps only its first report, so merging loses no report that it would have kept. When
+//! lanes fail different checks of one branch, the launch may keep the report of any of them.
 //!
 //! Only the checked form has reports; other IR stays as it is. On sm_61, the pass removes 25 to
 //! 40 % of the machine code of checked products and attention, and most spills.
@@ -47,7 +47,7 @@ fn merge(region: &mut Region, types: &mut Vec<Type>) {
         }
         true
     });
-    debug_assert!(waiting.is_empty(), "a region ends with a terminator");
+    assert!(waiting.is_empty(), "a region ends with a terminator");
 }
 
 /// Returns whether an instruction is a branch that reports a violation in one arm, and does nothing

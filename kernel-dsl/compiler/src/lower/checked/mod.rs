@@ -10,7 +10,7 @@
 //!   ends before its index would wrap, and a loop whose step is not positive does not start.
 //! * Each violation is reported ([`Op::RecordViolation`]) to a record. The address of the record is
 //!   an additional last parameter, which counts as an argument. Here, each check has a branch. The
-//!   pass [`report_merging`](crate::passes::report_merging) makes one of several.
+//!   pass [`report_merging`](crate::passes::report_merging) merges the branches of several checks.
 //!
 //! A misaligned vector access would destroy the context. So a vector access is split into parts of
 //! the alignment that `multiples` proves. If `requires` guarantees the full alignment, the access
