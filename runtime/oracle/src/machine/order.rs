@@ -17,6 +17,9 @@
 //! blocks. A thread's fence releases acquired accesses within its scope, regardless of how they
 //! were acquired.
 //!
+//! A vector clock would hold an epoch for each thread. Here a released set is a few epochs, because
+//! barriers order whole warps and blocks. A thread keeps only the sets that it has acquired.
+//!
 //! The order is that of this run, as in any race detector that observes one execution.
 
 use crate::machine::shadow::{Stamp, TimeSlice};

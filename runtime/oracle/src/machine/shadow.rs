@@ -6,7 +6,8 @@
 //! that it is unordered with the first. A later store that is unordered with any load is then
 //! unordered with one of the two. Fences may order a store after both of them and not after a third
 //! load. A kernel with fences therefore keeps the remaining loads beside the cells
-//! ([`overflow_reads`](crate::machine::overflow_reads)).
+//! ([`overflow_reads`](crate::machine::overflow_reads)). FastTrack (Flanagan and Freund, 2009) also
+//! keeps an epoch instead of a vector clock where one suffices.
 //!
 //! Time is counted in *epochs*. A new epoch begins with each block, each `block::sync()`, and each
 //! `warp::sync()` of a warp. Two accesses of one block are ordered if a `block::sync()` lies
