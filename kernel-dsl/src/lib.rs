@@ -330,6 +330,12 @@
 //! `IndexMut` give `v[i]` a meaning; their functions return a reference to a place, such as
 //! `&self.parts[i]`.
 //!
+//! `==`, `!=`, `<`, `<=`, `>` and `>=` compare tuples, arrays, options, and structs and enums that
+//! derive `PartialEq` or `PartialOrd`. A derive stands below `#[device]` or in a device module. As
+//! in Rust, the first parts that differ decide an order, and a NaN makes a comparison false. The
+//! machine code compares all parts, without branches. A device module may instead implement
+//! `PartialEq` by a function `eq`. Such an `eq` is called only if the parts before are equal.
+//!
 //! ```
 //! # use kernel_dsl::prelude::*;
 //! #[device]

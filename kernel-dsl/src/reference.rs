@@ -45,6 +45,8 @@
 //! | `v.len()` | `add.u32` | sm_61 | 1 |
 //! | `v.map(\|x\| …)` | 2 `mul.lo.u32`, `add.u32` | sm_61 | 1, sequence |
 //! | `std::array::from_fn(\|i\| …)` | `shl.b32`, `add.u32` | sm_61 | 1, 1/2 |
+//! | `t == u`, of tuples and arrays | 2 `setp.eq.u32`, `and.pred`, 2 `selp.u32`, 2 `setp.ne.u32`, `or.pred`, `shl.b32`, `add.u32` | sm_61 | 1, 1/2 |
+//! | `t < u`, of tuples and arrays | 2 `setp.lt.u32`, `setp.eq.u32`, `and.pred`, `or.pred`, `selp.u32` | sm_61 | 1, 1/2 |
 //! | `size_of::<T>()` | `add.u32` | sm_61 | 1 |
 //! | `const NAME: T = …;` | `mul.lo.u32` | sm_61 | sequence |
 //! | `&mut x` | `add.u32` | sm_61 | 1 |
@@ -54,6 +56,7 @@
 //! | construct | PTX | from | rate |
 //! |---|---|---|---|
 //! | `Some(x)`, `None` | `setp.gt.u32`, 2 `selp.u32` | sm_61 | 1, 1/2 |
+//! | `o == p` | `setp.gt.u32`, 2 `selp.u32`, `setp.eq.u32`, `not.pred`, `or.pred`, `and.pred` | sm_61 | 1, 1/2 |
 //! | `o.is_some()` | `setp.gt.u32`, `selp.u32` | sm_61 | 1, 1/2 |
 //! | `o.is_none()` | `setp.gt.u32`, `not.pred`, `selp.u32` | sm_61 | 1, 1/2 |
 //! | `o.is_some_and(\|x\| …)` | `setp.gt.u32`, 2 `selp.u32`, 2 `bra`, `and.b32`, `setp.eq.u32`, `mov.pred` | sm_61 | 1, 1/2, branch |

@@ -4,6 +4,7 @@
 mod atomics;
 mod blocks;
 mod collectives;
+mod comparisons;
 mod constructs;
 mod contract;
 mod cooperation;

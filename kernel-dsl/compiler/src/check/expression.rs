@@ -2,7 +2,7 @@
 
 use super::operator::Overloaded;
 use super::{
-    Checker, Literal, Operands,
+    Checker, Literal, Operands, OperatorClass,
     types::{Id, Ty, UnknownKind},
 };
 use crate::Scalar;
@@ -361,15 +361,7 @@ impl Checker<'_> {
             syntax::Binary::OrElse => {
                 (ExprKind::OrElse(Box::new(self.expr_of_type(a, bool)), Box::new(self.expr_of_type(b, bool))), bool)
             }
-            syntax::Binary::Compare(comparison) => {
-                let a = self.expr(a, None);
-                let b = self.expr_of_type(b, Id(a.ty.0));
-                let ordered = !matches!(comparison, ir::Comparison::Eq | ir::Comparison::Ne);
-                if ordered || !self.is_discriminant(Id(a.ty.0)) {
-                    self.operands(Id(a.ty.0), !ordered, true, mark);
-                }
-                (ExprKind::Compare(comparison, Box::new(a), Box::new(b)), bool)
-            }
+            syntax::Binary::Compare(comparison) => (self.comparison(comparison, a, b, mark), bool),
             syntax::Binary::Arithmetic(operator) => {
                 let small =
                     |e: &syntax::Expr| matches!(e.kind, syntax::ExprKind::Integer(n, _) if n <= u128::from(u32::MAX));
@@ -444,7 +436,7 @@ impl Checker<'_> {
             Ty::Unknown(UnknownKind::Float) => floats,
             // Perhaps a closure's parameter, whose type follows from a call.
             Ty::Unknown(UnknownKind::Any) => {
-                self.operands.push(Operands { ty, bools, floats, mark });
+                self.operands.push(Operands { ty, of: OperatorClass::Arithmetic { bools, floats }, mark });
                 true
             }
             _ => false,

@@ -32,8 +32,9 @@ pub(super) fn blank(function: &syntax::Function) -> hir::Function {
 }
 
 /// Returns a struct whose fields are not checked yet, which reserves its index.
-fn blank_struct(name: String, hash: u64, repr_c: bool) -> hir::Struct {
-    hir::Struct { name, hash, generics: Vec::new(), types: Vec::new(), fields: Vec::new(), repr_c }
+fn blank_struct(name: String, hash: u64, item: &syntax::Struct) -> hir::Struct {
+    let (generics, types, fields) = (Vec::new(), Vec::new(), Vec::new());
+    hir::Struct { name, hash, generics, types, fields, repr_c: item.repr_c, derived: item.derived }
 }
 
 /// A function of a module with its surroundings.
@@ -191,14 +192,14 @@ fn declare<'a>(
             Item::Constant(f) => (&f.name, Root::Constant(member(environment, f, mixed(f.hash), alone, false))),
             Item::Struct(s) | Item::Alias(s) => {
                 let id = StructId(environment.items.structs.len() as u32);
-                environment.items.structs.push(blank_struct(s.name.to_string(), mixed(s.hash), s.repr_c));
+                environment.items.structs.push(blank_struct(s.name.to_string(), mixed(s.hash), s));
                 (&s.name, if matches!(item, Item::Alias(_)) { Root::Alias(id) } else { Root::Struct(id) })
             }
             Item::Enum(e) => {
                 let data = e.data.as_ref().map(|data| {
                     let id = StructId(environment.items.structs.len() as u32);
                     let name = format!("data of {}", data.name);
-                    environment.items.structs.push(blank_struct(name, mixed(data.hash), false));
+                    environment.items.structs.push(blank_struct(name, mixed(data.hash), data));
                     id
                 });
                 let id = EnumId(environment.items.enums.len() as u32);
@@ -208,6 +209,7 @@ fn declare<'a>(
                     name: e.name.to_string(),
                     hash: mixed(e.hash),
                     variants: variants.collect(),
+                    derived: e.derived,
                     data,
                 });
                 (&e.name, Root::Enum(id))

@@ -11,6 +11,7 @@
 mod array;
 mod call;
 mod closure;
+mod comparison;
 mod destructure;
 mod dot;
 mod environment;
@@ -30,6 +31,7 @@ mod written;
 
 use crate::Scalar;
 use crate::hir::{self, Builtin, FunctionId, GenericKind, LabelId, LocalId, Root, TraitBound, TypeId};
+use crate::ir;
 use crate::oracle::{Coverage, DeclaredOutput};
 use crate::syntax::{self, SpanPair};
 use environment::Environment;
@@ -220,12 +222,22 @@ struct Checker<'a> {
     diagnostics: Vec<Diagnostic>,
 }
 
-/// The operands of an operator, and whether it supports `bool` and floats.
+/// The operands of an operator.
 struct Operands {
     ty: Id,
-    bools: bool,
-    floats: bool,
+    of: OperatorClass,
     mark: SpanPair,
+}
+
+/// An operator, as far as the type of its operands depends on it.
+#[derive(Clone, Copy)]
+enum OperatorClass {
+    /// An operator of numbers, and whether it supports `bool` and floats.
+    Arithmetic {
+        bools: bool,
+        floats: bool,
+    },
+    Comparison(ir::Comparison),
 }
 
 /// A call of a function of the prelude.
@@ -547,8 +559,11 @@ impl<'a> Checker<'a> {
     /// Ends inference, and resolves the types, literals and operators that depend on it.
     fn finish(mut self, body: &mut hir::Block) -> Finish<'a> {
         self.project();
-        for Operands { ty, bools, floats, mark } in std::mem::take(&mut self.operands) {
-            self.operands(ty, bools, floats, mark);
+        for Operands { ty, of, mark } in std::mem::take(&mut self.operands) {
+            match of {
+                OperatorClass::Arithmetic { bools, floats } => self.operands(ty, bools, floats, mark),
+                OperatorClass::Comparison(comparison) => self.comparable(ty, comparison, mark),
+            }
         }
         let types = Finished::new(&self.table);
         let mut finish = Finish { checker: self, types };
@@ -612,7 +627,23 @@ impl Finish<'_> {
             hir::ExprKind::CallItem { of, .. } | hir::ExprKind::SizeOf(of) => {
                 *of = self.types.get(&self.checker.table, Id(of.0));
             }
+            hir::ExprKind::Assertion { condition: Some(condition), message, .. } => {
+                if let hir::ExprKind::Compare(_, side, _) = &condition.kind
+                    && self.is_shown(side.ty)
+                {
+                    message.push_str(" (left: {}, right: {})");
+                }
+            }
             _ => {}
+        }
+    }
+
+    /// Returns whether a message can show values of the type: whether lowering makes it a scalar.
+    fn is_shown(&self, ty: hir::TypeId) -> bool {
+        match self.types.types[ty.0 as usize] {
+            hir::Type::Scalar(_) | hir::Type::Parameter(_) | hir::Type::Projection { .. } => true,
+            hir::Type::Enum(id) => self.checker.environment.items.enums[id.0 as usize].data.is_none(),
+            _ => false,
         }
     }
 

@@ -168,7 +168,7 @@ impl Checker<'_> {
     }
 
     /// Returns the impls of an operator whose type may be `of`.
-    fn operator_impls(&self, of_trait: &str, of: Id) -> Vec<usize> {
+    pub(super) fn operator_impls(&self, of_trait: &str, of: Id) -> Vec<usize> {
         let name = language::operator_function(of_trait);
         let impls = self.environment.items.impls.iter().enumerate();
         let named = impls.filter(|(_, each)| each.of_trait.is_none() && each.functions.iter().any(|(n, _)| *n == name));
@@ -184,7 +184,7 @@ impl Checker<'_> {
     }
 
     /// Returns whether an impl takes operands of these types. Nothing is inferred if it does not.
-    fn takes(&mut self, at: usize, of_trait: &str, left: Id, right: Id) -> bool {
+    pub(super) fn takes(&mut self, at: usize, of_trait: &str, left: Id, right: Id) -> bool {
         let before = self.table.clone();
         let wanted = self.operand_of(at, of_trait, left);
         let takes = self.table.clone().unify(wanted, right);
@@ -195,16 +195,21 @@ impl Checker<'_> {
     }
 
     /// Returns the type of the right operand of an impl for the type `of`.
-    fn operand_of(&mut self, at: usize, of_trait: &str, of: Id) -> Id {
+    pub(super) fn operand_of(&mut self, at: usize, of_trait: &str, of: Id) -> Id {
         let function = self.operator_of(at, of_trait);
         let environment = self.environment;
         let generics = self.of_impl(&environment.items.impls[at], of);
         let generics = generics.unwrap_or_default();
-        self.parameters(function, &generics).get(1).copied().unwrap_or_else(|| self.wrong())
+        let operand = self.parameters(function, &generics).get(1).copied().unwrap_or_else(|| self.wrong());
+        match *self.table.get(operand) {
+            // `eq` borrows its operands.
+            Ty::Reference { to, .. } if of_trait == "PartialEq" => to,
+            _ => operand,
+        }
     }
 
     /// Returns the call of the function of an impl.
-    fn operator_call(&mut self, at: usize, of_trait: &str, arguments: Vec<Expr>) -> (ExprKind, Id) {
+    pub(super) fn operator_call(&mut self, at: usize, of_trait: &str, arguments: Vec<Expr>) -> (ExprKind, Id) {
         let function = self.operator_of(at, of_trait);
         let environment = self.environment;
         let of = match self.table.get(Id(arguments[0].ty.0)) {

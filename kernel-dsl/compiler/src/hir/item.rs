@@ -4,6 +4,7 @@
 
 use super::{FunctionId, Generic, StructId, TraitId, Type, TypeId};
 use crate::Scalar;
+use crate::ir::Comparison;
 use serde::{Deserialize, Serialize};
 
 /// The items of a program or library.
@@ -31,6 +32,24 @@ pub struct Struct {
     pub fields: Vec<Field>,
     /// Whether the struct is `repr(C)`, so that buffers can hold it.
     pub repr_c: bool,
+    /// The comparisons that the struct derives.
+    pub derived: DerivedComparisons,
+}
+
+/// The comparisons that a struct or enum derives. A derived comparison compares the parts in order.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct DerivedComparisons {
+    /// `derive(PartialEq)`, for `==` and `!=`.
+    pub equality: bool,
+    /// `derive(PartialOrd)`, for `<`, `<=`, `>` and `>=`.
+    pub order: bool,
+}
+
+impl DerivedComparisons {
+    /// Returns whether `comparison` is derived.
+    pub fn has(self, comparison: Comparison) -> bool {
+        if comparison.is_order() { self.order } else { self.equality }
+    }
 }
 
 /// A field of a struct. The fields of a tuple struct are named `0`, `1`, ….
@@ -50,6 +69,8 @@ pub struct Enum {
     pub hash: u64,
     /// The variants, in order; an enum without variants has no values and serves only as a type.
     pub variants: Vec<Variant>,
+    /// The comparisons that the enum derives.
+    pub derived: DerivedComparisons,
     /// The struct that holds a value, if a variant holds data. The struct contains the
     /// discriminant, and `Variant.field` for each field of each variant. An enum without data is a
     /// discriminant.

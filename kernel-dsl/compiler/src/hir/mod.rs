@@ -24,7 +24,8 @@ pub use fast::Fast;
 pub use instance::{Constant, DeclaredInstance, Instance, ItemArgument, labeled, spelled};
 pub use intrinsic::{Intrinsic, MemoryOrder};
 pub use item::{
-    Associated, Builtin, Enum, Field, Impl, Items, Struct, Trait, TraitBound, TraitItem, TraitItemKind, Variant,
+    Associated, Builtin, DerivedComparisons, Enum, Field, Impl, Items, Struct, Trait, TraitBound, TraitItem,
+    TraitItemKind, Variant,
 };
 pub use method::{Method, OnOverflow, Wide};
 pub use monomorphic::{Monomorphic, monomorphic};
@@ -423,7 +424,8 @@ pub enum ExprKind {
     Unary(ir::Unary, Box<Expr>),
     /// An arithmetic operator. Shifts take any integer on the right.
     Binary(ir::Binary, Box<Expr>, Box<Expr>),
-    /// A comparison of scalars.
+    /// A comparison of values of one type. The parts of structs, tuples, arrays and options are
+    /// compared in order.
     Compare(ir::Comparison, Box<Expr>, Box<Expr>),
     /// `&&`; the right side runs only if the left holds.
     AndAlso(Box<Expr>, Box<Expr>),

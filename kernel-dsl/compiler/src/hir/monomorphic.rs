@@ -11,8 +11,10 @@ use super::{
 };
 use crate::Scalar;
 use crate::error::{Error, Errors};
+use crate::ir::Comparison;
+use crate::language;
 use crate::oracle::DeclaredOutput;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// The largest number of functions of a monomorphic program. The limit ends generic functions that
 /// call one another with ever larger types.
@@ -29,6 +31,8 @@ pub struct Monomorphic {
     /// The types of the functions with structs and enums by name, for messages.
     named: Vec<Type>,
     items: item::Items,
+    /// The `eq` of each compared type that an impl compares.
+    equality: HashMap<TypeId, FunctionId>,
 }
 
 impl Monomorphic {
@@ -62,6 +66,11 @@ impl Monomorphic {
             Type::Enum(id) => self.items.enums[id.0 as usize].name.clone(),
             other => format!("{other:?}"),
         }
+    }
+
+    /// Returns the `eq` of a compared type, if an impl supplies it: a function of two references.
+    pub fn equality(&self, ty: TypeId) -> Option<FunctionId> {
+        self.equality.get(&ty).copied()
     }
 
     /// Returns the tolerance of argument number `index`; `None` if the kernel declares none.
@@ -166,6 +175,8 @@ pub fn monomorphic(program: &Program, instance: &Instance) -> Result<Monomorphic
         functions: Vec::new(),
         opened: Vec::new(),
         projected: 0,
+        compared: HashSet::new(),
+        equality: HashMap::new(),
         errors: Vec::new(),
     };
     let mut arguments = Vec::with_capacity(instance.0.len());
@@ -205,7 +216,7 @@ pub fn monomorphic(program: &Program, instance: &Instance) -> Result<Monomorphic
     if !monomorphizer.errors.is_empty() {
         return Err(Errors(monomorphizer.errors));
     }
-    let Monomorphizer { erased, functions, types: named, .. } = monomorphizer;
+    let Monomorphizer { erased, functions, types: named, equality, .. } = monomorphizer;
     let mut functions: Vec<Function> = functions.into_iter().map(|(function, _)| function).collect();
     for function in &mut functions {
         function.types = erased.clone();
@@ -213,7 +224,7 @@ pub fn monomorphic(program: &Program, instance: &Instance) -> Result<Monomorphic
     functions[0].generics.clone_from(&program.functions[0].generics);
     let items = program.items.clone();
     let program = Program { launch, functions, items: item::Items::default() };
-    Ok(Monomorphic { program, instance: instance.clone(), named, items })
+    Ok(Monomorphic { program, instance: instance.clone(), named, items, equality })
 }
 
 /// Adds the item that a generic argument names to the program, if it is missing.
@@ -242,6 +253,10 @@ struct Monomorphizer<'p> {
     opened: Vec<Type>,
     /// The depth of nested lookups of associated types.
     projected: usize,
+    /// The types that comparisons reach, and whether for an order.
+    compared: HashSet<(TypeId, bool)>,
+    /// The `eq` of each compared type that an impl compares.
+    equality: HashMap<TypeId, FunctionId>,
     errors: Vec<Error>,
 }
 
@@ -488,6 +503,55 @@ impl Monomorphizer<'_> {
         None
     }
 
+    /// Finds the impls that a comparison of values of a type calls. An order calls none.
+    fn compare(&mut self, ty: TypeId, comparison: Comparison) {
+        if !self.compared.insert((ty, comparison.is_order())) {
+            return;
+        }
+        let items = &self.source.items;
+        let derived = match self.types[ty.0 as usize] {
+            Type::Struct(id, _) => Some((items.a_struct(id).derived, &items.a_struct(id).name)),
+            Type::Enum(id) => Some((items.enums[id.0 as usize].derived, &items.enums[id.0 as usize].name)),
+            _ => None,
+        };
+        if let Some((derived, name)) = derived
+            && !derived.has(comparison)
+        {
+            match self.equality_impl(ty).filter(|_| !comparison.is_order()) {
+                Some(function) => {
+                    self.equality.insert(ty, function);
+                }
+                None => self.errors.push(Error::without_span(format!(
+                    "`{name}` has no comparison on the device: derive `PartialEq` or `PartialOrd`, below `#[device]`"
+                ))),
+            }
+            return;
+        }
+        let parts = match &self.erased[ty.0 as usize] {
+            Type::Tuple(parts) => parts.clone(),
+            Type::Array(part, _) | Type::Option(part) => vec![*part],
+            _ => Vec::new(),
+        };
+        parts.into_iter().for_each(|part| self.compare(part, comparison));
+    }
+
+    /// Returns the `eq` of an `impl PartialEq` that compares two values of the type.
+    fn equality_impl(&mut self, ty: TypeId) -> Option<FunctionId> {
+        let (source, name) = (self.source, language::operator_function("PartialEq"));
+        source.items.impls.iter().find_map(|each| {
+            let (_, found) = each.functions.iter().find(|(n, _)| each.of_trait.is_none() && *n == name)?;
+            let mut bound = vec![None; each.generics.len()];
+            if !self.fits(&each.types, each.for_type, ty, &mut bound) {
+                return None;
+            }
+            let arguments = bound.into_iter().collect::<Option<Vec<_>>>()?;
+            let function = &source.functions[found.function().0 as usize];
+            let other = self.close(&function.types, function.locals.get(1)?.ty, &arguments);
+            let compares = self.types[other.0 as usize] == Type::Reference { to: ty, mutable: false };
+            compares.then(|| self.instance(found.function(), arguments))
+        })
+    }
+
     /// Returns the number of a function with these generic arguments. The function is instantiated
     /// later.
     fn instance(&mut self, id: FunctionId, arguments: Vec<TypeId>) -> FunctionId {
@@ -542,6 +606,7 @@ impl Monomorphizer<'_> {
                 };
                 e.kind = ExprKind::Literal(bits);
             }
+            ExprKind::Compare(comparison, a, _) => self.compare(a.ty, *comparison),
             ExprKind::Call { function: callee, generics, .. } | ExprKind::Function { function: callee, generics } => {
                 let generics: Vec<_> = std::mem::take(generics)
                     .into_iter()

@@ -177,6 +177,11 @@ pub enum Comparison {
 }
 
 impl Comparison {
+    /// Returns whether the comparison is `<`, `<=`, `>` or `>=`.
+    pub fn is_order(self) -> bool {
+        !matches!(self, Comparison::Eq | Comparison::Ne)
+    }
+
     /// Returns the comparison that holds where this one does not. Not valid for floats, which may
     /// be NaN.
     pub fn inverse(self) -> Comparison {

@@ -3,7 +3,7 @@
 use crate::ir::Binary;
 
 /// The traits that a `#[device] mod` can implement for its types.
-const TRAITS: [&str; 24] = [
+const TRAITS: [&str; 25] = [
     "Add",
     "Sub",
     "Mul",
@@ -28,6 +28,7 @@ const TRAITS: [&str; 24] = [
     "Not",
     "Index",
     "IndexMut",
+    "PartialEq",
 ];
 
 /// Returns the trait of an operator with this name, if a device type can implement the trait.

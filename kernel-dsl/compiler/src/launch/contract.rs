@@ -47,7 +47,7 @@ pub(super) fn shape(
 
     let mut facts = LaunchFacts {
         function,
-        functions: &program.functions,
+        monomorphic,
         bound: None,
         instance,
         device: Some(device),
@@ -106,15 +106,14 @@ pub(super) fn limits(monomorphic: &Monomorphic) -> Result<InstanceLimits, Refusa
 
 /// Calls `f` with the facts that are known before any launch.
 pub(super) fn without_arguments<R>(monomorphic: &Monomorphic, f: impl FnOnce(&LaunchFacts) -> R) -> Result<R, Refusal> {
-    let (program, instance) = (monomorphic.program(), monomorphic.instance());
     let function = kernel(monomorphic)?;
     let arguments = monomorphic.arguments();
     let unknown = vec![None; arguments.len()];
     Ok(f(&LaunchFacts {
         function,
-        functions: &program.functions,
+        monomorphic,
         bound: None,
-        instance,
+        instance: monomorphic.instance(),
         device: None,
         block: None,
         arguments: &arguments,

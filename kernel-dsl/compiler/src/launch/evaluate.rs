@@ -7,12 +7,13 @@
 use super::{DeviceFacts, Fact, explain};
 use crate::Scalar;
 use crate::half;
-use crate::hir::monomorphic::LaunchArgument;
+use crate::hir::monomorphic::{LaunchArgument, Monomorphic};
 use crate::hir::{
     Block, Constant, Expr, ExprKind, Function, FunctionId, Instance, Intrinsic, Pattern, Size, Statement, Type, TypeId,
 };
 use crate::ir::{Binary, Comparison, Unary};
 use std::cell::RefCell;
+use std::cmp::Ordering;
 use std::ops::Range;
 
 /// The facts that the evaluation of an expression may use. An argument has no fact if it was
@@ -20,8 +21,7 @@ use std::ops::Range;
 pub(super) struct LaunchFacts<'a> {
     /// The kernel, or a called device function.
     pub function: &'a Function,
-    /// All functions, by index.
-    pub functions: &'a [Function],
+    pub monomorphic: &'a Monomorphic,
     /// For a device function: the values of its variables so far.
     pub bound: Option<RefCell<Vec<Option<HostValue>>>>,
     pub instance: &'a Instance,
@@ -54,6 +54,9 @@ pub(super) enum Failure {
 }
 
 pub(super) type Evaluated<T> = Result<T, Failure>;
+
+/// Why a `u128` has no value.
+const U128_REASON: &str = "uses a `u128`, but only the device computes with more than 64 bits: pass a `u64`";
 
 pub(super) fn invalid<T>(why: impl Into<String>) -> Evaluated<T> {
     Err(Failure::Invalid(why.into()))
@@ -133,7 +136,7 @@ impl LaunchFacts<'_> {
 
     fn scalar(&self, expr: &Expr) -> Evaluated<(Scalar, u64)> {
         if self.function.types.get(expr.ty.0 as usize) == Some(&Type::Scalar(Scalar::U128)) {
-            return invalid("uses a `u128`, but only the device computes with more than 64 bits: pass a `u64`");
+            return invalid(U128_REASON);
         }
         match self.value(expr)? {
             HostValue::Scalar(ty, bits) => Ok((ty, bits)),
@@ -165,7 +168,10 @@ impl LaunchFacts<'_> {
             },
             ExprKind::Unary(op, a) => scalar(unary(*op, self.scalar(a)?)?),
             ExprKind::Binary(op, a, b) => scalar(binary(*op, self.scalar(a)?, self.scalar(b)?)?),
-            ExprKind::Compare(op, a, b) => compare(*op, self.scalar(a)?, self.scalar(b)?).and_then(scalar),
+            ExprKind::Compare(op, a, b) => {
+                let holds = self.compare(*op, a.ty, self.value(a)?, self.value(b)?)?;
+                scalar((Scalar::Bool, u64::from(holds)))
+            }
             ExprKind::AndAlso(a, b) => scalar((Scalar::Bool, u64::from(self.condition(a)? && self.condition(b)?))),
             ExprKind::OrElse(a, b) => scalar((Scalar::Bool, u64::from(self.condition(a)? || self.condition(b)?))),
             ExprKind::Cast(a) => match self.function.types.get(expr.ty.0 as usize) {
@@ -180,7 +186,9 @@ impl LaunchFacts<'_> {
                 }
             }
             ExprKind::Block(block) => self.block(block),
-            ExprKind::Call { function, arguments, .. } => self.call(*function, arguments),
+            ExprKind::Call { function, arguments, .. } => {
+                self.call(*function, arguments.iter().map(|e| self.value(e)).collect::<Evaluated<_>>()?)
+            }
             ExprKind::Array(parts) => {
                 parts.iter().map(|e| self.value(e)).collect::<Evaluated<_>>().map(HostValue::Tuple)
             }
@@ -247,15 +255,84 @@ impl LaunchFacts<'_> {
     }
 
     /// Evaluates a call of a device function without loops and without assigned variables.
-    fn call(&self, function: FunctionId, arguments: &[Expr]) -> Evaluated<HostValue> {
-        let Some(callee) = self.functions.get(function.0 as usize) else {
+    fn call(&self, function: FunctionId, arguments: Vec<HostValue>) -> Evaluated<HostValue> {
+        let Some(callee) = self.monomorphic.program().functions.get(function.0 as usize) else {
             return invalid("calls a missing function");
         };
         let mut bound = vec![None; callee.locals.len()];
-        for (variable, e) in bound.iter_mut().zip(arguments) {
-            *variable = Some(self.value(e)?);
+        for (variable, value) in bound.iter_mut().zip(arguments) {
+            *variable = Some(value);
         }
         LaunchFacts { function: callee, bound: Some(RefCell::new(bound)), ..*self }.block(&callee.body)
+    }
+
+    /// Compares two values of type `ty`, part by part.
+    fn compare(&self, op: Comparison, ty: TypeId, a: HostValue, b: HostValue) -> Evaluated<bool> {
+        let ordering = match op {
+            Comparison::Eq => return self.equal(ty, a, b),
+            Comparison::Ne => return Ok(!self.equal(ty, a, b)?),
+            _ => self.order(ty, a, b)?,
+        };
+        Ok(ordering.is_some_and(|ordering| match op {
+            Comparison::Lt => ordering.is_lt(),
+            Comparison::Le => ordering.is_le(),
+            Comparison::Gt => ordering.is_gt(),
+            _ => ordering.is_ge(),
+        }))
+    }
+
+    fn equal(&self, ty: TypeId, a: HostValue, b: HostValue) -> Evaluated<bool> {
+        if let Some(function) = self.monomorphic.equality(ty) {
+            return match self.call(function, vec![a, b])? {
+                HostValue::Scalar(Scalar::Bool, bits) => Ok(bits != 0),
+                _ => invalid("compares by an `eq` that does not return a `bool`"),
+            };
+        }
+        match (a, b) {
+            (HostValue::Tuple(a), HostValue::Tuple(b)) => {
+                for (ty, (a, b)) in self.parts(ty, a.len())?.into_iter().zip(a.into_iter().zip(b)) {
+                    if !self.equal(ty, a, b)? {
+                        return Ok(false);
+                    }
+                }
+                Ok(true)
+            }
+            (a, b) => Ok(self.order(ty, a, b)? == Some(Ordering::Equal)),
+        }
+    }
+
+    /// Returns the order of two values; `None` for a NaN.
+    fn order(&self, ty: TypeId, a: HostValue, b: HostValue) -> Evaluated<Option<Ordering>> {
+        match (a, b) {
+            (HostValue::Scalar(Scalar::U128, _), _) => invalid(U128_REASON),
+            (HostValue::Scalar(of, a), HostValue::Scalar(other, b)) if of == other => {
+                Ok(number(of, a).partial_cmp(&number(of, b)))
+            }
+            (HostValue::Scalar(of, _), HostValue::Scalar(other, _)) => {
+                invalid(format!("compares `{of}` with `{other}`"))
+            }
+            (HostValue::Tuple(a), HostValue::Tuple(b)) => {
+                for (ty, (a, b)) in self.parts(ty, a.len())?.into_iter().zip(a.into_iter().zip(b)) {
+                    let order = self.order(ty, a, b)?;
+                    if order != Some(Ordering::Equal) {
+                        return Ok(order);
+                    }
+                }
+                Ok(Some(Ordering::Equal))
+            }
+            _ => invalid("compares values that only the device can compare"),
+        }
+    }
+
+    /// Returns the types of the `n` parts of a type.
+    fn parts(&self, ty: TypeId, n: usize) -> Evaluated<Vec<TypeId>> {
+        match self.function.types.get(ty.0 as usize) {
+            Some(Type::Tuple(parts)) => Ok(parts.clone()),
+            Some(Type::Array(element, _)) => Ok(vec![*element; n]),
+            Some(Type::Scalar(Scalar::U128)) => invalid(U128_REASON),
+            _ if n == 0 => Ok(Vec::new()),
+            _ => invalid("compares values that only the device can compare"),
+        }
     }
 
     /// Returns the value of a parameter, assembled from its arguments.
@@ -557,22 +634,6 @@ fn least(a: f64, b: f64) -> f64 {
     } else {
         b
     }
-}
-
-fn compare(op: Comparison, (ty, a): (Scalar, u64), (other, b): (Scalar, u64)) -> Evaluated<(Scalar, u64)> {
-    if ty != other {
-        return invalid(format!("compares `{ty}` with `{other}`"));
-    }
-    let (a, b) = (number(ty, a), number(ty, b));
-    let holds = match op {
-        Comparison::Eq => a == b,
-        Comparison::Ne => a != b,
-        Comparison::Lt => a < b,
-        Comparison::Le => a <= b,
-        Comparison::Gt => a > b,
-        Comparison::Ge => a >= b,
-    };
-    Ok((Scalar::Bool, u64::from(holds)))
 }
 
 /// Casts as Rust's `as` does, but fails if the result does not fit in `usize`.

@@ -4,7 +4,7 @@ use super::Lowerer;
 use super::double_word::{shown_words, with_words};
 use super::value::{MaybeConst, Val};
 use crate::assertion::Assertion;
-use crate::hir::{Expr, ExprKind};
+use crate::hir::{Expr, ExprKind, Type};
 use crate::ir::{Op, Values};
 use crate::source::Span;
 
@@ -51,10 +51,11 @@ impl<'h> Lowerer<'h> {
         Val::Unit
     }
 
-    /// Lowers a condition. If the condition is a comparison, appends both operands to `sides`.
+    /// Lowers a condition. If the condition is a comparison of scalars, appends both operands to
+    /// `sides`.
     fn tested(&mut self, e: &'h Expr, sides: &mut Vec<MaybeConst>) -> MaybeConst {
         let ExprKind::Compare(comparison, a, b) = &e.kind else { return self.scalar(e) };
-        let ty = self.scalar_type(a.ty);
+        let Type::Scalar(ty) = *self.ty(a.ty) else { return self.scalar(e) };
         let (a, b) = (self.scalar(a), self.scalar(b));
         sides.extend([a, b]);
         self.at(e.span);

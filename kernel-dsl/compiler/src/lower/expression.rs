@@ -67,10 +67,10 @@ impl<'h> Lowerer<'h> {
                 Val::Scalar(self.binary(*op, ty, a, b))
             }
             ExprKind::Compare(comparison, a, b) => {
-                let ty = self.scalar_type(a.ty);
-                let (a, b) = (self.scalar(a), self.scalar(b));
+                let ty = a.ty;
+                let (a, b) = (self.expr(a), self.expr(b));
                 self.at(e.span);
-                Val::Scalar(self.compare(*comparison, ty, a, b))
+                Val::Scalar(self.compare_values(e.span, *comparison, ty, &a, &b))
             }
             ExprKind::AndAlso(a, b) => self.lazy(e.span, a, b, true),
             ExprKind::OrElse(a, b) => self.lazy(e.span, a, b, false),
@@ -392,19 +392,24 @@ impl<'h> Lowerer<'h> {
     }
 
     fn temporary(&mut self, e: &Expr, value: Val) -> Option<LoweredPlace> {
-        if let Val::Array(storage) = value {
-            return Some(LoweredPlace::Registers(storage));
-        }
-        if !self.storable(e.ty) {
+        if !matches!(value, Val::Array(_)) && !self.storable(e.ty) {
             self.error(
                 e.span,
                 "cannot take a reference to a shared array or closure: pass the array or closure itself",
             );
             return None;
         }
-        let storage = self.storage(e.ty, super::storage::TEMPORARY);
+        Some(self.temporary_place(e.ty, value))
+    }
+
+    /// Returns registers that hold a value.
+    pub(super) fn temporary_place(&mut self, ty: TypeId, value: Val) -> LoweredPlace {
+        if let Val::Array(storage) = value {
+            return LoweredPlace::Registers(storage);
+        }
+        let storage = self.storage(ty, super::storage::TEMPORARY);
         self.write_storage(&storage, value);
-        Some(LoweredPlace::Registers(storage))
+        LoweredPlace::Registers(storage)
     }
 
     fn index_place(&mut self, span: Span, base: &'h Expr, index: &'h Expr) -> Option<LoweredPlace> {

@@ -12,6 +12,7 @@ mod captures;
 pub mod checked;
 mod closure;
 mod combine;
+mod comparison;
 mod contract;
 mod cooperation;
 mod copy;
@@ -105,6 +106,7 @@ fn lower_with(monomorphic: &Monomorphic, target: Target, named: bool) -> Result<
     };
     let mut lowerer = Lowerer {
         program,
+        monomorphic,
         builder: Builder::new(kernel),
         sources: SourceMap::default(),
         inliner: Inliner::default(),
@@ -131,6 +133,7 @@ fn lower_with(monomorphic: &Monomorphic, target: Target, named: bool) -> Result<
 #[derive(Clone)]
 struct Lowerer<'h> {
     program: &'h Program,
+    monomorphic: &'h Monomorphic,
     builder: Builder,
     /// The source functions and locations of the instructions so far.
     sources: SourceMap,
@@ -378,6 +381,9 @@ impl<'h> Lowerer<'h> {
         }
         if ty == Scalar::U128 {
             return self.double_compare(comparison, a, b);
+        }
+        if ty == Scalar::Bool && comparison.is_order() {
+            return self.bool_order(comparison, a, b);
         }
         let value = self.builder.compare(comparison, a.value, b.value);
         MaybeConst::new(value, value::known_compare(comparison, ty, a, b))

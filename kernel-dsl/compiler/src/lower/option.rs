@@ -18,7 +18,7 @@ impl<'h> Lowerer<'h> {
         Val::Option(self.truth(false), Box::new(unused))
     }
 
-    fn truth(&mut self, truth: bool) -> MaybeConst {
+    pub(super) fn truth(&mut self, truth: bool) -> MaybeConst {
         let bits = u64::from(truth);
         MaybeConst::new(self.builder.constant(Scalar::Bool, bits), Some(bits))
     }

@@ -140,7 +140,7 @@ impl<'h> Lowerer<'h> {
         }
     }
 
-    fn not(&mut self, a: MaybeConst) -> MaybeConst {
+    pub(super) fn not(&mut self, a: MaybeConst) -> MaybeConst {
         let value = self.builder.scalar(Op::Unary(ir::Unary::Not, a.value), Scalar::Bool);
         MaybeConst::new(value, a.bits.map(|b| b ^ 1))
     }

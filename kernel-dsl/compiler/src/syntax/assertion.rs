@@ -146,10 +146,6 @@ impl Reader {
             None if message.is_empty() => message = "explicit panic".to_string(),
             None => {}
         }
-        // The values that are compared.
-        if let Some(Expr { kind: ExprKind::Binary(Binary::Compare(_), ..), .. }) = condition.as_deref() {
-            message.push_str(" (left: {}, right: {})");
-        }
         ExprKind::Assertion { assertion: form.assertion, condition, message, values }
     }
 

@@ -7,6 +7,7 @@ use super::{
     TypeOrConst, place,
 };
 use crate::Scalar;
+use crate::hir::DerivedComparisons;
 use crate::ir::Placement;
 use crate::language;
 use proc_macro2::Ident;
@@ -65,6 +66,7 @@ pub struct Struct {
     pub repr_c: bool,
     /// The bytes of `align(…)`, or 1.
     pub align: u32,
+    pub derived: DerivedComparisons,
     pub hash: u64,
 }
 
@@ -74,6 +76,7 @@ pub struct Struct {
 pub struct Enum {
     pub name: Ident,
     pub variants: Vec<(String, i32)>,
+    pub derived: DerivedComparisons,
     /// The parts of a value, if a variant holds data: the discriminant `tag`, and a field
     /// `Variant.field` for each field of each variant.
     pub data: Option<Struct>,
@@ -330,6 +333,7 @@ impl Reader {
             fields,
             repr_c,
             align,
+            derived: derived(&s.attrs),
             hash: place::hash_of(&s.ident, s),
         }
     }
@@ -341,6 +345,7 @@ impl Reader {
             fields: vec![("type".to_string(), self.ty(&t.ty))],
             repr_c: false,
             align: 1,
+            derived: DerivedComparisons::default(),
             hash: place::hash_of(&t.ident, t),
         }
     }
@@ -370,12 +375,12 @@ impl Reader {
             variants.push((variant.ident.to_string(), value));
             next = value.checked_add(1);
         }
-        let hash = place::hash_of(&e.ident, e);
+        let (derived, hash) = (derived(&e.attrs), place::hash_of(&e.ident, e));
         let data = (!fields.is_empty()).then(|| {
             fields.insert(0, ("tag".to_string(), self.ty(&syn::parse_quote!(i32))));
-            Struct { name: e.ident.clone(), generics: Vec::new(), fields, repr_c: false, align: 1, hash }
+            Struct { name: e.ident.clone(), generics: Vec::new(), fields, repr_c: false, align: 1, derived, hash }
         });
-        Enum { name: e.ident.clone(), variants, data, hash }
+        Enum { name: e.ident.clone(), variants, derived, data, hash }
     }
 
     fn read_trait(&mut self, t: &syn::ItemTrait) -> Trait {
@@ -433,6 +438,12 @@ impl Reader {
                 _ => &[],
             });
             match item {
+                ImplItem::Fn(f) if operator == Some("PartialEq") && f.sig.ident != "eq" => {
+                    self.refuse(syn::Error::new_spanned(
+                        &f.sig.ident,
+                        "on the device, `!=` is the negation of `eq`: remove this function from the impl",
+                    ));
+                }
                 ImplItem::Fn(f) => {
                     let mut function = method_as_function(&f.sig, &f.block);
                     if let Some(output) = &output {
@@ -479,7 +490,7 @@ impl Reader {
                 // Imported by `use super::*`, or in scope everywhere.
                 None => language::operator_trait(name).is_some() || PRELUDE.contains(&name.as_str()),
             },
-            [first, ..] => matches!(first.as_str(), "std" | "core" | "ops"),
+            [first, ..] => matches!(first.as_str(), "std" | "core" | "ops" | "cmp"),
         };
         of_rust.then(|| name.clone())
     }
@@ -667,7 +678,6 @@ fn is_of_the_host(path: &syn::Path) -> bool {
         "Hash",
         "Into",
         "Ord",
-        "PartialEq",
         "PartialOrd",
         "Send",
         "Sync",
@@ -684,6 +694,15 @@ pub fn is_placement(attribute: &syn::Attribute) -> bool {
 
 fn is_cfg_test(attribute: &syn::Attribute) -> bool {
     attribute.path().is_ident("cfg") && attribute.parse_args::<Ident>().is_ok_and(|of| of == "test")
+}
+
+/// Returns the comparisons that a type derives.
+fn derived(attributes: &[syn::Attribute]) -> DerivedComparisons {
+    let lists = attributes.iter().filter(|a| a.path().is_ident("derive"));
+    let lists = lists.flat_map(|a| a.parse_args_with(Punctuated::<syn::Path, Token![,]>::parse_terminated));
+    let names: Vec<_> = lists.flatten().filter_map(|path| Some(path.segments.last()?.ident.clone())).collect();
+    let has = |name: &str| names.iter().any(|derived| derived == name);
+    DerivedComparisons { equality: has("PartialEq"), order: has("PartialOrd") }
 }
 
 /// Returns the bytes of `align(16)`.

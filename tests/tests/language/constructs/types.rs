@@ -29,6 +29,8 @@ values! { compound, "Types", (a: u32 = A, b: u32 = [1, 2, 5]):
     "`v.len()`" fn array_len -> u32 { let v = [a, b, 1]; v.len() as u32 + v[0] }
     "`v.map(|x| …)`" fn array_map -> u32 { let v = [a, b].map(|x| x * 3); v[0] + v[1] }
     "`std::array::from_fn(|i| …)`" fn from_fn -> u32 { let v: [u32; 3] = std::array::from_fn(|i| a * i as u32); v[1] + v[2] }
+    "`t == u`, of tuples and arrays" fn same -> u32 { ((a, b) == (b, 1)) as u32 + 2 * ([a, b] != [b, 5]) as u32 }
+    "`t < u`, of tuples and arrays" fn before -> u32 { ((a, b) < (7, 2)) as u32 }
     "`size_of::<T>()`" fn sizes -> u32 { a + size_of::<f64>() as u32 + size_of::<[u16; 3]>() as u32 }
     "`const NAME: T = …;`" fn constant -> u32 { const FACTOR: u32 = 3 * 4; a * FACTOR }
     "`&mut x`" fn reference -> u32 { let mut c = a; let r = &mut c; *r += b; c }
@@ -36,6 +38,7 @@ values! { compound, "Types", (a: u32 = A, b: u32 = [1, 2, 5]):
 
 values! { options, "Options", (a: u32 = A, b: u32 = [1, 2, 5]):
     "`Some(x)`, `None`" fn some -> u32 { let o = if a > b { Some(a) } else { None }; match o { Some(x) => x, None => 7 } }
+    "`o == p`" fn same -> u32 { let o = if a > b { Some(a) } else { None }; (o == Some(7)) as u32 }
     "`o.is_some()`" fn is_some -> u32 { let o = if a > b { Some(a) } else { None }; o.is_some() as u32 }
     "`o.is_none()`" fn is_none -> u32 { let o = if a > b { Some(a) } else { None }; o.is_none() as u32 }
     "`o.is_some_and(|x| …)`" fn is_some_and -> u32 { let o = if a > b { Some(a) } else { None }; o.is_some_and(|x| x % 2 == 0) as u32 }

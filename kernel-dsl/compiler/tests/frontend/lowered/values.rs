@@ -164,3 +164,15 @@ witnessed! {
         y[i] = bytes + signs + index as f32;
     }
 }
+
+#[kernel(block = 32, grid = 1)]
+fn comparisons(n: usize, x: &[f32], y: &mut [f32]) {
+    let a = (x[0], n > 4, x[1]);
+    let b = (x[2], true, 0.5);
+    let same = a == b;
+    let other = [[x[0], x[1]], [x[2], 1.0]] != [[0.0; 2]; 2];
+    let before = a <= b;
+    let option = if n > 1 { Some(x[0]) } else { None };
+    let optional = (option > Some(x[3])) ^ (option == None);
+    y[0] = (same ^ other ^ before ^ optional) as u32 as f32;
+}

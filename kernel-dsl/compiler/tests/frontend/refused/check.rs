@@ -37,8 +37,6 @@ fn operators(a: f32, b: bool, y: &mut [f32]) {
     let d = a & a;
     let e = a << 1;
     let f = 1 << a;
-    let g = b < b;
-    let h = (a, a) == (a, a);
     let i = b as f32;
     let j = a as bool;
     let k = *a;

@@ -1,0 +1,229 @@
+//! Comparisons of values with parts.
+//!
+//! All parts are compared, and predicates combine the results. The parts are in registers already,
+//! so a branch would save nothing. Only the `eq` of an impl is called in a branch, because in Rust
+//! the function runs only if the parts before are equal.
+
+use super::Lowerer;
+use super::value::{MaybeConst, Val, known_compare};
+use crate::Scalar;
+use crate::hir::{FunctionId, Type, TypeId};
+use crate::ir::{self, Comparison, Op};
+use crate::source::Span;
+
+/// The result of an order if the values are equal: what the parts that follow decide.
+#[derive(Clone, Copy)]
+enum TieResult {
+    /// Nothing follows: false for `<` and `>`, true for `<=` and `>=`.
+    Known(bool),
+    Value(MaybeConst),
+}
+
+impl<'h> Lowerer<'h> {
+    /// Lowers a comparison of two values of type `ty`.
+    pub(super) fn compare_values(
+        &mut self,
+        span: Span,
+        comparison: Comparison,
+        ty: TypeId,
+        a: &Val,
+        b: &Val,
+    ) -> MaybeConst {
+        let (strict, equal) = match comparison {
+            Comparison::Eq | Comparison::Ne => {
+                let mut so_far = None;
+                self.equal_parts(span, comparison, ty, [a, b], &mut so_far);
+                return so_far.unwrap_or_else(|| self.truth(comparison == Comparison::Eq));
+            }
+            Comparison::Lt => (Comparison::Lt, false),
+            Comparison::Le => (Comparison::Lt, true),
+            Comparison::Gt => (Comparison::Gt, false),
+            Comparison::Ge => (Comparison::Gt, true),
+        };
+        match self.ordered(strict, ty, a, b, TieResult::Known(equal)) {
+            TieResult::Known(holds) => self.truth(holds),
+            TieResult::Value(holds) => holds,
+        }
+    }
+
+    /// Lowers `==` or `!=`. `so_far` is the result for the parts before: whether all are equal, or
+    /// whether one differs.
+    fn equal_parts(
+        &mut self,
+        span: Span,
+        comparison: Comparison,
+        ty: TypeId,
+        [a, b]: [&Val; 2],
+        so_far: &mut Option<MaybeConst>,
+    ) {
+        let decided = u64::from(comparison == Comparison::Ne);
+        if so_far.is_some_and(|k| k.bits == Some(decided)) {
+            return;
+        }
+        if let Some(function) = self.monomorphic.equality(ty) {
+            let result = self.equality_call(span, comparison, function, ty, [a, b], *so_far);
+            *so_far = Some(result);
+            return;
+        }
+        match (self.ty(ty), a, b) {
+            (Type::Scalar(scalar), Val::Scalar(a), Val::Scalar(b)) => {
+                let result = self.compare(comparison, *scalar, *a, *b);
+                self.add_result(comparison, result, so_far);
+            }
+            (Type::Tuple(types), Val::Tuple(a), Val::Tuple(b)) => {
+                for (ty, (a, b)) in types.iter().zip(a.iter().zip(b)) {
+                    self.equal_parts(span, comparison, *ty, [a, b], so_far);
+                }
+            }
+            (Type::Array(element, size), Val::Array(a), Val::Array(b)) => {
+                for i in 0..self.size(*size) {
+                    let i = self.index(i);
+                    let [a, b] = [a, b].map(|array| {
+                        let place = self.element(array, i);
+                        self.peek_storage(&place, *element)
+                    });
+                    self.equal_parts(span, comparison, *element, [&a, &b], so_far);
+                }
+            }
+            (Type::Option(inner), Val::Option(some, a), Val::Option(other, b)) => {
+                let flags = self.compare(comparison, Scalar::Bool, *some, *other);
+                self.add_result(comparison, flags, so_far);
+                let values = self.compare_values(span, comparison, *inner, a, b);
+                // The values count only if both exist. The flags have decided the result if one
+                // exists.
+                let result = match comparison {
+                    Comparison::Ne => self.binary(ir::Binary::And, Scalar::Bool, *some, values),
+                    _ => {
+                        let none = self.not(*some);
+                        self.binary(ir::Binary::Or, Scalar::Bool, none, values)
+                    }
+                };
+                self.add_result(comparison, result, so_far);
+            }
+            // Control does not reach this point, or the type has one value.
+            _ => {}
+        }
+    }
+
+    /// Adds the result for a part to the result for the parts before.
+    fn add_result(&mut self, comparison: Comparison, result: MaybeConst, so_far: &mut Option<MaybeConst>) {
+        let neutral = u64::from(comparison == Comparison::Eq);
+        *so_far = Some(match *so_far {
+            Some(before) if before.bits != Some(neutral) => {
+                let op = if comparison == Comparison::Eq { ir::Binary::And } else { ir::Binary::Or };
+                self.binary(op, Scalar::Bool, before, result)
+            }
+            _ => result,
+        });
+    }
+
+    /// Lowers a call of the `eq` of an impl, which runs only if the parts before are equal.
+    fn equality_call(
+        &mut self,
+        span: Span,
+        comparison: Comparison,
+        function: FunctionId,
+        ty: TypeId,
+        values: [&Val; 2],
+        so_far: Option<MaybeConst>,
+    ) -> MaybeConst {
+        let differs = comparison == Comparison::Ne;
+        let call = |l: &mut Self| {
+            let places = values.map(|value| Val::Reference(l.temporary_place(ty, value.clone())));
+            let equal = l.inline(span, function, places.into());
+            // A function that does not return has no value.
+            let equal = equal.scalar().unwrap_or_else(|| l.truth(false));
+            if differs { l.not(equal) } else { equal }
+        };
+        let Some(before) = so_far.filter(|k| k.bits.is_none()) else { return call(self) };
+        let types = [ir::Type::Scalar(Scalar::Bool)];
+        let (called, _) = self.arm(Some(&types), |l| Val::Scalar(call(l)));
+        let (decided, _) = self.arm(Some(&types), |l| Val::Scalar(l.truth(differs)));
+        self.at(span);
+        let (then, otherwise) = if differs { (decided, called) } else { (called, decided) };
+        let results = self.builder.emit(Op::If { condition: before.value, then, otherwise }, types);
+        MaybeConst::unknown(results[0])
+    }
+
+    /// Lowers `<` or `>` of values, if `rest` is the result where the values are equal. The first
+    /// parts that are not equal decide, and parts without an order, such as a NaN, make the result
+    /// false.
+    fn ordered(&mut self, strict: Comparison, ty: TypeId, a: &Val, b: &Val, rest: TieResult) -> TieResult {
+        match (self.ty(ty), a, b) {
+            (Type::Scalar(scalar), Val::Scalar(a), Val::Scalar(b)) => {
+                TieResult::Value(self.ordered_scalars(strict, *scalar, *a, *b, rest))
+            }
+            (Type::Tuple(types), Val::Tuple(a), Val::Tuple(b)) => {
+                let parts = types.iter().zip(a.iter().zip(b)).rev();
+                parts.fold(rest, |rest, (ty, (a, b))| self.ordered(strict, *ty, a, b, rest))
+            }
+            (Type::Array(element, size), Val::Array(a), Val::Array(b)) => {
+                (0..self.size(*size)).rev().fold(rest, |rest, i| {
+                    let i = self.index(i);
+                    let [a, b] = [a, b].map(|array| {
+                        let place = self.element(array, i);
+                        self.peek_storage(&place, *element)
+                    });
+                    self.ordered(strict, *element, &a, &b, rest)
+                })
+            }
+            (Type::Option(inner), Val::Option(some, a), Val::Option(other, b)) => {
+                // `None` is less than `Some`. Where the flags are equal, the values decide if they
+                // exist.
+                let values = match self.ordered(strict, *inner, a, b, rest) {
+                    TieResult::Known(holds) => self.truth(holds),
+                    TieResult::Value(holds) => holds,
+                };
+                let none = self.not(*some);
+                let chosen = match rest {
+                    TieResult::Known(false) => self.binary(ir::Binary::And, Scalar::Bool, *some, values),
+                    TieResult::Known(true) => self.binary(ir::Binary::Or, Scalar::Bool, none, values),
+                    TieResult::Value(rest) => {
+                        let values = self.binary(ir::Binary::And, Scalar::Bool, *some, values);
+                        let rest = self.binary(ir::Binary::And, Scalar::Bool, none, rest);
+                        self.binary(ir::Binary::Or, Scalar::Bool, values, rest)
+                    }
+                };
+                TieResult::Value(self.ordered_scalars(strict, Scalar::Bool, *some, *other, TieResult::Value(chosen)))
+            }
+            _ => rest,
+        }
+    }
+
+    fn ordered_scalars(
+        &mut self,
+        strict: Comparison,
+        ty: Scalar,
+        a: MaybeConst,
+        b: MaybeConst,
+        rest: TieResult,
+    ) -> MaybeConst {
+        match rest {
+            TieResult::Known(false) => self.compare(strict, ty, a, b),
+            TieResult::Known(true) => {
+                let or_equal = if strict == Comparison::Lt { Comparison::Le } else { Comparison::Ge };
+                self.compare(or_equal, ty, a, b)
+            }
+            TieResult::Value(rest) => {
+                let decided = self.compare(strict, ty, a, b);
+                let equal = self.compare(Comparison::Eq, ty, a, b);
+                let rest = self.binary(ir::Binary::And, Scalar::Bool, equal, rest);
+                self.binary(ir::Binary::Or, Scalar::Bool, decided, rest)
+            }
+        }
+    }
+
+    /// Lowers an order of `bool`, in which `false` is less than `true`.
+    pub(super) fn bool_order(&mut self, comparison: Comparison, a: MaybeConst, b: MaybeConst) -> MaybeConst {
+        let bits = known_compare(comparison, Scalar::Bool, a, b);
+        let (op, negated, other) = match comparison {
+            Comparison::Gt => (ir::Binary::And, b, a),
+            Comparison::Ge => (ir::Binary::Or, b, a),
+            Comparison::Le => (ir::Binary::Or, a, b),
+            _ => (ir::Binary::And, a, b),
+        };
+        let negated = self.not(negated);
+        let result = self.binary(op, Scalar::Bool, negated, other);
+        MaybeConst { bits, ..result }
+    }
+}
