@@ -6,10 +6,8 @@ fn signed(a: i64) -> i128 {
     0
 }
 
-#[device]
-fn constant<const N: u128>(a: u64) -> u64 {
-    a
-}
+#[kernel(block = 32, grid = 1, instances(N = 0xffff_ffff_ffff_ffff_ffff_ffff_ffff_ffff))]
+fn constant<const N: u128>(x: &mut [u128]) {}
 
 #[kernel(block = 32, grid = 1)]
 pub fn atomics(x: &mut [u128]) {

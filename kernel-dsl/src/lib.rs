@@ -580,7 +580,7 @@
 //! * **Items**: `#[device]` functions, constants, structs, enums, type aliases, and modules of them
 //!   with traits and impls, also of operators; `const` in a body.
 //! * **Generics**: constants of integer types and `bool`, and types, on functions, structs and
-//!   impls.
+//!   impls. A constant of type `u128` has at most 127 bits.
 //! * **Methods of numbers**: [`methods`] lists them with their PTX and edge cases. [`int`] and
 //!   [`dot`] add machine instructions, [`math`] functions with the same bits on every device, and
 //!   [`fast`] the hardware's approximations.

@@ -462,6 +462,58 @@ fn sums_take_the_carry_flag() {
     }
 }
 
+#[device]
+mod masks {
+    #[derive(Clone, Copy, PartialEq, PartialOrd)]
+    pub struct Masked<const MASK: u128> {
+        pub number: u128,
+    }
+
+    impl<const MASK: u128> Masked<MASK> {
+        pub const BITS: u32 = MASK.count_ones();
+
+        pub fn get(self) -> u128 {
+            self.number & MASK
+        }
+    }
+
+    pub fn raised<const BY: u128>(x: u128) -> u128 {
+        x.wrapping_add(BY)
+    }
+}
+use masks::{Masked, raised};
+
+/// Uses generic constants of 128 bits; rustc's code is the witness.
+#[device]
+fn of_constants<const N: u128>(x: u128) -> u128 {
+    let masked = Masked::<N> { number: x };
+    let other = Masked::<0x1_0000_0000_0000_0001> { number: x };
+    let same = (masked.get() == other.get()) as u128;
+    raised::<N>(masked.get() ^ other.get()) + same + Masked::<N>::BITS as u128 % 2 + raised::<7>(0) % 3
+}
+
+#[kernel(block = 64, grid = x.len().div_ceil(64), instances(N = 5 | 0x7fff_0000_0000_0000_0000_0000_0000_00f0))]
+fn generic<const N: u128>(x: &mut [u128]) {
+    let i = grid::index();
+    if i < x.len() {
+        x[i] = of_constants::<N>(x[i]) ^ N;
+    }
+}
+
+#[test]
+fn generic_constants_have_128_bits() {
+    let x: Vec<u128> = (0..100u128).map(|i| i * 0x0123_4567_89ab_cdef_0f1e_2d3c_4b5a_6978).collect();
+    fn run<const N: u128>(x: &[u128]) {
+        let expected: Vec<u128> = x.iter().map(|x| of_constants::<N>(*x) ^ N).collect();
+        agree::<generic<N>>(&checker(false), "generic", vec![Input::slice(x)], &[Expected::exact(0, expected)]);
+        assemble::<generic<N>>();
+    }
+    run::<5>(&x);
+    run::<0x7fff_0000_0000_0000_0000_0000_0000_00f0>(&x);
+    // An instance that the kernel does not declare.
+    run::<0x4000_0000_0000_0000_0000_0000_0000_0001>(&x);
+}
+
 /// Fails if the numbers differ.
 #[kernel(block = 1, grid = 1)]
 fn equal(a: u128, b: u128, y: &mut [u32]) {

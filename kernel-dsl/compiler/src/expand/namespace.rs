@@ -108,6 +108,13 @@ fn constants(item: &ItemFn, facade: &Path) -> TokenStream {
             let name = &constant.ident;
             let make = match &constant.ty {
                 syn::Type::Path(p) if p.path.is_ident("bool") => quote!(Bool(#name)),
+                syn::Type::Path(p) if p.path.is_ident("u128") => {
+                    let message = format!("the generic constant `{name}` has at most 127 bits");
+                    quote!(Integer({
+                        ::core::assert!(#name >> 127 == 0, #message);
+                        #name as i128
+                    }))
+                }
                 syn::Type::Path(p) if !p.path.is_ident("usize") => quote!(Integer(#name as i128)),
                 _ => quote!(Usize(#facade::__private::device_usize(#name))),
             };

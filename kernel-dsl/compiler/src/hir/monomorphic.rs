@@ -599,6 +599,12 @@ impl Monomorphizer<'_> {
                 self.errors.push(Error::at(&function.source, e.span, message));
             }
             ExprKind::Generic(i) if !keep => {
+                if let Type::Constant(Size::Value(n)) = self.types[arguments[*i as usize].0 as usize]
+                    && let Some(n) = u128::try_from(n).ok().filter(|n| *n > u64::MAX.into())
+                {
+                    e.kind = ExprKind::LongLiteral(n);
+                    return;
+                }
                 let bits = match (&self.types[arguments[*i as usize].0 as usize], &self.types[e.ty.0 as usize]) {
                     (Type::Constant(Size::Known(n)), _) => u64::from(*n),
                     (Type::Constant(Size::Value(n)), Type::Scalar(scalar)) => *n as u64 & scalar.mask(),

@@ -669,6 +669,7 @@ impl Reader {
             let wanted = match kind {
                 GenericKind::Constant(Scalar::Bool) => "`true` or `false`".to_string(),
                 GenericKind::Constant(Scalar::Usize) => "a number of at most 32 bits".to_string(),
+                GenericKind::Constant(Scalar::U128) => "a number of at most 127 bits".to_string(),
                 GenericKind::Constant(scalar) => format!("a number of the type `{scalar}`"),
                 GenericKind::Type(_) => "a type by its name: `f32`, a device struct, or a device function".to_string(),
             };

@@ -528,12 +528,6 @@ impl Reader {
                     _ => None,
                 };
                 match ty.filter(|ty| ty.is_integer() || *ty == Scalar::Bool) {
-                    Some(Scalar::U128) => {
-                        let message =
-                            "a generic constant has at most 64 bits: pass the low and the high half as two `u64`";
-                        self.refuse(syn::Error::new_spanned(&c.ty, message));
-                        None
-                    }
                     Some(ty) => Some(Generic { name: c.ident.clone(), kind: GenericKind::Constant(ty) }),
                     None => {
                         let message = "a generic constant must be an integer or a `bool`";

@@ -121,12 +121,14 @@ impl Reader {
         match e {
             // A literal may include its minus sign.
             syn::Expr::Lit(syn::ExprLit { lit: syn::Lit::Int(n), .. }) => match n.base10_parse::<i128>() {
-                Ok(n) if (i64::MIN.into()..=u64::MAX.into()).contains(&n) => return TypeOrConst::Number(n, mark),
-                _ => self.refuse(syn::Error::new_spanned(n, "this number does not fit in 64 bits")),
+                Ok(n) => return TypeOrConst::Number(n, mark),
+                Err(_) => self.refuse(syn::Error::new_spanned(n, "a generic argument has at most 127 bits")),
             },
             syn::Expr::Unary(syn::ExprUnary { op: syn::UnOp::Neg(_), expr, .. }) => {
-                if let TypeOrConst::Number(n, _) = self.constant_argument(expr) {
-                    return TypeOrConst::Number(-n, mark);
+                if let TypeOrConst::Number(n, _) = self.constant_argument(expr)
+                    && let Some(n) = n.checked_neg()
+                {
+                    return TypeOrConst::Number(n, mark);
                 }
                 self.refuse(syn::Error::new_spanned(e, "expected a size: a number or the name of a generic constant"));
             }
