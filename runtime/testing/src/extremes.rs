@@ -19,6 +19,7 @@
 //! ([`Bound`](super::Bound)).
 
 use super::{Case, Draw, Input, Random};
+use kernel_dsl::compiler::ElementType;
 use std::fmt;
 
 /// A way to fill an array with values at the extremes of an element type.
@@ -100,7 +101,10 @@ impl Extreme {
     /// Returns the extremes that apply to `T`: all for a floating-point type, the finite ones for
     /// an integer.
     pub fn all<T: Draw>() -> &'static [Extreme] {
-        if T::SCALAR.is_float() || T::SCALAR.is_half() { &Self::ALL } else { Self::finite() }
+        match T::TYPE {
+            ElementType::Scalar(scalar) if scalar.is_float() || scalar.is_half() => &Self::ALL,
+            _ => Self::finite(),
+        }
     }
 
     /// Returns the extremes without infinities and NaNs.
@@ -218,9 +222,9 @@ impl Extreme {
             })
         };
         let len = (0..elements).map(|n| offset(n) + 1).max().unwrap_or(0);
-        let mut data = vec![T::from_bits(0); len];
+        let mut data = vec![T::zero(); len];
         for n in 0..elements {
-            data[offset(n)] = lines[line(n)].next().unwrap_or(T::from_bits(0));
+            data[offset(n)] = lines[line(n)].next().unwrap_or(T::zero());
         }
         Input::strided(&data, extents, strides).with_nan_gaps()
     }

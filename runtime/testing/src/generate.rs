@@ -203,7 +203,15 @@ impl Gen {
         (offsets, columns)
     }
 
+    /// Draws an ordinary value, as the arguments that it consists of: two for a `u128`.
+    pub fn value_of<T: Draw + kernel_dsl::launcher::ValueArgument>(&mut self) -> Vec<Input> {
+        Input::value_of(self.values::<T>(1)[0])
+    }
+
     /// Draws a scalar argument with an ordinary value.
+    ///
+    /// # Panics
+    /// For a `u128`, which is two arguments: [`value_of`](Gen::value_of) draws them.
     pub fn scalar<T: Draw + kernel_dsl::launcher::ValueArgument>(&mut self) -> Input {
         Input::scalar(self.values::<T>(1)[0])
     }

@@ -1,6 +1,6 @@
 //! Pseudorandom numbers, reproducible from a seed.
 
-use kernel_dsl::ScalarElement;
+use kernel_dsl::Element;
 use kernel_dsl::half::{bf16, f16};
 use std::cmp::Ordering;
 
@@ -160,7 +160,7 @@ impl Simple {
 }
 
 /// An element type whose values can be drawn at random.
-pub trait Draw: ScalarElement + std::fmt::Debug {
+pub trait Draw: Element + std::fmt::Debug {
     /// Values at which kernels tend to fail.
     const SPECIAL: &'static [Self];
     /// The largest finite value, in the precision of `f64`.
@@ -178,7 +178,7 @@ pub trait Draw: ScalarElement + std::fmt::Debug {
 }
 
 macro_rules! draw {
-    (integers: $($i:ty)*; floats: $($f:ty)*) => {
+    (integers: $($i:ty = $draw:expr),*; floats: $($f:ty)*) => {
         $(impl Draw for $i {
             const SPECIAL: &'static [$i] = &[0, 1, <$i>::MAX, <$i>::MIN, <$i>::MAX - 1, <$i>::MAX / 2 + 1];
             const LARGEST_FINITE: f64 = <$i>::MAX as f64;
@@ -188,7 +188,8 @@ macro_rules! draw {
                 value.round_ties_even() as $i
             }
             fn draw(random: &mut Random) -> $i {
-                random.bits() as $i
+                let draw: fn(&mut Random) -> $i = $draw;
+                draw(random)
             }
             fn simplified(self, to: Simple) -> $i {
                 match to {
@@ -288,7 +289,19 @@ macro_rules! draw_half {
     )*};
 }
 draw_half!(f16 bf16);
-draw!(integers: i8 i16 i32 i64 u8 u16 u32 u64; floats: f32 f64);
+draw!(
+    integers:
+        i8 = |random| random.bits() as i8,
+        i16 = |random| random.bits() as i16,
+        i32 = |random| random.bits() as i32,
+        i64 = |random| random.bits() as i64,
+        u8 = |random| random.bits() as u8,
+        u16 = |random| random.bits() as u16,
+        u32 = |random| random.bits() as u32,
+        u64 = Random::bits,
+        u128 = |random| u128::from(random.bits()) << 64 | u128::from(random.bits());
+    floats: f32 f64
+);
 
 #[cfg(test)]
 mod tests {
@@ -315,6 +328,9 @@ mod tests {
             [-1.0, 64.0, 0.0, f32::INFINITY]
         );
         assert_eq!(255u8.simplified(Simple::Power), 128);
+        assert_eq!((u128::MAX / 3).simplified(Simple::Power), 1 << 126);
+        let long = Random::new(3).special_values::<u128>(1000);
+        assert!(long.contains(&u128::MAX) && long.iter().any(|x| x >> 64 != 0 && *x as u64 != 0 && *x < u128::MAX / 2));
         let special = Random::new(2).special_values::<f64>(1000);
         assert!(special.iter().any(|x| x.is_nan()) && special.iter().any(|x| x.is_subnormal()));
     }

@@ -123,7 +123,7 @@ pub fn matrix<T: Draw>(tile: [usize; 2]) -> impl Strategy<Value = Input> {
 }
 
 fn simple<T: Draw>() -> Vec<T> {
-    vec![T::from_bits(0), T::from_bits(0).simplified(super::Simple::One)]
+    vec![T::zero(), T::zero().simplified(super::Simple::One)]
 }
 
 /// Runs the kernel on every executor except a GPU. Compares the results with each other and with

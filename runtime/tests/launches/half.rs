@@ -6,7 +6,7 @@
 
 use kernel_dsl::compiler::hir::Instance;
 use kernel_dsl::half::{bf16, f16};
-use kernel_dsl::{Artifact, Element, Kernel, host};
+use kernel_dsl::{Artifact, Element, Kernel, ScalarElement, host};
 use runtime::Device;
 use runtime::testing::{Bound, Case, Checker, Expected, Input, PreparedInstance, Random};
 
@@ -164,7 +164,7 @@ expected!(expected_f16, f16);
 expected!(expected_bf16, bf16);
 
 /// Returns every bit pattern, and two lists of random and special values of the same length.
-fn codes<T: runtime::testing::Draw>(seed: u64) -> [Vec<T>; 3] {
+fn codes<T: runtime::testing::Draw + ScalarElement>(seed: u64) -> [Vec<T>; 3] {
     let mut random = Random::new(seed);
     let all: Vec<T> = (0..1u64 << 16).map(T::from_bits).collect();
     let others = (0..all.len()).map(|_| T::from_bits(random.bits() & 0xFFFF)).collect();

@@ -514,6 +514,32 @@ fn generic_constants_have_128_bits() {
     run::<0x4000_0000_0000_0000_0000_0000_0000_0001>(&x);
 }
 
+/// Adds a number to each element.
+#[kernel(block = 64, grid = x.len().div_ceil(64))]
+#[requires(y.len() == x.len())]
+fn shifted(by: u128, x: &[u128], y: &mut [u128]) {
+    let i = grid::index();
+    if i < x.len() {
+        y[i] = x[i].wrapping_add(by);
+    }
+}
+
+#[test]
+fn inputs_are_drawn() {
+    let property = testing::property::<shifted>().cases(|g| {
+        let n = g.size("n", 64);
+        let mut inputs = g.value_of::<u128>();
+        inputs.extend([g.special_slice::<u128>(n), Input::slice(&vec![0u128; n])]);
+        inputs
+    });
+    let property = property.reference(|inputs| {
+        let by = inputs[0].numbers()[0].bits() as u128 | (inputs[1].numbers()[0].bits() as u128) << 64;
+        let x = inputs[2].to_vec::<u128>();
+        vec![Expected::exact(3, x.iter().map(|x| x.wrapping_add(by)).collect::<Vec<_>>())]
+    });
+    property.run().unwrap();
+}
+
 /// Fails if the numbers differ.
 #[kernel(block = 1, grid = 1)]
 fn equal(a: u128, b: u128, y: &mut [u32]) {
