@@ -47,7 +47,8 @@ pub fn arguments(kernel: &Kernel, threads: u32, seed: u64) -> Vec<Argument> {
                 Role::Address { element, mutable } => {
                     let element = match element {
                         MemoryElement::Scalar(ty) => ty,
-                        MemoryElement::Aggregate { .. } => continue,
+                        // The only elements with several parts.
+                        MemoryElement::Aggregate { .. } => Scalar::U128,
                     };
                     let is_view = of_it().any(|p| matches!(p.role, Role::Extent(1)));
                     let [rows, columns, pitch] = VIEW;
@@ -60,8 +61,17 @@ pub fn arguments(kernel: &Kernel, threads: u32, seed: u64) -> Vec<Argument> {
                     let counts = parameter.name.starts_with("count");
                     let mut bytes = Vec::new();
                     for _ in 0..len {
-                        let bits = if counts { small(element, &mut random) } else { value(element, &mut random) };
-                        bytes.extend(&bits.to_le_bytes()[..element.bytes() as usize]);
+                        match element {
+                            Scalar::U128 => {
+                                let mut word = || value(Scalar::U64, &mut random).to_le_bytes();
+                                bytes.extend([word(), word()].concat());
+                            }
+                            _ => {
+                                let bits =
+                                    if counts { small(element, &mut random) } else { value(element, &mut random) };
+                                bytes.extend(&bits.to_le_bytes()[..element.bytes() as usize]);
+                            }
+                        }
                     }
                     let name = parameter.name.clone();
                     all.push(Argument::Memory { name, element, bytes, mutable, extents, strides });
@@ -127,7 +137,7 @@ pub fn value(ty: Scalar, random: &mut Random) -> u64 {
 }
 
 /// Returns the representative bits of a value: all NaNs are equal.
-pub fn class(ty: Scalar, bits: u64) -> u64 {
+pub fn class(ty: Scalar, bits: u128) -> u128 {
     let (exponent, mantissa) = match ty {
         Scalar::F16 => (0x7c00, 0x3ff),
         Scalar::Bf16 => (0x7f80, 0x7f),
@@ -135,5 +145,5 @@ pub fn class(ty: Scalar, bits: u64) -> u64 {
         Scalar::F64 => (0x7ff << 52, (1 << 52) - 1),
         _ => return bits,
     };
-    if bits & exponent == exponent && bits & mantissa != 0 { u64::MAX } else { bits }
+    if bits & exponent == exponent && bits & mantissa != 0 { u128::MAX } else { bits }
 }

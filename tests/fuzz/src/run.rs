@@ -78,9 +78,9 @@ pub struct Mismatch {
     /// Index of the element.
     pub index: usize,
     /// Bits of the interpreter.
-    pub expected: u64,
+    pub expected: u128,
     /// Bits of the executor.
-    pub found: u64,
+    pub found: u128,
 }
 
 impl Failure {
@@ -205,9 +205,9 @@ pub fn compare(executor: Executor, left: &[Argument], other: &[Argument]) -> Res
         let width = element.bytes() as usize;
         for (index, (a, b)) in a.chunks(width).zip(b.chunks(width)).enumerate() {
             let [expected, found] = [a, b].map(|bytes| {
-                let mut bits = [0; 8];
+                let mut bits = [0; 16];
                 bits[..width].copy_from_slice(bytes);
-                u64::from_le_bytes(bits)
+                u128::from_le_bytes(bits)
             });
             if data::class(*element, expected) != data::class(*element, found) {
                 return Err(Failure::Differ(executor, Mismatch { argument: name.clone(), index, expected, found }));

@@ -124,7 +124,7 @@ impl Generator {
             },
             _ => match self.below(4) {
                 0 => format!("{n}::{}", self.one_of(&["MAX", "MIN"])),
-                1 => format!("{}{n}", 1u64 << self.below(ty.bits() - 1)),
+                1 => format!("{}{n}", 1u128 << self.below(ty.bits() - 1)),
                 2 if ty.is_signed() => format!("(-{}{n})", 1 + self.below(100)),
                 _ => format!("{}{n}", self.below(100)),
             },

@@ -156,7 +156,17 @@ impl Generator {
 
     fn ty(&mut self) -> Scalar {
         // Types that are common in kernels are drawn more often.
-        if self.one_in(3) { self.one_of(&[U32, I32, F32, U32]) } else { self.one_of(&TYPES) }
+        if self.one_in(3) { self.one_of(&[U32, I32, F32, U32]) } else { self.long_or(&TYPES) }
+    }
+
+    /// Draws one of `types`, or rarely `u128`, whose operations take many instructions.
+    fn long_or(&mut self, types: &[Scalar]) -> Scalar {
+        if self.one_in(24) { U128 } else { self.one_of(types) }
+    }
+
+    /// Draws the type of a parameter, or of its elements.
+    fn parameter(&mut self) -> Scalar {
+        if self.one_in(3) { self.one_of(&[U32, I32, F32]) } else { self.long_or(&ELEMENTS) }
     }
 
     fn element(&mut self) -> Scalar {
@@ -167,12 +177,12 @@ impl Generator {
     fn parameters(&mut self) -> Vec<(String, String)> {
         let mut list = Vec::new();
         for n in 0..1 + self.below(3) {
-            let (name, ty) = (format!("a{n}"), self.element());
+            let (name, ty) = (format!("a{n}"), self.parameter());
             list.push((name.clone(), ty.to_string()));
             self.scope.push(Variable { name, ty, mutable: false, uniform: true });
         }
         for n in 0..1 + self.below(4) {
-            let buffer = Buffer { name: format!("x{n}"), element: self.element() };
+            let buffer = Buffer { name: format!("x{n}"), element: self.parameter() };
             list.push((buffer.name.clone(), format!("&[{}]", buffer.element)));
             self.inputs.push(buffer);
         }
@@ -182,7 +192,7 @@ impl Generator {
             self.view = Some(buffer);
         }
         for n in 0..1 + self.below(3) {
-            let buffer = Buffer { name: format!("y{n}"), element: self.element() };
+            let buffer = Buffer { name: format!("y{n}"), element: self.parameter() };
             list.push((buffer.name.clone(), format!("&mut [{}]", buffer.element)));
             self.outputs.push(buffer);
         }
@@ -268,6 +278,7 @@ fn hashed(variable: &Variable) -> Statement {
     let bits = match variable.ty {
         F32 | F64 => "(if $0.is_nan() { 7 } else { $0.to_bits() }) as u64",
         F16 | Bf16 => "(if $0 == $0 { $0.to_bits() } else { 7 }) as u64",
+        U128 => "($0 ^ $0 >> 64) as u64",
         _ => "$0 as u64",
     };
     Statement {
