@@ -81,6 +81,26 @@
 //! written as JSON and as SARIF. `--suppressions` names a file of findings to leave out: a check
 //! and a kernel in each line, with `*` for any text. Signals and exit codes are the program's,
 //! unless `--error-exitcode` applies.
+//!
+//! # Leaks
+//!
+//! ```text
+//! cuda-on-cpu --leak-check=full --error-exitcode=9 PROGRAM…
+//! ```
+//!
+//! With `--leak-check=full`, the summary also lists the objects that exist at the end of the
+//! process: memory of every kind, arrays, textures, surfaces, streams, events, graphs, executable
+//! graphs, pools, link states and contexts. Objects of one type and size that one function of the
+//! driver created are one leak. Each entry has the numbers of the calls, as `--fail` counts them,
+//! and the program's functions on the stack of the first call. The line `leak cuMemAlloc*` in
+//! `--suppressions` leaves out the leaks of that function. Memory of `malloc` in kernels is listed
+//! under the name `malloc`.
+//!
+//! The check runs after the functions of `atexit`, and on Linux also after the destructors of
+//! static objects. The objects of a context are freed with the context. compute-sanitizer, in
+//! contrast, reports memory that a destroyed context still had, and no objects other than memory.
+//! Primary contexts and contexts that are current on a thread are not listed. Most programs keep
+//! their code loaded until they end, so only `--leak-check=modules` lists modules and libraries.
 
 // The exported functions have the names of cuda.h.
 #![allow(non_snake_case)]

@@ -30,6 +30,8 @@ pub struct Context {
     /// The error of the first kernel or copy that failed. Every later call returns this error.
     failure: OnceLock<Error>,
     destroyed: AtomicBool,
+    /// The number of entries of the context in the stacks of threads.
+    stacked: AtomicU32,
     /// The number of calls of `cuCtxAttach` without a matching call of `cuCtxDetach`.
     attached: AtomicU32,
 }
@@ -81,6 +83,7 @@ impl Context {
             supply,
             failure: OnceLock::new(),
             destroyed: false.into(),
+            stacked: 0.into(),
             attached: 0.into(),
         }
     }
@@ -112,7 +115,7 @@ impl Context {
     pub fn prepare_heap(&self) -> Result {
         let bytes = self.preferences().limits[HEAP_LIMIT] as u64;
         let mut memory = self.memory();
-        if !memory.has_heap() {
+        if memory.heap().is_none() {
             let (address, allocation) = self.supply.allocate(AllocationKind::Heap, bytes.max(1))?;
             memory.set_heap(address, allocation);
         }
@@ -150,6 +153,22 @@ impl Context {
     /// Removes a user of the context. Returns false if the creator is the only user.
     pub fn detach(&self) -> bool {
         self.attached.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |users| users.checked_sub(1)).is_ok()
+    }
+
+    /// Counts an entry of the context in the stack of a thread. An entry of a thread that has ended
+    /// counts too.
+    pub fn stack(&self) {
+        self.stacked.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts the removal of such an entry.
+    pub fn unstack(&self) {
+        self.stacked.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Returns whether the stack of a thread has the context.
+    pub fn is_stacked(&self) -> bool {
+        self.stacked.load(Ordering::Relaxed) > 0
     }
 
     /// Returns whether the context was destroyed.

@@ -1,7 +1,8 @@
 //! The findings of all launches: recorded once each, summarized at the end of the process, and
-//! written as JSON and SARIF.
+//! written as JSON and SARIF, with the leaks.
 
 use super::demangle::demangled;
+use super::leaks::{LEAK, Leak};
 use super::settings::Settings;
 use runtime_ptx::{Check, Finding, Report, Severity};
 use serde_json::{Value, json};
@@ -40,6 +41,7 @@ struct CountedFinding {
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Suppression {
     check: String,
+    /// The kernel, or the function that created the leaked object.
     kernel: String,
 }
 
@@ -60,6 +62,12 @@ impl ProcessFindings {
         report
             .findings
             .retain(|finding| !self.suppressions.iter().any(|suppression| suppression.covers(finding, &kernel)));
+    }
+
+    /// Returns whether a suppression names the function that created the leaked objects.
+    pub fn is_suppressed(&self, leak: &Leak) -> bool {
+        let covers = |s: &Suppression| matches(&s.check, LEAK) && matches(&s.kernel, leak.function);
+        self.suppressions.iter().any(covers)
     }
 
     /// Records the findings of a launch.
@@ -113,8 +121,8 @@ impl ProcessFindings {
         text
     }
 
-    /// Returns the findings as JSON.
-    pub fn json(&self) -> Value {
+    /// Returns the findings and the leaks as JSON.
+    pub fn json(&self, leaks: &[Leak]) -> Value {
         let one = |(key, entry): (&Key, &CountedFinding)| {
             let mut finding = json!(Finding { count: entry.count, ..entry.first.clone() });
             finding["kernel"] = json!(key.kernel);
@@ -122,13 +130,15 @@ impl ProcessFindings {
             finding["launches"] = json!(entry.launches);
             finding
         };
-        json!({ "findings": self.lock().iter().map(one).collect::<Vec<_>>() })
+        let leaks: Vec<Value> = leaks.iter().map(Leak::json).collect();
+        json!({ "findings": self.lock().iter().map(one).collect::<Vec<_>>(), "leaks": leaks })
     }
 
-    /// Returns the findings as SARIF, the format of code scanners.
-    pub fn sarif(&self) -> Value {
+    /// Returns the findings and the leaks as SARIF, the format of code scanners.
+    pub fn sarif(&self, leaks: &[Leak]) -> Value {
         let found = self.lock();
         let mut rules: Vec<&str> = found.keys().map(|key| key.check.name()).collect();
+        rules.extend(leaks.iter().map(|_| LEAK));
         rules.sort_unstable();
         rules.dedup();
         let result = |(key, entry): (&Key, &CountedFinding)| {
@@ -147,7 +157,7 @@ impl ProcessFindings {
                 "locations": location,
             })
         };
-        let results: Vec<Value> = found.iter().map(result).collect();
+        let results: Vec<Value> = found.iter().map(result).chain(leaks.iter().map(Leak::sarif)).collect();
         let rules: Vec<Value> = rules.into_iter().map(|id| json!({ "id": id })).collect();
         json!({
             "version": "2.1.0",
@@ -172,7 +182,8 @@ fn origin(finding: &Finding) -> Option<&str> {
     finding.instruction.as_ref()?.origin.as_deref()
 }
 
-/// Parses suppressions: a check and a kernel in each line. `#` begins a comment.
+/// Parses suppressions: a check and a kernel in each line, or `leak` and a function of the driver.
+/// `#` begins a comment.
 fn suppressions(text: &str) -> Vec<Suppression> {
     let line = |line: &str| {
         let (check, kernel) = line.split('#').next()?.trim().split_once(char::is_whitespace)?;
@@ -232,9 +243,9 @@ mod tests {
              `st.global.u32 [%rd1], %r1`, PTX line 3, scale.cu:12\n    \
              first by thread [1, 0, 0] of block [0, 0, 0] (warp 0, lane 1); 3 times in 1 launch"
         );
-        let json = findings.json();
+        let json = findings.json(&[]);
         assert_eq!((&json["findings"][0]["count"], &json["findings"][0]["name"]), (&json!(6), &json!("scale")));
-        let sarif = findings.sarif();
+        let sarif = findings.sarif(&[]);
         let location = &sarif["runs"][0]["results"][0]["locations"][0]["physicalLocation"];
         assert_eq!(location["artifactLocation"]["uri"], "scale.cu");
         assert_eq!(location["region"]["startLine"], 12);

@@ -12,6 +12,7 @@
 //! destroyed handles and arbitrary numbers. A freed slot is reused with the next generation.
 
 use super::error::{Error, Result};
+use super::origin::CallOrigin;
 use cudarc::driver::sys::CUresult;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
@@ -40,11 +41,13 @@ struct Slots<T> {
     free: Vec<u32>,
 }
 
-/// The place of an object: its generation, and the object while it is alive.
+/// The place of an object: its generation, the object while it is alive, and the call that created
+/// the object.
 #[derive(Debug)]
 struct HandleSlot<T> {
     generation: u32,
     object: Option<Arc<T>>,
+    origin: CallOrigin,
 }
 
 /// The number of generations of a slot, by the bits of a handle.
@@ -61,11 +64,12 @@ impl<T: HandleType> HandleTable<T> {
     pub fn insert(&self, make: impl FnOnce(Handle) -> T) -> Arc<T> {
         let mut table = self.write();
         let index = table.free.pop().unwrap_or_else(|| {
-            table.slots.push(HandleSlot { generation: 0, object: None });
+            table.slots.push(HandleSlot { generation: 0, object: None, origin: CallOrigin::default() });
             table.slots.len() as u32 - 1
         });
         let slot = &mut table.slots[index as usize];
         let handle = Handle(u64::from(T::KIND) << 56 | u64::from(slot.generation) << 32 | u64::from(index));
+        slot.origin = CallOrigin::current();
         slot.object.insert(Arc::new(make(handle))).clone()
     }
 
@@ -104,6 +108,12 @@ impl<T: HandleType> HandleTable<T> {
     /// Returns all live objects.
     pub fn all(&self) -> Vec<Arc<T>> {
         self.read().slots.iter().filter_map(|slot| slot.object.clone()).collect()
+    }
+
+    /// Returns all live objects, each with the call that created it.
+    pub fn all_with_origins(&self) -> Vec<(Arc<T>, CallOrigin)> {
+        let table = self.read();
+        table.slots.iter().filter_map(|slot| Some((slot.object.clone()?, slot.origin.clone()))).collect()
     }
 
     /// Removes and returns all objects that satisfy `which`.

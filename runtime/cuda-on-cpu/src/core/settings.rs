@@ -1,6 +1,7 @@
 //! Settings of the device, of the checks and of the log, from environment variables.
 
 use super::inject::FaultInjection;
+use super::leaks::LeakCheck;
 use kernel_dsl_compiler::target::Target;
 use runtime_ptx::Checks;
 
@@ -29,6 +30,8 @@ pub struct Settings {
     pub log: Option<String>,
     /// The reaction to a finding in a kernel.
     pub on_finding: OnFinding,
+    /// The objects that the leak check reports.
+    pub leak_check: LeakCheck,
     /// The exit code of the process if there are findings.
     pub error_exit: Option<i32>,
     /// The file for the findings as JSON.
@@ -49,7 +52,7 @@ pub enum OnFinding {
 }
 
 /// The environment variables, with descriptions.
-pub const VARIABLES: [(&str, &str); 15] = [
+pub const VARIABLES: [(&str, &str); 16] = [
     ("CUDA_ON_CPU_DEVICES", "number of identical devices with separate memory, at most 16; default 1"),
     ("CUDA_ON_CPU_CAPABILITY", "compute capability of the device, such as 8.6; default 6.1"),
     ("CUDA_ON_CPU_NAME", "name of the device"),
@@ -66,10 +69,17 @@ pub const VARIABLES: [(&str, &str); 15] = [
         "CUDA_ON_CPU_ON_FINDING",
         "`stop`: a launch fails at its first error; `continue`: the access is left out, and a summary at the end lists all",
     ),
-    ("CUDA_ON_CPU_ERROR_EXITCODE", "exit code of the process if kernels had errors, 1 to 255"),
+    (
+        "CUDA_ON_CPU_LEAK_CHECK",
+        "`full`: a summary at the end lists memory, streams, events, graphs and other objects that still exist; `modules`: also modules and libraries; default `no`",
+    ),
+    ("CUDA_ON_CPU_ERROR_EXITCODE", "exit code of the process if kernels had errors or objects leaked, 1 to 255"),
     ("CUDA_ON_CPU_JSON", "file for the findings, as JSON"),
     ("CUDA_ON_CPU_SARIF", "file for the findings, as SARIF 2.1.0"),
-    ("CUDA_ON_CPU_SUPPRESSIONS", "file of findings to leave out, one a line: CHECK KERNEL, with `*` for any text"),
+    (
+        "CUDA_ON_CPU_SUPPRESSIONS",
+        "file of findings to leave out, one a line: CHECK KERNEL, or leak FUNCTION, with `*` for any text",
+    ),
     ("CUDA_ON_CPU_COMPILERS", "`on`: `ptxas` and `nvcc` write PTX as the cubin; `off`: PATH is unchanged; default off"),
 ];
 
@@ -88,6 +98,7 @@ impl Default for Settings {
             fail: None,
             log: None,
             on_finding: OnFinding::Stop,
+            leak_check: LeakCheck::No,
             error_exit: None,
             json: None,
             sarif: None,
@@ -148,6 +159,14 @@ impl Settings {
                 self.on_finding = match text {
                     "stop" => OnFinding::Stop,
                     "continue" => OnFinding::Continue,
+                    _ => return None,
+                }
+            }
+            "CUDA_ON_CPU_LEAK_CHECK" => {
+                self.leak_check = match text {
+                    "no" => LeakCheck::No,
+                    "full" => LeakCheck::Full,
+                    "modules" => LeakCheck::Modules,
                     _ => return None,
                 }
             }
@@ -226,6 +245,7 @@ mod tests {
             ("CUDA_ON_CPU_FAIL", "700"),
             ("CUDA_ON_CPU_DEVICES", "0"),
             ("CUDA_ON_CPU_ON_FINDING", "perhaps"),
+            ("CUDA_ON_CPU_LEAK_CHECK", "all"),
             ("CUDA_ON_CPU_ERROR_EXITCODE", "256"),
             ("CUDA_ON_CPU_COMPILERS", "all"),
         ] {

@@ -27,6 +27,7 @@ use crate::core::error::{Error, Result};
 use crate::core::findings::ProcessFindings;
 use crate::core::handle::Handle;
 use crate::core::inject::is_sticky;
+use crate::core::leaks::LeakCheck;
 use crate::core::log::CallLog;
 use crate::core::settings::Settings;
 use cudarc::driver::sys::CUresult;
@@ -101,7 +102,7 @@ fn process() -> &'static Process {
 }
 
 /// Runs an exported function. Returns its code, and logs the reason of an error.
-fn guard(name: &str, body: impl FnOnce() -> Result) -> CUresult {
+fn guard(name: &'static str, body: impl FnOnce() -> Result) -> CUresult {
     let error = match catch_unwind(AssertUnwindSafe(|| fail(name).map_or_else(body, Err))) {
         Ok(Ok(())) => return CUresult::CUDA_SUCCESS,
         Ok(Err(error)) => error,
@@ -115,12 +116,16 @@ fn guard(name: &str, body: impl FnOnce() -> Result) -> CUresult {
     error.code
 }
 
-/// Returns the injected error of a call, if any. Descriptions of codes never fail.
-fn fail(name: &str) -> Option<Error> {
+/// Counts a call, and returns its injected error, if any. Descriptions of codes never fail, and do
+/// not count.
+fn fail(name: &'static str) -> Option<Error> {
     if matches!(name, "cuGetErrorName" | "cuGetErrorString") {
         return None;
     }
     let driver = &process().driver;
+    if driver.settings.leak_check != LeakCheck::No {
+        driver.calls.begin(name);
+    }
     let error = driver.injection.injected_error(name)?;
     if let (true, Some(context)) = (is_sticky(error.code), driver.top()) {
         context.fail(error.clone());
@@ -129,7 +134,7 @@ fn fail(name: &str) -> Option<Error> {
 }
 
 /// Runs an exported function that needs the driver, like `guard`.
-fn call(name: &str, body: impl FnOnce(&Driver) -> Result) -> CUresult {
+fn call(name: &'static str, body: impl FnOnce(&Driver) -> Result) -> CUresult {
     guard(name, || {
         let process = process();
         match process.initialized.load(Ordering::Acquire) {

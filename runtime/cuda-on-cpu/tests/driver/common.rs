@@ -35,12 +35,18 @@ pub fn run_inside(module: &str, test: &str, settings: &[(&str, &str)], body: imp
         body();
         return None;
     }
+    Some(expect_good(&inside_command(module, test, settings).output().unwrap()))
+}
+
+/// Returns the command that runs a test of a module again, in a process that uses the library as
+/// the driver.
+fn inside_command(module: &str, test: &str, settings: &[(&str, &str)]) -> Command {
     let program = env::current_exe().unwrap();
     let mut command = command(program.to_str().unwrap());
     let (_, module) = module.split_once("::").expect("a module of the test's crate");
     command.args(["--exact", &format!("{module}::{test}"), "--nocapture", "--test-threads=1"]).env(INSIDE, "1");
     settings.iter().for_each(|(name, value)| _ = command.env(name, value));
-    Some(expect_good(&command.output().unwrap()))
+    command
 }
 
 /// Returns the output of a process, which must have succeeded.

@@ -9,6 +9,7 @@ mod common;
 mod cudarc;
 mod devices;
 mod faults;
+mod leaks;
 mod python;
 mod raw;
 mod refusals;

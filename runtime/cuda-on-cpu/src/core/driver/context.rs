@@ -7,12 +7,14 @@ use crate::core::graph::Mode;
 use crate::core::handle::Handle;
 use cudarc::driver::sys::CUresult;
 use std::cell::{Cell, RefCell};
+use std::mem::ManuallyDrop;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 thread_local! {
-    /// The context stack of a thread, whose last context is current.
-    static STACK: RefCell<Vec<Arc<Context>>> = const { RefCell::new(Vec::new()) };
+    /// The context stack of a thread, whose last context is current. The stack is never dropped:
+    /// destructors of the program call the driver after those of the thread's variables.
+    static STACK: ManuallyDrop<RefCell<Vec<Arc<Context>>>> = const { ManuallyDrop::new(RefCell::new(Vec::new())) };
     static MODE: Cell<Mode> = const { Cell::new(Mode::Global) };
 }
 
@@ -62,7 +64,7 @@ impl Driver {
 
     /// Returns the current context, even if it has failed or was destroyed.
     pub fn top(&self) -> Option<Arc<Context>> {
-        let top = STACK.with_borrow(|stack| stack.last().cloned())?;
+        let top = STACK.with(|stack| stack.borrow().last().cloned())?;
         // A primary context that is retained again is another object with the same handle.
         Some(if top.is_primary { self.contexts.get(top.handle).unwrap_or(top) } else { top })
     }
@@ -81,7 +83,8 @@ impl Driver {
         let given = flags(given)?;
         let (id, supply) = (self.id(), self.supply(device).clone());
         let context = self.contexts.insert(|handle| Context::new(handle, id, (device, supply), false, given));
-        STACK.with_borrow_mut(|stack| stack.push(context.clone()));
+        context.stack();
+        STACK.with(|stack| stack.borrow_mut().push(context.clone()));
         Ok(context)
     }
 
@@ -94,7 +97,7 @@ impl Driver {
         }
         self.contexts.remove(handle)?;
         self.end(&context);
-        STACK.with_borrow_mut(|stack| stack.pop_if(|top| Arc::ptr_eq(top, &context)));
+        STACK.with(|stack| stack.borrow_mut().pop_if(|top| Arc::ptr_eq(top, &context)));
         Ok(())
     }
 
@@ -117,20 +120,25 @@ impl Driver {
     /// Pushes a context on the stack, which makes it current.
     pub fn push(&self, handle: Handle) -> Result {
         let context = self.contexts.get(handle)?;
-        STACK.with_borrow_mut(|stack| stack.push(context));
+        context.stack();
+        STACK.with(|stack| stack.borrow_mut().push(context));
         Ok(())
     }
 
     /// Pops the current context, which makes the previous one current.
     pub fn pop(&self) -> Result<Arc<Context>> {
-        STACK.with_borrow_mut(Vec::pop).ok_or_else(none)
+        let context = STACK.with(|stack| stack.borrow_mut().pop()).ok_or_else(none)?;
+        context.unstack();
+        Ok(context)
     }
 
     /// Replaces the current context; a null handle leaves none.
     pub fn set_current(&self, handle: Handle) -> Result {
         let context = if handle.0 == 0 { None } else { Some(self.contexts.get(handle)?) };
-        STACK.with_borrow_mut(|stack| {
-            stack.pop();
+        STACK.with(|stack| {
+            let mut stack = stack.borrow_mut();
+            stack.pop().iter().for_each(|context| context.unstack());
+            context.iter().for_each(|context| context.stack());
             stack.extend(context);
         });
         Ok(())

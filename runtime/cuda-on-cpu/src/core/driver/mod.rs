@@ -5,6 +5,7 @@
 
 mod context;
 mod graph;
+mod leaks;
 mod library;
 mod memory;
 mod module;
@@ -29,6 +30,7 @@ use super::link::Link;
 use super::log::CallLog;
 use super::memory::{Addresses, Supply};
 use super::module::{Module, ModuleFunction};
+use super::origin::CallCounter;
 use super::settings::Settings;
 use super::stream::Stream;
 use super::texture::{Reference, SurfaceObject, TexelArray, TextureObject};
@@ -65,6 +67,8 @@ pub struct Driver {
     pub surfaces: HandleTable<SurfaceObject>,
     pub references: HandleTable<Reference>,
     pub injection: Injection,
+    /// The number of calls, counted for the leak check only.
+    pub calls: CallCounter,
     /// The device's default pool. `current_pool` is the pool that `cuMemAllocAsync` allocates from.
     default_pool: Handle,
     current_pool: AtomicU64,
@@ -107,6 +111,7 @@ impl Driver {
             surfaces: HandleTable::default(),
             references: HandleTable::default(),
             injection,
+            calls: CallCounter::default(),
             default_pool,
             current_pool: default_pool.0.into(),
             primary: each.map(|_| Mutex::default()).collect(),

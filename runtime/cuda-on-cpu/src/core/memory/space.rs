@@ -3,6 +3,7 @@
 use super::block::MemoryBlock;
 use super::supply::Lease;
 use crate::core::error::{Error, Result};
+use crate::core::origin::CallOrigin;
 use cudarc::driver::sys::CUresult;
 use runtime_ptx::{ArgumentBytes, Heap, Resident};
 use std::collections::BTreeMap;
@@ -20,6 +21,8 @@ pub struct Allocation {
     pub block: MemoryBlock,
     /// The allocation's ID, unique in the process.
     pub id: u64,
+    /// The call that created the allocation.
+    pub origin: CallOrigin,
     /// Whether `cuMemFreeAsync` was called: the allocation is freed in stream order.
     pub leaving: bool,
     /// The device's addresses and bytes that the allocation occupies.
@@ -148,9 +151,14 @@ impl Allocations {
         found.is_some_and(|f| f.allocation.kind.is_of_host() && bytes <= f.allocation.block.len() - f.offset)
     }
 
-    /// Returns whether the context has a heap for kernels.
-    pub fn has_heap(&self) -> bool {
-        self.1.is_some()
+    /// Returns the heap from which kernels allocate, if the context has one.
+    pub fn heap(&self) -> Option<&Heap> {
+        self.1.as_ref()
+    }
+
+    /// Returns the allocations with their addresses.
+    pub fn iter(&self) -> impl Iterator<Item = (u64, &Allocation)> {
+        self.0.iter().map(|(address, allocation)| (*address, allocation))
     }
 
     /// Adds the heap from which kernels allocate.

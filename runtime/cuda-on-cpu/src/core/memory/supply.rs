@@ -4,6 +4,7 @@ use super::addresses::{Addresses, RANGE};
 use super::block::MemoryBlock;
 use super::space::{Allocation, AllocationKind};
 use crate::core::error::{Error, Result};
+use crate::core::origin::CallOrigin;
 use cudarc::driver::sys::CUresult;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -89,7 +90,7 @@ impl Supply {
 
     fn allocation(&self, kind: AllocationKind, block: MemoryBlock, lease: Lease) -> Allocation {
         let id = 1 + self.allocations.fetch_add(1, Ordering::Relaxed);
-        Allocation { kind, block, id, leaving: false, _lease: lease }
+        Allocation { kind, block, id, origin: CallOrigin::current(), leaving: false, _lease: lease }
     }
 
     fn lease(self: &Arc<Supply>, bytes: u64) -> Result<Lease> {
