@@ -82,6 +82,17 @@
 //! and a kernel in each line, with `*` for any text. Signals and exit codes are the program's,
 //! unless `--error-exitcode` applies.
 //!
+//! # Checks by name
+//!
+//! `--checks=all` enables every check of [`runtime_ptx`], and `--checks=uninitialized-buffer` one
+//! check beside the faults. `uninitialized-buffer` reports a load from, or an atomic operation on,
+//! device memory that nothing has written: no copy, no fill, no kernel. A copy between device
+//! memory copies also which bytes were written, and is not reported. Neither is a copy to the host.
+//! The check covers allocations of device memory and of pools. The host writes page-locked and
+//! managed memory without a call, so they count as written, like arrays and the heap of kernels.
+//! The initcheck of compute-sanitizer, too, reports only loads in kernels. Without this check,
+//! allocations do not track their written bytes.
+//!
 //! # Leaks
 //!
 //! ```text

@@ -4,6 +4,7 @@ use super::Check;
 use super::async_copy::IN_FLIGHT;
 use super::code::{AtomicAccess, Data, Inst, MemoryAccess, Window};
 use super::halves::load_words;
+use super::initialized::Uninitialized;
 use super::machine::Machine;
 use super::memory::{MemoryRegion, RegionExtent, WarpMemory, read, sized, window_base, write};
 use super::registers::{FULL, LANES, RegisterPlace, RegisterScalar, Registers, lanes};
@@ -171,6 +172,7 @@ impl Machine<'_, '_> {
         let mut checked = check(access, &view, registers, mask, false, &mut faults);
         if CHECKED {
             checked.mask &= !unwritten(access, &mut view, &checked, &mut faults);
+            report_uninitialized(access, &view, &checked, &mut faults);
         }
         view.note(access, &checked, false);
         for (k, data) in access.values.iter().enumerate() {
@@ -258,6 +260,7 @@ impl Machine<'_, '_> {
             let of_all = access.values.iter().flatten().map(|data| registers.approximate[data.id as usize]);
             approximate(access, &mut view, &checked, of_all.fold(0, |all, lanes| all | lanes) & mask);
             mark(access, &mut view, &checked);
+            view.initialize(access, &checked);
             self.report_gap_accesses(access, &checked, &mut faults, warp);
         }
         if !faults.is_empty() {
@@ -282,6 +285,8 @@ impl Machine<'_, '_> {
         let mut checked = check(access, &view, registers, mask, true, &mut faults);
         if CHECKED {
             checked.mask &= !unwritten(access, &mut view, &checked, &mut faults);
+            report_uninitialized(access, &view, &checked, &mut faults);
+            view.initialize(access, &checked);
         }
         for lane in lanes(mask) {
             let mut old = 0;
@@ -494,6 +499,24 @@ fn unwritten(
         faults.push(Fault { check, lane, address, note });
     }
     missing
+}
+
+/// Adds a fault for each lane that loads bytes of a buffer that nothing has written. The loads are
+/// executed all the same.
+#[inline(always)]
+fn report_uninitialized(
+    access: &MemoryAccess,
+    view: &WarpMemory<'_, '_>,
+    checked: &CheckedAddresses,
+    faults: &mut Vec<Fault>,
+) {
+    view.find_uninitialized(access, checked, |lane, address, state| {
+        let note = match state {
+            Uninitialized::All => ", which nothing has written",
+            Uninitialized::Some => ", of which nothing has written some bytes",
+        };
+        faults.push(Fault { check: Check::UninitializedBuffer, lane, address, note });
+    });
 }
 
 /// Marks the bytes as stored.

@@ -81,6 +81,10 @@ impl Machine<'_, '_> {
                         }
                         if let MemoryRegion::Buffer(i) = region {
                             approximate = view.buffers[i].approximate;
+                            let offset = offset as u64;
+                            if CHECKED && view.uninitialized(i, offset..offset + read as u64).is_some() {
+                                faults.push((Check::UninitializedBuffer, lane, &copy.from, from[lane]));
+                            }
                         }
                     }
                     Err(check) => faults.push((check, lane, &copy.from, from[lane])),
@@ -109,8 +113,12 @@ impl Machine<'_, '_> {
             let length = if writes { bytes } else { read_bytes(copy, &warp.registers, lane) as u64 };
             let place = view.describe(access.window, address, length, &code.shared, &code.local);
             let does = if writes { "begins to copy to" } else { "begins to copy from" };
-            let aligned = if check == Check::Misaligned { format!(", at {address:#x}") } else { String::new() };
-            self.report(warp, check, inst.site, lanes, || format!("{does} {length} bytes at {place}{aligned}"));
+            let note = match check {
+                Check::Misaligned => format!(", at {address:#x}"),
+                Check::UninitializedBuffer => ", of which nothing has written some bytes".to_string(),
+                _ => String::new(),
+            };
+            self.report(warp, check, inst.site, lanes, || format!("{does} {length} bytes at {place}{note}"));
         }
     }
 

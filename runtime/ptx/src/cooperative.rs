@@ -39,7 +39,7 @@ impl Machine<'_, '_> {
         self.spent = 0;
         match self.options.checks {
             Checks::Values | Checks::Faults => interleaver.run(&mut Interleaved::<false>(self), numbers),
-            Checks::All => interleaver.run(&mut Interleaved::<true>(self), numbers),
+            Checks::Named(_) | Checks::All => interleaver.run(&mut Interleaved::<true>(self), numbers),
         }
     }
 

@@ -76,19 +76,49 @@ pub enum Checks {
     /// In addition to `Values`, everything at which a GPU stops: accesses outside of memory, to the
     /// wrong space or misaligned, stores to read-only memory, and barriers that cannot complete.
     Faults,
+    /// In addition to `Faults`, the checks of a set.
+    Named(CheckSet),
     /// Every [`Check`].
     All,
 }
 
+/// A set of checks.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct CheckSet(u64);
+
+const _: () = assert!(Check::ALL.len() <= u64::BITS as usize);
+
+impl CheckSet {
+    /// Returns the set with `check`.
+    pub fn with(self, check: Check) -> CheckSet {
+        CheckSet(self.0 | CheckSet::bit(check))
+    }
+
+    /// Returns whether the set has `check`.
+    pub fn contains(self, check: Check) -> bool {
+        self.0 & CheckSet::bit(check) != 0
+    }
+
+    fn bit(check: Check) -> u64 {
+        1 << Check::ALL.iter().position(|known| *known == check).unwrap_or(0)
+    }
+}
+
 impl Checks {
     /// Returns whether `check` is enabled.
-    pub(super) fn enables(self, check: Check) -> bool {
+    pub fn enables(self, check: Check) -> bool {
         let always = matches!(check, Check::FuelExhausted | Check::Trap | Check::Assertion);
         match self {
             Checks::Values => always,
             Checks::Faults => always || is_fault(check),
+            Checks::Named(set) => always || is_fault(check) || set.contains(check),
             Checks::All => true,
         }
+    }
+
+    /// Returns whether the run tracks what only checks beyond `Faults` need.
+    pub(super) fn is_complete(self) -> bool {
+        matches!(self, Checks::Named(_) | Checks::All)
     }
 }
 

@@ -73,6 +73,9 @@
 //!   Buffers are so far apart that no 32-bit index, times 8 bytes, reaches another buffer.
 //! - `unfinished-copy`: a load from the destination of a copy to shared memory (`cp.async`) before
 //!   the copy's thread has waited for it.
+//! - `uninitialized-buffer`: a load from, or an atomic operation on, a byte that nothing has
+//!   written. The owner of the memory states which bytes were written, by
+//!   [`Resident::initialized`]. The load is reported, and executed all the same.
 //! - `divergent-barrier`: a barrier that cannot complete, or an invalid number or thread count of a
 //!   barrier.
 //! - `divergent-warp`: a shuffle, vote, match, reduction or warp barrier with contradictory member
@@ -101,6 +104,7 @@ mod division;
 mod flow;
 mod global;
 mod halves;
+mod initialized;
 #[doc(hidden)]
 pub mod inline;
 mod launch;
@@ -133,7 +137,10 @@ pub mod differences {}
 #[doc(hidden)]
 pub use decode::decode_inline;
 pub use flow::BranchPolicy;
-pub use launch::{BufferArgument, Checks, Grid, Launch, Mismatch, Options, Outcome, ParameterValue, RunFailure};
+pub use initialized::InitializedBytes;
+pub use launch::{
+    BufferArgument, CheckSet, Checks, Grid, Launch, Mismatch, Options, Outcome, ParameterValue, RunFailure,
+};
 pub use program::Program;
 pub use refused::{RefusedInstruction, Unsupported};
 pub use resident::{DeviceMemory, Resident, ResidentModule};

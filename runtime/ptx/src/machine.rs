@@ -166,7 +166,7 @@ impl<'p, 'm> Machine<'p, 'm> {
                     self.run_block::<false, true>(&mut warps, &mut scheduler);
                 }
                 Checks::Values | Checks::Faults => self.run_block::<false, false>(&mut warps, &mut scheduler),
-                Checks::All => self.run_block::<true, false>(&mut warps, &mut scheduler),
+                Checks::Named(_) | Checks::All => self.run_block::<true, false>(&mut warps, &mut scheduler),
             }
             if self.stopped {
                 return;

@@ -14,6 +14,7 @@
 
 use super::Check;
 use super::code::{SpaceLayout, Window};
+use super::initialized::InitializedBytes;
 use super::touched::TouchedWords;
 use runtime_simt::ArgumentBytes;
 
@@ -73,13 +74,15 @@ pub struct Buffer<'m> {
     pub approximate: bool,
     /// The words that were loaded and stored, if they are tracked.
     pub touched: Option<Box<TouchedWords>>,
+    /// The bytes that were written, if they are tracked.
+    pub initialized: Option<&'m mut InitializedBytes>,
 }
 
 impl<'m> Buffer<'m> {
     /// Creates buffer number `index`.
     pub fn new(index: usize, name: String, mutable: bool, constant: bool, bytes: ArgumentBytes<'m>) -> Buffer<'m> {
         let base = base(index) | bytes.get().as_ptr() as u64 & ALIGNMENT;
-        Buffer { name, base, mutable, constant, bytes, approximate: false, touched: None }
+        Buffer { name, base, mutable, constant, bytes, approximate: false, touched: None, initialized: None }
     }
 
     /// Returns the contents, if the launch may write them and threads therefore need copies.
@@ -104,7 +107,7 @@ impl<'m> Buffer<'m> {
             Some(copy) => ArgumentBytes::Exclusive(copy),
             None => ArgumentBytes::Shared(self.bytes.get()),
         };
-        Buffer { name: self.name.clone(), base, mutable, constant, bytes, approximate, touched }
+        Buffer { name: self.name.clone(), base, mutable, constant, bytes, approximate, touched, initialized: None }
     }
 }
 

@@ -3,7 +3,8 @@
 //! Blocks run in parallel only if the result is the same as in order. A kernel runs on one thread
 //! if it has fences, strong accesses, atomic operations, clock readings, `cp.async`, or accesses to
 //! textures and surfaces. The same holds for a kernel with approximations, if every check is
-//! enabled.
+//! enabled. Where written bytes are tracked and some are missing, the launch also runs on one
+//! thread.
 //!
 //! For other kernels each thread tracks which words it has loaded and stored. A conflict exists if
 //! one thread has stored a word that another has accessed. After a conflict or a finding, the
@@ -35,7 +36,8 @@ pub fn run(
     buffers: &mut [Buffer<'_>],
     options: Options,
 ) -> Option<Statistics> {
-    if !communicates_only_by_loads(&program.code, options.checks) {
+    let is_tracked = buffers.iter().any(|buffer| buffer.initialized.is_some());
+    if is_tracked || !communicates_only_by_loads(&program.code, options.checks) {
         return None;
     }
     let demand = SplitLimits {
@@ -86,7 +88,7 @@ fn communicates_only_by_loads(code: &Code, checks: Checks) -> bool {
     };
     // The mark of a buffer with approximate values is not merged from threads, so such a launch
     // runs in order.
-    let marks = checks == Checks::All && !code.bounds.is_empty();
+    let marks = checks.is_complete() && !code.bounds.is_empty();
     !code.ordered && !marks && !code.insts.iter().any(|inst| communicates(&inst.kind))
 }
 

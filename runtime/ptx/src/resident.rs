@@ -5,8 +5,10 @@
 //! [`Program::run_on`] runs on all of the device's memory. An address finds the buffer at that
 //! address, whether the kernel received, loaded or computed the address.
 
+use super::Check;
 use super::decode::decode;
 use super::global::{Global, Owner, Places};
+use super::initialized::InitializedBytes;
 use super::launch::{Grid, Mismatch, Options, Outcome};
 use super::memory::{Buffer, Lookup};
 use super::program::Program;
@@ -53,6 +55,9 @@ pub struct Resident<'m> {
     pub constant: bool,
     /// The contents.
     pub bytes: ArgumentBytes<'m>,
+    /// The bytes that were written, which the launch extends; `None` if all were. A launch without
+    /// the check `uninitialized-buffer` ignores the set.
+    pub initialized: Option<&'m mut InitializedBytes>,
 }
 
 /// A device's memory, borrowed for a launch.
@@ -172,7 +177,8 @@ impl Program {
         if !wrong.is_empty() {
             return Err(Mismatch(wrong));
         }
-        let buffer = |Resident { address, constant, bytes }| Buffer {
+        let tracks = options.checks.enables(Check::UninitializedBuffer);
+        let buffer = |Resident { address, constant, bytes, initialized }| Buffer {
             name: String::new(),
             base: address,
             mutable: !constant && matches!(bytes, ArgumentBytes::Exclusive(_)),
@@ -180,6 +186,7 @@ impl Program {
             bytes,
             approximate: false,
             touched: None,
+            initialized: initialized.filter(|set| tracks && !set.is_complete()),
         };
         let buffers = memory.into_iter().map(buffer).collect();
         self.execute(grid, (buffers, Lookup::Search), (heap, objects), parameters, options)

@@ -56,6 +56,7 @@ impl Program {
                 bytes: ArgumentBytes::Exclusive(bytes),
                 approximate: false,
                 touched: None,
+                initialized: None,
             });
         }
         for BufferArgument { name, bytes } in buffers {

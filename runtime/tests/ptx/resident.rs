@@ -78,6 +78,7 @@ fn run(image: &ResidentModule, entry: &str, space: &mut Space, parameters: &[u64
         address: *address,
         constant: constant(*address),
         bytes: ArgumentBytes::Exclusive(bytes),
+        initialized: None,
     });
     let grid = Grid { grid: [2, 1, 1], block: [4, 1, 1], dynamic_shared: 0 };
     let parameters = parameters.iter().flat_map(|p| p.to_le_bytes()).collect();
@@ -177,8 +178,8 @@ fn memory_out_of_order_is_rejected() {
         let (mut a, mut b) = ([0; 8], [0; 8]);
         let [first, second] = places;
         let memory = vec![
-            Resident { address: first, constant: false, bytes: ArgumentBytes::Exclusive(&mut a) },
-            Resident { address: second, constant: false, bytes: ArgumentBytes::Exclusive(&mut b) },
+            Resident { address: first, constant: false, bytes: ArgumentBytes::Exclusive(&mut a), initialized: None },
+            Resident { address: second, constant: false, bytes: ArgumentBytes::Exclusive(&mut b), initialized: None },
         ];
         program.run_on(memory, grid, vec![0; parameters], Options::default()).unwrap_err().to_string()
     };

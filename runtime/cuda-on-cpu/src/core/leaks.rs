@@ -102,8 +102,8 @@ pub struct Leak {
 const MAX_CALLS: usize = 16;
 
 impl Leak {
-    /// Groups objects by type, creating function and size. The leaks are in the order of their first
-    /// calls.
+    /// Returns the leaks of these objects, by type, creating function and size. The leaks are in
+    /// the order of their first calls.
     pub fn group(mut objects: Vec<LiveObject>) -> Vec<Leak> {
         let key = |live: &LiveObject| (live.object, live.origin.function, live.bytes);
         objects.sort_by(|a, b| key(a).cmp(&key(b)).then(a.origin.number.cmp(&b.origin.number)));
@@ -169,7 +169,8 @@ impl Leak {
         })
     }
 
-    /// Returns the leak as a result in SARIF. The place is the innermost function with a known line.
+    /// Returns the leak as a result in SARIF. The place is that of the innermost function with a
+    /// known line.
     pub fn sarif(&self) -> Value {
         let location = match self.frames.iter().find_map(|frame| frame.place.as_ref()) {
             Some((file, line)) => json!([{ "physicalLocation": {

@@ -67,7 +67,7 @@ impl CallOrigin {
         // The frames up to the exported function are those of this library.
         let own = frames.iter().rposition(|frame| frame.function == self.function);
         frames.drain(..own.map_or(frames.len(), |own| own + 1));
-        // What called `main` is not the program's.
+        // The callers of `main` are not the program's.
         let main = frames.iter().position(|frame| frame.function == "main");
         frames.truncate(main.map_or(frames.len(), |main| main + 1));
         frames.retain(|frame| frame.function != "<unknown>" && !frame.is_of_standard_library());

@@ -3,7 +3,7 @@
 use super::inject::FaultInjection;
 use super::leaks::LeakCheck;
 use kernel_dsl_compiler::target::Target;
-use runtime_ptx::Checks;
+use runtime_ptx::{Check, CheckSet, Checks};
 
 /// The settings of the process.
 #[derive(Clone, PartialEq, Debug)]
@@ -58,7 +58,10 @@ pub const VARIABLES: [(&str, &str); 16] = [
     ("CUDA_ON_CPU_NAME", "name of the device"),
     ("CUDA_ON_CPU_MEMORY", "size of its memory in bytes, with an optional K, M or G; default 8G"),
     ("CUDA_ON_CPU_MULTIPROCESSORS", "number of multiprocessors that it reports; default 2"),
-    ("CUDA_ON_CPU_CHECKS", "`faults`: faults that a GPU detects too; `all`: every check of the PTX interpreter"),
+    (
+        "CUDA_ON_CPU_CHECKS",
+        "`faults`: faults that a GPU detects too; `all`: every check of the PTX interpreter; or names of checks after the faults, as in `faults,uninitialized-buffer`",
+    ),
     ("CUDA_ON_CPU_FUEL", "warp instructions that a block may run before its launch is stopped; default 2^36"),
     (
         "CUDA_ON_CPU_FAIL",
@@ -150,7 +153,7 @@ impl Settings {
                 self.checks = match text {
                     "faults" => Checks::Faults,
                     "all" => Checks::All,
-                    _ => return None,
+                    names => Checks::Named(named(names)?),
                 }
             }
             "CUDA_ON_CPU_FUEL" => self.fuel = text.parse().ok().filter(|n| *n > 0)?,
@@ -194,6 +197,13 @@ fn path(text: &str) -> Option<String> {
     (!text.is_empty()).then(|| text.to_string())
 }
 
+/// Parses names of checks, separated by commas. `faults` may be among them, and adds nothing.
+fn named(names: &str) -> Option<CheckSet> {
+    names.split(',').map(str::trim).filter(|name| *name != "faults").try_fold(CheckSet::default(), |set, name| {
+        Some(set.with(*Check::ALL.iter().find(|check| check.name() == name)?))
+    })
+}
+
 /// Parses a size such as `512`, `64K`, `100M` or `8G`.
 fn bytes(text: &str) -> Option<u64> {
     let (digits, shift) = match text.as_bytes().last()? {
@@ -226,6 +236,9 @@ mod tests {
         assert!(wrong.is_empty());
         assert_eq!((settings.capability, settings.memory, settings.multiprocessors), ((8, 6), 24 << 30, 30));
         assert_eq!((settings.checks, settings.visible, settings.target()), (Checks::All, 1, Target::SM_86));
+        let named = read(&[("CUDA_ON_CPU_CHECKS", "faults, uninitialized-buffer")]).0.checks;
+        assert_eq!(named, Checks::Named(CheckSet::default().with(Check::UninitializedBuffer)));
+        assert!(named.enables(Check::OutOfBounds) && !named.enables(Check::UndefinedValue));
         assert_eq!(read(&[("CUDA_VISIBLE_DEVICES", "")]).0.visible, 0);
         let visible = |devices| read(&[("CUDA_ON_CPU_DEVICES", "3"), ("CUDA_VISIBLE_DEVICES", devices)]).0.visible;
         assert_eq!([visible("2,0"), visible("1"), visible("0,7,1"), visible("-1")], [2, 1, 1, 0]);

@@ -133,7 +133,7 @@ impl ValidatedLaunch {
             // A GPU stops at the first fault.
             limit: match (limits.on_finding, limits.checks) {
                 (OnFinding::Continue, _) => MAX_FINDINGS,
-                (OnFinding::Stop, Checks::All) => 64,
+                (OnFinding::Stop, Checks::All | Checks::Named(_)) => 64,
                 (OnFinding::Stop, _) => 1,
             },
             ..Options::default()
@@ -150,7 +150,7 @@ impl ValidatedLaunch {
             Ok(Outcome { mut report, printed, asserted, .. }) => {
                 show(&printed, &asserted);
                 // A kernel normally stops at its first fault, so this truncation is not reported.
-                report.truncated &= limits.checks == Checks::All;
+                report.truncated &= matches!(limits.checks, Checks::All | Checks::Named(_));
                 findings.suppress(&mut report);
                 findings.record(&report);
                 match limits.on_finding {

@@ -15,3 +15,4 @@ mod raw;
 mod refusals;
 mod stand_ins;
 mod together;
+mod uninitialized;

@@ -37,6 +37,7 @@ use super::texture::{Reference, SurfaceObject, TexelArray, TextureObject};
 use super::work::KernelLimits;
 use context::Primary;
 use cudarc::driver::sys::CUresult;
+use runtime_ptx::Check;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -89,11 +90,12 @@ impl Driver {
         injection.set(settings.fail.clone());
         // One table for all devices: an address identifies its allocation on any device.
         let addresses: Arc<Mutex<Addresses>> = Arc::default();
+        let tracks = settings.checks.enables(Check::UninitializedBuffer);
         let each = 0..settings.visible;
         let default_pool = pools.insert(Pool::new).handle;
         Driver {
             engine: Arc::new(Engine::new(limits, log.clone(), findings.clone())),
-            supplies: each.clone().map(|_| Arc::new(Supply::new(settings.memory, addresses.clone()))).collect(),
+            supplies: each.clone().map(|_| Arc::new(Supply::new(settings.memory, addresses.clone(), tracks))).collect(),
             contexts: HandleTable::default(),
             modules: HandleTable::default(),
             libraries: HandleTable::default(),

@@ -5,7 +5,7 @@ use super::supply::Lease;
 use crate::core::error::{Error, Result};
 use crate::core::origin::CallOrigin;
 use cudarc::driver::sys::CUresult;
-use runtime_ptx::{ArgumentBytes, Heap, Resident};
+use runtime_ptx::{ArgumentBytes, Heap, InitializedBytes, Resident};
 use std::collections::BTreeMap;
 
 /// The allocations of a context.
@@ -19,6 +19,8 @@ pub struct Allocation {
     pub kind: AllocationKind,
     /// The bytes of the allocation.
     pub block: MemoryBlock,
+    /// The bytes that were written, if they are tracked and some were not.
+    pub initialized: Option<InitializedBytes>,
     /// The allocation's ID, unique in the process.
     pub id: u64,
     /// The call that created the allocation.
@@ -55,6 +57,12 @@ impl AllocationKind {
     /// Returns whether the host accesses the allocation at the same address.
     pub fn is_of_host(self) -> bool {
         matches!(self, AllocationKind::Managed | AllocationKind::Pinned(_) | AllocationKind::Registered(_))
+    }
+
+    /// Returns whether only copies, fills and kernels write the allocation, and nothing does at the
+    /// start.
+    pub fn is_uninitialized(self) -> bool {
+        matches!(self, AllocationKind::Device | AllocationKind::Pool(_))
     }
 
     /// Returns whether the allocation occupies device memory.
@@ -145,6 +153,28 @@ impl Allocations {
         }
     }
 
+    /// Returns whether the written bytes of the allocation that contains `address` are tracked.
+    pub fn is_tracked(&self, address: u64) -> bool {
+        self.find(address).is_some_and(|found| found.allocation.initialized.is_some())
+    }
+
+    /// Returns which of these bytes were written, 64 bytes to a word; `None` if all were.
+    pub fn written(&self, address: u64, bytes: u64) -> Option<Vec<u64>> {
+        let found = self.find(address)?;
+        Some(found.allocation.initialized.as_ref()?.bits(found.offset..found.offset + bytes))
+    }
+
+    /// Records the bits of bytes that a copy or a fill writes; `None` means that all are written.
+    pub fn set_written(&mut self, address: u64, bytes: u64, written: Option<&[u64]>) {
+        let Some((start, allocation)) = self.0.range_mut(..=address).next_back() else { return };
+        let offset = address - start;
+        match (&mut allocation.initialized, written) {
+            (None, _) => {}
+            (Some(set), None) => set.add(offset..offset + bytes),
+            (Some(set), Some(written)) => set.set_bits(offset..offset + bytes, written),
+        }
+    }
+
     /// Returns whether all these host bytes are pinned or managed.
     pub fn is_pinned(&self, address: u64, bytes: u64) -> bool {
         let found = self.find(address);
@@ -170,9 +200,11 @@ impl Allocations {
     /// Returns all allocations that a kernel can access, and the heap.
     pub fn for_launch(&mut self) -> (Vec<Resident<'_>>, Option<&mut Heap>) {
         let resident = |(address, allocation): (&u64, _)| {
-            let Allocation { kind, block, .. }: &mut Allocation = allocation;
+            let Allocation { kind, block, initialized, .. }: &mut Allocation = allocation;
+            initialized.take_if(|set| set.is_complete());
             let constant = *kind == AllocationKind::Variable { constant: true };
-            Resident { address: *address, constant, bytes: ArgumentBytes::Exclusive(block.get_mut()) }
+            let bytes = ArgumentBytes::Exclusive(block.get_mut());
+            Resident { address: *address, constant, bytes, initialized: initialized.as_mut() }
         };
         (self.0.iter_mut().map(resident).collect(), self.1.as_mut())
     }

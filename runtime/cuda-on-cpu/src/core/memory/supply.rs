@@ -6,6 +6,7 @@ use super::space::{Allocation, AllocationKind};
 use crate::core::error::{Error, Result};
 use crate::core::origin::CallOrigin;
 use cudarc::driver::sys::CUresult;
+use runtime_ptx::InitializedBytes;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,6 +19,8 @@ pub struct Supply {
     allocations: AtomicU64,
     /// The address table, shared by all devices.
     addresses: Arc<Mutex<Addresses>>,
+    /// Whether allocations track which of their bytes were written.
+    tracks: bool,
 }
 
 /// The device resources of an allocation, released on drop.
@@ -44,9 +47,10 @@ impl Drop for Lease {
 const PAGE: usize = 4096;
 
 impl Supply {
-    /// Creates the memory of a device with `total` bytes.
-    pub fn new(total: u64, addresses: Arc<Mutex<Addresses>>) -> Supply {
-        Supply { total, used: AtomicU64::new(0), allocations: AtomicU64::new(0), addresses }
+    /// Creates the memory of a device with `total` bytes. If `tracks` is set, allocations track
+    /// which of their bytes were written.
+    pub fn new(total: u64, addresses: Arc<Mutex<Addresses>>, tracks: bool) -> Supply {
+        Supply { total, used: AtomicU64::new(0), allocations: AtomicU64::new(0), addresses, tracks }
     }
 
     /// Returns the total and the free bytes.
@@ -90,7 +94,8 @@ impl Supply {
 
     fn allocation(&self, kind: AllocationKind, block: MemoryBlock, lease: Lease) -> Allocation {
         let id = 1 + self.allocations.fetch_add(1, Ordering::Relaxed);
-        Allocation { kind, block, id, origin: CallOrigin::current(), leaving: false, _lease: lease }
+        let initialized = (self.tracks && kind.is_uninitialized()).then(|| InitializedBytes::new(block.len()));
+        Allocation { kind, block, initialized, id, origin: CallOrigin::current(), leaving: false, _lease: lease }
     }
 
     fn lease(self: &Arc<Supply>, bytes: u64) -> Result<Lease> {

@@ -177,10 +177,10 @@ impl MemoryCopy {
         if extent.is_empty() {
             return Ok(());
         }
-        let first = from.context().or(to.context()).map(|context| context.memory());
+        let mut first = from.context().or(to.context()).map(|context| context.memory());
         // Only this function locks two contexts, and only one copy runs at a time, so no deadlock
         // is possible.
-        let second = match (from.context(), to.context()) {
+        let mut second = match (from.context(), to.context()) {
             (Some(a), Some(b)) if !Arc::ptr_eq(a, b) => Some(b.memory()),
             _ => None,
         };
@@ -197,7 +197,31 @@ impl MemoryCopy {
                 }
             }
         }
+        self.propagate_written(first.as_deref_mut(), second.as_deref_mut());
         Ok(())
+    }
+
+    /// Records which bytes of the destination are written: those that are written in the source.
+    /// `first` is the memory of the source, or of the destination if the source is on the host.
+    /// `second` is the memory of the destination if it belongs to another context.
+    fn propagate_written(&self, first: Option<&mut Allocations>, second: Option<&mut Allocations>) {
+        let MemoryCopy { from, to, extent } = self;
+        let (CopyPlace::Device(_, target), Some(first)) = (&to.place, first) else { return };
+        if !second.as_deref().unwrap_or(first).is_tracked(*target) {
+            return;
+        }
+        let rows = (0..extent.depth).flat_map(|layer| (0..extent.height).map(move |row| (layer, row)));
+        let at = |side: &CopySide, (layer, row): (u64, u64)| layer * side.layer + row * side.pitch;
+        // The rows of a copy inside an allocation may overlap, so all sources are read first.
+        let source = |place| match from.place {
+            CopyPlace::Device(_, address) => first.written(address + at(from, place), extent.width),
+            CopyPlace::Host(_) | CopyPlace::Staged(_) => None,
+        };
+        let written: Vec<_> = rows.clone().map(source).collect();
+        let memory = second.unwrap_or(first);
+        for (place, written) in rows.zip(written) {
+            memory.set_written(target + at(to, place), extent.width, written.as_deref());
+        }
     }
 }
 
@@ -264,7 +288,7 @@ impl Fill {
         if extent.is_empty() {
             return Ok(());
         }
-        let memory = self.context.memory();
+        let mut memory = self.context.memory();
         let start = memory.pointer(self.address, extent.span(self.pitch, 0)?).map_err(vanished)?;
         for row in 0..extent.height {
             let (start, width) = (start.wrapping_add((row * self.pitch) as usize), extent.width as usize);
@@ -279,6 +303,7 @@ impl Fill {
                     bytes.chunks_exact_mut(4).for_each(|to| to.copy_from_slice(&value.to_le_bytes()))
                 }
             }
+            memory.set_written(self.address + row * self.pitch, extent.width, None);
         }
         Ok(())
     }
