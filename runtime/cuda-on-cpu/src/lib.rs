@@ -84,14 +84,22 @@
 //!
 //! # Checks by name
 //!
-//! `--checks=all` enables every check of [`runtime_ptx`], and `--checks=uninitialized-buffer` one
-//! check beside the faults. `uninitialized-buffer` reports a load from, or an atomic operation on,
-//! device memory that nothing has written: no copy, no fill, no kernel. A copy between device
-//! memory copies also which bytes were written, and is not reported. Neither is a copy to the host.
-//! The check covers allocations of device memory and of pools. The host writes page-locked and
-//! managed memory without a call, so they count as written, like arrays and the heap of kernels.
-//! The initcheck of compute-sanitizer, too, reports only loads in kernels. Without this check,
-//! allocations do not track their written bytes.
+//! `--checks=all` enables every check of [`runtime_ptx`]. A list of names enables some of them,
+//! beside the faults: `--checks=uninitialized-buffer,global-race`.
+//!
+//! - `uninitialized-buffer`: a load from, or an atomic operation on, device memory that nothing has
+//!   written: no copy, no fill, no kernel. A copy between device memory also copies which bytes
+//!   were written, and is not reported. Neither is a copy to the host. The initcheck of
+//!   compute-sanitizer has the same limits. The check covers allocations of device memory and of
+//!   pools. The host writes page-locked and managed memory without a call, so they count as
+//!   written, like arrays and the heap of kernels. Without this check, allocations do not track
+//!   their written bytes.
+//! - `global-race` and `shared-race`: a plain store and another access to the same byte by two
+//!   warps of a launch, unless an order could exist between the two. Barriers order accesses, as do
+//!   fences with atomic operations or volatile accesses. Stores of the value that memory already
+//!   holds do not race. Races between lanes of a warp, and between launches, are not found. The
+//!   racecheck of compute-sanitizer finds races in shared memory only. A launch with this check
+//!   runs on one thread.
 //!
 //! # Leaks
 //!

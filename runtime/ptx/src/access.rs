@@ -7,6 +7,7 @@ use super::halves::load_words;
 use super::initialized::Uninitialized;
 use super::machine::Machine;
 use super::memory::{MemoryRegion, RegionExtent, WarpMemory, read, sized, window_base, write};
+use super::races::RaceAccess;
 use super::registers::{FULL, LANES, RegisterPlace, RegisterScalar, Registers, lanes};
 use super::warp::Warp;
 
@@ -220,6 +221,9 @@ impl Machine<'_, '_> {
                 registers.approximations[data.id as usize] = self.program.code.first_approximation;
             }
         }
+        if CHECKED {
+            self.check_races(warp, inst, access, &checked, (RaceAccess::Load, 0));
+        }
         if !faults.is_empty() || CHECKED {
             self.report_gap_accesses(access, &checked, &mut faults, warp);
             self.faults(warp, inst, access, faults, "loads");
@@ -233,6 +237,7 @@ impl Machine<'_, '_> {
         let mut view = self.memory.view(local, &self.program.code);
         let checked = check(access, &view, registers, mask, true, &mut faults);
         view.note(access, &checked, true);
+        let silent = if CHECKED && self.races.is_some() { silent(access, &view, registers, &checked) } else { 0 };
         for (k, data) in access.values.iter().enumerate() {
             let Some(data) = *data else { continue };
             let at = k * access.element as usize;
@@ -261,6 +266,7 @@ impl Machine<'_, '_> {
             approximate(access, &mut view, &checked, of_all.fold(0, |all, lanes| all | lanes) & mask);
             mark(access, &mut view, &checked);
             view.initialize(access, &checked);
+            self.check_races(warp, inst, access, &checked, (RaceAccess::Store, silent));
             self.report_gap_accesses(access, &checked, &mut faults, warp);
         }
         if !faults.is_empty() {
@@ -312,6 +318,7 @@ impl Machine<'_, '_> {
             if let Some(data) = atomic.result {
                 registers.defined[data.id as usize] |= mask;
             }
+            self.check_races(warp, inst, access, &checked, (RaceAccess::Atomic, 0));
             self.report_gap_accesses(access, &checked, &mut faults, warp);
         }
         if !faults.is_empty() {
@@ -499,6 +506,18 @@ fn unwritten(
         faults.push(Fault { check, lane, address, note });
     }
     missing
+}
+
+/// Returns the lanes that store the values that memory already holds.
+fn silent(access: &MemoryAccess, view: &WarpMemory<'_, '_>, registers: &Registers, checked: &CheckedAddresses) -> u32 {
+    let holds = |lane: &usize| {
+        access.values.iter().enumerate().all(|(k, data)| {
+            let Some(data) = data else { return true };
+            let held = view.element(access, checked.addresses[*lane], k * access.element as usize, *lane);
+            held == extend(registers.get(data.place, *lane), access.element, false, 64)
+        })
+    };
+    lanes(checked.mask).filter(holds).fold(0, |all, lane| all | 1 << lane)
 }
 
 /// Adds a fault for each lane that loads bytes of a buffer that nothing has written. The loads are

@@ -5,9 +5,11 @@
 //! fault.
 
 use super::Check;
+use super::access::CheckedAddresses;
 use super::code::{AsyncCopyAccess, Inst, MemoryAccess};
 use super::machine::Machine;
 use super::memory::MemoryRegion;
+use super::races::RaceAccess;
 use super::registers::{LANES, Registers, lanes};
 use super::warp::Warp;
 
@@ -99,6 +101,9 @@ impl Machine<'_, '_> {
             let group = warp.copies.closed[lane];
             warp.copies.in_flight.push(InFlightCopy { lane, group, to: target, bytes: bytes as usize, data });
         }
+        if CHECKED && self.races.is_some() {
+            self.check_copy_races(warp, inst, copy, &(to, from), mask);
+        }
         let mut reported: Vec<(Check, bool)> = Vec::new();
         for &(check, lane, access, address) in &faults {
             let writes = std::ptr::eq(access, &copy.to);
@@ -120,6 +125,24 @@ impl Machine<'_, '_> {
             };
             self.report(warp, check, inst.site, lanes, || format!("{does} {length} bytes at {place}{note}"));
         }
+    }
+
+    /// Checks the accesses of a copy for races: the loads of its source, and the stores to its
+    /// destination, which count as made where the copy begins.
+    #[cold]
+    fn check_copy_races(
+        &mut self,
+        warp: &mut Warp,
+        inst: &Inst,
+        copy: &AsyncCopyAccess,
+        (to, from): &([u64; LANES], [u64; LANES]),
+        mask: u32,
+    ) {
+        let whole = |lane: &usize| read_bytes(copy, &warp.registers, *lane) == copy.to.bytes() as usize;
+        let loaded = lanes(mask).filter(whole).fold(0, |all, lane| all | 1 << lane);
+        let reached = |addresses: &[u64; LANES], mask| CheckedAddresses { addresses: *addresses, mask, common: None };
+        self.check_races(warp, inst, &copy.from, &reached(from, loaded), (RaceAccess::Load, 0));
+        self.check_races(warp, inst, &copy.to, &reached(to, mask), (RaceAccess::Store, 0));
     }
 
     /// Closes the groups of these lanes.

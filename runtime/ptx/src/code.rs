@@ -347,9 +347,10 @@ pub enum InstructionKind {
     /// Reads a clock, or its upper half. Each reading is later than the previous one.
     #[allow(missing_docs)]
     Clock { to: RegisterPlace, high: bool },
-    /// An instruction that orders accesses or gives a hint, without effect, because all accesses
-    /// happen in order here.
+    /// An instruction that gives a hint or pauses, without effect.
     Nothing,
+    /// A fence. All accesses happen in order here, so only the check of races needs it.
+    Fence,
 }
 
 /// The state space of an access.
@@ -398,6 +399,21 @@ pub struct MemoryAccess {
     pub signed: bool,
     /// The registers of the elements; `None` for an unused element.
     pub values: SmallVec<[Option<Data>; 4]>,
+    /// The order that other threads observe.
+    pub strength: AccessStrength,
+}
+
+/// The order of an access that other threads observe.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum AccessStrength {
+    /// None: the access is plain.
+    #[default]
+    Weak,
+    /// The order of fences around the access. Such an access is volatile, relaxed or acquiring, or
+    /// an atomic operation.
+    Strong,
+    /// In addition to `Strong`, the order of a fence before the access: `.release`, `.acq_rel`.
+    Releasing,
 }
 
 /// `cp.async`
@@ -607,6 +623,7 @@ impl InstructionKind {
             InstructionKind::ActiveMask(_) => "ActiveMask",
             InstructionKind::Workspace { .. } => "Workspace",
             InstructionKind::Clock { .. } => "Clock",
+            InstructionKind::Fence => "Fence",
             InstructionKind::Nothing => "Nothing",
         }
     }

@@ -116,6 +116,8 @@ impl<const CHECKED: bool> RunningGrid for Interleaved<'_, '_, '_, CHECKED> {
     fn unblock(&mut self, blocks: &mut [PausedBlock]) -> bool {
         if !release_grid_barrier(blocks) {
             self.0.unblock(blocks);
+        } else if let Some(races) = &mut self.0.races {
+            races.grid_barrier();
         }
         true
     }

@@ -65,6 +65,9 @@ pub struct Options {
     /// Whether the launch is cooperative: all blocks are resident at once, and can wait for one
     /// another.
     pub cooperative: bool,
+    /// Whether to find races between warps, if a check of races is enabled. The launch then runs on
+    /// one thread, and takes 24 bytes for each byte that it accesses, at most 200 MB.
+    pub races: bool,
 }
 
 /// The set of checks that a run makes.
@@ -116,6 +119,11 @@ impl Checks {
         }
     }
 
+    /// Returns whether a check of races is enabled.
+    pub fn enables_races(self) -> bool {
+        self.enables(Check::GlobalRace) || self.enables(Check::SharedRace)
+    }
+
     /// Returns whether the run tracks what only checks beyond `Faults` need.
     pub(super) fn is_complete(self) -> bool {
         matches!(self, Checks::Named(_) | Checks::All)
@@ -140,6 +148,7 @@ impl Default for Options {
             limit: 64,
             threads: None,
             cooperative: false,
+            races: false,
         }
     }
 }

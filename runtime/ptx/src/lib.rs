@@ -76,6 +76,9 @@
 //! - `uninitialized-buffer`: a load from, or an atomic operation on, a byte that nothing has
 //!   written. The owner of the memory states which bytes were written, by
 //!   [`Resident::initialized`]. The load is reported, and executed all the same.
+//! - `global-race` and `shared-race`: a plain store and another access to the same byte by two
+//!   warps, without an order between the two. [`Options::races`] enables these checks. Nothing is
+//!   reported for lanes of one warp, or where an order could exist.
 //! - `divergent-barrier`: a barrier that cannot complete, or an invalid number or thread count of a
 //!   barrier.
 //! - `divergent-warp`: a shuffle, vote, match, reduction or warp barrier with contradictory member
@@ -115,6 +118,7 @@ pub mod observe;
 mod parallel;
 pub mod printf;
 mod program;
+mod races;
 mod refused;
 #[doc(hidden)]
 pub mod registers;

@@ -8,6 +8,7 @@ use super::launch::{Checks, Options, Outcome};
 use super::memory::{Buffer, Lookup, ScratchMemory, WarpMemory};
 use super::observe::InstructionObserver;
 use super::program::Program;
+use super::races::RaceHistory;
 use super::registers::{LANES, Registers, lanes};
 use super::service::Heap;
 use super::texture::Objects;
@@ -105,6 +106,8 @@ pub struct Machine<'p, 'm> {
     pub heap: Option<&'m mut Heap>,
     /// The textures and surfaces.
     pub objects: Arc<Objects>,
+    /// The accesses so far, if the launch looks for races.
+    pub races: Option<Box<RaceHistory>>,
     /// The observer of the executed instructions, if there is one.
     pub observer: Option<&'m mut (dyn InstructionObserver + 'm)>,
 }
@@ -148,6 +151,7 @@ impl<'p, 'm> Machine<'p, 'm> {
             workspace: 0,
             heap: None,
             objects,
+            races: (options.races && options.checks.enables_races()).then(Box::default),
             observer: None,
         }
     }
@@ -223,6 +227,10 @@ impl<'p, 'm> Machine<'p, 'm> {
     pub(super) fn begin_block(&mut self, warps: &mut [Warp]) {
         let code = &self.program.code;
         self.memory.shared.forget();
+        let number = self.block_number();
+        if let Some(races) = &mut self.races {
+            races.begin_block(number, self.interleaved);
+        }
         (self.barriers, self.polls) = ([BarrierState::default(); BARRIERS], 0);
         for warp in warps.iter_mut() {
             let mask = self.grid.warp_mask(warp.index);
@@ -269,6 +277,10 @@ impl<'p, 'm> Machine<'p, 'm> {
                     (released, self.polls) = (true, 0);
                 }
             }
+        }
+        let number = self.block_number();
+        if let Some(races) = self.races.as_mut().filter(|_| released) {
+            races.barrier(number);
         }
         released
     }

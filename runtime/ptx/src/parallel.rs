@@ -4,7 +4,7 @@
 //! if it has fences, strong accesses, atomic operations, clock readings, `cp.async`, or accesses to
 //! textures and surfaces. The same holds for a kernel with approximations, if every check is
 //! enabled. Where written bytes are tracked and some are missing, the launch also runs on one
-//! thread.
+//! thread, as does a launch that looks for races.
 //!
 //! For other kernels each thread tracks which words it has loaded and stored. A conflict exists if
 //! one thread has stored a word that another has accessed. After a conflict or a finding, the
@@ -37,7 +37,10 @@ pub fn run(
     options: Options,
 ) -> Option<Statistics> {
     let is_tracked = buffers.iter().any(|buffer| buffer.initialized.is_some());
-    if is_tracked || !communicates_only_by_loads(&program.code, options.checks) {
+    if is_tracked
+        || options.races && options.checks.enables_races()
+        || !communicates_only_by_loads(&program.code, options.checks)
+    {
         return None;
     }
     let demand = SplitLimits {

@@ -218,6 +218,12 @@ impl Machine<'_, '_> {
                     broadcast(warp, inst, *to, time, mask, (0, ""));
                     warp.flow.pc += 1;
                 }
+                InstructionKind::Fence => {
+                    if CHECKED && mask != 0 {
+                        self.fence();
+                    }
+                    warp.flow.pc += 1;
+                }
                 InstructionKind::Nothing => warp.flow.pc += 1,
             }
         }

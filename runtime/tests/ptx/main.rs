@@ -19,6 +19,7 @@ mod nvrtc;
 mod others;
 mod parallel;
 mod programs;
+mod races;
 mod resident;
 mod semantics;
 mod specials;

@@ -129,7 +129,8 @@ impl Leak {
             leaks => format!("{} leaks", leaks.len()),
         };
         let entries = leaks.iter().map(|leak| format!("\n{}", leak.summary()));
-        format!("{head}, {bytes} bytes in all{}", entries.collect::<String>())
+        let size = if bytes > 0 { format!(", {bytes} bytes in all") } else { String::new() };
+        format!("{head}{size}{}", entries.collect::<String>())
     }
 
     /// Returns the entry of the summary: the leak, and its calls.

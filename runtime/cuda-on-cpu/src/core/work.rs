@@ -130,6 +130,7 @@ impl ValidatedLaunch {
             checks: limits.checks,
             fuel: limits.fuel,
             cooperative: self.cooperative,
+            races: true,
             // A GPU stops at the first fault.
             limit: match (limits.on_finding, limits.checks) {
                 (OnFinding::Continue, _) => MAX_FINDINGS,

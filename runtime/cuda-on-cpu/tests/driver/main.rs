@@ -11,6 +11,7 @@ mod devices;
 mod faults;
 mod leaks;
 mod python;
+mod races;
 mod raw;
 mod refusals;
 mod stand_ins;

@@ -81,7 +81,9 @@ impl<'m> Decoder<'m> {
                     Modifier::Mask,
                     Modifier::U32,
                 ]);
-                Ok(Decoded::plain(InstructionKind::Nothing))
+                let is_fence = matches!(opcode, Opcode::Membar | Opcode::Fence);
+                let kind = if is_fence { InstructionKind::Fence } else { InstructionKind::Nothing };
+                Ok(Decoded::plain(kind))
             }
         }
     }

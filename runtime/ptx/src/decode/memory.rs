@@ -2,7 +2,9 @@
 
 use super::super::access::generic;
 use super::super::arithmetic::float::{F16, F32, F64, FloatFormat, Rounding};
-use super::super::code::{AsyncCopyAccess, AtomicAccess, Data, InstructionKind, MemoryAccess, Update, Window};
+use super::super::code::{
+    AccessStrength, AsyncCopyAccess, AtomicAccess, Data, InstructionKind, MemoryAccess, Update, Window,
+};
 use super::super::memory::{window_base, window_of};
 use super::operand::VariableLocation;
 use super::words::{Words, integer};
@@ -35,6 +37,14 @@ const ORDERS: [Modifier; 17] = [
 /// Orders that other threads can observe.
 const STRONG: [Modifier; 6] =
     [Modifier::Volatile, Modifier::Relaxed, Modifier::Acquire, Modifier::Release, Modifier::AcqRel, Modifier::Sc];
+
+/// Returns the strength of an access with this modifier of [`STRONG`].
+fn strength(modifier: Modifier) -> AccessStrength {
+    match modifier {
+        Modifier::Release | Modifier::AcqRel | Modifier::Sc => AccessStrength::Releasing,
+        _ => AccessStrength::Strong,
+    }
+}
 
 /// Returns the state space that modifiers name.
 fn window(words: &mut Words) -> Window {
@@ -79,7 +89,8 @@ impl<'m> Decoder<'m> {
     fn access(&mut self, frame: &mut Frame<'m>, opcode: Opcode, words: &mut Words, operands: &[Operand]) -> Result {
         let load = opcode != Opcode::St;
         let named = window(words);
-        self.code.ordered |= words.take_one(&STRONG).is_some();
+        let strength = words.take_one(&STRONG).map(strength).unwrap_or_default();
+        self.code.ordered |= strength != AccessStrength::Weak;
         words.pass(&ORDERS);
         // The read-only path has no effect here, because every access is visible at once.
         words.take(Modifier::Nc);
@@ -116,7 +127,7 @@ impl<'m> Decoder<'m> {
         }
         let signed = integer(ty).is_some_and(|i| i.signed);
         let base = base.map(|b| (b.place, b.id));
-        let access = MemoryAccess { window, base, offset, element, signed, values };
+        let access = MemoryAccess { window, base, offset, element, signed, values, strength };
         Ok(Decoded {
             kind: if load { InstructionKind::Load(access) } else { InstructionKind::Store(access) },
             reads,
@@ -153,7 +164,8 @@ impl<'m> Decoder<'m> {
             let (window, base, offset) = decoder.place(frame, operands.get(i), named)?;
             reads.extend(base.map(|b| b.id));
             let (base, values) = (base.map(|b| (b.place, b.id)), SmallVec::from_elem(None, bytes as usize / 4));
-            Ok(MemoryAccess { window, base, offset, element: 4, signed: false, values })
+            let strength = AccessStrength::Weak;
+            Ok(MemoryAccess { window, base, offset, element: 4, signed: false, values, strength })
         };
         let (to, from) = (access(self, 0, Window::Shared)?, access(self, 1, Window::Global)?);
         let read = match operands.len() {
@@ -168,6 +180,7 @@ impl<'m> Decoder<'m> {
 
     fn atomic(&mut self, frame: &mut Frame<'m>, opcode: Opcode, words: &mut Words, operands: &[Operand]) -> Result {
         let named = window(words);
+        let strength = words.take_one(&STRONG).map_or(AccessStrength::Strong, strength);
         words.pass(&ORDERS);
         let operation = words.take_one(&[
             Modifier::And,
@@ -203,7 +216,7 @@ impl<'m> Decoder<'m> {
         let element = ty.bits() / 8;
         let base_place = base.map(|b| (b.place, b.id));
         let values = SmallVec::new();
-        let access = MemoryAccess { window, base: base_place, offset, element, signed: false, values };
+        let access = MemoryAccess { window, base: base_place, offset, element, signed: false, values, strength };
         let reads = base.map(|b| b.id).into_iter().chain(given.iter().map(|d| d.id)).collect();
         let writes = result.iter().map(|r| r.id).collect();
         let kind =

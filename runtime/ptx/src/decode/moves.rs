@@ -1,7 +1,7 @@
 //! Decodes `mov`, and makes the copies that the decoder inserts.
 
 use super::super::body::{lanewise, unary};
-use super::super::code::{Body, Data, DefinednessRule, InstructionKind, MemoryAccess, Window};
+use super::super::code::{AccessStrength, Body, Data, DefinednessRule, InstructionKind, MemoryAccess, Window};
 use super::super::registers::{RegisterPlace, Registers, lanes};
 use super::operand::OperandLocation;
 use super::words::Words;
@@ -166,5 +166,6 @@ fn local(register: OperandLocation, offset: u32, bytes: u32) -> MemoryAccess {
         element: bytes,
         signed: false,
         values: smallvec![Some(register.data())],
+        strength: AccessStrength::Weak,
     }
 }

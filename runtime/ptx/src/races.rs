@@ -1,0 +1,353 @@
+//! Races: two accesses to one byte by different warps in one launch, at least one of which is a
+//! plain store, without an order between the two.
+//!
+//! The check reports nothing where an order could exist:
+//!
+//! - Accesses of one warp are ordered.
+//! - Accesses of one block are ordered if a barrier of the block was complete in between, whatever
+//!   the barrier's number and threads.
+//! - Accesses before a barrier of all blocks are ordered before those after it.
+//! - A strong store, or an atomic operation, releases the accesses of its block up to the block's
+//!   last fence, and all accesses that the block has acquired. With `.release` or `.acq_rel`, it
+//!   releases all accesses of the block so far. A strong load of the location, or an atomic
+//!   operation on it, acquires them for its whole block, even without a fence. The scopes of fences
+//!   are ignored.
+//!
+//! Strong accesses are volatile, relaxed, acquiring or releasing ones, and atomic operations. Two
+//! strong accesses never race. A store of the value that memory already holds races with no earlier
+//! store, and with no earlier load.
+//!
+//! Each word of memory has a [`WordHistory`]: its last plain store and two other accesses. Accesses
+//! beyond these, and those to other bytes of the word, can hide a race, but cannot cause a report.
+
+use super::Check;
+use super::access::CheckedAddresses;
+use super::code::{AccessStrength, Inst, MemoryAccess};
+use super::machine::Machine;
+use super::memory::MemoryRegion;
+use super::registers::lanes;
+use super::warp::Warp;
+use runtime_simt::Thread;
+use runtime_simt::report::Description;
+use std::collections::HashMap;
+
+/// The number of words of a page.
+const PAGE_WORDS: usize = 64;
+
+/// The largest number of pages. A launch that touches more begins anew, with an empty history.
+const MAX_PAGES: usize = 1 << 15;
+
+/// The largest number of blocks whose accesses are acquired one by one. Beyond it, all accesses
+/// before the latest of their times count as acquired.
+const MAX_ACQUIRED_BLOCKS: usize = 64;
+
+/// The kind of an access.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum RaceAccess {
+    /// A load.
+    #[default]
+    Load,
+    /// A store.
+    Store,
+    /// An atomic operation.
+    Atomic,
+}
+
+/// An access to bytes of a word.
+#[derive(Clone, Copy, Default, Debug)]
+struct WordAccess {
+    /// The number of warp instructions of the launch up to the access; 0 is none.
+    time: u64,
+    /// The linear index of the block.
+    block: u64,
+    /// The number of barriers that were complete in the block.
+    epoch: u32,
+    /// The linear index of the thread in its block.
+    thread: u32,
+    site: u32,
+    /// The bytes of the word, one bit each.
+    bytes: u8,
+    kind: RaceAccess,
+}
+
+/// The last accesses to a word.
+#[derive(Clone, Copy, Default, Debug)]
+struct WordHistory {
+    /// The last plain store.
+    store: WordAccess,
+    /// Loads, strong stores and atomic operations.
+    others: [WordAccess; 2],
+}
+
+/// Accesses that happened before: those of each block up to a time.
+#[derive(Clone, Default, Debug)]
+struct AcquiredTimes {
+    /// The time up to which the accesses of all blocks are acquired.
+    all: u64,
+    blocks: HashMap<u64, u64>,
+}
+
+impl AcquiredTimes {
+    fn contains(&self, access: &WordAccess) -> bool {
+        access.time <= self.all || self.blocks.get(&access.block).is_some_and(|time| access.time <= *time)
+    }
+
+    fn add(&mut self, block: u64, time: u64) {
+        let known = self.blocks.entry(block).or_default();
+        *known = time.max(*known);
+        if self.blocks.len() > MAX_ACQUIRED_BLOCKS {
+            let latest = self.blocks.drain().map(|(_, time)| time).max();
+            self.all = self.all.max(latest.unwrap_or(0));
+        }
+    }
+
+    fn merge(&mut self, other: &AcquiredTimes) {
+        self.all = self.all.max(other.all);
+        other.blocks.iter().for_each(|(block, time)| self.add(*block, *time));
+    }
+}
+
+/// The order that a block has observed.
+#[derive(Clone, Default, Debug)]
+struct BlockClock {
+    /// The number of complete barriers.
+    epoch: u32,
+    /// The time of the last fence; 0 if there was none.
+    fenced: u64,
+    acquired: AcquiredTimes,
+}
+
+impl BlockClock {
+    /// Returns whether the two accesses conflict, and no order exists between them.
+    fn races(&self, earlier: &WordAccess, now: &WordAccess) -> bool {
+        if earlier.time == 0 || earlier.bytes & now.bytes == 0 {
+            return false;
+        }
+        let of_block = earlier.block == now.block;
+        if of_block && (earlier.thread / 32 == now.thread / 32 || earlier.epoch < self.epoch) {
+            return false;
+        }
+        !self.acquired.contains(earlier)
+    }
+}
+
+/// The history of the words of one state space.
+#[derive(Default, Debug)]
+struct SpaceHistory {
+    /// The index in `words` of each page.
+    pages: HashMap<u64, usize>,
+    words: Vec<Box<[WordHistory; PAGE_WORDS]>>,
+    /// The page that was used last, and its index.
+    last: Option<(u64, usize)>,
+}
+
+impl SpaceHistory {
+    fn clear(&mut self) {
+        *self = SpaceHistory::default();
+    }
+
+    /// Returns the history of a word.
+    fn word(&mut self, word: u64) -> &mut WordHistory {
+        let (page, at) = (word / PAGE_WORDS as u64, (word % PAGE_WORDS as u64) as usize);
+        let index = match self.last {
+            Some((last, index)) if last == page => index,
+            _ => {
+                if self.words.len() >= MAX_PAGES && !self.pages.contains_key(&page) {
+                    self.clear();
+                }
+                let words = &mut self.words;
+                *self.pages.entry(page).or_insert_with(|| {
+                    words.push(Box::new([WordHistory::default(); PAGE_WORDS]));
+                    words.len() - 1
+                })
+            }
+        };
+        self.last = Some((page, index));
+        &mut self.words[index][at]
+    }
+}
+
+/// A location that carries released accesses: in global memory, or in the shared memory of a block.
+type ReleasedLocation = (Option<u64>, u64);
+
+/// The accesses of a launch so far, and their order.
+#[derive(Default, Debug)]
+pub struct RaceHistory {
+    global: SpaceHistory,
+    /// The words of shared memory, by block.
+    shared: HashMap<u64, SpaceHistory>,
+    blocks: HashMap<u64, BlockClock>,
+    released: HashMap<ReleasedLocation, AcquiredTimes>,
+}
+
+impl RaceHistory {
+    /// Begins a block. Unless blocks run interleaved, the previous blocks have ended.
+    pub fn begin_block(&mut self, block: u64, is_interleaved: bool) {
+        if !is_interleaved {
+            self.shared.clear();
+            self.blocks.clear();
+            self.released.retain(|(shared, _), _| shared.is_none());
+        }
+        self.blocks.insert(block, BlockClock::default());
+    }
+
+    /// Records a complete barrier of a block.
+    pub fn barrier(&mut self, block: u64) {
+        self.blocks.entry(block).or_default().epoch += 1;
+    }
+
+    /// Records a barrier of all blocks.
+    pub fn grid_barrier(&mut self) {
+        self.global.clear();
+        self.blocks.values_mut().for_each(|clock| clock.epoch += 1);
+    }
+
+    /// Records a fence of a block.
+    pub fn fence(&mut self, block: u64, time: u64) {
+        self.blocks.entry(block).or_default().fenced = time;
+    }
+
+    /// Records an access of a lane and returns the access that it races with.
+    fn access(
+        &mut self,
+        location: ReleasedLocation,
+        bytes: u64,
+        strength: AccessStrength,
+        now: WordAccess,
+        is_silent: bool,
+    ) -> Option<WordAccess> {
+        let clock = self.blocks.entry(now.block).or_default();
+        if strength != AccessStrength::Weak {
+            if now.kind != RaceAccess::Store
+                && let Some(released) = self.released.get(&location)
+            {
+                clock.acquired.merge(released);
+            }
+            let until = if strength == AccessStrength::Releasing { now.time } else { clock.fenced };
+            if now.kind != RaceAccess::Load && until > 0 {
+                let released = self.released.entry(location).or_default();
+                released.merge(&clock.acquired);
+                released.add(now.block, until);
+            }
+        }
+        let space = match location.0 {
+            None => &mut self.global,
+            Some(block) => self.shared.entry(block).or_default(),
+        };
+        let (start, end) = (location.1, location.1 + bytes);
+        let is_plain_store = now.kind == RaceAccess::Store && strength == AccessStrength::Weak;
+        let mut race = None;
+        for word in start / 4..end.div_ceil(4) {
+            let within = (4 * word..4 * word + 4).filter(|byte| (start..end).contains(byte));
+            let now =
+                WordAccess { bytes: within.fold(0, |all, byte| all | 1 << (byte % 4)), epoch: clock.epoch, ..now };
+            let history = space.word(word);
+            if is_plain_store && is_silent && history.store.time > 0 {
+                continue;
+            }
+            let earlier = match is_plain_store {
+                true if is_silent => None,
+                true => [history.store].into_iter().chain(history.others).find(|earlier| clock.races(earlier, &now)),
+                false => Some(history.store).filter(|earlier| clock.races(earlier, &now)),
+            };
+            race = race.or(earlier);
+            if is_plain_store {
+                history.store = now;
+            } else {
+                // The second entry is unordered with the first, so a later store that races with
+                // any access of the two warps races with one of the entries.
+                let [first, _] = history.others;
+                history.others[usize::from(first.bytes != 0 && clock.races(&first, &now))] = now;
+            }
+        }
+        race
+    }
+}
+
+impl Machine<'_, '_> {
+    /// Returns the linear index of the running block.
+    pub fn block_number(&self) -> u64 {
+        let ([x, y, z], [width, height, _]) = (self.block.map(u64::from), self.grid.blocks.map(u64::from));
+        x + width * (y + height * z)
+    }
+
+    /// Records a fence for the check of races.
+    pub fn fence(&mut self) {
+        let (block, time) = (self.block_number(), self.statistics.warp_instructions);
+        if let Some(races) = &mut self.races {
+            races.fence(block, time);
+        }
+    }
+
+    /// Records the valid accesses of an instruction, and reports its races. The lanes of `silent`
+    /// store the values that memory already held.
+    pub fn check_races(
+        &mut self,
+        warp: &mut Warp,
+        inst: &Inst,
+        access: &MemoryAccess,
+        checked: &CheckedAddresses,
+        (kind, silent): (RaceAccess, u32),
+    ) {
+        let Some(mut races) = self.races.take() else { return };
+        let (block, time) = (self.block_number(), self.statistics.warp_instructions);
+        let view = self.memory.view(&mut warp.local, &self.program.code);
+        let mut found: Vec<(Check, usize, u64, WordAccess, u32)> = Vec::new();
+        for lane in lanes(checked.mask) {
+            let address = checked.addresses[lane];
+            let extent = checked.common.map_or_else(|| view.region(access.window, address), Ok);
+            let Ok(extent) = extent else { continue };
+            let (check, location) = match extent.region {
+                MemoryRegion::Buffer(i) if view.buffers[i].mutable => (Check::GlobalRace, (None, address)),
+                MemoryRegion::Shared => (Check::SharedRace, (Some(block), address - extent.base)),
+                MemoryRegion::Buffer(_) | MemoryRegion::Local | MemoryRegion::Param => continue,
+            };
+            let (thread, site) = (32 * warp.index + lane as u32, inst.site);
+            let now = WordAccess { time, block, epoch: 0, thread, site, bytes: 0, kind };
+            let is_silent = silent >> lane & 1 == 1;
+            let Some(other) = races.access(location, access.bytes(), access.strength, now, is_silent) else { continue };
+            match found.iter_mut().find(|(known, _, _, first, _)| (*known, first.site) == (check, other.site)) {
+                Some((.., lanes)) => *lanes |= 1 << lane,
+                None => found.push((check, lane, address, other, 1 << lane)),
+            }
+        }
+        self.races = Some(races);
+        for (check, lane, address, other, lanes) in found {
+            self.report_race(warp, inst, access, (check, kind, lane, address), other, lanes);
+        }
+    }
+
+    #[cold]
+    fn report_race(
+        &mut self,
+        warp: &mut Warp,
+        inst: &Inst,
+        access: &MemoryAccess,
+        (check, kind, lane, address): (Check, RaceAccess, usize, u64),
+        other: WordAccess,
+        lanes: u32,
+    ) {
+        let hits = lanes.count_ones();
+        if !self.options.checks.enables(check) || self.findings.count(check, inst.site, Some(other.site), hits) {
+            return;
+        }
+        let code = &self.program.code;
+        let view = self.memory.view(&mut warp.local, code);
+        let place = view.describe(access.window, address, access.bytes(), &code.shared, &code.local);
+        let words = |kind| match kind {
+            RaceAccess::Load => "loads",
+            RaceAccess::Store => "stores",
+            RaceAccess::Atomic => "updates",
+        };
+        let by = self.thread(other.thread / 32, (other.thread % 32) as usize);
+        let by = Thread { block: self.grid.block(other.block), ..by };
+        let site = &code.sites[other.site as usize];
+        let line = site.line.map_or(String::new(), |line| format!(" in line {line}"));
+        let (does, did, bytes) = (words(kind), words(other.kind), access.bytes());
+        let message =
+            format!("{does} {bytes} bytes at {place}, which {by} {did} without an order: `{}`{line}", site.text);
+        let thread = self.thread(warp.index, lane);
+        self.findings.add(check, inst.site, hits, thread, Description::new(message).against(Some(other.site), by, did));
+        self.stopped |= self.findings.full();
+    }
+}
