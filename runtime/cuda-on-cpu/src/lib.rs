@@ -85,7 +85,7 @@
 //! # Checks by name
 //!
 //! `--checks=all` enables every check of [`runtime_ptx`]. A list of names enables some of them,
-//! beside the faults: `--checks=uninitialized-buffer,global-race`.
+//! beside the faults: `--checks=uninitialized-buffer,race`. `race` includes all races.
 //!
 //! - `uninitialized-buffer`: a load from, or an atomic operation on, device memory that nothing has
 //!   written: no copy, no fill, no kernel. A copy between device memory also copies which bytes
@@ -96,10 +96,10 @@
 //!   their written bytes.
 //! - `global-race` and `shared-race`: a plain store and another access to the same byte by two
 //!   warps of a launch, unless an order could exist between the two. Barriers order accesses, as do
-//!   fences with atomic operations or volatile accesses. Stores of the value that memory already
-//!   holds do not race. Races between lanes of a warp, and between launches, are not found. The
-//!   racecheck of compute-sanitizer finds races in shared memory only. A launch with this check
-//!   runs on one thread.
+//!   fences with atomic operations or volatile accesses. A store of the value that memory already
+//!   holds races with no earlier store. Races between lanes of a warp, and between launches, are
+//!   not found. The racecheck of compute-sanitizer finds races in shared memory only. A launch with
+//!   this check runs on one thread.
 //!
 //! # Leaks
 //!

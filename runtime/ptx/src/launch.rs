@@ -3,6 +3,7 @@
 use super::flow::BranchPolicy;
 use super::refused::Unsupported;
 use super::{ArgumentBytes, Check, Report, Schedule, Statistics, Verdict};
+use kernel_dsl_compiler::oracle::CheckSet;
 use kernel_dsl_compiler::ptx::parse;
 use std::fmt;
 use std::num::NonZeroUsize;
@@ -83,28 +84,6 @@ pub enum Checks {
     Named(CheckSet),
     /// Every [`Check`].
     All,
-}
-
-/// A set of checks.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct CheckSet(u64);
-
-const _: () = assert!(Check::ALL.len() <= u64::BITS as usize);
-
-impl CheckSet {
-    /// Returns the set with `check`.
-    pub fn with(self, check: Check) -> CheckSet {
-        CheckSet(self.0 | CheckSet::bit(check))
-    }
-
-    /// Returns whether the set has `check`.
-    pub fn contains(self, check: Check) -> bool {
-        self.0 & CheckSet::bit(check) != 0
-    }
-
-    fn bit(check: Check) -> u64 {
-        1 << Check::ALL.iter().position(|known| *known == check).unwrap_or(0)
-    }
 }
 
 impl Checks {

@@ -142,9 +142,8 @@ pub mod differences {}
 pub use decode::decode_inline;
 pub use flow::BranchPolicy;
 pub use initialized::InitializedBytes;
-pub use launch::{
-    BufferArgument, CheckSet, Checks, Grid, Launch, Mismatch, Options, Outcome, ParameterValue, RunFailure,
-};
+pub use kernel_dsl_compiler::oracle::CheckSet;
+pub use launch::{BufferArgument, Checks, Grid, Launch, Mismatch, Options, Outcome, ParameterValue, RunFailure};
 pub use program::Program;
 pub use refused::{RefusedInstruction, Unsupported};
 pub use resident::{DeviceMemory, Resident, ResidentModule};

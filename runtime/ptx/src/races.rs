@@ -1,5 +1,5 @@
-//! Races: two accesses to one byte by different warps in one launch, at least one of which is a
-//! plain store, without an order between the two.
+//! Races between warps: a plain store and another access to the same byte in one launch, without an
+//! order between the two.
 //!
 //! The check reports nothing where an order could exist:
 //!
@@ -8,14 +8,14 @@
 //!   the barrier's number and threads.
 //! - Accesses before a barrier of all blocks are ordered before those after it.
 //! - A strong store, or an atomic operation, releases the accesses of its block up to the block's
-//!   last fence, and all accesses that the block has acquired. With `.release` or `.acq_rel`, it
-//!   releases all accesses of the block so far. A strong load of the location, or an atomic
-//!   operation on it, acquires them for its whole block, even without a fence. The scopes of fences
-//!   are ignored.
+//!   last fence. All accesses that the block has acquired are released too. With `.release` or
+//!   `.acq_rel`, all accesses of the block so far are released. A strong load of the location, or
+//!   an atomic operation on it, acquires them for its whole block, even without a fence. The scopes
+//!   of fences are ignored.
 //!
 //! Strong accesses are volatile, relaxed, acquiring or releasing ones, and atomic operations. Two
 //! strong accesses never race. A store of the value that memory already holds races with no earlier
-//! store, and with no earlier load.
+//! store.
 //!
 //! Each word of memory has a [`WordHistory`]: its last plain store and two other accesses. Accesses
 //! beyond these, and those to other bytes of the word, can hide a race, but cannot cause a report.
@@ -177,7 +177,10 @@ pub struct RaceHistory {
     /// The words of shared memory, by block.
     shared: HashMap<u64, SpaceHistory>,
     blocks: HashMap<u64, BlockClock>,
+    /// The accesses that locations in global memory carry.
     released: HashMap<ReleasedLocation, AcquiredTimes>,
+    /// The accesses that locations in shared memory carry.
+    released_in_shared: HashMap<ReleasedLocation, AcquiredTimes>,
 }
 
 impl RaceHistory {
@@ -186,7 +189,7 @@ impl RaceHistory {
         if !is_interleaved {
             self.shared.clear();
             self.blocks.clear();
-            self.released.retain(|(shared, _), _| shared.is_none());
+            self.released_in_shared.clear();
         }
         self.blocks.insert(block, BlockClock::default());
     }
@@ -218,14 +221,15 @@ impl RaceHistory {
     ) -> Option<WordAccess> {
         let clock = self.blocks.entry(now.block).or_default();
         if strength != AccessStrength::Weak {
+            let all = if location.0.is_none() { &mut self.released } else { &mut self.released_in_shared };
             if now.kind != RaceAccess::Store
-                && let Some(released) = self.released.get(&location)
+                && let Some(released) = all.get(&location)
             {
                 clock.acquired.merge(released);
             }
             let until = if strength == AccessStrength::Releasing { now.time } else { clock.fenced };
             if now.kind != RaceAccess::Load && until > 0 {
-                let released = self.released.entry(location).or_default();
+                let released = all.entry(location).or_default();
                 released.merge(&clock.acquired);
                 released.add(now.block, until);
             }
@@ -242,20 +246,15 @@ impl RaceHistory {
             let now =
                 WordAccess { bytes: within.fold(0, |all, byte| all | 1 << (byte % 4)), epoch: clock.epoch, ..now };
             let history = space.word(word);
-            if is_plain_store && is_silent && history.store.time > 0 {
-                continue;
-            }
-            let earlier = match is_plain_store {
-                true if is_silent => None,
-                true => [history.store].into_iter().chain(history.others).find(|earlier| clock.races(earlier, &now)),
-                false => Some(history.store).filter(|earlier| clock.races(earlier, &now)),
-            };
+            let stores = Some(history.store).filter(|_| !is_plain_store || !is_silent);
+            let others = history.others.into_iter().filter(|_| is_plain_store);
+            let earlier = stores.into_iter().chain(others).find(|earlier| clock.races(earlier, &now));
             race = race.or(earlier);
             if is_plain_store {
                 history.store = now;
             } else {
-                // The second entry is unordered with the first, so a later store that races with
-                // any access of the two warps races with one of the entries.
+                // The second entry is unordered with the first. A later store that races with an
+                // access of the two warps thus races with one of the entries.
                 let [first, _] = history.others;
                 history.others[usize::from(first.bytes != 0 && clock.races(&first, &now))] = now;
             }

@@ -1,6 +1,6 @@
-//! The checks `global-race` and `shared-race`: small kernels with a race, and their twins that order
-//! the same accesses. The expected findings follow from the memory consistency model of the PTX
-//! manual.
+//! The checks `global-race` and `shared-race`: small kernels with a race, and their twins that
+//! order the same accesses. The expected findings follow from the memory consistency model of the
+//! PTX manual.
 
 use super::kit::POLICIES;
 use kernel_dsl::compiler::ptx::parse;
@@ -10,9 +10,9 @@ use runtime::ptx::{BufferArgument, Check, CheckSet, Checks, Launch, Options, Out
 /// The words of the buffer. The last ones are flags.
 const WORDS: usize = 256;
 
-/// Runs a body with the buffer's address in `o`, the block in `b`, the thread in `t`, the address of
-/// the word of the block in `ob`, that of the thread in `ot`, the address of the last 8 words in
-/// `f`, and the word of the thread in shared memory in `st`.
+/// Runs a body on blocks of 64 threads. Registers hold addresses: `o` of the buffer, `ob` and `ot`
+/// of the words of the block and the thread, `f` of the last 8 words. `st` is that of the thread's
+/// word in shared memory. `b` is the block, `n` the number of blocks, and `t` the thread.
 fn run(body: &str, grid: u32, options: Options) -> (Outcome, Vec<u32>) {
     let text = format!(
         ".version 7.0\n.target sm_70\n.address_size 64\n
@@ -124,7 +124,8 @@ fn atomic_operations_do_not_race_with_each_other() {
     is_ordered(&format!("{count} bar.sync 0; red.shared.add.u32 [s], 1; bar.sync 0; ld.shared.u32 v, [s];"), 1);
 }
 
-/// The first block stores data and sets a flag; the second reads the data if the flag is set.
+/// Passes a message: the first block stores data and sets a flag. The second block reads the data
+/// if the flag is set.
 #[test]
 fn messages_are_ordered_by_a_release_and_an_acquire() {
     let message = |fence: &str, set: &str, get: &str| {
@@ -158,7 +159,7 @@ fn messages_are_ordered_by_a_release_and_an_acquire() {
     races(&message("membar.gl;", volatile_set, "ld.volatile.global.u32 v, [f+4]; mov.u32 v, 1;"), 2, Check::GlobalRace);
 }
 
-/// Each block stores a partial sum, and the last one to finish adds them.
+/// Adds partial sums: each block stores one, and the last block to finish adds them.
 #[test]
 fn the_last_block_may_read_the_others() {
     let sum = |fence: &str| {
@@ -204,7 +205,7 @@ fn a_report_has_both_sides() {
     let finding = &outcome.report.findings[0];
     assert_eq!(
         finding.message,
-        "stores 4 bytes at byte 8 of `out` (1024 bytes), which thread [32, 0, 0] of block [0, 0, 0] (warp 1, lane 0) \
+        "stores 4 bytes at byte 8 of `out` (1024 bytes), which thread [63, 0, 0] of block [0, 0, 0] (warp 1, lane 31) \
          stores without an order: `st.global.u32 [o+8], b` in line 12"
     );
     // Counted once for each word and instruction.
@@ -212,7 +213,7 @@ fn a_report_has_both_sides() {
     assert_eq!(finding.other.as_ref().unwrap().thread.block, [0; 3]);
     // Each check can be requested by its name.
     for (check, count) in [(Check::GlobalRace, 1), (Check::SharedRace, 0), (Check::Approximate, 0)] {
-        let checks = Checks::Named(CheckSet::default().with(check));
+        let checks = Checks::Named(CheckSet::from_iter([check]));
         let (outcome, _) = run("st.global.u32 [o], b;", 2, Options { checks, ..options });
         assert_eq!(outcome.report.findings.len(), count, "{check}");
     }

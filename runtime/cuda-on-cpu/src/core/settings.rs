@@ -2,6 +2,7 @@
 
 use super::inject::FaultInjection;
 use super::leaks::LeakCheck;
+use kernel_dsl_compiler::oracle::GROUPS;
 use kernel_dsl_compiler::target::Target;
 use runtime_ptx::{Check, CheckSet, Checks};
 
@@ -197,10 +198,14 @@ fn path(text: &str) -> Option<String> {
     (!text.is_empty()).then(|| text.to_string())
 }
 
-/// Parses names of checks, separated by commas. `faults` may be among them, and adds nothing.
+/// Parses names of checks and of groups of checks, separated by commas. `faults` may be among them,
+/// and adds nothing.
 fn named(names: &str) -> Option<CheckSet> {
     names.split(',').map(str::trim).filter(|name| *name != "faults").try_fold(CheckSet::default(), |set, name| {
-        Some(set.with(*Check::ALL.iter().find(|check| check.name() == name)?))
+        let group = GROUPS.iter().find(|(known, _)| *known == name).map(|(_, checks)| *checks);
+        let known = Check::ALL.iter().position(|check| check.name() == name);
+        let checks = group.or_else(|| known.map(|at| &Check::ALL[at..=at]))?;
+        Some(set.and(checks.iter().copied().collect()))
     })
 }
 
@@ -237,8 +242,10 @@ mod tests {
         assert_eq!((settings.capability, settings.memory, settings.multiprocessors), ((8, 6), 24 << 30, 30));
         assert_eq!((settings.checks, settings.visible, settings.target()), (Checks::All, 1, Target::SM_86));
         let named = read(&[("CUDA_ON_CPU_CHECKS", "faults, uninitialized-buffer")]).0.checks;
-        assert_eq!(named, Checks::Named(CheckSet::default().with(Check::UninitializedBuffer)));
+        assert_eq!(named, Checks::Named(CheckSet::from_iter([Check::UninitializedBuffer])));
         assert!(named.enables(Check::OutOfBounds) && !named.enables(Check::UndefinedValue));
+        let races = read(&[("CUDA_ON_CPU_CHECKS", "race")]).0.checks;
+        assert!(races.enables(Check::GlobalRace) && races.enables(Check::SharedRace));
         assert_eq!(read(&[("CUDA_VISIBLE_DEVICES", "")]).0.visible, 0);
         let visible = |devices| read(&[("CUDA_ON_CPU_DEVICES", "3"), ("CUDA_VISIBLE_DEVICES", devices)]).0.visible;
         assert_eq!([visible("2,0"), visible("1"), visible("0,7,1"), visible("-1")], [2, 1, 1, 0]);
