@@ -205,7 +205,7 @@ fn named(names: &str) -> Option<CheckSet> {
         let group = GROUPS.iter().find(|(known, _)| *known == name).map(|(_, checks)| *checks);
         let known = Check::ALL.iter().position(|check| check.name() == name);
         let checks = group.or_else(|| known.map(|at| &Check::ALL[at..=at]))?;
-        Some(set.and(checks.iter().copied().collect()))
+        Some(set.union(checks.iter().copied().collect()))
     })
 }
 
