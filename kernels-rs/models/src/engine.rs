@@ -16,22 +16,25 @@
 //! | [`experts`] | a mixture of experts, which replaces that network |
 //! | [`block`] | a block, and the stream of activations between blocks |
 //! | [`stage`] | blocks of one device, and the split of a model over devices |
-//! | `operand` | activations in the form that a product reads: elements of 16 bits, or quantized |
+//! | `operand` | activations in the form that a product reads: `f32`, 16 bits, or quantized |
+//! | `exact` | attention whose bits are equal on all devices |
+//! | `load` | the layers of a model from the tensors of a checkpoint |
 //! | [`vision`] | the features of an image |
 //! | [`prompt`] | the tokens of a sequence, and the images in it |
 //! | [`model`] | a whole model and its loading |
 //! | [`sampling`] | the next token from logits: penalties, temperature, top-k, top-p, min-p |
 //! | [`batch`] | sequences that are decoded together, each step by a replayed graph |
-//! | `executor` | the work of a batch on devices: prompts without graphs, and steps by graphs |
+//! | `executor` | the work of a batch on devices: prompts without graphs, and steps as replayed graphs |
 //! | `step_graph` | the graphs of a step, which keep tokens on the device |
 //! | `layer_cache` | buffers of keys and values, and their slots in graphs |
-//! | [`session`] | one sequence that grows: prompt and decoding |
+//! | [`session`] | a single sequence: its prompt, and the tokens that follow |
 //! | [`generation`] | generated tokens: when generation stops, and their text |
-//! | [`timing`] | the time of each kernel of a step alone |
+//! | [`timing`] | the time of a step, and of each of its kernels alone |
 //!
 //! A GPU and the CPU device run the same code, and the CPU device can check every access.
-//! Activations are `f32`. Products with quantized weights quantize the activations to 8 bits in
-//! blocks of 32.
+//! Activations between blocks are `f32`. Products with weights of 16 bits round the activations to
+//! the format of the weights. Products with quantized weights quantize them to 8 bits in blocks of
+//! 32.
 //!
 //! # Equal tokens on different devices
 //!
@@ -39,8 +42,8 @@
 //! between devices. Norms, attention and products of prompts add in an order that depends on the
 //! number of multiprocessors. A last bit can change how an activation is rounded to 8 bits. After
 //! some layers the logits differ by a few hundredths of the largest logit. If two tokens are nearly
-//! equally likely, devices may then choose different ones. [`SessionOptions::exact`] gives equal
-//! bits on all devices, at a lower speed.
+//! equally likely, devices may then choose different ones. With [`SessionOptions::exact`], models
+//! with quantized matrices give equal bits on all devices, at a lower speed.
 
 pub mod attention;
 pub mod batch;

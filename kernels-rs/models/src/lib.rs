@@ -8,15 +8,16 @@
 //!   a device ──────────── engine ───── tokens → the next token
 //! ```
 //!
-//! [`Checkpoint::open`] opens GGUF and safetensors. [`Model::load`] loads the model to a device: a
-//! GPU, or the CPU, which can check every access.
+//! [`Checkpoint::open`] opens GGUF and safetensors files. [`Model::load`] loads a model to a
+//! device: a GPU, or the CPU. The CPU device interprets the kernels and can check every memory
+//! access.
 //!
 //! The crate reads files from unknown sources, so no input may crash the program. A damaged file,
 //! or one with an unsupported feature, gives an [`Error`]. The error names the file, the byte
 //! offset or the field, and what was expected.
 //!
-//! This crate is a separate workspace. Tokenizers, regular expressions and templates need some
-//! hundred other crates, which the kernels do without.
+//! This crate is a separate workspace: tokenizers, regular expressions and templates need about a
+//! hundred other crates, which the kernels do not need.
 
 mod checkpoint;
 pub mod configuration;

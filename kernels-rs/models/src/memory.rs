@@ -1,4 +1,5 @@
-//! The memory that a model needs, known before anything is loaded.
+//! Estimates of the memory that a model needs, from its configuration and the sizes of its tensors.
+//! No tensor is loaded.
 
 use crate::configuration::Configuration;
 use crate::error::{Error, Result};
@@ -6,22 +7,22 @@ use crate::file::TensorFormat;
 use kernels_rs::attention::cache::BLOCK;
 use serde::Serialize;
 
-/// How keys and values are kept.
+/// The format of keys and values in the cache.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub enum CacheFormat {
     /// 4 bytes per element.
     F32,
     /// 2 bytes per element.
     F16,
-    /// A byte per element, and 2 bytes for each 32 elements of a head.
+    /// A byte per element, and a scale of 2 bytes for each 32 elements of a head.
     Q8_0,
 }
 
 impl CacheFormat {
-    /// Every format.
+    /// All formats.
     pub const ALL: [CacheFormat; 3] = [CacheFormat::F32, CacheFormat::F16, CacheFormat::Q8_0];
 
-    /// Returns the format of the elements.
+    /// Returns the format of tensors that stores elements in the same way.
     pub const fn format(self) -> TensorFormat {
         match self {
             CacheFormat::F32 => TensorFormat::F32,
@@ -36,11 +37,11 @@ impl CacheFormat {
 pub struct MemoryPlan {
     /// The capacity of the cache: the tokens of all sequences together.
     pub tokens: u64,
-    /// Sequences that are decoded at once.
+    /// The number of sequences that are decoded at once.
     pub sequences: u64,
-    /// Tokens of a prompt that pass the layers at once.
+    /// The number of tokens of a prompt that pass the layers at once.
     pub chunk_size: u64,
-    /// How keys and values are kept.
+    /// The format of keys and values.
     pub cache: CacheFormat,
 }
 
@@ -51,28 +52,28 @@ impl Default for MemoryPlan {
     }
 }
 
-/// Bytes of the weights of a model on devices, in the order in which tokens pass them.
+/// Bytes of the weights of a model, in the order in which a token passes them.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct WeightBytes {
     /// The embedding and a vision tower, which are on the first device.
     pub first: u64,
-    /// Each layer.
+    /// The weights of each layer.
     pub layers: Vec<u64>,
     /// The last norm and the output matrix, which are on the last device.
     pub last: u64,
 }
 
 impl WeightBytes {
-    /// Returns the sum of all.
+    /// Returns the sum of all fields.
     pub fn total(&self) -> u64 {
         self.layers.iter().fold(self.first.saturating_add(self.last), |sum, layer| sum.saturating_add(*layer))
     }
 }
 
-/// Bytes that a model needs on a device.
+/// An estimate of the bytes that a model needs on a device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct MemoryNeeds {
-    /// Weights, as the file has them.
+    /// Weights, as the caller counts them: see [`Configuration::memory`].
     pub weights: u64,
     /// Keys and values of all tokens of the plan, in the layers of the device.
     pub cache: u64,
@@ -83,7 +84,7 @@ pub struct MemoryNeeds {
 }
 
 impl MemoryNeeds {
-    /// Returns the sum of all.
+    /// Returns the sum of weights, cache and activations.
     pub fn total(&self) -> u64 {
         self.weights.saturating_add(self.cache).saturating_add(self.activations)
     }
@@ -105,11 +106,11 @@ impl Configuration {
         2 * (self.kv_heads * head_bytes) as u64
     }
 
-    /// Returns the bytes that the model needs by a plan. `weights` are the bytes of its tensors in
-    /// the file.
+    /// Estimates the bytes that the model needs on one device. `weights` are the bytes of its
+    /// tensors, such as those of [`Checkpoint::weight_bytes`](crate::Checkpoint::weight_bytes).
     ///
-    /// Activations are those of one layer, with 16-bit elements beside the `f32` that layers add
-    /// to:
+    /// The estimate of activations counts one layer. Apart from x, which is `f32`, all values count
+    /// as 16 bits an element:
     ///
     /// | value | bytes a token of a chunk |
     /// |---|---|
@@ -119,14 +120,16 @@ impl Configuration {
     /// | output of attention | 2·heads·head |
     /// | gate, up and their product, for each expert in use | 6·inner |
     ///
-    /// The logits of each sequence are 4·vocabulary bytes.
+    /// The logits of each sequence are 4·vocabulary bytes. The engine allocates about twice as much
+    /// for the values of the table: it stores queries, keys, values, gate and up in `f32`, and two
+    /// further `f32` vectors of the width.
     pub fn memory(&self, plan: MemoryPlan, weights: u64) -> MemoryNeeds {
         self.memory_of(plan, weights, self.layers, true)
     }
 
-    /// Returns the bytes that the model needs on each of several devices by a plan, if they have
-    /// `layers` layers one after another. [`layers_by_device`](Configuration::layers_by_device)
-    /// returns such numbers.
+    /// Estimates the bytes that the model needs on each of several devices, as
+    /// [`memory`](Configuration::memory) does. `layers` has the number of layers of each device,
+    /// such as the result of [`layers_by_device`](Configuration::layers_by_device).
     ///
     /// ```text
     ///   first device          its layers and their cache, activations, embedding, vision tower
@@ -147,16 +150,17 @@ impl Configuration {
         device_needs.collect()
     }
 
-    /// Returns the number of layers of each device. Without `given`, weights, the plan's cache and
-    /// activations take about the same part of each device's free memory.
+    /// Returns the number of layers of each device: `given`, or a split by bytes. In a split by
+    /// bytes, weights, the plan's cache and activations take about the same fraction of each
+    /// device's free memory.
     ///
     /// `free` has the free bytes of each device, if known. If one is unknown, each device gets
     /// about the same number of bytes. In both cases as few bytes as possible exceed the known free
     /// memory.
     ///
     /// # Errors
-    /// If there is no device, or a device would have no layer. Also if `given` does not have one
-    /// number for each device, or the sum is not the number of layers.
+    /// If there is no device, or a device would have no layer. Also if `given` does not have a
+    /// number for each device, or the sum of these numbers is not the number of layers.
     pub fn layers_by_device(
         &self,
         plan: MemoryPlan,
@@ -190,7 +194,7 @@ impl Configuration {
         Ok(split_layers(&bytes, &ends, free))
     }
 
-    /// Returns the bytes of a device with some of the layers.
+    /// Estimates the bytes of a device that has `layers` layers.
     fn memory_of(&self, plan: MemoryPlan, weights: u64, layers: usize, has_logits: bool) -> MemoryNeeds {
         let Configuration { width, heads, head, inner, vocabulary, .. } = *self;
         let networks = self.experts.as_ref().map_or(1, |experts| experts.used) as u64;
@@ -208,16 +212,18 @@ impl Configuration {
     }
 }
 
-/// The cost of a split: the bytes beyond free memory, and then how uneven the parts are.
+/// The cost of a split: the bytes beyond free memory, and the sum of b² ÷ f, as [`split_layers`]
+/// defines them. Tuples are compared in this order.
 type SplitCost = (u128, u128);
 
-/// Splits a row of layers, given by their bytes, over devices. Returns how many each device gets,
-/// at least one. `added` are further bytes of each device, and `free` its free bytes.
+/// Splits consecutive layers over devices, and returns the number of layers of each device, at
+/// least one. `bytes` has the bytes of each layer. `added` has further bytes of each device, and
+/// `free` the free bytes of each device.
 ///
 /// The number of bytes beyond the free memory is as small as possible. Let b be the bytes on a
 /// device and f its free bytes. Among such splits, the result has the least sum of b² ÷ f, which
-/// makes the parts b ÷ f as even as possible. If the free memory of a device is unknown, f is the
-/// same for all. The caller passes at least as many layers as devices.
+/// makes the fractions b ÷ f as even as possible. If the free memory of a device is unknown, f is
+/// the same for all. The caller passes at least as many layers as devices.
 fn split_layers(bytes: &[u64], added: &[u64], free: &[Option<u64>]) -> Vec<usize> {
     let n = bytes.len();
     let mut sums = vec![0u128];
@@ -230,8 +236,9 @@ fn split_layers(bytes: &[u64], added: &[u64], free: &[Option<u64>]) -> Vec<usize
         (Some(largest), Some(free)) => (u128::from(largest) << 16) / u128::from(free.max(1)),
         _ => 1 << 16,
     };
-    // For each possible end of a device's layers: the least cost up to there, and where its layers
-    // begin.
+    // Dynamic programming over devices. `best[end]` is the least cost of the devices so far, if
+    // their layers end before layer `end`. `begins` has the first layer of each device for each
+    // end.
     let mut best: Vec<Option<SplitCost>> = vec![None; n + 1];
     best[0] = Some((0, 0));
     let mut begins = Vec::new();

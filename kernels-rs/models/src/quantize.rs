@@ -1,7 +1,7 @@
-//! Files in another format: matrices are quantized, and everything else is kept.
+//! Conversion of GGUF files: matrices get other formats, and other tensors are copied.
 //!
-//! The rules of `kernels_rs::quant::formats::host` quantize each block by itself. llama.cpp
-//! searches for the scales with the least weighted error, so its files differ.
+//! The rules of `kernels_rs::quant::formats::host` quantize each block by itself. For K and IQ
+//! formats, llama.cpp searches for the scales with the least weighted error, so its files differ.
 
 use crate::error::{Error, Result};
 use crate::file::gguf::{Gguf, ValueType};
@@ -12,7 +12,8 @@ use std::borrow::Cow;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
-/// The formats to which numbers can be converted, with their numbers in `general.file_type`.
+/// The formats to which elements can be converted, with their numbers in `general.file_type`: those
+/// of llama.cpp's `llama_ftype`.
 const TARGET_FORMATS: [(TensorFormat, u32); 16] = [
     (TensorFormat::F32, 0),
     (TensorFormat::F16, 1),
@@ -32,10 +33,10 @@ const TARGET_FORMATS: [(TensorFormat, u32); 16] = [
     (TensorFormat::MXFP4, 38),
 ];
 
-/// Returns the format with a name, in upper or lower case, if elements can be converted to it.
+/// Returns the format with a name, in upper or lower case.
 ///
 /// # Errors
-/// If there is no format of this name.
+/// If there is no format of this name to which elements can be converted.
 pub fn target(name: &str) -> Result<TensorFormat> {
     let found = TARGET_FORMATS.iter().find(|(format, _)| format.name().eq_ignore_ascii_case(name));
     found.map(|(format, _)| *format).ok_or_else(|| {
@@ -44,7 +45,8 @@ pub fn target(name: &str) -> Result<TensorFormat> {
     })
 }
 
-/// Returns the elements of a format, `None` if they cannot be read or the last block is not whole.
+/// Converts the bytes of a tensor to `f32`. Returns `None` if the crate cannot convert the format,
+/// or the last block is incomplete.
 pub fn dequantized(format: TensorFormat, bytes: &[u8]) -> Option<Vec<f32>> {
     if !bytes.len().is_multiple_of(format.block_bytes() as usize) {
         return None;
@@ -58,7 +60,8 @@ pub fn dequantized(format: TensorFormat, bytes: &[u8]) -> Option<Vec<f32>> {
     })
 }
 
-/// Returns elements in a format, `None` if there is no rule for it or the last block is not whole.
+/// Converts elements to the bytes of a format. Returns `None` if there is no rule for the format,
+/// or the last block would be incomplete.
 pub fn quantized(format: TensorFormat, numbers: &[f32]) -> Option<Vec<u8>> {
     if !numbers.len().is_multiple_of(format.block_elements() as usize) {
         return None;
@@ -71,7 +74,7 @@ pub fn quantized(format: TensorFormat, numbers: &[f32]) -> Option<Vec<u8>> {
     })
 }
 
-/// The formats of a new file.
+/// The formats of the matrices of a new file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TargetFormats {
     /// The format of the matrices of layers.
@@ -83,9 +86,9 @@ pub struct TargetFormats {
 impl TargetFormats {
     /// Returns the format of a tensor in the new file.
     ///
-    /// Vectors, the router of experts and the tensors of vision towers keep their formats. Rows
-    /// that are not whole blocks of 256 get the next larger format of blocks of 32, as in
-    /// llama.cpp. Other rows get F16.
+    /// Vectors, the router of experts and the tensors of vision towers keep their formats. A matrix
+    /// whose rows are not whole blocks of 256 gets the next larger format with blocks of 32, as in
+    /// llama.cpp. Rows that are not whole blocks of 32 get F16.
     pub fn of(&self, tensor: &FileTensor<'_>) -> TensorFormat {
         let is_end = matches!(tensor.name, "token_embd.weight" | "output.weight");
         let is_matrix = (2..=3).contains(&tensor.extents.len()) && tensor.name.ends_with(".weight");
@@ -107,27 +110,27 @@ impl TargetFormats {
     }
 }
 
-/// The change of all tensors that had one format.
+/// The change of all tensors with the same old format and the same new format.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct FormatChange {
-    /// The name of the format before.
+    /// The name of the old format.
     pub from: &'static str,
-    /// The name of the format after.
+    /// The name of the new format.
     pub to: &'static str,
-    /// The count of tensors.
+    /// The number of tensors.
     pub tensors: u64,
-    /// Bytes of the tensors before.
+    /// Bytes of the tensors in the old format.
     pub before: u64,
-    /// Bytes of the tensors after.
+    /// Bytes of the tensors in the new format.
     pub after: u64,
     /// √(Σ (new − old)² / Σ old²) over all elements.
     pub error: f64,
 }
 
-/// Elements that a thread converts at once.
+/// The number of elements that a thread converts at once: a multiple of every block.
 const CHUNK_ELEMENTS: usize = 1 << 20;
 
-/// Returns a chunk of a tensor in another format, and the sums Σ (new − old)² and Σ old².
+/// Converts a chunk of a tensor. Returns the new bytes, and the sums Σ (new − old)² and Σ old².
 fn converted(from: TensorFormat, to: TensorFormat, bytes: &[u8]) -> Option<(Vec<u8>, [f64; 2])> {
     let old = dequantized(from, bytes)?;
     let made = quantized(to, &old)?;
@@ -137,14 +140,14 @@ fn converted(from: TensorFormat, to: TensorFormat, bytes: &[u8]) -> Option<(Vec<
     Some((made, [error, old.iter().map(|x| square(f64::from(*x))).sum()]))
 }
 
-/// Writes a model of GGUF as a file of version 3 with other formats. Metadata is kept, except
-/// `general.file_type` and the entries about parts. `progress` receives the bytes read so far, and
-/// the bytes of all tensors.
+/// Writes a GGUF model with matrices in other formats, as one file of GGUF version 3. Metadata is
+/// copied, except the file type, the quantization version, the alignment and the entries about
+/// parts. `progress` receives the bytes read so far, and the bytes of all tensors.
 ///
-/// The file appears under its name when it is complete.
+/// Until the file is complete, its name ends in `.part`.
 ///
 /// # Errors
-/// If a tensor's format cannot be read, or the file cannot be written.
+/// If a tensor has a format that cannot be converted, or the file cannot be written.
 pub fn quantize(
     gguf: &Gguf,
     to: &Path,
@@ -165,9 +168,10 @@ pub fn quantize(
     renamed
 }
 
-/// The alignment of tensors in the file.
+/// The alignment of tensors in the file, in bytes: GGUF's default.
 const ALIGNMENT: u64 = 32;
 
+/// Writes the new file to `path`.
 fn write(
     gguf: &Gguf,
     path: &Path,
@@ -217,7 +221,8 @@ fn write(
     Ok(changes.into_iter().map(|(change, _)| change).collect())
 }
 
-/// Adds a tensor to the changes.
+/// Adds a tensor of `length` new bytes to the changes. `squares` are the sums that [`converted`]
+/// returns, over the whole tensor.
 fn add_change(
     changes: &mut Vec<(FormatChange, [f64; 2])>,
     tensor: &FileTensor<'_>,
@@ -268,7 +273,7 @@ fn header(gguf: &Gguf, tensors: &[(FileTensor<'_>, TensorFormat)], formats: Targ
     for (tensor, format) in tensors {
         text(&mut bytes, tensor.name);
         bytes.extend((tensor.extents.len() as u32).to_le_bytes());
-        // Files have the innermost extent first.
+        // GGUF has the innermost extent first.
         tensor.extents.iter().rev().for_each(|extent| bytes.extend(extent.to_le_bytes()));
         bytes.extend(format.number().to_le_bytes());
         bytes.extend(offset.to_le_bytes());
