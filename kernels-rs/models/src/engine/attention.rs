@@ -1,5 +1,5 @@
-//! Attention with its matrices: queries, keys and values, rotary positions, the cache, and the
-//! matrix after attention.
+//! Attention with its matrices: the projection to queries, keys and values, rotary positions, the
+//! cache, and the output matrix.
 
 use super::cache::{CacheElement, KeyValues, QueryKeyValues};
 use super::exact::textbook_decode;
@@ -14,45 +14,45 @@ use kernels_rs::{Queue, QueueMemory, rowwise};
 use runtime::{BufferView, BufferViewMut, Device, DeviceBuffer, Error};
 use std::sync::Arc;
 
-/// The largest number of tokens of a sequence that attention computes one by one. More tokens use
-/// tiles of 64.
+/// The largest number of tokens in a step for which attention computes each token separately. More
+/// tokens of a prompt are computed in tiles.
 const MAX_SEPARATE_TOKENS: usize = 16;
 
-/// The extents of attention.
+/// The extents of attention, with its ε and scale.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct AttentionShape {
-    /// Heads of queries, a multiple of `kv_heads`.
+    /// The number of heads of queries, a multiple of `kv_heads`.
     pub heads: usize,
-    /// Heads of keys and of values.
+    /// The number of heads of keys, and of values.
     pub kv_heads: usize,
-    /// The size of a head: one of [`WIDTHS`](kernels_rs::blocks::heads::WIDTHS).
+    /// The number of elements of a head: one of [`WIDTHS`](kernels_rs::blocks::heads::WIDTHS).
     pub head: usize,
-    /// The number that norms of heads add to the mean square.
+    /// The ε that norms of heads add to the mean square.
     pub epsilon: f32,
     /// The factor by which products of queries and keys are multiplied.
     pub scale: f32,
 }
 
 impl AttentionShape {
-    /// Returns the extents of a configuration.
+    /// Returns the extents, ε and scale of a configuration.
     pub fn of(configuration: &Configuration) -> AttentionShape {
         let Configuration { heads, kv_heads, head, epsilon, ref rotary, .. } = *configuration;
-        // Queries and keys are both multiplied by the attention factor, so the scale has its
-        // square.
+        // Queries and keys are both multiplied by the attention factor, so their products have the
+        // square of that factor.
         let scale = rotary.attention_factor().powi(2) / (head as f32).sqrt();
         AttentionShape { heads, kv_heads, head, epsilon, scale }
     }
 
-    /// Returns the rows of queries, keys and values together.
+    /// Returns the number of rows of the projection: those of queries, keys and values.
     pub fn projected(&self) -> usize {
         (self.heads + 2 * self.kv_heads) * self.head
     }
 }
 
-/// The place of a token: its sequence, and the number of tokens before it.
+/// The place of a token: a sequence, and an index in this sequence.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TokenPlace {
-    /// The number of the sequence.
+    /// The number of the sequence in its batch.
     pub sequence: usize,
     /// The number of tokens of the sequence before this one.
     pub index: usize,
@@ -62,30 +62,36 @@ pub struct TokenPlace {
 /// replays.
 #[derive(Clone, Copy, Debug)]
 pub struct DevicePlaces<'a> {
-    /// Positions and slots of the cache.
+    /// The positions of the tokens, and the rows of the cache in which keys and values are stored.
     pub tokens: Tokens<'a>,
-    /// For each token, the number of tokens before it in its sequence. A token beyond the pages is
+    /// For each token, its index in the sequence. Keys and values of an index beyond the pages are
     /// not stored.
     pub rows: BufferView<'a, u32, 1>,
-    /// For each token, the number of keys that it sees: those before it, and its own.
+    /// For each token, the number of keys that the token attends to: earlier ones and its own. 0
+    /// for padding.
     pub lengths: BufferView<'a, u32, 1>,
     /// The pages of the sequence of each token, `[tokens, pages]`.
     pub pages: BufferView<'a, u32, 2>,
-    /// 0, 1, … for each token.
+    /// 0, 1, …, one for each token: rows of temporary keys and values that are quantized
+    /// afterwards.
     pub indices: BufferView<'a, u32, 1>,
-    /// The number of tokens before the first one, if the host knows it and all tokens are
-    /// consecutive in one sequence. A recorded step reads `lengths` and `pages` instead.
+    /// The index of the first token, if all tokens are consecutive in one sequence and the host
+    /// knows the index. `None` for a decoding step, whose graph reads `lengths` and `pages`
+    /// instead.
     pub before: Option<usize>,
 }
 
-/// Memory that the layers of a step use one after another.
+/// Memory for attention that the layers of a step use one after another.
 #[derive(Debug)]
 pub struct AttentionMemory {
+    /// The result of the projection: queries, keys and values, `[tokens, rows of the projection]`.
     qkv: QueueMemory<f32>,
+    /// Queries after norms and rotation, `[tokens, heads, head]`.
     q: QueueMemory<f32>,
+    /// The result of attention, which the output matrix reads.
     o: OperandMemory,
     scratch: Scratch,
-    /// Weights of the keys for each token and head, where results are exact.
+    /// Weights of the keys, `[tokens, heads, context size]`, if results are exact.
     exact: Option<QueueMemory<f32>>,
     /// The number of tokens for which memory is allocated.
     tokens: usize,
@@ -117,7 +123,8 @@ impl AttentionMemory {
     }
 }
 
-/// Attention of few tokens, whose products include the norm before it and the sum after it.
+/// Attention of few tokens. The kernel of the projection also computes the norm of its input, and
+/// the kernel of the output matrix adds to the residual sum.
 pub(super) struct FusedAttention<'a> {
     attention: &'a AttentionLayer,
     projection: &'a DenseMatrix,
@@ -125,7 +132,8 @@ pub(super) struct FusedAttention<'a> {
 }
 
 impl FusedAttention<'_> {
-    /// Queues x ← x + attention of norm(x), as [`run`](AttentionLayer::run) does.
+    /// Queues x ← x + attention(norm(x)), with the cache of [`run`](AttentionLayer::run). x is
+    /// `[tokens, width]`.
     pub(super) fn add<K: CacheElement>(
         &self,
         on: &impl Queue,
@@ -143,7 +151,7 @@ impl FusedAttention<'_> {
     }
 }
 
-/// Attention of a block.
+/// The attention of a block, with its weights.
 #[derive(Debug)]
 pub struct AttentionLayer {
     shape: AttentionShape,
@@ -154,9 +162,9 @@ pub struct AttentionLayer {
 }
 
 impl AttentionLayer {
-    /// Makes attention from its matrices. `projection` has the rows of queries, keys and values.
-    /// The two elements of a rotated pair are in the two halves of a head. `norms` are the weights
-    /// of the norms of heads.
+    /// Makes attention from its matrices. `projection` has the rows of queries, then those of keys
+    /// and of values. The two elements of a rotated pair are in the two halves of a head. `norms`
+    /// are the weights of the norms of queries and of keys, one for each element of a head.
     ///
     /// # Errors
     /// If extents do not match, or memory runs out.
@@ -215,15 +223,16 @@ impl AttentionLayer {
         self.output.product(on, is_exact, &o, y)
     }
 
-    /// Returns attention whose two products include the norm before and the residual sum after.
-    /// Neither matrix may be block-quantized.
+    /// Returns the form of attention whose two products include the norm and the residual sum.
+    /// `None` if a matrix is block-quantized, or has parts in several formats.
     pub(super) fn fused(&self) -> Option<FusedAttention<'_>> {
         let (projection, output) = (self.projection.dense_matrix()?, self.output.dense_matrix()?);
         Some(FusedAttention { attention: self, projection, output })
     }
 
-    /// Queues attention of the queries, keys and values in `memory`, and returns its result in the
-    /// form that the output matrix reads.
+    /// Queues attention of the `n` tokens whose projection is in `memory`: norms of heads,
+    /// rotation, storage in the cache, and attention over the cache. Returns the result in the form
+    /// that the output matrix reads.
     fn attend<'w, K: CacheElement>(
         &self,
         on: &impl Queue,
@@ -260,7 +269,7 @@ struct CachedAttention<'a, 'c, K: CacheElement> {
     places: &'a DevicePlaces<'a>,
     cache: KeyValues<'c, K>,
     scratch: &'a mut Scratch,
-    /// Weights of the keys for each token and head, where results are exact.
+    /// Memory for the weights of the keys, if results are exact.
     exact: Option<&'a mut QueueMemory<f32>>,
     /// The number of tokens for which memory is allocated.
     tokens: usize,
@@ -286,7 +295,8 @@ impl<K: CacheElement> ActivationSource for CachedAttention<'_, '_, K> {
                 let mut o = on.scratch::<f32>(elements)?;
                 let mut o_view = o.view_mut(q_extents)?;
                 // SAFETY: the launch compares the extents, and the kernel stays within them. Each
-                // lane writes separate elements before the barrier, and reads all after it.
+                // lane writes separate weights before the barrier, and reads all weights after the
+                // barrier.
                 unsafe {
                     textbook_decode::<K>::launch_unchecked(
                         on,
@@ -321,22 +331,23 @@ impl<K: CacheElement> ActivationSource for CachedAttention<'_, '_, K> {
     }
 }
 
-/// Attention of a chunk of a prompt, each token over the keys up to its own.
+/// The call of attention for a chunk of a prompt, in which a token attends to the keys up to its
+/// own.
 #[derive(Clone, Copy)]
 struct PromptAttention<'a> {
     /// The factor by which products of queries and keys are multiplied.
     scale: f32,
     /// The number of keys of the sequence, including those of the chunk.
     keys: usize,
-    /// The keys that each token sees.
+    /// The number of keys that each token attends to.
     lengths: BufferView<'a, u32, 1>,
     /// The pages of the sequence, in the first row.
     pages: BufferView<'a, u32, 2>,
 }
 
 impl PromptAttention<'_> {
-    /// Queues o ← attention of `q`, both `[tokens, heads, head]`. Keys and values are read as they
-    /// are stored.
+    /// Queues o ← attention of `q`, both `[tokens, heads, head]`. The kernel reads keys and values
+    /// in the format of the cache.
     fn attend<K: CacheElement>(
         self,
         on: &impl Queue,
@@ -363,7 +374,7 @@ impl PromptAttention<'_> {
     }
 }
 
-/// Returns a view of the first elements of memory.
+/// Returns a contiguous view of the first elements of memory.
 pub(super) fn prefix<T: Element, const R: usize>(
     memory: &mut QueueMemory<T>,
     extents: [usize; R],
@@ -381,9 +392,9 @@ mod tests {
     use kernel_dsl::half::f16;
     use runtime::testing::Random;
 
-    /// Heads of keys, and elements of a head.
+    /// The number of heads of keys, and of elements of a head.
     const GROUPS: [usize; 2] = [3, 40];
-    /// Keys, tokens and heads of queries.
+    /// The numbers of keys, of tokens and of heads of queries.
     const KEYS: usize = 26;
     const TOKENS: usize = 18;
     const HEADS: usize = 6;

@@ -1,4 +1,4 @@
-//! A block, and the stream of activations between blocks.
+//! A transformer block, and the activations between blocks.
 
 use super::attention::{self, AttentionLayer, DevicePlaces, FusedAttention, prefix};
 use super::cache::{CacheElement, KeyValues};
@@ -31,28 +31,30 @@ impl NormLayer {
     }
 }
 
-/// The activations of tokens between blocks: a sum to which each half of a block adds.
+/// The activations of tokens between blocks: the residual sum, to which both branches of a block
+/// add (attention and network).
 ///
-/// The kernel of the next norm adds the result of a half to the sum. Until then, the result is in
-/// separate memory. Products of few tokens with matrices that are not block-quantized add to the
-/// sum themselves.
+/// A branch writes its result to separate memory, and the kernel of the next norm adds that result
+/// to the sum. Products of few tokens with matrices that are not block-quantized add to the sum
+/// themselves.
 #[derive(Debug)]
 pub struct HiddenStates {
     /// The sum, and memory for the next sum.
     sums: [QueueMemory<f32>; 2],
-    /// The result of the last residual branch.
+    /// The result of the last branch.
     branch: QueueMemory<f32>,
-    /// Whether `added` is not yet part of the sum.
+    /// Whether `branch` is not yet part of the sum.
     is_branch_pending: bool,
-    /// The norm of the sum.
+    /// Memory for the norm of the sum.
     normed: OperandMemory,
+    /// The number of tokens, and the number of elements of a token.
     extents: [usize; 2],
     exact: bool,
 }
 
 impl HiddenStates {
-    /// Allocates the activations of `tokens` tokens. With `exact`, norms add the elements of each
-    /// token as if it were alone.
+    /// Allocates memory for up to `tokens` tokens of `width` elements. With `exact`, the norm of a
+    /// token has the bits of a norm of that token alone.
     ///
     /// # Errors
     /// If memory runs out.
@@ -63,7 +65,8 @@ impl HiddenStates {
         Ok(HiddenStates { sums, branch: memory()?, is_branch_pending: false, normed, extents: [tokens, width], exact })
     }
 
-    /// Begins with `tokens` tokens. Returns the sum, which the caller writes.
+    /// Begins a step of `tokens` tokens. Returns the sum, `[tokens, width]`, for the caller to
+    /// write.
     ///
     /// # Errors
     /// If the memory is too small for the tokens.
@@ -96,15 +99,15 @@ impl HiddenStates {
         Ok(())
     }
 
-    /// Returns the sum, to which another device writes the activations that enter a stage.
+    /// Returns the memory of the sum, to which the activations of the previous stage are copied.
     pub(super) fn entering(&mut self) -> &mut QueueMemory<f32> {
         self.is_branch_pending = false;
         &mut self.sums[0]
     }
 
-    /// Queues the addition of the last branch's result, and returns the sum for another device. The
-    /// kernel of a norm would add with the same rounding, so a split over devices does not change
-    /// bits.
+    /// Queues the addition of the last branch's result, and returns the sum, to be copied to the
+    /// next stage. The kernel of a norm would add with the same rounding, so a split over devices
+    /// does not change bits.
     ///
     /// # Errors
     /// If the launch is refused.
@@ -113,8 +116,8 @@ impl HiddenStates {
         Ok(&self.sums[0])
     }
 
-    /// Queues a residual branch: the norm of the sum in a form, then `run` with the norm. `run`
-    /// writes its result to the second operand, which the next norm adds to the sum.
+    /// Queues a branch: the norm of the sum in the form `form`, then `run`. `run` receives the
+    /// norm, and memory for the result of the branch, which the next norm adds to the sum.
     fn residual(
         &mut self,
         on: &impl Queue,
@@ -138,8 +141,8 @@ impl HiddenStates {
         run(&normed, &mut prefix(branch, extents)?)
     }
 
-    /// Queues the last norm and the product with the output matrix for the last tokens, those of
-    /// `logits`.
+    /// Queues the last norm, and the product with the output matrix. `logits`,
+    /// `[rows, vocabulary]`, are those of the last `rows` tokens.
     ///
     /// # Errors
     /// If extents do not match, or memory runs out.
@@ -159,7 +162,7 @@ impl HiddenStates {
     }
 }
 
-/// The norm of a sum. If `is_branch_pending`, `added` is added to the sum first.
+/// The norm of some rows of a sum. If `is_branch_pending`, `branch` is added to the sum first.
 struct NormedSum<'a> {
     norm: &'a NormLayer,
     /// The sum, and memory for the next sum.
@@ -173,8 +176,8 @@ struct NormedSum<'a> {
 }
 
 impl NormedSum<'_> {
-    /// Passes to `run` the norm and the rows of the sum. If something is added, `run` also gets the
-    /// summand and the memory for the new sum.
+    /// Passes to `run` the norm and the rows of the sum. If a branch is pending, `run` also
+    /// receives the branch and the memory for the new sum.
     fn run_norm<R>(
         self,
         on: &impl Queue,
@@ -206,7 +209,7 @@ impl ActivationSource for NormedSum<'_> {
     }
 
     fn write<T: Float + GenericArgument>(self, on: &impl Queue, y: &mut BufferViewMut<'_, T, 2>) -> Result<(), Error> {
-        // The order in which a norm adds depends on the number of rows.
+        // The order in which a norm adds elements depends on the number of rows.
         let chunk_rows = if self.exact { 1 } else { usize::MAX };
         self.run_norm(on, |rms, sum, mut added| {
             row_ranges(sum.extents()[0], chunk_rows).try_for_each(|rows| {
@@ -222,13 +225,13 @@ impl ActivationSource for NormedSum<'_> {
         })
     }
 
-    /// Queues the norm in the kernel that quantizes.
+    /// Queues the norm and its quantization: one kernel, if a row has a multiple of 4 elements.
     fn quantize(self, on: &impl Queue) -> Result<quant::Activations, Error> {
         self.run_norm(on, |rms, sum, added| quant::Activations::normed(on, rms, sum, added))
     }
 }
 
-/// Memory that the blocks of a step use one after another.
+/// Memory for attention and networks that the blocks of a step use one after another.
 #[derive(Debug)]
 pub struct BlockMemory {
     attention: attention::AttentionMemory,
@@ -236,8 +239,9 @@ pub struct BlockMemory {
 }
 
 impl BlockMemory {
-    /// Allocates memory for up to `tokens` tokens, of sequences up to `context_size` tokens. With
-    /// `exact`, blocks have no approximations and compute each token as if it were alone.
+    /// Allocates memory for up to `tokens` tokens, of sequences up to `context_size` tokens. A
+    /// network has `inner` elements. With `exact`, blocks have no approximations and compute each
+    /// token as if it were alone.
     ///
     /// # Errors
     /// If memory runs out.
@@ -254,7 +258,7 @@ impl BlockMemory {
     }
 }
 
-/// The second half of a block.
+/// The feed-forward branch of a block.
 #[derive(Debug)]
 pub enum FeedForward {
     /// One network for all tokens.
@@ -263,7 +267,7 @@ pub enum FeedForward {
     Experts(ExpertNetworks),
 }
 
-/// A block: x ← x + attention(norm(x)), x ← x + network(norm(x)).
+/// A transformer block: x ← x + attention(norm(x)), then x ← x + network(norm(x)).
 #[derive(Debug)]
 pub struct TransformerBlock {
     /// The norm before attention.
@@ -277,10 +281,11 @@ pub struct TransformerBlock {
 }
 
 impl TransformerBlock {
-    /// Returns both halves in the form whose kernels compute a norm and the next product together;
-    /// `None` for many tokens, with `exact`, or if a matrix is block-quantized. The products add to
-    /// the residual sum. The choice does not depend on the previous block, so a split over devices
-    /// does not change bits.
+    /// Returns the fused form of both branches: one kernel computes a norm and the next product,
+    /// and the last product adds to the residual sum. Returns `None` for more than
+    /// [`MAX_FUSED_TOKENS`] tokens, with `exact`, with experts, or if a matrix is block-quantized.
+    /// The choice does not depend on the previous block, so a split over devices does not change
+    /// bits.
     fn fused(&self, x: &HiddenStates) -> Option<(FusedAttention<'_>, FusedNetwork<'_>)> {
         let FeedForward::Network(network) = &self.network else { return None };
         if x.exact || x.extents[0] > MAX_FUSED_TOKENS {
@@ -289,7 +294,7 @@ impl TransformerBlock {
         Some((self.attention.fused()?, network.fused()?))
     }
 
-    /// Queues the block for tokens, whose keys and values are stored in the cache.
+    /// Queues the block for the tokens of `x`, and stores their keys and values in `cache`.
     ///
     /// # Errors
     /// If extents do not match, or memory runs out.

@@ -1,10 +1,11 @@
-//! Keys and values of sequences on a device: their formats, and the pages of sequences.
+//! The cache of keys and values on a device: its formats, and the pages of sequences.
 //!
-//! A page has the keys and values of consecutive tokens of a sequence, in all layers. A table names
-//! the pages of each sequence (Kwon and others, *PagedAttention*, 2023). Sequences that begin alike
-//! share the full pages of their common tokens. A single sequence has one page.
+//! A page has the keys and values of consecutive tokens of a sequence. A page number names the same
+//! rows in the cache of every layer. A table lists the pages of each sequence (Kwon and others,
+//! *PagedAttention*, 2023). Sequences that begin with the same tokens share the full pages of these
+//! tokens. A single sequence has one page.
 //!
-//! | format | elements | scales | queries of prompts |
+//! | format | elements | scales | queries in prompts |
 //! |---|---|---|---|
 //! | F32 | `f32` | none | `f32` |
 //! | F16 | `f16` | none | `f16` |
@@ -22,8 +23,9 @@ use kernels_rs::blocks::heads::{Norms, prepare};
 use kernels_rs::rotary::PairLayout;
 use runtime::{BufferView, BufferViewMut, Error};
 
-/// Keys and values of a layer, to write. Each is `[2·pages, kv_heads, rows of a page, …]`, first
-/// the pages of keys and then those of values.
+/// The cache of a layer, to write. The extents are `[2·pages, kv_heads, rows of a page, …]`: the
+/// pages of keys, then those of values. The last extent is the size of a head, or its number of
+/// scales.
 #[derive(Debug)]
 pub struct KeyValues<'a, K: Element> {
     /// The elements of heads, or integer multiples of their scales.
@@ -32,7 +34,7 @@ pub struct KeyValues<'a, K: Element> {
     pub scales: BufferViewMut<'a, f16, 4>,
 }
 
-/// Keys and values of a layer, to read: as [`KeyValues`], keys and values apart.
+/// The cache of a layer, to read: the halves of [`KeyValues`], each with `pages` pages.
 #[derive(Clone, Copy, Debug)]
 pub struct KeyValueViews<'a, K: Element> {
     /// Elements of keys and of values.
@@ -55,7 +57,7 @@ impl<K: Element> KeyValueViews<'_, K> {
     }
 }
 
-/// Returns the first rows, the third axis.
+/// Returns the first `rows` elements of the third axis, the rows of a page.
 fn slice_rows<T: Element>(all: BufferView<'_, T, 4>, rows: usize) -> Result<BufferView<'_, T, 4>, Error> {
     all.strided().permuted([2, 1, 0, 3])?.slice(0..rows)?.permuted([2, 1, 0, 3])?.side_by_side()
 }
@@ -77,7 +79,7 @@ impl<K: Element> KeyValues<'_, K> {
         Ok(KeyValueViews { elements: [keys, values], scales: [key_scales, value_scales] })
     }
 
-    /// Returns views to write, of elements and of scales.
+    /// Returns keys and values as separate views to write: elements, then scales.
     #[allow(clippy::type_complexity, reason = "keys and values of two types")]
     fn halves(&mut self) -> Result<([BufferViewMut<'_, K, 4>; 2], [BufferViewMut<'_, f16, 4>; 2]), Error> {
         let pages = self.pages();
@@ -87,24 +89,25 @@ impl<K: Element> KeyValues<'_, K> {
     }
 }
 
-/// Queries, keys and values of tokens, `[tokens, (heads + 2·kv_heads)·head]`, and their norms.
+/// The result of a projection: queries, keys and values of tokens; and the norms to be applied.
 #[derive(Clone, Copy, Debug)]
 pub struct QueryKeyValues<'a> {
-    /// The elements.
+    /// Queries, keys and values, `[tokens, (heads + 2·kv_heads)·head]`.
     pub elements: BufferView<'a, f32, 2>,
-    /// The norms of heads.
+    /// The norms of the heads of queries and keys.
     pub norms: Option<Norms<'a, f32>>,
 }
 
-/// A number of a cache that the engine supports.
+/// An element type of caches that the engine supports.
 pub trait CacheElement: StoredElement + GenericArgument {
-    /// The format of the queries and the results of prompts.
+    /// The element type of queries and results in the attention of prompts.
     type Prompt: Float + GenericArgument;
 
     /// Returns the number of scales of a head of `width` elements.
     fn scales(width: usize) -> usize;
 
-    /// Queues q ← queries, normed and rotated. Keys and values are stored in the cache.
+    /// Queues q ← the queries after norms and rotation, `[tokens, heads, head]`. Also stores keys,
+    /// after norms and rotation, and values in the cache.
     ///
     /// # Errors
     /// If extents do not match, or memory runs out.
@@ -116,7 +119,7 @@ pub trait CacheElement: StoredElement + GenericArgument {
         cache: &mut KeyValues<'_, Self>,
     ) -> Result<(), Error>;
 
-    /// Returns a cache for attention.
+    /// Returns the operand of attention for a cache without a page table.
     fn stored<'a>(views: KeyValueViews<'a, Self>) -> KvCache<'a, Self>;
 }
 
@@ -192,7 +195,8 @@ impl CacheElement for i8 {
     }
 }
 
-/// Returns an element of a key or value. There are scales if `scales` has blocks.
+/// Returns element `d` of a key or value, multiplied with its scale if there are scales. The last
+/// extent of `scales` is 0 if there are none.
 #[device]
 pub fn number<K: StoredElement>(
     elements: View<K, 4>,
@@ -206,22 +210,22 @@ pub fn number<K: StoredElement>(
     if scales.dim(3) == 0 { x } else { x * scales[(page, group, row, d / 32)].to_f32() }
 }
 
-/// The pages of sequences.
+/// The tables of pages of all sequences.
 #[derive(Debug)]
 pub struct SequencePages {
-    /// Tokens of a page.
+    /// The number of tokens of a page.
     rows: usize,
     /// The pages of each sequence.
     tables: Vec<Vec<u32>>,
-    /// The number of sequences that use each page.
+    /// For each page, the number of sequences that use it.
     users: Vec<u32>,
     /// The number of changes of `tables`.
     version: u64,
 }
 
 impl SequencePages {
-    /// Makes the pages of `sequences` sequences of up to `context_size` tokens, with `rows` tokens
-    /// a page. A single sequence has one page.
+    /// Makes tables for `sequences` sequences of up to `context_size` tokens, with `rows` tokens a
+    /// page. A single sequence has one page. `sequences`, `context_size` and `rows` are at least 1.
     pub fn new(sequences: usize, context_size: usize, rows: usize) -> SequencePages {
         let rows = if sequences == 1 { context_size } else { rows.min(context_size) };
         let pages_per_sequence = context_size.div_ceil(rows);
@@ -236,7 +240,7 @@ impl SequencePages {
         }
     }
 
-    /// Returns the number of pages, and the tokens of each.
+    /// Returns the number of pages, and the number of tokens of a page.
     pub fn extents(&self) -> [usize; 2] {
         [self.users.len(), self.rows]
     }
@@ -246,20 +250,22 @@ impl SequencePages {
         &self.tables[sequence]
     }
 
-    /// Returns the number of changes so far, to recognize a later change.
+    /// Returns the number of changes of tables so far. Equal numbers mean equal tables.
     pub fn version(&self) -> u64 {
         self.version
     }
 
-    /// Returns the cache row of a token. Rows are numbered through all pages.
+    /// Returns the row of the cache for a token, counted through all pages. `u32::MAX` if the token
+    /// is beyond the pages of the sequence.
     pub fn slot(&self, sequence: usize, token: usize) -> u32 {
         let page = self.tables[sequence].get(token / self.rows);
         page.map_or(u32::MAX, |page| page * self.rows as u32 + (token % self.rows) as u32)
     }
 
     /// Returns how many of the first `tokens` tokens of the sequence `from` can become the
-    /// beginning of the sequence `to`. Another sequence can use only full pages. The sequence
-    /// itself also keeps a page that is not full, unless it shares that page.
+    /// beginning of the sequence `to`. Between different sequences, only full pages are shared. A
+    /// sequence can also keep its own page that is not full, unless another sequence uses that
+    /// page.
     pub fn reusable(&self, to: usize, from: usize, tokens: usize) -> usize {
         let full = tokens / self.rows;
         let is_own = |page: &u32| to == from && self.users[*page as usize] == 1;
@@ -267,7 +273,8 @@ impl SequencePages {
     }
 
     /// Gives the sequence `to` the pages of the first `kept` tokens of the sequence `from`, and
-    /// free pages after them.
+    /// then free pages up to the context size. `kept` is a result of
+    /// [`reusable`](SequencePages::reusable).
     pub fn share_prefix(&mut self, to: usize, from: usize, kept: usize) {
         let pages_per_sequence = self.tables[to].len();
         let mut table = self.tables[from][..kept.div_ceil(self.rows)].to_vec();
@@ -277,7 +284,7 @@ impl SequencePages {
         for page in &self.tables[to] {
             self.users[*page as usize] -= 1;
         }
-        // There are enough pages for all sequences without sharing, so enough are free.
+        // There are enough pages for all sequences without sharing, so enough pages are free.
         let free = (0..self.users.len()).filter(|page| self.users[*page] == 0);
         table.extend(free.take(pages_per_sequence - table.len()).map(|page| page as u32));
         for page in &table[kept.div_ceil(self.rows)..] {
@@ -294,7 +301,8 @@ impl SequencePages {
 mod tests {
     use super::SequencePages;
 
-    /// Counts the sequences that have each page, and finds pages of a sequence twice.
+    /// Compares the counted users of each page with the stored ones, and rejects a page that a
+    /// sequence has twice.
     fn check(pages: &SequencePages) {
         let mut users = vec![0; pages.users.len()];
         for table in &pages.tables {

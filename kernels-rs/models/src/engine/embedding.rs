@@ -1,4 +1,4 @@
-//! Rows of the embedding by token.
+//! The embedding: a table with a row of elements for each token.
 
 use super::linear::{FileRows, convert, read_elements};
 use crate::file::TensorFormat;
@@ -13,7 +13,7 @@ use kernels_rs::with_format;
 use runtime::{BufferView, BufferViewMut, Device, DeviceBuffer, Error};
 use std::sync::Arc;
 
-/// A table with a row for each token, as the file has it.
+/// An embedding on a device, in the format of the file.
 #[derive(Debug)]
 pub struct Embedding {
     table: EmbeddingTable,
@@ -21,6 +21,7 @@ pub struct Embedding {
     extents: [usize; 2],
 }
 
+/// The rows of an embedding: blocks as in the file, or elements.
 #[derive(Debug)]
 enum EmbeddingTable {
     Blocks(quant::Format, Arc<DeviceBuffer<u8>>),
@@ -30,10 +31,10 @@ enum EmbeddingTable {
 }
 
 impl Embedding {
-    /// Uploads a table.
+    /// Uploads the rows of an embedding.
     ///
     /// # Errors
-    /// If the format has no kernels, or memory runs out.
+    /// If there are no kernels for the format, or memory runs out.
     pub fn new(device: &Device, rows: &FileRows<'_>) -> crate::Result<Embedding> {
         let table = match (rows.format, rows.format.blocks()) {
             (_, Some(format)) => EmbeddingTable::Blocks(format, Arc::new(device.upload(rows.bytes)?)),
@@ -59,8 +60,8 @@ impl Embedding {
         self.extents
     }
 
-    /// Queues y ← the rows of `tokens`: y is `[tokens, columns]`. A token beyond the table gives
-    /// zeros.
+    /// Queues y ← the rows of `tokens`, converted to `f32`. y is `[tokens, columns]`. A token
+    /// beyond the table gives zeros.
     ///
     /// # Errors
     /// If extents do not match, or memory runs out.
@@ -90,6 +91,7 @@ impl Embedding {
         }
     }
 
+    /// Queues y ← the rows of `tokens` from a table of `T`.
     fn converted<T: Float + GenericArgument>(
         &self,
         on: &impl Queue,
@@ -105,7 +107,8 @@ impl Embedding {
     }
 }
 
-/// Queues y ← the numbers of rows of blocks, through planes.
+/// Queues y ← the elements of rows of blocks. The blocks are first repacked to planes, which the
+/// kernel of the conversion reads.
 fn unpacked<F: BlockFormat + GenericArgument>(
     on: &impl Queue,
     rows: &BufferView<'_, u8, 2>,

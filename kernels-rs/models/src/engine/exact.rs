@@ -1,22 +1,23 @@
-//! Attention without approximations, whose order of sums is the same on every device.
+//! Attention without approximations, in an order of sums that is the same on every device.
 //!
 //! The kernels of `kernels_rs::attention` use the hardware's exponential, whose bits differ between
-//! GPUs, and split keys by the number of multiprocessors. This kernel is slower, but every device
-//! computes equal bits. A warp computes a head in the three passes of the definition: logits and
-//! their maximum, weights and their sum, the weighted mean of the values.
+//! GPUs, and split keys by the number of multiprocessors. The kernel of this module is slower, but
+//! every device computes equal bits. A warp computes one head of a token in three passes: logits
+//! and their maximum, weights and their sum, the weighted mean of the values.
 
 use super::cache::number;
 use kernel_dsl::half::f16;
 use kernel_dsl::prelude::*;
 use kernels_rs::attention::cache::StoredElement;
 
-/// Computes o ← softmax(scale·q·Kᵀ)·V for each token, over the first `lengths` keys of its text.
+/// Computes o ← softmax(scale·q·Kᵀ)·V for each token, over the first `lengths[token]` keys of the
+/// token's sequence. Keys beyond the pages or beyond `weights` do not count.
 ///
 /// q and o are [token, head, element]. k and v are [page, group, row, element], with scales of
-/// [page, group, row, block] or without blocks; neighboring heads share a group. `table`,
-/// [token, page of the text], names the pages of each token's text. `weights`, [token, head, key],
-/// is scratch memory. Lane l adds keys l, l + 32, … in order; the lanes' sums follow the order of
-/// [`warp::sum`]. A token without keys gives zeros.
+/// [page, group, row, block], or with 0 blocks if there are no scales. Neighboring heads share a
+/// group. `table`, [token, page], lists the pages of each token's sequence. `weights`,
+/// [token, head, key], is scratch memory. Lane l adds the weights of keys l, l + 32, … in order,
+/// and [`warp::sum`] adds the lanes' sums. A token without keys gives zeros.
 #[kernel(
     block = 32, grid = (q.dim(1), q.dim(0)),
     instances(f32: K = f32; f16: K = f16; q8_0: K = i8),

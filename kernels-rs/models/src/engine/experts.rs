@@ -1,5 +1,5 @@
-//! A mixture of experts, which replaces the network of a block (Shazeer and others, 2017). A router
-//! chooses a few of many networks for each token.
+//! A mixture of experts, which replaces the network of a block (Shazeer and others, *Outrageously
+//! Large Neural Networks*, 2017). A router chooses a few of many networks for each token.
 
 use super::linear::{LinearLayer, in_row_chunks};
 use super::operand::{ActivationOperand, refused};
@@ -9,20 +9,23 @@ use kernels_rs::elementwise::map2;
 use kernels_rs::quant::{Routing, Weights};
 use runtime::{BufferView, BufferViewMut, Error};
 
-/// y ← Σ weight · down(silu(gate(x)) · up(x)) over the experts of each token.
+/// A mixture of experts: y ← Σ weight · down(silu(gate(x)) · up(x)) over the experts of each token.
+/// The matrices of experts are block-quantized.
 #[derive(Debug)]
 pub struct ExpertNetworks {
-    /// The logits of the experts.
+    /// The matrix that computes a logit for each expert.
     router: LinearLayer,
+    /// The choice of experts from the logits, and their weights.
     routing: Routing,
-    /// The matrices of all experts, one expert below the other.
+    /// The matrices of all experts: the rows of one expert after those of another.
     gate: Weights,
     up: Weights,
     down: Weights,
 }
 
 impl ExpertNetworks {
-    /// Makes experts of their matrices, each `[experts·rows, columns]`.
+    /// Makes experts from the matrices of all experts. `gate` and `up` are
+    /// `[experts·inner, width]`, and `down` is `[experts·width, inner]`.
     ///
     /// # Errors
     /// If extents do not match.
@@ -39,7 +42,7 @@ impl ExpertNetworks {
     }
 
     /// Queues y ← the experts of x, both `[tokens, width]`. x has the form `F32`. With `exact`,
-    /// each token is computed alone and without approximations.
+    /// each token is computed by separate launches, without approximations.
     ///
     /// # Errors
     /// If extents or the form do not match, or memory runs out.
@@ -55,7 +58,8 @@ impl ExpertNetworks {
         in_row_chunks(chunk_rows, x, y, |x, y| self.run_together(on, exact, x, y))
     }
 
-    /// Queues the experts of tokens. Work that experts share depends on the number of tokens.
+    /// Queues the experts of all tokens of `x` together. The plan of the products, and so their
+    /// order of sums, depends on the number of tokens.
     fn run_together(
         &self,
         on: &impl Queue,

@@ -1,4 +1,4 @@
-//! Products of activations with a matrix, in any format of a file.
+//! Products of activations with a matrix in any format of a file that kernels read.
 
 use super::operand::{ActivationForm, ActivationOperand, refused};
 use crate::file::TensorFormat;
@@ -16,13 +16,13 @@ use std::fmt::Debug;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Returns `x`: the conversion between element types.
+/// Returns `x`. [`convert`] maps this function over elements of different types.
 #[device(value)]
 fn same(x: f32) -> f32 {
     x
 }
 
-/// Queues y ← x, converted.
+/// Queues y ← x, with elements converted to the type of y.
 pub(super) fn convert<X: Float + GenericArgument, Y: Float + GenericArgument, const R: usize>(
     on: &impl Queue,
     x: BufferView<'_, X, R>,
@@ -46,17 +46,16 @@ pub(super) enum DenseMatrix {
     Bf16(Arc<DeviceBuffer<bf16>>),
 }
 
-/// The largest number of rows for which a product with blocks adds in an order that depends only on
-/// the matrix.
+/// The largest number of rows of x for which a product with a block-quantized matrix adds in an
+/// order that depends only on the matrix. `kernels_rs::quant` has one kernel for up to 8 rows.
 pub(super) const MAX_FIXED_ORDER_ROWS: usize = 8;
 
-/// Splits `rows` rows into ranges of at most `chunk_rows` rows, in order. `chunk_rows` is at least
-/// 1.
+/// Splits `rows` rows into consecutive ranges of at most `chunk_rows` rows, which is at least 1.
 pub(super) fn row_ranges(rows: usize, chunk_rows: usize) -> impl Iterator<Item = Range<usize>> {
     (0..rows).step_by(chunk_rows).map(move |first| first..rows.min(first.saturating_add(chunk_rows)))
 }
 
-/// Calls `run` for x and y in chunks of up to `chunk_rows` rows.
+/// Calls `run` for chunks of up to `chunk_rows` rows of x, and the same rows of y.
 pub(super) fn in_row_chunks(
     chunk_rows: usize,
     x: &BufferView<'_, f32, 2>,
@@ -67,38 +66,39 @@ pub(super) fn in_row_chunks(
         .try_for_each(|rows| run(&x.slice(rows.clone())?, &mut y.reborrow().slice(rows)?))
 }
 
-/// Rows of a matrix as a file has them.
+/// Rows of a matrix in the format of a file.
 #[derive(Debug)]
 pub struct FileRows<'a> {
     /// The format of the elements.
     pub format: TensorFormat,
-    /// Rows and columns.
+    /// The numbers of rows and of columns.
     pub extents: [usize; 2],
-    /// The bytes of all rows.
+    /// The bytes of all rows, one after another.
     pub bytes: &'a [u8],
 }
 
-/// y ← x·Wᵀ + bias. W may consist of parts, with rows in different formats.
+/// A linear layer: y ← x·Wᵀ + bias. W may consist of parts whose rows have different formats.
 #[derive(Debug)]
 pub struct LinearLayer {
-    /// Matrices and their rows.
+    /// The parts of W in order, and the number of rows of each.
     parts: Vec<(Matrix, usize)>,
     columns: usize,
     rows: usize,
     bias: Option<Arc<DeviceBuffer<f32>>>,
 }
 
-/// Reads elements of `N` bytes.
+/// Reads elements of `N` bytes each, by `number`.
 pub(super) fn read_elements<T, const N: usize>(bytes: &[u8], number: impl Fn([u8; N]) -> T) -> Vec<T> {
     bytes.chunks_exact(N).map(|bytes| number(std::array::from_fn(|i| bytes[i]))).collect()
 }
 
 impl LinearLayer {
-    /// Uploads a matrix. All parts have equal columns; there is a bias for each row of all parts,
-    /// or none.
+    /// Uploads a matrix, whose rows are those of `parts` in order. `bias` has an element for each
+    /// row.
     ///
     /// # Errors
-    /// If parts differ in columns, a format has no kernels, or memory runs out.
+    /// If parts differ in columns, `bytes` or `bias` has another length than the extents, there are
+    /// no kernels for a format, or memory runs out.
     pub fn new(device: &Device, parts: &[FileRows<'_>], bias: Option<&[f32]>) -> crate::Result<LinearLayer> {
         let columns = parts.first().map_or(0, |part| part.extents[1]);
         let mut made = Vec::new();
@@ -106,7 +106,8 @@ impl LinearLayer {
             let refused = |problem: String| crate::Error::tensor("a matrix", &format.to_string(), problem);
             let length = format.bytes(*part_columns as u64, (rows * part_columns) as u64);
             if *part_columns != columns || length != Some(bytes.len() as u64) {
-                let problem = format!("[{rows}, {part_columns}] in {} bytes, beside {columns} columns", bytes.len());
+                let found = format!("found {rows} rows of {part_columns} elements in {} bytes", bytes.len());
+                let problem = format!("{found}; expected {columns} elements a row, in whole blocks");
                 return Err(refused(problem));
             }
             let matrix = match (format, format.blocks()) {
@@ -130,20 +131,21 @@ impl LinearLayer {
         }
         let rows = made.iter().map(|(_, rows)| rows).sum();
         if let Some(bias) = bias.filter(|bias| bias.len() != rows) {
-            let problem = format!("a bias of {} elements for {rows} rows", bias.len());
+            let problem = format!("expected {rows} elements, one for each row of the matrix; found {}", bias.len());
             return Err(crate::Error::tensor("a matrix", "bias", problem));
         }
         let bias = bias.map(|bias| device.upload(bias)).transpose()?.map(Arc::new);
         Ok(LinearLayer { parts: made, columns, rows, bias })
     }
 
-    /// Returns the extents: rows, the elements of y, and columns, the elements of x.
+    /// Returns the number of rows, which is that of elements of y, and the number of columns, which
+    /// is that of elements of x.
     pub fn extents(&self) -> [usize; 2] {
         [self.rows, self.columns]
     }
 
     /// Queues y ← x·Wᵀ + bias as [`run`](LinearLayer::run) does. With `exact`, each row of y has
-    /// the bits of a product of that row alone.
+    /// the bits of a product with that row of x alone.
     ///
     /// # Errors
     /// If extents do not match, or memory runs out.
@@ -163,7 +165,7 @@ impl LinearLayer {
         in_row_chunks(chunk_rows, x, y, |x, y| self.run(on, x, y))
     }
 
-    /// Queues y ← x·Wᵀ + bias: x is `[tokens, columns]`, y `[tokens, rows]`.
+    /// Queues y ← x·Wᵀ + bias. x is `[tokens, columns]`, and y is `[tokens, rows]`.
     ///
     /// # Errors
     /// If extents do not match, or memory runs out.
@@ -176,9 +178,11 @@ impl LinearLayer {
         self.separate_products(on, &ActivationOperand::F32(*x), y)
     }
 
-    /// Returns the form in which the product reads `tokens` tokens. The form is F32 for one token
-    /// of quantized matrices, which the kernel of the product quantizes. F32 is also the form if
-    /// parts need different forms: each part then converts x itself.
+    /// Returns the form in which the product reads the activations of `tokens` tokens.
+    ///
+    /// The form is F32 with `exact`, and if parts need different forms: each part then converts x
+    /// itself. The form is also F32 for one token and quantized matrices, because the kernel of
+    /// that product quantizes x.
     pub(super) fn form(&self, tokens: usize, exact: bool) -> ActivationForm {
         let mut forms = self.parts.iter().map(|(matrix, _)| match matrix {
             Matrix::Blocks(_) if tokens > 1 => ActivationForm::Quantized,
@@ -190,8 +194,8 @@ impl LinearLayer {
         first.unwrap_or(ActivationForm::F32)
     }
 
-    /// Queues y ← x·Wᵀ + bias of x in the [`form`](LinearLayer::form) for its tokens, as
-    /// [`run_as`](LinearLayer::run_as) does.
+    /// Queues y ← x·Wᵀ + bias as [`run_as`](LinearLayer::run_as) does. x has the
+    /// [`form`](LinearLayer::form) for its number of tokens.
     ///
     /// # Errors
     /// If extents or the form do not match, or memory runs out.
@@ -208,7 +212,7 @@ impl LinearLayer {
         }
     }
 
-    /// Queues the product of each part.
+    /// Queues the product with each part, which writes its columns of y.
     fn separate_products(
         &self,
         on: &impl Queue,
@@ -230,7 +234,7 @@ impl LinearLayer {
                     None => unsafe { blocks_product(on, weights, x, &mut y, Identity)? },
                     Some(bias) => on.reading(&bias, || {
                         // SAFETY: the launch is noted as a reader of the bias and queued before the
-                        // borrow ends. The bias has a number for each row of the weights.
+                        // borrow ends. The bias has an element for each row of the weights.
                         unsafe { blocks_product(on, weights, x, &mut y, Bias { bias: bias.detached() }) }
                     })?,
                 },
@@ -246,14 +250,14 @@ impl LinearLayer {
     }
 }
 
-/// The maximum number of rows for which a norm and the next product are one kernel, if the matrix
+/// The maximum number of tokens for which a norm and the next product are one kernel, if the matrix
 /// is not block-quantized. Each thread block computes the norms again. On an H100, a 2B model in
 /// bf16 generates 742 tokens per second for 2 sequences with such kernels, and 703 with separate
 /// ones. With 4 sequences these rates are 1,211 and 1,300, with 8 sequences 1,616 and 2,517.
 pub(super) const MAX_FUSED_TOKENS: usize = 2;
 
 impl LinearLayer {
-    /// Returns the matrix, if it is a single one and not block-quantized.
+    /// Returns the matrix if the layer has one part, which is not block-quantized.
     pub(super) fn dense_matrix(&self) -> Option<&DenseMatrix> {
         match &self.parts[..] {
             [(Matrix::Dense(numbers), _)] => Some(numbers),
@@ -263,7 +267,8 @@ impl LinearLayer {
 }
 
 impl DenseMatrix {
-    /// Queues y ← norm(x)·Wᵀ + bias. `of` has the bias and the extents.
+    /// Queues y ← norm(x)·Wᵀ + bias. W is `self`, and `of` is the layer of W, with its bias and
+    /// extents.
     pub(super) fn run_normed(
         &self,
         on: &impl Queue,
@@ -282,7 +287,7 @@ impl DenseMatrix {
         }
     }
 
-    /// Queues y ← f(a, b), where a and b are the halves of norm(x)·Wᵀ.
+    /// Queues y ← silu(a)·b, where a and b are the halves of norm(x)·Wᵀ, and W is `self`.
     fn run_gated<O: Float + GenericArgument>(
         &self,
         on: &impl Queue,
@@ -299,7 +304,7 @@ impl DenseMatrix {
         }
     }
 
-    /// Queues y ← y + x·Wᵀ for x in the format of the matrix.
+    /// Queues y ← y + x·Wᵀ. W is `self`, and x has the same format.
     pub(super) fn add(
         &self,
         on: &impl Queue,
@@ -314,8 +319,8 @@ impl DenseMatrix {
         }
     }
 
-    /// Queues x ← x + g·Wᵀ. g = silu(a)·b has `inner` elements. a and b are the halves of
-    /// norm(x)·Vᵀ, and V is `gate_and_up`.
+    /// Queues x ← x + g·Wᵀ, where W is `self`. g = silu(a)·b has `inner` elements for each token. a
+    /// and b are the halves of norm(x)·Vᵀ, and V is `gate_and_up`.
     pub(super) fn add_gated(
         &self,
         on: &impl Queue,
@@ -332,7 +337,7 @@ impl DenseMatrix {
     }
 }
 
-/// Queues x ← x + g·Wᵀ as [`DenseMatrix::add_gated`] does.
+/// Queues x ← x + g·Wᵀ as [`DenseMatrix::add_gated`] does, with W = `w`.
 fn add_gated<T: Float + GenericArgument>(
     on: &impl Queue,
     norm: Norm<'_, f32>,
@@ -349,7 +354,7 @@ fn add_gated<T: Float + GenericArgument>(
 
 /// Returns the error for an operand in a form that the matrix does not read.
 fn mismatch(matrix: &impl Debug, x: &ActivationOperand<'_>) -> Error {
-    refused(format!("the operand has another form than its matrix reads: {x:?} for {matrix:?}"))
+    refused(format!("the matrix does not read activations in this form: {matrix:?}, {x:?}"))
 }
 
 /// Queues y ← epilogue(x·Wᵀ) with block-quantized weights, for x in `f32` or quantized.
@@ -386,7 +391,7 @@ fn add_product<T: Float + GenericArgument>(
     Gemm::new().transpose_b().beta(1.0).run(on, &x, &w.view([1, rows, columns])?, &mut y)
 }
 
-/// Queues a product with weights of 16 bits, after x is converted to their format.
+/// Queues y ← x·Wᵀ + bias with weights of 16 bits: converts x to their format, then multiplies.
 fn narrow<T: Float + GenericArgument>(
     on: &impl Queue,
     x: &BufferView<'_, f32, 2>,

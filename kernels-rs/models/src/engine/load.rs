@@ -1,4 +1,4 @@
-//! Loading: the tensors of a checkpoint become layers on a device.
+//! The loader, which makes layers on a device from the tensors of a checkpoint.
 
 use super::attention::{AttentionLayer, AttentionShape};
 use super::block::{FeedForward, NormLayer, TransformerBlock};
@@ -20,20 +20,22 @@ use runtime::Device;
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-/// The tensors of a model, and where they go.
+/// The tensors of a model that are to be loaded, and the device to which they are loaded.
 pub struct Loader<'a> {
     device: &'a Device,
+    /// The path of the checkpoint, for messages.
     file: &'a str,
     configuration: &'a Configuration,
     tensors: HashMap<(TensorRole, usize), FileTensor<'a>>,
-    /// Receives the bytes that are loaded, and those of the whole model.
+    /// Receives the bytes loaded so far, and the bytes of all tensors.
     progress: &'a mut dyn FnMut(u64, u64),
     loaded: u64,
     total: u64,
 }
 
 impl<'a> Loader<'a> {
-    /// Finds every tensor that the configuration needs.
+    /// Finds each tensor that the configuration needs. `progress` receives the bytes loaded so far,
+    /// and the bytes of all tensors.
     pub fn new(
         device: &'a Device,
         checkpoint: &'a Checkpoint,
@@ -46,12 +48,12 @@ impl<'a> Loader<'a> {
         Ok(Loader { device, file: checkpoint.file(), configuration, tensors, progress, loaded: 0, total })
     }
 
-    /// Sets the device to which later tensors are loaded.
+    /// Sets the device to which the next tensors are loaded.
     pub fn set_device(&mut self, device: &'a Device) {
         self.device = device;
     }
 
-    /// Returns a tensor that is going to be loaded.
+    /// Returns a tensor to be loaded, and counts its bytes as loaded.
     fn take(&mut self, role: TensorRole, layer: usize) -> Result<FileTensor<'a>> {
         let tensor = self.tensors.get(&(role, layer)).copied().ok_or_else(|| {
             Error::tensor(
@@ -65,7 +67,7 @@ impl<'a> Loader<'a> {
         Ok(tensor)
     }
 
-    /// Returns a vector in `f32`.
+    /// Returns the elements of a vector as `f32`.
     pub fn vector(&mut self, role: TensorRole, layer: usize) -> Result<Vec<f32>> {
         let tensor = self.take(role, layer)?;
         Ok(match tensor.format {
@@ -79,7 +81,8 @@ impl<'a> Loader<'a> {
         })
     }
 
-    /// Uploads matrices one below the other. Neighbors of equal formats become one matrix.
+    /// Uploads a layer whose matrix has the rows of several tensors, in the order of `roles`.
+    /// Neighboring tensors of equal formats become one part.
     fn linear(&mut self, roles: &[TensorRole], layer: usize, bias: Option<Vec<f32>>) -> Result<LinearLayer> {
         let mut parts: Vec<(TensorFormat, [usize; 2], Cow<'a, [u8]>)> = Vec::new();
         for role in roles {
@@ -104,7 +107,8 @@ impl<'a> Loader<'a> {
         LinearLayer::new(self.device, &rows, bias.as_deref())
     }
 
-    /// Returns the number of heads of a matrix, if its rotated pairs are neighbors.
+    /// Returns the number of heads of a matrix whose rows the loader moves: queries or keys with
+    /// [`Pairing::Neighbors`].
     fn heads_in_pairs(&self, role: TensorRole) -> Option<usize> {
         if self.configuration.rotary.pairing == Pairing::Halves {
             return None;
@@ -116,7 +120,7 @@ impl<'a> Loader<'a> {
         }
     }
 
-    /// Returns rows and columns of a matrix that kernels read.
+    /// Returns the numbers of rows and columns of a matrix, and rejects formats without kernels.
     fn matrix(&self, tensor: &FileTensor<'_>) -> Result<[usize; 2]> {
         let is_read = tensor.format.blocks().is_some()
             || matches!(tensor.format, TensorFormat::F32 | TensorFormat::F16 | TensorFormat::BF16);
@@ -142,19 +146,19 @@ impl<'a> Loader<'a> {
         Embedding::new(self.device, &FileRows { format: tensor.format, extents, bytes: tensor.bytes })
     }
 
-    /// Uploads the output matrix, which is the embedding in a tied model.
+    /// Uploads the output matrix. A tied model uploads the embedding a second time.
     pub fn output(&mut self) -> Result<LinearLayer> {
         let role = if self.configuration.tied { TensorRole::Embedding } else { TensorRole::Output };
         self.linear(&[role], 0, None)
     }
 
-    /// Uploads a norm.
+    /// Uploads the weights of an RMS norm.
     pub fn norm(&mut self, role: TensorRole, layer: usize) -> Result<NormLayer> {
         let weight = self.vector(role, layer)?;
         NormLayer::new(self.device, &weight, self.configuration.epsilon)
     }
 
-    /// Uploads a matrix of all experts of a layer, which are one below the other.
+    /// Uploads a matrix of all experts of a layer: the rows of one expert after those of another.
     fn stacked(&mut self, role: TensorRole, layer: usize) -> Result<Weights> {
         let tensor = self.take(role, layer)?;
         let (Some(format), &[count, rows, _]) = (tensor.format.blocks(), tensor.extents) else {
@@ -173,7 +177,7 @@ impl<'a> Loader<'a> {
         Ok(Weights::from_blocks(self.device, format, &blocks)?)
     }
 
-    /// Uploads a block.
+    /// Uploads the transformer block of a layer.
     pub fn block(&mut self, layer: usize) -> Result<TransformerBlock> {
         let configuration = self.configuration;
         let bias = if configuration.architecture.has_biases() {
@@ -218,20 +222,22 @@ impl<'a> Loader<'a> {
 }
 
 impl Loader<'_> {
-    /// Returns the elements of a tensor of the tower.
+    /// Returns the elements of a tensor of the vision tower.
     fn elements(&mut self, role: VisionRole, layer: usize) -> Result<Vec<f32>> {
         let tensor = self.take(TensorRole::Vision(role), layer)?;
         quantize::dequantized(tensor.format, tensor.bytes).ok_or_else(|| {
             let field = format!("tensor `{}`", tensor.name);
-            Error::unsupported(self.file, field, format!("the format {}", tensor.format), "formats with kernels")
+            let supported = "F32, F16, BF16, Q4_0 to Q8_0, Q2_K to Q6_K, IQ4_NL, IQ4_XS, MXFP4";
+            Error::unsupported(self.file, field, format!("the format {}", tensor.format), supported)
         })
     }
 
-    /// Returns a weight and its bias.
+    /// Returns the elements of a weight and of its bias.
     fn pair(&mut self, [weight, bias]: [VisionRole; 2], layer: usize) -> Result<WeightAndBias> {
         Ok(WeightAndBias { weight: self.elements(weight, layer)?, bias: self.elements(bias, layer)? })
     }
 
+    /// Uploads a merger: the norm, then the matrices up and down, each with its bias.
     fn merger(&mut self, roles: [VisionRole; 6], at: usize, epsilon: f32) -> Result<PatchMerger> {
         let [norm, norm_bias, up, up_bias, down, down_bias] = roles;
         let norm = self.pair([norm, norm_bias], at)?;
@@ -246,7 +252,7 @@ impl Loader<'_> {
     /// Uploads a vision tower.
     pub fn tower(&mut self, vision: &VisionConfiguration, processor: ImageProcessor) -> Result<VisionTower> {
         use VisionRole::*;
-        // GGUF has a tensor for each frame, and transformers' files have one for all.
+        // GGUF has a tensor for each frame, and files of transformers have one for all frames.
         let frames = (0..vision.frames).filter(|frame| self.tensors.contains_key(&(TensorRole::Vision(Patch), *frame)));
         let frames: Vec<usize> = frames.collect();
         let mut frame_weights = Vec::new();
@@ -283,8 +289,8 @@ impl Loader<'_> {
     }
 }
 
-/// Moves rows of heads from the order of neighboring pairs to that of halves: row 2·i + j of a head
-/// becomes row j·D/2 + i.
+/// Moves the rows of each head from the order of neighboring pairs to that of halves. With D rows a
+/// head, row 2·i + j of a head becomes row j·D/2 + i.
 fn in_halves(bytes: &[u8], rows: usize, heads: usize) -> Vec<u8> {
     let (row_bytes, head) = (bytes.len() / rows.max(1), rows / heads.max(1));
     let from = |row: usize| {

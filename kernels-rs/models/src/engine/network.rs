@@ -1,4 +1,4 @@
-//! The gated network of a block (Shazeer, *GLU Variants Improve Transformer*, 2020).
+//! The gated feed-forward network of a block (Shazeer, *GLU Variants Improve Transformer*, 2020).
 
 use super::attention::prefix;
 use super::linear::{DenseMatrix, LinearLayer};
@@ -11,9 +11,10 @@ use kernels_rs::rowwise::Norm;
 use kernels_rs::{Queue, QueueMemory};
 use runtime::{BufferView, BufferViewMut, Error};
 
-/// y ← down(silu(gate(x)) · up(x)).
+/// A gated network: y ← down(silu(gate(x)) · up(x)).
 #[derive(Debug)]
 pub struct Network {
+    /// The number of elements of a token between the two products.
     inner: usize,
     /// The rows of the gate, then those of up.
     gate_and_up: LinearLayer,
@@ -23,7 +24,9 @@ pub struct Network {
 /// Memory that the networks of a step use one after another.
 #[derive(Debug)]
 pub struct NetworkMemory {
+    /// The results of gate and up, `[tokens, 2·inner]`.
     both: QueueMemory<f32>,
+    /// The input of down, `[tokens, inner]`.
     gated: OperandMemory,
     exact: bool,
 }
@@ -39,8 +42,8 @@ impl NetworkMemory {
     }
 }
 
-/// A network for few tokens, whose kernels also compute the norm before it, the gate, and the sum
-/// after it.
+/// A network for few tokens, in two kernels that also compute the norm, the gate and the residual
+/// sum.
 pub(super) struct FusedNetwork<'a> {
     inner: usize,
     gate_and_up: &'a DenseMatrix,
@@ -48,7 +51,7 @@ pub(super) struct FusedNetwork<'a> {
 }
 
 impl FusedNetwork<'_> {
-    /// Queues x ← x + network of norm(x).
+    /// Queues x ← x + network(norm(x)). x is `[tokens, width]`.
     pub(super) fn add(
         &self,
         on: &impl Queue,
@@ -60,7 +63,8 @@ impl FusedNetwork<'_> {
 }
 
 impl Network {
-    /// Makes a network from its matrices: `gate_and_up` has the rows of the gate, then those of up.
+    /// Makes a network from its matrices. `gate_and_up`, `[2·inner, width]`, has the rows of the
+    /// gate, then those of up. `down` is `[width, inner]`.
     ///
     /// # Errors
     /// If extents do not match.
@@ -73,13 +77,13 @@ impl Network {
         Ok(Network { inner, gate_and_up, down })
     }
 
-    /// Returns the elements of a token between the two products.
+    /// Returns the number of elements of a token between the two products.
     pub fn inner(&self) -> usize {
         self.inner
     }
 
-    /// Returns the network whose kernels also compute the norm before it, the gate, and the sum
-    /// after it. Neither matrix may be block-quantized.
+    /// Returns the form of the network for few tokens. `None` if a matrix is block-quantized, or
+    /// has parts in several formats.
     pub(super) fn fused(&self) -> Option<FusedNetwork<'_>> {
         let (gate_and_up, down) = (self.gate_and_up.dense_matrix()?, self.down.dense_matrix()?);
         Some(FusedNetwork { inner: self.inner, gate_and_up, down })
@@ -90,7 +94,7 @@ impl Network {
         &self.gate_and_up
     }
 
-    /// Queues y ← the network of x, both `[tokens, width]`. x has the form that
+    /// Queues y ← network(x), both `[tokens, width]`. x has the form that
     /// [`gate_and_up`](Network::gate_and_up) reads.
     ///
     /// # Errors
@@ -112,7 +116,7 @@ impl Network {
     }
 }
 
-/// The gate of a network: silu(a)·b, where a and b are the halves of each row.
+/// The gated activations of a network: silu(a)·b, where a and b are the halves of each row.
 struct GatedHalves<'a> {
     both: BufferView<'a, f32, 2>,
     exact: bool,
@@ -132,7 +136,8 @@ impl ActivationSource for GatedHalves<'_> {
         }
     }
 
-    /// Queues the gate in the kernel that quantizes. Exact products read `f32`.
+    /// Queues the gate and the quantization as one kernel. Only inexact products read the result,
+    /// so that the gate may be approximate.
     fn quantize(self, on: &impl Queue) -> Result<Activations, Error> {
         let [n, inner] = self.extents();
         let halves = self.both.strided().reshaped([n, 2, inner])?.permuted([1, 0, 2])?;

@@ -1,5 +1,9 @@
-//! Activations in the form that a product reads. The kernel that computes them writes that form, so
-//! that no launch between the two converts or quantizes them.
+//! Activations in the form that the next product reads.
+//!
+//! Norms, gates and the attention of few tokens write elements of 16 bits themselves, and norms and
+//! gates also write quantized activations. These activations need no launch that converts them.
+//! Attention needs a separate launch to quantize its result, and one to convert the result for a
+//! prompt.
 
 use super::attention::prefix;
 use kernel_dsl::compiler::launch::Refusal;
@@ -9,18 +13,18 @@ use kernels_rs::quant;
 use kernels_rs::{Queue, QueueMemory};
 use runtime::{BufferView, BufferViewMut, Error};
 
-/// A computation of activations: a norm, attention, or a gate.
+/// A computation of activations, not yet queued: a norm, attention, or a gate.
 pub(super) trait ActivationSource: Sized {
     /// Returns the number of tokens, and the number of elements of a token.
     fn extents(&self) -> [usize; 2];
 
-    /// Queues y ← the activations.
+    /// Queues y ← the activations, `[tokens, elements]`.
     ///
     /// # Errors
     /// If extents do not match, or memory runs out.
     fn write<T: Float + GenericArgument>(self, on: &impl Queue, y: &mut BufferViewMut<'_, T, 2>) -> Result<(), Error>;
 
-    /// Queues the activations and their quantization.
+    /// Queues the activations and their quantization, as separate launches by default.
     ///
     /// # Errors
     /// If extents do not match, or memory runs out.
@@ -38,7 +42,7 @@ pub(super) enum ActivationForm {
     F32,
     F16,
     Bf16,
-    /// 8 bits, with a scale for each 32 elements.
+    /// 8 bits an element, with a scale for each 32 elements.
     Quantized,
 }
 
@@ -63,10 +67,11 @@ impl ActivationOperand<'_> {
     }
 }
 
-/// Memory for activations of all forms. Each form's memory is allocated at its first use.
+/// Memory for activations in any form. The memory of a form is allocated when the form is first
+/// used, and that of quantized activations at each use.
 #[derive(Debug)]
 pub(super) struct OperandMemory {
-    /// The largest count of elements.
+    /// The largest number of elements.
     elements: usize,
     f32: Option<QueueMemory<f32>>,
     f16: Option<QueueMemory<f16>>,
@@ -74,12 +79,12 @@ pub(super) struct OperandMemory {
 }
 
 impl OperandMemory {
-    /// Returns memory for at most `elements` elements.
+    /// Makes memory for up to `elements` elements, without allocating any.
     pub fn new(elements: usize) -> OperandMemory {
         OperandMemory { elements, f32: None, f16: None, bf16: None }
     }
 
-    /// Queues the conversion of the activations to a form, and returns the result.
+    /// Queues a computation of activations, and returns the result in the form `form`.
     ///
     /// # Errors
     /// If extents do not match or exceed the memory, or memory runs out.
@@ -99,8 +104,8 @@ impl OperandMemory {
     }
 }
 
-/// Queues the activations in the type `T`, and returns them. The memory is allocated for `elements`
-/// elements at its first use.
+/// Queues a computation of activations of type `T`, and returns the result. If `memory` is `None`,
+/// allocates memory for `elements` elements.
 fn written<'m, T: Float + GenericArgument>(
     on: &impl Queue,
     memory: &'m mut Option<QueueMemory<T>>,
@@ -116,7 +121,7 @@ fn written<'m, T: Float + GenericArgument>(
     Ok(prefix(memory, extents)?.shared())
 }
 
-/// Returns the error of a product that cannot read its operand.
+/// Returns the error of a product that refuses its operand, for the reason `why`.
 pub(super) fn refused(why: String) -> Error {
     Error::RefusedArguments { refusals: vec![Refusal(why)] }
 }
