@@ -267,7 +267,7 @@ fn gpu_a_device_is_refused_twice() {
     let checkpoint = Checkpoint::open(&small("split-twice", "llama", true)).unwrap();
     let devices = [Device::cuda(0).unwrap(), Device::cuda(0).unwrap()];
     let error = Model::load_split(&LayerSplit::new(&devices), &checkpoint, |_, _| {}).unwrap_err().to_string();
-    assert!(error.starts_with("a split, devices: numbers 0 and 1 are both "), "{error}");
+    assert!(error.starts_with("a split, devices: entries 0 and 1 are both "), "{error}");
 }
 
 fn run(arguments: &[&str]) -> Output {

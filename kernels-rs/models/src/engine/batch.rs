@@ -1,13 +1,13 @@
 //! Sequences that are decoded together.
 //!
-//! Each sequence has tokens, and pages of the cache for its keys and values. A step passes the next
-//! token of several sequences through the model at once, and reads each weight once for all of
-//! them. Sequences may begin and end while others continue. A sequence with a new prompt keeps the
-//! keys and values of the tokens with which the old and the new prompt begin. A sequence can also
-//! share full pages of another one.
+//! Each sequence has tokens, and pages of the cache for the keys and values of these tokens. A step
+//! passes the next token of several sequences through the model at once, and reads each weight once
+//! for all sequences. Sequences may begin and end while others continue. If the old and the new
+//! prompt of a sequence begin with the same tokens, the sequence keeps their keys and values. A
+//! sequence can also share full pages of another sequence that begins with the same tokens.
 //!
-//! With [`SessionOptions::exact`] the tokens of a sequence do not depend on the other sequences.
-//! Otherwise the order of sums, and so the last bits of logits, depend on the number of sequences
+//! With [`SessionOptions::exact`], the tokens of a sequence do not depend on the other sequences.
+//! Otherwise the order of sums, and so the last bits of logits, depends on the number of sequences
 //! in a step.
 
 use super::attention::TokenPlace;
@@ -25,23 +25,24 @@ use kernel_dsl::half::f16;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// The tokens of a sequence, and what is computed for them.
+/// The tokens of a sequence, and the state of their computation.
 #[derive(Clone, Debug, Default)]
 struct SequenceState {
     prompt: Prompt,
-    /// Features of images by number, until all of their tokens are done.
+    /// Features of images, by the number of the image in the prompt, until all tokens of the image
+    /// are computed.
     features: HashMap<usize, Arc<ImageFeatures>>,
     /// The number of tokens whose keys and values are in the cache.
     computed: usize,
-    /// The logits after the last of these tokens, if nothing has replaced them.
+    /// The place of the logits after the last computed token, until the place is overwritten.
     logits: Option<LogitsPlace>,
-    /// Drafts: guesses of the tokens after those that are done. Keys and values of the drafts are
-    /// in the cache. The logits after each draft are in the rows after `logits`.
+    /// Drafts: guesses of the tokens after the computed ones. Keys and values of the drafts are in
+    /// the cache. The logits after each draft are in the rows after `logits`.
     drafts: Vec<u32>,
 }
 
 impl SequenceState {
-    /// Appends a token. If the draft was right, the token is done.
+    /// Appends a token. If the token is the next draft, the token counts as computed.
     fn push(&mut self, token: u32) {
         self.prompt.push(token);
         self.logits = match self.logits {
@@ -61,17 +62,17 @@ impl SequenceState {
         self.prompt.tokens()
     }
 
-    /// Tells whether a token is one of an image.
+    /// Tells whether the token at an index belongs to an image.
     fn is_image(&self, at: usize) -> bool {
         self.prompt.images_in(&(at..at + 1)).next().is_some()
     }
 }
 
-/// The least and the largest number of last tokens that are looked up among the tokens before them.
+/// The least and the largest number of last tokens whose earlier occurrence is searched for.
 const LOOKUP_LENGTHS: [usize; 2] = [2, 4];
 
-/// Returns up to `most` tokens that followed the last earlier occurrence of the last tokens
-/// (Saxena, *Prompt Lookup Decoding*, 2023).
+/// Guesses up to `most` next tokens: those that followed the last earlier occurrence of the last
+/// tokens (Saxena, *Prompt Lookup Decoding*, 2023). The longest match of 2 to 4 tokens decides.
 fn draft_tokens(tokens: &[u32], most: usize) -> &[u32] {
     let found = (LOOKUP_LENGTHS[0]..=LOOKUP_LENGTHS[1]).rev().filter(|n| *n < tokens.len()).find_map(|n| {
         let (before, end) = (&tokens[..tokens.len() - 1], &tokens[tokens.len() - n..]);
@@ -87,7 +88,7 @@ pub struct Batch {
     executor: Box<dyn BatchExecutor>,
     sequences: Vec<SequenceState>,
     pages: SequencePages,
-    /// The number of guessed tokens, and how many of them were right.
+    /// The number of guessed tokens, and the number of accepted ones.
     drafts: [usize; 2],
 }
 
@@ -102,7 +103,7 @@ impl Batch {
     /// The maximum number of sequences.
     pub const MAX_SEQUENCES: usize = 16;
 
-    /// Makes empty sequences.
+    /// Makes empty sequences, with the errors of [`Model::batch`].
     pub(super) fn new(model: Model, options: SessionOptions, sequences: usize) -> Result<Batch> {
         let refused = |what: &str| Err(Error::field("a batch", "options", format!("expected {what}")));
         if options.context_size == 0 || options.chunk_size == 0 || options.page == 0 {
@@ -115,7 +116,7 @@ impl Batch {
             return refused(&format!("1 to {} sequences, found {sequences}", Batch::MAX_SEQUENCES));
         }
         if options.context_size.checked_mul(sequences).is_none_or(|rows| rows >= u32::MAX as usize) {
-            return refused(&format!("fewer than 2³² tokens, found {sequences} times {}", options.context_size));
+            return refused(&format!("fewer than 2³² − 1 tokens, found {sequences} times {}", options.context_size));
         }
         let pages = SequencePages::new(sequences, options.context_size, options.page);
         let executor: Box<dyn BatchExecutor> = match options.cache {
@@ -163,8 +164,9 @@ impl Batch {
         })
     }
 
-    /// Returns the number of leading tokens of a prompt whose keys and values are in the cache. A
-    /// sequence can reuse those that it has, or those in full pages of another sequence.
+    /// Returns the number of leading tokens of a prompt whose keys and values a sequence can reuse:
+    /// its own, or those in full pages of another sequence. The last token of a prompt is never
+    /// reused.
     ///
     /// # Errors
     /// If the sequence does not exist.
@@ -173,9 +175,9 @@ impl Batch {
         Ok(self.longest_prefix(sequence, prompt).1)
     }
 
-    /// Returns the sequence that has the most leading tokens of a prompt, and their number.
+    /// Returns the sequence with the most reusable tokens of a prompt, and their number.
     fn longest_prefix(&self, sequence: usize, prompt: &Prompt) -> (usize, usize) {
-        // The last token is always computed, because its logits are needed.
+        // The last token is always computed, because the logits after it are needed.
         let most = prompt.tokens().len().saturating_sub(1);
         let reusable = |from: usize| {
             let state = &self.sequences[from];
@@ -196,6 +198,7 @@ impl Batch {
         self.check_tokens(prompt.tokens())
     }
 
+    /// Rejects tokens that do not fit, or are beyond the vocabulary.
     fn check_tokens(&self, tokens: &[u32]) -> Result<()> {
         let vocabulary = self.model.configuration.vocabulary;
         let problem = match tokens.len() {
@@ -211,8 +214,8 @@ impl Batch {
         Err(Error::Tokens { action: "set the tokens of a sequence", problem })
     }
 
-    /// Replaces the tokens of a sequence, and computes nothing. Keys and values of the tokens with
-    /// which the old and the new ones begin are kept.
+    /// Replaces the tokens of a sequence, and computes nothing. Keys and values of the longest
+    /// common beginning of old and new tokens are kept, or shared with another sequence.
     ///
     /// # Errors
     /// If there are no tokens, more tokens than the context size, or tokens beyond the vocabulary,
@@ -236,11 +239,12 @@ impl Batch {
         Ok(())
     }
 
-    /// Runs the model for the next chunk of a sequence. Returns whether all tokens of the sequence
-    /// are computed now.
+    /// Queues the model for the next chunk of tokens of a sequence that are not computed yet.
+    /// Returns whether all tokens of the sequence are computed now, and the device has completed
+    /// the work.
     ///
     /// # Errors
-    /// If the sequence does not exist, or the device fails.
+    /// If the sequence does not exist, memory runs out, or the device fails.
     pub fn prefill(&mut self, sequence: usize) -> Result<bool> {
         self.state(sequence)?;
         let SequenceState { prompt, features, computed, .. } = &mut self.sequences[sequence];
@@ -281,11 +285,12 @@ impl Batch {
         Ok(end == all)
     }
 
-    /// Computes all tokens of sequences that are not computed yet. The last tokens of all sequences
-    /// pass through the model together.
+    /// Computes the tokens of `sequences` that are not computed yet. The last tokens of all these
+    /// sequences pass through the model in one step. In a step of a single sequence, drafts pass
+    /// too.
     ///
     /// # Errors
-    /// If a sequence does not exist or is empty, or the device fails.
+    /// If a sequence does not exist or is empty, memory runs out, or the device fails.
     pub fn advance(&mut self, sequences: &[usize]) -> Result<()> {
         let mut step_tokens: Vec<StepToken> = Vec::new();
         for sequence in sequences {
@@ -316,7 +321,7 @@ impl Batch {
         if step_tokens.is_empty() {
             return Ok(());
         }
-        // Only a step of a single sequence has rows for drafts.
+        // Drafts are rows of one sequence, so only a step of a single sequence has drafts.
         let mut drafts: &[u32] = &[];
         if let [StepToken { place: TokenPlace { sequence, index: before }, position, .. }] = step_tokens[..] {
             let remaining = self.options.context_size - before - 1;
@@ -340,7 +345,7 @@ impl Batch {
         Ok(())
     }
 
-    /// Records that the logits in some places are overwritten.
+    /// Forgets logits and drafts of sequences whose logits are in places that are overwritten.
     fn forget_logits(&mut self, is_replaced: impl Fn(LogitsPlace) -> bool) {
         for state in self.sequences.iter_mut().filter(|state| state.logits.is_some_and(&is_replaced)) {
             state.logits = None;
@@ -348,12 +353,12 @@ impl Batch {
         }
     }
 
-    /// Returns how many tokens were guessed, and how many of them were right.
+    /// Returns the number of guessed tokens, and the number of accepted ones.
     pub fn drafts(&self) -> [usize; 2] {
         self.drafts
     }
 
-    /// Returns the place of the logits after the last token of a sequence.
+    /// Computes a sequence, and returns the place of the logits after its last token.
     fn logits_place(&mut self, sequence: usize) -> Result<LogitsPlace> {
         self.advance(&[sequence])?;
         self.sequences[sequence].logits.ok_or_else(|| Error::Tokens {
@@ -362,19 +367,22 @@ impl Batch {
         })
     }
 
-    /// Returns the logits after the last token of a sequence.
+    /// Returns the logits after the last token of a sequence, one for each token of the vocabulary.
+    /// Computes the sequence first, as [`advance`](Batch::advance) does.
     ///
     /// # Errors
-    /// If the sequence is empty or does not exist, or the device fails.
+    /// Returns the errors of [`advance`](Batch::advance).
     pub fn logits(&mut self, sequence: usize) -> Result<Vec<f32>> {
         let place = self.logits_place(sequence)?;
         self.executor.logits(place)
     }
 
-    /// Draws the next token of a sequence, and adds it.
+    /// Draws the next token of a sequence, appends the token, and returns it. Computes the sequence
+    /// first, as [`advance`](Batch::advance) does.
     ///
     /// # Errors
-    /// If the sequence is empty, full, or does not exist, or the device fails.
+    /// If the sequence is full, or all logits are NaN. Also returns the errors of
+    /// [`advance`](Batch::advance).
     pub fn draw(&mut self, sequence: usize, sampler: &mut Sampler) -> Result<u32> {
         if self.state(sequence)?.tokens().len() >= self.options.context_size {
             let problem = format!("the context size is {} tokens", self.options.context_size);
@@ -389,18 +397,18 @@ impl Batch {
         Ok(token)
     }
 
-    /// Removes the tokens of a sequence, so that it shares no page.
+    /// Removes the tokens of a sequence, and gives the sequence pages that no other sequence uses.
     fn clear(&mut self, sequence: usize) {
         self.sequences[sequence] = SequenceState::default();
         self.pages.share_prefix(sequence, sequence, 0);
     }
 
-    /// Returns −ln of the probability of each token after the first, given those before it. The
-    /// sequence is empty afterwards.
+    /// Returns −ln of the probability of each token after the first, given the tokens before it.
+    /// The sequence is empty afterwards.
     ///
     /// # Errors
-    /// If there are no tokens, or more tokens than the context size, the sequence does not exist,
-    /// or a launch fails.
+    /// If there are no tokens, more tokens than the context size, or tokens beyond the vocabulary.
+    /// Also if the sequence does not exist, memory runs out, or a launch fails.
     pub fn losses(&mut self, sequence: usize, tokens: &[u32]) -> Result<Vec<f32>> {
         self.check_tokens(tokens)?;
         self.state(sequence)?;
@@ -408,8 +416,8 @@ impl Batch {
         let rows = self.options.layer_chunk().min(MAX_LOGITS_ROWS);
         let mut losses = Vec::with_capacity(tokens.len());
         for (chunk, i) in tokens.chunks(rows).zip((0..).step_by(rows)) {
-            // No token follows the last one. The label is then beyond the vocabulary, and gives no
-            // loss.
+            // No token follows the last one, whose label is therefore beyond the vocabulary. The
+            // loss of this label is dropped below.
             let label = |at: usize| tokens.get(at + 1).copied().unwrap_or(u32::MAX);
             let labels: Vec<u32> = (i..i + chunk.len()).map(label).collect();
             let section = SequenceSection::without_images(chunk, TokenPlace { sequence, index: i });
@@ -419,8 +427,7 @@ impl Batch {
         Ok(losses)
     }
 
-    /// Returns the likeliest token after each of the tokens, given those up to it. The sequence is
-    /// empty afterwards.
+    /// Returns the likeliest next token after each of the tokens. The sequence is empty afterwards.
     ///
     /// # Errors
     /// Returns the errors of [`losses`](Batch::losses).

@@ -1,11 +1,12 @@
-//! Work of devices for the sequences of a batch, which depends on the format of their cache.
+//! The work of devices for the sequences of a batch: prompts and decoding steps.
 //!
-//! A step passes rows through the model. Rows are the next tokens of several sequences, or the next
-//! token of one sequence and its drafts. There is a graph for each width, 1, 2, 4, …, and a step
-//! takes the first that is wide enough. The other rows of the graph see no keys and store none. The
-//! graphs pass the caches on to each other, because a buffer has one owner.
+//! A step passes rows through the model. The rows are the next tokens of several sequences, or the
+//! next token of one sequence and its drafts. There is a recorded graph for each width: 1, 2, 4, ….
+//! A step replays the narrowest graph that has enough rows. The remaining rows of the graph are
+//! padding, which reads and stores no keys. Each buffer of the cache has one owner, so the caches
+//! move to the graph that is replayed next.
 //!
-//! Prompts run without graphs. With several devices, chunks of a prompt overlap:
+//! Prompts run without graphs, in chunks. With several devices, the chunks of a prompt overlap:
 //!
 //! ```text
 //!   device 0   chunk 0 │ chunk 1 │ chunk 2 │
@@ -32,45 +33,48 @@ use kernels_rs::sampling::Sample;
 use runtime::{BufferViewMut, DeviceBuffer, Event, Stream};
 use std::collections::VecDeque;
 
-/// Consecutive tokens of a sequence.
+/// Consecutive tokens of a sequence that pass the model together.
 #[derive(Debug)]
 pub struct SequenceSection<'a> {
+    /// The tokens.
     pub tokens: &'a [u32],
-    /// The positions of the tokens on one axis, or on three one after another.
+    /// The positions of the tokens on one axis; with images, on three axes one after another.
     pub positions: Vec<u32>,
     /// The images with tokens in the section.
     pub images: Vec<ImageTokens>,
+    /// The place of the first token.
     pub start: TokenPlace,
 }
 
 impl SequenceSection<'_> {
-    /// Returns tokens without images, in a sequence without images.
+    /// Returns a section of a sequence that has no images.
     pub fn without_images(tokens: &[u32], start: TokenPlace) -> SequenceSection<'_> {
         let positions = (start.index..start.index + tokens.len()).map(|i| i as u32).collect();
         SequenceSection { tokens, positions, images: Vec::new(), start }
     }
 }
 
-/// Where logits are.
+/// The place of logits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LogitsPlace {
-    /// After the last prompt.
+    /// The logits after the last chunk of a prompt.
     Prompt,
-    /// After a row of the last step.
+    /// The logits after a row of the last step.
     Row(usize),
 }
 
-/// The work of sequences that depends on the format of their cache.
+/// The work of devices for a batch. An implementation exists for each format of the cache.
 pub trait BatchExecutor: Send {
     /// Returns the features of an image.
     fn features(&mut self, model: &Model, picture: &PreparedImage) -> Result<ImageFeatures>;
-    /// Queues the model for consecutive tokens of a sequence. When a call returns, as many calls as
-    /// there are stages may still run: each device can compute another chunk of a prompt.
+    /// Queues the model for a section. The logits after the last token become
+    /// [`LogitsPlace::Prompt`]. When a call returns, as many calls as there are stages may still
+    /// run: each device can compute another chunk of a prompt.
     fn append(&mut self, model: &Model, section: &SequenceSection<'_>, pages: &SequencePages) -> Result<()>;
     /// Waits for all work, and reports its failures.
     fn wait(&mut self) -> Result<()>;
-    /// Runs the model for consecutive tokens, and returns −ln of the probability of a label after
-    /// each.
+    /// Runs the model for a section, and returns the loss after each token: −ln of the probability
+    /// of the label. A label beyond the vocabulary has the loss 0.
     fn losses(
         &mut self,
         model: &Model,
@@ -78,21 +82,22 @@ pub trait BatchExecutor: Send {
         labels: &[u32],
         pages: &SequencePages,
     ) -> Result<Vec<f32>>;
-    /// Runs the model for consecutive tokens, and returns the likeliest token after each.
+    /// Runs the model for a section, and returns the likeliest next token after each token.
     fn likeliest(&mut self, model: &Model, section: &SequenceSection<'_>, pages: &SequencePages) -> Result<Vec<u32>>;
-    /// Runs the model for rows.
+    /// Queues a step for rows. The logits after row i become [`LogitsPlace::Row`]`(i)`.
     fn step(&mut self, step_tokens: &[StepToken], pages: &SequencePages) -> Result<()>;
-    /// Draws a token from logits, and returns it.
+    /// Draws a token from the logits at a place, and returns the token.
     fn draw(&mut self, place: LogitsPlace, sampler: &mut Sampler) -> Result<u32>;
-    /// Returns logits.
+    /// Returns the logits at a place, one for each token of the vocabulary.
     fn logits(&self, place: LogitsPlace) -> Result<Vec<f32>>;
 }
 
-/// The maximum number of tokens with logits at once. More would need too much memory.
+/// The maximum number of tokens whose logits are in memory at once, to limit that memory.
 pub const MAX_LOGITS_ROWS: usize = 128;
 
 impl SessionOptions {
-    /// Returns the number of tokens of a prompt that pass the layers at once.
+    /// Returns the number of tokens of a prompt that pass the layers at once. With `exact`, at most
+    /// the rows for which products add in a fixed order.
     pub(super) fn layer_chunk(&self) -> usize {
         if self.exact { self.chunk_size.min(MAX_FIXED_ORDER_ROWS) } else { self.chunk_size }
     }
@@ -104,18 +109,19 @@ pub struct GraphExecutor<K: kernel_dsl::Element> {
     streams: StageStreams,
     /// A graph for each width, ascending.
     steps: Vec<StepGraphs<K>>,
-    /// The graph that has the caches.
+    /// The index in `steps` of the graph that has the caches.
     cache_owner: usize,
     options: SessionOptions,
     /// Logits after the last prompt.
     prompt_logits: DeviceBuffer<f32>,
     vocabulary: usize,
+    /// The token that was drawn from `prompt_logits`.
     drawn: DeviceBuffer<u32>,
-    /// The ends of the last chunks of prompts that may still run.
+    /// Events at the ends of chunks of prompts that may still run.
     running_chunks: VecDeque<Event>,
 }
 
-/// The places of a section's tokens on a device.
+/// The buffers of a section's [`DevicePlaces`], which describes the fields.
 struct SectionPlaces {
     positions: DeviceBuffer<u32>,
     slots: DeviceBuffer<u32>,
@@ -126,6 +132,7 @@ struct SectionPlaces {
 }
 
 impl SectionPlaces {
+    /// Uploads the places of a section to the device of a stream.
     fn upload(
         stream: &Stream,
         SequenceSection { tokens, positions, start, .. }: &SequenceSection<'_>,
@@ -164,8 +171,8 @@ impl SectionPlaces {
     }
 }
 
-/// Queues all stages for consecutive tokens of a sequence. The logits after the last tokens go to
-/// `logits`: one row for each.
+/// Queues all stages for a section. `logits`, `[rows, vocabulary]`, are those after each of the
+/// last `rows` tokens.
 fn queue_stages<K: CacheElement>(
     model: &Model,
     streams: &StageStreams,
@@ -200,8 +207,8 @@ fn queue_stages<K: CacheElement>(
 }
 
 impl<K: CacheElement> GraphExecutor<K> {
-    /// Allocates the caches and records a graph for each width. The widest is wide enough for all
-    /// sequences, and for a token and its drafts.
+    /// Allocates the caches, and records a graph for each width. The widest graph has a row for
+    /// each sequence, and for a token and all its drafts.
     pub fn new(
         model: &Model,
         options: SessionOptions,
@@ -231,7 +238,7 @@ impl<K: CacheElement> GraphExecutor<K> {
         })
     }
 
-    /// Moves the caches to the graph number `to`.
+    /// Moves the caches to the graph with the index `to`.
     fn move_caches(&mut self, to: usize) -> Result<()> {
         if to != self.cache_owner {
             let caches = self.steps[self.cache_owner].take_caches()?;
@@ -241,8 +248,8 @@ impl<K: CacheElement> GraphExecutor<K> {
         Ok(())
     }
 
-    /// Queues the model for consecutive tokens of a sequence. The logits after the last tokens go
-    /// to `logits`: one row for each.
+    /// Queues the model for a section, as [`queue_stages`] does. If work fails, the caches stay
+    /// available.
     fn forward(
         &mut self,
         model: &Model,
@@ -258,7 +265,8 @@ impl<K: CacheElement> GraphExecutor<K> {
         run
     }
 
-    /// Queues the model for consecutive tokens of a sequence, and returns the logits after each.
+    /// Queues the model for a section, and returns the logits after each token,
+    /// `[tokens, vocabulary]`.
     fn logits_of_all(
         &mut self,
         model: &Model,

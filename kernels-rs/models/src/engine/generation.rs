@@ -1,30 +1,30 @@
-//! Generated tokens: when generation stops, and the text of the tokens so far.
+//! Generated tokens: their text, and the end of generation.
 
 use super::sampling::Sampling;
 use crate::error::Result;
 use crate::tokenizer::{TextDecoderState, Tokenizer};
 
-/// How tokens are generated after a prompt.
+/// Options of generation after a prompt.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Generation {
-    /// How tokens are drawn.
+    /// The parameters by which tokens are drawn.
     pub sampling: Sampling,
     /// The maximum number of generated tokens.
     pub max_tokens: usize,
-    /// Strings at which generation stops, and which are not part of the result.
+    /// Strings at which generation stops. A stop string is not part of the result.
     pub stops: Vec<String>,
     /// Whether names of control tokens in the prompt become these tokens, as in chat templates.
     pub parse_special: bool,
 }
 
 impl Default for Generation {
-    /// Returns up to 256 of the likeliest tokens.
+    /// Returns options for up to 256 tokens, each the likeliest one, without stop strings.
     fn default() -> Generation {
         Generation { sampling: Sampling::default(), max_tokens: 256, stops: Vec::new(), parse_special: false }
     }
 }
 
-/// Why generation ended.
+/// The reason why generation ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum StopReason {
     /// The model generated an end token.
@@ -33,7 +33,7 @@ pub enum StopReason {
     StopString,
     /// The requested number of tokens was generated.
     TokenLimit,
-    /// The sequence is full.
+    /// The sequence has as many tokens as the context size.
     ContextFull,
 }
 
@@ -44,18 +44,19 @@ pub struct GeneratedToken {
     pub token: u32,
     /// The text that is complete with the token, possibly empty.
     pub text: String,
-    /// Why generation ended, at the last token.
+    /// The reason why generation ended, if this is the last token.
     pub stop: Option<StopReason>,
 }
 
-/// The text of generated tokens, up to a stop.
+/// The state that turns generated tokens into text, and finds the end of generation.
 #[derive(Clone, Debug)]
 pub struct OutputText {
     stops: Vec<String>,
-    /// Tokens that may still be generated.
+    /// The number of tokens that may still be generated.
     remaining: usize,
     /// Text that may be the beginning of a stop string.
     pending: String,
+    /// The bytes of an incomplete character.
     characters: TextDecoderState,
 }
 
@@ -71,11 +72,11 @@ impl OutputText {
         }
     }
 
-    /// Adds a token, and returns the text that is complete with it. `is_full` says that the
-    /// sequence cannot take another.
+    /// Adds a token, and returns the text that is complete with this token. `is_full` is true if
+    /// the sequence has no space for another token.
     ///
     /// # Errors
-    /// If the number is not a token.
+    /// If `token` is not a token of the vocabulary.
     pub fn push(&mut self, tokenizer: &Tokenizer, token: u32, is_full: bool) -> Result<GeneratedToken> {
         self.remaining = self.remaining.saturating_sub(1);
         let mut stop = tokenizer.special().eos.contains(&token).then_some(StopReason::EndToken);
@@ -106,7 +107,7 @@ impl OutputText {
     }
 }
 
-/// Returns the bytes at the end of `text` with which `stop` begins.
+/// Returns the number of bytes at the end of `text` that are a beginning of `stop`.
 fn overlap(text: &str, stop: &str) -> usize {
     let mut lengths = (1..stop.len()).rev().filter(|n| stop.is_char_boundary(*n));
     lengths.find(|n| text.ends_with(&stop[..*n])).unwrap_or(0)

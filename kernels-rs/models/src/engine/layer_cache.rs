@@ -1,4 +1,4 @@
-//! Keys and values of the layers of a model: buffers outside graphs, and slots of graphs.
+//! The cache of each layer of a model: buffers outside graphs, and slots in graphs.
 
 use super::cache::{CacheElement, KeyValues, SequencePages};
 use super::model::{KeyValueLayers, Model};
@@ -6,27 +6,29 @@ use crate::error::Result;
 use kernel_dsl::half::f16;
 use runtime::{DeviceBuffer, SlotMut};
 
-/// The cache of a layer, as [`KeyValues`] has it.
+/// The buffers of a layer's cache, with the elements of [`KeyValues`].
 pub(super) struct LayerCache<K: kernel_dsl::Element> {
     pub(super) elements: DeviceBuffer<K>,
     pub(super) scales: DeviceBuffer<f16>,
 }
 
-/// The caches of the layers of each stage.
+/// The caches of all layers, grouped by stage.
 pub(super) type StageCaches<K> = Vec<Vec<LayerCache<K>>>;
 
-/// The cache of a layer in a graph.
+/// The cache of a layer as slots of a graph.
 #[derive(Clone, Copy)]
 pub(super) struct LayerSlots<K: kernel_dsl::Element> {
     pub(super) elements: SlotMut<K>,
     pub(super) scales: SlotMut<f16>,
 }
 
-/// The extents of the cache of a layer: of elements, and of scales.
+/// The extents of the cache of a layer: those of the elements, then those of the scales. All layers
+/// have the same extents.
 #[derive(Clone, Copy)]
 pub(super) struct CacheExtents(pub(super) [[usize; 4]; 2]);
 
 impl CacheExtents {
+    /// Returns the extents for a model and its pages.
     pub(super) fn new<K: CacheElement>(model: &Model, pages: &SequencePages) -> CacheExtents {
         let ([count, rows], configuration) = (pages.extents(), &model.configuration);
         let row_extents = [configuration.head, K::scales(configuration.head)];
@@ -34,7 +36,7 @@ impl CacheExtents {
     }
 }
 
-/// Caches of a stage in a graph that is being recorded.
+/// The caches of a stage in a graph that is being recorded.
 pub(super) struct RecordedCaches<'a, K: kernel_dsl::Element>(pub(super) &'a [LayerSlots<K>], pub(super) CacheExtents);
 
 impl<K: kernel_dsl::Element> KeyValueLayers<K> for RecordedCaches<'_, K> {
@@ -45,7 +47,7 @@ impl<K: kernel_dsl::Element> KeyValueLayers<K> for RecordedCaches<'_, K> {
     }
 }
 
-/// Caches of a stage outside a graph.
+/// The caches of a stage outside graphs.
 pub(super) struct LentCaches<'a, K: kernel_dsl::Element>(pub(super) &'a mut [LayerCache<K>], pub(super) CacheExtents);
 
 impl<K: kernel_dsl::Element> KeyValueLayers<K> for LentCaches<'_, K> {

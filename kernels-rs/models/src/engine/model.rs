@@ -1,4 +1,4 @@
-//! A whole model and its loading.
+//! A whole model: loading, its parts, and memory for a step.
 
 use super::attention::AttentionShape;
 use super::batch::Batch;
@@ -47,11 +47,11 @@ pub struct Model(Arc<ModelParts>);
 /// The parts of a model.
 #[derive(Debug)]
 pub struct ModelParts {
-    /// The device of the embedding and of the vision tower: the first one.
+    /// The first device, which has the embedding and the vision tower.
     pub device: Device,
-    /// The extents.
+    /// The architecture and extents.
     pub configuration: Configuration,
-    /// The vocabulary.
+    /// The tokenizer.
     pub tokenizer: Tokenizer,
     /// The chat template, if the file has one.
     pub template: Option<ChatTemplate>,
@@ -65,7 +65,7 @@ pub struct ModelParts {
     pub output: LinearLayer,
     /// The vision tower, if the model has one.
     pub tower: Option<VisionTower>,
-    /// The token of images, if the vocabulary has one.
+    /// The number of the placeholder token of images, if the vocabulary has this token.
     pub(super) image: Option<u32>,
 }
 
@@ -81,13 +81,14 @@ impl Model {
     /// Loads a GGUF file, a safetensors file or index, or a folder of safetensors.
     ///
     /// # Errors
-    /// If a file is damaged or needs something this crate lacks, or memory runs out.
+    /// If a file cannot be read, is damaged, or needs something this crate lacks; or if memory runs
+    /// out.
     pub fn load(device: &Device, path: &Path) -> Result<Model> {
         Model::load_with(device, &Checkpoint::open(path)?, |_, _| {})
     }
 
-    /// Loads an open checkpoint. `progress` receives the bytes that are loaded and those of the
-    /// whole model.
+    /// Loads an open checkpoint. `progress` receives the bytes loaded so far, and the bytes of all
+    /// tensors.
     ///
     /// # Errors
     /// Returns the errors of [`load`](Model::load).
@@ -95,12 +96,12 @@ impl Model {
         Model::load_split(&LayerSplit::new(std::slice::from_ref(device)), checkpoint, progress)
     }
 
-    /// Loads an open checkpoint to several devices. The interface is that of a model on one device.
-    /// Results are also equal, bit for bit, if the devices are equal.
+    /// Loads an open checkpoint to several devices. The model has the interface of a model on one
+    /// device. If the devices are equal, the results also have the same bits.
     ///
     /// # Errors
-    /// Returns the errors of [`load`](Model::load). Also if a GPU occurs twice, or the devices do
-    /// not fit the layers.
+    /// Returns the errors of [`load`](Model::load). Also if a GPU occurs twice, a device would have
+    /// no layer, or the layers given in `split` do not match the devices and the model.
     pub fn load_split(
         split: &LayerSplit,
         checkpoint: &Checkpoint,
@@ -119,7 +120,7 @@ impl Model {
             _ => Vec::new(),
         };
         let mut frequencies = configuration.rotary.frequencies(&divisors)?;
-        // A frequency of 0 leaves the other pairs unchanged.
+        // A frequency of 0 leaves pairs beyond the rotated elements unchanged.
         frequencies.resize(configuration.head / 2, 0.0);
         let image_axes = match configuration.rotary.axes {
             None => vec![0; configuration.head / 2],
@@ -154,43 +155,47 @@ impl Model {
         })))
     }
 
-    /// Returns a session without tokens, with memory for the tokens that `options` allows.
+    /// Returns a session without tokens. The cache has memory for the context size of `options`.
     ///
     /// # Errors
-    /// If memory runs out.
+    /// If the context size, chunk size or page is 0, or the context size exceeds 2³² − 2. Also if
+    /// there are more than 15 drafts, or memory runs out.
     pub fn session(&self, options: SessionOptions) -> Result<Session> {
         Session::new(self.clone(), options)
     }
 
-    /// Returns empty sequences that are decoded together, with memory for the tokens of each.
+    /// Returns empty sequences that are decoded together. The cache has memory for the context size
+    /// of `options` for each sequence.
     ///
     /// # Errors
-    /// If `sequences` is 0 or more than [`Batch::MAX_SEQUENCES`], or memory runs out.
+    /// If `sequences` is 0 or more than [`Batch::MAX_SEQUENCES`], or all sequences together may
+    /// have 2³² − 1 tokens or more. Also returns the errors of [`session`](Model::session).
     pub fn batch(&self, options: SessionOptions, sequences: usize) -> Result<Batch> {
         Batch::new(self.clone(), options, sequences)
     }
 
-    /// Returns a sampler for the model. `text` has the tokens so far.
+    /// Returns a sampler for the model. `text` has the tokens of the sequence so far.
     ///
     /// # Errors
-    /// If a number is outside its range, or memory runs out.
+    /// Returns the errors of [`Sampler::new`].
     pub fn sampler(&self, sampling: Sampling, text: &[u32]) -> Result<Sampler> {
         Sampler::new(self.logits_device(), sampling, self.configuration.vocabulary, text)
     }
 }
 
 impl ModelParts {
-    /// Returns the device of the logits: that of the last layers.
+    /// Returns the last device, which computes the logits.
     pub fn logits_device(&self) -> &Device {
         self.stages.last().map_or(&self.device, |stage| &stage.device)
     }
 
-    /// Returns the names of the devices, in the order of their layers.
+    /// Returns the names of the devices in the order of their layers, separated by commas.
     pub fn device_names(&self) -> String {
         self.stages.iter().map(|stage| stage.device.to_string()).collect::<Vec<String>>().join(", ")
     }
 
-    /// Queues the activations of tokens before the first block, on the first device.
+    /// Queues the activations before the first block, in `memory`: rows of the embedding, and
+    /// features of images. `on` belongs to the first device.
     ///
     /// # Errors
     /// If extents do not match, or memory runs out.
@@ -210,8 +215,9 @@ impl ModelParts {
         Ok(())
     }
 
-    /// Queues the logits after the last block, on the last device. `logits`, `[rows, vocabulary]`,
-    /// are those after each of the last `rows` tokens.
+    /// Queues the steps after the last block: the norm and the output matrix. `logits`,
+    /// `[rows, vocabulary]`, are those after each of the last `rows` tokens. `on` belongs to the
+    /// last device.
     ///
     /// # Errors
     /// If extents do not match, or memory runs out.
@@ -225,27 +231,27 @@ impl ModelParts {
     }
 }
 
-/// Tokens of an image in a step.
+/// Consecutive tokens of an image in a step.
 #[derive(Debug)]
 pub struct ImageTokens {
-    /// The rows of the step.
+    /// The rows of the step that are tokens of the image.
     pub rows: Range<usize>,
     /// The features of the image.
     pub features: Arc<ImageFeatures>,
-    /// The index, in the image, of the token in the first of these rows.
+    /// The token of the image in the first of these rows, counted from the image's first token.
     pub from: usize,
 }
 
-/// The keys and values of sequences in the layers of a stage.
+/// The caches of the layers of a stage.
 pub trait KeyValueLayers<K: kernel_dsl::Element> {
-    /// Returns the keys and values of a layer.
+    /// Returns the keys and values of a layer, counted from the first layer of the stage.
     ///
     /// # Errors
-    /// If the layer has none.
+    /// If the buffers of the layer are smaller than the extents of the cache.
     fn layer(&mut self, layer: usize) -> Result<KeyValues<'_, K>>;
 }
 
-/// Memory of one step.
+/// Memory that a stage uses during a step.
 #[derive(Debug)]
 pub struct StepMemory {
     pub(super) activations: HiddenStates,
@@ -267,7 +273,7 @@ impl StepMemory {
         exact: bool,
     ) -> Result<StepMemory> {
         let Configuration { width, inner, ref experts, .. } = *configuration;
-        // Experts allocate this memory themselves.
+        // Experts allocate the memory of their networks themselves.
         let inner = if experts.is_some() { 0 } else { inner };
         let blocks = BlockMemory::new(on, AttentionShape::of(configuration), inner, tokens, context_size, exact)?;
         Ok(StepMemory { activations: HiddenStates::new(on, tokens, width, exact)?, blocks })

@@ -1,22 +1,24 @@
-//! The tokens of a text, and the images in it.
+//! Prompts: the tokens of a text, and the images between them.
 
 use crate::error::{Error, Result};
 use crate::image::PreparedImage;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// The text before an image in prompts of Qwen3-VL, the token of the image, and the text after it.
+/// The texts of Qwen3-VL for an image in a prompt: the token before the image, the placeholder of
+/// the image, and the token after the image.
 pub const PLACEHOLDER: [&str; 3] = ["<|vision_start|>", "<|image_pad|>", "<|vision_end|>"];
 
-/// An image in a text.
+/// An image in a prompt.
 #[derive(Clone, Debug)]
 struct PlacedImage {
-    /// The first of its tokens.
+    /// The index of the image's first token in the prompt.
     at: usize,
     picture: Arc<PreparedImage>,
 }
 
 impl PlacedImage {
+    /// Returns the indices of the image's tokens in the prompt.
     fn range(&self) -> Range<usize> {
         self.at..self.at + self.picture.tokens()
     }
@@ -28,7 +30,8 @@ impl PartialEq for PlacedImage {
     }
 }
 
-/// The tokens of a text, and the images in it. Each square of an image's patches is a token.
+/// The tokens of a text, and the images between them. An image has a placeholder token for each
+/// square of its patches.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Prompt {
     tokens: Vec<u32>,
@@ -37,17 +40,18 @@ pub struct Prompt {
 }
 
 impl From<Vec<u32>> for Prompt {
-    /// Returns a text without images.
+    /// Makes a prompt without images.
     fn from(tokens: Vec<u32>) -> Prompt {
         Prompt { tokens, images: Vec::new() }
     }
 }
 
 impl Prompt {
-    /// Returns a text with images: each token `placeholder` becomes the tokens of the next image.
+    /// Makes a prompt with images. Each token `placeholder` of `tokens` is repeated for each token
+    /// of the next image.
     ///
     /// # Errors
-    /// If there are not as many placeholders as images.
+    /// If the number of placeholders is not the number of images.
     pub fn with_images(tokens: &[u32], placeholder: u32, pictures: &[Arc<PreparedImage>]) -> Result<Prompt> {
         let mut prompt = Prompt::default();
         let places = tokens.iter().filter(|token| **token == placeholder).count();
@@ -81,8 +85,8 @@ impl Prompt {
         self.tokens.push(token);
     }
 
-    /// Returns the number of leading tokens that are equal to those of another text, with equal
-    /// images.
+    /// Returns the number of leading tokens that are equal in another prompt. Tokens of different
+    /// images are not equal.
     pub(super) fn common_prefix(&self, other: &Prompt) -> usize {
         let equal = self.tokens.iter().zip(&other.tokens).take_while(|(a, b)| a == b).count();
         let differing = (0..).map(|i| [self.images.get(i), other.images.get(i)]).take_while(|pair| *pair != [None; 2]);
@@ -91,8 +95,8 @@ impl Prompt {
         equal.min(first.unwrap_or(equal))
     }
 
-    /// Returns the images that have tokens in a range: their number, their tokens in the text, and
-    /// the picture.
+    /// Returns the images that have tokens in a range. For each: its number in the prompt, the
+    /// indices of its tokens, and the image.
     pub(super) fn images_in(
         &self,
         range: &Range<usize>,
@@ -102,10 +106,12 @@ impl Prompt {
         images.filter(move |(_, tokens, _)| tokens.start < end && start < tokens.end)
     }
 
-    /// Returns the positions of tokens: time, height and width. All tokens of an image have the
-    /// same time; height and width count its squares. Let n be the larger count of squares: the
-    /// token after the image is n positions after its first token (Qwen2-VL's technical report,
-    /// section 2.1).
+    /// Returns the positions of a range of tokens on the axes time, height and width. The three
+    /// positions of a token of text are equal.
+    ///
+    /// In an image, the time is constant, height is the row of the square, and width the column;
+    /// all count from the position of the first token. The token after an image of r rows and c
+    /// columns continues max(r, c) positions after that (Qwen2-VL's technical report, section 2.1).
     pub fn positions(&self, tokens: Range<usize>) -> [Vec<u32>; 3] {
         let mut positions = [const { Vec::new() }; 3];
         let mut push = |position: [usize; 3]| {

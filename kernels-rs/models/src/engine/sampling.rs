@@ -1,4 +1,4 @@
-//! The next token from logits: penalties, temperature, top-k, top-p, min-p.
+//! Sampling of the next token from logits: penalties, min-p, temperature, top-k and top-p.
 
 use crate::error::{Error, Result};
 use kernel_dsl::prelude::*;
@@ -6,30 +6,34 @@ use kernels_rs::Queue;
 use kernels_rs::sampling::Sample;
 use runtime::{BufferViewMut, Device, DeviceBuffer};
 
-/// How tokens are drawn.
+/// The parameters by which tokens are drawn. Penalties come first, then min-p, temperature, top-k
+/// and top-p.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Sampling {
-    /// The seed of random numbers. Equal seeds give equal tokens.
+    /// The seed of random numbers. Equal seeds and equal logits give equal tokens.
     pub seed: u64,
-    /// The divisor of logits; 0 takes the likeliest token.
+    /// The divisor of logits, 0 or more. 0 always gives the likeliest token.
     pub temperature: f32,
-    /// Draws from this many of the likeliest tokens; 0 for all.
+    /// The number of likeliest tokens from which a token is drawn; 0 for all.
     pub top_k: usize,
-    /// Draws from the likeliest tokens whose probabilities add up to this; 1 for all.
+    /// The limit of nucleus sampling, above 0 (Holtzman and others, 2020). A token is drawn from
+    /// the fewest likeliest tokens whose probabilities reach this sum; 1 keeps all tokens.
     pub top_p: f32,
-    /// Draws from tokens with at least this part of the largest probability; 0 for all.
+    /// The least probability of a token that can be drawn, as a fraction of the largest
+    /// probability; 0 for all tokens.
     pub min_p: f32,
-    /// Divides positive logits of tokens in the sequence, and multiplies negative ones (Keskar and
-    /// others, *CTRL*, 2019); 1 for none.
+    /// The number by which positive logits of tokens in the sequence are divided, and negative ones
+    /// multiplied (Keskar and others, *CTRL*, 2019); 1 for none.
     pub repetition_penalty: f32,
-    /// Is subtracted from a token's logit for each time that it was generated.
+    /// The number that is subtracted from a token's logit for each time that the token was
+    /// generated.
     pub frequency_penalty: f32,
-    /// Is subtracted from a token's logit if it was generated.
+    /// The number that is subtracted from a token's logit if the token was generated.
     pub presence_penalty: f32,
 }
 
 impl Default for Sampling {
-    /// Returns the likeliest token, without penalties.
+    /// Returns parameters that always give the likeliest token, without penalties.
     fn default() -> Sampling {
         Sampling {
             seed: 0,
@@ -60,13 +64,14 @@ impl Sampling {
         number("the penalty of presence", presence_penalty, presence_penalty.is_finite(), "a finite number")
     }
 
-    /// Tells whether earlier tokens matter.
+    /// Tells whether logits depend on earlier tokens.
     fn has_penalties(&self) -> bool {
         self.repetition_penalty != 1.0 || self.frequency_penalty != 0.0 || self.presence_penalty != 0.0
     }
 }
 
-/// Records that a token is in the sequence, and that it was generated if `generated` is 1.
+/// Records a token in its row of `seen`. Column 0 is 1 if the token is in the sequence. Column 1
+/// counts how often the token was generated, and grows by `generated`.
 #[kernel(block = 32, grid = token.len().div_ceil(32))]
 #[requires(seen.cols() == 2)]
 fn count_token(token: &[u32], generated: u32, mut seen: ViewMut<u32, 2>) {
@@ -80,7 +85,8 @@ fn count_token(token: &[u32], generated: u32, mut seen: ViewMut<u32, 2>) {
     }
 }
 
-/// Applies penalties: logit ← penalized logit for each recorded token.
+/// Applies the penalties to the logits of the tokens that `seen` records: first that of repetition,
+/// then those of frequency and presence.
 #[kernel(block = 256, grid = logits.len().div_ceil(256))]
 #[requires(seen.rows() == logits.len(), seen.cols() == 2)]
 fn penalize(
@@ -99,7 +105,8 @@ fn penalize(
     }
 }
 
-/// Makes logits below the largest one minus `range` −∞. `likeliest` is the token of the largest.
+/// Computes kept ← logits, with −∞ for logits that are more than `range` below the largest one.
+/// `likeliest` is the token with the largest logit.
 #[kernel(block = 256, grid = logits.len().div_ceil(256))]
 #[requires(likeliest.len() == 1)]
 fn keep_min_p(range: f32, likeliest: &[u32], logits: &[f32], kept: &mut [f32]) {
@@ -110,24 +117,26 @@ fn keep_min_p(range: f32, likeliest: &[u32], logits: &[f32], kept: &mut [f32]) {
     }
 }
 
-/// Draws tokens one after another.
+/// A sampler that draws the tokens of a sequence one after another.
 #[derive(Debug)]
 pub struct Sampler {
     sampling: Sampling,
-    /// The number of the next draw.
+    /// The number of draws so far, which is the offset in the random sequence of the seed.
     draws: u64,
-    /// For each token, whether it is in the sequence, and how often it was generated.
+    /// `[vocabulary, 2]`: whether each token is in the sequence, and how often the token was
+    /// generated. `None` without penalties.
     seen: Option<DeviceBuffer<u32>>,
-    /// The likeliest token, and the logits that min-p keeps.
+    /// Memory for the likeliest token and for the logits that min-p keeps. `None` without min-p.
     kept: Option<(DeviceBuffer<u32>, DeviceBuffer<f32>)>,
     vocabulary: usize,
 }
 
 impl Sampler {
-    /// Makes a sampler. `text` are the tokens so far.
+    /// Makes a sampler for logits on `device`. `text` has the tokens of the sequence so far, which
+    /// do not count as generated.
     ///
     /// # Errors
-    /// If a number is outside its range, or memory runs out.
+    /// If a parameter is outside its range, or memory runs out.
     pub fn new(device: &Device, sampling: Sampling, vocabulary: usize, text: &[u32]) -> Result<Sampler> {
         sampling.check()?;
         let mut seen = None;
@@ -145,12 +154,13 @@ impl Sampler {
         Ok(Sampler { sampling, draws: 0, seen, kept, vocabulary })
     }
 
-    /// Tells whether each draw is the likeliest token of unchanged logits.
+    /// Tells whether each draw is the likeliest token of the unchanged logits: the temperature is
+    /// 0, or subnormal, and there are no penalties.
     pub fn is_greedy(&self) -> bool {
         self.sampling.temperature < f32::MIN_POSITIVE && self.seen.is_none()
     }
 
-    /// Queues a draw from `logits`, `[1, vocabulary]`, which penalties change.
+    /// Queues a draw from `logits`, `[1, vocabulary]`, to `token`. Penalties change `logits`.
     ///
     /// # Errors
     /// If extents do not match, or memory runs out.
@@ -200,7 +210,8 @@ impl Sampler {
         }
         if let Some(seen) = &mut self.seen {
             let token = token.reborrow().shared();
-            // SAFETY: the kernel compares the token with the extents. There is one token.
+            // SAFETY: the kernel compares the token with the extents. There is one token, so
+            // threads do not write the same row.
             unsafe { count_token::launch_unchecked(on, token, 1, seen.view_mut([n, 2])?)? };
         }
         self.draws += 1;

@@ -1,4 +1,4 @@
-//! A single sequence that grows: prompt, decoding by a replayed graph, generation.
+//! A session: a single sequence with its prompt, its logits, and the tokens that follow.
 
 use super::batch::Batch;
 use super::generation::{GeneratedToken, Generation, OutputText};
@@ -11,25 +11,27 @@ use crate::memory::CacheFormat;
 use crate::tokenizer::Encoding;
 use std::sync::Arc;
 
-/// How a session is made.
+/// The options of a session, or of a batch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SessionOptions {
-    /// The context size: the maximum number of tokens of a sequence.
+    /// The context size: the maximum number of tokens of a sequence, 1 or more.
     pub context_size: usize,
-    /// The chunk size: the number of tokens of a prompt that pass through the layers at once.
+    /// The chunk size: the maximum number of tokens of a prompt that pass through the layers at
+    /// once, 1 or more. With `exact`, at most 8 tokens do.
     pub chunk_size: usize,
-    /// How keys and values are kept.
+    /// The format of keys and values in the cache.
     pub cache: CacheFormat,
-    /// Tokens of a page of the cache, if there are several sequences. Sequences that begin alike
-    /// share the full pages of their common tokens.
+    /// The number of tokens of a page of the cache, 1 or more. Sequences that begin with the same
+    /// tokens share full pages. A single sequence has one page of the context size instead.
     pub page: usize,
-    /// Computes without approximations, and each token as if it were alone in a step. All devices
-    /// then give equal bits if the weights are quantized. With other weights the devices must have
-    /// equal [facts](runtime::Device::cpu_with_facts). Features of images have approximations in
-    /// either case.
+    /// Whether to compute without approximations, and each token as if it were alone in a step. All
+    /// devices then give equal bits if all matrices are block-quantized. With other matrices the
+    /// devices must have equal [facts](runtime::Device::cpu_with_facts). Features of images have
+    /// approximations in either case.
     pub exact: bool,
-    /// The maximum number of tokens that are guessed from repetitions in the sequence and verified
-    /// in one step; 0 for none, at most 15. With `exact`, drafts do not change the tokens.
+    /// The maximum number of drafts in a step, 0 to 15: next tokens that are guessed from
+    /// repetitions in the sequence, and verified in the same step. Only steps of a single sequence
+    /// have drafts. With `exact`, drafts do not change the tokens.
     pub drafts: usize,
 }
 
@@ -47,12 +49,12 @@ impl Default for SessionOptions {
     }
 }
 
-/// A sequence of tokens, and its keys and values on a device.
+/// A sequence of tokens, with its keys and values on the devices of a model.
 #[derive(Debug)]
 pub struct Session(Batch);
 
 impl Session {
-    /// Makes a session.
+    /// Makes a session without tokens, with the errors of [`Model::session`].
     pub(super) fn new(model: Model, options: SessionOptions) -> Result<Session> {
         Ok(Session(Batch::new(model, options, 1)?))
     }
@@ -67,33 +69,34 @@ impl Session {
         self.0.tokens(0).unwrap_or_default()
     }
 
-    /// Returns −ln of the probability of each token after the first, given those before it. The
-    /// session is empty afterwards.
+    /// Returns −ln of the probability of each token after the first, given the tokens before it.
+    /// The session is empty afterwards.
     ///
     /// # Errors
-    /// If there are no tokens, or more than the context size, or a launch fails.
+    /// If there are no tokens, more tokens than the context size, or tokens beyond the vocabulary.
+    /// Also if memory runs out, or a launch fails.
     pub fn losses(&mut self, tokens: &[u32]) -> Result<Vec<f32>> {
         self.0.losses(0, tokens)
     }
 
-    /// Returns the likeliest token after each of the tokens. The session is empty afterwards.
+    /// Returns the likeliest next token after each of the tokens. The session is empty afterwards.
     ///
     /// # Errors
-    /// If there are no tokens, or more than the context size, or a launch fails.
+    /// Returns the errors of [`losses`](Session::losses).
     pub fn likeliest(&mut self, tokens: &[u32]) -> Result<Vec<u32>> {
         self.0.likeliest(0, tokens)
     }
 
-    /// Returns how many tokens were guessed, and how many of them were right.
+    /// Returns the number of guessed tokens, and the number of accepted ones.
     pub fn drafts(&self) -> [usize; 2] {
         self.0.drafts()
     }
 
-    /// Replaces the tokens. Tokens with which the old and the new ones begin are not computed
-    /// again, except the last of the new ones.
+    /// Replaces the tokens, and computes them. The common beginning of old and new tokens is not
+    /// computed again, except the last new token.
     ///
     /// # Errors
-    /// If there are no tokens, or more than the context size, or a launch fails.
+    /// Returns the errors of [`losses`](Session::losses).
     pub fn set(&mut self, tokens: &[u32]) -> Result<()> {
         self.set_prompt(tokens.to_vec().into())
     }
@@ -102,44 +105,46 @@ impl Session {
     /// Images in the common beginning are not computed again.
     ///
     /// # Errors
-    /// Returns the errors of [`set`](Session::set). Also if there are images, and the model has no
-    /// vision tower.
+    /// If the prompt has images, and the model has no vision tower. Also returns the errors of
+    /// [`set`](Session::set).
     pub fn set_prompt(&mut self, prompt: Prompt) -> Result<()> {
         self.0.set_prompt(0, prompt)?;
         while !self.0.prefill(0)? {}
         Ok(())
     }
 
-    /// Returns the logits after the last token.
+    /// Returns the logits after the last token, one for each token of the vocabulary.
     ///
     /// # Errors
-    /// If the session is empty, or the device fails.
+    /// If the session is empty, memory runs out, or the device fails.
     pub fn logits(&mut self) -> Result<Vec<f32>> {
         self.0.logits(0)
     }
 
-    /// Draws the next token and appends it.
+    /// Draws the next token, appends the token, and returns it.
     ///
     /// # Errors
-    /// If the session is empty or full, or the device fails.
+    /// If the session is empty or full, all logits are NaN, memory runs out, or the device fails.
     pub fn next(&mut self, sampler: &mut Sampler) -> Result<u32> {
         self.0.draw(0, sampler)
     }
 
-    /// Replaces the tokens by a prompt and returns an iterator over the tokens that the model adds.
+    /// Replaces the tokens by a prompt, and returns an iterator over the tokens that the model
+    /// adds.
     ///
     /// # Errors
-    /// If the prompt does not fit, or the device fails.
+    /// Returns the errors of [`Model::prompt`] and [`generate_after`](Session::generate_after).
     pub fn generate(&mut self, prompt: &str, generation: &Generation) -> Result<Generate<'_>> {
         let tokens = self.model().prompt(prompt, generation.parse_special)?;
         self.generate_after(tokens.into(), generation)
     }
 
-    /// Replaces the tokens by a prompt with images and returns an iterator over the tokens that the
-    /// model adds.
+    /// Replaces the tokens by a prompt, which may have images, and returns an iterator over the
+    /// tokens that the model adds.
     ///
     /// # Errors
-    /// If the prompt does not fit, the model has no vision tower, or the device fails.
+    /// If a parameter of sampling is outside its range. Also returns the errors of
+    /// [`set_prompt`](Session::set_prompt).
     pub fn generate_after(&mut self, prompt: Prompt, generation: &Generation) -> Result<Generate<'_>> {
         self.set_prompt(prompt)?;
         let sampler = self.model().sampler(generation.sampling, self.tokens())?;
@@ -148,7 +153,8 @@ impl Session {
     }
 }
 
-/// An iterator over the tokens that a model adds to a prompt.
+/// An iterator over the tokens that a model adds to a prompt. The iterator ends at a stop or an
+/// error.
 #[derive(Debug)]
 pub struct Generate<'a> {
     session: &'a mut Session,
@@ -158,7 +164,7 @@ pub struct Generate<'a> {
 }
 
 impl Generate<'_> {
-    /// Generates a token.
+    /// Draws the next token, and returns the token and the text that is complete with it.
     fn next_token(&mut self) -> Result<GeneratedToken> {
         let token = self.session.next(&mut self.sampler)?;
         let is_full = self.session.tokens().len() >= self.session.0.context_size();
@@ -180,14 +186,15 @@ impl Iterator for Generate<'_> {
 }
 
 impl Model {
-    /// Returns the tokens of a prompt. With `parse_special`, names of control tokens become these
-    /// tokens, as in chat templates.
+    /// Returns the tokens of a prompt. With `parse_special`, names of control tokens in the text
+    /// become these tokens, as chat templates need. Otherwise the tokenizer adds the tokens that
+    /// the model expects around a text.
     ///
     /// # Errors
     /// If the text cannot be encoded.
     pub fn prompt(&self, text: &str, parse_special: bool) -> Result<Vec<u32>> {
         let mut tokens = self.tokenizer.encode(text, Encoding { parse_special, add_special: !parse_special })?;
-        // An empty prompt begins with the token that begins sequences.
+        // A model needs a token to begin with.
         if tokens.is_empty() {
             tokens.extend(self.tokenizer.special().bos);
         }
@@ -196,24 +203,24 @@ impl Model {
 }
 
 impl Model {
-    /// Returns how the model prepares images.
+    /// Returns the processor that prepares images for the model.
     ///
     /// # Errors
     /// If the model has no vision tower.
     pub fn processor(&self) -> Result<ImageProcessor> {
         let tower = self.tower.as_ref().ok_or_else(|| Error::Tokens {
             action: "see an image",
-            problem: "the model has no vision tower; that of a GGUF file is a separate file (mmproj)".to_owned(),
+            problem: "the model has no vision tower; for GGUF, the tower is a separate file (mmproj)".to_owned(),
         })?;
         Ok(tower.processor)
     }
 
-    /// Returns a prompt with images: in the text each `<|image_pad|>` is the place of the next
+    /// Returns a prompt with images. Each `<|image_pad|>` in the text is the place of the next
     /// image. Names of control tokens become these tokens.
     ///
     /// # Errors
-    /// If the text cannot be encoded, the model has no vision tower, or the text does not have a
-    /// place for each image. Also if a side of an image is too long for the other.
+    /// If the vocabulary has no token for images, the text cannot be encoded, or the text does not
+    /// have a place for each image. Also if one side of an image is more than 200 times the other.
     pub fn prompt_with(&self, text: &str, images: &[Image], processor: &ImageProcessor) -> Result<Prompt> {
         let placeholder = self.image.ok_or_else(|| Error::Tokens {
             action: "see an image",

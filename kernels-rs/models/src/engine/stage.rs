@@ -5,8 +5,9 @@
 //!   device 1:                             └─ blocks 14 to 27 ─ norm ─ output matrix ─ logits ─ draw
 //! ```
 //!
-//! A step passes the stages one after another. Between two of them the activations are copied to
-//! the next device. The drawn tokens are copied to the first device, which has the embedding.
+//! A stage is the part of a model on one device. A step passes the stages one after another.
+//! Between two stages, the activations are copied to the next device. The drawn tokens are copied
+//! to the first device, which has the embedding.
 
 use super::attention::DevicePlaces;
 use super::block::TransformerBlock;
@@ -20,35 +21,36 @@ use runtime::{Device, DeviceBuffer, Stream};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Consecutive blocks of a model on one device, and tables that each of its steps reads.
+/// Consecutive blocks of a model on one device, with the tables of rotary positions.
 #[derive(Debug)]
 pub struct PipelineStage {
     /// The device.
     pub device: Device,
-    /// The number of the first block in the model.
+    /// The index of the first block in the model.
     pub first: usize,
     /// The blocks in order.
     pub blocks: Vec<TransformerBlock>,
-    /// The angle of each rotated pair for a position.
+    /// The angle of each rotated pair per position, in radians.
     frequencies: Arc<DeviceBuffer<f32>>,
-    /// For each pair, the row of positions that rotates it in a sequence without images: 0.
+    /// The axis whose position rotates each pair in a sequence without images: 0.
     axes: Arc<DeviceBuffer<u32>>,
-    /// For each pair, the row of positions that rotates it in a sequence with images: time, height
-    /// or width.
+    /// The axis whose position rotates each pair in a sequence with images: time (0), height (1) or
+    /// width (2).
     image_axes: Arc<DeviceBuffer<u32>>,
 }
 
-/// The tables of a [`PipelineStage`] that state how pairs are rotated.
+/// The tables of a [`PipelineStage`] by which pairs are rotated.
 #[derive(Clone, Copy)]
 pub(super) struct RotaryTables<'a> {
-    /// The angle of each pair for a position.
+    /// The angle of each pair per position, in radians.
     pub frequencies: &'a Arc<DeviceBuffer<f32>>,
-    /// For each pair, the row of positions that rotates it.
+    /// The axis whose position rotates each pair.
     pub axes: &'a Arc<DeviceBuffer<u32>>,
 }
 
 impl PipelineStage {
-    /// Makes a stage from its blocks. The tables have an entry for each rotated pair of a head.
+    /// Makes a stage from its blocks. `frequencies` and `image_axes` have an element for each pair
+    /// of a head.
     ///
     /// # Errors
     /// If memory runs out.
@@ -69,14 +71,14 @@ impl PipelineStage {
         })
     }
 
-    /// Returns the tables for sequences with one position a token or, with images, with three.
+    /// Returns the tables for tokens with one position each or, if `has_images`, with three.
     pub(super) fn rotary(&self, has_images: bool) -> RotaryTables<'_> {
         let axes = if has_images { &self.image_axes } else { &self.axes };
         RotaryTables { frequencies: &self.frequencies, axes }
     }
 
-    /// Queues the blocks for the activations in `memory`. Keys and values are stored in the cache:
-    /// `cache` returns that of a layer, counted from the first one of the stage.
+    /// Queues the blocks for the activations in `memory`, and adds features of images after the
+    /// first blocks. `cache` returns the cache of each layer.
     ///
     /// # Errors
     /// If extents do not match, or memory runs out.
@@ -101,7 +103,7 @@ impl PipelineStage {
     }
 }
 
-/// The devices of a model, and the layers of each.
+/// The devices of a model, and the layers of each device.
 ///
 /// A device has consecutive layers. The first device also has the embedding and a vision tower, and
 /// the last one the output matrix and the logits.
@@ -124,13 +126,13 @@ pub struct LayerSplit {
 }
 
 impl LayerSplit {
-    /// Returns a split over devices in this order. Weights and the cache of the default
-    /// [`MemoryPlan`] take about the same part of each device's free memory.
+    /// Returns a split over `devices`, in this order. Weights, and the cache of the default
+    /// [`MemoryPlan`], take about the same fraction of each device's free memory.
     pub fn new(devices: &[Device]) -> LayerSplit {
         LayerSplit { devices: devices.to_vec(), layers: None, plan: MemoryPlan::default() }
     }
 
-    /// Sets the plan whose cache is counted.
+    /// Sets the plan whose cache and activations count in a split by bytes.
     pub fn with_plan(self, plan: MemoryPlan) -> LayerSplit {
         LayerSplit { plan, ..self }
     }
@@ -140,11 +142,11 @@ impl LayerSplit {
         LayerSplit { layers: Some(layers.to_vec()), ..self }
     }
 
-    /// Returns the devices with their layers.
+    /// Returns the devices with their layers. The CPU may occur several times, to try a split
+    /// without a GPU.
     ///
     /// # Errors
-    /// If a GPU occurs twice. Also returns the errors of [`Configuration::layers_by_device`]. The
-    /// CPU may occur several times, to try a split without a GPU.
+    /// If a GPU occurs twice. Also returns the errors of [`Configuration::layers_by_device`].
     pub(super) fn ranges(
         &self,
         configuration: &Configuration,
@@ -153,7 +155,7 @@ impl LayerSplit {
         let is_same = |a: &Device, b: &Device| !a.is_cpu() && a.identity() == b.identity();
         for (i, device) in self.devices.iter().enumerate() {
             if let Some(first) = self.devices[..i].iter().position(|other| is_same(other, device)) {
-                let problem = format!("numbers {first} and {i} are both {device}; expected different devices");
+                let problem = format!("entries {first} and {i} are both {device}; expected different devices");
                 return Err(Error::field("a split", "devices", problem));
             }
         }
@@ -172,6 +174,7 @@ impl LayerSplit {
 pub(super) struct StageStreams(pub(super) Vec<Stream>);
 
 impl StageStreams {
+    /// Makes a stream on the device of each stage.
     pub(super) fn new(model: &Model) -> Result<StageStreams> {
         let streams = model.stages.iter().map(|stage| stage.device.stream());
         Ok(StageStreams(streams.collect::<runtime::Result<_>>()?))
@@ -187,7 +190,10 @@ impl StageStreams {
         &self.0[self.0.len() - 1]
     }
 
-    /// Waits for all work. Also reports violations.
+    /// Waits for all work of all stages.
+    ///
+    /// # Errors
+    /// If a launch failed, or the CPU device has found an invalid access.
     pub(super) fn wait(&self) -> Result<()> {
         Ok(self.0.iter().try_for_each(Stream::wait)?)
     }

@@ -1,7 +1,7 @@
-//! The graphs of a step: one for each stage of the model.
+//! The recorded graphs of a step: one for each stage of the model.
 //!
-//! A graph belongs to one device. A model on several devices has a graph for each stage, which are
-//! replayed in order. Streams copy the activations between two of them.
+//! A graph belongs to one device. The graphs of the stages are replayed in order, and the streams
+//! of the stages copy the activations from one graph to the next.
 //!
 //! # Tokens stay on the device
 //!
@@ -10,10 +10,11 @@
 //!                                 └─▶ pinned memory ─▶ host
 //! ```
 //!
-//! A graph ends with the likeliest token of each row, and with the places of the next step. Other
-//! samplers draw on the stream after the graph, and replace the likeliest tokens. The host reads
-//! the tokens from pinned memory, and uploads none for the next step. With several devices, a copy
-//! brings the tokens from the last device to the first.
+//! The last graph ends with the likeliest token of each row, and each graph with the places of the
+//! next step. Samplers that are not greedy draw on the stream after the graph, and replace the
+//! likeliest tokens. The host reads the tokens from pinned memory. For the next step of the same
+//! sequences, the host uploads nothing. With several devices, the tokens are copied from the last
+//! device to the first.
 
 use super::attention::{DevicePlaces, TokenPlace};
 use super::cache::{CacheElement, SequencePages};
@@ -29,47 +30,53 @@ use kernels_rs::blocks::cache::Tokens;
 use kernels_rs::sampling::Sample;
 use runtime::{Graph, PinnedBuffer, SlotMut, Stream};
 
-/// A token of a step, and its place.
+/// A row of a step: a token, and its place.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct StepToken {
+    /// The token.
     pub token: u32,
+    /// The sequence, and the index of the token in this sequence.
     pub place: TokenPlace,
-    /// The position. After an image, the position differs from the place.
+    /// The position of the token, which differs from the index after an image.
     pub position: usize,
 }
 
-/// The content of the graph of a step.
+/// The options of a recording of a step.
 #[derive(Clone, Copy)]
 pub(super) struct StepRecording<'a> {
     /// The number of rows.
     pub width: usize,
-    /// For rows of a prompt: the number of tokens before them. `None` for a step.
+    /// For rows of a prompt, the number of tokens before the rows. `None` for a decoding step.
     pub before: Option<usize>,
     /// If set, only launches of this instance of a kernel are recorded.
     pub instance: Option<&'a str>,
-    /// How often each launch is recorded.
+    /// The number of times that each launch is recorded.
     pub repeats: usize,
 }
 
-/// Graphs that pass some rows through the model.
+/// The graphs of all stages, which together pass up to `width` rows through the model.
 pub(super) struct StepGraphs<K: kernel_dsl::Element> {
     /// The graph of each stage.
     stages: Vec<StageGraph<K>>,
+    /// The number of rows.
     pub(super) width: usize,
+    /// The extents of the cache of a layer.
     pub(super) extents: CacheExtents,
-    /// The logits, in the last graph.
+    /// The logits of all rows, in the last graph.
     logits: SlotMut<f32>,
-    /// The places that the devices have for the next step, and the version of their pages.
+    /// The places that the graphs have for the next step, and the version of the pages then.
     next_places: Option<(Vec<RowPlace>, u64)>,
-    /// The tokens that the first device has for the next step, if the host knows them.
+    /// The tokens that the first graph has for the next step. `None` before the host has read the
+    /// tokens.
     next_tokens: Option<Vec<u32>>,
     /// The host's copy of the tokens.
     host_tokens: PinnedBuffer<u32>,
 }
 
-/// A graph that passes rows through the blocks of a stage.
+/// The graph that passes rows through the blocks of a stage.
 struct StageGraph<K: kernel_dsl::Element> {
     graph: Graph<'static>,
+    /// The caches of the layers of the stage.
     caches: Vec<LayerSlots<K>>,
     inputs: GraphInputs,
     /// The activations that enter the stage, and those that leave it.
@@ -79,22 +86,23 @@ struct StageGraph<K: kernel_dsl::Element> {
 /// The place of a row, and its position.
 type RowPlace = (TokenPlace, usize);
 
-/// The inputs of a graph, with a number for each row.
+/// The inputs of a graph, `[rows]`.
 #[derive(Clone, Copy)]
 struct GraphInputs {
     tokens: SlotMut<u32>,
     positions: SlotMut<u32>,
-    /// The row of the cache in which keys and values are stored.
+    /// The rows of the cache in which keys and values are stored.
     slots: SlotMut<u32>,
-    /// The number of tokens of the sequence before the row.
+    /// The index of the token in its sequence.
     rows: SlotMut<u32>,
-    /// The number of keys that the row sees.
+    /// The number of keys that the token attends to; 0 for padding.
     lengths: SlotMut<u32>,
-    /// The pages of the sequence.
+    /// The pages of the token's sequence, `[rows, pages of a sequence]`.
     pages: SlotMut<u32>,
 }
 
-/// Moves each row with keys to the place of the next token. Pages have `page_tokens` tokens.
+/// Advances each row that is not padding to the place of the next token in its sequence. Pages have
+/// `page_tokens` tokens.
 #[kernel(block = 32, grid = lengths.len().div_ceil(32))]
 #[requires(
     positions.len() == lengths.len(), rows.len() == lengths.len(), slots.len() == lengths.len(),
@@ -115,13 +123,13 @@ fn advance(
         rows[i] = row;
         lengths[i] += 1;
         let page = row as usize / page_tokens;
-        // Beyond the pages nothing is stored.
+        // A row beyond the cache stores nothing.
         let beyond = page >= pages.cols();
         slots[i] = if beyond { 0xffff_ffff } else { pages[(i, page)] * page_tokens as u32 + row % page_tokens as u32 };
     }
 }
 
-/// Returns the slot of memory in a graph.
+/// Returns the slot of memory that belongs to a graph.
 fn slot<T: kernel_dsl::Element>(memory: &QueueMemory<T>) -> Result<SlotMut<T>> {
     match memory {
         QueueMemory::Slot(slot) => Ok(*slot),
@@ -130,9 +138,9 @@ fn slot<T: kernel_dsl::Element>(memory: &QueueMemory<T>) -> Result<SlotMut<T>> {
 }
 
 impl<K: CacheElement> StageGraph<K> {
-    /// Records a stage with the caches of its layers, and returns the slot of its logits. The first
-    /// stage begins with the embedding of tokens. The last one ends with logits and with the
-    /// likeliest tokens; the logits of others are empty.
+    /// Records a stage with the caches of its layers, and returns the graph and the slot of its
+    /// logits. The first stage begins with the embedding of tokens. The last stage ends with logits
+    /// and the likeliest tokens. The logits of other stages are empty.
     fn record(
         model: &Model,
         stage: &PipelineStage,
@@ -208,7 +216,7 @@ impl<K: CacheElement> StageGraph<K> {
         Ok((StageGraph { graph, caches, inputs, activations: [entering, leaving] }, logits))
     }
 
-    /// Takes the caches out of the graph, which gets empty ones.
+    /// Takes the caches out of the graph, and leaves empty buffers.
     fn take_caches(&mut self) -> Result<Vec<LayerCache<K>>> {
         let device = self.graph.device().clone();
         let mut taken = Vec::new();
@@ -231,7 +239,7 @@ impl<K: CacheElement> StageGraph<K> {
 }
 
 impl<K: CacheElement> StepGraphs<K> {
-    /// Allocates the caches of all layers, stage by stage.
+    /// Allocates the caches of all layers, filled with zeros.
     pub(super) fn caches(model: &Model, pages: &SequencePages) -> Result<StageCaches<K>> {
         let CacheExtents([element_extents, scale_extents]) = CacheExtents::new::<K>(model, pages);
         let (elements, scales) = (element_extents.iter().product(), scale_extents.iter().product());
@@ -243,7 +251,8 @@ impl<K: CacheElement> StepGraphs<K> {
         model.stages.iter().map(stage_caches).collect()
     }
 
-    /// Records a step with the caches of all layers, and counts its launches.
+    /// Records a step with the caches of all layers. Adds the number of launches of each kernel to
+    /// `launches`.
     pub(super) fn record(
         model: &Model,
         exact: bool,
@@ -270,7 +279,7 @@ impl<K: CacheElement> StepGraphs<K> {
         })
     }
 
-    /// Takes the caches out of the graphs, which get empty ones.
+    /// Takes the caches out of the graphs, and leaves empty buffers.
     pub(super) fn take_caches(&mut self) -> Result<StageCaches<K>> {
         self.stages.iter_mut().map(StageGraph::take_caches).collect()
     }
@@ -302,7 +311,7 @@ impl<K: CacheElement> StepGraphs<K> {
         Ok(graph.buffer_mut(inputs.tokens)?.copy_from(&tokens)?)
     }
 
-    /// Replays the graphs with what is on the devices.
+    /// Queues a replay of all graphs with the inputs that are on the devices.
     fn replay(&mut self, streams: &StageStreams) -> Result<()> {
         for (i, stream) in streams.0.iter().enumerate() {
             if let [.., before, stage] = &mut self.stages[..=i] {
@@ -314,19 +323,19 @@ impl<K: CacheElement> StepGraphs<K> {
         Ok(())
     }
 
-    /// Replays the graphs with what is on the devices, and queues the copy of the tokens for the
-    /// next step.
+    /// Queues a replay of all graphs with the inputs that are on the devices, and the copy of the
+    /// tokens for the next step.
     pub(super) fn replay_again(&mut self, streams: &StageStreams) -> Result<()> {
         self.replay(streams)?;
         self.copy_tokens(streams)
     }
 
-    /// Replays the graph of one stage with what is on its device.
+    /// Queues a replay of the graph of one stage with the inputs that are on the device.
     pub(super) fn replay_stage(&mut self, streams: &StageStreams, stage: usize) -> Result<()> {
         Ok(self.stages[stage].graph.replay(&streams.0[stage])?)
     }
 
-    /// Queues a copy of the tokens to the first device.
+    /// Queues a copy of the tokens from the last graph to the first, if there are several.
     fn copy_tokens(&mut self, streams: &StageStreams) -> Result<()> {
         if let [first, .., last] = &mut self.stages[..] {
             let [to, from] = [first.inputs.tokens, last.inputs.tokens];
@@ -335,14 +344,14 @@ impl<K: CacheElement> StepGraphs<K> {
         Ok(())
     }
 
-    /// Uploads the places of rows, and the pages of their sequences.
+    /// Uploads the places of rows, and the pages of their sequences, to each graph.
     fn set_places(&mut self, step_tokens: &[StepToken], pages: &SequencePages) -> Result<()> {
         let padded = |number: &dyn Fn(&StepToken) -> u32, other: u32| {
             let values = step_tokens.iter().map(number);
             values.chain(std::iter::repeat(other)).take(self.width).collect::<Vec<u32>>()
         };
         let positions = padded(&|row| row.position as u32, 0);
-        // Padding rows have a slot that does not exist, so that nothing is stored.
+        // Padding has a slot beyond the cache, so that nothing is stored.
         let slots = padded(&|row| pages.slot(row.place.sequence, row.place.index), u32::MAX);
         let token_indices = padded(&|row| row.place.index as u32, u32::MAX);
         let lengths = padded(&|row| row.place.index as u32 + 1, 0);
@@ -364,7 +373,7 @@ impl<K: CacheElement> StepGraphs<K> {
         Ok(())
     }
 
-    /// Replays the graphs for rows, after uploading places and tokens that the devices do not have.
+    /// Queues a step for rows. Uploads only places and tokens that the devices do not have.
     pub(super) fn run(
         &mut self,
         streams: &StageStreams,
@@ -374,7 +383,7 @@ impl<K: CacheElement> StepGraphs<K> {
         let places: Vec<RowPlace> = step_tokens.iter().map(|row| (row.place, row.position)).collect();
         let version = pages.version();
         let has_places = self.next_places.take().is_some_and(|next| next == (places.clone(), version));
-        // `take` comes first: if the replay fails, the tokens on the devices are unknown.
+        // Both fields are taken first: if the replay fails, the inputs on the devices are unknown.
         let has_tokens = self.next_tokens.take().is_some_and(|tokens| {
             tokens.len() >= step_tokens.len() && step_tokens.iter().zip(tokens).all(|(row, token)| row.token == token)
         });
@@ -391,7 +400,7 @@ impl<K: CacheElement> StepGraphs<K> {
         Ok(())
     }
 
-    /// Queues a draw from the logits after a row, which replaces the likeliest token.
+    /// Queues a draw from the logits after a row. The drawn token replaces the likeliest one.
     pub(super) fn draw(&mut self, stream: &Stream, row: usize, sampler: &mut Sampler, vocabulary: usize) -> Result<()> {
         self.next_tokens = None;
         let (width, slot) = (self.width, self.logits);
@@ -413,11 +422,12 @@ impl<K: CacheElement> StepGraphs<K> {
         Ok(logits[row * vocabulary..(row + 1) * vocabulary].to_vec())
     }
 
-    /// Returns the token after a row of the last step.
+    /// Returns the token after a row of the last step. The first call after a step or draw waits
+    /// for the devices.
     pub(super) fn token(&mut self, streams: &StageStreams, row: usize) -> Result<u32> {
         if self.next_tokens.is_none() {
             let (stream, before) = (streams.last(), &streams.0[..streams.0.len() - 1]);
-            // Waiting also reports violations. The last device works meanwhile.
+            // Waiting also reports failures of these devices. The last device works meanwhile.
             before.iter().try_for_each(Stream::wait)?;
             let StageGraph { graph, inputs, .. } = &self.stages[self.stages.len() - 1];
             stream.download_to(graph.buffer(inputs.tokens)?, &mut self.host_tokens)?;
@@ -431,7 +441,7 @@ impl<K: CacheElement> StepGraphs<K> {
     }
 }
 
-/// Returns `n` elements from `first` on.
+/// Returns the `n` consecutive integers from `first` on.
 pub(super) fn consecutive(first: usize, n: usize) -> Vec<u32> {
     (first..first + n).map(|i| i as u32).collect()
 }
