@@ -33,8 +33,8 @@
 //!
 //! A GPU and the CPU device run the same code, and the CPU device can check every access.
 //! Activations between blocks are `f32`. Products with weights of 16 bits round the activations to
-//! the format of the weights. Products with quantized weights quantize them to 8 bits in blocks of
-//! 32.
+//! the format of the weights. Products with quantized weights quantize the activations to 8 bits in
+//! blocks of 32.
 //!
 //! # Equal tokens on different devices
 //!

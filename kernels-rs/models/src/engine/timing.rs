@@ -3,30 +3,31 @@
 //! The graph is replayed without a pause, so its time contains no time of the host. A kernel is
 //! timed in a graph of all its launches in the step, without other kernels. Each launch reads the
 //! weights and keys of another layer, which are not in the L2 cache. A kernel with few launches is
-//! repeated. A step whose kernels run one after another without a pause takes the sum of these
-//! times. On several devices the graphs run one after another, with copies between them, which no
-//! kernel includes.
+//! repeated. If kernels ran one after another without a pause, a step would take the sum of their
+//! times. On several devices the graphs run one after another. The copies between these graphs are
+//! part of the time of the step, but of no kernel.
 //!
 //! A graph orders launches by the memory that they use. In the graph of one kernel, independent
 //! launches may run side by side, so that the sum is less than the time of the step. One example is
 //! the language model of Qwen3-VL-2B in bf16 on an H100. The graph takes 1.11 times the sum for one
 //! sequence (203 launches), and 1.26 times for eight. On the same GPU, chains of kernels that read
-//! 16 MB each show what a launch costs:
+//! 16 MB each show the cost of a launch:
 //!
 //! | property of a chain | µs a launch |
 //! |---|---|
 //! | an empty kernel | 0.88 |
-//! | other kernels of 4 to 32 KB of code between | 0.1 to 0.3 more |
-//! | a vector of 8 to 32 KB that the kernel before has written | 0.0 to 0.14 more |
-//! | other kernels with other shared memory, or blocks of another size | 0.02 more |
-//! | edges of the graph that other edges imply | 0.04 more at most |
+//! | other kernels, of 4 to 32 KB of code, in between | 0.1 to 0.3 more |
+//! | a vector of 8 to 32 KB from the previous kernel | 0.0 to 0.14 more |
+//! | kernels with different shared memory or block sizes | 0.02 more |
+//! | redundant edges in the graph | at most 0.04 more |
 //!
-//! These costs explain a third of the difference for one sequence. The rest is idle memory: a
-//! launch waits until the one before it has ended. The kernel `heads` takes 83 µs alone, but a
-//! graph without it takes 274 µs less: the launches around it then run side by side.
+//! These costs explain a third of the difference between step and sum for one sequence. In the
+//! rest, memory is idle: a launch waits until the previous one has ended. The launches of the
+//! kernel `heads` take 83 µs alone, but a graph without `heads` takes 274 µs less. The launches
+//! around `heads` then run side by side.
 //!
-//! The following designs against idle memory were tried and are not used. Each figure is one run
-//! with one sequence:
+//! The following designs to reduce idle memory were measured, and are not used. Each figure is one
+//! run with one sequence:
 //!
 //! | design | tokens per second |
 //! |---|---|
@@ -36,14 +37,15 @@
 //! | with 16 MB, and 8 MB of the next layer's projection beside the last product | 506 |
 //! | the same, and 8 MB of the last product's matrix beside gate and up | 476 |
 //! | `gemv_normed` loads weights before the sums of the norm, and each chunk an iteration ahead | 511 |
-//! | the latter, and 8 or 16 MB beside `heads` and attention | 493, 499 |
+//! | the latter, and 8 or 16 MB read beside `heads` and attention | 493, 499 |
 //!
 //! Figures within about 3 % of each other are not different. With weights loaded ahead, the product
 //! with gate and up takes 19.9 µs a layer instead of 16.7.
 //!
-//! Two further designs were tried in CUDA C, on an H200 (a copy moves 4.2 TB/s). The programs read
-//! the weights of the same model in bf16, and attention does the work of a few keys. Each row is a
-//! median of a replayed graph:
+//! Two further designs, prefetches and a cooperative kernel, were measured in CUDA C on an H200 (a
+//! copy moves 4.2 TB/s). The programs read the weights of the same model in bf16, and attention has
+//! few keys. Each row is the median time of a replayed graph. *Of a copy* is the rate of reads
+//! divided by that of a copy:
 //!
 //! | design | µs a step | of a copy |
 //! |---|---|---|
@@ -52,13 +54,13 @@
 //! | each product prefetches 2, 4, 8 MB of the next matrix when it ends | 1342, 1348, 1372 | 0.61, 0.61, 0.60 |
 //! | each product prefetches 2, 4, 8 MB of the next matrix when it begins | 1336, 1346, 1392 | 0.61, 0.61, 0.59 |
 //! | one cooperative kernel with 5 barriers a layer, 132 blocks of 1024 threads | 1375 | 0.60 |
-//! | the same, a lane loads 64 bytes of the next matrix before each barrier | 1363 | 0.61 |
+//! | the same, and each lane loads 64 bytes of the next matrix before each barrier | 1363 | 0.61 |
 //! | the latter in 264 blocks of 512 threads | 1289 | 0.64 |
 //! | the latter without attention | 1179 | 0.70 |
 //!
-//! So memory that waits between kernels explains little: matrices in L2 are not read faster. Each
-//! product takes 2 to 3 µs beyond its bytes: for its vector, its first weights, and its sums.
-//! Barriers of the whole grid cost as much as launches.
+//! So reading ahead while memory is idle gains little: with a part of the next matrix in L2,
+//! products take as long. Each product takes 2 to 3 µs longer than reading its weights, for its
+//! vector, its first weights, and its sums. Barriers of the whole grid cost as much as launches.
 
 use super::attention::TokenPlace;
 use super::cache::{CacheElement, SequencePages};
@@ -87,7 +89,7 @@ pub enum TimedStep {
         /// The number of tokens of each sequence before the step.
         before: usize,
     },
-    /// Tokens of a prompt.
+    /// Consecutive tokens of a prompt.
     Prompt {
         /// The number of tokens.
         tokens: usize,
@@ -96,41 +98,42 @@ pub enum TimedStep {
     },
 }
 
-/// The time of the launches of an instance of a kernel in a step.
+/// The time of all launches of a kernel instance in a step.
 #[derive(Clone, PartialEq, Debug)]
 pub struct InstanceTime {
-    /// The kernel, with its constants.
+    /// The name of the kernel, with its constants.
     pub instance: String,
-    /// The launches in a step.
+    /// The number of launches in a step, on all devices.
     pub launches: usize,
-    /// The seconds of all launches.
+    /// The seconds of all these launches, without other kernels.
     pub seconds: f64,
 }
 
 /// The times of a step on the device.
 #[derive(Clone, PartialEq, Debug)]
 pub struct StepTimes {
-    /// The seconds of the graph, which is replayed without waiting for the host.
+    /// The seconds of a replay of the step, without waiting for the host.
     pub graph: f64,
-    /// The kernels, timed alone, the longest first.
+    /// The kernels, timed alone, in descending order of time.
     pub kernels: Vec<InstanceTime>,
 }
 
 impl StepTimes {
-    /// Returns the sum of the seconds of the kernels alone.
+    /// Returns the sum of the seconds of all kernels, each timed alone.
     pub fn alone(&self) -> f64 {
         self.kernels.iter().map(|kernel| kernel.seconds).sum()
     }
 }
 
-/// The launches of a recording by instance.
+/// The number of launches of each kernel instance in a recording.
 pub(super) type Launches = RefCell<BTreeMap<String, usize>>;
 
-/// A queue that records the launches of one instance, or all of them, and counts all of them.
+/// A queue that records the launches of one kernel instance, or of all, and counts all launches.
 pub(super) struct FilteredRecording<'r> {
     pub recording: &'r Recording<'static>,
+    /// The name of the selected instance; `None` selects all.
     pub instance: Option<&'r str>,
-    /// How many times each selected launch is recorded.
+    /// The number of times that each selected launch is recorded.
     pub repeats: usize,
     pub launches: &'r Launches,
 }
@@ -181,11 +184,12 @@ impl Queue for FilteredRecording<'_> {
 /// would dominate the time of few launches.
 const MIN_LAUNCHES: usize = 16;
 
-/// Seconds for which a graph is replayed to measure its time.
+/// The seconds for which a graph is replayed to measure its time, with 3 to 500 replays.
 const REPLAY_SECONDS: f64 = 0.03;
 
-/// Returns the seconds of one replay of a step, of all stages or of one. The first replay computes
-/// `step_tokens`. Each replay appends a token to each sequence, and at most `limit` tokens fit.
+/// Returns the seconds of one replay of a step: of all stages, or only of `stage`. The first replay
+/// computes `step_tokens`. Each replay of a decoding step appends a token to each sequence, so
+/// there are at most `limit` replays.
 fn seconds_per_replay<K: CacheElement>(
     step: &mut StepGraphs<K>,
     streams: &StageStreams,
@@ -210,7 +214,7 @@ fn seconds_per_replay<K: CacheElement>(
     seconds((REPLAY_SECONDS / once).clamp(3.0, 500.0).min(limit as f64).max(1.0) as usize)
 }
 
-/// Times a step with a cache of `K`.
+/// Measures the times of a step with a cache of elements `K`.
 fn time_step<K: CacheElement>(model: &Model, options: SessionOptions, step: TimedStep) -> crate::Result<StepTimes> {
     let (width, sequences, before) = match step {
         TimedStep::Decode { sequences, before } => (sequences, sequences, before),
@@ -254,10 +258,13 @@ fn time_step<K: CacheElement>(model: &Model, options: SessionOptions, step: Time
 }
 
 impl Model {
-    /// Returns the time of a step's graph, and of each of its kernels alone.
+    /// Measures the time of a step's graph, and of each of its kernels alone.
+    ///
+    /// A step that exceeds the context size of `options` is timed with the keys that fit, except a
+    /// prompt of more than 16 tokens.
     ///
     /// # Errors
-    /// If the step exceeds the options' room, or memory runs out.
+    /// If a prompt of more than 16 tokens exceeds the context size, or memory runs out.
     pub fn step_times(&self, options: SessionOptions, step: TimedStep) -> crate::Result<StepTimes> {
         match options.cache {
             CacheFormat::F32 => time_step::<f32>(self, options, step),

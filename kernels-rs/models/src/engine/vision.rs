@@ -1,4 +1,4 @@
-//! The vision tower of Qwen3-VL: features of an image for the language model.
+//! The vision tower of Qwen3-VL, which computes the features of an image for the language model.
 //!
 //! ```text
 //!   patches ─ product ─ + positions ─ layer 0 ─ layer 1 ─ … ─ merger ─▶ embeddings of the image's tokens
@@ -6,8 +6,9 @@
 //!                                       └─ merger ┴─ merger ─▶ features for the first blocks of the text
 //! ```
 //!
-//! A merger makes one token of each square of patches. Sources: Qwen3-VL's technical report, 2025;
-//! DeepStack: Meng and others, 2024; the layers: [`VisionLayer`].
+//! A merger makes one token of each square of patches. Sources: Qwen3-VL's technical report (2025),
+//! and *DeepStack* (Meng and others, 2024) for the features of several layers. [`VisionLayer`] has
+//! the formulas of a layer.
 
 use super::linear::{FileRows, LinearLayer};
 use crate::configuration::VisionConfiguration;
@@ -24,12 +25,14 @@ use kernels_rs::rowwise::Norm;
 use runtime::{BufferView, BufferViewMut, Device, DeviceBuffer, Stream};
 use std::sync::Arc;
 
-/// The base of the rotary frequencies.
+/// The base of the tower's rotary frequencies.
 const ROTARY_BASE: f64 = 10_000.0;
 
-/// A layer whose matrices have any format.
+/// A layer of the tower, in any format of its matrices.
 trait AnyVisionLayer: Send + Sync {
-    /// Queues the layer for the patches of one image.
+    /// Queues x ← layer(x) for the patches of one image, `[patches, width]`. `positions` is
+    /// `[2, patches]`: rows and columns of patches. `image` has the range of the image's patches:
+    /// `[0, patches]`.
     fn run(
         &self,
         on: &Stream,
@@ -54,7 +57,7 @@ impl<T: Float + GenericArgument> AnyVisionLayer for VisionLayer<T> {
     }
 }
 
-/// A matrix of floats, and its bias.
+/// The elements of a weight, and of its bias.
 pub(super) struct WeightAndBias {
     pub weight: Vec<f32>,
     pub bias: Vec<f32>,
@@ -71,7 +74,7 @@ impl WeightAndBias {
     }
 }
 
-/// The parameters of a layer, as floats.
+/// The parameters of a layer, on the host.
 pub(super) struct VisionLayerParameters {
     pub norm: WeightAndBias,
     pub projection: WeightAndBias,
@@ -107,8 +110,8 @@ pub(super) struct PatchMerger {
 }
 
 impl PatchMerger {
-    /// Makes a merger. The norm is computed over whole squares if it has a weight for each number
-    /// of a square.
+    /// Makes a merger. The norm is computed over whole squares if `norm` has a weight for each
+    /// element of a square.
     pub fn new(
         device: &Device,
         norm: WeightAndBias,
@@ -120,7 +123,8 @@ impl PatchMerger {
         Ok(PatchMerger { norm: norm.norm(device)?, norms_squares, epsilon, up, down })
     }
 
-    /// Queues the merger for patches, and returns the tokens.
+    /// Queues the merger for the activations `x` of `patches` patches. Returns the tokens,
+    /// `[tokens, output]`.
     fn run(&self, on: &Stream, x: &DeviceBuffer<f32>, patches: usize) -> Result<DeviceBuffer<f32>> {
         let device = on.device();
         let [between, joined] = self.up.extents();
@@ -142,12 +146,14 @@ impl PatchMerger {
     }
 }
 
-/// The result of a vision tower for an image, on a device.
+/// The result of a vision tower for an image.
 #[derive(Debug)]
 pub struct ImageFeatures {
-    /// The embeddings of the tokens, then the summands that each of the first blocks adds to them.
-    /// Each is `[tokens, width]`.
+    /// The embeddings of the image's tokens; then, for each of the first blocks of the language
+    /// model, the features that are added to the tokens after the block. Each part is
+    /// `[tokens, width]`.
     parts: Vec<DeviceBuffer<f32>>,
+    /// The number of tokens, and the number of elements of a token.
     extents: [usize; 2],
 }
 
@@ -157,8 +163,8 @@ impl ImageFeatures {
         self.extents
     }
 
-    /// Copies to the host the embeddings of the tokens, and the summands for each of the first
-    /// blocks.
+    /// Copies all parts to the host: the embeddings of the tokens, then the features for each of
+    /// the first blocks. Each part is `[tokens, width]`.
     ///
     /// # Errors
     /// If the device has failed.
@@ -166,8 +172,8 @@ impl ImageFeatures {
         self.parts.iter().map(|part| Ok(part.download()?)).collect()
     }
 
-    /// Moves the summand for each block to the device of the block. `stream` returns a stream on
-    /// that device.
+    /// Moves the features for each block to the device of the block. `stream` returns a stream on
+    /// the device of a block.
     ///
     /// # Errors
     /// If memory runs out.
@@ -183,7 +189,7 @@ impl ImageFeatures {
         Ok(self)
     }
 
-    /// Returns the embeddings of the tokens.
+    /// Returns the embeddings of the tokens, `[tokens, width]`.
     ///
     /// # Errors
     /// If the device has failed.
@@ -191,7 +197,8 @@ impl ImageFeatures {
         Ok(self.parts[0].view(self.extents)?)
     }
 
-    /// Returns the summand that is added to the tokens after a block, if there is one.
+    /// Returns the features that are added to the tokens after a block, `[tokens, width]`. `None`
+    /// if the block has none.
     ///
     /// # Errors
     /// If the device has failed.
@@ -205,14 +212,16 @@ impl ImageFeatures {
 pub struct VisionTower {
     /// The extents.
     pub configuration: VisionConfiguration,
-    /// How images are prepared.
+    /// The processor that prepares images for the tower.
     pub processor: ImageProcessor,
+    /// The product of a patch's pixels, `[width, 3·side·side]`.
     patch: LinearLayer,
-    /// Learned positions: a square of vectors.
+    /// Learned positions: a square grid of vectors of `width` elements.
     positions: Vec<f32>,
     rotary: Rotary,
     layers: Vec<Box<dyn AnyVisionLayer>>,
     merger: PatchMerger,
+    /// The mergers after the layers of [`VisionConfiguration::deepstack`].
     deepstack: Vec<PatchMerger>,
 }
 
@@ -223,8 +232,8 @@ impl std::fmt::Debug for VisionTower {
 }
 
 impl VisionTower {
-    /// Makes a tower from its parts. `patch` is `[width, 3, frames, side, side]` with a bias, and
-    /// `layer` returns the parameters of a layer.
+    /// Makes a tower from its parts. The weight of `patch` is `[width, 3, frames, side, side]`.
+    /// `layer` returns the parameters of a layer. With `is_bf16`, layers compute in BF16.
     pub(super) fn new(
         device: &Device,
         (configuration, processor): (VisionConfiguration, ImageProcessor),
@@ -245,7 +254,8 @@ impl VisionTower {
         let bytes: Vec<u8> = still.iter().flat_map(|x| x.to_le_bytes()).collect();
         let rows = FileRows { format: TensorFormat::F32, extents: [width, 3 * frame_pixels], bytes: &bytes };
         let patch = LinearLayer::new(device, &[rows], Some(&patch.bias))?;
-        // A half of the pairs is rotated by rows, the other by columns, with equal frequencies.
+        // The row of a patch rotates the first half of the pairs, and the column the second half,
+        // with the same frequencies.
         let pairs = width / heads / 2;
         let frequencies = Rotary::frequencies(ROTARY_BASE, pairs).repeat(2);
         let axes = Rotary::sections(&[pairs / 2, pairs / 2]);
@@ -259,10 +269,10 @@ impl VisionTower {
         Ok(VisionTower { configuration, processor, patch, positions, rotary, layers, merger, deepstack })
     }
 
-    /// Queues the tower for a picture, and returns its features.
+    /// Queues the tower for an image, and returns the features of the image.
     ///
     /// # Errors
-    /// If the picture has other patches than the tower, or memory runs out.
+    /// If the image was prepared for patches or squares of another size, or memory runs out.
     pub fn run(&self, on: &Stream, picture: &PreparedImage) -> Result<ImageFeatures> {
         let VisionConfiguration { width, patch, merge, ref deepstack, .. } = self.configuration;
         if picture.square() != [patch, merge] {
@@ -292,11 +302,12 @@ impl VisionTower {
     }
 }
 
-/// Returns the learned position of each place of a grid. The corners of the grid are those of the
-/// square of learned vectors, and vectors between are interpolated linearly on both axes.
+/// Returns the position vector of each of `places`, the rows and columns of patches in a grid. The
+/// corners of the grid have the vectors at the corners of the learned square. Vectors in between
+/// are interpolated linearly on both axes.
 fn interpolated(learned: &[f32], width: usize, grid: [usize; 2], places: &[[usize; 2]]) -> Vec<f32> {
     let side = (learned.len() / width).isqrt();
-    // Returns the two neighbors of a place on an axis, and their weights.
+    // Returns the two neighbors of a patch on an axis, and their weights.
     let neighbors = |axis: usize, at: usize| {
         let source = at as f32 * (side - 1) as f32 / (grid[axis] - 1).max(1) as f32;
         let low = source.floor();
