@@ -296,7 +296,7 @@ impl Batch {
         for sequence in sequences {
             let Some(token) = self.state(*sequence)?.tokens().last().copied() else {
                 let problem = format!("sequence {sequence} has no tokens");
-                return Err(Error::Tokens { action: "run a session", problem });
+                return Err(Error::Tokens { action: "compute a sequence", problem });
             };
             let before = self.sequences[*sequence].tokens().len() - 1;
             while self.sequences[*sequence].computed < before {
@@ -362,7 +362,7 @@ impl Batch {
     fn logits_place(&mut self, sequence: usize) -> Result<LogitsPlace> {
         self.advance(&[sequence])?;
         self.sequences[sequence].logits.ok_or_else(|| Error::Tokens {
-            action: "run a session",
+            action: "compute a sequence",
             problem: format!("sequence {sequence} has no logits"),
         })
     }

@@ -37,7 +37,7 @@ pub struct StepToken {
     pub token: u32,
     /// The sequence, and the index of the token in this sequence.
     pub place: TokenPlace,
-    /// The position of the token, which differs from the index after an image.
+    /// The rotary position of the token, which differs from the index after an image.
     pub position: usize,
 }
 
@@ -83,10 +83,10 @@ struct StageGraph<K: kernel_dsl::Element> {
     activations: [SlotMut<f32>; 2],
 }
 
-/// The place of a row, and its position.
+/// The place of a row, and the rotary position of its token.
 type RowPlace = (TokenPlace, usize);
 
-/// The inputs of a graph, `[rows]`.
+/// The inputs of a graph: one element for each row, except `pages`.
 #[derive(Clone, Copy)]
 struct GraphInputs {
     tokens: SlotMut<u32>,

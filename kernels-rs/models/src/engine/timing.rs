@@ -26,8 +26,8 @@
 //! kernel `heads` take 83 µs alone, but a graph without `heads` takes 274 µs less. The launches
 //! around `heads` then run side by side.
 //!
-//! The following designs to reduce idle memory were measured, and are not used. Each figure is one
-//! run with one sequence:
+//! The following designs to reduce the idle time of memory were measured, and are not used. Each
+//! figure is one run with one sequence:
 //!
 //! | design | tokens per second |
 //! |---|---|

@@ -207,8 +207,8 @@ impl ImageFeatures {
     }
 }
 
-/// The vision tower of a model. Layers with matrices in BF16 compute in BF16. Others compute in
-/// `f32`, because intermediate results could exceed the range of F16.
+/// The vision tower of a model. If the matrices of the file are in BF16, layers compute in BF16.
+/// Otherwise layers compute in `f32`, because intermediate results could exceed the range of F16.
 pub struct VisionTower {
     /// The extents.
     pub configuration: VisionConfiguration,
@@ -245,7 +245,8 @@ impl VisionTower {
     ) -> Result<VisionTower> {
         let VisionConfiguration { layers, width, heads, inner, patch: side, frames, epsilon, .. } = configuration;
         let frame_pixels = side * side;
-        // The frames of a still image are equal, so the sum of their weights replaces them.
+        // The frames of a still image are equal, so one product with the sum of the frames' weights
+        // replaces a product for each frame.
         let still: Vec<f32> = patch
             .weight
             .chunks_exact(frames * frame_pixels)
