@@ -14,11 +14,11 @@ use crate::tokenizer::{Tokenizer, configuration};
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-/// A model on disk.
+/// A model on disk, whose files are mapped into memory.
 #[derive(Debug)]
 pub struct Checkpoint {
     files: Files,
-    /// The vision tower of a GGUF file, which is a separate file.
+    /// The vision tower of a GGUF model, if its file was added.
     projector: Option<Gguf>,
     /// The folder of `config.json` and `tokenizer.json`.
     folder: PathBuf,
@@ -27,18 +27,18 @@ pub struct Checkpoint {
 /// The files of a model.
 #[derive(Debug)]
 pub enum Files {
-    /// A GGUF file or all of its parts.
+    /// A GGUF file, or all parts of a split one.
     Gguf(Gguf),
     /// Safetensors, with `config.json` beside them.
     Safetensors(Safetensors),
 }
 
-/// Formats of weights that kernels read.
-const WEIGHT_FORMATS: &str = "F32, F16, BF16, and the Q, IQ, TQ, MXFP4 and NVFP4 formats of GGUF except Q8_1 and Q8_K";
+/// The formats of weights that kernels read, for messages.
+const WEIGHT_FORMATS: &str = "F32, F16, BF16, Q4_0 to Q8_0, Q2_K to Q6_K, IQ4_NL, IQ4_XS, MXFP4";
 
 impl Checkpoint {
-    /// Opens a GGUF file, a safetensors file or index, or a folder of safetensors. Headers are
-    /// read, tensors are not.
+    /// Opens a GGUF file, a safetensors file or index, or a folder of safetensors. Reads the
+    /// headers, and no tensors.
     ///
     /// # Errors
     /// If a file cannot be opened, is damaged, or has neither format.
@@ -47,17 +47,17 @@ impl Checkpoint {
         let files = match extension {
             _ if path.is_dir() => Files::Safetensors(Safetensors::open(path)?),
             "safetensors" | "json" => Files::Safetensors(Safetensors::open(path)?),
-            // Anything else has to begin as a GGUF file does.
+            // The reader of GGUF rejects files of other formats.
             _ => Files::Gguf(Gguf::open(path)?),
         };
         let folder = if path.is_dir() { path } else { path.parent().unwrap_or(Path::new("")) };
         Ok(Checkpoint { files, projector: None, folder: folder.to_owned() })
     }
 
-    /// Adds the vision tower of a GGUF model, which is a separate GGUF file ("mmproj").
+    /// Adds the vision tower of a GGUF model, which is a separate GGUF file (*mmproj*).
     ///
     /// # Errors
-    /// If the model is not a GGUF file, or the file of the tower cannot be opened or is damaged.
+    /// If the model is in safetensors, or the file of the tower cannot be opened or is damaged.
     pub fn with_projector(self, path: &Path) -> Result<Checkpoint> {
         if let Files::Safetensors(safetensors) = &self.files {
             let problem = "safetensors have their vision tower in the same files";
@@ -97,7 +97,7 @@ impl Checkpoint {
         }
     }
 
-    /// Returns the tensors in the order of the files.
+    /// Returns the tensors in the order of the files, those of a separate vision tower last.
     pub fn tensors(&self) -> Vec<FileTensor<'_>> {
         match &self.files {
             Files::Gguf(gguf) => gguf.tensors().chain(self.projector.iter().flat_map(Gguf::tensors)).collect(),
@@ -105,7 +105,7 @@ impl Checkpoint {
         }
     }
 
-    /// Returns the tensor of a name.
+    /// Returns the tensor with this name.
     pub fn tensor(&self, name: &str) -> Option<FileTensor<'_>> {
         match &self.files {
             Files::Gguf(gguf) => gguf.tensor(name).or_else(|| self.projector.as_ref()?.tensor(name)),
@@ -116,7 +116,8 @@ impl Checkpoint {
     /// Reads the configuration.
     ///
     /// # Errors
-    /// If it is absent, damaged, or needs something this crate lacks.
+    /// If the configuration is absent, damaged, or needs something this crate lacks. Also if the
+    /// files of model and vision tower do not belong together.
     pub fn configuration(&self) -> Result<Configuration> {
         match &self.files {
             Files::Gguf(gguf) => match &self.projector {
@@ -146,10 +147,12 @@ impl Checkpoint {
         }
     }
 
-    /// Reads the chat template, `None` if the model has none.
+    /// Reads the chat template, `None` if the model has none. The source is the metadata of GGUF,
+    /// `chat_template.jinja`, or `tokenizer_config.json`.
     ///
     /// # Errors
-    /// If the template is not Jinja.
+    /// If a file cannot be read, or has a template of another type than text. Also returns the
+    /// errors of [`ChatTemplate::new`].
     pub fn chat_template(&self, tokenizer: &Tokenizer) -> Result<Option<ChatTemplate>> {
         let source = match &self.files {
             Files::Gguf(gguf) => {
@@ -175,7 +178,7 @@ impl Checkpoint {
         source.map(|source| ChatTemplate::new(&source, &bos, &eos)).transpose()
     }
 
-    /// Returns the bytes of all tensors.
+    /// Returns the size of all tensors in the files, in bytes.
     pub fn bytes(&self) -> u64 {
         self.tensors().iter().map(|tensor| tensor.bytes.len() as u64).sum()
     }
@@ -183,10 +186,11 @@ impl Checkpoint {
     /// Returns each tensor that a configuration needs, in the order of [`Configuration::tensors`].
     ///
     /// # Errors
-    /// If a tensor is absent, has other extents, or has a format without kernels. Also if the file
-    /// has a tensor for which the configuration has no use: the model would run, and be wrong.
+    /// If a tensor is absent, has other extents, or has a format that cannot hold weights. Also if
+    /// a file has a tensor that the configuration does not use: results without the tensor would be
+    /// wrong.
     pub fn weights(&self, configuration: &Configuration) -> Result<Vec<(TensorRequirement, FileTensor<'_>)>> {
-        // A tied output matrix is the embedding, and some files have it twice.
+        // Some files of tied models have the embedding a second time, as the output matrix.
         let tied_output = configuration.tied.then_some("lm_head.weight");
         let needed = configuration.tensors(self.naming());
         let user = configuration.architecture.name();
@@ -224,9 +228,11 @@ impl Checkpoint {
     }
 
     /// Returns the bytes of the weights on devices. A tensor takes as many bytes as in the file.
-    /// Exception: tensors of a vision tower's layers that are not in BF16 become `f32`, with 4
-    /// bytes per element. A tied output matrix counts in addition to the embedding, because both
-    /// are uploaded.
+    /// Exception: a vision tower's tensors that are not in BF16 become `f32`, with 4 bytes per
+    /// element, except the matrices of its mergers. A tied output matrix counts in addition to the
+    /// embedding, because both are uploaded.
+    ///
+    /// The sizes are approximate: norms and biases always become `f32`, and count as in the file.
     ///
     /// # Errors
     /// Returns the errors of [`Checkpoint::weights`].
@@ -250,8 +256,8 @@ impl Checkpoint {
         Ok(all)
     }
 
-    /// Returns the bytes of the weights that a step of one token reads. An embedding that is not
-    /// tied, a vision tower, and the experts that the token does not use do not count.
+    /// Returns the bytes of the weights that a step of one token reads. The vision tower, the
+    /// experts that the token does not use, and an embedding that is not tied do not count.
     ///
     /// # Errors
     /// Returns the errors of [`Checkpoint::weights`].
@@ -274,7 +280,8 @@ impl Checkpoint {
     }
 }
 
-/// Tells whether kernels read a format. Q8_1 and Q8_K are for intermediate values.
+/// Tells whether a format can hold weights. Q8_1 and Q8_K are for intermediate values. Loading
+/// also rejects the formats without kernels, which [`TensorFormat::blocks`] determines.
 fn is_weight(format: TensorFormat) -> bool {
     use TensorFormat::*;
     !matches!(format, F64 | I8 | I16 | I32 | I64 | Q8_1 | Q8_K)

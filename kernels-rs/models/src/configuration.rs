@@ -1,4 +1,4 @@
-//! Configurations: architecture and extents of a model, from the metadata of GGUF or from
+//! Configurations: the architecture and the sizes of a model, from the metadata of GGUF or from
 //! `config.json`.
 
 mod gguf;
@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use kernels_rs::blocks::heads::WIDTHS;
 use serde::Serialize;
 
-/// The architectures that this crate describes, as messages list them.
+/// The supported architectures by their names in GGUF, for messages.
 pub(crate) const ARCHITECTURES: &str = "llama, qwen2, qwen3, qwen3moe, qwen3vl";
 
 /// The largest extents that the reader accepts. Real models have a width up to 16,384, an inner
@@ -24,14 +24,14 @@ const MAX_HEADS: u64 = 1 << 12;
 const MAX_EXPERTS: u64 = 1 << 12;
 const MAX_CONTEXT: u64 = 1 << 32;
 
-/// A family of models.
+/// An architecture: a family of models with the same layers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub enum ModelArchitecture {
     /// Llama 2 and 3, SmolLM2.
     Llama,
-    /// Qwen2 and 2.5: as Llama, with biases of queries, keys and values.
+    /// Qwen2 and 2.5: Llama with biases of queries, keys and values.
     Qwen2,
-    /// Qwen3: as Llama, with norms of the heads of queries and keys.
+    /// Qwen3: Llama with norms of the heads of queries and keys.
     Qwen3,
     /// Qwen3 with a mixture of experts in place of the feed-forward network.
     Qwen3Moe,
@@ -62,48 +62,48 @@ impl ModelArchitecture {
     }
 }
 
-/// The extents of a language model.
+/// The architecture and the sizes of a language model.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Configuration {
-    /// The family.
+    /// The architecture.
     pub architecture: ModelArchitecture,
     /// The name, if the file has one.
     pub name: Option<String>,
-    /// Tokens of the vocabulary: rows of the embedding.
+    /// The number of tokens of the vocabulary: rows of the embedding.
     pub vocabulary: usize,
     /// The context length: tokens of the longest sequence that the model was trained for.
     pub context: usize,
-    /// Layers.
+    /// The number of layers.
     pub layers: usize,
     /// The hidden size: elements of a token between layers.
     pub width: usize,
-    /// Heads of queries, a multiple of `kv_heads`.
+    /// The number of heads of queries, a multiple of `kv_heads`.
     pub heads: usize,
-    /// Heads of keys and of values. Each serves `heads / kv_heads` heads of queries.
+    /// The number of heads of keys, and of values. `heads / kv_heads` heads of queries share each.
     pub kv_heads: usize,
-    /// The size of a head.
+    /// Elements of a head.
     pub head: usize,
-    /// Elements of a token between the products of the feed-forward network, or of one expert.
+    /// The inner size of the feed-forward network, or of one expert: rows of its gate matrix.
     pub inner: usize,
     /// The number that norms add to the mean square.
     #[serde(serialize_with = "shortest")]
     pub epsilon: f32,
-    /// Positions.
+    /// Rotary positions.
     pub rotary: RotaryConfiguration,
-    /// Experts, in place of one feed-forward network.
+    /// Experts, if they replace the feed-forward network of each layer.
     pub experts: Option<Experts>,
     /// Whether the embedding is also the output matrix.
     pub tied: bool,
     /// The number of first layers after which features of images are added.
     pub deepstack: usize,
-    /// The vision tower, if it is in the same file.
+    /// The vision tower, if the files of the model have one.
     pub vision: Option<VisionConfiguration>,
 }
 
 /// Experts of a layer: for each token, a router chooses `used` of `count` networks.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Experts {
-    /// Networks.
+    /// The number of networks.
     pub count: usize,
     /// The number of networks that each token passes.
     pub used: usize,
@@ -111,46 +111,47 @@ pub struct Experts {
     pub normalized: bool,
 }
 
-/// The extents of a vision tower of Qwen3-VL.
+/// The sizes of a vision tower of Qwen3-VL.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct VisionConfiguration {
-    /// Layers.
+    /// The number of layers.
     pub layers: usize,
     /// Elements of a patch between layers.
     pub width: usize,
-    /// Heads, of `width / heads` elements.
+    /// The number of heads. Each has `width / heads` elements.
     pub heads: usize,
-    /// Elements of a patch between the two products of the network.
+    /// The inner size of the feed-forward network.
     pub inner: usize,
-    /// Pixels of a patch's side.
+    /// The side of a patch in pixels.
     pub patch: usize,
-    /// Frames of a patch. A still image is repeated.
+    /// Frames of a patch. A still image is repeated in each frame.
     pub frames: usize,
     /// The side, in patches, of a square that becomes one token.
     pub merge: usize,
     /// The number of learned positions, which form a square grid.
     pub positions: usize,
-    /// Elements of a token of the language model.
+    /// Elements of a token after the merger: the hidden size of the language model.
     pub output: usize,
-    /// Layers whose results become features for the language model's first layers.
+    /// Layers whose results become features for the language model's first layers, in ascending
+    /// order.
     pub deepstack: Vec<usize>,
     /// The number that norms add to the variance.
     #[serde(serialize_with = "shortest")]
     pub epsilon: f32,
 }
 
-/// Writes the shortest decimal number that rounds to the value in `f32`.
+/// Writes the shortest decimal number that rounds to `value` in `f32`.
 fn shortest<S: serde::Serializer>(value: &f32, serializer: S) -> std::result::Result<S::Ok, S::Error> {
     serializer.serialize_f64(value.to_string().parse().unwrap_or(f64::from(*value)))
 }
 
-/// Reads a field of a configuration, from either source.
+/// The fields of a configuration in GGUF or JSON. A field of another type is an error.
 trait ConfigurationFields {
-    /// Returns the file, as messages name it.
+    /// Returns the name of the file for messages.
     fn file(&self) -> &str;
-    /// Returns an unsigned integer if the field is there.
+    /// Returns an unsigned integer, `None` if the field is absent.
     fn integer(&self, key: &str) -> Result<Option<u64>>;
-    /// Returns a floating-point number if the field is there.
+    /// Returns a floating-point number, `None` if the field is absent.
     fn number(&self, key: &str) -> Result<Option<f64>>;
     /// Returns a field's name for messages.
     fn name(&self, key: &str) -> String;
@@ -161,7 +162,7 @@ trait ConfigurationFields {
         found.ok_or_else(|| Error::field(self.file(), self.name(key), "the field is required, and it is absent"))
     }
 
-    /// Returns an integer from 1 to `limit` if the field is there.
+    /// Returns an integer from 1 to `limit`, `None` if the field is absent.
     fn optional_extent(&self, key: &str, limit: u64) -> Result<Option<usize>> {
         match self.integer(key)? {
             Some(value) if value == 0 || value > limit => {
@@ -183,14 +184,15 @@ trait ConfigurationFields {
         Err(Error::field(self.file(), self.name(key), format!("expected a positive number, found {value}")))
     }
 
-    /// Returns an error about what a field needs.
+    /// Returns an error about a value that needs something this crate lacks.
     fn unsupported(&self, key: &str, needed: impl Into<String>, supported: &str) -> Error {
         Error::unsupported(self.file(), self.name(key), needed, supported)
     }
 }
 
 impl Configuration {
-    /// Checks that extents are consistent, and that there are kernels for them.
+    /// Checks that sizes are consistent, and that kernels support heads of this size. `heads` and
+    /// `head` are the keys that messages name.
     fn check(self, fields: &impl ConfigurationFields, heads: &str, head: &str) -> Result<Configuration> {
         let Configuration { heads: n, kv_heads, head: size, .. } = self;
         if !n.is_multiple_of(kv_heads) {
@@ -223,7 +225,7 @@ impl Configuration {
 }
 
 impl VisionConfiguration {
-    /// Checks that extents are consistent.
+    /// Checks that sizes are consistent.
     fn check(self, fields: &impl ConfigurationFields) -> Result<VisionConfiguration> {
         let wrong = |problem: String| Err(Error::field(fields.file(), "vision", problem));
         let VisionConfiguration { layers, width, heads, positions, ref deepstack, .. } = self;
@@ -231,13 +233,13 @@ impl VisionConfiguration {
             return wrong(format!("a width of {width} is not a multiple of {heads} heads"));
         }
         if let Some(layer) = deepstack.iter().find(|layer| **layer >= layers) {
-            return wrong(format!("features after layer {layer} of {layers}"));
+            return wrong(format!("features after layer {layer}, and the tower has {layers} layers, from 0"));
         }
         if !deepstack.is_sorted_by(|a, b| a < b) {
-            return wrong(format!("the layers of features {deepstack:?} are not in order"));
+            return wrong(format!("expected the layers of features in ascending order, found {deepstack:?}"));
         }
         if positions.isqrt().pow(2) != positions {
-            return wrong(format!("{positions} positions are not a square"));
+            return wrong(format!("expected a square number of positions, found {positions}"));
         }
         Ok(self)
     }

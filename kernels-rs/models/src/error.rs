@@ -1,22 +1,23 @@
-//! Errors of model files: what was expected, what was found, and where.
+//! Errors: what was expected, what was found, and where.
 
 use std::path::PathBuf;
 
-/// Why a model cannot be read or used.
+/// The reason why a model cannot be read or used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The operating system refused an action on a file.
+    /// The operating system refused an action on a file, or on the address of a server.
     #[error("cannot {action} {}: {source}", .path.display())]
     #[allow(missing_docs)]
     Io { action: &'static str, path: PathBuf, source: std::io::Error },
 
-    /// Bytes that contradict the format of the file.
+    /// Bytes that contradict the format of the file. `offset` is in bytes.
     #[error("{file}, byte {offset}, {field}: {problem}")]
     #[allow(missing_docs)]
     Damaged { file: String, offset: u64, field: String, problem: String },
 
-    /// A field that is absent, has the wrong type, or contradicts another field.
+    /// A field that is absent, has the wrong type, or contradicts another field. `file` names the
+    /// file, or the options that have the field.
     #[error("{file}, {field}: {problem}")]
     #[allow(missing_docs)]
     Field { file: String, field: String, problem: String },
@@ -26,27 +27,27 @@ pub enum Error {
     #[allow(missing_docs)]
     Unsupported { file: String, field: String, needed: String, supported: String },
 
-    /// A tensor that is absent or whose extents differ from the configuration.
+    /// A tensor that is absent, occurs twice, or whose extents differ from the configuration.
     #[error("{file}, tensor `{tensor}`: {problem}")]
     #[allow(missing_docs)]
     Tensor { file: String, tensor: String, problem: String },
 
-    /// A text that the tokenizer cannot encode, or tokens it cannot decode.
+    /// An action that fails for a text, its tokens or its images.
     #[error("cannot {action}: {problem}")]
     #[allow(missing_docs)]
     Tokens { action: &'static str, problem: String },
 
-    /// A chat template that failed.
+    /// A chat template that is absent or failed. `line` counts from 1, and is 0 if unknown.
     #[error("chat template, line {line}: {problem}")]
     #[allow(missing_docs)]
     Template { line: usize, problem: String },
 
-    /// A device that refused memory or a launch.
+    /// A device that is absent, or that refused memory or a launch.
     #[error(transparent)]
     Device(#[from] runtime::Error),
 }
 
-/// A result of this crate.
+/// A result with this crate's [`Error`].
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
@@ -76,7 +77,7 @@ impl Error {
     }
 }
 
-/// Returns `text` for a message: escaped, and cut after 60 characters.
+/// Returns `text` for a message: in backquotes, escaped, and cut after 60 characters.
 pub(crate) fn quoted(text: &[u8]) -> String {
     let text = String::from_utf8_lossy(&text[..text.len().min(240)]);
     let mut shown: String = text.chars().take(60).flat_map(char::escape_debug).collect();

@@ -1,12 +1,12 @@
-//! Files of models: metadata and tensors, as they are stored.
+//! Readers of model files: metadata and tensors, as the files store them.
 //!
 //! | format | reader | metadata | tensors |
 //! |---|---|---|---|
 //! | GGUF, one file or parts | [`gguf::Gguf`] | in the file | every format of [`TensorFormat`] |
-//! | safetensors, one file or shards | [`safetensors::Safetensors`] | `config.json` | F64, F32, F16, BF16, integers |
+//! | safetensors, one file or shards | [`safetensors::Safetensors`] | `config.json` | F64, F32, F16, BF16, I8 to I64, U8, BOOL |
 //!
-//! Files are mapped into memory, and a [`FileTensor`] is a slice of the map: opening a file of 100
-//! GB reads its header only. Every length and offset in a file is checked before use. A damaged
+//! Files are mapped into memory, and a [`FileTensor`] is a slice of the mapping. Opening a file of
+//! 100 GB reads its header only. Every length and offset in a file is checked before use. A damaged
 //! file gives an [`Error`](crate::Error) with the byte offset and the field.
 
 pub(crate) mod bytes;
@@ -23,10 +23,10 @@ pub struct FileTensor<'a> {
     pub name: &'a str,
     /// The format of the elements.
     pub format: TensorFormat,
-    /// Extents, outermost first: a matrix is `[rows, columns]`, and a row lies in consecutive
-    /// bytes.
+    /// Extents in elements, outermost first: a matrix is `[rows, columns]`, and the bytes of a row
+    /// are consecutive.
     pub extents: &'a [u64],
-    /// The bytes of all elements.
+    /// The elements as blocks of the format, row after row.
     pub bytes: &'a [u8],
 }
 

@@ -1,24 +1,28 @@
-//! The tensors that a configuration needs: names in either kind of file, and extents.
+//! The tensors that a configuration needs: their names in either kind of file, and their extents.
 
 use crate::configuration::{Configuration, Experts, ModelArchitecture, VisionConfiguration};
 
-/// The kind of file, which decides the names.
+/// A naming convention of tensors, which depends on the kind of file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Naming {
-    /// GGUF's names, such as `blk.0.attn_q.weight`. Experts of a layer are one tensor.
+    /// GGUF's names, such as `blk.0.attn_q.weight`. The experts of a layer share a tensor for each
+    /// of their three matrices.
     Gguf,
-    /// Names of Hugging Face's transformers, such as `model.layers.0.self_attn.q_proj.weight`.
+    /// Names of Hugging Face's transformers, such as `model.layers.0.self_attn.q_proj.weight`. Each
+    /// expert has separate tensors.
     Transformers,
 }
 
-/// The use of a tensor.
+/// The use of a tensor. [`TensorRequirement`] has the extents.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 #[allow(missing_docs)]
 pub enum TensorRole {
     Embedding,
+    /// The norm after the last layer.
     OutputNorm,
+    /// The matrix that computes logits.
     Output,
-    /// Divisors of the rotary frequencies.
+    /// Divisors of the rotary frequencies, one for each rotated pair.
     RotaryDivisors,
     AttentionNorm,
     Query,
@@ -30,10 +34,12 @@ pub enum TensorRole {
     Value,
     ValueBias,
     AttentionOutput,
+    /// The norm before the feed-forward network down(silu(gate(x))·up(x)), or before the experts.
     NetworkNorm,
     Gate,
     Up,
     Down,
+    /// The matrix whose product ranks the experts for a token.
     Router,
     ExpertGate,
     ExpertUp,
@@ -41,16 +47,18 @@ pub enum TensorRole {
     Vision(VisionRole),
 }
 
-/// The use of a tensor of a vision tower. Each is a weight or a bias.
+/// The use of a tensor of a vision tower. Each tensor is a weight or a bias.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 #[allow(missing_docs)]
 pub enum VisionRole {
-    /// The convolution of a patch. GGUF has a tensor for each frame.
+    /// The convolution that embeds a patch. GGUF has a tensor for each frame.
     Patch,
     PatchBias,
+    /// The learned positions.
     Positions,
     AttentionNorm,
     AttentionNormBias,
+    /// The matrices of queries, keys and values, one below the other.
     Projection,
     ProjectionBias,
     AttentionOutput,
@@ -61,12 +69,14 @@ pub enum VisionRole {
     UpBias,
     Down,
     DownBias,
+    /// The norm of the merger after the last layer, which makes the embeddings of tokens.
     MergerNorm,
     MergerNormBias,
     MergerUp,
     MergerUpBias,
     MergerDown,
     MergerDownBias,
+    /// The norm of a merger after an earlier layer, which makes features.
     DeepstackNorm,
     DeepstackNormBias,
     DeepstackUp,
@@ -76,7 +86,7 @@ pub enum VisionRole {
 }
 
 impl VisionRole {
-    /// Tells whether the tensor is a matrix of a merger.
+    /// Tells whether the tensor is a matrix of a merger, after the last or an earlier layer.
     pub fn is_merger(self) -> bool {
         use VisionRole::*;
         matches!(self, MergerUp | MergerDown | DeepstackUp | DeepstackDown)
@@ -88,9 +98,9 @@ impl VisionRole {
 pub struct TensorRequirement {
     /// The use.
     pub role: TensorRole,
-    /// The layer, the frame, or the index in a list; 0 for a tensor that exists once.
+    /// The layer, the frame of a patch, or the index of a merger; 0 for a tensor that exists once.
     pub layer: usize,
-    /// The expert, for files that have a tensor for each.
+    /// The index of the expert, if each expert has separate tensors; otherwise 0.
     pub expert: usize,
     /// The name in the file.
     pub name: String,
@@ -98,16 +108,16 @@ pub struct TensorRequirement {
     pub extents: Vec<u64>,
 }
 
-/// Collects requirements.
+/// A list of requirements under construction.
 struct TensorCollector {
     naming: Naming,
-    /// The prefix of a language model's names in files of transformers.
+    /// The prefix of names in files of transformers, such as `model.`.
     prefix: &'static str,
     all: Vec<TensorRequirement>,
 }
 
 impl TensorCollector {
-    /// Adds a tensor under its name in the kind of file.
+    /// Adds a tensor. `gguf` and `transformers` are its names in the two conventions.
     fn add(&mut self, role: TensorRole, layer: usize, gguf: String, transformers: String, extents: &[usize]) {
         let name = match self.naming {
             Naming::Gguf => gguf,
@@ -117,7 +127,7 @@ impl TensorCollector {
         self.all.push(TensorRequirement { role, layer, expert: 0, name, extents });
     }
 
-    /// Adds a weight and its bias.
+    /// Adds a weight with these extents, and its bias with the first of them.
     fn pair(&mut self, roles: [VisionRole; 2], layer: usize, gguf: &str, transformers: &str, extents: &[usize]) {
         for (role, kind, extents) in [(roles[0], "weight", extents), (roles[1], "bias", &extents[..1])] {
             let names = (format!("{gguf}.{kind}"), format!("{transformers}.{kind}"));
@@ -127,8 +137,8 @@ impl TensorCollector {
 }
 
 impl Configuration {
-    /// Returns every tensor of the model with its name in the kind of file, layer after layer. A
-    /// vision tower is included if [`Configuration::vision`] has one.
+    /// Returns every tensor of the model, layer after layer. The tensors of a vision tower follow
+    /// if [`Configuration::vision`] has one.
     pub fn tensors(&self, naming: Naming) -> Vec<TensorRequirement> {
         let Configuration { vocabulary, width, heads, kv_heads, head, inner, .. } = *self;
         let is_vision = self.architecture == ModelArchitecture::Qwen3Vl;
@@ -201,7 +211,7 @@ impl Configuration {
     }
 }
 
-/// Sets the numbers of the experts of a layer in their order.
+/// Sets the indices of the experts of each layer, whose tensors follow one another.
 fn number_experts(all: &mut [TensorRequirement]) {
     for i in 1..all.len() {
         let (before, now) = (&all[i - 1], &all[i]);
@@ -212,7 +222,7 @@ fn number_experts(all: &mut [TensorRequirement]) {
 }
 
 impl VisionConfiguration {
-    /// Returns every tensor of the tower.
+    /// Returns every tensor of the vision tower.
     pub fn tensors(&self, naming: Naming) -> Vec<TensorRequirement> {
         use VisionRole::*;
         let VisionConfiguration {
@@ -253,7 +263,7 @@ impl VisionConfiguration {
         to.pair([MergerNorm, MergerNormBias], 0, "v.post_ln", "merger.norm", &[width]);
         to.pair([MergerUp, MergerUpBias], 0, "mm.0", "merger.linear_fc1", &[merged, merged]);
         to.pair([MergerDown, MergerDownBias], 0, "mm.2", "merger.linear_fc2", &[output, merged]);
-        // GGUF numbers the features by their layer, transformers by their place in the list.
+        // GGUF numbers these mergers by their layer, transformers by their index in the list.
         for (i, layer) in deepstack.iter().enumerate() {
             let mut pair = |roles, gguf: &str, transformers: &str, extents: &[usize]| {
                 let names =
@@ -268,8 +278,8 @@ impl VisionConfiguration {
     }
 }
 
-/// Tells whether a tensor follows from the configuration, such as a table of frequencies. A file
-/// may contain such tensors although the engine does not read them.
+/// Tells whether the configuration determines a tensor, such as a table of frequencies. Files may
+/// contain such a tensor, which the engine does not read.
 pub(crate) fn is_derived(name: &str) -> bool {
     name.ends_with(".rotary_emb.inv_freq") || name.ends_with(".attn_rot_embd.weight")
 }

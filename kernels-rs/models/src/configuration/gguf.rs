@@ -3,7 +3,7 @@
 use super::*;
 use crate::file::gguf::{Gguf, MetadataValue};
 
-/// The metadata of a model whose keys begin with its architecture, such as `llama.block_count`.
+/// The metadata whose keys begin with a prefix and a dot, such as `llama.block_count`.
 struct Metadata<'a> {
     gguf: &'a Gguf,
     prefix: &'a str,
@@ -37,7 +37,8 @@ impl Configuration {
     /// Reads the configuration of the language model in a GGUF file.
     ///
     /// # Errors
-    /// If the architecture or what it needs is unknown, or a field is absent or out of range.
+    /// If the model has an unsupported architecture or feature, or a field is absent or out of
+    /// range.
     pub fn from_gguf(gguf: &Gguf) -> Result<Configuration> {
         let key = "general.architecture";
         let name = gguf.required(key, "the name of an architecture", MetadataValue::text)?;
@@ -123,7 +124,7 @@ impl Configuration {
 
 impl Configuration {
     /// Reads the configuration of the language model in a GGUF file, and of its vision tower in
-    /// another.
+    /// another file.
     ///
     /// # Errors
     /// Returns the errors of [`from_gguf`](Configuration::from_gguf) and of
@@ -148,7 +149,7 @@ impl Configuration {
     }
 }
 
-/// Reads how positions are encoded.
+/// Reads the rotary positions of heads of `head` elements.
 fn rotary(fields: &Metadata<'_>, architecture: ModelArchitecture, head: usize) -> Result<RotaryConfiguration> {
     let gguf = fields.gguf;
     let kind = gguf.optional(&fields.key("rope.scaling.type"), "the name of a scaling", MetadataValue::text)?;

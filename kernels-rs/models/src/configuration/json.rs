@@ -1,4 +1,4 @@
-//! Configurations from `config.json`.
+//! Configurations from the `config.json` of Hugging Face's transformers.
 
 use super::*;
 use serde_json::Value;
@@ -17,7 +17,7 @@ impl JsonObject<'_> {
         self.value.get(key).filter(|value| !value.is_null())
     }
 
-    /// Returns an error about the type of a field.
+    /// Returns an error about a field whose value is not what was expected.
     fn unexpected(&self, key: &str, expected: &str, found: &Value) -> Error {
         let mut found = found.to_string();
         if found.len() > 60 {
@@ -43,7 +43,7 @@ impl JsonObject<'_> {
         }
     }
 
-    /// Rejects a field whose value is not the usual one, if it is there.
+    /// Rejects a field with another value than `usual`, and accepts an absent field.
     fn only(&self, key: &str, usual: &Value) -> Result<()> {
         match self.get(key) {
             Some(value) if value != usual => {
@@ -86,10 +86,11 @@ impl ConfigurationFields for JsonObject<'_> {
 }
 
 impl Configuration {
-    /// Reads `config.json`. Messages call it `file`.
+    /// Reads `config.json`. Error messages use the name `file`.
     ///
     /// # Errors
-    /// If the architecture or what it needs is unknown, or a field is absent or out of range.
+    /// If the model has an unsupported architecture or feature, or a field is absent or out of
+    /// range.
     pub fn from_json(file: &str, json: &Value) -> Result<Configuration> {
         let root = JsonObject { file, path: String::new(), value: json };
         let kind = root.text("model_type")?.unwrap_or("");
@@ -160,8 +161,8 @@ impl Configuration {
     }
 }
 
-/// Reads how positions are encoded. Version 5 of transformers writes `rope_parameters` instead of
-/// `rope_scaling` and `rope_theta`.
+/// Reads the rotary positions of heads of `head` elements. Version 5 of transformers writes
+/// `rope_parameters` instead of `rope_scaling` and `rope_theta`.
 fn rotary(text: &JsonObject<'_>, is_vision: bool, head: usize) -> Result<RotaryConfiguration> {
     let key = if text.get("rope_parameters").is_some() { "rope_parameters" } else { "rope_scaling" };
     let parameters = text.object(key);

@@ -7,21 +7,21 @@ use std::f64::consts::TAU;
 /// The two elements of a head that are rotated together.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub enum Pairing {
-    /// Number i of the first half with number i of the second half.
+    /// Element i of the first half of a head, and element i of the second half.
     Halves,
-    /// Elements 2·i and 2·i + 1. GGUF files of Llama have the rows of queries and keys in this
-    /// order.
+    /// Elements 2·i and 2·i + 1. GGUF files of Llama have the rows of the matrices of queries and
+    /// keys in this order.
     Neighbors,
 }
 
-/// How the pairs of a head are shared among the axes of a position: time, height, width.
+/// The distribution of a head's pairs among the axes of a position: time, height, width.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct RotaryAxes {
-    /// Pairs of each axis.
+    /// The number of pairs of each axis.
     pub sections: [usize; 3],
 }
 
-/// A way to stretch positions.
+/// A way to stretch positions to sequences longer than those of the training.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub enum Scaling {
     /// Positions are not stretched.
@@ -31,13 +31,14 @@ pub enum Scaling {
         /// The factor.
         factor: f64,
     },
-    /// Llama 3: low frequencies are divided, high ones stay, and those between are blended.
+    /// Llama 3: low frequencies are divided by a factor, high ones stay, and those between are
+    /// blended.
     Llama3 {
         /// The factor of low frequencies.
         factor: f64,
-        /// Periods of `original / low` and more are low frequencies.
+        /// A frequency is low if its period is at least `original / low` tokens.
         low: f64,
-        /// Periods of `original / high` and less are high frequencies.
+        /// A frequency is high if its period is at most `original / high` tokens.
         high: f64,
         /// Tokens of the sequences before stretching.
         original: f64,
@@ -52,7 +53,8 @@ pub enum Scaling {
         slow: f64,
         /// Tokens of the sequences before stretching.
         original: f64,
-        /// The factor of rotated queries and keys, if it differs from the paper's formula.
+        /// The factor of rotated queries and keys. With `None`, the factor is that of the
+        /// paper, 0.1·ln(`factor`) + 1.
         attention: Option<f64>,
     },
     /// A divisor for each frequency, from the tensor `rope_freqs.weight`.
@@ -64,22 +66,23 @@ pub enum Scaling {
 pub struct RotaryConfiguration {
     /// The base: frequency i is `base^(-2·i/dimensions)`.
     pub base: f64,
-    /// How many elements of a head are rotated.
+    /// The number of rotated elements of a head.
     pub dimensions: usize,
     /// The elements that are rotated together.
     pub pairing: Pairing,
     /// The way to stretch positions.
     pub scaling: Scaling,
     /// Axes of positions; `None` for text alone. The pairs alternate among the axes:
-    /// `[t, h, w, t, h, w, …]`.
+    /// `[t, h, w, t, h, w, …]`. Time takes the place of an axis that has no more pairs.
     pub axes: Option<RotaryAxes>,
 }
 
 impl RotaryConfiguration {
-    /// Returns the angle per position of each pair: `dimensions / 2` elements.
+    /// Returns the angle of each pair per position, in radians: `dimensions / 2` elements. Only
+    /// [`Scaling::Divisors`] uses `divisors`.
     ///
     /// # Errors
-    /// If the scaling has divisors, and `divisors` does not have one for each pair.
+    /// If the scaling uses divisors, and `divisors` does not have one for each pair.
     pub fn frequencies(&self, divisors: &[f32]) -> Result<Vec<f32>> {
         let pairs = self.dimensions / 2;
         if self.scaling == Scaling::Divisors && divisors.len() != pairs {

@@ -1,4 +1,4 @@
-//! The bytes of a file, and a cursor that names what it reads.
+//! The bytes of a file, and a cursor whose errors name the field that is read.
 
 use crate::error::{Error, Result};
 use std::fs::File;
@@ -13,7 +13,7 @@ pub(crate) enum FileBytes {
 }
 
 impl FileBytes {
-    /// Maps a file into memory. Pages are read when first used.
+    /// Maps a file into memory. The operating system reads a page at its first use.
     pub fn map(path: &Path) -> Result<FileBytes> {
         let failed = |action| move |source| Error::Io { action, path: path.to_owned(), source };
         let file = File::open(path).map_err(failed("open"))?;
@@ -28,13 +28,13 @@ impl FileBytes {
         }
         // SAFETY: the map is read-only, and this crate only ever hands out shared slices of plain
         // bytes. Another process may write to the file and change the bytes. Such changes are
-        // harmless: each length and offset is read once and then checked. If the file is cut short
-        // meanwhile, the process ends by SIGBUS.
+        // harmless: each length and offset is checked whenever it is read. If another process
+        // truncates the file, reading beyond its end raises SIGBUS, which ends this process.
         let map = unsafe { memmap2::Mmap::map(&file) }.map_err(failed("map"))?;
         Ok(FileBytes::Mapped(map))
     }
 
-    /// Reads a small file, such as JSON, whole. A file of more than `limit` bytes is an error.
+    /// Reads a whole small file, such as JSON. Rejects a file of more than `limit` bytes.
     pub fn read(path: &Path, limit: u64) -> Result<Vec<u8>> {
         let failed = |source| Error::Io { action: "read", path: path.to_owned(), source };
         let length = std::fs::metadata(path).map_err(failed)?.len();
@@ -57,13 +57,13 @@ impl Deref for FileBytes {
     }
 }
 
-/// Returns a path as messages name it.
+/// Returns a path for messages.
 pub(crate) fn name(path: &Path) -> String {
     path.display().to_string()
 }
 
-/// A position in a file from which little-endian values are read. Every read is checked against the
-/// end of the file.
+/// A position in a file from which little-endian values are read. Every read that passes the end of
+/// the file is an error.
 #[derive(Debug)]
 pub(crate) struct FileCursor<'a> {
     pub file: &'a str,
@@ -87,8 +87,8 @@ impl<'a> FileCursor<'a> {
         self.bytes.len() - self.offset
     }
 
-    /// Returns the range of the next `n` bytes and steps over them. The field is named only on
-    /// failure.
+    /// Returns the range of the next `n` bytes and moves past them. Calls `field` for the field's
+    /// name only on failure.
     pub fn take(&mut self, n: u64, field: impl FnOnce() -> String) -> Result<Range<usize>> {
         match usize::try_from(n).ok().filter(|n| *n <= self.remaining()) {
             Some(n) => {
@@ -121,7 +121,8 @@ impl<'a> FileCursor<'a> {
         self.array(field).map(u64::from_le_bytes)
     }
 
-    /// Reads a string: its length in 64 bits, then its bytes, which are not checked to be UTF-8.
+    /// Reads a string: a 64-bit length, then bytes that may not be UTF-8. Returns the range of the
+    /// bytes.
     pub fn string(&mut self, field: impl Fn() -> String) -> Result<Range<usize>> {
         let length = self.u64(|| format!("length of {}", field()))?;
         self.take(length, field)

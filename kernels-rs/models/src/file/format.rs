@@ -7,11 +7,11 @@ use std::fmt;
 /// block.
 macro_rules! formats {
     ($($variant:ident $number:literal $name:literal $elements:literal $bytes:literal)*) => {
-        /// The format of a tensor: blocks that have a fixed count of elements and
-        /// bytes.
+        /// The format of a tensor, which consists of blocks. Each block has a fixed count of
+        /// elements and bytes.
         ///
-        /// The numbers and names are those of GGUF's `ggml_type`. Safetensors has formats of
-        /// 1-element blocks only.
+        /// Numbers and names are those of GGUF's `ggml_type`. The formats of safetensors have
+        /// blocks of one element.
         #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
         #[allow(missing_docs, non_camel_case_types)]
         pub enum TensorFormat {
@@ -27,7 +27,7 @@ macro_rules! formats {
                 match self { $(TensorFormat::$variant => $name,)* }
             }
 
-            /// Returns the number of the format in a GGUF file.
+            /// Returns the number of the format in GGUF files.
             pub const fn number(self) -> u32 {
                 match self { $(TensorFormat::$variant => $number,)* }
             }
@@ -42,7 +42,7 @@ macro_rules! formats {
                 match self { $(TensorFormat::$variant => $bytes,)* }
             }
 
-            /// Returns the format of a number in a GGUF file.
+            /// Returns the format with this number in GGUF files.
             pub const fn from_number(number: u32) -> Option<TensorFormat> {
                 match number { $($number => Some(TensorFormat::$variant),)* _ => None }
             }
@@ -88,8 +88,8 @@ formats! {
 }
 
 impl TensorFormat {
-    /// Returns the bytes of a tensor whose rows have `row` elements and whose elements number
-    /// `elements`. `None` if rows are not whole blocks or the size exceeds 64 bits.
+    /// Returns the size in bytes of a tensor with `elements` elements in rows of `row` elements.
+    /// `None` if rows are not whole blocks or the size exceeds 64 bits.
     pub fn bytes(self, row: u64, elements: u64) -> Option<u64> {
         if !row.is_multiple_of(self.block_elements()) {
             return None;
@@ -97,7 +97,7 @@ impl TensorFormat {
         (elements / self.block_elements()).checked_mul(self.block_bytes())
     }
 
-    /// Returns the library's name of the format, or `None` if its kernels do not read such blocks.
+    /// Returns the [`quant::Format`] of these blocks, or `None` if no kernel reads them.
     pub fn blocks(self) -> Option<quant::Format> {
         Some(match self {
             TensorFormat::Q4_0 => quant::Format::Q4_0,
@@ -117,7 +117,7 @@ impl TensorFormat {
         })
     }
 
-    /// Tells whether the format holds floating-point numbers, each by itself.
+    /// Tells whether each element is a separate floating-point number, as in F32 but not in Q8_0.
     pub const fn is_float(self) -> bool {
         matches!(self, TensorFormat::F64 | TensorFormat::F32 | TensorFormat::F16 | TensorFormat::BF16)
     }

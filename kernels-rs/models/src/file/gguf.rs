@@ -5,11 +5,11 @@
 //!   magic "GGUF" · version u32 · tensors u64 · entries u64
 //!   entries:   key · type u32 · value                          (strings: length u64, bytes)
 //!   tensors:   name · dimensions u32 · extents u64… · format u32 · offset u64
-//!   padding to general.alignment, then the tensors' bytes at their offsets
+//!   padding to general.alignment, then the tensors' bytes, whose offsets count from here
 //! ```
 //!
-//! A model may be split into parts `NAME-00001-of-00003.gguf`; [`Gguf::open`] accepts any of them
-//! and opens all. Metadata is that of the first part.
+//! A model may be split into parts `NAME-00001-of-00003.gguf`. [`Gguf::open`] accepts the path of
+//! any part, opens all parts, and takes the metadata from the first.
 
 mod header;
 mod value;
@@ -24,7 +24,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use value::describe;
 
-/// The most parts of a split model: their count has 16 bits.
+/// The most parts of a split model, whose count has 16 bits.
 const MAX_PARTS: u64 = u16::MAX as u64;
 
 /// A GGUF file, or all parts of a split one.
@@ -43,7 +43,7 @@ impl Gguf {
     ///
     /// # Errors
     /// If a file cannot be opened or mapped, is not a GGUF file of version 2 or 3, or is truncated
-    /// or damaged.
+    /// or damaged. Also if a tensor has an unknown format, or a part of a split model is missing.
     pub fn open(path: &Path) -> Result<Gguf> {
         let map = |path: &Path| FileBytes::map(path).map(|bytes| GgufFile { file: name(path), bytes });
         let given = map(path)?;
@@ -65,11 +65,11 @@ impl Gguf {
         Gguf::assemble(parts.collect::<Result<Vec<_>>>()?)
     }
 
-    /// Reads a file from memory. Messages call it `file`.
+    /// Reads a file from memory. Error messages use the name `file`.
     ///
     /// # Errors
     /// If the bytes are not a GGUF file of version 2 or 3, are truncated or damaged, or are part of
-    /// a split model.
+    /// a split model. Also if a tensor has an unknown format.
     pub fn from_bytes(file: &str, bytes: Vec<u8>) -> Result<Gguf> {
         let part = GgufFile { file: file.to_owned(), bytes: FileBytes::Owned(bytes) };
         let header = part.header(0)?;
@@ -122,7 +122,7 @@ impl Gguf {
         Ok(Gguf { parts, entries, by_key, version, tensors, by_name })
     }
 
-    /// Returns the path of the file, the first of a split model.
+    /// Returns the path of the file, or of the first part of a split model.
     pub fn file(&self) -> &str {
         &self.parts[0].file
     }
@@ -132,17 +132,17 @@ impl Gguf {
         self.version
     }
 
-    /// Returns the count of files.
+    /// Returns the count of files: 1, or the parts of a split model.
     pub fn parts(&self) -> usize {
         self.parts.len()
     }
 
-    /// Returns the metadata in the order of the file.
+    /// Returns keys and values of the metadata in the order of the file.
     pub fn metadata(&self) -> impl Iterator<Item = (&str, MetadataValue<'_>)> {
         self.entries.iter().map(|entry| (&*entry.key, entry.value(&self.parts[0])))
     }
 
-    /// Returns the metadata in the order of the file, with the bytes of the values.
+    /// Returns keys, types and bytes of the metadata in the order of the file.
     pub(crate) fn raw_metadata(&self) -> impl Iterator<Item = (&str, ValueType, &[u8])> {
         let bytes = &self.parts[0].bytes;
         self.entries.iter().map(|entry| (&*entry.key, entry.value_type, &bytes[entry.value.clone()]))
@@ -158,7 +158,7 @@ impl Gguf {
         self.tensors.iter().map(|record| self.tensor_of(record))
     }
 
-    /// Returns the tensor of a name.
+    /// Returns the tensor with this name.
     pub fn tensor(&self, name: &str) -> Option<FileTensor<'_>> {
         self.by_name.get(name).map(|i| self.tensor_of(&self.tensors[*i]))
     }
@@ -172,7 +172,7 @@ impl Gguf {
         }
     }
 
-    /// Returns an error about a metadata entry: its offset, what was expected, and what was found.
+    /// Returns an error about a metadata entry that is absent or not what was `expected`.
     pub(crate) fn unexpected(&self, key: &str, expected: impl std::fmt::Display) -> Error {
         let field = format!("metadata `{key}`");
         match self.by_key.get(key).map(|i| &self.entries[*i]) {
@@ -186,8 +186,8 @@ impl Gguf {
         }
     }
 
-    /// Returns a value of the metadata by one of the accessors of [`MetadataValue`], `None` if the
-    /// key is absent.
+    /// Returns the value of a metadata key, or `None` if the key is absent. `convert` is an
+    /// accessor of [`MetadataValue`]; `expected` describes the type in the error message.
     pub(crate) fn optional<'a, T>(
         &'a self,
         key: &str,
@@ -200,7 +200,8 @@ impl Gguf {
         }
     }
 
-    /// Returns a value of the metadata by one of the accessors of [`MetadataValue`].
+    /// Returns the value of a metadata key as [`optional`](Gguf::optional) does, or an error if the
+    /// key is absent.
     pub(crate) fn required<'a, T>(
         &'a self,
         key: &str,
@@ -211,7 +212,7 @@ impl Gguf {
     }
 }
 
-/// Returns the path of a part of a split model from the path of any part.
+/// Returns the path of part `number`, from 1, of a split model. `path` is that of any part.
 fn part_path(path: &Path, number: u64, count: u64) -> Result<PathBuf> {
     let stem = path.file_name().and_then(|name| name.to_str()).and_then(|name| name.strip_suffix(".gguf"));
     // NAME-00001-of-00003: the numbers have five digits.

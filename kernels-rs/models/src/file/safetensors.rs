@@ -1,4 +1,4 @@
-//! Reader of safetensors files, one or several shards with an index.
+//! Reader of safetensors: one file, or several shards with an index.
 
 use super::bytes::{FileBytes, name};
 use super::{FileTensor, TensorFormat};
@@ -8,10 +8,10 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::path::{Component, Path};
 
-/// The largest index of shards that is read. The index of a model with 100,000 tensors has 10 MB.
+/// The largest index of shards that is read, in bytes. For 100,000 tensors, an index has 10 MB.
 const MAX_INDEX: u64 = 64 << 20;
 
-/// The most shards.
+/// The most shards of a model.
 const MAX_SHARDS: usize = 4096;
 
 /// The tensors of a safetensors file or of all shards of a model.
@@ -44,10 +44,12 @@ struct Index {
 }
 
 impl Safetensors {
-    /// Maps a file, an index and its shards, or a folder that has `model.safetensors` or an index.
+    /// Maps a file, or the shards of an index. In a folder, the file is the index
+    /// `model.safetensors.index.json` or, if there is none, `model.safetensors`.
     ///
     /// # Errors
-    /// If a file cannot be opened or mapped, is damaged, or lacks a tensor that the index promises.
+    /// If a file cannot be opened or mapped, is damaged, or lacks a tensor that the index lists.
+    /// Also if a tensor has a type that is not supported.
     pub fn open(path: &Path) -> Result<Safetensors> {
         let file = if path.is_dir() {
             let choices = ["model.safetensors.index.json", "model.safetensors"].map(|file| path.join(file));
@@ -65,10 +67,11 @@ impl Safetensors {
         }
     }
 
-    /// Reads a file from memory. Messages call it `file`.
+    /// Reads a file from memory. Error messages use the name `file`.
     ///
     /// # Errors
-    /// If the bytes are damaged or are not a safetensors file.
+    /// If the bytes are damaged or are not a safetensors file. Also if a tensor has a type that is
+    /// not supported.
     pub fn from_bytes(file: &str, bytes: Vec<u8>) -> Result<Safetensors> {
         Safetensors::assemble(vec![Shard { file: file.to_owned(), bytes: FileBytes::Owned(bytes) }])
     }
@@ -87,8 +90,8 @@ impl Safetensors {
             return Err(Error::field(&index, "`weight_map`", problem));
         }
         let shards = files.iter().map(|file| {
-            // A name with folders could reach any file of the machine, so only plain names are
-            // valid.
+            // A path with folders could lead to any file of the machine, so an index may only name
+            // files beside it.
             let mut components = Path::new(file).components();
             match (components.next(), components.next()) {
                 (Some(Component::Normal(_)), None) => Shard::map(&path.with_file_name(file)),
@@ -111,6 +114,7 @@ impl Safetensors {
         Ok(model)
     }
 
+    /// Reads the headers of shards, whose tensors must have different names.
     fn assemble(shards: Vec<Shard>) -> Result<Safetensors> {
         let mut model = Safetensors { shards: Vec::new(), tensors: Vec::new(), by_name: HashMap::new() };
         for (at, shard) in shards.into_iter().enumerate() {
@@ -125,7 +129,7 @@ impl Safetensors {
         Ok(model)
     }
 
-    /// Returns the path of the first file.
+    /// Returns the path of the first file, empty if an index lists no tensors.
     pub fn file(&self) -> &str {
         self.shards.first().map_or("", |shard| &shard.file)
     }
@@ -135,12 +139,12 @@ impl Safetensors {
         self.shards.len()
     }
 
-    /// Returns the tensors, file after file.
+    /// Returns the tensors, file after file, in the order of their bytes.
     pub fn tensors(&self) -> impl Iterator<Item = FileTensor<'_>> {
         self.tensors.iter().map(|record| self.tensor_of(record))
     }
 
-    /// Returns the tensor of a name.
+    /// Returns the tensor with this name.
     pub fn tensor(&self, name: &str) -> Option<FileTensor<'_>> {
         self.by_name.get(name).map(|i| self.tensor_of(&self.tensors[*i]))
     }
@@ -160,7 +164,8 @@ impl Shard {
         Ok(Shard { file: name(path), bytes: FileBytes::map(path)? })
     }
 
-    /// Reads the header. The `safetensors` crate checks that tensors fill the data without overlap.
+    /// Reads the header of shard number `shard`. The `safetensors` crate checks that tensors fill
+    /// the data without gaps or overlap.
     fn records(&self, shard: usize) -> Result<Vec<SafetensorsRecord>> {
         let damaged = |problem: String| Error::Damaged {
             file: self.file.clone(),
@@ -169,7 +174,7 @@ impl Shard {
             problem,
         };
         let (header, metadata) = SafeTensors::read_metadata(&self.bytes).map_err(|error| damaged(error.to_string()))?;
-        // Eight bytes hold the length of the header.
+        // The length of the header, in eight bytes, precedes the header.
         let start = 8 + header;
         let mut tensors: Vec<_> = metadata.tensors().into_iter().collect();
         tensors.sort_by_key(|(_, info)| info.data_offsets.0);
@@ -192,7 +197,7 @@ impl Shard {
     }
 }
 
-/// Returns the format of a type of safetensors. Types of one unsigned byte are bytes here.
+/// Returns the format of a safetensors type. U8 and BOOL become I8, which also has one byte.
 fn format(dtype: Dtype) -> Option<TensorFormat> {
     match dtype {
         Dtype::F64 => Some(TensorFormat::F64),

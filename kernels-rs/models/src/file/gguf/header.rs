@@ -1,4 +1,4 @@
-//! The header of a file: metadata entries, and where the tensors are.
+//! The header of a GGUF file: metadata entries, and the ranges of tensors.
 
 use super::value::{MetadataValue, ValueType, describe, read_type, value};
 use crate::error::{Error, Result, quoted};
@@ -6,45 +6,46 @@ use crate::file::TensorFormat;
 use crate::file::bytes::{FileBytes, FileCursor};
 use std::ops::Range;
 
-/// The largest count of metadata entries, and of tensors. Real files have some 50 entries and 1,000
-/// tensors.
+/// The most metadata entries. Real files have some 50.
 const MAX_ENTRIES: u64 = 1 << 16;
 
+/// The most tensors. Real files have some 1,000.
 const MAX_TENSORS: u64 = 1 << 18;
 
-/// The longest key or tensor name. The specification sets this limit for keys.
+/// The longest key or tensor name. GGUF's specification has this limit for keys.
 const MAX_NAME_BYTES: usize = 65_535;
 
-/// The most dimensions of a tensor in ggml.
+/// The most dimensions of a tensor: ggml's `GGML_MAX_DIMS`.
 const MAX_DIMENSIONS: u32 = 4;
 
-/// A file of a model, the only one or one of several.
+/// A file: a whole model, or a part of a split one.
 #[derive(Debug)]
 pub(super) struct GgufFile {
     pub(super) file: String,
     pub(super) bytes: FileBytes,
 }
 
-/// A metadata entry: where its value is.
+/// A metadata entry, whose value stays in the file.
 #[derive(Debug)]
 pub(super) struct MetadataEntry {
     pub(super) key: String,
     pub(super) value_type: ValueType,
     /// The bytes of the value, without its type.
     pub(super) value: Range<usize>,
-    /// Where the entry begins.
+    /// The offset of the entry in the file.
     pub(super) offset: usize,
 }
 
-/// A tensor: where its bytes are.
+/// A tensor, whose bytes stay in the file.
 #[derive(Debug)]
 pub(super) struct GgufRecord {
     pub(super) name: String,
     pub(super) format: TensorFormat,
     pub(super) extents: Vec<u64>,
+    /// The index of the file among the parts of the model.
     pub(super) part: usize,
     pub(super) bytes: Range<usize>,
-    /// The offset of the field that says where the bytes are.
+    /// The offset, in the file, of the header field with the position of `bytes`.
     pub(super) field: usize,
 }
 
@@ -57,7 +58,7 @@ pub(super) struct GgufHeader {
 }
 
 impl GgufFile {
-    /// Reads the header.
+    /// Reads the header. `part` is the index of the file among the parts of the model.
     pub(super) fn header(&self, part: usize) -> Result<GgufHeader> {
         let mut cursor = FileCursor { file: &self.file, bytes: &self.bytes, offset: 0 };
         let magic: [u8; 4] = cursor.array(|| "magic".to_owned())?;
@@ -85,14 +86,14 @@ impl GgufFile {
 }
 
 impl GgufHeader {
-    /// Finds an entry and its value.
+    /// Returns the entry of a key, and its value.
     fn get<'a>(&'a self, part: &'a GgufFile, key: &str) -> Option<(&'a MetadataEntry, MetadataValue<'a>)> {
         let entry = self.entries.iter().find(|entry| entry.key == key)?;
         Some((entry, entry.value(part)))
     }
 
-    /// Returns an integer of the metadata, or `default` if it is absent. Rejects a value that
-    /// `accept` refuses.
+    /// Returns an integer of the metadata, or `default` if the key is absent. Rejects a value for
+    /// which `accept` returns false; the message says that `expected` was expected.
     pub(super) fn number(
         &self,
         part: &GgufFile,
@@ -110,8 +111,8 @@ impl GgufHeader {
         })
     }
 
-    /// Checks that the tensors lie in the file after the header, aligned and without overlap, and
-    /// makes their ranges absolute.
+    /// Checks that the tensors lie in the file after the header, aligned and without overlap. Makes
+    /// their ranges relative to the beginning of the file. `end` is the offset after the header.
     pub(super) fn locate_tensors(&mut self, part: &GgufFile, end: usize) -> Result<()> {
         let accept = |n: u64| n.is_power_of_two() && n <= 1 << 20;
         let alignment = self.number(part, "general.alignment", 32, "a power of two up to 1048576", accept)?;
@@ -146,7 +147,8 @@ impl GgufHeader {
 }
 
 impl MetadataEntry {
-    /// Returns the value. The reader has checked it, so that the fallback is never taken.
+    /// Returns the value. The reader has checked the value, so the fallback is taken only if
+    /// another process has changed the file since.
     pub(super) fn value<'a>(&self, part: &'a GgufFile) -> MetadataValue<'a> {
         let mut cursor = FileCursor { file: &part.file, bytes: &part.bytes[self.value.clone()], offset: 0 };
         value(&mut cursor, self.value_type, 0).unwrap_or(MetadataValue::Bool(false))
@@ -163,7 +165,7 @@ fn count(cursor: &mut FileCursor<'_>, field: &str, limit: u64) -> Result<u64> {
     Ok(count)
 }
 
-/// Reads the name of an entry or tensor.
+/// Reads the key of an entry, or the name of a tensor.
 fn read_name(cursor: &mut FileCursor<'_>, field: impl Fn() -> String) -> Result<String> {
     let at = cursor.offset;
     let range = cursor.string(&field)?;
@@ -191,7 +193,8 @@ fn entry(cursor: &mut FileCursor<'_>, i: u64) -> Result<MetadataEntry> {
     Ok(MetadataEntry { key, value_type, value: start..cursor.offset, offset })
 }
 
-/// Reads tensor number `i`, whose offset is given relative to the beginning of the data.
+/// Reads the record of tensor number `i`. The range of the tensor counts from the end of the header
+/// and its padding.
 fn record(cursor: &mut FileCursor<'_>, i: u64, part: usize) -> Result<GgufRecord> {
     let name = read_name(cursor, || format!("name of tensor {i}"))?;
     let at = cursor.offset;

@@ -1,4 +1,4 @@
-//! Values of metadata, and their types.
+//! Values of GGUF metadata, and their types.
 
 use crate::error::{Result, quoted};
 use crate::file::bytes::FileCursor;
@@ -26,13 +26,13 @@ pub enum ValueType {
 }
 
 impl ValueType {
-    /// Every type; the number of a type in a file is its position.
+    /// Every type. The index of a type in this array is its number in files.
     pub const ALL: [ValueType; 13] = {
         use ValueType::*;
         [U8, I8, U16, I16, U32, I32, F32, Bool, String, Array, U64, I64, F64]
     };
 
-    /// Returns the bytes of a value, `None` where they vary.
+    /// Returns the size of a value in bytes, `None` if sizes vary.
     pub(super) const fn bytes(self) -> Option<u64> {
         match self {
             ValueType::U8 | ValueType::I8 | ValueType::Bool => Some(1),
@@ -43,7 +43,7 @@ impl ValueType {
         }
     }
 
-    /// Returns the name as GGUF tools print it.
+    /// Returns the name that GGUF tools print, such as `uint8`.
     pub const fn name(self) -> &'static str {
         [
             "uint8", "int8", "uint16", "int16", "uint32", "int32", "float32", "bool", "string", "array", "uint64",
@@ -64,7 +64,7 @@ pub enum MetadataValue<'a> {
     I32(i32),
     F32(f32),
     Bool(bool),
-    /// Bytes that should be UTF-8.
+    /// Bytes that should be UTF-8, but were not checked.
     String(&'a [u8]),
     Array(MetadataArray<'a>),
     U64(u64),
@@ -112,7 +112,7 @@ impl<'a> MetadataValue<'a> {
         }
     }
 
-    /// Returns an integer of any width that is not negative.
+    /// Returns the value if it is an integer of any width and not negative.
     pub fn unsigned(&self) -> Option<u64> {
         match *self {
             MetadataValue::U8(v) => Some(v.into()),
@@ -127,7 +127,7 @@ impl<'a> MetadataValue<'a> {
         }
     }
 
-    /// Returns a floating-point number of either width.
+    /// Returns the value if it is a floating-point number of either width.
     pub fn float(&self) -> Option<f64> {
         match *self {
             MetadataValue::F32(v) => Some(v.into()),
@@ -136,7 +136,7 @@ impl<'a> MetadataValue<'a> {
         }
     }
 
-    /// Returns a truth value.
+    /// Returns the value if it is a bool.
     pub fn bool(&self) -> Option<bool> {
         match *self {
             MetadataValue::Bool(v) => Some(v),
@@ -144,7 +144,7 @@ impl<'a> MetadataValue<'a> {
         }
     }
 
-    /// Returns a string that is UTF-8.
+    /// Returns the value if it is a string in UTF-8.
     pub fn text(&self) -> Option<&'a str> {
         match *self {
             MetadataValue::String(v) => std::str::from_utf8(v).ok(),
@@ -152,7 +152,7 @@ impl<'a> MetadataValue<'a> {
         }
     }
 
-    /// Returns an array.
+    /// Returns the value if it is an array.
     pub fn array(&self) -> Option<MetadataArray<'a>> {
         match *self {
             MetadataValue::Array(v) => Some(v),
@@ -161,7 +161,7 @@ impl<'a> MetadataValue<'a> {
     }
 }
 
-/// Reads a value of a type at the cursor.
+/// Reads a value of a type. `nesting` counts the arrays that contain the value.
 pub(super) fn value<'a>(cursor: &mut FileCursor<'a>, value_type: ValueType, nesting: u32) -> Result<MetadataValue<'a>> {
     let field = || "value".to_owned();
     Ok(match value_type {
@@ -196,8 +196,7 @@ pub(super) fn value<'a>(cursor: &mut FileCursor<'a>, value_type: ValueType, nest
             let length = cursor.u64(|| "length of the array".to_owned())?;
             let start = cursor.offset;
             match element.bytes() {
-                // Truth values must be 0 or 1, so they are checked one by one, like strings and
-                // arrays.
+                // A bool must be 0 or 1, so bools are read one by one, like strings and arrays.
                 Some(bytes) if element != ValueType::Bool => {
                     let Some(bytes) = length.checked_mul(bytes) else {
                         let problem = format!("{length} elements of {bytes} bytes exceed 64 bits");
@@ -210,8 +209,8 @@ pub(super) fn value<'a>(cursor: &mut FileCursor<'a>, value_type: ValueType, nest
                         let problem = format!("arrays are nested more than {MAX_NESTING} deep");
                         return Err(cursor.damaged(at, "array", problem));
                     }
-                    // Each element has at least one byte, so with a false length the loop ends at
-                    // the end of the file.
+                    // Each element has at least one byte, so a false length ends the loop at the
+                    // end of the file.
                     for _ in 0..length {
                         value(cursor, element, nesting + 1)?;
                     }
