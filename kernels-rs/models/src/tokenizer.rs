@@ -2,12 +2,12 @@
 //!
 //! | vocabulary | algorithm | module |
 //! |---|---|---|
-//! | GGUF `gpt2` | byte pairs, merged by rank inside the words of a pre-tokenizer | [`pretokenizer`], `bpe` |
+//! | GGUF `gpt2` | byte pairs, merged by rank within the words of a pre-tokenizer | [`pretokenizer`], `bpe` |
 //! | GGUF `llama` | SentencePiece pairs, merged by score, with bytes as fallback | `sentencepiece` |
-//! | `tokenizer.json` | as the file says, by the `tokenizers` crate | `json` |
+//! | `tokenizer.json` | the file determines it, and the `tokenizers` crate runs it | `json` |
 //!
-//! Each token is a string of bytes, so that decoding is exact: [`Tokenizer::decode`] joins them,
-//! and a [`TextDecoder`] releases text as soon as its characters are complete.
+//! Each token is a string of bytes, so that decoding is exact. [`Tokenizer::decode`] joins these
+//! bytes, and a [`TextDecoder`] returns each character as soon as all its bytes are there.
 
 mod alphabet;
 mod bpe;
@@ -30,7 +30,7 @@ use std::path::Path;
 /// The most tokens of a vocabulary. Real ones have up to some 260,000.
 const MAX_TOKENS: usize = 1 << 22;
 
-/// The largest `tokenizer.json` that is read. The file of 260,000 tokens has 33 MB.
+/// The largest `tokenizer.json` that is read, in bytes. A file of 260,000 tokens has 33 MB.
 const MAX_JSON_BYTES: u64 = 256 << 20;
 
 /// The purpose of a token.
@@ -38,32 +38,33 @@ const MAX_JSON_BYTES: u64 = 256 << 20;
 pub enum TokenType {
     /// A piece of text.
     Normal,
-    /// A marker such as `<|im_end|>`, which is not text.
+    /// A marker such as `<|im_end|>`, which is not part of a text.
     Control,
     /// A piece of text that is always one token.
     UserDefined,
-    /// A byte that the fallback of SentencePiece writes as `<0x0A>`.
+    /// A single byte, which SentencePiece writes as `<0x0A>`, for characters without a token.
     Byte,
-    /// The token for text that no other token represents.
+    /// The token for characters that no other token represents.
     Unknown,
-    /// An unused number.
+    /// A number without a text.
     Unused,
 }
 
-/// How [`Tokenizer::encode`] reads a text.
+/// Options of [`Tokenizer::encode`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Encoding {
-    /// Whether the names of control tokens, such as `<|im_end|>`, become these tokens. A text of
-    /// the user should not be able to contain them.
+    /// Whether the names of control tokens, such as `<|im_end|>`, become these tokens. Disable the
+    /// option for a user's text, which could otherwise end the user's message.
     pub parse_special: bool,
-    /// Whether the tokens that the model expects at the ends of a text are added.
+    /// Whether the tokens that the model expects before and after a text are added.
     pub add_special: bool,
 }
 
 impl Encoding {
-    /// A text of the user: control tokens are plain text, and nothing is added.
+    /// Options for a user's text: control tokens are plain text, and no token is added.
     pub const TEXT: Encoding = Encoding { parse_special: false, add_special: false };
-    /// The result of a chat template: control tokens are read, and nothing is added.
+    /// Options for the result of a chat template: names of control tokens become these tokens, and
+    /// no token is added.
     pub const PROMPT: Encoding = Encoding { parse_special: true, add_special: false };
 }
 
@@ -77,7 +78,7 @@ pub struct Tokenizer {
     strips_leading_space: bool,
 }
 
-/// A token: the bytes of its text, and its type.
+/// The text of a token in bytes, and the type of the token.
 #[derive(Clone, Debug)]
 struct VocabularyToken {
     text: Box<[u8]>,
@@ -87,13 +88,14 @@ struct VocabularyToken {
 /// Tokens with a special purpose.
 #[derive(Clone, Debug, Default)]
 pub struct SpecialTokens {
-    /// The token before a text.
+    /// The token before a text (beginning of sequence).
     pub bos: Option<u32>,
-    /// The tokens after which generation stops.
+    /// The tokens after which generation stops (end of sequence).
     pub eos: Vec<u32>,
-    /// Whether `bos` is added before a text.
+    /// Whether encoding adds `bos` before a text, if the vocabulary is that of a GGUF file. A
+    /// `tokenizer.json` itself contains the tokens that its encoding adds.
     pub adds_bos: bool,
-    /// Whether the first of `eos` is added after a text.
+    /// Whether encoding adds the first of `eos` after a text, under the same condition.
     pub adds_eos: bool,
 }
 
@@ -104,17 +106,21 @@ enum Algorithm {
     Json(Box<json::JsonTokenizer>),
 }
 
-/// The tokens that a text names literally: control tokens and user-defined ones.
+/// Matchers of the tokens that stay whole, wherever a text contains their names.
 #[derive(Debug)]
 struct TokenNames {
-    /// A matcher with control tokens, and one without.
+    /// A matcher of control tokens and user-defined tokens.
     all: TokenMatcher,
+    /// A matcher of user-defined tokens.
     user_defined: TokenMatcher,
 }
 
+/// A search for the names of tokens in a text. Of several names at one place, the longest matches.
 #[derive(Debug)]
 struct TokenMatcher {
+    /// The automaton, `None` if there are no names.
     automaton: Option<AhoCorasick>,
+    /// The token of each pattern of the automaton.
     ids: Vec<u32>,
 }
 
@@ -132,12 +138,13 @@ impl TokenMatcher {
         Ok(TokenMatcher { automaton: Some(automaton), ids })
     }
 
-    /// Calls `text` with each stretch between named tokens, and `token` with each of these.
+    /// Splits a text at the names of tokens. Calls `token` for each of these tokens, and `text` for
+    /// each nonempty part of the text between them.
     fn split<'t, S>(&self, of: &'t str, state: &mut S, text: impl Fn(&mut S, &'t str), token: impl Fn(&mut S, u32)) {
         let mut from = 0;
         for found in self.automaton.iter().flat_map(|automaton| automaton.find_iter(of)) {
-            // The name's bytes may match inside a character of the text. Such a match does not
-            // count.
+            // A token's bytes need not be UTF-8, and may match within a character of the text. Such
+            // a match does not count.
             let (Some(before), true) = (of.get(from..found.start()), of.is_char_boundary(found.end())) else {
                 continue;
             };
@@ -170,8 +177,8 @@ impl Tokenizer {
     /// Reads the vocabulary of a GGUF file.
     ///
     /// # Errors
-    /// If the file has no vocabulary, the vocabulary is damaged, or it needs an algorithm or
-    /// pre-tokenizer that this crate lacks.
+    /// If the file has no vocabulary, or a damaged one. Also if the vocabulary needs an algorithm
+    /// or pre-tokenizer that this crate lacks.
     pub fn from_gguf(gguf: &Gguf) -> Result<Tokenizer> {
         let model = gguf.required("tokenizer.ggml.model", "the name of a tokenizer", MetadataValue::text)?;
         let texts = gguf.required(TOKENS_KEY, "an array of strings", strings)?;
@@ -233,8 +240,8 @@ impl Tokenizer {
     /// if they are there.
     ///
     /// # Errors
-    /// If the file cannot be read, is damaged, or its decoder is neither of bytes nor of
-    /// SentencePiece.
+    /// If a file cannot be read or is damaged, or the decoder in `tokenizer.json` is neither that
+    /// of byte pairs nor that of SentencePiece.
     pub fn from_json(path: &Path) -> Result<Tokenizer> {
         let bytes = FileBytes::read(path, MAX_JSON_BYTES)?;
         let mut tokenizer = Tokenizer::from_json_bytes(&name(path), &bytes)?;
@@ -242,7 +249,10 @@ impl Tokenizer {
         Ok(tokenizer)
     }
 
-    /// Reads a `tokenizer.json` from memory, without the files beside it. Messages call it `file`.
+    /// Reads a `tokenizer.json` from memory, without the files beside it: [`special`] is empty.
+    /// Error messages use the name `file`.
+    ///
+    /// [`special`]: Tokenizer::special
     ///
     /// # Errors
     /// Returns the errors of [`Tokenizer::from_json`], except those of reading the file.
@@ -252,27 +262,29 @@ impl Tokenizer {
         Ok(Tokenizer { tokens, special: SpecialTokens::default(), algorithm, strips_leading_space })
     }
 
-    /// Returns the count of tokens.
+    /// Returns the count of tokens: the largest token plus 1.
     pub fn len(&self) -> usize {
         self.tokens.len()
     }
 
-    /// Tells whether there are no tokens.
+    /// Tells whether the vocabulary has no tokens.
     pub fn is_empty(&self) -> bool {
         self.tokens.is_empty()
     }
 
-    /// Returns the bytes that a token adds to a text: for a control token its name.
+    /// Returns the text of a token in bytes, `None` if the number is not a token. The text of a
+    /// control token is its name, which [`decode`](Tokenizer::decode) leaves out.
     pub fn text(&self, token: u32) -> Option<&[u8]> {
         self.tokens.get(token as usize).map(|token| &*token.text)
     }
 
-    /// Returns the type of a token.
+    /// Returns the type of a token, `None` if the number is not a token.
     pub fn token_type(&self, token: u32) -> Option<TokenType> {
         self.tokens.get(token as usize).map(|token| token.token_type)
     }
 
-    /// Returns the token whose text is exactly `text`. Control tokens come before others.
+    /// Returns the token whose text is exactly `text`. If several tokens have this text, a control
+    /// token is preferred.
     pub fn find(&self, text: &str) -> Option<u32> {
         let has = |control: bool| {
             self.tokens.iter().position(|token| {
@@ -287,8 +299,9 @@ impl Tokenizer {
         &self.special
     }
 
-    /// Splits a text into tokens. A byte for which the vocabulary has no token is left out, as by
-    /// the `tokenizers` crate.
+    /// Splits a text into tokens. With byte pairs, a byte without a token is left out, as by the
+    /// `tokenizers` crate. With SentencePiece, a character without a piece becomes its bytes or the
+    /// unknown token.
     ///
     /// # Errors
     /// If the algorithm of a `tokenizer.json` fails.
@@ -308,7 +321,7 @@ impl Tokenizer {
                 names.matcher(encoding).split(text, &mut tokens, push_text, Vec::push);
             }
             Algorithm::SentencePiece { pieces, names } => {
-                // A stretch at the beginning or after a control token gets a leading space.
+                // The part at the beginning or after a control token gets a leading space.
                 let mut state = (tokens, true);
                 let push_text = |state: &mut (Vec<u32>, bool), text| {
                     pieces.encode(text, state.1, &mut state.0);
@@ -326,7 +339,8 @@ impl Tokenizer {
         Ok(tokens)
     }
 
-    /// Returns the bytes of a text's tokens. Control tokens are left out.
+    /// Returns the text of tokens in bytes, without control tokens. A leading space is removed if
+    /// encoding adds one.
     ///
     /// # Errors
     /// If a number is not a token.
@@ -341,7 +355,7 @@ impl Tokenizer {
         Ok(bytes)
     }
 
-    /// Returns the bytes of a token, none for a control token.
+    /// Returns the bytes that a token adds to a decoded text, none for a control token.
     fn visible(&self, token: u32) -> Result<&[u8]> {
         match self.tokens.get(token as usize) {
             Some(VocabularyToken { token_type: TokenType::Control, .. }) => Ok(&[]),
@@ -357,7 +371,7 @@ impl Tokenizer {
 /// The key of the tokens' texts.
 const TOKENS_KEY: &str = "tokenizer.ggml.tokens";
 
-/// Returns an array of strings.
+/// Returns the value if it is an array of strings.
 fn strings<'a>(value: &MetadataValue<'a>) -> Option<MetadataArray<'a>> {
     value.array().filter(|array| array.element == crate::file::gguf::ValueType::String)
 }
@@ -382,12 +396,12 @@ fn token_type_of(value: &MetadataValue<'_>) -> TokenType {
     }
 }
 
-/// Names of tokens that end an answer in a chat. A file names only one end token, and some models
-/// end with another one.
+/// Names of tokens that end an answer in a chat. The metadata may lack some of the tokens with
+/// which a model ends its answers.
 const CHAT_END_TOKENS: [&str; 5] = ["<|im_end|>", "<|eot_id|>", "<|eom_id|>", "<|endoftext|>", "<|end_of_text|>"];
 
-/// Reads the tokens before and after texts from a GGUF file. `adds_bos` is the default of
-/// `add_bos_token`.
+/// Reads the special tokens of a GGUF file. `texts` are the texts of all tokens, and `adds_bos` is
+/// the default of `add_bos_token`.
 fn read_special_tokens(gguf: &Gguf, texts: &[&[u8]], adds_bos: bool) -> Result<SpecialTokens> {
     let token = |key: &str| {
         let token = gguf.optional(key, "the number of a token", MetadataValue::unsigned)?;
@@ -424,7 +438,7 @@ fn unique(tokens: Vec<u32>) -> Vec<u32> {
     tokens.into_iter().filter(|token| seen.insert(*token)).collect()
 }
 
-/// Maps each text to its first token, among tokens that a text can become.
+/// Maps each text to its first token, among the tokens into which a text is split.
 fn by_text<'a>(texts: &[&'a [u8]], types: &[TokenType]) -> HashMap<&'a [u8], u32> {
     let mut map = HashMap::with_capacity(texts.len());
     for ((id, text), token_type) in (0..).zip(texts).zip(types) {

@@ -40,7 +40,7 @@ pub enum Scaling {
         low: f64,
         /// A frequency is high if its period is at most `original / high` tokens.
         high: f64,
-        /// Tokens of the sequences before stretching.
+        /// The context length without scaling, in tokens.
         original: f64,
     },
     /// YaRN (Peng and others, 2023).
@@ -51,7 +51,7 @@ pub enum Scaling {
         fast: f64,
         /// A frequency with at most this many rotations is divided by `factor`.
         slow: f64,
-        /// Tokens of the sequences before stretching.
+        /// The context length without scaling, in tokens.
         original: f64,
         /// The factor of rotated queries and keys. With `None`, the factor is that of the
         /// paper, 0.1·ln(`factor`) + 1.

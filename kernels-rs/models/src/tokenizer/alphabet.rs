@@ -1,16 +1,16 @@
 //! The alphabet of byte-level vocabularies (GPT-2): each byte is written as a printable character.
 //!
-//! Printable bytes of Latin-1 are themselves; the other 68 are the characters from U+0100 on, in
-//! order. A space is `Ġ`.
+//! A printable byte of Latin-1 is written as the character with this code. The other 68 bytes are
+//! written as the characters from U+0100 on, in order; a space is `Ġ`.
 
 use super::{TokenType, VocabularyToken};
 
-/// Tells whether a byte is its own character.
+/// Tells whether a byte is written as the character with this code.
 const fn is_itself(byte: u8) -> bool {
     matches!(byte, 33..=126 | 161..=172 | 174..=255)
 }
 
-/// The byte of each character below U+0144.
+/// The byte of each character below U+0144, `None` outside the alphabet.
 const BYTES: [Option<u8>; 0x144] = {
     let mut bytes = [None; 0x144];
     let (mut byte, mut next) = (0, 0x100);
@@ -26,7 +26,7 @@ const BYTES: [Option<u8>; 0x144] = {
     bytes
 };
 
-/// Returns the characters of all bytes.
+/// Returns the character of each byte.
 pub fn characters() -> [char; 256] {
     let mut characters = ['\0'; 256];
     for (character, byte) in ('\0'..).zip(BYTES) {
@@ -37,13 +37,13 @@ pub fn characters() -> [char; 256] {
     characters
 }
 
-/// Returns the bytes of a token's text, `None` if a character is outside the alphabet.
+/// Returns the bytes that a text in the alphabet represents, `None` if a character is outside it.
 pub fn bytes(text: &str) -> Option<Box<[u8]>> {
     text.chars().map(|character| *BYTES.get(character as usize)?).collect()
 }
 
-/// Returns a token. Names of control tokens are plain text, and so is a text with characters
-/// outside the alphabet.
+/// Returns a token with its text in bytes. Texts of normal tokens are in the alphabet. Texts of
+/// other tokens, and texts with characters outside the alphabet, are plain UTF-8.
 pub fn token(text: &[u8], token_type: TokenType) -> VocabularyToken {
     let plain = || text.into();
     let text = match token_type {

@@ -1,5 +1,5 @@
-//! Byte-pair encoding (Sennrich and others, 2016) over bytes, as GPT-2, Llama 3, Qwen and SmolLM
-//! use it.
+//! Byte-pair encoding (Sennrich and others, 2016) over bytes: the encoding of GPT-2, Llama 3, Qwen
+//! and SmolLM.
 
 use super::pretokenizer::Pretokenizer;
 use super::{TokenType, alphabet, by_text, merge};
@@ -7,24 +7,28 @@ use crate::error::{Error, Result, quoted};
 use std::collections::HashMap;
 use unicode_normalization::UnicodeNormalization;
 
-/// The largest number of merges that is read.
+/// The most merges of a vocabulary.
 const MAX_MERGES: usize = 1 << 22;
 
-/// Tokens of bytes, and which pairs of tokens merge.
+/// The tokens of bytes, and the pairs of tokens that merge.
 #[derive(Debug)]
 pub struct Bpe {
     pretokenizer: Pretokenizer,
     /// The token of each byte, if the vocabulary has one.
     bytes: [Option<u32>; 256],
-    /// Rank and result of each pair.
+    /// The rank of each pair, and the token that it becomes. A pair of lower rank merges earlier.
     pairs: HashMap<(u32, u32), (u32, u32)>,
-    /// The token of each whole word, for vocabularies in which such words are not merged from
-    /// bytes.
+    /// The token of each word that becomes a token at once, without merging. Empty for most
+    /// families.
     words: HashMap<Box<[u8]>, u32>,
 }
 
 impl Bpe {
-    /// Builds the tables from the texts of tokens and merges, both in the alphabet of bytes.
+    /// Builds the tables. Texts of tokens and merges are in the alphabet of bytes, and a merge is
+    /// two tokens with a space between.
+    ///
+    /// # Errors
+    /// If a merge does not consist of two tokens that become a third.
     pub fn new<'a>(
         file: &str,
         pretokenizer: Pretokenizer,
@@ -42,7 +46,7 @@ impl Bpe {
             if rank as usize >= MAX_MERGES {
                 return Err(damaged(format!("expected at most {MAX_MERGES} merges")));
             }
-            // A space at the first position would be part of the left token.
+            // A space at position 0 would belong to the left token, which is not empty.
             let space = merge.iter().skip(1).position(|byte| *byte == b' ').map(|at| at + 1);
             let Some((left, right)) = space.map(|at| (&merge[..at], &merge[at + 1..])) else {
                 return Err(damaged(format!("expected two tokens with a space between, found {}", quoted(merge))));
@@ -71,7 +75,7 @@ impl Bpe {
         Ok(Bpe { pretokenizer, bytes, pairs, words })
     }
 
-    /// Adds the tokens of a text without control tokens.
+    /// Appends the tokens of a text without control tokens to `tokens`.
     pub fn encode(&self, text: &str, tokens: &mut Vec<u32>) {
         let normal: Option<String> = self.pretokenizer.normalizes().then(|| text.nfc().collect());
         let mut word = Vec::new();

@@ -1,12 +1,12 @@
-//! Text from tokens that arrive one by one.
+//! Decoding of tokens that arrive one by one.
 
 use super::Tokenizer;
 use crate::error::Result;
 
-/// Collects the bytes of tokens and releases whole characters.
+/// A decoder of tokens that arrive one by one, which returns whole characters.
 ///
-/// A character of several bytes may spread over tokens. Bytes that are not UTF-8 become U+FFFD, as
-/// by [`String::from_utf8_lossy`].
+/// The bytes of a character may come from several tokens. Bytes that are not UTF-8 become U+FFFD,
+/// as by [`String::from_utf8_lossy`].
 #[derive(Debug)]
 pub struct TextDecoder<'a> {
     tokenizer: &'a Tokenizer,
@@ -18,25 +18,26 @@ pub struct TextDecoder<'a> {
 pub struct TextDecoderState {
     /// Bytes of a character that is not complete.
     pending: Vec<u8>,
-    /// Whether the next byte is the first of a text that loses a leading space.
+    /// Whether the next byte is removed if it is a space: the first byte of a text.
     strips_leading_space: bool,
 }
 
 impl Tokenizer {
-    /// Returns a decoder. `begins` says whether the first token begins a text instead of continuing
-    /// one.
+    /// Returns a decoder. `begins` says whether the tokens begin a text. If so, the decoder removes
+    /// a leading space that encoding adds.
     pub fn decoder(&self, begins: bool) -> TextDecoder<'_> {
         TextDecoder { tokenizer: self, characters: self.decoder_state(begins) }
     }
 
-    /// Returns the state of a decoder before its first token, to be kept apart from the tokenizer.
+    /// Returns the state of such a [`decoder`](Tokenizer::decoder), which does not borrow the
+    /// tokenizer.
     pub fn decoder_state(&self, begins: bool) -> TextDecoderState {
         TextDecoderState { pending: Vec::new(), strips_leading_space: begins && self.strips_leading_space }
     }
 }
 
 impl TextDecoder<'_> {
-    /// Adds a token, and returns the text that is complete now.
+    /// Adds a token, and returns the characters that are complete with it.
     ///
     /// # Errors
     /// If the number is not a token.
@@ -44,14 +45,14 @@ impl TextDecoder<'_> {
         self.characters.push(self.tokenizer, token)
     }
 
-    /// Returns what is left at the end: U+FFFD if a character is not complete.
+    /// Ends the text. Returns U+FFFD if the last character is not complete, and otherwise nothing.
     pub fn finish(mut self) -> String {
         self.characters.finish()
     }
 }
 
 impl TextDecoderState {
-    /// Adds a token of `tokenizer`, and returns the text that is complete now.
+    /// Adds a token of `tokenizer`, and returns the characters that are complete with it.
     ///
     /// # Errors
     /// If the number is not a token.
@@ -92,7 +93,7 @@ impl TextDecoderState {
         Ok(text)
     }
 
-    /// Returns what is left at the end: U+FFFD if a character is not complete.
+    /// Ends the text. Returns U+FFFD if the last character is not complete, and otherwise nothing.
     pub fn finish(&mut self) -> String {
         String::from_utf8_lossy(&std::mem::take(&mut self.pending)).into_owned()
     }

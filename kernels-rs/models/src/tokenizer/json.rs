@@ -1,4 +1,4 @@
-//! `tokenizer.json`, by the `tokenizers` crate, and the configuration beside it.
+//! `tokenizer.json`, which the `tokenizers` crate reads, and the configuration files beside it.
 
 use super::{
     Encoding, MAX_TOKENS, SpecialTokens, TokenType, Tokenizer, VocabularyToken, alphabet, sentencepiece, unique,
@@ -10,7 +10,7 @@ use serde_json::Value;
 use std::path::Path;
 use std::sync::OnceLock;
 
-/// The largest configuration beside a tokenizer that is read.
+/// The largest configuration file that is read, in bytes.
 const MAX_CONFIGURATION_BYTES: u64 = 16 << 20;
 
 /// A tokenizer of the `tokenizers` crate.
@@ -21,24 +21,25 @@ pub struct JsonTokenizer {
     literal: OnceLock<tokenizers::Tokenizer>,
 }
 
-/// How a file writes the texts of its tokens.
+/// The notation of token texts in a file.
 #[derive(Clone, Copy)]
 enum TokenSpelling {
     /// Each byte as a character of the byte-level alphabet.
     Bytes,
-    /// The form of SentencePiece, with `▁` for a space.
+    /// The notation of SentencePiece, with `▁` for a space.
     Pieces,
 }
 
 impl JsonTokenizer {
-    /// Reads the file. Returns its tokens too, and whether decoding strips a leading space.
+    /// Reads a `tokenizer.json`. Returns the tokenizer, the tokens in order, and whether decoding
+    /// removes a leading space.
     pub fn new(file: &str, bytes: &[u8]) -> Result<(JsonTokenizer, Vec<VocabularyToken>, bool)> {
         let value: Value =
             serde_json::from_slice(bytes).map_err(|error| json_error(file, bytes, "tokenizer", &error))?;
         let (spelling, strips) = token_spelling(file, &value["decoder"])?;
         let mut tokenizer: tokenizers::Tokenizer = serde_json::from_slice(bytes)
             .map_err(|error| Error::field(file, "tokenizer", format!("the tokenizers crate refuses it: {error}")))?;
-        // The caller limits the length of texts, so the file's own limit is removed.
+        // A limit in the file would silently cut texts. The caller checks their length instead.
         let _ = tokenizer.with_truncation(None);
         tokenizer.with_padding(None);
         let vocabulary = tokenizer.get_vocab(true);
@@ -83,7 +84,8 @@ impl JsonTokenizer {
     }
 }
 
-/// Finds out from a decoder how tokens are written, and whether it strips a leading space.
+/// Returns the notation of token texts that a decoder expects, and whether the decoder removes a
+/// leading space.
 fn token_spelling(file: &str, decoder: &Value) -> Result<(TokenSpelling, bool)> {
     let steps: Vec<&Value> = match decoder["decoders"].as_array() {
         Some(steps) => steps.iter().collect(),
@@ -106,7 +108,7 @@ fn token_spelling(file: &str, decoder: &Value) -> Result<(TokenSpelling, bool)> 
     Err(Error::unsupported(file, "`decoder`", needed, "ByteLevel, and Replace, ByteFallback, Fuse, Strip, Metaspace"))
 }
 
-/// Reads a JSON file beside the tokenizer; `Null` if there is none.
+/// Reads a JSON file, and returns `Null` if there is no such file.
 pub(crate) fn configuration(path: &Path) -> Result<Value> {
     if !path.exists() {
         return Ok(Value::Null);
@@ -115,7 +117,7 @@ pub(crate) fn configuration(path: &Path) -> Result<Value> {
     serde_json::from_slice(&bytes).map_err(|error| json_error(&name(path), &bytes, "configuration", &error))
 }
 
-/// Reads the tokens before and after texts from the files beside `tokenizer.json`.
+/// Reads the special tokens from the files beside `tokenizer.json`, whose path is `path`.
 pub fn special_tokens(path: &Path, tokenizer: &Tokenizer) -> Result<SpecialTokens> {
     let tokens = configuration(&path.with_file_name("tokenizer_config.json"))?;
     let generation = configuration(&path.with_file_name("generation_config.json"))?;

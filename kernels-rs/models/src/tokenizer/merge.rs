@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// A symbol of a text: the indices of its neighbors, and whether an earlier symbol has absorbed it.
+/// A symbol in a doubly linked list. `merged` says that the symbol before has absorbed this one.
 #[derive(Clone, Copy)]
 struct LinkedSymbol {
     token: u32,
@@ -12,11 +12,12 @@ struct LinkedSymbol {
     merged: bool,
 }
 
-/// The index after the last symbol.
+/// The index of the missing neighbor at either end of the list.
 const NO_SYMBOL: usize = usize::MAX;
 
-/// Merges neighbors of `symbols` until no pair is left, the pair of the lowest rank first and the
-/// leftmost among equals. `pair` returns the rank of a pair and the token that it becomes.
+/// Merges neighbors in `symbols` until no pair can merge: the pair of lowest rank first, and the
+/// leftmost among equals. `pair` returns the rank of a pair and the token that it becomes, or
+/// `None` if the pair does not merge.
 ///
 /// The time for n symbols is O(n·log n).
 pub fn merge<R: Ord + Copy>(symbols: &mut Vec<u32>, pair: impl Fn(u32, u32) -> Option<(R, u32)>) {
@@ -31,7 +32,7 @@ pub fn merge<R: Ord + Copy>(symbols: &mut Vec<u32>, pair: impl Fn(u32, u32) -> O
             merged: false,
         })
         .collect();
-    // The lowest rank is on top. A popped entry is skipped if one of its symbols has changed since.
+    // The lowest rank is on top. An entry is skipped if one of its symbols has changed since.
     let mut queue = BinaryHeap::new();
     let candidate = |nodes: &[LinkedSymbol], left: usize| {
         let (first, second) = (nodes.get(left)?, nodes.get(nodes[left].next)?);

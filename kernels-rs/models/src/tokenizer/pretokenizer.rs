@@ -1,12 +1,12 @@
-//! Pre-tokenizers: the words of a text inside which byte pairs merge.
+//! Pre-tokenizers, which split a text into words. Byte pairs merge only within a word.
 //!
-//! Published patterns end with `\s+(?!\S)|\s+`: of several blanks before a word, the last one
-//! belongs to the word. A pattern here ends with `\s+`, and the code splits off the last blank. The
-//! pattern then needs no look-ahead, and the time is linear in the length of the text.
+//! Published patterns end with `\s+(?!\S)|\s+`: the last of several blanks before a word belongs to
+//! the word. Here, patterns end with `\s+`, and the code splits off the last blank. The patterns
+//! then need no look-ahead, so the time is linear in the length of the text.
 
 use regex::Regex;
 
-/// The contractions, words, numbers and signs of GPT-2.
+/// GPT-2: contractions, words, numbers, and runs of other characters.
 const GPT2: &str = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+";
 
 /// Llama 3: numbers in groups of up to three digits; a line break ends a word.
@@ -15,13 +15,13 @@ const LLAMA3: &str = concat!(
     r" ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+"
 );
 
-/// Qwen2: as Llama 3, with every digit by itself.
+/// Qwen2: the pattern of Llama 3 with each digit as a separate word.
 const QWEN2: &str = concat!(
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}|",
     r" ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+"
 );
 
-/// A family of models whose text is split into words in one way.
+/// A family of models that share a pre-tokenizer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PretokenizerFamily {
     /// GPT-2.
@@ -30,11 +30,11 @@ pub enum PretokenizerFamily {
     Llama3,
     /// Qwen2, 2.5 and 3, with Unicode text in its composed form (NFC).
     Qwen2,
-    /// SmolLM: the words of GPT-2 between digits, and each digit by itself.
+    /// SmolLM: each digit is a word, and the text between digits has the words of GPT-2.
     SmolLm,
 }
 
-/// A pre-tokenizer.
+/// A splitter of text into words, by the pattern of a family.
 #[derive(Clone, Debug)]
 pub struct Pretokenizer {
     family: PretokenizerFamily,
@@ -42,7 +42,7 @@ pub struct Pretokenizer {
 }
 
 impl Pretokenizer {
-    /// The names that GGUF files have for the families.
+    /// A name of each family in GGUF files, for messages.
     pub const NAMES: &str = "gpt-2, llama-bpe, qwen2, smollm";
 
     /// Returns the pre-tokenizer of a family.
@@ -56,7 +56,7 @@ impl Pretokenizer {
         Pretokenizer { family, pattern }
     }
 
-    /// Returns the pre-tokenizer that a GGUF file names.
+    /// Returns the pre-tokenizer with this name in GGUF files, `None` if the name is unknown.
     pub fn from_name(name: &str) -> Option<Pretokenizer> {
         let family = match name {
             "gpt-2" => PretokenizerFamily::Gpt2,
@@ -68,17 +68,17 @@ impl Pretokenizer {
         Some(Pretokenizer::new(family))
     }
 
-    /// Tells whether a word that is a token stays whole, instead of being merged from bytes.
+    /// Tells whether a word that is a token becomes this token at once, without merging its bytes.
     pub(crate) fn keeps_whole_words(&self) -> bool {
         self.family == PretokenizerFamily::Llama3
     }
 
-    /// Tells whether text is brought into its composed form (NFC) before it is split.
+    /// Tells whether a text is normalized to NFC before it is split.
     pub(crate) fn normalizes(&self) -> bool {
         self.family == PretokenizerFamily::Qwen2
     }
 
-    /// Calls `word` with each word of a text, in order. Together, the words are the whole text.
+    /// Calls `word` with each word of a text, in order. The words together are the whole text.
     pub fn split<'t>(&self, text: &'t str, mut word: impl FnMut(&'t str)) {
         if self.family != PretokenizerFamily::SmolLm {
             return self.words(text, &mut word);
@@ -94,12 +94,13 @@ impl Pretokenizer {
         self.words(rest, &mut word);
     }
 
-    /// Calls `word` with each match of the pattern.
+    /// Calls `word` with each match of the pattern. Text before a match belongs to the match.
     fn words<'t>(&self, text: &'t str, word: &mut impl FnMut(&'t str)) {
         let mut from = 0;
         while let Some(found) = self.pattern.find_at(text, from) {
             let (mut end, matched) = (found.end(), found.as_str());
-            // The last of several blanks before a word is left for the next match.
+            // The last of several blanks before a word is left for the next match. Blanks that end
+            // with a line break stay together: they matched `\s*[\r\n]+`.
             let by_line = self.family != PretokenizerFamily::Gpt2
                 && self.family != PretokenizerFamily::SmolLm
                 && matched.ends_with(['\r', '\n']);

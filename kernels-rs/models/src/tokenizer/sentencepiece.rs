@@ -1,5 +1,5 @@
-//! SentencePiece vocabularies whose pieces merge by score (Kudo, Richardson, 2018), as Llama 2 uses
-//! them.
+//! SentencePiece vocabularies whose pieces merge by score (Kudo, Richardson, 2018), such as that of
+//! Llama 2.
 
 use super::{TokenType, VocabularyToken, by_text, merge};
 use crate::error::{Error, Result};
@@ -9,19 +9,28 @@ use std::collections::HashMap;
 /// The character by which pieces represent a space.
 const SPACE_SYMBOL: char = '▁';
 
-/// The pieces of a vocabulary.
+/// The tables of a vocabulary.
 #[derive(Debug)]
 pub struct Pieces {
+    /// The token of each text.
     ids: HashMap<Box<[u8]>, u32>,
+    /// The score of each token. The pair whose token has the highest score merges first.
     scores: Vec<f32>,
+    /// The text of each token.
     texts: Vec<Box<[u8]>>,
+    /// The token of each byte, if the vocabulary has tokens of bytes.
     bytes: [Option<u32>; 256],
+    /// The token of unknown characters.
     unknown: Option<u32>,
+    /// Whether a space is added before a text.
     prefix: bool,
 }
 
 impl Pieces {
-    /// Builds the tables. `prefix` says whether a text begins with an added space.
+    /// Builds the tables. `prefix` says whether a space is added before a text.
+    ///
+    /// # Errors
+    /// If a score is NaN.
     pub fn new(file: &str, texts: &[&[u8]], types: &[TokenType], scores: &[f32], prefix: bool) -> Result<Pieces> {
         if let Some(token) = scores.iter().position(|score| score.is_nan()) {
             let field = format!("metadata `tokenizer.ggml.scores`, element {token}");
@@ -43,13 +52,13 @@ impl Pieces {
         })
     }
 
-    /// Adds the tokens of a text without control tokens. `begins` says whether this text is the
-    /// beginning.
+    /// Appends the tokens of a text without control tokens to `tokens`. `begins` says whether the
+    /// text is at the beginning or after a control token, where a space may be added.
     pub fn encode(&self, text: &str, begins: bool, tokens: &mut Vec<u32>) {
         let mut spaced = String::with_capacity(text.len() + 3);
         spaced.extend((begins && self.prefix).then_some(SPACE_SYMBOL));
         spaced.extend(text.chars().map(|character| if character == ' ' { SPACE_SYMBOL } else { character }));
-        // Characters that are not pieces get numbers above the vocabulary's, and never merge.
+        // Characters that are not pieces get numbers beyond the vocabulary, and never merge.
         let vocabulary = self.texts.len() as u32;
         let mut symbols: Vec<u32> = spaced
             .char_indices()
@@ -80,7 +89,8 @@ impl Pieces {
         }
     }
 
-    /// Returns the rank of a pair, high scores first, and the piece it becomes.
+    /// Returns the rank of a pair, which is lower for higher scores, and the piece that the pair
+    /// becomes.
     fn pair(&self, left: u32, right: u32) -> Option<(Reverse<PieceScore>, u32)> {
         let mut whole = self.texts.get(left as usize)?.to_vec();
         whole.extend_from_slice(self.texts.get(right as usize)?);
@@ -89,7 +99,7 @@ impl Pieces {
     }
 }
 
-/// A score that is a number.
+/// A score that is not NaN.
 #[derive(Clone, Copy, PartialEq)]
 struct PieceScore(f32);
 
@@ -114,7 +124,7 @@ fn byte(text: &[u8]) -> Option<u8> {
     (digits.len() == 2).then(|| u8::from_str_radix(digits, 16).ok())?
 }
 
-/// Returns a token: `▁` is a space, and `<0x0A>` a byte.
+/// Returns a token with its text in bytes: `▁` becomes a space, and `<0x0A>` the byte 10.
 pub fn token(text: &[u8], token_type: TokenType) -> VocabularyToken {
     let spaced = |text: &[u8]| match std::str::from_utf8(text) {
         Ok(text) => text.replace(SPACE_SYMBOL, " ").into_bytes().into(),
@@ -123,7 +133,7 @@ pub fn token(text: &[u8], token_type: TokenType) -> VocabularyToken {
     let text = match token_type {
         TokenType::Byte => byte(text).map_or_else(|| text.into(), |byte| [byte].into()),
         TokenType::Normal | TokenType::UserDefined => spaced(text),
-        // SentencePiece writes a separate sign for unknown text.
+        // SentencePiece decodes unknown text as U+2047 between spaces.
         TokenType::Unknown => " \u{2047} ".as_bytes().into(),
         TokenType::Control | TokenType::Unused => text.into(),
     };
