@@ -1,12 +1,13 @@
-//! Images: reading, resizing to whole squares of patches, and normalized patches.
+//! Images, and their preparation for a vision tower.
 //!
 //! ```text
 //!   PNG, JPEG, PPM ─ Image ─ resize, bicubic ─ PreparedImage ─ patches in squares of merge × merge ─▶ tower
 //! ```
 //!
-//! The steps are those of Qwen2-VL's image processor in transformers, which Qwen3-VL uses too. Each
-//! side of the image becomes a multiple of a square's side. An image with too few or too many
-//! pixels is scaled, and keeps its proportions as far as multiples allow.
+//! The steps are those of Qwen2-VL's image processor in transformers, which Qwen3-VL uses too. A
+//! square of merge × merge patches becomes one token. Resizing makes each side of the image a
+//! multiple of a square's side. Resizing also scales an image with too few or too many pixels, and
+//! keeps the proportions as far as multiples allow.
 
 mod resize;
 
@@ -20,22 +21,22 @@ use image::{DynamicImage, ImageDecoder, ImageFormat, ImageReader, Limits};
 use std::io::Cursor;
 use std::path::Path;
 
-/// The largest file of an image.
+/// The largest file of an image, in bytes.
 const MAX_FILE_BYTES: u64 = 1 << 28;
 
-/// The largest side of an image.
+/// The largest side of an image in a file, in pixels.
 const MAX_SIDE: u32 = 1 << 16;
 
-/// The most memory that reading an image takes.
+/// The most bytes that a decoder may allocate, and the most bytes of the decoded pixels.
 const MAX_DECODED_BYTES: u64 = 1 << 28;
 
 /// The most pixels of a resized image.
 const MAX_PIXELS: u64 = 1 << 26;
 
-/// The largest ratio of the sides of an image.
+/// The largest ratio of the sides of an image, as in transformers.
 const MAX_RATIO: f64 = 200.0;
 
-/// An image of red, green and blue bytes.
+/// An image whose pixels have a byte each of red, green and blue.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Image {
     width: usize,
@@ -51,32 +52,34 @@ impl std::fmt::Debug for Image {
 }
 
 impl Image {
-    /// Makes an image of rows of pixels, each red, green and blue.
+    /// Makes an image of `[height, width, 3]` bytes: red, green and blue of each pixel.
     ///
     /// # Errors
     /// If a side is 0, or there are not three bytes for each pixel.
     pub fn new(width: usize, height: usize, pixels: Vec<u8>) -> Result<Image> {
         let expected = width.checked_mul(height).and_then(|n| n.checked_mul(3)).filter(|n| *n > 0);
         if expected != Some(pixels.len()) {
-            let problem = format!("expected 3 bytes a pixel for {width} × {height} pixels, found {}", pixels.len());
+            let problem =
+                format!("expected 3 bytes a pixel for {width} × {height} pixels, found {} bytes", pixels.len());
             return Err(Error::field("an image", "pixels", problem));
         }
         Ok(Image { width, height, pixels })
     }
 
-    /// Reads a file in PNG, JPEG or PPM.
+    /// Reads a file in PNG, JPEG or PPM, as [`read`](Image::read) does.
     ///
     /// # Errors
-    /// If the file cannot be read, is damaged, has another format, or is too large.
+    /// If the file cannot be read, is damaged, has another format, or is too large: 256 MiB, 65,536
+    /// pixels a side, or 256 MiB of decoded pixels.
     pub fn open(path: &Path) -> Result<Image> {
         Image::read(&name(path), &FileBytes::read(path, MAX_FILE_BYTES)?)
     }
 
-    /// Reads the bytes of a file in PNG, JPEG or PPM. Messages call it `file`. An image that its
-    /// file marks as rotated is rotated back. Transparency is dropped.
+    /// Decodes the bytes of a file in PNG, JPEG or PPM. Applies the orientation in the Exif data,
+    /// and drops transparency. Error messages use the name `file`.
     ///
     /// # Errors
-    /// Returns the errors of [`open`](Image::open).
+    /// Returns the errors of [`open`](Image::open), except those of reading the file.
     pub fn read(file: &str, bytes: &[u8]) -> Result<Image> {
         let damaged = |error: image::ImageError| Error::field(file, "image", error.to_string());
         let mut reader = ImageReader::new(Cursor::new(bytes));
@@ -106,44 +109,45 @@ impl Image {
             .map_err(|_| Error::field(file, "image", format!("the image has {width} × {height} pixels")))
     }
 
-    /// Returns the rows of pixels, three bytes each.
+    /// Returns the pixels, `[height, width, 3]`.
     pub fn pixels(&self) -> &[u8] {
         &self.pixels
     }
 
-    /// Returns width and height.
+    /// Returns width and height in pixels.
     pub fn extents(&self) -> [usize; 2] {
         [self.width, self.height]
     }
 }
 
-/// How the images of a model are prepared.
+/// The settings by which images are prepared for a vision tower.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct ImageProcessor {
-    /// Pixels of a patch's side.
+    /// The side of a patch in pixels.
     patch: usize,
     /// The side, in patches, of a square that becomes one token.
     merge: usize,
     /// The minimum number of pixels of a resized image, and the maximum.
     pixels: [u64; 2],
-    /// The mean of each color, which is subtracted. Bytes count as 0 to 1.
+    /// The mean of each color, which is subtracted. The bytes 0 to 255 count as 0 to 1.
     mean: [f32; 3],
-    /// The deviation of each color, by which the difference is divided.
+    /// The standard deviation of each color, by which the difference is divided.
     deviation: [f32; 3],
 }
 
 impl ImageProcessor {
-    /// Returns the processor of Qwen3-VL for a vision tower.
+    /// Returns Qwen3-VL's settings for a vision tower: 2¹⁶ to 2²⁴ pixels, and a mean and standard
+    /// deviation of 0.5.
     pub fn new(vision: &VisionConfiguration) -> ImageProcessor {
         let VisionConfiguration { patch, merge, .. } = *vision;
         ImageProcessor { patch, merge, pixels: [1 << 16, 1 << 24], mean: [0.5; 3], deviation: [0.5; 3] }
     }
 
-    /// Reads the processor of a checkpoint: from `preprocessor_config.json`, or from the metadata
-    /// of a vision tower in GGUF. Absent fields have Qwen3-VL's values.
+    /// Reads the settings of a checkpoint from `preprocessor_config.json`, or from the metadata of
+    /// a vision tower in GGUF. Absent fields have the values of [`new`](ImageProcessor::new).
     ///
     /// # Errors
-    /// If a field is damaged, or needs something this crate lacks.
+    /// If a file is damaged, or a field is out of range or needs something this crate lacks.
     pub fn of(checkpoint: &Checkpoint, vision: &VisionConfiguration) -> Result<ImageProcessor> {
         let mut processor = ImageProcessor::new(vision);
         match (checkpoint.projector(), checkpoint.files()) {
@@ -165,7 +169,7 @@ impl ImageProcessor {
         }
     }
 
-    /// Returns the processor with the fields of `preprocessor_config.json`, if the file is there.
+    /// Returns the settings with the fields of `preprocessor_config.json`, if the file exists.
     fn with_settings(mut self, checkpoint: &Checkpoint) -> Result<ImageProcessor> {
         let path = checkpoint.folder().join("preprocessor_config.json");
         let json = crate::tokenizer::configuration(&path)?;
@@ -194,28 +198,32 @@ impl ImageProcessor {
             [["shortest_edge", "min_pixels"], ["longest_edge", "max_pixels"]].into_iter().zip(&mut self.pixels)
         {
             let [edge, pixels] = keys;
-            // The limits have two names. Both are numbers of pixels.
+            // Each limit has two names. Both are numbers of pixels, even of an "edge".
             *to = json["size"][edge].as_u64().or(json[pixels].as_u64()).unwrap_or(*to);
         }
         self.checked(&file)
     }
 
-    /// Rejects limits and deviations that cannot be used.
+    /// Checks the limits, means and deviations. `file` is the name in messages.
     fn checked(self, file: &str) -> Result<ImageProcessor> {
         let [least, most] = self.pixels;
         if least == 0 || least > most || most > MAX_PIXELS {
-            let problem = format!("expected 1 to {MAX_PIXELS} pixels, the least first, found {least} and {most}");
+            let problem =
+                format!("expected limits from 1 to {MAX_PIXELS}, the lower one first, found {least} and {most}");
             return Err(Error::field(file, "pixels of an image", problem));
         }
         let is_usable = |x: &f32| x.is_finite() && *x > 0.0;
         if !self.deviation.iter().all(is_usable) || !self.mean.iter().all(|x| x.is_finite()) {
-            let problem = format!("means {:?} and deviations {:?}", self.mean, self.deviation);
+            let problem = format!(
+                "expected finite means and positive deviations, found {:?} and {:?}",
+                self.mean, self.deviation
+            );
             return Err(Error::field(file, "colors of an image", problem));
         }
         Ok(self)
     }
 
-    /// Returns the processor with a limit on the tokens of an image. A lower limit stays.
+    /// Limits the tokens of an image to `most`, unless the present limit is lower.
     pub fn with_tokens(self, most: usize) -> ImageProcessor {
         let square = ((self.patch * self.merge) as u64).pow(2);
         let [least, pixels] = self.pixels;
@@ -223,18 +231,19 @@ impl ImageProcessor {
         ImageProcessor { pixels: [least.min(most), most], ..self }
     }
 
-    /// Returns the processor with limits of the pixels of a resized image.
+    /// Sets the minimum and the maximum number of pixels of a resized image.
     ///
     /// # Errors
-    /// If the least is 0 or more than the most, or the most is too large.
+    /// If the minimum is 0 or exceeds the maximum, or the maximum exceeds 2²⁶.
     pub fn with_pixels(self, least: u64, most: u64) -> Result<ImageProcessor> {
         ImageProcessor { pixels: [least, most], ..self }.checked("a processor of images")
     }
 
-    /// Returns height and width of an image after resizing.
+    /// Returns height and width of an image after resizing, in pixels. The formula is that of
+    /// `smart_resize` in transformers.
     ///
     /// # Errors
-    /// If one side is more than 200 times the other.
+    /// If a side is 0, or one side is more than 200 times the other.
     pub fn resized_extents(&self, height: usize, width: usize) -> Result<[usize; 2]> {
         let (h, w, factor) = (height as f64, width as f64, (self.patch * self.merge) as f64);
         if height == 0 || width == 0 || h.max(w) / h.min(w) > MAX_RATIO {
@@ -256,7 +265,7 @@ impl ImageProcessor {
         Ok(sides.map(|x| x as usize))
     }
 
-    /// Resizes an image.
+    /// Resizes an image by bicubic interpolation.
     ///
     /// # Errors
     /// Returns the errors of [`resized_extents`](ImageProcessor::resized_extents).
@@ -267,7 +276,7 @@ impl ImageProcessor {
     }
 }
 
-/// An image that is resized for a vision tower.
+/// An image that was resized for a vision tower.
 #[derive(Clone, PartialEq)]
 pub struct PreparedImage {
     processor: ImageProcessor,
@@ -289,7 +298,7 @@ impl PreparedImage {
         self.grid
     }
 
-    /// Returns the pixels of a patch's side, and the patches of a square's side.
+    /// Returns the side of a patch in pixels, and the side of a square in patches.
     pub(crate) fn square(&self) -> [usize; 2] {
         [self.processor.patch, self.processor.merge]
     }
@@ -304,8 +313,8 @@ impl PreparedImage {
         self.squares().iter().product()
     }
 
-    /// Returns row and column of each patch in the order of the tower: squares of patches one after
-    /// another, and row by row in a square.
+    /// Returns row and column of each patch in the order of the vision tower: squares row by row,
+    /// and row by row within a square.
     pub fn patch_places(&self) -> impl Iterator<Item = [usize; 2]> {
         let merge = self.processor.merge;
         let [rows, columns] = self.squares();
@@ -315,8 +324,8 @@ impl PreparedImage {
         })
     }
 
-    /// Returns the normalized elements of each patch, `[patches, 3, side, side]` with the colors
-    /// first, in the order of [`patch_places`](PreparedImage::patch_places).
+    /// Returns the normalized elements of each patch, `[patches, color, row, column]`, in the order
+    /// of [`patch_places`](PreparedImage::patch_places).
     pub fn patches(&self) -> Vec<f32> {
         let ImageProcessor { patch, mean, deviation, .. } = self.processor;
         let width = self.grid[1] * patch;

@@ -1,11 +1,12 @@
-//! Chat templates: a conversation becomes the text of a prompt.
+//! Chat templates, which turn a conversation into the text of a prompt.
 //!
-//! Templates are programs in Jinja, which models carry in their files. A template runs with the
-//! settings and functions of Hugging Face's `apply_chat_template`. Fuel limits the steps and memory
-//! of a template, so that a hostile one ends with an error. Version 3.1 of the `minijinja` crate
-//! charges fuel for a sum of lists only after the sum is made. A template could add a list to
-//! itself until the memory is full. So a function that charges first replaces the instruction for
-//! sums.
+//! A template is a Jinja program in the files of a model. The template runs with the settings and
+//! functions of Hugging Face's `apply_chat_template`.
+//!
+//! *Fuel* limits the steps and the memory of a template, so that a hostile one ends with an error.
+//! But version 3.1 of the `minijinja` crate charges the fuel for a sum of lists after computing it.
+//! A loop that doubles a list could thus fill the memory. So a function that charges first replaces
+//! the instruction for sums.
 
 use crate::error::{Error, Result};
 use minijinja::machinery::{self, Instruction, Instructions};
@@ -15,10 +16,10 @@ use minijinja::{Environment, ErrorKind, State, UndefinedBehavior};
 use serde::Serialize;
 use std::time::SystemTime;
 
-/// The fuel of a template: about as many instructions, or 64 bytes each.
+/// The fuel of a template. A unit pays for about one instruction, or 64 bytes of data.
 const TEMPLATE_FUEL: u64 = 1_000_000;
 
-/// The largest template in bytes. Real ones have up to some 20,000.
+/// The largest template in bytes. Real templates have up to some 20,000.
 const MAX_TEMPLATE_BYTES: usize = 1 << 20;
 
 /// A part of a message.
@@ -47,7 +48,7 @@ pub enum MessageContent {
 /// A message of a conversation.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Message {
-    /// The author: `system`, `user`, `assistant`, `tool`.
+    /// The author: `system`, `user`, `assistant` or `tool`.
     pub role: String,
     /// The content.
     pub content: MessageContent,
@@ -57,7 +58,7 @@ pub struct Message {
 }
 
 impl Message {
-    /// Returns a message of text.
+    /// Returns a message that consists of a text.
     pub fn new(role: &str, text: &str) -> Message {
         let content = MessageContent::Text(text.to_owned());
         Message { role: role.to_owned(), content, fields: serde_json::Map::new() }
@@ -71,23 +72,23 @@ pub struct Conversation {
     pub messages: Vec<Message>,
     /// Descriptions of functions that the model may call, as JSON schemas.
     pub tools: Vec<serde_json::Value>,
-    /// Whether the prompt ends where the assistant's answer begins.
+    /// Whether the prompt ends with the beginning of the assistant's next message.
     pub adds_generation_prompt: bool,
     /// Variables that some templates read, such as `enable_thinking`.
     pub variables: serde_json::Map<String, serde_json::Value>,
-    /// The date that some templates print, in UTC.
+    /// The current time, which some templates print in UTC.
     pub now: SystemTime,
 }
 
 impl Conversation {
-    /// Returns a conversation in which the assistant is to answer.
+    /// Returns a conversation without tools, at the current time. The assistant is the next author.
     pub fn new(messages: Vec<Message>) -> Conversation {
         let variables = serde_json::Map::new();
         Conversation { messages, tools: Vec::new(), adds_generation_prompt: true, variables, now: SystemTime::now() }
     }
 }
 
-/// A chat template.
+/// A chat template that compiles.
 #[derive(Clone, Debug)]
 pub struct ChatTemplate {
     source: String,
@@ -96,11 +97,11 @@ pub struct ChatTemplate {
 }
 
 impl ChatTemplate {
-    /// Compiles a template. `bos_token` and `eos_token` are the tokens before and after a text, as
-    /// strings that a template may print.
+    /// Checks a template. `bos_token` and `eos_token` are the texts of the tokens before and after
+    /// a sequence, which a template may print.
     ///
     /// # Errors
-    /// If the template is not Jinja, or longer than 1 MB.
+    /// If the template is not Jinja, or longer than 1 MiB.
     pub fn new(source: &str, bos_token: &str, eos_token: &str) -> Result<ChatTemplate> {
         if source.len() > MAX_TEMPLATE_BYTES {
             let problem = format!("the template has {} bytes; at most {MAX_TEMPLATE_BYTES} are read", source.len());
@@ -110,7 +111,7 @@ impl ChatTemplate {
         Ok(ChatTemplate { source: source.to_owned(), bos_token: bos_token.to_owned(), eos_token: eos_token.to_owned() })
     }
 
-    /// Returns the template.
+    /// Returns the source of the template.
     pub fn source(&self) -> &str {
         &self.source
     }
@@ -118,8 +119,8 @@ impl ChatTemplate {
     /// Returns the prompt of a conversation.
     ///
     /// # Errors
-    /// If the template raises an error, for example because roles do not alternate, or takes too
-    /// many steps.
+    /// If the template raises an error, for example because roles do not alternate. Also if the
+    /// template takes too many steps or too much memory.
     pub fn render(&self, conversation: &Conversation) -> Result<String> {
         let environment = environment(conversation.now)?;
         let tree = machinery::parse(&self.source, TEMPLATE_NAME, syntax()?).map_err(|error| template_error(&error))?;
@@ -147,10 +148,10 @@ impl ChatTemplate {
     }
 }
 
-/// The name of a template in the engine.
+/// The name of a template in `minijinja`.
 const TEMPLATE_NAME: &str = "chat template";
 
-/// The function that adds two values. No template can name it.
+/// The name of the function [`add`]. No template can call a function of this name.
 const ADD_FUNCTION: &str = "+";
 
 /// Returns the syntax of Hugging Face's templates.
@@ -159,7 +160,7 @@ fn syntax() -> Result<SyntaxConfig> {
     syntax.map_err(|error| template_error(&error))
 }
 
-/// Replaces each sum by a call of `add`.
+/// Replaces each instruction for a sum by a call of [`add`].
 fn replace_sums(instructions: &mut Instructions<'_>) {
     for i in 0.. {
         match instructions.get_mut(i) {
@@ -170,7 +171,7 @@ fn replace_sums(instructions: &mut Instructions<'_>) {
     }
 }
 
-/// Returns a + b. The fuel for a sum of lists is consumed before the sum is computed.
+/// Returns a + b. Consumes the fuel for a sum of lists before computing the sum.
 fn add(state: &State, a: Value, b: Value) -> std::result::Result<Value, minijinja::Error> {
     let length = |value: &Value| match value.kind() {
         ValueKind::Seq | ValueKind::Iterable => value.len(),
@@ -184,7 +185,7 @@ fn add(state: &State, a: Value, b: Value) -> std::result::Result<Value, minijinj
     expression.eval(minijinja::context! { a, b })
 }
 
-/// Returns the environment of a template.
+/// Returns the environment of a template: settings, limits, filters and functions.
 fn environment(now: SystemTime) -> Result<Environment<'static>> {
     let mut environment = Environment::new();
     environment.set_syntax(syntax()?);
@@ -201,7 +202,7 @@ fn environment(now: SystemTime) -> Result<Environment<'static>> {
     Ok(environment)
 }
 
-/// Returns the error of a template.
+/// Converts an error of `minijinja`.
 fn template_error(error: &minijinja::Error) -> Error {
     let problem = match error.kind() {
         ErrorKind::OutOfFuel => "the template takes too many steps or too much memory".to_owned(),
@@ -213,7 +214,7 @@ fn template_error(error: &minijinja::Error) -> Error {
 /// Writes JSON as Python's `json.dumps(value, ensure_ascii=False, indent=indent)`.
 fn to_json(state: &State, value: Value, options: Kwargs) -> std::result::Result<String, minijinja::Error> {
     let indent: Option<usize> = options.get("indent")?;
-    // All known templates leave Python's other options at their defaults.
+    // Known templates leave these options at the filter's defaults, so their values are ignored.
     let _ = (options.get::<Option<bool>>("ensure_ascii")?, options.get::<Option<bool>>("sort_keys")?);
     options.assert_all_used()?;
     let mut bytes = FuelWriter { state, bytes: Vec::new(), is_out_of_fuel: false };
@@ -242,7 +243,7 @@ struct FuelWriter<'a, 's, 'e> {
 
 impl std::io::Write for FuelWriter<'_, '_, '_> {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        // Each call costs fuel, also without bytes, so that many small writes are limited too.
+        // Each call costs at least one unit, so that many small writes are limited too.
         if self.state.consume_fuel(1 + bytes.len() as u64 / 64).is_err() {
             self.is_out_of_fuel = true;
             return Err(std::io::ErrorKind::OutOfMemory.into());
@@ -256,7 +257,7 @@ impl std::io::Write for FuelWriter<'_, '_, '_> {
     }
 }
 
-/// Python's separators: `, ` and `: `.
+/// A formatter of JSON with Python's separators, `, ` and `: `.
 struct PythonFormatter;
 
 impl serde_json::ser::Formatter for PythonFormatter {
@@ -273,7 +274,8 @@ impl serde_json::ser::Formatter for PythonFormatter {
     }
 }
 
-/// Formats a date in UTC, with the directives of C's `strftime` that templates use.
+/// Formats a time in UTC, with the directives of C's `strftime` that templates use. The date is
+/// computed as in Howard Hinnant's `civil_from_days`.
 fn strftime(format: &str, now: SystemTime) -> std::result::Result<String, minijinja::Error> {
     const MONTHS: [&str; 12] = [
         "January",
@@ -322,7 +324,7 @@ fn strftime(format: &str, now: SystemTime) -> std::result::Result<String, miniji
             Some('%') => text.push('%'),
             other => {
                 let directive: String = other.into_iter().collect();
-                let message = format!("strftime_now knows %Y %m %d %B %b %A %a %H %M %S %%, and not `%{directive}`");
+                let message = format!("strftime_now supports %Y %m %d %B %b %A %a %H %M %S %%, and not `%{directive}`");
                 return Err(minijinja::Error::new(ErrorKind::InvalidOperation, message));
             }
         }

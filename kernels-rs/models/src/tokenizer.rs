@@ -46,7 +46,7 @@ pub enum TokenType {
     Byte,
     /// The token for characters that no other token represents.
     Unknown,
-    /// A number without a text.
+    /// A number that the vocabulary does not use.
     Unused,
 }
 

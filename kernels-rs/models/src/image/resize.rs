@@ -1,11 +1,11 @@
-//! Bicubic resizing, bit for bit as Pillow before version 13 does it: first each row, then each
-//! column. Both steps round their results to bytes. Factors have 22 bits after the binary point.
-//! PyTorch does the same with factors of 15 bits, and differs by at most two levels.
+//! Bicubic resizing with the bits of Pillow before version 13: first each row, then each column.
+//! Both steps round their results to bytes. Factors have 22 bits after the binary point. PyTorch's
+//! factors have 15 bits; in the tests, its results differ by at most two of 256 levels.
 
-/// Bits of the factors after the point.
+/// The bits of a factor after the binary point.
 const FACTOR_BITS: u32 = 22;
 
-/// The pixels on either side that a pixel depends on, if the image does not shrink.
+/// The number of pixels on either side that contribute to a pixel, if the image does not shrink.
 const SUPPORT_PIXELS: f64 = 2.0;
 
 /// Returns the cubic convolution kernel with a = −1/2 (Keys, 1981).
@@ -18,8 +18,8 @@ fn kernel(x: f64) -> f64 {
     }
 }
 
-/// Returns for each new pixel the first old pixel that it depends on, and the factors of this old
-/// pixel and of those after it. If the side shrinks, the kernel is wider.
+/// Returns, for each of `to` new pixels, the first of `from` old pixels that contribute, and the
+/// factors of this pixel and of those after it. If the side shrinks, more pixels contribute.
 fn factors(from: usize, to: usize) -> Vec<(usize, Vec<i64>)> {
     let scale = from as f64 / to as f64;
     let stretch = scale.max(1.0);
@@ -30,20 +30,20 @@ fn factors(from: usize, to: usize) -> Vec<(usize, Vec<i64>)> {
         let end = ((center + support + 0.5) as usize).min(from);
         let weights: Vec<f64> = (first..end).map(|x| kernel((x as f64 - center + 0.5) * shrink)).collect();
         let sum: f64 = weights.iter().sum();
-        // Rounds half away from zero.
+        // Ties are rounded away from zero.
         let fixed = |weight: &f64| (weight / sum * f64::from(1 << FACTOR_BITS)).round() as i64;
         (first, weights.iter().map(fixed).collect())
     };
     (0..to).map(factors).collect()
 }
 
-/// Returns a sum of bytes times factors as a byte.
+/// Rounds a sum of bytes times factors to a byte.
 fn rounded(sum: i64) -> u8 {
     ((sum + (1 << (FACTOR_BITS - 1))) >> FACTOR_BITS).clamp(0, 255) as u8
 }
 
-/// Returns an image of three bytes a pixel in another size. Extents are height and width, 1 or
-/// more.
+/// Resizes an image, `[height, width, 3]`, to `[to_height, to_width, 3]`. All extents are at least
+/// 1.
 pub(super) fn bicubic(pixels: &[u8], [height, width]: [usize; 2], [to_height, to_width]: [usize; 2]) -> Vec<u8> {
     let mut rows = pixels.to_vec();
     if to_width != width {
