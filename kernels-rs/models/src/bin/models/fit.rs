@@ -8,10 +8,10 @@ use serde_json::json;
 use std::fmt::Write;
 use std::path::Path;
 
-/// The memory that a model needs with a format of the cache.
+/// The memory that a model needs on each device with one format of the cache.
 struct MemoryByDevice {
     cache: CacheFormat,
-    /// The layers of each device.
+    /// The number of layers of each device.
     layers: Vec<usize>,
     devices: Vec<MemoryNeeds>,
 }
@@ -36,7 +36,7 @@ impl MemoryByDevice {
     }
 }
 
-/// Returns the memory that a model needs, on one device or on each of several.
+/// Returns a table of the memory that a model needs on each device, for each format of the cache.
 pub fn fit(
     file: &Path,
     mmproj: Option<&Path>,

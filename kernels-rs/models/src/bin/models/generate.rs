@@ -26,16 +26,16 @@ pub struct GenerateOptions {
     /// The sampling temperature, which divides logits. 0 always takes the likeliest token.
     #[arg(long, default_value_t = 0.0)]
     temperature: f32,
-    /// The seed of random numbers.
+    /// The seed of random numbers. Equal seeds give equal tokens.
     #[arg(long, default_value_t = 0)]
     seed: u64,
     /// Draws from this many of the likeliest tokens; 0 for all.
     #[arg(long, default_value_t = 0)]
     top_k: usize,
-    /// Draws from the likeliest tokens whose probabilities add up to this.
+    /// Draws from the likeliest tokens whose probabilities add up to this; 1 for all.
     #[arg(long, default_value_t = 1.0)]
     top_p: f32,
-    /// Draws from tokens with at least this fraction of the largest probability.
+    /// Draws from tokens with at least this fraction of the largest probability; 0 for all.
     #[arg(long, default_value_t = 0.0)]
     min_p: f32,
     /// Lowers the logits of tokens in prompt and answer: divides positive ones by this number, and
@@ -82,10 +82,10 @@ impl GenerateOptions {
         Generation { sampling, max_tokens: self.max_tokens, stops: self.stop.clone(), parse_special }
     }
 
-    /// Loads a model and makes a session.
+    /// Loads a model, and makes a session with the context size of the options.
     fn session(&self, file: &Path) -> Result<Session, Error> {
         let model = self.run.load(&self.run.open(file)?, [1, self.context_size])?;
-        // Sequences are at most as long as those that the model was trained on.
+        // The model was not trained on longer sequences.
         let context_size = self.context_size.min(model.configuration.context);
         model.session(self.run.session(context_size))
     }
@@ -95,7 +95,7 @@ impl GenerateOptions {
         self.images.iter().map(|path| Image::open(path)).collect()
     }
 
-    /// Returns the tokens of a text and its images.
+    /// Returns the prompt of a text and the images in it.
     fn prompt(&self, model: &Model, text: &str, images: &[Image], parse_special: bool) -> Result<Prompt, Error> {
         match images {
             [] => Ok(model.prompt(text, parse_special)?.into()),
@@ -104,10 +104,10 @@ impl GenerateOptions {
     }
 }
 
-/// Set by ctrl-C, and cleared when an answer begins.
+/// Whether ctrl-C was pressed since the last answer began.
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
-/// Has ctrl-C end the answer. A second one ends the program.
+/// Makes ctrl-C end the running answer. A second ctrl-C before the next answer ends the program.
 fn catch_interrupts() {
     let handler = ctrlc::set_handler(|| {
         if INTERRUPTED.swap(true, Ordering::Relaxed) {
@@ -115,11 +115,11 @@ fn catch_interrupts() {
         }
     });
     if let Err(error) = handler {
-        eprintln!("ctrl-C ends the program at once: {error}");
+        eprintln!("cannot catch ctrl-C, which now ends the program at once: {error}");
     }
 }
 
-/// Prints what the model adds to a prompt, and returns it.
+/// Prints the text that the model adds to a prompt, and returns the text.
 fn answer(session: &mut Session, prompt: Prompt, generation: &Generation) -> Result<String, Error> {
     INTERRUPTED.store(false, Ordering::Relaxed);
     let (mut text, mut count, mut stop) = (String::new(), 0, None);
@@ -157,7 +157,7 @@ fn answer(session: &mut Session, prompt: Prompt, generation: &Generation) -> Res
     Ok(text)
 }
 
-/// Continues a text.
+/// Prints a text and its continuation. Images come before the text.
 pub fn generate(file: &Path, prompt: &str, options: &GenerateOptions) -> Result<(), Error> {
     let images = options.images()?;
     let mut session = options.session(file)?;
@@ -168,7 +168,7 @@ pub fn generate(file: &Path, prompt: &str, options: &GenerateOptions) -> Result<
     answer(&mut session, tokens, &options.generation(false)).map(drop)
 }
 
-/// Answers the lines of the standard input. Images come before the first line.
+/// Answers each line of the standard input. Images come before the text of the first line.
 pub fn chat(file: &Path, system: Option<&str>, options: &GenerateOptions) -> Result<(), Error> {
     let images = options.images()?;
     let mut session = options.session(file)?;

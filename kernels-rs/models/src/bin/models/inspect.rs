@@ -8,7 +8,7 @@ use serde_json::json;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Returns the description of a file.
+/// Returns the configuration, metadata, tensors and sizes of a model or vision tower.
 pub fn inspect(file: &Path, wants_json: bool) -> Result<String, models::Error> {
     let checkpoint = Checkpoint::open(file)?;
     let configuration = configuration_json(&checkpoint);
@@ -86,7 +86,7 @@ pub fn inspect(file: &Path, wants_json: bool) -> Result<String, models::Error> {
     Ok(text)
 }
 
-/// Describes a metadata value on one line.
+/// Describes a metadata value on one line. Strings and arrays are cut.
 fn metadata_text(value: &MetadataValue<'_>) -> String {
     match value {
         MetadataValue::String(bytes) => String::from_utf8_lossy(&bytes[..bytes.len().min(2000)]).into_owned(),
@@ -99,7 +99,8 @@ fn metadata_text(value: &MetadataValue<'_>) -> String {
     }
 }
 
-/// Returns a metadata value as JSON. A long array becomes its length and first elements.
+/// Returns a metadata value as JSON. An array of more than 64 elements becomes an object with the
+/// length and the first elements.
 fn as_json(value: &MetadataValue<'_>) -> serde_json::Value {
     match value {
         // Prints the shortest decimal number that rounds to the value in `f32`.
@@ -120,7 +121,7 @@ fn as_json(value: &MetadataValue<'_>) -> serde_json::Value {
     }
 }
 
-/// Returns the configuration of a language model or, for an mmproj file, of a vision tower.
+/// Returns the configuration of a language model or, for an *mmproj* file, of a vision tower.
 fn configuration_json(checkpoint: &Checkpoint) -> Result<serde_json::Value, models::Error> {
     let is_tower = |gguf: &Gguf| gguf.get("general.architecture").and_then(|name| name.text()) == Some("clip");
     match checkpoint.files() {
@@ -129,7 +130,8 @@ fn configuration_json(checkpoint: &Checkpoint) -> Result<serde_json::Value, mode
     }
 }
 
-/// Returns the fields of an object and of the objects in it, with their values.
+/// Returns the fields of an object with their values. Fields of inner objects have names such as
+/// `outer.inner`.
 fn flattened(prefix: &str, object: &serde_json::Value) -> Vec<(String, String)> {
     let mut fields = Vec::new();
     for (key, value) in object.as_object().into_iter().flatten() {

@@ -1,5 +1,5 @@
-//! The command `models`: runs, serves and measures a model; prints the content of a file, the
-//! tokens of a text, and the memory that a model needs.
+//! The command `models`: runs, serves, measures, compares and quantizes models, and prints their
+//! files, tokens and memory.
 
 mod fit;
 mod generate;
@@ -18,7 +18,7 @@ use models::tokenizer::Encoding;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Runs language models, and prints their files, tokens and memory.
+/// Runs, measures and quantizes language models, and prints their files, tokens and memory.
 #[derive(Parser)]
 #[command(version, max_term_width = LINE_WIDTH)]
 struct Arguments {
@@ -28,11 +28,11 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Continues a text with tokens from the model.
+    /// Continues a text.
     Generate {
         /// The GGUF or safetensors file of a model, or its folder.
         file: PathBuf,
-        /// The text.
+        /// The text that the model continues.
         #[arg(long)]
         prompt: String,
         #[command(flatten)]
@@ -42,7 +42,7 @@ enum Command {
     Chat {
         /// The GGUF or safetensors file of a model, or its folder.
         file: PathBuf,
-        /// A message before the conversation.
+        /// The system message, which comes before the conversation.
         #[arg(long)]
         system: Option<String>,
         #[command(flatten)]
@@ -59,9 +59,9 @@ enum Command {
     Perplexity {
         /// The GGUF or safetensors file of a model, or its folder.
         file: PathBuf,
-        /// The file of the text, UTF-8.
+        /// The file of the text, in UTF-8.
         text: PathBuf,
-        /// Tokens that the model sees at once.
+        /// Tokens of a window. The text is split into windows that do not overlap.
         #[arg(long, default_value_t = 512)]
         window: usize,
         /// Prints JSON.
@@ -73,9 +73,9 @@ enum Command {
     /// Compares the logits of two models with the same vocabulary, such as a file before and after
     /// quantization.
     Compare {
-        /// The file or folder.
+        /// The GGUF or safetensors file of a model, or its folder.
         file: PathBuf,
-        /// The other file or folder.
+        /// The file or folder of the model that the differences refer to.
         other: PathBuf,
         /// Sequences of pseudorandom tokens.
         #[arg(long, default_value_t = 8)]
@@ -99,13 +99,14 @@ enum Command {
         /// Tokens that are generated.
         #[arg(long, default_value_t = 128)]
         generate: usize,
-        /// Tokens that are in the cache before the prompt. The option may be given several times.
+        /// Tokens in the cache before the prompt. The option may be given several times.
         #[arg(long = "depth", default_values_t = [0])]
         depths: Vec<usize>,
-        /// Sequences that are generated at once: 1, 2, 4, 8 or 16.
+        /// Sequences that are generated at once, up to 16. With --kernels, a power of two.
         #[arg(long, default_value_t = 1)]
         sequences: usize,
-        /// Times the graph of a step without the host, and each of its kernels alone.
+        /// Also times the last chunk of the prompt and a step on the device alone: the graph of all
+        /// kernels, and each kernel by itself.
         #[arg(long)]
         kernels: bool,
         /// Prints JSON.
@@ -116,9 +117,9 @@ enum Command {
     },
     /// Writes a GGUF file with matrices in another format.
     Quantize {
-        /// The GGUF file, in any format whose elements can be read.
+        /// The GGUF file to convert.
         file: PathBuf,
-        /// The new file.
+        /// The GGUF file to write.
         to: PathBuf,
         /// The format of the matrices of layers: Q4_0, Q4_K, Q8_0, F16 and others.
         #[arg(long, default_value = "Q8_0")]
@@ -130,8 +131,7 @@ enum Command {
         #[arg(long)]
         json: bool,
     },
-    /// Prints configuration, metadata, tensors and sizes of a GGUF file, a safetensors file or a
-    /// folder.
+    /// Prints the configuration, metadata, tensors and sizes of a model, or of a vision tower.
     Inspect {
         /// The GGUF or safetensors file of a model, or its folder.
         file: PathBuf,
@@ -141,21 +141,21 @@ enum Command {
     },
     /// Prints the tokens of a text.
     Tokenize {
-        /// The file or folder of a model, or a tokenizer.json.
+        /// The GGUF or safetensors file of a model, its folder, or a tokenizer.json.
         file: PathBuf,
-        /// The text.
+        /// The text to split into tokens.
         text: String,
-        /// Reads names of control tokens, such as <|im_end|>, as these tokens.
+        /// Turns names of control tokens, such as <|im_end|>, into these tokens.
         #[arg(long)]
         parse_special: bool,
-        /// Adds the tokens that the model expects at the beginning and end of a text.
+        /// Adds the tokens that the model expects before and after a text.
         #[arg(long)]
         add_special: bool,
         /// Prints JSON.
         #[arg(long)]
         json: bool,
     },
-    /// Prints the memory that a model needs, and checks that all of its tensors are there.
+    /// Prints the memory that a model needs, and checks that its tensors are complete.
     Fit {
         /// The GGUF or safetensors file of a model, or its folder.
         file: PathBuf,

@@ -1,4 +1,4 @@
-//! Commands that measure a model: perplexity and speed.
+//! Commands that measure models: `perplexity`, `compare` and `bench`.
 
 use crate::options::{RunOptions, bar};
 use indicatif::ProgressBar;
@@ -12,7 +12,7 @@ use std::fmt::Write;
 use std::path::Path;
 use std::time::Instant;
 
-/// Returns the mean and its standard error.
+/// Returns the mean of some numbers, and the standard error of the mean.
 fn mean_and_error(numbers: &[f32]) -> (f64, f64) {
     let n = numbers.len() as f64;
     let mean = numbers.iter().map(|x| f64::from(*x)).sum::<f64>() / n;
@@ -60,8 +60,9 @@ pub fn perplexity(
     Ok(format!("perplexity {perplexity:.4} ± {error:.4} over {} tokens in windows of {window}\n", losses.len()))
 }
 
-/// Returns how the logits of two models differ, for `sequences` sequences of `length` pseudorandom
-/// tokens.
+/// Returns the differences between the logits of two models after each of `sequences` sequences of
+/// `length` pseudorandom tokens. The Kullback–Leibler divergence is Σ p·ln(p/q), with the
+/// probabilities p of `other` and q of `file`.
 pub fn compare(
     [file, other]: [&Path; 2],
     [sequences, length]: [usize; 2],
@@ -112,8 +113,8 @@ pub fn compare(
     Ok(out)
 }
 
-/// Returns the bytes a second that a copy on the device reads and writes; none on the CPU, whose
-/// interpreter does not limit memory.
+/// Returns the bytes that a copy on the device reads and writes per second. Returns `None` for the
+/// CPU, where the interpreter limits the speed, and not the memory.
 fn copy_bandwidth(device: &Device) -> Result<Option<f64>, Error> {
     if device.is_cpu() {
         return Ok(None);
@@ -135,34 +136,34 @@ fn copy_bandwidth(device: &Device) -> Result<Option<f64>, Error> {
     Ok(Some(best))
 }
 
-/// The sequences that `bench` runs.
+/// The sequences that `bench` runs, and the measurements.
 pub struct BenchWorkload {
     /// Tokens of the prompt.
     pub prompt: usize,
     /// Tokens that are generated.
     pub generate: usize,
-    /// Tokens before the prompt.
+    /// Tokens before the prompt, for each run.
     pub depths: Vec<usize>,
     /// Sequences that are generated at once.
     pub sequences: usize,
-    /// Whether the kernels are timed alone.
+    /// Whether each kernel is also timed alone.
     pub kernels: bool,
 }
 
 /// The measurements at a depth.
 struct BenchMeasurement {
     depth: usize,
-    /// The seconds of the prompt of a sequence.
+    /// The seconds that the prompt of a sequence takes.
     prompt: f64,
-    /// The seconds of a step, in which each sequence gets a token.
+    /// The seconds that a step takes, in which each sequence gets a token.
     step: f64,
     /// The bytes of weights and of keys and values that a step reads.
     bytes: f64,
-    /// The graphs and kernels of the prompt's last chunk and of a step.
+    /// The times of the prompt's last chunk and of a step on the device alone, if measured.
     times: Option<[StepTimes; 2]>,
 }
 
-/// Measures prompts and generation after sequences of a depth.
+/// Measures prompts and generation after `depth` tokens in the cache.
 fn measure(
     model: &Model,
     options: SessionOptions,
@@ -171,8 +172,7 @@ fn measure(
     progress: &ProgressBar,
 ) -> Result<BenchMeasurement, Error> {
     let configuration = &model.configuration;
-    // Returns the token at a place of a sequence. The tokens are pseudorandom, so that neighbors
-    // differ.
+    // Tokens are pseudorandom, so that neighbors differ.
     let token = |i: usize| (i.wrapping_mul(7919) % configuration.vocabulary) as u32;
     let mut batch = model.batch(options, *sequences)?;
     let mut seconds = 0.0;
@@ -217,12 +217,13 @@ fn measure(
             Some([prompt_times, model.step_times(options, TimedStep::Decode { sequences: *sequences, before })?])
         }
     };
+    // The mean number of keys of a sequence over the timed steps, which follow the warm-up steps.
     let keys = (depth + prompt) as f64 + (*generate as f64 + 3.0) / 2.0;
     let bytes = *sequences as f64 * keys * configuration.cache_per_token(options.cache) as f64;
     Ok(BenchMeasurement { depth, prompt: seconds / *sequences as f64, step, bytes, times })
 }
 
-/// Returns the tokens a second of a prompt and of generation after sequences of some depths.
+/// Returns the tokens per second of prompts and of generation, for each depth of a workload.
 pub fn bench(file: &Path, bench: &BenchWorkload, options: &RunOptions, wants_json: bool) -> Result<String, Error> {
     let checkpoint = options.open(file)?;
     let bench = &BenchWorkload {

@@ -12,10 +12,10 @@ use std::fmt::{self, Display, Formatter};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-/// Where a model runs.
+/// A choice of the device on which a model runs.
 #[derive(Clone, Copy, ValueEnum)]
 pub enum DeviceName {
-    /// The first supported GPU, or else the CPU.
+    /// The first supported GPU, or the CPU if there is none.
     Best,
     /// The CPU, which interprets the kernels.
     Cpu,
@@ -26,15 +26,15 @@ pub enum DeviceName {
 /// The extent of checks on the CPU.
 #[derive(Clone, Copy, ValueEnum)]
 pub enum CheckLevel {
-    /// Every access, and races between threads.
+    /// Every check: accesses, races between threads, uninitialized shared memory.
     All,
-    /// Accesses outside buffers.
+    /// Every check except those of races and of uninitialized shared memory.
     Accesses,
-    /// Nothing: values only.
+    /// Only the termination of loops.
     Values,
 }
 
-/// How keys and values are kept.
+/// The format of keys and values in the cache.
 #[derive(Clone, Copy, ValueEnum)]
 pub enum CacheOption {
     /// 2 bytes per element.
@@ -46,7 +46,7 @@ pub enum CacheOption {
     Q8_0,
 }
 
-/// One of several devices.
+/// A device of a split.
 #[derive(Clone, Copy, Debug)]
 pub enum DeviceNumber {
     /// The CPU, which interprets the kernels.
@@ -85,22 +85,22 @@ impl DeviceNumber {
     }
 }
 
-/// How the layers of a model are split over several devices.
+/// Options that split the layers of a model over several devices.
 #[derive(Args)]
 pub struct SplitOptions {
-    /// Splits the layers over these devices, in this order: numbers of GPUs, such as 0,1. `cpu` is
-    /// the CPU, and may be given several times.
+    /// Splits the layers over these devices, in this order: numbers of GPUs, such as 0,1, or cpu.
+    /// Only cpu may be given several times.
     #[arg(long, value_delimiter = ',')]
     pub devices: Vec<DeviceNumber>,
-    /// The layers of each device, such as 20,8. By default, weights and cache take about the same
-    /// part of each device's free memory.
+    /// The number of layers of each device, such as 20,8. By default, weights and cache take about
+    /// the same part of each device's free memory.
     #[arg(long, value_delimiter = ',', requires = "devices")]
     pub split: Vec<usize>,
 }
 
 impl SplitOptions {
-    /// Returns the free memory of each device, or `None` for a single unknown device. The memory of
-    /// the CPU, and of GPUs that this machine lacks, is unknown.
+    /// Returns the free memory of each device in bytes, `None` if unknown. The memory of the CPU,
+    /// and of GPUs that this machine lacks, is unknown. Without a split, one device is unknown.
     pub fn free_memory(&self) -> Vec<Option<u64>> {
         match &self.devices[..] {
             [] => vec![None],
@@ -108,7 +108,7 @@ impl SplitOptions {
         }
     }
 
-    /// Returns the layers of each device, if they are given.
+    /// Returns the number of layers of each device, if the option is given.
     pub fn layers(&self) -> Option<&[usize]> {
         if self.split.is_empty() { None } else { Some(&self.split) }
     }
@@ -117,7 +117,7 @@ impl SplitOptions {
 /// Options of each command that runs a model.
 #[derive(Args)]
 pub struct RunOptions {
-    /// Where the model runs.
+    /// The device on which the model runs.
     #[arg(long, value_enum, default_value_t = DeviceName::Best, conflicts_with = "devices")]
     device: DeviceName,
     #[command(flatten)]
@@ -125,14 +125,15 @@ pub struct RunOptions {
     /// The checks on the CPU. The choice does not change results.
     #[arg(long, value_enum, default_value_t = CheckLevel::Values)]
     checks: CheckLevel,
-    /// How keys and values are kept.
+    /// The format of keys and values in the cache.
     #[arg(long, value_enum, default_value_t = CacheOption::F16)]
     cache: CacheOption,
-    /// Computes without approximations: all devices give equal tokens, at a lower speed.
+    /// Computes without approximations, at a lower speed. With quantized weights, all devices then
+    /// give equal tokens, except for prompts with images.
     #[arg(long)]
     exact: bool,
-    /// Guesses up to this many tokens from repetitions in prompt and answer, and verifies them in
-    /// one step.
+    /// Guesses up to this many tokens, at most 15, from repetitions in prompt and answer, and
+    /// verifies them in one step.
     #[arg(long, default_value_t = 0)]
     drafts: usize,
     /// The GGUF file of the vision tower, if FILE is GGUF. Safetensors contain the tower.
@@ -153,12 +154,12 @@ pub fn open(file: &Path, mmproj: Option<&Path>) -> Result<Checkpoint, Error> {
 }
 
 impl RunOptions {
-    /// Opens a model, and its vision tower.
+    /// Opens a model, and its vision tower if that is a separate file.
     pub fn open(&self, file: &Path) -> Result<Checkpoint, Error> {
         open(file, self.mmproj.as_deref())
     }
 
-    /// Returns how images are prepared for a model.
+    /// Returns the settings by which images are prepared for a model.
     pub fn processor(&self, model: &Model) -> Result<ImageProcessor, Error> {
         Ok(model.processor()?.with_tokens(self.image_tokens))
     }
@@ -175,8 +176,8 @@ impl RunOptions {
         }])
     }
 
-    /// Loads a model for `sequences` sequences of up to `context_size` tokens, with a bar at a
-    /// terminal.
+    /// Loads a model for `sequences` sequences of up to `context_size` tokens. At a terminal, a bar
+    /// shows the progress.
     pub fn load(&self, checkpoint: &Checkpoint, [sequences, context_size]: [usize; 2]) -> Result<Model, Error> {
         let devices = self.devices()?;
         for device in &devices {
@@ -226,7 +227,7 @@ impl RunOptions {
     }
 }
 
-/// Returns a bar on stderr, which shows at a terminal only.
+/// Returns a progress bar on stderr, which is visible at a terminal only.
 pub fn bar(template: &str) -> ProgressBar {
     let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
     if let Ok(style) = ProgressStyle::with_template(template) {

@@ -8,7 +8,8 @@ use serde_json::json;
 use std::fmt::Write;
 use std::path::Path;
 
-/// Writes a file in other formats, and returns a table of the changes.
+/// Writes a file whose matrices have other formats, and returns a table of the changes. `formats`
+/// are the names of the formats of layers and of the embedding.
 pub fn quantize(file: &Path, to: &Path, formats: [&str; 2], wants_json: bool) -> Result<String, models::Error> {
     let [layers, embedding] = formats.map(quantize::target);
     let formats = TargetFormats { layers: layers?, embedding: embedding? };

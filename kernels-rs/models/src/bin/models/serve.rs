@@ -1,15 +1,15 @@
-//! The command `serve`: an HTTP server for a model, with the interface of OpenAI.
+//! The command `serve`: an HTTP server with the interface of OpenAI, for one model.
 //!
 //! ```text
-//!   HTTP ─ api ─ request, tokens ─▶ queue ─▶ worker: a thread with a batch ─▶ tokens ─ answer ─▶ JSON or events
+//!   HTTP ─▶ api ─▶ request ─▶ queue of jobs ─▶ worker: a thread with a batch ─▶ tokens ─▶ answer ─▶ HTTP
 //! ```
 //!
 //! | module | use |
 //! |---|---|
 //! | [`api`] | routes, the state that requests share, and errors |
-//! | [`request`] | the fields of requests |
-//! | [`answer`] | answers as JSON objects and as events |
-//! | [`worker`] | the thread that computes, several sequences at once |
+//! | [`request`] | the fields of requests, which become a prompt and options |
+//! | [`answer`] | answers as JSON objects or as server-sent events |
+//! | [`worker`] | the thread that computes several sequences at once |
 
 mod answer;
 mod api;
@@ -27,7 +27,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::net::TcpListener;
 
-/// Options of a server.
+/// Options of the command `serve`.
 #[derive(Args)]
 pub struct ServeOptions {
     #[command(flatten)]
@@ -38,13 +38,13 @@ pub struct ServeOptions {
     /// The port; 0 for a free one.
     #[arg(long, default_value_t = 8080)]
     port: u16,
-    /// The model's name in requests. Without it, the name of the file.
+    /// The model's name in requests; by default, the name of the file or folder.
     #[arg(long)]
     name: Option<String>,
-    /// Sequences that are computed at once.
+    /// Sequences that are computed at once, up to 16.
     #[arg(long, default_value_t = 4)]
     sequences: usize,
-    /// Requests that wait while all sequences are in use.
+    /// Requests that may wait while all sequences are in use.
     #[arg(long, default_value_t = 64)]
     queue: usize,
     /// The context size of each sequence: the largest number of tokens of prompt and answer
@@ -56,7 +56,7 @@ pub struct ServeOptions {
     json: bool,
 }
 
-/// Returns an error of the network.
+/// Returns a function that makes an error of an action on a network address.
 fn network_error(action: &'static str, address: String) -> impl FnOnce(std::io::Error) -> Error {
     move |source| Error::Io { action, path: PathBuf::from(address), source }
 }
@@ -71,7 +71,7 @@ fn name_of(file: &Path) -> String {
 /// Loads a model and answers requests until ctrl-C.
 pub fn serve(file: &Path, options: &ServeOptions) -> Result<(), Error> {
     let model = options.run.load(&options.run.open(file)?, [options.sequences, options.context_size])?;
-    // Sequences are at most as long as those that the model was trained on.
+    // The model was not trained on longer sequences.
     let context_size = options.context_size.min(model.configuration.context);
     let batch = model.batch(options.run.session(context_size), options.sequences)?;
     let name = options.name.clone().unwrap_or_else(|| name_of(file));
@@ -106,7 +106,7 @@ pub fn serve(file: &Path, options: &ServeOptions) -> Result<(), Error> {
         let served = axum::serve(listener, api::routes(server)).with_graceful_shutdown(interrupted).await;
         served.map_err(network_error("serve at", address))
     })?;
-    // The routes had the queue's only sender. Without it the worker ends.
+    // The routes had the queue's only sender. The worker ends when the queue has no sender.
     drop(runtime);
     let _ = worker.join();
     eprintln!("ended by ctrl-C");

@@ -1,9 +1,9 @@
-//! Lines of tables: widths, and counts of bytes.
+//! Parts of printed lines: cut texts, counts of bytes, and wrapped messages.
 
-/// The widest line that is printed.
+/// The columns of the widest line that is printed.
 pub const LINE_WIDTH: usize = 80;
 
-/// Returns `text` in at most `width` columns, cut in the middle.
+/// Returns `text` in at most `width` columns: escaped, and cut in the middle.
 pub fn truncated(text: &str, width: usize) -> String {
     let escaped: Vec<char> = text.chars().flat_map(char::escape_debug).collect();
     if escaped.len() <= width {
@@ -14,7 +14,7 @@ pub fn truncated(text: &str, width: usize) -> String {
     escaped[..begin].iter().chain(&['…']).chain(&escaped[end..]).collect()
 }
 
-/// Returns a count of bytes with its unit.
+/// Returns a count of bytes with a decimal unit: 1 kB is 1000 bytes.
 pub fn format_bytes(bytes: u64) -> String {
     let units = ["B", "kB", "MB", "GB", "TB"];
     let mut value = bytes as f64;
@@ -27,7 +27,7 @@ pub fn format_bytes(bytes: u64) -> String {
     format!("{value:.digits$} {}", units[unit])
 }
 
-/// Breaks a message into lines of at most 80 columns.
+/// Splits a message into lines of at most 80 columns, if its words are not longer.
 pub fn wrapped_lines(text: &str) -> impl Iterator<Item = String> {
     let mut lines: Vec<String> = vec![String::new()];
     for word in text.split_whitespace() {

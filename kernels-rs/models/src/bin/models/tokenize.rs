@@ -7,7 +7,7 @@ use serde_json::json;
 use std::fmt::Write;
 use std::path::Path;
 
-/// Returns the tokens of a text.
+/// Returns a list of the tokens of a text.
 pub fn tokenize(file: &Path, text: &str, encoding: Encoding, wants_json: bool) -> Result<String, models::Error> {
     let tokenizer = if file.file_name().is_some_and(|name| name == "tokenizer.json") {
         Tokenizer::from_json(file)?

@@ -1,4 +1,4 @@
-//! Answers as JSON objects and as events.
+//! Answers as JSON objects or as server-sent events.
 
 use super::api::RefusedRequest;
 use super::worker::AnswerEvent;
@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 use std::convert::Infallible;
 use tokio::sync::mpsc::UnboundedReceiver;
 
-/// The kind of an answer.
+/// The kind of an answer, which depends on the path of the request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum AnswerKind {
     /// The next message of a conversation.
@@ -29,7 +29,7 @@ impl AnswerKind {
         }
     }
 
-    /// Returns the type of the object that an event contains.
+    /// Returns OpenAI's name for the type of the object in an event.
     fn chunk(self) -> &'static str {
         match self {
             AnswerKind::Chat => "chat.completion.chunk",
@@ -38,7 +38,7 @@ impl AnswerKind {
     }
 }
 
-/// The fields that all parts of an answer have.
+/// The fields that every object of an answer has, and the size of the prompt.
 #[derive(Clone, Debug)]
 pub struct AnswerHeader {
     pub kind: AnswerKind,
@@ -68,11 +68,13 @@ fn reason(stop: StopReason) -> &'static str {
 }
 
 impl AnswerHeader {
+    /// Returns an object of type `object` with these choices.
     fn object(&self, object: &str, choices: Value) -> Value {
         let AnswerHeader { id, created, model, .. } = self;
         json!({ "id": id, "object": object, "created": created, "model": model, "choices": choices })
     }
 
+    /// Returns the counts of tokens as OpenAI's interface names them.
     fn usage(&self, TokenUsage { generated, reused }: TokenUsage) -> Value {
         json!({
             "prompt_tokens": self.prompt, "completion_tokens": generated, "total_tokens": self.prompt + generated,
@@ -80,7 +82,7 @@ impl AnswerHeader {
         })
     }
 
-    /// Returns the object of an event.
+    /// Returns the object of an event. `delta` has the text since the event before.
     fn chunk(&self, delta: Value, stop: Option<StopReason>) -> Value {
         let mut choice = match self.kind {
             AnswerKind::Chat => json!({ "index": 0, "delta": delta }),
@@ -92,7 +94,7 @@ impl AnswerHeader {
     }
 }
 
-/// Waits until an answer is complete, and returns its object.
+/// Waits until an answer is complete, and returns its JSON object.
 pub async fn complete(
     about: &AnswerHeader,
     mut events: UnboundedReceiver<AnswerEvent>,
@@ -127,18 +129,21 @@ pub async fn complete(
     Err(RefusedRequest::failed("the computation ended early".to_owned()))
 }
 
-/// The events of an answer that are not sent yet.
+/// An answer that is sent as server-sent events.
 struct AnswerStream {
     about: AnswerHeader,
     events: UnboundedReceiver<AnswerEvent>,
+    /// Whether the last object has the counts of tokens.
     with_usage: bool,
     usage: TokenUsage,
+    /// Data of events that are not sent yet.
     ready: VecDeque<String>,
+    /// Whether `ready` has the last event.
     has_ended: bool,
 }
 
 impl AnswerStream {
-    /// Returns the next text to send, when it is there.
+    /// Waits for the data of the next event. Returns `None` after the last event.
     async fn next(&mut self) -> Option<String> {
         while self.ready.is_empty() && !self.has_ended {
             match self.events.recv().await {
@@ -153,6 +158,7 @@ impl AnswerStream {
         self.ready.pop_front()
     }
 
+    /// Appends to `ready` what a client receives for an event.
     fn add(&mut self, event: AnswerEvent) {
         let about = &self.about;
         let mut send = |object: Value| self.ready.push_back(object.to_string());
@@ -177,7 +183,7 @@ impl AnswerStream {
     }
 }
 
-/// Returns an answer as events, each when its text is complete.
+/// Returns an answer as server-sent events. An event is sent as soon as its text is complete.
 pub fn stream(about: AnswerHeader, events: UnboundedReceiver<AnswerEvent>, with_usage: bool) -> Response {
     let mut ready = VecDeque::new();
     if about.kind == AnswerKind::Chat {

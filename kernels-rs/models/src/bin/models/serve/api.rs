@@ -1,4 +1,4 @@
-//! Routes, the state that requests share, and errors.
+//! The routes of the server, the state that requests share, and errors.
 
 use super::answer::{self, AnswerKind};
 use super::request::RequestFields;
@@ -23,11 +23,12 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 /// The state that all requests share.
 pub struct ServerState {
     pub(super) model: Model,
-    /// How images are prepared, if the model sees them.
+    /// The settings by which images are prepared, if the model has a vision tower.
     pub(super) processor: Option<ImageProcessor>,
     pub(super) name: String,
-    /// The maximum number of tokens of a sequence.
+    /// The maximum number of tokens of prompt and answer together.
     pub(super) context_size: usize,
+    /// The queue of the worker.
     pub(super) jobs: SyncSender<Job>,
     /// When the server began, in seconds since 1970.
     pub(super) created: u64,
@@ -41,7 +42,7 @@ pub(super) fn now() -> u64 {
 }
 
 impl ServerState {
-    /// Makes a server whose requests become jobs.
+    /// Makes the state of a server that starts now. `jobs` is the queue of the worker.
     pub fn new(
         model: Model,
         processor: Option<ImageProcessor>,
@@ -52,18 +53,20 @@ impl ServerState {
         ServerState { model, processor, name, context_size, jobs, created: now(), answers: AtomicU64::new(0) }
     }
 
+    /// Returns OpenAI's object that describes the model.
     fn description(&self) -> Value {
         json!({ "id": self.name, "object": "model", "created": self.created, "owned_by": "kernels-rs" })
     }
 }
 
-/// A refused request.
+/// The error of a refused request.
 #[derive(Debug)]
 pub struct RefusedRequest {
     status: StatusCode,
     message: String,
-    /// The field.
+    /// The field of the request that is wrong.
     field: Option<String>,
+    /// A name of the problem for programs.
     code: Option<&'static str>,
 }
 
@@ -85,7 +88,7 @@ impl RefusedRequest {
         RefusedRequest::new(StatusCode::INTERNAL_SERVER_ERROR, message)
     }
 
-    /// Returns the object of an error.
+    /// Returns the error as a JSON object.
     pub fn object(&self) -> Value {
         let kind = match self.status.as_u16() {
             429 => "rate_limit_error",
@@ -102,12 +105,12 @@ impl IntoResponse for RefusedRequest {
     }
 }
 
-/// The most bytes of a request, which may have images.
+/// The most bytes of a request, which may contain images.
 const MAX_BODY_BYTES: usize = 64 << 20;
 
 type SharedServer = State<Arc<ServerState>>;
 
-/// Returns the routes.
+/// Returns the routes of the server.
 pub fn routes(server: ServerState) -> Router {
     let unknown = || async { RefusedRequest::new(StatusCode::NOT_FOUND, "this path does not exist") };
     let other =
@@ -151,6 +154,7 @@ async fn complete(state: SharedServer, body: Result<Json<Value>, JsonRejection>)
     answer_request(state, body, AnswerKind::Text).await
 }
 
+/// Reads a request, puts its job into the queue, and returns the answer.
 async fn answer_request(
     State(server): SharedServer,
     body: Result<Json<Value>, JsonRejection>,
@@ -161,7 +165,7 @@ async fn answer_request(
         return Err(RefusedRequest::new(StatusCode::BAD_REQUEST, "expected a JSON object"));
     };
     let fields = RequestFields(body);
-    // Images are read without blocking other requests.
+    // Decoding images takes long. `block_in_place` lets other requests run meanwhile.
     let request = tokio::task::block_in_place(|| fields.request(&server, kind))?;
     let tokens = request.prompt.tokens().len();
     let events = enqueue(&server, request.prompt, request.generation)?;
@@ -178,7 +182,8 @@ async fn answer_request(
     }
 }
 
-/// Puts a job into the queue.
+/// Puts a job into the queue, and returns the receiver of its events. Rejects the job if the queue
+/// is full.
 fn enqueue(
     server: &ServerState,
     prompt: Prompt,

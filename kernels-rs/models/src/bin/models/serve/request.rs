@@ -1,7 +1,8 @@
 //! The fields of requests.
 //!
-//! Fields are those of OpenAI's interface, with `top_k`, `min_p` and `repetition_penalty` beside
-//! them. A field that requires something this server lacks is refused by name, instead of ignored.
+//! Fields are those of OpenAI's interface, and in addition `top_k`, `min_p`, `repetition_penalty`
+//! and `chat_template_kwargs`. If a field requires something that this server lacks, the request is
+//! refused with the name of the field.
 
 use super::answer::AnswerKind;
 use super::api::{RefusedRequest, ServerState, check_model_name, now};
@@ -13,24 +14,27 @@ use models::template::{ContentPart, Conversation, Message, MessageContent};
 use serde_json::{Map, Value, json};
 use std::sync::atomic::Ordering;
 
-/// A request that can be answered.
+/// A valid request.
 pub(super) struct CompletionRequest {
     pub(super) prompt: Prompt,
     pub(super) generation: Generation,
+    /// Whether the answer is sent as events.
     pub(super) is_streamed: bool,
-    /// Whether a last event has the counts of tokens.
+    /// Whether a last event has the counts of tokens, if the answer is sent as events.
     pub(super) with_usage: bool,
 }
 
-/// The fields of a request. A field that is null is absent.
+/// The fields of a request. A null field counts as absent.
 pub(super) struct RequestFields(pub(super) Map<String, Value>);
 
 impl RequestFields {
+    /// Returns a field that is not null.
     fn get(&self, field: &str) -> Option<&Value> {
         self.0.get(field).filter(|value| !value.is_null())
     }
 
-    /// Returns a field that `read` understands, or the default.
+    /// Returns a field as `read` converts it, or `default` if the field is absent. Rejects a field
+    /// that `read` cannot convert.
     fn read<T>(
         &self,
         field: &str,
@@ -47,6 +51,7 @@ impl RequestFields {
         }
     }
 
+    /// Returns a number from `low` to `high`.
     fn number(&self, field: &str, default: f32, low: f64, high: f64) -> Result<f32, RefusedRequest> {
         let expected = format!("a number from {low} to {high}");
         self.read(field, &expected, default, |value| {
@@ -63,10 +68,9 @@ impl RequestFields {
         self.read(field, "true or false", false, Value::as_bool)
     }
 
-    /// Returns the name of a field whose value requires something that the server lacks, and the
-    /// value.
+    /// Returns name and value of a field that requires something that the server lacks.
     fn unsupported_field(&self, kind: AnswerKind) -> Option<(&'static str, &Value)> {
-        // The values of each field that have no effect, and are therefore accepted.
+        // Fields without an implementation, and their values that have no effect.
         let accepted = [
             ("n", json!([1])),
             ("best_of", json!([1])),
@@ -87,6 +91,7 @@ impl RequestFields {
         })
     }
 
+    /// Reads all fields: the prompt, and the options of the answer.
     pub(super) fn request(&self, server: &ServerState, kind: AnswerKind) -> Result<CompletionRequest, RefusedRequest> {
         let Some(Value::String(name)) = self.get("model") else {
             return Err(RefusedRequest::field("model", "`model`: expected the name of the model"));
@@ -104,7 +109,7 @@ impl RequestFields {
                 .unwrap_or_else(|| server.answers.load(Ordering::Relaxed) ^ (now() << 20)),
             temperature: self.number("temperature", 1.0, 0.0, 2.0)?,
             top_k: self.count("top_k", 0)?,
-            // The sampler needs more than 0. The least positive number keeps only the likeliest
+            // The sampler rejects 0. The smallest positive number also keeps only the likeliest
             // token.
             top_p: self.number("top_p", 1.0, 0.0, 1.0)?.max(f32::MIN_POSITIVE),
             min_p: self.number("min_p", 0.0, 0.0, 1.0)?,
@@ -125,7 +130,7 @@ impl RequestFields {
         }
         let max_tokens = match self.get("max_completion_tokens") {
             Some(_) => self.count("max_completion_tokens", left)?,
-            // In OpenAI's interface, a continued text has 16 tokens by default.
+            // In OpenAI's interface, a continuation has up to 16 tokens by default.
             None => self.count("max_tokens", if kind == AnswerKind::Chat { left } else { 16 })?,
         };
         if max_tokens == 0 {
@@ -152,7 +157,7 @@ impl RequestFields {
         })
     }
 
-    /// Returns the tokens of a conversation.
+    /// Returns the prompt of a conversation.
     fn conversation(&self, server: &ServerState) -> Result<Prompt, RefusedRequest> {
         let refused = |message: String| RefusedRequest::field("messages", message);
         let Some(Value::Array(list)) = self.get("messages") else {
@@ -180,7 +185,7 @@ impl RequestFields {
         prompt.map_err(|error| refused(error.to_string()))
     }
 
-    /// Returns the tokens of a prompt that is a text, or tokens.
+    /// Returns the tokens of a prompt, which is a text or a list of tokens.
     fn text(&self, server: &ServerState) -> Result<Vec<u32>, RefusedRequest> {
         let refused = |message: String| RefusedRequest::field("prompt", message);
         let vocabulary = server.model.configuration.vocabulary;
@@ -203,19 +208,19 @@ impl RequestFields {
     }
 }
 
-/// Reads the image of a part of a message.
+/// Reads the image in a part of a message. The error is the reason of a refusal.
 fn image(part: &Value, server: &ServerState) -> Result<Image, String> {
     if server.processor.is_none() {
-        return Err("the model sees no images".to_owned());
+        return Err("the model has no vision tower, so it reads no images".to_owned());
     }
     let url = part["image_url"]["url"].as_str().ok_or("a part has no `image_url` with a `url`")?;
     let data = url.strip_prefix("data:").and_then(|rest| rest.split_once(";base64,")).map(|(_, data)| data);
-    let data = data.ok_or("an image that is no `data:` URL in base64 is not supported")?;
+    let data = data.ok_or("the URL of an image is no `data:` URL in base64; other URLs are not supported")?;
     let bytes = BASE64_STANDARD.decode(data).map_err(|error| format!("an image is not base64: {error}"))?;
     Image::read("an image", &bytes).map_err(|error| error.to_string())
 }
 
-/// Returns a message of a conversation, and adds its images to `images`.
+/// Reads message number `i` of a conversation, and appends its images to `images`.
 fn message(i: usize, value: &Value, server: &ServerState, images: &mut Vec<Image>) -> Result<Message, RefusedRequest> {
     let refused = |problem: &str| RefusedRequest::field("messages", format!("`messages[{i}]`: {problem}"));
     let mut fields = value.as_object().cloned().ok_or_else(|| refused("expected an object"))?;
@@ -238,7 +243,7 @@ fn message(i: usize, value: &Value, server: &ServerState, images: &mut Vec<Image
                 _ => Err(refused("expected parts of the types `text` and `image_url`")),
             };
             let parts = list.iter().map(&mut part).collect::<Result<Vec<ContentPart>, RefusedRequest>>()?;
-            // Many templates expect one text.
+            // Many templates accept only a single text, so parts without images are joined.
             match images.len() == before {
                 false => MessageContent::Parts(parts),
                 true => MessageContent::Text(parts.into_iter().filter_map(text).collect()),
@@ -249,7 +254,7 @@ fn message(i: usize, value: &Value, server: &ServerState, images: &mut Vec<Image
     Ok(Message { role, content, fields })
 }
 
-/// Returns the text of a part.
+/// Returns the text of a part, `None` for an image.
 fn text(part: ContentPart) -> Option<String> {
     match part {
         ContentPart::Text { text } => Some(text),

@@ -1,8 +1,8 @@
-//! The thread that computes: a queue of requests becomes sequences of a batch.
+//! The thread that computes answers. Jobs from a queue become sequences of a batch.
 //!
-//! Each round of the loop takes requests while sequences are free. The round then computes a chunk
-//! of one prompt, and passes the next token of all other sequences through the model together. A
-//! client that has gone frees its sequence in the next round.
+//! Each round of the loop takes jobs while sequences are free. The round then computes a chunk of
+//! one prompt, and passes the last tokens of all other sequences through the model together. If a
+//! client has disconnected, the next round frees its sequence.
 
 use models::Result;
 use models::engine::{Batch, GeneratedToken, Generation, OutputText, Prompt, Sampler, StopReason};
@@ -14,42 +14,43 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use tokio::sync::mpsc::UnboundedSender;
 
-/// A sequence to be continued.
+/// A prompt to be continued.
 #[derive(Debug)]
 pub struct Job {
     /// The prompt.
     pub prompt: Prompt,
-    /// Sampling, stops and the number of tokens.
+    /// Sampling, stop strings and the number of tokens.
     pub generation: Generation,
-    /// Receives what happens. The job ends when the receiver is dropped.
+    /// The channel for events of the job. The job ends when the receiver is dropped.
     pub events: UnboundedSender<AnswerEvent>,
 }
 
-/// A part of an answer.
+/// An event of a job.
 #[derive(Debug)]
 pub enum AnswerEvent {
-    /// The prompt is computed; this many of its tokens were reused from an earlier sequence.
+    /// The prompt is computed. Keys and values of this many tokens were already in the cache.
     PromptComputed(usize),
-    /// A token, and the text that is complete with it.
+    /// A token, and the text that the token completes.
     Token(GeneratedToken),
-    /// The answer ends without a stop.
+    /// The answer failed, for this reason.
     Failed(String),
 }
 
-/// A job in a sequence.
+/// A job that has a sequence.
 struct ActiveJob {
     job: Job,
     sequence: usize,
-    /// Tokens of the prompt that were in the cache already.
+    /// Tokens of the prompt whose keys and values were already in the cache.
     reused: usize,
     sampler: Sampler,
     output: OutputText,
     /// Whether the prompt is computed.
     is_prefilled: bool,
+    /// The number of generated tokens.
     generated: usize,
 }
 
-/// Why a job ended.
+/// The reason why a job ended.
 #[derive(Clone, Debug)]
 enum JobEnd {
     Stop(StopReason),
@@ -62,7 +63,7 @@ impl Display for JobEnd {
         f.write_str(match self {
             JobEnd::Stop(StopReason::EndToken) => "an end token",
             JobEnd::Stop(StopReason::StopString) => "a stop string",
-            JobEnd::Stop(StopReason::TokenLimit) => "the requested number",
+            JobEnd::Stop(StopReason::TokenLimit) => "the requested number of tokens",
             JobEnd::Stop(StopReason::ContextFull) => "a full sequence",
             JobEnd::ClientLeft => "the client left",
             JobEnd::Failed(why) => why,
@@ -70,14 +71,15 @@ impl Display for JobEnd {
     }
 }
 
-/// Starts the thread. The queue's sender refuses jobs if the queue is full. `is_stopping` ends the
-/// running jobs.
+/// Starts the thread, and returns its handle and the sender of its queue. A full queue rejects
+/// jobs. When `is_stopping` becomes true, running jobs end.
 pub fn start(batch: Batch, queue_size: usize, is_stopping: Arc<AtomicBool>) -> (JoinHandle<()>, SyncSender<Job>) {
     let (sender, receiver) = sync_channel(queue_size);
     let worker = Worker { batch, active: Vec::new(), free: VecDeque::new(), is_stopping };
     (std::thread::spawn(move || worker.run(&receiver)), sender)
 }
 
+/// The state of the thread.
 struct Worker {
     batch: Batch,
     active: Vec<ActiveJob>,
@@ -87,7 +89,7 @@ struct Worker {
 }
 
 impl Worker {
-    /// Works until the queue has no sender.
+    /// Runs jobs until the queue is empty and has no sender.
     fn run(mut self, jobs: &Receiver<Job>) {
         self.free.extend(0..self.batch.sequences());
         loop {
@@ -108,20 +110,20 @@ impl Worker {
             }
             self.end(|active| active.job.events.is_closed().then_some(JobEnd::ClientLeft));
             if let Err(error) = self.round() {
-                // The device failed, and with it all sequences.
+                // If the device fails, all sequences fail.
                 let why = error.to_string();
                 self.end(|_| Some(JobEnd::Failed(why.clone())));
             }
         }
     }
 
-    /// Gives a job the free sequence that can reuse the most tokens for it.
+    /// Starts a job in the free sequence that can reuse the most tokens of its prompt.
     fn begin(&mut self, job: Job) {
         if job.events.is_closed() {
             return;
         }
         let common = |sequence: &usize| self.batch.reusable_tokens(*sequence, &job.prompt).unwrap_or(0);
-        // If several are equal, the sequence whose job ended first.
+        // Among equal sequences, the one whose job ended first is taken.
         let best = (0..self.free.len()).rev().max_by_key(|i| common(&self.free[*i]));
         let Some(sequence) = best.and_then(|i| self.free.remove(i)) else { return };
         match self.prepare(sequence, &job) {
@@ -144,6 +146,7 @@ impl Worker {
         }
     }
 
+    /// Sets the prompt of a sequence. Returns the number of reused tokens, and a sampler.
     fn prepare(&mut self, sequence: usize, job: &Job) -> Result<(usize, Sampler)> {
         let sampler = self.batch.model().sampler(job.generation.sampling, job.prompt.tokens())?;
         let reused = self.batch.reusable_tokens(sequence, &job.prompt)?;
@@ -151,7 +154,7 @@ impl Worker {
         Ok((reused, sampler))
     }
 
-    /// Computes a chunk of a prompt, and a token of each sequence whose prompt is computed.
+    /// Computes a chunk of one prompt, and draws a token for each sequence with a computed prompt.
     fn round(&mut self) -> Result<()> {
         let mut ready: Vec<usize> = Vec::new();
         if let Some(i) = self.active.iter().position(|active| !active.is_prefilled) {
@@ -189,14 +192,15 @@ impl Worker {
         output.push(&self.batch.model().tokenizer, token, is_full)
     }
 
-    /// Frees the sequences of jobs that have ended, and prints a line for each.
+    /// Ends the jobs for which `ended` returns a reason: frees their sequences, and prints a line
+    /// for each.
     fn end(&mut self, ended: impl Fn(&ActiveJob) -> Option<JobEnd>) {
         let free = &mut self.free;
         self.active.retain(|active| {
             let Some(end) = ended(active) else { return true };
             let ActiveJob { job, reused, generated, sequence, .. } = active;
             let prompt = job.prompt.tokens().len();
-            eprintln!("prompt of {prompt} tokens, {reused} of them kept; {generated} generated; {end}");
+            eprintln!("prompt of {prompt} tokens, {reused} of them reused; {generated} generated; ended: {end}");
             if let JobEnd::Failed(why) = end {
                 let _ = job.events.send(AnswerEvent::Failed(why));
             }
