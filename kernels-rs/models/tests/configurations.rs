@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use std::collections::{HashMap, HashSet};
 use support::{Writer, json as read_json, smollm2};
 
-/// Returns the published `config.json` of Llama 3.1 8B, in the fields that matter.
+/// Returns the fields of Llama 3.1 8B's published `config.json` that the crate reads.
 fn llama3() -> Value {
     json!({
         "model_type": "llama", "hidden_act": "silu", "attention_bias": false, "mlp_bias": false,
@@ -25,7 +25,7 @@ fn llama3() -> Value {
     })
 }
 
-/// Returns that of Qwen2.5 0.5B.
+/// Returns the fields of Qwen2.5 0.5B's `config.json`.
 fn qwen2() -> Value {
     json!({
         "model_type": "qwen2", "hidden_act": "silu", "hidden_size": 896, "intermediate_size": 4864,
@@ -35,7 +35,7 @@ fn qwen2() -> Value {
     })
 }
 
-/// Returns that of Qwen3 30B-A3B.
+/// Returns the fields of Qwen3 30B-A3B's `config.json`.
 fn qwen3_moe() -> Value {
     json!({
         "model_type": "qwen3_moe", "hidden_act": "silu", "attention_bias": false, "hidden_size": 2048,
@@ -47,7 +47,7 @@ fn qwen3_moe() -> Value {
     })
 }
 
-/// Returns that of Qwen3-VL 2B.
+/// Returns the fields of Qwen3-VL 2B's `config.json`.
 fn qwen3_vl() -> Value {
     json!({
         "model_type": "qwen3_vl", "tie_word_embeddings": true,
@@ -78,8 +78,8 @@ fn parameters(configuration: &Configuration, naming: Naming) -> u64 {
 /// Compares counts of parameters with published ones.
 #[test]
 fn published_models_have_their_parameters() {
-    // Qwen2.5's card says 0.49 B; Llama's 8.03 B; Qwen3's 30.5 B. The exact counts are those of the
-    // safetensors files.
+    // The exact counts are those of the published safetensors files. The model cards round them:
+    // 8.03 billion for Llama, 0.49 for Qwen2.5, 30.5 for Qwen3.
     for (json, count) in [
         (llama3(), 8_030_261_248u64),
         (qwen2(), 494_032_768),
@@ -88,7 +88,7 @@ fn published_models_have_their_parameters() {
     ] {
         let configuration = read(&json);
         assert_eq!(parameters(&configuration, Naming::Transformers), count, "{:?}", configuration.architecture);
-        // GGUF stacks all experts of a layer in one tensor, so only the number of tensors differs.
+        // GGUF joins the experts of a layer in one tensor, so only the number of tensors differs.
         assert_eq!(parameters(&configuration, Naming::Gguf), count, "{:?}", configuration.architecture);
         for naming in [Naming::Gguf, Naming::Transformers] {
             let tensors = configuration.tensors(naming);
@@ -139,7 +139,8 @@ fn names_of_both_kinds() {
     assert!(named(&vl, Naming::Transformers, "lm_head.weight").is_none(), "the output matrix is the embedding");
 }
 
-/// Compares frequencies with the formulas of their authors, to the rounding of `f32`.
+/// Compares frequencies with those that `make.py` computed by the formulas of Llama 3 and YaRN, up
+/// to the rounding of `f32`.
 #[test]
 fn rotary_frequencies() {
     let expected: HashMap<String, Vec<f64>> = read_json("rotary.json");
@@ -161,7 +162,7 @@ fn rotary_frequencies() {
         }
     }
     assert_eq!(rotary(1e6, 128, yarn).attention_factor(), 1.138_629_4);
-    // GGUF has Llama 3's scaling as divisors, which give the same frequencies.
+    // GGUF stores Llama 3's scaling as divisors, which give the same frequencies.
     let plain = rotary(5e5, 128, Scaling::None).frequencies(&[]).unwrap();
     let divisors: Vec<f32> = plain.iter().zip(&expected["llama3"]).map(|(plain, f)| plain / *f as f32).collect();
     let found = rotary(5e5, 128, Scaling::Divisors).frequencies(&divisors).unwrap();
@@ -199,17 +200,17 @@ fn smollm2_is_whole() {
     assert_eq!(configuration.rotary.pairing, Pairing::Neighbors);
     let weights = checkpoint.weights(&configuration).unwrap();
     assert_eq!((weights.len(), weights[0].1.format), (272, TensorFormat::Q8_0));
-    // 134.5 million parameters; the file is 98,362,432 bytes with a header of 1,785,664.
+    // The file has 98,362,432 bytes, of which 1,785,664 are the header.
     assert_eq!(parameters(&configuration, Naming::Gguf), 134_515_008);
     assert_eq!(checkpoint.bytes(), 98_362_432 - 1_785_664);
     let memory = configuration.memory(MemoryPlan::default(), checkpoint.bytes());
-    // 30 layers, keys and values of 3 heads of 64.
+    // 30 layers have keys and values of 3 heads of 64 elements, with 2 bytes each.
     assert_eq!(memory.cache_per_token, 30 * 2 * 3 * 64 * 2);
     assert_eq!(configuration.cache_per_token(CacheFormat::Q8_0), 30 * 2 * 3 * 2 * 34);
     assert_eq!(memory.cache, 4096 * memory.cache_per_token);
 }
 
-/// Rejects features without an implementation, by name.
+/// Rejects unsupported values and wrong types. The error names the field.
 #[test]
 fn missing_keys_are_named() {
     let refused = |mut json: Value, path: &str, value: Value, expected: &str| {
@@ -276,7 +277,7 @@ fn missing_keys_are_named() {
     );
 }
 
-/// Returns a small model of an architecture as GGUF, without tensors.
+/// Returns the metadata of a small model of an architecture.
 fn small(architecture: &str) -> Writer {
     let key = |key: &str| format!("{architecture}.{key}");
     Writer::default()
@@ -295,8 +296,8 @@ fn gguf(writer: Writer) -> Gguf {
     Gguf::from_bytes("x.gguf", writer.finish()).unwrap()
 }
 
-/// Adds every tensor that the configuration needs, as zeros in F16, except the tensors that
-/// `change` replaces.
+/// Adds every tensor that the configuration needs, as zeros in F16. `change` returns the extents
+/// that a tensor gets, or `None` to leave it out.
 fn with_tensors(writer: Writer, change: impl Fn(&str, &[u64]) -> Option<Vec<u64>>) -> Writer {
     let configuration = Configuration::from_gguf(&gguf(writer.clone())).unwrap();
     configuration.tensors(Naming::Gguf).into_iter().fold(writer, |writer, tensor| {
@@ -337,7 +338,7 @@ fn tensors_are_checked() {
         check("other.gguf", with_tensors(small("llama"), other)).unwrap_err(),
         "other.gguf, tensor `blk.0.ffn_up.weight`: expected extents [256, 128], found [128, 256]"
     );
-    // Llama has no bias here. If the tensor were ignored, the model would run with wrong results.
+    // Llama has no biases. If the reader ignored the tensor, the model would give wrong results.
     let more = with_tensors(small("llama"), same).tensor("blk.0.attn_q.bias", &[128], 0, vec![0; 512]);
     assert_eq!(
         check("more.gguf", more).unwrap_err(),

@@ -1,5 +1,5 @@
 //! Readers of files with random damage. A reader must return an error or a value, without a panic,
-//! an endless loop, or memory beyond a multiple of the file. Seeds are fixed, so a failure repeats.
+//! an endless loop, or an allocation above a limit. Seeds are fixed, so a failure is reproducible.
 
 mod support;
 
@@ -15,15 +15,16 @@ use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use support::{Writer, data, json};
 
-/// Records the largest allocation of each thread.
+/// An allocator that records the largest allocation of each thread.
 struct Counting;
 
 thread_local! {
     static LARGEST: Cell<usize> = const { Cell::new(0) };
 }
 
+/// Records an allocation.
 fn note(bytes: usize) {
-    // A thread that is ending has lost its counter already, so this access may fail.
+    // A thread that is ending may have dropped its counter.
     let _ = LARGEST.try_with(|largest| largest.set(largest.get().max(bytes)));
 }
 
@@ -77,7 +78,8 @@ impl Random {
     }
 }
 
-/// Returns `bytes` with one to four changes. Most are in the first `header` bytes.
+/// Returns `bytes` with one to four changes, most of them in the first `header` bytes. Some changes
+/// insert one of `inserts`.
 fn damaged(random: &mut Random, bytes: &[u8], header: usize, inserts: &[&[u8]]) -> Vec<u8> {
     let mut bytes = bytes.to_vec();
     for _ in 0..1 + random.below(4) {
@@ -103,7 +105,7 @@ fn damaged(random: &mut Random, bytes: &[u8], header: usize, inserts: &[&[u8]]) 
     bytes
 }
 
-/// Lengths and counts at which readers fail.
+/// Returns lengths and counts that a careless reader would not check.
 fn hostile() -> Vec<Vec<u8>> {
     let numbers = [0, 1, 7, 1 << 16, (1 << 31) - 1, 1 << 31, 1 << 32, 1 << 40, 1 << 62, u64::MAX - 7, u64::MAX];
     let long = numbers.iter().map(|n: &u64| n.to_le_bytes().to_vec());
@@ -111,7 +113,7 @@ fn hostile() -> Vec<Vec<u8>> {
     long.chain(short).collect()
 }
 
-/// Pieces of JSON and of templates that are inserted.
+/// Texts to insert into JSON and templates.
 const TEXTS: [&str; 24] = [
     "{",
     "}",
@@ -139,7 +141,8 @@ const TEXTS: [&str; 24] = [
     "not",
 ];
 
-/// Runs `read` on `rounds` damaged copies of `bytes`. `read` returns the message of an error.
+/// Runs `read` on `rounds` damaged copies of `bytes`, and checks that it does not panic or allocate
+/// more than `largest` bytes at once. `read` returns the message of an error.
 fn survives(
     name: &str,
     bytes: &[u8],
@@ -174,7 +177,7 @@ fn texts() -> Vec<Vec<u8>> {
     TEXTS.iter().map(|text| text.as_bytes().to_vec()).collect()
 }
 
-/// Uses a tokenizer as a program does.
+/// Encodes and decodes some texts, and decodes each token.
 fn used(tokenizer: &Tokenizer) -> Result<(), models::Error> {
     for text in ["Hello, world 12345", "  naïve\n\n\t日本 🦀 <|im_start|>", "\u{fffd}\0"] {
         for encoding in [Encoding::default(), Encoding { parse_special: true, add_special: true }] {
@@ -185,7 +188,7 @@ fn used(tokenizer: &Tokenizer) -> Result<(), models::Error> {
     (0..tokenizer.len() as u32).try_for_each(|token| tokenizer.decode(&[token]).map(|_| ()))
 }
 
-/// Opens a GGUF file and reads every byte of it.
+/// Opens a GGUF file, and reads all of its metadata and tensors.
 fn gguf(bytes: Vec<u8>) -> Result<Gguf, models::Error> {
     let gguf = Gguf::from_bytes("x.gguf", bytes)?;
     let sum = |bytes: &[u8]| bytes.iter().map(|byte| u64::from(*byte)).sum::<u64>();
@@ -195,7 +198,7 @@ fn gguf(bytes: Vec<u8>) -> Result<Gguf, models::Error> {
     Ok(gguf)
 }
 
-/// Returns a small language model with a vocabulary of bytes.
+/// Returns a GGUF file with the configuration and vocabulary of a small language model.
 fn model() -> Vec<u8> {
     let tokens: Vec<String> = ["a", "b", "ab", "Ġ", "Ġa", "<|im_end|>"].map(str::to_owned).to_vec();
     let file = Writer::default()

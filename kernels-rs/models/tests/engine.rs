@@ -1,4 +1,4 @@
-//! Whole models on the CPU device, against plain loops over `f32`.
+//! Whole models on the CPU device and on a GPU, compared with plain loops over `f32`.
 
 #[path = "support/reference.rs"]
 mod reference;
@@ -24,13 +24,14 @@ use small::{GROUPS, HEAD, LAYERS, TOKENS, random, small, small_with_heads};
 use std::path::PathBuf;
 use support::smollm2;
 
-/// Returns the largest difference, relative to the largest logit.
+/// Returns the largest difference, relative to the largest magnitude of an expected logit.
 fn difference(found: &[f32], expected: &[f32]) -> f32 {
     let top = expected.iter().fold(0.0f32, |top, x| top.max(x.abs()));
     found.iter().zip(expected).fold(0.0f32, |most, (a, b)| most.max((a - b).abs())) / top
 }
 
-/// Compares logits after a prompt in chunks, and after single steps.
+/// Compares the logits of a session with those of the reference after each chunk. `chunks`
+/// has the numbers of tokens.
 fn compared(device: &Device, path: &std::path::Path, options: SessionOptions, chunks: &[usize], bound: f32) {
     let mut reference = Reference::new(&Gguf::open(path).unwrap());
     let model = Model::load(device, path).unwrap();
@@ -50,21 +51,22 @@ fn compared(device: &Device, path: &std::path::Path, options: SessionOptions, ch
     }
 }
 
-/// Compares every architecture, cache format, and path through attention.
+/// Compares every architecture without experts and images, in two cache formats and every path
+/// through attention.
 fn all_compared(device: &Device) {
     let wide =
         SessionOptions { context_size: 40, chunk_size: 64, cache: CacheFormat::F32, ..SessionOptions::default() };
     let narrow = SessionOptions { cache: CacheFormat::F16, ..wide };
     for architecture in ["llama", "qwen2", "qwen3"] {
         let path = small(&format!("f32-{architecture}-{}", device.is_cpu()), architecture, false);
-        // The chunks cover attention by tiles, by separate queries, and by one query.
+        // The chunks cover attention for a tile of queries, separate queries, and one query.
         compared(device, &path, wide, &[20, 3, 1, 1], 2e-5);
         compared(device, &path, narrow, &[18, 1], 2e-3);
         // The prompt has more keys than a warp has lanes.
         compared(device, &path, SessionOptions { exact: true, ..wide }, &[33, 1, 1], 2e-5);
         compared(device, &path, SessionOptions { exact: true, ..narrow }, &[9, 1], 2e-3);
-        // Activations have 8 bits: an error of 1/254 of the largest of 32, in seven products in
-        // sequence.
+        // Activations have 8 bits. Each of seven products in sequence adds an error of up to 1/254
+        // of the largest activation of 32.
         let path = small(&format!("q8-{architecture}-{}", device.is_cpu()), architecture, true);
         compared(device, &path, wide, &[2, 9, 17], 3e-2);
     }
@@ -81,7 +83,7 @@ fn gpu_small_models_have_the_logits_of_the_reference() {
     all_compared(&Device::cuda(0).unwrap());
 }
 
-/// Compares heads of each supported width, in each cache format and path through attention.
+/// Compares heads of each supported size, in each cache format and every path through attention.
 fn widths_compared(device: &Device) {
     // Llama rotates heads without norms, and Qwen3 with norms.
     let caches =
@@ -111,8 +113,8 @@ fn gpu_heads_of_every_width_have_the_logits_of_the_reference() {
     widths_compared(&Device::cuda(0).unwrap());
 }
 
-/// Compares experts with plain loops: a single token by the graph, and prompts in which an expert
-/// has few or many tokens. Exact steps compute each token alone.
+/// Compares experts with plain loops: for prompts in which an expert has few or many tokens, and
+/// with `exact`, which computes each token alone. Then compares steps by the graph with a prompt.
 fn experts_compared(device: &Device) {
     let path = small(&format!("experts-{}", device.is_cpu()), "qwen3moe", true);
     let tokens: Vec<u32> = (0..40).map(|i| i * 7 % 40).collect();
@@ -127,14 +129,15 @@ fn experts_compared(device: &Device) {
                 session.set(&tokens[..=i]).unwrap();
                 let error = difference(&session.logits().unwrap(), &expected);
                 println!("{options:?}, {i}: {error}");
-                // A different order of a sum can change how an activation is rounded to 8 bits.
+                // Another order of a sum can change the rounding of an activation to 8 bits, which
+                // changes the logits visibly.
                 flips += usize::from(error >= 1e-4);
                 assert!(error < 1e-2, "{options:?}, {i}: {error}");
             }
         }
     }
     assert!(flips <= 2, "{flips} of 12 logits differ by more than sums do");
-    // One step by the graph.
+    // Three steps by the graph.
     let model = Model::load(device, &path).unwrap();
     let (mut session, mut fresh) = (model.session(options).unwrap(), model.session(options).unwrap());
     session.set(&tokens[..3]).unwrap();
@@ -148,8 +151,8 @@ fn experts_compared(device: &Device) {
     assert!(error.contains("`blk.0.ffn_gate_exps.weight`: a tensor of the format F32 for experts is not"), "{error}");
 }
 
-/// Compares with logits of transformers 5.17 for the same weights, which `data/moe.py` wrote. The
-/// plain loops and transformers compute in `f32`. The engine rounds activations to 8 bits.
+/// Compares experts with logits of transformers 5.17 for the same weights, which `data/moe.py`
+/// wrote. Plain loops and transformers compute in `f32`. The engine rounds activations to 8 bits.
 #[test]
 fn experts_have_the_logits_of_transformers() {
     let device = Device::cpu();
@@ -185,8 +188,8 @@ fn gpu_experts_have_the_logits_of_the_reference() {
     experts_compared(&Device::cuda(0).unwrap());
 }
 
-/// Compares decoding by the graph with a new session that computes the text as a prompt. Also
-/// reuses a common beginning.
+/// Compares decoding by the graph with the reference. Then compares a text whose beginning is
+/// reused with the same text in a new session.
 #[test]
 fn decoding_continues_a_prompt() {
     let path = small("decoding", "llama", false);
@@ -212,7 +215,7 @@ fn decoding_continues_a_prompt() {
         expected = reference.step(*token);
     }
     assert!(difference(&after, &expected) < 2e-5);
-    // The beginning is the same, the end differs.
+    // The new text begins like the old one, and ends differently.
     let mut other = text[..7].to_vec();
     other.push(30);
     session.set(&other).unwrap();
@@ -255,7 +258,7 @@ fn samplers() {
     }
 }
 
-/// Ends before a stop string, after a number of tokens, and where the sequence is full.
+/// Stops generation before a stop string, after a number of tokens, and when the sequence is full.
 #[test]
 fn generation_stops() {
     let path = small("stops", "qwen2", false);
@@ -279,7 +282,8 @@ fn generation_stops() {
     assert_eq!((text.as_str(), stop), (&all[..all.find(&stops[1]).unwrap()], Some(StopReason::StopString)));
 }
 
-/// Compares the reference with the token and the logit of other programs.
+/// Compares the reference with the likeliest token and its logit in other programs, and the engine
+/// with the reference.
 #[test]
 fn smollm2_knows_the_capital_of_france() {
     let Some(path) = smollm2() else { return };
@@ -302,7 +306,7 @@ fn smollm2_knows_the_capital_of_france() {
     assert!(error < 5e-2, "{error}");
 }
 
-/// Answers a question in the chat template, token by token through the graph.
+/// Answers a question in the chat template, token by token by the graph.
 #[test]
 fn smollm2_answers() {
     let Some(path) = smollm2() else { return };
@@ -320,12 +324,12 @@ fn smollm2_answers() {
     assert_eq!((text.as_str(), stop), ("The answer to this classic math problem is 4.", Some(StopReason::EndToken)));
 }
 
-/// Continues a text by 64 tokens with every access checked: the likeliest tokens of plain loops.
+/// Continues a text by 64 tokens with every access checked, and compares them with the likeliest
+/// tokens of plain loops.
 ///
 /// The engine gets the tokens of the plain loops in chunks of 8, and computes the likeliest token
-/// after each. Exact steps compute each token as if it were alone, so token-by-token decoding gives
-/// the same results. If each token is the likeliest after those before it, decoding therefore gives
-/// all of them.
+/// after each. Exact steps compute each token as if it were alone, so decoding token by token gives
+/// the same results.
 #[test]
 fn smollm2_continues_with_every_access_checked() {
     let Some(path) = smollm2() else { return };
@@ -349,7 +353,7 @@ fn smollm2_continues_with_every_access_checked() {
     assert_eq!(found[prompt.len() - 1..], text[prompt.len()..]);
 }
 
-/// The prompt of the text below.
+/// The prompt of [`continued`].
 const PROMPT: &str = "The capital of France is";
 
 /// Returns the tokens of the prompt and `n` generated tokens.
@@ -361,8 +365,8 @@ fn continued(device: &Device, path: &std::path::Path, exact: bool, n: usize) -> 
     session.tokens().to_vec()
 }
 
-/// Returns how far a token's logit is below the largest logit: the maximum over all tokens,
-/// relative to the largest magnitude. The first `from` tokens do not count.
+/// Returns by how much the logits of `tokens` are below the largest logit, relative to the largest
+/// magnitude. The result is the maximum over the tokens after the first `from`.
 fn shortfall(mut reference: Reference, tokens: &[u32], from: usize) -> f32 {
     let (mut most, mut logits) = (0.0f32, Vec::new());
     for (i, token) in tokens.iter().enumerate() {
@@ -392,7 +396,7 @@ fn gpu_smollm2_continues_its_prompt() {
     assert_eq!(continued(&device, &path, true, 64), continued(&cpu, &path, true, 64));
 }
 
-/// Computes equal bits for every number of multiprocessors, on which launch plans depend.
+/// Computes equal bits for 2 and 132 multiprocessors. Launch plans depend on this number.
 #[test]
 fn exact_steps_have_equal_bits_on_devices_of_any_size() {
     let path = small("sizes", "qwen3", true);
@@ -409,8 +413,8 @@ fn exact_steps_have_equal_bits_on_devices_of_any_size() {
     assert_eq!(logits(2), logits(132));
 }
 
-/// Computes the same bits for rows together and alone. `exact` depends on this property of products
-/// with blocks.
+/// Computes the same bits for several rows together and for each row alone. `exact` requires this
+/// property of products with quantized weights.
 #[test]
 fn products_of_few_rows_have_the_bits_of_one_row() {
     let device = Device::cpu();
@@ -435,10 +439,11 @@ fn products_of_few_rows_have_the_bits_of_one_row() {
     }
 }
 
-/// A text of a batch: its prompt, how it continues, the round in which it begins, and its tokens.
+/// A text of a batch: its prompt, the sampling, the round in which it begins, and the number of
+/// tokens to draw.
 type Planned = (Vec<u32>, Sampling, usize, usize);
 
-/// Returns the tokens that a session adds to a prompt.
+/// Returns the tokens that a session draws after a prompt.
 fn drawn_alone(model: &Model, options: SessionOptions, (prompt, sampling, _, n): &Planned) -> Vec<u32> {
     let mut session = model.session(options).unwrap();
     session.set(prompt).unwrap();
@@ -447,8 +452,8 @@ fn drawn_alone(model: &Model, options: SessionOptions, (prompt, sampling, _, n):
     (0..*n).map(|_| session.next(&mut sampler).unwrap()).collect()
 }
 
-/// Returns the tokens that a batch adds to prompts that begin one after another. Each text gets the
-/// first free sequence.
+/// Returns the tokens that a batch draws after each prompt. A text begins in its round or later, in
+/// the first free sequence.
 fn drawn_together(model: &Model, options: SessionOptions, sequences: usize, planned: &[Planned]) -> Vec<Vec<u32>> {
     let mut batch = model.batch(options, sequences).unwrap();
     let vocabulary = model.configuration.vocabulary;
@@ -499,7 +504,7 @@ fn sequences_as_if_alone(device: &Device) {
     for (architecture, quantized, cache) in models {
         let path = small(&format!("batch-{architecture}-{}", device.is_cpu()), architecture, quantized);
         let model = Model::load(device, &path).unwrap();
-        // Sequences of the batch share pages, and a session has one page.
+        // Pages of 4 tokens apply to the batch. A session has a single page.
         let options = SessionOptions {
             context_size: 40,
             chunk_size: 5,
@@ -533,7 +538,8 @@ fn gpu_sequences_of_a_batch_are_as_if_alone() {
     sequences_as_if_alone(&Device::cuda(0).unwrap());
 }
 
-/// Shares the full pages of a text that begins alike, and draws the same tokens as alone.
+/// Shares the full pages of a common beginning between sequences, and draws the same tokens as in a
+/// session.
 #[test]
 fn sequences_that_begin_alike_share_pages() {
     let device = Device::cpu();
@@ -561,11 +567,13 @@ fn sequences_that_begin_alike_share_pages() {
         let text: Vec<u32> = (0..14).map(|i| i * 7 % 40).collect();
         let other = [&text[..10], &[1, 2, 3]].concat();
         draw(&mut batch, 0, &text, 0);
-        // 8 of 10 common tokens are in full pages. A text keeps all but the last of 13.
+        // Full pages contain 8 of the 10 common tokens. The same sequence then reuses all but the
+        // last of its 13 tokens.
         draw(&mut batch, 1, &other, 8);
         draw(&mut batch, 1, &other, 12);
         draw(&mut batch, 2, &text, 12);
-        // Two sequences share the third page. One that changes within this page computes it again.
+        // Two sequences share the third page. A text that differs within this page computes it
+        // again.
         draw(&mut batch, 0, &[&text[..11], &[5]].concat(), 8);
         draw(&mut batch, 2, &[&text[..11], &[6]].concat(), 11);
     }
@@ -579,7 +587,8 @@ fn steps_of_several_sequences_have_the_logits_of_the_reference() {
     }
 }
 
-/// Compares the logits of sequences with a cache. A prompt of 20 tokens passes the layers at once.
+/// Compares the logits of sequences whose cache has this format. A prompt of 20 tokens passes the
+/// layers at once.
 fn steps_of_several_sequences(cache: CacheFormat, bound: f32) {
     let device = Device::cpu();
     device.set_checks(Checks::Accesses);
@@ -613,7 +622,7 @@ fn steps_of_several_sequences(cache: CacheFormat, bound: f32) {
     assert!(model.session(SessionOptions { drafts: 16, ..options }).is_err());
 }
 
-/// Drafts the tokens of a text that repeats itself, and computes fewer steps than tokens.
+/// Drafts the tokens of a text that repeats itself, and draws the same tokens as without drafts.
 #[test]
 fn drafts_of_a_repetition_are_right() {
     let device = Device::cpu();
@@ -643,7 +652,7 @@ fn losses(mut reference: Reference, tokens: &[u32]) -> Vec<f64> {
     tokens.windows(2).map(|pair| loss(&reference.step(pair[0]), pair[1])).collect()
 }
 
-/// Compares the losses of a sequence in chunks of several sizes.
+/// Compares the losses of a sequence with those of the reference, in chunks of several sizes.
 #[test]
 fn losses_are_those_of_the_reference() {
     let path = small("losses", "llama", false);

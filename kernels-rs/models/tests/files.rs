@@ -1,4 +1,4 @@
-//! The readers of GGUF and safetensors, for files that Python's `gguf` wrote and for damaged files.
+//! The readers of GGUF and safetensors, with files that Python's `gguf` wrote and damaged files.
 
 mod support;
 
@@ -9,6 +9,7 @@ use models::file::{FileTensor, TensorFormat};
 use serde_json::json;
 use support::{Writer, data, json as read_json};
 
+/// A tensor as Python's reader of GGUF describes it.
 #[derive(serde::Deserialize)]
 struct Expected {
     name: String,
@@ -43,8 +44,8 @@ fn every_type_and_format_is_read() {
     }
     let expected: Vec<Expected> = read_json("every.json");
     assert_eq!(gguf.tensors().count(), expected.len());
-    // There is a tensor for each format except Q8_1, which `make.py` leaves out, and one of four
-    // dimensions.
+    // The file has a tensor for each format except Q8_1, which `make.py` leaves out, and one more
+    // of four dimensions.
     assert_eq!(expected.len(), TensorFormat::ALL.len());
     assert_eq!(TensorFormat::Q8_1.block_bytes(), 36);
     for Expected { name, format, extents, offset, bytes: length } in expected {
@@ -71,6 +72,7 @@ fn versions() {
     }
 }
 
+/// Compares the error for a file with the expected message.
 #[track_caller]
 fn refused(bytes: Vec<u8>, expected: &str) {
     assert_eq!(Gguf::from_bytes("x.gguf", bytes).unwrap_err().to_string(), expected);
@@ -134,7 +136,7 @@ fn damaged_files_are_refused_by_name() {
     let two = Writer::default().tensor("a", &[8], 0, vec![0; 32]).tensor("b", &[16], 0, vec![0; 64]);
     let mut bytes = two.clone().finish();
     Gguf::from_bytes("x.gguf", bytes.clone()).unwrap();
-    // Tensor b at the offset of tensor a.
+    // Tensor b gets the offset of tensor a, and then an offset that is not aligned.
     let at = 24 + 2 * 33 - 8;
     assert_eq!(bytes[at], 32);
     bytes[at] = 0;
@@ -157,7 +159,7 @@ fn hostile_counts_are_refused_at_once() {
         let error = Gguf::from_bytes("x.gguf", Writer::default().raw("a", 9, &array).finish()).unwrap_err();
         assert!(matches!(error, Error::Damaged { offset: 41..=64, .. }), "{error}");
     }
-    // The value is an array in an array and so on; each level takes 12 bytes.
+    // Each of 100,000 arrays contains the next one, and takes 12 bytes.
     let deep: Vec<u8> = (0..100_000).flat_map(|_| [&9u32.to_le_bytes()[..], &1u64.to_le_bytes()].concat()).collect();
     refused(
         Writer::default().raw("a", 9, &deep).finish(),
@@ -165,7 +167,7 @@ fn hostile_counts_are_refused_at_once() {
     );
 }
 
-/// Opens a split model by each of its parts.
+/// Opens a split model by the path of each part, and rejects wrong names and missing parts.
 #[test]
 fn split_models() {
     let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("split");

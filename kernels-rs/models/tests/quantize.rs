@@ -1,4 +1,4 @@
-//! `quantize`: new files are read back and compared with their sources.
+//! Quantized files, which are read back and compared with their sources.
 
 #[path = "support/reference.rs"]
 mod reference;
@@ -17,15 +17,15 @@ fn temporary(name: &str) -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join(name)
 }
 
-/// Returns the largest allowed error of a quantized number: half a step of the codes of its block,
-/// plus the rounding of the block's scales.
+/// Returns the largest allowed error of a quantized number: half a step between the codes of its
+/// block, plus the rounding of the block's scales.
 ///
 /// | format | step |
 /// |---|---|
-/// | codes of n bits around 0 | largest magnitude / 2ⁿ⁻¹ |
-/// | codes of n bits from the least | range / (2ⁿ − 1) |
+/// | signed codes of n bits | largest magnitude / 2ⁿ⁻¹ |
+/// | unsigned codes of n bits, where code 0 is the minimum | range / (2ⁿ − 1) |
 ///
-/// Codes around 0 lack a code for the positive end, so the error there is a whole step.
+/// Signed codes end at 2ⁿ⁻¹ − 1, so the error of the positive end is a whole step.
 fn bound(format: TensorFormat, block: &[f32]) -> f32 {
     let top = block.iter().fold(0.0f32, |top, x| top.max(x.abs()));
     let low = block.iter().copied().fold(f32::INFINITY, f32::min);
@@ -48,7 +48,8 @@ fn bound(format: TensorFormat, block: &[f32]) -> f32 {
     }
 }
 
-/// Compares a file with its source: metadata, names, extents, and the distance of numbers.
+/// Compares a file with its source: metadata, names and extents are equal, and numbers are within
+/// the bound of the format.
 fn compared(source: &Gguf, found: &Gguf, formats: TargetFormats) {
     let changed = ["general.file_type", "general.quantization_version"];
     for (key, value) in source.metadata().filter(|(key, _)| !changed.contains(key)) {
@@ -72,7 +73,7 @@ fn compared(source: &Gguf, found: &Gguf, formats: TargetFormats) {
     }
 }
 
-/// Returns the numbers of a tensor, by the reference's formulas if it has some for the format.
+/// Returns the elements of a tensor, by the formulas of the reference where these exist.
 fn read(tensor: &FileTensor<'_>) -> Vec<f32> {
     match tensor.format {
         TensorFormat::F32 | TensorFormat::F16 | TensorFormat::BF16 | TensorFormat::Q8_0 | TensorFormat::Q4_1 => {
@@ -128,8 +129,8 @@ fn every_format_is_near_its_source() {
     assert!(target("Q9").unwrap_err().to_string().contains("the format `Q9` is not supported; supported: F32, F16"));
 }
 
-/// Dequantizes blocks and quantizes the numbers again. Numbers have the bits of the reference's
-/// formulas, and blocks are the same as before.
+/// Dequantizes blocks, and quantizes the numbers again. The numbers have the bits of the
+/// reference's formulas. Quantizing changes the numbers by at most the rounding of a scale.
 #[test]
 fn formats_there_and_back() {
     let source = Gguf::open(&small("there", "qwen3", true)).unwrap();
@@ -167,7 +168,8 @@ fn command(arguments: &[&str]) -> serde_json::Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// Compares the loss of SmolLM2 in Q8_0 with that of its file in Q4_1: 1.7245 and 1.7033.
+/// Compares the loss of SmolLM2 in Q8_0 with that of its file in Q4_1. The losses were 1.7245 and
+/// 1.7033.
 #[test]
 fn smollm2_in_another_format_has_nearly_its_perplexity() {
     let Some(path) = smollm2() else { return };

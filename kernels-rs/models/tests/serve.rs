@@ -1,4 +1,4 @@
-//! The command `serve`: its protocol with a small random model, and OpenAI's Python client with
+//! The command `serve`: the protocol with small random models, and OpenAI's Python client with
 //! SmolLM2.
 
 #[path = "support/pictures.rs"]
@@ -21,12 +21,14 @@ use std::path::Path;
 use std::process::{Child, ChildStderr, Command, Stdio};
 use support::{package_and_needed, smollm2};
 
-/// A running server, which ends with the test.
+/// A server process, which is killed when this value is dropped.
 struct Server {
     child: Child,
+    /// The log, on stderr.
     errors: BufReader<ChildStderr>,
     /// Host and port.
     address: String,
+    /// The URL for OpenAI's clients, which ends in `/v1`.
     url: String,
 }
 
@@ -55,16 +57,17 @@ impl Server {
         Server { child, errors, address, url }
     }
 
-    /// Sends a request, and returns the connection after it.
+    /// Sends a request, and returns the connection on which the answer comes.
     fn send(&self, method: &str, path: &str, body: &str) -> BufReader<TcpStream> {
         send(&self.address, method, path, body)
     }
 
+    /// Sends a JSON body, and returns the status and the JSON of the answer.
     fn post(&self, path: &str, body: &Value) -> (u16, Value) {
         post(&self.address, path, body)
     }
 
-    /// Waits for a line of the log that contains a text.
+    /// Waits until a line of the log contains a text.
     fn wait_for(&mut self, text: &str) {
         let mut line = String::new();
         while !line.contains(text) {
@@ -95,8 +98,7 @@ fn post(address: &str, path: &str, body: &Value) -> (u16, Value) {
     (status, serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}")))
 }
 
-/// Reads the status and headers of an answer. Returns the status, and whether the body is in
-/// chunks.
+/// Reads the headers of an answer. Returns the status, and whether the body is in chunks.
 fn head(stream: &mut BufReader<TcpStream>) -> (u16, bool) {
     let mut line = String::new();
     stream.read_line(&mut line).unwrap();
@@ -110,7 +112,7 @@ fn head(stream: &mut BufReader<TcpStream>) -> (u16, bool) {
     (status, in_chunks)
 }
 
-/// Reads a chunk of a body. The last one is empty.
+/// Reads a chunk of a body. The last chunk is empty.
 fn chunk(stream: &mut BufReader<TcpStream>) -> String {
     let mut line = String::new();
     stream.read_line(&mut line).unwrap();
@@ -120,7 +122,7 @@ fn chunk(stream: &mut BufReader<TcpStream>) -> String {
     String::from_utf8(bytes).unwrap()
 }
 
-/// Reads the status and body of an answer.
+/// Reads an answer, and returns the status and the body.
 fn answer(mut stream: BufReader<TcpStream>) -> (u16, String) {
     let (status, in_chunks) = head(&mut stream);
     let mut text = String::new();
@@ -136,19 +138,19 @@ fn answer(mut stream: BufReader<TcpStream>) -> (u16, String) {
     (status, text)
 }
 
-/// Returns the objects of the events of an answer, whose last one is `[DONE]`.
+/// Returns the JSON objects of the events in a body, without the last event, which is `[DONE]`.
 fn events(text: &str) -> Vec<Value> {
     let data: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("data: ")).collect();
     assert_eq!(data.last(), Some(&"[DONE]"), "{text}");
     data[..data.len() - 1].iter().map(|data| serde_json::from_str(data).unwrap()).collect()
 }
 
-/// Returns a request to continue a text.
+/// Returns a request for the likeliest `tokens` tokens after a text.
 fn request(prompt: &str, tokens: usize) -> Value {
     json!({ "model": "small", "prompt": prompt, "max_tokens": tokens, "temperature": 0 })
 }
 
-/// Returns what a session adds to a prompt, and the number of tokens.
+/// Returns the text that a session adds to a prompt, and its number of tokens.
 fn alone(file: &Path, prompt: &str, tokens: usize, exact: bool) -> (String, usize) {
     let device = Device::cpu();
     device.set_checks(Checks::Values);
@@ -159,8 +161,8 @@ fn alone(file: &Path, prompt: &str, tokens: usize, exact: bool) -> (String, usiz
     tokens.fold((String::new(), 0), |(text, n), token| (text + &token.unwrap().text, n + 1))
 }
 
-/// Answers about images in `data:` URLs as the engine does, and reuses an image that a request
-/// repeats.
+/// Compares an answer about an image in a `data:` URL with that of a session. A repeated request
+/// reuses the image.
 #[test]
 fn messages_have_images() {
     let folder = pictures::qwen3_vl("serve-images", pictures::MatrixFormat::F32);
@@ -230,8 +232,8 @@ fn answers_have_the_form_of_the_protocol() {
     assert_eq!(counts, (&json!(9), &json!(count), &json!(9 + count)));
     assert_eq!(usage["prompt_tokens_details"]["cached_tokens"], 0);
 
-    // The same request as events, with the prompt as tokens. All tokens except the last are in the
-    // cache.
+    // The same request, with the prompt as tokens and the answer as events. All tokens of the
+    // prompt except the last are in the cache.
     let tokens: Vec<u32> = Model::load(&Device::cpu(), &file).unwrap().prompt("Once upon", false).unwrap();
     let mut body = request("", 12);
     (body["prompt"], body["stream"]) = (json!(tokens), json!(true));
@@ -247,7 +249,7 @@ fn answers_have_the_form_of_the_protocol() {
     assert_eq!(last["usage"]["prompt_tokens_details"]["cached_tokens"], 8);
     assert!(sent.iter().all(|event| event["id"] == sent[0]["id"]));
 
-    // The text ends before the stop string.
+    // The answer ends before the stop string.
     let at = text.char_indices().nth(5).unwrap().0;
     let stop: String = text[at..].chars().take(2).collect();
     let mut body = request("Once upon", 12);
@@ -271,8 +273,8 @@ fn answers_have_the_form_of_the_protocol() {
     }
 }
 
-/// Serves with a layer on each of two devices, and compares answers with those of one device:
-/// several clients at once, prompts in chunks, draws, penalties, and kept beginnings.
+/// Compares the answers of a server with a layer on each of two devices with those of a server with
+/// one device. There are several clients, prompts in chunks, draws, penalties, and reused tokens.
 fn answers_of_two_devices(name: &str, one: &[&str], two: &str) {
     let file = talking(name, 120, false);
     let options = ["--exact", "--sequences", "2"];
@@ -306,8 +308,8 @@ fn answers_of_two_devices(name: &str, one: &[&str], two: &str) {
             assert_eq!(answer.join().unwrap(), *expected, "{body}");
         }
     });
-    // The order of the six clients decides which tokens the two sequences keep. A request that
-    // comes twice in a row finds its own.
+    // The order of the six requests decides which tokens the two sequences keep. The second of two
+    // equal requests in a row reuses the tokens of the first.
     assert_eq!(text(&two, &bodies[0]), expected[0]);
     let (_, again) = two.post("/v1/completions", &bodies[0]);
     assert_eq!(again["choices"][0]["text"], expected[0]);
@@ -415,7 +417,7 @@ fn wrong_requests_are_refused() {
     assert_eq!(server.post(text, &request("a", 1)).0, 200);
 }
 
-/// Sends the same requests one after another and at the same time, and compares the answers.
+/// Sends the same requests one after another, then all at once, and compares the answers.
 #[test]
 fn clients_get_what_they_get_alone() {
     let file = talking("serve-several", 120, true);
@@ -441,7 +443,8 @@ fn clients_get_what_they_get_alone() {
     assert_eq!(separate[0], alone(&file, "Once upon a time", 10, true).0);
 }
 
-/// Reads the first event of an answer, which says that the request is in the queue.
+/// Sends a request, and reads the first event of the answer. The event comes when the request is in
+/// the queue.
 fn first_event(server: &Server, tokens: usize) -> BufReader<TcpStream> {
     let messages = json!([{ "role": "user", "content": "a" }]);
     let body = json!({ "model": "small", "messages": messages, "stream": true, "max_tokens": tokens });
@@ -495,7 +498,7 @@ fn an_interrupt_ends_answers_and_the_server() {
     server.wait_for("ended by ctrl-C");
 }
 
-/// Asks SmolLM2 through OpenAI's client for Python.
+/// Sends requests for SmolLM2 by OpenAI's Python client.
 #[test]
 fn the_official_client_is_answered() {
     let Some(file) = smollm2() else { return };

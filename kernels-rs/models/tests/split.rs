@@ -1,7 +1,7 @@
-//! Models whose layers are split over several devices, against the same models on one device.
+//! Models whose layers are split over several devices, compared with the same models on one device.
 //!
-//! In the ordinary tests the CPU is several devices. These devices have separate graphs and
-//! streams, and the activations are copied between them, as between GPUs.
+//! Tests without a GPU use several CPU devices, which have separate graphs and streams. Activations
+//! are copied between these devices as between GPUs.
 
 #[path = "support/pictures.rs"]
 mod pictures;
@@ -21,14 +21,14 @@ use std::path::Path;
 use std::process::{Command, Output};
 use std::sync::Arc;
 
-/// Returns the CPU, which computes values without checks.
+/// Returns a CPU device that does not check accesses.
 fn cpu() -> Device {
     let device = Device::cpu();
     device.set_checks(Checks::Values);
     device
 }
 
-/// Returns GPUs 0 and 1, or prints that there is one only.
+/// Returns GPUs 0 and 1. If there is only one, prints so and returns `None`.
 fn two_gpus() -> Option<[Device; 2]> {
     let first = Device::cuda(0).unwrap();
     match Device::cuda(1) {
@@ -41,6 +41,7 @@ fn two_gpus() -> Option<[Device; 2]> {
     }
 }
 
+/// Loads a model with these numbers of layers on the devices.
 fn loaded(path: &Path, devices: &[Device], layers: &[usize]) -> Model {
     let split = LayerSplit::new(devices).with_layers(layers);
     let model = Model::load_split(&split, &Checkpoint::open(path).unwrap(), |_, _| {}).unwrap();
@@ -53,9 +54,9 @@ fn bits(numbers: Vec<f32>) -> Vec<u32> {
     numbers.into_iter().map(f32::to_bits).collect()
 }
 
-/// Returns the tokens and the bits of logits and losses of each way to run a model without images.
-/// The ways are prompts in chunks, steps, draws, drafts, reused beginnings, and sequences that
-/// share pages.
+/// Runs a model without images in every way, and returns the tokens and the bits of logits and
+/// losses. The ways are prompts in chunks, steps, draws, drafts, reused beginnings, and sequences
+/// that share pages.
 fn results(model: &Model, options: SessionOptions) -> Vec<Vec<u32>> {
     let text: Vec<u32> = (0..30).map(|i| i * 7 % TOKENS as u32).collect();
     let warm =
@@ -89,7 +90,7 @@ fn results(model: &Model, options: SessionOptions) -> Vec<Vec<u32>> {
     }
     let mut samplers =
         [Sampling::default(), warm, Sampling::default()].map(|sampling| model.sampler(sampling, &[]).unwrap());
-    // Graphs of several widths pass the caches on to each other.
+    // Steps of one to three sequences use graphs of different widths, which share the caches.
     for running in [&[0, 1, 2][..], &[0, 1, 2], &[1], &[2, 0], &[0, 1, 2]] {
         batch.advance(running).unwrap();
         for i in running {
@@ -103,7 +104,7 @@ fn results(model: &Model, options: SessionOptions) -> Vec<Vec<u32>> {
     found
 }
 
-/// Returns bits of logits of a text with two images.
+/// Returns the bits of logits after a text with two images, and after two more tokens.
 fn results_with_images(model: &Model) -> Vec<Vec<u32>> {
     let processor = processor(&model.configuration.vision.clone().unwrap());
     let images = [picture(64, 96), picture(64, 32)].map(|image| Arc::new(processor.prepare(&image).unwrap()));
@@ -120,7 +121,7 @@ fn results_with_images(model: &Model) -> Vec<Vec<u32>> {
     found
 }
 
-/// Compares results on several devices with those on one, which `alone` returns.
+/// Compares results on several devices with those on the device `alone`.
 fn compared(path: &Path, alone: &Device, devices: &[Device], layers: &[usize], options: SessionOptions) {
     let one = results(&loaded(path, std::slice::from_ref(alone), &[layers.iter().sum()]), options);
     let split = results(&loaded(path, devices, layers), options);
@@ -133,7 +134,8 @@ fn compared(path: &Path, alone: &Device, devices: &[Device], layers: &[usize], o
 const OPTIONS: SessionOptions =
     SessionOptions { context_size: 40, chunk_size: 12, cache: CacheFormat::F16, page: 64, exact: false, drafts: 0 };
 
-/// Compares architectures, formats of a cache, fused and separate norms, and drafts.
+/// Compares results for several architectures, formats of the cache, fused and separate norms, and
+/// drafts.
 fn all_compared(name: &str, alone: &Device, devices: &[Device]) {
     for (architecture, quantized, options) in [
         ("qwen3", true, OPTIONS),
@@ -303,7 +305,7 @@ fn the_command_splits_layers() {
         let named = kernels.filter(|kernel| kernel["instance"].as_str().unwrap().starts_with(name));
         named.map(|kernel| kernel["launches"].as_u64().unwrap()).sum::<u64>()
     };
-    // A layer has the same launches on any device, and each device moves the places of its rows.
+    // The launches of the layers are the same. The kernel `advance` runs on each device.
     assert_eq!([&one, &two].map(|found| launches(found, "flash_decode")), [2, 2]);
     assert_eq!([&one, &two].map(|found| launches(found, "advance")), [1, 2]);
     for (arguments, problem) in [
@@ -318,7 +320,7 @@ fn the_command_splits_layers() {
     }
 }
 
-/// Compares the sums of devices with those of one device.
+/// Compares the sums over two devices with the bytes of one device.
 #[test]
 fn fit_prints_the_bytes_of_each_device() {
     let path = small("split-fit", "qwen2", true);
@@ -327,7 +329,7 @@ fn fit_prints_the_bytes_of_each_device() {
         let text = printed(&[&["fit", file, "--json"], arguments].concat());
         serde_json::from_str::<serde_json::Value>(&text).unwrap()["needs"].as_array().unwrap().clone()
     };
-    // `fit` accepts devices that do not exist.
+    // `fit` also accepts GPUs that this machine lacks.
     for (one, two) in read(&[]).iter().zip(read(&["--devices", "0,1"])) {
         assert_eq!(one["cache_format"], two["cache_format"]);
         let devices = two["devices"].as_array().unwrap();
@@ -338,7 +340,7 @@ fn fit_prints_the_bytes_of_each_device() {
         }
         let totals = devices.iter().map(|device| device["total"].as_u64().unwrap()).sum::<u64>();
         assert_eq!(two["total"].as_u64(), Some(totals));
-        // Each device has activations, and the last one the logits.
+        // Each device has activations, and the last one also has the logits.
         let logits = 4 * TOKENS;
         let of_layer = devices[0]["memory"]["activations"].as_u64().unwrap();
         assert_eq!(devices[1]["memory"]["activations"].as_u64(), Some(of_layer + logits));

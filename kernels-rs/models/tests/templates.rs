@@ -1,4 +1,4 @@
-//! Chat templates, compared with prompts from Jinja2 that `tests/data/make.py` wrote.
+//! Chat templates, compared with the prompts that `tests/data/make.py` rendered by Jinja2.
 
 mod support;
 
@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 use std::time::{Duration, SystemTime};
 use support::{Writer, json, smollm2};
 
+/// A template, its input, and the prompt that Jinja2 renders; `None` if Jinja2 fails.
 #[derive(serde::Deserialize)]
 struct Chat {
     name: String,
@@ -45,7 +46,7 @@ fn prompts_equal_those_of_jinja2() {
             tools: chat.tools,
             adds_generation_prompt: chat.answers,
             variables: chat.variables,
-            // 2024-02-29, 12:00.
+            // 2024-02-29, 12:00 UTC.
             now: SystemTime::UNIX_EPOCH + Duration::from_secs(1_709_208_000),
         };
         let rendered = template.render(&conversation);
@@ -71,7 +72,7 @@ fn smollm2_has_its_prompt() {
     );
 }
 
-/// Rejects templates that fail, with the line and the message of the template.
+/// Compares the errors of templates that fail: each has the line and the message.
 #[test]
 fn errors_have_the_line() {
     let failed = |source: &str| match ChatTemplate::new(source, "", "") {
@@ -84,7 +85,7 @@ fn errors_have_the_line() {
     assert!(failed(&" ".repeat(2 << 20)).contains("2097152 bytes; at most 1048576 are read"));
 }
 
-/// Ends templates that would loop for hours or fill the memory.
+/// Stops templates that would loop for hours or fill the memory.
 #[test]
 fn hostile_templates_run_out_of_fuel() {
     let steps = "chat template, line 1: the template takes too many steps or too much memory";
@@ -92,7 +93,7 @@ fn hostile_templates_run_out_of_fuel() {
     let doubling =
         "{% set n = namespace(x='0123456789') %}{% for a in range(60) %}{% set n.x = n.x ~ n.x %}{% endfor %}";
     let macros = "{% macro f() %}{{ f() }}{{ f() }}{% endmacro %}{{ f() }}";
-    // Each list contains the previous one ten times: a kilobyte of memory becomes 10^9 numbers of
+    // Each list contains the previous list ten times, so 1 kB of memory becomes 10⁹ numbers in
     // JSON.
     let wide = "{% set n = namespace(x=[1]) %}{% for a in range(9) %}{% set n.x = [n.x, n.x, n.x, n.x, n.x, n.x, n.x, n.x, n.x, n.x] %}{% endfor %}{{ n.x | tojson | length }}";
     let lists = "{% set n = namespace(x=[1]) %}{% for a in range(60) %}{% set n.x = n.x + n.x %}{% endfor %}";
@@ -106,7 +107,7 @@ fn hostile_templates_run_out_of_fuel() {
     }
 }
 
-/// Tells a file without a template from one with a damaged template.
+/// Reads a file without a template, and rejects a file with a damaged one.
 #[test]
 fn files_without_templates() {
     let vocabulary = Writer::default()

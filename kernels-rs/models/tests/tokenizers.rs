@@ -1,4 +1,4 @@
-//! Tokenizers, compared with the reference implementations that `tests/data/make.py` names.
+//! Tokenizers, compared with the reference implementations in `tests/data/make.py`.
 
 mod support;
 
@@ -27,7 +27,7 @@ fn words_of_pre_tokenizers() {
     }
 }
 
-/// Splits two million blanks in linear time. A backtracking pattern would not end.
+/// Splits two million blanks and a letter into two words.
 #[test]
 fn long_runs_of_blanks() {
     for family in ["gpt-2", "llama-bpe", "qwen2", "smollm"] {
@@ -47,7 +47,7 @@ fn smollm2_has_the_tokens_of_the_reference() {
     let expected: Vec<Vec<u32>> = json("smollm.json");
     for (text, expected) in strings().iter().zip(&expected) {
         assert_eq!(encode(text), *expected, "{text:?}");
-        // The vocabulary lacks some bytes, which are left out.
+        // The vocabulary lacks these bytes, which are left out.
         let kept: Vec<u8> = text.bytes().filter(|byte| ![4, 6, 19, 20, 22, 29, 0xf1, 0xf2].contains(byte)).collect();
         assert_eq!(tokenizer.decode(expected).unwrap(), kept, "{text:?}");
     }
@@ -60,8 +60,8 @@ fn smollm2_has_the_tokens_of_the_reference() {
     assert_eq!(tokenizer.special().eos, [2, 0]);
 }
 
-/// Returns the vocabulary of Qwen2.5 as a GGUF file: texts in the alphabet of bytes, and merges
-/// that follow from the ranks.
+/// Returns a GGUF file with the vocabulary of Qwen2.5. `ranks` is a tiktoken file: the bytes of
+/// each token in base64, and its rank. Merges follow from the ranks.
 fn qwen(ranks: &str) -> Vec<u8> {
     let decode = |text: &str| -> Vec<u8> {
         let digit = |byte: u8| match byte {
@@ -78,8 +78,7 @@ fn qwen(ranks: &str) -> Vec<u8> {
     };
     let tokens: Vec<Vec<u8>> = ranks.lines().map(|line| decode(line.split_once(' ').unwrap().0)).collect();
     let rank: HashMap<&[u8], usize> = tokens.iter().enumerate().map(|(rank, token)| (&**token, rank)).collect();
-    // The bytes of a token merge by lower ranks into two parts. These two parts are the token's
-    // merge.
+    // Merging the bytes of a token by all lower ranks leaves two parts: the merge of the token.
     let merge = |own: usize, token: &[u8]| {
         let mut parts: Vec<&[u8]> = token.chunks(1).collect();
         let mut from: Vec<usize> = (0..=token.len()).collect();
@@ -149,7 +148,7 @@ fn pieces_have_the_tokens_of_sentencepiece() {
         assert_eq!(String::from_utf8(tokenizer.decode(&ids).unwrap()).unwrap(), decoded, "{text:?}");
         assert_eq!(*text, decoded);
     }
-    // User-defined pieces are always one token. The token that begins texts is added on request.
+    // A user-defined piece is always one token. `add_special` adds token 1, which begins texts.
     let tool = tokenizer.find("<tool>").unwrap();
     let ids = tokenizer.encode("a<tool>b", Encoding { add_special: true, ..Encoding::TEXT }).unwrap();
     assert_eq!((ids[0], ids.contains(&tool)), (1, true));
@@ -175,7 +174,7 @@ fn json_files_have_the_tokens_of_the_library() {
     assert_eq!(tokenizer.decode(&plain).unwrap(), text.as_bytes());
 }
 
-/// Decodes the crab emoji token by token: each of its four bytes is one token.
+/// Decodes the crab emoji, whose four bytes are separate tokens, and bytes that are not UTF-8.
 #[test]
 fn streamed_characters_are_whole() {
     let tokenizer = Tokenizer::from_gguf(&Gguf::open(&data("pieces.gguf")).unwrap()).unwrap();
@@ -195,7 +194,7 @@ fn streamed_characters_are_whole() {
     assert!(tokenizer.decode(&[u32::MAX]).unwrap_err().to_string().contains("4294967295 is not a token"));
 }
 
-/// Rejects missing fields and unknown values, and names them.
+/// Rejects missing fields and unsupported values. The error names the field.
 #[test]
 fn unsupported_vocabularies_are_refused_by_name() {
     let refused = |writer: Writer, expected: &str| {

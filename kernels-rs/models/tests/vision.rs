@@ -1,5 +1,5 @@
-//! Preparation of images, the vision tower, and whole models, compared with transformers.
-//! `data/vision.py` wrote the expected values.
+//! Preparation of images, vision towers, and whole models with images, compared with transformers.
+//! `data/vision.py` computed the expected values.
 
 #[path = "support/pictures.rs"]
 mod pictures;
@@ -24,25 +24,31 @@ use std::process::Command;
 use std::sync::Arc;
 use support::{data, json};
 
-/// The facts that `vision.py` writes about its model.
+/// The content of `vision.json`.
 #[derive(Deserialize)]
 struct About {
+    /// The tokens of a text with two images.
     ids: Vec<u32>,
+    /// Rows and columns of patches of each image.
     grids: Vec<[usize; 2]>,
+    /// Time, height and width of each token.
     positions: [Vec<u32>; 3],
     resized: Vec<Resized>,
-    /// Height, width, least and most pixels, and height and width after resizing.
+    /// Height, width, minimum and maximum of pixels, and height and width after resizing.
     sizes: Vec<[usize; 6]>,
+    /// Names and extents of the tensors in files of transformers.
     names: Vec<(String, Vec<u64>)>,
 }
 
-/// An image that both of transformers' processors have prepared.
+/// An image that transformers has prepared by Pillow and by PyTorch.
 #[derive(Deserialize)]
 struct Resized {
     height: usize,
     width: usize,
+    /// The minimum number of pixels of the resized image, and the maximum.
     least: u64,
     most: u64,
+    /// Rows and columns of patches.
     grid: [usize; 2],
 }
 
@@ -67,31 +73,32 @@ fn difference(found: &[f32], expected: &[f32]) -> f32 {
     found.iter().zip(expected).map(|(a, b)| (a - b).abs() / top).fold(0.0, |most, x| if x <= most { most } else { x })
 }
 
-/// Returns the extents of the tower.
+/// Returns the configuration of the vision tower.
 fn vision() -> VisionConfiguration {
     models::configuration::Configuration::from_json("config.json", &pictures::configuration()).unwrap().vision.unwrap()
 }
 
-/// Returns the two images of the text of `vision.py`.
+/// Returns the two prepared images in the text of `vision.py`.
 fn two() -> [Arc<PreparedImage>; 2] {
     let processor = processor(&vision());
     [picture(128, 192), picture(64, 96)].map(|image| Arc::new(processor.prepare(&image).unwrap()))
 }
 
-/// Returns a text with one token for each image.
+/// Returns the tokens of a text with one placeholder for each image.
 fn collapsed(ids: &[u32]) -> Vec<u32> {
     let mut tokens = ids.to_vec();
     tokens.dedup_by(|a, b| *a == IMAGE && *b == IMAGE);
     tokens
 }
 
-/// Returns a text of `vision.py` up to a token of its collapsed form.
+/// Returns the first `end` tokens of the text of `vision.py`, where an image counts as one token.
 fn prompt(about: &About, end: usize) -> Prompt {
     let tokens = &collapsed(&about.ids)[..end];
     let images = tokens.iter().filter(|token| **token == IMAGE).count();
     Prompt::with_images(tokens, IMAGE, &two()[..images]).unwrap()
 }
 
+/// Returns options with a cache in F32 for sequences of up to 64 tokens.
 fn wide(chunk_size: usize) -> SessionOptions {
     SessionOptions { context_size: 64, chunk_size, cache: CacheFormat::F32, ..SessionOptions::default() }
 }
@@ -105,8 +112,8 @@ fn sizes_are_those_of_transformers() {
     }
 }
 
-/// Compares resized images with Pillow, byte for byte. PyTorch has shorter factors, and differs by
-/// at most two levels.
+/// Compares resized images with those of Pillow, byte for byte. PyTorch's factors have fewer bits,
+/// so its images may differ by two levels.
 #[test]
 fn images_are_prepared_as_in_transformers() {
     let about: About = json("vision.json");
@@ -135,7 +142,8 @@ fn tensors_are_those_of_transformers() {
     assert_eq!(needed, about.names.into_iter().collect());
 }
 
-/// Returns the features of the two images together: embeddings, and those after each block.
+/// Returns the features of both images together: the embeddings of tokens, and the summands for
+/// each of the first blocks.
 fn features(model: &Model) -> Vec<Vec<f32>> {
     let stream = model.device.stream().unwrap();
     let mut parts: Vec<Vec<f32>> = vec![Vec::new(); 3];
@@ -149,8 +157,8 @@ fn features(model: &Model) -> Vec<Vec<f32>> {
     parts
 }
 
-/// Compares the features of the images, and the logits after each token of a text from `first` on.
-/// An image counts as one token.
+/// Compares the features of the images, and the logits after the first `first` tokens of the text
+/// and after each further token. An image counts as one token.
 fn compared(device: &Device, kind: MatrixFormat, options: SessionOptions, first: usize, bound: f32) {
     let about: About = json("vision.json");
     let name = format!("{kind:?}-{}-{}", device.is_cpu(), options.chunk_size);
@@ -174,8 +182,8 @@ fn compared(device: &Device, kind: MatrixFormat, options: SessionOptions, first:
     }
 }
 
-/// Compares formats of a file, and chunks that end within images. In BF16, transformers differs
-/// from its own `f32` by 1.3·10⁻² of the largest logit, in F16 by 6·10⁻³.
+/// Compares results for F32 and BF16, and for chunks that end within images. In BF16, the logits of
+/// transformers differ from those in `f32` by 1.3·10⁻² of the largest logit.
 fn all_compared(device: &Device) {
     compared(device, MatrixFormat::F32, wide(64), 1, 1e-5);
     compared(device, MatrixFormat::F32, wide(7), 15, 1e-5);
@@ -237,8 +245,8 @@ fn gguf_files_have_the_logits_of_transformers() {
     assert!(error <= 3e-3, "{error}");
 }
 
-/// Continues a text with images by single steps, and compares the logits with those of the whole
-/// text as a prompt. `tokens` has one token for each image.
+/// Continues a text with images by `n` single steps, and compares the logits with those of the
+/// whole text as a prompt. `tokens` has a placeholder for each image.
 fn continued(sessions: [&mut Session; 2], tokens: &[u32], images: &[Arc<PreparedImage>], n: usize) {
     let [session, fresh] = sessions;
     let prompt = Prompt::with_images(tokens, IMAGE, images).unwrap();
@@ -276,7 +284,7 @@ fn steps_continue_a_text_with_images() {
     }
 }
 
-/// Keeps keys and values up to the first image that differs.
+/// Reuses keys and values up to the first image that differs.
 #[test]
 fn equal_images_are_kept() {
     let device = Device::cpu();
@@ -293,15 +301,15 @@ fn equal_images_are_kept() {
     while !batch.prefill(0).unwrap() {}
     // The images have 6 tokens and 2.
     assert_eq!(first.tokens().len(), 12);
-    // Equal images in other memory.
+    // The images are equal, but in other memory.
     assert_eq!(batch.reusable_tokens(0, &whole(picture(64, 32))).unwrap(), 11);
     assert_eq!(batch.reusable_tokens(1, &first).unwrap(), 0);
-    // Other pixels of equal extents.
+    // The second image has equal extents and other pixels.
     let other = Image::new(32, 64, vec![7; 32 * 64 * 3]).unwrap();
     assert_eq!(batch.reusable_tokens(0, &whole(other)).unwrap(), 9);
-    // The tokens of an image without the image.
+    // The tokens are equal, but there are no images.
     assert_eq!(batch.reusable_tokens(0, &first.tokens().to_vec().into()).unwrap(), 2);
-    // Sequences side by side, one of them with images.
+    // Two sequences in one step, one of them with images.
     batch.set_prompt(1, vec![5, 6, 7].into()).unwrap();
     batch.advance(&[0, 1]).unwrap();
     let found = [batch.logits(0).unwrap(), batch.logits(1).unwrap()];
@@ -346,7 +354,7 @@ fn texts_have_a_place_for_each_image() {
         let error = model.prompt_with(text, images, &processor).unwrap_err().to_string();
         assert!(error.contains(problem), "{error}");
     }
-    // More tokens than the context size.
+    // The prompt has more tokens than the context size.
     let mut session = model.session(SessionOptions { context_size: 20, ..wide(64) }).unwrap();
     assert!(session.set_prompt(whole).unwrap_err().to_string().contains("the context size is 20"));
     assert_eq!(processor.with_tokens(4).prepare(&images[0]).unwrap().tokens(), 2);
@@ -410,7 +418,7 @@ fn settings_of_images() {
     }
 }
 
-/// Returns an image as the bytes of a file.
+/// Encodes an image as a file.
 fn encoded(image: &Image, format: image::ImageFormat) -> Vec<u8> {
     let [width, height] = image.extents();
     let mut bytes = std::io::Cursor::new(Vec::new());
@@ -419,7 +427,7 @@ fn encoded(image: &Image, format: image::ImageFormat) -> Vec<u8> {
     bytes.into_inner()
 }
 
-/// Reads each format, and gives errors for damaged files.
+/// Reads files of each format, and rejects damaged files and files that are too large.
 #[test]
 fn files_of_images() {
     use image::ImageFormat::{Jpeg, Png, Pnm};
@@ -432,7 +440,7 @@ fn files_of_images() {
     assert_eq!(jpeg.extents(), [32, 16]);
     for format in [Png, Pnm, Jpeg] {
         let file = encoded(&original, format);
-        // A JPEG file that ends early, but after its headers, is read up to its end.
+        // A JPEG file that is cut after its headers is not an error.
         let headers = file.windows(2).position(|bytes| bytes == [0xff, 0xda]).filter(|_| format == Jpeg);
         for end in 0..headers.unwrap_or(file.len() / 2) {
             assert!(Image::read("x", &file[..end]).is_err(), "{format:?} cut after {end} bytes");
@@ -451,7 +459,7 @@ fn files_of_images() {
             }
         }
     }
-    // The headers claim images that exceed the memory limit.
+    // The headers of the following files claim images that exceed the limits.
     let mut large = encoded(&original, Png);
     large[16..24].copy_from_slice(&[0, 0, 0xff, 0xff, 0, 0, 0xff, 0xff]);
     assert!(Image::read("x", &large).is_err());
@@ -466,7 +474,7 @@ fn files_of_images() {
     assert!(processor.prepare(&long).unwrap_err().to_string().contains("at most a ratio of 200"));
 }
 
-/// Runs the command with images.
+/// Runs the command `generate` with an image.
 #[test]
 fn the_command_sees_images() {
     let folder = qwen3_vl("command", MatrixFormat::F32);
@@ -480,13 +488,13 @@ fn the_command_sees_images() {
     };
     let (is_success, error) = run(&["generate", "--prompt", "a", "--image-tokens", "4"]);
     assert!(is_success && error.contains("3 tokens"), "{error}");
-    // By the settings of Qwen3-VL, an image has at least 64 tokens.
+    // By default, an image has at least 2¹⁶ pixels, which are 64 tokens.
     let (is_success, error) = run(&["generate", "--prompt", "a", "--ctx-size", "16"]);
     assert!(!is_success && error.contains("tokens; the context size is 16"), "{error}");
 }
 
-/// Compares on a GPU a model with the extents of Qwen3-VL-2B, which `vision.py FOLDER 2b` makes.
-/// The variable `QWEN3_VL_2B` names the folder.
+/// Compares features and logits of a model with the extents of Qwen3-VL-2B on a GPU. The command
+/// `vision.py FOLDER 2b` makes the model, and the variable `QWEN3_VL_2B` names the folder.
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
 fn gpu_qwen3_vl_2b_has_the_logits_of_transformers() {

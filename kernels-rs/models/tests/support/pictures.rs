@@ -1,4 +1,4 @@
-//! A small Qwen3-VL whose weights and images follow from formulas, as in `data/vision.py`.
+//! A small Qwen3-VL with weights and images from the formulas of `data/vision.py`.
 #![allow(dead_code)]
 
 use crate::small::byte_tokens;
@@ -12,7 +12,7 @@ use safetensors::tensor::TensorView;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
-/// The control tokens after those of the 256 bytes.
+/// The control tokens, which follow the tokens of the 256 bytes.
 pub const CONTROL: [&str; 8] = [
     "<|im_start|>",
     "<|im_end|>",
@@ -24,16 +24,16 @@ pub const CONTROL: [&str; 8] = [
     "<|b|>",
 ];
 
-/// The token of images.
+/// The token `<|image_pad|>`, the placeholder of an image.
 pub const IMAGE: u32 = 260;
 
-/// A chat template with the places of images as Qwen3-VL's.
+/// A chat template with Qwen3-VL's placeholders for images.
 const TEMPLATE: &str = "{% for message in messages %}<|im_start|>{{ message.role }}\n\
     {% if message.content is string %}{{ message.content }}{% else %}{% for part in message.content %}\
     {% if part.type == 'image' %}<|vision_start|><|image_pad|><|vision_end|>{% else %}{{ part.text }}{% endif %}\
     {% endfor %}{% endif %}<|im_end|>\n{% endfor %}<|im_start|>assistant";
 
-/// Returns the configuration of `vision.py`.
+/// Returns the `config.json` of the model in `vision.py`.
 pub fn configuration() -> Value {
     json!({
         "model_type": "qwen3_vl",
@@ -57,8 +57,8 @@ pub fn configuration() -> Value {
     })
 }
 
-/// Returns the weights of a tensor by its name in files of transformers: 24 bits of SplitMix64,
-/// seeded by FNV-1a of the name.
+/// Returns the weights of a tensor. `name` is that in files of transformers, and its FNV-1a hash is
+/// the seed of SplitMix64, which gives 24 bits per weight.
 pub fn numbers(name: &str, extents: &[u64]) -> Vec<f32> {
     let fnv = |seed: u64, byte: u8| (seed ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
     let seed = name.bytes().fold(0xcbf2_9ce4_8422_2325, fnv);
@@ -91,7 +91,7 @@ pub fn picture(height: usize, width: usize) -> Image {
     Image::new(width, height, rows.collect()).unwrap()
 }
 
-/// Returns the settings of images that `vision.py` has for its model.
+/// Returns the settings by which `vision.py` prepares images.
 pub fn processor(vision: &VisionConfiguration) -> ImageProcessor {
     ImageProcessor::new(vision).with_pixels(1024, 1 << 20).unwrap()
 }
@@ -105,6 +105,7 @@ pub enum MatrixFormat {
 }
 
 impl MatrixFormat {
+    /// Returns numbers as bytes in this format.
     fn bytes(self, numbers: &[f32]) -> Vec<u8> {
         match self {
             MatrixFormat::F32 => numbers.iter().flat_map(|x| x.to_le_bytes()).collect(),
@@ -131,18 +132,18 @@ impl MatrixFormat {
     }
 }
 
-/// Returns a path in the folder of temporary files.
+/// Returns a path in the folder for files of tests.
 fn temporary(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name)
 }
 
-/// Returns the tokens of the vocabulary.
+/// Returns the texts of the tokens: bytes, then control tokens.
 fn tokens() -> Vec<String> {
     let bytes = byte_tokens().into_iter().take(256);
     bytes.chain(CONTROL.map(str::to_owned)).collect()
 }
 
-/// Writes the model as a folder of safetensors.
+/// Writes the model as a folder of safetensors, and returns the folder.
 pub fn qwen3_vl(name: &str, kind: MatrixFormat) -> PathBuf {
     let folder = temporary(name);
     std::fs::create_dir_all(&folder).unwrap();
@@ -185,8 +186,8 @@ pub fn with_tokenizer(folder: &Path) {
     std::fs::write(folder.join("tokenizer_config.json"), json!({ "eos_token": "<|im_end|>" }).to_string()).unwrap();
 }
 
-/// Adds tensors to a GGUF file: names and extents, with the weights of the names in files of
-/// transformers. Vectors are in F32.
+/// Adds tensors to a GGUF file. Names and extents are those of `gguf`, and weights follow from the
+/// names of the same tensors in `transformers`. Vectors are in F32.
 fn with_tensors(
     file: Writer,
     gguf: &[TensorRequirement],
@@ -200,7 +201,7 @@ fn with_tensors(
     })
 }
 
-/// Writes the language model as GGUF.
+/// Writes the language model as GGUF, and returns the path.
 pub fn qwen3_vl_gguf(name: &str) -> PathBuf {
     let configuration = Configuration::from_json("config.json", &configuration()).unwrap();
     let configuration = Configuration { vision: None, ..configuration };
@@ -233,7 +234,8 @@ pub fn qwen3_vl_gguf(name: &str) -> PathBuf {
     path
 }
 
-/// Writes the vision tower as GGUF, with features after these layers.
+/// Writes the vision tower as GGUF, and returns the path. `deepstack` tells for each of the three
+/// layers whether its results become features.
 pub fn projector(name: &str, kind: MatrixFormat, deepstack: &[bool; 3]) -> PathBuf {
     let configuration = Configuration::from_json("config.json", &configuration()).unwrap();
     let mut vision = configuration.vision.unwrap();

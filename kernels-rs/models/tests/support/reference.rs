@@ -1,6 +1,6 @@
 //! The reference for the engine: a language model in plain loops, from the tensors of a GGUF file.
-//! Activations are `f32` and sums `f64`. The reference shares the reader of files with the crate,
-//! and nothing else.
+//! Activations are `f32`, and sums are `f64`. The reference shares only the reader of files with
+//! the crate.
 #![allow(dead_code)]
 
 use models::file::gguf::Gguf;
@@ -16,10 +16,11 @@ pub struct Reference {
     kv_heads: usize,
     head: usize,
     epsilon: f32,
+    /// The base of the rotary frequencies.
     base: f64,
-    /// Whether rotated pairs are neighbors.
+    /// Whether elements 2·i and 2·i + 1 are rotated together, instead of i and i + `head` / 2.
     neighbors: bool,
-    /// Whether products round activations to 8 bits.
+    /// Whether products round activations to 8 bits, as the engine does for quantized weights.
     of_bytes: bool,
     /// The number of experts for each token, if there are experts.
     used: Option<usize>,
@@ -27,11 +28,12 @@ pub struct Reference {
     cache: Vec<[Vec<f32>; 2]>,
 }
 
+/// Returns the value of an F16 number in two bytes.
 fn half(low: u8, high: u8) -> f32 {
     half::f16::from_le_bytes([low, high]).to_f32()
 }
 
-/// Returns the numbers of a tensor, by the formulas of ggml.
+/// Returns the elements of a tensor, by the formulas of ggml.
 pub fn numbers(tensor: &FileTensor<'_>) -> Vec<f32> {
     let bytes = tensor.bytes;
     match tensor.format {
@@ -56,7 +58,7 @@ pub fn numbers(tensor: &FileTensor<'_>) -> Vec<f32> {
     }
 }
 
-/// Returns the products of the rows of a matrix with x.
+/// Returns the product of a matrix, whose rows are as long as x, with x.
 fn product(matrix: &[f32], x: &[f32]) -> Vec<f32> {
     let row = |row: &[f32]| {
         let mut sums = [0.0f64; 8];
@@ -70,8 +72,8 @@ fn product(matrix: &[f32], x: &[f32]) -> Vec<f32> {
     matrix.chunks(x.len()).map(row).collect()
 }
 
-/// Rounds numbers to multiples of 1/127 of the largest magnitude of 32, as products with quantized
-/// weights do.
+/// Rounds each block of 32 numbers to multiples of 1/127 of its largest magnitude, as the engine
+/// does before products with quantized weights.
 fn rounded(x: &[f32]) -> Vec<f32> {
     let block = |block: &[f32]| {
         let top = block.iter().fold(1e-30f32, |top, x| top.max(x.abs()));
@@ -80,12 +82,14 @@ fn rounded(x: &[f32]) -> Vec<f32> {
     x.chunks(32).flat_map(block).collect()
 }
 
+/// Returns x with a root mean square of 1, multiplied by the weights.
 fn norm(x: &[f32], weight: &[f32], epsilon: f32) -> Vec<f32> {
     let square = x.iter().map(|x| f64::from(*x).powi(2)).sum::<f64>() / x.len() as f64;
     let factor = 1.0 / (square + f64::from(epsilon)).sqrt();
     x.iter().zip(weight).map(|(x, w)| (f64::from(*x) * factor) as f32 * w).collect()
 }
 
+/// Adds y to x.
 fn add(x: &mut [f32], y: &[f32]) {
     x.iter_mut().zip(y).for_each(|(x, y)| *x += y);
 }
@@ -115,7 +119,7 @@ impl Reference {
         }
     }
 
-    /// Returns the model whose products round activations to 8 bits.
+    /// Sets that products round activations to 8 bits.
     pub fn of_bytes(self) -> Reference {
         Reference { of_bytes: true, ..self }
     }
@@ -124,7 +128,7 @@ impl Reference {
         &self.weights[name]
     }
 
-    /// Returns the product of a matrix with x.
+    /// Returns the product of the matrix with this name and x.
     fn product(&self, name: &str, x: &[f32]) -> Vec<f32> {
         self.product_of(self.weight(name), x)
     }
@@ -133,14 +137,14 @@ impl Reference {
         product(matrix, &if self.of_bytes { rounded(x) } else { x.to_vec() })
     }
 
-    /// Returns the result of a gated network.
+    /// Returns down(silu(gate(x))·up(x)).
     fn network(&self, [gate, up, down]: [&[f32]; 3], x: &[f32]) -> Vec<f32> {
         let [gate, up] = [gate, up].map(|matrix| self.product_of(matrix, x));
         let gated: Vec<f32> = gate.iter().zip(up).map(|(gate, up)| gate / (1.0 + (-gate).exp()) * up).collect();
         self.product_of(down, &gated)
     }
 
-    /// Rotates the heads of x by a position.
+    /// Rotates the pairs of each head of x by the angles of a position.
     fn rotate(&self, x: &mut [f32], position: usize) {
         let half = self.head / 2;
         for head in x.chunks_mut(self.head) {
@@ -158,7 +162,7 @@ impl Reference {
         }
     }
 
-    /// Returns queries, keys or values.
+    /// Returns queries, keys or values of x, if `name` is `q`, `k` or `v`.
     fn projected(&self, layer: usize, name: &str, x: &[f32]) -> Vec<f32> {
         let mut y = self.product(&format!("blk.{layer}.attn_{name}.weight"), x);
         if let Some(bias) = self.weights.get(&format!("blk.{layer}.attn_{name}.bias")) {

@@ -4,7 +4,7 @@
 use crate::support::Writer;
 use std::path::PathBuf;
 
-/// Returns random numbers near 0, by a linear congruence.
+/// Returns `n` random numbers from −`size` to `size`, by a linear congruence.
 pub fn random(seed: &mut u64, n: usize, size: f32) -> Vec<f32> {
     let mut next = || {
         *seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -13,11 +13,12 @@ pub fn random(seed: &mut u64, n: usize, size: f32) -> Vec<f32> {
     (0..n).map(|_| next()).collect()
 }
 
+/// Returns numbers as bytes in F32.
 fn bytes(numbers: &[f32]) -> Vec<u8> {
     numbers.iter().flat_map(|x| x.to_le_bytes()).collect()
 }
 
-/// Quantizes to Q8_0.
+/// Returns numbers as bytes in Q8_0.
 fn q8(numbers: &[f32]) -> Vec<u8> {
     let block = |block: &[f32]| {
         let scale = block.iter().fold(0.0f32, |top, x| top.max(x.abs())) / 127.0;
@@ -28,21 +29,27 @@ fn q8(numbers: &[f32]) -> Vec<u8> {
 }
 
 pub const WIDTH: u64 = 128;
+/// Heads of queries.
 pub const HEADS: u64 = 4;
+/// Heads of keys, and of values.
 pub const GROUPS: u64 = 2;
+/// Elements of a head.
 pub const HEAD: u64 = 64;
 pub const INNER: u64 = 96;
+/// Tokens of the vocabulary of [`small`].
 pub const TOKENS: u64 = 40;
 pub const LAYERS: u32 = 2;
 pub const EXPERTS: u64 = 8;
+/// Experts for each token.
 pub const USED: u32 = 3;
 
-/// Writes a small model of an architecture with random weights, in F32 or in Q8_0.
+/// Writes a small model of an architecture with random weights, in F32 or in Q8_0. Returns the path
+/// of the GGUF file.
 pub fn small(name: &str, architecture: &str, quantized: bool) -> PathBuf {
     small_with_heads(name, architecture, quantized, HEAD)
 }
 
-/// Writes a small model as [`small`] does, whose heads have `head` numbers.
+/// Writes a model as [`small`] does, with heads of `head` elements.
 pub fn small_with_heads(name: &str, architecture: &str, quantized: bool, head: u64) -> PathBuf {
     let tokens: Vec<String> = (0..TOKENS).map(|i| format!("t{i}")).collect();
     let file = Writer::default().texts("tokenizer.ggml.tokens", &tokens).u32("tokenizer.ggml.bos_token_id", 1);
@@ -62,8 +69,8 @@ pub fn byte_tokens() -> Vec<String> {
     bytes.chain(["<|begin|>".to_owned(), "<|end|>".to_owned()]).collect()
 }
 
-/// Writes a small model with random weights in Q8_0 that reads every text and has a chat template.
-/// Texts may have `context` tokens. With `ends`, a token ends an answer.
+/// Writes a small model with random weights in Q8_0, a token for each byte, and a chat template.
+/// The context length is `context` tokens. With `ends`, an end token ends answers.
 pub fn talking(name: &str, context: u32, ends: bool) -> PathBuf {
     let template = "{% for message in messages %}<|begin|>{{ message.role }}:{{ message.content }}<|end|>\
                     {% endfor %}<|begin|>";
@@ -80,8 +87,8 @@ pub fn talking(name: &str, context: u32, ends: bool) -> PathBuf {
     written(name, "qwen3", true, HEAD, context, tokens.len() as u64, file)
 }
 
-/// Writes configuration and weights of a model after the entries of its vocabulary of `vocabulary`
-/// tokens.
+/// Adds configuration and weights of a model to `file`, which has a vocabulary of `vocabulary`
+/// tokens. Writes the file and returns the path.
 fn written(
     name: &str,
     architecture: &str,
