@@ -151,8 +151,7 @@ impl Checkpoint {
     /// `chat_template.jinja`, or `tokenizer_config.json`.
     ///
     /// # Errors
-    /// If a file cannot be read, or has a template of another type than text. Also returns the
-    /// errors of [`ChatTemplate::new`].
+    /// If a file cannot be read or is damaged. Also returns the errors of [`ChatTemplate::new`].
     pub fn chat_template(&self, tokenizer: &Tokenizer) -> Result<Option<ChatTemplate>> {
         let source = match &self.files {
             Files::Gguf(gguf) => {

@@ -2,7 +2,7 @@
 //! repository).
 //!
 //! ```text
-//!   magic "GGUF" · version u32 · tensors u64 · entries u64
+//!   magic "GGUF" · version u32 · count of tensors u64 · count of entries u64
 //!   entries:   key · type u32 · value                          (strings: length u64, bytes)
 //!   tensors:   name · dimensions u32 · extents u64… · format u32 · offset u64
 //!   padding to general.alignment, then the tensors' bytes, whose offsets count from here

