@@ -87,7 +87,7 @@ fn block(artifact: &Artifact) -> [usize; 3] {
     let program = artifact.program().unwrap_or_else(|e| panic!("{}: {e}", artifact.name));
     let program = monomorphic(&program, &Instance::default()).unwrap_or_else(|e| panic!("{}: {e}", artifact.name));
     let block = launch::block(&program).unwrap_or_else(|e| panic!("{}: {e}", artifact.name));
-    block.most().map(|n| n as usize)
+    block.max_extents().map(|n| n as usize)
 }
 
 fn over_slices(checker: &Checker, all: &[(&'static Artifact, Slices)]) {

@@ -102,13 +102,13 @@ impl Approximations {
             return Approximations::default();
         }
         match unrolled(kernel.clone()) {
-            Ok(unrolled) => Approximations::found(&unrolled),
+            Ok(unrolled) => Approximations::find(&unrolled),
             // A kernel that unrolling rejects is analyzed without unrolling.
-            Err(_) => Approximations::found(kernel),
+            Err(_) => Approximations::find(kernel),
         }
     }
 
-    fn found(kernel: &Kernel) -> Approximations {
+    fn find(kernel: &Kernel) -> Approximations {
         let mut flow = MarkFlow {
             kernel,
             values: HashMap::new(),
@@ -186,7 +186,7 @@ impl MarkFlow<'_> {
     }
 
     /// Returns a mark of `memories` in the `i`th column after `column`, if there is one.
-    fn held(&self, memories: &[MarkedMemory], column: Option<u32>, i: usize) -> Option<Location> {
+    fn find_mark(&self, memories: &[MarkedMemory], column: Option<u32>, i: usize) -> Option<Location> {
         let column = column.map(|first| first.saturating_add(i as u32));
         memories.iter().find_map(|memory| match column {
             Some(_) => [column, None].into_iter().find_map(|c| self.memory.get(&(*memory, c)).copied()),
@@ -197,7 +197,7 @@ impl MarkFlow<'_> {
     /// Returns the column of a place, if it is known and equal for all accesses.
     fn column(&self, place: &AccessPlace) -> Option<u32> {
         let last = match place {
-            _ if place.within().is_some() => return None,
+            _ if place.element_offset().is_some() => return None,
             AccessPlace::Global { base, dims, .. } if !self.moved.contains(base) => {
                 dims.last().filter(|dim| dim.stride.is_none()).map(|dim| dim.index)
             }
@@ -239,7 +239,7 @@ impl MarkFlow<'_> {
         from.iter().zip(to).for_each(|(from, to)| self.propagate(*from, *to));
     }
 
-    fn decides(&mut self, decided: DecisionKind, by: impl IntoIterator<Item = Value>, location: Location) {
+    fn record_decision(&mut self, decided: DecisionKind, by: impl IntoIterator<Item = Value>, location: Location) {
         let Some(from) = by.into_iter().find_map(|v| self.values.get(&v).copied()) else { return };
         if let Some(found) = &mut self.decisions {
             found.insert(Decision { location, decided, from });
@@ -248,7 +248,8 @@ impl MarkFlow<'_> {
 
     /// Returns the memory that a place may lie in. Records indices that approximations decide.
     fn memories(&mut self, place: &AccessPlace, location: Location) -> Vec<MarkedMemory> {
-        let mut indices: Vec<Value> = place.within().into_iter().flat_map(|w| &w.indices).map(|s| s.index).collect();
+        let mut indices: Vec<Value> =
+            place.element_offset().into_iter().flat_map(|w| &w.indices).map(|s| s.index).collect();
         let memories = match place {
             AccessPlace::Global { base, dims, .. } | AccessPlace::Dynamic { base, dims, .. } => {
                 indices.extend(dims.iter().map(|d| d.index));
@@ -260,7 +261,7 @@ impl MarkFlow<'_> {
             }
             AccessPlace::Address { base, .. } => self.bases.get(base).into_iter().flatten().copied().collect(),
         };
-        self.decides(DecisionKind::Index, indices, location);
+        self.record_decision(DecisionKind::Index, indices, location);
         memories
     }
 
@@ -281,7 +282,7 @@ impl MarkFlow<'_> {
         }
         let exact = values.iter().copied().filter(|v| !self.is_float(*v)).collect::<Vec<_>>();
         if memories.iter().any(|m| matches!(m, MarkedMemory::Argument(_))) {
-            self.decides(DecisionKind::Integer, exact, location);
+            self.record_decision(DecisionKind::Integer, exact, location);
         }
     }
 
@@ -310,45 +311,45 @@ impl MarkFlow<'_> {
                     if !terms.iter().all(first) {
                         self.mark_moved(results[0]);
                     }
-                    self.decides(DecisionKind::Index, terms.iter().map(|(index, _)| *index), at);
+                    self.record_decision(DecisionKind::Index, terms.iter().map(|(index, _)| *index), at);
                 }
                 Op::Cast(a) => {
                     self.propagate(*a, results[0]);
                     if self.is_float(*a) && !self.is_float(results[0]) {
-                        self.decides(DecisionKind::Integer, [*a], at);
+                        self.record_decision(DecisionKind::Integer, [*a], at);
                     }
                 }
                 Op::Load { place, guard, .. } => {
                     let (memories, column) = (self.memories(place, at), self.column(place));
                     for (i, result) in results.iter().enumerate() {
-                        self.mark(*result, self.held(&memories, column, i));
+                        self.mark(*result, self.find_mark(&memories, column, i));
                     }
                     if let Some(Guard { condition, otherwise }) = guard {
-                        self.decides(DecisionKind::Branch, [*condition], at);
+                        self.record_decision(DecisionKind::Branch, [*condition], at);
                         self.all(otherwise, results);
                     }
                 }
                 Op::Store { place, values, guard, .. } => {
                     let (memories, column) = (self.memories(place, at), self.column(place));
                     self.stored(&memories, column, values, at);
-                    self.decides(DecisionKind::Branch, *guard, at);
+                    self.record_decision(DecisionKind::Branch, *guard, at);
                 }
                 Op::Atomic { place, values, .. } => {
                     let (memories, column) = (self.memories(place, at), self.column(place));
                     // The operands of an exchange belong to one element, not to adjacent columns.
                     values.iter().for_each(|value| self.stored(&memories, column, &[*value], at));
-                    let from = self.held(&memories, column, 0);
+                    let from = self.find_mark(&memories, column, 0);
                     results.iter().for_each(|r| self.mark(*r, from));
                 }
                 Op::CopyAsync(copy) => {
                     let (from, to) = (self.memories(&copy.from, at), self.memories(&copy.to, at));
-                    let marked = self.held(&from, None, 0);
+                    let marked = self.find_mark(&from, None, 0);
                     to.iter().for_each(|memory| self.mark_memory((*memory, None), marked));
-                    self.decides(DecisionKind::Branch, copy.guard.into_iter().chain(copy.inside), at);
+                    self.record_decision(DecisionKind::Branch, copy.guard.into_iter().chain(copy.inside), at);
                 }
                 Op::ReadLocal { local, index } => {
                     let memory = MarkedMemory::Local(local.0);
-                    self.decides(DecisionKind::Index, *index, at);
+                    self.record_decision(DecisionKind::Index, *index, at);
                     self.mark(results[0], self.memory.get(&(memory, None)).copied());
                     if let Some(bases) = self.pointees.get(&memory).cloned() {
                         // The variable may hold any address that was stored to it, so the column is
@@ -359,7 +360,7 @@ impl MarkFlow<'_> {
                 }
                 Op::WriteLocal { local, index, value } => {
                     let memory = MarkedMemory::Local(local.0);
-                    self.decides(DecisionKind::Index, *index, at);
+                    self.record_decision(DecisionKind::Index, *index, at);
                     self.mark_memory((memory, None), self.values.get(value).copied());
                     if let Some(bases) = self.bases.get(value).cloned() {
                         let known = self.pointees.entry(memory).or_default();
@@ -370,15 +371,15 @@ impl MarkFlow<'_> {
                 }
                 Op::Shuffle { value, selector, .. } => {
                     self.propagate(*value, results[0]);
-                    self.decides(DecisionKind::Index, [*selector], at);
+                    self.record_decision(DecisionKind::Index, [*selector], at);
                 }
                 Op::If { condition, then, otherwise } => {
-                    self.decides(DecisionKind::Branch, [*condition], at);
+                    self.record_decision(DecisionKind::Branch, [*condition], at);
                     self.region(then, results);
                     self.region(otherwise, results);
                 }
                 Op::For(l) => {
-                    self.decides(DecisionKind::Branch, [l.start, l.end, l.step], at);
+                    self.record_decision(DecisionKind::Branch, [l.start, l.end, l.step], at);
                     let carried = l.body.parameters[1..].to_vec();
                     if let Some(index) = l.body.parameters.first() {
                         self.propagate(l.start, *index);

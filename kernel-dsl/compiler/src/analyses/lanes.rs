@@ -68,7 +68,7 @@ impl LaneValues {
     }
 
     /// Returns the same offsets without the known divisor of the common part.
-    fn loosened(self) -> LaneValues {
+    fn without_divisor(self) -> LaneValues {
         match self.relative() {
             Some(lanes) => LaneValues::Relative { lanes, multiple: 1 },
             None => LaneValues::Unknown,
@@ -102,7 +102,7 @@ impl Lanes {
     }
 
     /// Returns the byte offset from the start of an element to the accessed part of it.
-    pub fn within(&self, within: Option<&ElementOffset>) -> LaneValues {
+    pub fn offset_within_element(&self, within: Option<&ElementOffset>) -> LaneValues {
         let Some(within) = within else { return LaneValues::Exact([0; LANES]) };
         let steps = within.indices.iter().map(|step| (step.index, step.bytes));
         self.sum(LaneValues::Exact([within.offset.into(); LANES]), steps)
@@ -127,7 +127,8 @@ impl Lanes {
             match &inst.op {
                 Op::For(l) => {
                     let known = self.get(l.start);
-                    let index = if self.get(l.step).is_uniform() { known.loosened() } else { LaneValues::Unknown };
+                    let index =
+                        if self.get(l.step).is_uniform() { known.without_divisor() } else { LaneValues::Unknown };
                     let index = match (index, self.get(l.step).constant()) {
                         // Start and step determine the divisor of the common part.
                         (LaneValues::Relative { lanes, .. }, Some(step)) => {
@@ -177,7 +178,7 @@ impl Lanes {
     /// iteration in all iterations, with another common part, until the body shows otherwise.
     fn looping(&mut self, kernel: &Kernel, body: &Region, label: Label, inits: &[Value], carried: &[Value]) {
         for (parameter, init) in carried.iter().zip(inits) {
-            self.set(*parameter, self.get(*init).loosened());
+            self.set(*parameter, self.get(*init).without_divisor());
         }
         loop {
             self.region(kernel, body);
@@ -211,7 +212,7 @@ impl Lanes {
                 LaneValues::Exact(std::array::from_fn(|l| if c[l] != 0 { y[l] } else { n[l] }))
             }
             _ if yes == no && yes.constant().is_some() => yes,
-            _ if condition.is_uniform() && yes.relative() == no.relative() => yes.loosened(),
+            _ if condition.is_uniform() && yes.relative() == no.relative() => yes.without_divisor(),
             _ if condition.is_uniform() && yes.is_uniform() && no.is_uniform() => LaneValues::UNIFORM,
             _ => LaneValues::Unknown,
         }
@@ -230,7 +231,8 @@ impl Lanes {
             },
             Op::Vote { .. } | Op::Reduce(..) => LaneValues::UNIFORM,
             Op::Special(Special::Thread(axis)) => {
-                let ([x, y, _], first) = (kernel.block.most().map(i64::from), i64::from(self.warp) * LANES as i64);
+                let ([x, y, _], first) =
+                    (kernel.block.max_extents().map(i64::from), i64::from(self.warp) * LANES as i64);
                 LaneValues::Exact(std::array::from_fn(|lane| {
                     let thread = first + lane as i64;
                     match axis {
@@ -308,17 +310,17 @@ fn leaves(body: &Region, label: Label) -> bool {
             inst.op.regions().into_iter().for_each(|r| labels(r, found));
         }
     }
-    fn out(region: &Region, label: Label, inner: &[Label]) -> bool {
+    fn jumps_out(region: &Region, label: Label, inner: &[Label]) -> bool {
         region.insts.iter().any(|inst| match &inst.op {
             Op::Break(l, _) => !inner.contains(l),
             Op::Continue(l, _) => *l != label && !inner.contains(l),
             Op::Return => true,
-            op => op.regions().into_iter().any(|r| out(r, label, inner)),
+            op => op.regions().into_iter().any(|r| jumps_out(r, label, inner)),
         })
     }
     let mut inner = Vec::new();
     labels(body, &mut inner);
-    out(body, label, &inner)
+    jumps_out(body, label, &inner)
 }
 
 fn continues<'k>(region: &'k Region, label: Label, found: &mut Vec<&'k Values>) {

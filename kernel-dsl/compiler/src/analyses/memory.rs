@@ -145,7 +145,7 @@ fn worse(a: Option<Cost>, b: Option<Cost>) -> Option<Cost> {
 
 /// Returns whether the kernel may read memory that it may write. A second launch on the results of
 /// the first may then differ, and may even wait forever. The kernel must be as lowered.
-pub fn reads_written(kernel: &Kernel) -> bool {
+pub fn may_read_written_memory(kernel: &Kernel) -> bool {
     let origins = origins(kernel);
     let may_be_written = |place: &AccessPlace| match place {
         AccessPlace::Global { base, .. } | AccessPlace::Address { base, .. } => match origins[base.0 as usize] {
@@ -290,7 +290,7 @@ impl AccessWalk<'_> {
     }
 
     fn cost(&self, place: &AccessPlace, element: Scalar, request: WarpRequest) -> Option<Cost> {
-        let (unit, within) = (place.unit(element), self.lanes.within(place.within()));
+        let (unit, within) = (place.unit(element), self.lanes.offset_within_element(place.element_offset()));
         match place {
             AccessPlace::Shared { array, indices, .. } => self.shared(*array, indices, within, request),
             AccessPlace::Dynamic { base, dims, .. } => {

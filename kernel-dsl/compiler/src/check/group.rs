@@ -46,7 +46,7 @@ impl Checker<'_> {
             Ty::Scalar(s) if number => matches!(s.bits(), 32 | 64),
             Ty::Unknown(UnknownKind::Integer | UnknownKind::Float) | Ty::Wrong => true,
             _ if number => false,
-            _ => self.tradable(ty),
+            _ => self.is_exchangeable(ty),
         };
         if !fits {
             let name = self.named(ty);
@@ -65,13 +65,13 @@ impl Checker<'_> {
         }
     }
 
-    fn tradable(&self, ty: Id) -> bool {
+    fn is_exchangeable(&self, ty: Id) -> bool {
         match self.table.get(ty) {
             Ty::Scalar(_) | Ty::Unknown(_) | Ty::Wrong => true,
             // rustc checks the types of the parts.
             Ty::Struct(..) | Ty::Enum(_) | Ty::Parameter(_) | Ty::Projection { .. } => true,
-            Ty::Tuple(parts) => parts.iter().all(|p| self.tradable(*p)),
-            Ty::Array(element, _) | Ty::Option(element) => self.tradable(*element),
+            Ty::Tuple(parts) => parts.iter().all(|p| self.is_exchangeable(*p)),
+            Ty::Array(element, _) | Ty::Option(element) => self.is_exchangeable(*element),
             _ => false,
         }
     }

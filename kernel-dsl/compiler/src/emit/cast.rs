@@ -18,7 +18,7 @@ fn holds_all(from: Scalar, to: Scalar) -> bool {
 
 /// Returns whether a cast between these types keeps the register's bits, so that both values can
 /// share the register.
-pub(super) fn changes_nothing(from: Type, to: Type) -> bool {
+pub(super) fn keeps_bits(from: Type, to: Type) -> bool {
     let (Type::Scalar(from_scalar), Type::Scalar(to_scalar)) = (from, to) else { return from == to };
     register_type(from) == register_type(to)
         && (from_scalar == to_scalar

@@ -204,7 +204,7 @@ impl<'k> Emitter<'k> {
                 if let AccessPlace::Address { base, .. } = place { Some(self.flow.survey.root(*base)) } else { None };
             for (result, kept) in inst.results.iter().zip(&guard.otherwise) {
                 if Some(self.flow.survey.root(*kept)) != base
-                    && let Some(register) = self.taken_over(inst.results[0], *result, *kept, &guard.otherwise)
+                    && let Some(register) = self.reusable_register(inst.results[0], *result, *kept, &guard.otherwise)
                 {
                     self.flow.assigned.insert(*result, register);
                 }
@@ -214,7 +214,7 @@ impl<'k> Emitter<'k> {
 
     /// Returns the register of `kept`, the masked-lane value of `result`, if `result` may take it
     /// over. `all` are the masked-lane values of the load, and `first` is its first result.
-    fn taken_over(&mut self, first: Value, result: Value, kept: Value, all: &[Value]) -> Option<RegisterId> {
+    fn reusable_register(&mut self, first: Value, result: Value, kept: Value, all: &[Value]) -> Option<RegisterId> {
         let root = self.flow.survey.root(kept);
         let Some(ValueForm::Register(register)) = self.bindings[root.0 as usize] else { return None };
         let once = all.iter().filter(|v| self.flow.survey.root(**v) == root).count() == 1;
@@ -242,7 +242,7 @@ impl<'k> Emitter<'k> {
 
     /// Places `label` if something jumps to it.
     fn place(&mut self, label: ptx::Label) {
-        if self.builder.named(label) {
+        if self.builder.is_used(label) {
             self.builder.place(label);
         }
     }
@@ -270,7 +270,7 @@ impl<'k> Emitter<'k> {
     pub(super) fn branch(&mut self, inst: &'k Inst, condition: Value, then: &'k Region, otherwise: &'k Region) {
         let results = self.results(inst);
         match self.operand(condition) {
-            Operand::Register(register) => self.two_ways(register, then, otherwise, &results),
+            Operand::Register(register) => self.emit_branches(register, then, otherwise, &results),
             _ => {
                 let taken = if self.constant(condition) == Some(0) { otherwise } else { then };
                 self.flow.reached = self.region(taken, &results);
@@ -279,12 +279,18 @@ impl<'k> Emitter<'k> {
         self.bind_all(&inst.results, &results);
     }
 
-    fn two_ways(&mut self, condition: RegisterId, then: &'k Region, otherwise: &'k Region, results: &[RegisterId]) {
+    fn emit_branches(
+        &mut self,
+        condition: RegisterId,
+        then: &'k Region,
+        otherwise: &'k Region,
+        results: &[RegisterId],
+    ) {
         let holds = Guard { register: condition, negated: false };
         let fails = Guard { register: condition, negated: true };
         // If one side only jumps, it becomes a guarded jump before the other side.
         for (side, other, guard) in [(then, otherwise, holds), (otherwise, then, fails)] {
-            if self.only_jumps(side, guard) {
+            if self.emit_as_jump(side, guard) {
                 self.flow.reached = self.region(other, results);
                 return;
             }
@@ -311,7 +317,7 @@ impl<'k> Emitter<'k> {
                 }
                 self.builder.place(other);
                 let reached = self.region(otherwise, results);
-                self.flow.reached = reached || self.builder.named(end);
+                self.flow.reached = reached || self.builder.is_used(end);
             }
         }
         self.place(end);
@@ -331,7 +337,7 @@ impl<'k> Emitter<'k> {
     }
 
     /// Emits a region as one guarded jump or return; returns `false` if the region does more.
-    fn only_jumps(&mut self, region: &'k Region, guard: Guard) -> bool {
+    fn emit_as_jump(&mut self, region: &'k Region, guard: Guard) -> bool {
         let Some(terminator) = self.lone_terminator(region) else { return false };
         if terminator.op == Op::Return {
             self.guarded(Some(guard), Opcode::Ret, &[], []);
@@ -440,7 +446,7 @@ impl<'k> Emitter<'k> {
         self.flow.scopes.pop();
         self.location = location;
         self.place(next);
-        let counts = reached || self.builder.named(next);
+        let counts = reached || self.builder.is_used(next);
         if counts {
             let step = self.operand(l.step);
             if super::arithmetic::narrow(s) {
@@ -455,7 +461,7 @@ impl<'k> Emitter<'k> {
             self.jump(Some(Guard { register: more, negated: false }), head);
         }
         // A loop without a test at its end is left only by `Break` or by the test before it.
-        self.flow.reached = counts || self.builder.named(end);
+        self.flow.reached = counts || self.builder.is_used(end);
         self.place(end);
         self.bind_all(&inst.results, &registers);
     }
@@ -481,7 +487,7 @@ impl<'k> Emitter<'k> {
         if reached {
             self.jump(None, head);
         }
-        self.flow.reached = self.builder.named(end);
+        self.flow.reached = self.builder.is_used(end);
         self.place(end);
         self.bind_all(&inst.results, &results);
     }
@@ -493,7 +499,7 @@ impl<'k> Emitter<'k> {
         self.flow.scopes.push(OpenScope { label, end, results: results.clone(), next: None });
         let reached = self.region(body, &results);
         self.flow.scopes.pop();
-        self.flow.reached = reached || self.builder.named(end);
+        self.flow.reached = reached || self.builder.is_used(end);
         self.place(end);
         self.bind_all(&inst.results, &results);
     }

@@ -21,6 +21,6 @@ impl Emitter<'_> {
                 self.builder.header(format!("  {name}: {element}"));
             }
         }
-        self.builder.directives(kernel.block.most(), kernel.min_blocks, kernel.max_registers);
+        self.builder.directives(kernel.block.max_extents(), kernel.min_blocks, kernel.max_registers);
     }
 }

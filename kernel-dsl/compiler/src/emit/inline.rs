@@ -21,7 +21,7 @@ impl Emitter<'_> {
             };
             let register = match operand.direction.leaves() {
                 false => match input {
-                    Some(value) => self.enter(*value, operand.ty),
+                    Some(value) => self.block_input(*value, operand.ty),
                     None => return self.malformed("inline PTX with fewer inputs than it takes"),
                 },
                 true => {
@@ -36,7 +36,7 @@ impl Emitter<'_> {
                     }
                     if let Some(value) = input {
                         let from = match is_short(operand.ty) {
-                            true => self.enter(*value, operand.ty).into(),
+                            true => self.block_input(*value, operand.ty).into(),
                             false => self.operand(*value),
                         };
                         self.copy_short(register, from, operand.ty);
@@ -64,7 +64,7 @@ impl Emitter<'_> {
     }
 
     /// Returns a register of the type that a block of inline PTX uses for the value.
-    fn enter(&mut self, value: Value, ty: Scalar) -> RegisterId {
+    fn block_input(&mut self, value: Value, ty: Scalar) -> RegisterId {
         let register = self.in_register(value);
         let Some(short) = register_type(ty).filter(|_| is_short(ty)) else { return register };
         let narrow = self.register(short);

@@ -17,7 +17,7 @@ pub(super) struct AddressParts {
 /// Returns how many of `n` consecutive elements one access moves: the largest power of two that
 /// divides `n`, up to the limit of the hardware. So no part needs a larger alignment than the
 /// complete access.
-fn at_once(n: usize, element: Scalar) -> usize {
+fn elements_per_access(n: usize, element: Scalar) -> usize {
     let most = (MAX_VECTOR_BYTES / element.bytes()).min(4) as usize;
     (1 << n.trailing_zeros()).min(most)
 }
@@ -160,7 +160,7 @@ impl Emitter<'_> {
         {
             self.load_words(&access, &path, WordLanes { guard: lanes, constants }, element, &written);
         } else if let Some(lanes) = lanes {
-            let n = at_once(results.len(), element);
+            let n = elements_per_access(results.len(), element);
             let ty = memory_type(element);
             for (i, part) in written.chunks(n).enumerate() {
                 let mut modifiers = path.clone();
@@ -185,7 +185,7 @@ impl Emitter<'_> {
             return self.malformed("a store whose values are not of the element's type");
         }
         let Some(lanes) = self.lanes(guard) else { return };
-        let n = at_once(values.len(), element);
+        let n = elements_per_access(values.len(), element);
         let ty = memory_type(element);
         let values: Vec<Operand> =
             values.iter().map(|v| if element == Scalar::Bool { self.byte(*v) } else { self.operand(*v) }).collect();

@@ -1,6 +1,6 @@
 //! Facts that emission collects from a kernel before it starts.
 
-use super::cast::changes_nothing;
+use super::cast::keeps_bits;
 use crate::ir::{Kernel, Op, Region, Type, Value};
 
 /// Facts from one walk over a kernel.
@@ -47,7 +47,7 @@ impl KernelFacts {
                 (Op::Constant(_), Some(r)) => self.constants[r.0 as usize] = true,
                 (Op::Parameter(i), Some(r)) => read.push((*i, *r)),
                 (Op::Cast(a) | Op::Bitcast(a), Some(r)) if !self.constants[a.0 as usize] => {
-                    if changes_nothing(kernel.ty(*a), kernel.ty(*r)) {
+                    if keeps_bits(kernel.ty(*a), kernel.ty(*r)) {
                         self.roots[r.0 as usize] = self.root(*a);
                         continue;
                     }

@@ -92,7 +92,7 @@ impl CalleeState {
     pub(super) fn errors(self) -> TokenStream {
         match self {
             CalleeState::Failed => TokenStream::new(),
-            CalleeState::Missing(diagnostics) => report::at_once(&diagnostics),
+            CalleeState::Missing(diagnostics) => report::render_unconditionally(&diagnostics),
             CalleeState::Unreadable(error) => report::refused(error),
         }
     }
@@ -239,7 +239,7 @@ pub(super) fn callable(name_of: &Ident, callees: &[Path]) -> syn::Result<()> {
                 name.span(),
                 format!("`{name}` calls itself; device calls are always inlined, so write a loop"),
             )
-        } else if taken(name) {
+        } else if is_rust_macro(name) {
             not_free(name)
         } else {
             continue;
@@ -256,7 +256,7 @@ pub(super) fn callable(name_of: &Ident, callees: &[Path]) -> syn::Result<()> {
 pub(super) fn definable(name: &Ident) -> syn::Result<()> {
     match language::foreign_function(&name.to_string()) {
         Some(message) => Err(syn::Error::new_spanned(name, message)),
-        None if taken(name) => Err(not_free(name)),
+        None if is_rust_macro(name) => Err(not_free(name)),
         None => Ok(()),
     }
 }
@@ -268,7 +268,7 @@ fn not_free(name: &Ident) -> syn::Error {
     syn::Error::new_spanned(name.to_token_stream(), message)
 }
 
-fn taken(name: &Ident) -> bool {
+fn is_rust_macro(name: &Ident) -> bool {
     let name = name.to_string();
     RUST_MACRO_NAMES.contains(&name.as_str())
 }

@@ -66,7 +66,7 @@ fn export(exported: &Exported, item: &impl ToTokens, library: &[u8], part: Expan
         ExpansionPart::Exports | ExpansionPart::Whole => visibility.to_token_stream(),
     };
     let hash = distinct(Purpose::Name, hash(name, item));
-    let hidden = Ident::new(&format!("__device_{}_{hash:016x}", plain(name)), Span::call_site());
+    let hidden = Ident::new(&format!("__device_{}_{hash:016x}", without_raw_prefix(name)), Span::call_site());
     let exported = public.then(|| quote!(#[macro_export]));
     quote! {
         #conditions
@@ -89,7 +89,7 @@ fn export(exported: &Exported, item: &impl ToTokens, library: &[u8], part: Expan
 }
 
 /// Returns the name without `r#`.
-fn plain(name: &Ident) -> String {
+fn without_raw_prefix(name: &Ident) -> String {
     let name = name.to_string();
     name.strip_prefix("r#").map_or(name.clone(), str::to_string)
 }

@@ -156,13 +156,13 @@ fn report_diagnostics(facade: &Path, wrong: &ItemDiagnostics) -> TokenStream {
         }
         Some(ItemPart::Method { function, of }) => match method::diagnostics(of, function, facade, diagnostics) {
             Some(copy) => copy::copy_without_lints(function, &copy),
-            None => report::at_once(diagnostics),
+            None => report::render_unconditionally(diagnostics),
         },
         Some(ItemPart::Constant { name, of }) => {
             method::diagnostics_of_constant(of.as_deref(), name, facade, diagnostics)
-                .unwrap_or_else(|| report::at_once(diagnostics))
+                .unwrap_or_else(|| report::render_unconditionally(diagnostics))
         }
-        None => report::at_once(diagnostics),
+        None => report::render_unconditionally(diagnostics),
     }
 }
 

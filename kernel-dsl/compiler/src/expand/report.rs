@@ -148,7 +148,7 @@ fn leaves(tokens: TokenStream, f: &mut dyn FnMut(TokenTree)) {
 }
 
 /// Renders diagnostics of items that rustc cannot check alone.
-pub(super) fn at_once(diagnostics: &[Diagnostic]) -> TokenStream {
+pub(super) fn render_unconditionally(diagnostics: &[Diagnostic]) -> TokenStream {
     let each = diagnostics.iter().map(|diagnostic| {
         let message = &diagnostic.message;
         let error = quote_spanned!(diagnostic.mark.first=> ::core::compile_error!);

@@ -150,7 +150,7 @@ pub(super) fn diagnostics(
         }
         values => Some(diagnostic_constants(facade, &quote!(#name::<#(#values),*>), diagnostics)),
     };
-    let Some(reports) = reports else { return report::at_once(diagnostics) };
+    let Some(reports) = reports else { return report::render_unconditionally(diagnostics) };
     // The hidden type is that of a closure, because rustc's messages about closures match those
     // about functions. The copy is at the position of the function: rustc does not suggest a
     // function for a misspelt name in its own body, and would suggest a copy at another position.

@@ -99,7 +99,11 @@ impl fmt::Display for Instance {
 /// Returns the name of an instance without a declared name, as reports print it: `saxpy`,
 /// `matmul<T = 16>`, `softmax<f32, ROWS = 4>`. Numbers and bools follow the names of their
 /// `parameters`.
-pub fn spelled<'a>(kernel: &str, parameters: impl Iterator<Item = &'a str>, arguments: &[Constant]) -> String {
+pub fn name_with_arguments<'a>(
+    kernel: &str,
+    parameters: impl Iterator<Item = &'a str>,
+    arguments: &[Constant],
+) -> String {
     if arguments.is_empty() {
         return kernel.to_string();
     }
@@ -123,7 +127,7 @@ impl Program {
         let declared = self.launch.instances.iter().find(|declared| declared.arguments == *instance);
         match declared.and_then(|declared| declared.name.as_deref()) {
             Some(name) => labeled(&kernel.name, name),
-            None => spelled(&kernel.name, kernel.generics.iter().map(|g| g.name.as_str()), &instance.0),
+            None => name_with_arguments(&kernel.name, kernel.generics.iter().map(|g| g.name.as_str()), &instance.0),
         }
     }
 }

@@ -21,7 +21,7 @@ pub mod visit;
 
 pub use collective::Collective;
 pub use fast::Fast;
-pub use instance::{Constant, DeclaredInstance, Instance, ItemArgument, labeled, spelled};
+pub use instance::{Constant, DeclaredInstance, Instance, ItemArgument, labeled, name_with_arguments};
 pub use intrinsic::{Intrinsic, MemoryOrder};
 pub use item::{
     Associated, Builtin, DerivedComparisons, Enum, Field, Impl, Items, Struct, Trait, TraitBound, TraitItem,

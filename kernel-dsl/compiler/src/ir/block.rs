@@ -71,7 +71,7 @@ impl BlockExtents {
     }
 
     /// Returns the extents with the variable one at its maximum.
-    pub fn most(&self) -> [u32; 3] {
+    pub fn max_extents(&self) -> [u32; 3] {
         self.most
     }
 

@@ -99,7 +99,7 @@ pub enum AccessPlace {
 
 impl AccessPlace {
     /// Returns the part of an element that the place names.
-    pub fn within(&self) -> Option<&ElementOffset> {
+    pub fn element_offset(&self) -> Option<&ElementOffset> {
         match self {
             AccessPlace::Global { within, .. }
             | AccessPlace::Dynamic { within, .. }
@@ -110,13 +110,13 @@ impl AccessPlace {
 
     /// Returns the size of an element in bytes, for an access to scalars of type `scalar`.
     pub fn unit(&self, scalar: Scalar) -> u32 {
-        self.within().map_or(scalar.bytes(), |w| w.bytes)
+        self.element_offset().map_or(scalar.bytes(), |w| w.bytes)
     }
 
     /// Returns the number of elements, from the last index on, that an access to `n` scalars
     /// touches.
     pub fn reach(&self, n: u32, scalar: Scalar) -> u32 {
-        self.within().map_or(n, |w| w.reach(n, scalar))
+        self.element_offset().map_or(n, |w| w.reach(n, scalar))
     }
 }
 

@@ -232,7 +232,7 @@ impl OpField for AccessPlace {
             AccessPlace::Shared { indices, .. } => indices.values(f),
             AccessPlace::Address { base, .. } => f(*base),
         }
-        self.within().into_iter().flat_map(|w| &w.indices).for_each(|step| f(step.index));
+        self.element_offset().into_iter().flat_map(|w| &w.indices).for_each(|step| f(step.index));
     }
     fn values_mut(&mut self, f: &mut impl FnMut(&mut Value)) {
         let within = match self {
@@ -287,7 +287,7 @@ impl OpField for AccessPlace {
                 out.push(']');
             }
         }
-        if let Some(within) = self.within() {
+        if let Some(within) = self.element_offset() {
             out.push_str(&format!(".{}/{}", within.offset, within.bytes));
             for ElementIndex { index, extent, bytes } in &within.indices {
                 out.push('[');
@@ -316,7 +316,7 @@ impl OpField for AccessPlace {
             p.expect("[")?;
             let indices = OpField::parse(p)?;
             p.expect("]")?;
-            return Ok(AccessPlace::Shared { array, indices, within: within(p)? });
+            return Ok(AccessPlace::Shared { array, indices, within: parse_element_offset(p)? });
         }
         let base = p.value()?;
         p.expect("[")?;
@@ -331,7 +331,7 @@ impl OpField for AccessPlace {
             let stride = if p.eat(" by ") { Some(p.value()?) } else { None };
             dims.push(Dim { index, extent, stride });
         }
-        let within = within(p)?;
+        let within = parse_element_offset(p)?;
         Ok(match p.ty(base) {
             Type::Shared => AccessPlace::Dynamic { base, dims, within },
             _ => AccessPlace::Global { base, dims, within },
@@ -340,7 +340,7 @@ impl OpField for AccessPlace {
 }
 
 /// Parses the part of a place that lies in an element.
-fn within(p: &mut Parser<'_>) -> Result<Option<Box<ElementOffset>>, IrParseError> {
+fn parse_element_offset(p: &mut Parser<'_>) -> Result<Option<Box<ElementOffset>>, IrParseError> {
     if !p.eat(".") {
         return Ok(None);
     }

@@ -28,7 +28,7 @@ fn block(block: &BlockExtents) -> String {
         Some(OpenAxis { axis: open, least, step }) if open == axis => format!("{least}..={n} by {step}"),
         _ => n.to_string(),
     };
-    let axes: Vec<String> = block.most().into_iter().enumerate().map(axis).collect();
+    let axes: Vec<String> = block.max_extents().into_iter().enumerate().map(axis).collect();
     let multiple = if block.open().is_some() { format!(" multiple of {}", block.multiple()) } else { String::new() };
     format!("{}{multiple}", axes.join("×"))
 }

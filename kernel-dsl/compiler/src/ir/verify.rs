@@ -212,12 +212,12 @@ impl<'a> Verifier<'a> {
     }
 
     /// Returns the type of the first result; `bool` if there is none.
-    fn out(&self, inst: &Inst) -> Type {
+    fn first_result_type(&self, inst: &Inst) -> Type {
         inst.results.first().map_or(S(Scalar::Bool), |v| self.ty(*v))
     }
 
     /// Returns whether `values` has the length and the types of `like`.
-    fn same(&self, values: &[Value], like: &[Value]) -> bool {
+    fn have_same_types(&self, values: &[Value], like: &[Value]) -> bool {
         values.len() == like.len() && values.iter().zip(like).all(|(a, b)| self.ty(*a) == self.ty(*b))
     }
 }

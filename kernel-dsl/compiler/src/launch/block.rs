@@ -2,7 +2,7 @@
 
 use super::bounds::SteppedRange;
 use super::evaluate::{Failure, LaunchFacts};
-use super::{AXES, MAX_BLOCK, MAX_THREADS, Refusal, because, explain};
+use super::{AXES, MAX_BLOCK, MAX_THREADS, Refusal, explain, value_suffix};
 use crate::hir::{BlockExtent, Expr, ExprKind, Intrinsic, LaunchContract};
 use crate::ir::{Binary, BlockExtents, Comparison, OpenAxis};
 
@@ -86,11 +86,11 @@ pub(super) fn of_launch(
 fn expected(block: &BlockExtents, axis: usize) -> String {
     let of = AXES[axis];
     match block.open() {
-        Some(OpenAxis { least, step: 1, .. }) => format!("{least} to {} threads in {of}", block.most()[axis]),
+        Some(OpenAxis { least, step: 1, .. }) => format!("{least} to {} threads in {of}", block.max_extents()[axis]),
         Some(OpenAxis { least, step, .. }) => {
-            format!("{least} to {} threads in {of}, in steps of {step}", block.most()[axis])
+            format!("{least} to {} threads in {of}, in steps of {step}", block.max_extents()[axis])
         }
-        None => format!("{} threads in {of}", block.most()[axis]),
+        None => format!("{} threads in {of}", block.max_extents()[axis]),
     }
 }
 
@@ -152,7 +152,7 @@ fn refusal(axis: usize, failure: Failure, e: &Expr, facts: &LaunchFacts) -> Refu
         Failure::Invalid(why) => why,
         Failure::Unknown => "depends on an argument".to_string(),
     };
-    Refusal(format!("block: the extent in {} {why}{}", AXES[axis], because(&explain::mentioned(e, facts))))
+    Refusal(format!("block: the extent in {} {why}{}", AXES[axis], value_suffix(&explain::mentioned(e, facts))))
 }
 
 fn checked(block: [u32; 3]) -> Result<[u32; 3], Refusal> {

@@ -47,7 +47,7 @@ impl NumberRange {
             ExprKind::Cast(a) => of(a),
             ExprKind::Block(block) => NumberRange::of_block(block, facts),
             ExprKind::If { then, otherwise: Some(otherwise), .. } => {
-                NumberRange::of_block(then, facts).or(of(otherwise))
+                NumberRange::of_block(then, facts).hull(of(otherwise))
             }
             ExprKind::Intrinsic { intrinsic, arguments } => match (intrinsic, arguments.as_slice()) {
                 (Intrinsic::Binary(op), [a, b]) => of(a).with(*op, of(b)),
@@ -90,7 +90,7 @@ impl NumberRange {
     }
 
     /// Returns the smallest span that contains both.
-    fn or(self, other: NumberRange) -> NumberRange {
+    fn hull(self, other: NumberRange) -> NumberRange {
         let most = self.most.zip(other.most).map(|(a, b)| a.max(b));
         NumberRange { least: self.least.min(other.least), most, multiple: gcd(self.multiple, other.multiple) }
     }

@@ -2,7 +2,7 @@
 //! the limits of block and grid.
 
 use super::evaluate::{Failure, LaunchFacts};
-use super::{AXES, DeviceFacts, Fact, InstanceLimits, LaunchShape, MAX_GRID, Refusal, because, explain};
+use super::{AXES, DeviceFacts, Fact, InstanceLimits, LaunchShape, MAX_GRID, Refusal, explain, value_suffix};
 use crate::ElementType;
 use crate::Scalar;
 use crate::hir::{Expr, Function, Monomorphic, Type};
@@ -66,7 +66,7 @@ pub(super) fn shape(
             Err(Failure::Invalid(why)) => refusals.push(Refusal(format!(
                 "requires `{}`, but the condition {why}{}",
                 requirement.text,
-                because(&mentioned())
+                value_suffix(&mentioned())
             ))),
         }
     }
@@ -287,7 +287,7 @@ fn extents(what: &str, exprs: &[Expr], facts: &LaunchFacts) -> Result<[u32; 3], 
             Failure::Unknown => None,
             Failure::Invalid(why) => {
                 let mentioned = explain::mentioned(expr, facts);
-                Some(Refusal(format!("{what}: the extent in {} {why}{}", AXES[axis], because(&mentioned))))
+                Some(Refusal(format!("{what}: the extent in {} {why}{}", AXES[axis], value_suffix(&mentioned))))
             }
         })?;
     }

@@ -345,7 +345,7 @@ impl LaunchFacts<'_> {
             return invalid("uses a variable that is not a parameter");
         };
         let mut next = self.arguments.iter().position(|a| a.parameter as usize == index).unwrap_or(0);
-        self.made_of(local.ty, &mut next)
+        self.assemble_value(local.ty, &mut next)
     }
 
     /// Returns the index of the argument that `expr` names: a parameter, or a part of one.
@@ -393,7 +393,7 @@ impl LaunchFacts<'_> {
         }
     }
 
-    fn made_of(&self, ty: TypeId, next: &mut usize) -> Evaluated<HostValue> {
+    fn assemble_value(&self, ty: TypeId, next: &mut usize) -> Evaluated<HostValue> {
         let parts = match self.function.ty(ty) {
             Type::Tuple(parts) => parts.clone(),
             Type::Array(element, Size::Known(n)) => vec![*element; *n as usize],
@@ -407,7 +407,7 @@ impl LaunchFacts<'_> {
                 return self.argument(*next - 1);
             }
         };
-        parts.into_iter().map(|part| self.made_of(part, next)).collect::<Evaluated<_>>().map(HostValue::Tuple)
+        parts.into_iter().map(|part| self.assemble_value(part, next)).collect::<Evaluated<_>>().map(HostValue::Tuple)
     }
 
     fn argument(&self, index: usize) -> Evaluated<HostValue> {

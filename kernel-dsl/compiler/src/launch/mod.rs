@@ -129,6 +129,6 @@ pub fn chooses_block(program: &Monomorphic) -> bool {
     program.program().launch.block.iter().any(|extent| matches!(extent, BlockExtent::Chosen { .. }))
 }
 
-fn because(mentioned: &str) -> String {
+fn value_suffix(mentioned: &str) -> String {
     if mentioned.is_empty() { String::new() } else { format!(": {mentioned}") }
 }

@@ -33,7 +33,7 @@ impl<'h> Lowerer<'h> {
                 let Some(n) = self.elements(e.ty, e.span) else { return Val::Unit };
                 self.rows_are_aligned(&base, n, e.span);
                 let leaves = self.leaves_of(&mem_layout, n);
-                let align = self.at_once(&base, &mem_layout, n);
+                let align = self.access_alignment(&base, &mem_layout, n);
                 let loaded = self.load_scalars(&place, &leaves, align, policy, None);
                 self.assembled(e.ty, &mut loaded.into_iter())
             }
@@ -41,7 +41,7 @@ impl<'h> Lowerer<'h> {
                 let Some(n) = self.elements(rest[0].ty, e.span) else { return Val::Unit };
                 self.rows_are_aligned(&base, n, e.span);
                 let leaves = self.leaves_of(&mem_layout, n);
-                let align = self.at_once(&base, &mem_layout, n);
+                let align = self.access_alignment(&base, &mem_layout, n);
                 let values = self.scalars_of(rest[0].ty, value);
                 self.store_scalars(&place, &leaves, align, &values, None);
                 Val::Unit
@@ -152,7 +152,7 @@ impl<'h> Lowerer<'h> {
     }
 
     /// Returns the alignment of an access to `n` elements.
-    fn at_once(&self, base: &Val, mem_layout: &MemLayout, n: u32) -> u32 {
+    fn access_alignment(&self, base: &Val, mem_layout: &MemLayout, n: u32) -> u32 {
         let whole = n * mem_layout.bytes();
         let align = if whole.is_power_of_two() { whole } else { mem_layout.element().align() };
         match base {
@@ -204,7 +204,7 @@ impl<'h> Lowerer<'h> {
     }
 
     /// Lowers the test that `indices` are within `extents`.
-    pub(super) fn inside(&mut self, extents: &[MaybeConst], indices: &[MaybeConst]) -> MaybeConst {
+    pub(super) fn bounds_test(&mut self, extents: &[MaybeConst], indices: &[MaybeConst]) -> MaybeConst {
         let mut all = None;
         for (index, extent) in indices.iter().zip(extents) {
             let below = self.compare(Comparison::Lt, Scalar::Usize, *index, *extent);
@@ -229,7 +229,7 @@ impl<'h> Lowerer<'h> {
     ) -> Values {
         let leaves = self.leaves_of(mem_layout, 1);
         let extents = self.extents(base);
-        let inside = self.inside(&extents, indices);
+        let inside = self.bounds_test(&extents, indices);
         let load = |lowerer: &mut Self, place: &ir::AccessPlace, condition: Option<MaybeConst>| {
             let align = align_of(place, mem_layout);
             lowerer.load_scalars(place, &leaves, align, policy, condition.map(|c| (c, other)))
@@ -258,7 +258,7 @@ impl<'h> Lowerer<'h> {
     fn store_in(&mut self, base: &Val, mem_layout: &MemLayout, indices: &[MaybeConst], n: u32, values: &[ir::Value]) {
         let leaves = self.leaves_of(mem_layout, 1);
         let extents = self.extents(base);
-        let inside = self.inside(&extents, indices);
+        let inside = self.bounds_test(&extents, indices);
         let store = |lowerer: &mut Self, place: &ir::AccessPlace, i: u32, condition: Option<MaybeConst>| {
             let (align, first) = (align_of(place, mem_layout), i as usize * leaves.len());
             if let Some(values) = values.get(first..first + leaves.len()) {
@@ -309,10 +309,14 @@ impl<'h> Lowerer<'h> {
             let place = match (moved, self.memory_place(base, indices)) {
                 (Some(base), _) => {
                     let dim = Dim { index: k.value, extent: left.value, stride: None };
-                    ir::AccessPlace::Global { base, dims: [dim].into_iter().collect(), within: mem_layout.within() }
+                    ir::AccessPlace::Global {
+                        base,
+                        dims: [dim].into_iter().collect(),
+                        within: mem_layout.scalar_path(),
+                    }
                 }
                 (None, Some(LoweredPlace::Memory { place, .. })) => {
-                    self.further(&place, i * mem_layout.bytes(), mem_layout.scalar().unwrap_or(Scalar::U8))
+                    self.place_after(&place, i * mem_layout.bytes(), mem_layout.scalar().unwrap_or(Scalar::U8))
                 }
                 _ => return all,
             };

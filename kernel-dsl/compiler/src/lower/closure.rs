@@ -64,7 +64,7 @@ impl<'h> Lowerer<'h> {
                 for ((pattern, ty), value) in parameters.iter().zip(types).zip(arguments) {
                     self.bind(pattern, *ty, value);
                 }
-                let value = self.leavable(returns, body.span, |l| l.expr(body));
+                let value = self.lower_with_returns(returns, body.span, |l| l.expr(body));
                 self.inliner.restore(raised);
                 self.at(span);
                 value

@@ -44,7 +44,7 @@ impl<'h> Lowerer<'h> {
     /// lanes.
     pub(super) fn reduced(&mut self, span: Span, x: Val, combine: u32, width: u32) -> Val {
         let folded = self.folded(span, x, combine, width);
-        self.spread(folded, width)
+        self.broadcast_first(folded, width)
     }
 
     /// Lowers a butterfly over segments of `width` lanes, narrowest first. The first lane of a
@@ -63,7 +63,7 @@ impl<'h> Lowerer<'h> {
     }
 
     /// Lowers a broadcast of the value of each segment's first lane.
-    fn spread(&mut self, folded: Folded, width: u32) -> Val {
+    fn broadcast_first(&mut self, folded: Folded, width: u32) -> Val {
         match folded.everywhere {
             true => folded.value,
             false => self.shuffled(&folded.value, Shuffle::Index, 0, width),
@@ -131,7 +131,7 @@ impl<'h> Lowerer<'h> {
         let own = self.folded(span, x, combine, LANES);
         let warps = self.warps();
         if warps.most < 2 {
-            return self.spread(own, LANES);
+            return self.broadcast_first(own, LANES);
         }
         let (lane, warp, zero) = (self.group_lane(LANES), self.warp(span), self.index(0));
         let first = self.compare(Comparison::Eq, Scalar::Usize, lane, zero);

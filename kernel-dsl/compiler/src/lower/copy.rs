@@ -19,7 +19,7 @@ impl<'h> Lowerer<'h> {
         let n = self.elements_per_access(to, from);
         self.distribute(to, n, &mut |lowerer, indices| {
             let scalars = match n {
-                1 => lowerer.taken(from, indices),
+                1 => lowerer.load_or_zero(from, indices),
                 _ => lowerer.wide_piece(from, indices, n, None),
             };
             lowerer.put(to, indices, n, &scalars, None);
@@ -34,8 +34,8 @@ impl<'h> Lowerer<'h> {
     }
 
     /// Returns the scalars of an element of a view; zeros if it is out of bounds.
-    fn taken(&mut self, from: &View, indices: &[MaybeConst]) -> Values {
-        let inside = self.inside(&from.extents, indices);
+    fn load_or_zero(&mut self, from: &View, indices: &[MaybeConst]) -> Values {
+        let inside = self.bounds_test(&from.extents, indices);
         let zeros = self.zeros(&from.mem_layout);
         let leaves = self.leaves_of(&from.mem_layout, 1);
         let LoweredPlace::Memory { place, policy, .. } = self.view_place(from, indices) else { return Values::new() };

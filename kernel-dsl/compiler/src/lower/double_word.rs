@@ -143,14 +143,14 @@ impl Lowerer<'_> {
         if op == Binary::Mul {
             // The product of the high words must be zero. The difference below has no use and
             // only reports.
-            let (zero, both) = (self.number(WORD, 0), self.both_not_zero(a_high, b_high));
+            let (zero, both) = (self.number(WORD, 0), self.are_both_nonzero(a_high, b_high));
             let both = self.cast(both, Scalar::Bool, WORD);
             self.word_binary(Binary::Sub, zero, both);
         }
         self.double(low, high)
     }
 
-    fn both_not_zero(&mut self, a: MaybeConst, b: MaybeConst) -> MaybeConst {
+    fn are_both_nonzero(&mut self, a: MaybeConst, b: MaybeConst) -> MaybeConst {
         let (a, b) = (self.is_some_bit(a), self.is_some_bit(b));
         self.logic(Binary::And, a, b)
     }
@@ -159,7 +159,7 @@ impl Lowerer<'_> {
     pub(super) fn double_product_overflow(&mut self, a: MaybeConst, b: MaybeConst) -> (MaybeConst, MaybeConst) {
         let product = self.double_product(Binary::WrappingMul, a, b);
         let ([a_low, a_high], [b_low, b_high]) = (self.halves(a), self.halves(b));
-        let mut over = self.both_not_zero(a_high, b_high);
+        let mut over = self.are_both_nonzero(a_high, b_high);
         let mut sum = self.word_product_high(a_low, b_low);
         for (x, y) in [(a_low, b_high), (a_high, b_low)] {
             let beyond = self.word_product_high(x, y);

@@ -51,12 +51,12 @@ impl<'h> Lowerer<'h> {
             (Collective::Number(reduction), [Val::Scalar(x)]) => {
                 let ty = self.scalar_type(first.ty);
                 let own = self.numbers_reduced(operator(reduction), ty, *x, LANES);
-                Val::Scalar(self.over_warps(operator(reduction), ty, own, identity(reduction, ty)))
+                Val::Scalar(self.reduce_over_warps(operator(reduction), ty, own, identity(reduction, ty)))
             }
             (Collective::Vote(mode), [Val::Scalar(p)]) => Val::Scalar(self.block_vote(mode, *p)),
             (Collective::Count, [Val::Scalar(p)]) => {
                 let own = self.lanes_with(*p);
-                let count = self.over_warps(Binary::Add, Scalar::U32, own, 0);
+                let count = self.reduce_over_warps(Binary::Add, Scalar::U32, own, 0);
                 Val::Scalar(self.cast(count, Scalar::U32, Scalar::Usize))
             }
             (Collective::Broadcast, [x, Val::Scalar(from)]) => self.block_broadcast(x, *from),
@@ -72,7 +72,7 @@ impl<'h> Lowerer<'h> {
 
     /// Lowers the reduction over the values `own` of the warps; `missing` is used for warps that do
     /// not exist.
-    fn over_warps(&mut self, op: Binary, ty: Scalar, own: MaybeConst, missing: u64) -> MaybeConst {
+    fn reduce_over_warps(&mut self, op: Binary, ty: Scalar, own: MaybeConst, missing: u64) -> MaybeConst {
         let warps = self.most_warps();
         if warps < 2 {
             return own;

@@ -431,7 +431,7 @@ impl<'h> Lowerer<'h> {
     }
 
     pub(super) fn view_place(&self, view: &View, indices: &[MaybeConst]) -> LoweredPlace {
-        let (dims, within) = (view.dims(indices), view.mem_layout.within());
+        let (dims, within) = (view.dims(indices), view.mem_layout.scalar_path());
         let place = ir::AccessPlace::Global { base: view.base, dims, within };
         LoweredPlace::Memory { place, mem_layout: view.mem_layout.clone(), policy: view.policy() }
     }

@@ -47,12 +47,12 @@ impl Lowerer<'_> {
             let bits = self.builder.scalar(Op::Bitcast(y), Scalar::U32);
             let all = self.binary_bits(Binary::Or, bits, f32::INFINITY.to_bits());
             let all = self.builder.scalar(Op::Bitcast(all), Scalar::F32);
-            return self.either(Scalar::F32, beyond, all, y);
+            return self.select_value(Scalar::F32, beyond, all, y);
         }
         let highest = self.real(f32::from_bits(u32::from(NAN) << shift));
         let is_nan = self.builder.compare(Comparison::Eq, size, highest);
         let nan = self.real(f32::NAN);
-        self.either(Scalar::F32, is_nan, nan, y)
+        self.select_value(Scalar::F32, is_nan, nan, y)
     }
 
     fn decoded_far(&mut self, format: Float16Format, code: Value) -> Value {
@@ -63,7 +63,7 @@ impl Lowerer<'_> {
         let low = self.binary_bits(Binary::And, size, (1 << fraction) - 1);
         let normal = self.compare_bits(Comparison::Ne, field, 0);
         let digits = self.binary_bits(Binary::Or, low, 1 << fraction);
-        let digits = self.either(Scalar::U32, normal, digits, low);
+        let digits = self.select_value(Scalar::U32, normal, digits, low);
         let digits = self.builder.scalar(Op::Cast(digits), Scalar::F32);
         let field = self.binary_bits(Binary::Max, field, 1);
         // The exponent split into two powers of two, as `factors` computes them.
@@ -89,12 +89,12 @@ impl Lowerer<'_> {
         if format.policy() == Float16Policy::Ieee {
             let at = self.compare_bits(Comparison::Eq, size, infinite);
             let infinity = self.real(f32::INFINITY);
-            y = self.either(Scalar::F32, at, infinity, y);
+            y = self.select_value(Scalar::F32, at, infinity, y);
         }
         let how = if format.policy() == Float16Policy::Ieee { Comparison::Gt } else { Comparison::Eq };
         let is_nan = self.compare_bits(how, size, infinite);
         let nan = self.real(f32::NAN);
-        y = self.either(Scalar::F32, is_nan, nan, y);
+        y = self.select_value(Scalar::F32, is_nan, nan, y);
         let bits = self.builder.scalar(Op::Bitcast(y), Scalar::U32);
         let sign = self.binary_bits(Binary::And, code, 0x8000);
         let sign = self.binary_bits(Binary::Shl, sign, 16);
@@ -111,7 +111,7 @@ impl Lowerer<'_> {
             let rounded = if truncate { bits } else { self.rounded(bits, 16) };
             let code = self.binary_bits(Binary::Shr, rounded, 16);
             let is_nan = self.builder.compare(Comparison::Ne, x, x);
-            return self.either(Scalar::U32, is_nan, nan, code);
+            return self.select_value(Scalar::U32, is_nan, nan, code);
         }
         let size = self.binary_bits(Binary::And, bits, SIZE);
         let code = if near(format) {
@@ -128,7 +128,7 @@ impl Lowerer<'_> {
             Float16Policy::Finite => self.compare_bits(Comparison::Ge, code, NAN.into()),
             _ => self.builder.compare(Comparison::Ne, x, x),
         };
-        self.either(Scalar::U32, is_nan, nan, signed)
+        self.select_value(Scalar::U32, is_nan, nan, signed)
     }
 
     /// Lowers the sum that rounds a value to nearest even before its last `drop` bits are dropped.
@@ -163,7 +163,7 @@ impl Lowerer<'_> {
             self.binary_bits(Binary::WrappingSub, bits, anchor.to_bits())
         };
         let is_small = self.compare_bits(Comparison::Lt, size, power(1 - bias).to_bits());
-        self.either(Scalar::U32, is_small, small, normal)
+        self.select_value(Scalar::U32, is_small, small, normal)
     }
 
     fn encoded_far(&mut self, format: Float16Format, size: Value, truncate: bool) -> Value {
@@ -172,7 +172,7 @@ impl Lowerer<'_> {
         let low = self.binary_bits(Binary::And, size, 0x7F_FFFF);
         let digits = self.binary_bits(Binary::Or, low, 0x80_0000);
         let normal = self.compare_bits(Comparison::Ne, field, 0);
-        let digits = self.either(Scalar::U32, normal, digits, low);
+        let digits = self.select_value(Scalar::U32, normal, digits, low);
         let exponent = self.binary_bits(Binary::Max, field, 1);
         // The significand normalized to at least 2²³; zero stays zero.
         let zeros = self.builder.scalar(Op::Unary(Unary::LeadingZeros, digits), Scalar::U32);
@@ -214,11 +214,11 @@ impl Lowerer<'_> {
         // Zero has no significand and no exponent.
         let zero = self.builder.constant(Scalar::U32, 0);
         let any = self.compare_bits(Comparison::Ne, size, 0);
-        let code = self.either(Scalar::U32, any, code, zero);
+        let code = self.select_value(Scalar::U32, any, code, zero);
         // An infinity or a NaN, whatever the exponent range.
         let infinite = self.compare_bits(Comparison::Ge, size, f32::INFINITY.to_bits());
         let beyond = self.builder.constant(Scalar::U32, 0x8000);
-        self.either(Scalar::U32, infinite, beyond, code)
+        self.select_value(Scalar::U32, infinite, beyond, code)
     }
 
     /// Lowers the replacement of a code that is too large.
@@ -233,7 +233,7 @@ impl Lowerer<'_> {
                 let infinite = self.compare_bits(Comparison::Ge, size, f32::INFINITY.to_bits());
                 let bits = if policy == Float16Policy::Ieee { format.infinity() } else { NAN };
                 let beyond = self.builder.constant(Scalar::U32, bits.into());
-                self.either(Scalar::U32, infinite, beyond, code)
+                self.select_value(Scalar::U32, infinite, beyond, code)
             }
         }
     }
@@ -249,7 +249,7 @@ impl Lowerer<'_> {
         self.builder.compare(how, a, b)
     }
 
-    pub(super) fn either(&mut self, ty: Scalar, condition: Value, yes: Value, no: Value) -> Value {
+    pub(super) fn select_value(&mut self, ty: Scalar, condition: Value, yes: Value, no: Value) -> Value {
         self.builder.scalar(Op::Select { condition, yes, no }, ty)
     }
 

@@ -105,14 +105,19 @@ impl<'h> Lowerer<'h> {
             self.bind_local(hir::LocalId(i as u32), value);
         }
         let end = function.body.value.as_ref().map_or(Span::default(), |v| v.span);
-        let value = self.leavable(function.returns, end, |l| l.block(&function.body));
+        let value = self.lower_with_returns(function.returns, end, |l| l.block(&function.body));
         self.inliner.pop();
         self.at(span);
         value
     }
 
     /// Lowers a body that `return` can leave. Returns its value.
-    pub(super) fn leavable(&mut self, returns: TypeId, end: Span, body: impl FnOnce(&mut Self) -> Val) -> Val {
+    pub(super) fn lower_with_returns(
+        &mut self,
+        returns: TypeId,
+        end: Span,
+        body: impl FnOnce(&mut Self) -> Val,
+    ) -> Val {
         let label = self.label();
         let result = self.storage(returns, "result");
         let outer = self.frame_mut().exit.replace(Exit { label, result: result.clone(), returns, used: false });

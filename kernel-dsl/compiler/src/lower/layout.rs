@@ -127,7 +127,7 @@ pub(super) fn assign(kernel: &mut Kernel, plan: &SharedArrayPlan) -> Result<(), 
         }
     }
     for alias in aliases {
-        lay_over(kernel, alias)?;
+        set_aliased_strides(kernel, alias)?;
     }
     place(kernel, events);
     super::dynamic::sizes(kernel)?;
@@ -143,13 +143,13 @@ pub(super) fn assign(kernel: &mut Kernel, plan: &SharedArrayPlan) -> Result<(), 
         .into());
     }
     let sharing: Vec<bool> = (0..kernel.shared.len()).map(|i| shares(kernel, i)).collect();
-    keep_begins(&mut kernel.body, &sharing, false);
+    drop_needless_lifetime_starts(&mut kernel.body, &sharing, false);
     Ok(())
 }
 
 /// Sets the outer strides of an array that reuses another array's bytes. The other array's pitch is
 /// known at this point.
-fn lay_over(kernel: &mut Kernel, alias: &Alias) -> Result<(), Errors> {
+fn set_aliased_strides(kernel: &mut Kernel, alias: &Alias) -> Result<(), Errors> {
     let array = &kernel.shared[alias.array.0 as usize];
     let Some(under) = array.over.map(|id| &kernel.shared[id.0 as usize]) else { return Ok(()) };
     let size = array.element.bytes();
@@ -242,14 +242,14 @@ fn shares(kernel: &Kernel, i: usize) -> bool {
 
 /// Drops each `LifetimeStart` of an array that shares its bytes with no other array and is created
 /// once. The bytes of such an array are undefined at that point anyway.
-fn keep_begins(region: &mut Region, sharing: &[bool], looped: bool) {
+fn drop_needless_lifetime_starts(region: &mut Region, sharing: &[bool], looped: bool) {
     region.insts.retain(|inst| match inst.op {
         Op::LifetimeStart(array) => looped || sharing[array.0 as usize],
         _ => true,
     });
     for inst in &mut region.insts {
         let looped = looped || matches!(inst.op, Op::For(_) | Op::Loop { .. });
-        inst.op.regions_mut().into_iter().for_each(|r| keep_begins(r, sharing, looped));
+        inst.op.regions_mut().into_iter().for_each(|r| drop_needless_lifetime_starts(r, sharing, looped));
     }
 }
 
@@ -274,7 +274,7 @@ fn collect(lanes: &Lanes, region: &Region, weight: u64, found: &mut Vec<PaddedAc
         };
         if let Some(AccessPlace::Shared { array, indices, within }) = place {
             let indices: Option<_> = indices.iter().map(|v| lanes.get(*v).relative()).collect();
-            let within = lanes.within(within.as_deref()).relative();
+            let within = lanes.offset_within_element(within.as_deref()).relative();
             if let (Some(indices), Some(within)) = (indices, within) {
                 found.push(PaddedAccess { array: *array, indices, within, bytes, weight });
             }

@@ -102,7 +102,7 @@ impl<'h> Lowerer<'h> {
         let double = self.promoted(value, ty, Scalar::F64);
         let is_nan = self.builder.compare(Comparison::Ne, double, double);
         let nan = self.builder.constant(Scalar::F64, f64::NAN.to_bits());
-        (self.either(Scalar::F64, is_nan, nan, double), format!("%.{digits}g"))
+        (self.select_value(Scalar::F64, is_nan, nan, double), format!("%.{digits}g"))
     }
 
     fn promoted(&mut self, value: Value, from: Scalar, to: Scalar) -> Value {

@@ -72,7 +72,7 @@ impl MemLayout {
 
     /// Returns the path to the first scalar of an element of this layout; `None` if the element is
     /// a scalar.
-    pub fn within(&self) -> Option<Box<ElementOffset>> {
+    pub fn scalar_path(&self) -> Option<Box<ElementOffset>> {
         match self {
             MemLayout::Scalar(_) => None,
             mem_layout => {
@@ -221,7 +221,7 @@ impl<'h> Lowerer<'h> {
         while !rest.is_empty() {
             let (n, element) = piece(rest, align);
             let (part, after) = rest.split_at(n);
-            let place = self.further(place, part[0].0, part[0].1);
+            let place = self.place_after(place, part[0].0, part[0].1);
             let others = guard.map(|(condition, others)| (condition, &others[loaded.len()..][..n]));
             let guard = others.map(|(condition, others)| {
                 let otherwise = others.iter().map(|v| self.as_scalar(*v, element)).collect();
@@ -252,7 +252,7 @@ impl<'h> Lowerer<'h> {
         let (mut rest, mut values) = (leaves, values);
         while !rest.is_empty() {
             let (n, element) = piece(rest, align);
-            let place = self.further(place, rest[0].0, rest[0].1);
+            let place = self.place_after(place, rest[0].0, rest[0].1);
             let part = values[..n].iter().map(|v| self.as_scalar(*v, element)).collect();
             self.builder.effect(Op::Store { place, element, values: part, guard: guard.map(|g| g.value) });
             (rest, values) = (&rest[n..], &values[n..]);
@@ -268,7 +268,7 @@ impl<'h> Lowerer<'h> {
     }
 
     /// Returns the place `bytes` bytes after `place`.
-    pub(super) fn further(&mut self, place: &ir::AccessPlace, bytes: u32, scalar: Scalar) -> ir::AccessPlace {
+    pub(super) fn place_after(&mut self, place: &ir::AccessPlace, bytes: u32, scalar: Scalar) -> ir::AccessPlace {
         let mut place = place.clone();
         let skipped = match within_mut(&mut place) {
             None => bytes / scalar.bytes(),
@@ -354,7 +354,7 @@ impl<'h> Lowerer<'h> {
 
 /// Returns the alignment of a place.
 pub(super) fn align_of(place: &ir::AccessPlace, mem_layout: &MemLayout) -> u32 {
-    match place.within() {
+    match place.element_offset() {
         None => mem_layout.bytes(),
         Some(within) => {
             let steps = within.indices.iter().map(|s| aligned(s.bytes));

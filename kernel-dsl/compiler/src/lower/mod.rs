@@ -202,13 +202,13 @@ impl<'h> Lowerer<'h> {
             let local = &function.locals[i as usize];
             let mut value = self.parameter(arguments, &mut argument, local.ty, local.span);
             if let Val::View(view) = &mut value {
-                self.promised(hir::LocalId(i), view);
+                self.record_guarantees(hir::LocalId(i), view);
             }
             self.bind_local(hir::LocalId(i), value);
         }
         self.block(&function.body);
         if let Some(made) = self.unbound.take() {
-            self.not_bound(made);
+            self.report_unbound(made);
         }
         self.inliner.pop();
     }

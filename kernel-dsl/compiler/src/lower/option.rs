@@ -61,7 +61,7 @@ impl<'h> Lowerer<'h> {
         if extents.is_empty() || extents.len() != at.len() {
             return Val::Unit;
         }
-        let inside = self.inside(&extents, at);
+        let inside = self.bounds_test(&extents, at);
         let Some(place) = self.memory_place(of, at) else { return Val::Unit };
         let reference = Val::Option(inside, Box::new(Val::Reference(place)));
         match self.ty(e.ty) {

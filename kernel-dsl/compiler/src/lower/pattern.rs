@@ -69,7 +69,7 @@ impl<'h> Lowerer<'h> {
                 let wanted = self.pattern_constant(e);
                 Some(match (scalar, wanted.bits) {
                     (Scalar::Bool, Some(1)) => value,
-                    (Scalar::Bool, Some(_)) => self.not(value),
+                    (Scalar::Bool, Some(_)) => self.negate_test(value),
                     _ => self.compare(Comparison::Eq, scalar, value, wanted),
                 })
             }
@@ -87,7 +87,7 @@ impl<'h> Lowerer<'h> {
                     let high = self.pattern_constant(high);
                     let below = if *closed { Comparison::Le } else { Comparison::Lt };
                     let below = self.compare(below, scalar, value, high);
-                    test = self.both(Binary::And, test, Some(below));
+                    test = self.join_tests(Binary::And, test, Some(below));
                 }
                 test
             }
@@ -95,7 +95,7 @@ impl<'h> Lowerer<'h> {
                 let mut any = None;
                 for pattern in patterns {
                     let test = self.test(pattern, ty, value)?;
-                    any = self.both(Binary::Or, any, Some(test));
+                    any = self.join_tests(Binary::Or, any, Some(test));
                 }
                 any
             }
@@ -103,19 +103,19 @@ impl<'h> Lowerer<'h> {
                 let mut all = None;
                 for (pattern, (ty, part)) in patterns.iter().zip(self.parts_of(value.clone(), ty)) {
                     let test = self.test(pattern, ty, &part);
-                    all = self.both(Binary::And, all, test);
+                    all = self.join_tests(Binary::And, all, test);
                 }
                 all
             }
             Pattern::None => match value {
-                Val::Option(some, _) => Some(self.not(*some)),
+                Val::Option(some, _) => Some(self.negate_test(*some)),
                 _ => None,
             },
             Pattern::Some(inner) => {
                 let (Val::Option(some, value), hir::Type::Option(ty)) = (value, self.ty(ty)) else { return None };
-                if self.storable(*ty) || is_sure(inner) {
+                if self.storable(*ty) || is_irrefutable(inner) {
                     let test = self.test(inner, *ty, value);
-                    return self.both(Binary::And, Some(*some), test);
+                    return self.join_tests(Binary::And, Some(*some), test);
                 }
                 // The target of a reference is read only if the reference exists.
                 Some(self.where_holds(*some, |l| l.test(inner, *ty, value)))
@@ -124,7 +124,7 @@ impl<'h> Lowerer<'h> {
                 let (Val::Reference(place), hir::Type::Reference { to, .. }) = (value, self.ty(ty)) else {
                     return None;
                 };
-                if is_sure(inner) {
+                if is_irrefutable(inner) {
                     return None;
                 }
                 let value = self.read(place, *to);
@@ -133,14 +133,14 @@ impl<'h> Lowerer<'h> {
         }
     }
 
-    fn both(&mut self, op: Binary, a: Option<MaybeConst>, b: Option<MaybeConst>) -> Option<MaybeConst> {
+    fn join_tests(&mut self, op: Binary, a: Option<MaybeConst>, b: Option<MaybeConst>) -> Option<MaybeConst> {
         match (a, b) {
             (Some(a), Some(b)) => Some(self.binary(op, Scalar::Bool, a, b)),
             (a, b) => a.or(b),
         }
     }
 
-    pub(super) fn not(&mut self, a: MaybeConst) -> MaybeConst {
+    pub(super) fn negate_test(&mut self, a: MaybeConst) -> MaybeConst {
         let value = self.builder.scalar(Op::Unary(ir::Unary::Not, a.value), Scalar::Bool);
         MaybeConst::new(value, a.bits.map(|b| b ^ 1))
     }
@@ -232,11 +232,11 @@ impl<'h> Lowerer<'h> {
 }
 
 /// Returns whether a pattern matches all values.
-fn is_sure(pattern: &Pattern) -> bool {
+fn is_irrefutable(pattern: &Pattern) -> bool {
     match pattern {
         Pattern::Ignore | Pattern::Local(_) => true,
-        Pattern::Named(_, inner) | Pattern::Dereference(inner) => is_sure(inner),
-        Pattern::Parts(parts) => parts.iter().all(is_sure),
+        Pattern::Named(_, inner) | Pattern::Dereference(inner) => is_irrefutable(inner),
+        Pattern::Parts(parts) => parts.iter().all(is_irrefutable),
         _ => false,
     }
 }

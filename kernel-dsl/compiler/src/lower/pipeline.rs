@@ -31,7 +31,7 @@ impl<'h> Lowerer<'h> {
         let n = self.elements_per_access(to, from);
         let chunk = self.chunk(to, from);
         self.distribute(to, n, &mut |l, indices| {
-            let inside = l.inside(&from.extents, indices);
+            let inside = l.bounds_test(&from.extents, indices);
             match from.mem_layout.scalar() {
                 Some(scalar) => {
                     let bytes = l.bytes_there(from, indices, n, scalar);
@@ -72,7 +72,7 @@ impl<'h> Lowerer<'h> {
         else {
             return;
         };
-        let (to, from) = (self.further(&to, at, element), self.further(&from, at, element));
+        let (to, from) = (self.place_after(&to, at, element), self.place_after(&from, at, element));
         let (inside, bytes) = (Some(inside.value), bytes.map(|k| k.value));
         let copy = AsyncCopy { to, from, element, count, guard: None, inside, bytes };
         self.builder.effect(Op::CopyAsync(Box::new(copy)));

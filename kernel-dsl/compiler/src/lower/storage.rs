@@ -119,13 +119,13 @@ impl<'h> Lowerer<'h> {
         let made = &mut self.builder.kernel.locals[first..];
         made.iter_mut().for_each(|local| local.memory = true);
         if let Some(before) = self.unbound.replace(ir::LocalId(first as u32)) {
-            self.not_bound(before);
+            self.report_unbound(before);
         }
         Val::Array(storage)
     }
 
     /// Reports an array in local memory that is not the value of a variable.
-    pub(super) fn not_bound(&mut self, _: ir::LocalId) {
+    pub(super) fn report_unbound(&mut self, _: ir::LocalId) {
         let span = self.builder.kernel.locations[self.builder.location.0 as usize].span;
         self.error_with_help(
             span,

@@ -67,7 +67,7 @@ impl<'h> Lowerer<'h> {
         self.at(e.span);
         let base = self.builder.value(Op::Table(table), Type::Global);
         self.tables.bases.insert(base, table);
-        let place = ir::AccessPlace::Global { base, dims: Default::default(), within: mem_layout.within() };
+        let place = ir::AccessPlace::Global { base, dims: Default::default(), within: mem_layout.scalar_path() };
         Some(LoweredPlace::Memory { place, mem_layout, policy: CachePolicy::ReadOnly })
     }
 

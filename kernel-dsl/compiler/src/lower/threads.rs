@@ -72,7 +72,7 @@ impl<'h> Lowerer<'h> {
         let block = self.builder.kernel.block;
         let Some(open) = block.open() else { return self.index(block.most_threads()) };
         let extent = self.block_dim(open.axis as u8);
-        match block.most()[..open.axis].iter().product() {
+        match block.max_extents()[..open.axis].iter().product() {
             1 => extent,
             inner => {
                 let inner = self.index(inner);

@@ -156,7 +156,7 @@ impl Val {
             Val::Shared(Handle::Fixed { prefix, .. }) => prefix.iter().copied().all(predicate),
             Val::Reference(LoweredPlace::Registers(storage)) => storage.all_values(predicate),
             Val::Reference(LoweredPlace::Memory { place, .. }) => {
-                let steps = place.within().into_iter().flat_map(|w| w.indices.iter().map(|s| s.index));
+                let steps = place.element_offset().into_iter().flat_map(|w| w.indices.iter().map(|s| s.index));
                 match place {
                     ir::AccessPlace::Global { base, dims, .. } | ir::AccessPlace::Dynamic { base, dims, .. } => {
                         let sizes = dims.iter().flat_map(|d| [d.index, d.extent].into_iter().chain(d.stride));
@@ -232,10 +232,10 @@ impl Handle {
         let (place, mem_layout) = match self {
             Handle::Fixed { array, mem_layout, prefix } => {
                 let indices = prefix.iter().copied().chain(indices.iter().map(|k| k.value)).collect();
-                (ir::AccessPlace::Shared { array: *array, indices, within: mem_layout.within() }, mem_layout)
+                (ir::AccessPlace::Shared { array: *array, indices, within: mem_layout.scalar_path() }, mem_layout)
             }
             Handle::Dynamic(view) => {
-                let (dims, within) = (view.dims(indices), view.mem_layout.within());
+                let (dims, within) = (view.dims(indices), view.mem_layout.scalar_path());
                 (ir::AccessPlace::Dynamic { base: view.base, dims, within }, &view.mem_layout)
             }
         };

@@ -69,7 +69,7 @@ impl<'h> Lowerer<'h> {
 
     /// Records the alignment and the divisors that the kernel's conditions guarantee for the
     /// parameter `id`, whose value is `view`.
-    pub(super) fn promised(&mut self, id: LocalId, view: &mut View) {
+    pub(super) fn record_guarantees(&mut self, id: LocalId, view: &mut View) {
         for promise in self.divisibility.promises.clone() {
             match promise {
                 Promise::Aligned { parameter, elements } if parameter == id => view.aligned = elements.max(1),
@@ -169,7 +169,7 @@ impl<'h> Lowerer<'h> {
             let i_known = self.index(i);
             let index = self.binary(Binary::Add, Scalar::Usize, *last, i_known);
             let inside = self.compare(Comparison::Lt, Scalar::Usize, index, extent);
-            let place = self.further(&place, i * pack.part().bytes(), pack.part());
+            let place = self.place_after(&place, i * pack.part().bytes(), pack.part());
             parts.extend(load(self, place, pack.part(), 1, inside));
         }
         let parts = self.join(pack, &parts);

@@ -140,7 +140,7 @@ impl Converter {
         }
     }
 
-    fn both(&mut self, a: Value, b: Value, location: Location, out: &mut Vec<Inst>) -> Value {
+    fn and_conditions(&mut self, a: Value, b: Value, location: Location, out: &mut Vec<Inst>) -> Value {
         self.push(Op::Binary(Binary::And, a, b), Type::Scalar(Scalar::Bool), location, out)
     }
 
@@ -193,7 +193,9 @@ impl Converter {
                     let ty = Type::Scalar(*element);
                     let (condition, before) = match guard.take() {
                         None => (arm.condition, None),
-                        Some(g) => (self.both(arm.condition, g.condition, arm.location, out), Some(g.otherwise)),
+                        Some(g) => {
+                            (self.and_conditions(arm.condition, g.condition, arm.location, out), Some(g.otherwise))
+                        }
                     };
                     let otherwise = inst.results.iter().enumerate().map(|(i, r)| {
                         let before = before.as_ref().map(|b| b[i]);
@@ -213,13 +215,13 @@ impl Converter {
                 Op::CopyAsync(copy) => {
                     copy.guard = Some(match copy.guard {
                         None => arm.condition,
-                        Some(g) => self.both(arm.condition, g, arm.location, out),
+                        Some(g) => self.and_conditions(arm.condition, g, arm.location, out),
                     });
                 }
                 Op::Store { guard, .. } => {
                     *guard = Some(match *guard {
                         None => arm.condition,
-                        Some(g) => self.both(arm.condition, g, arm.location, out),
+                        Some(g) => self.and_conditions(arm.condition, g, arm.location, out),
                     });
                 }
                 Op::If { condition, then, otherwise } => {

@@ -140,7 +140,7 @@ impl ModuleBuilder {
     }
 
     /// Returns whether an instruction uses `label` so far.
-    pub fn named(&self, label: Label) -> bool {
+    pub fn is_used(&self, label: Label) -> bool {
         self.labels[label.0 as usize].1
     }
 

@@ -38,7 +38,7 @@ macro_rules! words {
                 }
                 while i < SORTED.len() && SORTED[i].0 == key {
                     let place = SORTED[i].1 as usize;
-                    if same(SPELLINGS[place].as_bytes(), word) {
+                    if bytes_equal(SPELLINGS[place].as_bytes(), word) {
                         return Some(Self::ALL[place]);
                     }
                     i += 1;
@@ -85,7 +85,7 @@ pub(super) const fn sorted<const N: usize>(words: &[&str]) -> [(u64, u8); N] {
 }
 
 /// Returns whether two byte strings are equal, at compile time.
-pub(super) const fn same(a: &[u8], b: &[u8]) -> bool {
+pub(super) const fn bytes_equal(a: &[u8], b: &[u8]) -> bool {
     if a.len() != b.len() {
         return false;
     }
@@ -255,7 +255,7 @@ const _: () = {
     let mut i = 0;
     while i < Type::ALL.len() {
         let spelling = Modifier::ALL[i].spelling().as_bytes();
-        assert!(same(Type::ALL[i].spelling().as_bytes(), spelling), "the types are the first modifiers");
+        assert!(bytes_equal(Type::ALL[i].spelling().as_bytes(), spelling), "the types are the first modifiers");
         i += 1;
     }
 };
@@ -267,7 +267,7 @@ impl Modifier {
     }
 
     /// Returns the older synonym of the word, which forms use.
-    pub const fn plain(self) -> Modifier {
+    pub const fn canonical(self) -> Modifier {
         match self {
             Modifier::ParamEntry | Modifier::ParamFunc => Modifier::Param,
             Modifier::SharedCta => Modifier::Shared,
@@ -294,7 +294,7 @@ impl Modifier {
     }
 
     /// Returns the first `.version` with this word, if it is later than the form.
-    pub const fn since(self) -> Option<Version> {
+    pub const fn introduced_in(self) -> Option<Version> {
         match self {
             Modifier::ParamEntry | Modifier::ParamFunc => Some(Version::new(8, 3)),
             Modifier::SharedCta => Some(Version::new(7, 8)),
@@ -440,7 +440,7 @@ impl SpecialRegister {
     }
 
     /// Returns the first target and `.version` with this register.
-    pub const fn since(self) -> (u16, Version) {
+    pub const fn introduced_in(self) -> (u16, Version) {
         use SpecialRegister::*;
         match self {
             GlobalTimer | GlobalTimerLo | GlobalTimerHi => (30, Version::new(3, 1)),

@@ -101,7 +101,7 @@ impl Reader {
     }
 
     /// Rejects allowances that are not at a statement.
-    pub(super) fn allowed_elsewhere(&mut self) {
+    pub(super) fn reject_stray_allowances(&mut self) {
         for attribute in std::mem::take(&mut self.allowing) {
             let message = "`#[allow(<check>)]` applies to a statement; place it directly before one";
             self.refuse(syn::Error::new_spanned(&attribute, message));

@@ -28,7 +28,7 @@ impl Kernel {
     pub fn callees(&self) -> Vec<syn::Path> {
         let mut callees = Callees::default();
         callees.function(&self.function);
-        callees.inside(|c| {
+        callees.in_new_scope(|c| {
             c.scope.extend(self.function.generics.iter().map(|g| g.name.to_string()));
             c.scope.extend(self.function.parameters.iter().map(|p| p.name.to_string()));
             let conditions = self.requires.iter().map(|(e, _)| e);
@@ -197,7 +197,7 @@ impl Callees {
     }
 
     fn function(&mut self, f: &Function) {
-        self.inside(|c| {
+        self.in_new_scope(|c| {
             c.generics(&f.generics);
             f.parameters.iter().for_each(|p| c.ty(&p.ty));
             f.returns.iter().for_each(|t| c.ty(t));
@@ -209,7 +209,7 @@ impl Callees {
     fn item(&mut self, item: &Item) {
         match item {
             Item::Function(f) | Item::Constant(f) => self.function(f),
-            Item::Struct(s) | Item::Alias(s) => self.inside(|c| {
+            Item::Struct(s) | Item::Alias(s) => self.in_new_scope(|c| {
                 c.generics(&s.generics);
                 s.fields.iter().for_each(|(_, ty)| c.ty(ty));
             }),
@@ -225,7 +225,7 @@ impl Callees {
                     }
                 }
             }
-            Item::Impl(i) => self.inside(|c| {
+            Item::Impl(i) => self.in_new_scope(|c| {
                 c.generics(&i.generics);
                 if let Some(path) = &i.of_trait {
                     c.named(path.clone());
@@ -262,14 +262,14 @@ impl Callees {
     }
 
     /// Runs `f` in a new scope.
-    fn inside(&mut self, f: impl FnOnce(&mut Self)) {
+    fn in_new_scope(&mut self, f: impl FnOnce(&mut Self)) {
         let depth = self.scope.len();
         f(self);
         self.scope.truncate(depth);
     }
 
     fn block(&mut self, b: &Block) {
-        self.inside(|c| {
+        self.in_new_scope(|c| {
             // A constant is in scope in its whole block.
             c.scope.extend(b.statements.iter().filter_map(|s| match s {
                 Statement::Constant { name, .. } => Some(name.to_string()),
@@ -375,14 +375,14 @@ impl Callees {
             ExprKind::Match { value, arms } => {
                 self.expr(value);
                 for arm in arms {
-                    self.inside(|c| {
+                    self.in_new_scope(|c| {
                         c.bind(&arm.pattern);
                         arm.guard.iter().for_each(|e| c.expr(e));
                         c.expr(&arm.body);
                     });
                 }
             }
-            ExprKind::Closure { parameters, returns, body } => self.inside(|c| {
+            ExprKind::Closure { parameters, returns, body } => self.in_new_scope(|c| {
                 for p in parameters {
                     p.ty.iter().for_each(|t| c.ty(t));
                     c.bind(&p.pattern);
@@ -397,7 +397,7 @@ impl Callees {
             }
             ExprKind::For { pattern, iterator: e, body, .. } => {
                 self.expr(e);
-                self.inside(|c| {
+                self.in_new_scope(|c| {
                     c.bind(pattern);
                     c.block(body);
                 });

@@ -10,7 +10,7 @@ use syn::{FnArg, ItemFn, Pat, ReturnType, Stmt};
 impl Reader {
     pub(super) fn function(&mut self, item: &ItemFn) -> Function {
         let signature = &item.sig;
-        self.unconditional_within(signature, &item.block);
+        self.reject_conditions_within(signature, &item.block);
         if let Some(t) = &signature.asyncness {
             let message = "a device function cannot be `async`: remove it; nothing in a kernel can be awaited";
             self.refuse(syn::Error::new_spanned(t, message));
@@ -46,7 +46,7 @@ impl Reader {
             hash,
             written: Some(RustSyntax(Rc::new(item.clone()))),
         };
-        self.allowed_elsewhere();
+        self.reject_stray_allowances();
         function.allowances = std::mem::take(&mut self.allowances);
         function
     }

@@ -179,7 +179,7 @@ impl Reader {
     }
 
     /// Rejects `#[cfg]` inside a function, and collects its allowances.
-    pub(super) fn unconditional_within(&mut self, signature: &syn::Signature, body: &syn::Block) {
+    pub(super) fn reject_conditions_within(&mut self, signature: &syn::Signature, body: &syn::Block) {
         struct Conditions<'r>(&'r mut Reader);
         impl<'a> Visit<'a> for Conditions<'_> {
             fn visit_attribute(&mut self, attribute: &'a syn::Attribute) {

@@ -359,7 +359,7 @@ impl Machine<'_> {
 
     /// Returns the thread's index in its warp.
     fn lane_index(&self) -> u64 {
-        let [x, y, _] = self.kernel.block.most().map(u64::from);
+        let [x, y, _] = self.kernel.block.max_extents().map(u64::from);
         let [a, b, c] = self.thread.unwrap_or([5 + self.input as u32, 0, 0]).map(u64::from);
         (a + x * (b + y * c)) % 32
     }
@@ -369,8 +369,8 @@ impl Machine<'_> {
     }
 
     fn address(&self, place: &AccessPlace, element: Scalar) -> u64 {
-        let bytes = place.within().map_or(element.bytes(), |w| w.bytes);
-        let inside = place.within().map_or(0, |w| {
+        let bytes = place.element_offset().map_or(element.bytes(), |w| w.bytes);
+        let inside = place.element_offset().map_or(0, |w| {
             let steps = w.indices.iter().map(|s| self.get(s.index) * u64::from(s.bytes));
             u64::from(w.offset) + steps.sum::<u64>()
         });
@@ -445,7 +445,7 @@ impl Machine<'_> {
                 Special::Thread(a) => 5 + u64::from(*a) + self.input,
                 Special::Block(a) => 2 + u64::from(*a),
                 Special::Grid(_) => 9,
-                Special::BlockDim(a) => u64::from(self.kernel.block.most()[usize::from(*a)]),
+                Special::BlockDim(a) => u64::from(self.kernel.block.max_extents()[usize::from(*a)]),
             },
             Op::Unary(o, a) => unary(*o, self.scalar(*a), get(a)),
             Op::Binary(o, a, b) => binary(*o, ty, get(a), get(b)),

@@ -31,7 +31,7 @@ struct Proven {
 
 fn check(seed: u64, kernel: &Kernel, proven: &mut Proven) {
     let uniformity = Uniformity::new(kernel);
-    let [x, y, _] = kernel.block.most();
+    let [x, y, _] = kernel.block.max_extents();
     let threads: Vec<_> = (0..x * y).map(|t| evaluator::observe(kernel, seed % 5, [t % x, t / x, 0])).collect();
     let mut all = Vec::new();
     insts(&kernel.body, &mut all);

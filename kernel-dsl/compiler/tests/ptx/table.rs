@@ -397,7 +397,7 @@ fn special_registers() {
         return;
     }
     for register in SpecialRegister::ALL {
-        let (sm, version) = register.since();
+        let (sm, version) = register.introduced_in();
         let here = Target::ALL.into_iter().find(|t| t.sm() >= sm).unwrap();
         let mut sample = Sample::new(here);
         let d = sample.builder.register(register.ty()).into();

@@ -81,7 +81,7 @@ impl KernelAccesses {
             let same =
                 |s: &&mut BoundsSite| (s.location, s.kind, s.bytes) == (location, kind, bytes) && s.array == array;
             match sites.iter_mut().find(same) {
-                Some(site) => site.and(proof, formula),
+                Some(site) => site.add_access(proof, formula),
                 None => {
                     let formulas = formula.map(|formula| vec![formula]);
                     sites.push(BoundsSite { location, kind, array, bytes, proof, formulas });
@@ -107,7 +107,7 @@ impl KernelAccesses {
 
 impl BoundsSite {
     /// Adds another access of the same location.
-    fn and(&mut self, proof: Option<Proof>, formula: Option<AccessBytes>) {
+    fn add_access(&mut self, proof: Option<Proof>, formula: Option<AccessBytes>) {
         self.proof = match (self.proof.take(), proof) {
             (Some(mut one), Some(other)) => {
                 one.conditions.extend(other.conditions);

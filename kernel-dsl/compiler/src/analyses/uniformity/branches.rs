@@ -71,7 +71,8 @@ impl Uniformity<'_> {
     /// Returns the widest scope whose threads are proven to access the same place, if they reach it
     /// together.
     pub fn scope_of_place(&self, place: &AccessPlace) -> UniformScope {
-        let mut values: Vec<Value> = place.within().into_iter().flat_map(|w| &w.indices).map(|s| s.index).collect();
+        let mut values: Vec<Value> =
+            place.element_offset().into_iter().flat_map(|w| &w.indices).map(|s| s.index).collect();
         match place {
             AccessPlace::Global { base, dims, .. } | AccessPlace::Dynamic { base, dims, .. } => {
                 values.push(*base);

@@ -30,7 +30,7 @@ pub(super) struct UniformityFact {
 impl UniformityFact {
     /// Returns the fact about a known number.
     pub fn known(threads: Threads, varies: Verdicts) -> UniformityFact {
-        let merged = threads.merged();
+        let merged = threads.independent_lane_bits();
         UniformityFact { multiple: 0, threads, base: Verdicts::UNIFORM, varies, merged }
     }
 
@@ -58,12 +58,12 @@ impl UniformityFact {
     }
 
     /// Returns the known number of all threads.
-    pub fn same(&self) -> Option<u64> {
-        self.threads.same().filter(|_| self.is_known())
+    pub fn common_number(&self) -> Option<u64> {
+        self.threads.common_number().filter(|_| self.is_known())
     }
 
     /// Returns the bits of the lane index, and [`WARPS`], that the value does not depend on.
-    pub fn merged(&self) -> u8 {
+    pub fn independent_lane_bits(&self) -> u8 {
         let uniform = |scope| self.verdicts().at(scope).verdict == UniformityVerdict::Uniform;
         match (uniform(UniformScope::Block), uniform(UniformScope::Warp)) {
             (true, _) => ALL_LANES | WARPS,
@@ -73,7 +73,7 @@ impl UniformityFact {
     }
 
     /// Returns an opaque value that does not depend on `merged`.
-    pub fn merging(merged: u8, verdicts: Verdicts) -> UniformityFact {
+    pub fn opaque_without(merged: u8, verdicts: Verdicts) -> UniformityFact {
         let mut fact = UniformityFact { merged, ..UniformityFact::opaque(verdicts) };
         if merged & ALL_LANES == ALL_LANES {
             fact.base.set(UniformScope::Warp, Verdicts::UNIFORM.at(UniformScope::Warp));
@@ -105,7 +105,7 @@ impl UniformityFact {
     pub fn or(&self, other: &UniformityFact, small: bool) -> UniformityFact {
         let base = self.base.join(other.base);
         let varies = self.varies.join(other.varies);
-        let merged = self.merged() & other.merged();
+        let merged = self.independent_lane_bits() & other.independent_lane_bits();
         if self.multiple == other.multiple && self.threads == other.threads {
             return UniformityFact { multiple: self.multiple, threads: self.threads.clone(), base, varies, merged };
         }
@@ -117,7 +117,7 @@ impl UniformityFact {
                 return UniformityFact { multiple, threads: self.threads.clone(), base, varies, merged };
             }
         }
-        UniformityFact::merging(merged, base.join(varies))
+        UniformityFact::opaque_without(merged, base.join(varies))
     }
 
     /// Returns whether the tₙ of both facts differ by one multiple of m in all threads. U can
@@ -135,8 +135,9 @@ impl UniformityFact {
     pub fn agrees(&self, other: &UniformityFact) -> bool {
         self.multiple == other.multiple
             && self.same_threads(other)
-            // The comparison includes bits that follow from the verdicts, as `merged` does.
-            && self.merged() == other.merged()
+            // The comparison includes bits that follow from the verdicts, as
+            // `independent_lane_bits` does.
+            && self.independent_lane_bits() == other.independent_lane_bits()
             && self.base.agrees(&other.base)
             && self.varies.agrees(&other.varies)
     }

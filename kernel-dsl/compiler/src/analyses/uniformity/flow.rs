@@ -135,7 +135,7 @@ impl<'k> UniformityState<'k> {
     fn region(&mut self, region: &'k Region) -> Option<Values> {
         for inst in &region.insts {
             if !inst.op.is_pure() && !matches!(inst.op, Op::ReadLocal { .. } | Op::WriteLocal { .. } | Op::Yield(_)) {
-                let control = self.control_now();
+                let control = self.current_convergence();
                 self.control.insert(std::ptr::from_ref(inst).addr(), control);
             }
             let goes_on = match &inst.op {
@@ -152,7 +152,7 @@ impl<'k> UniformityState<'k> {
                 // failure.
                 Op::Return if region.panics().is_some() => false,
                 Op::Return => {
-                    let uniformity = self.control_now();
+                    let uniformity = self.current_convergence();
                     self.exited.returned = self.left(self.exited.returned, uniformity, inst);
                     false
                 }
@@ -182,8 +182,8 @@ impl<'k> UniformityState<'k> {
     }
 
     /// Returns whether threads are converged at this point.
-    fn control_now(&self) -> Verdicts {
-        let mut all = self.since(0).join(self.exited.returned);
+    fn current_convergence(&self) -> Verdicts {
+        let mut all = self.convergence_since(0).join(self.exited.returned);
         if self.kernel.block.most_threads() <= 32 {
             settle_only_warp(&mut all);
         }
@@ -192,7 +192,7 @@ impl<'k> UniformityState<'k> {
 
     /// Returns whether the threads that entered the open construct `depth` are converged at this
     /// point.
-    fn since(&self, depth: usize) -> Verdicts {
+    fn convergence_since(&self, depth: usize) -> Verdicts {
         let entered = self.open[depth..].iter().fold(Verdicts::UNIFORM, |all, open| all.join(open.enters));
         let left = &self.exited.constructs[depth..];
         left.iter().fold(entered, |all, left| all.join(left.by_break).join(left.by_continue))
@@ -224,14 +224,14 @@ impl<'k> UniformityState<'k> {
     /// Records a `Break` or, if `continues`, a `Continue`.
     fn leave(&mut self, label: Label, values: &Values, continues: bool, inst: &Inst) {
         let Some(depth) = self.open.iter().rposition(|o| o.label == Some(label)) else { return };
-        let uniformity = self.since(depth);
+        let uniformity = self.convergence_since(depth);
         // A thread that leaves a loop keeps the values of its last iteration.
         let crossed = if continues { depth + 1 } else { depth };
         let mut crosses = false;
         for i in crossed..self.open.len() {
             if let Some(before) = self.open[i].before.take() {
                 crosses |= i > depth;
-                let uniformity = self.since(i);
+                let uniformity = self.convergence_since(i);
                 self.locals.weaken(&before, uniformity);
                 self.open[i].before = Some(before);
             }
@@ -250,7 +250,7 @@ impl<'k> UniformityState<'k> {
     }
 
     fn branch(&mut self, condition: Value, then: &'k Region, otherwise: &'k Region, inst: &Inst) -> bool {
-        if let Some(taken) = self.facts.of(condition).same() {
+        if let Some(taken) = self.facts.of(condition).common_number() {
             let Some(values) = self.region(if taken != 0 { then } else { otherwise }) else { return false };
             self.pass_on(&inst.results, &values, inst);
             return true;
@@ -271,7 +271,7 @@ impl<'k> UniformityState<'k> {
         match (first.0, second) {
             (Some(yes), Some(no)) => {
                 let second = std::mem::take(&mut self.locals.now);
-                self.locals.now = self.locals.merged(vec![first.1, second], parts);
+                self.locals.now = self.locals.merge(vec![first.1, second], parts);
                 for ((result, yes), no) in inst.results.iter().zip(&yes).zip(&no) {
                     let fact = self.facts.select(condition, *yes, *no, inst.location);
                     self.facts.set(*result, fact);
@@ -331,7 +331,7 @@ impl<'k> UniformityState<'k> {
             let left = crosses || matches!(inst.op, Op::Loop { .. } | Op::For(_));
             self.facts.set(*result, if one && !left { fact } else { fact.tainted(uniformity) });
         }
-        self.locals.now = self.locals.merged(paths.into_iter().map(|path| path.state).collect(), uniformity);
+        self.locals.now = self.locals.merge(paths.into_iter().map(|path| path.state).collect(), uniformity);
         true
     }
 
@@ -347,7 +347,7 @@ impl<'k> UniformityState<'k> {
         let at = inst.location;
         let before = self.locals.now.clone();
         let mut head = self.heads.remove(&label).unwrap_or_default();
-        let trips = range.map_or(Verdicts::UNIFORM, |range| self.facts.trips(range, at));
+        let trips = range.map_or(Verdicts::UNIFORM, |range| self.facts.trip_count_uniformity(range, at));
         let carried = usize::from(range.is_some());
         loop {
             // Facts at the head.
@@ -438,7 +438,7 @@ impl<'k> UniformityState<'k> {
         if paths.is_empty() {
             return changed;
         }
-        let end = self.locals.merged(paths.into_iter().map(|path| path.state).collect(), uniformity);
+        let end = self.locals.merge(paths.into_iter().map(|path| path.state).collect(), uniformity);
         for slot in 0..end.len() {
             if end[slot] == at_head[slot] {
                 continue;

@@ -37,7 +37,7 @@ impl<'k> Locals<'k> {
     }
 
     /// Merges the facts of paths; `uniformity` is that of the threads on them.
-    pub fn merged(&mut self, paths: Vec<LocalsState>, uniformity: Verdicts) -> LocalsState {
+    pub fn merge(&mut self, paths: Vec<LocalsState>, uniformity: Verdicts) -> LocalsState {
         let mut paths = paths.into_iter();
         let mut met = paths.next().unwrap_or_default();
         let others: Vec<LocalsState> = paths.collect();
@@ -85,7 +85,7 @@ impl<'k> Locals<'k> {
         if !each {
             return (first..first + 1, false);
         }
-        let at = index.map_or(Some(0), |i| facts.of(i).same());
+        let at = index.map_or(Some(0), |i| facts.of(i).common_number());
         match at.filter(|at| *at < u64::from(len)) {
             Some(at) => (first + at as usize..first + at as usize + 1, true),
             None => (first..first + len as usize, len == 1),

@@ -56,22 +56,24 @@ impl<'k> UniformityFacts<'k> {
             Op::Parameter(_) => UniformityFact::undefined(),
             Op::Special(special) => self.special(*special, at),
             Op::Binary(op, a, b) => self.binary(*op, *a, *b, inst),
-            Op::Unary(op, a) => self.each(*a, at, |ty, bits| eval::unary(*op, ty, bits)),
-            Op::Bitcast(a) => self.each(*a, at, |_, bits| Some(bits)),
+            Op::Unary(op, a) => self.unary_fact(*a, at, |ty, bits| eval::unary(*op, ty, bits)),
+            Op::Bitcast(a) => self.unary_fact(*a, at, |_, bits| Some(bits)),
             Op::Cast(a) => self.cast(*a, inst),
             Op::Compare(op, a, b) => {
-                let (ty, merged) = (self.kernel.ty(*a).scalar(), self.merged(&[*a, *b]));
-                self.both(*a, *b, at, |a, b| Some(u64::from(eval::compare(*op, ty?, a, b)))).unwrap_or_else(|| {
-                    let all = self.joined_verdicts(&[*a, *b], at);
-                    // The operands may differ between threads in the same way, so that the
-                    // comparison is uniform.
-                    let [a, b] = [*a, *b].map(|v| self.of(v).verdicts());
-                    let verdicts = Verdicts::by_scope(|s| match (a.at(s).verdict, b.at(s).verdict) {
-                        (UniformityVerdict::Varies, UniformityVerdict::Varies) => all.at_best_unknown().at(s),
-                        _ => all.at(s),
-                    });
-                    UniformityFact::merging(merged, verdicts)
-                })
+                let (ty, merged) = (self.kernel.ty(*a).scalar(), self.independent_lane_bits(&[*a, *b]));
+                self.binary_fact(*a, *b, at, |a, b| Some(u64::from(eval::compare(*op, ty?, a, b)))).unwrap_or_else(
+                    || {
+                        let all = self.joined_verdicts(&[*a, *b], at);
+                        // The operands may differ between threads in the same way, so that the
+                        // comparison is uniform.
+                        let [a, b] = [*a, *b].map(|v| self.of(v).verdicts());
+                        let verdicts = Verdicts::by_scope(|s| match (a.at(s).verdict, b.at(s).verdict) {
+                            (UniformityVerdict::Varies, UniformityVerdict::Varies) => all.at_best_unknown().at(s),
+                            _ => all.at(s),
+                        });
+                        UniformityFact::opaque_without(merged, verdicts)
+                    },
+                )
             }
             Op::Select { condition, yes, no } => self.select(*condition, *yes, *no, at),
             Op::Load { place, policy, guard, .. } => self.load(place, *policy, guard.as_ref(), at),
@@ -81,7 +83,7 @@ impl<'k> UniformityFacts<'k> {
             Op::Shuffle { mode, value, selector, width } => self.shuffle(*mode, *value, *selector, *width, inst),
             Op::Vote { value, .. } | Op::Reduce(_, value) => {
                 let verdicts = self.joined_verdicts(&[*value], at);
-                UniformityFact::merging(ALL_LANES | self.of(*value).merged(), verdicts)
+                UniformityFact::opaque_without(ALL_LANES | self.of(*value).independent_lane_bits(), verdicts)
             }
             op => {
                 let mut operands = Vec::new();
@@ -101,12 +103,12 @@ impl<'k> UniformityFacts<'k> {
     }
 
     fn opaque(&self, values: &[Value], at: Location) -> UniformityFact {
-        UniformityFact::merging(self.merged(values), self.joined_verdicts(values, at))
+        UniformityFact::opaque_without(self.independent_lane_bits(values), self.joined_verdicts(values, at))
     }
 
     /// Returns the bits of the lane index that none of `values` depends on.
-    fn merged(&self, values: &[Value]) -> u8 {
-        values.iter().fold(ALL_LANES | WARPS, |merged, v| merged & self.of(*v).merged())
+    fn independent_lane_bits(&self, values: &[Value]) -> u8 {
+        values.iter().fold(ALL_LANES | WARPS, |merged, v| merged & self.of(*v).independent_lane_bits())
     }
 
     /// Returns a fact of the form m·U + tₙ that is computed from `values`.
@@ -119,15 +121,15 @@ impl<'k> UniformityFacts<'k> {
         at: Location,
     ) -> UniformityFact {
         let varies = Verdicts::by_scope(|scope| {
-            if threads.agree(scope) {
+            if threads.are_equal_in(scope) {
                 return Verdicts::UNIFORM.at(scope);
             }
-            let from = values.iter().find(|v| !self.of(**v).threads.agree(scope)).or(values.first());
+            let from = values.iter().find(|v| !self.of(**v).threads.are_equal_in(scope)).or(values.first());
             let hop = from.map_or(CauseStep::Memory, |v| CauseStep::From(*v));
             CausedVerdict::because(UniformityVerdict::Varies, Cause { hop, location: at })
         });
-        let of_base = UniformityFact::opaque(base).merged();
-        let merged = self.merged(values) | threads.merged() & of_base;
+        let of_base = UniformityFact::opaque(base).independent_lane_bits();
+        let merged = self.independent_lane_bits(values) | threads.independent_lane_bits() & of_base;
         UniformityFact { multiple, threads, base, varies, merged }
     }
 
@@ -150,14 +152,15 @@ impl<'k> UniformityFacts<'k> {
             }
             Special::Thread(axis) => {
                 let threads = Threads::index(self.kernel, axis);
-                let agree = Verdicts::by_scope(|s| if threads.agree(s) { Verdicts::UNIFORM.at(s) } else { varies });
+                let agree =
+                    Verdicts::by_scope(|s| if threads.are_equal_in(s) { Verdicts::UNIFORM.at(s) } else { varies });
                 UniformityFact::known(threads, agree)
             }
         }
     }
 
     /// Returns the fact about a number computed from a known one.
-    fn each(&self, a: Value, at: Location, f: impl Fn(Scalar, u64) -> Option<u64>) -> UniformityFact {
+    fn unary_fact(&self, a: Value, at: Location, f: impl Fn(Scalar, u64) -> Option<u64>) -> UniformityFact {
         let fact = self.of(a);
         let known = self.kernel.ty(a).scalar().filter(|_| fact.is_known());
         match known.and_then(|ty| fact.threads.map(|bits| f(ty, bits))) {
@@ -167,7 +170,13 @@ impl<'k> UniformityFacts<'k> {
     }
 
     /// Returns the fact about a number computed from two known ones.
-    fn both(&self, a: Value, b: Value, at: Location, f: impl Fn(u64, u64) -> Option<u64>) -> Option<UniformityFact> {
+    fn binary_fact(
+        &self,
+        a: Value,
+        b: Value,
+        at: Location,
+        f: impl Fn(u64, u64) -> Option<u64>,
+    ) -> Option<UniformityFact> {
         let (x, y) = (self.of(a), self.of(b));
         if !x.is_known() || !y.is_known() {
             return None;
@@ -184,7 +193,7 @@ impl<'k> UniformityFacts<'k> {
             let base = fact.base.with_cause(CauseStep::From(a), at);
             return self.affine_fact(fact.multiple, fact.threads.clone(), base, &[a], at);
         }
-        self.each(a, at, |_, bits| eval::cast(from, to, bits))
+        self.unary_fact(a, at, |_, bits| eval::cast(from, to, bits))
     }
 
     fn binary(&mut self, op: Binary, a: Value, b: Value, inst: &Inst) -> UniformityFact {
@@ -192,17 +201,17 @@ impl<'k> UniformityFacts<'k> {
         if op == Binary::Add {
             self.sums.insert(inst.results[0], (a, b));
         }
-        if let Some(known) = ty.and_then(|ty| self.both(a, b, at, |a, b| eval::binary(op, ty, a, b))) {
+        if let Some(known) = ty.and_then(|ty| self.binary_fact(a, b, at, |a, b| eval::binary(op, ty, a, b))) {
             return known;
         }
         let mut fact = self.opaque(&[a, b], at);
         if let Some(distance) = self.step_of_a_butterfly(op, a, b) {
-            return UniformityFact::merging(fact.merged | distance, fact.base);
+            return UniformityFact::opaque_without(fact.merged | distance, fact.base);
         }
         if let Some(fact) = ty.and_then(|ty| self.arithmetic(op, ty, a, b, at)) {
             return fact;
         }
-        let constant = |v: Value| self.of(v).same().is_some();
+        let constant = |v: Value| self.of(v).common_number().is_some();
         if matches!(op, Binary::Div | Binary::Shr | Binary::WrappingShr)
             || op == Binary::And && (constant(a) || constant(b))
         {
@@ -231,11 +240,11 @@ impl<'k> UniformityFacts<'k> {
                 made(gcd(x.multiple, y.multiple), threads, [x.base, y.base])
             }
             Binary::Mul if ty == Scalar::Usize => {
-                let (by, of) = match (x.same(), y.same()) {
+                let (by, of) = match (x.common_number(), y.common_number()) {
                     (_, Some(by)) => (by, x),
                     (Some(by), _) => (by, y),
                     // Both operands are multiples of known numbers.
-                    _ if x.threads.same() == Some(0) && y.threads.same() == Some(0) => {
+                    _ if x.threads.common_number() == Some(0) && y.threads.common_number() == Some(0) => {
                         return made(x.multiple.checked_mul(y.multiple)?, Threads::Same(0), [x.base, y.base]);
                     }
                     _ => return None,
@@ -243,18 +252,18 @@ impl<'k> UniformityFacts<'k> {
                 let threads = of.threads.map(|n| (n as i64).checked_mul(by as i64).map(|n| n as u64))?;
                 made(of.multiple.checked_mul(by)?, threads, [x.base, y.base])
             }
-            Binary::Div => quotient(x, y.same()?).and_then(|(m, threads)| made(m, threads, [x.base, y.base])),
+            Binary::Div => quotient(x, y.common_number()?).and_then(|(m, threads)| made(m, threads, [x.base, y.base])),
             Binary::Shr | Binary::WrappingShr => {
-                let by = 1u64.checked_shl(y.same()? as u32 & (ty.bits() - 1))?;
+                let by = 1u64.checked_shl(y.common_number()? as u32 & (ty.bits() - 1))?;
                 quotient(x, by).and_then(|(m, threads)| made(m, threads, [x.base, y.base]))
             }
             // The remainder does not depend on U.
             Binary::Rem => {
-                let threads = remainder(x, y.same()?)?;
+                let threads = remainder(x, y.common_number()?)?;
                 made(0, threads, [Verdicts::UNIFORM; 2])
             }
             Binary::And => {
-                let (of, mask) = match (x.same(), y.same()) {
+                let (of, mask) = match (x.common_number(), y.common_number()) {
                     (_, Some(mask)) => (x, mask),
                     (Some(mask), _) => (y, mask),
                     _ => return None,
@@ -287,7 +296,7 @@ impl<'k> UniformityFacts<'k> {
     /// Returns the fact about a selection between `yes` and `no`.
     pub fn select(&self, condition: Value, yes: Value, no: Value, at: Location) -> UniformityFact {
         let (which, y, n) = (self.of(condition), self.of(yes), self.of(no));
-        match which.same() {
+        match which.common_number() {
             Some(0) => return n.with_cause(CauseStep::From(no), at),
             Some(_) => return y.with_cause(CauseStep::From(yes), at),
             None if yes == no => return y.with_cause(CauseStep::From(yes), at),
@@ -304,7 +313,7 @@ impl<'k> UniformityFacts<'k> {
         let chosen =
             y.with_cause(CauseStep::From(yes), at).or(&n.with_cause(CauseStep::From(no), at), self.is_small(yes));
         let chosen = chosen.tainted(which.verdicts().with_cause(CauseStep::From(condition), at));
-        UniformityFact { merged: chosen.merged | self.merged(&[condition, yes, no]), ..chosen }
+        UniformityFact { merged: chosen.merged | self.independent_lane_bits(&[condition, yes, no]), ..chosen }
     }
 
     /// Returns the fact about a load. Read-only memory gives equal values for equal addresses.
@@ -322,7 +331,7 @@ impl<'k> UniformityFacts<'k> {
             AccessPlace::Address { base, .. } => values.push(*base),
             AccessPlace::Shared { indices, .. } => values.extend(indices.iter().copied()),
         }
-        values.extend(place.within().iter().flat_map(|w| w.indices.iter().map(|step| step.index)));
+        values.extend(place.element_offset().iter().flat_map(|w| w.indices.iter().map(|step| step.index)));
         if let Some(guard) = guard {
             values.push(guard.condition);
             values.extend(guard.otherwise.iter().copied());
@@ -335,7 +344,7 @@ impl<'k> UniformityFacts<'k> {
         // Lowering puts barriers between the stores to this array and the loads from it.
         if exchanged {
             // Within a block, all loads of an element give the same value.
-            let mut fact = UniformityFact::merging(self.merged(&values), verdicts);
+            let mut fact = UniformityFact::opaque_without(self.independent_lane_bits(&values), verdicts);
             fact.base.set(UniformScope::Grid, memory(at).at(UniformScope::Grid));
             return fact;
         }
@@ -350,7 +359,7 @@ impl<'k> UniformityFacts<'k> {
 
     fn shuffle(&mut self, mode: Shuffle, value: Value, selector: Value, width: u32, inst: &Inst) -> UniformityFact {
         let at = inst.location;
-        let (merged, selected) = (self.of(value).merged(), self.of(selector).merged());
+        let (merged, selected) = (self.of(value).independent_lane_bits(), self.of(selector).independent_lane_bits());
         if merged & ALL_LANES == ALL_LANES {
             // All lanes have the same value, so the source lane does not matter.
             return self.of(value).with_cause(CauseStep::From(value), at);
@@ -361,7 +370,7 @@ impl<'k> UniformityFacts<'k> {
             Shuffle::Index if one => merged | within,
             Shuffle::Xor => {
                 if let Some(distance) =
-                    self.of(selector).same().filter(|d| d.is_power_of_two() && *d <= u64::from(within))
+                    self.of(selector).common_number().filter(|d| d.is_power_of_two() && *d <= u64::from(within))
                 {
                     self.exchanged.insert(inst.results[0], (value, distance as u8));
                 }
@@ -370,11 +379,11 @@ impl<'k> UniformityFacts<'k> {
             }
             _ => 0,
         };
-        UniformityFact::merging(merged & (selected | ALL_LANES), self.joined_verdicts(&[value, selector], at))
+        UniformityFact::opaque_without(merged & (selected | ALL_LANES), self.joined_verdicts(&[value, selector], at))
     }
 
     /// Returns the uniformity of the number of iterations of a loop from `start` to `end`.
-    pub fn trips(&self, [start, end, step]: [Value; 3], at: Location) -> Verdicts {
+    pub fn trip_count_uniformity(&self, [start, end, step]: [Value; 3], at: Location) -> Verdicts {
         let ty = self.kernel.ty(start).scalar().unwrap_or(Scalar::Usize);
         let [from, to, by] = [start, end, step].map(|v| self.of(v));
         let verdicts_of = |v: Value| self.of(v).verdicts().with_cause(CauseStep::Trips(v), at);
@@ -386,7 +395,7 @@ impl<'k> UniformityFacts<'k> {
             });
             let trips = length.and_then(|l| l.zip(&by.threads, |l, by| (by > 0).then(|| l.div_ceil(by))));
             if let Some(trips) = trips {
-                return Verdicts::by_scope(|s| if trips.agree(s) { Verdicts::UNIFORM.at(s) } else { all.at(s) });
+                return Verdicts::by_scope(|s| if trips.are_equal_in(s) { Verdicts::UNIFORM.at(s) } else { all.at(s) });
             }
         }
         // The range is i to i + n.
@@ -409,7 +418,7 @@ impl<'k> UniformityFacts<'k> {
     pub fn index(&self, start: Value, step: Value, at: Location) -> UniformityFact {
         let (from, by) = (self.of(start), self.of(step));
         let verdicts = self.joined_verdicts(&[start, step], at);
-        match by.same().filter(|_| self.is_small(start)) {
+        match by.common_number().filter(|_| self.is_small(start)) {
             Some(by) if by > 0 => {
                 let base = from.base.with_cause(CauseStep::From(start), at);
                 self.affine_fact(gcd(from.multiple, by), from.threads.clone(), base, &[start], at)

@@ -27,7 +27,7 @@ pub(super) enum Threads {
 impl Threads {
     /// Returns the thread indices along `axis`.
     pub fn index(kernel: &Kernel, axis: u8) -> Threads {
-        let [x, y, z] = kernel.block.most();
+        let [x, y, z] = kernel.block.max_extents();
         let each = (0..z).flat_map(|k| (0..y).flat_map(move |j| (0..x).map(move |i| [i, j, k])));
         Threads::of(each.map(|at| u64::from(at[usize::from(axis.min(2))])).collect())
     }
@@ -60,7 +60,7 @@ impl Threads {
     }
 
     /// Returns whether all threads of the scope have the same number.
-    pub fn agree(&self, scope: UniformScope) -> bool {
+    pub fn are_equal_in(&self, scope: UniformScope) -> bool {
         match self {
             Threads::Same(_) => true,
             Threads::Each(_) if scope != UniformScope::Warp => scope == UniformScope::Lane,
@@ -69,7 +69,7 @@ impl Threads {
     }
 
     /// Returns the bits of the lane index, and [`WARPS`], that the number does not depend on.
-    pub fn merged(&self) -> u8 {
+    pub fn independent_lane_bits(&self) -> u8 {
         let each = match self {
             Threads::Same(_) => return ALL_LANES | WARPS,
             Threads::Each(each) if each.len() % LANES != 0 => return 0,
@@ -81,7 +81,7 @@ impl Threads {
     }
 
     /// Returns the number that all threads have in common, if there is one.
-    pub fn same(&self) -> Option<u64> {
+    pub fn common_number(&self) -> Option<u64> {
         match self {
             Threads::Same(n) => Some(*n),
             Threads::Each(_) => None,

@@ -20,25 +20,27 @@ impl<'a> Verifier<'a> {
         let Some((first, carried)) = counted.body.parameters.split_first() else {
             return self.error(inst, "a `for` has an index");
         };
-        let fits = self.ty(*first) == index && self.same(&counted.inits, carried) && self.same(carried, &inst.results);
+        let fits = self.ty(*first) == index
+            && self.have_same_types(&counted.inits, carried)
+            && self.have_same_types(carried, &inst.results);
         self.check(inst, fits, "first values, carried parameters and results differ in number or type");
         let open = OpenConstruct { label: counted.label, leave: &inst.results, next: Some(carried) };
-        self.within(inst, open, &counted.body, carried);
+        self.verify_body(inst, open, &counted.body, carried);
     }
 
     pub(super) fn endless(&mut self, inst: &'a Inst, label: Label, inits: &[Value], body: &'a Region) {
-        self.check(inst, self.same(inits, &body.parameters), "first values and carried parameters differ");
+        self.check(inst, self.have_same_types(inits, &body.parameters), "first values and carried parameters differ");
         let open = OpenConstruct { label, leave: &inst.results, next: Some(&body.parameters) };
-        self.within(inst, open, body, &body.parameters);
+        self.verify_body(inst, open, body, &body.parameters);
     }
 
     pub(super) fn block(&mut self, inst: &'a Inst, label: Label, body: &'a Region) {
         self.check(inst, body.parameters.is_empty(), "a block has no parameters");
         let open = OpenConstruct { label, leave: &inst.results, next: None };
-        self.within(inst, open, body, &inst.results);
+        self.verify_body(inst, open, body, &inst.results);
     }
 
-    fn within(&mut self, inst: &Inst, open: OpenConstruct<'a>, body: &'a Region, yields: &[Value]) {
+    fn verify_body(&mut self, inst: &Inst, open: OpenConstruct<'a>, body: &'a Region, yields: &[Value]) {
         let label = open.label;
         let new = self.labels.insert(label);
         self.check(inst, new, "another construct has the same label");
@@ -48,7 +50,7 @@ impl<'a> Verifier<'a> {
     }
 
     pub(super) fn yielded(&mut self, inst: &Inst, values: &[Value], yields: &[Value]) {
-        let fits = self.same(values, yields) && inst.results.is_empty();
+        let fits = self.have_same_types(values, yields) && inst.results.is_empty();
         self.check(inst, fits, "the yielded values do not match the results of the construct");
     }
 
@@ -63,7 +65,7 @@ impl<'a> Verifier<'a> {
     ) {
         match self.open.iter().find(|open| open.label == label).and_then(takes) {
             None => self.error(inst, "no enclosing construct has this label"),
-            Some(target) if !self.same(values, target) => {
+            Some(target) if !self.have_same_types(values, target) => {
                 self.error(inst, "the carried values do not match those of the target")
             }
             Some(_) => {}

@@ -30,7 +30,7 @@ impl Verifier<'_> {
         let results = inst.results.len();
         self.check(
             inst,
-            results == 1 && self.out(inst) == S(Scalar::Usize),
+            results == 1 && self.first_result_type(inst) == S(Scalar::Usize),
             "the number of a group of copies is usize",
         );
     }

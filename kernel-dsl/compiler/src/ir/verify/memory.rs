@@ -10,7 +10,7 @@ impl Verifier<'_> {
         let fits = extents.iter().all(|v| self.ty(*v) == S(Scalar::Usize)) && rank == Some(extents.len());
         self.check(
             inst,
-            fits && self.out(inst) == Type::Shared && inst.results.len() == 1,
+            fits && self.first_result_type(inst) == Type::Shared && inst.results.len() == 1,
             "it gives an address in shared memory, and has a usize extent for each dimension of its array",
         );
     }
@@ -21,7 +21,7 @@ impl Verifier<'_> {
         let fits = inst.results.iter().all(|r| self.ty(*r) == S(element)) && results > 0;
         self.check(inst, fits, "a load's results have its element type");
         if let Some(g) = guard {
-            let fits = self.ty(g.condition) == S(Scalar::Bool) && self.same(&g.otherwise, &inst.results);
+            let fits = self.ty(g.condition) == S(Scalar::Bool) && self.have_same_types(&g.otherwise, &inst.results);
             self.check(inst, fits, "a guard is a bool and a value of the element type for each result");
         }
     }
@@ -86,7 +86,7 @@ impl Verifier<'_> {
     }
 
     pub(super) fn read_local(&mut self, inst: &Inst, local: LocalId, index: Option<Value>) {
-        self.local(inst, local, index, (inst.results.len() == 1).then_some(self.out(inst)));
+        self.local(inst, local, index, (inst.results.len() == 1).then_some(self.first_result_type(inst)));
     }
 
     pub(super) fn write_local(&mut self, inst: &Inst, local: LocalId, index: Option<Value>, value: Value) {
@@ -135,7 +135,7 @@ impl Verifier<'_> {
             _ => None,
         };
         let fault = fault.or_else(|| {
-            let within = place.within()?;
+            let within = place.element_offset()?;
             let size = scalar.bytes();
             let last = within.indices.last();
             // The scalar is a word that consists of several smaller elements.

@@ -11,7 +11,7 @@ impl Verifier<'_> {
     }
 
     pub(super) fn shuffle(&mut self, inst: &Inst, value: Value, selector: Value, width: u32) {
-        let out = self.out(inst);
+        let out = self.first_result_type(inst);
         let results = inst.results.len();
         let wide = out.scalar().is_some_and(|s| s.bits() >= 32);
         let fits = results == 1 && self.ty(value) == out && wide && self.ty(selector) == S(Scalar::U32);
@@ -22,7 +22,7 @@ impl Verifier<'_> {
     pub(super) fn vote(&mut self, inst: &Inst, mode: Vote, value: Value) {
         let results = inst.results.len();
         let ty = if mode == Vote::Ballot { Scalar::U32 } else { Scalar::Bool };
-        let fits = results == 1 && self.ty(value) == S(Scalar::Bool) && self.out(inst) == S(ty);
+        let fits = results == 1 && self.ty(value) == S(Scalar::Bool) && self.first_result_type(inst) == S(ty);
         self.check(inst, fits, "a vote takes a bool; a ballot gives u32, others bool");
     }
 
@@ -31,13 +31,13 @@ impl Verifier<'_> {
         let wide = self.ty(value).scalar().is_some_and(|s| s.bits() >= 32);
         self.check(
             inst,
-            results == 1 && wide && self.out(inst) == S(Scalar::U32),
+            results == 1 && wide && self.first_result_type(inst) == S(Scalar::U32),
             "a match takes 32 or 64 bits and gives u32",
         );
     }
 
     pub(super) fn reduce(&mut self, inst: &Inst, operation: Binary, value: Value) {
-        let out = self.out(inst);
+        let out = self.first_result_type(inst);
         let results = inst.results.len();
         let narrow = out.scalar().is_some_and(|s| s.is_integer() && s.bits() == 32);
         let fits = results == 1 && narrow && self.ty(value) == out;

@@ -60,7 +60,7 @@ impl ValueFacts {
             dynamic: vec![None; n],
             tables: HashMap::new(),
             less: Vec::new(),
-            block: kernel.block.most(),
+            block: kernel.block.max_extents(),
         }
     }
 

@@ -626,7 +626,7 @@ impl CheckInserter {
             ir::AccessPlace::Address { .. } => return None,
         };
         let mut inside = self.below(check, dims, elements, guard, at);
-        if let Some(within) = place.within().filter(|w| !w.indices.is_empty()) {
+        if let Some(within) = place.element_offset().filter(|w| !w.indices.is_empty()) {
             let last = within.indices.last().map_or(0, |step| step.bytes);
             let reach = if last == scalar.bytes() { n } else { 1 };
             let steps: Dims = within.indices.iter().map(|s| (s.index, CheckedExtent::Constant(s.extent))).collect();

@@ -74,7 +74,7 @@ impl Multiples {
             }
             AccessPlace::Address { base, offset } => self.get(*base).min(power(offset.cast_unsigned())),
         };
-        let exponent = place.within().map_or(exponent, |within| exponent.min(self.within(within)));
+        let exponent = place.element_offset().map_or(exponent, |within| exponent.min(self.within(within)));
         1 << exponent.min(MAX_VECTOR_BYTES.trailing_zeros())
     }
 

@@ -164,7 +164,7 @@ impl<'h> Lowerer<'h> {
             let indices = self.first_of_pack(&indices, n);
             self.poison(handle, &indices, n, exists);
             let mut loaded = match n {
-                1 => self.taken_where(from, &indices, exists),
+                1 => self.load_where(from, &indices, exists),
                 _ => self.wide_piece(from, &indices, n, exists),
             };
             if let Some((map, ty)) = &now {
@@ -281,7 +281,7 @@ impl<'h> Lowerer<'h> {
                 self.inliner.push(frame);
                 let element = self.assembled(types[0], &mut brought.iter().copied());
                 self.bind(&parameters[0], types[0], element);
-                let made = self.leavable(body.ty, body.span, |l| l.expr(body));
+                let made = self.lower_with_returns(body.ty, body.span, |l| l.expr(body));
                 self.inliner.pop();
                 self.at(span);
                 made
@@ -335,8 +335,8 @@ impl<'h> Lowerer<'h> {
 
     /// Returns the scalars of an element of a view, in lanes where `exists` holds; zeros in other
     /// lanes and out of bounds.
-    fn taken_where(&mut self, from: &View, indices: &[MaybeConst], exists: Option<MaybeConst>) -> Values {
-        let mut inside = self.inside(&from.extents, indices);
+    fn load_where(&mut self, from: &View, indices: &[MaybeConst], exists: Option<MaybeConst>) -> Values {
+        let mut inside = self.bounds_test(&from.extents, indices);
         if let Some(exists) = exists {
             inside = self.binary(Binary::And, Scalar::Bool, exists, inside);
         }

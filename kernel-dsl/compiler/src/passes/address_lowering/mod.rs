@@ -124,7 +124,7 @@ impl AddressLowerer<'_> {
                 | Op::MarkUndef { place, element, .. }
                 | Op::Atomic { place, element, .. } => *place = self.place(place, *element, inst.location, before),
                 Op::Offset { base, terms, bytes } => {
-                    if let Some(op) = self.regrouped(*base, terms, *bytes, inst.location, before) {
+                    if let Some(op) = self.split_offset(*base, terms, *bytes, inst.location, before) {
                         inst.op = op;
                     }
                 }
@@ -361,7 +361,7 @@ impl AddressLowerer<'_> {
     /// Splits an `Offset` that has a product or terms of several levels. Each product, and the
     /// terms of each level, become one offset. Returns the last of these offsets, or `None` if
     /// there is nothing to split.
-    fn regrouped(
+    fn split_offset(
         &mut self,
         base: Value,
         terms: &[(Value, Option<Value>)],

@@ -82,11 +82,11 @@ impl ModuleCheck<'_> {
         let mut later: Option<Reason> = None;
         let mut mismatch: Option<Reason> = None;
         let mut deepest = None;
-        let (with_target, with_version) = since(instruction);
+        let (with_target, with_version) = minimum_support(instruction);
         let opcode = instruction.opcode;
         // Most rows of an opcode are excluded by this quick test.
         let given = Set::of(&instruction.modifiers);
-        for row in table::rows(opcode).iter().filter(|row| given.within(row.modifiers)) {
+        for row in table::rows(opcode).iter().filter(|row| given.is_subset_of(row.modifiers)) {
             let Some(chosen) = modifiers(row, &instruction.modifiers) else { continue };
             let (needs_target, needs) = (row.target.max(with_target), row.version.max(with_version));
             match self.operands(row, &chosen, &instruction.operands) {
@@ -124,10 +124,10 @@ impl ModuleCheck<'_> {
 
 /// Returns the first target and version that support the words and special registers of the
 /// instruction.
-fn since(instruction: &Instruction) -> (u16, Version) {
-    let words = instruction.modifiers.iter().filter_map(|m| m.since()).map(|version| (0, version));
+fn minimum_support(instruction: &Instruction) -> (u16, Version) {
+    let words = instruction.modifiers.iter().filter_map(|m| m.introduced_in()).map(|version| (0, version));
     let registers = instruction.operands.iter().filter_map(|o| match o {
-        Operand::Special(s) => Some(s.since()),
+        Operand::Special(s) => Some(s.introduced_in()),
         Operand::Resident(..) => Some((60, Version::new(7, 1))),
         _ => None,
     });
@@ -194,7 +194,7 @@ fn modifiers(row: &FormRow, given: &[Modifier]) -> Option<Chosen> {
     let mut chosen = [None; MAX_SLOTS];
     let mut rest = given.iter().copied().peekable();
     for (slot, place) in row.slots().iter().zip(&mut chosen) {
-        *place = rest.next_if(|m| slot.alternatives.has(m.plain()));
+        *place = rest.next_if(|m| slot.alternatives.has(m.canonical()));
         if place.is_none() && !slot.optional {
             return None;
         }
@@ -208,11 +208,11 @@ fn modifiers(row: &FormRow, given: &[Modifier]) -> Option<Chosen> {
 pub(super) fn reordered(instruction: &Instruction) -> impl Iterator<Item = SmallVec<[Modifier; 6]>> {
     let given = &instruction.modifiers;
     let set = Set::of(given);
-    table::rows(instruction.opcode).iter().filter(move |row| set.within(row.modifiers)).filter_map(move |row| {
+    table::rows(instruction.opcode).iter().filter(move |row| set.is_subset_of(row.modifiers)).filter_map(move |row| {
         let mut rest: SmallVec<[Modifier; 6]> = given.clone();
         let mut order: SmallVec<[Modifier; 6]> = SmallVec::new();
         for slot in row.slots() {
-            match rest.iter().position(|m| slot.alternatives.has(m.plain())) {
+            match rest.iter().position(|m| slot.alternatives.has(m.canonical())) {
                 Some(i) => order.push(rest.remove(i)),
                 None if slot.optional => {}
                 None => return None,
@@ -314,7 +314,7 @@ impl ModuleCheck<'_> {
             }
             // With one axis, an offset needs no braces.
             (OperandKind::Axes, o, Some(Type::S32)) => vector == Some(1) && self.value(form, Type::S32, o),
-            (OperandKind::Constant, o, Some(ty)) => constant_fits(o, ty) && within(form.limit, o),
+            (OperandKind::Constant, o, Some(ty)) => constant_fits(o, ty) && is_within_limit(form.limit, o),
             (OperandKind::Value, o, Some(ty)) => self.value(form, ty, o),
             (OperandKind::Vectorized, o, Some(ty)) => vector.is_none() && self.value(form, ty, o),
             _ => false,
@@ -389,7 +389,10 @@ impl ModuleCheck<'_> {
         match given {
             Operand::Register(r) => self.is(*r, |t| holds(t, ty, form.wider)),
             constant => {
-                !form.destination && !form.register && constant_fits(constant, ty) && within(form.limit, constant)
+                !form.destination
+                    && !form.register
+                    && constant_fits(constant, ty)
+                    && is_within_limit(form.limit, constant)
             }
         }
     }
@@ -472,7 +475,7 @@ fn constant_fits(constant: &Operand, ty: Type) -> bool {
     }
 }
 
-fn within(limit: ConstantLimit, constant: &Operand) -> bool {
+fn is_within_limit(limit: ConstantLimit, constant: &Operand) -> bool {
     let n = match constant {
         Operand::Integer(n) => *n,
         Operand::Bits(n) => *n as i64,

@@ -109,13 +109,13 @@ impl Set {
         Set([a[0] | b[0], a[1] | b[1], a[2] | b[2], a[3] | b[3]])
     }
 
-    /// Returns the set of these modifiers, each as its [plain](Modifier::plain) word.
+    /// Returns the set of these modifiers, each as its [plain](Modifier::canonical) word.
     pub fn of(modifiers: &[Modifier]) -> Set {
-        modifiers.iter().fold(Set::EMPTY, |set, m| set.with(m.plain()))
+        modifiers.iter().fold(Set::EMPTY, |set, m| set.with(m.canonical()))
     }
 
     /// Returns whether the set is a subset of `other`.
-    pub const fn within(self, other: Set) -> bool {
+    pub const fn is_subset_of(self, other: Set) -> bool {
         let (a, b) = (self.0, other.0);
         a[0] & !b[0] == 0 && a[1] & !b[1] == 0 && a[2] & !b[2] == 0 && a[3] & !b[3] == 0
     }

@@ -4,7 +4,7 @@ use super::{
     ConstantLimit, FormRow, FormSlot, MAX_OPERANDS, MAX_SLOTS, OperandForm, OperandKind, OperandType, Presence,
     Selection, Set,
 };
-use crate::ptx::words::{Modifier, Opcode, Type, Version, same};
+use crate::ptx::words::{Modifier, Opcode, Type, Version, bytes_equal};
 use std::fmt;
 
 /// Formats the form with the shared sets expanded.
@@ -84,7 +84,7 @@ const fn alternatives(text: &[u8], name: &[u8]) -> Set {
     at.skip_to_semicolon();
     while at.eat(b"; ") {
         at.expect(b".");
-        let wanted = same(at.word(), name);
+        let wanted = bytes_equal(at.word(), name);
         at.expect(b" = ");
         if wanted {
             let in_place = at.at < text.len() && text[at.at] == b'{';
@@ -129,7 +129,7 @@ pub const SETS: [(&str, &str); 20] = [
 const fn shared(name: &[u8]) -> &'static str {
     let mut i = 0;
     while i < SETS.len() {
-        if same(SETS[i].0.as_bytes(), name) {
+        if bytes_equal(SETS[i].0.as_bytes(), name) {
             return SETS[i].1;
         }
         i += 1;
@@ -203,33 +203,33 @@ impl<'a> NotationCursor<'a> {
         }
         form.register = self.eat(b"%");
         let name = self.word();
-        form.destination = name[0] == b'd' || same(name, b"p");
-        if same(name, b"label") {
+        form.destination = name[0] == b'd' || bytes_equal(name, b"p");
+        if bytes_equal(name, b"label") {
             form.kind = OperandKind::Label;
             return form;
-        } else if same(name, b"tlist") {
+        } else if bytes_equal(name, b"tlist") {
             form.kind = OperandKind::BranchTargets;
             return form;
-        } else if same(name, b"callee") {
+        } else if bytes_equal(name, b"callee") {
             form.kind = OperandKind::Callee;
             return form;
-        } else if same(name, b"symbol") {
+        } else if bytes_equal(name, b"symbol") {
             form.kind = OperandKind::Symbol;
-        } else if same(name, b"sreg") {
+        } else if bytes_equal(name, b"sreg") {
             form.kind = OperandKind::Special;
-        } else if same(name, b"constant") {
+        } else if bytes_equal(name, b"constant") {
             form.kind = OperandKind::Constant;
-        } else if same(name, b"event") {
+        } else if bytes_equal(name, b"event") {
             form.kind = OperandKind::Constant;
             form.limit = ConstantLimit::Event;
-        } else if same(name, b"barrier") {
+        } else if bytes_equal(name, b"barrier") {
             form.limit = ConstantLimit::Barrier;
-        } else if same(name, b"threads") {
+        } else if bytes_equal(name, b"threads") {
             form.limit = ConstantLimit::Threads;
         }
         form.ty = if self.eat(b":") {
             self.operand_type(row, names, &mut form.kind)
-        } else if same(name, b"p") {
+        } else if bytes_equal(name, b"p") {
             OperandType::Fixed(Type::Pred)
         } else {
             OperandType::Slot(last_type(row))
@@ -244,15 +244,15 @@ impl<'a> NotationCursor<'a> {
     /// Parses the operand in brackets.
     const fn place(&mut self, row: &FormRow, names: &[&[u8]; MAX_SLOTS], form: &mut OperandForm) {
         let name = self.word();
-        if same(name, b"own") {
+        if bytes_equal(name, b"own") {
             form.kind = OperandKind::OwnSampler;
             return;
         }
-        let object = if same(name, b"texture") {
+        let object = if bytes_equal(name, b"texture") {
             Type::Texref
-        } else if same(name, b"surface") {
+        } else if bytes_equal(name, b"surface") {
             Type::Surfref
-        } else if same(name, b"sampler") {
+        } else if bytes_equal(name, b"sampler") {
             Type::Samplerref
         } else {
             form.kind = OperandKind::Address;
@@ -273,7 +273,7 @@ impl<'a> NotationCursor<'a> {
         self.expect(b", ");
         let mut i = 0;
         while i < row.slot_count {
-            if same(names[i], name) {
+            if bytes_equal(names[i], name) {
                 return Presence::With(i as u8);
             }
             i += 1;
@@ -301,18 +301,18 @@ impl<'a> NotationCursor<'a> {
 
     const fn operand_type(&mut self, row: &FormRow, names: &[&[u8]; MAX_SLOTS], kind: &mut OperandKind) -> OperandType {
         let word = self.word();
-        if same(word, b"wide") {
+        if bytes_equal(word, b"wide") {
             return OperandType::Wide(last_type(row));
         }
-        if same(word, b"vec") {
+        if bytes_equal(word, b"vec") {
             *kind = OperandKind::Vectorized;
             return OperandType::Slot(last_type(row));
         }
-        if same(word, b"offsets") {
+        if bytes_equal(word, b"offsets") {
             *kind = OperandKind::Axes;
             return OperandType::Fixed(Type::S32);
         }
-        if same(word, b"slopes") {
+        if bytes_equal(word, b"slopes") {
             *kind = OperandKind::Axes;
             return OperandType::Fixed(Type::F32);
         }
@@ -331,7 +331,7 @@ impl<'a> NotationCursor<'a> {
 const fn named_type(row: &FormRow, names: &[&[u8]; MAX_SLOTS], word: &[u8]) -> Option<OperandType> {
     let mut i = 0;
     while i < row.slot_count {
-        if same(names[i], word) && row.slots[i].alternatives.only_types() {
+        if bytes_equal(names[i], word) && row.slots[i].alternatives.only_types() {
             return Some(OperandType::Slot(i as u8));
         }
         i += 1;

@@ -136,15 +136,15 @@ impl<'a> ModuleParser<'a> {
             match (self.cursor.text(at), kind) {
                 (".maxntid", FunctionKind::Entry) => d.max_threads = Some(self.extent()?),
                 (".reqntid", FunctionKind::Entry) => d.required_threads = Some(self.extent()?),
-                (".minnctapersm", FunctionKind::Entry) => d.min_blocks = Some(self.cursor.small()?),
-                (".maxnreg", FunctionKind::Entry) => d.max_registers = Some(self.cursor.small()?),
+                (".minnctapersm", FunctionKind::Entry) => d.min_blocks = Some(self.cursor.constant_u32()?),
+                (".maxnreg", FunctionKind::Entry) => d.max_registers = Some(self.cursor.constant_u32()?),
                 // Ignored since PTX 2.0.
-                (".maxnctapersm", FunctionKind::Entry) => _ = self.cursor.small()?,
+                (".maxnctapersm", FunctionKind::Entry) => _ = self.cursor.constant_u32()?,
                 (".pragma", FunctionKind::Entry) => {
                     d.pragmas.extend(self.pragmas()?);
                 }
                 (".noreturn", FunctionKind::Device) => {
-                    self.since(at, "`.noreturn`", Version::new(6, 4), 0);
+                    self.require_support(at, "`.noreturn`", Version::new(6, 4), 0);
                     d.no_return = true;
                 }
                 (word, _) if is_of_later_targets(word) => {
@@ -162,12 +162,12 @@ impl<'a> ModuleParser<'a> {
 
     /// Parses one to three numbers.
     fn extent(&mut self) -> Result<[u32; 3], ParseFailed> {
-        let mut extent = [self.cursor.small()?, 1, 1];
+        let mut extent = [self.cursor.constant_u32()?, 1, 1];
         for n in &mut extent[1..] {
             if !self.cursor.eat(Punctuation::Comma) {
                 break;
             }
-            *n = self.cursor.small()?;
+            *n = self.cursor.constant_u32()?;
         }
         if extent.contains(&0) {
             return Err(self.cursor.expected("extents of at least 1 before this"));
@@ -196,7 +196,7 @@ impl<'a> ModuleParser<'a> {
             }
             lines.resize(body.len(), line);
         }
-        let same = std::mem::take(&mut self.scope).same();
+        let same = std::mem::take(&mut self.scope).resolutions();
         let function = self.function();
         (function.body, function.lines) = (Some(body), Lines(lines));
         function.number_labels(&same);

@@ -38,14 +38,14 @@ impl<'a> ModuleParser<'a> {
             self.wrong(at, "separate samplers require `.target …, texmode_independent`");
         }
         if ty == Type::B128 {
-            self.since(at, "type `.b128`", Version::new(8, 3), 70);
+            self.require_support(at, "type `.b128`", Version::new(8, 3), 70);
         }
         Ok(ty)
     }
 
     fn align(&mut self) -> Result<u32, ParseFailed> {
         let at = self.cursor.peek();
-        let align = self.cursor.small()?;
+        let align = self.cursor.constant_u32()?;
         if align.is_power_of_two() { Ok(align) } else { Err(self.cursor.expected_at(at, "a power of two")) }
     }
 
@@ -103,10 +103,10 @@ impl<'a> ModuleParser<'a> {
         }
         let elements = if self.cursor.eat(Punctuation::OpenBracket) {
             let elements = if self.cursor.is(Punctuation::CloseBracket) {
-                self.since(at, "a parameter array of unspecified length", Version::new(6, 0), 0);
+                self.require_support(at, "a parameter array of unspecified length", Version::new(6, 0), 0);
                 None
             } else {
-                Some(self.cursor.small()?)
+                Some(self.cursor.constant_u32()?)
             };
             self.cursor.expect(Punctuation::CloseBracket)?;
             Some(elements)
@@ -320,7 +320,7 @@ impl<'a> ModuleParser<'a> {
                     self.cursor.next();
                     PropertyValue::Sampling(sampling)
                 }
-                None => PropertyValue::Number(self.cursor.small()?),
+                None => PropertyValue::Number(self.cursor.constant_u32()?),
             };
             list.push((property, setting));
             if !self.cursor.eat(Punctuation::Comma) {
@@ -364,7 +364,7 @@ impl<'a> ModuleParser<'a> {
         if let Some(mask) = value.integer()
             && self.cursor.eat(Punctuation::Open)
         {
-            self.since(at, "one byte of an address as an initial value", Version::new(7, 1), 0);
+            self.require_support(at, "one byte of an address as an initial value", Version::new(7, 1), 0);
             let byte = (0..8).find(|byte| mask == 0xff << (8 * byte));
             let Some(byte) = byte else { return Err(self.cursor.expected_at(at, "a mask that selects one byte")) };
             let address = self.initial_address(Some(byte))?;

@@ -92,7 +92,7 @@ impl Cursor<'_> {
     }
 
     /// Parses a constant expression whose value fits in 32 bits.
-    pub fn small(&mut self) -> Result<u32, ParseFailed> {
+    pub fn constant_u32(&mut self) -> Result<u32, ParseFailed> {
         let at = self.peek();
         let value = self.integer()?;
         u32::try_from(value).map_err(|_| self.expected_at(at, "an integer that fits in 32 bits"))

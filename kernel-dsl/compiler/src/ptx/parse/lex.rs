@@ -1,7 +1,7 @@
 //! The lexer. Every text has tokens: text that is not a PTX token becomes a [`TokenKind::Bad`],
 //! which the parser reports.
 
-use crate::ptx::words::same;
+use crate::ptx::words::bytes_equal;
 use std::fmt;
 
 words! {

@@ -87,7 +87,7 @@ impl<'a> ModuleParser<'a> {
     }
 
     /// Records an error if the module's version or target lacks a feature.
-    fn since(&mut self, at: Token, what: &'static str, version: Version, target: u16) {
+    fn require_support(&mut self, at: Token, what: &'static str, version: Version, target: u16) {
         if self.module.version < version || self.module.target.sm < target {
             self.cursor.fail(at, ParseMistake::Later { what, version, target });
         }

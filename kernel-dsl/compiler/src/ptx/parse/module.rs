@@ -117,7 +117,7 @@ impl ModuleParser<'_> {
         if !self.cursor.eat_dotted(".address_size") {
             return Ok(());
         }
-        match self.cursor.small()? {
+        match self.cursor.constant_u32()? {
             64 => Ok(()),
             _ => {
                 self.cursor.fail(at, ParseMistake::Unsupported { what, help });
@@ -178,7 +178,7 @@ impl ModuleParser<'_> {
             }
             (".alias", None) => {
                 self.cursor.next();
-                self.since(at, "`.alias`", Version::new(6, 3), 0);
+                self.require_support(at, "`.alias`", Version::new(6, 3), 0);
                 self.alias()
             }
             // The older form of `.global .texref`, with a type that has no meaning.
@@ -235,7 +235,7 @@ impl ModuleParser<'_> {
     }
 
     fn file(&mut self) -> Result<(), ParseFailed> {
-        let index = self.cursor.small()?;
+        let index = self.cursor.constant_u32()?;
         let name = self.cursor.string()?;
         let stamp = if self.cursor.eat(Punctuation::Comma) {
             let time = self.cursor.integer()?;
@@ -290,7 +290,7 @@ impl ModuleParser<'_> {
             [(Punctuation::Plus, "+"), (Punctuation::Minus, "-")].into_iter().find(|(mark, _)| self.cursor.eat(*mark));
         if let Some((mark, sign)) = sign {
             if mark == Punctuation::Minus && self.cursor.peek().kind == TokenKind::Word {
-                self.since(at, "a difference of labels in a section", Version::new(7, 5), 0);
+                self.require_support(at, "a difference of labels in a section", Version::new(7, 5), 0);
             }
             value += sign;
             value += &self.section_term()?;

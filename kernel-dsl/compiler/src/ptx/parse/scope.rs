@@ -144,7 +144,7 @@ impl<'a> FunctionNames<'a> {
     }
 
     /// Returns the final resolution of each label.
-    pub fn same(mut self) -> Vec<u32> {
+    pub fn resolutions(mut self) -> Vec<u32> {
         for i in 0..self.same.len() {
             // The label of a block can resolve to that of the enclosing block, and so on.
             let mut last = i as u32;

@@ -159,7 +159,7 @@ impl SymbolicAnalysis<'_> {
         if let Some(last) = indices.last_mut() {
             last.elements = place.reach(elements, element);
         }
-        let steps = place.within().map(|within| &within.indices[..]).unwrap_or_default();
+        let steps = place.element_offset().map(|within| &within.indices[..]).unwrap_or_default();
         for (i, step) in steps.iter().enumerate() {
             let is_last = i + 1 == steps.len() && step.bytes == element.bytes();
             indices.push(BoundedIndex {
@@ -195,7 +195,7 @@ impl SymbolicAnalysis<'_> {
             }
             AccessPlace::Address { .. } => return None,
         };
-        if let Some(within) = place.within() {
+        if let Some(within) = place.element_offset() {
             first = first.plus_constant(within.offset.into());
             for step in &within.indices {
                 first = first.plus_multiple(&self.number(step.index), step.bytes.into());

@@ -61,6 +61,6 @@ impl SymbolicAnalysis<'_> {
             let extent = self.table.value_in_thread(extent, thread)?;
             Some(index >= 0 && index + i128::from(*elements) <= extent)
         };
-        threads_of(self.kernel.block.most()).all(|thread| is_inside(thread) == Some(true))
+        threads_of(self.kernel.block.max_extents()).all(|thread| is_inside(thread) == Some(true))
     }
 }

@@ -115,7 +115,7 @@ impl SymbolicAnalysis<'_> {
 
     /// Returns the outcome of a comparison that follows from an interval of y − x.
     fn decide_by_intervals(&self, comparison: Comparison, x: &Polynomial, y: &Polynomial) -> Option<bool> {
-        let block = self.kernel.block.most();
+        let block = self.kernel.block.max_extents();
         let min = -self.table.upper_bound(&x.minus(y), block);
         let max = self.table.upper_bound(&y.minus(x), block);
         let (always, never) = match comparison {
@@ -143,7 +143,7 @@ impl SymbolicAnalysis<'_> {
             })
         };
         let first = outcome([0, 0, 0])?;
-        threads_of(self.kernel.block.most()).all(|thread| outcome(thread) == Some(first)).then_some(first)
+        threads_of(self.kernel.block.max_extents()).all(|thread| outcome(thread) == Some(first)).then_some(first)
     }
 }
 

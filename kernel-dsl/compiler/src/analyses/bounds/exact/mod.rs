@@ -115,7 +115,7 @@ impl SymbolicAnalysis<'_> {
     }
 
     /// Counts a distinction of cases. Returns whether the limit allowed it.
-    pub fn may_distinguish(&mut self) -> bool {
+    pub fn try_distinguish(&mut self) -> bool {
         let Some(exact) = &mut self.exact else { return false };
         exact.distinctions += 1;
         exact.distinctions <= MAX_DISTINCTIONS

@@ -73,7 +73,7 @@ impl SymbolicAnalysis<'_> {
             Binary::Sub => number.negated().plus_constant(-1),
             _ => number.plus_constant(-(MAX_USIZE + 1)),
         };
-        if self.table.upper_bound(&beyond, self.kernel.block.most()) < 0 {
+        if self.table.upper_bound(&beyond, self.kernel.block.max_extents()) < 0 {
             return true;
         }
         if !self.may_eliminate() {
@@ -140,7 +140,7 @@ impl SymbolicAnalysis<'_> {
     }
 
     fn are_narrow(&self, numbers: [&Polynomial; 2]) -> bool {
-        let block = self.kernel.block.most();
+        let block = self.kernel.block.max_extents();
         numbers.into_iter().all(|number| self.table.upper_bound(number, block) <= MAX_USIZE)
     }
 }

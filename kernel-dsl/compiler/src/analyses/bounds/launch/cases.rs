@@ -60,7 +60,10 @@ impl VariableTable {
                 let Some((function, body)) = scope.called(*function) else { return unknown_case() };
                 let (arguments, divisors) = self.with_divisors(|table| table.call_arguments(arguments, scope));
                 let Some(arguments) = arguments else { return vec![divisors] };
-                cases_of_both(&[divisors], &self.cases_of_condition(body, holds, scope.within(function, &arguments)))
+                cases_of_both(
+                    &[divisors],
+                    &self.cases_of_condition(body, holds, scope.callee_scope(function, &arguments)),
+                )
             }
             _ => unknown_case(),
         }
@@ -98,7 +101,7 @@ impl VariableTable {
             ExprKind::Call { function, arguments, .. } => {
                 let (function, body) = scope.called(*function)?;
                 let (arguments, divisors) = self.with_divisors(|table| table.call_arguments(arguments, scope));
-                let mut all = self.case_values(body, scope.within(function, &arguments?))?;
+                let mut all = self.case_values(body, scope.callee_scope(function, &arguments?))?;
                 all.iter_mut().for_each(|case| case.facts.extend(divisors.iter().cloned()));
                 Some(all)
             }

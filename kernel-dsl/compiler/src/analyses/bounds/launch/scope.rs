@@ -38,7 +38,7 @@ impl<'a> LaunchScope<'a> {
     }
 
     /// Returns the scope of the body of a function called here.
-    pub fn within(self, function: &'a Function, arguments: &'a [Option<Polynomial>]) -> LaunchScope<'a> {
+    pub fn callee_scope(self, function: &'a Function, arguments: &'a [Option<Polynomial>]) -> LaunchScope<'a> {
         LaunchScope { function, arguments: Some(arguments), call_depth: self.call_depth + 1, ..self }
     }
 }

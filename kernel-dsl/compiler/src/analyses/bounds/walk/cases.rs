@@ -88,7 +88,7 @@ impl SymbolicAnalysis<'_> {
         let used = [used, &[next]].concat();
         cases.into_iter().all(|case| {
             let with = [query, &case].concat();
-            self.may_distinguish() && (self.contradicts_facts(&with) || self.cannot_hold_in_cases(&with, &used))
+            self.try_distinguish() && (self.contradicts_facts(&with) || self.cannot_hold_in_cases(&with, &used))
         })
     }
 }

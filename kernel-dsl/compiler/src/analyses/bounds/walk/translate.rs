@@ -130,7 +130,9 @@ impl SymbolicAnalysis<'_> {
         let (variable, new) = self.table.variable_or_new(VariableOrigin::Special(special));
         if new {
             let extent = match special {
-                Special::Thread(_) => Some(Polynomial::constant(self.kernel.block.most()[usize::from(axis)].into())),
+                Special::Thread(_) => {
+                    Some(Polynomial::constant(self.kernel.block.max_extents()[usize::from(axis)].into()))
+                }
                 Special::Block(_) => self.table.grid[usize::from(axis)].clone(),
                 Special::Grid(_) | Special::BlockDim(_) => None,
             };
