@@ -40,7 +40,7 @@ impl Artifact {
     pub fn instance_name(&self, constants: &[Constant]) -> String {
         match self.instances.iter().find(|declared| declared.constants == constants) {
             Some(declared) => declared.name.to_string(),
-            None => self.spelled(constants),
+            None => self.name_with_arguments(constants),
         }
     }
 
@@ -53,8 +53,8 @@ impl Artifact {
 
     /// Returns an instance with its generic arguments, even if the kernel declares a name for the
     /// instance: `matmul<T = 16>`.
-    pub fn spelled(&self, constants: &[Constant]) -> String {
-        hir::spelled(self.name, self.parameters.iter().copied(), constants)
+    pub fn name_with_arguments(&self, constants: &[Constant]) -> String {
+        hir::name_with_arguments(self.name, self.parameters.iter().copied(), constants)
     }
 }
 

@@ -20,10 +20,10 @@ pub trait Atomic: ScalarElement {
     fn difference(self, other: Self, space: ElementSpace) -> Self;
     /// Returns the value that `fetch_min` writes.
     #[doc(hidden)]
-    fn least(self, other: Self) -> Self;
+    fn atomic_min(self, other: Self) -> Self;
     /// Returns the value that `fetch_max` writes.
     #[doc(hidden)]
-    fn most(self, other: Self) -> Self;
+    fn atomic_max(self, other: Self) -> Self;
 }
 
 /// Elements with the other atomic operations: integers.
@@ -42,10 +42,10 @@ macro_rules! integers {
             fn difference(self, other: Self, _: ElementSpace) -> Self {
                 self.wrapping_sub(other)
             }
-            fn least(self, other: Self) -> Self {
+            fn atomic_min(self, other: Self) -> Self {
                 self.min(other)
             }
-            fn most(self, other: Self) -> Self {
+            fn atomic_max(self, other: Self) -> Self {
                 self.max(other)
             }
         }
@@ -65,13 +65,13 @@ macro_rules! floats {
                 self.sum(-other, space)
             }
             // A NaN gives the other operand, and −0 is below +0.
-            fn least(self, other: Self) -> Self {
+            fn atomic_min(self, other: Self) -> Self {
                 match self == other {
                     true => Self::from_bits(self.to_bits() | other.to_bits()),
                     false => self.min(other),
                 }
             }
-            fn most(self, other: Self) -> Self {
+            fn atomic_max(self, other: Self) -> Self {
                 match self == other {
                     true => Self::from_bits(self.to_bits() & other.to_bits()),
                     false => self.max(other),
@@ -143,13 +143,13 @@ macro_rules! atomics {
             /// stored; −0 is below +0. For floats the operation is a loop of `atom.cas`.
             #[track_caller]
             pub fn fetch_min(self, at: impl Position<R>, value: T) -> T {
-                self.update(at, |x| x.least(value))
+                self.update(at, |x| x.atomic_min(value))
             }
 
             /// Stores the maximum of the element and `value`; see [`fetch_min`](Self::fetch_min).
             #[track_caller]
             pub fn fetch_max(self, at: impl Position<R>, value: T) -> T {
-                self.update(at, |x| x.most(value))
+                self.update(at, |x| x.atomic_max(value))
             }
 
             /// Stores `value`.

@@ -57,7 +57,7 @@ thread_local! {
 }
 
 /// Forgets all copies, at the start of a thread.
-pub(crate) fn forget() {
+pub(crate) fn discard_copies() {
     GROUPS.take();
 }
 

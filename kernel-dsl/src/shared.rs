@@ -50,7 +50,7 @@ impl<T: DeviceCopy, const R: usize> Shared<T, R> {
     #[must_use]
     #[track_caller]
     pub fn new(shape: [usize; R]) -> Self {
-        Self::laid_out("Shared::new", Layout::packed(shape))
+        Self::with_layout("Shared::new", Layout::packed(shape))
     }
 
     /// Makes an array whose rows lie at the pitch with the fewest bank conflicts among the accesses
@@ -59,7 +59,7 @@ impl<T: DeviceCopy, const R: usize> Shared<T, R> {
     #[must_use]
     #[track_caller]
     pub fn padded(shape: [usize; R]) -> Self {
-        Self::laid_out("Shared::padded", Layout::packed(shape))
+        Self::with_layout("Shared::padded", Layout::packed(shape))
     }
 
     /// Makes an array whose rows start `pitch` elements apart; `pitch` is at least the length of a
@@ -67,7 +67,7 @@ impl<T: DeviceCopy, const R: usize> Shared<T, R> {
     #[must_use]
     #[track_caller]
     pub fn with_pitch(shape: [usize; R], pitch: usize) -> Self {
-        Self::laid_out("Shared::with_pitch", Layout::with_pitch(shape, pitch))
+        Self::with_layout("Shared::with_pitch", Layout::with_pitch(shape, pitch))
     }
 
     /// Makes an array whose rows are permuted in pieces of 16 bytes, so that eight lanes with
@@ -78,7 +78,7 @@ impl<T: DeviceCopy, const R: usize> Shared<T, R> {
     /// Values do not depend on it.
     #[track_caller]
     pub fn swizzled(shape: [usize; R]) -> Self {
-        Self::laid_out("Shared::swizzled", Layout::packed(shape))
+        Self::with_layout("Shared::swizzled", Layout::packed(shape))
     }
 
     /// Makes an array whose shape the launch evaluates. The extents are computed from the kernel's
@@ -88,7 +88,7 @@ impl<T: DeviceCopy, const R: usize> Shared<T, R> {
     /// bytes; [`cast`](Self::cast) can. In PTX: `.extern .shared`, with extents in registers.
     #[track_caller]
     pub fn dynamic(shape: [usize; R]) -> Self {
-        Self::laid_out("Shared::dynamic", Layout::packed(shape))
+        Self::with_layout("Shared::dynamic", Layout::packed(shape))
     }
 
     /// Makes an array of this shape on the bytes of `other`, from its first element on, for use
@@ -107,7 +107,7 @@ impl<T: DeviceCopy, const R: usize> Shared<T, R> {
         let layout = Layout::packed(shape);
         let (needed, there) = (layout.span() * size_of::<T>(), other.layout.span() * size_of::<U>());
         assert!(needed <= there, "an array of {needed} bytes does not fit over one of {there} bytes");
-        Shared { first: other.first.map(pun), layout }
+        Shared { first: other.first.map(cast_elements), layout }
     }
 
     /// Returns the same bytes as elements of type `U`. The bytes of a row must be a multiple of the
@@ -121,11 +121,11 @@ impl<T: DeviceCopy, const R: usize> Shared<T, R> {
         let Some(layout) = self.layout.cast(from, to) else {
             panic!("rows of {from}-byte elements are not a multiple of {to} bytes");
         };
-        Shared { first: self.first.map(pun), layout }
+        Shared { first: self.first.map(cast_elements), layout }
     }
 
     #[track_caller]
-    fn laid_out(constructor: &'static str, layout: Layout<R>) -> Self {
+    fn with_layout(constructor: &'static str, layout: Layout<R>) -> Self {
         let first = context(constructor).shared_array(layout.shape().into(), layout.span());
         Shared { first: Some(first), layout }
     }
@@ -287,7 +287,7 @@ impl<T: DeviceCopy, const R: usize> Shared<T, R> {
     /// accepted. In PTX: one predicated load per element.
     #[track_caller]
     pub fn load_or<const N: usize>(self, at: impl Position<R>, other: T) -> [T; N] {
-        wide::at_once::<T>(N);
+        wide::elements_per_access::<T>(N);
         let at = at.indices();
         std::array::from_fn(|i| self.get(wide::advance_last(at, i)).unwrap_or(other))
     }
@@ -296,7 +296,7 @@ impl<T: DeviceCopy, const R: usize> Shared<T, R> {
     /// predicated store per element.
     #[track_caller]
     pub fn store_in<const N: usize>(self, at: impl Position<R>, values: [T; N]) {
-        wide::at_once::<T>(N);
+        wide::elements_per_access::<T>(N);
         let at = at.indices();
         for (i, value) in values.into_iter().enumerate() {
             let at = wide::advance_last(at, i);
@@ -311,7 +311,7 @@ impl<T: DeviceCopy, const R: usize> Shared<T, R> {
     /// check uses the index, because a padded array has another pitch on the host.
     #[track_caller]
     fn elements(&self, at: [usize; R], n: usize) -> NonNull<T> {
-        let (last, at_once) = (at[R - 1], wide::at_once::<T>(n));
+        let (last, at_once) = (at[R - 1], wide::elements_per_access::<T>(n));
         assert!(
             last.is_multiple_of(at_once),
             "misaligned: element {last} of a row is not a multiple of {at_once} elements"
@@ -363,7 +363,7 @@ atomics!(Shared, ElementSpace::Shared);
 /// Casts the address to elements of another type. Arrays start at multiples of the largest
 /// alignment, and the compiler accepts only aligned offsets from there.
 #[track_caller]
-fn pun<T: Element, U: Element>(first: NonNull<T>) -> NonNull<U> {
+fn cast_elements<T: Element, U: Element>(first: NonNull<T>) -> NonNull<U> {
     let first = first.cast::<U>();
     assert!(first.is_aligned(), "misaligned: elements of {} bytes over an array of other elements", size_of::<U>());
     first

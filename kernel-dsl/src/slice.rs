@@ -145,7 +145,7 @@ impl<T: Element> SliceExt for [T] {
 
     #[track_caller]
     fn load_or<const N: usize>(&self, at: usize, other: T) -> [T; N] {
-        wide::at_once::<T>(N);
+        wide::elements_per_access::<T>(N);
         std::array::from_fn(|i| at.checked_add(i).and_then(|i| self.get(i)).copied().unwrap_or(other))
     }
 
@@ -158,7 +158,7 @@ impl<T: Element> SliceExt for [T] {
 
     #[track_caller]
     fn store_in<const N: usize>(&mut self, at: usize, values: [T; N]) {
-        wide::at_once::<T>(N);
+        wide::elements_per_access::<T>(N);
         let there = self.get_mut(at..).unwrap_or_default();
         there.iter_mut().zip(values).for_each(|(to, value)| *to = value);
     }
@@ -192,7 +192,7 @@ impl<T: Element> SliceExt for [T] {
     where
         T: Atomic,
     {
-        update(self, at, |x| x.least(value))
+        update(self, at, |x| x.atomic_min(value))
     }
 
     #[track_caller]
@@ -200,7 +200,7 @@ impl<T: Element> SliceExt for [T] {
     where
         T: Atomic,
     {
-        update(self, at, |x| x.most(value))
+        update(self, at, |x| x.atomic_max(value))
     }
 
     #[track_caller]

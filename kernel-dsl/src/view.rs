@@ -277,7 +277,7 @@ macro_rules! contiguous {
             #[must_use]
             #[track_caller]
             pub fn load_or<const N: usize>(self, at: impl Position<R>, other: T) -> [T; N] {
-                wide::at_once::<T>(N);
+                wide::elements_per_access::<T>(N);
                 std::array::from_fn(|i| {
                     let element = self.layout.element(wide::advance_last(at.indices(), i)).zip(self.first);
                     // SAFETY: the element lies within the extents; otherwise as in `load`.
@@ -326,7 +326,7 @@ impl<T: Element, const R: usize> ViewMut<T, R> {
     /// accepted. In PTX: one predicated store per element.
     #[track_caller]
     pub fn store_in<const N: usize>(self, at: impl Position<R>, values: [T; N]) {
-        wide::at_once::<T>(N);
+        wide::elements_per_access::<T>(N);
         for (i, value) in values.into_iter().enumerate() {
             if let Some((n, first)) = self.layout.element(wide::advance_last(at.indices(), i)).zip(self.first) {
                 // SAFETY: the element lies within the extents; otherwise as in `store`.

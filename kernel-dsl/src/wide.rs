@@ -18,7 +18,7 @@ const MAX_VECTOR_BYTES: usize = 16;
 /// Returns the number of elements of type `T` that one machine access moves, for an access to `n`.
 /// Panics if the language has no access to `n` elements.
 #[track_caller]
-pub(crate) fn at_once<T: DeviceCopy>(n: usize) -> usize {
+pub(crate) fn elements_per_access<T: DeviceCopy>(n: usize) -> usize {
     assert!(matches!(n, 1 | 2 | 4 | 8 | 16), "an access must have 1, 2, 4, 8 or 16 elements, not {n}");
     n.min(MAX_VECTOR_BYTES / size_of::<T>())
 }
@@ -26,7 +26,7 @@ pub(crate) fn at_once<T: DeviceCopy>(n: usize) -> usize {
 /// Panics if an access to `n` elements from `first` on is not aligned.
 #[track_caller]
 pub(crate) fn aligned<T: DeviceCopy>(first: *const T, n: usize) {
-    let bytes = at_once::<T>(n) * size_of::<T>();
+    let bytes = elements_per_access::<T>(n) * size_of::<T>();
     assert!(
         first.addr().is_multiple_of(bytes),
         "misaligned: {first:p} is not a multiple of the {bytes} bytes of an access"

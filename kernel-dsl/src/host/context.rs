@@ -76,7 +76,7 @@ thread_local! {
 
 /// Calls `run` with `context` as the context of the calling OS thread.
 pub(super) fn enter<R>(context: Context, run: impl FnOnce() -> R) -> R {
-    crate::pipeline::forget();
+    crate::pipeline::discard_copies();
     CONTEXT.set(Some(Rc::new(context)));
     let result = run();
     CONTEXT.set(None);

@@ -77,7 +77,7 @@ struct BlockState {
     offers: Vec<Offer>,
     /// The offers of each warp's last meeting, by its lanes or by all threads of the block. The
     /// warp's lanes read the offers before their next meeting.
-    met: Vec<Arc<[Offer]>>,
+    last_offers: Vec<Arc<[Offer]>>,
     arrays: Vec<MonitoredArray>,
     failure: Option<Failure>,
 }
@@ -97,7 +97,7 @@ impl Monitor {
                 threads: vec![Status::Running; threads],
                 running: threads,
                 offers: (0..threads).map(|_| -> Offer { Arc::new(()) }).collect(),
-                met: (0..warps).map(|_| -> Arc<[Offer]> { Arc::new([]) }).collect(),
+                last_offers: (0..warps).map(|_| -> Arc<[Offer]> { Arc::new([]) }).collect(),
                 arrays: Vec::new(),
                 failure: None,
             }),
@@ -150,13 +150,13 @@ impl Monitor {
             drop(state);
             std::panic::resume_unwind(Box::new(Canceled));
         }
-        state.met[warp].clone()
+        state.last_offers[warp].clone()
     }
 
     fn take_place(&self, state: &mut BlockState, members: Range<usize>) {
         let warps = members.start / LANES..members.end.div_ceil(LANES);
         let offers: Arc<[Offer]> = state.offers[members.clone()].into();
-        state.met[warps.clone()].fill(offers);
+        state.last_offers[warps.clone()].fill(offers);
         state.running += members.len();
         state.threads[members].fill(Status::Running);
         self.wake[warps].iter().for_each(Condvar::notify_all);

@@ -110,7 +110,7 @@ pub fn tanh(x: f32) -> f32 {
     let near = (z * a).mul_add(q, a);
     let b = a.min(10.0);
     let d = coarse_exp(b + b) + 1.0;
-    let far = reciprocal::cubic(d, reciprocal::rough(d)).mul_add(-2.0, 1.0);
+    let far = reciprocal::cubic(d, reciprocal::approximate_reciprocal(d)).mul_add(-2.0, 1.0);
     (if a >= 1.0 { far } else { near }).copysign(x)
 }
 
@@ -138,7 +138,7 @@ pub fn sigmoid(x: f32) -> f32 {
     let d = 1.0 + eh;
     let dl = (1.0 - d) + eh + el;
     let i = (-0.22183748f32).mul_add(d, 1.3310249).mul_add(d, -2.9393458).mul_add(d, 2.8284254);
-    let i = reciprocal::square(d, i);
+    let i = reciprocal::refine(d, i);
     let (nh, nl) = if x < 0.0 { (h, l) } else { (1.0, 0.0) };
     let y = nh * i;
     let rest = y.mul_add(-dl, y.mul_add(-d, nh)) + nl;

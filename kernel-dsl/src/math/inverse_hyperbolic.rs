@@ -103,7 +103,7 @@ pub fn atanh(x: f32) -> f32 {
     let near = (a * z).mul_add(q, a);
     // The divisor is exact. The rounding error of the sum is exact, too.
     let (n, d) = (1.0 + a, 1.0 - a);
-    let i = reciprocal::square(d, reciprocal::rough(d));
+    let i = reciprocal::refine(d, reciprocal::approximate_reciprocal(d));
     let w = n * i;
     let low = (w.mul_add(-d, n) + (a - (n - 1.0))) * i;
     let far = 0.5 * ln_of_sum(w, low, 0.0);

@@ -86,7 +86,7 @@ pub fn atan(x: f32) -> f32 {
     let far = a > 1.0;
     // For larger numbers the result is π/2.
     let d = a.min(1.2676506e30); // 0x1p100
-    let i = reciprocal::cubic(d, reciprocal::rough(d));
+    let i = reciprocal::cubic(d, reciprocal::approximate_reciprocal(d));
     let (t, low) = if far { (i, 4.371139e-8) } else { (a, 0.0) };
     let z = t * t;
     let p = t + (z * t).mul_add(arctangent(z), low);
@@ -110,8 +110,8 @@ pub fn atan2(y: f32, x: f32) -> f32 {
     let (n, d) = if steep { (a, b) } else { (b, a) };
     // From 2⁻¹⁰⁰ to 2¹²⁶ both 1 / d and the remainder of the quotient are representable.
     let ordinary = d.to_bits().wrapping_sub(0x0D80_0000) < 0x7100_0000;
-    let (n, d) = if ordinary { (n, d) } else { rescaled(n, d) };
-    let i = reciprocal::cubic(d, reciprocal::rough(d));
+    let (n, d) = if ordinary { (n, d) } else { scale_fraction(n, d) };
+    let i = reciprocal::cubic(d, reciprocal::approximate_reciprocal(d));
     let t = n * i;
     let t = t.mul_add(-d, n).mul_add(i, t);
 
@@ -125,7 +125,7 @@ pub fn atan2(y: f32, x: f32) -> f32 {
 
 /// Scales n / d ≤ 1 so that the divisor has a reciprocal, where that of d overflows.
 #[device]
-fn rescaled(n: f32, d: f32) -> (f32, f32) {
+fn scale_fraction(n: f32, d: f32) -> (f32, f32) {
     if d == f32::INFINITY {
         // The ratio of a finite to an infinite number is 0; a NaN stays a NaN.
         (if n == d { 1.0 } else { n * 0.0 }, 1.0)

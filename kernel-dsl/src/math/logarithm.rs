@@ -17,7 +17,7 @@ fn parts(x: f32, least: u32) -> (f32, f32) {
 
 /// Returns y, but −∞ where x = 0, ∞ where x = ∞, and NaN where x < 0 or x is a NaN.
 #[device]
-fn at_edges(x: f32, y: f32) -> f32 {
+fn with_special_cases(x: f32, y: f32) -> f32 {
     // Negative numbers also have larger unsigned bits: for them ∞·x + ∞ is −∞ + ∞, a NaN.
     let y = if x.to_bits() < 0x7F80_0000 { y } else { x.mul_add(f32::INFINITY, f32::INFINITY) };
     if x == 0.0 { f32::NEG_INFINITY } else { y }
@@ -50,7 +50,7 @@ pub(super) fn near_one(z: f32) -> f32 {
 #[device]
 pub fn ln(x: f32) -> f32 {
     let (z, n) = parts(x, 0x3F2A_AAAB); // 2/3
-    at_edges(x, n.mul_add(0.693147182, near_one(z))) // 0x1.62e43p-1
+    with_special_cases(x, n.mul_add(0.693147182, near_one(z))) // 0x1.62e43p-1
 }
 
 /// Returns the logarithm to base 2, to 0.987 ulp.
@@ -73,7 +73,7 @@ pub fn log2(x: f32) -> f32 {
     let q = q.mul_add(z, 0.4809002); // 0x1.ec711ap-2
     let q = q.mul_add(z, -0.72134733); // −0x1.71547p-1
     let low = q.mul_add(z, 1.925963e-8) * z; // 0x1.4ae0cp-26
-    at_edges(x, z.mul_add(1.442695, low) + n) // 0x1.715476p0
+    with_special_cases(x, z.mul_add(1.442695, low) + n) // 0x1.715476p0
 }
 
 /// Returns the logarithm to base 10, to 1.02 ulp.
@@ -97,7 +97,7 @@ pub fn log10(x: f32) -> f32 {
     let low = q.mul_add(z, -1.010305e-8) * z; // −0x1.5b235ep-27
     let low = n.mul_add(-1.4320989e-8, low); // −0x1.ec10cp-27
     let p = z.mul_add(0.4342945, low); // 0x1.bcb7b2p-2
-    at_edges(x, n.mul_add(0.30103, p)) // 0x1.344136p-2
+    with_special_cases(x, n.mul_add(0.30103, p)) // 0x1.344136p-2
 }
 
 /// Returns ln(1 + x) without the rounding error of 1 + x near 0, to 1.269 ulp.
@@ -125,7 +125,7 @@ pub fn ln_1p(x: f32) -> f32 {
     let q = q.mul_add(z, -0.25000167); // −0x1.00007p-2
     let q = q.mul_add(z, 0.3333334); // 0x1.55555ap-2
     let p = q.mul_add(z, -0.5).mul_add(z * z, z);
-    let y = at_edges(u, n.mul_add(0.693147182, p)); // 0x1.62e43p-1
+    let y = with_special_cases(u, n.mul_add(0.693147182, p)); // 0x1.62e43p-1
     // The result has the sign of x. For −0, the last sum has lost the sign.
     f32::from_bits(y.to_bits() | (x.to_bits() & 0x8000_0000))
 }

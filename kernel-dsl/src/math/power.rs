@@ -21,7 +21,7 @@ use crate::device;
 pub fn pow(x: f32, y: f32) -> f32 {
     let positive = power_of_positive(x.abs(), y);
     let ordinary = x.to_bits().wrapping_sub(0x0080_0000) < 0x7F00_0000 && y == y;
-    if ordinary { positive } else { other_power(x, y, positive) }
+    if ordinary { positive } else { power_of_other_base(x, y, positive) }
 }
 
 /// Returns aʸ for a positive and finite a, and any y that is not a NaN.
@@ -41,7 +41,7 @@ fn power_of_positive(a: f32, y: f32) -> f32 {
     let dl = m - (d - 1.0);
     // 1 / d on [√½ + 1, √2 + 1] to 1.3·10⁻³, and squared
     let i = 0.11686288f32.mul_add(d, -0.72244453).mul_add(d, 1.4777569);
-    let i = reciprocal::square(d, i);
+    let i = reciprocal::refine(d, i);
     let s = z * i;
     let sl = s.mul_add(-dl, s.mul_add(-d, z)) * i;
 
@@ -78,7 +78,7 @@ fn power_of_positive(a: f32, y: f32) -> f32 {
 /// Returns the power of a base that is not both positive and normal, given the power of its
 /// magnitude.
 #[device]
-fn other_power(x: f32, y: f32, positive: f32) -> f32 {
+fn power_of_other_base(x: f32, y: f32, positive: f32) -> f32 {
     let (a, b) = (x.abs(), y.abs());
     // From 2²⁴ on, all numbers are even.
     let whole = y == y.trunc();

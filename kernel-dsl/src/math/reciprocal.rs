@@ -10,7 +10,7 @@ use crate::device;
 /// the method is Blinn's (*Floating-point tricks*, IEEE Computer Graphics and Applications 17,
 /// 1997).
 #[device]
-pub(super) fn rough(d: f32) -> f32 {
+pub(super) fn approximate_reciprocal(d: f32) -> f32 {
     let i = f32::from_bits(0x7EF3_11C7u32.wrapping_sub(d.to_bits()));
     cubic(d, i)
 }
@@ -24,6 +24,6 @@ pub(super) fn cubic(d: f32, i: f32) -> f32 {
 
 /// Returns a nearer 1 / d, whose relative error is the square of that of `i`.
 #[device]
-pub(super) fn square(d: f32, i: f32) -> f32 {
+pub(super) fn refine(d: f32, i: f32) -> f32 {
     i.mul_add(d.mul_add(-i, 1.0), i)
 }

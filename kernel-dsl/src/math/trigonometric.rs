@@ -146,7 +146,7 @@ pub fn tan(x: f32) -> f32 {
     let t = r + p;
     // tan(r + rest) = tan r + rest·(1 + tan² r)
     let u = (r - t) + p + rest.mul_add(t * t, rest);
-    let i = reciprocal::square(t, reciprocal::rough(t));
+    let i = reciprocal::refine(t, reciprocal::approximate_reciprocal(t));
     let inverse = i.mul_add(u.mul_add(-i, t.mul_add(-i, 1.0)), i);
     let y = if n & 1 == 0 { t + u } else { -inverse };
     f32::from_bits(y.to_bits() ^ (x.to_bits() & 0x8000_0000))

@@ -39,7 +39,7 @@ pub(super) fn quotient(m: f64) -> (f64, f64) {
 
 /// Returns y, but −∞ where x = 0, ∞ where x = ∞, and NaN where x < 0 or x is a NaN.
 #[device]
-fn at_edges(x: f64, y: f64) -> f64 {
+fn with_special_cases(x: f64, y: f64) -> f64 {
     let y = if x.to_bits() < 0x7FF0_0000_0000_0000 { y } else { x.mul_add(f64::INFINITY, f64::INFINITY) };
     if x == 0.0 { f64::NEG_INFINITY } else { y }
 }
@@ -67,7 +67,7 @@ pub fn ln(x: f64) -> f64 {
     let whole = n * 0.6931471805592082; // 0x1.62e42fefa2p-1, of 40 bits
     let h = whole + t;
     let l = (whole - h) + t + n.mul_add(7.371002565167799e-13, tl); // 0x1.9ef35793c7673p-41
-    at_edges(x, h + l)
+    with_special_cases(x, h + l)
 }
 
 /// Returns log₂ of m·2ⁿ as a sum of two numbers, to a relative error of about 2⁻⁶⁴.
@@ -109,5 +109,5 @@ pub(super) fn log2_parts(m: f64, n: f64) -> (f64, f64) {
 pub fn log2(x: f64) -> f64 {
     let (m, n) = parts(x);
     let (h, l) = log2_parts(m, n);
-    at_edges(x, h + l)
+    with_special_cases(x, h + l)
 }
