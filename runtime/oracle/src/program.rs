@@ -106,7 +106,7 @@ impl Program {
     /// Returns the index in x, y, z of a thread of the block. The index does not depend on the
     /// block size.
     pub(crate) fn thread(&self, linear: u32) -> [u32; 3] {
-        let [x, y, _] = self.block.most();
+        let [x, y, _] = self.block.max_extents();
         [linear % x, linear / x % y, linear / x / y]
     }
 }

@@ -73,7 +73,7 @@ pub fn reported(form: &CheckedKernel, record: &[u32; WORDS]) -> Option<Report> {
     };
     let axes = |first: usize| [0, 1, 2].map(|axis| record[first + axis]);
     let (block, thread) = (axes(BLOCK), axes(THREAD));
-    let [x, y, _] = kernel.block.most();
+    let [x, y, _] = kernel.block.max_extents();
     let linear = thread[0] + x * (thread[1] + y * thread[2]);
     let place = place(&kernel.instance, &kernel.sources, &kernel.locations, Some(*location));
     let thread = Thread { block, thread, warp: linear / 32, lane: linear % 32 };

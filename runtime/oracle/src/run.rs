@@ -50,7 +50,7 @@ impl Program {
         };
         there("block", "grid", block, launch.grid)?;
         there("thread", "block", thread, threads)?;
-        let [x, y, _] = self.block.most();
+        let [x, y, _] = self.block.max_extents();
         let linear = thread[0] + x * (thread[1] + y * thread[2]);
         let mut recorder = Recorder::new(block, linear / 32, linear as usize % 32, limit, self.code.slots);
         let outcome = self.run_observed(launch, Some(&mut recorder))?;
@@ -146,15 +146,15 @@ impl Program {
         let mut report = findings.report();
         if let (Some(bound), false) = (lossy, stopped) {
             let precision = Precision::new(self, &options, bound);
-            report.add(self.once_more(&setting, &buffers, &mut initial.clone(), &options, precision));
+            report.add(self.rerun(&setting, &buffers, &mut initial.clone(), &options, precision));
         }
         if undefined && !stopped && self.tracks_poison(&options) {
             let poison = Poison::new(self, &options);
-            report.add(self.once_more(&setting, &buffers, &mut initial.clone(), &options, poison));
+            report.add(self.rerun(&setting, &buffers, &mut initial.clone(), &options, poison));
         }
         if stored == StoredNonFinite::NonFinite && !stopped {
             let tracer = Tracer::new(self, &options);
-            report.add(self.once_more(&setting, &buffers, &mut initial, &options, tracer));
+            report.add(self.rerun(&setting, &buffers, &mut initial, &options, tracer));
         }
         for buffer in buffers.iter_mut().filter(|buffer| buffer.mutable) {
             buffer.contract.uninit = buffer.shadow.unwritten_of(&buffer.contract.uninit);
@@ -164,7 +164,7 @@ impl Program {
 
     /// Runs a launch once more, on copies of the buffers' initial contents, and returns the
     /// findings of the labels that `rules` propagates.
-    fn once_more(
+    fn rerun(
         &self,
         setting: &LaunchConstants,
         buffers: &[Buffer<'_>],
@@ -179,7 +179,7 @@ impl Program {
         let mut machine = Machine::new(self, setting, copies.collect(), options, Some(Box::new(&mut flow)));
         machine.run(0..setting.grid.block_count());
         drop(machine);
-        flow.found()
+        flow.into_report()
     }
 
     /// Returns the error that lists the buffers that exceed the limit of shadow memory.

@@ -202,7 +202,7 @@ fn compare(artifact: &'static Artifact, instance: &Instance) -> Vec<Compared> {
         let profile = profiler.run(&case).unwrap();
         for access in profile.into_iter().flat_map(|(_, profile)| profile.accesses) {
             let key = (access.location.0, access.kind, access.bytes, access.array);
-            let counts = measured.get(&key).map_or(access.counts, |before| before.and(access.counts));
+            let counts = measured.get(&key).map_or(access.counts, |before| before.plus(access.counts));
             measured.insert(key, counts);
         }
     }

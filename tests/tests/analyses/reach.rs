@@ -93,7 +93,7 @@ impl Proved {
     fn compare(&self, case: &Case, found: &mut Found) {
         let Some(profile) = self.profile(case) else { return };
         for site in &self.reach.sites {
-            let touched = self.touched(site, &profile).into_iter().reduce(TouchedBytes::and);
+            let touched = self.touched(site, &profile).into_iter().reduce(TouchedBytes::union);
             found.accesses += 1;
             found.proved += usize::from(site.proof.is_some());
             let beyond = touched.is_some_and(|t| t.of.is_some_and(|of| t.end > of));
@@ -128,7 +128,7 @@ impl Proved {
         }
         for branch in uniformity::branches(&self.kernel) {
             let here = profile.branches.iter().filter(|b| (b.location, b.looped) == (branch.location, branch.looped));
-            let Some(ways) = here.map(|b| b.ways).reduce(BranchCounts::and) else { continue };
+            let Some(ways) = here.map(|b| b.ways).reduce(BranchCounts::plus) else { continue };
             found.branches += 1;
             if branch.scope <= UniformScope::Warp {
                 found.together += 1;
@@ -303,7 +303,7 @@ fn ranges_agree_with_plain_rust() {
         assert_eq!(of("z", AccessKind::Load), [floats(6 * 70 + 64), Some(20..280 * last + 24)], "{n}");
         assert_eq!(of("more", AccessKind::Load)[0], floats(n + 9), "{n}");
         let same = proved.reach.sites.iter().all(|site| {
-            let touched = proved.touched(site, &profile).into_iter().reduce(TouchedBytes::and);
+            let touched = proved.touched(site, &profile).into_iter().reduce(TouchedBytes::union);
             let computed = proved.reach.bytes(site, &profile.launched);
             computed.is_none_or(|range| range == touched.map_or(0..0, |t| t.first..t.end))
         });
@@ -347,7 +347,7 @@ fn loops_without_a_count_have_a_row_each() {
     let measured: Vec<_> = loops
         .map(|branch| {
             let here = profile.branches.iter().filter(|b| b.looped && b.location == branch.location);
-            (branch.scope, here.map(|b| b.ways).reduce(BranchCounts::and).unwrap())
+            (branch.scope, here.map(|b| b.ways).reduce(BranchCounts::plus).unwrap())
         })
         .collect();
     // A warp evaluates the condition once per iteration, and once more to leave. The warp diverges

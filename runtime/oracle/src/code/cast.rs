@@ -24,7 +24,7 @@ pub fn exists(from: Scalar, into: Scalar) -> bool {
 /// Returns whether a cast of `bits`, a value of `from`, to integer type `into` loses information.
 /// An integer loses information if neither zero nor sign extension of the result restores it. A
 /// float loses information if it is NaN, or if its truncated value is out of range.
-pub fn loses(from: Scalar, into: Scalar, bits: u64) -> bool {
+pub fn is_lossy(from: Scalar, into: Scalar, bits: u64) -> bool {
     if !into.is_integer() {
         return false;
     }
@@ -126,9 +126,9 @@ mod tests {
                 ($($ty:ident $scalar:ident),*) => {$(
                     // No float is the largest 64-bit integer: larger floats lose information.
                     let back = (x as $ty) as i128 as f64 == whole && whole < ($ty::MAX as i128 + 1) as f64;
-                    assert_eq!(loses(Scalar::F32, Scalar::$scalar, bits), !back, "{x} as {}", stringify!($ty));
+                    assert_eq!(is_lossy(Scalar::F32, Scalar::$scalar, bits), !back, "{x} as {}", stringify!($ty));
                     let wide = f64::from(x).to_bits();
-                    assert_eq!(loses(Scalar::F64, Scalar::$scalar, wide), !back, "{x} as {}", stringify!($ty));
+                    assert_eq!(is_lossy(Scalar::F64, Scalar::$scalar, wide), !back, "{x} as {}", stringify!($ty));
                 )*};
             }
             held!(i8 I8, u8 U8, i16 I16, u16 U16, i32 I32, u32 U32, i64 I64, u64 U64);
@@ -138,16 +138,24 @@ mod tests {
         {
             let lost = |back: [i64; 2]| !back.contains(&x);
             assert_eq!(
-                loses(Scalar::I64, Scalar::I8, x as u64),
+                is_lossy(Scalar::I64, Scalar::I8, x as u64),
                 lost([(x as i8).into(), (x as u8).into()]),
                 "{x} as i8"
             );
-            assert_eq!(loses(Scalar::I64, Scalar::U16, x as u64), lost([(x as i16).into(), (x as u16).into()]), "{x}");
-            assert_eq!(loses(Scalar::I64, Scalar::U32, x as u64), lost([(x as i32).into(), (x as u32).into()]), "{x}");
+            assert_eq!(
+                is_lossy(Scalar::I64, Scalar::U16, x as u64),
+                lost([(x as i16).into(), (x as u16).into()]),
+                "{x}"
+            );
+            assert_eq!(
+                is_lossy(Scalar::I64, Scalar::U32, x as u64),
+                lost([(x as i32).into(), (x as u32).into()]),
+                "{x}"
+            );
             let y = x as u32;
             let back = [(y as i8) as i32 as u32, u32::from(y as u8)].contains(&y);
-            assert_eq!(loses(Scalar::U32, Scalar::I8, y.into()), !back, "{y} as i8");
-            assert!(!loses(Scalar::U32, Scalar::I32, y.into()) && !loses(Scalar::I32, Scalar::F32, y.into()));
+            assert_eq!(is_lossy(Scalar::U32, Scalar::I8, y.into()), !back, "{y} as i8");
+            assert!(!is_lossy(Scalar::U32, Scalar::I32, y.into()) && !is_lossy(Scalar::I32, Scalar::F32, y.into()));
         }
     }
 }

@@ -166,7 +166,7 @@ pub(crate) fn map3<A: LaneScalar, B: LaneScalar, C: LaneScalar, T: LaneScalar>(
 /// Returns the lanes where `f` holds. Since `f` rarely holds, the mask is computed only if `f`
 /// holds in a lane.
 #[inline(always)]
-fn seldom<A: LaneScalar, B: LaneScalar>(rows: &[Row], a: u32, b: u32, f: impl Fn(A, B) -> bool) -> u32 {
+fn rare_mask<A: LaneScalar, B: LaneScalar>(rows: &[Row], a: u32, b: u32, f: impl Fn(A, B) -> bool) -> u32 {
     let (a, b) = (A::Word::lanes(rows, a as usize), B::Word::lanes(rows, b as usize));
     let mut any = 0;
     for l in 0..LANES {
@@ -308,11 +308,11 @@ fn overflows(rows: &[Row], op: Binary, ty: Scalar, a: u32, b: u32) -> u32 {
     macro_rules! integer {
         ($t:ty,) => {
             match op {
-                Binary::Add => seldom(rows, a, b, |x: $t, y: $t| x.overflowing_add(y).1),
-                Binary::Sub => seldom(rows, a, b, |x: $t, y: $t| x.overflowing_sub(y).1),
-                Binary::Mul => seldom(rows, a, b, |x: $t, y: $t| x.overflowing_mul(y).1),
-                Binary::Shl | Binary::Shr => seldom(rows, a, b, |_: $t, y: u32| y >= <$t>::BITS),
-                Binary::Div | Binary::Rem => seldom(rows, a, b, |x: $t, y: $t| y != 0 && x.overflowing_div(y).1),
+                Binary::Add => rare_mask(rows, a, b, |x: $t, y: $t| x.overflowing_add(y).1),
+                Binary::Sub => rare_mask(rows, a, b, |x: $t, y: $t| x.overflowing_sub(y).1),
+                Binary::Mul => rare_mask(rows, a, b, |x: $t, y: $t| x.overflowing_mul(y).1),
+                Binary::Shl | Binary::Shr => rare_mask(rows, a, b, |_: $t, y: u32| y >= <$t>::BITS),
+                Binary::Div | Binary::Rem => rare_mask(rows, a, b, |x: $t, y: $t| y != 0 && x.overflowing_div(y).1),
                 _ => 0,
             }
         };
@@ -324,7 +324,7 @@ fn overflows(rows: &[Row], op: Binary, ty: Scalar, a: u32, b: u32) -> u32 {
 fn is_minimum(rows: &[Row], ty: Scalar, a: u32) -> u32 {
     macro_rules! integer {
         ($t:ty,) => {
-            seldom(rows, a, a, |x: $t, _: $t| x == <$t>::MIN)
+            rare_mask(rows, a, a, |x: $t, _: $t| x == <$t>::MIN)
         };
     }
     for_integer!(ty, integer!(), 0)
@@ -333,9 +333,9 @@ fn is_minimum(rows: &[Row], ty: Scalar, a: u32) -> u32 {
 #[inline(always)]
 fn is_zero(rows: &[Row], ty: Scalar, a: u32) -> u32 {
     if ty.bits() == 64 {
-        seldom(rows, a, a, |x: u64, _: u64| x == 0)
+        rare_mask(rows, a, a, |x: u64, _: u64| x == 0)
     } else {
-        seldom(rows, a, a, |x: u32, _: u32| x == 0)
+        rare_mask(rows, a, a, |x: u32, _: u32| x == 0)
     }
 }
 

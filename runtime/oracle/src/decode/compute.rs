@@ -54,7 +54,7 @@ impl Decoder<'_> {
                 if !op.takes(from) || ty != op.result(from) {
                     return self.refuse(format!("{op:?} of `{from}` to `{ty}`"));
                 }
-                let (a, to) = (self.used(a)?.row, self.define(result)?.row);
+                let (a, to) = (self.register_of(a)?.row, self.define(result)?.row);
                 let checked = self.checked && matches!(op, Unary::Neg | Unary::Abs) && from.is_integer();
                 self.emit(if checked {
                     Inst::CheckedUnary { op, ty: from, to, a }
@@ -98,7 +98,7 @@ impl Decoder<'_> {
                 if what.result(&types) != Some(ty) || operands.len() > 4 {
                     return self.refuse(format!("{} of {types:?} to `{ty}`", what.name()));
                 }
-                let operands = operands.iter().map(|v| self.used(*v)).collect::<Result<_>>()?;
+                let operands = operands.iter().map(|v| self.register_of(*v)).collect::<Result<_>>()?;
                 let to = self.define(result)?;
                 self.code.operations.push(BitsOperation { what, types, operands, to });
                 self.emit(Inst::Bits(self.code.operations.len() as u32 - 1));
@@ -126,7 +126,7 @@ impl Decoder<'_> {
                 if !cast::exists(from, ty) {
                     return self.refuse(format!("a cast from `{from}` to `{ty}`"));
                 }
-                let (a, to) = (self.used(a)?.row, self.define(result)?.row);
+                let (a, to) = (self.register_of(a)?.row, self.define(result)?.row);
                 let lossy = self.checked && ty.is_integer() && (from.is_float() || from.bits() > ty.bits());
                 self.emit(Inst::Cast { from, into: ty, to, a, lossy });
             }
@@ -135,14 +135,14 @@ impl Decoder<'_> {
                 if from.bits() != ty.bits() {
                     return self.refuse(format!("a bitcast to `{ty}` from a type of another width"));
                 }
-                let (a, to) = (self.used(a)?, self.define(result)?);
+                let (a, to) = (self.register_of(a)?, self.define(result)?);
                 self.emit(Inst::Bitcast { from, into: ty, to, a });
             }
             Op::Offset { base, ref terms, bytes } => {
                 if self.ty(base)? != self.ty(result)? || self.ty(base)?.scalar().is_some() {
                     return self.refuse("an offset is from an address to an address of the same kind");
                 }
-                let (of, base) = (base, self.used(base)?);
+                let (of, base) = (base, self.register_of(base)?);
                 let index = |v: Value| self.typed(v, Scalar::Usize);
                 let terms =
                     terms.iter().map(|(i, s)| Ok((index(*i)?, s.map(index).transpose()?))).collect::<Result<_>>()?;

@@ -57,7 +57,7 @@ impl Decoder<'_> {
                 if !ty.is_integer() || self.scalar(index)? != ty || carried.len() != inst.results.len() {
                     return self.refuse("a `For` has an integer index, and a result for each carried value");
                 }
-                let start = self.used(l.start)?;
+                let start = self.register_of(l.start)?;
                 let (limit, step) = (self.typed(l.end, ty)?, self.typed(l.step, ty)?);
                 let index = self.define(index)?;
                 let carried = carried.iter().map(|v| self.define(*v)).collect::<Result<Vec<_>>>()?;

@@ -25,7 +25,7 @@ impl Decoder<'_> {
                 return self.atomic(*operation, place, *element, values, results);
             }
             Op::DbgValue { name, value } => {
-                let named = (name.to_string(), self.used(*value)?, self.scalar(*value)?);
+                let named = (name.to_string(), self.register_of(*value)?, self.scalar(*value)?);
                 self.code.names.push(named);
                 self.emit(Inst::DbgValue(self.code.names.len() as u32 - 1));
             }
@@ -67,7 +67,7 @@ impl Decoder<'_> {
                 if self.ty(*value)? != ty {
                     return self.refuse(format!("a write of another type to a local of `{ty}`"));
                 }
-                let (from, local) = (self.used(*value)?, local.0);
+                let (from, local) = (self.register_of(*value)?, local.0);
                 self.emit(match index {
                     None => Inst::WriteLocal { local, from },
                     Some(index) => Inst::WriteElement { local, index, from },
@@ -82,7 +82,7 @@ impl Decoder<'_> {
                 if self.scalar(*value)?.bits() < 32 || self.scalar(result)? != Scalar::U32 {
                     return self.refuse("a match takes 32 or 64 bits and gives `u32`");
                 }
-                let (from, to) = (self.used(*value)?, self.define(result)?);
+                let (from, to) = (self.register_of(*value)?, self.define(result)?);
                 let site = self.emit(Inst::Match { to: to.row, from });
                 self.code.exchanges.insert(site, (to, Scalar::U32));
                 return Ok(());
@@ -94,7 +94,7 @@ impl Decoder<'_> {
                 if !known || !ty.is_integer() || ty.bits() != 32 || self.scalar(result)? != ty {
                     return self.refuse(format!("a reduction {op:?} of `{ty}`"));
                 }
-                let (from, to) = (self.used(*value)?.row, self.define(result)?);
+                let (from, to) = (self.register_of(*value)?.row, self.define(result)?);
                 let site = self.emit(Inst::Reduce { op: *op, ty, to: to.row, from });
                 self.code.exchanges.insert(site, (to, ty));
                 return Ok(());
@@ -106,7 +106,7 @@ impl Decoder<'_> {
                     return self.refuse(format!("a shuffle of `{ty}` over {width} lanes"));
                 }
                 let selector = self.typed(*selector, Scalar::U32)?;
-                let (from, to) = (self.used(*value)?, self.define(result)?);
+                let (from, to) = (self.register_of(*value)?, self.define(result)?);
                 let site = self.emit(Inst::Shuffle { mode: *mode, width: *width as u8, to, from, selector });
                 self.code.exchanges.insert(site, (to, ty));
                 return Ok(());
@@ -123,12 +123,14 @@ impl Decoder<'_> {
                 return Ok(());
             }
             Op::Panic { message, values, .. } => {
-                let values = values.iter().map(|v| Ok((self.used(*v)?, self.scalar(*v)?))).collect::<Result<_>>()?;
+                let values =
+                    values.iter().map(|v| Ok((self.register_of(*v)?, self.scalar(*v)?))).collect::<Result<_>>()?;
                 self.code.panics.push(Panic { message: message.clone(), values });
                 self.emit(Inst::Panic(self.code.panics.len() as u32 - 1));
             }
             Op::Log { format, values } => {
-                let values = values.iter().map(|v| Ok((self.used(*v)?, self.scalar(*v)?))).collect::<Result<_>>()?;
+                let values =
+                    values.iter().map(|v| Ok((self.register_of(*v)?, self.scalar(*v)?))).collect::<Result<_>>()?;
                 self.code.logs.push(Log { format: format.clone(), values });
                 self.emit(Inst::Log(self.code.logs.len() as u32 - 1));
             }
@@ -136,7 +138,7 @@ impl Decoder<'_> {
                 if self.ty(*record)? != Type::Global || values.len() > ir::record::MAX_VALUES {
                     return self.refuse("a report needs the address of a record and its number of values");
                 }
-                let record = self.used(*record)?.row;
+                let record = self.register_of(*record)?.row;
                 let state = self.typed(*state, Scalar::U32)?;
                 let values = values.iter().map(|v| self.typed(*v, Scalar::Usize)).collect::<Result<_>>()?;
                 self.code.reports.push(ViolationReport { record, state, values });
@@ -181,7 +183,7 @@ impl Decoder<'_> {
             };
             if operand.direction.enters() {
                 let value = of(&mut inputs)?;
-                given.push((operand.ty, self.used(value)?, place));
+                given.push((operand.ty, self.register_of(value)?, place));
             }
             if operand.direction.leaves() {
                 made.push((operand.ty, of(&mut results)?, place));

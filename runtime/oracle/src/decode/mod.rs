@@ -38,7 +38,7 @@ pub fn decode(kernel: &Kernel, arithmetic: OverflowRule) -> Result<Code, Unsuppo
     let whole = |message: String| Err(Unsupported(Box::new(Error::without_span(message))));
     let threads = kernel.block.most_threads();
     if !(1..=1024).contains(&threads) {
-        return whole(format!("a block of {:?} threads: it must have 1 to 1024", kernel.block.most()));
+        return whole(format!("a block of {:?} threads: it must have 1 to 1024", kernel.block.max_extents()));
     }
     for array in &kernel.shared {
         let fits = array.shape.len() == array.strides.len()
@@ -170,7 +170,7 @@ impl Decoder<'_> {
         Ok(())
     }
 
-    fn used(&self, value: Value) -> Result<FrameRegister> {
+    fn register_of(&self, value: Value) -> Result<FrameRegister> {
         match self.registers.get(value.0 as usize) {
             Some(Some(register)) => Ok(*register),
             _ => self.refuse(format!("%{} is used before it is defined", value.0)),
@@ -183,11 +183,11 @@ impl Decoder<'_> {
         if found != ty {
             return self.refuse(format!("%{} is `{found}` where `{ty}` is needed", value.0));
         }
-        Ok(self.used(value)?.row)
+        Ok(self.register_of(value)?.row)
     }
 
     fn registers(&self, values: &[Value]) -> Result<Vec<FrameRegister>> {
-        values.iter().map(|v| self.used(*v)).collect()
+        values.iter().map(|v| self.register_of(*v)).collect()
     }
 
     fn locals(&mut self) -> Result<()> {

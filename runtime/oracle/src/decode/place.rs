@@ -16,7 +16,7 @@ impl Decoder<'_> {
     /// Returns a place, and the start inside its element of an access to `n` scalars.
     fn place(&mut self, place: &ir::AccessPlace, scalar: Scalar, n: u32) -> Result<(AccessLocation, OffsetInElement)> {
         let index = |v: Value| self.typed(v, Scalar::Usize);
-        let within = place.within();
+        let within = place.element_offset();
         let step = |s: &ir::ElementIndex| Ok(SharedDim { index: index(s.index)?, extent: s.extent, stride: s.bytes });
         let steps = within.into_iter().flat_map(|w| &w.indices).map(step).collect::<Result<_>>()?;
         let (unit, reach) = (place.unit(scalar), place.reach(n, scalar));
@@ -26,18 +26,18 @@ impl Decoder<'_> {
         };
         let place = match place {
             ir::AccessPlace::Global { base, dims, .. } => {
-                if !self.ty(*base)?.is_wide_address() || dims.is_empty() && place.within().is_none() {
+                if !self.ty(*base)?.is_wide_address() || dims.is_empty() && place.element_offset().is_none() {
                     return self
                         .refuse("an access names an address in global memory, and a dimension or a place in a table");
                 }
-                let (base, origin) = (self.used(*base)?.row, self.origins[base.0 as usize]);
+                let (base, origin) = (self.register_of(*base)?.row, self.origins[base.0 as usize]);
                 AccessLocation::Global { base, dims: dims.iter().map(dim).collect::<Result<_>>()?, origin }
             }
             ir::AccessPlace::Dynamic { base, dims, .. } => {
                 if self.ty(*base)? != Type::Shared || dims.is_empty() {
                     return self.refuse("an access names an address in shared memory and at least one dimension");
                 }
-                let (row, array) = (self.used(*base)?.row, self.dynamic[base.0 as usize]);
+                let (row, array) = (self.register_of(*base)?.row, self.dynamic[base.0 as usize]);
                 AccessLocation::Dynamic { array, base: row, dims: dims.iter().map(dim).collect::<Result<_>>()? }
             }
             ir::AccessPlace::Shared { array, indices, .. } => {
@@ -59,7 +59,7 @@ impl Decoder<'_> {
                 AccessLocation::Shared { array: array.0, offset: shared.offset, dims, swizzle }
             }
             ir::AccessPlace::Address { base, offset } => {
-                let (row, origin, offset) = (self.used(*base)?.row, self.origins[base.0 as usize], *offset);
+                let (row, origin, offset) = (self.register_of(*base)?.row, self.origins[base.0 as usize], *offset);
                 match self.ty(*base)? {
                     Type::Global | Type::Constant => AccessLocation::Address { base: row, offset, origin },
                     Type::Shared => AccessLocation::SharedAddress { base: row, offset },

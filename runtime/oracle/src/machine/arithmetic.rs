@@ -60,7 +60,7 @@ impl Machine<'_, '_> {
     #[cold]
     pub fn note_lossy_cast(&mut self, site: Pc, warp: &Warp, mask: u32, from: Scalar, into: Scalar, a: u32) {
         let register = FrameRegister { row: a, wide: from.bits() == 64 };
-        let lost = |lane: &usize| cast::loses(from, into, register.get(&warp.rows, *lane));
+        let lost = |lane: &usize| cast::is_lossy(from, into, register.get(&warp.rows, *lane));
         let bad = lanes_of(mask).filter(lost).fold(0, |m, lane| m | 1 << lane);
         if bad != 0 {
             self.report(Check::LossyCast, site, warp.index, bad, |_, lane| {

@@ -51,7 +51,7 @@ impl Warp {
         self.own |= other.own;
         self.mask |= other.mask;
         self.live |= other.live;
-        self.met = self.met.max(other.met);
+        self.barrier_epoch = self.barrier_epoch.max(other.barrier_epoch);
     }
 }
 

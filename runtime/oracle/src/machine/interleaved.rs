@@ -60,8 +60,8 @@ impl Machine<'_, '_> {
         std::mem::swap(&mut self.shared, &mut block.shared);
         std::mem::swap(&mut self.shared_shadow, &mut block.shadow);
         self.order.swap(&mut block.order);
-        let epochs = std::mem::replace(&mut block.epochs, [self.block_epoch, self.met]);
-        [self.block_epoch, self.met] = epochs;
+        let epochs = std::mem::replace(&mut block.epochs, [self.block_epoch, self.barrier_epoch]);
+        [self.block_epoch, self.barrier_epoch] = epochs;
     }
 
     /// Runs `run` while `block` is the running block.
@@ -124,7 +124,7 @@ impl Machine<'_, '_> {
             });
         }
         self.tick();
-        self.grid_met = self.epoch;
+        self.grid_barrier_epoch = self.epoch;
         for block in blocks {
             self.in_block(block, |machine, warps| machine.pass_barrier::<TIER>(warps));
         }

@@ -104,9 +104,9 @@ pub struct Machine<'p, 'm> {
     /// The epoch in which the block began.
     pub block_epoch: u32,
     /// The epoch of the block's last barrier.
-    pub met: u32,
+    pub barrier_epoch: u32,
     /// The epoch of the grid's last barrier; 0 if there was none.
-    pub grid_met: u32,
+    pub grid_barrier_epoch: u32,
     /// The first block that has ended, if blocks run interleaved.
     pub ended: Option<[u32; 3]>,
     /// The time slices of blocks. A block that runs to its end has one.
@@ -163,7 +163,7 @@ pub struct Warp {
     /// Lanes that have not ended.
     pub live: u32,
     /// The epoch of the warp's last barrier.
-    pub met: u32,
+    pub barrier_epoch: u32,
     /// The barrier at which the warp waits.
     pub waits: Option<Pc>,
     /// Whether other lanes of the warp run as a separate warp
@@ -219,8 +219,8 @@ impl<'p, 'm> Machine<'p, 'm> {
             spent: 0,
             epoch: 0,
             block_epoch: 0,
-            met: 0,
-            grid_met: 0,
+            barrier_epoch: 0,
+            grid_barrier_epoch: 0,
             ended: None,
             history: Vec::new(),
             interleaved,
@@ -323,7 +323,7 @@ impl<'p, 'm> Machine<'p, 'm> {
                 pc: 0,
                 mask: 0,
                 live: 0,
-                met: 0,
+                barrier_epoch: 0,
                 waits: None,
                 is_split: false,
                 own: FULL,
@@ -347,7 +347,7 @@ impl<'p, 'm> Machine<'p, 'm> {
     /// Sets the clock and the warps to their state at the start of the running block.
     pub fn begin_block<const TIER: u8>(&mut self, warps: &mut [Warp]) {
         self.tick();
-        (self.block_epoch, self.met) = (self.epoch, self.epoch);
+        (self.block_epoch, self.barrier_epoch) = (self.epoch, self.epoch);
         if TIER >= ALL {
             self.history.push(TimeSlice { from: self.epoch, began: self.epoch, block: self.block });
             self.order.begin(warps.len(), self.epoch);
@@ -357,7 +357,7 @@ impl<'p, 'm> Machine<'p, 'm> {
             (warp.mask, warp.pc, warp.ended, warp.waits) = (warp.live, 0, false, None);
             (warp.cycle, warp.is_split, warp.own, warp.rejoins_at) = (None, false, FULL, None);
             (warp.idle, warp.highest) = (0, 0);
-            warp.met = self.epoch;
+            warp.barrier_epoch = self.epoch;
             warp.written.fill(0);
             warp.lives.fill(Life::default());
             warp.lifetime_starts.fill(0);
@@ -396,9 +396,9 @@ impl<'p, 'm> Machine<'p, 'm> {
         if TIER >= ALL {
             self.order.barrier();
         }
-        self.met = self.epoch;
+        self.barrier_epoch = self.epoch;
         for warp in warps {
-            (warp.waits, warp.met) = (None, self.epoch);
+            (warp.waits, warp.barrier_epoch) = (None, self.epoch);
         }
     }
 
@@ -451,13 +451,21 @@ impl<'p, 'm> Machine<'p, 'm> {
         self.order.clear(1);
         self.history.clear();
         self.history.push(TimeSlice { from: 1, began: 1, block: self.block });
-        (self.epoch, self.block_epoch, self.met) = (0, 1, 1);
+        (self.epoch, self.block_epoch, self.barrier_epoch) = (0, 1, 1);
     }
 
     /// Returns the clock for races of `warp` in shared memory, without the order from fences.
     pub fn clock(&self, warp: &Warp) -> Clock<'static> {
-        let (block, met, grid) = (self.block_epoch, self.met, self.grid_met);
-        Clock { block, met, warp: warp.met, grid, across: false, known: &[], slices: &[] }
+        let (block, barrier_epoch, grid) = (self.block_epoch, self.barrier_epoch, self.grid_barrier_epoch);
+        Clock {
+            block,
+            barrier_epoch,
+            warp: warp.barrier_epoch,
+            grid,
+            counts_earlier_blocks: false,
+            known: &[],
+            slices: &[],
+        }
     }
 
     /// Returns a thread of the running block.

@@ -49,7 +49,7 @@ impl Machine<'_, '_> {
     ) {
         let known = self.order.known(warp.index).to_vec();
         let slices: &[TimeSlice] = if self.interleaved { &self.history } else { &[] };
-        let clock = Clock { across: true, known: &known, slices, ..self.clock(warp) };
+        let clock = Clock { counts_earlier_blocks: true, known: &known, slices, ..self.clock(warp) };
         let stamp = Stamp::new(self.epoch, site, warp.index * 32);
         let size = access.bytes();
         let buffer = &mut self.buffers[b];

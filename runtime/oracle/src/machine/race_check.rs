@@ -31,7 +31,7 @@ impl Machine<'_, '_> {
         }
         let known = self.order.known(warp.index);
         let slices: &[TimeSlice] = if self.interleaved && !in_shared { &self.history } else { &[] };
-        let clock = Clock { across: !in_shared, known, slices, ..self.clock(warp) };
+        let clock = Clock { counts_earlier_blocks: !in_shared, known, slices, ..self.clock(warp) };
         let shadow = match part.target {
             DescribedTarget::Shared => &mut self.shared_shadow,
             DescribedTarget::Buffer(b) if self.buffers[b].mutable => &mut self.buffers[b].shadow,
@@ -39,7 +39,7 @@ impl Machine<'_, '_> {
         };
         // An atomic operation after a fence releases accesses. Such an operation counts as made at
         // the fence, so an acquire orders the operation itself too.
-        let fenced = self.order.fenced(warp.index).filter(|epoch| *epoch >= self.met.max(warp.met));
+        let fenced = self.order.fenced(warp.index).filter(|epoch| *epoch >= self.barrier_epoch.max(warp.barrier_epoch));
         let epoch = fenced.filter(|_| action.is_atomic()).unwrap_or(self.epoch);
         let stamp = Stamp::new(epoch, site, warp.index * 32);
         let life = match (&access.place, action) {
@@ -351,12 +351,12 @@ impl RaceResult {
     #[inline(always)]
     fn conflict(&mut self, clock: Clock<'_>, now: Stamp, scalar: u32, conflict: Option<ConflictingAccess>) {
         if let Some(found) = conflict {
-            self.found(clock, now, scalar, found);
+            self.add(clock, now, scalar, found);
         }
     }
 
     #[cold]
-    fn found(&mut self, clock: Clock<'_>, now: Stamp, scalar: u32, with: ConflictingAccess) {
+    fn add(&mut self, clock: Clock<'_>, now: Stamp, scalar: u32, with: ConflictingAccess) {
         let races = if clock.within_warp(with.stamp, now) { &mut self.within_warp } else { &mut self.between_warps };
         let lane = now.thread() % 32;
         let new = 1 << lane & !races.lanes;
@@ -394,7 +394,7 @@ fn touch_atomic<const STORE: bool>(
             seen.conflict(clock, now, 0, cell.store_would(clock, now));
         }
         for with in shadow.further_loads(part.offset[lane], access.element.bytes(), clock, now) {
-            seen.found(clock, now, 0, with);
+            seen.add(clock, now, 0, with);
         }
         if !shadow.lives(part.offset[lane], access.element.bytes(), life) {
             seen.uninitialized |= 1 << lane;
@@ -438,7 +438,7 @@ fn touch_all<const STORE: bool>(
                 if let (true, Some(found)) = (STORE, conflict) {
                     let further =
                         cell.further_loads(clock, now, found).filter(|with| clock.same_scope(*with, found, now));
-                    further.for_each(|with| seen.found(clock, now, i, with));
+                    further.for_each(|with| seen.add(clock, now, i, with));
                     first = first.or(conflict);
                 }
             }
@@ -448,7 +448,7 @@ fn touch_all<const STORE: bool>(
             if among_fences && STORE {
                 for with in shadow.further_loads(offset, size, clock, now) {
                     if clock.same_scope(with, *first.get_or_insert(with), now) {
-                        seen.found(clock, now, i, with);
+                        seen.add(clock, now, i, with);
                     }
                 }
             } else if among_fences {

@@ -99,13 +99,13 @@ pub struct Clock<'a> {
     /// The epoch in which the running block began.
     pub block: u32,
     /// The epoch of the block's last barrier.
-    pub met: u32,
+    pub barrier_epoch: u32,
     /// The epoch of the last barrier of the warp or of its block.
     pub warp: u32,
     /// The epoch of the grid's last barrier; 0 if there was none.
     pub grid: u32,
     /// Whether accesses of earlier blocks count.
-    pub across: bool,
+    pub counts_earlier_blocks: bool,
     /// The accesses of other threads that the warp's lanes have acquired.
     pub known: &'a [AcquiredAccesses],
     /// The time slices of blocks that run interleaved; none if each block runs to its end.
@@ -148,8 +148,8 @@ impl Clock<'_> {
         let epoch = earlier.epoch();
         let is_unordered = if self.is_of_another_block(epoch) {
             earlier != Stamp::default() && epoch >= self.grid
-        } else if epoch < self.met {
-            self.across && epoch < self.block && earlier != Stamp::default()
+        } else if epoch < self.barrier_epoch {
+            self.counts_earlier_blocks && epoch < self.block && earlier != Stamp::default()
         } else if earlier.warp() != now.warp() {
             true
         } else {
@@ -243,8 +243,8 @@ impl Cell {
     pub fn load_is_clean(&mut self, clock: &Clock<'_>, now: Stamp, also: Stamp) -> bool {
         let (stored, first) = (self.store.epoch(), self.loads[0]);
         // After a barrier, each warp usually loads an element once.
-        if clock.block <= stored && stored < clock.met && clock.known.is_empty() {
-            if first.epoch() < clock.met {
+        if clock.block <= stored && stored < clock.barrier_epoch && clock.known.is_empty() {
+            if first.epoch() < clock.barrier_epoch {
                 self.loads = [now, also];
                 return true;
             }
@@ -651,9 +651,9 @@ mod tests {
     const SHARED: bool = false;
     const GLOBAL: bool = true;
 
-    /// Returns the clock after a barrier in epoch `met`.
-    fn clock(met: u32, block: u32, across: bool) -> Clock<'static> {
-        Clock { block, met, warp: met, grid: 0, across, known: &[], slices: &[] }
+    /// Returns the clock after a barrier in epoch `barrier_epoch`.
+    fn clock(barrier_epoch: u32, block: u32, counts_earlier_blocks: bool) -> Clock<'static> {
+        Clock { block, barrier_epoch, warp: barrier_epoch, grid: 0, counts_earlier_blocks, known: &[], slices: &[] }
     }
 
     #[test]

@@ -280,10 +280,10 @@ impl Machine<'_, '_> {
         if TIER >= ALL {
             let clock = Clock {
                 block: self.block_epoch,
-                met: self.met,
-                warp: warp.met,
-                grid: self.grid_met,
-                across: false,
+                barrier_epoch: self.barrier_epoch,
+                warp: warp.barrier_epoch,
+                grid: self.grid_barrier_epoch,
+                counts_earlier_blocks: false,
                 known: &[],
                 slices: &[],
             };

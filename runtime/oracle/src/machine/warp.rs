@@ -413,12 +413,12 @@ impl Machine<'_, '_> {
     /// Orders the accesses of a warp before and after a barrier of its lanes.
     fn warp_barrier(&mut self, warp: &mut Warp) {
         self.tick();
-        warp.met = self.epoch;
+        warp.barrier_epoch = self.epoch;
         self.order.warp_barrier(warp.index);
     }
 
     fn fence(&mut self, warp: &Warp, mask: u32, scope: FenceScope) {
-        let at = FenceEpochs { block: self.met, warp: warp.met, now: self.epoch };
+        let at = FenceEpochs { block: self.barrier_epoch, warp: warp.barrier_epoch, now: self.epoch };
         self.order.fence(warp.index, mask, scope, at);
         // A new epoch separates the warp's later accesses from those that the fence releases.
         self.tick();

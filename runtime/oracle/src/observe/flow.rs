@@ -200,7 +200,7 @@ pub trait Propagation {
     }
 
     /// Returns the findings.
-    fn found(self) -> Report;
+    fn into_report(self) -> Report;
 }
 
 /// The labels of a suspended block: the labels of registers, and the labels in shared memory by
@@ -254,8 +254,8 @@ impl<P: Propagation> ShadowFlow<P> {
     }
 
     /// Returns the findings.
-    pub fn found(self) -> Report {
-        self.rules.found()
+    pub fn into_report(self) -> Report {
+        self.rules.into_report()
     }
 
     /// Moves the labels as the instruction, which has just run, moved the values.

@@ -85,7 +85,7 @@ impl<'p> Poison<'p> {
     }
 
     /// Reports the lanes in which one of `rows` is undefined.
-    fn used(
+    fn report_uses(
         &mut self,
         shadow: &ValueLabels<Id>,
         machine: &Machine<'_, '_>,
@@ -108,10 +108,10 @@ impl<'p> Poison<'p> {
         step: WarpStep<'_>,
         access: &AccessOp,
     ) {
-        self.used(shadow, machine, step, access.guard.as_slice(), "decides whether memory is accessed");
+        self.report_uses(shadow, machine, step, access.guard.as_slice(), "decides whether memory is accessed");
         let mut rows = Vec::new();
         access.each_index(|row| rows.push(row));
-        self.used(shadow, machine, step, &rows, "is part of an address");
+        self.report_uses(shadow, machine, step, &rows, "is part of an address");
     }
 }
 
@@ -129,7 +129,7 @@ impl Propagation for Poison<'_> {
                 vec![index, step, limit]
             }
             Inst::ReadElement { index, .. } | Inst::WriteElement { index, .. } => {
-                return self.used(shadow, machine, step, &[index], "is the index of a register array");
+                return self.report_uses(shadow, machine, step, &[index], "is the index of a register array");
             }
             Inst::Load(i) | Inst::Store(i) => {
                 return self.addressed(shadow, machine, step, &code.accesses[i as usize]);
@@ -141,7 +141,7 @@ impl Propagation for Poison<'_> {
             }
             _ => return,
         };
-        self.used(shadow, machine, step, &deciding, "decides a branch");
+        self.report_uses(shadow, machine, step, &deciding, "decides a branch");
         // The lanes have decided by this value: a later decision by the same value is not a new
         // mistake.
         for row in deciding {
@@ -186,7 +186,7 @@ impl Propagation for Poison<'_> {
         [held, None]
     }
 
-    fn found(self) -> Report {
+    fn into_report(self) -> Report {
         self.findings.report()
     }
 }

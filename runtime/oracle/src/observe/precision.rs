@@ -53,7 +53,7 @@ fn float(ty: Scalar, bits: u64) -> f64 {
 
 /// Returns the smallest magnitude at which a type has full precision. For `f64`, returns the
 /// smallest magnitude at which the twin has full precision.
-fn least(ty: Scalar) -> f64 {
+fn min_full_precision(ty: Scalar) -> f64 {
     match ty {
         Scalar::F64 => f64::MIN_POSITIVE * 2f64.powi(108),
         Scalar::F16 => 2f64.powi(-14),
@@ -63,17 +63,17 @@ fn least(ty: Scalar) -> f64 {
 
 impl ShadowFloat {
     /// Returns the twin of an exact value.
-    fn itself(ty: Scalar, of: u64) -> ShadowFloat {
+    fn of_exact(ty: Scalar, of: u64) -> ShadowFloat {
         ShadowFloat { ty, of, exact: float(ty, of).into(), event: 0 }
     }
 
     /// Returns the twin of a computed value. A value beyond the range of its type counts as exact:
     /// other checks report overflow and underflow.
     fn new(ty: Scalar, of: u64, exact: DoubleDouble) -> ShadowFloat {
-        let near = exact.first == 0.0 || exact.first.abs() >= least(ty);
+        let near = exact.first == 0.0 || exact.first.abs() >= min_full_precision(ty);
         match float(ty, of).is_finite() && exact.first.is_finite() && near {
             true => ShadowFloat { ty, of, exact, event: 0 },
-            false => ShadowFloat::itself(ty, of),
+            false => ShadowFloat::of_exact(ty, of),
         }
     }
 
@@ -88,7 +88,7 @@ impl ShadowFloat {
     }
 
     /// Returns the value of the type that is nearest to the exact result, in Rust syntax.
-    fn would_be(self) -> String {
+    fn nearest_value(self) -> String {
         match self.ty {
             Scalar::F64 => value(Scalar::F64, self.exact.first.to_bits()),
             _ => value(Scalar::F32, (self.exact.first as f32).to_bits().into()),
@@ -120,7 +120,7 @@ impl LabeledValue<ShadowFloat> {
     /// Returns the twin of a float.
     fn shadow_float(&self) -> ShadowFloat {
         let kept = self.label.filter(|shadow_float| shadow_float.ty == self.ty && shadow_float.of == self.bits);
-        kept.unwrap_or_else(|| ShadowFloat::itself(self.ty, self.bits))
+        kept.unwrap_or_else(|| ShadowFloat::of_exact(self.ty, self.bits))
     }
 }
 
@@ -199,7 +199,7 @@ impl Propagation for Precision<'_> {
         Some(shadow_float)
     }
 
-    fn found(self) -> Report {
+    fn into_report(self) -> Report {
         self.findings.report()
     }
 }
@@ -243,7 +243,7 @@ impl<'p> Precision<'p> {
                 "cancellation: `{}` is {result}, but {} when computed {more}; the value stored to element {element} of \
                  `{name}` has an error of {}",
                 event.operation,
-                event.shadow_float.would_be(),
+                event.shadow_float.nearest_value(),
                 share(shadow_float.error()),
             );
             let operation = format!("`{}`", event.operation);

@@ -101,7 +101,7 @@ pub struct BranchCounts {
 
 impl BranchCounts {
     /// Returns the sum of both.
-    pub fn and(self, other: BranchCounts) -> BranchCounts {
+    pub fn plus(self, other: BranchCounts) -> BranchCounts {
         BranchCounts { decided: self.decided + other.decided, diverged: self.diverged + other.diverged }
     }
 
@@ -168,7 +168,7 @@ pub struct TouchedBytes {
 
 impl TouchedBytes {
     /// Returns the union of both ranges, which belong to one buffer or array.
-    pub fn and(self, other: TouchedBytes) -> TouchedBytes {
+    pub fn union(self, other: TouchedBytes) -> TouchedBytes {
         TouchedBytes { first: self.first.min(other.first), end: self.end.max(other.end), of: self.of }
     }
 }
@@ -270,7 +270,7 @@ impl RequestCounts {
     }
 
     /// Returns the sum of both.
-    pub fn and(self, other: RequestCounts) -> RequestCounts {
+    pub fn plus(self, other: RequestCounts) -> RequestCounts {
         RequestCounts {
             memory: self.memory,
             requests: self.requests + other.requests,
@@ -312,7 +312,7 @@ struct Counter {
 impl Observer for Counters {
     /// Counts the instruction at `site`.
     fn before(&mut self, machine: &mut Machine<'_, '_>, site: Pc, warp: &Warp, mask: u32) {
-        self.ran(machine, site, mask);
+        self.count_active_lanes(machine, site, mask);
         self.branch(machine, site, warp, mask);
         let code = &machine.program.code;
         let truth = |row: Option<u32>| row.map_or(u32::MAX, |row| machine.simd.truth(&warp.rows, row));
@@ -341,7 +341,7 @@ impl Observer for Counters {
 
 impl Counters {
     /// Counts the lanes of an instruction, except for markers of control flow.
-    fn ran(&mut self, machine: &Machine<'_, '_>, site: Pc, mask: u32) {
+    fn count_active_lanes(&mut self, machine: &Machine<'_, '_>, site: Pc, mask: u32) {
         let insts = &machine.program.code.insts;
         let marks = matches!(
             insts[site as usize],
@@ -369,7 +369,7 @@ impl Counters {
         }
         if on | left != 0 {
             let ways = self.branches.entry(site).or_default();
-            *ways = ways.and(BranchCounts { decided: 1, diverged: (on != 0 && left != 0).into() });
+            *ways = ways.plus(BranchCounts { decided: 1, diverged: (on != 0 && left != 0).into() });
         }
     }
 
@@ -392,7 +392,7 @@ impl Counters {
         if active != 0 {
             let diverged = active & on != 0 && active & !on != 0;
             let ways = self.branches.entry(site).or_default();
-            *ways = ways.and(BranchCounts { decided: 1, diverged: diverged.into() });
+            *ways = ways.plus(BranchCounts { decided: 1, diverged: diverged.into() });
         }
     }
 
@@ -450,8 +450,8 @@ impl Counters {
                         counter.sample = sample();
                     }
                     counter.array = counter.array.take().filter(|array| *array == name);
-                    counter.counts = counter.counts.and(counts);
-                    counter.touched = counter.touched.and(touched);
+                    counter.counts = counter.counts.plus(counts);
+                    counter.touched = counter.touched.union(touched);
                 }
                 None => {
                     let sample = sample();

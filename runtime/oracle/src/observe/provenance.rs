@@ -171,7 +171,7 @@ impl Propagation for Tracer<'_> {
     }
 
     /// Returns the findings: NaNs before infinities.
-    fn found(self) -> Report {
+    fn into_report(self) -> Report {
         let mut report = self.findings.report();
         report.findings.sort_by_key(|f: &Finding| f.check);
         report
