@@ -181,7 +181,7 @@ impl Drop for RawBuffer {
         match &mut self.place {
             BufferPlace::Pool(piece) => {
                 if let Some(piece) = piece.take() {
-                    self.device.backend().give(self.memory, (piece, self.bytes), pending);
+                    self.device.backend().give_back(self.memory, (piece, self.bytes), pending);
                 }
             }
             // The owner may free the memory. If the wait fails, the device is lost, and nothing
@@ -269,7 +269,7 @@ impl Device {
         let mut buffer = DeviceBuffer::new(self, len)?;
         if let Backend::Cpu(_) = self.backend() {
             buffer.raw.fill(0xff)?;
-            HOST.made(buffer.raw.address(), buffer.raw.bytes());
+            HOST.add_buffer(buffer.raw.address(), buffer.raw.bytes());
         }
         Ok(buffer)
     }
@@ -404,7 +404,7 @@ impl<T: Element> DeviceBuffer<T> {
     /// # Errors
     /// If the product of the extents is not the buffer's length.
     pub fn view<const R: usize>(&self, extents: [usize; R]) -> Result<BufferView<'_, T, R>> {
-        Ok(BufferView::new(self.origin(), ViewLayout::whole::<T>(self.len(), extents)?))
+        Ok(BufferView::new(self.origin(), ViewLayout::row_major::<T>(self.len(), extents)?))
     }
 
     /// Returns all elements as [`view`](DeviceBuffer::view) does, for a kernel to write.
@@ -412,7 +412,7 @@ impl<T: Element> DeviceBuffer<T> {
     /// # Errors
     /// Returns the errors of [`view`](DeviceBuffer::view).
     pub fn view_mut<const R: usize>(&mut self, extents: [usize; R]) -> Result<BufferViewMut<'_, T, R>> {
-        let layout = ViewLayout::whole::<T>(self.len(), extents)?;
+        let layout = ViewLayout::row_major::<T>(self.len(), extents)?;
         Ok(BufferViewMut::new(self.origin(), layout))
     }
 
@@ -440,7 +440,7 @@ impl<T: Element> DeviceBuffer<T> {
         extents: [usize; R],
         strides: [usize; R],
     ) -> Result<BufferViewMut<'_, T, R>> {
-        let layout = ViewLayout::strided::<T>(self.len(), extents, strides)?.distinct::<T>(self.len())?;
+        let layout = ViewLayout::strided::<T>(self.len(), extents, strides)?.check_distinct::<T>(self.len())?;
         Ok(BufferViewMut::new(self.origin(), layout))
     }
 
@@ -456,7 +456,7 @@ impl<T: Element> DeviceBuffer<T> {
         extents: [usize; R],
         strides: [usize; R],
     ) -> Result<BufferStrided<'_, T, R>> {
-        Ok(BufferStrided::new(self.origin(), ViewLayout::any::<T>(self.len(), start, extents, strides)?))
+        Ok(BufferStrided::new(self.origin(), ViewLayout::with_strides::<T>(self.len(), start, extents, strides)?))
     }
 
     /// Returns a view as [`strided`](DeviceBuffer::strided) does, for a kernel to write.
@@ -470,7 +470,8 @@ impl<T: Element> DeviceBuffer<T> {
         extents: [usize; R],
         strides: [usize; R],
     ) -> Result<BufferStridedMut<'_, T, R>> {
-        let layout = ViewLayout::any::<T>(self.len(), start, extents, strides)?.distinct::<T>(self.len())?;
+        let layout =
+            ViewLayout::with_strides::<T>(self.len(), start, extents, strides)?.check_distinct::<T>(self.len())?;
         Ok(BufferStridedMut::new(self.origin(), layout))
     }
 

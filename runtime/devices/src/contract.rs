@@ -69,8 +69,8 @@ impl<'a, 'm> ValidatedArgs<'a, 'm> {
         let Some(signature) = instance.signature(block, arguments) else {
             return ValidatedArgs::new(instance, (device, facts), block, arguments);
         };
-        if let Some(shape) = instance.known(&signature)
-            && are_apart(arguments, instance.writes(), device)
+        if let Some(shape) = instance.past_shape(&signature)
+            && are_disjoint(arguments, instance.writes(), device)
         {
             let cooperative = instance.program().launch.cooperative;
             return Ok(ValidatedArgs { shape, arguments, writes: instance.writes().clone(), cooperative });
@@ -115,7 +115,7 @@ impl<'a, 'm> ValidatedArgs<'a, 'm> {
     }
 
     /// Returns the largest extent, stride and `usize` argument.
-    pub(crate) fn largest(&self) -> u64 {
+    pub(crate) fn max_number(&self) -> u64 {
         let largest = |argument: &Argument<'_>| match argument {
             Argument::Scalar { ty: Scalar::Usize, bits } => *bits,
             Argument::Scalar { .. } => 0,
@@ -125,7 +125,7 @@ impl<'a, 'm> ValidatedArgs<'a, 'm> {
     }
 
     /// Returns the memory accesses of the launch, for memory with a tracker.
-    pub(crate) fn used(&self) -> AccessSet<'m> {
+    pub(crate) fn accesses(&self) -> AccessSet<'m> {
         let memory = self.arguments.iter().enumerate().filter_map(|(index, argument)| match argument {
             Argument::Memory(memory) => Some(match (memory.owner::<HazardTracker>(), self.writes(index)) {
                 (Some(uses), true) => BufferAccess::Write(uses),
@@ -159,7 +159,7 @@ impl<'a, 'm> ValidatedArgs<'a, 'm> {
 
 /// Returns whether all memory belongs to the device and ends within the address space, and no
 /// written argument overlaps another.
-fn are_apart(arguments: &[Argument], writes: &[bool], device: u64) -> bool {
+fn are_disjoint(arguments: &[Argument], writes: &[bool], device: u64) -> bool {
     let mut ranges: SmallVec<[(u64, u64, bool); 16]> = SmallVec::new();
     for (argument, writes) in arguments.iter().zip(writes) {
         let Argument::Memory(memory) = argument else { continue };

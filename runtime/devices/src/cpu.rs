@@ -229,7 +229,7 @@ impl Executable {
         let options = interpreter::Options { checks, without, deadline, uninit: held.clone(), ..Default::default() };
         let fuel = limits.instructions.unwrap_or(options.fuel);
         let blocks = validated.shape().grid.into_iter().map(u64::from).product();
-        let outcome = progress::shown(&self.instance, blocks, |ended| {
+        let outcome = progress::run_with_progress(&self.instance, blocks, |ended| {
             self.outcome(validated, interpreter::Options { fuel, ended, ..options })
         });
         if let Ok(Some(Outcome { printed, .. })) = &outcome

@@ -426,7 +426,7 @@ impl Launcher for Device {
         self.validated(kernel, constants, block, arguments, |program, validated| match &self.0.backend {
             Backend::Cpu(cpu) => cpu.run(kernel, program, validated),
             Backend::Cuda(cuda) => {
-                let mut launch = cuda.ready(form, kernel, program, validated)?;
+                let mut launch = cuda.prepare_launch(form, kernel, program, validated)?;
                 // SAFETY: the arguments borrow their memory; the rest by the caller's promise.
                 unsafe { cuda.run(&mut launch) }
             }
@@ -464,12 +464,12 @@ impl Backend {
     }
 
     /// Returns an allocation to its pool. The next owner's first use waits for `pending`.
-    pub fn give(&self, memory: PoolKind, (piece, bytes): (Allocation, usize), pending: WaitSet) {
+    pub fn give_back(&self, memory: PoolKind, (piece, bytes): (Allocation, usize), pending: WaitSet) {
         event!(TRACE, ?memory, address = piece.address, "memory given back");
         if let Backend::Cpu(_) = self {
             HOST.stored(piece.address, bytes);
         }
-        self.with_pool(memory, |pool, source| pool.give(piece, pending, source));
+        self.with_pool(memory, |pool, source| pool.give_back(piece, pending, source));
     }
 
     /// Calls `act` with the pool and its source of memory.

@@ -57,7 +57,7 @@ impl LaunchedInstance {
     }
 
     /// Returns the shape of a past launch with this signature.
-    pub fn known(&self, signature: &Signature) -> Option<LaunchShape> {
+    pub fn past_shape(&self, signature: &Signature) -> Option<LaunchShape> {
         // A panic while the lock is held leaves the map valid.
         let known = self.known.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner);
         known.get(signature).copied()

@@ -15,15 +15,15 @@ const PERIOD: Duration = Duration::from_millis(500);
 
 /// Runs a launch of `blocks` blocks, which counts the blocks that have ended. If stderr is a
 /// terminal and the launch takes long, a line shows the count until the launch ends.
-pub fn shown<T>(kernel: &str, blocks: u64, launch: impl FnOnce(Option<Arc<AtomicU64>>) -> T) -> T {
+pub fn run_with_progress<T>(kernel: &str, blocks: u64, launch: impl FnOnce(Option<Arc<AtomicU64>>) -> T) -> T {
     if !io::stderr().is_terminal() {
         return launch(None);
     }
-    shown_on(&mut io::stderr(), BAR_DELAY, kernel, blocks, |ended| launch(Some(ended)))
+    run_with_progress_on(&mut io::stderr(), BAR_DELAY, kernel, blocks, |ended| launch(Some(ended)))
 }
 
 /// Runs a launch, and shows its progress on `terminal` after `patience`.
-fn shown_on<T>(
+fn run_with_progress_on<T>(
     terminal: &mut (impl Write + Send),
     patience: Duration,
     kernel: &str,
@@ -79,7 +79,7 @@ mod tests {
     fn long_launch_shows_a_line_until_it_ends() {
         let (to, lines) = mpsc::channel();
         let mut seen = String::new();
-        let result = shown_on(&mut Terminal(to), Duration::ZERO, "softmax<4>", 70_000, |ended| {
+        let result = run_with_progress_on(&mut Terminal(to), Duration::ZERO, "softmax<4>", 70_000, |ended| {
             ended.store(123, Ordering::Relaxed);
             while !seen.contains("softmax<4> on the CPU: 123 of 70000 blocks, ") {
                 seen += &lines.recv().unwrap();
@@ -94,7 +94,7 @@ mod tests {
     #[test]
     fn short_launch_shows_nothing() {
         let (to, lines) = mpsc::channel();
-        assert_eq!(shown_on(&mut Terminal(to), Duration::MAX, "softmax<4>", 1, |_| 7), 7);
+        assert_eq!(run_with_progress_on(&mut Terminal(to), Duration::MAX, "softmax<4>", 1, |_| 7), 7);
         assert_eq!(lines.iter().collect::<String>(), "");
     }
 }

@@ -26,7 +26,7 @@ impl UninitMap {
     }
 
     /// Records a new, uninitialized buffer at `address`.
-    pub fn made(&self, address: u64, bytes: usize) {
+    pub fn add_buffer(&self, address: u64, bytes: usize) {
         if bytes > 0 {
             self.buffers().insert(address, (bytes as u64, ByteRanges::whole(bytes as u64)));
             self.any.store(true, Ordering::Relaxed);
@@ -87,8 +87,8 @@ mod tests {
     fn stores_initialize_their_bytes() {
         let uninit = UninitMap::new();
         assert!(uninit.of(64, 8).is_empty());
-        uninit.made(1024, 100);
-        uninit.made(2048, 8);
+        uninit.add_buffer(1024, 100);
+        uninit.add_buffer(2048, 8);
         assert_eq!(bytes(&uninit.of(1024 + 90, 10)), (0..10).collect::<Vec<_>>());
         uninit.stored(1024 + 95, 5);
         uninit.set_initialized_except(1024 + 90, 4, &ByteRanges::whole(1));

@@ -26,7 +26,7 @@ impl<const R: usize> ViewLayout<R> {
     const RANK: () = assert!(R >= 1 && R <= 5, "a view has rank 1 to 5");
 
     /// Makes the layout of all `len` elements, row-major.
-    pub fn whole<T: Element>(len: usize, extents: [usize; R]) -> Result<ViewLayout<R>> {
+    pub fn row_major<T: Element>(len: usize, extents: [usize; R]) -> Result<ViewLayout<R>> {
         let () = Self::RANK;
         let mut strides = [1; R];
         for d in (0..R - 1).rev() {
@@ -51,11 +51,11 @@ impl<const R: usize> ViewLayout<R> {
             let layout = ViewLayout { start: 0, extents, strides };
             return Err(layout.refused::<T>(len, "the last stride must be 1".into()));
         }
-        ViewLayout::any::<T>(len, 0, extents, strides)
+        ViewLayout::with_strides::<T>(len, 0, extents, strides)
     }
 
     /// Makes a layout with any strides, with the first element at `start`.
-    pub fn any<T: Element>(
+    pub fn with_strides<T: Element>(
         len: usize,
         start: usize,
         extents: [usize; R],
@@ -72,8 +72,8 @@ impl<const R: usize> ViewLayout<R> {
     }
 
     /// Returns the layout if each index names a different element.
-    pub fn distinct<T: Element>(self, len: usize) -> Result<ViewLayout<R>> {
-        match distinct(&self.extents, &self.strides) {
+    pub fn check_distinct<T: Element>(self, len: usize) -> Result<ViewLayout<R>> {
+        match are_distinct(&self.extents, &self.strides) {
             true => Ok(self),
             false => Err(self.refused::<T>(len, "two indices of the writable view select the same element".into())),
         }
@@ -113,7 +113,7 @@ impl<const R: usize> ViewLayout<R> {
 }
 
 /// Returns whether each index names a different element.
-pub(crate) fn distinct(extents: &[usize], strides: &[usize]) -> bool {
+pub(crate) fn are_distinct(extents: &[usize], strides: &[usize]) -> bool {
     let mut dims: Vec<_> = extents.iter().zip(strides).filter(|(n, _)| **n > 1).collect();
     dims.sort_by_key(|(_, stride)| **stride);
     // Indices are distinct if each stride exceeds the reach of all smaller strides.
@@ -134,7 +134,7 @@ pub fn reach(extents: &[usize], strides: &[usize]) -> u128 {
 
 impl ViewLayout<1> {
     /// Makes the layout of all `len` elements.
-    pub fn all(len: usize) -> ViewLayout<1> {
+    pub fn contiguous(len: usize) -> ViewLayout<1> {
         ViewLayout { start: 0, extents: [len], strides: [1] }
     }
 
@@ -325,7 +325,7 @@ impl<T: Element, const R: usize> BufferView<'_, T, R> {
     }
 
     /// Returns the access of a read of the view.
-    pub(crate) fn used(&self) -> AccessSet<'_> {
+    pub(crate) fn access(&self) -> AccessSet<'_> {
         match self.origin.tracker {
             AccessTracker::Untracked => AccessSet::default(),
             AccessTracker::Whole(uses) => AccessSet::default().and(BufferAccess::Read(uses.parts())),
@@ -504,54 +504,54 @@ impl<'a, T: Element> SliceMutArgument<'a, T> for BufferViewMut<'a, T, 1> {
 mod tests {
     use super::*;
 
-    fn why<const R: usize>(layout: Result<ViewLayout<R>>) -> String {
+    fn error_text<const R: usize>(layout: Result<ViewLayout<R>>) -> String {
         layout.unwrap_err().to_string()
     }
 
     #[test]
     fn a_whole_view_is_row_major() {
-        assert_eq!(ViewLayout::whole::<f32>(24, [2, 3, 4]).unwrap().strides, [12, 4, 1]);
-        assert_eq!(ViewLayout::whole::<f32>(0, [usize::MAX, 0, usize::MAX]).unwrap().strides, [1, 1, 1]);
+        assert_eq!(ViewLayout::row_major::<f32>(24, [2, 3, 4]).unwrap().strides, [12, 4, 1]);
+        assert_eq!(ViewLayout::row_major::<f32>(0, [usize::MAX, 0, usize::MAX]).unwrap().strides, [1, 1, 1]);
     }
 
     #[test]
     fn a_whole_view_has_the_size_of_its_buffer() {
         assert_eq!(
-            why(ViewLayout::whole::<f32>(14, [3, 5])),
+            error_text(ViewLayout::row_major::<f32>(14, [3, 5])),
             "cannot view a buffer of 14 f32 as extents [3, 5], strides [5, 1]: the extents have 15 elements"
         );
-        assert!(why(ViewLayout::whole::<f32>(14, [usize::MAX, 2])).contains("number of elements overflows"));
-        assert!(ViewLayout::whole::<f32>(1, [0, 3]).is_err());
+        assert!(error_text(ViewLayout::row_major::<f32>(14, [usize::MAX, 2])).contains("number of elements overflows"));
+        assert!(ViewLayout::row_major::<f32>(1, [0, 3]).is_err());
     }
 
     #[test]
     fn a_strided_view_ends_inside_its_buffer() {
         assert!(ViewLayout::strided::<f32>(18, [3, 2], [8, 1]).is_ok());
-        assert!(why(ViewLayout::strided::<f32>(17, [3, 2], [8, 1])).contains("the view spans 18 elements"));
-        assert!(why(ViewLayout::strided::<f32>(99, [3, 2], [1, 8])).contains("last stride must be 1"));
+        assert!(error_text(ViewLayout::strided::<f32>(17, [3, 2], [8, 1])).contains("the view spans 18 elements"));
+        assert!(error_text(ViewLayout::strided::<f32>(99, [3, 2], [1, 8])).contains("last stride must be 1"));
         assert!(ViewLayout::strided::<f32>(99, [usize::MAX; 2], [usize::MAX, 1]).is_err());
         assert!(ViewLayout::strided::<f32>(0, [0, 2], [8, 1]).is_ok());
     }
 
     #[test]
     fn views_to_write_have_distinct_elements() {
-        let distinct = |extents, strides| ViewLayout::strided::<f32>(100, extents, strides)?.distinct::<f32>(100);
+        let distinct = |extents, strides| ViewLayout::strided::<f32>(100, extents, strides)?.check_distinct::<f32>(100);
         assert!(distinct([3, 2, 4], [8, 4, 1]).is_ok());
         assert!(distinct([3, 1, 4], [4, 0, 1]).is_ok());
         assert!(distinct([2, 3, 4], [4, 8, 1]).is_ok());
-        assert!(why(distinct([3, 2, 4], [4, 4, 1])).contains("two indices"));
+        assert!(error_text(distinct([3, 2, 4], [4, 4, 1])).contains("two indices"));
         assert!(distinct([3, 2, 4], [8, 3, 1]).is_err());
     }
 
     #[test]
     fn parts_lie_inside_their_view() {
-        let whole = ViewLayout::whole::<f32>(24, [4, 6]).unwrap();
+        let whole = ViewLayout::row_major::<f32>(24, [4, 6]).unwrap();
         let (low, high) = whole.split_at::<f32>(1).unwrap();
         assert_eq!((low.start, low.extents, high.start, high.extents), (0, [1, 6], 6, [3, 6]));
         let part = high.outermost::<f32>(1..3).unwrap();
         assert_eq!((part.start, part.extents, part.strides), (12, [2, 6], [6, 1]));
         assert_eq!(high.outermost::<f32>(3..3).unwrap().extents, [0, 6]);
-        assert!(why(high.outermost::<f32>(2..4)).contains("range 2..4 exceeds the outermost index"));
+        assert!(error_text(high.outermost::<f32>(2..4)).contains("range 2..4 exceeds the outermost index"));
         assert!(whole.split_at::<f32>(5).is_err());
         assert!(whole.split_at::<f32>(4).is_ok());
     }
@@ -576,7 +576,7 @@ mod tests {
     fn a_range_lies_inside_its_buffer() {
         assert_eq!(ViewLayout::range::<f32>(9, 2..9).unwrap().extents, [7]);
         assert!(ViewLayout::range::<f32>(9, 9..9).is_ok());
-        assert!(why(ViewLayout::range::<f32>(9, 2..10)).contains("range 2..10 exceeds"));
+        assert!(error_text(ViewLayout::range::<f32>(9, 2..10)).contains("range 2..10 exceeds"));
         #[expect(clippy::reversed_empty_ranges)]
         let backwards = ViewLayout::range::<f32>(9, 3..2);
         assert!(backwards.is_err());

@@ -241,7 +241,7 @@ impl Opened {
             // The device is lost, so that dropping the buffers does not wait.
             Err(_) => drop(newest),
         }
-        while later.marked.front().is_some_and(|(event, _)| event.is_over().unwrap_or(true)) {
+        while later.marked.front().is_some_and(|(event, _)| event.is_complete().unwrap_or(true)) {
             later.marked.pop_front();
         }
     }

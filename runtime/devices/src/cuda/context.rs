@@ -71,7 +71,7 @@ struct Current<'a> {
     thread: PhantomData<*mut ()>,
 }
 
-fn abandoned() -> MutexGuard<'static, Vec<usize>> {
+fn abandoned_contexts() -> MutexGuard<'static, Vec<usize>> {
     // A panic while the lock is held leaves the list valid.
     ABANDONED_CONTEXTS.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -94,15 +94,15 @@ impl Context {
         let info = driver.device_info(ordinal)?;
         info.require_supported()?;
         let device = driver.device(ordinal)?;
-        if !primary || abandoned().contains(&ordinal) {
-            return Context::own(driver, info, device);
+        if !primary || abandoned_contexts().contains(&ordinal) {
+            return Context::separate(driver, info, device);
         }
         let mut context = ptr::null_mut();
         // SAFETY: `context` outlives the call; `device` is a device.
         let code = unsafe { (driver.context_retain)(&mut context, device) };
         match driver.result(code, || format!("making a context on {info}")) {
             Ok(()) => {}
-            Err(why) if why.loses_context() => return Context::own(driver, info, device),
+            Err(why) if why.loses_context() => return Context::separate(driver, info, device),
             Err(why) => return Err(Error::Driver(why)),
         }
         let opened = Context::new(driver, info, device, context, ContextOwner::Primary);
@@ -122,7 +122,7 @@ impl Context {
     }
 
     /// Creates a separate context.
-    fn own(driver: Driver, info: DeviceInfo, device: sys::CUdevice) -> Result<Context, Error> {
+    fn separate(driver: Driver, info: DeviceInfo, device: sys::CUdevice) -> Result<Context, Error> {
         let (mut context, mut popped) = (ptr::null_mut(), ptr::null_mut());
         // SAFETY: both outlive the calls; `device` is a device. The driver makes the context
         // current; `enter` does that when needed.
@@ -181,7 +181,7 @@ impl Context {
             if self.kind == ContextOwner::Primary && matches!(cause, LossCause::TimeLimit { .. }) {
                 // The context is marked as abandoned before any thread can see the loss and reopen
                 // the device.
-                abandoned().push(self.info.ordinal);
+                abandoned_contexts().push(self.info.ordinal);
             }
             let streams = self.in_flight.lock().unwrap_or_else(PoisonError::into_inner);
             let in_flight = streams.iter().filter_map(Weak::upgrade).flat_map(|stream| stream.list()).collect();
@@ -236,7 +236,7 @@ impl Context {
 
     /// Runs `call` with the context current. `doing` describes the call in errors.
     pub fn run(&self, doing: impl Fn() -> String, call: impl FnOnce(&Driver) -> Code) -> Result<(), Error> {
-        self.attempt(doing, call)?.map_err(|why| self.judged(why))
+        self.attempt(doing, call)?.map_err(|why| self.driver_error(why))
     }
 
     /// Runs a call on borrowed memory. Any failure leaves the device's use of that memory unknown,
@@ -257,7 +257,7 @@ impl Context {
         }))
     }
 
-    fn judged(&self, why: DriverError) -> Error {
+    fn driver_error(&self, why: DriverError) -> Error {
         if why.loses_context() { self.lose(LossCause::Driver(why)) } else { Error::Driver(why) }
     }
 

@@ -25,7 +25,7 @@ unsafe impl Sync for CudaEvent {}
 impl CudaEvent {
     /// Records an event after all work submitted so far.
     pub fn record(stream: &Arc<CudaStream>) -> Result<CudaEvent> {
-        let mut made = CudaEvent { stream: stream.clone(), event: ptr::null_mut(), point: stream.now() };
+        let mut made = CudaEvent { stream: stream.clone(), event: ptr::null_mut(), point: stream.last_point() };
         let mut event = ptr::null_mut();
         // SAFETY: `event` outlives the call.
         made.context().run(|| "making an event".into(), |driver| unsafe { (driver.event_create)(&mut event, 0) })?;
@@ -39,7 +39,7 @@ impl CudaEvent {
     }
 
     /// Makes later work of `stream` wait for the event.
-    pub fn hold(&self, stream: &CudaStream) -> Result<()> {
+    pub fn delay(&self, stream: &CudaStream) -> Result<()> {
         stream.context().run(
             || "making a stream wait for an event".into(),
             // SAFETY: event and stream are alive.
@@ -48,11 +48,11 @@ impl CudaEvent {
     }
 
     /// Returns whether the work before the event is complete.
-    pub fn is_over(&self) -> Result<bool> {
+    pub fn is_complete(&self) -> Result<bool> {
         // SAFETY: the event is alive.
         let over = unsafe { is_complete(self.context(), self.event)? };
         if over {
-            self.stream.is_over_until(self.point.count);
+            self.stream.set_completed(self.point.count);
         }
         Ok(over)
     }
@@ -68,12 +68,12 @@ impl CudaEvent {
             // SAFETY: as above.
             Some(_) => self.stream.poll_until("an event", |driver| unsafe { (driver.event_query)(self.event) })?,
         }
-        self.stream.is_over_until(self.point.count);
+        self.stream.set_completed(self.point.count);
         Ok(())
     }
 
     /// Waits for both events, and returns the time from `earlier` to this event, at least 0.
-    pub fn since(&self, earlier: &CudaEvent) -> Result<Duration> {
+    pub fn duration_since(&self, earlier: &CudaEvent) -> Result<Duration> {
         earlier.wait()?;
         self.wait()?;
         let mut milliseconds = 0.0;

@@ -5,7 +5,7 @@ use super::event::CudaEvent;
 use super::info::DeviceInfo;
 use super::launch::{BlockFigures, DriverLaunch, LoadedKernel, Ready};
 use super::loss::Loss;
-use super::module::{Module, kept, shared_memory, stored_ptx};
+use super::module::{Module, load_or_make, shared_memory, stored_ptx};
 use super::operation::Operation;
 use super::stream::{CudaStream, StreamTable};
 use crate::cache::InstanceCache;
@@ -85,7 +85,7 @@ impl Cuda {
             store: Mutex::new(store),
             context,
             id: 1 + ordinal as u64 + (open.lost << 32),
-            memory: if std::env::var_os(NO_POOL).is_some() { Pool::bare() } else { Pool::default() },
+            memory: if std::env::var_os(NO_POOL).is_some() { Pool::uncached() } else { Pool::default() },
             pinned: Pool::default(),
             modules: InstanceCache::default(),
             checked: InstanceCache::default(),
@@ -185,7 +185,7 @@ impl Cuda {
 
     /// Returns the device's default stream.
     pub fn default_stream(&self) -> Arc<CudaStream> {
-        self.streams.first()
+        self.streams.default_stream()
     }
 
     /// Returns an unused stream.
@@ -201,7 +201,7 @@ impl Cuda {
 
     /// Returns a stream to the table of unused streams.
     pub fn release_stream(&self, stream: &CudaStream) {
-        self.streams.give(stream);
+        self.streams.give_back(stream);
     }
 
     /// Waits on the host until all pending accesses are complete.
@@ -289,8 +289,8 @@ impl Cuda {
     }
 
     /// Records that work on the stream, submitted before and after this call, has these accesses.
-    pub fn note(&self, stream: &CudaStream, used: &AccessSet<'_>) -> Result<()> {
-        self.streams.note(stream, used)
+    pub fn record_accesses(&self, stream: &CudaStream, used: &AccessSet<'_>) -> Result<()> {
+        self.streams.record_accesses(stream, used)
     }
 
     /// Copies from another device. The other device's streams wait for the copy's accesses to its
@@ -314,12 +314,12 @@ impl Cuda {
         let there = other.streams.take()?;
         let copied = (|| {
             other.streams.submit(&there, read, operation, |_, _| 0)?;
-            CudaEvent::record(&there)?.hold(stream)?;
+            CudaEvent::record(&there)?.delay(stream)?;
             // SAFETY: by the caller's promise; both contexts are alive.
             self.streams.submit(stream, used, operation, |driver, stream| unsafe {
                 (driver.copy_between)(to, contexts.0, from, contexts.1, bytes, stream)
             })?;
-            CudaEvent::record(stream)?.hold(&there)?;
+            CudaEvent::record(stream)?.delay(&there)?;
             other.streams.submit(&there, read, operation, |_, _| 0)
         })();
         if copied.is_err() {
@@ -327,7 +327,7 @@ impl Cuda {
             // The host therefore waits here.
             let _ = stream.finish();
         }
-        other.streams.give(&there);
+        other.streams.give_back(&there);
         copied
     }
 
@@ -342,7 +342,7 @@ impl Cuda {
     }
 
     /// Makes a launch of the instance ready. The instance's module is compiled and loaded once.
-    pub fn ready<'m>(
+    pub fn prepare_launch<'m>(
         &self,
         form: LaunchForm,
         artifact: &'static Artifact,
@@ -360,7 +360,7 @@ impl Cuda {
         program: &Monomorphic,
         validated: &ValidatedArgs<'_, '_>,
     ) -> Result<DriverLaunch> {
-        DriverLaunch::new(&self.context, self.load(form, artifact, program, || validated.largest())?, validated)
+        DriverLaunch::new(&self.context, self.load(form, artifact, program, || validated.max_number())?, validated)
     }
 
     /// Compiles and loads the instance's module, so that launches find it, unless an extent is very
@@ -414,7 +414,7 @@ impl Cuda {
                     let make = || form.ptx().map_err(failed);
                     let store = self.store();
                     let ptx = match &store {
-                        Some(store) => kept(store, artifact, program, variant, make)?,
+                        Some(store) => load_or_make(store, artifact, program, variant, make)?,
                         None => make()?,
                     };
                     let module = load(&ptx, form.kernel.shared_memory(), &name)?;
@@ -453,7 +453,7 @@ impl Cuda {
     /// # Safety
     /// The requirements of [`submit`](Cuda::submit) apply.
     pub unsafe fn run(&self, launch: &mut Ready<'_>) -> Result<()> {
-        let stream = self.streams.first();
+        let stream = self.streams.default_stream();
         let mut state = stream.state();
         // SAFETY: by the caller's promise.
         self.with_memory(|| unsafe { launch.submit(&self.streams, &stream, &mut state) })?;

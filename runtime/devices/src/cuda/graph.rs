@@ -172,7 +172,7 @@ impl Replay {
         let launch = self.context.driver.graphs()?.launch;
         let mut state = stream.state();
         if let Some(findings) = &self.findings {
-            stream.replayed(cuda.streams(), &mut state, findings)?;
+            stream.watch_graph(cuda.streams(), &mut state, findings)?;
         }
         let _submitting = self.findings.as_ref().map(|findings| findings.lock());
         self.distinct.iter().for_each(|number| self.nodes[*number].1.note(stream));
@@ -190,14 +190,14 @@ impl Replay {
 struct Reporting<'a>(&'a dyn Hazards, Option<&'a GraphRecords>);
 
 impl Hazards for Reporting<'_> {
-    fn before(&self, wait: &mut dyn FnMut(TimelinePoint) -> Result<()>) -> Result<()> {
-        self.0.before(wait)?;
-        self.1.map_or(Ok(()), |findings| findings.before(wait))
+    fn for_each_dependency(&self, wait: &mut dyn FnMut(TimelinePoint) -> Result<()>) -> Result<()> {
+        self.0.for_each_dependency(wait)?;
+        self.1.map_or(Ok(()), |findings| findings.for_each_dependency(wait))
     }
 
-    fn note(&self, point: TimelinePoint) {
-        self.0.note(point);
-        self.1.iter().for_each(|findings| findings.note(point));
+    fn record_operation(&self, point: TimelinePoint) {
+        self.0.record_operation(point);
+        self.1.iter().for_each(|findings| findings.record_operation(point));
     }
 }
 

@@ -215,7 +215,7 @@ impl DriverCall {
 
 impl<'a> Ready<'a> {
     pub(super) fn new(launch: DriverLaunch, validated: &ValidatedArgs<'_, 'a>) -> Ready<'a> {
-        Ready { launch, used: validated.used() }
+        Ready { launch, used: validated.accesses() }
     }
 
     /// Returns the launch, without the memory that it uses.
@@ -237,7 +237,7 @@ impl<'a> Ready<'a> {
         let Ready { launch, used } = self;
         let record = match launch.checked() {
             Some(form) => {
-                if state.records.are_to_be_made() {
+                if state.records.is_unallocated() {
                     streams.quiesce()?;
                 }
                 Some(stream.next_record(state, form)?)

@@ -70,7 +70,7 @@ pub(super) fn stored_ptx(
     let is_declared = artifact.instances.iter().any(|declared| declared.constants == program.instance().0);
     match store {
         Some(store) if !is_declared => {
-            kept(store, artifact, program, "bare", || make().map(Cow::into_owned)).map(Cow::Owned)
+            load_or_make(store, artifact, program, "bare", || make().map(Cow::into_owned)).map(Cow::Owned)
         }
         _ => make(),
     }
@@ -78,7 +78,7 @@ pub(super) fn stored_ptx(
 
 /// Returns the cached text of variant `form` of the instance. If there is none, returns the text of
 /// `make` and caches it.
-pub(super) fn kept(
+pub(super) fn load_or_make(
     store: &Store,
     artifact: &'static Artifact,
     program: &Monomorphic,
@@ -145,7 +145,7 @@ fn text(ptx: &str) -> CString {
 /// Rejects PTX whose `.version` is too new for a driver of CUDA `found`. Versions that the table
 /// lacks are left to the driver.
 fn check_version(ptx: &str, found: CudaVersion, instance: &str) -> Result<(), Error> {
-    match version::needed_for(ptx) {
+    match version::required_versions(ptx) {
         Some(((major, minor), needed)) if found < needed => {
             Err(Error::DriverTooOld { found, needed, feature: format!("PTX {major}.{minor} of {instance}") })
         }

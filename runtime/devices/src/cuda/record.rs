@@ -62,7 +62,7 @@ impl Records {
     }
 
     /// Returns whether the memory for records is still to be allocated.
-    pub fn are_to_be_made(&self) -> bool {
+    pub fn is_unallocated(&self) -> bool {
         self.address == 0
     }
 
@@ -84,7 +84,7 @@ impl Records {
     }
 
     /// Adds a graph's records. Returns whether there was room for one more graph.
-    pub fn replayed(&mut self, findings: &Arc<GraphRecords>) -> bool {
+    pub fn add_graph(&mut self, findings: &Arc<GraphRecords>) -> bool {
         if self.graphs.last().is_some_and(|last| Arc::ptr_eq(last, findings))
             || self.graphs.iter().any(|known| Arc::ptr_eq(known, findings))
         {
@@ -202,11 +202,11 @@ impl GraphRecords {
 }
 
 impl Hazards for GraphRecords {
-    fn before(&self, wait: &mut dyn FnMut(TimelinePoint) -> Result<()>) -> Result<()> {
+    fn for_each_dependency(&self, wait: &mut dyn FnMut(TimelinePoint) -> Result<()>) -> Result<()> {
         self.uses.before_write().into_iter().try_for_each(wait)
     }
 
-    fn note(&self, point: TimelinePoint) {
+    fn record_operation(&self, point: TimelinePoint) {
         self.uses.note_write(point);
     }
 }

@@ -85,7 +85,7 @@ impl StreamTable {
         let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
         if let Some(number) = idle {
             let stream = self.get(number);
-            self.forget(&stream)?;
+            self.discard_violations(&stream)?;
             return Ok(stream);
         }
         let mut all = self.all.write().unwrap_or_else(PoisonError::into_inner);
@@ -97,12 +97,12 @@ impl StreamTable {
     }
 
     /// Returns a stream to the table. Work that was submitted to it still runs.
-    pub fn give(&self, stream: &CudaStream) {
+    pub fn give_back(&self, stream: &CudaStream) {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(stream.number);
     }
 
     /// Returns the device's default stream.
-    pub fn first(&self) -> Arc<CudaStream> {
+    pub fn default_stream(&self) -> Arc<CudaStream> {
         self.get(0)
     }
 
@@ -132,23 +132,23 @@ impl StreamTable {
     ) -> Result<()> {
         span!("submit", %operation);
         let _range = self.nvtx.as_ref().map(|nvtx| nvtx.range(operation));
-        used.before(&mut |point| self.order(stream, state, point))?;
+        used.for_each_dependency(&mut |point| self.order(stream, state, point))?;
         let submit = || stream.context.run(|| operation.to_string(), |driver| call(driver, stream.raw));
         if stream.is_timed() {
-            stream.timed(operation, submit)?
+            stream.submit_timed(operation, submit)?
         } else {
             submit()?
         }
-        used.note(stream.advance());
+        used.record_operation(stream.advance());
         Ok(())
     }
 
     /// Records that all work submitted to the stream has the accesses `used`, and makes later work
     /// wait for earlier accesses that conflict with them.
-    pub fn note(&self, stream: &CudaStream, used: &dyn Hazards) -> Result<()> {
+    pub fn record_accesses(&self, stream: &CudaStream, used: &dyn Hazards) -> Result<()> {
         let mut state = stream.state();
-        used.before(&mut |point| self.order(stream, &mut state, point))?;
-        used.note(stream.advance());
+        used.for_each_dependency(&mut |point| self.order(stream, &mut state, point))?;
+        used.record_operation(stream.advance());
         Ok(())
     }
 
@@ -159,7 +159,7 @@ impl StreamTable {
             return Ok(());
         }
         let other = self.get(point.stream);
-        if other.is_over(point.count) {
+        if other.is_complete(point.count) {
             return Ok(());
         }
         // The wait covers all work submitted to the other stream so far. `point` was made after its
@@ -203,7 +203,7 @@ impl StreamTable {
     }
 
     /// Discards violations that no wait returned: they do not concern the next owner of the stream.
-    fn forget(&self, stream: &CudaStream) -> Result<()> {
+    fn discard_violations(&self, stream: &CudaStream) -> Result<()> {
         if stream.profiled.load(Ordering::Relaxed) {
             stream.end_profile()?;
         }
@@ -239,7 +239,7 @@ impl StreamTable {
             // A failure has one of two causes. Either the device is lost, and reports it at the
             // next use; or other code captures the stream's work, and none of it is in flight.
             if stream.context.run(|| "waiting for a stream".into(), wait).is_ok() {
-                stream.is_over_until(submitted);
+                stream.set_completed(submitted);
             }
         }
     }
@@ -248,7 +248,7 @@ impl StreamTable {
     pub fn wait_for(&self, pending: &WaitSet) -> Result<()> {
         pending.iter().try_for_each(|point| {
             let stream = self.get(point.stream);
-            if stream.is_over(point.count) { Ok(()) } else { stream.finish() }
+            if stream.is_complete(point.count) { Ok(()) } else { stream.finish() }
         })
     }
 }
@@ -342,7 +342,7 @@ impl CudaStream {
     }
 
     /// Returns the point of the last submitted operation.
-    pub fn now(&self) -> TimelinePoint {
+    pub fn last_point(&self) -> TimelinePoint {
         TimelinePoint { stream: self.number, count: self.submitted.load(Ordering::Acquire) }
     }
 
@@ -358,16 +358,16 @@ impl CudaStream {
     }
 
     /// Makes waits for this stream report the violations of a graph's launches.
-    pub(super) fn replayed(
+    pub(super) fn watch_graph(
         &self,
         streams: &StreamTable,
         state: &mut SubmissionState,
         findings: &Arc<GraphRecords>,
     ) -> Result<()> {
-        if !state.records.replayed(findings) {
+        if !state.records.add_graph(findings) {
             self.finish()?;
             state.records.make_room_of_graphs(streams);
-            state.records.replayed(findings);
+            state.records.add_graph(findings);
         }
         Ok(())
     }
@@ -385,7 +385,7 @@ impl CudaStream {
             // SAFETY: as above.
             Some(_) => self.poll_until("a stream", |driver| unsafe { (driver.stream_query)(self.raw) })?,
         }
-        self.is_over_until(submitted);
+        self.set_completed(submitted);
         Ok(())
     }
 
@@ -395,7 +395,7 @@ impl CudaStream {
     }
 
     /// Submits an operation with events around it.
-    fn timed(&self, operation: Operation<'_>, submit: impl FnOnce() -> Result<()>) -> Result<()> {
+    fn submit_timed(&self, operation: Operation<'_>, submit: impl FnOnce() -> Result<()>) -> Result<()> {
         self.timeline().advance(&self.context)?;
         while self.timeline().is_full() {
             match self.context.watchdog_timeout() {
@@ -407,11 +407,11 @@ impl CudaStream {
             }
             self.timeline().advance(&self.context)?;
         }
-        let start = self.timeline().before(&self.context, self.raw)?;
+        let start = self.timeline().record_start(&self.context, self.raw)?;
         match submit() {
             Ok(()) => {
                 // The operation was submitted, even if the event for its end failed.
-                let _ = self.timeline().after(&self.context, self.raw, start, operation);
+                let _ = self.timeline().record_end(&self.context, self.raw, start, operation);
                 Ok(())
             }
             Err(why) => {
@@ -484,13 +484,13 @@ impl CudaStream {
     }
 
     /// Records that operation `count` is complete.
-    pub fn is_over_until(&self, count: u64) {
+    pub fn set_completed(&self, count: u64) {
         if self.completed.fetch_max(count, Ordering::AcqRel) < count {
             self.in_flight.remove_completed(count);
         }
     }
 
-    fn is_over(&self, count: u64) -> bool {
+    fn is_complete(&self, count: u64) -> bool {
         self.completed.load(Ordering::Acquire) >= count
     }
 

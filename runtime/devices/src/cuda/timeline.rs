@@ -70,12 +70,12 @@ impl Timeline {
     }
 
     /// Records the start of an operation.
-    pub fn before(&mut self, context: &Context, stream: sys::CUstream) -> Result<Option<sys::CUevent>> {
+    pub fn record_start(&mut self, context: &Context, stream: sys::CUstream) -> Result<Option<sys::CUevent>> {
         if self.is_profiling() { self.record(context, stream).map(Some) } else { Ok(None) }
     }
 
-    /// Records the end of an operation. `start` is the result of `before`.
-    pub fn after(
+    /// Records the end of an operation. `start` is the result of `record_start`.
+    pub fn record_end(
         &mut self,
         context: &Context,
         stream: sys::CUstream,
@@ -94,7 +94,7 @@ impl Timeline {
         }
     }
 
-    /// Takes back the result of `before` for an operation that failed to start.
+    /// Takes back the result of `record_start` for an operation that failed to start.
     pub fn take_back(&mut self, start: Option<sys::CUevent>) {
         self.spare.extend(start);
     }
@@ -109,7 +109,8 @@ impl Timeline {
             }
             let timed = match (&self.profile, step.start) {
                 (Some(profile), Some(start)) => {
-                    let (from, to) = (since(context, profile.base, start)?, since(context, profile.base, step.end)?);
+                    let (from, to) =
+                        (time_between(context, profile.base, start)?, time_between(context, profile.base, step.end)?);
                     Some(Timed { work: step.what.clone(), start: from, time: to.saturating_sub(from) })
                 }
                 _ => None,
@@ -162,7 +163,7 @@ impl Timeline {
 }
 
 /// Returns the time between two completed events.
-fn since(context: &Context, from: sys::CUevent, to: sys::CUevent) -> Result<Duration> {
+fn time_between(context: &Context, from: sys::CUevent, to: sys::CUevent) -> Result<Duration> {
     let mut milliseconds = 0.0;
     context.run(
         || "measuring the time between two events".into(),

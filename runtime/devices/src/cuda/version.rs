@@ -86,7 +86,7 @@ const fn cuda(major: u32, minor: u32) -> CudaVersion {
 
 /// Returns the version of a PTX module and the CUDA version that can read it; `None` for versions
 /// outside the table.
-pub(super) fn needed_for(ptx: &str) -> Option<((u32, u32), CudaVersion)> {
+pub(super) fn required_versions(ptx: &str) -> Option<((u32, u32), CudaVersion)> {
     let version = ptx_version(ptx)?;
     PTX.iter().find(|(v, _)| *v >= version).map(|(_, needed)| (version, *needed))
 }

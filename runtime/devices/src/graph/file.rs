@@ -23,7 +23,7 @@ use super::lent::{GraphLaunch, RecordedArgument};
 use super::slot::AnySlot;
 use super::{Graph, Node, Recording};
 use crate::cuda::ptx;
-use crate::view::distinct;
+use crate::view::are_distinct;
 use crate::{Device, Error, Result};
 use kernel_dsl::compiler::hir::Constant;
 use kernel_dsl::compiler::hir::serial::checksum;
@@ -331,7 +331,7 @@ impl SavedArgument {
                 let (Some(n), Some(s)) = (narrow(extents), narrow(strides)) else {
                     return Err(refused("an extent or stride has more than 32 bits"));
                 };
-                if n.len() != s.len() || mutable && !distinct(&n, &s) {
+                if n.len() != s.len() || mutable && !are_distinct(&n, &s) {
                     return Err(refused(format!(
                         "extents {n:?} and strides {s:?} do not form a view, or not a writable one"
                     )));

@@ -113,12 +113,12 @@ impl GraphAccesses<'_, '_> {
 }
 
 impl Hazards for GraphAccesses<'_, '_> {
-    fn before(&self, wait: &mut dyn FnMut(TimelinePoint) -> Result<()>) -> Result<()> {
-        self.uses().try_for_each(|used| used.before(wait))
+    fn for_each_dependency(&self, wait: &mut dyn FnMut(TimelinePoint) -> Result<()>) -> Result<()> {
+        self.uses().try_for_each(|used| used.for_each_dependency(wait))
     }
 
-    fn note(&self, point: TimelinePoint) {
-        self.uses().for_each(|used| used.note(point));
+    fn record_operation(&self, point: TimelinePoint) {
+        self.uses().for_each(|used| used.record_operation(point));
     }
 }
 

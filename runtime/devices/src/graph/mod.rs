@@ -206,7 +206,7 @@ impl<'g> Graph<'g> {
         }
         self.bind()?;
         let old = std::mem::replace(&mut self.launches[node.index], launch);
-        if let Err(why) = self.ready(node.index) {
+        if let Err(why) = self.update_launch(node.index) {
             self.launches[node.index] = old;
             return Err(why);
         }
@@ -242,7 +242,7 @@ impl<'g> Graph<'g> {
                         // SAFETY: the launch runs to its end here, and `self` is exclusive.
                         let arguments = unsafe { launch.arguments(&self.device, &self.slots) };
                         // SAFETY: on the CPU both forms are checked.
-                        stream.later(unsafe {
+                        stream.defer_violation(unsafe {
                             self.device.submit(launch.form, launch.kernel, &launch.constants, launch.block, &arguments)
                         })
                     })
@@ -280,7 +280,7 @@ impl<'g> Graph<'g> {
         }
         let moved = |launch: &GraphLaunch| launch.slots().any(|slot| self.slots[slot].has_moved());
         let moved: Vec<_> = (0..self.launches.len()).filter(|index| moved(&self.launches[*index])).collect();
-        if let Err(why) = moved.into_iter().try_for_each(|index| self.ready(index)) {
+        if let Err(why) = moved.into_iter().try_for_each(|index| self.update_launch(index)) {
             // After the failure, some launches have the new addresses and others the old ones.
             self.invalidate();
             return Err(why);
@@ -297,7 +297,7 @@ impl<'g> Graph<'g> {
     }
 
     /// Checks a launch against its kernel's contract, and updates its node in the driver's graph.
-    fn ready(&mut self, index: usize) -> Result<()> {
+    fn update_launch(&mut self, index: usize) -> Result<()> {
         let launch = &self.launches[index];
         // SAFETY: the arguments are inspected, and not used for an access.
         let arguments = unsafe { launch.arguments(&self.device, &self.slots) };

@@ -104,7 +104,7 @@ macro_rules! slot {
 
             /// Returns a view, like [`DeviceBuffer::view`](crate::DeviceBuffer::view).
             pub fn view<'a, const R: usize>(self, extents: [usize; R]) -> Result<BufferView<'a, T, R>> {
-                Ok(BufferView::new(self.id.origin(), ViewLayout::whole::<T>(self.len, extents)?))
+                Ok(BufferView::new(self.id.origin(), ViewLayout::row_major::<T>(self.len, extents)?))
             }
 
             /// Returns a view, like
@@ -124,7 +124,10 @@ macro_rules! slot {
                 extents: [usize; R],
                 strides: [usize; R],
             ) -> Result<BufferStrided<'a, T, R>> {
-                Ok(BufferStrided::new(self.id.origin(), ViewLayout::any::<T>(self.len, start, extents, strides)?))
+                Ok(BufferStrided::new(
+                    self.id.origin(),
+                    ViewLayout::with_strides::<T>(self.len, start, extents, strides)?,
+                ))
             }
 
             /// Returns a view, like [`DeviceBuffer::range`](crate::DeviceBuffer::range).
@@ -135,7 +138,7 @@ macro_rules! slot {
 
         impl<'a, T: Element> SliceArgument<'a, T> for $Slot<T> {
             fn argument(self) -> Argument<'a> {
-                let layout = ViewLayout::all(self.len);
+                let layout = ViewLayout::contiguous(self.len);
                 SliceArgument::argument(BufferView::<T, 1>::new(self.id.origin(), layout))
             }
         }
@@ -152,7 +155,7 @@ impl<T: Element> SlotMut<T> {
 
     /// Returns a view, like [`DeviceBuffer::view_mut`](crate::DeviceBuffer::view_mut).
     pub fn view_mut<'a, const R: usize>(self, extents: [usize; R]) -> Result<BufferViewMut<'a, T, R>> {
-        Ok(BufferViewMut::new(self.id.origin(), ViewLayout::whole::<T>(self.len, extents)?))
+        Ok(BufferViewMut::new(self.id.origin(), ViewLayout::row_major::<T>(self.len, extents)?))
     }
 
     /// Returns a view, like
@@ -162,7 +165,7 @@ impl<T: Element> SlotMut<T> {
         extents: [usize; R],
         strides: [usize; R],
     ) -> Result<BufferViewMut<'a, T, R>> {
-        let layout = ViewLayout::strided::<T>(self.len, extents, strides)?.distinct::<T>(self.len)?;
+        let layout = ViewLayout::strided::<T>(self.len, extents, strides)?.check_distinct::<T>(self.len)?;
         Ok(BufferViewMut::new(self.id.origin(), layout))
     }
 
@@ -173,7 +176,7 @@ impl<T: Element> SlotMut<T> {
         extents: [usize; R],
         strides: [usize; R],
     ) -> Result<BufferStridedMut<'a, T, R>> {
-        let layout = ViewLayout::any::<T>(self.len, start, extents, strides)?.distinct::<T>(self.len)?;
+        let layout = ViewLayout::with_strides::<T>(self.len, start, extents, strides)?.check_distinct::<T>(self.len)?;
         Ok(BufferStridedMut::new(self.id.origin(), layout))
     }
 
@@ -207,6 +210,6 @@ impl<T: Element> From<SlotMut<T>> for Slot<T> {
 
 impl<'a, T: Element> SliceMutArgument<'a, T> for SlotMut<T> {
     fn argument(self) -> Argument<'a> {
-        SliceMutArgument::argument(BufferViewMut::<T, 1>::new(self.id.origin(), ViewLayout::all(self.len)))
+        SliceMutArgument::argument(BufferViewMut::<T, 1>::new(self.id.origin(), ViewLayout::contiguous(self.len)))
     }
 }

@@ -8,10 +8,10 @@ use smallvec::SmallVec;
 /// ones.
 pub(crate) trait Hazards {
     /// Calls `wait` for each point that the operation must not overtake.
-    fn before(&self, wait: &mut dyn FnMut(TimelinePoint) -> Result<()>) -> Result<()>;
+    fn for_each_dependency(&self, wait: &mut dyn FnMut(TimelinePoint) -> Result<()>) -> Result<()>;
 
     /// Records the operation in the trackers of all its memory.
-    fn note(&self, point: TimelinePoint);
+    fn record_operation(&self, point: TimelinePoint);
 }
 
 /// The memory that an operation reads and writes.
@@ -50,17 +50,17 @@ impl<'a> AccessSet<'a> {
 }
 
 impl Hazards for AccessSet<'_> {
-    fn before(&self, wait: &mut dyn FnMut(TimelinePoint) -> Result<()>) -> Result<()> {
-        self.memory.iter().try_for_each(|used| used.before(wait))
+    fn for_each_dependency(&self, wait: &mut dyn FnMut(TimelinePoint) -> Result<()>) -> Result<()> {
+        self.memory.iter().try_for_each(|used| used.for_each_dependency(wait))
     }
 
-    fn note(&self, point: TimelinePoint) {
-        self.memory.iter().for_each(|used| used.note(point));
+    fn record_operation(&self, point: TimelinePoint) {
+        self.memory.iter().for_each(|used| used.record_operation(point));
     }
 }
 
 impl Hazards for BufferAccess<'_> {
-    fn before(&self, wait: &mut dyn FnMut(TimelinePoint) -> Result<()>) -> Result<()> {
+    fn for_each_dependency(&self, wait: &mut dyn FnMut(TimelinePoint) -> Result<()>) -> Result<()> {
         let before = match self {
             BufferAccess::Read(parts) => parts.before_read(),
             BufferAccess::Write(uses) => uses.before_write(),
@@ -69,7 +69,7 @@ impl Hazards for BufferAccess<'_> {
         before.into_iter().try_for_each(wait)
     }
 
-    fn note(&self, point: TimelinePoint) {
+    fn record_operation(&self, point: TimelinePoint) {
         match self {
             BufferAccess::Read(parts) => parts.note_read(point),
             BufferAccess::Write(uses) => uses.note_write(point),

@@ -71,7 +71,7 @@ pub(crate) struct SubrangeTracker {
     /// Whether parts were written since the last write of the whole, or former owners may still
     /// write. The points of these writes are in `others`, and readers wait for the points too. Only
     /// meaningful if `has_others`.
-    has_part_writes: AtomicBool,
+    has_written_parts: AtomicBool,
 }
 
 impl HazardTracker {
@@ -81,10 +81,10 @@ impl HazardTracker {
     pub fn inherited(pending: WaitSet) -> HazardTracker {
         let some = !pending.is_empty();
         // The points may be of reads or of writes, so all of them are treated as writes.
-        let (has_others, has_part_writes) = (AtomicBool::new(some), AtomicBool::new(some));
+        let (has_others, has_written_parts) = (AtomicBool::new(some), AtomicBool::new(some));
         HazardTracker(SubrangeTracker {
             has_others,
-            has_part_writes,
+            has_written_parts,
             others: Mutex::new(pending),
             ..SubrangeTracker::default()
         })
@@ -101,7 +101,7 @@ impl HazardTracker {
         all.written.store(point.packed(), Ordering::Release);
         all.read.store(0, Ordering::Relaxed);
         if all.has_others.swap(false, Ordering::Relaxed) {
-            all.has_part_writes.store(false, Ordering::Relaxed);
+            all.has_written_parts.store(false, Ordering::Relaxed);
             all.others().clear();
         }
     }
@@ -119,7 +119,7 @@ impl SubrangeTracker {
     /// Returns the points that a read must wait for. If other operations may have written parts,
     /// these are all recorded points.
     pub fn before_read(&self) -> WaitSet {
-        match self.has_part_writes.load(Ordering::Acquire) {
+        match self.has_written_parts.load(Ordering::Acquire) {
             true => self.before_write(),
             false => TimelinePoint::unpacked(self.written.load(Ordering::Acquire)).into_iter().collect(),
         }
@@ -161,7 +161,7 @@ impl SubrangeTracker {
     pub fn note_part(&self, point: TimelinePoint) {
         add(&mut self.others(), point);
         self.has_others.store(true, Ordering::Release);
-        self.has_part_writes.store(true, Ordering::Release);
+        self.has_written_parts.store(true, Ordering::Release);
     }
 
     fn others(&self) -> MutexGuard<'_, WaitSet> {

@@ -10,7 +10,7 @@
 //! pending accesses ([`WaitSet`]); the first stream that uses the next owner's memory waits for
 //! them on the device. On the same stream there is no wait.
 //!
-//! A pool that caches no memory ([`Pool::bare`]) makes a driver allocation for each buffer.
+//! A pool that caches no memory ([`Pool::uncached`]) makes a driver allocation for each buffer.
 //! External tools, such as NVIDIA's Compute Sanitizer, then see each buffer as a separate
 //! allocation.
 //!
@@ -55,7 +55,7 @@ pub(crate) trait SegmentSource {
     unsafe fn release(&self, address: u64, bytes: u64);
 }
 
-/// Memory of a pool. [`Pool::give`] returns it to the pool.
+/// Memory of a pool. [`Pool::give_back`] returns it to the pool.
 #[derive(Debug)]
 pub(crate) struct Allocation {
     pub address: u64,
@@ -96,7 +96,7 @@ impl SegmentKind {
 #[derive(Debug, Default)]
 pub(crate) struct Pool {
     state: Mutex<PoolState>,
-    bare: bool,
+    is_uncached: bool,
 }
 
 #[derive(Debug, Default)]
@@ -108,8 +108,8 @@ struct PoolState {
 
 impl Pool {
     /// Returns a pool that caches no memory.
-    pub fn bare() -> Pool {
-        Pool { bare: true, ..Pool::default() }
+    pub fn uncached() -> Pool {
+        Pool { is_uncached: true, ..Pool::default() }
     }
 
     /// Allocates memory, and returns the accesses to wait for before writing to it.
@@ -117,7 +117,7 @@ impl Pool {
         if bytes == 0 {
             return Ok((Allocation { address: 0, place: AllocationPlace::Nowhere }, WaitSet::new()));
         }
-        if self.bare {
+        if self.is_uncached {
             let address = self.state().reserve(bytes as u64, source)?;
             let statistics = &mut self.state().statistics;
             statistics.allocations += 1;
@@ -165,12 +165,12 @@ impl Pool {
     }
 
     /// Takes memory back. The next owner may write it once `pending` is complete.
-    pub fn give(&self, piece: Allocation, pending: WaitSet, source: &dyn SegmentSource) {
+    pub fn give_back(&self, piece: Allocation, pending: WaitSet, source: &dyn SegmentSource) {
         match piece.place {
             AllocationPlace::Nowhere => {}
             AllocationPlace::Block(kind, id, bytes) => {
                 let mut state = self.state();
-                state.of(kind).give(id, pending);
+                state.of(kind).give_back(id, pending);
                 state.statistics.in_use -= bytes;
             }
             AllocationPlace::Own(bytes) => {

@@ -166,7 +166,7 @@ impl Tlsf {
     }
 
     /// Takes a block back. The next owner may write it once `pending` is complete.
-    pub fn give(&mut self, id: Id, pending: WaitSet) {
+    pub fn give_back(&mut self, id: Id, pending: WaitSet) {
         let block = self.block_mut(id);
         block.pending = pending;
         let bytes = block.bytes;
@@ -414,9 +414,9 @@ mod tests {
         assert_eq!(tlsf.largest(), 0);
         // Every second block, then the rest: each of the rest joins two neighbors.
         let (even, odd): (Vec<_>, Vec<_>) = parts.into_iter().partition(|t| (t.address / GRANULE).is_multiple_of(2));
-        even.into_iter().for_each(|t| tlsf.give(t.id, WaitSet::new()));
+        even.into_iter().for_each(|t| tlsf.give_back(t.id, WaitSet::new()));
         assert_eq!(tlsf.largest(), GRANULE);
-        odd.into_iter().for_each(|t| tlsf.give(t.id, WaitSet::new()));
+        odd.into_iter().for_each(|t| tlsf.give_back(t.id, WaitSet::new()));
         assert_eq!(tlsf.largest(), 64 * GRANULE);
         let removed: Vec<_> = tlsf.remove_unused().into_iter().map(|(at, bytes, _)| (at, bytes)).collect();
         assert_eq!(removed, [(4096, 64 * GRANULE)]);
@@ -438,10 +438,10 @@ mod tests {
         let mut tlsf = Tlsf::default();
         tlsf.add(0, 4 * GRANULE);
         let [a, b, c, d] = [(); 4].map(|()| tlsf.take(GRANULE).unwrap());
-        tlsf.give(a.id, [at(1, 5)].into_iter().collect());
-        tlsf.give(b.id, [at(1, 7), at(2, 1)].into_iter().collect());
-        tlsf.give(d.id, WaitSet::new());
-        tlsf.give(c.id, WaitSet::new());
+        tlsf.give_back(a.id, [at(1, 5)].into_iter().collect());
+        tlsf.give_back(b.id, [at(1, 7), at(2, 1)].into_iter().collect());
+        tlsf.give_back(d.id, WaitSet::new());
+        tlsf.give_back(c.id, WaitSet::new());
         let all = tlsf.take(4 * GRANULE).unwrap();
         assert_eq!(all.pending.as_slice(), [at(1, 7), at(2, 1)]);
     }
@@ -475,10 +475,10 @@ mod tests {
                     taken.insert(t.address, t);
                 } else if let Some(at) = taken.keys().nth(random(taken.len().max(1) as u64) as usize).copied() {
                     let t = taken.remove(&at).unwrap();
-                    tlsf.give(t.id, WaitSet::new());
+                    tlsf.give_back(t.id, WaitSet::new());
                 }
             }
-            taken.into_values().for_each(|t| tlsf.give(t.id, WaitSet::new()));
+            taken.into_values().for_each(|t| tlsf.give_back(t.id, WaitSet::new()));
             let mut left: Vec<_> = tlsf.remove_unused().into_iter().map(|(at, bytes, _)| (at, bytes)).collect();
             left.sort();
             assert_eq!(left, segments);

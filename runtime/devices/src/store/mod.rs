@@ -138,11 +138,11 @@ impl Store {
     /// Stores a payload for a key. If the entries then exceed the size limit, removes the least
     /// recently used ones.
     pub(crate) fn save(&self, key: &Key, payload: &[u8]) -> io::Result<()> {
-        self.save_by(key, payload, |path| File::create_new(path))
+        self.save_with(key, payload, |path| File::create_new(path))
     }
 
     /// Saves an entry written to the result of `create`.
-    fn save_by<W: Write>(
+    fn save_with<W: Write>(
         &self,
         key: &Key,
         payload: &[u8],

@@ -103,12 +103,12 @@ fn a_full_disk_leaves_no_files() {
     let whole = key(1).entry(b"payload").len();
     for room in 0..whole {
         let full = |path: &Path| File::create_new(path).map(|file| Full { file, room });
-        let failed = store.save_by(&key(1), b"payload", full).unwrap_err();
+        let failed = store.save_with(&key(1), b"payload", full).unwrap_err();
         assert_eq!(failed.kind(), io::ErrorKind::StorageFull);
         assert_eq!(store.load(&key(1)), None);
         assert_eq!(fs::read_dir(store.folder()).unwrap().count(), 0, "with room for {room} bytes");
     }
-    store.save_by(&key(1), b"payload", |path| File::create_new(path).map(|file| Full { file, room: whole })).unwrap();
+    store.save_with(&key(1), b"payload", |path| File::create_new(path).map(|file| Full { file, room: whole })).unwrap();
     assert_eq!(store.load(&key(1)).as_deref(), Some(&b"payload"[..]));
     end(store);
 }

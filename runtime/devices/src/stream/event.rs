@@ -36,10 +36,10 @@ impl Event {
     ///
     /// # Errors
     /// If the device is lost.
-    pub fn is_over(&self) -> Result<bool> {
+    pub fn is_complete(&self) -> Result<bool> {
         match &self.at {
             EventTime::Cpu(_) => Ok(true),
-            EventTime::Cuda(event) => event.is_over(),
+            EventTime::Cuda(event) => event.is_complete(),
         }
     }
 
@@ -61,11 +61,11 @@ impl Event {
     ///
     /// # Errors
     /// If the events belong to different devices, or the device is lost.
-    pub fn since(&self, earlier: &Event) -> Result<Duration> {
+    pub fn duration_since(&self, earlier: &Event) -> Result<Duration> {
         match (&self.at, &earlier.at) {
             (EventTime::Cpu(end), EventTime::Cpu(start)) => Ok(end.saturating_duration_since(*start)),
             (EventTime::Cuda(end), EventTime::Cuda(start)) if self.device.id() == earlier.device.id() => {
-                end.since(start)
+                end.duration_since(start)
             }
             _ => Err(Error::OtherDevice {
                 item: "the earlier event",
@@ -76,10 +76,10 @@ impl Event {
     }
 
     /// Makes later work of `stream` wait for the event.
-    pub(super) fn hold(&self, stream: &CudaStream) -> Result<()> {
+    pub(super) fn delay(&self, stream: &CudaStream) -> Result<()> {
         match &self.at {
             EventTime::Cpu(_) => Ok(()),
-            EventTime::Cuda(event) => event.hold(stream),
+            EventTime::Cuda(event) => event.delay(stream),
         }
     }
 }

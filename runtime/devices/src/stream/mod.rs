@@ -124,7 +124,7 @@ impl Stream {
     /// If one of the devices is lost.
     pub fn wait_for(&self, event: &Event) -> Result<()> {
         match self.queue.stream() {
-            Some(stream) => event.hold(stream),
+            Some(stream) => event.delay(stream),
             None => event.wait(),
         }
     }
@@ -254,7 +254,7 @@ impl Stream {
         }
         match &self.queue {
             Queue::Cpu => Ok(()),
-            Queue::Cuda(cuda, stream) => cuda.note(stream, &view.used()),
+            Queue::Cuda(cuda, stream) => cuda.record_accesses(stream, &view.access()),
         }
     }
 
@@ -283,7 +283,7 @@ impl Stream {
 
     /// Returns the result of a launch on the CPU, except that a violation is kept for the next
     /// wait.
-    pub(crate) fn later(&self, launched: Result<()>) -> Result<()> {
+    pub(crate) fn defer_violation(&self, launched: Result<()>) -> Result<()> {
         match launched {
             Err(found @ Error::Violation(_)) => {
                 self.found.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(found);
@@ -312,11 +312,11 @@ impl Launcher for Stream {
                 // SAFETY: by the caller's promise.
                 let run = || unsafe { self.device.submit(form, kernel, constants, block, arguments) };
                 let work = || self.device.work(kernel, constants, block, arguments);
-                self.later(self.recording.time(work, run))
+                self.defer_violation(self.recording.time(work, run))
             }
             Queue::Cuda(cuda, stream) => {
                 self.device.validated(kernel, constants, block, arguments, |program, validated| {
-                    let mut launch = cuda.ready(form, kernel, program, validated)?;
+                    let mut launch = cuda.prepare_launch(form, kernel, program, validated)?;
                     // SAFETY: the memory of the arguments is borrowed, and tracked so that a free
                     // waits; the caller guarantees the rest.
                     unsafe { cuda.submit(stream, &mut launch)? };

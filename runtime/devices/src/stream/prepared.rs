@@ -80,7 +80,9 @@ impl Stream {
         let ready = self.device.validated(kernel, constants, block, call.arguments(), |program, validated| {
             Ok(Some(match &self.queue {
                 Queue::Cpu => None,
-                Queue::Cuda(cuda, stream) => Some((cuda, stream, cuda.ready(form, kernel, program, validated)?)),
+                Queue::Cuda(cuda, stream) => {
+                    Some((cuda, stream, cuda.prepare_launch(form, kernel, program, validated)?))
+                }
             }))
         })?;
         let kind = match ready {

@@ -117,12 +117,12 @@ impl Stream {
     pub fn record_launches(&self, work: impl FnOnce(&Stream) -> Result<()>) -> (Result<()>, Option<RecordedLaunches>) {
         let Queue::Cuda(cuda, stream) = &self.queue else { return (work(self), None) };
         let recorder = || self.recorder.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let before = stream.now().count;
+        let before = stream.last_point().count;
         *recorder() = Some(RecordedWork::default());
         let done = work(self);
         let Some(RecordedWork { launches, shared }) = recorder().take() else { return (done, None) };
         // Every operation increments the count, so a difference reveals other operations.
-        if done.is_err() || stream.now().count - before != launches.len() as u64 {
+        if done.is_err() || stream.last_point().count - before != launches.len() as u64 {
             return (done, None);
         }
         let (memory, places) = (Vec::new(), Vec::new());

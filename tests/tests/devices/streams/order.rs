@@ -137,9 +137,9 @@ fn events_say_when(device: &Device, times: u32) {
     other.wait_for(&end).unwrap();
     let behind = other.record().unwrap();
     behind.wait().unwrap();
-    assert!(start.is_over().unwrap() && end.is_over().unwrap());
-    assert!(end.since(&start).unwrap() > Duration::ZERO);
-    assert_eq!(start.since(&end).unwrap(), Duration::ZERO);
+    assert!(start.is_complete().unwrap() && end.is_complete().unwrap());
+    assert!(end.duration_since(&start).unwrap() > Duration::ZERO);
+    assert_eq!(start.duration_since(&end).unwrap(), Duration::ZERO);
 }
 
 /// Drops streams while they work; new streams reuse their slots.

@@ -65,12 +65,12 @@ fn cached_memory_is_reused() {
     let (pool, device) = (Pool::default(), Device::of(1 << 30));
     let (first, _) = pool.take(MB, &device).unwrap();
     let address = first.address;
-    pool.give(first, WaitSet::new(), &device);
+    pool.give_back(first, WaitSet::new(), &device);
     let reserved = pool.statistics().reserved;
     for _ in 0..1000 {
         let (again, _) = pool.take(MB, &device).unwrap();
         assert_eq!(again.address, address);
-        pool.give(again, WaitSet::new(), &device);
+        pool.give_back(again, WaitSet::new(), &device);
     }
     let statistics = pool.statistics();
     assert_eq!((statistics.allocations, statistics.hits), (1001, 1000));
@@ -85,10 +85,10 @@ fn pending_uses_pass_to_the_next_owner() {
     let at = TimelinePoint { stream: 3, count: 8 };
     let (piece, pending) = pool.take(MB, &device).unwrap();
     assert!(pending.is_empty());
-    pool.give(piece, [at].into_iter().collect(), &device);
+    pool.give_back(piece, [at].into_iter().collect(), &device);
     let (again, pending) = pool.take(MB, &device).unwrap();
     assert_eq!(pending.as_slice(), [at]);
-    pool.give(again, pending, &device);
+    pool.give_back(again, pending, &device);
     // An allocation of another size, after the block was merged with its neighbor.
     pool.statistics();
     let (_, pending) = pool.take(MB / 2 + 1, &device).unwrap();
@@ -101,7 +101,7 @@ fn an_empty_allocation_takes_no_memory() {
     let (pool, device) = (Pool::default(), Device::of(0));
     let (piece, _) = pool.take(0, &device).unwrap();
     assert_eq!(piece.address, 0);
-    pool.give(piece, WaitSet::new(), &device);
+    pool.give_back(piece, WaitSet::new(), &device);
     assert_eq!(pool.statistics(), MemoryStatistics::default());
 }
 
@@ -110,7 +110,7 @@ fn cached_memory_is_trimmed_before_an_allocation_fails() {
     let (pool, device) = (Pool::default(), Device::of(64 * MB as u64));
     let at = TimelinePoint { stream: 1, count: 1 };
     let (large, _) = pool.take(40 * MB, &device).unwrap();
-    pool.give(large, [at].into_iter().collect(), &device);
+    pool.give_back(large, [at].into_iter().collect(), &device);
     // 24 MB are left. The pool waits until the 40 MB are unused, and releases them for this
     // request.
     let (larger, _) = pool.take(60 * MB, &device).unwrap();
@@ -125,8 +125,8 @@ fn cached_memory_is_trimmed_before_an_allocation_fails() {
         "{message}"
     );
     assert!(message.contains("67108864 bytes in use"), "{message}");
-    pool.give(larger, WaitSet::new(), &device);
-    pool.give(rest, WaitSet::new(), &device);
+    pool.give_back(larger, WaitSet::new(), &device);
+    pool.give_back(rest, WaitSet::new(), &device);
     assert_eq!(pool.trim(&device).unwrap(), 64 * MB as u64);
     assert_eq!(pool.statistics().reserved, 0);
     assert!(device.held.borrow().is_empty());
@@ -142,11 +142,11 @@ fn the_limit_is_enforced() {
         error.to_string().contains("`Device::limit_memory` is 20971520; raise the limit, or drop buffers"),
         "{error}"
     );
-    pool.give(first, WaitSet::new(), &device);
+    pool.give_back(first, WaitSet::new(), &device);
     // Cached memory is released for the request.
     let (second, _) = pool.take(17 * MB, &device).unwrap();
     assert_eq!(pool.statistics().reserved, 18 * MB as u64);
-    pool.give(second, WaitSet::new(), &device);
+    pool.give_back(second, WaitSet::new(), &device);
 }
 
 #[test]
@@ -154,17 +154,17 @@ fn small_allocations_do_not_keep_large_segments() {
     let (pool, device) = (Pool::default(), Device::of(1 << 30));
     let (small, _) = pool.take(100, &device).unwrap();
     let (large, _) = pool.take(8 * MB, &device).unwrap();
-    pool.give(large, WaitSet::new(), &device);
+    pool.give_back(large, WaitSet::new(), &device);
     assert_eq!(pool.trim(&device).unwrap(), LARGE_SEGMENT);
     assert_eq!(pool.statistics().reserved, SEGMENT);
-    pool.give(small, WaitSet::new(), &device);
+    pool.give_back(small, WaitSet::new(), &device);
 }
 
 #[test]
 fn a_lost_device_keeps_its_segments() {
     let (pool, device) = (Pool::default(), Device::of(1 << 30));
     let (piece, _) = pool.take(MB, &device).unwrap();
-    pool.give(piece, WaitSet::new(), &device);
+    pool.give_back(piece, WaitSet::new(), &device);
     device.lost.set(true);
     assert!(pool.trim(&device).is_err());
     assert_eq!((pool.statistics().segments, device.held.borrow().len()), (1, 1));
@@ -180,15 +180,15 @@ fn excessive_sizes_are_rejected() {
 
 #[test]
 fn a_bare_pool_does_not_cache() {
-    let (pool, device) = (Pool::bare(), Device::of(1000));
+    let (pool, device) = (Pool::uncached(), Device::of(1000));
     let at = TimelinePoint { stream: 1, count: 1 };
     let (first, _) = pool.take(300, &device).unwrap();
     let (second, _) = pool.take(300, &device).unwrap();
     assert_eq!(device.held.borrow().values().copied().collect::<Vec<_>>(), [300, 300]);
     assert!(pool.take(500, &device).is_err());
-    pool.give(first, [at].into_iter().collect(), &device);
+    pool.give_back(first, [at].into_iter().collect(), &device);
     assert_eq!(device.waited.borrow().as_slice(), [at]);
-    pool.give(second, WaitSet::new(), &device);
+    pool.give_back(second, WaitSet::new(), &device);
     assert!(device.held.borrow().is_empty());
     let statistics = pool.statistics();
     assert_eq!((statistics.in_use, statistics.reserved, statistics.segments, statistics.hits), (0, 0, 0, 0));

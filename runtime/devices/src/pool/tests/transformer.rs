@@ -183,7 +183,7 @@ fn played(trace: &str) -> (u64, u64) {
             live += number;
         } else {
             let (piece, bytes) = buffers[number].take().unwrap();
-            pool.give(piece, WaitSet::new(), &device);
+            pool.give_back(piece, WaitSet::new(), &device);
             live -= bytes;
         }
         most = most.max(live);
