@@ -353,7 +353,7 @@ fn times(number: usize) -> String {
 }
 
 /// Checks that the gaps between a view's elements are unchanged.
-pub(super) fn gaps(
+pub(super) fn check_gaps(
     executor: &Executor,
     names: &[String],
     outputs: &[(usize, StridedArray)],
@@ -434,7 +434,7 @@ mod tests {
         assert_eq!(differ("y", &a, &b, None).unwrap().index, None);
         let case = Case::new("", [Input::Array(a)]);
         assert!(matches!(
-            gaps(&Executor::Lowered, &["y".into()], &[(0, b)], &case),
+            check_gaps(&Executor::Lowered, &["y".into()], &[(0, b)], &case),
             Some(Failure::Outside { offset: 1, .. })
         ));
     }

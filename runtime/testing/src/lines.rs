@@ -44,10 +44,10 @@ impl AccessesByLine {
 
     /// Adds the PTX lines to each finding about memory.
     pub fn locate(&self, report: &mut Report) {
-        report.findings.iter_mut().for_each(|finding| finding.ptx = self.made_for(finding));
+        report.findings.iter_mut().for_each(|finding| finding.ptx = self.lines_for(finding));
     }
 
-    fn made_for(&self, finding: &Finding) -> Vec<PtxLine> {
+    fn lines_for(&self, finding: &Finding) -> Vec<PtxLine> {
         let place = &finding.place;
         let space = match finding.object.as_ref().map(|object| object.space) {
             Some(Space::Buffer) => ".global",

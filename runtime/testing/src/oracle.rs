@@ -1,7 +1,7 @@
 //! Runs of one case on one executor, with its findings: for tests of kernels with deliberate bugs.
 
 use super::check::PreparedInstance;
-use super::compare::{gaps, order_dependent, reference};
+use super::compare::{check_gaps, order_dependent, reference};
 use super::signature::Outputs;
 use super::{Case, Executor, Expected, Failure};
 use kernel_dsl::Launcher;
@@ -65,7 +65,8 @@ impl<'p> Oracle<'p> {
     /// differ.
     pub fn wrong(&self, case: &Case, run: &OracleRun, expected: &[Expected]) -> Option<Failure> {
         let (executor, names) = (Executor::Lowered, self.prepared.names());
-        gaps(&executor, names, &run.outputs, case).or_else(|| reference(&executor, names, &run.outputs, case, expected))
+        check_gaps(&executor, names, &run.outputs, case)
+            .or_else(|| reference(&executor, names, &run.outputs, case, expected))
     }
 
     /// Returns whether two runs of `case` differ in an argument that must not depend on the

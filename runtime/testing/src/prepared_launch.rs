@@ -72,7 +72,7 @@ impl FormTimes {
             let start = Instant::now();
             let once = time(&stream, 1, &mut bare)? + time(&stream, 1, &mut checked)?;
             let of_a_round = limit.as_secs_f64() / (WARM_UP + rounds) as f64 / once.as_secs_f64().max(1e-9);
-            let launches = (of_a_round as u32).clamp(1, bare.in_a_row().unwrap_or(LAUNCHES).min(LAUNCHES));
+            let launches = (of_a_round as u32).clamp(1, bare.max_launches_in_a_row().unwrap_or(LAUNCHES).min(LAUNCHES));
             let mut times = Vec::new();
             while times.len() < WARM_UP + rounds && (times.len() < MIN_ROUNDS || start.elapsed() < limit) {
                 times.push([time(&stream, launches, &mut bare)?, time(&stream, launches, &mut checked)?]);
@@ -101,7 +101,7 @@ pub struct RepeatedLaunch<'a> {
 impl RepeatedLaunch<'_> {
     /// Returns the largest number of launches in a row without a restore between them; `None` if
     /// there is no limit.
-    pub fn in_a_row(&self) -> Option<u32> {
+    pub fn max_launches_in_a_row(&self) -> Option<u32> {
         (!self.memory.restored.is_empty()).then_some(self.prepared.len() as u32)
     }
 
@@ -213,7 +213,7 @@ fn with(
     let signature = Signature::of(&program);
     let case = signature.sized(&program, case).pop().unwrap_or_else(|| case.clone());
     let inputs = signature.buffers(stream.device(), &case)?;
-    let restored = if memory::reads_written(&lowered) { signature.written(&inputs) } else { Vec::new() };
+    let restored = if memory::may_read_written_memory(&lowered) { signature.written(&inputs) } else { Vec::new() };
     let bytes: usize = restored.iter().map(|(_, input)| input.bytes()).sum();
     let copies = match restored.is_empty() {
         true => 0,
@@ -242,5 +242,5 @@ fn time(stream: &Stream, launches: u32, launch: &mut RepeatedLaunch<'_>) -> Resu
     (0..launches).try_for_each(|_| launch.launch())?;
     let end = stream.record()?;
     stream.wait()?;
-    Ok(end.since(&start)? / launches)
+    Ok(end.duration_since(&start)? / launches)
 }

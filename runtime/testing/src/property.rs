@@ -173,11 +173,11 @@ impl<'a> Property<'a> {
             Some(seed) => vec![seed],
             None => (0..self.count).map(|_| seeds.bits()).collect(),
         };
-        seeds.into_iter().try_for_each(|seed| self.one(&prepared, seed))
+        seeds.into_iter().try_for_each(|seed| self.run_seed(&prepared, seed))
     }
 
     /// Runs the case of one seed, and shrinks it if it fails.
-    fn one(&self, prepared: &PreparedInstance, seed: u64) -> Result<(), Box<Counterexample>> {
+    fn run_seed(&self, prepared: &PreparedInstance, seed: u64) -> Result<(), Box<Counterexample>> {
         let draw = |plan: FixedDraws| {
             let mut drawn = Gen::new(seed, plan);
             let mut case = (self.cases)(&mut drawn);
@@ -186,7 +186,7 @@ impl<'a> Property<'a> {
             }
             (drawn, case)
         };
-        let run = |case: Case| self.checker.first(prepared, &case, self.reference.as_deref());
+        let run = |case: Case| self.checker.first_failure(prepared, &case, self.reference.as_deref());
         let plan = FixedDraws::default();
         let (drawn, case) = draw(plan.clone());
         let Err(failed) = run(case) else { return Ok(()) };

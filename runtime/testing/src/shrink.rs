@@ -75,12 +75,12 @@ where
             if before == least {
                 continue;
             }
-            if !self.smaller(number, least) {
+            if !self.fails_with_size(number, least) {
                 // The least size passes, and the best case fails.
                 let mut passes = least;
                 while let Some(fails) = self.size(number).filter(|fails| *fails > passes + 1) {
                     let middle = passes + (fails - passes) / 2;
-                    if !self.smaller(number, middle) {
+                    if !self.fails_with_size(number, middle) {
                         passes = middle;
                     }
                 }
@@ -92,7 +92,7 @@ where
 
     /// Returns whether the case still fails with size `number` reduced to `value`. Arrays lose
     /// values at their end, or else at their beginning.
-    fn smaller(&mut self, number: usize, value: usize) -> bool {
+    fn fails_with_size(&mut self, number: usize, value: usize) -> bool {
         let mut plan = self.best.plan.clone();
         plan.sizes = self.best.drawn.sizes.iter().map(|size| size.value).collect();
         plan.sizes[number] = value;

@@ -136,6 +136,6 @@ pub fn agree<K: Kernel>(case: &Case, reference: impl FnOnce(&[Input]) -> Vec<Exp
     let failed = |why: String| TestCaseError::fail(why);
     let prepared =
         PreparedInstance::compile(K::ARTIFACT, &Instance(K::CONSTANTS.to_vec())).map_err(|e| failed(e.to_string()))?;
-    let agreed = Checker::new(None).first(&prepared, case, Some(reference));
+    let agreed = Checker::new(None).first_failure(&prepared, case, Some(reference));
     agreed.map_err(|wrong| failed(wrong.failure.with(&wrong.warnings)))
 }

@@ -46,7 +46,7 @@ fn repeat<K: Kernel>(
     let stream = device.stream()?;
     let mut in_a_row = None;
     testing::prepared(&stream, K::ARTIFACT, K::CONSTANTS, &inputs.into(), |launch: &mut RepeatedLaunch<'_>| {
-        in_a_row = launch.in_a_row();
+        in_a_row = launch.max_launches_in_a_row();
         for _ in 0..launches {
             if restore {
                 launch.restore()?;

@@ -75,7 +75,7 @@ impl<'a> Agreement<'a> {
         if let Some(gpu) = self.checker.gpu() {
             self.cuda(gpu, &baseline, judge)?;
         }
-        let judged = self.judged(&baseline, scheduled, judge, warnings);
+        let judged = self.check_results(&baseline, scheduled, judge, warnings);
         let judged = judged.and_then(|()| interleaved.iter().try_for_each(|outputs| judge(Executor::Ptx, outputs)));
         match warnings.first() {
             Some(report) if self.checker.warnings_denied => judged.and(Err(Failure::Warned { report: report.into() })),
@@ -118,7 +118,8 @@ impl<'a> Agreement<'a> {
     /// schedule.
     fn other_schedules(&self, baseline: &Baseline, warnings: &mut Warnings) -> Result<ScheduledOutputs, Failure> {
         let mut free = Vec::new();
-        let seeded = self.checker.others(self.prepared).into_iter().filter(|other| *other != baseline.first_schedule);
+        let seeded =
+            self.checker.other_schedules(self.prepared).into_iter().filter(|other| *other != baseline.first_schedule);
         for other in seeded.chain(self.interleavings(baseline)) {
             match (self.scheduled(baseline, other, warnings), other) {
                 (Ok(Some(outputs)), _) if !self.order_dependent.is_empty() => free.push((other, outputs)),
@@ -178,12 +179,12 @@ impl<'a> Agreement<'a> {
         let optimized = self
             .interpret(&|a| self.logged(&self.prepared.optimized, a, &in_order).map(drop))
             .map_err(self.stopped(Executor::Optimized))?;
-        self.prepared.same(&baseline.outputs, &optimized, Executor::Optimized)?;
+        self.prepared.check_equal(&baseline.outputs, &optimized, Executor::Optimized)?;
         same_lines(&baseline.lines, &self.printed.take(), Executor::Optimized)?;
         let (executable, form) = &self.prepared.checked;
         let checked = self.interpret(&|a| executable.run_checked(a, form, in_order.clone()));
         let checked = checked.map_err(self.stopped(Executor::Checked))?;
-        self.prepared.same(&baseline.outputs, &checked, Executor::Checked)
+        self.prepared.check_equal(&baseline.outputs, &checked, Executor::Checked)
     }
 
     /// Runs the PTX under each policy for branches: the result must not depend on which side of a
@@ -192,10 +193,10 @@ impl<'a> Agreement<'a> {
         for policy in [BranchPolicy::PostDominator, BranchPolicy::LowestFirst] {
             let Some(outputs) = self.interpreted_ptx(Options { policy, ..Options::default() })? else { break };
             if self.prepared.foreign {
-                self.prepared.near(&self.order_dependent, &baseline.outputs, &outputs, Executor::Ptx)?;
+                self.prepared.check_near(&self.order_dependent, &baseline.outputs, &outputs, Executor::Ptx)?;
                 judge(Executor::Ptx, &outputs)?;
             } else {
-                self.prepared.same(&baseline.outputs, &outputs, Executor::Ptx)?;
+                self.prepared.check_equal(&baseline.outputs, &outputs, Executor::Ptx)?;
             }
             same_lines(&baseline.lines, &self.printed.take(), Executor::Ptx)?;
         }
@@ -238,7 +239,7 @@ impl<'a> Agreement<'a> {
         let (artifact, constants) = prepared.instance();
         let mut compare = |executor: Executor, outputs: Result<Outputs>| {
             let outputs = outputs.map_err(self.stopped(executor.clone()))?;
-            prepared.near(&self.order_dependent, &baseline.outputs, &outputs, executor.clone())?;
+            prepared.check_near(&self.order_dependent, &baseline.outputs, &outputs, executor.clone())?;
             if self.order_dependent.is_empty() { Ok(()) } else { judge(executor, &outputs) }
         };
         let outputs = prepared.run(gpu, case, |arguments| {
@@ -252,7 +253,7 @@ impl<'a> Agreement<'a> {
 
     /// Compares the baseline, and then the outputs that may depend on the schedule, with the
     /// reference. Adds the origins of NaNs and infinities to the warnings of a wrong baseline.
-    fn judged(
+    fn check_results(
         &self,
         baseline: &Baseline,
         scheduled: ScheduledOutputs,

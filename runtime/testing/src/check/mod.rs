@@ -151,7 +151,7 @@ impl Checker {
                 let run = |case: &Case| {
                     let (expected, mut warnings) =
                         (|inputs: &[Input]| (spec.reference)(instance, inputs), Warnings::default());
-                    let failure = self.warned(&prepared, case, expected, &mut warnings).err();
+                    let failure = self.check_case(&prepared, case, expected, &mut warnings).err();
                     let printed = String::from_utf8_lossy(&std::mem::take(&mut warnings.printed)).into_owned();
                     (CaseReport { printed, ..CaseReport::new(&case.name, failure) }, warnings)
                 };
@@ -184,7 +184,7 @@ impl Checker {
     }
 
     /// Returns the other schedules under which the oracle runs the kernel.
-    fn others(&self, prepared: &PreparedInstance) -> Vec<Schedule> {
+    fn other_schedules(&self, prepared: &PreparedInstance) -> Vec<Schedule> {
         let races = Check::parse("race").unwrap_or_default();
         let blind = self.options.checks != Checks::All || races.iter().any(|c| self.options.without.contains(*c));
         let seeded = match self.orders {
@@ -238,10 +238,10 @@ impl Checker {
         case: &Case,
         expected: impl FnOnce(&[Input]) -> Vec<Expected>,
     ) -> Result<(), Failure> {
-        self.warned(prepared, case, expected, &mut Warnings::default())
+        self.check_case(prepared, case, expected, &mut Warnings::default())
     }
 
-    fn warned(
+    fn check_case(
         &self,
         prepared: &PreparedInstance,
         case: &Case,
@@ -260,7 +260,7 @@ impl Checker {
 
     /// Runs one case as [`case`](Checker::case) does; returns the first failure and the block size
     /// in which it occurred. Without `expected`, the executors are only compared with each other.
-    pub(super) fn first(
+    pub(super) fn first_failure(
         &self,
         prepared: &PreparedInstance,
         case: &Case,

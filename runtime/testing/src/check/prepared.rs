@@ -1,6 +1,6 @@
 //! An instance, compiled for every executor.
 
-use crate::compare::{differ, gaps, reference};
+use crate::compare::{check_gaps, differ, reference};
 use crate::lines::AccessesByLine;
 use crate::ptx;
 use crate::signature::{Outputs, Signature};
@@ -198,7 +198,7 @@ impl PreparedInstance {
         expected: Option<&[Expected]>,
     ) -> Result<(), Failure> {
         let wrong = || reference(&executor, &self.signature.names, outputs, case, expected?);
-        gaps(&executor, &self.signature.names, outputs, case).or_else(wrong).map_or(Ok(()), Err)
+        check_gaps(&executor, &self.signature.names, outputs, case).or_else(wrong).map_or(Ok(()), Err)
     }
 
     /// Checks that each argument that depends on approximate values has a tolerance.
@@ -216,7 +216,7 @@ impl PreparedInstance {
 
     /// Checks that a GPU's outputs match the oracle's, within the kernel's tolerance for
     /// approximate values.
-    pub(super) fn near(
+    pub(super) fn check_near(
         &self,
         order_dependent: &[usize],
         lowered: &Outputs,
@@ -246,7 +246,7 @@ impl PreparedInstance {
     }
 
     /// Checks that another executor's outputs match the oracle's.
-    pub(super) fn same(&self, lowered: &Outputs, other: &Outputs, executor: Executor) -> Result<(), Failure> {
+    pub(super) fn check_equal(&self, lowered: &Outputs, other: &Outputs, executor: Executor) -> Result<(), Failure> {
         let differences = lowered
             .iter()
             .zip(other)
