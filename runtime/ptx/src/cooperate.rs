@@ -46,8 +46,8 @@ impl Machine<'_, '_> {
     /// Exchanges values.
     pub fn shuffle<const CHECKED: bool>(&mut self, warp: &mut Warp, inst: &Inst, shuffle: &Shuffle, mask: u32) {
         if CHECKED {
-            self.needs(warp, inst, shuffle.selector.1, mask, "reads from a lane");
-            self.needs(warp, inst, shuffle.clamp.1, mask, "reads from a segment");
+            self.require_defined(warp, inst, shuffle.selector.1, mask, "reads from a lane");
+            self.require_defined(warp, inst, shuffle.clamp.1, mask, "reads from a segment");
         }
         let registers = &mut warp.registers;
         let before: [u64; LANES] = std::array::from_fn(|lane| registers.get(shuffle.value.0, lane));
@@ -97,10 +97,10 @@ impl Machine<'_, '_> {
     /// Votes, each lane among its own members.
     pub fn vote<const CHECKED: bool>(&mut self, warp: &mut Warp, inst: &Inst, vote: &Vote, mask: u32) {
         if CHECKED {
-            self.needs(warp, inst, vote.condition.id, mask, "votes by a predicate");
+            self.require_defined(warp, inst, vote.condition.id, mask, "votes by a predicate");
         }
         let registers = &mut warp.registers;
-        let ayes = vote.condition.among(registers, mask);
+        let ayes = vote.condition.lanes_of(registers, mask);
         for lane in lanes(mask) {
             // All lanes that execute the instruction vote, and a lane's result is limited to its
             // own members. Machine code of sm_61 does the same.

@@ -53,14 +53,14 @@ impl Machine<'_, '_> {
             );
             let located = access.layer.iter().chain(&access.coordinates).chain(&access.offset);
             for data in [&access.handle].into_iter().chain(located) {
-                self.needs(warp, inst, data.id, mask, "has a location");
+                self.require_defined(warp, inst, data.id, mask, "has a location");
                 if surface || data.id == access.handle.id {
-                    self.decides(warp, inst, data.id, mask, "has a location");
+                    self.warn_approximate(warp, inst, data.id, mask, "has a location");
                 }
                 good &= warp.registers.defined[data.id as usize];
             }
             for data in &access.values {
-                self.needs(warp, inst, data.id, good, "stores a value");
+                self.require_defined(warp, inst, data.id, good, "stores a value");
             }
         }
         let mut faults: Vec<(usize, TextureFault)> = Vec::new();

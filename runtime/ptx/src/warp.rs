@@ -153,7 +153,7 @@ impl Machine<'_, '_> {
                 InstructionKind::Branch(target) => self.branch(warp, *target, mask),
                 InstructionKind::BranchIndexed { index, targets } => {
                     if CHECKED {
-                        self.needs(warp, inst, index.1, mask, "branches by an index");
+                        self.require_defined(warp, inst, index.1, mask, "branches by an index");
                     }
                     self.branch_indexed(warp, inst, index.0, targets, mask);
                 }
@@ -251,8 +251,8 @@ impl Machine<'_, '_> {
         let active = warp.flow.mask;
         let Some(guard) = inst.guard else { return active };
         if CHECKED {
-            self.needs(warp, inst, guard.id, active, "is guarded by a condition");
-            self.decides(warp, inst, guard.id, active, "is guarded by a condition");
+            self.require_defined(warp, inst, guard.id, active, "is guarded by a condition");
+            self.warn_approximate(warp, inst, guard.id, active, "is guarded by a condition");
         }
         active & guard.holds(&warp.registers)
     }
@@ -304,7 +304,7 @@ impl Machine<'_, '_> {
             mask = self.with_address(warp, inst, copy.to.base, mask);
             mask = self.with_address(warp, inst, copy.from.base, mask);
             if let Some((_, id)) = copy.read {
-                self.needs(warp, inst, id, mask, "copies a number of bytes");
+                self.require_defined(warp, inst, id, mask, "copies a number of bytes");
             }
         }
         self.copy::<CHECKED>(warp, inst, copy, mask);
@@ -319,7 +319,7 @@ impl Machine<'_, '_> {
         }
         if CHECKED {
             for data in access.values.iter().flatten() {
-                self.needs(warp, inst, data.id, mask, "stores a value");
+                self.require_defined(warp, inst, data.id, mask, "stores a value");
             }
         }
         self.polls = 0;
@@ -346,7 +346,7 @@ impl Machine<'_, '_> {
         }
         if CHECKED {
             for data in &atomic.operands {
-                self.needs(warp, inst, data.id, mask, "has an operand");
+                self.require_defined(warp, inst, data.id, mask, "has an operand");
             }
         }
         let changed = self.atomic::<CHECKED>(warp, inst, atomic, mask);
@@ -431,7 +431,7 @@ impl Machine<'_, '_> {
         let Some((place, id)) = members else { return Some(mask) };
         let Some(first) = lanes(mask).next() else { return Some(mask) };
         if CHECKED {
-            self.needs(warp, inst, id, mask, "has a mask of members");
+            self.require_defined(warp, inst, id, mask, "has a mask of members");
         }
         let named: [u32; LANES] = std::array::from_fn(|lane| warp.registers.get(place, lane) as u32);
         let live = warp.flow.live;
@@ -497,10 +497,10 @@ impl Machine<'_, '_> {
         let threads = barrier.threads.map(|(place, _)| warp.registers.get(place, first) as u32);
         if CHECKED {
             for (_, id) in [Some(barrier.number), barrier.threads].into_iter().flatten() {
-                self.needs(warp, inst, id, mask, "has an operand");
+                self.require_defined(warp, inst, id, mask, "has an operand");
             }
             if let Some((_, condition, _)) = barrier.reduction {
-                self.needs(warp, inst, condition.id, mask, "reduces a predicate");
+                self.require_defined(warp, inst, condition.id, mask, "reduces a predicate");
             }
         }
         if mask != live {
@@ -541,14 +541,14 @@ impl Machine<'_, '_> {
     /// Returns the lanes with a defined address; reports the other lanes, which do nothing.
     fn with_address(&mut self, warp: &Warp, inst: &Inst, base: Option<(RegisterPlace, Id)>, mask: u32) -> u32 {
         let Some((_, id)) = base else { return mask };
-        self.needs(warp, inst, id, mask, "has an address");
-        self.decides(warp, inst, id, mask, "has an address");
+        self.require_defined(warp, inst, id, mask, "has an address");
+        self.warn_approximate(warp, inst, id, mask, "has an address");
         mask & warp.registers.defined[id as usize]
     }
 
     /// Reports lanes in which the instruction uses an undefined value.
     #[inline(always)]
-    pub fn needs(&mut self, warp: &Warp, inst: &Inst, id: Id, mask: u32, what: &str) {
+    pub fn require_defined(&mut self, warp: &Warp, inst: &Inst, id: Id, mask: u32, what: &str) {
         let undefined = mask & !warp.registers.defined[id as usize];
         if undefined != 0 {
             self.undefined(warp, inst, id, undefined, what);
@@ -557,7 +557,7 @@ impl Machine<'_, '_> {
 
     /// Warns about lanes in which a condition or an address depends on an approximation.
     #[inline(always)]
-    pub fn decides(&mut self, warp: &Warp, inst: &Inst, id: Id, mask: u32, what: &str) {
+    pub fn warn_approximate(&mut self, warp: &Warp, inst: &Inst, id: Id, mask: u32, what: &str) {
         let lanes = mask & warp.registers.approximate[id as usize];
         if lanes == 0 {
             return;
@@ -684,7 +684,7 @@ fn blame(registers: &mut Registers, inst: &Inst, (undefined, why): (u32, &'stati
 
 impl Condition {
     /// Returns the lanes of `mask` in which the condition holds.
-    pub fn among(self, registers: &Registers, mask: u32) -> u32 {
+    pub fn lanes_of(self, registers: &Registers, mask: u32) -> u32 {
         self.holds(registers) & mask
     }
 }

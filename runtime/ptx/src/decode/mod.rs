@@ -454,7 +454,7 @@ impl<'m> Decoder<'m> {
         }
         let modifiers: Vec<Modifier> = instruction.modifiers.iter().copied().chain([Modifier::Ftz]).collect();
         let added = Set::of(&modifiers);
-        let has_form = table::rows(instruction.opcode).iter().any(|row| added.within(row.modifiers));
+        let has_form = table::rows(instruction.opcode).iter().any(|row| added.is_subset_of(row.modifiers));
         has_form.then_some(modifiers)
     }
 

@@ -47,7 +47,7 @@ fn known(register: SpecialRegister) -> Option<Special> {
 }
 
 /// Returns the reason why the contents of a special register cannot be known; `None` if they can.
-fn unknowable(register: SpecialRegister) -> Option<&'static str> {
+fn unknown_reason(register: SpecialRegister) -> Option<&'static str> {
     use SpecialRegister::*;
     match register {
         Pm0 | Pm0Wide | Pm1 | Pm1Wide | Pm2 | Pm2Wide | Pm3 | Pm3Wide | Pm4 | Pm4Wide | Pm5 | Pm5Wide | Pm6
@@ -114,7 +114,7 @@ impl<'m> Decoder<'m> {
             let kind = InstructionKind::Workspace { to: to.place, high };
             return Some(Decoded { kind, reads: smallvec![], writes: smallvec![to.id] });
         }
-        unknowable(register).map(|reason| self.partial(to, &[], reason, |_| (0, false)))
+        unknown_reason(register).map(|reason| self.partial(to, &[], reason, |_| (0, false)))
     }
 
     /// Returns an instruction that reads a clock.
