@@ -180,15 +180,15 @@ impl StandIn {
         static LINKER: OnceLock<Option<CString>> = OnceLock::new();
         static NVRTC: OnceLock<Option<CString>> = OnceLock::new();
         match self {
-            StandIn::Driver => DRIVER.get_or_init(|| beside("libcuda.so.1")).as_deref(),
-            StandIn::Linker => LINKER.get_or_init(|| beside("libcuda_on_cpu_nvjitlink.so")).as_deref(),
-            StandIn::Nvrtc => NVRTC.get_or_init(|| beside("libcuda_on_cpu_nvrtc.so")).as_deref(),
+            StandIn::Driver => DRIVER.get_or_init(|| sibling_path("libcuda.so.1")).as_deref(),
+            StandIn::Linker => LINKER.get_or_init(|| sibling_path("libcuda_on_cpu_nvjitlink.so")).as_deref(),
+            StandIn::Nvrtc => NVRTC.get_or_init(|| sibling_path("libcuda_on_cpu_nvrtc.so")).as_deref(),
         }
     }
 }
 
 /// Returns the path of a library beside this one.
-fn beside(name: &str) -> Option<CString> {
+fn sibling_path(name: &str) -> Option<CString> {
     let mut found = AddressInformation { file: null(), base: null_mut(), symbol: null(), address: null_mut() };
     // SAFETY: the address is that of a function of this library, and the result is valid for
     // writes.

@@ -119,7 +119,7 @@ impl Event {
     }
 
     /// Returns the milliseconds from `start` to this event.
-    pub fn since(&self, start: &Event) -> Result<f32> {
+    pub fn elapsed_ms(&self, start: &Event) -> Result<f32> {
         let (from, to) = (start.time()?, self.time()?);
         let seconds = match to.checked_duration_since(from) {
             Some(duration) => duration.as_secs_f64(),

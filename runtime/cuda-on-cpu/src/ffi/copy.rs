@@ -37,12 +37,16 @@ fn copy(from: CopySide, to: CopySide, bytes: usize) -> MemoryCopy {
 }
 
 /// Runs a copy in the memory of the current context, and waits until the copy is complete.
-fn now(driver: &Driver, copy: impl FnOnce(&Arc<Context>) -> Result<MemoryCopy>) -> Result {
+fn copy_and_wait(driver: &Driver, copy: impl FnOnce(&Arc<Context>) -> Result<MemoryCopy>) -> Result {
     driver.copy_now(copy(&driver.current()?)?)
 }
 
 /// Submits a copy to a stream, in the memory of the stream's context.
-fn later(driver: &Driver, stream: sys::CUstream, copy: impl FnOnce(&Arc<Context>) -> Result<MemoryCopy>) -> Result {
+fn submit_copy(
+    driver: &Driver,
+    stream: sys::CUstream,
+    copy: impl FnOnce(&Arc<Context>) -> Result<MemoryCopy>,
+) -> Result {
     let queue = driver.queue(handle(stream))?;
     driver.copy(copy(queue.context())?, &queue)
 }
@@ -83,17 +87,17 @@ fn fill_later(driver: &Driver, stream: sys::CUstream, numbers: Numbers) -> Resul
 exports! {
     fn cuMemcpy(to: sys::CUdeviceptr, from: sys::CUdeviceptr, bytes: usize) as cuMemcpy_ptds = call |driver| {
         // SAFETY: as above.
-        now(driver, |context| Ok(unsafe { copy(unified(context, from), unified(context, to), bytes) }))
+        copy_and_wait(driver, |context| Ok(unsafe { copy(unified(context, from), unified(context, to), bytes) }))
     };
 
     fn cuMemcpyAsync(to: sys::CUdeviceptr, from: sys::CUdeviceptr, bytes: usize, stream: sys::CUstream) as cuMemcpyAsync_ptsz = call |driver| {
         // SAFETY: as above.
-        later(driver, stream, |context| Ok(unsafe { copy(unified(context, from), unified(context, to), bytes) }))
+        submit_copy(driver, stream, |context| Ok(unsafe { copy(unified(context, from), unified(context, to), bytes) }))
     };
 
     fn cuMemcpyHtoD_v2(to: sys::CUdeviceptr, from: *const c_void, bytes: usize) as cuMemcpyHtoD_v2_ptds = call |driver| {
         // SAFETY: as above.
-        now(driver, |context| Ok(copy(unsafe { host(from) }, device(context, to), bytes)))
+        copy_and_wait(driver, |context| Ok(copy(unsafe { host(from) }, device(context, to), bytes)))
     };
 
     fn cuMemcpyHtoDAsync_v2(
@@ -103,12 +107,12 @@ exports! {
         stream: sys::CUstream,
     ) as cuMemcpyHtoDAsync_v2_ptsz = call |driver| {
         // SAFETY: as above.
-        later(driver, stream, |context| Ok(copy(unsafe { host(from) }, device(context, to), bytes)))
+        submit_copy(driver, stream, |context| Ok(copy(unsafe { host(from) }, device(context, to), bytes)))
     };
 
     fn cuMemcpyDtoH_v2(to: *mut c_void, from: sys::CUdeviceptr, bytes: usize) as cuMemcpyDtoH_v2_ptds = call |driver| {
         // SAFETY: as above.
-        now(driver, |context| Ok(copy(device(context, from), unsafe { host(to) }, bytes)))
+        copy_and_wait(driver, |context| Ok(copy(device(context, from), unsafe { host(to) }, bytes)))
     };
 
     fn cuMemcpyDtoHAsync_v2(
@@ -118,11 +122,11 @@ exports! {
         stream: sys::CUstream,
     ) as cuMemcpyDtoHAsync_v2_ptsz = call |driver| {
         // SAFETY: as above.
-        later(driver, stream, |context| Ok(copy(device(context, from), unsafe { host(to) }, bytes)))
+        submit_copy(driver, stream, |context| Ok(copy(device(context, from), unsafe { host(to) }, bytes)))
     };
 
     fn cuMemcpyDtoD_v2(to: sys::CUdeviceptr, from: sys::CUdeviceptr, bytes: usize) as cuMemcpyDtoD_v2_ptds = call |driver| {
-        now(driver, |context| Ok(copy(device(context, from), device(context, to), bytes)))
+        copy_and_wait(driver, |context| Ok(copy(device(context, from), device(context, to), bytes)))
     };
 
     fn cuMemcpyDtoDAsync_v2(
@@ -131,7 +135,7 @@ exports! {
         bytes: usize,
         stream: sys::CUstream,
     ) as cuMemcpyDtoDAsync_v2_ptsz = call |driver| {
-        later(driver, stream, |context| Ok(copy(device(context, from), device(context, to), bytes)))
+        submit_copy(driver, stream, |context| Ok(copy(device(context, from), device(context, to), bytes)))
     };
 
     fn cuMemcpyPeer(
@@ -156,32 +160,32 @@ exports! {
     ) as cuMemcpyPeerAsync_ptsz = call |driver| {
         let (there, here) =
             (driver.contexts.get(handle(to_context))?, driver.contexts.get(handle(from_context))?);
-        later(driver, stream, |_| Ok(copy(device(&here, from), device(&there, to), bytes)))
+        submit_copy(driver, stream, |_| Ok(copy(device(&here, from), device(&there, to), bytes)))
     };
 
     fn cuMemcpy2D_v2(of: *const Copy2D) as cuMemcpy2DUnaligned_v2 as cuMemcpy2DUnaligned_v2_ptds as cuMemcpy2D_v2_ptds = call |driver| {
         // SAFETY: as above.
-        now(driver, |context| unsafe { Copy3D::from(get(of)?).read(context, Some(&driver.arrays)) })
+        copy_and_wait(driver, |context| unsafe { Copy3D::from(get(of)?).read(context, Some(&driver.arrays)) })
     };
 
     fn cuMemcpy2DAsync_v2(of: *const Copy2D, stream: sys::CUstream) as cuMemcpy2DAsync_v2_ptsz = call |driver| {
         // SAFETY: as above.
-        later(driver, stream, |context| unsafe { Copy3D::from(get(of)?).read(context, Some(&driver.arrays)) })
+        submit_copy(driver, stream, |context| unsafe { Copy3D::from(get(of)?).read(context, Some(&driver.arrays)) })
     };
 
     fn cuMemcpy3D_v2(of: *const Copy3D) as cuMemcpy3D_v2_ptds = call |driver| {
         // SAFETY: as above.
-        now(driver, |context| unsafe { get(of)?.read(context, Some(&driver.arrays)) })
+        copy_and_wait(driver, |context| unsafe { get(of)?.read(context, Some(&driver.arrays)) })
     };
 
     fn cuMemcpy3DAsync_v2(of: *const Copy3D, stream: sys::CUstream) as cuMemcpy3DAsync_v2_ptsz = call |driver| {
         // SAFETY: as above.
-        later(driver, stream, |context| unsafe { get(of)?.read(context, Some(&driver.arrays)) })
+        submit_copy(driver, stream, |context| unsafe { get(of)?.read(context, Some(&driver.arrays)) })
     };
 
     fn cuMemcpyHtoA_v2(to: sys::CUarray, offset: usize, from: *const c_void, bytes: usize) as cuMemcpyHtoA_v2_ptds = call |driver| {
         // SAFETY: as above.
-        now(driver, |_| Ok(copy(unsafe { host(from) }, row_of(driver, to, offset, bytes)?, bytes)))
+        copy_and_wait(driver, |_| Ok(copy(unsafe { host(from) }, row_of(driver, to, offset, bytes)?, bytes)))
     };
 
     fn cuMemcpyHtoAAsync_v2(
@@ -192,12 +196,12 @@ exports! {
         stream: sys::CUstream,
     ) as cuMemcpyHtoAAsync_v2_ptsz = call |driver| {
         // SAFETY: as above.
-        later(driver, stream, |_| Ok(copy(unsafe { host(from) }, row_of(driver, to, offset, bytes)?, bytes)))
+        submit_copy(driver, stream, |_| Ok(copy(unsafe { host(from) }, row_of(driver, to, offset, bytes)?, bytes)))
     };
 
     fn cuMemcpyAtoH_v2(to: *mut c_void, from: sys::CUarray, offset: usize, bytes: usize) as cuMemcpyAtoH_v2_ptds = call |driver| {
         // SAFETY: as above.
-        now(driver, |_| Ok(copy(row_of(driver, from, offset, bytes)?, unsafe { host(to) }, bytes)))
+        copy_and_wait(driver, |_| Ok(copy(row_of(driver, from, offset, bytes)?, unsafe { host(to) }, bytes)))
     };
 
     fn cuMemcpyAtoHAsync_v2(
@@ -208,15 +212,15 @@ exports! {
         stream: sys::CUstream,
     ) as cuMemcpyAtoHAsync_v2_ptsz = call |driver| {
         // SAFETY: as above.
-        later(driver, stream, |_| Ok(copy(row_of(driver, from, offset, bytes)?, unsafe { host(to) }, bytes)))
+        submit_copy(driver, stream, |_| Ok(copy(row_of(driver, from, offset, bytes)?, unsafe { host(to) }, bytes)))
     };
 
     fn cuMemcpyDtoA_v2(to: sys::CUarray, offset: usize, from: sys::CUdeviceptr, bytes: usize) as cuMemcpyDtoA_v2_ptds = call |driver| {
-        now(driver, |context| Ok(copy(device(context, from), row_of(driver, to, offset, bytes)?, bytes)))
+        copy_and_wait(driver, |context| Ok(copy(device(context, from), row_of(driver, to, offset, bytes)?, bytes)))
     };
 
     fn cuMemcpyAtoD_v2(to: sys::CUdeviceptr, from: sys::CUarray, offset: usize, bytes: usize) as cuMemcpyAtoD_v2_ptds = call |driver| {
-        now(driver, |context| Ok(copy(row_of(driver, from, offset, bytes)?, device(context, to), bytes)))
+        copy_and_wait(driver, |context| Ok(copy(row_of(driver, from, offset, bytes)?, device(context, to), bytes)))
     };
 
     fn cuMemcpyAtoA_v2(
@@ -226,7 +230,7 @@ exports! {
         from_offset: usize,
         bytes: usize,
     ) as cuMemcpyAtoA_v2_ptds = call |driver| {
-        now(driver, |_| {
+        copy_and_wait(driver, |_| {
             let (from, to) = (row_of(driver, from, from_offset, bytes)?, row_of(driver, to, to_offset, bytes)?);
             Ok(copy(from, to, bytes))
         })

@@ -1,6 +1,6 @@
 //! Initialization, versions and descriptions of codes.
 
-use super::proc_address::{LookupResult, find as look_up, nothing};
+use super::proc_address::{LookupResult, find as look_up, not_found};
 use super::{exports, get, process, put};
 use crate::core::error::{Error, description, name};
 use crate::core::image;
@@ -109,7 +109,7 @@ exports! {
         match unsafe { look_up(symbol, to, version, flags)? } {
             LookupResult::Function(_) => Ok(()),
             // SAFETY: as above.
-            LookupResult::Nothing | LookupResult::Later => Err(unsafe { nothing(symbol, version) }),
+            LookupResult::Nothing | LookupResult::Later => Err(unsafe { not_found(symbol, version) }),
         }
     };
 
@@ -126,7 +126,7 @@ exports! {
         unsafe { super::put_if(status, found.status()) };
         // `status` reports that there is no function. If it is null, the returned code reports it.
         // SAFETY: as above.
-        if found.status() != 0 && status.is_null() { Err(unsafe { nothing(symbol, version) }) } else { Ok(()) }
+        if found.status() != 0 && status.is_null() { Err(unsafe { not_found(symbol, version) }) } else { Ok(()) }
     };
 
     fn cuThreadExchangeStreamCaptureMode(mode: *mut c_uint) = call |_driver| {

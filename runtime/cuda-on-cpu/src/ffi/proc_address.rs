@@ -160,7 +160,7 @@ pub unsafe fn find(symbol: *const c_char, to: *mut *mut c_void, version: c_int, 
 ///
 /// # Safety
 /// `symbol` is null or a text that ends with NUL.
-pub unsafe fn nothing(symbol: *const c_char, version: c_int) -> Error {
+pub unsafe fn not_found(symbol: *const c_char, version: c_int) -> Error {
     // SAFETY: guaranteed by the caller.
     let name = unsafe { text(symbol) }.unwrap_or_default();
     let why = format!("the driver has no function `{name}` for CUDA {}.{}", version / 1000, version % 1000 / 10);

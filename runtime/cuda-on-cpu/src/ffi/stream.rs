@@ -136,7 +136,7 @@ exports! {
     ) as cuEventElapsedTime_v2 = call |driver| {
         let (start, end) = (driver.events.get(handle(start))?, driver.events.get(handle(end))?);
         // SAFETY: the caller's pointer is valid, as cuda.h requires.
-        unsafe { put(milliseconds, end.since(&start)?) }
+        unsafe { put(milliseconds, end.elapsed_ms(&start)?) }
     };
 
     fn cuStreamIsCapturing(stream: sys::CUstream, status: *mut c_uint) as cuStreamIsCapturing_ptsz = call |driver| {

@@ -61,7 +61,7 @@ fn memory_of_another_device_is_rejected() {
         let mut graph = recording.finish().unwrap();
         assert!(said(graph.replay(&second.stream().unwrap())).contains("the graph belongs to cuda:0"));
         let (here, there) = (stream.record().unwrap(), second.stream().unwrap().record().unwrap());
-        assert!(matches!(there.since(&here), Err(Error::OtherDevice { .. })));
+        assert!(matches!(there.duration_since(&here), Err(Error::OtherDevice { .. })));
         // The data is unchanged.
         assert_eq!((x.download().unwrap(), y.download().unwrap()), (numbers(0), numbers(5)));
     });

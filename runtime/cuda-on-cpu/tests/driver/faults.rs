@@ -128,8 +128,8 @@ fn program(device: &Device) -> Result<Vec<f32>> {
     result.extend(replayed(device, &first, &x)?);
     first.wait()?;
     second.wait()?;
-    let _ = end.is_over()?;
-    end.since(&start)?;
+    let _ = end.is_complete()?;
+    end.duration_since(&start)?;
     drop((z, first, second, start, end, pinned));
     device.trim_memory()?;
     Ok(result)

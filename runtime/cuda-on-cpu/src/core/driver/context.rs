@@ -50,14 +50,14 @@ fn flags(flags: u32) -> Result<u32> {
     Ok(flags)
 }
 
-fn none() -> Error {
+fn no_context() -> Error {
     Error::new(CUresult::CUDA_ERROR_INVALID_CONTEXT, "no context is current on this thread")
 }
 
 impl Driver {
     /// Returns the current context, or an error if it cannot be used.
     pub fn current(&self) -> Result<Arc<Context>> {
-        let context = self.top().ok_or_else(none)?;
+        let context = self.top().ok_or_else(no_context)?;
         context.check()?;
         Ok(context)
     }
@@ -127,7 +127,7 @@ impl Driver {
 
     /// Pops the current context, which makes the previous one current.
     pub fn pop(&self) -> Result<Arc<Context>> {
-        let context = STACK.with(|stack| stack.borrow_mut().pop()).ok_or_else(none)?;
+        let context = STACK.with(|stack| stack.borrow_mut().pop()).ok_or_else(no_context)?;
         context.unstack();
         Ok(context)
     }

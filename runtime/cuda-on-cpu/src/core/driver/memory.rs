@@ -78,8 +78,8 @@ impl Driver {
     fn owner_of(&self, address: u64) -> Result<Arc<Context>> {
         let why = || match self.top() {
             // A failed context reports its failure first.
-            Some(context) => context.check().err().unwrap_or_else(|| nothing(address)),
-            None => nothing(address),
+            Some(context) => context.check().err().unwrap_or_else(|| no_allocation(address)),
+            None => no_allocation(address),
         };
         self.owner(address).ok_or_else(why)
     }
@@ -91,12 +91,12 @@ impl Driver {
             found.is_some_and(|allocation| of(allocation.kind) && !allocation.leaving)
         };
         if !good(context) {
-            return Err(nothing(address));
+            return Err(no_allocation(address));
         }
         self.engine.wait(self.engine.last());
         context.check()?;
         // Another thread may have freed the memory in between.
-        context.memory().remove(address).map(drop).ok_or_else(|| nothing(address))
+        context.memory().remove(address).map(drop).ok_or_else(|| no_allocation(address))
     }
 
     /// Allocates memory from a pool, in stream order.
@@ -123,7 +123,7 @@ impl Driver {
         let freeable =
             |kind| matches!(kind, AllocationKind::Device | AllocationKind::Pool(_) | AllocationKind::Managed);
         let Some(allocation) = memory.at(address).filter(|a| freeable(a.kind) && !a.leaving) else {
-            return Err(nothing(address));
+            return Err(no_allocation(address));
         };
         allocation.leaving = true;
         drop(memory);
@@ -199,7 +199,7 @@ impl Driver {
     pub fn copy_now(&self, copy: MemoryCopy) -> Result {
         let queue = StreamArgument::Default(self.current()?);
         copy.check()?;
-        self.now(&queue, StreamWork::Copy(copy))
+        self.submit_and_wait(&queue, StreamWork::Copy(copy))
     }
 
     /// Copies in stream order. The program may reuse pageable host memory as soon as this returns.
@@ -210,7 +210,7 @@ impl Driver {
         }
         copy.stage(queue.context());
         if copy.is_to_wait_for(queue.context()) {
-            return self.now(queue, StreamWork::Copy(copy));
+            return self.submit_and_wait(queue, StreamWork::Copy(copy));
         }
         self.submit(queue, StreamWork::Copy(copy))
     }
@@ -219,7 +219,7 @@ impl Driver {
     pub fn fill_now(&self, fill: Fill) -> Result {
         let queue = StreamArgument::Default(self.current()?);
         fill.check()?;
-        self.now(&queue, StreamWork::Fill(fill))
+        self.submit_and_wait(&queue, StreamWork::Fill(fill))
     }
 
     /// Fills in stream order.
@@ -228,7 +228,7 @@ impl Driver {
         self.submit(queue, StreamWork::Fill(fill))
     }
 
-    fn now(&self, queue: &StreamArgument, work: StreamWork) -> Result {
+    fn submit_and_wait(&self, queue: &StreamArgument, work: StreamWork) -> Result {
         self.submit(queue, work)?;
         self.engine.wait(match queue {
             StreamArgument::Default(_) => self.engine.last(),
@@ -243,6 +243,6 @@ impl Driver {
     }
 }
 
-fn nothing(address: u64) -> Error {
+fn no_allocation(address: u64) -> Error {
     Error::value(format!("no allocation that can be freed in this way begins at {address:#x}"))
 }
