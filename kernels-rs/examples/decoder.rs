@@ -117,7 +117,7 @@ fn weights(device: &Device, shape: DecoderShape, random: &mut Random) -> Result<
     let linear = 1.0 / (width as f32).sqrt();
     Ok(DecoderWeights {
         norm: draw(width, 1.0)?,
-        projection: draw(shape.projected() * width, linear)?,
+        projection: draw(shape.projection_rows() * width, linear)?,
         head_norms: [draw(head, 1.0)?, draw(head, 1.0)?],
         output: draw(width * heads * head, linear)?,
         network_norm: draw(width, 1.0)?,

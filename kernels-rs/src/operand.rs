@@ -8,7 +8,7 @@ use std::fmt::Arguments;
 
 /// The number of elements by which the counters of product kernels run past the end of K before the
 /// kernels compare them.
-pub(crate) const BEYOND_K: usize = 4096;
+pub(crate) const COUNTER_OVERRUN: usize = 4096;
 
 /// An array that is passed to a call.
 pub(crate) trait Operand<const R: usize> {
@@ -16,7 +16,7 @@ pub(crate) trait Operand<const R: usize> {
     fn layout(&self) -> [[usize; R]; 2];
 
     /// Returns the error that rejects the array.
-    fn refused(&self, why: String) -> Error;
+    fn refused_operand(&self, why: String) -> Error;
 
     /// Rejects an array without the extents `wanted`; `why` is the reason for them.
     fn expected(&self, name: &str, wanted: [usize; R], why: &str) -> Result<(), Error> {
@@ -34,7 +34,7 @@ pub(crate) trait Operand<const R: usize> {
         if n as u64 <= max {
             return Ok(());
         }
-        Err(self.refused(format!(
+        Err(self.refused_operand(format!(
             "{n} elements are too many for one call, which takes at most {max}: its kernel counts in 32 bits, up to {beyond} past the last; \
              split the call"
         )))
@@ -42,12 +42,12 @@ pub(crate) trait Operand<const R: usize> {
 
     /// Rejects x × y × z blocks of threads, if a grid that may be [folded](crate::fold) cannot have
     /// them. `work` describes them in the caller's terms.
-    fn startable(&self, blocks: [usize; 3], work: Arguments<'_>) -> Result<(), Error> {
+    fn check_grid(&self, blocks: [usize; 3], work: Arguments<'_>) -> Result<(), Error> {
         if fits(blocks) {
             return Ok(());
         }
         let blocks = blocks.into_iter().fold(1u128, |all, n| all.saturating_mul(n as u128));
-        Err(self.refused(format!(
+        Err(self.refused_operand(format!(
             "{work} take {blocks} blocks of threads, and one call has at most {MAX_BLOCKS}: split the call"
         )))
     }
@@ -60,8 +60,8 @@ macro_rules! operands {
                 [self.extents(), self.strides()]
             }
 
-            fn refused(&self, why: String) -> Error {
-                refused::<T, R>(self.layout(), why)
+            fn refused_operand(&self, why: String) -> Error {
+                refused_operand::<T, R>(self.layout(), why)
             }
         }
     )*};
@@ -69,7 +69,7 @@ macro_rules! operands {
 operands!(BufferView BufferViewMut BufferStrided);
 
 /// Returns the error for an operand with these extents and strides that the call does not support.
-pub(crate) fn refused<T: Element, const R: usize>([extents, strides]: [[usize; R]; 2], why: String) -> Error {
+pub(crate) fn refused_operand<T: Element, const R: usize>([extents, strides]: [[usize; R]; 2], why: String) -> Error {
     rejected(format!("{why} (operand of {}, extents {extents:?}, strides {strides:?})", T::TYPE))
 }
 
@@ -122,10 +122,10 @@ mod tests {
         for blocks in
             [[(1 << 31) - 1, 65_535, 65_535], [0, 1 << 40, 1 << 40], [1, 1, (1 << 31) - 1], [30_000, 70_000, 1]]
         {
-            x.startable(blocks, format_args!("{}", work(1))).unwrap();
+            x.check_grid(blocks, format_args!("{}", work(1))).unwrap();
         }
         for blocks in [[1 << 31, 1, 1], [1, 1 << 31, 1], [2, 1, 1 << 30], [31_000, 70_000, 1], [usize::MAX; 3]] {
-            let message = x.startable(blocks, format_args!("{}", work(7))).unwrap_err().to_string();
+            let message = x.check_grid(blocks, format_args!("{}", work(7))).unwrap_err().to_string();
             assert!(message.contains("7 sequences take") && message.contains("at most 2147483647"), "{message}");
         }
     }

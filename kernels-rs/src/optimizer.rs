@@ -143,7 +143,7 @@ impl AdamW {
         v: &mut BufferViewMut<'_, f32, 1>,
     ) -> Result<(), Error> {
         let [n] = g.extents();
-        self.check(step).map_err(|why| g.refused(why))?;
+        self.check(step).map_err(|why| g.refused_operand(why))?;
         w.expected("w", [n], "an element for each of g")?;
         m.expected("m", [n], "an element for each of g")?;
         v.expected("v", [n], "an element for each of g")?;

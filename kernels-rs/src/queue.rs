@@ -145,7 +145,7 @@ impl<Q: Launcher<Error = Error> + ?Sized> Launcher for LibraryCall<'_, Q> {
 
 /// Returns a function for errors of arguments that replaces names of a kernel's parameters by the
 /// caller's names. Each pair is a parameter and the caller's name.
-pub(crate) fn naming(names: &'static [[&'static str; 2]]) -> impl Fn(Error) -> Error {
+pub(crate) fn renaming_parameters(names: &'static [[&'static str; 2]]) -> impl Fn(Error) -> Error {
     let named = |text: String| {
         names.iter().fold(text, |text, [from, to]| text.replace(&format!("`{from}`"), &format!("`{to}`")))
     };

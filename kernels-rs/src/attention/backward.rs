@@ -410,7 +410,7 @@ pub fn attention_gradient_q<
         return;
     }
     let of_keys = head / (q.dim(1) / k.dim(1));
-    let (begin, end) = span.seen(row0, KEYS, left, right);
+    let (begin, end) = span.visible_keys(row0, KEYS, left, right);
     let (list, tiles) = pattern.tiles(head, row0, begin / KEYS * KEYS, end);
     let (ab, p) = (slices(2 * KEYS), weights(KEYS));
     let slots = Shared::<f32, 3>::over(ab, [2, SLICE, WIDTH]);

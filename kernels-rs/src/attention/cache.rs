@@ -12,7 +12,7 @@
 pub use items::*;
 
 use super::extend::{contiguous, paged};
-use crate::operand::{Operand, refused};
+use crate::operand::{Operand, refused_operand};
 use kernel_dsl::compiler::{ElementType, Scalar};
 use kernel_dsl::half::f16;
 use runtime::{BufferView, BufferViewMut, Error};
@@ -36,11 +36,11 @@ impl<R: Operand<3>, B: Operand<4>> Factors<R, B> {
         match self {
             Factors::None => Ok(()),
             Factors::Rows(_) if !is(Scalar::I8) => {
-                Err(refused::<K, 4>(cache, "scales of rows belong to a cache of bytes".into()))
+                Err(refused_operand::<K, 4>(cache, "scales of rows belong to a cache of bytes".into()))
             }
             Factors::Blocks(_) if !is(Scalar::I8) && K::NUMBERS == 1 => {
                 let why = "scales of 32 numbers belong to a cache of bytes (`i8`) or of eight numbers a word (`u32`)";
-                Err(refused::<K, 4>(cache, why.into()))
+                Err(refused_operand::<K, 4>(cache, why.into()))
             }
             Factors::Rows(scales) => scales.iter().try_for_each(|scales| {
                 let why = "one for each head of each row of the cache";

@@ -11,7 +11,7 @@ use super::span::{KEYS, MaskPattern, SequenceSpan, Sequences};
 use crate::access::rows_begin_at;
 use crate::operand::Operand;
 use crate::permute::fill;
-use crate::queue::naming;
+use crate::queue::renaming_parameters;
 use crate::rowwise::plan::queue;
 use crate::{LaunchStruct, Queue};
 use kernel_dsl::compiler::hir::Constant;
@@ -237,7 +237,9 @@ impl<'a, M: Score + LaunchStruct> Attention<'a, M> {
         k.expected("keys of the cache", elements, "rows as long as heads of q")?;
         v.expected("values of the cache", elements, "the extents of its keys")?;
         if !width.is_multiple_of(8) {
-            return Err(q.refused(format!("heads of q have {width} elements; expected a multiple of 8 for a cache")));
+            return Err(
+                q.refused_operand(format!("heads of q have {width} elements; expected a multiple of 8 for a cache"))
+            );
         }
         o.expected("o", q.extents(), "the extents of q")?;
         if q.extents()[..3].contains(&0) {
@@ -279,7 +281,7 @@ impl<'a, M: Score + LaunchStruct> Attention<'a, M> {
         let (left, right) = (self.left, self.right);
         let span = SequenceSpan { query: 0, queries: longest, key: 0, keys };
         let tiles = |row: usize| {
-            let (begin, end) = span.seen(row * tile.height, tile.height, left, right);
+            let (begin, end) = span.visible_keys(row * tile.height, tile.height, left, right);
             if begin < end { end.div_ceil(KEYS) - begin / KEYS } else { 0 }
         };
         let lists = || (0..longest.div_ceil(tile.height)).map(tiles).collect::<Vec<_>>().repeat(heads);
@@ -302,7 +304,7 @@ trait KeysAndValues<T: Float>: Copy {
 
     /// Returns whether four neighboring elements of a row can be loaded at once. Some kernels
     /// require such loads.
-    fn in_fours(&self) -> bool;
+    fn allows_vectors_of_four(&self) -> bool;
 
     /// Queues the kernel for tiles of `tile`, with accesses of four elements if `fours`.
     fn launch<M: Score + LaunchStruct, P: MaskPattern + LaunchStruct, S: Sequences + LaunchStruct>(
@@ -351,7 +353,7 @@ impl<T: Float + GenericArgument> KeysAndValues<T> for Floats<'_, T> {
         self.v.extents()[3]
     }
 
-    fn in_fours(&self) -> bool {
+    fn allows_vectors_of_four(&self) -> bool {
         self.values().is_multiple_of(4) && [self.k, self.v].iter().all(|x| rows_begin_at(x, 4))
     }
 
@@ -406,7 +408,7 @@ impl<T: Float + GenericArgument, K: StoredElement + GenericArgument, C: Scales +
         self.v.extents()[3] * K::NUMBERS
     }
 
-    fn in_fours(&self) -> bool {
+    fn allows_vectors_of_four(&self) -> bool {
         K::NUMBERS > 1 || [self.k, self.v].iter().all(|x| rows_begin_at(x, 4))
     }
 
@@ -421,7 +423,7 @@ impl<T: Float + GenericArgument, K: StoredElement + GenericArgument, C: Scales +
             of;
         if !fours {
             let why = "rows of q, o or the cache do not begin at multiples of 4 elements, as a call with a cache needs";
-            return Err(q.refused(why.into()));
+            return Err(q.refused_operand(why.into()));
         }
         let Cached { k, v, scales, pages, .. } = self;
         let call = flash_attention_cached::<T, K, C, G, M, P, S, 32, 128, 1, 64, 1, 1, 4>::call(
@@ -431,7 +433,7 @@ impl<T: Float + GenericArgument, K: StoredElement + GenericArgument, C: Scales +
         let constants: Vec<_> = types.into_iter().chain(tile.constants()).collect();
         // SAFETY: as for floats. `KvCache::check` has compared planes and tables with sequences,
         // and scales with rows. The kernel clamps the numbers of pages.
-        unsafe { queue(on, &call, &constants) }.map_err(naming(&[["k", "keys"], ["v", "values"]]))
+        unsafe { queue(on, &call, &constants) }.map_err(renaming_parameters(&[["k", "keys"], ["v", "values"]]))
     }
 }
 
@@ -464,7 +466,9 @@ impl<T: Float + GenericArgument, V: KeysAndValues<T>, M: Score + LaunchStruct, Q
         if values == 0 && lse.as_ref().is_some_and(|lse| !lse.extents().contains(&0)) {
             // The number of blocks depends on the elements of a value: without them, no block
             // writes `lse`.
-            return Err(o.refused("rows of v are empty, so that there are no logarithms; pass `None` for `lse`".into()));
+            return Err(o.refused_operand(
+                "rows of v are empty, so that there are no logarithms; pass `None` for `lse`".into(),
+            ));
         }
         let mut own;
         let mut lse = match lse {
@@ -474,7 +478,8 @@ impl<T: Float + GenericArgument, V: KeysAndValues<T>, M: Score + LaunchStruct, Q
                 own.view_mut([batch, heads, rows])?
             }
         };
-        let fours = width.is_multiple_of(8) && rows_begin_at(q, 4) && keys.in_fours() && rows_begin_at(&*o, 4);
+        let fours =
+            width.is_multiple_of(8) && rows_begin_at(q, 4) && keys.allows_vectors_of_four() && rows_begin_at(&*o, 4);
         // Tiles have 128 queries, or 64 if queries are few or values are wide.
         let large = attention.mask.map_or(extent.queries, DeviceMask::size) > 64;
         let form = |width, threads, step| AttentionTile { height: threads / 2, width, step, threads };

@@ -3,8 +3,8 @@
 use super::append::{ROW, cache_append};
 use super::cache::{BLOCK, Contiguous, Factors, KvCacheMut, Paged, Pages, StoredElement};
 use crate::dispatch::dispatch;
-use crate::operand::{Operand, refused};
-use crate::queue::{LibraryCall, naming};
+use crate::operand::{Operand, refused_operand};
+use crate::queue::{LibraryCall, renaming_parameters};
 use crate::rotary::PairLayout;
 use crate::{LaunchStruct, Queue};
 use kernel_dsl::half::f16;
@@ -136,12 +136,12 @@ impl<'a> Append<'a> {
         lengths.expected("lengths", [sequences], "one for each sequence of q")?;
         if 2 * self.frequencies.extents()[0] > width {
             let [pairs] = self.frequencies.extents();
-            return Err(q.refused(format!(
+            return Err(q.refused_operand(format!(
                 "heads of q have {width} elements; {pairs} frequencies need at least {}",
                 2 * pairs
             )));
         }
-        q.startable(
+        q.check_grid(
             [heads + groups, sequences, 1],
             format_args!("{sequences} sequences of {heads} heads, {groups} of keys,"),
         )?;
@@ -159,7 +159,7 @@ impl<'a> Append<'a> {
                         self.frequencies,
                     )
                 }
-                .map_err(naming(&[["k", "keys"], ["v", "values"], ["new_k", "new[0]"], ["new_v", "new[1]"], ["rotated_q", "rotated"]])))
+                .map_err(renaming_parameters(&[["k", "keys"], ["v", "values"], ["new_k", "new[0]"], ["new_v", "new[1]"], ["rotated_q", "rotated"]])))
             };
         }
         match scales {
@@ -191,7 +191,7 @@ pub(super) fn row_elements<T: Element, K: StoredElement, const R: usize>(
         "heads of q have {width} numbers; expected a multiple of {}, the numbers of an element of the cache",
         K::NUMBERS
     );
-    Err(q.refused(why))
+    Err(q.refused_operand(why))
 }
 
 /// Rejects a contiguous cache without a plane for each sequence, given its extents and strides.
@@ -203,7 +203,7 @@ pub(super) fn contiguous<K: Element>(sequences: usize, cache: [[usize; 4]; 2]) -
     }
     let why =
         format!("the cache has {planes} planes, and there are {sequences} queries: it needs a plane for each sequence");
-    Err(refused::<K, 4>(cache, why))
+    Err(refused_operand::<K, 4>(cache, why))
 }
 
 /// Rejects query heads, axis 1 of q, that are not a multiple of the key heads.
@@ -215,7 +215,7 @@ pub(super) fn shared_heads<T: Element, K: Element, const R: usize>(
     if heads == 0 || of_keys > 0 && heads.is_multiple_of(of_keys) {
         return Ok(());
     }
-    Err(q.refused(format!("q has {heads} heads; expected a multiple of the {of_keys} key heads")))
+    Err(q.refused_operand(format!("q has {heads} heads; expected a multiple of the {of_keys} key heads")))
 }
 
 /// The limit of the number of keys of a sequence, exclusive. Kernels can count past the last part
@@ -234,7 +234,7 @@ pub(super) fn paged<K: Element>(
         let why = format!(
             "the table gives a sequence {of_sequence} pages of {of_page} rows; a sequence must have fewer than 2³⁰ keys"
         );
-        return Err(refused::<K, 4>(cache, why));
+        return Err(refused_operand::<K, 4>(cache, why));
     }
     if sequences == 0 || rows == sequences && pages > 0 {
         return Ok(());
@@ -244,5 +244,5 @@ pub(super) fn paged<K: Element>(
     } else {
         format!("the cache has no page, and there are {sequences} queries: it needs at least one")
     };
-    Err(refused::<K, 4>(cache, why))
+    Err(refused_operand::<K, 4>(cache, why))
 }

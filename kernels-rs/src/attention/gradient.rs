@@ -79,7 +79,9 @@ impl<M: Score + LaunchStruct> Attention<'_, M> {
         s: &mut BufferViewMut<'_, f32, 4>,
     ) -> Result<(), Error> {
         if self.mask.is_some() || !matches!(self.layout, Layout::Dense) {
-            return Err(q.refused("logits are written for sequences of `Layout::Dense` without a mask only".into()));
+            return Err(
+                q.refused_operand("logits are written for sequences of `Layout::Dense` without a mask only".into())
+            );
         }
         let ([batch, heads, queries, width], [_, of_keys, keys, _]) = (q.extents(), k.extents());
         shared_heads(q, k)?;
@@ -88,7 +90,7 @@ impl<M: Score + LaunchStruct> Attention<'_, M> {
             return Ok(());
         }
         let tiles = queries.div_ceil(KEYS).saturating_mul(keys.div_ceil(KEYS));
-        q.startable([tiles, heads, batch], format_args!("{batch} sequences of {heads} heads"))?;
+        q.check_grid([tiles, heads, batch], format_args!("{batch} sequences of {heads} heads"))?;
         let whole = width.is_multiple_of(8) && rows_begin_at(q, 4) && rows_begin_at(k, 4);
         let Attention { left, right, score, .. } = self;
         dispatch!(let V: usize = if whole { 4 } else { 1 }, of [1, 4];
@@ -128,9 +130,9 @@ impl<T: Float + GenericArgument, M: Score + LaunchStruct, Q: Queue> Pass for Bac
         }
         let tiles = queries.max(keys).div_ceil(KEYS).saturating_mul(width.max(v.extents()[3]).div_ceil(64));
         let work = format!("{count} sequences of {heads} heads");
-        q.startable([rows.div_ceil(4), heads, batch], format_args!("{work}"))?;
+        q.check_grid([rows.div_ceil(4), heads, batch], format_args!("{work}"))?;
         // The kernels number all blocks of the grid with one index.
-        q.startable([heads.saturating_mul(count).saturating_mul(tiles), 1, 1], format_args!("{work}"))?;
+        q.check_grid([heads.saturating_mul(count).saturating_mul(tiles), 1, 1], format_args!("{work}"))?;
         let mut delta = on.scratch::<f32>(batch * heads * rows)?;
         let shape = [batch, heads, rows];
         // SAFETY: the launch compares all extents with one another, and the kernel accesses

@@ -116,7 +116,7 @@ impl<M: Score> Attention<'_, M> {
             (Layout::Packed { queries, keys, longest }, None) => {
                 if batch != 1 {
                     let why = format!("q is a batch of {batch}, and packed sequences are a batch of 1");
-                    return Err(q.refused(why));
+                    return Err(q.refused_operand(why));
                 }
                 let [places] = queries.extents();
                 keys.expected("the list of keys", [places], "the length of the list of queries")?;
@@ -131,7 +131,7 @@ impl<M: Score> Attention<'_, M> {
                 on.reading(&queries, || on.reading(&keys, || pass.queue(every, sequences, extent)))
             }
             (Layout::Padded { .. } | Layout::Packed { .. }, Some(_)) => {
-                Err(q.refused("a mask applies to sequences of `Layout::Dense` only".into()))
+                Err(q.refused_operand("a mask applies to sequences of `Layout::Dense` only".into()))
             }
         }
     }

@@ -770,7 +770,7 @@ fn attend<
     if row0 >= lq {
         return;
     }
-    let (begin, end) = span.seen(row0, BM, left, right);
+    let (begin, end) = span.visible_keys(row0, BM, left, right);
     let (list, all) = pattern.tiles(head, row0, begin, end);
     let before = all.min(before);
     let (list, tiles) = (list + before, (all - before).min(most));

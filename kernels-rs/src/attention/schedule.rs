@@ -184,7 +184,7 @@ impl BlockSlots {
     }
 
     /// Returns the maximum number of key tiles of a part with a cost of at most `room`.
-    fn fit(&self, room: f64) -> usize {
+    fn max_tiles(&self, room: f64) -> usize {
         // Start with the count for a part without fixed costs, and search downwards.
         let most = (room.max(0.0) as usize + 1) * self.cost.step;
         (0..=most).rev().find(|tiles| self.cost.of(*tiles, true) <= room).unwrap_or(0)
@@ -250,7 +250,7 @@ fn filled(whole: &[KeySpan], room: f64, places: &BlockSlots) -> Vec<KeySpan> {
     let (mut pieces, mut place, mut left) = (Vec::with_capacity(whole.len() + places.all()), 0, room);
     for mut rest in lists {
         while places.cost.of(rest.tiles, rest.cut) > left && place + 1 < places.all() {
-            let tiles = places.fit(left).min(rest.tiles.saturating_sub(MIN_PART_TILES));
+            let tiles = places.max_tiles(left).min(rest.tiles.saturating_sub(MIN_PART_TILES));
             if tiles >= MIN_PART_TILES {
                 let (first, behind) = rest.split(tiles);
                 left -= places.cost.of(tiles, true);
@@ -278,7 +278,7 @@ fn packed(whole: &[KeySpan], room: f64, places: &BlockSlots) -> Vec<KeySpan> {
     for left in &mut free {
         let Some(longest) = pool.last().copied() else { break };
         if cost(&longest) > room {
-            let tiles = places.fit(room).min(longest.tiles.saturating_sub(MIN_PART_TILES));
+            let tiles = places.max_tiles(room).min(longest.tiles.saturating_sub(MIN_PART_TILES));
             if tiles < MIN_PART_TILES {
                 continue;
             }

@@ -25,7 +25,7 @@ mod items {
     impl SequenceSpan {
         /// Returns the range of keys that `rows` queries from `row0` on see. Each query sees `left`
         /// keys before its position and `right` after it.
-        pub fn seen(&self, row0: usize, rows: usize, left: usize, right: usize) -> (usize, usize) {
+        pub fn visible_keys(&self, row0: usize, rows: usize, left: usize, right: usize) -> (usize, usize) {
             let last = (row0 + rows).min(self.queries) - 1;
             let begin = (row0 + self.keys).saturating_sub(self.queries + left);
             (begin, (last + self.keys + 1 + right).saturating_sub(self.queries).min(self.keys))

@@ -5,7 +5,7 @@ use super::decode::flash_decode;
 use super::extend::{row_elements, shared_heads};
 use crate::access::rows_begin_at;
 use crate::operand::Operand;
-use crate::queue::naming;
+use crate::queue::renaming_parameters;
 use crate::rowwise::plan::queue;
 use crate::{LaunchStruct, Queue, QueueMemory};
 use kernel_dsl::compiler::hir::Constant;
@@ -244,7 +244,7 @@ impl Decode {
                 "q has {rows} rows for {} tokens a sequence; expected a multiple of 1 to {MAX_TOKENS} tokens",
                 self.tokens
             );
-            return Err(q.refused(why));
+            return Err(q.refused_operand(why));
         }
         cache.check(rows / self.tokens)?;
         match cache.scales {
@@ -326,11 +326,11 @@ impl Decode {
         let multiple = wide as usize;
         if width > 256 || !width.is_multiple_of(multiple) {
             let why = format!("heads of q have {width} elements; expected a multiple of {multiple}, at most 256");
-            return Err(q.refused(why));
+            return Err(q.refused_operand(why));
         }
         if [all, heads, width].iter().zip(&scratch.shape).any(|(of_q, made)| of_q > made) {
             let why = format!("q has extents {:?}; the scratch memory is for at most {:?}", q.extents(), scratch.shape);
-            return Err(q.refused(why));
+            return Err(q.refused_operand(why));
         }
         // An empty cache may have any strides; the kernel requires row pitches that are multiples
         // of its access width.
@@ -356,10 +356,10 @@ impl Decode {
         let splits = *splits;
         // An upper bound: a block has at most four heads of a group.
         let blocks = [splits, heads * tokens, sequences];
-        q.startable(blocks, format_args!("{sequences} sequences of {heads} heads, their keys in {splits} parts,"))?;
+        q.check_grid(blocks, format_args!("{sequences} sequences of {heads} heads, their keys in {splits} parts,"))?;
         let numbers = all.saturating_mul(heads).saturating_mul(splits).saturating_mul(width);
         if numbers > u32::MAX as usize {
-            return Err(q.refused(format!(
+            return Err(q.refused_operand(format!(
                 "{sequences} sequences of {heads} heads, their keys in {splits} parts, have {numbers} partial results, and a call supports at most 2³² − 1: create the scratch memory with fewer splits"
             )));
         }
@@ -384,6 +384,6 @@ impl Decode {
         // which `KvCache::check` has compared. So the kernel accesses elements within them only,
         // whatever lengths and pages are. The oracle ran the kernel at and around every edge of its
         // splits (`kernels check`).
-        unsafe { queue(on, &call, &constants) }.map_err(naming(&[["k", "keys"], ["v", "values"]]))
+        unsafe { queue(on, &call, &constants) }.map_err(renaming_parameters(&[["k", "keys"], ["v", "values"]]))
     }
 }

@@ -35,7 +35,7 @@ impl DecoderShape {
         DecoderShape { width: 2048, heads: 16, groups: 8, head: 128, inner: 6144, epsilon: 1e-6 };
 
     /// Returns the number of rows of the matrix that computes queries, keys and values.
-    pub const fn projected(&self) -> usize {
+    pub const fn projection_rows(&self) -> usize {
         (self.heads + 2 * self.groups) * self.head
     }
 }
@@ -182,7 +182,7 @@ impl<T: Float + StoredElement + GenericArgument> DecoderLayer<T> {
     ) -> Result<QueueMemory<T>, Error> {
         let DecoderShape { width, heads, head, epsilon, .. } = self.shape;
         let [n, _] = x.extents();
-        let projected = self.shape.projected();
+        let projected = self.shape.projection_rows();
         let (norm, projection) = (weights.norm.view([width])?, weights.projection.view([projected, width])?);
         let mut qkv = on.scratch::<T>(n * projected)?;
         let norm = Norm::rms(epsilon).weight(&norm);

@@ -192,7 +192,7 @@ pub fn prepare<T: Float + GenericArgument, K: Float + GenericArgument>(
 ) -> Result<(), Error> {
     let ([count, heads_of_q, d], [sequences, groups, room, _]) = (q.extents(), cache.keys.extents());
     if !WIDTHS.contains(&d) {
-        return Err(q.refused(format!("heads of q have {d} elements; expected one of {WIDTHS:?}")));
+        return Err(q.refused_operand(format!("heads of q have {d} elements; expected one of {WIDTHS:?}")));
     }
     let of_cache = [sequences, groups, room, d];
     cache.keys.expected("keys of the cache", of_cache, "heads as long as those of q")?;

@@ -37,7 +37,7 @@ mod epilogue {
 }
 
 /// The default of [`Convolution::at_once`], in bytes.
-const AT_ONCE: usize = 256 << 20;
+const DEFAULT_PART_BYTES: usize = 256 << 20;
 
 /// Convolution over depth, height and width in the sense of neural networks, without flipping the
 /// kernel:
@@ -87,7 +87,7 @@ const MAX_AXIS: usize = 1 << 31;
 impl Convolution {
     /// Returns a convolution with stride 1, without padding and dilation.
     pub const fn new() -> Convolution {
-        Convolution { stride: [1; 3], padding: [0; 3], dilation: [1; 3], at_once: AT_ONCE }
+        Convolution { stride: [1; 3], padding: [0; 3], dilation: [1; 3], at_once: DEFAULT_PART_BYTES }
     }
 
     /// Sets the distance between windows, in elements, along depth, height and width. No distance
@@ -139,11 +139,11 @@ impl Convolution {
         bias: Option<&BufferView<'_, f32, 1>>,
         y: &mut BufferViewMut<'_, O, 5>,
     ) -> Result<(), Error> {
-        let (count, [samples, out, ..]) = (self.counted(x, weight, bias)?, y.extents());
+        let (count, [samples, out, ..]) = (self.count_windows(x, weight, bias)?, y.extents());
         let [_, channels, kernel @ ..] = weight.extents();
         let (windows, depth) = (product(&count), channels * product(&kernel));
         if y.extents() != [x.extents()[0], weight.extents()[0], count[0], count[1], count[2]] {
-            return Err(refused(x, format!("y has extents {:?}; the windows have {count:?}", y.extents())));
+            return Err(refused_operand(x, format!("y has extents {:?}; the windows have {count:?}", y.extents())));
         }
         let mut y = y.reborrow().strided().reshaped([samples, out, windows])?.side_by_side()?;
         if y.extents().contains(&0) {
@@ -199,11 +199,11 @@ impl Convolution {
         bias: Option<&BufferView<'_, f32, 1>>,
         y: &mut BufferViewMut<'_, O, 3>,
     ) -> Result<(), Error> {
-        let (count, [samples, windows, out]) = (self.counted(x, weight, bias)?, y.extents());
+        let (count, [samples, windows, out]) = (self.count_windows(x, weight, bias)?, y.extents());
         let [_, channels, kernel @ ..] = weight.extents();
         let depth = channels * product(&kernel);
         if y.extents() != [x.extents()[0], product(&count), weight.extents()[0]] {
-            return Err(refused(x, format!("y has extents {:?}; the windows have {count:?}", y.extents())));
+            return Err(refused_operand(x, format!("y has extents {:?}; the windows have {count:?}", y.extents())));
         }
         if y.extents().contains(&0) {
             return Ok(());
@@ -253,14 +253,14 @@ impl Convolution {
         cols: &mut BufferViewMut<'_, T, 2>,
     ) -> Result<(), Error> {
         let [samples, channels, volume @ ..] = x.extents();
-        self.fits(x, kernel)?;
+        self.check_extents(x, kernel)?;
         let windows = self.windows(volume, kernel);
         let ([rows, depth], all) = (cols.extents(), samples.saturating_mul(product(&windows)));
         if first > all || rows > all - first || depth != channels * product(&kernel) {
             let why = format!(
                 "{rows} rows of {depth} from window {first} on exceed the {all} windows of {channels} × {kernel:?}"
             );
-            return Err(refused(x, why));
+            return Err(refused_operand(x, why));
         }
         let inside = self.padding == [0; 3];
         let whole = |wide: usize| {
@@ -289,7 +289,7 @@ impl Convolution {
     }
 
     /// Rejects shapes whose indices would overflow the kernel's counters.
-    fn fits<T: Element>(self, x: &BufferView<'_, T, 5>, kernel: [usize; 3]) -> Result<(), Error> {
+    fn check_extents<T: Element>(self, x: &BufferView<'_, T, 5>, kernel: [usize; 3]) -> Result<(), Error> {
         let [_, _, volume @ ..] = x.extents();
         let small = |d: usize| {
             let padded = self.padding[d].checked_mul(2).and_then(|both| both.checked_add(volume[d]));
@@ -297,30 +297,30 @@ impl Convolution {
             [padded, reach, Some(self.stride[d])].into_iter().all(|n| n.is_some_and(|n| n < MAX_AXIS))
         };
         if self.stride.contains(&0) {
-            return Err(refused(x, "a stride is 0".into()));
+            return Err(refused_operand(x, "a stride is 0".into()));
         }
         let all = (0..3).all(small);
         if all {
             Ok(())
         } else {
-            Err(refused(x, format!("{self:?} with a kernel of {kernel:?} reaches beyond 2³¹ elements")))
+            Err(refused_operand(x, format!("{self:?} with a kernel of {kernel:?} reaches beyond 2³¹ elements")))
         }
     }
 
     /// Checks that the operands match, and returns the number of windows.
-    fn counted<T: Element>(
+    fn count_windows<T: Element>(
         self,
         x: &BufferView<'_, T, 5>,
         weight: &BufferView<'_, T, 5>,
         bias: Option<&BufferView<'_, f32, 1>>,
     ) -> Result<[usize; 3], Error> {
         let ([_, channels, volume @ ..], [out, of_channels, kernel @ ..]) = (x.extents(), weight.extents());
-        self.fits(x, kernel)?;
+        self.check_extents(x, kernel)?;
         if of_channels != channels {
-            return Err(refused(x, format!("the weights have {of_channels} channels")));
+            return Err(refused_operand(x, format!("the weights have {of_channels} channels")));
         }
         match bias.map(|bias| bias.extents()) {
-            Some([n]) if n != out => Err(refused(x, format!("the bias has {n} elements; expected {out}"))),
+            Some([n]) if n != out => Err(refused_operand(x, format!("the bias has {n} elements; expected {out}"))),
             _ => Ok(self.windows(volume, kernel)),
         }
     }
@@ -361,6 +361,6 @@ fn pieces(all: usize, each: usize) -> impl Iterator<Item = Range<usize>> {
 }
 
 /// Returns the error for an operand that does not match x.
-fn refused<T: Element>(x: &BufferView<'_, T, 5>, why: String) -> Error {
-    crate::operand::refused::<T, 5>([x.extents(), x.strides()], why)
+fn refused_operand<T: Element>(x: &BufferView<'_, T, 5>, why: String) -> Error {
+    crate::operand::refused_operand::<T, 5>([x.extents(), x.strides()], why)
 }

@@ -6,7 +6,7 @@ use crate::Queue;
 use crate::axes::{Axes, in_pieces, in_pieces_mut, padded, pieces_are_contiguous, pieces_are_contiguous_mut, widest};
 use crate::dispatch::dispatch;
 use crate::operand::Operand;
-use crate::queue::{LibraryCall, naming};
+use crate::queue::{LibraryCall, renaming_parameters};
 use kernel_dsl::{DeviceFn, Float, GenericArgument};
 use runtime::{BufferStrided, BufferStridedMut, Error};
 
@@ -184,5 +184,5 @@ where
     x.expected("x", [rows, n.saturating_mul(2)], "two halves for each row of y")?;
     let halves = x.reshaped([rows, 2, n])?.permuted([1, 0, 2])?;
     map2(on, f, halves.slice(0..1)?.reshaped([rows, n])?, halves.slice(1..2)?.reshaped([rows, n])?, y)
-        .map_err(naming(&[["a", "x"], ["b", "x"]]))
+        .map_err(renaming_parameters(&[["a", "x"], ["b", "x"]]))
 }

@@ -8,7 +8,7 @@ use super::tuned::{ProductShape, TunedPlans};
 use crate::access::rows_begin_at;
 use crate::dispatch::dispatch;
 use crate::fold::MAX_ALONG;
-use crate::operand::{BEYOND_K, Operand};
+use crate::operand::{COUNTER_OVERRUN, Operand};
 use crate::queue::LibraryCall;
 use crate::{LaunchStruct, Queue};
 use kernel_dsl::{Float, GenericArgument};
@@ -204,9 +204,9 @@ impl Gemm {
         let of_f32 = T::CONSTANT == f32::CONSTANT && O::CONSTANT == f32::CONSTANT;
         let plan = self.chosen_for(on, batch, [m, n, k], of_f32);
         if let Some(why) = plan.unsuitable(self.transpose_a, self.transpose_b) {
-            return Err(c.refused(format!("{plan:?} does not apply: {why}")));
+            return Err(c.refused_operand(format!("{plan:?} does not apply: {why}")));
         }
-        a.countable(k, BEYOND_K)?;
+        a.countable(k, COUNTER_OVERRUN)?;
         let fours = [a.extents()[2], b.extents()[2], n, k].iter().all(|n| n % 4 == 0)
             && rows_begin_at(a, 4)
             && rows_begin_at(b, 4)

@@ -7,7 +7,7 @@ use crate::axes::{pieces_are_contiguous, widest};
 use crate::dispatch::dispatch;
 use crate::operand::Operand;
 use crate::permute::fill;
-use crate::queue::{LibraryCall, naming};
+use crate::queue::{LibraryCall, renaming_parameters};
 use kernel_dsl::GenericArgument;
 use runtime::{BufferView, BufferViewMut, Error};
 use std::ops::RangeInclusive;
@@ -55,14 +55,14 @@ pub fn histogram<K: Key + GenericArgument>(
 ) -> Result<(), Error> {
     let (low, high) = range.into_inner();
     if K::RANGED && !(low.is_finite() && high.is_finite() && low <= high) {
-        return Err(keys.refused(format!(
+        return Err(keys.refused_operand(format!(
             "the range is {low:?} to {high:?}; both ends must be finite, and the first at most the second"
         )));
     }
     let ([n], [wanted], wide) = (keys.extents(), bins.extents(), widest(size_of::<K>()));
     // A thread advances by the number of threads, even past the end.
     keys.countable(n, THREADS * on.device().facts().multiprocessors as usize)?;
-    fill(on, 0u32, bins.reborrow().strided()).map_err(naming(&[["y", "bins"]]))?;
+    fill(on, 0u32, bins.reborrow().strided()).map_err(renaming_parameters(&[["y", "bins"]]))?;
     if n == 0 || wanted == 0 {
         return Ok(());
     }

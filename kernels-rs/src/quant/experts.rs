@@ -72,7 +72,7 @@ impl Routing {
                 "routing to {chosen} of {count} experts: there are from 1 to 512 experts, and a token goes to at least 1 \
                  and at most 32 of them"
             );
-            return Err(logits.refused(why));
+            return Err(logits.refused_operand(why));
         }
         let none = on.scratch::<f32>(0)?;
         let none = none.view([0])?;
@@ -234,7 +234,7 @@ impl ExpertRows {
         let ([all, cols], count) = (weights.extents(), self.routes.count);
         if all % count != 0 {
             let why = format!("the weights have {all} rows, which is not a multiple of {count} experts");
-            return Err(y.refused(why));
+            return Err(y.refused_operand(why));
         }
         let (wanted, chosen) = if of_tokens { (self.routes.tokens, self.routes.chosen) } else { (self.rows, 1) };
         x.expected("x", [wanted, cols], "a number for each column of the weights")?;
@@ -245,15 +245,15 @@ impl ExpertRows {
         )?;
         let Some((plan, order)) = self.plan.zip(self.order.as_ref()) else {
             let experts = self.routes.experts.view([self.rows])?;
-            return with_format!(weights.format(), F => weights.fresh::<T, Identity, F>(on, x, chosen, &experts, y, Identity));
+            return with_format!(weights.format(), F => weights.queue_single_rows::<T, Identity, F>(on, x, chosen, &experts, y, Identity));
         };
         // Rows of tokens are found by their routes.
         let none = on.scratch::<i32>(0)?;
         let by_route = if of_tokens { order.order.view([self.rows])? } else { none.view([0])? };
-        let x = Activations::ordered(on, x, self.rows, 8, &by_route, chosen)?;
+        let x = Activations::quantize_ordered(on, x, self.rows, 8, &by_route, chosen)?;
         let rows = Rows { x: &x, experts: order.groups.view([self.rows / 8])?, whole: false };
         with_format!(weights.format(), F => match plan {
-            QuantPlan::Few => weights.few::<T, Identity, F>(on, &rows, y, Identity),
+            QuantPlan::Few => weights.queue_few_rows::<T, Identity, F>(on, &rows, y, Identity),
             QuantPlan::Tiles(tile, splits) => weights.tiles::<T, Identity, F>(on, tile, splits, &rows, y, Identity),
         })
     }

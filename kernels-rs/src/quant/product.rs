@@ -6,7 +6,7 @@ use crate::LaunchStruct;
 use crate::Queue;
 use crate::access::rows_are_whole;
 use crate::gemm::epilogue::{Epilogue, Identity};
-use crate::operand::{BEYOND_K, Operand};
+use crate::operand::{COUNTER_OVERRUN, Operand};
 use crate::queue::LibraryCall;
 use kernel_dsl::{Element, GenericArgument};
 use runtime::{BufferView, BufferViewMut, Error};
@@ -168,13 +168,13 @@ impl Igemm {
             "a matrix for each of C; op(B) has the columns of C, and a row for each column of op(A)",
         )?;
         for (name, of, each, lines) in [("A", a, m, "row of op(A)"), ("B", b, n, "column of op(B)")] {
-            listed(&format!("the scales of {name}"), of.scale, each, batch, lines)?;
-            listed(&format!("the zero points of {name}"), of.zero, each, batch, lines)?;
+            check_list(&format!("the scales of {name}"), of.scale, each, batch, lines)?;
+            check_list(&format!("the zero points of {name}"), of.zero, each, batch, lines)?;
         }
         // Numbers are multiplied by the inverse of the scale.
         if !(self.scale.is_normal() && self.scale > 0.0) {
             let why = format!("the scale of the output is {:?}; it must be a normal number above 0", self.scale);
-            return Err(c.refused(why));
+            return Err(c.refused_operand(why));
         }
         let width = self.width(a, b, c);
         match (width, self.transpose_a, self.transpose_b) {
@@ -263,9 +263,9 @@ impl Igemm {
         epilogue: E,
     ) -> Result<(), Error> {
         let [batch, m, n] = c.extents();
-        a.values.countable(a.values.extents()[if TA { 1 } else { 2 }], BEYOND_K)?;
+        a.values.countable(a.values.extents()[if TA { 1 } else { 2 }], COUNTER_OVERRUN)?;
         let tiles = m.div_ceil(BM).saturating_mul(n.div_ceil(BN));
-        c.startable([tiles, batch, 1], format_args!("{batch} products of {m} × {n} elements"))?;
+        c.check_grid([tiles, batch, 1], format_args!("{batch} products of {m} × {n} elements"))?;
         let (no_scale, no_zero) = (on.scratch::<f32>(0)?, on.scratch::<i32>(0)?);
         let (no_scale, no_zero) = (no_scale.view([0])?, no_zero.view([0])?);
         let (of_a, of_b) =
@@ -273,10 +273,10 @@ impl Igemm {
         let mut sums_a = on.scratch::<i32>(of_a.iter().product())?;
         let mut sums_b = on.scratch::<i32>(of_b.iter().product())?;
         if b.zero.is_some() {
-            sums(on, &a.values, !TA, &mut sums_a.view_mut(of_a)?)?;
+            queue_sums(on, &a.values, !TA, &mut sums_a.view_mut(of_a)?)?;
         }
         if a.zero.is_some() {
-            sums(on, &b.values, TB, &mut sums_b.view_mut(of_b)?)?;
+            queue_sums(on, &b.values, TB, &mut sums_b.view_mut(of_b)?)?;
         }
         // SAFETY: the launch compares all extents, and the kernel accesses elements within them:
         // the oracle ran it at and around every edge of its tiles (`kernels check`). The caller is
@@ -303,7 +303,7 @@ impl Igemm {
 
 /// Rejects numbers that are neither one for all, nor one for each of the `each` lines of a matrix
 /// or of every matrix. Also rejects an empty list, which the kernel would treat as absent.
-fn listed<T: Element>(
+fn check_list<T: Element>(
     name: &str,
     given: Option<BufferView<'_, T, 1>>,
     each: usize,
@@ -316,7 +316,7 @@ fn listed<T: Element>(
     if n == 1 || n == each || n == all {
         return Ok(());
     }
-    Err(list.refused(format!(
+    Err(list.refused_operand(format!(
         "{name} are {n}; expected 1 for all, {each} for one per {line}, or {all} for one per {line} of every matrix"
     )))
 }
@@ -333,7 +333,7 @@ enum Width {
 }
 
 /// Queues the sums of each row, or each column, of a batch of matrices.
-fn sums(
+fn queue_sums(
     on: &impl Queue,
     of: &BufferView<'_, i8, 3>,
     rows: bool,

@@ -125,7 +125,7 @@ impl Affine {
         if (n == 1 || n == rows) && zeros == n {
             return Ok(());
         }
-        Err(matrix.refused(format!(
+        Err(matrix.refused_operand(format!(
             "{n} scales and {zeros} zero points are given for {rows} rows; expected one of each for all rows, or one for each row"
         )))
     }
@@ -141,7 +141,7 @@ impl Affine {
         each: bool,
     ) -> Result<Affine, Error> {
         let [rows, cols] = x.extents();
-        x.startable([rows, 1, 1], format_args!("{rows} rows"))?;
+        x.check_grid([rows, 1, 1], format_args!("{rows} rows"))?;
         // Enough blocks to keep memory busy, each with pieces of 1024 elements.
         let enough = 16 * on.device().facts().multiprocessors as usize;
         let parts = cols.div_ceil(1024).min(enough.div_ceil(rows.max(1))).max(1);

@@ -69,7 +69,7 @@ impl Weights {
             return unsafe { self.product_of_with(on, &x, y, epilogue) };
         }
         let dense = on.scratch::<i32>(0)?;
-        with_format!(self.format(), F => self.fresh::<T, E, F>(on, x, 1, &dense.view([0])?, y, epilogue))
+        with_format!(self.format(), F => self.queue_single_rows::<T, E, F>(on, x, 1, &dense.view([0])?, y, epilogue))
     }
 
     /// Queues Y ← X·Wᵀ of quantized activations, as [`product`](Weights::product) does.
@@ -102,7 +102,7 @@ impl Weights {
         epilogue: E,
     ) -> Result<(), Error> {
         // SAFETY: the caller guarantees that the epilogue stays within its views.
-        unsafe { self.planned_with(on, self.plan(on, x.rows), x, y, epilogue) }
+        unsafe { self.product_with_plan(on, self.plan(on, x.rows), x, y, epilogue) }
     }
 
     /// Returns how products of `rows` rows are computed on a device.
@@ -121,7 +121,7 @@ impl Weights {
     /// # Errors
     /// Returns the errors of [`product`](Weights::product), and an error if the plan has no part or
     /// uses tiles for at most 8 rows.
-    pub unsafe fn planned_with<T: Float + GenericArgument, E: Epilogue + LaunchStruct>(
+    pub unsafe fn product_with_plan<T: Float + GenericArgument, E: Epilogue + LaunchStruct>(
         &self,
         on: &impl Queue,
         plan: QuantPlan,
@@ -138,15 +138,15 @@ impl Weights {
         if x.cols != cols {
             let why =
                 format!("the activations have {} columns, but the weights have {cols}; both must be equal", x.cols);
-            return Err(y.refused(why));
+            return Err(y.refused_operand(why));
         }
         let dense = on.scratch::<i32>(0)?;
         let rows = Rows { x, experts: dense.view([0])?, whole: true };
         with_format!(self.format(), F => match plan {
-            QuantPlan::Few => self.few::<T, E, F>(on, &rows, y, epilogue),
+            QuantPlan::Few => self.queue_few_rows::<T, E, F>(on, &rows, y, epilogue),
             QuantPlan::Tiles(_, splits) if splits == 0 || x.room != 8 => {
                 let why = format!("{plan:?} takes more than 8 rows and at least one part; `QuantPlan::Few` takes {} rows", x.rows);
-                Err(y.refused(why))
+                Err(y.refused_operand(why))
             }
             QuantPlan::Tiles(tile, splits) => self.tiles::<T, E, F>(on, tile, splits, &rows, y, epilogue),
         })
@@ -154,7 +154,11 @@ impl Weights {
 
     /// Queues products of single rows; each block quantizes its row. A row of X gives `chosen` rows
     /// of Y. `experts` is empty, or has a number for each row of Y.
-    pub(super) fn fresh<T: Float + GenericArgument, E: Epilogue + LaunchStruct, F: BlockFormat + GenericArgument>(
+    pub(super) fn queue_single_rows<
+        T: Float + GenericArgument,
+        E: Epilogue + LaunchStruct,
+        F: BlockFormat + GenericArgument,
+    >(
         &self,
         on: &impl Queue,
         x: &BufferView<'_, T, 2>,
@@ -197,7 +201,11 @@ impl Weights {
     }
 
     /// Queues products of groups of up to 8 rows.
-    pub(super) fn few<T: Float + GenericArgument, E: Epilogue + LaunchStruct, F: BlockFormat + GenericArgument>(
+    pub(super) fn queue_few_rows<
+        T: Float + GenericArgument,
+        E: Epilogue + LaunchStruct,
+        F: BlockFormat + GenericArgument,
+    >(
         &self,
         on: &impl Queue,
         rows: &Rows<'_>,
@@ -227,7 +235,7 @@ impl Weights {
             (_, _, true) => [8, 2, 16, 8],
             _ => [8, 3, 24, 8],
         };
-        // SAFETY: as in `fresh`.
+        // SAFETY: as in `queue_single_rows`.
         unsafe {
             gemv_blocks::<F, f32, T, E, false, R, W, 256, 2048, 1, 4, N, ROOM>::launch_unchecked(
                 &LibraryCall(on),
@@ -265,7 +273,7 @@ impl Weights {
         self.parts::<f32, Identity, F>(on, (tile, splits), &lent, rows, &mut of_parts, Identity)?;
         let parts = parts.view([splits * m, n])?;
         dispatch!(let V: usize = if rows_are_whole(&*y, 4) { 4 } else { 1 }, of [1, 4];
-            // SAFETY: as in `fresh`.
+            // SAFETY: as in `queue_single_rows`.
             unsafe { add_parts::<T, E, V>::launch_unchecked(&LibraryCall(on), parts, splits, y, epilogue) })
     }
 
@@ -289,7 +297,7 @@ impl Weights {
             (QuantTile::T64x128, true) => [64, 1, 256, 4],
             (QuantTile::T64x128, false) => [64, 1, 256, 1],
         };
-        // SAFETY: as in `fresh`.
+        // SAFETY: as in `queue_single_rows`.
         unsafe {
             gemm_blocks::<F, T, E, BM, V, Q, T_>::launch_unchecked(
                 &LibraryCall(on),
@@ -348,7 +356,7 @@ impl Activations {
         x: &BufferView<'_, T, 2>,
     ) -> Result<Activations, Error> {
         let (rows, none) = (x.extents()[0], on.scratch::<i32>(0)?);
-        Activations::ordered(on, x, rows, rows.next_power_of_two().min(8), &none.view([0])?, 1)
+        Activations::quantize_ordered(on, x, rows, rows.next_power_of_two().min(8), &none.view([0])?, 1)
     }
 
     /// Queues the quantization of f(a, b), elements of two matrices: the gate of a network before
@@ -360,7 +368,7 @@ impl Activations {
     /// # Errors
     /// Returns an error if extents differ, memory is insufficient, or an operand belongs to another
     /// device.
-    pub fn gated<F: DeviceFn<(f32, f32), Output = f32>, T: Float + GenericArgument>(
+    pub fn quantize_gated<F: DeviceFn<(f32, f32), Output = f32>, T: Float + GenericArgument>(
         on: &impl Queue,
         _f: F,
         a: &BufferView<'_, T, 2>,
@@ -389,7 +397,7 @@ impl Activations {
     ///
     /// # Errors
     /// Returns the errors of [`Norm::run_added`].
-    pub fn normed<T: Float + GenericArgument, W: Float + GenericArgument>(
+    pub fn quantize_norm<T: Float + GenericArgument, W: Float + GenericArgument>(
         on: &impl Queue,
         norm: Norm<'_, W>,
         x: &BufferView<'_, T, 2>,
@@ -417,7 +425,7 @@ impl Activations {
 
     /// Queues the quantization of `rows` rows in groups of `room`: row i is row `order[i]` /
     /// `chosen` of `x`, or row i where there is no order.
-    pub(super) fn ordered<T: Float + GenericArgument>(
+    pub(super) fn quantize_ordered<T: Float + GenericArgument>(
         on: &impl Queue,
         x: &BufferView<'_, T, 2>,
         rows: usize,

@@ -6,7 +6,7 @@ use super::formats::{self, host};
 use super::repack::{dequantize, quantize_q4, quantize_q8, repack, repack_rows};
 use crate::access::rows_are_whole;
 use crate::operand::Operand;
-use crate::queue::{LibraryCall, Queue, SharedBuffer, naming};
+use crate::queue::{LibraryCall, Queue, SharedBuffer, renaming_parameters};
 use kernel_dsl::{Float, GenericArgument};
 use runtime::{BufferView, BufferViewMut, Device, DeviceBuffer, Error};
 use std::sync::Arc;
@@ -172,7 +172,7 @@ impl Weights {
         if wide % bytes != 0 {
             let why =
                 format!("a row has {wide} bytes, and a block of {format:?} has {bytes}: give rows of whole blocks");
-            return Err(blocks.refused(why));
+            return Err(blocks.refused_operand(why));
         }
         with_format!(format, F => Weights::with_planes::<F>(on.device(), format, [rows, wide / bytes * numbers], |units, words, halves| {
             // SAFETY: the launch compares the extents, and the kernel's accesses stay within them.
@@ -262,7 +262,7 @@ impl Weights {
         let plane = words.view([words.len()])?;
         if format == Format::Int8 {
             let why = "planes of `Format::Int8` need a scale for each row: use `Weights::from_rows`";
-            return Err(plane.refused(why.into()));
+            return Err(plane.refused_operand(why.into()));
         }
         let [wide, narrow] = with_format!(format, F => {
             let units = units::<F>(cols);
@@ -306,7 +306,7 @@ impl Weights {
         to.expected("to", self.extents(), "a number for each of the weights")?;
         if self.format == Format::Int8 {
             let why = "the weights are bytes with a scale for each row; `Affine::dequantize` dequantizes those";
-            return Err(to.refused(why.into()));
+            return Err(to.refused_operand(why.into()));
         }
         let four = rows_are_whole(&*to, 4);
         with_format!(self.format, F => {
@@ -320,7 +320,7 @@ impl Weights {
                     dequantize::<F, T, 1>::launch_unchecked(&LibraryCall(on), words, halves, lent.units, to)
                 }
             }
-            .map_err(naming(&[["x", "to"]]))
+            .map_err(renaming_parameters(&[["x", "to"]]))
         })
     }
 

@@ -3,7 +3,7 @@
 use super::kernels::{MAX_PAIRS, rotate, rotate_in_place};
 use crate::axes::{pieces_are_contiguous, widest};
 use crate::dispatch::dispatch;
-use crate::operand::{Operand, refused};
+use crate::operand::{Operand, refused_operand};
 use crate::queue::LibraryCall;
 use crate::{Queue, QueueMemory};
 use kernel_dsl::{Float, GenericArgument};
@@ -101,7 +101,7 @@ impl Rotary {
             let why = format!(
                 "{pairs} frequencies and {of_axes} axes are given; each pair needs one of each, and there are at most {MAX_PAIRS} pairs"
             );
-            return Err(refused::<f32, 1>([[pairs], [1]], why));
+            return Err(refused_operand::<f32, 1>([[pairs], [1]], why));
         }
         let rows = axes.iter().max().map_or(0, |axis| *axis as usize + 1);
         let (frequencies, axes) = (on.device().upload(frequencies)?, on.device().upload(axes)?);
@@ -124,12 +124,12 @@ impl Rotary {
         y: &mut BufferViewMut<'_, X, 3>,
     ) -> Result<(), Error> {
         y.expected("y", x.extents(), "the extents of x")?;
-        self.fits(x.layout(), positions)?;
+        self.check_heads(x.layout(), positions)?;
         let (axes, frequencies) =
             (self.axes.view([self.axes.len()])?, self.frequencies.view([self.frequencies.len()])?);
         // Normalizes the strides of axes of one token or one head, which have no meaning.
         let (of_x, of_y) = (x.extents(), y.extents());
-        x.startable([of_x[0], 1, 1], format_args!("{} tokens", of_x[0]))?;
+        x.check_grid([of_x[0], 1, 1], format_args!("{} tokens", of_x[0]))?;
         let x = &x.strided().reshaped(of_x)?.side_by_side()?;
         let y = &mut y.reborrow().strided().reshaped(of_y)?.side_by_side()?;
         let wide = self.width(x)?.min(self.width(&y.reborrow().shared())?);
@@ -157,12 +157,12 @@ impl Rotary {
         positions: &BufferView<'_, u32, 2>,
         x: &mut BufferViewMut<'_, X, 3>,
     ) -> Result<(), Error> {
-        self.fits(x.layout(), positions)?;
+        self.check_heads(x.layout(), positions)?;
         let (axes, frequencies) =
             (self.axes.view([self.axes.len()])?, self.frequencies.view([self.frequencies.len()])?);
         // Normalizes strides as in `run`.
         let of_x = x.extents();
-        x.startable([of_x[0], 1, 1], format_args!("{} tokens", of_x[0]))?;
+        x.check_grid([of_x[0], 1, 1], format_args!("{} tokens", of_x[0]))?;
         let x = &mut x.reborrow().strided().reshaped(of_x)?.side_by_side()?;
         let wide = self.width(&x.reborrow().shared())?;
         let tokens = self.tokens::<X>(x.extents()[1]);
@@ -179,12 +179,18 @@ impl Rotary {
 
     /// Rejects heads that are too short for the pairs, and positions with another number of tokens
     /// than x or too few axes.
-    fn fits(&self, [[tokens, _, head], _]: [[usize; 3]; 2], positions: &BufferView<'_, u32, 2>) -> Result<(), Error> {
+    fn check_heads(
+        &self,
+        [[tokens, _, head], _]: [[usize; 3]; 2],
+        positions: &BufferView<'_, u32, 2>,
+    ) -> Result<(), Error> {
         let (pairs, axes) = (self.frequencies.len(), positions.extents()[0].max(self.rows));
         positions.expected("positions", [axes, tokens], "a row for each axis, with a number for each token of x")?;
         if 2 * pairs > head {
-            return Err(positions
-                .refused(format!("heads of x have {head} elements; {pairs} frequencies need at least {}", 2 * pairs)));
+            return Err(positions.refused_operand(format!(
+                "heads of x have {head} elements; {pairs} frequencies need at least {}",
+                2 * pairs
+            )));
         }
         Ok(())
     }

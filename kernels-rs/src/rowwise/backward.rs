@@ -21,7 +21,7 @@ use kernel_dsl::prelude::*;
 /// Adds a thread's part of a sum over a row of softmax to `own`: Σ g·y, or Σ g for the logarithm.
 /// Masked elements, whose y is 0, or −∞ for the logarithm, are skipped for any gradient.
 #[device]
-fn weighed<const LOG: bool, const V: usize, const N: usize>(g: &[[f32; V]; N], y: &[[f32; V]; N], own: f32) -> f32 {
+fn add_row_sum<const LOG: bool, const V: usize, const N: usize>(g: &[[f32; V]; N], y: &[[f32; V]; N], own: f32) -> f32 {
     let masked = if LOG { f32::NEG_INFINITY } else { 0.0 };
     let mut own = own;
     for i in unroll(0..N) {
@@ -88,10 +88,10 @@ pub fn softmax_backward<
 
     let kept = take::<T, L, V, N>(y, 0, cols, 0.0);
     let mut gradient = take::<T, L, V, N>(dy, 0, cols, 0.0);
-    let mut own = weighed::<LOG, V, N>(&gradient, &kept, 0.0);
+    let mut own = add_row_sum::<LOG, V, N>(&gradient, &kept, 0.0);
     for_each_unkept::<L, V, N, S>(cols, |at| {
         let (y, g) = (take::<T, L, V, S>(y, at, cols, 0.0), take::<T, L, V, S>(dy, at, cols, 0.0));
-        own = weighed::<LOG, V, S>(&g, &y, own);
+        own = add_row_sum::<LOG, V, S>(&g, &y, own);
     });
     let of_row = sum::<L>(own);
     apply_gradient::<LOG, V, N>(&mut gradient, &kept, scale, of_row);

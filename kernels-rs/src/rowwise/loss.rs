@@ -25,7 +25,7 @@ fn share_of(cols: usize) -> f32 {
 /// Returns weight · (base − x) from base and half of x. The result is finite if the product is,
 /// although base − x may be twice the largest number. A weight of 0 gives 0.
 #[device]
-fn weighed(weight: f32, base: f32, half: f32) -> f32 {
+fn weighted_difference(weight: f32, base: f32, half: f32) -> f32 {
     if weight == 0.0 { 0.0 } else { 2.0 * weight * (0.5 * base - half) }
 }
 
@@ -79,10 +79,10 @@ pub fn cross_entropy<T: Float, const L: usize, const ROWS: usize, const V: usize
         let label = labels[row] as usize;
         let mut of_label = 0.0;
         if label < cols {
-            of_label = log + weighed(1.0 - smoothing, base, 0.5 * of_row[label].to_f32());
+            of_label = log + weighted_difference(1.0 - smoothing, base, 0.5 * of_row[label].to_f32());
             // Without smoothing the mean was not computed.
             if smoothing > 0.0 {
-                of_label += weighed(smoothing, base, all / (2.0 * cols as f32 * part));
+                of_label += weighted_difference(smoothing, base, all / (2.0 * cols as f32 * part));
             }
         }
         loss[row] = of_label;

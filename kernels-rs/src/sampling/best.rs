@@ -119,7 +119,7 @@ pub fn noisy(x: f32, noise: f32, column: usize, of: Temperature) -> Scored {
 
 /// The number of columns that a block takes at once, 4 per thread.
 #[device]
-const AT_ONCE: usize = 4 * 256;
+const COLUMNS_PER_STEP: usize = 4 * 256;
 
 /// Finds the best element of each of the `parts.cols()` stretches of a row: by its logit, or if
 /// `NOISE` is true by its logit with noise.
@@ -144,7 +144,7 @@ pub fn best_parts<T: Float, const NOISE: bool, const V: usize>(
     let end = (first + each).min(logits.cols());
     let of_row = logits.at(row);
     let mut best = no_element();
-    for at in (first + 4 * thread::x()..end).step_by(AT_ONCE) {
+    for at in (first + 4 * thread::x()..end).step_by(COLUMNS_PER_STEP) {
         let mut x = [T::from_f32(0.0); 4];
         if V == 4 {
             x = of_row.load(at);

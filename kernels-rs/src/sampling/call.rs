@@ -128,13 +128,15 @@ impl Sample {
         tokens: &mut BufferViewMut<'_, u32, 1>,
     ) -> Result<(), Error> {
         let [rows, cols] = logits.extents();
-        logits.startable([rows, 1, 1], format_args!("{rows} rows"))?;
+        logits.check_grid([rows, 1, 1], format_args!("{rows} rows"))?;
         tokens.expected("tokens", [rows], "a token for each row of the logits")?;
         if self.top_p.is_nan() || self.top_p <= 0.0 {
-            return Err(logits.refused(format!("top_p is {}; it must be above 0, and 1 keeps all tokens", self.top_p)));
+            return Err(
+                logits.refused_operand(format!("top_p is {}; it must be above 0, and 1 keeps all tokens", self.top_p))
+            );
         }
         if self.temperature.is_nan() || self.temperature < 0.0 {
-            return Err(logits.refused(format!(
+            return Err(logits.refused_operand(format!(
                 "the temperature is {}; it must be 0, for the likeliest token, or more",
                 self.temperature
             )));
@@ -268,7 +270,9 @@ impl Sample {
         let parts = cols.div_ceil(PART_COLUMNS);
         if parts > MAX_ALONG {
             let most = MAX_ALONG * PART_COLUMNS;
-            return Err(logits.refused(format!("there are {cols} columns; a top-k of {k} supports at most {most}")));
+            return Err(
+                logits.refused_operand(format!("there are {cols} columns; a top-k of {k} supports at most {most}"))
+            );
         }
         let each = cols.div_ceil(parts);
         let mut ranks = on.scratch::<u64>(rows * parts * k)?;

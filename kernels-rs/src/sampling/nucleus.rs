@@ -36,7 +36,7 @@
 
 use super::best::{Temperature, column_of, score_of};
 use super::random::{RandomStream, words};
-use super::threshold::{Candidates, Measure, candidate, ceil_fraction, reaching, weight};
+use super::threshold::{Candidates, Measure, candidate, ceil_fraction, find_digit, weight};
 use kernel_dsl::prelude::*;
 
 /// The number of levels, and of threads of the kernels of parts.
@@ -432,7 +432,7 @@ pub fn draw_likely<T: Float>(
     let mut token = 0u32;
     // Pass 0 finds the threshold; pass 1, if the draw is in the level, finds the drawn token.
     for pass in rolled(0..2) {
-        let reached = reaching::<T, OfLevel, true>(of_row, of, need, levels.measure, prefix, bits);
+        let reached = find_digit::<T, OfLevel, true>(of_row, of, need, levels.measure, prefix, bits);
         if pass == 0 {
             aim = int::mul_hi(random, cut.above + reached.all);
             if aim < cut.above {

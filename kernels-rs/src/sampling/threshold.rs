@@ -120,7 +120,7 @@ pub struct ReachedDigit {
 /// `need`, which must not be 0. All ranks have the upper bits `prefix`, all but the lower `bits`.
 /// The search ends with a barrier.
 #[device]
-pub fn reaching<T: Float, C: Candidates, const WEIGHED: bool>(
+pub fn find_digit<T: Float, C: Candidates, const WEIGHED: bool>(
     row: View<T, 1>,
     candidates: C,
     need: u64,
@@ -219,7 +219,7 @@ pub fn sample_likely<T: Float>(
     let mut of = Measure { top: 0.0, scaled: 0.0, temperature, unit };
     let mut floor = 0u64;
     if k > 0 {
-        let reached = reaching::<T, Above, false>(of_row, Above { tokens: of_row.len(), floor }, k as u64, of, 0, 64);
+        let reached = find_digit::<T, Above, false>(of_row, Above { tokens: of_row.len(), floor }, k as u64, of, 0, 64);
         floor = reached.prefix << reached.bits;
     }
     if top_p > 0 {
@@ -239,7 +239,7 @@ pub fn sample_likely<T: Float>(
         let total = block::sum(own);
         // If a row has only NaNs, no token is kept.
         if total > 0 {
-            let reached = reaching::<T, Above, true>(
+            let reached = find_digit::<T, Above, true>(
                 of_row,
                 Above { tokens: of_row.len(), floor },
                 ceil_fraction(total, top_p),

@@ -74,7 +74,7 @@ fn scan<T: ScanSum + GenericArgument, const INCLUSIVE: bool>(
     if [rows, n].contains(&0) {
         return Ok(());
     }
-    x.startable([rows, 1, 1], format_args!("{rows} rows"))?;
+    x.check_grid([rows, 1, 1], format_args!("{rows} rows"))?;
     // Normalizes the stride of an axis of one row, which has no meaning.
     let x = &x.strided().reshaped([rows, n])?.side_by_side()?;
     let y = &mut y.reborrow().strided().reshaped([rows, n])?.side_by_side()?;

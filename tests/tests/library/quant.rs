@@ -364,7 +364,7 @@ fn plans(device: &Device) {
             let mut y = device.upload(&vec![f32::NAN; m * n]).unwrap();
             let mut to = y.view_mut([m, n]).unwrap();
             // SAFETY: this epilogue accesses nothing.
-            unsafe { weights.planned_with(device, plan, &activations, &mut to, Identity) }.unwrap();
+            unsafe { weights.product_with_plan(device, plan, &activations, &mut to, Identity) }.unwrap();
             multiplied(&format!("{} by {plan:?}", format.name()), &y.download().unwrap(), &x, &w, k);
         }
     }
@@ -392,7 +392,7 @@ fn unsuitable_plans_are_rejected() {
         let x = Activations::quantize(&device, &x).unwrap();
         let mut y = y.view_strided_mut([rows, 2], [2, 1]).unwrap();
         // SAFETY: this epilogue accesses nothing.
-        unsafe { weights.planned_with(&device, plan, &x, &mut y, Identity) }.map_err(|error| error.to_string())
+        unsafe { weights.product_with_plan(&device, plan, &x, &mut y, Identity) }.map_err(|error| error.to_string())
     };
     said(10, 64, QuantPlan::Tiles(QuantTile::T16x128, 1)).unwrap();
     assert!(said(10, 64, QuantPlan::Tiles(QuantTile::T16x128, 0)).unwrap_err().contains("at least one part"));
@@ -419,7 +419,7 @@ fn gated(device: &Device) {
         let mut apart = device.zeros::<f32>(m * k).unwrap();
         map2(device, swiglu {}, va.strided(), vb.strided(), apart.view_mut([m, k]).unwrap().strided()).unwrap();
         let [mut y, mut other] = [(); 2].map(|()| device.upload(&vec![f32::NAN; m * n]).unwrap());
-        let x = Activations::gated(device, swiglu {}, &va, &vb).unwrap();
+        let x = Activations::quantize_gated(device, swiglu {}, &va, &vb).unwrap();
         assert_eq!(x.extents(), [m, k]);
         weights.product_of(device, &x, &mut y.view_mut([m, n]).unwrap()).unwrap();
         let x = Activations::quantize(device, &apart.view([m, k]).unwrap()).unwrap();
@@ -434,7 +434,7 @@ fn gated(device: &Device) {
         multiplied(&format!("gates of {m} × {k}"), &y, &gates, &w.download().unwrap(), k);
     }
     let x = device.zeros::<f32>(64).unwrap();
-    let error = Activations::gated(device, swiglu {}, &x.view([2, 32]).unwrap(), &x.view([1, 64]).unwrap());
+    let error = Activations::quantize_gated(device, swiglu {}, &x.view([2, 32]).unwrap(), &x.view([1, 64]).unwrap());
     assert!(error.unwrap_err().to_string().contains("the extents of a"));
 }
 
@@ -470,7 +470,7 @@ fn normed(device: &Device) {
         {
             let (mut z, mut apart_z) = (z.view_mut([m, k]).unwrap(), apart_z.view_mut([m, k]).unwrap());
             let [added, apart_added] = [&mut z, &mut apart_z].map(|z| if i > 0 { Some((&residual, z)) } else { None });
-            let made = Activations::normed(device, norm(), &x, added).unwrap();
+            let made = Activations::quantize_norm(device, norm(), &x, added).unwrap();
             norm().run_added(device, &x, apart_added, &mut apart.view_mut([m, k]).unwrap(), None).unwrap();
             let separate = Activations::quantize(device, &apart.view([m, k]).unwrap()).unwrap();
             assert_eq!(made.extents(), [m, k]);

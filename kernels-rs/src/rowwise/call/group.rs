@@ -173,7 +173,7 @@ impl<'a, W: Float + GenericArgument> GroupNorm<'a, W> {
         if all == 0 {
             return Ok(());
         }
-        x.startable([all, 1, 1], format_args!("{all} channels"))?;
+        x.check_grid([all, 1, 1], format_args!("{all} channels"))?;
         let wide =
             if wide::<f32>(spatial, |wide| vec![rows_begin_at(x, wide), rows_begin_at(dy, wide)]) == 4 { 4 } else { 1 };
         let (mut no_weight, mut no_bias) = (on.scratch::<W>(0)?, on.scratch::<W>(0)?);

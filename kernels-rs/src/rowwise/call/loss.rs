@@ -4,14 +4,14 @@ use super::plan::{Team, queue, wide};
 use crate::Queue;
 use crate::access::rows_begin_at;
 use crate::operand::Operand;
-use crate::queue::naming;
+use crate::queue::renaming_parameters;
 use crate::rowwise::loss::{cross_entropy, cross_entropy_backward};
 use kernel_dsl::compiler::hir::Constant;
 use kernel_dsl::{Float, GenericArgument};
 use runtime::{BufferView, BufferViewMut, Error};
 
 /// The number of elements that a thread takes at a time.
-const AT_ONCE: u32 = 8;
+const ELEMENTS_PER_STEP: u32 = 8;
 
 /// The cross-entropy of rows of logits with one label each: log Σ exp(x) − `x[label]`. With label
 /// smoothing (Szegedy and others, 2016) the loss is a weighted mean of these losses over all
@@ -78,11 +78,11 @@ impl CrossEntropy {
         loss.expected("loss", [rows], OF_ROWS)?;
         log_sum.expected("log_sum", [rows], OF_ROWS)?;
         let wide = wide::<T>(cols, |wide| vec![rows_begin_at(logits, wide)]);
-        let [threads, of_block, wide, pieces, _] = Team::of(on.device(), rows, cols, AT_ONCE).constants(wide);
+        let [threads, of_block, wide, pieces, _] = Team::of(on.device(), rows, cols, ELEMENTS_PER_STEP).constants(wide);
         let call = cross_entropy::<T, 32, 8, 1, 8>::call(self.smoothing, logits, labels, loss, log_sum);
         // SAFETY: the launch checks all extents against each other. The kernel's accesses stay
         // within them, and it reads a label's logit only if the label is a column.
-        unsafe { queue(on, &call, &[T::CONSTANT, threads, of_block, wide, pieces]) }.map_err(naming(NAMES))
+        unsafe { queue(on, &call, &[T::CONSTANT, threads, of_block, wide, pieces]) }.map_err(renaming_parameters(NAMES))
     }
 
     /// Queues the gradient of the logits, from the logits, the results of `run`, and the gradient
@@ -104,13 +104,13 @@ impl CrossEntropy {
         log_sum.expected("log_sum", [rows], OF_ROWS)?;
         gradient.expected("gradient", [rows], OF_ROWS)?;
         dx.expected("dx", [rows, cols], "the extents of the logits")?;
-        logits.startable([rows, 1, 1], format_args!("{rows} rows"))?;
+        logits.check_grid([rows, 1, 1], format_args!("{rows} rows"))?;
         let wide = wide::<T>(cols, |wide| vec![rows_begin_at(logits, wide), rows_begin_at(&*dx, wide)]);
-        let pieces = (2 * AT_ONCE as usize / wide).min(4);
+        let pieces = (2 * ELEMENTS_PER_STEP as usize / wide).min(4);
         let constants =
             [T::CONSTANT, Constant::Usize(256), Constant::Usize(wide as u32), Constant::Usize(pieces as u32)];
         let call = cross_entropy_backward::<T, 256, 1, 4>::call(self.smoothing, logits, labels, log_sum, gradient, dx);
         // SAFETY: as above.
-        unsafe { queue(on, &call, &constants) }.map_err(naming(NAMES))
+        unsafe { queue(on, &call, &constants) }.map_err(renaming_parameters(NAMES))
     }
 }

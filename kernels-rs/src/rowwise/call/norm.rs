@@ -4,7 +4,7 @@ use super::plan::{Team, queue, wide};
 use crate::Queue;
 use crate::access::rows_begin_at;
 use crate::operand::{Operand, check_optional};
-use crate::queue::naming;
+use crate::queue::renaming_parameters;
 use crate::rowwise::norm::{norm_activations, norm_quantized, norm_rows};
 use kernel_dsl::compiler::hir::Constant;
 use kernel_dsl::{Element, Float, GenericArgument};
@@ -113,7 +113,7 @@ impl<'a, W: Float + GenericArgument> Norm<'a, W> {
         y: &mut BufferViewMut<'_, O, 2>,
         saved: Saved<'_, '_>,
     ) -> Result<(), Error> {
-        self.compared(x, &added)?;
+        self.check_parameters(x, &added)?;
         y.expected("y", x.extents(), "the extents of x")?;
         check_optional(saved.as_deref(), "saved", [x.extents()[0], 2], "two numbers for each row of x")?;
         let fused = added.is_some();
@@ -149,7 +149,7 @@ impl<'a, W: Float + GenericArgument> Norm<'a, W> {
         );
         // SAFETY: the launch checks all extents against each other, and the kernel's accesses stay
         // within them.
-        unsafe { queue(on, &call, &constants(team, wide)) }.map_err(naming(names))
+        unsafe { queue(on, &call, &constants(team, wide)) }.map_err(renaming_parameters(names))
     }
 
     /// Queues the norm with y in 8 bits: an element is its byte times its row's scale, which is the
@@ -167,7 +167,7 @@ impl<'a, W: Float + GenericArgument> Norm<'a, W> {
         q: &mut BufferViewMut<'_, i8, 2>,
         scales: &mut BufferViewMut<'_, f32, 1>,
     ) -> Result<(), Error> {
-        self.compared(x, &added)?;
+        self.check_parameters(x, &added)?;
         q.expected("q", x.extents(), "the extents of x")?;
         scales.expected("scales", [x.extents()[0]], "one for each row of x")?;
         let team = Team::of(on.device(), x.extents()[0], x.extents()[1], keeps::<T>(x.extents()[1]));
@@ -193,7 +193,7 @@ impl<'a, W: Float + GenericArgument> Norm<'a, W> {
             scales,
         );
         // SAFETY: as above.
-        unsafe { queue(on, &call, &constants) }.map_err(naming(names))
+        unsafe { queue(on, &call, &constants) }.map_err(renaming_parameters(names))
     }
 
     /// Queues the norm as rows of quantized activations in groups of `room`. Returns whether the
@@ -207,7 +207,7 @@ impl<'a, W: Float + GenericArgument> Norm<'a, W> {
         bytes: BufferViewMut<'_, i32, 2>,
         factors: BufferViewMut<'_, f32, 2>,
     ) -> Result<bool, Error> {
-        self.compared(x, added)?;
+        self.check_parameters(x, added)?;
         let [rows, cols] = x.extents();
         if !cols.is_multiple_of(4) || !self.begin(x, added, 4).into_iter().all(|begins| begins) {
             return Ok(false);
@@ -235,7 +235,7 @@ impl<'a, W: Float + GenericArgument> Norm<'a, W> {
             factors,
         );
         // SAFETY: as above.
-        unsafe { queue(on, &call, &constants) }.map_err(naming(names))?;
+        unsafe { queue(on, &call, &constants) }.map_err(renaming_parameters(names))?;
         Ok(true)
     }
 
@@ -247,7 +247,7 @@ impl<'a, W: Float + GenericArgument> Norm<'a, W> {
 
     /// Rejects a weight or bias that does not match x's columns, and a summand or sum that does not
     /// match x.
-    fn compared<T: Element>(&self, x: &BufferView<'_, T, 2>, added: &Added<'_, '_, T>) -> Result<(), Error> {
+    fn check_parameters<T: Element>(&self, x: &BufferView<'_, T, 2>, added: &Added<'_, '_, T>) -> Result<(), Error> {
         self.of_columns(x.extents()[1])?;
         let Some((residual, z)) = added else { return Ok(()) };
         residual.expected("residual", x.extents(), "the extents of x")?;

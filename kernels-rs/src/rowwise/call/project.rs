@@ -9,7 +9,7 @@ use crate::gemm::Gemm;
 use crate::gemm::epilogue::{Bias, Epilogue, Identity};
 use crate::gemm::normed::gemv_normed;
 use crate::operand::Operand;
-use crate::queue::{LibraryCall, naming};
+use crate::queue::{LibraryCall, renaming_parameters};
 use crate::{LaunchStruct, QueueMemory};
 use kernel_dsl::{DeviceFn, Float, GenericArgument};
 use runtime::{BufferView, BufferViewMut, Error};
@@ -86,7 +86,7 @@ impl<N: Float + GenericArgument> Norm<'_, N> {
         let mut y = y.reborrow().strided().reshaped([1, m, n])?.side_by_side()?;
         // SAFETY: the caller guarantees that the epilogue stays within its views.
         unsafe { Gemm::new().transpose_b().run_with(on, &normed.view([1, rows, depth])?, &w, &mut y, epilogue) }
-            .map_err(naming(&[["b", "w"], ["c", "y"]]))
+            .map_err(renaming_parameters(&[["b", "w"], ["c", "y"]]))
     }
 
     /// Queues y ← f(a, b), where a and b are the halves of norm(x)·Wᵀ. W is [2·N, K], the gate's

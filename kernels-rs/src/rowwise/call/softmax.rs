@@ -101,7 +101,7 @@ impl<'a> Softmax<'a> {
         y.expected("y", [rows, cols], "the extents of x")?;
         if self.queries > cols {
             let queries = self.queries;
-            return Err(x.refused(format!("the mask is causal for {queries} queries, and x has {cols} columns; x needs at least one for each query")));
+            return Err(x.refused_operand(format!("the mask is causal for {queries} queries, and x has {cols} columns; x needs at least one for each query")));
         }
         check_optional(self.bias, "bias", [rows, cols], "the extents of x; a row stride of 0 repeats one row")?;
         check_optional(self.keep, "keep", [rows, cols], "the extents of x; a row stride of 0 repeats one row")?;

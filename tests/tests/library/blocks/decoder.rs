@@ -31,7 +31,7 @@ fn weights<T: StoredFloat>(device: &Device, random: &mut Random) -> (DecoderWeig
     let mut draw = |n: usize, size: f32| learnt::<T>(device, random, n, size);
     let (norm, network_norm) = (draw(width, 1.0), draw(width, 1.0));
     let (q_norm, k_norm) = (draw(head, 1.5), draw(head, 1.5));
-    let projection = draw(SHAPE.projected() * width, 0.2);
+    let projection = draw(SHAPE.projection_rows() * width, 0.2);
     let output = draw(width * heads * head, 0.2);
     let gate_and_up = draw(2 * inner * width, 0.2);
     let down = draw(width * inner, 0.2);
