@@ -75,7 +75,7 @@ fn main() -> ExitCode {
 
     let outcomes = on_every_core(&all, |module| {
         let (outcome, said) = match &ptxas {
-            Some(ptxas) if !ptxas.takes(module.target) => {
+            Some(ptxas) if !ptxas.supports(module.target) => {
                 (Outcome::Skipped, format!("skipped: {ptxas} does not support the target"))
             }
             Some(ptxas) => match assemble(ptxas, module) {

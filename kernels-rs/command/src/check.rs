@@ -216,7 +216,7 @@ impl Check {
             writeln!(out, "compared within a stated error (≈): plain Rust in f64{near}")?;
             match &ptxas {
                 Some(ptxas) if self.every_target => {
-                    let targets: Vec<_> = later(ptxas, Target::SM_61).map(|target| target.to_string()).collect();
+                    let targets: Vec<_> = targets_from(ptxas, Target::SM_61).map(|target| target.to_string()).collect();
                     writeln!(out, "assembled for {}: by {ptxas}\n", targets.join(", "))?;
                 }
                 Some(ptxas) => writeln!(out, "assembled for each kernel's own target: by {ptxas}\n")?,
@@ -328,8 +328,8 @@ impl Task {
 }
 
 /// Iterates over the targets from `first` on that `ptxas` supports.
-fn later(ptxas: &Ptxas, first: Target) -> impl Iterator<Item = Target> {
-    Target::ALL.into_iter().filter(move |target| *target >= first && ptxas.takes(*target))
+fn targets_from(ptxas: &Ptxas, first: Target) -> impl Iterator<Item = Target> {
+    Target::ALL.into_iter().filter(move |target| *target >= first && ptxas.supports(*target))
 }
 
 impl CheckBench {
@@ -362,7 +362,7 @@ impl CheckBench {
     /// target.
     fn refused(&self, ptxas: &Ptxas, task: &Task) -> Vec<(String, String)> {
         let own = task.artifact.target;
-        let targets = later(ptxas, own).filter(|target| self.every_target || *target == own);
+        let targets = targets_from(ptxas, own).filter(|target| self.every_target || *target == own);
         let refused = targets.filter_map(|target| {
             let ptx = show::ptx(task.artifact, &task.instance, target).map_err(|e| e.to_string());
             let why = ptx.and_then(|ptx| ptxas.assemble(&ptx, target)).err()?;

@@ -119,7 +119,7 @@ pub fn check(artifact: &Artifact, budget: MachineCodeLimits) -> Result<(), Strin
     if budget == MachineCodeLimits::default() {
         return Ok(());
     }
-    let Some(ptxas) = Ptxas::find().filter(|ptxas| ptxas.takes(artifact.target)) else {
+    let Some(ptxas) = Ptxas::find().filter(|ptxas| ptxas.supports(artifact.target)) else {
         println!(
             "skipped: no ptxas for {} is found, so the budget of {} is not checked",
             artifact.target, artifact.name

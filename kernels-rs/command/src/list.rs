@@ -46,7 +46,7 @@ impl ListedKernel {
     }
 
     fn push(&mut self, selected: &Selected) {
-        let (name, spelled) = (selected.name(), self.artifact.spelled(&selected.instance.0));
+        let (name, spelled) = (selected.name(), self.artifact.name_with_arguments(&selected.instance.0));
         self.arguments.push((name != spelled).then(|| spelled[self.name.len()..].to_string()));
         self.instances.push(name);
     }

@@ -31,7 +31,7 @@ pub(super) struct CodeCost {
 impl Tools {
     /// Finds a ptxas that supports `target`, and an nvdisasm beside it.
     pub(super) fn find(target: Target) -> Option<Tools> {
-        let ptxas = Ptxas::find().filter(|ptxas| ptxas.takes(target))?;
+        let ptxas = Ptxas::find().filter(|ptxas| ptxas.supports(target))?;
         Some(Tools { nvdisasm: Nvdisasm::find(&ptxas), ptxas })
     }
 
@@ -60,7 +60,7 @@ impl CodeCost {
     /// Returns the number of instructions other than `NOP`, and the number of their issue slots.
     pub(super) fn size(&self) -> (u32, u32) {
         let all = 0..self.listing.instructions.len();
-        (self.listing.busy(all.clone()).count() as u32, self.listing.slots(all))
+        (self.listing.issued(all.clone()).count() as u32, self.listing.slots(all))
     }
 
     /// Returns the cycles that the whole code loses to register bank conflicts, if known.
@@ -69,7 +69,7 @@ impl CodeCost {
     }
 
     /// Returns the innermost loop that encloses the loop with index `inner`.
-    pub(super) fn around(&self, inner: usize) -> Option<usize> {
+    pub(super) fn enclosing_loop(&self, inner: usize) -> Option<usize> {
         let NaturalLoop { head, depth, .. } = self.loops[inner];
         let holds = |l: &NaturalLoop| l.depth + 1 == depth && l.body.binary_search(&head).is_ok();
         self.loops.iter().position(holds)

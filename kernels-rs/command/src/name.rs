@@ -24,13 +24,13 @@ const MAX_LISTED: usize = 12;
 /// Error returned when a name does not identify a kernel or an instance.
 #[derive(PartialEq, Eq, Debug, thiserror::Error)]
 pub(super) enum Error {
-    #[error("unknown kernel `{name}`{}", instead(.nearest, .known))]
+    #[error("unknown kernel `{name}`{}", suggestions(.nearest, .known))]
     Unknown { name: String, nearest: Option<String>, known: Vec<&'static str> },
     #[error("no kernel and no declared instance matches `{pattern}`; `kernels list -v` prints both")]
     NoMatch { pattern: String },
     #[error(
         "`{name}` is not a kernel's name: expected one such as `saxpy`, `gemm@tile`, `matmul<T = 16>` or `gemm::matmul`{}",
-        meant(.nearest)
+        did_you_mean(.nearest)
     )]
     Malformed { name: String, nearest: Option<String> },
     #[error("several kernels are called `{name}`; write the path: {}", .paths.join(", "))]
@@ -41,7 +41,7 @@ pub(super) enum Error {
     SeveralKernels { name: String, kernels: Vec<&'static str> },
     #[error("`{name}` declares no instance; give its constants, as in `{name}<…>`")]
     NoInstance { name: &'static str },
-    #[error("`{kernel}` declares no instance `{given}`{}; its instances: {}", meant(.nearest), listed(.instances, "kernels list -v"))]
+    #[error("`{kernel}` declares no instance `{given}`{}; its instances: {}", did_you_mean(.nearest), listed(.instances, "kernels list -v"))]
     NoSuchInstance { given: String, kernel: &'static str, nearest: Option<String>, instances: Vec<String> },
     #[error("`{given}` does not fit `{kernel}`, which is generic over {}", constants(.generics))]
     Constants { given: String, kernel: &'static str, generics: Vec<Generic> },
@@ -207,7 +207,7 @@ fn select(name: &str, kernels: &[&'static Artifact]) -> Result<Vec<Selected>, Er
         }
         NameForm::Spelled(path, arguments) => {
             let artifact = find(path, name, kernels)?;
-            let instance = spelled(artifact, arguments, name)?;
+            let instance = instance_with(artifact, arguments, name)?;
             Ok(vec![Selected { artifact, instance }])
         }
         NameForm::Pattern => {
@@ -234,7 +234,7 @@ fn find(path: &str, name: &str, kernels: &[&'static Artifact]) -> Result<&'stati
 }
 
 /// Returns the instance with those generic arguments.
-fn spelled(artifact: &Artifact, given: Vec<(Option<&str>, Constant)>, name: &str) -> Result<Instance, Error> {
+fn instance_with(artifact: &Artifact, given: Vec<(Option<&str>, Constant)>, name: &str) -> Result<Instance, Error> {
     let program = program(artifact)?;
     let generics = &program.functions[0].generics;
     let refused = || Error::Constants { given: name.to_string(), kernel: artifact.name, generics: generics.clone() };
@@ -298,7 +298,7 @@ impl Pattern {
         }
         let selected = |declared: &&Declared| {
             let rust = Instance(declared.constants.to_vec()).name(artifact.name);
-            matches(declared.name) || matches(&artifact.spelled(declared.constants)) || matches(&rust)
+            matches(declared.name) || matches(&artifact.name_with_arguments(declared.constants)) || matches(&rust)
         };
         artifact.instances.iter().filter(selected).map(|declared| Selected::declared(artifact, declared)).collect()
     }
@@ -351,14 +351,14 @@ fn nearest_of(name: &str, kernels: &[&'static Artifact]) -> Option<String> {
     nearest(name, instances.chain(kernels.iter().map(|a| a.name))).map(str::to_string)
 }
 
-fn meant(nearest: &Option<String>) -> String {
+fn did_you_mean(nearest: &Option<String>) -> String {
     nearest.as_ref().map_or_else(String::new, |name| format!(" (is `{name}` meant?)"))
 }
 
 /// Returns suggestions in place of an unknown kernel: the nearest name, or the first few.
-fn instead(nearest: &Option<String>, known: &[&str]) -> String {
+fn suggestions(nearest: &Option<String>, known: &[&str]) -> String {
     match (nearest, known) {
-        (Some(_), _) => format!("{}; `kernels list` prints all", meant(nearest)),
+        (Some(_), _) => format!("{}; `kernels list` prints all", did_you_mean(nearest)),
         (None, []) => "; there are none in this program: `main` must use the crate that has them, \
                        as in `use my_kernels as _;`"
             .to_string(),
@@ -415,7 +415,7 @@ mod tests {
         for artifact in kernel_dsl::kernels() {
             for declared in artifact.instances {
                 let rust = Instance(declared.constants.to_vec()).name(artifact.name);
-                for name in [declared.name, &artifact.spelled(declared.constants), &rust] {
+                for name in [declared.name, &artifact.name_with_arguments(declared.constants), &rust] {
                     let path = format!("{}::{name}", artifact.module);
                     assert_eq!(find(&path).unwrap(), [declared.name], "{path}");
                 }

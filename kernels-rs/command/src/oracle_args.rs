@@ -27,7 +27,7 @@ pub(super) struct OracleArgs {
     #[arg(long, value_name = "CHECK", value_delimiter = ',', value_parser = named, conflicts_with = "without")]
     only: Vec<NamedChecks>,
     /// Disable these checks. The offending accesses are still suppressed
-    #[arg(long, value_name = "CHECK", value_delimiter = ',', value_parser = leavable)]
+    #[arg(long, value_name = "CHECK", value_delimiter = ',', value_parser = parse_disableable)]
     without: Vec<NamedChecks>,
     /// Warp instructions of a block after which a loop counts as endless
     #[arg(long, value_name = "COUNT", default_value_t = Options::default().fuel)]
@@ -124,7 +124,7 @@ fn named(name: &str) -> Result<NamedChecks, String> {
     })
 }
 
-fn leavable(name: &str) -> Result<NamedChecks, String> {
+fn parse_disableable(name: &str) -> Result<NamedChecks, String> {
     let named = named(name)?;
     match named.0.iter().any(|check| check.ends_launch()) {
         true => Err(format!("`{name}` cannot be disabled, because it stops endless launches; --fuel sets its limit")),

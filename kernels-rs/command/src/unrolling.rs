@@ -100,8 +100,8 @@ impl UnrolledLoop {
 
     /// Returns the form with the fewest issue slots; of nearly equal forms, the one with the fewest
     /// copies.
-    pub(super) fn fewest(&self) -> Option<&LoopForm> {
-        fewest(|| self.forms.iter())
+    pub(super) fn cheapest(&self) -> Option<&LoopForm> {
+        cheapest_of(|| self.forms.iter())
     }
 
     /// Suggests the form with the fewest issue slots, if it saves some without spills and without a
@@ -110,7 +110,7 @@ impl UnrolledLoop {
         let now = self.form(Unrolling::Declared)?;
         let spilled = |form: &LoopForm| form.resources.spill_loads + form.resources.spill_stores;
         let best =
-            fewest(|| self.forms.iter().filter(|form| form.warps >= now.warps && spilled(form) <= spilled(now)))?;
+            cheapest_of(|| self.forms.iter().filter(|form| form.warps >= now.warps && spilled(form) <= spilled(now)))?;
         if best.slots > now.slots * (1.0 - MIN_SAVING) {
             return None;
         }
@@ -128,7 +128,7 @@ impl UnrolledLoop {
 }
 
 /// Returns the form with the fewest issue slots; of nearly equal forms, the first.
-fn fewest<'l, I: Iterator<Item = &'l LoopForm>>(forms: impl Fn() -> I) -> Option<&'l LoopForm> {
+fn cheapest_of<'l, I: Iterator<Item = &'l LoopForm>>(forms: impl Fn() -> I) -> Option<&'l LoopForm> {
     let fewest = forms().map(|form| form.slots).min_by(f64::total_cmp)?;
     forms().find(|form| form.slots <= fewest * MAX_EXCESS)
 }

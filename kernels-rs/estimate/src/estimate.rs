@@ -203,7 +203,7 @@ impl Estimator {
     pub fn new(model: DeviceModel) -> Result<Arc<Estimator>, Error> {
         let missing = |tool: &str| Error::NoTools { missing: tool.to_string() };
         let target = target(&model);
-        let ptxas = Ptxas::find().filter(|ptxas| ptxas.takes(target)).ok_or_else(|| missing("ptxas"))?;
+        let ptxas = Ptxas::find().filter(|ptxas| ptxas.supports(target)).ok_or_else(|| missing("ptxas"))?;
         let nvdisasm = Nvdisasm::find(&ptxas).ok_or_else(|| missing("nvdisasm"))?;
         let (codes, estimates, error, without) = Default::default();
         Ok(Arc::new(Estimator { model, ptxas, nvdisasm, codes, estimates, error, without }))

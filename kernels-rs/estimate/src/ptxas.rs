@@ -55,11 +55,11 @@ impl Ptxas {
 
     /// Returns whether ptxas supports sm_61: CUDA 13 dropped it.
     pub fn takes_sm_61(&self) -> bool {
-        self.takes(Target::SM_61)
+        self.supports(Target::SM_61)
     }
 
     /// Returns whether ptxas supports `target`. Assumes so if the release is unknown.
-    pub fn takes(&self, target: Target) -> bool {
+    pub fn supports(&self, target: Target) -> bool {
         let number = |part: Option<&str>| part.and_then(|n| n.parse::<u32>().ok());
         let mut parts = self.release.as_deref().unwrap_or_default().split('.');
         let Some(major) = number(parts.next()) else { return true };
@@ -213,7 +213,7 @@ mod tests {
     fn a_release_knows_some_targets() {
         let takes = |release: Option<&str>| {
             let ptxas = Ptxas { path: PathBuf::new(), release: release.map(str::to_string) };
-            Target::ALL.map(|target| ptxas.takes(target))
+            Target::ALL.map(|target| ptxas.supports(target))
         };
         assert_eq!(takes(Some("12.9")), [true; 7]);
         assert_eq!(takes(None), [true; 7]);

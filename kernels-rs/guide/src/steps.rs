@@ -230,7 +230,7 @@ fn least(stream: &Stream, mut launch: impl FnMut() -> Result<()>) -> Result<f64>
         launch()?;
         let after = stream.record()?;
         stream.wait()?;
-        best = best.min(after.since(&before)?);
+        best = best.min(after.duration_since(&before)?);
     }
     Ok(best.as_secs_f64())
 }

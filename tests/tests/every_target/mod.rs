@@ -14,7 +14,7 @@ pub fn assemble(artifact: &Artifact) {
         return;
     };
     let program = artifact.program().unwrap_or_else(|e| panic!("{}: {e}", artifact.name));
-    let targets: Vec<_> = Target::ALL.into_iter().filter(|t| *t >= artifact.target && ptxas.takes(*t)).collect();
+    let targets: Vec<_> = Target::ALL.into_iter().filter(|t| *t >= artifact.target && ptxas.supports(*t)).collect();
     // Kernels and instances differ in their later target, the same one in each run.
     let name_sum = artifact.name.bytes().map(usize::from).sum::<usize>();
     for (number, declared) in artifact.instances.iter().enumerate() {

@@ -161,7 +161,7 @@ fn every_target_is_read() {
     // Successive targets have nearly the same instructions, so that each kernel is tested for some
     // of them.
     let step = if tests::share::is_whole() { 2 } else { Target::ALL.len() };
-    let targets: Vec<_> = Target::ALL.into_iter().filter(|target| ptxas.takes(*target)).enumerate().collect();
+    let targets: Vec<_> = Target::ALL.into_iter().filter(|target| ptxas.supports(*target)).enumerate().collect();
     let unknown = on_every_core(&targets, |&(at, target)| {
         let tested = kernels
             .iter()

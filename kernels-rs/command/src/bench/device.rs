@@ -39,7 +39,7 @@ impl Timer {
             timer.busy(ROUNDS)?;
             let end = timer.stream.record()?;
             end.wait()?;
-            timer.round = (end.since(&start)? / ROUNDS as u32).max(Duration::from_nanos(1));
+            timer.round = (end.duration_since(&start)? / ROUNDS as u32).max(Duration::from_nanos(1));
             Ok(timer)
         };
         make().map_err(Error::Device)
@@ -90,7 +90,7 @@ impl Timer {
                 work()?;
                 let end = self.stream.record()?;
                 end.wait()?;
-                end.since(&start)
+                end.duration_since(&start)
             };
             run().map_err(Error::Device)
         })
@@ -135,7 +135,7 @@ impl Timer {
             let end = self.stream.record().map_err(Error::Device)?;
             queueing = began.elapsed();
             end.wait().map_err(Error::Device)?;
-            Ok(end.since(&start).map_err(Error::Device)? / times)
+            Ok(end.duration_since(&start).map_err(Error::Device)? / times)
         })
     }
 }

@@ -361,7 +361,7 @@ impl Meter {
         launch: &mut RepeatedLaunch<'_>,
     ) -> Result<Samples, Error> {
         let rounds = self.rounds.div_ceil(PASSES);
-        let in_a_row = launch.in_a_row().unwrap_or(LAUNCHES).min(LAUNCHES);
+        let in_a_row = launch.max_launches_in_a_row().unwrap_or(LAUNCHES).min(LAUNCHES);
         let launch = RefCell::new(launch);
         let restored = |name, launches| {
             let mut timed = timer.timed(name, launches, || launch.borrow_mut().launch());

@@ -144,7 +144,7 @@ fn touched(profile: &MemoryProfile, counts: impl Fn(RequestKind) -> bool) -> u64
     let global = profile.accesses.iter().filter(|access| access.counts.memory == RequestMemory::Global);
     for access in global.filter(|access| counts(access.kind)) {
         if let (Some(array), Some(touched)) = (&access.array, access.touched) {
-            by_array.entry(array).and_modify(|all| *all = all.and(touched)).or_insert(touched);
+            by_array.entry(array).and_modify(|all| *all = all.union(touched)).or_insert(touched);
         }
     }
     by_array.values().map(|touched| touched.end.saturating_sub(touched.first)).sum()

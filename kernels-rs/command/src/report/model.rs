@@ -234,7 +234,7 @@ impl ReportJson {
         ReportJson {
             instance: name.clone(),
             target: target.to_string(),
-            block: optimized.block.most(),
+            block: optimized.block.max_extents(),
             threads,
             blocks: optimized.block.to_string(),
             shared_bytes,
@@ -242,7 +242,7 @@ impl ReportJson {
             local_bytes: local.iter().map(|array| array.bytes()).sum(),
             local: local.into_iter().map(Local::to_string).collect(),
             machine_code,
-            occupancy: shares(optimized.block.most()),
+            occupancy: shares(optimized.block.max_extents()),
             by_block,
             instructions: mix::mix(module).into_iter().collect(),
             case: None,
@@ -311,7 +311,7 @@ impl Sass {
             // statement in it.
             let line = code.listing.instructions[l.jump].line.clone();
             let text = line.as_ref().map_or("", |line| lines.code(line)).to_string();
-            let (depth, inside) = (l.depth, code.around(i));
+            let (depth, inside) = (l.depth, code.enclosing_loop(i));
             Loop { line, text, depth, inside, issue: Issue::from(l), mix: l.classes.clone() }
         };
         Sass {
@@ -391,9 +391,9 @@ impl AccessReport {
             (a.location, a.kind, a.bytes) == (self.location, kind, self.bytes)
                 && (self.array.is_none() || a.array == self.array)
         };
-        let counts = profile.accesses.iter().filter(of_it).map(|a| a.counts).reduce(RequestCounts::and);
+        let counts = profile.accesses.iter().filter(of_it).map(|a| a.counts).reduce(RequestCounts::plus);
         let touched = profile.accesses.iter().filter(of_it).map(|a| a.touched);
-        let touched = touched.reduce(|a, b| Some(a?.and(b?))).flatten();
+        let touched = touched.reduce(|a, b| Some(a?.union(b?))).flatten();
         self.measured = counts.map(|counts| MeasuredRequests {
             mean: counts.mean(),
             active: counts.active(),
@@ -423,7 +423,7 @@ impl Branch {
     /// Records the measurements of the branch.
     fn measure(&mut self, profile: &MemoryProfile) {
         let of_it = profile.branches.iter().filter(|b| (b.location, b.looped) == (self.location, self.looped));
-        self.measured = of_it.map(|b| b.ways).reduce(BranchCounts::and);
+        self.measured = of_it.map(|b| b.ways).reduce(BranchCounts::plus);
     }
 }
 

@@ -66,7 +66,7 @@ pub(crate) fn print(inspection: &Inspection, out: &mut dyn Write) -> Result<(), 
             let [now, rolled] = [Unrolling::Declared, Unrolling::Rolled]
                 .map(|form| l.form(form).map_or(String::new(), LoopForm::figures));
             let fewest =
-                l.fewest().map_or(String::new(), |form| format!("; fewest {} {}", form.unrolling, form.figures()));
+                l.cheapest().map_or(String::new(), |form| format!("; fewest {} {}", form.unrolling, form.figures()));
             format!("{file}:{} slots (registers) now {now}, rolled {rolled}{fewest}", l.place.line)
         };
         let unrolled: Vec<_> = report.unrolling.iter().flatten().map(unrolled).collect();

@@ -172,7 +172,7 @@ pub(crate) fn percent(part: f64) -> String {
 }
 
 /// Joins the computed and the measured value; a missing one is left out.
-fn both(computed: Option<String>, measured: Option<String>) -> String {
+fn computed_and_measured(computed: Option<String>, measured: Option<String>) -> String {
     match (computed, measured) {
         (Some(computed), Some(measured)) if computed == measured => computed,
         (Some(computed), Some(measured)) => format!("{computed} · {measured}"),
@@ -252,8 +252,8 @@ impl AccessReport {
                 None if measured && !local => format!("{} · not executed", self.costs()),
                 None => self.costs(),
             },
-            both(lines, lines_found),
-            both(used, global.and_then(|m| m.efficiency).map(percent)),
+            computed_and_measured(lines, lines_found),
+            computed_and_measured(used, global.and_then(|m| m.efficiency).map(percent)),
             found.map_or(String::new(), |m| percent(m.active)),
             if local {
                 String::new()
@@ -288,7 +288,7 @@ impl AccessReport {
         };
         let touched = self.measured.as_ref().and_then(|m| m.touched);
         let of = touched.and_then(|t| t.of).map_or(String::new(), |of| format!(" of {}", of / size));
-        let text = both(self.computed.as_ref().map(range), touched.map(|t| range(&(t.first..t.end))));
+        let text = computed_and_measured(self.computed.as_ref().map(range), touched.map(|t| range(&(t.first..t.end))));
         format!("{text}{of}{}", if text.is_empty() { "" } else { unit })
     }
 }

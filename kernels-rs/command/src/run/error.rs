@@ -24,7 +24,7 @@ pub(crate) enum Error {
     DuplicateBuffer(String),
     #[error("cannot allocate buffer `{name}`: out of memory")]
     Memory { name: String },
-    #[error("no buffer is called `{name}`; {}", given(.known))]
+    #[error("no buffer is called `{name}`; {}", known_buffers(.known))]
     NoBuffer { name: String, known: Vec<String> },
     #[error("{} has {bytes} bytes, which {fits}", .file.display())]
     Length { file: PathBuf, bytes: usize, fits: String },
@@ -41,6 +41,6 @@ impl Error {
     }
 }
 
-fn given(known: &[String]) -> String {
+fn known_buffers(known: &[String]) -> String {
     if known.is_empty() { "none is given".to_string() } else { format!("there are {}", known.join(", ")) }
 }

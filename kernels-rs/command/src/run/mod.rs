@@ -153,7 +153,7 @@ impl Run {
         let outcome = program.run(launch).map_err(|mismatch| Error::Mismatch {
             mismatch,
             entry: entry.clone(),
-            takes: takes(&program),
+            takes: describe_parameters(&program),
         })?;
         let log = String::from_utf8_lossy(&outcome.printed);
         let report = in_file(outcome.report, &entry, &file, &text);
@@ -243,7 +243,7 @@ impl Run {
 }
 
 /// Describes the parameters of an entry.
-fn takes(program: &Program) -> String {
+fn describe_parameters(program: &Program) -> String {
     let parameters = program.parameters().iter().map(|p| format!("{} ({})", type_of(p), p.name));
     let parameters: Vec<_> = parameters.collect();
     if parameters.is_empty() { "no parameters".to_string() } else { parameters.join(", ") }

@@ -66,7 +66,7 @@ impl ProductOperands {
     }
 
     /// Overwrites C by NaNs, so that an earlier result fails the check.
-    pub fn forget(&self, device: &Device) -> runtime::Result<()> {
+    pub fn overwrite_result(&self, device: &Device) -> runtime::Result<()> {
         let ProductShape { batch, m, n, .. } = self.shape;
         *self.c.borrow_mut() = device.upload(&vec![f32::NAN; batch * m * n])?;
         Ok(())
@@ -129,7 +129,7 @@ pub(super) struct ProductReference {
 
 impl ProductReference {
     /// Returns what is wrong with a result, if something is.
-    pub fn refutes(&self, result: &[f32]) -> Option<String> {
+    pub fn mismatch(&self, result: &[f32]) -> Option<String> {
         if result.len() != self.values.len() {
             return Some(format!("it has {} elements instead of {}", result.len(), self.values.len()));
         }
@@ -195,7 +195,7 @@ impl ProductMeter<'_> {
 impl CandidateMeter for ProductMeter<'_> {
     fn rejected(&mut self, candidate: usize) -> Result<Option<String>, Error> {
         self.bar.set_message(format!("check of {}", self.plans[candidate]));
-        self.operands.forget(self.device).map_err(Error::Device)?;
+        self.operands.overwrite_result(self.device).map_err(Error::Device)?;
         if let Err(e) = self.operands.run(self.device, self.call.plan(self.plans[candidate])) {
             // The device cannot run more.
             if self.device.lost().is_some() {
@@ -204,7 +204,7 @@ impl CandidateMeter for ProductMeter<'_> {
             return Ok(Some(e.to_string()));
         }
         let result = self.operands.result().map_err(Error::Device)?;
-        let wrong = self.reference.refutes(&result);
+        let wrong = self.reference.mismatch(&result);
         if wrong.is_none() {
             // The first measurement does not know yet how long the host takes to queue the work.
             self.time(candidate)?;

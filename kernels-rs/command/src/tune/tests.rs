@@ -21,13 +21,13 @@ struct PlantedTimes<'a> {
 impl CandidateMeter for PlantedTimes<'_> {
     fn rejected(&mut self, candidate: usize) -> Result<Option<String>, Error> {
         let plan = self.plans[candidate];
-        self.operands.forget(self.device).map_err(Error::Device)?;
+        self.operands.overwrite_result(self.device).map_err(Error::Device)?;
         self.operands.run(self.device, Gemm::new().plan(plan)).map_err(Error::Device)?;
         let mut result = self.operands.result().map_err(Error::Device)?;
         if self.faulty == Some(plan) {
             result[7] *= 1.001;
         }
-        Ok(self.operands.reference().refutes(&result))
+        Ok(self.operands.reference().mismatch(&result))
     }
 
     fn time(&mut self, candidate: usize) -> Result<f64, Error> {
@@ -88,12 +88,12 @@ fn references_accept_rounding_and_refute_mistakes() {
         operands.run(&device, call.plan(GemmPlan::Tiles(GemmTile::T16x128, 1))).unwrap();
         let reference = operands.reference();
         let mut result = operands.result().unwrap();
-        assert_eq!(reference.refutes(&result), None);
+        assert_eq!(reference.mismatch(&result), None);
         result[0] += 0.01;
-        assert!(reference.refutes(&result).unwrap().starts_with("element (0, 0) is "));
+        assert!(reference.mismatch(&result).unwrap().starts_with("element (0, 0) is "));
         result[0] = f32::NAN;
-        assert!(reference.refutes(&result).is_some());
-        assert!(reference.refutes(&result[1..]).is_some());
+        assert!(reference.mismatch(&result).is_some());
+        assert!(reference.mismatch(&result[1..]).is_some());
     }
 }
 

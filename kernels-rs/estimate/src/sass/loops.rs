@@ -54,7 +54,7 @@ impl Listing {
                 head: natural.head,
                 jump: natural.jump,
                 depth: around(natural),
-                instructions: self.busy(each()).count() as u32,
+                instructions: self.issued(each()).count() as u32,
                 slots: self.slots(each()),
                 bank_conflicts: lost(&body),
                 mix: self.mix(each()),
@@ -68,14 +68,14 @@ impl Listing {
     /// Counts the instructions of `which` by name, without modifiers.
     pub fn mix(&self, which: impl IntoIterator<Item = usize>) -> BTreeMap<String, u32> {
         let mut mix = BTreeMap::new();
-        self.busy(which).for_each(|inst| *mix.entry(inst.opcode().to_string()).or_insert(0) += 1);
+        self.issued(which).for_each(|inst| *mix.entry(inst.opcode().to_string()).or_insert(0) += 1);
         mix
     }
 
     /// Counts the instructions of `which` by class.
     pub fn classes(&self, which: impl IntoIterator<Item = usize>) -> BTreeMap<Class, u32> {
         let mut classes = BTreeMap::new();
-        self.busy(which).for_each(|inst| *classes.entry(Class::of(inst)).or_insert(0) += 1);
+        self.issued(which).for_each(|inst| *classes.entry(Class::of(inst)).or_insert(0) += 1);
         classes
     }
 }

@@ -129,14 +129,14 @@ impl Listing {
 
     /// Iterates over the instructions of `which` (indices into [`Listing::instructions`]) other
     /// than `NOP`.
-    pub fn busy(&self, which: impl IntoIterator<Item = usize>) -> impl Iterator<Item = &SassInstruction> {
+    pub fn issued(&self, which: impl IntoIterator<Item = usize>) -> impl Iterator<Item = &SassInstruction> {
         which.into_iter().map(|i| &self.instructions[i]).filter(|inst| !inst.idle())
     }
 
     /// Counts the issue slots of `which`: instructions other than `NOP` that do not share the slot
     /// of their predecessor.
     pub fn slots(&self, which: impl IntoIterator<Item = usize>) -> u32 {
-        self.busy(which).filter(|inst| !inst.paired).count() as u32
+        self.issued(which).filter(|inst| !inst.paired).count() as u32
     }
 }
 

@@ -226,7 +226,7 @@ impl MeasureContext<'_> {
                     let x = Activations::quantize(stream, &x.view_strided([m, k], [k, 1])?)?;
                     let mut y = outputs.borrow_mut();
                     // SAFETY: this epilogue accesses nothing.
-                    unsafe { weights[index].planned_with(stream, plan, &x, &mut y.view_mut([m, n])?, Identity) }
+                    unsafe { weights[index].product_with_plan(stream, plan, &x, &mut y.view_mut([m, n])?, Identity) }
                 }));
             }
             let trial = Trial {

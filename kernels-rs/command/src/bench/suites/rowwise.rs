@@ -48,7 +48,7 @@ impl<T: Draw + Float + GenericArgument> Rows<T> {
 
     /// Measures `work`, whose traffic is `matrices` matrices, compared with a copy that reads half
     /// of those bytes and writes half.
-    fn beside_copy(
+    fn compare_with_copy(
         &mut self,
         timer: &Timer,
         kernel: &'static str,
@@ -97,7 +97,7 @@ fn softmax_of<T: Draw + Float + GenericArgument>(
         let work = |x: &DeviceBuffer<T>, y: &mut DeviceBuffer<T>, _: &DeviceBuffer<T>| {
             softmax.run(stream, &x.view(shape)?, &mut y.view_mut(shape)?)
         };
-        memory.beside_copy(timer, kernel, 2, rounds, work)
+        memory.compare_with_copy(timer, kernel, 2, rounds, work)
     };
     measured.extend(one("softmax", Softmax::new())?);
     measured.extend(one("log-softmax", Softmax::new().log())?);
@@ -120,11 +120,11 @@ pub(super) fn loss(timer: &Timer, rounds: usize) -> Result<Vec<Measurement>, Err
         let labels = device.upload(&labels).map_err(Error::Device)?;
         let zeros = || device.zeros::<f32>(rows).map_err(Error::Device);
         let (mut losses, mut log_sums, ones) = (zeros()?, zeros()?, zeros()?);
-        measured.extend(memory.beside_copy(timer, "cross-entropy", 1, rounds, |x, _, _| {
+        measured.extend(memory.compare_with_copy(timer, "cross-entropy", 1, rounds, |x, _, _| {
             let (labels, mut losses) = (labels.view([rows])?, losses.view_mut([rows])?);
             CrossEntropy::new().run(stream, &x.view(shape)?, &labels, &mut losses, &mut log_sums.view_mut([rows])?)
         })?);
-        measured.extend(memory.beside_copy(timer, "cross-entropy backward", 2, rounds, |x, y, _| {
+        measured.extend(memory.compare_with_copy(timer, "cross-entropy backward", 2, rounds, |x, y, _| {
             let (labels, sums, ones) = (labels.view([rows])?, log_sums.view([rows])?, ones.view([rows])?);
             CrossEntropy::new().backward(stream, &x.view(shape)?, &labels, &sums, &ones, &mut y.view_mut(shape)?)
         })?);
@@ -141,7 +141,7 @@ pub(super) fn sampling(timer: &Timer, rounds: usize) -> Result<Vec<Measurement>,
         let mut memory = Rows::<f32>::new(device, shape)?;
         let (stream, mut tokens) = (timer.stream(), device.zeros::<u32>(rows).map_err(Error::Device)?);
         let mut one = |kernel, sample: Sample| {
-            memory.beside_copy(timer, kernel, 1, rounds, |x, _, _| {
+            memory.compare_with_copy(timer, kernel, 1, rounds, |x, _, _| {
                 sample.run(stream, &x.view(shape)?, &mut tokens.view_mut([rows])?)
             })
         };
@@ -166,13 +166,13 @@ fn groups(timer: &Timer, rounds: usize) -> Result<Vec<Measurement>, Error> {
         let zeros = |n| stream.device().zeros::<f32>(n).map_err(Error::Device);
         let (mut saved, of_saved) = (zeros(samples * groups * 2)?, [samples, groups, 2]);
         let mut dx = zeros(samples * channels * spatial)?;
-        measured.extend(memory.beside_copy(timer, "group norm", 2, rounds, |x, y, w| {
+        measured.extend(memory.compare_with_copy(timer, "group norm", 2, rounds, |x, y, w| {
             let w = w.view_strided([channels], [1])?;
             let norm = GroupNorm::new(groups, 1e-5).weight(&w).bias(&w);
             let mut saved = saved.view_mut(of_saved)?;
             norm.run(stream, &x.view(shape)?, &mut y.view_mut(shape)?, Some(&mut saved))
         })?);
-        measured.extend(memory.beside_copy(timer, "group norm backward", 3, rounds, |x, dy, w| {
+        measured.extend(memory.compare_with_copy(timer, "group norm backward", 3, rounds, |x, dy, w| {
             let (w, saved, mut dx) = (w.view_strided([channels], [1])?, saved.view(of_saved)?, dx.view_mut(shape)?);
             let norm = GroupNorm::new(groups, 1e-5).weight(&w);
             norm.backward(stream, &x.view(shape)?, &saved, &dy.view(shape)?, &mut dx)
@@ -203,14 +203,14 @@ fn norm_of<T: Draw + Float + GenericArgument>(
     let (stream, elements) = (timer.stream(), shape.iter().product());
     let residual: DeviceBuffer<T> = drawn(stream.device(), &mut Random::new(2), elements)?;
     let mut z = stream.device().zeros::<T>(elements).map_err(Error::Device)?;
-    measured.extend(memory.beside_copy(timer, "rms norm", 2, rounds, |x, y, w| {
+    measured.extend(memory.compare_with_copy(timer, "rms norm", 2, rounds, |x, y, w| {
         Norm::rms(EPSILON).weight(&w.view([shape[1]])?).run(stream, &x.view(shape)?, &mut y.view_mut(shape)?)
     })?);
-    measured.extend(memory.beside_copy(timer, "layer norm", 2, rounds, |x, y, w| {
+    measured.extend(memory.compare_with_copy(timer, "layer norm", 2, rounds, |x, y, w| {
         let w = w.view([shape[1]])?;
         Norm::layer(EPSILON).weight(&w).bias(&w).run(stream, &x.view(shape)?, &mut y.view_mut(shape)?)
     })?);
-    measured.extend(memory.beside_copy(timer, "rms norm of a sum", 4, rounds, |x, y, w| {
+    measured.extend(memory.compare_with_copy(timer, "rms norm of a sum", 4, rounds, |x, y, w| {
         let (w, residual, mut z) = (w.view([shape[1]])?, residual.view(shape)?, z.view_mut(shape)?);
         let added = Some((&residual, &mut z));
         Norm::rms(EPSILON).weight(&w).run_added(stream, &x.view(shape)?, added, &mut y.view_mut(shape)?, None)
