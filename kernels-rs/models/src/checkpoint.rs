@@ -190,7 +190,7 @@ impl Checkpoint {
     /// wrong.
     pub fn weights(&self, configuration: &Configuration) -> Result<Vec<(TensorRequirement, FileTensor<'_>)>> {
         // Some files of tied models have the embedding a second time, as the output matrix.
-        let tied_output = configuration.tied.then_some("lm_head.weight");
+        let tied_output = configuration.has_tied_output.then_some("lm_head.weight");
         let needed = configuration.tensors(self.naming());
         let user = configuration.architecture.name();
         let mut used = HashSet::new();
@@ -246,7 +246,7 @@ impl Checkpoint {
                 TensorRole::Vision(_) => all.first += bytes,
                 TensorRole::Embedding => {
                     all.first += bytes;
-                    all.last += if configuration.tied { bytes } else { 0 };
+                    all.last += if configuration.has_tied_output { bytes } else { 0 };
                 }
                 TensorRole::OutputNorm | TensorRole::Output | TensorRole::RotaryDivisors => all.last += bytes,
                 _ => all.layers[needed.layer] += bytes,
@@ -266,7 +266,7 @@ impl Checkpoint {
         let read = |(needed, tensor): &(TensorRequirement, FileTensor<'_>)| {
             let bytes = tensor.bytes.len() as u64;
             match (needed.role, &configuration.experts) {
-                (TensorRole::Embedding, _) if !configuration.tied => 0,
+                (TensorRole::Embedding, _) if !configuration.has_tied_output => 0,
                 (TensorRole::Vision(_), _) => 0,
                 (
                     TensorRole::ExpertGate | TensorRole::ExpertUp | TensorRole::ExpertDown,

@@ -93,7 +93,7 @@ pub struct Configuration {
     /// Experts, if they replace the feed-forward network of each layer.
     pub experts: Option<Experts>,
     /// Whether the embedding is also the output matrix.
-    pub tied: bool,
+    pub has_tied_output: bool,
     /// The number of first layers after which features of images are added.
     pub deepstack: usize,
     /// The vision tower, if the files of the model have one.
@@ -219,7 +219,7 @@ impl Configuration {
     }
 
     /// Returns the number of rows of the matrix that computes queries, keys and values.
-    pub fn projected(&self) -> usize {
+    pub fn projection_rows(&self) -> usize {
         (self.heads + 2 * self.kv_heads) * self.head
     }
 }

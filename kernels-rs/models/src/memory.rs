@@ -124,7 +124,7 @@ impl Configuration {
     /// for the values of the table: it stores queries, keys, values, gate and up in `f32`, and two
     /// further `f32` vectors of the width.
     pub fn memory(&self, plan: MemoryPlan, weights: u64) -> MemoryNeeds {
-        self.memory_of(plan, weights, self.layers, true)
+        self.device_memory(plan, weights, self.layers, true)
     }
 
     /// Estimates the bytes that the model needs on each of several devices, as
@@ -145,7 +145,7 @@ impl Configuration {
             let ends =
                 [(i == 0, weights.first), (is_last, weights.last)].map(|(is_here, bytes)| u64::from(is_here) * bytes);
             let bytes = ends.iter().chain(layers_bytes).fold(0u64, |sum, bytes| sum.saturating_add(*bytes));
-            self.memory_of(plan, bytes, *layers_here, is_last)
+            self.device_memory(plan, bytes, *layers_here, is_last)
         });
         device_needs.collect()
     }
@@ -187,7 +187,7 @@ impl Configuration {
         let layer_cache = self.cache_of_layer(plan.cache).saturating_mul(plan.tokens);
         let bytes: Vec<u64> = weights.layers.iter().map(|bytes| bytes.saturating_add(layer_cache)).collect();
         // Every device has activations, and the last one the logits.
-        let [others, last] = [false, true].map(|has_logits| self.memory_of(plan, 0, 0, has_logits).total());
+        let [others, last] = [false, true].map(|has_logits| self.device_memory(plan, 0, 0, has_logits).total());
         let mut ends = vec![others; devices];
         ends[devices - 1] = last.saturating_add(weights.last);
         ends[0] = ends[0].saturating_add(weights.first);
@@ -195,10 +195,10 @@ impl Configuration {
     }
 
     /// Estimates the bytes of a device that has `layers` layers.
-    fn memory_of(&self, plan: MemoryPlan, weights: u64, layers: usize, has_logits: bool) -> MemoryNeeds {
+    fn device_memory(&self, plan: MemoryPlan, weights: u64, layers: usize, has_logits: bool) -> MemoryNeeds {
         let Configuration { width, heads, head, inner, vocabulary, .. } = *self;
         let networks = self.experts.as_ref().map_or(1, |experts| experts.used) as u64;
-        let token = 6 * width + 2 * self.projected() + 2 * heads * head;
+        let token = 6 * width + 2 * self.projection_rows() + 2 * heads * head;
         let token = token as u64 + 6 * inner as u64 * networks;
         let tokens = plan.chunk_size.max(plan.sequences);
         let logits = if has_logits { plan.sequences.saturating_mul(4 * vocabulary as u64) } else { 0 };
@@ -217,14 +217,14 @@ impl Configuration {
 type SplitCost = (u128, u128);
 
 /// Splits consecutive layers over devices, and returns the number of layers of each device, at
-/// least one. `bytes` has the bytes of each layer. `added` has further bytes of each device, and
-/// `free` the free bytes of each device.
+/// least one. `bytes` has the bytes of each layer. `fixed_bytes` has further bytes of each device,
+/// and `free` the free bytes of each device.
 ///
 /// The number of bytes beyond the free memory is as small as possible. Let b be the bytes on a
 /// device and f its free bytes. Among such splits, the result has the least sum of b² ÷ f, which
 /// makes the fractions b ÷ f as even as possible. If the free memory of a device is unknown, f is
 /// the same for all. The caller passes at least as many layers as devices.
-fn split_layers(bytes: &[u64], added: &[u64], free: &[Option<u64>]) -> Vec<usize> {
+fn split_layers(bytes: &[u64], fixed_bytes: &[u64], free: &[Option<u64>]) -> Vec<usize> {
     let n = bytes.len();
     let mut sums = vec![0u128];
     for number in bytes {
@@ -237,19 +237,19 @@ fn split_layers(bytes: &[u64], added: &[u64], free: &[Option<u64>]) -> Vec<usize
         _ => 1 << 16,
     };
     // Dynamic programming over devices. `best[end]` is the least cost of the devices so far, if
-    // their layers end before layer `end`. `begins` has the first layer of each device for each
-    // end.
+    // their layers end before layer `end`. `first_layers` has the first layer of each device for
+    // each end.
     let mut best: Vec<Option<SplitCost>> = vec![None; n + 1];
     best[0] = Some((0, 0));
-    let mut begins = Vec::new();
-    for (part, (added, free)) in added.iter().zip(free).enumerate() {
+    let mut first_layers = Vec::new();
+    for (part, (fixed_bytes, free)) in fixed_bytes.iter().zip(free).enumerate() {
         let factor = factor(*free);
         let mut next = vec![None; n + 1];
         let mut begin = vec![0; n + 1];
         for end in part + 1..=n {
             let cost = |from: usize| {
                 let (beyond, uneven) = best[from]?;
-                let sum = sums[end] - sums[from] + u128::from(*added);
+                let sum = sums[end] - sums[from] + u128::from(*fixed_bytes);
                 let excess = free.map_or(0, |free| sum.saturating_sub(u128::from(free)));
                 let square = sum.saturating_mul(sum).saturating_mul(factor);
                 Some((beyond + excess, uneven.saturating_add(square)))
@@ -258,10 +258,10 @@ fn split_layers(bytes: &[u64], added: &[u64], free: &[Option<u64>]) -> Vec<usize
             (next[end], begin[end]) = least.map_or((None, 0), |(cost, from)| (Some(cost), from));
         }
         best = next;
-        begins.push(begin);
+        first_layers.push(begin);
     }
     let mut end = n;
-    let mut counts: Vec<usize> = begins
+    let mut counts: Vec<usize> = first_layers
         .iter()
         .rev()
         .map(|begin| {

@@ -37,7 +37,7 @@ const TARGET_FORMATS: [(TensorFormat, u32); 16] = [
 ///
 /// # Errors
 /// If there is no format of this name to which elements can be converted.
-pub fn target(name: &str) -> Result<TensorFormat> {
+pub fn target_format(name: &str) -> Result<TensorFormat> {
     let found = TARGET_FORMATS.iter().find(|(format, _)| format.name().eq_ignore_ascii_case(name));
     found.map(|(format, _)| *format).ok_or_else(|| {
         let names: Vec<&str> = TARGET_FORMATS.iter().map(|(format, _)| format.name()).collect();
@@ -131,7 +131,7 @@ pub struct FormatChange {
 const CHUNK_ELEMENTS: usize = 1 << 20;
 
 /// Converts a chunk of a tensor. Returns the new bytes, and the sums Σ (new − old)² and Σ old².
-fn converted(from: TensorFormat, to: TensorFormat, bytes: &[u8]) -> Option<(Vec<u8>, [f64; 2])> {
+fn converted_chunk(from: TensorFormat, to: TensorFormat, bytes: &[u8]) -> Option<(Vec<u8>, [f64; 2])> {
     let old = dequantized(from, bytes)?;
     let made = quantized(to, &old)?;
     let new = dequantized(to, &made)?;
@@ -198,7 +198,7 @@ fn write(
                 chunks.iter().map(|chunk| Some((Cow::Borrowed(*chunk), [0.0, 1.0]))).collect()
             } else {
                 std::thread::scope(|scope| {
-                    let convert = |chunk| scope.spawn(move || converted(tensor.format, *to, chunk));
+                    let convert = |chunk| scope.spawn(move || converted_chunk(tensor.format, *to, chunk));
                     let running: Vec<_> = chunks.iter().copied().map(convert).collect();
                     let made = running.into_iter().map(|thread| thread.join().ok().flatten());
                     made.map(|made| made.map(|(bytes, squares)| (Cow::Owned(bytes), squares))).collect()
@@ -221,8 +221,8 @@ fn write(
     Ok(changes.into_iter().map(|(change, _)| change).collect())
 }
 
-/// Adds a tensor of `length` new bytes to the changes. `squares` are the sums that [`converted`]
-/// returns, over the whole tensor.
+/// Adds a tensor of `length` new bytes to the changes. `squares` are the sums that
+/// [`converted_chunk`] returns, over the whole tensor.
 fn add_change(
     changes: &mut Vec<(FormatChange, [f64; 2])>,
     tensor: &FileTensor<'_>,

@@ -196,7 +196,7 @@ impl Configuration {
         }
         to.add(TensorRole::OutputNorm, 0, text("output_norm.weight"), text("norm.weight"), &[width]);
         to.prefix = "";
-        if !self.tied {
+        if !self.has_tied_output {
             to.add(TensorRole::Output, 0, text("output.weight"), text("lm_head.weight"), &[vocabulary, width]);
         }
         if naming == Naming::Gguf && self.rotary.scaling == crate::configuration::Scaling::Divisors {

@@ -8,7 +8,7 @@ mod support;
 
 use models::file::gguf::Gguf;
 use models::file::{FileTensor, TensorFormat};
-use models::quantize::{TargetFormats, dequantized, quantize, target};
+use models::quantize::{TargetFormats, dequantized, quantize, target_format};
 use small::{random, small};
 use std::path::{Path, PathBuf};
 use support::{Writer, smollm2};
@@ -101,7 +101,7 @@ fn every_format_is_near_its_source() {
     let source = Gguf::from_bytes("source", file.finish()).unwrap();
     let names = ["f32", "F16", "bf16", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "q4_k", "Q5_K", "Q6_K"];
     for name in names {
-        let formats = TargetFormats { layers: target(name).unwrap(), embedding: TensorFormat::Q8_0 };
+        let formats = TargetFormats { layers: target_format(name).unwrap(), embedding: TensorFormat::Q8_0 };
         let path = temporary(&format!("format-{name}.gguf"));
         let mut most = (0, 0);
         let changes = quantize(&source, &path, formats, |read, total| most = (read, total)).unwrap();
@@ -126,7 +126,9 @@ fn every_format_is_near_its_source() {
         assert_eq!(format("blk.0.attn_v.weight"), narrowest);
         assert!(!temporary(&format!("format-{name}.gguf.part")).exists());
     }
-    assert!(target("Q9").unwrap_err().to_string().contains("the format `Q9` is not supported; supported: F32, F16"));
+    assert!(
+        target_format("Q9").unwrap_err().to_string().contains("the format `Q9` is not supported; supported: F32, F16")
+    );
 }
 
 /// Dequantizes blocks, and quantizes the numbers again. The numbers have the bits of the

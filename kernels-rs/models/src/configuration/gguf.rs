@@ -114,7 +114,7 @@ impl Configuration {
             epsilon: fields.positive("attention.layer_norm_rms_epsilon", None)? as f32,
             rotary: rotary(&fields, architecture, head)?,
             experts,
-            tied: gguf.tensor("output.weight").is_none(),
+            has_tied_output: gguf.tensor("output.weight").is_none(),
             deepstack: fields.integer("n_deepstack_layers")?.unwrap_or(0).min(MAX_LAYERS) as usize,
             vision: None,
         };

@@ -153,7 +153,7 @@ impl Configuration {
             epsilon: text.positive("rms_norm_eps", Some(1e-6))? as f32,
             rotary: rotary(&text, is_vision, head)?,
             experts,
-            tied: tied(&root).or(tied(&text)).unwrap_or(false),
+            has_tied_output: tied(&root).or(tied(&text)).unwrap_or(false),
             deepstack: vision.as_ref().map_or(0, |vision| vision.deepstack.len()),
             vision,
         };

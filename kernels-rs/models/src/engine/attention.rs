@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 /// The largest number of tokens in a step for which attention computes each token separately. More
 /// tokens of a prompt are computed in tiles.
-const MAX_SEPARATE_TOKENS: usize = 16;
+const MAX_DECODE_TOKENS: usize = 16;
 
 /// The extents of attention, with its ε and scale.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -44,7 +44,7 @@ impl AttentionShape {
     }
 
     /// Returns the number of rows of the projection: those of queries, keys and values.
-    pub fn projected(&self) -> usize {
+    pub fn projection_rows(&self) -> usize {
         (self.heads + 2 * self.kv_heads) * self.head
     }
 }
@@ -63,10 +63,10 @@ pub struct TokenPlace {
 #[derive(Clone, Copy, Debug)]
 pub struct DevicePlaces<'a> {
     /// The positions of the tokens, and the rows of the cache in which keys and values are stored.
-    pub tokens: Tokens<'a>,
+    pub rotary_and_slots: Tokens<'a>,
     /// For each token, its index in the sequence. Keys and values of an index beyond the pages are
     /// not stored.
-    pub rows: BufferView<'a, u32, 1>,
+    pub token_indices: BufferView<'a, u32, 1>,
     /// For each token, the number of keys that the token attends to: earlier ones and its own. 0
     /// for padding.
     pub lengths: BufferView<'a, u32, 1>,
@@ -74,7 +74,7 @@ pub struct DevicePlaces<'a> {
     pub pages: BufferView<'a, u32, 2>,
     /// 0, 1, …, one for each token: rows of temporary keys and values that are quantized
     /// afterwards.
-    pub indices: BufferView<'a, u32, 1>,
+    pub temporary_slots: BufferView<'a, u32, 1>,
     /// The index of the first token, if all tokens are consecutive in one sequence and the host
     /// knows the index. `None` for a decoding step, whose graph reads `lengths` and `pages`
     /// instead.
@@ -89,10 +89,10 @@ pub struct AttentionMemory {
     /// Queries after norms and rotation, `[tokens, heads, head]`.
     q: QueueMemory<f32>,
     /// The result of attention, which the output matrix reads.
-    o: OperandMemory,
+    attended: OperandMemory,
     scratch: Scratch,
     /// Weights of the keys, `[tokens, heads, context size]`, if results are exact.
-    exact: Option<QueueMemory<f32>>,
+    exact_weights: Option<QueueMemory<f32>>,
     /// The number of tokens for which memory is allocated.
     tokens: usize,
 }
@@ -111,13 +111,13 @@ impl AttentionMemory {
         exact: bool,
     ) -> Result<AttentionMemory, Error> {
         let AttentionShape { heads, kv_heads, head, .. } = shape;
-        let separate = tokens.min(MAX_SEPARATE_TOKENS);
+        let separate = tokens.min(MAX_DECODE_TOKENS);
         Ok(AttentionMemory {
-            qkv: on.scratch(tokens * shape.projected())?,
+            qkv: on.scratch(tokens * shape.projection_rows())?,
             q: on.scratch(tokens * heads * head)?,
-            o: OperandMemory::new(tokens * heads * head),
+            attended: OperandMemory::new(tokens * heads * head),
             scratch: Scratch::new(on, [separate, heads, head], kv_heads, context_size)?,
-            exact: if exact { Some(on.scratch(tokens * heads * context_size)?) } else { None },
+            exact_weights: if exact { Some(on.scratch(tokens * heads * context_size)?) } else { None },
             tokens,
         })
     }
@@ -144,10 +144,10 @@ impl FusedAttention<'_> {
         memory: &mut AttentionMemory,
     ) -> Result<(), Error> {
         let ([n, _], AttentionLayer { shape, projection, .. }) = (x.extents(), self.attention);
-        let mut qkv = prefix(&mut memory.qkv, [n, shape.projected()])?;
+        let mut qkv = contiguous_prefix(&mut memory.qkv, [n, shape.projection_rows()])?;
         self.projection.run_normed(on, norm, projection, &x.reborrow().shared(), &mut qkv)?;
-        let o = self.attention.attend(on, n, places, cache, memory)?;
-        self.output.add(on, &o, x)
+        let attended = self.attention.attend(on, n, places, cache, memory)?;
+        self.output.add(on, &attended, x)
     }
 }
 
@@ -178,8 +178,12 @@ impl AttentionLayer {
         let wrong = |name: &str, found: String, expected: String| {
             Err(crate::Error::tensor("attention", name, format!("expected {expected}, found {found}")))
         };
-        if projection.extents()[0] != shape.projected() {
-            return wrong("projection", format!("{:?}", projection.extents()), format!("{} rows", shape.projected()));
+        if projection.extents()[0] != shape.projection_rows() {
+            return wrong(
+                "projection",
+                format!("{:?}", projection.extents()),
+                format!("{} rows", shape.projection_rows()),
+            );
         }
         if output.extents()[1] != shape.heads * shape.head {
             let expected = format!("{} columns", shape.heads * shape.head);
@@ -217,10 +221,15 @@ impl AttentionLayer {
         y: &mut BufferViewMut<'_, f32, 2>,
         memory: &mut AttentionMemory,
     ) -> Result<(), Error> {
-        let (n, is_exact) = (x.tokens(), memory.exact.is_some());
-        self.projection.product(on, is_exact, x, &mut prefix(&mut memory.qkv, [n, self.shape.projected()])?)?;
-        let o = self.attend(on, n, places, cache, memory)?;
-        self.output.product(on, is_exact, &o, y)
+        let (n, is_exact) = (x.tokens(), memory.exact_weights.is_some());
+        self.projection.product(
+            on,
+            is_exact,
+            x,
+            &mut contiguous_prefix(&mut memory.qkv, [n, self.shape.projection_rows()])?,
+        )?;
+        let attended = self.attend(on, n, places, cache, memory)?;
+        self.output.product(on, is_exact, &attended, y)
     }
 
     /// Returns the form of attention whose two products include the norm and the residual sum.
@@ -242,8 +251,8 @@ impl AttentionLayer {
         memory: &'w mut AttentionMemory,
     ) -> Result<ActivationOperand<'w>, Error> {
         let AttentionShape { heads, head, epsilon, .. } = self.shape;
-        let AttentionMemory { qkv, q, o, scratch, exact, tokens } = memory;
-        let qkv_extents = [n, self.shape.projected()];
+        let AttentionMemory { qkv, q, attended, scratch, exact_weights, tokens } = memory;
+        let qkv_extents = [n, self.shape.projection_rows()];
         let norms = match &self.norms {
             None => None,
             Some([q, k]) => Some([on.share(q)?, on.share(k)?]),
@@ -254,11 +263,15 @@ impl AttentionLayer {
         };
         let norms = norm_views.as_ref().map(|[q, k]| Norms { weights: [q, k], epsilon });
         let q_extents = [n, heads, head];
-        let projected = QueryKeyValues { elements: prefix(qkv, qkv_extents)?.shared(), norms };
-        K::store(on, &projected, places, &mut prefix(q, q_extents)?, &mut cache)?;
-        let form = self.output.form(n, exact.is_some());
-        let (exact, q) = (exact.as_mut(), prefix(q, q_extents)?.shared());
-        o.filled(on, form, CachedAttention { shape: self.shape, q, places, cache, scratch, exact, tokens: *tokens })
+        let projected = QueryKeyValues { elements: contiguous_prefix(qkv, qkv_extents)?.shared(), norms };
+        K::store(on, &projected, places, &mut contiguous_prefix(q, q_extents)?, &mut cache)?;
+        let form = self.output.form(n, exact_weights.is_some());
+        let (exact_weights, q) = (exact_weights.as_mut(), contiguous_prefix(q, q_extents)?.shared());
+        attended.queue_in_form(
+            on,
+            form,
+            CachedAttention { shape: self.shape, q, places, cache, scratch, exact_weights, tokens: *tokens },
+        )
     }
 }
 
@@ -270,7 +283,7 @@ struct CachedAttention<'a, 'c, K: CacheElement> {
     cache: KeyValues<'c, K>,
     scratch: &'a mut Scratch,
     /// Memory for the weights of the keys, if results are exact.
-    exact: Option<&'a mut QueueMemory<f32>>,
+    exact_weights: Option<&'a mut QueueMemory<f32>>,
     /// The number of tokens for which memory is allocated.
     tokens: usize,
 }
@@ -282,16 +295,16 @@ impl<K: CacheElement> ActivationSource for CachedAttention<'_, '_, K> {
     }
 
     fn write<T: Float + GenericArgument>(self, on: &impl Queue, y: &mut BufferViewMut<'_, T, 2>) -> Result<(), Error> {
-        let CachedAttention { shape, q, places, mut cache, scratch, exact, tokens } = self;
+        let CachedAttention { shape, q, places, mut cache, scratch, exact_weights, tokens } = self;
         let (AttentionShape { heads, scale, .. }, q_extents) = (shape, q.extents());
         let (n, elements) = (q_extents[0], q_extents.iter().product());
         let mut y = y.reborrow().strided().reshaped(q_extents)?.side_by_side()?;
-        match (places.before.filter(|_| n > MAX_SEPARATE_TOKENS), exact) {
+        match (places.before.filter(|_| n > MAX_DECODE_TOKENS), exact_weights) {
             (_, Some(weights)) => {
                 let context_size = weights.len() / (tokens.max(1) * heads);
                 let views = cache.views()?;
                 let ([k, v], [k_scales, v_scales]) = (views.elements, views.scales);
-                let (lengths, weights) = (places.lengths, prefix(weights, [n, heads, context_size])?);
+                let (lengths, weights) = (places.lengths, contiguous_prefix(weights, [n, heads, context_size])?);
                 let mut o = on.scratch::<f32>(elements)?;
                 let mut o_view = o.view_mut(q_extents)?;
                 // SAFETY: the launch compares the extents, and the kernel stays within them. Each
@@ -315,7 +328,8 @@ impl<K: CacheElement> ActivationSource for CachedAttention<'_, '_, K> {
                 convert(on, o.view(q_extents)?, y)
             }
             (Some(before), _) => {
-                let (mut q_k, mut o_k) = (on.scratch::<K::Prompt>(elements)?, on.scratch::<K::Prompt>(elements)?);
+                let (mut q_k, mut o_k) =
+                    (on.scratch::<K::PromptElement>(elements)?, on.scratch::<K::PromptElement>(elements)?);
                 convert(on, q, q_k.view_mut(q_extents)?)?;
                 let prompt = PromptAttention { scale, keys: before + n, lengths: places.lengths, pages: places.pages };
                 prompt.attend(on, q_k.view(q_extents)?, &mut cache, &mut o_k.view_mut(q_extents)?)?;
@@ -323,7 +337,7 @@ impl<K: CacheElement> ActivationSource for CachedAttention<'_, '_, K> {
             }
             (None, _) => {
                 let is_single = n == 1 && cache.pages() == 1;
-                let views = K::stored(cache.views()?);
+                let views = K::attention_operand(cache.views()?);
                 let views = if is_single { views } else { views.paged(places.pages) };
                 Decode::new().scale(scale).run(on, &q, views, &places.lengths, &mut y, scratch)
             }
@@ -351,9 +365,9 @@ impl PromptAttention<'_> {
     fn attend<K: CacheElement>(
         self,
         on: &impl Queue,
-        q: BufferView<'_, K::Prompt, 3>,
+        q: BufferView<'_, K::PromptElement, 3>,
         cache: &mut KeyValues<'_, K>,
-        o: &mut BufferViewMut<'_, K::Prompt, 3>,
+        o: &mut BufferViewMut<'_, K::PromptElement, 3>,
     ) -> Result<(), Error> {
         let PromptAttention { scale, keys, lengths, pages } = self;
         let ([tokens, heads, head], [_, _, rows, _]) = (q.extents(), cache.elements.extents());
@@ -362,7 +376,7 @@ impl PromptAttention<'_> {
         let mut o = o.reborrow().strided().permuted([1, 0, 2])?.reshaped(by_head)?.side_by_side()?;
         let call = attention::Attention::new().scale(scale).causal();
         if cache.pages() == 1 {
-            return call.run_cached(on, &q, K::stored(cache.views()?.first_rows(keys)?), &mut o, None);
+            return call.run_cached(on, &q, K::attention_operand(cache.views()?.first_rows(keys)?), &mut o, None);
         }
         // The last token sees all keys, so its length is that of the sequence. The layout takes
         // this length for queries too, but a sequence has at most the queries of `q`.
@@ -370,12 +384,12 @@ impl PromptAttention<'_> {
         let layout = Layout::Padded { queries: length, keys: length };
         let pages = pages.slice(0..1)?.strided().permuted([1, 0])?.slice(0..keys.div_ceil(rows))?;
         let table = pages.permuted([1, 0])?.side_by_side()?;
-        call.layout(layout).run_cached(on, &q, K::stored(cache.views()?).paged(table), &mut o, None)
+        call.layout(layout).run_cached(on, &q, K::attention_operand(cache.views()?).paged(table), &mut o, None)
     }
 }
 
 /// Returns a contiguous view of the first elements of memory.
-pub(super) fn prefix<T: Element, const R: usize>(
+pub(super) fn contiguous_prefix<T: Element, const R: usize>(
     memory: &mut QueueMemory<T>,
     extents: [usize; R],
 ) -> Result<BufferViewMut<'_, T, R>, Error> {

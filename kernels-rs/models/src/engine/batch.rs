@@ -17,7 +17,7 @@ use super::model::{ImageTokens, Model};
 use super::prompt::Prompt;
 use super::sampling::Sampler;
 use super::session::SessionOptions;
-use super::step_graph::StepToken;
+use super::step_graph::StepRow;
 use super::vision::ImageFeatures;
 use crate::error::{Error, Result};
 use crate::memory::CacheFormat;
@@ -264,7 +264,7 @@ impl Batch {
                 images.push(ImageTokens {
                     rows: first - computed..last - computed,
                     features,
-                    from: first - tokens.start,
+                    first_image_token: first - tokens.start,
                 });
             }
             *features = current;
@@ -292,7 +292,7 @@ impl Batch {
     /// # Errors
     /// If a sequence does not exist or is empty, memory runs out, or the device fails.
     pub fn advance(&mut self, sequences: &[usize]) -> Result<()> {
-        let mut step_tokens: Vec<StepToken> = Vec::new();
+        let mut step_tokens: Vec<StepRow> = Vec::new();
         for sequence in sequences {
             let Some(token) = self.state(*sequence)?.tokens().last().copied() else {
                 let problem = format!("sequence {sequence} has no tokens");
@@ -313,7 +313,7 @@ impl Batch {
             }
             let [position, ..] = state.prompt.positions(before..before + 1);
             let position = position.first().map_or(before, |position| *position as usize);
-            let row = StepToken { token, place: TokenPlace { sequence: *sequence, index: before }, position };
+            let row = StepRow { token, place: TokenPlace { sequence: *sequence, index: before }, position };
             if (state.computed == before || state.logits.is_none()) && !step_tokens.contains(&row) {
                 step_tokens.push(row);
             }
@@ -323,10 +323,10 @@ impl Batch {
         }
         // Drafts are rows of one sequence, so only a step of a single sequence has drafts.
         let mut drafts: &[u32] = &[];
-        if let [StepToken { place: TokenPlace { sequence, index: before }, position, .. }] = step_tokens[..] {
+        if let [StepRow { place: TokenPlace { sequence, index: before }, position, .. }] = step_tokens[..] {
             let remaining = self.options.context_size - before - 1;
             drafts = draft_tokens(self.sequences[sequence].tokens(), self.options.drafts.min(remaining));
-            let row = |(i, token): (usize, &u32)| StepToken {
+            let row = |(i, token): (usize, &u32)| StepRow {
                 token: *token,
                 place: TokenPlace { sequence, index: before + 1 + i },
                 position: position + 1 + i,

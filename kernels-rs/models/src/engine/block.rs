@@ -1,6 +1,6 @@
 //! A transformer block, and the activations between blocks.
 
-use super::attention::{self, AttentionLayer, DevicePlaces, FusedAttention, prefix};
+use super::attention::{self, AttentionLayer, DevicePlaces, FusedAttention, contiguous_prefix};
 use super::cache::{CacheElement, KeyValues};
 use super::experts::ExpertNetworks;
 use super::linear::{LinearLayer, MAX_FUSED_TOKENS, row_ranges};
@@ -73,17 +73,23 @@ impl HiddenStates {
     pub fn begin(&mut self, tokens: usize) -> Result<BufferViewMut<'_, f32, 2>, Error> {
         self.extents[0] = tokens;
         self.is_branch_pending = false;
-        prefix(&mut self.sums[0], self.extents)
+        contiguous_prefix(&mut self.sums[0], self.extents)
     }
 
     /// Queues the addition of features to some rows of the sum.
     ///
     /// # Errors
     /// If extents do not match.
-    pub fn add(&mut self, on: &impl Queue, rows: Range<usize>, features: &BufferView<'_, f32, 2>) -> Result<(), Error> {
+    pub fn add_features(
+        &mut self,
+        on: &impl Queue,
+        rows: Range<usize>,
+        features: &BufferView<'_, f32, 2>,
+    ) -> Result<(), Error> {
         let elements = rows.len() * self.extents[1];
         let summand = if self.is_branch_pending { &mut self.branch } else { &mut self.sums[0] };
-        let to = prefix(summand, self.extents)?.slice(rows)?.strided().reshaped([elements])?.side_by_side()?;
+        let to =
+            contiguous_prefix(summand, self.extents)?.slice(rows)?.strided().reshaped([elements])?.side_by_side()?;
         saxpy::launch(on, 1.0, features.strided().reshaped([elements])?.side_by_side()?, to)
     }
 
@@ -91,7 +97,10 @@ impl HiddenStates {
     fn add_branch(&mut self, on: &impl Queue) -> Result<(), Error> {
         if self.is_branch_pending {
             let elements = [self.extents.iter().product()];
-            let (branch, sum) = (prefix(&mut self.branch, elements)?.shared(), prefix(&mut self.sums[0], elements)?);
+            let (branch, sum) = (
+                contiguous_prefix(&mut self.branch, elements)?.shared(),
+                contiguous_prefix(&mut self.sums[0], elements)?,
+            );
             // SAFETY: the launch compares the lengths, and each thread its index with them.
             unsafe { saxpy::launch_unchecked(on, 1.0, branch, sum)? };
             self.is_branch_pending = false;
@@ -100,7 +109,7 @@ impl HiddenStates {
     }
 
     /// Returns the memory of the sum, to which the activations of the previous stage are copied.
-    pub(super) fn entering(&mut self) -> &mut QueueMemory<f32> {
+    pub(super) fn input_memory(&mut self) -> &mut QueueMemory<f32> {
         self.is_branch_pending = false;
         &mut self.sums[0]
     }
@@ -111,14 +120,14 @@ impl HiddenStates {
     ///
     /// # Errors
     /// If the launch is refused.
-    pub(super) fn leaving(&mut self, on: &impl Queue) -> Result<&QueueMemory<f32>, Error> {
+    pub(super) fn finished_sum(&mut self, on: &impl Queue) -> Result<&QueueMemory<f32>, Error> {
         self.add_branch(on)?;
         Ok(&self.sums[0])
     }
 
     /// Queues a branch: the norm of the sum in the form `form`, then `run`. `run` receives the
     /// norm, and memory for the result of the branch, which the next norm adds to the sum.
-    fn residual(
+    fn queue_branch(
         &mut self,
         on: &impl Queue,
         norm: &NormLayer,
@@ -136,9 +145,9 @@ impl HiddenStates {
             rows,
             exact: *exact,
         };
-        let normed = normed.filled(on, form, source)?;
+        let normed = normed.queue_in_form(on, form, source)?;
         *is_branch_pending = true;
-        run(&normed, &mut prefix(branch, extents)?)
+        run(&normed, &mut contiguous_prefix(branch, extents)?)
     }
 
     /// Queues the last norm, and the product with the output matrix. `logits`,
@@ -157,7 +166,7 @@ impl HiddenStates {
         let ([n, _], [rows, _], exact) = (*extents, logits.extents(), *exact);
         let last = n.saturating_sub(rows)..n;
         let source = NormedSum { norm, sums, branch, is_branch_pending, extents: *extents, rows: last, exact };
-        let normed = normed.filled(on, output.form(rows, exact), source)?;
+        let normed = normed.queue_in_form(on, output.form(rows, exact), source)?;
         output.product(on, exact, &normed, logits)
     }
 }
@@ -188,10 +197,10 @@ impl NormedSum<'_> {
         let weight = weight.view([extents[1]])?;
         let rms = rowwise::Norm::rms(norm.epsilon).weight(&weight);
         let [sum, next] = &mut *sums;
-        let sum = prefix(sum, extents)?.shared().slice(rows.clone())?;
+        let sum = contiguous_prefix(sum, extents)?.shared().slice(rows.clone())?;
         let result = if *is_branch_pending {
-            let added = prefix(branch, extents)?.shared().slice(rows.clone())?;
-            run(rms, &sum, Some((&added, &mut prefix(next, extents)?.slice(rows)?)))?
+            let added = contiguous_prefix(branch, extents)?.shared().slice(rows.clone())?;
+            run(rms, &sum, Some((&added, &mut contiguous_prefix(next, extents)?.slice(rows)?)))?
         } else {
             run(rms, &sum, None)?
         };
@@ -227,7 +236,7 @@ impl ActivationSource for NormedSum<'_> {
 
     /// Queues the norm and its quantization: one kernel, if a row has a multiple of 4 elements.
     fn quantize(self, on: &impl Queue) -> Result<quant::Activations, Error> {
-        self.run_norm(on, |rms, sum, added| quant::Activations::normed(on, rms, sum, added))
+        self.run_norm(on, |rms, sum, added| quant::Activations::quantize_norm(on, rms, sum, added))
     }
 }
 
@@ -309,7 +318,7 @@ impl TransformerBlock {
         if let Some((attention, network)) = self.fused(x) {
             x.add_branch(on)?;
             let [_, width] = x.extents;
-            let mut sum = prefix(&mut x.sums[0], x.extents)?;
+            let mut sum = contiguous_prefix(&mut x.sums[0], x.extents)?;
             let (first, second) = (on.share(&self.attention_norm.weight)?, on.share(&self.network_norm.weight)?);
             let (first, second) = (first.view([width])?, second.view([width])?);
             let norm = rowwise::Norm::rms(self.attention_norm.epsilon).weight(&first);
@@ -318,14 +327,14 @@ impl TransformerBlock {
             return network.add(on, norm, &mut sum);
         }
         let (n, exact) = (x.extents[0], x.exact);
-        x.residual(on, &self.attention_norm, self.attention.projection().form(n, exact), |normed, branch| {
+        x.queue_branch(on, &self.attention_norm, self.attention.projection().form(n, exact), |normed, branch| {
             self.attention.run(on, normed, places, cache, branch, &mut memory.attention)
         })?;
         let form = match &self.network {
             FeedForward::Network(network) => network.gate_and_up().form(n, exact),
             FeedForward::Experts(_) => ActivationForm::F32,
         };
-        x.residual(on, &self.network_norm, form, |normed, branch| match &self.network {
+        x.queue_branch(on, &self.network_norm, form, |normed, branch| match &self.network {
             FeedForward::Network(network) => network.run(on, normed, branch, &mut memory.network),
             FeedForward::Experts(experts) => experts.run(on, exact, normed, branch),
         })

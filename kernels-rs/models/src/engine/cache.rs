@@ -101,10 +101,10 @@ pub struct QueryKeyValues<'a> {
 /// An element type of caches that the engine supports.
 pub trait CacheElement: StoredElement + GenericArgument {
     /// The element type of queries and results in the attention of prompts.
-    type Prompt: Float + GenericArgument;
+    type PromptElement: Float + GenericArgument;
 
     /// Returns the number of scales of a head of `width` elements.
-    fn scales(width: usize) -> usize;
+    fn scales_per_head(width: usize) -> usize;
 
     /// Queues q ← the queries after norms and rotation, `[tokens, heads, head]`. Also stores keys,
     /// after norms and rotation, and values in the cache.
@@ -120,15 +120,15 @@ pub trait CacheElement: StoredElement + GenericArgument {
     ) -> Result<(), Error>;
 
     /// Returns the operand of attention for a cache without a page table.
-    fn stored<'a>(views: KeyValueViews<'a, Self>) -> KvCache<'a, Self>;
+    fn attention_operand<'a>(views: KeyValueViews<'a, Self>) -> KvCache<'a, Self>;
 }
 
 macro_rules! floats {
     ($($T:ty),*) => {$(
         impl CacheElement for $T {
-            type Prompt = $T;
+            type PromptElement = $T;
 
-            fn scales(_width: usize) -> usize {
+            fn scales_per_head(_width: usize) -> usize {
                 0
             }
 
@@ -140,10 +140,10 @@ macro_rules! floats {
                 cache: &mut KeyValues<'_, $T>,
             ) -> Result<(), Error> {
                 let ([keys, values], _) = cache.halves()?;
-                prepare(on, &projected.elements, projected.norms, &places.tokens, q, &mut Cache { keys, values })
+                prepare(on, &projected.elements, projected.norms, &places.rotary_and_slots, q, &mut Cache { keys, values })
             }
 
-            fn stored<'a>(views: KeyValueViews<'a, $T>) -> KvCache<'a, $T> {
+            fn attention_operand<'a>(views: KeyValueViews<'a, $T>) -> KvCache<'a, $T> {
                 let [keys, values] = views.elements;
                 KvCache::new(keys, values)
             }
@@ -154,9 +154,9 @@ macro_rules! floats {
 floats!(f32, f16);
 
 impl CacheElement for i8 {
-    type Prompt = f16;
+    type PromptElement = f16;
 
-    fn scales(width: usize) -> usize {
+    fn scales_per_head(width: usize) -> usize {
         width.div_ceil(BLOCK)
     }
 
@@ -173,7 +173,7 @@ impl CacheElement for i8 {
         let (mut keys, mut values) = (memory()?, memory()?);
         let row_extents = [n, kv_heads, 1, head];
         let mut rows = Cache { keys: keys.view_mut(row_extents)?, values: values.view_mut(row_extents)? };
-        let tokens = Tokens { slots: places.indices, ..places.tokens };
+        let tokens = Tokens { slots: places.temporary_slots, ..places.rotary_and_slots };
         prepare(on, &projected.elements, projected.norms, &tokens, q, &mut rows)?;
         let (none, mut no_heads) = (on.scratch::<f32>(0)?, on.scratch::<f32>(0)?);
         let (new, no_heads_extents) = ([n, kv_heads, head], [n, 0, head]);
@@ -185,11 +185,11 @@ impl CacheElement for i8 {
             &mut no_heads.view_mut(no_heads_extents)?,
             [&keys.view(new)?, &values.view(new)?],
             to,
-            &places.rows,
+            &places.token_indices,
         )
     }
 
-    fn stored<'a>(views: KeyValueViews<'a, i8>) -> KvCache<'a, i8> {
+    fn attention_operand<'a>(views: KeyValueViews<'a, i8>) -> KvCache<'a, i8> {
         let [keys, values] = views.elements;
         KvCache::new(keys, values).blocks(views.scales)
     }
@@ -198,7 +198,7 @@ impl CacheElement for i8 {
 /// Returns element `d` of a key or value, multiplied with its scale if there are scales. The last
 /// extent of `scales` is 0 if there are none.
 #[device]
-pub fn number<K: StoredElement>(
+pub fn dequantized_element<K: StoredElement>(
     elements: View<K, 4>,
     scales: View<f16, 4>,
     page: usize,
@@ -214,7 +214,7 @@ pub fn number<K: StoredElement>(
 #[derive(Debug)]
 pub struct SequencePages {
     /// The number of tokens of a page.
-    rows: usize,
+    page_tokens: usize,
     /// The pages of each sequence.
     tables: Vec<Vec<u32>>,
     /// For each page, the number of sequences that use it.
@@ -224,16 +224,17 @@ pub struct SequencePages {
 }
 
 impl SequencePages {
-    /// Makes tables for `sequences` sequences of up to `context_size` tokens, with `rows` tokens a
-    /// page. A single sequence has one page. `sequences`, `context_size` and `rows` are at least 1.
-    pub fn new(sequences: usize, context_size: usize, rows: usize) -> SequencePages {
-        let rows = if sequences == 1 { context_size } else { rows.min(context_size) };
-        let pages_per_sequence = context_size.div_ceil(rows);
+    /// Makes tables for `sequences` sequences of up to `context_size` tokens, with `page_tokens`
+    /// tokens a page. A single sequence has one page. `sequences`, `context_size` and `page_tokens`
+    /// are at least 1.
+    pub fn new(sequences: usize, context_size: usize, page_tokens: usize) -> SequencePages {
+        let page_tokens = if sequences == 1 { context_size } else { page_tokens.min(context_size) };
+        let pages_per_sequence = context_size.div_ceil(page_tokens);
         let table = |sequence: usize| {
             (sequence * pages_per_sequence..(sequence + 1) * pages_per_sequence).map(|page| page as u32).collect()
         };
         SequencePages {
-            rows,
+            page_tokens,
             tables: (0..sequences).map(table).collect(),
             users: vec![1; sequences * pages_per_sequence],
             version: 0,
@@ -242,7 +243,7 @@ impl SequencePages {
 
     /// Returns the number of pages, and the number of tokens of a page.
     pub fn extents(&self) -> [usize; 2] {
-        [self.users.len(), self.rows]
+        [self.users.len(), self.page_tokens]
     }
 
     /// Returns the pages of a sequence.
@@ -257,9 +258,9 @@ impl SequencePages {
 
     /// Returns the row of the cache for a token, counted through all pages. `u32::MAX` if the token
     /// is beyond the pages of the sequence.
-    pub fn slot(&self, sequence: usize, token: usize) -> u32 {
-        let page = self.tables[sequence].get(token / self.rows);
-        page.map_or(u32::MAX, |page| page * self.rows as u32 + (token % self.rows) as u32)
+    pub fn cache_row(&self, sequence: usize, token: usize) -> u32 {
+        let page = self.tables[sequence].get(token / self.page_tokens);
+        page.map_or(u32::MAX, |page| page * self.page_tokens as u32 + (token % self.page_tokens) as u32)
     }
 
     /// Returns how many of the first `tokens` tokens of the sequence `from` can become the
@@ -267,9 +268,9 @@ impl SequencePages {
     /// sequence can also keep its own page that is not full, unless another sequence uses that
     /// page.
     pub fn reusable(&self, to: usize, from: usize, tokens: usize) -> usize {
-        let full = tokens / self.rows;
+        let full = tokens / self.page_tokens;
         let is_own = |page: &u32| to == from && self.users[*page as usize] == 1;
-        if self.tables[from].get(full).is_some_and(is_own) { tokens } else { full * self.rows }
+        if self.tables[from].get(full).is_some_and(is_own) { tokens } else { full * self.page_tokens }
     }
 
     /// Gives the sequence `to` the pages of the first `kept` tokens of the sequence `from`, and
@@ -277,7 +278,7 @@ impl SequencePages {
     /// [`reusable`](SequencePages::reusable).
     pub fn share_prefix(&mut self, to: usize, from: usize, kept: usize) {
         let pages_per_sequence = self.tables[to].len();
-        let mut table = self.tables[from][..kept.div_ceil(self.rows)].to_vec();
+        let mut table = self.tables[from][..kept.div_ceil(self.page_tokens)].to_vec();
         for page in &table {
             self.users[*page as usize] += 1;
         }
@@ -287,7 +288,7 @@ impl SequencePages {
         // There are enough pages for all sequences without sharing, so enough pages are free.
         let free = (0..self.users.len()).filter(|page| self.users[*page] == 0);
         table.extend(free.take(pages_per_sequence - table.len()).map(|page| page as u32));
-        for page in &table[kept.div_ceil(self.rows)..] {
+        for page in &table[kept.div_ceil(self.page_tokens)..] {
             self.users[*page as usize] = 1;
         }
         if table != self.tables[to] {
@@ -335,8 +336,8 @@ mod tests {
         pages.share_prefix(1, 2, 0);
         pages.share_prefix(0, 0, 0);
         check(&pages);
-        assert_eq!(pages.slot(2, 5), pages.table(2)[1] * 4 + 1);
-        assert_eq!(pages.slot(2, 12), u32::MAX);
+        assert_eq!(pages.cache_row(2, 5), pages.table(2)[1] * 4 + 1);
+        assert_eq!(pages.cache_row(2, 12), u32::MAX);
     }
 
     #[test]
@@ -345,7 +346,7 @@ mod tests {
         assert_eq!((pages.extents(), pages.reusable(0, 0, 7)), ([1, 10], 7));
         pages.share_prefix(0, 0, 7);
         check(&pages);
-        assert_eq!((pages.version(), pages.slot(0, 9)), (0, 9));
+        assert_eq!((pages.version(), pages.cache_row(0, 9)), (0, 9));
     }
 
     /// Begins sequences in a fixed pseudorandom order.

@@ -5,7 +5,7 @@
 //! every device computes equal bits. A warp computes one head of a token in three passes: logits
 //! and their maximum, weights and their sum, the weighted mean of the values.
 
-use super::cache::number;
+use super::cache::dequantized_element;
 use kernel_dsl::half::f16;
 use kernel_dsl::prelude::*;
 use kernels_rs::attention::cache::StoredElement;
@@ -52,7 +52,7 @@ pub fn textbook_decode<K: StoredElement>(
         let page = (table[(token, t / rows)] as usize).min(k.dim(0) - 1);
         let mut sum = 0.0f32;
         for d in 0..q.dim(2) {
-            sum = q[(token, head, d)].mul_add(number(k, k_scales, page, group, t % rows, d), sum);
+            sum = q[(token, head, d)].mul_add(dequantized_element(k, k_scales, page, group, t % rows, d), sum);
         }
         weights[(token, head, t)] = sum * scale;
         top = top.max(sum * scale);
@@ -71,7 +71,7 @@ pub fn textbook_decode<K: StoredElement>(
         let mut mean = 0.0f32;
         for t in 0..keys {
             let page = (table[(token, t / rows)] as usize).min(k.dim(0) - 1);
-            let x = number(v, v_scales, page, group, t % rows, d);
+            let x = dequantized_element(v, v_scales, page, group, t % rows, d);
             mean = weights[(token, head, t)].mul_add(x, mean);
         }
         o[(token, head, d)] = mean * factor;

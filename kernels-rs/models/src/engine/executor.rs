@@ -15,13 +15,13 @@
 
 use super::attention::{DevicePlaces, TokenPlace};
 use super::cache::{CacheElement, SequencePages};
-use super::layer_cache::{CacheExtents, LentCaches, StageCaches};
+use super::layer_cache::{BorrowedCaches, CacheExtents, StageCaches};
 use super::linear::MAX_FIXED_ORDER_ROWS;
 use super::model::{ImageTokens, Model, StepMemory};
 use super::sampling::Sampler;
 use super::session::SessionOptions;
 use super::stage::{PipelineStage, RotaryTables, StageStreams};
-use super::step_graph::{StepGraphs, StepRecording, StepToken, consecutive};
+use super::step_graph::{RecordingOptions, StepGraphs, StepRow, consecutive};
 use super::timing::Launches;
 use super::vision::ImageFeatures;
 use crate::error::{Error, Result};
@@ -85,7 +85,7 @@ pub trait BatchExecutor: Send {
     /// Runs the model for a section, and returns the likeliest next token after each token.
     fn likeliest(&mut self, model: &Model, section: &SequenceSection<'_>, pages: &SequencePages) -> Result<Vec<u32>>;
     /// Queues a step for rows. The logits after row i become [`LogitsPlace::Row`]`(i)`.
-    fn step(&mut self, step_tokens: &[StepToken], pages: &SequencePages) -> Result<()>;
+    fn step(&mut self, step_tokens: &[StepRow], pages: &SequencePages) -> Result<()>;
     /// Draws a token from the logits at a place, and returns the token.
     fn draw(&mut self, place: LogitsPlace, sampler: &mut Sampler) -> Result<u32>;
     /// Returns the logits at a place, one for each token of the vocabulary.
@@ -125,10 +125,10 @@ pub struct GraphExecutor<K: kernel_dsl::Element> {
 struct SectionPlaces {
     positions: DeviceBuffer<u32>,
     slots: DeviceBuffer<u32>,
-    rows: DeviceBuffer<u32>,
+    token_indices: DeviceBuffer<u32>,
     lengths: DeviceBuffer<u32>,
     tables: DeviceBuffer<u32>,
-    indices: DeviceBuffer<u32>,
+    temporary_slots: DeviceBuffer<u32>,
 }
 
 impl SectionPlaces {
@@ -139,14 +139,14 @@ impl SectionPlaces {
         pages: &SequencePages,
     ) -> Result<Self> {
         let n = tokens.len();
-        let slots: Vec<u32> = (0..n).map(|i| pages.slot(start.sequence, start.index + i)).collect();
+        let slots: Vec<u32> = (0..n).map(|i| pages.cache_row(start.sequence, start.index + i)).collect();
         Ok(SectionPlaces {
             positions: stream.upload(positions)?,
             slots: stream.upload(&slots)?,
-            rows: stream.upload(&consecutive(start.index, n))?,
+            token_indices: stream.upload(&consecutive(start.index, n))?,
             lengths: stream.upload(&consecutive(start.index + 1, n))?,
             tables: stream.upload(&pages.table(start.sequence).repeat(n))?,
-            indices: stream.upload(&consecutive(0, n))?,
+            temporary_slots: stream.upload(&consecutive(0, n))?,
         })
     }
 
@@ -156,16 +156,16 @@ impl SectionPlaces {
         let axes = self.positions.len() / n;
         let RotaryTables { frequencies, axes: pair_axes } = stage.rotary(axes > 1);
         Ok(DevicePlaces {
-            tokens: Tokens {
+            rotary_and_slots: Tokens {
                 positions: self.positions.view([axes, self.slots.len()])?,
                 axes: pair_axes.view([pair_axes.len()])?,
                 frequencies: frequencies.view([frequencies.len()])?,
                 slots: self.slots.view([self.slots.len()])?,
             },
-            rows: self.rows.view([self.rows.len()])?,
+            token_indices: self.token_indices.view([self.token_indices.len()])?,
             lengths: self.lengths.view([self.lengths.len()])?,
             pages: self.tables.view([self.slots.len(), self.tables.len() / n])?,
-            indices: self.indices.view([self.indices.len()])?,
+            temporary_slots: self.temporary_slots.view([self.temporary_slots.len()])?,
             before: Some(before),
         })
     }
@@ -192,14 +192,14 @@ fn queue_stages<K: CacheElement>(
         match &mut last {
             None => model.embed(stream, stream.upload(tokens)?.view([n])?, images, &mut memory)?,
             Some((on, before)) => {
-                let (from, to) = (before.activations.leaving(*on)?, memory.activations.entering());
+                let (from, to) = (before.activations.finished_sum(*on)?, memory.activations.input_memory());
                 let (QueueMemory::Buffer(from), QueueMemory::Buffer(to)) = (from, to) else {
                     return Err(Error::field("a stream", "activations", "expected memory of a device"));
                 };
                 stream.copy(from, to)?;
             }
         }
-        let mut cache = LentCaches(caches, extents);
+        let mut cache = BorrowedCaches(caches, extents);
         stage.run(stream, images, &places.views(stage, start.index)?, &mut cache, &mut memory)?;
         last = Some((stream, memory));
     }
@@ -222,9 +222,9 @@ impl<K: CacheElement> GraphExecutor<K> {
             if let Some(last) = steps.last_mut() {
                 caches = last.take_caches()?;
             }
-            let form = StepRecording { width, before: None, instance: None, repeats: 1 };
+            let recording = RecordingOptions { width, before: None, instance: None, repeats: 1 };
             let caches = std::mem::take(&mut caches);
-            steps.push(StepGraphs::record(model, options.exact, caches, pages, form, &Launches::default())?);
+            steps.push(StepGraphs::record(model, options.exact, caches, pages, recording, &Launches::default())?);
         }
         Ok(GraphExecutor {
             streams: StageStreams::new(model)?,
@@ -267,7 +267,7 @@ impl<K: CacheElement> GraphExecutor<K> {
 
     /// Queues the model for a section, and returns the logits after each token,
     /// `[tokens, vocabulary]`.
-    fn logits_of_all(
+    fn logits_after_each(
         &mut self,
         model: &Model,
         section: &SequenceSection<'_>,
@@ -288,7 +288,7 @@ impl<K: CacheElement> BatchExecutor for GraphExecutor<K> {
         };
         let features = tower.run(self.streams.first(), picture)?;
         features.on_devices(|block| {
-            let stage = model.stages.iter().rposition(|stage| stage.first <= block);
+            let stage = model.stages.iter().rposition(|stage| stage.first_layer <= block);
             &self.streams.0[stage.unwrap_or(0)]
         })
     }
@@ -318,7 +318,7 @@ impl<K: CacheElement> BatchExecutor for GraphExecutor<K> {
         pages: &SequencePages,
     ) -> Result<Vec<f32>> {
         let n = section.tokens.len();
-        let logits = self.logits_of_all(model, section, pages)?;
+        let logits = self.logits_after_each(model, section, pages)?;
         let (device, stream) = (model.logits_device(), self.streams.last());
         let labels = stream.upload(labels)?;
         let (mut losses, mut log_sums) = (device.alloc::<f32>(n)?, device.alloc::<f32>(n)?);
@@ -331,7 +331,7 @@ impl<K: CacheElement> BatchExecutor for GraphExecutor<K> {
 
     fn likeliest(&mut self, model: &Model, section: &SequenceSection<'_>, pages: &SequencePages) -> Result<Vec<u32>> {
         let n = section.tokens.len();
-        let logits = self.logits_of_all(model, section, pages)?;
+        let logits = self.logits_after_each(model, section, pages)?;
         let mut drawn = model.logits_device().zeros::<u32>(n)?;
         let likeliest = Sample::new(0).temperature(0.0);
         likeliest.run(self.streams.last(), &logits.view([n, self.vocabulary])?, &mut drawn.view_mut([n])?)?;
@@ -339,7 +339,7 @@ impl<K: CacheElement> BatchExecutor for GraphExecutor<K> {
         Ok(drawn.download()?)
     }
 
-    fn step(&mut self, step_tokens: &[StepToken], pages: &SequencePages) -> Result<()> {
+    fn step(&mut self, step_tokens: &[StepRow], pages: &SequencePages) -> Result<()> {
         let wide_enough = self.steps.iter().position(|step| step.width >= step_tokens.len());
         self.move_caches(wide_enough.unwrap_or(self.steps.len() - 1))?;
         self.steps[self.cache_owner].run(&self.streams, step_tokens, pages)

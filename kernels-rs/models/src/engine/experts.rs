@@ -2,7 +2,7 @@
 //! Large Neural Networks*, 2017). A router chooses a few of many networks for each token.
 
 use super::linear::{LinearLayer, in_row_chunks};
-use super::operand::{ActivationOperand, refused};
+use super::operand::{ActivationOperand, refused_operand};
 use kernels_rs::Queue;
 use kernels_rs::activation::{fast_swiglu, swiglu};
 use kernels_rs::elementwise::map2;
@@ -53,7 +53,9 @@ impl ExpertNetworks {
         x: &ActivationOperand<'_>,
         y: &mut BufferViewMut<'_, f32, 2>,
     ) -> Result<(), Error> {
-        let ActivationOperand::F32(x) = x else { return Err(refused("experts read activations in `f32`".to_owned())) };
+        let ActivationOperand::F32(x) = x else {
+            return Err(refused_operand("experts read activations in `f32`".to_owned()));
+        };
         let chunk_rows = if exact { 1 } else { usize::MAX };
         in_row_chunks(chunk_rows, x, y, |x, y| self.run_together(on, exact, x, y))
     }
@@ -69,7 +71,7 @@ impl ExpertNetworks {
     ) -> Result<(), Error> {
         let ([n, width], [count, _], [_, inner]) = (x.extents(), self.router.extents(), self.down.extents());
         let mut logits = on.scratch::<f32>(n * count)?;
-        self.router.run_as(on, exact, x, &mut logits.view_mut([n, count])?)?;
+        self.router.run_with_exactness(on, exact, x, &mut logits.view_mut([n, count])?)?;
         let rows = self.routing.run(on, &logits.view([n, count])?, None)?.rows(on)?;
         let (inner_extents, output_extents) = ([rows.count(), inner], [rows.count(), width]);
         let elements = rows.count() * inner;

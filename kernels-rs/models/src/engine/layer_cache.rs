@@ -31,7 +31,7 @@ impl CacheExtents {
     /// Returns the extents for a model and its pages.
     pub(super) fn new<K: CacheElement>(model: &Model, pages: &SequencePages) -> CacheExtents {
         let ([count, rows], configuration) = (pages.extents(), &model.configuration);
-        let row_extents = [configuration.head, K::scales(configuration.head)];
+        let row_extents = [configuration.head, K::scales_per_head(configuration.head)];
         CacheExtents(row_extents.map(|elements| [2 * count, configuration.kv_heads, rows, elements]))
     }
 }
@@ -48,9 +48,12 @@ impl<K: kernel_dsl::Element> KeyValueLayers<K> for RecordedCaches<'_, K> {
 }
 
 /// The caches of a stage outside graphs.
-pub(super) struct LentCaches<'a, K: kernel_dsl::Element>(pub(super) &'a mut [LayerCache<K>], pub(super) CacheExtents);
+pub(super) struct BorrowedCaches<'a, K: kernel_dsl::Element>(
+    pub(super) &'a mut [LayerCache<K>],
+    pub(super) CacheExtents,
+);
 
-impl<K: kernel_dsl::Element> KeyValueLayers<K> for LentCaches<'_, K> {
+impl<K: kernel_dsl::Element> KeyValueLayers<K> for BorrowedCaches<'_, K> {
     fn layer(&mut self, layer: usize) -> Result<KeyValues<'_, K>> {
         let CacheExtents([element_extents, scale_extents]) = self.1;
         let LayerCache { elements, scales } = &mut self.0[layer];

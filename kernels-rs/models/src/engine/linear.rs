@@ -1,6 +1,6 @@
 //! Products of activations with a matrix in any format of a file that kernels read.
 
-use super::operand::{ActivationForm, ActivationOperand, refused};
+use super::operand::{ActivationForm, ActivationOperand, refused_operand};
 use crate::file::TensorFormat;
 use kernel_dsl::half::{bf16, f16};
 use kernel_dsl::prelude::*;
@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 /// Returns `x`. [`convert`] maps this function over elements of different types.
 #[device(value)]
-fn same(x: f32) -> f32 {
+fn identity(x: f32) -> f32 {
     x
 }
 
@@ -28,7 +28,7 @@ pub(super) fn convert<X: Float + GenericArgument, Y: Float + GenericArgument, co
     x: BufferView<'_, X, R>,
     y: BufferViewMut<'_, Y, R>,
 ) -> Result<(), Error> {
-    kernels_rs::elementwise::map(on, same {}, x.strided(), y.strided())
+    kernels_rs::elementwise::map(on, identity {}, x.strided(), y.strided())
 }
 
 /// The matrix of one tensor, or of several in the same format.
@@ -149,7 +149,7 @@ impl LinearLayer {
     ///
     /// # Errors
     /// If extents do not match, or memory runs out.
-    pub fn run_as(
+    pub fn run_with_exactness(
         &self,
         on: &impl Queue,
         exact: bool,
@@ -175,7 +175,7 @@ impl LinearLayer {
         x: &BufferView<'_, f32, 2>,
         y: &mut BufferViewMut<'_, f32, 2>,
     ) -> Result<(), Error> {
-        self.separate_products(on, &ActivationOperand::F32(*x), y)
+        self.products_of_parts(on, &ActivationOperand::F32(*x), y)
     }
 
     /// Returns the form in which the product reads the activations of `tokens` tokens.
@@ -194,8 +194,8 @@ impl LinearLayer {
         first.unwrap_or(ActivationForm::F32)
     }
 
-    /// Queues y ← x·Wᵀ + bias as [`run_as`](LinearLayer::run_as) does. x has the
-    /// [`form`](LinearLayer::form) for its number of tokens.
+    /// Queues y ← x·Wᵀ + bias as [`run_with_exactness`](LinearLayer::run_with_exactness) does. x
+    /// has the [`form`](LinearLayer::form) for its number of tokens.
     ///
     /// # Errors
     /// If extents or the form do not match, or memory runs out.
@@ -207,13 +207,13 @@ impl LinearLayer {
         y: &mut BufferViewMut<'_, f32, 2>,
     ) -> Result<(), Error> {
         match x {
-            ActivationOperand::F32(x) => self.run_as(on, exact, x, y),
-            x => self.separate_products(on, x, y),
+            ActivationOperand::F32(x) => self.run_with_exactness(on, exact, x, y),
+            x => self.products_of_parts(on, x, y),
         }
     }
 
     /// Queues the product with each part, which writes its columns of y.
-    fn separate_products(
+    fn products_of_parts(
         &self,
         on: &impl Queue,
         x: &ActivationOperand<'_>,
@@ -238,11 +238,15 @@ impl LinearLayer {
                         unsafe { blocks_product(on, weights, x, &mut y, Bias { bias: bias.detached() }) }
                     })?,
                 },
-                (Matrix::Dense(DenseMatrix::F32(w)), ActivationOperand::F32(x)) => dense(on, x, w, bias, y)?,
-                (Matrix::Dense(DenseMatrix::F16(w)), ActivationOperand::F16(x)) => dense(on, x, w, bias, y)?,
-                (Matrix::Dense(DenseMatrix::Bf16(w)), ActivationOperand::Bf16(x)) => dense(on, x, w, bias, y)?,
-                (Matrix::Dense(DenseMatrix::F16(w)), ActivationOperand::F32(x)) => narrow(on, x, w, bias, y)?,
-                (Matrix::Dense(DenseMatrix::Bf16(w)), ActivationOperand::F32(x)) => narrow(on, x, w, bias, y)?,
+                (Matrix::Dense(DenseMatrix::F32(w)), ActivationOperand::F32(x)) => dense_product(on, x, w, bias, y)?,
+                (Matrix::Dense(DenseMatrix::F16(w)), ActivationOperand::F16(x)) => dense_product(on, x, w, bias, y)?,
+                (Matrix::Dense(DenseMatrix::Bf16(w)), ActivationOperand::Bf16(x)) => dense_product(on, x, w, bias, y)?,
+                (Matrix::Dense(DenseMatrix::F16(w)), ActivationOperand::F32(x)) => {
+                    product_in_16_bits(on, x, w, bias, y)?
+                }
+                (Matrix::Dense(DenseMatrix::Bf16(w)), ActivationOperand::F32(x)) => {
+                    product_in_16_bits(on, x, w, bias, y)?
+                }
                 (matrix, x) => return Err(mismatch(matrix, x)),
             }
         }
@@ -267,19 +271,19 @@ impl LinearLayer {
 }
 
 impl DenseMatrix {
-    /// Queues y ← norm(x)·Wᵀ + bias. W is `self`, and `of` is the layer of W, with its bias and
+    /// Queues y ← norm(x)·Wᵀ + bias. W is `self`, and `layer` is the layer of W, with its bias and
     /// extents.
     pub(super) fn run_normed(
         &self,
         on: &impl Queue,
         norm: Norm<'_, f32>,
-        of: &LinearLayer,
+        layer: &LinearLayer,
         x: &BufferView<'_, f32, 2>,
         y: &mut BufferViewMut<'_, f32, 2>,
     ) -> Result<(), Error> {
-        let bias = of.bias.as_ref().map(|bias| on.share(bias)).transpose()?;
-        let bias = bias.as_ref().map(|bias| bias.view([of.rows])).transpose()?;
-        let extents = of.extents();
+        let bias = layer.bias.as_ref().map(|bias| on.share(bias)).transpose()?;
+        let bias = bias.as_ref().map(|bias| bias.view([layer.rows])).transpose()?;
+        let extents = layer.extents();
         match self {
             DenseMatrix::F32(w) => norm.project(on, x, &on.share(w)?.view(extents)?, bias.as_ref(), y),
             DenseMatrix::F16(w) => norm.project(on, x, &on.share(w)?.view(extents)?, bias.as_ref(), y),
@@ -354,7 +358,7 @@ fn add_gated<T: Float + GenericArgument>(
 
 /// Returns the error for an operand in a form that the matrix does not read.
 fn mismatch(matrix: &impl Debug, x: &ActivationOperand<'_>) -> Error {
-    refused(format!("the matrix does not read activations in this form: {matrix:?}, {x:?}"))
+    refused_operand(format!("the matrix does not read activations in this form: {matrix:?}, {x:?}"))
 }
 
 /// Queues y ← epilogue(x·Wᵀ) with block-quantized weights, for x in `f32` or quantized.
@@ -392,7 +396,7 @@ fn add_product<T: Float + GenericArgument>(
 }
 
 /// Queues y ← x·Wᵀ + bias with weights of 16 bits: converts x to their format, then multiplies.
-fn narrow<T: Float + GenericArgument>(
+fn product_in_16_bits<T: Float + GenericArgument>(
     on: &impl Queue,
     x: &BufferView<'_, f32, 2>,
     w: &Arc<DeviceBuffer<T>>,
@@ -402,11 +406,11 @@ fn narrow<T: Float + GenericArgument>(
     let extents @ [n, columns] = x.extents();
     let mut converted = on.scratch::<T>(n * columns)?;
     convert(on, *x, converted.view_mut(extents)?)?;
-    dense(on, &converted.view(extents)?, w, bias, y)
+    dense_product(on, &converted.view(extents)?, w, bias, y)
 }
 
 /// Queues y ← x·Wᵀ + bias with weights that are not block-quantized.
-fn dense<T: Float + GenericArgument>(
+fn dense_product<T: Float + GenericArgument>(
     on: &impl Queue,
     x: &BufferView<'_, T, 2>,
     w: &Arc<DeviceBuffer<T>>,

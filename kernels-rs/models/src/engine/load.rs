@@ -54,7 +54,7 @@ impl<'a> Loader<'a> {
     }
 
     /// Returns a tensor to be loaded, and counts its bytes as loaded.
-    fn take(&mut self, role: TensorRole, layer: usize) -> Result<FileTensor<'a>> {
+    fn tensor_counted(&mut self, role: TensorRole, layer: usize) -> Result<FileTensor<'a>> {
         let tensor = self.tensors.get(&(role, layer)).copied().ok_or_else(|| {
             Error::tensor(
                 self.file,
@@ -69,7 +69,7 @@ impl<'a> Loader<'a> {
 
     /// Returns the elements of a vector as `f32`.
     pub fn vector(&mut self, role: TensorRole, layer: usize) -> Result<Vec<f32>> {
-        let tensor = self.take(role, layer)?;
+        let tensor = self.tensor_counted(role, layer)?;
         Ok(match tensor.format {
             TensorFormat::F32 => read_elements(tensor.bytes, f32::from_le_bytes),
             TensorFormat::F16 => read_elements(tensor.bytes, |bytes| f16::from_le_bytes(bytes).to_f32()),
@@ -86,10 +86,10 @@ impl<'a> Loader<'a> {
     fn linear(&mut self, roles: &[TensorRole], layer: usize, bias: Option<Vec<f32>>) -> Result<LinearLayer> {
         let mut parts: Vec<(TensorFormat, [usize; 2], Cow<'a, [u8]>)> = Vec::new();
         for role in roles {
-            let tensor = self.take(*role, layer)?;
+            let tensor = self.tensor_counted(*role, layer)?;
             let [rows, columns] = self.matrix(&tensor)?;
-            let bytes = match self.heads_in_pairs(*role) {
-                Some(heads) => Cow::Owned(in_halves(tensor.bytes, rows, heads)),
+            let bytes = match self.heads_to_reorder(*role) {
+                Some(heads) => Cow::Owned(rows_in_halves(tensor.bytes, rows, heads)),
                 None => Cow::Borrowed(tensor.bytes),
             };
             match parts.last_mut() {
@@ -109,7 +109,7 @@ impl<'a> Loader<'a> {
 
     /// Returns the number of heads of a matrix whose rows the loader moves: queries or keys with
     /// [`Pairing::Neighbors`].
-    fn heads_in_pairs(&self, role: TensorRole) -> Option<usize> {
+    fn heads_to_reorder(&self, role: TensorRole) -> Option<usize> {
         if self.configuration.rotary.pairing == Pairing::Halves {
             return None;
         }
@@ -141,14 +141,14 @@ impl<'a> Loader<'a> {
 
     /// Uploads the embedding.
     pub fn embedding(&mut self) -> Result<Embedding> {
-        let tensor = self.take(TensorRole::Embedding, 0)?;
+        let tensor = self.tensor_counted(TensorRole::Embedding, 0)?;
         let extents = self.matrix(&tensor)?;
         Embedding::new(self.device, &FileRows { format: tensor.format, extents, bytes: tensor.bytes })
     }
 
     /// Uploads the output matrix. A tied model uploads the embedding a second time.
     pub fn output(&mut self) -> Result<LinearLayer> {
-        let role = if self.configuration.tied { TensorRole::Embedding } else { TensorRole::Output };
+        let role = if self.configuration.has_tied_output { TensorRole::Embedding } else { TensorRole::Output };
         self.linear(&[role], 0, None)
     }
 
@@ -159,8 +159,8 @@ impl<'a> Loader<'a> {
     }
 
     /// Uploads a matrix of all experts of a layer: the rows of one expert after those of another.
-    fn stacked(&mut self, role: TensorRole, layer: usize) -> Result<Weights> {
-        let tensor = self.take(role, layer)?;
+    fn expert_matrix(&mut self, role: TensorRole, layer: usize) -> Result<Weights> {
+        let tensor = self.tensor_counted(role, layer)?;
         let (Some(format), &[count, rows, _]) = (tensor.format.blocks(), tensor.extents) else {
             let field = format!("tensor `{}`", tensor.name);
             let needed = format!("a tensor of the format {} for experts", tensor.format);
@@ -206,7 +206,7 @@ impl<'a> Loader<'a> {
             Some(experts) => {
                 let router = self.linear(&[TensorRole::Router], layer, None)?;
                 let roles = [TensorRole::ExpertGate, TensorRole::ExpertUp, TensorRole::ExpertDown];
-                let [gate, up, down] = roles.map(|role| self.stacked(role, layer));
+                let [gate, up, down] = roles.map(|role| self.expert_matrix(role, layer));
                 let routing = Routing::softmax(experts.used);
                 let routing = if experts.normalized { routing.normalized() } else { routing };
                 FeedForward::Experts(ExpertNetworks::new(router, routing, [gate?, up?, down?])?)
@@ -224,7 +224,7 @@ impl<'a> Loader<'a> {
 impl Loader<'_> {
     /// Returns the elements of a tensor of the vision tower.
     fn elements(&mut self, role: VisionRole, layer: usize) -> Result<Vec<f32>> {
-        let tensor = self.take(TensorRole::Vision(role), layer)?;
+        let tensor = self.tensor_counted(TensorRole::Vision(role), layer)?;
         quantize::dequantized(tensor.format, tensor.bytes).ok_or_else(|| {
             let field = format!("tensor `{}`", tensor.name);
             let supported = "F32, F16, BF16, Q4_0 to Q8_0, Q2_K to Q6_K, IQ4_NL, IQ4_XS, MXFP4";
@@ -291,7 +291,7 @@ impl Loader<'_> {
 
 /// Moves the rows of each head from the order of neighboring pairs to that of halves. With D rows a
 /// head, row 2·i + j of a head becomes row j·D/2 + i.
-fn in_halves(bytes: &[u8], rows: usize, heads: usize) -> Vec<u8> {
+fn rows_in_halves(bytes: &[u8], rows: usize, heads: usize) -> Vec<u8> {
     let (row_bytes, head) = (bytes.len() / rows.max(1), rows / heads.max(1));
     let from = |row: usize| {
         let (head_index, within) = (row / head, row % head);
@@ -307,7 +307,7 @@ mod tests {
     fn rows_in_halves() {
         // Two heads of four rows, of two bytes each.
         let bytes: Vec<u8> = (0..8).flat_map(|row| [row, 10 + row]).collect();
-        let halves = super::in_halves(&bytes, 8, 2);
+        let halves = super::rows_in_halves(&bytes, 8, 2);
         assert_eq!(halves.iter().step_by(2).copied().collect::<Vec<u8>>(), [0, 2, 1, 3, 4, 6, 5, 7]);
     }
 }

@@ -7,7 +7,7 @@ use super::cache::KeyValues;
 use super::embedding::Embedding;
 use super::linear::{LinearLayer, convert};
 use super::load::Loader;
-use super::prompt::PLACEHOLDER;
+use super::prompt::IMAGE_MARKUP;
 use super::sampling::{Sampler, Sampling};
 use super::session::{Session, SessionOptions};
 use super::stage::{LayerSplit, PipelineStage};
@@ -66,7 +66,7 @@ pub struct ModelParts {
     /// The vision tower, if the model has one.
     pub tower: Option<VisionTower>,
     /// The number of the placeholder token of images, if the vocabulary has this token.
-    pub(super) image: Option<u32>,
+    pub(super) image_token: Option<u32>,
 }
 
 impl std::ops::Deref for Model {
@@ -143,7 +143,7 @@ impl Model {
         drop(loader);
         Ok(Model(Arc::new(ModelParts {
             device: first.clone(),
-            image: tokenizer.find(PLACEHOLDER[1]),
+            image_token: tokenizer.find(IMAGE_MARKUP[1]),
             configuration,
             tokenizer,
             template,
@@ -208,8 +208,8 @@ impl ModelParts {
     ) -> Result<()> {
         let ([n], activations) = (tokens.extents(), &mut memory.activations);
         self.embedding.run(on, &tokens, &mut activations.begin(n)?)?;
-        for ImageTokens { rows, features, from } in images {
-            let features = features.embeddings()?.slice(*from..from + rows.len())?;
+        for ImageTokens { rows, features, first_image_token } in images {
+            let features = features.embeddings()?.slice(*first_image_token..first_image_token + rows.len())?;
             convert(on, features, activations.begin(n)?.slice(rows.clone())?)?;
         }
         Ok(())
@@ -239,7 +239,7 @@ pub struct ImageTokens {
     /// The features of the image.
     pub features: Arc<ImageFeatures>,
     /// The token of the image in the first of these rows, counted from the image's first token.
-    pub from: usize,
+    pub first_image_token: usize,
 }
 
 /// The caches of the layers of a stage.

@@ -1,6 +1,6 @@
 //! The gated feed-forward network of a block (Shazeer, *GLU Variants Improve Transformer*, 2020).
 
-use super::attention::prefix;
+use super::attention::contiguous_prefix;
 use super::linear::{DenseMatrix, LinearLayer};
 use super::operand::{ActivationOperand, ActivationSource, OperandMemory};
 use kernel_dsl::{Float, GenericArgument};
@@ -25,7 +25,7 @@ pub struct Network {
 #[derive(Debug)]
 pub struct NetworkMemory {
     /// The results of gate and up, `[tokens, 2·inner]`.
-    both: QueueMemory<f32>,
+    gate_and_up_results: QueueMemory<f32>,
     /// The input of down, `[tokens, inner]`.
     gated: OperandMemory,
     exact: bool,
@@ -38,7 +38,11 @@ impl NetworkMemory {
     /// # Errors
     /// If memory runs out.
     pub fn new(on: &impl Queue, inner: usize, tokens: usize, exact: bool) -> Result<NetworkMemory, Error> {
-        Ok(NetworkMemory { both: on.scratch(tokens * 2 * inner)?, gated: OperandMemory::new(tokens * inner), exact })
+        Ok(NetworkMemory {
+            gate_and_up_results: on.scratch(tokens * 2 * inner)?,
+            gated: OperandMemory::new(tokens * inner),
+            exact,
+        })
     }
 }
 
@@ -106,33 +110,33 @@ impl Network {
         y: &mut BufferViewMut<'_, f32, 2>,
         memory: &mut NetworkMemory,
     ) -> Result<(), Error> {
-        let NetworkMemory { both, gated, exact } = memory;
+        let NetworkMemory { gate_and_up_results, gated, exact } = memory;
         let (n, exact) = (x.tokens(), *exact);
         let both_extents = [n, 2 * self.inner];
-        self.gate_and_up.product(on, exact, x, &mut prefix(both, both_extents)?)?;
-        let both = prefix(both, both_extents)?.shared();
-        let gated = gated.filled(on, self.down.form(n, exact), GatedHalves { both, exact })?;
+        self.gate_and_up.product(on, exact, x, &mut contiguous_prefix(gate_and_up_results, both_extents)?)?;
+        let gate_and_up_results = contiguous_prefix(gate_and_up_results, both_extents)?.shared();
+        let gated = gated.queue_in_form(on, self.down.form(n, exact), GatedHalves { gate_and_up_results, exact })?;
         self.down.product(on, exact, &gated, y)
     }
 }
 
 /// The gated activations of a network: silu(a)·b, where a and b are the halves of each row.
 struct GatedHalves<'a> {
-    both: BufferView<'a, f32, 2>,
+    gate_and_up_results: BufferView<'a, f32, 2>,
     exact: bool,
 }
 
 impl ActivationSource for GatedHalves<'_> {
     fn extents(&self) -> [usize; 2] {
-        let [n, both] = self.both.extents();
+        let [n, both] = self.gate_and_up_results.extents();
         [n, both / 2]
     }
 
     fn write<T: Float + GenericArgument>(self, on: &impl Queue, y: &mut BufferViewMut<'_, T, 2>) -> Result<(), Error> {
-        let (both, y) = (self.both.strided(), y.reborrow().strided());
+        let (gate_and_up_results, y) = (self.gate_and_up_results.strided(), y.reborrow().strided());
         match self.exact {
-            true => gate(on, swiglu {}, both, y),
-            false => gate(on, fast_swiglu {}, both, y),
+            true => gate(on, swiglu {}, gate_and_up_results, y),
+            false => gate(on, fast_swiglu {}, gate_and_up_results, y),
         }
     }
 
@@ -140,8 +144,8 @@ impl ActivationSource for GatedHalves<'_> {
     /// so that the gate may be approximate.
     fn quantize(self, on: &impl Queue) -> Result<Activations, Error> {
         let [n, inner] = self.extents();
-        let halves = self.both.strided().reshaped([n, 2, inner])?.permuted([1, 0, 2])?;
+        let halves = self.gate_and_up_results.strided().reshaped([n, 2, inner])?.permuted([1, 0, 2])?;
         let half = |i: usize| halves.slice(i..i + 1)?.reshaped([n, inner])?.side_by_side();
-        Activations::gated(on, fast_swiglu {}, &half(0)?, &half(1)?)
+        Activations::quantize_gated(on, fast_swiglu {}, &half(0)?, &half(1)?)
     }
 }

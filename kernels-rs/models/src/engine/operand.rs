@@ -5,7 +5,7 @@
 //! Attention needs a separate launch to quantize its result, and one to convert the result for a
 //! prompt.
 
-use super::attention::prefix;
+use super::attention::contiguous_prefix;
 use kernel_dsl::compiler::launch::Refusal;
 use kernel_dsl::half::{bf16, f16};
 use kernel_dsl::{Float, GenericArgument};
@@ -88,7 +88,7 @@ impl OperandMemory {
     ///
     /// # Errors
     /// If extents do not match or exceed the memory, or memory runs out.
-    pub fn filled(
+    pub fn queue_in_form(
         &mut self,
         on: &impl Queue,
         form: ActivationForm,
@@ -96,9 +96,9 @@ impl OperandMemory {
     ) -> Result<ActivationOperand<'_>, Error> {
         let elements = self.elements;
         Ok(match form {
-            ActivationForm::F32 => ActivationOperand::F32(written(on, &mut self.f32, elements, source)?),
-            ActivationForm::F16 => ActivationOperand::F16(written(on, &mut self.f16, elements, source)?),
-            ActivationForm::Bf16 => ActivationOperand::Bf16(written(on, &mut self.bf16, elements, source)?),
+            ActivationForm::F32 => ActivationOperand::F32(queue_as(on, &mut self.f32, elements, source)?),
+            ActivationForm::F16 => ActivationOperand::F16(queue_as(on, &mut self.f16, elements, source)?),
+            ActivationForm::Bf16 => ActivationOperand::Bf16(queue_as(on, &mut self.bf16, elements, source)?),
             ActivationForm::Quantized => ActivationOperand::Quantized(Box::new(source.quantize(on)?)),
         })
     }
@@ -106,7 +106,7 @@ impl OperandMemory {
 
 /// Queues a computation of activations of type `T`, and returns the result. If `memory` is `None`,
 /// allocates memory for `elements` elements.
-fn written<'m, T: Float + GenericArgument>(
+fn queue_as<'m, T: Float + GenericArgument>(
     on: &impl Queue,
     memory: &'m mut Option<QueueMemory<T>>,
     elements: usize,
@@ -117,11 +117,11 @@ fn written<'m, T: Float + GenericArgument>(
         Some(memory) => memory,
         none => none.insert(on.scratch(elements)?),
     };
-    source.write(on, &mut prefix(memory, extents)?)?;
-    Ok(prefix(memory, extents)?.shared())
+    source.write(on, &mut contiguous_prefix(memory, extents)?)?;
+    Ok(contiguous_prefix(memory, extents)?.shared())
 }
 
 /// Returns the error of a product that refuses its operand, for the reason `why`.
-pub(super) fn refused(why: String) -> Error {
+pub(super) fn refused_operand(why: String) -> Error {
     Error::RefusedArguments { refusals: vec![Refusal(why)] }
 }

@@ -7,26 +7,26 @@ use std::sync::Arc;
 
 /// The texts of Qwen3-VL for an image in a prompt: the token before the image, the placeholder of
 /// the image, and the token after the image.
-pub const PLACEHOLDER: [&str; 3] = ["<|vision_start|>", "<|image_pad|>", "<|vision_end|>"];
+pub const IMAGE_MARKUP: [&str; 3] = ["<|vision_start|>", "<|image_pad|>", "<|vision_end|>"];
 
 /// An image in a prompt.
 #[derive(Clone, Debug)]
 struct PlacedImage {
     /// The index of the image's first token in the prompt.
-    at: usize,
-    picture: Arc<PreparedImage>,
+    first_token: usize,
+    image: Arc<PreparedImage>,
 }
 
 impl PlacedImage {
     /// Returns the indices of the image's tokens in the prompt.
     fn range(&self) -> Range<usize> {
-        self.at..self.at + self.picture.tokens()
+        self.first_token..self.first_token + self.image.tokens()
     }
 }
 
 impl PartialEq for PlacedImage {
     fn eq(&self, other: &PlacedImage) -> bool {
-        self.at == other.at && (Arc::ptr_eq(&self.picture, &other.picture) || self.picture == other.picture)
+        self.first_token == other.first_token && (Arc::ptr_eq(&self.image, &other.image) || self.image == other.image)
     }
 }
 
@@ -63,7 +63,7 @@ impl Prompt {
         let mut parts = tokens.split(|token| *token == placeholder);
         prompt.tokens.extend(parts.next().unwrap_or_default());
         for (picture, text) in pictures.iter().zip(parts) {
-            prompt.images.push(PlacedImage { at: prompt.tokens.len(), picture: picture.clone() });
+            prompt.images.push(PlacedImage { first_token: prompt.tokens.len(), image: picture.clone() });
             prompt.tokens.extend(std::iter::repeat_n(placeholder, picture.tokens()));
             prompt.tokens.extend(text);
         }
@@ -90,8 +90,11 @@ impl Prompt {
     pub(super) fn common_prefix(&self, other: &Prompt) -> usize {
         let equal = self.tokens.iter().zip(&other.tokens).take_while(|(a, b)| a == b).count();
         let differing = (0..).map(|i| [self.images.get(i), other.images.get(i)]).take_while(|pair| *pair != [None; 2]);
-        let first =
-            differing.filter(|[a, b]| a != b).flat_map(|pair| pair.into_iter().flatten()).map(|image| image.at).min();
+        let first = differing
+            .filter(|[a, b]| a != b)
+            .flat_map(|pair| pair.into_iter().flatten())
+            .map(|image| image.first_token)
+            .min();
         equal.min(first.unwrap_or(equal))
     }
 
@@ -102,7 +105,7 @@ impl Prompt {
         range: &Range<usize>,
     ) -> impl Iterator<Item = (usize, Range<usize>, &Arc<PreparedImage>)> {
         let (start, end) = (range.start, range.end);
-        let images = self.images.iter().enumerate().map(|(i, image)| (i, image.range(), &image.picture));
+        let images = self.images.iter().enumerate().map(|(i, image)| (i, image.range(), &image.image));
         images.filter(move |(_, tokens, _)| tokens.start < end && start < tokens.end)
     }
 
@@ -121,16 +124,16 @@ impl Prompt {
         // The next token, and its position.
         let (mut at, mut position) = (0, 0);
         while at < tokens.end {
-            match images.next_if(|image| image.at == at) {
+            match images.next_if(|image| image.first_token == at) {
                 Some(image) => {
-                    let [rows, columns] = image.picture.squares();
+                    let [rows, columns] = image.image.squares();
                     for i in (0..rows * columns).filter(|i| tokens.contains(&(at + i))) {
                         push([position, position + i / columns, position + i % columns]);
                     }
                     (at, position) = (at + rows * columns, position + rows.max(columns));
                 }
                 None => {
-                    let end = images.peek().map_or(tokens.end, |image| image.at.min(tokens.end));
+                    let end = images.peek().map_or(tokens.end, |image| image.first_token.min(tokens.end));
                     let first = at.max(tokens.start).min(end);
                     (first..end).for_each(|i| push([position + i - at; 3]));
                     (at, position) = (end, position + end - at);

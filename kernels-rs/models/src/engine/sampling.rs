@@ -70,50 +70,50 @@ impl Sampling {
     }
 }
 
-/// Records a token in its row of `seen`. Column 0 is 1 if the token is in the sequence. Column 1
-/// counts how often the token was generated, and grows by `generated`.
+/// Records a token in its row of `token_counts`. Column 0 is 1 if the token is in the sequence.
+/// Column 1 counts how often the token was generated, and grows by `generated`.
 #[kernel(block = 32, grid = token.len().div_ceil(32))]
-#[requires(seen.cols() == 2)]
-fn count_token(token: &[u32], generated: u32, mut seen: ViewMut<u32, 2>) {
+#[requires(token_counts.cols() == 2)]
+fn count_token(token: &[u32], generated: u32, mut token_counts: ViewMut<u32, 2>) {
     let i = grid::index();
     if i < token.len() {
         let token = token[i] as usize;
-        if token < seen.rows() {
-            seen[(token, 0)] = 1;
-            seen[(token, 1)] += generated;
+        if token < token_counts.rows() {
+            token_counts[(token, 0)] = 1;
+            token_counts[(token, 1)] += generated;
         }
     }
 }
 
-/// Applies the penalties to the logits of the tokens that `seen` records: first that of repetition,
-/// then those of frequency and presence.
+/// Applies the penalties to the logits of the tokens that `token_counts` records: first that of
+/// repetition, then those of frequency and presence.
 #[kernel(block = 256, grid = logits.len().div_ceil(256))]
-#[requires(seen.rows() == logits.len(), seen.cols() == 2)]
+#[requires(token_counts.rows() == logits.len(), token_counts.cols() == 2)]
 fn penalize(
     repetition_penalty: f32,
     frequency_penalty: f32,
     presence_penalty: f32,
-    seen: View<u32, 2>,
+    token_counts: View<u32, 2>,
     logits: &mut [f32],
 ) {
     let i = grid::index();
-    if i < logits.len() && seen[(i, 0)] != 0 {
-        let times = seen[(i, 1)];
+    if i < logits.len() && token_counts[(i, 0)] != 0 {
+        let times = token_counts[(i, 1)];
         let logit = logits[i];
         let logit = if logit > 0.0 { logit / repetition_penalty } else { logit * repetition_penalty };
         logits[i] = if times > 0 { logit - frequency_penalty * times as f32 - presence_penalty } else { logit };
     }
 }
 
-/// Computes kept ← logits, with −∞ for logits that are more than `range` below the largest one.
-/// `likeliest` is the token with the largest logit.
+/// Computes kept ← logits, with −∞ for logits that are more than `max_logit_gap` below the largest
+/// one. `likeliest` is the token with the largest logit.
 #[kernel(block = 256, grid = logits.len().div_ceil(256))]
 #[requires(likeliest.len() == 1)]
-fn keep_min_p(range: f32, likeliest: &[u32], logits: &[f32], kept: &mut [f32]) {
+fn keep_min_p(max_logit_gap: f32, likeliest: &[u32], logits: &[f32], kept: &mut [f32]) {
     let i = grid::index();
     let top = likeliest[0] as usize;
     if i < kept.len() && i < logits.len() && top < logits.len() {
-        kept[i] = if logits[i] < logits[top] - range { f32::NEG_INFINITY } else { logits[i] };
+        kept[i] = if logits[i] < logits[top] - max_logit_gap { f32::NEG_INFINITY } else { logits[i] };
     }
 }
 
@@ -125,9 +125,9 @@ pub struct Sampler {
     draws: u64,
     /// `[vocabulary, 2]`: whether each token is in the sequence, and how often the token was
     /// generated. `None` without penalties.
-    seen: Option<DeviceBuffer<u32>>,
+    token_counts: Option<DeviceBuffer<u32>>,
     /// Memory for the likeliest token and for the logits that min-p keeps. `None` without min-p.
-    kept: Option<(DeviceBuffer<u32>, DeviceBuffer<f32>)>,
+    min_p_memory: Option<(DeviceBuffer<u32>, DeviceBuffer<f32>)>,
     vocabulary: usize,
 }
 
@@ -139,25 +139,25 @@ impl Sampler {
     /// If a parameter is outside its range, or memory runs out.
     pub fn new(device: &Device, sampling: Sampling, vocabulary: usize, text: &[u32]) -> Result<Sampler> {
         sampling.check()?;
-        let mut seen = None;
+        let mut token_counts = None;
         if sampling.has_penalties() {
             let mut counts = vec![0; 2 * vocabulary];
             for token in text.iter().filter(|token| (**token as usize) < vocabulary) {
                 counts[2 * *token as usize] = 1;
             }
-            seen = Some(device.upload(&counts)?);
+            token_counts = Some(device.upload(&counts)?);
         }
-        let kept = match sampling.min_p > 0.0 && sampling.temperature > 0.0 {
+        let min_p_memory = match sampling.min_p > 0.0 && sampling.temperature > 0.0 {
             true => Some((device.zeros(1)?, device.zeros(vocabulary)?)),
             false => None,
         };
-        Ok(Sampler { sampling, draws: 0, seen, kept, vocabulary })
+        Ok(Sampler { sampling, draws: 0, token_counts, min_p_memory, vocabulary })
     }
 
     /// Tells whether each draw is the likeliest token of the unchanged logits: the temperature is
     /// 0, or subnormal, and there are no penalties.
     pub fn is_greedy(&self) -> bool {
-        self.sampling.temperature < f32::MIN_POSITIVE && self.seen.is_none()
+        self.sampling.temperature < f32::MIN_POSITIVE && self.token_counts.is_none()
     }
 
     /// Queues a draw from `logits`, `[1, vocabulary]`, to `token`. Penalties change `logits`.
@@ -181,7 +181,7 @@ impl Sampler {
             presence_penalty,
         } = self.sampling;
         let n = self.vocabulary;
-        if let Some(seen) = &self.seen {
+        if let Some(token_counts) = &self.token_counts {
             let logits = logits.reborrow().strided().reshaped([n])?.side_by_side()?;
             // SAFETY: the kernel compares its index with the logits, and the launch their extents.
             unsafe {
@@ -190,29 +190,29 @@ impl Sampler {
                     repetition_penalty,
                     frequency_penalty,
                     presence_penalty,
-                    seen.view([n, 2])?,
+                    token_counts.view([n, 2])?,
                     logits,
                 )?
             };
         }
         let sample = Sample::new(seed).offset(self.draws).temperature(temperature).top_k(top_k).top_p(top_p);
         let all = logits.reborrow().shared();
-        match &mut self.kept {
+        match &mut self.min_p_memory {
             None => sample.run(on, &all, token)?,
             Some((likeliest, kept)) => {
                 Sample::new(0).temperature(0.0).run(on, &all, &mut likeliest.view_mut([1])?)?;
                 let all = all.strided().reshaped([n])?.side_by_side()?;
-                let range = -temperature * min_p.ln();
+                let max_logit_gap = -temperature * min_p.ln();
                 // SAFETY: the kernel compares its indices with the extents.
-                unsafe { keep_min_p::launch_unchecked(on, range, &*likeliest, all, &mut *kept)? };
+                unsafe { keep_min_p::launch_unchecked(on, max_logit_gap, &*likeliest, all, &mut *kept)? };
                 sample.run(on, &kept.view([1, n])?, token)?;
             }
         }
-        if let Some(seen) = &mut self.seen {
+        if let Some(token_counts) = &mut self.token_counts {
             let token = token.reborrow().shared();
             // SAFETY: the kernel compares the token with the extents. There is one token, so
             // threads do not write the same row.
-            unsafe { count_token::launch_unchecked(on, token, 1, seen.view_mut([n, 2])?)? };
+            unsafe { count_token::launch_unchecked(on, token, 1, token_counts.view_mut([n, 2])?)? };
         }
         self.draws += 1;
         Ok(())

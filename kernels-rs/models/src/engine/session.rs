@@ -3,7 +3,7 @@
 use super::batch::Batch;
 use super::generation::{GeneratedToken, Generation, OutputText};
 use super::model::Model;
-use super::prompt::{PLACEHOLDER, Prompt};
+use super::prompt::{IMAGE_MARKUP, Prompt};
 use super::sampling::Sampler;
 use crate::error::{Error, Result};
 use crate::image::{Image, ImageProcessor};
@@ -222,9 +222,9 @@ impl Model {
     /// If the vocabulary has no token for images, the text cannot be encoded, or the text does not
     /// have a place for each image. Also if one side of an image is more than 200 times the other.
     pub fn prompt_with(&self, text: &str, images: &[Image], processor: &ImageProcessor) -> Result<Prompt> {
-        let placeholder = self.image.ok_or_else(|| Error::Tokens {
+        let placeholder = self.image_token.ok_or_else(|| Error::Tokens {
             action: "see an image",
-            problem: format!("the vocabulary has no token `{}`", PLACEHOLDER[1]),
+            problem: format!("the vocabulary has no token `{}`", IMAGE_MARKUP[1]),
         })?;
         let pictures = images.iter().map(|image| processor.prepare(image).map(Arc::new));
         let pictures = pictures.collect::<Result<Vec<_>>>()?;

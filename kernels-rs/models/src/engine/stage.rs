@@ -27,13 +27,13 @@ pub struct PipelineStage {
     /// The device.
     pub device: Device,
     /// The index of the first block in the model.
-    pub first: usize,
+    pub first_layer: usize,
     /// The blocks in order.
     pub blocks: Vec<TransformerBlock>,
     /// The angle of each rotated pair per position, in radians.
     frequencies: Arc<DeviceBuffer<f32>>,
     /// The axis whose position rotates each pair in a sequence without images: 0.
-    axes: Arc<DeviceBuffer<u32>>,
+    text_axes: Arc<DeviceBuffer<u32>>,
     /// The axis whose position rotates each pair in a sequence with images: time (0), height (1) or
     /// width (2).
     image_axes: Arc<DeviceBuffer<u32>>,
@@ -56,24 +56,24 @@ impl PipelineStage {
     /// If memory runs out.
     pub(super) fn new(
         device: Device,
-        first: usize,
+        first_layer: usize,
         blocks: Vec<TransformerBlock>,
         frequencies: &[f32],
         image_axes: &[u32],
     ) -> Result<PipelineStage> {
         Ok(PipelineStage {
             frequencies: Arc::new(device.upload(frequencies)?),
-            axes: Arc::new(device.zeros(image_axes.len())?),
+            text_axes: Arc::new(device.zeros(image_axes.len())?),
             image_axes: Arc::new(device.upload(image_axes)?),
             device,
-            first,
+            first_layer,
             blocks,
         })
     }
 
     /// Returns the tables for tokens with one position each or, if `has_images`, with three.
     pub(super) fn rotary(&self, has_images: bool) -> RotaryTables<'_> {
-        let axes = if has_images { &self.image_axes } else { &self.axes };
+        let axes = if has_images { &self.image_axes } else { &self.text_axes };
         RotaryTables { frequencies: &self.frequencies, axes }
     }
 
@@ -93,9 +93,13 @@ impl PipelineStage {
         let StepMemory { activations, blocks } = memory;
         for (i, block) in self.blocks.iter().enumerate() {
             block.run(on, activations, places, cache.layer(i)?, blocks)?;
-            for ImageTokens { rows, features, from } in images {
-                if let Some(features) = features.after(self.first + i)? {
-                    activations.add(on, rows.clone(), &features.slice(*from..from + rows.len())?)?;
+            for ImageTokens { rows, features, first_image_token } in images {
+                if let Some(features) = features.after(self.first_layer + i)? {
+                    activations.add_features(
+                        on,
+                        rows.clone(),
+                        &features.slice(*first_image_token..first_image_token + rows.len())?,
+                    )?;
                 }
             }
         }

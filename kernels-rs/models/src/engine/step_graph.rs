@@ -32,7 +32,7 @@ use runtime::{Graph, PinnedBuffer, SlotMut, Stream};
 
 /// A row of a step: a token, and its place.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct StepToken {
+pub struct StepRow {
     /// The token.
     pub token: u32,
     /// The sequence, and the index of the token in this sequence.
@@ -43,7 +43,7 @@ pub struct StepToken {
 
 /// The options of a recording of a step.
 #[derive(Clone, Copy)]
-pub(super) struct StepRecording<'a> {
+pub(super) struct RecordingOptions<'a> {
     /// The number of rows.
     pub width: usize,
     /// For rows of a prompt, the number of tokens before the rows. `None` for a decoding step.
@@ -94,7 +94,7 @@ struct GraphInputs {
     /// The rows of the cache in which keys and values are stored.
     slots: SlotMut<u32>,
     /// The index of the token in its sequence.
-    rows: SlotMut<u32>,
+    token_indices: SlotMut<u32>,
     /// The number of keys that the token attends to; 0 for padding.
     lengths: SlotMut<u32>,
     /// The pages of the token's sequence, `[rows, pages of a sequence]`.
@@ -105,22 +105,22 @@ struct GraphInputs {
 /// `page_tokens` tokens.
 #[kernel(block = 32, grid = lengths.len().div_ceil(32))]
 #[requires(
-    positions.len() == lengths.len(), rows.len() == lengths.len(), slots.len() == lengths.len(),
+    positions.len() == lengths.len(), token_indices.len() == lengths.len(), slots.len() == lengths.len(),
     pages.rows() == lengths.len(), page_tokens > 0,
 )]
 fn advance(
     positions: &mut [u32],
     slots: &mut [u32],
-    rows: &mut [u32],
+    token_indices: &mut [u32],
     lengths: &mut [u32],
     pages: View<u32, 2>,
     page_tokens: usize,
 ) {
     let i = grid::index();
     if i < lengths.len() && lengths[i] > 0 {
-        let row = rows[i] + 1;
+        let row = token_indices[i] + 1;
         positions[i] += 1;
-        rows[i] = row;
+        token_indices[i] = row;
         lengths[i] += 1;
         let page = row as usize / page_tokens;
         // A row beyond the cache stores nothing.
@@ -147,7 +147,7 @@ impl<K: CacheElement> StageGraph<K> {
         exact: bool,
         caches: Vec<LayerCache<K>>,
         pages: &SequencePages,
-        StepRecording { width, before, instance, repeats }: StepRecording<'_>,
+        RecordingOptions { width, before, instance, repeats }: RecordingOptions<'_>,
         launches: &Launches,
     ) -> Result<(StageGraph<K>, SlotMut<f32>)> {
         let device = &stage.device;
@@ -155,8 +155,8 @@ impl<K: CacheElement> StageGraph<K> {
         let (pairs, vocabulary) = (configuration.head / 2, configuration.vocabulary);
         let ([_, page_tokens], pages_per_sequence) = (pages.extents(), pages.table(0).len());
         let extents = CacheExtents::new::<K>(model, pages);
-        let is_first = stage.first == 0;
-        let is_last = stage.first + stage.blocks.len() == configuration.layers;
+        let is_first = stage.first_layer == 0;
+        let is_last = stage.first_layer + stage.blocks.len() == configuration.layers;
         let recording = device.record();
         let queue = FilteredRecording { recording: &recording, instance, repeats, launches };
         let own = |LayerCache { elements, scales }: LayerCache<K>| {
@@ -168,40 +168,40 @@ impl<K: CacheElement> StageGraph<K> {
             tokens: zeros(width)?,
             positions: zeros(width)?,
             slots: zeros(width)?,
-            rows: zeros(width)?,
+            token_indices: zeros(width)?,
             lengths: zeros(width)?,
             pages: zeros(width * pages_per_sequence)?,
         };
-        let GraphInputs { tokens, positions, slots, rows, lengths, pages } = inputs;
+        let GraphInputs { tokens, positions, slots, token_indices, lengths, pages } = inputs;
         // Only the last token of a prompt has logits.
         let logits_extents = [if before.is_some() { 1 } else { width }, if is_last { vocabulary } else { 0 }];
         let logits = recording.own(device.zeros::<f32>(logits_extents.iter().product())?)?;
         let RotaryTables { frequencies, axes } = stage.rotary(false);
         let (axes, frequencies) = (recording.share(axes.clone())?, recording.share(frequencies.clone())?);
-        let indices = recording.own(device.upload(&consecutive(0, width))?)?;
+        let temporary_slots = recording.own(device.upload(&consecutive(0, width))?)?;
         let places = DevicePlaces {
-            tokens: Tokens {
+            rotary_and_slots: Tokens {
                 positions: positions.view([1, width])?,
                 axes: axes.view([pairs])?,
                 frequencies: frequencies.view([pairs])?,
                 slots: slots.view([width])?,
             },
-            rows: rows.view([width])?,
+            token_indices: token_indices.view([width])?,
             lengths: lengths.view([width])?,
             pages: pages.view([width, pages_per_sequence])?,
-            indices: indices.view([width])?,
+            temporary_slots: temporary_slots.view([width])?,
             before,
         };
         let mut memory = StepMemory::new(&recording, configuration, width, pages_per_sequence * page_tokens, exact)?;
         if is_first {
             model.embed(&queue, tokens.view([width])?, &[], &mut memory)?;
         }
-        let entering = slot(memory.activations.entering())?;
+        let entering = slot(memory.activations.input_memory())?;
         stage.run(&queue, &[], &places, &mut RecordedCaches(&caches, extents), &mut memory)?;
         if is_last {
             model.finish(&queue, &mut logits.view_mut(logits_extents)?, &mut memory)?;
         }
-        let leaving = slot(memory.activations.leaving(&queue)?)?;
+        let leaving = slot(memory.activations.finished_sum(&queue)?)?;
         if before.is_none() {
             if is_last {
                 // The next replay begins with the likeliest token, unless a sampler replaces it.
@@ -210,7 +210,7 @@ impl<K: CacheElement> StageGraph<K> {
             }
             let pages = pages.view([width, pages_per_sequence])?;
             // SAFETY: each thread changes an element of each buffer, after comparing its index.
-            unsafe { advance::launch_unchecked(&queue, positions, slots, rows, lengths, pages, page_tokens)? };
+            unsafe { advance::launch_unchecked(&queue, positions, slots, token_indices, lengths, pages, page_tokens)? };
         }
         let graph = recording.finish()?;
         Ok((StageGraph { graph, caches, inputs, activations: [entering, leaving] }, logits))
@@ -258,24 +258,24 @@ impl<K: CacheElement> StepGraphs<K> {
         exact: bool,
         caches: StageCaches<K>,
         pages: &SequencePages,
-        form: StepRecording<'_>,
+        options: RecordingOptions<'_>,
         launches: &Launches,
     ) -> Result<StepGraphs<K>> {
         let (mut stages, mut logits) = (Vec::new(), None);
         for (stage, caches) in model.stages.iter().zip(caches) {
-            let (graph, stage_logits) = StageGraph::record(model, stage, exact, caches, pages, form, launches)?;
+            let (graph, stage_logits) = StageGraph::record(model, stage, exact, caches, pages, options, launches)?;
             stages.push(graph);
             logits = Some(stage_logits);
         }
         let logits = logits.ok_or_else(|| Error::field("a model", "stages", "expected at least one"))?;
         Ok(StepGraphs {
             stages,
-            width: form.width,
+            width: options.width,
             extents: CacheExtents::new::<K>(model, pages),
             logits,
             next_places: None,
             next_tokens: None,
-            host_tokens: model.logits_device().pinned(form.width)?,
+            host_tokens: model.logits_device().pinned(options.width)?,
         })
     }
 
@@ -299,12 +299,12 @@ impl<K: CacheElement> StepGraphs<K> {
     }
 
     /// Uploads tokens and places of rows.
-    pub(super) fn set_step_tokens(&mut self, step_tokens: &[StepToken], pages: &SequencePages) -> Result<()> {
+    pub(super) fn set_step_tokens(&mut self, step_tokens: &[StepRow], pages: &SequencePages) -> Result<()> {
         self.set_places(step_tokens, pages)?;
         self.set_tokens(step_tokens)
     }
 
-    fn set_tokens(&mut self, step_tokens: &[StepToken]) -> Result<()> {
+    fn set_tokens(&mut self, step_tokens: &[StepRow]) -> Result<()> {
         let mut tokens: Vec<u32> = step_tokens.iter().map(|row| row.token).collect();
         tokens.resize(self.width, 0);
         let StageGraph { graph, inputs, .. } = &mut self.stages[0];
@@ -345,14 +345,14 @@ impl<K: CacheElement> StepGraphs<K> {
     }
 
     /// Uploads the places of rows, and the pages of their sequences, to each graph.
-    fn set_places(&mut self, step_tokens: &[StepToken], pages: &SequencePages) -> Result<()> {
-        let padded = |number: &dyn Fn(&StepToken) -> u32, other: u32| {
+    fn set_places(&mut self, step_tokens: &[StepRow], pages: &SequencePages) -> Result<()> {
+        let padded = |number: &dyn Fn(&StepRow) -> u32, other: u32| {
             let values = step_tokens.iter().map(number);
             values.chain(std::iter::repeat(other)).take(self.width).collect::<Vec<u32>>()
         };
         let positions = padded(&|row| row.position as u32, 0);
         // Padding has a slot beyond the cache, so that nothing is stored.
-        let slots = padded(&|row| pages.slot(row.place.sequence, row.place.index), u32::MAX);
+        let slots = padded(&|row| pages.cache_row(row.place.sequence, row.place.index), u32::MAX);
         let token_indices = padded(&|row| row.place.index as u32, u32::MAX);
         let lengths = padded(&|row| row.place.index as u32 + 1, 0);
         let pages_per_sequence = pages.table(0).len();
@@ -362,7 +362,7 @@ impl<K: CacheElement> StepGraphs<K> {
             let inputs = [
                 (inputs.positions, &positions),
                 (inputs.slots, &slots),
-                (inputs.rows, &token_indices),
+                (inputs.token_indices, &token_indices),
                 (inputs.lengths, &lengths),
                 (inputs.pages, &table),
             ];
@@ -374,12 +374,7 @@ impl<K: CacheElement> StepGraphs<K> {
     }
 
     /// Queues a step for rows. Uploads only places and tokens that the devices do not have.
-    pub(super) fn run(
-        &mut self,
-        streams: &StageStreams,
-        step_tokens: &[StepToken],
-        pages: &SequencePages,
-    ) -> Result<()> {
+    pub(super) fn run(&mut self, streams: &StageStreams, step_tokens: &[StepRow], pages: &SequencePages) -> Result<()> {
         let places: Vec<RowPlace> = step_tokens.iter().map(|row| (row.place, row.position)).collect();
         let version = pages.version();
         let has_places = self.next_places.take().is_some_and(|next| next == (places.clone(), version));

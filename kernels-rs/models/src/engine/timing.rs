@@ -67,7 +67,7 @@ use super::cache::{CacheElement, SequencePages};
 use super::model::Model;
 use super::session::SessionOptions;
 use super::stage::StageStreams;
-use super::step_graph::{StepGraphs, StepRecording, StepToken};
+use super::step_graph::{RecordingOptions, StepGraphs, StepRow};
 use crate::memory::CacheFormat;
 use kernel_dsl::compiler::hir::Constant;
 use kernel_dsl::half::f16;
@@ -194,7 +194,7 @@ fn seconds_per_replay<K: CacheElement>(
     step: &mut StepGraphs<K>,
     streams: &StageStreams,
     stage: Option<usize>,
-    (step_tokens, pages): (&[StepToken], &SequencePages),
+    (step_tokens, pages): (&[StepRow], &SequencePages),
     limit: usize,
 ) -> crate::Result<f64> {
     let mut seconds = |count: usize| {
@@ -226,12 +226,12 @@ fn time_step<K: CacheElement>(model: &Model, options: SessionOptions, step: Time
     let launches = Launches::default();
     let row = |i: usize| {
         let (sequence, tokens) = if is_prompt { (0, before + i) } else { (i, before) };
-        StepToken { token: i as u32, place: TokenPlace { sequence, index: tokens }, position: tokens }
+        StepRow { token: i as u32, place: TokenPlace { sequence, index: tokens }, position: tokens }
     };
-    let step_tokens: Vec<StepToken> = (0..width).map(row).collect();
-    let form = StepRecording { width, before: is_prompt.then_some(before), instance: None, repeats: 1 };
+    let step_tokens: Vec<StepRow> = (0..width).map(row).collect();
+    let recording = RecordingOptions { width, before: is_prompt.then_some(before), instance: None, repeats: 1 };
     let mut caches = StepGraphs::<K>::caches(model, &pages)?;
-    let mut first = StepGraphs::record(model, options.exact, caches, &pages, form, &launches)?;
+    let mut first = StepGraphs::record(model, options.exact, caches, &pages, recording, &launches)?;
     let graph = seconds_per_replay(
         &mut first,
         &streams,
@@ -244,8 +244,8 @@ fn time_step<K: CacheElement>(model: &Model, options: SessionOptions, step: Time
     let mut kernels = Vec::new();
     for (instance, launches) in launches.take() {
         let repeats = MIN_LAUNCHES.div_ceil(launches);
-        let form = StepRecording { instance: Some(&instance), repeats, ..form };
-        let mut alone = StepGraphs::record(model, options.exact, caches, &pages, form, &Launches::default())?;
+        let recording = RecordingOptions { instance: Some(&instance), repeats, ..recording };
+        let mut alone = StepGraphs::record(model, options.exact, caches, &pages, recording, &Launches::default())?;
         let mut seconds = 0.0;
         for stage in 0..model.stages.len() {
             seconds += seconds_per_replay(&mut alone, &streams, Some(stage), (&step_tokens, &pages), usize::MAX)?;

@@ -2,7 +2,7 @@
 
 use crate::options::RunOptions;
 use clap::Args;
-use models::engine::prompt::PLACEHOLDER;
+use models::engine::prompt::IMAGE_MARKUP;
 use models::engine::{Generation, Prompt, Sampling, Session, StopReason};
 use models::image::Image;
 use models::template::{ContentPart, Conversation, Message, MessageContent};
@@ -163,7 +163,7 @@ pub fn generate(file: &Path, prompt: &str, options: &GenerateOptions) -> Result<
     let mut session = options.session(file)?;
     catch_interrupts();
     print!("{prompt}");
-    let text = PLACEHOLDER.concat().repeat(images.len()) + prompt;
+    let text = IMAGE_MARKUP.concat().repeat(images.len()) + prompt;
     let tokens = options.prompt(session.model(), &text, &images, false)?;
     answer(&mut session, tokens, &options.generation(false)).map(drop)
 }

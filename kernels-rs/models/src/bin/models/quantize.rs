@@ -11,7 +11,7 @@ use std::path::Path;
 /// Writes a file whose matrices have other formats, and returns a table of the changes. `formats`
 /// are the names of the formats of layers and of the embedding.
 pub fn quantize(file: &Path, to: &Path, formats: [&str; 2], wants_json: bool) -> Result<String, models::Error> {
-    let [layers, embedding] = formats.map(quantize::target);
+    let [layers, embedding] = formats.map(quantize::target_format);
     let formats = TargetFormats { layers: layers?, embedding: embedding? };
     let gguf = Gguf::open(file)?;
     let bar = options::bar("quantizing {bar:30} {bytes} of {total_bytes}");
