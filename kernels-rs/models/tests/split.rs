@@ -209,7 +209,7 @@ fn layers_are_split_by_bytes() {
     let path = small("split-by-bytes", "llama", true);
     let checkpoint = Checkpoint::open(&path).unwrap();
     let model = Model::load_split(&LayerSplit::new(&[cpu(), cpu()]), &checkpoint, |_, _| {}).unwrap();
-    let of_stages: Vec<_> = model.stages.iter().map(|stage| (stage.first, stage.blocks.len())).collect();
+    let of_stages: Vec<_> = model.stages.iter().map(|stage| (stage.first_layer, stage.blocks.len())).collect();
     assert_eq!(of_stages, [(0, 1), (1, 1)]);
     assert_eq!(model.device_names(), "cpu (interpreter), cpu (interpreter)");
     // The devices together have the weights of the file, and the tied output matrix a second time.
