@@ -61,8 +61,9 @@ pub struct Options {
     /// The order in which blocks and warps run.
     pub schedule: Schedule,
     /// Whether all blocks are resident at once, as in a cooperative launch, so that a block may
-    /// wait for a later one. By default such a wait is reported, because blocks run one after
-    /// another; only [`Schedule::Preempted`] keeps 16 blocks resident.
+    /// wait for a later one. By default blocks run one after another, until a block waits for a
+    /// later one. In a launch of up to 16 blocks, the blocks are resident from then on. In a larger
+    /// launch, the wait is reported; [`Schedule::Preempted`] keeps 16 blocks resident.
     pub cooperative: bool,
     /// Checks that report nothing. The accesses that violate these checks are still suppressed.
     /// Checks that end a launch ([`Check::ends_launch`](crate::Check::ends_launch)) report in any

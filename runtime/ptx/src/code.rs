@@ -301,6 +301,8 @@ pub enum InstructionKind {
     Compute { body: Body, follows: DefinednessRule, reason: &'static str },
     /// A load.
     Load(MemoryAccess),
+    /// A volatile, relaxed or acquire load.
+    StrongLoad(MemoryAccess),
     /// A store.
     Store(MemoryAccess),
     /// The start of a copy from global to shared memory: `cp.async`.
@@ -602,6 +604,7 @@ impl InstructionKind {
         match self {
             InstructionKind::Compute { .. } => "Compute",
             InstructionKind::Load(_) => "Load",
+            InstructionKind::StrongLoad(_) => "StrongLoad",
             InstructionKind::Store(_) => "Store",
             InstructionKind::Copy(_) => "Copy",
             InstructionKind::CopyCommit => "CopyCommit",

@@ -1,13 +1,16 @@
 //! Launches whose blocks run interleaved.
 //!
 //! In a cooperative launch, all blocks are resident at once and can wait for one another. Under
-//! [`Schedule::Preempted`](runtime_simt::Schedule), a few blocks are resident at once.
+//! [`Schedule::Preempted`](runtime_simt::Schedule), a few blocks are resident at once. In other
+//! launches, blocks run interleaved from the first block on that seems to wait for a later one. The
+//! launch must be so small that all its blocks are sure to be resident at once
+//! ([`resident_blocks`](runtime_simt::GridShape::resident_blocks)).
 
 use super::launch::Checks;
 use super::machine::{BARRIERS, BarrierState, Machine};
 use super::memory::ScratchMemory;
 use super::warp::Warp;
-use runtime_simt::{Interleaver, RunningGrid, WarpState};
+use runtime_simt::{Interleaver, MAX_RESIDENT_BLOCKS, RunningGrid, WarpState};
 
 /// The number of the barrier of all blocks, which no barrier of a block has.
 pub const GRID_BARRIER: usize = usize::MAX;
@@ -23,24 +26,41 @@ pub struct PausedBlock {
     warps: Vec<Warp>,
 }
 
-/// The largest number of resident blocks of a launch that is not cooperative.
-const MAX_RESIDENT_BLOCKS: usize = 16;
-
 /// A launch that runs interleaved, with every check if `CHECKED`.
-struct Interleaved<'a, 'p, 'm, const CHECKED: bool>(&'a mut Machine<'p, 'm>);
+struct Interleaved<'a, 'p, 'm, const CHECKED: bool> {
+    machine: &'a mut Machine<'p, 'm>,
+    /// The block that has begun before blocks ran interleaved; the first number is its own.
+    begun: Option<PausedBlock>,
+}
 
 impl Machine<'_, '_> {
-    /// Runs the blocks of the launch interleaved: all of them in a cooperative launch, else a few
-    /// at once.
-    pub fn run_interleaved(&mut self, numbers: impl Iterator<Item = u64>) {
-        let resident = if self.options.cooperative { usize::MAX } else { MAX_RESIDENT_BLOCKS };
+    /// Runs blocks of the launch interleaved: all of them in a cooperative launch, else a few at
+    /// once. `begun` is the first of them, if it has begun.
+    pub fn run_interleaved(&mut self, begun: Option<PausedBlock>, numbers: impl Iterator<Item = u64>) {
+        let resident = if self.options.cooperative { usize::MAX } else { MAX_RESIDENT_BLOCKS as usize };
         let mut interleaver = Interleaver::new(self.options.schedule, resident);
-        // Blocks alternate, so the limit of instructions applies to the launch, not to each block.
-        self.spent = 0;
         match self.options.checks {
-            Checks::Values | Checks::Faults => interleaver.run(&mut Interleaved::<false>(self), numbers),
-            Checks::Named(_) | Checks::All => interleaver.run(&mut Interleaved::<true>(self), numbers),
+            Checks::Values | Checks::Faults => {
+                interleaver.run(&mut Interleaved::<false> { machine: self, begun }, numbers);
+            }
+            Checks::Named(_) | Checks::All => interleaver.run(&mut Interleaved::<true> { machine: self, begun }, numbers),
         }
+    }
+
+    /// Pauses the running block, which seems to wait for another block. From now on, blocks run
+    /// interleaved.
+    pub fn pause(&mut self, mut warps: Vec<Warp>) -> PausedBlock {
+        (self.interleaved, self.awaits_blocks, self.polls) = (true, false, 0);
+        warps.iter_mut().for_each(|warp| warp.idle = 0);
+        let mut block = self.empty_block(self.block, warps);
+        self.swap(&mut block);
+        block
+    }
+
+    /// Returns a block that has not begun.
+    fn empty_block(&self, index: [u32; 3], warps: Vec<Warp>) -> PausedBlock {
+        let shared = ScratchMemory::new(self.memory.shared.bytes.len());
+        PausedBlock { index, shared, barriers: [BarrierState::default(); BARRIERS], warps }
     }
 
     /// Runs `run` while `block` is the running block.
@@ -76,10 +96,13 @@ impl<const CHECKED: bool> RunningGrid for Interleaved<'_, '_, '_, CHECKED> {
     type Block = PausedBlock;
 
     fn begin(&mut self, number: u64) -> PausedBlock {
-        let machine = &mut *self.0;
-        let shared = ScratchMemory::new(machine.memory.shared.bytes.len());
-        let index = machine.grid.block(number);
-        let mut block = PausedBlock { index, shared, barriers: [BarrierState::default(); BARRIERS], warps: Vec::new() };
+        if let Some(block) = self.begun.take() {
+            return block;
+        }
+        let machine = &mut *self.machine;
+        let (grid, schedule) = (machine.grid, machine.options.schedule);
+        let index = grid.block(schedule.block(number, grid.block_count()));
+        let mut block = machine.empty_block(index, Vec::new());
         machine.in_block(&mut block, |machine, warps| {
             *warps = machine.warps();
             machine.begin_block(warps);
@@ -97,7 +120,7 @@ impl<const CHECKED: bool> RunningGrid for Interleaved<'_, '_, '_, CHECKED> {
     }
 
     fn run_warp(&mut self, block: &mut PausedBlock, warp: usize) {
-        self.0.in_block(block, |machine, warps| {
+        self.machine.in_block(block, |machine, warps| {
             machine.run_warp::<CHECKED, false>(&mut warps[warp]);
             if !machine.stopped {
                 machine.release(warps);
@@ -106,7 +129,7 @@ impl<const CHECKED: bool> RunningGrid for Interleaved<'_, '_, '_, CHECKED> {
     }
 
     fn is_stopped(&self) -> bool {
-        self.0.stopped
+        self.machine.stopped
     }
 
     fn resume(&mut self, block: &mut PausedBlock) -> bool {
@@ -115,8 +138,8 @@ impl<const CHECKED: bool> RunningGrid for Interleaved<'_, '_, '_, CHECKED> {
 
     fn unblock(&mut self, blocks: &mut [PausedBlock]) -> bool {
         if !release_grid_barrier(blocks) {
-            self.0.unblock(blocks);
-        } else if let Some(races) = &mut self.0.races {
+            self.machine.unblock(blocks);
+        } else if let Some(races) = &mut self.machine.races {
             races.grid_barrier();
         }
         true

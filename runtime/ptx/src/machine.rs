@@ -1,5 +1,5 @@
 //! Execution of a launch, block by block. The warps of a block alternate. `cooperative` interleaves
-//! blocks.
+//! blocks: from the start, or from the first block on that seems to wait for a later one.
 
 use super::code::{BarrierReduction, Code};
 use super::cooperative::GRID_BARRIER;
@@ -16,10 +16,18 @@ use super::warp::{BarrierArrival, Warp};
 use super::{Check, Statistics, Thread};
 use runtime_simt::report::{Description, Findings};
 use runtime_simt::{GridShape, Points, Printed, RunningBlock, Schedule, Scheduler};
+use std::iter;
 use std::sync::Arc;
 
 /// The number of barriers of a block.
 pub const BARRIERS: usize = 16;
+
+/// The number of strong loads, or of consecutive atomic operations without effect, after which a
+/// warp seems to wait for another block.
+const WAITING_POLLS: u32 = 1 << 14;
+
+/// The number of warp instructions of a block before the first search for waiting warps.
+const MIN_WAITING_INSTRUCTIONS: u64 = 1 << 16;
 
 /// The memory of a launch and of the running block.
 pub struct LaunchMemory<'m> {
@@ -91,6 +99,9 @@ pub struct Machine<'p, 'm> {
     pub stopped: bool,
     /// Whether blocks run interleaved.
     pub interleaved: bool,
+    /// Whether the running block seems to wait for another block of a launch whose blocks can all
+    /// be resident at once.
+    pub awaits_blocks: bool,
     /// The points at which a warp may be preempted: executions of atomic operations.
     pub points: Points,
     /// The number of consecutive atomic operations that changed nothing. A store, a complete
@@ -144,6 +155,7 @@ impl<'p, 'm> Machine<'p, 'm> {
             statistics: Statistics::default(),
             stopped: false,
             interleaved: options.cooperative || preemption.is_some(),
+            awaits_blocks: false,
             points: Points::new(preemption.unwrap_or_default()),
             polls: 0,
             printed: Printed::default(),
@@ -157,13 +169,16 @@ impl<'p, 'm> Machine<'p, 'm> {
     }
 
     /// Runs the given blocks of the launch; x varies fastest.
-    pub fn run(&mut self, blocks: impl Iterator<Item = u64>) {
+    pub fn run(&mut self, mut blocks: impl Iterator<Item = u64>) {
         if self.interleaved {
-            return self.run_interleaved(blocks);
+            // Blocks alternate, so the limit of instructions applies to the launch, not to each
+            // block.
+            self.spent = 0;
+            return self.run_interleaved(None, blocks);
         }
         let mut warps = self.warps();
         let mut scheduler = Scheduler::new(self.options.schedule, self.grid);
-        for n in blocks {
+        while let Some(n) = blocks.next() {
             self.block = scheduler.block(n);
             match self.options.checks {
                 Checks::Values | Checks::Faults if self.observer.is_some() => {
@@ -174,6 +189,10 @@ impl<'p, 'm> Machine<'p, 'm> {
             }
             if self.stopped {
                 return;
+            }
+            if self.awaits_blocks {
+                let waiting = self.pause(warps);
+                return self.run_interleaved(Some(waiting), iter::once(n).chain(blocks));
             }
         }
     }
@@ -259,6 +278,19 @@ impl<'p, 'm> Machine<'p, 'm> {
             warp
         });
         warps.collect()
+    }
+
+    /// Returns whether the running block seems to wait for another block. All blocks of the launch
+    /// must be sure to be resident at once.
+    fn seems_to_wait(&self, warps: &[Warp]) -> bool {
+        let instructions = self.statistics.warp_instructions - self.spent;
+        if instructions < MIN_WAITING_INSTRUCTIONS {
+            return false;
+        }
+        let (blocks, shared) = (self.grid.block_count(), self.memory.shared.bytes.len() as u32);
+        warps.iter().any(|warp| warp.idle.max(warp.strong_loads) >= WAITING_POLLS)
+            && (2..=self.grid.resident_blocks(shared)).contains(&blocks)
+            && self.observer.is_none()
     }
 
     /// Releases the warps at each complete barrier; returns whether there was one.
@@ -360,7 +392,8 @@ impl<const CHECKED: bool, const OBSERVED: bool> RunningBlock for Running<'_, '_,
         if !self.0.release(warps) && warps.iter().all(|w| w.ended() || w.waits.is_some()) {
             self.0.report_deadlock(warps);
         }
-        true
+        self.0.awaits_blocks = self.0.seems_to_wait(warps);
+        !self.0.awaits_blocks
     }
 }
 

@@ -96,7 +96,9 @@ impl Machine<'_, '_> {
         let Some(observer) = self.observer.as_deref_mut() else { return };
         let access = match &inst.kind {
             _ if mask == 0 => None,
-            InstructionKind::Load(access) => Some((access, ObservedAccessKind::Load)),
+            InstructionKind::Load(access) | InstructionKind::StrongLoad(access) => {
+                Some((access, ObservedAccessKind::Load))
+            }
             InstructionKind::Store(access) => Some((access, ObservedAccessKind::Store)),
             InstructionKind::Atomic(atomic) => Some((&atomic.access, ObservedAccessKind::Atomic)),
             InstructionKind::Copy(copy) => Some((&copy.from, ObservedAccessKind::Load)),

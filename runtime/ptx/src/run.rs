@@ -132,7 +132,7 @@ impl Program {
         machine.heap = heap;
         machine.workspace = start;
         machine.memory.lookup = Lookup::Search;
-        machine.run_interleaved(0..setting.grid.block_count());
+        machine.run(0..setting.grid.block_count());
         let report = machine.findings.report();
         let given = machine.memory.buffers[..given].iter().skip(self.globals.len());
         let approximate = given.enumerate().filter_map(|(i, buffer)| buffer.approximate.then_some(i)).collect();

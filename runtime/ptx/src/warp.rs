@@ -42,6 +42,8 @@ pub struct Warp {
     pub calls: Vec<Activation>,
     /// The number of consecutive atomic operations of the warp that changed nothing.
     pub idle: u32,
+    /// The number of the warp's strong loads in this block.
+    pub strong_loads: u32,
 }
 
 /// A warp at a barrier.
@@ -69,6 +71,7 @@ impl Warp {
             waits: None,
             calls: Vec::new(),
             idle: 0,
+            strong_loads: 0,
         }
     }
 
@@ -80,7 +83,7 @@ impl Warp {
         self.copies = Copies::default();
         self.waits = None;
         self.calls.clear();
-        self.idle = 0;
+        (self.idle, self.strong_loads) = (0, 0);
     }
 
     /// Returns whether all lanes have ended.
@@ -120,6 +123,11 @@ impl Machine<'_, '_> {
                     warp.flow.pc += 1;
                 }
                 InstructionKind::Load(access) => {
+                    self.load_defined::<CHECKED>(warp, inst, access, mask);
+                    warp.flow.pc += 1;
+                }
+                InstructionKind::StrongLoad(access) => {
+                    warp.strong_loads = warp.strong_loads.saturating_add(1);
                     self.load_defined::<CHECKED>(warp, inst, access, mask);
                     warp.flow.pc += 1;
                 }

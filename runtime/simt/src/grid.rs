@@ -1,6 +1,19 @@
 //! The shape of a launch.
 
 use crate::{FULL, LANES};
+use kernel_dsl_compiler::Target;
+use kernel_dsl_compiler::analyses::occupancy::{Needs, Occupancy};
+
+/// The largest number of blocks that the interpreters keep resident, except in cooperative
+/// launches.
+pub const MAX_RESIDENT_BLOCKS: u64 = 16;
+
+/// The number of multiprocessors of a GeForce GTX 1050 Ti.
+const MIN_MULTIPROCESSORS: u32 = 6;
+
+/// The number of registers of a thread for which blocks must fit. With more registers, a block of
+/// 1024 threads cannot be launched.
+const REGISTERS: u32 = 64;
 
 /// The blocks of a launch and the threads of a block, each in x, y, z. x varies fastest.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -15,6 +28,16 @@ impl GridShape {
     /// Returns the number of blocks.
     pub fn block_count(&self) -> u64 {
         self.blocks.into_iter().map(u64::from).fold(1, u64::saturating_mul)
+    }
+
+    /// Returns the number of blocks that are sure to be resident at once, with `shared` bytes of
+    /// shared memory each. Six multiprocessors hold so many at 64 registers a thread; the number is
+    /// at most [`MAX_RESIDENT_BLOCKS`]. Of all targets, a multiprocessor of sm_75 holds the fewest
+    /// threads and has the least shared memory.
+    pub fn resident_blocks(&self, shared: u32) -> u64 {
+        let needs = Needs { threads: self.thread_count(), registers: Some(REGISTERS), shared };
+        let each = Occupancy::of(Target::SM_75, needs).blocks.max(1);
+        u64::from(each * MIN_MULTIPROCESSORS).min(MAX_RESIDENT_BLOCKS)
     }
 
     /// Returns the index in x, y, z of the block with linear index `n`.
@@ -53,5 +76,13 @@ mod tests {
         assert_eq!(blocks, expected.collect::<Vec<_>>());
         assert_eq!((shape.warp_count(), shape.warp_mask(0), shape.warp_mask(1)), (2, FULL, 0b111));
         assert_eq!(GridShape { blocks: [u32::MAX; 3], ..shape }.block_count(), u64::MAX);
+    }
+
+    #[test]
+    fn large_blocks_leave_room_for_fewer() {
+        let resident = |threads, shared| GridShape { blocks: [1; 3], threads: [threads, 1, 1] }.resident_blocks(shared);
+        assert_eq!([32, 256, 352].map(|threads| resident(threads, 0)), [16, 16, 12]);
+        assert_eq!([512, 513, 1024].map(|threads| resident(threads, 0)), [12, 6, 6]);
+        assert_eq!([16, 24, 32, 33, 48, 99].map(|kib| resident(32, kib << 10)), [16, 12, 12, 6, 6, 6]);
     }
 }

@@ -14,7 +14,8 @@
 //! The PTX interpreter also shares the parser and the table of PTX instructions with the compiler.
 //! Nothing else is shared. This crate has:
 //!
-//! - [`GridShape`]: blocks, threads and warps, and their indices;
+//! - [`GridShape`]: blocks, threads and warps, their indices, and how many blocks are sure to be
+//!   resident at once;
 //! - [`LANES`], [`lanes_of`]: the lanes of a warp as bits of a mask;
 //! - [`Schedule`]: the order of blocks, warps and lanes, which the language leaves open;
 //! - [`Scheduler`]: the loop that selects the next block and warp;
@@ -44,7 +45,7 @@ mod statistics;
 mod thread;
 
 pub use bytes::{ArgumentBytes, ByteRanges};
-pub use grid::GridShape;
+pub use grid::{GridShape, MAX_RESIDENT_BLOCKS};
 pub use interleaver::{Interleaver, RunningGrid, WarpState};
 pub use kernel_dsl_compiler::oracle::{Check, Severity};
 pub use lanes::{FULL, LANES, lanes_of};

@@ -4,18 +4,29 @@
 
 use super::kit::POLICIES;
 use kernel_dsl::compiler::ptx::parse;
-use runtime::interpreter::ArgumentBytes;
+use runtime::interpreter::{ArgumentBytes, Schedule};
 use runtime::ptx::{BufferArgument, Check, Launch, Options, Outcome, ParameterValue, Program};
 
 /// Runs entry `k` of a text on `threads` threads with these words after the address of `out`.
 fn run(text: &str, threads: u32, out: usize, arguments: &[u64], options: Options) -> (Outcome, Vec<u32>) {
+    run_blocks(text, [if options.cooperative { 8 } else { 1 }, threads], out, arguments, options)
+}
+
+/// Runs entry `k` of a text on blocks of threads, as [`run`] does.
+fn run_blocks(
+    text: &str,
+    [blocks, threads]: [u32; 2],
+    out: usize,
+    arguments: &[u64],
+    options: Options,
+) -> (Outcome, Vec<u32>) {
     let module = parse(text).unwrap_or_else(|e| panic!("{e}\n{text}"));
     let program = Program::decode(&module, "k").unwrap_or_else(|e| panic!("{e}\n{text}"));
     let mut words = vec![0u32; out];
     let bytes = ArgumentBytes::Exclusive(bytemuck::cast_slice_mut(&mut words));
     let arguments = arguments.iter().map(|n| ParameterValue::Bits(*n));
     let outcome = program.run(Launch {
-        grid: [if options.cooperative { 8 } else { 1 }, 1, 1],
+        grid: [blocks, 1, 1],
         block: [threads, 1, 1],
         dynamic_shared: 0,
         buffers: vec![BufferArgument { name: "out".into(), bytes }],
@@ -384,4 +395,41 @@ fn blocks_of_cooperative_launches_wait_for_one_another() {
     let (outcome, words) = run(&early, 64, 16, &[], options);
     assert!(outcome.report.findings.is_empty(), "{}", outcome.report);
     assert_eq!(words, [1, 2, 3, 0, 5, 6, 7, 8, 2, 3, 0, 0, 6, 7, 8, 1]);
+}
+
+/// Checks a barrier of all blocks in memory, in launches that are not cooperative: by loads, by
+/// atomic operations, and with a barrier of the block in the loop.
+#[test]
+fn blocks_of_small_launches_wait_for_one_another() {
+    let text = |poll: &str| {
+        format!(
+            "{HEAD}.visible .entry k(.param .u64 out) {{ .reg .b64 o, a; .reg .b32 b, n, t, v; .reg .pred p, q;
+             ld.param.u64 o, [out]; mov.u32 b, %ctaid.x; mov.u32 n, %nctaid.x; mov.u32 t, %tid.x;
+             mad.wide.u32 a, b, 4, o; setp.ne.u32 p, t, 0; add.u32 v, b, 1; @!p st.volatile.global.u32 [a], v;
+             @!p membar.gl; @!p atom.global.add.u32 t, [o+124], 1;
+             poll: {poll} setp.lt.u32 q, t, n; @q bra poll;
+             bar.sync 0; add.u32 v, b, 1; rem.u32 v, v, n; mad.wide.u32 a, v, 4, o; ld.volatile.global.u32 v, [a];
+             mad.wide.u32 a, b, 4, o; @!p st.volatile.global.u32 [a+64], v; ret; }}"
+        )
+    };
+    let polls = [
+        "ld.volatile.global.u32 t, [o+124];",
+        "atom.global.or.b32 t, [o+124], 0;",
+        "bar.sync 0; ld.volatile.global.u32 t, [o+124];",
+    ];
+    let expected: Vec<u32> = (1..=8).chain([0; 8]).chain(2..=8).chain([1]).chain([0; 7]).chain([8]).collect();
+    for poll in polls {
+        for policy in POLICIES {
+            for schedule in [Schedule::InOrder, Schedule::Reversed] {
+                let options = Options { policy, schedule, ..Options::default() };
+                let (outcome, words) = run_blocks(&text(poll), [8, 32], 32, &[], options);
+                assert!(outcome.report.findings.is_empty(), "{poll} {schedule}: {}", outcome.report);
+                assert_eq!(words, expected, "{poll} {schedule}");
+            }
+        }
+        // Blocks of 1024 threads: six multiprocessors hold six of them.
+        let options = Options { fuel: 1 << 18, ..Options::default() };
+        let (outcome, _) = run_blocks(&text(poll), [8, 1024], 32, &[], options);
+        assert_eq!(outcome.report.findings[0].check, Check::FuelExhausted, "{poll}: {}", outcome.report);
+    }
 }

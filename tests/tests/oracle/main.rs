@@ -11,6 +11,7 @@ mod origins;
 mod page;
 mod precision;
 mod reached;
+mod resident;
 mod support;
 mod undefined;
 mod uninitialized;

@@ -26,8 +26,13 @@ impl AlignedMemory {
 
 /// Lowers a kernel without generic parameters.
 pub fn lowered(artifact: &Artifact) -> ir::Kernel {
+    lowered_instance(artifact, &Instance::default())
+}
+
+/// Lowers an instance of a kernel.
+pub fn lowered_instance(artifact: &Artifact, instance: &Instance) -> ir::Kernel {
     let program = artifact.program().unwrap();
-    driver::lowered(&program, &Instance::default(), artifact.target).unwrap().into()
+    driver::lowered(&program, instance, artifact.target).unwrap().into()
 }
 
 /// Runs a kernel of `(x: &[f32], y: &mut [f32])` on 64 elements each.

@@ -9,12 +9,12 @@ pub const BUGS: &[Bug] = &[
     bug!(search_that_stands, Livelock, [counted(32), zeros(32)]),
     bug!(spin_lock_of_lanes, Livelock, [Input::slice(&[0u32]), zeros(1)]),
     bug!(flag_never_set, Livelock, [Input::slice(&[0u32]), zeros(32)]),
-    bug!(later_block_awaited, Livelock, [Input::slice(&[0u32]), zeros(2)]),
+    bug!(later_block_awaited, Livelock, [Input::slice(&[0u32]), zeros(32)]),
     bug!(exchange_without_news, Livelock, [counted(64), Input::slice(&[5u32])]),
     bug!(handshake_the_wrong_way_round, Livelock, [Input::slice(&[0u32; 2]), zeros(64)]),
     bug!(wait_before_the_barrier, Livelock, [Input::slice(&[0u32]), zeros(64)]),
     bug!(rounds_of_a_block, Livelock, [Input::slice(&[1u32]), zeros(64)]),
-    bug!(turn_of_the_last, Livelock, [Input::slice(&[0u32]), zeros(3)]),
+    bug!(turn_of_the_last, Livelock, [Input::slice(&[0u32]), zeros(32)]),
     bug!(steps_to_a_sum, FuelExhausted, [Input::scalar(0.1f32), zeros(32)]),
     bug!(even_numbers_to_an_odd_one, FuelExhausted, [Input::slice(&[1u32]), Input::slice(&[0u32; 32])]),
 ];
@@ -82,8 +82,8 @@ fn flag_never_set<const MENDED: bool>(flag: &mut [u32], y: &mut [f32]) {
 }
 
 /// a block waits for a later block, which may not have started
-#[kernel(block = 1, grid = 2, instances(MENDED = false | true))]
-#[requires(done.len() == 1, y.len() == 2)]
+#[kernel(block = 1, grid = 32, instances(MENDED = false | true))]
+#[requires(done.len() == 1, y.len() == 32)]
 fn later_block_awaited<const MENDED: bool>(done: &mut [u32], y: &mut [f32]) {
     let other = if MENDED { 0 } else { 1 };
     if block::x() == other {
@@ -163,10 +163,10 @@ fn rounds_of_a_block<const MENDED: bool>(left: &mut [u32], y: &mut [f32]) {
 }
 
 /// blocks run in turn by index, beginning with the last
-#[kernel(block = 1, grid = 3, instances(MENDED = false | true))]
-#[requires(turn.len() == 1, y.len() == 3)]
+#[kernel(block = 1, grid = 32, instances(MENDED = false | true))]
+#[requires(turn.len() == 1, y.len() == 32)]
 fn turn_of_the_last<const MENDED: bool>(turn: &mut [u32], y: &mut [f32]) {
-    let own = if MENDED { block::x() } else { 2 - block::x() };
+    let own = if MENDED { block::x() } else { 31 - block::x() };
     while turn.fetch_or(0, 0) != own as u32 {} //~ livelock
     y[own] = own as f32;
     turn.fetch_add(0, 1);

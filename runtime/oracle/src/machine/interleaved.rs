@@ -1,5 +1,10 @@
-//! Launches whose blocks run interleaved: under [`Schedule::Preempted`], and in cooperative
-//! launches, where all blocks are resident at once.
+//! Launches whose blocks run interleaved.
+//!
+//! Blocks run interleaved from the start under [`Schedule::Preempted`], and in cooperative
+//! launches, where all blocks are resident at once. In other launches, blocks run interleaved from
+//! the first block on that waits for blocks that have not begun. The launch must be so small that
+//! all its blocks are sure to be resident at once
+//! ([`resident_blocks`](runtime_simt::GridShape::resident_blocks)).
 //!
 //! A suspended block keeps its shared memory, its warps, and its part of the order of accesses.
 //! Each run of a block is a [`TimeSlice`], so the epoch of an access shows which block made it.
@@ -10,13 +15,10 @@ use crate::machine::livelock::Cycle;
 use crate::machine::memory::{SharedMemory, shared_memory};
 use crate::machine::order::BlockOrder;
 use crate::machine::shadow::{Shadow, TimeSlice};
-use crate::machine::{ACCESSES, ALL, Machine, OBSERVED, Warp};
+use crate::machine::{ACCESSES, ALL, Machine, OBSERVED, VALUES, Warp};
 use crate::report::{Description, Thread};
-use crate::{Options, Program};
-use runtime_simt::{Interleaver, RunningGrid, Schedule, WarpState};
-
-/// The largest number of resident blocks of a launch that is not cooperative.
-const MAX_RESIDENT_BLOCKS: usize = 16;
+use crate::{Checks, Options, Program};
+use runtime_simt::{Interleaver, MAX_RESIDENT_BLOCKS, RunningGrid, Schedule, WarpState};
 
 /// The largest number of blocks of a cooperative launch.
 pub const MAX_COOPERATIVE_BLOCKS: u64 = 1024;
@@ -43,15 +45,55 @@ pub struct SuspendedBlock {
 /// A launch that runs interleaved at a tier of checks.
 struct Grid<'a, 'p, 'm, const TIER: u8> {
     machine: &'a mut Machine<'p, 'm>,
+    /// The block that has begun before blocks ran interleaved; the first number is its own.
+    begun: Option<SuspendedBlock>,
 }
 
 impl Machine<'_, '_> {
-    /// Runs the blocks of the launch interleaved and returns whether all of them reached their end.
-    pub fn run_interleaved<const TIER: u8>(&mut self, numbers: impl Iterator<Item = u64>) -> bool {
-        let resident = if self.options.cooperative { usize::MAX } else { MAX_RESIDENT_BLOCKS };
-        let mut interleaver = Interleaver::new(self.options.schedule, resident);
-        interleaver.run(&mut Grid::<TIER> { machine: self }, numbers);
+    /// Runs blocks of the launch interleaved and returns whether all of them reached their end.
+    /// `begun` is the first of them, if it has begun.
+    pub fn run_interleaved(&mut self, begun: Option<SuspendedBlock>, numbers: impl Iterator<Item = u64>) -> bool {
+        match self.options.checks {
+            _ if self.observer.is_some() => self.interleave::<OBSERVED>(begun, numbers),
+            Checks::Values => self.interleave::<VALUES>(begun, numbers),
+            Checks::Accesses => self.interleave::<ACCESSES>(begun, numbers),
+            Checks::All => self.interleave::<ALL>(begun, numbers),
+        }
         !self.stopped && !self.setting.budget.is_spent()
+    }
+
+    fn interleave<const TIER: u8>(&mut self, begun: Option<SuspendedBlock>, numbers: impl Iterator<Item = u64>) {
+        let resident = if self.options.cooperative { usize::MAX } else { MAX_RESIDENT_BLOCKS as usize };
+        let mut interleaver = Interleaver::new(self.options.schedule, resident);
+        interleaver.run(&mut Grid::<TIER> { machine: self, begun }, numbers);
+    }
+
+    /// Suspends the running block, which waits for blocks that have not begun. From now on, blocks
+    /// run interleaved.
+    pub fn suspended(&mut self, mut warps: Vec<Warp>) -> SuspendedBlock {
+        (self.interleaved, self.awaits_blocks) = (true, false);
+        self.order.set_interleaved();
+        self.observes();
+        for warp in &mut warps {
+            (warp.cycle, warp.idle, warp.highest) = (None, 0, 0);
+        }
+        let mut block = self.empty_block(self.block, warps);
+        self.swap(&mut block);
+        block
+    }
+
+    /// Returns a block that has not begun.
+    fn empty_block(&self, index: [u32; 3], warps: Vec<Warp>) -> SuspendedBlock {
+        let (shared, shadow) = (shared_memory(self.options.fill), self.shared_shadow.of_another_block());
+        SuspendedBlock { index, shared, shadow, order: BlockOrder::default(), epochs: [0; 2], warps }
+    }
+
+    /// Returns the largest number of blocks of which all are sure to be resident at once.
+    pub fn resident_blocks(&self) -> u64 {
+        match self.options.cooperative {
+            true => MAX_COOPERATIVE_BLOCKS,
+            false => self.setting.grid.resident_blocks(self.setting.shared_bytes),
+        }
     }
 
     /// Exchanges the running block with a suspended one.
@@ -145,11 +187,14 @@ impl<const TIER: u8> RunningGrid for Grid<'_, '_, '_, TIER> {
     type Block = SuspendedBlock;
 
     fn begin(&mut self, number: u64) -> SuspendedBlock {
+        if let Some(block) = self.begun.take() {
+            return block;
+        }
         let machine = &mut *self.machine;
-        machine.waiting = machine.setting.grid.block_count() - 1 - number;
-        let (shared, shadow) = (shared_memory(machine.options.fill), machine.shared_shadow.of_another_block());
-        let (index, warps) = (machine.setting.grid.block(number), machine.warps());
-        let mut block = SuspendedBlock { index, shared, shadow, order: BlockOrder::default(), epochs: [0; 2], warps };
+        let (grid, schedule) = (machine.setting.grid, machine.options.schedule);
+        machine.waiting = grid.block_count() - 1 - number;
+        let index = grid.block(schedule.block(number, grid.block_count()));
+        let mut block = machine.empty_block(index, machine.warps());
         machine.in_block(&mut block, |machine, warps| machine.begin_block::<TIER>(warps));
         block
     }
@@ -237,7 +282,7 @@ impl<const TIER: u8> RunningGrid for Grid<'_, '_, '_, TIER> {
         });
         self.machine.in_block(first, |machine, warps| {
             machine.begin_slice();
-            machine.livelock(warps, elsewhere)
+            machine.report_livelock(warps, elsewhere);
         });
         false
     }

@@ -5,14 +5,17 @@
 //! warp in such a loop therefore yields to the block's other warps, which run concurrently on a
 //! device. When all remaining warps are in such loops and memory is unchanged since each was found,
 //! no thread can change it any more. Blocks that have not begun need not run before this one ends.
-//! The same search covers the warps of a block from barrier to barrier.
+//! In a small launch, all blocks are sure to be resident at once: then the remaining blocks run
+//! [`interleaved`](crate::machine::interleaved) with this one. The same search covers the warps of
+//! a block from barrier to barrier.
 //!
 //! A saved state is compared with the states after later iterations. The saved state is replaced at
 //! doubling intervals (R. P. Brent, *An Improved Monte Carlo Factorization Algorithm*, 1980), so a
 //! loop that does end pays almost nothing. Registers are compared first, then memory by its hash.
 
+use crate::Checks;
 use crate::check::Check;
-use crate::code::frame::{Row, lanes_of};
+use crate::code::frame::{FULL, Row, lanes_of};
 use crate::code::{Inst, MaskSlot, Pc};
 use crate::machine::async_copy::Copies;
 use crate::machine::describe::DescribedTarget;
@@ -22,8 +25,10 @@ use crate::machine::{Machine, OBSERVED, Warp};
 use crate::report::{Description, Findings, Object, Thread};
 use kernel_dsl_compiler::Target as GpuTarget;
 use runtime_simt::number::value;
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
 use std::hash::{DefaultHasher, Hasher};
 use std::rc::Rc;
 
@@ -50,14 +55,27 @@ const MAX_WAITING_POLLS: u32 = 1 << 18;
 /// polls only once in each of its time slices.
 const MAX_INTERLEAVED_POLLS: u32 = 1 << 16;
 
+/// The number of polls from one search to the next where blocks run interleaved.
+const INTERLEAVED_SEARCH_PERIOD: u32 = 1 << 10;
+
+/// The number of polls in each search where blocks run interleaved. Between these polls, the warp
+/// does not yield.
+const INTERLEAVED_SEARCH_POLLS: u32 = 1 << 6;
+
 /// The number of barriers of a block before the first check.
 const FIRST_SEARCH_BARRIER: u64 = 1 << 10;
 
 /// The number of barriers that are compared with a saved state at first.
 const MIN_COMPARED_BARRIERS: u64 = 8;
 
+/// The maximum number of barriers in the repeated iteration, whose reads a report names.
+const MAX_REPEATED_BARRIERS: usize = 8;
+
 /// The maximum number of elements that a report names.
 const MAX_NAMED_ELEMENTS: usize = 3;
+
+/// The part of a report that states that nothing can end a wait.
+const NOBODY: &str = "no thread that can still run changes it";
 
 /// The state that determines the next steps of a warp, except for memory.
 #[derive(Clone)]
@@ -201,8 +219,14 @@ impl Machine<'_, '_> {
             let parts = self.program.target >= GpuTarget::SM_70 && warp.live & !warp.mask != 0;
             if warp.idle >= polls || parts {
                 warp.cycle = Some(Cycle { site, memory: self.hash() });
+                return None;
             }
-            return None;
+            let searched =
+                warp.idle % INTERLEAVED_SEARCH_PERIOD >= INTERLEAVED_SEARCH_PERIOD - INTERLEAVED_SEARCH_POLLS;
+            if !self.interleaved || !searched {
+                return None;
+            }
+            search.next = search.next.min(count - 1);
         }
         // A loop that has ended for all lanes has no next iteration.
         if warp.mask != 0
@@ -236,15 +260,29 @@ impl Machine<'_, '_> {
         hasher.finish()
     }
 
-    /// Returns whether no thread can change the elements that the looping warps read. Reports a
-    /// livelock if so. `elsewhere` is a warp of another block in a loop without changes.
-    pub fn livelock(&mut self, warps: &mut [Warp], elsewhere: Option<(Pc, Thread)>) -> bool {
-        let cycles: Vec<Cycle> = warps.iter().filter_map(|w| w.cycle).collect();
-        if self.has_changed_since(&cycles) {
-            return false;
-        }
-        let Some((i, cycle)) = warps.iter().enumerate().find_map(|(i, w)| Some((i, w.cycle?))) else { return false };
-        let reads = self.observe_reads(|machine| machine.warp::<OBSERVED>(&mut warps[i]));
+    /// Reports a livelock: no thread can change the elements that the looping warps read.
+    /// `elsewhere` is a warp of another block in a loop without changes.
+    pub fn report_livelock(&mut self, warps: &mut [Warp], elsewhere: Option<(Pc, Thread)>) {
+        let Some((i, cycle)) = warps.iter().enumerate().find_map(|(i, w)| Some((i, w.cycle?))) else { return };
+        let reads = self.observe_reads(warps, |machine, warps| {
+            machine.warp::<OBSERVED>(&mut warps[i]);
+            // The iteration continues after a barrier of the block that all other warps wait at.
+            let block_sync = |warp: &Warp| {
+                warp.ended
+                    || warp
+                        .waits
+                        .is_some_and(|site| matches!(machine.program.code.insts[site as usize], Inst::BlockSync))
+            };
+            for _ in 0..MAX_REPEATED_BARRIERS {
+                if warps[i].ended || !warps.iter().all(block_sync) {
+                    break;
+                }
+                for warp in warps.iter_mut().filter(|warp| !warp.ended) {
+                    warp.waits = None;
+                    machine.warp::<OBSERVED>(warp);
+                }
+            }
+        });
         let warp = &warps[i];
         let outside = warp.live & !warp.mask;
         let other = warps.iter().find(|w| w.index != warp.index && (w.cycle.is_some() || w.waits.is_some()));
@@ -266,17 +304,40 @@ impl Machine<'_, '_> {
                 },
             }
         });
-        true
     }
 
-    /// Returns whether the block's warps repeat the same barriers forever, and reports the
-    /// livelock. `count` is the number of barriers so far.
-    pub fn repeats_at_barriers(&mut self, search: &mut Search, warps: &mut [Warp], count: u64) -> bool {
-        if count <= search.next || search.end_iteration(warps, count, || self.hash()).is_none() {
-            return false;
-        }
+    /// Returns whether blocks that have not begun could end the loops around the instruction at
+    /// `site`. The loops must access buffers by atomic operations, and all blocks of the launch
+    /// must be sure to be resident at once.
+    pub fn polls_blocks(&self, site: Pc) -> bool {
+        let code = &self.program.code;
+        let communicates = |inst: &Inst| match inst {
+            Inst::Atomic(i) => !code.atomics[*i as usize].access.place.is_shared(),
+            Inst::Inline(_) => true,
+            _ => false,
+        };
+        let body = |(end, inst): (usize, &Inst)| match inst {
+            Inst::Again { body, .. } | Inst::Step { body, .. } | Inst::StepUniform { body, .. } => {
+                Some(*body as usize..=end).filter(|body| body.contains(&(site as usize)))
+            }
+            _ => None,
+        };
+        let can_begin =
+            self.waiting > 0 && !self.interleaved && self.setting.grid.block_count() <= self.resident_blocks();
+        can_begin
+            && code.insts.iter().enumerate().filter_map(body).any(|body| code.insts[body].iter().any(communicates))
+    }
+
+    /// Returns whether the block's warps repeat the same barriers forever, unless other blocks
+    /// change memory. `count` is the number of barriers so far.
+    pub fn repeats_at_barriers(&mut self, search: &mut Search, warps: &[Warp], count: u64) -> bool {
+        count > search.next && search.end_iteration(warps, count, || self.hash()).is_some()
+    }
+
+    /// Reports the livelock of a block that repeats the same barriers forever.
+    pub fn report_repeated_barriers(&mut self, search: &Search, warps: &mut [Warp]) {
         let site = warps.iter().find_map(|w| w.waits).unwrap_or_default();
-        let reads = self.observe_reads(|machine| {
+        let reads = self.observe_reads(warps, |machine, warps| {
             for _ in 0..search.iterations {
                 warps.iter_mut().filter(|w| !w.ended).for_each(|w| machine.warp::<OBSERVED>(w));
             }
@@ -284,19 +345,26 @@ impl Machine<'_, '_> {
         if let Some(warp) = warps.iter().find(|w| !w.ended) {
             self.report_livelock(site, warp, reads, |_, description| description);
         }
-        true
     }
 
-    /// Returns the elements that `run` reads when it repeats an iteration. Findings of the
-    /// repetition are dropped: the first execution has reported them.
-    fn observe_reads(&mut self, run: impl FnOnce(&mut Self)) -> Reads {
+    /// Returns the elements that `run` reads when it repeats an iteration of `warps`. Findings of
+    /// the repetition are dropped: the first execution has reported them.
+    fn observe_reads(&mut self, warps: &mut [Warp], run: impl FnOnce(&mut Self, &mut [Warp])) -> Reads {
+        if self.options.checks == Checks::Values {
+            // The first execution has not recorded which variables it has written.
+            warps.iter_mut().for_each(|warp| warp.written.fill(FULL));
+        }
+        if self.options.checks < Checks::All {
+            // The repetition has every check, and the first execution has no order of accesses.
+            self.order.begin(self.setting.grid.warp_count() as usize, self.epoch);
+        }
         let reads = Rc::new(RefCell::new(Reads::default()));
         let before = self.observer.replace(Box::new(Rc::clone(&reads)));
         let found = std::mem::replace(
             &mut self.findings,
             Findings::new(self.program, self.options.limit, self.options.schedule),
         );
-        run(self);
+        run(self, warps);
         (self.findings, self.stopped) = (found, false);
         self.observer = before;
         reads.take()
@@ -322,9 +390,19 @@ impl Machine<'_, '_> {
         if more > 0 {
             what += &format!(", and {more} more");
         }
+        let resident = self.resident_blocks();
         let changed_by = match self.waiting {
-            0 => "no thread that can still run changes it".to_string(),
-            n => format!("the {n} blocks that could change it have not begun, and need not begin before this one ends"),
+            _ if others.iter().all(|(_, (buffer, _), _)| buffer.is_none()) => Cow::from(NOBODY),
+            0 => NOBODY.into(),
+            n => {
+                let mut text = format!(
+                    "the {n} blocks that could change it have not begun, and need not begin before this one ends"
+                );
+                if self.setting.grid.block_count() > resident {
+                    let _ = write!(text, ": only up to {resident} blocks of this size are sure to be resident at once");
+                }
+                text.into()
+            }
         };
         let message = match named.is_empty() {
             true => "an endless loop: its iterations change nothing".to_string(),

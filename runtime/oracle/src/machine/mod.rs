@@ -2,7 +2,8 @@
 //!
 //! A block runs each warp to a barrier, its end, or a loop that waits for other warps
 //! ([`livelock`](crate::machine::livelock)), then the next. When all warps have arrived, the
-//! barrier opens. Blocks may run [`interleaved`](crate::machine::interleaved) as well.
+//! barrier opens. Blocks may run [`interleaved`](crate::machine::interleaved) as well: from the
+//! start, or from the first block on that waits for a later one.
 
 pub mod access;
 pub mod address;
@@ -50,6 +51,7 @@ use bytemuck::Zeroable;
 use kernel_dsl_compiler::ir::Special;
 use runtime_ptx::registers::Registers;
 use runtime_simt::{GridShape, Points, Preemption, Printed, RunningBlock, Schedule, Scheduler};
+use std::iter;
 
 /// Values only.
 pub const VALUES: u8 = 0;
@@ -113,6 +115,8 @@ pub struct Machine<'p, 'm> {
     pub history: Vec<TimeSlice>,
     /// Whether blocks run interleaved.
     pub interleaved: bool,
+    /// Whether the running block waits for blocks that have not begun, and they can begin.
+    pub awaits_blocks: bool,
     /// The points at which a warp may be preempted.
     pub points: Points,
     /// The order of accesses established by fences.
@@ -224,6 +228,7 @@ impl<'p, 'm> Machine<'p, 'm> {
             ended: None,
             history: Vec::new(),
             interleaved,
+            awaits_blocks: false,
             points: Points::new(preemption),
             order: AccessOrder::new(interleaved),
             findings: Findings::new(program, options.limit, options.schedule),
@@ -241,19 +246,14 @@ impl<'p, 'm> Machine<'p, 'm> {
 
     /// Runs blocks of the launch in the given order and returns whether all of them reached their
     /// end.
-    pub fn run(&mut self, numbers: impl Iterator<Item = u64>) -> bool {
+    pub fn run(&mut self, mut numbers: impl Iterator<Item = u64>) -> bool {
         if self.interleaved {
-            return match self.options.checks {
-                _ if self.observer.is_some() => self.run_interleaved::<OBSERVED>(numbers),
-                Checks::Values => self.run_interleaved::<VALUES>(numbers),
-                Checks::Accesses => self.run_interleaved::<ACCESSES>(numbers),
-                Checks::All => self.run_interleaved::<ALL>(numbers),
-            };
+            return self.run_interleaved(None, numbers);
         }
         let mut warps = self.warps();
         let whole = warps.len();
         let mut scheduler = Scheduler::new(self.options.schedule, self.setting.grid);
-        for n in numbers {
+        while let Some(n) = numbers.next() {
             self.block = scheduler.block(n);
             self.waiting = self.setting.grid.block_count() - 1 - n;
             if self.options.is_late() {
@@ -269,6 +269,10 @@ impl<'p, 'm> Machine<'p, 'm> {
                 Checks::Values => self.block::<VALUES>(&mut warps, &mut scheduler),
                 Checks::Accesses => self.block::<ACCESSES>(&mut warps, &mut scheduler),
                 Checks::All => self.block::<ALL>(&mut warps, &mut scheduler),
+            }
+            if self.awaits_blocks {
+                let waiting = self.suspended(warps);
+                return self.run_interleaved(Some(waiting), iter::once(n).chain(numbers));
             }
             self.options.count_block();
             // The warps that were split off end with their block.
@@ -555,17 +559,29 @@ impl<const TIER: u8> RunningBlock for Running<'_, '_, '_, TIER> {
         if machine.join_lanes(warps, whole) || warps.iter().any(|w| w.runs() && w.cycle.is_none()) {
             return !machine.stopped;
         }
-        if warps.iter().any(|w| w.cycle.is_some()) {
-            return machine.split_warps(warps) || !machine.livelock(warps, None);
+        let cycles: Vec<Cycle> = warps.iter().filter_map(|w| w.cycle).collect();
+        if !cycles.is_empty() {
+            if machine.split_warps(warps) || machine.has_changed_since(&cycles) {
+                return true;
+            }
+            machine.awaits_blocks = cycles.iter().any(|cycle| machine.polls_blocks(cycle.site));
+            if !machine.awaits_blocks {
+                machine.report_livelock(warps, None);
+            }
+            return false;
         }
         if machine.has_ended::<TIER>(warps) {
             return false;
         }
         self.barriers += 1;
         if machine.repeats_at_barriers(&mut self.search, warps, self.barriers) {
-            return false;
+            machine.awaits_blocks = warps.iter().any(|w| w.waits.is_some_and(|site| machine.polls_blocks(site)));
+            if !machine.awaits_blocks {
+                machine.report_repeated_barriers(&self.search, warps);
+                return false;
+            }
         }
         machine.open_barrier::<TIER>(warps);
-        true
+        !machine.awaits_blocks
     }
 }

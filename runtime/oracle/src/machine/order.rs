@@ -191,6 +191,11 @@ impl AccessOrder {
         running.warps.resize_with(warps, WarpClock::default);
     }
 
+    /// Keeps the accesses released within a block from now on: blocks run interleaved.
+    pub fn set_interleaved(&mut self) {
+        self.interleaved = true;
+    }
+
     /// Exchanges the part of the running block with `other`, the part of another block.
     pub fn swap(&mut self, other: &mut BlockOrder) {
         std::mem::swap(&mut self.running, other);

@@ -53,7 +53,9 @@ impl Machine<'_, '_> {
         // The search for infinite loops runs at the end of iterations only.
         let mut search = Search::of_instructions(warp.cycle.take().is_some());
         let fuel = self.fuel_left();
-        let mut alarm = search.next.min(fuel).min(self.options.instructions_to_clock());
+        // A warp that has polled before a barrier yields at the end of the iteration behind it.
+        let polls = warp.idle > MAX_SPIN_ATOMICS && warp.idle >= self.max_idle_atomics();
+        let mut alarm = if polls { 0 } else { search.next.min(fuel).min(self.options.instructions_to_clock()) };
         macro_rules! end_iteration {
             ($site:expr) => {
                 // A store of the previous iteration is not simultaneous with a store of this

@@ -128,11 +128,12 @@ impl<'m> Decoder<'m> {
         let signed = integer(ty).is_some_and(|i| i.signed);
         let base = base.map(|b| (b.place, b.id));
         let access = MemoryAccess { window, base, offset, element, signed, values, strength };
-        Ok(Decoded {
-            kind: if load { InstructionKind::Load(access) } else { InstructionKind::Store(access) },
-            reads,
-            writes,
-        })
+        let kind = match (load, strength != AccessStrength::Weak) {
+            (true, true) => InstructionKind::StrongLoad(access),
+            (true, false) => InstructionKind::Load(access),
+            (false, _) => InstructionKind::Store(access),
+        };
+        Ok(Decoded { kind, reads, writes })
     }
 
     /// Decodes `cp.async`.

@@ -14,8 +14,8 @@ use runtime_ptx::{BranchPolicy, Options};
 use std::cell::{LazyCell, RefCell};
 use std::sync::PoisonError;
 
-/// The number of additional warp instructions of a preempted run, for warps that poll while they
-/// wait for each other.
+/// The number of additional warp instructions of a run in another order. Warps poll while they wait
+/// for each other, or until the interpreter finds a deadlock.
 const POLLING: u64 = 1 << 25;
 
 /// Compares the outputs of an executor with the reference.
@@ -142,9 +142,7 @@ impl<'a> Agreement<'a> {
         warnings: &mut Warnings,
     ) -> Result<Option<Outputs>, Failure> {
         let preempted = matches!(schedule, Schedule::Preempted(_));
-        let fuel = baseline.options.fuel;
-        // Blocks that wait for each other poll until the interpreter finds the deadlock.
-        let fuel = if preempted { fuel.saturating_add(POLLING) } else { fuel };
+        let fuel = baseline.options.fuel.saturating_add(POLLING);
         match self.oracle(interpreter::Options { schedule, fuel, ..baseline.options.clone() }) {
             Ok((outputs, _)) => {
                 self.same_in_schedule(&baseline.outputs, &outputs, schedule)?;
