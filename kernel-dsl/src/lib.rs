@@ -507,6 +507,11 @@
 //! graphs reject them. The interpreter keeps all blocks resident, and reports those that wait at
 //! different barriers or end while others wait, and accesses that no barrier orders.
 //!
+//! Without the clause, blocks may wait for earlier blocks. A wait for a later block ends only if
+//! the GPU holds all blocks of the launch at once. Nothing checks that on a GPU. The interpreter
+//! accepts such waits in launches of up to 16 blocks, or fewer large ones. In other launches, the
+//! interpreter reports a `livelock`.
+//!
 //! # Assertions
 //!
 //! `assert!`, `assert_eq!`, `assert_ne!`, `debug_assert!` and its variants, `panic!`,

@@ -131,9 +131,12 @@ pub enum Check {
     /// A loop that cannot end: one or several iterations leave all variables and all memory
     /// unchanged, and no other thread can change what the loop reads. The other warps of the block
     /// have ended, wait at a barrier, or are in such loops themselves. Blocks that have not started
-    /// need not run before this block ends. Before sm_70, lanes that have left the loop wait for
-    /// the others at the point of reconvergence; since sm_70 they continue to the next operation
-    /// that needs all lanes.
+    /// need not run before this block ends, unless all blocks of the launch are sure to be resident
+    /// at once. All are in a cooperative launch, and in a launch of up to 16 blocks. For blocks of
+    /// more than 320 threads or 21 KiB of shared memory, that number is 12; for more than 512
+    /// threads or 32 KiB, 6. Six multiprocessors hold so many (GeForce GTX 1050 Ti). Before sm_70,
+    /// lanes that have left the loop wait for the others at the point of reconvergence; since sm_70
+    /// they continue to the next operation that needs all lanes.
     Livelock,
     /// A block has executed as many warp instructions as `Options::fuel` allows: perhaps an endless
     /// loop whose iterations change something.

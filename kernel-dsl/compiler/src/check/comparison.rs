@@ -154,7 +154,7 @@ impl Checker<'_> {
     fn derives(&self, ty: Id, comparison: Comparison) -> bool {
         let items = &self.environment.items;
         let derived = match self.table.get(ty) {
-            Ty::Struct(id, _) => items.a_struct(*id).derived,
+            Ty::Struct(id, _) => items.struct_of(*id).derived,
             Ty::Enum(id) => items.enums[id.0 as usize].derived,
             _ => DerivedComparisons::default(),
         };

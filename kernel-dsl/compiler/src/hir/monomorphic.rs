@@ -510,7 +510,7 @@ impl Monomorphizer<'_> {
         }
         let items = &self.source.items;
         let derived = match self.types[ty.0 as usize] {
-            Type::Struct(id, _) => Some((items.a_struct(id).derived, &items.a_struct(id).name)),
+            Type::Struct(id, _) => Some((items.struct_of(id).derived, &items.struct_of(id).name)),
             Type::Enum(id) => Some((items.enums[id.0 as usize].derived, &items.enums[id.0 as usize].name)),
             _ => None,
         };
@@ -546,7 +546,7 @@ impl Monomorphizer<'_> {
             }
             let arguments = bound.into_iter().collect::<Option<Vec<_>>>()?;
             let function = &source.functions[found.function().0 as usize];
-            let other = self.close(&function.types, function.locals.get(1)?.ty, &arguments);
+            let other = self.instantiate_type(&function.types, function.locals.get(1)?.ty, &arguments);
             let compares = self.types[other.0 as usize] == Type::Reference { to: ty, mutable: false };
             compares.then(|| self.instance(found.function(), arguments))
         })

@@ -94,7 +94,7 @@ impl<'h> Lowerer<'h> {
                 let result = match comparison {
                     Comparison::Ne => self.binary(ir::Binary::And, Scalar::Bool, *some, values),
                     _ => {
-                        let none = self.not(*some);
+                        let none = self.negate_test(*some);
                         self.binary(ir::Binary::Or, Scalar::Bool, none, values)
                     }
                 };
@@ -133,7 +133,7 @@ impl<'h> Lowerer<'h> {
             let equal = l.inline(span, function, places.into());
             // A function that does not return has no value.
             let equal = equal.scalar().unwrap_or_else(|| l.truth(false));
-            if differs { l.not(equal) } else { equal }
+            if differs { l.negate_test(equal) } else { equal }
         };
         let Some(before) = so_far.filter(|k| k.bits.is_none()) else { return call(self) };
         let types = [ir::Type::Scalar(Scalar::Bool)];
@@ -174,7 +174,7 @@ impl<'h> Lowerer<'h> {
                     TieResult::Known(holds) => self.truth(holds),
                     TieResult::Value(holds) => holds,
                 };
-                let none = self.not(*some);
+                let none = self.negate_test(*some);
                 let chosen = match rest {
                     TieResult::Known(false) => self.binary(ir::Binary::And, Scalar::Bool, *some, values),
                     TieResult::Known(true) => self.binary(ir::Binary::Or, Scalar::Bool, none, values),
@@ -222,7 +222,7 @@ impl<'h> Lowerer<'h> {
             Comparison::Le => (ir::Binary::Or, a, b),
             _ => (ir::Binary::And, a, b),
         };
-        let negated = self.not(negated);
+        let negated = self.negate_test(negated);
         let result = self.binary(op, Scalar::Bool, negated, other);
         MaybeConst { bits, ..result }
     }

@@ -232,7 +232,7 @@ impl Converter {
                             self.push(Op::Unary(Unary::Not, failed), Type::Scalar(Scalar::Bool), arm.location, out);
                         std::mem::swap(then, otherwise);
                     }
-                    *condition = self.both(arm.condition, failed, arm.location, out);
+                    *condition = self.and_conditions(arm.condition, failed, arm.location, out);
                 }
                 _ => {}
             }
