@@ -33,9 +33,6 @@ pub enum Files {
     Safetensors(Safetensors),
 }
 
-/// The formats of weights that kernels read, for messages.
-const WEIGHT_FORMATS: &str = "F32, F16, BF16, Q4_0 to Q8_0, Q2_K to Q6_K, IQ4_NL, IQ4_XS, MXFP4";
-
 impl Checkpoint {
     /// Opens a GGUF file, a safetensors file or index, or a folder of safetensors. Reads the
     /// headers, and no tensors.
@@ -185,9 +182,9 @@ impl Checkpoint {
     /// Returns each tensor that a configuration needs, in the order of [`Configuration::tensors`].
     ///
     /// # Errors
-    /// If a tensor is absent, has other extents, or has a format that cannot hold weights. Also if
-    /// a file has a tensor that the configuration does not use: results without the tensor would be
-    /// wrong.
+    /// If a tensor is absent, has other extents, or has a format for which there are no kernels.
+    /// Also if a file has a tensor that the configuration does not use: results without the tensor
+    /// would be wrong.
     pub fn weights(&self, configuration: &Configuration) -> Result<Vec<(TensorRequirement, FileTensor<'_>)>> {
         // Some files of tied models have the embedding a second time, as the output matrix.
         let tied_output = configuration.has_tied_output.then_some("lm_head.weight");
@@ -204,15 +201,7 @@ impl Checkpoint {
                 let problem = format!("expected extents {:?}, found {:?}", requirement.extents, tensor.extents);
                 return Err(Error::tensor(self.file(), name, problem));
             }
-            if !is_weight(tensor.format) {
-                let field = format!("tensor `{name}`");
-                return Err(Error::unsupported(
-                    self.file(),
-                    field,
-                    format!("the format {}", tensor.format),
-                    WEIGHT_FORMATS,
-                ));
-            }
+            self.check_format(requirement.role, &tensor)?;
             used.insert(tensor.name);
             weights.push((requirement, tensor));
         }
@@ -224,6 +213,32 @@ impl Checkpoint {
             }
             None => Ok(weights),
         }
+    }
+
+    /// Rejects a format that the engine does not read in a tensor of this use.
+    fn check_format(&self, role: TensorRole, tensor: &FileTensor<'_>) -> Result<()> {
+        let (format, rank) = (tensor.format, tensor.extents.len());
+        let is_expert = matches!(role, TensorRole::ExpertGate | TensorRole::ExpertUp | TensorRole::ExpertDown);
+        let is_vector = rank == 1 && !matches!(role, TensorRole::Vision(_));
+        let is_read: fn(TensorFormat) -> bool = match (is_expert, is_vector) {
+            (true, _) => |format| format.blocks().is_some(),
+            (false, true) => TensorFormat::is_dense,
+            (false, false) => TensorFormat::has_kernels,
+        };
+        // The engine reads the experts of a layer from one tensor.
+        if is_read(format) && (rank == 3 || !is_expert) {
+            return Ok(());
+        }
+        let formats = TensorFormat::ALL.iter().filter(|format| is_read(**format));
+        let names = formats.map(|format| format.name()).collect::<Vec<&str>>().join(", ");
+        let (needed, supported) = match is_expert {
+            true => (
+                format!("a tensor of the format {format} for experts"),
+                format!("all experts in one tensor of {names}"),
+            ),
+            false => (format!("the format {format}"), names),
+        };
+        Err(Error::unsupported(self.file(), format!("tensor `{}`", tensor.name), needed, supported))
     }
 
     /// Returns the bytes of the weights on devices. A tensor takes as many bytes as in the file.
@@ -277,11 +292,4 @@ impl Checkpoint {
         };
         Ok(weights.iter().map(read).sum())
     }
-}
-
-/// Tells whether a format can hold weights. Q8_1 and Q8_K are for intermediate values. Loading
-/// also rejects the formats without kernels, which [`TensorFormat::blocks`] determines.
-fn is_weight(format: TensorFormat) -> bool {
-    use TensorFormat::*;
-    !matches!(format, F64 | I8 | I16 | I32 | I64 | Q8_1 | Q8_K)
 }

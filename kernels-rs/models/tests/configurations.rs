@@ -5,10 +5,12 @@ mod support;
 use models::configuration::{
     Configuration, ModelArchitecture, Pairing, RotaryConfiguration, Scaling, VisionConfiguration,
 };
+use models::engine::linear::{FileRows, LinearLayer};
 use models::file::gguf::Gguf;
 use models::memory::{CacheFormat, MemoryPlan};
 use models::tensors::{Naming, TensorRole};
 use models::{Checkpoint, file::TensorFormat};
+use runtime::Device;
 use serde_json::{Value, json};
 use std::collections::{HashMap, HashSet};
 use support::{Writer, json as read_json, smollm2};
@@ -345,6 +347,44 @@ fn tensors_are_checked() {
         check("more.gguf", more).unwrap_err(),
         "more.gguf, tensors: a model with the tensor `blk.0.attn_q.bias` is not supported; \
          supported: the tensors of llama"
+    );
+}
+
+/// Replaces a matrix by one in each format. The tensors are accepted if layers can be made from the
+/// format.
+#[test]
+fn formats_without_kernels_are_refused() {
+    let path = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("formats.gguf");
+    // Writes a model with one tensor of another format, and returns the message of an error.
+    let check = |changed: &str, format: TensorFormat| {
+        let configuration = Configuration::from_gguf(&gguf(small("llama"))).unwrap();
+        let writer = configuration.tensors(Naming::Gguf).into_iter().fold(small("llama"), |writer, tensor| {
+            let format = if tensor.name == changed { format } else { TensorFormat::F16 };
+            let bytes = format.bytes(*tensor.extents.last().unwrap(), tensor.extents.iter().product()).unwrap();
+            writer.tensor(&tensor.name, &tensor.extents, format.number(), vec![0; bytes as usize])
+        });
+        std::fs::write(&path, writer.finish()).unwrap();
+        let checkpoint = Checkpoint::open(&path).unwrap();
+        let bytes = checkpoint.weight_bytes(&checkpoint.configuration().unwrap());
+        bytes.map(drop).map_err(|error| error.to_string().replace(path.to_str().unwrap(), "x.gguf"))
+    };
+    let kernels = "F32, F16, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q2_K, Q3_K, Q4_K, Q5_K, Q6_K, IQ4_NL, IQ4_XS, BF16, MXFP4";
+    let device = Device::cpu();
+    for format in TensorFormat::ALL {
+        let bytes = vec![0; format.bytes(256, 128 * 256).unwrap() as usize];
+        let rows = FileRows { format: *format, extents: [128, 256], bytes: &bytes };
+        let expected = match LinearLayer::new(&device, &[rows], None) {
+            Ok(_) => Ok(()),
+            Err(_) => Err(format!(
+                "x.gguf, tensor `blk.0.ffn_down.weight`: the format {format} is not supported; supported: {kernels}"
+            )),
+        };
+        assert_eq!(check("blk.0.ffn_down.weight", *format), expected);
+        assert_eq!(kernels.split(", ").any(|name| name == format.name()), expected.is_ok(), "{format}");
+    }
+    assert_eq!(
+        check("blk.0.attn_norm.weight", TensorFormat::Q8_0).unwrap_err(),
+        "x.gguf, tensor `blk.0.attn_norm.weight`: the format Q8_0 is not supported; supported: F32, F16, BF16"
     );
 }
 

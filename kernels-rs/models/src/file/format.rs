@@ -117,9 +117,15 @@ impl TensorFormat {
         })
     }
 
-    /// Tells whether each element is a separate floating-point number, as in F32 but not in Q8_0.
-    pub const fn is_float(self) -> bool {
-        matches!(self, TensorFormat::F64 | TensorFormat::F32 | TensorFormat::F16 | TensorFormat::BF16)
+    /// Tells whether each element is a separate floating-point number that kernels read: F32, F16
+    /// or BF16.
+    pub fn is_dense(self) -> bool {
+        matches!(self, TensorFormat::F32 | TensorFormat::F16 | TensorFormat::BF16)
+    }
+
+    /// Tells whether there are kernels for matrices in this format.
+    pub fn has_kernels(self) -> bool {
+        self.is_dense() || self.blocks().is_some()
     }
 }
 
