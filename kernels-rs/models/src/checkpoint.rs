@@ -2,7 +2,7 @@
 //! safetensors.
 
 use crate::configuration::{Configuration, Experts};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, quoted};
 use crate::file::bytes::name;
 use crate::file::gguf::{Gguf, MetadataValue};
 use crate::file::safetensors::Safetensors;
@@ -11,6 +11,7 @@ use crate::memory::WeightBytes;
 use crate::template::ChatTemplate;
 use crate::tensors::{Naming, TensorRequirement, TensorRole, is_derived};
 use crate::tokenizer::{Tokenizer, configuration};
+use serde_json::Value;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
@@ -145,10 +146,12 @@ impl Checkpoint {
     }
 
     /// Reads the chat template, `None` if the model has none. The source is the metadata of GGUF,
-    /// `chat_template.jinja`, or `tokenizer_config.json`.
+    /// `chat_template.jinja`, or `tokenizer_config.json`. Of several templates in
+    /// `tokenizer_config.json`, the one with the name `default` is read.
     ///
     /// # Errors
-    /// If a file cannot be read or is damaged. Also returns the errors of [`ChatTemplate::new`].
+    /// If a file cannot be read or is damaged, or there are several templates and none is the
+    /// default. Also returns the errors of [`ChatTemplate::new`].
     pub fn chat_template(&self, tokenizer: &Tokenizer) -> Result<Option<ChatTemplate>> {
         let source = match &self.files {
             Files::Gguf(gguf) => {
@@ -160,8 +163,8 @@ impl Checkpoint {
                     let bytes = crate::file::bytes::FileBytes::read(&path, 1 << 20)?;
                     Some(String::from_utf8_lossy(&bytes).into_owned())
                 } else {
-                    let json = configuration(&self.folder.join("tokenizer_config.json"))?;
-                    json["chat_template"].as_str().map(str::to_owned)
+                    let path = self.folder.join("tokenizer_config.json");
+                    default_template(&name(&path), &configuration(&path)?["chat_template"])?
                 }
             }
         };
@@ -291,5 +294,28 @@ impl Checkpoint {
             }
         };
         Ok(weights.iter().map(read).sum())
+    }
+}
+
+/// Returns the template in the field `chat_template` of `tokenizer_config.json`, or `None` if the
+/// field is absent. The field is a text, or a list of objects with `name` and `template`. `file` is
+/// the name in messages.
+fn default_template(file: &str, field: &Value) -> Result<Option<String>> {
+    let wrong = |problem: String| Err(Error::field(file, "`chat_template`", problem));
+    match field {
+        Value::Null => Ok(None),
+        Value::String(text) => Ok(Some(text.clone())),
+        Value::Array(list) => match list.iter().find(|entry| entry["name"] == "default") {
+            Some(entry) => match entry["template"].as_str() {
+                Some(text) => Ok(Some(text.to_owned())),
+                None => wrong("expected a text `template` in the entry with the name `default`".to_owned()),
+            },
+            None => {
+                let names: Vec<&str> = list.iter().filter_map(|entry| entry["name"].as_str()).collect();
+                let names = quoted(names.join(", ").as_bytes());
+                wrong(format!("expected a template with the name `default`, found the names {names}"))
+            }
+        },
+        _ => wrong("expected a text, or a list of objects with `name` and `template`".to_owned()),
     }
 }

@@ -7,7 +7,7 @@ use models::template::{ChatTemplate, ContentPart, Conversation, Message, Message
 use models::{Checkpoint, Files};
 use serde_json::{Map, Value};
 use std::time::{Duration, SystemTime};
-use support::{Writer, json, smollm2};
+use support::{Writer, data, json, smollm2};
 
 /// A template, its input, and the prompt that Jinja2 renders; `None` if Jinja2 fails.
 #[derive(serde::Deserialize)]
@@ -104,6 +104,39 @@ fn hostile_templates_run_out_of_fuel() {
     for source in [macros, "{{ 'x' * 99999999999 }}", "{{ range(99999999999) | list }}"] {
         let template = ChatTemplate::new(source, "", "").unwrap();
         assert!(template.render(&Conversation::new(vec![])).is_err(), "{source}");
+    }
+}
+
+/// Reads the template with the name `default` of a list in `tokenizer_config.json`.
+#[test]
+fn lists_of_templates_have_a_default() {
+    let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("template-list");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::copy(data("bytes.tokenizer.json"), folder.join("tokenizer.json")).unwrap();
+    let header = "{}";
+    let file = [&(header.len() as u64).to_le_bytes()[..], header.as_bytes()].concat();
+    std::fs::write(folder.join("model.safetensors"), file).unwrap();
+    let source = |template: Value| {
+        let config = serde_json::json!({ "chat_template": template });
+        std::fs::write(folder.join("tokenizer_config.json"), config.to_string()).unwrap();
+        let checkpoint = Checkpoint::open(&folder).unwrap();
+        let template = checkpoint.chat_template(&checkpoint.tokenizer().unwrap());
+        template
+            .map(|template| template.map(|template| template.source().to_owned()))
+            .map_err(|error| error.to_string())
+    };
+    assert_eq!(source(Value::Null), Ok(None));
+    assert_eq!(source("a".into()), Ok(Some("a".to_owned())));
+    let entry = |name: &str, template: &str| serde_json::json!({ "name": name, "template": template });
+    let list = vec![entry("tool_use", "a"), entry("default", "b"), entry("rag", "c")];
+    assert_eq!(source(list.clone().into()), Ok(Some("b".to_owned())));
+    for (wrong, problem) in [
+        (serde_json::json!(3), "expected a text, or a list of objects with `name` and `template`"),
+        (serde_json::json!([list[0], list[2]]), "with the name `default`, found the names `tool_use, rag`"),
+        (serde_json::json!([{ "name": "default" }]), "expected a text `template` in the entry with the name `default`"),
+    ] {
+        let error = source(wrong).unwrap_err();
+        assert!(error.contains("tokenizer_config.json, `chat_template`: ") && error.ends_with(problem), "{error}");
     }
 }
 
