@@ -37,10 +37,10 @@ pub enum Error {
     #[allow(missing_docs)]
     Tokens { action: &'static str, problem: String },
 
-    /// A chat template that is absent or failed. `line` counts from 1, and is 0 if unknown.
-    #[error("chat template, line {line}: {problem}")]
+    /// A chat template that failed. `line` counts from 1, and is `None` if unknown.
+    #[error("chat template{}: {problem}", .line.map_or(String::new(), |line| format!(", line {line}")))]
     #[allow(missing_docs)]
-    Template { line: usize, problem: String },
+    Template { line: Option<usize>, problem: String },
 
     /// A device that is absent, or that refused memory or a launch.
     #[error(transparent)]

@@ -105,7 +105,7 @@ impl ChatTemplate {
     pub fn new(source: &str, bos_token: &str, eos_token: &str) -> Result<ChatTemplate> {
         if source.len() > MAX_TEMPLATE_BYTES {
             let problem = format!("the template has {} bytes; at most {MAX_TEMPLATE_BYTES} are read", source.len());
-            return Err(Error::Template { line: 1, problem });
+            return Err(Error::Template { line: None, problem });
         }
         machinery::parse(source, TEMPLATE_NAME, syntax()?).map_err(|error| template_error(&error))?;
         Ok(ChatTemplate { source: source.to_owned(), bos_token: bos_token.to_owned(), eos_token: eos_token.to_owned() })
@@ -131,7 +131,7 @@ impl ChatTemplate {
         let mut context = conversation.variables.clone();
         let mut set = |name: &str, value| context.insert(name.to_owned(), value);
         let messages = serde_json::to_value(&conversation.messages);
-        set("messages", messages.map_err(|error| Error::Template { line: 0, problem: error.to_string() })?);
+        set("messages", messages.map_err(|error| Error::Template { line: None, problem: error.to_string() })?);
         if !conversation.tools.is_empty() {
             set("tools", conversation.tools.clone().into());
         }
@@ -208,7 +208,7 @@ fn template_error(error: &minijinja::Error) -> Error {
         ErrorKind::OutOfFuel => "the template takes too many steps or too much memory".to_owned(),
         _ => error.detail().map_or_else(|| error.to_string(), str::to_owned),
     };
-    Error::Template { line: error.line().unwrap_or(0), problem }
+    Error::Template { line: error.line(), problem }
 }
 
 /// Writes JSON as Python's `json.dumps(value, ensure_ascii=False, indent=indent)`.

@@ -1,5 +1,7 @@
 //! Chat templates, compared with the prompts that `tests/data/make.py` rendered by Jinja2.
 
+#[path = "support/small.rs"]
+mod small;
 mod support;
 
 use models::file::gguf::Gguf;
@@ -82,7 +84,8 @@ fn errors_have_the_line() {
     assert_eq!(failed("a\n{{ raise_exception('no system') }}"), "chat template, line 2: no system");
     assert_eq!(failed("a\nb\n{% if x"), "chat template, line 3: unexpected end of input, expected end of block");
     assert!(failed("{{ strftime_now('%q') }}").ends_with("and not `%q`"));
-    assert!(failed(&" ".repeat(2 << 20)).contains("2097152 bytes; at most 1048576 are read"));
+    let expected = "chat template: the template has 2097152 bytes; at most 1048576 are read";
+    assert_eq!(failed(&" ".repeat(2 << 20)), expected);
 }
 
 /// Stops templates that would loop for hours or fill the memory.
@@ -138,6 +141,22 @@ fn lists_of_templates_have_a_default() {
         let error = source(wrong).unwrap_err();
         assert!(error.contains("tokenizer_config.json, `chat_template`: ") && error.ends_with(problem), "{error}");
     }
+}
+
+/// Runs `chat` with a model that has no template.
+#[test]
+fn chat_needs_a_template() {
+    let path = small::small("without-template", "llama", true);
+    let mut chat = std::process::Command::new(env!("CARGO_BIN_EXE_models"));
+    let output = chat.arg("chat").arg(&path).args(["--device", "cpu"]).output().unwrap();
+    assert!(!output.status.success());
+    assert_eq!(
+        String::from_utf8_lossy(&output.stderr),
+        format!(
+            "error: {}, chat template: the model has none; `models generate` continues a text without one\n",
+            path.display()
+        )
+    );
 }
 
 /// Reads a file without a template, and rejects a file with a damaged one.

@@ -173,8 +173,9 @@ pub fn chat(file: &Path, system: Option<&str>, options: &GenerateOptions) -> Res
     let images = options.images()?;
     let mut session = options.session(file)?;
     let Some(template) = session.model().template.clone() else {
-        let problem = "the model has no chat template; `models generate` continues a text without one".to_owned();
-        return Err(Error::Template { line: 0, problem });
+        let file = file.display().to_string();
+        let problem = "the model has none; `models generate` continues a text without one".to_owned();
+        return Err(Error::Field { file, field: "chat template".to_owned(), problem });
     };
     catch_interrupts();
     let input = std::io::stdin();
