@@ -5,7 +5,7 @@ mod gguf;
 mod json;
 mod rotary;
 
-pub use rotary::{Pairing, RotaryAxes, RotaryConfiguration, Scaling};
+pub use rotary::{Pairing, RotaryAxes, RotaryConfiguration, Scaling, yarn_attention_factor};
 
 use crate::error::{Error, Result};
 use kernels_rs::blocks::heads::WIDTHS;

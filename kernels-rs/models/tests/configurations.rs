@@ -3,7 +3,7 @@
 mod support;
 
 use models::configuration::{
-    Configuration, ModelArchitecture, Pairing, RotaryConfiguration, Scaling, VisionConfiguration,
+    Configuration, ModelArchitecture, Pairing, RotaryConfiguration, Scaling, VisionConfiguration, yarn_attention_factor,
 };
 use models::engine::linear::{FileRows, LinearLayer};
 use models::file::gguf::Gguf;
@@ -153,7 +153,13 @@ fn rotary_frequencies() {
         scaling,
         axes: None,
     };
-    let yarn = Scaling::Yarn { factor: 4.0, fast: 32.0, slow: 1.0, original: 32768.0, attention: None };
+    let yarn = Scaling::Yarn {
+        factor: 4.0,
+        beta_fast: 32.0,
+        beta_slow: 1.0,
+        original: 32768.0,
+        attention_factor: yarn_attention_factor(4.0, 1.0),
+    };
     for (name, rotary) in
         [("none", rotary(1e5, 64, Scaling::None)), ("llama3", read(&llama3()).rotary), ("yarn", rotary(1e6, 128, yarn))]
     {
@@ -171,6 +177,49 @@ fn rotary_frequencies() {
     assert!(found.iter().zip(&expected["llama3"]).all(|(found, f)| (f64::from(*found) / f - 1.0).abs() < 1e-6));
     let error = rotary(5e5, 128, Scaling::Divisors).frequencies(&[]).unwrap_err().to_string();
     assert_eq!(error, "rotary positions, divisors: expected 64 divisors of frequencies, found 0");
+}
+
+/// Compares YaRN's factor of queries and keys with the steps of llama.cpp (`llama_context` in
+/// `llama-context.cpp`, `rope_yarn` in ggml's `ops.cpp`), and with transformers'
+/// `_compute_yarn_parameters`.
+#[test]
+fn yarn_attention_factors() {
+    let mscale = |scale: f64, mscale: f64| if scale <= 1.0 { 1.0 } else { 0.1 * mscale * scale.ln() + 1.0 };
+    for factor in [0.5f32, 1.0, 4.0, 40.0] {
+        for attn_factor in [None, Some(1.0f32), Some(0.75), Some(1.5)] {
+            let file = small("qwen3")
+                .text("qwen3.rope.scaling.type", "yarn")
+                .f32("qwen3.rope.scaling.factor", factor)
+                .u32("qwen3.rope.scaling.original_context_length", 64);
+            let file = attn_factor.map_or(file.clone(), |x| file.f32("qwen3.rope.scaling.attn_factor", x));
+            let found = Configuration::from_gguf(&gguf(file)).unwrap().rotary.attention_factor();
+            // The context cancels the logarithm that the kernel multiplies again.
+            let log = 1.0 + 0.1 * f64::from(factor).ln();
+            let of_context = mscale(factor.into(), 1.0) / log * f64::from(attn_factor.unwrap_or(1.0));
+            assert!((f64::from(found) / (of_context * log) - 1.0).abs() < 1e-6, "{factor}, {attn_factor:?}: {found}");
+        }
+        let found = |more: Value| {
+            let mut json = qwen2();
+            json["rope_scaling"] = json!({ "rope_type": "yarn", "factor": factor });
+            more.as_object().unwrap().iter().for_each(|(key, value)| json["rope_scaling"][key] = value.clone());
+            f64::from(read(&json).rotary.attention_factor())
+        };
+        let factor = f64::from(factor);
+        for (more, expected) in [
+            (json!({}), mscale(factor, 1.0)),
+            (json!({ "attention_factor": 0.75 }), 0.75),
+            (json!({ "attention_factor": 0.75, "mscale": 0.5, "mscale_all_dim": 1.0 }), 0.75),
+            (json!({ "mscale": 0.5, "mscale_all_dim": 2.0 }), mscale(factor, 0.5) / mscale(factor, 2.0)),
+            (json!({ "mscale": 0.5, "mscale_all_dim": 0.0 }), mscale(factor, 1.0)),
+            (json!({ "mscale": 0.5 }), mscale(factor, 1.0)),
+        ] {
+            assert!((found(more.clone()) / expected - 1.0).abs() < 1e-6, "{factor}, {more}: {expected}");
+        }
+    }
+    // llama.cpp multiplies with the number for every scaling, and the crate only for YaRN.
+    let other = small("qwen3").f32("qwen3.rope.scaling.attn_factor", 1.5);
+    let error = Configuration::from_gguf(&gguf(other)).unwrap_err().to_string();
+    assert!(error.contains("`qwen3.rope.scaling.attn_factor`: 1.5 is not supported; supported: 1, or any"), "{error}");
 }
 
 /// Reads `rope_parameters`, as version 5 of transformers writes them.

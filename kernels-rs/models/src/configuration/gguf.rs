@@ -154,19 +154,29 @@ fn rotary(fields: &Metadata<'_>, architecture: ModelArchitecture, head: usize) -
     let gguf = fields.gguf;
     let kind = gguf.optional(&fields.key("rope.scaling.type"), "the name of a scaling", MetadataValue::text)?;
     let factor = || fields.positive("rope.scaling.factor", None);
+    let key = "rope.scaling.attn_factor";
+    let attention_factor = fields.positive(key, Some(1.0))?;
+    if kind != Some("yarn") && attention_factor != 1.0 {
+        return Err(fields.unsupported(key, attention_factor.to_string(), "1, or any number with the scaling yarn"));
+    }
     let scaling = match kind {
         None | Some("none") => match gguf.tensor("rope_freqs.weight") {
             Some(_) => Scaling::Divisors,
             None => Scaling::None,
         },
         Some("linear") => Scaling::Linear { factor: factor()? },
-        Some("yarn") => Scaling::Yarn {
-            factor: factor()?,
-            fast: fields.positive("rope.scaling.yarn_beta_fast", Some(32.0))?,
-            slow: fields.positive("rope.scaling.yarn_beta_slow", Some(1.0))?,
-            original: fields.extent("rope.scaling.original_context_length", MAX_CONTEXT)? as f64,
-            attention: fields.number("rope.scaling.attn_factor")?,
-        },
+        Some("yarn") => {
+            let factor = factor()?;
+            Scaling::Yarn {
+                factor,
+                beta_fast: fields.positive("rope.scaling.yarn_beta_fast", Some(32.0))?,
+                beta_slow: fields.positive("rope.scaling.yarn_beta_slow", Some(1.0))?,
+                original: fields.extent("rope.scaling.original_context_length", MAX_CONTEXT)? as f64,
+                // llama.cpp multiplies YaRN's factor with this number (`llama_context` in
+                // `llama-context.cpp`, and `rope_yarn` of ggml).
+                attention_factor: yarn_attention_factor(factor, 1.0) * attention_factor,
+            }
+        }
         Some(other) => {
             return Err(fields.unsupported(
                 "rope.scaling.type",

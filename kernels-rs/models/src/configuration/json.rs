@@ -184,21 +184,26 @@ fn rotary(text: &JsonObject<'_>, is_vision: bool, head: usize) -> Result<RotaryC
         None | Some("default" | "mrope") => Scaling::None,
         Some("linear") => Scaling::Linear { factor: factor()? },
         Some("llama3") => {
-            let (low, high) =
-                (parameters.positive("low_freq_factor", None)?, parameters.positive("high_freq_factor", None)?);
-            if low >= high {
-                let problem = format!("expected more than `low_freq_factor`, which is {low}, found {high}");
+            let low_factor = parameters.positive("low_freq_factor", None)?;
+            let high_factor = parameters.positive("high_freq_factor", None)?;
+            if low_factor >= high_factor {
+                let problem =
+                    format!("expected more than `low_freq_factor`, which is {low_factor}, found {high_factor}");
                 return Err(Error::field(text.file, parameters.name("high_freq_factor"), problem));
             }
-            Scaling::Llama3 { factor: factor()?, low, high, original: original()? as f64 }
+            Scaling::Llama3 { factor: factor()?, low_factor, high_factor, original: original()? as f64 }
         }
-        Some("yarn") => Scaling::Yarn {
-            factor: factor()?,
-            fast: parameters.positive("beta_fast", Some(32.0))?,
-            slow: parameters.positive("beta_slow", Some(1.0))?,
-            original: original()? as f64,
-            attention: parameters.number("attention_factor")?,
-        },
+        Some("yarn") => {
+            parameters.only("truncate", &true.into())?;
+            let factor = factor()?;
+            Scaling::Yarn {
+                factor,
+                beta_fast: parameters.positive("beta_fast", Some(32.0))?,
+                beta_slow: parameters.positive("beta_slow", Some(1.0))?,
+                original: original()? as f64,
+                attention_factor: attention_factor(&parameters, factor)?,
+            }
+        }
         Some(other) => {
             let supported = "default, linear, llama3, yarn";
             return Err(parameters.unsupported("rope_type", format!("the scaling `{other}`"), supported));
@@ -223,6 +228,25 @@ fn rotary(text: &JsonObject<'_>, is_vision: bool, head: usize) -> Result<RotaryC
         None
     };
     Ok(RotaryConfiguration { base, dimensions: head, pairing: Pairing::Halves, scaling, axes })
+}
+
+/// Reads YaRN's factor of rotated queries and keys, as transformers does: `attention_factor`, or a
+/// quotient of two factors with the multipliers `mscale` and `mscale_all_dim`, or the factor of the
+/// paper (`_compute_yarn_parameters` in `modeling_rope_utils.py`).
+fn attention_factor(parameters: &JsonObject<'_>, factor: f64) -> Result<f64> {
+    if parameters.get("attention_factor").is_some() {
+        return parameters.positive("attention_factor", None);
+    }
+    let multiplier = |key: &str| Ok::<_, Error>(parameters.number(key)?.filter(|number| *number != 0.0));
+    let (Some(of_one), Some(of_all)) = (multiplier("mscale")?, multiplier("mscale_all_dim")?) else {
+        return Ok(yarn_attention_factor(factor, 1.0));
+    };
+    let quotient = yarn_attention_factor(factor, of_one) / yarn_attention_factor(factor, of_all);
+    if quotient > 0.0 && quotient < 1e30 {
+        return Ok(quotient);
+    }
+    let problem = format!("expected multipliers that give a positive factor, found {of_one} and {of_all}");
+    Err(Error::field(parameters.file, parameters.name("mscale"), problem))
 }
 
 /// Reads the vision tower of Qwen3-VL.

@@ -36,10 +36,10 @@ pub enum Scaling {
     Llama3 {
         /// The factor of low frequencies.
         factor: f64,
-        /// A frequency is low if its period is at least `original / low` tokens.
-        low: f64,
-        /// A frequency is high if its period is at most `original / high` tokens.
-        high: f64,
+        /// A frequency is low if its period is at least `original / low_factor` tokens.
+        low_factor: f64,
+        /// A frequency is high if its period is at most `original / high_factor` tokens.
+        high_factor: f64,
         /// The context length without scaling, in tokens.
         original: f64,
     },
@@ -48,17 +48,23 @@ pub enum Scaling {
         /// The factor of low frequencies.
         factor: f64,
         /// A frequency with at least this many rotations over the original context stays.
-        fast: f64,
+        beta_fast: f64,
         /// A frequency with at most this many rotations is divided by `factor`.
-        slow: f64,
+        beta_slow: f64,
         /// The context length without scaling, in tokens.
         original: f64,
-        /// The factor of rotated queries and keys. With `None`, the factor is that of the
-        /// paper, 0.1·ln(`factor`) + 1.
-        attention: Option<f64>,
+        /// The factor of rotated queries and keys. [`yarn_attention_factor`] has that of the paper.
+        attention_factor: f64,
     },
     /// A divisor for each frequency, from the tensor `rope_freqs.weight`.
     Divisors,
+}
+
+/// Returns YaRN's factor of rotated queries and keys, if positions are stretched by `factor`:
+/// 0.1·`multiplier`·ln(`factor`) + 1, or 1 if `factor` is at most 1. The paper has the multiplier 1
+/// (section 3.4). Transformers and llama.cpp compute the same number (`get_mscale`).
+pub fn yarn_attention_factor(factor: f64, multiplier: f64) -> f64 {
+    if factor <= 1.0 { 1.0 } else { 0.1 * multiplier * factor.ln() + 1.0 }
 }
 
 /// Rotary positions of a model.
@@ -96,21 +102,21 @@ impl RotaryConfiguration {
                 Scaling::None => f,
                 Scaling::Linear { factor } => f / factor,
                 Scaling::Divisors => f / f64::from(divisors[i]),
-                Scaling::Llama3 { factor, low, high, original } => {
+                Scaling::Llama3 { factor, low_factor, high_factor, original } => {
                     // The number of rotations over the original context. The blend is 0 for low
                     // frequencies and 1 for high ones.
                     let rotations = original * f / TAU;
-                    let blend = ((rotations - low) / (high - low)).clamp(0.0, 1.0);
+                    let blend = ((rotations - low_factor) / (high_factor - low_factor)).clamp(0.0, 1.0);
                     f * (blend + (1.0 - blend) / factor)
                 }
-                Scaling::Yarn { factor, fast, slow, original, .. } => {
+                Scaling::Yarn { factor, beta_fast, beta_slow, original, .. } => {
                     // Returns the pair that makes this number of rotations over the original
                     // context.
                     let pair = |rotations: f64| {
                         self.dimensions as f64 * (original / (rotations * TAU)).ln() / (2.0 * self.base.ln())
                     };
                     let last = self.dimensions as f64 - 1.0;
-                    let (from, to) = (pair(fast).floor().max(0.0), pair(slow).ceil().min(last));
+                    let (from, to) = (pair(beta_fast).floor().max(0.0), pair(beta_slow).ceil().min(last));
                     let ramp = ((i as f64 - from) / (to - from).max(1e-3)).clamp(0.0, 1.0);
                     f * (ramp / factor + 1.0 - ramp)
                 }
@@ -122,7 +128,7 @@ impl RotaryConfiguration {
     /// Returns the factor by which rotated queries and keys are multiplied: 1 except with YaRN.
     pub fn attention_factor(&self) -> f32 {
         match self.scaling {
-            Scaling::Yarn { factor, attention, .. } => attention.unwrap_or(0.1 * factor.ln() + 1.0) as f32,
+            Scaling::Yarn { attention_factor, .. } => attention_factor as f32,
             _ => 1.0,
         }
     }
