@@ -79,7 +79,9 @@ impl Error {
 
 /// Returns `text` for a message: in backquotes, escaped, and cut after 60 characters.
 pub(crate) fn quoted(text: &[u8]) -> String {
-    let text = String::from_utf8_lossy(&text[..text.len().min(240)]);
+    // The bytes may be those of a mapped file, so UTF-8 is checked in a copy.
+    let text = text[..text.len().min(240)].to_vec();
+    let text = String::from_utf8_lossy(&text);
     let mut shown: String = text.chars().take(60).flat_map(char::escape_debug).collect();
     if text.chars().nth(60).is_some() {
         shown.push('…');

@@ -55,6 +55,23 @@ fn every_type_and_format_is_read() {
     }
 }
 
+/// Writes to a file after its metadata was read. Text and arrays keep their values.
+#[test]
+fn metadata_are_copies() {
+    let path = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("changed.gguf");
+    let file = Writer::default().text("a", "text").texts("b", &["c", "d"]);
+    let bytes = file.tensor("t", &[8], 0, vec![7; 32]).finish();
+    std::fs::write(&path, &bytes).unwrap();
+    let gguf = Gguf::open(&path).unwrap();
+    // The bytes of the file are changed in place, and 0xff never occurs in UTF-8.
+    let mut file = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
+    std::io::Write::write_all(&mut file, &vec![0xff; bytes.len()]).unwrap();
+    assert_eq!(gguf.get("a").unwrap().text(), Some("text"));
+    let texts: Vec<_> = gguf.get("b").unwrap().array().unwrap().iter().map(|text| text.text()).collect();
+    assert_eq!(texts, [Some("c"), Some("d")]);
+    assert_eq!(gguf.tensor("t").unwrap().bytes.len(), 32);
+}
+
 /// Reads version 2, which has the layout of version 3, and rejects others.
 #[test]
 fn versions() {

@@ -26,10 +26,13 @@ impl FileBytes {
         if metadata.len() == 0 {
             return Ok(FileBytes::Owned(Vec::new()));
         }
-        // SAFETY: the map is read-only, and this crate only ever hands out shared slices of plain
-        // bytes. Another process may write to the file and change the bytes. Such changes are
-        // harmless: each length and offset is checked whenever it is read. If another process
-        // truncates the file, reading beyond its end raises SIGBUS, which ends this process.
+        // SAFETY: the map is read-only. Rust assumes that shared bytes do not change, and the crate
+        // cannot prevent another process from writing to the file. This crate limits the effect of
+        // such changes. Text and metadata of GGUF are checked and read in copies, and lengths and
+        // offsets are checked whenever they are read. Only elements of tensors are read in place,
+        // and any bytes are valid elements. The `safetensors` crate parses its header in place. If
+        // another process truncates the file, reading beyond its end raises SIGBUS, which ends
+        // this process.
         let map = unsafe { memmap2::Mmap::map(&file) }.map_err(failed("map"))?;
         Ok(FileBytes::Mapped(map))
     }

@@ -139,18 +139,17 @@ impl Gguf {
 
     /// Returns keys and values of the metadata in the order of the file.
     pub fn metadata(&self) -> impl Iterator<Item = (&str, MetadataValue<'_>)> {
-        self.entries.iter().map(|entry| (&*entry.key, entry.value(&self.parts[0])))
+        self.entries.iter().map(|entry| (&*entry.key, entry.value()))
     }
 
     /// Returns keys, types and bytes of the metadata in the order of the file.
     pub(crate) fn raw_metadata(&self) -> impl Iterator<Item = (&str, ValueType, &[u8])> {
-        let bytes = &self.parts[0].bytes;
-        self.entries.iter().map(|entry| (&*entry.key, entry.value_type, &bytes[entry.value.clone()]))
+        self.entries.iter().map(|entry| (&*entry.key, entry.value_type, &*entry.bytes))
     }
 
     /// Returns the value of a metadata key.
     pub fn get(&self, key: &str) -> Option<MetadataValue<'_>> {
-        self.by_key.get(key).map(|i| self.entries[*i].value(&self.parts[0]))
+        self.by_key.get(key).map(|i| self.entries[*i].value())
     }
 
     /// Returns the tensors in the order of the files.
@@ -179,9 +178,9 @@ impl Gguf {
             None => Error::field(self.file(), field, format!("expected {expected}, and the file has no such entry")),
             Some(entry) => Error::Damaged {
                 file: self.file().to_owned(),
-                offset: entry.value.start as u64,
+                offset: entry.value_offset as u64,
                 field,
-                problem: format!("expected {expected}, found {}", describe(&entry.value(&self.parts[0]))),
+                problem: format!("expected {expected}, found {}", describe(&entry.value())),
             },
         }
     }

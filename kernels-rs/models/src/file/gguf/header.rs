@@ -25,13 +25,16 @@ pub(super) struct GgufFile {
     pub(super) bytes: FileBytes,
 }
 
-/// A metadata entry, whose value stays in the file.
+/// A metadata entry. The value is a copy: its text stays valid UTF-8 even if another process writes
+/// to the file.
 #[derive(Debug)]
 pub(super) struct MetadataEntry {
     pub(super) key: String,
     pub(super) value_type: ValueType,
     /// The bytes of the value, without its type.
-    pub(super) value: Range<usize>,
+    pub(super) bytes: Box<[u8]>,
+    /// The offset of these bytes in the file.
+    pub(super) value_offset: usize,
     /// The offset of the entry in the file.
     pub(super) offset: usize,
 }
@@ -87,9 +90,9 @@ impl GgufFile {
 
 impl GgufHeader {
     /// Returns the entry of a key, and its value.
-    fn get<'a>(&'a self, part: &'a GgufFile, key: &str) -> Option<(&'a MetadataEntry, MetadataValue<'a>)> {
+    fn get(&self, key: &str) -> Option<(&MetadataEntry, MetadataValue<'_>)> {
         let entry = self.entries.iter().find(|entry| entry.key == key)?;
-        Some((entry, entry.value(part)))
+        Some((entry, entry.value()))
     }
 
     /// Returns an integer of the metadata, or `default` if the key is absent. Rejects a value for
@@ -102,10 +105,10 @@ impl GgufHeader {
         expected: &str,
         accept: fn(u64) -> bool,
     ) -> Result<u64> {
-        let Some((entry, value)) = self.get(part, key) else { return Ok(default) };
+        let Some((entry, value)) = self.get(key) else { return Ok(default) };
         value.unsigned().filter(|number| accept(*number)).ok_or_else(|| Error::Damaged {
             file: part.file.clone(),
-            offset: entry.value.start as u64,
+            offset: entry.value_offset as u64,
             field: format!("metadata `{key}`"),
             problem: format!("expected {expected}, found {}", describe(&value)),
         })
@@ -148,9 +151,9 @@ impl GgufHeader {
 
 impl MetadataEntry {
     /// Returns the value. The reader has checked the value, so the fallback is taken only if
-    /// another process has changed the file since.
-    pub(super) fn value<'a>(&self, part: &'a GgufFile) -> MetadataValue<'a> {
-        let mut cursor = FileCursor { file: &part.file, bytes: &part.bytes[self.value.clone()], offset: 0 };
+    /// another process changed the file between the check and the copy.
+    pub(super) fn value(&self) -> MetadataValue<'_> {
+        let mut cursor = FileCursor { file: "", bytes: &self.bytes, offset: 0 };
         value(&mut cursor, self.value_type, 0).unwrap_or(MetadataValue::Bool(false))
     }
 }
@@ -190,7 +193,8 @@ fn entry(cursor: &mut FileCursor<'_>, i: u64) -> Result<MetadataEntry> {
         }
         other => other,
     })?;
-    Ok(MetadataEntry { key, value_type, value: start..cursor.offset, offset })
+    let bytes = cursor.bytes[start..cursor.offset].into();
+    Ok(MetadataEntry { key, value_type, bytes, value_offset: start, offset })
 }
 
 /// Reads the record of tensor number `i`. The range of the tensor counts from the end of the header
