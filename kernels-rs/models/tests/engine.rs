@@ -8,7 +8,9 @@ mod support;
 
 use kernel_dsl::compiler::launch::DeviceFacts;
 use kernels_rs::blocks::heads::WIDTHS;
+use models::engine::cache::SequencePages;
 use models::engine::linear::{FileRows, LinearLayer};
+use models::engine::timing::TimedStep;
 use models::engine::{Batch, Generation, Sampler, Sampling, SessionOptions, StopReason};
 use models::file::TensorFormat;
 use models::file::gguf::Gguf;
@@ -620,6 +622,45 @@ fn steps_of_several_sequences(cache: CacheFormat, bound: f32) {
     assert!(model.batch(options, 17).unwrap_err().to_string().contains("1 to 16 sequences, found 17"));
     assert!(model.batch(options, 0).is_err());
     assert!(model.session(SessionOptions { drafts: 16, ..options }).is_err());
+}
+
+/// Rejects options and steps without tokens, instead of a panic.
+#[test]
+fn options_without_tokens_are_refused() {
+    let device = Device::cpu();
+    // A kernel that is timed alone reads memory that other kernels of the step did not write.
+    device.set_checks(Checks::Values);
+    let model = Model::load(&device, &small("zeros", "qwen2", true)).unwrap();
+    let options = SessionOptions { context_size: 8, ..SessionOptions::default() };
+    let decode = |sequences| TimedStep::Decode { sequences, before: 2 };
+    let zeros = [
+        SessionOptions { context_size: 0, ..options },
+        SessionOptions { chunk_size: 0, ..options },
+        SessionOptions { page: 0, ..options },
+    ];
+    for options in zeros {
+        let errors = [
+            model.session(options).unwrap_err(),
+            model.batch(options, 2).unwrap_err(),
+            model.step_times(options, decode(1)).unwrap_err(),
+            model.step_times(options, decode(2)).unwrap_err(),
+            model.step_times(options, TimedStep::Prompt { tokens: 1, before: 0 }).unwrap_err(),
+        ];
+        for error in errors.map(|error| error.to_string()) {
+            assert!(error.contains("a context size, chunks and pages of 1 token or more, found "), "{error}");
+        }
+    }
+    for sequences in [0, 17] {
+        let error = model.step_times(options, decode(sequences)).unwrap_err().to_string();
+        assert!(error.contains(&format!("1 to 16 sequences, found {sequences}")), "{error}");
+    }
+    for (tokens, before) in [(0, 0), (0, 3), (1, usize::MAX), (2, u32::MAX as usize - 2)] {
+        let error = model.step_times(options, TimedStep::Prompt { tokens, before }).unwrap_err().to_string();
+        assert_eq!(error, format!("cannot time a step: expected 1 to 2³² − 2 tokens, found {tokens} after {before}"));
+    }
+    model.step_times(options, decode(3)).unwrap();
+    assert_eq!(SequencePages::new(2, 5, 0).extents(), [10, 1]);
+    assert_eq!(SequencePages::new(1, 0, 0).extents(), [0, 1]);
 }
 
 /// Drafts the tokens of a text that repeats itself, and draws the same tokens as without drafts.

@@ -105,19 +105,7 @@ impl Batch {
 
     /// Makes empty sequences, with the errors of [`Model::batch`].
     pub(super) fn new(model: Model, options: SessionOptions, sequences: usize) -> Result<Batch> {
-        let refused = |what: &str| Err(Error::field("a batch", "options", format!("expected {what}")));
-        if options.context_size == 0 || options.chunk_size == 0 || options.page == 0 {
-            return refused("a context size, chunks and pages of 1 token or more");
-        }
-        if options.drafts >= Batch::MAX_SEQUENCES {
-            return refused(&format!("at most {} drafts, found {}", Batch::MAX_SEQUENCES - 1, options.drafts));
-        }
-        if !(1..=Batch::MAX_SEQUENCES).contains(&sequences) {
-            return refused(&format!("1 to {} sequences, found {sequences}", Batch::MAX_SEQUENCES));
-        }
-        if options.context_size.checked_mul(sequences).is_none_or(|rows| rows >= u32::MAX as usize) {
-            return refused(&format!("fewer than 2³² − 1 tokens, found {sequences} times {}", options.context_size));
-        }
+        options.check(sequences)?;
         let pages = SequencePages::new(sequences, options.context_size, options.page);
         let executor: Box<dyn BatchExecutor> = match options.cache {
             CacheFormat::F32 => Box::new(GraphExecutor::<f32>::new(&model, options, sequences, &pages)?),

@@ -225,10 +225,9 @@ pub struct SequencePages {
 
 impl SequencePages {
     /// Makes tables for `sequences` sequences of up to `context_size` tokens, with `page_tokens`
-    /// tokens a page. A single sequence has one page. `sequences`, `context_size` and `page_tokens`
-    /// are at least 1.
+    /// tokens a page. A single sequence has one page. A page of 0 tokens counts as one of 1 token.
     pub fn new(sequences: usize, context_size: usize, page_tokens: usize) -> SequencePages {
-        let page_tokens = if sequences == 1 { context_size } else { page_tokens.min(context_size) };
+        let page_tokens = if sequences == 1 { context_size } else { page_tokens.min(context_size) }.max(1);
         let pages_per_sequence = context_size.div_ceil(page_tokens);
         let table = |sequence: usize| {
             (sequence * pages_per_sequence..(sequence + 1) * pages_per_sequence).map(|page| page as u32).collect()

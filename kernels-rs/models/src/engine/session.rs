@@ -49,6 +49,28 @@ impl Default for SessionOptions {
     }
 }
 
+impl SessionOptions {
+    /// Rejects options that are outside their ranges, or do not fit this number of sequences.
+    pub(super) fn check(&self, sequences: usize) -> Result<()> {
+        let SessionOptions { context_size, chunk_size, page, drafts, .. } = *self;
+        let refused = |what: &str| Err(Error::field("a batch", "options", format!("expected {what}")));
+        if context_size == 0 || chunk_size == 0 || page == 0 {
+            let found = format!("found {context_size}, {chunk_size} and {page}");
+            return refused(&format!("a context size, chunks and pages of 1 token or more, {found}"));
+        }
+        if drafts >= Batch::MAX_SEQUENCES {
+            return refused(&format!("at most {} drafts, found {drafts}", Batch::MAX_SEQUENCES - 1));
+        }
+        if !(1..=Batch::MAX_SEQUENCES).contains(&sequences) {
+            return refused(&format!("1 to {} sequences, found {sequences}", Batch::MAX_SEQUENCES));
+        }
+        if context_size.checked_mul(sequences).is_none_or(|rows| rows >= u32::MAX as usize) {
+            return refused(&format!("fewer than 2³² − 1 tokens, found {sequences} times {context_size}"));
+        }
+        Ok(())
+    }
+}
+
 /// A sequence of tokens, with its keys and values on the devices of a model.
 #[derive(Debug)]
 pub struct Session(Batch);

@@ -264,8 +264,19 @@ impl Model {
     /// prompt of more than 16 tokens.
     ///
     /// # Errors
-    /// If a prompt of more than 16 tokens exceeds the context size, or memory runs out.
+    /// If a prompt of more than 16 tokens exceeds the context size, or a prompt has no tokens. Also
+    /// if a sequence would have 2³² − 1 tokens or more, or memory runs out. Also returns the errors
+    /// of [`batch`](Model::batch).
     pub fn step_times(&self, options: SessionOptions, step: TimedStep) -> crate::Result<StepTimes> {
+        let (sequences, width, before) = match step {
+            TimedStep::Decode { sequences, before } => (sequences, sequences, before),
+            TimedStep::Prompt { tokens, before } => (1, tokens, before),
+        };
+        options.check(sequences)?;
+        if width == 0 || before.checked_add(width).is_none_or(|tokens| tokens >= u32::MAX as usize) {
+            let problem = format!("expected 1 to 2³² − 2 tokens, found {width} after {before}");
+            return Err(crate::Error::Tokens { action: "time a step", problem });
+        }
         match options.cache {
             CacheFormat::F32 => time_step::<f32>(self, options, step),
             CacheFormat::F16 => time_step::<f16>(self, options, step),
