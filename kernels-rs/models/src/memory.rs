@@ -2,6 +2,7 @@
 //! No tensor is loaded.
 
 use crate::configuration::Configuration;
+use crate::engine::model::StepMemory;
 use crate::error::{Error, Result};
 use crate::file::TensorFormat;
 use kernels_rs::attention::cache::BLOCK;
@@ -79,7 +80,8 @@ pub struct MemoryNeeds {
     pub cache: u64,
     /// Keys and values of one token, in the layers of the device.
     pub cache_per_token: u64,
-    /// Values between the kernels of a layer, and the logits of all sequences on the last device.
+    /// Values between the kernels of a layer, and logits on the last device: see
+    /// [`Configuration::memory`].
     pub activations: u64,
 }
 
@@ -109,20 +111,26 @@ impl Configuration {
     /// Estimates the bytes that the model needs on one device. `weights` are the bytes of its
     /// tensors, such as those of [`Checkpoint::weight_bytes`](crate::Checkpoint::weight_bytes).
     ///
-    /// The estimate of activations counts one layer. Apart from x, which is `f32`, all values count
-    /// as 16 bits an element:
+    /// Layers use the same memory for activations, one after another. The estimate counts the
+    /// following values in `f32`, and the last ones in the format of the cache:
     ///
-    /// | value | bytes a token of a chunk |
+    /// | values | elements a token |
     /// |---|---|
-    /// | x, between layers | 4·width |
-    /// | x after a norm | 2·width |
-    /// | queries, keys, values | 2·(heads + 2·kv_heads)·head |
-    /// | output of attention | 2·heads·head |
-    /// | gate, up and their product, for each expert in use | 6·inner |
+    /// | two sums between layers, the result of a branch, a norm | 4·width |
+    /// | queries, keys, values | (heads + 2·kv_heads)·head |
+    /// | queries after rotation, output of attention | 2·heads·head |
+    /// | gate, up and their product | 3·inner |
+    /// | with experts: logits of the router | count of experts |
+    /// | with experts, for each in use: gate, up, product, result | 3·inner + width |
+    /// | queries and output of attention, of a prompt | 2·heads·head |
     ///
-    /// The logits of each sequence are 4·vocabulary bytes. The engine allocates about twice as much
-    /// for the values of the table: it stores queries, keys, values, gate and up in `f32`, and two
-    /// further `f32` vectors of the width.
+    /// The tokens are those of a chunk, and of the graphs of steps: one graph each for 1, 2, 4, …
+    /// sequences, up to all of them. Experts have further rows, up to whole tiles of a product, and
+    /// in a graph each layer has separate memory for them. Logits have 4·vocabulary bytes for each
+    /// token of a graph, and for the prompt.
+    ///
+    /// Memory of library calls that depends on the device is not counted, such as partial sums of
+    /// products.
     pub fn memory(&self, plan: MemoryPlan, weights: u64) -> MemoryNeeds {
         self.device_memory(plan, weights, self.layers, true)
     }
@@ -196,18 +204,19 @@ impl Configuration {
 
     /// Estimates the bytes of a device that has `layers` layers.
     fn device_memory(&self, plan: MemoryPlan, weights: u64, layers: usize, has_logits: bool) -> MemoryNeeds {
-        let Configuration { width, heads, head, inner, vocabulary, .. } = *self;
-        let networks = self.experts.as_ref().map_or(1, |experts| experts.used) as u64;
-        let token = 6 * width + 2 * self.projection_rows() + 2 * heads * head;
-        let token = token as u64 + 6 * inner as u64 * networks;
-        let tokens = plan.chunk_size.max(plan.sequences);
-        let logits = if has_logits { plan.sequences.saturating_mul(4 * vocabulary as u64) } else { 0 };
+        let prompt = StepMemory::prompt_bytes(self, plan.cache, plan.chunk_size.min(plan.tokens));
+        let widest = plan.sequences.clamp(1, 1 << 32).next_power_of_two();
+        let widths = (0..=widest.ilog2()).map(|i| 1 << i);
+        let graphs =
+            widths.map(|width| StepMemory::graph_bytes(self, layers.max(1), width)).fold(0, u64::saturating_add);
+        // The graphs for 1, 2, 4, … sequences have 2·widest − 1 tokens, and the prompt has one.
+        let logits = if has_logits { (4 * self.vocabulary as u64).saturating_mul(2 * widest) } else { 0 };
         let cache_per_token = layers as u64 * self.cache_of_layer(plan.cache);
         MemoryNeeds {
             weights,
             cache: cache_per_token.saturating_mul(plan.tokens),
             cache_per_token,
-            activations: tokens.saturating_mul(token).saturating_add(logits),
+            activations: prompt.saturating_add(graphs).saturating_add(logits),
         }
     }
 }

@@ -14,7 +14,7 @@ use models::engine::timing::TimedStep;
 use models::engine::{Batch, Generation, Sampler, Sampling, SessionOptions, StopReason};
 use models::file::TensorFormat;
 use models::file::gguf::Gguf;
-use models::memory::CacheFormat;
+use models::memory::{CacheFormat, MemoryPlan};
 use models::quantize::quantized;
 use models::template::{Conversation, Message};
 use models::tokenizer::Encoding;
@@ -661,6 +661,44 @@ fn options_without_tokens_are_refused() {
     model.step_times(options, decode(3)).unwrap();
     assert_eq!(SequencePages::new(2, 5, 0).extents(), [10, 1]);
     assert_eq!(SequencePages::new(1, 0, 0).extents(), [0, 1]);
+}
+
+/// Compares the estimate of activations with the bytes that the device allocates for the graphs of
+/// a batch, and for a prompt in one chunk. The estimate does not count partial sums of products.
+#[test]
+fn activations_are_estimated() {
+    for (architecture, quantized, cache, sequences) in [
+        ("qwen3", false, CacheFormat::F32, 1),
+        ("llama", true, CacheFormat::F16, 8),
+        ("qwen2", true, CacheFormat::Q8_0, 1),
+        ("qwen3moe", true, CacheFormat::F16, 1),
+    ] {
+        let device = Device::cpu();
+        device.set_checks(Checks::Values);
+        let model = Model::load(&device, &small(&format!("estimate-{architecture}"), architecture, quantized)).unwrap();
+        let tokens: Vec<u32> = (0..256).map(|i| i * 7 % TOKENS as u32).collect();
+        let loaded = device.memory();
+        let options = SessionOptions { context_size: 256, chunk_size: 256, cache, ..SessionOptions::default() };
+        let mut batch = model.batch(options, sequences).unwrap();
+        batch.set(0, &tokens).unwrap();
+        while !batch.prefill(0).unwrap() {}
+        let peak = device.memory().peak_in_use;
+        assert!(
+            peak > loaded.peak_in_use,
+            "{architecture}: loading takes {} bytes, the prompt {peak}",
+            loaded.peak_in_use
+        );
+        let plan = MemoryPlan { tokens: 256 * sequences as u64, sequences: sequences as u64, chunk_size: 256, cache };
+        let needs = model.configuration.memory(plan, loaded.in_use);
+        let found = (peak - loaded.in_use - needs.cache) as f64 / needs.activations as f64;
+        println!("{architecture}, {sequences} sequences: {found} of the estimate of {} bytes", needs.activations);
+        assert!(
+            (0.9..1.1).contains(&found),
+            "{architecture}, {sequences} sequences: {found} of {} bytes",
+            needs.activations
+        );
+        assert_eq!(needs.total(), loaded.in_use + needs.cache + needs.activations);
+    }
 }
 
 /// Drafts the tokens of a text that repeats itself, and draws the same tokens as without drafts.

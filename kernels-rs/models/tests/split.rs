@@ -340,8 +340,8 @@ fn fit_prints_the_bytes_of_each_device() {
         }
         let totals = devices.iter().map(|device| device["total"].as_u64().unwrap()).sum::<u64>();
         assert_eq!(two["total"].as_u64(), Some(totals));
-        // Each device has activations, and the last one also has the logits.
-        let logits = 4 * TOKENS;
+        // Each device has activations. The last one also has the logits of a prompt and of a step.
+        let logits = 2 * 4 * TOKENS;
         let of_layer = devices[0]["memory"]["activations"].as_u64().unwrap();
         assert_eq!(devices[1]["memory"]["activations"].as_u64(), Some(of_layer + logits));
         assert_eq!(one["memory"]["activations"].as_u64(), Some(of_layer + logits));

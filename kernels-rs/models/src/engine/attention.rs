@@ -121,6 +121,13 @@ impl AttentionMemory {
             tokens,
         })
     }
+
+    /// Returns the number of elements that are allocated for a token: queries, keys and values; the
+    /// queries after rotation; and the result of attention in `f32`, its widest form. Memory for
+    /// parts of the keys and for exact weights is not counted.
+    pub(super) fn elements_per_token(shape: AttentionShape) -> usize {
+        shape.projected() + 2 * shape.heads * shape.head
+    }
 }
 
 /// Attention of few tokens. The kernel of the projection also computes the norm of its input, and

@@ -65,6 +65,12 @@ impl HiddenStates {
         Ok(HiddenStates { sums, branch: memory()?, is_branch_pending: false, normed, extents: [tokens, width], exact })
     }
 
+    /// Returns the number of elements that are allocated for a token of `width` elements: two sums,
+    /// the result of a branch, and the norm in `f32`, its widest form.
+    pub(super) const fn elements_per_token(width: usize) -> usize {
+        4 * width
+    }
+
     /// Begins a step of `tokens` tokens. Returns the sum, `[tokens, width]`, for the caller to
     /// write.
     ///
@@ -264,6 +270,12 @@ impl BlockMemory {
     ) -> Result<BlockMemory, Error> {
         let attention = attention::AttentionMemory::new(on, shape, tokens, context_size, exact)?;
         Ok(BlockMemory { attention, network: network::NetworkMemory::new(on, inner, tokens, exact)? })
+    }
+
+    /// Returns the number of elements that are allocated for a token. A network has `inner`
+    /// elements.
+    pub(super) fn elements_per_token(shape: attention::AttentionShape, inner: usize) -> usize {
+        attention::AttentionMemory::elements_per_token(shape) + network::NetworkMemory::elements_per_token(inner)
     }
 }
 

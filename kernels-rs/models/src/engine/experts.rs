@@ -3,6 +3,7 @@
 
 use super::linear::{LinearLayer, in_row_chunks};
 use super::operand::{ActivationOperand, refused_operand};
+use crate::configuration::Experts;
 use kernels_rs::Queue;
 use kernels_rs::activation::{fast_swiglu, swiglu};
 use kernels_rs::elementwise::map2;
@@ -39,6 +40,24 @@ impl ExpertNetworks {
             return Err(crate::Error::tensor("experts", "gate, up and down", problem));
         }
         Ok(ExpertNetworks { router, routing, gate, up, down })
+    }
+
+    /// Returns the number of elements that [`run`](ExpertNetworks::run) allocates for some tokens
+    /// of `width` elements: the logits of the router, and gate, up, their product and the result of
+    /// each expert. Gate and up have `inner` elements each.
+    pub(super) fn elements(experts: &Experts, [width, inner]: [usize; 2], tokens: u64) -> u64 {
+        let (count, routes) = (experts.count as u64, tokens.saturating_mul(experts.used as u64));
+        // `Routes::rows` fills the rows of each expert up to whole tiles. The rows of a tile follow
+        // from the mean number of tokens of an expert.
+        let tile = match routes.div_ceil(count.max(1)) {
+            0..=1 => 1,
+            2..=8 => 8,
+            9..=16 => 16,
+            17..=48 => 32,
+            _ => 64,
+        };
+        let rows = routes.saturating_add(count.min(routes) * (tile - 1));
+        tokens.saturating_mul(count).saturating_add(rows.saturating_mul((3 * inner + width) as u64))
     }
 
     /// Queues y ← the experts of x, both `[tokens, width]`. x has the form `F32`. With `exact`,

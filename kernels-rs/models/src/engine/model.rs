@@ -5,6 +5,7 @@ use super::batch::Batch;
 use super::block::{BlockMemory, HiddenStates, NormLayer};
 use super::cache::KeyValues;
 use super::embedding::Embedding;
+use super::experts::ExpertNetworks;
 use super::linear::{LinearLayer, convert};
 use super::load::Loader;
 use super::prompt::IMAGE_MARKUP;
@@ -16,9 +17,11 @@ use crate::checkpoint::Checkpoint;
 use crate::configuration::{Configuration, Scaling};
 use crate::error::{Error, Result};
 use crate::image::ImageProcessor;
+use crate::memory::CacheFormat;
 use crate::template::ChatTemplate;
 use crate::tensors::TensorRole;
 use crate::tokenizer::Tokenizer;
+use kernel_dsl::half::f16;
 use kernels_rs::Queue;
 use kernels_rs::rotary;
 use runtime::{BufferView, BufferViewMut, Device};
@@ -277,5 +280,46 @@ impl StepMemory {
         let inner = if experts.is_some() { 0 } else { inner };
         let blocks = BlockMemory::new(on, AttentionShape::of(configuration), inner, tokens, context_size, exact)?;
         Ok(StepMemory { activations: HiddenStates::new(on, tokens, width, exact)?, blocks })
+    }
+
+    /// Returns the bytes of activations of a step of `tokens` tokens: the memory that
+    /// [`new`](StepMemory::new) and the layers allocate, with operands of products in `f32`. There
+    /// is memory for the experts of `layers` layers. Further memory of library calls, such as
+    /// partial sums, depends on the device, and is not counted.
+    fn bytes(configuration: &Configuration, layers: usize, tokens: u64) -> u64 {
+        let Configuration { width, inner: inner_size, ref experts, .. } = *configuration;
+        let (inner, of_experts) = match experts {
+            None => (inner_size, 0),
+            Some(experts) => (0, ExpertNetworks::elements(experts, [width, inner_size], tokens)),
+        };
+        let shape = AttentionShape::of(configuration);
+        let token = HiddenStates::elements_per_token(width) + BlockMemory::elements_per_token(shape, inner);
+        let elements = tokens.saturating_mul(token as u64).saturating_add(of_experts.saturating_mul(layers as u64));
+        elements.saturating_mul(size_of::<f32>() as u64)
+    }
+
+    /// Estimates the bytes of activations of the graph of a step of `tokens` tokens. The experts of
+    /// each layer have separate memory in a graph.
+    pub(crate) fn graph_bytes(configuration: &Configuration, layers: usize, tokens: u64) -> u64 {
+        StepMemory::bytes(configuration, layers, tokens)
+    }
+
+    /// Estimates the bytes of activations of a chunk of `tokens` tokens of a prompt. Layers use the
+    /// same memory one after another.
+    pub(crate) fn prompt_bytes(configuration: &Configuration, cache: CacheFormat, tokens: u64) -> u64 {
+        let conversion = StepMemory::conversion_bytes_per_token(configuration, cache) as u64;
+        StepMemory::bytes(configuration, 1, tokens).saturating_add(tokens.saturating_mul(conversion))
+    }
+
+    /// Returns the bytes that attention allocates in addition for a token of a prompt. Queries and
+    /// results are converted to the format in which attention of a cache computes. A cache of Q8_0
+    /// also needs keys and values in `f32` before they are quantized.
+    fn conversion_bytes_per_token(configuration: &Configuration, cache: CacheFormat) -> usize {
+        let Configuration { heads, kv_heads, head, .. } = *configuration;
+        match cache {
+            CacheFormat::F32 => 2 * heads * head * size_of::<f32>(),
+            CacheFormat::F16 => 2 * heads * head * size_of::<f16>(),
+            CacheFormat::Q8_0 => (2 * heads * head * size_of::<f16>()).max(2 * kv_heads * head * size_of::<f32>()),
+        }
     }
 }

@@ -44,6 +44,12 @@ impl NetworkMemory {
             exact,
         })
     }
+
+    /// Returns the number of elements that are allocated for a token: the results of gate and up,
+    /// and the input of down in `f32`, its widest form.
+    pub(super) const fn elements_per_token(inner: usize) -> usize {
+        3 * inner
+    }
 }
 
 /// A network for few tokens, in two kernels that also compute the norm, the gate and the residual

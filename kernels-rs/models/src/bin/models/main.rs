@@ -155,7 +155,8 @@ enum Command {
         #[arg(long)]
         json: bool,
     },
-    /// Prints the memory that a model needs, and checks that its tensors are complete.
+    /// Estimates the memory of weights, cache and activations, and checks that all tensors of a
+    /// model are there.
     Fit {
         /// The GGUF or safetensors file of a model, or its folder.
         file: PathBuf,
