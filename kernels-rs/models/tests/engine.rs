@@ -22,7 +22,7 @@ use models::{Checkpoint, Model};
 use reference::{Reference, likeliest};
 use runtime::Device;
 use runtime::interpreter::Checks;
-use small::{GROUPS, HEAD, LAYERS, TOKENS, random, small, small_with_heads};
+use small::{GROUPS, HEAD, LAYERS, TOKENS, random, small, small_with_heads, talking};
 use std::path::PathBuf;
 use support::smollm2;
 
@@ -698,6 +698,40 @@ fn activations_are_estimated() {
             needs.activations
         );
         assert_eq!(needs.total(), loaded.in_use + needs.cache + needs.activations);
+    }
+}
+
+/// Draws tokens with each option of sampling on the command line.
+#[test]
+fn the_command_has_the_options_of_sampling() {
+    let path = talking("options", 64, false);
+    let sampling = Sampling {
+        seed: 3,
+        temperature: 1.5,
+        top_k: 20,
+        top_p: 0.9,
+        min_p: 0.01,
+        repetition_penalty: 1.2,
+        frequency_penalty: 0.3,
+        presence_penalty: 0.5,
+    };
+    let device = Device::cpu();
+    device.set_checks(Checks::Values);
+    let mut session = Model::load(&device, &path).unwrap().session(SessionOptions::default()).unwrap();
+    for (sampling, arguments) in [
+        (
+            sampling,
+            "--seed 3 --temperature 1.5 --top-k 20 --top-p 0.9 --min-p 0.01 --repetition-penalty 1.2 \
+             --frequency-penalty 0.3 --presence-penalty 0.5",
+        ),
+        (Sampling::default(), ""),
+    ] {
+        let generation = Generation { sampling, max_tokens: 9, ..Generation::default() };
+        let text: String = session.generate("ab", &generation).unwrap().map(|token| token.unwrap().text).collect();
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_models"));
+        command.arg("generate").arg(&path).args(["--prompt", "ab", "--max-tokens", "9", "--device", "cpu"]);
+        let output = command.args(arguments.split_whitespace()).output().unwrap();
+        assert_eq!(String::from_utf8_lossy(&output.stdout), format!("ab{text}\n"), "{arguments}");
     }
 }
 

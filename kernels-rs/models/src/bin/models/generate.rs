@@ -23,31 +23,8 @@ pub struct GenerateOptions {
     /// The context size: the largest number of tokens of prompt and answers together.
     #[arg(long = "ctx-size", default_value_t = 4096)]
     context_size: usize,
-    /// The sampling temperature, which divides logits. 0 always takes the likeliest token.
-    #[arg(long, default_value_t = 0.0)]
-    temperature: f32,
-    /// The seed of random numbers. Equal seeds give equal tokens.
-    #[arg(long, default_value_t = 0)]
-    seed: u64,
-    /// Draws from this many of the likeliest tokens; 0 for all.
-    #[arg(long, default_value_t = 0)]
-    top_k: usize,
-    /// Draws from the likeliest tokens whose probabilities add up to this; 1 for all.
-    #[arg(long, default_value_t = 1.0)]
-    top_p: f32,
-    /// Draws from tokens with at least this fraction of the largest probability; 0 for all.
-    #[arg(long, default_value_t = 0.0)]
-    min_p: f32,
-    /// Lowers the logits of tokens in prompt and answer: divides positive ones by this number, and
-    /// multiplies the others by it.
-    #[arg(long, default_value_t = 1.0)]
-    repetition_penalty: f32,
-    /// Subtracts this from the logit of a token for each time that the token was generated.
-    #[arg(long, default_value_t = 0.0)]
-    frequency_penalty: f32,
-    /// Subtracts this from the logit of each token that was generated.
-    #[arg(long, default_value_t = 0.0)]
-    presence_penalty: f32,
+    #[command(flatten)]
+    sampling: Sampling,
     /// A string at which an answer ends. The option may be given several times.
     #[arg(long)]
     stop: Vec<String>,
@@ -58,28 +35,8 @@ pub struct GenerateOptions {
 
 impl GenerateOptions {
     fn generation(&self, parse_special: bool) -> Generation {
-        let GenerateOptions {
-            temperature,
-            seed,
-            top_k,
-            top_p,
-            min_p,
-            repetition_penalty,
-            frequency_penalty,
-            presence_penalty,
-            ..
-        } = *self;
-        let sampling = Sampling {
-            seed,
-            temperature,
-            top_k,
-            top_p,
-            min_p,
-            repetition_penalty,
-            frequency_penalty,
-            presence_penalty,
-        };
-        Generation { sampling, max_tokens: self.max_tokens, stops: self.stop.clone(), parse_special }
+        let GenerateOptions { sampling, max_tokens, ref stop, .. } = *self;
+        Generation { sampling, max_tokens, stops: stop.clone(), parse_special }
     }
 
     /// Loads a model, and makes a session with the context size of the options.
