@@ -10,7 +10,7 @@ use crate::file::{FileTensor, TensorFormat};
 use crate::memory::WeightBytes;
 use crate::template::ChatTemplate;
 use crate::tensors::{Naming, TensorRequirement, TensorRole, is_derived};
-use crate::tokenizer::{Tokenizer, configuration};
+use crate::tokenizer::{Tokenizer, read_json_or_null};
 use serde_json::Value;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -124,7 +124,7 @@ impl Checkpoint {
             },
             Files::Safetensors(_) => {
                 let path = self.folder.join("config.json");
-                let json = configuration(&path)?;
+                let json = read_json_or_null(&path)?;
                 if json.is_null() {
                     let problem = "the file is required beside safetensors, and it is absent";
                     return Err(Error::field(&name(&path), "file", problem));
@@ -164,7 +164,7 @@ impl Checkpoint {
                     Some(String::from_utf8_lossy(&bytes).into_owned())
                 } else {
                     let path = self.folder.join("tokenizer_config.json");
-                    default_template(&name(&path), &configuration(&path)?["chat_template"])?
+                    default_template(&name(&path), &read_json_or_null(&path)?["chat_template"])?
                 }
             }
         };
@@ -178,7 +178,7 @@ impl Checkpoint {
     }
 
     /// Returns the size of all tensors in the files, in bytes.
-    pub fn bytes(&self) -> u64 {
+    pub fn tensor_bytes(&self) -> u64 {
         self.tensors().iter().map(|tensor| tensor.bytes.len() as u64).sum()
     }
 
@@ -224,7 +224,7 @@ impl Checkpoint {
         let is_expert = matches!(role, TensorRole::ExpertGate | TensorRole::ExpertUp | TensorRole::ExpertDown);
         let is_vector = rank == 1 && !matches!(role, TensorRole::Vision(_));
         let is_read: fn(TensorFormat) -> bool = match (is_expert, is_vector) {
-            (true, _) => |format| format.blocks().is_some(),
+            (true, _) => |format| format.quant_format().is_some(),
             (false, true) => TensorFormat::is_dense,
             (false, false) => TensorFormat::has_kernels,
         };
@@ -267,7 +267,7 @@ impl Checkpoint {
                     all.last += if configuration.has_tied_output { bytes } else { 0 };
                 }
                 TensorRole::OutputNorm | TensorRole::Output | TensorRole::RotaryDivisors => all.last += bytes,
-                _ => all.layers[needed.layer] += bytes,
+                _ => all.layers[needed.index] += bytes,
             }
         }
         Ok(all)
@@ -278,7 +278,7 @@ impl Checkpoint {
     ///
     /// # Errors
     /// Returns the errors of [`Checkpoint::weights`].
-    pub fn read_per_step(&self, configuration: &Configuration) -> Result<u64> {
+    pub fn weight_bytes_per_step(&self, configuration: &Configuration) -> Result<u64> {
         let weights = self.weights(configuration)?;
         // A tied embedding is also the output matrix, which each step reads whole.
         let read = |(needed, tensor): &(TensorRequirement, FileTensor<'_>)| {

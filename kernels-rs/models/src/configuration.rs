@@ -72,7 +72,7 @@ pub struct Configuration {
     /// The number of tokens of the vocabulary: rows of the embedding.
     pub vocabulary: usize,
     /// The context length: tokens of the longest sequence that the model was trained for.
-    pub context: usize,
+    pub context_length: usize,
     /// The number of layers.
     pub layers: usize,
     /// The hidden size: elements of a token between layers.
@@ -82,9 +82,9 @@ pub struct Configuration {
     /// The number of heads of keys, and of values. `heads / kv_heads` heads of queries share each.
     pub kv_heads: usize,
     /// Elements of a head.
-    pub head: usize,
+    pub head_size: usize,
     /// The inner size of the feed-forward network, or of one expert: rows of its gate matrix.
-    pub inner: usize,
+    pub inner_size: usize,
     /// The number that norms add to the mean square.
     #[serde(serialize_with = "shortest")]
     pub epsilon: f32,
@@ -95,7 +95,7 @@ pub struct Configuration {
     /// Whether the embedding is also the output matrix.
     pub has_tied_output: bool,
     /// The number of first layers after which features of images are added.
-    pub deepstack: usize,
+    pub deepstack_layers: usize,
     /// The vision tower, if the files of the model have one.
     pub vision: Option<VisionConfiguration>,
 }
@@ -121,7 +121,7 @@ pub struct VisionConfiguration {
     /// The number of heads. Each has `width / heads` elements.
     pub heads: usize,
     /// The inner size of the feed-forward network.
-    pub inner: usize,
+    pub inner_size: usize,
     /// The side of a patch in pixels.
     pub patch: usize,
     /// Frames of a patch. A still image is repeated in each frame.
@@ -194,7 +194,7 @@ impl Configuration {
     /// Checks that sizes are consistent, and that kernels support heads of this size. `heads` and
     /// `head` are the keys that messages name.
     fn check(self, fields: &impl ConfigurationFields, heads: &str, head: &str) -> Result<Configuration> {
-        let Configuration { heads: n, kv_heads, head: size, .. } = self;
+        let Configuration { heads: n, kv_heads, head_size: size, .. } = self;
         if !n.is_multiple_of(kv_heads) {
             let problem = format!("expected a multiple of the {kv_heads} heads of keys, found {n}");
             return Err(Error::field(fields.file(), fields.name(heads), problem));
@@ -216,11 +216,6 @@ impl Configuration {
             return Err(Error::field(fields.file(), "vision", problem));
         }
         Ok(self)
-    }
-
-    /// Returns the number of rows of the matrix that computes queries, keys and values.
-    pub fn projection_rows(&self) -> usize {
-        (self.heads + 2 * self.kv_heads) * self.head
     }
 }
 

@@ -128,7 +128,7 @@ pub struct ImageProcessor {
     /// The side, in patches, of a square that becomes one token.
     merge: usize,
     /// The minimum number of pixels of a resized image, and the maximum.
-    pixels: [u64; 2],
+    pixel_limits: [u64; 2],
     /// The mean of each color, which is subtracted. The bytes 0 to 255 count as 0 to 1.
     mean: [f32; 3],
     /// The standard deviation of each color, by which the difference is divided.
@@ -140,7 +140,7 @@ impl ImageProcessor {
     /// deviation of 0.5.
     pub fn new(vision: &VisionConfiguration) -> ImageProcessor {
         let VisionConfiguration { patch, merge, .. } = *vision;
-        ImageProcessor { patch, merge, pixels: [1 << 16, 1 << 24], mean: [0.5; 3], deviation: [0.5; 3] }
+        ImageProcessor { patch, merge, pixel_limits: [1 << 16, 1 << 24], mean: [0.5; 3], deviation: [0.5; 3] }
     }
 
     /// Reads the settings of a checkpoint from `preprocessor_config.json`, or from the metadata of
@@ -148,7 +148,7 @@ impl ImageProcessor {
     ///
     /// # Errors
     /// If a file is damaged, or a field is out of range or needs something this crate lacks.
-    pub fn of(checkpoint: &Checkpoint, vision: &VisionConfiguration) -> Result<ImageProcessor> {
+    pub fn from_checkpoint(checkpoint: &Checkpoint, vision: &VisionConfiguration) -> Result<ImageProcessor> {
         let mut processor = ImageProcessor::new(vision);
         match (checkpoint.projector(), checkpoint.files()) {
             (Some(gguf), _) => {
@@ -158,21 +158,21 @@ impl ImageProcessor {
                     let numbers: Vec<f32> = array.iter().filter_map(|x| Some(x.float()? as f32)).take(4).collect();
                     *to = numbers.try_into().map_err(|_| gguf.unexpected(&key, "three floating-point numbers"))?;
                 }
-                for (key, to) in ["image_min_pixels", "image_max_pixels"].into_iter().zip(&mut processor.pixels) {
+                for (key, to) in ["image_min_pixels", "image_max_pixels"].into_iter().zip(&mut processor.pixel_limits) {
                     let key = format!("clip.vision.{key}");
                     *to = gguf.optional(&key, "an integer", MetadataValue::unsigned)?.unwrap_or(*to);
                 }
                 processor.checked(gguf.file())
             }
-            (None, Files::Safetensors(_)) => processor.with_settings(checkpoint),
+            (None, Files::Safetensors(_)) => processor.with_preprocessor_config(checkpoint),
             (None, Files::Gguf(_)) => Ok(processor),
         }
     }
 
     /// Returns the settings with the fields of `preprocessor_config.json`, if the file exists.
-    fn with_settings(mut self, checkpoint: &Checkpoint) -> Result<ImageProcessor> {
+    fn with_preprocessor_config(mut self, checkpoint: &Checkpoint) -> Result<ImageProcessor> {
         let path = checkpoint.folder().join("preprocessor_config.json");
-        let json = crate::tokenizer::configuration(&path)?;
+        let json = crate::tokenizer::read_json_or_null(&path)?;
         let file = name(&path);
         let usual = [
             ("patch_size", serde_json::json!(self.patch)),
@@ -195,7 +195,7 @@ impl ImageProcessor {
             *to = numbers.try_into().map_err(wrong)?;
         }
         for (keys, to) in
-            [["shortest_edge", "min_pixels"], ["longest_edge", "max_pixels"]].into_iter().zip(&mut self.pixels)
+            [["shortest_edge", "min_pixels"], ["longest_edge", "max_pixels"]].into_iter().zip(&mut self.pixel_limits)
         {
             let [edge, pixels] = keys;
             // Each limit has two names. Both are numbers of pixels, even of an "edge".
@@ -206,7 +206,7 @@ impl ImageProcessor {
 
     /// Checks the limits, means and deviations. `file` is the name in messages.
     fn checked(self, file: &str) -> Result<ImageProcessor> {
-        let [least, most] = self.pixels;
+        let [least, most] = self.pixel_limits;
         if least == 0 || least > most || most > MAX_PIXELS {
             let problem =
                 format!("expected limits from 1 to {MAX_PIXELS}, the lower one first, found {least} and {most}");
@@ -226,9 +226,9 @@ impl ImageProcessor {
     /// Limits the tokens of an image to `most`, unless the present limit is lower.
     pub fn with_tokens(self, most: usize) -> ImageProcessor {
         let square = ((self.patch * self.merge) as u64).pow(2);
-        let [least, pixels] = self.pixels;
+        let [least, pixels] = self.pixel_limits;
         let most = pixels.min((most.max(1) as u64).saturating_mul(square));
-        ImageProcessor { pixels: [least.min(most), most], ..self }
+        ImageProcessor { pixel_limits: [least.min(most), most], ..self }
     }
 
     /// Sets the minimum and the maximum number of pixels of a resized image.
@@ -236,7 +236,7 @@ impl ImageProcessor {
     /// # Errors
     /// If the minimum is 0 or exceeds the maximum, or the maximum exceeds 2²⁶.
     pub fn with_pixels(self, least: u64, most: u64) -> Result<ImageProcessor> {
-        ImageProcessor { pixels: [least, most], ..self }.checked("a processor of images")
+        ImageProcessor { pixel_limits: [least, most], ..self }.checked("a processor of images")
     }
 
     /// Returns height and width of an image after resizing, in pixels. The formula is that of
@@ -250,7 +250,7 @@ impl ImageProcessor {
             let problem = format!("sides of {width} and {height} pixels; at most a ratio of {MAX_RATIO} is supported");
             return Err(Error::field("an image", "extents", problem));
         }
-        let [least, most] = self.pixels.map(|pixels| pixels as f64);
+        let [least, most] = self.pixel_limits.map(|pixels| pixels as f64);
         let near = |x: f64| (x / factor).round_ties_even() * factor;
         let area = near(h) * near(w);
         let sides = if area > most {
@@ -299,7 +299,7 @@ impl PreparedImage {
     }
 
     /// Returns the side of a patch in pixels, and the side of a square in patches.
-    pub(crate) fn square(&self) -> [usize; 2] {
+    pub(crate) fn patch_and_merge(&self) -> [usize; 2] {
         [self.processor.patch, self.processor.merge]
     }
 

@@ -101,9 +101,9 @@ impl Configuration {
     /// Returns the bytes of the keys and values of one token in a layer.
     fn cache_of_layer(&self, cache: CacheFormat) -> u64 {
         let head_bytes = match cache {
-            CacheFormat::F32 => 4 * self.head,
-            CacheFormat::F16 => 2 * self.head,
-            CacheFormat::Q8_0 => self.head + 2 * self.head.div_ceil(BLOCK),
+            CacheFormat::F32 => 4 * self.head_size,
+            CacheFormat::F16 => 2 * self.head_size,
+            CacheFormat::Q8_0 => self.head_size + 2 * self.head_size.div_ceil(BLOCK),
         };
         2 * (self.kv_heads * head_bytes) as u64
     }

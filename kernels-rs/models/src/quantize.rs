@@ -56,7 +56,7 @@ pub fn dequantized(format: TensorFormat, bytes: &[u8]) -> Option<Vec<f32>> {
         TensorFormat::F32 => bytes.chunks_exact(4).map(|x| f32::from_le_bytes([x[0], x[1], x[2], x[3]])).collect(),
         TensorFormat::F16 => halves().map(|half| f16::from_le_bytes(half).to_f32()).collect(),
         TensorFormat::BF16 => halves().map(|half| bf16::from_le_bytes(half).to_f32()).collect(),
-        _ => return format.blocks()?.dequantize(bytes),
+        _ => return format.quant_format()?.dequantize(bytes),
     })
 }
 
@@ -70,7 +70,7 @@ pub fn quantized(format: TensorFormat, numbers: &[f32]) -> Option<Vec<u8>> {
         TensorFormat::F32 => numbers.iter().flat_map(|x| x.to_le_bytes()).collect(),
         TensorFormat::F16 => numbers.iter().flat_map(|x| f16::from_f32(*x).to_le_bytes()).collect(),
         TensorFormat::BF16 => numbers.iter().flat_map(|x| bf16::from_f32(*x).to_le_bytes()).collect(),
-        _ => return format.blocks()?.quantize(numbers),
+        _ => return format.quant_format()?.quantize(numbers),
     })
 }
 

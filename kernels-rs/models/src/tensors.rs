@@ -99,7 +99,7 @@ pub struct TensorRequirement {
     /// The use.
     pub role: TensorRole,
     /// The layer, the frame of a patch, or the index of a merger; 0 for a tensor that exists once.
-    pub layer: usize,
+    pub index: usize,
     /// The index of the expert, if each expert has separate tensors; otherwise 0.
     pub expert: usize,
     /// The name in the file.
@@ -113,25 +113,32 @@ struct TensorCollector {
     naming: Naming,
     /// The prefix of names in files of transformers, such as `model.`.
     prefix: &'static str,
-    all: Vec<TensorRequirement>,
+    requirements: Vec<TensorRequirement>,
 }
 
 impl TensorCollector {
     /// Adds a tensor. `gguf` and `transformers` are its names in the two conventions.
-    fn add(&mut self, role: TensorRole, layer: usize, gguf: String, transformers: String, extents: &[usize]) {
+    fn add(&mut self, role: TensorRole, index: usize, gguf: String, transformers: String, extents: &[usize]) {
         let name = match self.naming {
             Naming::Gguf => gguf,
             Naming::Transformers => format!("{}{transformers}", self.prefix),
         };
         let extents = extents.iter().map(|extent| *extent as u64).collect();
-        self.all.push(TensorRequirement { role, layer, expert: 0, name, extents });
+        self.requirements.push(TensorRequirement { role, index, expert: 0, name, extents });
     }
 
     /// Adds a weight with these extents, and its bias with the first of them.
-    fn pair(&mut self, roles: [VisionRole; 2], layer: usize, gguf: &str, transformers: &str, extents: &[usize]) {
+    fn add_weight_and_bias(
+        &mut self,
+        roles: [VisionRole; 2],
+        index: usize,
+        gguf: &str,
+        transformers: &str,
+        extents: &[usize],
+    ) {
         for (role, kind, extents) in [(roles[0], "weight", extents), (roles[1], "bias", &extents[..1])] {
             let names = (format!("{gguf}.{kind}"), format!("{transformers}.{kind}"));
-            self.add(TensorRole::Vision(role), layer, names.0, names.1, extents);
+            self.add(TensorRole::Vision(role), index, names.0, names.1, extents);
         }
     }
 }
@@ -140,10 +147,10 @@ impl Configuration {
     /// Returns every tensor of the model, layer after layer. The tensors of a vision tower follow
     /// if [`Configuration::vision`] has one.
     pub fn tensors(&self, naming: Naming) -> Vec<TensorRequirement> {
-        let Configuration { vocabulary, width, heads, kv_heads, head, inner, .. } = *self;
+        let Configuration { vocabulary, width, heads, kv_heads, head_size: head, inner_size: inner, .. } = *self;
         let is_vision = self.architecture == ModelArchitecture::Qwen3Vl;
         let prefix = if is_vision { "model.language_model." } else { "model." };
-        let mut to = TensorCollector { naming, prefix, all: Vec::new() };
+        let mut to = TensorCollector { naming, prefix, requirements: Vec::new() };
         let text = str::to_owned;
         to.add(TensorRole::Embedding, 0, text("token_embd.weight"), text("embed_tokens.weight"), &[vocabulary, width]);
         for layer in 0..self.layers {
@@ -202,7 +209,7 @@ impl Configuration {
         if naming == Naming::Gguf && self.rotary.scaling == crate::configuration::Scaling::Divisors {
             to.add(TensorRole::RotaryDivisors, 0, text("rope_freqs.weight"), String::new(), &[head / 2]);
         }
-        let mut all = to.all;
+        let mut all = to.requirements;
         number_experts(&mut all);
         if let Some(vision) = &self.vision {
             all.extend(vision.tensors(naming));
@@ -215,7 +222,7 @@ impl Configuration {
 fn number_experts(all: &mut [TensorRequirement]) {
     for i in 1..all.len() {
         let (before, now) = (&all[i - 1], &all[i]);
-        if (before.role, before.layer) == (now.role, now.layer) {
+        if (before.role, before.index) == (now.role, now.index) {
             all[i].expert = before.expert + 1;
         }
     }
@@ -226,9 +233,18 @@ impl VisionConfiguration {
     pub fn tensors(&self, naming: Naming) -> Vec<TensorRequirement> {
         use VisionRole::*;
         let VisionConfiguration {
-            layers, width, inner, patch, frames, merge, positions, output, ref deepstack, ..
+            layers,
+            width,
+            inner_size: inner,
+            patch,
+            frames,
+            merge,
+            positions,
+            output,
+            ref deepstack,
+            ..
         } = *self;
-        let mut to = TensorCollector { naming, prefix: "model.visual.", all: Vec::new() };
+        let mut to = TensorCollector { naming, prefix: "model.visual.", requirements: Vec::new() };
         match naming {
             Naming::Gguf => {
                 for frame in 0..frames {
@@ -249,7 +265,7 @@ impl VisionConfiguration {
         for layer in 0..layers {
             let mut pair = |roles, gguf: &str, transformers: &str, extents: &[usize]| {
                 let names = (format!("v.blk.{layer}.{gguf}"), format!("blocks.{layer}.{transformers}"));
-                to.pair(roles, layer, &names.0, &names.1, extents);
+                to.add_weight_and_bias(roles, layer, &names.0, &names.1, extents);
             };
             pair([AttentionNorm, AttentionNormBias], "ln1", "norm1", &[width]);
             pair([Projection, ProjectionBias], "attn_qkv", "attn.qkv", &[3 * width, width]);
@@ -260,21 +276,21 @@ impl VisionConfiguration {
         }
         // A square of patches becomes one token.
         let merged = merge * merge * width;
-        to.pair([MergerNorm, MergerNormBias], 0, "v.post_ln", "merger.norm", &[width]);
-        to.pair([MergerUp, MergerUpBias], 0, "mm.0", "merger.linear_fc1", &[merged, merged]);
-        to.pair([MergerDown, MergerDownBias], 0, "mm.2", "merger.linear_fc2", &[output, merged]);
+        to.add_weight_and_bias([MergerNorm, MergerNormBias], 0, "v.post_ln", "merger.norm", &[width]);
+        to.add_weight_and_bias([MergerUp, MergerUpBias], 0, "mm.0", "merger.linear_fc1", &[merged, merged]);
+        to.add_weight_and_bias([MergerDown, MergerDownBias], 0, "mm.2", "merger.linear_fc2", &[output, merged]);
         // GGUF numbers these mergers by their layer, transformers by their index in the list.
         for (i, layer) in deepstack.iter().enumerate() {
             let mut pair = |roles, gguf: &str, transformers: &str, extents: &[usize]| {
                 let names =
                     (format!("v.deepstack.{layer}.{gguf}"), format!("deepstack_merger_list.{i}.{transformers}"));
-                to.pair(roles, i, &names.0, &names.1, extents);
+                to.add_weight_and_bias(roles, i, &names.0, &names.1, extents);
             };
             pair([DeepstackNorm, DeepstackNormBias], "norm", "norm", &[merged]);
             pair([DeepstackUp, DeepstackUpBias], "fc1", "linear_fc1", &[merged, merged]);
             pair([DeepstackDown, DeepstackDownBias], "fc2", "linear_fc2", &[output, merged]);
         }
-        to.all
+        to.requirements
     }
 }
 

@@ -18,7 +18,7 @@ pub mod pretokenizer;
 mod sentencepiece;
 
 pub use decoder::{TextDecoder, TextDecoderState};
-pub(crate) use json::configuration;
+pub(crate) use json::read_json_or_null;
 
 use crate::error::{Error, Result};
 use crate::file::bytes::{FileBytes, name};
@@ -101,16 +101,16 @@ pub struct SpecialTokens {
 
 #[derive(Debug)]
 enum Algorithm {
-    Bpe { bpe: bpe::Bpe, names: TokenNames },
-    SentencePiece { pieces: sentencepiece::Pieces, names: TokenNames },
+    Bpe { bpe: bpe::Bpe, literal: LiteralTokens },
+    SentencePiece { pieces: sentencepiece::Pieces, literal: LiteralTokens },
     Json(Box<json::JsonTokenizer>),
 }
 
 /// Matchers of the tokens that stay whole, wherever a text contains their names.
 #[derive(Debug)]
-struct TokenNames {
+struct LiteralTokens {
     /// A matcher of control tokens and user-defined tokens.
-    all: TokenMatcher,
+    with_control: TokenMatcher,
     /// A matcher of user-defined tokens.
     user_defined: TokenMatcher,
 }
@@ -138,38 +138,44 @@ impl TokenMatcher {
         Ok(TokenMatcher { automaton: Some(automaton), ids })
     }
 
-    /// Splits a text at the names of tokens. Calls `token` for each of these tokens, and `text` for
-    /// each nonempty part of the text between them.
-    fn split<'t, S>(&self, of: &'t str, state: &mut S, text: impl Fn(&mut S, &'t str), token: impl Fn(&mut S, u32)) {
+    /// Splits a text at the names of tokens. Calls `push_token` for each of these tokens, and
+    /// `push_text` for each nonempty part of the text between them.
+    fn split<'t, S>(
+        &self,
+        text: &'t str,
+        state: &mut S,
+        push_text: impl Fn(&mut S, &'t str),
+        push_token: impl Fn(&mut S, u32),
+    ) {
         let mut from = 0;
-        for found in self.automaton.iter().flat_map(|automaton| automaton.find_iter(of)) {
+        for found in self.automaton.iter().flat_map(|automaton| automaton.find_iter(text)) {
             // A token's bytes need not be UTF-8, and may match within a character of the text. Such
             // a match does not count.
-            let (Some(before), true) = (of.get(from..found.start()), of.is_char_boundary(found.end())) else {
+            let (Some(before), true) = (text.get(from..found.start()), text.is_char_boundary(found.end())) else {
                 continue;
             };
             if !before.is_empty() {
-                text(state, before);
+                push_text(state, before);
             }
-            token(state, self.ids[found.pattern().as_usize()]);
+            push_token(state, self.ids[found.pattern().as_usize()]);
             from = found.end();
         }
-        if from < of.len() {
-            text(state, &of[from..]);
+        if from < text.len() {
+            push_text(state, &text[from..]);
         }
     }
 }
 
-impl TokenNames {
-    fn new(file: &str, tokens: &[VocabularyToken]) -> Result<TokenNames> {
-        Ok(TokenNames {
-            all: TokenMatcher::new(file, tokens, &[TokenType::Control, TokenType::UserDefined])?,
+impl LiteralTokens {
+    fn new(file: &str, tokens: &[VocabularyToken]) -> Result<LiteralTokens> {
+        Ok(LiteralTokens {
+            with_control: TokenMatcher::new(file, tokens, &[TokenType::Control, TokenType::UserDefined])?,
             user_defined: TokenMatcher::new(file, tokens, &[TokenType::UserDefined])?,
         })
     }
 
     fn matcher(&self, encoding: Encoding) -> &TokenMatcher {
-        if encoding.parse_special { &self.all } else { &self.user_defined }
+        if encoding.parse_special { &self.with_control } else { &self.user_defined }
     }
 }
 
@@ -209,8 +215,8 @@ impl Tokenizer {
                     bpe::Bpe::new(file, pretokenizer, &texts, &types, merges.iter().map(|merge| as_bytes(&merge)))?;
                 let tokens: Vec<VocabularyToken> =
                     texts.iter().zip(types).map(|(text, token_type)| alphabet::token(text, token_type)).collect();
-                let names = TokenNames::new(file, &tokens)?;
-                (tokens, Algorithm::Bpe { bpe, names }, false)
+                let literal = LiteralTokens::new(file, &tokens)?;
+                (tokens, Algorithm::Bpe { bpe, literal }, false)
             }
             "llama" => {
                 let scores = gguf.required("tokenizer.ggml.scores", "an array", MetadataValue::array)?;
@@ -219,13 +225,13 @@ impl Tokenizer {
                 if scores.len() != count {
                     return Err(gguf.unexpected("tokenizer.ggml.scores", format!("an array of {count} float32")));
                 }
-                let prefix =
+                let adds_leading_space =
                     gguf.optional("tokenizer.ggml.add_space_prefix", "a bool", MetadataValue::bool)?.unwrap_or(true);
-                let pieces = sentencepiece::Pieces::new(file, &texts, &types, &scores, prefix)?;
+                let pieces = sentencepiece::Pieces::new(file, &texts, &types, &scores, adds_leading_space)?;
                 let tokens: Vec<VocabularyToken> =
                     texts.iter().zip(types).map(|(text, token_type)| sentencepiece::token(text, token_type)).collect();
-                let names = TokenNames::new(file, &tokens)?;
-                (tokens, Algorithm::SentencePiece { pieces, names }, prefix)
+                let literal = LiteralTokens::new(file, &tokens)?;
+                (tokens, Algorithm::SentencePiece { pieces, literal }, adds_leading_space)
             }
             other => {
                 let needed = format!("the tokenizer `{other}`");
@@ -316,11 +322,11 @@ impl Tokenizer {
         }
         match &self.algorithm {
             Algorithm::Json(_) => {}
-            Algorithm::Bpe { bpe, names } => {
+            Algorithm::Bpe { bpe, literal } => {
                 let push_text = |tokens: &mut Vec<u32>, text| bpe.encode(text, tokens);
-                names.matcher(encoding).split(text, &mut tokens, push_text, Vec::push);
+                literal.matcher(encoding).split(text, &mut tokens, push_text, Vec::push);
             }
-            Algorithm::SentencePiece { pieces, names } => {
+            Algorithm::SentencePiece { pieces, literal } => {
                 // The part at the beginning or after a control token gets a leading space.
                 let mut state = (tokens, true);
                 let push_text = |state: &mut (Vec<u32>, bool), text| {
@@ -331,7 +337,7 @@ impl Tokenizer {
                     state.0.push(token);
                     state.1 = self.token_type(token) == Some(TokenType::Control);
                 };
-                names.matcher(encoding).split(text, &mut state, push_text, push_token);
+                literal.matcher(encoding).split(text, &mut state, push_text, push_token);
                 tokens = state.0;
             }
         }
@@ -347,7 +353,7 @@ impl Tokenizer {
     pub fn decode(&self, tokens: &[u32]) -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
         for token in tokens {
-            bytes.extend_from_slice(self.visible(*token)?);
+            bytes.extend_from_slice(self.decoded_bytes(*token)?);
         }
         if self.strips_leading_space && bytes.first() == Some(&b' ') {
             bytes.remove(0);
@@ -356,7 +362,7 @@ impl Tokenizer {
     }
 
     /// Returns the bytes that a token adds to a decoded text, none for a control token.
-    fn visible(&self, token: u32) -> Result<&[u8]> {
+    fn decoded_bytes(&self, token: u32) -> Result<&[u8]> {
         match self.tokens.get(token as usize) {
             Some(VocabularyToken { token_type: TokenType::Control, .. }) => Ok(&[]),
             Some(VocabularyToken { text, .. }) => Ok(text),
@@ -439,7 +445,7 @@ fn unique(tokens: Vec<u32>) -> Vec<u32> {
 }
 
 /// Maps each text to its first token, among the tokens into which a text is split.
-fn by_text<'a>(texts: &[&'a [u8]], types: &[TokenType]) -> HashMap<&'a [u8], u32> {
+fn ids_by_text<'a>(texts: &[&'a [u8]], types: &[TokenType]) -> HashMap<&'a [u8], u32> {
     let mut map = HashMap::with_capacity(texts.len());
     for ((id, text), token_type) in (0..).zip(texts).zip(types) {
         if matches!(token_type, TokenType::Normal | TokenType::UserDefined) {

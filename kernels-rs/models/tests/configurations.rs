@@ -13,7 +13,7 @@ use models::{Checkpoint, file::TensorFormat};
 use runtime::Device;
 use serde_json::{Value, json};
 use std::collections::{HashMap, HashSet};
-use support::{Writer, json as read_json, smollm2};
+use support::{GgufWriter, json as read_json, smollm2};
 
 /// Returns the fields of Llama 3.1 8B's published `config.json` that the crate reads.
 fn llama3() -> Value {
@@ -96,7 +96,7 @@ fn published_models_have_their_parameters() {
             let tensors = configuration.tensors(naming);
             let names: HashSet<&String> = tensors.iter().map(|tensor| &tensor.name).collect();
             assert_eq!(names.len(), tensors.len());
-            let places: HashSet<_> = tensors.iter().map(|tensor| (tensor.role, tensor.layer, tensor.expert)).collect();
+            let places: HashSet<_> = tensors.iter().map(|tensor| (tensor.role, tensor.index, tensor.expert)).collect();
             assert_eq!(places.len(), tensors.len());
         }
     }
@@ -107,7 +107,7 @@ fn names_of_both_kinds() {
     let moe = read(&qwen3_moe());
     let named = |configuration: &Configuration, naming, name: &str| {
         let found = configuration.tensors(naming).into_iter().find(|tensor| tensor.name == name);
-        found.map(|tensor| (tensor.role, tensor.layer, tensor.expert, tensor.extents))
+        found.map(|tensor| (tensor.role, tensor.index, tensor.expert, tensor.extents))
     };
     assert_eq!(
         named(&moe, Naming::Transformers, "model.layers.47.mlp.experts.127.down_proj.weight"),
@@ -236,7 +236,7 @@ fn rope_parameters_of_newer_files() {
 #[test]
 fn caches_have_a_scale_for_a_partial_block() {
     // A head of 80 elements has three scales, the last for 16 elements.
-    let configuration = Configuration { head: 80, ..read(&llama3()) };
+    let configuration = Configuration { head_size: 80, ..read(&llama3()) };
     assert_eq!(configuration.cache_per_token(CacheFormat::Q8_0), 32 * 2 * 8 * (80 + 3 * 2));
 }
 
@@ -245,17 +245,17 @@ fn smollm2_is_whole() {
     let Some(path) = smollm2() else { return };
     let checkpoint = Checkpoint::open(&path).unwrap();
     let configuration = checkpoint.configuration().unwrap();
-    let Configuration { architecture, layers, width, heads, kv_heads, head, inner, has_tied_output, .. } =
+    let Configuration { architecture, layers, width, heads, kv_heads, head_size, inner_size, has_tied_output, .. } =
         configuration;
     assert_eq!(architecture, ModelArchitecture::Llama);
-    assert_eq!((layers, width, heads, kv_heads, head, inner, has_tied_output), (30, 576, 9, 3, 64, 1536, true));
+    assert_eq!((layers, width, heads, kv_heads, head_size, inner_size, has_tied_output), (30, 576, 9, 3, 64, 1536, true));
     assert_eq!(configuration.rotary.pairing, Pairing::Neighbors);
     let weights = checkpoint.weights(&configuration).unwrap();
     assert_eq!((weights.len(), weights[0].1.format), (272, TensorFormat::Q8_0));
     // The file has 98,362,432 bytes, of which 1,785,664 are the header.
     assert_eq!(parameters(&configuration, Naming::Gguf), 134_515_008);
-    assert_eq!(checkpoint.bytes(), 98_362_432 - 1_785_664);
-    let memory = configuration.memory(MemoryPlan::default(), checkpoint.bytes());
+    assert_eq!(checkpoint.tensor_bytes(), 98_362_432 - 1_785_664);
+    let memory = configuration.memory(MemoryPlan::default(), checkpoint.tensor_bytes());
     // 30 layers have keys and values of 3 heads of 64 elements, with 2 bytes each.
     assert_eq!(memory.cache_per_token, 30 * 2 * 3 * 64 * 2);
     assert_eq!(configuration.cache_per_token(CacheFormat::Q8_0), 30 * 2 * 3 * 2 * 34);
@@ -264,7 +264,7 @@ fn smollm2_is_whole() {
 
 /// Rejects unsupported values and wrong types. The error names the field.
 #[test]
-fn missing_keys_are_named() {
+fn unsupported_values_are_named() {
     let refused = |mut json: Value, path: &str, value: Value, expected: &str| {
         *json.pointer_mut(path).unwrap_or(&mut Value::Null) = value.clone();
         if json.pointer(path).is_none() {
@@ -330,9 +330,9 @@ fn missing_keys_are_named() {
 }
 
 /// Returns the metadata of a small model of an architecture.
-fn small(architecture: &str) -> Writer {
+fn small(architecture: &str) -> GgufWriter {
     let key = |key: &str| format!("{architecture}.{key}");
-    Writer::default()
+    GgufWriter::default()
         .text("general.architecture", architecture)
         .u32(&key("block_count"), 1)
         .u32(&key("context_length"), 128)
@@ -344,13 +344,13 @@ fn small(architecture: &str) -> Writer {
         .f32(&key("attention.layer_norm_rms_epsilon"), 1e-5)
 }
 
-fn gguf(writer: Writer) -> Gguf {
+fn gguf(writer: GgufWriter) -> Gguf {
     Gguf::from_bytes("x.gguf", writer.finish()).unwrap()
 }
 
 /// Adds every tensor that the configuration needs, as zeros in F16. `change` returns the extents
 /// that a tensor gets, or `None` to leave it out.
-fn with_tensors(writer: Writer, change: impl Fn(&str, &[u64]) -> Option<Vec<u64>>) -> Writer {
+fn with_tensors(writer: GgufWriter, change: impl Fn(&str, &[u64]) -> Option<Vec<u64>>) -> GgufWriter {
     let configuration = Configuration::from_gguf(&gguf(writer.clone())).unwrap();
     configuration.tensors(Naming::Gguf).into_iter().fold(writer, |writer, tensor| {
         match change(&tensor.name, &tensor.extents) {
@@ -366,7 +366,7 @@ fn with_tensors(writer: Writer, change: impl Fn(&str, &[u64]) -> Option<Vec<u64>
 #[test]
 fn tensors_are_checked() {
     let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR"));
-    let check = |name: &str, writer: Writer| {
+    let check = |name: &str, writer: GgufWriter| {
         let path = folder.join(name);
         std::fs::write(&path, writer.finish()).unwrap();
         let checkpoint = Checkpoint::open(&path).unwrap();
@@ -439,19 +439,19 @@ fn formats_without_kernels_are_refused() {
 
 #[test]
 fn gguf_configurations() {
-    let read = |writer: Writer| Configuration::from_gguf(&gguf(writer)).map_err(|error| error.to_string());
+    let read = |writer: GgufWriter| Configuration::from_gguf(&gguf(writer)).map_err(|error| error.to_string());
     let configuration =
         read(small("qwen2").text("qwen2.rope.scaling.type", "linear").f32("qwen2.rope.scaling.factor", 2.0));
     let rotary = configuration.unwrap().rotary;
     assert_eq!((rotary.scaling, rotary.pairing), (Scaling::Linear { factor: 2.0 }, Pairing::Halves));
     let moe = small("qwen3moe").u32("qwen3moe.expert_count", 8).u32("qwen3moe.expert_used_count", 2);
     let moe = read(moe.u32("qwen3moe.expert_feed_forward_length", 64)).unwrap();
-    assert_eq!((moe.inner, moe.experts.unwrap().count), (64, 8));
+    assert_eq!((moe.inner_size, moe.experts.unwrap().count), (64, 8));
     let divisors = small("llama").tensor("rope_freqs.weight", &[32], 0, vec![0; 128]);
     assert_eq!(read(divisors).unwrap().rotary.scaling, Scaling::Divisors);
     for (writer, expected) in [
         (
-            Writer::default().text("general.architecture", "mamba"),
+            GgufWriter::default().text("general.architecture", "mamba"),
             "x.gguf, metadata `general.architecture`: the architecture `mamba` is not supported; \
              supported: llama, qwen2, qwen3, qwen3moe, qwen3vl",
         ),
@@ -484,14 +484,14 @@ fn gguf_configurations() {
     }
     let sections = small("qwen3vl").i32s("qwen3vl.rope.dimension_sections", &[12, 10, 10, 0]);
     let vl = read(sections.u32("qwen3vl.n_deepstack_layers", 3)).unwrap();
-    assert_eq!((vl.rotary.axes.unwrap().sections, vl.deepstack), ([12, 10, 10], 3));
+    assert_eq!((vl.rotary.axes.unwrap().sections, vl.deepstack_layers), ([12, 10, 10], 3));
 }
 
 /// Reads the vision tower of an mmproj file.
 #[test]
 fn vision_towers() {
     let tower = || {
-        Writer::default()
+        GgufWriter::default()
             .text("general.architecture", "clip")
             .text("clip.projector_type", "qwen3vl_merger")
             .u32("clip.vision.block_count", 4)
@@ -503,7 +503,7 @@ fn vision_towers() {
             .u32("clip.vision.projection_dim", 128)
             .bools("clip.vision.is_deepstack_layers", &[false, true, true, false])
     };
-    let read = |writer: Writer| VisionConfiguration::from_gguf(&gguf(writer));
+    let read = |writer: GgufWriter| VisionConfiguration::from_gguf(&gguf(writer));
     let vision = read(tower()).unwrap();
     assert_eq!((vision.deepstack, vision.positions, vision.merge, vision.frames), (vec![1, 2], 16, 2, 1));
     let two = ["v.patch_embd.weight", "v.patch_embd.weight.1"]
@@ -514,7 +514,7 @@ fn vision_towers() {
     let patches =
         vision.tensors(Naming::Gguf).iter().filter(|tensor| tensor.name.starts_with("v.patch_embd.w")).count();
     assert_eq!(patches, 2);
-    let other = Writer::default().text("clip.projector_type", "ldp");
+    let other = GgufWriter::default().text("clip.projector_type", "ldp");
     assert_eq!(
         read(other).unwrap_err().to_string(),
         "x.gguf, metadata `clip.projector_type`: the projector `ldp` is not supported; supported: qwen3vl_merger"

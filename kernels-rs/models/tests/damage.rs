@@ -13,37 +13,37 @@ use serde_json::Value;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use support::{Writer, data, json};
+use support::{GgufWriter, data, json};
 
 /// An allocator that records the largest allocation of each thread.
-struct Counting;
+struct RecordingAllocator;
 
 thread_local! {
     static LARGEST: Cell<usize> = const { Cell::new(0) };
 }
 
 /// Records an allocation.
-fn note(bytes: usize) {
+fn record(bytes: usize) {
     // A thread that is ending may have dropped its counter.
     let _ = LARGEST.try_with(|largest| largest.set(largest.get().max(bytes)));
 }
 
 // SAFETY: every call goes to the system's allocator unchanged.
-unsafe impl GlobalAlloc for Counting {
+unsafe impl GlobalAlloc for RecordingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        note(layout.size());
+        record(layout.size());
         // SAFETY: the caller meets the same requirements.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        note(layout.size());
+        record(layout.size());
         // SAFETY: the caller meets the same requirements.
         unsafe { System.alloc_zeroed(layout) }
     }
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
-        note(bytes);
+        record(bytes);
         // SAFETY: the caller meets the same requirements.
         unsafe { System.realloc(pointer, layout, bytes) }
     }
@@ -55,7 +55,7 @@ unsafe impl GlobalAlloc for Counting {
 }
 
 #[global_allocator]
-static ALLOCATOR: Counting = Counting;
+static ALLOCATOR: RecordingAllocator = RecordingAllocator;
 
 /// Random numbers by SplitMix64 (Steele, Lea, Flood, 2014).
 struct Random(u64);
@@ -178,7 +178,7 @@ fn texts() -> Vec<Vec<u8>> {
 }
 
 /// Encodes and decodes some texts, and decodes each token.
-fn used(tokenizer: &Tokenizer) -> Result<(), models::Error> {
+fn exercise(tokenizer: &Tokenizer) -> Result<(), models::Error> {
     for text in ["Hello, world 12345", "  naïve\n\n\t日本 🦀 <|im_start|>", "\u{fffd}\0"] {
         for encoding in [Encoding::default(), Encoding { parse_special: true, add_special: true }] {
             let tokens = tokenizer.encode(text, encoding)?;
@@ -201,7 +201,7 @@ fn gguf(bytes: Vec<u8>) -> Result<Gguf, models::Error> {
 /// Returns a GGUF file with the configuration and vocabulary of a small language model.
 fn model() -> Vec<u8> {
     let tokens: Vec<String> = ["a", "b", "ab", "Ġ", "Ġa", "<|im_end|>"].map(str::to_owned).to_vec();
-    let file = Writer::default()
+    let file = GgufWriter::default()
         .text("general.architecture", "llama")
         .u32("llama.block_count", 1)
         .u32("llama.context_length", 64)
@@ -227,14 +227,14 @@ fn damaged_gguf_files() {
     survives("every.gguf", &every, 4500, &hostile, 3000, 4 << 20, |bytes| gguf(bytes).map(drop).map_err(text));
     let pieces = std::fs::read(data("pieces.gguf")).unwrap();
     survives("pieces.gguf", &pieces, pieces.len(), &hostile, 300, 4 << 20, |bytes| {
-        gguf(bytes).and_then(|gguf| used(&Tokenizer::from_gguf(&gguf)?)).map_err(text)
+        gguf(bytes).and_then(|gguf| exercise(&Tokenizer::from_gguf(&gguf)?)).map_err(text)
     });
     survives("model.gguf", &model(), 1200, &hostile, 3000, 4 << 20, |bytes| {
         let gguf = gguf(bytes).map_err(text)?;
         let _ = VisionConfiguration::from_gguf(&gguf);
         let configuration = Configuration::from_gguf(&gguf).map_err(text)?;
         std::hint::black_box(configuration.tensors(Naming::Gguf));
-        Tokenizer::from_gguf(&gguf).and_then(|tokenizer| used(&tokenizer)).map_err(text)
+        Tokenizer::from_gguf(&gguf).and_then(|tokenizer| exercise(&tokenizer)).map_err(text)
     });
 }
 
@@ -283,7 +283,7 @@ fn damaged_tokenizers() {
         let file = std::fs::read(data(name)).unwrap();
         survives(name, &file, file.len(), &texts(), 1000, 16 << 20, |bytes| {
             let tokenizer = Tokenizer::from_json_bytes("x.json", &bytes);
-            tokenizer.and_then(|tokenizer| used(&tokenizer)).map_err(|error| error.to_string())
+            tokenizer.and_then(|tokenizer| exercise(&tokenizer)).map_err(|error| error.to_string())
         });
     }
 }

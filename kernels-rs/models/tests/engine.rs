@@ -22,7 +22,7 @@ use models::{Checkpoint, Model};
 use reference::{Reference, likeliest};
 use runtime::Device;
 use runtime::interpreter::Checks;
-use small::{GROUPS, HEAD, LAYERS, TOKENS, random, small, small_with_heads, talking};
+use small::{HEAD, KV_HEADS, LAYERS, TOKENS, random, small, small_chat_model, small_with_heads};
 use std::path::PathBuf;
 use support::smollm2;
 
@@ -123,7 +123,7 @@ fn experts_compared(device: &Device) {
     let options = SessionOptions { context_size: 40, cache: CacheFormat::F32, ..SessionOptions::default() };
     let mut flips = 0;
     for options in [options, SessionOptions { chunk_size: 5, ..options }, SessionOptions { exact: true, ..options }] {
-        let mut reference = Reference::new(&Gguf::open(&path).unwrap()).of_bytes();
+        let mut reference = Reference::new(&Gguf::open(&path).unwrap()).rounds_activations();
         let mut session = Model::load(device, &path).unwrap().session(options).unwrap();
         for (i, token) in tokens.iter().enumerate() {
             let expected = reference.step(*token);
@@ -339,7 +339,7 @@ fn smollm2_continues_with_every_access_checked() {
     device.set_checks(Checks::All);
     let model = Model::load(&device, &path).unwrap();
     let prompt = model.prompt("1, 2, 3, 4, 5, 6,", false).unwrap();
-    let mut reference = Reference::new(&Gguf::open(&path).unwrap()).of_bytes();
+    let mut reference = Reference::new(&Gguf::open(&path).unwrap()).rounds_activations();
     let (mut text, mut logits) = (prompt.clone(), Vec::new());
     for token in &prompt {
         logits = reference.step(*token);
@@ -390,7 +390,7 @@ fn gpu_smollm2_continues_its_prompt() {
     let Some(path) = smollm2() else { return };
     let device = Device::cuda(0).unwrap();
     let tokens = continued(&device, &path, false, 64);
-    let lost = shortfall(Reference::new(&Gguf::open(&path).unwrap()).of_bytes(), &tokens, 5);
+    let lost = shortfall(Reference::new(&Gguf::open(&path).unwrap()).rounds_activations(), &tokens, 5);
     println!("{tokens:?}: below the likeliest of the reference at most {lost}");
     assert!(lost < 2e-2, "{lost}");
     let cpu = Device::cpu();
@@ -441,22 +441,36 @@ fn products_of_few_rows_have_the_bits_of_one_row() {
     }
 }
 
-/// A text of a batch: its prompt, the sampling, the round in which it begins, and the number of
-/// tokens to draw.
-type Planned = (Vec<u32>, Sampling, usize, usize);
+/// A text of a batch.
+struct PlannedText {
+    prompt: Vec<u32>,
+    sampling: Sampling,
+    /// The round in which the text begins.
+    round: usize,
+    /// The number of tokens to draw.
+    tokens: usize,
+}
+
+impl PlannedText {
+    /// Returns a text of the likeliest tokens, which begins in the first round.
+    fn greedy(prompt: &[u32], tokens: usize) -> PlannedText {
+        PlannedText { prompt: prompt.to_vec(), sampling: Sampling::default(), round: 0, tokens }
+    }
+}
 
 /// Returns the tokens that a session draws after a prompt.
-fn drawn_alone(model: &Model, options: SessionOptions, (prompt, sampling, _, n): &Planned) -> Vec<u32> {
+fn drawn_alone(model: &Model, options: SessionOptions, text: &PlannedText) -> Vec<u32> {
+    let PlannedText { prompt, sampling, tokens, .. } = text;
     let mut session = model.session(options).unwrap();
     session.set(prompt).unwrap();
     let vocabulary = model.configuration.vocabulary;
     let mut sampler = Sampler::new(&model.device, *sampling, vocabulary, prompt).unwrap();
-    (0..*n).map(|_| session.next(&mut sampler).unwrap()).collect()
+    (0..*tokens).map(|_| session.next(&mut sampler).unwrap()).collect()
 }
 
 /// Returns the tokens that a batch draws after each prompt. A text begins in its round or later, in
 /// the first free sequence.
-fn drawn_together(model: &Model, options: SessionOptions, sequences: usize, planned: &[Planned]) -> Vec<Vec<u32>> {
+fn drawn_together(model: &Model, options: SessionOptions, sequences: usize, planned: &[PlannedText]) -> Vec<Vec<u32>> {
     let mut batch = model.batch(options, sequences).unwrap();
     let vocabulary = model.configuration.vocabulary;
     let mut drawn = vec![Vec::new(); planned.len()];
@@ -466,9 +480,9 @@ fn drawn_together(model: &Model, options: SessionOptions, sequences: usize, plan
     let mut round = 0;
     while !running.is_empty() || !waiting.is_empty() {
         waiting.retain(|i| {
-            let (prompt, sampling, from, _) = &planned[*i];
+            let PlannedText { prompt, sampling, round: first_round, .. } = &planned[*i];
             let is_free = |sequence: &usize| running.iter().all(|(_, other, ..)| other != sequence);
-            let Some(sequence) = (0..sequences).find(is_free).filter(|_| *from <= round) else { return true };
+            let Some(sequence) = (0..sequences).find(is_free).filter(|_| *first_round <= round) else { return true };
             batch.set(sequence, prompt).unwrap();
             let sampler = Sampler::new(&model.device, *sampling, vocabulary, prompt).unwrap();
             running.push((*i, sequence, sampler, false));
@@ -483,7 +497,7 @@ fn drawn_together(model: &Model, options: SessionOptions, sequences: usize, plan
         for (i, sequence, sampler, _) in ready {
             drawn[*i].push(batch.draw(*sequence, sampler).unwrap());
         }
-        running.retain(|(i, ..)| drawn[*i].len() < planned[*i].3);
+        running.retain(|(i, ..)| drawn[*i].len() < planned[*i].tokens);
         round += 1;
     }
     drawn
@@ -494,12 +508,12 @@ fn drawn_together(model: &Model, options: SessionOptions, sequences: usize, plan
 fn sequences_as_if_alone(device: &Device) {
     let warm = |seed| Sampling { temperature: 1.5, seed, top_k: 20, presence_penalty: 0.5, ..Sampling::default() };
     let prompt = |from: u32, n: u32| (from..from + n).map(|i| i * 7 % 40).collect::<Vec<u32>>();
-    let planned: Vec<Planned> = vec![
-        (prompt(0, 3), Sampling::default(), 0, 9),
-        (prompt(5, 11), warm(1), 0, 4),
-        (prompt(1, 1), warm(2), 3, 7),
-        (prompt(5, 12), Sampling::default(), 5, 6),
-        (prompt(9, 20), warm(3), 6, 5),
+    let planned = [
+        PlannedText { prompt: prompt(0, 3), sampling: Sampling::default(), round: 0, tokens: 9 },
+        PlannedText { prompt: prompt(5, 11), sampling: warm(1), round: 0, tokens: 4 },
+        PlannedText { prompt: prompt(1, 1), sampling: warm(2), round: 3, tokens: 7 },
+        PlannedText { prompt: prompt(5, 12), sampling: Sampling::default(), round: 5, tokens: 6 },
+        PlannedText { prompt: prompt(9, 20), sampling: warm(3), round: 6, tokens: 5 },
     ];
     let models =
         [("qwen3", true, CacheFormat::F16), ("qwen2", false, CacheFormat::F32), ("llama", true, CacheFormat::Q8_0)];
@@ -559,7 +573,7 @@ fn sequences_that_begin_alike_share_pages() {
         let mut batch = model.batch(options, 3).unwrap();
         let sampler = || Sampler::new(&device, Sampling::default(), TOKENS as usize, &[]).unwrap();
         let draw = |batch: &mut Batch, sequence: usize, tokens: &[u32], kept: usize| {
-            let planned = (tokens.to_vec(), Sampling::default(), 0, 6);
+            let planned = PlannedText::greedy(tokens, 6);
             assert_eq!(batch.reusable_tokens(sequence, &tokens.to_vec().into()).unwrap(), kept, "{tokens:?}");
             batch.set(sequence, tokens).unwrap();
             while !batch.prefill(sequence).unwrap() {}
@@ -704,7 +718,7 @@ fn activations_are_estimated() {
 /// Draws tokens with each option of sampling on the command line.
 #[test]
 fn the_command_has_the_options_of_sampling() {
-    let path = talking("options", 64, false);
+    let path = small_chat_model("options", 64, false);
     let sampling = Sampling {
         seed: 3,
         temperature: 1.5,
@@ -743,9 +757,9 @@ fn drafts_of_a_repetition_are_right() {
     let model = Model::load(&device, &small("drafts", "llama", true)).unwrap();
     let options = SessionOptions { context_size: 100, exact: true, drafts: 7, ..SessionOptions::default() };
     // The likeliest tokens of a small model soon repeat.
-    let planned = (vec![1, 2, 3], Sampling::default(), 0, 60);
+    let planned = PlannedText::greedy(&[1, 2, 3], 60);
     let mut session = model.session(options).unwrap();
-    session.set(&planned.0).unwrap();
+    session.set(&planned.prompt).unwrap();
     let mut sampler = Sampler::new(&device, Sampling::default(), TOKENS as usize, &[]).unwrap();
     let drawn: Vec<u32> = (0..60).map(|_| session.next(&mut sampler).unwrap()).collect();
     assert_eq!(drawn, drawn_alone(&model, SessionOptions { drafts: 0, ..options }, &planned));
@@ -810,7 +824,7 @@ fn bench_counts_the_bytes_of_a_step() {
         assert_eq!(run["depth"], depth);
         // The three steps see 7 to 9 keys more than the depth, 8 on average. Keys and values have
         // 16 bits.
-        let cache = (depth + 8) * 2 * u64::from(LAYERS) * GROUPS * HEAD * 2;
+        let cache = (depth + 8) * 2 * u64::from(LAYERS) * KV_HEADS * HEAD * 2;
         assert_eq!(run["bytes_per_step"].as_f64(), Some((weights as u64 + cache) as f64));
         assert!(run["generated_tokens_per_second"].as_f64().unwrap() > 0.0);
         assert!(run["prompt_tokens_per_second"].as_f64().unwrap() > 0.0);
@@ -822,7 +836,7 @@ fn bench_counts_the_bytes_of_a_step() {
     let arguments = ["--prompt", "5", "--generate", "3", "--sequences", "2", "--kernels", "--device", "cpu", "--json"];
     let found = command(&[&["bench", path.to_str().unwrap()][..], &arguments].concat());
     let run = &found["runs"][0];
-    let cache = 2 * 8 * 2 * u64::from(LAYERS) * GROUPS * HEAD * 2;
+    let cache = 2 * 8 * 2 * u64::from(LAYERS) * KV_HEADS * HEAD * 2;
     assert_eq!(run["bytes_per_step"].as_f64(), Some((weights as u64 + cache) as f64));
     let launches = |found: &serde_json::Value, what: &str, name: &str| {
         let kernels = found["runs"][0]["times"][what]["kernels"].as_array().unwrap().iter();
@@ -867,7 +881,7 @@ fn perplexity_of_a_text() {
     let found = command(&["perplexity", file, text, "--device", "cpu", "--json"]);
     let tokenizer = Checkpoint::open(&path).unwrap().tokenizer().unwrap();
     let tokens = tokenizer.encode("The capital of France is Paris.", Encoding::default()).unwrap();
-    let expected = losses(Reference::new(&Gguf::open(&path).unwrap()).of_bytes(), &tokens);
+    let expected = losses(Reference::new(&Gguf::open(&path).unwrap()).rounds_activations(), &tokens);
     assert_eq!(found["tokens"], 6);
     let mean = expected.iter().sum::<f64>() / 6.0;
     let loss = found["loss"].as_f64().unwrap();

@@ -7,7 +7,7 @@ use models::file::gguf::{Gguf, MetadataValue, ValueType};
 use models::file::safetensors::Safetensors;
 use models::file::{FileTensor, TensorFormat};
 use serde_json::json;
-use support::{Writer, data, json as read_json};
+use support::{GgufWriter, data, json as read_json};
 
 /// A tensor as Python's reader of GGUF describes it.
 #[derive(serde::Deserialize)]
@@ -59,7 +59,7 @@ fn every_type_and_format_is_read() {
 #[test]
 fn metadata_are_copies() {
     let path = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("changed.gguf");
-    let file = Writer::default().text("a", "text").texts("b", &["c", "d"]);
+    let file = GgufWriter::default().text("a", "text").texts("b", &["c", "d"]);
     let bytes = file.tensor("t", &[8], 0, vec![7; 32]).finish();
     std::fs::write(&path, &bytes).unwrap();
     let gguf = Gguf::open(&path).unwrap();
@@ -98,32 +98,32 @@ fn refused(bytes: Vec<u8>, expected: &str) {
 /// Compares whole messages: offset, field, what was expected and what was found.
 #[test]
 fn damaged_files_are_refused_by_name() {
-    let tensor = |extents: &[u64], format, n| Writer::default().tensor("t", extents, format, vec![0; n]).finish();
+    let tensor = |extents: &[u64], format, n| GgufWriter::default().tensor("t", extents, format, vec![0; n]).finish();
     refused(
         b"PK\x03\x04".to_vec(),
         "x.gguf, byte 0, magic: expected `GGUF`, found `PK\\u{3}\\u{4}`: this is not a GGUF file",
     );
     refused(vec![], "x.gguf, byte 0, magic: needs 4 bytes, and the file ends after 0 more: it is truncated or damaged");
-    let mut bytes = Writer::default().text("a", "text").finish();
+    let mut bytes = GgufWriter::default().text("a", "text").finish();
     bytes.truncate(47);
     refused(
         bytes,
         "x.gguf, byte 45, metadata `a`, value: needs 4 bytes, and the file ends after 2 more: it is truncated or damaged",
     );
     refused(
-        Writer::default().raw("a", 13, &[]).finish(),
+        GgufWriter::default().raw("a", 13, &[]).finish(),
         "x.gguf, byte 33, type of metadata `a`: expected the number of a value type, 0 to 12, found 13",
     );
     refused(
-        Writer::default().raw("a", 7, &[2]).finish(),
+        GgufWriter::default().raw("a", 7, &[2]).finish(),
         "x.gguf, byte 37, metadata `a`, value: expected 0 or 1 for a bool, found 2",
     );
     refused(
-        Writer::default().u32("a", 1).u32("a", 2).finish(),
+        GgufWriter::default().u32("a", 1).u32("a", 2).finish(),
         "x.gguf, byte 41, metadata entry 1: the key `a` occurs twice",
     );
     refused(
-        Writer::default().u32("general.alignment", 48).finish(),
+        GgufWriter::default().u32("general.alignment", 48).finish(),
         "x.gguf, byte 53, metadata `general.alignment`: expected a power of two up to 1048576, found uint32 48",
     );
     refused(
@@ -150,7 +150,7 @@ fn damaged_files_are_refused_by_name() {
     assert!(
         error.starts_with("x.gguf, tensor `t`: format number 4 is not supported; supported: 0 F32, 1 F16, 2 Q4_0,")
     );
-    let two = Writer::default().tensor("a", &[8], 0, vec![0; 32]).tensor("b", &[16], 0, vec![0; 64]);
+    let two = GgufWriter::default().tensor("a", &[8], 0, vec![0; 32]).tensor("b", &[16], 0, vec![0; 64]);
     let mut bytes = two.clone().finish();
     Gguf::from_bytes("x.gguf", bytes.clone()).unwrap();
     // Tensor b gets the offset of tensor a, and then an offset that is not aligned.
@@ -173,13 +173,13 @@ fn hostile_counts_are_refused_at_once() {
     for element in 0..13u32 {
         // The array claims 2^62 elements, but the file ends after the count.
         let array = [&element.to_le_bytes()[..], &(1u64 << 62).to_le_bytes()].concat();
-        let error = Gguf::from_bytes("x.gguf", Writer::default().raw("a", 9, &array).finish()).unwrap_err();
+        let error = Gguf::from_bytes("x.gguf", GgufWriter::default().raw("a", 9, &array).finish()).unwrap_err();
         assert!(matches!(error, Error::Damaged { offset: 41..=64, .. }), "{error}");
     }
     // Each of 100,000 arrays contains the next one, and takes 12 bytes.
     let deep: Vec<u8> = (0..100_000).flat_map(|_| [&9u32.to_le_bytes()[..], &1u64.to_le_bytes()].concat()).collect();
     refused(
-        Writer::default().raw("a", 9, &deep).finish(),
+        GgufWriter::default().raw("a", 9, &deep).finish(),
         "x.gguf, byte 137, metadata `a`, array: arrays are nested more than 8 deep",
     );
 }
@@ -191,7 +191,7 @@ fn split_models() {
     std::fs::create_dir_all(&folder).unwrap();
     let path = |i: u32| folder.join(format!("m-{:05}-of-00003.gguf", i + 1));
     for i in 0..3u32 {
-        let part = Writer::default().u32("split.no", i).u32("split.count", 3).u32("split.tensors.count", 3);
+        let part = GgufWriter::default().u32("split.no", i).u32("split.count", 3).u32("split.tensors.count", 3);
         let part = if i == 0 { part.text("general.name", "m") } else { part };
         std::fs::write(path(i), part.tensor(&format!("t{i}"), &[8], 0, vec![i as u8; 32]).finish()).unwrap();
     }

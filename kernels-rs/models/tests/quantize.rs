@@ -11,7 +11,7 @@ use models::file::{FileTensor, TensorFormat};
 use models::quantize::{TargetFormats, dequantized, quantize, target_format};
 use small::{random, small};
 use std::path::{Path, PathBuf};
-use support::{Writer, smollm2};
+use support::{GgufWriter, smollm2};
 
 fn temporary(name: &str) -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join(name)
@@ -87,7 +87,7 @@ fn read(tensor: &FileTensor<'_>) -> Vec<f32> {
 fn every_format_is_near_its_source() {
     // Rows of 512 numbers are whole blocks of 256.
     let matrix = |seed: u64, n: usize| random(&mut { seed }, n, 1.0).iter().flat_map(|x| x.to_le_bytes()).collect();
-    let file = Writer::default()
+    let file = GgufWriter::default()
         .text("general.architecture", "llama")
         .texts("some.list", &["a", "bc"])
         .u32("general.file_type", 0)

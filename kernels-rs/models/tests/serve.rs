@@ -14,7 +14,7 @@ use models::engine::{Generation, Sampling, SessionOptions};
 use runtime::Device;
 use runtime::interpreter::Checks;
 use serde_json::{Value, json};
-use small::talking;
+use small::small_chat_model;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
@@ -209,7 +209,7 @@ fn messages_have_images() {
 
 #[test]
 fn answers_have_the_form_of_the_protocol() {
-    let file = talking("serve-form", 120, true);
+    let file = small_chat_model("serve-form", 120, true);
     let server = Server::start(&file, &["--exact"]);
     let (status, text) = answer(server.send("GET", "/v1/models", ""));
     let list: Value = serde_json::from_str(&text).unwrap();
@@ -276,7 +276,7 @@ fn answers_have_the_form_of_the_protocol() {
 /// Compares the answers of a server with a layer on each of two devices with those of a server with
 /// one device. There are several clients, prompts in chunks, draws, penalties, and reused tokens.
 fn answers_of_two_devices(name: &str, one: &[&str], two: &str) {
-    let file = talking(name, 120, false);
+    let file = small_chat_model(name, 120, false);
     let options = ["--exact", "--sequences", "2"];
     let [one, two] = [
         Server::start_on(one, &file, &options),
@@ -333,7 +333,7 @@ fn gpu_two_devices_answer_as_one() {
 
 #[test]
 fn conversations_are_answered() {
-    let file = talking("serve-chat", 120, true);
+    let file = small_chat_model("serve-chat", 120, true);
     let server = Server::start(&file, &["--exact"]);
     let parts = json!([{ "type": "text", "text": "Hel" }, { "type": "text", "text": "lo" }]);
     let mut body = json!({
@@ -367,7 +367,7 @@ fn conversations_are_answered() {
 
 #[test]
 fn wrong_requests_are_refused() {
-    let file = talking("serve-refused", 120, true);
+    let file = small_chat_model("serve-refused", 120, true);
     let server = Server::start(&file, &[]);
     let check = |path: &str, body: &Value, status: u16, field: Option<&str>, words: &str| {
         let (found, error) = server.post(path, body);
@@ -420,7 +420,7 @@ fn wrong_requests_are_refused() {
 /// Sends the same requests one after another, then all at once, and compares the answers.
 #[test]
 fn clients_get_what_they_get_alone() {
-    let file = talking("serve-several", 120, true);
+    let file = small_chat_model("serve-several", 120, true);
     let server = Server::start(&file, &["--exact", "--sequences", "3"]);
     let body = |i: usize| {
         let prompts = ["Once upon a time", "The", "one two three four five six", "Once upon a hill"];
@@ -456,7 +456,7 @@ fn first_event(server: &Server, tokens: usize) -> BufReader<TcpStream> {
 
 #[test]
 fn a_client_that_leaves_frees_its_sequence() {
-    let file = talking("serve-leaves", 100_000, false);
+    let file = small_chat_model("serve-leaves", 100_000, false);
     let options = ["--sequences", "1", "--queue", "1", "--ctx-size", "20000"];
     let mut server = Server::start(&file, &options);
     let mut first = first_event(&server, 19_000);
@@ -480,7 +480,7 @@ fn a_client_that_leaves_frees_its_sequence() {
 #[cfg(unix)]
 #[test]
 fn an_interrupt_ends_answers_and_the_server() {
-    let file = talking("serve-interrupted", 100_000, false);
+    let file = small_chat_model("serve-interrupted", 100_000, false);
     let mut server = Server::start(&file, &["--ctx-size", "20000"]);
     let mut stream = first_event(&server, 19_000);
     assert!(chunk(&mut stream).contains("content"));
@@ -517,7 +517,7 @@ fn the_official_client_is_answered() {
 /// default.
 #[test]
 fn the_default_temperature_is_one() {
-    let file = talking("serve-default", 120, true);
+    let file = small_chat_model("serve-default", 120, true);
     let server = Server::start(&file, &["--exact"]);
     let device = Device::cpu();
     device.set_checks(Checks::Values);

@@ -216,7 +216,7 @@ fn layers_are_split_by_bytes() {
     let configuration = checkpoint.configuration().unwrap();
     let weights = checkpoint.weight_bytes(&configuration).unwrap();
     let embedding = checkpoint.tensor("token_embd.weight").unwrap().bytes.len() as u64;
-    assert_eq!((weights.first, weights.total()), (embedding, checkpoint.bytes() + embedding));
+    assert_eq!((weights.first, weights.total()), (embedding, checkpoint.tensor_bytes() + embedding));
     assert_eq!(weights.layers.len(), LAYERS as usize);
 }
 
@@ -285,7 +285,7 @@ fn printed(arguments: &[&str]) -> String {
 
 #[test]
 fn the_command_splits_layers() {
-    let file = small::talking("split-command", 128, false);
+    let file = small::small_chat_model("split-command", 128, false);
     let text = std::path::PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("split.txt");
     std::fs::write(&text, "Paris is a city.").unwrap();
     let (file, text) = (file.to_str().unwrap(), text.to_str().unwrap());

@@ -9,7 +9,7 @@ use models::template::{ChatTemplate, ContentPart, Conversation, Message, Message
 use models::{Checkpoint, Files};
 use serde_json::{Map, Value};
 use std::time::{Duration, SystemTime};
-use support::{Writer, data, json, smollm2};
+use support::{GgufWriter, data, json, smollm2};
 
 /// A template, its input, and the prompt that Jinja2 renders; `None` if Jinja2 fails.
 #[derive(serde::Deserialize)]
@@ -162,7 +162,7 @@ fn chat_needs_a_template() {
 /// Reads a file without a template, and rejects a file with a damaged one.
 #[test]
 fn files_without_templates() {
-    let vocabulary = Writer::default()
+    let vocabulary = GgufWriter::default()
         .text("tokenizer.ggml.model", "gpt2")
         .text("tokenizer.ggml.pre", "gpt-2")
         .texts("tokenizer.ggml.tokens", &["a"])

@@ -6,7 +6,7 @@ use models::file::gguf::Gguf;
 use models::tokenizer::pretokenizer::Pretokenizer;
 use models::tokenizer::{Encoding, TokenType, Tokenizer};
 use std::collections::HashMap;
-use support::{Writer, data, json, package, smollm2};
+use support::{GgufWriter, data, json, package, smollm2};
 
 fn strings() -> Vec<String> {
     json("strings.json")
@@ -108,7 +108,7 @@ fn qwen(ranks: &str) -> Vec<u8> {
         .map(|(own, token)| merge(own, token).map(|part| written(&part)).join(" "))
         .collect();
     let texts: Vec<String> = tokens.iter().map(|token| written(token)).collect();
-    Writer::default()
+    GgufWriter::default()
         .text("tokenizer.ggml.model", "gpt2")
         .text("tokenizer.ggml.pre", "qwen2")
         .texts("tokenizer.ggml.tokens", &texts)
@@ -197,15 +197,15 @@ fn streamed_characters_are_whole() {
 /// Rejects missing fields and unsupported values. The error names the field.
 #[test]
 fn unsupported_vocabularies_are_refused_by_name() {
-    let refused = |writer: Writer, expected: &str| {
+    let refused = |writer: GgufWriter, expected: &str| {
         let gguf = Gguf::from_bytes("x.gguf", writer.finish()).unwrap();
         assert_eq!(Tokenizer::from_gguf(&gguf).unwrap_err().to_string(), expected);
     };
     let vocabulary = |model: &str| {
-        Writer::default().text("tokenizer.ggml.model", model).texts("tokenizer.ggml.tokens", &["a", "b", "ab"])
+        GgufWriter::default().text("tokenizer.ggml.model", model).texts("tokenizer.ggml.tokens", &["a", "b", "ab"])
     };
     refused(
-        Writer::default(),
+        GgufWriter::default(),
         "x.gguf, metadata `tokenizer.ggml.model`: expected the name of a tokenizer, and the file has no such entry",
     );
     refused(

@@ -26,7 +26,7 @@ use support::{data, json};
 
 /// The content of `vision.json`.
 #[derive(Deserialize)]
-struct About {
+struct ExpectedResults {
     /// The tokens of a text with two images.
     ids: Vec<u32>,
     /// Rows and columns of patches of each image.
@@ -79,7 +79,7 @@ fn vision() -> VisionConfiguration {
 }
 
 /// Returns the two prepared images in the text of `vision.py`.
-fn two() -> [Arc<PreparedImage>; 2] {
+fn prepared_pictures() -> [Arc<PreparedImage>; 2] {
     let processor = processor(&vision());
     [picture(128, 192), picture(64, 96)].map(|image| Arc::new(processor.prepare(&image).unwrap()))
 }
@@ -92,10 +92,10 @@ fn collapsed(ids: &[u32]) -> Vec<u32> {
 }
 
 /// Returns the first `end` tokens of the text of `vision.py`, where an image counts as one token.
-fn prompt(about: &About, end: usize) -> Prompt {
-    let tokens = &collapsed(&about.ids)[..end];
+fn prompt(expected_results: &ExpectedResults, end: usize) -> Prompt {
+    let tokens = &collapsed(&expected_results.ids)[..end];
     let images = tokens.iter().filter(|token| **token == IMAGE).count();
-    Prompt::with_images(tokens, IMAGE, &two()[..images]).unwrap()
+    Prompt::with_images(tokens, IMAGE, &prepared_pictures()[..images]).unwrap()
 }
 
 /// Returns options with a cache in F32 for sequences of up to 64 tokens.
@@ -105,8 +105,8 @@ fn wide(chunk_size: usize) -> SessionOptions {
 
 #[test]
 fn sizes_are_those_of_transformers() {
-    let about: About = json("vision.json");
-    for [height, width, least, most, to_height, to_width] in about.sizes {
+    let expected_results: ExpectedResults = json("vision.json");
+    for [height, width, least, most, to_height, to_width] in expected_results.sizes {
         let processor = ImageProcessor::new(&vision()).with_pixels(least as u64, most as u64).unwrap();
         assert_eq!(processor.resized_extents(height, width).unwrap(), [to_height, to_width], "{height} × {width}");
     }
@@ -116,8 +116,8 @@ fn sizes_are_those_of_transformers() {
 /// so its images may differ by two levels.
 #[test]
 fn images_are_prepared_as_in_transformers() {
-    let about: About = json("vision.json");
-    for (i, Resized { height, width, least, most, grid }) in about.resized.into_iter().enumerate() {
+    let expected_results: ExpectedResults = json("vision.json");
+    for (i, Resized { height, width, least, most, grid }) in expected_results.resized.into_iter().enumerate() {
         let processor = ImageProcessor::new(&vision()).with_pixels(least, most).unwrap();
         let prepared = processor.prepare(&picture(height, width)).unwrap();
         assert_eq!(prepared.grid(), grid);
@@ -135,11 +135,11 @@ fn images_are_prepared_as_in_transformers() {
 /// Compares names and extents with the files that transformers writes.
 #[test]
 fn tensors_are_those_of_transformers() {
-    let about: About = json("vision.json");
+    let expected_results: ExpectedResults = json("vision.json");
     let configuration = models::configuration::Configuration::from_json("config.json", &pictures::configuration());
     let needed = configuration.unwrap().tensors(Naming::Transformers);
     let needed: BTreeMap<_, _> = needed.into_iter().map(|needed| (needed.name, needed.extents)).collect();
-    assert_eq!(needed, about.names.into_iter().collect());
+    assert_eq!(needed, expected_results.names.into_iter().collect());
 }
 
 /// Returns the features of both images together: the embeddings of tokens, and the summands for
@@ -147,7 +147,7 @@ fn tensors_are_those_of_transformers() {
 fn features(model: &Model) -> Vec<Vec<f32>> {
     let stream = model.device.stream().unwrap();
     let mut parts: Vec<Vec<f32>> = vec![Vec::new(); 3];
-    for picture in two() {
+    for picture in prepared_pictures() {
         let found = model.tower.as_ref().unwrap().run(&stream, &picture).unwrap();
         stream.wait().unwrap();
         for (part, numbers) in parts.iter_mut().zip(found.download().unwrap()) {
@@ -160,7 +160,7 @@ fn features(model: &Model) -> Vec<Vec<f32>> {
 /// Compares the features of the images, and the logits after the first `first` tokens of the text
 /// and after each further token. An image counts as one token.
 fn compared(device: &Device, kind: MatrixFormat, options: SessionOptions, first: usize, bound: f32) {
-    let about: About = json("vision.json");
+    let expected_results: ExpectedResults = json("vision.json");
     let name = format!("{kind:?}-{}-{}", device.is_cpu(), options.chunk_size);
     let model = Model::load(device, &qwen3_vl(&name, kind)).unwrap();
     if (kind, options) == (MatrixFormat::F32, wide(64)) {
@@ -172,8 +172,8 @@ fn compared(device: &Device, kind: MatrixFormat, options: SessionOptions, first:
     }
     let mut session = model.session(options).unwrap();
     let logits = expected("logits");
-    for end in first..=collapsed(&about.ids).len() {
-        let prompt = prompt(&about, end);
+    for end in first..=collapsed(&expected_results.ids).len() {
+        let prompt = prompt(&expected_results, end);
         let last = prompt.tokens().len() - 1;
         session.set_prompt(prompt).unwrap();
         let error = difference(&session.logits().unwrap(), &logits[last * 264..][..264]);
@@ -221,16 +221,16 @@ fn images_pass_every_check() {
 /// Reads the language model and the tower from separate files.
 #[test]
 fn gguf_files_have_the_logits_of_transformers() {
-    let about: About = json("vision.json");
+    let expected_results: ExpectedResults = json("vision.json");
     let device = Device::cpu();
     device.set_checks(Checks::Values);
     let checkpoint = Checkpoint::open(&qwen3_vl_gguf("language")).unwrap();
     let text = Model::load_with(&device, &checkpoint, |_, _| {}).unwrap();
     let mut session = text.session(wide(64)).unwrap();
-    session.set(&about.ids[about.ids.len() - 4..]).unwrap();
+    session.set(&expected_results.ids[expected_results.ids.len() - 4..]).unwrap();
     let expected_text = expected("text_logits");
     assert!(difference(&session.logits().unwrap(), &expected_text[3 * 264..]) < 2e-5);
-    let whole = prompt(&about, collapsed(&about.ids).len());
+    let whole = prompt(&expected_results, collapsed(&expected_results.ids).len());
     let error = session.set_prompt(whole.clone()).unwrap_err().to_string();
     assert!(error.contains("the prompt has images, but the model has no vision tower"), "{error}");
 
@@ -322,25 +322,25 @@ fn equal_images_are_kept() {
 
 #[test]
 fn texts_have_a_place_for_each_image() {
-    let about: About = json("vision.json");
+    let expected_results: ExpectedResults = json("vision.json");
     let device = Device::cpu();
     device.set_checks(Checks::Values);
     let model = Model::load(&device, &qwen3_vl("places", MatrixFormat::F32)).unwrap();
     let processor = processor(&vision());
     let images = [picture(128, 192), picture(64, 96)];
-    let whole = prompt(&about, collapsed(&about.ids).len());
+    let whole = prompt(&expected_results, collapsed(&expected_results.ids).len());
     let character = |token: &u32| match CONTROL.get((*token as usize).wrapping_sub(256)) {
         Some(name) => (*name).to_owned(),
         None => char::from(*token as u8).to_string(),
     };
-    let text: String = collapsed(&about.ids).iter().map(character).collect();
+    let text: String = collapsed(&expected_results.ids).iter().map(character).collect();
     assert_eq!(model.prompt_with(&text, &images, &processor).unwrap(), whole);
-    assert_eq!(about.grids, two().map(|picture| picture.grid()));
-    assert_eq!(whole.positions(0..whole.tokens().len()), about.positions);
+    assert_eq!(expected_results.grids, prepared_pictures().map(|picture| picture.grid()));
+    assert_eq!(whole.positions(0..whole.tokens().len()), expected_results.positions);
     assert_eq!(whole.positions(9..35).map(|axis| axis.len()), [26; 3]);
     for from in [0, 3, 9, 30] {
         let part = whole.positions(from..40);
-        assert_eq!(part, about.positions.clone().map(|axis| axis[from..40].to_vec()));
+        assert_eq!(part, expected_results.positions.clone().map(|axis| axis[from..40].to_vec()));
     }
     for (text, images, problem) in [
         ("a", &images[..1], "expected 0 images, one for each placeholder in the text; found 1"),
@@ -392,7 +392,7 @@ fn settings_of_images() {
     let read = |settings: serde_json::Value| {
         std::fs::write(folder.join("preprocessor_config.json"), settings.to_string()).unwrap();
         let checkpoint = Checkpoint::open(&folder).unwrap();
-        ImageProcessor::of(&checkpoint, &vision()).map_err(|error| error.to_string())
+        ImageProcessor::from_checkpoint(&checkpoint, &vision()).map_err(|error| error.to_string())
     };
     let usual = ImageProcessor::new(&vision());
     let real = serde_json::json!({

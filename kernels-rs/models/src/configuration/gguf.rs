@@ -104,18 +104,18 @@ impl Configuration {
             architecture,
             name: gguf.get("general.name").and_then(|name| name.text()).map(str::to_owned),
             vocabulary,
-            context,
+            context_length: context,
             layers: fields.extent("block_count", MAX_LAYERS)?,
             width,
             heads,
             kv_heads: fields.optional_extent("attention.head_count_kv", MAX_HEADS)?.unwrap_or(heads),
-            head,
-            inner: fields.extent(inner, MAX_INNER)?,
+            head_size: head,
+            inner_size: fields.extent(inner, MAX_INNER)?,
             epsilon: fields.positive("attention.layer_norm_rms_epsilon", None)? as f32,
             rotary: rotary(&fields, architecture, head)?,
             experts,
             has_tied_output: gguf.tensor("output.weight").is_none(),
-            deepstack: fields.integer("n_deepstack_layers")?.unwrap_or(0).min(MAX_LAYERS) as usize,
+            deepstack_layers: fields.integer("n_deepstack_layers")?.unwrap_or(0).min(MAX_LAYERS) as usize,
             vision: None,
         };
         configuration.check(&fields, "attention.head_count", "attention.key_length")
@@ -133,16 +133,18 @@ impl Configuration {
         let mut configuration = Configuration::from_gguf(gguf)?;
         let vision = VisionConfiguration::from_gguf(projector)?;
         let wrong = |problem: String| Err(Error::field(projector.file(), "vision", problem));
-        let Configuration { architecture, width, deepstack, .. } = configuration;
+        let Configuration { architecture, width, deepstack_layers, .. } = configuration;
         if architecture != ModelArchitecture::Qwen3Vl {
             return wrong(format!("a vision tower of Qwen3-VL beside a model of {}", architecture.name()));
         }
         if vision.output != width {
             return wrong(format!("a token of the tower has {} elements, one of the text {width}", vision.output));
         }
-        if vision.deepstack.len() != deepstack {
+        if vision.deepstack.len() != deepstack_layers {
             let found = vision.deepstack.len();
-            return wrong(format!("features of {found} layers of the tower, for {deepstack} layers of the text"));
+            return wrong(format!(
+                "features of {found} layers of the tower, for {deepstack_layers} layers of the text"
+            ));
         }
         configuration.vision = Some(vision);
         Ok(configuration)
@@ -229,7 +231,7 @@ impl VisionConfiguration {
             layers,
             width: fields.extent("embedding_length", MAX_WIDTH)?,
             heads: fields.extent("attention.head_count", MAX_HEADS)?,
-            inner: fields.extent("feed_forward_length", MAX_INNER)?,
+            inner_size: fields.extent("feed_forward_length", MAX_INNER)?,
             patch,
             frames: if gguf.tensor("v.patch_embd.weight.1").is_some() { 2 } else { 1 },
             merge: fields.optional_extent("spatial_merge_size", 16)?.unwrap_or(2),

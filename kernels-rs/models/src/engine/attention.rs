@@ -36,7 +36,7 @@ pub struct AttentionShape {
 impl AttentionShape {
     /// Returns the extents, ε and scale of a configuration.
     pub fn of(configuration: &Configuration) -> AttentionShape {
-        let Configuration { heads, kv_heads, head, epsilon, ref rotary, .. } = *configuration;
+        let Configuration { heads, kv_heads, head_size: head, epsilon, ref rotary, .. } = *configuration;
         // Queries and keys are both multiplied by the attention factor, so their products have the
         // square of that factor.
         let scale = rotary.attention_factor().powi(2) / (head as f32).sqrt();

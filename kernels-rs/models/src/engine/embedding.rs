@@ -36,7 +36,7 @@ impl Embedding {
     /// # Errors
     /// If there are no kernels for the format, or memory runs out.
     pub fn new(device: &Device, rows: &FileRows<'_>) -> crate::Result<Embedding> {
-        let table = match (rows.format, rows.format.blocks()) {
+        let table = match (rows.format, rows.format.quant_format()) {
             (_, Some(format)) => EmbeddingTable::Blocks(format, Arc::new(device.upload(rows.bytes)?)),
             (TensorFormat::F32, _) => {
                 EmbeddingTable::F32(Arc::new(device.upload(&read_elements(rows.bytes, f32::from_le_bytes))?))

@@ -31,7 +31,7 @@ impl CacheExtents {
     /// Returns the extents for a model and its pages.
     pub(super) fn new<K: CacheElement>(model: &Model, pages: &SequencePages) -> CacheExtents {
         let ([count, rows], configuration) = (pages.extents(), &model.configuration);
-        let row_extents = [configuration.head, K::scales_per_head(configuration.head)];
+        let row_extents = [configuration.head_size, K::scales_per_head(configuration.head_size)];
         CacheExtents(row_extents.map(|elements| [2 * count, configuration.kv_heads, rows, elements]))
     }
 }

@@ -110,7 +110,7 @@ impl LinearLayer {
                 let problem = format!("{found}; expected {columns} elements a row, in whole blocks");
                 return Err(refused(problem));
             }
-            let matrix = match (format, format.blocks()) {
+            let matrix = match (format, format.quant_format()) {
                 (_, Some(format)) => {
                     let file = device.upload(bytes)?;
                     let view = file.view([*rows, bytes.len() / rows.max(&1)])?;

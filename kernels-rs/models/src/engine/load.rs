@@ -44,7 +44,7 @@ impl<'a> Loader<'a> {
     ) -> Result<Loader<'a>> {
         let weights = checkpoint.weights(configuration)?;
         let total = weights.iter().map(|(_, tensor)| tensor.bytes.len() as u64).sum();
-        let tensors = weights.into_iter().map(|(needed, tensor)| ((needed.role, needed.layer), tensor)).collect();
+        let tensors = weights.into_iter().map(|(needed, tensor)| ((needed.role, needed.index), tensor)).collect();
         Ok(Loader { device, file: checkpoint.file(), configuration, tensors, progress, loaded: 0, total })
     }
 
@@ -122,7 +122,7 @@ impl<'a> Loader<'a> {
 
     /// Returns the numbers of rows and columns of a matrix, and rejects formats without kernels.
     fn matrix(&self, tensor: &FileTensor<'_>) -> Result<[usize; 2]> {
-        let is_read = tensor.format.blocks().is_some()
+        let is_read = tensor.format.quant_format().is_some()
             || matches!(tensor.format, TensorFormat::F32 | TensorFormat::F16 | TensorFormat::BF16);
         if !is_read {
             let field = format!("tensor `{}`", tensor.name);
@@ -161,7 +161,7 @@ impl<'a> Loader<'a> {
     /// Uploads a matrix of all experts of a layer: the rows of one expert after those of another.
     fn expert_matrix(&mut self, role: TensorRole, layer: usize) -> Result<Weights> {
         let tensor = self.tensor_counted(role, layer)?;
-        let (Some(format), &[count, rows, _]) = (tensor.format.blocks(), tensor.extents) else {
+        let (Some(format), &[count, rows, _]) = (tensor.format.quant_format(), tensor.extents) else {
             let field = format!("tensor `{}`", tensor.name);
             let needed = format!("a tensor of the format {} for experts", tensor.format);
             return Err(Error::unsupported(

@@ -124,15 +124,15 @@ impl Model {
         };
         let mut frequencies = configuration.rotary.frequencies(&divisors)?;
         // A frequency of 0 leaves pairs beyond the rotated elements unchanged.
-        frequencies.resize(configuration.head / 2, 0.0);
+        frequencies.resize(configuration.head_size / 2, 0.0);
         let image_axes = match configuration.rotary.axes {
-            None => vec![0; configuration.head / 2],
+            None => vec![0; configuration.head_size / 2],
             Some(axes) => rotary::Rotary::interleaved_sections(&axes.sections),
         };
         let embedding = loader.embedding()?;
         let tower = match &configuration.vision {
             None => None,
-            Some(vision) => Some(loader.tower(vision, ImageProcessor::of(checkpoint, vision)?)?),
+            Some(vision) => Some(loader.tower(vision, ImageProcessor::from_checkpoint(checkpoint, vision)?)?),
         };
         let mut stages = Vec::new();
         for (device, layers) in &device_layers {
@@ -275,7 +275,7 @@ impl StepMemory {
         context_size: usize,
         exact: bool,
     ) -> Result<StepMemory> {
-        let Configuration { width, inner, ref experts, .. } = *configuration;
+        let Configuration { width, inner_size: inner, ref experts, .. } = *configuration;
         // Experts allocate the memory of their networks themselves.
         let inner = if experts.is_some() { 0 } else { inner };
         let blocks = BlockMemory::new(on, AttentionShape::of(configuration), inner, tokens, context_size, exact)?;
@@ -287,7 +287,7 @@ impl StepMemory {
     /// is memory for the experts of `layers` layers. Further memory of library calls, such as
     /// partial sums, depends on the device, and is not counted.
     fn bytes(configuration: &Configuration, layers: usize, tokens: u64) -> u64 {
-        let Configuration { width, inner: inner_size, ref experts, .. } = *configuration;
+        let Configuration { width, inner_size, ref experts, .. } = *configuration;
         let (inner, of_experts) = match experts {
             None => (inner_size, 0),
             Some(experts) => (0, ExpertNetworks::elements(experts, [width, inner_size], tokens)),
@@ -315,7 +315,7 @@ impl StepMemory {
     /// results are converted to the format in which attention of a cache computes. A cache of Q8_0
     /// also needs keys and values in `f32` before they are quantized.
     fn conversion_bytes_per_token(configuration: &Configuration, cache: CacheFormat) -> usize {
-        let Configuration { heads, kv_heads, head, .. } = *configuration;
+        let Configuration { heads, kv_heads, head_size: head, .. } = *configuration;
         match cache {
             CacheFormat::F32 => 2 * heads * head * size_of::<f32>(),
             CacheFormat::F16 => 2 * heads * head * size_of::<f16>(),

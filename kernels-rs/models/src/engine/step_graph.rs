@@ -152,7 +152,7 @@ impl<K: CacheElement> StageGraph<K> {
     ) -> Result<(StageGraph<K>, SlotMut<f32>)> {
         let device = &stage.device;
         let configuration = &model.configuration;
-        let (pairs, vocabulary) = (configuration.head / 2, configuration.vocabulary);
+        let (pairs, vocabulary) = (configuration.head_size / 2, configuration.vocabulary);
         let ([_, page_tokens], pages_per_sequence) = (pages.extents(), pages.table(0).len());
         let extents = CacheExtents::new::<K>(model, pages);
         let is_first = stage.first_layer == 0;

@@ -243,7 +243,8 @@ impl VisionTower {
         mut layer: impl FnMut(usize) -> Result<VisionLayerParameters>,
         (merger, deepstack): (PatchMerger, Vec<PatchMerger>),
     ) -> Result<VisionTower> {
-        let VisionConfiguration { layers, width, heads, inner, patch: side, frames, epsilon, .. } = configuration;
+        let VisionConfiguration { layers, width, heads, inner_size: inner, patch: side, frames, epsilon, .. } =
+            configuration;
         let frame_pixels = side * side;
         // The frames of a still image are equal, so one product with the sum of the frames' weights
         // replaces a product for each frame.
@@ -276,9 +277,9 @@ impl VisionTower {
     /// If the image was prepared for patches or squares of another size, or memory runs out.
     pub fn run(&self, on: &Stream, picture: &PreparedImage) -> Result<ImageFeatures> {
         let VisionConfiguration { width, patch, merge, ref deepstack, .. } = self.configuration;
-        if picture.square() != [patch, merge] {
+        if picture.patch_and_merge() != [patch, merge] {
             let problem =
-                format!("squares of {:?} pixels and patches; expected {:?}", picture.square(), [patch, merge]);
+                format!("squares of {:?} pixels and patches; expected {:?}", picture.patch_and_merge(), [patch, merge]);
             return Err(Error::field("an image", "patches", problem));
         }
         let places: Vec<[usize; 2]> = picture.patch_places().collect();

@@ -98,7 +98,7 @@ impl TensorFormat {
     }
 
     /// Returns the [`quant::Format`] of these blocks, or `None` if no kernel reads them.
-    pub fn blocks(self) -> Option<quant::Format> {
+    pub fn quant_format(self) -> Option<quant::Format> {
         Some(match self {
             TensorFormat::Q4_0 => quant::Format::Q4_0,
             TensorFormat::Q4_1 => quant::Format::Q4_1,
@@ -119,13 +119,13 @@ impl TensorFormat {
 
     /// Tells whether each element is a separate floating-point number that kernels read: F32, F16
     /// or BF16.
-    pub fn is_dense(self) -> bool {
+    pub const fn is_dense(self) -> bool {
         matches!(self, TensorFormat::F32 | TensorFormat::F16 | TensorFormat::BF16)
     }
 
     /// Tells whether there are kernels for matrices in this format.
     pub fn has_kernels(self) -> bool {
-        self.is_dense() || self.blocks().is_some()
+        self.is_dense() || self.quant_format().is_some()
     }
 }
 

@@ -9,7 +9,7 @@ use std::ops::Range;
 use std::path::{Component, Path};
 
 /// The largest index of shards that is read, in bytes. For 100,000 tensors, an index has 10 MB.
-const MAX_INDEX: u64 = 64 << 20;
+const MAX_INDEX_BYTES: u64 = 64 << 20;
 
 /// The most shards of a model.
 const MAX_SHARDS: usize = 4096;
@@ -79,7 +79,7 @@ impl Safetensors {
     /// Maps the shards that an index names, and checks that each tensor is in its shard.
     fn sharded(path: &Path) -> Result<Safetensors> {
         let index = name(path);
-        let bytes = FileBytes::read(path, MAX_INDEX)?;
+        let bytes = FileBytes::read(path, MAX_INDEX_BYTES)?;
         let Index { weight_map } =
             serde_json::from_slice(&bytes).map_err(|error| json_error(&index, &bytes, "index", &error))?;
         let mut files: Vec<&String> = weight_map.values().collect();

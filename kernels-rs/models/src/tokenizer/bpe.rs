@@ -2,7 +2,7 @@
 //! and SmolLM.
 
 use super::pretokenizer::Pretokenizer;
-use super::{TokenType, alphabet, by_text, merge};
+use super::{TokenType, alphabet, ids_by_text, merge};
 use crate::error::{Error, Result, quoted};
 use std::collections::HashMap;
 use unicode_normalization::UnicodeNormalization;
@@ -20,7 +20,7 @@ pub struct Bpe {
     pairs: HashMap<(u32, u32), (u32, u32)>,
     /// The token of each word that becomes a token at once, without merging. Empty for most
     /// families.
-    words: HashMap<Box<[u8]>, u32>,
+    whole_words: HashMap<Box<[u8]>, u32>,
 }
 
 impl Bpe {
@@ -36,7 +36,7 @@ impl Bpe {
         types: &[TokenType],
         merges: impl Iterator<Item = &'a [u8]>,
     ) -> Result<Bpe> {
-        let ids = by_text(texts, types);
+        let ids = ids_by_text(texts, types);
         let mut pairs = HashMap::new();
         let mut whole = Vec::new();
         for (rank, merge) in (0u32..).zip(merges) {
@@ -65,14 +65,14 @@ impl Bpe {
             let mut utf8 = [0; 4];
             ids.get(character.encode_utf8(&mut utf8).as_bytes()).copied()
         });
-        let words = match pretokenizer.keeps_whole_words() {
+        let whole_words = match pretokenizer.keeps_whole_words() {
             false => HashMap::new(),
             true => {
                 let text = |text: &[u8]| alphabet::bytes(std::str::from_utf8(text).ok()?);
                 ids.iter().filter_map(|(key, id)| Some((text(key)?, *id))).collect()
             }
         };
-        Ok(Bpe { pretokenizer, bytes, pairs, words })
+        Ok(Bpe { pretokenizer, bytes, pairs, whole_words })
     }
 
     /// Appends the tokens of a text without control tokens to `tokens`.
@@ -80,7 +80,7 @@ impl Bpe {
         let normal: Option<String> = self.pretokenizer.normalizes().then(|| text.nfc().collect());
         let mut word = Vec::new();
         self.pretokenizer.split(normal.as_deref().unwrap_or(text), |word_text| {
-            if let Some(token) = self.words.get(word_text.as_bytes()) {
+            if let Some(token) = self.whole_words.get(word_text.as_bytes()) {
                 tokens.push(*token);
                 return;
             }

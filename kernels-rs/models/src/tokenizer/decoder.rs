@@ -57,7 +57,7 @@ impl TextDecoderState {
     /// # Errors
     /// If the number is not a token.
     pub fn push(&mut self, tokenizer: &Tokenizer, token: u32) -> Result<String> {
-        let mut bytes = tokenizer.visible(token)?;
+        let mut bytes = tokenizer.decoded_bytes(token)?;
         if self.strips_leading_space && !bytes.is_empty() {
             bytes = bytes.strip_prefix(b" ").unwrap_or(bytes);
             self.strips_leading_space = false;

@@ -18,7 +18,7 @@ const MAX_CONFIGURATION_BYTES: u64 = 16 << 20;
 pub struct JsonTokenizer {
     tokenizer: tokenizers::Tokenizer,
     /// A copy of the tokenizer that treats control tokens as text, built on first use.
-    literal: OnceLock<tokenizers::Tokenizer>,
+    without_control: OnceLock<tokenizers::Tokenizer>,
 }
 
 /// The notation of token texts in a file.
@@ -64,14 +64,14 @@ impl JsonTokenizer {
                 }
             };
         }
-        Ok((JsonTokenizer { tokenizer, literal: OnceLock::new() }, tokens, strips))
+        Ok((JsonTokenizer { tokenizer, without_control: OnceLock::new() }, tokens, strips))
     }
 
     /// Splits a text into tokens.
     pub fn encode(&self, text: &str, encoding: Encoding) -> Result<Vec<u32>> {
         let tokenizer = match encoding.parse_special {
             true => &self.tokenizer,
-            false => self.literal.get_or_init(|| {
+            false => self.without_control.get_or_init(|| {
                 let mut tokenizer = self.tokenizer.clone();
                 tokenizer.set_encode_special_tokens(true);
                 tokenizer
@@ -109,7 +109,7 @@ fn token_spelling(file: &str, decoder: &Value) -> Result<(TokenSpelling, bool)> 
 }
 
 /// Reads a JSON file, and returns `Null` if there is no such file.
-pub(crate) fn configuration(path: &Path) -> Result<Value> {
+pub(crate) fn read_json_or_null(path: &Path) -> Result<Value> {
     if !path.exists() {
         return Ok(Value::Null);
     }
@@ -119,8 +119,8 @@ pub(crate) fn configuration(path: &Path) -> Result<Value> {
 
 /// Reads the special tokens from the files beside `tokenizer.json`, whose path is `path`.
 pub fn special_tokens(path: &Path, tokenizer: &Tokenizer) -> Result<SpecialTokens> {
-    let tokens = configuration(&path.with_file_name("tokenizer_config.json"))?;
-    let generation = configuration(&path.with_file_name("generation_config.json"))?;
+    let tokens = read_json_or_null(&path.with_file_name("tokenizer_config.json"))?;
+    let generation = read_json_or_null(&path.with_file_name("generation_config.json"))?;
     // A token is a string, or an object whose `content` is the string.
     let named = |field: &str| {
         let text = tokens[field].as_str().or_else(|| tokens[field]["content"].as_str())?;

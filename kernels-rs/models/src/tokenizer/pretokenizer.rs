@@ -81,30 +81,30 @@ impl Pretokenizer {
     /// Calls `word` with each word of a text, in order. The words together are the whole text.
     pub fn split<'t>(&self, text: &'t str, mut word: impl FnMut(&'t str)) {
         if self.family != PretokenizerFamily::SmolLm {
-            return self.words(text, &mut word);
+            return self.split_by_pattern(text, &mut word);
         }
         let mut rest = text;
         while let Some(at) = rest.find(char::is_numeric) {
             let (before, from) = rest.split_at(at);
             let digit = from.chars().next().map_or(0, char::len_utf8);
-            self.words(before, &mut word);
+            self.split_by_pattern(before, &mut word);
             word(&from[..digit]);
             rest = &from[digit..];
         }
-        self.words(rest, &mut word);
+        self.split_by_pattern(rest, &mut word);
     }
 
     /// Calls `word` with each match of the pattern. Text before a match belongs to the match.
-    fn words<'t>(&self, text: &'t str, word: &mut impl FnMut(&'t str)) {
+    fn split_by_pattern<'t>(&self, text: &'t str, word: &mut impl FnMut(&'t str)) {
         let mut from = 0;
         while let Some(found) = self.pattern.find_at(text, from) {
             let (mut end, matched) = (found.end(), found.as_str());
             // The last of several blanks before a word is left for the next match. Blanks that end
             // with a line break stay together: they matched `\s*[\r\n]+`.
-            let by_line = self.family != PretokenizerFamily::Gpt2
+            let ends_with_line_break = self.family != PretokenizerFamily::Gpt2
                 && self.family != PretokenizerFamily::SmolLm
                 && matched.ends_with(['\r', '\n']);
-            if end < text.len() && !by_line && matched.chars().all(char::is_whitespace) {
+            if end < text.len() && !ends_with_line_break && matched.chars().all(char::is_whitespace) {
                 let last = matched.chars().next_back().map_or(0, char::len_utf8);
                 if last < matched.len() {
                     end -= last;

@@ -1,7 +1,7 @@
 //! SentencePiece vocabularies whose pieces merge by score (Kudo, Richardson, 2018), such as that of
 //! Llama 2.
 
-use super::{TokenType, VocabularyToken, by_text, merge};
+use super::{TokenType, VocabularyToken, ids_by_text, merge};
 use crate::error::{Error, Result};
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -23,15 +23,21 @@ pub struct Pieces {
     /// The token of unknown characters.
     unknown: Option<u32>,
     /// Whether a space is added before a text.
-    prefix: bool,
+    adds_leading_space: bool,
 }
 
 impl Pieces {
-    /// Builds the tables. `prefix` says whether a space is added before a text.
+    /// Builds the tables. `adds_leading_space` says whether a space is added before a text.
     ///
     /// # Errors
     /// If a score is NaN.
-    pub fn new(file: &str, texts: &[&[u8]], types: &[TokenType], scores: &[f32], prefix: bool) -> Result<Pieces> {
+    pub fn new(
+        file: &str,
+        texts: &[&[u8]],
+        types: &[TokenType],
+        scores: &[f32],
+        adds_leading_space: bool,
+    ) -> Result<Pieces> {
         if let Some(token) = scores.iter().position(|score| score.is_nan()) {
             let field = format!("metadata `tokenizer.ggml.scores`, element {token}");
             return Err(Error::field(file, field, "expected a number, found NaN"));
@@ -43,12 +49,12 @@ impl Pieces {
             }
         }
         Ok(Pieces {
-            ids: by_text(texts, types).into_iter().map(|(text, id)| (text.into(), id)).collect(),
+            ids: ids_by_text(texts, types).into_iter().map(|(text, id)| (text.into(), id)).collect(),
             scores: scores.to_vec(),
             texts: texts.iter().map(|text| (*text).into()).collect(),
             bytes,
             unknown: types.iter().position(|token_type| *token_type == TokenType::Unknown).map(|id| id as u32),
-            prefix,
+            adds_leading_space,
         })
     }
 
@@ -56,7 +62,7 @@ impl Pieces {
     /// text is at the beginning or after a control token, where a space may be added.
     pub fn encode(&self, text: &str, begins: bool, tokens: &mut Vec<u32>) {
         let mut spaced = String::with_capacity(text.len() + 3);
-        spaced.extend((begins && self.prefix).then_some(SPACE_SYMBOL));
+        spaced.extend((begins && self.adds_leading_space).then_some(SPACE_SYMBOL));
         spaced.extend(text.chars().map(|character| if character == ' ' { SPACE_SYMBOL } else { character }));
         // Characters that are not pieces get numbers beyond the vocabulary, and never merge.
         let vocabulary = self.texts.len() as u32;

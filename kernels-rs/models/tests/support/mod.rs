@@ -67,7 +67,7 @@ pub fn smollm2() -> Option<PathBuf> {
 
 /// A writer of GGUF files. Extents are outermost first, and formats are numbers of `ggml_type`.
 #[derive(Clone, Debug, Default)]
-pub struct Writer {
+pub struct GgufWriter {
     /// The bytes of the metadata entries, whose number is `count`.
     entries: Vec<u8>,
     count: u64,
@@ -81,9 +81,9 @@ fn put(bytes: &mut Vec<u8>, text: &[u8]) {
     bytes.extend(text);
 }
 
-impl Writer {
+impl GgufWriter {
     /// Adds a metadata entry: its key, the number of its type, and the bytes of its value.
-    pub fn raw(mut self, key: &str, value_type: u32, value: &[u8]) -> Writer {
+    pub fn raw(mut self, key: &str, value_type: u32, value: &[u8]) -> GgufWriter {
         put(&mut self.entries, key.as_bytes());
         self.entries.extend(value_type.to_le_bytes());
         self.entries.extend(value);
@@ -91,44 +91,44 @@ impl Writer {
         self
     }
 
-    pub fn u32(self, key: &str, value: u32) -> Writer {
+    pub fn u32(self, key: &str, value: u32) -> GgufWriter {
         self.raw(key, 4, &value.to_le_bytes())
     }
 
-    pub fn f32(self, key: &str, value: f32) -> Writer {
+    pub fn f32(self, key: &str, value: f32) -> GgufWriter {
         self.raw(key, 6, &value.to_le_bytes())
     }
 
-    pub fn bool(self, key: &str, value: bool) -> Writer {
+    pub fn bool(self, key: &str, value: bool) -> GgufWriter {
         self.raw(key, 7, &[value.into()])
     }
 
-    pub fn text(self, key: &str, value: &str) -> Writer {
+    pub fn text(self, key: &str, value: &str) -> GgufWriter {
         let mut bytes = Vec::new();
         put(&mut bytes, value.as_bytes());
         self.raw(key, 8, &bytes)
     }
 
-    pub fn texts<T: AsRef<[u8]>>(self, key: &str, values: &[T]) -> Writer {
+    pub fn texts<T: AsRef<[u8]>>(self, key: &str, values: &[T]) -> GgufWriter {
         let mut bytes = [&8u32.to_le_bytes()[..], &(values.len() as u64).to_le_bytes()].concat();
         values.iter().for_each(|value| put(&mut bytes, value.as_ref()));
         self.raw(key, 9, &bytes)
     }
 
-    pub fn i32s(self, key: &str, values: &[i32]) -> Writer {
+    pub fn i32s(self, key: &str, values: &[i32]) -> GgufWriter {
         let mut bytes = [&5u32.to_le_bytes()[..], &(values.len() as u64).to_le_bytes()].concat();
         values.iter().for_each(|value| bytes.extend(value.to_le_bytes()));
         self.raw(key, 9, &bytes)
     }
 
-    pub fn bools(self, key: &str, values: &[bool]) -> Writer {
+    pub fn bools(self, key: &str, values: &[bool]) -> GgufWriter {
         let mut bytes = [&7u32.to_le_bytes()[..], &(values.len() as u64).to_le_bytes()].concat();
         bytes.extend(values.iter().map(|value| u8::from(*value)));
         self.raw(key, 9, &bytes)
     }
 
     /// Adds a tensor.
-    pub fn tensor(mut self, name: &str, extents: &[u64], format: u32, bytes: Vec<u8>) -> Writer {
+    pub fn tensor(mut self, name: &str, extents: &[u64], format: u32, bytes: Vec<u8>) -> GgufWriter {
         self.tensors.push((name.to_owned(), extents.to_vec(), format, bytes));
         self
     }

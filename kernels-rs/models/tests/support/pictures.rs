@@ -2,7 +2,7 @@
 #![allow(dead_code)]
 
 use crate::small::byte_tokens;
-use crate::support::Writer;
+use crate::support::GgufWriter;
 use kernel_dsl::half::{bf16, f16};
 use models::configuration::{Configuration, VisionConfiguration};
 use models::image::{Image, ImageProcessor};
@@ -189,13 +189,13 @@ pub fn with_tokenizer(folder: &Path) {
 /// Adds tensors to a GGUF file. Names and extents are those of `gguf`, and weights follow from the
 /// names of the same tensors in `transformers`. Vectors are in F32.
 fn with_tensors(
-    file: Writer,
+    file: GgufWriter,
     gguf: &[TensorRequirement],
     transformers: &[TensorRequirement],
     kind: MatrixFormat,
-) -> Writer {
+) -> GgufWriter {
     gguf.iter().zip(transformers).fold(file, |file, (to, from)| {
-        assert_eq!((to.role, to.layer, &to.extents), (from.role, from.layer, &from.extents));
+        assert_eq!((to.role, to.index, &to.extents), (from.role, from.index, &from.extents));
         let kind = if to.extents.len() == 1 { MatrixFormat::F32 } else { kind };
         file.tensor(&to.name, &to.extents, kind.gguf(), kind.bytes(&numbers(&from.name, &from.extents)))
     })
@@ -207,7 +207,7 @@ pub fn qwen3_vl_gguf(name: &str) -> PathBuf {
     let configuration = Configuration { vision: None, ..configuration };
     let mut kinds = vec![1; 256];
     kinds.extend([3; CONTROL.len()]);
-    let file = Writer::default()
+    let file = GgufWriter::default()
         .text("general.architecture", "qwen3vl")
         .u32("qwen3vl.block_count", 4)
         .u32("qwen3vl.context_length", 512)
@@ -240,7 +240,7 @@ pub fn projector(name: &str, kind: MatrixFormat, deepstack: &[bool; 3]) -> PathB
     let configuration = Configuration::from_json("config.json", &configuration()).unwrap();
     let mut vision = configuration.vision.unwrap();
     vision.deepstack = (0..3).filter(|layer| deepstack[*layer]).collect();
-    let file = Writer::default()
+    let file = GgufWriter::default()
         .text("general.architecture", "clip")
         .text("clip.projector_type", "qwen3vl_merger")
         .u32("clip.vision.block_count", 3)

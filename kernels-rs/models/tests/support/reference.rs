@@ -21,7 +21,7 @@ pub struct Reference {
     /// Whether elements 2·i and 2·i + 1 are rotated together, instead of i and i + `head` / 2.
     neighbors: bool,
     /// Whether products round activations to 8 bits, as the engine does for quantized weights.
-    of_bytes: bool,
+    rounds_activations: bool,
     /// The number of experts for each token, if there are experts.
     used: Option<usize>,
     /// Keys and values of each layer, token after token.
@@ -113,15 +113,15 @@ impl Reference {
             epsilon: number("attention.layer_norm_rms_epsilon").unwrap() as f32,
             base: number("rope.freq_base").unwrap(),
             neighbors: architecture == "llama",
-            of_bytes: false,
+            rounds_activations: false,
             used: integer("expert_used_count").map(|used| used as usize),
             cache: vec![[Vec::new(), Vec::new()]; layers],
         }
     }
 
     /// Sets that products round activations to 8 bits.
-    pub fn of_bytes(self) -> Reference {
-        Reference { of_bytes: true, ..self }
+    pub fn rounds_activations(self) -> Reference {
+        Reference { rounds_activations: true, ..self }
     }
 
     fn weight(&self, name: &str) -> &[f32] {
@@ -134,7 +134,7 @@ impl Reference {
     }
 
     fn product_of(&self, matrix: &[f32], x: &[f32]) -> Vec<f32> {
-        product(matrix, &if self.of_bytes { rounded(x) } else { x.to_vec() })
+        product(matrix, &if self.rounds_activations { rounded(x) } else { x.to_vec() })
     }
 
     /// Returns down(silu(gate(x))·up(x)).

@@ -1,7 +1,7 @@
 //! Small models with random weights.
 #![allow(dead_code)]
 
-use crate::support::Writer;
+use crate::support::GgufWriter;
 use std::path::PathBuf;
 
 /// Returns `n` random numbers from −`size` to `size`, by a linear congruence.
@@ -32,7 +32,7 @@ pub const WIDTH: u64 = 128;
 /// Heads of queries.
 pub const HEADS: u64 = 4;
 /// Heads of keys, and of values.
-pub const GROUPS: u64 = 2;
+pub const KV_HEADS: u64 = 2;
 /// Elements of a head.
 pub const HEAD: u64 = 64;
 pub const INNER: u64 = 96;
@@ -41,7 +41,7 @@ pub const TOKENS: u64 = 40;
 pub const LAYERS: u32 = 2;
 pub const EXPERTS: u64 = 8;
 /// Experts for each token.
-pub const USED: u32 = 3;
+pub const USED_EXPERTS: u32 = 3;
 
 /// Writes a small model of an architecture with random weights, in F32 or in Q8_0. Returns the path
 /// of the GGUF file.
@@ -52,12 +52,12 @@ pub fn small(name: &str, architecture: &str, quantized: bool) -> PathBuf {
 /// Writes a model as [`small`] does, with heads of `head` elements.
 pub fn small_with_heads(name: &str, architecture: &str, quantized: bool, head: u64) -> PathBuf {
     let tokens: Vec<String> = (0..TOKENS).map(|i| format!("t{i}")).collect();
-    let file = Writer::default().texts("tokenizer.ggml.tokens", &tokens).u32("tokenizer.ggml.bos_token_id", 1);
-    written(name, architecture, quantized, head, 128, tokens.len() as u64, file)
+    let file = GgufWriter::default().texts("tokenizer.ggml.tokens", &tokens).u32("tokenizer.ggml.bos_token_id", 1);
+    write_model(name, architecture, quantized, head, 128, tokens.len() as u64, file)
 }
 
-/// Returns the texts of the tokens of [`talking`]: a token for each byte, as GPT-2 writes it, and
-/// two control tokens.
+/// Returns the texts of the tokens of [`small_chat_model`]: a token for each byte, as GPT-2 writes
+/// it, and two control tokens.
 pub fn byte_tokens() -> Vec<String> {
     let is_shown = |byte: &u32| matches!(byte, 33..=126 | 161..=172 | 174..=255);
     let hidden: Vec<u32> = (0..256).filter(|byte| !is_shown(byte)).collect();
@@ -71,32 +71,32 @@ pub fn byte_tokens() -> Vec<String> {
 
 /// Writes a small model with random weights in Q8_0, a token for each byte, and a chat template.
 /// The context length is `context` tokens. With `ends`, an end token ends answers.
-pub fn talking(name: &str, context: u32, ends: bool) -> PathBuf {
+pub fn small_chat_model(name: &str, context: u32, ends: bool) -> PathBuf {
     let template = "{% for message in messages %}<|begin|>{{ message.role }}:{{ message.content }}<|end|>\
                     {% endfor %}<|begin|>";
     let mut kinds = vec![1; 256];
     kinds.extend([3, 3]);
     let tokens = byte_tokens();
-    let mut file = Writer::default()
+    let mut file = GgufWriter::default()
         .texts("tokenizer.ggml.tokens", &tokens)
         .i32s("tokenizer.ggml.token_type", &kinds)
         .text("tokenizer.chat_template", template);
     if ends {
         file = file.u32("tokenizer.ggml.eos_token_id", 257);
     }
-    written(name, "qwen3", true, HEAD, context, tokens.len() as u64, file)
+    write_model(name, "qwen3", true, HEAD, context, tokens.len() as u64, file)
 }
 
 /// Adds configuration and weights of a model to `file`, which has a vocabulary of `vocabulary`
 /// tokens. Writes the file and returns the path.
-fn written(
+fn write_model(
     name: &str,
     architecture: &str,
     quantized: bool,
     head: u64,
     context: u32,
     vocabulary: u64,
-    file: Writer,
+    file: GgufWriter,
 ) -> PathBuf {
     let seed = &mut 7;
     let key = |key: &str| format!("{architecture}.{key}");
@@ -107,7 +107,7 @@ fn written(
         .u32(&key("embedding_length"), WIDTH as u32)
         .u32(&key("feed_forward_length"), INNER as u32)
         .u32(&key("attention.head_count"), HEADS as u32)
-        .u32(&key("attention.head_count_kv"), GROUPS as u32)
+        .u32(&key("attention.head_count_kv"), KV_HEADS as u32)
         .u32(&key("attention.key_length"), head as u32)
         .u32(&key("attention.value_length"), head as u32)
         .f32(&key("attention.layer_norm_rms_epsilon"), 1e-5)
@@ -115,7 +115,7 @@ fn written(
         .text("tokenizer.ggml.model", "gpt2")
         .text("tokenizer.ggml.pre", "gpt-2")
         .texts::<&str>("tokenizer.ggml.merges", &[]);
-    let mut matrix = |file: Writer, name: &str, rows: u64, columns: u64| {
+    let mut matrix = |file: GgufWriter, name: &str, rows: u64, columns: u64| {
         let numbers = random(seed, (rows * columns) as usize, 1.5 / (columns as f32).sqrt());
         match quantized {
             true => file.tensor(name, &[rows, columns], 8, q8(&numbers)),
@@ -126,8 +126,8 @@ fn written(
     for layer in 0..LAYERS {
         let name = |name: &str| format!("blk.{layer}.{name}");
         file = matrix(file, &name("attn_q.weight"), HEADS * head, WIDTH);
-        file = matrix(file, &name("attn_k.weight"), GROUPS * head, WIDTH);
-        file = matrix(file, &name("attn_v.weight"), GROUPS * head, WIDTH);
+        file = matrix(file, &name("attn_k.weight"), KV_HEADS * head, WIDTH);
+        file = matrix(file, &name("attn_v.weight"), KV_HEADS * head, WIDTH);
         file = matrix(file, &name("attn_output.weight"), WIDTH, HEADS * head);
         if architecture == "qwen3moe" {
             continue;
@@ -139,7 +139,7 @@ fn written(
     if architecture == "qwen3moe" {
         file = file
             .u32(&key("expert_count"), EXPERTS as u32)
-            .u32(&key("expert_used_count"), USED)
+            .u32(&key("expert_used_count"), USED_EXPERTS)
             .u32(&key("expert_feed_forward_length"), INNER as u32);
         for layer in 0..LAYERS {
             let name = |name: &str| format!("blk.{layer}.{name}");
@@ -153,7 +153,7 @@ fn written(
             }
         }
     }
-    let mut vector = |file: Writer, name: &str, n: u64, around: f32| {
+    let mut vector = |file: GgufWriter, name: &str, n: u64, around: f32| {
         let numbers: Vec<f32> = random(seed, n as usize, 0.5).iter().map(|x| x + around).collect();
         file.tensor(name, &[n], 0, bytes(&numbers))
     };
@@ -163,8 +163,8 @@ fn written(
         file = vector(file, &name("ffn_norm.weight"), WIDTH, 1.0);
         if architecture == "qwen2" {
             file = vector(file, &name("attn_q.bias"), HEADS * head, 0.0);
-            file = vector(file, &name("attn_k.bias"), GROUPS * head, 0.0);
-            file = vector(file, &name("attn_v.bias"), GROUPS * head, 0.0);
+            file = vector(file, &name("attn_k.bias"), KV_HEADS * head, 0.0);
+            file = vector(file, &name("attn_v.bias"), KV_HEADS * head, 0.0);
         }
         if architecture.starts_with("qwen3") {
             file = vector(file, &name("attn_q_norm.weight"), head, 1.0);

@@ -43,7 +43,7 @@ impl GenerateOptions {
     fn session(&self, file: &Path) -> Result<Session, Error> {
         let model = self.run.load(&self.run.open(file)?, [1, self.context_size])?;
         // The model was not trained on longer sequences.
-        let context_size = self.context_size.min(model.configuration.context);
+        let context_size = self.context_size.min(model.configuration.context_length);
         model.session(self.run.session(context_size))
     }
 

@@ -41,7 +41,7 @@ pub fn inspect(file: &Path, wants_json: bool) -> Result<String, models::Error> {
             "problem": configuration.as_ref().err().map(|error| error.to_string()),
             "metadata": pairs,
             "tensors": tensors.iter().map(tensor).collect::<Vec<_>>(),
-            "bytes": checkpoint.bytes(),
+            "bytes": checkpoint.tensor_bytes(),
         });
         return Ok(format!("{value:#}\n"));
     }
@@ -52,7 +52,7 @@ pub fn inspect(file: &Path, wants_json: bool) -> Result<String, models::Error> {
     };
     line(truncated(checkpoint.file(), LINE_WIDTH));
     let files = if parts == 1 { "one file".to_owned() } else { format!("{parts} files") };
-    line(format!("{kind}, {files}, {} tensors, {}", tensors.len(), format_bytes(checkpoint.bytes())));
+    line(format!("{kind}, {files}, {} tensors, {}", tensors.len(), format_bytes(checkpoint.tensor_bytes())));
     line(String::new());
     match &configuration {
         Ok(configuration) => {

@@ -197,7 +197,7 @@ fn main() -> ExitCode {
         }
         Command::Bench { file, prompt, generate, depths, sequences, kernels, json, options } => measure::bench(
             &file,
-            &measure::BenchWorkload { prompt, generate, depths, sequences, kernels },
+            &measure::BenchWorkload { prompt, generate, depths, sequences, times_kernels: kernels },
             &options,
             json,
         ),

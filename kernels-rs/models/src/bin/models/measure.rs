@@ -34,7 +34,7 @@ pub fn perplexity(
     let bytes = std::fs::read(text).map_err(|source| Error::Io { action: "read", path: text.to_owned(), source })?;
     let model = options.load(&checkpoint, [1, window])?;
     let tokens = model.tokenizer.encode(&String::from_utf8_lossy(&bytes), Encoding::default())?;
-    let window = window.clamp(2, model.configuration.context.max(2));
+    let window = window.clamp(2, model.configuration.context_length.max(2));
     let mut session = model.session(options.session(window))?;
     let progress = bar("{bar:30} {pos} of {len} tokens, {eta} left");
     progress.set_length(tokens.len() as u64);
@@ -147,7 +147,7 @@ pub struct BenchWorkload {
     /// Sequences that are generated at once.
     pub sequences: usize,
     /// Whether each kernel is also timed alone.
-    pub kernels: bool,
+    pub times_kernels: bool,
 }
 
 /// The measurements at a depth.
@@ -168,7 +168,7 @@ fn measure(
     model: &Model,
     options: SessionOptions,
     depth: usize,
-    BenchWorkload { prompt, generate, sequences, kernels, .. }: &BenchWorkload,
+    BenchWorkload { prompt, generate, sequences, times_kernels, .. }: &BenchWorkload,
     progress: &ProgressBar,
 ) -> Result<BenchMeasurement, Error> {
     let configuration = &model.configuration;
@@ -190,10 +190,10 @@ fn measure(
         progress.inc(*prompt as u64);
     }
     let mut sampler = model.sampler(Sampling::default(), &[])?;
-    let all: Vec<usize> = (0..*sequences).collect();
+    let all_sequences: Vec<usize> = (0..*sequences).collect();
     let mut step = |batch: &mut Batch| {
-        batch.advance(&all)?;
-        all.iter().try_for_each(|sequence| batch.draw(*sequence, &mut sampler).map(drop))
+        batch.advance(&all_sequences)?;
+        all_sequences.iter().try_for_each(|sequence| batch.draw(*sequence, &mut sampler).map(drop))
     };
     // Warm up: the first tokens come from the logits of prompts, and the first step compiles
     // kernels.
@@ -207,7 +207,7 @@ fn measure(
     }
     let step = start.elapsed().as_secs_f64() / *generate as f64;
     drop(batch);
-    let times = match kernels {
+    let times = match times_kernels {
         false => None,
         true => {
             let tokens = (*prompt).min(options.chunk_size);
@@ -237,11 +237,11 @@ pub fn bench(file: &Path, bench: &BenchWorkload, options: &RunOptions, wants_jso
     let context_size = |depth: usize| depth.saturating_add(prompt).saturating_add(generate).saturating_add(3);
     let deepest = bench.depths.iter().copied().max().unwrap_or(0);
     let model = options.load(&checkpoint, [sequences, context_size(deepest)])?;
-    let read = checkpoint.read_per_step(&model.configuration)? as f64;
+    let weight_bytes = checkpoint.weight_bytes_per_step(&model.configuration)? as f64;
     let copy_bandwidth = copy_bandwidth(&model.device)?;
     let progress = bar("{bar:30} {pos} of {len} tokens, {eta} left");
-    let all = |depth: &usize| (sequences * (depth + prompt) + generate) as u64;
-    progress.set_length(bench.depths.iter().map(all).sum());
+    let run_tokens = |depth: &usize| (sequences * (depth + prompt) + generate) as u64;
+    progress.set_length(bench.depths.iter().map(run_tokens).sum());
     // Warm up: the first prompt compiles kernels.
     let session = |depth: usize| options.session(context_size(depth));
     if !model.device.is_cpu() {
@@ -251,7 +251,7 @@ pub fn bench(file: &Path, bench: &BenchWorkload, options: &RunOptions, wants_jso
     let mut found = Vec::new();
     for depth in &bench.depths {
         let mut measured = measure(&model, session(*depth), *depth, bench, &progress)?;
-        measured.bytes += read;
+        measured.bytes += weight_bytes;
         found.push(measured);
     }
     progress.finish_and_clear();
@@ -286,9 +286,9 @@ pub fn bench(file: &Path, bench: &BenchWorkload, options: &RunOptions, wants_jso
     let _ = writeln!(out, "   depth  prompt tokens/s  generated tokens/s  MB a step  of a copy");
     for measured in &found {
         let share = share(measured).map_or("–".to_owned(), |share| format!("{share:.2}"));
-        let (prompt_seconds, generated) = (prompt as f64 / measured.prompt, sequences as f64 / measured.step);
+        let (prompt_rate, generated_rate) = (prompt as f64 / measured.prompt, sequences as f64 / measured.step);
         let (depth, megabytes) = (measured.depth, measured.bytes / 1e6);
-        let _ = writeln!(out, "{depth:>8} {prompt_seconds:>16.1} {generated:>19.1} {megabytes:>10.1} {share:>10}");
+        let _ = writeln!(out, "{depth:>8} {prompt_rate:>16.1} {generated_rate:>19.1} {megabytes:>10.1} {share:>10}");
     }
     for BenchMeasurement { depth, prompt: prompt_seconds, step, times, .. } in &found {
         let Some([prompt_times, step_times]) = times else { continue };

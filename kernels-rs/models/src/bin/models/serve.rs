@@ -72,7 +72,7 @@ fn name_of(file: &Path) -> String {
 pub fn serve(file: &Path, options: &ServeOptions) -> Result<(), Error> {
     let model = options.run.load(&options.run.open(file)?, [options.sequences, options.context_size])?;
     // The model was not trained on longer sequences.
-    let context_size = options.context_size.min(model.configuration.context);
+    let context_size = options.context_size.min(model.configuration.context_length);
     let batch = model.batch(options.run.session(context_size), options.sequences)?;
     let name = options.name.clone().unwrap_or_else(|| name_of(file));
     let is_stopping = Arc::new(AtomicBool::new(false));

@@ -49,7 +49,7 @@ pub(super) struct GgufRecord {
     pub(super) part: usize,
     pub(super) bytes: Range<usize>,
     /// The offset, in the file, of the header field with the position of `bytes`.
-    pub(super) field: usize,
+    pub(super) offset_position: usize,
 }
 
 /// The contents of the header of one file.
@@ -123,7 +123,7 @@ impl GgufHeader {
         let start = (end as u64).next_multiple_of(alignment);
         let damaged = |record: &GgufRecord, problem: String| Error::Damaged {
             file: part.file.clone(),
-            offset: record.field as u64,
+            offset: record.offset_position as u64,
             field: format!("offset of tensor `{}`", record.name),
             problem,
         };
@@ -228,12 +228,12 @@ fn record(cursor: &mut FileCursor<'_>, i: u64, part: usize) -> Result<GgufRecord
     };
     // Files have the innermost extent first.
     extents.reverse();
-    let field = cursor.offset;
+    let offset_position = cursor.offset;
     let offset = cursor.u64(|| format!("offset of tensor `{name}`"))?;
     let range = usize::try_from(offset).ok().and_then(|start| Some(start..start.checked_add(bytes.try_into().ok()?)?));
     let Some(bytes) = range else {
         let problem = format!("{bytes} bytes at offset {offset} exceed the address space");
-        return Err(cursor.damaged(field, format!("offset of tensor `{name}`"), problem));
+        return Err(cursor.damaged(offset_position, format!("offset of tensor `{name}`"), problem));
     };
-    Ok(GgufRecord { name, format, extents, part, bytes, field })
+    Ok(GgufRecord { name, format, extents, part, bytes, offset_position })
 }

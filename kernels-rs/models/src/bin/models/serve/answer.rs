@@ -30,7 +30,7 @@ impl AnswerKind {
     }
 
     /// Returns OpenAI's name for the type of the object in an event.
-    fn chunk(self) -> &'static str {
+    fn chunk_object_type(self) -> &'static str {
         match self {
             AnswerKind::Chat => "chat.completion.chunk",
             AnswerKind::Text => "text_completion",
@@ -48,7 +48,7 @@ pub struct AnswerHeader {
     /// The name of the model.
     pub model: String,
     /// Tokens of the prompt.
-    pub prompt: usize,
+    pub prompt_tokens: usize,
 }
 
 /// Counts of tokens.
@@ -76,27 +76,28 @@ impl AnswerHeader {
 
     /// Returns the counts of tokens as OpenAI's interface names them.
     fn usage(&self, TokenUsage { generated, reused }: TokenUsage) -> Value {
+        let AnswerHeader { prompt_tokens, .. } = self;
         json!({
-            "prompt_tokens": self.prompt, "completion_tokens": generated, "total_tokens": self.prompt + generated,
+            "prompt_tokens": prompt_tokens, "completion_tokens": generated, "total_tokens": prompt_tokens + generated,
             "prompt_tokens_details": { "cached_tokens": reused },
         })
     }
 
     /// Returns the object of an event. `delta` has the text since the event before.
-    fn chunk(&self, delta: Value, stop: Option<StopReason>) -> Value {
+    fn event_object(&self, delta: Value, stop: Option<StopReason>) -> Value {
         let mut choice = match self.kind {
             AnswerKind::Chat => json!({ "index": 0, "delta": delta }),
             AnswerKind::Text => json!({ "index": 0, "text": delta.get("content").unwrap_or(&json!("")) }),
         };
         choice["logprobs"] = Value::Null;
         choice["finish_reason"] = json!(stop.map(reason));
-        self.object(self.kind.chunk(), json!([choice]))
+        self.object(self.kind.chunk_object_type(), json!([choice]))
     }
 }
 
 /// Waits until an answer is complete, and returns its JSON object.
 pub async fn complete(
-    about: &AnswerHeader,
+    header: &AnswerHeader,
     mut events: UnboundedReceiver<AnswerEvent>,
 ) -> Result<Value, RefusedRequest> {
     let (mut text, mut usage) = (String::new(), TokenUsage::default());
@@ -107,13 +108,13 @@ pub async fn complete(
                 continue;
             }
             AnswerEvent::Token(token) => token,
-            AnswerEvent::Failed(message) => return Err(RefusedRequest::failed(message)),
+            AnswerEvent::Failed(message) => return Err(RefusedRequest::server_error(message)),
         };
         usage.generated += 1;
         text.push_str(&token.text);
         let Some(stop) = token.stop else { continue };
         let reason = reason(stop);
-        let (object, mut choice) = match about.kind {
+        let (object, mut choice) = match header.kind {
             AnswerKind::Chat => {
                 let message = json!({ "role": "assistant", "content": text, "refusal": null });
                 ("chat.completion", json!({ "index": 0, "message": message }))
@@ -122,16 +123,16 @@ pub async fn complete(
         };
         choice["logprobs"] = Value::Null;
         choice["finish_reason"] = json!(reason);
-        let mut answer = about.object(object, json!([choice]));
-        answer["usage"] = about.usage(usage);
+        let mut answer = header.object(object, json!([choice]));
+        answer["usage"] = header.usage(usage);
         return Ok(answer);
     }
-    Err(RefusedRequest::failed("the computation ended early".to_owned()))
+    Err(RefusedRequest::server_error("the computation ended early".to_owned()))
 }
 
 /// An answer that is sent as server-sent events.
 struct AnswerStream {
-    about: AnswerHeader,
+    header: AnswerHeader,
     events: UnboundedReceiver<AnswerEvent>,
     /// Whether the last object has the counts of tokens.
     with_usage: bool,
@@ -160,21 +161,21 @@ impl AnswerStream {
 
     /// Appends to `ready` what a client receives for an event.
     fn add(&mut self, event: AnswerEvent) {
-        let about = &self.about;
+        let header = &self.header;
         let mut send = |object: Value| self.ready.push_back(object.to_string());
         match event {
             AnswerEvent::PromptComputed(reused) => self.usage.reused = reused,
-            AnswerEvent::Failed(message) => send(RefusedRequest::failed(message).object()),
+            AnswerEvent::Failed(message) => send(RefusedRequest::server_error(message).object()),
             AnswerEvent::Token(token) => {
                 self.usage.generated += 1;
                 if !token.text.is_empty() {
-                    send(about.chunk(json!({ "content": token.text }), None));
+                    send(header.event_object(json!({ "content": token.text }), None));
                 }
                 if token.stop.is_some() {
-                    send(about.chunk(json!({}), token.stop));
+                    send(header.event_object(json!({}), token.stop));
                     if self.with_usage {
-                        let mut last = about.object(about.kind.chunk(), json!([]));
-                        last["usage"] = about.usage(self.usage);
+                        let mut last = header.object(header.kind.chunk_object_type(), json!([]));
+                        last["usage"] = header.usage(self.usage);
                         send(last);
                     }
                 }
@@ -184,13 +185,13 @@ impl AnswerStream {
 }
 
 /// Returns an answer as server-sent events. An event is sent as soon as its text is complete.
-pub fn stream(about: AnswerHeader, events: UnboundedReceiver<AnswerEvent>, with_usage: bool) -> Response {
+pub fn stream(header: AnswerHeader, events: UnboundedReceiver<AnswerEvent>, with_usage: bool) -> Response {
     let mut ready = VecDeque::new();
-    if about.kind == AnswerKind::Chat {
+    if header.kind == AnswerKind::Chat {
         let first = json!({ "role": "assistant", "content": "" });
-        ready.push_back(about.chunk(first, None).to_string());
+        ready.push_back(header.event_object(first, None).to_string());
     }
-    let events = AnswerStream { about, events, with_usage, usage: TokenUsage::default(), ready, has_ended: false };
+    let events = AnswerStream { header, events, with_usage, usage: TokenUsage::default(), ready, has_ended: false };
     let sent = unfold(events, |mut events| async {
         let text = events.next().await?;
         Some((Ok::<_, Infallible>(SseEvent::default().data(text)), events))

@@ -33,7 +33,7 @@ pub struct ServerState {
     /// When the server began, in seconds since 1970.
     pub(super) created: u64,
     /// The number of the next answer.
-    pub(super) answers: AtomicU64,
+    pub(super) next_answer: AtomicU64,
 }
 
 /// Returns the seconds since 1970.
@@ -50,7 +50,7 @@ impl ServerState {
         context_size: usize,
         jobs: SyncSender<Job>,
     ) -> ServerState {
-        ServerState { model, processor, name, context_size, jobs, created: now(), answers: AtomicU64::new(0) }
+        ServerState { model, processor, name, context_size, jobs, created: now(), next_answer: AtomicU64::new(0) }
     }
 
     /// Returns OpenAI's object that describes the model.
@@ -84,7 +84,7 @@ impl RefusedRequest {
     }
 
     /// Returns the error of an answer that ended early.
-    pub fn failed(message: String) -> RefusedRequest {
+    pub fn server_error(message: String) -> RefusedRequest {
         RefusedRequest::new(StatusCode::INTERNAL_SERVER_ERROR, message)
     }
 
@@ -169,16 +169,16 @@ async fn answer_request(
     let request = tokio::task::block_in_place(|| fields.request(&server, kind))?;
     let tokens = request.prompt.tokens().len();
     let events = enqueue(&server, request.prompt, request.generation)?;
-    let about = answer::AnswerHeader {
+    let header = answer::AnswerHeader {
         kind,
-        id: format!("{}-{:x}-{:x}", kind.prefix(), server.created, server.answers.fetch_add(1, Ordering::Relaxed)),
+        id: format!("{}-{:x}-{:x}", kind.prefix(), server.created, server.next_answer.fetch_add(1, Ordering::Relaxed)),
         created: now(),
         model: server.name.clone(),
-        prompt: tokens,
+        prompt_tokens: tokens,
     };
     match request.is_streamed {
-        true => Ok(answer::stream(about, events, request.with_usage)),
-        false => answer::complete(&about, events).await.map(|answer| Json(answer).into_response()),
+        true => Ok(answer::stream(header, events, request.with_usage)),
+        false => answer::complete(&header, events).await.map(|answer| Json(answer).into_response()),
     }
 }
 

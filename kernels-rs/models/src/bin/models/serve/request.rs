@@ -33,18 +33,18 @@ impl RequestFields {
         self.0.get(field).filter(|value| !value.is_null())
     }
 
-    /// Returns a field as `read` converts it, or `default` if the field is absent. Rejects a field
-    /// that `read` cannot convert.
-    fn read<T>(
+    /// Returns a field as `convert` converts it, or `default` if the field is absent. Rejects a
+    /// field that `convert` cannot convert.
+    fn convert_field<T>(
         &self,
         field: &str,
         expected: &str,
         default: T,
-        read: impl Fn(&Value) -> Option<T>,
+        convert: impl Fn(&Value) -> Option<T>,
     ) -> Result<T, RefusedRequest> {
         match self.get(field) {
             None => Ok(default),
-            Some(value) => read(value).ok_or_else(|| {
+            Some(value) => convert(value).ok_or_else(|| {
                 let found: String = value.to_string().chars().take(60).collect();
                 RefusedRequest::field(field, format!("`{field}`: expected {expected}, found {found}"))
             }),
@@ -54,18 +54,18 @@ impl RequestFields {
     /// Returns a number from `low` to `high`.
     fn number(&self, field: &str, default: f32, low: f64, high: f64) -> Result<f32, RefusedRequest> {
         let expected = format!("a number from {low} to {high}");
-        self.read(field, &expected, default, |value| {
+        self.convert_field(field, &expected, default, |value| {
             value.as_f64().filter(|number| (low..=high).contains(number)).map(|number| number as f32)
         })
     }
 
     fn count(&self, field: &str, default: usize) -> Result<usize, RefusedRequest> {
         let count = |value: &Value| value.as_u64().and_then(|count| usize::try_from(count).ok());
-        self.read(field, "a whole number, 0 or more", default, count)
+        self.convert_field(field, "a whole number, 0 or more", default, count)
     }
 
     fn boolean(&self, field: &str) -> Result<bool, RefusedRequest> {
-        self.read(field, "true or false", false, Value::as_bool)
+        self.convert_field(field, "true or false", false, Value::as_bool)
     }
 
     /// Returns name and value of a field that requires something that the server lacks.
@@ -105,8 +105,8 @@ impl RequestFields {
         }
         let sampling = Sampling {
             seed: self
-                .read("seed", "a whole number", None, |value| Some(Some(value.as_i64()? as u64)))?
-                .unwrap_or_else(|| server.answers.load(Ordering::Relaxed) ^ (now() << 20)),
+                .convert_field("seed", "a whole number", None, |value| Some(Some(value.as_i64()? as u64)))?
+                .unwrap_or_else(|| server.next_answer.load(Ordering::Relaxed) ^ (now() << 20)),
             temperature: self.number("temperature", 1.0, 0.0, 2.0)?,
             top_k: self.count("top_k", 0)?,
             // The sampler rejects 0. The smallest positive number also keeps only the likeliest
@@ -119,7 +119,7 @@ impl RequestFields {
         };
         let prompt = match kind {
             AnswerKind::Chat => self.conversation(server)?,
-            AnswerKind::Text => self.text(server)?.into(),
+            AnswerKind::Text => self.prompt_tokens(server)?.into(),
         };
         let tokens = prompt.tokens().len();
         let left = server.context_size.saturating_sub(tokens);
@@ -136,13 +136,14 @@ impl RequestFields {
         if max_tokens == 0 {
             return Err(RefusedRequest::field("max_tokens", "`max_tokens`: expected 1 or more"));
         }
-        let stops = self.read("stop", "a string, or a list of up to 4 strings", Vec::new(), |value| match value {
-            Value::String(text) => Some(vec![text.clone()]),
-            Value::Array(texts) if texts.len() <= 4 => {
-                texts.iter().map(|text| text.as_str().map(str::to_owned)).collect()
-            }
-            _ => None,
-        })?;
+        let stops =
+            self.convert_field("stop", "a string, or a list of up to 4 strings", Vec::new(), |value| match value {
+                Value::String(text) => Some(vec![text.clone()]),
+                Value::Array(texts) if texts.len() <= 4 => {
+                    texts.iter().map(|text| text.as_str().map(str::to_owned)).collect()
+                }
+                _ => None,
+            })?;
         let usage = |value: &Value| value.as_object()?.get("include_usage").map_or(Some(false), Value::as_bool);
         Ok(CompletionRequest {
             prompt,
@@ -153,7 +154,7 @@ impl RequestFields {
                 parse_special: kind == AnswerKind::Chat,
             },
             is_streamed: self.boolean("stream")?,
-            with_usage: self.read("stream_options", "an object with `include_usage`", false, usage)?,
+            with_usage: self.convert_field("stream_options", "an object with `include_usage`", false, usage)?,
         })
     }
 
@@ -171,12 +172,12 @@ impl RequestFields {
             return Err(refused(message.to_owned()));
         };
         let mut images = Vec::new();
-        let messages = list.iter().enumerate().map(|(i, value)| message(i, value, server, &mut images));
+        let messages = list.iter().enumerate().map(|(i, value)| read_message(i, value, server, &mut images));
         let messages = messages.collect::<Result<_, _>>()?;
         let mut conversation = Conversation::new(messages);
-        conversation.tools = self.read("tools", "a list", Vec::new(), |value| value.as_array().cloned())?;
+        conversation.tools = self.convert_field("tools", "a list", Vec::new(), |value| value.as_array().cloned())?;
         let variables = |value: &Value| value.as_object().cloned();
-        conversation.variables = self.read("chat_template_kwargs", "an object", Map::new(), variables)?;
+        conversation.variables = self.convert_field("chat_template_kwargs", "an object", Map::new(), variables)?;
         let prompt = template.render(&conversation).map_err(|error| refused(error.to_string()))?;
         let prompt = match &server.processor {
             Some(processor) => server.model.prompt_with(&prompt, &images, processor),
@@ -186,7 +187,7 @@ impl RequestFields {
     }
 
     /// Returns the tokens of a prompt, which is a text or a list of tokens.
-    fn text(&self, server: &ServerState) -> Result<Vec<u32>, RefusedRequest> {
+    fn prompt_tokens(&self, server: &ServerState) -> Result<Vec<u32>, RefusedRequest> {
         let refused = |message: String| RefusedRequest::field("prompt", message);
         let vocabulary = server.model.configuration.vocabulary;
         let prompt = match self.get("prompt") {
@@ -209,7 +210,7 @@ impl RequestFields {
 }
 
 /// Reads the image in a part of a message. The error is the reason of a refusal.
-fn image(part: &Value, server: &ServerState) -> Result<Image, String> {
+fn read_image(part: &Value, server: &ServerState) -> Result<Image, String> {
     if server.processor.is_none() {
         return Err("the model has no vision tower, so it reads no images".to_owned());
     }
@@ -221,7 +222,12 @@ fn image(part: &Value, server: &ServerState) -> Result<Image, String> {
 }
 
 /// Reads message number `i` of a conversation, and appends its images to `images`.
-fn message(i: usize, value: &Value, server: &ServerState, images: &mut Vec<Image>) -> Result<Message, RefusedRequest> {
+fn read_message(
+    i: usize,
+    value: &Value,
+    server: &ServerState,
+    images: &mut Vec<Image>,
+) -> Result<Message, RefusedRequest> {
     let refused = |problem: &str| RefusedRequest::field("messages", format!("`messages[{i}]`: {problem}"));
     let mut fields = value.as_object().cloned().ok_or_else(|| refused("expected an object"))?;
     let Some(Value::String(role)) = fields.shift_remove("role") else {
@@ -237,7 +243,7 @@ fn message(i: usize, value: &Value, server: &ServerState, images: &mut Vec<Image
                 (Some("text"), Some(text)) => Ok(ContentPart::Text { text: text.to_owned() }),
                 (Some("text"), None) => Err(refused("a part has no `text`")),
                 (Some("image_url"), _) => {
-                    images.push(image(part, server).map_err(|problem| refused(&problem).code("unsupported"))?);
+                    images.push(read_image(part, server).map_err(|problem| refused(&problem).code("unsupported"))?);
                     Ok(ContentPart::Image)
                 }
                 _ => Err(refused("expected parts of the types `text` and `image_url`")),
@@ -246,7 +252,7 @@ fn message(i: usize, value: &Value, server: &ServerState, images: &mut Vec<Image
             // Many templates accept only a single text, so parts without images are joined.
             match images.len() == before {
                 false => MessageContent::Parts(parts),
-                true => MessageContent::Text(parts.into_iter().filter_map(text).collect()),
+                true => MessageContent::Text(parts.into_iter().filter_map(part_text).collect()),
             }
         }
         Some(_) => return Err(refused("expected a text `content`, or a list of parts")),
@@ -255,7 +261,7 @@ fn message(i: usize, value: &Value, server: &ServerState, images: &mut Vec<Image
 }
 
 /// Returns the text of a part, `None` for an image.
-fn text(part: ContentPart) -> Option<String> {
+fn part_text(part: ContentPart) -> Option<String> {
     match part {
         ContentPart::Text { text } => Some(text),
         ContentPart::Image => None,
