@@ -248,7 +248,10 @@ fn smollm2_is_whole() {
     let Configuration { architecture, layers, width, heads, kv_heads, head_size, inner_size, has_tied_output, .. } =
         configuration;
     assert_eq!(architecture, ModelArchitecture::Llama);
-    assert_eq!((layers, width, heads, kv_heads, head_size, inner_size, has_tied_output), (30, 576, 9, 3, 64, 1536, true));
+    assert_eq!(
+        (layers, width, heads, kv_heads, head_size, inner_size, has_tied_output),
+        (30, 576, 9, 3, 64, 1536, true)
+    );
     assert_eq!(configuration.rotary.pairing, Pairing::Neighbors);
     let weights = checkpoint.weights(&configuration).unwrap();
     assert_eq!((weights.len(), weights[0].1.format), (272, TensorFormat::Q8_0));

@@ -43,7 +43,9 @@ impl Machine<'_, '_> {
             Checks::Values | Checks::Faults => {
                 interleaver.run(&mut Interleaved::<false> { machine: self, begun }, numbers);
             }
-            Checks::Named(_) | Checks::All => interleaver.run(&mut Interleaved::<true> { machine: self, begun }, numbers),
+            Checks::Named(_) | Checks::All => {
+                interleaver.run(&mut Interleaved::<true> { machine: self, begun }, numbers)
+            }
         }
     }
 

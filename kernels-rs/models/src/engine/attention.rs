@@ -126,7 +126,7 @@ impl AttentionMemory {
     /// queries after rotation; and the result of attention in `f32`, its widest form. Memory for
     /// parts of the keys and for exact weights is not counted.
     pub(super) fn elements_per_token(shape: AttentionShape) -> usize {
-        shape.projected() + 2 * shape.heads * shape.head
+        shape.projection_rows() + 2 * shape.heads * shape.head
     }
 }
 

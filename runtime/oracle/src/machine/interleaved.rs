@@ -282,7 +282,7 @@ impl<const TIER: u8> RunningGrid for Grid<'_, '_, '_, TIER> {
         });
         self.machine.in_block(first, |machine, warps| {
             machine.begin_slice();
-            machine.report_livelock(warps, elsewhere);
+            machine.report_looping_warps(warps, elsewhere);
         });
         false
     }

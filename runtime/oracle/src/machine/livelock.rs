@@ -262,7 +262,7 @@ impl Machine<'_, '_> {
 
     /// Reports a livelock: no thread can change the elements that the looping warps read.
     /// `elsewhere` is a warp of another block in a loop without changes.
-    pub fn report_livelock(&mut self, warps: &mut [Warp], elsewhere: Option<(Pc, Thread)>) {
+    pub fn report_looping_warps(&mut self, warps: &mut [Warp], elsewhere: Option<(Pc, Thread)>) {
         let Some((i, cycle)) = warps.iter().enumerate().find_map(|(i, w)| Some((i, w.cycle?))) else { return };
         let reads = self.observe_reads(warps, |machine, warps| {
             machine.warp::<OBSERVED>(&mut warps[i]);

@@ -566,7 +566,7 @@ impl<const TIER: u8> RunningBlock for Running<'_, '_, '_, TIER> {
             }
             machine.awaits_blocks = cycles.iter().any(|cycle| machine.polls_blocks(cycle.site));
             if !machine.awaits_blocks {
-                machine.report_livelock(warps, None);
+                machine.report_looping_warps(warps, None);
             }
             return false;
         }

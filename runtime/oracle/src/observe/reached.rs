@@ -103,8 +103,8 @@ impl Program {
 
 /// Returns whether an instruction belongs to a statement, rather than to the end of a construct.
 fn is_statement(inst: &Inst) -> bool {
-    use Inst::{Again, Else, EndIf, Enter, Exit, Leave, Named};
-    !matches!(inst, Again { .. } | Else { .. } | EndIf { .. } | Enter { .. } | Exit | Leave { .. } | Named(_))
+    use Inst::{Again, DbgValue, Else, EndIf, Enter, Exit, Leave};
+    !matches!(inst, Again { .. } | Else { .. } | EndIf { .. } | Enter { .. } | Exit | Leave { .. } | DbgValue(_))
 }
 
 impl fmt::Display for Unreached {
