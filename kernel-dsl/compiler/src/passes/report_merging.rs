@@ -33,7 +33,7 @@ fn merge(region: &mut Region, types: &mut Vec<Type>) {
     let mut waiting: Vec<Report> = Vec::new();
     rewrite(&mut region.insts, |inst, before| {
         if is_report(inst) {
-            // Of two reports with one condition, a launch keeps the first.
+            // A launch keeps the first of two reports with one condition.
             let new = Report::take(inst).filter(|new| !waiting.iter().any(|report| report.same_condition(new)));
             waiting.extend(new);
             if waiting.len() == MAX_MERGED_REPORTS {
