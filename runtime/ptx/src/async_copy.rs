@@ -102,7 +102,8 @@ impl Machine<'_, '_> {
             warp.copies.in_flight.push(InFlightCopy { lane, group, to: target, bytes: bytes as usize, data });
         }
         if CHECKED && self.races.is_some() {
-            self.check_copy_races(warp, inst, copy, &(to, from), mask);
+            let faulty = faults.iter().fold(0, |all, (_, lane, ..)| all | 1 << lane);
+            self.check_copy_races(warp, inst, copy, &(to, from), mask & !faulty);
         }
         let mut reported: Vec<(Check, bool)> = Vec::new();
         for &(check, lane, access, address) in &faults {

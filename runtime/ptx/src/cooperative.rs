@@ -53,6 +53,8 @@ impl Machine<'_, '_> {
     /// interleaved.
     pub fn pause(&mut self, mut warps: Vec<Warp>) -> PausedBlock {
         (self.interleaved, self.awaits_blocks, self.polls) = (true, false, 0);
+        // The limit of instructions now applies to all blocks together.
+        self.options.fuel = self.options.fuel.saturating_mul(self.grid.block_count());
         warps.iter_mut().for_each(|warp| warp.idle = 0);
         let mut block = self.empty_block(self.block, warps);
         self.swap(&mut block);

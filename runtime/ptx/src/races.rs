@@ -30,6 +30,7 @@ use super::warp::Warp;
 use runtime_simt::Thread;
 use runtime_simt::report::Description;
 use std::collections::HashMap;
+use std::ops::Range;
 
 /// The number of words of a page.
 const PAGE_WORDS: usize = 64;
@@ -208,6 +209,15 @@ impl RaceHistory {
     /// Records a fence of a block.
     pub fn fence(&mut self, block: u64, time: u64) {
         self.blocks.entry(block).or_default().fenced = time;
+    }
+
+    /// Forgets the accesses to memory that a kernel frees: the next allocation there is other
+    /// memory.
+    pub fn forget(&mut self, freed: Range<u64>) {
+        for word in freed.start / 4..freed.end.div_ceil(4) {
+            *self.global.word(word) = WordHistory::default();
+        }
+        self.released.retain(|(_, address), _| !freed.contains(address));
     }
 
     /// Records an access of a lane and returns the access that it races with.

@@ -61,9 +61,10 @@ impl Heap {
         start
     }
 
-    /// Frees memory. Returns whether `address` is 0 or that of an allocation.
-    fn free(&mut self, address: u64) -> bool {
-        address == 0 || self.used.remove(&address).is_some()
+    /// Frees memory. Returns the bytes of the allocation, which are 0 for address 0, or `None` if
+    /// there is no allocation at `address`.
+    fn free(&mut self, address: u64) -> Option<u64> {
+        if address == 0 { Some(0) } else { self.used.remove(&address) }
     }
 }
 
@@ -133,7 +134,13 @@ impl Machine<'_, '_> {
                 }
                 DeviceFunction::GridBarrier => None,
                 DeviceFunction::GridHandle => Some(self.workspace),
-                DeviceFunction::Free => self.heap.as_mut().is_some_and(|heap| heap.free(first)).then_some(0),
+                DeviceFunction::Free => {
+                    let freed = self.heap.as_mut().and_then(|heap| heap.free(first));
+                    if let (Some(races), Some(bytes)) = (&mut self.races, freed) {
+                        races.forget(first..first.saturating_add(bytes));
+                    }
+                    freed.map(|_| 0)
+                }
                 DeviceFunction::Assert => {
                     let (line, function) = (argument(2) as u32, argument(3));
                     let view = self.memory.view(&mut warp.local, &self.program.code);

@@ -5,7 +5,7 @@ use super::async_copy::Copies;
 use super::call::Activation;
 use super::code::{
     self, AtomicAccess, Barrier, BarrierReduction, Body, Code, Condition, Data, DefinednessRule, Inst, InstructionKind,
-    MemoryAccess, NO_DRIVER,
+    MemoryAccess, NO_DRIVER, Window,
 };
 use super::flow::{BranchPolicy, WarpFlow};
 use super::machine::{BARRIERS, Machine};
@@ -127,7 +127,10 @@ impl Machine<'_, '_> {
                     warp.flow.pc += 1;
                 }
                 InstructionKind::StrongLoad(access) => {
-                    warp.strong_loads = warp.strong_loads.saturating_add(1);
+                    // Another block cannot change shared or local memory.
+                    if !matches!(access.window, Window::Shared | Window::Local) {
+                        warp.strong_loads = warp.strong_loads.saturating_add(1);
+                    }
                     self.load_defined::<CHECKED>(warp, inst, access, mask);
                     warp.flow.pc += 1;
                 }

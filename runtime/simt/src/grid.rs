@@ -11,9 +11,10 @@ pub const MAX_RESIDENT_BLOCKS: u64 = 16;
 /// The number of multiprocessors of a GeForce GTX 1050 Ti.
 const MIN_MULTIPROCESSORS: u32 = 6;
 
-/// The number of registers of a thread for which blocks must fit. With more registers, a block of
-/// 1024 threads cannot be launched.
-const REGISTERS: u32 = 64;
+/// The number of registers of a thread for which blocks must fit. The interpreters do not know the
+/// registers of machine code. A kernel with more of them may have fewer resident blocks; a
+/// cooperative launch asks the driver.
+const ASSUMED_REGISTERS: u32 = 64;
 
 /// The blocks of a launch and the threads of a block, each in x, y, z. x varies fastest.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -35,7 +36,7 @@ impl GridShape {
     /// at most [`MAX_RESIDENT_BLOCKS`]. Of all targets, a multiprocessor of sm_75 holds the fewest
     /// threads and has the least shared memory.
     pub fn resident_blocks(&self, shared: u32) -> u64 {
-        let needs = Needs { threads: self.thread_count(), registers: Some(REGISTERS), shared };
+        let needs = Needs { threads: self.thread_count(), registers: Some(ASSUMED_REGISTERS), shared };
         let each = Occupancy::of(Target::SM_75, needs).blocks.max(1);
         u64::from(each * MIN_MULTIPROCESSORS).min(MAX_RESIDENT_BLOCKS)
     }

@@ -638,7 +638,7 @@ fn arguments_must_fit() {
     let y = || out(vec![0.0f32; 4].leak());
     let refused = |r: Result<Outcome, LaunchFailure>| r.expect_err("a mismatch").to_string();
     assert_eq!(refused(launch(vec![input(&x)])), "`kernel` takes 2 arguments, and 1 are given");
-    assert!(refused(launch(vec![Binding::Scalar(3), y()])).contains("(`x`) is memory, and a scalar is given"));
+    assert!(refused(launch(vec![Binding::Scalar(3), y()])).contains("(`x`) expects memory, found a scalar"));
     assert!(refused(launch(vec![input(&x), input(&x)])).contains("(`y`) is written by the kernel"));
     let long = Binding::Memory { bytes: ArgumentBytes::Shared(&[0; 16]), extents: vec![5], strides: vec![] };
     assert!(refused(launch(vec![long, y()])).contains("spans 20 bytes by its extents and strides, and has 16"));

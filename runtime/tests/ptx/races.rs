@@ -18,6 +18,8 @@ fn run(body: &str, grid: u32, options: Options) -> (Outcome, Vec<u32>) {
         ".version 7.0\n.target sm_70\n.address_size 64\n
          .extern .func (.param .b32 r) cudaCGSynchronize(.param .b64 h, .param .b32 f);
          .extern .func (.param .b64 r) cudaCGGetIntrinsicHandle(.param .b32 s);
+         .extern .func (.param .b64 r) malloc(.param .b64 n);
+         .extern .func free(.param .b64 p);
          .visible .entry k(.param .u64 out) {{ .reg .b64 o, ob, ot, f, h; .reg .b32 b, t, st, n, v, w; .reg .pred p, q;
          .shared .align 4 .b8 s[1024];
          ld.param.u64 o, [out]; mov.u32 b, %ctaid.x; mov.u32 t, %tid.x; mov.u32 n, %nctaid.x;
@@ -206,7 +208,7 @@ fn a_report_has_both_sides() {
     assert_eq!(
         finding.message,
         "stores 4 bytes at byte 8 of `out` (1024 bytes), which thread [63, 0, 0] of block [0, 0, 0] (warp 1, lane 31) \
-         stores without an order: `st.global.u32 [o+8], b` in line 12"
+         stores without an order: `st.global.u32 [o+8], b` in line 14"
     );
     // Counted once for each word and instruction.
     assert_eq!((finding.thread.block, finding.count), ([1, 0, 0], 1));
@@ -217,4 +219,18 @@ fn a_report_has_both_sides() {
         let (outcome, _) = run("st.global.u32 [o], b;", 2, Options { checks, ..options });
         assert_eq!(outcome.report.findings.len(), count, "{check}");
     }
+}
+
+#[test]
+fn freed_memory_is_other_memory_when_allocated_again() {
+    let allocate =
+        "{ .param .b64 n; .param .b64 r; st.param.b64 [n], 16; call (r), malloc, (n); ld.param.b64 h, [r]; }";
+    let free = "{ .param .b64 p; st.param.b64 [p], h; call free, (p); }";
+    // The second warp, and later blocks, get the addresses that the first warp has freed.
+    for grid in [1, 3] {
+        is_ordered(&format!("{allocate} st.u32 [h], t; {free}"), grid);
+    }
+    // Only one thread allocates, and all threads of the block store there.
+    let one = format!("setp.eq.u32 p, t, 0; @!p bra L; {allocate} st.shared.u64 [s], h; L: bar.sync 0;");
+    races(&format!("{one} ld.shared.u64 h, [s]; st.u32 [h], t;"), 1, Check::GlobalRace);
 }

@@ -8,7 +8,6 @@ use super::environment::Environment;
 use super::types::{Finished, Id, Ty};
 use super::{CheckedItem, Checker, Diagnostic, ItemReference, ItemScope, ReportedBy, SelfMeaning, finish_bounds};
 use crate::hir::{self, Associated, EnumId, FunctionId, Root, StructId, TraitId, TraitItemKind, Type, TypeId};
-use crate::language;
 use crate::syntax::{self, Item, TraitItem};
 use std::hash::{Hash, Hasher};
 use std::rc::Rc;
@@ -248,7 +247,7 @@ fn declare<'a>(
                 }
                 for f in &i.functions {
                     let (id, receiver) = (member(environment, f, mixed(f.hash), within, false), f.receiver);
-                    let name = i.operator.map_or_else(|| f.name.to_string(), language::operator_function);
+                    let name = i.operator.map_or_else(|| f.name.to_string(), hir::operator_function);
                     functions.push((name, Associated::Function { function: id, receiver }));
                 }
                 environment.items.impls.push(hir::Impl {

@@ -1,13 +1,13 @@
 //! Operators that device types implement.
 //!
 //! The impl of an operator is an impl without a trait, whose function has a name that no method can
-//! have ([`language::operator_function`]). An operator becomes a call of that function.
+//! have ([`hir::operator_function`]). An operator becomes a call of that function.
 
 use super::{
     Checker,
     types::{Id, Ty, UnknownKind},
 };
-use crate::hir::{Expr, ExprKind, FunctionId, TypeId};
+use crate::hir::{self, Expr, ExprKind, FunctionId, TypeId};
 use crate::ir;
 use crate::language;
 use crate::syntax::{self, SpanPair};
@@ -169,7 +169,7 @@ impl Checker<'_> {
 
     /// Returns the impls of an operator whose type may be `of`.
     pub(super) fn operator_impls(&self, of_trait: &str, of: Id) -> Vec<usize> {
-        let name = language::operator_function(of_trait);
+        let name = hir::operator_function(of_trait);
         let impls = self.environment.items.impls.iter().enumerate();
         let named = impls.filter(|(_, each)| each.of_trait.is_none() && each.functions.iter().any(|(n, _)| *n == name));
         named.filter(|(_, each)| self.may_be(each, of)).map(|(at, _)| at).collect()
@@ -177,7 +177,7 @@ impl Checker<'_> {
 
     /// Returns the function of an impl of an operator.
     fn operator_of(&self, at: usize, of_trait: &str) -> FunctionId {
-        let name = language::operator_function(of_trait);
+        let name = hir::operator_function(of_trait);
         let functions = &self.environment.items.impls[at].functions;
         let found = functions.iter().find(|(n, _)| *n == name);
         found.expect("the impl was selected by its function").1.function()

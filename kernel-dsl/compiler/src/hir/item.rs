@@ -246,3 +246,9 @@ impl Items {
         &self.traits[id.0 as usize]
     }
 }
+
+/// Returns the name of the function that implements an operator, as the impl lists it in the HIR.
+/// No method of a type has such a name.
+pub fn operator_function(of_trait: &str) -> String {
+    format!("impl {of_trait}")
+}

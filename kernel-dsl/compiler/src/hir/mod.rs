@@ -25,7 +25,7 @@ pub use instance::{Constant, DeclaredInstance, Instance, ItemArgument, labeled, 
 pub use intrinsic::{Intrinsic, MemoryOrder};
 pub use item::{
     Associated, Builtin, DerivedComparisons, Enum, Field, Impl, Items, Struct, Trait, TraitBound, TraitItem,
-    TraitItemKind, Variant,
+    TraitItemKind, Variant, operator_function,
 };
 pub use method::{Method, OnOverflow, Wide};
 pub use monomorphic::{Monomorphic, monomorphic};

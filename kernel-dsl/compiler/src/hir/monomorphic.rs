@@ -7,12 +7,11 @@
 
 use super::{
     Block, Constant, Expr, ExprKind, Function, FunctionId, GenericKind, Instance, Program, Root, Size, Tolerance,
-    TraitId, TraitItemKind, Type, TypeId, Unroll, item, layout, merge, serial, visit,
+    TraitId, TraitItemKind, Type, TypeId, Unroll, item, layout, merge, operator_function, serial, visit,
 };
 use crate::Scalar;
 use crate::error::{Error, Errors};
 use crate::ir::Comparison;
-use crate::language;
 use crate::oracle::DeclaredOutput;
 use std::collections::{HashMap, HashSet};
 
@@ -537,7 +536,7 @@ impl Monomorphizer<'_> {
 
     /// Returns the `eq` of an `impl PartialEq` that compares two values of the type.
     fn equality_impl(&mut self, ty: TypeId) -> Option<FunctionId> {
-        let (source, name) = (self.source, language::operator_function("PartialEq"));
+        let (source, name) = (self.source, operator_function("PartialEq"));
         source.items.impls.iter().find_map(|each| {
             let (_, found) = each.functions.iter().find(|(n, _)| each.of_trait.is_none() && *n == name)?;
             let mut bound = vec![None; each.generics.len()];

@@ -32,7 +32,7 @@ pub use foreign::{foreign_function, foreign_variable, missing_item};
 pub use functions::{FUNCTIONS, Integers, PreludeFunction, dot_product, is_from_fn, is_size_of, owns, takes_closure};
 pub use inexact::inexact;
 pub use methods::{ARRAY_METHODS, LanguageMethod, METHODS, OPTION_METHODS, Receiver, method_takes_closure};
-pub use operators::{operator_function, operator_trait, traits_of, unsupported_trait};
+pub use operators::{operator_trait, traits_of, unsupported_trait};
 pub use shared::{MAX_SHARED_RANK, SHARED_CONSTRUCTORS, SharedConstructor, SharedParameter};
 pub use signature::SignatureType;
 pub use types::{float16, owns_bound, owns_type};

@@ -53,12 +53,6 @@ pub fn traits_of(operator: Binary) -> Option<[&'static str; 2]> {
     })
 }
 
-/// Returns the name of the function that implements an operator, as the impl lists it in the HIR.
-/// No method of a type has such a name.
-pub fn operator_function(of_trait: &str) -> String {
-    format!("impl {of_trait}")
-}
-
 /// Returns why a device type cannot implement a trait of Rust's library, for the traits that
 /// programs implement most.
 pub fn unsupported_trait(name: &str) -> Option<&'static str> {

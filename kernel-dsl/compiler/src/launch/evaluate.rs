@@ -160,6 +160,7 @@ impl LaunchFacts<'_> {
                 Some(Constant::Usize(n)) => Ok(HostValue::Scalar(Scalar::Usize, u64::from(*n))),
                 Some(Constant::Bool(b)) => Ok(HostValue::Scalar(Scalar::Bool, u64::from(*b))),
                 Some(Constant::Integer(n)) => match self.function.types.get(expr.ty.0 as usize) {
+                    Some(Type::Scalar(Scalar::U128)) => invalid(U128_REASON),
                     Some(Type::Scalar(ty)) => Ok(HostValue::Scalar(*ty, *n as u64 & ty.mask())),
                     _ => invalid("contains a generic constant that is not a scalar"),
                 },

@@ -1,4 +1,4 @@
-//! Report merging: one branch tests for the failures of several checks.
+//! PendingReport merging: one branch tests for the failures of several checks.
 //!
 //! The checked form reports a failed check in a branch beside the access. A branch for each check
 //! keeps the loads of straight-line code from being in flight together, and each report is about 14
@@ -30,11 +30,11 @@ pub fn report_merging(kernel: &mut Kernel) -> Result<(), Errors> {
 }
 
 fn merge(region: &mut Region, types: &mut Vec<Type>) {
-    let mut waiting: Vec<Report> = Vec::new();
+    let mut waiting: Vec<PendingReport> = Vec::new();
     rewrite(&mut region.insts, |inst, before| {
         if is_report(inst) {
             // A launch keeps the first of two reports with one condition.
-            let new = Report::take(inst).filter(|new| !waiting.iter().any(|report| report.same_condition(new)));
+            let new = PendingReport::take(inst).filter(|new| !waiting.iter().any(|report| report.same_condition(new)));
             waiting.extend(new);
             if waiting.len() == MAX_MERGED_REPORTS {
                 flush(&mut waiting, types, before);
@@ -81,7 +81,7 @@ fn may_precede_reports(op: &Op) -> bool {
 }
 
 /// A check whose report waits.
-struct Report {
+struct PendingReport {
     /// The condition under which the check failed if `fails_if`, otherwise its opposite.
     condition: Value,
     fails_if: bool,
@@ -91,18 +91,18 @@ struct Report {
     location: Location,
 }
 
-impl Report {
-    fn same_condition(&self, other: &Report) -> bool {
+impl PendingReport {
+    fn same_condition(&self, other: &PendingReport) -> bool {
         (self.condition, self.fails_if) == (other.condition, other.fails_if)
     }
 
     /// Takes the report out of a branch that [`is_report`] accepts.
-    fn take(inst: &mut Inst) -> Option<Report> {
+    fn take(inst: &mut Inst) -> Option<PendingReport> {
         let Op::If { condition, then, otherwise } = &mut inst.op else { return None };
         let fails_if = then.insts.len() > 1;
         let arm = if fails_if { then } else { otherwise };
         match &mut arm.insts.first_mut()?.op {
-            Op::RecordViolation { record, state, values } => Some(Report {
+            Op::RecordViolation { record, state, values } => Some(PendingReport {
                 condition: *condition,
                 fails_if,
                 record: *record,
@@ -117,7 +117,7 @@ impl Report {
 
 /// Appends one branch for all of `waiting`, in which the first failed check selects what is
 /// recorded.
-fn flush(waiting: &mut Vec<Report>, types: &mut Vec<Type>, out: &mut Vec<Inst>) {
+fn flush(waiting: &mut Vec<PendingReport>, types: &mut Vec<Type>, out: &mut Vec<Inst>) {
     let Some(last) = waiting.last() else { return };
     let (record, location, mut state, mut values) = (last.record, last.location, last.state, last.values.clone());
     let mut emit = |op: Op, scalar: Scalar, to: &mut Vec<Inst>| {

@@ -72,6 +72,8 @@ impl Machine<'_, '_> {
     /// run interleaved.
     pub fn suspended(&mut self, mut warps: Vec<Warp>) -> SuspendedBlock {
         (self.interleaved, self.awaits_blocks) = (true, false);
+        // The limit of instructions now applies to all blocks together.
+        self.options.fuel = self.options.fuel.saturating_mul(self.setting.grid.block_count());
         self.order.set_interleaved();
         self.observes();
         for warp in &mut warps {

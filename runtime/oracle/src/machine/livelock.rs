@@ -75,7 +75,7 @@ const MAX_REPEATED_BARRIERS: usize = 8;
 const MAX_NAMED_ELEMENTS: usize = 3;
 
 /// The part of a report that states that nothing can end a wait.
-const NOBODY: &str = "no thread that can still run changes it";
+const NO_OTHER_THREAD_TEXT: &str = "no thread that can still run changes it";
 
 /// The state that determines the next steps of a warp, except for memory.
 #[derive(Clone)]
@@ -392,8 +392,8 @@ impl Machine<'_, '_> {
         }
         let resident = self.resident_blocks();
         let changed_by = match self.waiting {
-            _ if others.iter().all(|(_, (buffer, _), _)| buffer.is_none()) => Cow::from(NOBODY),
-            0 => NOBODY.into(),
+            _ if others.iter().all(|(_, (buffer, _), _)| buffer.is_none()) => Cow::from(NO_OTHER_THREAD_TEXT),
+            0 => NO_OTHER_THREAD_TEXT.into(),
             n => {
                 let mut text = format!(
                     "the {n} blocks that could change it have not begun, and need not begin before this one ends"

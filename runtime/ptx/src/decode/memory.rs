@@ -35,8 +35,15 @@ const ORDERS: [Modifier; 17] = [
 ];
 
 /// Orders that other threads can observe.
-const STRONG: [Modifier; 6] =
-    [Modifier::Volatile, Modifier::Relaxed, Modifier::Acquire, Modifier::Release, Modifier::AcqRel, Modifier::Sc];
+const STRONG: [Modifier; 7] = [
+    Modifier::Volatile,
+    Modifier::Cv,
+    Modifier::Relaxed,
+    Modifier::Acquire,
+    Modifier::Release,
+    Modifier::AcqRel,
+    Modifier::Sc,
+];
 
 /// Returns the strength of an access with this modifier of [`STRONG`].
 fn strength(modifier: Modifier) -> AccessStrength {
