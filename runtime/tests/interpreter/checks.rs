@@ -652,7 +652,7 @@ fn arguments_must_fit() {
         |n| program.run(Launch { grid: [1, 1, 1], block: None, arguments: vec![n], options: Options::default() });
     assert!(launch(Binding::Scalar(255)).is_ok());
     assert!(refused(launch(Binding::Scalar(256))).contains("too many for `u8`"));
-    assert!(refused(launch(input(&[0u8]))).contains("is a `u8`, and memory is given"));
+    assert!(refused(launch(input(&[0u8]))).contains("expects a `u8`, found memory"));
 }
 
 #[test]
