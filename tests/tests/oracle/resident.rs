@@ -15,6 +15,9 @@ use runtime::testing::{Bound, Case, Checker, Expected, Input, KernelSpec, Random
 /// The number of flags, and of elements that blocks exchange.
 const N: usize = 64;
 
+/// A reference in plain Rust.
+type ReferenceFunction = fn(&Instance, &[Input]) -> Vec<Expected>;
+
 /// The largest number of blocks that are sure to be resident at once.
 const RESIDENT: u32 = 16;
 
@@ -317,7 +320,7 @@ fn every_executor_agrees_on_blocks_that_wait() {
         let any = |argument| Expected::new(argument, vec![0.0; N], Bound::Each(vec![f64::INFINITY; N]));
         vec![any(0), any(1), Expected::new(2, expected, Bound::Exact)]
     }
-    let references: [fn(&Instance, &[Input]) -> Vec<Expected>; 3] = [
+    let references: [ReferenceFunction; 3] = [
         |_, inputs| reference("passes_to_the_first", inputs),
         |_, inputs| reference("meets_in_memory", inputs),
         |_, inputs| reference("ring", inputs),
