@@ -253,7 +253,7 @@ fn comparisons_agree_with_rustc() {
             let a = random.bits() as u32;
             // Values that differ in few bits are equal in their first parts.
             let changed = (1 << (random.bits() % 24)) | (1 << (random.bits() % 24));
-            [a, if random.bits() % 4 == 0 { a } else { a ^ changed & random.bits() as u32 }]
+            [a, if random.bits().is_multiple_of(4) { a } else { a ^ changed & random.bits() as u32 }]
         })
         .collect();
     pairs.extend((0..64).flat_map(|a| (0..64).map(move |b| [a, b])));
