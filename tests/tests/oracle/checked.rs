@@ -460,7 +460,12 @@ fn gpu_survives_addresses_far_outside() {
     let Err(Error::Violation(report)) = wrong::scaled::launch(&gpu, 1 << 30, &mut y) else { panic!("a finding") };
     println!("{report}");
     let Err(Error::Violation(report)) = wrong::beyond_table::launch(&gpu, 9, &mut y) else { panic!("a finding") };
-    assert_eq!(report.findings[0].message, "index 8 is out of bounds of `SQUARES`, which has 8 elements");
+    // Lanes fail different checks behind one branch: the launch keeps the report of any of them.
+    let messages = [
+        "index 8 is out of bounds of `SQUARES`, which has 8 elements",
+        "index (3, 3) is out of bounds of `ROWS`, which is 4 × 3",
+    ];
+    assert!(messages.contains(&&*report.findings[0].message), "{report}");
     let (x, mut y) = (gpu.upload(&[1.0f32; 32]).unwrap(), gpu.upload(&[0.5f32; 32]).unwrap());
     assert!(matches!(wrong::wrapped::launch(&gpu, &x, &mut y), Err(Error::Violation(_))));
     assert_eq!(y.download().unwrap()[0], 0.0);
