@@ -147,6 +147,19 @@ impl SpaceHistory {
         *self = SpaceHistory::default();
     }
 
+    /// Forgets the accesses to a range of words.
+    fn forget(&mut self, words: Range<u64>) {
+        let page_words = PAGE_WORDS as u64;
+        for page in words.start / page_words..words.end.div_ceil(page_words) {
+            let Some(&index) = self.pages.get(&page) else { continue };
+            for (word, history) in (page * page_words..).zip(self.words[index].iter_mut()) {
+                if words.contains(&word) {
+                    *history = WordHistory::default();
+                }
+            }
+        }
+    }
+
     /// Returns the history of a word.
     fn word(&mut self, word: u64) -> &mut WordHistory {
         let (page, at) = (word / PAGE_WORDS as u64, (word % PAGE_WORDS as u64) as usize);
@@ -214,9 +227,7 @@ impl RaceHistory {
     /// Forgets the accesses to memory that a kernel frees: the next allocation there is other
     /// memory.
     pub fn forget(&mut self, freed: Range<u64>) {
-        for word in freed.start / 4..freed.end.div_ceil(4) {
-            *self.global.word(word) = WordHistory::default();
-        }
+        self.global.forget(freed.start / 4..freed.end.div_ceil(4));
         self.released.retain(|(_, address), _| !freed.contains(address));
     }
 
