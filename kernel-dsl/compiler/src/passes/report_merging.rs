@@ -1,4 +1,4 @@
-//! PendingReport merging: one branch tests for the failures of several checks.
+//! Report merging: one branch tests for the failures of several checks.
 //!
 //! The checked form reports a failed check in a branch beside the access. A branch for each check
 //! keeps the loads of straight-line code from being in flight together, and each report is about 14
