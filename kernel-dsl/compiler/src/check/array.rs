@@ -1,8 +1,8 @@
 //! Operations on whole arrays in registers.
 
 use super::{
-    Checker,
-    types::{Id, Ty, UnknownKind},
+    FunctionChecker,
+    types::{Ty, TypeIndex, UnknownKind},
 };
 use crate::Scalar;
 use crate::hir::{Expr, ExprKind, Intrinsic};
@@ -11,16 +11,16 @@ use crate::syntax::{self, Path, SpanPair, TypeOrConst};
 use proc_macro2::Ident;
 
 /// The methods of arrays.
-impl Checker<'_> {
+impl FunctionChecker<'_> {
     pub(super) fn array_method(
         &mut self,
         mut receiver: Expr,
-        [element, size]: [Id; 2],
+        [element, size]: [TypeIndex; 2],
         name: &Ident,
         generics: &[TypeOrConst],
         arguments: &[syntax::Expr],
         mark: SpanPair,
-    ) -> (ExprKind, Id) {
+    ) -> (ExprKind, TypeIndex) {
         match name.to_string().as_str() {
             "len" if self.count("len", 0, arguments.len(), mark) => {
                 let usize = self.table.scalar(Scalar::Usize);
@@ -48,7 +48,7 @@ impl Checker<'_> {
                 arguments.iter().for_each(|e| {
                     self.expr(e, None);
                 });
-                let array = self.named(Id(receiver.ty.0));
+                let array = self.named(TypeIndex(receiver.ty.0));
                 let message = format!(
                     "`{array}` has no method `{name}` in a kernel; its methods are {}",
                     ARRAY_METHODS.join(", ")
@@ -60,7 +60,7 @@ impl Checker<'_> {
     }
 
     /// Returns the type of a part of an array. A generic argument is its length.
-    fn part_of_array(&mut self, element: Id, generics: &[TypeOrConst]) -> Id {
+    fn part_of_array(&mut self, element: TypeIndex, generics: &[TypeOrConst]) -> TypeIndex {
         let elements = match generics {
             [n] => self.size(n),
             _ => self.table.add(Ty::Unknown(UnknownKind::Size)),
@@ -73,9 +73,9 @@ impl Checker<'_> {
         &mut self,
         path: &Path,
         arguments: &[syntax::Expr],
-        expected: Option<Id>,
+        expected: Option<TypeIndex>,
         mark: SpanPair,
-    ) -> (ExprKind, Id) {
+    ) -> (ExprKind, TypeIndex) {
         if !self.count("from_fn", 1, arguments.len(), mark) {
             return (ExprKind::Tuple(Vec::new()), self.wrong());
         }
@@ -94,7 +94,7 @@ impl Checker<'_> {
 
     /// Checks the function that computes each element from a value of type `from`. Returns the
     /// function and the type of the array.
-    fn filled(&mut self, from: Id, size: Id, f: &syntax::Expr, mark: SpanPair) -> (Expr, Id) {
+    fn filled(&mut self, from: TypeIndex, size: TypeIndex, f: &syntax::Expr, mark: SpanPair) -> (Expr, TypeIndex) {
         let returns = self.table.unknown();
         let function = self.table.add(Ty::Function { parameters: vec![from], returns });
         let f = self.expr_of_type(f, function);

@@ -2,8 +2,8 @@
 
 use super::nominal::ids;
 use super::{
-    Called, Checker,
-    types::{Id, Ty, UnknownKind},
+    Called, FunctionChecker,
+    types::{Ty, TypeIndex, UnknownKind},
 };
 use crate::Scalar;
 use crate::hir::{self, Expr, ExprKind, Intrinsic, Root, TypeId};
@@ -13,14 +13,14 @@ use crate::syntax::{self, Path, SpanPair, TypeOrConst};
 use proc_macro2::Ident;
 use quote::quote;
 
-impl Checker<'_> {
+impl FunctionChecker<'_> {
     pub(super) fn call(
         &mut self,
         path: &Path,
         arguments: &[syntax::Expr],
-        expected: Option<Id>,
+        expected: Option<TypeIndex>,
         mark: SpanPair,
-    ) -> (ExprKind, Id) {
+    ) -> (ExprKind, TypeIndex) {
         if let Some(variable) = path.single().and_then(|name| self.variable(name)) {
             return self.value_call(variable, path, arguments, mark);
         }
@@ -98,7 +98,7 @@ impl Checker<'_> {
         path: &Path,
         arguments: &[syntax::Expr],
         mark: SpanPair,
-    ) -> (ExprKind, Id) {
+    ) -> (ExprKind, TypeIndex) {
         let same = self.table.unknown();
         let stated = function.returns == SignatureType::StatedArray;
         let uses_same = stated || function.parameters.contains(&SignatureType::This);
@@ -142,7 +142,7 @@ impl Checker<'_> {
     }
 
     /// Reports a type that is not one of the integers that a function supports.
-    fn of_integers(&mut self, name: &str, integers: Integers, ty: Id, mark: SpanPair) {
+    fn of_integers(&mut self, name: &str, integers: Integers, ty: TypeIndex, mark: SpanPair) {
         let fits = match self.table.get(ty) {
             Ty::Scalar(scalar) => integers.contains(*scalar),
             Ty::Unknown(UnknownKind::Integer) | Ty::Wrong => true,
@@ -162,7 +162,7 @@ impl Checker<'_> {
     /// Requests that rustc confirms that a path names the function `canonical` of the prelude. The
     /// generic arguments are `arguments` and, if the function `combines` values, the type of a
     /// closure.
-    pub(super) fn confirm(&mut self, path: &Path, canonical: &str, arguments: &[Id], combines: bool) {
+    pub(super) fn confirm(&mut self, path: &Path, canonical: &str, arguments: &[TypeIndex], combines: bool) {
         let written = path.segments.iter().map(|s| s.name.clone());
         let canonical = canonical.split("::").map(|s| Ident::new(s, proc_macro2::Span::call_site()));
         let (written, canonical) = (quote!(#(#written)::*), quote!(#(#canonical)::*));
@@ -181,7 +181,7 @@ impl Checker<'_> {
 
     /// Returns the type of a part of a signature. `same` is the receiver's type, `element` the type
     /// of its elements, or `same` if it has none.
-    pub(super) fn part(&mut self, part: SignatureType, same: Id, element: Id) -> Id {
+    pub(super) fn part(&mut self, part: SignatureType, same: TypeIndex, element: TypeIndex) -> TypeIndex {
         let scalar = self.table.as_scalar(element);
         match part {
             SignatureType::Unit => self.table.add(Ty::Unit),
@@ -251,10 +251,10 @@ impl Checker<'_> {
         generics: &[TypeOrConst],
         arguments: &[syntax::Expr],
         mark: SpanPair,
-    ) -> (ExprKind, Id) {
+    ) -> (ExprKind, TypeIndex) {
         let receiver = self.expr(receiver, None);
         let receiver = self.dereferenced(receiver);
-        let ty = Id(receiver.ty.0);
+        let ty = TypeIndex(receiver.ty.0);
         let known = self.table.get(ty).clone();
         if let Ty::Option(inner) = known {
             return self.option_method(receiver, inner, name, arguments, mark);
@@ -378,11 +378,11 @@ impl Checker<'_> {
                     let view = self.part(SignatureType::View, ty, element);
                     let given = self.expr(e, None);
                     // A mutable or strided view may be passed where a `View` is read.
-                    let readable = match self.table.get(Id(given.ty.0)).clone() {
+                    let readable = match self.table.get(TypeIndex(given.ty.0)).clone() {
                         Ty::View { element, rank, .. } => {
                             self.table.add(Ty::View { element, rank, mutable: false, strided: false })
                         }
-                        _ => Id(given.ty.0),
+                        _ => TypeIndex(given.ty.0),
                     };
                     self.coerce(readable, view, e.mark);
                     given
@@ -408,7 +408,7 @@ impl Checker<'_> {
         name: &Ident,
         arguments: &[syntax::Expr],
         mark: SpanPair,
-    ) -> (ExprKind, Id) {
+    ) -> (ExprKind, TypeIndex) {
         let ty = self.table.scalar(scalar);
         let made = match name.to_string().as_str() {
             "from_bits" if scalar.is_float() || scalar.is_half() => {
@@ -454,7 +454,7 @@ impl Checker<'_> {
     }
 
     /// Checks a call of a device function.
-    fn device_call(&mut self, path: &Path, arguments: &[syntax::Expr], mark: SpanPair) -> (ExprKind, Id) {
+    fn device_call(&mut self, path: &Path, arguments: &[syntax::Expr], mark: SpanPair) -> (ExprKind, TypeIndex) {
         let Some(Root::Function(id)) = self.environment.find(&path.written()) else {
             arguments.iter().for_each(|e| {
                 self.expr(e, None);
@@ -482,7 +482,7 @@ impl Checker<'_> {
     }
 
     /// Returns the generic arguments of a call of `callee`, as written or to be inferred.
-    pub(super) fn generic_arguments(&mut self, path: &Path, callee: &hir::Function) -> Vec<Id> {
+    pub(super) fn generic_arguments(&mut self, path: &Path, callee: &hir::Function) -> Vec<TypeIndex> {
         let given = path.segments.last().map(|s| s.arguments.clone()).unwrap_or_default();
         if !given.is_empty() && given.len() != callee.generics.len() {
             self.report(
@@ -500,7 +500,7 @@ impl Checker<'_> {
     }
 
     /// Returns the type `ty` of a table with `generics` as generic arguments.
-    pub(super) fn instantiate(&mut self, types: &[hir::Type], ty: TypeId, generics: &[Id]) -> Id {
+    pub(super) fn instantiate(&mut self, types: &[hir::Type], ty: TypeId, generics: &[TypeIndex]) -> TypeIndex {
         let size = |checker: &mut Self, size: hir::Size| match size {
             hir::Size::Known(_) | hir::Size::Value(_) => checker.table.add(Ty::Size(size)),
             hir::Size::Generic(i) => generics[i as usize],

@@ -5,8 +5,8 @@
 
 use super::nominal::ids;
 use super::{
-    Checker,
-    types::{Id, Ty},
+    FunctionChecker,
+    types::{Ty, TypeIndex},
 };
 use crate::Scalar;
 use crate::hir::{Expr, ExprKind, LocalId, Pattern, Root, TypeId};
@@ -14,7 +14,7 @@ use crate::language;
 use crate::syntax::{self, Path, SpanPair};
 use proc_macro2::Ident;
 
-impl Checker<'_> {
+impl FunctionChecker<'_> {
     /// Returns the variable in scope with this name.
     pub(super) fn variable(&self, name: &Ident) -> Option<LocalId> {
         self.scope.iter().rev().find(|(n, _)| name == n).map(|(_, id)| *id)
@@ -26,8 +26,8 @@ impl Checker<'_> {
         parameters: &[syntax::ClosureParameter],
         returns: Option<&syntax::Type>,
         body: &syntax::Expr,
-        expected: Option<Id>,
-    ) -> (ExprKind, Id) {
+        expected: Option<TypeIndex>,
+    ) -> (ExprKind, TypeIndex) {
         let hints = match expected.map(|id| self.table.get(id).clone()) {
             Some(Ty::Function { parameters: hints, .. }) if hints.len() == parameters.len() => hints,
             _ => Vec::new(),
@@ -60,7 +60,7 @@ impl Checker<'_> {
     }
 
     /// Checks the path of a device function used as a value.
-    pub(super) fn function_value(&mut self, path: &Path) -> Option<(ExprKind, Id)> {
+    pub(super) fn function_value(&mut self, path: &Path) -> Option<(ExprKind, TypeIndex)> {
         let Root::Function(function) = self.environment.find(&path.written())? else { return None };
         let environment = self.environment;
         let generics = self.generic_arguments(path, environment.function(function));
@@ -71,7 +71,7 @@ impl Checker<'_> {
 
     /// Checks the path of a method of numbers used as a value, `f32::max`: the closure that calls
     /// the method.
-    pub(super) fn number_function(&mut self, path: &Path) -> Option<(ExprKind, Id)> {
+    pub(super) fn number_function(&mut self, path: &Path) -> Option<(ExprKind, TypeIndex)> {
         let [ty, name] = path.segments.as_slice() else { return None };
         let scalar = Scalar::from_name(&ty.name.to_string())?;
         let method = language::METHODS.iter().find(|m| name.name == m.name && m.on.scalar(scalar))?;
@@ -79,7 +79,7 @@ impl Checker<'_> {
         let mut parameters = vec![same];
         parameters.extend(method.parameters.iter().map(|p| self.part(*p, same, same)));
         let returns = self.part(method.returns, same, same);
-        let at = |kind, ty: Id| Expr { kind, ty: TypeId(ty.0), span: path.mark.span };
+        let at = |kind, ty: TypeIndex| Expr { kind, ty: TypeId(ty.0), span: path.mark.span };
         let names: Vec<_> = parameters.iter().map(|ty| self.declare_temporary("number", *ty)).collect();
         let arguments = names.iter().zip(&parameters).map(|(name, ty)| at(ExprKind::Local(*name), *ty)).collect();
         let body = at(ExprKind::Intrinsic { intrinsic: method.intrinsic, arguments }, returns);
@@ -96,7 +96,7 @@ impl Checker<'_> {
         path: &Path,
         arguments: &[syntax::Expr],
         mark: SpanPair,
-    ) -> (ExprKind, Id) {
+    ) -> (ExprKind, TypeIndex) {
         let ty = self.locals[variable.0 as usize].ty;
         let (parameters, returns) = match self.table.get(ty).clone() {
             Ty::Closure { parameters, returns, .. } | Ty::Function { parameters, returns } => (parameters, returns),
@@ -121,7 +121,7 @@ impl Checker<'_> {
 
     /// Reports an error if a value of type `ty` is or contains a closure, which `holder` cannot
     /// hold.
-    pub(super) fn no_closure(&mut self, ty: Id, holder: &str, mark: SpanPair) {
+    pub(super) fn no_closure(&mut self, ty: TypeIndex, holder: &str, mark: SpanPair) {
         if self.is_closure(ty) {
             self.report(
                 mark,
@@ -131,7 +131,7 @@ impl Checker<'_> {
     }
 
     /// Returns whether `a` and `b` are closures or functions with the same number of parameters.
-    pub(super) fn callable_alike(&self, a: Id, b: Id) -> bool {
+    pub(super) fn callable_alike(&self, a: TypeIndex, b: TypeIndex) -> bool {
         let count = |id| match self.table.get(id) {
             Ty::Closure { parameters, .. } => Some(parameters.len()),
             _ => None,
@@ -139,7 +139,7 @@ impl Checker<'_> {
         count(a).is_some_and(|n| count(b) == Some(n))
     }
 
-    pub(super) fn is_closure(&self, ty: Id) -> bool {
+    pub(super) fn is_closure(&self, ty: TypeIndex) -> bool {
         match self.table.get(ty) {
             Ty::Closure { .. } | Ty::Function { .. } => true,
             Ty::Tuple(parts) => parts.iter().any(|p| self.is_closure(*p)),

@@ -6,8 +6,8 @@
 //! impls that types within other types need.
 
 use super::{
-    Checker, Operands, OperatorClass,
-    types::{Id, Ty, UnknownKind},
+    FunctionChecker, OperatorClass, OperatorOperands,
+    types::{Ty, TypeIndex, UnknownKind},
 };
 use crate::hir::{Builtin, DerivedComparisons, Expr, ExprKind, StructId, TypeId};
 use crate::ir::{self, Comparison};
@@ -16,7 +16,7 @@ use crate::syntax::{self, SpanPair};
 /// The name of the trait whose `eq` a device type may implement.
 const EQUALITY: &str = "PartialEq";
 
-impl Checker<'_> {
+impl FunctionChecker<'_> {
     /// Checks `a comparison b`.
     pub(super) fn comparison(
         &mut self,
@@ -26,15 +26,15 @@ impl Checker<'_> {
         mark: SpanPair,
     ) -> ExprKind {
         let mut left = self.expr(a, None);
-        let mut ty = Id(left.ty.0);
+        let mut ty = TypeIndex(left.ty.0);
         let mut checked = None;
         if let Ty::Reference { .. } = self.table.get(ty) {
             let mut right = self.expr(b, None);
             // `&a == &b` compares the values. Both sides have equally many `&`.
             while let (Ty::Reference { to, .. }, Ty::Reference { to: other, .. }) =
-                (self.table.get(ty).clone(), self.table.get(Id(right.ty.0)).clone())
+                (self.table.get(ty).clone(), self.table.get(TypeIndex(right.ty.0)).clone())
             {
-                let dereferenced = |e: Expr, to: Id| match e.kind {
+                let dereferenced = |e: Expr, to: TypeIndex| match e.kind {
                     ExprKind::Reference(place) => *place,
                     _ => {
                         let span = e.span;
@@ -59,7 +59,7 @@ impl Checker<'_> {
             }
             (None, _) => self.expr(b, None),
         };
-        let of_right = Id(right.ty.0);
+        let of_right = TypeIndex(right.ty.0);
         if let Some(at) = impls.into_iter().find(|at| self.takes(*at, EQUALITY, ty, of_right)) {
             let equal = self.equality_call(at, left, right, mark);
             return match comparison {
@@ -75,7 +75,7 @@ impl Checker<'_> {
     /// Returns the call of the `eq` of an impl.
     fn equality_call(&mut self, at: usize, left: Expr, right: Expr, mark: SpanPair) -> Expr {
         let arguments = [left, right].map(|e| {
-            let (to, span) = (Id(e.ty.0), e.span);
+            let (to, span) = (TypeIndex(e.ty.0), e.span);
             let ty = self.table.add(Ty::Reference { to, mutable: false });
             Expr { kind: ExprKind::Reference(Box::new(e)), ty: TypeId(ty.0), span }
         });
@@ -84,7 +84,7 @@ impl Checker<'_> {
     }
 
     /// Reports an error if values of the type cannot be compared.
-    pub(super) fn comparable(&mut self, ty: Id, comparison: Comparison, mark: SpanPair) {
+    pub(super) fn comparable(&mut self, ty: TypeIndex, comparison: Comparison, mark: SpanPair) {
         if let Some(way_out) = self.incomparable(ty, comparison, None, mark) {
             let name = self.named(ty);
             self.report(mark, format!("this operator does not apply to `{name}`: {way_out}"));
@@ -94,10 +94,16 @@ impl Checker<'_> {
     /// Returns what to do about a type whose values cannot be compared; `None` for other types.
     /// `within` is the option or enum that holds the value: such a value may be absent, so no `eq`
     /// may be called.
-    fn incomparable(&mut self, ty: Id, comparison: Comparison, within: Option<Id>, mark: SpanPair) -> Option<String> {
+    fn incomparable(
+        &mut self,
+        ty: TypeIndex,
+        comparison: Comparison,
+        within: Option<TypeIndex>,
+        mark: SpanPair,
+    ) -> Option<String> {
         match self.table.get(ty).clone() {
             Ty::Unknown(UnknownKind::Any) => {
-                self.operands.push(Operands { ty, of: OperatorClass::Comparison(comparison), mark });
+                self.operands.push(OperatorOperands { ty, of: OperatorClass::Comparison(comparison), mark });
                 None
             }
             Ty::Scalar(_) | Ty::Unit | Ty::Never | Ty::Wrong => None,
@@ -124,9 +130,9 @@ impl Checker<'_> {
     fn incomparable_field(
         &mut self,
         id: StructId,
-        arguments: &[Id],
+        arguments: &[TypeIndex],
         comparison: Comparison,
-        within: Option<Id>,
+        within: Option<TypeIndex>,
         mark: SpanPair,
     ) -> Option<String> {
         let fields = self.field_types(id, arguments);
@@ -135,7 +141,7 @@ impl Checker<'_> {
 
     /// Returns what to do about a struct or enum that does not derive a comparison; `None` if an
     /// impl of the device supplies it.
-    fn without_derive(&mut self, ty: Id, comparison: Comparison, within: Option<Id>) -> Option<String> {
+    fn without_derive(&mut self, ty: TypeIndex, comparison: Comparison, within: Option<TypeIndex>) -> Option<String> {
         let name = self.named(ty);
         if comparison.is_order() {
             return Some(format!("write `#[derive(PartialOrd)]` on `{name}`, below `#[device]`"));
@@ -151,7 +157,7 @@ impl Checker<'_> {
     }
 
     /// Returns whether a struct or enum derives a comparison.
-    fn derives(&self, ty: Id, comparison: Comparison) -> bool {
+    fn derives(&self, ty: TypeIndex, comparison: Comparison) -> bool {
         let items = &self.environment.items;
         let derived = match self.table.get(ty) {
             Ty::Struct(id, _) => items.struct_of(*id).derived,

@@ -2,18 +2,23 @@
 //! from these names, from left to right.
 
 use super::{
-    Checker,
-    types::{Id, Ty},
+    FunctionChecker,
+    types::{Ty, TypeIndex},
 };
 use crate::hir::{self, Block, Expr, ExprKind, Pattern, Statement, TypeId};
 use crate::syntax::{self, Assignee, SpanPair};
 
-impl Checker<'_> {
-    pub(super) fn destructure(&mut self, into: &Assignee, value: &syntax::Expr, mark: SpanPair) -> (ExprKind, Id) {
+impl FunctionChecker<'_> {
+    pub(super) fn destructure(
+        &mut self,
+        into: &Assignee,
+        value: &syntax::Expr,
+        mark: SpanPair,
+    ) -> (ExprKind, TypeIndex) {
         let unit = self.table.add(Ty::Unit);
         let value = self.expr(value, None);
         let mut assignments = Vec::new();
-        let pattern = self.assignee(into, Id(value.ty.0), mark, &mut assignments);
+        let pattern = self.assignee(into, TypeIndex(value.ty.0), mark, &mut assignments);
         let mut statements = vec![Statement::Let { pattern, value: Some(value), span: mark.span }];
         statements.extend(assignments.into_iter().map(Statement::Expr));
         (ExprKind::Block(Block { statements, value: None }), unit)
@@ -21,14 +26,14 @@ impl Checker<'_> {
 
     /// Returns a pattern that names the parts of a value of type `ty`, and adds the assignments
     /// from these names.
-    fn assignee(&mut self, into: &Assignee, ty: Id, mark: SpanPair, assignments: &mut Vec<Expr>) -> Pattern {
+    fn assignee(&mut self, into: &Assignee, ty: TypeIndex, mark: SpanPair, assignments: &mut Vec<Expr>) -> Pattern {
         match into {
             Assignee::Ignore | Assignee::Rest(_) => Pattern::Ignore,
             Assignee::Place(place) => {
                 let at = place.mark;
                 let mut place = self.expr(place, None);
                 self.assignable(&mut place, at);
-                self.coerce(ty, Id(place.ty.0), at);
+                self.coerce(ty, TypeIndex(place.ty.0), at);
                 let part = self.declare_temporary("part", ty);
                 let value = Expr { kind: ExprKind::Local(part), ty: TypeId(ty.0), span: at.span };
                 let kind = ExprKind::Assign { place: Box::new(place), operator: None, value: Box::new(value) };
@@ -53,11 +58,11 @@ impl Checker<'_> {
     /// also its position and the number of parts that it skips.
     pub(super) fn tuple_parts<P>(
         &mut self,
-        ty: Id,
+        ty: TypeIndex,
         parts: &[P],
         is_rest: impl Fn(&P) -> bool,
         at: SpanPair,
-    ) -> (Vec<Id>, Option<(usize, usize)>) {
+    ) -> (Vec<TypeIndex>, Option<(usize, usize)>) {
         let Some(rest) = self.rest(parts, &is_rest, at) else {
             let types: Vec<_> = parts.iter().map(|_| self.table.unknown()).collect();
             let tuple = match types.is_empty() {
@@ -93,14 +98,15 @@ impl Checker<'_> {
         }
     }
 
-    /// Returns the element type of a destructured array, and `..` as in [`Checker::tuple_parts`].
+    /// Returns the element type of a destructured array, and `..` as in
+    /// [`FunctionChecker::tuple_parts`].
     pub(super) fn array_parts<P>(
         &mut self,
-        ty: Id,
+        ty: TypeIndex,
         parts: &[P],
         is_rest: impl Fn(&P) -> bool,
         at: SpanPair,
-    ) -> (Id, Option<(usize, usize)>) {
+    ) -> (TypeIndex, Option<(usize, usize)>) {
         let element = self.table.unknown();
         let Some(rest) = self.rest(parts, &is_rest, at) else {
             let size = self.table.add(Ty::Size(hir::Size::Known(parts.len() as u32)));

@@ -2,24 +2,24 @@
 //! types of `int::` functions.
 
 use super::{
-    Checker,
-    types::{Id, Ty, UnknownKind},
+    FunctionChecker,
+    types::{Ty, TypeIndex, UnknownKind},
 };
 use crate::Scalar;
 use crate::hir::{ExprKind, Intrinsic, Size};
 use crate::ir::Bits;
 use crate::syntax::{self, Path, SpanPair};
 
-impl Checker<'_> {
+impl FunctionChecker<'_> {
     /// Checks `dp4a(a, b, c)` and the other dot products.
     pub(super) fn dot(
         &mut self,
         what: Bits,
         path: &Path,
         arguments: &[syntax::Expr],
-        expected: Option<Id>,
+        expected: Option<TypeIndex>,
         mark: SpanPair,
-    ) -> (ExprKind, Id) {
+    ) -> (ExprKind, TypeIndex) {
         let name = path.name();
         let wrong = |checker: &mut Self| (ExprKind::Tuple(Vec::new()), checker.wrong());
         if path.segments.last().is_some_and(|s| !s.arguments.is_empty()) {
@@ -35,11 +35,11 @@ impl Checker<'_> {
         let (of_a, of_b) = if what == Bits::Dot4 { (BYTES, BYTES) } else { (HALVES, BYTES) };
         let mut signed = false;
         for (operand, packed, e) in [(&a, of_a, &arguments[0]), (&b, of_b, &arguments[1])] {
-            match self.packed(Id(operand.ty.0), packed) {
+            match self.packed(TypeIndex(operand.ty.0), packed) {
                 Some(s) => signed |= s,
-                None if matches!(self.table.get(Id(operand.ty.0)), Ty::Wrong) => return wrong(self),
+                None if matches!(self.table.get(TypeIndex(operand.ty.0)), Ty::Wrong) => return wrong(self),
                 None => {
-                    let (given, [of_signed, of_unsigned]) = (self.named(Id(operand.ty.0)), packed.0);
+                    let (given, [of_signed, of_unsigned]) = (self.named(TypeIndex(operand.ty.0)), packed.0);
                     let n = packed.1;
                     self.report(
                         e.mark,
@@ -51,7 +51,7 @@ impl Checker<'_> {
                 }
             }
         }
-        self.confirm(path, &name, &[Id(a.ty.0), Id(b.ty.0)], false);
+        self.confirm(path, &name, &[TypeIndex(a.ty.0), TypeIndex(b.ty.0)], false);
         let sum = self.table.scalar(if signed { Scalar::I32 } else { Scalar::U32 });
         if let Some(expected) = expected {
             self.table.unify(expected, sum);
@@ -61,7 +61,7 @@ impl Checker<'_> {
     }
 
     /// Checks `int::word(bytes)`.
-    pub(super) fn word(&mut self, path: &Path, arguments: &[syntax::Expr], mark: SpanPair) -> (ExprKind, Id) {
+    pub(super) fn word(&mut self, path: &Path, arguments: &[syntax::Expr], mark: SpanPair) -> (ExprKind, TypeIndex) {
         if path.segments.last().is_some_and(|s| !s.arguments.is_empty()) {
             let why = "`int::word` takes no generic arguments in a kernel: they follow from the operand";
             self.report(path.mark, why.to_string());
@@ -70,7 +70,7 @@ impl Checker<'_> {
             return (ExprKind::Tuple(Vec::new()), self.wrong());
         }
         let bytes = self.expr(&arguments[0], None);
-        let of = Id(bytes.ty.0);
+        let of = TypeIndex(bytes.ty.0);
         let Some(signed) = self.packed(of, BYTES) else {
             if !matches!(self.table.get(of), Ty::Wrong) {
                 let given = self.named(of);
@@ -85,7 +85,7 @@ impl Checker<'_> {
 
     /// Returns whether the packed numbers of an operand are signed; `None` if the type cannot be an
     /// operand.
-    fn packed(&mut self, ty: Id, ([signed, unsigned], n): Packed) -> Option<bool> {
+    fn packed(&mut self, ty: TypeIndex, ([signed, unsigned], n): PackedTypes) -> Option<bool> {
         match self.table.get(ty).clone() {
             Ty::Scalar(Scalar::I32) => Some(true),
             Ty::Scalar(Scalar::U32) => Some(false),
@@ -104,7 +104,7 @@ impl Checker<'_> {
 }
 
 /// The signed and unsigned type of packed numbers, and their count in a word.
-type Packed = ([Scalar; 2], u32);
+type PackedTypes = ([Scalar; 2], u32);
 
-const BYTES: Packed = ([Scalar::I8, Scalar::U8], 4);
-const HALVES: Packed = ([Scalar::I16, Scalar::U16], 2);
+const BYTES: PackedTypes = ([Scalar::I8, Scalar::U8], 4);
+const HALVES: PackedTypes = ([Scalar::I16, Scalar::U16], 2);

@@ -2,8 +2,8 @@
 
 use super::operator::Overloaded;
 use super::{
-    Checker, Literal, Operands, OperatorClass,
-    types::{Id, Ty, UnknownKind},
+    FunctionChecker, Literal, OperatorClass, OperatorOperands,
+    types::{Ty, TypeIndex, UnknownKind},
 };
 use crate::Scalar;
 use crate::assertion::Assertion;
@@ -13,22 +13,22 @@ use crate::language;
 use crate::ptx::inline;
 use crate::syntax::{self, SpanPair, Unary};
 
-impl Checker<'_> {
+impl FunctionChecker<'_> {
     /// Checks an expression that must have type `wanted`.
-    pub(super) fn expr_of_type(&mut self, e: &syntax::Expr, wanted: Id) -> Expr {
+    pub(super) fn expr_of_type(&mut self, e: &syntax::Expr, wanted: TypeIndex) -> Expr {
         let expr = self.expr(e, Some(wanted));
-        self.coerce(Id(expr.ty.0), wanted, e.mark);
+        self.coerce(TypeIndex(expr.ty.0), wanted, e.mark);
         expr
     }
 
     /// Checks an expression; `expected` is the type that the context expects, as a hint.
-    pub(super) fn expr(&mut self, e: &syntax::Expr, expected: Option<Id>) -> Expr {
+    pub(super) fn expr(&mut self, e: &syntax::Expr, expected: Option<TypeIndex>) -> Expr {
         self.masks &= matches!(e.kind, syntax::ExprKind::Cast(..));
         let (kind, ty) = self.kind(e, expected);
         Expr { kind, ty: TypeId(ty.0), span: e.mark.span }
     }
 
-    fn kind(&mut self, e: &syntax::Expr, expected: Option<Id>) -> (ExprKind, Id) {
+    fn kind(&mut self, e: &syntax::Expr, expected: Option<TypeIndex>) -> (ExprKind, TypeIndex) {
         use syntax::ExprKind as E;
         match &e.kind {
             E::Integer(n, suffix) => {
@@ -77,7 +77,7 @@ impl Checker<'_> {
                     _ => vec![None; parts.len()],
                 };
                 let parts: Vec<_> = parts.iter().zip(hints).map(|(p, hint)| self.expr(p, hint)).collect();
-                let types = parts.iter().map(|p| Id(p.ty.0)).collect();
+                let types = parts.iter().map(|p| TypeIndex(p.ty.0)).collect();
                 (ExprKind::Tuple(parts), self.table.add(Ty::Tuple(types)))
             }
             E::Array(parts) => {
@@ -89,9 +89,9 @@ impl Checker<'_> {
             }
             E::Repeat(value, size) => {
                 let value = self.expr(value, None);
-                self.no_closure(Id(value.ty.0), "an array", e.mark);
+                self.no_closure(TypeIndex(value.ty.0), "an array", e.mark);
                 let size = self.size(size);
-                let ty = self.table.add(Ty::Array(Id(value.ty.0), size));
+                let ty = self.table.add(Ty::Array(TypeIndex(value.ty.0), size));
                 (ExprKind::Repeat(Box::new(value)), ty)
             }
             E::Reference { mutable, place } => {
@@ -99,7 +99,7 @@ impl Checker<'_> {
                 if *mutable {
                     self.assignable(&mut inner, place.mark);
                 }
-                let ty = self.table.add(Ty::Reference { to: Id(inner.ty.0), mutable: *mutable });
+                let ty = self.table.add(Ty::Reference { to: TypeIndex(inner.ty.0), mutable: *mutable });
                 (ExprKind::Reference(Box::new(inner)), ty)
             }
             E::Range { .. } => {
@@ -136,7 +136,7 @@ impl Checker<'_> {
     }
 
     /// Checks `ptx!`: the values must have the declared types of the operands.
-    fn inline(&mut self, source: &inline::InlineSource, values: &[syntax::Expr]) -> (ExprKind, Id) {
+    fn inline(&mut self, source: &inline::InlineSource, values: &[syntax::Expr]) -> (ExprKind, TypeIndex) {
         let inputs = source.inputs().zip(values);
         let arguments = inputs
             .map(|(operand, value)| {
@@ -144,7 +144,7 @@ impl Checker<'_> {
                 self.expr_of_type(value, ty)
             })
             .collect();
-        let outputs: Vec<Id> = source.outputs().map(|o| self.table.scalar(o.ty)).collect();
+        let outputs: Vec<TypeIndex> = source.outputs().map(|o| self.table.scalar(o.ty)).collect();
         let ty = match outputs[..] {
             [] => self.table.add(Ty::Unit),
             [one] => one,
@@ -160,7 +160,7 @@ impl Checker<'_> {
         condition: Option<&syntax::Expr>,
         message: &str,
         values: &[syntax::Expr],
-    ) -> (ExprKind, Id) {
+    ) -> (ExprKind, TypeIndex) {
         let bool = self.table.scalar(Scalar::Bool);
         let condition = condition.map(|c| Box::new(self.expr_of_type(c, bool)));
         let shown = self.shown("the message of an assertion", values);
@@ -175,7 +175,7 @@ impl Checker<'_> {
         let mut shown = Vec::with_capacity(values.len());
         for value in values {
             let e = self.expr(value, None);
-            let ty = Id(e.ty.0);
+            let ty = TypeIndex(e.ty.0);
             let fits = matches!(
                 self.table.get(ty),
                 Ty::Scalar(_) | Ty::Unknown(_) | Ty::Parameter(_) | Ty::Projection { .. } | Ty::Wrong | Ty::Never
@@ -194,7 +194,7 @@ impl Checker<'_> {
         ExprKind::Literal(self.literals.len() as u64 - 1)
     }
 
-    fn path(&mut self, path: &syntax::Path) -> (ExprKind, Id) {
+    fn path(&mut self, path: &syntax::Path) -> (ExprKind, TypeIndex) {
         if let Some(name) = path.single() {
             let name = name.to_string();
             if let Some((_, id)) = self.scope.iter().rev().find(|(n, _)| *n == name) {
@@ -264,7 +264,7 @@ impl Checker<'_> {
     }
 
     /// Checks the path of a device function, constant or unit struct.
-    fn item_value(&mut self, path: &syntax::Path) -> Option<(ExprKind, Id)> {
+    fn item_value(&mut self, path: &syntax::Path) -> Option<(ExprKind, TypeIndex)> {
         if let Some(hir::Root::Constant(function)) = self.environment.find(&path.written()) {
             let environment = self.environment;
             let callee = environment.function(function);
@@ -285,12 +285,12 @@ impl Checker<'_> {
         &mut self,
         operator: Unary,
         operand: &syntax::Expr,
-        expected: Option<Id>,
+        expected: Option<TypeIndex>,
         mark: SpanPair,
-    ) -> (ExprKind, Id) {
+    ) -> (ExprKind, TypeIndex) {
         let hint = if operator == Unary::Dereference { None } else { expected };
         let operand = self.expr(operand, hint);
-        let ty = Id(operand.ty.0);
+        let ty = TypeIndex(operand.ty.0);
         let of_trait = match operator {
             Unary::Neg => Some("Neg"),
             Unary::Not => Some("Not"),
@@ -352,7 +352,7 @@ impl Checker<'_> {
         a: &syntax::Expr,
         b: &syntax::Expr,
         mark: SpanPair,
-    ) -> (ExprKind, Id) {
+    ) -> (ExprKind, TypeIndex) {
         let bool = self.table.scalar(Scalar::Bool);
         match operator {
             syntax::Binary::AndAlso => {
@@ -368,7 +368,7 @@ impl Checker<'_> {
                 // `x as usize & 255` selects bits explicitly.
                 self.masks = operator == ir::Binary::And && small(b);
                 let a = self.expr(a, None);
-                let ty = Id(a.ty.0);
+                let ty = TypeIndex(a.ty.0);
                 let b = match self.overloaded(operator, false, &a, b, mark) {
                     Overloaded::Call(kind, ty) => return (kind, ty),
                     Overloaded::BuiltIn(Some(b)) => b,
@@ -381,7 +381,7 @@ impl Checker<'_> {
     }
 
     /// Checks the right operand of an operator whose left one has type `left`.
-    fn right(&mut self, operator: ir::Binary, b: &syntax::Expr, left: Id) -> Expr {
+    fn right(&mut self, operator: ir::Binary, b: &syntax::Expr, left: TypeIndex) -> Expr {
         if !matches!(operator, ir::Binary::Shl | ir::Binary::Shr) {
             return self.expr_of_type(b, left);
         }
@@ -389,7 +389,7 @@ impl Checker<'_> {
         if let syntax::ExprKind::Integer(n, _) = b.kind {
             self.shifts.push((left, n, b.mark));
         }
-        let ty = Id(amount.ty.0);
+        let ty = TypeIndex(amount.ty.0);
         let fits = match self.table.get(ty) {
             Ty::Scalar(s) => s.is_integer(),
             Ty::Unknown(UnknownKind::Integer) | Ty::Wrong => true,
@@ -402,7 +402,7 @@ impl Checker<'_> {
         amount
     }
 
-    fn arithmetic(&mut self, operator: ir::Binary, ty: Id, mark: SpanPair) {
+    fn arithmetic(&mut self, operator: ir::Binary, ty: TypeIndex, mark: SpanPair) {
         use ir::Binary::*;
         let (bools, floats) = match operator {
             And | Or | Xor => (true, false),
@@ -425,7 +425,7 @@ impl Checker<'_> {
         self.operands(ty, bools, floats, mark);
     }
 
-    pub(super) fn operands(&mut self, ty: Id, bools: bool, floats: bool, mark: SpanPair) {
+    pub(super) fn operands(&mut self, ty: TypeIndex, bools: bool, floats: bool, mark: SpanPair) {
         let fits = match self.table.get(ty) {
             Ty::Scalar(Scalar::Bool) => bools,
             Ty::Scalar(s) => floats || s.is_integer(),
@@ -436,7 +436,7 @@ impl Checker<'_> {
             Ty::Unknown(UnknownKind::Float) => floats,
             // Perhaps a closure's parameter, whose type follows from a call.
             Ty::Unknown(UnknownKind::Any) => {
-                self.operands.push(Operands { ty, of: OperatorClass::Arithmetic { bools, floats }, mark });
+                self.operands.push(OperatorOperands { ty, of: OperatorClass::Arithmetic { bools, floats }, mark });
                 true
             }
             _ => false,
@@ -458,11 +458,11 @@ impl Checker<'_> {
         operator: Option<syntax::Binary>,
         value: &syntax::Expr,
         mark: SpanPair,
-    ) -> (ExprKind, Id) {
+    ) -> (ExprKind, TypeIndex) {
         let unit = self.table.add(Ty::Unit);
         let place_mark = place.mark;
         let mut place = self.expr(place, None);
-        let ty = Id(place.ty.0);
+        let ty = TypeIndex(place.ty.0);
         self.assignable(&mut place, place_mark);
         let (operator, value) = match operator {
             None => (None, self.expr_of_type(value, ty)),
@@ -499,11 +499,11 @@ impl Checker<'_> {
             }
             ExprKind::Field { base, .. } => self.assignable(base, mark),
             ExprKind::Dereference(reference) => {
-                if let Ty::Reference { mutable: false, .. } = self.table.get(Id(reference.ty.0)) {
+                if let Ty::Reference { mutable: false, .. } = self.table.get(TypeIndex(reference.ty.0)) {
                     self.report(mark, "cannot assign through a `&` reference: make it `&mut`");
                 }
             }
-            ExprKind::Index { base, .. } => match self.table.get(Id(base.ty.0)).clone() {
+            ExprKind::Index { base, .. } => match self.table.get(TypeIndex(base.ty.0)).clone() {
                 Ty::Slice { mutable: true, .. } | Ty::Wrong => {}
                 Ty::Slice { mutable: false, .. } => {
                     self.report(mark, "cannot write to a `&[T]`: declare the parameter `&mut [T]`")
@@ -520,18 +520,18 @@ impl Checker<'_> {
                 _ => self.assignable(base, mark),
             },
             _ => {
-                if !matches!(self.table.get(Id(place.ty.0)), Ty::Wrong) {
+                if !matches!(self.table.get(TypeIndex(place.ty.0)), Ty::Wrong) {
                     self.report(mark, "cannot assign to this expression: only to a variable or an element");
                 }
             }
         }
     }
 
-    fn cast(&mut self, value: &syntax::Expr, ty: &syntax::Type, mark: SpanPair) -> (ExprKind, Id) {
+    fn cast(&mut self, value: &syntax::Expr, ty: &syntax::Type, mark: SpanPair) -> (ExprKind, TypeIndex) {
         let meant = std::mem::take(&mut self.masks);
         let inner = self.expr(value, None);
         let to = self.ty(ty);
-        let from = Id(inner.ty.0);
+        let from = TypeIndex(inner.ty.0);
         // A literal without a suffix takes the type of the cast, if that is a number of the same
         // kind.
         if let (Ty::Unknown(kind @ (UnknownKind::Integer | UnknownKind::Float)), Ty::Scalar(s)) =
@@ -575,11 +575,11 @@ impl Checker<'_> {
         (ExprKind::Cast(Box::new(inner)), to)
     }
 
-    fn index(&mut self, base: &syntax::Expr, index: &syntax::Expr) -> (ExprKind, Id) {
+    fn index(&mut self, base: &syntax::Expr, index: &syntax::Expr) -> (ExprKind, TypeIndex) {
         let mark = base.mark;
         let base = self.expr(base, None);
         let base = self.dereferenced(base);
-        let ty = Id(base.ty.0);
+        let ty = TypeIndex(base.ty.0);
         if let Some(selected) = self.selected(&base, index, mark) {
             return selected;
         }
@@ -597,7 +597,7 @@ impl Checker<'_> {
         let index = Box::new(self.indices(index, rank));
         // An index with an error may have been meant to select several elements, so their type is
         // unknown.
-        let element = if *self.table.get(Id(index.ty.0)) == Ty::Wrong { self.wrong() } else { element };
+        let element = if *self.table.get(TypeIndex(index.ty.0)) == Ty::Wrong { self.wrong() } else { element };
         (ExprKind::Index { base: Box::new(base), index }, element)
     }
 
@@ -611,16 +611,16 @@ impl Checker<'_> {
         let size = self.table.add(Ty::Size(hir::Size::Known(rank)));
         let array = self.table.add(Ty::Array(usize, size));
         let index = self.expr(e, Some(tuple));
-        match self.table.get(Id(index.ty.0)) {
-            Ty::Array(..) => self.coerce(Id(index.ty.0), array, e.mark),
-            _ => self.coerce(Id(index.ty.0), tuple, e.mark),
+        match self.table.get(TypeIndex(index.ty.0)) {
+            Ty::Array(..) => self.coerce(TypeIndex(index.ty.0), array, e.mark),
+            _ => self.coerce(TypeIndex(index.ty.0), tuple, e.mark),
         };
         index
     }
 
     /// Dereferences `e`, if it is a reference.
     pub(super) fn dereferenced(&mut self, e: Expr) -> Expr {
-        match self.table.get(Id(e.ty.0)).clone() {
+        match self.table.get(TypeIndex(e.ty.0)).clone() {
             Ty::Reference { to, .. } => {
                 let span = e.span;
                 self.dereferenced(Expr { kind: ExprKind::Dereference(Box::new(e)), ty: TypeId(to.0), span })
@@ -629,10 +629,10 @@ impl Checker<'_> {
         }
     }
 
-    fn field(&mut self, base: &syntax::Expr, member: &syntax::Member, mark: SpanPair) -> (ExprKind, Id) {
+    fn field(&mut self, base: &syntax::Expr, member: &syntax::Member, mark: SpanPair) -> (ExprKind, TypeIndex) {
         let base = self.expr(base, None);
         let base = self.dereferenced(base);
-        let ty = Id(base.ty.0);
+        let ty = TypeIndex(base.ty.0);
         let (field, part) = self.part_of(ty, member).unwrap_or_else(|| {
             let name = self.named(ty);
             self.report(mark, format!("`{name}` has no field `.{member}`"));

@@ -1,17 +1,17 @@
 //! Groups of lanes: `warp::group::<W>()` and its methods, and the types that lanes can exchange.
 
 use super::{
-    Checker,
-    types::{Id, Ty, UnknownKind},
+    FunctionChecker,
+    types::{Ty, TypeIndex, UnknownKind},
 };
 use crate::hir::{Collective as C, Expr, ExprKind, Intrinsic};
 use crate::language::{self, Receiver, SignatureType};
 use crate::syntax::{self, Path, SpanPair, TypeOrConst};
 use proc_macro2::Ident;
 
-impl Checker<'_> {
+impl FunctionChecker<'_> {
     /// Checks `warp::group::<W>()`
-    pub(super) fn group(&mut self, path: &Path, arguments: &[syntax::Expr], mark: SpanPair) -> (ExprKind, Id) {
+    pub(super) fn group(&mut self, path: &Path, arguments: &[syntax::Expr], mark: SpanPair) -> (ExprKind, TypeIndex) {
         let size = match path.segments.last().map_or(&[][..], |s| &s.arguments) {
             [] => self.table.add(Ty::Unknown(UnknownKind::Size)),
             [size] => self.size(size),
@@ -27,7 +27,7 @@ impl Checker<'_> {
     }
 
     /// Returns the type `warp::Group<W>` of a parameter.
-    pub(super) fn group_type(&mut self, path: &Path) -> Id {
+    pub(super) fn group_type(&mut self, path: &Path) -> TypeIndex {
         let arguments: &[TypeOrConst] = path.segments.last().map_or(&[], |s| &s.arguments);
         let [size] = arguments else {
             self.report(path.mark, "expected the group size: `warp::Group<8>`");
@@ -38,7 +38,7 @@ impl Checker<'_> {
     }
 
     /// Reports an error if `operation` cannot exchange values of type `ty`.
-    pub(super) fn check_exchangeable(&mut self, operation: Intrinsic, ty: Id, mark: SpanPair) {
+    pub(super) fn check_exchangeable(&mut self, operation: Intrinsic, ty: TypeIndex, mark: SpanPair) {
         use Intrinsic::{OfBlock, OfGroup, OfWarp};
         let (OfWarp(collective) | OfGroup(collective) | OfBlock(collective)) = operation else { return };
         let number = matches!(collective, C::Number(_) | C::Match);
@@ -65,7 +65,7 @@ impl Checker<'_> {
         }
     }
 
-    fn is_exchangeable(&self, ty: Id) -> bool {
+    fn is_exchangeable(&self, ty: TypeIndex) -> bool {
         match self.table.get(ty) {
             Ty::Scalar(_) | Ty::Unknown(_) | Ty::Wrong => true,
             // rustc checks the types of the parts.
@@ -83,9 +83,9 @@ impl Checker<'_> {
         generics: &[TypeOrConst],
         arguments: &[syntax::Expr],
         mark: SpanPair,
-    ) -> (ExprKind, Id) {
+    ) -> (ExprKind, TypeIndex) {
         let Some(method) = language::METHODS.iter().find(|m| m.on == Receiver::Group && name == m.name) else {
-            let message = format!("`{}` has no method `{name}` in a kernel", self.named(Id(receiver.ty.0)));
+            let message = format!("`{}` has no method `{name}` in a kernel", self.named(TypeIndex(receiver.ty.0)));
             self.report(SpanPair { first: name.span(), last: name.span(), ..mark }, message);
             return (ExprKind::Tuple(Vec::new()), self.wrong());
         };

@@ -5,8 +5,10 @@
 //! with that item as root, because impls have no name.
 
 use super::environment::Environment;
-use super::types::{Finished, Id, Ty};
-use super::{CheckedItem, Checker, Diagnostic, ItemReference, ItemScope, ReportedBy, SelfMeaning, finish_bounds};
+use super::types::{Finished, Ty, TypeIndex};
+use super::{
+    CheckedItem, Diagnostic, FunctionChecker, ItemReference, ItemScope, ReportedBy, SelfMeaning, finish_bounds,
+};
 use crate::hir::{self, Associated, EnumId, FunctionId, Root, StructId, TraitId, TraitItemKind, Type, TypeId};
 use crate::syntax::{self, Item, TraitItem};
 use std::hash::{Hash, Hasher};
@@ -131,7 +133,7 @@ pub fn module(module: &syntax::Module, callees: &[ItemReference]) -> Result<Chec
     }
     let mut functions = Vec::new();
     for member in members.iter().filter(|m| !m.required) {
-        let mut checker = Checker::new(member.function, &member.surroundings.scope, &environment);
+        let mut checker = FunctionChecker::new(member.function, &member.surroundings.scope, &environment);
         checker.signature();
         let mut body = checker.body();
         match checker.finish(&mut body).done(body) {
@@ -298,7 +300,7 @@ fn shapes(module: &syntax::Module, environment: &mut Environment, diagnostics: &
             let at = traits.next().expect("each trait was declared");
             let function = function_without_body(&t.name, &[]);
             let scope = ItemScope { generics: &[], itself: Some(SelfMeaning::Trait(TraitId(at as u32))) };
-            let mut checker = Checker::new(&function, &scope, environment);
+            let mut checker = FunctionChecker::new(&function, &scope, environment);
             let bounds = checker.bounds(&t.bounds);
             let of_types: Vec<_> = t
                 .items
@@ -324,7 +326,7 @@ fn shapes(module: &syntax::Module, environment: &mut Environment, diagnostics: &
         let name = proc_macro2::Ident::new("impl", i.for_type.mark.first);
         let function = function_without_body(&name, &i.generics);
         let scope = ItemScope { generics: &[], itself: Some(SelfMeaning::Type(&i.for_type)) };
-        let mut checker = Checker::new(&function, &scope, environment);
+        let mut checker = FunctionChecker::new(&function, &scope, environment);
         let mut all = vec![checker.itself.expect("an impl is for a type")];
         all.extend(i.types.iter().map(|(_, ty)| checker.ty(ty)));
         let of_trait = i.of_trait.as_ref().and_then(|path| match environment.find(&path.written()) {
@@ -360,8 +362,8 @@ fn aliases(module: &syntax::Module, structs: std::ops::Range<usize>, environment
 /// Checks the fields of the struct or alias `at` this index.
 fn fields(s: &syntax::Struct, at: usize, environment: &mut Environment, diagnostics: &mut Vec<Diagnostic>) {
     let function = function_without_body(&s.name, &s.generics);
-    let mut checker = Checker::new(&function, &ItemScope::default(), environment);
-    let types: Vec<Id> = s.fields.iter().map(|(_, ty)| checker.ty(ty)).collect();
+    let mut checker = FunctionChecker::new(&function, &ItemScope::default(), environment);
+    let types: Vec<TypeIndex> = s.fields.iter().map(|(_, ty)| checker.ty(ty)).collect();
     if s.repr_c {
         padding(&mut checker, s, &types);
     }
@@ -415,7 +417,7 @@ struct Header {
 }
 
 impl Header {
-    fn of(mut checker: Checker, all: Vec<Id>, diagnostics: &mut Vec<Diagnostic>) -> Header {
+    fn of(mut checker: FunctionChecker, all: Vec<TypeIndex>, diagnostics: &mut Vec<Diagnostic>) -> Header {
         checker.project();
         let mut finished = Finished::new(&checker.table);
         let named = all.into_iter().map(|id| finished.get(&checker.table, id)).collect();
@@ -426,7 +428,7 @@ impl Header {
 }
 
 /// Rejects padding in a `repr(C)` struct, which a host would have to fill.
-fn padding(checker: &mut Checker, s: &syntax::Struct, types: &[Id]) {
+fn padding(checker: &mut FunctionChecker, s: &syntax::Struct, types: &[TypeIndex]) {
     let (mut end, mut align) = (0u32, s.align);
     for ((name, written), ty) in s.fields.iter().zip(types) {
         if !checker.is_element(*ty) && !matches!(checker.table.get(*ty), Ty::View { .. } | Ty::Slice { .. }) {
@@ -461,7 +463,7 @@ fn padding(checker: &mut Checker, s: &syntax::Struct, types: &[Id]) {
 }
 
 /// Returns size and alignment in bytes, unless they depend on a type parameter.
-fn size(checker: &Checker, ty: Id) -> Option<(u32, u32)> {
+fn size(checker: &FunctionChecker, ty: TypeIndex) -> Option<(u32, u32)> {
     match checker.table.get(ty) {
         Ty::Scalar(s) => Some((s.bytes(), s.bytes())),
         Ty::Array(element, n) => {
@@ -486,7 +488,7 @@ fn size(checker: &Checker, ty: Id) -> Option<(u32, u32)> {
 
 /// Checks the signature of a function of the module, and returns the function without its body.
 fn signature(member: &ModuleMember, environment: &Environment) -> Result<hir::Function, Vec<Diagnostic>> {
-    let mut checker = Checker::new(member.function, &member.surroundings.scope, environment);
+    let mut checker = FunctionChecker::new(member.function, &member.surroundings.scope, environment);
     checker.signature();
     let (function, _) = checker.finish(&mut hir::Block::default()).done(hir::Block::default())?;
     Ok(function)

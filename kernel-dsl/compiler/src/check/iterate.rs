@@ -1,8 +1,8 @@
 //! The iterators of `for`: ranges, shares of a thread, and register arrays.
 
 use super::{
-    Checker, LabeledConstruct,
-    types::{Id, Ty, UnknownKind},
+    FunctionChecker, LabeledConstruct,
+    types::{Ty, TypeIndex, UnknownKind},
 };
 use crate::Scalar;
 use crate::hir::{self, Expr, ExprKind, Intrinsic, LocalId, Statement, TypeId};
@@ -13,7 +13,7 @@ use proc_macro2::Ident;
 struct Iteration {
     range: hir::Range,
     /// The type of the range's indices.
-    index: Id,
+    index: TypeIndex,
     /// The items that the range counts, if the loop is over items.
     of: Option<RangeCount>,
     /// `.enumerate()`
@@ -32,17 +32,17 @@ enum IteratorItems {
     /// The items of `block::share(shape)`; the value is the shape.
     Share,
     /// The elements of an array, of this type.
-    Array(Id),
+    Array(TypeIndex),
 }
 
-impl Checker<'_> {
+impl FunctionChecker<'_> {
     pub(super) fn for_loop(
         &mut self,
         label: &Option<Ident>,
         pattern: &Pattern,
         iterator: &syntax::Expr,
         body: &syntax::Block,
-    ) -> (ExprKind, Id) {
+    ) -> (ExprKind, TypeIndex) {
         let unit = self.table.add(Ty::Unit);
         let Some(over) = self.iteration(iterator) else { return (ExprKind::Tuple(Vec::new()), self.wrong()) };
         let Iteration { mut range, index, of, enumerate } = over;
@@ -54,7 +54,7 @@ impl Checker<'_> {
             return (ExprKind::For { label, pattern, range: Box::new(range), body }, unit);
         }
         // The loop pattern is bound at the start of the body, to a value computed from the index.
-        let at = |kind, ty: Id| Expr { kind, ty: TypeId(ty.0), span: mark.span };
+        let at = |kind, ty: TypeIndex| Expr { kind, ty: TypeId(ty.0), span: mark.span };
         let usize = self.table.scalar(Scalar::Usize);
         let own = self.declare_temporary("index", index);
         let mut item = at(ExprKind::Local(own), index);
@@ -62,7 +62,7 @@ impl Checker<'_> {
         let mut has = None;
         match &of {
             Some(RangeCount { variable, value, items }) => {
-                let ty = Id(value.ty.0);
+                let ty = TypeIndex(value.ty.0);
                 let whole = at(ExprKind::Local(*variable), ty);
                 match items {
                     IteratorItems::Share => {
@@ -87,10 +87,10 @@ impl Checker<'_> {
             }
         }
         if enumerate {
-            let pair = self.table.add(Ty::Tuple(vec![Id(number.ty.0), Id(item.ty.0)]));
+            let pair = self.table.add(Ty::Tuple(vec![TypeIndex(number.ty.0), TypeIndex(item.ty.0)]));
             item = at(ExprKind::Tuple(vec![number, item]), pair);
         }
-        let pattern = self.bind(pattern, Id(item.ty.0), false, mark);
+        let pattern = self.bind(pattern, TypeIndex(item.ty.0), false, mark);
         let (label, mut body) = self.body_of_for(label, body, depth);
         body.statements.insert(0, Statement::Let { pattern, value: Some(item), span: mark.span });
         if let Some(has) = has {
@@ -167,7 +167,7 @@ impl Checker<'_> {
     /// each element.
     fn elements(&mut self, e: &syntax::Expr) -> Option<Iteration> {
         let value = self.expr(e, None);
-        let ty = Id(value.ty.0);
+        let ty = TypeIndex(value.ty.0);
         let element = match *self.table.get(ty) {
             Ty::Array(element, _) => element,
             Ty::Wrong => return None,
@@ -183,9 +183,9 @@ impl Checker<'_> {
     /// Makes a range over the items of `value`. The operation `count` computes their number.
     fn counted_items(&mut self, value: Expr, count: Intrinsic, items: IteratorItems, mark: SpanPair) -> Iteration {
         let usize = self.table.scalar(Scalar::Usize);
-        let ty = Id(value.ty.0);
+        let ty = TypeIndex(value.ty.0);
         let variable = self.declare_temporary(if items == IteratorItems::Share { "shape" } else { "array" }, ty);
-        let at = |kind, ty: Id| Expr { kind, ty: TypeId(ty.0), span: mark.span };
+        let at = |kind, ty: TypeIndex| Expr { kind, ty: TypeId(ty.0), span: mark.span };
         let local = at(ExprKind::Local(variable), ty);
         let count = ExprKind::Intrinsic { intrinsic: count, arguments: vec![local] };
         let zero = self.literal(super::Literal::Integer(0, mark));
@@ -305,7 +305,7 @@ impl Checker<'_> {
 
 const NOT_ITERABLE: &str = "a `for` in a kernel iterates over a range, an array, `block::share(shape)`, `grid::stride(n)` or `block::stride(n)`; a range takes `.step_by(n)` and `.rev()`, any iterator takes a final `.enumerate()`, and `unroll(…)`, `unroll_by::<F>(…)` or `rolled(…)` can wrap the whole";
 
-fn counted(start: Expr, end: Expr, step: Option<Expr>, index: Id) -> Iteration {
+fn counted(start: Expr, end: Expr, step: Option<Expr>, index: TypeIndex) -> Iteration {
     let range = hir::Range {
         start,
         end,

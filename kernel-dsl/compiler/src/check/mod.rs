@@ -37,7 +37,7 @@ use crate::syntax::{self, SpanPair};
 use environment::Environment;
 use proc_macro2::TokenStream;
 use quote::quote;
-use types::{Finished, Id, Ty, TypeNames, TypeTable, UnknownKind};
+use types::{Finished, Ty, TypeIndex, TypeNames, TypeTable, UnknownKind};
 
 /// A device item that a function names: its path as written, and its library.
 #[derive(Clone, Debug)]
@@ -88,11 +88,11 @@ pub fn kernel(
 ) -> Result<CheckedItem<hir::Program>, Vec<Diagnostic>> {
     let blank = item::blank(&kernel.function);
     let mut environment = Environment::new(Some(blank), callees);
-    let mut checker = Checker::new(&kernel.function, &ItemScope::default(), &environment);
+    let mut checker = FunctionChecker::new(&kernel.function, &ItemScope::default(), &environment);
     checker.signature();
     let usize = checker.table.scalar(Scalar::Usize);
     let bool = checker.table.scalar(Scalar::Bool);
-    let list = |checker: &mut Checker, all: &[syntax::Expr]| -> Vec<hir::Expr> {
+    let list = |checker: &mut FunctionChecker, all: &[syntax::Expr]| -> Vec<hir::Expr> {
         all.iter().map(|e| checker.launch_expression(e, usize)).collect()
     };
     let block = kernel.block.iter().map(|extent| match extent {
@@ -151,7 +151,7 @@ pub fn device(
     callees: &[ItemReference],
 ) -> Result<CheckedItem<hir::DeviceLibrary>, Vec<Diagnostic>> {
     let mut environment = Environment::new(Some(item::blank(function)), callees);
-    let mut checker = Checker::new(function, &ItemScope::default(), &environment);
+    let mut checker = FunctionChecker::new(function, &ItemScope::default(), &environment);
     checker.signature();
     let mut body = checker.body();
     let finish = checker.finish(&mut body);
@@ -186,11 +186,11 @@ impl<T> CheckedItem<T> {
 }
 
 /// A function being checked.
-struct Checker<'a> {
+struct FunctionChecker<'a> {
     function: &'a syntax::Function,
     /// The generic parameters; types in their bounds are indices into `table` until the end.
     generics: Vec<hir::Generic>,
-    itself: Option<Id>,
+    itself: Option<TypeIndex>,
     environment: &'a Environment,
     table: TypeTable,
     locals: Vec<LocalVariable>,
@@ -200,21 +200,21 @@ struct Checker<'a> {
     constants: Vec<(LocalId, u32)>,
     /// Associated types that are not resolved yet, each with its type, trait, index and
     /// placeholder.
-    projections: Vec<(Id, hir::TraitId, u32, Id)>,
+    projections: Vec<(TypeIndex, hir::TraitId, u32, TypeIndex)>,
     loops: Vec<Loop>,
     labels: u32,
     /// The number of closures and functions passed as closures so far.
     closures: u32,
-    returns: Id,
+    returns: TypeIndex,
     /// Whether the next expression is the left operand of `&` with a small number, which selects
     /// bits.
     masks: bool,
     /// Literals whose bits depend on an inferred type.
     literals: Vec<Literal>,
     /// Operators whose operands had no known type when they were checked.
-    operands: Vec<Operands>,
+    operands: Vec<OperatorOperands>,
     /// Shifts by a literal: the shifted type, the amount, and the tokens of the amount.
-    shifts: Vec<(Id, u128, SpanPair)>,
+    shifts: Vec<(TypeIndex, u128, SpanPair)>,
     /// Plain `let`s, for rustc to confirm.
     bound: Vec<(proc_macro2::Span, LocalId)>,
     /// Calls of the prelude, for rustc to confirm.
@@ -223,8 +223,8 @@ struct Checker<'a> {
 }
 
 /// The operands of an operator.
-struct Operands {
-    ty: Id,
+struct OperatorOperands {
+    ty: TypeIndex,
     of: OperatorClass,
     mark: SpanPair,
 }
@@ -246,14 +246,14 @@ struct Called {
     written: TokenStream,
     canonical: TokenStream,
     /// The generic arguments, types or numbers.
-    arguments: Vec<Id>,
+    arguments: Vec<TypeIndex>,
     /// Whether the type of a closure that combines two values is another generic argument.
     combines: bool,
 }
 
 struct LocalVariable {
     name: String,
-    ty: Id,
+    ty: TypeIndex,
     mutable: bool,
     /// Declared without a value: the first assignment needs no `mut`, and rustc checks that it is
     /// the only one.
@@ -269,7 +269,7 @@ struct Loop {
     label: Option<String>,
     id: LabelId,
     /// For a `loop` or block: the type of its `break` values, once there is one.
-    result: Option<Id>,
+    result: Option<TypeIndex>,
     what: LabeledConstruct,
 }
 
@@ -288,11 +288,11 @@ enum Literal {
     Float(syntax::FloatLiteral),
 }
 
-impl<'a> Checker<'a> {
-    fn new(function: &'a syntax::Function, scope: &ItemScope, environment: &'a Environment) -> Checker<'a> {
+impl<'a> FunctionChecker<'a> {
+    fn new(function: &'a syntax::Function, scope: &ItemScope, environment: &'a Environment) -> FunctionChecker<'a> {
         let mut table = TypeTable::default();
         let returns = table.add(Ty::Unit);
-        let mut checker = Checker {
+        let mut checker = FunctionChecker {
             function,
             generics: Vec::new(),
             itself: None,
@@ -342,10 +342,10 @@ impl<'a> Checker<'a> {
     }
 
     /// Checks an expression that a launch evaluates on the host, which must have type `wanted`.
-    fn launch_expression(&mut self, e: &syntax::Expr, wanted: Id) -> hir::Expr {
+    fn launch_expression(&mut self, e: &syntax::Expr, wanted: TypeIndex) -> hir::Expr {
         let mut expr = self.expr_of_type(e, wanted);
         let mut long = false;
-        hir::visit::expr(&mut expr, &mut |e| long |= self.table.as_scalar(Id(e.ty.0)) == Some(Scalar::U128));
+        hir::visit::expr(&mut expr, &mut |e| long |= self.table.as_scalar(TypeIndex(e.ty.0)) == Some(Scalar::U128));
         if long {
             self.report(
                 e.mark,
@@ -424,11 +424,11 @@ impl<'a> Checker<'a> {
         self.diagnostics.push(Diagnostic { mark, message: message.into(), reported_by: ReportedBy::Compiler });
     }
 
-    fn wrong(&mut self) -> Id {
+    fn wrong(&mut self) -> TypeIndex {
         self.table.add(Ty::Wrong)
     }
 
-    fn named(&self, id: Id) -> String {
+    fn named(&self, id: TypeIndex) -> String {
         self.table.name(id, TypeNames { generics: &self.generics, items: &self.environment.items })
     }
 
@@ -465,7 +465,7 @@ impl<'a> Checker<'a> {
     }
 
     /// Returns whether a launch can pass a value of the type.
-    fn can_be_passed(&mut self, id: Id) -> bool {
+    fn can_be_passed(&mut self, id: TypeIndex) -> bool {
         match self.table.get(id).clone() {
             Ty::Tuple(parts) => parts.into_iter().all(|part| self.can_be_passed(part)),
             Ty::Array(element, _) => self.can_be_passed(element),
@@ -518,7 +518,7 @@ impl<'a> Checker<'a> {
         block
     }
 
-    fn declare(&mut self, name: String, ty: Id, mutable: bool, unset: bool, mark: SpanPair) -> LocalId {
+    fn declare(&mut self, name: String, ty: TypeIndex, mutable: bool, unset: bool, mark: SpanPair) -> LocalId {
         let id = LocalId(self.locals.len() as u32);
         self.locals.push(LocalVariable {
             name: name.clone(),
@@ -535,7 +535,7 @@ impl<'a> Checker<'a> {
 
     /// Returns whether a value of type `actual` is valid where `wanted` is expected; reports an
     /// error if not.
-    fn coerce(&mut self, actual: Id, wanted: Id, mark: SpanPair) -> bool {
+    fn coerce(&mut self, actual: TypeIndex, wanted: TypeIndex, mark: SpanPair) -> bool {
         let fits = match (self.table.get(actual).clone(), self.table.get(wanted).clone()) {
             (Ty::Never, _) => true,
             (Ty::Slice { element: a, mutable: true }, Ty::Slice { element: b, mutable: false }) => {
@@ -559,7 +559,7 @@ impl<'a> Checker<'a> {
     /// Ends inference, and resolves the types, literals and operators that depend on it.
     fn finish(mut self, body: &mut hir::Block) -> Finish<'a> {
         self.project();
-        for Operands { ty, of, mark } in std::mem::take(&mut self.operands) {
+        for OperatorOperands { ty, of, mark } in std::mem::take(&mut self.operands) {
             match of {
                 OperatorClass::Arithmetic { bools, floats } => self.operands(ty, bools, floats, mark),
                 OperatorClass::Comparison(comparison) => self.comparable(ty, comparison, mark),
@@ -574,7 +574,7 @@ impl<'a> Checker<'a> {
 
 /// A function after inference, while its expressions are being resolved.
 struct Finish<'a> {
-    checker: Checker<'a>,
+    checker: FunctionChecker<'a>,
     types: Finished,
 }
 
@@ -584,7 +584,7 @@ impl Finish<'_> {
     }
 
     fn one(&mut self, e: &mut hir::Expr) {
-        e.ty = self.types.get(&self.checker.table, Id(e.ty.0));
+        e.ty = self.types.get(&self.checker.table, TypeIndex(e.ty.0));
         match &mut e.kind {
             hir::ExprKind::Literal(index) => {
                 let hir::Type::Scalar(ty) = self.types.types[e.ty.0 as usize] else {
@@ -616,16 +616,16 @@ impl Finish<'_> {
             }
             hir::ExprKind::Call { generics, .. } | hir::ExprKind::Function { generics, .. } => {
                 for g in generics {
-                    *g = self.types.get(&self.checker.table, Id(g.0));
+                    *g = self.types.get(&self.checker.table, TypeIndex(g.0));
                 }
             }
             hir::ExprKind::CallMethod { of, generics, .. } | hir::ExprKind::MethodValue { of, generics, .. } => {
                 for g in generics.iter_mut().chain([of]) {
-                    *g = self.types.get(&self.checker.table, Id(g.0));
+                    *g = self.types.get(&self.checker.table, TypeIndex(g.0));
                 }
             }
             hir::ExprKind::CallItem { of, .. } | hir::ExprKind::SizeOf(of) => {
-                *of = self.types.get(&self.checker.table, Id(of.0));
+                *of = self.types.get(&self.checker.table, TypeIndex(of.0));
             }
             hir::ExprKind::Assertion { condition: Some(condition), message, .. } => {
                 if let hir::ExprKind::Compare(_, side, _) = &condition.kind
@@ -748,7 +748,7 @@ fn finish_bounds(generics: &mut [hir::Generic], types: &mut Finished, table: &Ty
         for bound in bounds {
             if let TraitBound::Function { parameters, returns } = bound {
                 for ty in parameters.iter_mut().chain([returns]) {
-                    *ty = types.get(table, Id(ty.0));
+                    *ty = types.get(table, TypeIndex(ty.0));
                 }
             }
         }

@@ -1,8 +1,8 @@
 //! Structs, enums, traits and constants: resolution of paths and methods.
 
 use super::{
-    Checker,
-    types::{Id, Ty},
+    FunctionChecker,
+    types::{Ty, TypeIndex},
     variant::{EnumVariant, members},
 };
 use crate::Scalar;
@@ -17,24 +17,24 @@ use proc_macro2::Ident;
 #[derive(Clone, Debug)]
 pub(super) enum ResolvedItem {
     /// A function or constant of an impl, with all generic arguments.
-    Function { function: FunctionId, generics: Vec<Id>, receiver: bool },
+    Function { function: FunctionId, generics: Vec<TypeIndex>, receiver: bool },
     /// A function or constant of a trait, as the trait declares it; the first of `generics` is
     /// `Self`.
-    Method { of_trait: TraitId, item: u32, function: FunctionId, generics: Vec<Id>, receiver: bool },
+    Method { of_trait: TraitId, item: u32, function: FunctionId, generics: Vec<TypeIndex>, receiver: bool },
     /// A variant of an enum, by its index.
     #[allow(missing_docs)]
     Variant { of: EnumId, index: usize },
     /// `T::from_f32` or `T::to_f32`: a conversion between the two types.
-    Convert { from: Id, to: Id },
+    Convert { from: TypeIndex, to: TypeIndex },
     /// `T::default`, `N::default`: zero.
     Default,
     /// No item: the error is reported.
     Missing,
 }
 
-impl Checker<'_> {
+impl FunctionChecker<'_> {
     /// Returns the type parameter, associated type, struct or enum that a path names.
-    pub(super) fn named_type(&mut self, path: &Path) -> Option<Id> {
+    pub(super) fn named_type(&mut self, path: &Path) -> Option<TypeIndex> {
         if let Some(name) = path.single() {
             if name == "Self" {
                 return self.itself;
@@ -72,7 +72,7 @@ impl Checker<'_> {
         Some(self.projection(of, of_trait, item))
     }
 
-    fn struct_arguments(&mut self, id: StructId, given: &[TypeOrConst], mark: SpanPair) -> Vec<Id> {
+    fn struct_arguments(&mut self, id: StructId, given: &[TypeOrConst], mark: SpanPair) -> Vec<TypeIndex> {
         let environment = self.environment;
         let item = environment.struct_of(id);
         if !given.is_empty() && given.len() != item.generics.len() {
@@ -83,7 +83,7 @@ impl Checker<'_> {
     }
 
     /// Returns the arguments for these generic parameters, as given or to be inferred.
-    pub(super) fn arguments(&mut self, generics: &[hir::Generic], given: &[TypeOrConst]) -> Vec<Id> {
+    pub(super) fn arguments(&mut self, generics: &[hir::Generic], given: &[TypeOrConst]) -> Vec<TypeIndex> {
         let one = |(i, generic): (usize, &hir::Generic)| match (given.get(i), &generic.kind) {
             (Some(argument), hir::GenericKind::Constant(scalar)) => self.constant(argument, *scalar),
             (None, hir::GenericKind::Constant(_)) => self.table.add(Ty::Unknown(super::UnknownKind::Size)),
@@ -98,7 +98,7 @@ impl Checker<'_> {
     }
 
     /// Returns a type, or a device function passed for a type with `DeviceFn`.
-    fn type_argument(&mut self, ty: &syntax::Type) -> Id {
+    fn type_argument(&mut self, ty: &syntax::Type) -> TypeIndex {
         if let syntax::TypeKind::Path(path) = &ty.kind
             && let Some(Root::Function(id)) = self.environment.find(&path.written())
         {
@@ -108,7 +108,7 @@ impl Checker<'_> {
     }
 
     /// Returns the bounds of a type parameter or of its associated type.
-    pub(super) fn bounds_of(&self, id: Id) -> Vec<TraitBound> {
+    pub(super) fn bounds_of(&self, id: TypeIndex) -> Vec<TraitBound> {
         match self.table.get(id) {
             Ty::Parameter(i) => match &self.generics[*i as usize].kind {
                 hir::GenericKind::Type(bounds) => bounds.clone(),
@@ -125,12 +125,12 @@ impl Checker<'_> {
     }
 
     /// Returns whether the bounds of a type parameter imply `wanted`.
-    pub(super) fn implements(&self, id: Id, wanted: Builtin) -> bool {
+    pub(super) fn implements(&self, id: TypeIndex, wanted: Builtin) -> bool {
         self.environment.implies(&self.bounds_of(id), wanted)
     }
 
     /// Returns the trait that the type implements and that has an item with this name.
-    fn trait_item(&mut self, of: Id, name: &str) -> Option<(TraitId, u32)> {
+    fn trait_item(&mut self, of: TypeIndex, name: &str) -> Option<(TraitId, u32)> {
         let environment = self.environment;
         let position = |id: TraitId| environment.trait_of(id).items.iter().position(|i| i.name == name);
         let traits = match self.table.get(of) {
@@ -144,19 +144,19 @@ impl Checker<'_> {
     }
 
     /// Returns the impls of a trait that match the known part of a type.
-    fn implementations(&self, of_trait: TraitId, of: Id) -> Vec<usize> {
+    fn implementations(&self, of_trait: TraitId, of: TypeIndex) -> Vec<usize> {
         let impls = self.environment.items.impls.iter().enumerate();
         impls.filter(|(_, each)| each.of_trait == Some(of_trait) && self.may_be(each, of)).map(|(i, _)| i).collect()
     }
 
     /// Returns whether an impl's type can be `of`, which may be partly unknown.
-    pub(super) fn may_be(&self, each: &hir::Impl, of: Id) -> bool {
+    pub(super) fn may_be(&self, each: &hir::Impl, of: TypeIndex) -> bool {
         self.fits(&each.types, each.for_type, of, &mut vec![None; each.generics.len()])
     }
 
     /// Returns whether the type `pattern` of an impl's table can be `of`. `bound` collects the
     /// impl's generic arguments.
-    fn fits(&self, types: &[hir::Type], pattern: TypeId, of: Id, bound: &mut [Option<Id>]) -> bool {
+    fn fits(&self, types: &[hir::Type], pattern: TypeId, of: TypeIndex, bound: &mut [Option<TypeIndex>]) -> bool {
         use hir::Type as T;
         match (&types[pattern.0 as usize], self.table.get(of)) {
             (T::Parameter(i) | T::Constant(hir::Size::Generic(i)), _) => {
@@ -219,14 +219,14 @@ impl Checker<'_> {
     }
 
     /// Returns the generic arguments of an impl for the type `of`, if it matches.
-    pub(super) fn of_impl(&mut self, each: &hir::Impl, of: Id) -> Option<Vec<Id>> {
+    pub(super) fn of_impl(&mut self, each: &hir::Impl, of: TypeIndex) -> Option<Vec<TypeIndex>> {
         let arguments = self.arguments(&each.generics, &[]);
         let whole = self.instantiate(&each.types, each.for_type, &arguments);
         self.table.unify(whole, of).then_some(arguments)
     }
 
     /// Returns the type `<of as of_trait>::item`, or a placeholder until `of` is known.
-    pub(super) fn projection(&mut self, of: Id, of_trait: TraitId, item: u32) -> Id {
+    pub(super) fn projection(&mut self, of: TypeIndex, of_trait: TraitId, item: u32) -> TypeIndex {
         match self.table.get(of) {
             Ty::Parameter(_) | Ty::Projection { .. } => self.table.add(Ty::Projection { of, of_trait, item }),
             Ty::Wrong => self.wrong(),
@@ -308,7 +308,7 @@ impl Checker<'_> {
     }
 
     /// Resolves `of::name`.
-    pub(super) fn member(&mut self, of: Id, name: &Ident, given: &[TypeOrConst]) -> Option<ResolvedItem> {
+    pub(super) fn member(&mut self, of: TypeIndex, name: &Ident, given: &[TypeOrConst]) -> Option<ResolvedItem> {
         let environment = self.environment;
         let text = name.to_string();
         if let Ty::Enum(id) = *self.table.get(of) {
@@ -347,7 +347,7 @@ impl Checker<'_> {
 
     /// Checks an associated item used as a value: a variant, a constant, or a function passed as a
     /// closure.
-    pub(super) fn associated_value(&mut self, found: ResolvedItem, path: &Path) -> (ExprKind, Id) {
+    pub(super) fn associated_value(&mut self, found: ResolvedItem, path: &Path) -> (ExprKind, TypeIndex) {
         match found {
             ResolvedItem::Variant { of, index } => self.unit_variant(EnumVariant::new(of, index), path.mark),
             ResolvedItem::Missing => (ExprKind::Tuple(Vec::new()), self.wrong()),
@@ -390,7 +390,7 @@ impl Checker<'_> {
     }
 
     /// Returns the type of a function passed as a closure.
-    pub(super) fn function_type(&mut self, function: FunctionId, generics: &[Id]) -> Id {
+    pub(super) fn function_type(&mut self, function: FunctionId, generics: &[TypeIndex]) -> TypeIndex {
         let (parameters, returns) = (self.parameters(function, generics), self.returns_of(function, generics));
         self.closures += 1;
         self.table.add(Ty::Closure { number: self.closures, parameters, returns })
@@ -403,7 +403,7 @@ impl Checker<'_> {
         path: &Path,
         arguments: &[syntax::Expr],
         mark: SpanPair,
-    ) -> (ExprKind, Id) {
+    ) -> (ExprKind, TypeIndex) {
         let name = path.name();
         match found {
             ResolvedItem::Variant { of, index } => {
@@ -439,26 +439,31 @@ impl Checker<'_> {
         }
     }
 
-    pub(super) fn parameters(&mut self, function: FunctionId, generics: &[Id]) -> Vec<Id> {
+    pub(super) fn parameters(&mut self, function: FunctionId, generics: &[TypeIndex]) -> Vec<TypeIndex> {
         let environment = self.environment;
         let callee = environment.function(function);
         let parameters = callee.locals[..callee.parameters as usize].iter();
         parameters.map(|p| self.instantiate(&callee.types, p.ty, generics)).collect()
     }
 
-    fn returns_of(&mut self, function: FunctionId, generics: &[Id]) -> Id {
+    fn returns_of(&mut self, function: FunctionId, generics: &[TypeIndex]) -> TypeIndex {
         let environment = self.environment;
         let callee = environment.function(function);
         self.instantiate(&callee.types, callee.returns, generics)
     }
 
     /// Returns the call of a function with all its generic arguments.
-    pub(super) fn call_of(&mut self, function: FunctionId, generics: &[Id], arguments: Vec<Expr>) -> (ExprKind, Id) {
+    pub(super) fn call_of(
+        &mut self,
+        function: FunctionId,
+        generics: &[TypeIndex],
+        arguments: Vec<Expr>,
+    ) -> (ExprKind, TypeIndex) {
         let returns = self.returns_of(function, generics);
         (ExprKind::Call { function, generics: ids(generics), arguments }, returns)
     }
 
-    fn called_with(&mut self, found: &ResolvedItem, arguments: Vec<Expr>) -> (ExprKind, Id) {
+    fn called_with(&mut self, found: &ResolvedItem, arguments: Vec<Expr>) -> (ExprKind, TypeIndex) {
         match *found {
             ResolvedItem::Function { function, ref generics, .. } => self.call_of(function, generics, arguments),
             ResolvedItem::Method { of_trait, item, function, ref generics, .. } => {
@@ -479,10 +484,12 @@ impl Checker<'_> {
         given: &[TypeOrConst],
         arguments: &[syntax::Expr],
         mark: SpanPair,
-    ) -> Option<(ExprKind, Id)> {
-        let found = self.member(Id(receiver.ty.0), name, given)?;
+    ) -> Option<(ExprKind, TypeIndex)> {
+        let found = self.member(TypeIndex(receiver.ty.0), name, given)?;
         match &found {
-            ResolvedItem::Convert { from, to } if name == "to_f32" && self.table.unify(*from, Id(receiver.ty.0)) => {
+            ResolvedItem::Convert { from, to }
+                if name == "to_f32" && self.table.unify(*from, TypeIndex(receiver.ty.0)) =>
+            {
                 self.count("to_f32", 0, arguments.len(), mark);
                 let arguments = vec![receiver.clone()];
                 Some((ExprKind::Intrinsic { intrinsic: Intrinsic::Convert, arguments }, *to))
@@ -520,7 +527,7 @@ impl Checker<'_> {
         path: &Path,
         arguments: &[syntax::Expr],
         mark: SpanPair,
-    ) -> Option<(ExprKind, Id)> {
+    ) -> Option<(ExprKind, TypeIndex)> {
         let [owner, last] = path.segments.as_slice() else { return None };
         if last.name != "call" {
             return None;
@@ -542,12 +549,12 @@ impl Checker<'_> {
         if !self.count(&path.name(), parameters.len(), parts.len(), mark) {
             return Some((ExprKind::Tuple(Vec::new()), self.wrong()));
         }
-        let arguments = parts.iter().zip(parameters).map(|(e, ty)| self.expr_of_type(e, Id(ty.0))).collect();
-        Some((ExprKind::CallItem { of: TypeId(of.0), arguments }, Id(returns.0)))
+        let arguments = parts.iter().zip(parameters).map(|(e, ty)| self.expr_of_type(e, TypeIndex(ty.0))).collect();
+        Some((ExprKind::CallItem { of: TypeId(of.0), arguments }, TypeIndex(returns.0)))
     }
 
     /// Checks `size_of::<T>()`
-    pub(super) fn size_of(&mut self, path: &Path, mark: SpanPair) -> (ExprKind, Id) {
+    pub(super) fn size_of(&mut self, path: &Path, mark: SpanPair) -> (ExprKind, TypeIndex) {
         let usize = self.table.scalar(Scalar::Usize);
         match path.segments.last().map_or(&[][..], |s| &s.arguments) {
             [TypeOrConst::Type(ty)] => {
@@ -562,7 +569,7 @@ impl Checker<'_> {
     }
 
     /// Returns the type of the struct that a path names, including `Self`.
-    fn struct_type(&mut self, path: &Path) -> Option<(StructId, Vec<Id>, Id)> {
+    fn struct_type(&mut self, path: &Path) -> Option<(StructId, Vec<TypeIndex>, TypeIndex)> {
         let ty = self.named_type(path)?;
         match self.table.get(ty).clone() {
             Ty::Struct(id, arguments) => Some((id, arguments, ty)),
@@ -570,7 +577,7 @@ impl Checker<'_> {
         }
     }
 
-    pub(super) fn field_types(&mut self, id: StructId, arguments: &[Id]) -> Vec<(String, Id)> {
+    pub(super) fn field_types(&mut self, id: StructId, arguments: &[TypeIndex]) -> Vec<(String, TypeIndex)> {
         let environment = self.environment;
         let item = environment.struct_of(id);
         item.fields.iter().map(|f| (f.name.clone(), self.instantiate(&item.types, f.ty, arguments))).collect()
@@ -582,8 +589,8 @@ impl Checker<'_> {
         path: &Path,
         given: &[(Member, syntax::Expr)],
         rest: Option<&syntax::Expr>,
-        expected: Option<Id>,
-    ) -> (ExprKind, Id) {
+        expected: Option<TypeIndex>,
+    ) -> (ExprKind, TypeIndex) {
         if let Some(variant) = self.variant(path) {
             return self.variant_value(variant, given.iter().map(|(member, e)| (member.clone(), e)).collect(), path);
         }
@@ -623,7 +630,7 @@ impl Checker<'_> {
     }
 
     /// Checks the name of a unit struct.
-    pub(super) fn unit_struct(&mut self, path: &Path) -> Option<(ExprKind, Id)> {
+    pub(super) fn unit_struct(&mut self, path: &Path) -> Option<(ExprKind, TypeIndex)> {
         let (id, _, ty) = self.struct_type(path)?;
         self.environment
             .struct_of(id)
@@ -638,7 +645,7 @@ impl Checker<'_> {
         path: &Path,
         arguments: &[syntax::Expr],
         mark: SpanPair,
-    ) -> Option<(ExprKind, Id)> {
+    ) -> Option<(ExprKind, TypeIndex)> {
         let (id, of, ty) = self.struct_type(path)?;
         let types = self.field_types(id, &of);
         if !self.count(&path.name(), types.len(), arguments.len(), mark) {
@@ -650,7 +657,7 @@ impl Checker<'_> {
     }
 
     /// Returns the index and type of the field `member` of a value of type `ty`.
-    pub(super) fn part_of(&mut self, ty: Id, member: &Member) -> Option<(u32, Id)> {
+    pub(super) fn part_of(&mut self, ty: TypeIndex, member: &Member) -> Option<(u32, TypeIndex)> {
         match (self.table.get(ty).clone(), member) {
             (Ty::Tuple(parts), Member::Index(i)) => Some((*i, *parts.get(*i as usize)?)),
             (Ty::Struct(id, arguments), _) => {
@@ -668,7 +675,7 @@ impl Checker<'_> {
         &mut self,
         path: &Path,
         fields: &[(Member, syntax::Pattern)],
-        ty: Id,
+        ty: TypeIndex,
         unset: bool,
         mark: SpanPair,
     ) -> Pattern {
@@ -693,12 +700,12 @@ impl Checker<'_> {
     }
 
     /// Returns whether a type is an enum whose variants hold no data.
-    pub(super) fn is_discriminant(&self, ty: Id) -> bool {
+    pub(super) fn is_discriminant(&self, ty: TypeIndex) -> bool {
         matches!(self.table.get(ty), Ty::Enum(id) if self.environment.items.enums[id.0 as usize].data.is_none())
     }
 }
 
 /// Returns type ids in the form that the HIR holds until the function is finished.
-pub(super) fn ids(generics: &[Id]) -> Vec<TypeId> {
+pub(super) fn ids(generics: &[TypeIndex]) -> Vec<TypeId> {
     generics.iter().map(|g| TypeId(g.0)).collect()
 }

@@ -4,8 +4,8 @@
 //! have ([`hir::operator_function`]). An operator becomes a call of that function.
 
 use super::{
-    Checker,
-    types::{Id, Ty, UnknownKind},
+    FunctionChecker,
+    types::{Ty, TypeIndex, UnknownKind},
 };
 use crate::hir::{self, Expr, ExprKind, FunctionId, TypeId};
 use crate::ir;
@@ -15,23 +15,28 @@ use crate::syntax::{self, SpanPair};
 /// The meaning of an operator.
 pub(super) enum Overloaded {
     /// A call of the function of an impl.
-    Call(ExprKind, Id),
+    Call(ExprKind, TypeIndex),
     /// The built-in operator, with the right operand if it has been checked.
     BuiltIn(Option<Expr>),
 }
 
-impl Checker<'_> {
+impl FunctionChecker<'_> {
     /// Returns whether the type gets operators only from impls.
-    pub(super) fn is_nominal(&self, ty: Id) -> bool {
+    pub(super) fn is_nominal(&self, ty: TypeIndex) -> bool {
         matches!(self.table.get(ty), Ty::Struct(..) | Ty::Enum(_) | Ty::Tuple(_) | Ty::Array(..))
     }
 
     /// Checks `-operand` or `!operand` of a type that has the operator only through an impl.
-    pub(super) fn overloaded_unary(&mut self, of_trait: &'static str, operand: Expr, mark: SpanPair) -> (ExprKind, Id) {
-        match self.operator_impls(of_trait, Id(operand.ty.0))[..] {
+    pub(super) fn overloaded_unary(
+        &mut self,
+        of_trait: &'static str,
+        operand: Expr,
+        mark: SpanPair,
+    ) -> (ExprKind, TypeIndex) {
+        match self.operator_impls(of_trait, TypeIndex(operand.ty.0))[..] {
             [at, ..] => self.operator_call(at, of_trait, vec![operand]),
             [] => {
-                self.no_impl(of_trait, Id(operand.ty.0), mark);
+                self.no_impl(of_trait, TypeIndex(operand.ty.0), mark);
                 (ExprKind::Tuple(Vec::new()), self.wrong())
             }
         }
@@ -47,7 +52,7 @@ impl Checker<'_> {
         right: &syntax::Expr,
         mark: SpanPair,
     ) -> Overloaded {
-        let ty = Id(left.ty.0);
+        let ty = TypeIndex(left.ty.0);
         let Some([plain, assigning]) = language::traits_of(operator) else { return Overloaded::BuiltIn(None) };
         let of_trait = if assigns { assigning } else { plain };
         let nominal = self.is_nominal(ty);
@@ -71,7 +76,7 @@ impl Checker<'_> {
             }
             _ => self.expr(right, (!nominal).then_some(ty)),
         };
-        let of_right = Id(operand.ty.0);
+        let of_right = TypeIndex(operand.ty.0);
         if !nominal && !self.is_nominal(of_right) {
             self.coerce(of_right, ty, right.mark);
             return Overloaded::BuiltIn(Some(operand));
@@ -100,8 +105,13 @@ impl Checker<'_> {
 
     /// Checks `base[index]` of a type that has indices only through an impl. Returns `None` for
     /// other types.
-    pub(super) fn selected(&mut self, base: &Expr, index: &syntax::Expr, mark: SpanPair) -> Option<(ExprKind, Id)> {
-        let ty = Id(base.ty.0);
+    pub(super) fn selected(
+        &mut self,
+        base: &Expr,
+        index: &syntax::Expr,
+        mark: SpanPair,
+    ) -> Option<(ExprKind, TypeIndex)> {
+        let ty = TypeIndex(base.ty.0);
         if !matches!(self.table.get(ty), Ty::Struct(..) | Ty::Enum(_)) {
             return None;
         }
@@ -114,7 +124,7 @@ impl Checker<'_> {
             }
             _ => self.expr(index, None),
         };
-        let of_index = Id(index.ty.0);
+        let of_index = TypeIndex(index.ty.0);
         let Some(at) = impls.into_iter().find(|at| self.takes(*at, "Index", ty, of_index)) else {
             let name = self.named(ty);
             let message =
@@ -128,8 +138,8 @@ impl Checker<'_> {
     }
 
     /// Returns the element that the function of an impl of `Index` or `IndexMut` selects.
-    fn selected_by(&mut self, at: usize, of_trait: &str, base: Expr, index: Expr) -> (ExprKind, Id) {
-        let (to, span) = (Id(base.ty.0), base.span);
+    fn selected_by(&mut self, at: usize, of_trait: &str, base: Expr, index: Expr) -> (ExprKind, TypeIndex) {
+        let (to, span) = (TypeIndex(base.ty.0), base.span);
         let reference = self.table.add(Ty::Reference { to, mutable: of_trait == "IndexMut" });
         let base = Expr { kind: ExprKind::Reference(Box::new(base)), ty: TypeId(reference.0), span };
         let (call, returns) = self.operator_call(at, of_trait, vec![base, index]);
@@ -150,7 +160,7 @@ impl Checker<'_> {
             return false;
         };
         let (mut base, index) = ((**base).clone(), index.clone());
-        let (ty, of_index) = (Id(base.ty.0), Id(index.ty.0));
+        let (ty, of_index) = (TypeIndex(base.ty.0), TypeIndex(index.ty.0));
         if !self.operator_impls("Index", ty).into_iter().any(|at| self.operator_of(at, "Index") == function) {
             return false;
         }
@@ -168,7 +178,7 @@ impl Checker<'_> {
     }
 
     /// Returns the impls of an operator whose type may be `of`.
-    pub(super) fn operator_impls(&self, of_trait: &str, of: Id) -> Vec<usize> {
+    pub(super) fn operator_impls(&self, of_trait: &str, of: TypeIndex) -> Vec<usize> {
         let name = hir::operator_function(of_trait);
         let impls = self.environment.items.impls.iter().enumerate();
         let named = impls.filter(|(_, each)| each.of_trait.is_none() && each.functions.iter().any(|(n, _)| *n == name));
@@ -184,7 +194,7 @@ impl Checker<'_> {
     }
 
     /// Returns whether an impl takes operands of these types. Nothing is inferred if it does not.
-    pub(super) fn takes(&mut self, at: usize, of_trait: &str, left: Id, right: Id) -> bool {
+    pub(super) fn takes(&mut self, at: usize, of_trait: &str, left: TypeIndex, right: TypeIndex) -> bool {
         let before = self.table.clone();
         let wanted = self.operand_of(at, of_trait, left);
         let takes = self.table.clone().unify(wanted, right);
@@ -195,7 +205,7 @@ impl Checker<'_> {
     }
 
     /// Returns the type of the right operand of an impl for the type `of`.
-    pub(super) fn operand_of(&mut self, at: usize, of_trait: &str, of: Id) -> Id {
+    pub(super) fn operand_of(&mut self, at: usize, of_trait: &str, of: TypeIndex) -> TypeIndex {
         let function = self.operator_of(at, of_trait);
         let environment = self.environment;
         let generics = self.of_impl(&environment.items.impls[at], of);
@@ -209,18 +219,18 @@ impl Checker<'_> {
     }
 
     /// Returns the call of the function of an impl.
-    pub(super) fn operator_call(&mut self, at: usize, of_trait: &str, arguments: Vec<Expr>) -> (ExprKind, Id) {
+    pub(super) fn operator_call(&mut self, at: usize, of_trait: &str, arguments: Vec<Expr>) -> (ExprKind, TypeIndex) {
         let function = self.operator_of(at, of_trait);
         let environment = self.environment;
-        let of = match self.table.get(Id(arguments[0].ty.0)) {
+        let of = match self.table.get(TypeIndex(arguments[0].ty.0)) {
             Ty::Reference { to, .. } => *to,
-            _ => Id(arguments[0].ty.0),
+            _ => TypeIndex(arguments[0].ty.0),
         };
         let generics = self.of_impl(&environment.items.impls[at], of).unwrap_or_default();
         self.call_of(function, &generics, arguments)
     }
 
-    fn no_impl(&mut self, of_trait: &str, ty: Id, mark: SpanPair) {
+    fn no_impl(&mut self, of_trait: &str, ty: TypeIndex, mark: SpanPair) {
         let name = self.named(ty);
         let way_out = match self.table.get(ty) {
             Ty::Struct(..) | Ty::Enum(_) => {

@@ -1,8 +1,8 @@
 //! `Option`, and its methods in terms of `match`.
 
 use super::{
-    Checker,
-    types::{Id, Ty},
+    FunctionChecker,
+    types::{Ty, TypeIndex},
 };
 use crate::Scalar;
 use crate::hir::{self, Arm, Block, Expr, ExprKind, Intrinsic, LocalId, Pattern, Statement, TypeId};
@@ -12,9 +12,14 @@ use crate::syntax::{self, SpanPair};
 use proc_macro2::Ident;
 
 /// The methods of options.
-impl Checker<'_> {
+impl FunctionChecker<'_> {
     /// Checks `Some(x)`
-    pub(super) fn some(&mut self, arguments: &[syntax::Expr], expected: Option<Id>, mark: SpanPair) -> (ExprKind, Id) {
+    pub(super) fn some(
+        &mut self,
+        arguments: &[syntax::Expr],
+        expected: Option<TypeIndex>,
+        mark: SpanPair,
+    ) -> (ExprKind, TypeIndex) {
         if !self.count("Some", 1, arguments.len(), mark) {
             return (ExprKind::Tuple(Vec::new()), self.wrong());
         }
@@ -23,14 +28,14 @@ impl Checker<'_> {
             _ => None,
         };
         let value = self.expr(&arguments[0], hint);
-        let inner = Id(value.ty.0);
+        let inner = TypeIndex(value.ty.0);
         self.no_closure(inner, "`Some`", mark);
         let ty = self.table.add(Ty::Option(inner));
         (intrinsic(Intrinsic::Some, vec![value]), ty)
     }
 
     /// Checks `None`
-    pub(super) fn none(&mut self) -> (ExprKind, Id) {
+    pub(super) fn none(&mut self) -> (ExprKind, TypeIndex) {
         let inner = self.table.unknown();
         (intrinsic(Intrinsic::None, Vec::new()), self.table.add(Ty::Option(inner)))
     }
@@ -38,11 +43,11 @@ impl Checker<'_> {
     pub(super) fn option_method(
         &mut self,
         receiver: Expr,
-        inner: Id,
+        inner: TypeIndex,
         name: &Ident,
         arguments: &[syntax::Expr],
         mark: SpanPair,
-    ) -> (ExprKind, Id) {
+    ) -> (ExprKind, TypeIndex) {
         let bool = self.table.scalar(Scalar::Bool);
         let name = name.to_string();
         let wanted = match name.as_str() {
@@ -67,7 +72,7 @@ impl Checker<'_> {
             return (ExprKind::Tuple(Vec::new()), self.wrong());
         }
         let span = mark.span;
-        let at = |kind, ty: Id| Expr { kind, ty: TypeId(ty.0), span };
+        let at = |kind, ty: TypeIndex| Expr { kind, ty: TypeId(ty.0), span };
         match name.as_str() {
             "is_some" => return (intrinsic(Intrinsic::IsSome, vec![receiver]), bool),
             "is_none" => {
@@ -102,7 +107,7 @@ impl Checker<'_> {
             (value, inner)
         } else {
             let returns = match (&default, name.as_str()) {
-                (Some(d), _) => Id(d.ty.0),
+                (Some(d), _) => TypeIndex(d.ty.0),
                 (None, "is_some_and") => bool,
                 (None, "and_then") => {
                     let inner = self.table.unknown();
@@ -140,7 +145,7 @@ impl Checker<'_> {
     }
 
     /// Declares a variable that no name of the source refers to.
-    pub(super) fn declare_temporary(&mut self, name: &str, ty: Id) -> LocalId {
+    pub(super) fn declare_temporary(&mut self, name: &str, ty: TypeIndex) -> LocalId {
         let mark = self.function_mark();
         let id = self.declare(name.into(), ty, false, false, mark);
         self.scope.pop();
@@ -150,7 +155,7 @@ impl Checker<'_> {
     /// Binds the value of `e` to a new variable. Returns the variable.
     fn keep(&mut self, statements: &mut Vec<Statement>, e: Expr) -> Expr {
         let (ty, span) = (e.ty, e.span);
-        let id = self.declare_temporary("option", Id(ty.0));
+        let id = self.declare_temporary("option", TypeIndex(ty.0));
         statements.push(Statement::Let { pattern: Pattern::Local(id), value: Some(e), span });
         Expr { kind: ExprKind::Local(id), ty, span }
     }

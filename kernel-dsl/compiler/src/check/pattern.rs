@@ -3,18 +3,18 @@
 //! rustc checks that the arms of a `match` are exhaustive.
 
 use super::{
-    Checker,
+    FunctionChecker,
     destructure::with_rest,
     statement::end,
-    types::{Id, Ty},
+    types::{Ty, TypeIndex},
 };
 use crate::Scalar;
 use crate::hir::{self, ExprKind};
 use crate::syntax::{self, Arm, Pattern, SpanPair};
 
-impl Checker<'_> {
+impl FunctionChecker<'_> {
     /// Checks a pattern for values of type `ty`; its names are in scope from here on.
-    pub(super) fn bind(&mut self, pattern: &Pattern, ty: Id, unset: bool, mark: SpanPair) -> hir::Pattern {
+    pub(super) fn bind(&mut self, pattern: &Pattern, ty: TypeIndex, unset: bool, mark: SpanPair) -> hir::Pattern {
         match pattern {
             Pattern::Ignore => hir::Pattern::Ignore,
             // Tuples and arrays handle `..` themselves.
@@ -83,9 +83,14 @@ impl Checker<'_> {
         }
     }
 
-    pub(super) fn cases(&mut self, value: &syntax::Expr, arms: &[Arm], expected: Option<Id>) -> (ExprKind, Id) {
+    pub(super) fn cases(
+        &mut self,
+        value: &syntax::Expr,
+        arms: &[Arm],
+        expected: Option<TypeIndex>,
+    ) -> (ExprKind, TypeIndex) {
         let value = self.expr(value, None);
-        let of = Id(value.ty.0);
+        let of = TypeIndex(value.ty.0);
         let bool = self.table.scalar(Scalar::Bool);
         let mut ty = self.table.add(Ty::Never);
         let mut all = Vec::with_capacity(arms.len());
@@ -100,9 +105,9 @@ impl Checker<'_> {
                 _ => arm.body.mark,
             };
             match never {
-                true => ty = Id(body.ty.0),
+                true => ty = TypeIndex(body.ty.0),
                 false => {
-                    self.coerce(Id(body.ty.0), ty, mark);
+                    self.coerce(TypeIndex(body.ty.0), ty, mark);
                 }
             }
             self.scope.truncate(depth);

@@ -1,8 +1,8 @@
 //! Arrays in shared memory: constructors, and methods that change the element type.
 
 use super::{
-    Checker,
-    types::{Id, Ty},
+    FunctionChecker,
+    types::{Ty, TypeIndex},
 };
 use crate::Scalar;
 use crate::hir::{self, Expr, ExprKind, Intrinsic, TypeId};
@@ -10,15 +10,15 @@ use crate::language::{self, MAX_SHARED_RANK, SharedParameter};
 use crate::syntax::{self, Path, SpanPair, TypeOrConst};
 use proc_macro2::Ident;
 
-impl Checker<'_> {
+impl FunctionChecker<'_> {
     /// Checks `Shared::<f32, 2>::new(shape)` and the other constructors.
     pub(super) fn shared(
         &mut self,
         path: &Path,
         arguments: &[syntax::Expr],
-        expected: Option<Id>,
+        expected: Option<TypeIndex>,
         mark: SpanPair,
-    ) -> (ExprKind, Id) {
+    ) -> (ExprKind, TypeIndex) {
         let [first, last] = path.segments.as_slice() else {
             unreachable!("the prelude matched the path by its two segments")
         };
@@ -56,7 +56,7 @@ impl Checker<'_> {
                 SharedParameter::Pitch => self.expr_of_type(e, usize),
                 SharedParameter::ReusedArray => {
                     let under = self.expr(e, None);
-                    let ty = Id(under.ty.0);
+                    let ty = TypeIndex(under.ty.0);
                     if !matches!(self.table.get(ty), Ty::Shared { .. } | Ty::Wrong) {
                         let given = self.named(ty);
                         self.report(e.mark, format!("`{name}` takes a `Shared`, found `{given}`"));
@@ -77,9 +77,9 @@ impl Checker<'_> {
         generics: &[TypeOrConst],
         arguments: &[syntax::Expr],
         mark: SpanPair,
-    ) -> (ExprKind, Id) {
+    ) -> (ExprKind, TypeIndex) {
         let wrong = |checker: &mut Self| (ExprKind::Tuple(Vec::new()), checker.wrong());
-        let Ty::Shared { element, rank } = *self.table.get(Id(receiver.ty.0)) else { return wrong(self) };
+        let Ty::Shared { element, rank } = *self.table.get(TypeIndex(receiver.ty.0)) else { return wrong(self) };
         if name == "cast" {
             if !self.count("cast", 0, arguments.len(), mark) {
                 return wrong(self);
@@ -96,11 +96,11 @@ impl Checker<'_> {
             return wrong(self);
         }
         let view = self.expr(&arguments[0], None);
-        let from = match *self.table.get(Id(view.ty.0)) {
+        let from = match *self.table.get(TypeIndex(view.ty.0)) {
             Ty::View { element, rank: of, .. } if of == rank => element,
             Ty::Wrong => return wrong(self),
             _ => {
-                let given = self.named(Id(view.ty.0));
+                let given = self.named(TypeIndex(view.ty.0));
                 self.report(
                     arguments[0].mark,
                     format!("expected a `View` of rank {rank} to copy from, found `{given}`"),
@@ -115,7 +115,12 @@ impl Checker<'_> {
     }
 
     /// Checks `pipeline::wait::<N>()`
-    pub(super) fn pipeline_wait(&mut self, path: &Path, arguments: &[syntax::Expr], mark: SpanPair) -> (ExprKind, Id) {
+    pub(super) fn pipeline_wait(
+        &mut self,
+        path: &Path,
+        arguments: &[syntax::Expr],
+        mark: SpanPair,
+    ) -> (ExprKind, TypeIndex) {
         let unit = self.table.add(Ty::Unit);
         let size = match path.segments.last().map_or(&[][..], |s| &s.arguments) {
             [size] => self.size(size),

@@ -1,17 +1,17 @@
 //! Blocks, bindings and control flow.
 
 use super::{
-    Checker, LabeledConstruct, Loop,
-    types::{Id, Ty},
+    FunctionChecker, LabeledConstruct, Loop,
+    types::{Ty, TypeIndex},
 };
 use crate::Scalar;
 use crate::hir::{self, ExprKind, LabelId, Statement};
 use crate::syntax::{self, Pattern, SpanPair};
 use proc_macro2::Ident;
 
-impl Checker<'_> {
+impl FunctionChecker<'_> {
     /// Checks a block. Returns the block and its type. Names bound inside go out of scope.
-    pub(super) fn block(&mut self, block: &syntax::Block, expected: Option<Id>) -> (hir::Block, Id) {
+    pub(super) fn block(&mut self, block: &syntax::Block, expected: Option<TypeIndex>) -> (hir::Block, TypeIndex) {
         let depth = self.scope.len();
         let mut diverges = false;
         let mut statements = Vec::with_capacity(block.statements.len());
@@ -60,7 +60,7 @@ impl Checker<'_> {
                 }
                 syntax::Statement::Expr(e) => {
                     let e = self.expr(e, None);
-                    diverges |= matches!(self.table.get(Id(e.ty.0)), Ty::Never);
+                    diverges |= matches!(self.table.get(TypeIndex(e.ty.0)), Ty::Never);
                     statements.push(Statement::Expr(e));
                 }
                 syntax::Statement::Assert { condition, message } => {
@@ -72,7 +72,7 @@ impl Checker<'_> {
         }
         let value = block.value.as_ref().map(|v| Box::new(self.expr(v, expected)));
         let ty = match &value {
-            Some(v) => Id(v.ty.0),
+            Some(v) => TypeIndex(v.ty.0),
             None if diverges => self.table.add(Ty::Never),
             None => self.table.add(Ty::Unit),
         };
@@ -85,8 +85,8 @@ impl Checker<'_> {
         condition: &syntax::Expr,
         then: &syntax::Block,
         otherwise: Option<&syntax::Expr>,
-        expected: Option<Id>,
-    ) -> (ExprKind, Id) {
+        expected: Option<TypeIndex>,
+    ) -> (ExprKind, TypeIndex) {
         let bool = self.table.scalar(Scalar::Bool);
         let condition = Box::new(self.expr_of_type(condition, bool));
         let (block, mut ty) = self.block(then, expected);
@@ -97,7 +97,7 @@ impl Checker<'_> {
                     _ => e.mark,
                 };
                 let e = self.expr(e, expected.or(Some(ty)));
-                let other = Id(e.ty.0);
+                let other = TypeIndex(e.ty.0);
                 if matches!(self.table.get(ty), Ty::Never) {
                     ty = other;
                 } else {
@@ -129,7 +129,7 @@ impl Checker<'_> {
         block
     }
 
-    pub(super) fn endless(&mut self, label: &Option<Ident>, body: &syntax::Block) -> (ExprKind, Id) {
+    pub(super) fn endless(&mut self, label: &Option<Ident>, body: &syntax::Block) -> (ExprKind, TypeIndex) {
         let label = self.enter_loop(label, LabeledConstruct::Loop);
         let body = self.loop_body(body);
         let result = self.loops.pop().and_then(|l| l.result);
@@ -142,7 +142,7 @@ impl Checker<'_> {
         label: &Option<Ident>,
         condition: &syntax::Expr,
         body: &syntax::Block,
-    ) -> (ExprKind, Id) {
+    ) -> (ExprKind, TypeIndex) {
         let bool = self.table.scalar(Scalar::Bool);
         let condition = Box::new(self.expr_of_type(condition, bool));
         let label = self.enter_loop(label, LabeledConstruct::Counted);
@@ -151,7 +151,12 @@ impl Checker<'_> {
         (ExprKind::While { label, condition, body }, self.table.add(Ty::Unit))
     }
 
-    pub(super) fn labeled(&mut self, label: &Ident, body: &syntax::Block, expected: Option<Id>) -> (ExprKind, Id) {
+    pub(super) fn labeled(
+        &mut self,
+        label: &Ident,
+        body: &syntax::Block,
+        expected: Option<TypeIndex>,
+    ) -> (ExprKind, TypeIndex) {
         let id = self.enter_loop(&Some(label.clone()), LabeledConstruct::Block);
         let (block, ty) = self.block(body, expected);
         let broken = self.loops.pop().and_then(|l| l.result);
@@ -181,13 +186,13 @@ impl Checker<'_> {
         label: &Option<Ident>,
         value: Option<&syntax::Expr>,
         mark: SpanPair,
-    ) -> (ExprKind, Id) {
+    ) -> (ExprKind, TypeIndex) {
         let never = self.table.add(Ty::Never);
         let Some(at) = self.find_loop(label, mark) else { return (ExprKind::Tuple(Vec::new()), never) };
         let expected = self.loops[at].result;
         let value = value.map(|v| Box::new(self.expr(v, expected)));
         let ty = match &value {
-            Some(v) => Id(v.ty.0),
+            Some(v) => TypeIndex(v.ty.0),
             None => self.table.add(Ty::Unit),
         };
         if value.is_some() && self.loops[at].what == LabeledConstruct::Counted {
@@ -202,7 +207,7 @@ impl Checker<'_> {
         (ExprKind::Break { label: self.loops[at].id, value }, never)
     }
 
-    pub(super) fn continue_loop(&mut self, label: &Option<Ident>, mark: SpanPair) -> (ExprKind, Id) {
+    pub(super) fn continue_loop(&mut self, label: &Option<Ident>, mark: SpanPair) -> (ExprKind, TypeIndex) {
         let never = self.table.add(Ty::Never);
         match self.find_loop(label, mark) {
             Some(at) if self.loops[at].what == LabeledConstruct::Block => {

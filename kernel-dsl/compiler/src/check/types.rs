@@ -6,56 +6,56 @@ use std::fmt::Write;
 
 /// Index into [`TypeTable`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(super) struct Id(pub u32);
+pub(super) struct TypeIndex(pub u32);
 
 /// A type whose parts may be unknown.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) enum Ty {
     Unknown(UnknownKind),
     /// Unified with another type.
-    Same(Id),
+    Same(TypeIndex),
     Unit,
     Never,
     /// The type of an erroneous expression; unifies with every type, so that an error is reported
     /// once.
     Wrong,
     Scalar(Scalar),
-    Tuple(Vec<Id>),
-    Array(Id, Id),
+    Tuple(Vec<TypeIndex>),
+    Array(TypeIndex, TypeIndex),
     Slice {
-        element: Id,
+        element: TypeIndex,
         mutable: bool,
     },
     View {
-        element: Id,
+        element: TypeIndex,
         rank: u32,
         mutable: bool,
         /// The last stride need not be 1.
         strided: bool,
     },
     Shared {
-        element: Id,
+        element: TypeIndex,
         rank: u32,
     },
     /// A token for copies in flight.
     Pending,
     /// `warp::Group` with this number of lanes.
-    Group(Id),
+    Group(TypeIndex),
     Reference {
-        to: Id,
+        to: TypeIndex,
         mutable: bool,
     },
-    Option(Id),
+    Option(TypeIndex),
     /// The type of a parameter that takes a closure.
     Function {
-        parameters: Vec<Id>,
-        returns: Id,
+        parameters: Vec<TypeIndex>,
+        returns: TypeIndex,
     },
     /// A closure or function of the program. Each has its own type, as in Rust.
     Closure {
         number: u32,
-        parameters: Vec<Id>,
-        returns: Id,
+        parameters: Vec<TypeIndex>,
+        returns: TypeIndex,
     },
     /// A number in a type.
     Size(hir::Size),
@@ -63,11 +63,11 @@ pub(super) enum Ty {
     Parameter(u32),
     /// An associated type of a type parameter.
     Projection {
-        of: Id,
+        of: TypeIndex,
         of_trait: TraitId,
         item: u32,
     },
-    Struct(StructId, Vec<Id>),
+    Struct(StructId, Vec<TypeIndex>),
     Enum(EnumId),
     /// A device function passed for a type parameter.
     Item(FunctionId),
@@ -99,33 +99,33 @@ pub(super) struct TypeTable {
 }
 
 impl TypeTable {
-    pub(super) fn add(&mut self, ty: Ty) -> Id {
+    pub(super) fn add(&mut self, ty: Ty) -> TypeIndex {
         self.entries.push(ty);
-        Id(self.entries.len() as u32 - 1)
+        TypeIndex(self.entries.len() as u32 - 1)
     }
 
-    pub(super) fn scalar(&mut self, s: Scalar) -> Id {
+    pub(super) fn scalar(&mut self, s: Scalar) -> TypeIndex {
         self.add(Ty::Scalar(s))
     }
 
-    pub(super) fn unknown(&mut self) -> Id {
+    pub(super) fn unknown(&mut self) -> TypeIndex {
         self.add(Ty::Unknown(UnknownKind::Any))
     }
 
     /// Returns the representative of all types unified with `id`.
-    pub(super) fn root(&self, mut id: Id) -> Id {
+    pub(super) fn root(&self, mut id: TypeIndex) -> TypeIndex {
         while let Ty::Same(next) = self.entries[id.0 as usize] {
             id = next;
         }
         id
     }
 
-    pub(super) fn get(&self, id: Id) -> &Ty {
+    pub(super) fn get(&self, id: TypeIndex) -> &Ty {
         &self.entries[self.root(id).0 as usize]
     }
 
     /// Returns the scalar, if it is known to be one.
-    pub(super) fn as_scalar(&self, id: Id) -> Option<Scalar> {
+    pub(super) fn as_scalar(&self, id: TypeIndex) -> Option<Scalar> {
         match self.get(id) {
             Ty::Scalar(s) => Some(*s),
             _ => None,
@@ -133,7 +133,7 @@ impl TypeTable {
     }
 
     /// Unifies `a` and `b`. Returns false if they cannot be equal.
-    pub(super) fn unify(&mut self, a: Id, b: Id) -> bool {
+    pub(super) fn unify(&mut self, a: TypeIndex, b: TypeIndex) -> bool {
         let (a, b) = (self.root(a), self.root(b));
         if a == b {
             return true;
@@ -178,7 +178,7 @@ impl TypeTable {
 
     /// Binds the unknown `from` to `to`. Returns false if `to` contains it, because no type
     /// contains itself.
-    fn link(&mut self, from: Id, to: Id) -> bool {
+    fn link(&mut self, from: TypeIndex, to: TypeIndex) -> bool {
         if self.holds(to, from) {
             return false;
         }
@@ -186,7 +186,7 @@ impl TypeTable {
         true
     }
 
-    fn holds(&self, whole: Id, part: Id) -> bool {
+    fn holds(&self, whole: TypeIndex, part: TypeIndex) -> bool {
         let whole = self.root(whole);
         whole == part
             || match &self.entries[whole.0 as usize] {
@@ -214,7 +214,7 @@ impl TypeTable {
     }
 
     /// Returns the type in words, as rustc writes it.
-    pub(super) fn name(&self, id: Id, names: TypeNames) -> String {
+    pub(super) fn name(&self, id: TypeIndex, names: TypeNames) -> String {
         let generics = names.generics;
         match self.get(id) {
             Ty::Unknown(UnknownKind::Integer) => "{integer}".into(),
@@ -277,7 +277,7 @@ pub(super) struct Finished {
     pub types: Vec<hir::Type>,
     map: Vec<Option<hir::TypeId>>,
     /// The types that stayed unknown.
-    pub unknown: Vec<Id>,
+    pub unknown: Vec<TypeIndex>,
 }
 
 impl Finished {
@@ -287,7 +287,7 @@ impl Finished {
 
     /// Returns the finished type of `id`. Literals that nothing constrains are `i32` and `f64`, as
     /// in Rust.
-    pub(super) fn get(&mut self, table: &TypeTable, id: Id) -> hir::TypeId {
+    pub(super) fn get(&mut self, table: &TypeTable, id: TypeIndex) -> hir::TypeId {
         let id = table.root(id);
         if let Some(done) = self.map[id.0 as usize] {
             return done;

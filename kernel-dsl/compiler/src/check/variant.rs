@@ -4,8 +4,8 @@
 //! fields of the other variants are zero; passes remove those that nothing reads.
 
 use super::{
-    Checker,
-    types::{Id, Ty},
+    FunctionChecker,
+    types::{Ty, TypeIndex},
 };
 use crate::Scalar;
 use crate::hir::{EnumId, Expr, ExprKind, Pattern, TypeId};
@@ -24,7 +24,7 @@ impl EnumVariant {
     }
 }
 
-impl Checker<'_> {
+impl FunctionChecker<'_> {
     /// Returns the variant that a path names.
     pub(super) fn variant(&mut self, path: &Path) -> Option<EnumVariant> {
         let ty = self.named_type(&path.item()?)?;
@@ -35,7 +35,7 @@ impl Checker<'_> {
     }
 
     /// Returns the fields of a variant: the name, the index in the enum's struct, and the type.
-    fn variant_fields(&mut self, variant: EnumVariant) -> Vec<(String, u32, Id)> {
+    fn variant_fields(&mut self, variant: EnumVariant) -> Vec<(String, u32, TypeIndex)> {
         let item = &self.environment.items.enums[variant.of.0 as usize];
         let prefix = format!("{}.", item.variants[variant.index].name);
         let Some(data) = item.data else { return Vec::new() };
@@ -50,7 +50,7 @@ impl Checker<'_> {
     }
 
     /// Returns the value of a variant without fields.
-    pub(super) fn unit_variant(&mut self, variant: EnumVariant, mark: SpanPair) -> (ExprKind, Id) {
+    pub(super) fn unit_variant(&mut self, variant: EnumVariant, mark: SpanPair) -> (ExprKind, TypeIndex) {
         let ty = self.table.add(Ty::Enum(variant.of));
         let discriminant = self.discriminant(variant, mark);
         if self.is_discriminant(ty) {
@@ -73,7 +73,7 @@ impl Checker<'_> {
         variant: EnumVariant,
         given: Vec<(Member, &syntax::Expr)>,
         path: &Path,
-    ) -> (ExprKind, Id) {
+    ) -> (ExprKind, TypeIndex) {
         let known = self.variant_fields(variant);
         let mut fields = vec![(0, self.discriminant(variant, path.mark))];
         for (member, value) in &given {
@@ -101,7 +101,7 @@ impl Checker<'_> {
         &mut self,
         variant: EnumVariant,
         fields: &[(Member, syntax::Pattern)],
-        ty: Id,
+        ty: TypeIndex,
         unset: bool,
         mark: SpanPair,
     ) -> Pattern {

@@ -1,15 +1,15 @@
 //! Types as the program writes them.
 
-use super::Checker;
-use super::types::{Id, Ty, UnknownKind};
+use super::FunctionChecker;
+use super::types::{Ty, TypeIndex, UnknownKind};
 use crate::Scalar;
 use crate::hir::{self, Builtin, GenericKind};
 use crate::language::MAX_SHARED_RANK;
 use crate::syntax::{self, SpanPair};
 
-impl Checker<'_> {
+impl FunctionChecker<'_> {
     /// Returns the type that the user wrote.
-    pub(super) fn ty(&mut self, ty: &syntax::Type) -> Id {
+    pub(super) fn ty(&mut self, ty: &syntax::Type) -> TypeIndex {
         use syntax::TypeKind;
         match &ty.kind {
             TypeKind::Infer => self.table.unknown(),
@@ -49,7 +49,7 @@ impl Checker<'_> {
         }
     }
 
-    pub(super) fn path_type(&mut self, path: &syntax::Path) -> Id {
+    pub(super) fn path_type(&mut self, path: &syntax::Path) -> TypeIndex {
         let last = path.segments.last().expect("a path has a segment");
         let name = last.name.to_string();
         if let (Some(s), Some(_)) = (Scalar::from_name(&name), path.single()) {
@@ -111,7 +111,7 @@ impl Checker<'_> {
         arguments: &[syntax::TypeOrConst],
         mark: SpanPair,
         name: &str,
-    ) -> Option<(Id, u32)> {
+    ) -> Option<(TypeIndex, u32)> {
         match arguments {
             [syntax::TypeOrConst::Type(element), syntax::TypeOrConst::Number(rank, _)] => {
                 let element = if name == "Shared" { self.ty(element) } else { self.element(element)? };
@@ -125,7 +125,7 @@ impl Checker<'_> {
     }
 
     /// Returns an element type of a buffer.
-    pub(super) fn element(&mut self, ty: &syntax::Type) -> Option<Id> {
+    pub(super) fn element(&mut self, ty: &syntax::Type) -> Option<TypeIndex> {
         let id = self.ty(ty);
         let message = match self.table.get(id).clone() {
             Ty::Wrong => return None,
@@ -165,7 +165,7 @@ impl Checker<'_> {
     }
 
     /// Returns whether a buffer can hold values of the type.
-    pub(super) fn is_element(&self, id: Id) -> bool {
+    pub(super) fn is_element(&self, id: TypeIndex) -> bool {
         match self.table.get(id) {
             Ty::Scalar(s) => Builtin::Element.holds(*s),
             Ty::Array(element, _) => self.is_element(*element),
@@ -177,7 +177,7 @@ impl Checker<'_> {
     }
 
     /// Returns a generic constant of the type `scalar`: a literal or a generic constant.
-    pub(super) fn constant(&mut self, argument: &syntax::TypeOrConst, scalar: Scalar) -> Id {
+    pub(super) fn constant(&mut self, argument: &syntax::TypeOrConst, scalar: Scalar) -> TypeIndex {
         if matches!(scalar, Scalar::Usize | Scalar::Bool) {
             return self.size(argument);
         }
@@ -200,7 +200,7 @@ impl Checker<'_> {
     }
 
     /// Returns a number in a type: a literal or a generic constant.
-    pub(super) fn size(&mut self, argument: &syntax::TypeOrConst) -> Id {
+    pub(super) fn size(&mut self, argument: &syntax::TypeOrConst) -> TypeIndex {
         let size = match argument {
             syntax::TypeOrConst::Number(n, mark) => match u32::try_from(*n) {
                 Ok(n) => hir::Size::Known(n),

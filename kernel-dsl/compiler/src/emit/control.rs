@@ -21,7 +21,7 @@ use crate::ptx::{self, Guard, Modifier, Opcode, Operand, RegisterId};
 use smallvec::SmallVec;
 use std::collections::HashMap;
 
-type Registers = SmallVec<[RegisterId; 4]>;
+type RegisterList = SmallVec<[RegisterId; 4]>;
 
 /// The state of values and control flow at the current point of emission.
 pub(super) struct EmissionState {
@@ -47,9 +47,9 @@ pub(super) struct EmissionState {
 struct OpenScope {
     label: Label,
     end: ptx::Label,
-    results: Registers,
+    results: RegisterList,
     /// The target of `Continue`, and the registers that `Continue` sets; `None` for a block.
-    next: Option<(ptx::Label, Registers)>,
+    next: Option<(ptx::Label, RegisterList)>,
 }
 
 impl EmissionState {
@@ -226,7 +226,7 @@ impl<'k> Emitter<'k> {
 
     /// Returns the label that a `Break` or `Continue` jumps to, the registers that it sets, and
     /// their values.
-    fn target<'o>(&mut self, op: &'o Op) -> Option<((ptx::Label, Registers), &'o [Value])> {
+    fn target<'o>(&mut self, op: &'o Op) -> Option<((ptx::Label, RegisterList), &'o [Value])> {
         let (label, values, leaves) = match op {
             Op::Break(label, values) => (label, values, true),
             Op::Continue(label, values) => (label, values, false),
@@ -248,7 +248,7 @@ impl<'k> Emitter<'k> {
     }
 
     /// Returns the registers for the results of a construct: preferred registers where possible.
-    fn results(&mut self, inst: &Inst) -> Registers {
+    fn results(&mut self, inst: &Inst) -> RegisterList {
         inst.results.iter().map(|r| self.result(*r)).collect()
     }
 
@@ -360,9 +360,9 @@ impl<'k> Emitter<'k> {
 
     /// Returns the registers for a loop's parameters. `preferred` has the preferred register of
     /// each: that of the corresponding result.
-    fn carried(&mut self, parameters: &[Value], inits: &[Value], preferred: &[Option<RegisterId>]) -> Registers {
-        let mut taken: Registers = preferred.iter().flatten().copied().collect();
-        let mut registers = Registers::new();
+    fn carried(&mut self, parameters: &[Value], inits: &[Value], preferred: &[Option<RegisterId>]) -> RegisterList {
+        let mut taken: RegisterList = preferred.iter().flatten().copied().collect();
+        let mut registers = RegisterList::new();
         for ((p, init), preferred_register) in parameters.iter().zip(inits).zip(preferred) {
             let register = match (preferred_register, self.operand(*init)) {
                 (Some(register), _) => *register,
@@ -407,7 +407,7 @@ impl<'k> Emitter<'k> {
         let inits: Values = [l.start].into_iter().chain(l.inits.iter().copied()).collect();
         let preferred: SmallVec<[Option<RegisterId>; 4]> = [None].into_iter().chain(preferred).collect();
         let all = self.carried(&l.body.parameters, &inits, &preferred);
-        let (index_register, registers) = (all[0], Registers::from_slice(&all[1..]));
+        let (index_register, registers) = (all[0], RegisterList::from_slice(&all[1..]));
 
         let number = self.flow.number();
         let [head, next, end] = ["for", "next", "end"].map(|n| self.builder.label(format!("${n}_{number}")));

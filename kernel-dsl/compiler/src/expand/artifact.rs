@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 use syn::{Expr, ExprLit, GenericParam, ItemFn, Lit, Meta, Path};
 
 /// The compiled declared instances.
-pub(super) struct Compiled {
+pub(super) struct CompiledInstances {
     /// The PTX of each instance.
     pub texts: Vec<String>,
     /// The kernel parameters that approximate results reach in some instance.
@@ -21,8 +21,8 @@ pub(super) struct Compiled {
 }
 
 /// Compiles each declared instance. Returns the errors of all instances that fail.
-pub(super) fn compile(program: &Program) -> Result<Compiled, Vec<FailedInstance>> {
-    let mut compiled = Compiled { texts: Vec::new(), approximate: BTreeSet::new() };
+pub(super) fn compile(program: &Program) -> Result<CompiledInstances, Vec<FailedInstance>> {
+    let mut compiled = CompiledInstances { texts: Vec::new(), approximate: BTreeSet::new() };
     let mut failed = Vec::new();
     for instance in &program.launch.instances {
         match text(program, &instance.arguments, &mut compiled.approximate) {
@@ -53,7 +53,7 @@ fn text(
 }
 
 /// The artifact of a kernel.
-pub(super) enum Artifact {
+pub(super) enum ArtifactExpansion {
     /// HIR and PTX as literals.
     Literals(Literals),
     /// The chain of macro calls that ends in the literals.
@@ -78,13 +78,13 @@ struct ArtifactInstance {
     ptx: String,
 }
 
-impl Artifact {
+impl ArtifactExpansion {
     /// Returns the artifact of a kernel without diagnostics. `texts` are the PTX of `instances`.
-    pub(super) fn complete(program: &Program, instances: &[InstanceOf], texts: Vec<String>) -> Artifact {
+    pub(super) fn complete(program: &Program, instances: &[InstanceOf], texts: Vec<String>) -> ArtifactExpansion {
         let source = &program.functions[0].source;
         let names = program.launch.instances.iter().map(|declared| program.instance_name(&declared.arguments));
         let declared = instances.iter().cloned().zip(names).zip(texts);
-        Artifact::Literals(Literals {
+        ArtifactExpansion::Literals(Literals {
             file: source.file.clone(),
             line: source.line,
             target: program.launch.target,
@@ -94,13 +94,13 @@ impl Artifact {
     }
 
     /// Returns the artifact of a kernel with diagnostics: no HIR, and instances without PTX.
-    pub(super) fn failed(instances: &[InstanceOf]) -> Artifact {
+    pub(super) fn failed(instances: &[InstanceOf]) -> ArtifactExpansion {
         let declared = |instance: &InstanceOf| ArtifactInstance {
             instance: instance.clone(),
             name: String::new(),
             ptx: String::new(),
         };
-        Artifact::Literals(Literals {
+        ArtifactExpansion::Literals(Literals {
             file: String::new(),
             line: 0,
             target: Target::SM_61,

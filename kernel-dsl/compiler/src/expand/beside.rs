@@ -35,7 +35,7 @@
 //! module `__level_f` finds out by the same means: it looks for a marker of the item in the module
 //! around.
 
-use super::chain::{Link, Linked, MISSING};
+use super::chain::{ChainStart, Linked, MISSING};
 use super::export::Exported;
 use crate::Build;
 use proc_macro2::{Ident, Literal, Span, TokenStream};
@@ -48,7 +48,7 @@ use syn::{LitByteStr, Path, bracketed};
 /// Returns the chain of a device item called `name`, which defines the macros of `exported`.
 /// `declared` are items that the end of a chain adds to the module around.
 pub(super) fn start(
-    link: &Link,
+    link: &ChainStart,
     name: &Ident,
     exported: &[Exported],
     callees: &[Path],
@@ -93,7 +93,7 @@ pub(super) fn start(
 
 /// Returns the chain of an item in a module.
 fn in_module(
-    link: &Link,
+    link: &ChainStart,
     name: &Ident,
     hidden: &dyn Fn(&str) -> Ident,
     conditions: &TokenStream,

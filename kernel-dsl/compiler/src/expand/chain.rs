@@ -21,7 +21,7 @@
 //! The chain of a device item defines a macro for its module, so that chain cannot be in a block.
 //! The module [`beside`](super::beside) describes its chain.
 
-use super::distinct::{Purpose, distinct};
+use super::distinct::{HashPurpose, distinct};
 use super::report;
 use crate::check::{Diagnostic, ItemReference, ReportedBy};
 use crate::hir::serial;
@@ -56,7 +56,7 @@ pub(super) enum ExpansionPart {
 }
 
 /// A chain before its first call.
-pub(super) struct Link<'a> {
+pub(super) struct ChainStart<'a> {
     pub end: ChainEnd,
     pub facade: &'a Path,
     /// `(attribute) item`
@@ -98,7 +98,7 @@ impl CalleeState {
     }
 }
 
-impl Link<'_> {
+impl ChainStart<'_> {
     /// Returns the call of the first callee's macro, or of the end if there is no callee.
     pub(super) fn start(&self, callees: &[Path]) -> TokenStream {
         let facade = self.facade;
@@ -152,7 +152,7 @@ impl ChainResult<'_> {
     pub(super) fn identity(&self, hash: u64) -> u64 {
         match self.part {
             ExpansionPart::Rest { identity } => identity,
-            ExpansionPart::Whole | ExpansionPart::Exports => distinct(Purpose::Identity, hash),
+            ExpansionPart::Whole | ExpansionPart::Exports => distinct(HashPurpose::Identity, hash),
         }
     }
 }

@@ -11,17 +11,17 @@ use std::sync::{LazyLock, Mutex, PoisonError};
 
 /// The purpose of a hash. Each item makes at most one hash for each purpose.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum Purpose {
+pub(super) enum HashPurpose {
     /// The item's identity on the device.
     Identity,
     /// The name of the macro that passes the item's HIR.
     Name,
 }
 
-static HASH_COUNTS: LazyLock<Mutex<HashMap<(Purpose, u64), u64>>> = LazyLock::new(Mutex::default);
+static HASH_COUNTS: LazyLock<Mutex<HashMap<(HashPurpose, u64), u64>>> = LazyLock::new(Mutex::default);
 
 /// Returns `hash` for the first item with this hash, and another hash for each later item.
-pub(super) fn distinct(purpose: Purpose, hash: u64) -> u64 {
+pub(super) fn distinct(purpose: HashPurpose, hash: u64) -> u64 {
     let mut seen = HASH_COUNTS.lock().unwrap_or_else(PoisonError::into_inner);
     let before = seen.entry((purpose, hash)).or_default();
     *before += 1;

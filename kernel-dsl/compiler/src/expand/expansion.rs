@@ -3,7 +3,7 @@
 //! Each step of [`kernel`](super::kernel) fills in or replaces a part. After a failure, the parts
 //! that exist are still rendered, so that uses of the kernel do not fail too.
 
-use super::artifact::Artifact;
+use super::artifact::ArtifactExpansion;
 use super::namespace::{self, Stage};
 use super::{copy, report};
 use crate::syntax;
@@ -20,7 +20,7 @@ pub(super) struct Expansion<'a> {
     /// The second copy, in which rustc confirms the checker's types.
     pub witness: TokenStream,
     /// The HIR and PTX, or the chain that ends in them.
-    pub artifact: Artifact,
+    pub artifact: ArtifactExpansion,
     /// The source of the launch functions. `None` at the end of a chain, because the start of the
     /// chain has already rendered them.
     pub launchers: Option<Stage<'a>>,
@@ -36,7 +36,7 @@ impl<'a> Expansion<'a> {
             facade,
             copy: copy::kernel(item, facade, Some(&kernel.launch_tokens)),
             witness: TokenStream::new(),
-            artifact: Artifact::failed(&kernel.instances),
+            artifact: ArtifactExpansion::failed(&kernel.instances),
             launchers: None,
             errors: TokenStream::new(),
         }
@@ -49,7 +49,7 @@ impl<'a> Expansion<'a> {
             facade,
             copy: copy::kernel(item, facade, None),
             witness: TokenStream::new(),
-            artifact: Artifact::failed(&[]),
+            artifact: ArtifactExpansion::failed(&[]),
             launchers: Some(Stage::Refused),
             errors: report::refused(error),
         }
@@ -67,8 +67,8 @@ impl<'a> Expansion<'a> {
         // callee twice. An editor needs the copy at once: a chain that does not resolve yet must
         // not disable completion in the body.
         let (artifact, editor_copy) = match artifact {
-            Artifact::Chain(chain) => (chain, Some(copy)),
-            Artifact::Literals(literals) => {
+            ArtifactExpansion::Chain(chain) => (chain, Some(copy)),
+            ArtifactExpansion::Literals(literals) => {
                 let artifact = literals.expression(item, facade);
                 (quote!({ #copy #witness #errors #artifact }), None)
             }

@@ -3,7 +3,7 @@
 
 use super::chain::ExpansionPart;
 use super::conditions;
-use super::distinct::{Purpose, distinct};
+use super::distinct::{HashPurpose, distinct};
 use proc_macro2::{Ident, Literal, Span, TokenStream};
 use quote::{ToTokens, quote};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -65,7 +65,7 @@ fn export(exported: &Exported, item: &impl ToTokens, library: &[u8], part: Expan
         ExpansionPart::Exports if !public => quote!(pub(crate)),
         ExpansionPart::Exports | ExpansionPart::Whole => visibility.to_token_stream(),
     };
-    let hash = distinct(Purpose::Name, hash(name, item));
+    let hash = distinct(HashPurpose::Name, hash(name, item));
     let hidden = Ident::new(&format!("__device_{}_{hash:016x}", without_raw_prefix(name)), Span::call_site());
     let exported = public.then(|| quote!(#[macro_export]));
     quote! {

@@ -43,8 +43,8 @@ mod witness;
 use crate::check::{self, ItemReference};
 use crate::hir::serial;
 use crate::syntax;
-use artifact::Artifact;
-use chain::{CalleeState, ChainEnd, ChainResult, ExpansionPart, Link};
+use artifact::ArtifactExpansion;
+use chain::{CalleeState, ChainEnd, ChainResult, ChainStart, ExpansionPart};
 use expansion::Expansion;
 use export::Exported;
 use proc_macro2::{Group, Ident, Span, TokenStream, TokenTree};
@@ -71,8 +71,8 @@ pub fn kernel(attribute: TokenStream, item: TokenStream) -> TokenStream {
         compile_kernel(&item, &facade, &kernel, &[])
     } else {
         let payload = quote!((#attribute) #item);
-        let chain = Link { end: ChainEnd::Kernel, facade: &facade, payload }.start(&callees);
-        Expansion { artifact: Artifact::Chain(chain), ..Expansion::read(&item, &facade, &kernel) }
+        let chain = ChainStart { end: ChainEnd::Kernel, facade: &facade, payload }.start(&callees);
+        Expansion { artifact: ArtifactExpansion::Chain(chain), ..Expansion::read(&item, &facade, &kernel) }
     };
     expansion.with_launchers(&kernel).render()
 }
@@ -100,7 +100,7 @@ fn compile_kernel<'a>(
     expansion.witness = witness::agreement(item, facade, &checked.locals, &checked.prelude);
     match artifact::compile(&checked.hir) {
         Ok(compiled) => match unreached_tolerances(kernel, &checked.hir, &compiled) {
-            None => expansion.artifact = Artifact::complete(&checked.hir, &kernel.instances, compiled.texts),
+            None => expansion.artifact = ArtifactExpansion::complete(&checked.hir, &kernel.instances, compiled.texts),
             Some(error) => expansion.errors = report::refused(error),
         },
         Err(failed) => {
@@ -170,7 +170,7 @@ fn device_function(attribute: TokenStream, item: ItemFn) -> TokenStream {
     } else {
         let value = value.then(|| quote!(, value));
         let payload = quote!((crate = #facade #value) #item);
-        let link = Link { end: ChainEnd::Device, facade: &facade, payload };
+        let link = ChainStart { end: ChainEnd::Device, facade: &facade, payload };
         let declared = value.map(|_| module::function_struct(&item));
         beside::start(&link, &parsed.name, &[Exported::function(&item)], &callees, declared)
     };
@@ -239,7 +239,7 @@ fn linked_item(linked: chain::Linked) -> syn::Result<TokenStream> {
 fn unreached_tolerances(
     parsed: &syntax::Kernel,
     program: &crate::hir::Program,
-    compiled: &artifact::Compiled,
+    compiled: &artifact::CompiledInstances,
 ) -> Option<syn::Error> {
     let declared = parsed.tolerances.iter().zip(&program.launch.tolerances);
     let needless =

@@ -5,7 +5,7 @@
 //! arguments of kernels. In a module these items are at the end, where the names that the module
 //! uses are in scope.
 
-use super::chain::{CalleeState, ChainEnd, ChainResult, ExpansionPart, Link};
+use super::chain::{CalleeState, ChainEnd, ChainResult, ChainStart, ExpansionPart};
 use super::export::Exported;
 use super::{
     DeviceItemKind, beside, callees, conditions, copy, device_attribute, export, facade, method, report, witness,
@@ -36,7 +36,7 @@ pub(super) fn device(attribute: TokenStream, mut item: Item) -> TokenStream {
                 true => finish(&facade, &item, module, &[], &ChainResult::NONE),
                 false => {
                     let payload = quote!((crate = #facade) #item);
-                    let link = Link { end: ChainEnd::Module, facade: &facade, payload };
+                    let link = ChainStart { end: ChainEnd::Module, facade: &facade, payload };
                     let exported: Vec<_> = items(&item).into_iter().filter_map(Exported::item).collect();
                     let name = name(&item).unwrap_or_else(|| Ident::new("module", Span::call_site()));
                     beside::start(&link, &name, &exported, &callees, None)

@@ -6,14 +6,14 @@ use crate::Scalar;
 struct Inexact {
     method: &'static str,
     /// The bit-exact function to use instead, if there is one.
-    math: Option<Exact>,
+    math: Option<MathFunction>,
     /// The hardware approximation to use instead, if there is one.
     fast: Option<&'static str>,
 }
 
 /// A function of `math`.
 #[derive(Clone, Copy)]
-struct Exact {
+struct MathFunction {
     name: &'static str,
     /// Whether `math::f64` has the function too.
     double: bool,
@@ -22,12 +22,12 @@ struct Exact {
 /// Returns the row of a method with a function of the same name in `math`. If `double`, `math::f64`
 /// has one too; if `fast`, `fast` has one.
 const fn named(method: &'static str, double: bool, fast: bool) -> Inexact {
-    let math = Some(Exact { name: method, double });
+    let math = Some(MathFunction { name: method, double });
     Inexact { method, math, fast: if fast { Some(method) } else { None } }
 }
 
 const fn power(method: &'static str) -> Inexact {
-    Inexact { method, math: Some(Exact { name: "pow", double: true }), fast: None }
+    Inexact { method, math: Some(MathFunction { name: "pow", double: true }), fast: None }
 }
 
 const fn without(method: &'static str) -> Inexact {
@@ -73,7 +73,7 @@ const INEXACT: &[Inexact] = &[
 pub fn inexact(scalar: Scalar, name: &str) -> Option<String> {
     let Inexact { method, math, fast } = INEXACT.iter().find(|x| scalar.is_float() && x.method == name)?;
     let module = match (scalar, math) {
-        (Scalar::F64, Some(Exact { double, .. })) => double.then_some("math::f64"),
+        (Scalar::F64, Some(MathFunction { double, .. })) => double.then_some("math::f64"),
         _ => Some("math"),
     };
     let math = module.zip(*math).map(|(m, f)| format!("`{m}::{}` (bit-exact)", f.name));

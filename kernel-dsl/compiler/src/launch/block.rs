@@ -1,7 +1,7 @@
 //! The extents of a block: their possible values before a launch, and their values in a launch.
 
 use super::bounds::SteppedRange;
-use super::evaluate::{Failure, LaunchFacts};
+use super::evaluate::{EvaluationFailure, LaunchFacts};
 use super::{AXES, MAX_BLOCK, MAX_THREADS, Refusal, explain, value_suffix};
 use crate::hir::{BlockExtent, Expr, ExprKind, Intrinsic, LaunchContract};
 use crate::ir::{Binary, BlockExtents, Comparison, OpenAxis};
@@ -18,7 +18,7 @@ pub(super) fn of_instance(launch: &LaunchContract, facts: &LaunchFacts) -> Resul
         let known = match extent {
             BlockExtent::Computed(e) => match facts.count(e) {
                 Ok(n) => Ok(n),
-                Err(Failure::Unknown) => Err(computed(axis, e, facts)?),
+                Err(EvaluationFailure::Unknown) => Err(computed(axis, e, facts)?),
                 Err(failure) => return Err(refusal(axis, failure, e, facts)),
             },
             BlockExtent::Chosen { least, most, step } => Err(chosen(axis, [least, most], step.as_ref(), facts)?),
@@ -57,7 +57,7 @@ pub(super) fn of_launch(
     for (axis, extent) in launch.block.iter().enumerate() {
         extents[axis] = match extent {
             BlockExtent::Computed(e) => facts.count(e).map_err(|failure| match failure {
-                Failure::Unknown => None,
+                EvaluationFailure::Unknown => None,
                 failure => Some(refusal(axis, failure, e, facts)),
             })?,
             BlockExtent::Chosen { .. } => {
@@ -98,7 +98,7 @@ fn expected(block: &BlockExtents, axis: usize) -> String {
 fn chosen(axis: usize, ends: [&Expr; 2], step: Option<&Expr>, facts: &LaunchFacts) -> Result<SteppedRange, Refusal> {
     let constant = |e: &Expr| match facts.count(e) {
         Ok(n) => Ok(n),
-        Err(Failure::Unknown) => Err(Refusal(format!(
+        Err(EvaluationFailure::Unknown) => Err(Refusal(format!(
             "block: the bounds of the range in {} depend on an argument; they must be compile-time constants",
             AXES[axis]
         ))),
@@ -147,10 +147,10 @@ fn is_threads(e: &Expr) -> bool {
     matches!(e.kind, ExprKind::Intrinsic { intrinsic: Intrinsic::BlockThreads, .. })
 }
 
-fn refusal(axis: usize, failure: Failure, e: &Expr, facts: &LaunchFacts) -> Refusal {
+fn refusal(axis: usize, failure: EvaluationFailure, e: &Expr, facts: &LaunchFacts) -> Refusal {
     let why = match failure {
-        Failure::Invalid(why) => why,
-        Failure::Unknown => "depends on an argument".to_string(),
+        EvaluationFailure::Invalid(why) => why,
+        EvaluationFailure::Unknown => "depends on an argument".to_string(),
     };
     Refusal(format!("block: the extent in {} {why}{}", AXES[axis], value_suffix(&explain::mentioned(e, facts))))
 }

@@ -1,7 +1,7 @@
 //! The checks of a launch: each argument, overlaps between arguments, the kernel's conditions, and
 //! the limits of block and grid.
 
-use super::evaluate::{Failure, LaunchFacts};
+use super::evaluate::{EvaluationFailure, LaunchFacts};
 use super::{AXES, DeviceFacts, Fact, InstanceLimits, LaunchShape, MAX_GRID, Refusal, explain, value_suffix};
 use crate::ElementType;
 use crate::Scalar;
@@ -61,9 +61,9 @@ pub(super) fn shape(
     for requirement in &program.launch.requires {
         let mentioned = || explain::mentioned(&requirement.condition, &facts);
         match facts.condition(&requirement.condition) {
-            Ok(true) | Err(Failure::Unknown) => {}
+            Ok(true) | Err(EvaluationFailure::Unknown) => {}
             Ok(false) => refusals.push(Refusal(format!("requires `{}`: {}", requirement.text, mentioned()))),
-            Err(Failure::Invalid(why)) => refusals.push(Refusal(format!(
+            Err(EvaluationFailure::Invalid(why)) => refusals.push(Refusal(format!(
                 "requires `{}`, but the condition {why}{}",
                 requirement.text,
                 value_suffix(&mentioned())
@@ -92,8 +92,8 @@ pub(super) fn limits(monomorphic: &Monomorphic) -> Result<InstanceLimits, Refusa
             None => Ok(None),
             Some(Ok(0)) => Err(Refusal(format!("{name}: expected 1 or more, given 0"))),
             Some(Ok(n)) => Ok(Some(n)),
-            Some(Err(Failure::Invalid(why))) => Err(Refusal(format!("{name}: the expression {why}"))),
-            Some(Err(Failure::Unknown)) => Err(Refusal(format!(
+            Some(Err(EvaluationFailure::Invalid(why))) => Err(Refusal(format!("{name}: the expression {why}"))),
+            Some(Err(EvaluationFailure::Unknown)) => Err(Refusal(format!(
                 "{name}: the expression depends on an argument; it must be a compile-time constant"
             ))),
         };
@@ -284,8 +284,8 @@ fn extents(what: &str, exprs: &[Expr], facts: &LaunchFacts) -> Result<[u32; 3], 
     let mut extents = [1; 3];
     for (axis, expr) in exprs.iter().enumerate() {
         extents[axis] = facts.count(expr).map_err(|failure| match failure {
-            Failure::Unknown => None,
-            Failure::Invalid(why) => {
+            EvaluationFailure::Unknown => None,
+            EvaluationFailure::Invalid(why) => {
                 let mentioned = explain::mentioned(expr, facts);
                 Some(Refusal(format!("{what}: the extent in {} {why}{}", AXES[axis], value_suffix(&mentioned))))
             }

@@ -46,20 +46,20 @@ pub(super) enum HostValue {
 
 /// The reason why an expression has no value.
 #[derive(Clone, PartialEq, Debug)]
-pub(super) enum Failure {
+pub(super) enum EvaluationFailure {
     /// The expression depends on an unknown argument.
     Unknown,
     /// The expression is invalid, for this reason.
     Invalid(String),
 }
 
-pub(super) type Evaluated<T> = Result<T, Failure>;
+pub(super) type Evaluated<T> = Result<T, EvaluationFailure>;
 
 /// Why a `u128` has no value.
 const U128_REASON: &str = "uses a `u128`, but only the device computes with more than 64 bits: pass a `u64`";
 
 pub(super) fn invalid<T>(why: impl Into<String>) -> Evaluated<T> {
-    Err(Failure::Invalid(why.into()))
+    Err(EvaluationFailure::Invalid(why.into()))
 }
 
 /// A scalar as a number.
@@ -415,7 +415,7 @@ impl LaunchFacts<'_> {
         match self.facts.get(index) {
             Some(Some(Fact::Scalar { ty, bits })) => Ok(HostValue::Scalar(*ty, *bits)),
             Some(Some(_)) => Ok(HostValue::Argument(index)),
-            Some(None) => Err(Failure::Unknown),
+            Some(None) => Err(EvaluationFailure::Unknown),
             None => invalid("uses a variable that is not a parameter"),
         }
     }
@@ -423,7 +423,7 @@ impl LaunchFacts<'_> {
     /// Returns the slice or view that `expr` names.
     fn memory(&self, expr: &Expr) -> Evaluated<&Fact> {
         match self.value(expr)? {
-            HostValue::Argument(index) => self.facts[index].ok_or(Failure::Unknown),
+            HostValue::Argument(index) => self.facts[index].ok_or(EvaluationFailure::Unknown),
             _ => invalid("reads the extent of a value that is neither a slice nor a view"),
         }
     }
@@ -470,7 +470,7 @@ impl LaunchFacts<'_> {
 
     /// Returns the number of threads of a block along these axes.
     fn threads(&self, axes: Range<usize>) -> Evaluated<u64> {
-        let block = self.block.ok_or(Failure::Unknown)?;
+        let block = self.block.ok_or(EvaluationFailure::Unknown)?;
         Ok(block.get(axes).unwrap_or_default().iter().map(|n| u64::from(*n)).product())
     }
 

@@ -3,7 +3,7 @@
 use super::Lowerer;
 use super::layout::aligned_pitch;
 use super::mem_layout::{MemLayout, align_of};
-use super::value::{Handle, LoweredPlace, MaybeConst, Val};
+use super::value::{LoweredPlace, MaybeConst, SharedHandle, Val};
 use crate::Scalar;
 use crate::hir::{self, Expr, Intrinsic, MemoryOrder};
 use crate::ir::{self, Binary, Comparison, Dim, MAX_VECTOR_BYTES, Op, SharedLayout, Type, Values};
@@ -156,7 +156,7 @@ impl<'h> Lowerer<'h> {
         let whole = n * mem_layout.bytes();
         let align = if whole.is_power_of_two() { whole } else { mem_layout.element().align() };
         match base {
-            Val::Shared(Handle::Fixed { array, .. })
+            Val::Shared(SharedHandle::Fixed { array, .. })
                 if self.builder.kernel.shared[array.0 as usize].swizzle().is_some() =>
             {
                 align.min(MAX_VECTOR_BYTES)
@@ -183,7 +183,7 @@ impl<'h> Lowerer<'h> {
     /// Reports an error if an access of `n` elements cannot be aligned in all rows of a shared
     /// array.
     fn rows_are_aligned(&mut self, base: &Val, n: u32, span: Span) {
-        let Val::Shared(Handle::Fixed { array, .. }) = base else { return };
+        let Val::Shared(SharedHandle::Fixed { array, .. }) = base else { return };
         let array = &self.builder.kernel.shared[array.0 as usize];
         let bytes = array.element.bytes();
         let at_once = aligned_pitch(n.saturating_mul(bytes), bytes);
@@ -328,8 +328,8 @@ impl<'h> Lowerer<'h> {
     /// Returns the extents of a view or shared array.
     pub(super) fn extents(&mut self, of: &Val) -> SmallVec<[MaybeConst; 3]> {
         match of {
-            Val::View(view) | Val::Shared(Handle::Dynamic(view)) => view.extents.iter().copied().collect(),
-            Val::Shared(Handle::Fixed { array, prefix, .. }) => {
+            Val::View(view) | Val::Shared(SharedHandle::Dynamic(view)) => view.extents.iter().copied().collect(),
+            Val::Shared(SharedHandle::Fixed { array, prefix, .. }) => {
                 let shape: SmallVec<[u32; 3]> =
                     self.builder.kernel.shared[array.0 as usize].shape[prefix.len()..].iter().copied().collect();
                 shape.iter().map(|n| self.index(*n)).collect()

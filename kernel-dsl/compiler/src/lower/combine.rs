@@ -13,16 +13,16 @@ use crate::source::Span;
 
 /// A number of lanes or warps, with its upper bound.
 #[derive(Clone, Copy)]
-pub(super) struct Count {
+pub(super) struct BoundedCount {
     most: u32,
     /// The number, unless it always equals the upper bound.
     known: Option<MaybeConst>,
 }
 
-impl Count {
+impl BoundedCount {
     /// Returns the constant count `n`.
-    pub fn exactly(n: u32) -> Count {
-        Count { most: n, known: None }
+    pub fn exactly(n: u32) -> BoundedCount {
+        BoundedCount { most: n, known: None }
     }
 }
 
@@ -96,7 +96,7 @@ impl<'h> Lowerer<'h> {
         mut x: Val,
         combine: u32,
         width: u32,
-        count: Count,
+        count: BoundedCount,
     ) -> Val {
         let lane = self.group_lane(width);
         let mut distance = 1;
@@ -116,14 +116,14 @@ impl<'h> Lowerer<'h> {
         x
     }
 
-    fn number_of(&mut self, count: Count) -> MaybeConst {
+    fn number_of(&mut self, count: BoundedCount) -> MaybeConst {
         count.known.unwrap_or_else(|| self.index(count.most))
     }
 
     /// Returns the number of warps of the block.
-    fn warps(&mut self) -> Count {
+    fn warps(&mut self) -> BoundedCount {
         let known = self.builder.kernel.block.threads().is_none().then(|| self.warp_count());
-        Count { most: self.most_warps(), known }
+        BoundedCount { most: self.most_warps(), known }
     }
 
     /// Lowers a reduction of the block: first in each warp, then over the results of the warps.
@@ -163,7 +163,7 @@ impl<'h> Lowerer<'h> {
     /// Lowers the block's exclusive scan: the combined value of the threads before this one, and
     /// that of all threads.
     pub(super) fn block_scanned(&mut self, (ty, span): (TypeId, Span), x: Val, identity: Val, combine: u32) -> Val {
-        let through = self.scanned((ty, span), x, combine, LANES, Count::exactly(LANES));
+        let through = self.scanned((ty, span), x, combine, LANES, BoundedCount::exactly(LANES));
         let before = self.shuffled(&through, Shuffle::Up, 1, LANES);
         let (lane, zero) = (self.group_lane(LANES), self.index(0));
         let first = self.compare(Comparison::Eq, Scalar::Usize, lane, zero);

@@ -4,7 +4,7 @@
 //! register are widened to one.
 
 use super::Lowerer;
-use super::combine::Count;
+use super::combine::BoundedCount;
 use super::value::{MaybeConst, Storage, Val};
 use crate::Scalar;
 use crate::hir::collective::Reduction;
@@ -86,11 +86,11 @@ impl<'h> Lowerer<'h> {
             }
             (Collective::Reduce, [x, Val::Callable(combine)]) => self.reduced(span, x.clone(), *combine, width),
             (Collective::Scan, [x, Val::Callable(combine)]) => {
-                let all = Count::exactly(width);
+                let all = BoundedCount::exactly(width);
                 self.scanned((ty, span), x.clone(), *combine, width, all)
             }
             (Collective::ExclusiveScan, [x, identity, Val::Callable(combine)]) => {
-                let through = self.scanned((ty, span), x.clone(), *combine, width, Count::exactly(width));
+                let through = self.scanned((ty, span), x.clone(), *combine, width, BoundedCount::exactly(width));
                 let before = self.shuffled(&through, Shuffle::Up, 1, width);
                 let (lane, zero) = (self.group_lane(width), self.index(0));
                 let first = self.compare(Comparison::Eq, Scalar::Usize, lane, zero);

@@ -3,7 +3,7 @@
 use super::Lowerer;
 use super::mem_layout::Leaves;
 use super::pack::Pack;
-use super::value::{Handle, LoweredPlace, MaybeConst, Val, View};
+use super::value::{LoweredPlace, MaybeConst, SharedHandle, Val, ViewValue};
 use crate::Scalar;
 use crate::hir::TypeId;
 use crate::ir::{self, Binary, Comparison, For, Op, Type, Unroll, Values};
@@ -15,7 +15,7 @@ const UNROLLED_COPY: u32 = 16;
 impl<'h> Lowerer<'h> {
     /// Lowers a copy of the block from `from` to `to`. Thread t copies the elements t, t + threads,
     /// …; elements out of bounds become zero.
-    pub(super) fn copy_from(&mut self, to: &Handle, from: &View) {
+    pub(super) fn copy_from(&mut self, to: &SharedHandle, from: &ViewValue) {
         let n = self.elements_per_access(to, from);
         self.distribute(to, n, &mut |lowerer, indices| {
             let scalars = match n {
@@ -28,13 +28,13 @@ impl<'h> Lowerer<'h> {
 
     /// Lowers a fill of `of` with `value` by the block. Each thread fills the elements that it
     /// would copy.
-    pub(super) fn fill(&mut self, of: &Handle, ty: TypeId, value: &Val) {
+    pub(super) fn fill(&mut self, of: &SharedHandle, ty: TypeId, value: &Val) {
         let scalars = self.scalars_of(ty, value);
         self.distribute(of, 1, &mut |lowerer, indices| lowerer.put(of, indices, 1, &scalars, None));
     }
 
     /// Returns the scalars of an element of a view; zeros if it is out of bounds.
-    fn load_or_zero(&mut self, from: &View, indices: &[MaybeConst]) -> Values {
+    fn load_or_zero(&mut self, from: &ViewValue, indices: &[MaybeConst]) -> Values {
         let inside = self.bounds_test(&from.extents, indices);
         let zeros = self.zeros(&from.mem_layout);
         let leaves = self.leaves_of(&from.mem_layout, 1);
@@ -46,7 +46,7 @@ impl<'h> Lowerer<'h> {
     /// Stores the scalars of an element, or the registers of a pack of `n` elements, in one access.
     pub(super) fn put(
         &mut self,
-        to: &Handle,
+        to: &SharedHandle,
         indices: &[MaybeConst],
         n: u32,
         scalars: &[ir::Value],
@@ -66,16 +66,16 @@ impl<'h> Lowerer<'h> {
     /// Distributes the elements of an array over the threads of the block, in packs of `n` adjacent
     /// elements: thread t gets packs t, t + threads, …. `each` gets the indices of the first
     /// element of a pack.
-    pub(super) fn distribute(&mut self, to: &Handle, n: u32, each: &mut dyn FnMut(&mut Self, &[MaybeConst])) {
+    pub(super) fn distribute(&mut self, to: &SharedHandle, n: u32, each: &mut dyn FnMut(&mut Self, &[MaybeConst])) {
         let each = &mut |lowerer: &mut Self, pack: &[MaybeConst]| {
             let indices = lowerer.first_of_pack(pack, n);
             each(lowerer, &indices);
         };
         let mut shape: SmallVec<[u32; 3]> = match to {
-            Handle::Fixed { array, prefix, .. } => {
+            SharedHandle::Fixed { array, prefix, .. } => {
                 self.builder.kernel.shared[array.0 as usize].shape[prefix.len()..].iter().copied().collect()
             }
-            Handle::Dynamic(view) => return self.distribute_dynamic(&view.extents.clone(), each),
+            SharedHandle::Dynamic(view) => return self.distribute_dynamic(&view.extents.clone(), each),
         };
         if let Some(last) = shape.last_mut() {
             *last /= n;

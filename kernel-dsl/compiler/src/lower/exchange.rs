@@ -14,7 +14,7 @@ use crate::ir::{self, Binary, CachePolicy, Comparison, Guard, Op, SharedArray, S
 use crate::source::Span;
 
 /// A value in shared memory: its shape, and the arrays of its scalars.
-pub(super) struct Exchange {
+pub(super) struct ExchangedValue {
     form: Val,
     arrays: Vec<SharedId>,
 }
@@ -131,7 +131,7 @@ impl<'h> Lowerer<'h> {
     }
 
     /// Publishes `x` at `index` to all threads, from the threads where `writes` holds.
-    pub(super) fn exchange(&mut self, x: &Val, index: MaybeConst, writes: MaybeConst) -> Exchange {
+    pub(super) fn exchange(&mut self, x: &Val, index: MaybeConst, writes: MaybeConst) -> ExchangedValue {
         let mut parts = Vec::new();
         self.scalars(x, &mut parts);
         let words: Vec<_> = parts.into_iter().map(|(ty, k)| (word_type(ty), self.word(ty, k))).collect();
@@ -153,7 +153,7 @@ impl<'h> Lowerer<'h> {
             self.builder.effect(Op::Store { place, element, values, guard: Some(writes.value) });
         }
         self.builder.effect(Op::BlockSync);
-        Exchange { form: x.clone(), arrays }
+        ExchangedValue { form: x.clone(), arrays }
     }
 
     /// Adds the exchange array for scalar number `number` of type `ty`.
@@ -174,7 +174,12 @@ impl<'h> Lowerer<'h> {
     }
 
     /// Lowers a read of the exchanged value at `index`. Lanes where `there` is false get zeros.
-    pub(super) fn exchanged_value(&mut self, exchange: &Exchange, index: MaybeConst, there: Option<MaybeConst>) -> Val {
+    pub(super) fn exchanged_value(
+        &mut self,
+        exchange: &ExchangedValue,
+        index: MaybeConst,
+        there: Option<MaybeConst>,
+    ) -> Val {
         let mut arrays = exchange.arrays.iter();
         self.each_scalar(&exchange.form, &mut |l, ty, own| match arrays.next() {
             Some(array) => {

@@ -1,8 +1,8 @@
 //! Expressions and places.
 
 use super::Lowerer;
-use super::storage::Binding;
-use super::value::{LoweredPlace, MaybeConst, Storage, Val, View};
+use super::storage::LocalBinding;
+use super::value::{LoweredPlace, MaybeConst, Storage, Val, ViewValue};
 use crate::Scalar;
 use crate::hir::{self, Expr, ExprKind, LocalId, TypeId};
 use crate::ir::{self, Op};
@@ -219,9 +219,9 @@ impl<'h> Lowerer<'h> {
             return self.expr(value);
         }
         match self.frame().bindings[id.0 as usize].clone() {
-            Binding::Value(value) => value,
-            Binding::Variable(storage) => self.read_storage(&storage, ty),
-            Binding::Unset => {
+            LocalBinding::Value(value) => value,
+            LocalBinding::Variable(storage) => self.read_storage(&storage, ty),
+            LocalBinding::Unset => {
                 let name = &self.function().locals[id.0 as usize].name;
                 self.error(span, format!("`{name}` is not initialized here"));
                 Val::Unit
@@ -260,7 +260,7 @@ impl<'h> Lowerer<'h> {
     /// Returns the place of an assignment.
     fn assigned(&mut self, place: &'h Expr) -> Option<LoweredPlace> {
         if let ExprKind::Local(id) = &place.kind
-            && let Binding::Variable(storage @ Storage::Shared { .. }) = &self.frame().bindings[id.0 as usize]
+            && let LocalBinding::Variable(storage @ Storage::Shared { .. }) = &self.frame().bindings[id.0 as usize]
         {
             return Some(LoweredPlace::Registers(storage.clone()));
         }
@@ -268,7 +268,7 @@ impl<'h> Lowerer<'h> {
             return self.place(place);
         }
         // The error of a variable declared without a value was reported at the declaration.
-        let declared = matches!(&place.kind, ExprKind::Local(id) if matches!(self.frame().bindings[id.0 as usize], Binding::Variable(_)));
+        let declared = matches!(&place.kind, ExprKind::Local(id) if matches!(self.frame().bindings[id.0 as usize], LocalBinding::Variable(_)));
         if !declared {
             self.error(
                 place.span,
@@ -341,7 +341,7 @@ impl<'h> Lowerer<'h> {
     fn is_variable(&self, e: &Expr) -> bool {
         match &e.kind {
             ExprKind::Local(id) => {
-                self.is_table(e) || matches!(self.frame().bindings[id.0 as usize], Binding::Variable(_))
+                self.is_table(e) || matches!(self.frame().bindings[id.0 as usize], LocalBinding::Variable(_))
             }
             ExprKind::Field { base, .. } => self.is_variable(base),
             ExprKind::Index { .. } | ExprKind::Dereference(_) => true,
@@ -356,11 +356,11 @@ impl<'h> Lowerer<'h> {
         }
         match &e.kind {
             ExprKind::Local(id) => match self.frame().bindings[id.0 as usize].clone() {
-                Binding::Variable(storage) => Some(LoweredPlace::Registers(storage)),
-                Binding::Value(Val::Array(storage)) => Some(LoweredPlace::Registers(storage)),
-                Binding::Value(Val::Reference(place)) => Some(place),
-                Binding::Value(value) => self.temporary(e, value),
-                Binding::Unset => {
+                LocalBinding::Variable(storage) => Some(LoweredPlace::Registers(storage)),
+                LocalBinding::Value(Val::Array(storage)) => Some(LoweredPlace::Registers(storage)),
+                LocalBinding::Value(Val::Reference(place)) => Some(place),
+                LocalBinding::Value(value) => self.temporary(e, value),
+                LocalBinding::Unset => {
                     let name = &self.function().locals[id.0 as usize].name;
                     self.error(e.span, format!("`{name}` is not initialized here"));
                     None
@@ -430,7 +430,7 @@ impl<'h> Lowerer<'h> {
         self.memory_place(&base, &indices)
     }
 
-    pub(super) fn view_place(&self, view: &View, indices: &[MaybeConst]) -> LoweredPlace {
+    pub(super) fn view_place(&self, view: &ViewValue, indices: &[MaybeConst]) -> LoweredPlace {
         let (dims, within) = (view.dims(indices), view.mem_layout.scalar_path());
         let place = ir::AccessPlace::Global { base: view.base, dims, within };
         LoweredPlace::Memory { place, mem_layout: view.mem_layout.clone(), policy: view.policy() }

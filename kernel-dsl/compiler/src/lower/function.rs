@@ -1,7 +1,7 @@
 //! Inlining: each call has a frame.
 
 use super::Lowerer;
-use super::storage::Binding;
+use super::storage::LocalBinding;
 use super::table::BodyConstant;
 use super::value::{Storage, Val};
 use crate::hir::{self, Expr, FunctionId, TypeId};
@@ -14,12 +14,12 @@ const MAX_CALL_DEPTH: usize = 128;
 
 /// A function being lowered.
 #[derive(Clone)]
-pub(super) struct Frame<'h> {
+pub(super) struct FunctionFrame<'h> {
     /// Identifies the call.
     pub id: u32,
     pub function: &'h hir::Function,
     /// The bindings of the function's locals so far.
-    pub bindings: Vec<Binding>,
+    pub bindings: Vec<LocalBinding>,
     /// The `const`s of the body so far.
     pub constants: HashMap<hir::LocalId, BodyConstant<'h>>,
     /// Index into the kernel's sources.
@@ -53,10 +53,14 @@ pub(super) struct Exit {
 }
 
 impl<'h> Lowerer<'h> {
-    pub(super) fn enter_function(&mut self, function: &'h hir::Function, caller: Option<Location>) -> Frame<'h> {
+    pub(super) fn enter_function(
+        &mut self,
+        function: &'h hir::Function,
+        caller: Option<Location>,
+    ) -> FunctionFrame<'h> {
         let source = self.sources.source(&mut self.builder.kernel, function);
-        let bindings = vec![Binding::Unset; function.locals.len()];
-        Frame {
+        let bindings = vec![LocalBinding::Unset; function.locals.len()];
+        FunctionFrame {
             id: self.inliner.next_call(),
             function,
             bindings,

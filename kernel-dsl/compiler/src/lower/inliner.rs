@@ -1,7 +1,7 @@
 //! The calls that are being inlined, and the counters of calls, labels and closures.
 
 use super::closure::Callable;
-use super::function::{Frame, LoopFrame};
+use super::function::{FunctionFrame, LoopFrame};
 use crate::hir::Function;
 use crate::ir::{Label, Location};
 
@@ -14,7 +14,7 @@ const MAX_VALUES: usize = 1 << 20;
 #[derive(Clone, Default)]
 pub(super) struct Inliner<'h> {
     /// The kernel and the calls being inlined, innermost last.
-    frames: Vec<Frame<'h>>,
+    frames: Vec<FunctionFrame<'h>>,
     /// The number of functions entered so far.
     entered: u32,
     /// The number of labels so far.
@@ -37,12 +37,12 @@ pub(super) struct RaisedFrame {
 
 impl<'h> Inliner<'h> {
     /// Returns the innermost call.
-    pub(super) fn frame(&self) -> &Frame<'h> {
+    pub(super) fn frame(&self) -> &FunctionFrame<'h> {
         self.frames.last().expect("a function is being lowered")
     }
 
     /// Returns the innermost call.
-    pub(super) fn frame_mut(&mut self) -> &mut Frame<'h> {
+    pub(super) fn frame_mut(&mut self) -> &mut FunctionFrame<'h> {
         self.frames.last_mut().expect("a function is being lowered")
     }
 
@@ -56,7 +56,7 @@ impl<'h> Inliner<'h> {
         self.frames.len()
     }
 
-    pub(super) fn push(&mut self, frame: Frame<'h>) {
+    pub(super) fn push(&mut self, frame: FunctionFrame<'h>) {
         self.frames.push(frame);
     }
 

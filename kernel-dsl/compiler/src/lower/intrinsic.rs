@@ -3,7 +3,7 @@
 use super::Lowerer;
 use super::cooperation::LANES;
 use super::shared::RowLayout;
-use super::value::{CacheHint, Handle, MaybeConst, Val, View};
+use super::value::{CacheHint, MaybeConst, SharedHandle, Val, ViewValue};
 use crate::Scalar;
 use crate::hir::{self, Expr, Intrinsic};
 use crate::ir::{Binary, Comparison, Op, Special, WaitGroup};
@@ -168,10 +168,10 @@ impl<'h> Lowerer<'h> {
             }
             (Intrinsic::ViewOffset, [Val::View(view), Val::Tuple(at)]) => self.offset(view, at),
             (Intrinsic::ViewStreaming, [Val::View(view), ..]) => {
-                Val::View(View { hint: CacheHint::Streaming, ..view.clone() })
+                Val::View(ViewValue { hint: CacheHint::Streaming, ..view.clone() })
             }
             (Intrinsic::ViewBypassL1, [Val::View(view), ..]) => {
-                Val::View(View { hint: CacheHint::BypassL1, ..view.clone() })
+                Val::View(ViewValue { hint: CacheHint::BypassL1, ..view.clone() })
             }
             (Intrinsic::ViewAt, [Val::View(view), Val::Scalar(i), ..]) => self.view_at(view, *i),
             (Intrinsic::SharedAt, [Val::Shared(handle), Val::Scalar(i), ..]) => self.shared_at(handle, *i),
@@ -322,12 +322,12 @@ impl<'h> Lowerer<'h> {
     fn extent(&mut self, of: &Val, d: u32, span: Span) -> Val {
         let found = match of {
             Val::View(view) => view.extents.get(d as usize).copied(),
-            Val::Shared(Handle::Fixed { array, prefix, .. }) => {
+            Val::Shared(SharedHandle::Fixed { array, prefix, .. }) => {
                 let shape = &self.builder.kernel.shared[array.0 as usize].shape;
                 let n = shape.get(d as usize + prefix.len()).copied();
                 n.map(|n| self.index(n))
             }
-            Val::Shared(Handle::Dynamic(view)) => view.extents.get(d as usize).copied(),
+            Val::Shared(SharedHandle::Dynamic(view)) => view.extents.get(d as usize).copied(),
             _ => return Val::Unit,
         };
         match found {

@@ -1,14 +1,14 @@
 //! Views with a moved origin.
 
 use super::Lowerer;
-use super::value::{MaybeConst, Val, View};
+use super::value::{MaybeConst, Val, ViewValue};
 use crate::Scalar;
 use crate::ir::{Comparison, Op};
 use smallvec::SmallVec;
 
 impl<'h> Lowerer<'h> {
     /// Lowers a view with its origin moved by `indices`; past the end the view is empty.
-    pub(super) fn offset(&mut self, view: &View, at: &[Val]) -> Val {
+    pub(super) fn offset(&mut self, view: &ViewValue, at: &[Val]) -> Val {
         let at: SmallVec<[MaybeConst; 2]> = at
             .iter()
             .filter_map(|v| match v {
@@ -25,12 +25,12 @@ impl<'h> Lowerer<'h> {
         let extents =
             view.extents.iter().zip(&at).map(|(extent, k)| self.saturating_sub(Scalar::Usize, *extent, *k)).collect();
         let moved = at.last().map_or(1, |last| self.divisor(*last));
-        Val::View(View { base, extents, aligned: super::wide::gcd(view.aligned, moved), ..view.clone() })
+        Val::View(ViewValue { base, extents, aligned: super::wide::gcd(view.aligned, moved), ..view.clone() })
     }
 
     /// Lowers a view, or an array of dynamic size, with its first index fixed; past the end the
     /// view is empty.
-    pub(super) fn view_at(&mut self, view: &View, i: MaybeConst) -> Val {
+    pub(super) fn view_at(&mut self, view: &ViewValue, i: MaybeConst) -> Val {
         let terms = [(i.value, view.strides[0])].into_iter().collect();
         let ty = self.builder.kernel.ty(view.base);
         let base = self.builder.value(Op::Offset { base: view.base, terms, bytes: view.mem_layout.bytes() }, ty);
@@ -47,6 +47,12 @@ impl<'h> Lowerer<'h> {
         // With several dimensions, the first stride keeps the alignment. A slice moves by one
         // element.
         let aligned = if view.strides.len() > 1 { view.aligned } else { 1 };
-        Val::View(View { base, extents, strides: view.strides[1..].iter().copied().collect(), aligned, ..view.clone() })
+        Val::View(ViewValue {
+            base,
+            extents,
+            strides: view.strides[1..].iter().copied().collect(),
+            aligned,
+            ..view.clone()
+        })
     }
 }

@@ -59,7 +59,7 @@ use crate::launch;
 use crate::oracle::OracleDeclarations;
 use crate::source::Span;
 use crate::target::Target;
-use function::Frame;
+use function::FunctionFrame;
 use inliner::Inliner;
 use mem_layout::MemLayout;
 use pending::CopyTokens;
@@ -67,7 +67,7 @@ use shared::SharedArrays;
 use sources::SourceMap;
 use std::collections::HashMap;
 use table::Tables;
-use value::{CacheHint, MaybeConst, Val, View};
+use value::{CacheHint, MaybeConst, Val, ViewValue};
 use wide::Divisibility;
 
 /// Lowers one instance of `program` for `target`.
@@ -160,11 +160,11 @@ struct Lowerer<'h> {
 }
 
 impl<'h> Lowerer<'h> {
-    fn frame(&self) -> &Frame<'h> {
+    fn frame(&self) -> &FunctionFrame<'h> {
         self.inliner.frame()
     }
 
-    fn frame_mut(&mut self) -> &mut Frame<'h> {
+    fn frame_mut(&mut self) -> &mut FunctionFrame<'h> {
         self.inliner.frame_mut()
     }
 
@@ -259,7 +259,7 @@ impl<'h> Lowerer<'h> {
         let known = |value| MaybeConst::unknown(value);
         let value = match *self.inliner.kernel().ty(ty) {
             hir::Type::Scalar(s) => Val::Scalar(known(part(String::new(), Role::Value(s)))),
-            hir::Type::Slice { mutable, .. } => Val::View(View {
+            hir::Type::Slice { mutable, .. } => Val::View(ViewValue {
                 base: part(String::new(), Role::Address { element, mutable }),
                 extents: [known(part("_len".into(), Role::Extent(0)))].into_iter().collect(),
                 strides: [None].into_iter().collect(),
@@ -268,7 +268,7 @@ impl<'h> Lowerer<'h> {
                 hint: CacheHint::None,
                 aligned: 1,
             }),
-            hir::Type::View { rank, mutable, strided, .. } => Val::View(View {
+            hir::Type::View { rank, mutable, strided, .. } => Val::View(ViewValue {
                 base: part(String::new(), Role::Address { element, mutable }),
                 extents: (0..rank).map(|d| known(part(format!("_dim{d}"), Role::Extent(d)))).collect(),
                 strides: (0..rank)

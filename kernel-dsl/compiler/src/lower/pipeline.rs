@@ -1,7 +1,7 @@
 //! Copies that bypass registers, on targets with `cp.async`.
 
 use super::Lowerer;
-use super::value::{Handle, LoweredPlace, MaybeConst, Val, View};
+use super::value::{LoweredPlace, MaybeConst, SharedHandle, Val, ViewValue};
 use crate::Scalar;
 use crate::hir::Expr;
 use crate::ir::{AsyncCopy, Binary, MAX_VECTOR_BYTES, Op};
@@ -13,12 +13,12 @@ const MIN_COPY_BYTES: u32 = 4;
 impl<'h> Lowerer<'h> {
     /// Returns whether a copy of the view's elements can bypass registers: the target has
     /// `cp.async`, and one access has at least 4 bytes.
-    pub(super) fn bypasses_registers(&self, to: &Handle, from: &View) -> bool {
+    pub(super) fn bypasses_registers(&self, to: &SharedHandle, from: &ViewValue) -> bool {
         self.builder.kernel.target >= Target::SM_80 && self.chunk(to, from) >= MIN_COPY_BYTES
     }
 
     /// Returns the number of bytes of one access of a copy.
-    fn chunk(&self, to: &Handle, from: &View) -> u32 {
+    fn chunk(&self, to: &SharedHandle, from: &ViewValue) -> u32 {
         match from.mem_layout.scalar() {
             Some(Scalar::Bool) => 1,
             Some(scalar) => scalar.bytes() * self.elements_per_access(to, from),
@@ -27,7 +27,7 @@ impl<'h> Lowerer<'h> {
     }
 
     /// Issues a copy by the block in the open group. Each thread copies its own packs.
-    pub(super) fn begin_copies(&mut self, to: &Handle, from: &View) {
+    pub(super) fn begin_copies(&mut self, to: &SharedHandle, from: &ViewValue) {
         let n = self.elements_per_access(to, from);
         let chunk = self.chunk(to, from);
         self.distribute(to, n, &mut |l, indices| {
@@ -48,7 +48,7 @@ impl<'h> Lowerer<'h> {
 
     /// Lowers the number of bytes of a pack of `n` numbers that are inside the view; `None` if a
     /// pack is always entirely inside or outside.
-    fn bytes_there(&mut self, from: &View, indices: &[MaybeConst], n: u32, scalar: Scalar) -> Option<MaybeConst> {
+    fn bytes_there(&mut self, from: &ViewValue, indices: &[MaybeConst], n: u32, scalar: Scalar) -> Option<MaybeConst> {
         if n == 1 || self.ends_with_rows(from, n) {
             return None;
         }
@@ -61,8 +61,8 @@ impl<'h> Lowerer<'h> {
 
     fn begin_copy(
         &mut self,
-        to: &Handle,
-        from: &View,
+        to: &SharedHandle,
+        from: &ViewValue,
         indices: &[MaybeConst],
         (element, count, at): (Scalar, u32, u32),
         (inside, bytes): (MaybeConst, Option<MaybeConst>),

@@ -4,7 +4,7 @@ use super::Lowerer;
 use super::layout::{Alias, SharedArrayEvent, SharedArrayPlan};
 use super::mem_layout::MemLayout;
 use super::switched::{SwitchedArrays, SwitchedMember};
-use super::value::{CacheHint, Handle, MaybeConst, Val, View};
+use super::value::{CacheHint, MaybeConst, SharedHandle, Val, ViewValue};
 use crate::Scalar;
 use crate::hir::{self, Expr, ExprKind};
 use crate::ir::{self, Binary, DynamicArray, DynamicId, Op, SharedArray, SharedId, SharedLayout, Swizzle, Type};
@@ -101,7 +101,7 @@ impl<'h> Lowerer<'h> {
         }
         let strides = super::layout::strides(&shape, pitch);
         let id = self.declare_shared(SharedArray { name, element, shape, strides, layout, over: None, offset: 0 });
-        Val::Shared(Handle::Fixed { array: id, mem_layout, prefix: SmallVec::new() })
+        Val::Shared(SharedHandle::Fixed { array: id, mem_layout, prefix: SmallVec::new() })
     }
 
     /// Adds an array, whose lifetime begins here.
@@ -184,7 +184,7 @@ impl<'h> Lowerer<'h> {
             strides[d] = Some(next.value);
             stride = Some(next);
         }
-        Val::Shared(Handle::Dynamic(View {
+        Val::Shared(SharedHandle::Dynamic(ViewValue {
             base,
             extents,
             strides,
@@ -196,14 +196,14 @@ impl<'h> Lowerer<'h> {
     }
 
     /// Lowers the array with its first index fixed.
-    pub(super) fn shared_at(&mut self, handle: &Handle, i: MaybeConst) -> Val {
+    pub(super) fn shared_at(&mut self, handle: &SharedHandle, i: MaybeConst) -> Val {
         match handle {
-            Handle::Fixed { array, mem_layout, prefix } => {
+            SharedHandle::Fixed { array, mem_layout, prefix } => {
                 let prefix = prefix.iter().copied().chain([i.value]).collect();
-                Val::Shared(Handle::Fixed { array: *array, mem_layout: mem_layout.clone(), prefix })
+                Val::Shared(SharedHandle::Fixed { array: *array, mem_layout: mem_layout.clone(), prefix })
             }
-            Handle::Dynamic(view) => match self.view_at(view, i) {
-                Val::View(view) => Val::Shared(Handle::Dynamic(view)),
+            SharedHandle::Dynamic(view) => match self.view_at(view, i) {
+                Val::View(view) => Val::Shared(SharedHandle::Dynamic(view)),
                 other => other,
             },
         }
@@ -232,14 +232,14 @@ impl<'h> Lowerer<'h> {
             location: self.builder.location,
         });
         self.builder.effect(Op::LifetimeStart(id));
-        Val::Shared(Handle::Fixed { array: id, mem_layout, prefix })
+        Val::Shared(SharedHandle::Fixed { array: id, mem_layout, prefix })
     }
 
     /// Lowers a cast: the same bytes as elements of another type. The last extent changes
     /// accordingly.
     pub(super) fn shared_cast(&mut self, e: &'h Expr, of: &Val) -> Val {
         let Some(mem_layout) = self.shared_mem_layout(e) else { return Val::Unit };
-        if let Val::Shared(Handle::Dynamic(view)) = of {
+        if let Val::Shared(SharedHandle::Dynamic(view)) = of {
             return self.dynamic_cast(e.span, view, mem_layout);
         }
         let Some((under, prefix)) = self.fixed(of, e.span) else { return Val::Unit };
@@ -259,10 +259,10 @@ impl<'h> Lowerer<'h> {
         let id = self.add_shared(array);
         let kept = last;
         self.shared.plan.aliases.push(Alias { array: id, kept, cast: true, location: self.builder.location });
-        Val::Shared(Handle::Fixed { array: id, mem_layout, prefix })
+        Val::Shared(SharedHandle::Fixed { array: id, mem_layout, prefix })
     }
 
-    fn dynamic_cast(&mut self, span: Span, view: &View, mem_layout: MemLayout) -> Val {
+    fn dynamic_cast(&mut self, span: Span, view: &ViewValue, mem_layout: MemLayout) -> Val {
         let (from, to) = (view.mem_layout.bytes(), mem_layout.bytes());
         // A view with a moved origin may begin between two elements of the new type.
         let whole = view.extents.len() == 1 && self.shared.dynamic_bases.contains(&view.base);
@@ -282,24 +282,24 @@ impl<'h> Lowerer<'h> {
             let bytes = self.binary(Binary::Mul, Scalar::Usize, k, from);
             self.binary(Binary::Div, Scalar::Usize, bytes, to)
         };
-        let mut view = View { mem_layout, aligned: 1, ..view.clone() };
+        let mut view = ViewValue { mem_layout, aligned: 1, ..view.clone() };
         if let Some(last) = view.extents.last_mut() {
             *last = scaled(*last);
         }
         for stride in view.strides.iter_mut().flatten() {
             *stride = scaled(MaybeConst::unknown(*stride)).value;
         }
-        Val::Shared(Handle::Dynamic(view))
+        Val::Shared(SharedHandle::Dynamic(view))
     }
 
     /// Returns the array of fixed size that a value names, and its first indices.
     fn fixed(&mut self, of: &Val, span: Span) -> Option<(SharedId, SmallVec<[ir::Value; 3]>)> {
         match of {
-            Val::Shared(Handle::Fixed { array, prefix, .. }) => {
+            Val::Shared(SharedHandle::Fixed { array, prefix, .. }) => {
                 self.shared.switched.fix(*array);
                 Some((*array, prefix.clone()))
             }
-            Val::Shared(Handle::Dynamic(_)) => {
+            Val::Shared(SharedHandle::Dynamic(_)) => {
                 self.error_with_help(
                     span,
                     "an array of dynamic size cannot be reused: its size is known only at launch",

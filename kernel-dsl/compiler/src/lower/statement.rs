@@ -359,7 +359,7 @@ impl<'h> Lowerer<'h> {
         let (Some(base), Some(mem_layout)) = (parts.next(), self.mem_layout(element)) else { return Val::Unit };
         let extents = parts.take(rank as usize).map(MaybeConst::unknown).collect();
         let strides = (0..rank).map(|d| if strided || d + 1 < rank { parts.next() } else { None }).collect();
-        Val::View(super::value::View {
+        Val::View(super::value::ViewValue {
             base,
             extents,
             strides,

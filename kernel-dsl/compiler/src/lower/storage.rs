@@ -1,7 +1,7 @@
 //! Variables: registers for variables that change, and names for values that do not.
 
 use super::Lowerer;
-use super::value::{Handle, LoweredPlace, MaybeConst, Storage, Val};
+use super::value::{LoweredPlace, MaybeConst, SharedHandle, Storage, Val};
 use crate::Scalar;
 use crate::hir::{self, LocalId, Pattern, TypeId};
 use crate::ir::{self, Op};
@@ -14,7 +14,7 @@ const MAX_REGISTER_ARRAY_ELEMENTS: u32 = 4096;
 
 /// The binding of a function's local.
 #[derive(Clone, Debug)]
-pub(super) enum Binding {
+pub(super) enum LocalBinding {
     /// Not bound yet.
     Unset,
     /// A value that never changes.
@@ -155,8 +155,8 @@ impl<'h> Lowerer<'h> {
         let binding = if let Val::Array(storage) = &value
             && unbound.is_some_and(|made| storage.starts_with(made))
         {
-            Binding::Variable(storage.clone())
-        } else if let Val::Shared(Handle::Fixed { array, mem_layout, prefix }) = &value
+            LocalBinding::Variable(storage.clone())
+        } else if let Val::Shared(SharedHandle::Fixed { array, mem_layout, prefix }) = &value
             && local.mutable
             && matches!(self.ty(local.ty), hir::Type::Shared { .. })
         {
@@ -164,16 +164,16 @@ impl<'h> Lowerer<'h> {
             let registers = prefix.iter().map(|_| self.leaf(usize, &local.name, SmallVec::new())).collect();
             let storage = Storage::Shared { array: *array, mem_layout: mem_layout.clone(), prefix: registers };
             self.write_storage(&storage, value);
-            Binding::Variable(storage)
+            LocalBinding::Variable(storage)
         } else if local.mutable && self.storable(local.ty) {
             let storage = self.storage(local.ty, &local.name);
             self.write_storage(&storage, value);
-            Binding::Variable(storage)
+            LocalBinding::Variable(storage)
         } else {
             if self.named {
                 self.name(&local.name, &value);
             }
-            Binding::Value(value)
+            LocalBinding::Value(value)
         };
         self.frame_mut().bindings[id.0 as usize] = binding;
     }
@@ -213,7 +213,7 @@ impl<'h> Lowerer<'h> {
                     );
                 }
                 let storage = self.storage(local.ty, &local.name);
-                self.frame_mut().bindings[id.0 as usize] = Binding::Variable(storage);
+                self.frame_mut().bindings[id.0 as usize] = LocalBinding::Variable(storage);
             }
             Pattern::Parts(parts) => parts.iter().for_each(|p| self.declare(p, span)),
             _ => self.error(span, "a refutable pattern needs a value"),
@@ -291,7 +291,7 @@ impl<'h> Lowerer<'h> {
             }
             (Storage::Shared { array, mem_layout, prefix }, _) => {
                 let prefix = prefix.iter().filter_map(|i| self.read_leaf(i)).map(|k| k.value).collect();
-                Val::Shared(Handle::Fixed { array: *array, mem_layout: mem_layout.clone(), prefix })
+                Val::Shared(SharedHandle::Fixed { array: *array, mem_layout: mem_layout.clone(), prefix })
             }
             (leaf, _) => self.read_leaf(leaf).map_or(Val::Unit, Val::Scalar),
         }
@@ -344,7 +344,7 @@ impl<'h> Lowerer<'h> {
             }
             (to @ Storage::Pending { .. }, value) => self.write_token(to, value),
             (Storage::Shared { array, prefix, .. }, Val::Shared(handle)) => match handle {
-                Handle::Fixed { array: from, prefix: at, .. } if from == *array && at.len() == prefix.len() => {
+                SharedHandle::Fixed { array: from, prefix: at, .. } if from == *array && at.len() == prefix.len() => {
                     for (to, value) in prefix.iter().zip(at) {
                         self.write_storage(to, Val::Scalar(MaybeConst::unknown(value)));
                     }

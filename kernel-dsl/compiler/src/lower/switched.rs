@@ -7,7 +7,7 @@
 
 use super::Lowerer;
 use super::mem_layout::MemLayout;
-use super::value::{Handle, Val};
+use super::value::{SharedHandle, Val};
 use crate::hir::{self, Expr, ExprKind, TypeId};
 use crate::ir::{SharedArray, SharedId, SharedLayout, Value};
 use smallvec::SmallVec;
@@ -98,7 +98,7 @@ impl<'h> Lowerer<'h> {
         };
         let at = self.index(row).value;
         self.shared.switched.rows.insert(at, row);
-        Val::Shared(Handle::Fixed { array, mem_layout, prefix: [at].into_iter().collect() })
+        Val::Shared(SharedHandle::Fixed { array, mem_layout, prefix: [at].into_iter().collect() })
     }
 
     /// Lowers an array of handles: the array with these rows.
@@ -119,7 +119,7 @@ impl<'h> Lowerer<'h> {
             return Val::Unit;
         }
         let row = |handle: &Val| match handle {
-            Val::Shared(Handle::Fixed { array, prefix, .. }) if prefix.len() == 1 => {
+            Val::Shared(SharedHandle::Fixed { array, prefix, .. }) if prefix.len() == 1 => {
                 Some((*array, *self.shared.switched.rows.get(&prefix[0])?))
             }
             _ => None,
@@ -135,7 +135,7 @@ impl<'h> Lowerer<'h> {
             (Some(array), Some(Val::Shared(handle))) => {
                 self.shared.switched.fix(array);
                 let mem_layout = handle.mem_layout().clone();
-                Val::Shared(Handle::Fixed { array, mem_layout, prefix: SmallVec::new() })
+                Val::Shared(SharedHandle::Fixed { array, mem_layout, prefix: SmallVec::new() })
             }
             _ => {
                 self.error_with_help(

@@ -2,7 +2,7 @@
 //! their bits.
 
 use super::mem_layout::MemLayout;
-use super::pending::{CopySlot, InFlightCopy};
+use super::pending::{CopySlot, PendingCopy};
 use crate::Scalar;
 use crate::ir::{self, CachePolicy, LocalId, SharedId, Value};
 use smallvec::SmallVec;
@@ -42,20 +42,20 @@ pub(super) enum Val {
     Tuple(Vec<Val>),
     /// An array in registers that nothing else writes.
     Array(Storage),
-    View(View),
-    Shared(Handle),
+    View(ViewValue),
+    Shared(SharedHandle),
     Reference(LoweredPlace),
     /// Whether the value exists, and the value. For `None` the value is unused and arbitrary.
     Option(MaybeConst, Box<Val>),
     /// Copies in flight.
-    Pending(Vec<InFlightCopy>),
+    Pending(Vec<PendingCopy>),
     /// A closure or function, by its index in the [`Inliner`](super::inliner::Inliner).
     Callable(u32),
 }
 
 /// A slice or view.
 #[derive(Clone, PartialEq, Debug)]
-pub(super) struct View {
+pub(super) struct ViewValue {
     pub base: Value,
     pub extents: SmallVec<[MaybeConst; 2]>,
     /// One stride for each dimension; `None` for the last if it is 1.
@@ -81,11 +81,11 @@ pub(super) enum CacheHint {
 
 /// An array in shared memory.
 #[derive(Clone, PartialEq, Debug)]
-pub(super) enum Handle {
+pub(super) enum SharedHandle {
     /// An array of constant shape with its first indices fixed.
     Fixed { array: SharedId, mem_layout: MemLayout, prefix: SmallVec<[Value; 3]> },
     /// An array whose size the launch evaluates; `base` is an address in shared memory.
-    Dynamic(View),
+    Dynamic(ViewValue),
 }
 
 /// The registers of a variable: a tree of tuples, options and views, whose leaves are locals.
@@ -149,11 +149,11 @@ impl Val {
             Val::Scalar(k) => k.words().all(predicate),
             Val::Tuple(parts) => parts.iter().all(|p| p.all_values(predicate)),
             Val::Array(storage) => storage.all_values(predicate),
-            Val::View(v) | Val::Shared(Handle::Dynamic(v)) => {
+            Val::View(v) | Val::Shared(SharedHandle::Dynamic(v)) => {
                 let sizes = v.extents.iter().map(|k| k.value).chain(v.strides.iter().flatten().copied());
                 std::iter::once(v.base).chain(sizes).all(predicate)
             }
-            Val::Shared(Handle::Fixed { prefix, .. }) => prefix.iter().copied().all(predicate),
+            Val::Shared(SharedHandle::Fixed { prefix, .. }) => prefix.iter().copied().all(predicate),
             Val::Reference(LoweredPlace::Registers(storage)) => storage.all_values(predicate),
             Val::Reference(LoweredPlace::Memory { place, .. }) => {
                 let steps = place.element_offset().into_iter().flat_map(|w| w.indices.iter().map(|s| s.index));
@@ -173,7 +173,7 @@ impl Val {
     /// closure, may refer to any array.
     pub(super) fn arrays(&self, f: &mut dyn FnMut(Option<SharedId>)) {
         match self {
-            Val::Shared(Handle::Fixed { array, .. }) => f(Some(*array)),
+            Val::Shared(SharedHandle::Fixed { array, .. }) => f(Some(*array)),
             Val::Reference(LoweredPlace::Memory { place: ir::AccessPlace::Shared { array, .. }, .. }) => {
                 f(Some(*array))
             }
@@ -226,15 +226,15 @@ impl Storage {
     }
 }
 
-impl Handle {
+impl SharedHandle {
     /// Returns the element at `indices`.
     pub(super) fn place(&self, indices: &[MaybeConst]) -> LoweredPlace {
         let (place, mem_layout) = match self {
-            Handle::Fixed { array, mem_layout, prefix } => {
+            SharedHandle::Fixed { array, mem_layout, prefix } => {
                 let indices = prefix.iter().copied().chain(indices.iter().map(|k| k.value)).collect();
                 (ir::AccessPlace::Shared { array: *array, indices, within: mem_layout.scalar_path() }, mem_layout)
             }
-            Handle::Dynamic(view) => {
+            SharedHandle::Dynamic(view) => {
                 let (dims, within) = (view.dims(indices), view.mem_layout.scalar_path());
                 (ir::AccessPlace::Dynamic { base: view.base, dims, within }, &view.mem_layout)
             }
@@ -244,13 +244,13 @@ impl Handle {
 
     pub(super) fn mem_layout(&self) -> &MemLayout {
         match self {
-            Handle::Fixed { mem_layout, .. } => mem_layout,
-            Handle::Dynamic(view) => &view.mem_layout,
+            SharedHandle::Fixed { mem_layout, .. } => mem_layout,
+            SharedHandle::Dynamic(view) => &view.mem_layout,
         }
     }
 }
 
-impl View {
+impl ViewValue {
     /// Returns the indices with their extents and strides.
     pub(super) fn dims(&self, indices: &[MaybeConst]) -> SmallVec<[ir::Dim; 2]> {
         let sizes = self.extents.iter().zip(&self.strides);

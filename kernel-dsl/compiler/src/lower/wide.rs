@@ -6,7 +6,7 @@
 
 use super::Lowerer;
 use super::pack::Pack;
-use super::value::{Handle, LoweredPlace, MaybeConst, View};
+use super::value::{LoweredPlace, MaybeConst, SharedHandle, ViewValue};
 use crate::Scalar;
 use crate::hir::LocalId;
 use crate::ir::{
@@ -69,7 +69,7 @@ impl<'h> Lowerer<'h> {
 
     /// Records the alignment and the divisors that the kernel's conditions guarantee for the
     /// parameter `id`, whose value is `view`.
-    pub(super) fn record_guarantees(&mut self, id: LocalId, view: &mut View) {
+    pub(super) fn record_guarantees(&mut self, id: LocalId, view: &mut ViewValue) {
         for promise in self.divisibility.promises.clone() {
             match promise {
                 Promise::Aligned { parameter, elements } if parameter == id => view.aligned = elements.max(1),
@@ -84,8 +84,8 @@ impl<'h> Lowerer<'h> {
     }
 
     /// Returns the number of elements of one access of a copy.
-    pub(super) fn elements_per_access(&self, to: &Handle, from: &View) -> u32 {
-        let Handle::Fixed { array, mem_layout, .. } = to else { return 1 };
+    pub(super) fn elements_per_access(&self, to: &SharedHandle, from: &ViewValue) -> u32 {
+        let SharedHandle::Fixed { array, mem_layout, .. } = to else { return 1 };
         // Elements of a row that are not adjacent cannot share an access.
         if from.strides.last().is_some_and(Option::is_some) {
             return 1;
@@ -121,7 +121,7 @@ impl<'h> Lowerer<'h> {
 
     /// Returns whether a pack of `n` elements that starts inside the view is always entirely
     /// inside.
-    pub(super) fn ends_with_rows(&self, from: &View, n: u32) -> bool {
+    pub(super) fn ends_with_rows(&self, from: &ViewValue, n: u32) -> bool {
         from.extents.last().is_some_and(|extent| self.divisor(*extent).is_multiple_of(n))
     }
 
@@ -129,7 +129,7 @@ impl<'h> Lowerer<'h> {
     /// lanes where `exists` holds. Numbers out of bounds, and in other lanes, are zero.
     pub(super) fn wide_piece(
         &mut self,
-        from: &View,
+        from: &ViewValue,
         indices: &[MaybeConst],
         n: u32,
         exists: Option<MaybeConst>,

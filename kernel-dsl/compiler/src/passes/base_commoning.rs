@@ -29,7 +29,7 @@ const USIZE: Type = Type::Scalar(Scalar::Usize);
 /// Rewrites addresses in loops as indices from parameters.
 pub fn base_commoning(kernel: &mut Kernel) -> Result<(), Errors> {
     let n = kernel.values.len();
-    let mut counter = Counter {
+    let mut counter = AddressCounter {
         constants: Constants::of(kernel),
         types: std::mem::take(&mut kernel.values),
         uses: vec![0; n],
@@ -73,7 +73,7 @@ struct OwnCarried {
     moved: Vec<(usize, Value)>,
 }
 
-struct Counter {
+struct AddressCounter {
     types: Vec<Type>,
     constants: Constants,
     /// The number of uses of each value by instructions that are not dead.
@@ -93,7 +93,7 @@ struct Counter {
     sources: FastMap<Value, AddressSource>,
 }
 
-impl Counter {
+impl AddressCounter {
     /// Counts uses in a region of the loop with this number. The count goes from the last
     /// instruction to the first, so that it can skip dead instructions.
     fn count(&mut self, region: &Region, within: Option<u32>) {

@@ -14,7 +14,7 @@ use crate::ir::*;
 /// Drops unused instructions and values.
 pub fn dce(kernel: &mut Kernel) -> Result<(), Errors> {
     let values = kernel.values.len();
-    let mut graph = Graph::new(values);
+    let mut graph = DependenceGraph::new(values);
     graph.region(&kernel.body);
     graph.spread();
     let mut sweep = Sweep {
@@ -34,7 +34,7 @@ const NO_EDGE: u32 = u32::MAX;
 
 /// The graph of dependences, with a node for each value, followed by one for each construct in
 /// order. The node of a construct is live if the construct must run.
-struct Graph {
+struct DependenceGraph {
     /// First edge of each node; then each edge's target and the node's next edge.
     heads: Vec<u32>,
     edges: Vec<(u32, u32)>,
@@ -53,9 +53,9 @@ struct NeededConstruct {
     next: Values,
 }
 
-impl Graph {
-    fn new(values: usize) -> Graph {
-        Graph {
+impl DependenceGraph {
+    fn new(values: usize) -> DependenceGraph {
+        DependenceGraph {
             heads: vec![NO_EDGE; values],
             edges: Vec::with_capacity(2 * values),
             live: vec![false; values],

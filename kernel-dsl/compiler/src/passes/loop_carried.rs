@@ -11,7 +11,8 @@ use crate::ir::*;
 
 /// Replaces carried values that do not change by their first values.
 pub fn loop_carried(kernel: &mut Kernel) -> Result<(), Errors> {
-    let mut finder = Finder { replacements: (0..kernel.values.len() as u32).map(Value).collect(), found: false };
+    let mut finder =
+        CarriedValueFinder { replacements: (0..kernel.values.len() as u32).map(Value).collect(), found: false };
     finder.region(&mut kernel.body);
     if finder.found {
         // A loop's body was visited before the replacements of its parameters were known.
@@ -20,13 +21,13 @@ pub fn loop_carried(kernel: &mut Kernel) -> Result<(), Errors> {
     Ok(())
 }
 
-struct Finder {
+struct CarriedValueFinder {
     /// The replacement of each value.
     replacements: Vec<Value>,
     found: bool,
 }
 
-impl Finder {
+impl CarriedValueFinder {
     fn replacement(&self, mut v: Value) -> Value {
         while self.replacements[v.0 as usize] != v {
             v = self.replacements[v.0 as usize];

@@ -36,7 +36,7 @@ fn replace(kernel: &mut Kernel, constants: Constants, fits: &[bool], partial: bo
     let mut first = Vec::with_capacity(kernel.locals.len());
     let mut slots = Vec::new();
     for (local, fits) in kernel.locals.iter().zip(fits) {
-        let slot = LocalElement { ty: local.element, now: None, stays: !fits, unknown: false };
+        let slot = PromotedElement { ty: local.element, now: None, stays: !fits, unknown: false };
         // An array in local memory stays in memory: the kernel requested that.
         let replaced = *fits || partial && !local.memory;
         first.push(replaced.then_some(slots.len() as u32));
@@ -202,7 +202,7 @@ struct PromotedConstruct {
 
 /// An element of a local.
 #[derive(Clone, Copy)]
-struct LocalElement {
+struct PromotedElement {
     ty: Type,
     /// The value at the current point; `None` before the first write.
     now: Option<Value>,
@@ -221,7 +221,7 @@ struct Promoter {
     first: Vec<Option<u32>>,
     /// Elements of each local.
     lens: Vec<u32>,
-    slots: Vec<LocalElement>,
+    slots: Vec<PromotedElement>,
     /// The locals that each construct writes, in the order in which constructs begin.
     written: Vec<WrittenSlots>,
     next: usize,

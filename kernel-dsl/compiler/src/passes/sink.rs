@@ -129,10 +129,10 @@ impl Sinker<'_> {
 
     /// Returns the instructions that may sink, in groups that share operands. Operands that cost no
     /// register do not count.
-    fn groups(&self, region: &Region, uses: &UsePlaces, may: &[bool]) -> Vec<Group> {
-        let mut groups: Vec<Group> = Vec::new();
+    fn groups(&self, region: &Region, uses: &UsePlaces, may: &[bool]) -> Vec<SinkGroup> {
+        let mut groups: Vec<SinkGroup> = Vec::new();
         for at in (0..may.len()).filter(|at| may[*at]) {
-            let mut group = Group { members: vec![at], operands: Vec::new() };
+            let mut group = SinkGroup { members: vec![at], operands: Vec::new() };
             let mut joined = Vec::new();
             region.insts[at].op.for_each_operand(|v| {
                 if self.free[v.0 as usize] {
@@ -153,7 +153,7 @@ impl Sinker<'_> {
             joined.sort_unstable();
             joined.dedup();
             for other in joined.into_iter().rev() {
-                let Group { members, operands } = groups.remove(other);
+                let SinkGroup { members, operands } = groups.remove(other);
                 group.members.extend(members);
                 group.operands.extend(operands);
             }
@@ -178,7 +178,7 @@ impl Sinker<'_> {
 }
 
 /// Instructions that sink together, and their operands from outside the group.
-struct Group {
+struct SinkGroup {
     members: Vec<usize>,
     operands: Vec<Value>,
 }

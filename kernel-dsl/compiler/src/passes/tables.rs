@@ -15,7 +15,7 @@ pub fn tables(kernel: &mut Kernel) -> Result<(), Errors> {
     if kernel.tables.is_empty() {
         return Ok(());
     }
-    let mut reads = Reads { bases: Vec::new(), uniform: vec![None; kernel.tables.len()] };
+    let mut reads = TableUniformity { bases: Vec::new(), uniform: vec![None; kernel.tables.len()] };
     reads.collect(&kernel.body, &Uniformity::new(kernel));
     let constant = constant(&kernel.tables, &reads.uniform)?;
     for (base, table) in reads.bases {
@@ -58,14 +58,14 @@ fn too_many<'t>(tables: impl Iterator<Item = &'t Table>) -> Error {
     .help("remove `#[device(constant)]` from tables whose elements differ between lanes, or pass the table as a buffer")
 }
 
-struct Reads {
+struct TableUniformity {
     /// The addresses of tables.
     bases: Vec<(Value, TableId)>,
     /// Whether each read of a table is uniform across a warp, for each table that is read.
     uniform: Vec<Option<bool>>,
 }
 
-impl Reads {
+impl TableUniformity {
     fn collect(&mut self, region: &Region, uniformity: &Uniformity) {
         for inst in &region.insts {
             match &inst.op {

@@ -64,15 +64,15 @@ fn form(mac: &syn::Macro) -> Option<&'static AssertionForm> {
 }
 
 /// The arguments as written.
-struct Arguments {
+struct AssertionArguments {
     tested: Vec<syn::Expr>,
     text: Option<LitStr>,
     values: Vec<(Option<Ident>, syn::Expr)>,
 }
 
-impl Arguments {
-    fn parse(input: ParseStream, tested: usize) -> syn::Result<Arguments> {
-        let mut arguments = Arguments { tested: Vec::new(), text: None, values: Vec::new() };
+impl AssertionArguments {
+    fn parse(input: ParseStream, tested: usize) -> syn::Result<AssertionArguments> {
+        let mut arguments = AssertionArguments { tested: Vec::new(), text: None, values: Vec::new() };
         for _ in 0..tested {
             arguments.tested.push(input.parse()?);
             if !input.is_empty() {
@@ -111,7 +111,7 @@ impl Reader {
             Test::Compares(_) => 2,
             Test::Never(_) => 0,
         };
-        let parser = |input: ParseStream| Arguments::parse(input, tested);
+        let parser = |input: ParseStream| AssertionArguments::parse(input, tested);
         let arguments = match mac.parse_body_with(parser) {
             Ok(arguments) => arguments,
             Err(error) => {
@@ -151,7 +151,7 @@ impl Reader {
 
     /// Reads `log!("x = {x}")`.
     pub(super) fn log(&mut self, mac: &syn::Macro) -> ExprKind {
-        let arguments = match mac.parse_body_with(|input: ParseStream| Arguments::parse(input, 0)) {
+        let arguments = match mac.parse_body_with(|input: ParseStream| AssertionArguments::parse(input, 0)) {
             Ok(arguments) => arguments,
             Err(error) => {
                 self.refuse(error);

@@ -15,7 +15,7 @@ use syn::{ItemFn, Token, parenthesized};
 struct Clauses {
     block: Option<syn::Expr>,
     grid: Option<syn::Expr>,
-    instances: Vec<Declaration>,
+    instances: Vec<InstanceDeclaration>,
     derived: Vec<(Ident, syn::Expr)>,
     min_blocks: Option<syn::Expr>,
     max_registers: Option<syn::Expr>,
@@ -202,7 +202,7 @@ pub const CLAUSES: &[Clause] = &[
 
 /// One declaration `name: A = 1 | 2, T = f32` of `instances(…; …)`.
 #[derive(Default)]
-struct Declaration {
+struct InstanceDeclaration {
     name: Option<Ident>,
     values: Vec<(Ident, Vec<syn::Type>)>,
 }
@@ -417,8 +417,8 @@ fn value(input: ParseStream) -> syn::Result<syn::Type> {
     }
 }
 
-fn declarations(input: ParseStream) -> syn::Result<Vec<Declaration>> {
-    let mut all = vec![Declaration::default()];
+fn declarations(input: ParseStream) -> syn::Result<Vec<InstanceDeclaration>> {
+    let mut all = vec![InstanceDeclaration::default()];
     while !input.is_empty() {
         let declaration = all.last_mut().expect("never empty");
         if declaration.values.is_empty() && input.peek(syn::Ident) && input.peek2(Token![:]) {
@@ -436,7 +436,7 @@ fn declarations(input: ParseStream) -> syn::Result<Vec<Declaration>> {
         if input.peek(Token![;]) {
             input.parse::<Token![;]>()?;
             if !input.is_empty() {
-                all.push(Declaration::default());
+                all.push(InstanceDeclaration::default());
             }
         } else if !input.is_empty() {
             input.parse::<Token![,]>()?;
@@ -562,7 +562,7 @@ impl Reader {
     fn instances(
         &mut self,
         function: &Function,
-        declared: &[Declaration],
+        declared: &[InstanceDeclaration],
         derived: &[(Ident, syn::Expr)],
     ) -> Vec<InstanceOf> {
         let generics = &function.generics;
@@ -583,7 +583,7 @@ impl Reader {
             return vec![InstanceOf::default()];
         }
         let mut all: Vec<InstanceOf> = Vec::new();
-        for Declaration { name: label, values: declaration } in declared {
+        for InstanceDeclaration { name: label, values: declaration } in declared {
             // The product over the parameters in order; the last varies fastest.
             let mut product: Vec<Vec<InstanceArgument>> = vec![Vec::new()];
             for generic in generics {

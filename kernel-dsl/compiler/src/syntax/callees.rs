@@ -16,7 +16,7 @@ impl Function {
     /// path is listed once, without generic arguments, in the order of first use. Names of
     /// variables are not included.
     pub fn callees(&self) -> Vec<syn::Path> {
-        let mut callees = Callees::default();
+        let mut callees = CalleeCollector::default();
         callees.function(self);
         callees.paths()
     }
@@ -26,7 +26,7 @@ impl Kernel {
     /// Returns the paths of items that the kernel names, including its launch expressions and
     /// instances.
     pub fn callees(&self) -> Vec<syn::Path> {
-        let mut callees = Callees::default();
+        let mut callees = CalleeCollector::default();
         callees.function(&self.function);
         callees.in_new_scope(|c| {
             c.scope.extend(self.function.generics.iter().map(|g| g.name.to_string()));
@@ -51,7 +51,7 @@ impl Kernel {
 impl Module {
     /// Returns the paths of items that the module names and does not define.
     pub fn callees(&self) -> Vec<syn::Path> {
-        let mut callees = Callees::default();
+        let mut callees = CalleeCollector::default();
         callees.scope.extend(self.names());
         for item in &self.items {
             callees.item(item);
@@ -86,13 +86,13 @@ impl Path {
 }
 
 #[derive(Default)]
-struct Callees {
+struct CalleeCollector {
     found: Vec<Path>,
     /// Names of variables, generic parameters and the module's own items, innermost last.
     scope: Vec<String>,
 }
 
-impl Callees {
+impl CalleeCollector {
     fn paths(self) -> Vec<syn::Path> {
         self.found.iter().map(Path::to_syn).collect()
     }

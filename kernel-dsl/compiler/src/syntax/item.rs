@@ -447,7 +447,7 @@ impl Reader {
                 ImplItem::Fn(f) => {
                     let mut function = method_as_function(&f.sig, &f.block);
                     if let Some(output) = &output {
-                        Output(output).visit_item_fn_mut(&mut function);
+                        OutputReplacement(output).visit_item_fn_mut(&mut function);
                     }
                     functions.extend(self.inner(&function));
                 }
@@ -609,9 +609,9 @@ impl Reader {
 }
 
 /// Replaces `Self::Output` in an impl of an operator.
-struct Output<'a>(&'a syn::Type);
+struct OutputReplacement<'a>(&'a syn::Type);
 
-impl VisitMut for Output<'_> {
+impl VisitMut for OutputReplacement<'_> {
     fn visit_type_mut(&mut self, ty: &mut syn::Type) {
         let output = matches!(ty, syn::Type::Path(p) if p.qself.is_none() && is_output(&p.path));
         match output {

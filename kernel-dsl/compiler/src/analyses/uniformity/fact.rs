@@ -1,6 +1,6 @@
 //! Facts about a value: its form m·U + tₙ in thread n, and verdicts.
 
-use super::threads::{Threads, gcd};
+use super::threads::{ThreadNumbers, gcd};
 use super::verdict::{CauseStep, CausedVerdict, UniformScope, UniformityVerdict, Verdicts};
 use crate::ir::Location;
 
@@ -17,7 +17,7 @@ pub(super) struct UniformityFact {
     /// signed.
     pub multiple: u64,
     /// The tₙ of m·U + tₙ.
-    pub threads: Threads,
+    pub threads: ThreadNumbers,
     /// Verdicts about U.
     pub base: Verdicts,
     /// Verdicts about tₙ.
@@ -29,19 +29,19 @@ pub(super) struct UniformityFact {
 
 impl UniformityFact {
     /// Returns the fact about a known number.
-    pub fn known(threads: Threads, varies: Verdicts) -> UniformityFact {
+    pub fn known(threads: ThreadNumbers, varies: Verdicts) -> UniformityFact {
         let merged = threads.independent_lane_bits();
         UniformityFact { multiple: 0, threads, base: Verdicts::UNIFORM, varies, merged }
     }
 
     /// Returns the same known number for all threads.
     pub fn constant(bits: u64) -> UniformityFact {
-        UniformityFact::known(Threads::Same(bits), Verdicts::UNIFORM)
+        UniformityFact::known(ThreadNumbers::Same(bits), Verdicts::UNIFORM)
     }
 
     /// Returns a fact that contains only verdicts.
     pub fn opaque(base: Verdicts) -> UniformityFact {
-        UniformityFact { multiple: 1, threads: Threads::Same(0), base, varies: Verdicts::UNIFORM, merged: 0 }
+        UniformityFact { multiple: 1, threads: ThreadNumbers::Same(0), base, varies: Verdicts::UNIFORM, merged: 0 }
     }
 
     /// Returns the fact about an unwritten value, and about unreachable code.
@@ -111,7 +111,7 @@ impl UniformityFact {
         }
         // If all tₙ differ by one distance, U can absorb it: the new m is a common divisor of it.
         let distance = self.threads.zip(&other.threads, |a, b| Some(a.wrapping_sub(b)));
-        if let (true, Some(Threads::Same(distance))) = (small, distance) {
+        if let (true, Some(ThreadNumbers::Same(distance))) = (small, distance) {
             let multiple = gcd(gcd(self.multiple, other.multiple), (distance as i64).unsigned_abs());
             if multiple > 0 {
                 return UniformityFact { multiple, threads: self.threads.clone(), base, varies, merged };
@@ -126,7 +126,9 @@ impl UniformityFact {
         self.threads == other.threads
             || self.multiple > 0
                 && match self.threads.zip(&other.threads, |a, b| Some(a.wrapping_sub(b))) {
-                    Some(Threads::Same(distance)) => (distance as i64).unsigned_abs().is_multiple_of(self.multiple),
+                    Some(ThreadNumbers::Same(distance)) => {
+                        (distance as i64).unsigned_abs().is_multiple_of(self.multiple)
+                    }
                     _ => false,
                 }
     }

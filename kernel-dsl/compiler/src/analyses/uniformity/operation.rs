@@ -1,7 +1,7 @@
 //! The transfer function of each operation: facts about results from facts about operands.
 
 use super::fact::{ALL_LANES, UniformityFact, WARPS};
-use super::threads::{Threads, gcd};
+use super::threads::{ThreadNumbers, gcd};
 use super::verdict::{Cause, CauseStep, CausedVerdict, UniformScope, UniformityVerdict, Verdicts};
 use crate::hash::FastMap;
 use crate::ir::eval;
@@ -115,7 +115,7 @@ impl<'k> UniformityFacts<'k> {
     fn affine_fact(
         &self,
         multiple: u64,
-        threads: Threads,
+        threads: ThreadNumbers,
         base: Verdicts,
         values: &[Value],
         at: Location,
@@ -151,7 +151,7 @@ impl<'k> UniformityFacts<'k> {
                 UniformityFact::opaque(base)
             }
             Special::Thread(axis) => {
-                let threads = Threads::index(self.kernel, axis);
+                let threads = ThreadNumbers::index(self.kernel, axis);
                 let agree =
                     Verdicts::by_scope(|s| if threads.are_equal_in(s) { Verdicts::UNIFORM.at(s) } else { varies });
                 UniformityFact::known(threads, agree)
@@ -245,7 +245,7 @@ impl<'k> UniformityFacts<'k> {
                     (Some(by), _) => (by, y),
                     // Both operands are multiples of known numbers.
                     _ if x.threads.common_number() == Some(0) && y.threads.common_number() == Some(0) => {
-                        return made(x.multiple.checked_mul(y.multiple)?, Threads::Same(0), [x.base, y.base]);
+                        return made(x.multiple.checked_mul(y.multiple)?, ThreadNumbers::Same(0), [x.base, y.base]);
                     }
                     _ => return None,
                 };
@@ -439,14 +439,14 @@ fn divisor(fact: &UniformityFact, by: u64) -> Option<i64> {
 }
 
 /// Returns m·U + tₙ divided by `by`, rounded down.
-fn quotient(fact: &UniformityFact, by: u64) -> Option<(u64, Threads)> {
+fn quotient(fact: &UniformityFact, by: u64) -> Option<(u64, ThreadNumbers)> {
     let divisor = divisor(fact, by)?;
     let threads = fact.threads.map(|n| Some((n as i64).div_euclid(divisor) as u64))?;
     Some((fact.multiple / by, threads))
 }
 
 /// Returns the remainder of m·U + tₙ divided by `by`.
-fn remainder(fact: &UniformityFact, by: u64) -> Option<Threads> {
+fn remainder(fact: &UniformityFact, by: u64) -> Option<ThreadNumbers> {
     let divisor = divisor(fact, by)?;
     fact.threads.map(|n| Some((n as i64).rem_euclid(divisor) as u64))
 }

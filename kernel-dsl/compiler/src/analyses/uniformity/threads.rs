@@ -17,44 +17,44 @@ const LANES: usize = 32;
 
 /// Numbers of the threads of a block.
 #[derive(Clone, PartialEq, Debug)]
-pub(super) enum Threads {
+pub(super) enum ThreadNumbers {
     /// One number for all threads.
     Same(u64),
     /// One number per thread, by linear thread index.
     Each(Rc<[u64]>),
 }
 
-impl Threads {
+impl ThreadNumbers {
     /// Returns the thread indices along `axis`.
-    pub fn index(kernel: &Kernel, axis: u8) -> Threads {
+    pub fn index(kernel: &Kernel, axis: u8) -> ThreadNumbers {
         let [x, y, z] = kernel.block.max_extents();
         let each = (0..z).flat_map(|k| (0..y).flat_map(move |j| (0..x).map(move |i| [i, j, k])));
-        Threads::of(each.map(|at| u64::from(at[usize::from(axis.min(2))])).collect())
+        ThreadNumbers::of(each.map(|at| u64::from(at[usize::from(axis.min(2))])).collect())
     }
 
-    fn of(each: Vec<u64>) -> Threads {
+    fn of(each: Vec<u64>) -> ThreadNumbers {
         match each.split_first() {
-            Some((first, rest)) if rest.iter().any(|n| n != first) => Threads::Each(each.into()),
-            Some((first, _)) => Threads::Same(*first),
-            None => Threads::Same(0),
+            Some((first, rest)) if rest.iter().any(|n| n != first) => ThreadNumbers::Each(each.into()),
+            Some((first, _)) => ThreadNumbers::Same(*first),
+            None => ThreadNumbers::Same(0),
         }
     }
 
     /// Applies `f` to each number; returns `None` if `f` returns `None` for any number.
-    pub fn map(&self, mut f: impl FnMut(u64) -> Option<u64>) -> Option<Threads> {
+    pub fn map(&self, mut f: impl FnMut(u64) -> Option<u64>) -> Option<ThreadNumbers> {
         match self {
-            Threads::Same(n) => f(*n).map(Threads::Same),
-            Threads::Each(each) => each.iter().map(|n| f(*n)).collect::<Option<_>>().map(Threads::of),
+            ThreadNumbers::Same(n) => f(*n).map(ThreadNumbers::Same),
+            ThreadNumbers::Each(each) => each.iter().map(|n| f(*n)).collect::<Option<_>>().map(ThreadNumbers::of),
         }
     }
 
     /// Applies `f` to each pair of numbers; returns `None` if `f` returns `None` for any pair.
-    pub fn zip(&self, other: &Threads, mut f: impl FnMut(u64, u64) -> Option<u64>) -> Option<Threads> {
+    pub fn zip(&self, other: &ThreadNumbers, mut f: impl FnMut(u64, u64) -> Option<u64>) -> Option<ThreadNumbers> {
         match (self, other) {
-            (a, Threads::Same(b)) => a.map(|a| f(a, *b)),
-            (Threads::Same(a), b) => b.map(|b| f(*a, b)),
-            (Threads::Each(a), Threads::Each(b)) => {
-                a.iter().zip(&**b).map(|(a, b)| f(*a, *b)).collect::<Option<_>>().map(Threads::of)
+            (a, ThreadNumbers::Same(b)) => a.map(|a| f(a, *b)),
+            (ThreadNumbers::Same(a), b) => b.map(|b| f(*a, b)),
+            (ThreadNumbers::Each(a), ThreadNumbers::Each(b)) => {
+                a.iter().zip(&**b).map(|(a, b)| f(*a, *b)).collect::<Option<_>>().map(ThreadNumbers::of)
             }
         }
     }
@@ -62,18 +62,18 @@ impl Threads {
     /// Returns whether all threads of the scope have the same number.
     pub fn are_equal_in(&self, scope: UniformScope) -> bool {
         match self {
-            Threads::Same(_) => true,
-            Threads::Each(_) if scope != UniformScope::Warp => scope == UniformScope::Lane,
-            Threads::Each(each) => each.chunks(LANES).all(|warp| warp.iter().all(|n| *n == warp[0])),
+            ThreadNumbers::Same(_) => true,
+            ThreadNumbers::Each(_) if scope != UniformScope::Warp => scope == UniformScope::Lane,
+            ThreadNumbers::Each(each) => each.chunks(LANES).all(|warp| warp.iter().all(|n| *n == warp[0])),
         }
     }
 
     /// Returns the bits of the lane index, and [`WARPS`], that the number does not depend on.
     pub fn independent_lane_bits(&self) -> u8 {
         let each = match self {
-            Threads::Same(_) => return ALL_LANES | WARPS,
-            Threads::Each(each) if each.len() % LANES != 0 => return 0,
-            Threads::Each(each) => each,
+            ThreadNumbers::Same(_) => return ALL_LANES | WARPS,
+            ThreadNumbers::Each(each) if each.len() % LANES != 0 => return 0,
+            ThreadNumbers::Each(each) => each,
         };
         let warps = if each[LANES..] == each[..each.len() - LANES] { WARPS } else { 0 };
         let over = |bit: &u8| (0..each.len()).all(|t| each[t] == each[t ^ usize::from(*bit)]);
@@ -83,8 +83,8 @@ impl Threads {
     /// Returns the number that all threads have in common, if there is one.
     pub fn common_number(&self) -> Option<u64> {
         match self {
-            Threads::Same(n) => Some(*n),
-            Threads::Each(_) => None,
+            ThreadNumbers::Same(n) => Some(*n),
+            ThreadNumbers::Each(_) => None,
         }
     }
 }

@@ -13,7 +13,7 @@ pub(super) struct ValueFacts {
     definitions: Vec<AssumedDefinition>,
     /// For each value, the first value with the same computation.
     same: Vec<Value>,
-    computed: HashMap<Computation, Value>,
+    computed: HashMap<PureComputation, Value>,
     /// The argument that each address was computed from.
     arguments: Vec<Option<u32>>,
     /// The array of dynamic size that each address was computed from.
@@ -27,7 +27,7 @@ pub(super) struct ValueFacts {
 
 /// A computation whose result does not depend on where it is computed.
 #[derive(PartialEq, Eq, Hash)]
-enum Computation {
+enum PureComputation {
     Constant(Type, u64),
     Special(Special),
     Binary(Binary, Value, Value),
@@ -75,9 +75,9 @@ impl ValueFacts {
         self.same.extend((self.same.len() as u32..n as u32).map(Value));
         let Some(result) = inst.results.first() else { return };
         let computation = match inst.op {
-            Op::Constant(bits) => Some(Computation::Constant(kernel.ty(*result), bits)),
-            Op::Special(special) => Some(Computation::Special(special)),
-            Op::Binary(op, a, b) => Some(Computation::Binary(op, self.same(a), self.same(b))),
+            Op::Constant(bits) => Some(PureComputation::Constant(kernel.ty(*result), bits)),
+            Op::Special(special) => Some(PureComputation::Special(special)),
+            Op::Binary(op, a, b) => Some(PureComputation::Binary(op, self.same(a), self.same(b))),
             _ => None,
         };
         if let Some(computation) = computation {

@@ -29,12 +29,12 @@ pub(super) struct Multiples {
     parameters: Vec<u32>,
     constants: HashMap<Value, u32>,
     /// The constructs around the current instruction.
-    open: Vec<Construct>,
+    open: Vec<NamedConstruct>,
     changed: bool,
 }
 
 /// A construct that `Break` or `Continue` may name.
-struct Construct {
+struct NamedConstruct {
     label: Label,
     results: Vec<Value>,
     /// The carried parameters, if it is a loop.
@@ -129,19 +129,23 @@ impl Multiples {
                 self.meet(*index, self.get(l.start).min(self.get(l.step)));
                 self.meet_all(carried, &l.inits);
                 self.meet_all(&inst.results, &l.inits);
-                self.open.push(Construct { label: l.label, results: inst.results.to_vec(), carried: carried.to_vec() });
+                self.open.push(NamedConstruct {
+                    label: l.label,
+                    results: inst.results.to_vec(),
+                    carried: carried.to_vec(),
+                });
                 self.enter(kernel, &l.body, &[carried, &inst.results]);
                 self.open.pop();
             }
             Op::Loop { label, inits, body } => {
                 self.meet_all(&body.parameters, inits);
                 let carried = body.parameters.to_vec();
-                self.open.push(Construct { label: *label, results: inst.results.to_vec(), carried });
+                self.open.push(NamedConstruct { label: *label, results: inst.results.to_vec(), carried });
                 self.enter(kernel, body, &[&body.parameters]);
                 self.open.pop();
             }
             Op::Block { label, body } => {
-                self.open.push(Construct { label: *label, results: inst.results.to_vec(), carried: Vec::new() });
+                self.open.push(NamedConstruct { label: *label, results: inst.results.to_vec(), carried: Vec::new() });
                 self.enter(kernel, body, &[&inst.results]);
                 self.open.pop();
             }

@@ -2,7 +2,7 @@
 //! memory. On targets with `cp.async` the copy bypasses registers, and a register holds the number
 //! of its group.
 //!
-//! A token is a list of [`InFlightCopy`]s, each a copy to one array: whether it was issued, its
+//! A token is a list of [`PendingCopy`]s, each a copy to one array: whether it was issued, its
 //! destination, and the loaded values. A variable for tokens has a [`CopySlot`] for each kind of
 //! copy that is ever assigned to it. To find these kinds, the code after the `let` is lowered. If
 //! this code assigns kinds that the first value does not have, the code is lowered again. So a
@@ -17,7 +17,7 @@ use super::captures::captures;
 use super::closure::Callable;
 use super::mem_layout::{MemLayout, align_of};
 use super::pack::Pack;
-use super::value::{Handle, LoweredPlace, MaybeConst, Storage, Val, View};
+use super::value::{LoweredPlace, MaybeConst, SharedHandle, Storage, Val, ViewValue};
 use crate::Scalar;
 use crate::hir::{self, Expr, Pattern, TypeId};
 use crate::ir::{self, Binary, Comparison, Inst, Op, Region, SharedId, Type, Values, WaitGroup};
@@ -29,7 +29,7 @@ const MAX_SCALARS_IN_FLIGHT: usize = 256;
 
 /// A copy in flight, if it was issued.
 #[derive(Clone, PartialEq, Debug)]
-pub(super) struct InFlightCopy {
+pub(super) struct PendingCopy {
     kind: CopyKind,
     /// Whether the copy was issued.
     issued: MaybeConst,
@@ -68,7 +68,7 @@ pub(super) struct CopySlot {
 
 /// A function, or a closure without captures, which can run later.
 #[derive(Clone, Debug)]
-pub(super) enum Conversion<'h> {
+pub(super) enum DeferredConversion<'h> {
     Function(hir::FunctionId),
     Closure { function: &'h hir::Function, parameters: &'h [Pattern], types: &'h [TypeId], body: &'h Expr },
 }
@@ -80,7 +80,7 @@ struct ThreadShare {
     exists: Option<MaybeConst>,
 }
 
-impl InFlightCopy {
+impl PendingCopy {
     pub(super) fn array(&self) -> SharedId {
         self.kind.array
     }
@@ -96,11 +96,11 @@ impl CopyKind {
         std::iter::once(Scalar::Bool).chain(prefix).chain(self.types.iter().copied()).map(Type::Scalar)
     }
 
-    fn copy(self, values: &mut dyn Iterator<Item = ir::Value>) -> Option<InFlightCopy> {
+    fn copy(self, values: &mut dyn Iterator<Item = ir::Value>) -> Option<PendingCopy> {
         let issued = MaybeConst::unknown(values.next()?);
         let prefix = values.take(self.prefix).collect();
         let data = values.take(self.types.len()).collect();
-        Some(InFlightCopy { kind: self, issued, prefix, data })
+        Some(PendingCopy { kind: self, issued, prefix, data })
     }
 }
 
@@ -109,7 +109,7 @@ impl<'h> Lowerer<'h> {
     /// a copy.
     pub(super) fn copy_async(&mut self, e: &Expr, to: &Val, from: &Val, map: Option<(&Val, TypeId)>) -> Val {
         let (Val::Shared(handle), Val::View(from)) = (to, from) else { return Val::Unit };
-        let Handle::Fixed { array, mem_layout, prefix } = handle else {
+        let SharedHandle::Fixed { array, mem_layout, prefix } = handle else {
             self.error_with_help(
                 e.span,
                 "`copy_async` cannot fill an array of dynamic size: the number of registers it needs is unknown",
@@ -131,7 +131,7 @@ impl<'h> Lowerer<'h> {
                 conversion: None,
                 grouped: true,
             };
-            return Val::Pending(vec![InFlightCopy {
+            return Val::Pending(vec![PendingCopy {
                 kind,
                 issued,
                 prefix: SmallVec::new(),
@@ -181,7 +181,7 @@ impl<'h> Lowerer<'h> {
         let (mem_layout, held, grouped) = (mem_layout.clone(), held.clone(), false);
         let kind =
             CopyKind { array: *array, mem_layout, held, prefix: prefix.len(), types, at_once: n, conversion, grouped };
-        Val::Pending(vec![InFlightCopy { kind, issued, prefix: prefix.clone(), data }])
+        Val::Pending(vec![PendingCopy { kind, issued, prefix: prefix.clone(), data }])
     }
 
     fn issued(&mut self) -> MaybeConst {
@@ -207,7 +207,7 @@ impl<'h> Lowerer<'h> {
         }
     }
 
-    fn complete(&mut self, span: Span, copy: &InFlightCopy) {
+    fn complete(&mut self, span: Span, copy: &PendingCopy) {
         let CopyKind { array, mem_layout, held, prefix, conversion, at_once: n, grouped, .. } = &copy.kind;
         if *grouped {
             self.builder.effect(Op::CopyWait(WaitGroup::UpTo(copy.data[0])));
@@ -218,7 +218,7 @@ impl<'h> Lowerer<'h> {
         if let Some(last) = shape.last_mut() {
             *last /= n;
         }
-        let handle = Handle::Fixed { array: *array, mem_layout: mem_layout.clone(), prefix: copy.prefix.clone() };
+        let handle = SharedHandle::Fixed { array: *array, mem_layout: mem_layout.clone(), prefix: copy.prefix.clone() };
         let shares = self.shares(&shape);
         if shares.is_empty() {
             return;
@@ -267,7 +267,7 @@ impl<'h> Lowerer<'h> {
     /// Applies a conversion to the scalars of an element.
     fn convert(&mut self, span: Span, conversion: u32, brought: &[ir::Value]) -> Values {
         let made = match self.tokens.conversion(conversion) {
-            Conversion::Function(id) => {
+            DeferredConversion::Function(id) => {
                 let Some(function) = self.program.functions.get(id.0 as usize) else { return Values::new() };
                 let frame = self.enter_function(function, None);
                 self.inliner.push(frame);
@@ -275,7 +275,7 @@ impl<'h> Lowerer<'h> {
                 self.inliner.pop();
                 self.inline(span, id, vec![element])
             }
-            Conversion::Closure { function, parameters, types, body } => {
+            DeferredConversion::Closure { function, parameters, types, body } => {
                 self.at(span);
                 let frame = self.enter_function(function, Some(self.builder.location));
                 self.inliner.push(frame);
@@ -295,13 +295,13 @@ impl<'h> Lowerer<'h> {
     fn conversion(&mut self, map: &Val) -> Option<u32> {
         let Val::Callable(index) = map else { return None };
         let found = match self.inliner.callable(*index) {
-            Callable::Function(id) => Conversion::Function(id),
+            Callable::Function(id) => DeferredConversion::Function(id),
             Callable::Closure { frame, parameters, types, body, .. } => {
                 if parameters.len() != 1 || captures(parameters, body) {
                     return None;
                 }
                 let function = self.inliner.function_of(frame)?;
-                Conversion::Closure { function, parameters, types, body }
+                DeferredConversion::Closure { function, parameters, types, body }
             }
         };
         Some(self.tokens.add_conversion(found))
@@ -335,7 +335,7 @@ impl<'h> Lowerer<'h> {
 
     /// Returns the scalars of an element of a view, in lanes where `exists` holds; zeros in other
     /// lanes and out of bounds.
-    fn load_where(&mut self, from: &View, indices: &[MaybeConst], exists: Option<MaybeConst>) -> Values {
+    fn load_where(&mut self, from: &ViewValue, indices: &[MaybeConst], exists: Option<MaybeConst>) -> Values {
         let mut inside = self.bounds_test(&from.extents, indices);
         if let Some(exists) = exists {
             inside = self.binary(Binary::And, Scalar::Bool, exists, inside);
@@ -348,7 +348,7 @@ impl<'h> Lowerer<'h> {
     }
 
     /// Marks `n` elements as undefined until they are stored.
-    fn poison(&mut self, to: &Handle, indices: &[MaybeConst], n: u32, exists: Option<MaybeConst>) {
+    fn poison(&mut self, to: &SharedHandle, indices: &[MaybeConst], n: u32, exists: Option<MaybeConst>) {
         let LoweredPlace::Memory { place, mem_layout, .. } = to.place(indices) else { return };
         let leaves = self.leaves_of(&mem_layout, 1);
         let Some(element) = leaves.iter().map(|(_, s)| *s).min_by_key(|s| s.bytes()) else { return };
@@ -424,13 +424,13 @@ impl<'h> Lowerer<'h> {
         let mut results = self.builder.emit(op, types).into_iter();
         let copies = kinds.into_iter().zip(issued).filter_map(|(kind, bits)| {
             let copy = kind.copy(&mut results)?;
-            Some(InFlightCopy { issued: MaybeConst { bits, ..copy.issued }, ..copy })
+            Some(PendingCopy { issued: MaybeConst { bits, ..copy.issued }, ..copy })
         });
         Val::Pending(copies.collect())
     }
 
     /// Makes an arm yield one copy of each kind; a missing copy is one that was not issued.
-    fn yield_flights(&mut self, arm: &mut Region, kinds: &[CopyKind], copies: &mut Vec<InFlightCopy>) {
+    fn yield_flights(&mut self, arm: &mut Region, kinds: &[CopyKind], copies: &mut Vec<PendingCopy>) {
         if arm.yielded().is_none() {
             return;
         }

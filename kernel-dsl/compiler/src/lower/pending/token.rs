@@ -1,11 +1,11 @@
 //! Variables that hold tokens: registers for each kind of copy that is ever assigned to them.
 
-use super::{Conversion, CopyKind, CopySlot};
+use super::{CopyKind, CopySlot, DeferredConversion};
 use crate::Scalar;
 use crate::hir::{self, LocalId, Pattern, Statement};
 use crate::ir::{self, Op, Type};
 use crate::lower::Lowerer;
-use crate::lower::storage::Binding;
+use crate::lower::storage::LocalBinding;
 use crate::lower::value::{Storage, Val};
 use std::collections::HashMap;
 
@@ -13,7 +13,7 @@ use std::collections::HashMap;
 #[derive(Clone, Default)]
 pub(in crate::lower) struct CopyTokens<'h> {
     /// The conversions of elements at the wait.
-    conversions: Vec<Conversion<'h>>,
+    conversions: Vec<DeferredConversion<'h>>,
     /// The number of variables so far.
     variables: u32,
     /// By variable, the kinds of copies that are assigned after the first value.
@@ -24,15 +24,17 @@ pub(in crate::lower) struct CopyTokens<'h> {
 
 impl<'h> CopyTokens<'h> {
     /// Returns the conversion with this number.
-    pub(super) fn conversion(&self, number: u32) -> Conversion<'h> {
+    pub(super) fn conversion(&self, number: u32) -> DeferredConversion<'h> {
         self.conversions[number as usize].clone()
     }
 
     /// Returns the number of a conversion; equal conversions share one.
-    pub(super) fn add_conversion(&mut self, conversion: Conversion<'h>) -> u32 {
-        let same = |c: &Conversion| match (c, &conversion) {
-            (Conversion::Function(a), Conversion::Function(b)) => a == b,
-            (Conversion::Closure { body: a, .. }, Conversion::Closure { body: b, .. }) => std::ptr::eq(*a, *b),
+    pub(super) fn add_conversion(&mut self, conversion: DeferredConversion<'h>) -> u32 {
+        let same = |c: &DeferredConversion| match (c, &conversion) {
+            (DeferredConversion::Function(a), DeferredConversion::Function(b)) => a == b,
+            (DeferredConversion::Closure { body: a, .. }, DeferredConversion::Closure { body: b, .. }) => {
+                std::ptr::eq(*a, *b)
+            }
             _ => false,
         };
         let known = self.conversions.iter().position(same);
@@ -106,7 +108,7 @@ impl<'h> Lowerer<'h> {
         });
         let storage = Storage::Pending { token, slots: slots.collect() };
         self.write_token(&storage, value);
-        self.frame_mut().bindings[id.0 as usize] = Binding::Variable(storage);
+        self.frame_mut().bindings[id.0 as usize] = LocalBinding::Variable(storage);
     }
 
     /// Assigns a token to a variable. Registers of copies that the token lacks become zero, so that

@@ -32,19 +32,19 @@ type Result<T> = std::result::Result<T, EvaluationStop>;
 
 /// Runs `region`, and returns the bits of the values `wanted`.
 pub fn run(kernel: &Kernel, region: &Region, wanted: &[Value]) -> Result<Vec<u64>> {
-    let mut machine = Machine { kernel, values: HashMap::new(), locals: HashMap::new(), fuel: MAX_INSTRUCTIONS };
+    let mut machine = TableEvaluator { kernel, values: HashMap::new(), locals: HashMap::new(), fuel: MAX_INSTRUCTIONS };
     machine.region(region)?;
     wanted.iter().map(|v| machine.get(*v)).collect()
 }
 
-struct Machine<'k> {
+struct TableEvaluator<'k> {
     kernel: &'k Kernel,
     values: HashMap<Value, u64>,
     locals: HashMap<LocalId, Vec<Option<u64>>>,
     fuel: u32,
 }
 
-impl Machine<'_> {
+impl TableEvaluator<'_> {
     fn get(&self, value: Value) -> Result<u64> {
         self.values.get(&value).copied().ok_or(EvaluationStop::NotConstant)
     }

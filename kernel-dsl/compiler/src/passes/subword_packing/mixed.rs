@@ -11,7 +11,7 @@ use smallvec::SmallVec;
 use std::collections::{HashMap, HashSet};
 
 /// The place of a small integer: a word, and the part of the word.
-pub(super) type WordPart = (Value, usize);
+pub(super) type SubwordLocation = (Value, usize);
 
 /// A byte of a word.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -22,21 +22,21 @@ pub(super) type Half = [Byte; 2];
 
 /// Makes mixed words.
 pub(super) struct Mixer {
-    parts: HashMap<Value, WordPart>,
+    parts: HashMap<Value, SubwordLocation>,
     packs: HashSet<WordParts>,
     /// Halves of words that are mixed from four words, by the two words of each half.
     wanted: HashMap<[Value; 2], Vec<Half>>,
     /// The halves that code before this point has made, each as the lower or the upper half of a
     /// word.
-    existing_halves: Halves,
+    existing_halves: HalfLocations,
 }
 
 /// Maps a half, by its source bytes, to the two bytes of the word that contains it now.
-pub(super) type Halves = HashMap<Half, Half>;
+pub(super) type HalfLocations = HashMap<Half, Half>;
 
 impl Mixer {
     /// Collects small integers that lie in words, and packs of them to mix.
-    pub fn new(parts: HashMap<Value, WordPart>, packs: Vec<WordParts>) -> Mixer {
+    pub fn new(parts: HashMap<Value, SubwordLocation>, packs: Vec<WordParts>) -> Mixer {
         let mut mixer = Mixer { parts, packs: HashSet::new(), wanted: HashMap::new(), existing_halves: HashMap::new() };
         for pack in packs {
             if let Some(bytes) = mixer.bytes(&pack).filter(|bytes| words(bytes).len() == 4) {
@@ -56,12 +56,12 @@ impl Mixer {
 
     /// Returns the current state for [`Mixer::leave`]. Code around a region cannot use the values
     /// of the region.
-    pub fn enter(&self) -> Halves {
+    pub fn enter(&self) -> HalfLocations {
         self.existing_halves.clone()
     }
 
     /// Restores the state from before a region.
-    pub fn leave(&mut self, outside: Halves) {
+    pub fn leave(&mut self, outside: HalfLocations) {
         self.existing_halves = outside;
     }
 

@@ -35,7 +35,7 @@ pub fn subword_packing(kernel: &mut Kernel) -> Result<(), Errors> {
     let choices = packs.iter().filter_map(|pack| {
         let sides = uses.chosen(pack)?;
         // Several parts of the pack may be the same select.
-        Some(Choice { pack: pack.clone(), sides, left: pack.iter().collect::<HashSet<_>>().len() })
+        Some(SelectPack { pack: pack.clone(), sides, left: pack.iter().collect::<HashSet<_>>().len() })
     });
     let choices = choices.collect();
     let constants = uses.constants;
@@ -360,13 +360,13 @@ struct Rewriter {
     words: HashMap<Value, (WordParts, Value)>,
     mixer: Mixer,
     /// The packs of selects.
-    choices: Vec<Choice>,
+    choices: Vec<SelectPack>,
     /// The replacements of the results of joins.
     replacements: HashMap<Value, Value>,
 }
 
 /// A pack of selects by one condition, which becomes one select.
-struct Choice {
+struct SelectPack {
     pack: WordParts,
     sides: [WordParts; 2],
     /// The number of selects of the pack that were not visited yet.

@@ -21,7 +21,7 @@ use smallvec::SmallVec;
 use std::collections::HashSet;
 
 /// A parsed block.
-pub(in crate::ptx) struct Read {
+pub(in crate::ptx) struct ParsedBlock {
     /// The module: one function, whose first registers are the operands.
     pub module: Module,
     pub effect: Effect,
@@ -32,7 +32,7 @@ pub(in crate::ptx) struct Read {
 }
 
 /// Parses the instructions of a block for `target`, in the newest PTX version.
-pub(in crate::ptx) fn inline(source: &InlineSource, target: TargetArchitecture) -> Result<Read, ParseErrors> {
+pub(in crate::ptx) fn inline(source: &InlineSource, target: TargetArchitecture) -> Result<ParsedBlock, ParseErrors> {
     let mut parser = ModuleParser::new(&source.text)?;
     parser.placeholders = true;
     (parser.module.target, parser.module.version) = (target, module::LATEST_KNOWN);
@@ -59,7 +59,7 @@ pub(in crate::ptx) fn inline(source: &InlineSource, target: TargetArchitecture) 
     let is_written = |i: usize| written.contains(&RegisterId { declaration: i as u32, number: 0 });
     let written = (0..operands.len()).map(is_written).collect();
     let ModuleParser { cursor, module, .. } = parser;
-    cursor.finish(Read { module, effect, named, written })
+    cursor.finish(ParsedBlock { module, effect, named, written })
 }
 
 /// The state of a block during parsing.
