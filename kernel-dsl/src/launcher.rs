@@ -175,17 +175,17 @@ pub struct ArgumentMemory<'a> {
     address: u64,
     shape: ArgumentShape,
     mutable: bool,
-    owner: Option<Owner<'a>>,
+    owner: Option<OwnerMetadata<'a>>,
     borrow: PhantomData<(&'a mut [u8], *mut u8)>,
 }
 
 /// Metadata that an owner attaches to its memory.
 #[derive(Clone, Copy)]
-struct Owner<'a>(&'a (dyn Any + Sync));
+struct OwnerMetadata<'a>(&'a (dyn Any + Sync));
 
-impl fmt::Debug for Owner<'_> {
+impl fmt::Debug for OwnerMetadata<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Owner")
+        f.write_str("OwnerMetadata")
     }
 }
 
@@ -257,12 +257,12 @@ impl<'a> ArgumentMemory<'a> {
     /// learns which parts are in use elsewhere. The launcher does not wait for a use that the owner
     /// does not record, before the memory is written or freed.
     pub unsafe fn owned_by(self, owner: &'a (dyn Any + Sync)) -> ArgumentMemory<'a> {
-        ArgumentMemory { owner: Some(Owner(owner)), ..self }
+        ArgumentMemory { owner: Some(OwnerMetadata(owner)), ..self }
     }
 
     /// Returns the owner's metadata if its type is `T`.
     pub fn owner<T: Any>(&self) -> Option<&'a T> {
-        self.owner.and_then(|Owner(owner)| (owner as &dyn Any).downcast_ref())
+        self.owner.and_then(|OwnerMetadata(owner)| (owner as &dyn Any).downcast_ref())
     }
 
     /// Returns the element type.

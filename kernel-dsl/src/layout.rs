@@ -1,7 +1,8 @@
 //! Shapes, strides and indices, shared by views and [`Shared`](crate::Shared) arrays.
 //!
-//! Invariant: [`Layout::element`] returns an offset only for an index within every extent. An
-//! offset is therefore below [`Layout::span`], the number of elements that the memory must hold.
+//! Invariant: [`StridedLayout::element`] returns an offset only for an index within every extent.
+//! An offset is therefore below [`StridedLayout::span`], the number of elements that the memory
+//! must hold.
 
 use std::fmt;
 
@@ -60,12 +61,12 @@ impl Position<5> for (usize, usize, usize, usize, usize) {
 
 /// The extent of each dimension, and the distance in elements between its neighboring indices.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Layout<const R: usize> {
+pub(crate) struct StridedLayout<const R: usize> {
     shape: [usize; R],
     stride: [usize; R],
 }
 
-impl<const R: usize> Layout<R> {
+impl<const R: usize> StridedLayout<R> {
     /// Makes a layout with contiguous rows.
     #[track_caller]
     pub fn packed(shape: [usize; R]) -> Self {
@@ -84,7 +85,7 @@ impl<const R: usize> Layout<R> {
             stride[d] =
                 inner.unwrap_or_else(|| panic!("an array of {} has more elements than a usize", IndexShape(&shape)));
         }
-        let layout = Layout { shape, stride };
+        let layout = StridedLayout { shape, stride };
         assert!(layout.checked_span().is_some(), "an array of {} has more elements than a usize", IndexShape(&shape));
         layout
     }
@@ -100,7 +101,7 @@ impl<const R: usize> Layout<R> {
     /// Makes a layout with any strides. Panics if the number of elements overflows.
     #[track_caller]
     pub fn strided(shape: [usize; R], stride: [usize; R]) -> Self {
-        let layout = Layout { shape, stride };
+        let layout = StridedLayout { shape, stride };
         assert!(layout.checked_span().is_some(), "an array of {} has more elements than a usize", IndexShape(&shape));
         layout
     }
@@ -155,15 +156,15 @@ impl<const R: usize> Layout<R> {
     pub fn offset(&self, at: [usize; R]) -> (usize, Self) {
         let first = at.iter().zip(&self.stride).fold(0, |sum: usize, (i, s)| sum.wrapping_add(i.wrapping_mul(*s)));
         let shape = std::array::from_fn(|d| self.shape[d].saturating_sub(at[d]));
-        (first, Layout { shape, stride: self.stride })
+        (first, StridedLayout { shape, stride: self.stride })
     }
 
     /// Returns the array at index `i` of the first dimension, with the offset of its first element;
     /// an empty array without an offset if `i` lies outside.
-    pub fn plane<const Q: usize>(&self, i: usize) -> (Option<usize>, Layout<Q>) {
+    pub fn plane<const Q: usize>(&self, i: usize) -> (Option<usize>, StridedLayout<Q>) {
         const { assert!(Q + 1 == R) }
         let inside = i < self.shape[0];
-        let layout = Layout {
+        let layout = StridedLayout {
             shape: std::array::from_fn(|d| if inside { self.shape[d + 1] } else { 0 }),
             stride: std::array::from_fn(|d| self.stride[d + 1]),
         };
@@ -171,11 +172,11 @@ impl<const R: usize> Layout<R> {
     }
 }
 
-impl Layout<2> {
+impl StridedLayout<2> {
     /// Returns the same elements with rows and columns exchanged.
     pub fn transposed(&self) -> Self {
         let ([rows, columns], [by_row, by_column]) = (self.shape, self.stride);
-        Layout { shape: [columns, rows], stride: [by_column, by_row] }
+        StridedLayout { shape: [columns, rows], stride: [by_column, by_row] }
     }
 }
 
@@ -200,29 +201,29 @@ mod tests {
 
     #[test]
     fn elements_count_row_by_row() {
-        let l = Layout::with_pitch([2, 3, 4], 5);
+        let l = StridedLayout::with_pitch([2, 3, 4], 5);
         assert_eq!((l.stride(), l.span()), ([15, 5, 1], 15 + 2 * 5 + 3 + 1));
         assert_eq!((l.element([1, 2, 3]), l.element([1, 3, 0])), (Some(28), None));
-        assert_eq!(Layout::packed([2, 0]).span(), 0);
+        assert_eq!(StridedLayout::packed([2, 0]).span(), 0);
     }
 
     #[test]
     fn offset_stops_at_the_end() {
-        let (first, left) = Layout::packed([4, 6]).offset([3, 9]);
+        let (first, left) = StridedLayout::packed([4, 6]).offset([3, 9]);
         assert_eq!((first, left.shape()), (27, [1, 0]));
         assert_eq!(left.element([0, 0]), None);
     }
 
     #[test]
     fn plane_past_the_end_has_no_element() {
-        let l = Layout::packed([2, 3]);
-        assert_eq!(l.plane::<1>(1), (Some(3), Layout::packed([3])));
-        assert_eq!(l.plane::<1>(2), (None, Layout::packed([0])));
+        let l = StridedLayout::packed([2, 3]);
+        assert_eq!(l.plane::<1>(1), (Some(3), StridedLayout::packed([3])));
+        assert_eq!(l.plane::<1>(2), (None, StridedLayout::packed([0])));
     }
 
     #[test]
     #[should_panic(expected = "more elements than a usize")]
     fn overflowing_counts_are_rejected() {
-        Layout::packed([usize::MAX, 2]);
+        StridedLayout::packed([usize::MAX, 2]);
     }
 }

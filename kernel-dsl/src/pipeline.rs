@@ -43,13 +43,13 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 
 /// The action that completes a copy.
-type Store = Box<dyn FnOnce()>;
+type CopyCompletion = Box<dyn FnOnce()>;
 
 /// The copies that a thread has issued.
 #[derive(Default)]
 struct Groups {
-    open: Vec<Store>,
-    closed: VecDeque<Vec<Store>>,
+    open: Vec<CopyCompletion>,
+    closed: VecDeque<Vec<CopyCompletion>>,
 }
 
 thread_local! {

@@ -4,7 +4,7 @@ use crate::atomic::{Atomic, AtomicInteger, atomics};
 use crate::block;
 use crate::element::{DeviceCopy, Element, ScalarElement};
 use crate::host::context::context;
-use crate::layout::{IndexShape, Layout, Position};
+use crate::layout::{IndexShape, Position, StridedLayout};
 use crate::pending::Pending;
 use crate::view::CopySource;
 use crate::wide::{self, ElementSpace};
@@ -42,7 +42,7 @@ use std::ptr::NonNull;
 pub struct Shared<T: DeviceCopy, const R: usize> {
     /// The first element. `None` for a handle that `at` made past the end.
     first: Option<NonNull<T>>,
-    layout: Layout<R>,
+    layout: StridedLayout<R>,
 }
 
 impl<T: DeviceCopy, const R: usize> Shared<T, R> {
@@ -50,7 +50,7 @@ impl<T: DeviceCopy, const R: usize> Shared<T, R> {
     #[must_use]
     #[track_caller]
     pub fn new(shape: [usize; R]) -> Self {
-        Self::with_layout("Shared::new", Layout::packed(shape))
+        Self::with_layout("Shared::new", StridedLayout::packed(shape))
     }
 
     /// Makes an array whose rows lie at the pitch with the fewest bank conflicts among the accesses
@@ -59,7 +59,7 @@ impl<T: DeviceCopy, const R: usize> Shared<T, R> {
     #[must_use]
     #[track_caller]
     pub fn padded(shape: [usize; R]) -> Self {
-        Self::with_layout("Shared::padded", Layout::packed(shape))
+        Self::with_layout("Shared::padded", StridedLayout::packed(shape))
     }
 
     /// Makes an array whose rows start `pitch` elements apart; `pitch` is at least the length of a
@@ -67,7 +67,7 @@ impl<T: DeviceCopy, const R: usize> Shared<T, R> {
     #[must_use]
     #[track_caller]
     pub fn with_pitch(shape: [usize; R], pitch: usize) -> Self {
-        Self::with_layout("Shared::with_pitch", Layout::with_pitch(shape, pitch))
+        Self::with_layout("Shared::with_pitch", StridedLayout::with_pitch(shape, pitch))
     }
 
     /// Makes an array whose rows are permuted in pieces of 16 bytes, so that eight lanes with
@@ -78,7 +78,7 @@ impl<T: DeviceCopy, const R: usize> Shared<T, R> {
     /// Values do not depend on it.
     #[track_caller]
     pub fn swizzled(shape: [usize; R]) -> Self {
-        Self::with_layout("Shared::swizzled", Layout::packed(shape))
+        Self::with_layout("Shared::swizzled", StridedLayout::packed(shape))
     }
 
     /// Makes an array whose shape the launch evaluates. The extents are computed from the kernel's
@@ -88,7 +88,7 @@ impl<T: DeviceCopy, const R: usize> Shared<T, R> {
     /// bytes; [`cast`](Self::cast) can. In PTX: `.extern .shared`, with extents in registers.
     #[track_caller]
     pub fn dynamic(shape: [usize; R]) -> Self {
-        Self::with_layout("Shared::dynamic", Layout::packed(shape))
+        Self::with_layout("Shared::dynamic", StridedLayout::packed(shape))
     }
 
     /// Makes an array of this shape on the bytes of `other`, from its first element on, for use
@@ -104,7 +104,7 @@ impl<T: DeviceCopy, const R: usize> Shared<T, R> {
     where
         T: Element,
     {
-        let layout = Layout::packed(shape);
+        let layout = StridedLayout::packed(shape);
         let (needed, there) = (layout.span() * size_of::<T>(), other.layout.span() * size_of::<U>());
         assert!(needed <= there, "an array of {needed} bytes does not fit over one of {there} bytes");
         Shared { first: other.first.map(cast_elements), layout }
@@ -125,7 +125,7 @@ impl<T: DeviceCopy, const R: usize> Shared<T, R> {
     }
 
     #[track_caller]
-    fn with_layout(constructor: &'static str, layout: Layout<R>) -> Self {
+    fn with_layout(constructor: &'static str, layout: StridedLayout<R>) -> Self {
         let first = context(constructor).shared_array(layout.shape().into(), layout.span());
         Shared { first: Some(first), layout }
     }

@@ -13,7 +13,7 @@ pub use strided::{CopySource, Strided, StridedMut};
 use crate::atomic::{Atomic, AtomicInteger, atomics};
 use crate::element::{Element, ScalarElement};
 use crate::launcher::{self, Argument, ArgumentMemory, ValueArgument};
-use crate::layout::{IndexShape, Layout, Position};
+use crate::layout::{IndexShape, Position, StridedLayout};
 use crate::wide::{self, ElementSpace};
 use std::ops::{Index, IndexMut};
 use std::ptr::NonNull;
@@ -29,7 +29,7 @@ use std::ptr::NonNull;
 pub struct View<T: Element, const R: usize> {
     /// The first element. `None` for a view that `at` made past the end.
     first: Option<NonNull<T>>,
-    layout: Layout<R>,
+    layout: StridedLayout<R>,
     /// The device that owns the memory, as [`ArgumentMemory::device`] returns it.
     device: u64,
 }
@@ -45,7 +45,7 @@ pub struct View<T: Element, const R: usize> {
 pub struct ViewMut<T: Element, const R: usize> {
     /// The first element. `None` for a view that `at` made past the end.
     first: Option<NonNull<T>>,
-    layout: Layout<R>,
+    layout: StridedLayout<R>,
     /// The device that owns the memory, as [`ArgumentMemory::device`] returns it.
     device: u64,
 }
@@ -81,7 +81,7 @@ macro_rules! view {
             /// If the number of elements overflows, or if the last stride must be 1 and is not.
             pub unsafe fn on_device(device: u64, address: u64, shape: [usize; R], strides: [usize; R]) -> Self {
                 let first = std::ptr::with_exposed_provenance_mut(address as usize);
-                Self { first: NonNull::new(first), layout: Layout::$layout(shape, strides), device }
+                Self { first: NonNull::new(first), layout: StridedLayout::$layout(shape, strides), device }
             }
         }
 
@@ -245,7 +245,7 @@ macro_rules! contiguous {
 
             /// Returns a view without elements.
             pub(crate) fn empty() -> Self {
-                Self { first: None, layout: Layout::packed([0; R]), device: HOST }
+                Self { first: None, layout: StridedLayout::packed([0; R]), device: HOST }
             }
 
             /// Returns the same array with a stride in every dimension. Nothing is loaded.
@@ -374,8 +374,8 @@ impl<T: Element, const R: usize> ViewMut<T, R> {
 }
 
 #[track_caller]
-fn host_layout<const R: usize>(elements: usize, shape: [usize; R]) -> Layout<R> {
-    let layout = Layout::packed(shape);
+fn host_layout<const R: usize>(elements: usize, shape: [usize; R]) -> StridedLayout<R> {
+    let layout = StridedLayout::packed(shape);
     assert!(layout.span() <= elements, "a view of {} over {elements} elements", IndexShape(&shape));
     layout
 }

@@ -10,7 +10,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 /// One thread of an emulated launch.
-pub(crate) struct Context {
+pub(crate) struct EmulatedThread {
     /// Index in the block in x, y, z.
     pub thread: [usize; 3],
     /// Linear index in the block, with x fastest.
@@ -27,7 +27,7 @@ pub(crate) struct Context {
     pub arrays: Cell<usize>,
 }
 
-impl Context {
+impl EmulatedThread {
     /// Returns the number of threads of a block.
     pub fn threads(&self) -> usize {
         self.block_dim.iter().product()
@@ -71,11 +71,11 @@ impl Context {
 }
 
 thread_local! {
-    static CONTEXT: RefCell<Option<Rc<Context>>> = const { RefCell::new(None) };
+    static CONTEXT: RefCell<Option<Rc<EmulatedThread>>> = const { RefCell::new(None) };
 }
 
 /// Calls `run` with `context` as the context of the calling OS thread.
-pub(super) fn enter<R>(context: Context, run: impl FnOnce() -> R) -> R {
+pub(super) fn enter<R>(context: EmulatedThread, run: impl FnOnce() -> R) -> R {
     crate::pipeline::discard_copies();
     CONTEXT.set(Some(Rc::new(context)));
     let result = run();
@@ -84,13 +84,13 @@ pub(super) fn enter<R>(context: Context, run: impl FnOnce() -> R) -> R {
 }
 
 /// Returns the thread's context; `None` outside a launch.
-pub(crate) fn current() -> Option<Rc<Context>> {
+pub(crate) fn current() -> Option<Rc<EmulatedThread>> {
     CONTEXT.with_borrow(Clone::clone)
 }
 
 /// Returns the thread's context, for `operation`. Panics outside a launch.
 #[track_caller]
-pub(crate) fn context(operation: &str) -> Rc<Context> {
+pub(crate) fn context(operation: &str) -> Rc<EmulatedThread> {
     current().unwrap_or_else(|| {
         panic!(
             "`{operation}` was called outside of a kernel: launch the kernel on a device, \

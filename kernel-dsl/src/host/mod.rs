@@ -40,8 +40,8 @@ mod slice;
 
 pub use slice::SliceMut;
 
-use context::Context;
-use monitor::{Canceled, Failure, Monitor};
+use context::EmulatedThread;
+use monitor::{BlockFailure, Canceled, Monitor};
 use std::any::Any;
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -95,12 +95,12 @@ fn run_block(
     block: [usize; 3],
     threads: usize,
     kernel: &(impl Fn() + Sync),
-) -> Result<(), Failure> {
+) -> Result<(), BlockFailure> {
     let monitor = Arc::new(Monitor::new(threads));
     std::thread::scope(|scope| {
         for index in 0..threads {
             let thread = unravel(index, block);
-            let context = Context {
+            let context = EmulatedThread {
                 thread,
                 index,
                 block: at,
@@ -112,7 +112,7 @@ fn run_block(
             let name = format!("thread {thread:?} of block {at:?}");
             if let Err(e) = std::thread::Builder::new().name(name).spawn_scoped(scope, || run_thread(context, kernel)) {
                 let message = format!("the system gave {index} of the block's {threads} threads: {e}");
-                monitor.fail(Failure { thread: None, message });
+                monitor.fail(BlockFailure { thread: None, message });
                 break;
             }
         }
@@ -120,7 +120,7 @@ fn run_block(
     monitor.failure().map_or(Ok(()), Err)
 }
 
-fn run_thread(context: Context, kernel: &impl Fn()) {
+fn run_thread(context: EmulatedThread, kernel: &impl Fn()) {
     let (index, monitor) = (context.index, context.monitor.clone());
     // An unfinished change after a panic lies in the block's memory. A failed block's results reach
     // the caller only through its own slices, which are plain data.
@@ -128,7 +128,7 @@ fn run_thread(context: Context, kernel: &impl Fn()) {
     if let Err(payload) = outcome
         && !payload.is::<Canceled>()
     {
-        monitor.fail(Failure { thread: Some(index), message: text(&*payload) });
+        monitor.fail(BlockFailure { thread: Some(index), message: text(&*payload) });
     }
     monitor.end(index);
 }
@@ -143,7 +143,7 @@ fn text(payload: &(dyn Any + Send)) -> String {
     text.unwrap_or("a panic without a message").to_string()
 }
 
-fn describe(failure: &Failure, at: [usize; 3], block: [usize; 3]) -> String {
+fn describe(failure: &BlockFailure, at: [usize; 3], block: [usize; 3]) -> String {
     let [x, y, z] = at;
     let message = &failure.message;
     match failure.thread.map(|t| unravel(t, block)) {

@@ -38,7 +38,7 @@ pub(super) struct Canceled;
 /// The reason why a block failed, and the thread that failed, if a single thread caused the
 /// failure.
 #[derive(Clone, Debug)]
-pub(super) struct Failure {
+pub(super) struct BlockFailure {
     pub thread: Option<usize>,
     pub message: String,
 }
@@ -79,7 +79,7 @@ struct BlockState {
     /// warp's lanes read the offers before their next meeting.
     last_offers: Vec<Arc<[Offer]>>,
     arrays: Vec<MonitoredArray>,
-    failure: Option<Failure>,
+    failure: Option<BlockFailure>,
 }
 
 /// The threads of one block, by index.
@@ -203,21 +203,21 @@ impl Monitor {
                 Status::Ended | Status::Running => "has left the kernel".to_string(),
             }
         );
-        self.fail_in(state, Failure { thread: None, message });
+        self.fail_in(state, BlockFailure { thread: None, message });
     }
 
     /// Fails the block, unless it has failed already: all threads that wait unwind.
-    pub(super) fn fail(&self, failure: Failure) {
+    pub(super) fn fail(&self, failure: BlockFailure) {
         self.fail_in(&mut self.lock(), failure);
     }
 
-    fn fail_in(&self, state: &mut BlockState, failure: Failure) {
+    fn fail_in(&self, state: &mut BlockState, failure: BlockFailure) {
         state.failure.get_or_insert(failure);
         self.wake.iter().for_each(Condvar::notify_all);
     }
 
     /// Returns the block's failure, if it failed.
-    pub(super) fn failure(&self) -> Option<Failure> {
+    pub(super) fn failure(&self) -> Option<BlockFailure> {
         self.lock().failure.clone()
     }
 

@@ -4,7 +4,7 @@
 use super::{HOST, View, ViewMut};
 use crate::atomic::{Atomic, AtomicInteger, atomics};
 use crate::element::{Element, ScalarElement};
-use crate::layout::{Layout, Position};
+use crate::layout::{Position, StridedLayout};
 use crate::wide::ElementSpace;
 use std::ops::IndexMut;
 use std::ptr::NonNull;
@@ -19,7 +19,7 @@ use std::ptr::NonNull;
 pub struct Strided<T: Element, const R: usize> {
     /// The first element. `None` for a view that `at` made past the end.
     pub(super) first: Option<NonNull<T>>,
-    pub(super) layout: Layout<R>,
+    pub(super) layout: StridedLayout<R>,
     /// The device that owns the memory, as
     /// [`ArgumentMemory::device`](crate::launcher::ArgumentMemory::device) returns it.
     pub(super) device: u64,
@@ -34,7 +34,7 @@ pub struct Strided<T: Element, const R: usize> {
 pub struct StridedMut<T: Element, const R: usize> {
     /// The first element. `None` for a view that `at` made past the end.
     pub(super) first: Option<NonNull<T>>,
-    pub(super) layout: Layout<R>,
+    pub(super) layout: StridedLayout<R>,
     /// The device that owns the memory, as
     /// [`ArgumentMemory::device`](crate::launcher::ArgumentMemory::device) returns it.
     pub(super) device: u64,
@@ -109,8 +109,8 @@ impl<T: Element, const R: usize> StridedMut<T, R> {
 }
 
 #[track_caller]
-fn host_layout<const R: usize>(elements: usize, shape: [usize; R], strides: [usize; R]) -> Layout<R> {
-    let layout = Layout::strided(shape, strides);
+fn host_layout<const R: usize>(elements: usize, shape: [usize; R], strides: [usize; R]) -> StridedLayout<R> {
+    let layout = StridedLayout::strided(shape, strides);
     assert!(layout.span() <= elements, "a view of {} elements does not fit into {elements} elements", layout.span());
     layout
 }
