@@ -14,7 +14,7 @@ use crate::observe::precision::Precision;
 use crate::observe::profile::{Counters, MemoryProfile};
 use crate::observe::provenance::Tracer;
 use crate::observe::reached::ReachedInstructions;
-use crate::observe::trace::{Recorder, Trace};
+use crate::observe::trace::{Trace, TraceRecorder};
 use crate::options::{Binding, Checks, Deadline, Launch, Options, Outcome};
 use crate::parallel;
 use crate::program::Program;
@@ -52,7 +52,7 @@ impl Program {
         there("thread", "block", thread, threads)?;
         let [x, y, _] = self.block.max_extents();
         let linear = thread[0] + x * (thread[1] + y * thread[2]);
-        let mut recorder = Recorder::new(block, linear / 32, linear as usize % 32, limit, self.code.slots);
+        let mut recorder = TraceRecorder::new(block, linear / 32, linear as usize % 32, limit, self.code.slots);
         let outcome = self.run_observed(launch, Some(&mut recorder))?;
         Ok((outcome, recorder.trace(self, thread)))
     }

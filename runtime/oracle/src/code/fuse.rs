@@ -19,7 +19,7 @@ use kernel_dsl_compiler::ir::Binary;
 
 /// Finds the fusible sequences of `code`.
 pub fn fuse(code: &mut Code, kinds: &RegisterClasses) {
-    let finder = Finder { code, kinds, reads: reads(code), jump_targets: jump_targets(code) };
+    let finder = SequenceFinder { code, kinds, reads: reads(code), jump_targets: jump_targets(code) };
     let runs: Vec<(usize, Fused)> = (0..code.insts.len()).filter_map(|pc| finder.run(pc)).collect();
     code.quick = code.insts.clone();
     for (first, fused) in runs {
@@ -61,14 +61,14 @@ enum OperandSource<'c> {
 }
 
 /// A search for fusible sequences.
-struct Finder<'c> {
+struct SequenceFinder<'c> {
     code: &'c Code,
     kinds: &'c RegisterClasses,
     reads: Vec<u32>,
     jump_targets: Vec<bool>,
 }
 
-impl Finder<'_> {
+impl SequenceFinder<'_> {
     /// Returns the sequence with the arithmetic instruction at `pc`, and the index of its first
     /// instruction.
     fn run(&self, pc: usize) -> Option<(usize, Fused)> {

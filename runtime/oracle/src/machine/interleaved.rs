@@ -43,7 +43,7 @@ pub struct SuspendedBlock {
 }
 
 /// A launch that runs interleaved at a tier of checks.
-struct Grid<'a, 'p, 'm, const TIER: u8> {
+struct InterleavedLaunch<'a, 'p, 'm, const TIER: u8> {
     machine: &'a mut Machine<'p, 'm>,
     /// The block that has begun before blocks ran interleaved; the first number is its own.
     begun: Option<SuspendedBlock>,
@@ -65,7 +65,7 @@ impl Machine<'_, '_> {
     fn interleave<const TIER: u8>(&mut self, begun: Option<SuspendedBlock>, numbers: impl Iterator<Item = u64>) {
         let resident = if self.options.cooperative { usize::MAX } else { MAX_RESIDENT_BLOCKS as usize };
         let mut interleaver = Interleaver::new(self.options.schedule, resident);
-        interleaver.run(&mut Grid::<TIER> { machine: self, begun }, numbers);
+        interleaver.run(&mut InterleavedLaunch::<TIER> { machine: self, begun }, numbers);
     }
 
     /// Suspends the running block, which waits for blocks that have not begun. From now on, blocks
@@ -185,7 +185,7 @@ impl Machine<'_, '_> {
     }
 }
 
-impl<const TIER: u8> RunningGrid for Grid<'_, '_, '_, TIER> {
+impl<const TIER: u8> RunningGrid for InterleavedLaunch<'_, '_, '_, TIER> {
     type Block = SuspendedBlock;
 
     fn begin(&mut self, number: u64) -> SuspendedBlock {

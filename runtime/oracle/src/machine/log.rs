@@ -7,13 +7,13 @@ use kernel_dsl_compiler::Scalar;
 use runtime_ptx::printf::{Arguments, format};
 
 /// The values of one thread.
-struct Values<'a> {
+struct ThreadValues<'a> {
     rest: std::slice::Iter<'a, (FrameRegister, Scalar)>,
     rows: &'a [Row],
     lane: usize,
 }
 
-impl Arguments for Values<'_> {
+impl Arguments for ThreadValues<'_> {
     fn next(&mut self, _: u64) -> Option<u64> {
         let (from, ty) = self.rest.next()?;
         let bits = from.get(self.rows, self.lane);
@@ -29,7 +29,7 @@ impl Arguments for Values<'_> {
 impl Log {
     /// Returns the text of lane `lane`, with its line break.
     pub fn text(&self, warp: &Warp, lane: usize) -> Vec<u8> {
-        let mut values = Values { rest: self.values.iter(), rows: &warp.rows, lane };
+        let mut values = ThreadValues { rest: self.values.iter(), rows: &warp.rows, lane };
         format(self.format.as_bytes(), &mut values).map(|(text, _)| text).unwrap_or_default()
     }
 }

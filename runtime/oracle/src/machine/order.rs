@@ -66,7 +66,7 @@ struct Carried {
 
 /// Released accesses that lanes of a warp have read and may acquire.
 #[derive(Clone, Copy, Debug)]
-struct Read {
+struct ReadReleases {
     past: ReleasedAccesses,
     reach: AcquiringThreads,
     lanes: u32,
@@ -145,7 +145,7 @@ struct WarpClock {
     /// The last fences of the warp's lanes: of any scope, and of a scope beyond the block.
     fenced: [Vec<Fenced>; 2],
     /// Released accesses that lanes have read since their last fences.
-    read: Vec<Read>,
+    read: Vec<ReadReleases>,
     /// Accesses that lanes have acquired.
     known: Vec<AcquiredAccesses>,
 }
@@ -264,7 +264,7 @@ impl AccessOrder {
             carried.retain(|carried| carried.reach.includes(block, true));
         }
         for Carried { past, reach } in &*carried {
-            read(&mut own.read, Read { past: *past, reach: *reach, lanes: 1 << lane });
+            read(&mut own.read, ReadReleases { past: *past, reach: *reach, lanes: 1 << lane });
         }
     }
 
@@ -322,8 +322,8 @@ fn merge(to: &mut Vec<Carried>, of: Carried) {
 }
 
 /// Adds accesses read by lanes to `to`.
-fn read(to: &mut Vec<Read>, of: Read) {
-    let like = |read: &&mut Read| read.reach == of.reach && read.past.is_like(&of.past);
+fn read(to: &mut Vec<ReadReleases>, of: ReadReleases) {
+    let like = |read: &&mut ReadReleases| read.reach == of.reach && read.past.is_like(&of.past);
     match to.iter_mut().filter(like).find(|read| read.lanes == of.lanes || read.past.at == of.past.at) {
         Some(same) if same.lanes == of.lanes => same.past.at = same.past.at.max(of.past.at),
         Some(same) => same.lanes |= of.lanes,

@@ -14,7 +14,7 @@ versions! {
     /// Adds the terms of `dims` to the word index of each lane, and returns lanes out of bounds.
     fn add_dims(rows: &[Row], words: &mut [u32; LANES], dims: &[SharedDim]) -> u32;
     /// `to` ← the words of shared memory.
-    fn gather_words(rows: &mut [Row], to: u32, memory: &[u32; SHARED_WORDS], words: Words);
+    fn gather_words(rows: &mut [Row], to: u32, memory: &[u32; SHARED_WORDS], words: SharedWords);
 }
 
 /// Lanes of half a warp: the usual row length of a tile is 16 or 32.
@@ -22,7 +22,7 @@ pub(super) const HALF: usize = LANES / 2;
 
 /// The arrangement in shared memory of the words that a warp's lanes access.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Pattern {
+pub(super) enum WordArrangement {
     /// The lanes of each half have one word.
     Same,
     /// The lanes of each half have consecutive words.
@@ -37,20 +37,20 @@ pub(super) enum Pattern {
 pub struct Memo {
     /// Words, by lane.
     words: [u32; LANES],
-    pattern: Pattern,
+    pattern: WordArrangement,
     /// Lanes beyond an extent.
     beyond: u32,
 }
 
 /// The words of shared memory that lanes access: `first` plus `relative`.
 #[derive(Clone, Copy)]
-pub(crate) struct Words<'a> {
+pub(crate) struct SharedWords<'a> {
     relative: &'a [u32; LANES],
-    pub(super) pattern: Pattern,
+    pub(super) pattern: WordArrangement,
     first: u32,
 }
 
-impl Words<'_> {
+impl SharedWords<'_> {
     /// Returns the word of lane `lane`.
     #[inline(always)]
     pub(super) fn of(self, lane: usize) -> u32 {
@@ -86,37 +86,37 @@ fn add_dim(rows: &[Row], words: &mut [u32; LANES], dim: SharedDim) -> u32 {
     if beyond { mask(|l| index[l] >= dim.extent) } else { 0 }
 }
 
-fn pattern(words: &[u32; LANES]) -> Pattern {
+fn pattern(words: &[u32; LANES]) -> WordArrangement {
     let halves = [&words[..HALF], &words[HALF..]];
     if halves.iter().all(|half| half.iter().all(|word| *word == half[0])) {
-        Pattern::Same
+        WordArrangement::Same
     } else if halves.iter().all(|half| half.windows(2).all(|pair| pair[0].checked_add(1) == Some(pair[1]))) {
-        Pattern::Row
+        WordArrangement::Row
     } else {
-        Pattern::Other
+        WordArrangement::Other
     }
 }
 
 #[inline(always)]
-fn gather_words(rows: &mut [Row], to: u32, memory: &[u32; SHARED_WORDS], words: Words) {
+fn gather_words(rows: &mut [Row], to: u32, memory: &[u32; SHARED_WORDS], words: SharedWords) {
     let to = u32::lanes_mut(rows, to as usize);
     let word = |l: usize| memory[usize::from(words.of(l) as u16)];
     let half = |l: usize| memory.get(words.of(l) as usize..)?.first_chunk::<HALF>();
     match words.pattern {
-        Pattern::Same => {
+        WordArrangement::Same => {
             let (low, high) = (word(0), word(HALF));
             to[..HALF].fill(low);
             to[HALF..].fill(high);
             return;
         }
-        Pattern::Row => {
+        WordArrangement::Row => {
             if let (Some(low), Some(high)) = (half(0), half(HALF)) {
                 to[..HALF].copy_from_slice(low);
                 to[HALF..].copy_from_slice(high);
                 return;
             }
         }
-        Pattern::Other => {}
+        WordArrangement::Other => {}
     }
     (0..LANES).for_each(|l| to[l] = word(l));
 }
@@ -139,7 +139,7 @@ pub(super) fn split_words<'a>(
     memos: &'a mut [Option<Box<Memo>>],
     lanes: u32,
     split: &Split,
-) -> Option<Words<'a>> {
+) -> Option<SharedWords<'a>> {
     let memo = &mut memos[split.memo as usize];
     if memo.is_none() {
         *memo = Some(Box::new(Memo::new(simd, rows, split.first, &split.fixed)));
@@ -154,7 +154,7 @@ pub(super) fn split_words<'a>(
         }
         first = first.wrapping_add(index.wrapping_mul(dim.stride));
     }
-    (memo.beyond & lanes == 0).then_some(Words { relative: &memo.words, pattern: memo.pattern, first })
+    (memo.beyond & lanes == 0).then_some(SharedWords { relative: &memo.words, pattern: memo.pattern, first })
 }
 
 /// Returns the words that the lanes access. Returns `None` if a lane is out of bounds, or if the
@@ -168,7 +168,7 @@ fn locate<'a>(
     to: &'a mut [u32; LANES],
     lanes: u32,
     access: &AccessOp,
-) -> Option<Words<'a>> {
+) -> Option<SharedWords<'a>> {
     let AccessLocation::Shared { offset, dims, swizzle: None, .. } = &access.place else { return None };
     if let Some(split) = &access.split {
         return split_words(simd, rows, memos, lanes, split);
@@ -178,7 +178,7 @@ fn locate<'a>(
     }
     *to = [offset / 4; LANES];
     let beyond = simd.add_dims(rows, to, dims);
-    (beyond & lanes == 0).then_some(Words { relative: to, pattern: Pattern::Other, first: 0 })
+    (beyond & lanes == 0).then_some(SharedWords { relative: to, pattern: WordArrangement::Other, first: 0 })
 }
 
 impl Machine<'_, '_> {
@@ -215,7 +215,7 @@ impl Machine<'_, '_> {
         let mut store = |l: usize| self.shared[usize::from(words.of(l) as u16)] = values[l];
         if lanes != FULL {
             lanes_of(lanes).for_each(&mut store);
-        } else if words.pattern == Pattern::Row && low.max(high) <= SHARED_WORDS - HALF {
+        } else if words.pattern == WordArrangement::Row && low.max(high) <= SHARED_WORDS - HALF {
             self.shared[low..low + HALF].copy_from_slice(&values[..HALF]);
             self.shared[high..high + HALF].copy_from_slice(&values[HALF..]);
         } else {
@@ -228,7 +228,7 @@ impl Machine<'_, '_> {
 /// Records the stores of `lanes` if none races and no two go to one element. Returns whether they
 /// were recorded.
 #[inline(always)]
-fn store_is_clean(cells: &mut [Cell; PAGE], clock: Clock, stamp: Stamp, lanes: u32, words: Words) -> bool {
+fn store_is_clean(cells: &mut [Cell; PAGE], clock: Clock, stamp: Stamp, lanes: u32, words: SharedWords) -> bool {
     // Ascending words are distinct.
     let mut next = 0;
     if !lanes_of(lanes).all(|l| words.of(l) >= std::mem::replace(&mut next, words.of(l) + 1)) {
@@ -244,16 +244,22 @@ fn store_is_clean(cells: &mut [Cell; PAGE], clock: Clock, stamp: Stamp, lanes: u
 
 /// Records the loads of `lanes` and returns whether they are free of races and initialized.
 #[inline(always)]
-pub(super) fn load_is_clean(cells: &mut [Cell; PAGE], clock: &Clock, stamp: Stamp, lanes: u32, words: Words) -> bool {
+pub(super) fn load_is_clean(
+    cells: &mut [Cell; PAGE],
+    clock: &Clock,
+    stamp: Stamp,
+    lanes: u32,
+    words: SharedWords,
+) -> bool {
     let twice = words.relative[0] == words.relative[HALF];
     let first = words.of(0) as usize % PAGE;
     let by = |lane: usize| stamp.thread_plus(lane as u32);
     match words.pattern {
-        Pattern::Same if lanes == FULL => {
+        WordArrangement::Same if lanes == FULL => {
             let low = cells[first].load_is_clean(clock, by(0), by(HALF - 1));
             low & (twice || cells[words.of(HALF) as usize % PAGE].load_is_clean(clock, by(HALF), by(LANES - 1)))
         }
-        Pattern::Row if lanes == FULL && twice && first + HALF <= PAGE => {
+        WordArrangement::Row if lanes == FULL && twice && first + HALF <= PAGE => {
             let mut well = true;
             for (lane, cell) in cells[first..first + HALF].iter_mut().enumerate() {
                 well &= cell.load_is_clean(clock, by(lane), by(HALF + lane));

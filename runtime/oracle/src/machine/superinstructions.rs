@@ -5,7 +5,7 @@ use crate::code::SHARED_WORDS;
 use crate::code::frame::{FULL, LANES, LaneWord as _, Row};
 use crate::code::{CodeOperand, F32Operator, Fused, LocalElement, SharedWord, UniformLoop};
 use crate::machine::shadow::{Clock, Stamp};
-use crate::machine::shared_fast_path::{HALF, Pattern, load_is_clean, split_words};
+use crate::machine::shared_fast_path::{HALF, WordArrangement, load_is_clean, split_words};
 use crate::machine::{ACCESSES, ALL, Machine, Warp};
 
 /// The location of an operand's lanes.
@@ -33,7 +33,7 @@ enum Walk {
 
 impl Walk {
     #[inline(always)]
-    fn lanes<'a>(self, rows: &'a [Row], memory: &'a [u32; SHARED_WORDS], iteration: u32) -> Lanes<'a> {
+    fn lanes<'a>(self, rows: &'a [Row], memory: &'a [u32; SHARED_WORDS], iteration: u32) -> OperandLanes<'a> {
         match self {
             Walk::Row(row) => LaneSource::Row(row).lanes(rows, memory),
             Walk::Words(low, high, on) => {
@@ -41,7 +41,7 @@ impl Walk {
             }
             Walk::Same(low, high, on) => {
                 let word = |first: u32| memory[usize::from(first.wrapping_add(iteration.wrapping_mul(on)) as u16)];
-                Lanes::Same([word(low), word(high)])
+                OperandLanes::Same([word(low), word(high)])
             }
         }
     }
@@ -49,31 +49,31 @@ impl Walk {
 
 /// The lanes of an operand, by halves of the warp.
 #[derive(Clone, Copy)]
-enum Lanes<'a> {
+enum OperandLanes<'a> {
     Rows([&'a [u32; HALF]; 2]),
     Same([u32; 2]),
 }
 
 impl LaneSource {
     #[inline(always)]
-    fn lanes<'a>(self, rows: &'a [Row], memory: &'a [u32; SHARED_WORDS]) -> Lanes<'a> {
+    fn lanes<'a>(self, rows: &'a [Row], memory: &'a [u32; SHARED_WORDS]) -> OperandLanes<'a> {
         let (low, high) = match self {
             LaneSource::Row(row) => u32::lanes(rows, row as usize).split_at(HALF),
             LaneSource::Words(low, high) => (&memory[low as usize..], &memory[high as usize..]),
-            LaneSource::Same(low, high) => return Lanes::Same([low, high]),
+            LaneSource::Same(low, high) => return OperandLanes::Same([low, high]),
         };
         let half = |words: &'a [u32]| words.first_chunk().expect("the source has whole halves");
-        Lanes::Rows([half(low), half(high)])
+        OperandLanes::Rows([half(low), half(high)])
     }
 }
 
-impl Lanes<'_> {
+impl OperandLanes<'_> {
     /// Returns the lanes of half `h`.
     #[inline(always)]
     fn half(self, h: usize) -> [u32; HALF] {
         match self {
-            Lanes::Rows(halves) => *halves[h],
-            Lanes::Same(values) => [values[h]; HALF],
+            OperandLanes::Rows(halves) => *halves[h],
+            OperandLanes::Same(values) => [values[h]; HALF],
         }
     }
 }
@@ -90,19 +90,25 @@ fn each(f: impl Fn(usize) -> f32) -> [u32; HALF] {
 
 /// Returns `a` · `b` + `c` in half `h` of the warp.
 #[inline(always)]
-fn mul_add(h: usize, a: Lanes<'_>, b: Lanes<'_>, c: [u32; HALF]) -> [u32; HALF] {
+fn mul_add(h: usize, a: OperandLanes<'_>, b: OperandLanes<'_>, c: [u32; HALF]) -> [u32; HALF] {
     let of = f32::from_bits;
     match (a, b) {
-        (Lanes::Rows(a), Lanes::Rows(b)) => each(|l| of(a[h][l]).mul_add(of(b[h][l]), of(c[l]))),
-        (Lanes::Rows(a), Lanes::Same(b)) => each(|l| of(a[h][l]).mul_add(of(b[h]), of(c[l]))),
-        (Lanes::Same(a), Lanes::Rows(b)) => each(|l| of(a[h]).mul_add(of(b[h][l]), of(c[l]))),
-        (Lanes::Same(a), Lanes::Same(b)) => each(|l| of(a[h]).mul_add(of(b[h]), of(c[l]))),
+        (OperandLanes::Rows(a), OperandLanes::Rows(b)) => each(|l| of(a[h][l]).mul_add(of(b[h][l]), of(c[l]))),
+        (OperandLanes::Rows(a), OperandLanes::Same(b)) => each(|l| of(a[h][l]).mul_add(of(b[h]), of(c[l]))),
+        (OperandLanes::Same(a), OperandLanes::Rows(b)) => each(|l| of(a[h]).mul_add(of(b[h][l]), of(c[l]))),
+        (OperandLanes::Same(a), OperandLanes::Same(b)) => each(|l| of(a[h]).mul_add(of(b[h]), of(c[l]))),
     }
 }
 
 /// Computes the results of half `h` of the warp.
 #[inline(always)]
-fn compute(arithmetic: F32Operator, h: usize, a: Lanes<'_>, b: Lanes<'_>, c: Lanes<'_>) -> [u32; HALF] {
+fn compute(
+    arithmetic: F32Operator,
+    h: usize,
+    a: OperandLanes<'_>,
+    b: OperandLanes<'_>,
+    c: OperandLanes<'_>,
+) -> [u32; HALF] {
     if arithmetic == F32Operator::MulAdd {
         return mul_add(h, a, b, c.half(h));
     }
@@ -248,9 +254,9 @@ impl Machine<'_, '_> {
         }
         let last = u64::from(low.max(high)) + u64::from(iterations) * u64::from(on);
         match pattern {
-            Pattern::Same => Some(Walk::Same(low, high, on)),
-            Pattern::Row if last <= (SHARED_WORDS - HALF) as u64 => Some(Walk::Words(low, high, on)),
-            Pattern::Row | Pattern::Other => None,
+            WordArrangement::Same => Some(Walk::Same(low, high, on)),
+            WordArrangement::Row if last <= (SHARED_WORDS - HALF) as u64 => Some(Walk::Words(low, high, on)),
+            WordArrangement::Row | WordArrangement::Other => None,
         }
     }
 
@@ -294,11 +300,11 @@ impl Machine<'_, '_> {
         }
         let (low, high) = (words.of(0), words.of(HALF));
         Some(match words.pattern {
-            Pattern::Same => {
+            WordArrangement::Same => {
                 let word = |at: u32| self.shared[usize::from(at as u16)];
                 LaneSource::Same(word(low), word(high))
             }
-            Pattern::Row if low.max(high) as usize <= SHARED_WORDS - HALF => LaneSource::Words(low, high),
+            WordArrangement::Row if low.max(high) as usize <= SHARED_WORDS - HALF => LaneSource::Words(low, high),
             _ => {
                 self.simd.gather_words(&mut warp.rows, word.to, &self.shared, words);
                 LaneSource::Row(word.to)

@@ -27,14 +27,14 @@ use std::collections::HashMap;
 
 /// The buffer of a scalar in memory, or `None` for the block's shared memory, and the offset of its
 /// first byte.
-type Location = (Option<usize>, u64);
+type ScalarLocation = (Option<usize>, u64);
 
 /// The labels of all values of a running launch.
 pub struct ValueLabels<L> {
     /// The label of each value, by warp, row and lane.
     frames: Vec<Vec<[Option<L>; LANES]>>,
     /// The label of each labeled scalar in memory.
-    memory: HashMap<Location, L>,
+    memory: HashMap<ScalarLocation, L>,
 }
 
 impl<L: Copy> ValueLabels<L> {
@@ -48,7 +48,7 @@ impl<L: Copy> ValueLabels<L> {
         self.frames[warp.index as usize][row as usize][lane] = label;
     }
 
-    fn store(&mut self, location: Location, label: Option<L>) {
+    fn store(&mut self, location: ScalarLocation, label: Option<L>) {
         match label {
             Some(label) => _ = self.memory.insert(location, label),
             None if self.memory.is_empty() => {}

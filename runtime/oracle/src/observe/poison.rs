@@ -22,7 +22,7 @@ use crate::report::{Description, Findings, Object, Report, Thread};
 use crate::{Checks, Options, Program};
 
 /// The index of a [`PoisonSource`].
-type Id = u32;
+type SourceId = u32;
 
 /// The maximum number of distinct sources; later ones are merged with the last.
 const MAX_SOURCES: usize = 1 << 16;
@@ -59,15 +59,15 @@ impl<'p> Poison<'p> {
         Poison { findings: Findings::new(program, options.limit, options.schedule), sources: Vec::new() }
     }
 
-    fn source(&mut self, lane: ObservedLane<'_>) -> Id {
+    fn source(&mut self, lane: ObservedLane<'_>) -> SourceId {
         if self.sources.len() < MAX_SOURCES {
             self.sources.push(PoisonSource { site: lane.site, thread: lane.thread() });
         }
-        self.sources.len() as Id - 1
+        self.sources.len() as SourceId - 1
     }
 
     /// Reports a use of the undefined value `id` that makes the kernel's behavior depend on it.
-    fn report(&mut self, lane: ObservedLane<'_>, id: Id, what: &str, object: Option<Object>) {
+    fn report(&mut self, lane: ObservedLane<'_>, id: SourceId, what: &str, object: Option<Object>) {
         let (check, site) = (Check::UndefinedValue, lane.site);
         if lane.machine.options.without.contains(check) || self.findings.count(check, site, None, 1) {
             return;
@@ -87,7 +87,7 @@ impl<'p> Poison<'p> {
     /// Reports the lanes in which one of `rows` is undefined.
     fn report_uses(
         &mut self,
-        shadow: &ValueLabels<Id>,
+        shadow: &ValueLabels<SourceId>,
         machine: &Machine<'_, '_>,
         step: WarpStep<'_>,
         rows: &[RowIndex],
@@ -103,7 +103,7 @@ impl<'p> Poison<'p> {
     /// Reports an access whose condition or address is undefined.
     fn addressed(
         &mut self,
-        shadow: &ValueLabels<Id>,
+        shadow: &ValueLabels<SourceId>,
         machine: &Machine<'_, '_>,
         step: WarpStep<'_>,
         access: &AccessOp,
@@ -116,10 +116,10 @@ impl<'p> Poison<'p> {
 }
 
 impl Propagation for Poison<'_> {
-    type Label = Id;
+    type Label = SourceId;
 
     /// Reports undefined values that decide a branch or are part of an address.
-    fn before(&mut self, shadow: &mut ValueLabels<Id>, machine: &mut Machine<'_, '_>, step: WarpStep<'_>) {
+    fn before(&mut self, shadow: &mut ValueLabels<SourceId>, machine: &mut Machine<'_, '_>, step: WarpStep<'_>) {
         let code = &machine.program.code;
         let deciding = match *step.inst {
             Inst::If { condition, .. } => vec![condition],
@@ -149,23 +149,38 @@ impl Propagation for Poison<'_> {
         }
     }
 
-    fn computed(&mut self, _: ObservedLane<'_>, _: LabeledValue<Id>, operands: &[LabeledValue<Id>]) -> Option<Id> {
+    fn computed(
+        &mut self,
+        _: ObservedLane<'_>,
+        _: LabeledValue<SourceId>,
+        operands: &[LabeledValue<SourceId>],
+    ) -> Option<SourceId> {
         operands.iter().find_map(|operand| operand.label)
     }
 
-    fn selected(&mut self, condition: Option<Id>, label: Option<Id>) -> Option<Id> {
+    fn selected(&mut self, condition: Option<SourceId>, label: Option<SourceId>) -> Option<SourceId> {
         condition.or(label)
     }
 
-    fn shuffled(&mut self, lane: ObservedLane<'_>, selector: Option<Id>, from: Option<Option<Id>>) -> Option<Id> {
+    fn shuffled(
+        &mut self,
+        lane: ObservedLane<'_>,
+        selector: Option<SourceId>,
+        from: Option<Option<SourceId>>,
+    ) -> Option<SourceId> {
         selector.or_else(|| from.unwrap_or_else(|| Some(self.source(lane))))
     }
 
-    fn gathered(&mut self, lane: ObservedLane<'_>, any: Option<Id>, missing: bool) -> Option<Id> {
+    fn gathered(&mut self, lane: ObservedLane<'_>, any: Option<SourceId>, missing: bool) -> Option<SourceId> {
         any.or_else(|| missing.then(|| self.source(lane)))
     }
 
-    fn stored(&mut self, lane: ObservedLane<'_>, to: AccessedLanes<'_>, value: LabeledValue<Id>) -> Option<Id> {
+    fn stored(
+        &mut self,
+        lane: ObservedLane<'_>,
+        to: AccessedLanes<'_>,
+        value: LabeledValue<SourceId>,
+    ) -> Option<SourceId> {
         if let Some(id) = value.label.filter(|_| to.is_buffer()) {
             self.report(lane, id, "is stored", Some(to.object(lane)));
         }
@@ -176,9 +191,9 @@ impl Propagation for Poison<'_> {
         &mut self,
         lane: ObservedLane<'_>,
         to: AccessedLanes<'_>,
-        held: Option<Id>,
-        operands: &[LabeledValue<Id>],
-    ) -> [Option<Id>; 2] {
+        held: Option<SourceId>,
+        operands: &[LabeledValue<SourceId>],
+    ) -> [Option<SourceId>; 2] {
         if let Some(id) = operands.iter().find_map(|operand| operand.label) {
             let object = to.object(lane);
             self.report(lane, id, "is an operand of an atomic operation", Some(object));

@@ -289,7 +289,7 @@ impl RequestCounts {
 /// load and a store.
 #[derive(Default)]
 pub(crate) struct Counters {
-    accesses: BTreeMap<(Pc, RequestKind), Counter>,
+    accesses: BTreeMap<(Pc, RequestKind), AccessCounter>,
     branches: BTreeMap<Pc, BranchCounts>,
     /// The lanes that had left a loop by its previous iteration, while other lanes continue. The
     /// key is the instruction at the loop's end and the warp.
@@ -301,7 +301,7 @@ pub(crate) struct Counters {
 }
 
 /// The counter of one access.
-struct Counter {
+struct AccessCounter {
     array: Option<String>,
     bytes: u32,
     counts: RequestCounts,
@@ -455,7 +455,7 @@ impl Counters {
                 }
                 None => {
                     let sample = sample();
-                    let counter = Counter { array: Some(name), bytes: access.bytes(), counts, touched, sample };
+                    let counter = AccessCounter { array: Some(name), bytes: access.bytes(), counts, touched, sample };
                     self.accesses.insert((site, kind), counter);
                 }
             }
@@ -489,8 +489,8 @@ impl Counters {
     /// Returns the counts by source location.
     pub fn profile(self, program: &Program, launched: LaunchParameters) -> MemoryProfile {
         let locations = &program.code.locations;
-        let accessed = |((site, kind), counter): ((Pc, RequestKind), Counter)| {
-            let Counter { array, bytes, counts, touched, sample } = counter;
+        let accessed = |((site, kind), counter): ((Pc, RequestKind), AccessCounter)| {
+            let AccessCounter { array, bytes, counts, touched, sample } = counter;
             let (location, place) = (locations[site as usize], program.place(site));
             let touched = array.is_some().then_some(touched);
             ProfiledAccess { location, place, kind, array, bytes, counts, touched, sample }

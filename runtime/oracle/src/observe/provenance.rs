@@ -72,7 +72,7 @@ impl Program {
     }
 }
 
-type Value = LabeledValue<ValueOrigin>;
+type TracedValue = LabeledValue<ValueOrigin>;
 
 impl LabeledValue<ValueOrigin> {
     fn class(&self) -> FloatClass {
@@ -93,7 +93,12 @@ impl Propagation for Tracer<'_> {
         });
     }
 
-    fn computed(&mut self, lane: ObservedLane<'_>, result: Value, operands: &[Value]) -> Option<ValueOrigin> {
+    fn computed(
+        &mut self,
+        lane: ObservedLane<'_>,
+        result: TracedValue,
+        operands: &[TracedValue],
+    ) -> Option<ValueOrigin> {
         match *lane.inst {
             Inst::Compare { .. } | Inst::Offset(_) => None,
             Inst::Bitcast { .. } => self.bitcast(lane, result, operands[0]),
@@ -134,7 +139,7 @@ impl Propagation for Tracer<'_> {
         from.flatten().filter(|origin| matches!(origin, ValueOrigin::Event(_)))
     }
 
-    fn stored(&mut self, lane: ObservedLane<'_>, to: AccessedLanes<'_>, value: Value) -> Option<ValueOrigin> {
+    fn stored(&mut self, lane: ObservedLane<'_>, to: AccessedLanes<'_>, value: TracedValue) -> Option<ValueOrigin> {
         let float = is_any_float(value.ty);
         let Some(ValueOrigin::Event(event)) = value.label else { return None };
         if float && value.class() == FloatClass::Finite {
@@ -151,18 +156,18 @@ impl Propagation for Tracer<'_> {
         lane: ObservedLane<'_>,
         to: AccessedLanes<'_>,
         held: Option<ValueOrigin>,
-        operands: &[Value],
+        operands: &[TracedValue],
     ) -> [Option<ValueOrigin>; 2] {
         let ty = to.access.element;
         if !ty.is_float() {
             return [held, None];
         }
         let bits = word(lane.machine.contents(to.part.target), to.part.offset[lane.index], ty);
-        let after = Value { bits, label: None, ..operands[0] };
+        let after = TracedValue { bits, label: None, ..operands[0] };
         if after.class() == FloatClass::Finite {
             return [None, held];
         }
-        let before = Value { bits: self.before[lane.index], label: held, ..operands[0] };
+        let before = TracedValue { bits: self.before[lane.index], label: held, ..operands[0] };
         let origin = self.origin(lane, after, &[before, operands[0]]);
         if let Some(ValueOrigin::Event(event)) = origin {
             self.report(lane, to, event);
@@ -186,7 +191,7 @@ impl<'p> Tracer<'p> {
     }
 
     /// Returns the origin of a float computed from `operands`.
-    fn float(&mut self, lane: ObservedLane<'_>, result: Value, operands: &[Value]) -> Option<ValueOrigin> {
+    fn float(&mut self, lane: ObservedLane<'_>, result: TracedValue, operands: &[TracedValue]) -> Option<ValueOrigin> {
         if result.class() != FloatClass::Finite {
             return self.origin(lane, result, operands);
         }
@@ -197,15 +202,15 @@ impl<'p> Tracer<'p> {
 
     /// Returns the origin of a non-finite result: the origin of the operand that caused it, or a
     /// new one.
-    fn origin(&mut self, lane: ObservedLane<'_>, result: Value, operands: &[Value]) -> Option<ValueOrigin> {
+    fn origin(&mut self, lane: ObservedLane<'_>, result: TracedValue, operands: &[TracedValue]) -> Option<ValueOrigin> {
         let what = result.class();
-        let alike = |operand: &&Value| operand.class() == what;
+        let alike = |operand: &&TracedValue| operand.class() == what;
         // With several infinities, the origin is that of the operand equal to the result, such as
         // the larger one.
         let same = operands.iter().filter(alike).find(|operand| operand.bits == result.bits);
         let handed_on = same.or_else(|| operands.iter().find(alike));
         // A format without infinities has NaNs in their place.
-        let converted = |operand: &&Value| operand.ty != result.ty && operand.class() != FloatClass::Finite;
+        let converted = |operand: &&TracedValue| operand.ty != result.ty && operand.class() != FloatClass::Finite;
         let handed_on = handed_on.or_else(|| operands.iter().find(|operand| operands.len() == 1 && converted(operand)));
         if let Some(operand) = handed_on {
             return operand.label.filter(|origin| matches!(origin, ValueOrigin::Event(_)));
@@ -240,7 +245,7 @@ impl<'p> Tracer<'p> {
     }
 
     /// Returns the origin of a bit cast.
-    fn bitcast(&mut self, lane: ObservedLane<'_>, result: Value, from: Value) -> Option<ValueOrigin> {
+    fn bitcast(&mut self, lane: ObservedLane<'_>, result: TracedValue, from: TracedValue) -> Option<ValueOrigin> {
         match from.label {
             None if from.ty == Scalar::F32 && !is_any_float(result.ty) && from.class() == FloatClass::Finite => {
                 Some(ValueOrigin::BitsOf(from.row))

@@ -99,13 +99,13 @@ pub struct AccessTarget {
 }
 
 /// The recorder of one thread's trace.
-pub(crate) struct Recorder {
+pub(crate) struct TraceRecorder {
     pub block: [u32; 3],
     warp: u32,
     lane: usize,
     limit: usize,
     /// The instruction whose event is recorded when the next one runs.
-    pending: Option<Pending>,
+    pending: Option<UnrecordedInstruction>,
     /// The number of iterations so far of each open construct, which counts for loops only.
     iterations: Vec<u64>,
     lines: Vec<TracedLine>,
@@ -115,7 +115,7 @@ pub(crate) struct Recorder {
 }
 
 /// An executed instruction whose results are not recorded yet.
-struct Pending {
+struct UnrecordedInstruction {
     site: Pc,
     what: PendingEvent,
 }
@@ -143,7 +143,7 @@ enum PendingEvent {
     },
 }
 
-impl Observer for Recorder {
+impl Observer for TraceRecorder {
     fn observes(&self, block: [u32; 3]) -> bool {
         self.block == block
     }
@@ -163,7 +163,7 @@ impl Observer for Recorder {
                 program.code.insts[site as usize]
                 && warp.slots[slot as usize].pending >> self.lane & 1 == 1
             {
-                self.pending = Some(Pending { site, what: PendingEvent::Loop { slot, body } });
+                self.pending = Some(UnrecordedInstruction { site, what: PendingEvent::Loop { slot, body } });
             }
             return;
         }
@@ -193,7 +193,7 @@ impl Observer for Recorder {
                 let access = &code.accesses[i as usize];
                 if let Some(from) = self.at(machine, site, warp, mask, access, "load") {
                     let values = access.values.iter().map(|value| (*value, access.element)).collect();
-                    self.pending = Some(Pending { site, what: PendingEvent::Load { from, values } });
+                    self.pending = Some(UnrecordedInstruction { site, what: PendingEvent::Load { from, values } });
                 }
             }
             Inst::Store(i) => {
@@ -229,21 +229,25 @@ impl Observer for Recorder {
                     });
                     let operation = operation.to_string();
                     let before = atomic.to.map(|to| (to, element));
-                    self.pending = Some(Pending { site, what: PendingEvent::Atomic { operation, at, value, before } });
+                    self.pending = Some(UnrecordedInstruction {
+                        site,
+                        what: PendingEvent::Atomic { operation, at, value, before },
+                    });
                 }
             }
             Inst::Shuffle { .. } | Inst::Vote { .. } | Inst::Match { .. } | Inst::Reduce { .. } => {
                 if let Some((to, ty)) = code.exchanges.get(&site) {
-                    self.pending = Some(Pending { site, what: PendingEvent::Exchange { to: *to, ty: *ty } });
+                    self.pending =
+                        Some(UnrecordedInstruction { site, what: PendingEvent::Exchange { to: *to, ty: *ty } });
                 }
             }
             Inst::If { condition, .. } => self.event(program, site, TraceEvent::Branch { holds: row(condition) != 0 }),
             Inst::Enter { slot } | Inst::EnterFor { slot, .. } => self.iterations[slot as usize] = 0,
             Inst::Test { slot, .. } => {
-                self.pending = Some(Pending { site, what: PendingEvent::Loop { slot, body: site + 1 } });
+                self.pending = Some(UnrecordedInstruction { site, what: PendingEvent::Loop { slot, body: site + 1 } });
             }
             Inst::Step { slot, body, .. } | Inst::StepUniform { slot, body, .. } | Inst::Again { slot, body } => {
-                self.pending = Some(Pending { site, what: PendingEvent::Loop { slot, body } });
+                self.pending = Some(UnrecordedInstruction { site, what: PendingEvent::Loop { slot, body } });
             }
             Inst::GridSync => self.event(program, site, TraceEvent::Barrier { scope: Threads::Grid }),
             Inst::BlockSync => self.event(program, site, TraceEvent::Barrier { scope: Threads::Block }),
@@ -261,10 +265,10 @@ impl Observer for Recorder {
     }
 }
 
-impl Recorder {
+impl TraceRecorder {
     /// Returns the recorder of lane `lane` of warp `warp` of `block`, for `limit` lines.
-    pub fn new(block: [u32; 3], warp: u32, lane: usize, limit: usize, slots: u32) -> Recorder {
-        Recorder {
+    pub fn new(block: [u32; 3], warp: u32, lane: usize, limit: usize, slots: u32) -> TraceRecorder {
+        TraceRecorder {
             block,
             warp,
             lane,
@@ -279,7 +283,7 @@ impl Recorder {
 
     /// Records the results of the last instruction, when the one at `site` is about to run.
     fn record_pending(&mut self, program: &Program, site: Pc, warp: &Warp, active: bool) {
-        let Some(Pending { site: of_site, what }) = self.pending.take() else { return };
+        let Some(UnrecordedInstruction { site: of_site, what }) = self.pending.take() else { return };
         let lane = self.lane;
         let read = |(register, ty): (FrameRegister, Scalar)| short(ty, register.get(&warp.rows, lane));
         let event = match what {
