@@ -2,7 +2,7 @@
 //! Calls are inlined, except those of a [`Routine`].
 
 use super::arithmetic::lanes::MemberResult;
-use super::registers::{Id, RegisterPlace, Registers, Sizes};
+use super::registers::{RegisterPlace, Registers, Sizes, StateId};
 use super::structure::Structure;
 use kernel_dsl_compiler::ptx::Space;
 use smallvec::SmallVec;
@@ -28,9 +28,9 @@ pub struct Code {
     /// The numbers of registers.
     pub sizes: Sizes,
     /// Registers with a constant value.
-    pub constants: Vec<(RegisterPlace, Id, u64)>,
+    pub constants: Vec<(RegisterPlace, StateId, u64)>,
     /// Registers that the hardware sets.
-    pub specials: Vec<(RegisterPlace, Id, Special)>,
+    pub specials: Vec<(RegisterPlace, StateId, Special)>,
     /// The text and line of each instruction.
     pub sites: Vec<Site>,
     /// The layout of a block's shared memory.
@@ -74,7 +74,7 @@ pub struct Routine {
     /// The size of the frame in bytes.
     pub bytes: u32,
     /// The registers, without those that are constant in a block.
-    pub registers: Vec<(RegisterPlace, Id)>,
+    pub registers: Vec<(RegisterPlace, StateId)>,
     /// The locations of its parameters.
     pub parameters: Vec<ParameterLocation>,
     /// The locations of its results.
@@ -252,9 +252,9 @@ pub struct Inst {
     /// The operation.
     pub kind: InstructionKind,
     /// The registers that the instruction reads.
-    pub reads: SmallVec<[Id; 4]>,
+    pub reads: SmallVec<[StateId; 4]>,
     /// The registers that the instruction writes.
-    pub writes: SmallVec<[Id; 2]>,
+    pub writes: SmallVec<[StateId; 2]>,
     /// Index into [`Code::sites`].
     pub site: u32,
 }
@@ -265,7 +265,7 @@ pub struct Condition {
     /// Index among the predicates.
     pub predicate: u32,
     /// The index of the predicate's state.
-    pub id: Id,
+    pub id: StateId,
     /// Whether the predicate is negated.
     pub negated: bool,
 }
@@ -286,10 +286,10 @@ pub enum DefinednessRule {
     All,
     /// For `selp`: only the chosen operand and the condition count.
     #[allow(missing_docs)]
-    Chosen { yes: Id, no: Id, condition: Id, predicate: u32 },
+    Chosen { yes: StateId, no: StateId, condition: StateId, predicate: u32 },
     /// For `and.pred` and `or.pred`: an operand that decides the result alone is enough.
     #[allow(missing_docs)]
-    Decided { a: (Id, u32), b: (Id, u32), by: bool },
+    Decided { a: (StateId, u32), b: (StateId, u32), by: bool },
     /// The result does not depend on the operands' values: `xor a, a`, `sub a, a`.
     Always,
 }
@@ -319,7 +319,7 @@ pub enum InstructionKind {
     Branch(Pc),
     /// A jump to the target that an index selects.
     #[allow(missing_docs)]
-    BranchIndexed { index: (RegisterPlace, Id), targets: Box<[Pc]> },
+    BranchIndexed { index: (RegisterPlace, StateId), targets: Box<[Pc]> },
     /// A call with a stack.
     Call(Box<RoutineCall>),
     /// The end of a routine.
@@ -334,7 +334,7 @@ pub enum InstructionKind {
     Barrier(Barrier),
     /// `bar.warp.sync`.
     #[allow(missing_docs)]
-    WarpBarrier { members: (RegisterPlace, Id) },
+    WarpBarrier { members: (RegisterPlace, StateId) },
     /// `shfl`.
     Shuffle(Shuffle),
     /// `vote`.
@@ -392,7 +392,7 @@ pub struct MemoryAccess {
     /// The window of the addresses.
     pub window: Window,
     /// The register that holds the address, if it is not constant.
-    pub base: Option<(RegisterPlace, Id)>,
+    pub base: Option<(RegisterPlace, StateId)>,
     /// The offset from the register, or the address if there is no register.
     pub offset: i64,
     /// Bytes of an element: 1, 2, 4 or 8.
@@ -426,7 +426,7 @@ pub struct AsyncCopyAccess {
     /// The source: an access to all bytes, without registers.
     pub from: MemoryAccess,
     /// The register with the number of bytes to read, if not all are read.
-    pub read: Option<(RegisterPlace, Id)>,
+    pub read: Option<(RegisterPlace, StateId)>,
 }
 
 /// A register that is loaded or stored.
@@ -435,7 +435,7 @@ pub struct Data {
     /// The position of the lanes.
     pub place: RegisterPlace,
     /// The index of the register's state.
-    pub id: Id,
+    pub id: StateId,
     /// The width of the register in bits.
     pub bits: u32,
 }
@@ -531,9 +531,9 @@ pub enum BarrierReduction {
 #[derive(Clone, Debug)]
 pub struct Barrier {
     /// The number of the barrier.
-    pub number: (RegisterPlace, Id),
+    pub number: (RegisterPlace, StateId),
     /// The number of threads, if not all threads take part.
-    pub threads: Option<(RegisterPlace, Id)>,
+    pub threads: Option<(RegisterPlace, StateId)>,
     /// Whether the instruction is `arrive`, which does not wait.
     pub arrive: bool,
     /// The reduction, its predicate and the register for the result.
@@ -555,14 +555,14 @@ pub enum ShuffleSource {
 #[allow(missing_docs)]
 pub struct Shuffle {
     pub mode: ShuffleSource,
-    pub result: Option<(RegisterPlace, Id)>,
+    pub result: Option<(RegisterPlace, StateId)>,
     /// The predicate that receives whether the source lane was in range.
-    pub inside: Option<(u32, Id)>,
-    pub value: (RegisterPlace, Id),
-    pub selector: (RegisterPlace, Id),
-    pub clamp: (RegisterPlace, Id),
+    pub inside: Option<(u32, StateId)>,
+    pub value: (RegisterPlace, StateId),
+    pub selector: (RegisterPlace, StateId),
+    pub clamp: (RegisterPlace, StateId),
     /// `None` in the form without `.sync`.
-    pub members: Option<(RegisterPlace, Id)>,
+    pub members: Option<(RegisterPlace, StateId)>,
 }
 
 /// The result of a vote.
@@ -583,7 +583,7 @@ pub struct Vote {
     pub result: RegisterPlace,
     pub condition: Condition,
     /// `None` in the form without `.sync`.
-    pub members: Option<(RegisterPlace, Id)>,
+    pub members: Option<(RegisterPlace, StateId)>,
 }
 
 /// `match` and `redux`.
@@ -594,8 +594,8 @@ pub struct Gather {
     pub result: Option<RegisterPlace>,
     /// The predicate that receives the second result.
     pub predicate: Option<u32>,
-    pub value: (RegisterPlace, Id),
-    pub members: (RegisterPlace, Id),
+    pub value: (RegisterPlace, StateId),
+    pub members: (RegisterPlace, StateId),
 }
 
 impl InstructionKind {

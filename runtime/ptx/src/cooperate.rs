@@ -18,7 +18,7 @@
 
 use super::code::{Gather, Inst, Poll, Shuffle, ShuffleSource, Vote};
 use super::machine::Machine;
-use super::registers::{Id, LANES, RegisterPlace, Registers, UndefinedCause, lanes};
+use super::registers::{LANES, RegisterPlace, Registers, StateId, UndefinedCause, lanes};
 use super::warp::{Warp, record_defined};
 
 /// Returns the lane that a lane reads from, and whether that lane is in range, as the manual
@@ -152,6 +152,6 @@ impl Machine<'_, '_> {
 }
 
 /// Returns the members that a lane names; all lanes in the form without `.sync`.
-fn members(registers: &Registers, named: Option<(RegisterPlace, Id)>, lane: usize) -> u32 {
+fn members(registers: &Registers, named: Option<(RegisterPlace, StateId)>, lane: usize) -> u32 {
     named.map_or(u32::MAX, |(place, _)| registers.get(place, lane) as u32)
 }

@@ -14,12 +14,12 @@ pub struct Global {
     /// The initial contents.
     pub bytes: Vec<u8>,
     /// The addresses in the contents, until all variables have addresses.
-    links: Vec<Link>,
+    links: Vec<Relocation>,
 }
 
 /// An address in the contents of a variable.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Link {
+struct Relocation {
     /// The offset in the variable.
     at: usize,
     bytes: usize,
@@ -70,7 +70,7 @@ impl Global {
             }
             Initializer::Address { symbol, offset, byte, .. } => {
                 let bytes = if byte.is_some() { 1 } else { element };
-                self.links.push(Link { at, bytes, symbol: *symbol, offset: *offset, byte: *byte });
+                self.links.push(Relocation { at, bytes, symbol: *symbol, offset: *offset, byte: *byte });
                 return Ok(());
             }
             // A texture has no contents here: the launch defines its properties.
@@ -112,7 +112,7 @@ impl Global {
 
 /// The owner of a variable, by indices.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(super) enum Owner {
+pub(super) enum VariableOwner {
     /// The module.
     Module(usize),
     /// A function of the module.
@@ -120,4 +120,4 @@ pub(super) enum Owner {
 }
 
 /// The addresses of variables.
-pub(super) type Places = HashMap<Owner, u64>;
+pub(super) type Places = HashMap<VariableOwner, u64>;

@@ -2,7 +2,7 @@
 //! meaning as in the kernel's own PTX, but use separate registers.
 
 use super::code::{Body, Condition, Special};
-use super::registers::{Id, RegisterPlace, Registers, Sizes, lanes};
+use super::registers::{RegisterPlace, Registers, Sizes, StateId, lanes};
 use std::fmt;
 
 /// A block of inline PTX, ready to run.
@@ -10,9 +10,9 @@ pub struct Inline {
     pub(super) steps: Vec<BlockInstruction>,
     pub(super) sizes: Sizes,
     /// Registers with a constant value.
-    pub(super) constants: Vec<(RegisterPlace, Id, u64)>,
+    pub(super) constants: Vec<(RegisterPlace, StateId, u64)>,
     /// Registers that the hardware sets.
-    pub(super) specials: Vec<(RegisterPlace, Id, Special)>,
+    pub(super) specials: Vec<(RegisterPlace, StateId, Special)>,
     /// The register of each operand of the block; `None` if no instruction uses the operand.
     pub(super) operands: Vec<Option<RegisterPlace>>,
 }

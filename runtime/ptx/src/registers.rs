@@ -11,16 +11,18 @@ pub use runtime_simt::{FULL, LANES, lanes_of as lanes};
 /// A row of 32 words.
 #[derive(Clone, Copy)]
 #[repr(C, align(64))]
-struct Row([u32; LANES]);
+struct RegisterRow([u32; LANES]);
 
 // SAFETY: zeros are words.
-unsafe impl Zeroable for Row {}
+unsafe impl Zeroable for RegisterRow {}
 
 // SAFETY: the row consists of words, whose bits may be any, and has no padding: its size is a
 // multiple of its alignment.
-unsafe impl Pod for Row {}
+unsafe impl Pod for RegisterRow {}
 
-const _: () = assert!(size_of::<Row>() == 4 * LANES && size_of::<Row>().is_multiple_of(align_of::<Row>()));
+const _: () = assert!(
+    size_of::<RegisterRow>() == 4 * LANES && size_of::<RegisterRow>().is_multiple_of(align_of::<RegisterRow>())
+);
 
 /// The position of a register's lanes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -34,7 +36,7 @@ pub enum RegisterPlace {
 }
 
 /// The index of a register's state: definedness, cause and approximation.
-pub type Id = u32;
+pub type StateId = u32;
 
 /// The reason why a value is undefined.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -49,7 +51,7 @@ pub enum UndefinedCause {
 /// The registers of a warp.
 #[derive(Clone, Default)]
 pub struct Registers {
-    rows: Vec<Row>,
+    rows: Vec<RegisterRow>,
     /// For each predicate, the lanes where it is true.
     pub predicates: Vec<u32>,
     /// The carry of the lanes, `CC.CF`.
@@ -105,12 +107,12 @@ impl RegisterScalar for u64 {
 
     #[inline(always)]
     fn row(registers: &Registers, at: u32) -> &[u64; LANES] {
-        &bytemuck::cast_slice::<Row, [u64; LANES]>(&registers.rows[at as usize..at as usize + 2])[0]
+        &bytemuck::cast_slice::<RegisterRow, [u64; LANES]>(&registers.rows[at as usize..at as usize + 2])[0]
     }
 
     #[inline(always)]
     fn row_mut(registers: &mut Registers, at: u32) -> &mut [u64; LANES] {
-        &mut bytemuck::cast_slice_mut::<Row, [u64; LANES]>(&mut registers.rows[at as usize..at as usize + 2])[0]
+        &mut bytemuck::cast_slice_mut::<RegisterRow, [u64; LANES]>(&mut registers.rows[at as usize..at as usize + 2])[0]
     }
 }
 
@@ -127,7 +129,7 @@ impl Registers {
     /// Creates the registers of a warp, all zero and uninitialized.
     pub fn new(sizes: Sizes) -> Registers {
         Registers {
-            rows: vec![Row::zeroed(); sizes.rows as usize],
+            rows: vec![RegisterRow::zeroed(); sizes.rows as usize],
             predicates: vec![0; sizes.predicates as usize],
             carry: 0,
             defined: vec![0; sizes.ids as usize],
@@ -146,8 +148,8 @@ impl Registers {
     }
 
     /// Returns a copy of these registers, each given by its position and state.
-    pub fn saved(&self, registers: &[(RegisterPlace, Id)]) -> Vec<SavedRegister> {
-        let one = |(place, id): &(RegisterPlace, Id)| SavedRegister {
+    pub fn saved(&self, registers: &[(RegisterPlace, StateId)]) -> Vec<SavedRegister> {
+        let one = |(place, id): &(RegisterPlace, StateId)| SavedRegister {
             values: std::array::from_fn(|lane| self.get(*place, lane)),
             defined: self.defined[*id as usize],
             cause: self.causes[*id as usize],
@@ -158,7 +160,7 @@ impl Registers {
     }
 
     /// Restores the lanes of `mask` of registers that were saved.
-    pub fn restore(&mut self, registers: &[(RegisterPlace, Id)], saved: &[SavedRegister], mask: u32) {
+    pub fn restore(&mut self, registers: &[(RegisterPlace, StateId)], saved: &[SavedRegister], mask: u32) {
         for ((place, id), saved) in registers.iter().zip(saved) {
             for lane in lanes(mask) {
                 self.set(*place, lane, saved.values[lane]);
@@ -172,7 +174,7 @@ impl Registers {
     }
 
     /// Marks the lanes of `mask` of registers as uninitialized.
-    pub fn forget_some(&mut self, registers: &[(RegisterPlace, Id)], mask: u32) {
+    pub fn forget_some(&mut self, registers: &[(RegisterPlace, StateId)], mask: u32) {
         for (_, id) in registers {
             self.defined[*id as usize] &= !mask;
             self.approximate[*id as usize] &= !mask;

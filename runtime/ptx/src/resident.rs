@@ -7,7 +7,7 @@
 
 use super::Check;
 use super::decode::decode;
-use super::global::{Global, Owner, Places};
+use super::global::{Global, Places, VariableOwner};
 use super::initialized::InitializedBytes;
 use super::launch::{Grid, Mismatch, Options, Outcome};
 use super::memory::{Buffer, Lookup};
@@ -82,11 +82,11 @@ impl ResidentModule {
     /// variable that another module defines gets no address. [`ResidentModule::program`] rejects
     /// entries that refer to such a variable.
     pub fn new<E>(module: Module, mut place: impl FnMut(u64, u64) -> Result<u64, E>) -> Result<ResidentModule, E> {
-        let of_module = module.variables().iter().enumerate().map(|(i, v)| (Owner::Module(i), v));
+        let of_module = module.variables().iter().enumerate().map(|(i, v)| (VariableOwner::Module(i), v));
         let functions = module.functions().iter().enumerate();
         let of_functions =
             functions.flat_map(|(f, function)| function.variables.iter().enumerate().map(move |v| (f, v)));
-        let all = of_module.chain(of_functions.map(|(f, (i, v))| (Owner::Function(f, i), v)));
+        let all = of_module.chain(of_functions.map(|(f, (i, v))| (VariableOwner::Function(f, i), v)));
         let (mut places, mut found) = (Places::new(), Vec::new());
         for (owner, variable) in all.filter(|(_, v)| matches!(v.space, Space::Global | Space::Const)) {
             let Ok(global) = Global::of(variable) else { continue };
@@ -94,10 +94,16 @@ impl ResidentModule {
             places.insert(owner, address);
             found.push((owner, address, global));
         }
-        let link = |(owner, address, mut global): (Owner, u64, Global)| {
-            global.link(|variable| places.get(&Owner::Module(variable)).copied());
+        let link = |(owner, address, mut global): (VariableOwner, u64, Global)| {
+            global.link(|variable| places.get(&VariableOwner::Module(variable)).copied());
             let Global { name, constant, bytes, .. } = global;
-            ResidentVariable { name, is_of_function: matches!(owner, Owner::Function(..)), constant, address, bytes }
+            ResidentVariable {
+                name,
+                is_of_function: matches!(owner, VariableOwner::Function(..)),
+                constant,
+                address,
+                bytes,
+            }
         };
         let variables = found.into_iter().map(link).collect();
         Ok(ResidentModule { module, places, variables })

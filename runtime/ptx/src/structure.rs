@@ -29,7 +29,7 @@ pub struct Structure {
 impl Structure {
     /// Analyzes a kernel's instructions.
     pub fn new(insts: &[Inst]) -> Structure {
-        let graph = Graph::new(insts);
+        let graph = BasicBlockGraph::new(insts);
         let dominators = graph.post_dominators();
         let mut structure = Structure {
             reconvergence: vec![NOWHERE; insts.len()],
@@ -55,13 +55,13 @@ impl Structure {
 }
 
 /// Basic blocks with their successors. The block after the last is the virtual exit.
-struct Graph {
+struct BasicBlockGraph {
     blocks: Vec<(Pc, Pc)>,
     successors: Vec<Vec<usize>>,
 }
 
-impl Graph {
-    fn new(insts: &[Inst]) -> Graph {
+impl BasicBlockGraph {
+    fn new(insts: &[Inst]) -> BasicBlockGraph {
         let count = insts.len();
         let mut starts = vec![false; count + 1];
         starts[0] = true;
@@ -101,7 +101,7 @@ impl Graph {
                 successors[block].push(block + 1);
             }
         }
-        Graph { blocks, successors }
+        BasicBlockGraph { blocks, successors }
     }
 
     /// Returns the immediate post-dominator of each block; `None` if no path leads to the virtual
@@ -198,14 +198,14 @@ fn reverse_postorder(successors: &[Vec<usize>], root: usize) -> Vec<usize> {
 /// Algorithms*, 1972).
 struct Components<'g> {
     successors: &'g [Vec<usize>],
-    nodes: Vec<Node>,
+    nodes: Vec<NodeState>,
     /// The number of the last part.
     part: u32,
 }
 
 /// The state of a node in Tarjan's algorithm.
 #[derive(Clone, Copy, Default)]
-struct Node {
+struct NodeState {
     /// The last part that contained the node.
     part: u32,
     /// The order of discovery, from 1; 0 before.
@@ -218,14 +218,14 @@ struct Node {
 
 impl<'g> Components<'g> {
     fn new(successors: &'g [Vec<usize>]) -> Components<'g> {
-        Components { successors, nodes: vec![Node::default(); successors.len() + 1], part: 0 }
+        Components { successors, nodes: vec![NodeState::default(); successors.len() + 1], part: 0 }
     }
 
     /// Returns the components among `part`, each after those that it leads to.
     fn of(&mut self, part: &[usize]) -> Vec<Vec<usize>> {
         self.part += 1;
         for node in part {
-            self.nodes[*node] = Node { part: self.part, ..Node::default() };
+            self.nodes[*node] = NodeState { part: self.part, ..NodeState::default() };
         }
         let (mut components, mut open, mut count) = (Vec::new(), Vec::new(), 0);
         for root in part {
@@ -234,7 +234,7 @@ impl<'g> Components<'g> {
                 let node = *node;
                 if *next == 0 {
                     count += 1;
-                    self.nodes[node] = Node { part: self.part, index: count, low: count, open: true };
+                    self.nodes[node] = NodeState { part: self.part, index: count, low: count, open: true };
                     open.push(node);
                 }
                 if let Some(&to) = self.successors[node].get(*next) {
@@ -248,7 +248,7 @@ impl<'g> Components<'g> {
                     continue;
                 }
                 path.pop();
-                let Node { index, low, .. } = self.nodes[node];
+                let NodeState { index, low, .. } = self.nodes[node];
                 if let Some((from, _)) = path.last() {
                     let back = &mut self.nodes[*from].low;
                     *back = low.min(*back);

@@ -10,7 +10,7 @@ use super::code::{
 use super::flow::{BranchPolicy, WarpFlow};
 use super::machine::{BARRIERS, Machine};
 use super::memory::ScratchMemory;
-use super::registers::{Id, LANES, RegisterPlace, Registers, UndefinedCause, lanes};
+use super::registers::{LANES, RegisterPlace, Registers, StateId, UndefinedCause, lanes};
 use smallvec::SmallVec;
 
 /// The time slice: the number of instructions that a warp runs before the block's other warps run.
@@ -436,7 +436,7 @@ impl Machine<'_, '_> {
         &mut self,
         warp: &mut Warp,
         inst: &Inst,
-        members: Option<(RegisterPlace, Id)>,
+        members: Option<(RegisterPlace, StateId)>,
         mask: u32,
     ) -> Option<u32> {
         let Some((place, id)) = members else { return Some(mask) };
@@ -550,7 +550,7 @@ impl Machine<'_, '_> {
     }
 
     /// Returns the lanes with a defined address; reports the other lanes, which do nothing.
-    fn with_address(&mut self, warp: &Warp, inst: &Inst, base: Option<(RegisterPlace, Id)>, mask: u32) -> u32 {
+    fn with_address(&mut self, warp: &Warp, inst: &Inst, base: Option<(RegisterPlace, StateId)>, mask: u32) -> u32 {
         let Some((_, id)) = base else { return mask };
         self.require_defined(warp, inst, id, mask, "has an address");
         self.warn_approximate(warp, inst, id, mask, "has an address");
@@ -559,7 +559,7 @@ impl Machine<'_, '_> {
 
     /// Reports lanes in which the instruction uses an undefined value.
     #[inline(always)]
-    pub fn require_defined(&mut self, warp: &Warp, inst: &Inst, id: Id, mask: u32, what: &str) {
+    pub fn require_defined(&mut self, warp: &Warp, inst: &Inst, id: StateId, mask: u32, what: &str) {
         let undefined = mask & !warp.registers.defined[id as usize];
         if undefined != 0 {
             self.undefined(warp, inst, id, undefined, what);
@@ -568,7 +568,7 @@ impl Machine<'_, '_> {
 
     /// Warns about lanes in which a condition or an address depends on an approximation.
     #[inline(always)]
-    pub fn warn_approximate(&mut self, warp: &Warp, inst: &Inst, id: Id, mask: u32, what: &str) {
+    pub fn warn_approximate(&mut self, warp: &Warp, inst: &Inst, id: StateId, mask: u32, what: &str) {
         let lanes = mask & warp.registers.approximate[id as usize];
         if lanes == 0 {
             return;
@@ -582,7 +582,7 @@ impl Machine<'_, '_> {
     }
 
     #[cold]
-    fn undefined(&mut self, warp: &Warp, inst: &Inst, id: Id, mask: u32, what: &str) {
+    fn undefined(&mut self, warp: &Warp, inst: &Inst, id: StateId, mask: u32, what: &str) {
         let because = match warp.registers.causes[id as usize] {
             UndefinedCause::Unwritten => "a register that was never written".to_string(),
             UndefinedCause::Instruction { site, why } => {
@@ -646,7 +646,7 @@ pub fn clear<'a>(warp: &mut Warp, to: impl Iterator<Item = &'a Data>, mask: u32)
 /// Returns the lanes in which the result is defined, judged by the operands alone.
 #[inline(always)]
 fn follow(follows: DefinednessRule, inst: &Inst, registers: &Registers) -> u32 {
-    let defined = |id: Id| registers.defined[id as usize];
+    let defined = |id: StateId| registers.defined[id as usize];
     let all = inst.reads.iter().fold(u32::MAX, |all, id| all & defined(*id));
     if all == u32::MAX {
         return all;
@@ -659,7 +659,7 @@ fn follow(follows: DefinednessRule, inst: &Inst, registers: &Registers) -> u32 {
             defined(condition) & (defined(yes) & chosen | defined(no) & !chosen)
         }
         DefinednessRule::Decided { a, b, by } => {
-            let of = |(id, predicate): (Id, u32)| {
+            let of = |(id, predicate): (StateId, u32)| {
                 let value = registers.predicates[predicate as usize];
                 (defined(id), defined(id) & if by { value } else { !value })
             };

@@ -66,7 +66,7 @@ impl ComparisonCondition {
 }
 
 /// The comparison of `set` and `setp`.
-struct Comparison {
+struct SetComparison {
     question: ComparisonCondition,
     join: Join,
     joined: Option<OperandLocation>,
@@ -76,7 +76,7 @@ struct Comparison {
     b: OperandLocation,
 }
 
-impl Comparison {
+impl SetComparison {
     fn reads(&self) -> SmallVec<[u32; 4]> {
         [Some(self.a), Some(self.b), self.joined].into_iter().flatten().map(|s| s.id).collect()
     }
@@ -141,7 +141,7 @@ impl<'m> Decoder<'m> {
     }
 
     /// Decodes the modifiers and operands of a comparison.
-    fn compared(&mut self, frame: &mut Frame<'m>, words: &mut Words, operands: &[Operand]) -> Result<Comparison> {
+    fn compared(&mut self, frame: &mut Frame<'m>, words: &mut Words, operands: &[Operand]) -> Result<SetComparison> {
         let Some(question) = words.take_as(ComparisonCondition::of) else {
             return Err("it has no comparison operator".to_string());
         };
@@ -164,13 +164,13 @@ impl<'m> Decoder<'m> {
                 (Join::With { operation, predicate, negated }, Some(joined))
             }
         };
-        Ok(Comparison { question, join, joined, ftz, ty, a, b })
+        Ok(SetComparison { question, join, joined, ftz, ty, a, b })
     }
 
     /// Decodes `setp` of two halves, with a predicate for each.
-    fn set_pair(&mut self, frame: &mut Frame<'m>, c: Comparison, operands: &[Operand]) -> Result {
+    fn set_pair(&mut self, frame: &mut Frame<'m>, c: SetComparison, operands: &[Operand]) -> Result {
         let [p, q] = self.destinations(frame, operands, "predicate")?;
-        let order = Comparison::order(Type::F16, c.ftz);
+        let order = SetComparison::order(Type::F16, c.ftz);
         let (a, b, question, join) = (c.a.place, c.b.place, c.question, c.join);
         let indices = [p, q].map(|s| s.and_then(|s| s.predicate().ok()));
         let body: Body = Box::new(move |registers: &mut Registers, mask| {
@@ -190,8 +190,8 @@ impl<'m> Decoder<'m> {
     }
 
     /// Decodes `set`, which gives a Boolean as a number.
-    fn set(&mut self, c: Comparison, to: OperandLocation, result: Type) -> Result {
-        let (order, question, join) = (Comparison::order(part_type(c.ty), c.ftz), c.question, c.join);
+    fn set(&mut self, c: SetComparison, to: OperandLocation, result: Type) -> Result {
+        let (order, question, join) = (SetComparison::order(part_type(c.ty), c.ftz), c.question, c.join);
         let (a, b, d) = (c.a.place, c.b.place, to.place);
         let pair = c.ty == Type::F16x2;
         let bits = if pair && result != Type::F16x2 { 16 } else { result.bits() };
@@ -266,7 +266,7 @@ fn part_type(ty: Type) -> Type {
     if ty == Type::F16x2 { Type::F16 } else { ty }
 }
 
-fn set_predicates(c: Comparison, p: Option<OperandLocation>, q: Option<OperandLocation>) -> Result {
+fn set_predicates(c: SetComparison, p: Option<OperandLocation>, q: Option<OperandLocation>) -> Result {
     let to = [p, q].map(|s| s.and_then(|s| s.predicate().ok()));
     let (question, join) = (c.question, c.join);
     let body = match (c.ty, c.a.place, c.b.place) {
@@ -292,7 +292,7 @@ fn set_predicates(c: Comparison, p: Option<OperandLocation>, q: Option<OperandLo
             })
         }
         (ty, a, b) => {
-            let order = Comparison::order(ty, c.ftz);
+            let order = SetComparison::order(ty, c.ftz);
             let whole: Body = Box::new(move |registers: &mut Registers, mask| {
                 let mut holds = 0;
                 for lane in lanes(mask) {

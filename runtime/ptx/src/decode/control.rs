@@ -4,7 +4,7 @@ use super::super::arithmetic::lanes::MemberResult;
 use super::super::code::{
     Barrier, BarrierReduction, Condition, Gather, InstructionKind, NOWHERE, Poll, Shuffle, ShuffleSource, Vote,
 };
-use super::super::registers::{Id, RegisterPlace};
+use super::super::registers::{RegisterPlace, StateId};
 use super::operand::OperandLocation;
 use super::words::Words;
 use super::{Decoded, Decoder, Frame, Result};
@@ -239,6 +239,6 @@ impl<'m> Decoder<'m> {
     }
 }
 
-fn pair(source: OperandLocation) -> (RegisterPlace, Id) {
+fn pair(source: OperandLocation) -> (RegisterPlace, StateId) {
     (source.place, source.id)
 }

@@ -15,7 +15,7 @@ use smallvec::{SmallVec, smallvec};
 
 /// The mode of floating-point arithmetic.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Mode {
+pub(super) struct FloatMode {
     /// The format of an element.
     pub format: FloatFormat,
     /// Whether a register contains two elements.
@@ -25,9 +25,9 @@ pub(super) struct Mode {
     pub saturate: bool,
 }
 
-impl Mode {
+impl FloatMode {
     /// Reads the mode from a type and the remaining modifiers.
-    pub fn take(ty: Type, words: &mut Words) -> Result<Mode> {
+    pub fn take(ty: Type, words: &mut Words) -> Result<FloatMode> {
         let (format, pair) = match ty {
             Type::F16 => (F16, false),
             Type::F16x2 => (F16, true),
@@ -38,7 +38,7 @@ impl Mode {
         // Without a rounding, an instruction rounds to nearest and may be contracted, but is not
         // contracted here.
         let rounding = words.rounding().unwrap_or(Rounding::Nearest);
-        Ok(Mode { format, pair, rounding, ftz: words.take(Modifier::Ftz), saturate: words.take(Modifier::Sat) })
+        Ok(FloatMode { format, pair, rounding, ftz: words.take(Modifier::Ftz), saturate: words.take(Modifier::Sat) })
     }
 
     /// Returns the rounding of results.
@@ -75,12 +75,12 @@ impl Mode {
 /// product. If the processor's result is the smallest normal number, the exact product may have
 /// been smaller, so that the hardware flushes it. A sum in this range is exact.
 #[inline(always)]
-fn least_normal_or(x: u32, mode: Mode, exact: impl Fn() -> u64) -> u32 {
+fn least_normal_or(x: u32, mode: FloatMode, exact: impl Fn() -> u64) -> u32 {
     if mode.ftz && x << 1 == 1 << 24 { exact() as u32 } else { x }
 }
 
 /// Flushes and saturates a result.
-fn finish(mode: Mode, x: u32) -> u32 {
+fn finish(mode: FloatMode, x: u32) -> u32 {
     let x = if mode.ftz { native::flush32(x) } else { x };
     if mode.saturate { native::saturate32(x) } else { x }
 }
@@ -110,14 +110,14 @@ impl<'m> Decoder<'m> {
             && let Some(kind) = words.take_one(&[Modifier::Approx, Modifier::Full])
         {
             self.code.bounds.insert(self.site, DIVISION_BOUND);
-            let mode = Mode::take(ty, words)?;
+            let mode = FloatMode::take(ty, words)?;
             let divide = if kind == Modifier::Full { FloatFormat::div } else { approximate::divide };
             return Ok(
                 self.lanewise(to, &from, move |x| mode.apply(x, |format, [a, b, ..], how| divide(format, a, b, how)))
             );
         }
         let keeps_nan = words.take(Modifier::PropagateNan);
-        let mode = Mode::take(ty, words)?;
+        let mode = FloatMode::take(ty, words)?;
         if !keeps_nan && let Some(body) = fast(opcode, mode, to, &from) {
             return Ok(self.compute(to, &from, body));
         }
@@ -164,7 +164,7 @@ impl<'m> Decoder<'m> {
         if words.take(Modifier::Approx) {
             return self.approximate(opcode, words, ty, to, from);
         }
-        let mode = Mode::take(ty, words)?;
+        let mode = FloatMode::take(ty, words)?;
         match opcode {
             Opcode::Sqrt if mode.is_plain() && ty == Type::F32 => {
                 Ok(self.compute(to, &[from], unary(to.word()?, from.word()?, native::sqrt32)))
@@ -256,7 +256,7 @@ const TESTS: [Modifier; 6] = [
 ];
 
 /// Returns a fast path that the processor computes directly.
-fn fast(opcode: Opcode, mode: Mode, to: OperandLocation, from: &[OperandLocation]) -> Option<Body> {
+fn fast(opcode: Opcode, mode: FloatMode, to: OperandLocation, from: &[OperandLocation]) -> Option<Body> {
     if mode.pair {
         return None;
     }

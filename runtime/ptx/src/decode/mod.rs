@@ -25,7 +25,7 @@ use super::global::Places;
 use super::inline::{BlockInstruction, Inline, StepAction};
 use super::program::Program;
 use super::refused::{RefusedInstruction, Unsupported};
-use super::registers::{Id, RegisterPlace};
+use super::registers::{RegisterPlace, StateId};
 use super::structure::Structure;
 use call::outlined;
 use kernel_dsl_compiler::ptx::ast::SourcePosition;
@@ -114,8 +114,8 @@ static GROUP_OF: [DecodeFunction; Opcode::ALL.len()] = {
 /// A decoded instruction.
 pub(super) struct Decoded {
     kind: InstructionKind,
-    reads: SmallVec<[Id; 4]>,
-    writes: SmallVec<[Id; 2]>,
+    reads: SmallVec<[StateId; 4]>,
+    writes: SmallVec<[StateId; 2]>,
 }
 
 /// An instruction, or the reason why it is rejected.
@@ -157,7 +157,7 @@ pub(super) struct Decoder<'m> {
     /// stack.
     stack: Option<(OperandLocation, OperandLocation)>,
     /// Every register, in the order of allocation.
-    registers: Vec<(RegisterPlace, Id)>,
+    registers: Vec<(RegisterPlace, StateId)>,
     /// The functions that are called with a stack, by index in the module, each with its index
     /// among the routines.
     routines: HashMap<usize, usize>,

@@ -3,7 +3,7 @@
 use super::super::access::generic;
 use super::super::code::{Condition, Window};
 use super::super::memory::function_address;
-use super::super::registers::{Id, RegisterPlace};
+use super::super::registers::{RegisterPlace, StateId};
 use super::{Decoder, Frame, Result};
 use kernel_dsl_compiler::ptx::{Address, Base, Operand, RegisterId, Symbol, Type};
 
@@ -13,7 +13,7 @@ pub struct OperandLocation {
     /// The storage of its lanes.
     pub place: RegisterPlace,
     /// The index of its definedness.
-    pub id: Id,
+    pub id: StateId,
     /// Width of the register in bits.
     pub bits: u32,
 }

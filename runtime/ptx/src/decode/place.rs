@@ -1,6 +1,6 @@
 //! Locations of the variables that an entry can reach.
 
-use super::super::global::{Global, Owner};
+use super::super::global::{Global, VariableOwner};
 use super::super::memory::{MAX_BUFFERS, base};
 use super::call::callees;
 use super::operand::VariableLocation;
@@ -72,13 +72,13 @@ impl<'m> Decoder<'m> {
                 self.globals.push(None);
                 continue;
             }
-            let home = self.buffer(Owner::Module(index), variable, &mut globals);
+            let home = self.buffer(VariableOwner::Module(index), variable, &mut globals);
             self.globals.push(home);
         }
         for &function in reachable {
             for (index, variable) in module.functions()[function].variables.iter().enumerate() {
                 if matches!(variable.space, Space::Global | Space::Const)
-                    && let Some(home) = self.buffer(Owner::Function(function, index), variable, &mut globals)
+                    && let Some(home) = self.buffer(VariableOwner::Function(function, index), variable, &mut globals)
                 {
                     self.own.insert((function, index), home);
                 }
@@ -94,7 +94,12 @@ impl<'m> Decoder<'m> {
     }
 
     /// Returns a buffer for a variable: the launch's own, or the one in a device's memory.
-    fn buffer(&mut self, owner: Owner, variable: &Variable, globals: &mut Vec<Global>) -> Option<VariableLocation> {
+    fn buffer(
+        &mut self,
+        owner: VariableOwner,
+        variable: &Variable,
+        globals: &mut Vec<Global>,
+    ) -> Option<VariableLocation> {
         let constant = variable.space == Space::Const;
         let placed = self.places.map(|places| places.get(&owner));
         let why = match Global::of(variable) {
