@@ -2,9 +2,9 @@
 
 use crate::device::{Backend, PoolKind};
 use crate::hazard::{AccessSet, BufferAccess, HazardTracker};
-use crate::pool::Allocation;
+use crate::pool::PoolAllocation;
 use crate::uninit::HOST;
-use crate::view::{AccessTracker, BufferStrided, BufferStridedMut, BufferView, BufferViewMut, Origin, ViewLayout};
+use crate::view::{AccessTracker, BufferStrided, BufferStridedMut, BufferView, BufferViewMut, ViewLayout, ViewOrigin};
 use crate::{Device, Error, Result};
 use kernel_dsl::compiler::ElementType;
 use kernel_dsl::launcher::{self, ArgumentShape, SliceArgument, SliceMutArgument};
@@ -32,7 +32,7 @@ pub struct RawBuffer {
 /// The memory of a buffer.
 enum BufferPlace {
     /// Memory of the device's pool; `None` once it is given back.
-    Pool(Option<Allocation>),
+    Pool(Option<PoolAllocation>),
     /// Memory that other code allocated, and the owner that keeps it alive.
     Adopted { address: u64, _owner: Box<dyn Any + Send + Sync> },
 }
@@ -545,8 +545,8 @@ impl<T: Element> DeviceBuffer<T> {
         }
     }
 
-    fn origin(&self) -> Origin<'_> {
-        Origin { device: self.device().id(), address: self.address(), tracker: AccessTracker::Whole(self.uses()) }
+    fn origin(&self) -> ViewOrigin<'_> {
+        ViewOrigin { device: self.device().id(), address: self.address(), tracker: AccessTracker::Whole(self.uses()) }
     }
 
     pub(crate) fn address(&self) -> u64 {

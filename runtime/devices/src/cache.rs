@@ -10,20 +10,20 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// Values by key. Threads that need the same missing value wait for one of them to create it;
 /// threads with other keys do not wait.
-pub(crate) struct Cache<K, V> {
+pub(crate) struct ConcurrentCache<K, V> {
     entries: Mutex<HashMap<K, Entry<V>>>,
 }
 
 /// A value that a thread may still be creating. The lock is held during the creation.
 type Entry<V> = Arc<Mutex<Option<Arc<V>>>>;
 
-impl<K, V> Default for Cache<K, V> {
+impl<K, V> Default for ConcurrentCache<K, V> {
     fn default() -> Self {
-        Cache { entries: Mutex::default() }
+        ConcurrentCache { entries: Mutex::default() }
     }
 }
 
-impl<K: Eq + Hash, V> Cache<K, V> {
+impl<K: Eq + Hash, V> ConcurrentCache<K, V> {
     /// Returns the value for `key`, created by `make` if it is missing. A failure is not kept. The
     /// key is copied only if it is new.
     pub fn get_or_make<Q, E>(&self, key: &Q, make: impl FnOnce() -> Result<V, E>) -> Result<Arc<V>, E>
@@ -60,12 +60,12 @@ impl<K: Eq + Hash, V> Cache<K, V> {
 
 /// Values by kernel instance: the key is the artifact's static address and the generic arguments.
 pub(crate) struct InstanceCache<V> {
-    kernels: Cache<usize, Cache<Vec<Constant>, V>>,
+    kernels: ConcurrentCache<usize, ConcurrentCache<Vec<Constant>, V>>,
 }
 
 impl<V> Default for InstanceCache<V> {
     fn default() -> Self {
-        InstanceCache { kernels: Cache::default() }
+        InstanceCache { kernels: ConcurrentCache::default() }
     }
 }
 
@@ -78,7 +78,9 @@ impl<V> InstanceCache<V> {
         constants: &[Constant],
         make: impl FnOnce() -> Result<V, E>,
     ) -> Result<Arc<V>, E> {
-        self.kernels.get_or_make(&ptr::from_ref(kernel).addr(), || Ok(Cache::default()))?.get_or_make(constants, make)
+        self.kernels
+            .get_or_make(&ptr::from_ref(kernel).addr(), || Ok(ConcurrentCache::default()))?
+            .get_or_make(constants, make)
     }
 }
 
@@ -89,7 +91,7 @@ mod tests {
 
     #[test]
     fn threads_share_one_value() {
-        let (cache, made) = (Cache::default(), AtomicU32::new(0));
+        let (cache, made) = (ConcurrentCache::default(), AtomicU32::new(0));
         std::thread::scope(|s| {
             for _ in 0..8 {
                 s.spawn(|| cache.get_or_make(&1, || Ok::<_, ()>(made.fetch_add(1, Ordering::Relaxed))).unwrap());
@@ -100,7 +102,7 @@ mod tests {
 
     #[test]
     fn failures_are_not_cached() {
-        let cache = Cache::default();
+        let cache = ConcurrentCache::default();
         assert!(cache.get_or_make(&1, || Err::<u32, _>("no")).is_err());
         assert_eq!(cache.get_or_make(&1, || Ok::<_, &str>(7)).as_deref(), Ok(&7));
     }

@@ -58,8 +58,8 @@ impl<'a, 'm> ValidatedArgs<'a, 'm> {
     }
 
     /// Validates `arguments` as [`new`](ValidatedArgs::new) does. If a launch with the same
-    /// [`Signature`](crate::instance::Signature) was accepted before, only the addresses are
-    /// checked. If that check fails, the launch is validated in full.
+    /// [`LaunchSignature`](crate::instance::LaunchSignature) was accepted before, only the
+    /// addresses are checked. If that check fails, the launch is validated in full.
     pub(crate) fn of_instance(
         instance: &LaunchedInstance,
         (device, facts): (u64, DeviceFacts),

@@ -5,9 +5,9 @@
 use crate::cache::InstanceCache;
 use crate::contract::ValidatedArgs;
 use crate::hazard::{SubrangeTracker, WaitSet};
-use crate::pool::{Pool, SegmentSource};
+use crate::pool::{DevicePool, SegmentSource};
 use crate::progress;
-use crate::range_lock::{HOST_RANGES, Span};
+use crate::range_lock::{HOST_RANGES, LockedRange};
 use crate::trace::{event, span};
 use crate::uninit::HOST;
 use crate::{Error, Result};
@@ -34,7 +34,7 @@ pub(crate) struct Cpu {
     facts: DeviceFacts,
     /// The decoded kernels.
     executables: InstanceCache<Executable>,
-    memory: Pool,
+    memory: DevicePool,
     limits: Mutex<RunLimits>,
     /// Handler of launches, instead of the interpreter.
     handler: Option<Box<LaunchHandler>>,
@@ -75,7 +75,7 @@ impl Cpu {
         Cpu {
             facts,
             executables: InstanceCache::default(),
-            memory: Pool::default(),
+            memory: DevicePool::default(),
             limits: Mutex::default(),
             handler: None,
         }
@@ -108,7 +108,7 @@ impl Cpu {
     }
 
     /// Returns the pool and its source of memory.
-    pub fn memory(&self) -> (&Pool, HostMemory) {
+    pub fn memory(&self) -> (&DevicePool, HostMemory) {
         (&self.memory, HostMemory)
     }
 
@@ -353,13 +353,13 @@ impl Executable {
 
 /// Returns the byte ranges of the launch in shared buffers, of which other code may use other
 /// parts.
-fn parts(validated: &ValidatedArgs) -> Vec<Span> {
+fn parts(validated: &ValidatedArgs) -> Vec<LockedRange> {
     let arguments = validated.arguments().iter().enumerate();
     let parts = arguments.filter_map(|(index, argument)| match argument {
         Argument::Memory(memory) => {
             memory.owner::<SubrangeTracker>()?;
             let bytes = memory.address()..memory.address().saturating_add(memory.bytes());
-            Some(Span { bytes, writes: validated.writes(index) })
+            Some(LockedRange { bytes, writes: validated.writes(index) })
         }
         Argument::Scalar { .. } => None,
     });

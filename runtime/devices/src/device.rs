@@ -6,9 +6,9 @@ use crate::cpu::{Cpu, LaunchHandler};
 use crate::cuda::{Cuda, Driver, Loss};
 use crate::hazard::WaitSet;
 use crate::instance::LaunchedInstance;
-use crate::pool::{Allocation, MemoryStatistics, Pool, SegmentSource};
+use crate::pool::{DevicePool, MemoryStatistics, PoolAllocation, SegmentSource};
 use crate::store::Store;
-use crate::stream::Queue;
+use crate::stream::OperationQueue;
 use crate::trace::{enabled, event};
 use crate::uninit::HOST;
 use crate::{Error, Result};
@@ -455,7 +455,7 @@ impl fmt::Display for Backend {
 impl Backend {
     /// Allocates memory to be written. The content is unspecified; on the CPU the bytes are
     /// initialized. Also returns the accesses to wait for before writing.
-    pub fn take(&self, memory: PoolKind, bytes: usize) -> Result<(Allocation, WaitSet)> {
+    pub fn take(&self, memory: PoolKind, bytes: usize) -> Result<(PoolAllocation, WaitSet)> {
         if let Backend::Cuda(cuda) = self {
             cuda.check()?;
         }
@@ -464,7 +464,7 @@ impl Backend {
     }
 
     /// Returns an allocation to its pool. The next owner's first use waits for `pending`.
-    pub fn give_back(&self, memory: PoolKind, (piece, bytes): (Allocation, usize), pending: WaitSet) {
+    pub fn give_back(&self, memory: PoolKind, (piece, bytes): (PoolAllocation, usize), pending: WaitSet) {
         event!(TRACE, ?memory, address = piece.address, "memory given back");
         if let Backend::Cpu(_) = self {
             HOST.stored(piece.address, bytes);
@@ -473,7 +473,7 @@ impl Backend {
     }
 
     /// Calls `act` with the pool and its source of memory.
-    fn with_pool<T>(&self, memory: PoolKind, act: impl FnOnce(&Pool, &dyn SegmentSource) -> T) -> T {
+    fn with_pool<T>(&self, memory: PoolKind, act: impl FnOnce(&DevicePool, &dyn SegmentSource) -> T) -> T {
         match (self, memory) {
             (Backend::Cpu(cpu), _) => {
                 let (pool, source) = cpu.memory();
@@ -509,10 +509,10 @@ impl Backend {
     }
 
     /// Returns the device's default queue.
-    pub fn queue(&self) -> Queue {
+    pub fn queue(&self) -> OperationQueue {
         match self {
-            Backend::Cpu(_) => Queue::Cpu,
-            Backend::Cuda(cuda) => Queue::Cuda(cuda.clone(), cuda.default_stream()),
+            Backend::Cpu(_) => OperationQueue::Cpu,
+            Backend::Cuda(cuda) => OperationQueue::Cuda(cuda.clone(), cuda.default_stream()),
         }
     }
 }

@@ -1,9 +1,9 @@
 //! An instance of a kernel, with the shapes of past launches so that they need not be computed
 //! again.
 //!
-//! A [`Signature`] contains all that the contract of a kernel, the block and the grid depend on:
-//! types, scalars, extents, strides, and the alignment of addresses. The contract also depends on
-//! the overlap of arguments and on the end of the address space. Every launch checks these two.
+//! A [`LaunchSignature`] contains all that the contract of a kernel, the block and the grid depend
+//! on: types, scalars, extents, strides, and the alignment of addresses. The contract also depends
+//! on the overlap of arguments and on the end of the address space. Every launch checks these two.
 
 use kernel_dsl::Argument;
 use kernel_dsl::compiler::ElementType;
@@ -26,14 +26,14 @@ const MAX_ALIGNED: u64 = 64;
 pub(crate) struct LaunchedInstance {
     program: Monomorphic,
     writes: Arc<[bool]>,
-    /// The shapes of launches that met the contract. `None` if a [`Signature`] does not have all
-    /// that the contract depends on.
-    known: Option<Mutex<HashMap<Signature, LaunchShape>>>,
+    /// The shapes of launches that met the contract. `None` if a [`LaunchSignature`] does not have
+    /// all that the contract depends on.
+    known: Option<Mutex<HashMap<LaunchSignature, LaunchShape>>>,
 }
 
 /// The numbers of a launch that its contract depends on.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub(crate) struct Signature {
+pub(crate) struct LaunchSignature {
     /// The type of each argument.
     types: SmallVec<[ElementType; 16]>,
     /// The block's extent, and for each argument its form and numbers.
@@ -52,19 +52,19 @@ impl LaunchedInstance {
     }
 
     /// Returns the signature of a launch, if its shape can be remembered.
-    pub fn signature(&self, block: Option<usize>, arguments: &[Argument<'_>]) -> Option<Signature> {
-        self.known.as_ref().and_then(|_| Signature::new(block, arguments))
+    pub fn signature(&self, block: Option<usize>, arguments: &[Argument<'_>]) -> Option<LaunchSignature> {
+        self.known.as_ref().and_then(|_| LaunchSignature::new(block, arguments))
     }
 
     /// Returns the shape of a past launch with this signature.
-    pub fn past_shape(&self, signature: &Signature) -> Option<LaunchShape> {
+    pub fn past_shape(&self, signature: &LaunchSignature) -> Option<LaunchShape> {
         // A panic while the lock is held leaves the map valid.
         let known = self.known.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner);
         known.get(signature).copied()
     }
 
     /// Remembers the shape of a launch that met the contract.
-    pub fn remember(&self, signature: Signature, shape: LaunchShape) {
+    pub fn remember(&self, signature: LaunchSignature, shape: LaunchShape) {
         let Some(known) = &self.known else { return };
         let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
         if known.len() >= MAX_KNOWN {
@@ -82,10 +82,10 @@ impl Deref for LaunchedInstance {
     }
 }
 
-impl Signature {
+impl LaunchSignature {
     /// Returns the signature of a launch. `None` if the size of an element is no power of two:
     /// alignments in such elements do not follow from the address's factors of two.
-    fn new(block: Option<usize>, arguments: &[Argument<'_>]) -> Option<Signature> {
+    fn new(block: Option<usize>, arguments: &[Argument<'_>]) -> Option<LaunchSignature> {
         let mut types = SmallVec::new();
         let mut numbers = SmallVec::new();
         numbers.extend([u64::from(block.is_some()), block.unwrap_or(0) as u64]);
@@ -116,7 +116,7 @@ impl Signature {
                 }
             }
         }
-        Some(Signature { types, numbers })
+        Some(LaunchSignature { types, numbers })
     }
 }
 

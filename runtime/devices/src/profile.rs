@@ -1,6 +1,6 @@
 //! Durations of a stream's work.
 
-use crate::cuda::Operation;
+use crate::cuda::StreamOperation;
 use kernel_dsl::compiler::launch::LaunchShape;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -69,14 +69,14 @@ impl KernelTime {
 }
 
 impl ProfiledWork {
-    pub(crate) fn of(operation: Operation<'_>) -> ProfiledWork {
+    pub(crate) fn of(operation: StreamOperation<'_>) -> ProfiledWork {
         match operation {
-            Operation::Launch { instance, shape, .. } => ProfiledWork::launch(instance, shape),
-            Operation::Upload { bytes, .. } => ProfiledWork::Upload { bytes },
-            Operation::Download { bytes, .. } => ProfiledWork::Download { bytes },
-            Operation::Copy { bytes, .. } => ProfiledWork::Copy { bytes },
-            Operation::Fill { bytes, .. } => ProfiledWork::Fill { bytes },
-            Operation::Replay { launches } => ProfiledWork::Graph { launches },
+            StreamOperation::Launch { instance, shape, .. } => ProfiledWork::launch(instance, shape),
+            StreamOperation::Upload { bytes, .. } => ProfiledWork::Upload { bytes },
+            StreamOperation::Download { bytes, .. } => ProfiledWork::Download { bytes },
+            StreamOperation::Copy { bytes, .. } => ProfiledWork::Copy { bytes },
+            StreamOperation::Fill { bytes, .. } => ProfiledWork::Fill { bytes },
+            StreamOperation::Replay { launches } => ProfiledWork::Graph { launches },
         }
     }
 

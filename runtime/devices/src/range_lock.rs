@@ -13,14 +13,14 @@ pub(crate) static HOST_RANGES: RangeLock = RangeLock::new();
 
 /// The byte range that a launch takes, from the first byte of a part to its last, by address.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Span {
+pub(crate) struct LockedRange {
     pub bytes: Range<u64>,
     pub writes: bool,
 }
 
-impl Span {
+impl LockedRange {
     /// Returns whether one launch could observe a write of the other.
-    fn meets(&self, other: &Span) -> bool {
+    fn meets(&self, other: &LockedRange) -> bool {
         (self.writes || other.writes) && self.bytes.start < other.bytes.end && other.bytes.start < self.bytes.end
     }
 }
@@ -28,17 +28,17 @@ impl Span {
 /// A lock on byte ranges.
 #[derive(Debug)]
 pub(crate) struct RangeLock {
-    running: Mutex<Running>,
+    running: Mutex<RunningRanges>,
     ended: Condvar,
 }
 
 /// The ranges of all running launches.
 #[derive(Debug)]
-struct Running {
+struct RunningRanges {
     /// The number of the next guard.
     next: u64,
     /// The ranges in use, with the number of their guard.
-    spans: Vec<(u64, Span)>,
+    spans: Vec<(u64, LockedRange)>,
 }
 
 /// The ranges of a running launch, which are unlocked when this guard is dropped.
@@ -50,17 +50,18 @@ pub(crate) struct RangeGuard<'a> {
 
 impl RangeLock {
     pub const fn new() -> RangeLock {
-        RangeLock { running: Mutex::new(Running { next: 0, spans: Vec::new() }), ended: Condvar::new() }
+        RangeLock { running: Mutex::new(RunningRanges { next: 0, spans: Vec::new() }), ended: Condvar::new() }
     }
 
     /// Waits until no running launch overlaps `spans`, and takes all of them at once, so that no
     /// two launches deadlock. Returns `None` if `spans` is empty.
-    pub fn take(&self, spans: Vec<Span>) -> Option<RangeGuard<'_>> {
+    pub fn take(&self, spans: Vec<LockedRange>) -> Option<RangeGuard<'_>> {
         if spans.is_empty() {
             return None;
         }
-        let meet =
-            |running: &mut Running| running.spans.iter().any(|(_, taken)| spans.iter().any(|span| span.meets(taken)));
+        let meet = |running: &mut RunningRanges| {
+            running.spans.iter().any(|(_, taken)| spans.iter().any(|span| span.meets(taken)))
+        };
         // A poisoned lock is still consistent, as in `running`.
         let mut running = self.ended.wait_while(self.running(), meet).unwrap_or_else(PoisonError::into_inner);
         let number = running.next;
@@ -69,7 +70,7 @@ impl RangeLock {
         Some(RangeGuard { of: self, number })
     }
 
-    fn running(&self) -> MutexGuard<'_, Running> {
+    fn running(&self) -> MutexGuard<'_, RunningRanges> {
         // Nothing panics between two steps of one change.
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -87,8 +88,8 @@ mod tests {
     use super::*;
     use std::sync::atomic::{AtomicU32, Ordering};
 
-    fn span(bytes: Range<u64>, writes: bool) -> Span {
-        Span { bytes, writes }
+    fn span(bytes: Range<u64>, writes: bool) -> LockedRange {
+        LockedRange { bytes, writes }
     }
 
     #[test]

@@ -80,7 +80,7 @@ impl<const R: usize> ViewLayout<R> {
     }
 
     /// Returns the address of the first element: in the buffer, or at its end.
-    fn address<T: Element>(&self, origin: Origin<'_>) -> u64 {
+    fn address<T: Element>(&self, origin: ViewOrigin<'_>) -> u64 {
         origin.address + (self.start * size_of::<T>()) as u64
     }
 
@@ -154,7 +154,7 @@ impl ViewLayout<1> {
 
 /// The memory of a view: a buffer, or a slot of a recording.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Origin<'a> {
+pub(crate) struct ViewOrigin<'a> {
     /// The identity of the memory's device: [`ArgumentMemory::device`].
     pub device: u64,
     /// The address of the element from which layouts count.
@@ -174,11 +174,11 @@ pub(crate) enum AccessTracker<'a> {
     Part(&'a SubrangeTracker),
 }
 
-impl<'a> Origin<'a> {
+impl<'a> ViewOrigin<'a> {
     /// Restricts the tracker to that of a part.
-    fn part(self) -> Origin<'a> {
+    fn part(self) -> ViewOrigin<'a> {
         match self.tracker {
-            AccessTracker::Whole(uses) => Origin { tracker: AccessTracker::Part(uses.parts()), ..self },
+            AccessTracker::Whole(uses) => ViewOrigin { tracker: AccessTracker::Part(uses.parts()), ..self },
             AccessTracker::Untracked | AccessTracker::Part(_) => self,
         }
     }
@@ -190,7 +190,7 @@ macro_rules! shared {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug)]
         pub struct $View<'a, T: Element, const R: usize> {
-            origin: Origin<'a>,
+            origin: ViewOrigin<'a>,
             layout: ViewLayout<R>,
             borrow: PhantomData<&'a DeviceBuffer<T>>,
         }
@@ -198,7 +198,7 @@ macro_rules! shared {
         impl<'a, T: Element, const R: usize> $View<'a, T, R> {
             /// Makes a view. The layout reaches only elements within the memory of the origin,
             /// which is borrowed for `'a`.
-            pub(crate) fn new(origin: Origin<'a>, layout: ViewLayout<R>) -> Self {
+            pub(crate) fn new(origin: ViewOrigin<'a>, layout: ViewLayout<R>) -> Self {
                 $View { origin, layout, borrow: PhantomData }
             }
         }
@@ -212,14 +212,14 @@ macro_rules! exclusive {
         $(#[$doc])*
         #[derive(Debug)]
         pub struct $View<'a, T: Element, const R: usize> {
-            origin: Origin<'a>,
+            origin: ViewOrigin<'a>,
             layout: ViewLayout<R>,
             exclusive: PhantomData<&'a mut DeviceBuffer<T>>,
         }
 
         impl<'a, T: Element, const R: usize> $View<'a, T, R> {
             /// Makes a view, borrowed exclusively.
-            pub(crate) fn new(origin: Origin<'a>, layout: ViewLayout<R>) -> Self {
+            pub(crate) fn new(origin: ViewOrigin<'a>, layout: ViewLayout<R>) -> Self {
                 $View { origin, layout, exclusive: PhantomData }
             }
 
@@ -358,7 +358,7 @@ detached!(BufferView View);
 detached!(BufferStrided Strided);
 
 fn memory<'a, T: Element, const R: usize>(
-    origin: Origin<'a>,
+    origin: ViewOrigin<'a>,
     layout: &ViewLayout<R>,
     shape: ArgumentShape,
     mutable: bool,
@@ -453,9 +453,9 @@ shared_of!(BufferViewMut BufferView BufferStridedMut BufferStrided);
 
 /// Recasts a layout. Every bit pattern is a value of every [`Element`], and none has padding.
 fn recast<'a, T: Element, U: Element>(
-    origin: Origin<'a>,
+    origin: ViewOrigin<'a>,
     layout: &ViewLayout<1>,
-) -> Result<(Origin<'a>, ViewLayout<1>)> {
+) -> Result<(ViewOrigin<'a>, ViewLayout<1>)> {
     let (address, [len]) = (layout.address::<T>(origin), layout.extents);
     // The elements are in the buffer, so the product does not overflow.
     let bytes = len * size_of::<T>();
@@ -468,7 +468,7 @@ fn recast<'a, T: Element, U: Element>(
         return refused(format!("they begin at {address:#x}, which is not aligned to {align}"));
     }
     let layout = ViewLayout { start: 0, extents: [bytes / size_of::<U>()], strides: [1] };
-    Ok((Origin { address, ..origin }, layout))
+    Ok((ViewOrigin { address, ..origin }, layout))
 }
 
 /// Implements the arguments for `Strided` and `StridedMut`.
@@ -558,7 +558,7 @@ mod tests {
 
     #[test]
     fn reinterpreted_views_are_checked_for_size_and_alignment() {
-        let at = |address| Origin { device: 0, address, tracker: AccessTracker::Untracked };
+        let at = |address| ViewOrigin { device: 0, address, tracker: AccessTracker::Untracked };
         let cast = |address, len| recast::<u8, f32>(at(address), &ViewLayout::range::<u8>(len, 0..len).unwrap());
         assert_eq!(cast(256, 12).unwrap().1.extents, [3]);
         assert_eq!(

@@ -10,7 +10,7 @@
 //! separate context. The context of a kernel that does not end is kept permanently.
 
 use super::driver::Driver;
-use super::driver_error::{Code, DriverError};
+use super::driver_error::{DriverError, DriverStatus};
 use super::in_flight::InFlight;
 use super::info::DeviceInfo;
 use super::loss::{Loss, LossCause};
@@ -235,20 +235,24 @@ impl Context {
     }
 
     /// Runs `call` with the context current. `doing` describes the call in errors.
-    pub fn run(&self, doing: impl Fn() -> String, call: impl FnOnce(&Driver) -> Code) -> Result<(), Error> {
+    pub fn run(&self, doing: impl Fn() -> String, call: impl FnOnce(&Driver) -> DriverStatus) -> Result<(), Error> {
         self.attempt(doing, call)?.map_err(|why| self.driver_error(why))
     }
 
     /// Runs a call on borrowed memory. Any failure leaves the device's use of that memory unknown,
     /// so it loses the context.
-    pub fn run_or_lose(&self, doing: impl Fn() -> String, call: impl FnOnce(&Driver) -> Code) -> Result<(), Error> {
+    pub fn run_or_lose(
+        &self,
+        doing: impl Fn() -> String,
+        call: impl FnOnce(&Driver) -> DriverStatus,
+    ) -> Result<(), Error> {
         self.attempt(doing, call)?.map_err(|why| self.lose(LossCause::Driver(why)))
     }
 
     fn attempt(
         &self,
         doing: impl Fn() -> String,
-        call: impl FnOnce(&Driver) -> Code,
+        call: impl FnOnce(&Driver) -> DriverStatus,
     ) -> Result<Result<(), DriverError>, Error> {
         self.check()?;
         Ok(self.enter(&doing).and_then(|_current| {

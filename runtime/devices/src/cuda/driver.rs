@@ -6,17 +6,17 @@
 //! number, and a missing function is an error with its name. Functions are resolved under the
 //! oldest name with the needed meaning, so that old drivers work.
 
-use super::driver_error::{Code, DriverError};
+use super::driver_error::{DriverError, DriverStatus};
 use super::version::CudaVersion;
 use crate::Error;
 use cudarc::driver::sys;
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::ptr;
 
-pub(super) const SUCCESS: Code = 0;
-const NO_DEVICE: Code = 100;
+pub(super) const SUCCESS: DriverStatus = 0;
+const NO_DEVICE: DriverStatus = 100;
 /// The result of a query for work in flight.
-pub(super) const NOT_READY: Code = 600;
+pub(super) const NOT_READY: DriverStatus = 600;
 
 /// Defines a table of driver functions, each resolved by its first name or else by its second.
 macro_rules! functions {
@@ -28,7 +28,7 @@ macro_rules! functions {
         $(#[$about])*
         $visible struct $Table {
             $($field: $Field,)*
-            $($(#[doc = $doc])* pub(super) $name: unsafe extern "C" fn($($argument),*) -> Code,)*
+            $($(#[doc = $doc])* pub(super) $name: unsafe extern "C" fn($($argument),*) -> DriverStatus,)*
         }
 
         impl $Table {
@@ -49,7 +49,7 @@ macro_rules! functions {
                     // SAFETY: the driver exports this symbol as a function with this signature, by
                     // cuda.h; the library is never unloaded.
                     let $name = unsafe {
-                        std::mem::transmute::<Symbol, unsafe extern "C" fn($($argument),*) -> Code>($name)
+                        std::mem::transmute::<DriverSymbol, unsafe extern "C" fn($($argument),*) -> DriverStatus>($name)
                     };
                 )*
                 Ok($Table { $($field: $first,)* $($name,)* })
@@ -69,8 +69,8 @@ functions! {
     }
     init = cuInit(c_uint);
     driver_version = cuDriverGetVersion(*mut c_int);
-    error_name = cuGetErrorName(Code, *mut *const c_char);
-    error_string = cuGetErrorString(Code, *mut *const c_char);
+    error_name = cuGetErrorName(DriverStatus, *mut *const c_char);
+    error_string = cuGetErrorString(DriverStatus, *mut *const c_char);
     device_count = cuDeviceGetCount(*mut c_int);
     device_get = cuDeviceGet(*mut sys::CUdevice, c_int);
     device_name = cuDeviceGetName(*mut c_char, c_int, sys::CUdevice);
@@ -166,11 +166,11 @@ type LibraryKernel = *mut c_void;
 const ON_CPU: &str = "cuda_on_cpu";
 
 /// A function of unknown signature.
-type Symbol = unsafe extern "C" fn();
+type DriverSymbol = unsafe extern "C" fn();
 /// A look-up by NUL-terminated name: the open library, or a test's stand-in.
-type Symbols<'a> = dyn Fn(&CStr) -> Option<Symbol> + 'a;
+type Symbols<'a> = dyn Fn(&CStr) -> Option<DriverSymbol> + 'a;
 
-fn find(library: &Symbols, names: &[&str]) -> Option<Symbol> {
+fn find(library: &Symbols, names: &[&str]) -> Option<DriverSymbol> {
     names.iter().find_map(|name| library(&std::ffi::CString::new(*name).ok()?))
 }
 
@@ -186,7 +186,7 @@ impl Driver {
             let library = unsafe { sys::culib() };
             // SAFETY: a symbol of the driver's API is a function; it is called with its true
             // signature only.
-            unsafe { library.get::<Symbol>(name.to_bytes_with_nul()) }.ok().map(|symbol| *symbol)
+            unsafe { library.get::<DriverSymbol>(name.to_bytes_with_nul()) }.ok().map(|symbol| *symbol)
         })
     }
 
@@ -258,12 +258,12 @@ impl Driver {
     }
 
     /// Fails if `code` is an error; `doing` describes the operation and its operands.
-    pub(super) fn check(&self, code: Code, doing: impl FnOnce() -> String) -> Result<(), Error> {
+    pub(super) fn check(&self, code: DriverStatus, doing: impl FnOnce() -> String) -> Result<(), Error> {
         self.result(code, doing).map_err(Error::Driver)
     }
 
     /// Fails with the driver's error alone.
-    pub(super) fn result(&self, code: Code, doing: impl FnOnce() -> String) -> Result<(), DriverError> {
+    pub(super) fn result(&self, code: DriverStatus, doing: impl FnOnce() -> String) -> Result<(), DriverError> {
         if code == SUCCESS {
             return Ok(());
         }
@@ -275,7 +275,11 @@ impl Driver {
         })
     }
 
-    fn text(&self, of: unsafe extern "C" fn(Code, *mut *const c_char) -> Code, code: Code) -> Option<String> {
+    fn text(
+        &self,
+        of: unsafe extern "C" fn(DriverStatus, *mut *const c_char) -> DriverStatus,
+        code: DriverStatus,
+    ) -> Option<String> {
         let mut text = ptr::null();
         // SAFETY: `text` outlives the call.
         let found = unsafe { of(code, &mut text) } == SUCCESS && !text.is_null();
@@ -297,14 +301,14 @@ mod tests {
 
     /// Returns a driver with a version, a result of `cuInit` and no error names; its other
     /// functions must not be called.
-    fn driver(version: Symbol, init: Symbol) -> Result<Driver, Error> {
+    fn driver(version: DriverSymbol, init: DriverSymbol) -> Result<Driver, Error> {
         unsafe extern "C" fn not_called() {}
-        unsafe extern "C" fn no_text(_: Code, _: *mut *const c_char) -> Code {
+        unsafe extern "C" fn no_text(_: DriverStatus, _: *mut *const c_char) -> DriverStatus {
             SUCCESS
         }
-        let text: unsafe extern "C" fn(Code, *mut *const c_char) -> Code = no_text;
+        let text: unsafe extern "C" fn(DriverStatus, *mut *const c_char) -> DriverStatus = no_text;
         // SAFETY: called by its true signature only.
-        let text: Symbol = unsafe { std::mem::transmute(text) };
+        let text: DriverSymbol = unsafe { std::mem::transmute(text) };
         Driver::start(&|name| match name.to_bytes() {
             b"cuDriverGetVersion" => Some(version),
             b"cuInit" => Some(init),
@@ -314,22 +318,22 @@ mod tests {
         })
     }
 
-    fn version_function<const V: c_int>() -> Symbol {
-        unsafe extern "C" fn version<const V: c_int>(out: *mut c_int) -> Code {
+    fn version_function<const V: c_int>() -> DriverSymbol {
+        unsafe extern "C" fn version<const V: c_int>(out: *mut c_int) -> DriverStatus {
             // SAFETY: the caller passes a pointer to an integer.
             unsafe { *out = V };
             SUCCESS
         }
-        let version: unsafe extern "C" fn(*mut c_int) -> Code = version::<V>;
+        let version: unsafe extern "C" fn(*mut c_int) -> DriverStatus = version::<V>;
         // SAFETY: called by its true signature only.
         unsafe { std::mem::transmute(version) }
     }
 
-    fn init_function<const C: Code>() -> Symbol {
-        unsafe extern "C" fn init<const C: Code>(_: c_uint) -> Code {
+    fn init_function<const C: DriverStatus>() -> DriverSymbol {
+        unsafe extern "C" fn init<const C: DriverStatus>(_: c_uint) -> DriverStatus {
             C
         }
-        let init: unsafe extern "C" fn(c_uint) -> Code = init::<C>;
+        let init: unsafe extern "C" fn(c_uint) -> DriverStatus = init::<C>;
         // SAFETY: called by its true signature only.
         unsafe { std::mem::transmute(init) }
     }

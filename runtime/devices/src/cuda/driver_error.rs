@@ -1,16 +1,16 @@
 //! An error code of the driver, with its meaning.
 
 /// The result of a driver function: 0, or an error code.
-pub(super) type Code = u32;
+pub(super) type DriverStatus = u32;
 
-const OUT_OF_MEMORY: Code = 2;
+const OUT_OF_MEMORY: DriverStatus = 2;
 
 /// A call of the CUDA driver that failed.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{doing}: the CUDA driver returned {name} ({code}){}", described(.description))]
 pub struct DriverError {
     pub(super) doing: String,
-    pub(super) code: Code,
+    pub(super) code: DriverStatus,
     pub(super) name: String,
     pub(super) description: String,
 }

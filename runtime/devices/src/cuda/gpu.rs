@@ -5,13 +5,13 @@ use super::event::CudaEvent;
 use super::info::DeviceInfo;
 use super::launch::{BlockFigures, DriverLaunch, LoadedKernel, Ready};
 use super::loss::Loss;
-use super::module::{Module, load_or_make, shared_memory, stored_ptx};
-use super::operation::Operation;
+use super::module::{LoadedEntry, load_or_make, shared_memory, stored_ptx};
+use super::operation::StreamOperation;
 use super::stream::{CudaStream, StreamTable};
 use crate::cache::InstanceCache;
 use crate::contract::ValidatedArgs;
 use crate::hazard::{AccessSet, WaitSet};
-use crate::pool::{Pool, SegmentSource};
+use crate::pool::{DevicePool, SegmentSource};
 use crate::store::Store;
 use crate::trace::span;
 use crate::{Error, Result};
@@ -34,19 +34,19 @@ pub(crate) struct Cuda {
     /// The identity of the device's memory, unique among all devices including lost ones.
     id: u64,
     streams: StreamTable,
-    memory: Pool,
-    pinned: Pool,
+    memory: DevicePool,
+    pinned: DevicePool,
     /// The lock that is held for writing while a thread sets the time limit, and for reading by
     /// operations during which none may be set.
     limiting: RwLock<()>,
     /// The cache of compiled kernels.
     store: Mutex<Option<Store>>,
     /// The loaded kernels.
-    modules: InstanceCache<Arc<Module>>,
+    modules: InstanceCache<Arc<LoadedEntry>>,
     /// Checked forms for extents, strides and `usize` arguments up to [`MODERATE_ARGUMENT_LIMIT`].
-    checked: InstanceCache<(Arc<Module>, Arc<CheckedKernel>)>,
+    checked: InstanceCache<(Arc<LoadedEntry>, Arc<CheckedKernel>)>,
     /// Checked forms for all other launches.
-    checked_large: InstanceCache<(Arc<Module>, Arc<CheckedKernel>)>,
+    checked_large: InstanceCache<(Arc<LoadedEntry>, Arc<CheckedKernel>)>,
 }
 
 /// The open devices of the process, including lost ones. Like the driver's primary context, there
@@ -58,7 +58,7 @@ struct OpenDevices {
 }
 
 /// Device memory.
-struct DeviceMemory<'a>(&'a Cuda);
+struct CudaMemory<'a>(&'a Cuda);
 /// Page-locked host memory, which the device copies without the host.
 struct PinnedMemory<'a>(&'a Cuda);
 
@@ -85,8 +85,8 @@ impl Cuda {
             store: Mutex::new(store),
             context,
             id: 1 + ordinal as u64 + (open.lost << 32),
-            memory: if std::env::var_os(NO_POOL).is_some() { Pool::uncached() } else { Pool::default() },
-            pinned: Pool::default(),
+            memory: if std::env::var_os(NO_POOL).is_some() { DevicePool::uncached() } else { DevicePool::default() },
+            pinned: DevicePool::default(),
             modules: InstanceCache::default(),
             checked: InstanceCache::default(),
             checked_large: InstanceCache::default(),
@@ -151,7 +151,7 @@ impl Cuda {
             Err(why) if why.is_out_of_memory() => why,
             other => return other,
         };
-        let given_back = self.memory.trim(&DeviceMemory(self))? + self.pinned.trim(&PinnedMemory(self))?;
+        let given_back = self.memory.trim(&CudaMemory(self))? + self.pinned.trim(&PinnedMemory(self))?;
         let why = if given_back == 0 { Err(why) } else { attempt() };
         let pool = || Box::new(self.memory.statistics());
         why.map_err(|why| match why {
@@ -174,12 +174,12 @@ impl Cuda {
     }
 
     /// Returns the pool of device memory and its source.
-    pub fn memory(&self) -> (&Pool, impl SegmentSource + '_) {
-        (&self.memory, DeviceMemory(self))
+    pub fn memory(&self) -> (&DevicePool, impl SegmentSource + '_) {
+        (&self.memory, CudaMemory(self))
     }
 
     /// Returns the pool of pinned memory and its source.
-    pub fn pinned(&self) -> (&Pool, impl SegmentSource + '_) {
+    pub fn pinned(&self) -> (&DevicePool, impl SegmentSource + '_) {
         (&self.pinned, PinnedMemory(self))
     }
 
@@ -222,7 +222,7 @@ impl Cuda {
         bytes: usize,
         value: u8,
     ) -> Result<()> {
-        let operation = Operation::Fill { bytes, at: address };
+        let operation = StreamOperation::Fill { bytes, at: address };
         // SAFETY: by the caller's promise.
         self.streams.submit(stream, used, operation, |driver, stream| unsafe {
             (driver.memory_fill_in)(address, value, bytes, stream)
@@ -242,7 +242,7 @@ impl Cuda {
         from: *const u8,
         bytes: usize,
     ) -> Result<()> {
-        let operation = Operation::Upload { bytes, to: address };
+        let operation = StreamOperation::Upload { bytes, to: address };
         // SAFETY: by the caller's promise.
         self.streams.submit(stream, used, operation, |driver, stream| unsafe {
             (driver.copy_to_device_in)(address, from.cast(), bytes, stream)
@@ -262,7 +262,7 @@ impl Cuda {
         to: *mut u8,
         bytes: usize,
     ) -> Result<()> {
-        let operation = Operation::Download { bytes, from: address };
+        let operation = StreamOperation::Download { bytes, from: address };
         // SAFETY: by the caller's promise.
         self.streams.submit(stream, used, operation, |driver, stream| unsafe {
             (driver.copy_to_host_in)(to.cast(), address, bytes, stream)
@@ -282,7 +282,7 @@ impl Cuda {
         to: u64,
         bytes: usize,
     ) -> Result<()> {
-        let operation = Operation::Copy { bytes, from, to };
+        let operation = StreamOperation::Copy { bytes, from, to };
         // SAFETY: by the caller's promise.
         self.streams
             .submit(stream, used, operation, |driver, stream| unsafe { (driver.copy_in)(to, from, bytes, stream) })
@@ -307,7 +307,7 @@ impl Cuda {
         (other, read, from): (&Arc<Cuda>, &AccessSet<'_>, u64),
         bytes: usize,
     ) -> Result<()> {
-        let operation = Operation::Copy { bytes, from, to };
+        let operation = StreamOperation::Copy { bytes, from, to };
         let contexts = (self.context.handle(), other.context.handle());
         // A timeline point belongs to one device, so a stream of the other device represents the
         // copy there.
@@ -384,7 +384,7 @@ impl Cuda {
         let load = |ptx: &str, shared: SharedMemoryNeed, name: &str| {
             self.context.info.require_target(artifact.target, name)?;
             self.streams.quiesce()?;
-            let load = || Module::load(self.context.clone(), ptx, &instance.entry(artifact.name), name, &shared);
+            let load = || LoadedEntry::load(self.context.clone(), ptx, &instance.entry(artifact.name), name, &shared);
             self.with_memory(load).map(Arc::new)
         };
         Ok(match form {
@@ -474,7 +474,7 @@ impl Cuda {
     }
 }
 
-impl SegmentSource for DeviceMemory<'_> {
+impl SegmentSource for CudaMemory<'_> {
     fn reserve(&self, bytes: u64) -> Result<u64> {
         self.0.streams.quiesce()?;
         self.0.context.allocate(bytes as usize)
@@ -523,7 +523,7 @@ impl Drop for Cuda {
         // No caller is left that could get an error. Memory that a failing device does not release
         // is freed with its context.
         let _ = self.streams.wait();
-        let _ = self.memory.trim(&DeviceMemory(self));
+        let _ = self.memory.trim(&CudaMemory(self));
         let _ = self.pinned.trim(&PinnedMemory(self));
     }
 }

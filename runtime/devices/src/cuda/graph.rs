@@ -9,7 +9,7 @@ use super::context::Context;
 use super::driver::Driver;
 use super::gpu::Cuda;
 use super::launch::DriverLaunch;
-use super::operation::Operation;
+use super::operation::StreamOperation;
 use super::record::GraphRecords;
 use super::stream::CudaStream;
 use crate::Result;
@@ -181,7 +181,7 @@ impl Replay {
         cuda.with_memory(|| {
             // SAFETY: executable and stream are alive; the rest by the caller's promise.
             let replay = |_: &Driver, stream| unsafe { launch(executable, stream) };
-            cuda.streams().submit_in(stream, &mut state, &used, Operation::Replay { launches: count }, replay)
+            cuda.streams().submit_in(stream, &mut state, &used, StreamOperation::Replay { launches: count }, replay)
         })
     }
 }

@@ -2,9 +2,9 @@
 
 use super::context::Context;
 use super::driver::{Cooperative, Driver};
-use super::driver_error::Code;
-use super::module::Module;
-use super::operation::Operation;
+use super::driver_error::DriverStatus;
+use super::module::LoadedEntry;
+use super::operation::StreamOperation;
 use super::stream::{CudaStream, StreamTable, SubmissionState};
 use crate::Result;
 use crate::contract::ValidatedArgs;
@@ -19,10 +19,10 @@ use std::sync::Arc;
 /// A kernel loaded on a device.
 pub(super) enum LoadedKernel {
     /// The kernel's own PTX.
-    Unchecked(Arc<Module>),
+    Unchecked(Arc<LoadedEntry>),
     /// The checked form, which takes the address of a record after the arguments, and the meaning
     /// of its record.
-    Checked(Arc<Module>, Arc<CheckedKernel>),
+    Checked(Arc<LoadedEntry>, Arc<CheckedKernel>),
 }
 
 /// The driver's description of a launch.
@@ -161,8 +161,8 @@ impl DriverLaunch {
     }
 
     /// Returns a description for errors and profiles.
-    pub fn operation(&self) -> Operation<'_> {
-        Operation::Launch { instance: &self.instance, shape: self.shape, shared: self.shared }
+    pub fn operation(&self) -> StreamOperation<'_> {
+        StreamOperation::Launch { instance: &self.instance, shape: self.shape, shared: self.shared }
     }
 }
 
@@ -199,7 +199,7 @@ impl DriverCall {
     /// # Safety
     /// The launch that made this call is alive and unchanged, and the stream belongs to the same
     /// context. The kernel and its memory are as [`Ready::submit`] requires.
-    unsafe fn submit(&self, driver: &Driver, stream: sys::CUstream) -> Code {
+    unsafe fn submit(&self, driver: &Driver, stream: sys::CUstream) -> DriverStatus {
         let DriverCall { function, parameters, shape, shared, cooperative } = *self;
         let ([gx, gy, gz], [bx, by, bz]) = (shape.grid, shape.block);
         // SAFETY: there is a pointer for each parameter of the entry, to at least the bytes of the
@@ -263,7 +263,7 @@ impl<'a> Ready<'a> {
 }
 
 impl LoadedKernel {
-    fn module(&self) -> &Module {
+    fn module(&self) -> &LoadedEntry {
         match self {
             LoadedKernel::Unchecked(module) | LoadedKernel::Checked(module, _) => module,
         }

@@ -39,6 +39,6 @@ pub use info::DeviceInfo;
 pub(crate) use launch::{DriverLaunch, Ready};
 pub use loss::{Loss, LossCause};
 pub use module::ptx;
-pub(crate) use operation::Operation;
+pub(crate) use operation::StreamOperation;
 pub(crate) use stream::CudaStream;
 pub use version::{Capability, CudaVersion};

@@ -4,7 +4,7 @@ use super::context::Context;
 use super::driver::{Libraries, Library, SUCCESS};
 use super::version::{self, CudaVersion};
 use crate::Error;
-use crate::store::{Key, Store};
+use crate::store::{EntryKey, Store};
 use crate::trace::{event, span};
 use cudarc::driver::sys::{self, CUjit_option as JitOption};
 use kernel_dsl::Artifact;
@@ -20,7 +20,7 @@ use std::sync::Arc;
 const LOG_BYTES: usize = 16 << 10;
 
 /// Loaded code and its one entry.
-pub(super) struct Module {
+pub(super) struct LoadedEntry {
     context: Arc<Context>,
     code: LoadedCode,
     function: sys::CUfunction,
@@ -54,9 +54,9 @@ enum LoadedCode {
 
 // SAFETY: handles of libraries, modules and functions may be used from any thread, also from
 // several at once.
-unsafe impl Send for Module {}
+unsafe impl Send for LoadedEntry {}
 // SAFETY: as above.
-unsafe impl Sync for Module {}
+unsafe impl Sync for LoadedEntry {}
 
 /// Returns the instance's PTX. If the artifact does not declare the instance, `store` caches the
 /// PTX.
@@ -87,7 +87,7 @@ pub(super) fn load_or_make(
 ) -> Result<String, Error> {
     let (target, instance) = (artifact.target.to_string(), format!("{:?}", program.instance()));
     let parts = [compiler::FINGERPRINT, form, artifact.name, &target, &instance].map(str::as_bytes);
-    let key = Key::new(&[&parts[..], &[artifact.hir]].concat());
+    let key = EntryKey::new(&[&parts[..], &[artifact.hir]].concat());
     if let Some(text) = store.load(&key).and_then(|bytes| String::from_utf8(bytes).ok()) {
         event!(DEBUG, entry = %key.name(), "store: PTX found");
         return Ok(text);
@@ -98,7 +98,7 @@ pub(super) fn load_or_make(
 }
 
 /// Stores an entry in the cache. A failure is logged, and is not an error.
-fn keep(store: &Store, key: &Key, content: &[u8]) {
+fn keep(store: &Store, key: &EntryKey, content: &[u8]) {
     match store.save(key, content) {
         Ok(()) => event!(DEBUG, entry = %key.name(), bytes = content.len(), "store: kept"),
         Err(_why) => event!(WARN, entry = %key.name(), why = %_why, "store: cannot be kept"),
@@ -153,7 +153,7 @@ fn check_version(ptx: &str, found: CudaVersion, instance: &str) -> Result<(), Er
     }
 }
 
-impl Module {
+impl LoadedEntry {
     /// Loads PTX.
     pub(super) fn load(
         context: Arc<Context>,
@@ -161,14 +161,15 @@ impl Module {
         entry: &str,
         instance: &str,
         shared: &SharedMemoryNeed,
-    ) -> Result<Module, Error> {
+    ) -> Result<LoadedEntry, Error> {
         span!("load", instance, bytes = ptx.len());
         check_version(ptx, context.driver.version(), instance)?;
         let name = CString::new(entry).unwrap_or_default();
         let mut log = JitLog::default();
         let loaded = LoadedCode::load(&context, ptx, &mut log).and_then(|code| {
             let shared = shared.clone();
-            let mut loaded = Module { context, code, function: ptr::null_mut(), instance: instance.into(), shared };
+            let mut loaded =
+                LoadedEntry { context, code, function: ptr::null_mut(), instance: instance.into(), shared };
             loaded.function = code.function(&loaded.context, &name, instance)?;
             Ok(loaded)
         });
@@ -253,7 +254,7 @@ impl LoadedCode {
     }
 }
 
-impl Drop for Module {
+impl Drop for LoadedEntry {
     fn drop(&mut self) {
         let _ = self.context.run(
             || "unloading a module".into(),

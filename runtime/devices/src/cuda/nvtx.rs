@@ -5,7 +5,7 @@
 //! profiler has started the program, which sets `NVTX_INJECTION64_PATH`, or if `KERNELS_NVTX` is
 //! set. Otherwise names cost nothing. A missing library is not reported.
 
-use super::operation::Operation;
+use super::operation::StreamOperation;
 use libloading::Library;
 use std::ffi::{CString, c_char, c_int};
 
@@ -21,7 +21,7 @@ pub(super) struct Nvtx {
 }
 
 /// A range, which ends when this guard is dropped. Ranges belong to a thread, and nest.
-pub(super) struct Range<'n>(&'n Nvtx);
+pub(super) struct NvtxRange<'n>(&'n Nvtx);
 
 impl Nvtx {
     /// Loads the library if it is requested and found. The library stays loaded.
@@ -40,15 +40,15 @@ impl Nvtx {
     }
 
     /// Opens a range that is named after an operation.
-    pub fn range(&self, operation: Operation<'_>) -> Range<'_> {
+    pub fn range(&self, operation: StreamOperation<'_>) -> NvtxRange<'_> {
         let name = CString::new(operation.to_string()).unwrap_or_default();
         // SAFETY: a text that ends with a NUL, which the library copies.
         unsafe { (self.push)(name.as_ptr()) };
-        Range(self)
+        NvtxRange(self)
     }
 }
 
-impl Drop for Range<'_> {
+impl Drop for NvtxRange<'_> {
     fn drop(&mut self) {
         // SAFETY: the function has no arguments, and ends a range that this thread has begun.
         unsafe { (self.0.pop)() };
@@ -80,7 +80,7 @@ mod tests {
     #[test]
     fn a_range_has_the_operations_name_and_is_closed() {
         let nvtx = Nvtx { push, pop };
-        let range = nvtx.range(Operation::Fill { bytes: 16, at: 0x100 });
+        let range = nvtx.range(StreamOperation::Fill { bytes: 16, at: 0x100 });
         MARKS.with_borrow(|marks| assert_eq!(*marks, ["filling 16 bytes at 0x100"]));
         drop(range);
         MARKS.with_borrow(|marks| assert_eq!(marks[1..], ["end"]));

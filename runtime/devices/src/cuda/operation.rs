@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 /// An operation of a stream.
 #[derive(Clone, Copy)]
-pub(crate) enum Operation<'a> {
+pub(crate) enum StreamOperation<'a> {
     /// A kernel, with bytes of dynamic shared memory.
     Launch { instance: &'a Arc<str>, shape: LaunchShape, shared: u32 },
     /// A copy from the host.
@@ -22,18 +22,22 @@ pub(crate) enum Operation<'a> {
     Fill { bytes: usize, at: u64 },
 }
 
-impl fmt::Display for Operation<'_> {
+impl fmt::Display for StreamOperation<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
-            Operation::Launch { instance, shape, shared: 0 } => write!(f, "launching {instance} in {}", shown(shape)),
-            Operation::Launch { instance, shape, shared } => {
+            StreamOperation::Launch { instance, shape, shared: 0 } => {
+                write!(f, "launching {instance} in {}", shown(shape))
+            }
+            StreamOperation::Launch { instance, shape, shared } => {
                 write!(f, "launching {instance} in {}, with {shared} bytes of dynamic shared memory", shown(shape))
             }
-            Operation::Upload { bytes, to } => write!(f, "copying {bytes} bytes to the device at {to:#x}"),
-            Operation::Download { bytes, from } => write!(f, "copying {bytes} bytes from the device at {from:#x}"),
-            Operation::Copy { bytes, from, to } => write!(f, "copying {bytes} bytes from {from:#x} to {to:#x}"),
-            Operation::Replay { launches } => write!(f, "replaying a graph of {launches} launches"),
-            Operation::Fill { bytes, at } => write!(f, "filling {bytes} bytes at {at:#x}"),
+            StreamOperation::Upload { bytes, to } => write!(f, "copying {bytes} bytes to the device at {to:#x}"),
+            StreamOperation::Download { bytes, from } => {
+                write!(f, "copying {bytes} bytes from the device at {from:#x}")
+            }
+            StreamOperation::Copy { bytes, from, to } => write!(f, "copying {bytes} bytes from {from:#x} to {to:#x}"),
+            StreamOperation::Replay { launches } => write!(f, "replaying a graph of {launches} launches"),
+            StreamOperation::Fill { bytes, at } => write!(f, "filling {bytes} bytes at {at:#x}"),
         }
     }
 }

@@ -5,11 +5,11 @@
 
 use super::context::Context;
 use super::driver::{Driver, NOT_READY};
-use super::driver_error::Code;
+use super::driver_error::DriverStatus;
 use super::in_flight::InFlight;
 use super::loss::LossCause;
 use super::nvtx::Nvtx;
-use super::operation::Operation;
+use super::operation::StreamOperation;
 use super::record::{GraphRecords, Records};
 use super::timeline::Timeline;
 use crate::hazard::{Hazards, TimelinePoint, WaitSet};
@@ -115,8 +115,8 @@ impl StreamTable {
         &self,
         stream: &CudaStream,
         used: &dyn Hazards,
-        operation: Operation<'_>,
-        call: impl FnOnce(&Driver, sys::CUstream) -> Code,
+        operation: StreamOperation<'_>,
+        call: impl FnOnce(&Driver, sys::CUstream) -> DriverStatus,
     ) -> Result<()> {
         self.submit_in(stream, &mut stream.state(), used, operation, call)
     }
@@ -127,8 +127,8 @@ impl StreamTable {
         stream: &CudaStream,
         state: &mut SubmissionState,
         used: &dyn Hazards,
-        operation: Operation<'_>,
-        call: impl FnOnce(&Driver, sys::CUstream) -> Code,
+        operation: StreamOperation<'_>,
+        call: impl FnOnce(&Driver, sys::CUstream) -> DriverStatus,
     ) -> Result<()> {
         span!("submit", %operation);
         let _range = self.nvtx.as_ref().map(|nvtx| nvtx.range(operation));
@@ -395,7 +395,7 @@ impl CudaStream {
     }
 
     /// Submits an operation with events around it.
-    fn submit_timed(&self, operation: Operation<'_>, submit: impl FnOnce() -> Result<()>) -> Result<()> {
+    fn submit_timed(&self, operation: StreamOperation<'_>, submit: impl FnOnce() -> Result<()>) -> Result<()> {
         self.timeline().advance(&self.context)?;
         while self.timeline().is_full() {
             match self.context.watchdog_timeout() {
@@ -423,7 +423,7 @@ impl CudaStream {
 
     /// Polls `over` until it stops returning `CUDA_ERROR_NOT_READY`. If no operation of any stream
     /// completes within the time limit, the device is lost.
-    pub(super) fn poll_until(&self, what: &str, over: impl Fn(&Driver) -> Code) -> Result<()> {
+    pub(super) fn poll_until(&self, what: &str, over: impl Fn(&Driver) -> DriverStatus) -> Result<()> {
         let (mut since, mut polls) = (Instant::now(), 0u32);
         loop {
             let mut ready = true;

@@ -4,7 +4,7 @@
 
 use super::context::Context;
 use super::event::is_complete;
-use super::operation::Operation;
+use super::operation::StreamOperation;
 use crate::profile::{ProfiledWork, Timed};
 use crate::{Error, Result};
 use cudarc::driver::sys;
@@ -80,7 +80,7 @@ impl Timeline {
         context: &Context,
         stream: sys::CUstream,
         start: Option<sys::CUevent>,
-        operation: Operation<'_>,
+        operation: StreamOperation<'_>,
     ) -> Result<()> {
         match self.record(context, stream) {
             Ok(end) => {

@@ -24,7 +24,7 @@ use crate::contract::ValidatedArgs;
 use crate::cuda::{Cuda, PendingLaunch, Replay};
 use crate::device::Backend;
 use crate::profile::ProfiledWork;
-use crate::stream::{Queue, Stream};
+use crate::stream::{OperationQueue, Stream};
 use crate::{Device, DeviceBuffer, Error, Result};
 use kernel_dsl::{Call, Element, LaunchForm, Launcher};
 use lent::{AccessMode, GraphAccesses, GraphLaunch, SlotBuffer};
@@ -229,7 +229,7 @@ impl<'g> Graph<'g> {
         self.bind()?;
         self.refresh()?;
         match (&mut self.made, stream.queue()) {
-            (GraphBackend::Cuda(_, on_gpu), Queue::Cuda(cuda, stream)) => match &mut on_gpu.replay {
+            (GraphBackend::Cuda(_, on_gpu), OperationQueue::Cuda(cuda, stream)) => match &mut on_gpu.replay {
                 None => Ok(()),
                 // SAFETY: the graph has the buffers, and their accesses are tracked for a later
                 // free. The launches were validated for these addresses; the caller that recorded
@@ -352,7 +352,7 @@ impl<'g> Graph<'g> {
         if !on_gpu.stale {
             return Ok(());
         }
-        let mut order = Order::default();
+        let mut order = LaunchOrder::default();
         let (mut parts, mut nodes) = (Vec::new(), Vec::new());
         for (index, launch) in self.launches.iter().enumerate() {
             // SAFETY: the arguments are inspected, and not used for an access.
@@ -376,12 +376,12 @@ impl<'g> Graph<'g> {
 
 /// The dependencies between launches, derived from their slots.
 #[derive(Default)]
-struct Order {
+struct LaunchOrder {
     /// The last launch that wrote each slot, and the launches that have read it since.
     slots: BTreeMap<usize, (Option<usize>, Vec<usize>)>,
 }
 
-impl Order {
+impl LaunchOrder {
     /// Returns the launches that launch `number` depends on.
     fn add(&mut self, number: usize, accesses: &[(usize, AccessMode)]) -> Vec<usize> {
         let mut after = Vec::new();
@@ -421,7 +421,7 @@ mod tests {
 
     #[test]
     fn launches_depend_on_conflicting_launches() {
-        let mut order = Order::default();
+        let mut order = LaunchOrder::default();
         assert_eq!(order.add(0, &[(0, Read), (1, Write)]), [0usize; 0]);
         assert_eq!(order.add(1, &[(0, Read), (2, Write)]), [0usize; 0], "both only read slot 0");
         assert_eq!(order.add(2, &[(1, Read), (2, Read), (3, Write)]), [0, 1]);

@@ -1,7 +1,7 @@
 //! Placeholders for buffers while launches are recorded.
 
 use crate::Result;
-use crate::view::{AccessTracker, BufferStrided, BufferStridedMut, BufferView, BufferViewMut, Origin, ViewLayout};
+use crate::view::{AccessTracker, BufferStrided, BufferStridedMut, BufferView, BufferViewMut, ViewLayout, ViewOrigin};
 use kernel_dsl::launcher::{SliceArgument, SliceMutArgument};
 use kernel_dsl::{Argument, Element};
 use std::fmt;
@@ -47,8 +47,8 @@ impl SlotId {
         (device & LENT_BIT != 0).then_some(SlotId { recording: (device & !LENT_BIT) >> SLOT_BITS, slot })
     }
 
-    fn origin<'a>(self) -> Origin<'a> {
-        Origin { device: self.device(), address: BASE, tracker: AccessTracker::Untracked }
+    fn origin<'a>(self) -> ViewOrigin<'a> {
+        ViewOrigin { device: self.device(), address: BASE, tracker: AccessTracker::Untracked }
     }
 }
 

@@ -10,8 +10,8 @@
 //! pending accesses ([`WaitSet`]); the first stream that uses the next owner's memory waits for
 //! them on the device. On the same stream there is no wait.
 //!
-//! A pool that caches no memory ([`Pool::uncached`]) makes a driver allocation for each buffer.
-//! External tools, such as NVIDIA's Compute Sanitizer, then see each buffer as a separate
+//! A pool that caches no memory ([`DevicePool::uncached`]) makes a driver allocation for each
+//! buffer. External tools, such as NVIDIA's Compute Sanitizer, then see each buffer as a separate
 //! allocation.
 //!
 //! Requests of at most 512 KiB are cut from segments of 2 MiB, larger requests from segments of a
@@ -26,7 +26,7 @@ use crate::hazard::WaitSet;
 use crate::{Error, Result};
 pub use statistics::MemoryStatistics;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use tlsf::{Id, Tlsf};
+use tlsf::{BlockId, Tlsf};
 
 const MIB: u64 = 1 << 20;
 /// The largest request that is small.
@@ -55,9 +55,9 @@ pub(crate) trait SegmentSource {
     unsafe fn release(&self, address: u64, bytes: u64);
 }
 
-/// Memory of a pool. [`Pool::give_back`] returns it to the pool.
+/// Memory of a pool. [`DevicePool::give_back`] returns it to the pool.
 #[derive(Debug)]
-pub(crate) struct Allocation {
+pub(crate) struct PoolAllocation {
     pub address: u64,
     place: AllocationPlace,
 }
@@ -67,7 +67,7 @@ enum AllocationPlace {
     /// The allocation has no bytes.
     Nowhere,
     /// A block of this many bytes.
-    Block(SegmentKind, Id, u64),
+    Block(SegmentKind, BlockId, u64),
     /// A separate allocation of this many bytes.
     Own(u64),
 }
@@ -94,7 +94,7 @@ impl SegmentKind {
 
 /// The pool of a device's memory.
 #[derive(Debug, Default)]
-pub(crate) struct Pool {
+pub(crate) struct DevicePool {
     state: Mutex<PoolState>,
     is_uncached: bool,
 }
@@ -106,16 +106,16 @@ struct PoolState {
     statistics: MemoryStatistics,
 }
 
-impl Pool {
+impl DevicePool {
     /// Returns a pool that caches no memory.
-    pub fn uncached() -> Pool {
-        Pool { is_uncached: true, ..Pool::default() }
+    pub fn uncached() -> DevicePool {
+        DevicePool { is_uncached: true, ..DevicePool::default() }
     }
 
     /// Allocates memory, and returns the accesses to wait for before writing to it.
-    pub fn take(&self, bytes: usize, source: &dyn SegmentSource) -> Result<(Allocation, WaitSet)> {
+    pub fn take(&self, bytes: usize, source: &dyn SegmentSource) -> Result<(PoolAllocation, WaitSet)> {
         if bytes == 0 {
-            return Ok((Allocation { address: 0, place: AllocationPlace::Nowhere }, WaitSet::new()));
+            return Ok((PoolAllocation { address: 0, place: AllocationPlace::Nowhere }, WaitSet::new()));
         }
         if self.is_uncached {
             let address = self.state().reserve(bytes as u64, source)?;
@@ -123,7 +123,7 @@ impl Pool {
             statistics.allocations += 1;
             statistics.in_use += bytes as u64;
             statistics.peak_in_use = statistics.peak_in_use.max(statistics.in_use);
-            return Ok((Allocation { address, place: AllocationPlace::Own(bytes as u64) }, WaitSet::new()));
+            return Ok((PoolAllocation { address, place: AllocationPlace::Own(bytes as u64) }, WaitSet::new()));
         }
         let kind = SegmentKind::of(bytes as u64);
         let mut state = self.state();
@@ -159,13 +159,13 @@ impl Pool {
         statistics.in_use += taken.bytes;
         statistics.peak_in_use = statistics.peak_in_use.max(statistics.in_use);
         Ok((
-            Allocation { address: taken.address, place: AllocationPlace::Block(kind, taken.id, taken.bytes) },
+            PoolAllocation { address: taken.address, place: AllocationPlace::Block(kind, taken.id, taken.bytes) },
             taken.pending,
         ))
     }
 
     /// Takes memory back. The next owner may write it once `pending` is complete.
-    pub fn give_back(&self, piece: Allocation, pending: WaitSet, source: &dyn SegmentSource) {
+    pub fn give_back(&self, piece: PoolAllocation, pending: WaitSet, source: &dyn SegmentSource) {
         match piece.place {
             AllocationPlace::Nowhere => {}
             AllocationPlace::Block(kind, id, bytes) => {

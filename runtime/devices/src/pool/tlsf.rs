@@ -25,10 +25,10 @@ const POWERS: usize = 32;
 
 /// A block's place in the table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Id(u32);
+pub(crate) struct BlockId(u32);
 
 /// The end of a list of blocks.
-const NONE: Id = Id(u32::MAX);
+const NONE: BlockId = BlockId(u32::MAX);
 
 /// The number of recently freed blocks that are not merged with their neighbors.
 const MAX_UNMERGED_BLOCKS: usize = 8;
@@ -40,11 +40,11 @@ struct PoolBlock {
     bytes: u64,
     free: bool,
     /// Neighbors in the segment.
-    before: Id,
-    after: Id,
+    before: BlockId,
+    after: BlockId,
     /// Neighbors in the list of free blocks.
-    previous: Id,
-    next: Id,
+    previous: BlockId,
+    next: BlockId,
     /// The accesses of former owners that must complete before the next owner's first access.
     pending: WaitSet,
 }
@@ -52,7 +52,7 @@ struct PoolBlock {
 /// A part of a segment, as an allocation.
 #[derive(Debug)]
 pub(super) struct AllocatedBlock {
-    pub id: Id,
+    pub id: BlockId,
     pub address: u64,
     pub bytes: u64,
     pub pending: WaitSet,
@@ -63,13 +63,13 @@ pub(super) struct AllocatedBlock {
 pub(super) struct Tlsf {
     blocks: Vec<PoolBlock>,
     /// The unused places in `blocks`.
-    vacant: Vec<Id>,
+    vacant: Vec<BlockId>,
     /// The blocks freed last, oldest first, which are in no list, and count as used for their
     /// neighbors.
     recent: Recent,
     powers: u32,
     steps: [u32; POWERS],
-    heads: [[Id; LISTS_OF_A_POWER as usize]; POWERS],
+    heads: [[BlockId; LISTS_OF_A_POWER as usize]; POWERS],
 }
 
 /// Rounds bytes up to a multiple of the granule, at least one.
@@ -166,7 +166,7 @@ impl Tlsf {
     }
 
     /// Takes a block back. The next owner may write it once `pending` is complete.
-    pub fn give_back(&mut self, id: Id, pending: WaitSet) {
+    pub fn give_back(&mut self, id: BlockId, pending: WaitSet) {
         let block = self.block_mut(id);
         block.pending = pending;
         let bytes = block.bytes;
@@ -182,7 +182,7 @@ impl Tlsf {
         }
     }
 
-    fn join(&mut self, mut id: Id) {
+    fn join(&mut self, mut id: BlockId) {
         let block = self.block_mut(id);
         block.free = true;
         let PoolBlock { before, after, .. } = *block;
@@ -219,7 +219,7 @@ impl Tlsf {
         self.merge_recent();
         let whole = |b: &PoolBlock| b.free && b.before == NONE && b.after == NONE;
         let unused = self.blocks.iter().enumerate().filter(|(_, b)| whole(b));
-        let unused: Vec<_> = unused.map(|(i, _)| Id(i as u32)).collect();
+        let unused: Vec<_> = unused.map(|(i, _)| BlockId(i as u32)).collect();
         let segments = unused.into_iter().map(|id| {
             self.unlink(id);
             let block = self.block_mut(id);
@@ -244,7 +244,7 @@ impl Tlsf {
         largest
     }
 
-    fn find(&self, bytes: u64) -> Option<Id> {
+    fn find(&self, bytes: u64) -> Option<BlockId> {
         let (power, step) = class(covering(bytes));
         let same = self.steps[power] & (u32::MAX << step);
         if same != 0 {
@@ -266,7 +266,7 @@ impl Tlsf {
     }
 
     /// Merges the block after `into`, which is in no list, into `into`.
-    fn merge(&mut self, into: Id, gone: Id) {
+    fn merge(&mut self, into: BlockId, gone: BlockId) {
         let PoolBlock { bytes, after, .. } = *self.block(gone);
         let pending = std::mem::take(&mut self.block_mut(gone).pending);
         if after != NONE {
@@ -279,7 +279,7 @@ impl Tlsf {
         self.forget(gone);
     }
 
-    fn link(&mut self, id: Id) {
+    fn link(&mut self, id: BlockId) {
         let (power, step) = class(self.block(id).bytes);
         let next = std::mem::replace(&mut self.heads[power][step], id);
         let block = self.block_mut(id);
@@ -291,7 +291,7 @@ impl Tlsf {
         self.steps[power] |= 1 << step;
     }
 
-    fn unlink(&mut self, id: Id) {
+    fn unlink(&mut self, id: BlockId) {
         let PoolBlock { bytes, previous, next, .. } = *self.block(id);
         if next != NONE {
             self.block_mut(next).previous = previous;
@@ -310,7 +310,7 @@ impl Tlsf {
         }
     }
 
-    fn insert(&mut self, block: PoolBlock) -> Id {
+    fn insert(&mut self, block: PoolBlock) -> BlockId {
         match self.vacant.pop() {
             Some(id) => {
                 *self.block_mut(id) = block;
@@ -318,22 +318,22 @@ impl Tlsf {
             }
             None => {
                 self.blocks.push(block);
-                Id(self.blocks.len() as u32 - 1)
+                BlockId(self.blocks.len() as u32 - 1)
             }
         }
     }
 
-    fn forget(&mut self, id: Id) {
+    fn forget(&mut self, id: BlockId) {
         let block = self.block_mut(id);
         (block.bytes, block.free) = (0, false);
         self.vacant.push(id);
     }
 
-    fn block(&self, id: Id) -> &PoolBlock {
+    fn block(&self, id: BlockId) -> &PoolBlock {
         &self.blocks[id.0 as usize]
     }
 
-    fn block_mut(&mut self, id: Id) -> &mut PoolBlock {
+    fn block_mut(&mut self, id: BlockId) -> &mut PoolBlock {
         &mut self.blocks[id.0 as usize]
     }
 }
@@ -341,7 +341,7 @@ impl Tlsf {
 /// The recently freed blocks, with their bytes, oldest first.
 #[derive(Debug)]
 struct Recent {
-    blocks: [(Id, u64); MAX_UNMERGED_BLOCKS],
+    blocks: [(BlockId, u64); MAX_UNMERGED_BLOCKS],
     count: usize,
 }
 
@@ -357,7 +357,7 @@ impl Recent {
     }
 
     /// Removes and returns the latest block of exactly `bytes` bytes.
-    fn take(&mut self, bytes: u64) -> Option<Id> {
+    fn take(&mut self, bytes: u64) -> Option<BlockId> {
         let at = self.blocks[..self.count].iter().rposition(|(_, b)| *b == bytes)?;
         let (id, _) = self.blocks[at];
         self.remove(at);
@@ -365,7 +365,7 @@ impl Recent {
     }
 
     /// Adds a block. If the list was full, removes and returns the oldest block.
-    fn add(&mut self, id: Id, bytes: u64) -> Option<Id> {
+    fn add(&mut self, id: BlockId, bytes: u64) -> Option<BlockId> {
         let oldest = if self.count == MAX_UNMERGED_BLOCKS { self.oldest() } else { None };
         self.blocks[self.count] = (id, bytes);
         self.count += 1;
@@ -373,7 +373,7 @@ impl Recent {
     }
 
     /// Removes and returns the oldest block.
-    fn oldest(&mut self) -> Option<Id> {
+    fn oldest(&mut self) -> Option<BlockId> {
         let (id, _) = *self.blocks[..self.count].first()?;
         self.remove(0);
         Some(id)

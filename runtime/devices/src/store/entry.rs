@@ -6,20 +6,20 @@ const HASH_BYTES: usize = 16;
 
 /// The key of an entry: everything that its payload depends on.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Key {
+pub(crate) struct EntryKey {
     /// The parts, each after its length.
     bytes: Vec<u8>,
 }
 
-impl Key {
+impl EntryKey {
     /// Makes a key of these parts, in order.
-    pub fn new(parts: &[&[u8]]) -> Key {
+    pub fn new(parts: &[&[u8]]) -> EntryKey {
         let mut bytes = Vec::new();
         for part in parts {
             bytes.extend((part.len() as u64).to_le_bytes());
             bytes.extend(*part);
         }
-        Key { bytes }
+        EntryKey { bytes }
     }
 
     /// Returns the name of the entry's file, without the extension.
@@ -77,7 +77,7 @@ mod tests {
 
     #[test]
     fn a_damaged_entry_has_no_payload() {
-        let key = Key::new(&[b"one", b"two"]);
+        let key = EntryKey::new(&[b"one", b"two"]);
         let entry = key.entry(b"payload");
         assert_eq!(key.payload(&entry), Some(&b"payload"[..]));
         for at in 0..entry.len() {
@@ -91,6 +91,6 @@ mod tests {
         assert_eq!(key.payload(&[&entry[..], b"x"].concat()), None);
         // An equal sequence of bytes, divided differently: another key, even if the hash were
         // equal.
-        assert_eq!(Key::new(&[b"onet", b"wo"]).payload(&entry), None);
+        assert_eq!(EntryKey::new(&[b"onet", b"wo"]).payload(&entry), None);
     }
 }

@@ -25,7 +25,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
-pub(crate) use entry::Key;
+pub(crate) use entry::EntryKey;
 
 /// The variable with the folder of the entries, or `off`.
 const FOLDER: &str = "KERNELS_CACHE";
@@ -121,7 +121,7 @@ impl Store {
     }
 
     /// Returns the payload stored for a key. Removes a damaged entry.
-    pub(crate) fn load(&self, key: &Key) -> Option<Vec<u8>> {
+    pub(crate) fn load(&self, key: &EntryKey) -> Option<Vec<u8>> {
         let path = self.path(key);
         let bytes = fs::read(&path).ok()?;
         let Some(payload) = key.payload(&bytes) else {
@@ -137,14 +137,14 @@ impl Store {
 
     /// Stores a payload for a key. If the entries then exceed the size limit, removes the least
     /// recently used ones.
-    pub(crate) fn save(&self, key: &Key, payload: &[u8]) -> io::Result<()> {
+    pub(crate) fn save(&self, key: &EntryKey, payload: &[u8]) -> io::Result<()> {
         self.save_with(key, payload, |path| File::create_new(path))
     }
 
     /// Saves an entry written to the result of `create`.
     fn save_with<W: Write>(
         &self,
-        key: &Key,
+        key: &EntryKey,
         payload: &[u8],
         create: impl FnOnce(&Path) -> io::Result<W>,
     ) -> io::Result<()> {
@@ -185,7 +185,7 @@ impl Store {
         Ok(())
     }
 
-    fn path(&self, key: &Key) -> PathBuf {
+    fn path(&self, key: &EntryKey) -> PathBuf {
         self.folder.join(key.name()).with_extension(ENTRY)
     }
 

@@ -9,8 +9,8 @@ fn store(name: &str, limit: u64) -> Store {
     Store::new(folder, limit)
 }
 
-fn key(n: u32) -> Key {
-    Key::new(&[&n.to_le_bytes()])
+fn key(n: u32) -> EntryKey {
+    EntryKey::new(&[&n.to_le_bytes()])
 }
 
 fn end(store: Store) {

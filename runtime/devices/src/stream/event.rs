@@ -1,6 +1,6 @@
 //! Points in the work of a stream.
 
-use super::Queue;
+use super::OperationQueue;
 use crate::cuda::{CudaEvent, CudaStream};
 use crate::{Device, Error, Result};
 use std::fmt;
@@ -19,10 +19,10 @@ enum EventTime {
 }
 
 impl Event {
-    pub(super) fn new(device: &Device, queue: &Queue) -> Result<Event> {
+    pub(super) fn new(device: &Device, queue: &OperationQueue) -> Result<Event> {
         let at = match queue {
-            Queue::Cpu => EventTime::Cpu(Instant::now()),
-            Queue::Cuda(cuda, stream) => EventTime::Cuda(cuda.record_event(stream)?),
+            OperationQueue::Cpu => EventTime::Cpu(Instant::now()),
+            OperationQueue::Cuda(cuda, stream) => EventTime::Cuda(cuda.record_event(stream)?),
         };
         Ok(Event { device: device.clone(), at })
     }

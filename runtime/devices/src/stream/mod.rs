@@ -13,7 +13,7 @@ mod recorded;
 pub use event::Event;
 pub use prepared::Prepared;
 use profiling::ProfiledOperations;
-pub(crate) use queue::Queue;
+pub(crate) use queue::OperationQueue;
 use recorded::Recorder;
 pub use recorded::{RecordedLaunches, RecordedMemory};
 
@@ -57,7 +57,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// Dropping a stream does not cancel its work; an error that no wait returned is lost.
 pub struct Stream {
     device: Device,
-    queue: Queue,
+    queue: OperationQueue,
     /// On the CPU: the first violation since the last wait.
     found: Mutex<Option<Error>>,
     /// On the CPU: the profile that is being recorded.
@@ -73,8 +73,8 @@ impl Device {
     /// If the device is lost, or has the maximum number of streams.
     pub fn stream(&self) -> Result<Stream> {
         let queue = match self.backend() {
-            Backend::Cpu(_) => Queue::Cpu,
-            Backend::Cuda(cuda) => Queue::Cuda(cuda.clone(), cuda.acquire_stream()?),
+            Backend::Cpu(_) => OperationQueue::Cpu,
+            Backend::Cuda(cuda) => OperationQueue::Cuda(cuda.clone(), cuda.acquire_stream()?),
         };
         let (recording, recorder) = (ProfiledOperations::default(), Recorder::default());
         Ok(Stream { device: self.clone(), queue, found: Mutex::default(), recording, recorder })
@@ -253,8 +253,8 @@ impl Stream {
             return Err(Error::OtherDevice { item: "the view", found, stream: self.device.to_string() });
         }
         match &self.queue {
-            Queue::Cpu => Ok(()),
-            Queue::Cuda(cuda, stream) => cuda.record_accesses(stream, &view.access()),
+            OperationQueue::Cpu => Ok(()),
+            OperationQueue::Cuda(cuda, stream) => cuda.record_accesses(stream, &view.access()),
         }
     }
 
@@ -270,7 +270,7 @@ impl Stream {
         self.recording.time(|| ProfiledWork::Fill { bytes: buffer.bytes() }, fill)
     }
 
-    pub(crate) fn queue(&self) -> &Queue {
+    pub(crate) fn queue(&self) -> &OperationQueue {
         &self.queue
     }
 
@@ -308,13 +308,13 @@ impl Launcher for Stream {
         arguments: &[Argument<'_>],
     ) -> Result<()> {
         match &self.queue {
-            Queue::Cpu => {
+            OperationQueue::Cpu => {
                 // SAFETY: by the caller's promise.
                 let run = || unsafe { self.device.submit(form, kernel, constants, block, arguments) };
                 let work = || self.device.work(kernel, constants, block, arguments);
                 self.defer_violation(self.recording.time(work, run))
             }
-            Queue::Cuda(cuda, stream) => {
+            OperationQueue::Cuda(cuda, stream) => {
                 self.device.validated(kernel, constants, block, arguments, |program, validated| {
                     let mut launch = cuda.prepare_launch(form, kernel, program, validated)?;
                     // SAFETY: the memory of the arguments is borrowed, and tracked so that a free
@@ -330,7 +330,7 @@ impl Launcher for Stream {
 
 impl Drop for Stream {
     fn drop(&mut self) {
-        if let Queue::Cuda(cuda, stream) = &self.queue {
+        if let OperationQueue::Cuda(cuda, stream) = &self.queue {
             cuda.release_stream(stream);
         }
     }
@@ -342,11 +342,11 @@ impl fmt::Debug for Stream {
     }
 }
 
-impl Queue {
+impl OperationQueue {
     fn stream(&self) -> Option<&Arc<CudaStream>> {
         match self {
-            Queue::Cpu => None,
-            Queue::Cuda(_, stream) => Some(stream),
+            OperationQueue::Cpu => None,
+            OperationQueue::Cuda(_, stream) => Some(stream),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Launches that are checked once and submitted many times.
 
-use super::{Queue, Stream};
+use super::{OperationQueue, Stream};
 use crate::Result;
 use crate::cuda::{Cuda, CudaStream, Ready};
 use kernel_dsl::{Call, LaunchForm, Launcher};
@@ -79,8 +79,8 @@ impl Stream {
         let (kernel, constants, block) = (call.kernel(), call.constants(), call.block());
         let ready = self.device.validated(kernel, constants, block, call.arguments(), |program, validated| {
             Ok(Some(match &self.queue {
-                Queue::Cpu => None,
-                Queue::Cuda(cuda, stream) => {
+                OperationQueue::Cpu => None,
+                OperationQueue::Cuda(cuda, stream) => {
                     Some((cuda, stream, cuda.prepare_launch(form, kernel, program, validated)?))
                 }
             }))

@@ -1,6 +1,6 @@
 //! Profiles of streams.
 
-use super::{Queue, Stream};
+use super::{OperationQueue, Stream};
 use crate::profile::{Profile, ProfiledWork, Timed};
 use crate::{Device, Result};
 use kernel_dsl::compiler::hir::Constant;
@@ -34,11 +34,11 @@ impl Stream {
     /// operation; streams without a profile have no cost. A replay of a graph is one operation.
     pub fn start_profile(&self) -> Result<()> {
         match &self.queue {
-            Queue::Cpu => {
+            OperationQueue::Cpu => {
                 *self.recording.0.lock().unwrap_or_else(PoisonError::into_inner) = Some((Instant::now(), Vec::new()));
                 Ok(())
             }
-            Queue::Cuda(_, stream) => stream.start_profile(),
+            OperationQueue::Cuda(_, stream) => stream.start_profile(),
         }
     }
 
@@ -60,11 +60,11 @@ impl Stream {
     /// ```
     pub fn end_profile(&self) -> Result<Profile> {
         let operations = match &self.queue {
-            Queue::Cpu => {
+            OperationQueue::Cpu => {
                 let recorded = self.recording.0.lock().unwrap_or_else(PoisonError::into_inner).take();
                 recorded.map_or_else(Vec::new, |(_, done)| done)
             }
-            Queue::Cuda(_, stream) => stream.end_profile()?,
+            OperationQueue::Cuda(_, stream) => stream.end_profile()?,
         };
         Ok(Profile { device: self.device.to_string(), operations })
     }

@@ -10,12 +10,12 @@ use std::sync::Arc;
 /// An in-order queue of operations. On the CPU it tracks which memory is uninitialized ([`HOST`]).
 /// Memory of zero bytes has address 0 and is never accessed.
 #[derive(Clone)]
-pub(crate) enum Queue {
+pub(crate) enum OperationQueue {
     Cpu,
     Cuda(Arc<Cuda>, Arc<CudaStream>),
 }
 
-impl Queue {
+impl OperationQueue {
     /// Sets all bytes.
     ///
     /// # Safety
@@ -26,12 +26,12 @@ impl Queue {
         unsafe {
             match self {
                 _ if bytes == 0 => Ok(()),
-                Queue::Cpu => {
+                OperationQueue::Cpu => {
                     HOST.stored(address, bytes);
                     cpu::fill(address, bytes, value);
                     Ok(())
                 }
-                Queue::Cuda(cuda, stream) => cuda.fill(stream, used, address, bytes, value),
+                OperationQueue::Cuda(cuda, stream) => cuda.fill(stream, used, address, bytes, value),
             }
         }
     }
@@ -47,12 +47,12 @@ impl Queue {
         unsafe {
             match self {
                 _ if bytes == 0 => Ok(()),
-                Queue::Cpu => {
+                OperationQueue::Cpu => {
                     HOST.stored(address, bytes);
                     cpu::copy(from.expose_provenance() as u64, address, bytes);
                     Ok(())
                 }
-                Queue::Cuda(cuda, stream) => cuda.write(stream, used, address, from, bytes),
+                OperationQueue::Cuda(cuda, stream) => cuda.write(stream, used, address, from, bytes),
             }
         }
     }
@@ -68,11 +68,11 @@ impl Queue {
         unsafe {
             match self {
                 _ if bytes == 0 => Ok(()),
-                Queue::Cpu => {
+                OperationQueue::Cpu => {
                     cpu::copy(address, to.expose_provenance() as u64, bytes);
                     Ok(())
                 }
-                Queue::Cuda(cuda, stream) => cuda.read(stream, used, address, to, bytes),
+                OperationQueue::Cuda(cuda, stream) => cuda.read(stream, used, address, to, bytes),
             }
         }
     }
@@ -88,12 +88,12 @@ impl Queue {
         unsafe {
             match self {
                 _ if bytes == 0 => Ok(()),
-                Queue::Cpu => {
+                OperationQueue::Cpu => {
                     HOST.set_initialized_except(to, bytes, &HOST.of(from, bytes));
                     cpu::copy(from, to, bytes);
                     Ok(())
                 }
-                Queue::Cuda(cuda, stream) => cuda.copy(stream, used, from, to, bytes),
+                OperationQueue::Cuda(cuda, stream) => cuda.copy(stream, used, from, to, bytes),
             }
         }
     }
@@ -111,11 +111,11 @@ impl Queue {
         bytes: usize,
     ) -> Result<()> {
         match self {
-            Queue::Cuda(cuda, stream) if bytes > 0 => {
+            OperationQueue::Cuda(cuda, stream) if bytes > 0 => {
                 // SAFETY: by the caller's promise.
                 unsafe { cuda.copy_from(stream, used, to, from, bytes) }
             }
-            Queue::Cuda(..) | Queue::Cpu => Ok(()),
+            OperationQueue::Cuda(..) | OperationQueue::Cpu => Ok(()),
         }
     }
 
@@ -123,8 +123,8 @@ impl Queue {
     /// this work.
     pub fn wait(&self) -> Result<()> {
         match self {
-            Queue::Cpu => Ok(()),
-            Queue::Cuda(cuda, stream) => cuda.wait(stream),
+            OperationQueue::Cpu => Ok(()),
+            OperationQueue::Cuda(cuda, stream) => cuda.wait(stream),
         }
     }
 }

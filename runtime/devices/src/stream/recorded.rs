@@ -1,6 +1,6 @@
 //! The launches of a call, repeated with other memory on a stream of other code.
 
-use super::{Queue, Stream};
+use super::{OperationQueue, Stream};
 use crate::buffer::RawBuffer;
 use crate::contract::ValidatedArgs;
 use crate::cuda::{Cuda, DriverLaunch, Ready};
@@ -115,7 +115,7 @@ impl Stream {
     /// If another thread submits to the stream meanwhile, the launches are `None`, or include those
     /// of the other thread.
     pub fn record_launches(&self, work: impl FnOnce(&Stream) -> Result<()>) -> (Result<()>, Option<RecordedLaunches>) {
-        let Queue::Cuda(cuda, stream) = &self.queue else { return (work(self), None) };
+        let OperationQueue::Cuda(cuda, stream) = &self.queue else { return (work(self), None) };
         let recorder = || self.recorder.0.lock().unwrap_or_else(PoisonError::into_inner);
         let before = stream.last_point().count;
         *recorder() = Some(RecordedWork::default());

@@ -62,7 +62,7 @@ const MB: usize = 1 << 20;
 
 #[test]
 fn cached_memory_is_reused() {
-    let (pool, device) = (Pool::default(), Device::of(1 << 30));
+    let (pool, device) = (DevicePool::default(), Device::of(1 << 30));
     let (first, _) = pool.take(MB, &device).unwrap();
     let address = first.address;
     pool.give_back(first, WaitSet::new(), &device);
@@ -81,7 +81,7 @@ fn cached_memory_is_reused() {
 
 #[test]
 fn pending_uses_pass_to_the_next_owner() {
-    let (pool, device) = (Pool::default(), Device::of(1 << 30));
+    let (pool, device) = (DevicePool::default(), Device::of(1 << 30));
     let at = TimelinePoint { stream: 3, count: 8 };
     let (piece, pending) = pool.take(MB, &device).unwrap();
     assert!(pending.is_empty());
@@ -98,7 +98,7 @@ fn pending_uses_pass_to_the_next_owner() {
 
 #[test]
 fn an_empty_allocation_takes_no_memory() {
-    let (pool, device) = (Pool::default(), Device::of(0));
+    let (pool, device) = (DevicePool::default(), Device::of(0));
     let (piece, _) = pool.take(0, &device).unwrap();
     assert_eq!(piece.address, 0);
     pool.give_back(piece, WaitSet::new(), &device);
@@ -107,7 +107,7 @@ fn an_empty_allocation_takes_no_memory() {
 
 #[test]
 fn cached_memory_is_trimmed_before_an_allocation_fails() {
-    let (pool, device) = (Pool::default(), Device::of(64 * MB as u64));
+    let (pool, device) = (DevicePool::default(), Device::of(64 * MB as u64));
     let at = TimelinePoint { stream: 1, count: 1 };
     let (large, _) = pool.take(40 * MB, &device).unwrap();
     pool.give_back(large, [at].into_iter().collect(), &device);
@@ -134,7 +134,7 @@ fn cached_memory_is_trimmed_before_an_allocation_fails() {
 
 #[test]
 fn the_limit_is_enforced() {
-    let (pool, device) = (Pool::default(), Device::of(1 << 40));
+    let (pool, device) = (DevicePool::default(), Device::of(1 << 40));
     pool.set_limit(Some(20 * MB as u64));
     let (first, _) = pool.take(MB, &device).unwrap();
     let error = pool.take(17 * MB, &device).unwrap_err();
@@ -151,7 +151,7 @@ fn the_limit_is_enforced() {
 
 #[test]
 fn small_allocations_do_not_keep_large_segments() {
-    let (pool, device) = (Pool::default(), Device::of(1 << 30));
+    let (pool, device) = (DevicePool::default(), Device::of(1 << 30));
     let (small, _) = pool.take(100, &device).unwrap();
     let (large, _) = pool.take(8 * MB, &device).unwrap();
     pool.give_back(large, WaitSet::new(), &device);
@@ -162,7 +162,7 @@ fn small_allocations_do_not_keep_large_segments() {
 
 #[test]
 fn a_lost_device_keeps_its_segments() {
-    let (pool, device) = (Pool::default(), Device::of(1 << 30));
+    let (pool, device) = (DevicePool::default(), Device::of(1 << 30));
     let (piece, _) = pool.take(MB, &device).unwrap();
     pool.give_back(piece, WaitSet::new(), &device);
     device.lost.set(true);
@@ -172,7 +172,7 @@ fn a_lost_device_keeps_its_segments() {
 
 #[test]
 fn excessive_sizes_are_rejected() {
-    let (pool, device) = (Pool::default(), Device::of(1 << 30));
+    let (pool, device) = (DevicePool::default(), Device::of(1 << 30));
     for bytes in [usize::MAX, usize::MAX - 300, usize::MAX / 2] {
         assert!(matches!(pool.take(bytes, &device), Err(Error::OutOfMemory { .. })), "{bytes}");
     }
@@ -180,7 +180,7 @@ fn excessive_sizes_are_rejected() {
 
 #[test]
 fn a_bare_pool_does_not_cache() {
-    let (pool, device) = (Pool::uncached(), Device::of(1000));
+    let (pool, device) = (DevicePool::uncached(), Device::of(1000));
     let at = TimelinePoint { stream: 1, count: 1 };
     let (first, _) = pool.take(300, &device).unwrap();
     let (second, _) = pool.take(300, &device).unwrap();

@@ -6,7 +6,7 @@
 //! numbered from 0, `- number` drops one. This code generates the trace; a test run with `UPDATE=1`
 //! writes the file.
 
-use super::{Device, Pool, WaitSet};
+use super::{Device, DevicePool, WaitSet};
 use std::fmt::Write;
 use std::path::Path;
 
@@ -173,7 +173,7 @@ fn run(weights: bool) -> String {
 /// Returns the largest number of requested live bytes, and the largest number of bytes held by the
 /// pool.
 fn played(trace: &str) -> (u64, u64) {
-    let (pool, device) = (Pool::default(), Device::of(64 << 30));
+    let (pool, device) = (DevicePool::default(), Device::of(64 << 30));
     let (mut buffers, mut live, mut most) = (Vec::new(), 0, 0);
     for line in trace.lines() {
         let (what, number) = line.split_once(' ').unwrap();
