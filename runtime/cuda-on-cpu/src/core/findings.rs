@@ -15,13 +15,13 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 #[derive(Debug, Default)]
 pub struct ProcessFindings {
     suppressions: Vec<Suppression>,
-    found: Mutex<BTreeMap<Key, CountedFinding>>,
+    found: Mutex<BTreeMap<FindingKey, CountedFinding>>,
 }
 
 /// The identity of a finding. Violations of one check at one instruction are one finding, whatever
 /// the launch and thread.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-struct Key {
+struct FindingKey {
     severity: Reverse<Severity>,
     check: Check,
     kernel: String,
@@ -74,7 +74,7 @@ impl ProcessFindings {
     pub fn record(&self, report: &Report) {
         let mut found = self.lock();
         for finding in &report.findings {
-            let key = Key {
+            let key = FindingKey {
                 severity: Reverse(finding.severity),
                 check: finding.check,
                 kernel: report.kernel.clone(),
@@ -123,7 +123,7 @@ impl ProcessFindings {
 
     /// Returns the findings and the leaks as JSON.
     pub fn json(&self, leaks: &[Leak]) -> Value {
-        let one = |(key, entry): (&Key, &CountedFinding)| {
+        let one = |(key, entry): (&FindingKey, &CountedFinding)| {
             let mut finding = json!(Finding { count: entry.count, ..entry.first.clone() });
             finding["kernel"] = json!(key.kernel);
             finding["name"] = json!(demangled(&key.kernel));
@@ -141,7 +141,7 @@ impl ProcessFindings {
         rules.extend(leaks.iter().map(|_| LEAK));
         rules.sort_unstable();
         rules.dedup();
-        let result = |(key, entry): (&Key, &CountedFinding)| {
+        let result = |(key, entry): (&FindingKey, &CountedFinding)| {
             let place = origin(&entry.first).and_then(|origin| origin.rsplit_once(':'));
             let location = match place {
                 Some((file, line)) => json!([{ "physicalLocation": {
@@ -166,7 +166,7 @@ impl ProcessFindings {
         })
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<Key, CountedFinding>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<FindingKey, CountedFinding>> {
         // Nothing panics while the lock is held.
         self.found.lock().unwrap_or_else(PoisonError::into_inner)
     }

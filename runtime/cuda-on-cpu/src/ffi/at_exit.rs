@@ -7,12 +7,12 @@ use std::ffi::c_int;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A stream of C; only null is passed.
-type File = std::ffi::c_void;
+type CFile = std::ffi::c_void;
 
 unsafe extern "C" {
     #[cfg(not(target_os = "linux"))]
     fn atexit(function: extern "C" fn()) -> c_int;
-    fn fflush(stream: *mut File) -> c_int;
+    fn fflush(stream: *mut CFile) -> c_int;
     fn _exit(code: c_int) -> !;
 }
 

@@ -52,7 +52,7 @@ fn submit_copy(
 }
 
 /// The area of a fill: a row, or several rows.
-struct Numbers {
+struct FillArea {
     address: u64,
     value: FillValue,
     pitch: usize,
@@ -60,24 +60,24 @@ struct Numbers {
     height: usize,
 }
 
-impl Numbers {
-    fn row(address: u64, value: FillValue, count: usize) -> Numbers {
-        Numbers { address, value, pitch: 0, width: count, height: 1 }
+impl FillArea {
+    fn row(address: u64, value: FillValue, count: usize) -> FillArea {
+        FillArea { address, value, pitch: 0, width: count, height: 1 }
     }
 
     fn fill(self, context: &Arc<Context>) -> Fill {
-        let Numbers { address, value, pitch, width, height } = self;
+        let FillArea { address, value, pitch, width, height } = self;
         let width = (width as u64).saturating_mul(value.width());
         let extent = CopyExtent { width, height: height as u64, depth: 1 };
         Fill { context: context.clone(), address, pitch: pitch as u64, extent, value }
     }
 }
 
-fn fill_now(driver: &Driver, numbers: Numbers) -> Result {
+fn fill_now(driver: &Driver, numbers: FillArea) -> Result {
     driver.fill_now(numbers.fill(&driver.current()?))
 }
 
-fn fill_later(driver: &Driver, stream: sys::CUstream, numbers: Numbers) -> Result {
+fn fill_later(driver: &Driver, stream: sys::CUstream, numbers: FillArea) -> Result {
     let queue = driver.queue(handle(stream))?;
     driver.fill(numbers.fill(queue.context()), &queue)
 }
@@ -237,27 +237,27 @@ exports! {
     };
 
     fn cuMemsetD8_v2(address: sys::CUdeviceptr, value: c_uchar, count: usize) as cuMemsetD8_v2_ptds = call |driver| {
-        fill_now(driver, Numbers::row(address, FillValue::Byte(value), count))
+        fill_now(driver, FillArea::row(address, FillValue::Byte(value), count))
     };
 
     fn cuMemsetD16_v2(address: sys::CUdeviceptr, value: c_ushort, count: usize) as cuMemsetD16_v2_ptds = call |driver| {
-        fill_now(driver, Numbers::row(address, FillValue::Half(value), count))
+        fill_now(driver, FillArea::row(address, FillValue::Half(value), count))
     };
 
     fn cuMemsetD32_v2(address: sys::CUdeviceptr, value: c_uint, count: usize) as cuMemsetD32_v2_ptds = call |driver| {
-        fill_now(driver, Numbers::row(address, FillValue::Word(value), count))
+        fill_now(driver, FillArea::row(address, FillValue::Word(value), count))
     };
 
     fn cuMemsetD8Async(address: sys::CUdeviceptr, value: c_uchar, count: usize, stream: sys::CUstream) as cuMemsetD8Async_ptsz = call |driver| {
-        fill_later(driver, stream, Numbers::row(address, FillValue::Byte(value), count))
+        fill_later(driver, stream, FillArea::row(address, FillValue::Byte(value), count))
     };
 
     fn cuMemsetD16Async(address: sys::CUdeviceptr, value: c_ushort, count: usize, stream: sys::CUstream) as cuMemsetD16Async_ptsz = call |driver| {
-        fill_later(driver, stream, Numbers::row(address, FillValue::Half(value), count))
+        fill_later(driver, stream, FillArea::row(address, FillValue::Half(value), count))
     };
 
     fn cuMemsetD32Async(address: sys::CUdeviceptr, value: c_uint, count: usize, stream: sys::CUstream) as cuMemsetD32Async_ptsz = call |driver| {
-        fill_later(driver, stream, Numbers::row(address, FillValue::Word(value), count))
+        fill_later(driver, stream, FillArea::row(address, FillValue::Word(value), count))
     };
 
     fn cuMemsetD2D8_v2(
@@ -267,7 +267,7 @@ exports! {
         width: usize,
         height: usize,
     ) as cuMemsetD2D8_v2_ptds = call |driver| {
-        fill_now(driver, Numbers { address, value: FillValue::Byte(value), pitch, width, height })
+        fill_now(driver, FillArea { address, value: FillValue::Byte(value), pitch, width, height })
     };
 
     fn cuMemsetD2D16_v2(
@@ -277,7 +277,7 @@ exports! {
         width: usize,
         height: usize,
     ) as cuMemsetD2D16_v2_ptds = call |driver| {
-        fill_now(driver, Numbers { address, value: FillValue::Half(value), pitch, width, height })
+        fill_now(driver, FillArea { address, value: FillValue::Half(value), pitch, width, height })
     };
 
     fn cuMemsetD2D32_v2(
@@ -287,7 +287,7 @@ exports! {
         width: usize,
         height: usize,
     ) as cuMemsetD2D32_v2_ptds = call |driver| {
-        fill_now(driver, Numbers { address, value: FillValue::Word(value), pitch, width, height })
+        fill_now(driver, FillArea { address, value: FillValue::Word(value), pitch, width, height })
     };
 
     fn cuMemsetD2D8Async(
@@ -298,7 +298,7 @@ exports! {
         height: usize,
         stream: sys::CUstream,
     ) as cuMemsetD2D8Async_ptsz = call |driver| {
-        fill_later(driver, stream, Numbers { address, value: FillValue::Byte(value), pitch, width, height })
+        fill_later(driver, stream, FillArea { address, value: FillValue::Byte(value), pitch, width, height })
     };
 
     fn cuMemsetD2D16Async(
@@ -309,7 +309,7 @@ exports! {
         height: usize,
         stream: sys::CUstream,
     ) as cuMemsetD2D16Async_ptsz = call |driver| {
-        fill_later(driver, stream, Numbers { address, value: FillValue::Half(value), pitch, width, height })
+        fill_later(driver, stream, FillArea { address, value: FillValue::Half(value), pitch, width, height })
     };
 
     fn cuMemsetD2D32Async(
@@ -320,6 +320,6 @@ exports! {
         height: usize,
         stream: sys::CUstream,
     ) as cuMemsetD2D32Async_ptsz = call |driver| {
-        fill_later(driver, stream, Numbers { address, value: FillValue::Word(value), pitch, width, height })
+        fill_later(driver, stream, FillArea { address, value: FillValue::Word(value), pitch, width, height })
     };
 }

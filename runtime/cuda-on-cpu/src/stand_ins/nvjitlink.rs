@@ -82,7 +82,7 @@ const VALUES: [&str; 12] = [
 
 /// A link session.
 #[derive(Debug)]
-struct Session {
+struct LinkSession {
     /// The options.
     options: Vec<String>,
     /// The target of `-arch`, such as `sm_61`.
@@ -101,10 +101,10 @@ struct Session {
     errors: String,
 }
 
-impl Session {
+impl LinkSession {
     /// Reads the options.
-    fn new(options: &[&str]) -> (Session, LinkCode) {
-        let mut session = Session {
+    fn new(options: &[&str]) -> (LinkSession, LinkCode) {
+        let mut session = LinkSession {
             options: options.iter().map(|option| option.to_string()).collect(),
             target: String::new(),
             lto: false,
@@ -398,7 +398,7 @@ const LTO_IR_KIND: c_int = 3;
 #[derive(Debug)]
 struct Sessions {
     next: usize,
-    open: BTreeMap<usize, Session>,
+    open: BTreeMap<usize, LinkSession>,
 }
 
 static SESSIONS: Mutex<Sessions> = Mutex::new(Sessions { next: 1, open: BTreeMap::new() });
@@ -409,7 +409,7 @@ fn sessions() -> MutexGuard<'static, Sessions> {
 }
 
 /// Calls `body` on a session; an unknown handle is an invalid input.
-fn with(handle: SessionHandle, body: impl FnOnce(&mut Session) -> LinkCode) -> LinkCode {
+fn with(handle: SessionHandle, body: impl FnOnce(&mut LinkSession) -> LinkCode) -> LinkCode {
     guard(INTERNAL, || match sessions().open.get_mut(&handle.addr()) {
         Some(session) => body(session),
         None => INVALID_INPUT,
@@ -485,7 +485,7 @@ functions! {
                 // SAFETY: as above.
                 texts.push(unsafe { CStr::from_ptr(option) }.to_str().unwrap_or_default());
             }
-            let (session, code) = Session::new(&texts);
+            let (session, code) = LinkSession::new(&texts);
             let mut sessions = sessions();
             let handle = sessions.next;
             sessions.next += 1;
@@ -538,7 +538,7 @@ functions! {
     }
 
     fn nvJitLinkComplete(handle: SessionHandle) {
-        with(handle, Session::complete)
+        with(handle, LinkSession::complete)
     }
 
     fn nvJitLinkGetLinkedCubinSize(handle: SessionHandle, size: *mut usize) {
