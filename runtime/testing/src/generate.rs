@@ -17,7 +17,7 @@ use std::ops::RangeInclusive;
 pub struct Gen {
     seed: u64,
     plan: FixedDraws,
-    pub(super) sizes: Vec<Size>,
+    pub(super) sizes: Vec<DrawnSize>,
     /// The lengths of arrays, in the order of their draws.
     pub(super) arrays: Vec<usize>,
 }
@@ -28,13 +28,13 @@ pub(super) struct FixedDraws {
     /// The sizes, by the number of the draw.
     pub sizes: Vec<usize>,
     /// The arrays, by the number of the draw.
-    pub arrays: Vec<Window>,
+    pub arrays: Vec<ValueWindow>,
 }
 
 /// A window into an infinite sequence of values, and the values in the window that are replaced by
 /// simple ones.
 #[derive(Clone, Default, Debug)]
-pub(super) struct Window {
+pub(super) struct ValueWindow {
     pub first: usize,
     /// The simplification of each value in the window. Values past the end of the list are not
     /// simplified.
@@ -43,7 +43,7 @@ pub(super) struct Window {
 
 /// A drawn size.
 #[derive(Clone, Debug)]
-pub(super) struct Size {
+pub(super) struct DrawnSize {
     pub name: String,
     pub value: usize,
     pub least: usize,
@@ -62,7 +62,7 @@ impl Gen {
 
     /// Returns the name of the case, made from its sizes.
     pub(super) fn name(&self) -> String {
-        let one = |size: &Size| format!("{} = {}", size.name, size.shown);
+        let one = |size: &DrawnSize| format!("{} = {}", size.name, size.shown);
         let all: Vec<_> = self.sizes.iter().map(one).collect();
         if all.is_empty() { "the only shape".to_string() } else { all.join(", ") }
     }
@@ -86,7 +86,7 @@ impl Gen {
         let (least, most) = (*range.start(), (*range.end()).max(*range.start()));
         let value = self.plan.sizes.get(number).copied();
         let value = value.unwrap_or_else(|| draw(&mut self.random(SIZES, number, 0))).clamp(least, most);
-        self.sizes.push(Size { name: name.to_string(), value, least, shown: show(value) });
+        self.sizes.push(DrawnSize { name: name.to_string(), value, least, shown: show(value) });
         value
     }
 
@@ -130,7 +130,7 @@ impl Gen {
 
     /// Records an array of `n` elements. Returns the number of the array, and the window that
     /// shrinking has fixed.
-    fn window(&mut self, n: usize) -> (usize, Window) {
+    fn window(&mut self, n: usize) -> (usize, ValueWindow) {
         let number = self.arrays.len();
         self.arrays.push(n);
         (number, self.plan.arrays.get(number).cloned().unwrap_or_default())
@@ -245,7 +245,7 @@ mod tests {
 
     #[test]
     fn patterns_stay_valid_while_they_shrink() {
-        let windows = |simple| vec![Window { first: 3, simple: vec![Some(simple); 40] }; 6];
+        let windows = |simple| vec![ValueWindow { first: 3, simple: vec![Some(simple); 40] }; 6];
         let mut plans: Vec<_> =
             Simple::ALL.map(|simple| FixedDraws { sizes: Vec::new(), arrays: windows(simple) }).into();
         plans.push(FixedDraws::default());

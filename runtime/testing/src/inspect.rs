@@ -2,7 +2,7 @@
 //! and the code that no case reaches.
 
 use super::check::program;
-use super::signature::Signature;
+use super::signature::InstanceSignature;
 use super::{Case, KernelSpec, Random};
 use kernel_dsl::compiler::hir::{Instance, Monomorphic, monomorphic};
 use kernel_dsl::compiler::{Errors, Target, ir, lower, passes};
@@ -54,7 +54,7 @@ pub fn trace_of_program(
 ) -> Result<(Outcome, Trace)> {
     let instance = program.instance_name();
     let named = |program: &Monomorphic| lower::lower_named(program, target);
-    let inspection = Inspection::of(program, named, Executable::new)?;
+    let inspection = InspectedInstance::of(program, named, Executable::new)?;
     let no_thread = |why| Error::NoThread { instance, why };
     match inspection.run(case, options, |program, launch| Ok(program.trace(launch, block, thread, limit)))? {
         Some(Ok(traced)) => Ok(traced),
@@ -72,7 +72,7 @@ pub fn validated<T>(
     device: &Device,
     act: impl FnOnce(&ValidatedArgs<'_, '_>) -> Result<T>,
 ) -> Result<T> {
-    let signature = Signature::of(program);
+    let signature = InstanceSignature::of(program);
     let sized = signature.sized(program, case);
     let case = sized.first().unwrap_or(case);
     let mut result = None;
@@ -89,7 +89,7 @@ pub fn validated<T>(
 pub fn launch(artifact: &'static Artifact, instance: &Instance, case: &Case, device: &Device) -> Result<()> {
     let compile = |source| Error::Compile { instance: artifact.instance_name(&instance.0), source };
     let program = monomorphic(&program(artifact)?, instance).map_err(compile)?;
-    let signature = Signature::of(&program);
+    let signature = InstanceSignature::of(&program);
     let sized = signature.sized(&program, case);
     let case = sized.first().unwrap_or(case);
     signature.run(device, case, |arguments| {
@@ -106,7 +106,7 @@ pub fn launch(artifact: &'static Artifact, instance: &Instance, case: &Case, dev
 /// If the instance does not compile, or a case violates the kernel's contract.
 pub fn unreached(spec: &KernelSpec, instance: &Instance, seed: u64) -> Result<Vec<Unreached>> {
     let lowered = |program: &Monomorphic| lower::lower_monomorphic(program, spec.artifact.target);
-    let inspection = Inspection::new(spec.artifact, instance, lowered, Executable::new)?;
+    let inspection = InspectedInstance::new(spec.artifact, instance, lowered, Executable::new)?;
     let (mut reached, mut unreached) = (ReachedInstructions::default(), Vec::new());
     for case in (spec.cases)(instance, &mut Random::new(seed)) {
         for case in inspection.signature.sized(&inspection.program, &case) {
@@ -123,7 +123,7 @@ pub fn unreached(spec: &KernelSpec, instance: &Instance, seed: u64) -> Result<Ve
 /// Profiles the memory accesses of an instance. The profile measures the code after loop unrolling
 /// and loop-invariant code motion, which is the form that the compiler's static analysis reports
 /// ([`accesses`](kernel_dsl::compiler::analyses::memory::accesses)).
-pub struct Profiler(Inspection);
+pub struct Profiler(InspectedInstance);
 
 impl Profiler {
     /// Compiles an instance for `target`.
@@ -142,7 +142,7 @@ impl Profiler {
     pub fn of_program(program: Monomorphic, target: Target) -> Result<Profiler> {
         let with_places =
             |program: &Monomorphic| lower::lower_monomorphic(program, target).and_then(passes::with_places);
-        Inspection::of(program, with_places, Executable::optimized).map(Profiler)
+        InspectedInstance::of(program, with_places, Executable::optimized).map(Profiler)
     }
 
     /// Returns the profile of a case and the oracle's outcome; `None` if the grid has no block.
@@ -155,31 +155,31 @@ impl Profiler {
 }
 
 /// An instance in the form under inspection.
-struct Inspection {
+struct InspectedInstance {
     program: Monomorphic,
-    signature: Signature,
+    signature: InstanceSignature,
     executable: Executable,
 }
 
-impl Inspection {
+impl InspectedInstance {
     fn new(
         artifact: &'static Artifact,
         instance: &Instance,
         lower: impl FnOnce(&Monomorphic) -> Result<ir::Kernel, Errors>,
         decode: impl FnOnce(&ir::Kernel) -> Result<Executable>,
-    ) -> Result<Inspection> {
+    ) -> Result<InspectedInstance> {
         let compile = |source| Error::Compile { instance: artifact.instance_name(&instance.0), source };
-        Inspection::of(monomorphic(&program(artifact)?, instance).map_err(compile)?, lower, decode)
+        InspectedInstance::of(monomorphic(&program(artifact)?, instance).map_err(compile)?, lower, decode)
     }
 
     fn of(
         program: Monomorphic,
         lower: impl FnOnce(&Monomorphic) -> Result<ir::Kernel, Errors>,
         decode: impl FnOnce(&ir::Kernel) -> Result<Executable>,
-    ) -> Result<Inspection> {
+    ) -> Result<InspectedInstance> {
         let compile = |source| Error::Compile { instance: program.instance_name(), source };
         let executable = decode(&lower(&program).map_err(compile)?)?;
-        Ok(Inspection { signature: Signature::of(&program), program, executable })
+        Ok(InspectedInstance { signature: InstanceSignature::of(&program), program, executable })
     }
 
     /// Returns the result of `run` for the launch of a case; `None` if the grid has no block. If

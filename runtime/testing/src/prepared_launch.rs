@@ -2,7 +2,7 @@
 //! unchecked and the checked form.
 
 use super::Case;
-use super::signature::Signature;
+use super::signature::InstanceSignature;
 use kernel_dsl::compiler::analyses::memory;
 use kernel_dsl::compiler::hir::{Constant, Instance, monomorphic};
 use kernel_dsl::compiler::lower::lower_monomorphic;
@@ -210,7 +210,7 @@ fn with(
     let compile = |source| Error::Compile { instance: artifact.instance_name(constants), source };
     let program = monomorphic(&program, &instance).map_err(compile)?;
     let lowered = lower_monomorphic(&program, artifact.target).map_err(compile)?;
-    let signature = Signature::of(&program);
+    let signature = InstanceSignature::of(&program);
     let case = signature.sized(&program, case).pop().unwrap_or_else(|| case.clone());
     let inputs = signature.buffers(stream.device(), &case)?;
     let restored = if memory::may_read_written_memory(&lowered) { signature.written(&inputs) } else { Vec::new() };

@@ -1,6 +1,6 @@
 //! A property of a kernel, tested on many random cases, and the smallest counterexample.
 
-use super::check::{Checker, FailedCase, PreparedInstance, Reference};
+use super::check::{Checker, FailedCase, PreparedInstance, ReferenceImplementation};
 use super::compare::Expected;
 use super::generate::{FixedDraws, Gen};
 use super::shrink::{Failing, Shrink};
@@ -43,7 +43,7 @@ const DEFAULT_CASES: usize = 48;
 pub struct Property<'a> {
     kernel: Tested,
     cases: Box<dyn Fn(&mut Gen) -> Case + 'a>,
-    reference: Option<Box<Reference<'a>>>,
+    reference: Option<Box<ReferenceImplementation<'a>>>,
     checker: Checker,
     warnings_denied: bool,
     seed: u64,

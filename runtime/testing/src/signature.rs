@@ -12,17 +12,17 @@ use runtime_devices::{Device, Result};
 pub(super) type Outputs = Vec<(usize, StridedArray)>;
 
 /// The parameters of an instance.
-pub(super) struct Signature {
+pub(super) struct InstanceSignature {
     pub names: Vec<String>,
     forms: Vec<InputForm>,
     writes: Vec<bool>,
 }
 
-impl Signature {
-    pub fn of(program: &Monomorphic) -> Signature {
+impl InstanceSignature {
+    pub fn of(program: &Monomorphic) -> InstanceSignature {
         let types = &program.kernel().types;
         let arguments = program.arguments();
-        Signature {
+        InstanceSignature {
             names: arguments.iter().map(|a| a.name.clone()).collect(),
             forms: arguments.iter().map(|a| InputForm::of(&types[a.ty.0 as usize])).collect(),
             writes: executor::writes(program),

@@ -282,7 +282,7 @@ impl Checker {
 }
 
 /// Computes the expected contents of the written arguments from the inputs.
-pub(super) type Reference<'a> = dyn Fn(&[Input]) -> Vec<Expected> + 'a;
+pub(super) type ReferenceImplementation<'a> = dyn Fn(&[Input]) -> Vec<Expected> + 'a;
 
 /// A case and its failure.
 pub(super) struct FailedCase {

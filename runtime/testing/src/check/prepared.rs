@@ -3,7 +3,7 @@
 use crate::compare::{check_gaps, differ, reference};
 use crate::lines::AccessesByLine;
 use crate::ptx;
-use crate::signature::{Outputs, Signature};
+use crate::signature::{InstanceSignature, Outputs};
 use crate::{Case, Executor, Expected, Failure, FirstDifference};
 use kernel_dsl::compiler::analyses::approximate::Approximations;
 use kernel_dsl::compiler::hir::{Constant, Instance, Monomorphic, Program, Tolerance, monomorphic};
@@ -29,7 +29,7 @@ pub struct PreparedInstance {
     pub(super) foreign: bool,
     /// The PTX lines of each Rust line, computed on first use.
     lines: OnceLock<AccessesByLine>,
-    signature: Signature,
+    signature: InstanceSignature,
     /// For each argument, whether approximate values reach it, and the tolerance for a GPU.
     pub(super) approximate: Vec<(bool, Option<Tolerance>)>,
     pub(super) decisions: Vec<String>,
@@ -115,7 +115,7 @@ impl PreparedInstance {
             ptx: None,
             foreign: false,
             lines: OnceLock::new(),
-            signature: Signature::of(&program),
+            signature: InstanceSignature::of(&program),
             approximate: (0..arguments.len()).map(|i| (reached(i), program.tolerance(i))).collect(),
             decisions: decisions.collect(),
             program,
