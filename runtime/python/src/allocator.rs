@@ -31,13 +31,13 @@ type BlockKey = (usize, usize, usize);
 
 /// The blocks that PyTorch uses, by address, and the blocks that it has freed.
 #[derive(Default)]
-struct Blocks {
+struct TorchBlocks {
     used: HashMap<u64, (usize, DeviceBuffer<u8>)>,
     freed: HashMap<BlockKey, Vec<DeviceBuffer<u8>>>,
 }
 
 // PyTorch passes no context to an allocator, so that its blocks belong to the process.
-static BLOCKS: Mutex<Option<Blocks>> = Mutex::new(None);
+static BLOCKS: Mutex<Option<TorchBlocks>> = Mutex::new(None);
 
 /// Returns the bytes of a block for `bytes` bytes.
 fn rounded(bytes: usize) -> usize {
@@ -45,7 +45,7 @@ fn rounded(bytes: usize) -> usize {
     bytes.max(1).next_multiple_of(step)
 }
 
-impl Blocks {
+impl TorchBlocks {
     fn allocate(&mut self, bytes: usize, ordinal: usize, handle: usize) -> runtime::Result<u64> {
         let bytes = rounded(bytes);
         let freed = self.freed.get_mut(&(ordinal, handle, bytes)).and_then(Vec::pop);

@@ -15,7 +15,7 @@ use std::ptr::{self, NonNull};
 const LEGACY: [&CStr; 2] = [c"dltensor", c"used_dltensor"];
 const VERSIONED: [&CStr; 2] = [c"dltensor_versioned", c"used_dltensor_versioned"];
 /// The version of the format that is produced.
-const VERSION: Version = Version { major: 1, minor: 0 };
+const VERSION: DlpackVersion = DlpackVersion { major: 1, minor: 0 };
 const READ_ONLY: u64 = 1;
 
 /// The codes of device types: `DLDeviceType`.
@@ -30,7 +30,7 @@ const BOOL: u8 = 6;
 /// `DLPackVersion`
 #[repr(C)]
 #[derive(Clone, Copy)]
-struct Version {
+struct DlpackVersion {
     major: u32,
     minor: u32,
 }
@@ -69,7 +69,7 @@ struct Legacy {
 /// `DLManagedTensorVersioned`
 #[repr(C)]
 struct Versioned {
-    version: Version,
+    version: DlpackVersion,
     context: *mut c_void,
     deleter: Option<unsafe extern "C" fn(*mut Versioned)>,
     flags: u64,
@@ -182,7 +182,7 @@ impl Tensor {
 /// The table of C functions through which a library exchanges its arrays.
 #[repr(C)]
 struct ExchangeTable {
-    version: Version,
+    version: DlpackVersion,
     /// The table of an earlier version.
     previous: *const ExchangeTable,
     allocate: *const c_void,
@@ -327,7 +327,7 @@ fn data_type(scalar: Scalar) -> DataType {
 }
 
 /// The owner and the extents of a produced array.
-struct Produced {
+struct ProducedArray {
     _owner: Py<PyAny>,
     shape: Vec<i64>,
     strides: Vec<i64>,
@@ -343,7 +343,7 @@ pub fn produce(
 ) -> PyResult<Py<PyAny>> {
     let strides = contiguous(shape).into_iter().map(|n| n as i64).collect();
     let shape: Vec<i64> = shape.iter().map(|n| *n as i64).collect();
-    let mut produced = Box::new(Produced { _owner: owner, shape, strides });
+    let mut produced = Box::new(ProducedArray { _owner: owner, shape, strides });
     let tensor = Tensor {
         data: ptr::with_exposed_provenance_mut(address as usize),
         device_type,
@@ -374,7 +374,9 @@ pub fn produce(
 /// `managed` was made by [`produce`], and is deleted once.
 unsafe extern "C" fn delete_legacy(managed: *mut Legacy) {
     // SAFETY: by the caller's promise both come from boxes. A consumer may call without the GIL.
-    Python::attach(|_| unsafe { drop((Box::from_raw((*managed).context.cast::<Produced>()), Box::from_raw(managed))) });
+    Python::attach(|_| unsafe {
+        drop((Box::from_raw((*managed).context.cast::<ProducedArray>()), Box::from_raw(managed)))
+    });
 }
 
 /// Frees an array of the versioned form and its owner.
@@ -383,7 +385,9 @@ unsafe extern "C" fn delete_legacy(managed: *mut Legacy) {
 /// `managed` is as `delete_legacy` requires.
 unsafe extern "C" fn delete_versioned(managed: *mut Versioned) {
     // SAFETY: as above.
-    Python::attach(|_| unsafe { drop((Box::from_raw((*managed).context.cast::<Produced>()), Box::from_raw(managed))) });
+    Python::attach(|_| unsafe {
+        drop((Box::from_raw((*managed).context.cast::<ProducedArray>()), Box::from_raw(managed)))
+    });
 }
 
 /// Frees the array of a capsule of the legacy form, unless a consumer has taken the array.

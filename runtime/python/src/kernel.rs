@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 /// A compiled text.
-struct Compiled {
+struct CompiledText {
     artifact: &'static Artifact,
     program: Program,
     instances: Mutex<HashMap<Instance, Arc<Monomorphic>>>,
@@ -25,7 +25,7 @@ struct Compiled {
 
 /// A text, its name in messages, the kernel, and the target.
 #[derive(PartialEq, Eq, Hash)]
-struct Key {
+struct CompilationKey {
     text: String,
     file: String,
     name: Option<String>,
@@ -35,23 +35,23 @@ struct Key {
 /// Compiles the text, once in a process.
 ///
 /// A device identifies a kernel by the address of its artifact, which is therefore never freed.
-fn compiled(py: Python<'_>, key: Key) -> PyResult<&'static Compiled> {
-    static COMPILED: Mutex<Option<HashMap<Key, &'static Compiled>>> = Mutex::new(None);
+fn compiled(py: Python<'_>, key: CompilationKey) -> PyResult<&'static CompiledText> {
+    static COMPILED: Mutex<Option<HashMap<CompilationKey, &'static CompiledText>>> = Mutex::new(None);
     let compile = || {
         let mut all = COMPILED.lock().unwrap_or_else(PoisonError::into_inner);
         let all = all.get_or_insert_default();
         if let Some(known) = all.get(&key) {
             return Ok(*known);
         }
-        let compiled: &Compiled = Box::leak(Box::new(Compiled::new(&key)?));
+        let compiled: &CompiledText = Box::leak(Box::new(CompiledText::new(&key)?));
         all.insert(key, compiled);
         Ok(compiled)
     };
     py.detach(compile).map_err(|e| error::compile(py, &e))
 }
 
-impl Compiled {
-    fn new(Key { text, file, name, target }: &Key) -> Result<Compiled, Errors> {
+impl CompiledText {
+    fn new(CompilationKey { text, file, name, target }: &CompilationKey) -> Result<CompiledText, Errors> {
         // Runs in a new thread, because the front end keeps the positions of all text that a thread
         // has read until the thread ends.
         let mut program = thread::scope(|scope| {
@@ -72,7 +72,7 @@ impl Compiled {
             parameters: parameters.leak(),
             instances: &[],
         };
-        let compiled = Compiled { artifact: Box::leak(Box::new(artifact)), program, instances: Mutex::default() };
+        let compiled = CompiledText { artifact: Box::leak(Box::new(artifact)), program, instances: Mutex::default() };
         // Errors of the declared instances count as errors of the text.
         let declared = compiled.program.launch.instances.iter().map(|declared| declared.arguments.clone());
         let plain = compiled.generics().is_empty().then(Instance::default);
@@ -101,7 +101,7 @@ impl Compiled {
 /// A kernel that was compiled from a string. Calling it launches it.
 #[pyclass(frozen, module = "kernels_rs")]
 pub struct Kernel {
-    compiled: &'static Compiled,
+    compiled: &'static CompiledText,
     /// Values of generic parameters, by index.
     fixed: Vec<Option<Constant>>,
     /// The name of a declared instance.
@@ -124,7 +124,7 @@ pub fn compile(
 ) -> PyResult<Kernel> {
     let target: Option<Target> =
         target.map(str::parse).transpose().map_err(|e| PyValueError::new_err(format!("`target`: {e}")))?;
-    let compiled = compiled(py, Key { text: source, file: file.to_string(), name, target })?;
+    let compiled = compiled(py, CompilationKey { text: source, file: file.to_string(), name, target })?;
     Ok(Kernel { compiled, fixed: vec![None; compiled.generics().len()], label: None })
 }
 
@@ -270,7 +270,7 @@ enum GivenArgument<'py> {
 }
 
 /// An argument of a launch.
-enum Prepared {
+enum PreparedArgument {
     Scalar {
         ty: Scalar,
         bits: u64,
@@ -284,15 +284,15 @@ enum Prepared {
     },
 }
 
-impl Prepared {
+impl PreparedArgument {
     /// Returns the prepared value as an argument of a launch.
     ///
     /// # Safety
     /// `held` is what was prepared with it.
     unsafe fn argument<'h>(&self, held: &'h [Held]) -> Argument<'h> {
         match self {
-            Prepared::Scalar { ty, bits } => Argument::Scalar { ty: *ty, bits: *bits },
-            Prepared::Memory { at, scalar, shape, mutable } => {
+            PreparedArgument::Scalar { ty, bits } => Argument::Scalar { ty: *ty, bits: *bits },
+            PreparedArgument::Memory { at, scalar, shape, mutable } => {
                 // SAFETY: by the caller's promise.
                 unsafe { held[*at].argument(*scalar, shape.clone(), *mutable) }
             }
@@ -306,7 +306,7 @@ fn prepare(
     given: Vec<GivenArgument<'_>>,
     opened: &crate::device::Opened,
     in_order: bool,
-) -> PyResult<(Vec<Held>, Vec<Prepared>)> {
+) -> PyResult<(Vec<Held>, Vec<PreparedArgument>)> {
     let (mut held, mut prepared) = (Vec::new(), Vec::new());
     let types = &program.kernel().types;
     let arguments = program.arguments();
@@ -332,7 +332,7 @@ fn prepare(
                     let GivenArgument::Value(value) = value else {
                         return Err(PyTypeError::new_err(format!("argument `{name}`: expected {ty}, given an array")));
                     };
-                    prepared.push(Prepared::Scalar { ty: *ty, bits: array::number(&value, *ty, name)? });
+                    prepared.push(PreparedArgument::Scalar { ty: *ty, bits: array::number(&value, *ty, name)? });
                     continue;
                 }
                 Type::Slice { mutable, .. } => (ArrayForm::Slice, *mutable),
@@ -358,7 +358,7 @@ fn prepare(
                 )));
             }
             let (memory, shape) = array.memory(opened, form, name, in_order)?;
-            prepared.push(Prepared::Memory { at: held.len(), scalar, shape, mutable });
+            prepared.push(PreparedArgument::Memory { at: held.len(), scalar, shape, mutable });
             held.push(memory);
         }
     }
@@ -537,7 +537,7 @@ impl Kernel {
 
     fn examined(&self, py: Python<'_>) -> PyResult<Examined> {
         let instance = self.resolve(self.fixed.clone(), &[])?;
-        let Compiled { artifact, program, .. } = self.compiled;
+        let CompiledText { artifact, program, .. } = self.compiled;
         let examined = Examined::new(artifact, program, instance, artifact.target);
         examined.map_err(|e| {
             let raised = error::CompileError::new_err(e.to_string());

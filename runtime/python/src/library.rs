@@ -23,11 +23,11 @@ use runtime::{BufferView, BufferViewMut, DeviceBuffer, Result};
 use runtime_devices::executor::RawBuffer;
 use std::sync::Arc;
 
-type Any<'a, 'py> = &'a Bound<'py, PyAny>;
+type AnyObject<'a, 'py> = &'a Bound<'py, PyAny>;
 
 /// Adds the functions of the library to the module.
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    m.add_class::<Quantized>()?;
+    m.add_class::<QuantizedWeights>()?;
     m.add_function(wrap_pyfunction!(softmax, m)?)?;
     m.add_function(wrap_pyfunction!(norm, m)?)?;
     m.add_function(wrap_pyfunction!(cross_entropy, m)?)?;
@@ -115,7 +115,7 @@ struct DeviceCall<'py> {
 struct Arrays(Vec<(&'static str, Foreign)>);
 
 impl Arrays {
-    fn of(given: &[(&'static str, Any<'_, '_>)]) -> PyResult<Arrays> {
+    fn of(given: &[(&'static str, AnyObject<'_, '_>)]) -> PyResult<Arrays> {
         let read = given.iter().map(|(name, object)| {
             let array = Foreign::of(object, name)?;
             Ok((*name, array.ok_or_else(|| PyTypeError::new_err(format!("`{name}` is not an array")))?))
@@ -124,7 +124,7 @@ impl Arrays {
     }
 
     /// Opens the device of the arrays.
-    fn open<'py>(&self, py: Python<'py>, stream: Option<Any<'_, 'py>>) -> PyResult<DeviceCall<'py>> {
+    fn open<'py>(&self, py: Python<'py>, stream: Option<AnyObject<'_, 'py>>) -> PyResult<DeviceCall<'py>> {
         let open = array::open(py, self.0.iter().map(|(name, array)| (*name, array)), stream)?;
         Ok(DeviceCall { py, open })
     }
@@ -259,8 +259,8 @@ fn joined<const R: usize>(array: &Foreign, name: &str) -> PyResult<([usize; R], 
 #[pyo3(signature = (x, out, scale = 1.0, log = false, causal = 0, stream = None))]
 fn softmax(
     py: Python<'_>,
-    x: Any<'_, '_>,
-    out: Any<'_, '_>,
+    x: AnyObject<'_, '_>,
+    out: AnyObject<'_, '_>,
     scale: f32,
     log: bool,
     causal: usize,
@@ -285,10 +285,10 @@ fn softmax(
 #[allow(clippy::too_many_arguments, reason = "the operands and options of the call")]
 fn norm(
     py: Python<'_>,
-    x: Any<'_, '_>,
+    x: AnyObject<'_, '_>,
     weight: Option<&Bound<'_, PyAny>>,
     bias: Option<&Bound<'_, PyAny>>,
-    out: Any<'_, '_>,
+    out: AnyObject<'_, '_>,
     eps: f32,
     centered: bool,
     stream: Option<&Bound<'_, PyAny>>,
@@ -330,10 +330,10 @@ fn norm(
 #[pyo3(signature = (logits, labels, loss, log_sum, smoothing = 0.0, stream = None))]
 fn cross_entropy(
     py: Python<'_>,
-    logits: Any<'_, '_>,
-    labels: Any<'_, '_>,
-    loss: Any<'_, '_>,
-    log_sum: Any<'_, '_>,
+    logits: AnyObject<'_, '_>,
+    labels: AnyObject<'_, '_>,
+    loss: AnyObject<'_, '_>,
+    log_sum: AnyObject<'_, '_>,
     smoothing: f32,
     stream: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<()> {
@@ -355,10 +355,10 @@ fn cross_entropy(
 #[allow(clippy::too_many_arguments, reason = "the operands and options of the call")]
 fn product(
     py: Python<'_>,
-    a: Any<'_, '_>,
-    b: Any<'_, '_>,
+    a: AnyObject<'_, '_>,
+    b: AnyObject<'_, '_>,
     bias: Option<&Bound<'_, PyAny>>,
-    out: Any<'_, '_>,
+    out: AnyObject<'_, '_>,
     transpose_a: bool,
     transpose_b: bool,
     alpha: f32,
@@ -405,10 +405,10 @@ fn product(
 #[allow(clippy::too_many_arguments, reason = "the operands and options of the call")]
 fn attention(
     py: Python<'_>,
-    q: Any<'_, '_>,
-    k: Any<'_, '_>,
-    v: Any<'_, '_>,
-    out: Any<'_, '_>,
+    q: AnyObject<'_, '_>,
+    k: AnyObject<'_, '_>,
+    v: AnyObject<'_, '_>,
+    out: AnyObject<'_, '_>,
     scale: Option<f32>,
     causal: bool,
     window: Option<(usize, usize)>,
@@ -445,9 +445,9 @@ fn attention_of(scale: Option<f32>, causal: bool, window: Option<(usize, usize)>
 #[allow(clippy::too_many_arguments, reason = "the operands and options of the call")]
 fn rotary(
     py: Python<'_>,
-    x: Any<'_, '_>,
-    positions: Any<'_, '_>,
-    out: Any<'_, '_>,
+    x: AnyObject<'_, '_>,
+    positions: AnyObject<'_, '_>,
+    out: AnyObject<'_, '_>,
     frequencies: Vec<f32>,
     axes: Option<Vec<u32>>,
     interleaved: bool,
@@ -488,8 +488,8 @@ macro_rules! call_by_name {
 fn gate(
     py: Python<'_>,
     name: &str,
-    x: Any<'_, '_>,
-    out: Any<'_, '_>,
+    x: AnyObject<'_, '_>,
+    out: AnyObject<'_, '_>,
     stream: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<()> {
     call_by_name!((py, "gate", name, x, out, stream), elementwise::gate, {
@@ -503,8 +503,8 @@ fn gate(
 fn activation(
     py: Python<'_>,
     name: &str,
-    x: Any<'_, '_>,
-    out: Any<'_, '_>,
+    x: AnyObject<'_, '_>,
+    out: AnyObject<'_, '_>,
     stream: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<()> {
     call_by_name!((py, "activation", name, x, out, stream), elementwise::map, {
@@ -518,8 +518,8 @@ fn activation(
 fn reduction(
     py: Python<'_>,
     name: &str,
-    x: Any<'_, '_>,
-    out: Any<'_, '_>,
+    x: AnyObject<'_, '_>,
+    out: AnyObject<'_, '_>,
     whole: bool,
     last: bool,
     stream: Option<&Bound<'_, PyAny>>,
@@ -565,8 +565,8 @@ where
 #[pyo3(signature = (x, out, exclusive = false, stream = None))]
 fn cumulative(
     py: Python<'_>,
-    x: Any<'_, '_>,
-    out: Any<'_, '_>,
+    x: AnyObject<'_, '_>,
+    out: AnyObject<'_, '_>,
     exclusive: bool,
     stream: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<()> {
@@ -594,7 +594,12 @@ fn cumulative(
 /// Copies the transposes of the last two axes.
 #[pyfunction]
 #[pyo3(signature = (x, out, stream = None))]
-fn transpose(py: Python<'_>, x: Any<'_, '_>, out: Any<'_, '_>, stream: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+fn transpose(
+    py: Python<'_>,
+    x: AnyObject<'_, '_>,
+    out: AnyObject<'_, '_>,
+    stream: Option<&Bound<'_, PyAny>>,
+) -> PyResult<()> {
     let mut arrays = Arrays::of(&[("x", x), ("out", out)])?;
     let call = arrays.open(py, stream)?;
     widths!(arrays.first(), T => {
@@ -608,9 +613,9 @@ fn transpose(py: Python<'_>, x: Any<'_, '_>, out: Any<'_, '_>, stream: Option<&B
 #[pyo3(signature = (table, index, out, stream = None))]
 fn embedding(
     py: Python<'_>,
-    table: Any<'_, '_>,
-    index: Any<'_, '_>,
-    out: Any<'_, '_>,
+    table: AnyObject<'_, '_>,
+    index: AnyObject<'_, '_>,
+    out: AnyObject<'_, '_>,
     stream: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<()> {
     let mut arrays = Arrays::of(&[("table", table), ("index", index), ("out", out)])?;
@@ -629,8 +634,8 @@ fn embedding(
 #[pyo3(signature = (keys, bins, low = 0.0, high = 0.0, stream = None))]
 fn counts(
     py: Python<'_>,
-    keys: Any<'_, '_>,
-    bins: Any<'_, '_>,
+    keys: AnyObject<'_, '_>,
+    bins: AnyObject<'_, '_>,
     low: f32,
     high: f32,
     stream: Option<&Bound<'_, PyAny>>,
@@ -659,8 +664,8 @@ fn counts(
 #[allow(clippy::too_many_arguments, reason = "the operands and options of the call")]
 fn sample(
     py: Python<'_>,
-    logits: Any<'_, '_>,
-    tokens: Any<'_, '_>,
+    logits: AnyObject<'_, '_>,
+    tokens: AnyObject<'_, '_>,
     seed: u64,
     offset: u64,
     temperature: f32,
@@ -678,8 +683,8 @@ fn sample(
 }
 
 /// Quantized weights of a linear layer, [out features, in features], repacked for the products.
-#[pyclass(frozen, module = "kernels_rs")]
-struct Quantized {
+#[pyclass(frozen, module = "kernels_rs", name = "Quantized")]
+struct QuantizedWeights {
     weights: Arc<Weights>,
     place: Where,
 }
@@ -694,18 +699,18 @@ fn format(name: &str) -> PyResult<Format> {
 }
 
 #[pymethods]
-impl Quantized {
+impl QuantizedWeights {
     /// Quantizes float weights to "Q8_0" or "Q4_0" on their device.
     #[staticmethod]
     #[pyo3(signature = (weight, format = "Q8_0"))]
-    fn quantize(py: Python<'_>, weight: Any<'_, '_>, format: &str) -> PyResult<Quantized> {
+    fn quantize(py: Python<'_>, weight: AnyObject<'_, '_>, format: &str) -> PyResult<QuantizedWeights> {
         let format = self::format(format)?;
         let mut arrays = Arrays::of(&[("weight", weight)])?;
         let place = arrays.first().place;
         let call = arrays.open(py, None)?;
         floats!(arrays.first(), T => {
             let w = arrays.take::<T, 2>(&call)?;
-            Quantized::made(call, place, w, move |on, w| match format {
+            QuantizedWeights::made(call, place, w, move |on, w| match format {
                 Format::Q8_0 => Ok(Some(Weights::quantize_q8(on, &w.view()?)?)),
                 Format::Q4_0 => Ok(Some(Weights::quantize_q4(on, &w.view()?)?)),
                 _ => Ok(None),
@@ -717,13 +722,13 @@ impl Quantized {
     /// "Q4_K".
     #[staticmethod]
     #[pyo3(signature = (blocks, format))]
-    fn from_blocks(py: Python<'_>, blocks: Any<'_, '_>, format: &str) -> PyResult<Quantized> {
+    fn from_blocks(py: Python<'_>, blocks: AnyObject<'_, '_>, format: &str) -> PyResult<QuantizedWeights> {
         let format = self::format(format)?;
         let mut arrays = Arrays::of(&[("blocks", blocks)])?;
         let place = arrays.first().place;
         let call = arrays.open(py, None)?;
         let blocks = arrays.take::<u8, 2>(&call)?;
-        Quantized::made(call, place, blocks, move |on, blocks| {
+        QuantizedWeights::made(call, place, blocks, move |on, blocks| {
             Ok(Some(Weights::from_blocks(on, format, &blocks.view()?)?))
         })
     }
@@ -733,8 +738,8 @@ impl Quantized {
     fn product(
         &self,
         py: Python<'_>,
-        x: Any<'_, '_>,
-        out: Any<'_, '_>,
+        x: AnyObject<'_, '_>,
+        out: AnyObject<'_, '_>,
         stream: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
         let mut arrays = Arrays::of(&[("x", x), ("out", out)])?;
@@ -810,11 +815,11 @@ impl Drop for PlaneOwner {
 #[pyo3(signature = (x, planes, format, shape, out, stream = None))]
 fn quantized_product(
     py: Python<'_>,
-    x: Any<'_, '_>,
+    x: AnyObject<'_, '_>,
     planes: (Bound<'_, PyAny>, Bound<'_, PyAny>),
     format: &str,
     shape: [usize; 2],
-    out: Any<'_, '_>,
+    out: AnyObject<'_, '_>,
     stream: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<()> {
     let format = self::format(format)?;
@@ -829,13 +834,13 @@ fn quantized_product(
     })
 }
 
-impl Quantized {
+impl QuantizedWeights {
     fn made<B: Send + Sync>(
         call: DeviceCall<'_>,
         place: Where,
         mut buffers: B,
         make: impl FnOnce(&runtime::Stream, &mut B) -> Result<Option<Weights>> + Send,
-    ) -> PyResult<Quantized> {
+    ) -> PyResult<QuantizedWeights> {
         let DeviceCall { py, open: OpenCall { opened, .. } } = call;
         let mut weights = None;
         let done = py.detach(|| {
@@ -846,6 +851,6 @@ impl Quantized {
         });
         done.map_err(|e| error::runtime(py, e))?;
         let weights = weights.ok_or_else(|| PyValueError::new_err("floats are quantized to Q8_0 or Q4_0"))?;
-        Ok(Quantized { weights: Arc::new(weights), place })
+        Ok(QuantizedWeights { weights: Arc::new(weights), place })
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Gates and activations have their derivatives here, as functions for the maps of the library.
 
-use super::{Any, Arrays, Typed, unsupported};
+use super::{AnyObject, Arrays, Typed, unsupported};
 use half::{bf16, f16};
 use kernel_dsl::compiler::Scalar;
 use kernel_dsl::prelude::*;
@@ -92,9 +92,9 @@ fn geglu_tanh_gradient(dy: f32, a: f32, b: f32) -> f32 {
 #[pyo3(signature = (y, dy, dx, scale = 1.0, log = false, stream = None))]
 fn softmax_backward(
     py: Python<'_>,
-    y: Any<'_, '_>,
-    dy: Any<'_, '_>,
-    dx: Any<'_, '_>,
+    y: AnyObject<'_, '_>,
+    dy: AnyObject<'_, '_>,
+    dx: AnyObject<'_, '_>,
     scale: f32,
     log: bool,
     stream: Option<&Bound<'_, PyAny>>,
@@ -117,10 +117,10 @@ fn softmax_backward(
 #[allow(clippy::too_many_arguments, reason = "the operands and options of the call")]
 fn norm_backward(
     py: Python<'_>,
-    x: Any<'_, '_>,
-    saved: Any<'_, '_>,
-    dy: Any<'_, '_>,
-    dx: Any<'_, '_>,
+    x: AnyObject<'_, '_>,
+    saved: AnyObject<'_, '_>,
+    dy: AnyObject<'_, '_>,
+    dx: AnyObject<'_, '_>,
     weight: Option<&Bound<'_, PyAny>>,
     dweight: Option<&Bound<'_, PyAny>>,
     dbias: Option<&Bound<'_, PyAny>>,
@@ -166,11 +166,11 @@ fn norm_backward(
 #[allow(clippy::too_many_arguments, reason = "the operands and options of the call")]
 fn cross_entropy_backward(
     py: Python<'_>,
-    logits: Any<'_, '_>,
-    labels: Any<'_, '_>,
-    log_sum: Any<'_, '_>,
-    gradient: Any<'_, '_>,
-    dx: Any<'_, '_>,
+    logits: AnyObject<'_, '_>,
+    labels: AnyObject<'_, '_>,
+    log_sum: AnyObject<'_, '_>,
+    gradient: AnyObject<'_, '_>,
+    dx: AnyObject<'_, '_>,
     smoothing: f32,
     stream: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<()> {
@@ -230,9 +230,9 @@ fn attention_backward(
 fn activation_backward(
     py: Python<'_>,
     name: &str,
-    x: Any<'_, '_>,
-    dy: Any<'_, '_>,
-    dx: Any<'_, '_>,
+    x: AnyObject<'_, '_>,
+    dy: AnyObject<'_, '_>,
+    dx: AnyObject<'_, '_>,
     stream: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<()> {
     let mut arrays = Arrays::of(&[("x", x), ("dy", dy), ("dx", dx)])?;
@@ -262,9 +262,9 @@ fn activation_backward(
 fn gate_of_two(
     py: Python<'_>,
     name: &str,
-    a: Any<'_, '_>,
-    b: Any<'_, '_>,
-    out: Any<'_, '_>,
+    a: AnyObject<'_, '_>,
+    b: AnyObject<'_, '_>,
+    out: AnyObject<'_, '_>,
     stream: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<()> {
     let mut arrays = Arrays::of(&[("gate", a), ("up", b), ("out", out)])?;
@@ -294,11 +294,11 @@ fn gate_of_two(
 fn gate_backward(
     py: Python<'_>,
     name: &str,
-    a: Any<'_, '_>,
-    b: Any<'_, '_>,
-    dy: Any<'_, '_>,
-    da: Any<'_, '_>,
-    db: Any<'_, '_>,
+    a: AnyObject<'_, '_>,
+    b: AnyObject<'_, '_>,
+    dy: AnyObject<'_, '_>,
+    da: AnyObject<'_, '_>,
+    db: AnyObject<'_, '_>,
     stream: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<()> {
     let mut arrays = Arrays::of(&[("gate", a), ("up", b), ("dy", dy), ("dgate", da), ("dup", db)])?;
@@ -331,8 +331,8 @@ fn gate_backward(
 #[allow(clippy::too_many_arguments, reason = "the operands and options of the call")]
 fn adamw(
     py: Python<'_>,
-    weight: Any<'_, '_>,
-    gradient: Any<'_, '_>,
+    weight: AnyObject<'_, '_>,
+    gradient: AnyObject<'_, '_>,
     moments: (Bound<'_, PyAny>, Bound<'_, PyAny>),
     step: u64,
     rate: f64,
