@@ -22,7 +22,7 @@ const UNBOUNDED: usize = 1 << 30;
 
 /// The shape of a case.
 #[derive(Clone, Copy)]
-struct AttentionShape {
+struct AttentionCaseShape {
     heads: [usize; 2],
     queries: usize,
     keys: usize,
@@ -89,7 +89,7 @@ pub(super) fn cases_of(instance: &Instance, form: TileForm, random: &mut Random)
     let TileForm { wide, unit, rows } = form;
     // Elements of a head of Q: a whole slice if four are read at once.
     let (deep, odd) = if unit > 1 { (24, 8) } else { (21, 3) };
-    let any = AttentionShape {
+    let any = AttentionCaseShape {
         heads: [1, 1],
         queries: 1,
         keys: 1,
@@ -105,18 +105,18 @@ pub(super) fn cases_of(instance: &Instance, form: TileForm, random: &mut Random)
     let extremes = [
         // Tests non-finite values of keys that some queries do not see: in the first tile of a
         // step, in the second, and in a partial one.
-        AttentionShape { queries: 3, keys: 64, values: 3 * unit, right: 0, odd: true, ..any },
-        AttentionShape { heads: [2, 2], queries: 4, keys: 103, values: wide, left: 60, right: 0, odd: true, ..any },
+        AttentionCaseShape { queries: 3, keys: 64, values: 3 * unit, right: 0, odd: true, ..any },
+        AttentionCaseShape { heads: [2, 2], queries: 4, keys: 103, values: wide, left: 60, right: 0, odd: true, ..any },
         // Logits near the limit of `f32`.
-        AttentionShape { queries: 2, keys: 65, scale: 1e30, ..any },
+        AttentionCaseShape { queries: 2, keys: 65, scale: 1e30, ..any },
     ];
     let first = [
         any,
-        AttentionShape { heads: [2, 1], queries: 3, keys: 13, width: 2 * odd, values: 3 * unit, right: 0, ..any },
+        AttentionCaseShape { heads: [2, 1], queries: 3, keys: 13, width: 2 * odd, values: 3 * unit, right: 0, ..any },
         // Two parts: a whole step of two tiles of keys, and half a step.
-        AttentionShape { queries: 2, keys: 140, parts: &[2], block: 2, ..any },
+        AttentionCaseShape { queries: 2, keys: 140, parts: &[2], block: 2, ..any },
         // Divided like causal products: for the first tile of queries the second part is empty.
-        AttentionShape {
+        AttentionCaseShape {
             heads: [2, 2],
             queries: rows + 2,
             keys: rows + 2,
@@ -130,7 +130,7 @@ pub(super) fn cases_of(instance: &Instance, form: TileForm, random: &mut Random)
     // and the other instances have the same code.
     let few = rows * wide > 64 * 64;
     // A column of values of each extreme; the extremes repeat.
-    let values = AttentionShape { queries: 3, keys: 5, values: 24, ..any };
+    let values = AttentionCaseShape { queries: 3, keys: 5, values: 24, ..any };
     let mut of_values = case(instance, form, random, values);
     if let &[batch, heads, keys, width] = of_values.inputs[2].extents() {
         let strides = [heads * keys * width, keys * width, width, 1];
@@ -144,9 +144,9 @@ pub(super) fn cases_of(instance: &Instance, form: TileForm, random: &mut Random)
     let shapes = [
         any,
         // More queries than keys, so that the first see none; tiles of unequal work.
-        AttentionShape { queries: rows + 1, keys: 65, width: deep, values: wide, right: 0, ..any },
+        AttentionCaseShape { queries: rows + 1, keys: 65, width: deep, values: wide, right: 0, ..any },
         // A window that begins with the last key of a tile, and values wider than a tile.
-        AttentionShape {
+        AttentionCaseShape {
             heads: [2, 2],
             queries: 5,
             keys: 130,
@@ -157,11 +157,11 @@ pub(super) fn cases_of(instance: &Instance, form: TileForm, random: &mut Random)
             ..any
         },
         // Logits with only one significant key, and a sequence without keys.
-        AttentionShape { queries: 3, keys: 64, values: 2 * unit, scale: 3e4, ..any },
-        AttentionShape { queries: 3, keys: 0, ..any },
+        AttentionCaseShape { queries: 3, keys: 64, values: 2 * unit, scale: 3e4, ..any },
+        AttentionCaseShape { queries: 3, keys: 0, ..any },
         // Divided like causal products: for the first tile of queries the second part is empty;
         // also a second piece of values.
-        AttentionShape {
+        AttentionCaseShape {
             heads: [2, 1],
             queries: rows + 2,
             keys: rows + 2,
@@ -171,16 +171,16 @@ pub(super) fn cases_of(instance: &Instance, form: TileForm, random: &mut Random)
             ..any
         },
         // A whole tile of queries, and more parts than are reduced at once.
-        AttentionShape { queries: rows, keys: 140, values: wide, parts: &[1, 1], ..any },
+        AttentionCaseShape { queries: rows, keys: 140, values: wide, parts: &[1, 1], ..any },
         // An odd number of parts, the last of which has several tiles.
-        AttentionShape { heads: [2, 1], queries: 5, keys: 200, values: wide, parts: &[1, 1], ..any },
+        AttentionCaseShape { heads: [2, 1], queries: 5, keys: 200, values: wide, parts: &[1, 1], ..any },
         // Queries that see no key of any part; a head of more than two iterations; more than half
         // of the maximum number of parts.
-        AttentionShape { queries: rows + 1, keys: 33, width: longer, right: 0, parts: &[1], ..any },
-        AttentionShape { queries: 2, keys: 9 * 64, values: 2 * unit, parts: &[1; 17], ..any },
+        AttentionCaseShape { queries: rows + 1, keys: 33, width: longer, right: 0, parts: &[1], ..any },
+        AttentionCaseShape { queries: 2, keys: 9 * 64, values: 2 * unit, parts: &[1; 17], ..any },
         // Only the last query of a tile sees a key of the last tile.
-        AttentionShape { queries: rows, keys: 2 * 64 + 1, right: 0, ..any },
-        AttentionShape {
+        AttentionCaseShape { queries: rows, keys: 2 * 64 + 1, right: 0, ..any },
+        AttentionCaseShape {
             queries: 1 + random.below(20),
             keys: 1 + random.below(100),
             left: random.below(100),
@@ -197,10 +197,10 @@ fn stored(instance: &Instance) -> Scalar {
     scalars(instance).first().copied().unwrap_or(Scalar::F32)
 }
 
-fn case(instance: &Instance, form: TileForm, random: &mut Random, shape: AttentionShape) -> Case {
+fn case(instance: &Instance, form: TileForm, random: &mut Random, shape: AttentionCaseShape) -> Case {
     let TileForm { wide, unit, rows } = form;
     let stored = stored(instance);
-    let AttentionShape { heads: [of_q, of_k], queries, keys, width, values, left, right, scale, parts, block, odd } =
+    let AttentionCaseShape { heads: [of_q, of_k], queries, keys, width, values, left, right, scale, parts, block, odd } =
         shape;
     let (padded, packed) = (has::<Padded>(instance), has::<Packed>(instance));
     let batch = if packed || queries > 1 && !padded { 1 } else { 2 };
@@ -322,7 +322,7 @@ pub(super) fn visited_tiles(
 }
 
 /// The exact softmax of a query, with bounds of the kernel's errors.
-pub(super) struct Softmax {
+pub(super) struct ExactSoftmax {
     /// Each weight divided by the sum, by key.
     pub weights: Vec<(usize, f64)>,
     /// The bound of each weight's relative error.
@@ -351,7 +351,7 @@ pub(super) struct Softmax {
 /// Σ p·|v|·(w + mean + 2γ), plus the quotient's 2u. The error of the logarithm of the sum consists
 /// of the sum's error and 4u·|ln Σ|. The roundings of m and of the final addition add
 /// u·(|m| + |lse|), and the largest logit adds its e. Weights below 2⁻¹²⁶ are zeros.
-pub(super) fn softmax(logits: &[(usize, f64, f64)], tiles: usize) -> Option<Softmax> {
+pub(super) fn softmax(logits: &[(usize, f64, f64)], tiles: usize) -> Option<ExactSoftmax> {
     let top = logits.iter().map(|l| l.1).fold(f64::NEG_INFINITY, f64::max);
     if top == f64::NEG_INFINITY {
         return None;
@@ -371,10 +371,10 @@ pub(super) fn softmax(logits: &[(usize, f64, f64)], tiles: usize) -> Option<Soft
     let log = top + total.ln();
     let largest = logits.iter().filter(|l| top - l.1 < 1.0).map(|l| l.2).fold(0.0, f64::max);
     let log_off = sum + largest + U * (4.0 * total.ln().abs() + 2.0 * top.abs() + log.abs() + 1.0);
-    Some(Softmax { weights, each, sum, top, log, log_off })
+    Some(ExactSoftmax { weights, each, sum, top, log, log_off })
 }
 
-impl Softmax {
+impl ExactSoftmax {
     /// Returns the mean of values by key, and the bound of its error.
     pub(super) fn mean(&self, value: impl Fn(usize) -> f64) -> (f64, f64) {
         let sum: f64 = self.weights.iter().map(|(j, p)| p * value(*j)).sum();

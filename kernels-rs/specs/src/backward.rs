@@ -1,7 +1,7 @@
 //! Specs of `softmax_backward`, `norm_backward`, `norm_columns`, `norm_columns_sum`.
 
 use super::norms::{far_apart, saved_of};
-use super::rows::{Team, rows_of};
+use super::rows::{RowTeam, rows_of};
 use super::stored::{at_rest, drawn, extreme, extremes, numbers, scalars, stored};
 use super::{TINY, U, gamma};
 use kernel_dsl::compiler::Scalar;
@@ -19,7 +19,7 @@ fn flag(instance: &Instance) -> bool {
 }
 
 fn softmax_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
-    let Some(team) = Team::of(instance) else { return Vec::new() };
+    let Some(team) = RowTeam::of(instance) else { return Vec::new() };
     let one = |shape: [usize; 2]| {
         let scale = [1.0f32, -0.25][random.below(2)];
         let mut matrix = |gap| rows_of(random, stored(instance), shape, team, gap);
@@ -53,7 +53,7 @@ fn softmax_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
 /// the error 1.784·u, and the fused sum and the product are rounded. Masked elements have no
 /// effect. If the terms of a sum may overflow together, any result is correct.
 fn softmax_reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
-    let Some(team) = Team::of(instance) else { return Vec::new() };
+    let Some(team) = RowTeam::of(instance) else { return Vec::new() };
     let (scale, y, g) = (inputs[0].value(), inputs[1].values(), inputs[2].values());
     let (cols, log) = (inputs[1].extents()[1].max(1), flag(instance));
     let (mut values, mut bounds) = (Vec::new(), Vec::new());
@@ -90,7 +90,7 @@ fn saved(random: &mut Random, rows: usize) -> Input {
 }
 
 fn norm_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
-    let (Some(team), &[element, weights]) = (Team::of(instance), scalars(instance).as_slice()) else {
+    let (Some(team), &[element, weights]) = (RowTeam::of(instance), scalars(instance).as_slice()) else {
         return Vec::new();
     };
     let one = |(i, shape): (usize, [usize; 2])| {
@@ -133,7 +133,7 @@ fn norm_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
 /// their terms' magnitudes, plus the terms' errors. h − mean, the fused h − n · mean(h·n) and the
 /// product with f are rounded.
 fn norm_reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
-    let (Some(team), &[element, _]) = (Team::of(instance), scalars(instance).as_slice()) else { return Vec::new() };
+    let (Some(team), &[element, _]) = (RowTeam::of(instance), scalars(instance).as_slice()) else { return Vec::new() };
     let [z, saved, weight, g] = [0, 1, 2, 3].map(|i| inputs[i].values());
     let cols = inputs[0].extents()[1].max(1);
     let sums = gamma(team.additions(cols) + 1);

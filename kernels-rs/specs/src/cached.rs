@@ -29,7 +29,7 @@ fn form(instance: &Instance) -> Option<TileForm> {
 
 /// The planes of a cache.
 #[derive(Clone, Copy)]
-struct Planes {
+struct CachePlanes {
     /// The number of pages of a sequence, if the cache has pages.
     pages: Option<usize>,
     sequences: usize,
@@ -37,7 +37,7 @@ struct Planes {
     rows: usize,
 }
 
-impl Planes {
+impl CachePlanes {
     fn count(self) -> usize {
         self.sequences * self.pages.unwrap_or(1)
     }
@@ -97,7 +97,7 @@ fn stored(instance: &Instance, random: &mut Random, case: Case) -> Case {
         return case;
     };
     let pages = has::<Paged>(instance).then(|| keys.div_ceil(PAGE));
-    let planes = Planes { pages, sequences: batch, rows: if pages.is_some() { PAGE } else { keys } };
+    let planes = CachePlanes { pages, sequences: batch, rows: if pages.is_some() { PAGE } else { keys } };
     // Sequences of `Whole` see all rows of their pages, so that no row may be NaN.
     let other = if has::<Whole>(instance) { 0.5 } else { f32::NAN };
     let (mut numbers, mut scales) = (Vec::new(), Vec::new());

@@ -71,7 +71,7 @@ fn layout(instance: &Instance, sequences: usize, room: usize) -> ([usize; 2], Op
 
 /// The constants of an instance of `flash_decode`.
 #[derive(Clone, Copy)]
-struct Constants {
+struct DecodeConstants {
     lanes: usize,
     wide: usize,
     each: usize,
@@ -84,13 +84,13 @@ struct Constants {
     iteration_keys: usize,
 }
 
-impl Constants {
-    fn of(instance: &Instance) -> Option<Constants> {
+impl DecodeConstants {
+    fn of(instance: &Instance) -> Option<DecodeConstants> {
         let &[lanes, wide, each, group, in_flight, several, sets, threads, ..] = numbers(instance).as_slice() else {
             return None;
         };
         let iteration_keys = threads / sets / lanes * in_flight;
-        Some(Constants { lanes, wide, each, group, several: several == 1, columns: group * sets, iteration_keys })
+        Some(DecodeConstants { lanes, wide, each, group, several: several == 1, columns: group * sets, iteration_keys })
     }
 }
 
@@ -109,8 +109,8 @@ struct DecodeShape<'a> {
 }
 
 fn cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
-    let Some(constants) = Constants::of(instance) else { return Vec::new() };
-    let Constants { lanes, wide, each, group, several, columns, iteration_keys } = constants;
+    let Some(constants) = DecodeConstants::of(instance) else { return Vec::new() };
+    let DecodeConstants { lanes, wide, each, group, several, columns, iteration_keys } = constants;
     let keys = iteration_keys as u32;
     type Listed<'a> = ([usize; 3], usize, &'a [u32], [usize; 2], f32);
     let one: [Listed; 8] = [
@@ -192,7 +192,7 @@ fn cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
 }
 
 fn case(instance: &Instance, random: &mut Random, shape: DecodeShape) -> Case {
-    let Some(Constants { columns, .. }) = Constants::of(instance) else { return Case::new("", []) };
+    let Some(DecodeConstants { columns, .. }) = DecodeConstants::of(instance) else { return Case::new("", []) };
     let &[of_q, of_o, cached] = scalars(instance).as_slice() else { return Case::new("", []) };
     let DecodeShape { heads: [groups, of_group, width], tokens, lengths, room: [room, splits], larger } = shape;
     let (sequences, heads) = (lengths.len(), groups * of_group);
@@ -269,7 +269,7 @@ fn reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
     let (lengths, o, ended) = (inputs[at].values(), at + 1, at + 4);
     let (splits, scale) = (inputs[at + 6].value() as usize, inputs[at + 8].value());
     let tokens = inputs[at + 7].value() as usize;
-    let Some(Constants { iteration_keys, each: of_lane, several, .. }) = Constants::of(instance) else {
+    let Some(DecodeConstants { iteration_keys, each: of_lane, several, .. }) = DecodeConstants::of(instance) else {
         return Vec::new();
     };
     if matches!(cached, Scalar::I8 | Scalar::U32) && !several {

@@ -1,7 +1,7 @@
 //! Specs of `group_norm`, `group_norm_backward`, `group_norm_channels`.
 
 use super::norms::{Bounded, LONG_ROW_EXTREMES, NormRow, expected, far_apart, far_from_zero, resting, row, saved_of};
-use super::rows::Team;
+use super::rows::RowTeam;
 use super::stored::{at_rest, drawn, extreme, numbers, scalars};
 use super::{TINY, U, gamma};
 use kernel_dsl::compiler::Scalar;
@@ -18,7 +18,7 @@ type GroupShape = [usize; 4];
 
 /// Returns the shapes for a team's rows and columns. An even number of rows becomes two samples,
 /// and a row becomes several channels if possible.
-fn shapes(team: Team, random: &mut Random) -> Vec<GroupShape> {
+fn shapes(team: RowTeam, random: &mut Random) -> Vec<GroupShape> {
     let one = |[rows, cols]: [usize; 2]| {
         let samples = if rows > 0 && rows.is_multiple_of(2) { 2 } else { 1 };
         let divides = |n: &&usize| cols.is_multiple_of(**n * team.wide);
@@ -51,7 +51,7 @@ fn a_channel(random: &mut Random, stored: Scalar, [_, groups, channels, _]: Grou
 }
 
 fn cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
-    let (Some(team), &[element, weights, output]) = (Team::of(instance), scalars(instance).as_slice()) else {
+    let (Some(team), &[element, weights, output]) = (RowTeam::of(instance), scalars(instance).as_slice()) else {
         return Vec::new();
     };
     let case = |(i, shape): (usize, GroupShape)| {
@@ -131,7 +131,9 @@ fn shape_of(x: &Input, channels: &Input, spatial: &Input) -> Option<GroupShape> 
 
 /// Computes for each group what a layer norm computes for a row.
 fn reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
-    let (Some(team), &[_, _, output]) = (Team::of(instance), scalars(instance).as_slice()) else { return Vec::new() };
+    let (Some(team), &[_, _, output]) = (RowTeam::of(instance), scalars(instance).as_slice()) else {
+        return Vec::new();
+    };
     let Some(shape) = shape_of(&inputs[1], &inputs[2], &inputs[3]) else { return Vec::new() };
     let (x, weight, bias) = (inputs[1].values(), inputs[4].values(), inputs[5].values());
     let [samples, groups, channels, spatial] = shape;
@@ -152,7 +154,7 @@ fn saved(random: &mut Random, [samples, groups, ..]: GroupShape) -> Input {
 }
 
 fn backward_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
-    let (Some(team), &[element, weights]) = (Team::of(instance), scalars(instance).as_slice()) else {
+    let (Some(team), &[element, weights]) = (RowTeam::of(instance), scalars(instance).as_slice()) else {
         return Vec::new();
     };
     let case = |(i, shape): (usize, GroupShape)| {
@@ -191,7 +193,7 @@ fn backward_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
 
 /// Computes the gradients as for [`norm_backward`](kernels_rs::rowwise::backward::norm_backward).
 fn backward_reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
-    let (Some(team), &[element, _]) = (Team::of(instance), scalars(instance).as_slice()) else { return Vec::new() };
+    let (Some(team), &[element, _]) = (RowTeam::of(instance), scalars(instance).as_slice()) else { return Vec::new() };
     let Some(shape) = shape_of(&inputs[0], &inputs[2], &inputs[3]) else { return Vec::new() };
     let [x, saved, weight, g] = [0, 1, 4, 5].map(|i| inputs[i].values());
     let [samples, groups, channels, spatial] = shape;

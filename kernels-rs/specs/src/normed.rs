@@ -1,7 +1,7 @@
 //! Spec of `gemv_normed`: few normalized rows times a matrix, alone or with a gate of the halves.
 
 use super::norms::row;
-use super::rows::Team;
+use super::rows::RowTeam;
 use super::stored::{at_rest, drawn, extreme, numbers, scalars, unread};
 use super::{TINY, U, gamma};
 use kernel_dsl::compiler::hir::Instance;
@@ -68,7 +68,7 @@ fn reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
     };
     let [x, weight, bias, w] = [1, 2, 3, 4].map(|n| inputs[n].values());
     let (&[rows, depth], &[_, cols]) = (inputs[1].extents(), inputs[5].extents()) else { return Vec::new() };
-    let team = Team { rows: 1, wide: 1, kept: 0, again: 1, threads: 256 };
+    let team = RowTeam { rows: 1, wide: 1, kept: 0, again: 1, threads: 256 };
     let (mut values, mut bounds) = (Vec::new(), Vec::new());
     for r in 0..rows {
         let x = &x[r * depth..(r + 1) * depth];

@@ -1,7 +1,7 @@
 //! Specs of `norm_rows`, `norm_quantized`, `norm_activations`.
 
 use super::quant_formats::near_units;
-use super::rows::{Team, rows_of};
+use super::rows::{RowTeam, rows_of};
 use super::stored::{at_rest, drawn, extremes, numbers, rounded, scalars};
 use super::{TINY, U, gamma, overflowed};
 use kernel_dsl::compiler::Scalar;
@@ -40,7 +40,7 @@ fn quantized_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
         .into_iter()
         .flat_map(|residual| all_cases(instance, random, Some(residual), false, outputs))
         .collect();
-    let (Some(team), &[element, weights]) = (Team::of(instance), scalars(instance).as_slice()) else { return all };
+    let (Some(team), &[element, weights]) = (RowTeam::of(instance), scalars(instance).as_slice()) else { return all };
     if element != Scalar::F32 {
         return all;
     }
@@ -95,7 +95,7 @@ fn units_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     for residual in [false, true] {
         all.extend(all_cases(instance, random, Some(residual), false, &mut outputs));
     }
-    if let (Some(team), &[element, weights, ..]) = (Team::of(instance), scalars(instance).as_slice()) {
+    if let (Some(team), &[element, weights, ..]) = (RowTeam::of(instance), scalars(instance).as_slice()) {
         // A long row without weight or bias: an element beyond its end would be the largest.
         let cols = team.kept + team.again + team.wide;
         let x: Vec<f32> = (0..cols).map(|i| if i % 2 == 0 { 4.0 } else { 6.0 }).collect();
@@ -122,9 +122,9 @@ fn all_cases(
     random: &mut Random,
     residual: Option<bool>,
     whole: bool,
-    mut outputs: impl FnMut(&mut Random, [usize; 2], Team) -> [Input; 2],
+    mut outputs: impl FnMut(&mut Random, [usize; 2], RowTeam) -> [Input; 2],
 ) -> Vec<Case> {
-    let (Some(team), &[element, weights, ..]) = (Team::of(instance), scalars(instance).as_slice()) else {
+    let (Some(team), &[element, weights, ..]) = (RowTeam::of(instance), scalars(instance).as_slice()) else {
         return Vec::new();
     };
     let shapes =
@@ -223,7 +223,7 @@ pub(super) struct NormRow {
 /// result of the formula.
 pub(super) fn row(
     centered: bool,
-    team: Team,
+    team: RowTeam,
     epsilon: f64,
     x: &[f64],
     residual: &[f64],
@@ -291,7 +291,7 @@ fn row_of_infinities(centered: bool, z: Vec<Bounded>, weight: &[f64], bias: &[f6
 
 /// Returns the rows of a case.
 fn rows(instance: &Instance, inputs: &[Input]) -> Vec<NormRow> {
-    let Some(team) = Team::of(instance) else { return Vec::new() };
+    let Some(team) = RowTeam::of(instance) else { return Vec::new() };
     let (x, residual) = (inputs[1].values(), inputs[2].values());
     let &[rows, cols] = inputs[1].extents() else { return Vec::new() };
     let (weight, bias) = (inputs[4].values(), inputs[5].values());

@@ -72,7 +72,7 @@ fn ends(x: &[f64]) -> [f64; 2] {
 
 /// A token as the reference sees it.
 #[derive(Clone, Copy, Debug)]
-struct Token {
+struct ReferenceToken {
     /// The probability relative to the largest; 0 below 2⁻⁴⁰.
     p: f64,
     /// The level and its fraction.
@@ -80,7 +80,7 @@ struct Token {
 }
 
 /// Returns the tokens of a row.
-fn tokens_of(x: &[f64], t: f64) -> Vec<Token> {
+fn tokens_of(x: &[f64], t: f64) -> Vec<ReferenceToken> {
     let [most, least] = ends(x);
     let range = if least.is_finite() && most.is_finite() { ((most - least) / t).min(28.0) } else { 28.0 };
     // A smaller range than the normal numbers of `f32` is one level.
@@ -94,7 +94,7 @@ fn tokens_of(x: &[f64], t: f64) -> Vec<Token> {
         };
         let level = if below == 0.0 { 0.0 } else { (below * LEVELS as f64 / range).min(LEVELS as f64 - 0.5) };
         let p = if x.is_nan() { 0.0 } else { (-below).exp() };
-        Token { p: if p < 2f64.powi(-40) { 0.0 } else { p }, level }
+        ReferenceToken { p: if p < 2f64.powi(-40) { 0.0 } else { p }, level }
     };
     x.iter().map(of).collect()
 }
@@ -297,10 +297,10 @@ fn tokens_cases(_: &Instance, random: &mut Random) -> Vec<Case> {
 }
 
 /// The sums, their bounds, the counts and the lists of [`level_tokens`].
-type Selected = (Vec<f64>, Vec<f64>, Vec<u32>, Vec<u32>);
+type NucleusSelection = (Vec<f64>, Vec<f64>, Vec<u32>, Vec<u32>);
 
 /// Returns what the kernel selects, or nothing if rounding decides it.
-fn selected(inputs: &[Input]) -> Option<Selected> {
+fn selected(inputs: &[Input]) -> Option<NucleusSelection> {
     let (x, t, top_p) = (inputs[0].values(), temperature(inputs, 2), inputs[6].value() as u32);
     let (sums, mut listed) = (inputs[7].to_vec::<u64>(), inputs[10].to_vec::<u32>());
     let &[rows, parts, longest] = inputs[10].extents() else { return None };

@@ -10,10 +10,10 @@ use runtime::testing::{Bound, Case, Expected, Extreme, Input, Random, edges};
 runtime::register!(adamw<f32, f32, 4>, cases, reference);
 
 /// Weight factor, rate, β₁, 1 − β₁, β₂, 1 − β₂, correction and ε.
-type Settings = [f32; 8];
+type OptimizerSettings = [f32; 8];
 
 /// The settings of a late step, of the first step, and of a step that keeps no state.
-const SETTINGS: [Settings; 3] = [
+const SETTINGS: [OptimizerSettings; 3] = [
     [0.9999, 1e-3, 0.9, 0.1, 0.999, 0.001, 1.01, 1e-8],
     [1.0, 1e-2, 0.9, 0.1, 0.999, 0.001, 31.622_776, 1e-8],
     [0.5, 3.0, 0.0, 1.0, 0.0, 1.0, 1.0, 0.0],
@@ -52,7 +52,7 @@ fn cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     all
 }
 
-fn case(name: String, settings: Settings, arrays: [Input; 4]) -> Case {
+fn case(name: String, settings: OptimizerSettings, arrays: [Input; 4]) -> Case {
     Case::new(name, settings.map(Input::scalar).into_iter().chain(arrays).collect::<Vec<_>>())
 }
 

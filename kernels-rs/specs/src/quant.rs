@@ -25,7 +25,7 @@ fn bytes(random: &mut Random, extents: [usize; 3], unit: usize, gaps: usize) -> 
 
 /// The number of scales or zero points.
 #[derive(Clone, Copy)]
-enum Count {
+enum ScaleCount {
     None,
     One,
     /// One for each row or column.
@@ -34,28 +34,28 @@ enum Count {
     All,
 }
 
-impl Count {
+impl ScaleCount {
     fn drawn<T>(self, random: &mut Random, batch: usize, n: usize, mut value: impl FnMut(&mut Random) -> T) -> Vec<T> {
         let count = match self {
-            Count::None => 0,
-            Count::One => 1,
-            Count::Each => n,
-            Count::All => batch * n,
+            ScaleCount::None => 0,
+            ScaleCount::One => 1,
+            ScaleCount::Each => n,
+            ScaleCount::All => batch * n,
         };
         (0..count).map(|_| value(random)).collect()
     }
 }
 
 /// Scales of A and B, zero points of A and B.
-const SCALE_COUNTS: [[Count; 4]; 8] = [
-    [Count::None; 4],
-    [Count::One, Count::Each, Count::Each, Count::One],
-    [Count::Each, Count::One, Count::One, Count::Each],
-    [Count::All; 4],
-    [Count::Each; 4],
-    [Count::Each, Count::Each, Count::None, Count::Each],
-    [Count::One, Count::None, Count::Each, Count::None],
-    [Count::None, Count::One, Count::One, Count::One],
+const SCALE_COUNTS: [[ScaleCount; 4]; 8] = [
+    [ScaleCount::None; 4],
+    [ScaleCount::One, ScaleCount::Each, ScaleCount::Each, ScaleCount::One],
+    [ScaleCount::Each, ScaleCount::One, ScaleCount::One, ScaleCount::Each],
+    [ScaleCount::All; 4],
+    [ScaleCount::Each; 4],
+    [ScaleCount::Each, ScaleCount::Each, ScaleCount::None, ScaleCount::Each],
+    [ScaleCount::One, ScaleCount::None, ScaleCount::Each, ScaleCount::None],
+    [ScaleCount::None, ScaleCount::One, ScaleCount::One, ScaleCount::One],
 ];
 
 fn products(instance: &Instance, random: &mut Random) -> Vec<Case> {

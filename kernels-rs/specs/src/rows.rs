@@ -11,7 +11,7 @@ runtime::register!(softmax_rows<f32, false, false, 256, 1, 4, 4, 2>, cases, refe
 
 /// The division of a row among the threads of an instance.
 #[derive(Clone, Copy)]
-pub(super) struct Team {
+pub(super) struct RowTeam {
     pub rows: usize,
     /// Elements of an access.
     pub wide: usize,
@@ -21,18 +21,18 @@ pub(super) struct Team {
     pub threads: usize,
 }
 
-impl Team {
+impl RowTeam {
     /// Returns the team of an instance, whose last five constants are those of the team.
-    pub fn of(instance: &Instance) -> Option<Team> {
+    pub fn of(instance: &Instance) -> Option<RowTeam> {
         let &[.., threads, rows, wide, kept, again] = numbers(instance).as_slice() else { return None };
-        Some(Team { rows, wide, kept: threads * wide * kept, again: threads * wide * again, threads })
+        Some(RowTeam { rows, wide, kept: threads * wide * kept, again: threads * wide * again, threads })
     }
 
     /// Returns rows and columns at and around the edges: of a block's rows, of the elements in
     /// registers, and of those that are read again.
     pub fn shapes(self, random: &mut Random) -> Vec<[usize; 2]> {
         let up = |n: usize| n.next_multiple_of(self.wide);
-        let Team { rows, kept, again, .. } = self;
+        let RowTeam { rows, kept, again, .. } = self;
         let long = [1, kept + again + self.wide];
         // Large teams take the interpreters long, and small teams cover the common code.
         let mut all = vec![long, [0, up(5)], [3, 0]];
@@ -68,7 +68,13 @@ impl Team {
 }
 
 /// Returns rows with gaps of `gap` accesses.
-pub(super) fn rows_of(random: &mut Random, stored: Scalar, [rows, cols]: [usize; 2], team: Team, gap: usize) -> Input {
+pub(super) fn rows_of(
+    random: &mut Random,
+    stored: Scalar,
+    [rows, cols]: [usize; 2],
+    team: RowTeam,
+    gap: usize,
+) -> Input {
     let pitch = (cols + gap * team.wide).max(team.wide);
     drawn(random, stored, rows * pitch, [rows, cols], [pitch, 1])
 }
@@ -78,7 +84,7 @@ fn is_masked(instance: &Instance) -> bool {
 }
 
 fn cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
-    let Some(team) = Team::of(instance) else { return Vec::new() };
+    let Some(team) = RowTeam::of(instance) else { return Vec::new() };
     let mut shapes = team.shapes(random);
     if team.kept <= 4096 {
         shapes.push([1, team.kept + team.wide]);
@@ -91,7 +97,7 @@ fn cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     all
 }
 
-fn ordinary(random: &mut Random, instance: &Instance, team: Team, (i, shape): (usize, [usize; 2])) -> Case {
+fn ordinary(random: &mut Random, instance: &Instance, team: RowTeam, (i, shape): (usize, [usize; 2])) -> Case {
     let [rows, cols] = shape;
     let gap = random.below(2);
     let x = rows_of(random, stored(instance), shape, team, gap);
@@ -103,7 +109,7 @@ fn ordinary(random: &mut Random, instance: &Instance, team: Team, (i, shape): (u
 }
 
 /// Returns a case with random masks, if the instance has any.
-fn case(name: String, random: &mut Random, instance: &Instance, team: Team, scale: f32, x: Input, y: Input) -> Case {
+fn case(name: String, random: &mut Random, instance: &Instance, team: RowTeam, scale: f32, x: Input, y: Input) -> Case {
     let &[rows, cols] = x.extents() else { return Case::new(name, []) };
     // 0 keeps all masks; another number leaves out that mask.
     let (some, missing) = (is_masked(instance), random.below(4));
@@ -134,7 +140,7 @@ fn case(name: String, random: &mut Random, instance: &Instance, team: Team, scal
 }
 
 /// Returns a row of each extreme. Masked elements are NaNs.
-fn extreme(random: &mut Random, instance: &Instance, team: Team, scale: f32) -> Case {
+fn extreme(random: &mut Random, instance: &Instance, team: RowTeam, scale: f32) -> Case {
     let cols = (3 * team.wide + 37).next_multiple_of(team.wide);
     let all = team.extremes(random);
     let x = extremes(random, &all, stored(instance), cols, cols + team.wide);
@@ -160,7 +166,7 @@ fn ends(queries: usize, cols: usize) -> impl Fn(usize) -> usize {
 
 /// Returns rows with one large column each: each thread has a different maximum, far from the
 /// others'.
-fn peaks(random: &mut Random, instance: &Instance, team: Team) -> Case {
+fn peaks(random: &mut Random, instance: &Instance, team: RowTeam) -> Case {
     let (rows, cols) = (team.rows + 1, (8 * team.wide + 60).next_multiple_of(team.wide));
     let x: Vec<_> = (0..rows * cols).map(|i| if i % cols == 7 * (i / cols) { 60.0 } else { -60.0f32 }).collect();
     let (x, y) = (values(instance, &x, [rows, cols]), rows_of(random, stored(instance), [rows, cols], team, 0));
@@ -170,8 +176,8 @@ fn peaks(random: &mut Random, instance: &Instance, team: Team) -> Case {
 /// Returns elements of −60, except one of each thread from `from` on, in different pieces and
 /// positions. The exceptions of a warp are below those of the previous warp. An element that a
 /// maximum misses would give an infinity.
-fn scattered(random: &mut Random, instance: &Instance, team: Team, from: usize) -> Case {
-    let Team { wide, kept, again, threads, .. } = team;
+fn scattered(random: &mut Random, instance: &Instance, team: RowTeam, from: usize) -> Case {
+    let RowTeam { wide, kept, again, threads, .. } = team;
     let cols = from + if from == 0 { kept } else { again };
     let pieces = (cols - from) / (threads * wide);
     let mut x = vec![-60.0f32; cols];
@@ -216,7 +222,7 @@ const MAX_EXPONENT_DISTANCE: f64 = 150.0;
 /// The factor 1.001 covers terms of second order. If results are subnormal, each of the
 /// exponentials, factors and products has an error of at most the least subnormal.
 fn reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
-    let (Some(team), [_, _, bias, keep, queries, _]) = (Team::of(instance), inputs) else { return Vec::new() };
+    let (Some(team), [_, _, bias, keep, queries, _]) = (RowTeam::of(instance), inputs) else { return Vec::new() };
     let (scale, x) = (inputs[0].value(), inputs[1].values());
     let log = numbers(instance).first() == Some(&1);
     let cols = inputs[1].extents().last().copied().unwrap_or(0).max(1);

@@ -665,7 +665,7 @@ fn likely_inputs(x: Input, t: f32, k: usize, part: u32, unit: f32, stream: Rando
 
 /// Logits, the integer that represents 1, and for two draws the number of tokens and their part of
 /// the probability.
-type Whole = (Vec<f32>, f32, [(usize, u32); 2]);
+type DrawCase = (Vec<f32>, f32, [(usize, u32); 2]);
 
 /// Returns draws by probabilities of a few units, whose sum is exact, so that one unit more or less
 /// changes the draw.
@@ -675,7 +675,7 @@ fn whole_likely_cases(random: &mut Random) -> Vec<Case> {
     const HALF: u32 = 1 << 31;
     // Logits, the integer that represents 1, and two pairs of the number of tokens and their part:
     // the first gives the draw, the second another draw.
-    let all: [Whole; 14] = [
+    let all: [DrawCase; 14] = [
         // A part of two units and a little more: three units are needed.
         (equal(3), 1.0, [(0, 0xaaaa_aaab), (0, HALF)]),
         // A part of exactly two units.
