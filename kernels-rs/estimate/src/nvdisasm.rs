@@ -41,13 +41,13 @@ impl Nvdisasm {
     }
 
     fn run(&self, ptxas: &Ptxas, ptx: &str, target: Target, options: &[&str]) -> Result<(Resources, String), String> {
-        let cubin = Scratch::new();
+        let cubin = TemporaryFile::new();
         let resources = ptxas.assemble_to(ptx, target, &cubin.0)?;
         Ok((resources, self.read(&cubin, options)?))
     }
 
     /// Disassembles a file.
-    fn read(&self, cubin: &Scratch, options: &[&str]) -> Result<String, String> {
+    fn read(&self, cubin: &TemporaryFile, options: &[&str]) -> Result<String, String> {
         let output = Command::new(&self.path).args(options).arg(&cubin.0).output();
         let output = output.map_err(|e| format!("cannot run {}: {e}", self.path.display()))?;
         if !output.status.success() {
@@ -96,7 +96,7 @@ impl Nvdisasm {
         target: Target,
     ) -> Result<HashMap<String, (Resources, Listing)>, String> {
         let linked = link(modules).map_err(|all| all.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))?;
-        let cubin = Scratch::new();
+        let cubin = TemporaryFile::new();
         let mut resources = ptxas.assemble_kernels_to(&linked.to_string(), target, &cubin.0)?;
         // With `-g`, nvdisasm 12.9 crashes if several kernels have lines.
         let text = self.read(&cubin, &["-c"])?;
@@ -145,18 +145,18 @@ impl Nvdisasm {
 }
 
 /// Temporary file, removed on drop.
-struct Scratch(PathBuf);
+struct TemporaryFile(PathBuf);
 
-impl Scratch {
-    fn new() -> Scratch {
+impl TemporaryFile {
+    fn new() -> TemporaryFile {
         use std::sync::atomic::{AtomicU32, Ordering};
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        Scratch(env::temp_dir().join(format!("kernels-{}-{number}.cubin", std::process::id())))
+        TemporaryFile(env::temp_dir().join(format!("kernels-{}-{number}.cubin", std::process::id())))
     }
 }
 
-impl Drop for Scratch {
+impl Drop for TemporaryFile {
     fn drop(&mut self) {
         // The file may not exist.
         let _ = fs::remove_file(&self.0);

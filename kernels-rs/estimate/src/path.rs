@@ -138,12 +138,12 @@ fn counts(listing: &Listing, ranges: &[Range<usize>], executions: &HashMap<u32, 
 }
 
 /// The executions of a line's instructions with one opcode, and the number of copies in each block.
-type Copies = (f64, BTreeMap<usize, f64>);
+type OpcodeCopies = (f64, BTreeMap<usize, f64>);
 
 /// Changes the counts of blocks, so that the copies of a PTX line together execute as often as the
 /// line. A block changes by the median over its lines.
 fn balance(counts: &mut [f64], listing: &Listing, ranges: &[Range<usize>], executions: &HashMap<u32, f64>) {
-    let mut lines: HashMap<(u32, &str), Copies> = HashMap::new();
+    let mut lines: HashMap<(u32, &str), OpcodeCopies> = HashMap::new();
     for (block, range) in ranges.iter().enumerate() {
         for inst in &listing.instructions[range.clone()] {
             let class = Class::of(inst);

@@ -223,7 +223,7 @@ pub struct Simulated {
     pub stalls: Vec<[f64; Stall::ALL.len()]>,
 }
 
-struct Warp {
+struct SimulatedWarp {
     /// Resident block.
     place: usize,
     /// Basic block and position of the next instruction; `None` after the end.
@@ -249,15 +249,15 @@ pub fn simulate(
     work: &LaunchWork,
     model: &DeviceModel,
 ) -> Simulated {
-    Machine::new(ops, blocks, work, model).run()
+    MultiprocessorSimulation::new(ops, blocks, work, model).run()
 }
 
-struct Machine<'a> {
+struct MultiprocessorSimulation<'a> {
     ops: &'a [SimulatedInstruction],
     blocks: &'a [BasicBlock],
     work: &'a LaunchWork,
     model: &'a DeviceModel,
-    warps: Vec<Warp>,
+    warps: Vec<SimulatedWarp>,
     /// For each place of a resident block, its live warps and the warps at the barrier.
     places: Vec<(u64, u64)>,
     started: u64,
@@ -275,16 +275,16 @@ struct Machine<'a> {
     now: f64,
 }
 
-impl<'a> Machine<'a> {
+impl<'a> MultiprocessorSimulation<'a> {
     fn new(
         ops: &'a [SimulatedInstruction],
         blocks: &'a [BasicBlock],
         work: &'a LaunchWork,
         model: &'a DeviceModel,
-    ) -> Machine<'a> {
+    ) -> MultiprocessorSimulation<'a> {
         let schedulers = model.architecture.schedulers.value as usize;
         let resident = work.resident.min(work.blocks).max(1) as usize;
-        let mut machine = Machine {
+        let mut machine = MultiprocessorSimulation {
             ops,
             blocks,
             work,
@@ -305,7 +305,7 @@ impl<'a> Machine<'a> {
         };
         for place in 0..resident {
             for _ in 0..work.warps {
-                machine.warps.push(Warp {
+                machine.warps.push(SimulatedWarp {
                     place,
                     at: None,
                     issued: 0.0,
@@ -331,7 +331,7 @@ impl<'a> Machine<'a> {
         self.started += 1;
         let own = self.warps.iter_mut().filter(|warp| warp.place == place);
         for (number, warp) in (first..).zip(own) {
-            *warp = Warp {
+            *warp = SimulatedWarp {
                 place,
                 at: Some((0, self.blocks[0].range.start)),
                 issued: at,

@@ -21,7 +21,7 @@ pub(super) struct ControlFlowGraph {
 
 /// Purpose of a pushed target, which determines the instruction that pops it.
 #[derive(Clone, PartialEq, Eq)]
-enum Purpose {
+enum TargetPurpose {
     Meet,
     Break,
     Continue,
@@ -32,21 +32,21 @@ enum Purpose {
 
 /// Pushed target, linked to the one below it on the stack.
 struct Pushed {
-    purpose: Purpose,
+    purpose: TargetPurpose,
     place: usize,
-    below: Stack,
+    below: TargetStack,
 }
 
 /// Top of the stack: an index into the list of all pushed targets.
-type Stack = Option<usize>;
+type TargetStack = Option<usize>;
 
 /// Effect of an instruction on control flow.
 enum FlowEffect {
     On,
     /// Jumps to its targets; continues only for lanes that its guard excludes.
     Away,
-    Push(Purpose, usize),
-    Pop(Purpose),
+    Push(TargetPurpose, usize),
+    Pop(TargetPurpose),
     Call(usize),
 }
 
@@ -64,7 +64,7 @@ impl ControlFlowGraph {
         let mut flow = ControlFlowGraph { entries: vec![0], next: vec![Vec::new(); instructions.len()] };
         let mut pushed: Vec<Pushed> = Vec::new();
         let mut seen = vec![false; instructions.len()];
-        let mut todo: Vec<(usize, Stack)> = vec![(0, None)];
+        let mut todo: Vec<(usize, TargetStack)> = vec![(0, None)];
         while let Some((at, stack)) = todo.pop() {
             if std::mem::replace(&mut seen[at], true) {
                 continue;
@@ -72,7 +72,7 @@ impl ControlFlowGraph {
             let inst = &instructions[at];
             let following = (at + 1 < instructions.len()).then_some((at + 1, stack));
             let stays = if conditional(inst) { following } else { None };
-            let mut next: Vec<(usize, Stack)> = Vec::new();
+            let mut next: Vec<(usize, TargetStack)> = Vec::new();
             match step(inst) {
                 FlowEffect::On => next.extend(following),
                 FlowEffect::Away => {
@@ -81,7 +81,7 @@ impl ControlFlowGraph {
                 }
                 FlowEffect::Push(purpose, place) => {
                     // `PRET` precedes an indirect call, which returns to the pushed target.
-                    let (calls, below) = (purpose == Purpose::Return, stack);
+                    let (calls, below) = (purpose == TargetPurpose::Return, stack);
                     pushed.push(Pushed { purpose, place, below });
                     let stack = Some(pushed.len() - 1);
                     next.extend(following.map(|(following, _)| (following, stack)));
@@ -99,7 +99,7 @@ impl ControlFlowGraph {
                     match inst.targets[..] {
                         // The operand of a return names the function that it leaves, not the
                         // target.
-                        _ if purpose == Purpose::Return => next.extend(at.map(|i| (pushed[i].place, below))),
+                        _ if purpose == TargetPurpose::Return => next.extend(at.map(|i| (pushed[i].place, below))),
                         [] => next.extend(at.map(|i| (pushed[i].place, below))),
                         _ => next.extend(inst.targets.iter().map(|to| (*to, below))),
                     }
@@ -128,16 +128,16 @@ fn step(inst: &SassInstruction) -> FlowEffect {
         // A trap ends the launch, although ptxas puts other code right after it.
         ("BPT", _) if inst.name.split('.').any(|word| word == "TRAP") => FlowEffect::Away,
         ("CAL" | "JCAL" | "CALL", [to, ..]) => FlowEffect::Call(*to),
-        ("SSY", [place, ..]) => FlowEffect::Push(Purpose::Meet, *place),
-        ("PBK", [place, ..]) => FlowEffect::Push(Purpose::Break, *place),
-        ("PCNT", [place, ..]) => FlowEffect::Push(Purpose::Continue, *place),
-        ("PRET", [place, ..]) => FlowEffect::Push(Purpose::Return, *place),
-        ("BSSY", [place, ..]) => FlowEffect::Push(Purpose::Register(register()), *place),
-        ("SYNC", _) => FlowEffect::Pop(Purpose::Meet),
-        ("BRK", _) => FlowEffect::Pop(Purpose::Break),
-        ("CONT", _) => FlowEffect::Pop(Purpose::Continue),
-        ("BSYNC", _) => FlowEffect::Pop(Purpose::Register(register())),
-        ("RET", _) => FlowEffect::Pop(Purpose::Return),
+        ("SSY", [place, ..]) => FlowEffect::Push(TargetPurpose::Meet, *place),
+        ("PBK", [place, ..]) => FlowEffect::Push(TargetPurpose::Break, *place),
+        ("PCNT", [place, ..]) => FlowEffect::Push(TargetPurpose::Continue, *place),
+        ("PRET", [place, ..]) => FlowEffect::Push(TargetPurpose::Return, *place),
+        ("BSSY", [place, ..]) => FlowEffect::Push(TargetPurpose::Register(register()), *place),
+        ("SYNC", _) => FlowEffect::Pop(TargetPurpose::Meet),
+        ("BRK", _) => FlowEffect::Pop(TargetPurpose::Break),
+        ("CONT", _) => FlowEffect::Pop(TargetPurpose::Continue),
+        ("BSYNC", _) => FlowEffect::Pop(TargetPurpose::Register(register())),
+        ("RET", _) => FlowEffect::Pop(TargetPurpose::Return),
         _ => FlowEffect::On,
     }
 }

@@ -10,7 +10,7 @@ use super::flow::ControlFlowGraph;
 use super::{Listing, SassInstruction};
 
 /// A set of registers, by number.
-type Registers = [u64; 4];
+type RegisterSet = [u64; 4];
 
 impl Listing {
     /// Returns the number of live registers at each instruction: the larger of the numbers before
@@ -22,9 +22,9 @@ impl Listing {
         }
         let flow = ControlFlowGraph::of(self);
         let effects: Vec<_> = self.instructions.iter().map(RegisterEffect::of).collect();
-        let mut before = vec![Registers::default(); effects.len()];
-        let after = |before: &[Registers], at: usize| {
-            flow.next[at].iter().fold(Registers::default(), |all, next| union(all, before[*next]))
+        let mut before = vec![RegisterSet::default(); effects.len()];
+        let after = |before: &[RegisterSet], at: usize| {
+            flow.next[at].iter().fold(RegisterSet::default(), |all, next| union(all, before[*next]))
         };
         loop {
             let mut changed = false;
@@ -42,21 +42,21 @@ impl Listing {
                 break;
             }
         }
-        let count = |set: Registers| set.iter().map(|word| word.count_ones()).sum::<u32>();
+        let count = |set: RegisterSet| set.iter().map(|word| word.count_ones()).sum::<u32>();
         let live = |at: usize| count(before[at]).max(count(union(after(&before, at), effects[at].writes)));
         Some((0..effects.len()).map(live).collect())
     }
 }
 
-fn union(a: Registers, b: Registers) -> Registers {
+fn union(a: RegisterSet, b: RegisterSet) -> RegisterSet {
     std::array::from_fn(|i| a[i] | b[i])
 }
 
 /// Registers that an instruction reads and writes.
 #[derive(Clone, Copy, Default)]
 struct RegisterEffect {
-    reads: Registers,
-    writes: Registers,
+    reads: RegisterSet,
+    writes: RegisterSet,
     /// Whether the old values remain in some lanes.
     partial: bool,
 }
@@ -119,7 +119,7 @@ impl RegisterEffect {
 }
 
 /// Adds `count` registers, starting with `first`.
-fn mark(set: &mut Registers, first: u32, count: u32) {
+fn mark(set: &mut RegisterSet, first: u32, count: u32) {
     for register in first..(first + count).min(255) {
         set[register as usize / 64] |= 1 << (register % 64);
     }
