@@ -1,6 +1,6 @@
 //! `kernels cache`: the disk cache of compiled kernels.
 
-use crate::error::{Error, Outcome};
+use crate::error::{CommandOutcome, Error};
 use crate::output::json;
 use clap::{Args, Subcommand};
 use runtime::store::{Store, Usage};
@@ -36,7 +36,7 @@ struct CacheReport {
 }
 
 impl CacheArgs {
-    pub(super) fn run(&self, out: &mut dyn Write) -> Result<Outcome, Error> {
+    pub(super) fn run(&self, out: &mut dyn Write) -> Result<CommandOutcome, Error> {
         let Some(store) = Store::of_environment() else {
             match self.json {
                 true => json(out, &None::<CacheReport>)?,
@@ -44,7 +44,7 @@ impl CacheArgs {
                     writeln!(out, "the cache is disabled: KERNELS_CACHE is `off`, or this user has no cache folder")?
                 }
             }
-            return Ok(Outcome::Success);
+            return Ok(CommandOutcome::Success);
         };
         let cleared = matches!(self.action, Some(Action::Clear));
         let usage = if cleared { store.clear() } else { store.usage() };
@@ -53,13 +53,13 @@ impl CacheArgs {
         let report = CacheReport { folder, cleared, usage };
         if self.json {
             json(out, &report)?;
-            return Ok(Outcome::Success);
+            return Ok(CommandOutcome::Success);
         }
         let Usage { entries, bytes, limit, .. } = report.usage;
         let mib = |bytes: u64| bytes as f64 / f64::from(1u32 << 20);
         let verb = if cleared { "removed " } else { "" };
         writeln!(out, "{}", report.folder.display())?;
         writeln!(out, "{verb}entries: {entries}; {:.1} of {:.0} MiB", mib(bytes), mib(limit))?;
-        Ok(Outcome::Success)
+        Ok(CommandOutcome::Success)
     }
 }

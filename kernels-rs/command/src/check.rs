@@ -4,12 +4,12 @@
 //! results.
 
 use super::cases;
-use super::name::{self, Selected};
+use super::name::{self, SelectedInstance};
 use super::oracle_args::OracleArgs;
 use super::ordered_parallel::ordered_parallel;
 use super::progress::with_bar;
 use super::show;
-use crate::error::{Error, Outcome};
+use crate::error::{CommandOutcome, Error};
 use crate::output::{counted, json};
 use clap::Args;
 use kernel_dsl::Artifact;
@@ -40,7 +40,7 @@ use std::time::Instant;
 /// lacks a required feature. An unsupported instance has not passed, and the command fails unless
 /// --allow-unsupported is given.
 #[derive(Args)]
-pub(super) struct Check {
+pub(super) struct CheckArgs {
     /// Kernels, instances or patterns: saxpy, 'gemm*', gemm@f32_128x128_v4, or an undeclared
     /// instance, 'matmul<T = 8>'. All by default
     #[arg(value_name = "NAME")]
@@ -112,7 +112,7 @@ struct Task {
 
 /// Result of checking an instance.
 #[derive(Serialize)]
-struct Line {
+struct InstanceCheck {
     instance: String,
     file: &'static str,
     line: u32,
@@ -195,11 +195,11 @@ struct CheckReport {
     /// Number of instances after the first failed one, if the run ends there.
     not_tried: usize,
     seconds: f64,
-    instances: Vec<Line>,
+    instances: Vec<InstanceCheck>,
 }
 
-impl Check {
-    pub(super) fn run(&self, out: &mut dyn Write) -> Result<Outcome, Error> {
+impl CheckArgs {
+    pub(super) fn run(&self, out: &mut dyn Write) -> Result<CommandOutcome, Error> {
         let tasks = tasks(&self.names)?;
         let (device, used) = self.device.device()?;
         let left_out = self.oracle.left_out();
@@ -247,7 +247,7 @@ impl Check {
         if self.deny_warnings {
             checker = checker.with_warnings_denied();
         }
-        let Check { every_target, verbose, coverage, seed, .. } = *self;
+        let CheckArgs { every_target, verbose, coverage, seed, .. } = *self;
         let bench = CheckBench { checker, ptxas, every_target, verbose, coverage, seed };
         let started = Instant::now();
         let mut lines = Vec::new();
@@ -256,7 +256,7 @@ impl Check {
                 bar.set_message(task.name());
                 bench.run(task)
             };
-            ordered_parallel(&tasks, at_once, make, |line: Line| {
+            ordered_parallel(&tasks, at_once, make, |line: InstanceCheck| {
                 bar.inc(1);
                 if !self.json {
                     bar.suspend(|| line.print(out, width, self.verbose).and_then(|()| Ok(out.flush()?)))?;
@@ -272,14 +272,14 @@ impl Check {
             true => json(out, &report)?,
             false => writeln!(out, "\n{report}")?,
         }
-        Ok(if report.is_good(self.allow_unsupported) { Outcome::Success } else { Outcome::Failure })
+        Ok(if report.is_good(self.allow_unsupported) { CommandOutcome::Success } else { CommandOutcome::Failure })
     }
 }
 
 /// Returns the selected instances, or all declared ones; each once per spec of its kernel.
 fn tasks(names: &[String]) -> Result<Vec<Task>, Error> {
     let mut tasks = Vec::new();
-    for Selected { artifact, instance } in name::instances(names)? {
+    for SelectedInstance { artifact, instance } in name::instances(names)? {
         let task = |spec| Task { artifact, instance: instance.clone(), spec };
         let before = tasks.len();
         tasks.extend(cases::of_kernel(artifact).map(|spec| task(Some(spec))));
@@ -333,9 +333,9 @@ fn targets_from(ptxas: &Ptxas, first: Target) -> impl Iterator<Item = Target> {
 }
 
 impl CheckBench {
-    fn run(&self, task: &Task) -> Line {
+    fn run(&self, task: &Task) -> InstanceCheck {
         let started = Instant::now();
-        let mut line = Line::new(task, self.seed);
+        let mut line = InstanceCheck::new(task, self.seed);
         // ptxas is a separate process, so it runs concurrently with the executors.
         let refused = thread::scope(|scope| {
             let refused = scope.spawn(|| self.ptxas.as_ref().map(|ptxas| self.refused(ptxas, task)));
@@ -372,10 +372,10 @@ impl CheckBench {
     }
 }
 
-impl Line {
+impl InstanceCheck {
     /// Returns the line of an instance without registered test cases.
-    fn new(task: &Task, seed: u64) -> Line {
-        Line {
+    fn new(task: &Task, seed: u64) -> InstanceCheck {
+        InstanceCheck {
             instance: task.name(),
             file: task.artifact.file,
             line: task.artifact.line,
@@ -428,7 +428,7 @@ impl Line {
 
     /// Prints the result of the instance; without `verbose`, only the first finding of a failure.
     fn print(&self, out: &mut dyn Write, width: usize, verbose: bool) -> Result<(), Error> {
-        let Line { instance, verdict, cases, seconds, .. } = self;
+        let InstanceCheck { instance, verdict, cases, seconds, .. } = self;
         // Widths count characters, not bytes: names may contain characters of several bytes.
         let name = format!("{instance}{}", " ".repeat(width.saturating_sub(instance.chars().count())));
         if *verdict == Verdict::Unsupported && self.words.is_empty() {
@@ -520,7 +520,7 @@ fn first_word(text: &str) -> &str {
 }
 
 impl CheckReport {
-    fn new(tried: CheckConditions, not_tried: usize, seconds: f64, instances: Vec<Line>) -> CheckReport {
+    fn new(tried: CheckConditions, not_tried: usize, seconds: f64, instances: Vec<InstanceCheck>) -> CheckReport {
         let count = |verdict| instances.iter().filter(|line| line.verdict == verdict).count();
         let [passed, failed, unsupported] = [Verdict::Pass, Verdict::Fail, Verdict::Unsupported].map(count);
         // An instance without test cases does not pass silently, and neither does a program without
@@ -542,7 +542,7 @@ impl CheckReport {
 
 impl fmt::Display for CheckReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let rows: Vec<_> = self.instances.iter().filter_map(Line::first).collect();
+        let rows: Vec<_> = self.instances.iter().filter_map(InstanceCheck::first).collect();
         let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
         let widths = [width(0), width(1), width(2)];
         for [severity, instance, check, place] in &rows {
@@ -571,7 +571,7 @@ mod tests {
     use kernel_dsl::Kernel;
     use runtime::testing::{Bound, Case, Expected, Input, Random};
 
-    fn run(spec: Option<&'static KernelSpec>) -> Line {
+    fn run(spec: Option<&'static KernelSpec>) -> InstanceCheck {
         let task = Task { artifact: kernels_rs::saxpy::ARTIFACT, instance: Instance::default(), spec };
         CheckBench {
             checker: Checker::new(None),
@@ -593,7 +593,7 @@ mod tests {
         vec![Expected::new(2, vec![1.0; 3], Bound::Exact)]
     }
 
-    fn report(lines: Vec<Line>) -> CheckReport {
+    fn report(lines: Vec<InstanceCheck>) -> CheckReport {
         let used = SelectedDevice { device: String::new(), reason: String::new() };
         CheckReport::new(
             CheckConditions { used, seed: 1, schedule: Schedule::InOrder, without: Vec::new() },
@@ -603,7 +603,7 @@ mod tests {
         )
     }
 
-    fn print(line: &Line) -> String {
+    fn print(line: &InstanceCheck) -> String {
         let mut out = Vec::new();
         line.print(&mut out, 0, false).unwrap();
         String::from_utf8(out).unwrap()

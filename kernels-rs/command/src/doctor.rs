@@ -1,6 +1,6 @@
 //! `kernels doctor`: what this machine provides for kernels.
 
-use crate::error::{Error, Outcome};
+use crate::error::{CommandOutcome, Error};
 use crate::output::json;
 use clap::Args;
 use kernel_dsl::artifact::MACROS;
@@ -14,7 +14,7 @@ use std::io::Write;
 ///
 /// Only Rust is required: without a GPU, kernels run on the CPU.
 #[derive(Args)]
-pub(super) struct Doctor {
+pub(super) struct DoctorArgs {
     /// Print a JSON object
     #[arg(long)]
     json: bool,
@@ -40,8 +40,8 @@ struct Macros {
     rustc: &'static str,
 }
 
-impl Doctor {
-    pub(super) fn run(&self, out: &mut dyn Write) -> Result<Outcome, Error> {
+impl DoctorArgs {
+    pub(super) fn run(&self, out: &mut dyn Write) -> Result<CommandOutcome, Error> {
         let macros = Macros {
             opt_level: MACROS.opt_level,
             optimized: MACROS.opt_level != "0",
@@ -53,7 +53,7 @@ impl Doctor {
             true => json(out, &report)?,
             false => report.print(out)?,
         }
-        Ok(Outcome::Success)
+        Ok(CommandOutcome::Success)
     }
 }
 

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 /// Result of a command that was carried out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Outcome {
+pub(crate) enum CommandOutcome {
     Success,
     /// The command ran, and a check failed or was not possible.
     Failure,

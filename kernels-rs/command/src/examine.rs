@@ -3,7 +3,7 @@
 
 use crate::inspect::{self, Examination, Inspection};
 use crate::machine::Tools;
-use crate::name::Selected;
+use crate::name::SelectedInstance;
 use crate::report::print_summary;
 use kernel_dsl::Artifact;
 use kernel_dsl::compiler::Target;
@@ -29,7 +29,7 @@ impl Examined {
         instance: Instance,
         target: Target,
     ) -> Result<Examined, Error> {
-        let selected = Selected { artifact, instance };
+        let selected = SelectedInstance { artifact, instance };
         let tools = Tools::find(target);
         let examination = Examination { tools: tools.as_ref(), ..Examination::default() };
         Ok(Examined(inspect::examine(&selected, program, target, examination)?))

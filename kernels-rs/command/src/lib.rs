@@ -82,7 +82,7 @@ mod unrolling;
 pub use kernels_rs_estimate::{nvdisasm, ptxas, sass};
 
 use clap::{Parser, Subcommand};
-use error::Outcome;
+use error::CommandOutcome;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
@@ -97,32 +97,32 @@ use std::process::ExitCode;
     version,
     after_help = "Exit codes: 0 success; 1 a check or a compilation failed, or could not be made; 2 the command could not be carried out."
 )]
-struct Arguments {
+struct KernelsArguments {
     #[command(subcommand)]
     command: Command,
 }
 
 #[derive(Subcommand)]
 enum Command {
-    List(list::List),
-    Show(show::Show),
+    List(list::ListArgs),
+    Show(show::ShowArgs),
     Report(report::ReportArgs),
-    Inspect(inspect::Inspect),
-    Check(check::Check),
-    Run(run::Run),
-    Trace(trace::Trace),
-    Bench(bench::Bench),
-    Estimate(estimate::Estimate),
+    Inspect(inspect::InspectArgs),
+    Check(check::CheckArgs),
+    Run(run::RunArgs),
+    Trace(trace::TraceArgs),
+    Bench(bench::BenchArgs),
+    Estimate(estimate::EstimateArgs),
     #[cfg(feature = "library")]
-    Tune(tune::Tune),
+    Tune(tune::TuneArgs),
     Cache(cache::CacheArgs),
-    Doctor(doctor::Doctor),
-    New(new::New),
+    Doctor(doctor::DoctorArgs),
+    New(new::NewArgs),
 }
 
 /// Runs the command that the program's arguments name.
 pub fn main() -> ExitCode {
-    let arguments = match Arguments::try_parse() {
+    let arguments = match KernelsArguments::try_parse() {
         Ok(arguments) => arguments,
         Err(e) => {
             // Help goes to stdout and is not an error. A failure to print it cannot be reported.
@@ -148,8 +148,8 @@ pub fn main() -> ExitCode {
         Command::New(new) => new.run(&mut out),
     };
     match outcome.and_then(|outcome| Ok(out.flush().map(|()| outcome)?)) {
-        Ok(Outcome::Success) => ExitCode::SUCCESS,
-        Ok(Outcome::Failure) => ExitCode::FAILURE,
+        Ok(CommandOutcome::Success) => ExitCode::SUCCESS,
+        Ok(CommandOutcome::Failure) => ExitCode::FAILURE,
         Err(e) if e.is_closed_pipe() => ExitCode::SUCCESS,
         Err(e) => {
             // Not `eprintln!`, which panics if stderr is closed.

@@ -5,11 +5,11 @@ use kernel_dsl::compiler::source::KernelSource;
 use kernels_rs_estimate::sass::Line;
 
 /// Source functions that an instance was compiled from, by the file names in its PTX.
-pub(super) struct Lines<'k>(Vec<(String, &'k KernelSource)>);
+pub(super) struct SourceFunctions<'k>(Vec<(String, &'k KernelSource)>);
 
-impl Lines<'_> {
-    pub(super) fn of(sources: &[KernelSource]) -> Lines<'_> {
-        Lines(sources.iter().map(|source| (file_name(source), source)).collect())
+impl SourceFunctions<'_> {
+    pub(super) fn of(sources: &[KernelSource]) -> SourceFunctions<'_> {
+        SourceFunctions(sources.iter().map(|source| (file_name(source), source)).collect())
     }
 
     /// Returns the code of a line without its comment, or an empty string if the line is unknown.

@@ -1,7 +1,7 @@
 //! `kernels list`: the kernels of the program.
 
-use super::name::{self, Selected};
-use crate::error::{Error, Outcome};
+use super::name::{self, SelectedInstance};
+use crate::error::{CommandOutcome, Error};
 use crate::output::{counted, json};
 use clap::Args;
 use kernel_dsl::Artifact;
@@ -13,7 +13,7 @@ const COLUMNS: usize = 80;
 
 /// Lists the kernels by module: the number of instances and the documentation of each
 #[derive(Args)]
-pub(super) struct List {
+pub(super) struct ListArgs {
     /// Kernels, instances or patterns: gemm, 'gemm*', '*@f16*', 'attention::*'. All by default
     #[arg(value_name = "NAME")]
     names: Vec<String>,
@@ -45,23 +45,23 @@ impl ListedKernel {
         ListedKernel { name: artifact.name, instances, file: artifact.file, line: artifact.line, artifact, arguments }
     }
 
-    fn push(&mut self, selected: &Selected) {
+    fn push(&mut self, selected: &SelectedInstance) {
         let (name, spelled) = (selected.name(), self.artifact.name_with_arguments(&selected.instance.0));
         self.arguments.push((name != spelled).then(|| spelled[self.name.len()..].to_string()));
         self.instances.push(name);
     }
 }
 
-impl List {
-    pub(super) fn run(&self, out: &mut dyn Write) -> Result<Outcome, Error> {
+impl ListArgs {
+    pub(super) fn run(&self, out: &mut dyn Write) -> Result<CommandOutcome, Error> {
         let entries = entries(&self.names)?;
         if self.json {
             json(out, &entries)?;
-            return Ok(Outcome::Success);
+            return Ok(CommandOutcome::Success);
         }
         if entries.is_empty() {
             writeln!(out, "no kernels in this program: is the crate that holds them used? (`use my_kernels as _;`)")?;
-            return Ok(Outcome::Success);
+            return Ok(CommandOutcome::Success);
         }
         let width = entries.iter().map(|entry| entry.name.len()).max().unwrap_or(0);
         let mut module = "";
@@ -88,7 +88,7 @@ impl List {
         let instances: usize = entries.iter().map(|entry| entry.instances.len()).sum();
         let hint = if self.verbose { "" } else { "; -v lists the instances" };
         writeln!(out, "{}, {}{hint}", counted(entries.len(), "kernel"), counted(instances, "instance"))?;
-        Ok(Outcome::Success)
+        Ok(CommandOutcome::Success)
     }
 }
 

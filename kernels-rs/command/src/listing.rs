@@ -5,7 +5,7 @@
 //! line. Brackets at the left mark the loops that contain the code; the cost of an iteration stands
 //! at the start of each loop.
 
-use super::lines::Lines;
+use super::lines::SourceFunctions;
 use super::machine::{CodeCost, Issue, MachineCode};
 use crate::output::counted;
 use kernel_dsl::compiler::Target;
@@ -33,7 +33,7 @@ impl Paint {
         if io::stdout().is_terminal() && !unwanted { Paint::Colored } else { Paint::Plain }
     }
 
-    fn put(self, style: Style, text: &str) -> String {
+    fn put(self, style: AnsiStyle, text: &str) -> String {
         match self {
             Paint::Colored if !text.is_empty() => format!("\x1b[{}m{text}\x1b[0m", style as u8),
             _ => text.to_string(),
@@ -43,7 +43,7 @@ impl Paint {
 
 /// Style of a part of a line, as an ANSI code.
 #[derive(Clone, Copy)]
-enum Style {
+enum AnsiStyle {
     Bold = 1,
     Dim = 2,
     Yellow = 33,
@@ -58,7 +58,7 @@ pub(super) struct ListingContents<'a> {
     pub(super) shared_bytes: u32,
     pub(super) machine: &'a MachineCode,
     pub(super) code: &'a CodeCost,
-    pub(super) lines: Lines<'a>,
+    pub(super) lines: SourceFunctions<'a>,
     pub(super) paint: Paint,
 }
 
@@ -77,7 +77,7 @@ impl ListingContents<'_> {
                 writeln!(out)?;
             }
             if let Some(name) = function {
-                writeln!(out, "{}", paint.put(Style::Bold, &format!("{name}, which ptxas adds")))?;
+                writeln!(out, "{}", paint.put(AnsiStyle::Bold, &format!("{name}, which ptxas adds")))?;
                 line = Some(None);
             }
             for (i, l) in code.loops.iter().enumerate().filter(|(_, l)| l.head == at) {
@@ -89,7 +89,7 @@ impl ListingContents<'_> {
                 };
                 let cost = format!("{} in {}{lost}", counted(l.instructions, "instruction"), counted(l.slots, "slot"));
                 let text = cut(&format!("{around}┌ loop {}{place}: {cost}", i + 1), WIDTH);
-                writeln!(out, "{}", paint.put(Style::Cyan, &text))?;
+                writeln!(out, "{}", paint.put(AnsiStyle::Cyan, &text))?;
                 // The line is repeated inside the loop.
                 line = None;
             }
@@ -129,7 +129,7 @@ impl ListingContents<'_> {
             None => "no line of Rust".to_string(),
         };
         let text = cut(text.trim_end(), WIDTH - gutter.chars().count());
-        writeln!(out, "{}{}", self.paint.put(Style::Cyan, &gutter), self.paint.put(Style::Bold, &text))
+        writeln!(out, "{}{}", self.paint.put(AnsiStyle::Cyan, &gutter), self.paint.put(AnsiStyle::Bold, &text))
     }
 
     fn instruction(
@@ -155,8 +155,8 @@ impl ListingContents<'_> {
         let (gutter, address) = (self.gutter(at, self.depths(), true), format!("{:04x}", inst.address));
         let used = [&gutter, &address, &text].map(|text| text.chars().count()).iter().sum::<usize>() + 3;
         let note = cut(&note, WIDTH.saturating_sub(used));
-        let (gutter, address) = (self.paint.put(Style::Cyan, &gutter), self.paint.put(Style::Dim, &address));
-        writeln!(out, "{gutter}  {address} {text}{}", self.paint.put(Style::Yellow, &note))
+        let (gutter, address) = (self.paint.put(AnsiStyle::Cyan, &gutter), self.paint.put(AnsiStyle::Dim, &address));
+        writeln!(out, "{gutter}  {address} {text}{}", self.paint.put(AnsiStyle::Yellow, &note))
     }
 
     /// Returns the operands with addresses in the kernel instead of labels, and with the jump
@@ -250,7 +250,7 @@ f:
             shared_bytes: 0,
             machine: &machine,
             code: &code,
-            lines: Lines::of(&sources),
+            lines: SourceFunctions::of(&sources),
             paint,
         };
         let mut out = Vec::new();

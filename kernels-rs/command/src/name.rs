@@ -51,14 +51,14 @@ pub(super) enum Error {
 
 /// Instance of a kernel, declared or not.
 #[derive(Clone, Debug)]
-pub(super) struct Selected {
+pub(super) struct SelectedInstance {
     pub(super) artifact: &'static Artifact,
     pub(super) instance: Instance,
 }
 
-impl Selected {
-    fn declared(artifact: &'static Artifact, declared: &Declared) -> Selected {
-        Selected { artifact, instance: Instance(declared.constants.to_vec()) }
+impl SelectedInstance {
+    fn declared(artifact: &'static Artifact, declared: &Declared) -> SelectedInstance {
+        SelectedInstance { artifact, instance: Instance(declared.constants.to_vec()) }
     }
 
     /// Returns the name of the instance as all output prints it.
@@ -69,15 +69,15 @@ impl Selected {
 
 /// Returns the instances that `names` select, each once, in the order of the names; all declared
 /// instances if there are no names.
-pub(super) fn instances(names: &[String]) -> Result<Vec<Selected>, Error> {
+pub(super) fn instances(names: &[String]) -> Result<Vec<SelectedInstance>, Error> {
     let kernels = kernel_dsl::kernels();
     if names.is_empty() {
         return Ok(kernels.iter().flat_map(|artifact| declared(artifact)).collect());
     }
-    let mut all: Vec<Selected> = Vec::new();
+    let mut all: Vec<SelectedInstance> = Vec::new();
     for name in names {
         for selected in select(name, &kernels)? {
-            let same = |other: &Selected| {
+            let same = |other: &SelectedInstance| {
                 std::ptr::eq(other.artifact, selected.artifact) && other.instance == selected.instance
             };
             if !all.iter().any(same) {
@@ -89,12 +89,12 @@ pub(super) fn instances(names: &[String]) -> Result<Vec<Selected>, Error> {
 }
 
 /// Returns the only instance that `name` selects.
-pub(super) fn instance(name: &str) -> Result<Selected, Error> {
+pub(super) fn instance(name: &str) -> Result<SelectedInstance, Error> {
     let mut all = select(name, &kernel_dsl::kernels())?;
     match all.len() {
         1 => Ok(all.remove(0)),
         _ => {
-            let instances = all.iter().map(Selected::name).collect();
+            let instances = all.iter().map(SelectedInstance::name).collect();
             Err(Error::Several { name: name.to_string(), instances })
         }
     }
@@ -118,8 +118,8 @@ pub(super) fn kernel(name: &str) -> Result<&'static Artifact, Error> {
 }
 
 /// Returns the instances that a kernel declares.
-fn declared(artifact: &'static Artifact) -> impl Iterator<Item = Selected> {
-    artifact.instances.iter().map(move |declared| Selected::declared(artifact, declared))
+fn declared(artifact: &'static Artifact) -> impl Iterator<Item = SelectedInstance> {
+    artifact.instances.iter().map(move |declared| SelectedInstance::declared(artifact, declared))
 }
 
 /// Returns the kernel's HIR.
@@ -183,7 +183,7 @@ fn constant(text: &str) -> Option<Constant> {
 }
 
 /// Returns the instances that `name` selects; at least one.
-fn select(name: &str, kernels: &[&'static Artifact]) -> Result<Vec<Selected>, Error> {
+fn select(name: &str, kernels: &[&'static Artifact]) -> Result<Vec<SelectedInstance>, Error> {
     let malformed = || Error::Malformed { name: name.to_string(), nearest: nearest_of(name, kernels) };
     match NameForm::of(name).ok_or_else(malformed)? {
         NameForm::Kernel(path) => {
@@ -197,7 +197,7 @@ fn select(name: &str, kernels: &[&'static Artifact]) -> Result<Vec<Selected>, Er
             let artifact = find(path, name, kernels)?;
             let wanted = format!("{}@{label}", artifact.name);
             let found = artifact.instances.iter().find(|declared| declared.name == wanted);
-            let found = found.map(|declared| Selected::declared(artifact, declared));
+            let found = found.map(|declared| SelectedInstance::declared(artifact, declared));
             found.map(|selected| vec![selected]).ok_or_else(|| Error::NoSuchInstance {
                 nearest: nearest(&wanted, artifact.instances.iter().map(|i| i.name)).map(str::to_string),
                 given: wanted,
@@ -208,10 +208,10 @@ fn select(name: &str, kernels: &[&'static Artifact]) -> Result<Vec<Selected>, Er
         NameForm::Spelled(path, arguments) => {
             let artifact = find(path, name, kernels)?;
             let instance = instance_with(artifact, arguments, name)?;
-            Ok(vec![Selected { artifact, instance }])
+            Ok(vec![SelectedInstance { artifact, instance }])
         }
         NameForm::Pattern => {
-            let pattern = Pattern::new(name);
+            let pattern = NamePattern::new(name);
             let found: Vec<_> = kernels.iter().flat_map(|artifact| pattern.of_kernel(artifact)).collect();
             if found.is_empty() { Err(Error::NoMatch { pattern: name.to_string() }) } else { Ok(found) }
         }
@@ -277,16 +277,16 @@ fn of_declared(artifact: &Artifact, constant: Constant) -> Constant {
 }
 
 /// Pattern in which `*` matches any characters and `?` matches one.
-struct Pattern(Vec<char>);
+struct NamePattern(Vec<char>);
 
-impl Pattern {
-    fn new(text: &str) -> Pattern {
-        Pattern(plain(text).chars().collect())
+impl NamePattern {
+    fn new(text: &str) -> NamePattern {
+        NamePattern(plain(text).chars().collect())
     }
 
     /// Returns the declared instances of a kernel that the pattern selects: all if it matches the
     /// kernel's name.
-    fn of_kernel(&self, artifact: &'static Artifact) -> Vec<Selected> {
+    fn of_kernel(&self, artifact: &'static Artifact) -> Vec<SelectedInstance> {
         let path = format!("{}::{}", artifact.module, artifact.name);
         let module = path.strip_suffix(artifact.name).unwrap_or_default();
         // The name alone, and after each tail of the module's path.
@@ -300,7 +300,12 @@ impl Pattern {
             let rust = Instance(declared.constants.to_vec()).name(artifact.name);
             matches(declared.name) || matches(&artifact.name_with_arguments(declared.constants)) || matches(&rust)
         };
-        artifact.instances.iter().filter(selected).map(|declared| Selected::declared(artifact, declared)).collect()
+        artifact
+            .instances
+            .iter()
+            .filter(selected)
+            .map(|declared| SelectedInstance::declared(artifact, declared))
+            .collect()
     }
 
     /// Returns whether the whole of `text` matches.
@@ -390,7 +395,7 @@ mod tests {
     use super::*;
 
     fn find(name: &str) -> Result<Vec<String>, Error> {
-        Ok(select(name, &kernel_dsl::kernels())?.iter().map(Selected::name).collect())
+        Ok(select(name, &kernel_dsl::kernels())?.iter().map(SelectedInstance::name).collect())
     }
 
     #[test]
@@ -438,7 +443,7 @@ mod tests {
 
     #[test]
     fn patterns_match_whole_names() {
-        let matches = |pattern: &str, text: &str| Pattern::new(pattern).matches(text);
+        let matches = |pattern: &str, text: &str| NamePattern::new(pattern).matches(text);
         for (pattern, text) in [("*", ""), ("a*", "a"), ("a*b*c", "aXbbYc"), ("?b", "éb"), ("*ab", "aab"), ("**", "x")]
         {
             assert!(matches(pattern, text), "{pattern} {text}");

@@ -1,6 +1,6 @@
 //! `kernels new`: a crate with a kernel, its tests, and the command `kernels`.
 
-use crate::error::Outcome;
+use crate::error::CommandOutcome;
 use clap::{Args, ValueEnum};
 use std::fs;
 use std::io::{self, Write};
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 /// Creates a crate with a kernel, a test, a bench, the command `kernels`, CI and editor settings
 #[derive(Args)]
-pub(super) struct New {
+pub(super) struct NewArgs {
     /// The folder to create; its last component is the name of the crate
     path: PathBuf,
     /// The kernel to start with
@@ -75,8 +75,8 @@ const FILES: [(&str, &str); 8] = [
 /// Format of the crate, as the templates have it.
 const FORMAT: (&str, &str) = ("rustfmt.toml", "max_width = 120\nuse_small_heuristics = \"Max\"\n");
 
-impl New {
-    pub(super) fn run(&self, out: &mut dyn Write) -> Result<Outcome, crate::error::Error> {
+impl NewArgs {
+    pub(super) fn run(&self, out: &mut dyn Write) -> Result<CommandOutcome, crate::error::Error> {
         let name = self.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '_');
         if !(name.starts_with(|c: char| c.is_ascii_lowercase()) && name.chars().all(fits)) {
@@ -105,7 +105,7 @@ impl New {
         for command in ["test", &check, &format!("run -- inspect {kernel} --serve")] {
             writeln!(out, "  cargo {command}")?;
         }
-        Ok(Outcome::Success)
+        Ok(CommandOutcome::Success)
     }
 
     /// Returns the place of a dependency as Cargo.toml writes it.

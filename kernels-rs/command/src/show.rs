@@ -1,10 +1,10 @@
 //! `kernels show`: an instance as PTX, IR, machine code, or Rust.
 
-use super::lines::Lines;
+use super::lines::SourceFunctions;
 use super::listing::{ListingContents, Paint};
 use super::machine::Tools;
-use super::name::{self, Selected};
-use crate::error::{Error, Outcome};
+use super::name::{self, SelectedInstance};
+use crate::error::{CommandOutcome, Error};
 use clap::Args;
 use kernel_dsl::Artifact;
 use kernel_dsl::compiler::driver::Compilation;
@@ -18,7 +18,7 @@ use std::io::Write;
 
 /// Shows an instance: its PTX, its intermediate representation, its machine code, or its Rust
 #[derive(Args)]
-pub(super) struct Show {
+pub(super) struct ShowArgs {
     /// The instance: saxpy, gemm@f32_128x128_v4, 'matmul<T = 16>'. An undeclared instance is
     /// compiled on request. A kernel's name, or a pattern, is enough if it selects one instance
     name: String,
@@ -57,8 +57,8 @@ struct ShownForm {
     source: bool,
 }
 
-impl Show {
-    pub(super) fn run(self, out: &mut dyn Write) -> Result<Outcome, Error> {
+impl ShowArgs {
+    pub(super) fn run(self, out: &mut dyn Write) -> Result<CommandOutcome, Error> {
         let ShownForm { ptx: _, ir, sass, source } = self.form;
         if source {
             for (i, function) in name::program(name::kernel(&self.name)?)?.functions.iter().enumerate() {
@@ -67,9 +67,9 @@ impl Show {
                 }
                 text(out, function)?;
             }
-            return Ok(Outcome::Success);
+            return Ok(CommandOutcome::Success);
         }
-        let Selected { artifact, instance } = name::instance(&self.name)?;
+        let SelectedInstance { artifact, instance } = name::instance(&self.name)?;
         let target = self.target.unwrap_or(artifact.target);
         let text = match (ir, sass, self.checked) {
             (false, false, false) => ptx(artifact, &instance, target)?,
@@ -90,7 +90,7 @@ impl Show {
                     let optimized = optimized()?;
                     let ptx = emit::emit_with(&optimized, emit::LineDirectives::Kept).map_err(&failed)?;
                     self::sass(&name, &optimized, &ptx.to_string(), out)?;
-                    return Ok(Outcome::Success);
+                    return Ok(CommandOutcome::Success);
                 }
                 match (ir, self.optimized) {
                     (true, false) => kernel.lowered().to_string(),
@@ -100,7 +100,7 @@ impl Show {
             }
         };
         write!(out, "{text}{}", if text.ends_with('\n') { "" } else { "\n" })?;
-        Ok(Outcome::Success)
+        Ok(CommandOutcome::Success)
     }
 }
 
@@ -156,7 +156,7 @@ fn sass(name: &str, optimized: &Optimized, ptx: &str, out: &mut dyn Write) -> Re
         shared_bytes: optimized.shared_bytes(),
         machine: &machine,
         code,
-        lines: Lines::of(&optimized.sources),
+        lines: SourceFunctions::of(&optimized.sources),
         paint: Paint::of_stdout(),
     };
     Ok(listed.print(out)?)

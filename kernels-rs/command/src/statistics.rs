@@ -153,13 +153,13 @@ pub(crate) struct Difference {
     pub hedges_g: f64,
     /// p-value of the Mann–Whitney test.
     pub p: f64,
-    pub verdict: Verdict,
+    pub verdict: ComparisonVerdict,
 }
 
 /// Result of a comparison.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Verdict {
+pub(crate) enum ComparisonVerdict {
     Faster,
     NoSignificantDifference,
     /// A difference, by less than what counts as faster or slower.
@@ -167,14 +167,14 @@ pub(crate) enum Verdict {
     Slower,
 }
 
-impl Verdict {
+impl ComparisonVerdict {
     /// Returns the verdict on the ratio of a new figure to an old one. Neither has an uncertainty.
-    pub(crate) fn of_ratio(ratio: f64, least: f64) -> Verdict {
+    pub(crate) fn of_ratio(ratio: f64, least: f64) -> ComparisonVerdict {
         match ratio {
-            ratio if ratio > 1.0 + least => Verdict::Slower,
-            ratio if ratio < 1.0 - least => Verdict::Faster,
-            1.0 => Verdict::NoSignificantDifference,
-            _ => Verdict::BelowLeastChange,
+            ratio if ratio > 1.0 + least => ComparisonVerdict::Slower,
+            ratio if ratio < 1.0 - least => ComparisonVerdict::Faster,
+            1.0 => ComparisonVerdict::NoSignificantDifference,
+            _ => ComparisonVerdict::BelowLeastChange,
         }
     }
 }
@@ -188,18 +188,22 @@ impl Difference {
         let ci95 = ratio_interval(new, old);
         let p = mann_whitney(new, old);
         let significant = p < SIGNIFICANT && (ci95[0] > 1.0 || ci95[1] < 1.0);
-        let verdict = if significant { Verdict::of_ratio(ratio, least) } else { Verdict::NoSignificantDifference };
+        let verdict = if significant {
+            ComparisonVerdict::of_ratio(ratio, least)
+        } else {
+            ComparisonVerdict::NoSignificantDifference
+        };
         Difference { ratio, ci95, hedges_g: hedges_g(new, old), p, verdict }
     }
 }
 
-impl fmt::Display for Verdict {
+impl fmt::Display for ComparisonVerdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Verdict::Faster => "faster",
-            Verdict::NoSignificantDifference => "no significant difference",
-            Verdict::BelowLeastChange => "a change below --least-change",
-            Verdict::Slower => "slower",
+            ComparisonVerdict::Faster => "faster",
+            ComparisonVerdict::NoSignificantDifference => "no significant difference",
+            ComparisonVerdict::BelowLeastChange => "a change below --least-change",
+            ComparisonVerdict::Slower => "slower",
         })
     }
 }
@@ -287,13 +291,13 @@ mod tests {
     fn a_verdict_needs_significance_and_size() {
         let times = |median: f64| (0..40).map(|i| median * (1.0 + f64::from(i % 7 - 3) * 1e-3)).collect::<Vec<_>>();
         let verdict = |new: f64, least| Difference::of(&times(new), &times(10.0), least).verdict;
-        assert_eq!(verdict(10.0, 0.0), Verdict::NoSignificantDifference);
-        assert_eq!(verdict(10.5, 0.01), Verdict::Slower);
-        assert_eq!(verdict(9.5, 0.01), Verdict::Faster);
+        assert_eq!(verdict(10.0, 0.0), ComparisonVerdict::NoSignificantDifference);
+        assert_eq!(verdict(10.5, 0.01), ComparisonVerdict::Slower);
+        assert_eq!(verdict(9.5, 0.01), ComparisonVerdict::Faster);
         // Significant, but smaller than the limit.
-        assert_eq!(verdict(10.05, 0.01), Verdict::BelowLeastChange);
+        assert_eq!(verdict(10.05, 0.01), ComparisonVerdict::BelowLeastChange);
         // Large, but not significant with so few values.
-        assert_eq!(Difference::of(&[2.0, 3.0], &[1.0, 2.5], 0.01).verdict, Verdict::NoSignificantDifference);
+        assert_eq!(Difference::of(&[2.0, 3.0], &[1.0, 2.5], 0.01).verdict, ComparisonVerdict::NoSignificantDifference);
         let text = Difference::of(&times(10.5), &times(10.0), 0.01).to_string();
         assert!(text.starts_with("slower: 1.050 × (1.04") && text.ends_with("p < 0.001"), "{text}");
     }

@@ -1,9 +1,9 @@
 //! `kernels trace`: one thread of an instance, line by line.
 
 use super::cases::{self, CaseOptions};
-use super::name::{self, Selected};
+use super::name::{self, SelectedInstance};
 use super::oracle_args::OracleArgs;
-use crate::error::{Error, Outcome};
+use crate::error::{CommandOutcome, Error};
 use crate::output::json;
 use clap::Args;
 use runtime::interpreter::{self, Verdict};
@@ -17,7 +17,7 @@ use std::io::Write;
 /// The kernel runs as written, on the interpreter, with every check that is not disabled; findings
 /// follow the trace.
 #[derive(Args)]
-pub(super) struct Trace {
+pub(super) struct TraceArgs {
     /// The instance: saxpy, gemm@f32_128x128_v4, 'matmul<T = 16>'. A kernel's name, or a pattern,
     /// is enough if it selects one instance
     name: String,
@@ -64,9 +64,9 @@ struct TraceJson<'a> {
     report: &'a interpreter::Report,
 }
 
-impl Trace {
-    pub(super) fn run(&self, out: &mut dyn Write) -> Result<Outcome, Error> {
-        let Selected { artifact, instance } = name::instance(&self.name)?;
+impl TraceArgs {
+    pub(super) fn run(&self, out: &mut dyn Write) -> Result<CommandOutcome, Error> {
+        let SelectedInstance { artifact, instance } = name::instance(&self.name)?;
         let cases = self.wanted.of(artifact, &instance)?;
         let thread = self.followed.thread(self.lines);
         let mut refused = None;
@@ -83,7 +83,11 @@ impl Trace {
                             writeln!(out, "\n{report}")?;
                         }
                     }
-                    return Ok(if report.verdict() == Verdict::Pass { Outcome::Success } else { Outcome::Failure });
+                    return Ok(if report.verdict() == Verdict::Pass {
+                        CommandOutcome::Success
+                    } else {
+                        CommandOutcome::Failure
+                    });
                 }
                 // Another case may have such a thread.
                 Err(e) => _ = refused.get_or_insert((e, &case.name)),

@@ -5,12 +5,12 @@ use super::device::Timer;
 use super::measure::{Contender, in_turns};
 use crate::cases::CaseOptions;
 use crate::check::{DeviceArg, device_arg};
-use crate::error::{Error, Outcome};
+use crate::error::{CommandOutcome, Error};
 use crate::inspect::limits::CaseWork;
-use crate::name::{self, Selected};
+use crate::name::{self, SelectedInstance};
 use crate::output::{counted, json};
 use crate::progress::with_bar;
-use crate::statistics::{Difference, Summary, Verdict};
+use crate::statistics::{ComparisonVerdict, Difference, Summary};
 use ::runtime::testing::{self, Case, Profiler, RepeatedLaunch};
 use ::runtime::{Device, DeviceBuffer, Stream};
 use clap::Args;
@@ -143,13 +143,13 @@ enum ComparedFigures {
         difference: Difference,
     },
     /// Estimated times, which have no spread.
-    Estimates { ratio: f64, verdict: Verdict },
+    Estimates { ratio: f64, verdict: ComparisonVerdict },
     /// Ratios of the interpreter's counts, where neither side has a time.
-    Counts { instructions: f64, sectors: f64, bank_passes: f64, verdict: Verdict },
+    Counts { instructions: f64, sectors: f64, bank_passes: f64, verdict: ComparisonVerdict },
 }
 
 impl ComparedFigures {
-    fn verdict(&self) -> Verdict {
+    fn verdict(&self) -> ComparisonVerdict {
         match self {
             ComparedFigures::Times { difference, .. } => difference.verdict,
             ComparedFigures::Estimates { verdict, .. } | ComparedFigures::Counts { verdict, .. } => *verdict,
@@ -165,10 +165,10 @@ impl ComparedFigures {
         };
         let [instructions, sectors, bank_passes] =
             [ratio(|work| work.instructions), ratio(|work| work.sectors), ratio(|work| work.bank_passes)];
-        let verdicts = [instructions, sectors, bank_passes].map(|ratio| Verdict::of_ratio(ratio, least));
-        let decisive = [Verdict::Slower, Verdict::Faster, Verdict::BelowLeastChange];
+        let verdicts = [instructions, sectors, bank_passes].map(|ratio| ComparisonVerdict::of_ratio(ratio, least));
+        let decisive = [ComparisonVerdict::Slower, ComparisonVerdict::Faster, ComparisonVerdict::BelowLeastChange];
         let verdict = decisive.into_iter().find(|verdict| verdicts.contains(verdict));
-        let verdict = verdict.unwrap_or(Verdict::NoSignificantDifference);
+        let verdict = verdict.unwrap_or(ComparisonVerdict::NoSignificantDifference);
         ComparedFigures::Counts { instructions, sectors, bank_passes, verdict }
     }
 }
@@ -192,7 +192,7 @@ impl KernelArgs {
         rounds: usize,
         as_json: bool,
         out: &mut dyn Write,
-    ) -> Result<Outcome, Error> {
+    ) -> Result<CommandOutcome, Error> {
         // A missing file is found before minutes of measurements.
         let old = self.against.as_deref().map(read).transpose()?;
         let (device, _) = self.device.device()?;
@@ -204,7 +204,7 @@ impl KernelArgs {
             tasks.extend(cases.into_iter().map(|case| (selected.clone(), case)));
         }
         let cases = with_bar(tasks.len(), |bar| {
-            let count = |(selected, case): &(Selected, Case)| {
+            let count = |(selected, case): &(SelectedInstance, Case)| {
                 bar.set_message(selected.name());
                 let costs = meter.costs(selected, case, self.wanted.seed());
                 bar.inc(1);
@@ -228,8 +228,8 @@ impl KernelArgs {
             true => json(out, &measured)?,
             false => write!(out, "{measured}")?,
         }
-        let slower = measured.differences.iter().any(|d| d.compared.verdict() == Verdict::Slower);
-        Ok(if slower { Outcome::Failure } else { Outcome::Success })
+        let slower = measured.differences.iter().any(|d| d.compared.verdict() == ComparisonVerdict::Slower);
+        Ok(if slower { CommandOutcome::Failure } else { CommandOutcome::Success })
     }
 }
 
@@ -276,7 +276,12 @@ impl Meter {
         Ok(Meter { rounds, gpu, data: DeviceModel::of_driver_name(name)?, estimator: None })
     }
 
-    fn costs(&self, Selected { artifact, instance }: &Selected, case: &Case, seed: u64) -> Result<CaseCosts, Error> {
+    fn costs(
+        &self,
+        SelectedInstance { artifact, instance }: &SelectedInstance,
+        case: &Case,
+        seed: u64,
+    ) -> Result<CaseCosts, Error> {
         let name = artifact.instance_name(&instance.0);
         let failed =
             |source| Error::Profile { instance: name.clone(), case: case.name.clone(), source: Box::new(source) };
@@ -304,7 +309,7 @@ impl Meter {
 
     /// Measures the cases on the GPU, if there is one. Several passes over all cases spread the
     /// measurements of each over time and over places in memory. So their interval covers both.
-    fn add_times(&self, tasks: &[(Selected, Case)], cases: &mut [CaseCosts]) -> Result<(), Error> {
+    fn add_times(&self, tasks: &[(SelectedInstance, Case)], cases: &mut [CaseCosts]) -> Result<(), Error> {
         let Some((_, timer, flushed)) = &self.gpu else { return Ok(()) };
         // Clocks rise under load.
         timer.busy_during(|| {
@@ -312,7 +317,7 @@ impl Meter {
             Some(())
         });
         let mut samples: Vec<Samples> = cases.iter().map(|_| Vec::new()).collect();
-        let of_instance = |(Selected { artifact, instance }, _): &(Selected, Case)| {
+        let of_instance = |(SelectedInstance { artifact, instance }, _): &(SelectedInstance, Case)| {
             let mut declared = artifact.instances.iter().map(|declared| declared.constants);
             let declared = declared.find(|constants| **constants == instance.0[..]);
             // A call borrows its constants for `'static`. The leak is small, because undeclared
@@ -322,7 +327,7 @@ impl Meter {
         let constants: Vec<&'static [Constant]> = tasks.iter().map(of_instance).collect();
         for _ in 0..PASSES {
             let all = tasks.iter().zip(&constants).zip(&*cases).zip(&mut samples);
-            for ((((Selected { artifact, .. }, case), constants), costs), samples) in all {
+            for ((((SelectedInstance { artifact, .. }, case), constants), costs), samples) in all {
                 if costs.work.is_none() {
                     continue;
                 }
@@ -453,7 +458,7 @@ impl Measurements {
             match (&new.estimate, &old.estimate, &new.work, &old.work) {
                 (Some(new), Some(old), ..) if new.device == old.device => {
                     let ratio = new.time_us / old.time_us;
-                    add(ComparedFigures::Estimates { ratio, verdict: Verdict::of_ratio(ratio, least) });
+                    add(ComparedFigures::Estimates { ratio, verdict: ComparisonVerdict::of_ratio(ratio, least) });
                 }
                 (_, _, Some(work), Some(earlier)) if new.times.is_empty() && old.times.is_empty() => {
                     add(ComparedFigures::counts(work, earlier, least));
@@ -585,9 +590,9 @@ mod tests {
         let old = measurements(&times(1.0), Some(10.0));
         assert_eq!(
             verdicts(measurements(&times(1.1), Some(10.0)), &old).unwrap(),
-            [Verdict::Slower, Verdict::NoSignificantDifference]
+            [ComparisonVerdict::Slower, ComparisonVerdict::NoSignificantDifference]
         );
-        assert_eq!(verdicts(measurements(&[], Some(9.0)), &old).unwrap(), [Verdict::Faster]);
+        assert_eq!(verdicts(measurements(&[], Some(9.0)), &old).unwrap(), [ComparisonVerdict::Faster]);
         let other = Measurements { device: "cuda:0".to_string(), ..measurements(&[], Some(9.0)) };
         assert!(verdicts(other, &old).unwrap_err().contains("measure both on one device"));
         let error = verdicts(measurements(&[], None), &old).unwrap_err();
@@ -614,10 +619,10 @@ mod tests {
             new.compare(&old, Path::new("old.json"), 0.01).unwrap();
             new.differences[0].compared.verdict()
         };
-        assert_eq!(verdict([1000, 400]), Verdict::NoSignificantDifference);
-        assert_eq!(verdict([1009, 397]), Verdict::BelowLeastChange);
-        assert_eq!(verdict([900, 400]), Verdict::Faster);
+        assert_eq!(verdict([1000, 400]), ComparisonVerdict::NoSignificantDifference);
+        assert_eq!(verdict([1009, 397]), ComparisonVerdict::BelowLeastChange);
+        assert_eq!(verdict([900, 400]), ComparisonVerdict::Faster);
         // A count that grows outweighs one that shrinks.
-        assert_eq!(verdict([900, 405]), Verdict::Slower);
+        assert_eq!(verdict([900, 405]), ComparisonVerdict::Slower);
     }
 }

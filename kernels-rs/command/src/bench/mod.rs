@@ -11,10 +11,10 @@ mod suites;
 pub(super) use {
     device::Timer,
     measure::Contender,
-    suites::{EstimableSuite, Timed},
+    suites::{EstimableSuite, MeasuredTime},
 };
 
-use crate::error::{Error, Outcome};
+use crate::error::{CommandOutcome, Error};
 use clap::Args;
 use std::io::Write;
 
@@ -29,7 +29,7 @@ use std::io::Write;
     doc = "--suite measures a group of the library instead, compared with the vendor's libraries."
 )]
 #[derive(Args)]
-pub(super) struct Bench {
+pub(super) struct BenchArgs {
     /// Kernels, instances or patterns: matmul, 'gemm*', gemm@f32_128x128_v4, 'matmul<T = 8>'.
     #[cfg_attr(
         feature = "library",
@@ -53,8 +53,8 @@ pub(super) struct Bench {
     json: bool,
 }
 
-impl Bench {
-    pub(super) fn run(&self, out: &mut dyn Write) -> Result<Outcome, Error> {
+impl BenchArgs {
+    pub(super) fn run(&self, out: &mut dyn Write) -> Result<CommandOutcome, Error> {
         let rounds = usize::from(self.rounds);
         #[cfg(feature = "library")]
         if let Some(suite) = self.suite {

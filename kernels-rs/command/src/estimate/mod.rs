@@ -6,7 +6,7 @@ mod suite;
 use super::cases::CaseOptions;
 use super::name;
 use super::progress::with_bar;
-use crate::error::{Error, Outcome};
+use crate::error::{CommandOutcome, Error};
 use crate::output::{counted, json};
 use clap::Args;
 use kernels_rs_estimate::device::DeviceModel;
@@ -22,7 +22,7 @@ use std::sync::Arc;
 /// counts of the interpreter on sampled blocks, and from a simulation of one multiprocessor. The
 /// data of a device are files with a source for every number.
 #[derive(Args)]
-pub(super) struct Estimate {
+pub(super) struct EstimateArgs {
     /// Kernels, instances or patterns: matmul, 'gemm*', gemm@f32_128x128_v4, 'matmul<T = 8>'
     #[cfg_attr(feature = "library", arg(required_unless_present = "bench"))]
     #[cfg_attr(not(feature = "library"), arg(required = true))]
@@ -53,8 +53,8 @@ struct ProfileSummary {
     launch: LaunchEstimate,
 }
 
-impl Estimate {
-    pub(super) fn run(&self, out: &mut dyn Write) -> Result<Outcome, Error> {
+impl EstimateArgs {
+    pub(super) fn run(&self, out: &mut dyn Write) -> Result<CommandOutcome, Error> {
         let model = DeviceModel::named(&self.device)?;
         let estimator = Estimator::new(model)?;
         #[cfg(feature = "library")]
@@ -64,7 +64,7 @@ impl Estimate {
         self.kernels(&estimator, out)
     }
 
-    fn kernels(&self, estimator: &Arc<Estimator>, out: &mut dyn Write) -> Result<Outcome, Error> {
+    fn kernels(&self, estimator: &Arc<Estimator>, out: &mut dyn Write) -> Result<CommandOutcome, Error> {
         let selected = name::instances(&self.names)?;
         let device = estimator.device();
         let summaries = with_bar(selected.len(), |bar| {
@@ -88,7 +88,7 @@ impl Estimate {
                 profile_summary: Vec<ProfileSummary>,
             }
             json(out, &Output { profile_summary: summaries })?;
-            return Ok(Outcome::Success);
+            return Ok(CommandOutcome::Success);
         }
         for (i, summary) in summaries.iter().enumerate() {
             if i > 0 {
@@ -96,7 +96,7 @@ impl Estimate {
             }
             summary.print(out)?;
         }
-        Ok(Outcome::Success)
+        Ok(CommandOutcome::Success)
     }
 }
 

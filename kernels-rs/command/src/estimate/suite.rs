@@ -1,8 +1,8 @@
 //! Estimates of the measurements of `kernels bench --suite`, and their errors.
 
 use super::shown;
-use crate::bench::{EstimableSuite, Timed};
-use crate::error::{Error, Outcome};
+use crate::bench::{EstimableSuite, MeasuredTime};
+use crate::error::{CommandOutcome, Error};
 use crate::output::json;
 use crate::statistics::median;
 use clap::Args;
@@ -35,22 +35,22 @@ impl SuiteArgs {
         estimator: &Arc<Estimator>,
         as_json: bool,
         out: &mut dyn Write,
-    ) -> Result<Option<Outcome>, Error> {
+    ) -> Result<Option<CommandOutcome>, Error> {
         let Some(suite) = self.bench else { return Ok(None) };
         let estimates = suite.estimates(estimator)?;
         let Some(path) = &self.measured else {
             if as_json {
                 json(out, &estimates)?;
-                return Ok(Some(Outcome::Success));
+                return Ok(Some(CommandOutcome::Success));
             }
-            for Timed { kernel, shape, median_ms } in estimates {
+            for MeasuredTime { kernel, shape, median_ms } in estimates {
                 writeln!(out, "{kernel}, {shape}: estimate {}", shown(median_ms * 1e3))?;
             }
-            return Ok(Some(Outcome::Success));
+            return Ok(Some(CommandOutcome::Success));
         };
         let failed = |why: String| Error::Measured { path: path.clone(), why };
         let text = crate::text_file::read(path).map_err(|e| failed(e.to_string()))?;
-        let measured: Vec<Timed> = serde_json::from_str(&text).map_err(|e| failed(e.to_string()))?;
+        let measured: Vec<MeasuredTime> = serde_json::from_str(&text).map_err(|e| failed(e.to_string()))?;
         let compared = EstimateComparison::new(&estimates, &measured);
         if compared.rows.is_empty() {
             return Err(failed("no measurement has the kernel and shape of an estimate".to_string()));
@@ -68,7 +68,7 @@ impl SuiteArgs {
             }
             estimator.leave_out(None);
         }
-        Ok(Some(Outcome::Success))
+        Ok(Some(CommandOutcome::Success))
     }
 }
 
@@ -87,10 +87,10 @@ struct SuiteRow {
 }
 
 impl EstimateComparison {
-    fn new(estimates: &[Timed], measured: &[Timed]) -> EstimateComparison {
+    fn new(estimates: &[MeasuredTime], measured: &[MeasuredTime]) -> EstimateComparison {
         let mut rows: Vec<SuiteRow> = Vec::new();
         for estimate in estimates {
-            let same = |m: &&Timed| (&m.kernel, &m.shape) == (&estimate.kernel, &estimate.shape);
+            let same = |m: &&MeasuredTime| (&m.kernel, &m.shape) == (&estimate.kernel, &estimate.shape);
             let Some(measured) = measured.iter().find(same) else { continue };
             let before = rows.iter().filter(|row| row.family == estimate.kernel).count();
             rows.push(SuiteRow {

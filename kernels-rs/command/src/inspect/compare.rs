@@ -24,7 +24,7 @@ pub(crate) enum ComparedSide {
 /// The head of a comparison with the other side: the instance or file of `--against`. That side's
 /// lines are in the lists of the inspected instance.
 #[derive(Serialize)]
-pub(crate) struct Comparison {
+pub(crate) struct ComparisonHead {
     /// Name of the instance or file of `--against`.
     pub name: String,
     /// Names of properties, with the values of this side and the other; empty if unknown.
@@ -66,7 +66,7 @@ impl Inspection {
             facts.iter().find(|(known, _)| known == name).map_or(String::new(), |(_, value)| value.clone())
         };
         let row = |(name, this): &(String, String)| (name.clone(), this.clone(), value(&other.facts, name));
-        self.comparison = Some(Comparison { name: other.name, facts: self.facts.iter().map(row).collect() });
+        self.comparison = Some(ComparisonHead { name: other.name, facts: self.facts.iter().map(row).collect() });
     }
 }
 

@@ -16,11 +16,11 @@ pub(super) use model::Inspection;
 use super::cases::CaseOptions;
 use super::forms::CompiledForms;
 use super::machine::Tools;
-use super::name::{self, Selected};
+use super::name::{self, SelectedInstance};
 use super::report::ReportJson;
 use super::trace::ThreadArgs;
 use super::{emit_lines, unrolling};
-use crate::error::Outcome;
+use crate::error::CommandOutcome;
 use clap::Args;
 use compare::ComparedCode;
 use error::Error;
@@ -41,7 +41,7 @@ use std::path::{Path, PathBuf};
 /// ptxas and nvdisasm. Executed instructions, banks, sectors and tiles are those of a test case,
 /// as the interpreter measures them.
 #[derive(Args)]
-pub(super) struct Inspect {
+pub(super) struct InspectArgs {
     /// The instance: saxpy, gemm@f32_128x128_v4, 'matmul<T = 16>'. A kernel's name, or a pattern,
     /// is enough if it selects one instance
     name: String,
@@ -113,13 +113,13 @@ fn measured(
 
 /// Examines an instance of `generic`, the artifact's program or a newer version of it.
 pub(super) fn examine(
-    selected: &Selected,
+    selected: &SelectedInstance,
     generic: &Program,
     target: Target,
     examination: Examination<'_>,
 ) -> Result<Inspection, crate::error::Error> {
     let Examination { tools, wanted, followed, unrolls } = examination;
-    let Selected { artifact, instance } = selected;
+    let SelectedInstance { artifact, instance } = selected;
     let name = artifact.instance_name(&instance.0);
     let failed = |source: Errors| crate::error::Error::Compile { instance: name.clone(), target, source };
     let program = monomorphic(generic, instance).map_err(failed)?;
@@ -167,8 +167,8 @@ enum Depth {
     Complete,
 }
 
-impl Inspect {
-    pub(super) fn run(&self, out: &mut dyn Write) -> Result<Outcome, crate::error::Error> {
+impl InspectArgs {
+    pub(super) fn run(&self, out: &mut dyn Write) -> Result<CommandOutcome, crate::error::Error> {
         let selected = name::instance(&self.name)?;
         let program = name::program(selected.artifact)?;
         if self.serve {
@@ -183,10 +183,15 @@ impl Inspect {
         let written = fs::write(&file, fixed_page(&inspection));
         written.map_err(|source| Error::Write { file: file.clone(), source })?;
         writeln!(out, "{name}: {}", file.display())?;
-        Ok(Outcome::Success)
+        Ok(CommandOutcome::Success)
     }
 
-    fn inspect(&self, selected: &Selected, program: &Program, depth: Depth) -> Result<Inspection, crate::error::Error> {
+    fn inspect(
+        &self,
+        selected: &SelectedInstance,
+        program: &Program,
+        depth: Depth,
+    ) -> Result<Inspection, crate::error::Error> {
         let target = self.target.unwrap_or(program.launch.target);
         let (tools, wanted) = match depth {
             Depth::Compiled => (None, None),

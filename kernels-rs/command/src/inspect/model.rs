@@ -3,7 +3,7 @@
 //! All forms of the code refer to the same lines of Rust by their index in [`Inspection::lines`].
 //! The page is made from the JSON of an [`Inspection`] alone.
 
-use super::compare::Comparison;
+use super::compare::ComparisonHead;
 use super::execution::Execution;
 use super::limits::{Advice, CaseLimits};
 use super::pass_steps::PassStep;
@@ -49,7 +49,7 @@ pub(crate) struct Inspection {
     /// Lines of Rust by file and number.
     #[serde(skip)]
     pub index: LineIndex,
-    pub comparison: Option<Comparison>,
+    pub comparison: Option<ComparisonHead>,
     /// Messages of the compiler about the source as it is now; the rest of the page is older.
     pub error: Option<String>,
 }

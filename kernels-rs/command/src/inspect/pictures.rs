@@ -32,12 +32,12 @@ pub(crate) struct AccessPicture {
     /// Whether lanes that access one word are served together.
     pub merged: bool,
     /// The shown request; `null` if the case did not execute the access.
-    pub request: Option<Request>,
+    pub request: Option<PicturedRequest>,
 }
 
 /// Request of a warp.
 #[derive(Serialize)]
-pub(crate) struct Request {
+pub(crate) struct PicturedRequest {
     pub block: [u32; 3],
     pub warp: u32,
     /// First byte that each lane accesses; `null` for an inactive lane.
@@ -82,7 +82,7 @@ pub(super) fn accesses(report: &ReportJson, profile: Option<&MemoryProfile>, ind
             least: least.or(fullest.map(|accessed| accessed.counts.fullest.least)),
             requests: access.measured.as_ref().map_or(0, |measured| measured.counts.requests),
             merged: access.kind != AccessKind::Atomic,
-            request: fullest.map(|accessed| Request {
+            request: fullest.map(|accessed| PicturedRequest {
                 block: accessed.sample.block,
                 warp: accessed.sample.warp,
                 lanes: accessed.sample.offsets,

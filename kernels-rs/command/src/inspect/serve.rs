@@ -7,9 +7,9 @@
 
 use super::model::Inspection;
 use super::page::{self, Updates};
-use super::{Depth, Error, Inspect, source_file};
-use crate::error::Outcome;
-use crate::name::Selected;
+use super::{Depth, Error, InspectArgs, source_file};
+use crate::error::CommandOutcome;
+use crate::name::SelectedInstance;
 use kernel_dsl::compiler::hir::Program;
 use kernel_dsl::compiler::{Errors, source_file as front_end};
 use std::fs;
@@ -22,8 +22,8 @@ use tiny_http::{Header, Request, Response};
 
 /// A server and the inspection that it shows.
 pub(super) struct Server<'a> {
-    inspect: &'a Inspect,
-    selected: Selected,
+    inspect: &'a InspectArgs,
+    selected: SelectedInstance,
     /// The program as rustc compiled it.
     linked: Program,
     file: PathBuf,
@@ -47,8 +47,8 @@ struct FileState {
 impl<'a> Server<'a> {
     /// Examines the instance as rustc compiled it.
     pub(super) fn new(
-        inspect: &'a Inspect,
-        selected: Selected,
+        inspect: &'a InspectArgs,
+        selected: SelectedInstance,
         linked: Program,
     ) -> Result<Server<'a>, crate::error::Error> {
         let of_artifact = || source_file(selected.artifact);
@@ -63,7 +63,7 @@ impl<'a> Server<'a> {
     }
 
     /// Serves until the process ends.
-    pub(super) fn run(mut self, out: &mut dyn Write) -> Result<Outcome, crate::error::Error> {
+    pub(super) fn run(mut self, out: &mut dyn Write) -> Result<CommandOutcome, crate::error::Error> {
         let port = self.inspect.port;
         let served = tiny_http::Server::http(("127.0.0.1", port));
         let server = served.map_err(|e| Error::Serve { port, message: e.to_string() })?;
@@ -90,7 +90,7 @@ impl<'a> Server<'a> {
                 }
             }
         });
-        Ok(Outcome::Success)
+        Ok(CommandOutcome::Success)
     }
 
     fn answer(&mut self, request: Request) -> std::io::Result<()> {

@@ -10,7 +10,7 @@ pub(crate) use summary::print as print_summary;
 pub(crate) use tables::percent;
 
 use crate::cases::CaseOptions;
-use crate::error::{Error, Outcome};
+use crate::error::{CommandOutcome, Error};
 use crate::inspect::{self, Examination};
 use crate::machine::Tools;
 use crate::name;
@@ -55,7 +55,7 @@ pub(crate) struct ReportArgs {
 }
 
 impl ReportArgs {
-    pub(crate) fn run(&self, out: &mut dyn Write) -> Result<Outcome, Error> {
+    pub(crate) fn run(&self, out: &mut dyn Write) -> Result<CommandOutcome, Error> {
         let instances = name::instances(&self.names)?;
         let mut tools = BTreeMap::new();
         let inspections = instances.iter().map(|selected| {
@@ -77,12 +77,12 @@ impl ReportArgs {
                 }
                 print_summary(inspection, out)?;
             }
-            return Ok(Outcome::Success);
+            return Ok(CommandOutcome::Success);
         }
         let reports: Vec<_> = inspections.into_iter().map(|inspection| inspection.report).collect();
         if self.json {
             json(out, &reports)?;
-            return Ok(Outcome::Success);
+            return Ok(CommandOutcome::Success);
         }
         for (i, instance) in reports.iter().enumerate() {
             if i > 0 {
@@ -91,6 +91,6 @@ impl ReportArgs {
             instance.print(out)?;
         }
         print_shared(&reports, out)?;
-        Ok(Outcome::Success)
+        Ok(CommandOutcome::Success)
     }
 }

@@ -1,7 +1,7 @@
 //! The data of a report, computed from the forms of an instance.
 
 use crate::forms::CompiledForms;
-use crate::lines::Lines;
+use crate::lines::SourceFunctions;
 use crate::machine::{CodeCost, Issue};
 use crate::source_place::SourcePlace;
 use crate::unrolling::UnrolledLoop;
@@ -52,7 +52,7 @@ pub(crate) struct ReportJson {
     /// Results of the bounds analysis of the indices.
     #[serde(skip)]
     pub(crate) reach: KernelAccesses,
-    pub(crate) branches: Vec<Branch>,
+    pub(crate) branches: Vec<MachineBranch>,
     /// Lines of Rust, with the number of lanes active in their instructions in the case.
     pub(crate) lines: Vec<profile::ProfiledLine>,
     pub(crate) lints: Vec<Slowness>,
@@ -78,12 +78,12 @@ pub(crate) struct Sass {
     pub(crate) issue: Issue,
     pub(crate) mix: BTreeMap<Class, u32>,
     /// Loops by their start, outer loops before inner ones.
-    pub(crate) loops: Vec<Loop>,
+    pub(crate) loops: Vec<MachineLoop>,
 }
 
 /// Loop of the machine code: the cost of an iteration that executes every path, inner loops once.
 #[derive(Serialize)]
-pub(crate) struct Loop {
+pub(crate) struct MachineLoop {
     /// Place in the source; `null` if unknown.
     pub(crate) line: Option<Line>,
     pub(crate) text: String,
@@ -161,7 +161,7 @@ pub(crate) struct MeasuredRequests {
 
 /// Branch or loop.
 #[derive(Serialize)]
-pub(crate) struct Branch {
+pub(crate) struct MachineBranch {
     #[serde(skip)]
     pub(crate) location: Location,
     #[serde(flatten)]
@@ -209,12 +209,12 @@ impl ReportJson {
         let sites = memory::accesses(with_places);
         let reach = KernelAccesses::of(compilation.program(), with_places);
         let branches = uniformity::branches(with_places);
-        let branches = branches.into_iter().map(|branch| Branch::new(with_places, branch)).collect();
+        let branches = branches.into_iter().map(|branch| MachineBranch::new(with_places, branch)).collect();
         let local = local_arrays(optimized);
         let machine_code = machine.as_ref().map(|(ptxas, machine)| MachineCodeReport {
             ptxas: ptxas.clone(),
             resources: machine.resources,
-            sass: machine.code.as_ref().map(|code| Sass::new(code, &Lines::of(&optimized.sources))),
+            sass: machine.code.as_ref().map(|code| Sass::new(code, &SourceFunctions::of(&optimized.sources))),
         });
         let (threads, shared_bytes) = (optimized.block.most_threads(), optimized.shared_bytes());
         let registers = machine_code.as_ref().map(|m| m.resources.registers);
@@ -305,14 +305,14 @@ fn merged(lints: impl Iterator<Item = Slowness>) -> Vec<Slowness> {
 }
 
 impl Sass {
-    fn new(code: &CodeCost, lines: &Lines) -> Sass {
+    fn new(code: &CodeCost, lines: &SourceFunctions) -> Sass {
         let looped = |(i, l): (usize, &sass::NaturalLoop)| {
             // The backward jump belongs to the loop; its first instruction may have the line of any
             // statement in it.
             let line = code.listing.instructions[l.jump].line.clone();
             let text = line.as_ref().map_or("", |line| lines.code(line)).to_string();
             let (depth, inside) = (l.depth, code.enclosing_loop(i));
-            Loop { line, text, depth, inside, issue: Issue::from(l), mix: l.classes.clone() }
+            MachineLoop { line, text, depth, inside, issue: Issue::from(l), mix: l.classes.clone() }
         };
         Sass {
             issue: Issue::from(code),
@@ -414,10 +414,10 @@ impl ProofFacts {
     }
 }
 
-impl Branch {
-    fn new(kernel: &Kernel, branch: uniformity::Branch) -> Branch {
+impl MachineBranch {
+    fn new(kernel: &Kernel, branch: uniformity::Branch) -> MachineBranch {
         let uniformity::Branch { location, looped, count, scope } = branch;
-        Branch { location, place: SourcePlace::new(kernel, location), looped, count, scope, measured: None }
+        MachineBranch { location, place: SourcePlace::new(kernel, location), looped, count, scope, measured: None }
     }
 
     /// Records the measurements of the branch.

@@ -1,7 +1,7 @@
 //! The first screen of `kernels report`: what limits an instance, in at most 25 lines of 100
 //! columns.
 
-use super::model::{AccessReport, Loop, MachineCodeReport};
+use super::model::{AccessReport, MachineCodeReport, MachineLoop};
 use crate::error::Error;
 use crate::inspect::Inspection;
 use crate::inspect::limits::Advice;
@@ -54,7 +54,7 @@ pub(crate) fn print(inspection: &Inspection, out: &mut dyn Write) -> Result<(), 
     }
     if let Some(sass) = report.machine_code.as_ref().and_then(|machine| machine.sass.as_ref()) {
         screen.row("machine code", &sass.issue.to_string())?;
-        let looped = |l: &Loop| {
+        let looped = |l: &MachineLoop| {
             let place = l.line.as_ref().map_or("added by ptxas".to_string(), |line| short(line, &l.text));
             let (instructions, slots) = (l.issue.instructions, l.issue.slots);
             format!("{}{place}: {instructions} instructions in {slots} issue slots", "  ".repeat(l.depth as usize))

@@ -1,8 +1,8 @@
 //! The whole report as text: `kernels report --all`.
 
 use super::model::{
-    AccessReport, ApproximateDecision, Branch, Loop, MachineCodeReport, MeasuredRequests, ProofFacts, ReportJson, Sass,
-    Shares, Slowness,
+    AccessReport, ApproximateDecision, MachineBranch, MachineCodeReport, MachineLoop, MeasuredRequests, ProofFacts,
+    ReportJson, Sass, Shares, Slowness,
 };
 use crate::error::Error;
 use crate::source_place::SourcePlace;
@@ -195,7 +195,7 @@ impl Sass {
         if !self.loops.is_empty() {
             writeln!(out, "loops of the machine code, an iteration with all its paths:")?;
         }
-        for Loop { line, text, depth, issue, mix, .. } in &self.loops {
+        for MachineLoop { line, text, depth, issue, mix, .. } in &self.loops {
             let indent = 2 + 2 * *depth as usize;
             match line {
                 Some(Line { file, number }) => writeln!(out, "{:indent$}{file}:{number} {text}", "")?,
@@ -308,7 +308,7 @@ impl ProofFacts {
     }
 }
 
-impl Branch {
+impl MachineBranch {
     fn row(&self, measured: bool) -> [String; 4] {
         let SourcePlace { file, line, column, .. } = &self.place;
         let kind = if self.looped { "loop" } else { "branch" };

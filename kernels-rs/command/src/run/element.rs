@@ -7,9 +7,9 @@ use std::collections::TryReserveError;
 
 /// Type of a buffer's elements or of a scalar.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Element {
-    Unsigned(Width),
-    Signed(Width),
+pub(super) enum BufferElement {
+    Unsigned(IntegerWidth),
+    Signed(IntegerWidth),
     Half,
     Bfloat,
     Float,
@@ -18,7 +18,7 @@ pub(super) enum Element {
 
 /// Size of an integer in bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Width {
+pub(super) enum IntegerWidth {
     One = 1,
     Two = 2,
     Four = 4,
@@ -28,44 +28,44 @@ pub(super) enum Width {
 /// Names of the types, in PTX's and in Rust's spelling.
 pub(super) const NAMES: &str = "f32, f64, f16, bf16, u8, u16, u32, u64, s8 to s64 or i8 to i64, b8 to b64";
 
-impl Element {
-    pub(super) fn from_name(name: &str) -> Option<Element> {
+impl BufferElement {
+    pub(super) fn from_name(name: &str) -> Option<BufferElement> {
         match name {
-            "f16" => return Some(Element::Half),
-            "bf16" => return Some(Element::Bfloat),
-            "f32" => return Some(Element::Float),
-            "f64" => return Some(Element::Double),
+            "f16" => return Some(BufferElement::Half),
+            "bf16" => return Some(BufferElement::Bfloat),
+            "f32" => return Some(BufferElement::Float),
+            "f64" => return Some(BufferElement::Double),
             _ => {}
         }
         let width = match name.get(1..)? {
-            "8" => Width::One,
-            "16" => Width::Two,
-            "32" => Width::Four,
-            "64" => Width::Eight,
+            "8" => IntegerWidth::One,
+            "16" => IntegerWidth::Two,
+            "32" => IntegerWidth::Four,
+            "64" => IntegerWidth::Eight,
             _ => return None,
         };
         match name.as_bytes()[0] {
-            b'u' | b'b' => Some(Element::Unsigned(width)),
-            b's' | b'i' => Some(Element::Signed(width)),
+            b'u' | b'b' => Some(BufferElement::Unsigned(width)),
+            b's' | b'i' => Some(BufferElement::Signed(width)),
             _ => None,
         }
     }
 
     pub(super) fn name(self) -> String {
         match self {
-            Element::Unsigned(width) => format!("u{}", 8 * width as u32),
-            Element::Signed(width) => format!("i{}", 8 * width as u32),
-            Element::Half => "f16".to_string(),
-            Element::Bfloat => "bf16".to_string(),
-            Element::Float => "f32".to_string(),
-            Element::Double => "f64".to_string(),
+            BufferElement::Unsigned(width) => format!("u{}", 8 * width as u32),
+            BufferElement::Signed(width) => format!("i{}", 8 * width as u32),
+            BufferElement::Half => "f16".to_string(),
+            BufferElement::Bfloat => "bf16".to_string(),
+            BufferElement::Float => "f32".to_string(),
+            BufferElement::Double => "f64".to_string(),
         }
     }
 
     /// Returns whether a PTX parameter of type `ty` accepts the element. A bit type accepts all
     /// types of its size, and an integer accepts both signs: PTX does not distinguish them.
     pub(super) fn fits(self, ty: Type) -> bool {
-        let is_float = matches!(self, Element::Float | Element::Double);
+        let is_float = matches!(self, BufferElement::Float | BufferElement::Double);
         let alike = match ty {
             Type::F32 | Type::F64 => is_float,
             Type::B8 | Type::B16 | Type::B32 | Type::B64 => true,
@@ -76,10 +76,10 @@ impl Element {
 
     pub(super) fn bytes(self) -> usize {
         match self {
-            Element::Unsigned(width) | Element::Signed(width) => width as usize,
-            Element::Half | Element::Bfloat => 2,
-            Element::Float => 4,
-            Element::Double => 8,
+            BufferElement::Unsigned(width) | BufferElement::Signed(width) => width as usize,
+            BufferElement::Half | BufferElement::Bfloat => 2,
+            BufferElement::Float => 4,
+            BufferElement::Double => 8,
         }
     }
 
@@ -87,16 +87,16 @@ impl Element {
     /// nearest. Returns `None` for text that is not a number and for integers out of range.
     pub(super) fn parse(self, text: &str) -> Option<u64> {
         match self {
-            Element::Float => text.parse::<f32>().ok().map(|x| x.to_bits().into()),
-            Element::Double => text.parse::<f64>().ok().map(f64::to_bits),
-            Element::Half => text.parse().ok().map(|x| half::f16_from_f32(x).into()),
-            Element::Bfloat => text.parse().ok().map(|x| half::bf16_from_f32(x).into()),
-            Element::Unsigned(width) => {
+            BufferElement::Float => text.parse::<f32>().ok().map(|x| x.to_bits().into()),
+            BufferElement::Double => text.parse::<f64>().ok().map(f64::to_bits),
+            BufferElement::Half => text.parse().ok().map(|x| half::f16_from_f32(x).into()),
+            BufferElement::Bfloat => text.parse().ok().map(|x| half::bf16_from_f32(x).into()),
+            BufferElement::Unsigned(width) => {
                 let (negative, digits) = (text.starts_with('-'), text.trim_start_matches('-'));
                 let n = integer(digits).filter(|n| !negative || *n == 0)?;
                 (n >> (8 * width as u32 - 1) <= 1).then_some(n)
             }
-            Element::Signed(width) => {
+            BufferElement::Signed(width) => {
                 let bits = 8 * width as u32;
                 let n = match text.strip_prefix('-') {
                     Some(digits) => 0i128 - i128::from(integer(digits)?),
@@ -109,15 +109,15 @@ impl Element {
         }
     }
 
-    /// Formats the number with these bits so that [`Element::parse`] can parse it again.
+    /// Formats the number with these bits so that [`BufferElement::parse`] can parse it again.
     pub(super) fn show(self, bits: u64) -> String {
         match self {
-            Element::Float => format!("{:?}", f32::from_bits(bits as u32)),
-            Element::Double => format!("{:?}", f64::from_bits(bits)),
-            Element::Half => format!("{:?}", half::f16_to_f32(bits as u16)),
-            Element::Bfloat => format!("{:?}", half::bf16_to_f32(bits as u16)),
-            Element::Unsigned(_) => bits.to_string(),
-            Element::Signed(width) => {
+            BufferElement::Float => format!("{:?}", f32::from_bits(bits as u32)),
+            BufferElement::Double => format!("{:?}", f64::from_bits(bits)),
+            BufferElement::Half => format!("{:?}", half::f16_to_f32(bits as u16)),
+            BufferElement::Bfloat => format!("{:?}", half::bf16_to_f32(bits as u16)),
+            BufferElement::Unsigned(_) => bits.to_string(),
+            BufferElement::Signed(width) => {
                 let unused = 64 - 8 * width as u32;
                 ((bits << unused) as i64 >> unused).to_string()
             }
@@ -127,11 +127,11 @@ impl Element {
     /// Returns the bits of `n`, rounded to the type.
     fn count(self, n: u64) -> u64 {
         match self {
-            Element::Float => (n as f32).to_bits().into(),
-            Element::Double => (n as f64).to_bits(),
-            Element::Half => half::f16_from_f32(n as f32).into(),
-            Element::Bfloat => half::bf16_from_f32(n as f32).into(),
-            Element::Unsigned(_) | Element::Signed(_) => n,
+            BufferElement::Float => (n as f32).to_bits().into(),
+            BufferElement::Double => (n as f64).to_bits(),
+            BufferElement::Half => half::f16_from_f32(n as f32).into(),
+            BufferElement::Bfloat => half::bf16_from_f32(n as f32).into(),
+            BufferElement::Unsigned(_) | BufferElement::Signed(_) => n,
         }
     }
 
@@ -141,11 +141,11 @@ impl Element {
         // A `bf16` represents 8 bits exactly.
         let unit = |bits_kept: u32| (bits >> (64 - bits_kept)) as f64 / f64::from(1 << (bits_kept - 1)) - 1.0;
         match self {
-            Element::Float => (unit(24) as f32).to_bits().into(),
-            Element::Double => unit(30).to_bits(),
-            Element::Half => half::f16_from_f32(unit(11) as f32).into(),
-            Element::Bfloat => half::bf16_from_f32(unit(8) as f32).into(),
-            Element::Unsigned(_) | Element::Signed(_) => bits,
+            BufferElement::Float => (unit(24) as f32).to_bits().into(),
+            BufferElement::Double => unit(30).to_bits(),
+            BufferElement::Half => half::f16_from_f32(unit(11) as f32).into(),
+            BufferElement::Bfloat => half::bf16_from_f32(unit(8) as f32).into(),
+            BufferElement::Unsigned(_) | BufferElement::Signed(_) => bits,
         }
     }
 
@@ -187,7 +187,7 @@ pub(super) enum Content {
 
 impl Content {
     /// Returns the bytes of `count` elements. The content of a file is read elsewhere.
-    pub(super) fn fill(&self, element: Element, count: usize) -> Result<Vec<u8>, TryReserveError> {
+    pub(super) fn fill(&self, element: BufferElement, count: usize) -> Result<Vec<u8>, TryReserveError> {
         let mut bytes = Vec::new();
         bytes.try_reserve_exact(count.saturating_mul(element.bytes()))?;
         let mut random = Random::new(if let Content::Random(seed) = self { *seed } else { 0 });
@@ -208,8 +208,8 @@ impl Content {
 mod tests {
     use super::*;
 
-    fn element(name: &str) -> Element {
-        Element::from_name(name).unwrap()
+    fn element(name: &str) -> BufferElement {
+        BufferElement::from_name(name).unwrap()
     }
 
     #[test]
@@ -228,7 +228,7 @@ mod tests {
             assert_eq!(bits(name, text), None, "{name} {text}");
         }
         for name in ["f8", "u", "q32", "", "é8"] {
-            assert_eq!(Element::from_name(name), None);
+            assert_eq!(BufferElement::from_name(name), None);
         }
     }
 
@@ -249,10 +249,10 @@ mod tests {
 
     #[test]
     fn random_floats_are_around_zero() {
-        let bytes = Content::Random(7).fill(Element::Float, 1000).unwrap();
-        let values: Vec<_> = Element::Float.read(&bytes).map(|bits| f32::from_bits(bits as u32)).collect();
+        let bytes = Content::Random(7).fill(BufferElement::Float, 1000).unwrap();
+        let values: Vec<_> = BufferElement::Float.read(&bytes).map(|bits| f32::from_bits(bits as u32)).collect();
         assert!(values.iter().all(|x| (-1.0..1.0).contains(x)));
         assert!(values.iter().sum::<f32>().abs() < 100.0);
-        assert_ne!(bytes, Content::Random(8).fill(Element::Float, 1000).unwrap());
+        assert_ne!(bytes, Content::Random(8).fill(BufferElement::Float, 1000).unwrap());
     }
 }

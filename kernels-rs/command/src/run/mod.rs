@@ -5,7 +5,7 @@ pub(super) mod error;
 mod parameters;
 mod snippet;
 
-use crate::error::Outcome;
+use crate::error::CommandOutcome;
 use crate::output::{counted, json};
 use clap::{Args, ValueEnum};
 use element::Content;
@@ -13,7 +13,7 @@ use error::Error;
 use kernel_dsl::compiler::launch::MAX_GRID;
 use kernel_dsl::compiler::ptx::{Module, parse};
 use kernel_dsl::compiler::source::KernelSource;
-use parameters::{Buffer, EntryParameter, Parameters};
+use parameters::{BufferDescription, EntryParameter, Parameters};
 use runtime::interpreter::ArgumentBytes;
 use runtime::ptx::{
     self, BufferArgument, CodeLocation, Finding, Launch, Options, ParameterValue, Program, Report, Statistics,
@@ -37,7 +37,7 @@ use std::path::PathBuf;
 ///   --arg u32:1000 --buffer y:f32[1000]=1 --arg u32:1000
 #[derive(Args)]
 #[command(verbatim_doc_comment)]
-pub(super) struct Run {
+pub(super) struct RunArgs {
     /// The PTX file
     file: PathBuf,
     /// The kernel, if the file has several
@@ -124,8 +124,8 @@ struct BufferContent<'a> {
     first: Vec<String>,
 }
 
-impl Run {
-    pub(super) fn run(&self, out: &mut dyn Write) -> Result<Outcome, crate::error::Error> {
+impl RunArgs {
+    pub(super) fn run(&self, out: &mut dyn Write) -> Result<CommandOutcome, crate::error::Error> {
         let file = self.file.display().to_string();
         let text =
             crate::text_file::read(&self.file).map_err(|source| Error::Read { file: self.file.clone(), source })?;
@@ -161,7 +161,7 @@ impl Run {
             fs::write(file, &contents[at]).map_err(|source| Error::Write { file: file.clone(), source })?;
         }
 
-        let left = |(i, (buffer, bytes)): (usize, (&&Buffer, &Vec<u8>))| BufferContent {
+        let left = |(i, (buffer, bytes)): (usize, (&&BufferDescription, &Vec<u8>))| BufferContent {
             name: &names[i].name,
             r#type: buffer.element.name(),
             count: bytes.len() / buffer.element.bytes(),
@@ -182,7 +182,7 @@ impl Run {
             true => json(out, &run)?,
             false => run.print(out, &report)?,
         }
-        Ok(if report.verdict() == Verdict::Pass { Outcome::Success } else { Outcome::Failure })
+        Ok(if report.verdict() == Verdict::Pass { CommandOutcome::Success } else { CommandOutcome::Failure })
     }
 
     /// Returns the named entry, or the only one.
@@ -197,8 +197,8 @@ impl Run {
     }
 
     /// Returns the buffers in order, and their initial contents.
-    fn buffers(&self) -> Result<(Vec<&Buffer>, Vec<Vec<u8>>), Error> {
-        let mut names: Vec<&Buffer> = Vec::new();
+    fn buffers(&self) -> Result<(Vec<&BufferDescription>, Vec<Vec<u8>>), Error> {
+        let mut names: Vec<&BufferDescription> = Vec::new();
         let mut contents = Vec::new();
         for parameter in &self.parameters.0 {
             let EntryParameter::Buffer(buffer) = parameter else { continue };
@@ -218,7 +218,7 @@ impl Run {
 
     /// Returns the values of the entry's parameters. Rejects a scalar of another type: it is more
     /// likely a mistake than a reinterpretation of its bits.
-    fn values(&self, program: &Program, buffers: &[&Buffer]) -> Result<Vec<ParameterValue>, Error> {
+    fn values(&self, program: &Program, buffers: &[&BufferDescription]) -> Result<Vec<ParameterValue>, Error> {
         for (i, (given, takes)) in self.parameters.0.iter().zip(program.parameters()).enumerate() {
             if let EntryParameter::Scalar(element, _) = given
                 && (takes.elements.is_some() || !element.fits(takes.ty))
@@ -253,14 +253,14 @@ fn type_of(parameter: &kernel_dsl::compiler::ptx::Parameter) -> String {
     if parameter.elements.is_some() { format!("{} bytes", parameter.size()) } else { parameter.ty.to_string() }
 }
 
-fn position(buffers: &[&Buffer], name: &str) -> Result<usize, Error> {
+fn position(buffers: &[&BufferDescription], name: &str) -> Result<usize, Error> {
     let known = || buffers.iter().map(|b| b.name.clone()).collect();
     let found = buffers.iter().position(|b| b.name == name);
     found.ok_or_else(|| Error::NoBuffer { name: name.to_string(), known: known() })
 }
 
 /// Returns the bytes of a file. Fails unless the file is as long as the buffer.
-fn from_file(buffer: &Buffer, file: PathBuf) -> Result<Vec<u8>, Error> {
+fn from_file(buffer: &BufferDescription, file: PathBuf) -> Result<Vec<u8>, Error> {
     let bytes = fs::read(&file).map_err(|source| Error::Read { file: file.clone(), source })?;
     let element = buffer.element;
     let fits = match buffer.count {

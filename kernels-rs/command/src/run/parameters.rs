@@ -1,7 +1,7 @@
 //! Values of the entry's parameters: `--arg` and `--buffer`, each one parameter, in command line
 //! order.
 
-use super::element::{Content, Element, NAMES};
+use super::element::{BufferElement, Content, NAMES};
 use clap::builder::ValueParser;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 
@@ -9,20 +9,20 @@ use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum EntryParameter {
     /// Scalar: its type and bits.
-    Scalar(Element, u64),
+    Scalar(BufferElement, u64),
     /// Bytes of a structure.
     Bytes(Vec<u8>),
     /// Address in a buffer of another parameter: the buffer's name, and the offset in bytes.
     Inside(String, u64),
     /// Address of a buffer.
-    Buffer(Buffer),
+    Buffer(BufferDescription),
 }
 
 /// Description of a buffer on the command line.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Buffer {
+pub(super) struct BufferDescription {
     pub(super) name: String,
-    pub(super) element: Element,
+    pub(super) element: BufferElement,
     /// Number of elements; `None` if the file determines it.
     pub(super) count: Option<usize>,
     pub(super) content: Content,
@@ -132,36 +132,38 @@ fn buffer(text: &str) -> Result<EntryParameter, String> {
         ("", _) => return Err("missing number of elements; only a file implies it".to_string()),
         (count, _) => Some(count.parse().map_err(|_| format!("`{count}` is not a number of elements"))?),
     };
-    Ok(EntryParameter::Buffer(Buffer { name: name.to_string(), element, count, content }))
+    Ok(EntryParameter::Buffer(BufferDescription { name: name.to_string(), element, count, content }))
 }
 
-fn element(name: &str) -> Result<Element, String> {
-    Element::from_name(name).ok_or_else(|| format!("`{name}` is not a type; the types are {NAMES}"))
+fn element(name: &str) -> Result<BufferElement, String> {
+    BufferElement::from_name(name).ok_or_else(|| format!("`{name}` is not a type; the types are {NAMES}"))
 }
 
-fn scalar(element: Element, text: &str) -> Result<u64, String> {
+fn scalar(element: BufferElement, text: &str) -> Result<u64, String> {
     element.parse(text).ok_or_else(|| format!("`{text}` is not a valid {}", element.name()))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::element::Width;
+    use super::super::element::IntegerWidth;
     use super::*;
 
     #[test]
     fn parameters_are_parsed() {
-        assert_eq!(argument("u32:7"), Ok(EntryParameter::Scalar(Element::Unsigned(Width::Four), 7)));
+        assert_eq!(argument("u32:7"), Ok(EntryParameter::Scalar(BufferElement::Unsigned(IntegerWidth::Four), 7)));
         assert_eq!(argument("bytes:01ff"), Ok(EntryParameter::Bytes(vec![1, 255])));
         assert_eq!(argument("&x+16"), Ok(EntryParameter::Inside("x".to_string(), 16)));
         let read = |text| match buffer(text) {
-            Ok(EntryParameter::Buffer(Buffer { name, element, count, content })) => (name, element, count, content),
+            Ok(EntryParameter::Buffer(BufferDescription { name, element, count, content })) => {
+                (name, element, count, content)
+            }
             other => panic!("{text}: {other:?}"),
         };
-        let float = |text, content| assert_eq!(read(text), ("x".to_string(), Element::Float, Some(4), content));
+        let float = |text, content| assert_eq!(read(text), ("x".to_string(), BufferElement::Float, Some(4), content));
         float("x:f32[4]", Content::Each(0));
         float("x:f32[4]=1", Content::Each(1f32.to_bits().into()));
         float("x:f32[4]=random(9)", Content::Random(9));
-        let bytes = Element::Unsigned(Width::One);
+        let bytes = BufferElement::Unsigned(IntegerWidth::One);
         assert_eq!(read("b:u8[]=@a=b"), ("b".to_string(), bytes, None, Content::File("a=b".to_string())));
     }
 

@@ -4,10 +4,10 @@ pub(crate) mod error;
 mod meter;
 mod search;
 
-use crate::error::{Error, Outcome};
+use crate::error::{CommandOutcome, Error};
 use crate::output::json;
 use crate::progress::with_bar;
-use crate::statistics::Verdict;
+use crate::statistics::ComparisonVerdict;
 use clap::Args;
 use error::TuneError;
 use kernels_rs::gemm::plan::{GemmPlan, ranked};
@@ -33,7 +33,7 @@ const MAX_SHARED_BYTES: u32 = 48 << 10;
 /// A second round compares the best one with the plan in use. For a device that this machine
 /// lacks, candidates are estimated; an estimate is not a measurement.
 #[derive(Args)]
-pub(super) struct Tune {
+pub(super) struct TuneArgs {
     /// The call to tune
     #[arg(value_name = "NAME")]
     call: TunableCall,
@@ -204,8 +204,8 @@ impl ProductCandidates {
     }
 }
 
-impl Tune {
-    pub(super) fn run(&self, out: &mut dyn Write) -> Result<Outcome, Error> {
+impl TuneArgs {
+    pub(super) fn run(&self, out: &mut dyn Write) -> Result<CommandOutcome, Error> {
         let TunableCall::Gemm = self.call;
         let mut table = self.write.as_deref().map(read_table).transpose()?;
         // A call borrows its table for `'static`. The leak is small, because a process reads one
@@ -259,7 +259,7 @@ impl Tune {
             true => json(out, &report)?,
             false => report.print(self.write.as_deref(), out)?,
         }
-        Ok(Outcome::Success)
+        Ok(CommandOutcome::Success)
     }
 
     /// Measures the candidates on a GPU within the budget.
@@ -394,7 +394,7 @@ impl TuneReport {
             (Some(confirmation), is_kept) => {
                 let kept = if is_kept { format!("; {} stays", self.incumbent) } else { String::new() };
                 writeln!(out, "{}: {}{kept}", self.best, confirmation.difference)?;
-                if confirmation.difference.verdict == Verdict::BelowLeastChange {
+                if confirmation.difference.verdict == ComparisonVerdict::BelowLeastChange {
                     writeln!(out, "a smaller --least-change would accept this plan")?;
                 }
             }

@@ -3,7 +3,7 @@
 //! tests can supply the times.
 
 use crate::error::Error;
-use crate::statistics::{Difference, Summary, Verdict, median};
+use crate::statistics::{ComparisonVerdict, Difference, Summary, median};
 use serde::Serialize;
 use std::time::Duration;
 
@@ -79,7 +79,7 @@ pub(super) struct SearchResult {
 impl SearchResult {
     /// Returns the candidate to use: the best one if it is confirmed to be faster.
     pub fn winner(&self, incumbent: usize) -> usize {
-        let confirmed = self.confirmation.is_some_and(|c| c.difference.verdict == Verdict::Faster);
+        let confirmed = self.confirmation.is_some_and(|c| c.difference.verdict == ComparisonVerdict::Faster);
         if confirmed { self.best } else { incumbent }
     }
 }
@@ -248,7 +248,7 @@ mod tests {
         let result = meter.search(4);
         assert_eq!((result.best, result.winner(4)), (3, 3));
         let confirmation = result.confirmation.unwrap();
-        assert_eq!(confirmation.difference.verdict, Verdict::Faster);
+        assert_eq!(confirmation.difference.verdict, ComparisonVerdict::Faster);
         // The planted ratio is 0.9 / 1.1.
         let [low, high] = confirmation.difference.ci95;
         assert!(low < 0.9 / 1.1 && 0.9 / 1.1 < high, "{low} {high}");
@@ -279,7 +279,10 @@ mod tests {
             assert_eq!(result.winner(incumbent), incumbent);
             if let Some(confirmation) = result.confirmation {
                 let verdict = confirmation.difference.verdict;
-                assert!(matches!(verdict, Verdict::NoSignificantDifference | Verdict::BelowLeastChange), "{verdict}");
+                assert!(
+                    matches!(verdict, ComparisonVerdict::NoSignificantDifference | ComparisonVerdict::BelowLeastChange),
+                    "{verdict}"
+                );
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Benchmarks of attention: long queries compared with their two matrix products, masked attention
 //! compared with unmasked, and a decoding step compared with a copy.
 
-use super::{Measurement, Rate, Timer, Trial, all, drawn};
+use super::{Measurement, Timer, Trial, WorkRate, all, drawn};
 use crate::error::Error;
 use ::runtime::testing::{Draw, Random};
 use ::runtime::{Device, DeviceBuffer};
@@ -79,7 +79,7 @@ fn whole<T: Draw + Float + GenericArgument>(
     ];
     let seen = if causal { "causal" } else { "full" };
     let shape = format!("{batch}x{heads}x{length}x{width}, {seen}");
-    all(vec![Trial { kernel, shape, rate: Some(Rate::Flop(flop)), contenders, after: Box::new(|| ()) }], rounds)
+    all(vec![Trial { kernel, shape, rate: Some(WorkRate::Flop(flop)), contenders, after: Box::new(|| ()) }], rounds)
 }
 
 /// Measures the three gradients compared with the forward call. The operation count covers the five
@@ -116,7 +116,7 @@ fn backward(timer: &Timer, shape: [usize; 4], causal: bool, rounds: usize) -> Re
     let seen = if causal { "causal" } else { "full" };
     let shape = format!("{batch}x{heads}x{length}x{width}, {seen}");
     let kernel = "attention backward f32";
-    all(vec![Trial { kernel, shape, rate: Some(Rate::Flop(flop)), contenders, after: Box::new(|| ()) }], rounds)
+    all(vec![Trial { kernel, shape, rate: Some(WorkRate::Flop(flop)), contenders, after: Box::new(|| ()) }], rounds)
 }
 
 /// Measures attention with a random mask compared with unmasked attention.
@@ -151,7 +151,7 @@ fn masked(
     let trial = Trial {
         kernel: "block-sparse attention f32",
         shape,
-        rate: Some(Rate::Flop(flop)),
+        rate: Some(WorkRate::Flop(flop)),
         contenders,
         after: Box::new(|| ()),
     };
@@ -187,34 +187,34 @@ pub(super) fn measure_decode(timer: &Timer, rounds: usize) -> Result<Vec<Measure
 }
 
 /// The numbers of a cache: floats, or blocks of 32 numbers with a scale.
-trait Cached: StoredElement + GenericArgument {
+trait CacheNumber: StoredElement + GenericArgument {
     /// Draws `n` elements, and their scales if there are any.
-    fn drawn(device: &Device, random: &mut Random, n: usize) -> Result<Planes<Self>, Error>;
+    fn drawn(device: &Device, random: &mut Random, n: usize) -> Result<ElementsAndScales<Self>, Error>;
 }
 
 /// Elements of keys or of values, and the scales of their blocks.
-type Planes<K> = (DeviceBuffer<K>, Option<DeviceBuffer<f16>>);
+type ElementsAndScales<K> = (DeviceBuffer<K>, Option<DeviceBuffer<f16>>);
 
-impl Cached for f32 {
-    fn drawn(device: &Device, random: &mut Random, n: usize) -> Result<Planes<f32>, Error> {
+impl CacheNumber for f32 {
+    fn drawn(device: &Device, random: &mut Random, n: usize) -> Result<ElementsAndScales<f32>, Error> {
         Ok((drawn(device, random, n)?, None))
     }
 }
 
-impl Cached for f16 {
-    fn drawn(device: &Device, random: &mut Random, n: usize) -> Result<Planes<f16>, Error> {
+impl CacheNumber for f16 {
+    fn drawn(device: &Device, random: &mut Random, n: usize) -> Result<ElementsAndScales<f16>, Error> {
         Ok((drawn(device, random, n)?, None))
     }
 }
 
-impl Cached for i8 {
-    fn drawn(device: &Device, random: &mut Random, n: usize) -> Result<Planes<i8>, Error> {
+impl CacheNumber for i8 {
+    fn drawn(device: &Device, random: &mut Random, n: usize) -> Result<ElementsAndScales<i8>, Error> {
         Ok((drawn(device, random, n)?, Some(drawn(device, random, n.div_ceil(BLOCK))?)))
     }
 }
 
-impl Cached for u32 {
-    fn drawn(device: &Device, random: &mut Random, n: usize) -> Result<Planes<u32>, Error> {
+impl CacheNumber for u32 {
+    fn drawn(device: &Device, random: &mut Random, n: usize) -> Result<ElementsAndScales<u32>, Error> {
         let words: Vec<u32> = (0..n).map(|_| random.bits() as u32).collect();
         let words = device.upload(&words).map_err(Error::Device)?;
         Ok((words, Some(drawn(device, random, (n * u32::NUMBERS).div_ceil(BLOCK))?)))
@@ -223,7 +223,7 @@ impl Cached for u32 {
 
 /// Measures a decoding step of `tokens` tokens a sequence, compared with a copy of the same number
 /// of bytes.
-fn decoded<T: Draw + Float + GenericArgument, K: Cached>(
+fn decoded<T: Draw + Float + GenericArgument, K: CacheNumber>(
     kernel: &'static str,
     timer: &Timer,
     shape: [usize; 5],
@@ -259,5 +259,5 @@ fn decoded<T: Draw + Float + GenericArgument, K: Cached>(
         timer.timed("copy", times, || stream.copy(&source, &mut target)),
     ];
     let shape = format!("{sequences}x{tokens}x{heads} queries, {groups}x{keys} keys of {width}");
-    all(vec![Trial { kernel, shape, rate: Some(Rate::Bytes(bytes)), contenders, after: Box::new(|| ()) }], rounds)
+    all(vec![Trial { kernel, shape, rate: Some(WorkRate::Bytes(bytes)), contenders, after: Box::new(|| ()) }], rounds)
 }

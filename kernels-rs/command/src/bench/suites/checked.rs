@@ -2,7 +2,7 @@
 
 use crate::cases;
 use crate::error::Error;
-use crate::name::{self, Selected};
+use crate::name::{self, SelectedInstance};
 use crate::statistics::{self, Summary};
 use ::runtime::Device;
 use ::runtime::testing::{Case, FormTimes, Random, on_every_core};
@@ -108,7 +108,7 @@ pub(super) fn measure(names: &[String], rounds: usize) -> Result<CheckedCosts, E
 /// Returns the declared instances of the named kernels, or of all kernels.
 fn declared(names: &[String]) -> Result<Vec<Of>, Error> {
     let selected = name::instances(names)?;
-    let declared = selected.iter().filter_map(|Selected { artifact, instance }| {
+    let declared = selected.iter().filter_map(|SelectedInstance { artifact, instance }| {
         let declared = artifact.instances.iter().find(|declared| declared.constants == instance.0)?;
         Some((*artifact, declared))
     });

@@ -2,7 +2,7 @@
 //! small to large. The benchmarks validate the estimate, which must order the configurations of a
 //! family as their times do.
 
-use super::{Measurement, Rate, Timer, Trial, all, drawn};
+use super::{Measurement, Timer, Trial, WorkRate, all, drawn};
 use crate::error::Error;
 use ::runtime::DeviceBuffer;
 use ::runtime::testing::{Draw, Random};
@@ -104,7 +104,7 @@ impl ConfigurationBench<'_> {
         let gemm = if transpose_b { Gemm::new().transpose_b() } else { Gemm::new() }.plan(plan);
         let layout = if transpose_b { "A·Bᵀ" } else { "A·B" };
         let flop = 2.0 * (m * n * k) as f64;
-        let rate = if m > 8 { Rate::Flop(flop) } else { Rate::Bytes((4 * (m * k + k * n + m * n)) as f64) };
+        let rate = if m > 8 { WorkRate::Flop(flop) } else { WorkRate::Bytes((4 * (m * k + k * n + m * n)) as f64) };
         let (on, of_b) = (self.timer.stream(), if transpose_b { [1, n, k] } else { [1, k, n] });
         self.trial(family, format!("{m}x{n}x{k}, {layout}, {plan:?}"), rate, || {
             gemm.run(on, &a.view([1, m, k])?, &b.view(of_b)?, &mut c.view_mut([1, m, n])?)
@@ -118,7 +118,7 @@ impl ConfigurationBench<'_> {
         let mut o = self.zeros::<f32>(elements)?;
         let attention = if causal { Attention::new().causal() } else { Attention::new() };
         let pairs = if causal { length * (length + 1) / 2 } else { length * length };
-        let rate = Rate::Flop(4.0 * (batch * heads * pairs * width) as f64);
+        let rate = WorkRate::Flop(4.0 * (batch * heads * pairs * width) as f64);
         let (on, seen) = (self.timer.stream(), if causal { "causal" } else { "full" });
         self.trial("attention", format!("{batch}x{heads}x{length}x{width}, {seen}"), rate, || {
             let qkv = Qkv { q: q.view(shape)?, k: k.view(shape)?, v: v.view(shape)? };
@@ -129,7 +129,7 @@ impl ConfigurationBench<'_> {
     /// Measures kernels on a matrix: transposes, maps, and kernels of rows.
     fn rows(&mut self, shape @ [m, n]: [usize; 2]) -> Result<(), Error> {
         let (on, size) = (self.timer.stream(), format!("{m}x{n}"));
-        let bytes = |matrices: usize, element: usize| Rate::Bytes((matrices * element * m * n) as f64);
+        let bytes = |matrices: usize, element: usize| WorkRate::Bytes((matrices * element * m * n) as f64);
         let (x, mut y, row) = (self.drawn::<f32>(m * n)?, self.zeros::<f32>(m * n)?, self.drawn::<f32>(n)?);
         self.trial("transpose", format!("{size}, f32"), bytes(2, 4), || {
             transpose_batch(on, &x.view([1, m, n])?, &mut y.view_mut([1, n, m])?)
@@ -156,12 +156,12 @@ impl ConfigurationBench<'_> {
         &mut self,
         kernel: &'static str,
         shape: String,
-        rate: Rate,
+        rate: WorkRate,
         work: impl FnMut() -> ::runtime::Result<()>,
     ) -> Result<(), Error> {
         let estimated_ns = match rate {
-            Rate::Flop(flop) => flop / FLOP_PER_NS,
-            Rate::Bytes(bytes) => bytes / BYTES_PER_NS,
+            WorkRate::Flop(flop) => flop / FLOP_PER_NS,
+            WorkRate::Bytes(bytes) => bytes / BYTES_PER_NS,
         };
         let times = (LONG_NS / estimated_ns).clamp(2.0, 100.0) as u32;
         let contenders = vec![self.timer.timed("ours", times, work)];

@@ -7,15 +7,15 @@ use std::ptr;
 use std::sync::Arc;
 
 /// A stream of the first device, and a kernel loaded there.
-pub(super) struct Driver {
+pub(super) struct DriverBaseline {
     stream: Arc<CudaStream>,
     /// Kernel, which stays loaded until the process ends.
     function: sys::CUfunction,
 }
 
-impl Driver {
+impl DriverBaseline {
     /// Loads the PTX of a kernel and creates the launcher for `entry`.
-    pub fn new(ptx: &str, entry: &str) -> Result<Driver, Error> {
+    pub fn new(ptx: &str, entry: &str) -> Result<DriverBaseline, Error> {
         let [ptx, entry] = [ptx, entry].map(|text| CString::new(text).unwrap_or_default());
         let open = || {
             let stream = CudaContext::new(0)?.new_stream()?;
@@ -25,7 +25,7 @@ impl Driver {
                 let module = result::module::load_data(ptx.as_ptr().cast())?;
                 result::module::get_function(module, entry)?
             };
-            Ok(Driver { stream, function })
+            Ok(DriverBaseline { stream, function })
         };
         open().map_err(failed)
     }

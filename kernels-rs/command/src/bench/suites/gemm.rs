@@ -2,7 +2,7 @@
 //! of bytes.
 
 use super::cublas::{Cublas, Product};
-use super::{Measurement, Rate, Timer, Trial, all, drawn};
+use super::{Measurement, Timer, Trial, WorkRate, all, drawn};
 use crate::error::Error;
 use ::runtime::testing::{Draw, Random};
 use kernel_dsl::half::f16;
@@ -89,7 +89,7 @@ fn one<T: Draw + Float + GenericArgument>(
     let trial = Trial {
         kernel,
         shape: format!("{m}x{n}x{k}, {layout}"),
-        rate: Some(if m > 8 { Rate::Flop(flop) } else { Rate::Bytes(bytes as f64) }),
+        rate: Some(if m > 8 { WorkRate::Flop(flop) } else { WorkRate::Bytes(bytes as f64) }),
         contenders,
         after: Box::new(|| ()),
     };

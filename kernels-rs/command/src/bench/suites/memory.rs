@@ -1,7 +1,7 @@
 //! Benchmarks of memory-bound kernels compared with a device-to-device copy of the same number of
 //! bytes.
 
-use super::{Measurement, Rate, Timer, Trial, all};
+use super::{Measurement, Timer, Trial, WorkRate, all};
 use crate::error::Error;
 use ::runtime::DeviceBuffer;
 use ::runtime::testing::{Draw, Random};
@@ -178,7 +178,7 @@ impl MemoryBench<'_> {
         let trial = Trial {
             kernel,
             shape: format!("{m}x{n}"),
-            rate: Some(Rate::Bytes(bytes as f64)),
+            rate: Some(WorkRate::Bytes(bytes as f64)),
             contenders,
             after: Box::new(|| ()),
         };

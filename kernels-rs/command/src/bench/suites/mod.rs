@@ -14,8 +14,8 @@ mod runtime;
 
 use super::device::Timer;
 use super::measure::{Contender, in_turns};
+use crate::error::CommandOutcome;
 use crate::error::Error;
-use crate::error::Outcome;
 use crate::name;
 use crate::output::json;
 use crate::progress::with_bar;
@@ -95,10 +95,10 @@ impl ValueEnum for Suite {
 
 impl EstimableSuite {
     /// Returns the estimated time of each measurement.
-    pub(crate) fn estimates(self, estimator: &Arc<Estimator>) -> Result<Vec<Timed>, Error> {
+    pub(crate) fn estimates(self, estimator: &Arc<Estimator>) -> Result<Vec<MeasuredTime>, Error> {
         let times = self.times(&Timer::estimated(estimator.clone())?, 1)?;
         let timed =
-            |m: Measurement| Timed { kernel: m.kernel.to_string(), shape: m.shape, median_ms: m.time.median_ms };
+            |m: Measurement| MeasuredTime { kernel: m.kernel.to_string(), shape: m.shape, median_ms: m.time.median_ms };
         Ok(times.into_iter().map(timed).collect())
     }
 
@@ -119,7 +119,7 @@ impl EstimableSuite {
 
 /// Time of a measurement, as `bench --json` prints it, or its estimate.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub(crate) struct Timed {
+pub(crate) struct MeasuredTime {
     pub kernel: String,
     pub shape: String,
     pub median_ms: f64,
@@ -130,7 +130,7 @@ struct Trial<'a> {
     kernel: &'static str,
     shape: String,
     /// Rate of the work, where a rate is more informative than the time.
-    rate: Option<Rate>,
+    rate: Option<WorkRate>,
     contenders: Vec<Contender<'a>>,
     /// Work to do between two rounds.
     after: Box<dyn FnMut() + 'a>,
@@ -138,7 +138,7 @@ struct Trial<'a> {
 
 /// Unit of work, chosen by what limits the kernel.
 #[derive(Clone, Copy)]
-enum Rate {
+enum WorkRate {
     /// Floating-point operations.
     Flop(f64),
     /// Bytes read and written.
@@ -171,7 +171,7 @@ impl Suite {
         rounds: usize,
         as_json: bool,
         out: &mut dyn Write,
-    ) -> Result<Outcome, Error> {
+    ) -> Result<CommandOutcome, Error> {
         let measured = match self {
             Suite::Estimable(suite) => suite.times(&Timer::new(&Device::cuda(0).map_err(Error::Device)?)?, rounds)?,
             Suite::OnGpu(GpuSuite::Runtime) => runtime::measure(rounds)?,
@@ -181,31 +181,31 @@ impl Suite {
         };
         if as_json {
             json(out, &measured)?;
-            return Ok(Outcome::Success);
+            return Ok(CommandOutcome::Success);
         }
         print(out, &measured, "ours")?;
-        Ok(Outcome::Success)
+        Ok(CommandOutcome::Success)
     }
 }
 
-fn plan(rounds: usize, as_json: bool, out: &mut dyn Write) -> Result<Outcome, Error> {
+fn plan(rounds: usize, as_json: bool, out: &mut dyn Write) -> Result<CommandOutcome, Error> {
     let planned = plan::measure(rounds)?;
     if as_json {
         json(out, &planned)?;
-        return Ok(Outcome::Success);
+        return Ok(CommandOutcome::Success);
     }
     writeln!(out, "{}", planned.device)?;
     writeln!(out, "  measured  {:.4?}", planned.costs)?;
     writeln!(out, "  in use    {:.4?}", kernels_rs::gemm::GemmCosts::H200)?;
     writeln!(out, "pass the measured costs to `Gemm::costs`")?;
-    Ok(Outcome::Success)
+    Ok(CommandOutcome::Success)
 }
 
-fn checked(names: &[String], rounds: usize, as_json: bool, out: &mut dyn Write) -> Result<Outcome, Error> {
+fn checked(names: &[String], rounds: usize, as_json: bool, out: &mut dyn Write) -> Result<CommandOutcome, Error> {
     let checked = checked::measure(names, rounds)?;
     if as_json {
         json(out, &checked)?;
-        return Ok(Outcome::Success);
+        return Ok(CommandOutcome::Success);
     }
     print(out, &checked.instances, "bare")?;
     writeln!(
@@ -218,7 +218,7 @@ fn checked(names: &[String], rounds: usize, as_json: bool, out: &mut dyn Write) 
         .median_ratio_long
         .map_or_else(String::new, |ratio| format!(", {ratio:.3} for instances that take longer than a launch"));
     writeln!(out, "  {:.3}{long}", checked.median_ratio)?;
-    Ok(Outcome::Success)
+    Ok(CommandOutcome::Success)
 }
 
 /// Returns an error that names the suite, if an unknown kernel has the name of one.
@@ -266,8 +266,8 @@ fn all(trials: Vec<Trial<'_>>, rounds: usize) -> Result<Vec<Measurement>, Error>
             let ratio = peers.iter().map(|(name, peer)| (*name, peer.median_ms / time.median_ms)).collect();
             let per_second = |work: f64| work / time.median_ms / 1e9;
             let (tflops, tbps) = match trial.rate {
-                Some(Rate::Flop(flop)) => (Some(per_second(flop)), None),
-                Some(Rate::Bytes(bytes)) => (None, Some(per_second(bytes))),
+                Some(WorkRate::Flop(flop)) => (Some(per_second(flop)), None),
+                Some(WorkRate::Bytes(bytes)) => (None, Some(per_second(bytes))),
                 None => (None, None),
             };
             Ok(Measurement { kernel: trial.kernel, shape: trial.shape, time, tflops, tbps, ratio, peers })

@@ -2,7 +2,7 @@
 //! Products with weights in every format are compared with a copy.
 
 use super::cublas::{Cublas, Product};
-use super::{Contender, Measurement, Rate, Timer, Trial, all, drawn};
+use super::{Contender, Measurement, Timer, Trial, WorkRate, all, drawn};
 use crate::error::Error;
 use ::runtime::testing::Random;
 use ::runtime::{Device, DeviceBuffer};
@@ -149,7 +149,7 @@ impl MeasureContext<'_> {
         let trial = Trial {
             kernel,
             shape: format!("{m}x{n}x{k}, {layout}"),
-            rate: Some(Rate::Flop(operations)),
+            rate: Some(WorkRate::Flop(operations)),
             contenders,
             after: Box::new(|| ()),
         };
@@ -232,7 +232,7 @@ impl MeasureContext<'_> {
             let trial = Trial {
                 kernel: format.name(),
                 shape: format!("{m}x{n}x{k}, {}", if cold { "cold" } else { "warm" }),
-                rate: Some(if m > 8 { Rate::Flop(operations) } else { Rate::Bytes(bytes as f64) }),
+                rate: Some(if m > 8 { WorkRate::Flop(operations) } else { WorkRate::Bytes(bytes as f64) }),
                 contenders,
                 after: Box::new(|| ()),
             };

@@ -1,6 +1,6 @@
 //! Benchmarks of row kernels compared with a copy of the same number of bytes.
 
-use super::{Measurement, Rate, Timer, Trial, all, drawn};
+use super::{Measurement, Timer, Trial, WorkRate, all, drawn};
 use crate::error::Error;
 use ::runtime::testing::{Draw, Random};
 use ::runtime::{Device, DeviceBuffer};
@@ -21,20 +21,20 @@ const MAX_REPEATS: f64 = 50.0;
 const BYTES_PER_NS: f64 = 4e3;
 
 /// Memory of matrices of one shape.
-struct Rows<T: Float> {
+struct RowBuffers<T: Float> {
     shape: [usize; 2],
     x: DeviceBuffer<T>,
     y: DeviceBuffer<T>,
     column: DeviceBuffer<T>,
 }
 
-impl<T: Draw + Float + GenericArgument> Rows<T> {
-    fn new(device: &Device, shape: [usize; 2]) -> Result<Rows<T>, Error> {
+impl<T: Draw + Float + GenericArgument> RowBuffers<T> {
+    fn new(device: &Device, shape: [usize; 2]) -> Result<RowBuffers<T>, Error> {
         let mut random = Random::new(1);
         let [rows, cols] = shape;
         let y = device.zeros(rows * cols).map_err(Error::Device)?;
         let (x, column) = (drawn(device, &mut random, rows * cols)?, drawn(device, &mut random, cols)?);
-        Ok(Rows { shape, x, y, column })
+        Ok(RowBuffers { shape, x, y, column })
     }
 
     /// Returns the size of a matrix in bytes.
@@ -64,7 +64,7 @@ impl<T: Draw + Float + GenericArgument> Rows<T> {
         let trial = Trial {
             kernel,
             shape: format!("{rows}x{cols}, {}", T::SCALAR),
-            rate: Some(Rate::Bytes(bytes as f64)),
+            rate: Some(WorkRate::Bytes(bytes as f64)),
             contenders: vec![
                 timer.timed("ours", times, move || work(x, y, column)),
                 timer.timed("copy", times, || stream.copy(&source, &mut target)),
@@ -91,7 +91,7 @@ fn softmax_of<T: Draw + Float + GenericArgument>(
     rounds: usize,
     measured: &mut Vec<Measurement>,
 ) -> Result<(), Error> {
-    let mut memory = Rows::<T>::new(timer.stream().device(), shape)?;
+    let mut memory = RowBuffers::<T>::new(timer.stream().device(), shape)?;
     let stream = timer.stream();
     let mut one = |kernel, softmax: Softmax<'_>| {
         let work = |x: &DeviceBuffer<T>, y: &mut DeviceBuffer<T>, _: &DeviceBuffer<T>| {
@@ -114,7 +114,7 @@ pub(super) fn loss(timer: &Timer, rounds: usize) -> Result<Vec<Measurement>, Err
     let device = timer.stream().device();
     let mut measured = Vec::new();
     for shape @ [rows, cols] in LOGITS {
-        let mut memory = Rows::<f32>::new(device, shape)?;
+        let mut memory = RowBuffers::<f32>::new(device, shape)?;
         let stream = timer.stream();
         let labels: Vec<u32> = (0..rows).map(|row| (row * 7919 % cols) as u32).collect();
         let labels = device.upload(&labels).map_err(Error::Device)?;
@@ -138,7 +138,7 @@ pub(super) fn sampling(timer: &Timer, rounds: usize) -> Result<Vec<Measurement>,
     let device = timer.stream().device();
     let mut measured = Vec::new();
     for shape @ [rows, _] in DECODED {
-        let mut memory = Rows::<f32>::new(device, shape)?;
+        let mut memory = RowBuffers::<f32>::new(device, shape)?;
         let (stream, mut tokens) = (timer.stream(), device.zeros::<u32>(rows).map_err(Error::Device)?);
         let mut one = |kernel, sample: Sample| {
             memory.compare_with_copy(timer, kernel, 1, rounds, |x, _, _| {
@@ -162,7 +162,7 @@ fn groups(timer: &Timer, rounds: usize) -> Result<Vec<Measurement>, Error> {
     let mut measured = Vec::new();
     for [samples, groups, channels, spatial] in GROUPED {
         let (stream, shape) = (timer.stream(), [samples, channels, spatial]);
-        let mut memory = Rows::<f32>::new(stream.device(), [samples * groups, channels / groups * spatial])?;
+        let mut memory = RowBuffers::<f32>::new(stream.device(), [samples * groups, channels / groups * spatial])?;
         let zeros = |n| stream.device().zeros::<f32>(n).map_err(Error::Device);
         let (mut saved, of_saved) = (zeros(samples * groups * 2)?, [samples, groups, 2]);
         let mut dx = zeros(samples * channels * spatial)?;
@@ -199,7 +199,7 @@ fn norm_of<T: Draw + Float + GenericArgument>(
     measured: &mut Vec<Measurement>,
 ) -> Result<(), Error> {
     const EPSILON: f32 = 1e-5;
-    let mut memory = Rows::<T>::new(timer.stream().device(), shape)?;
+    let mut memory = RowBuffers::<T>::new(timer.stream().device(), shape)?;
     let (stream, elements) = (timer.stream(), shape.iter().product());
     let residual: DeviceBuffer<T> = drawn(stream.device(), &mut Random::new(2), elements)?;
     let mut z = stream.device().zeros::<T>(elements).map_err(Error::Device)?;

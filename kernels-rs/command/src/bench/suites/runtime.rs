@@ -1,7 +1,7 @@
 //! Benchmarks of the runtime's overhead over direct driver calls.
 
 use super::cublas::{Cublas, Product};
-use super::driver::Driver;
+use super::driver::DriverBaseline;
 use super::{Contender, Measurement, Trial, all};
 use crate::error::Error;
 use ::runtime::Device;
@@ -25,7 +25,7 @@ pub(super) fn measure(rounds: usize) -> Result<Vec<Measurement>, Error> {
     // Loads are measured first: each needs a new context, and none exists yet.
     let mut loaded = loads(rounds.min(LOADS))?;
     let device = Device::cuda(0).map_err(Error::Device)?;
-    let driver = Driver::new(saxpy::PTX, "saxpy")?;
+    let driver = DriverBaseline::new(saxpy::PTX, "saxpy")?;
     let mut measured = launches(&device, &driver, rounds)?;
     measured.extend(graphs(&device, &driver, rounds)?);
     measured.extend(allocations(&device, &driver, rounds)?);
@@ -77,7 +77,7 @@ fn loads(rounds: usize) -> Result<Vec<Measurement>, Error> {
     measured
 }
 
-fn launches(device: &Device, driver: &Driver, rounds: usize) -> Result<Vec<Measurement>, Error> {
+fn launches(device: &Device, driver: &DriverBaseline, rounds: usize) -> Result<Vec<Measurement>, Error> {
     let stream = device.stream().map_err(Error::Device)?;
     let x = device.upload(&[1f32; 256]).map_err(Error::Device)?;
     let buffer = || device.upload(&[1f32; 256]).map_err(Error::Device);
@@ -151,7 +151,7 @@ fn launches(device: &Device, driver: &Driver, rounds: usize) -> Result<Vec<Measu
 
 /// Measures dependent launches, as in the layers of a model: the time of each, from the first
 /// submission to the completion of all.
-fn graphs(device: &Device, driver: &Driver, rounds: usize) -> Result<Vec<Measurement>, Error> {
+fn graphs(device: &Device, driver: &DriverBaseline, rounds: usize) -> Result<Vec<Measurement>, Error> {
     const NODES: u32 = 100;
     const REPLAYS: u32 = 20;
     let stream = device.stream().map_err(Error::Device)?;
@@ -237,7 +237,7 @@ impl Saxpy {
     }
 }
 
-fn allocations(device: &Device, driver: &Driver, rounds: usize) -> Result<Vec<Measurement>, Error> {
+fn allocations(device: &Device, driver: &DriverBaseline, rounds: usize) -> Result<Vec<Measurement>, Error> {
     const COUNT: u32 = 1000;
     let trial = Trial {
         kernel: "allocate and free",
