@@ -21,13 +21,13 @@ use std::process::ExitCode;
 /// Runs, measures and quantizes language models, and prints their files, tokens and memory.
 #[derive(Parser)]
 #[command(version, max_term_width = LINE_WIDTH)]
-struct Arguments {
+struct ModelsArguments {
     #[command(subcommand)]
-    command: Command,
+    command: ModelsCommand,
 }
 
 #[derive(Subcommand)]
-enum Command {
+enum ModelsCommand {
     /// Continues a text.
     Generate {
         /// The GGUF or safetensors file of a model, or its folder.
@@ -181,34 +181,34 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let text = match Arguments::parse().command {
-        Command::Generate { file, prompt, options } => {
+    let text = match ModelsArguments::parse().command {
+        ModelsCommand::Generate { file, prompt, options } => {
             generate::generate(&file, &prompt, &options).map(|()| String::new())
         }
-        Command::Chat { file, system, options } => {
+        ModelsCommand::Chat { file, system, options } => {
             generate::chat(&file, system.as_deref(), &options).map(|()| String::new())
         }
-        Command::Serve { file, options } => serve::serve(&file, &options).map(|()| String::new()),
-        Command::Perplexity { file, text, window, json, options } => {
+        ModelsCommand::Serve { file, options } => serve::serve(&file, &options).map(|()| String::new()),
+        ModelsCommand::Perplexity { file, text, window, json, options } => {
             measure::perplexity(&file, &text, window, &options, json)
         }
-        Command::Compare { file, other, sequences, tokens, json, options } => {
+        ModelsCommand::Compare { file, other, sequences, tokens, json, options } => {
             measure::compare([&file, &other], [sequences, tokens], &options, json)
         }
-        Command::Bench { file, prompt, generate, depths, sequences, kernels, json, options } => measure::bench(
+        ModelsCommand::Bench { file, prompt, generate, depths, sequences, kernels, json, options } => measure::bench(
             &file,
             &measure::BenchWorkload { prompt, generate, depths, sequences, times_kernels: kernels },
             &options,
             json,
         ),
-        Command::Quantize { file, to, format, embedding_format, json } => {
+        ModelsCommand::Quantize { file, to, format, embedding_format, json } => {
             quantize::quantize(&file, &to, [&format, &embedding_format], json)
         }
-        Command::Inspect { file, json } => inspect::inspect(&file, json),
-        Command::Tokenize { file, text, parse_special, add_special, json } => {
+        ModelsCommand::Inspect { file, json } => inspect::inspect(&file, json),
+        ModelsCommand::Tokenize { file, text, parse_special, add_special, json } => {
             tokenize::tokenize(&file, &text, Encoding { parse_special, add_special }, json)
         }
-        Command::Fit { file, mmproj, tokens, sequences, chunk_size, split, json } => fit::fit(
+        ModelsCommand::Fit { file, mmproj, tokens, sequences, chunk_size, split, json } => fit::fit(
             &file,
             mmproj.as_deref(),
             MemoryPlan { tokens, sequences, chunk_size, ..MemoryPlan::default() },
