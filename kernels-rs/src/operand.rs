@@ -11,7 +11,7 @@ use std::fmt::Arguments;
 pub(crate) const COUNTER_OVERRUN: usize = 4096;
 
 /// An array that is passed to a call.
-pub(crate) trait Operand<const R: usize> {
+pub(crate) trait ArrayOperand<const R: usize> {
     /// Returns the extents and strides.
     fn layout(&self) -> [[usize; R]; 2];
 
@@ -55,7 +55,7 @@ pub(crate) trait Operand<const R: usize> {
 
 macro_rules! operands {
     ($($View:ident)*) => {$(
-        impl<T: Element, const R: usize> Operand<R> for $View<'_, T, R> {
+        impl<T: Element, const R: usize> ArrayOperand<R> for $View<'_, T, R> {
             fn layout(&self) -> [[usize; R]; 2] {
                 [self.extents(), self.strides()]
             }
@@ -81,7 +81,7 @@ pub(crate) fn rejected(why: String) -> Error {
 /// Rejects an optional operand that is present, but does not have the extents `wanted`. Kernels
 /// treat an empty operand as absent, so an operand that is present and empty would be ignored.
 pub(crate) fn check_optional<const R: usize>(
-    operand: Option<&impl Operand<R>>,
+    operand: Option<&impl ArrayOperand<R>>,
     name: &str,
     wanted: [usize; R],
     why: &str,
@@ -97,7 +97,7 @@ const fn max_countable(beyond: usize) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{Operand, check_optional, max_countable};
+    use super::{ArrayOperand, check_optional, max_countable};
     use runtime::{BufferView, Device};
 
     #[test]

@@ -28,7 +28,7 @@
 use crate::Queue;
 use crate::axes::{pieces_are_contiguous, pieces_are_contiguous_mut};
 use crate::dispatch::dispatch;
-use crate::operand::Operand;
+use crate::operand::ArrayOperand;
 use crate::queue::LibraryCall;
 use kernel_dsl::GenericArgument;
 use kernel_dsl::prelude::*;

@@ -2,7 +2,7 @@
 //! device.
 
 use crate::Queue;
-use crate::operand::Operand;
+use crate::operand::ArrayOperand;
 use kernel_dsl::Element;
 use runtime::{BufferView, Error};
 

@@ -12,7 +12,7 @@
 pub use items::*;
 
 use super::extend::{contiguous, paged};
-use crate::operand::{Operand, refused_operand};
+use crate::operand::{ArrayOperand, refused_operand};
 use kernel_dsl::compiler::{ElementType, Scalar};
 use kernel_dsl::half::f16;
 use runtime::{BufferView, BufferViewMut, Error};
@@ -28,7 +28,7 @@ pub(super) enum Factors<R, B> {
     Blocks([B; 2]),
 }
 
-impl<R: Operand<3>, B: Operand<4>> Factors<R, B> {
+impl<R: ArrayOperand<3>, B: ArrayOperand<4>> Factors<R, B> {
     /// Rejects scales that do not belong to a cache with elements `K` and the layout `cache`.
     fn check<K: StoredElement>(&self, cache: [[usize; 4]; 2]) -> Result<(), Error> {
         let [[planes, heads, rows, elements], _] = cache;

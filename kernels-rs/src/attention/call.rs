@@ -2,14 +2,14 @@
 
 use super::cache::{Blocks, Contiguous, Factors, KvCache, Paged, Pages, Scaled, Scales, StoredElement, Unscaled};
 use super::extend::{row_elements, shared_heads};
-use super::layout::{Extent, Layout, Pass, Patterns, Qkv};
+use super::layout::{AttentionPass, BatchExtent, Layout, Patterns, Qkv};
 use super::mask::DeviceMask;
 use super::plan::{AttentionTile, ListInputs, PlanKey, PlannedSchedule, Plans, TABLE_COLUMNS};
 use super::prefill::{flash_attention, flash_attention_cached};
 use super::score::{Plain, Score};
 use super::span::{KEYS, MaskPattern, SequenceSpan, Sequences};
 use crate::access::rows_begin_at;
-use crate::operand::Operand;
+use crate::operand::ArrayOperand;
 use crate::permute::fill;
 use crate::queue::renaming_parameters;
 use crate::rowwise::plan::queue;
@@ -447,14 +447,14 @@ struct Forward<'c, 'a, 'v, 'o, 'l, T: Element, V, M, Q> {
     lse: Option<&'c mut BufferViewMut<'l, f32, 3>>,
 }
 
-impl<T: Float + GenericArgument, V: KeysAndValues<T>, M: Score + LaunchStruct, Q: Queue> Pass
+impl<T: Float + GenericArgument, V: KeysAndValues<T>, M: Score + LaunchStruct, Q: Queue> AttentionPass
     for Forward<'_, '_, '_, '_, '_, T, V, M, Q>
 {
     fn queue<P: MaskPattern + LaunchStruct, S: Sequences + LaunchStruct>(
         self,
         patterns: Patterns<P>,
         sequences: S,
-        extent: Extent,
+        extent: BatchExtent,
     ) -> Result<(), Error> {
         let Forward { attention, on, q, keys, o, lse } = self;
         let ([batch, heads, rows, width], values) = (q.extents(), keys.values());

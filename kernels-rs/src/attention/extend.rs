@@ -3,7 +3,7 @@
 use super::append::{ROW, cache_append};
 use super::cache::{BLOCK, Contiguous, Factors, KvCacheMut, Paged, Pages, StoredElement};
 use crate::dispatch::dispatch;
-use crate::operand::{Operand, refused_operand};
+use crate::operand::{ArrayOperand, refused_operand};
 use crate::queue::{LibraryCall, renaming_parameters};
 use crate::rotary::PairLayout;
 use crate::{LaunchStruct, Queue};

@@ -4,12 +4,12 @@ use super::backward::{attention_delta, attention_gradient_kv, attention_gradient
 use super::call::Attention;
 use super::debug::attention_scores;
 use super::extend::shared_heads;
-use super::layout::{Extent, Layout, Pass, Patterns, Qkv};
+use super::layout::{AttentionPass, BatchExtent, Layout, Patterns, Qkv};
 use super::score::Score;
 use super::span::{KEYS, MaskPattern, Sequences};
 use crate::access::rows_begin_at;
 use crate::dispatch::dispatch;
-use crate::operand::Operand;
+use crate::operand::ArrayOperand;
 use crate::queue::LibraryCall;
 use crate::rowwise::plan::queue;
 use crate::{LaunchStruct, Queue};
@@ -112,16 +112,16 @@ struct Backward<'c, 'a, 'v, T: Element, M, Q> {
     gradients: Gradients<'c, T>,
 }
 
-impl<T: Float + GenericArgument, M: Score + LaunchStruct, Q: Queue> Pass for Backward<'_, '_, '_, T, M, Q> {
+impl<T: Float + GenericArgument, M: Score + LaunchStruct, Q: Queue> AttentionPass for Backward<'_, '_, '_, T, M, Q> {
     fn queue<P: MaskPattern + LaunchStruct, S: Sequences + LaunchStruct>(
         self,
         patterns: Patterns<P>,
         sequences: S,
-        extent: Extent,
+        extent: BatchExtent,
     ) -> Result<(), Error> {
         let Backward { attention, on, qkv: Qkv { q, k, v }, o, d_o, lse, gradients } = self;
         let Gradients { mut d_q, mut d_k, mut d_v } = gradients;
-        let Extent { sequences: count, queries, keys } = extent;
+        let BatchExtent { sequences: count, queries, keys } = extent;
         let [batch, heads, rows, width] = q.extents();
         shared_heads(&q, &k)?;
         if batch == 0 || heads == 0 && k.extents()[1] == 0 {

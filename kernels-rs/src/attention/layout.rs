@@ -3,7 +3,7 @@
 use super::call::Attention;
 use super::score::Score;
 use super::span::{self, Dense, MaskPattern, Sequences, Whole};
-use crate::operand::Operand;
+use crate::operand::ArrayOperand;
 use crate::{LaunchStruct, Queue};
 use kernel_dsl::Element;
 use runtime::{BufferView, Error};
@@ -59,7 +59,7 @@ pub(super) struct Patterns<P> {
 
 /// The number of sequences, and the largest numbers of queries and of keys that one has.
 #[derive(Clone, Copy)]
-pub(super) struct Extent {
+pub(super) struct BatchExtent {
     pub sequences: usize,
     pub queries: usize,
     pub keys: usize,
@@ -67,13 +67,13 @@ pub(super) struct Extent {
 
 /// A pass of attention, generic over the patterns and the sequences that its kernels are compiled
 /// for.
-pub(super) trait Pass {
+pub(super) trait AttentionPass {
     /// Queues the kernels of the pass.
     fn queue<P: MaskPattern + LaunchStruct, S: Sequences + LaunchStruct>(
         self,
         patterns: Patterns<P>,
         sequences: S,
-        extent: Extent,
+        extent: BatchExtent,
     ) -> Result<(), Error>;
 }
 
@@ -85,13 +85,13 @@ impl<M: Score> Attention<'_, M> {
         on: &impl Queue,
         q: &BufferView<'_, T, 4>,
         of_keys: usize,
-        pass: impl Pass,
+        pass: impl AttentionPass,
     ) -> Result<(), Error> {
         let [batch, heads, rows, _] = q.extents();
         let every = Patterns { of_queries: Dense, of_keys: Dense };
         match (self.layout, self.mask) {
             (Layout::Dense, None) => {
-                pass.queue(every, Whole, Extent { sequences: batch, queries: rows, keys: of_keys })
+                pass.queue(every, Whole, BatchExtent { sequences: batch, queries: rows, keys: of_keys })
             }
             (Layout::Dense, Some(mask)) => {
                 let lengths = [rows, of_keys];
@@ -101,7 +101,7 @@ impl<M: Score> Attention<'_, M> {
                 let patterns = unsafe {
                     Patterns { of_queries: queries.pattern(mask.size()), of_keys: keys.pattern(mask.size()) }
                 };
-                let extent = Extent { sequences: batch, queries: rows, keys: of_keys };
+                let extent = BatchExtent { sequences: batch, queries: rows, keys: of_keys };
                 queries.reading(on, || keys.reading(on, || pass.queue(patterns, Whole, extent)))
             }
             (Layout::Padded { queries, keys }, None) => {
@@ -110,7 +110,7 @@ impl<M: Score> Attention<'_, M> {
                 // SAFETY: the launches are noted as readers of the buffers and queued before the
                 // borrow of the views ends. Both lists have an element for each sequence.
                 let sequences = unsafe { span::Padded { queries: queries.detached(), keys: keys.detached() } };
-                let extent = Extent { sequences: batch, queries: rows, keys: of_keys };
+                let extent = BatchExtent { sequences: batch, queries: rows, keys: of_keys };
                 on.reading(&queries, || on.reading(&keys, || pass.queue(every, sequences, extent)))
             }
             (Layout::Packed { queries, keys, longest }, None) => {
@@ -123,7 +123,7 @@ impl<M: Score> Attention<'_, M> {
                 // SAFETY: as for padded sequences. Each list has one element more than there are
                 // sequences.
                 let sequences = unsafe { span::Packed { queries: queries.detached(), keys: keys.detached() } };
-                let extent = Extent {
+                let extent = BatchExtent {
                     sequences: places.saturating_sub(1),
                     queries: longest[0].min(rows),
                     keys: longest[1].min(of_keys),

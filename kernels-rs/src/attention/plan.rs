@@ -1,7 +1,7 @@
 //! Schedules as tables on a device. Each is computed once.
 
-use super::schedule::{Schedule, Work};
-use super::simulation::{BlockSlots, Cost};
+use super::schedule::{Work, WorkSchedule};
+use super::simulation::{BlockCost, BlockSlots};
 use kernel_dsl::compiler::hir::Constant;
 use runtime::{Device, DeviceBuffer, Error};
 use std::collections::VecDeque;
@@ -47,8 +47,8 @@ impl AttentionTile {
             _ => &[0.45, 0.65, 0.85, 1.0],
         };
         let cost = match self.step {
-            2 => Cost { step: 2, partial_step: 0.8, begin: 0.03, part: 0.33 },
-            step => Cost { step, partial_step: 0.0, begin: 0.06, part: 1.4 },
+            2 => BlockCost { step: 2, partial_step: 0.8, begin: 0.03, part: 0.33 },
+            step => BlockCost { step, partial_step: 0.0, begin: 0.06, part: 1.4 },
         };
         BlockSlots { multiprocessors, pace, age_preference: if self.step == 2 { 0.1 } else { 0.0 }, cost }
     }
@@ -138,8 +138,8 @@ impl Plans {
             bytes: tile.height * (tile.width + 2) * size_of::<f32>(),
             scattered: seen == ListInputs::Listed,
         };
-        let Schedule { items, slots } =
-            Schedule::new(work, &tile.block_slots(self.device.facts().multiprocessors as usize));
+        let WorkSchedule { items, slots } =
+            WorkSchedule::new(work, &tile.block_slots(self.device.facts().multiprocessors as usize));
         let mut table = Vec::with_capacity(items.len() * TABLE_COLUMNS);
         for item in &items {
             let (tile, head, other) = (item.list % rows, item.list / rows % heads, item.list / rows / heads);

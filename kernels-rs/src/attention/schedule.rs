@@ -71,7 +71,7 @@ pub(super) struct Work<'a> {
 
 /// The work of a block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Item {
+pub(super) struct WorkItem {
     /// The index of the list.
     pub list: usize,
     /// The number of the list's tiles that precede the block's.
@@ -87,8 +87,8 @@ pub(super) struct Item {
 
 /// The work of all blocks, in their starting order.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Schedule {
-    pub items: Vec<Item>,
+pub(super) struct WorkSchedule {
+    pub items: Vec<WorkItem>,
     /// The number of parts that store partial results.
     pub slots: usize,
 }
@@ -110,9 +110,9 @@ impl KeySpan {
     }
 }
 
-impl Schedule {
+impl WorkSchedule {
     /// Returns the fastest schedule found for these slots.
-    pub fn new(work: Work<'_>, places: &BlockSlots) -> Schedule {
+    pub fn new(work: Work<'_>, places: &BlockSlots) -> WorkSchedule {
         let whole: Vec<_> = (0..work.lists.len())
             .map(|list| KeySpan { tiles: work.lists[list], list, before: 0, cut: false })
             .collect();
@@ -134,12 +134,12 @@ impl Schedule {
             quicker(with_second_round_reversed(longest, places), 1.0);
             divisions(&whole, work.rows, places).for_each(|pieces| quicker(pieces, 1.0 / MAX_CUT_TIME));
         }
-        Schedule::numbered(best)
+        WorkSchedule::numbered(best)
     }
 
     /// Returns the schedule of these pieces, with the parts of each list numbered by their first
     /// tile.
-    fn numbered(pieces: Vec<KeySpan>) -> Schedule {
+    fn numbered(pieces: Vec<KeySpan>) -> WorkSchedule {
         let mut cut: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
         for piece in pieces.iter().filter(|p| p.cut) {
             cut.entry(piece.list).or_default().push(piece.before);
@@ -153,11 +153,11 @@ impl Schedule {
         let item = |KeySpan { tiles, list, before, .. }: KeySpan| match (cut.get(&list), first.get(&list)) {
             (Some(begins), Some(slot)) => {
                 let part = begins.partition_point(|b| *b < before);
-                Item { list, before, tiles, part, parts: begins.len(), slot: *slot }
+                WorkItem { list, before, tiles, part, parts: begins.len(), slot: *slot }
             }
-            _ => Item { list, before, tiles, part: 0, parts: 0, slot: 0 },
+            _ => WorkItem { list, before, tiles, part: 0, parts: 0, slot: 0 },
         };
-        Schedule { items: pieces.into_iter().map(item).collect(), slots }
+        WorkSchedule { items: pieces.into_iter().map(item).collect(), slots }
     }
 }
 
@@ -320,15 +320,15 @@ mod tests {
         (1..=tiles).collect::<Vec<_>>().repeat(heads)
     }
 
-    fn schedule(lists: &[usize], rows: usize, places: &BlockSlots) -> Schedule {
-        let schedule = Schedule::new(Work { lists, rows, bytes: 64 * 130 * 4, scattered: false }, places);
+    fn schedule(lists: &[usize], rows: usize, places: &BlockSlots) -> WorkSchedule {
+        let schedule = WorkSchedule::new(Work { lists, rows, bytes: 64 * 130 * 4, scattered: false }, places);
         covers(&schedule, lists);
         schedule
     }
 
     /// Asserts that the parts cover each list once, are numbered in order, and store their results
     /// in adjacent slots that no other part uses.
-    fn covers(schedule: &Schedule, lists: &[usize]) {
+    fn covers(schedule: &WorkSchedule, lists: &[usize]) {
         let mut slots = Vec::new();
         for (list, length) in lists.iter().enumerate() {
             let mut parts: Vec<_> = schedule.items.iter().filter(|item| item.list == list).collect();
@@ -349,7 +349,7 @@ mod tests {
         assert_eq!(slots, (0..schedule.slots).collect::<Vec<_>>());
     }
 
-    fn time(schedule: &Schedule, places: &BlockSlots) -> f64 {
+    fn time(schedule: &WorkSchedule, places: &BlockSlots) -> f64 {
         places.ends(schedule.items.iter().map(|i| places.cost.of(i.tiles, i.parts > 0)), f64::INFINITY)
     }
 
@@ -370,7 +370,7 @@ mod tests {
             .collect();
         let mut ways = 0;
         for pieces in divisions(&whole, 4, &small) {
-            covers(&Schedule::numbered(pieces), &lists);
+            covers(&WorkSchedule::numbered(pieces), &lists);
             ways += 1;
         }
         assert!(ways > 40, "{ways}");
@@ -418,8 +418,10 @@ mod tests {
     #[test]
     fn partial_results_stay_within_the_limit_of_memory() {
         let lists = [32; 512];
-        let Schedule { slots, .. } =
-            Schedule::new(Work { lists: &lists, rows: 32, bytes: MAX_PARTIAL_BYTES / 100, scattered: false }, &H200);
+        let WorkSchedule { slots, .. } = WorkSchedule::new(
+            Work { lists: &lists, rows: 32, bytes: MAX_PARTIAL_BYTES / 100, scattered: false },
+            &H200,
+        );
         assert!(slots <= 100, "{slots}");
     }
 }

@@ -13,7 +13,7 @@ use std::collections::BinaryHeap;
 
 /// The cost of a block's work, in steps.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub(super) struct Cost {
+pub(super) struct BlockCost {
     /// Tiles of keys of a step.
     pub step: usize,
     /// The cost of an incomplete step.
@@ -25,7 +25,7 @@ pub(super) struct Cost {
     pub part: f64,
 }
 
-impl Cost {
+impl BlockCost {
     /// Returns the cost of `tiles` tiles of keys, which are a part of a list or a whole list.
     pub fn of(self, tiles: usize, part: bool) -> f64 {
         let some = if tiles.is_multiple_of(self.step) { 0.0 } else { self.partial_step };
@@ -43,7 +43,7 @@ pub(super) struct BlockSlots {
     /// How strongly older blocks are preferred. At 0 all blocks have equal rates. At 1 a block only
     /// gets the rate that the multiprocessor gains over the older blocks alone.
     pub age_preference: f64,
-    pub cost: Cost,
+    pub cost: BlockCost,
 }
 
 /// Durations and amounts of work below this count as 0.
@@ -145,7 +145,7 @@ impl BlockSlots {
 mod tests {
     use super::*;
 
-    const FREE: Cost = Cost { step: 1, partial_step: 0.0, begin: 0.0, part: 0.0 };
+    const FREE: BlockCost = BlockCost { step: 1, partial_step: 0.0, begin: 0.0, part: 0.0 };
 
     fn places(multiprocessors: usize, pace: &'static [f64]) -> BlockSlots {
         BlockSlots { multiprocessors, pace, age_preference: 0.1, cost: FREE }

@@ -4,7 +4,7 @@ use super::cache::{Blocks, Contiguous, Factors, KvCache, Paged, Pages, Scaled, S
 use super::decode::flash_decode;
 use super::extend::{row_elements, shared_heads};
 use crate::access::rows_begin_at;
-use crate::operand::Operand;
+use crate::operand::ArrayOperand;
 use crate::queue::renaming_parameters;
 use crate::rowwise::plan::queue;
 use crate::{LaunchStruct, Queue, QueueMemory};

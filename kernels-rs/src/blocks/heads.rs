@@ -16,7 +16,7 @@
 use super::cache::{Cache, Tokens};
 use crate::Queue;
 use crate::dispatch::dispatch;
-use crate::operand::Operand;
+use crate::operand::ArrayOperand;
 use crate::queue::LibraryCall;
 use crate::rowwise::moments::{moments, plain, scale_for};
 use kernel_dsl::GenericArgument;

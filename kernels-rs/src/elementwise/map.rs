@@ -5,7 +5,7 @@ use super::maps::{map_1, map_2, map_3};
 use crate::Queue;
 use crate::axes::{Axes, in_pieces, in_pieces_mut, padded, pieces_are_contiguous, pieces_are_contiguous_mut, widest};
 use crate::dispatch::dispatch;
-use crate::operand::Operand;
+use crate::operand::ArrayOperand;
 use crate::queue::{LibraryCall, renaming_parameters};
 use kernel_dsl::{DeviceFn, Float, GenericArgument};
 use runtime::{BufferStrided, BufferStridedMut, Error};

@@ -8,7 +8,7 @@ use super::tuned::{ProductShape, TunedPlans};
 use crate::access::rows_begin_at;
 use crate::dispatch::dispatch;
 use crate::fold::MAX_ALONG;
-use crate::operand::{COUNTER_OVERRUN, Operand};
+use crate::operand::{ArrayOperand, COUNTER_OVERRUN};
 use crate::queue::LibraryCall;
 use crate::{LaunchStruct, Queue};
 use kernel_dsl::{Float, GenericArgument};

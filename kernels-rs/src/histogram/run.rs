@@ -5,7 +5,7 @@ use super::kernels::{count_global, count_shared};
 use crate::Queue;
 use crate::axes::{pieces_are_contiguous, widest};
 use crate::dispatch::dispatch;
-use crate::operand::Operand;
+use crate::operand::ArrayOperand;
 use crate::permute::fill;
 use crate::queue::{LibraryCall, renaming_parameters};
 use kernel_dsl::GenericArgument;

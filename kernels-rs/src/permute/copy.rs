@@ -5,7 +5,7 @@ use super::tiles::transpose_tiles;
 use crate::Queue;
 use crate::axes::{Axes, in_pieces, in_pieces_mut, padded, pieces_are_contiguous, pieces_are_contiguous_mut, widest};
 use crate::dispatch::dispatch;
-use crate::operand::Operand;
+use crate::operand::ArrayOperand;
 use crate::queue::LibraryCall;
 use kernel_dsl::launcher::ValueArgument;
 use kernel_dsl::{GenericArgument, Number};

@@ -4,7 +4,7 @@ use super::rows::div_rem;
 use crate::Queue;
 use crate::axes::{pieces_are_contiguous, pieces_are_contiguous_mut, widest};
 use crate::dispatch::dispatch;
-use crate::operand::Operand;
+use crate::operand::ArrayOperand;
 use crate::queue::LibraryCall;
 use kernel_dsl::GenericArgument;
 use kernel_dsl::prelude::*;

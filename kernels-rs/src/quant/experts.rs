@@ -2,12 +2,12 @@
 
 use super::plan::{QuantPlan, QuantTile};
 use super::routing::{combine, count_routes, place_routes, route};
-use super::weighted::{Activations, Rows};
+use super::weighted::{ActivationRows, Activations};
 use super::weights::Weights;
 use crate::access::rows_are_whole;
 use crate::dispatch::dispatch;
 use crate::gemm::epilogue::{Epilogue, Identity};
-use crate::operand::Operand;
+use crate::operand::ArrayOperand;
 use crate::queue::LibraryCall;
 use crate::with_format;
 use crate::{LaunchStruct, Queue, QueueMemory};
@@ -158,13 +158,13 @@ impl Routes {
             )?;
         }
         let plan = Some(tile.map_or(QuantPlan::Few, |tile| QuantPlan::Tiles(tile, 1)));
-        Ok(ExpertRows { rows, plan, order: Some(Order { order, groups, places }), routes: self })
+        Ok(ExpertRows { rows, plan, order: Some(ExpertOrder { order, groups, places }), routes: self })
     }
 }
 
 /// Rows ordered by expert.
 #[derive(Debug)]
-struct Order {
+struct ExpertOrder {
     /// The route of each row, or −1.
     order: QueueMemory<i32>,
     /// The expert of each group of 8 rows, or −1.
@@ -183,7 +183,7 @@ pub struct ExpertRows {
     rows: usize,
     /// The groups of rows, if rows are ordered by expert. `None` if there is a row for each route.
     plan: Option<QuantPlan>,
-    order: Option<Order>,
+    order: Option<ExpertOrder>,
     routes: Routes,
 }
 
@@ -251,7 +251,7 @@ impl ExpertRows {
         let none = on.scratch::<i32>(0)?;
         let by_route = if of_tokens { order.order.view([self.rows])? } else { none.view([0])? };
         let x = Activations::quantize_ordered(on, x, self.rows, 8, &by_route, chosen)?;
-        let rows = Rows { x: &x, experts: order.groups.view([self.rows / 8])?, whole: false };
+        let rows = ActivationRows { x: &x, experts: order.groups.view([self.rows / 8])?, whole: false };
         with_format!(weights.format(), F => match plan {
             QuantPlan::Few => weights.queue_few_rows::<T, Identity, F>(on, &rows, y, Identity),
             QuantPlan::Tiles(tile, splits) => weights.tiles::<T, Identity, F>(on, tile, splits, &rows, y, Identity),

@@ -6,7 +6,7 @@ use crate::LaunchStruct;
 use crate::Queue;
 use crate::access::rows_are_whole;
 use crate::gemm::epilogue::{Epilogue, Identity};
-use crate::operand::{COUNTER_OVERRUN, Operand};
+use crate::operand::{ArrayOperand, COUNTER_OVERRUN};
 use crate::queue::LibraryCall;
 use kernel_dsl::{Element, GenericArgument};
 use runtime::{BufferView, BufferViewMut, Error};
@@ -178,31 +178,31 @@ impl Igemm {
         }
         let width = self.width(a, b, c);
         match (width, self.transpose_a, self.transpose_b) {
-            (Width::Quads, false, false) => self.chosen::<C, E, 16, false, false>(on, a, b, c, epilogue),
-            (Width::Quads, false, true) => self.chosen::<C, E, 16, false, true>(on, a, b, c, epilogue),
-            (Width::Quads, true, false) => self.chosen::<C, E, 16, true, false>(on, a, b, c, epilogue),
-            (Width::Quads, true, true) => self.chosen::<C, E, 16, true, true>(on, a, b, c, epilogue),
-            (Width::Words, false, false) => self.chosen::<C, E, 4, false, false>(on, a, b, c, epilogue),
-            (Width::Words, false, true) => self.chosen::<C, E, 4, false, true>(on, a, b, c, epilogue),
-            (Width::Words, true, false) => self.chosen::<C, E, 4, true, false>(on, a, b, c, epilogue),
-            (Width::Words, true, true) => self.chosen::<C, E, 4, true, true>(on, a, b, c, epilogue),
-            (Width::Bytes, false, false) => self.bytewise::<C, E, false, false>(on, a, b, c, epilogue),
-            (Width::Bytes, false, true) => self.bytewise::<C, E, false, true>(on, a, b, c, epilogue),
-            (Width::Bytes, true, false) => self.bytewise::<C, E, true, false>(on, a, b, c, epilogue),
-            (Width::Bytes, true, true) => self.bytewise::<C, E, true, true>(on, a, b, c, epilogue),
+            (AccessWidth::Quads, false, false) => self.chosen::<C, E, 16, false, false>(on, a, b, c, epilogue),
+            (AccessWidth::Quads, false, true) => self.chosen::<C, E, 16, false, true>(on, a, b, c, epilogue),
+            (AccessWidth::Quads, true, false) => self.chosen::<C, E, 16, true, false>(on, a, b, c, epilogue),
+            (AccessWidth::Quads, true, true) => self.chosen::<C, E, 16, true, true>(on, a, b, c, epilogue),
+            (AccessWidth::Words, false, false) => self.chosen::<C, E, 4, false, false>(on, a, b, c, epilogue),
+            (AccessWidth::Words, false, true) => self.chosen::<C, E, 4, false, true>(on, a, b, c, epilogue),
+            (AccessWidth::Words, true, false) => self.chosen::<C, E, 4, true, false>(on, a, b, c, epilogue),
+            (AccessWidth::Words, true, true) => self.chosen::<C, E, 4, true, true>(on, a, b, c, epilogue),
+            (AccessWidth::Bytes, false, false) => self.bytewise::<C, E, false, false>(on, a, b, c, epilogue),
+            (AccessWidth::Bytes, false, true) => self.bytewise::<C, E, false, true>(on, a, b, c, epilogue),
+            (AccessWidth::Bytes, true, false) => self.bytewise::<C, E, true, false>(on, a, b, c, epilogue),
+            (AccessWidth::Bytes, true, true) => self.bytewise::<C, E, true, true>(on, a, b, c, epilogue),
         }
     }
 
     /// Returns the widest access that all matrices allow. If K runs down the columns of a matrix,
     /// four bytes of a row are read at once.
-    fn width<C: Output>(self, a: Quantized<'_>, b: Quantized<'_>, c: &BufferViewMut<'_, C, 3>) -> Width {
+    fn width<C: Output>(self, a: Quantized<'_>, b: Quantized<'_>, c: &BufferViewMut<'_, C, 3>) -> AccessWidth {
         let fours = rows_are_whole(a.values, 4) && rows_are_whole(b.values, 4) && rows_are_whole(c, 4);
         let quads =
             (self.transpose_a || rows_are_whole(a.values, 16)) && (!self.transpose_b || rows_are_whole(b.values, 16));
         match (fours, quads) {
-            (true, true) => Width::Quads,
-            (true, false) => Width::Words,
-            (false, _) => Width::Bytes,
+            (true, true) => AccessWidth::Quads,
+            (true, false) => AccessWidth::Words,
+            (false, _) => AccessWidth::Bytes,
         }
     }
 
@@ -323,7 +323,7 @@ fn check_list<T: Element>(
 
 /// The width of the accesses to all matrices.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Width {
+enum AccessWidth {
     /// 16 bytes along K.
     Quads,
     /// 4 bytes.

@@ -2,7 +2,7 @@
 
 use super::affine::{affine_fit, dequantize_affine, extremes, quantize_affine};
 use crate::access::rows_are_whole;
-use crate::operand::Operand;
+use crate::operand::ArrayOperand;
 use crate::queue::LibraryCall;
 use crate::{Queue, QueueMemory};
 use kernel_dsl::{Float, GenericArgument};
@@ -120,7 +120,7 @@ impl Affine {
     }
 
     /// Rejects a matrix with another number of rows than scales, if there are several scales.
-    fn of_rows(&self, matrix: &impl Operand<2>) -> Result<(), Error> {
+    fn of_rows(&self, matrix: &impl ArrayOperand<2>) -> Result<(), Error> {
         let ([[rows, _], _], n, zeros) = (matrix.layout(), self.scale.len(), self.zero.len());
         if (n == 1 || n == rows) && zeros == n {
             return Ok(());

@@ -11,7 +11,7 @@ use crate::access::rows_are_whole;
 use crate::activation::swiglu;
 use crate::dispatch::dispatch;
 use crate::gemm::epilogue::{Epilogue, Identity};
-use crate::operand::Operand;
+use crate::operand::ArrayOperand;
 use crate::queue::LibraryCall;
 use crate::rowwise::plan::queue;
 use crate::rowwise::{Added, Norm};
@@ -141,7 +141,7 @@ impl Weights {
             return Err(y.refused_operand(why));
         }
         let dense = on.scratch::<i32>(0)?;
-        let rows = Rows { x, experts: dense.view([0])?, whole: true };
+        let rows = ActivationRows { x, experts: dense.view([0])?, whole: true };
         with_format!(self.format(), F => match plan {
             QuantPlan::Few => self.queue_few_rows::<T, E, F>(on, &rows, y, epilogue),
             QuantPlan::Tiles(_, splits) if splits == 0 || x.room != 8 => {
@@ -208,7 +208,7 @@ impl Weights {
     >(
         &self,
         on: &impl Queue,
-        rows: &Rows<'_>,
+        rows: &ActivationRows<'_>,
         y: &mut BufferViewMut<'_, T, 2>,
         epilogue: E,
     ) -> Result<(), Error> {
@@ -260,7 +260,7 @@ impl Weights {
         on: &impl Queue,
         tile: QuantTile,
         splits: usize,
-        rows: &Rows<'_>,
+        rows: &ActivationRows<'_>,
         y: &mut BufferViewMut<'_, T, 2>,
         epilogue: E,
     ) -> Result<(), Error> {
@@ -283,7 +283,7 @@ impl Weights {
         on: &impl Queue,
         (tile, splits): (QuantTile, usize),
         lent: &QueuedPlanes,
-        rows: &Rows<'_>,
+        rows: &ActivationRows<'_>,
         y: &mut BufferViewMut<'_, T, 2>,
         epilogue: E,
     ) -> Result<(), Error> {
@@ -324,7 +324,7 @@ impl Weights {
 }
 
 /// Rows of activations, and the matrix that multiplies them.
-pub(super) struct Rows<'a> {
+pub(super) struct ActivationRows<'a> {
     pub(super) x: &'a Activations,
     /// The number of an expert for each group of rows, or nothing.
     pub(super) experts: BufferView<'a, i32, 1>,

@@ -5,7 +5,7 @@ use super::formats::host::Ggml;
 use super::formats::{self, host};
 use super::repack::{dequantize, quantize_q4, quantize_q8, repack, repack_rows};
 use crate::access::rows_are_whole;
-use crate::operand::Operand;
+use crate::operand::ArrayOperand;
 use crate::queue::{LibraryCall, Queue, SharedBuffer, renaming_parameters};
 use kernel_dsl::{Float, GenericArgument};
 use runtime::{BufferView, BufferViewMut, Device, DeviceBuffer, Error};

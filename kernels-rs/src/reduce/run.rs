@@ -4,7 +4,7 @@ use super::Monoid;
 use super::kernels::{join_columns, join_parts, reduce_columns, reduce_parts, reduce_rows};
 use crate::axes::{pieces_are_contiguous, widest};
 use crate::dispatch::dispatch;
-use crate::operand::Operand;
+use crate::operand::ArrayOperand;
 use crate::parts::chunk;
 use crate::queue::LibraryCall;
 use crate::{Queue, QueueMemory};

@@ -3,7 +3,7 @@
 use super::kernels::{MAX_PAIRS, rotate, rotate_in_place};
 use crate::axes::{pieces_are_contiguous, widest};
 use crate::dispatch::dispatch;
-use crate::operand::{Operand, refused_operand};
+use crate::operand::{ArrayOperand, refused_operand};
 use crate::queue::LibraryCall;
 use crate::{Queue, QueueMemory};
 use kernel_dsl::{Float, GenericArgument};

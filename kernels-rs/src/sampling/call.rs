@@ -8,7 +8,7 @@ use super::top::{likeliest_of_parts, sample_top};
 use crate::Queue;
 use crate::access::rows_begin_at;
 use crate::fold::MAX_ALONG;
-use crate::operand::Operand;
+use crate::operand::ArrayOperand;
 use crate::queue::LibraryCall;
 use crate::rowwise::plan::queue;
 use kernel_dsl::compiler::hir::Constant;

@@ -5,7 +5,7 @@ use super::kernels::{scan_linked, scan_rows};
 use crate::Queue;
 use crate::axes::{pieces_are_contiguous, pieces_are_contiguous_mut};
 use crate::dispatch::dispatch;
-use crate::operand::Operand;
+use crate::operand::ArrayOperand;
 use crate::parts::chunk;
 use crate::permute::fill;
 use crate::queue::LibraryCall;

@@ -4,7 +4,7 @@ use super::plan::{Team, queue, wide};
 use super::{Norm, Softmax};
 use crate::Queue;
 use crate::access::rows_begin_at;
-use crate::operand::{Operand, check_optional};
+use crate::operand::{ArrayOperand, check_optional};
 use crate::queue::LibraryCall;
 use crate::rowwise::backward::{norm_backward, norm_columns, norm_columns_sum, softmax_backward};
 use kernel_dsl::compiler::hir::Constant;

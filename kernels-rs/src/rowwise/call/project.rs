@@ -8,7 +8,7 @@ use crate::elementwise::gate;
 use crate::gemm::Gemm;
 use crate::gemm::epilogue::{Bias, Epilogue, Identity};
 use crate::gemm::normed::gemv_normed;
-use crate::operand::Operand;
+use crate::operand::ArrayOperand;
 use crate::queue::{LibraryCall, renaming_parameters};
 use crate::{LaunchStruct, QueueMemory};
 use kernel_dsl::{DeviceFn, Float, GenericArgument};

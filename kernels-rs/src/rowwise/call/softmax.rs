@@ -3,7 +3,7 @@
 use super::plan::{Team, queue, wide};
 use crate::Queue;
 use crate::access::rows_begin_at;
-use crate::operand::{Operand, check_optional};
+use crate::operand::{ArrayOperand, check_optional};
 use crate::rowwise::softmax::softmax_rows;
 use kernel_dsl::compiler::hir::Constant;
 use kernel_dsl::{Float, GenericArgument};
