@@ -1,9 +1,9 @@
 //! Names of types. No new type has a bare noun that fits every module as its name, such as `Kind`.
-//! No name denotes two public types of the workspace.
+//! No name denotes two types of the libraries, public or private.
 //!
 //! A type with such a name is found neither by a search nor in the documentation. The name of a new
 //! type has a noun of its domain: `AllocationKind`. `NAMES` lists the types that still have a bare
-//! noun. `GROUPS` lists the names that several public types share, with the reason.
+//! noun. `GROUPS` lists the names that several types share, with the reason.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -24,11 +24,7 @@ const NAMES: [(&str, Option<&str>); 11] = [
     ("State", None),
 ];
 
-/// The most types of the libraries that share a name, each in a separate crate. At most one of them
-/// is public, unless the name is in one of the [`GROUPS`].
-const MAX_TYPES_OF_A_NAME: usize = 4;
-
-/// Public types that share a name because they are forms of one thing.
+/// Types that share a name because they are forms of one thing.
 struct NameGroup {
     /// The reason why a reader expects one name.
     reason: &'static str,
@@ -42,7 +38,7 @@ struct NameGroup {
 /// The folder of a group whose types may be anywhere.
 const ANYWHERE: &str = "";
 
-/// The names that public types share. A name is in one group only.
+/// The names that types share. A name is in one group only.
 const GROUPS: [NameGroup; 5] = [
     NameGroup {
         reason: "the forms of a program: as written, checked, in the IR, in PTX, and decoded by an interpreter",
@@ -103,6 +99,8 @@ const GROUPS: [NameGroup; 5] = [
             "Checks",
             "Code",
             "Copies",
+            "Decoder",
+            "InFlightCopy",
             "Inline",
             "Launch",
             "Machine",
@@ -110,6 +108,7 @@ const GROUPS: [NameGroup; 5] = [
             "Options",
             "Outcome",
             "Pc",
+            "Running",
             "Unsupported",
             "Warp",
         ],
@@ -117,7 +116,7 @@ const GROUPS: [NameGroup; 5] = [
     NameGroup {
         reason: "objects of the CUDA driver: in the driver on the CPU, for users of the runtime, and in Python",
         folders: &["runtime/cuda-on-cpu/src/", "runtime/devices/src/", "runtime/python/src/"],
-        names: &["Event", "Graph", "Node", "Stream"],
+        names: &["Context", "Event", "Graph", "Library", "Node", "Stream"],
     },
     NameGroup {
         reason: "units of code: a kernel and a module, in Rust, in PTX, in the driver and in Python",
@@ -138,10 +137,6 @@ const GROUPS: [NameGroup; 5] = [
     },
 ];
 
-/// The compiler's forms of a program. Each has a type for one construct: a block as written, as
-/// checked, and in the IR.
-const PROGRAM_FORMS: [&str; 4] = ["syntax", "hir", "ir", "ptx"];
-
 /// Returns the name of the type that a line of code defines.
 fn defined(line: &str) -> Option<&str> {
     let line = line.trim_start();
@@ -149,7 +144,7 @@ fn defined(line: &str) -> Option<&str> {
         Some(rest) => rest.strip_prefix('(').and_then(|rest| rest.split_once(')')).map_or(rest, |(_, rest)| rest),
         None => line,
     };
-    let kinds = ["struct ", "enum ", "union ", "trait ", "type "];
+    let kinds = ["struct ", "enum ", "union ", "trait ", "unsafe trait ", "type "];
     let name = kinds.iter().find_map(|kind| line.trim_start().strip_prefix(kind))?;
     // A macro's definition of `$name` has no name yet.
     name.split(|c: char| !c.is_alphanumeric() && c != '_').next().filter(|name| !name.is_empty())
@@ -159,15 +154,6 @@ fn defined(line: &str) -> Option<&str> {
 fn is_library(file: &str) -> bool {
     let aside = ["tests", "examples", "benches", "templates", "guide", "compile_fail"];
     !file.split('/').any(|folder| aside.contains(&folder))
-}
-
-/// Returns the crate of a file, and for the compiler also the form of the program that the file
-/// belongs to.
-fn namespace(file: &str) -> (&str, &str) {
-    let (library, path) = file.split_once("/src/").unwrap_or((file, ""));
-    let folder = path.split(['/', '.']).next().unwrap_or_default();
-    let is_form = library == "kernel-dsl/compiler" && PROGRAM_FORMS.contains(&folder);
-    (library, if is_form { folder } else { "" })
 }
 
 /// Returns each source with its path from the root.
@@ -188,10 +174,8 @@ fn sources() -> Vec<(String, String)> {
 /// A definition of a type.
 struct TypeDefinition {
     file: String,
-    /// Whether the type is defined in a function, a unit test or an inline module.
-    is_indented: bool,
-    /// Whether the type is `pub` without a restriction.
-    is_public: bool,
+    /// Whether the type is a private one of a function, a unit test or an inline module.
+    is_local: bool,
 }
 
 /// Returns the definitions of types by name.
@@ -204,8 +188,7 @@ fn types() -> BTreeMap<String, Vec<TypeDefinition>> {
             if let Some(name) = defined(line).filter(|_| !is_associated(line)) {
                 let definition = TypeDefinition {
                     file: file.clone(),
-                    is_indented: line.starts_with(' '),
-                    is_public: line.trim_start().starts_with("pub "),
+                    is_local: line.starts_with(' ') && !line.trim_start().starts_with("pub "),
                 };
                 types.entry(name.to_string()).or_default().push(definition);
             }
@@ -224,7 +207,13 @@ fn nouns_of_every_module_name_no_further_type() {
     }
 }
 
-/// Returns what is wrong with the public types of a name, if anything.
+/// Returns the files of the types that other modules of the libraries may name.
+fn library_files(definitions: &[TypeDefinition]) -> Vec<&str> {
+    let library = definitions.iter().filter(|definition| !definition.is_local && is_library(&definition.file));
+    library.map(|definition| definition.file.as_str()).collect()
+}
+
+/// Returns what is wrong with the types of a name, if anything.
 fn wrongly_shared(name: &str, files: &[&str]) -> Option<String> {
     if files.len() < 2 {
         return None;
@@ -232,7 +221,7 @@ fn wrongly_shared(name: &str, files: &[&str]) -> Option<String> {
     let advice = "give all but the most central one a noun of their domain, such as `TextureLocation`";
     let Some(group) = GROUPS.iter().find(|group| group.names.contains(&name)) else {
         return Some(format!(
-            "public types named `{name}`: {advice}. If they are forms of one thing, add the name to a group of \
+            "types named `{name}`: {advice}. If they are forms of one thing, add the name to a group of \
              `GROUPS` in tests/tests/documentation/type_names.rs. {files:?}"
         ));
     };
@@ -245,7 +234,7 @@ fn wrongly_shared(name: &str, files: &[&str]) -> Option<String> {
     let are_in_group = folders.iter().all(Option::is_some) && folders.windows(2).all(|pair| pair[0] != pair[1]);
     (!are_in_group).then(|| {
         format!(
-            "public types named `{name}`: the name belongs to {}. Each of these folders has one: {:?}. For the \
+            "types named `{name}`: the name belongs to {}. Each of these folders has one: {:?}. For the \
              others, {advice}. {files:?}",
             group.reason, group.folders
         )
@@ -253,22 +242,9 @@ fn wrongly_shared(name: &str, files: &[&str]) -> Option<String> {
 }
 
 #[test]
-fn few_types_share_a_name() {
-    let mut wrong = Vec::new();
-    for (name, definitions) in types() {
-        let library = || definitions.iter().filter(|definition| is_library(&definition.file));
-        let public: Vec<&str> = library().filter(|found| found.is_public).map(|found| &found.file[..]).collect();
-        wrong.extend(wrongly_shared(&name, &public));
-        // Private types of functions and unit tests are indented, and seen nowhere else.
-        let shared: Vec<&str> = library().filter(|found| !found.is_indented).map(|found| &found.file[..]).collect();
-        let mut namespaces: Vec<_> = shared.iter().map(|file| namespace(file)).collect();
-        namespaces.sort_unstable();
-        let are_apart = namespaces.windows(2).all(|pair| pair[0] != pair[1]);
-        let allowed = are_apart && shared.len() <= MAX_TYPES_OF_A_NAME || matches!(&name[..], "Error" | "Result");
-        if !allowed {
-            wrong.push(format!("types named `{name}`: give some of them a noun of their domain: {shared:?}"));
-        }
-    }
+fn each_name_denotes_one_type() {
+    let wrong: Vec<_> =
+        types().iter().filter_map(|(name, found)| wrongly_shared(name, &library_files(found))).collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
@@ -277,8 +253,7 @@ fn groups_list_only_shared_names() {
     let types = types();
     let mut unused = Vec::new();
     for name in GROUPS.iter().flat_map(|group| group.names) {
-        let found = types.get(*name).into_iter().flatten();
-        if found.filter(|found| found.is_public && is_library(&found.file)).count() < 2 {
+        if types.get(*name).is_none_or(|found| library_files(found).len() < 2) {
             unused.push(name);
         }
         assert_eq!(GROUPS.iter().filter(|group| group.names.contains(name)).count(), 1, "`{name}` is in one group");
@@ -368,7 +343,7 @@ fn constants_have_a_noun() {
 fn definitions_are_found() {
     assert_eq!(defined("pub(crate) struct Kind<'a> {"), Some("Kind"));
     assert_eq!(defined("    enum State { A }"), Some("State"));
-    assert_eq!(defined("pub trait Source: Copy {"), Some("Source"));
+    assert_eq!(defined("pub unsafe trait Source: Copy {"), Some("Source"));
     assert_eq!(defined("impl Kind {"), None);
     assert_eq!(defined("pub struct Q4_0;"), Some("Q4_0"));
     assert_eq!(defined("pub struct $name;"), None);
