@@ -196,7 +196,7 @@ pub(super) fn step(tokens: TokenStream) -> syn::Result<TokenStream> {
 }
 
 /// Returns the macro that calls the end of the chain for everything but the macros.
-pub(super) fn rest(facade: &Path, libraries: &[LitByteStr], identity: u64) -> TokenStream {
+pub(super) fn rest_macro(facade: &Path, libraries: &[LitByteStr], identity: u64) -> TokenStream {
     quote! {
         macro_rules! rest_of_item {
             (any() => { $rest:ident ! { $($state:tt)* } } $($never:tt)*) => {

@@ -1,7 +1,7 @@
 //! The functions that launch a kernel, typed by its parameters.
 
 use super::namespace::{Stage, at_name, where_device_types};
-use super::respan;
+use super::with_span;
 use crate::syntax::BlockExtent;
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
@@ -188,7 +188,7 @@ impl<'a> LaunchParameter<'a> {
                 let first = places.next().unwrap_or_else(Span::call_site);
                 let last = places.last().unwrap_or(first);
                 let lifetime = Lifetime::new(LIFETIME, first);
-                let open = respan(quote!(#facade::launcher::#argument), first);
+                let open = with_span(quote!(#facade::launcher::#argument), first);
                 let close = quote_spanned!(last=> >);
                 quote!(#name: impl #open < #lifetime, #(#arguments),* #close)
             }

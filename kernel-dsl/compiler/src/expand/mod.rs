@@ -272,7 +272,7 @@ fn finish_device(
             let library = serial::encode_library(&checked.hir);
             let export = export::complete(item, &library, chain.part);
             if chain.part == ExpansionPart::Exports {
-                let rest = beside::rest(facade, chain.libraries, parsed.hash);
+                let rest = beside::rest_macro(facade, chain.libraries, parsed.hash);
                 return quote!(#export #rest);
             }
             let witness = witness::agreement(item, facade, &checked.locals, &checked.prelude);
@@ -297,7 +297,7 @@ fn failed_device(
 ) -> TokenStream {
     let export = export::failed(item, chain.part);
     if chain.part == ExpansionPart::Exports {
-        let rest = beside::rest(facade, chain.libraries, parsed.hash);
+        let rest = beside::rest_macro(facade, chain.libraries, parsed.hash);
         return quote!(#export #rest);
     }
     let value = value.then(|| module::function_type(item, facade, parsed.hash, &[], chain.part));
@@ -429,10 +429,10 @@ fn conditions(attributes: &[syn::Attribute]) -> TokenStream {
 }
 
 /// Returns the tokens with another span.
-fn respan(tokens: TokenStream, span: Span) -> TokenStream {
+fn with_span(tokens: TokenStream, span: Span) -> TokenStream {
     let at = |token| {
         let mut token = match token {
-            TokenTree::Group(g) => TokenTree::Group(Group::new(g.delimiter(), respan(g.stream(), span))),
+            TokenTree::Group(g) => TokenTree::Group(Group::new(g.delimiter(), with_span(g.stream(), span))),
             other => other,
         };
         token.set_span(span);

@@ -118,7 +118,7 @@ fn finish(
                 export::named(item, &bytes.unwrap_or_default(), chain.part)
             })
             .collect();
-        let rest = beside::rest(facade, chain.libraries, module.hash);
+        let rest = beside::rest_macro(facade, chain.libraries, module.hash);
         return quote!(#exports #rest);
     }
     let agreed = checked.functions.iter().map(|(f, c)| witness::agreement(f, facade, &c.locals, &c.prelude));
@@ -171,7 +171,7 @@ fn with_errors(facade: &Path, item: &Item, hash: u64, errors: TokenStream, chain
     let exports = failed(item, chain.part);
     match chain.part {
         ExpansionPart::Exports => {
-            let rest = beside::rest(facade, chain.libraries, hash);
+            let rest = beside::rest_macro(facade, chain.libraries, hash);
             quote!(#exports #rest)
         }
         ExpansionPart::Whole | ExpansionPart::Rest { .. } => quote!(#errors #exports),

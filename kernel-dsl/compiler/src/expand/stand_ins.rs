@@ -9,7 +9,7 @@
 //! repeat count of an array: rustc checks that count under the assumptions of the function, and
 //! evaluates the count when it checks the function.
 
-use super::respan;
+use super::with_span;
 use crate::check::{Diagnostic, ReportedBy};
 use proc_macro2::{Group, Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote, quote_spanned};
@@ -70,7 +70,7 @@ impl<'g> StandIns<'g> {
         Some(match &self.generics.params[index] {
             GenericParam::Type(_) => {
                 let any = quote!(#facade::__private::Any<#lifetime, #index>);
-                respan(any, parameter.span())
+                with_span(any, parameter.span())
             }
             GenericParam::Const(c) if matches!(&c.ty, syn::Type::Path(p) if p.path.is_ident("bool")) => quote!(false),
             GenericParam::Const(_) => quote!(1),

@@ -13,7 +13,7 @@
 use super::copy::copy_without_lints;
 use super::launch::parameters;
 use super::stand_ins::{StandIns, diagnostic_constants};
-use super::{inline, report, respan};
+use super::{inline, report, with_span};
 use crate::check::Diagnostic;
 use crate::syntax::InstanceArgument;
 use proc_macro2::{Delimiter, Group, Ident, LineColumn, Span, TokenStream};
@@ -43,7 +43,7 @@ pub(super) fn agreement(
     let parameters: Vec<_> = parameters(item).flat_map(|p| compare.names(&p.pat)).collect();
     let paths = prelude.iter().map(|(written, canonical)| -> Stmt {
         let span = written.span();
-        let canonical = respan(quote!(#facade::prelude::#canonical), span);
+        let canonical = with_span(quote!(#facade::prelude::#canonical), span);
         let same = quote_spanned!(span=> let mut function = #written; function = #canonical;);
         syn::parse_quote!({ #same })
     });

@@ -162,7 +162,7 @@ impl ModuleParser<'_> {
         let (instruction, form) = match self.legal(instruction.clone()) {
             Ok(legal) => legal,
             Err(illegal) => {
-                self.unfit(block, at, &places, &instruction, illegal);
+                self.record_illegal(block, at, &places, &instruction, illegal);
                 return Ok(());
             }
         };
@@ -172,7 +172,7 @@ impl ModuleParser<'_> {
     }
 
     /// Records that an instruction is illegal, with the declared type of a block operand.
-    fn unfit(
+    fn record_illegal(
         &mut self,
         block: &InlineParser<'_>,
         at: Token,
