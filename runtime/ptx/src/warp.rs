@@ -191,24 +191,24 @@ impl Machine<'_, '_> {
                 }
                 InstructionKind::Barrier(barrier) => self.barrier::<CHECKED>(warp, inst, barrier, mask),
                 InstructionKind::WarpBarrier { members } => {
-                    if self.arrived::<CHECKED>(warp, inst, Some(*members), mask).is_some() {
+                    if self.arrived_lanes::<CHECKED>(warp, inst, Some(*members), mask).is_some() {
                         warp.flow.pc += 1;
                     }
                 }
                 InstructionKind::Shuffle(shuffle) => {
-                    if let Some(mask) = self.arrived::<CHECKED>(warp, inst, shuffle.members, mask) {
+                    if let Some(mask) = self.arrived_lanes::<CHECKED>(warp, inst, shuffle.members, mask) {
                         self.shuffle::<CHECKED>(warp, inst, shuffle, mask);
                         warp.flow.pc += 1;
                     }
                 }
                 InstructionKind::Vote(vote) => {
-                    if let Some(mask) = self.arrived::<CHECKED>(warp, inst, vote.members, mask) {
+                    if let Some(mask) = self.arrived_lanes::<CHECKED>(warp, inst, vote.members, mask) {
                         self.vote::<CHECKED>(warp, inst, vote, mask);
                         warp.flow.pc += 1;
                     }
                 }
                 InstructionKind::Gather(gather) => {
-                    if let Some(mask) = self.arrived::<CHECKED>(warp, inst, Some(gather.members), mask) {
+                    if let Some(mask) = self.arrived_lanes::<CHECKED>(warp, inst, Some(gather.members), mask) {
                         self.gather::<CHECKED>(warp, inst, gather, mask);
                         warp.flow.pc += 1;
                     }
@@ -279,7 +279,7 @@ impl Machine<'_, '_> {
         reason: &'static str,
         mask: u32,
     ) {
-        let states = if CHECKED { follow(follows, inst, &warp.registers) } else { 0 };
+        let states = if CHECKED { defined_lanes(follows, inst, &warp.registers) } else { 0 };
         let undefined = body(&mut warp.registers, mask);
         if CHECKED {
             record_defined(&mut warp.registers, inst, mask, states & !undefined, (undefined, reason));
@@ -432,7 +432,7 @@ impl Machine<'_, '_> {
     ///
     /// The other lanes of `mask` wait. If all lanes wait, the result is `None`, and lanes outside
     /// of `mask` run first.
-    fn arrived<const CHECKED: bool>(
+    fn arrived_lanes<const CHECKED: bool>(
         &mut self,
         warp: &mut Warp,
         inst: &Inst,
@@ -645,7 +645,7 @@ pub fn clear<'a>(warp: &mut Warp, to: impl Iterator<Item = &'a Data>, mask: u32)
 
 /// Returns the lanes in which the result is defined, judged by the operands alone.
 #[inline(always)]
-fn follow(follows: DefinednessRule, inst: &Inst, registers: &Registers) -> u32 {
+fn defined_lanes(follows: DefinednessRule, inst: &Inst, registers: &Registers) -> u32 {
     let defined = |id: StateId| registers.defined[id as usize];
     let all = inst.reads.iter().fold(u32::MAX, |all, id| all & defined(*id));
     if all == u32::MAX {
@@ -677,12 +677,13 @@ pub fn record_defined(registers: &mut Registers, inst: &Inst, mask: u32, defined
         *state = *state & !mask | defined & mask;
     }
     if defined & mask != mask {
-        blame(registers, inst, own);
+        record_cause(registers, inst, own);
     }
 }
 
+/// Records why the results of an instruction are undefined.
 #[cold]
-fn blame(registers: &mut Registers, inst: &Inst, (undefined, why): (u32, &'static str)) {
+fn record_cause(registers: &mut Registers, inst: &Inst, (undefined, why): (u32, &'static str)) {
     let inherited = inst.reads.iter().find(|id| registers.defined[**id as usize] != u32::MAX);
     let cause = match inherited {
         Some(id) if undefined == 0 => registers.causes[*id as usize],

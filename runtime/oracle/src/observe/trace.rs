@@ -191,14 +191,14 @@ impl Observer for TraceRecorder {
             }
             Inst::Load(i) => {
                 let access = &code.accesses[i as usize];
-                if let Some(from) = self.at(machine, site, warp, mask, access, "load") {
+                if let Some(from) = self.access_target(machine, site, warp, mask, access, "load") {
                     let values = access.values.iter().map(|value| (*value, access.element)).collect();
                     self.pending = Some(UnrecordedInstruction { site, what: PendingEvent::Load { from, values } });
                 }
             }
             Inst::Store(i) => {
                 let access = &code.accesses[i as usize];
-                if let Some(to) = self.at(machine, site, warp, mask, access, "store") {
+                if let Some(to) = self.access_target(machine, site, warp, mask, access, "store") {
                     let values = access.values.iter().map(|value| read(*value, access.element)).collect();
                     self.event(program, site, TraceEvent::Stored { to, values });
                 }
@@ -207,10 +207,10 @@ impl Observer for TraceRecorder {
                 let copy = &code.copies[i as usize];
                 let holds = |guard: Option<u32>| guard.is_none_or(|guard| row(guard) != 0);
                 if holds(copy.guard)
-                    && let Some(to) = self.at(machine, site, warp, mask, &copy.to, "store")
+                    && let Some(to) = self.access_target(machine, site, warp, mask, &copy.to, "store")
                 {
                     let from = match holds(copy.inside) {
-                        true => self.at(machine, site, warp, mask, &copy.from, "load"),
+                        true => self.access_target(machine, site, warp, mask, &copy.from, "load"),
                         false => None,
                     };
                     let from = from.map_or_else(|| "zeros".to_string(), |from| from.to_string());
@@ -220,7 +220,7 @@ impl Observer for TraceRecorder {
             Inst::Atomic(i) => {
                 let atomic = &code.atomics[i as usize];
                 let element = atomic.access.element;
-                if let Some(at) = self.at(machine, site, warp, mask, &atomic.access, "atomic operation") {
+                if let Some(at) = self.access_target(machine, site, warp, mask, &atomic.access, "atomic operation") {
                     let operation = name_of(atomic.operation, line_at(program, site));
                     let bits = atomic.access.values.last().map(|value| value.get(&warp.rows, lane));
                     let value = bits.map_or(String::new(), |bits| match operation {
@@ -258,7 +258,7 @@ impl Observer for TraceRecorder {
             }
             Inst::Return => self.event(program, site, TraceEvent::Ended),
             // The end of the thread has no line.
-            Inst::Exit if self.at.is_some() => self.here(TraceEvent::Ended),
+            Inst::Exit if self.at.is_some() => self.push_event(TraceEvent::Ended),
             Inst::Exit => self.event(program, site, TraceEvent::Ended),
             _ => {}
         }
@@ -311,7 +311,7 @@ impl TraceRecorder {
 
     /// Returns the target of the lane's access, or records a masked access and returns `None` if
     /// its condition is false.
-    fn at(
+    fn access_target(
         &mut self,
         machine: &mut Machine<'_, '_>,
         site: Pc,
@@ -342,7 +342,7 @@ impl TraceRecorder {
     }
 
     /// Records an event at the current line of the thread.
-    fn here(&mut self, event: TraceEvent) {
+    fn push_event(&mut self, event: TraceEvent) {
         if self.left_out == 0
             && let Some(line) = self.lines.last_mut()
         {
@@ -354,7 +354,7 @@ impl TraceRecorder {
         let place = program.place(site);
         let at = Some((place.source, place.line));
         if self.at == at {
-            return self.here(event);
+            return self.push_event(event);
         }
         self.at = at;
         if self.lines.len() >= self.limit {

@@ -123,7 +123,7 @@ impl<'m> Decoder<'m> {
             Some(guard) => {
                 let condition = self.condition(frame, guard.register, !guard.negated)?;
                 self.push(Some(condition), Decoded::plain(InstructionKind::Branch(NOWHERE)), site);
-                Some(self.here() - 1)
+                Some(self.next_pc() - 1)
             }
             None => None,
         };
@@ -139,7 +139,7 @@ impl<'m> Decoder<'m> {
 
     /// Makes the next instruction the target of these branches.
     fn arrive_here(&mut self, branches: &[Pc]) {
-        let here = self.here();
+        let here = self.next_pc();
         for pc in branches {
             self.code.insts[*pc as usize].kind = InstructionKind::Branch(here);
         }
@@ -169,10 +169,10 @@ impl<'m> Decoder<'m> {
             self.push(None, compare, site);
             let condition = super::Condition { predicate: other.predicate()?, id: other.id, negated: false };
             self.push(Some(condition), Decoded::plain(InstructionKind::Branch(NOWHERE)), site);
-            let next = self.here() - 1;
+            let next = self.next_pc() - 1;
             self.callee(frame, call, index)?;
             self.push(None, Decoded::plain(InstructionKind::Branch(NOWHERE)), site);
-            done.push(self.here() - 1);
+            done.push(self.next_pc() - 1);
             self.arrive_here(&[next]);
         }
         let site = self.site;
@@ -249,7 +249,7 @@ impl<'m> Decoder<'m> {
     /// Decodes the code of a routine.
     pub(super) fn routine_body(&mut self, index: usize) {
         let function = &self.module.functions()[index];
-        let (start, first) = (self.here(), self.registers.len());
+        let (start, first) = (self.next_pc(), self.registers.len());
         let mut layout = SpaceLayout::default();
         let mut home = |p: &Parameter| VariableLocation::Frame {
             offset: layout.add(&p.name, p.size(), p.alignment(), VARIABLE_GAP),

@@ -34,7 +34,7 @@ impl<'m> Decoder<'m> {
                 let Some(Operand::Label(label)) = operands.first() else {
                     return Err("its target is not a label".to_string());
                 };
-                frame.forward.push((self.here(), 0, *label));
+                frame.forward.push((self.next_pc(), 0, *label));
                 Ok(Decoded::plain(InstructionKind::Branch(NOWHERE)))
             }
             Opcode::Brx => self.branch_indexed(frame, words, operands),
@@ -97,7 +97,7 @@ impl<'m> Decoder<'m> {
         let Some(list) = frame.function.branch_targets.get(*list as usize) else {
             return Err("its list of targets is not declared".to_string());
         };
-        let here = self.here();
+        let here = self.next_pc();
         frame.forward.extend(list.labels.iter().enumerate().map(|(i, label)| (here, i, *label)));
         let targets = vec![NOWHERE; list.labels.len()].into();
         let kind = InstructionKind::BranchIndexed { index: pair(index), targets };

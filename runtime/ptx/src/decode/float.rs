@@ -42,7 +42,7 @@ impl FloatMode {
     }
 
     /// Returns the rounding of results.
-    fn manner(self) -> RoundingMode {
+    fn rounding_mode(self) -> RoundingMode {
         RoundingMode { rounding: self.rounding, flush: self.ftz }
     }
 
@@ -50,7 +50,7 @@ impl FloatMode {
     pub fn apply(self, operands: [u64; 4], f: impl Fn(FloatFormat, [u64; 4], RoundingMode) -> u64) -> u64 {
         let one = |operands: [u64; 4]| {
             let flush = |x| if self.ftz { self.format.flush(x) } else { x };
-            let result = f(self.format, operands.map(flush), self.manner());
+            let result = f(self.format, operands.map(flush), self.rounding_mode());
             if self.saturate { self.format.saturate(result) } else { result }
         };
         match self.pair {
@@ -313,12 +313,12 @@ fn fast(opcode: Opcode, mode: FloatMode, to: OperandLocation, from: &[OperandLoc
         Opcode::Sub => binary(d, two()?, move |a: u32, b: u32| finish(mode, native::sub32(flush(a), flush(b)))),
         Opcode::Mul => binary(d, two()?, move |a: u32, b: u32| {
             let (a, b) = (flush(a), flush(b));
-            let exact = || F32.mul(a.into(), b.into(), mode.manner());
+            let exact = || F32.mul(a.into(), b.into(), mode.rounding_mode());
             finish(mode, least_normal_or(native::mul32(a, b), mode, exact))
         }),
         Opcode::Mad => ternary(d, three()?, move |a: u32, b: u32, c: u32| {
             let (a, b, c) = (flush(a), flush(b), flush(c));
-            let exact = || F32.fma(a.into(), b.into(), c.into(), mode.manner());
+            let exact = || F32.fma(a.into(), b.into(), c.into(), mode.rounding_mode());
             finish(mode, least_normal_or(native::fma32(a, b, c), mode, exact))
         }),
         _ => return None,

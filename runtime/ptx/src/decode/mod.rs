@@ -352,7 +352,8 @@ impl<'m> Decoder<'m> {
         self.code.sites.len() as u32 - 1
     }
 
-    fn here(&self) -> Pc {
+    /// Returns the index of the next instruction.
+    fn next_pc(&self) -> Pc {
         self.code.insts.len() as Pc
     }
 
@@ -370,7 +371,7 @@ impl<'m> Decoder<'m> {
         for (i, statement) in function.statements().iter().enumerate() {
             let line = function.lines.of(i);
             match statement {
-                Statement::Label(label) => frame.labels[label.0 as usize] = self.here(),
+                Statement::Label(label) => frame.labels[label.0 as usize] = self.next_pc(),
                 Statement::Comment(text) => comment = Some(text.clone()),
                 Statement::Instruction(instruction) => {
                     let names = ValueNames { module: self.module, function };

@@ -208,7 +208,7 @@ impl<'m> Decoder<'m> {
                 self.constant(function_address(index as usize) & mask, ty.bits())
             }
             Operand::Symbol(symbol, offset) => {
-                if let VariableLocation::Frame { offset: at } = self.home(frame, *symbol)? {
+                if let VariableLocation::Frame { offset: at } = self.variable_location(frame, *symbol)? {
                     return Ok(self.frame_address(u64::from(at).wrapping_add(*offset as u64), ty.bits()));
                 }
                 let (_, address) = self.symbol(frame, *symbol)?;
@@ -261,12 +261,12 @@ impl<'m> Decoder<'m> {
 
     /// Returns the state space of a variable or parameter, and its address in it.
     pub fn symbol(&mut self, frame: &Frame<'m>, symbol: Symbol) -> Result<(Window, u64)> {
-        let home = self.home(frame, symbol)?;
+        let home = self.variable_location(frame, symbol)?;
         home.address().ok_or_else(|| "it takes the address of a register".to_string())
     }
 
     /// Returns the location of a variable or parameter.
-    fn home(&self, frame: &Frame<'m>, symbol: Symbol) -> Result<VariableLocation> {
+    fn variable_location(&self, frame: &Frame<'m>, symbol: Symbol) -> Result<VariableLocation> {
         let home = match symbol {
             Symbol::Parameter(i) => frame.parameters.get(i as usize).copied(),
             Symbol::Return(i) => frame.returns.get(i as usize).copied(),
@@ -305,7 +305,7 @@ impl<'m> Decoder<'m> {
                 Ok((window, Some(self.register(frame, *r)?), i64::from(*offset)))
             }
             Base::Symbol(symbol) => {
-                if let VariableLocation::Frame { offset: start } = self.home(frame, *symbol)? {
+                if let VariableLocation::Frame { offset: start } = self.variable_location(frame, *symbol)? {
                     let at = i64::from(start) + i64::from(*offset);
                     let register = self.frame_register();
                     return match named {
