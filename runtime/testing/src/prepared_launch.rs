@@ -38,7 +38,7 @@ impl FormTimes {
     /// # Errors
     /// If a form cannot be compiled or loaded, or if the arguments do not fit.
     pub fn load(device: &Device, artifact: &'static Artifact, declared: &'static Declared, case: &Case) -> Result<()> {
-        with(&device.stream()?, artifact, declared.constants, case, |memory| {
+        with_case_memory(&device.stream()?, artifact, declared.constants, case, |memory| {
             drop(memory.checked()?);
             // SAFETY: the prepared launch is dropped, not launched.
             drop(unsafe { memory.unchecked()? });
@@ -62,7 +62,7 @@ impl FormTimes {
     ) -> Result<FormTimes> {
         let mut forms = FormTimes::default();
         let stream = device.stream()?;
-        with(&stream, artifact, declared.constants, case, |memory| {
+        with_case_memory(&stream, artifact, declared.constants, case, |memory| {
             let mut checked = memory.checked()?;
             checked.launch()?;
             stream.wait()?;
@@ -187,7 +187,7 @@ pub fn prepared(
     case: &Case,
     act: impl FnOnce(&mut RepeatedLaunch<'_>) -> Result<()>,
 ) -> Result<()> {
-    with(stream, artifact, constants, case, |memory| {
+    with_case_memory(stream, artifact, constants, case, |memory| {
         memory.checked()?.launch()?;
         stream.wait()?;
         // SAFETY: the kernel is registered as correct for this case, and the checked launch has
@@ -198,7 +198,7 @@ pub fn prepared(
 }
 
 /// Runs `act` with the arguments of `case` in memory of the stream's device.
-fn with(
+fn with_case_memory(
     stream: &Stream,
     artifact: &'static Artifact,
     constants: &'static [Constant],

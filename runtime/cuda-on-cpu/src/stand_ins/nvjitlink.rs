@@ -409,7 +409,7 @@ fn sessions() -> MutexGuard<'static, Sessions> {
 }
 
 /// Calls `body` on a session; an unknown handle is an invalid input.
-fn with(handle: SessionHandle, body: impl FnOnce(&mut LinkSession) -> LinkCode) -> LinkCode {
+fn with_session(handle: SessionHandle, body: impl FnOnce(&mut LinkSession) -> LinkCode) -> LinkCode {
     guard(INTERNAL, || match sessions().open.get_mut(&handle.addr()) {
         Some(session) => body(session),
         None => INVALID_INPUT,
@@ -510,7 +510,7 @@ functions! {
     }
 
     fn nvJitLinkAddData(handle: SessionHandle, kind: c_int, data: *const c_void, size: usize, name: *const c_char) {
-        with(handle, |session| {
+        with_session(handle, |session| {
             if data.is_null() {
                 return INVALID_INPUT;
             }
@@ -524,7 +524,7 @@ functions! {
     }
 
     fn nvJitLinkAddFile(handle: SessionHandle, kind: c_int, path: *const c_char) {
-        with(handle, |session| {
+        with_session(handle, |session| {
             if path.is_null() {
                 return INVALID_INPUT;
             }
@@ -538,11 +538,11 @@ functions! {
     }
 
     fn nvJitLinkComplete(handle: SessionHandle) {
-        with(handle, LinkSession::complete)
+        with_session(handle, LinkSession::complete)
     }
 
     fn nvJitLinkGetLinkedCubinSize(handle: SessionHandle, size: *mut usize) {
-        with(handle, |session| match session.image() {
+        with_session(handle, |session| match session.image() {
             _ if size.is_null() => INVALID_INPUT,
             Some(image) => {
                 // SAFETY: the caller's pointer is valid.
@@ -554,7 +554,7 @@ functions! {
     }
 
     fn nvJitLinkGetLinkedCubin(handle: SessionHandle, cubin: *mut c_void) {
-        with(handle, |session| match session.image() {
+        with_session(handle, |session| match session.image() {
             // SAFETY: the caller's buffer has the size of the image.
             Some(image) => unsafe { put_bytes(cubin, image) },
             None => INTERNAL,
@@ -562,7 +562,7 @@ functions! {
     }
 
     fn nvJitLinkGetLinkedPtxSize(handle: SessionHandle, size: *mut usize) {
-        with(handle, |session| match &session.linked_ptx {
+        with_session(handle, |session| match &session.linked_ptx {
             // PTX is a result of LTO only.
             _ if !session.ptx || size.is_null() => INVALID_INPUT,
             Some(ptx) => {
@@ -575,7 +575,7 @@ functions! {
     }
 
     fn nvJitLinkGetLinkedPtx(handle: SessionHandle, ptx: *mut c_char) {
-        with(handle, |session| match &session.linked_ptx {
+        with_session(handle, |session| match &session.linked_ptx {
             _ if !session.ptx => INVALID_INPUT,
             // SAFETY: the caller's buffer has the size of the PTX.
             Some(text) => unsafe { put_bytes(ptx.cast(), text) },
@@ -585,22 +585,22 @@ functions! {
 
     fn nvJitLinkGetErrorLogSize(handle: SessionHandle, size: *mut usize) {
         // SAFETY: the caller's pointer is valid.
-        with(handle, |session| unsafe { put_size(size, &session.errors) })
+        with_session(handle, |session| unsafe { put_size(size, &session.errors) })
     }
 
     fn nvJitLinkGetErrorLog(handle: SessionHandle, log: *mut c_char) {
         // SAFETY: the caller's buffer has the size of the log.
-        with(handle, |session| unsafe { put_log(log, &session.errors) })
+        with_session(handle, |session| unsafe { put_log(log, &session.errors) })
     }
 
     fn nvJitLinkGetInfoLogSize(handle: SessionHandle, size: *mut usize) {
         // SAFETY: the caller's pointer is valid.
-        with(handle, |_| unsafe { put_size(size, "") })
+        with_session(handle, |_| unsafe { put_size(size, "") })
     }
 
     fn nvJitLinkGetInfoLog(handle: SessionHandle, log: *mut c_char) {
         // SAFETY: as above.
-        with(handle, |_| unsafe { put_log(log, "") })
+        with_session(handle, |_| unsafe { put_log(log, "") })
     }
 
     fn nvJitLinkVersion(major: *mut c_uint, minor: *mut c_uint) {
