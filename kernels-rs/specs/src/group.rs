@@ -1,6 +1,8 @@
 //! Specs of `group_norm`, `group_norm_backward`, `group_norm_channels`.
 
-use super::norms::{Bounded, LONG_ROW_EXTREMES, NormRow, expected, far_apart, far_from_zero, resting, row, saved_of};
+use super::norms::{
+    Bounded, LONG_ROW_EXTREMES, NormRow, expected, far_apart, far_from_zero, row, saved_of, with_storage_error,
+};
 use super::rows::RowTeam;
 use super::stored::{at_rest, drawn, extreme, numbers, scalars};
 use super::{TINY, U, gamma};
@@ -145,7 +147,7 @@ fn reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
     let rows: Vec<NormRow> = (0..samples * groups).map(of).collect();
     let there = inputs[7].extents().iter().all(|n| *n > 0);
     let saved = rows.iter().filter(|_| there).flat_map(|row| row.of_row);
-    vec![expected(6, rows.iter().flat_map(|row| row.y.iter().map(resting(output)))), expected(7, saved)]
+    vec![expected(6, rows.iter().flat_map(|row| row.y.iter().map(with_storage_error(output)))), expected(7, saved)]
 }
 
 /// Returns means and factors of groups, as if they had been saved.
@@ -220,7 +222,7 @@ fn backward_reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
         };
         (0..cols).map(one).collect()
     };
-    vec![expected(6, (0..samples * groups).flat_map(of).map(|off| resting(element)(&off)))]
+    vec![expected(6, (0..samples * groups).flat_map(of).map(|off| with_storage_error(element)(&off)))]
 }
 
 fn channels_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {

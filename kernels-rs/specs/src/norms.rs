@@ -318,14 +318,15 @@ pub(super) fn expected(argument: usize, all: impl Iterator<Item = Bounded>) -> E
     Expected::new(argument, values, Bound::Each(bounds))
 }
 
-pub(super) fn resting(stored: Scalar) -> impl Fn(&Bounded) -> Bounded {
+/// Returns a function that adds the error of the last rounding, to `stored`, to a bound.
+pub(super) fn with_storage_error(stored: Scalar) -> impl Fn(&Bounded) -> Bounded {
     move |&(value, off)| (value, off + at_rest(stored, value, off))
 }
 
 fn reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
     let &[element, _, output] = scalars(instance).as_slice() else { return Vec::new() };
     let rows = rows(instance, inputs);
-    let y = expected(6, rows.iter().flat_map(|row| row.y.iter().map(resting(output))));
+    let y = expected(6, rows.iter().flat_map(|row| row.y.iter().map(with_storage_error(output))));
     let is_there = |argument: usize| inputs[argument].extents().iter().all(|n| *n > 0);
     let saved = rows.iter().filter(|_| is_there(7)).flat_map(|row| row.of_row);
     vec![y, sums(element, &rows, is_there(3)), expected(7, saved)]
@@ -333,7 +334,7 @@ fn reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
 
 /// Returns z, if it is written.
 fn sums(element: Scalar, rows: &[NormRow], there: bool) -> Expected {
-    expected(3, rows.iter().filter(|_| there).flat_map(|row| row.z.iter().map(resting(element))))
+    expected(3, rows.iter().filter(|_| there).flat_map(|row| row.z.iter().map(with_storage_error(element))))
 }
 
 /// Computes the bytes and their error bounds, for y ± off in a row whose largest magnitude is T ±

@@ -100,7 +100,7 @@ fn tokens_of(x: &[f64], t: f64) -> Vec<ReferenceToken> {
 }
 
 /// Returns whether rounding may move a level across its end.
-fn unsure(level: f64) -> bool {
+fn is_ambiguous_level(level: f64) -> bool {
     level > 0.5 && level < LEVELS as f64 - 0.5 && (level - level.round()).abs() < MARGIN * level.max(1.0)
 }
 
@@ -125,7 +125,7 @@ fn summed(x: &[f32], t: f32) -> (Vec<u64>, Vec<(u64, usize)>) {
 }
 
 /// Returns the first level up to which the sum reaches a part of the total.
-fn cut(sums: &[u64], top_p: u32, infinite: bool) -> usize {
+fn cut_level(sums: &[u64], top_p: u32, infinite: bool) -> usize {
     let total: u128 = sums.iter().map(|s| u128::from(*s)).sum();
     let need = if infinite { 1 } else { (total * u128::from(top_p)).div_ceil(1 << 32) };
     let reaches = |level: &usize| sums[..=*level].iter().map(|s| u128::from(*s)).sum::<u128>() >= need;
@@ -222,7 +222,7 @@ fn sums_reference(_: &Instance, inputs: &[Input]) -> Vec<Expected> {
             let level = token.level as usize;
             sums[row * LEVELS + level] += p.floor();
             bounds[row * LEVELS + level] += p * 3e-6 + 1.0;
-            if unsure(token.level) {
+            if is_ambiguous_level(token.level) {
                 let near = token.level.round() as usize;
                 for level in [near - 1, near.min(LEVELS - 1)] {
                     bounds[row * LEVELS + level] += p;
@@ -308,9 +308,9 @@ fn selected(inputs: &[Input]) -> Option<NucleusSelection> {
     let (mut above, mut bounds, mut counts) = (Vec::new(), Vec::new(), Vec::new());
     for row in 0..rows {
         let x = &x[row * cols..][..cols];
-        let cut = cut(&sums[row * LEVELS..][..LEVELS], top_p, x.contains(&f64::INFINITY));
+        let cut = cut_level(&sums[row * LEVELS..][..LEVELS], top_p, x.contains(&f64::INFINITY));
         let tokens = tokens_of(x, t);
-        if tokens.iter().any(|token| unsure(token.level) && (token.level - cut as f64).abs() < 1.5) {
+        if tokens.iter().any(|token| is_ambiguous_level(token.level) && (token.level - cut as f64).abs() < 1.5) {
             return None;
         }
         for part in 0..parts {
@@ -377,7 +377,7 @@ fn draw_cases(_: &Instance, random: &mut Random) -> Vec<Case> {
             let mut listed = vec![u32::MAX; rows * parts * longest];
             for (row, x) in x.chunks(cols).enumerate() {
                 let (of_row, tokens) = summed(x, t);
-                let cut = cut(&of_row, part, x.contains(&f32::INFINITY));
+                let cut = cut_level(&of_row, part, x.contains(&f32::INFINITY));
                 for part in 0..parts {
                     let own = |i: &usize| tokens[*i].1 == cut;
                     let columns = columns(part, parts, cols);
@@ -436,7 +436,7 @@ fn drawn(inputs: &[Input]) -> (Vec<u32>, bool, f64) {
         }
         ranked.truncate(kept);
         let cut = tokens[ranked[kept - 1]].level as usize;
-        if tokens.iter().any(|token| unsure(token.level) && (token.level - cut as f64).abs() < 1.5) {
+        if tokens.iter().any(|token| is_ambiguous_level(token.level) && (token.level - cut as f64).abs() < 1.5) {
             margin = 0.0;
         }
         // Tokens above the level by column, then those of the level by rank.

@@ -269,7 +269,7 @@ fn combine_reference(_: &Instance, inputs: &[Input]) -> Vec<Expected> {
 }
 
 /// Returns the drawn tokens, and the draws' distance from other results.
-fn tops(inputs: &[Input]) -> (Vec<f64>, f64) {
+fn drawn_tokens(inputs: &[Input]) -> (Vec<f64>, f64) {
     let (x, t, k, top_p) = (inputs[0].values(), temperature(inputs, 1), inputs[4].value() as usize, inputs[5].value());
     let stream = stream(inputs, 6);
     let cols = inputs[0].extents()[1];
@@ -302,7 +302,7 @@ fn tops(inputs: &[Input]) -> (Vec<f64>, f64) {
 }
 
 /// Returns a stream whose draw for each row is in that row's stretch.
-fn aimed(random: &mut Random, stretches: &[Range<f64>]) -> RandomStream {
+fn stream_for_stretches(random: &mut Random, stretches: &[Range<f64>]) -> RandomStream {
     loop {
         let stream = random_stream(random);
         let [[a, b], [c, d]] = [stream.seed, stream.offset];
@@ -338,14 +338,15 @@ fn whole_top_cases(most: usize, random: &mut Random) -> Vec<Case> {
     many.chunks_mut(most + 76).for_each(|row| row[0] = -1.0);
     let warps = most as f64 / 32.0;
     let of_warp = |warp: f64| (warp + 0.1) / warps..(warp + 0.9) / warps;
-    let many_of = aimed(random, &[of_warp(warps / 2.0 - 1.0), of_warp(warps / 2.0), of_warp(warps - 1.0)]);
+    let many_of =
+        stream_for_stretches(random, &[of_warp(warps / 2.0 - 1.0), of_warp(warps / 2.0), of_warp(warps - 1.0)]);
     let all: [(Vec<f32>, usize, usize, f32, RandomStream); 8] = [
         (many, 3, most, 1.0, many_of),
         (vec![1e10, 1e10f32.next_up()], 1, 1, 1.0, random_stream(random)),
         // The exponentials are zero or infinite unless they are relative to the largest logit.
-        (vec![1e10, 1e10], 1, 2, 1.0, aimed(random, &[0.1..0.4])),
+        (vec![1e10, 1e10], 1, 2, 1.0, stream_for_stretches(random, &[0.1..0.4])),
         // A part that ends where a token begins.
-        (vec![0.25; 4], 1, 4, 0.5, aimed(random, &[0.1..0.3])),
+        (vec![0.25; 4], 1, 4, 0.5, stream_for_stretches(random, &[0.1..0.3])),
         // The largest number that draws the second token, and the smallest that draws the first.
         (vec![0.25; 2], 1, 2, 1.0, of_seed(3_106_243)),
         (vec![0.25; 2], 1, 2, 1.0, of_seed(32_405_005)),
@@ -402,7 +403,7 @@ fn top_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
         let x = [near, size as f32, -size as f32, near, f32::NEG_INFINITY, f32::NAN];
         for _ in 0..1000 {
             let inputs = top_inputs(Input::view(&x, [1, 6]), t, 5, 0.9, random_stream(random));
-            if tops(&inputs).1 > MARGIN {
+            if drawn_tokens(&inputs).1 > MARGIN {
                 all.push(Case::new(format!("temperature {t:e}, 5 of {x:?}"), inputs));
                 break;
             }
@@ -412,11 +413,11 @@ fn top_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
         for _ in 0..1000 {
             let x = among.logits(random, instance, [rows, cols]);
             let inputs = top_inputs(x, among.temperature(random), k, top_p, random_stream(random));
-            let (tokens, margin) = tops(&inputs);
+            let (tokens, margin) = drawn_tokens(&inputs);
             let with = |k: f64| {
                 let mut inputs = inputs.clone();
                 inputs[4] = Input::scalar(k as usize);
-                tops(&inputs).0 != tokens
+                drawn_tokens(&inputs).0 != tokens
             };
             if margin > MARGIN / 4.0 && among.bounds_change_draw(k as f64, with) {
                 all.push(Case::new(format!("{rows} × {cols}, {k} of them, up to {top_p}, {among:?}"), inputs));
@@ -547,7 +548,7 @@ fn top_reference(_: &Instance, inputs: &[Input]) -> Vec<Expected> {
     let mut inputs = inputs.to_vec();
     let logits: Vec<f32> = inputs[0].to_vec::<u64>().into_iter().map(score_of).collect();
     inputs[0] = shaped(&inputs[0], &logits);
-    vec![Expected::exact(10, tops(&inputs).0)]
+    vec![Expected::exact(10, drawn_tokens(&inputs).0)]
 }
 
 /// Returns elements with the extents of another matrix.
@@ -612,7 +613,7 @@ fn likeliest_reference(_: &Instance, inputs: &[Input]) -> Vec<Expected> {
 
 /// Returns the tokens drawn with noise, and the distances of the cuts and of the draws from other
 /// results.
-fn likely(inputs: &[Input]) -> (Vec<f64>, [f64; 2]) {
+fn noisy_tokens(inputs: &[Input]) -> (Vec<f64>, [f64; 2]) {
     let (x, t, k, top_p) = (inputs[0].values(), temperature(inputs, 1), inputs[4].value() as usize, inputs[5].value());
     let (unit, stream) = (inputs[6].value(), stream(inputs, 7));
     let cols = inputs[0].extents()[1];
@@ -702,8 +703,8 @@ fn whole_likely_cases(random: &mut Random) -> Vec<Case> {
             let with =
                 |(k, part): (usize, u32)| likely_inputs(Input::view(&x, [1, x.len()]), 1.0, k, part, unit, stream);
             let inputs = with(own);
-            let (tokens, [_, margin]) = likely(&inputs);
-            if margin > MARGIN && likely(&with(other)).0 != tokens {
+            let (tokens, [_, margin]) = noisy_tokens(&inputs);
+            if margin > MARGIN && noisy_tokens(&with(other)).0 != tokens {
                 cases.push(Case::new(format!("{} columns, whole {i}", x.len()), inputs));
                 break;
             }
@@ -715,7 +716,7 @@ fn whole_likely_cases(random: &mut Random) -> Vec<Case> {
     {
         for _ in 0..1000 {
             let inputs = likely_inputs(Input::view(&x, [1, 2]), 1.0, 0, 0, 1.0, random_stream(random));
-            let (tokens, [_, margin]) = likely(&inputs);
+            let (tokens, [_, margin]) = noisy_tokens(&inputs);
             if tokens == [best] && margin > MARGIN {
                 cases.push(Case::new(format!("of {x:?}"), inputs));
                 break;
@@ -749,7 +750,7 @@ fn whole_likely_cases(random: &mut Random) -> Vec<Case> {
         let x = [near, size as f32, -size as f32, near, nothing, f32::NAN];
         for _ in 0..1000 {
             let inputs = likely_inputs(Input::view(&x, [1, 6]), t, k, part, 2f32.powi(40), random_stream(random));
-            let [cut, draw] = likely(&inputs).1;
+            let [cut, draw] = noisy_tokens(&inputs).1;
             if cut.min(draw) > MARGIN {
                 cases.push(Case::new(format!("temperature {t:e}, {k} of {x:?}, up to {part}"), inputs));
                 break;
@@ -798,7 +799,7 @@ fn likely_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
             let x = among.logits(random, instance, [rows, cols]);
             let (t, stream) = (among.temperature(random), random_stream(random));
             let inputs = likely_inputs(x, t, k, (part * 2f64.powi(32)) as u32, 2f32.powi(40), stream);
-            let (tokens, [cut, draw]) = likely(&inputs);
+            let (tokens, [cut, draw]) = noisy_tokens(&inputs);
             // The bound is the number of tokens, or if that is 0 their part of the probability.
             let with = |bound: f64| {
                 let mut inputs = inputs.clone();
@@ -806,7 +807,7 @@ fn likely_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
                     0 => inputs[5] = Input::scalar((bound * 2f64.powi(32)) as u32),
                     _ => inputs[4] = Input::scalar(bound as usize),
                 }
-                likely(&inputs).0 != tokens
+                noisy_tokens(&inputs).0 != tokens
             };
             if cut.min(draw) > MARGIN / 8.0 && among.bounds_change_draw(if k == 0 { part } else { k as f64 }, with) {
                 all.push(Case::new(format!("{rows} × {cols}, {k} of them, up to {part}, {among:?}"), inputs));
@@ -825,7 +826,7 @@ fn likely_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
 /// Returns the expected tokens: the first of equal infinities, and never a missing element.
 fn likely_reference(_: &Instance, inputs: &[Input]) -> Vec<Expected> {
     let x = inputs[0].values();
-    let tokens = likely(inputs).0;
+    let tokens = noisy_tokens(inputs).0;
     let special = |row: usize| inputs[0].extents() == [4, 9] && row < 3 && x[9 * row].to_bits() != 0;
     let token = |(row, token): (usize, &f64)| if special(row) { 0.0 } else { *token };
     vec![Expected::exact(11, tokens.iter().enumerate().map(token))]
