@@ -406,7 +406,7 @@ impl InstanceCheck {
             self.others = if verbose { 0 } else { others };
         }
         self.cases = report.cases.len();
-        self.executors = report.executors.iter().map(short).collect();
+        self.executors = report.executors.iter().map(executor_name).collect();
         for (executor, name) in report.executors.iter().zip(&self.executors) {
             let near = report.approximate && matches!(executor, Executor::Cuda(_) | Executor::CudaChecked(_));
             let relation = match (self.compared.is_empty(), near) {
@@ -503,7 +503,7 @@ fn print_logs(out: &mut dyn Write, logs: &[CaseLog], failed: Option<&str>, verbo
 }
 
 /// Returns a one-word name of an executor.
-fn short(executor: &Executor) -> String {
+fn executor_name(executor: &Executor) -> String {
     match executor {
         Executor::Lowered => "lowered".to_string(),
         Executor::Scheduled(schedule) => format!("lowered {schedule}"),

@@ -88,7 +88,7 @@ impl ListingContents<'_> {
                     Some(cycles) => format!(", {} lost to register banks", counted(cycles, "cycle")),
                 };
                 let cost = format!("{} in {}{lost}", counted(l.instructions, "instruction"), counted(l.slots, "slot"));
-                let text = cut(&format!("{around}┌ loop {}{place}: {cost}", i + 1), WIDTH);
+                let text = truncate(&format!("{around}┌ loop {}{place}: {cost}", i + 1), WIDTH);
                 writeln!(out, "{}", paint.put(AnsiStyle::Cyan, &text))?;
                 // The line is repeated inside the loop.
                 line = None;
@@ -128,7 +128,7 @@ impl ListingContents<'_> {
             Some(line) => format!("{}:{} {}", line.file, line.number, self.lines.code(line)),
             None => "no line of Rust".to_string(),
         };
-        let text = cut(text.trim_end(), WIDTH - gutter.chars().count());
+        let text = truncate(text.trim_end(), WIDTH - gutter.chars().count());
         writeln!(out, "{}{}", self.paint.put(AnsiStyle::Cyan, &gutter), self.paint.put(AnsiStyle::Bold, &text))
     }
 
@@ -154,7 +154,7 @@ impl ListingContents<'_> {
         };
         let (gutter, address) = (self.gutter(at, self.depths(), true), format!("{:04x}", inst.address));
         let used = [&gutter, &address, &text].map(|text| text.chars().count()).iter().sum::<usize>() + 3;
-        let note = cut(&note, WIDTH.saturating_sub(used));
+        let note = truncate(&note, WIDTH.saturating_sub(used));
         let (gutter, address) = (self.paint.put(AnsiStyle::Cyan, &gutter), self.paint.put(AnsiStyle::Dim, &address));
         writeln!(out, "{gutter}  {address} {text}{}", self.paint.put(AnsiStyle::Yellow, &note))
     }
@@ -196,7 +196,7 @@ fn note(conflict: &BankConflict) -> String {
 }
 
 /// Truncates `text` to `width` characters; the last one is an ellipsis if any were cut.
-fn cut(text: &str, width: usize) -> String {
+fn truncate(text: &str, width: usize) -> String {
     if text.chars().count() <= width {
         return text.to_string();
     }

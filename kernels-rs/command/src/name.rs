@@ -35,13 +35,13 @@ pub(super) enum Error {
     Malformed { name: String, nearest: Option<String> },
     #[error("several kernels are called `{name}`; write the path: {}", .paths.join(", "))]
     Ambiguous { name: String, paths: Vec<String> },
-    #[error("`{name}` has {} instances; choose one: {}", .instances.len(), listed(.instances, "kernels list -v"))]
+    #[error("`{name}` has {} instances; choose one: {}", .instances.len(), list_names(.instances, "kernels list -v"))]
     Several { name: String, instances: Vec<String> },
     #[error("`{name}` names several kernels: {}", .kernels.join(", "))]
     SeveralKernels { name: String, kernels: Vec<&'static str> },
     #[error("`{name}` declares no instance; give its constants, as in `{name}<…>`")]
     NoInstance { name: &'static str },
-    #[error("`{kernel}` declares no instance `{given}`{}; its instances: {}", did_you_mean(.nearest), listed(.instances, "kernels list -v"))]
+    #[error("`{kernel}` declares no instance `{given}`{}; its instances: {}", did_you_mean(.nearest), list_names(.instances, "kernels list -v"))]
     NoSuchInstance { given: String, kernel: &'static str, nearest: Option<String>, instances: Vec<String> },
     #[error("`{given}` does not fit `{kernel}`, which is generic over {}", constants(.generics))]
     Constants { given: String, kernel: &'static str, generics: Vec<Generic> },
@@ -367,12 +367,12 @@ fn suggestions(nearest: &Option<String>, known: &[&str]) -> String {
         (None, []) => "; there are none in this program: `main` must use the crate that has them, \
                        as in `use my_kernels as _;`"
             .to_string(),
-        (None, known) => format!("; there are {}", listed(known, "kernels list")),
+        (None, known) => format!("; there are {}", list_names(known, "kernels list")),
     }
 }
 
 /// Lists names, the first few if there are many. `command` prints all.
-fn listed<S: Borrow<str>>(names: &[S], command: &str) -> String {
+fn list_names<S: Borrow<str>>(names: &[S], command: &str) -> String {
     match names.len().checked_sub(MAX_LISTED) {
         None | Some(0) => names.join(", "),
         Some(more) => format!("{} and {more} more; `{command}` prints all", names[..MAX_LISTED].join(", ")),

@@ -176,7 +176,7 @@ impl InspectArgs {
         }
         let mut inspection = self.inspect(&selected, &program, Depth::Complete)?;
         if let Some(against) = &self.against {
-            inspection.compare(self.other(against)?);
+            inspection.compare(self.compared_code(against)?);
         }
         let name = &inspection.report.instance;
         let file = self.output.clone().unwrap_or_else(|| PathBuf::from(format!("{}.html", file_name(name))));
@@ -210,7 +210,7 @@ impl InspectArgs {
     }
 
     /// Returns the other side of a comparison: a file, or else an instance.
-    fn other(&self, against: &str) -> Result<ComparedCode, crate::error::Error> {
+    fn compared_code(&self, against: &str) -> Result<ComparedCode, crate::error::Error> {
         let file = Path::new(against);
         let ending = file.extension().and_then(|ending| ending.to_str());
         if !matches!(ending, Some("ptx" | "html")) {
@@ -247,7 +247,7 @@ pub(super) fn ptx_code(name: &str, ptx: &str, target: Target) -> Result<Compared
         if let Some(code) = machine.code {
             let (instructions, slots) = code.size();
             other.facts.push(("issue slots".to_string(), format!("{slots} for {instructions} instructions")));
-            other.sass = model::listed(&code, &|_| None);
+            other.sass = model::machine_code_lines(&code, &|_| None);
         }
     }
     Ok(other)

@@ -205,11 +205,11 @@ fn machine_code(forms: &CompiledForms<'_>, index: &LineIndex, lines: &mut [RustL
             line.live = line.live.max(live.as_ref().map_or(0, |live| live[i]));
         }
     }
-    listed(code, &at)
+    machine_code_lines(code, &at)
 }
 
 /// Returns the lines of machine code. `at` returns the index of a line of Rust.
-pub(super) fn listed(code: &CodeCost, at: &dyn Fn(&Line) -> Option<usize>) -> Vec<CodeLine> {
+pub(super) fn machine_code_lines(code: &CodeCost, at: &dyn Fn(&Line) -> Option<usize>) -> Vec<CodeLine> {
     let listing = &code.listing;
     let live = listing.live_registers();
     let conflicts = listing.bank_conflicts().unwrap_or_default();

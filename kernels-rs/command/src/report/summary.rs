@@ -55,7 +55,7 @@ pub(crate) fn print(inspection: &Inspection, out: &mut dyn Write) -> Result<(), 
     if let Some(sass) = report.machine_code.as_ref().and_then(|machine| machine.sass.as_ref()) {
         screen.row("machine code", &sass.issue.to_string())?;
         let looped = |l: &MachineLoop| {
-            let place = l.line.as_ref().map_or("added by ptxas".to_string(), |line| short(line, &l.text));
+            let place = l.line.as_ref().map_or("added by ptxas".to_string(), |line| line_heading(line, &l.text));
             let (instructions, slots) = (l.issue.instructions, l.issue.slots);
             format!("{}{place}: {instructions} instructions in {slots} issue slots", "  ".repeat(l.depth as usize))
         };
@@ -75,7 +75,7 @@ pub(crate) fn print(inspection: &Inspection, out: &mut dyn Write) -> Result<(), 
         screen.row("instructions", &format!("{} of PTX", report.instructions.values().sum::<u32>()))?;
     }
     let mut accesses: Vec<_> = report.accesses.iter().collect();
-    accesses.sort_by(|a, b| excess(b).total_cmp(&excess(a)).then(b.loops.cmp(&a.loops)));
+    accesses.sort_by(|a, b| relative_cost(b).total_cmp(&relative_cost(a)).then(b.loops.cmp(&a.loops)));
     let accesses: Vec<_> = accesses.into_iter().map(row).collect();
     screen.list("accesses", &accesses, MAX_ACCESSES)?;
     screen.paragraphs("try", &suggestions(&inspection.advice))?;
@@ -166,7 +166,7 @@ fn wrapped(text: &str) -> Vec<String> {
 }
 
 /// Formats `gemm.rs:66 for k in …`.
-fn short(line: &Line, text: &str) -> String {
+fn line_heading(line: &Line, text: &str) -> String {
     let file = line.file.rsplit('/').next().unwrap_or(&line.file);
     let text: String =
         if text.chars().count() > 36 { text.chars().take(35).chain(['…']).collect() } else { text.to_string() };
@@ -174,7 +174,7 @@ fn short(line: &Line, text: &str) -> String {
 }
 
 /// Returns the cost of an access as a multiple of the least, for the order of the list.
-fn excess(access: &AccessReport) -> f64 {
+fn relative_cost(access: &AccessReport) -> f64 {
     let measured = access.measured.as_ref().map(|measured| measured.counts.fullest);
     let measured = measured.map(|request| f64::from(request.cost) / f64::from(request.least.max(1)));
     match access.cost {

@@ -1,7 +1,7 @@
 //! Benchmarks of attention: long queries compared with their two matrix products, masked attention
 //! compared with unmasked, and a decoding step compared with a copy.
 
-use super::{Measurement, Timer, Trial, WorkRate, all, drawn};
+use super::{Measurement, Timer, Trial, WorkRate, drawn, measure_all};
 use crate::error::Error;
 use ::runtime::testing::{Draw, Random};
 use ::runtime::{Device, DeviceBuffer};
@@ -24,11 +24,11 @@ pub(super) fn measure(timer: &Timer, rounds: usize) -> Result<Vec<Measurement>, 
     let mut measured = Vec::new();
     for shape in SHAPES {
         for causal in [false, true] {
-            measured.extend(whole::<f32>("attention f32", timer, shape, causal, rounds)?);
+            measured.extend(measure_attention::<f32>("attention f32", timer, shape, causal, rounds)?);
         }
     }
     for causal in [false, true] {
-        measured.extend(whole::<f16>("attention f16", timer, SHAPES[0], causal, rounds)?);
+        measured.extend(measure_attention::<f16>("attention f16", timer, SHAPES[0], causal, rounds)?);
     }
     for shape in [SHAPES[0], SHAPES[1]] {
         for causal in [false, true] {
@@ -45,7 +45,7 @@ pub(super) fn measure(timer: &Timer, rounds: usize) -> Result<Vec<Measurement>, 
 
 /// Measures attention compared with its two matrix products over all keys, whose scores go through
 /// global memory.
-fn whole<T: Draw + Float + GenericArgument>(
+fn measure_attention<T: Draw + Float + GenericArgument>(
     kernel: &'static str,
     timer: &Timer,
     shape: [usize; 4],
@@ -79,7 +79,10 @@ fn whole<T: Draw + Float + GenericArgument>(
     ];
     let seen = if causal { "causal" } else { "full" };
     let shape = format!("{batch}x{heads}x{length}x{width}, {seen}");
-    all(vec![Trial { kernel, shape, rate: Some(WorkRate::Flop(flop)), contenders, after: Box::new(|| ()) }], rounds)
+    measure_all(
+        vec![Trial { kernel, shape, rate: Some(WorkRate::Flop(flop)), contenders, after: Box::new(|| ()) }],
+        rounds,
+    )
 }
 
 /// Measures the three gradients compared with the forward call. The operation count covers the five
@@ -116,7 +119,10 @@ fn backward(timer: &Timer, shape: [usize; 4], causal: bool, rounds: usize) -> Re
     let seen = if causal { "causal" } else { "full" };
     let shape = format!("{batch}x{heads}x{length}x{width}, {seen}");
     let kernel = "attention backward f32";
-    all(vec![Trial { kernel, shape, rate: Some(WorkRate::Flop(flop)), contenders, after: Box::new(|| ()) }], rounds)
+    measure_all(
+        vec![Trial { kernel, shape, rate: Some(WorkRate::Flop(flop)), contenders, after: Box::new(|| ()) }],
+        rounds,
+    )
 }
 
 /// Measures attention with a random mask compared with unmasked attention.
@@ -155,7 +161,7 @@ fn masked(
         contenders,
         after: Box::new(|| ()),
     };
-    all(vec![trial], rounds)
+    measure_all(vec![trial], rounds)
 }
 
 pub(super) fn measure_decode(timer: &Timer, rounds: usize) -> Result<Vec<Measurement>, Error> {
@@ -259,5 +265,8 @@ fn decoded<T: Draw + Float + GenericArgument, K: CacheNumber>(
         timer.timed("copy", times, || stream.copy(&source, &mut target)),
     ];
     let shape = format!("{sequences}x{tokens}x{heads} queries, {groups}x{keys} keys of {width}");
-    all(vec![Trial { kernel, shape, rate: Some(WorkRate::Bytes(bytes)), contenders, after: Box::new(|| ()) }], rounds)
+    measure_all(
+        vec![Trial { kernel, shape, rate: Some(WorkRate::Bytes(bytes)), contenders, after: Box::new(|| ()) }],
+        rounds,
+    )
 }

@@ -63,7 +63,9 @@ pub(super) fn measure(names: &[String], rounds: usize) -> Result<CheckedCosts, E
                 bar.set_message(declared.name);
                 let measured = match case {
                     Some(Ok(None)) => Ok(None),
-                    Some(Ok(Some(case))) if has_time() => one(&device, artifact, declared, &case, rounds).map(Some),
+                    Some(Ok(Some(case))) if has_time() => {
+                        measure_instance(&device, artifact, declared, &case, rounds).map(Some)
+                    }
                     Some(Ok(Some(_))) | None => {
                         let why = format!("the time limit of {} s is reached", MAX_TIME.as_secs());
                         late.push(LeftOut { kernel: declared.name, why });
@@ -159,7 +161,8 @@ fn failed(declared: &Declared, case: String, source: ::runtime::Error) -> Error 
     Error::Profile { instance: declared.name.to_string(), case, source: source.into() }
 }
 
-fn one(
+/// Measures the checked and the unchecked form of an instance on a case.
+fn measure_instance(
     device: &Device,
     artifact: &'static Artifact,
     declared: &'static Declared,

@@ -2,7 +2,7 @@
 //! small to large. The benchmarks validate the estimate, which must order the configurations of a
 //! family as their times do.
 
-use super::{Measurement, Timer, Trial, WorkRate, all, drawn};
+use super::{Measurement, Timer, Trial, WorkRate, drawn, measure_all};
 use crate::error::Error;
 use ::runtime::DeviceBuffer;
 use ::runtime::testing::{Draw, Random};
@@ -166,7 +166,7 @@ impl ConfigurationBench<'_> {
         let times = (LONG_NS / estimated_ns).clamp(2.0, 100.0) as u32;
         let contenders = vec![self.timer.timed("ours", times, work)];
         let trial = Trial { kernel, shape, rate: Some(rate), contenders, after: Box::new(|| ()) };
-        self.measured.extend(all(vec![trial], self.rounds)?);
+        self.measured.extend(measure_all(vec![trial], self.rounds)?);
         Ok(())
     }
 

@@ -2,7 +2,7 @@
 //! of bytes.
 
 use super::cublas::{Cublas, Product};
-use super::{Measurement, Timer, Trial, WorkRate, all, drawn};
+use super::{Measurement, Timer, Trial, WorkRate, drawn, measure_all};
 use crate::error::Error;
 use ::runtime::testing::{Draw, Random};
 use kernel_dsl::half::f16;
@@ -41,17 +41,17 @@ pub(super) fn measure(timer: &Timer, rounds: usize) -> Result<Vec<Measurement>, 
     let cublas = Cublas::open(timer.stream())?;
     let mut measured = Vec::new();
     for (shape, transpose_b) in SHAPES {
-        measured.extend(one::<f32>("sgemm", timer, cublas.as_ref(), shape, transpose_b, rounds)?);
+        measured.extend(measure_product::<f32>("sgemm", timer, cublas.as_ref(), shape, transpose_b, rounds)?);
     }
     for (shape, transpose_b) in HALVES {
-        measured.extend(one::<f16>("hgemm", timer, None, shape, transpose_b, rounds)?);
+        measured.extend(measure_product::<f16>("hgemm", timer, None, shape, transpose_b, rounds)?);
     }
     Ok(measured)
 }
 
 /// Measures a product of matrices stored as `T`, and, on request, the `f32` product of the same
 /// shape in cuBLAS.
-fn one<T: Draw + Float + GenericArgument>(
+fn measure_product<T: Draw + Float + GenericArgument>(
     kernel: &'static str,
     timer: &Timer,
     cublas: Option<&Cublas<'_>>,
@@ -93,5 +93,5 @@ fn one<T: Draw + Float + GenericArgument>(
         contenders,
         after: Box::new(|| ()),
     };
-    all(vec![trial], rounds)
+    measure_all(vec![trial], rounds)
 }

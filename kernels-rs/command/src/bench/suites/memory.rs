@@ -1,7 +1,7 @@
 //! Benchmarks of memory-bound kernels compared with a device-to-device copy of the same number of
 //! bytes.
 
-use super::{Measurement, Timer, Trial, WorkRate, all};
+use super::{Measurement, Timer, Trial, WorkRate, measure_all};
 use crate::error::Error;
 use ::runtime::DeviceBuffer;
 use ::runtime::testing::{Draw, Random};
@@ -27,8 +27,8 @@ pub(super) fn measure(timer: &Timer, rounds: usize) -> Result<Vec<Measurement>, 
     let mut measured = Vec::new();
     for shape in SHAPES {
         let mut bench = MemoryBench { timer, shape, rounds, measured: &mut measured };
-        bench.moves()?;
-        bench.maps()?;
+        bench.measure_copies()?;
+        bench.measure_maps()?;
         bench.reductions()?;
         bench.tokens::<f32>("rotary", "rotary in place", "gather")?;
         bench.tokens::<f16>("rotary f16", "rotary f16 in place", "gather f16")?;
@@ -47,7 +47,7 @@ struct MemoryBench<'a> {
 }
 
 impl MemoryBench<'_> {
-    fn moves(&mut self) -> Result<(), Error> {
+    fn measure_copies(&mut self) -> Result<(), Error> {
         let (on, [m, n]) = (self.timer.stream(), self.shape);
         let (x, mut y) = (self.drawn::<f32>(m * n)?, self.zeros::<f32>(m * n)?);
         self.trial("copy", 8 * m * n, || copy(on, x.view([m, n])?.strided(), y.view_mut([m, n])?.strided()))?;
@@ -70,7 +70,7 @@ impl MemoryBench<'_> {
         self.trial("transpose i8", 2 * m * n, || transpose_batch(on, &x.view([1, m, n])?, &mut y.view_mut([1, n, m])?))
     }
 
-    fn maps(&mut self) -> Result<(), Error> {
+    fn measure_maps(&mut self) -> Result<(), Error> {
         let (on, [m, n]) = (self.timer.stream(), self.shape);
         let (x, mut y) = (self.drawn::<f32>(m * n)?, self.zeros::<f32>(m * n)?);
         let row = self.drawn::<f32>(n)?;
@@ -182,7 +182,7 @@ impl MemoryBench<'_> {
             contenders,
             after: Box::new(|| ()),
         };
-        self.measured.extend(all(vec![trial], self.rounds)?);
+        self.measured.extend(measure_all(vec![trial], self.rounds)?);
         Ok(())
     }
 

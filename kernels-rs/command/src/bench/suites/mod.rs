@@ -248,7 +248,7 @@ fn print(out: &mut dyn Write, measured: &[Measurement], first: &str) -> Result<(
 }
 
 /// Measures the trials and shows a progress bar.
-fn all(trials: Vec<Trial<'_>>, rounds: usize) -> Result<Vec<Measurement>, Error> {
+fn measure_all(trials: Vec<Trial<'_>>, rounds: usize) -> Result<Vec<Measurement>, Error> {
     with_bar(trials.len(), |bar| {
         let measured = trials.into_iter().map(|mut trial| {
             bar.set_message(trial.kernel);

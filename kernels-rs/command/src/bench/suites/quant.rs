@@ -2,7 +2,7 @@
 //! Products with weights in every format are compared with a copy.
 
 use super::cublas::{Cublas, Product};
-use super::{Contender, Measurement, Timer, Trial, WorkRate, all, drawn};
+use super::{Contender, Measurement, Timer, Trial, WorkRate, drawn, measure_all};
 use crate::error::Error;
 use ::runtime::testing::Random;
 use ::runtime::{Device, DeviceBuffer};
@@ -153,7 +153,7 @@ impl MeasureContext<'_> {
             contenders,
             after: Box::new(|| ()),
         };
-        all(vec![trial], rounds)
+        measure_all(vec![trial], rounds)
     }
 
     /// Measures products of `f32` activations with weights of [N, K], for each number of rows: of
@@ -236,7 +236,7 @@ impl MeasureContext<'_> {
                 contenders,
                 after: Box::new(|| ()),
             };
-            measured.extend(all(vec![trial], rounds)?);
+            measured.extend(measure_all(vec![trial], rounds)?);
         }
         Ok(measured)
     }

@@ -1,6 +1,6 @@
 //! Benchmarks of row kernels compared with a copy of the same number of bytes.
 
-use super::{Measurement, Timer, Trial, WorkRate, all, drawn};
+use super::{Measurement, Timer, Trial, WorkRate, drawn, measure_all};
 use crate::error::Error;
 use ::runtime::testing::{Draw, Random};
 use ::runtime::{Device, DeviceBuffer};
@@ -71,7 +71,7 @@ impl<T: Draw + Float + GenericArgument> RowBuffers<T> {
             ],
             after: Box::new(|| ()),
         };
-        all(vec![trial], rounds)
+        measure_all(vec![trial], rounds)
     }
 }
 

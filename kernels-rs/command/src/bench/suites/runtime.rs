@@ -2,7 +2,7 @@
 
 use super::cublas::{Cublas, Product};
 use super::driver::DriverBaseline;
-use super::{Contender, Measurement, Trial, all};
+use super::{Contender, Measurement, Trial, measure_all};
 use crate::error::Error;
 use ::runtime::Device;
 use ::runtime::store::Store;
@@ -34,7 +34,7 @@ pub(super) fn measure(rounds: usize) -> Result<Vec<Measurement>, Error> {
 }
 
 /// Returns the mean time of one of `count` calls.
-fn each(count: u32, mut call: impl FnMut() -> Result<(), Error>) -> Result<Duration, Error> {
+fn mean_call_time(count: u32, mut call: impl FnMut() -> Result<(), Error>) -> Result<Duration, Error> {
     let start = Instant::now();
     (0..count).try_for_each(|_| call())?;
     Ok(start.elapsed() / count)
@@ -71,7 +71,7 @@ fn loads(rounds: usize) -> Result<Vec<Measurement>, Error> {
     };
     let checked = vec![contender("ours", Some(&store), true), contender("without our cache", None, true)];
     let trials = vec![trial("load", vec![contender("ours", None, false)]), trial("load of the checked form", checked)];
-    let measured = all(trials, rounds);
+    let measured = measure_all(trials, rounds);
     // A failure is ignored: the folder is a temporary one.
     let _ = std::fs::remove_dir_all(&folder);
     measured
@@ -95,7 +95,7 @@ fn launches(device: &Device, driver: &DriverBaseline, rounds: usize) -> Result<V
         let mut pointers = parameters.pointers();
         // SAFETY: saxpy takes a number, an address and a length, twice; the buffers outlive the
         // rounds.
-        each(LAUNCHES, || unsafe { driver.launch(&mut pointers) })
+        mean_call_time(LAUNCHES, || unsafe { driver.launch(&mut pointers) })
     };
     // The smallest product without a special case measures the library's host work and its launch.
     let cublas = Cublas::open(&stream)?;
@@ -111,7 +111,7 @@ fn launches(device: &Device, driver: &DriverBaseline, rounds: usize) -> Result<V
         if let Some(cublas) = &cublas {
             // SAFETY: each matrix has 256 elements and outlives the rounds; no other work uses the
             // matrices.
-            let launch = || each(LAUNCHES, || unsafe { cublas.queue(&product) });
+            let launch = || mean_call_time(LAUNCHES, || unsafe { cublas.queue(&product) });
             contenders.push(Contender::new("cublasSgemm", launch));
         }
         Trial { kernel, shape: shape.into(), rate: None, contenders, after: Box::new(wait) }
@@ -124,29 +124,33 @@ fn launches(device: &Device, driver: &DriverBaseline, rounds: usize) -> Result<V
     };
     let of_saxpy = "saxpy, 256 elements, host time of a launch";
     let trials = vec![
-        trial("prepared launch", of_saxpy, Contender::new("ours", || each(LAUNCHES, || device_error(bare.launch())))),
+        trial(
+            "prepared launch",
+            of_saxpy,
+            Contender::new("ours", || mean_call_time(LAUNCHES, || device_error(bare.launch()))),
+        ),
         trial(
             "prepared checked launch",
             of_saxpy,
-            Contender::new("ours", || each(LAUNCHES, || device_error(checked.launch()))),
+            Contender::new("ours", || mean_call_time(LAUNCHES, || device_error(checked.launch()))),
         ),
         trial(
             "Gemm::run",
             "16 × 16 × 16, host time of a call",
-            Contender::new("ours", || each(LAUNCHES, || device_error(multiply()))),
+            Contender::new("ours", || mean_call_time(LAUNCHES, || device_error(multiply()))),
         ),
         trial(
             "launch",
             of_saxpy,
             Contender::new("ours", || {
-                each(LAUNCHES, || {
+                mean_call_time(LAUNCHES, || {
                     // SAFETY: as above.
                     device_error(unsafe { saxpy::launch_unchecked(&stream, 2.0, &x, &mut typed) })
                 })
             }),
         ),
     ];
-    all(trials, rounds)
+    measure_all(trials, rounds)
 }
 
 /// Measures dependent launches, as in the layers of a model: the time of each, from the first
@@ -219,7 +223,7 @@ fn graphs(device: &Device, driver: &DriverBaseline, rounds: usize) -> Result<Vec
             after: Box::new(|| ()),
         },
     ];
-    all(trials, rounds)
+    measure_all(trials, rounds)
 }
 
 /// Parameters of saxpy.
@@ -245,12 +249,14 @@ fn allocations(device: &Device, driver: &DriverBaseline, rounds: usize) -> Resul
         rate: None,
         contenders: vec![
             Contender::new("ours", || {
-                each(COUNT, || device.alloc::<u8>(MIB / u8::TYPE.bytes() as usize).map(drop).map_err(Error::Device))
+                mean_call_time(COUNT, || {
+                    device.alloc::<u8>(MIB / u8::TYPE.bytes() as usize).map(drop).map_err(Error::Device)
+                })
             }),
-            Contender::new("cuMemAlloc", || each(COUNT / 50, || driver.allocate(MIB))),
-            Contender::new("cuMemAllocAsync", || each(COUNT / 10, || driver.allocate_in_order(MIB))),
+            Contender::new("cuMemAlloc", || mean_call_time(COUNT / 50, || driver.allocate(MIB))),
+            Contender::new("cuMemAllocAsync", || mean_call_time(COUNT / 10, || driver.allocate_in_order(MIB))),
         ],
         after: Box::new(|| _ = driver.wait()),
     };
-    all(vec![trial], rounds)
+    measure_all(vec![trial], rounds)
 }
