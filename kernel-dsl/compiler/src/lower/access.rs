@@ -1,9 +1,11 @@
 //! Access methods: vector accesses, accesses masked at the edge, and atomic operations.
 
-use super::Lowerer;
 use super::layout::aligned_pitch;
-use super::mem_layout::{MemLayout, align_of};
-use super::value::{LoweredPlace, MaybeConst, SharedHandle, Val};
+use super::lowerer::Lowerer;
+use super::lowerer::maybe_const::MaybeConst;
+use super::lowerer::mem_layout::MemLayout;
+use super::lowerer::value::{SharedHandle, LoweredPlace, Val};
+use super::memory_value::align_of;
 use crate::Scalar;
 use crate::hir::{self, Expr, Intrinsic, MemoryOrder};
 use crate::ir::{self, Binary, Comparison, Dim, MAX_VECTOR_BYTES, Op, SharedLayout, Type, Values};

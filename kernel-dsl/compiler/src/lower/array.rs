@@ -1,7 +1,8 @@
 //! Operations on whole arrays in registers.
 
-use super::Lowerer;
-use super::value::{LoweredPlace, MaybeConst, Val};
+use super::lowerer::Lowerer;
+use super::lowerer::maybe_const::MaybeConst;
+use super::lowerer::value::{LoweredPlace, Val};
 use crate::hir::{self, Expr, Intrinsic};
 
 impl<'h> Lowerer<'h> {

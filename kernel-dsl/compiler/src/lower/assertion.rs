@@ -1,8 +1,9 @@
 //! Assertions: a branch whose failing arm ends the thread.
 
-use super::Lowerer;
 use super::double_word::{shown_words, with_words};
-use super::value::{MaybeConst, Val};
+use super::lowerer::Lowerer;
+use super::lowerer::maybe_const::MaybeConst;
+use super::lowerer::value::Val;
 use crate::assertion::Assertion;
 use crate::hir::{Expr, ExprKind, Type};
 use crate::ir::{Op, Values};

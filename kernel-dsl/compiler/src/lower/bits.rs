@@ -1,7 +1,8 @@
 //! Instructions on integers beyond the operators, and the dot products of packed numbers.
 
-use super::Lowerer;
-use super::value::{MaybeConst, Val};
+use super::lowerer::Lowerer;
+use super::lowerer::maybe_const::MaybeConst;
+use super::lowerer::value::Val;
 use crate::Scalar;
 use crate::hir::{self, Expr};
 use crate::ir::{Bits, Op};

@@ -1,24 +1,11 @@
 //! Closures. A closure is inlined where it is called, and accesses the variables of the call in
 //! which it was created.
 
-use super::Lowerer;
-use super::value::Val;
-use crate::hir::{self, Expr, FunctionId, Pattern, TypeId};
+use super::lowerer::Lowerer;
+use super::lowerer::frame::Callable;
+use super::lowerer::value::Val;
+use crate::hir::{self, Expr, FunctionId, Pattern};
 use crate::source::Span;
-
-/// A closure or function value.
-#[derive(Clone, Debug)]
-pub(super) enum Callable<'h> {
-    Function(FunctionId),
-    Closure {
-        /// The call in which the closure was created.
-        frame: u32,
-        parameters: &'h [Pattern],
-        types: &'h [TypeId],
-        returns: TypeId,
-        body: &'h Expr,
-    },
-}
 
 impl<'h> Lowerer<'h> {
     pub(super) fn function_value(&mut self, id: FunctionId) -> Val {

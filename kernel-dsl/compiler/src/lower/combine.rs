@@ -3,9 +3,10 @@
 //! Each step inlines the closure once. The closure runs only in lanes where both of its values
 //! exist, so that it causes no additional overflow or access.
 
-use super::Lowerer;
 use super::cooperation::LANES;
-use super::value::{MaybeConst, Val};
+use super::lowerer::Lowerer;
+use super::lowerer::maybe_const::MaybeConst;
+use super::lowerer::value::Val;
 use crate::Scalar;
 use crate::hir::TypeId;
 use crate::ir::{Binary, Comparison, Op, Shuffle};

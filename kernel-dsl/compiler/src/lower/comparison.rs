@@ -4,8 +4,9 @@
 //! so a branch would save nothing. Only the `eq` of an impl is called in a branch, because in Rust
 //! the function runs only if the parts before are equal.
 
-use super::Lowerer;
-use super::value::{MaybeConst, Val, known_compare};
+use super::lowerer::Lowerer;
+use super::lowerer::maybe_const::{MaybeConst, known_compare};
+use super::lowerer::value::Val;
 use crate::Scalar;
 use crate::hir::{FunctionId, Type, TypeId};
 use crate::ir::{self, Comparison, Op};

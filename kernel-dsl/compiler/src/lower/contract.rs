@@ -6,8 +6,8 @@
 //! results are the same in every kernel. In a sum of two products, only the left product is
 //! contracted. A product with a name (`let p = a * b;`) is rounded.
 
-use super::Lowerer;
-use super::value::MaybeConst;
+use super::lowerer::Lowerer;
+use super::lowerer::maybe_const::MaybeConst;
 use crate::Scalar;
 use crate::hir::{Expr, ExprKind};
 use crate::ir::{Binary, Op, Unary};

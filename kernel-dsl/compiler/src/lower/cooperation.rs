@@ -3,9 +3,10 @@
 //! Values are split into scalars, and each scalar takes one shuffle. Scalars narrower than a
 //! register are widened to one.
 
-use super::Lowerer;
 use super::combine::BoundedCount;
-use super::value::{MaybeConst, Storage, Val};
+use super::lowerer::Lowerer;
+use super::lowerer::maybe_const::MaybeConst;
+use super::lowerer::value::{Storage, Val};
 use crate::Scalar;
 use crate::hir::collective::Reduction;
 use crate::hir::{self, Collective, Expr, Intrinsic};

@@ -1,9 +1,10 @@
 //! Operations of the whole block on an array in shared memory. Each thread handles its share.
 
-use super::Lowerer;
-use super::mem_layout::Leaves;
+use super::lowerer::Lowerer;
+use super::lowerer::maybe_const::MaybeConst;
+use super::lowerer::mem_layout::Leaves;
+use super::lowerer::value::{SharedHandle, LoweredPlace, Val, ViewValue};
 use super::pack::Pack;
-use super::value::{LoweredPlace, MaybeConst, SharedHandle, Val, ViewValue};
 use crate::Scalar;
 use crate::hir::TypeId;
 use crate::ir::{self, Binary, Comparison, For, Op, Type, Unroll, Values};
@@ -39,7 +40,7 @@ impl<'h> Lowerer<'h> {
         let zeros = self.zeros(&from.mem_layout);
         let leaves = self.leaves_of(&from.mem_layout, 1);
         let LoweredPlace::Memory { place, policy, .. } = self.view_place(from, indices) else { return Values::new() };
-        let align = super::mem_layout::align_of(&place, &from.mem_layout);
+        let align = super::memory_value::align_of(&place, &from.mem_layout);
         self.load_scalars(&place, &leaves, align, policy, Some((inside, &zeros)))
     }
 
@@ -59,7 +60,7 @@ impl<'h> Lowerer<'h> {
             return;
         }
         let leaves: Leaves = self.leaves_of(to.mem_layout(), 1);
-        let align = super::mem_layout::align_of(&place, to.mem_layout());
+        let align = super::memory_value::align_of(&place, to.mem_layout());
         self.store_scalars(&place, &leaves, align, scalars, exists);
     }
 

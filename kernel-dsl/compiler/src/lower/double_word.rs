@@ -6,8 +6,9 @@
 //! report: one of them overflows exactly if the operation on `u128` does. The report shows words
 //! instead of the whole operands.
 
-use super::Lowerer;
-use super::value::{MaybeConst, Val};
+use super::lowerer::Lowerer;
+use super::lowerer::maybe_const::MaybeConst;
+use super::lowerer::value::Val;
 use crate::Scalar;
 use crate::assertion::{MessagePart, Style, escaped, pieces};
 use crate::hir::Expr;

@@ -4,9 +4,10 @@
 //! all uses of a type. Each use writes, synchronizes and reads. The next use must not write before
 //! all threads have read, so it synchronizes first, unless it is certainly the first use.
 
-use super::Lowerer;
 use super::cooperation::{LANES, operator, word_type};
-use super::value::{MaybeConst, Storage, Val};
+use super::lowerer::Lowerer;
+use super::lowerer::maybe_const::MaybeConst;
+use super::lowerer::value::{Storage, Val};
 use crate::Scalar;
 use crate::hir::collective::Reduction;
 use crate::hir::{Collective, Expr};

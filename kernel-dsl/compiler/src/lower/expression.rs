@@ -1,8 +1,9 @@
 //! Expressions and places.
 
-use super::Lowerer;
-use super::storage::LocalBinding;
-use super::value::{LoweredPlace, MaybeConst, Storage, Val, ViewValue};
+use super::lowerer::Lowerer;
+use super::lowerer::frame::LocalBinding;
+use super::lowerer::maybe_const::MaybeConst;
+use super::lowerer::value::{LoweredPlace, Storage, Val, ViewValue};
 use crate::Scalar;
 use crate::hir::{self, Expr, ExprKind, LocalId, TypeId};
 use crate::ir::{self, Op};

@@ -1,7 +1,7 @@
 //! The functions of `fast::`, made of hardware approximations and exact operations around them.
 
-use super::Lowerer;
-use super::value::MaybeConst;
+use super::lowerer::Lowerer;
+use super::lowerer::maybe_const::MaybeConst;
 use crate::Scalar;
 use crate::approximation::Approximation;
 use crate::hir::Fast;

@@ -7,7 +7,7 @@
 //! another rounds those of subnormal numbers. For the remaining formats, significand and exponent
 //! are handled separately.
 
-use super::Lowerer;
+use super::lowerer::Lowerer;
 use crate::Scalar;
 use crate::float16::{Float16Format, Float16Policy, NAN, power};
 use crate::ir::{Binary, Bits, Comparison, Op, Unary, Value};

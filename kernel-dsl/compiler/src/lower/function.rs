@@ -1,63 +1,18 @@
 //! Inlining: each call has a frame.
 
-use super::Lowerer;
-use super::storage::LocalBinding;
-use super::table::BodyConstant;
-use super::value::{Storage, Val};
+use super::lowerer::Lowerer;
+use super::lowerer::frame::{LocalBinding, Exit, FunctionFrame};
+use super::lowerer::value::Val;
 use crate::hir::{self, Expr, FunctionId, TypeId};
-use crate::ir::{Label, Location, Op, Values};
+use crate::ir::{Location, Op, Values};
 use crate::source::Span;
 use std::collections::HashMap;
 
 /// The largest depth of nested calls. Only a program that `check` did not make has more.
 const MAX_CALL_DEPTH: usize = 128;
 
-/// A function being lowered.
-#[derive(Clone)]
-pub(super) struct FunctionFrame<'h> {
-    /// Identifies the call.
-    pub id: u32,
-    pub function: &'h hir::Function,
-    /// The bindings of the function's locals so far.
-    pub bindings: Vec<LocalBinding>,
-    /// The `const`s of the body so far.
-    pub constants: HashMap<hir::LocalId, BodyConstant<'h>>,
-    /// Index into the kernel's sources.
-    pub source: u32,
-    /// The call that is being inlined.
-    pub caller: Option<Location>,
-    pub loops: Vec<LoopFrame>,
-    /// For an inlined function: the block that `return` breaks out of.
-    pub exit: Option<Exit>,
-}
-
-#[derive(Clone)]
-pub(super) struct LoopFrame {
-    pub id: hir::LabelId,
-    /// The label that `continue` jumps to.
-    pub label: Label,
-    /// The label that `break` jumps to.
-    pub leave: Label,
-    /// The variable for the value of `break`.
-    pub result: Option<Storage>,
-    /// Whether this is a loop, and not a labeled block.
-    pub repeats: bool,
-}
-
-#[derive(Clone)]
-pub(super) struct Exit {
-    pub label: Label,
-    pub result: Storage,
-    pub returns: TypeId,
-    pub used: bool,
-}
-
 impl<'h> Lowerer<'h> {
-    pub(super) fn enter_function(
-        &mut self,
-        function: &'h hir::Function,
-        caller: Option<Location>,
-    ) -> FunctionFrame<'h> {
+    pub(super) fn enter_function(&mut self, function: &'h hir::Function, caller: Option<Location>) -> FunctionFrame<'h> {
         let source = self.sources.source(&mut self.builder.kernel, function);
         let bindings = vec![LocalBinding::Unset; function.locals.len()];
         FunctionFrame {

@@ -5,8 +5,8 @@
 //! nothing, because 24 ≥ 2 · 11 + 2. The result of `mul_add` may differ, because its sum is rounded
 //! twice. Sign operations work on bits, also for a NaN.
 
-use super::Lowerer;
-use super::value::MaybeConst;
+use super::lowerer::Lowerer;
+use super::lowerer::maybe_const::MaybeConst;
 use crate::Scalar;
 use crate::half::NAN;
 use crate::ir::{Binary, Comparison, Op, Unary, Value};

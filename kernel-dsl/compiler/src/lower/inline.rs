@@ -1,7 +1,8 @@
 //! `ptx!(…)`: checked again, now that the target is known.
 
-use super::Lowerer;
-use super::value::{MaybeConst, Val};
+use super::lowerer::Lowerer;
+use super::lowerer::maybe_const::MaybeConst;
+use super::lowerer::value::Val;
 use crate::hir::Expr;
 use crate::ir::{Op, Type, Values};
 use crate::ptx::inline::InlineSource;

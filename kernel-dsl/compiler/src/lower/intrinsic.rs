@@ -1,9 +1,10 @@
 //! Built-in functions and methods.
 
-use super::Lowerer;
 use super::cooperation::LANES;
+use super::lowerer::Lowerer;
+use super::lowerer::maybe_const::SharedHandle;
+use super::lowerer::value::{CacheHint, SharedHandle, Val, ViewValue};
 use super::shared::RowLayout;
-use super::value::{CacheHint, MaybeConst, SharedHandle, Val, ViewValue};
 use crate::Scalar;
 use crate::hir::{self, Expr, Intrinsic};
 use crate::ir::{Binary, Comparison, Op, Special, WaitGroup};
@@ -153,27 +154,27 @@ impl<'h> Lowerer<'h> {
                 self.error(e.span, "`aligned` is a launch condition: write it in `#[requires(…)]`");
                 Val::Unit
             }
-            (Intrinsic::ViewStrided, [Val::View(view), ..]) => {
+            (Intrinsic::ViewStrided, [Val::ViewValue(view), ..]) => {
                 let mut view = view.clone();
                 if let Some(last) = view.strides.last_mut().filter(|last| last.is_none()) {
                     *last = Some(self.builder.index(1));
                 }
-                Val::View(view)
+                Val::ViewValue(view)
             }
-            (Intrinsic::ViewTransposed, [Val::View(view), ..]) => {
+            (Intrinsic::ViewTransposed, [Val::ViewValue(view), ..]) => {
                 let mut view = view.clone();
                 view.extents.reverse();
                 view.strides.reverse();
-                Val::View(view)
+                Val::ViewValue(view)
             }
-            (Intrinsic::ViewOffset, [Val::View(view), Val::Tuple(at)]) => self.offset(view, at),
-            (Intrinsic::ViewStreaming, [Val::View(view), ..]) => {
-                Val::View(ViewValue { hint: CacheHint::Streaming, ..view.clone() })
+            (Intrinsic::ViewOffset, [Val::ViewValue(view), Val::Tuple(at)]) => self.offset(view, at),
+            (Intrinsic::ViewStreaming, [Val::ViewValue(view), ..]) => {
+                Val::ViewValue(ViewValue { hint: CacheHint::Streaming, ..view.clone() })
             }
-            (Intrinsic::ViewBypassL1, [Val::View(view), ..]) => {
-                Val::View(ViewValue { hint: CacheHint::BypassL1, ..view.clone() })
+            (Intrinsic::ViewBypassL1, [Val::ViewValue(view), ..]) => {
+                Val::ViewValue(ViewValue { hint: CacheHint::BypassL1, ..view.clone() })
             }
-            (Intrinsic::ViewAt, [Val::View(view), Val::Scalar(i), ..]) => self.view_at(view, *i),
+            (Intrinsic::ViewAt, [Val::ViewValue(view), Val::Scalar(i), ..]) => self.view_at(view, *i),
             (Intrinsic::SharedAt, [Val::Shared(handle), Val::Scalar(i), ..]) => self.shared_at(handle, *i),
             (Intrinsic::SharedCast, [of, ..]) => self.shared_cast(e, of),
             (Intrinsic::SharedFill, [Val::Shared(of), value]) => {
@@ -189,7 +190,7 @@ impl<'h> Lowerer<'h> {
         Some(match (intrinsic, values) {
             (Intrinsic::CopyAsync, [to, from]) => self.copy_async(e, to, from, None),
             (Intrinsic::CopyAsyncMap, [to, from, map]) => match self.ty(arguments[1].ty) {
-                hir::Type::View { element, .. } => self.copy_async(e, to, from, Some((map, *element))),
+                hir::Type::ViewValue { element, .. } => self.copy_async(e, to, from, Some((map, *element))),
                 _ => Val::Unit,
             },
             (Intrinsic::CpAsync, [to, from]) => {
@@ -213,7 +214,7 @@ impl<'h> Lowerer<'h> {
                 self.wait(e.span, token.clone());
                 Val::Unit
             }
-            (Intrinsic::SharedCopyFrom, [Val::Shared(to), Val::View(from)]) => {
+            (Intrinsic::SharedCopyFrom, [Val::Shared(to), Val::ViewValue(from)]) => {
                 self.copy_from(to, from);
                 Val::Unit
             }
@@ -233,7 +234,7 @@ impl<'h> Lowerer<'h> {
             (Intrinsic::Unary(op), Some(a), _) if ty.is_half() => self.half_unary(op, ty, a),
             (Intrinsic::Unary(op), Some(a), _) => {
                 let returns = self.scalar_type(e.ty);
-                MaybeConst::unknown(self.builder.scalar(Op::Unary(op, a.value), returns))
+                SharedHandle::unknown(self.builder.scalar(Op::Unary(op, a.value), returns))
             }
             (Intrinsic::Binary(op), Some(a), Some(b)) => self.binary(op, ty, a, b),
             (Intrinsic::Method(method), ..) => self.method(e, method, ty, &[a, b, c])?,
@@ -244,11 +245,11 @@ impl<'h> Lowerer<'h> {
             (Intrinsic::MulAdd, Some(a), Some(b)) if ty.is_half() => self.half_mul_add(ty, [a, b, c?]),
             (Intrinsic::MulAdd, Some(a), Some(b)) => {
                 let value = self.builder.scalar(Op::MulAdd(a.value, b.value, c?.value), ty);
-                MaybeConst::unknown(value)
+                SharedHandle::unknown(value)
             }
             (Intrinsic::Bitcast, Some(a), _) => {
                 let to = self.scalar_type(e.ty);
-                MaybeConst::unknown(self.builder.scalar(Op::Bitcast(a.value), to))
+                SharedHandle::unknown(self.builder.scalar(Op::Bitcast(a.value), to))
             }
             (Intrinsic::Truncate, Some(a), _) => {
                 let to = self.scalar_type(e.ty);
@@ -281,7 +282,7 @@ impl<'h> Lowerer<'h> {
             (Intrinsic::Copied, [option, ..]) => self.copied(e, option.clone()),
             (Intrinsic::Get, [of, Val::Tuple(at)]) => {
                 let number = |v: &Val| if let Val::Scalar(k) = v { Some(*k) } else { None };
-                let at: Vec<MaybeConst> = at.iter().filter_map(number).collect();
+                let at: Vec<SharedHandle> = at.iter().filter_map(number).collect();
                 self.get(e, of, &at)
             }
             _ => return None,
@@ -321,7 +322,7 @@ impl<'h> Lowerer<'h> {
 
     fn extent(&mut self, of: &Val, d: u32, span: Span) -> Val {
         let found = match of {
-            Val::View(view) => view.extents.get(d as usize).copied(),
+            Val::ViewValue(view) => view.extents.get(d as usize).copied(),
             Val::Shared(SharedHandle::Fixed { array, prefix, .. }) => {
                 let shape = &self.builder.kernel.shared[array.0 as usize].shape;
                 let n = shape.get(d as usize + prefix.len()).copied();
@@ -340,9 +341,9 @@ impl<'h> Lowerer<'h> {
     }
 
     fn stride(&mut self, of: &Val, d: u32, span: Span) -> Val {
-        let Val::View(view) = of else { return Val::Unit };
+        let Val::ViewValue(view) = of else { return Val::Unit };
         match view.strides.get(d as usize) {
-            Some(Some(value)) => Val::Scalar(MaybeConst::unknown(*value)),
+            Some(Some(value)) => Val::Scalar(SharedHandle::unknown(*value)),
             Some(None) => Val::Scalar(self.index(1)),
             None => {
                 self.error(span, format!("there is no dimension {d}"));
@@ -352,7 +353,7 @@ impl<'h> Lowerer<'h> {
     }
 
     fn is_empty(&mut self, of: &Val) -> Val {
-        let Val::View(view) = of else { return Val::Unit };
+        let Val::ViewValue(view) = of else { return Val::Unit };
         let mut any = None;
         for extent in view.extents.clone() {
             let zero = self.index(0);
@@ -366,7 +367,7 @@ impl<'h> Lowerer<'h> {
     }
 
     /// Lowers a / b rounded up, without the overflow of a + b − 1.
-    pub(super) fn div_ceil(&mut self, ty: Scalar, a: MaybeConst, b: MaybeConst) -> MaybeConst {
+    pub(super) fn div_ceil(&mut self, ty: Scalar, a: SharedHandle, b: SharedHandle) -> SharedHandle {
         let quotient = self.binary(Binary::Div, ty, a, b);
         let rest = self.binary(Binary::Rem, ty, a, b);
         let zero = self.number(ty, 0);
@@ -376,14 +377,14 @@ impl<'h> Lowerer<'h> {
     }
 
     /// Lowers max(a − b, 0).
-    pub(super) fn saturating_sub(&mut self, ty: Scalar, a: MaybeConst, b: MaybeConst) -> MaybeConst {
+    pub(super) fn saturating_sub(&mut self, ty: Scalar, a: SharedHandle, b: SharedHandle) -> SharedHandle {
         let less = self.binary(Binary::Min, ty, a, b);
         self.binary(Binary::Sub, ty, a, less)
     }
 
     pub(super) fn hir_rank(&self, e: &Expr) -> u32 {
         match self.ty(e.ty) {
-            hir::Type::Shared { rank, .. } | hir::Type::View { rank, .. } => *rank,
+            hir::Type::Shared { rank, .. } | hir::Type::ViewValue { rank, .. } => *rank,
             _ => 1,
         }
     }

@@ -14,11 +14,11 @@
 //! row length plus the smallest pad with the lowest sum of costs. Pads keep the alignment of the
 //! widest access: the pitch is a multiple of its width.
 
-use super::value::Val;
+use super::lowerer::shared_arrays::{Alias, SharedArrayEvent, SharedArrayPlan};
 use crate::analyses::lanes::{Lanes, Numbers};
 use crate::analyses::memory;
 use crate::error::{Error, Errors};
-use crate::ir::{AccessPlace, Kernel, Location, MAX_VECTOR_BYTES, Op, Region, SHARED_LIMIT, SharedId};
+use crate::ir::{AccessPlace, Kernel, MAX_VECTOR_BYTES, Op, Region, SHARED_LIMIT, SharedId};
 use smallvec::SmallVec;
 
 /// The help for a kernel that needs too much shared memory.
@@ -27,78 +27,6 @@ pub(super) const SHARED_LIMIT_HELP: &str = "use smaller tiles, or keep part of t
 const MAX_PAD: u32 = 32;
 /// The weight of one loop around an access.
 const LOOP_WEIGHT: u64 = 8;
-
-/// An event in the lifetimes of shared arrays, in source order.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) enum SharedArrayEvent {
-    /// An array is created. Arrays without an event live as long as the kernel.
-    Declare(SharedId),
-    /// An opening brace.
-    Open,
-    /// A closing brace; these arrays stay alive in the enclosing braces.
-    Close(Vec<SharedId>),
-    /// A closing brace; all arrays stay alive.
-    CloseAll,
-}
-
-/// An array that reuses the bytes of another.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Alias {
-    pub array: SharedId,
-    /// The number of outer dimensions whose extents and strides are those of the other array.
-    pub kept: usize,
-    /// Whether the alias is a cast: the contents of the other array with another element type.
-    pub cast: bool,
-    pub location: Location,
-}
-
-/// The facts about a kernel's shared arrays that lowering collects.
-#[derive(Clone, PartialEq, Eq, Default, Debug)]
-pub(super) struct SharedArrayPlan {
-    /// The arrays whose pitch is to be chosen.
-    pub padded: Vec<SharedId>,
-    /// The lifetimes.
-    pub events: Vec<SharedArrayEvent>,
-    /// The arrays that reuse the bytes of arrays created before.
-    pub aliases: Vec<Alias>,
-}
-
-impl SharedArrayPlan {
-    /// Records an opening brace. Returns its position, which [`close`](Self::close) needs for the
-    /// closing brace.
-    pub(super) fn open(&mut self) -> usize {
-        self.events.push(SharedArrayEvent::Open);
-        self.events.len() - 1
-    }
-
-    /// Returns the innermost braces that are open.
-    pub(super) fn innermost(&self) -> Option<usize> {
-        let mut closed = 0;
-        for (i, event) in self.events.iter().enumerate().rev() {
-            match event {
-                SharedArrayEvent::Declare(_) => {}
-                SharedArrayEvent::Open if closed == 0 => return Some(i),
-                SharedArrayEvent::Open => closed -= 1,
-                SharedArrayEvent::Close(_) | SharedArrayEvent::CloseAll => closed += 1,
-            }
-        }
-        None
-    }
-
-    /// Records a closing brace. Arrays that `value`, the value of the braces, refers to stay alive.
-    pub(super) fn close(&mut self, opened: usize, value: &Val) {
-        if self.events.len() == opened + 1 {
-            self.events.truncate(opened);
-            return;
-        }
-        let (mut kept, mut any) = (Vec::new(), false);
-        value.arrays(&mut |array| match array {
-            Some(array) => kept.push(array),
-            None => any = true,
-        });
-        self.events.push(if any { SharedArrayEvent::CloseAll } else { SharedArrayEvent::Close(kept) });
-    }
-}
 
 /// Returns the strides of an array whose rows are `pitch` elements apart.
 pub(super) fn strides(shape: &[u32], pitch: u32) -> SmallVec<[u32; 3]> {

@@ -5,9 +5,10 @@
 //! `f32` or a float of 16 bits and 17 of an `f64`. The sign of a NaN is dropped, because it differs
 //! between executors.
 
-use super::Lowerer;
 use super::double_word::{shown_words, with_words};
-use super::value::{MaybeConst, Val};
+use super::lowerer::Lowerer;
+use super::lowerer::maybe_const::MaybeConst;
+use super::lowerer::value::Val;
 use crate::Scalar;
 use crate::assertion::{MessagePart, Style, pieces};
 use crate::hir::Expr;

@@ -1,8 +1,9 @@
 //! Counted loops: `for` over a range, in either order, with or without unrolling.
 
-use super::Lowerer;
-use super::function::LoopFrame;
-use super::value::{MaybeConst, Val};
+use super::lowerer::Lowerer;
+use super::lowerer::frame::LoopFrame;
+use super::lowerer::maybe_const::MaybeConst;
+use super::lowerer::value::Val;
 use crate::Scalar;
 use crate::hir::{self, IterationOrder, LabelId, LocalId, Pattern};
 use crate::ir::{self, Binary, Comparison, For, Label, Op, Type, Unroll, Value, Values};

@@ -1,7 +1,8 @@
 //! Views with a moved origin.
 
-use super::Lowerer;
-use super::value::{MaybeConst, Val, ViewValue};
+use super::lowerer::Lowerer;
+use super::lowerer::maybe_const::MaybeConst;
+use super::lowerer::value::{Val, ViewValue};
 use crate::Scalar;
 use crate::ir::{Comparison, Op};
 use smallvec::SmallVec;

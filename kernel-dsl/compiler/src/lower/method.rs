@@ -1,8 +1,8 @@
 //! Methods of numbers, expressed by operators. The table of `kernel_dsl::methods` states the result
 //! of each in edge cases.
 
-use super::Lowerer;
-use super::value::MaybeConst;
+use super::lowerer::Lowerer;
+use super::lowerer::maybe_const::MaybeConst;
 use crate::Scalar;
 use crate::hir::{Expr, Method};
 use crate::ir::{Binary, Comparison, Op, Unary};

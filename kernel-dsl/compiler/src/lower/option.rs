@@ -1,7 +1,8 @@
 //! `Option`: a flag and the parts of the value.
 
-use super::Lowerer;
-use super::value::{LoweredPlace, MaybeConst, Val};
+use super::lowerer::Lowerer;
+use super::lowerer::maybe_const::MaybeConst;
+use super::lowerer::value::{LoweredPlace, Val};
 use crate::Scalar;
 use crate::hir::{self, Expr, TypeId};
 use crate::ir::Op;

@@ -1,8 +1,9 @@
 //! Methods with explicit overflow: `checked_`, `overflowing_` and `saturating_`.
 
-use super::Lowerer;
+use super::lowerer::Lowerer;
+use super::lowerer::maybe_const::MaybeConst;
+use super::lowerer::value::Val;
 use super::method::unsigned;
-use super::value::{MaybeConst, Val};
 use crate::Scalar;
 use crate::hir::{OnOverflow, Wide};
 use crate::ir::{Binary, Bits, Comparison, Op, Unary};

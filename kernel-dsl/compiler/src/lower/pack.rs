@@ -4,8 +4,8 @@
 //! floats then takes half as many registers, and any copy moves words. Only a conversion splits
 //! them, and the machine reads half a register directly.
 
-use super::Lowerer;
-use super::mem_layout::MemLayout;
+use super::lowerer::Lowerer;
+use super::lowerer::mem_layout::MemLayout;
 use crate::Scalar;
 use crate::ir::{self, Binary, Bits, ElementOffset, Op, Values};
 use smallvec::SmallVec;

@@ -1,7 +1,8 @@
 //! Patterns: binding, matching, and `match` as a chain of branches.
 
-use super::Lowerer;
-use super::value::{MaybeConst, Val};
+use super::lowerer::Lowerer;
+use super::lowerer::maybe_const::MaybeConst;
+use super::lowerer::value::Val;
 use crate::Scalar;
 use crate::hir::{self, Arm, Expr, ExprKind, Pattern, TypeId};
 use crate::ir::{self, Binary, Comparison, Op, Type};

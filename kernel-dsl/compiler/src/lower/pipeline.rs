@@ -1,7 +1,8 @@
 //! Copies that bypass registers, on targets with `cp.async`.
 
-use super::Lowerer;
-use super::value::{LoweredPlace, MaybeConst, SharedHandle, Val, ViewValue};
+use super::lowerer::Lowerer;
+use super::lowerer::maybe_const::MaybeConst;
+use super::lowerer::value::{SharedHandle, LoweredPlace, Val, ViewValue};
 use crate::Scalar;
 use crate::hir::Expr;
 use crate::ir::{AsyncCopy, Binary, MAX_VECTOR_BYTES, Op};
@@ -85,7 +86,7 @@ impl<'h> Lowerer<'h> {
 
     /// Lowers `to.cp_async(from)`: a copy of the group that the next commit closes.
     pub(super) fn pipeline_copy(&mut self, e: &Expr, to: &Val, from: &Val) {
-        let (Val::Shared(to), Val::View(from)) = (to, from) else { return };
+        let (Val::Shared(to), Val::ViewValue(from)) = (to, from) else { return };
         if self.builder.kernel.target < Target::SM_80 {
             return;
         }

@@ -5,8 +5,9 @@
 //! number of elements that a thread has. An `if` around the body skips the iterations for which the
 //! thread has no element.
 
-use super::Lowerer;
-use super::value::{MaybeConst, Val};
+use super::lowerer::Lowerer;
+use super::lowerer::maybe_const::MaybeConst;
+use super::lowerer::value::Val;
 use crate::Scalar;
 use crate::hir::{self, Expr, Intrinsic};
 use crate::ir::{Binary, Comparison};

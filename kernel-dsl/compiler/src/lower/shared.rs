@@ -1,10 +1,10 @@
 //! Arrays in shared memory: creation, indexing, and reuse of their bytes.
 
-use super::Lowerer;
-use super::layout::{Alias, SharedArrayEvent, SharedArrayPlan};
-use super::mem_layout::MemLayout;
-use super::switched::{SwitchedArrays, SwitchedMember};
-use super::value::{CacheHint, MaybeConst, SharedHandle, Val, ViewValue};
+use super::lowerer::Lowerer;
+use super::lowerer::maybe_const::SharedHandle;
+use super::lowerer::mem_layout::MemLayout;
+use super::lowerer::shared_arrays::{Alias, SharedArrayEvent, SwitchedMember};
+use super::lowerer::value::{CacheHint, SharedHandle, Val, ViewValue};
 use crate::Scalar;
 use crate::hir::{self, Expr, ExprKind};
 use crate::ir::{self, Binary, DynamicArray, DynamicId, Op, SharedArray, SharedId, SharedLayout, Swizzle, Type};
@@ -19,35 +19,6 @@ pub(super) enum RowLayout {
     Pitch,
     Padded,
     Swizzled,
-}
-
-/// The shared arrays of a kernel so far.
-#[derive(Clone, Default)]
-pub(super) struct SharedArrays {
-    pub plan: SharedArrayPlan,
-    /// The arrays through which the threads of a block exchange values, by the type of their
-    /// elements.
-    exchange: Vec<(Scalar, SharedId)>,
-    /// The arrays that variables and arrays of handles switch between.
-    pub switched: SwitchedArrays,
-    /// The addresses of the first elements of arrays of dynamic size, aligned to the widest access.
-    dynamic_bases: Vec<ir::Value>,
-}
-
-impl SharedArrays {
-    pub(super) fn new(program: &hir::Program) -> SharedArrays {
-        SharedArrays { switched: SwitchedArrays::new(program), ..SharedArrays::default() }
-    }
-
-    /// Returns exchange array number `number` with elements of type `ty`.
-    pub(super) fn exchange_array(&self, ty: Scalar, number: usize) -> Option<SharedId> {
-        self.exchange.iter().filter(|(of, _)| *of == ty).nth(number).map(|(_, array)| *array)
-    }
-
-    /// Adds an exchange array with elements of type `ty`.
-    pub(super) fn add_exchange_array(&mut self, ty: Scalar, array: SharedId) {
-        self.exchange.push((ty, array));
-    }
 }
 
 impl<'h> Lowerer<'h> {
@@ -155,7 +126,7 @@ impl<'h> Lowerer<'h> {
         let name = self.name_hint.take().unwrap_or("shared").to_string();
         // The extents do not pass through an array in registers: the launch must see how they are
         // computed.
-        let extents: SmallVec<[MaybeConst; 2]> = match &shape.kind {
+        let extents: SmallVec<[SharedHandle; 2]> = match &shape.kind {
             ExprKind::Array(parts) => parts.iter().map(|p| self.scalar(p)).collect(),
             ExprKind::Repeat(value) => {
                 let extent = self.scalar(value);
@@ -174,7 +145,7 @@ impl<'h> Lowerer<'h> {
         let base = self.builder.value(Op::Dynamic { array, extents: values }, Type::Shared);
         self.shared.dynamic_bases.push(base);
         let mut strides: SmallVec<[Option<ir::Value>; 2]> = SmallVec::from_elem(None, extents.len());
-        let mut stride: Option<MaybeConst> = None;
+        let mut stride: Option<SharedHandle> = None;
         for d in (0..extents.len().saturating_sub(1)).rev() {
             let inner = extents[d + 1];
             let next = match stride {
@@ -196,14 +167,14 @@ impl<'h> Lowerer<'h> {
     }
 
     /// Lowers the array with its first index fixed.
-    pub(super) fn shared_at(&mut self, handle: &SharedHandle, i: MaybeConst) -> Val {
+    pub(super) fn shared_at(&mut self, handle: &SharedHandle, i: SharedHandle) -> Val {
         match handle {
             SharedHandle::Fixed { array, mem_layout, prefix } => {
                 let prefix = prefix.iter().copied().chain([i.value]).collect();
                 Val::Shared(SharedHandle::Fixed { array: *array, mem_layout: mem_layout.clone(), prefix })
             }
             SharedHandle::Dynamic(view) => match self.view_at(view, i) {
-                Val::View(view) => Val::Shared(SharedHandle::Dynamic(view)),
+                Val::ViewValue(view) => Val::Shared(SharedHandle::Dynamic(view)),
                 other => other,
             },
         }
@@ -278,7 +249,7 @@ impl<'h> Lowerer<'h> {
             return Val::Unit;
         }
         let (from, to) = (self.index(from), self.index(to));
-        let mut scaled = |k: MaybeConst| {
+        let mut scaled = |k: SharedHandle| {
             let bytes = self.binary(Binary::Mul, Scalar::Usize, k, from);
             self.binary(Binary::Div, Scalar::Usize, bytes, to)
         };
@@ -287,7 +258,7 @@ impl<'h> Lowerer<'h> {
             *last = scaled(*last);
         }
         for stride in view.strides.iter_mut().flatten() {
-            *stride = scaled(MaybeConst::unknown(*stride)).value;
+            *stride = scaled(SharedHandle::unknown(*stride)).value;
         }
         Val::Shared(SharedHandle::Dynamic(view))
     }

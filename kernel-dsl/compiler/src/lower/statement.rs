@@ -1,8 +1,9 @@
 //! Blocks and control flow.
 
-use super::Lowerer;
-use super::function::LoopFrame;
-use super::value::{MaybeConst, Val};
+use super::lowerer::Lowerer;
+use super::lowerer::frame::LoopFrame;
+use super::lowerer::maybe_const::MaybeConst;
+use super::lowerer::value::{CacheHint, Val, ViewValue};
 use crate::Scalar;
 use crate::hir::{self, Expr, LabelId, Pattern, Statement, TypeId};
 use crate::ir::{self, Op, Region, Type, Values};
@@ -321,7 +322,7 @@ impl<'h> Lowerer<'h> {
             Val::Scalar(k) => k.words().collect(),
             Val::Tuple(parts) => parts.iter().flat_map(|p| self.flatten(p)).collect(),
             Val::Option(some, value) => std::iter::once(some.value).chain(self.flatten(value)).collect(),
-            Val::View(v) => {
+            Val::ViewValue(v) => {
                 let strides = v.strides.iter().flatten().copied();
                 std::iter::once(v.base).chain(v.extents.iter().map(|k| k.value)).chain(strides).collect()
             }
@@ -341,7 +342,7 @@ impl<'h> Lowerer<'h> {
             },
             hir::Type::Tuple(types) => Val::Tuple(types.iter().map(|t| self.rebuild(*t, parts)).collect()),
             hir::Type::Slice { element, mutable } => self.rebuild_view(*element, 1, *mutable, false, parts),
-            hir::Type::View { element, rank, mutable, strided } => {
+            hir::Type::ViewValue { element, rank, mutable, strided } => {
                 self.rebuild_view(*element, *rank, *mutable, *strided, parts)
             }
             _ => Val::Unit,
@@ -359,15 +360,7 @@ impl<'h> Lowerer<'h> {
         let (Some(base), Some(mem_layout)) = (parts.next(), self.mem_layout(element)) else { return Val::Unit };
         let extents = parts.take(rank as usize).map(MaybeConst::unknown).collect();
         let strides = (0..rank).map(|d| if strided || d + 1 < rank { parts.next() } else { None }).collect();
-        Val::View(super::value::ViewValue {
-            base,
-            extents,
-            strides,
-            mem_layout,
-            mutable,
-            hint: super::value::CacheHint::None,
-            aligned: 1,
-        })
+        Val::ViewValue(ViewValue { base, extents, strides, mem_layout, mutable, hint: CacheHint::None, aligned: 1 })
     }
 
     /// Ends the code after an expression of type `!`.

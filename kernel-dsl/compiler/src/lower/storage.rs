@@ -1,7 +1,9 @@
 //! Variables: registers for variables that change, and names for values that do not.
 
-use super::Lowerer;
-use super::value::{LoweredPlace, MaybeConst, SharedHandle, Storage, Val};
+use super::lowerer::Lowerer;
+use super::lowerer::frame::LocalBinding;
+use super::lowerer::maybe_const::MaybeConst;
+use super::lowerer::value::{SharedHandle, LoweredPlace, Storage, Val};
 use crate::Scalar;
 use crate::hir::{self, LocalId, Pattern, TypeId};
 use crate::ir::{self, Op};
@@ -11,17 +13,6 @@ use smallvec::SmallVec;
 /// The largest number of elements of an array in registers. A thread has far fewer registers, but
 /// unused elements may be eliminated.
 const MAX_REGISTER_ARRAY_ELEMENTS: u32 = 4096;
-
-/// The binding of a function's local.
-#[derive(Clone, Debug)]
-pub(super) enum LocalBinding {
-    /// Not bound yet.
-    Unset,
-    /// A value that never changes.
-    Value(Val),
-    /// A variable that is assigned.
-    Variable(Storage),
-}
 
 fn product(dims: &[u32]) -> u32 {
     dims.iter().fold(1, |n: u32, d| n.saturating_mul(*d))

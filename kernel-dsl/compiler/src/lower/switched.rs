@@ -5,54 +5,12 @@
 //! with a further dimension. A handle is that array with its first index fixed, so that a choice
 //! is a number. The oracle and the checked form check this index as they check every index.
 
-use super::Lowerer;
-use super::mem_layout::MemLayout;
-use super::value::{SharedHandle, Val};
+use super::lowerer::Lowerer;
+use super::lowerer::shared_arrays::SwitchedMember;
+use super::lowerer::value::{SharedHandle, Val};
 use crate::hir::{self, Expr, ExprKind, TypeId};
-use crate::ir::{SharedArray, SharedId, SharedLayout, Value};
+use crate::ir::{SharedArray, SharedId};
 use smallvec::SmallVec;
-use std::collections::{HashMap, HashSet};
-
-/// The shared arrays that are rows of another array.
-#[derive(Clone, Default)]
-pub(super) struct SwitchedArrays {
-    /// The handle types of variables that are assigned, and of the elements of arrays of handles.
-    types: HashSet<TypeId>,
-    /// The arrays that can have more rows, with the braces that they were created in.
-    open: Vec<(SharedId, Option<usize>)>,
-    /// The row of a value.
-    rows: HashMap<Value, u32>,
-}
-
-/// A shared array before it becomes a row.
-pub(super) struct SwitchedMember {
-    pub name: String,
-    pub shape: SmallVec<[u32; 3]>,
-    pub pitch: u32,
-    pub mem_layout: MemLayout,
-    pub layout: SharedLayout,
-}
-
-impl SwitchedArrays {
-    pub(super) fn new(program: &hir::Program) -> SwitchedArrays {
-        let mut types = HashSet::new();
-        let is_shared = |function: &hir::Function, ty: TypeId| matches!(function.ty(ty), hir::Type::Shared { .. });
-        for function in &program.functions {
-            let assigned = function.locals.iter().filter(|local| local.mutable).map(|local| local.ty);
-            let elements = function.types.iter().filter_map(|ty| match ty {
-                hir::Type::Array(element, _) => Some(*element),
-                _ => None,
-            });
-            types.extend(assigned.chain(elements).filter(|ty| is_shared(function, *ty)));
-        }
-        SwitchedArrays { types, ..SwitchedArrays::default() }
-    }
-
-    /// Prevents further rows from being added to an array.
-    pub(super) fn fix(&mut self, array: SharedId) {
-        self.open.retain(|(open, _)| *open != array);
-    }
-}
 
 impl<'h> Lowerer<'h> {
     /// Returns whether arrays of type `ty` can be chosen at run time.

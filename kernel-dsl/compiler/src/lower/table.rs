@@ -5,38 +5,17 @@
 
 mod run;
 
-use super::Lowerer;
-use super::mem_layout::{Leaves, MemLayout};
-use super::value::{LoweredPlace, Val};
+use super::lowerer::Lowerer;
+use super::lowerer::frame::BodyConstant;
+use super::lowerer::mem_layout::{Leaves, MemLayout};
+use super::lowerer::value::{LoweredPlace, Val};
 use crate::hir::{self, Expr, ExprKind, LocalId, TypeId};
 use crate::ir::{self, CachePolicy, Op, Placement, Table, TableId, Type};
 use crate::source::Span;
 use run::EvaluationStop;
-use std::collections::HashMap;
 
 /// The largest number of scalars of a constant.
 pub(super) const MAX_TABLE_SCALARS: u32 = 1 << 16;
-
-/// A `const` of a body.
-#[derive(Clone, Debug)]
-pub(super) struct BodyConstant<'h> {
-    pub value: &'h Expr,
-    /// The table of a constant that contains an array. Registers are used only where the whole
-    /// value is used.
-    pub table: Option<(TableId, MemLayout)>,
-}
-
-/// The tables of constants of a kernel so far.
-#[derive(Clone, Default)]
-pub(super) struct Tables {
-    /// The table of each constant that was used; `None` for a constant without a table.
-    of_constant: HashMap<hir::FunctionId, Option<(TableId, MemLayout)>>,
-    /// The values that hold the address of a table, with that table.
-    bases: HashMap<ir::Value, TableId>,
-    /// Whether the code being lowered only serves to evaluate a constant. The code is removed
-    /// again.
-    pub evaluating: bool,
-}
 
 impl<'h> Lowerer<'h> {
     /// Returns whether an expression names a constant that may have a table.

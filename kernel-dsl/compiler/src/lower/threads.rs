@@ -1,8 +1,8 @@
 //! The indices of a thread, lane and warp within the block, and their counts.
 
-use super::Lowerer;
 use super::cooperation::LANES;
-use super::value::MaybeConst;
+use super::lowerer::Lowerer;
+use super::lowerer::maybe_const::MaybeConst;
 use crate::Scalar;
 use crate::ir::{Binary, Op, Special};
 use crate::source::Span;

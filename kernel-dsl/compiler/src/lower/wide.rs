@@ -4,9 +4,10 @@
 //! that of its rows from a condition on an extent. A moved view keeps the common divisor with the
 //! index it is moved by.
 
-use super::Lowerer;
+use super::lowerer::Lowerer;
+use super::lowerer::maybe_const::MaybeConst;
+use super::lowerer::value::{SharedHandle, LoweredPlace, ViewValue};
 use super::pack::Pack;
-use super::value::{LoweredPlace, MaybeConst, SharedHandle, ViewValue};
 use crate::Scalar;
 use crate::hir::LocalId;
 use crate::ir::{
@@ -14,7 +15,6 @@ use crate::ir::{
 };
 use crate::launch::Promise;
 use smallvec::SmallVec;
-use std::collections::HashMap;
 
 /// Returns the greatest common divisor; that of 0 and n is n.
 pub(super) fn gcd(mut a: u32, mut b: u32) -> u32 {
@@ -22,22 +22,6 @@ pub(super) fn gcd(mut a: u32, mut b: u32) -> u32 {
         (a, b) = (b, a % b);
     }
     a
-}
-
-/// Known divisors of the `usize` values of a kernel.
-#[derive(Clone)]
-pub(super) struct Divisibility {
-    /// The guarantees of the kernel's conditions about its parameters.
-    promises: Vec<Promise>,
-    /// The known divisors of values.
-    divisors: HashMap<Value, u32>,
-}
-
-impl Divisibility {
-    /// Creates the divisors of a kernel with these conditions, none of them recorded yet.
-    pub(super) fn new(promises: Vec<Promise>) -> Divisibility {
-        Divisibility { promises, divisors: HashMap::new() }
-    }
 }
 
 impl<'h> Lowerer<'h> {

@@ -10,68 +10,23 @@
 
 mod token;
 
-pub(super) use token::CopyTokens;
-
-use super::Lowerer;
 use super::captures::captures;
-use super::closure::Callable;
-use super::mem_layout::{MemLayout, align_of};
+use super::memory_value::align_of;
 use super::pack::Pack;
-use super::value::{LoweredPlace, MaybeConst, SharedHandle, Storage, Val, ViewValue};
 use crate::Scalar;
-use crate::hir::{self, Expr, Pattern, TypeId};
-use crate::ir::{self, Binary, Comparison, Inst, Op, Region, SharedId, Type, Values, WaitGroup};
+use crate::hir::{Expr, TypeId};
+use crate::ir::{self, Binary, Comparison, Inst, Op, Region, Type, Values, WaitGroup};
+use crate::lower::lowerer::Lowerer;
+use crate::lower::lowerer::copies::{DeferredConversion, CopyKind, PendingCopy};
+use crate::lower::lowerer::frame::Callable;
+use crate::lower::lowerer::maybe_const::MaybeConst;
+use crate::lower::lowerer::mem_layout::MemLayout;
+use crate::lower::lowerer::value::{SharedHandle, LoweredPlace, Storage, Val, ViewValue};
 use crate::source::Span;
 use smallvec::SmallVec;
 
 /// The largest number of scalars that one copy may have in flight in a thread.
 const MAX_SCALARS_IN_FLIGHT: usize = 256;
-
-/// A copy in flight, if it was issued.
-#[derive(Clone, PartialEq, Debug)]
-pub(super) struct PendingCopy {
-    kind: CopyKind,
-    /// Whether the copy was issued.
-    issued: MaybeConst,
-    /// The first indices of the destination array.
-    prefix: SmallVec<[ir::Value; 3]>,
-    /// The loaded scalars, by element or pack of the thread's share.
-    data: Values,
-}
-
-/// The static properties of a copy.
-#[derive(Clone, PartialEq, Debug)]
-pub(super) struct CopyKind {
-    array: SharedId,
-    mem_layout: MemLayout,
-    /// The layout of an element in flight: that of the array, or that of the view before a
-    /// conversion.
-    held: MemLayout,
-    prefix: usize,
-    types: Vec<Scalar>,
-    /// The number of elements of one access.
-    at_once: u32,
-    /// The conversion of each element at the wait, by its number in [`CopyTokens`].
-    conversion: Option<u32>,
-    /// Whether the copy bypasses registers. The data of such a copy is the number of its group.
-    grouped: bool,
-}
-
-/// The registers for a copy of one kind.
-#[derive(Clone, PartialEq, Debug)]
-pub(super) struct CopySlot {
-    kind: CopyKind,
-    issued: ir::LocalId,
-    prefix: Vec<ir::LocalId>,
-    data: Vec<ir::LocalId>,
-}
-
-/// A function, or a closure without captures, which can run later.
-#[derive(Clone, Debug)]
-pub(super) enum DeferredConversion<'h> {
-    Function(hir::FunctionId),
-    Closure { function: &'h hir::Function, parameters: &'h [Pattern], types: &'h [TypeId], body: &'h Expr },
-}
 
 /// An element, or a pack of elements, of a thread's share.
 struct ThreadShare {
@@ -80,35 +35,11 @@ struct ThreadShare {
     exists: Option<MaybeConst>,
 }
 
-impl PendingCopy {
-    pub(super) fn array(&self) -> SharedId {
-        self.kind.array
-    }
-
-    pub(super) fn values(&self) -> impl Iterator<Item = ir::Value> + '_ {
-        std::iter::once(self.issued.value).chain(self.prefix.iter().copied()).chain(self.data.iter().copied())
-    }
-}
-
-impl CopyKind {
-    fn value_types(&self) -> impl Iterator<Item = Type> + '_ {
-        let prefix = std::iter::repeat_n(Scalar::Usize, self.prefix);
-        std::iter::once(Scalar::Bool).chain(prefix).chain(self.types.iter().copied()).map(Type::Scalar)
-    }
-
-    fn copy(self, values: &mut dyn Iterator<Item = ir::Value>) -> Option<PendingCopy> {
-        let issued = MaybeConst::unknown(values.next()?);
-        let prefix = values.take(self.prefix).collect();
-        let data = values.take(self.types.len()).collect();
-        Some(PendingCopy { kind: self, issued, prefix, data })
-    }
-}
-
 impl<'h> Lowerer<'h> {
     /// Lowers `to.copy_async(from)`, or `to.copy_async_map(from, map)` with `map`: the block issues
     /// a copy.
     pub(super) fn copy_async(&mut self, e: &Expr, to: &Val, from: &Val, map: Option<(&Val, TypeId)>) -> Val {
-        let (Val::Shared(handle), Val::View(from)) = (to, from) else { return Val::Unit };
+        let (Val::Shared(handle), Val::ViewValue(from)) = (to, from) else { return Val::Unit };
         let SharedHandle::Fixed { array, mem_layout, prefix } = handle else {
             self.error_with_help(
                 e.span,

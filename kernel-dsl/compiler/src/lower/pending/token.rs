@@ -1,83 +1,12 @@
 //! Variables that hold tokens: registers for each kind of copy that is ever assigned to them.
 
-use super::{CopyKind, CopySlot, DeferredConversion};
 use crate::Scalar;
 use crate::hir::{self, LocalId, Pattern, Statement};
 use crate::ir::{self, Op, Type};
-use crate::lower::Lowerer;
-use crate::lower::storage::LocalBinding;
-use crate::lower::value::{Storage, Val};
-use std::collections::HashMap;
-
-/// The variables for copy tokens of a kernel so far.
-#[derive(Clone, Default)]
-pub(in crate::lower) struct CopyTokens<'h> {
-    /// The conversions of elements at the wait.
-    conversions: Vec<DeferredConversion<'h>>,
-    /// The number of variables so far.
-    variables: u32,
-    /// By variable, the kinds of copies that are assigned after the first value.
-    later: HashMap<u32, Vec<CopyKind>>,
-    /// By variable, the kinds of copies that it has no registers for.
-    missing: HashMap<u32, Vec<CopyKind>>,
-}
-
-impl<'h> CopyTokens<'h> {
-    /// Returns the conversion with this number.
-    pub(super) fn conversion(&self, number: u32) -> DeferredConversion<'h> {
-        self.conversions[number as usize].clone()
-    }
-
-    /// Returns the number of a conversion; equal conversions share one.
-    pub(super) fn add_conversion(&mut self, conversion: DeferredConversion<'h>) -> u32 {
-        let same = |c: &DeferredConversion| match (c, &conversion) {
-            (DeferredConversion::Function(a), DeferredConversion::Function(b)) => a == b,
-            (DeferredConversion::Closure { body: a, .. }, DeferredConversion::Closure { body: b, .. }) => {
-                std::ptr::eq(*a, *b)
-            }
-            _ => false,
-        };
-        let known = self.conversions.iter().position(same);
-        known.unwrap_or_else(|| {
-            self.conversions.push(conversion);
-            self.conversions.len() - 1
-        }) as u32
-    }
-
-    /// Returns the number of a new variable.
-    fn next_variable(&mut self) -> u32 {
-        self.variables += 1;
-        self.variables - 1
-    }
-
-    /// Returns the kinds of copies that are assigned to a variable after its first value.
-    fn added_later(&self, variable: u32) -> Vec<CopyKind> {
-        self.later.get(&variable).cloned().unwrap_or_default()
-    }
-
-    /// Records copies that a variable has no registers for.
-    fn add_missing(&mut self, variable: u32, kinds: impl Iterator<Item = CopyKind>) {
-        self.missing.entry(variable).or_default().extend(kinds);
-    }
-
-    /// Removes and returns the copies that a variable has no registers for, if there are any.
-    fn take_missing(&mut self, variable: u32) -> Option<Vec<CopyKind>> {
-        self.missing.remove(&variable).filter(|kinds| !kinds.is_empty())
-    }
-
-    /// Records that `kinds` are assigned to a variable after its first value. Returns whether one
-    /// of them is new.
-    fn add_later(&mut self, variable: u32, kinds: Vec<CopyKind>) -> bool {
-        let later = self.later.entry(variable).or_default();
-        let known = later.len();
-        for kind in kinds {
-            if !later.contains(&kind) {
-                later.push(kind);
-            }
-        }
-        later.len() > known
-    }
-}
+use crate::lower::lowerer::Lowerer;
+use crate::lower::lowerer::copies::{CopyKind, CopySlot};
+use crate::lower::lowerer::frame::LocalBinding;
+use crate::lower::lowerer::value::{Storage, Val};
 
 impl<'h> Lowerer<'h> {
     /// Returns the variable for tokens that a statement declares.

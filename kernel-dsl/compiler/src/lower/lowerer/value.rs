@@ -1,48 +1,22 @@
 //! The values of expressions during lowering: aggregates are split into parts, and constants keep
 //! their bits.
 
+use super::copies::{CopySlot, PendingCopy};
+use super::maybe_const::MaybeConst;
 use super::mem_layout::MemLayout;
-use super::pending::{CopySlot, PendingCopy};
-use crate::Scalar;
 use crate::ir::{self, CachePolicy, LocalId, SharedId, Value};
 use smallvec::SmallVec;
 
-/// A scalar value, with its bits if they are known. Known bits determine shapes of shared arrays,
-/// and select branches that depend on generic constants.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub(super) struct MaybeConst {
-    pub value: Value,
-    /// The upper word of a `u128`, whose lower word is `value`.
-    pub high: Option<Value>,
-    pub bits: Option<u64>,
-}
-
-impl MaybeConst {
-    pub(super) fn new(value: Value, bits: Option<u64>) -> MaybeConst {
-        MaybeConst { value, high: None, bits }
-    }
-
-    /// Returns a value that is known only at run time.
-    pub(super) fn unknown(value: Value) -> MaybeConst {
-        MaybeConst::new(value, None)
-    }
-
-    /// Returns the words of the scalar, the lower first.
-    pub(super) fn words(self) -> impl Iterator<Item = Value> {
-        std::iter::once(self.value).chain(self.high)
-    }
-}
-
 /// The value of an expression.
 #[derive(Clone, PartialEq, Debug)]
-pub(super) enum Val {
+pub enum Val {
     /// `()`, or no value because control does not reach this point.
     Unit,
     Scalar(MaybeConst),
     Tuple(Vec<Val>),
     /// An array in registers that nothing else writes.
     Array(Storage),
-    View(ViewValue),
+    ViewValue(ViewValue),
     Shared(SharedHandle),
     Reference(LoweredPlace),
     /// Whether the value exists, and the value. For `None` the value is unused and arbitrary.
@@ -55,7 +29,7 @@ pub(super) enum Val {
 
 /// A slice or view.
 #[derive(Clone, PartialEq, Debug)]
-pub(super) struct ViewValue {
+pub struct ViewValue {
     pub base: Value,
     pub extents: SmallVec<[MaybeConst; 2]>,
     /// One stride for each dimension; `None` for the last if it is 1.
@@ -70,7 +44,7 @@ pub(super) struct ViewValue {
 /// How the caches should treat loads of a view. A branch keeps the hint if both arms agree, and a
 /// variable has the hint of the first view assigned to it.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub(super) enum CacheHint {
+pub enum CacheHint {
     #[default]
     None,
     /// `streaming()`: each element is read once; evict first.
@@ -81,7 +55,7 @@ pub(super) enum CacheHint {
 
 /// An array in shared memory.
 #[derive(Clone, PartialEq, Debug)]
-pub(super) enum SharedHandle {
+pub enum SharedHandle {
     /// An array of constant shape with its first indices fixed.
     Fixed { array: SharedId, mem_layout: MemLayout, prefix: SmallVec<[Value; 3]> },
     /// An array whose size the launch evaluates; `base` is an address in shared memory.
@@ -90,7 +64,7 @@ pub(super) enum SharedHandle {
 
 /// The registers of a variable: a tree of tuples, options and views, whose leaves are locals.
 #[derive(Clone, PartialEq, Debug)]
-pub(super) enum Storage {
+pub enum Storage {
     Unit,
     /// `dims` is empty for a scalar; the first element is at `offset` in the local.
     Leaf {
@@ -115,7 +89,7 @@ pub(super) enum Storage {
 
 /// A place that can be read and written.
 #[derive(Clone, PartialEq, Debug)]
-pub(super) enum LoweredPlace {
+pub enum LoweredPlace {
     Registers(Storage),
     Memory { place: ir::AccessPlace, mem_layout: MemLayout, policy: CachePolicy },
 }
@@ -133,7 +107,7 @@ impl Storage {
 
 impl Val {
     /// Returns the scalar, if the value is one.
-    pub(super) fn scalar(&self) -> Option<MaybeConst> {
+    pub fn scalar(&self) -> Option<MaybeConst> {
         match self {
             Val::Scalar(k) => Some(*k),
             _ => None,
@@ -141,7 +115,7 @@ impl Val {
     }
 
     /// Returns whether every IR value in this value satisfies `predicate`.
-    pub(super) fn all_values(&self, predicate: &mut dyn FnMut(Value) -> bool) -> bool {
+    pub fn all_values(&self, predicate: &mut dyn FnMut(Value) -> bool) -> bool {
         match self {
             Val::Unit | Val::Callable(_) => true,
             Val::Pending(copies) => copies.iter().all(|f| f.values().all(&mut *predicate)),
@@ -149,7 +123,7 @@ impl Val {
             Val::Scalar(k) => k.words().all(predicate),
             Val::Tuple(parts) => parts.iter().all(|p| p.all_values(predicate)),
             Val::Array(storage) => storage.all_values(predicate),
-            Val::View(v) | Val::Shared(SharedHandle::Dynamic(v)) => {
+            Val::ViewValue(v) | Val::Shared(SharedHandle::Dynamic(v)) => {
                 let sizes = v.extents.iter().map(|k| k.value).chain(v.strides.iter().flatten().copied());
                 std::iter::once(v.base).chain(sizes).all(predicate)
             }
@@ -171,7 +145,7 @@ impl Val {
 
     /// Calls `f` for each shared array that the value refers to. `None` means that the value, a
     /// closure, may refer to any array.
-    pub(super) fn arrays(&self, f: &mut dyn FnMut(Option<SharedId>)) {
+    pub fn arrays(&self, f: &mut dyn FnMut(Option<SharedId>)) {
         match self {
             Val::Shared(SharedHandle::Fixed { array, .. }) => f(Some(*array)),
             Val::Reference(LoweredPlace::Memory { place: ir::AccessPlace::Shared { array, .. }, .. }) => {
@@ -182,20 +156,20 @@ impl Val {
             Val::Pending(copies) => copies.iter().for_each(|copy| f(Some(copy.array()))),
             Val::Option(_, value) => value.arrays(f),
             // Arrays of dynamic size live as long as the kernel.
-            Val::Unit | Val::Scalar(_) | Val::Array(_) | Val::View(_) | Val::Reference(_) | Val::Shared(_) => {}
+            Val::Unit | Val::Scalar(_) | Val::Array(_) | Val::ViewValue(_) | Val::Reference(_) | Val::Shared(_) => {}
         }
     }
 
     /// Merges the properties of the two values that a branch can yield. A view is mutable if one of
     /// the two is, and keeps the cache hint if both agree. An arm that control leaves does not
     /// count.
-    pub(super) fn merge_properties(&mut self, a: &Val, b: &Val) {
+    pub fn merge_properties(&mut self, a: &Val, b: &Val) {
         match (self, a, b) {
-            (Val::View(view), Val::View(a), Val::View(b)) => {
+            (Val::ViewValue(view), Val::ViewValue(a), Val::ViewValue(b)) => {
                 view.mutable |= a.mutable || b.mutable;
                 view.hint = if a.hint == b.hint { a.hint } else { CacheHint::None };
             }
-            (Val::View(view), Val::View(only), _) | (Val::View(view), _, Val::View(only)) => {
+            (Val::ViewValue(view), Val::ViewValue(only), _) | (Val::ViewValue(view), _, Val::ViewValue(only)) => {
                 view.mutable |= only.mutable;
                 view.hint = only.hint;
             }
@@ -228,7 +202,7 @@ impl Storage {
 
 impl SharedHandle {
     /// Returns the element at `indices`.
-    pub(super) fn place(&self, indices: &[MaybeConst]) -> LoweredPlace {
+    pub fn place(&self, indices: &[MaybeConst]) -> LoweredPlace {
         let (place, mem_layout) = match self {
             SharedHandle::Fixed { array, mem_layout, prefix } => {
                 let indices = prefix.iter().copied().chain(indices.iter().map(|k| k.value)).collect();
@@ -242,7 +216,7 @@ impl SharedHandle {
         LoweredPlace::Memory { place, mem_layout: mem_layout.clone(), policy: CachePolicy::Coherent }
     }
 
-    pub(super) fn mem_layout(&self) -> &MemLayout {
+    pub fn mem_layout(&self) -> &MemLayout {
         match self {
             SharedHandle::Fixed { mem_layout, .. } => mem_layout,
             SharedHandle::Dynamic(view) => &view.mem_layout,
@@ -252,7 +226,7 @@ impl SharedHandle {
 
 impl ViewValue {
     /// Returns the indices with their extents and strides.
-    pub(super) fn dims(&self, indices: &[MaybeConst]) -> SmallVec<[ir::Dim; 2]> {
+    pub fn dims(&self, indices: &[MaybeConst]) -> SmallVec<[ir::Dim; 2]> {
         let sizes = self.extents.iter().zip(&self.strides);
         let dim = |(index, (extent, stride)): (&MaybeConst, (&MaybeConst, &Option<Value>))| ir::Dim {
             index: index.value,
@@ -262,7 +236,7 @@ impl ViewValue {
         indices.iter().zip(sizes).map(dim).collect()
     }
 
-    pub(super) fn policy(&self) -> CachePolicy {
+    pub fn policy(&self) -> CachePolicy {
         match (self.mutable, self.hint) {
             (false, CacheHint::None) => CachePolicy::ReadOnly,
             (false, CacheHint::Streaming) => CachePolicy::ReadOnce,
@@ -271,52 +245,4 @@ impl ViewValue {
             (_, CacheHint::BypassL1) => CachePolicy::BypassL1,
         }
     }
-}
-
-/// Returns the bits of `a op b` for unsigned operands of type `ty`, if they are known and nothing
-/// overflows.
-pub(super) fn known_binary(op: ir::Binary, ty: Scalar, a: MaybeConst, b: MaybeConst) -> Option<u64> {
-    use ir::Binary::*;
-    if !matches!(ty, Scalar::Usize | Scalar::U32 | Scalar::Bool) {
-        return None;
-    }
-    let (x, y) = (a.bits?, b.bits?);
-    let bits = match op {
-        Add => x.checked_add(y)?,
-        Sub => x.checked_sub(y)?,
-        Mul => x.checked_mul(y)?,
-        Div => x.checked_div(y)?,
-        Rem => x.checked_rem(y)?,
-        WrappingAdd => x.wrapping_add(y) & ty.mask(),
-        WrappingSub => x.wrapping_sub(y) & ty.mask(),
-        WrappingMul => x.wrapping_mul(y) & ty.mask(),
-        Min => x.min(y),
-        Max => x.max(y),
-        And => x & y,
-        Or => x | y,
-        Xor => x ^ y,
-        Shl | Shr if y >= 32 => return None,
-        Shl | WrappingShl => (x << (y & 31)) & ty.mask(),
-        Shr | WrappingShr => x >> (y & 31),
-        RotateLeft if ty.bits() != 32 => return None,
-        RotateLeft => u64::from((x as u32).rotate_left(y as u32)),
-    };
-    (bits <= ty.mask()).then_some(bits)
-}
-
-/// Returns the result of a comparison of unsigned operands, if it is known.
-pub(super) fn known_compare(comparison: ir::Comparison, ty: Scalar, a: MaybeConst, b: MaybeConst) -> Option<u64> {
-    use ir::Comparison::*;
-    if !matches!(ty, Scalar::Usize | Scalar::U32 | Scalar::Bool) {
-        return None;
-    }
-    let (x, y) = (a.bits?, b.bits?);
-    Some(u64::from(match comparison {
-        Eq => x == y,
-        Ne => x != y,
-        Lt => x < y,
-        Le => x <= y,
-        Gt => x > y,
-        Ge => x >= y,
-    }))
 }

@@ -1,7 +1,6 @@
 //! The calls that are being inlined, and the counters of calls, labels and closures.
 
-use super::closure::Callable;
-use super::function::{FunctionFrame, LoopFrame};
+use super::frame::{Callable, FunctionFrame, LoopFrame};
 use crate::hir::Function;
 use crate::ir::{Label, Location};
 
@@ -12,7 +11,7 @@ const MAX_VALUES: usize = 1 << 20;
 
 /// The calls that are being inlined.
 #[derive(Clone, Default)]
-pub(super) struct Inliner<'h> {
+pub struct Inliner<'h> {
     /// The kernel and the calls being inlined, innermost last.
     frames: Vec<FunctionFrame<'h>>,
     /// The number of functions entered so far.
@@ -28,7 +27,7 @@ pub(super) struct Inliner<'h> {
 }
 
 /// A frame that a closure has moved to the top, and how to move it back.
-pub(super) struct RaisedFrame {
+pub struct RaisedFrame {
     depth: usize,
     caller: Option<Location>,
     loops: Vec<LoopFrame>,
@@ -37,65 +36,65 @@ pub(super) struct RaisedFrame {
 
 impl<'h> Inliner<'h> {
     /// Returns the innermost call.
-    pub(super) fn frame(&self) -> &FunctionFrame<'h> {
+    pub fn frame(&self) -> &FunctionFrame<'h> {
         self.frames.last().expect("a function is being lowered")
     }
 
     /// Returns the innermost call.
-    pub(super) fn frame_mut(&mut self) -> &mut FunctionFrame<'h> {
+    pub fn frame_mut(&mut self) -> &mut FunctionFrame<'h> {
         self.frames.last_mut().expect("a function is being lowered")
     }
 
     /// Returns the kernel's function.
-    pub(super) fn kernel(&self) -> &'h Function {
+    pub fn kernel(&self) -> &'h Function {
         self.frames[0].function
     }
 
     /// Returns the number of nested calls.
-    pub(super) fn depth(&self) -> usize {
+    pub fn depth(&self) -> usize {
         self.frames.len()
     }
 
-    pub(super) fn push(&mut self, frame: FunctionFrame<'h>) {
+    pub fn push(&mut self, frame: FunctionFrame<'h>) {
         self.frames.push(frame);
     }
 
-    pub(super) fn pop(&mut self) {
+    pub fn pop(&mut self) {
         self.frames.pop();
     }
 
     /// Returns a number that identifies a new call.
-    pub(super) fn next_call(&mut self) -> u32 {
+    pub fn next_call(&mut self) -> u32 {
         self.entered += 1;
         self.entered
     }
 
     /// Returns a new label.
-    pub(super) fn next_label(&mut self) -> Label {
+    pub fn next_label(&mut self) -> Label {
         self.labels += 1;
         Label(self.labels - 1)
     }
 
     /// Returns the index of a new closure or function value.
-    pub(super) fn add_callable(&mut self, callable: Callable<'h>) -> u32 {
+    pub fn add_callable(&mut self, callable: Callable<'h>) -> u32 {
         self.callables.push(callable);
         self.callables.len() as u32 - 1
     }
 
     /// Returns the closure or function with this index.
-    pub(super) fn callable(&self, index: u32) -> Callable<'h> {
+    pub fn callable(&self, index: u32) -> Callable<'h> {
         self.callables[index as usize].clone()
     }
 
     /// Returns the function of a call that has not returned yet.
-    pub(super) fn function_of(&self, call: u32) -> Option<&'h Function> {
+    pub fn function_of(&self, call: u32) -> Option<&'h Function> {
         Some(self.frames.iter().find(|f| f.id == call)?.function)
     }
 
     /// Moves the call in which a closure was created to the top, for as long as the closure runs.
     ///
     /// Returns `None` if the call has already returned.
-    pub(super) fn raise(&mut self, call: u32, caller: Location) -> Option<RaisedFrame> {
+    pub fn raise(&mut self, call: u32, caller: Location) -> Option<RaisedFrame> {
         let depth = self.frames.iter().position(|f| f.id == call)?;
         let mut frame = self.frames.remove(depth);
         let caller = frame.caller.replace(caller);
@@ -107,7 +106,7 @@ impl<'h> Inliner<'h> {
     }
 
     /// Moves a raised call back to its depth.
-    pub(super) fn restore(&mut self, raised: RaisedFrame) {
+    pub fn restore(&mut self, raised: RaisedFrame) {
         if let Some(mut frame) = self.frames.pop() {
             (frame.caller, frame.loops) = (raised.caller, raised.loops);
             self.frames.insert(raised.depth, frame);
@@ -116,17 +115,17 @@ impl<'h> Inliner<'h> {
     }
 
     /// Returns whether the code that is being lowered may run more than once.
-    pub(super) fn in_a_loop(&self) -> bool {
+    pub fn in_a_loop(&self) -> bool {
         self.hidden_loops > 0 || self.frames.iter().any(|f| f.loops.iter().any(|l| l.repeats))
     }
 
     /// Returns whether a kernel with this many values has room for one more call.
-    pub(super) fn has_room(&self, values: usize) -> bool {
+    pub fn has_room(&self, values: usize) -> bool {
         self.labels <= MAX_LABELS && values <= MAX_VALUES
     }
 
     /// Returns true at the first call: the error that the kernel is too large is reported once.
-    pub(super) fn report_too_large(&mut self) -> bool {
+    pub fn report_too_large(&mut self) -> bool {
         !std::mem::replace(&mut self.too_large, true)
     }
 }
