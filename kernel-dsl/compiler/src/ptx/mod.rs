@@ -18,6 +18,7 @@ pub mod ast;
 pub mod build;
 pub mod check;
 pub mod cost;
+mod cost_of_instruction;
 pub mod form;
 pub mod inline;
 pub mod link;

@@ -1,7 +1,7 @@
 //! Bits: logic, shifts, fields, permutations.
 
-use super::versions::*;
-use super::{InstructionForms, instruction};
+use super::entry::versions::*;
+use super::entry::{InstructionForms, instruction};
 use crate::ptx::cost::{ClassRule::*, InstructionClass as Class, Rate};
 use crate::ptx::form::row;
 use crate::ptx::words::Opcode;
