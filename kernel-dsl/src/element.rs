@@ -2,7 +2,6 @@
 //! memory and between lanes, and the bounds of kernels that are generic over numbers.
 
 use crate::float16::{Float16, Policy};
-use crate::view::{View, ViewMut};
 use ::half::{bf16, f16};
 use kernel_dsl_compiler::hir::Constant;
 use kernel_dsl_compiler::{ElementType, Scalar};
@@ -276,16 +275,6 @@ tuple!(A, B, C);
 tuple!(A, B, C, D);
 tuple!(A, B, C, D, E);
 tuple!(A, B, C, D, E, F);
-
-macro_rules! view {
-    ($($View:ident)*) => {$(
-        impl<T: Element, const R: usize> DeviceCopy for $View<T, R> {
-            fn undefined() -> Self { $View::empty() }
-            fn zero() -> Self { $View::empty() }
-        }
-    )*};
-}
-view!(View ViewMut);
 
 /// Returns the bytes of a value.
 pub(crate) fn bytes<T: Element>(value: &T) -> &[u8] {

@@ -11,7 +11,7 @@ mod strided;
 pub use strided::{CopySource, Strided, StridedMut};
 
 use crate::atomic::{Atomic, AtomicInteger, atomics};
-use crate::element::{Element, ScalarElement};
+use crate::element::{DeviceCopy, Element, ScalarElement};
 use crate::launcher::{self, Argument, ArgumentMemory, ValueArgument};
 use crate::layout::{IndexShape, Position, StridedLayout};
 use crate::wide::{self, ElementSpace};
@@ -337,6 +337,16 @@ impl<T: Element, const R: usize> ViewMut<T, R> {
 }
 
 atomics!(ViewMut, ElementSpace::Global);
+
+macro_rules! device_copy {
+    ($($View:ident)*) => {$(
+        impl<T: Element, const R: usize> DeviceCopy for $View<T, R> {
+            fn undefined() -> Self { $View::empty() }
+            fn zero() -> Self { $View::empty() }
+        }
+    )*};
+}
+device_copy!(View ViewMut);
 
 impl<T: Element, const R: usize> View<T, R> {
     /// Returns a view of host memory, row-major without gaps, for a kernel under
