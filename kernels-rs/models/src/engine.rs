@@ -18,6 +18,7 @@
 //! | [`stage`] | blocks of one device, and the split of a model over devices |
 //! | `operand` | activations in the form that a product reads: `f32`, 16 bits, or quantized |
 //! | `exact` | attention whose bits are equal on all devices |
+//! | `memory_needs` | estimates of the memory of a model |
 //! | `load` | the layers of a model from the tensors of a checkpoint |
 //! | [`vision`] | the features of an image |
 //! | [`prompt`] | the tokens of a sequence, and the images in it |
@@ -57,6 +58,7 @@ pub mod generation;
 mod layer_cache;
 pub mod linear;
 mod load;
+mod memory_needs;
 pub mod model;
 pub mod network;
 mod operand;
