@@ -1,17 +1,21 @@
-//! The layers of the runtime and of the command: no circle of imports between files of different
-//! folders is larger than a pair.
+//! The layers within each crate: no circle of imports between files of different folders is larger
+//! than a pair, and the sizes of circles within a folder are stated here.
 //!
 //! The test reads the `crate::`, `super::` and `self::` paths of every file of these crates and
 //! resolves each to the file that defines the name; a re-export leads on to the definition.
-//! A circle is a strongly connected component of that graph of files. Cargo rules out circles
-//! between crates. Modules of unit tests are left out.
+//! A circle is a strongly connected component of that graph of files. A call of a method is no
+//! import. Cargo rules out circles between crates. Modules of unit tests are left out. A module's
+//! own file counts as a file of the folder of its children.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Directories with crate roots, from the root of the workspace.
-const CRATES: [&str; 9] = [
+const CRATES: [&str; 20] = [
+    "kernel-dsl/src",
+    "kernel-dsl/compiler/src",
+    "kernel-macros/src",
     "runtime/src",
     "runtime/simt/src",
     "runtime/ptx/src",
@@ -19,26 +23,65 @@ const CRATES: [&str; 9] = [
     "runtime/devices/src",
     "runtime/testing/src",
     "runtime/cuda-on-cpu/src",
+    "runtime/cuda-on-cpu/nvjitlink/src",
+    "runtime/cuda-on-cpu/nvrtc/src",
+    "runtime/cuda-on-cpu/preload/src",
     "runtime/python/src",
+    "kernels-rs/src",
+    "kernels-rs/specs/src",
     "kernels-rs/command/src",
+    "kernels-rs/estimate/src",
+    "kernels-rs/guide/src",
+    "kernels-rs/models/src",
+];
+
+/// The folders with circles larger than a pair: the sizes, the largest first, and why they remain.
+const LARGER_CIRCLES: [(&str, &[usize], &str); 20] = [
+    ("kernel-dsl/compiler/src/expand", &[11], "mod.rs lists the expansions and has what they share"),
+    ("kernel-dsl/compiler/src/emit", &[7], "mod.rs has the emitter, and calls the files that add methods to it"),
+    ("kernel-dsl/compiler/src/ir", &[6, 3], "regions have instructions, which have regions; parts print and parse"),
+    ("kernel-dsl/compiler/src/check", &[3], "the checker has an environment, which is made for an item"),
+    ("kernel-dsl/compiler/src/launch", &[3], "evaluation calls methods and explains errors by evaluation"),
+    ("kernel-dsl/compiler/src/ptx/ast", &[3], "a module has functions, which have the operands of a module"),
+    ("runtime/ptx/src", &[15], "a warp accesses memory through the machine, which runs warps"),
+    ("runtime/ptx/src/decode", &[13], "mod.rs calls the file of a group, which has the decoder as an argument"),
+    ("runtime/oracle/src/machine", &[14, 3], "a warp accesses memory through the machine, which runs warps"),
+    ("runtime/devices/src/cuda", &[5], "a context has streams and events, which keep their context alive"),
+    ("runtime/devices/src/stream", &[3], "mod.rs has the stream, which records and profiles itself"),
+    ("runtime/cuda-on-cpu/src/core", &[4], "work signals events, and a graph is work"),
+    ("runtime/python/src", &[3], "a device makes arrays, which share memory with PyTorch on a device"),
+    ("kernels-rs/src/attention", &[3], "a cache appends and extends itself by calls of the library"),
+    ("kernels-rs/command/src/bench/suites", &[10], "mod.rs lists the suites and has what they share"),
+    ("kernels-rs/command/src/inspect", &[7], "the model of a page has the parts, each of which is made from it"),
+    ("kernels-rs/guide/src", &[5], "lib.rs lists the chapters and has what they share"),
+    ("kernels-rs/models/src/engine", &[8, 5], "a model runs steps, which use the model; a cache is read by attention"),
+    ("kernels-rs/models/src/tokenizer", &[5], "the tokenizer is made by the files, which use its vocabulary"),
+    ("kernels-rs/models/src/bin/models/serve", &[3], "a request has an answer in the form of its API"),
 ];
 
 #[test]
-fn no_circle_between_folders_is_larger_than_a_pair() {
+fn circles_of_imports_stay_within_folders_and_have_the_stated_sizes() {
     let root = std::env::var("CIRCLES_ROOT").map(PathBuf::from).unwrap_or_else(|_| workspace());
-    let mut larger = Vec::new();
-    for source in CRATES.iter().map(|path| root.join(path)).filter(|path| path.join("lib.rs").exists()) {
-        let sources = Sources::read(&source);
-        let graph = sources.graph();
-        for circle in circles(&graph) {
-            let folders: BTreeSet<_> = circle.iter().map(|file| folder(file)).collect();
-            println!("{}: {} files in {} folders: {circle:?}", source.display(), circle.len(), folders.len());
-            if folders.len() > 1 && circle.len() > 2 {
-                larger.push(circle);
+    let mut between_folders = Vec::new();
+    let mut within_folders: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+    for path in CRATES {
+        let sources = Sources::read(&root.join(path));
+        for circle in circles(&sources.graph()).into_iter().filter(|circle| circle.len() > 2) {
+            println!("{path}: {} files: {circle:?}", circle.len());
+            let folders: BTreeSet<_> = circle.iter().map(|file| sources.folder(file)).collect();
+            match folders.first().filter(|_| folders.len() == 1) {
+                Some(folder) => {
+                    let folder = format!("{path}/{folder}");
+                    within_folders.entry(folder.trim_end_matches('/').to_string()).or_default().push(circle.len());
+                }
+                None => between_folders.push(circle),
             }
         }
     }
-    assert!(larger.is_empty(), "circles of imports between folders: {larger:#?}");
+    assert!(between_folders.is_empty(), "circles of imports between folders: {between_folders:#?}");
+    let stated: BTreeMap<_, _> =
+        LARGER_CIRCLES.iter().map(|(folder, sizes, _)| (folder.to_string(), sizes.to_vec())).collect();
+    assert_eq!(within_folders, stated, "the circles within folders, and LARGER_CIRCLES");
 }
 
 #[test]
@@ -52,7 +95,8 @@ fn an_import_through_a_reexport_leads_to_the_definition() {
         file("a::inner", "// use super::X;\npub struct Y;"),
         file("b", "use crate::{X, Y}; fn f() { super::a::inner::g() }\n#[cfg(test)]\nmod tests { use crate::Y; }"),
     ];
-    let files = files.into_iter().enumerate().map(|(i, (module, text))| (module, (format!("f{i}"), scrub(&text))));
+    let files = files.into_iter().enumerate();
+    let files = files.map(|(i, (module, text))| (module, (format!("f{i}"), used_paths(&scrub(&text)))));
     let graph = Sources { files: files.collect() }.graph();
     let to = |file: &str| graph[file].iter().map(String::as_str).collect::<Vec<_>>();
     assert_eq!(to("f0"), Vec::<&str>::new());
@@ -63,9 +107,12 @@ fn an_import_through_a_reexport_leads_to_the_definition() {
 
 type Graph = BTreeMap<String, BTreeSet<String>>;
 
-/// The modules of a crate: the path of each, with its file and its text.
+/// A path in a text, with whether the text re-exports it.
+type UsedPath = (bool, Vec<String>);
+
+/// The modules of a crate: the path of each, with its file and the paths in its text.
 struct Sources {
-    files: BTreeMap<Vec<String>, (String, String)>,
+    files: BTreeMap<Vec<String>, (String, Vec<UsedPath>)>,
 }
 
 impl Sources {
@@ -83,7 +130,8 @@ impl Sources {
                         module.pop();
                     }
                     let path = entry.strip_prefix(source).expect("below the source folder").display().to_string();
-                    files.insert(module, (path, scrub(&fs::read_to_string(&entry).expect("text"))));
+                    let text = scrub(&fs::read_to_string(&entry).expect("text"));
+                    files.insert(module, (path, used_paths(&text)));
                 }
             }
         }
@@ -92,12 +140,20 @@ impl Sources {
 
     /// Returns the files that each file imports from.
     fn graph(&self) -> Graph {
-        let edges = self.files.iter().map(|(module, (file, text))| {
-            let used = used_paths(text).into_iter().filter(|(public, _)| !public);
-            let targets = used.filter_map(|(_, path)| self.defining(module, &path, 0));
+        let edges = self.files.iter().map(|(module, (file, paths))| {
+            let used = paths.iter().filter(|(public, _)| !public);
+            let targets = used.filter_map(|(_, path)| self.defining(module, path, 0));
             (file.clone(), targets.filter(|target| target != file).collect())
         });
         edges.collect()
+    }
+
+    /// Returns the folder of a file; that of its children for the file of a module with children.
+    fn folder(&self, file: &str) -> String {
+        let own = file.trim_end_matches(".rs");
+        let has_children = self.files.values().any(|(other, _)| other.starts_with(&format!("{own}/")));
+        let folder = if has_children { own } else { file.rsplit_once('/').map_or("", |(folder, _)| folder) };
+        folder.to_string()
     }
 
     /// Returns the file that defines what `path` names in `module`; `None` for another crate's.
@@ -124,10 +180,10 @@ impl Sources {
             }
             rest = &rest[1..];
         }
-        let (file, text) = self.files.get(&at)?;
+        let (file, paths) = self.files.get(&at)?;
         if let Some(name) = rest.first().filter(|_| depth < 8) {
-            let exported = used_paths(text).into_iter().find(|(public, p)| *public && p.last() == Some(name));
-            if let Some(target) = exported.and_then(|(_, path)| self.defining(&at, &path, depth + 1)) {
+            let exported = paths.iter().find(|(public, p)| *public && p.last() == Some(name));
+            if let Some(target) = exported.and_then(|(_, path)| self.defining(&at, path, depth + 1)) {
                 return Some(target);
             }
         }
@@ -135,8 +191,8 @@ impl Sources {
     }
 }
 
-/// Returns the paths of a text, each with whether it is a re-export.
-fn used_paths(text: &str) -> Vec<(bool, Vec<String>)> {
+/// Returns the paths of a text.
+fn used_paths(text: &str) -> Vec<UsedPath> {
     let mut paths = Vec::new();
     let mut rest = text;
     let mut plain = String::new();
@@ -234,11 +290,6 @@ fn circles(graph: &Graph) -> Vec<Vec<String>> {
     let mut found: Vec<_> = found.into_iter().collect();
     found.sort_by_key(|circle| std::cmp::Reverse(circle.len()));
     found
-}
-
-/// Returns the folder of a file.
-fn folder(file: &str) -> &str {
-    file.rsplit_once('/').map_or("", |(folder, _)| folder)
 }
 
 fn workspace() -> PathBuf {
