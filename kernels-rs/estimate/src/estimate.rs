@@ -17,9 +17,10 @@ use runtime::Device;
 use runtime::ptx::Options;
 use runtime::testing::executor::ValidatedArgs;
 use runtime::testing::ptx::DecodedPtx;
+use runtime_simt::Lock;
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 /// Warp instructions that the interpreter runs for an estimate, and the largest number of blocks.
 const SAMPLED_INSTRUCTIONS: u64 = 8_000_000;
@@ -188,11 +189,11 @@ pub struct Estimator {
     model: DeviceModel,
     ptxas: Ptxas,
     nvdisasm: Nvdisasm,
-    codes: Mutex<HashMap<(String, Instance), Arc<InstanceCode>>>,
-    estimates: Mutex<Vec<LaunchEstimate>>,
-    error: Mutex<Option<Error>>,
+    codes: Lock<HashMap<(String, Instance), Arc<InstanceCode>>>,
+    estimates: Lock<Vec<LaunchEstimate>>,
+    error: Lock<Option<Error>>,
     /// Part of the model that is left out.
-    without: Mutex<Option<ModelPart>>,
+    without: Lock<Option<ModelPart>>,
 }
 
 impl Estimator {
@@ -216,7 +217,7 @@ impl Estimator {
 
     /// Leaves out a part of the model from now on, or none.
     pub fn leave_out(&self, part: Option<ModelPart>) {
-        *self.without.lock().unwrap_or_else(PoisonError::into_inner) = part;
+        *self.without.lock() = part;
     }
 
     /// Returns a device that estimates launches instead of running them, until the next call of
@@ -225,11 +226,11 @@ impl Estimator {
         let facts = DeviceFacts { multiprocessors: self.model.device.multiprocessors.value as u32 };
         let estimator = self.clone();
         let handler = move |artifact: &'static Artifact, program: &Monomorphic, validated: &ValidatedArgs| {
-            let mut error = estimator.error.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut error = estimator.error.lock();
             if error.is_none() {
                 match estimator.estimate(artifact, program, validated) {
                     Ok(estimate) => {
-                        estimator.estimates.lock().unwrap_or_else(PoisonError::into_inner).push(estimate);
+                        estimator.estimates.lock().push(estimate);
                     }
                     Err(e) => *error = Some(e),
                 }
@@ -245,8 +246,8 @@ impl Estimator {
     /// # Errors
     /// Returns an error if a launch could not be estimated.
     pub fn take(&self) -> Result<Vec<LaunchEstimate>, Error> {
-        let estimates = std::mem::take(&mut *self.estimates.lock().unwrap_or_else(PoisonError::into_inner));
-        match self.error.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        let estimates = std::mem::take(&mut *self.estimates.lock());
+        match self.error.lock().take() {
             Some(error) => Err(error),
             None => Ok(estimates),
         }
@@ -317,7 +318,7 @@ impl Estimator {
             warps,
             from_dram: from_dram * active as f64 / multiprocessors as f64,
         };
-        let without = *self.without.lock().unwrap_or_else(PoisonError::into_inner);
+        let without = *self.without.lock();
         let (model, ops) = match without {
             Some(part) => part.removed(self.model.clone(), ops),
             None => (self.model.clone(), ops),
@@ -333,7 +334,7 @@ impl Estimator {
     /// Returns the machine code of an instance, assembled once.
     fn code(&self, artifact: &'static Artifact, program: &Monomorphic) -> Result<Arc<InstanceCode>, Error> {
         let key = (format!("{}::{}", artifact.module, artifact.name), program.instance().clone());
-        if let Some(code) = self.codes.lock().unwrap_or_else(PoisonError::into_inner).get(&key) {
+        if let Some(code) = self.codes.lock().get(&key) {
             return Ok(code.clone());
         }
         let instance = program.instance_name();
@@ -352,7 +353,7 @@ impl Estimator {
         let executable = DecodedPtx::new(instance.clone(), &ptx, optimized.shared_memory())
             .map_err(|source| Error::Run { instance: instance.clone(), source: Box::new(source) })?;
         let code = Arc::new(InstanceCode { listing, controls, resources, executable, rust: rust_lines(&ptx) });
-        self.codes.lock().unwrap_or_else(PoisonError::into_inner).insert(key, code.clone());
+        self.codes.lock().insert(key, code.clone());
         Ok(code)
     }
 

@@ -2,24 +2,25 @@
 
 use kernel_dsl::Artifact;
 use kernel_dsl::compiler::hir::Constant;
+use runtime_simt::Lock;
 use std::borrow::Borrow;
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::ptr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 /// Values by key. Threads that need the same missing value wait for one of them to create it;
 /// threads with other keys do not wait.
 pub(crate) struct ConcurrentCache<K, V> {
-    entries: Mutex<HashMap<K, Entry<V>>>,
+    entries: Lock<HashMap<K, Entry<V>>>,
 }
 
 /// A value that a thread may still be creating. The lock is held during the creation.
-type Entry<V> = Arc<Mutex<Option<Arc<V>>>>;
+type Entry<V> = Arc<Lock<Option<Arc<V>>>>;
 
 impl<K, V> Default for ConcurrentCache<K, V> {
     fn default() -> Self {
-        ConcurrentCache { entries: Mutex::default() }
+        ConcurrentCache { entries: Lock::default() }
     }
 }
 
@@ -32,9 +33,7 @@ impl<K: Eq + Hash, V> ConcurrentCache<K, V> {
         Q: Eq + Hash + ToOwned<Owned = K> + ?Sized,
     {
         let entry = self.entry(key);
-        // A panic while a lock is held leaves the map and its entries consistent: each is written
-        // in one step.
-        let mut slot = entry.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut slot = entry.lock();
         match &*slot {
             Some(value) => Ok(value.clone()),
             None => {
@@ -50,7 +49,7 @@ impl<K: Eq + Hash, V> ConcurrentCache<K, V> {
         K: Borrow<Q>,
         Q: Eq + Hash + ToOwned<Owned = K> + ?Sized,
     {
-        let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut entries = self.entries.lock();
         match entries.get(key) {
             Some(entry) => entry.clone(),
             None => entries.entry(key.to_owned()).or_default().clone(),

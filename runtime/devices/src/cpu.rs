@@ -20,10 +20,9 @@ use kernel_dsl::compiler::{driver, ir};
 use kernel_dsl::launcher::{ArgumentMemory, ArgumentShape};
 use kernel_dsl::{Argument, Artifact};
 use runtime_oracle::{self as interpreter, ArgumentBytes, Binding, Check, Checks, Launch, Outcome, Report};
-use runtime_simt::ByteRanges;
+use runtime_simt::{ByteRanges, Lock};
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::ptr;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 /// The driver's alignment of allocations, so that alignment here implies alignment there.
@@ -35,7 +34,7 @@ pub(crate) struct Cpu {
     /// The decoded kernels.
     executables: InstanceCache<Executable>,
     memory: DevicePool,
-    limits: Mutex<RunLimits>,
+    limits: Lock<RunLimits>,
     /// Handler of launches, instead of the interpreter.
     handler: Option<Box<LaunchHandler>>,
 }
@@ -76,7 +75,7 @@ impl Cpu {
             facts,
             executables: InstanceCache::default(),
             memory: DevicePool::default(),
-            limits: Mutex::default(),
+            limits: Lock::default(),
             handler: None,
         }
     }
@@ -94,17 +93,17 @@ impl Cpu {
 
     /// Sets the extent of the checks.
     pub fn set_checks(&self, checks: Checks) {
-        self.limits.lock().unwrap_or_else(PoisonError::into_inner).checks = checks;
+        self.limits.lock().checks = checks;
     }
 
     /// Sets how long a launch may take.
     pub fn set_watchdog_timeout(&self, limit: Option<Duration>) {
-        self.limits.lock().unwrap_or_else(PoisonError::into_inner).time = limit;
+        self.limits.lock().time = limit;
     }
 
     /// Sets how many warp instructions a block may run.
     pub fn set_instruction_limit(&self, limit: Option<u64>) {
-        self.limits.lock().unwrap_or_else(PoisonError::into_inner).instructions = limit;
+        self.limits.lock().instructions = limit;
     }
 
     /// Returns the pool and its source of memory.
@@ -123,7 +122,7 @@ impl Cpu {
                 .map_err(|source| Error::Compile { instance: program.instance_name(), source })?;
             Executable::new(&lowered)
         })?;
-        let limits = *self.limits.lock().unwrap_or_else(PoisonError::into_inner);
+        let limits = *self.limits.lock();
         executable.run_within(validated, limits)
     }
 }

@@ -16,12 +16,13 @@ use kernel_dsl::compiler::hir::{Constant, Instance, Monomorphic, monomorphic};
 use kernel_dsl::compiler::launch::DeviceFacts;
 use kernel_dsl::{Argument, Artifact, LaunchForm, Launcher};
 use runtime_oracle::Checks;
+use runtime_simt::Lock;
 use serde::Serialize;
 use std::any::{Any, TypeId};
 use std::collections::HashMap;
 use std::fmt;
 use std::panic::resume_unwind;
-use std::sync::{Arc, Mutex, Once, PoisonError};
+use std::sync::{Arc, Once};
 use std::thread;
 use std::time::Duration;
 
@@ -39,7 +40,7 @@ struct Inner {
     /// The monomorphic programs.
     programs: InstanceCache<LaunchedInstance>,
     /// The extensions by type.
-    extensions: Mutex<HashMap<TypeId, Arc<dyn Any + Send + Sync>>>,
+    extensions: Lock<HashMap<TypeId, Arc<dyn Any + Send + Sync>>>,
 }
 
 /// The choice of [`Device::best`], with its reason.
@@ -173,7 +174,7 @@ impl Device {
     }
 
     fn new(backend: Backend, choice: Option<Choice>) -> Device {
-        Device(Arc::new(Inner { backend, choice, programs: InstanceCache::default(), extensions: Mutex::default() }))
+        Device(Arc::new(Inner { backend, choice, programs: InstanceCache::default(), extensions: Lock::default() }))
     }
 
     /// Returns the device-local singleton of type `T`, created by `make` on first use: for example
@@ -184,8 +185,7 @@ impl Device {
     /// belong to that separate object. With a clone of this device instead, such a buffer would
     /// keep the device, and so itself, alive forever.
     pub fn get_or_init_extension<T: Send + Sync + 'static>(&self, make: impl FnOnce(Device) -> T) -> Arc<T> {
-        // A panic of `make` leaves the map as it was.
-        let mut extensions = self.0.extensions.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut extensions = self.0.extensions.lock();
         let extension = extensions.entry(TypeId::of::<T>()).or_insert_with(|| {
             let backend = match &self.0.backend {
                 Backend::Cpu(cpu) => Backend::Cpu(Box::new(Cpu::with_facts(cpu.facts()))),

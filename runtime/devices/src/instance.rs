@@ -10,10 +10,11 @@ use kernel_dsl::compiler::ElementType;
 use kernel_dsl::compiler::hir::{Expr, ExprKind, Intrinsic, Monomorphic, Type, visit};
 use kernel_dsl::compiler::launch::LaunchShape;
 use kernel_dsl::launcher::ArgumentShape;
+use runtime_simt::Lock;
 use smallvec::SmallVec;
 use std::collections::HashMap;
 use std::ops::Deref;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 /// The maximum number of launches that an instance remembers. At this number it forgets all of
 /// them, so that a program whose scalars differ in every launch needs bounded memory.
@@ -28,7 +29,7 @@ pub(crate) struct LaunchedInstance {
     writes: Arc<[bool]>,
     /// The shapes of launches that met the contract. `None` if a [`LaunchSignature`] does not have
     /// all that the contract depends on.
-    known: Option<Mutex<HashMap<LaunchSignature, LaunchShape>>>,
+    known: Option<Lock<HashMap<LaunchSignature, LaunchShape>>>,
 }
 
 /// The numbers of a launch that its contract depends on.
@@ -42,7 +43,7 @@ pub(crate) struct LaunchSignature {
 
 impl LaunchedInstance {
     pub fn new(program: Monomorphic) -> LaunchedInstance {
-        let known = compares_known_alignments(&program).then(Mutex::default);
+        let known = compares_known_alignments(&program).then(Lock::default);
         LaunchedInstance { writes: writes(&program).into(), known, program }
     }
 
@@ -58,15 +59,14 @@ impl LaunchedInstance {
 
     /// Returns the shape of a past launch with this signature.
     pub fn past_shape(&self, signature: &LaunchSignature) -> Option<LaunchShape> {
-        // A panic while the lock is held leaves the map valid.
-        let known = self.known.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = self.known.as_ref()?.lock();
         known.get(signature).copied()
     }
 
     /// Remembers the shape of a launch that met the contract.
     pub fn remember(&self, signature: LaunchSignature, shape: LaunchShape) {
         let Some(known) = &self.known else { return };
-        let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = known.lock();
         if known.len() >= MAX_KNOWN {
             known.clear();
         }

@@ -5,8 +5,9 @@
 //! interpreter copies the whole range of a part and writes it back. Launches with overlapping
 //! ranges therefore run one after another; launches with disjoint ranges run concurrently.
 
+use runtime_simt::Lock;
 use std::ops::Range;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, PoisonError};
 
 /// The lock of the process, because all CPU devices accept each other's buffers.
 pub(crate) static HOST_RANGES: RangeLock = RangeLock::new();
@@ -28,7 +29,7 @@ impl LockedRange {
 /// A lock on byte ranges.
 #[derive(Debug)]
 pub(crate) struct RangeLock {
-    running: Mutex<RunningRanges>,
+    running: Lock<RunningRanges>,
     ended: Condvar,
 }
 
@@ -50,7 +51,7 @@ pub(crate) struct RangeGuard<'a> {
 
 impl RangeLock {
     pub const fn new() -> RangeLock {
-        RangeLock { running: Mutex::new(RunningRanges { next: 0, spans: Vec::new() }), ended: Condvar::new() }
+        RangeLock { running: Lock::new(RunningRanges { next: 0, spans: Vec::new() }), ended: Condvar::new() }
     }
 
     /// Waits until no running launch overlaps `spans`, and takes all of them at once, so that no
@@ -59,26 +60,20 @@ impl RangeLock {
         if spans.is_empty() {
             return None;
         }
-        let meet = |running: &mut RunningRanges| {
-            running.spans.iter().any(|(_, taken)| spans.iter().any(|span| span.meets(taken)))
-        };
+        let meet =
+            |running: &mut RunningRanges| running.spans.iter().any(|(_, taken)| spans.iter().any(|span| span.meets(taken)));
         // A poisoned lock is still consistent, as in `running`.
-        let mut running = self.ended.wait_while(self.running(), meet).unwrap_or_else(PoisonError::into_inner);
+        let mut running = self.ended.wait_while(self.running.lock(), meet).unwrap_or_else(PoisonError::into_inner);
         let number = running.next;
         running.next += 1;
         running.spans.extend(spans.into_iter().map(|span| (number, span)));
         Some(RangeGuard { of: self, number })
     }
-
-    fn running(&self) -> MutexGuard<'_, RunningRanges> {
-        // Nothing panics between two steps of one change.
-        self.running.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Drop for RangeGuard<'_> {
     fn drop(&mut self) {
-        self.of.running().spans.retain(|(number, _)| *number != self.number);
+        self.of.running.lock().spans.retain(|(number, _)| *number != self.number);
         self.of.ended.notify_all();
     }
 }
@@ -111,7 +106,7 @@ mod tests {
         assert!(low.is_some() && high.is_some() && read.is_some());
         drop((low, high, read));
         assert!(range_lock.take(vec![span(0..30, true)]).is_some());
-        assert!(range_lock.running().spans.is_empty());
+        assert!(range_lock.running.lock().spans.is_empty());
     }
 
     #[test]

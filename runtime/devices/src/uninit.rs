@@ -1,9 +1,8 @@
 //! Uninitialized bytes: memory that was allocated and not written yet.
 
-use runtime_simt::ByteRanges;
+use runtime_simt::{ByteRanges, Lock};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The uninitialized bytes of the CPU's memory, shared by all CPU devices, which accept each
 /// other's buffers.
@@ -16,19 +15,19 @@ pub(crate) struct UninitMap {
     any: AtomicBool,
     /// For each buffer with uninitialized bytes, by address: the buffer's length, and the ranges of
     /// these bytes.
-    buffers: Mutex<BTreeMap<u64, (u64, ByteRanges)>>,
+    buffers: Lock<BTreeMap<u64, (u64, ByteRanges)>>,
 }
 
 impl UninitMap {
     /// Returns the map of fully initialized memory.
     pub const fn new() -> UninitMap {
-        UninitMap { any: AtomicBool::new(false), buffers: Mutex::new(BTreeMap::new()) }
+        UninitMap { any: AtomicBool::new(false), buffers: Lock::new(BTreeMap::new()) }
     }
 
     /// Records a new, uninitialized buffer at `address`.
     pub fn add_buffer(&self, address: u64, bytes: usize) {
         if bytes > 0 {
-            self.buffers().insert(address, (bytes as u64, ByteRanges::whole(bytes as u64)));
+            self.buffers.lock().insert(address, (bytes as u64, ByteRanges::whole(bytes as u64)));
             self.any.store(true, Ordering::Relaxed);
         }
     }
@@ -43,7 +42,7 @@ impl UninitMap {
         if !self.any.load(Ordering::Relaxed) {
             return ByteRanges::default();
         }
-        let buffers = self.buffers();
+        let buffers = self.buffers.lock();
         let found = buffers.range(..=address).next_back().filter(|(start, (len, _))| address - *start < *len);
         let within = |(start, (_, uninit)): (&u64, &(u64, ByteRanges))| {
             let first = address - start;
@@ -57,7 +56,7 @@ impl UninitMap {
         if bytes == 0 || !self.any.load(Ordering::Relaxed) {
             return;
         }
-        let mut buffers = self.buffers();
+        let mut buffers = self.buffers.lock();
         let found = buffers.range_mut(..=address).next_back().filter(|(start, (len, _))| address - **start < *len);
         let Some((start, (_, uninit))) = found else { return };
         let first = address - start;
@@ -67,11 +66,6 @@ impl UninitMap {
             buffers.remove(&start);
             self.any.store(!buffers.is_empty(), Ordering::Relaxed);
         }
-    }
-
-    fn buffers(&self) -> MutexGuard<'_, BTreeMap<u64, (u64, ByteRanges)>> {
-        // Nothing panics between two steps of one change.
-        self.buffers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

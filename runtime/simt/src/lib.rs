@@ -22,6 +22,7 @@
 //! - [`Interleaver`]: the loop for blocks that are resident at once, with [`Preemption`];
 //! - [`split`]: runs a launch on several host threads, each with a copy of the memory;
 //! - [`ArgumentBytes`], [`ByteRanges`]: the memory of a launch;
+//! - [`Lock`], [`SharedLock`]: locks without poisoning;
 //! - [`Statistics`], [`Thread`], [`number`]: the data of reports;
 //! - [`report`]: the findings of a run, their collection, and their text and JSON.
 //!
@@ -34,6 +35,7 @@ mod bytes;
 mod grid;
 mod interleaver;
 mod lanes;
+mod lock;
 pub mod number;
 pub mod preemption;
 mod printed;
@@ -49,6 +51,7 @@ pub use grid::{GridShape, MAX_RESIDENT_BLOCKS};
 pub use interleaver::{Interleaver, RunningGrid, WarpState};
 pub use kernel_dsl_compiler::oracle::{Check, Severity};
 pub use lanes::{FULL, LANES, lanes_of};
+pub use lock::{Lock, SharedLock};
 pub use preemption::{Points, Preemption};
 pub use printed::{MAX_PRINTED, Printed};
 pub use schedule::{Schedule, UnknownOrder};

@@ -5,8 +5,9 @@ use super::handle::{Handle, HandleType};
 use super::memory::{AllocationKind, Allocations, Supply};
 use cudarc::driver::sys::CUresult;
 use runtime_ptx::texture::{self, Objects};
+use runtime_simt::Lock;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, MutexGuard, OnceLock};
 
 /// A context of a device.
 #[derive(Debug)]
@@ -22,10 +23,10 @@ pub struct Context {
     /// The flags given at creation, or set since.
     pub flags: AtomicU32,
     /// The context's preferences.
-    pub preferences: Mutex<Preferences>,
-    memory: Mutex<Allocations>,
+    pub preferences: Lock<Preferences>,
+    memory: Lock<Allocations>,
     /// The textures and surfaces that later launches use.
-    objects: Mutex<Arc<Objects>>,
+    objects: Lock<Arc<Objects>>,
     supply: Arc<Supply>,
     /// The error of the first kernel or copy that failed. Every later call returns this error.
     failure: OnceLock<Error>,
@@ -77,9 +78,9 @@ impl Context {
             device,
             is_primary,
             flags: flags.into(),
-            preferences: Mutex::default(),
-            memory: Mutex::default(),
-            objects: Mutex::default(),
+            preferences: Lock::default(),
+            memory: Lock::default(),
+            objects: Lock::default(),
             supply,
             failure: OnceLock::new(),
             destroyed: false.into(),
@@ -90,20 +91,17 @@ impl Context {
 
     /// Locks the context's memory for this thread.
     pub fn memory(&self) -> MutexGuard<'_, Allocations> {
-        // A kernel that panics may leave values half written; the table of allocations stays
-        // consistent.
-        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+        self.memory.lock()
     }
 
     /// Returns the textures and surfaces of a launch that is submitted now.
     pub fn objects(&self) -> Arc<Objects> {
-        // Nothing panics while the lock is held.
-        self.objects.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.objects.lock().clone()
     }
 
     /// Adds, replaces or removes a texture or surface.
     pub fn set_object(&self, handle: u64, object: Option<texture::TextureOrSurface>) {
-        let mut objects = self.objects.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut objects = self.objects.lock();
         let objects = Arc::make_mut(&mut objects);
         match object {
             Some(object) => objects.insert(handle, object),
@@ -124,7 +122,7 @@ impl Context {
 
     /// Locks the context's preferences for this thread.
     pub fn preferences(&self) -> MutexGuard<'_, Preferences> {
-        self.preferences.lock().unwrap_or_else(PoisonError::into_inner)
+        self.preferences.lock()
     }
 
     /// Checks that the context can be used, and returns an error with the reason otherwise.

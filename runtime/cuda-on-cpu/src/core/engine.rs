@@ -13,15 +13,16 @@ use super::findings::ProcessFindings;
 use super::log::CallLog;
 use super::work::{KernelLimits, StreamWork};
 use cudarc::driver::sys::CUresult;
+use runtime_simt::Lock;
 use std::cell::Cell;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, MutexGuard, PoisonError};
 
 /// The queue and its worker thread.
 #[derive(Debug)]
 pub struct Engine {
-    state: Mutex<EngineState>,
+    state: Lock<EngineState>,
     /// Signaled when an operation is submitted.
     work: Condvar,
     /// Signaled after each completed operation.
@@ -72,12 +73,12 @@ pub fn as_host_function(call: impl FnOnce()) {
 impl Engine {
     /// Creates an engine with an empty queue.
     pub fn new(limits: KernelLimits, log: Arc<CallLog>, findings: Arc<ProcessFindings>) -> Engine {
-        Engine { state: Mutex::default(), work: Condvar::new(), progress: Condvar::new(), limits, log, findings }
+        Engine { state: Lock::default(), work: Condvar::new(), progress: Condvar::new(), limits, log, findings }
     }
 
     /// Submits an operation.
     pub fn submit(self: &Arc<Engine>, context: Arc<Context>, work: StreamWork) -> Result<Ticket> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if !state.has_worker {
             let engine = self.clone();
             let worker = std::thread::Builder::new().name("cuda-on-cpu".to_string());
@@ -97,17 +98,17 @@ impl Engine {
 
     /// Returns the ticket of the last submitted operation.
     pub fn last(&self) -> Ticket {
-        self.lock().submitted
+        self.state.lock().submitted
     }
 
     /// Returns whether the operation of this ticket is complete.
     pub fn is_done(&self, ticket: Ticket) -> bool {
-        self.lock().done >= ticket
+        self.state.lock().done >= ticket
     }
 
     /// Waits until the operation of this ticket is complete.
     pub fn wait(&self, ticket: Ticket) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         while state.done < ticket {
             if !state.running && !state.queue.is_empty() {
                 state = self.step(state);
@@ -121,7 +122,7 @@ impl Engine {
 
     /// Runs operations forever, as the worker thread.
     fn serve(&self) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         loop {
             if !state.running && !state.queue.is_empty() {
                 state = self.step(state);
@@ -140,7 +141,7 @@ impl Engine {
         drop(state);
         self.perform(&context, work);
         drop(context);
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.running = false;
         state.done += 1;
         if state.waiting > 0 {
@@ -165,10 +166,5 @@ impl Engine {
         };
         self.log.refused("in the stream", &error);
         context.fail(error);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, EngineState> {
-        // Nothing panics while the lock is held.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

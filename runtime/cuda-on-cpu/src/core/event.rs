@@ -7,7 +7,8 @@ use super::graph::Capture;
 use super::handle::{Handle, HandleType};
 use super::work::StreamWork;
 use cudarc::driver::sys::{CUevent_flags, CUresult};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use runtime_simt::Lock;
+use std::sync::Arc;
 use std::time::Instant;
 
 /// An event.
@@ -18,7 +19,7 @@ pub struct Event {
     /// The context that the event belongs to.
     pub context: Arc<Context>,
     flags: u32,
-    state: Mutex<EventState>,
+    state: Lock<EventState>,
 }
 
 /// The state of the last recording of an event.
@@ -50,7 +51,7 @@ impl HandleType for Event {
 impl Event {
     /// Creates an event that was never recorded; `flags` must be valid.
     pub fn new(handle: Handle, context: Arc<Context>, flags: u32) -> Event {
-        Event { handle, context, flags, state: Mutex::default() }
+        Event { handle, context, flags, state: Lock::default() }
     }
 
     /// Rejects invalid flags.
@@ -67,7 +68,7 @@ impl Event {
 
     /// Records the event after all submitted work.
     pub fn record(self: &Arc<Event>, engine: &Arc<Engine>, context: Arc<Context>) -> Result<Ticket> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let call = state.calls + 1;
         let ticket = engine.submit(context, StreamWork::Record(self.clone(), call))?;
         *state = EventState { calls: call, ticket, time: None, captured: None };
@@ -76,14 +77,14 @@ impl Event {
 
     /// Begins a recording by a graph. Returns its number.
     pub fn begin(&self) -> u64 {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         *state = EventState { calls: state.calls + 1, ticket: state.ticket, time: None, captured: None };
         state.calls
     }
 
     /// Sets the ticket of the recording with that number.
     pub fn submitted(&self, call: u64, ticket: Ticket) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if state.calls == call {
             state.ticket = ticket;
         }
@@ -91,12 +92,12 @@ impl Event {
 
     /// Records the event in a capture.
     pub fn record_captured(&self, captured: Captured) {
-        self.lock().captured = Some(captured);
+        self.state.lock().captured = Some(captured);
     }
 
     /// Marks the recording with that number as complete.
     pub fn happened(&self, call: u64) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if state.calls == call {
             state.time = Some(Instant::now());
         }
@@ -104,13 +105,13 @@ impl Event {
 
     /// Returns the position in the capture, if the last recording was in a capture.
     pub fn captured(&self) -> Option<Captured> {
-        self.lock().captured.clone()
+        self.state.lock().captured.clone()
     }
 
     /// Returns the ticket of the last recording; 0 if the event was never recorded. Fails for an
     /// event recorded in a capture, and invalidates that capture.
     pub fn ticket(&self) -> Result<Ticket> {
-        let state = self.lock();
+        let state = self.state.lock();
         if let Some(captured) = &state.captured {
             captured.capture.invalidate("an event recorded in the capture was queried");
             return Err(Error::new(CUresult::CUDA_ERROR_CAPTURED_EVENT, "the event was recorded in a capture"));
@@ -130,16 +131,11 @@ impl Event {
 
     fn time(&self) -> Result<Instant> {
         self.ticket()?;
-        let state = self.lock();
+        let state = self.state.lock();
         if self.flags & CUevent_flags::CU_EVENT_DISABLE_TIMING as u32 != 0 || state.calls == 0 {
             let why = "the event has no time: it was never recorded, or timing is disabled";
             return Err(Error::new(CUresult::CUDA_ERROR_INVALID_HANDLE, why));
         }
         state.time.ok_or_else(Error::not_ready)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, EventState> {
-        // Nothing panics while the lock is held.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

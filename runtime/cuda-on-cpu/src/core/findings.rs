@@ -5,17 +5,17 @@ use super::demangle::demangled;
 use super::leaks::{LEAK, Leak};
 use super::settings::Settings;
 use runtime_ptx::{Check, Finding, Report, Severity};
+use runtime_simt::Lock;
 use serde_json::{Value, json};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The findings of the process.
 #[derive(Debug, Default)]
 pub struct ProcessFindings {
     suppressions: Vec<Suppression>,
-    found: Mutex<BTreeMap<FindingKey, CountedFinding>>,
+    found: Lock<BTreeMap<FindingKey, CountedFinding>>,
 }
 
 /// The identity of a finding. Violations of one check at one instruction are one finding, whatever
@@ -72,7 +72,7 @@ impl ProcessFindings {
 
     /// Records the findings of a launch.
     pub fn record(&self, report: &Report) {
-        let mut found = self.lock();
+        let mut found = self.found.lock();
         for finding in &report.findings {
             let key = FindingKey {
                 severity: Reverse(finding.severity),
@@ -90,12 +90,12 @@ impl ProcessFindings {
 
     /// Returns whether there are errors.
     pub fn has_errors(&self) -> bool {
-        self.lock().keys().any(|key| key.severity.0 == Severity::Error)
+        self.found.lock().keys().any(|key| key.severity.0 == Severity::Error)
     }
 
     /// Returns the summary: each finding once, errors first; empty without findings.
     pub fn summary(&self) -> String {
-        let found = self.lock();
+        let found = self.found.lock();
         if found.is_empty() {
             return String::new();
         }
@@ -131,12 +131,12 @@ impl ProcessFindings {
             finding
         };
         let leaks: Vec<Value> = leaks.iter().map(Leak::json).collect();
-        json!({ "findings": self.lock().iter().map(one).collect::<Vec<_>>(), "leaks": leaks })
+        json!({ "findings": self.found.lock().iter().map(one).collect::<Vec<_>>(), "leaks": leaks })
     }
 
     /// Returns the findings and the leaks as SARIF, the format of code scanners.
     pub fn sarif(&self, leaks: &[Leak]) -> Value {
-        let found = self.lock();
+        let found = self.found.lock();
         let mut rules: Vec<&str> = found.keys().map(|key| key.check.name()).collect();
         rules.extend(leaks.iter().map(|_| LEAK));
         rules.sort_unstable();
@@ -164,11 +164,6 @@ impl ProcessFindings {
             "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
             "runs": [{ "tool": { "driver": { "name": "cuda-on-cpu", "rules": rules } }, "results": results }],
         })
-    }
-
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<FindingKey, CountedFinding>> {
-        // Nothing panics while the lock is held.
-        self.found.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

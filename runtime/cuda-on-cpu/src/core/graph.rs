@@ -11,9 +11,10 @@ use super::handle::{Handle, HandleType};
 use super::memory::{Fill, MemoryCopy};
 use super::work::{HostFunction, StreamWork, ValidatedLaunch};
 use cudarc::driver::sys::CUresult;
+use runtime_simt::Lock;
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::c_void;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 use std::thread::ThreadId;
 
 /// The calls that a thread may make while a stream captures.
@@ -104,10 +105,10 @@ pub struct Node {
     pub handle: Handle,
     /// The graph of the node.
     pub graph: Handle,
-    operation: Mutex<Operation>,
-    after: Mutex<Vec<Handle>>,
+    operation: Lock<Operation>,
+    after: Lock<Vec<Handle>>,
     /// The parameters of a launch, as the program sees them.
-    shown: Mutex<Option<Shown>>,
+    shown: Lock<Option<Shown>>,
 }
 
 /// Parameters of a launch in memory that a program reads through pointers.
@@ -122,9 +123,9 @@ struct Shown {
 pub struct Graph {
     /// The graph's handle.
     pub handle: Handle,
-    nodes: Mutex<Vec<Arc<Node>>>,
+    nodes: Lock<Vec<Arc<Node>>>,
     /// For a clone, the node of each original node.
-    clones: Mutex<HashMap<Handle, Handle>>,
+    clones: Lock<HashMap<Handle, Handle>>,
 }
 
 /// A node of an executable graph.
@@ -147,7 +148,7 @@ pub struct ExecutableGraph {
     pub context: Arc<Context>,
     /// The flags given at instantiation.
     pub flags: u64,
-    steps: Mutex<Vec<ExecutableNode>>,
+    steps: Lock<Vec<ExecutableNode>>,
 }
 
 impl HandleType for Graph {
@@ -168,42 +169,37 @@ impl HandleType for ExecutableGraph {
     const REFUSAL: CUresult = CUresult::CUDA_ERROR_INVALID_VALUE;
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Nothing panics while one of these locks is held.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl Node {
     /// Creates a node.
     pub fn new(handle: Handle, graph: Handle, operation: Operation, after: Vec<Handle>) -> Node {
-        let (operation, after) = (Mutex::new(operation), Mutex::new(after));
-        Node { handle, graph, operation, after, shown: Mutex::default() }
+        let (operation, after) = (Lock::new(operation), Lock::new(after));
+        Node { handle, graph, operation, after, shown: Lock::default() }
     }
 
     /// Returns the operation.
     pub fn operation(&self) -> Operation {
-        lock(&self.operation).clone()
+        self.operation.lock().clone()
     }
 
     /// Replaces the operation by one of the same type.
     pub fn set_operation(&self, operation: Operation) -> Result {
-        let mut current = lock(&self.operation);
+        let mut current = self.operation.lock();
         if current.kind() != operation.kind() {
             return Err(Error::value("the node has another type"));
         }
         *current = operation;
-        *lock(&self.shown) = None;
+        *self.shown.lock() = None;
         Ok(())
     }
 
     /// Returns the nodes that the node depends on.
     pub fn after(&self) -> Vec<Handle> {
-        lock(&self.after).clone()
+        self.after.lock().clone()
     }
 
     /// Adds a dependency; returns false if the node has it already.
     pub fn add_after(&self, node: Handle) -> bool {
-        let mut after = lock(&self.after);
+        let mut after = self.after.lock();
         let is_new = !after.contains(&node);
         if is_new {
             after.push(node);
@@ -213,7 +209,7 @@ impl Node {
 
     /// Removes a dependency; returns false if the node does not have it.
     pub fn remove_after(&self, node: Handle) -> bool {
-        let mut after = lock(&self.after);
+        let mut after = self.after.lock();
         let before = after.len();
         after.retain(|other| *other != node);
         after.len() < before
@@ -221,7 +217,7 @@ impl Node {
 
     /// Returns the addresses of a launch's parameters, which stay valid until the node changes.
     pub fn show_parameters(&self, launch: &ValidatedLaunch) -> *mut *mut c_void {
-        let mut shown = lock(&self.shown);
+        let mut shown = self.shown.lock();
         let shown = shown.get_or_insert_with(|| {
             let slots: Vec<_> = launch.function.program.slots().collect();
             let words: usize = slots.iter().map(|slot| slot.bytes.div_ceil(8)).sum();
@@ -246,24 +242,24 @@ impl Node {
 impl Graph {
     /// Creates an empty graph.
     pub fn new(handle: Handle) -> Graph {
-        Graph { handle, nodes: Mutex::default(), clones: Mutex::default() }
+        Graph { handle, nodes: Lock::default(), clones: Lock::default() }
     }
 
     /// Adds a node.
     pub fn add(&self, node: Arc<Node>) {
-        lock(&self.nodes).push(node);
+        self.nodes.lock().push(node);
     }
 
     /// Removes a node, and the dependencies on it.
     pub fn remove(&self, node: Handle) {
-        let mut nodes = lock(&self.nodes);
+        let mut nodes = self.nodes.lock();
         nodes.retain(|other| other.handle != node);
         nodes.iter().for_each(|other| _ = other.remove_after(node));
     }
 
     /// Returns the nodes, in the order of addition.
     pub fn nodes(&self) -> Vec<Arc<Node>> {
-        lock(&self.nodes).clone()
+        self.nodes.lock().clone()
     }
 
     /// Returns the dependencies, each with the earlier node first and then the later one.
@@ -295,12 +291,12 @@ impl Graph {
 
     /// Records the clone of a node.
     pub fn set_clone(&self, original: Handle, clone: Handle) {
-        lock(&self.clones).insert(original, clone);
+        self.clones.lock().insert(original, clone);
     }
 
     /// Returns the clone of a node of the original graph.
     pub fn clone_of(&self, original: Handle) -> Option<Handle> {
-        lock(&self.clones).get(&original).copied()
+        self.clones.lock().get(&original).copied()
     }
 
     /// Returns the steps of an executable of the graph, in order.
@@ -319,12 +315,12 @@ impl Graph {
 impl ExecutableGraph {
     /// Creates an executable of these steps.
     pub fn new(handle: Handle, context: Arc<Context>, flags: u64, steps: Vec<ExecutableNode>) -> ExecutableGraph {
-        ExecutableGraph { handle, context, flags, steps: Mutex::new(steps) }
+        ExecutableGraph { handle, context, flags, steps: Lock::new(steps) }
     }
 
     /// Locks the steps.
     pub fn steps(&self) -> MutexGuard<'_, Vec<ExecutableNode>> {
-        lock(&self.steps)
+        self.steps.lock()
     }
 
     /// Changes the step of a node for later launches.
@@ -350,7 +346,7 @@ pub struct Capture {
     pub thread: ThreadId,
     /// The graph to which the capture adds nodes.
     pub graph: Arc<Graph>,
-    state: Mutex<CaptureState>,
+    state: Lock<CaptureState>,
 }
 
 /// The state of a capture.
@@ -370,7 +366,7 @@ impl Capture {
     /// Creates a capture that begins in the stream `origin`, after these nodes of the graph.
     pub fn new(id: u64, origin: Handle, mode: Mode, (graph, after): (Arc<Graph>, Vec<Handle>)) -> Capture {
         let fronts = BTreeMap::from([(origin, after)]);
-        let state = Mutex::new(CaptureState { fronts, ..CaptureState::default() });
+        let state = Lock::new(CaptureState { fronts, ..CaptureState::default() });
         Capture { id, origin, mode, thread: std::thread::current().id(), graph, state }
     }
 
@@ -414,27 +410,27 @@ impl Capture {
 
     /// Invalidates the capture.
     pub fn invalidate(&self, why: &str) {
-        self.lock().invalid.get_or_insert_with(|| why.to_string());
+        self.state.lock().invalid.get_or_insert_with(|| why.to_string());
     }
 
     /// Marks the capture as ended.
     pub fn end(&self) {
-        self.lock().ended = true;
+        self.state.lock().ended = true;
     }
 
     /// Returns whether the capture has ended.
     pub fn has_ended(&self) -> bool {
-        self.lock().ended
+        self.state.lock().ended
     }
 
     /// Returns whether the capture is still valid.
     pub fn is_valid(&self) -> bool {
-        self.lock().invalid.is_none()
+        self.state.lock().invalid.is_none()
     }
 
     /// Returns the streams that take part.
     pub fn streams(&self) -> Vec<Handle> {
-        self.lock().fronts.keys().copied().collect()
+        self.state.lock().fronts.keys().copied().collect()
     }
 
     /// Fails unless every participating stream has joined the origin stream.
@@ -459,7 +455,7 @@ impl Capture {
     }
 
     fn valid(&self) -> Result<MutexGuard<'_, CaptureState>> {
-        let state = self.lock();
+        let state = self.state.lock();
         match &state.invalid {
             Some(why) => {
                 let why = format!("the capture was invalidated before: {why}");
@@ -467,9 +463,5 @@ impl Capture {
             }
             None => Ok(state),
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, CaptureState> {
-        lock(&self.state)
     }
 }

@@ -14,7 +14,8 @@
 use super::error::{Error, Result};
 use super::origin::CallOrigin;
 use cudarc::driver::sys::CUresult;
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use runtime_simt::SharedLock;
+use std::sync::Arc;
 
 /// The value by which a program refers to an object.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
@@ -32,7 +33,7 @@ pub trait HandleType {
 
 /// The objects of one type.
 #[derive(Debug)]
-pub struct HandleTable<T>(RwLock<Slots<T>>);
+pub struct HandleTable<T>(SharedLock<Slots<T>>);
 
 /// The slots of all objects of one type, and the indices of the free slots.
 #[derive(Debug)]
@@ -55,14 +56,14 @@ const GENERATIONS: u32 = 1 << 24;
 
 impl<T> Default for HandleTable<T> {
     fn default() -> HandleTable<T> {
-        HandleTable(RwLock::new(Slots { slots: Vec::new(), free: Vec::new() }))
+        HandleTable(SharedLock::new(Slots { slots: Vec::new(), free: Vec::new() }))
     }
 }
 
 impl<T: HandleType> HandleTable<T> {
     /// Adds the object that `make` creates from its handle.
     pub fn insert(&self, make: impl FnOnce(Handle) -> T) -> Arc<T> {
-        let mut table = self.write();
+        let mut table = self.0.write();
         let index = table.free.pop().unwrap_or_else(|| {
             table.slots.push(HandleSlot { generation: 0, object: None, origin: CallOrigin::default() });
             table.slots.len() as u32 - 1
@@ -75,7 +76,7 @@ impl<T: HandleType> HandleTable<T> {
 
     /// Returns the object of a handle.
     pub fn get(&self, handle: Handle) -> Result<Arc<T>> {
-        let table = self.read();
+        let table = self.0.read();
         let slot = place::<T>(handle).and_then(|(generation, index)| {
             table.slots.get(index as usize).filter(|slot| slot.generation == generation)?.object.clone()
         });
@@ -84,7 +85,7 @@ impl<T: HandleType> HandleTable<T> {
 
     /// Replaces the object of a handle, which must exist.
     pub fn replace(&self, handle: Handle, object: T) -> Result<Arc<T>> {
-        let mut table = self.write();
+        let mut table = self.0.write();
         let slot = place::<T>(handle).and_then(|(generation, index)| {
             let slot = table.slots.get_mut(index as usize).filter(|slot| slot.generation == generation)?;
             slot.object.is_some().then_some(slot)
@@ -94,7 +95,7 @@ impl<T: HandleType> HandleTable<T> {
 
     /// Removes an object; its handle is invalid from now on.
     pub fn remove(&self, handle: Handle) -> Result<Arc<T>> {
-        let mut table = self.write();
+        let mut table = self.0.write();
         let found = place::<T>(handle).and_then(|(generation, index)| {
             let slot = table.slots.get_mut(index as usize).filter(|slot| slot.generation == generation)?;
             let object = slot.object.take()?;
@@ -107,18 +108,18 @@ impl<T: HandleType> HandleTable<T> {
 
     /// Returns all live objects.
     pub fn all(&self) -> Vec<Arc<T>> {
-        self.read().slots.iter().filter_map(|slot| slot.object.clone()).collect()
+        self.0.read().slots.iter().filter_map(|slot| slot.object.clone()).collect()
     }
 
     /// Returns all live objects, each with the call that created it.
     pub fn all_with_origins(&self) -> Vec<(Arc<T>, CallOrigin)> {
-        let table = self.read();
+        let table = self.0.read();
         table.slots.iter().filter_map(|slot| Some((slot.object.clone()?, slot.origin.clone()))).collect()
     }
 
     /// Removes and returns all objects that satisfy `which`.
     pub fn remove_all(&self, which: impl Fn(&T) -> bool) -> Vec<Arc<T>> {
-        let mut table = self.write();
+        let mut table = self.0.write();
         let Slots { slots, free } = &mut *table;
         let mut removed = Vec::new();
         for (index, slot) in slots.iter_mut().enumerate() {
@@ -129,15 +130,6 @@ impl<T: HandleType> HandleTable<T> {
             }
         }
         removed
-    }
-
-    fn read(&self) -> RwLockReadGuard<'_, Slots<T>> {
-        // Nothing panics while the lock is held.
-        self.0.read().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn write(&self) -> RwLockWriteGuard<'_, Slots<T>> {
-        self.0.write().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -11,9 +11,9 @@
 
 use super::error::Error;
 use cudarc::driver::sys::CUresult;
+use runtime_simt::Lock;
 use std::str::FromStr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 /// The calls that fail.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -47,7 +47,7 @@ impl FromStr for FaultInjection {
 pub struct Injection {
     /// Whether a fault is requested; without one, calls do not take the lock.
     armed: AtomicBool,
-    fault: Mutex<Option<FaultInjection>>,
+    fault: Lock<Option<FaultInjection>>,
     /// The number of calls that matched the fault's function.
     calls: AtomicU64,
 }
@@ -55,7 +55,7 @@ pub struct Injection {
 impl Injection {
     /// Sets the fault for the calls from now on, and resets the count.
     pub fn set(&self, fault: Option<FaultInjection>) {
-        let mut current = self.lock();
+        let mut current = self.fault.lock();
         self.armed.store(fault.is_some(), Ordering::Release);
         self.calls.store(0, Ordering::Relaxed);
         *current = fault;
@@ -71,7 +71,7 @@ impl Injection {
         if !self.armed.load(Ordering::Acquire) {
             return None;
         }
-        let current = self.lock();
+        let current = self.fault.lock();
         let fault = current.as_ref()?;
         if fault.function.as_ref().is_some_and(|function| function != call) {
             return None;
@@ -81,11 +81,6 @@ impl Injection {
             return None;
         }
         Some(Error::new(fault.code, format!("an injected failure, at call {number}")))
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, Option<FaultInjection>> {
-        // Nothing panics while the lock is held.
-        self.fault.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -2,8 +2,9 @@
 //! there.
 
 use super::handle::{Handle, HandleType};
+use runtime_simt::Lock;
 use std::ffi::CString;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 /// A library.
 #[derive(Debug)]
@@ -15,9 +16,9 @@ pub struct Library {
     /// The names of the kernels, in order.
     pub entries: Vec<String>,
     /// The module of each context that has loaded the library, by the context's ID.
-    pub modules: Mutex<Vec<(u64, Handle)>>,
+    pub modules: Lock<Vec<(u64, Handle)>>,
     /// The kernels looked up so far.
-    pub kernels: Mutex<Vec<Arc<LibraryEntry>>>,
+    pub kernels: Lock<Vec<Arc<LibraryEntry>>>,
 }
 
 /// A kernel of a library.

@@ -14,8 +14,8 @@ use super::handle::{Handle, HandleType};
 use cudarc::driver::sys::CUresult;
 use kernel_dsl_compiler::ptx::{Module, link};
 use kernel_dsl_compiler::target::Target;
+use runtime_simt::Lock;
 use std::ffi::c_int;
-use std::sync::Mutex;
 
 const STAND_IN_HEADER: &str = "// cuda-on-cpu, in place of machine code for ";
 
@@ -31,7 +31,7 @@ pub struct Link {
     pub options: (Vec<c_int>, usize),
     /// The added input, then the compiled image, which stays at its address until the link state is
     /// destroyed.
-    pub state: Mutex<LinkProgress>,
+    pub state: Lock<LinkProgress>,
 }
 
 /// The progress of a link state.

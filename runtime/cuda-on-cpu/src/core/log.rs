@@ -1,16 +1,16 @@
 //! The log: a line for each rejected call, and for other notable events.
 
 use super::error::Error;
+use runtime_simt::Lock;
 use std::collections::HashSet;
 use std::fmt;
 use std::fs::OpenOptions;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::Write;
-use std::sync::{Mutex, PoisonError};
 
 /// The destination of the log, if any.
 #[derive(Default)]
-pub struct CallLog(Option<Mutex<Destination>>);
+pub struct CallLog(Option<Lock<Destination>>);
 
 /// The destination of lines, and the lines already written, because the log has each line once.
 struct Destination {
@@ -32,7 +32,7 @@ impl CallLog {
                 Err(e) => return Err(format!("the log {path} cannot be opened: {e}")),
             },
         };
-        Ok(CallLog(Some(Mutex::new(Destination { to, written: HashSet::new() }))))
+        Ok(CallLog(Some(Lock::new(Destination { to, written: HashSet::new() }))))
     }
 
     /// Logs a rejected call.
@@ -45,7 +45,7 @@ impl CallLog {
     /// Logs a line.
     pub fn line(&self, text: &str) {
         let Some(to) = &self.0 else { return };
-        let mut destination = to.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut destination = to.lock();
         let Destination { to, written } = &mut *destination;
         let mut hasher = DefaultHasher::new();
         text.hash(&mut hasher);

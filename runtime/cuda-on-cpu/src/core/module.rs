@@ -9,9 +9,10 @@ use cudarc::driver::sys::{CUfunction_attribute as Attribute, CUresult};
 use kernel_dsl_compiler::analyses::occupancy::MultiprocessorLimits;
 use kernel_dsl_compiler::ptx;
 use runtime_ptx::{Grid, Program, ResidentModule};
+use runtime_simt::Lock;
 use std::ffi::CString;
 use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 
 /// A loaded module.
 #[derive(Debug)]
@@ -22,7 +23,7 @@ pub struct Module {
     pub context: Arc<Context>,
     image: ResidentModule,
     /// The entries looked up so far, with their handles.
-    functions: Mutex<Vec<(String, Handle)>>,
+    functions: Lock<Vec<(String, Handle)>>,
 }
 
 /// A kernel of a module.
@@ -45,7 +46,7 @@ pub struct ModuleFunction {
     /// The maximum dynamic shared memory of a launch, in bytes.
     pub dynamic: AtomicU32,
     carveout: AtomicI32,
-    stepwise: Mutex<Stepwise>,
+    stepwise: Lock<Stepwise>,
 }
 
 /// A launch that the program prepares with one call for each part, as before CUDA 4.
@@ -89,7 +90,7 @@ impl Module {
             space.insert(address, allocation);
         }
         drop(space);
-        Ok(Module { handle, context, image, functions: Mutex::default() })
+        Ok(Module { handle, context, image, functions: Lock::default() })
     }
 
     /// Frees the module's variables.
@@ -128,8 +129,7 @@ impl Module {
 
     /// Locks the table of entries looked up so far, with their handles.
     pub fn functions(&self) -> MutexGuard<'_, Vec<(String, Handle)>> {
-        // Nothing panics while the lock is held.
-        self.functions.lock().unwrap_or_else(PoisonError::into_inner)
+        self.functions.lock()
     }
 
     /// Decodes an entry.
@@ -163,15 +163,14 @@ impl ModuleFunction {
             shared_at_most: shared_at_most(settings),
             dynamic: AtomicU32::new(limits.shared_of_block.saturating_sub(own)),
             carveout: AtomicI32::new(-1),
-            stepwise: Mutex::new(Stepwise { block: [1; 3], shared: 0, parameters: Vec::new() }),
+            stepwise: Lock::new(Stepwise { block: [1; 3], shared: 0, parameters: Vec::new() }),
             program,
         }
     }
 
     /// Locks the launch that the program prepares in steps.
     pub fn stepwise(&self) -> MutexGuard<'_, Stepwise> {
-        // Nothing panics while the lock is held.
-        self.stepwise.lock().unwrap_or_else(PoisonError::into_inner)
+        self.stepwise.lock()
     }
 
     /// Sets bytes of the parameters of the launch that the program prepares in steps.

@@ -6,8 +6,9 @@ use super::error::{Error, Result};
 use super::graph::Capture;
 use super::handle::{Handle, HandleType};
 use cudarc::driver::sys::CUresult;
+use runtime_simt::Lock;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A stream created by the program.
 #[derive(Debug)]
@@ -21,7 +22,7 @@ pub struct Stream {
     /// The flags given at creation.
     pub flags: u32,
     last: AtomicU64,
-    capture: Mutex<Option<Arc<Capture>>>,
+    capture: Lock<Option<Arc<Capture>>>,
 }
 
 impl HandleType for Stream {
@@ -35,7 +36,7 @@ pub const NON_BLOCKING: u32 = 1;
 impl Stream {
     /// Creates a stream without work.
     pub fn new(handle: Handle, id: u64, context: Arc<Context>, flags: u32) -> Stream {
-        Stream { handle, id, context, flags, last: AtomicU64::new(0), capture: Mutex::default() }
+        Stream { handle, id, context, flags, last: AtomicU64::new(0), capture: Lock::default() }
     }
 
     /// Returns the ticket of the last operation submitted to the stream.
@@ -50,17 +51,12 @@ impl Stream {
 
     /// Returns the capture that the stream takes part in.
     pub fn capture(&self) -> Option<Arc<Capture>> {
-        self.lock().clone()
+        self.capture.lock().clone()
     }
 
     /// Adds the stream to a capture; `None` removes the stream from its capture.
     pub fn set_capture(&self, capture: Option<Arc<Capture>>) {
-        *self.lock() = capture;
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Option<Arc<Capture>>> {
-        // Nothing panics while the lock is held.
-        self.capture.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.capture.lock() = capture;
     }
 }
 

@@ -4,7 +4,8 @@ use super::context::Context;
 use super::error::{Error, Result};
 use super::handle::{Handle, HandleType};
 use runtime_ptx::texture::{self, Addressing, Channel, Texels, TextureSampler};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use runtime_simt::Lock;
+use std::sync::{Arc, MutexGuard};
 
 /// The alignment of linear memory under a texture, in bytes.
 pub const TEXTURE_ALIGNMENT: u64 = 512;
@@ -329,7 +330,7 @@ pub struct Reference {
     pub variable: Option<(Handle, String)>,
     /// The address of the variable, by which kernels find the texture.
     pub address: Option<u64>,
-    bound: Mutex<BoundTexture>,
+    bound: Lock<BoundTexture>,
 }
 
 /// The texture that a reference is bound to.
@@ -355,14 +356,13 @@ impl Reference {
         is_surface: bool,
     ) -> Reference {
         let (format, description) = ((0x20, 1), TextureDescription::default());
-        let bound = Mutex::new(BoundTexture { resource: None, format, description, is_surface });
+        let bound = Lock::new(BoundTexture { resource: None, format, description, is_surface });
         Reference { handle, context, variable, address, bound }
     }
 
     /// Locks the binding of the reference.
     pub fn bound(&self) -> MutexGuard<'_, BoundTexture> {
-        // Nothing panics while the lock is held.
-        self.bound.lock().unwrap_or_else(PoisonError::into_inner)
+        self.bound.lock()
     }
 
     /// Changes the binding of the reference. Later launches use the result.

@@ -13,9 +13,10 @@ use super::guard;
 use crate::core::image;
 use crate::core::link::{LinkInput, LinkProgress, members};
 use kernel_dsl_compiler::target::Target;
+use runtime_simt::Lock;
 use std::collections::BTreeMap;
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::MutexGuard;
 
 /// A result code: `nvJitLinkResult`.
 type LinkCode = c_int;
@@ -401,11 +402,10 @@ struct Sessions {
     open: BTreeMap<usize, LinkSession>,
 }
 
-static SESSIONS: Mutex<Sessions> = Mutex::new(Sessions { next: 1, open: BTreeMap::new() });
+static SESSIONS: Lock<Sessions> = Lock::new(Sessions { next: 1, open: BTreeMap::new() });
 
 fn sessions() -> MutexGuard<'static, Sessions> {
-    // A panic leaves the table as it was.
-    SESSIONS.lock().unwrap_or_else(PoisonError::into_inner)
+    SESSIONS.lock()
 }
 
 /// Calls `body` on a session; an unknown handle is an invalid input.

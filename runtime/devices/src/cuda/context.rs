@@ -18,15 +18,16 @@ use super::timeline::Timeline;
 use crate::Error;
 use crate::trace::event;
 use cudarc::driver::sys;
+use runtime_simt::Lock;
 use std::marker::PhantomData;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, MutexGuard, OnceLock, Weak};
 use std::time::Duration;
 
 /// Devices in whose primary context a kernel does not end. Such a context is never released;
 /// retaining it again would return the same context.
-static ABANDONED_CONTEXTS: Mutex<Vec<usize>> = Mutex::new(Vec::new());
+static ABANDONED_CONTEXTS: Lock<Vec<usize>> = Lock::new(Vec::new());
 
 /// A device with a context, which this object keeps alive.
 pub(super) struct Context {
@@ -42,11 +43,11 @@ pub(super) struct Context {
     /// set.
     timed: AtomicBool,
     /// The launches of each stream, which a loss reports.
-    in_flight: Mutex<Vec<Weak<InFlight>>>,
+    in_flight: Lock<Vec<Weak<InFlight>>>,
     /// The timelines of the streams.
-    timelines: Mutex<Vec<Weak<Mutex<Timeline>>>>,
+    timelines: Lock<Vec<Weak<Lock<Timeline>>>>,
     /// Addresses of unused memory, to be freed when no work is in flight.
-    deferred_frees: Mutex<Vec<u64>>,
+    deferred_frees: Lock<Vec<u64>>,
 }
 
 /// The owner of a context.
@@ -72,8 +73,7 @@ struct Current<'a> {
 }
 
 fn abandoned_contexts() -> MutexGuard<'static, Vec<usize>> {
-    // A panic while the lock is held leaves the list valid.
-    ABANDONED_CONTEXTS.lock().unwrap_or_else(PoisonError::into_inner)
+    ABANDONED_CONTEXTS.lock()
 }
 
 impl Drop for Current<'_> {
@@ -159,9 +159,9 @@ impl Context {
             lost: OnceLock::new(),
             watchdog_timeout: AtomicU64::new(0),
             timed: AtomicBool::new(false),
-            in_flight: Mutex::default(),
-            timelines: Mutex::default(),
-            deferred_frees: Mutex::default(),
+            in_flight: Lock::default(),
+            timelines: Lock::default(),
+            deferred_frees: Lock::default(),
         }
     }
 
@@ -183,7 +183,7 @@ impl Context {
                 // the device.
                 abandoned_contexts().push(self.info.ordinal);
             }
-            let streams = self.in_flight.lock().unwrap_or_else(PoisonError::into_inner);
+            let streams = self.in_flight.lock();
             let in_flight = streams.iter().filter_map(Weak::upgrade).flat_map(|stream| stream.list()).collect();
             let loss = Arc::new(Loss { device: self.info.to_string(), cause, in_flight });
             event!(ERROR, %loss, "device lost");
@@ -218,20 +218,18 @@ impl Context {
     }
 
     /// Records the launches of a stream, for reports of a loss.
-    pub fn watch(&self, in_flight: &Arc<InFlight>, timeline: &Arc<Mutex<Timeline>>) {
-        self.in_flight.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::downgrade(in_flight));
-        self.timelines.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::downgrade(timeline));
+    pub fn watch(&self, in_flight: &Arc<InFlight>, timeline: &Arc<Lock<Timeline>>) {
+        self.in_flight.lock().push(Arc::downgrade(in_flight));
+        self.timelines.lock().push(Arc::downgrade(timeline));
     }
 
     /// Updates the timelines of all streams, and returns the number of newly completed operations.
     pub fn progress(&self) -> Result<usize, Error> {
         let all: Vec<_> = {
-            let timelines = self.timelines.lock().unwrap_or_else(PoisonError::into_inner);
+            let timelines = self.timelines.lock();
             timelines.iter().filter_map(Weak::upgrade).collect()
         };
-        all.iter().try_fold(0, |over, timeline| {
-            Ok(over + timeline.lock().unwrap_or_else(PoisonError::into_inner).advance(self)?)
-        })
+        all.iter().try_fold(0, |over, timeline| Ok(over + timeline.lock().advance(self)?))
     }
 
     /// Runs `call` with the context current. `doing` describes the call in errors.
@@ -372,14 +370,14 @@ impl Context {
             // SAFETY: the caller guarantees it; the driver frees the memory when all submitted work
             // is complete.
             None => unsafe { self.free(address) },
-            Some(_) => self.deferred_frees.lock().unwrap_or_else(PoisonError::into_inner).push(address),
+            Some(_) => self.deferred_frees.lock().push(address),
         }
     }
 
     /// Takes the addresses to be freed. The caller waits for all submitted work and then frees
     /// them.
     pub fn take_deferred_frees(&self) -> Vec<u64> {
-        std::mem::take(&mut *self.deferred_frees.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut *self.deferred_frees.lock())
     }
 
     /// Frees memory whose release was deferred.

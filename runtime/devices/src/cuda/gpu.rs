@@ -20,8 +20,9 @@ use kernel_dsl::compiler::hir::Monomorphic;
 use kernel_dsl::compiler::ir::SharedMemoryNeed;
 use kernel_dsl::compiler::lower::checked::{CheckedKernel, MODERATE_ARGUMENT_LIMIT};
 use kernel_dsl::{Artifact, LaunchForm};
+use runtime_simt::{Lock, SharedLock};
 use std::ffi::c_void;
-use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 /// The environment variable that disables the memory pool.
@@ -38,9 +39,9 @@ pub(crate) struct Cuda {
     pinned: DevicePool,
     /// The lock that is held for writing while a thread sets the time limit, and for reading by
     /// operations during which none may be set.
-    limiting: RwLock<()>,
+    limiting: SharedLock<()>,
     /// The cache of compiled kernels.
-    store: Mutex<Option<Store>>,
+    store: Lock<Option<Store>>,
     /// The loaded kernels.
     modules: InstanceCache<Arc<LoadedEntry>>,
     /// Checked forms for extents, strides and `usize` arguments up to [`MODERATE_ARGUMENT_LIMIT`].
@@ -65,8 +66,8 @@ struct PinnedMemory<'a>(&'a Cuda);
 impl Cuda {
     /// Opens device `ordinal`, if it is supported.
     pub fn open(ordinal: usize) -> Result<Arc<Cuda>> {
-        static OPEN_DEVICES: Mutex<OpenDevices> = Mutex::new(OpenDevices { devices: Vec::new(), lost: 0 });
-        let mut open = OPEN_DEVICES.lock().unwrap_or_else(PoisonError::into_inner);
+        static OPEN_DEVICES: Lock<OpenDevices> = Lock::new(OpenDevices { devices: Vec::new(), lost: 0 });
+        let mut open = OPEN_DEVICES.lock();
         open.devices.retain(|(_, cuda)| cuda.strong_count() > 0);
         let known: Vec<_> =
             open.devices.iter().filter(|(o, _)| *o == ordinal).filter_map(|(_, cuda)| cuda.upgrade()).collect();
@@ -81,8 +82,8 @@ impl Cuda {
         let store = if context.driver.is_on_cpu() && !Store::is_requested() { None } else { Store::of_environment() };
         let cuda = Arc::new(Cuda {
             streams: StreamTable::new(context.clone())?,
-            limiting: RwLock::default(),
-            store: Mutex::new(store),
+            limiting: SharedLock::default(),
+            store: Lock::new(store),
             context,
             id: 1 + ordinal as u64 + (open.lost << 32),
             memory: if std::env::var_os(NO_POOL).is_some() { DevicePool::uncached() } else { DevicePool::default() },
@@ -115,7 +116,7 @@ impl Cuda {
     /// Sets the time limit. Work submitted without a limit has no events that show its progress.
     /// This function first waits for such work, without a limit.
     pub fn set_watchdog_timeout(&self, limit: Option<Duration>) {
-        let _limiting = self.limiting.write().unwrap_or_else(PoisonError::into_inner);
+        let _limiting = self.limiting.write();
         if limit.is_some() && self.watchdog_timeout().is_none() {
             self.context.set_timed(true);
             self.streams.wait_for_untimed();
@@ -126,18 +127,18 @@ impl Cuda {
 
     /// Runs `act` if there is no time limit. No limit can be set until `act` returns.
     pub fn unlimited<T>(&self, act: impl FnOnce() -> T) -> Option<T> {
-        let _limiting = self.limiting.read().unwrap_or_else(PoisonError::into_inner);
+        let _limiting = self.limiting.read();
         self.watchdog_timeout().is_none().then(act)
     }
 
     /// Returns the cache of compiled kernels.
     fn store(&self) -> Option<Store> {
-        self.store.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.store.lock().clone()
     }
 
     /// Sets the cache of compiled kernels; `None` disables it.
     pub fn set_store(&self, store: Option<Store>) {
-        *self.store.lock().unwrap_or_else(PoisonError::into_inner) = store;
+        *self.store.lock() = store;
     }
 
     /// Returns the identity of the device's memory.

@@ -1,9 +1,10 @@
 //! The launches in flight, any of which may have caused the loss of a device.
 
 use kernel_dsl::compiler::launch::LaunchShape;
+use runtime_simt::Lock;
 use smallvec::SmallVec;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 /// The largest number of kernels of a stream that are recorded by name between two waits. A further
 /// kernel replaces the last.
@@ -59,12 +60,12 @@ pub(super) fn shown(shape: LaunchShape) -> String {
 /// The launches of a stream since its last wait. The lock on the launches is held for a few
 /// instructions, and no other lock is taken under it.
 #[derive(Default)]
-pub(super) struct InFlight(Mutex<SmallVec<[InFlightLaunches; 4]>>);
+pub(super) struct InFlight(Lock<SmallVec<[InFlightLaunches; 4]>>);
 
 impl InFlight {
     /// Records a launch that is submitted as the stream's operation `number`.
     pub fn note(&self, instance: &Arc<str>, shape: LaunchShape, number: u64) {
-        let mut launched = self.lock();
+        let mut launched = self.0.lock();
         match launched.iter_mut().find(|l| Arc::ptr_eq(&l.instance, instance) || l.instance == *instance) {
             Some(known) => {
                 known.times += 1;
@@ -82,17 +83,12 @@ impl InFlight {
 
     /// Removes the launches up to operation `number`, all of which are complete.
     pub fn remove_completed(&self, number: u64) {
-        self.lock().retain(|launched| launched.last > number);
+        self.0.lock().retain(|launched| launched.last > number);
     }
 
     /// Returns the launches.
     pub fn list(&self) -> SmallVec<[InFlightLaunches; 4]> {
-        self.lock().clone()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, SmallVec<[InFlightLaunches; 4]>> {
-        // Nothing panics while the lock is held.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().clone()
     }
 }
 

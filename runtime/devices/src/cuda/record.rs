@@ -12,7 +12,8 @@ use cudarc::driver::sys;
 use kernel_dsl::compiler::ir::record::{STATE, WORDS};
 use kernel_dsl::compiler::lower::checked::CheckedKernel;
 use runtime_oracle::reported;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use runtime_simt::Lock;
+use std::sync::{Arc, MutexGuard};
 
 const RECORD_BYTES: usize = 4 * WORDS;
 /// The number of records of a stream. A further launch waits for the launches before it.
@@ -162,14 +163,14 @@ pub(super) struct GraphRecords {
     /// The tracker that makes replays run one after another, and a reader wait for them.
     uses: HazardTracker,
     /// The lock of readers: no replay is submitted while a thread reads.
-    reading: Mutex<()>,
+    reading: Lock<()>,
 }
 
 impl GraphRecords {
     /// Allocates a record for a launch of each of `forms`, which is not empty.
     pub fn new(context: Arc<Context>, forms: Vec<Arc<CheckedKernel>>) -> Result<GraphRecords> {
         let address = context.allocate(forms.len() * RECORD_BYTES)?;
-        let (uses, reading) = (HazardTracker::default(), Mutex::default());
+        let (uses, reading) = (HazardTracker::default(), Lock::default());
         let findings = GraphRecords { context, address, forms, uses, reading };
         // SAFETY: just allocated, with as many bytes.
         unsafe { findings.context.fill(address, findings.forms.len() * RECORD_BYTES, 0)? };
@@ -184,7 +185,7 @@ impl GraphRecords {
     /// Locks the records while a replay is submitted, so that no thread reads them at the same
     /// time.
     pub fn lock(&self) -> MutexGuard<'_, ()> {
-        self.reading.lock().unwrap_or_else(PoisonError::into_inner)
+        self.reading.lock()
     }
 
     fn collect(&self, streams: &StreamTable) -> Result<()> {

@@ -19,10 +19,11 @@ use crate::{Error, Result};
 use cudarc::driver::sys;
 use kernel_dsl::compiler::launch::LaunchShape;
 use kernel_dsl::compiler::lower::checked::CheckedKernel;
+use runtime_simt::{Lock, SharedLock};
 use std::ffi::c_void;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, MutexGuard};
 use std::time::{Duration, Instant};
 
 /// The stream does not synchronize with the driver's default stream.
@@ -35,9 +36,9 @@ pub(super) struct StreamTable {
     context: Arc<Context>,
     /// The library for NVIDIA's profilers, if it is loaded.
     nvtx: Option<Nvtx>,
-    all: RwLock<Vec<Arc<CudaStream>>>,
+    all: SharedLock<Vec<Arc<CudaStream>>>,
     /// The numbers of unused streams.
-    idle: Mutex<Vec<u16>>,
+    idle: Lock<Vec<u16>>,
 }
 
 /// A driver's stream.
@@ -56,8 +57,8 @@ pub(crate) struct CudaStream {
     profiled: AtomicBool,
     /// The lock is held for a few calls of the driver that do not wait; under it only the lock of
     /// `in_flight` is taken.
-    timeline: Arc<Mutex<Timeline>>,
-    state: Mutex<SubmissionState>,
+    timeline: Arc<Lock<Timeline>>,
+    state: Lock<SubmissionState>,
 }
 
 // SAFETY: any thread may use stream and event handles; the mark is used under the lock only.
@@ -76,19 +77,19 @@ pub(super) struct SubmissionState {
 impl StreamTable {
     /// Creates the table with the device's default stream.
     pub fn new(context: Arc<Context>) -> Result<StreamTable> {
-        let streams = StreamTable { context, nvtx: Nvtx::load(), all: RwLock::default(), idle: Mutex::default() };
+        let streams = StreamTable { context, nvtx: Nvtx::load(), all: SharedLock::default(), idle: Lock::default() };
         streams.take().map(|_| streams)
     }
 
     /// Returns an unused stream.
     pub fn take(&self) -> Result<Arc<CudaStream>> {
-        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let idle = self.idle.lock().pop();
         if let Some(number) = idle {
             let stream = self.get(number);
             self.discard_violations(&stream)?;
             return Ok(stream);
         }
-        let mut all = self.all.write().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.all.write();
         let number =
             u16::try_from(all.len()).map_err(|_| Error::TooManyStreams { device: self.context.info.to_string() })?;
         let stream = Arc::new(CudaStream::new(self.context.clone(), number)?);
@@ -98,7 +99,7 @@ impl StreamTable {
 
     /// Returns a stream to the table. Work that was submitted to it still runs.
     pub fn give_back(&self, stream: &CudaStream) {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(stream.number);
+        self.idle.lock().push(stream.number);
     }
 
     /// Returns the device's default stream.
@@ -107,7 +108,7 @@ impl StreamTable {
     }
 
     fn get(&self, number: u16) -> Arc<CudaStream> {
-        self.all.read().unwrap_or_else(PoisonError::into_inner)[usize::from(number)].clone()
+        self.all.read()[usize::from(number)].clone()
     }
 
     /// Submits an operation with the memory accesses `used`.
@@ -221,14 +222,14 @@ impl StreamTable {
 
     /// Waits for all work that was submitted to any stream.
     pub fn wait(&self) -> Result<()> {
-        let all = self.all.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let all = self.all.read().clone();
         all.iter().try_for_each(|stream| stream.finish())
     }
 
     /// Waits for all work that was submitted before operations were [timed](Context::is_timed),
     /// without a limit.
     pub fn wait_for_untimed(&self) {
-        let all = self.all.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let all = self.all.read().clone();
         for stream in &all {
             // A submission holds this lock, so every later submission sees that operations are
             // timed.
@@ -307,7 +308,7 @@ impl CudaStream {
             in_flight: Arc::default(),
             profiled: AtomicBool::new(false),
             timeline: Arc::default(),
-            state: Mutex::default(),
+            state: Lock::default(),
         };
         let (mut raw, mut mark) = (ptr::null_mut(), ptr::null_mut());
         let made = stream.context.run(
@@ -337,8 +338,7 @@ impl CudaStream {
 
     /// Locks the state for a submission.
     pub(super) fn state(&self) -> MutexGuard<'_, SubmissionState> {
-        // A panic while the lock is held leaves the state valid.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     /// Returns the point of the last submitted operation.
@@ -396,26 +396,26 @@ impl CudaStream {
 
     /// Submits an operation with events around it.
     fn submit_timed(&self, operation: StreamOperation<'_>, submit: impl FnOnce() -> Result<()>) -> Result<()> {
-        self.timeline().advance(&self.context)?;
-        while self.timeline().is_full() {
+        self.timeline.lock().advance(&self.context)?;
+        while self.timeline.lock().is_full() {
             match self.context.watchdog_timeout() {
-                Some(_) => self.poll_until("room for more work", |_| match self.timeline().is_full() {
+                Some(_) => self.poll_until("room for more work", |_| match self.timeline.lock().is_full() {
                     true => NOT_READY,
                     false => 0,
                 })?,
                 None => self.finish()?,
             }
-            self.timeline().advance(&self.context)?;
+            self.timeline.lock().advance(&self.context)?;
         }
-        let start = self.timeline().record_start(&self.context, self.raw)?;
+        let start = self.timeline.lock().record_start(&self.context, self.raw)?;
         match submit() {
             Ok(()) => {
                 // The operation was submitted, even if the event for its end failed.
-                let _ = self.timeline().record_end(&self.context, self.raw, start, operation);
+                let _ = self.timeline.lock().record_end(&self.context, self.raw, start, operation);
                 Ok(())
             }
             Err(why) => {
-                self.timeline().take_back(start);
+                self.timeline.lock().take_back(start);
                 Err(why)
             }
         }
@@ -447,7 +447,7 @@ impl CudaStream {
             // If the limit was removed meanwhile, work submitted after that has no events.
             let limit = self.context.watchdog_timeout().unwrap_or(Duration::MAX);
             if since.elapsed() > limit {
-                let waiting_for = self.timeline().current().unwrap_or_else(|| what.to_string());
+                let waiting_for = self.timeline.lock().current().unwrap_or_else(|| what.to_string());
                 return Err(self.context.lose(LossCause::TimeLimit { waiting_for, limit }));
             }
             // Short work is complete soon. For long work a delay of a millisecond does not matter.
@@ -461,7 +461,7 @@ impl CudaStream {
 
     /// Starts timing submitted operations.
     pub fn start_profile(&self) -> Result<()> {
-        self.timeline().start_profile(&self.context, self.raw)?;
+        self.timeline.lock().start_profile(&self.context, self.raw)?;
         self.profiled.store(true, Ordering::Relaxed);
         Ok(())
     }
@@ -470,12 +470,7 @@ impl CudaStream {
     pub fn end_profile(&self) -> Result<Vec<Timed>> {
         self.profiled.store(false, Ordering::Relaxed);
         self.finish()?;
-        self.timeline().end_profile(&self.context)
-    }
-
-    fn timeline(&self) -> MutexGuard<'_, Timeline> {
-        // A panic while the lock is held leaves the list valid.
-        self.timeline.lock().unwrap_or_else(PoisonError::into_inner)
+        self.timeline.lock().end_profile(&self.context)
     }
 
     /// Records the next launch, for a caller that holds the state.
@@ -506,7 +501,7 @@ impl Drop for CudaStream {
     fn drop(&mut self) {
         let records = std::mem::take(&mut self.state().records);
         records.free(&self.context);
-        self.timeline().end(&self.context);
+        self.timeline.lock().end(&self.context);
         let _ = self.context.run(
             || "ending a stream".into(),
             // SAFETY: both were created in `new`, if they are not null; the driver completes work

@@ -24,8 +24,8 @@ mod tlsf;
 
 use crate::hazard::WaitSet;
 use crate::{Error, Result};
+use runtime_simt::Lock;
 pub use statistics::MemoryStatistics;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use tlsf::{BlockId, Tlsf};
 
 const MIB: u64 = 1 << 20;
@@ -95,7 +95,7 @@ impl SegmentKind {
 /// The pool of a device's memory.
 #[derive(Debug, Default)]
 pub(crate) struct DevicePool {
-    state: Mutex<PoolState>,
+    state: Lock<PoolState>,
     is_uncached: bool,
 }
 
@@ -118,15 +118,15 @@ impl DevicePool {
             return Ok((PoolAllocation { address: 0, place: AllocationPlace::Nowhere }, WaitSet::new()));
         }
         if self.is_uncached {
-            let address = self.state().reserve(bytes as u64, source)?;
-            let statistics = &mut self.state().statistics;
+            let address = self.state.lock().reserve(bytes as u64, source)?;
+            let statistics = &mut self.state.lock().statistics;
             statistics.allocations += 1;
             statistics.in_use += bytes as u64;
             statistics.peak_in_use = statistics.peak_in_use.max(statistics.in_use);
             return Ok((PoolAllocation { address, place: AllocationPlace::Own(bytes as u64) }, WaitSet::new()));
         }
         let kind = SegmentKind::of(bytes as u64);
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let (rounded, segment) = match tlsf::rounded(bytes as u64).and_then(|n| Some((n, kind.segment(n)?))) {
             Some(sizes) => sizes,
             None => return Err(state.exhausted(bytes, source, None)),
@@ -169,13 +169,13 @@ impl DevicePool {
         match piece.place {
             AllocationPlace::Nowhere => {}
             AllocationPlace::Block(kind, id, bytes) => {
-                let mut state = self.state();
+                let mut state = self.state.lock();
                 state.of(kind).give_back(id, pending);
                 state.statistics.in_use -= bytes;
             }
             AllocationPlace::Own(bytes) => {
                 let over = source.wait_for(&pending);
-                let statistics = &mut self.state().statistics;
+                let statistics = &mut self.state.lock().statistics;
                 statistics.in_use -= bytes;
                 // Memory that a failing device may still use is left to it.
                 if over.is_ok() {
@@ -190,23 +190,18 @@ impl DevicePool {
 
     /// Releases all unused segments to the device, and returns the number of released bytes.
     pub fn trim(&self, source: &dyn SegmentSource) -> Result<u64> {
-        self.state().trim(source)
+        self.state.lock().trim(source)
     }
 
     /// Limits the held bytes to `limit`; `None` allows all of the device's memory. Bytes already
     /// held stay.
     pub fn set_limit(&self, limit: Option<u64>) {
-        self.state().statistics.limit = limit;
+        self.state.lock().statistics.limit = limit;
     }
 
     /// Returns the current statistics.
     pub fn statistics(&self) -> MemoryStatistics {
-        self.state().statistics()
-    }
-
-    fn state(&self) -> MutexGuard<'_, PoolState> {
-        // Nothing panics between two steps of one change.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().statistics()
     }
 }
 

@@ -24,9 +24,10 @@ use crate::hazard::{AccessSet, BufferAccess};
 use crate::{BufferView, Device, DeviceBuffer, Error, PinnedBuffer, ProfiledWork, Result};
 use kernel_dsl::compiler::hir::Constant;
 use kernel_dsl::{Argument, Artifact, Element, LaunchForm, Launcher};
+use runtime_simt::Lock;
 use std::ffi::c_void;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 /// An in-order queue of work for a device. The host continues while the stream works.
 ///
@@ -59,7 +60,7 @@ pub struct Stream {
     device: Device,
     queue: OperationQueue,
     /// On the CPU: the first violation since the last wait.
-    found: Mutex<Option<Error>>,
+    found: Lock<Option<Error>>,
     /// On the CPU: the profile that is being recorded.
     recording: ProfiledOperations,
     /// On a GPU: the launches of a call that is being recorded.
@@ -77,7 +78,7 @@ impl Device {
             Backend::Cuda(cuda) => OperationQueue::Cuda(cuda.clone(), cuda.acquire_stream()?),
         };
         let (recording, recorder) = (ProfiledOperations::default(), Recorder::default());
-        Ok(Stream { device: self.clone(), queue, found: Mutex::default(), recording, recorder })
+        Ok(Stream { device: self.clone(), queue, found: Lock::default(), recording, recorder })
     }
 }
 
@@ -106,7 +107,7 @@ impl Stream {
     /// error, which concerns the whole device.
     pub fn wait(&self) -> Result<()> {
         self.queue.wait()?;
-        self.found.lock().unwrap_or_else(PoisonError::into_inner).take().map_or(Ok(()), Err)
+        self.found.lock().take().map_or(Ok(()), Err)
     }
 
     /// Returns an event that is complete when all work submitted so far is complete.
@@ -286,7 +287,7 @@ impl Stream {
     pub(crate) fn defer_violation(&self, launched: Result<()>) -> Result<()> {
         match launched {
             Err(found @ Error::Violation(_)) => {
-                self.found.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(found);
+                self.found.lock().get_or_insert(found);
                 Ok(())
             }
             other => other,

@@ -6,23 +6,23 @@ use crate::{Device, Result};
 use kernel_dsl::compiler::hir::Constant;
 use kernel_dsl::compiler::launch::LaunchShape;
 use kernel_dsl::{Argument, Artifact};
-use std::sync::{Mutex, PoisonError};
+use runtime_simt::Lock;
 use std::time::Instant;
 
 /// The recorded operations of a profiled CPU stream, each complete when it has been submitted.
 #[derive(Debug, Default)]
-pub(crate) struct ProfiledOperations(Mutex<Option<(Instant, Vec<Timed>)>>);
+pub(crate) struct ProfiledOperations(Lock<Option<(Instant, Vec<Timed>)>>);
 
 impl ProfiledOperations {
     /// Runs `run`. If the stream is profiled, records the duration for `work`.
     pub fn time<T>(&self, work: impl FnOnce() -> ProfiledWork, run: impl FnOnce() -> Result<T>) -> Result<T> {
-        let Some(base) = self.0.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(|(base, _)| *base) else {
+        let Some(base) = self.0.lock().as_ref().map(|(base, _)| *base) else {
             return run();
         };
         let start = base.elapsed();
         let result = run();
         let timed = Timed { work: work(), start, time: base.elapsed() - start };
-        if let Some((_, done)) = &mut *self.0.lock().unwrap_or_else(PoisonError::into_inner) {
+        if let Some((_, done)) = &mut *self.0.lock() {
             done.push(timed);
         }
         result
@@ -35,7 +35,7 @@ impl Stream {
     pub fn start_profile(&self) -> Result<()> {
         match &self.queue {
             OperationQueue::Cpu => {
-                *self.recording.0.lock().unwrap_or_else(PoisonError::into_inner) = Some((Instant::now(), Vec::new()));
+                *self.recording.0.lock() = Some((Instant::now(), Vec::new()));
                 Ok(())
             }
             OperationQueue::Cuda(_, stream) => stream.start_profile(),
@@ -61,7 +61,7 @@ impl Stream {
     pub fn end_profile(&self) -> Result<Profile> {
         let operations = match &self.queue {
             OperationQueue::Cpu => {
-                let recorded = self.recording.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+                let recorded = self.recording.0.lock().take();
                 recorded.map_or_else(Vec::new, |(_, done)| done)
             }
             OperationQueue::Cuda(_, stream) => stream.end_profile()?,

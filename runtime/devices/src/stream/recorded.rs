@@ -6,9 +6,10 @@ use crate::contract::ValidatedArgs;
 use crate::cuda::{Cuda, DriverLaunch, Ready};
 use crate::{DeviceBuffer, Result};
 use kernel_dsl::{Argument, Element};
+use runtime_simt::Lock;
 use std::ffi::c_void;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 /// The launches that a call submitted to a GPU stream, to be repeated with other memory.
 /// [`Stream::record_launches`] returns them.
@@ -43,7 +44,7 @@ pub struct RecordedMemory {
 
 /// The work since the start of a recording; `None` if nothing is recorded.
 #[derive(Default)]
-pub(super) struct Recorder(Mutex<Option<RecordedWork>>);
+pub(super) struct Recorder(Lock<Option<RecordedWork>>);
 
 /// Launches, and the buffers that were shared with them.
 #[derive(Default)]
@@ -61,7 +62,7 @@ struct Launched {
 impl Recorder {
     /// Adds a buffer that later launches read.
     fn share<T: Element>(&self, buffer: &Arc<DeviceBuffer<T>>) {
-        let mut recorded = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut recorded = self.0.lock();
         if let Some(recorded) = &mut *recorded {
             recorded.shared.push(DeviceBuffer::shared_raw(buffer.clone()));
         }
@@ -69,7 +70,7 @@ impl Recorder {
 
     /// Adds a launch that was just submitted.
     pub fn add(&self, ready: Ready<'_>, validated: &ValidatedArgs<'_, '_>) {
-        let mut recorded = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut recorded = self.0.lock();
         let Some(recorded) = &mut *recorded else { return };
         let launch = ready.into_launch();
         if launch.checked().is_some() {
@@ -116,7 +117,7 @@ impl Stream {
     /// of the other thread.
     pub fn record_launches(&self, work: impl FnOnce(&Stream) -> Result<()>) -> (Result<()>, Option<RecordedLaunches>) {
         let OperationQueue::Cuda(cuda, stream) = &self.queue else { return (work(self), None) };
-        let recorder = || self.recorder.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let recorder = || self.recorder.0.lock();
         let before = stream.last_point().count;
         *recorder() = Some(RecordedWork::default());
         let done = work(self);

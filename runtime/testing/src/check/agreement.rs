@@ -12,7 +12,6 @@ use runtime_devices::{Device, Error, Result};
 use runtime_oracle::{self as interpreter, Check, Preemption, Schedule};
 use runtime_ptx::{BranchPolicy, Options};
 use std::cell::{LazyCell, RefCell};
-use std::sync::PoisonError;
 
 /// The number of additional warp instructions of a run in another order. Warps poll while they wait
 /// for each other, or until the interpreter finds a deadlock.
@@ -233,7 +232,7 @@ impl<'a> Agreement<'a> {
         // Waits for the compiler before taking the lock, so that other cases can run on the GPU in
         // the meantime.
         prepared.load(Some(gpu)).map_err(self.stopped(Executor::Cuda(gpu.to_string())))?;
-        let _lock = self.checker.gpu_lock.lock().unwrap_or_else(PoisonError::into_inner);
+        let _lock = self.checker.gpu_lock.lock();
         let (artifact, constants) = prepared.instance();
         let mut compare = |executor: Executor, outputs: Result<Outputs>| {
             let outputs = outputs.map_err(self.stopped(executor.clone()))?;

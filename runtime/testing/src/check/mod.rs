@@ -19,10 +19,11 @@ use crate::{
 use kernel_dsl::compiler::hir::Instance;
 use runtime_devices::Device;
 use runtime_oracle::{self as interpreter, Check, Checks, Preemption, Report, Schedule, Verdict};
+use runtime_simt::Lock;
 use std::cell::LazyCell;
 use std::iter;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
 use std::thread;
 
 /// Pairs for cases with atomic operations: a number of interleavings, and the maximum number of
@@ -36,7 +37,7 @@ pub struct Checker {
     gpu: Option<Device>,
     /// The lock that a thread holds while its case runs on the GPU, so that GPU memory holds one
     /// case at a time.
-    gpu_lock: Arc<Mutex<()>>,
+    gpu_lock: Arc<Lock<()>>,
     /// The options of the oracle.
     options: interpreter::Options,
     /// The number of seeded schedules for every kernel. With `None`, kernels whose result may

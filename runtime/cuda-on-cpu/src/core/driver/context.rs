@@ -1,6 +1,6 @@
 //! The current context of each thread, and the primary contexts.
 
-use super::{Driver, lock};
+use super::Driver;
 use crate::core::context::Context;
 use crate::core::error::{Error, Result};
 use crate::core::graph::Mode;
@@ -147,7 +147,7 @@ impl Driver {
     /// Retains the primary context, and creates it if it has no users.
     pub fn retain_primary(&self, device: i32) -> Result<Arc<Context>> {
         let device = self.device(device)?;
-        let mut primary = lock(&self.primary[device]);
+        let mut primary = self.primary[device].lock();
         let context = match &primary.context {
             Some(context) if !context.is_destroyed() => context.clone(),
             inactive => {
@@ -168,7 +168,7 @@ impl Driver {
     /// Releases the primary context; the last release destroys it.
     pub fn release_primary(&self, device: i32) -> Result {
         let device = self.device(device)?;
-        let mut primary = lock(&self.primary[device]);
+        let mut primary = self.primary[device].lock();
         if primary.holders == 0 {
             let why = "the primary context is released more often than it was retained";
             return Err(Error::new(CUresult::CUDA_ERROR_INVALID_CONTEXT, why));
@@ -184,7 +184,7 @@ impl Driver {
     /// it. The context's handle can be used again after the next retain.
     pub fn reset_primary(&self, device: i32) -> Result {
         let device = self.device(device)?;
-        let context = lock(&self.primary[device]).context.clone();
+        let context = self.primary[device].lock().context.clone();
         context.iter().filter(|context| !context.is_destroyed()).for_each(|context| self.end(context));
         Ok(())
     }
@@ -192,7 +192,7 @@ impl Driver {
     /// Sets the flags for the primary context's creation.
     pub fn set_primary_flags(&self, device: i32, given: u32) -> Result {
         let device = self.device(device)?;
-        let mut primary = lock(&self.primary[device]);
+        let mut primary = self.primary[device].lock();
         primary.flags = flags(given)?;
         if let Some(context) = &primary.context {
             context.flags.store(given, Ordering::Relaxed);
@@ -203,7 +203,7 @@ impl Driver {
     /// Returns the flags of the primary context, and whether it is active.
     pub fn primary_state(&self, device: i32) -> Result<(u32, bool)> {
         let device = self.device(device)?;
-        let primary = lock(&self.primary[device]);
+        let primary = self.primary[device].lock();
         Ok((primary.flags, primary.context.as_ref().is_some_and(|context| !context.is_destroyed())))
     }
 }

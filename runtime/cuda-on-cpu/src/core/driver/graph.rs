@@ -1,7 +1,7 @@
 //! Captures, graphs and their executables.
 
+use super::Driver;
 use super::context::capture_mode;
-use super::{Driver, lock};
 use crate::core::context::Context;
 use crate::core::error::{Error, Result};
 use crate::core::graph::{Capture, ExecutableGraph, Graph, Mode, Node, Operation};
@@ -40,7 +40,7 @@ impl Driver {
         };
         let capture = Arc::new(Capture::new(self.id(), stream.handle, mode, (graph, after)));
         stream.set_capture(Some(capture.clone()));
-        lock(&self.captures).push(capture);
+        self.captures.lock().push(capture);
         Ok(())
     }
 
@@ -81,7 +81,7 @@ impl Driver {
             }
         }
         capture.end();
-        lock(&self.captures).retain(|other| !Arc::ptr_eq(other, capture));
+        self.captures.lock().retain(|other| !Arc::ptr_eq(other, capture));
     }
 
     /// Creates an empty graph.
@@ -301,7 +301,7 @@ impl Driver {
             Mode::ThreadLocal => capture.thread == here,
             Mode::Global => capture.thread == here || mode == Mode::Global,
         };
-        let captures = lock(&self.captures);
+        let captures = self.captures.lock();
         let Some(capture) = captures.iter().find(disturbed) else { return Ok(()) };
         capture.invalidate(what);
         let why = format!("a stream captures, which {what} would disturb");
@@ -310,7 +310,7 @@ impl Driver {
 
     /// Rejects work of the legacy stream that would wait for a capturing stream.
     pub(super) fn refuse_implicit(&self, context: &Arc<Context>) -> Result {
-        let captures = lock(&self.captures);
+        let captures = self.captures.lock();
         let waits = |handle: &Handle| {
             let stream = self.streams.get(*handle);
             stream.is_ok_and(|s| s.flags & NON_BLOCKING == 0 && Arc::ptr_eq(&s.context, context))

@@ -1,6 +1,6 @@
 //! The objects that the program has not destroyed.
 
-use super::{Driver, lock};
+use super::Driver;
 use crate::core::graph::Operation;
 use crate::core::handle::{Handle, HandleTable, HandleType};
 use crate::core::leaks::{Leak, LeakCheck, LeakedObject, LiveObject};
@@ -35,7 +35,7 @@ impl Driver {
             let libraries = self.libraries.all();
             let of_libraries: HashSet<Handle> = libraries
                 .iter()
-                .flat_map(|library| lock(&library.modules).iter().map(|(_, module)| *module).collect::<Vec<_>>())
+                .flat_map(|library| library.modules.lock().iter().map(|(_, module)| *module).collect::<Vec<_>>())
                 .collect();
             live.extend(of_table(&self.modules, LeakedObject::Module, |m| !of_libraries.contains(&m.handle)));
             live.extend(of_table(&self.libraries, LeakedObject::Library, |_| true));

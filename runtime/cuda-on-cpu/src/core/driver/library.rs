@@ -1,14 +1,15 @@
 //! Libraries and their kernels.
 
-use super::{Driver, lock};
+use super::Driver;
 use crate::core::context::Context;
 use crate::core::error::{Error, Result};
 use crate::core::handle::Handle;
 use crate::core::library::{Library, LibraryEntry};
 use crate::core::module::{Module, ModuleFunction};
 use cudarc::driver::sys::CUresult;
+use runtime_simt::Lock;
 use std::ffi::CString;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 impl Driver {
     /// Loads PTX as a library. Errors in the PTX are also written to `log`.
@@ -19,18 +20,18 @@ impl Driver {
             handle,
             text: text.to_string(),
             entries,
-            modules: Mutex::default(),
-            kernels: Mutex::default(),
+            modules: Lock::default(),
+            kernels: Lock::default(),
         }))
     }
 
     /// Unloads a library from every context.
     pub fn unload_library(&self, library: Handle) -> Result {
         let library = self.libraries.remove(library)?;
-        for kernel in lock(&library.kernels).drain(..) {
+        for kernel in library.kernels.lock().drain(..) {
             let _ = self.kernels.remove(kernel.handle);
         }
-        for (_, module) in lock(&library.modules).drain(..) {
+        for (_, module) in library.modules.lock().drain(..) {
             // The context of the module may have been destroyed.
             let _ = self.unload(module);
         }
@@ -40,7 +41,7 @@ impl Driver {
     /// Returns the library's module in a context, and loads it there if necessary.
     pub fn module_of(&self, library: Handle, context: &Arc<Context>) -> Result<Arc<Module>> {
         let library = self.libraries.get(library)?;
-        let mut modules = lock(&library.modules);
+        let mut modules = library.modules.lock();
         let known = modules.iter().find(|(id, _)| *id == context.id);
         if let Some(module) = known.and_then(|(_, module)| self.modules.get(*module).ok()) {
             return Ok(module);
@@ -58,7 +59,7 @@ impl Driver {
             let why = format!("the library has no kernel `{name}`; it has {}", library.entries.join(", "));
             return Err(Error::new(CUresult::CUDA_ERROR_NOT_FOUND, why));
         }
-        let mut kernels = lock(&library.kernels);
+        let mut kernels = library.kernels.lock();
         if let Some(known) = kernels.iter().find(|kernel| kernel.name == name) {
             return Ok(known.clone());
         }

@@ -38,8 +38,9 @@ use super::work::KernelLimits;
 use context::Primary;
 use cudarc::driver::sys::CUresult;
 use runtime_ptx::Check;
+use runtime_simt::Lock;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The driver of a process.
 #[derive(Debug)]
@@ -74,8 +75,8 @@ pub struct Driver {
     default_pool: Handle,
     current_pool: AtomicU64,
     /// The primary context of each device.
-    primary: Vec<Mutex<Primary>>,
-    captures: Mutex<Vec<Arc<Capture>>>,
+    primary: Vec<Lock<Primary>>,
+    captures: Lock<Vec<Arc<Capture>>>,
     ids: AtomicU64,
 }
 
@@ -89,7 +90,7 @@ impl Driver {
         let injection = Injection::default();
         injection.set(settings.fail.clone());
         // One table for all devices: an address identifies its allocation on any device.
-        let addresses: Arc<Mutex<Addresses>> = Arc::default();
+        let addresses: Arc<Lock<Addresses>> = Arc::default();
         let tracks = settings.checks.enables(Check::UninitializedBuffer);
         let each = 0..settings.visible;
         let default_pool = pools.insert(Pool::new).handle;
@@ -116,8 +117,8 @@ impl Driver {
             calls: CallCounter::default(),
             default_pool,
             current_pool: default_pool.0.into(),
-            primary: each.map(|_| Mutex::default()).collect(),
-            captures: Mutex::default(),
+            primary: each.map(|_| Lock::default()).collect(),
+            captures: Lock::default(),
             ids: AtomicU64::new(1),
             settings,
             log,
@@ -157,9 +158,4 @@ impl Driver {
     fn id(&self) -> u64 {
         self.ids.fetch_add(1, Ordering::Relaxed)
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Nothing panics while one of these locks is held.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,6 +1,6 @@
 //! Modules and link states.
 
-use super::{Driver, lock};
+use super::Driver;
 use crate::core::context::Context;
 use crate::core::error::{Error, Result};
 use crate::core::handle::Handle;
@@ -8,8 +8,9 @@ use crate::core::image;
 use crate::core::link::{self, Link, LinkInput, LinkProgress};
 use crate::core::module::{Module, ModuleFunction};
 use kernel_dsl_compiler::ptx;
+use runtime_simt::Lock;
 use std::ffi::c_int;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 impl Driver {
     /// Loads PTX in the current context. Errors in the PTX are also written to `log`.
@@ -43,7 +44,7 @@ impl Driver {
     /// Creates a link state with these options, whose values are at an address of the program.
     pub fn link(&self, options: (Vec<c_int>, usize)) -> Result<Arc<Link>> {
         self.current()?;
-        Ok(self.links.insert(|handle| Link { handle, options, state: Mutex::new(LinkProgress::Added(Vec::new())) }))
+        Ok(self.links.insert(|handle| Link { handle, options, state: Lock::new(LinkProgress::Added(Vec::new())) }))
     }
 
     /// Adds PTX to a link state.
@@ -51,13 +52,13 @@ impl Driver {
         let link = self.links.get(link)?;
         let text = link::ptx(text, self.settings.target())?;
         let module = self.read(text, log)?;
-        lock(&link.state).add(LinkInput { name: name.to_string(), text: text.to_string(), module })
+        link.state.lock().add(LinkInput { name: name.to_string(), text: text.to_string(), module })
     }
 
     /// Returns the address and length of the compiled image, which stays valid until the link state
     /// is destroyed. Errors of the linker are also written to `log`.
     pub fn link_complete(&self, link: &Link, log: &mut String) -> Result<(*const u8, usize)> {
-        let mut state = lock(&link.state);
+        let mut state = link.state.lock();
         let image = state.complete(self.settings.target(), log)?;
         Ok((image.as_ptr(), image.len()))
     }

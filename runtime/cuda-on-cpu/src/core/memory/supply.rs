@@ -7,9 +7,10 @@ use crate::core::error::{Error, Result};
 use crate::core::origin::CallOrigin;
 use cudarc::driver::sys::CUresult;
 use runtime_ptx::InitializedBytes;
+use runtime_simt::Lock;
 use std::ptr::NonNull;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 /// The device's memory.
 #[derive(Debug)]
@@ -18,7 +19,7 @@ pub struct Supply {
     used: AtomicU64,
     allocations: AtomicU64,
     /// The address table, shared by all devices.
-    addresses: Arc<Mutex<Addresses>>,
+    addresses: Arc<Lock<Addresses>>,
     /// Whether allocations track which of their bytes were written.
     tracks: bool,
 }
@@ -37,8 +38,7 @@ impl Drop for Lease {
     fn drop(&mut self) {
         self.supply.used.fetch_sub(self.bytes, Ordering::Relaxed);
         if let Some(address) = self.address {
-            // Nothing panics while the lock is held.
-            self.supply.addresses.lock().unwrap_or_else(PoisonError::into_inner).give_back(address);
+            self.supply.addresses.lock().give_back(address);
         }
     }
 }
@@ -49,7 +49,7 @@ const PAGE: usize = 4096;
 impl Supply {
     /// Creates the memory of a device with `total` bytes. If `tracks` is set, allocations track
     /// which of their bytes were written.
-    pub fn new(total: u64, addresses: Arc<Mutex<Addresses>>, tracks: bool) -> Supply {
+    pub fn new(total: u64, addresses: Arc<Lock<Addresses>>, tracks: bool) -> Supply {
         Supply { total, used: AtomicU64::new(0), allocations: AtomicU64::new(0), addresses, tracks }
     }
 
@@ -67,7 +67,7 @@ impl Supply {
             return Ok((address, self.allocation(kind, block, lease)));
         }
         let block = MemoryBlock::zeroed(bytes, 16).ok_or_else(|| out_of_memory(bytes, "the host"))?;
-        let mut addresses = self.addresses.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut addresses = self.addresses.lock();
         let address = addresses.take(bytes).ok_or_else(|| out_of_memory(bytes, "the range of addresses"))?;
         drop(addresses);
         lease.address = Some(address);
