@@ -66,7 +66,7 @@ const RUNS: [Run; 13] = [
         arguments: "-p tests --test documentation --test machine_code -- subset:: compilers:: number_of_instances",
     },
     Run {
-        pages: "kernel-dsl/src/math/mod.rs: the table of functions",
+        pages: "kernel-dsl/src/math.rs: the table of functions",
         option: None,
         variables: UPDATE,
         arguments: "-p tests --test language math::",

@@ -3,6 +3,7 @@
 mod documented;
 mod examples;
 mod import_circles;
+mod module_files;
 mod public_surface;
 mod readme;
 mod subset;

@@ -152,5 +152,5 @@ fn table_is_up_to_date() {
     }
     let head = "//! | function | error | slots | in all | NVIDIA's error | slots | in all |\n//! |---|---|---|---|---|---|---|\n";
     let table = head.to_string() + &lines;
-    page("math/mod.rs", "//! | function | error |", &table);
+    page("math.rs", "//! | function | error |", &table);
 }
