@@ -6,7 +6,7 @@
 
 use super::lowerer::Lowerer;
 use super::lowerer::maybe_const::{MaybeConst, known_compare};
-use super::lowerer::value::Val;
+use super::lowerer::value::{Storage, Val};
 use crate::Scalar;
 use crate::hir::{FunctionId, Type, TypeId};
 use crate::ir::{self, Comparison, Op};
@@ -78,11 +78,7 @@ impl<'h> Lowerer<'h> {
             }
             (Type::Array(element, size), Val::Array(a), Val::Array(b)) => {
                 for i in 0..self.size(*size) {
-                    let i = self.index(i);
-                    let [a, b] = [a, b].map(|array| {
-                        let place = self.element(array, i);
-                        self.peek_storage(&place, *element)
-                    });
+                    let [a, b] = self.elements_at([a, b], *element, i);
                     self.equal_parts(span, comparison, *element, [&a, &b], so_far);
                 }
             }
@@ -104,6 +100,15 @@ impl<'h> Lowerer<'h> {
             // Control does not reach this point, or the type has one value.
             _ => {}
         }
+    }
+
+    /// Reads element `i` of two arrays.
+    fn elements_at(&mut self, arrays: [&Storage; 2], element: TypeId, i: u32) -> [Val; 2] {
+        let i = self.index(i);
+        arrays.map(|array| {
+            let place = self.element(array, i);
+            self.peek_storage(&place, element)
+        })
     }
 
     /// Adds the result for a part to the result for the parts before.
@@ -160,11 +165,7 @@ impl<'h> Lowerer<'h> {
             }
             (Type::Array(element, size), Val::Array(a), Val::Array(b)) => {
                 (0..self.size(*size)).rev().fold(rest, |rest, i| {
-                    let i = self.index(i);
-                    let [a, b] = [a, b].map(|array| {
-                        let place = self.element(array, i);
-                        self.peek_storage(&place, *element)
-                    });
+                    let [a, b] = self.elements_at([a, b], *element, i);
                     self.ordered(strict, *element, &a, &b, rest)
                 })
             }

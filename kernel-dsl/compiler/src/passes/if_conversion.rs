@@ -9,7 +9,7 @@
 //! branch around it.
 
 use super::constants::Constants;
-use super::report_merging::is_report;
+use super::report_merging::reports_if;
 use super::rewrite::rewrite;
 use super::simplify::Simplifier;
 use crate::error::Errors;
@@ -82,7 +82,8 @@ impl Converter {
     /// Returns whether an `If` of these branches may become straight-line code.
     fn fits(&self, then: &Region, otherwise: &Region) -> bool {
         let (mut cost, mut accesses, mut moves) = (0, 0, 0);
-        let reports = then.insts.iter().chain(&otherwise.insts).filter(|inst| is_report(inst)).count() as u32;
+        let reports =
+            then.insts.iter().chain(&otherwise.insts).filter(|inst| reports_if(inst).is_some()).count() as u32;
         let max_cost = MAX_BRANCH_COST + MAX_CHECK_COST * reports;
         for inst in then.insts.iter().chain(&otherwise.insts) {
             match &inst.op {
@@ -95,7 +96,7 @@ impl Converter {
                 }
                 Op::Load { .. } | Op::Store { .. } | Op::CopyAsync(_) => accesses += 1,
                 // The report of a failed check gets the branch's condition, too.
-                Op::If { .. } if is_report(inst) => {}
+                Op::If { .. } if reports_if(inst).is_some() => {}
                 Op::Binary(Binary::WrappingMul, ..) if reports > 0 && self.is_u64(inst.results[0]) => {
                     cost += CHECKED_PRODUCT_COST;
                 }
@@ -162,7 +163,7 @@ impl Converter {
         let guarded = otherwise
             .insts
             .iter()
-            .any(|i| matches!(i.op, Op::Load { .. } | Op::Store { .. } | Op::CopyAsync(_)) || is_report(i));
+            .any(|i| matches!(i.op, Op::Load { .. } | Op::Store { .. } | Op::CopyAsync(_)) || reports_if(i).is_some());
         let converse = match guarded {
             true => self.push(Op::Unary(Unary::Not, condition), Type::Scalar(Scalar::Bool), location, out),
             false => condition,
@@ -188,6 +189,7 @@ impl Converter {
         out: &mut Vec<Inst>,
     ) {
         for mut inst in insts {
+            let report = reports_if(&inst);
             match &mut inst.op {
                 Op::Load { guard, element, .. } => {
                     let ty = Type::Scalar(*element);
@@ -227,7 +229,7 @@ impl Converter {
                 Op::If { condition, then, otherwise } => {
                     // The condition of a report.
                     let mut failed = *condition;
-                    if otherwise.insts.len() > 1 {
+                    if report == Some(false) {
                         failed =
                             self.push(Op::Unary(Unary::Not, failed), Type::Scalar(Scalar::Bool), arm.location, out);
                         std::mem::swap(then, otherwise);

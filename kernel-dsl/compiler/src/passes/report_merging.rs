@@ -32,9 +32,10 @@ pub fn report_merging(kernel: &mut Kernel) -> Result<(), Errors> {
 fn merge(region: &mut Region, types: &mut Vec<Type>) {
     let mut waiting: Vec<PendingReport> = Vec::new();
     rewrite(&mut region.insts, |inst, before| {
-        if is_report(inst) {
+        if let Some(fails_if) = reports_if(inst) {
             // A launch keeps the first of two reports with one condition.
-            let new = PendingReport::take(inst).filter(|new| !waiting.iter().any(|report| report.same_condition(new)));
+            let new = PendingReport::take(inst, fails_if)
+                .filter(|new| !waiting.iter().any(|report| report.same_condition(new)));
             waiting.extend(new);
             if waiting.len() == MAX_MERGED_REPORTS {
                 flush(&mut waiting, types, before);
@@ -50,13 +51,17 @@ fn merge(region: &mut Region, types: &mut Vec<Type>) {
     assert!(waiting.is_empty(), "a region ends with a terminator");
 }
 
-/// Returns whether an instruction is a branch that reports a violation in one arm, and does nothing
-/// else.
-pub(super) fn is_report(inst: &Inst) -> bool {
-    let Op::If { then, otherwise, .. } = &inst.op else { return false };
+/// Returns the value of the condition with which a branch reports a violation, if the branch does
+/// nothing else; `None` for any other instruction.
+pub(super) fn reports_if(inst: &Inst) -> Option<bool> {
+    let Op::If { then, otherwise, .. } = &inst.op else { return None };
     let reports = |arm: &Region| matches!(&arm.insts[..], [report, end] if matches!(report.op, Op::RecordViolation { .. }) && is_empty_yield(end));
     let does_nothing = |arm: &Region| matches!(&arm.insts[..], [end] if is_empty_yield(end));
-    reports(then) && does_nothing(otherwise) || does_nothing(then) && reports(otherwise)
+    if reports(then) && does_nothing(otherwise) {
+        Some(true)
+    } else {
+        (does_nothing(then) && reports(otherwise)).then_some(false)
+    }
 }
 
 fn is_empty_yield(inst: &Inst) -> bool {
@@ -96,10 +101,9 @@ impl PendingReport {
         (self.condition, self.fails_if) == (other.condition, other.fails_if)
     }
 
-    /// Takes the report out of a branch that [`is_report`] accepts.
-    fn take(inst: &mut Inst) -> Option<PendingReport> {
+    /// Takes the report out of a branch that reports if its condition is `fails_if`.
+    fn take(inst: &mut Inst, fails_if: bool) -> Option<PendingReport> {
         let Op::If { condition, then, otherwise } = &mut inst.op else { return None };
-        let fails_if = then.insts.len() > 1;
         let arm = if fails_if { then } else { otherwise };
         match &mut arm.insts.first_mut()?.op {
             Op::RecordViolation { record, state, values } => Some(PendingReport {
