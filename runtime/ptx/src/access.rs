@@ -30,6 +30,16 @@ pub struct CheckedAddresses {
     pub common: Option<RegionExtent>,
 }
 
+impl CheckedAddresses {
+    /// Returns the address of a lane, and the region of memory that has it; `None` if none has it.
+    #[inline(always)]
+    pub fn place(&self, lane: usize, access: &MemoryAccess, view: &WarpMemory<'_, '_>) -> Option<(u64, RegionExtent)> {
+        let address = self.addresses[lane];
+        let extent = self.common.or_else(|| view.region(access.window, address).ok())?;
+        Some((address, extent))
+    }
+}
+
 impl MemoryAccess {
     /// Returns the number of bytes that a lane accesses.
     pub fn bytes(&self) -> u64 {
@@ -351,7 +361,7 @@ impl Machine<'_, '_> {
             if last.is_some_and(|(start, bytes)| address.wrapping_sub(start) <= bytes - size) {
                 continue;
             }
-            let Ok(extent) = checked.common.map_or_else(|| view.region(access.window, address), Ok) else { continue };
+            let Some((_, extent)) = checked.place(lane, access, &view) else { continue };
             let layout = match extent.region {
                 MemoryRegion::Shared => &code.shared,
                 MemoryRegion::Local => &code.local,
@@ -414,9 +424,9 @@ impl WarpMemory<'_, '_> {
 /// otherwise by buffer.
 fn approximated(access: &MemoryAccess, view: &mut WarpMemory<'_, '_>, checked: &CheckedAddresses) -> u32 {
     let mut one = |lane: usize| {
-        let extent = checked.common.map_or_else(|| view.region(access.window, checked.addresses[lane]), Ok).ok()?;
+        let (address, extent) = checked.place(lane, access, view)?;
         if extent.region == MemoryRegion::Shared {
-            let at = (checked.addresses[lane] - extent.base) as usize;
+            let at = (address - extent.base) as usize;
             return Some(view.shared.is_approximate(at, bytes(access)));
         }
         view.approximate(extent.region).map(|state| *state)
@@ -431,11 +441,10 @@ fn approximate(access: &MemoryAccess, view: &mut WarpMemory<'_, '_>, checked: &C
         return;
     }
     for lane in lanes(checked.mask) {
-        let extent = checked.common.map_or_else(|| view.region(access.window, checked.addresses[lane]), Ok);
-        let Ok(extent) = extent else { continue };
+        let Some((address, extent)) = checked.place(lane, access, view) else { continue };
         let any = of >> lane & 1 == 1;
         if extent.region == MemoryRegion::Shared {
-            view.shared.mark((checked.addresses[lane] - extent.base) as usize, bytes(access), any);
+            view.shared.mark((address - extent.base) as usize, bytes(access), any);
         } else if let (true, Some(state)) = (any, view.approximate(extent.region)) {
             *state = true;
         }
@@ -483,8 +492,7 @@ fn unwritten(
     }
     let mut missing = 0;
     for lane in lanes(checked.mask) {
-        let address = checked.addresses[lane];
-        let Ok(extent) = checked.common.map_or_else(|| view.region(access.window, address), Ok) else { continue };
+        let Some((address, extent)) = checked.place(lane, access, view) else { continue };
         let from = (address - extent.base) as usize;
         let Some(written) = view.written(extent.region, lane) else { continue };
         let Some(states) = written.get(from..from + size) else { continue };
@@ -561,8 +569,7 @@ fn mark(access: &MemoryAccess, view: &mut WarpMemory<'_, '_>, checked: &CheckedA
         return;
     }
     for lane in lanes(checked.mask) {
-        let address = checked.addresses[lane];
-        let Ok(extent) = checked.common.map_or_else(|| view.region(access.window, address), Ok) else { continue };
+        let Some((address, extent)) = checked.place(lane, access, view) else { continue };
         let from = (address - extent.base) as usize;
         if let Some(bytes) = view.written(extent.region, lane).and_then(|w| w.get_mut(from..from + size)) {
             bytes.fill(1);

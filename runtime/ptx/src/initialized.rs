@@ -137,9 +137,7 @@ impl WarpMemory<'_, '_> {
             return;
         }
         for lane in lanes(checked.mask) {
-            let address = checked.addresses[lane];
-            let extent = checked.common.map_or_else(|| self.region(access.window, address), Ok);
-            let Ok(extent) = extent else { continue };
+            let Some((address, extent)) = checked.place(lane, access, self) else { continue };
             let offset = address.wrapping_sub(extent.base);
             if let MemoryRegion::Buffer(i) = extent.region
                 && let Some(state) = self.uninitialized(i, offset..offset + access.bytes())
@@ -155,9 +153,7 @@ impl WarpMemory<'_, '_> {
             return;
         }
         for lane in lanes(checked.mask) {
-            let address = checked.addresses[lane];
-            let extent = checked.common.map_or_else(|| self.region(access.window, address), Ok);
-            let Ok(extent) = extent else { continue };
+            let Some((address, extent)) = checked.place(lane, access, self) else { continue };
             let offset = address.wrapping_sub(extent.base);
             if let MemoryRegion::Buffer(i) = extent.region
                 && let Some(initialized) = &mut self.buffers[i].initialized

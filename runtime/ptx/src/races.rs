@@ -314,9 +314,7 @@ impl Machine<'_, '_> {
         let view = self.memory.view(&mut warp.local, &self.program.code);
         let mut found: Vec<(Check, usize, u64, WordAccess, u32)> = Vec::new();
         for lane in lanes(checked.mask) {
-            let address = checked.addresses[lane];
-            let extent = checked.common.map_or_else(|| view.region(access.window, address), Ok);
-            let Ok(extent) = extent else { continue };
+            let Some((address, extent)) = checked.place(lane, access, &view) else { continue };
             let (check, location) = match extent.region {
                 MemoryRegion::Buffer(i) if view.buffers[i].mutable => (Check::GlobalRace, (None, address)),
                 MemoryRegion::Shared => (Check::SharedRace, (Some(block), address - extent.base)),

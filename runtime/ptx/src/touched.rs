@@ -72,8 +72,7 @@ impl WarpMemory<'_, '_> {
     #[inline(never)]
     fn note_lanes(&mut self, access: &MemoryAccess, reach: &CheckedAddresses, store: bool) {
         for lane in lanes(reach.mask) {
-            let address = reach.addresses[lane];
-            let Ok(extent) = reach.common.map_or_else(|| self.region(access.window, address), Ok) else { continue };
+            let Some((address, extent)) = reach.place(lane, access, self) else { continue };
             if let MemoryRegion::Buffer(i) = extent.region
                 && let Some(touched) = &mut self.buffers[i].touched
             {
