@@ -1,6 +1,6 @@
 //! Operations that only compute: one result from operands.
 
-use super::{Decoder, Result};
+use super::{Decoder, Result, name_of};
 use crate::code::BitsOperation;
 use crate::code::cast;
 use crate::code::{Inst, Offset};
@@ -29,7 +29,11 @@ impl Decoder<'_> {
                     return self.refuse(format!("there is no parameter {index}"));
                 };
                 if parameter.ty() != self.ty(result)? {
-                    return self.refuse(format!("parameter `{}` has another type", parameter.name));
+                    return self.refuse(format!(
+                        "a read of parameter `{}` does not have its type, `{}`",
+                        parameter.name,
+                        parameter.ty()
+                    ));
                 }
                 let to = self.define(result)?;
                 self.code.parameters.push((to, index));
@@ -37,14 +41,15 @@ impl Decoder<'_> {
             // The addresses of tables follow the parameters.
             Op::Table(table) => {
                 if self.kernel.table(table).is_none() || !self.ty(result)?.is_wide_address() {
-                    return self.refuse(format!("there is no table {}, or its type is not an address", table.0));
+                    return self
+                        .refuse(format!("table {} does not exist, or its address is read as another type", table.0));
                 }
                 let to = self.define(result)?;
                 self.code.parameters.push((to, self.kernel.parameters.len() as u32 + table.0));
             }
             Op::Special(special) => {
                 if special.axis() > 2 || ty.bits() != 32 {
-                    return self.refuse(format!("{special:?} is not a special register of 32 bits"));
+                    return self.refuse(format!("special register {special:?} is read as `{ty}`, or has no such axis"));
                 }
                 let to = self.define(result)?.row;
                 self.code.specials.push((to, special));
@@ -52,7 +57,7 @@ impl Decoder<'_> {
             Op::Unary(op, a) => {
                 let from = self.scalar(a)?;
                 if !op.takes(from) || ty != op.result(from) {
-                    return self.refuse(format!("{op:?} of `{from}` to `{ty}`"));
+                    return self.refuse(format!("`{from}` has no operation {op:?} with a result of type `{ty}`"));
                 }
                 let (a, to) = (self.register_of(a)?.row, self.define(result)?.row);
                 let checked = self.checked && matches!(op, Unary::Neg | Unary::Abs) && from.is_integer();
@@ -65,7 +70,7 @@ impl Decoder<'_> {
             Op::Binary(op, a, b) => {
                 let shift = op.is_shift();
                 if !op.takes(ty) {
-                    return self.refuse(format!("{op:?} of `{ty}`"));
+                    return self.refuse(format!("`{ty}` has no operation {op:?}"));
                 }
                 let b = self.typed(b, if shift { Scalar::U32 } else { ty })?;
                 let (a, to) = (self.typed(a, ty)?, self.define(result)?.row);
@@ -80,7 +85,7 @@ impl Decoder<'_> {
             }
             Op::MulAdd(a, b, c) => {
                 if !ty.is_float() {
-                    return self.refuse(format!("MulAdd of `{ty}`"));
+                    return self.refuse(format!("`{ty}` has no operation MulAdd: the type is no float"));
                 }
                 let [a, b, c] = [self.typed(a, ty)?, self.typed(b, ty)?, self.typed(c, ty)?];
                 let to = self.define(result)?.row;
@@ -89,14 +94,14 @@ impl Decoder<'_> {
             Op::Approximate(what, a) => {
                 let (a, to) = (self.typed(a, Scalar::F32)?, self.define(result)?.row);
                 if ty != Scalar::F32 {
-                    return self.refuse(format!("an approximation of `{ty}`"));
+                    return self.refuse(format!("{what:?} has a result of type `{ty}` instead of `f32`"));
                 }
                 self.emit(Inst::Approximate { what, to, a });
             }
             Op::Bits(what, ref operands) => {
                 let types: Box<[Scalar]> = operands.iter().map(|v| self.scalar(*v)).collect::<Result<_>>()?;
                 if what.result(&types) != Some(ty) || operands.len() > 4 {
-                    return self.refuse(format!("{} of {types:?} to `{ty}`", what.name()));
+                    return self.refuse(format!("{} of {types:?} cannot have a result of type `{ty}`", what.name()));
                 }
                 let operands = operands.iter().map(|v| self.register_of(*v)).collect::<Result<_>>()?;
                 let to = self.define(result)?;
@@ -109,7 +114,7 @@ impl Decoder<'_> {
                     || of.is_half()
                     || of == Scalar::Bool && !matches!(op, Comparison::Eq | Comparison::Ne)
                 {
-                    return self.refuse(format!("{op:?} of `{of}` to `{ty}`"));
+                    return self.refuse(format!("`{of}` has no comparison {op:?} with a result of type `{ty}`"));
                 }
                 let (a, b) = (self.typed(a, of)?, self.typed(b, of)?);
                 let to = self.define(result)?.row;
@@ -124,7 +129,7 @@ impl Decoder<'_> {
             Op::Cast(a) => {
                 let from = self.scalar(a)?;
                 if !cast::exists(from, ty) {
-                    return self.refuse(format!("a cast from `{from}` to `{ty}`"));
+                    return self.refuse(format!("there is no cast from `{from}` to `{ty}`"));
                 }
                 let (a, to) = (self.register_of(a)?.row, self.define(result)?.row);
                 let lossy = self.checked && ty.is_integer() && (from.is_float() || from.bits() > ty.bits());
@@ -133,14 +138,14 @@ impl Decoder<'_> {
             Op::Bitcast(a) => {
                 let from = self.scalar(a)?;
                 if from.bits() != ty.bits() {
-                    return self.refuse(format!("a bitcast to `{ty}` from a type of another width"));
+                    return self.refuse(format!("a bitcast from `{from}` to `{ty}` changes the width"));
                 }
                 let (a, to) = (self.register_of(a)?, self.define(result)?);
                 self.emit(Inst::Bitcast { from, into: ty, to, a });
             }
             Op::Offset { base, ref terms, bytes } => {
                 if self.ty(base)? != self.ty(result)? || self.ty(base)?.scalar().is_some() {
-                    return self.refuse("an offset is from an address to an address of the same kind");
+                    return self.refuse(format!("the offset from %{} is not an address of the same kind", base.0));
                 }
                 let (of, base) = (base, self.register_of(base)?);
                 let index = |v: Value| self.typed(v, Scalar::Usize);
@@ -151,7 +156,7 @@ impl Decoder<'_> {
                 self.code.offsets.push(Offset { to, base, terms, size: bytes, checked: self.checked });
                 self.emit(Inst::Offset(self.code.offsets.len() as u32 - 1));
             }
-            _ => return self.refuse("an operation that this interpreter does not know"),
+            _ => return self.refuse(format!("the oracle cannot run `{}` here", name_of(op))),
         }
         Ok(())
     }

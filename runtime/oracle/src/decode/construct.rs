@@ -1,6 +1,6 @@
 //! Constructs of control flow, and the jumps out of them.
 
-use super::{Construct, Decoder, Result};
+use super::{Construct, Decoder, Result, name_of};
 use crate::code::frame::FrameRegister;
 use crate::code::{Inst, Pc, SlotIndex};
 use kernel_dsl_compiler::Scalar;
@@ -51,11 +51,15 @@ impl Decoder<'_> {
             }
             Op::For(l) => {
                 let [index, ref carried @ ..] = l.body.parameters[..] else {
-                    return self.refuse("the body of a `For` has its index as a parameter");
+                    return self.refuse("the body of a `For` has no parameter for the index");
                 };
                 let ty = self.scalar(l.start)?;
-                if !ty.is_integer() || self.scalar(index)? != ty || carried.len() != inst.results.len() {
-                    return self.refuse("a `For` has an integer index, and a result for each carried value");
+                if !ty.is_integer() || self.scalar(index)? != ty {
+                    return self.refuse(format!("a `For` starts at a `{ty}`, which cannot be the start of its index"));
+                }
+                if carried.len() != inst.results.len() {
+                    let (results, carried) = (inst.results.len(), carried.len());
+                    return self.refuse(format!("a `For` has {results} results for {carried} carried values"));
                 }
                 let start = self.register_of(l.start)?;
                 let (limit, step) = (self.typed(l.end, ty)?, self.typed(l.step, ty)?);
@@ -65,7 +69,10 @@ impl Decoder<'_> {
                 // results.
                 for (result, register) in inst.results.iter().zip(&carried) {
                     if (self.scalar(*result)?.bits() == 64) != register.wide {
-                        return self.refuse("results of a `For` have the types of its carried values");
+                        return self.refuse(format!(
+                            "%{}, a result of a `For`, has another width than its carried value",
+                            result.0
+                        ));
                     }
                     self.bind(*result, *register)?;
                 }
@@ -84,7 +91,7 @@ impl Decoder<'_> {
                 self.patch_jump(test);
                 Inst::Leave { slot, exit: 0 }
             }
-            _ => return self.refuse("an operation that this interpreter does not know"),
+            _ => return self.refuse(format!("the oracle cannot run `{}` here", name_of(&inst.op))),
         };
         self.open.pop();
         self.location = location;
@@ -97,7 +104,7 @@ impl Decoder<'_> {
     pub(super) fn target(&self, label: Label) -> Result<(SlotIndex, &Construct)> {
         match self.open.iter().rposition(|c| c.label == Some(label)) {
             Some(slot) => Ok((slot as SlotIndex, &self.open[slot])),
-            None => self.refuse(format!("label {} is not that of an enclosing construct", label.0)),
+            None => self.refuse(format!("no enclosing construct has label {}", label.0)),
         }
     }
 
@@ -106,7 +113,11 @@ impl Decoder<'_> {
     pub(super) fn move_values(&mut self, to: &[FrameRegister], values: &[Value]) -> Result<()> {
         let mut from = self.registers(values)?;
         if to.len() != from.len() || to.iter().zip(&from).any(|(t, f)| t.wide != f.wide) {
-            return self.refuse(format!("{} values are passed to {}, whose types may differ", from.len(), to.len()));
+            return self.refuse(format!(
+                "the {} values passed here do not have the number ({}) and types of their targets",
+                from.len(),
+                to.len()
+            ));
         }
         let clash = (0..to.len()).any(|i| from[i + 1..].contains(&to[i]));
         if clash {

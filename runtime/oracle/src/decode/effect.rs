@@ -1,6 +1,6 @@
 //! Operations with effects beyond their result.
 
-use super::{Decoder, Result};
+use super::{Decoder, Result, name_of};
 use crate::code::Inline;
 use crate::code::frame::FrameRegister;
 use crate::code::{Inst, Log, Panic, ViolationReport};
@@ -31,16 +31,19 @@ impl Decoder<'_> {
             }
             Op::LifetimeStart(array) => {
                 if array.0 as usize >= self.kernel.shared.len() {
-                    return self.refuse(format!("there is no shared array {}", array.0));
+                    return self.refuse(format!("shared array {} does not exist", array.0));
                 }
                 let number = self.code.begins;
                 self.code.begins += 1;
                 self.emit(Inst::LifetimeStart { array: array.0, number });
             }
             Op::Dynamic { array, .. } => {
-                let [result] = results[..] else { return self.refuse("an array of dynamic size has one address") };
+                let result = self.only_result(inst)?;
                 if array.0 as usize >= self.kernel.dynamic.len() || self.ty(result)? != Type::Shared {
-                    return self.refuse(format!("there is no array of dynamic size {}", array.0));
+                    return self.refuse(format!(
+                        "array of dynamic size {} does not exist, or its address has another type",
+                        array.0
+                    ));
                 }
                 let to = self.define(result)?.row;
                 self.dynamic[result.0 as usize] = Some(array.0);
@@ -48,11 +51,11 @@ impl Decoder<'_> {
                 return Ok(());
             }
             Op::ReadLocal { local, index } => {
-                let [result] = results[..] else { return self.refuse("a read of a local has one result") };
+                let result = self.only_result(inst)?;
                 let ty = self.local(*local)?;
                 let index = index.map(|i| self.typed(i, Scalar::Usize)).transpose()?;
                 if self.ty(result)? != ty {
-                    return self.refuse(format!("a read of a local of `{ty}` as another type"));
+                    return self.refuse(format!("a local of type `{ty}` is read as another type"));
                 }
                 let (to, local) = (self.define(result)?, local.0);
                 self.emit(match index {
@@ -65,7 +68,7 @@ impl Decoder<'_> {
                 let ty = self.local(*local)?;
                 let index = index.map(|i| self.typed(i, Scalar::Usize)).transpose()?;
                 if self.ty(*value)? != ty {
-                    return self.refuse(format!("a write of another type to a local of `{ty}`"));
+                    return self.refuse(format!("a value of another type is written to a local of type `{ty}`"));
                 }
                 let (from, local) = (self.register_of(*value)?, local.0);
                 self.emit(match index {
@@ -78,9 +81,13 @@ impl Decoder<'_> {
             Op::WarpSync => _ = self.emit(Inst::WarpSync),
             Op::Fence(scope) => _ = self.emit(Inst::Fence(*scope)),
             Op::Match(value) => {
-                let [result] = results[..] else { return self.refuse("a match has one result") };
+                let result = self.only_result(inst)?;
                 if self.scalar(*value)?.bits() < 32 || self.scalar(result)? != Scalar::U32 {
-                    return self.refuse("a match takes 32 or 64 bits and gives `u32`");
+                    return self.refuse(format!(
+                        "a match of `{}` to `{}`: use 32 or 64 bits, and a result of type `u32`",
+                        self.scalar(*value)?,
+                        self.scalar(result)?
+                    ));
                 }
                 let (from, to) = (self.register_of(*value)?, self.define(result)?);
                 let site = self.emit(Inst::Match { to: to.row, from });
@@ -88,11 +95,12 @@ impl Decoder<'_> {
                 return Ok(());
             }
             Op::Reduce(op, value) => {
-                let [result] = results[..] else { return self.refuse("a reduction has one result") };
+                let result = self.only_result(inst)?;
                 let ty = self.scalar(*value)?;
                 let known = matches!(op, ir::Binary::Add | ir::Binary::Min | ir::Binary::Max);
                 if !known || !ty.is_integer() || ty.bits() != 32 || self.scalar(result)? != ty {
-                    return self.refuse(format!("a reduction {op:?} of `{ty}`"));
+                    return self
+                        .refuse(format!("a warp has no reduction {op:?} of `{ty}` to `{}`", self.scalar(result)?));
                 }
                 let (from, to) = (self.register_of(*value)?.row, self.define(result)?);
                 let site = self.emit(Inst::Reduce { op: *op, ty, to: to.row, from });
@@ -100,10 +108,13 @@ impl Decoder<'_> {
                 return Ok(());
             }
             Op::Shuffle { mode, value, selector, width } => {
-                let [result] = results[..] else { return self.refuse("a shuffle has one result") };
+                let result = self.only_result(inst)?;
                 let ty = self.scalar(*value)?;
                 if !matches!(width, 2 | 4 | 8 | 16 | 32) || ty.bits() < 32 || self.scalar(result)? != ty {
-                    return self.refuse(format!("a shuffle of `{ty}` over {width} lanes"));
+                    return self.refuse(format!(
+                        "a warp has no shuffle of `{ty}` to `{}` over {width} lanes",
+                        self.scalar(result)?
+                    ));
                 }
                 let selector = self.typed(*selector, Scalar::U32)?;
                 let (from, to) = (self.register_of(*value)?, self.define(result)?);
@@ -112,10 +123,13 @@ impl Decoder<'_> {
                 return Ok(());
             }
             Op::Vote { mode, value } => {
-                let [result] = results[..] else { return self.refuse("a vote has one result") };
+                let result = self.only_result(inst)?;
                 let expected = if *mode == ir::Vote::Ballot { Scalar::U32 } else { Scalar::Bool };
                 if self.scalar(result)? != expected {
-                    return self.refuse(format!("a vote {mode:?} gives `{expected}`"));
+                    return self.refuse(format!(
+                        "the result of a vote {mode:?} is `{}` instead of `{expected}`",
+                        self.scalar(result)?
+                    ));
                 }
                 let (value, to) = (self.typed(*value, Scalar::Bool)?, self.define(result)?);
                 let site = self.emit(Inst::Vote { mode: *mode, to: to.row, value });
@@ -136,7 +150,11 @@ impl Decoder<'_> {
             }
             Op::RecordViolation { record, state, values } => {
                 if self.ty(*record)? != Type::Global || values.len() > ir::record::MAX_VALUES {
-                    return self.refuse("a report needs the address of a record and its number of values");
+                    return self.refuse(format!(
+                        "a report has {} values, or no address of a record; use at most {} values",
+                        values.len(),
+                        ir::record::MAX_VALUES
+                    ));
                 }
                 let record = self.register_of(*record)?.row;
                 let state = self.typed(*state, Scalar::U32)?;
@@ -154,15 +172,17 @@ impl Decoder<'_> {
             }
             Op::Continue(label, values) => {
                 let (slot, target) = self.target(*label)?;
-                let Some(to) = target.carried.clone() else { return self.refuse("`Continue` names a loop") };
+                let Some(to) = target.carried.clone() else {
+                    return self.refuse(format!("`Continue` names label {}, which is no loop", label.0));
+                };
                 self.move_values(&to, values)?;
                 self.emit(Inst::Continue { slot });
             }
             Op::Return => _ = self.emit(Inst::Return),
-            _ => return self.refuse("an operation that this interpreter does not know"),
+            _ => return self.refuse(format!("the oracle cannot run `{}` here", name_of(&inst.op))),
         }
         if !results.is_empty() {
-            return self.refuse("an operation without results has some");
+            return self.refuse(format!("`{}` has {} results instead of none", name_of(&inst.op), results.len()));
         }
         Ok(())
     }
@@ -176,10 +196,12 @@ impl Decoder<'_> {
         let (mut given, mut made) = (Vec::new(), Vec::new());
         let (mut inputs, mut results) = (inputs.iter(), results.iter());
         for (i, operand) in code.source().operands.iter().enumerate() {
-            let Some(place) = block.operand(i) else { return self.refuse("inline PTX has an operand without use") };
+            let Some(place) = block.operand(i) else {
+                return self.refuse(format!("inline PTX does not use operand {i}"));
+            };
             let of = |values: &mut std::slice::Iter<'_, Value>| match values.next() {
                 Some(value) if self.ty(*value)? == Type::Scalar(operand.ty) => Ok(*value),
-                _ => self.refuse("inline PTX has other inputs or results than its operands"),
+                _ => self.refuse(format!("operand {i} of inline PTX has no value of type `{}`", operand.ty)),
             };
             if operand.direction.enters() {
                 let value = of(&mut inputs)?;
@@ -190,7 +212,7 @@ impl Decoder<'_> {
             }
         }
         if inputs.next().is_some() || results.next().is_some() {
-            return self.refuse("inline PTX has other inputs or results than its operands");
+            return self.refuse("inline PTX has more inputs or results than operands");
         }
         // The results are defined after the inputs are used.
         let made = made.into_iter().map(|(ty, value, place)| Ok((ty, self.define(value)?, place)));
@@ -207,10 +229,18 @@ impl Decoder<'_> {
         Ok(())
     }
 
+    /// Returns the result of an instruction that must have one.
+    fn only_result(&self, inst: &ir::Inst) -> Result<Value> {
+        match inst.results[..] {
+            [result] => Ok(result),
+            _ => self.refuse(format!("`{}` has {} results instead of one", name_of(&inst.op), inst.results.len())),
+        }
+    }
+
     fn local(&self, local: ir::LocalId) -> Result<Type> {
         match self.kernel.locals.get(local.0 as usize) {
             Some(l) => Ok(l.element),
-            None => self.refuse(format!("there is no local {}", local.0)),
+            None => self.refuse(format!("local {} does not exist", local.0)),
         }
     }
 }

@@ -14,12 +14,14 @@ impl Decoder<'_> {
         results: &[Value],
     ) -> Result<()> {
         if results.is_empty() || results.iter().any(|v| self.ty(*v).ok() != Some(Type::Scalar(element))) {
-            return self.refuse(format!("a load of `{element}` has results of that type"));
+            return self.refuse(format!("a load of `{element}` has no result, or results of other types"));
         }
         let mut access = self.access(place, element, results.len() as u32)?;
         if let Some(guard) = guard {
             if guard.otherwise.len() != results.len() {
-                return self.refuse("a guarded load has one value for the other lanes for each result");
+                let (others, results) = (guard.otherwise.len(), results.len());
+                return self
+                    .refuse(format!("a guarded load has {others} values for the other lanes, and {results} results"));
             }
             for v in &guard.otherwise {
                 self.typed(*v, element)?;
@@ -41,7 +43,7 @@ impl Decoder<'_> {
         guard: Option<Value>,
     ) -> Result<()> {
         if values.is_empty() {
-            return self.refuse("a store without values");
+            return self.refuse("a store has no values");
         }
         let mut access = self.access(place, element, values.len() as u32)?;
         access.guard = self.truth(guard)?;
@@ -63,7 +65,8 @@ impl Decoder<'_> {
     ) -> Result<()> {
         let mut access = self.access(place, element, n)?;
         if !access.place.is_shared() || n == 0 {
-            return self.refuse("only shared memory of at least one scalar can be marked undefined");
+            return self
+                .refuse(format!("{n} scalars are marked undefined, or not in shared memory; mark at least one there"));
         }
         access.guard = self.truth(guard)?;
         self.code.accesses.push(access);
@@ -75,7 +78,10 @@ impl Decoder<'_> {
         let to = self.access(&copy.to, copy.element, copy.count)?;
         let from = self.access(&copy.from, copy.element, copy.count)?;
         if !to.place.is_shared() || from.place.is_shared() || !matches!(copy.size(), 4 | 8 | 16) {
-            return self.refuse("a copy must have 4, 8 or 16 bytes, from global to shared memory");
+            return self.refuse(format!(
+                "an asynchronous copy of {} bytes; use 4, 8 or 16 bytes, from global to shared memory",
+                copy.size()
+            ));
         }
         let (guard, inside) = (self.truth(copy.guard)?, self.truth(copy.inside)?);
         let bytes = copy.bytes.map(|v| self.typed(v, Scalar::Usize)).transpose()?;
@@ -85,9 +91,12 @@ impl Decoder<'_> {
     }
 
     pub(super) fn copy_commit(&mut self, results: &[Value]) -> Result<()> {
-        let [result] = *results else { return self.refuse("a group of copies has one number") };
+        let [result] = *results else {
+            return self.refuse(format!("a group of copies has {} results instead of one", results.len()));
+        };
         if self.ty(result)? != Type::Scalar(Scalar::Usize) {
-            return self.refuse("the number of a group of copies is `usize`");
+            return self
+                .refuse(format!("the number of a group of copies is `{}` instead of `usize`", self.ty(result)?));
         }
         let to = self.define(result)?.row;
         self.emit(Inst::CopyCommit { to });
@@ -112,7 +121,11 @@ impl Decoder<'_> {
         results: &[Value],
     ) -> Result<()> {
         if values.len() != operation.operands() || results.len() > 1 || !operation.takes(element) {
-            return self.refuse(format!("an atomic {operation:?} of `{element}` with {} values", values.len()));
+            return self.refuse(format!(
+                "there is no atomic {operation:?} of `{element}` with {} values and {} results",
+                values.len(),
+                results.len()
+            ));
         }
         let mut access = self.access(place, element, 1)?;
         for v in values {
@@ -126,7 +139,7 @@ impl Decoder<'_> {
         let to = match *results {
             [result] if self.ty(result)? == Type::Scalar(element) => Some(self.define(result)?),
             [] => None,
-            _ => return self.refuse(format!("an atomic operation on `{element}` gives another type")),
+            _ => return self.refuse(format!("the result of an atomic operation on `{element}` has another type")),
         };
         access.values = operand.into_iter().collect();
         self.code.atomics.push(AtomicAccess { access, operation, expected, to });

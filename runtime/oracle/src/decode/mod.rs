@@ -76,6 +76,12 @@ pub fn decode(kernel: &Kernel, arithmetic: OverflowRule) -> Result<Code, Unsuppo
     Ok(decoder.code)
 }
 
+/// Returns the name of an operation, for errors.
+fn name_of(op: &Op) -> String {
+    let text = format!("{op:?}");
+    text.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default().to_string()
+}
+
 /// Returns the end of a shared array, saturating.
 fn end(array: &ir::SharedArray) -> u64 {
     let dims = array.shape.iter().zip(&array.strides);
@@ -143,7 +149,7 @@ impl Decoder<'_> {
     fn ty(&self, value: Value) -> Result<Type> {
         match self.kernel.values.get(value.0 as usize) {
             Some(ty) => Ok(*ty),
-            None => self.refuse(format!("%{} is not among the kernel's values", value.0)),
+            None => self.refuse(format!("%{} is not in the kernel's list of values", value.0)),
         }
     }
 
@@ -199,8 +205,10 @@ impl Decoder<'_> {
             };
             let rows = if wide { 2 } else { 1 };
             let Some(total) = local.len.checked_mul(rows).filter(|n| *n < 1 << 20) else {
-                return self
-                    .refuse(format!("the array `{}` has {} elements: too many for registers", local.name, local.len));
+                return self.refuse(format!(
+                    "the array `{}` has {} elements, which exceeds the registers of the oracle",
+                    local.name, local.len
+                ));
             };
             let first = FrameRegister { row: self.row(total), wide };
             let element = self.code.elements;
@@ -222,13 +230,18 @@ impl Decoder<'_> {
         let outer = std::mem::take(&mut self.exits);
         for (i, inst) in region.insts.iter().enumerate() {
             self.location = inst.location;
-            if inst.op.is_terminator() != (i + 1 == region.insts.len()) {
-                return self.refuse("a region has one terminator, at its end");
+            let is_last = i + 1 == region.insts.len();
+            if inst.op.is_terminator() != is_last {
+                let name = name_of(&inst.op);
+                return self.refuse(match is_last {
+                    true => format!("the last operation of a region is `{name}`, which is no terminator"),
+                    false => format!("`{name}` ends a region, and operations follow it"),
+                });
             }
             self.inst(inst, yields)?;
         }
         if region.insts.is_empty() {
-            return self.refuse("a region has one terminator, at its end");
+            return self.refuse("a region is empty: it needs a terminator");
         }
         for pc in std::mem::replace(&mut self.exits, outer) {
             self.patch_jump(pc);
@@ -246,7 +259,7 @@ impl Decoder<'_> {
         };
         let Some(result) = single.filter(|_| inst.op.is_pure()) else {
             return if inst.op.is_pure() {
-                self.refuse("a computation has one result")
+                self.refuse(format!("`{}` has {} results instead of one", name_of(&inst.op), inst.results.len()))
             } else {
                 self.effect(inst, yields)
             };

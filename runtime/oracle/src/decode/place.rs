@@ -27,28 +27,42 @@ impl Decoder<'_> {
         let place = match place {
             ir::AccessPlace::Global { base, dims, .. } => {
                 if !self.ty(*base)?.is_wide_address() || dims.is_empty() && place.element_offset().is_none() {
-                    return self
-                        .refuse("an access names an address in global memory, and a dimension or a place in a table");
+                    return self.refuse(format!(
+                        "an access to global memory at %{} has no dimension, or %{0} is no address there",
+                        base.0
+                    ));
                 }
                 let (base, origin) = (self.register_of(*base)?.row, self.origins[base.0 as usize]);
                 AccessLocation::Global { base, dims: dims.iter().map(dim).collect::<Result<_>>()?, origin }
             }
             ir::AccessPlace::Dynamic { base, dims, .. } => {
                 if self.ty(*base)? != Type::Shared || dims.is_empty() {
-                    return self.refuse("an access names an address in shared memory and at least one dimension");
+                    return self.refuse(format!(
+                        "an access to shared memory at %{} has no dimension, or %{0} is no address there",
+                        base.0
+                    ));
                 }
                 let (row, array) = (self.register_of(*base)?.row, self.dynamic[base.0 as usize]);
                 AccessLocation::Dynamic { array, base: row, dims: dims.iter().map(dim).collect::<Result<_>>()? }
             }
             ir::AccessPlace::Shared { array, indices, .. } => {
                 let Some(shared) = self.kernel.shared.get(array.0 as usize) else {
-                    return self.refuse(format!("there is no shared array {}", array.0));
+                    return self.refuse(format!("shared array {} does not exist", array.0));
                 };
                 if indices.len() != shared.shape.len() {
-                    return self.refuse(format!("`{}` has {} dimensions", shared.name, shared.shape.len()));
+                    return self.refuse(format!(
+                        "an access to `{}` has {} indices for {} dimensions",
+                        shared.name,
+                        indices.len(),
+                        shared.shape.len()
+                    ));
                 }
                 if unit != shared.element.bytes() {
-                    return self.refuse(format!("elements of `{}` have {} bytes", shared.name, shared.element.bytes()));
+                    return self.refuse(format!(
+                        "an access of {unit} bytes to `{}`, whose elements have {} bytes",
+                        shared.name,
+                        shared.element.bytes()
+                    ));
                 }
                 let shape = shared.shape.iter().zip(&shared.strides);
                 let dim = |(v, (extent, stride)): (&Value, (&u32, &u32))| {
@@ -63,7 +77,9 @@ impl Decoder<'_> {
                 match self.ty(*base)? {
                     Type::Global | Type::Constant => AccessLocation::Address { base: row, offset, origin },
                     Type::Shared => AccessLocation::SharedAddress { base: row, offset },
-                    Type::Scalar(_) => return self.refuse("an address is expected"),
+                    Type::Scalar(scalar) => {
+                        return self.refuse(format!("%{} is `{scalar}` instead of an address", base.0));
+                    }
                 }
             }
         };
