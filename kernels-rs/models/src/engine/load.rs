@@ -34,7 +34,8 @@ pub struct Loader<'a> {
 }
 
 impl<'a> Loader<'a> {
-    /// Finds each tensor that the configuration needs. `progress` receives the bytes loaded so far,
+    /// Finds each tensor that the configuration needs, and rejects formats that the engine does not
+    /// read ([`Checkpoint::weights`]). `progress` receives the bytes loaded so far,
     /// and the bytes of all tensors.
     pub fn new(
         device: &'a Device,
@@ -70,14 +71,14 @@ impl<'a> Loader<'a> {
     /// Returns the elements of a vector as `f32`.
     pub fn vector(&mut self, role: TensorRole, layer: usize) -> Result<Vec<f32>> {
         let tensor = self.tensor_counted(role, layer)?;
-        Ok(match tensor.format {
-            TensorFormat::F32 => read_elements(tensor.bytes, f32::from_le_bytes),
-            TensorFormat::F16 => read_elements(tensor.bytes, |bytes| f16::from_le_bytes(bytes).to_f32()),
-            TensorFormat::BF16 => read_elements(tensor.bytes, |bytes| bf16::from_le_bytes(bytes).to_f32()),
-            other => {
-                let field = format!("tensor `{}`", tensor.name);
-                return Err(Error::unsupported(self.file, field, format!("the format {other}"), "F32, F16, BF16"));
-            }
+        self.elements(&tensor)
+    }
+
+    /// Returns the elements of a tensor as `f32`.
+    fn elements(&self, tensor: &FileTensor<'_>) -> Result<Vec<f32>> {
+        quantize::dequantized(tensor.format, tensor.bytes).ok_or_else(|| {
+            let problem = format!("cannot convert {} bytes of the format {}", tensor.bytes.len(), tensor.format);
+            Error::tensor(self.file, tensor.name, problem)
         })
     }
 
@@ -120,15 +121,8 @@ impl<'a> Loader<'a> {
         }
     }
 
-    /// Returns the numbers of rows and columns of a matrix, and rejects formats without kernels.
+    /// Returns the numbers of rows and columns of a matrix.
     fn matrix(&self, tensor: &FileTensor<'_>) -> Result<[usize; 2]> {
-        let is_read = tensor.format.quant_format().is_some()
-            || matches!(tensor.format, TensorFormat::F32 | TensorFormat::F16 | TensorFormat::BF16);
-        if !is_read {
-            let field = format!("tensor `{}`", tensor.name);
-            let supported = "F32, F16, BF16, Q4_0 to Q8_0, Q2_K to Q6_K, IQ4_NL, IQ4_XS, MXFP4";
-            return Err(Error::unsupported(self.file, field, format!("the format {}", tensor.format), supported));
-        }
         match *tensor.extents {
             [rows, columns] => Ok([rows as usize, columns as usize]),
             _ => Err(Error::tensor(
@@ -162,14 +156,8 @@ impl<'a> Loader<'a> {
     fn expert_matrix(&mut self, role: TensorRole, layer: usize) -> Result<Weights> {
         let tensor = self.tensor_counted(role, layer)?;
         let (Some(format), &[count, rows, _]) = (tensor.format.quant_format(), tensor.extents) else {
-            let field = format!("tensor `{}`", tensor.name);
-            let needed = format!("a tensor of the format {} for experts", tensor.format);
-            return Err(Error::unsupported(
-                self.file,
-                field,
-                needed,
-                "all experts in one tensor of Q4_0 to Q8_0, Q2_K to Q6_K, IQ4_NL, IQ4_XS, MXFP4",
-            ));
+            let problem = format!("found experts of the format {} and the extents {:?}", tensor.format, tensor.extents);
+            return Err(Error::tensor(self.file, tensor.name, problem));
         };
         let rows = (count * rows) as usize;
         let blocks = self.device.upload(tensor.bytes)?;
@@ -223,18 +211,13 @@ impl<'a> Loader<'a> {
 
 impl Loader<'_> {
     /// Returns the elements of a tensor of the vision tower.
-    fn elements(&mut self, role: VisionRole, layer: usize) -> Result<Vec<f32>> {
-        let tensor = self.tensor_counted(TensorRole::Vision(role), layer)?;
-        quantize::dequantized(tensor.format, tensor.bytes).ok_or_else(|| {
-            let field = format!("tensor `{}`", tensor.name);
-            let supported = "F32, F16, BF16, Q4_0 to Q8_0, Q2_K to Q6_K, IQ4_NL, IQ4_XS, MXFP4";
-            Error::unsupported(self.file, field, format!("the format {}", tensor.format), supported)
-        })
+    fn vision(&mut self, role: VisionRole, layer: usize) -> Result<Vec<f32>> {
+        self.vector(TensorRole::Vision(role), layer)
     }
 
     /// Returns the elements of a weight and of its bias.
     fn pair(&mut self, [weight, bias]: [VisionRole; 2], layer: usize) -> Result<WeightAndBias> {
-        Ok(WeightAndBias { weight: self.elements(weight, layer)?, bias: self.elements(bias, layer)? })
+        Ok(WeightAndBias { weight: self.vision(weight, layer)?, bias: self.vision(bias, layer)? })
     }
 
     /// Uploads a merger: the norm, then the matrices up and down, each with its bias.
