@@ -2,7 +2,7 @@
 
 use super::cooperation::LANES;
 use super::lowerer::Lowerer;
-use super::lowerer::maybe_const::SharedHandle;
+use super::lowerer::maybe_const::MaybeConst;
 use super::lowerer::value::{CacheHint, SharedHandle, Val, ViewValue};
 use super::shared::RowLayout;
 use crate::Scalar;
@@ -154,27 +154,27 @@ impl<'h> Lowerer<'h> {
                 self.error(e.span, "`aligned` is a launch condition: write it in `#[requires(…)]`");
                 Val::Unit
             }
-            (Intrinsic::ViewStrided, [Val::ViewValue(view), ..]) => {
+            (Intrinsic::ViewStrided, [Val::View(view), ..]) => {
                 let mut view = view.clone();
                 if let Some(last) = view.strides.last_mut().filter(|last| last.is_none()) {
                     *last = Some(self.builder.index(1));
                 }
-                Val::ViewValue(view)
+                Val::View(view)
             }
-            (Intrinsic::ViewTransposed, [Val::ViewValue(view), ..]) => {
+            (Intrinsic::ViewTransposed, [Val::View(view), ..]) => {
                 let mut view = view.clone();
                 view.extents.reverse();
                 view.strides.reverse();
-                Val::ViewValue(view)
+                Val::View(view)
             }
-            (Intrinsic::ViewOffset, [Val::ViewValue(view), Val::Tuple(at)]) => self.offset(view, at),
-            (Intrinsic::ViewStreaming, [Val::ViewValue(view), ..]) => {
-                Val::ViewValue(ViewValue { hint: CacheHint::Streaming, ..view.clone() })
+            (Intrinsic::ViewOffset, [Val::View(view), Val::Tuple(at)]) => self.offset(view, at),
+            (Intrinsic::ViewStreaming, [Val::View(view), ..]) => {
+                Val::View(ViewValue { hint: CacheHint::Streaming, ..view.clone() })
             }
-            (Intrinsic::ViewBypassL1, [Val::ViewValue(view), ..]) => {
-                Val::ViewValue(ViewValue { hint: CacheHint::BypassL1, ..view.clone() })
+            (Intrinsic::ViewBypassL1, [Val::View(view), ..]) => {
+                Val::View(ViewValue { hint: CacheHint::BypassL1, ..view.clone() })
             }
-            (Intrinsic::ViewAt, [Val::ViewValue(view), Val::Scalar(i), ..]) => self.view_at(view, *i),
+            (Intrinsic::ViewAt, [Val::View(view), Val::Scalar(i), ..]) => self.view_at(view, *i),
             (Intrinsic::SharedAt, [Val::Shared(handle), Val::Scalar(i), ..]) => self.shared_at(handle, *i),
             (Intrinsic::SharedCast, [of, ..]) => self.shared_cast(e, of),
             (Intrinsic::SharedFill, [Val::Shared(of), value]) => {
@@ -214,7 +214,7 @@ impl<'h> Lowerer<'h> {
                 self.wait(e.span, token.clone());
                 Val::Unit
             }
-            (Intrinsic::SharedCopyFrom, [Val::Shared(to), Val::ViewValue(from)]) => {
+            (Intrinsic::SharedCopyFrom, [Val::Shared(to), Val::View(from)]) => {
                 self.copy_from(to, from);
                 Val::Unit
             }
@@ -234,7 +234,7 @@ impl<'h> Lowerer<'h> {
             (Intrinsic::Unary(op), Some(a), _) if ty.is_half() => self.half_unary(op, ty, a),
             (Intrinsic::Unary(op), Some(a), _) => {
                 let returns = self.scalar_type(e.ty);
-                SharedHandle::unknown(self.builder.scalar(Op::Unary(op, a.value), returns))
+                MaybeConst::unknown(self.builder.scalar(Op::Unary(op, a.value), returns))
             }
             (Intrinsic::Binary(op), Some(a), Some(b)) => self.binary(op, ty, a, b),
             (Intrinsic::Method(method), ..) => self.method(e, method, ty, &[a, b, c])?,
@@ -245,11 +245,11 @@ impl<'h> Lowerer<'h> {
             (Intrinsic::MulAdd, Some(a), Some(b)) if ty.is_half() => self.half_mul_add(ty, [a, b, c?]),
             (Intrinsic::MulAdd, Some(a), Some(b)) => {
                 let value = self.builder.scalar(Op::MulAdd(a.value, b.value, c?.value), ty);
-                SharedHandle::unknown(value)
+                MaybeConst::unknown(value)
             }
             (Intrinsic::Bitcast, Some(a), _) => {
                 let to = self.scalar_type(e.ty);
-                SharedHandle::unknown(self.builder.scalar(Op::Bitcast(a.value), to))
+                MaybeConst::unknown(self.builder.scalar(Op::Bitcast(a.value), to))
             }
             (Intrinsic::Truncate, Some(a), _) => {
                 let to = self.scalar_type(e.ty);
@@ -282,7 +282,7 @@ impl<'h> Lowerer<'h> {
             (Intrinsic::Copied, [option, ..]) => self.copied(e, option.clone()),
             (Intrinsic::Get, [of, Val::Tuple(at)]) => {
                 let number = |v: &Val| if let Val::Scalar(k) = v { Some(*k) } else { None };
-                let at: Vec<SharedHandle> = at.iter().filter_map(number).collect();
+                let at: Vec<MaybeConst> = at.iter().filter_map(number).collect();
                 self.get(e, of, &at)
             }
             _ => return None,
@@ -322,7 +322,7 @@ impl<'h> Lowerer<'h> {
 
     fn extent(&mut self, of: &Val, d: u32, span: Span) -> Val {
         let found = match of {
-            Val::ViewValue(view) => view.extents.get(d as usize).copied(),
+            Val::View(view) => view.extents.get(d as usize).copied(),
             Val::Shared(SharedHandle::Fixed { array, prefix, .. }) => {
                 let shape = &self.builder.kernel.shared[array.0 as usize].shape;
                 let n = shape.get(d as usize + prefix.len()).copied();
@@ -341,9 +341,9 @@ impl<'h> Lowerer<'h> {
     }
 
     fn stride(&mut self, of: &Val, d: u32, span: Span) -> Val {
-        let Val::ViewValue(view) = of else { return Val::Unit };
+        let Val::View(view) = of else { return Val::Unit };
         match view.strides.get(d as usize) {
-            Some(Some(value)) => Val::Scalar(SharedHandle::unknown(*value)),
+            Some(Some(value)) => Val::Scalar(MaybeConst::unknown(*value)),
             Some(None) => Val::Scalar(self.index(1)),
             None => {
                 self.error(span, format!("there is no dimension {d}"));
@@ -353,7 +353,7 @@ impl<'h> Lowerer<'h> {
     }
 
     fn is_empty(&mut self, of: &Val) -> Val {
-        let Val::ViewValue(view) = of else { return Val::Unit };
+        let Val::View(view) = of else { return Val::Unit };
         let mut any = None;
         for extent in view.extents.clone() {
             let zero = self.index(0);
@@ -367,7 +367,7 @@ impl<'h> Lowerer<'h> {
     }
 
     /// Lowers a / b rounded up, without the overflow of a + b − 1.
-    pub(super) fn div_ceil(&mut self, ty: Scalar, a: SharedHandle, b: SharedHandle) -> SharedHandle {
+    pub(super) fn div_ceil(&mut self, ty: Scalar, a: MaybeConst, b: MaybeConst) -> MaybeConst {
         let quotient = self.binary(Binary::Div, ty, a, b);
         let rest = self.binary(Binary::Rem, ty, a, b);
         let zero = self.number(ty, 0);
@@ -377,7 +377,7 @@ impl<'h> Lowerer<'h> {
     }
 
     /// Lowers max(a − b, 0).
-    pub(super) fn saturating_sub(&mut self, ty: Scalar, a: SharedHandle, b: SharedHandle) -> SharedHandle {
+    pub(super) fn saturating_sub(&mut self, ty: Scalar, a: MaybeConst, b: MaybeConst) -> MaybeConst {
         let less = self.binary(Binary::Min, ty, a, b);
         self.binary(Binary::Sub, ty, a, less)
     }

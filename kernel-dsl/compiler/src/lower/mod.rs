@@ -138,7 +138,7 @@ impl<'h> Lowerer<'h> {
         for i in 0..function.parameters {
             let local = &function.locals[i as usize];
             let mut value = self.parameter(arguments, &mut argument, local.ty, local.span);
-            if let Val::ViewValue(view) = &mut value {
+            if let Val::View(view) = &mut value {
                 self.record_guarantees(hir::LocalId(i), view);
             }
             self.bind_local(hir::LocalId(i), value);
@@ -196,7 +196,7 @@ impl<'h> Lowerer<'h> {
         let known = |value| MaybeConst::unknown(value);
         let value = match *self.inliner.kernel().ty(ty) {
             hir::Type::Scalar(s) => Val::Scalar(known(part(String::new(), Role::Value(s)))),
-            hir::Type::Slice { mutable, .. } => Val::ViewValue(ViewValue {
+            hir::Type::Slice { mutable, .. } => Val::View(ViewValue {
                 base: part(String::new(), Role::Address { element, mutable }),
                 extents: [known(part("_len".into(), Role::Extent(0)))].into_iter().collect(),
                 strides: [None].into_iter().collect(),
@@ -205,7 +205,7 @@ impl<'h> Lowerer<'h> {
                 hint: CacheHint::None,
                 aligned: 1,
             }),
-            hir::Type::ViewValue { rank, mutable, strided, .. } => Val::ViewValue(ViewValue {
+            hir::Type::ViewValue { rank, mutable, strided, .. } => Val::View(ViewValue {
                 base: part(String::new(), Role::Address { element, mutable }),
                 extents: (0..rank).map(|d| known(part(format!("_dim{d}"), Role::Extent(d)))).collect(),
                 strides: (0..rank)

@@ -86,7 +86,7 @@ impl<'h> Lowerer<'h> {
 
     /// Lowers `to.cp_async(from)`: a copy of the group that the next commit closes.
     pub(super) fn pipeline_copy(&mut self, e: &Expr, to: &Val, from: &Val) {
-        let (Val::Shared(to), Val::ViewValue(from)) = (to, from) else { return };
+        let (Val::Shared(to), Val::View(from)) = (to, from) else { return };
         if self.builder.kernel.target < Target::SM_80 {
             return;
         }

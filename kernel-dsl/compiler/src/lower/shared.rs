@@ -1,7 +1,7 @@
 //! Arrays in shared memory: creation, indexing, and reuse of their bytes.
 
 use super::lowerer::Lowerer;
-use super::lowerer::maybe_const::SharedHandle;
+use super::lowerer::maybe_const::MaybeConst;
 use super::lowerer::mem_layout::MemLayout;
 use super::lowerer::shared_arrays::{Alias, SharedArrayEvent, SwitchedMember};
 use super::lowerer::value::{CacheHint, SharedHandle, Val, ViewValue};
@@ -126,7 +126,7 @@ impl<'h> Lowerer<'h> {
         let name = self.name_hint.take().unwrap_or("shared").to_string();
         // The extents do not pass through an array in registers: the launch must see how they are
         // computed.
-        let extents: SmallVec<[SharedHandle; 2]> = match &shape.kind {
+        let extents: SmallVec<[MaybeConst; 2]> = match &shape.kind {
             ExprKind::Array(parts) => parts.iter().map(|p| self.scalar(p)).collect(),
             ExprKind::Repeat(value) => {
                 let extent = self.scalar(value);
@@ -145,7 +145,7 @@ impl<'h> Lowerer<'h> {
         let base = self.builder.value(Op::Dynamic { array, extents: values }, Type::Shared);
         self.shared.dynamic_bases.push(base);
         let mut strides: SmallVec<[Option<ir::Value>; 2]> = SmallVec::from_elem(None, extents.len());
-        let mut stride: Option<SharedHandle> = None;
+        let mut stride: Option<MaybeConst> = None;
         for d in (0..extents.len().saturating_sub(1)).rev() {
             let inner = extents[d + 1];
             let next = match stride {
@@ -167,14 +167,14 @@ impl<'h> Lowerer<'h> {
     }
 
     /// Lowers the array with its first index fixed.
-    pub(super) fn shared_at(&mut self, handle: &SharedHandle, i: SharedHandle) -> Val {
+    pub(super) fn shared_at(&mut self, handle: &SharedHandle, i: MaybeConst) -> Val {
         match handle {
             SharedHandle::Fixed { array, mem_layout, prefix } => {
                 let prefix = prefix.iter().copied().chain([i.value]).collect();
                 Val::Shared(SharedHandle::Fixed { array: *array, mem_layout: mem_layout.clone(), prefix })
             }
             SharedHandle::Dynamic(view) => match self.view_at(view, i) {
-                Val::ViewValue(view) => Val::Shared(SharedHandle::Dynamic(view)),
+                Val::View(view) => Val::Shared(SharedHandle::Dynamic(view)),
                 other => other,
             },
         }
@@ -249,7 +249,7 @@ impl<'h> Lowerer<'h> {
             return Val::Unit;
         }
         let (from, to) = (self.index(from), self.index(to));
-        let mut scaled = |k: SharedHandle| {
+        let mut scaled = |k: MaybeConst| {
             let bytes = self.binary(Binary::Mul, Scalar::Usize, k, from);
             self.binary(Binary::Div, Scalar::Usize, bytes, to)
         };
@@ -258,7 +258,7 @@ impl<'h> Lowerer<'h> {
             *last = scaled(*last);
         }
         for stride in view.strides.iter_mut().flatten() {
-            *stride = scaled(SharedHandle::unknown(*stride)).value;
+            *stride = scaled(MaybeConst::unknown(*stride)).value;
         }
         Val::Shared(SharedHandle::Dynamic(view))
     }

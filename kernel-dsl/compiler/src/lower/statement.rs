@@ -322,7 +322,7 @@ impl<'h> Lowerer<'h> {
             Val::Scalar(k) => k.words().collect(),
             Val::Tuple(parts) => parts.iter().flat_map(|p| self.flatten(p)).collect(),
             Val::Option(some, value) => std::iter::once(some.value).chain(self.flatten(value)).collect(),
-            Val::ViewValue(v) => {
+            Val::View(v) => {
                 let strides = v.strides.iter().flatten().copied();
                 std::iter::once(v.base).chain(v.extents.iter().map(|k| k.value)).chain(strides).collect()
             }
@@ -360,7 +360,7 @@ impl<'h> Lowerer<'h> {
         let (Some(base), Some(mem_layout)) = (parts.next(), self.mem_layout(element)) else { return Val::Unit };
         let extents = parts.take(rank as usize).map(MaybeConst::unknown).collect();
         let strides = (0..rank).map(|d| if strided || d + 1 < rank { parts.next() } else { None }).collect();
-        Val::ViewValue(ViewValue { base, extents, strides, mem_layout, mutable, hint: CacheHint::None, aligned: 1 })
+        Val::View(ViewValue { base, extents, strides, mem_layout, mutable, hint: CacheHint::None, aligned: 1 })
     }
 
     /// Ends the code after an expression of type `!`.

@@ -123,7 +123,7 @@ impl Val {
             Val::Scalar(k) => k.words().all(predicate),
             Val::Tuple(parts) => parts.iter().all(|p| p.all_values(predicate)),
             Val::Array(storage) => storage.all_values(predicate),
-            Val::ViewValue(v) | Val::Shared(SharedHandle::Dynamic(v)) => {
+            Val::View(v) | Val::Shared(SharedHandle::Dynamic(v)) => {
                 let sizes = v.extents.iter().map(|k| k.value).chain(v.strides.iter().flatten().copied());
                 std::iter::once(v.base).chain(sizes).all(predicate)
             }
@@ -156,7 +156,7 @@ impl Val {
             Val::Pending(copies) => copies.iter().for_each(|copy| f(Some(copy.array()))),
             Val::Option(_, value) => value.arrays(f),
             // Arrays of dynamic size live as long as the kernel.
-            Val::Unit | Val::Scalar(_) | Val::Array(_) | Val::ViewValue(_) | Val::Reference(_) | Val::Shared(_) => {}
+            Val::Unit | Val::Scalar(_) | Val::Array(_) | Val::View(_) | Val::Reference(_) | Val::Shared(_) => {}
         }
     }
 
@@ -165,11 +165,11 @@ impl Val {
     /// count.
     pub fn merge_properties(&mut self, a: &Val, b: &Val) {
         match (self, a, b) {
-            (Val::ViewValue(view), Val::ViewValue(a), Val::ViewValue(b)) => {
+            (Val::View(view), Val::View(a), Val::View(b)) => {
                 view.mutable |= a.mutable || b.mutable;
                 view.hint = if a.hint == b.hint { a.hint } else { CacheHint::None };
             }
-            (Val::ViewValue(view), Val::ViewValue(only), _) | (Val::ViewValue(view), _, Val::ViewValue(only)) => {
+            (Val::View(view), Val::View(only), _) | (Val::View(view), _, Val::View(only)) => {
                 view.mutable |= only.mutable;
                 view.hint = only.hint;
             }

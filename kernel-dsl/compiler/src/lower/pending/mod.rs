@@ -39,7 +39,7 @@ impl<'h> Lowerer<'h> {
     /// Lowers `to.copy_async(from)`, or `to.copy_async_map(from, map)` with `map`: the block issues
     /// a copy.
     pub(super) fn copy_async(&mut self, e: &Expr, to: &Val, from: &Val, map: Option<(&Val, TypeId)>) -> Val {
-        let (Val::Shared(handle), Val::ViewValue(from)) = (to, from) else { return Val::Unit };
+        let (Val::Shared(handle), Val::View(from)) = (to, from) else { return Val::Unit };
         let SharedHandle::Fixed { array, mem_layout, prefix } = handle else {
             self.error_with_help(
                 e.span,
