@@ -5,10 +5,10 @@ use crate::device;
 
 /// Returns 1 / d to a relative 1.8·10⁻³, with the sign of d, for a normal d with |d| < 2¹²⁶.
 ///
-/// Subtracting the bits from those of a constant negates the exponent, and the mantissa to 12 %. A
-/// step of the third order reduces the error to its cube. The constant minimizes the largest error;
-/// the method is Blinn's (*Floating-point tricks*, IEEE Computer Graphics and Applications 17,
-/// 1997).
+/// Subtracting the bits of d from those of a constant negates the exponent, which gives 1 / d
+/// within 12 %. A step of the third order reduces the error to its cube. The constant minimizes the
+/// largest error; the method is Blinn's (*Floating-point tricks*, IEEE Computer Graphics and
+/// Applications 17, 1997).
 #[device]
 pub(super) fn approximate_reciprocal(d: f32) -> f32 {
     let i = f32::from_bits(0x7EF3_11C7u32.wrapping_sub(d.to_bits()));

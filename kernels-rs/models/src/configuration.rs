@@ -228,7 +228,7 @@ impl VisionConfiguration {
             return wrong(format!("a width of {width} is not a multiple of {heads} heads"));
         }
         if let Some(layer) = deepstack.iter().find(|layer| **layer >= layers) {
-            return wrong(format!("features after layer {layer}, and the tower has {layers} layers, from 0"));
+            return wrong(format!("features after layer {layer}: the tower has {layers} layers, counted from 0"));
         }
         if !deepstack.is_sorted_by(|a, b| a < b) {
             return wrong(format!("expected the layers of features in ascending order, found {deepstack:?}"));

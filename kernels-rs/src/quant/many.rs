@@ -44,7 +44,7 @@ struct Staged {
     w: Shared<i32, 2>,
     /// Factors of activations.
     ex: Shared<f32, 2>,
-    /// The scales of weights, then their minima; those of first and of last halves if they differ.
+    /// The scales of weights, then their minima: two of each if the format has `HALVES`.
     ew: Shared<f32, 2>,
 }
 

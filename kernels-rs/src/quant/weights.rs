@@ -119,7 +119,7 @@ impl Format {
         with_format!(self, F => Some(host::dequantize::<F>(blocks)), else None)
     }
 
-    /// Returns the numbers and the bytes of a block.
+    /// Returns the number of weights of a block, and its size in bytes.
     #[must_use]
     pub fn block(self) -> [usize; 2] {
         with_format!(self, F => [F::NUMBERS, F::BYTES])

@@ -165,7 +165,7 @@ pub fn join_parts<M: Monoid>(parts: View<M::State, 2>, n: usize, mut y: ViewMut<
     }
 }
 
-/// Combines y[b, c] ← the parts of column c of matrix b, over `n` elements.
+/// Computes y[b, c] from the parts of column c of matrix b, over `n` elements.
 ///
 /// A block has 32 columns. The warps alternate over the parts, with four of them in flight, and
 /// their states are combined in order. Up to 4096 matrices have one block each along y.

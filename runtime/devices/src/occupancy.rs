@@ -85,7 +85,7 @@ impl Device {
         match (best, why) {
             (Some((1.., extent)), _) => Ok(extent),
             (_, Some(why)) => Err(why),
-            _ => Err(refused("block: a multiprocessor has no room for one")),
+            _ => Err(refused("block: a multiprocessor cannot hold a block of any size")),
         }
     }
 }

@@ -48,8 +48,8 @@ struct Level {
     /// Whether groups merge. If not, groups run one after another, the last of `others` next, each
     /// up to `reconvergence`.
     merges: bool,
-    /// The groups besides the active lanes. The groups of an enclosing level include the lanes of
-    /// the levels inside it.
+    /// The groups of lanes that wait while the active lanes run. The groups of an enclosing level
+    /// include the lanes of the levels inside it.
     others: SmallVec<[LaneGroup; 4]>,
 }
 

@@ -176,7 +176,7 @@ impl Machine<'_, '_> {
                 (Check::Trap, "waits for all blocks, and the launch is not cooperative".to_string())
             }
             DeviceFunction::Free => (Check::Trap, "frees an address that `malloc` did not return".to_string()),
-            _ => (Check::OutOfBounds, "reads a text or an argument that is in no memory".to_string()),
+            _ => (Check::OutOfBounds, "reads a format string or an argument outside any memory".to_string()),
         };
         self.report(warp, check, inst.site, failed, || message);
         self.stopped = true;

@@ -207,7 +207,7 @@ impl Input {
         // value of an element type.
         let bytes = unsafe { std::slice::from_raw_parts_mut(all.as_mut_ptr().cast::<u8>(), size_of_val(&all[..])) };
         for (i, (number, (offset, ty))) in numbers.iter().zip(parts.iter().cycle()).enumerate() {
-            assert!(*ty == number.ty(), "numbers of type `{}` are requested as `{ty}`", number.ty());
+            assert!(*ty == number.ty(), "the input has numbers of type `{}`, but `{ty}` is requested", number.ty());
             let at = i / parts.len() * size_of::<T>() + *offset as usize;
             let part = &mut bytes[at..][..ty.bytes() as usize];
             part.copy_from_slice(&number.bits().to_le_bytes()[..part.len()]);

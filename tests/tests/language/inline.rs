@@ -13,7 +13,7 @@ fn exact(argument: usize, values: impl IntoIterator<Item = u32>) -> Expected {
     Expected::new(argument, values.into_iter().map(f64::from).collect(), Bound::Exact)
 }
 
-/// Computes the 96 bits of a · b + c + the carry of all words, and the borrow of a difference.
+/// Computes a · b + c in 64 bits, a − b with its borrow, and a + c in 64 bits.
 #[kernel(block = 64, grid = a.len().div_ceil(64))]
 #[requires(b.len() == a.len(), c.len() == a.len(), out.len() == a.len() * 6)]
 pub fn carries(a: &[u32], b: &[u32], c: &[u32], out: &mut [u32]) {

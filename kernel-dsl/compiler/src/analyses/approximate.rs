@@ -161,7 +161,7 @@ struct MarkFlow<'k> {
     pointees: BTreeMap<MarkedMemory, BTreeSet<MarkedMemory>>,
     /// Results of the open constructs and parameters of the open loops, by label.
     open: HashMap<Label, [Vec<Value>; 2]>,
-    /// Decisions found; `None` while marks still spread.
+    /// Decisions that depend on marked values; `None` until all marks are known.
     decisions: Option<BTreeSet<Decision>>,
     changed: bool,
 }

@@ -68,7 +68,7 @@ impl Pack {
 }
 
 impl Lowerer<'_> {
-    /// Joins numbers, each a [`Pack::part`] or a number, to the registers of a pack.
+    /// Joins numbers into the registers of a pack. Each has its own type or that of [`Pack::part`].
     pub(super) fn join(&mut self, pack: Pack, numbers: &[ir::Value]) -> Values {
         if !pack.joined() {
             return numbers.into();

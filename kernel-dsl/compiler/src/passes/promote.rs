@@ -30,8 +30,8 @@ pub fn promote(kernel: &mut Kernel) -> Result<(), Errors> {
     Ok(())
 }
 
-/// Replaces the reads of slots with known values. Locals without `fits` keep their writes; with
-/// `partial`, the reads of their known slots are replaced too.
+/// Replaces the reads of slots with known values. A local without `fits` keeps its writes. Such a
+/// local also keeps its reads, unless `partial` is set.
 fn replace(kernel: &mut Kernel, constants: Constants, fits: &[bool], partial: bool) {
     let mut first = Vec::with_capacity(kernel.locals.len());
     let mut slots = Vec::new();

@@ -39,7 +39,7 @@ impl NormLayer {
 /// themselves.
 #[derive(Debug)]
 pub struct HiddenStates {
-    /// The sum, and memory for the next sum.
+    /// The sum of the branches so far, and memory for the next sum.
     sums: [QueueMemory<f32>; 2],
     /// The result of the last branch.
     branch: QueueMemory<f32>,
@@ -180,7 +180,7 @@ impl HiddenStates {
 /// The norm of some rows of a sum. If `is_branch_pending`, `branch` is added to the sum first.
 struct NormedSum<'a> {
     norm: &'a NormLayer,
-    /// The sum, and memory for the next sum.
+    /// The sum of the branches so far, and memory for the next sum.
     sums: &'a mut [QueueMemory<f32>; 2],
     branch: &'a mut QueueMemory<f32>,
     is_branch_pending: &'a mut bool,

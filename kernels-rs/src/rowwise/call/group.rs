@@ -9,8 +9,8 @@ use kernel_dsl::compiler::hir::Constant;
 use kernel_dsl::{Element, Float, GenericArgument};
 use runtime::{BufferView, BufferViewMut, Error};
 
-/// The maximum number of elements that a thread keeps, as for a layer norm; also of each of two
-/// matrices.
+/// The maximum number of elements that a thread keeps in registers: of one matrix, and of each of
+/// two matrices.
 const MAX_KEPT_ELEMENTS: u32 = 16;
 const KEEPS_OF_TWO: u32 = 8;
 

@@ -327,7 +327,7 @@ impl<'m> Decoder<'m> {
         self.give_registers(frame, &mut inlined, call)
     }
 
-    /// Returns the arguments or results of a call.
+    /// Returns the locations of the arguments or results of a call.
     fn passed_locations(&mut self, frame: &mut Frame<'m>, operands: &[Operand]) -> Result<Vec<VariableLocation>> {
         let mut homes = Vec::new();
         for operand in operands {
