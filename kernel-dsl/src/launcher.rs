@@ -65,6 +65,9 @@ pub trait Launcher {
     /// Checks the arguments against the kernel's contract and runs the instance's PTX without
     /// access checks. `block` has the meaning of [`submit`](Launcher::submit).
     ///
+    /// # Errors
+    /// Returns the errors of [`submit`](Launcher::submit).
+    ///
     /// # Safety
     /// The kernel must be free of out-of-bounds accesses and races for these arguments.
     unsafe fn launch_unchecked(

@@ -67,6 +67,9 @@ impl Device {
     /// subscriber is enabled. Otherwise the first call of a process prints one line on stderr.
     /// [`choice`](Device::choice) returns both at any time. [`Device::choose`] chooses without
     /// logging.
+    ///
+    /// # Errors
+    /// No error is possible today: if no GPU can be opened, the choice is the CPU.
     pub fn best() -> Result<Device> {
         static LOG_ONCE: Once = Once::new();
         let device = Device::choose()?;
@@ -81,6 +84,9 @@ impl Device {
     }
 
     /// Makes the choice of [`Device::best`] without logging.
+    ///
+    /// # Errors
+    /// No error is possible today, as for [`Device::best`].
     pub fn choose() -> Result<Device> {
         let (backend, reason) = match first_gpu() {
             Ok((cuda, false)) => (Backend::Cuda(cuda), "the first supported GPU".to_string()),

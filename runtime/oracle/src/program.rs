@@ -39,12 +39,18 @@ pub struct Program {
 
 impl Program {
     /// Decodes `kernel`, as lowered or after passes.
+    ///
+    /// # Errors
+    /// If the kernel has an operation that the oracle does not run.
     pub fn decode(kernel: &Kernel) -> Result<Program, Unsupported> {
         Program::new(kernel, decode::OverflowRule::Checked)
     }
 
     /// Decodes `kernel` after passes, without checks of its arithmetic: passes may execute an
     /// operation speculatively where the program would not, and discard its result.
+    ///
+    /// # Errors
+    /// Returns the errors of [`decode`](Program::decode).
     pub fn decode_optimized(kernel: &Kernel) -> Result<Program, Unsupported> {
         Program::new(kernel, decode::OverflowRule::Speculative)
     }

@@ -27,6 +27,10 @@ use runtime_simt::{ArgumentBytes, ByteRanges, GridShape};
 impl Program {
     /// Runs a launch to its end and returns its outcome with the findings. Afterwards the
     /// arguments' bytes contain the kernel's stores, even if there are errors.
+    ///
+    /// # Errors
+    /// If the arguments, the grid or the block do not fit the kernel, or the launch reaches the
+    /// limit of shadow memory. A violation of a check is no error: the outcome reports it.
     pub fn run(&self, launch: Launch<'_>) -> Result<Outcome, LaunchFailure> {
         self.run_observed(launch, None)
     }
@@ -34,6 +38,9 @@ impl Program {
     /// Runs a launch with every check and returns the trace of thread `thread` of block `block`,
     /// both in x, y, z, up to `limit` lines. Variables that do not change have names only in IR
     /// lowered by [`lower_named`](kernel_dsl_compiler::lower::lower_named).
+    ///
+    /// # Errors
+    /// Returns the errors of [`run`](Program::run), and one if the launch has no such thread.
     pub fn trace(
         &self,
         launch: Launch<'_>,
@@ -58,6 +65,9 @@ impl Program {
     }
 
     /// Runs a launch with every check and measures the memory costs of its accesses.
+    ///
+    /// # Errors
+    /// Returns the errors of [`run`](Program::run).
     pub fn profile(&self, launch: Launch<'_>) -> Result<(Outcome, MemoryProfile), LaunchFailure> {
         let bits = |passed: &EntryValue| if let EntryValue::Bits(bits) = passed { Some(*bits) } else { None };
         let parameters = self.bind(&launch.arguments)?.iter().map(bits).collect();
@@ -69,6 +79,9 @@ impl Program {
 
     /// Runs a launch with every check and adds the instructions that its threads reach to
     /// `reached`, which belongs to this program.
+    ///
+    /// # Errors
+    /// Returns the errors of [`run`](Program::run).
     pub fn reach(&self, launch: Launch<'_>, reached: &mut ReachedInstructions) -> Result<Outcome, LaunchFailure> {
         self.run_observed(launch, Some(reached))
     }

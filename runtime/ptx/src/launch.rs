@@ -151,7 +151,10 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// Returns the statistics, or the report if it contains an error.
+    /// Returns the statistics.
+    ///
+    /// # Errors
+    /// Returns the report if it contains an error.
     pub fn result(self) -> Result<Statistics, Box<Report>> {
         if self.report.verdict() == Verdict::Pass { Ok(self.statistics) } else { Err(Box::new(self.report)) }
     }

@@ -81,6 +81,9 @@ impl ResidentModule {
     /// Assigns an address to each variable: the result of `place` for a size and an alignment. A
     /// variable that another module defines gets no address. [`ResidentModule::program`] rejects
     /// entries that refer to such a variable.
+    ///
+    /// # Errors
+    /// Returns the first error of `place`.
     pub fn new<E>(module: Module, mut place: impl FnMut(u64, u64) -> Result<u64, E>) -> Result<ResidentModule, E> {
         let of_module = module.variables().iter().enumerate().map(|(i, v)| (VariableOwner::Module(i), v));
         let functions = module.functions().iter().enumerate();
@@ -120,6 +123,10 @@ impl ResidentModule {
     }
 
     /// Decodes the entry with the given name.
+    ///
+    /// # Errors
+    /// Returns the errors of [`Program::decode`], and one if the entry refers to a variable without
+    /// an address.
     pub fn program(&self, entry: &str) -> Result<Program, Unsupported> {
         decode(&self.module, entry, Some(&self.places))
     }
@@ -163,6 +170,10 @@ impl Program {
     /// Runs a launch of an entry of an [`ResidentModule`] on `memory`. The parts of `memory` must
     /// be sorted by address, must not overlap, and must lie below [`END`]. `parameters` holds the
     /// bytes of all parameters, each at its [`ParameterRange`].
+    ///
+    /// # Errors
+    /// If the block is invalid, `parameters` has another length, or `memory` is not as required.
+    /// The outcome reports violations of checks.
     pub fn run_on<'m>(
         &self,
         memory: impl Into<DeviceMemory<'m>>,

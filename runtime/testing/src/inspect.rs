@@ -45,6 +45,9 @@ pub fn trace(
 
 /// Traces a thread of a program as [`trace`] does. The program may come from source text, for
 /// example.
+///
+/// # Errors
+/// Returns the errors of [`trace`].
 pub fn trace_of_program(
     program: Monomorphic,
     target: Target,

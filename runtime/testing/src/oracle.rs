@@ -82,6 +82,9 @@ impl<'p> Oracle<'p> {
 impl PreparedInstance {
     /// Runs the checked form of a case after all passes. Returns the report that a GPU would return
     /// too, or `None` without a violation.
+    ///
+    /// # Errors
+    /// If the case violates the kernel's contract, or memory is insufficient.
     pub fn checked_form(&self, case: &Case, options: Options) -> Result<Option<Report>> {
         let (device, reported) = (Device::cpu(), RefCell::new(None));
         self.run(&device, case, |arguments| {
@@ -95,6 +98,9 @@ impl PreparedInstance {
 
     /// Launches the unchecked form of a case on `device`, for external tools that observe the
     /// launch.
+    ///
+    /// # Errors
+    /// If the case violates the kernel's contract, or the device fails.
     ///
     /// # Safety
     /// On a GPU nothing that the kernel does is checked. The kernel must be correct for the case.
@@ -111,6 +117,9 @@ impl PreparedInstance {
     /// Returns whether the PTX interpreter reports an error for a case, or has another result than
     /// `run`. Arguments that may depend on the schedule, as in [`Oracle::differ`], are not
     /// compared. `None` means that the instance has no PTX.
+    ///
+    /// # Errors
+    /// If the case violates the kernel's contract, or memory is insufficient.
     pub fn ptx_differs(
         &self,
         case: &Case,
@@ -129,6 +138,9 @@ impl PreparedInstance {
 
     /// Returns the report of the PTX interpreter for a case; `None` if there are no errors, or if
     /// the instance has no PTX.
+    ///
+    /// # Errors
+    /// If the case violates the kernel's contract, or memory is insufficient.
     pub fn ptx_report(&self, case: &Case, options: ptx::Options) -> Result<Option<Report>> {
         match self.run_ptx(case, options) {
             Ok(_) => Ok(None),

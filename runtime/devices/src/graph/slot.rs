@@ -103,11 +103,18 @@ macro_rules! slot {
             }
 
             /// Returns a view, like [`DeviceBuffer::view`](crate::DeviceBuffer::view).
+            ///
+            /// # Errors
+            /// Returns the errors of [`DeviceBuffer::view`](crate::DeviceBuffer::view).
             pub fn view<'a, const R: usize>(self, extents: [usize; R]) -> Result<BufferView<'a, T, R>> {
                 Ok(BufferView::new(self.id.origin(), ViewLayout::row_major::<T>(self.len, extents)?))
             }
 
             /// Returns a view, like
+            /// [`DeviceBuffer::view_strided`](crate::DeviceBuffer::view_strided).
+            ///
+            /// # Errors
+            /// Returns the errors of
             /// [`DeviceBuffer::view_strided`](crate::DeviceBuffer::view_strided).
             pub fn view_strided<'a, const R: usize>(
                 self,
@@ -118,6 +125,9 @@ macro_rules! slot {
             }
 
             /// Returns a view, like [`DeviceBuffer::strided`](crate::DeviceBuffer::strided).
+            ///
+            /// # Errors
+            /// Returns the errors of [`DeviceBuffer::strided`](crate::DeviceBuffer::strided).
             pub fn strided<'a, const R: usize>(
                 self,
                 start: usize,
@@ -131,6 +141,9 @@ macro_rules! slot {
             }
 
             /// Returns a view, like [`DeviceBuffer::range`](crate::DeviceBuffer::range).
+            ///
+            /// # Errors
+            /// Returns the errors of [`DeviceBuffer::range`](crate::DeviceBuffer::range).
             pub fn range<'a>(self, range: Range<usize>) -> Result<BufferView<'a, T, 1>> {
                 Ok(BufferView::new(self.id.origin(), ViewLayout::range::<T>(self.len, range)?))
             }
@@ -154,11 +167,18 @@ impl<T: Element> SlotMut<T> {
     }
 
     /// Returns a view, like [`DeviceBuffer::view_mut`](crate::DeviceBuffer::view_mut).
+    ///
+    /// # Errors
+    /// Returns the errors of [`DeviceBuffer::view_mut`](crate::DeviceBuffer::view_mut).
     pub fn view_mut<'a, const R: usize>(self, extents: [usize; R]) -> Result<BufferViewMut<'a, T, R>> {
         Ok(BufferViewMut::new(self.id.origin(), ViewLayout::row_major::<T>(self.len, extents)?))
     }
 
     /// Returns a view, like
+    /// [`DeviceBuffer::view_strided_mut`](crate::DeviceBuffer::view_strided_mut).
+    ///
+    /// # Errors
+    /// Returns the errors of
     /// [`DeviceBuffer::view_strided_mut`](crate::DeviceBuffer::view_strided_mut).
     pub fn view_strided_mut<'a, const R: usize>(
         self,
@@ -170,6 +190,9 @@ impl<T: Element> SlotMut<T> {
     }
 
     /// Returns a view, like [`DeviceBuffer::strided_mut`](crate::DeviceBuffer::strided_mut).
+    ///
+    /// # Errors
+    /// Returns the errors of [`DeviceBuffer::strided_mut`](crate::DeviceBuffer::strided_mut).
     pub fn strided_mut<'a, const R: usize>(
         self,
         start: usize,
@@ -181,6 +204,9 @@ impl<T: Element> SlotMut<T> {
     }
 
     /// Returns a view, like [`DeviceBuffer::range_mut`](crate::DeviceBuffer::range_mut).
+    ///
+    /// # Errors
+    /// Returns the errors of [`DeviceBuffer::range_mut`](crate::DeviceBuffer::range_mut).
     pub fn range_mut<'a>(self, range: Range<usize>) -> Result<BufferViewMut<'a, T, 1>> {
         Ok(BufferViewMut::new(self.id.origin(), ViewLayout::range::<T>(self.len, range)?))
     }

@@ -133,6 +133,9 @@ impl Stream {
     /// Makes later work wait for all work that other code has submitted to `handle`, a `CUstream`.
     /// On the CPU this function has no effect.
     ///
+    /// # Errors
+    /// If the device is lost.
+    ///
     /// # Safety
     /// `handle` is a live stream of the device's primary context, or one of the driver's default
     /// streams: null, 1 or 2.
@@ -142,6 +145,10 @@ impl Stream {
     }
 
     /// Makes later work of `handle`, a `CUstream` of other code, wait for all work submitted here.
+    /// On the CPU this function has no effect.
+    ///
+    /// # Errors
+    /// If the device is lost.
     ///
     /// # Safety
     /// `handle` is as [`wait_for_handle`](Stream::wait_for_handle) requires.

@@ -32,6 +32,9 @@ impl ProfiledOperations {
 impl Stream {
     /// Starts recording the duration of each operation. On a GPU, a profile costs two events per
     /// operation; streams without a profile have no cost. A replay of a graph is one operation.
+    ///
+    /// # Errors
+    /// If the device is lost.
     pub fn start_profile(&self) -> Result<()> {
         match &self.queue {
             OperationQueue::Cpu => {
@@ -44,6 +47,10 @@ impl Stream {
 
     /// Waits for the operations since the start of the profile and returns their durations. Without
     /// a start, the profile is empty.
+    ///
+    /// # Errors
+    /// If the device is lost. Violations of checked launches are errors of the next
+    /// [`wait`](Stream::wait).
     ///
     /// ```
     /// # fn main() -> runtime::Result<()> {

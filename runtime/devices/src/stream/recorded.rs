@@ -115,6 +115,9 @@ impl Stream {
     ///
     /// If another thread submits to the stream meanwhile, the launches are `None`, or include those
     /// of the other thread.
+    ///
+    /// # Errors
+    /// The result is that of `work`. If it is an error, the launches are `None`.
     pub fn record_launches(&self, work: impl FnOnce(&Stream) -> Result<()>) -> (Result<()>, Option<RecordedLaunches>) {
         let OperationQueue::Cuda(cuda, stream) = &self.queue else { return (work(self), None) };
         let recorder = || self.recorder.0.lock();

@@ -205,6 +205,10 @@ pub fn decode_inline(code: &ptx::InlineBlock) -> std::result::Result<Inline, Ref
 
 impl Program {
     /// Decodes the entry with the given name.
+    ///
+    /// # Errors
+    /// If the module does not define the entry, or the interpreter does not support an instruction
+    /// that the entry can reach.
     pub fn decode(module: &Module, entry: &str) -> std::result::Result<Program, Unsupported> {
         decode(module, entry, None)
     }

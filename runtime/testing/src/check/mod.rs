@@ -231,8 +231,11 @@ impl Checker {
         [Executor::Lowered, Executor::Optimized, Executor::Checked].into_iter().chain(ptx).chain(gpu).collect()
     }
 
-    /// Runs one case on all executors and returns the first failure. If the kernel leaves the block
-    /// size to the launch and the case sets none, the case runs with several block sizes.
+    /// Runs one case on all executors. If the kernel leaves the block size to the launch and the
+    /// case sets none, the case runs with several block sizes.
+    ///
+    /// # Errors
+    /// Returns the first failure: a violation, a result that differs, or a launch that is rejected.
     pub fn case(
         &self,
         prepared: &PreparedInstance,

@@ -82,6 +82,9 @@ impl PreparedInstance {
     }
 
     /// Prepares two given forms of the instance: the lowered form, and a form after some passes.
+    ///
+    /// # Errors
+    /// If the artifact has no such instance, or an interpreter rejects a form.
     pub fn from_ir(
         artifact: &'static Artifact,
         instance: &Instance,
