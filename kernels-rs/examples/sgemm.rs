@@ -22,7 +22,7 @@ use std::error::Error;
 #[device]
 pub mod epilogue {
     use kernel_dsl::prelude::*;
-    /// The operation on a finished piece.
+    /// The operation on four finished elements of a row of C.
     pub trait Epilogue: Copy {
         /// Returns the elements to store, from the sums.
         fn apply(&self, x: [f32; 4], row: usize, col: usize) -> [f32; 4];

@@ -252,7 +252,7 @@ struct Monomorphizer<'p> {
     opened: Vec<Type>,
     /// The depth of nested lookups of associated types.
     projected: usize,
-    /// The types that comparisons reach, and whether for an order.
+    /// The types that comparisons reach, each with whether the comparison needs an order (`<`).
     compared: HashSet<(TypeId, bool)>,
     /// The `eq` of each compared type that an impl compares.
     equality: HashMap<TypeId, FunctionId>,

@@ -99,8 +99,8 @@ impl Tools {
         Some(Tools { ptxas, nvdisasm })
     }
 
-    /// Returns the slots of each pair of a kernel and its frame in addition to those of the frame:
-    /// on the main path, and in all.
+    /// Returns by how many slots each kernel exceeds its frame, the kernel without the function: on
+    /// the main path, and in all.
     pub(super) fn beyond(&self, pairs: &[[&str; 2]]) -> Vec<(u32, u32)> {
         let modules: BTreeSet<&str> = pairs.iter().flatten().copied().collect();
         let code = self.nvdisasm.disassemble_all(&self.ptxas, modules.iter().copied(), Target::SM_61);
