@@ -16,12 +16,13 @@ pub struct Tokens<'a> {
     /// [`Rotary::frequencies`](crate::rotary::Rotary::frequencies).
     pub frequencies: BufferView<'a, f32, 1>,
     /// `[tokens]`: the cache row of each token's key and value. No two tokens may have the same
-    /// row. Row r of sequence s is s·room + r. A token whose number is beyond the last row is not
-    /// stored.
+    /// row. Row r of sequence s is s·capacity + r. A token whose number is beyond the last row is
+    /// not stored.
     pub slots: BufferView<'a, u32, 1>,
 }
 
-/// Keys and values of sequences, each `[sequence, group, room, head]`.
+/// Keys and values of sequences, each `[sequence, group, capacity, head]`. A group is the query
+/// heads that share a key head. A sequence has up to `capacity` tokens.
 #[derive(Debug)]
 pub struct Cache<'a, K: Element> {
     /// Keys after the rotary embedding.
@@ -48,7 +49,7 @@ impl<K: Element> Cache<'_, K> {
         Ok([part(&mut self.keys, sequence, length)?, part(&mut self.values, sequence, length)?])
     }
 
-    /// Returns read-only views of all keys and values.
+    /// Returns read-only views of all keys and values, with the extents of the cache.
     pub fn views(&mut self) -> [BufferView<'_, K, 4>; 2] {
         [self.keys.reborrow().shared(), self.values.reborrow().shared()]
     }

@@ -26,19 +26,22 @@ pub struct Quantized<'a> {
 }
 
 impl<'a> Quantized<'a> {
-    /// Takes the integers without scales and zero points.
+    /// Takes the integers, a batch of matrices, [batch, rows, columns], without scales and zero
+    /// points.
     #[must_use]
     pub fn new(values: BufferView<'a, i8, 3>) -> Quantized<'a> {
         Quantized { values, scale: None, zero: None }
     }
 
-    /// Sets the scales.
+    /// Sets the scales: one for all, one for each row of op(A) or column of op(B), or these for
+    /// each matrix of the batch, in order.
     #[must_use]
     pub fn scale(self, scale: BufferView<'a, f32, 1>) -> Quantized<'a> {
         Quantized { scale: Some(scale), ..self }
     }
 
-    /// Sets the zero points.
+    /// Sets the zero points: one for all, one for each row of op(A) or column of op(B), or these
+    /// for each matrix of the batch, in order.
     #[must_use]
     pub fn zero(self, zero: BufferView<'a, i32, 1>) -> Quantized<'a> {
         Quantized { zero: Some(zero), ..self }

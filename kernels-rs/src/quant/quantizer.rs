@@ -44,9 +44,9 @@ pub struct Affine {
 }
 
 impl Affine {
-    /// Computes one scale and zero point from the extremes of the matrix. If `symmetric`, the zero
-    /// point is 0 and the scale is the largest magnitude / 127. Otherwise the scale is the range,
-    /// 0 included, / 255.
+    /// Computes one scale and zero point from the extremes of x, [rows, columns]. If `symmetric`,
+    /// the zero point is 0 and the scale is the largest magnitude / 127. Otherwise the scale is the
+    /// range, 0 included, / 255.
     ///
     /// # Errors
     /// Fails if memory is insufficient, or if `x` belongs to another device.
@@ -70,7 +70,7 @@ impl Affine {
         Affine::of_parts(on, x, symmetric, true)
     }
 
-    /// Queues q ← x / scale, rounded to even, + zero, saturated.
+    /// Queues q ← x / scale, rounded to even, + zero, saturated. q and x are [rows, columns].
     ///
     /// # Errors
     /// Returns an error if extents differ, or a buffer belongs to another device.
@@ -95,7 +95,7 @@ impl Affine {
         }
     }
 
-    /// Queues x ← scale · (q − zero).
+    /// Queues x ← scale · (q − zero). x and q are [rows, columns].
     ///
     /// # Errors
     /// Returns the errors of [`quantize`](Affine::quantize).

@@ -347,7 +347,7 @@ pub struct Activations {
 }
 
 impl Activations {
-    /// Queues the quantization of `x`, as [`Weights::product`] does it.
+    /// Queues the quantization of `x`, [rows, K], as [`Weights::product`] does it.
     ///
     /// # Errors
     /// Returns an error if memory is insufficient, or `x` belongs to another device.
