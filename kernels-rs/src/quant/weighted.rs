@@ -62,7 +62,7 @@ impl Weights {
     ) -> Result<(), Error> {
         let ([rows, _], [of_y, cols]) = (x.extents(), self.extents());
         x.expected("x", [rows, cols], "a number for each column of the weights")?;
-        y.expected("y", [rows, of_y], "a row for each of x, with a number for each row of the weights")?;
+        y.expected("y", [rows, of_y], "a row for each row of x, with a number for each row of the weights")?;
         if rows > 1 {
             let x = Activations::quantize(on, x)?;
             // SAFETY: the caller guarantees that the epilogue stays within its views.

@@ -303,7 +303,7 @@ impl Weights {
         on: &impl Queue,
         to: &mut BufferViewMut<'_, T, 2>,
     ) -> Result<(), Error> {
-        to.expected("to", self.extents(), "a number for each of the weights")?;
+        to.expected("to", self.extents(), "a number for each weight")?;
         if self.format == Format::Int8 {
             let why = "the weights are bytes with a scale for each row; `Affine::dequantize` dequantizes those";
             return Err(to.refused_operand(why.into()));

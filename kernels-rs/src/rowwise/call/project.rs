@@ -74,7 +74,7 @@ impl<N: Float + GenericArgument> Norm<'_, N> {
     ) -> Result<(), Error> {
         let [rows_of_x, columns] = x.extents();
         w.expected("w", [w.extents()[0], columns], "a number for each column of x")?;
-        y.expected("y", [rows_of_x, w.extents()[0]], "a row for each of x, a column for each row of W")?;
+        y.expected("y", [rows_of_x, w.extents()[0]], "a row for each row of x, a column for each row of W")?;
         if rows_of_x <= MAX_GEMV_ROWS {
             // Without pairs the function is never called.
             return self.fused::<X, W, O, E, crate::activation::swiglu, false>(on, x, w, y, epilogue);
@@ -117,7 +117,7 @@ impl<N: Float + GenericArgument> Norm<'_, N> {
     ) -> Result<(), Error> {
         let ([rows, columns], [both, _]) = (x.extents(), w.extents());
         w.expected("w", [both / 2 * 2, columns], "a number for each column of x, in an even number of rows")?;
-        y.expected("y", [rows, both / 2], "a row for each of x, a column for each two rows of W")?;
+        y.expected("y", [rows, both / 2], "a row for each row of x, a column for each two rows of W")?;
         if rows <= MAX_GEMV_ROWS {
             return self.fused::<X, W, O, Identity, F, true>(on, x, w, y, Identity);
         }

@@ -299,7 +299,7 @@ pub fn bench(file: &Path, bench: &BenchWorkload, options: &RunOptions, wants_jso
             let (graph, sum) = (times.graph, times.alone());
             let _ = writeln!(
                 out,
-                "\n{what} at depth {depth}: {:.1} µs; its graph alone {:.1} µs, {:.3} of its kernels alone, {:.1} µs\n",
+                "\n{what} at depth {depth}: {:.1} µs; the graph alone {:.1} µs, {:.3} times its kernels one by one, {:.1} µs\n",
                 took * 1e6,
                 graph * 1e6,
                 graph / sum,
