@@ -1,14 +1,16 @@
 //! Loop directives: functions around the iterator of a `for` that select how the loop is compiled.
 //!
 //! A `for` of a kernel runs over `start..end` or `start..=end` of any integer type, optionally with
-//! `.step_by(n)` (32- and 64-bit integers) and `.rev()`, in either order. The end of an inclusive
-//! range of 32 or 64 bits must be below the type's largest value: the oracle reports an overflow at
-//! the end. A `for` also runs over
+//! `.step_by(n)` (32- and 64-bit integers) and `.rev()`, in either order. A `for` also runs over
 //! [`block::share`](crate::block::share), [`block::stride`](crate::block::stride),
 //! [`grid::stride`](crate::grid::stride), and the elements of a register array, which is always
-//! unrolled. Without a directive the compiler chooses the unroll factor. The index plus the step
-//! must not exceed the type: `(250u8..255).step_by(10)` is rejected, and the oracle reports such
-//! loops over wider types.
+//! unrolled. Without a directive the compiler chooses the unroll factor.
+//!
+//! The end of an inclusive range of 32 or 64 bits must be below the type's largest value. The
+//! compiler rejects the largest value as a constant end. If a run-time end has that value, the loop
+//! runs zero times, and the oracle reports an overflow: an error for `usize`, otherwise a warning.
+//! The index plus the step must not exceed the type: `(250u8..255).step_by(10)` is rejected, and
+//! the oracle reports such loops over wider types.
 //!
 //! `.enumerate()` comes last, after `unroll_by::<F>(…)`. The loop then counts, and computes each
 //! index by a multiplication and an addition. Counts are `usize`: only the first 2³² − 1 indices of
