@@ -202,6 +202,9 @@ pub fn count(p: bool) -> usize {
 /// Returns, in every thread, the `x` of the thread whose [`thread::index`](crate::thread::index) is
 /// `from`. All threads must pass the same `from`, which is less than [`threads`]. In PTX: a store,
 /// a barrier and a load of each part of the value; in a block of one warp a shuffle.
+///
+/// # Panics
+/// On the host, if the block has no such thread.
 #[must_use]
 #[track_caller]
 pub fn broadcast<T: DeviceCopy>(x: T, from: usize) -> T {

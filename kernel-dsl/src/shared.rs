@@ -99,6 +99,9 @@ impl<T: DeviceCopy, const R: usize> Shared<T, R> {
     /// The new array must fit into `other`; otherwise the kernel does not compile. If `other` is
     /// one of several planes, as made by [`at`](Self::at), the planes must lie a multiple of 16
     /// bytes apart.
+    ///
+    /// # Panics
+    /// On the host, if the new array does not fit.
     #[track_caller]
     pub fn over<U: Element, const Q: usize>(other: Shared<U, Q>, shape: [usize; R]) -> Self
     where
@@ -112,6 +115,10 @@ impl<T: DeviceCopy, const R: usize> Shared<T, R> {
 
     /// Returns the same bytes as elements of type `U`. The bytes of a row must be a multiple of the
     /// size of `U`. In PTX: no code.
+    ///
+    /// # Panics
+    /// On the host, if the bytes of a row are not such a multiple. In a kernel that is a compile
+    /// error.
     #[track_caller]
     pub fn cast<U: Element>(self) -> Shared<U, R>
     where
@@ -130,7 +137,10 @@ impl<T: DeviceCopy, const R: usize> Shared<T, R> {
         Shared { first: Some(first), layout }
     }
 
-    /// Returns the extent of dimension `d`, a constant.
+    /// Returns the extent of dimension `d`, a constant below `R`.
+    ///
+    /// # Panics
+    /// On the host, if `d` is not below `R`. In a kernel that is a compile error.
     #[must_use]
     #[track_caller]
     pub fn dim(self, d: usize) -> usize {

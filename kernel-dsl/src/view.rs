@@ -101,6 +101,9 @@ macro_rules! view {
         impl<T: Element, const R: usize> $View<T, R> {
             /// Returns the extent of dimension `d`, a constant below `R`. In PTX: a parameter of
             /// the entry, or a subtraction from one after [`offset`](Self::offset).
+            ///
+            /// # Panics
+            /// On the host, if `d` is not below `R`. In a kernel that is a compile error.
             #[must_use]
             #[track_caller]
             pub fn dim(self, d: usize) -> usize {
@@ -110,6 +113,9 @@ macro_rules! view {
 
             /// Returns the distance in elements between neighboring indices of dimension `d`, a
             /// constant below `R`.
+            ///
+            /// # Panics
+            /// On the host, if `d` is not below `R`. In a kernel that is a compile error.
             #[must_use]
             #[track_caller]
             pub fn stride(self, d: usize) -> usize {

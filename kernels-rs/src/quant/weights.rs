@@ -287,7 +287,7 @@ impl Weights {
         self.format
     }
 
-    /// Returns N and K.
+    /// Returns N and K, the numbers of rows and columns.
     #[must_use]
     pub fn extents(&self) -> [usize; 2] {
         [self.rows, self.cols]

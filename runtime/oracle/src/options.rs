@@ -225,7 +225,10 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// Returns the outcome, or its report if that contains an error.
+    /// Returns the outcome.
+    ///
+    /// # Errors
+    /// Returns the report if it contains an error.
     pub fn result(self) -> Result<Outcome, Box<Report>> {
         match self.report.verdict() {
             Verdict::Pass => Ok(self),

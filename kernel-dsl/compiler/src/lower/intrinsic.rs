@@ -190,7 +190,7 @@ impl<'h> Lowerer<'h> {
         Some(match (intrinsic, values) {
             (Intrinsic::CopyAsync, [to, from]) => self.copy_async(e, to, from, None),
             (Intrinsic::CopyAsyncMap, [to, from, map]) => match self.ty(arguments[1].ty) {
-                hir::Type::ViewValue { element, .. } => self.copy_async(e, to, from, Some((map, *element))),
+                hir::Type::View { element, .. } => self.copy_async(e, to, from, Some((map, *element))),
                 _ => Val::Unit,
             },
             (Intrinsic::CpAsync, [to, from]) => {
@@ -384,7 +384,7 @@ impl<'h> Lowerer<'h> {
 
     pub(super) fn hir_rank(&self, e: &Expr) -> u32 {
         match self.ty(e.ty) {
-            hir::Type::Shared { rank, .. } | hir::Type::ViewValue { rank, .. } => *rank,
+            hir::Type::Shared { rank, .. } | hir::Type::View { rank, .. } => *rank,
             _ => 1,
         }
     }

@@ -183,7 +183,7 @@ impl<'h> Lowerer<'h> {
                 }
                 return Val::Array(array);
             }
-            hir::Type::Slice { element, .. } | hir::Type::ViewValue { element, .. } => {
+            hir::Type::Slice { element, .. } | hir::Type::View { element, .. } => {
                 self.element_mem_layout(element, span)
             }
             _ => MemLayout::Scalar(Scalar::U8),
@@ -205,7 +205,7 @@ impl<'h> Lowerer<'h> {
                 hint: CacheHint::None,
                 aligned: 1,
             }),
-            hir::Type::ViewValue { rank, mutable, strided, .. } => Val::View(ViewValue {
+            hir::Type::View { rank, mutable, strided, .. } => Val::View(ViewValue {
                 base: part(String::new(), Role::Address { element, mutable }),
                 extents: (0..rank).map(|d| known(part(format!("_dim{d}"), Role::Extent(d)))).collect(),
                 strides: (0..rank)

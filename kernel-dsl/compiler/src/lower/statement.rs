@@ -342,7 +342,7 @@ impl<'h> Lowerer<'h> {
             },
             hir::Type::Tuple(types) => Val::Tuple(types.iter().map(|t| self.rebuild(*t, parts)).collect()),
             hir::Type::Slice { element, mutable } => self.rebuild_view(*element, 1, *mutable, false, parts),
-            hir::Type::ViewValue { element, rank, mutable, strided } => {
+            hir::Type::View { element, rank, mutable, strided } => {
                 self.rebuild_view(*element, *rank, *mutable, *strided, parts)
             }
             _ => Val::Unit,

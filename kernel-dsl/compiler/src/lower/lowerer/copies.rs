@@ -10,7 +10,7 @@ use std::collections::HashMap;
 
 /// A copy in flight, if it was issued.
 #[derive(Clone, PartialEq, Debug)]
-pub struct InFlightCopy {
+pub struct PendingCopy {
     pub kind: CopyKind,
     /// Whether the copy was issued.
     pub issued: MaybeConst,
@@ -20,7 +20,7 @@ pub struct InFlightCopy {
     pub data: Values,
 }
 
-impl InFlightCopy {
+impl PendingCopy {
     pub fn array(&self) -> SharedId {
         self.kind.array
     }
@@ -54,11 +54,11 @@ impl CopyKind {
         std::iter::once(Scalar::Bool).chain(prefix).chain(self.types.iter().copied()).map(Type::Scalar)
     }
 
-    pub fn copy(self, values: &mut dyn Iterator<Item = ir::Value>) -> Option<InFlightCopy> {
+    pub fn copy(self, values: &mut dyn Iterator<Item = ir::Value>) -> Option<PendingCopy> {
         let issued = MaybeConst::unknown(values.next()?);
         let prefix = values.take(self.prefix).collect();
         let data = values.take(self.types.len()).collect();
-        Some(InFlightCopy { kind: self, issued, prefix, data })
+        Some(PendingCopy { kind: self, issued, prefix, data })
     }
 }
 
@@ -73,7 +73,7 @@ pub struct CopySlot {
 
 /// A function, or a closure without captures, which can run later.
 #[derive(Clone, Debug)]
-pub enum Conversion<'h> {
+pub enum DeferredConversion<'h> {
     Function(hir::FunctionId),
     Closure { function: &'h hir::Function, parameters: &'h [Pattern], types: &'h [TypeId], body: &'h Expr },
 }
@@ -82,7 +82,7 @@ pub enum Conversion<'h> {
 #[derive(Clone, Default)]
 pub struct CopyTokens<'h> {
     /// The conversions of elements at the wait.
-    pub conversions: Vec<Conversion<'h>>,
+    pub conversions: Vec<DeferredConversion<'h>>,
     /// The number of variables so far.
     pub variables: u32,
     /// By variable, the kinds of copies that are assigned after the first value.
@@ -93,15 +93,15 @@ pub struct CopyTokens<'h> {
 
 impl<'h> CopyTokens<'h> {
     /// Returns the conversion with this number.
-    pub fn conversion(&self, number: u32) -> Conversion<'h> {
+    pub fn conversion(&self, number: u32) -> DeferredConversion<'h> {
         self.conversions[number as usize].clone()
     }
 
     /// Returns the number of a conversion; equal conversions share one.
-    pub fn add_conversion(&mut self, conversion: Conversion<'h>) -> u32 {
-        let same = |c: &Conversion| match (c, &conversion) {
-            (Conversion::Function(a), Conversion::Function(b)) => a == b,
-            (Conversion::Closure { body: a, .. }, Conversion::Closure { body: b, .. }) => std::ptr::eq(*a, *b),
+    pub fn add_conversion(&mut self, conversion: DeferredConversion<'h>) -> u32 {
+        let same = |c: &DeferredConversion| match (c, &conversion) {
+            (DeferredConversion::Function(a), DeferredConversion::Function(b)) => a == b,
+            (DeferredConversion::Closure { body: a, .. }, DeferredConversion::Closure { body: b, .. }) => std::ptr::eq(*a, *b),
             _ => false,
         };
         let known = self.conversions.iter().position(same);

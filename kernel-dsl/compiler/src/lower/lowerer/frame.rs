@@ -8,12 +8,12 @@ use std::collections::HashMap;
 
 /// A function being lowered.
 #[derive(Clone)]
-pub struct Frame<'h> {
+pub struct FunctionFrame<'h> {
     /// Identifies the call.
     pub id: u32,
     pub function: &'h hir::Function,
     /// The bindings of the function's locals so far.
-    pub bindings: Vec<Binding>,
+    pub bindings: Vec<LocalBinding>,
     /// The `const`s of the body so far.
     pub constants: HashMap<hir::LocalId, BodyConstant<'h>>,
     /// Index into the kernel's sources.
@@ -48,7 +48,7 @@ pub struct Exit {
 
 /// The binding of a function's local.
 #[derive(Clone, Debug)]
-pub enum Binding {
+pub enum LocalBinding {
     /// Not bound yet.
     Unset,
     /// A value that never changes.

@@ -23,7 +23,7 @@ use crate::ir::{self, Label, Op, SourceLocation, Type};
 use crate::source::Span;
 use copies::CopyTokens;
 use divisibility::Divisibility;
-use frame::Frame;
+use frame::FunctionFrame;
 use inliner::Inliner;
 use maybe_const::MaybeConst;
 use mem_layout::MemLayout;
@@ -64,11 +64,11 @@ pub struct Lowerer<'h> {
 }
 
 impl<'h> Lowerer<'h> {
-    pub fn frame(&self) -> &Frame<'h> {
+    pub fn frame(&self) -> &FunctionFrame<'h> {
         self.inliner.frame()
     }
 
-    pub fn frame_mut(&mut self) -> &mut Frame<'h> {
+    pub fn frame_mut(&mut self) -> &mut FunctionFrame<'h> {
         self.inliner.frame_mut()
     }
 

@@ -16,7 +16,7 @@ pub enum Val {
     Tuple(Vec<Val>),
     /// An array in registers that nothing else writes.
     Array(Storage),
-    ViewValue(ViewValue),
+    View(ViewValue),
     Shared(SharedHandle),
     Reference(LoweredPlace),
     /// Whether the value exists, and the value. For `None` the value is unused and arbitrary.
