@@ -14,7 +14,7 @@ pub struct Global {
     /// The initial contents.
     pub bytes: Vec<u8>,
     /// The addresses in the contents, until all variables have addresses.
-    links: Vec<Relocation>,
+    relocations: Vec<Relocation>,
 }
 
 /// An address in the contents of a variable.
@@ -41,7 +41,7 @@ impl Global {
             name: variable.name.clone(),
             constant: variable.space == Space::Const,
             bytes: vec![0; size],
-            links: Vec::new(),
+            relocations: Vec::new(),
         };
         if let Some(initializer) = &variable.initializer {
             let element = (variable.ty.bits() / 8) as usize;
@@ -70,7 +70,7 @@ impl Global {
             }
             Initializer::Address { symbol, offset, byte, .. } => {
                 let bytes = if byte.is_some() { 1 } else { element };
-                self.links.push(Relocation { at, bytes, symbol: *symbol, offset: *offset, byte: *byte });
+                self.relocations.push(Relocation { at, bytes, symbol: *symbol, offset: *offset, byte: *byte });
                 return Ok(());
             }
             // A texture has no contents here: the launch defines its properties.
@@ -92,8 +92,8 @@ impl Global {
     /// Writes the addresses into the variable's contents, once every variable has an address.
     /// `places` returns the address of the variable with an index in the module.
     pub(super) fn link(&mut self, places: impl Fn(usize) -> Option<u64>) {
-        for link in std::mem::take(&mut self.links) {
-            let start = match link.symbol {
+        for relocation in std::mem::take(&mut self.relocations) {
+            let start = match relocation.symbol {
                 Symbol::Function(index) => function_address(index as usize),
                 Symbol::Global(variable) => match places(variable as usize) {
                     Some(address) => address,
@@ -101,10 +101,10 @@ impl Global {
                 },
                 Symbol::Parameter(_) | Symbol::Return(_) | Symbol::Variable(_) => continue,
             };
-            let address = start.wrapping_add(link.offset as u64);
-            let value = address >> (8 * u32::from(link.byte.unwrap_or(0)));
-            if let Some(to) = self.bytes.get_mut(link.at..link.at + link.bytes) {
-                to.copy_from_slice(&value.to_le_bytes()[..link.bytes]);
+            let address = start.wrapping_add(relocation.offset as u64);
+            let value = address >> (8 * u32::from(relocation.byte.unwrap_or(0)));
+            if let Some(to) = self.bytes.get_mut(relocation.at..relocation.at + relocation.bytes) {
+                to.copy_from_slice(&value.to_le_bytes()[..relocation.bytes]);
             }
         }
     }

@@ -73,13 +73,13 @@ impl FillArea {
     }
 }
 
-fn fill_now(driver: &Driver, numbers: FillArea) -> Result {
-    driver.fill_now(numbers.fill(&driver.current()?))
+fn fill_now(driver: &Driver, area: FillArea) -> Result {
+    driver.fill_now(area.fill(&driver.current()?))
 }
 
-fn fill_later(driver: &Driver, stream: sys::CUstream, numbers: FillArea) -> Result {
+fn fill_later(driver: &Driver, stream: sys::CUstream, area: FillArea) -> Result {
     let queue = driver.queue(handle(stream))?;
-    driver.fill(numbers.fill(queue.context()), &queue)
+    driver.fill(area.fill(queue.context()), &queue)
 }
 
 // SAFETY of all functions below: the host memory of a copy stays valid until the copy is complete,
