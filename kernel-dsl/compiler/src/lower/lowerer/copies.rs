@@ -10,7 +10,7 @@ use std::collections::HashMap;
 
 /// A copy in flight, if it was issued.
 #[derive(Clone, PartialEq, Debug)]
-pub struct PendingCopy {
+pub(in crate::lower) struct PendingCopy {
     pub kind: CopyKind,
     /// Whether the copy was issued.
     pub issued: MaybeConst,
@@ -32,7 +32,7 @@ impl PendingCopy {
 
 /// The static properties of a copy.
 #[derive(Clone, PartialEq, Debug)]
-pub struct CopyKind {
+pub(in crate::lower) struct CopyKind {
     pub array: SharedId,
     pub mem_layout: MemLayout,
     /// The layout of an element in flight: that of the array, or that of the view before a
@@ -64,7 +64,7 @@ impl CopyKind {
 
 /// The registers for a copy of one kind.
 #[derive(Clone, PartialEq, Debug)]
-pub struct CopySlot {
+pub(in crate::lower) struct CopySlot {
     pub kind: CopyKind,
     pub issued: ir::LocalId,
     pub prefix: Vec<ir::LocalId>,
@@ -73,14 +73,14 @@ pub struct CopySlot {
 
 /// A function, or a closure without captures, which can run later.
 #[derive(Clone, Debug)]
-pub enum DeferredConversion<'h> {
+pub(in crate::lower) enum DeferredConversion<'h> {
     Function(hir::FunctionId),
     Closure { function: &'h hir::Function, parameters: &'h [Pattern], types: &'h [TypeId], body: &'h Expr },
 }
 
 /// The variables for copy tokens of a kernel so far.
 #[derive(Clone, Default)]
-pub struct CopyTokens<'h> {
+pub(in crate::lower) struct CopyTokens<'h> {
     /// The conversions of elements at the wait.
     pub conversions: Vec<DeferredConversion<'h>>,
     /// The number of variables so far.

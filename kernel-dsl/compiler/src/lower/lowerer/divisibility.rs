@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 /// Known divisors of the `usize` values of a kernel.
 #[derive(Clone)]
-pub struct Divisibility {
+pub(in crate::lower) struct Divisibility {
     /// The guarantees of the kernel's conditions about its parameters.
     pub promises: Vec<Promise>,
     /// The known divisors of values.

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 /// A function being lowered.
 #[derive(Clone)]
-pub struct FunctionFrame<'h> {
+pub(in crate::lower) struct FunctionFrame<'h> {
     /// Identifies the call.
     pub id: u32,
     pub function: &'h hir::Function,
@@ -26,7 +26,7 @@ pub struct FunctionFrame<'h> {
 }
 
 #[derive(Clone)]
-pub struct LoopFrame {
+pub(in crate::lower) struct LoopFrame {
     pub id: hir::LabelId,
     /// The label that `continue` jumps to.
     pub label: Label,
@@ -39,7 +39,7 @@ pub struct LoopFrame {
 }
 
 #[derive(Clone)]
-pub struct Exit {
+pub(in crate::lower) struct Exit {
     pub label: Label,
     pub result: Storage,
     pub returns: TypeId,
@@ -48,7 +48,7 @@ pub struct Exit {
 
 /// The binding of a function's local.
 #[derive(Clone, Debug)]
-pub enum LocalBinding {
+pub(in crate::lower) enum LocalBinding {
     /// Not bound yet.
     Unset,
     /// A value that never changes.
@@ -59,7 +59,7 @@ pub enum LocalBinding {
 
 /// A `const` of a body.
 #[derive(Clone, Debug)]
-pub struct BodyConstant<'h> {
+pub(in crate::lower) struct BodyConstant<'h> {
     pub value: &'h Expr,
     /// The table of a constant that contains an array. Registers are used only where the whole
     /// value is used.
@@ -68,7 +68,7 @@ pub struct BodyConstant<'h> {
 
 /// A closure or function value.
 #[derive(Clone, Debug)]
-pub enum Callable<'h> {
+pub(in crate::lower) enum Callable<'h> {
     Function(FunctionId),
     Closure {
         /// The call in which the closure was created.

@@ -11,7 +11,7 @@ const MAX_VALUES: usize = 1 << 20;
 
 /// The calls that are being inlined.
 #[derive(Clone, Default)]
-pub struct Inliner<'h> {
+pub(in crate::lower) struct Inliner<'h> {
     /// The kernel and the calls being inlined, innermost last.
     frames: Vec<FunctionFrame<'h>>,
     /// The number of functions entered so far.
@@ -27,7 +27,7 @@ pub struct Inliner<'h> {
 }
 
 /// A frame that a closure has moved to the top, and how to move it back.
-pub struct RaisedFrame {
+pub(in crate::lower) struct RaisedFrame {
     depth: usize,
     caller: Option<Location>,
     loops: Vec<LoopFrame>,

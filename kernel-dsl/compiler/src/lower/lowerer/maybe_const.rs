@@ -6,7 +6,7 @@ use crate::ir::{self, Value};
 /// A scalar value, with its bits if they are known. Known bits determine shapes of shared arrays,
 /// and select branches that depend on generic constants.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct MaybeConst {
+pub(in crate::lower) struct MaybeConst {
     pub value: Value,
     /// The upper word of a `u128`, whose lower word is `value`.
     pub high: Option<Value>,
@@ -31,7 +31,7 @@ impl MaybeConst {
 
 /// Returns the bits of `a op b` for unsigned operands of type `ty`, if they are known and nothing
 /// overflows.
-pub fn known_binary(op: ir::Binary, ty: Scalar, a: MaybeConst, b: MaybeConst) -> Option<u64> {
+pub(in crate::lower) fn known_binary(op: ir::Binary, ty: Scalar, a: MaybeConst, b: MaybeConst) -> Option<u64> {
     use ir::Binary::*;
     if !matches!(ty, Scalar::Usize | Scalar::U32 | Scalar::Bool) {
         return None;
@@ -61,7 +61,12 @@ pub fn known_binary(op: ir::Binary, ty: Scalar, a: MaybeConst, b: MaybeConst) ->
 }
 
 /// Returns the result of a comparison of unsigned operands, if it is known.
-pub fn known_compare(comparison: ir::Comparison, ty: Scalar, a: MaybeConst, b: MaybeConst) -> Option<u64> {
+pub(in crate::lower) fn known_compare(
+    comparison: ir::Comparison,
+    ty: Scalar,
+    a: MaybeConst,
+    b: MaybeConst,
+) -> Option<u64> {
     use ir::Comparison::*;
     if !matches!(ty, Scalar::Usize | Scalar::U32 | Scalar::Bool) {
         return None;

@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 /// The layout of a value in memory.
 #[derive(Clone, PartialEq, Debug)]
-pub enum MemLayout {
+pub(in crate::lower) enum MemLayout {
     Scalar(Scalar),
     /// Each part with its offset in bytes.
     Tuple {
@@ -77,4 +77,4 @@ impl MemLayout {
 }
 
 /// Scalars with their offsets in bytes.
-pub type Leaves = SmallVec<[(u32, Scalar); 4]>;
+pub(in crate::lower) type Leaves = SmallVec<[(u32, Scalar); 4]>;

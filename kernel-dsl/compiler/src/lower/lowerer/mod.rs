@@ -4,16 +4,16 @@
 //! to [`Lowerer`], and names this folder and the types of a few files beside it. All items of the
 //! folder are private to `lower`.
 
-pub mod copies;
-pub mod divisibility;
-pub mod frame;
-pub mod inliner;
-pub mod maybe_const;
-pub mod mem_layout;
-pub mod shared_arrays;
-pub mod sources;
-pub mod tables;
-pub mod value;
+pub(in crate::lower) mod copies;
+pub(in crate::lower) mod divisibility;
+pub(in crate::lower) mod frame;
+pub(in crate::lower) mod inliner;
+pub(in crate::lower) mod maybe_const;
+pub(in crate::lower) mod mem_layout;
+pub(in crate::lower) mod shared_arrays;
+pub(in crate::lower) mod sources;
+pub(in crate::lower) mod tables;
+pub(in crate::lower) mod value;
 
 use crate::Scalar;
 use crate::error::Error;
@@ -35,7 +35,7 @@ use value::{CacheHint, Val};
 
 /// The state of lowering one kernel.
 #[derive(Clone)]
-pub struct Lowerer<'h> {
+pub(in crate::lower) struct Lowerer<'h> {
     pub program: &'h Program,
     pub monomorphic: &'h Monomorphic,
     pub builder: Builder,

@@ -11,7 +11,7 @@ use std::collections::{HashMap, HashSet};
 
 /// The shared arrays of a kernel so far.
 #[derive(Clone, Default)]
-pub struct SharedArrays {
+pub(in crate::lower) struct SharedArrays {
     pub plan: SharedArrayPlan,
     /// The arrays through which the threads of a block exchange values, by the type of their
     /// elements.
@@ -40,7 +40,7 @@ impl SharedArrays {
 
 /// The shared arrays that are rows of another array.
 #[derive(Clone, Default)]
-pub struct SwitchedArrays {
+pub(in crate::lower) struct SwitchedArrays {
     /// The handle types of variables that are assigned, and of the elements of arrays of handles.
     pub types: HashSet<TypeId>,
     /// The arrays that can have more rows, with the braces that they were created in.
@@ -50,7 +50,7 @@ pub struct SwitchedArrays {
 }
 
 /// A shared array before it becomes a row.
-pub struct SwitchedMember {
+pub(in crate::lower) struct SwitchedMember {
     pub name: String,
     pub shape: SmallVec<[u32; 3]>,
     pub pitch: u32,
@@ -81,7 +81,7 @@ impl SwitchedArrays {
 
 /// The facts about a kernel's shared arrays that lowering collects.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
-pub struct SharedArrayPlan {
+pub(in crate::lower) struct SharedArrayPlan {
     /// The arrays whose pitch is to be chosen.
     pub padded: Vec<SharedId>,
     /// The lifetimes.
@@ -129,7 +129,7 @@ impl SharedArrayPlan {
 
 /// An event in the lifetimes of shared arrays, in source order.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum SharedArrayEvent {
+pub(in crate::lower) enum SharedArrayEvent {
     /// An array is created. Arrays without an event live as long as the kernel.
     Declare(SharedId),
     /// An opening brace.
@@ -142,7 +142,7 @@ pub enum SharedArrayEvent {
 
 /// An array that reuses the bytes of another.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Alias {
+pub(in crate::lower) struct Alias {
     pub array: SharedId,
     /// The number of outer dimensions whose extents and strides are those of the other array.
     pub kept: usize,

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 /// Indices of the sources and locations that a kernel lists so far.
 #[derive(Clone, Default)]
-pub struct SourceMap {
+pub(in crate::lower) struct SourceMap {
     /// Index into the kernel's sources, by the hash of a function: the instances of a function
     /// share one source.
     functions: HashMap<u64, u32>,

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 /// The tables of constants of a kernel so far.
 #[derive(Clone, Default)]
-pub struct Tables {
+pub(in crate::lower) struct Tables {
     /// The table of each constant that was used; `None` for a constant without a table.
     pub of_constant: HashMap<hir::FunctionId, Option<(TableId, MemLayout)>>,
     /// The values that hold the address of a table, with that table.

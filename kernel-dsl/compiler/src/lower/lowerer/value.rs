@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 
 /// The value of an expression.
 #[derive(Clone, PartialEq, Debug)]
-pub enum Val {
+pub(in crate::lower) enum Val {
     /// `()`, or no value because control does not reach this point.
     Unit,
     Scalar(MaybeConst),
@@ -29,7 +29,7 @@ pub enum Val {
 
 /// A slice or view.
 #[derive(Clone, PartialEq, Debug)]
-pub struct ViewValue {
+pub(in crate::lower) struct ViewValue {
     pub base: Value,
     pub extents: SmallVec<[MaybeConst; 2]>,
     /// One stride for each dimension; `None` for the last if it is 1.
@@ -44,7 +44,7 @@ pub struct ViewValue {
 /// How the caches should treat loads of a view. A branch keeps the hint if both arms agree, and a
 /// variable has the hint of the first view assigned to it.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub enum CacheHint {
+pub(in crate::lower) enum CacheHint {
     #[default]
     None,
     /// `streaming()`: each element is read once; evict first.
@@ -55,7 +55,7 @@ pub enum CacheHint {
 
 /// An array in shared memory.
 #[derive(Clone, PartialEq, Debug)]
-pub enum SharedHandle {
+pub(in crate::lower) enum SharedHandle {
     /// An array of constant shape with its first indices fixed.
     Fixed { array: SharedId, mem_layout: MemLayout, prefix: SmallVec<[Value; 3]> },
     /// An array whose size the launch evaluates; `base` is an address in shared memory.
@@ -64,7 +64,7 @@ pub enum SharedHandle {
 
 /// The registers of a variable: a tree of tuples, options and views, whose leaves are locals.
 #[derive(Clone, PartialEq, Debug)]
-pub enum Storage {
+pub(in crate::lower) enum Storage {
     Unit,
     /// `dims` is empty for a scalar; the first element is at `offset` in the local.
     Leaf {
@@ -89,7 +89,7 @@ pub enum Storage {
 
 /// A place that can be read and written.
 #[derive(Clone, PartialEq, Debug)]
-pub enum LoweredPlace {
+pub(in crate::lower) enum LoweredPlace {
     Registers(Storage),
     Memory { place: ir::AccessPlace, mem_layout: MemLayout, policy: CachePolicy },
 }
