@@ -22,8 +22,7 @@ pub fn fold(kernel: &mut Kernel) -> Result<(), Errors> {
         tables: TableReads::new(&tables),
     };
     folder.region(&mut kernel.body);
-    kernel.values = folder.simplifier.types;
-    folder.simplifier.constants.place(&mut kernel.body);
+    folder.simplifier.finish(kernel);
     kernel.tables = tables;
     Ok(())
 }

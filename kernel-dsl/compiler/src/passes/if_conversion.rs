@@ -8,7 +8,6 @@
 //! to memory. The report of a failed check, which is a branch itself, gets the condition of the
 //! branch around it.
 
-use super::constants::Constants;
 use super::report_merging::reports_if;
 use super::rewrite::rewrite;
 use super::simplify::Simplifier;
@@ -34,13 +33,10 @@ pub const MAX_LOADED_MOVES: usize = 1;
 
 /// Converts small branches.
 pub fn if_conversion(kernel: &mut Kernel) -> Result<(), Errors> {
-    let constants = Constants::of(kernel);
-    let mut simplifier = Simplifier::new(std::mem::take(&mut kernel.values));
-    simplifier.constants = constants;
+    let simplifier = Simplifier::of(kernel);
     let mut converter = Converter { replacements: (0..simplifier.types.len() as u32).map(Value).collect(), simplifier };
     converter.region(&mut kernel.body);
-    kernel.values = converter.simplifier.types;
-    converter.simplifier.constants.place(&mut kernel.body);
+    converter.simplifier.finish(kernel);
     Ok(())
 }
 

@@ -12,7 +12,6 @@
 //! instructions and no register. The rewrite is exact because `usize` does not wrap where a value
 //! is used.
 
-use super::constants::Constants;
 use super::rewrite::rewrite;
 use super::simplify::Simplifier;
 use crate::error::Errors;
@@ -24,15 +23,12 @@ const USIZE: Type = Type::Scalar(Scalar::Usize);
 
 /// Turns values that loops compute from their indices into carried values.
 pub fn induction_variables(kernel: &mut Kernel) -> Result<(), Errors> {
-    let constants = Constants::of(kernel);
-    let mut simplifier = Simplifier::new(std::mem::take(&mut kernel.values));
-    simplifier.constants = constants;
+    let simplifier = Simplifier::of(kernel);
     let n = simplifier.types.len();
     let mut reducer =
         InductionReducer { simplifier, depth: 0, levels: vec![0; n], distances: vec![None; n], used: vec![false; n] };
     reducer.region(&mut kernel.body);
-    kernel.values = reducer.simplifier.types;
-    reducer.simplifier.constants.place(&mut kernel.body);
+    reducer.simplifier.finish(kernel);
     Ok(())
 }
 

@@ -6,7 +6,7 @@
 //! exact.
 
 use super::constants::Constants;
-use crate::ir::{Binary, Comparison, Op, Type, Unary, Value, eval};
+use crate::ir::{Binary, Comparison, Kernel, Op, Type, Unary, Value, eval};
 use crate::scalar::Scalar;
 
 /// A fact about a value, from its definition.
@@ -52,6 +52,18 @@ impl Simplifier {
     /// Creates a simplifier for a kernel with these values and no constants yet.
     pub fn new(types: Vec<Type>) -> Simplifier {
         Simplifier { types, ..Simplifier::default() }
+    }
+
+    /// Takes the values of a kernel, and collects its constants.
+    pub fn of(kernel: &mut Kernel) -> Simplifier {
+        let constants = Constants::of(kernel);
+        Simplifier { constants, ..Simplifier::new(std::mem::take(&mut kernel.values)) }
+    }
+
+    /// Returns the values to the kernel, and puts the new constants first in its body.
+    pub fn finish(self, kernel: &mut Kernel) {
+        kernel.values = self.types;
+        self.constants.place(&mut kernel.body);
     }
 
     /// Returns the type of `value`.

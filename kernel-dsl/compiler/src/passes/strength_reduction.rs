@@ -5,24 +5,20 @@
 //! division and remainder by 2ᵏ are a shift and a mask. Division of a float by 2ᵏ is the product
 //! with 2⁻ᵏ, which rounds the same real number. All rewrites are exact.
 
-use super::constants::Constants;
+use super::simplify::Simplifier;
 use crate::error::Errors;
 use crate::ir::*;
 use crate::scalar::Scalar;
 
 /// Replaces costly operations that have a power of two as an operand.
 pub fn strength_reduction(kernel: &mut Kernel) -> Result<(), Errors> {
-    let mut reducer = Reducer { constants: Constants::of(kernel), types: std::mem::take(&mut kernel.values) };
+    let mut reducer = Reducer(Simplifier::of(kernel));
     reducer.region(&mut kernel.body);
-    kernel.values = reducer.types;
-    reducer.constants.place(&mut kernel.body);
+    reducer.0.finish(kernel);
     Ok(())
 }
 
-struct Reducer {
-    types: Vec<Type>,
-    constants: Constants,
-}
+struct Reducer(Simplifier);
 
 impl Reducer {
     fn region(&mut self, region: &mut Region) {
@@ -35,17 +31,18 @@ impl Reducer {
     }
 
     fn reduced(&mut self, op: Binary, a: Value, b: Value) -> Option<Op> {
-        let ty = self.types[a.0 as usize].scalar()?;
-        if let (Binary::Mul | Binary::WrappingMul, Some(_), None) = (op, self.constants.bits(a), self.constants.bits(b))
+        let ty = self.0.ty(a).scalar()?;
+        if let (Binary::Mul | Binary::WrappingMul, Some(_), None) =
+            (op, self.0.constants.bits(a), self.0.constants.bits(b))
         {
             return self.reduced(op, b, a);
         }
-        let by = self.constants.bits(b)?;
+        let by = self.0.constants.bits(b)?;
         if ty.is_float() {
             let inverse = if op == Binary::Div { inverse(ty, by)? } else { return None };
             return Some(Op::Binary(Binary::Mul, a, self.constant(ty, inverse)));
         }
-        if !by.is_power_of_two() || self.constants.bits(a).is_some() {
+        if !by.is_power_of_two() || self.0.constants.bits(a).is_some() {
             return None;
         }
         let log = u64::from(by.trailing_zeros());
@@ -58,7 +55,7 @@ impl Reducer {
     }
 
     fn constant(&mut self, ty: Scalar, bits: u64) -> Value {
-        self.constants.get(&mut self.types, Type::Scalar(ty), bits)
+        self.0.constant(Type::Scalar(ty), bits)
     }
 }
 

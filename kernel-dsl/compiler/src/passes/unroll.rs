@@ -58,9 +58,8 @@ fn copy(kernel: &mut Kernel) -> Result<(), Errors> {
         kernel.body = body;
         return Err(Errors(errors));
     }
-    kernel.values = simplifier.types;
     kernel.body.insts = out;
-    simplifier.constants.place(&mut kernel.body);
+    simplifier.finish(kernel);
     Ok(())
 }
 
