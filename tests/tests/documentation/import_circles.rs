@@ -92,7 +92,7 @@ fn an_import_through_a_reexport_leads_to_the_definition() {
     let files = [
         file("", "mod a; mod b; pub use a::{X, inner::Y};"),
         file("a", "pub mod inner; use crate::b::Z; pub struct X;"),
-        file("a::inner", "// use super::X;\npub struct Y;"),
+        file("a::inner", "// use super::X;\npub(in crate::a) struct Y;"),
         file("b", "use crate::{X, Y}; fn f() { super::a::inner::g() }\n#[cfg(test)]\nmod tests { use crate::Y; }"),
     ];
     let files = files.into_iter().enumerate();
@@ -259,11 +259,14 @@ fn expand(tree: &str, prefix: &mut Vec<String>, out: &mut Vec<Vec<String>>) {
     }
 }
 
-/// Removes comments and the trailing module of unit tests.
+/// Removes comments, the paths of `pub(in path)`, and the trailing module of unit tests.
 fn scrub(text: &str) -> String {
     let code = text.split("#[cfg(test)]\nmod ").next().unwrap_or_default();
     let lines = code.lines().map(|line| line.split("//").next().unwrap_or_default());
-    lines.collect::<Vec<_>>().join("\n")
+    let lines = lines.collect::<Vec<_>>().join("\n");
+    let mut parts = lines.split("pub(in ");
+    let first = parts.next().unwrap_or_default().to_string();
+    parts.fold(first, |all, part| all + "pub" + part.split_once(')').map_or(part, |(_, rest)| rest))
 }
 
 /// Returns the strongly connected components of more than one file, the largest first.
