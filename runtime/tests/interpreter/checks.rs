@@ -662,7 +662,7 @@ fn invalid_ir_is_rejected() {
     k.at("nonsense");
     k.binary(Binary::Shl, a, a);
     let error = Program::decode(&k.finish()).expect_err("a shift of a float").to_string();
-    assert_eq!(error, "the interpreter cannot run this kernel: zoo/src/lib.rs:10:1: Shl of `f32`");
+    assert_eq!(error, "the interpreter cannot run this kernel: zoo/src/lib.rs:10:1: `f32` has no operation Shl");
     let mut k = Kit::new([1, 1, 1], "nonsense");
     k.b.scalar(Op::Binary(Binary::Add, a, a), Scalar::F32);
     assert!(Program::decode(&k.finish()).is_err(), "a value of another kernel");
