@@ -50,7 +50,7 @@ mod tuned;
 
 pub use plan::GemmCosts;
 pub use product::Gemm;
-pub use tuned::{ProductShape, TunedPlan, TunedPlans, TunedTableError};
+pub use tuned::ProductShape;
 
 use kernel_dsl::prelude::*;
 

@@ -39,6 +39,7 @@ pub mod rotary;
 pub mod rowwise;
 pub mod sampling;
 pub mod scan;
+pub mod tuned;
 
 pub use elementwise::saxpy;
 pub use gemm::matmul;

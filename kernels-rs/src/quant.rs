@@ -74,6 +74,7 @@
 //! | 2048³, 1024³, 1001³ | 115, 85, 38 | 0.87, 0.64, 0.29 of `dp4a` alone |
 //!
 //! A table of costs, [`plan`](mod@plan), chooses the kernel for a product with [`Weights`].
+//! Measured plans in a table have precedence ([`Weights::tuned`]).
 
 pub mod activations;
 pub mod affine;
@@ -92,11 +93,13 @@ pub(crate) mod round;
 pub mod routing;
 pub mod sums;
 mod tile;
+mod tuned;
 mod weighted;
 mod weights;
 
 pub use experts::{ExpertRows, Routes, Routing};
 pub use product::{Igemm, Quantized};
 pub use quantizer::Affine;
+pub use tuned::WeightedShape;
 pub use weighted::Activations;
 pub use weights::{Format, Weights};

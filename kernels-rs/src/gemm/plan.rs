@@ -1,5 +1,5 @@
 //! The choice of kernel for a product, by its shape: a table of the kernels' costs, and a search
-//! over it. [`TunedPlans`](super::TunedPlans) has precedence where a plan was measured.
+//! over it. [`TunedPlans`](crate::tuned::TunedPlans) has precedence where a plan was measured.
 
 use std::fmt;
 use std::str::FromStr;

@@ -4,12 +4,13 @@ use super::epilogue::{Epilogue, Identity};
 use super::gemv::{gemv_n, gemv_t};
 use super::plan::{GemmCosts, GemmPlan, GemmTile, GemvWidth, gemv_t_columns, plan};
 use super::tiled::{gemm, sum_splits};
-use super::tuned::{ProductShape, TunedPlans};
+use super::tuned::ProductShape;
 use crate::access::rows_begin_at;
 use crate::dispatch::dispatch;
 use crate::fold::MAX_ALONG;
 use crate::operand::{ArrayOperand, COUNTER_OVERRUN};
 use crate::queue::LibraryCall;
+use crate::tuned::{TunableShape, TunedPlans};
 use crate::{LaunchStruct, Queue};
 use kernel_dsl::{Float, GenericArgument};
 use runtime::{BufferView, BufferViewMut, Error};
@@ -67,7 +68,7 @@ pub struct Gemm {
     transpose_a: bool,
     transpose_b: bool,
     costs: GemmCosts,
-    tuned: Option<&'static TunedPlans>,
+    tuned: Option<&'static TunedPlans<ProductShape>>,
     plan: Option<GemmPlan>,
 }
 
@@ -118,9 +119,9 @@ impl Gemm {
     }
 
     /// Sets the table of measured plans, which `kernels tune gemm --write FILE` writes, instead of
-    /// [`TunedPlans::built_in`]. For a device and shape in the table, products of `f32` use the
-    /// plan there. [`costs`](Gemm::costs) decides for all others.
-    pub const fn tuned(self, plans: &'static TunedPlans) -> Gemm {
+    /// [`ProductShape::built_in`](TunableShape::built_in). For a device and shape in the table,
+    /// products of `f32` use the plan there. [`costs`](Gemm::costs) decides for all others.
+    pub const fn tuned(self, plans: &'static TunedPlans<ProductShape>) -> Gemm {
         Gemm { tuned: Some(plans), ..self }
     }
 
@@ -143,7 +144,7 @@ impl Gemm {
         }
         let device = on.device();
         let Gemm { transpose_a, transpose_b, .. } = self;
-        let tuned = self.tuned.unwrap_or_else(TunedPlans::built_in);
+        let tuned = self.tuned.unwrap_or_else(ProductShape::built_in);
         if of_f32 && !tuned.is_empty() {
             let shape = ProductShape { batch, m, n, k, transpose_a, transpose_b };
             if let Some(plan) = tuned.plan(device.name(), shape) {

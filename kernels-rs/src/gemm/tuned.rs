@@ -1,18 +1,9 @@
-//! Tables of measured plans, by device and shape. A table is a text file that people can read and
-//! review: `kernels tune gemm --write FILE` writes it, and [`Gemm::tuned`](super::Gemm::tuned)
-//! reads it.
+//! The shapes of products of `f32` in tables of measured plans.
 
 use super::plan::GemmPlan;
-use std::collections::BTreeMap;
+use crate::tuned::{TunableShape, TunedPlans};
 use std::fmt;
 use std::sync::LazyLock;
-
-/// The lines before the entries of a table.
-const HEADER: &str = "\
-# The fastest plans of products of f32 by device and shape; the evidence says how they were found.
-# `kernels tune gemm --case MxNxK --device cuda:0 --write FILE` adds lines.
-# device | batch x M x N x K | layout | plan | evidence
-";
 
 /// Extents and layout of a batch of products.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -31,55 +22,24 @@ pub struct ProductShape {
     pub transpose_b: bool,
 }
 
-/// A plan with its evidence.
-#[derive(Clone, PartialEq, Debug)]
-pub struct TunedPlan {
-    /// The plan.
-    pub plan: GemmPlan,
-    /// The reason to use the plan, in words.
-    pub evidence: String,
-}
-
-/// Measured plans by device and shape.
-#[derive(Clone, PartialEq, Debug, Default)]
-pub struct TunedPlans {
-    /// The devices of each shape. Few devices have one shape, so that a list is short.
-    plans: BTreeMap<ProductShape, Vec<(String, TunedPlan)>>,
-}
-
-/// The error of a damaged table.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct TunedTableError {
-    /// The number of the line, from 1.
-    pub line: usize,
-    /// The reason, and the expected form.
-    pub why: String,
-}
-
-impl fmt::Display for TunedTableError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "line {} of the table of tuned plans: {}", self.line, self.why)
-    }
-}
-
-impl std::error::Error for TunedTableError {}
-
 impl ProductShape {
     const LAYOUTS: [(&'static str, [bool; 2]); 4] =
         [("A·B", [false, false]), ("A·Bᵀ", [false, true]), ("Aᵀ·B", [true, false]), ("Aᵀ·Bᵀ", [true, true])];
+}
 
-    /// Returns the layout in the notation of a table: `A·B`, `A·Bᵀ`, `Aᵀ·B` or `Aᵀ·Bᵀ`.
-    #[must_use]
-    pub fn layout(self) -> &'static str {
-        let wanted = [self.transpose_a, self.transpose_b];
-        Self::LAYOUTS.into_iter().find(|(_, layout)| *layout == wanted).map_or("A·B", |(name, _)| name)
-    }
+/// Extents are those such as `1001x1001x1001` or `8x64x64x64`, with the batch first. The layout is
+/// `A·B`, `A·Bᵀ`, `Aᵀ·B` or `Aᵀ·Bᵀ`.
+impl TunableShape for ProductShape {
+    type Plan = GemmPlan;
 
-    /// Reads extents such as `1001x1001x1001` or `8x64x64x64`, with the batch first, and a layout.
-    ///
-    /// # Errors
-    /// Returns what is wrong with the text, and what is expected.
-    pub fn parse(extents: &str, layout: &str) -> Result<ProductShape, String> {
+    const HEADER: &'static str = "\
+# The fastest plans of products of f32 by device and shape; the evidence says how they were found.
+# `kernels tune gemm --case MxNxK --device cuda:0 --write FILE` adds lines.
+# device | batch x M x N x K | layout | plan | evidence
+";
+    const USUAL_VARIANT: &'static str = "A·B";
+
+    fn parse(extents: &str, layout: &str) -> Result<ProductShape, String> {
         let numbers: Result<Vec<usize>, _> = extents.split('x').map(|word| word.trim().parse()).collect();
         let [batch, m, n, k] = match numbers.as_deref() {
             Ok(&[batch, m, n, k]) => [batch, m, n, k],
@@ -92,108 +52,30 @@ impl ProductShape {
         };
         Ok(ProductShape { batch, m, n, k, transpose_a, transpose_b })
     }
-}
 
-/// Formats the extents as [`parse`](ProductShape::parse) reads them, without the layout.
-impl fmt::Display for ProductShape {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let ProductShape { batch, m, n, k, .. } = self;
-        write!(f, "{batch}x{m}x{n}x{k}")
+    fn variant(self) -> &'static str {
+        let wanted = [self.transpose_a, self.transpose_b];
+        Self::LAYOUTS.into_iter().find(|(_, layout)| *layout == wanted).map_or("A·B", |(name, _)| name)
     }
-}
 
-impl TunedPlans {
-    /// Returns the table that the library is compiled with.
-    pub fn built_in() -> &'static TunedPlans {
-        static BUILT_IN: LazyLock<TunedPlans> = LazyLock::new(|| {
+    fn unsuitable(self, plan: GemmPlan) -> Option<String> {
+        plan.unsuitable(self.transpose_a, self.transpose_b).map(str::to_string)
+    }
+
+    fn built_in() -> &'static TunedPlans<ProductShape> {
+        static BUILT_IN: LazyLock<TunedPlans<ProductShape>> = LazyLock::new(|| {
             // A test reads the file, so that the library never has a damaged one.
             TunedPlans::parse(include_str!("tuned.txt")).unwrap_or_default()
         });
         &BUILT_IN
     }
-
-    /// Reads a table. Lines that begin with `#` are comments.
-    ///
-    /// # Errors
-    /// Returns the first line that is not an entry, with the reason.
-    pub fn parse(text: &str) -> Result<TunedPlans, TunedTableError> {
-        let mut plans = TunedPlans::default();
-        for (number, line) in text.lines().enumerate() {
-            let line = line.trim();
-            if line.is_empty() || line.starts_with('#') {
-                continue;
-            }
-            let added = plans.add_line(line);
-            added.map_err(|why| TunedTableError { line: number + 1, why })?;
-        }
-        Ok(plans)
-    }
-
-    fn add_line(&mut self, line: &str) -> Result<(), String> {
-        let fields: Vec<_> = line.splitn(5, '|').map(str::trim).collect();
-        let &[device, extents, layout, plan, ref evidence @ ..] = &fields[..] else {
-            return Err(format!(
-                "{} of the 4 fields `device | batch x M x N x K | layout | plan`; add the others, or remove the line",
-                fields.len()
-            ));
-        };
-        if device.is_empty() {
-            return Err("the device has no name; write the driver's name, such as `NVIDIA H200`".to_string());
-        }
-        let shape = ProductShape::parse(extents, layout)?;
-        let plan: GemmPlan = plan.parse()?;
-        let evidence = evidence.first().copied().unwrap_or_default().to_string();
-        if self.plan(device, shape).is_some() {
-            return Err(format!("a second plan of {shape}, {layout} for {device}; remove one of them"));
-        }
-        self.insert(device, shape, TunedPlan { plan, evidence })
-    }
-
-    /// Adds a plan for a device, by the driver's name, and a shape, in place of an earlier one.
-    ///
-    /// # Errors
-    /// Returns why the plan cannot compute products of this shape.
-    pub fn insert(&mut self, device: &str, shape: ProductShape, tuned: TunedPlan) -> Result<(), String> {
-        if let Some(why) = tuned.plan.unsuitable(shape.transpose_a, shape.transpose_b) {
-            return Err(format!("`{}` cannot compute {}: {why}", tuned.plan, shape.layout()));
-        }
-        let devices = self.plans.entry(shape).or_default();
-        devices.retain(|(name, _)| known_name(name) != known_name(device));
-        devices.push((device.to_string(), tuned));
-        devices.sort_by(|a, b| a.0.cmp(&b.0));
-        Ok(())
-    }
-
-    /// Returns the plan of a device, by the driver's name, for a shape, if there is one.
-    #[must_use]
-    pub fn plan(&self, device: &str, shape: ProductShape) -> Option<GemmPlan> {
-        let devices = self.plans.get(&shape)?;
-        let found = devices.iter().find(|(name, _)| known_name(name) == known_name(device));
-        found.map(|(_, tuned)| tuned.plan)
-    }
-
-    /// Returns whether there is no plan.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.plans.is_empty()
-    }
 }
 
-/// Returns the name without the vendor, which older drivers leave out.
-fn known_name(device: &str) -> &str {
-    device.strip_prefix("NVIDIA ").unwrap_or(device)
-}
-
-/// Formats the table as [`parse`](TunedPlans::parse) reads it.
-impl fmt::Display for TunedPlans {
+/// Formats the extents, without the layout.
+impl fmt::Display for ProductShape {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(HEADER)?;
-        for (shape, devices) in &self.plans {
-            for (device, TunedPlan { plan, evidence }) in devices {
-                writeln!(f, "{device} | {shape} | {} | {plan} | {evidence}", shape.layout())?;
-            }
-        }
-        Ok(())
+        let ProductShape { batch, m, n, k, .. } = self;
+        write!(f, "{batch}x{m}x{n}x{k}")
     }
 }
 
@@ -202,6 +84,7 @@ mod tests {
     use super::super::plan::{GemmTile, plan};
     use super::super::{Gemm, GemmCosts};
     use super::*;
+    use crate::tuned::TunedPlan;
     use kernel_dsl::compiler::launch::DeviceFacts;
     use runtime::Device;
 
@@ -211,9 +94,9 @@ mod tests {
     #[test]
     fn the_built_in_table_is_whole() {
         let text = include_str!("tuned.txt");
-        let plans = TunedPlans::parse(text).unwrap();
+        let plans: TunedPlans<ProductShape> = TunedPlans::parse(text).unwrap();
         assert_eq!(plans.to_string(), text);
-        assert_eq!(&plans, TunedPlans::built_in());
+        assert_eq!(&plans, ProductShape::built_in());
     }
 
     #[test]
@@ -230,7 +113,7 @@ mod tests {
         assert_eq!(plans.plan("NVIDIA GeForce GTX 1080", few), None);
         assert_eq!(plans.plan("H200", SHAPE), Some(GemmPlan::Tiles(GemmTile::T64x128, 3)));
         let refused = plans.insert("H200", SHAPE, tuned(GemmPlan::GemvT(1))).unwrap_err();
-        assert!(refused.starts_with("`gemv-t 1` cannot compute A·B: "), "{refused}");
+        assert!(refused.starts_with("`gemv-t 1` cannot compute 1x300x500x700, A·B: "), "{refused}");
     }
 
     #[test]
@@ -249,8 +132,8 @@ mod tests {
             ("NVIDIA H200 | 7x7x7 | A·B | tiles 16x128 2", "a second plan of 1x7x7x7, A·B"),
         ];
         for (line, why) in damaged {
-            let text = format!("{HEADER}\nH200 | 1x7x7x7 | A·B | tiles 64x128 1 | none\n{line}\n");
-            let error = TunedPlans::parse(&text).unwrap_err();
+            let text = format!("{}\nH200 | 1x7x7x7 | A·B | tiles 64x128 1 | none\n{line}\n", ProductShape::HEADER);
+            let error = TunedPlans::<ProductShape>::parse(&text).unwrap_err();
             assert_eq!(error.line, 6, "{line}");
             assert!(error.why.contains(why), "{line}: {error}");
         }
@@ -267,7 +150,7 @@ mod tests {
         assert_ne!(usual, other);
         let mut plans = TunedPlans::default();
         plans.insert("CPU", shape, TunedPlan { plan: other, evidence: String::new() }).unwrap();
-        let plans: &'static TunedPlans = Box::leak(Box::new(plans));
+        let plans: &'static TunedPlans<ProductShape> = Box::leak(Box::new(plans));
         let tuned = Gemm::new().tuned(plans);
         assert_eq!([tuned, Gemm::new()].map(|gemm| gemm.chosen(&device, 1, [m, n, k])), [other, usual]);
         // Another shape and another layout keep their plans.

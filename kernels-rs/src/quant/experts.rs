@@ -1,6 +1,6 @@
 //! Calls for mixtures of experts with quantized weights.
 
-use super::plan::{QuantPlan, QuantTile};
+use super::plan::{GemvBlock, QuantTile};
 use super::routing::{combine, count_routes, place_routes, route};
 use super::weighted::{ActivationRows, Activations};
 use super::weights::Weights;
@@ -131,7 +131,7 @@ impl Routes {
         let each = routes.div_ceil(self.count.max(1));
         let tile = match each {
             // Most experts have one route or none.
-            0..=1 => return Ok(ExpertRows { rows: routes, plan: None, order: None, routes: self }),
+            0..=1 => return Ok(ExpertRows { rows: routes, tile: None, order: None, routes: self }),
             2..=8 => None,
             9..=16 => Some(QuantTile::T16x128),
             17..=48 => Some(QuantTile::T32x128),
@@ -157,8 +157,7 @@ impl Routes {
                 places.view_mut([routes])?,
             )?;
         }
-        let plan = Some(tile.map_or(QuantPlan::Few, |tile| QuantPlan::Tiles(tile, 1)));
-        Ok(ExpertRows { rows, plan, order: Some(ExpertOrder { order, groups, places }), routes: self })
+        Ok(ExpertRows { rows, tile, order: Some(ExpertOrder { order, groups, places }), routes: self })
     }
 }
 
@@ -181,8 +180,10 @@ struct ExpertOrder {
 #[derive(Debug)]
 pub struct ExpertRows {
     rows: usize,
-    /// The groups of rows, if rows are ordered by expert. `None` if there is a row for each route.
-    plan: Option<QuantPlan>,
+    /// The tile, if many rows are ordered by expert. `None` for groups of 8 rows, and for a row for
+    /// each route.
+    tile: Option<QuantTile>,
+    /// The order of the rows. `None` if there is a row for each route.
     order: Option<ExpertOrder>,
     routes: Routes,
 }
@@ -243,18 +244,21 @@ impl ExpertRows {
             [self.rows, all / count],
             "a row for each of the experts' rows, with a number for each row of weights",
         )?;
-        let Some((plan, order)) = self.plan.zip(self.order.as_ref()) else {
+        let format = weights.format();
+        let Some(order) = &self.order else {
             let experts = self.routes.experts.view([self.rows])?;
-            return with_format!(weights.format(), F => weights.queue_single_rows::<T, Identity, F>(on, x, chosen, &experts, y, Identity));
+            let is_narrow = self.rows * (all / count) < 32 * on.device().facts().multiprocessors as usize;
+            let block = GemvBlock::of_single_row(format, cols, is_narrow);
+            return with_format!(format, F => weights.queue_single_rows::<T, Identity, F>(on, block, x, chosen, &experts, y, Identity));
         };
         // Rows of tokens are found by their routes.
         let none = on.scratch::<i32>(0)?;
         let by_route = if of_tokens { order.order.view([self.rows])? } else { none.view([0])? };
         let x = Activations::quantize_ordered(on, x, self.rows, 8, &by_route, chosen)?;
         let rows = ActivationRows { x: &x, experts: order.groups.view([self.rows / 8])?, whole: false };
-        with_format!(weights.format(), F => match plan {
-            QuantPlan::Few => weights.queue_few_rows::<T, Identity, F>(on, &rows, y, Identity),
-            QuantPlan::Tiles(tile, splits) => weights.tiles::<T, Identity, F>(on, tile, splits, &rows, y, Identity),
+        with_format!(format, F => match self.tile {
+            None => weights.queue_few_rows::<T, Identity, F>(on, GemvBlock::of_group(format, 8), &rows, y, Identity),
+            Some(tile) => weights.tiles::<T, Identity, F>(on, tile, 1, &rows, y, Identity),
         })
     }
 

@@ -1,14 +1,182 @@
 //! The choice of kernel for a product with quantized weights: a table of costs, and a search over
-//! it.
+//! it. [`TunedPlans`](crate::tuned::TunedPlans) has precedence where a plan was measured.
+
+use super::weights::Format;
+use std::fmt;
+use std::str::FromStr;
 
 /// A way to compute a product with quantized weights.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum QuantPlan {
-    /// [`gemv_blocks`](super::few::gemv_blocks), in groups of up to 8 rows that are as equal as
-    /// possible.
-    Few,
+    /// [`gemv_blocks`](super::few::gemv_blocks) with this block, in groups of up to 8 rows that are
+    /// as equal as possible. The block does not change a bit of the result: a lane always adds the
+    /// same units in the same order.
+    Few(GemvBlock),
     /// [`gemm_blocks`](super::many::gemm_blocks) with this tile, and K in this number of parts.
     Tiles(QuantTile, usize),
+}
+
+/// The constants of a thread block of [`gemv_blocks`](super::few::gemv_blocks).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct GemvBlock {
+    /// The rows of weights, columns of Y, that a warp computes.
+    pub columns: usize,
+    /// The number of threads.
+    pub threads: usize,
+    /// The number of activations of a row in shared memory.
+    pub piece: usize,
+    /// The number of units of a row of weights that a lane loads before the multiplication.
+    pub ahead: usize,
+}
+
+/// Returns the rows of a group, for `rows` rows in groups that are as equal as possible.
+pub(super) fn group_rows(rows: usize) -> usize {
+    rows.div_ceil(rows.div_ceil(8).max(1))
+}
+
+/// Bytes of shared memory that a block may declare.
+const MAX_SHARED_BYTES: usize = 48 << 10;
+
+impl GemvBlock {
+    /// Returns the block for a single row that the kernel quantizes, with `k` activations.
+    /// `is_narrow` says that the product has few columns: then more warps share them.
+    ///
+    /// `kernels tune weights` chose the blocks for few columns on an H200. A product then takes
+    /// 0.81 to 0.93 of the time of two columns a warp, 256 threads and two units ahead. The
+    /// measured products have 2048 or 4096 columns, K from 2048 to 14,336, and Q4_0, Q4_K, Q6_K or
+    /// Q8_0. One column with 256 threads takes 2 to 7 % longer.
+    pub(super) fn of_single_row(format: Format, k: usize, is_narrow: bool) -> GemvBlock {
+        // A block quantizes complete pieces of K, so a piece is as short as K permits.
+        let [columns, threads, piece, ahead] = match (is_narrow, format.is_light(), k) {
+            (true, _, ..=1024) => [1, 256, 1024, 1],
+            (true, _, ..=4096) => [1, 512, 2048, 1],
+            (true, ..) => [1, 512, 4096, 1],
+            (_, _, ..=1024) => [4, 256, 1024, 1],
+            (_, true, ..=2048) => [4, 512, 2048, 2],
+            (_, true, ..=4096) => [4, 512, 4096, 2],
+            (_, true, _) => [4, 512, 8192, 2],
+            (_, _, ..=2048) => [4, 512, 2048, 1],
+            _ => [4, 512, 4096, 1],
+        };
+        GemvBlock { columns, threads, piece, ahead }
+    }
+
+    /// Returns the block for groups of `rows` rows of quantized activations.
+    pub(super) fn of_group(format: Format, rows: usize) -> GemvBlock {
+        // The units that take the most registers.
+        let is_heavy = matches!(format, Format::Q3K | Format::Q6K);
+        let columns = match rows {
+            0..=4 if format.is_light() => 4,
+            8.. if is_heavy => 2,
+            _ => 3,
+        };
+        GemvBlock { columns, threads: 256, piece: 2048, ahead: 1 }
+    }
+
+    /// Returns the blocks for groups of `rows` rows with `k` activations, those nearest to `usual`
+    /// first.
+    fn near(usual: GemvBlock, rows: usize, k: usize) -> Vec<GemvBlock> {
+        let mut all = Vec::new();
+        for columns in [1, 2, 3, 4, 6, 8] {
+            for threads in [128, 256, 512] {
+                for piece in [1024, 2048, 4096, 8192].into_iter().filter(|piece| *piece < 2 * k.max(1024)) {
+                    for ahead in [1, 2, 4] {
+                        all.push(GemvBlock { columns, threads, piece, ahead });
+                    }
+                }
+            }
+        }
+        all.retain(|block| *block != usual && block.unsuitable(rows).is_none());
+        let steps = |block: &GemvBlock| {
+            let constants = |block: &GemvBlock| [block.columns, block.threads, block.piece, block.ahead];
+            let ratio = |(a, b): (usize, usize)| (a as f64 / b as f64).log2().abs();
+            constants(block).into_iter().zip(constants(&usual)).map(ratio).sum::<f64>()
+        };
+        all.sort_by(|a, b| steps(a).total_cmp(&steps(b)));
+        all
+    }
+
+    /// Returns why the block cannot compute groups of `rows` rows, if it cannot.
+    fn unsuitable(self, rows: usize) -> Option<&'static str> {
+        let GemvBlock { columns, threads, piece, ahead } = self;
+        if columns == 0 || rows * columns > 32 {
+            return Some("a warp computes from 1 to 32 sums, one for each row of its group and column");
+        }
+        if !matches!(threads, 32 | 64 | 128 | 256 | 512) {
+            return Some("a block has 32, 64, 128, 256 or 512 threads");
+        }
+        if piece == 0 || !piece.is_multiple_of(1024) || !piece.is_multiple_of(4 * threads) {
+            return Some("the activations in shared memory are a multiple of 1024, and of 4 for each thread");
+        }
+        if ahead == 0 || !(piece / 1024).is_multiple_of(ahead) {
+            return Some("the units loaded ahead divide the activations in shared memory by 1024");
+        }
+        // Bytes, and up to four factors of 32 activations.
+        let shared = rows.max(1) * (piece + 128 + piece / 2);
+        (shared > MAX_SHARED_BYTES).then_some("the activations of all rows of a group exceed 48 KB of shared memory")
+    }
+}
+
+impl QuantPlan {
+    /// Returns the plan of groups of up to 8 rows for `rows` rows of quantized activations.
+    #[must_use]
+    pub fn few(format: Format, rows: usize) -> QuantPlan {
+        QuantPlan::Few(GemvBlock::of_group(format, group_rows(rows)))
+    }
+
+    /// Returns why the plan cannot compute `rows` rows, if it cannot.
+    pub(super) fn unsuitable(self, rows: usize) -> Option<&'static str> {
+        match self {
+            QuantPlan::Few(block) => block.unsuitable(group_rows(rows)),
+            QuantPlan::Tiles(_, 0) => Some("a product by tiles has at least one part"),
+            // Activations of so few rows lie in smaller groups than tiles read.
+            QuantPlan::Tiles(..) if rows <= 8 => Some("tiles take more than 8 rows; `few` takes up to 8"),
+            QuantPlan::Tiles(..) => None,
+        }
+    }
+}
+
+/// Formats a plan as tables of tuned plans write it: `few 4 512 2048 1` for columns, threads, piece
+/// and units ahead, or `tiles 16x128 3`.
+impl fmt::Display for QuantPlan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            QuantPlan::Few(GemvBlock { columns, threads, piece, ahead }) => {
+                write!(f, "few {columns} {threads} {piece} {ahead}")
+            }
+            QuantPlan::Tiles(tile, splits) => write!(f, "tiles {}x128 {splits}", tile.rows()),
+        }
+    }
+}
+
+/// Reads what [`Display`](fmt::Display) writes. The error says what is wrong.
+impl FromStr for QuantPlan {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<QuantPlan, String> {
+        let number =
+            |word: &str| word.parse::<usize>().map_err(|_| format!("`{word}` in the plan `{text}` is not a number"));
+        match text.split_whitespace().collect::<Vec<_>>()[..] {
+            ["few", columns, threads, piece, ahead] => Ok(QuantPlan::Few(GemvBlock {
+                columns: number(columns)?,
+                threads: number(threads)?,
+                piece: number(piece)?,
+                ahead: number(ahead)?,
+            })),
+            ["tiles", tile, splits] => {
+                let shape = |tile: &QuantTile| format!("{}x128", tile.rows());
+                let Some(of_shape) = QuantTile::ALL.into_iter().find(|known| shape(known) == tile) else {
+                    let known = QuantTile::ALL.iter().map(shape).collect::<Vec<_>>().join(", ");
+                    return Err(format!("there is no tile `{tile}`; the tiles are {known}"));
+                };
+                match number(splits)? {
+                    splits @ 1..=MAX_PARTS => Ok(QuantPlan::Tiles(of_shape, splits)),
+                    splits => Err(format!("{splits} parts; a plan has from 1 to {MAX_PARTS}")),
+                }
+            }
+            _ => Err(format!("`{text}` is not a plan; write `few 4 512 2048 1` or `tiles 16x128 3`")),
+        }
+    }
 }
 
 /// The tiles that `gemm_blocks` is compiled for, rows by columns.
@@ -82,14 +250,65 @@ const MIN_PART_UNITS: usize = 16;
 /// Columns of a block of `gemv_blocks`.
 const FEW_COLUMNS: usize = 24;
 
-/// Returns the plan with the least cost for a product of `rows` rows with `cols` rows of weights,
-/// of `units` units of `unit_bytes` bytes each.
-pub fn plan(costs: &QuantCosts, [rows, cols, units]: [usize; 3], unit_bytes: f64, multiprocessors: usize) -> QuantPlan {
+/// Extents of a product: rows of activations, rows of weights, and numbers of a row.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct QuantExtents {
+    /// Rows of activations and of Y.
+    pub rows: usize,
+    /// Rows of weights, columns of Y.
+    pub cols: usize,
+    /// Numbers of a row.
+    pub k: usize,
+}
+
+/// Returns the plan with the least cost for a product of `f32` with weights in a format.
+pub fn plan(costs: &QuantCosts, format: Format, extents: QuantExtents, multiprocessors: usize) -> QuantPlan {
+    let mut best: Option<(f64, QuantPlan)> = None;
+    each_plan(costs, format, extents, multiprocessors, |ns, plan| {
+        if best.is_none_or(|(least, _)| ns < least) {
+            best = Some((ns, plan));
+        }
+    });
+    best.map_or_else(|| QuantPlan::few(format, extents.rows), |(_, plan)| plan)
+}
+
+/// Returns the plans among which [`plan`] chooses, the least cost first. For up to 8 rows, other
+/// blocks follow, those nearest to the usual one first. A tuner measures these plans.
+pub fn ranked(
+    costs: &QuantCosts,
+    format: Format,
+    extents @ QuantExtents { rows, k, .. }: QuantExtents,
+    multiprocessors: usize,
+) -> Vec<QuantPlan> {
+    let mut all = Vec::new();
+    each_plan(costs, format, extents, multiprocessors, |ns, plan| all.push((ns, plan)));
+    all.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let mut all: Vec<QuantPlan> = all.into_iter().map(|(_, plan)| plan).collect();
+    if let &[QuantPlan::Few(usual)] = &all[..] {
+        all.extend(GemvBlock::near(usual, group_rows(rows), k).into_iter().map(QuantPlan::Few));
+    }
+    all
+}
+
+/// Passes the cost of each plan in nanoseconds and the plan to `offer`.
+fn each_plan(
+    costs: &QuantCosts,
+    format: Format,
+    QuantExtents { rows, cols, k }: QuantExtents,
+    multiprocessors: usize,
+    mut offer: impl FnMut(f64, QuantPlan),
+) {
+    let sms = multiprocessors.max(1);
+    if rows == 1 {
+        let is_narrow = cols < 32 * multiprocessors;
+        return offer(0.0, QuantPlan::Few(GemvBlock::of_single_row(format, k, is_narrow)));
+    }
+    let few = QuantPlan::few(format, rows);
     // Activations of so few rows lie in smaller groups than tiles read.
     if rows <= 8 {
-        return QuantPlan::Few;
+        return offer(0.0, few);
     }
-    let sms = multiprocessors.max(1);
+    let ([numbers, bytes], units) = (format.block(), k.div_ceil(32));
     // The time of blocks of `warps` warps, each of which takes `ns`.
     let time = |blocks: usize, warps: usize, ns: f64| {
         let each = blocks.div_ceil(sms);
@@ -97,44 +316,45 @@ pub fn plan(costs: &QuantCosts, [rows, cols, units]: [usize; 3], unit_bytes: f64
         let idle = BUSY_WARPS.saturating_sub(each * warps) as f64 / BUSY_WARPS as f64;
         each as f64 * ns * (1.0 + 0.4 * idle)
     };
-    let read = costs.read_ns * unit_bytes;
+    let read = costs.read_ns * (32 * bytes) as f64 / numbers as f64;
     let groups = rows.div_ceil(8);
     let each = costs.few_ns[rows.div_ceil(groups).clamp(1, 8) - 1].max(read);
-    let mut best = (time(groups * cols.div_ceil(FEW_COLUMNS), 8, (FEW_COLUMNS * units) as f64 * each), QuantPlan::Few);
+    offer(time(groups * cols.div_ceil(FEW_COLUMNS), 8, (FEW_COLUMNS * units) as f64 * each), few);
     for (tile, ns) in QuantTile::ALL.into_iter().zip(costs.tile_ns) {
         let tiles = rows.div_ceil(tile.rows()) * cols.div_ceil(128);
         for splits in (1..=MAX_PARTS).filter(|splits| *splits == 1 || units / splits >= MIN_PART_UNITS) {
             let work = time(tiles * splits, tile.rows() / 8, units.div_ceil(splits) as f64 * ns.max(128.0 * read));
             let exchanged = ((splits + 1) * rows * cols) as f64 * costs.part_ns / sms as f64;
             let parts = if splits == 1 { 0.0 } else { exchanged + costs.launch_ns };
-            if work + parts < best.0 {
-                best = (work + parts, QuantPlan::Tiles(tile, splits));
-            }
+            offer(work + parts, QuantPlan::Tiles(tile, splits));
         }
     }
-    best.1
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn planned(shape: [usize; 3]) -> QuantPlan {
-        plan(&QuantCosts::P40, shape, 18.0, 132)
+    const FORMAT: Format = Format::Q4_0;
+
+    fn planned(rows: usize, cols: usize, k: usize) -> QuantPlan {
+        plan(&QuantCosts::P40, FORMAT, QuantExtents { rows, cols, k }, 132)
     }
 
     #[test]
     fn tiles_are_for_many_rows() {
-        for rows in 1..=8 {
-            assert_eq!(planned([rows, 4096, 128]), QuantPlan::Few);
+        for rows in 2..=8 {
+            assert_eq!(planned(rows, 4096, 4096), QuantPlan::few(FORMAT, rows));
         }
-        assert_eq!(planned([4096, 4096, 128]), QuantPlan::Tiles(QuantTile::T64x128, 1));
+        assert!(matches!(planned(1, 4096, 4096), QuantPlan::Few(GemvBlock { columns: 1, threads: 512, .. })));
+        assert!(matches!(planned(1, 8192, 4096), QuantPlan::Few(GemvBlock { columns: 4, threads: 512, .. })));
+        assert_eq!(planned(4096, 4096, 4096), QuantPlan::Tiles(QuantTile::T64x128, 1));
     }
 
     #[test]
     fn parts_fill_the_device() {
         // 64 tiles of 64 × 128 leave half of 132 multiprocessors idle.
-        let QuantPlan::Tiles(tile, splits) = planned([128, 4096, 128]) else { panic!("few rows") };
+        let QuantPlan::Tiles(tile, splits) = planned(128, 4096, 4096) else { panic!("few rows") };
         assert!(128usize.div_ceil(tile.rows()) * 32 * splits >= 132);
         // Parts have whole blocks of 256 numbers, and no part is empty.
         assert!(splits <= 128 / MIN_PART_UNITS);
@@ -142,7 +362,48 @@ mod tests {
 
     #[test]
     fn extents_of_zero_have_a_plan() {
-        assert_eq!(planned([0, 0, 0]), QuantPlan::Few);
-        planned([100, 0, 1]);
+        assert_eq!(planned(0, 0, 0), QuantPlan::few(FORMAT, 0));
+        planned(100, 0, 1);
+        planned(1, 0, 0);
+    }
+
+    /// Checks that the first ranked plan is the one in use, and that all are suitable.
+    #[test]
+    fn ranked_plans_are_suitable() {
+        for format in Format::ALL {
+            for rows in [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 16, 64, 128, 4096] {
+                for k in [0, 32, 2048, 6144] {
+                    let extents = QuantExtents { rows, cols: 2048, k };
+                    let all = ranked(&QuantCosts::P40, format, extents, 28);
+                    assert_eq!(all[0], plan(&QuantCosts::P40, format, extents, 28));
+                    for (i, plan) in all.iter().enumerate() {
+                        assert_eq!(plan.unsuitable(rows), None, "{plan} for {rows} rows of {format:?}");
+                        assert_eq!(plan.to_string().parse(), Ok(*plan));
+                        assert!(!all[..i].contains(plan), "{plan} twice");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn unsuitable_blocks_are_refused() {
+        let plan = |text: &str| text.parse::<QuantPlan>().unwrap();
+        for (text, rows, why) in [
+            ("few 0 256 2048 1", 1, "from 1 to 32 sums"),
+            ("few 5 256 2048 1", 7, "from 1 to 32 sums"),
+            ("few 4 96 2048 1", 1, "32, 64, 128, 256 or 512 threads"),
+            ("few 4 512 1024 1", 1, "of 4 for each thread"),
+            ("few 4 256 1500 1", 1, "a multiple of 1024"),
+            ("few 4 256 2048 4", 1, "the units loaded ahead"),
+            ("few 4 256 2048 0", 1, "the units loaded ahead"),
+            ("few 2 256 8192 1", 8, "48 KB"),
+            ("tiles 16x128 2", 8, "more than 8 rows"),
+        ] {
+            assert!(plan(text).unsuitable(rows).is_some_and(|found| found.contains(why)), "{text}");
+        }
+        for text in ["few 4", "tiles 8x8 1", "tiles 16x128 17", "few a 1 1 1", ""] {
+            assert!(text.parse::<QuantPlan>().is_err(), "{text}");
+        }
     }
 }

@@ -4,8 +4,9 @@ use super::activations::quantize_activations;
 use super::few::gemv_blocks;
 use super::formats::device::BlockFormat;
 use super::many::{add_parts, gemm_blocks};
-use super::plan::{QuantCosts, QuantPlan, QuantTile, plan};
-use super::weights::{Format, QueuedPlanes, Weights};
+use super::plan::{GemvBlock, QuantCosts, QuantExtents, QuantPlan, QuantTile, group_rows, plan};
+use super::tuned::WeightedShape;
+use super::weights::{QueuedPlanes, Weights};
 use crate::LaunchStruct;
 use crate::access::rows_are_whole;
 use crate::activation::swiglu;
@@ -15,6 +16,7 @@ use crate::operand::ArrayOperand;
 use crate::queue::LibraryCall;
 use crate::rowwise::plan::queue;
 use crate::rowwise::{Added, Norm};
+use crate::tuned::{TunableShape, TunedPlans};
 use crate::with_format;
 use crate::{Queue, QueueMemory};
 use kernel_dsl::compiler::hir::Constant;
@@ -60,16 +62,44 @@ impl Weights {
         y: &mut BufferViewMut<'_, T, 2>,
         epilogue: E,
     ) -> Result<(), Error> {
+        // SAFETY: the caller guarantees that the epilogue stays within its views.
+        unsafe { self.product_by(on, self.plan(on, x.extents()[0]), x, y, epilogue) }
+    }
+
+    /// Queues Y ← epilogue(X·Wᵀ), computed by a given plan.
+    ///
+    /// # Safety
+    /// The requirements of [`Gemm::run_with`](crate::gemm::Gemm::run_with) apply.
+    ///
+    /// # Errors
+    /// Returns the errors of [`product`](Weights::product), and an error if the plan cannot compute
+    /// the rows of X.
+    pub unsafe fn product_by<T: Float + GenericArgument, E: Epilogue + LaunchStruct>(
+        &self,
+        on: &impl Queue,
+        plan: QuantPlan,
+        x: &BufferView<'_, T, 2>,
+        y: &mut BufferViewMut<'_, T, 2>,
+        epilogue: E,
+    ) -> Result<(), Error> {
         let ([rows, _], [of_y, cols]) = (x.extents(), self.extents());
         x.expected("x", [rows, cols], "a number for each column of the weights")?;
         y.expected("y", [rows, of_y], "a row for each row of x, with a number for each row of the weights")?;
-        if rows > 1 {
-            let x = Activations::quantize(on, x)?;
-            // SAFETY: the caller guarantees that the epilogue stays within its views.
-            return unsafe { self.product_of_with(on, &x, y, epilogue) };
+        match plan {
+            QuantPlan::Few(block) if rows == 1 => {
+                suitable(plan, rows, y)?;
+                let dense = on.scratch::<i32>(0)?;
+                let dense = dense.view([0])?;
+                with_format!(self.format(), F => {
+                    self.queue_single_rows::<T, E, F>(on, block, x, 1, &dense, y, epilogue)
+                })
+            }
+            plan => {
+                let x = Activations::quantize(on, x)?;
+                // SAFETY: the caller guarantees that the epilogue stays within its views.
+                unsafe { self.product_with_plan(on, plan, &x, y, epilogue) }
+            }
         }
-        let dense = on.scratch::<i32>(0)?;
-        with_format!(self.format(), F => self.queue_single_rows::<T, E, F>(on, x, 1, &dense.view([0])?, y, epilogue))
     }
 
     /// Queues Y ← X·Wᵀ of quantized activations, as [`product`](Weights::product) does.
@@ -102,15 +132,31 @@ impl Weights {
         epilogue: E,
     ) -> Result<(), Error> {
         // SAFETY: the caller guarantees that the epilogue stays within its views.
-        unsafe { self.product_with_plan(on, self.plan(on, x.rows), x, y, epilogue) }
+        // Plans of a single row are for floats.
+        let plan = if x.rows == 1 { QuantPlan::few(self.format(), 1) } else { self.plan(on, x.rows) };
+        // SAFETY: as above.
+        unsafe { self.product_with_plan(on, plan, x, y, epilogue) }
     }
 
-    /// Returns how products of `rows` rows are computed on a device.
+    /// Sets the table of measured plans, which `kernels tune weights --write FILE` writes, instead
+    /// of the table that the library is compiled with. For a device and shape in the table,
+    /// products use the plan there. A table of costs decides for all others.
+    #[must_use]
+    pub fn tuned(mut self, plans: &'static TunedPlans<WeightedShape>) -> Weights {
+        self.tuned = Some(plans);
+        self
+    }
+
+    /// Returns how products of `rows` rows of floats are computed on a device.
     pub fn plan(&self, on: &impl Queue, rows: usize) -> QuantPlan {
-        let [cols, k] = self.extents();
-        let [numbers, bytes] = self.format().block();
-        let multiprocessors = on.device().facts().multiprocessors as usize;
-        plan(&QuantCosts::P40, [rows, cols, k.div_ceil(32)], (32 * bytes) as f64 / numbers as f64, multiprocessors)
+        let ([cols, k], format, device) = (self.extents(), self.format(), on.device());
+        let tuned = self.tuned.unwrap_or_else(WeightedShape::built_in);
+        let measured = match tuned.is_empty() {
+            true => None,
+            false => tuned.plan(device.name(), WeightedShape { m: rows, n: cols, k, format }),
+        };
+        let extents = QuantExtents { rows, cols, k };
+        measured.unwrap_or_else(|| plan(&QuantCosts::P40, format, extents, device.facts().multiprocessors as usize))
     }
 
     /// Queues Y ← epilogue(X·Wᵀ) of quantized activations, computed by a given plan.
@@ -119,8 +165,8 @@ impl Weights {
     /// The requirements of [`Gemm::run_with`](crate::gemm::Gemm::run_with) apply.
     ///
     /// # Errors
-    /// Returns the errors of [`product`](Weights::product), and an error if the plan has no part or
-    /// uses tiles for at most 8 rows.
+    /// Returns the errors of [`product`](Weights::product), and an error if the plan cannot compute
+    /// the rows of X.
     pub unsafe fn product_with_plan<T: Float + GenericArgument, E: Epilogue + LaunchStruct>(
         &self,
         on: &impl Queue,
@@ -142,12 +188,9 @@ impl Weights {
         }
         let dense = on.scratch::<i32>(0)?;
         let rows = ActivationRows { x, experts: dense.view([0])?, whole: true };
+        suitable(plan, x.rows, y)?;
         with_format!(self.format(), F => match plan {
-            QuantPlan::Few => self.queue_few_rows::<T, E, F>(on, &rows, y, epilogue),
-            QuantPlan::Tiles(_, splits) if splits == 0 || x.room != 8 => {
-                let why = format!("{plan:?} takes more than 8 rows and at least one part; `QuantPlan::Few` takes {} rows", x.rows);
-                Err(y.refused_operand(why))
-            }
+            QuantPlan::Few(block) => self.queue_few_rows::<T, E, F>(on, block, &rows, y, epilogue),
             QuantPlan::Tiles(tile, splits) => self.tiles::<T, E, F>(on, tile, splits, &rows, y, epilogue),
         })
     }
@@ -161,34 +204,20 @@ impl Weights {
     >(
         &self,
         on: &impl Queue,
+        block: GemvBlock,
         x: &BufferView<'_, T, 2>,
         chosen: usize,
         experts: &BufferView<'_, i32, 1>,
         y: &mut BufferViewMut<'_, T, 2>,
         epilogue: E,
     ) -> Result<(), Error> {
-        let ([rows, cols], [_, k]) = (y.extents(), self.extents());
-        // Few rows of weights are shared among more warps.
-        let narrow = rows * cols < 32 * on.device().facts().multiprocessors as usize;
         let lent = self.borrow_planes::<F>(on)?;
         let (words, halves, scales) = lent.views()?;
         let (bytes, factors) = (on.scratch::<i32>(0)?, on.scratch::<f32>(0)?);
         let (bytes, factors) = (bytes.view([0, 0])?, factors.view([0, 0])?);
-        // A block quantizes complete pieces of K, so a piece is as short as K permits. The choice
-        // does not change a bit of the result: a lane always adds the same units in the same order.
-        let [w, threads, piece, ahead] = match (narrow, self.is_light(), k) {
-            (true, _, ..=1024) => [2, 256, 1024, 1],
-            (true, _, ..=2048) => [2, 256, 2048, 2],
-            (true, ..) => [2, 256, 4096, 2],
-            (_, _, ..=1024) => [4, 256, 1024, 1],
-            (_, true, ..=2048) => [4, 512, 2048, 2],
-            (_, true, ..=4096) => [4, 512, 4096, 2],
-            (_, true, _) => [4, 512, 8192, 2],
-            (_, _, ..=2048) => [4, 512, 2048, 1],
-            _ => [4, 512, 4096, 1],
-        };
         let v = if rows_are_whole(x, 4) { 4 } else { 1 };
-        let numbers = [1, w, threads, piece, ahead, v, w, 1].map(Constant::Usize);
+        let GemvBlock { columns, threads, piece, ahead } = block;
+        let numbers = [1, columns, threads, piece, ahead, v, columns, 1].map(|n| Constant::Usize(n as u32));
         let types = [F::CONSTANT, T::CONSTANT, T::CONSTANT, E::CONSTANT, Constant::Bool(true)];
         let constants: Vec<_> = types.into_iter().chain(numbers).collect();
         let call = gemv_blocks::<F, T, T, E, true, 1, 4, 512, 4096, 1, 4, 4, 1>::call(
@@ -208,6 +237,7 @@ impl Weights {
     >(
         &self,
         on: &impl Queue,
+        block: GemvBlock,
         rows: &ActivationRows<'_>,
         y: &mut BufferViewMut<'_, T, 2>,
         epilogue: E,
@@ -217,41 +247,27 @@ impl Weights {
         let none = on.scratch::<f32>(0)?;
         let (bytes, factors) = rows.x.views()?;
         // Groups are as equal as possible, or consist of all rows of an expert's group.
-        let group = if rows.whole { rows.x.rows.div_ceil(rows.x.rows.div_ceil(8).max(1)) } else { rows.x.room };
-        let heavy = matches!(self.format(), Format::Q3K | Format::Q6K);
-        dispatch!(let [R: usize, W: usize, N: usize, ROOM: usize] = match (group, self.is_light(), heavy) {
-            (0..=1, true, _) if rows.x.room == 1 => [1, 4, 4, 1],
-            (0..=1, ..) if rows.x.room == 1 => [1, 3, 3, 1],
-            (2, true, _) => [2, 4, 8, 2],
-            (2, ..) => [2, 3, 6, 2],
-            (3, true, _) => [3, 4, 12, 4],
-            (3, ..) => [3, 3, 9, 4],
-            (4, true, _) => [4, 4, 16, 4],
-            (4, ..) => [4, 3, 12, 4],
-            (5, ..) => [5, 3, 15, 8],
-            (6, ..) => [6, 3, 18, 8],
-            (7, ..) => [7, 3, 21, 8],
-            // The units that take the most registers.
-            (_, _, true) => [8, 2, 16, 8],
-            _ => [8, 3, 24, 8],
-        };
+        let group = if rows.whole { group_rows(rows.x.rows).max(1) } else { rows.x.room };
+        let GemvBlock { columns, threads, piece, ahead } = block;
+        let numbers = [group, columns, threads, piece, ahead, 4, group * columns, rows.x.room];
+        let numbers = numbers.map(|n| Constant::Usize(n as u32));
+        let types = [F::CONSTANT, f32::CONSTANT, T::CONSTANT, E::CONSTANT, Constant::Bool(false)];
+        let constants: Vec<_> = types.into_iter().chain(numbers).collect();
+        let call = gemv_blocks::<F, f32, T, E, false, 1, 4, 256, 2048, 1, 4, 4, 1>::call(
+            none.view([0, 0])?,
+            1,
+            bytes,
+            factors,
+            words,
+            halves,
+            lent.units,
+            scales,
+            rows.experts,
+            y,
+            epilogue,
+        );
         // SAFETY: as in `queue_single_rows`.
-        unsafe {
-            gemv_blocks::<F, f32, T, E, false, R, W, 256, 2048, 1, 4, N, ROOM>::launch_unchecked(
-                &LibraryCall(on),
-                none.view([0, 0])?,
-                1,
-                bytes,
-                factors,
-                words,
-                halves,
-                lent.units,
-                scales,
-                rows.experts,
-                y,
-                epilogue,
-            )
-        })
+        unsafe { queue(on, &call, &constants) }
     }
 
     /// Queues products of tiles, with K in `splits` parts.
@@ -315,11 +331,13 @@ impl Weights {
             )
         })
     }
+}
 
-    /// Returns whether units take few registers. If so, two units are in flight for each row of
-    /// weights. A warp has four rows of weights and up to four of activations.
-    fn is_light(&self) -> bool {
-        matches!(self.format(), Format::Q4_0 | Format::Iq4Nl | Format::Iq4Xs | Format::Mxfp4)
+/// Checks that a plan can compute rows of Y.
+fn suitable<T: kernel_dsl::Element>(plan: QuantPlan, rows: usize, y: &BufferViewMut<'_, T, 2>) -> Result<(), Error> {
+    match plan.unsuitable(rows) {
+        None => Ok(()),
+        Some(why) => Err(y.refused_operand(format!("`{plan}` cannot compute {rows} rows: {why}"))),
     }
 }
 

@@ -4,9 +4,11 @@ use super::formats::device::BlockFormat;
 use super::formats::host::Ggml;
 use super::formats::{self, host};
 use super::repack::{dequantize, quantize_q4, quantize_q8, repack, repack_rows};
+use super::tuned::WeightedShape;
 use crate::access::rows_are_whole;
 use crate::operand::ArrayOperand;
 use crate::queue::{LibraryCall, Queue, SharedBuffer, renaming_parameters};
+use crate::tuned::TunedPlans;
 use kernel_dsl::{Float, GenericArgument};
 use runtime::{BufferView, BufferViewMut, Device, DeviceBuffer, Error};
 use std::sync::Arc;
@@ -42,7 +44,7 @@ macro_rules! with_format {
 }
 
 /// A format of weights: those of GGML's files (see [`formats`](super::formats)), and bytes.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Format {
     /// Q4_0: 4.5 bits a weight.
     Q4_0,
@@ -119,6 +121,12 @@ impl Format {
         with_format!(self, F => Some(host::dequantize::<F>(blocks)), else None)
     }
 
+    /// Returns whether units take few registers. If so, two units are in flight for each row of
+    /// weights. A warp has four rows of weights and up to four of activations.
+    pub(super) fn is_light(self) -> bool {
+        matches!(self, Format::Q4_0 | Format::Iq4Nl | Format::Iq4Xs | Format::Mxfp4)
+    }
+
     /// Returns the number of weights of a block, and its size in bytes.
     #[must_use]
     pub fn block(self) -> [usize; 2] {
@@ -159,6 +167,8 @@ pub struct Weights {
     halves: Arc<DeviceBuffer<u16>>,
     /// A scale for each row, only for [`Format::Int8`].
     scales: Arc<DeviceBuffer<f32>>,
+    /// Measured plans, instead of those that the library is compiled with.
+    pub(super) tuned: Option<&'static TunedPlans<WeightedShape>>,
 }
 
 impl Weights {
@@ -272,7 +282,7 @@ impl Weights {
         plane.expected("words", [rows.saturating_mul(wide)], of_rows)?;
         halves.view([halves.len()])?.expected("halves", [rows.saturating_mul(narrow)], of_rows)?;
         let scales = Arc::new(words.device().alloc(0)?);
-        Ok(Weights { format, rows, cols, words: Arc::new(words), halves: Arc::new(halves), scales })
+        Ok(Weights { format, rows, cols, words: Arc::new(words), halves: Arc::new(halves), scales, tuned: None })
     }
 
     /// Returns the memory of the weights: words, and 16-bit elements.
@@ -340,7 +350,7 @@ impl Weights {
             fill(units, to, halves.view_mut([rows, narrow])?)?;
         }
         let (words, halves, scales) = (Arc::new(words), Arc::new(halves), Arc::new(device.alloc(0)?));
-        Ok(Weights { format, rows, cols, words, halves, scales })
+        Ok(Weights { format, rows, cols, words, halves, scales, tuned: None })
     }
 
     /// Returns the planes as memory that launches queued on `on` can read.

@@ -360,7 +360,9 @@ fn plans(device: &Device) {
         weights.dequantize(device, &mut w.view_mut([n, k]).unwrap()).unwrap();
         let w = w.download().unwrap();
         let tiles = QuantTile::ALL.into_iter().flat_map(|tile| [1, 3, 6].map(|splits| QuantPlan::Tiles(tile, splits)));
-        for plan in [QuantPlan::Few].into_iter().chain(tiles) {
+        let blocks =
+            [QuantPlan::few(format, m), "few 1 128 1024 1".parse().unwrap(), "few 6 512 4096 2".parse().unwrap()];
+        for plan in blocks.into_iter().chain(tiles) {
             let mut y = device.upload(&vec![f32::NAN; m * n]).unwrap();
             let mut to = y.view_mut([m, n]).unwrap();
             // SAFETY: this epilogue accesses nothing.
@@ -397,9 +399,11 @@ fn unsuitable_plans_are_rejected() {
     said(10, 64, QuantPlan::Tiles(QuantTile::T16x128, 1)).unwrap();
     assert!(said(10, 64, QuantPlan::Tiles(QuantTile::T16x128, 0)).unwrap_err().contains("at least one part"));
     assert!(said(3, 64, QuantPlan::Tiles(QuantTile::T64x128, 1)).unwrap_err().contains("more than 8 rows"));
-    assert!(
-        said(10, 32, QuantPlan::Few).unwrap_err().contains("the activations have 32 columns, but the weights have 64")
-    );
+    let few = QuantPlan::few(Format::Q4_0, 10);
+    said(10, 64, few).unwrap();
+    let too_many = "few 8 256 2048 1".parse().unwrap();
+    assert!(said(10, 64, too_many).unwrap_err().contains("from 1 to 32 sums"));
+    assert!(said(10, 32, few).unwrap_err().contains("the activations have 32 columns, but the weights have 64"));
 }
 
 /// Checks products with a gate that its own kernel quantizes. The products equal those with a

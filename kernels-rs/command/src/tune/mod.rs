@@ -1,20 +1,25 @@
 //! `kernels tune`: the fastest plan of a call for a device and a shape.
 
+mod call;
 pub(crate) mod error;
+mod gemm;
 mod meter;
 mod search;
+mod weights;
 
 use crate::error::{CommandOutcome, Error};
 use crate::output::json;
 use crate::progress::with_bar;
 use crate::statistics::ComparisonVerdict;
+use call::{CallOperands, OperandValues, TunedCall};
 use clap::Args;
 use error::TuneError;
-use kernels_rs::gemm::plan::{GemmPlan, ranked};
-use kernels_rs::gemm::{Gemm, GemmCosts, ProductShape, TunedPlan, TunedPlans};
+use kernels_rs::gemm::ProductShape;
+use kernels_rs::quant::WeightedShape;
+use kernels_rs::tuned::{TunedPlan, TunedPlans};
 use kernels_rs_estimate::Estimator;
 use kernels_rs_estimate::device::DeviceModel;
-use meter::{ProductMeter, ProductOperands};
+use meter::PlanMeter;
 use runtime::Device;
 use search::{CandidateResult, SearchLimits, SearchResult, search};
 use serde::Serialize;
@@ -37,9 +42,10 @@ pub(super) struct TuneArgs {
     /// The call to tune
     #[arg(value_name = "NAME")]
     call: TunableCall,
-    /// The product: MxNxK or BATCHxMxNxK, and a layout unless it is A·B: '512x6144x2048, A·Bᵀ'
-    #[arg(long, value_name = "CASE", value_parser = case_arg)]
-    case: ProductShape,
+    /// The product: MxNxK, with a layout unless it is A·B, or with the format of the weights:
+    /// '512x6144x2048, A·Bᵀ' or '1x4096x4096, Q4_K'
+    #[arg(long, value_name = "CASE")]
+    case: String,
     /// cuda:N, or a device to estimate for, such as gtx1080ti
     #[arg(long, default_value = "cuda:0")]
     device: String,
@@ -58,8 +64,8 @@ pub(super) struct TuneArgs {
     /// Least change of a median, in percent, that counts as faster or slower
     #[arg(long, value_name = "PERCENT", default_value_t = 1.0)]
     least_change: f64,
-    /// Add a faster plan to a table, which `Gemm::tuned` reads; the table is created if it is
-    /// missing
+    /// Add a faster plan to a table, which `Gemm::tuned` or `Weights::tuned` takes; the table is
+    /// created if it is missing
     #[arg(long, value_name = "FILE")]
     write: Option<PathBuf>,
     /// Print JSON
@@ -72,17 +78,25 @@ pub(super) struct TuneArgs {
 enum TunableCall {
     /// Matrix products of f32
     Gemm,
+    /// Products of f32 with quantized weights
+    Weights,
 }
 
 /// Reads the value of `--case`.
-fn case_arg(text: &str) -> Result<ProductShape, String> {
-    let (extents, layout) = text.split_once(',').unwrap_or((text, "A·B"));
-    ProductShape::parse(extents.trim(), layout.trim())
+fn shape_of<S: TunedCall>(case: &str) -> Result<S, Error> {
+    let (extents, variant) = case.split_once(',').unwrap_or((case, S::USUAL_VARIANT));
+    let refused = |why: String| TuneError::Case { case: case.to_string(), why };
+    let shape = S::parse(extents.trim(), variant.trim()).map_err(refused)?;
+    if shape.is_empty() {
+        return Err(refused("an extent is 0, so that there is nothing to tune".to_string()).into());
+    }
+    Ok(shape)
 }
 
 /// Output of `--json`.
 #[derive(Serialize)]
 struct TuneReport {
+    call: &'static str,
     device: String,
     case: String,
     /// Order of the candidates before any measurement.
@@ -121,43 +135,46 @@ struct CandidateReport {
 }
 
 /// A plan, with its estimate and the reason of its rejection.
-struct PlanCandidate {
-    plan: GemmPlan,
+struct PlanCandidate<P> {
+    plan: P,
     estimate_us: Option<f64>,
     rejected: Option<String>,
 }
 
-/// Candidates of a product. Number 0 is the incumbent.
-struct ProductCandidates {
+/// Candidates of a shape. Number 0 is the incumbent.
+struct PlanCandidates<S: TunedCall> {
     order: CandidateOrder,
-    all: Vec<PlanCandidate>,
+    all: Vec<PlanCandidate<S::Plan>>,
 }
 
-impl ProductCandidates {
-    /// Returns the plan in use on `device`, and the `count` plans with the least costs.
-    fn new(device: &Device, call: Gemm, shape: ProductShape, count: usize) -> ProductCandidates {
-        let ProductShape { batch, m, n, k, transpose_a, transpose_b } = shape;
-        let incumbent = call.chosen(device, batch, [m, n, k]);
-        let multiprocessors = device.facts().multiprocessors;
-        let plans = ranked(&GemmCosts::H200, batch, [m, n, k], transpose_b, !transpose_a, multiprocessors);
-        let others = plans.into_iter().map(|(_, plan)| plan).filter(|plan| *plan != incumbent).take(count);
+impl<S: TunedCall> PlanCandidates<S> {
+    /// Returns the plan in use on the device of this name, and up to `count` others in the order of
+    /// [`ranked`](TunedCall::ranked).
+    fn new(
+        device: &Device,
+        name: &str,
+        shape: S,
+        tuned: &TunedPlans<S>,
+        count: usize,
+    ) -> Result<PlanCandidates<S>, Error> {
+        let plans = shape.ranked(device.facts().multiprocessors);
+        let incumbent = tuned.plan(name, shape).or(plans.first().copied());
+        let no_plan = || TuneError::Case { case: shape.to_string(), why: "no plan computes it".to_string() };
+        let incumbent = incumbent.ok_or_else(no_plan)?;
+        let others = plans.into_iter().filter(|plan| *plan != incumbent).take(count);
         let candidate = |plan| PlanCandidate { plan, estimate_us: None, rejected: None };
         let all = std::iter::once(incumbent).chain(others).map(candidate).collect();
-        ProductCandidates { order: CandidateOrder::Costs, all }
+        Ok(PlanCandidates { order: CandidateOrder::Costs, all })
     }
 
     /// Estimates the candidates until the budget is spent, rejects those that fail a gate of the
     /// device, and orders the others.
-    fn estimate(
-        &mut self,
-        estimator: &Arc<Estimator>,
-        call: Gemm,
-        shape: ProductShape,
-        budget: Duration,
-    ) -> Result<(), Error> {
+    fn estimate(&mut self, estimator: &Arc<Estimator>, shape: S, budget: Duration) -> Result<(), Error> {
         let start = Instant::now();
         let device = estimator.device();
-        let operands = ProductOperands::zeros(&device, shape)?;
+        let operands = shape.operands(&device, OperandValues::Zeros)?;
+        // Launches that prepare the operands do not count.
+        estimator.take().map_err(Error::Estimate)?;
         let count = self.all.len();
         with_bar(count, |bar| {
             for candidate in &mut self.all {
@@ -165,7 +182,7 @@ impl ProductCandidates {
                     break;
                 }
                 bar.set_message(format!("estimate of {}", candidate.plan));
-                let refused = operands.run(&device, call.plan(candidate.plan)).err().map(|e| e.to_string());
+                let refused = operands.run(&device, candidate.plan).err().map(|e| e.to_string());
                 let estimated = estimator.take();
                 candidate.rejected = refused;
                 match estimated {
@@ -193,7 +210,7 @@ impl ProductCandidates {
         })?;
         self.order = CandidateOrder::Estimates;
         // A stable sort keeps the order of the costs for what was not estimated.
-        let time = |candidate: &PlanCandidate| candidate.estimate_us.unwrap_or(f64::INFINITY);
+        let time = |candidate: &PlanCandidate<S::Plan>| candidate.estimate_us.unwrap_or(f64::INFINITY);
         self.all[1..].sort_by(|a, b| time(a).total_cmp(&time(b)));
         Ok(())
     }
@@ -206,52 +223,50 @@ impl ProductCandidates {
 
 impl TuneArgs {
     pub(super) fn run(&self, out: &mut dyn Write) -> Result<CommandOutcome, Error> {
-        let TunableCall::Gemm = self.call;
-        let mut table = self.write.as_deref().map(read_table).transpose()?;
-        // A call borrows its table for `'static`. The leak is small, because a process reads one
-        // table.
-        let tuned: &'static TunedPlans = match &table {
-            Some(table) => Box::leak(Box::new(table.clone())),
-            None => TunedPlans::built_in(),
-        };
-        let ProductShape { transpose_a, transpose_b, .. } = self.case;
-        let call = if transpose_a { Gemm::new().transpose_a() } else { Gemm::new() };
-        let call = if transpose_b { call.transpose_b() } else { call }.tuned(tuned);
+        match self.call {
+            TunableCall::Gemm => self.run_call::<ProductShape>(out),
+            TunableCall::Weights => self.run_call::<WeightedShape>(out),
+        }
+    }
+
+    fn run_call<S: TunedCall>(&self, out: &mut dyn Write) -> Result<Outcome, Error> {
+        let shape: S = shape_of(&self.case)?;
+        let mut table = self.write.as_deref().map(read_table::<S>).transpose()?;
+        let tuned = table.as_ref().unwrap_or_else(|| S::built_in());
         let (start, budget) = (Instant::now(), Duration::from_secs(u64::from(self.budget)));
         let count = usize::from(self.candidates);
         let (name, candidates, result) = match self.device.strip_prefix("cuda:").map(str::parse) {
             Some(Ok(ordinal)) => {
                 let failed = |source| Error::NoDevice { device: self.device.clone(), source: Box::new(source) };
                 let device = Device::cuda(ordinal).map_err(failed)?;
-                let mut candidates = ProductCandidates::new(&device, call, self.case, count);
+                let name = device.name().to_string();
+                let mut candidates = PlanCandidates::new(&device, &name, shape, tuned, count)?;
                 // Half of the budget is for measurements.
                 if let Some(model) = DeviceModel::of_driver_name(device.name())? {
                     match Estimator::new(model) {
                         Err(kernels_rs_estimate::estimate::Error::NoTools { .. }) => {}
-                        estimator => candidates.estimate(&estimator?, call, self.case, budget / 2)?,
+                        estimator => candidates.estimate(&estimator?, shape, budget / 2)?,
                     }
                 }
                 let remaining = budget.saturating_sub(start.elapsed());
-                let result = self.measure(&device, call, &candidates, remaining)?;
-                (device.name().to_string(), candidates, result)
+                let result = self.measure(&device, shape, &candidates, remaining)?;
+                (name, candidates, result)
             }
             _ => {
                 let model = DeviceModel::named(&self.device)?;
                 let name = model.device.driver_name.clone();
                 let estimator = Estimator::new(model)?;
-                let device = estimator.device();
-                let plans = call_on_model(call, tuned, &name, self.case);
-                let mut candidates = ProductCandidates::new(&device, plans, self.case, count);
-                candidates.estimate(&estimator, call, self.case, budget)?;
+                let mut candidates = PlanCandidates::new(&estimator.device(), &name, shape, tuned, count)?;
+                candidates.estimate(&estimator, shape, budget)?;
                 let result = estimated(&candidates).ok_or(TuneError::Budget { seconds: self.budget })?;
                 (name, candidates, result)
             }
         };
-        let mut report = TuneReport::new(&name, self.case, &candidates, &result);
+        let mut report = TuneReport::new(&name, shape, &candidates, &result);
         if let (Some(path), Some(table), true) = (&self.write, &mut table, report.winner != report.incumbent) {
             let number = winner(&candidates, &result);
             let tuned = TunedPlan { plan: candidates.all[number].plan, evidence: report.evidence.clone() };
-            table.insert(&name, self.case, tuned).map_err(|why| TuneError::Plan { why })?;
+            table.insert(&name, shape, tuned).map_err(|why| TuneError::Plan { why })?;
             fs::write(path, table.to_string()).map_err(|source| Error::Save { path: path.clone(), source })?;
             report.is_written = true;
         }
@@ -263,11 +278,11 @@ impl TuneArgs {
     }
 
     /// Measures the candidates on a GPU within the budget.
-    fn measure(
+    fn measure<S: TunedCall>(
         &self,
         device: &Device,
-        call: Gemm,
-        candidates: &ProductCandidates,
+        shape: S,
+        candidates: &PlanCandidates<S>,
         budget: Duration,
     ) -> Result<SearchResult, Error> {
         let limits = SearchLimits {
@@ -276,10 +291,10 @@ impl TuneArgs {
             budget,
             least_change: self.least_change / 100.0,
         };
-        let plans: Vec<GemmPlan> = candidates.all.iter().map(|candidate| candidate.plan).collect();
+        let plans: Vec<S::Plan> = candidates.all.iter().map(|candidate| candidate.plan).collect();
         with_bar(limits.quick + limits.confirming, |bar| {
-            let operands = ProductOperands::drawn(device, self.case)?;
-            ProductMeter::with(device, &operands, call, &plans, bar, |meter| {
+            let operands = shape.operands(device, OperandValues::Drawn)?;
+            PlanMeter::with(device, shape, &operands, &plans, bar, |meter| {
                 search(meter, &candidates.accepted(), 0, &limits)
             })
         })
@@ -287,7 +302,7 @@ impl TuneArgs {
 }
 
 /// Reads the table of a file; an empty one if there is no file.
-fn read_table(path: &Path) -> Result<TunedPlans, Error> {
+fn read_table<S: TunedCall>(path: &Path) -> Result<TunedPlans<S>, Error> {
     let text = match crate::text_file::read(path) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(TunedPlans::default()),
         text => text.map_err(|source| TuneError::Read { path: path.to_path_buf(), source })?,
@@ -295,18 +310,13 @@ fn read_table(path: &Path) -> Result<TunedPlans, Error> {
     Ok(TunedPlans::parse(&text).map_err(|source| TuneError::Table { path: path.to_path_buf(), source })?)
 }
 
-/// Returns the call with the plan of a table for a device that this machine lacks.
-fn call_on_model(call: Gemm, tuned: &TunedPlans, name: &str, shape: ProductShape) -> Gemm {
-    tuned.plan(name, shape).map_or(call, |plan| call.plan(plan))
-}
-
 /// Returns the result of a search by estimates alone. The result is `None` if nothing was
 /// estimated.
-fn estimated(candidates: &ProductCandidates) -> Option<SearchResult> {
+fn estimated<S: TunedCall>(candidates: &PlanCandidates<S>) -> Option<SearchResult> {
     let time = |number: &usize| candidates.all[*number].estimate_us;
     let timed: Vec<usize> = candidates.accepted().into_iter().filter(|number| time(number).is_some()).collect();
     let best = timed.into_iter().min_by(|a, b| time(a).unwrap_or(0.0).total_cmp(&time(b).unwrap_or(0.0)))?;
-    let result = |candidate: &PlanCandidate| match &candidate.rejected {
+    let result = |candidate: &PlanCandidate<S::Plan>| match &candidate.rejected {
         Some(why) => CandidateResult::Rejected { why: why.clone() },
         None => CandidateResult::NotTried,
     };
@@ -320,14 +330,14 @@ fn estimated(candidates: &ProductCandidates) -> Option<SearchResult> {
 }
 
 /// Returns the number of the plan to use. Estimates alone need no confirmation.
-fn winner(candidates: &ProductCandidates, result: &SearchResult) -> usize {
+fn winner<S: TunedCall>(candidates: &PlanCandidates<S>, result: &SearchResult) -> usize {
     let is_measured = result.candidates.iter().any(|c| matches!(c, CandidateResult::Measured { .. }));
     let is_estimated = !is_measured && candidates.order == CandidateOrder::Estimates;
     if is_estimated { result.best } else { result.winner(0) }
 }
 
 impl TuneReport {
-    fn new(device: &str, shape: ProductShape, candidates: &ProductCandidates, result: &SearchResult) -> TuneReport {
+    fn new<S: TunedCall>(device: &str, shape: S, candidates: &PlanCandidates<S>, result: &SearchResult) -> TuneReport {
         let plan = |number: usize| candidates.all[number].plan.to_string();
         let (incumbent, winner) = (plan(0), winner(candidates, result));
         let evidence = match (&result.confirmation, candidates.all[winner].estimate_us, candidates.all[0].estimate_us) {
@@ -337,7 +347,7 @@ impl TuneReport {
             }
             _ => String::new(),
         };
-        let of_candidate = |(number, candidate): (usize, &PlanCandidate)| {
+        let of_candidate = |(number, candidate): (usize, &PlanCandidate<S::Plan>)| {
             let result = match &candidate.rejected {
                 Some(why) => CandidateResult::Rejected { why: why.clone() },
                 None => result.candidates.get(number).cloned().unwrap_or(CandidateResult::NotTried),
@@ -345,8 +355,9 @@ impl TuneReport {
             CandidateReport { plan: candidate.plan.to_string(), estimate_us: candidate.estimate_us, result }
         };
         TuneReport {
+            call: S::NAME,
             device: device.to_string(),
-            case: format!("{shape}, {}", shape.layout()),
+            case: format!("{shape}, {}", shape.variant()),
             ranking: candidates.order,
             candidates: candidates.all.iter().enumerate().map(of_candidate).collect(),
             best: plan(result.best),
@@ -360,7 +371,7 @@ impl TuneReport {
     }
 
     fn print(&self, table: Option<&Path>, out: &mut dyn Write) -> Result<(), Error> {
-        writeln!(out, "gemm, {} on {}", self.case, self.device)?;
+        writeln!(out, "{}, {} on {}", self.call, self.case, self.device)?;
         let order = match self.ranking {
             CandidateOrder::Estimates => "candidates in the order of their estimates",
             CandidateOrder::Costs => {
@@ -403,7 +414,8 @@ impl TuneReport {
             (None, false) => writeln!(out, "{}: {}", self.winner, self.evidence)?,
         }
         if let (true, Some(path)) = (self.is_written, table) {
-            writeln!(out, "added to {}; `Gemm::tuned` reads the table", path.display())?;
+            let setter = if self.call == ProductShape::NAME { "Gemm::tuned" } else { "Weights::tuned" };
+            writeln!(out, "added to {}; `{setter}` takes the table", path.display())?;
         }
         Ok(())
     }

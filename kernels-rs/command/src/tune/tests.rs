@@ -1,8 +1,14 @@
 //! Tests of tuning on the CPU, with planted times.
 
+use super::gemm::ProductOperands;
 use super::search::CandidateMeter;
+use super::weights::WeightedOperands;
 use super::*;
-use kernels_rs::gemm::plan::GemmTile;
+use kernels_rs::gemm::Gemm;
+use kernels_rs::gemm::plan::{GemmPlan, GemmTile};
+use kernels_rs::quant::Format;
+use kernels_rs::quant::plan::QuantPlan;
+use kernels_rs::tuned::TunableShape;
 use runtime::testing::Random;
 
 use kernel_dsl::compiler::launch::DeviceFacts;
@@ -22,7 +28,7 @@ impl CandidateMeter for PlantedTimes<'_> {
     fn rejected(&mut self, candidate: usize) -> Result<Option<String>, Error> {
         let plan = self.plans[candidate];
         self.operands.overwrite_result(self.device).map_err(Error::Device)?;
-        self.operands.run(self.device, Gemm::new().plan(plan)).map_err(Error::Device)?;
+        self.operands.run(self.device, plan).map_err(Error::Device)?;
         let mut result = self.operands.result().map_err(Error::Device)?;
         if self.faulty == Some(plan) {
             result[7] *= 1.001;
@@ -48,9 +54,9 @@ impl CandidateMeter for PlantedTimes<'_> {
 fn dispatch_picks_the_tuned_plan() {
     let device = Device::cpu_with_facts(DeviceFacts { multiprocessors: 4 });
     let shape = ProductShape::parse("20x24x200", "A·B").unwrap();
-    let candidates = ProductCandidates::new(&device, Gemm::new(), shape, 8);
+    let candidates = PlanCandidates::new(&device, "CPU", shape, ProductShape::built_in(), 8).unwrap();
     let plans: Vec<GemmPlan> = candidates.all.iter().map(|c| c.plan).collect();
-    let operands = ProductOperands::drawn(&device, shape).unwrap();
+    let operands = shape.operands(&device, OperandValues::Drawn).unwrap();
     let limits = SearchLimits { quick: 40, confirming: 100, budget: Duration::from_secs(60), least_change: 0.01 };
     let tune = |fastest: GemmPlan, faulty: Option<GemmPlan>| {
         let random = Random::new(1);
@@ -66,7 +72,7 @@ fn dispatch_picks_the_tuned_plan() {
     assert!(report.evidence.starts_with("faster: 0.8") && report.evidence.contains("Hedges' g"), "{}", report.evidence);
     let mut table = TunedPlans::default();
     table.insert(device.name(), shape, TunedPlan { plan: planted, evidence: report.evidence }).unwrap();
-    let read: &'static TunedPlans = Box::leak(Box::new(TunedPlans::parse(&table.to_string()).unwrap()));
+    let read: &'static TunedPlans<ProductShape> = Box::leak(Box::new(TunedPlans::parse(&table.to_string()).unwrap()));
     let [usual, tuned] = [Gemm::new(), Gemm::new().tuned(read)].map(|call| call.chosen(&device, 1, [20, 24, 200]));
     assert_eq!(tuned, planted);
     assert_ne!(usual, planted);
@@ -80,20 +86,40 @@ fn dispatch_picks_the_tuned_plan() {
 fn references_accept_rounding_and_refute_mistakes() {
     let device = Device::cpu();
     for text in ["2x5x6x70, Aᵀ·Bᵀ", "3x4x1, A·Bᵀ", "1x9x33"] {
-        let shape = case_arg(text).unwrap();
-        let operands = ProductOperands::drawn(&device, shape).unwrap();
-        let ProductShape { transpose_a, transpose_b, .. } = shape;
-        let call = if transpose_a { Gemm::new().transpose_a() } else { Gemm::new() };
-        let call = if transpose_b { call.transpose_b() } else { call };
-        operands.run(&device, call.plan(GemmPlan::Tiles(GemmTile::T16x128, 1))).unwrap();
-        let reference = operands.reference();
-        let mut result = operands.result().unwrap();
-        assert_eq!(reference.mismatch(&result), None);
-        result[0] += 0.01;
-        assert!(reference.mismatch(&result).unwrap().starts_with("element (0, 0) is "));
-        result[0] = f32::NAN;
-        assert!(reference.mismatch(&result).is_some());
-        assert!(reference.mismatch(&result[1..]).is_some());
+        let shape: ProductShape = shape_of(text).unwrap();
+        let operands = shape.operands(&device, OperandValues::Drawn).unwrap();
+        judged(&device, &operands, GemmPlan::Tiles(GemmTile::T16x128, 1));
+    }
+}
+
+/// Runs a plan, and sees that the reference accepts its result and refutes damaged ones.
+fn judged<O: CallOperands>(device: &Device, operands: &O, plan: O::Plan) {
+    operands.overwrite_result(device).unwrap();
+    operands.run(device, plan).unwrap();
+    let reference = operands.reference();
+    let mut result = operands.result().unwrap();
+    assert_eq!(reference.mismatch(&result), None);
+    result[0] += 1.0;
+    assert!(reference.mismatch(&result).unwrap().starts_with("element (0, 0) is "));
+    result[0] = f32::NAN;
+    assert!(reference.mismatch(&result).is_some());
+    assert!(reference.mismatch(&result[1..]).is_some());
+}
+
+/// Checks plans of weights in every format, with copies of the weights that products read
+/// alternately.
+#[test]
+fn products_with_weights_are_checked() {
+    let device = Device::cpu();
+    for format in Format::ALL {
+        for (m, plans) in [(1, ["few 2 128 1024 1", "few 4 256 2048 2"]), (11, ["few 3 256 2048 1", "tiles 16x128 2"])]
+        {
+            let shape: WeightedShape = shape_of(&format!("{m}x3x1280, {}", format.name())).unwrap();
+            let operands = WeightedOperands::new(&device, shape, OperandValues::Drawn, 2).unwrap();
+            for plan in plans {
+                judged(&device, &operands, plan.parse::<QuantPlan>().unwrap());
+            }
+        }
     }
 }
 
@@ -102,19 +128,24 @@ fn damaged_tables_are_errors_with_line_and_reason() {
     let folder = std::env::temp_dir().join(format!("kernels-tune-{}", std::process::id()));
     fs::create_dir_all(&folder).unwrap();
     let path = folder.join("table.txt");
-    assert_eq!(read_table(&path).unwrap(), TunedPlans::default(), "a missing table is empty");
+    assert_eq!(read_table::<ProductShape>(&path).unwrap(), TunedPlans::default(), "a missing table is empty");
     fs::write(&path, "# a comment\nH200 | 1x2x3 | A·B | tiles 1x1 1 |\n").unwrap();
-    let error = read_table(&path).unwrap_err().to_string();
+    let error = read_table::<ProductShape>(&path).unwrap_err().to_string();
     assert!(error.contains("line 2") && error.contains("there is no tile `1x1`"), "{error}");
     fs::write(&path, [0xff, 0xfe]).unwrap();
-    assert!(read_table(&path).unwrap_err().to_string().contains("not text in UTF-8"));
+    assert!(read_table::<ProductShape>(&path).unwrap_err().to_string().contains("not text in UTF-8"));
     fs::remove_dir_all(&folder).unwrap();
 }
 
 #[test]
 fn cases_are_extents_and_a_layout() {
-    let shape = case_arg("512x6144x2048, A·Bᵀ").unwrap();
-    assert_eq!((shape.to_string().as_str(), shape.layout()), ("1x512x6144x2048", "A·Bᵀ"));
-    assert!(case_arg("512x6144").unwrap_err().contains("write MxNxK"));
-    assert!(case_arg("5x6x7, B").unwrap_err().contains("the layouts are A·B"));
+    let shape: ProductShape = shape_of("512x6144x2048, A·Bᵀ").unwrap();
+    assert_eq!((shape.to_string().as_str(), shape.variant()), ("1x512x6144x2048", "A·Bᵀ"));
+    let refused = |case: &str| shape_of::<ProductShape>(case).unwrap_err().to_string();
+    assert!(refused("512x6144").contains("write MxNxK"));
+    assert!(refused("5x0x7").contains("nothing to tune"));
+    assert!(refused("5x6x7, B").contains("the layouts are A·B"));
+    let shape: WeightedShape = shape_of("1x4096x2048, q4_k").unwrap();
+    assert_eq!((shape.to_string().as_str(), shape.variant()), ("1x4096x2048", "Q4_K"));
+    assert!(shape_of::<WeightedShape>("1x4096x2048").unwrap_err().to_string().contains("such as `1x4096x2048, Q4_K`"));
 }

@@ -216,7 +216,7 @@ impl MeasureContext<'_> {
                     (name, QuantPlan::Tiles(tile, splits))
                 });
             for (name, plan) in
-                [("groups of 8", QuantPlan::Few)].into_iter().chain(tiles).filter(|_| (9..=512).contains(&m))
+                [("groups of 8", QuantPlan::few(format, m))].into_iter().chain(tiles).filter(|_| (9..=512).contains(&m))
             {
                 let (mut index, outputs) = (0, &outputs);
                 let weights = &weights;

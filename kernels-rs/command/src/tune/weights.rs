@@ -1,0 +1,161 @@
+//! Products with quantized weights as a tuned call.
+
+use super::call::{CallOperands, OperandValues, ROUNDOFF, Reference, TunedCall};
+use crate::error::Error;
+use kernels_rs::Queue;
+use kernels_rs::gemm::epilogue::Identity;
+use kernels_rs::quant::plan::{QuantCosts, QuantExtents, QuantPlan, ranked};
+use kernels_rs::quant::{WeightedShape, Weights};
+use runtime::testing::{Random, on_every_core};
+use runtime::{Device, DeviceBuffer};
+use std::cell::{Cell, RefCell};
+
+/// Total bytes of the weights that products read alternately: several times the L2 cache of a card,
+/// as the layers of a model are.
+const COLD_BYTES: usize = 256 << 20;
+/// Copies of weights, which are fewer than the above bytes if the weights are small.
+const MAX_COPIES: usize = 256;
+/// Operations per nanosecond of an H100.
+const OPERATIONS_PER_NS: f64 = 1e5;
+/// Bytes per nanosecond of an H100.
+const BYTES_PER_NS: f64 = 3e3;
+/// The scale of the rows of bytes.
+const BYTE_SCALE: f32 = 1.0 / 128.0;
+
+impl TunedCall for WeightedShape {
+    const NAME: &'static str = "weights";
+    type Operands = WeightedOperands;
+
+    fn is_empty(self) -> bool {
+        let WeightedShape { m, n, k, .. } = self;
+        [m, n, k].contains(&0)
+    }
+
+    fn ranked(self, multiprocessors: u32) -> Vec<QuantPlan> {
+        let WeightedShape { m, n, k, format } = self;
+        ranked(&QuantCosts::P40, format, QuantExtents { rows: m, cols: n, k }, multiprocessors as usize)
+    }
+
+    fn operands(self, device: &Device, values: OperandValues) -> Result<WeightedOperands, Error> {
+        let copies = match values {
+            OperandValues::Zeros => 1,
+            OperandValues::Drawn => COLD_BYTES.div_ceil(weight_bytes(self).max(1)).min(MAX_COPIES),
+        };
+        WeightedOperands::new(device, self, values, copies).map_err(Error::Device)
+    }
+
+    fn typical_ns(self) -> f64 {
+        let WeightedShape { m, n, k, .. } = self;
+        let operations = 2.0 * m as f64 * n as f64 * k as f64;
+        (operations / OPERATIONS_PER_NS).max(weight_bytes(self) as f64 / BYTES_PER_NS)
+    }
+}
+
+/// Returns the bytes of the weights.
+fn weight_bytes(WeightedShape { n, k, format, .. }: WeightedShape) -> usize {
+    let [numbers, bytes] = format.block();
+    n * k / numbers * bytes
+}
+
+/// X, W and Y of a product.
+pub(super) struct WeightedOperands {
+    shape: WeightedShape,
+    host_x: Vec<f32>,
+    /// The numbers of the weights.
+    host_w: Vec<f32>,
+    x: DeviceBuffer<f32>,
+    /// Equal weights, which the products read alternately.
+    weights: Vec<Weights>,
+    next: Cell<usize>,
+    y: RefCell<DeviceBuffer<f32>>,
+}
+
+impl WeightedOperands {
+    /// Creates operands with `copies` equal weights.
+    pub fn new(
+        device: &Device,
+        shape: WeightedShape,
+        values: OperandValues,
+        copies: usize,
+    ) -> runtime::Result<WeightedOperands> {
+        let WeightedShape { m, n, k, format } = shape;
+        let mut random = Random::new(1);
+        let mut numbers = |count| values.numbers(&mut random, count);
+        let (host_x, host_w): (Vec<f32>, Vec<f32>) = (numbers(m * k), numbers(n * k));
+        let (host_w, weights): (_, runtime::Result<Vec<Weights>>) = match format.quantize(&host_w) {
+            Some(blocks) => {
+                let (file, [numbers, bytes]) = (device.upload(&blocks)?, format.block());
+                let file = file.view([n, k / numbers * bytes])?;
+                let weights = (0..copies).map(|_| Weights::from_blocks(device, format, &file)).collect();
+                (format.dequantize(&blocks).unwrap_or_default(), weights)
+            }
+            None => {
+                let bytes: Vec<i8> = host_w.iter().map(|w| (w * 64.0) as i8).collect();
+                let rows = device.upload(&bytes)?;
+                let rows = rows.view([n, k])?;
+                let one = |_| Weights::from_rows(device, &rows, device.upload(&vec![BYTE_SCALE; n])?);
+                (bytes.iter().map(|q| f32::from(*q) * BYTE_SCALE).collect(), (0..copies).map(one).collect())
+            }
+        };
+        let (x, y) = (device.upload(&host_x)?, RefCell::new(device.zeros(m * n)?));
+        Ok(WeightedOperands { shape, host_x, host_w, x, weights: weights?, next: Cell::new(0), y })
+    }
+}
+
+impl CallOperands for WeightedOperands {
+    type Plan = QuantPlan;
+
+    fn run(&self, on: &impl Queue, plan: QuantPlan) -> runtime::Result<()> {
+        let WeightedShape { m, n, k, .. } = self.shape;
+        let at = self.next.get();
+        self.next.set((at + 1) % self.weights.len());
+        let (x, mut y) = (self.x.view([m, k])?, self.y.borrow_mut());
+        // SAFETY: this epilogue accesses nothing.
+        unsafe { self.weights[at].product_by(on, plan, &x, &mut y.view_mut([m, n])?, Identity) }
+    }
+
+    fn overwrite_result(&self, device: &Device) -> runtime::Result<()> {
+        *self.y.borrow_mut() = device.upload(&vec![f32::NAN; self.shape.m * self.shape.n])?;
+        Ok(())
+    }
+
+    fn result(&self) -> runtime::Result<Vec<f32>> {
+        self.y.borrow().download()
+    }
+
+    /// Computes the product of the quantized activations with the numbers of the weights, and its
+    /// bounds. Each 32 products are rounded up to five times, and the sum of a warp five times
+    /// more. Rounded numbers are at most four times the sum of magnitudes, because a minimum is
+    /// subtracted.
+    fn reference(&self) -> Reference {
+        let WeightedShape { m, n, k, .. } = self.shape;
+        let x: Vec<f64> = self.host_x.chunks(32).flat_map(quantized).collect();
+        let rounds = 4.0 * (5.0 * k as f64 / 32.0 + 12.0) * ROUNDOFF;
+        // The threads share the copy on the host, and not the buffers.
+        let (columns, host_w): (Vec<usize>, _) = ((0..n).collect(), &self.host_w);
+        let computed = on_every_core(&columns, |col| {
+            let w: Vec<f64> = host_w[col * k..][..k].iter().map(|w| f64::from(*w)).collect();
+            let element = |row: usize| {
+                let terms = x[row * k..][..k].iter().zip(&w).map(|(x, w)| x * w);
+                terms.fold((0.0, 0.0), |(sum, size), term| (sum + term, size + term.abs()))
+            };
+            (0..m).map(element).collect::<Vec<(f64, f64)>>()
+        });
+        let (mut values, mut bounds) = (vec![0.0; m * n], vec![0.0; m * n]);
+        for (col, column) in computed.iter().enumerate() {
+            for (row, (sum, size)) in column.iter().enumerate() {
+                values[row * n + col] = *sum;
+                bounds[row * n + col] = rounds * size + f64::from(f32::MIN_POSITIVE);
+            }
+        }
+        Reference { values, bounds, columns: n }
+    }
+}
+
+/// Returns the numbers that the product has for 32 finite activations: bytes times a scale, by the
+/// largest magnitude A, as [`Weights::product`] documents.
+fn quantized(x: &[f32]) -> Vec<f64> {
+    let top = x.iter().fold(2f32.powi(-120), |top, x| top.max(x.abs()));
+    let (inverse, scale) = (127.0 / top, f64::from(top / 127.0));
+    x.iter().map(|x| f64::from((x * inverse).round_ties_even()) * scale).collect()
+}
