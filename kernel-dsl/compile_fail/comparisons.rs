@@ -38,14 +38,8 @@ pub mod angles {
             (self.0 - other.0) % 360 == 0
         }
     }
-
-    #[derive(Clone, Copy, PartialEq)]
-    pub enum Target {
-        Near,
-        Far(Angle),
-    }
 }
-use angles::{Angle, Target};
+use angles::Angle;
 
 #[device]
 pub mod negated {
@@ -95,21 +89,6 @@ pub fn host_parts(x: &mut [u32]) {
 pub fn slices(x: &[u32], y: &[u32], z: &mut [u32]) {
     if x == y {
         z[0] = 1;
-    }
-}
-
-#[kernel(block = 32, grid = 1)]
-pub fn own_equality_in_an_enum(x: &mut [i32]) {
-    if Target::Far(Angle(x[0])) == Target::Near {
-        x[1] = 1;
-    }
-}
-
-#[kernel(block = 32, grid = 1)]
-pub fn own_equality_in_an_option(x: &mut [i32]) {
-    let a = Some(Angle(x[0]));
-    if a == None {
-        x[1] = 1;
     }
 }
 

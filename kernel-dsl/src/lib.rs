@@ -334,7 +334,8 @@
 //! derive `PartialEq` or `PartialOrd`. A derive stands below `#[device]` or in a device module. As
 //! in Rust, the first parts that differ decide an order, and a NaN makes a comparison false. The
 //! machine code compares all parts, without branches. A device module may instead implement
-//! `PartialEq` by a function `eq`. Such an `eq` is called only if the parts before are equal.
+//! `PartialEq` by a function `eq`. A comparison of a type that holds such a value calls this `eq`
+//! where rustc does: where both values exist and the parts before are equal.
 //!
 //! ```
 //! # use kernel_dsl::prelude::*;

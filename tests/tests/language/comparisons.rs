@@ -96,6 +96,39 @@ mod types {
         }
     }
 
+    /// A number that is equal to itself only if it is not zero, as unused parts are.
+    #[derive(Clone, Copy)]
+    pub struct Marked(pub u8);
+
+    impl PartialEq for Marked {
+        fn eq(&self, other: &Marked) -> bool {
+            self.0 == other.0 && self.0 != 0
+        }
+    }
+
+    /// An enum some of whose fields have their own `eq`.
+    #[derive(Clone, Copy, PartialEq)]
+    pub enum Motion {
+        Rest,
+        Turn(Angle),
+        Slide { mark: Marked, by: f32, turn: Option<Angle> },
+        Both([Angle; 2], Option<Option<Marked>>),
+        Last,
+    }
+
+    /// An enum with its own `eq`: all its fast variants are equal.
+    #[derive(Clone, Copy)]
+    pub enum Speed {
+        Stopped,
+        Fast(u32),
+    }
+
+    impl PartialEq for Speed {
+        fn eq(&self, other: &Speed) -> bool {
+            matches!(*self, Speed::Fast(_)) == matches!(*other, Speed::Fast(_))
+        }
+    }
+
     /// A struct that derives a comparison by the `eq` of its parts.
     #[derive(Clone, Copy, PartialEq)]
     pub struct Turn<T: Element> {
@@ -104,7 +137,7 @@ mod types {
         pub times: u32,
     }
 }
-use types::{Angle, Few, Figure, Key, Level, Mixed, Residue, Turn};
+use types::{Angle, Few, Figure, Key, Level, Marked, Mixed, Motion, Residue, Speed, Turn};
 
 /// Returns one of few numbers, among them a NaN. `at` selects two bits of the seed.
 #[device]
@@ -182,7 +215,79 @@ operators! {
 }
 
 #[device]
-const RESULTS: usize = 14;
+const RESULTS: usize = 18;
+
+/// Returns an angle, or one that no comparison may reach if `far`.
+#[device]
+fn angle(seed: u32, far: bool) -> Angle {
+    Angle(if far { 5000 } else { (seed & 3) as i32 * 180 })
+}
+
+/// Returns a motion. A motion of another kind than `other`'s has angles that no comparison reaches.
+#[device]
+fn motion(seed: u32, other: u32) -> Motion {
+    let far = seed & 7 != other & 7;
+    let mark = Marked((seed >> 3 & 1) as u8);
+    match seed & 7 {
+        0 => Motion::Rest,
+        1 => Motion::Turn(angle(seed >> 4, far)),
+        2 => {
+            let unequal = far || seed >> 4 & 1 != other >> 4 & 1;
+            let turn = if seed >> 6 & 3 == 0 { None } else { Some(angle(seed >> 7, unequal)) };
+            Motion::Slide { mark: Marked(1), by: (seed >> 4 & 1) as f32, turn }
+        }
+        3 => Motion::Slide { mark, by: 2.0, turn: None },
+        4 => Motion::Both([angle(seed >> 3, false); 2], if seed & 8 == 0 { None } else { Some(None) }),
+        5 => Motion::Both([angle(seed >> 4, false), angle(0, false)], Some(Some(mark))),
+        _ => Motion::Last,
+    }
+}
+
+/// Compares types that hold a value with its own `eq`.
+#[device]
+fn compared_by_own(a: u32, b: u32) -> [u32; 4] {
+    let (p, q) = (motion(a, b), motion(b, a));
+    let option = |seed: u32, other: u32| match seed & 3 {
+        0 => None,
+        _ => Some(angle(seed >> 2, other & 3 == 0)),
+    };
+    let nested = |seed: u32| match seed & 3 {
+        0 => None,
+        1 => Some(None),
+        _ => Some(Some(Marked((seed >> 2 & 1) as u8))),
+    };
+    let speed = |seed: u32| if seed & 3 == 0 { Speed::Stopped } else { Speed::Fast(seed) };
+    let (o, r) = (option(a, b), option(b, a));
+    // The types of these are inferred after the comparison.
+    let mut late = None;
+    let nothing = late == None;
+    if a & 1 == 1 {
+        late = Some(Marked(0));
+    }
+    let equal = |x, y| x == y;
+    [
+        (p == q) as u32
+            | ((p != q) as u32) << 1
+            | (((p, 1, [p]) == (q, 1, [q])) as u32) << 2
+            | ((p == Motion::Rest) as u32) << 3,
+        (o == r) as u32
+            | ((o != r) as u32) << 1
+            | (([(o, 1); 2] != [(r, 1); 2]) as u32) << 2
+            | (equal(o, r) as u32) << 3
+            | ((o == None) as u32) << 4,
+        (nested(a) == nested(b)) as u32
+            | ((nested(a) != nested(b)) as u32) << 1
+            | ((nested(a) == None) as u32) << 2
+            | ((nested(a) == Some(Some(Marked(1)))) as u32) << 3
+            | ((None == nested(b)) as u32) << 4
+            | (nothing as u32) << 5
+            | ((late == Some(Marked(0))) as u32) << 6
+            | ((late == None) as u32) << 7,
+        (speed(a) == speed(b)) as u32
+            | ((Some(speed(a)) != Some(speed(b))) as u32) << 1
+            | (((speed(a), a & 1) == (speed(b), b & 1)) as u32) << 2,
+    ]
+}
 
 /// Compares values of each type; rustc's code is the witness.
 #[device]
@@ -204,6 +309,7 @@ fn compared(a: u32, b: u32) -> [u32; RESULTS] {
     let (p, q) = (Angle((a & 7) as i32 * 90), Angle((b & 7) as i32 * 90));
     let equal = |x, y| x == y;
     let (k, l) = (key(a), key(b));
+    let own = compared_by_own(a, b);
     [
         of_mixed(mixed(a), mixed(b)),
         of_keys(k, l),
@@ -224,6 +330,10 @@ fn compared(a: u32, b: u32) -> [u32; RESULTS] {
             | ((360 == q) as u32) << 4
             | (([p, q] == [q, p]) as u32) << 5,
         (&k == &l) as u32 | ((&&k < &&l) as u32) << 1 | ((borrowed(&k, &l)) as u32) << 2,
+        own[0],
+        own[1],
+        own[2],
+        own[3],
     ]
 }
 
@@ -233,7 +343,7 @@ fn borrowed(a: &Key, b: &Key) -> bool {
 }
 
 #[kernel(block = 64, grid = pairs.len().div_ceil(64))]
-#[requires(out.len() == 14 * pairs.len())]
+#[requires(out.len() == 18 * pairs.len())]
 fn compare(pairs: &[[u32; 2]], out: &mut [u32]) {
     let i = grid::index();
     if i < pairs.len() {
@@ -280,7 +390,9 @@ fn sorted(x: &[Key], least: Key, most: Key, y: &mut [u32]) {
 
 #[device]
 fn in_order(keys: [Key; 2]) -> bool {
-    keys[0] <= keys[1] && [Residue(10), Residue(3)] == [Residue(14), Residue(7)] && Residue(1) != Residue(2)
+    keys[0] <= keys[1]
+        && [Residue(10), Residue(3)] == [Residue(14), Residue(7)]
+        && Residue(1) != Residue(2)
 }
 
 #[test]

@@ -85,22 +85,14 @@ impl FunctionChecker<'_> {
 
     /// Reports an error if values of the type cannot be compared.
     pub(super) fn comparable(&mut self, ty: TypeIndex, comparison: Comparison, mark: SpanPair) {
-        if let Some(way_out) = self.incomparable(ty, comparison, None, mark) {
+        if let Some(way_out) = self.incomparable(ty, comparison, mark) {
             let name = self.named(ty);
             self.report(mark, format!("this operator does not apply to `{name}`: {way_out}"));
         }
     }
 
     /// Returns what to do about a type whose values cannot be compared; `None` for other types.
-    /// `within` is the option or enum that holds the value: such a value may be absent, so no `eq`
-    /// may be called.
-    fn incomparable(
-        &mut self,
-        ty: TypeIndex,
-        comparison: Comparison,
-        within: Option<TypeIndex>,
-        mark: SpanPair,
-    ) -> Option<String> {
+    fn incomparable(&mut self, ty: TypeIndex, comparison: Comparison, mark: SpanPair) -> Option<String> {
         match self.table.get(ty).clone() {
             Ty::Unknown(UnknownKind::Any) => {
                 self.operands.push(OperatorOperands { ty, of: OperatorClass::Comparison(comparison), mark });
@@ -112,17 +104,17 @@ impl FunctionChecker<'_> {
             Ty::Parameter(_) | Ty::Projection { .. } => {
                 Some(format!("`{}` needs a bound that has comparisons, such as `Number`", self.named(ty)))
             }
-            Ty::Tuple(parts) => parts.into_iter().find_map(|part| self.incomparable(part, comparison, within, mark)),
-            Ty::Array(element, _) => self.incomparable(element, comparison, within, mark),
-            Ty::Option(inner) => self.incomparable(inner, comparison, Some(ty), mark),
+            Ty::Tuple(parts) => parts.into_iter().find_map(|part| self.incomparable(part, comparison, mark)),
+            Ty::Array(element, _) => self.incomparable(element, comparison, mark),
+            Ty::Option(inner) => self.incomparable(inner, comparison, mark),
             Ty::Struct(id, arguments) if self.derives(ty, comparison) => {
-                self.incomparable_field(id, &arguments, comparison, within, mark)
+                self.incomparable_field(id, &arguments, comparison, mark)
             }
             Ty::Enum(id) if self.derives(ty, comparison) => {
                 let data = self.environment.items.enums[id.0 as usize].data?;
-                self.incomparable_field(data, &[], comparison, Some(ty), mark)
+                self.incomparable_field(data, &[], comparison, mark)
             }
-            Ty::Struct(..) | Ty::Enum(_) => self.without_derive(ty, comparison, within),
+            Ty::Struct(..) | Ty::Enum(_) => self.without_derive(ty, comparison),
             _ => Some(format!("values of type `{}` have no comparisons on the device", self.named(ty))),
         }
     }
@@ -132,28 +124,26 @@ impl FunctionChecker<'_> {
         id: StructId,
         arguments: &[TypeIndex],
         comparison: Comparison,
-        within: Option<TypeIndex>,
         mark: SpanPair,
     ) -> Option<String> {
         let fields = self.field_types(id, arguments);
-        fields.into_iter().find_map(|(_, field)| self.incomparable(field, comparison, within, mark))
+        fields.into_iter().find_map(|(_, field)| self.incomparable(field, comparison, mark))
     }
 
     /// Returns what to do about a struct or enum that does not derive a comparison; `None` if an
     /// impl of the device supplies it.
-    fn without_derive(&mut self, ty: TypeIndex, comparison: Comparison, within: Option<TypeIndex>) -> Option<String> {
+    fn without_derive(&mut self, ty: TypeIndex, comparison: Comparison) -> Option<String> {
         let name = self.named(ty);
         if comparison.is_order() {
             return Some(format!("write `#[derive(PartialOrd)]` on `{name}`, below `#[device]`"));
         }
         let impls = self.operator_impls(EQUALITY, ty);
-        if !impls.into_iter().any(|at| self.takes(at, EQUALITY, ty, ty)) {
-            return Some(format!(
+        let supplied = impls.into_iter().any(|at| self.takes(at, EQUALITY, ty, ty));
+        (!supplied).then(|| {
+            format!(
                 "write `#[derive(PartialEq)]` on `{name}`, below `#[device]`, or `impl PartialEq` in its `#[device] mod`"
-            ));
-        }
-        let holder = self.named(within?);
-        Some(format!("`{holder}` may hold a `{name}`, which has its own `eq`: match both sides and compare the values"))
+            )
+        })
     }
 
     /// Returns whether a struct or enum derives a comparison.

@@ -14,6 +14,7 @@ use crate::error::{Error, Errors};
 use crate::ir::Comparison;
 use crate::oracle::DeclaredOutput;
 use std::collections::{HashMap, HashSet};
+use std::ops::Range;
 
 /// The largest number of functions of a monomorphic program. The limit ends generic functions that
 /// call one another with ever larger types.
@@ -70,6 +71,32 @@ impl Monomorphic {
     /// Returns the `eq` of a compared type, if an impl supplies it: a function of two references.
     pub fn equality(&self, ty: TypeId) -> Option<FunctionId> {
         self.equality.get(&ty).copied()
+    }
+
+    /// Returns whether a comparison of values of the type can call the `eq` of an impl.
+    pub fn calls_equality(&self, ty: TypeId) -> bool {
+        let within = |parts: &[TypeId]| parts.iter().any(|part| self.calls_equality(*part));
+        self.equality(ty).is_some()
+            || match &self.kernel().types[ty.0 as usize] {
+                Type::Tuple(parts) => within(parts),
+                Type::Array(part, _) | Type::Option(part) => within(&[*part]),
+                _ => false,
+            }
+    }
+
+    /// Returns the variants of an enum with data: the discriminant of each, and the parts of a
+    /// value that are its fields. Returns `None` for other types.
+    pub fn variants(&self, ty: TypeId) -> Option<Vec<(i32, Range<usize>)>> {
+        let Type::Enum(id) = self.named[ty.0 as usize] else { return None };
+        let item = &self.items.enums[id.0 as usize];
+        let fields = &self.items.struct_of(item.data?).fields;
+        let mut next = 1;
+        let variants = item.variants.iter().map(|variant| {
+            let (first, prefix) = (next, format!("{}.", variant.name));
+            next += fields[first..].iter().take_while(|field| field.name.starts_with(&prefix)).count();
+            (variant.value, first..next)
+        });
+        Some(variants.collect())
     }
 
     /// Returns the tolerance of argument number `index`; `None` if the kernel declares none.

@@ -291,7 +291,16 @@ impl LaunchFacts<'_> {
         }
         match (a, b) {
             (HostValue::Tuple(a), HostValue::Tuple(b)) => {
-                for (ty, (a, b)) in self.parts(ty, a.len())?.into_iter().zip(a.into_iter().zip(b)) {
+                // The fields of other variants have no value.
+                let absent = match (self.monomorphic.variants(ty), a.first()) {
+                    (Some(variants), Some(HostValue::Scalar(_, tag))) => {
+                        let others = variants.into_iter().filter(|(value, _)| *value as u32 != *tag as u32);
+                        others.flat_map(|(_, fields)| fields).collect()
+                    }
+                    _ => Vec::new(),
+                };
+                let parts = self.parts(ty, a.len())?.into_iter().zip(a.into_iter().zip(b)).enumerate();
+                for (_, (ty, (a, b))) in parts.filter(|(at, _)| !absent.contains(at)) {
                     if !self.equal(ty, a, b)? {
                         return Ok(false);
                     }

@@ -2,7 +2,7 @@
 //!
 //! All parts are compared, and predicates combine the results. The parts are in registers already,
 //! so a branch would save nothing. Only the `eq` of an impl is called in a branch, because in Rust
-//! the function runs only if the parts before are equal.
+//! the function runs only if its operands exist and the parts before are equal.
 
 use super::lowerer::Lowerer;
 use super::lowerer::maybe_const::{MaybeConst, known_compare};
@@ -66,10 +66,27 @@ impl<'h> Lowerer<'h> {
             *so_far = Some(result);
             return;
         }
+        let calls = self.monomorphic.calls_equality(ty);
         match (self.ty(ty), a, b) {
             (Type::Scalar(scalar), Val::Scalar(a), Val::Scalar(b)) => {
                 let result = self.compare(comparison, *scalar, *a, *b);
                 self.add_result(comparison, result, so_far);
+            }
+            (Type::Tuple(types), Val::Tuple(a), Val::Tuple(b))
+                if calls && let Some(variants) = self.monomorphic.variants(ty) =>
+            {
+                let (Val::Scalar(tag), Val::Scalar(other)) = (&a[0], &b[0]) else { return };
+                let tags = self.compare(comparison, Scalar::I32, *tag, *other);
+                self.add_result(comparison, tags, so_far);
+                for (value, fields) in variants {
+                    let value = self.number(Scalar::I32, u64::from(value as u32));
+                    let present = self.compare(Comparison::Eq, Scalar::I32, *tag, value);
+                    self.equal_where(span, comparison, present, so_far, |l, so_far| {
+                        for i in fields {
+                            l.equal_parts(span, comparison, types[i], [&a[i], &b[i]], so_far);
+                        }
+                    });
+                }
             }
             (Type::Tuple(types), Val::Tuple(a), Val::Tuple(b)) => {
                 for (ty, (a, b)) in types.iter().zip(a.iter().zip(b)) {
@@ -85,6 +102,12 @@ impl<'h> Lowerer<'h> {
             (Type::Option(inner), Val::Option(some, a), Val::Option(other, b)) => {
                 let flags = self.compare(comparison, Scalar::Bool, *some, *other);
                 self.add_result(comparison, flags, so_far);
+                if calls {
+                    self.equal_where(span, comparison, *some, so_far, |l, so_far| {
+                        l.equal_parts(span, comparison, *inner, [a, b], so_far);
+                    });
+                    return;
+                }
                 let values = self.compare_values(span, comparison, *inner, a, b);
                 // The values count only if both exist. The flags have decided the result if one
                 // exists.
@@ -109,6 +132,38 @@ impl<'h> Lowerer<'h> {
             let place = self.element(array, i);
             self.peek_storage(&place, element)
         })
+    }
+
+    /// Compares parts in a branch, which runs only if `present` holds and the parts before are
+    /// equal.
+    fn equal_where(
+        &mut self,
+        span: Span,
+        comparison: Comparison,
+        present: MaybeConst,
+        so_far: &mut Option<MaybeConst>,
+        compare_parts: impl FnOnce(&mut Self, &mut Option<MaybeConst>),
+    ) {
+        let equal_so_far = comparison == Comparison::Eq;
+        let Some(before) = *so_far else { return };
+        let undecided = if equal_so_far { before } else { self.negate_test(before) };
+        match (present.bits, undecided.bits) {
+            (Some(0), _) | (_, Some(0)) => {}
+            (Some(_), _) => compare_parts(self, so_far),
+            (None, _) => {
+                let condition = self.binary(ir::Binary::And, Scalar::Bool, present, undecided);
+                let types = [ir::Type::Scalar(Scalar::Bool)];
+                let (then, _) = self.arm(Some(&types), |l| {
+                    let mut within = Some(l.truth(equal_so_far));
+                    compare_parts(l, &mut within);
+                    Val::Scalar(within.unwrap_or(before))
+                });
+                let (otherwise, _) = self.arm(Some(&types), |_| Val::Scalar(before));
+                self.at(span);
+                let results = self.builder.emit(Op::If { condition: condition.value, then, otherwise }, types);
+                *so_far = Some(MaybeConst::unknown(results[0]));
+            }
+        }
     }
 
     /// Adds the result for a part to the result for the parts before.
