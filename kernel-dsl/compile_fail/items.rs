@@ -3,8 +3,8 @@
 use kernel_dsl::prelude::*;
 
 #[device]
-pub enum Shape<T> {
-    Circle(T),
+pub enum Shape<const N: usize> {
+    Circle,
     Point,
 }
 

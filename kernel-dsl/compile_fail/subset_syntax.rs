@@ -253,10 +253,10 @@ pub fn unknown_clause(y: &mut [f32]) {
     y[0] = 1.0;
 }
 
-/// An enum with generic parameters
+/// A generic enum without data
 #[device]
-pub enum Shape<T> {
-    Circle(T),
+pub enum Shape<const N: usize> {
+    Circle,
     Point,
 }
 

@@ -283,8 +283,8 @@
 //! entry for each number in it. Methods, associated constants, associated types and provided
 //! methods work as in Rust. Every call is resolved when the instance is compiled.
 //!
-//! The variants of an enum may hold data, and `match`, `if let` and `let … else` take it apart. A
-//! value is in registers: its discriminant, and the fields of all variants. The compiler removes
+//! The variants of an enum may hold data, also of a generic type, and `match`, `if let` and
+//! `let … else` take it apart. A value is in registers: its discriminant, and the fields of all variants. The compiler removes
 //! fields that nothing reads. An enum with data can be passed between device functions, and between
 //! lanes if it derives [`DeviceCopy`](trait@DeviceCopy). Buffers and shared memory cannot hold such
 //! an enum, and a launch cannot pass one.
@@ -331,11 +331,11 @@
 //! `&self.parts[i]`.
 //!
 //! `==`, `!=`, `<`, `<=`, `>` and `>=` compare tuples, arrays, options, and structs and enums that
-//! derive `PartialEq` or `PartialOrd`. A derive stands below `#[device]` or in a device module. As
-//! in Rust, the first parts that differ decide an order, and a NaN makes a comparison false. The
-//! machine code compares all parts, without branches. A device module may instead implement
-//! `PartialEq` by a function `eq`. A comparison of a type that holds such a value calls this `eq`
-//! where rustc does: where both values exist and the parts before are equal.
+//! derive `PartialEq` or `PartialOrd`, above or below `#[device]`. As in Rust, the first parts that
+//! differ decide an order, and a NaN makes a comparison false. The machine code compares all parts,
+//! without branches. A device module may instead implement `PartialEq` by a function `eq`. A
+//! comparison of a type that holds such a value calls this `eq` where rustc does: where both values
+//! exist and the parts before are equal.
 //!
 //! ```
 //! # use kernel_dsl::prelude::*;
@@ -585,15 +585,14 @@
 //!   `size_of::<T>()`.
 //! * **Items**: `#[device]` functions, constants, structs, enums, type aliases, and modules of them
 //!   with traits and impls, also of operators; `const` in a body.
-//! * **Generics**: constants of integer types and `bool`, and types, on functions, structs and
-//!   impls. A constant of type `u128` has at most 127 bits.
+//! * **Generics**: constants of integer types and `bool`, and types, on functions, structs,
+//!   enums and impls. A constant of type `u128` has at most 127 bits.
 //! * **Methods of numbers**: [`methods`] lists them with their PTX and edge cases. [`int`] and
 //!   [`dot`] add machine instructions, [`math`] functions with the same bits on every device, and
 //!   [`fast`] the hardware's approximations.
 //!
-//! Not in the language: enums with generic parameters, trait objects, traits with generic
-//! parameters, other iterators, strings, allocation, recursion. Each is a compile error at its
-//! token.
+//! Not in the language: trait objects, traits with generic parameters, other iterators, strings,
+//! allocation, recursion. Each is a compile error at its token.
 //!
 //! # Differences from Rust on the host
 //!

@@ -30,7 +30,7 @@
 //! | closures, `impl Fn` | names for code that is inlined | `\|x\| …`, `impl Fn(A) -> B` |
 //! | `const`, in bodies and modules | as in Rust | `const NAME: T = …;`, `#[device] const` |
 //! | structs | also generic; in buffers with `repr(C)` | `#[device] struct`, generic, `#[repr(C)]` elements of buffers |
-//! | enums | variants may hold data | `#[device] enum` |
+//! | enums | also generic; variants may hold data | `#[device] enum` |
 //! | `type` aliases | also generic; in a `#[device] mod` or alone | `#[device] type` |
 //! | `impl Add`, `impl Index`, and the other arithmetic, bitwise and assignment operators | for structs and enums of a `#[device] mod` | `impl Add for`, and other operators |
 //! | methods, associated functions, constants and types | in a `#[device] mod` | a method with `&mut self`, an associated type |
@@ -86,7 +86,7 @@
 //! | `[T; N + 1]`: arithmetic in a type | expected a size: a number or the name of a generic constant |
 //! | A kernel without a shape | missing clause `block`: write `#[kernel(block = …, grid = …)]` |
 //! | A clause that does not exist | unknown clause `cluster` in `#[kernel]`; the clauses are block, grid, instances, derived, min_blocks, max_registers, contract, assertions, cooperative, tolerance, writes, target and crate |
-//! | An enum with generic parameters | a device enum cannot have generic parameters |
+//! | A generic enum without data | a device enum whose variants hold no data cannot have generic parameters |
 //! | A trait with generic parameters | a device trait cannot have generic parameters: use associated types or constants |
 //! | `union` | `#[device]` applies to a function, constant, struct, enum or type alias, or to a `mod` with traits and impls |
 //! | `static` items | `#[device]` applies to a function, constant, struct, enum or type alias, or to a `mod` with traits and impls |

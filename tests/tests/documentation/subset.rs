@@ -61,7 +61,7 @@ const IN: &[(&str, &str, &[&str])] = &[
         "also generic; in buffers with `repr(C)`",
         &["`#[device] struct`, generic", "`#[repr(C)]` elements of buffers"],
     ),
-    ("enums", "variants may hold data", &["`#[device] enum`"]),
+    ("enums", "also generic; variants may hold data", &["`#[device] enum`"]),
     ("`type` aliases", "also generic; in a `#[device] mod` or alone", &["`#[device] type`"]),
     (
         "`impl Add`, `impl Index`, and the other arithmetic, bitwise and assignment operators",

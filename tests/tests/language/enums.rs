@@ -67,6 +67,165 @@ pub mod tokens {
 }
 use tokens::{Token, last, number};
 
+/// Enums with generic parameters.
+#[device]
+pub mod steps {
+    use kernel_dsl::prelude::*;
+
+    /// A step of an iteration.
+    #[derive(Clone, Copy, PartialEq, PartialOrd, DeviceCopy)]
+    pub enum Step<T> {
+        Done(T),
+        More,
+        Retry { after: u32, last: Option<T> },
+    }
+
+    /// Few items, or none.
+    #[derive(Clone, Copy, PartialEq, DeviceCopy)]
+    pub enum Items<T, const N: usize> {
+        Some([T; N]),
+        None,
+    }
+
+    /// A struct that holds generic enums.
+    #[derive(Clone, Copy, PartialEq, DeviceCopy)]
+    pub struct Held<T> {
+        pub step: Step<T>,
+        pub both: Items<Step<T>, 2>,
+    }
+
+    pub type Wide = Step<u64>;
+
+    pub trait Weight {
+        const LEAST: u32;
+        fn weight(&self) -> u32;
+    }
+
+    impl Weight for Step<u32> {
+        const LEAST: u32 = 5;
+        fn weight(&self) -> u32 {
+            match *self {
+                Step::Done(x) => x,
+                _ => Self::LEAST,
+            }
+        }
+    }
+
+    impl<T: Number> Weight for Items<T, 3> {
+        const LEAST: u32 = 6;
+        fn weight(&self) -> u32 {
+            if let Items::Some([a, _, c]) = *self { (a < c) as u32 + 1 } else { Self::LEAST }
+        }
+    }
+
+    impl<T: Number> Step<T> {
+        pub fn of(code: u32, value: T) -> Self {
+            match code % 4 {
+                0 => Step::Done(value),
+                1 => Self::More,
+                2 => Self::Retry { after: code, last: None },
+                _ => Step::Retry { last: Some(value + value), after: 7 },
+            }
+        }
+
+        pub fn or(self, other: T) -> T {
+            match self {
+                Step::Done(x) => x,
+                Step::Retry { last: Some(x), after } if after > 3 => x,
+                _ => other,
+            }
+        }
+
+        pub fn nested(self) -> Step<Step<T>> {
+            match self {
+                Step::More => Step::More,
+                step => Step::Done(step),
+            }
+        }
+    }
+
+    /// Returns the first item that is at least `least`.
+    pub fn first<T: Number, const N: usize>(items: Items<T, N>, least: T) -> Option<T> {
+        let Items::Some(all) = items else { return None };
+        let mut found = None;
+        for i in 0..N {
+            if found == None && all[i] >= least {
+                found = Some(all[i]);
+            }
+        }
+        found
+    }
+
+    /// Halves a number until it is odd.
+    pub fn halve(x: u64) -> Wide {
+        match x {
+            0 => Wide::More,
+            x if x % 2 == 1 => Wide::Done(x),
+            x => Step::Retry { after: (x / 2) as u32, last: None },
+        }
+    }
+}
+use steps::{Held, Items, Step, Weight, Wide, first, halve};
+
+#[device]
+fn by_steps(x: u32, y: f32) -> [u32; 8] {
+    let step = Step::of(x, x);
+    let float = Step::of(x / 4, y);
+    let mut state = Step::Retry { after: x, last: None };
+    let mut rounds = 0;
+    while let Step::Retry { after, .. } = state {
+        state = halve(after as u64);
+        rounds += 1;
+    }
+    let items = if x % 3 == 0 { Items::None } else { Items::Some([x, x / 2, 9]) };
+    let pairs = Items::Some::<(u32, f32), 1>([(x, y)]);
+    let held = Held { step, both: Items::Some([Step::<u32>::More, step]) };
+    let other = Held { both: Items::Some([Step::More, Step::of(x / 2, x)]), ..held };
+    let narrow = Step::Done::<u8>(7);
+    let sum = match pairs {
+        Items::Some([(a, b)]) => a + b as u32,
+        Items::None => 1,
+    };
+    let twice = match step.nested() {
+        Step::Done(Step::Done(x)) => x * 2,
+        Step::Done(Step::Retry { after, last: None }) => after,
+        Step::Done(_) => 3,
+        _ => 4,
+    };
+    let mut several = [Step::More; 3];
+    several[1] = step;
+    let mut total = 0u32;
+    for each in several {
+        total = total * 10 + each.or(1) % 7;
+    }
+    [
+        step.or(11) + (float.or(0.5) * 2.0) as u32,
+        state.or(13) as u32 * 100 + rounds,
+        first(items, 6).unwrap_or(77) + narrow.or(1) as u32,
+        sum + twice,
+        (held == other) as u32 | ((held.step < Step::Done(50)) as u32) << 1 | ((float == Step::More) as u32) << 2,
+        step.weight() + Step::<u32>::LEAST,
+        items.weight() + if let Wide::Done(n) = state { n as u32 } else { 0 },
+        total,
+    ]
+}
+
+#[kernel(block = 32, grid = x.len() / 32)]
+#[requires(x.len() % 32 == 0, y.len() == x.len(), z.len() == 8 * x.len())]
+pub fn steps_of(x: &[u32], y: &[f32], z: &mut [u32]) {
+    let i = grid::index();
+    let mut queue = thread::local::<[Step<u32>; 4]>();
+    for k in 0..4 {
+        queue[k] = Step::of(x[i] + k as u32, x[i]);
+    }
+    let other = warp::shuffle_xor(Step::of(x[i], y[i]), 1);
+    let all = by_steps(x[i], y[i]);
+    for k in unroll(0..8) {
+        z[8 * i + k] = all[k];
+    }
+    z[8 * i] += queue[x[i] as usize / 5 % 4].or(1000) + other.or(3.0) as u32;
+}
+
 /// Computes what [`on_the_host`] returns, with tokens in variables, arrays and local memory.
 #[kernel(block = 32, grid = x.len().div_ceil(32))]
 #[requires(x.len() % 32 == 0, y.len() == x.len())]
@@ -126,6 +285,20 @@ fn test(checker: &Checker) {
     let inputs = vec![Input::slice(&x), Input::slice(&[0i64; 96])];
     agree::<calculate>(checker, "tokens", inputs, &[Expected::exact(1, y)]);
     assemble::<calculate>();
+
+    let x: Vec<u32> = (0..128).map(|i| i * 37 % 113).collect();
+    let y: Vec<f32> = x.iter().map(|x| (x % 9) as f32 * 0.75).collect();
+    let z: Vec<u32> = (0..x.len())
+        .flat_map(|i| {
+            let mut all = by_steps(x[i], y[i]);
+            let queued = Step::of(x[i] + x[i] / 5 % 4, x[i]).or(1000);
+            all[0] += queued + Step::of(x[i ^ 1], y[i ^ 1]).or(3.0) as u32;
+            all
+        })
+        .collect();
+    let inputs = vec![Input::slice(&x), Input::slice(&y), Input::slice(&vec![0u32; z.len()])];
+    agree::<steps_of>(checker, "steps", inputs, &[Expected::exact(2, z)]);
+    assemble::<steps_of>();
 
     let x: Vec<i64> = (0..32).map(|i| i * 977 - 5000).collect();
     let of = |n: i64| x.iter().map(|x| (!(x * -32768 + 255)) + 3 * x + n).collect::<Vec<i64>>();

@@ -276,7 +276,7 @@ impl FunctionChecker<'_> {
         if matches!(known, Ty::Group(_)) {
             return self.group_method(receiver, name, generics, arguments, mark);
         }
-        if matches!(known, Ty::Struct(..) | Ty::Enum(_) | Ty::Parameter(_) | Ty::Projection { .. })
+        if matches!(known, Ty::Struct(..) | Ty::Enum(..) | Ty::Parameter(_) | Ty::Projection { .. })
             && let Some(called) = self.nominal_method(&receiver, name, generics, arguments, mark)
         {
             return called;
@@ -544,7 +544,9 @@ impl FunctionChecker<'_> {
             hir::Type::Struct(id, arguments) => {
                 Ty::Struct(id, arguments.into_iter().map(|a| self.instantiate(types, a, generics)).collect())
             }
-            hir::Type::Enum(id) => Ty::Enum(id),
+            hir::Type::Enum(id, arguments) => {
+                Ty::Enum(id, arguments.into_iter().map(|a| self.instantiate(types, a, generics)).collect())
+            }
             hir::Type::Item(id) => Ty::Item(id),
         };
         self.table.add(ty)

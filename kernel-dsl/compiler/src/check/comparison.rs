@@ -110,11 +110,11 @@ impl FunctionChecker<'_> {
             Ty::Struct(id, arguments) if self.derives(ty, comparison) => {
                 self.incomparable_field(id, &arguments, comparison, mark)
             }
-            Ty::Enum(id) if self.derives(ty, comparison) => {
+            Ty::Enum(id, arguments) if self.derives(ty, comparison) => {
                 let data = self.environment.items.enums[id.0 as usize].data?;
-                self.incomparable_field(data, &[], comparison, mark)
+                self.incomparable_field(data, &arguments, comparison, mark)
             }
-            Ty::Struct(..) | Ty::Enum(_) => self.without_derive(ty, comparison),
+            Ty::Struct(..) | Ty::Enum(..) => self.without_derive(ty, comparison),
             _ => Some(format!("values of type `{}` have no comparisons on the device", self.named(ty))),
         }
     }
@@ -151,7 +151,7 @@ impl FunctionChecker<'_> {
         let items = &self.environment.items;
         let derived = match self.table.get(ty) {
             Ty::Struct(id, _) => items.struct_of(*id).derived,
-            Ty::Enum(id) => items.enums[id.0 as usize].derived,
+            Ty::Enum(id, _) => items.enums[id.0 as usize].derived,
             _ => DerivedComparisons::default(),
         };
         derived.has(comparison)

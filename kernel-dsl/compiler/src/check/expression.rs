@@ -548,7 +548,7 @@ impl FunctionChecker<'_> {
         let fits = match (self.table.get(from).clone(), self.table.get(to).clone()) {
             (Ty::Wrong, _) | (_, Ty::Wrong) => true,
             (Ty::Unknown(UnknownKind::Integer | UnknownKind::Float), Ty::Scalar(to)) => to != Scalar::Bool,
-            (Ty::Enum(_), Ty::Scalar(to)) => self.is_discriminant(from) && to.is_integer(),
+            (Ty::Enum(..), Ty::Scalar(to)) => self.is_discriminant(from) && to.is_integer(),
             (Ty::Scalar(from), Ty::Scalar(to)) => {
                 if matches!(from, Scalar::U64 | Scalar::I64 | Scalar::U128)
                     && to == Scalar::Usize

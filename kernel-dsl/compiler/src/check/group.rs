@@ -69,7 +69,7 @@ impl FunctionChecker<'_> {
         match self.table.get(ty) {
             Ty::Scalar(_) | Ty::Unknown(_) | Ty::Wrong => true,
             // rustc checks the types of the parts.
-            Ty::Struct(..) | Ty::Enum(_) | Ty::Parameter(_) | Ty::Projection { .. } => true,
+            Ty::Struct(..) | Ty::Enum(..) | Ty::Parameter(_) | Ty::Projection { .. } => true,
             Ty::Tuple(parts) => parts.iter().all(|p| self.is_exchangeable(*p)),
             Ty::Array(element, _) | Ty::Option(element) => self.is_exchangeable(*element),
             _ => false,

@@ -32,9 +32,16 @@ pub(super) fn blank(function: &syntax::Function) -> hir::Function {
     }
 }
 
-/// Returns a struct whose fields are not checked yet, which reserves its index.
+/// Returns a struct whose fields and bounds are not checked yet, which reserves its index.
 fn blank_struct(name: String, hash: u64, item: &syntax::Struct) -> hir::Struct {
-    let (generics, types, fields) = (Vec::new(), Vec::new(), Vec::new());
+    let generics = item.generics.iter().map(|generic| hir::Generic {
+        name: generic.name.to_string(),
+        kind: match generic.kind {
+            syntax::GenericKind::Constant(scalar) => hir::GenericKind::Constant(scalar),
+            syntax::GenericKind::Type(_) => hir::GenericKind::Type(Vec::new()),
+        },
+    });
+    let (generics, types, fields) = (generics.collect(), Vec::new(), Vec::new());
     hir::Struct { name, hash, generics, types, fields, repr_c: item.repr_c, derived: item.derived }
 }
 

@@ -474,7 +474,7 @@ impl<'a> FunctionChecker<'a> {
                 fields.into_iter().all(|(_, field)| self.can_be_passed(field))
             }
             Ty::Scalar(_) | Ty::Slice { .. } | Ty::View { .. } | Ty::Wrong => true,
-            Ty::Enum(_) => self.is_discriminant(id),
+            Ty::Enum(..) => self.is_discriminant(id),
             Ty::Parameter(_) | Ty::Projection { .. } => true,
             _ => false,
         }
@@ -642,7 +642,7 @@ impl Finish<'_> {
     fn is_shown(&self, ty: hir::TypeId) -> bool {
         match self.types.types[ty.0 as usize] {
             hir::Type::Scalar(_) | hir::Type::Parameter(_) | hir::Type::Projection { .. } => true,
-            hir::Type::Enum(id) => self.checker.environment.items.enums[id.0 as usize].data.is_none(),
+            hir::Type::Enum(id, _) => self.checker.environment.items.enums[id.0 as usize].data.is_none(),
             _ => false,
         }
     }

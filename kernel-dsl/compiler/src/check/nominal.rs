@@ -21,9 +21,8 @@ pub(super) enum ResolvedItem {
     /// A function or constant of a trait, as the trait declares it; the first of `generics` is
     /// `Self`.
     Method { of_trait: TraitId, item: u32, function: FunctionId, generics: Vec<TypeIndex>, receiver: bool },
-    /// A variant of an enum, by its index.
-    #[allow(missing_docs)]
-    Variant { of: EnumId, index: usize },
+    /// A variant of an enum.
+    Variant(EnumVariant),
     /// `T::from_f32` or `T::to_f32`: a conversion between the two types.
     Convert { from: TypeIndex, to: TypeIndex },
     /// `T::default`, `N::default`: zero.
@@ -52,7 +51,10 @@ impl FunctionChecker<'_> {
                 let arguments = self.struct_arguments(id, &arguments, path.mark);
                 return Some(self.table.add(Ty::Struct(id, arguments)));
             }
-            Some(Root::Enum(id)) => return Some(self.table.add(Ty::Enum(id))),
+            Some(Root::Enum(id)) => {
+                let arguments = self.enum_arguments(id, &arguments, path.mark);
+                return Some(self.table.add(Ty::Enum(id, arguments)));
+            }
             Some(Root::Alias(id)) => {
                 let arguments = self.struct_arguments(id, &arguments, path.mark);
                 let ty = self.field_types(id, &arguments).pop();
@@ -73,13 +75,27 @@ impl FunctionChecker<'_> {
     }
 
     fn struct_arguments(&mut self, id: StructId, given: &[TypeOrConst], mark: SpanPair) -> Vec<TypeIndex> {
-        let environment = self.environment;
-        let item = environment.struct_of(id);
-        if !given.is_empty() && given.len() != item.generics.len() {
-            let (name, wanted) = (item.name.clone(), item.generics.len());
+        let item = self.environment.struct_of(id);
+        self.item_arguments(&item.name, &item.generics, given, mark)
+    }
+
+    fn enum_arguments(&mut self, id: EnumId, given: &[TypeOrConst], mark: SpanPair) -> Vec<Id> {
+        let items = &self.environment.items;
+        self.item_arguments(&items.enums[id.0 as usize].name, items.enum_generics(id), given, mark)
+    }
+
+    fn item_arguments(
+        &mut self,
+        name: &str,
+        generics: &[hir::Generic],
+        given: &[TypeOrConst],
+        mark: SpanPair,
+    ) -> Vec<Id> {
+        if !given.is_empty() && given.len() != generics.len() {
+            let wanted = generics.len();
             self.report(mark, format!("`{name}` takes {wanted} generic arguments, {} given", given.len()));
         }
-        self.arguments(&item.generics, given)
+        self.arguments(generics, given)
     }
 
     /// Returns the arguments for these generic parameters, as given or to be inferred.
@@ -181,6 +197,7 @@ impl FunctionChecker<'_> {
             (T::Struct(a, p), Ty::Struct(b, q)) => {
                 a == b && p.iter().zip(q).all(|(p, q)| self.fits(types, *p, *q, bound))
             }
+            (T::Enum(a, p), Ty::Enum(b, q)) => a == b && p.iter().zip(q).all(|(p, q)| self.fits(types, *p, *q, bound)),
             (T::Tuple(p), Ty::Tuple(q)) => {
                 p.len() == q.len() && p.iter().zip(q).all(|(p, q)| self.fits(types, *p, *q, bound))
             }
@@ -209,7 +226,6 @@ impl FunctionChecker<'_> {
             (T::Shared { element: p, rank: r }, Ty::Shared { element: q, rank: s }) => {
                 r == s && self.fits(types, *p, *q, bound)
             }
-            (T::Enum(a), Ty::Enum(b)) => a == b,
             (T::Item(a), Ty::Item(b)) => a == b,
             (T::Scalar(a), Ty::Scalar(b)) => a == b,
             (T::Constant(a), Ty::Size(b)) => a == b,
@@ -311,11 +327,8 @@ impl FunctionChecker<'_> {
     pub(super) fn member(&mut self, of: TypeIndex, name: &Ident, given: &[TypeOrConst]) -> Option<ResolvedItem> {
         let environment = self.environment;
         let text = name.to_string();
-        if let Ty::Enum(id) = *self.table.get(of) {
-            let variants = &environment.items.enums[id.0 as usize].variants;
-            if let Some(index) = variants.iter().position(|v| v.name == text) {
-                return Some(ResolvedItem::Variant { of: id, index });
-            }
+        if let Some(variant) = self.variant_of(of, name, given) {
+            return Some(ResolvedItem::Variant(variant));
         }
         let inherent = environment.inherent(&text, |i| self.may_be(i, of));
         if let Some((each, associated)) = inherent {
@@ -349,7 +362,7 @@ impl FunctionChecker<'_> {
     /// closure.
     pub(super) fn associated_value(&mut self, found: ResolvedItem, path: &Path) -> (ExprKind, TypeIndex) {
         match found {
-            ResolvedItem::Variant { of, index } => self.unit_variant(EnumVariant::new(of, index), path.mark),
+            ResolvedItem::Variant(variant) => self.unit_variant(variant, path.mark),
             ResolvedItem::Missing => (ExprKind::Tuple(Vec::new()), self.wrong()),
             ResolvedItem::Default => {
                 let ty = path.item().and_then(|owner| self.named_type(&owner)).unwrap_or_else(|| self.wrong());
@@ -406,9 +419,9 @@ impl FunctionChecker<'_> {
     ) -> (ExprKind, TypeIndex) {
         let name = path.name();
         match found {
-            ResolvedItem::Variant { of, index } => {
+            ResolvedItem::Variant(variant) => {
                 let fields = arguments.iter().enumerate().map(|(i, e)| (Member::Index(i as u32), e));
-                self.variant_value(EnumVariant::new(of, index), fields.collect(), path)
+                self.variant_value(variant, fields.collect(), path)
             }
             ResolvedItem::Missing => {
                 arguments.iter().for_each(|e| {
@@ -701,7 +714,7 @@ impl FunctionChecker<'_> {
 
     /// Returns whether a type is an enum whose variants hold no data.
     pub(super) fn is_discriminant(&self, ty: TypeIndex) -> bool {
-        matches!(self.table.get(ty), Ty::Enum(id) if self.environment.items.enums[id.0 as usize].data.is_none())
+        matches!(self.table.get(ty), Ty::Enum(id, _) if self.environment.items.enums[id.0 as usize].data.is_none())
     }
 }
 

@@ -23,7 +23,7 @@ pub(super) enum Overloaded {
 impl FunctionChecker<'_> {
     /// Returns whether the type gets operators only from impls.
     pub(super) fn is_nominal(&self, ty: TypeIndex) -> bool {
-        matches!(self.table.get(ty), Ty::Struct(..) | Ty::Enum(_) | Ty::Tuple(_) | Ty::Array(..))
+        matches!(self.table.get(ty), Ty::Struct(..) | Ty::Enum(..) | Ty::Tuple(_) | Ty::Array(..))
     }
 
     /// Checks `-operand` or `!operand` of a type that has the operator only through an impl.
@@ -112,7 +112,7 @@ impl FunctionChecker<'_> {
         mark: SpanPair,
     ) -> Option<(ExprKind, TypeIndex)> {
         let ty = TypeIndex(base.ty.0);
-        if !matches!(self.table.get(ty), Ty::Struct(..) | Ty::Enum(_)) {
+        if !matches!(self.table.get(ty), Ty::Struct(..) | Ty::Enum(..)) {
             return None;
         }
         let impls = self.operator_impls("Index", ty);
@@ -233,7 +233,7 @@ impl FunctionChecker<'_> {
     fn no_impl(&mut self, of_trait: &str, ty: TypeIndex, mark: SpanPair) {
         let name = self.named(ty);
         let way_out = match self.table.get(ty) {
-            Ty::Struct(..) | Ty::Enum(_) => {
+            Ty::Struct(..) | Ty::Enum(..) => {
                 format!(": write `impl {of_trait}` for these operands in its `#[device] mod`")
             }
             _ => String::new(),

@@ -68,7 +68,7 @@ pub(super) enum Ty {
         item: u32,
     },
     Struct(StructId, Vec<TypeIndex>),
-    Enum(EnumId),
+    Enum(EnumId, Vec<Id>),
     /// A device function passed for a type parameter.
     Item(FunctionId),
 }
@@ -160,6 +160,7 @@ impl TypeTable {
             ) => (r, m, d) == (s, n, e) && self.unify(p, q),
             (Ty::Shared { element: p, rank: r }, Ty::Shared { element: q, rank: s }) => r == s && self.unify(p, q),
             (Ty::Struct(a, p), Ty::Struct(b, q)) => a == b && p.into_iter().zip(q).all(|(a, b)| self.unify(a, b)),
+            (Ty::Enum(a, p), Ty::Enum(b, q)) => a == b && p.into_iter().zip(q).all(|(a, b)| self.unify(a, b)),
             (Ty::Projection { of: p, of_trait: t, item: i }, Ty::Projection { of: q, of_trait: u, item: j }) => {
                 (t, i) == (u, j) && self.unify(p, q)
             }
@@ -190,7 +191,9 @@ impl TypeTable {
         let whole = self.root(whole);
         whole == part
             || match &self.entries[whole.0 as usize] {
-                Ty::Tuple(parts) | Ty::Struct(_, parts) => parts.iter().any(|p| self.holds(*p, part)),
+                Ty::Tuple(parts) | Ty::Struct(_, parts) | Ty::Enum(_, parts) => {
+                    parts.iter().any(|p| self.holds(*p, part))
+                }
                 Ty::Array(element, _)
                 | Ty::Slice { element, .. }
                 | Ty::View { element, .. }
@@ -260,12 +263,15 @@ impl TypeTable {
                 let item = &names.items.trait_of(*of_trait).items[*item as usize];
                 format!("{}::{}", self.name(*of, names), item.name)
             }
-            Ty::Struct(id, arguments) => {
-                let name = names.items.struct_of(*id).name.clone();
+            Ty::Struct(_, arguments) | Ty::Enum(_, arguments) => {
+                let name = match self.get(id) {
+                    Ty::Enum(of, _) => names.items.enums[of.0 as usize].name.clone(),
+                    Ty::Struct(of, _) => names.items.struct_of(*of).name.clone(),
+                    _ => String::new(),
+                };
                 let arguments: Vec<_> = arguments.iter().map(|a| self.name(*a, names)).collect();
                 if arguments.is_empty() { name } else { format!("{name}<{}>", arguments.join(", ")) }
             }
-            Ty::Enum(id) => names.items.enums[id.0 as usize].name.clone(),
             Ty::Item(_) => "a device function".into(),
         }
     }
@@ -338,7 +344,7 @@ impl Finished {
             Ty::Struct(id, arguments) => {
                 hir::Type::Struct(id, arguments.into_iter().map(|a| self.get(table, a)).collect())
             }
-            Ty::Enum(id) => hir::Type::Enum(id),
+            Ty::Enum(id, arguments) => hir::Type::Enum(id, arguments.into_iter().map(|a| self.get(table, a)).collect()),
             Ty::Item(id) => hir::Type::Item(id),
         };
         let done = match self.types.iter().position(|t| *t == ty) {

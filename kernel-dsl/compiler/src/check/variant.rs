@@ -9,37 +9,49 @@ use super::{
 };
 use crate::Scalar;
 use crate::hir::{EnumId, Expr, ExprKind, Pattern, TypeId};
-use crate::syntax::{self, Member, Path, SpanPair};
+use crate::syntax::{self, Member, Path, SpanPair, TypeOrConst};
+use proc_macro2::Ident;
 
 /// A variant of an enum.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct EnumVariant {
     of: EnumId,
     index: usize,
-}
-
-impl EnumVariant {
-    pub(super) fn new(of: EnumId, index: usize) -> EnumVariant {
-        EnumVariant { of, index }
-    }
+    /// The type of the enum with its generic arguments.
+    ty: Id,
 }
 
 impl FunctionChecker<'_> {
     /// Returns the variant that a path names.
     pub(super) fn variant(&mut self, path: &Path) -> Option<EnumVariant> {
         let ty = self.named_type(&path.item()?)?;
-        let Ty::Enum(of) = *self.table.get(ty) else { return None };
-        let name = path.segments.last()?.name.to_string();
-        let index = self.environment.items.enums[of.0 as usize].variants.iter().position(|v| v.name == name)?;
-        Some(EnumVariant { of, index })
+        let last = path.segments.last()?;
+        self.variant_of(ty, &last.name, &last.arguments)
+    }
+
+    /// Returns the variant of an enum with this name. `given` are the generic arguments that are
+    /// written after the variant.
+    pub(super) fn variant_of(&mut self, ty: Id, name: &Ident, given: &[TypeOrConst]) -> Option<EnumVariant> {
+        let Ty::Enum(of, ref arguments) = *self.table.get(ty) else { return None };
+        let arguments = arguments.clone();
+        let items = &self.environment.items;
+        let index = items.enums[of.0 as usize].variants.iter().position(|v| name == &v.name)?;
+        if given.len() == arguments.len() {
+            for (argument, given) in arguments.into_iter().zip(self.arguments(items.enum_generics(of), given)) {
+                self.table.unify(argument, given);
+            }
+        }
+        Some(EnumVariant { of, index, ty })
     }
 
     /// Returns the fields of a variant: the name, the index in the enum's struct, and the type.
     fn variant_fields(&mut self, variant: EnumVariant) -> Vec<(String, u32, TypeIndex)> {
         let item = &self.environment.items.enums[variant.of.0 as usize];
         let prefix = format!("{}.", item.variants[variant.index].name);
-        let Some(data) = item.data else { return Vec::new() };
-        let all = self.field_types(data, &[]).into_iter().zip(0..);
+        let (Some(data), Ty::Enum(_, arguments)) = (item.data, self.table.get(variant.ty).clone()) else {
+            return Vec::new();
+        };
+        let all = self.field_types(data, &arguments).into_iter().zip(0..);
         all.filter_map(|((name, ty), at)| Some((name.strip_prefix(&prefix)?.to_string(), at, ty))).collect()
     }
 
@@ -51,7 +63,7 @@ impl FunctionChecker<'_> {
 
     /// Returns the value of a variant without fields.
     pub(super) fn unit_variant(&mut self, variant: EnumVariant, mark: SpanPair) -> (ExprKind, TypeIndex) {
-        let ty = self.table.add(Ty::Enum(variant.of));
+        let ty = variant.ty;
         let discriminant = self.discriminant(variant, mark);
         if self.is_discriminant(ty) {
             return (discriminant.kind, ty);
@@ -89,7 +101,7 @@ impl FunctionChecker<'_> {
             let message = format!("`{}` has {} fields, {} given", path.name(), known.len(), given.len());
             self.report(path.mark, message);
         }
-        let ty = self.table.add(Ty::Enum(variant.of));
+        let ty = variant.ty;
         if self.is_discriminant(ty) {
             return self.unit_variant(variant, path.mark);
         }
@@ -105,7 +117,7 @@ impl FunctionChecker<'_> {
         unset: bool,
         mark: SpanPair,
     ) -> Pattern {
-        let whole = self.table.add(Ty::Enum(variant.of));
+        let whole = variant.ty;
         self.coerce(ty, whole, mark);
         let discriminant = Pattern::Value(Box::new(self.discriminant(variant, mark)));
         if self.is_discriminant(whole) {

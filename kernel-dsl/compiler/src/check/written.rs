@@ -146,7 +146,7 @@ impl FunctionChecker<'_> {
                     self.named(id)
                 )
             }
-            Ty::Enum(_) => {
+            Ty::Enum(..) => {
                 format!(
                     "a buffer cannot hold `{}`, because not every number is one of its variants: use `u32`",
                     self.named(id)

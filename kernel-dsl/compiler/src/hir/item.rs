@@ -2,7 +2,7 @@
 //!
 //! Each item has a hash of its tokens and position, which identifies it when libraries are merged.
 
-use super::{FunctionId, Generic, StructId, TraitId, Type, TypeId};
+use super::{EnumId, FunctionId, Generic, StructId, TraitId, Type, TypeId};
 use crate::Scalar;
 use crate::ir::Comparison;
 use serde::{Deserialize, Serialize};
@@ -71,9 +71,9 @@ pub struct Enum {
     pub variants: Vec<Variant>,
     /// The comparisons that the enum derives.
     pub derived: DerivedComparisons,
-    /// The struct that holds a value, if a variant holds data. The struct contains the
-    /// discriminant, and `Variant.field` for each field of each variant. An enum without data is a
-    /// discriminant.
+    /// The struct that holds a value, if a variant holds data. The struct has the generic
+    /// parameters of the enum. The struct contains the discriminant, and `Variant.field` for each
+    /// field of each variant. An enum without data is a discriminant.
     pub data: Option<StructId>,
 }
 
@@ -239,6 +239,11 @@ impl Items {
     /// Returns the struct with index `id`.
     pub fn struct_of(&self, id: StructId) -> &Struct {
         &self.structs[id.0 as usize]
+    }
+
+    /// Returns the generic parameters of an enum. Only an enum with data has any.
+    pub fn enum_generics(&self, id: EnumId) -> &[Generic] {
+        self.enums[id.0 as usize].data.map_or(&[], |data| &self.struct_of(data).generics)
     }
 
     /// Returns the trait with index `id`.

@@ -132,7 +132,7 @@ impl MergedIndices {
         for ty in types {
             match ty {
                 Type::Struct(id, _) => *id = self.structs[id.0 as usize],
-                Type::Enum(id) => *id = self.enums[id.0 as usize],
+                Type::Enum(id, _) => *id = self.enums[id.0 as usize],
                 Type::Projection { of_trait, .. } => *of_trait = self.traits[of_trait.0 as usize],
                 Type::Item(id) => *id = self.functions[id.0 as usize],
                 _ => {}

@@ -307,9 +307,9 @@ pub enum Type {
     /// A struct with its generic arguments. In a monomorphic program it is replaced by the tuple of
     /// its fields.
     Struct(StructId, Vec<TypeId>),
-    /// An enum without data. In a monomorphic program it is replaced by the `i32` of its
-    /// discriminant.
-    Enum(EnumId),
+    /// An enum with its generic arguments. In a monomorphic program it is replaced by the `i32` of
+    /// its discriminant, or by the parts of its data.
+    Enum(EnumId, Vec<TypeId>),
     /// A device function as a type that implements `DeviceFn` and has no values.
     Item(FunctionId),
 }

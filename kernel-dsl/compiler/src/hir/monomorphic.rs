@@ -63,7 +63,11 @@ impl Monomorphic {
             }
             Type::Constant(Size::Known(n)) => n.to_string(),
             Type::Constant(Size::Value(n)) => n.to_string(),
-            Type::Enum(id) => self.items.enums[id.0 as usize].name.clone(),
+            Type::Enum(id, arguments) => {
+                let name = &self.items.enums[id.0 as usize].name;
+                let arguments: Vec<_> = arguments.iter().map(|a| self.name(*a)).collect();
+                if arguments.is_empty() { name.clone() } else { format!("{name}<{}>", arguments.join(", ")) }
+            }
             other => format!("{other:?}"),
         }
     }
@@ -87,7 +91,7 @@ impl Monomorphic {
     /// Returns the variants of an enum with data: the discriminant of each, and the parts of a
     /// value that are its fields. Returns `None` for other types.
     pub fn variants(&self, ty: TypeId) -> Option<Vec<(i32, Range<usize>)>> {
-        let Type::Enum(id) = self.named[ty.0 as usize] else { return None };
+        let Type::Enum(id, _) = self.named[ty.0 as usize] else { return None };
         let item = &self.items.enums[id.0 as usize];
         let fields = &self.items.struct_of(item.data?).fields;
         let mut next = 1;
@@ -300,7 +304,7 @@ impl Monomorphizer<'_> {
                     Root::Struct(id) if self.source.items.struct_of(id).generics.is_empty() => {
                         Type::Struct(id, Vec::new())
                     }
-                    Root::Enum(id) => Type::Enum(id),
+                    Root::Enum(id) if self.source.items.enum_generics(id).is_empty() => Type::Enum(id, Vec::new()),
                     Root::Function(id) => Type::Item(id),
                     _ => return None,
                 }
@@ -328,9 +332,9 @@ impl Monomorphizer<'_> {
                 self.opened.pop();
                 Type::Tuple(fields)
             }
-            Type::Enum(id) => match self.source.items.enums[id.0 as usize].data {
+            Type::Enum(id, arguments) => match self.source.items.enums[id.0 as usize].data {
                 Some(data) => {
-                    let data = self.intern(Type::Struct(data, Vec::new()));
+                    let data = self.intern(Type::Struct(data, arguments.clone()));
                     self.erased[data.0 as usize].clone()
                 }
                 None => Type::Scalar(Scalar::I32),
@@ -399,7 +403,10 @@ impl Monomorphizer<'_> {
             Type::Struct(id, of) => {
                 Type::Struct(*id, of.iter().map(|t| self.instantiate_type(table, *t, arguments)).collect())
             }
-            Type::Unit | Type::Never | Type::Scalar(_) | Type::Enum(_) | Type::Item(_) | Type::Constant(_) => {
+            Type::Enum(id, of) => {
+                Type::Enum(*id, of.iter().map(|t| self.instantiate_type(table, *t, arguments)).collect())
+            }
+            Type::Unit | Type::Never | Type::Scalar(_) | Type::Item(_) | Type::Constant(_) => {
                 table[id.0 as usize].clone()
             }
         };
@@ -446,6 +453,9 @@ impl Monomorphizer<'_> {
             (Type::Struct(a, p), Type::Struct(b, q)) => {
                 a == b && p.iter().zip(q).all(|(p, q)| self.fits(table, *p, *q, bound))
             }
+            (Type::Enum(a, p), Type::Enum(b, q)) => {
+                a == b && p.iter().zip(q).all(|(p, q)| self.fits(table, *p, *q, bound))
+            }
             (Type::Tuple(p), Type::Tuple(q)) => {
                 p.len() == q.len() && p.iter().zip(q).all(|(p, q)| self.fits(table, *p, *q, bound))
             }
@@ -472,7 +482,6 @@ impl Monomorphizer<'_> {
             }
             // Both types are from the same table, or have no parts.
             (Type::Scalar(a), Type::Scalar(b)) => a == b,
-            (Type::Enum(a), Type::Enum(b)) => a == b,
             (Type::Item(a), Type::Item(b)) => a == b,
             (Type::Constant(a), Type::Constant(b)) => a == b,
             (Type::Unit, Type::Unit) => true,
@@ -498,7 +507,7 @@ impl Monomorphizer<'_> {
         let of = match &self.types[of.0 as usize] {
             Type::Scalar(s) => s.to_string(),
             Type::Struct(id, _) => self.source.items.struct_of(*id).name.clone(),
-            Type::Enum(id) => self.source.items.enums[id.0 as usize].name.clone(),
+            Type::Enum(id, _) => self.source.items.enums[id.0 as usize].name.clone(),
             Type::Item(id) => self.source.functions[id.0 as usize].name.clone(),
             _ => "the type given".to_string(),
         };
@@ -537,7 +546,7 @@ impl Monomorphizer<'_> {
         let items = &self.source.items;
         let derived = match self.types[ty.0 as usize] {
             Type::Struct(id, _) => Some((items.struct_of(id).derived, &items.struct_of(id).name)),
-            Type::Enum(id) => Some((items.enums[id.0 as usize].derived, &items.enums[id.0 as usize].name)),
+            Type::Enum(id, _) => Some((items.enums[id.0 as usize].derived, &items.enums[id.0 as usize].name)),
             _ => None,
         };
         if let Some((derived, name)) = derived

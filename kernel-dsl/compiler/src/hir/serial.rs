@@ -16,7 +16,7 @@ use std::fmt;
 
 /// The format that this compiler writes and reads. Increment it with every change of a type in
 /// [`hir`](super) or of a type that such a type contains.
-pub const VERSION: u16 = 17;
+pub const VERSION: u16 = 18;
 
 const HEADER_BYTES: usize = 10;
 
@@ -125,7 +125,7 @@ fn closed(functions: &mut [Function], items: &Items, root: Option<Root>) -> bool
         let ty = |id: &TypeId| (id.0 as usize) < types.len();
         types.iter().all(|t| match t {
             Type::Struct(id, arguments) => (id.0 as usize) < items.structs.len() && arguments.iter().all(ty),
-            Type::Enum(id) => (id.0 as usize) < items.enums.len(),
+            Type::Enum(id, arguments) => (id.0 as usize) < items.enums.len() && arguments.iter().all(ty),
             Type::Item(id) => function(*id),
             Type::Projection { of, of_trait, item } => ty(of) && has_trait_item(*of_trait, *item),
             Type::Tuple(parts) => parts.iter().all(ty),

@@ -209,11 +209,13 @@ impl CalleeCollector {
     fn item(&mut self, item: &Item) {
         match item {
             Item::Function(f) | Item::Constant(f) => self.function(f),
-            Item::Struct(s) | Item::Alias(s) => self.in_new_scope(|c| {
-                c.generics(&s.generics);
-                s.fields.iter().for_each(|(_, ty)| c.ty(ty));
-            }),
-            Item::Enum(e) => e.data.iter().flat_map(|data| &data.fields).for_each(|(_, ty)| self.ty(ty)),
+            Item::Struct(_) | Item::Alias(_) | Item::Enum(_) => {
+                let Some(s) = item.fields() else { return };
+                self.in_new_scope(|c| {
+                    c.generics(&s.generics);
+                    s.fields.iter().for_each(|(_, ty)| c.ty(ty));
+                });
+            }
             Item::Trait(t) => {
                 self.bounds(&t.bounds);
                 for item in &t.items {

@@ -351,9 +351,6 @@ impl Reader {
     }
 
     fn read_enum(&mut self, e: &syn::ItemEnum) -> Enum {
-        if !e.generics.params.is_empty() {
-            self.refuse(syn::Error::new_spanned(&e.generics, "a device enum cannot have generic parameters"));
-        }
         let mut variants: Vec<(String, i32)> = Vec::new();
         let mut fields: Vec<(String, Type)> = Vec::new();
         let mut next = Some(0);
@@ -375,10 +372,15 @@ impl Reader {
             variants.push((variant.ident.to_string(), value));
             next = value.checked_add(1);
         }
+        if fields.is_empty() && !e.generics.params.is_empty() {
+            let message = "a device enum whose variants hold no data cannot have generic parameters";
+            self.refuse(syn::Error::new_spanned(&e.generics, message));
+        }
         let (derived, hash) = (derived(&e.attrs), place::hash_of(&e.ident, e));
         let data = (!fields.is_empty()).then(|| {
             fields.insert(0, ("tag".to_string(), self.ty(&syn::parse_quote!(i32))));
-            Struct { name: e.ident.clone(), generics: Vec::new(), fields, repr_c: false, align: 1, derived, hash }
+            let generics = self.generics(&e.generics);
+            Struct { name: e.ident.clone(), generics, fields, repr_c: false, align: 1, derived, hash }
         });
         Enum { name: e.ident.clone(), variants, derived, data, hash }
     }

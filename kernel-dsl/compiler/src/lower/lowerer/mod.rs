@@ -157,7 +157,7 @@ impl<'h> Lowerer<'h> {
             | hir::Type::Parameter(_)
             | hir::Type::Projection { .. }
             | hir::Type::Struct(..)
-            | hir::Type::Enum(_)
+            | hir::Type::Enum(..)
             | hir::Type::Item(_) => {
                 return None;
             }

@@ -139,7 +139,12 @@ impl Generator {
             return format!("(if {condition} {{ {yes} }} else {{ {no} }})");
         }
         match ty {
-            Ty::Bool => match self.below(3) {
+            Ty::Bool => match self.below(4) {
+                3 if depth > 0 => {
+                    let of = self.ty(1);
+                    let operator = self.one_of(&["==", "!="]);
+                    format!("(({}) {operator} ({}))", self.value(&of, d), self.value(&of, 0))
+                }
                 0 => format!("({})", self.constant_condition(d)),
                 1 if depth > 0 => format!("!{}", self.value(ty, d)),
                 _ => "true".to_string(),
@@ -176,12 +181,20 @@ impl Generator {
                 let variants = self.enums[*id].variants.clone();
                 let i = self.below(variants.len());
                 let values: Vec<String> = variants[i].iter().map(|ty| self.value(ty, d)).collect();
+                let arguments = match self.enum_arguments(*id) {
+                    none if none.is_empty() => none,
+                    some => format!("::{some}"),
+                };
+                let variant = match self.one_in(3) {
+                    true => format!("E{id}::V{i}{arguments}"),
+                    false => format!("E{id}{arguments}::V{i}"),
+                };
                 match (values.len(), i % 2) {
-                    (0, _) => format!("E{id}::V{i}"),
-                    (_, 0) => format!("E{id}::V{i}({})", values.join(", ")),
+                    (0, _) => variant,
+                    (_, 0) => format!("{variant}({})", values.join(", ")),
                     _ => {
                         let named: Vec<_> = values.iter().enumerate().map(|(f, v)| format!("f{f}: {v}")).collect();
-                        format!("E{id}::V{i} {{ {} }}", named.join(", "))
+                        format!("{variant} {{ {} }}", named.join(", "))
                     }
                 }
             }

@@ -83,6 +83,8 @@ pub struct Struct {
 #[derive(Clone, Debug)]
 pub struct Enum {
     pub variants: Vec<Vec<Ty>>,
+    /// The types for the parameters `T0`, `T1`, …, in the order of the fields that have one.
+    pub arguments: Vec<Ty>,
 }
 
 /// A device function with a generic constant.
@@ -183,8 +185,14 @@ impl Generator {
             Ty::Array(of, n) => format!("[{}; {n}]", self.written(of)),
             Ty::Tuple(parts) => format!("({},)", parts.iter().map(|p| self.written(p)).collect::<Vec<_>>().join(", ")),
             Ty::Struct(id) => format!("S{id}"),
-            Ty::Enum(id) => format!("E{id}"),
+            Ty::Enum(id) => format!("E{id}{}", self.enum_arguments(*id)),
         }
+    }
+
+    /// Returns the generic arguments of an enum, between `<` and `>`.
+    pub fn enum_arguments(&self, id: usize) -> String {
+        let all: Vec<_> = self.enums[id].arguments.iter().map(|ty| self.written(ty)).collect();
+        if all.is_empty() { String::new() } else { format!("<{}>", all.join(", ")) }
     }
 
     /// A type without indices.
@@ -300,8 +308,15 @@ impl Generator {
         }
         let written: Vec<_> =
             fields.iter().enumerate().map(|(i, f)| format!("pub f{i}: {}", self.written(f))).collect();
-        self.line("#[derive(Clone, Copy)]");
+        // A struct derives its comparison, or has its own.
+        let own = self.one_in(2);
+        self.line(if own { "#[derive(Clone, Copy)]" } else { "#[derive(Clone, Copy, PartialEq)]" });
         self.line(&format!("pub struct S{id} {{ {} }}", written.join(", ")));
+        if own {
+            self.line(&format!("impl PartialEq for S{id} {{"));
+            self.line(&format!("    fn eq(&self, other: &S{id}) -> bool {{ self.f0[0] == other.f0[1] }}"));
+            self.line("}");
+        }
         self.line(&format!("impl S{id} {{"));
         self.indent += 1;
         self.line(&format!("pub fn get(self, at: usize) -> {element} {{ self.f0[at] }}"));
@@ -318,23 +333,36 @@ impl Generator {
             let fields = (0..self.below(3)).map(|_| self.ty(1)).collect();
             variants.push(fields);
         }
-        self.line("#[derive(Clone, Copy)]");
-        self.line(&format!("pub enum E{id} {{"));
+        let mut arguments: Vec<Ty> = Vec::new();
+        let mut lines = Vec::new();
         for (i, fields) in variants.iter().enumerate() {
-            let named = |(f, ty): (usize, &Ty)| match i % 2 {
-                0 => self.written(ty),
-                _ => format!("f{f}: {}", self.written(ty)),
-            };
-            let text = fields.iter().enumerate().map(named).collect::<Vec<_>>().join(", ");
+            let mut written = Vec::new();
+            for (f, ty) in fields.iter().enumerate() {
+                let text = if self.one_in(3) {
+                    arguments.push(ty.clone());
+                    format!("T{}", arguments.len() - 1)
+                } else {
+                    self.written(ty)
+                };
+                written.push(if i % 2 == 0 { text } else { format!("f{f}: {text}") });
+            }
+            let text = written.join(", ");
             let text = match (fields.len(), i % 2) {
                 (0, _) => String::new(),
                 (_, 0) => format!("({text})"),
                 _ => format!(" {{ {text} }}"),
             };
-            self.line(&format!("    V{i}{text},"));
+            lines.push(format!("    V{i}{text},"));
+        }
+        let parameters: Vec<_> = (0..arguments.len()).map(|k| format!("T{k}")).collect();
+        let parameters = if parameters.is_empty() { String::new() } else { format!("<{}>", parameters.join(", ")) };
+        self.line("#[derive(Clone, Copy, PartialEq)]");
+        self.line(&format!("pub enum E{id}{parameters} {{"));
+        for line in lines {
+            self.line(&line);
         }
         self.line("}");
-        self.enums.push(Enum { variants });
+        self.enums.push(Enum { variants, arguments });
     }
 
     /// Writes a function with a generic constant.

@@ -1,6 +1,6 @@
 //! Generated kernels that index register arrays by constants, tables, arrays of indices and indices
 //! of unrolled loops, compiled from Rust text to PTX. The kernels also use arrays in local memory,
-//! structs, enums with data, and generic constants.
+//! structs, generic enums with data, comparisons of all types, and generic constants.
 //!
 //! Every kernel compiles, unless the generator gave it an index that only a thread knows. Such a
 //! kernel may be rejected, by a message that names the index.
