@@ -191,6 +191,37 @@ fn key(seed: u32) -> Key {
     Key { high: seed & 1, low: -((seed >> 1 & 1) as i32), weight: float(seed, 2) }
 }
 
+/// An enum whose derives stand above `#[device]`, where only the text of the file has them.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd)] // Not `Ord`.
+/// A comment between the attributes.
+#[device]
+pub enum Above {
+    Low = -1,
+    Middle,
+    High,
+}
+
+/// Declares types with derives above `#[device]`.
+macro_rules! above {
+    ($($name:ident($ty:ty)),*) => {$(
+        #[derive(Clone, Copy)] #[derive(PartialEq, PartialOrd)] #[device]
+        pub struct $name(pub $ty, pub f32);
+    )*};
+}
+
+above!(AboveOne(Above), AboveTwo(Option<AboveOne>));
+
+#[device]
+fn above(seed: u32, at: u32) -> AboveTwo {
+    let level = match seed >> at & 3 {
+        0 => Above::Low,
+        1 => Above::Middle,
+        _ => Above::High,
+    };
+    let one = AboveOne(level, float(seed, at + 2));
+    AboveTwo(if level == Above::Low { None } else { Some(one) }, float(seed, at + 4))
+}
+
 /// Declares device functions that compare by each operator, one bit each.
 macro_rules! operators {
     ($($name:ident: $ty:ty;)*) => {$(
@@ -212,10 +243,11 @@ operators! {
     of_options: Option<Option<f32>>;
     of_bools: bool;
     of_units: ();
+    of_above: AboveTwo;
 }
 
 #[device]
-const RESULTS: usize = 18;
+const RESULTS: usize = 19;
 
 /// Returns an angle, or one that no comparison may reach if `far`.
 #[device]
@@ -334,6 +366,7 @@ fn compared(a: u32, b: u32) -> [u32; RESULTS] {
         own[1],
         own[2],
         own[3],
+        of_above(above(a, 0), above(b, 0)),
     ]
 }
 
@@ -343,7 +376,7 @@ fn borrowed(a: &Key, b: &Key) -> bool {
 }
 
 #[kernel(block = 64, grid = pairs.len().div_ceil(64))]
-#[requires(out.len() == 18 * pairs.len())]
+#[requires(out.len() == 19 * pairs.len())]
 fn compare(pairs: &[[u32; 2]], out: &mut [u32]) {
     let i = grid::index();
     if i < pairs.len() {

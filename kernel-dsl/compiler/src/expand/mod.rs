@@ -28,6 +28,7 @@ mod artifact;
 mod beside;
 mod chain;
 mod copy;
+mod derives;
 mod distinct;
 mod expansion;
 mod export;

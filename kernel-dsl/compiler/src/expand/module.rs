@@ -8,7 +8,8 @@
 use super::chain::{CalleeState, ChainEnd, ChainResult, ChainStart, ExpansionPart};
 use super::export::Exported;
 use super::{
-    DeviceItemKind, beside, callees, conditions, copy, device_attribute, export, facade, method, report, witness,
+    DeviceItemKind, beside, callees, conditions, copy, derives, device_attribute, export, facade, method, report,
+    witness,
 };
 use crate::check::{self, ItemDiagnostics, ItemPart};
 use crate::hir::{Root, serial};
@@ -21,6 +22,8 @@ use syn::{Data, DeriveInput, Fields, FnArg, Generics, Item, ItemFn, Path, Return
 /// Expands `#[device(attribute)] item`.
 pub(super) fn device(attribute: TokenStream, mut item: Item) -> TokenStream {
     let facade = facade(attribute.clone());
+    let written = item.clone();
+    derives::add_derives_above(&mut item);
     let on = if matches!(item, Item::Const(_)) { DeviceItemKind::Constant } else { DeviceItemKind::Other };
     let read = device_attribute(attribute, on).and_then(|clauses| {
         // The item keeps its placement after the chain.
@@ -49,6 +52,7 @@ pub(super) fn device(attribute: TokenStream, mut item: Item) -> TokenStream {
             quote!(#errors #exports)
         }
     };
+    let mut item = written;
     Unplaced.visit_item_mut(&mut item);
     super::inline::item_for_rustc(&mut item);
     match item {
