@@ -60,7 +60,7 @@ impl<'h> Lowerer<'h> {
             Statement::Expr(e) => {
                 self.expr(e);
             }
-            Statement::Assert { condition, message } => match self.constant(condition) {
+            Statement::Assert { condition, message } => match self.constant_condition(condition) {
                 Some(0) => {
                     let what = if message.is_empty() { "the assertion fails for this instance" } else { message };
                     self.error(condition.span, what);

@@ -340,7 +340,9 @@ fn looked_up(x: &[f32], y: &mut [f32]) {
 
 #[kernel(block = 64, grid = 1, instances(N = 4))]
 fn asserted<const N: usize>(x: &[f32], y: &mut [f32]) {
+    const LONG: u128 = 1 << 100;
     const { assert!(N % 4 == 0) };
+    const { assert!(LONG * N as u128 == 1 << 102 && N as i64 - 5 < 0 && 0.5 < N as f32) };
     y[thread::x()] = x[thread::x()];
 }
 

@@ -145,6 +145,31 @@ impl<'h> Lowerer<'h> {
         Some((self.enter_table(name, &mem_layout, scalars, placement), mem_layout))
     }
 
+    /// Returns the value of a condition that only constants decide; `None` for other conditions.
+    pub(super) fn constant_condition(&mut self, condition: &'h Expr) -> Option<u64> {
+        let mistakes = self.errors.len();
+        let bits = self.constant(condition);
+        if bits.is_some() || self.errors.len() > mistakes {
+            return bits;
+        }
+        let locals = self.builder.kernel.locals.len();
+        self.tables.evaluating = true;
+        self.builder.enter([]);
+        let value = self.expr(condition);
+        let region = self.builder.leave();
+        self.tables.evaluating = false;
+        let known = value.scalar().map(|k| run::run(&self.builder.kernel, &region, &[k.value]));
+        self.builder.kernel.locals.truncate(locals);
+        match known? {
+            Ok(bits) => bits.first().copied(),
+            Err(EvaluationStop::NotConstant) => None,
+            Err(EvaluationStop::Wrong(location, message)) => {
+                self.errors.push(self.builder.kernel.error(location, message));
+                Some(1)
+            }
+        }
+    }
+
     /// Returns the table with this name and these contents; equal tables are shared.
     fn enter_table(
         &mut self,

@@ -27,6 +27,14 @@ fn assertions<const N: usize>(n: usize, y: &mut [f32]) {
     const { assert!(n > 9) }
 }
 
+#[kernel(block = 32, grid = 1, instances(N = -3, M = 18446744073709551616))]
+fn wide_assertions<const N: i64, const M: u128>(y: &mut [f32]) {
+    const { assert!(N * 2 == -6 && M.wrapping_mul(M) == 0) }
+    const { assert!(M >> 3 == 1 << 61 && M / 3 > 6148914691236517204, "M is 2 to the 64th") }
+    const { assert!(M - 1 > M, "M exceeds its predecessor") }
+    const { assert!(N >= 0, "N is not negative") }
+}
+
 #[kernel(block = 2048, grid = 1)]
 fn threads(y: &mut [f32]) {}
 
