@@ -49,6 +49,46 @@ pub mod tokens {
             }
         }
 
+        /// Matches through references.
+        pub fn size(&self, other: &Token, pair: &(u32, [i64; 2])) -> i64 {
+            let (count, [low, high]) = pair;
+            let own = match self {
+                Token::Number(n) => n + 1,
+                Token::Pair { first, second: [a, ..] } => *first as i64 - *a as i64,
+                Token::Maybe(Some(n @ 1..=80)) => *n as i64 * 2,
+                Token::Maybe(None) | Token::Negate => low - 3,
+                Token::Maybe(rest) => rest.unwrap_or(5) as i64,
+            };
+            let both = match (self, other) {
+                (Token::Number(a), Token::Number(b)) if a < b => b - a,
+                (Token::Negate, _) => -high,
+                (_, Token::Maybe(Some(n))) => (n << 2) as i64,
+                _ => 0,
+            };
+            let found = Some((*count, both));
+            if let Some((times, value)) = &found
+                && *times > 1
+            {
+                own * 3 + value * *times as i64
+            } else {
+                own
+            }
+        }
+
+        /// Writes to the fields of the variant.
+        pub fn grow(&mut self, by: u32) {
+            match self {
+                Token::Number(n) => *n += by as i64,
+                Token::Pair { first, second: [_, low] } => {
+                    *first += by;
+                    *low = low.wrapping_mul(3) + 1;
+                }
+                Token::Maybe(Some(n)) if *n > 60 => *n -= 60,
+                Token::Maybe(none) => *none = Some(by),
+                Token::Negate => *self = Token::Number(7),
+            }
+        }
+
         pub fn is_pair(self) -> bool {
             matches!(self, Token::Pair { .. })
         }
@@ -71,6 +111,15 @@ use tokens::{Token, last, number};
 #[device]
 pub mod steps {
     use kernel_dsl::prelude::*;
+
+    /// A struct that names a type after it.
+    #[derive(Clone, Copy, PartialEq, DeviceCopy)]
+    pub struct Early<T> {
+        pub wide: Late,
+        pub step: Step<T>,
+    }
+
+    pub type Late = Step<u64>;
 
     /// A step of an iteration.
     #[derive(Clone, Copy, PartialEq, PartialOrd, DeviceCopy)]
@@ -136,6 +185,10 @@ pub mod steps {
             }
         }
 
+        pub fn early(self, x: u64) -> Early<T> {
+            Early { wide: if x % 2 == 0 { Late::Done(x) } else { Late::More }, step: self }
+        }
+
         pub fn nested(self) -> Step<Step<T>> {
             match self {
                 Step::More => Step::More,
@@ -165,7 +218,7 @@ pub mod steps {
         }
     }
 }
-use steps::{Held, Items, Step, Weight, Wide, first, halve};
+use steps::{Early, Held, Items, Step, Weight, Wide, first, halve};
 
 #[device]
 fn by_steps(x: u32, y: f32) -> [u32; 8] {
@@ -192,6 +245,19 @@ fn by_steps(x: u32, y: f32) -> [u32; 8] {
         Step::Done(_) => 3,
         _ => 4,
     };
+    let mut least = 0;
+    let mut chained = 0;
+    loop {
+        least += 1;
+        if let Some(found) = first(items, least)
+            && found > 4
+            && least < 7
+        {
+            chained += found;
+            continue;
+        }
+        break;
+    }
     let mut several = [Step::More; 3];
     several[1] = step;
     let mut total = 0u32;
@@ -199,14 +265,16 @@ fn by_steps(x: u32, y: f32) -> [u32; 8] {
         total = total * 10 + each.or(1) % 7;
     }
     [
-        step.or(11) + (float.or(0.5) * 2.0) as u32,
+        (step.early(x as u64) == Early { wide: Step::Done(4), step }) as u32
+            + step.or(11)
+            + (float.or(0.5) * 2.0) as u32,
         state.or(13) as u32 * 100 + rounds,
         first(items, 6).unwrap_or(77) + narrow.or(1) as u32,
         sum + twice,
         (held == other) as u32 | ((held.step < Step::Done(50)) as u32) << 1 | ((float == Step::More) as u32) << 2,
         step.weight() + Step::<u32>::LEAST,
         items.weight() + if let Wide::Done(n) = state { n as u32 } else { 0 },
-        total,
+        total + chained,
     ]
 }
 
@@ -246,6 +314,14 @@ pub fn calculate(x: &[u32], y: &mut [i64]) {
             sum += 1000;
         }
         sum += number(each);
+        sum += each.size(&other, &(x[i] % 3, [sum, 4]));
+        let mut pair = (each, Some(x[i]));
+        pair.0.grow(x[i] % 7);
+        if let (grown, Some(n)) = &mut pair {
+            grown.grow(*n % 5);
+            *n += 1;
+        }
+        sum += pair.0.value(3) + pair.1.unwrap_or(0) as i64;
     }
     y[i] = sum + last(Triple(x[i], 1, 2)) as i64;
 }
@@ -261,6 +337,11 @@ fn on_the_host(x: &[u32], i: usize) -> i64 {
             Token::Number(n) => n + 2,
             _ => 3,
         };
+        sum += each.size(&three[1], &(x[i] % 3, [sum, 4]));
+        let mut grown = each;
+        grown.grow(x[i] % 7);
+        grown.grow(x[i] % 5);
+        sum += grown.value(3) + i64::from(x[i] + 1);
     }
     sum + i64::from(20 + x[i])
 }

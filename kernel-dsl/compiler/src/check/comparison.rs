@@ -7,6 +7,7 @@
 
 use super::{
     FunctionChecker, OperatorClass, OperatorOperands,
+    operator::dereferenced,
     types::{Ty, TypeIndex, UnknownKind},
 };
 use crate::hir::{Builtin, DerivedComparisons, Expr, ExprKind, StructId, TypeId};
@@ -34,13 +35,6 @@ impl FunctionChecker<'_> {
             while let (Ty::Reference { to, .. }, Ty::Reference { to: other, .. }) =
                 (self.table.get(ty).clone(), self.table.get(TypeIndex(right.ty.0)).clone())
             {
-                let dereferenced = |e: Expr, to: TypeIndex| match e.kind {
-                    ExprKind::Reference(place) => *place,
-                    _ => {
-                        let span = e.span;
-                        Expr { kind: ExprKind::Dereference(Box::new(e)), ty: TypeId(to.0), span }
-                    }
-                };
                 (left, right, ty) = (dereferenced(left, to), dereferenced(right, other), to);
             }
             checked = Some(right);

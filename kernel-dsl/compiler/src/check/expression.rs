@@ -289,7 +289,10 @@ impl FunctionChecker<'_> {
         mark: SpanPair,
     ) -> (ExprKind, TypeIndex) {
         let hint = if operator == Unary::Dereference { None } else { expected };
-        let operand = self.expr(operand, hint);
+        let mut operand = self.expr(operand, hint);
+        if operator != Unary::Dereference {
+            operand = self.number_operand(operand);
+        }
         let ty = TypeIndex(operand.ty.0);
         let of_trait = match operator {
             Unary::Neg => Some("Neg"),
@@ -368,6 +371,7 @@ impl FunctionChecker<'_> {
                 // `x as usize & 255` selects bits explicitly.
                 self.masks = operator == ir::Binary::And && small(b);
                 let a = self.expr(a, None);
+                let a = self.number_operand(a);
                 let ty = TypeIndex(a.ty.0);
                 let b = match self.overloaded(operator, false, &a, b, mark) {
                     Overloaded::Call(kind, ty) => return (kind, ty),
@@ -383,9 +387,14 @@ impl FunctionChecker<'_> {
     /// Checks the right operand of an operator whose left one has type `left`.
     fn right(&mut self, operator: ir::Binary, b: &syntax::Expr, left: TypeIndex) -> Expr {
         if !matches!(operator, ir::Binary::Shl | ir::Binary::Shr) {
-            return self.expr_of_type(b, left);
+            let mark = b.mark;
+            let b = self.expr(b, Some(left));
+            let b = self.number_operand(b);
+            self.coerce(Id(b.ty.0), left, mark);
+            return b;
         }
         let amount = self.expr(b, None);
+        let amount = self.number_operand(amount);
         if let syntax::ExprKind::Integer(n, _) = b.kind {
             self.shifts.push((left, n, b.mark));
         }

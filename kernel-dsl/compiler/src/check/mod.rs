@@ -209,6 +209,9 @@ struct FunctionChecker<'a> {
     /// Whether the next expression is the left operand of `&` with a small number, which selects
     /// bits.
     masks: bool,
+    /// Where a pattern matches a value through references, so that its names are references:
+    /// whether these are mutable.
+    borrows: Option<bool>,
     /// Literals whose bits depend on an inferred type.
     literals: Vec<Literal>,
     /// Operators whose operands had no known type when they were checked.
@@ -307,6 +310,7 @@ impl<'a> FunctionChecker<'a> {
             closures: 0,
             returns,
             masks: false,
+            borrows: None,
             literals: Vec::new(),
             operands: Vec::new(),
             shifts: Vec::new(),

@@ -12,6 +12,17 @@ use crate::ir;
 use crate::language;
 use crate::syntax::{self, SpanPair};
 
+/// Returns the value of type `to` that a reference names.
+pub(super) fn dereferenced(reference: Expr, to: Id) -> Expr {
+    match reference.kind {
+        ExprKind::Reference(place) => *place,
+        _ => {
+            let span = reference.span;
+            Expr { kind: ExprKind::Dereference(Box::new(reference)), ty: TypeId(to.0), span }
+        }
+    }
+}
+
 /// The meaning of an operator.
 pub(super) enum Overloaded {
     /// A call of the function of an impl.
@@ -24,6 +35,22 @@ impl FunctionChecker<'_> {
     /// Returns whether the type gets operators only from impls.
     pub(super) fn is_nominal(&self, ty: TypeIndex) -> bool {
         matches!(self.table.get(ty), Ty::Struct(..) | Ty::Enum(..) | Ty::Tuple(_) | Ty::Array(..))
+    }
+
+    /// Returns the number that a reference names; other operands stay. The operators of Rust take
+    /// numbers and references to numbers.
+    pub(super) fn number_operand(&self, operand: Expr) -> Expr {
+        match *self.table.get(Id(operand.ty.0)) {
+            Ty::Reference { to, .. }
+                if matches!(
+                    self.table.get(to),
+                    Ty::Scalar(_) | Ty::Unknown(UnknownKind::Integer | UnknownKind::Float)
+                ) =>
+            {
+                dereferenced(operand, to)
+            }
+            _ => operand,
+        }
     }
 
     /// Checks `-operand` or `!operand` of a type that has the operator only through an impl.
@@ -74,7 +101,10 @@ impl FunctionChecker<'_> {
                 let wanted = self.operand_of(at, of_trait, ty);
                 self.expr_of_type(right, wanted)
             }
-            _ => self.expr(right, (!nominal).then_some(ty)),
+            _ => {
+                let operand = self.expr(right, (!nominal).then_some(ty));
+                if nominal { operand } else { self.number_operand(operand) }
+            }
         };
         let of_right = TypeIndex(operand.ty.0);
         if !nominal && !self.is_nominal(of_right) {

@@ -15,12 +15,33 @@ use crate::syntax::{self, Arm, Pattern, SpanPair};
 impl FunctionChecker<'_> {
     /// Checks a pattern for values of type `ty`; its names are in scope from here on.
     pub(super) fn bind(&mut self, pattern: &Pattern, ty: TypeIndex, unset: bool, mark: SpanPair) -> hir::Pattern {
+        if let Ty::Reference { to, mutable } = *self.table.get(ty)
+            && !matches!(
+                pattern,
+                Pattern::Ignore
+                    | Pattern::Rest(_)
+                    | Pattern::Name { .. }
+                    | Pattern::Named { .. }
+                    | Pattern::Any(..)
+                    | Pattern::Reference(..)
+            )
+        {
+            let mutable = mutable && self.borrows != Some(false);
+            let outer = self.borrows.replace(mutable);
+            let inner = self.bind(pattern, to, unset, mark);
+            self.borrows = outer;
+            return hir::Pattern::Dereference(Box::new(inner));
+        }
         match pattern {
             Pattern::Ignore => hir::Pattern::Ignore,
             // Tuples and arrays handle `..` themselves.
             Pattern::Rest(_) => hir::Pattern::Ignore,
             Pattern::Name { name, mutable } => {
                 let mark = SpanPair { first: name.span(), last: name.span(), ..mark };
+                if self.borrows.is_some() {
+                    let id = self.declare_borrowed(name, ty, mark);
+                    return hir::Pattern::Borrowed(id, Box::new(hir::Pattern::Ignore));
+                }
                 hir::Pattern::Local(self.declare(name.to_string(), ty, *mutable, unset, mark))
             }
             Pattern::Tuple(parts, at) => {
@@ -58,6 +79,10 @@ impl FunctionChecker<'_> {
             }
             Pattern::Named { name, mutable, pattern } => {
                 let at = SpanPair { first: name.span(), last: name.span(), ..mark };
+                if self.borrows.is_some() {
+                    let id = self.declare_borrowed(name, ty, at);
+                    return hir::Pattern::Borrowed(id, Box::new(self.bind(pattern, ty, unset, mark)));
+                }
                 let id = self.declare(name.to_string(), ty, *mutable, unset, at);
                 hir::Pattern::Named(id, Box::new(self.bind(pattern, ty, unset, mark)))
             }
@@ -78,9 +103,18 @@ impl FunctionChecker<'_> {
                 let to = self.table.unknown();
                 let reference = self.table.add(Ty::Reference { to, mutable: false });
                 self.coerce(ty, reference, *at);
-                hir::Pattern::Dereference(Box::new(self.bind(inner, to, unset, mark)))
+                let outer = self.borrows.take();
+                let inner = self.bind(inner, to, unset, mark);
+                self.borrows = outer;
+                hir::Pattern::Dereference(Box::new(inner))
             }
         }
+    }
+
+    /// Declares a name for a reference to a value of type `to`.
+    fn declare_borrowed(&mut self, name: &proc_macro2::Ident, to: Id, mark: SpanPair) -> hir::LocalId {
+        let ty = self.table.add(Ty::Reference { to, mutable: self.borrows == Some(true) });
+        self.declare(name.to_string(), ty, false, false, mark)
     }
 
     pub(super) fn cases(

@@ -202,6 +202,8 @@ impl FunctionChecker<'_> {
             Some(expected) => {
                 self.coerce(ty, expected, mark);
             }
+            // The `break` is not reached: another one gives the type.
+            None if matches!(self.table.get(ty), Ty::Never) => {}
             None => self.loops[at].result = Some(ty),
         }
         (ExprKind::Break { label: self.loops[at].id, value }, never)

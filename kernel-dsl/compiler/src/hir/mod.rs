@@ -382,8 +382,12 @@ pub enum Pattern {
     Some(Box<Pattern>),
     /// `None`
     None,
-    /// `&pattern`: matches the value that the reference names.
+    /// `&pattern`, or a pattern of a value that is matched through a reference: matches the value
+    /// that the reference names.
     Dereference(Box<Pattern>),
+    /// `name`, or `name @ pattern`, where a value is matched through a reference: the name is a
+    /// reference to the value.
+    Borrowed(LocalId, Box<Pattern>),
 }
 
 /// A case of a `match`.

@@ -125,6 +125,6 @@ fn pattern(p: &mut Pattern, f: &mut dyn FnMut(&mut Expr)) {
         Pattern::Parts(parts) | Pattern::Any(parts) => parts.iter_mut().for_each(|p| pattern(p, f)),
         Pattern::Value(e) => expr(e, f),
         Pattern::Range { low, high, .. } => low.iter_mut().chain(high).for_each(|e| expr(e, f)),
-        Pattern::Named(_, p) | Pattern::Some(p) | Pattern::Dereference(p) => pattern(p, f),
+        Pattern::Named(_, p) | Pattern::Borrowed(_, p) | Pattern::Some(p) | Pattern::Dereference(p) => pattern(p, f),
     }
 }

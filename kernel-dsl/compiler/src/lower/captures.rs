@@ -33,7 +33,7 @@ fn lets(block: &hir::Block, own: &mut HashSet<LocalId>) {
 fn bound(pattern: &Pattern, own: &mut HashSet<LocalId>) {
     match pattern {
         Pattern::Local(id) => _ = own.insert(*id),
-        Pattern::Named(id, p) => {
+        Pattern::Named(id, p) | Pattern::Borrowed(id, p) => {
             own.insert(*id);
             bound(p, own);
         }

@@ -1,8 +1,8 @@
 //! Comparisons of values with parts.
 //!
 //! All parts are compared, and predicates combine the results. The parts are in registers already,
-//! so a branch would save nothing. Only the `eq` of an impl is called in a branch, because in Rust
-//! the function runs only if its operands exist and the parts before are equal.
+//! so a branch would save nothing. Only the `eq` of an impl is called in a branch: in Rust the
+//! function runs only if its operands exist and the parts before are equal.
 
 use super::lowerer::Lowerer;
 use super::lowerer::maybe_const::{MaybeConst, known_compare};

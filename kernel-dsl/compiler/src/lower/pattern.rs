@@ -2,7 +2,7 @@
 
 use super::lowerer::Lowerer;
 use super::lowerer::maybe_const::MaybeConst;
-use super::lowerer::value::Val;
+use super::lowerer::value::{LoweredPlace, Storage, Val};
 use crate::Scalar;
 use crate::hir::{self, Arm, Expr, ExprKind, Pattern, TypeId};
 use crate::ir::{self, Binary, Comparison, Op, Type};
@@ -28,12 +28,75 @@ impl<'h> Lowerer<'h> {
                     self.bind(inner, *ty, *value);
                 }
             }
+            Pattern::Borrowed(id, inner) => {
+                if self.is_mutable_reference(*id) || !self.storable(ty) {
+                    let span = self.function().locals[id.0 as usize].span;
+                    self.error_with_help(
+                        span,
+                        "a pattern of a reference cannot bind a place in memory, or a handle",
+                        "match the value that the reference names, `match *x`, and assign the whole value",
+                    );
+                    return;
+                }
+                let place = self.temporary_place(ty, value.clone());
+                self.bind_local(*id, Val::Reference(place));
+                self.bind(inner, ty, value);
+            }
             Pattern::Dereference(inner) => {
-                if let (Val::Reference(place), hir::Type::Reference { to, .. }) = (value, self.ty(ty)) {
-                    let value = self.read(&place, *to);
-                    self.bind(inner, *to, value);
+                let (Val::Reference(place), hir::Type::Reference { to, .. }) = (value, self.ty(ty)) else { return };
+                match &place {
+                    LoweredPlace::Registers(storage) if self.binds_mutably(inner) => {
+                        self.bind_places(inner, *to, storage);
+                    }
+                    place => {
+                        let value = self.read(place, *to);
+                        self.bind(inner, *to, value);
+                    }
                 }
             }
+        }
+    }
+
+    /// Binds the names of `pattern` to the places of the parts of a matching variable.
+    fn bind_places(&mut self, pattern: &'h Pattern, ty: TypeId, storage: &Storage) {
+        match (pattern, self.ty(ty), storage) {
+            (Pattern::Borrowed(id, inner), ..) => {
+                self.bind_local(*id, Val::Reference(LoweredPlace::Registers(storage.clone())));
+                self.bind_places(inner, ty, storage);
+            }
+            (Pattern::Parts(patterns), hir::Type::Tuple(types), Storage::Tuple(parts)) => {
+                for (pattern, (ty, part)) in patterns.iter().zip(types.iter().zip(parts)) {
+                    self.bind_places(pattern, *ty, part);
+                }
+            }
+            (Pattern::Parts(patterns), hir::Type::Array(element, _), _) => {
+                for (i, pattern) in patterns.iter().enumerate() {
+                    let at = self.index(i as u32);
+                    let part = self.element(storage, at);
+                    self.bind_places(pattern, *element, &part);
+                }
+            }
+            (Pattern::Some(inner), hir::Type::Option(ty), Storage::Tuple(parts)) if parts.len() == 2 => {
+                self.bind_places(inner, *ty, &parts[1]);
+            }
+            _ => {
+                let value = self.read_storage(storage, ty);
+                self.bind(pattern, ty, value);
+            }
+        }
+    }
+
+    fn is_mutable_reference(&self, id: hir::LocalId) -> bool {
+        matches!(self.ty(self.function().locals[id.0 as usize].ty), hir::Type::Reference { mutable: true, .. })
+    }
+
+    /// Returns whether a pattern binds a name to a place that is written.
+    fn binds_mutably(&self, pattern: &Pattern) -> bool {
+        match pattern {
+            Pattern::Borrowed(id, inner) => self.is_mutable_reference(*id) || self.binds_mutably(inner),
+            Pattern::Parts(parts) => parts.iter().any(|part| self.binds_mutably(part)),
+            Pattern::Some(inner) => self.binds_mutably(inner),
+            _ => false,
         }
     }
 
@@ -64,7 +127,7 @@ impl<'h> Lowerer<'h> {
     fn test(&mut self, pattern: &'h Pattern, ty: TypeId, value: &Val) -> Option<MaybeConst> {
         match pattern {
             Pattern::Ignore | Pattern::Local(_) => None,
-            Pattern::Named(_, inner) => self.test(inner, ty, value),
+            Pattern::Named(_, inner) | Pattern::Borrowed(_, inner) => self.test(inner, ty, value),
             Pattern::Value(e) => {
                 let (scalar, value) = (self.scalar_type(ty), scalar(value)?);
                 let wanted = self.pattern_constant(e);
@@ -236,7 +299,7 @@ impl<'h> Lowerer<'h> {
 fn is_irrefutable(pattern: &Pattern) -> bool {
     match pattern {
         Pattern::Ignore | Pattern::Local(_) => true,
-        Pattern::Named(_, inner) | Pattern::Dereference(inner) => is_irrefutable(inner),
+        Pattern::Named(_, inner) | Pattern::Borrowed(_, inner) | Pattern::Dereference(inner) => is_irrefutable(inner),
         Pattern::Parts(parts) => parts.iter().all(is_irrefutable),
         _ => false,
     }
