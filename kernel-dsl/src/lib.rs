@@ -283,11 +283,11 @@
 //! entry for each number in it. Methods, associated constants, associated types and provided
 //! methods work as in Rust. Every call is resolved when the instance is compiled.
 //!
-//! The variants of an enum may hold data, also of a generic type, and `match`, `if let` and
-//! `let … else` take it apart. A value is in registers: its discriminant, and the fields of all variants. The compiler removes
-//! fields that nothing reads. An enum with data can be passed between device functions, and between
-//! lanes if it derives [`DeviceCopy`](trait@DeviceCopy). Buffers and shared memory cannot hold such
-//! an enum, and a launch cannot pass one.
+//! The variants of an enum may hold data, also of a generic type. `match`, `if let` and
+//! `let … else` take it apart. A value is in registers: its discriminant, and the fields of all
+//! variants. The compiler removes fields that nothing reads. An enum with data can be passed
+//! between device functions, and between lanes if it derives [`DeviceCopy`](trait@DeviceCopy).
+//! Buffers and shared memory cannot hold such an enum, and a launch cannot pass one.
 //!
 //! ```
 //! # use kernel_dsl::prelude::*;
@@ -576,8 +576,8 @@
 //!   element is a place: `w[(row, b)].qs[j]` loads one number.
 //! * **Statements**: `let` with tuple and array patterns; plain, destructuring and compound
 //!   assignment; `if` and `while` with conditions and `let`s joined by `&&`; `match` with numbers,
-//!   ranges, tuples, arrays, `|`, bindings and guards; `loop`; labels on loops and blocks; `break`,
-//!   `continue`, `return`; and `const { assert!(…) }`.
+//!   ranges, tuples, arrays, `|`, bindings and guards, also of a value behind a reference; `loop`;
+//!   labels on loops and blocks; `break`, `continue`, `return`; and `const { assert!(…) }`.
 //! * **Iterators** of a `for`: `a..b` and `a..=b` with `.step_by(n)` and `.rev()`;
 //!   [`block::share`], [`block::stride`] and [`grid::stride`]; register arrays. All accept
 //!   `.enumerate()`, and [`unroll`], [`unroll_by`] or [`rolled`] around them.

@@ -96,6 +96,16 @@ mod types {
         }
     }
 
+    /// Compares options of any type, whose bound is a trait of Rust.
+    pub fn same<T: PartialEq + Copy>(a: Option<T>, b: Option<T>) -> bool {
+        a == b && !(a != b)
+    }
+
+    /// Orders values of any type.
+    pub fn between<T: PartialOrd + Copy>(low: T, x: T, high: T) -> bool {
+        low <= x && x < high
+    }
+
     /// A number that is equal to itself only if it is not zero, as unused parts are.
     #[derive(Clone, Copy)]
     pub struct Marked(pub u8);
@@ -125,7 +135,7 @@ mod types {
 
     impl PartialEq for Speed {
         fn eq(&self, other: &Speed) -> bool {
-            matches!(*self, Speed::Fast(_)) == matches!(*other, Speed::Fast(_))
+            matches!(self, Speed::Fast(_)) == matches!(other, Speed::Fast(_))
         }
     }
 
@@ -137,7 +147,7 @@ mod types {
         pub times: u32,
     }
 }
-use types::{Angle, Few, Figure, Key, Level, Marked, Mixed, Motion, Residue, Speed, Turn};
+use types::{Angle, Few, Figure, Key, Level, Marked, Mixed, Motion, Residue, Speed, Turn, between, same};
 
 /// Returns one of few numbers, among them a NaN. `at` selects two bits of the seed.
 #[device]
@@ -317,7 +327,10 @@ fn compared_by_own(a: u32, b: u32) -> [u32; 4] {
             | ((late == None) as u32) << 7,
         (speed(a) == speed(b)) as u32
             | ((Some(speed(a)) != Some(speed(b))) as u32) << 1
-            | (((speed(a), a & 1) == (speed(b), b & 1)) as u32) << 2,
+            | (((speed(a), a & 1) == (speed(b), b & 1)) as u32) << 2
+            | (same(Some(p), Some(q)) as u32) << 3
+            | (same(o, r) as u32) << 4
+            | (between(key(a), key(b), key(a ^ b)) as u32) << 5,
     ]
 }
 
@@ -426,6 +439,26 @@ fn in_order(keys: [Key; 2]) -> bool {
     keys[0] <= keys[1]
         && [Residue(10), Residue(3)] == [Residue(14), Residue(7)]
         && Residue(1) != Residue(2)
+        && motions_agree(keys[0].high)
+}
+
+/// Compares motions that a launch can evaluate.
+#[device]
+fn motions_agree(seed: u32) -> bool {
+    let (a, b) = (Motion::Turn(Angle(seed as i32 * 360)), Motion::Turn(Angle(720)));
+    let both = Motion::Both([Angle(0), Angle(seed as i32)], Some(Some(Marked(7))));
+    let options =
+        Some(Residue(seed + 4)) == Some(Residue(seed)) && Some(a) != None && both == both && None < Some(seed);
+    let matched = match (&both, Some(seed as i32)) {
+        (Motion::Both([_, Angle(n @ 0..=1)], Some(Some(mark))), Some(k)) if *n == k => mark.0 == 7,
+        _ => false,
+    };
+    options
+        && matched
+        && a == b
+        && Motion::Rest == Motion::Rest
+        && a != Motion::Rest
+        && (Motion::Last, 1) == (Motion::Last, 1)
 }
 
 #[test]

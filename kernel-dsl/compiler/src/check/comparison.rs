@@ -10,7 +10,7 @@ use super::{
     operator::dereferenced,
     types::{Ty, TypeIndex, UnknownKind},
 };
-use crate::hir::{Builtin, DerivedComparisons, Expr, ExprKind, StructId, TypeId};
+use crate::hir::{DerivedComparisons, Expr, ExprKind, StructId, TypeId};
 use crate::ir::{self, Comparison};
 use crate::syntax::{self, SpanPair};
 
@@ -94,10 +94,8 @@ impl FunctionChecker<'_> {
             }
             Ty::Scalar(_) | Ty::Unit | Ty::Never | Ty::Wrong => None,
             Ty::Unknown(UnknownKind::Integer | UnknownKind::Float) => None,
-            Ty::Parameter(_) | Ty::Projection { .. } if self.implements(ty, Builtin::Number) => None,
-            Ty::Parameter(_) | Ty::Projection { .. } => {
-                Some(format!("`{}` needs a bound that has comparisons, such as `Number`", self.named(ty)))
-            }
+            // rustc finds a missing bound.
+            Ty::Parameter(_) | Ty::Projection { .. } => None,
             Ty::Tuple(parts) => parts.into_iter().find_map(|part| self.incomparable(part, comparison, mark)),
             Ty::Array(element, _) => self.incomparable(element, comparison, mark),
             Ty::Option(inner) => self.incomparable(inner, comparison, mark),

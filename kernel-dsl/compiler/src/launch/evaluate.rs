@@ -9,7 +9,8 @@ use crate::Scalar;
 use crate::half;
 use crate::hir::monomorphic::{LaunchArgument, Monomorphic};
 use crate::hir::{
-    Block, Constant, Expr, ExprKind, Function, FunctionId, Instance, Intrinsic, Pattern, Size, Statement, Type, TypeId,
+    Block, Constant, Expr, ExprKind, Function, FunctionId, Instance, Intrinsic, LocalId, Pattern, Size, Statement,
+    Type, TypeId,
 };
 use crate::ir::{Binary, Comparison, Unary};
 use std::cell::RefCell;
@@ -215,7 +216,14 @@ impl LaunchFacts<'_> {
                         HostValue::Tuple(parts) => parts,
                         _ => return invalid("takes fields from a value that is not a struct"),
                     },
-                    None => vec![HostValue::Tuple(Vec::new()); fields.len()],
+                    // The fields of other variants have no value.
+                    None => {
+                        let count = match self.function.types.get(expr.ty.0 as usize) {
+                            Some(Type::Tuple(parts)) => parts.len(),
+                            _ => fields.len(),
+                        };
+                        vec![HostValue::Tuple(Vec::new()); count]
+                    }
                 };
                 for (i, value) in fields {
                     let value = self.value(value)?;
@@ -235,6 +243,16 @@ impl LaunchFacts<'_> {
                 _ => invalid(format!("reads field {field} of a value without such a field")),
             },
             ExprKind::Intrinsic { intrinsic, arguments } => self.intrinsic(*intrinsic, arguments),
+            ExprKind::Match { value, arms } => {
+                let value = self.value(value)?;
+                for arm in arms {
+                    let matches = self.matches(&arm.pattern, &value)?;
+                    if matches && arm.guard.as_ref().map_or(Ok(true), |guard| self.condition(guard))? {
+                        return self.value(&arm.body);
+                    }
+                }
+                invalid("matches a value that no arm takes")
+            }
             _ => invalid("contains an expression that only the device can evaluate"),
         }
     }
@@ -242,9 +260,14 @@ impl LaunchFacts<'_> {
     fn block(&self, block: &Block) -> Evaluated<HostValue> {
         for statement in &block.statements {
             match (statement, &self.bound) {
-                (Statement::Let { pattern: Pattern::Local(id), value: Some(value), .. }, Some(bound)) => {
+                (Statement::Let { pattern, value: Some(value), .. }, Some(_)) => {
                     let value = self.value(value)?;
-                    bound.borrow_mut()[id.0 as usize] = Some(value);
+                    self.matches(pattern, &value)?;
+                }
+                (Statement::Expr(Expr { kind: ExprKind::Assertion { condition: Some(condition), .. }, .. }), _) => {
+                    if !self.condition(condition)? {
+                        return invalid("fails an assertion");
+                    }
                 }
                 _ => return invalid("contains a block with statements, which only the device can evaluate"),
             }
@@ -252,6 +275,57 @@ impl LaunchFacts<'_> {
         match &block.value {
             Some(value) => self.value(value),
             None => Ok(HostValue::Tuple(Vec::new())),
+        }
+    }
+
+    /// Returns whether a value matches a pattern, and binds the names of the pattern.
+    fn matches(&self, pattern: &Pattern, value: &HostValue) -> Evaluated<bool> {
+        let bind = |id: LocalId| match &self.bound {
+            Some(bound) => {
+                bound.borrow_mut()[id.0 as usize] = Some(value.clone());
+                Ok(true)
+            }
+            None => invalid("binds a name, which only a device function can do"),
+        };
+        match (pattern, value) {
+            (Pattern::Ignore, _) => Ok(true),
+            (Pattern::Local(id), _) => bind(*id),
+            (Pattern::Named(id, inner) | Pattern::Borrowed(id, inner), _) => {
+                Ok(bind(*id)? && self.matches(inner, value)?)
+            }
+            (Pattern::Dereference(inner), _) => self.matches(inner, value),
+            (Pattern::Any(patterns), _) => {
+                let mut all = patterns.iter();
+                all.try_fold(false, |any, pattern| Ok(any || self.matches(pattern, value)?))
+            }
+            (Pattern::Parts(patterns), HostValue::Tuple(parts)) => {
+                let mut all = patterns.iter().zip(parts);
+                all.try_fold(true, |all, (pattern, part)| Ok(all && self.matches(pattern, part)?))
+            }
+            (Pattern::Some(inner), HostValue::Tuple(parts)) => match &parts[..] {
+                [HostValue::Scalar(_, 1), value] => self.matches(inner, value),
+                _ => Ok(false),
+            },
+            (Pattern::None, HostValue::Tuple(parts)) => Ok(matches!(parts.first(), Some(HostValue::Scalar(_, 0)))),
+            (Pattern::Value(wanted), HostValue::Scalar(ty, bits)) => {
+                Ok(number(*ty, self.pattern_bits(wanted)?) == number(*ty, *bits))
+            }
+            (Pattern::Range { low, high, closed }, HostValue::Scalar(ty, bits)) => {
+                let bound =
+                    |e: &Option<Box<Expr>>| e.as_ref().map(|e| Ok(number(*ty, self.pattern_bits(e)?))).transpose();
+                let (value, low, high) = (number(*ty, *bits), bound(low)?, bound(high)?);
+                let below = |high| if *closed { value <= high } else { value < high };
+                Ok(low.is_none_or(|low| low <= value) && high.is_none_or(below))
+            }
+            _ => invalid("matches a value that only the device can match"),
+        }
+    }
+
+    /// Returns the bits of a number in a pattern.
+    fn pattern_bits(&self, e: &Expr) -> Evaluated<u64> {
+        match e.kind {
+            ExprKind::Literal(bits) => Ok(bits),
+            _ => Ok(self.scalar(e)?.1),
         }
     }
 
@@ -290,6 +364,14 @@ impl LaunchFacts<'_> {
             };
         }
         match (a, b) {
+            (HostValue::Tuple(a), HostValue::Tuple(b)) if let Some(inner) = self.option_of(ty) => {
+                match (<[HostValue; 2]>::try_from(a), <[HostValue; 2]>::try_from(b)) {
+                    (Ok([some, a]), Ok([other, b])) if some == other => {
+                        Ok(some == HostValue::Scalar(Scalar::Bool, 0) || self.equal(inner, a, b)?)
+                    }
+                    _ => Ok(false),
+                }
+            }
             (HostValue::Tuple(a), HostValue::Tuple(b)) => {
                 // The fields of other variants have no value.
                 let absent = match (self.monomorphic.variants(ty), a.first()) {
@@ -314,6 +396,15 @@ impl LaunchFacts<'_> {
     /// Returns the order of two values; `None` for a NaN.
     fn order(&self, ty: TypeId, a: HostValue, b: HostValue) -> Evaluated<Option<Ordering>> {
         match (a, b) {
+            (HostValue::Tuple(a), HostValue::Tuple(b)) if let Some(inner) = self.option_of(ty) => {
+                match (<[HostValue; 2]>::try_from(a), <[HostValue; 2]>::try_from(b)) {
+                    (Ok([HostValue::Scalar(_, 1), a]), Ok([HostValue::Scalar(_, 1), b])) => self.order(inner, a, b),
+                    (Ok([HostValue::Scalar(_, some), _]), Ok([HostValue::Scalar(_, other), _])) => {
+                        Ok(Some(some.cmp(&other)))
+                    }
+                    _ => invalid("compares values that only the device can compare"),
+                }
+            }
             (HostValue::Scalar(Scalar::U128, _), _) => invalid(U128_REASON),
             (HostValue::Scalar(of, a), HostValue::Scalar(other, b)) if of == other => {
                 Ok(number(of, a).partial_cmp(&number(of, b)))
@@ -331,6 +422,14 @@ impl LaunchFacts<'_> {
                 Ok(Some(Ordering::Equal))
             }
             _ => invalid("compares values that only the device can compare"),
+        }
+    }
+
+    /// Returns the type of the value that an option holds.
+    fn option_of(&self, ty: TypeId) -> Option<TypeId> {
+        match self.function.types.get(ty.0 as usize) {
+            Some(Type::Option(inner)) => Some(*inner),
+            _ => None,
         }
     }
 
@@ -456,6 +555,14 @@ impl LaunchFacts<'_> {
             (Intrinsic::ArrayLen, [array]) => match self.value(array)? {
                 HostValue::Tuple(parts) => usize(parts.len() as u64),
                 _ => invalid("reads the length of a value that is not an array"),
+            },
+            (Intrinsic::Some, [x]) => Ok(HostValue::Tuple(vec![HostValue::Scalar(Scalar::Bool, 1), self.value(x)?])),
+            (Intrinsic::None, []) => {
+                Ok(HostValue::Tuple(vec![HostValue::Scalar(Scalar::Bool, 0), HostValue::Tuple(Vec::new())]))
+            }
+            (Intrinsic::IsSome, [x]) => match self.value(x)? {
+                HostValue::Tuple(mut parts) if !parts.is_empty() => Ok(parts.swap_remove(0)),
+                _ => invalid("tests a value that is not an option"),
             },
             (Intrinsic::Unary(op), [a]) => scalar(unary(op, self.scalar(a)?)?),
             (Intrinsic::Binary(op), [a, b]) => scalar(binary(op, self.scalar(a)?, self.scalar(b)?)?),
