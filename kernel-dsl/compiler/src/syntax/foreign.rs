@@ -30,9 +30,6 @@ fn of_host_type(path: &[String]) -> Option<String> {
         "Vec" | "Box" | "String" | "Rc" | "Arc" | "HashMap" | "BTreeMap" | "VecDeque" | "HashSet" => {
             "kernels have no heap; use an array in registers, `[0.0; 4]`, or in shared memory, `Shared::new([…])`"
         }
-        "Instant" | "Duration" | "SystemTime" | "Mutex" | "RefCell" | "Cell" => {
-            "only built-in and `#[device]` functions can be called"
-        }
         _ => return None,
     };
     Some(format!("a kernel cannot call functions of the type `{name}`: {way_out}"))
