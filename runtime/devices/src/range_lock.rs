@@ -60,8 +60,9 @@ impl RangeLock {
         if spans.is_empty() {
             return None;
         }
-        let meet =
-            |running: &mut RunningRanges| running.spans.iter().any(|(_, taken)| spans.iter().any(|span| span.meets(taken)));
+        let meet = |running: &mut RunningRanges| {
+            running.spans.iter().any(|(_, taken)| spans.iter().any(|span| span.meets(taken)))
+        };
         // A poisoned lock is still consistent, as in `running`.
         let mut running = self.ended.wait_while(self.running.lock(), meet).unwrap_or_else(PoisonError::into_inner);
         let number = running.next;

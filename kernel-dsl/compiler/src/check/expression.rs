@@ -390,7 +390,7 @@ impl FunctionChecker<'_> {
             let mark = b.mark;
             let b = self.expr(b, Some(left));
             let b = self.number_operand(b);
-            self.coerce(Id(b.ty.0), left, mark);
+            self.coerce(TypeIndex(b.ty.0), left, mark);
             return b;
         }
         let amount = self.expr(b, None);

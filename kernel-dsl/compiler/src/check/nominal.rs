@@ -79,7 +79,7 @@ impl FunctionChecker<'_> {
         self.item_arguments(&item.name, &item.generics, given, mark)
     }
 
-    fn enum_arguments(&mut self, id: EnumId, given: &[TypeOrConst], mark: SpanPair) -> Vec<Id> {
+    fn enum_arguments(&mut self, id: EnumId, given: &[TypeOrConst], mark: SpanPair) -> Vec<TypeIndex> {
         let items = &self.environment.items;
         self.item_arguments(&items.enums[id.0 as usize].name, items.enum_generics(id), given, mark)
     }
@@ -90,7 +90,7 @@ impl FunctionChecker<'_> {
         generics: &[hir::Generic],
         given: &[TypeOrConst],
         mark: SpanPair,
-    ) -> Vec<Id> {
+    ) -> Vec<TypeIndex> {
         if !given.is_empty() && given.len() != generics.len() {
             let wanted = generics.len();
             self.report(mark, format!("`{name}` takes {wanted} generic arguments, {} given", given.len()));

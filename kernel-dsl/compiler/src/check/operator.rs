@@ -13,7 +13,7 @@ use crate::language;
 use crate::syntax::{self, SpanPair};
 
 /// Returns the value of type `to` that a reference names.
-pub(super) fn dereferenced(reference: Expr, to: Id) -> Expr {
+pub(super) fn dereferenced(reference: Expr, to: TypeIndex) -> Expr {
     match reference.kind {
         ExprKind::Reference(place) => *place,
         _ => {
@@ -40,7 +40,7 @@ impl FunctionChecker<'_> {
     /// Returns the number that a reference names; other operands stay. The operators of Rust take
     /// numbers and references to numbers.
     pub(super) fn number_operand(&self, operand: Expr) -> Expr {
-        match *self.table.get(Id(operand.ty.0)) {
+        match *self.table.get(TypeIndex(operand.ty.0)) {
             Ty::Reference { to, .. }
                 if matches!(
                     self.table.get(to),

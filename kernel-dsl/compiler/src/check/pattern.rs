@@ -112,7 +112,7 @@ impl FunctionChecker<'_> {
     }
 
     /// Declares a name for a reference to a value of type `to`.
-    fn declare_borrowed(&mut self, name: &proc_macro2::Ident, to: Id, mark: SpanPair) -> hir::LocalId {
+    fn declare_borrowed(&mut self, name: &proc_macro2::Ident, to: TypeIndex, mark: SpanPair) -> hir::LocalId {
         let ty = self.table.add(Ty::Reference { to, mutable: self.borrows == Some(true) });
         self.declare(name.to_string(), ty, false, false, mark)
     }

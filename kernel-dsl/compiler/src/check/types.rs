@@ -68,7 +68,7 @@ pub(super) enum Ty {
         item: u32,
     },
     Struct(StructId, Vec<TypeIndex>),
-    Enum(EnumId, Vec<Id>),
+    Enum(EnumId, Vec<TypeIndex>),
     /// A device function passed for a type parameter.
     Item(FunctionId),
 }

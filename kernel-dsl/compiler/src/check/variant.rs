@@ -18,7 +18,7 @@ pub(super) struct EnumVariant {
     of: EnumId,
     index: usize,
     /// The type of the enum with its generic arguments.
-    ty: Id,
+    ty: TypeIndex,
 }
 
 impl FunctionChecker<'_> {
@@ -31,7 +31,7 @@ impl FunctionChecker<'_> {
 
     /// Returns the variant of an enum with this name. `given` are the generic arguments that are
     /// written after the variant.
-    pub(super) fn variant_of(&mut self, ty: Id, name: &Ident, given: &[TypeOrConst]) -> Option<EnumVariant> {
+    pub(super) fn variant_of(&mut self, ty: TypeIndex, name: &Ident, given: &[TypeOrConst]) -> Option<EnumVariant> {
         let Ty::Enum(of, ref arguments) = *self.table.get(ty) else { return None };
         let arguments = arguments.clone();
         let items = &self.environment.items;

@@ -4,7 +4,7 @@ use super::layout::aligned_pitch;
 use super::lowerer::Lowerer;
 use super::lowerer::maybe_const::MaybeConst;
 use super::lowerer::mem_layout::MemLayout;
-use super::lowerer::value::{SharedHandle, LoweredPlace, Val};
+use super::lowerer::value::{LoweredPlace, SharedHandle, Val};
 use super::memory_value::align_of;
 use crate::Scalar;
 use crate::hir::{self, Expr, Intrinsic, MemoryOrder};

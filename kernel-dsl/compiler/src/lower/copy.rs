@@ -3,7 +3,7 @@
 use super::lowerer::Lowerer;
 use super::lowerer::maybe_const::MaybeConst;
 use super::lowerer::mem_layout::Leaves;
-use super::lowerer::value::{SharedHandle, LoweredPlace, Val, ViewValue};
+use super::lowerer::value::{LoweredPlace, SharedHandle, Val, ViewValue};
 use super::pack::Pack;
 use crate::Scalar;
 use crate::hir::TypeId;

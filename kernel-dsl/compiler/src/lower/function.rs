@@ -1,7 +1,7 @@
 //! Inlining: each call has a frame.
 
 use super::lowerer::Lowerer;
-use super::lowerer::frame::{LocalBinding, Exit, FunctionFrame};
+use super::lowerer::frame::{Exit, FunctionFrame, LocalBinding};
 use super::lowerer::value::Val;
 use crate::hir::{self, Expr, FunctionId, TypeId};
 use crate::ir::{Location, Op, Values};
@@ -12,7 +12,11 @@ use std::collections::HashMap;
 const MAX_CALL_DEPTH: usize = 128;
 
 impl<'h> Lowerer<'h> {
-    pub(super) fn enter_function(&mut self, function: &'h hir::Function, caller: Option<Location>) -> FunctionFrame<'h> {
+    pub(super) fn enter_function(
+        &mut self,
+        function: &'h hir::Function,
+        caller: Option<Location>,
+    ) -> FunctionFrame<'h> {
         let source = self.sources.source(&mut self.builder.kernel, function);
         let bindings = vec![LocalBinding::Unset; function.locals.len()];
         FunctionFrame {

@@ -2,7 +2,7 @@
 
 use super::lowerer::Lowerer;
 use super::lowerer::maybe_const::MaybeConst;
-use super::lowerer::value::{SharedHandle, LoweredPlace, Val, ViewValue};
+use super::lowerer::value::{LoweredPlace, SharedHandle, Val, ViewValue};
 use crate::Scalar;
 use crate::hir::Expr;
 use crate::ir::{AsyncCopy, Binary, MAX_VECTOR_BYTES, Op};

@@ -3,7 +3,7 @@
 use super::lowerer::Lowerer;
 use super::lowerer::frame::LocalBinding;
 use super::lowerer::maybe_const::MaybeConst;
-use super::lowerer::value::{SharedHandle, LoweredPlace, Storage, Val};
+use super::lowerer::value::{LoweredPlace, SharedHandle, Storage, Val};
 use crate::Scalar;
 use crate::hir::{self, LocalId, Pattern, TypeId};
 use crate::ir::{self, Op};

@@ -6,7 +6,7 @@
 
 use super::lowerer::Lowerer;
 use super::lowerer::maybe_const::MaybeConst;
-use super::lowerer::value::{SharedHandle, LoweredPlace, ViewValue};
+use super::lowerer::value::{LoweredPlace, SharedHandle, ViewValue};
 use super::pack::Pack;
 use crate::Scalar;
 use crate::hir::LocalId;

@@ -229,7 +229,7 @@ impl TuneArgs {
         }
     }
 
-    fn run_call<S: TunedCall>(&self, out: &mut dyn Write) -> Result<Outcome, Error> {
+    fn run_call<S: TunedCall>(&self, out: &mut dyn Write) -> Result<CommandOutcome, Error> {
         let shape: S = shape_of(&self.case)?;
         let mut table = self.write.as_deref().map(read_table::<S>).transpose()?;
         let tuned = table.as_ref().unwrap_or_else(|| S::built_in());

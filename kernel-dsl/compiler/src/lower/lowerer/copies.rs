@@ -101,7 +101,9 @@ impl<'h> CopyTokens<'h> {
     pub fn add_conversion(&mut self, conversion: DeferredConversion<'h>) -> u32 {
         let same = |c: &DeferredConversion| match (c, &conversion) {
             (DeferredConversion::Function(a), DeferredConversion::Function(b)) => a == b,
-            (DeferredConversion::Closure { body: a, .. }, DeferredConversion::Closure { body: b, .. }) => std::ptr::eq(*a, *b),
+            (DeferredConversion::Closure { body: a, .. }, DeferredConversion::Closure { body: b, .. }) => {
+                std::ptr::eq(*a, *b)
+            }
             _ => false,
         };
         let known = self.conversions.iter().position(same);

@@ -17,11 +17,11 @@ use crate::Scalar;
 use crate::hir::{Expr, TypeId};
 use crate::ir::{self, Binary, Comparison, Inst, Op, Region, Type, Values, WaitGroup};
 use crate::lower::lowerer::Lowerer;
-use crate::lower::lowerer::copies::{DeferredConversion, CopyKind, PendingCopy};
+use crate::lower::lowerer::copies::{CopyKind, DeferredConversion, PendingCopy};
 use crate::lower::lowerer::frame::Callable;
 use crate::lower::lowerer::maybe_const::MaybeConst;
 use crate::lower::lowerer::mem_layout::MemLayout;
-use crate::lower::lowerer::value::{SharedHandle, LoweredPlace, Storage, Val, ViewValue};
+use crate::lower::lowerer::value::{LoweredPlace, SharedHandle, Storage, Val, ViewValue};
 use crate::source::Span;
 use smallvec::SmallVec;
 
