@@ -1,13 +1,14 @@
 //! The commands `generate` and `chat`.
 
 use crate::options::RunOptions;
+use crate::output::{write_message, write_output};
 use clap::Args;
 use models::engine::prompt::IMAGE_MARKUP;
 use models::engine::{Generation, Prompt, Sampling, Session, StopReason};
 use models::image::Image;
 use models::template::{ContentPart, Conversation, Message, MessageContent};
 use models::{Error, Model};
-use std::io::{BufRead, IsTerminal, Write};
+use std::io::{BufRead, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -72,14 +73,21 @@ fn catch_interrupts() {
         }
     });
     if let Err(error) = handler {
-        eprintln!("cannot catch ctrl-C, which now ends the program at once: {error}");
+        write_message(format_args!("cannot catch ctrl-C, which now ends the program at once: {error}"));
     }
 }
 
+/// The text that a model added to a prompt.
+struct PrintedAnswer {
+    text: String,
+    /// Whether the standard output is still read.
+    has_reader: bool,
+}
+
 /// Prints the text that the model adds to a prompt, and returns the text.
-fn answer(session: &mut Session, prompt: Prompt, generation: &Generation) -> Result<String, Error> {
+fn answer(session: &mut Session, prompt: Prompt, generation: &Generation) -> Result<PrintedAnswer, Error> {
     INTERRUPTED.store(false, Ordering::Relaxed);
-    let (mut text, mut count, mut stop) = (String::new(), 0, None);
+    let (mut text, mut count, mut stop, mut has_reader) = (String::new(), 0, None, true);
     let [drafted_before, accepted_before] = session.drafts();
     let start = Instant::now();
     let tokens = session.generate_after(prompt, generation)?;
@@ -87,15 +95,16 @@ fn answer(session: &mut Session, prompt: Prompt, generation: &Generation) -> Res
     for token in tokens {
         let token = token?;
         (count, stop) = (count + 1, token.stop);
-        print!("{}", token.text);
-        // A reader such as `head` may close the pipe early.
-        if std::io::stdout().flush().is_err() || INTERRUPTED.load(Ordering::Relaxed) {
+        has_reader = write_output(&token.text)?;
+        // Without a reader, further tokens are of no use.
+        if !has_reader || INTERRUPTED.load(Ordering::Relaxed) {
             break;
         }
         text.push_str(&token.text);
     }
-    println!();
+    has_reader &= write_output("\n")?;
     let stop_text = match stop {
+        _ if !has_reader => "; ended by the reader of the output",
         Some(StopReason::EndToken | StopReason::StopString) => "",
         Some(StopReason::TokenLimit) => "; ended by --max-tokens",
         Some(StopReason::ContextFull) => "; ended by --ctx-size",
@@ -110,8 +119,10 @@ fn answer(session: &mut Session, prompt: Prompt, generation: &Generation) -> Res
         _ => String::new(),
     };
     let prompt_seconds = prompt_time.as_secs_f64();
-    eprintln!("prompt {prompt_seconds:.2} s; {count} tokens in {seconds:.2} s, {rate:.1} a second{drafts}{stop_text}");
-    Ok(text)
+    write_message(format_args!(
+        "prompt {prompt_seconds:.2} s; {count} tokens in {seconds:.2} s, {rate:.1} a second{drafts}{stop_text}"
+    ));
+    Ok(PrintedAnswer { text, has_reader })
 }
 
 /// Prints a text and its continuation. Images come before the text.
@@ -119,7 +130,7 @@ pub fn generate(file: &Path, prompt: &str, options: &GenerateOptions) -> Result<
     let images = options.images()?;
     let mut session = options.session(file)?;
     catch_interrupts();
-    print!("{prompt}");
+    write_output(prompt)?;
     let text = IMAGE_MARKUP.concat().repeat(images.len()) + prompt;
     let tokens = options.prompt(session.model(), &text, &images, false)?;
     answer(&mut session, tokens, &options.generation(false)).map(drop)
@@ -142,8 +153,7 @@ pub fn chat(file: &Path, system: Option<&str>, options: &GenerateOptions) -> Res
     let mut places = vec![ContentPart::Image; images.len()];
     loop {
         if is_interactive {
-            print!("> ");
-            let _ = std::io::stdout().flush();
+            write_output("> ")?;
         }
         let Some(Ok(line)) = lines.next() else { return Ok(()) };
         if line.trim().is_empty() {
@@ -157,7 +167,10 @@ pub fn chat(file: &Path, system: Option<&str>, options: &GenerateOptions) -> Res
         messages.push(message);
         let text = template.render(&Conversation::new(messages.clone()))?;
         let prompt = options.prompt(session.model(), &text, &images, true)?;
-        let text = answer(&mut session, prompt, &options.generation(true))?;
-        messages.push(Message::new("assistant", &text));
+        let answer = answer(&mut session, prompt, &options.generation(true))?;
+        if !answer.has_reader {
+            return Ok(());
+        }
+        messages.push(Message::new("assistant", &answer.text));
     }
 }

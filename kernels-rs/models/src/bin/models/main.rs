@@ -6,11 +6,13 @@ mod generate;
 mod inspect;
 mod measure;
 mod options;
+mod output;
 mod quantize;
 mod serve;
 mod table;
 mod tokenize;
 
+use crate::output::{write_message, write_output};
 use crate::table::LINE_WIDTH;
 use clap::{Parser, Subcommand};
 use models::memory::MemoryPlan;
@@ -216,14 +218,10 @@ fn main() -> ExitCode {
             json,
         ),
     };
-    match text {
-        Ok(text) => {
-            // A reader such as `head` may close the pipe early.
-            let _ = std::io::Write::write_all(&mut std::io::stdout().lock(), text.as_bytes());
-            ExitCode::SUCCESS
-        }
+    match text.and_then(|text| write_output(&text)) {
+        Ok(_) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: {error}");
+            write_message(format_args!("error: {error}"));
             ExitCode::FAILURE
         }
     }

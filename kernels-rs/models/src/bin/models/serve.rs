@@ -17,10 +17,10 @@ mod request;
 mod worker;
 
 use crate::options::RunOptions;
+use crate::output::{write_message, write_output};
 use clap::Args;
 use models::Error;
 use serde_json::json;
-use std::io::Write;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -92,8 +92,7 @@ pub fn serve(file: &Path, options: &ServeOptions) -> Result<(), Error> {
                 .to_string(),
             false => format!("{name} at http://{bound}/v1, {sequences} sequences of {context_size} tokens at once"),
         };
-        println!("{line}");
-        let _ = std::io::stdout().flush();
+        write_output(&format!("{line}\n"))?;
         let interrupted = async move {
             let _ = tokio::signal::ctrl_c().await;
             // Running answers end with an error, and their connections close.
@@ -109,6 +108,6 @@ pub fn serve(file: &Path, options: &ServeOptions) -> Result<(), Error> {
     // The routes had the queue's only sender. The worker ends when the queue has no sender.
     drop(runtime);
     let _ = worker.join();
-    eprintln!("ended by ctrl-C");
+    write_message("ended by ctrl-C");
     Ok(())
 }

@@ -1,0 +1,85 @@
+//! The command `models` as a shell runs it: outputs that cannot be written, exit codes, and options.
+
+#[path = "support/small.rs"]
+mod small;
+mod support;
+
+use small::{small, small_chat_model};
+use std::fs::File;
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+/// Returns the command with some arguments.
+fn models(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_models"));
+    command.args(arguments);
+    command
+}
+
+/// Runs the command with a text as its input. Returns the exit code, the output and the messages.
+fn run_with_input(arguments: &[&str], input: &[u8]) -> (Option<i32>, String, String) {
+    let mut command = models(arguments);
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    // A command that does not read its input closes the pipe.
+    let _ = child.stdin.take().unwrap().write_all(input);
+    let Output { status, stdout, stderr } = child.wait_with_output().unwrap();
+    let [stdout, stderr] = [stdout, stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+    (status.code(), stdout, stderr)
+}
+
+fn run(arguments: &[&str]) -> (Option<i32>, String, String) {
+    run_with_input(arguments, b"")
+}
+
+fn temporary(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join(name)
+}
+
+/// Writes the output of commands to a full disk.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_output_is_an_error() {
+    let file = small_chat_model("full-output", 120, true);
+    let file = file.to_str().unwrap();
+    let cpu = ["--device", "cpu"];
+    for arguments in [
+        &["fit", file][..],
+        &["inspect", file],
+        &["inspect", file, "--json"],
+        &["tokenize", file, "a text"],
+        &["generate", file, "--prompt", "a\n", "--max-tokens", "2", cpu[0], cpu[1]],
+        &["chat", file, "--max-tokens", "2", cpu[0], cpu[1]],
+        &["serve", file, "--port", "0", cpu[0], cpu[1]],
+    ] {
+        let full = File::options().write(true).open("/dev/full").unwrap();
+        let mut child = models(arguments).stdin(Stdio::piped()).stdout(full).stderr(Stdio::piped()).spawn().unwrap();
+        // A command that does not read its input closes the pipe.
+        let _ = child.stdin.take().unwrap().write_all(b"a message\n");
+        let output = child.wait_with_output().unwrap();
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}: {error}");
+        assert!(error.contains("error: cannot write to the standard output: No space left"), "{arguments:?}: {error}");
+    }
+}
+
+/// Closes the pipe of the output after the first bytes, as `head` does.
+#[cfg(unix)]
+#[test]
+fn a_closed_output_ends_the_command() {
+    let file = small_chat_model("closed-output", 4000, false);
+    let file = file.to_str().unwrap();
+    for arguments in [&["generate", file, "--prompt", "List:\n"][..], &["chat", file]] {
+        let mut command = models(&[arguments, &["--device", "cpu", "--max-tokens", "3000"]].concat());
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        child.stdin.take().unwrap().write_all(b"a message\nanother\n").unwrap();
+        let mut output = child.stdout.take().unwrap();
+        std::io::Read::read_exact(&mut output, &mut [0]).unwrap();
+        drop(output);
+        let output = child.wait_with_output().unwrap();
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(0), "{arguments:?}: {error}");
+        assert_eq!(error.matches("ended by the reader of the output").count(), 1, "{arguments:?}: {error}");
+        assert!(!error.contains("panicked"), "{arguments:?}: {error}");
+    }
+}
