@@ -18,14 +18,14 @@ use small::small_chat_model;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
-use std::process::{Child, ChildStderr, Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use support::{package_and_needed, smollm2};
 
 /// A server process, which is killed when this value is dropped.
 struct Server {
     child: Child,
     /// The log, on stderr.
-    errors: BufReader<ChildStderr>,
+    errors: Box<dyn BufRead>,
     /// Host and port.
     address: String,
     /// The URL for OpenAI's clients, which ends in `/v1`.
@@ -46,7 +46,7 @@ impl Server {
             command.args(devices).args(options).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let mut errors = BufReader::new(child.stderr.take().unwrap());
+        let mut errors = Box::new(BufReader::new(child.stderr.take().unwrap()));
         if line.is_empty() {
             let mut text = String::new();
             errors.read_to_string(&mut text).unwrap();
@@ -496,6 +496,20 @@ fn an_interrupt_ends_answers_and_the_server() {
     assert_eq!((&error["message"], &error["type"]), (&json!("the server is stopping"), &json!("server_error")));
     assert_eq!(server.child.wait().unwrap().code(), Some(0));
     server.wait_for("ended by ctrl-C");
+}
+
+/// Closes the log, and sends requests: each writes a line to the log.
+#[test]
+fn a_closed_log_does_not_end_the_server() {
+    let file = small_chat_model("serve-log", 120, true);
+    let mut server = Server::start(&file, &[]);
+    // Without a reader, writes to the pipe fail, as they do on a full disk.
+    server.errors = Box::new(std::io::empty());
+    for _ in 0..3 {
+        let (status, found) = server.post("/v1/completions", &request("a", 1));
+        assert_eq!(status, 200, "{found}");
+    }
+    assert_eq!(answer(server.send("GET", "/health", "")), (200, r#"{"status":"ok"}"#.to_owned()));
 }
 
 /// Sends requests for SmolLM2 by OpenAI's Python client.

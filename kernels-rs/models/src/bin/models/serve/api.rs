@@ -2,7 +2,7 @@
 
 use super::answer::{self, AnswerKind};
 use super::request::RequestFields;
-use super::worker::{AnswerEvent, Job};
+use super::worker::{AnswerEvent, JobQueue, QueueRefusal};
 use axum::Json;
 use axum::Router;
 use axum::extract::rejection::JsonRejection;
@@ -16,9 +16,8 @@ use models::image::ImageProcessor;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{SyncSender, TrySendError};
 use std::time::{SystemTime, UNIX_EPOCH};
-use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio::sync::mpsc::UnboundedReceiver;
 
 /// The state that all requests share.
 pub struct ServerState {
@@ -29,7 +28,7 @@ pub struct ServerState {
     /// The maximum number of tokens of prompt and answer together.
     pub(super) context_size: usize,
     /// The queue of the worker.
-    pub(super) jobs: SyncSender<Job>,
+    pub(super) jobs: JobQueue,
     /// When the server began, in seconds since 1970.
     pub(super) created: u64,
     /// The number of the next answer.
@@ -48,7 +47,7 @@ impl ServerState {
         processor: Option<ImageProcessor>,
         name: String,
         context_size: usize,
-        jobs: SyncSender<Job>,
+        jobs: JobQueue,
     ) -> ServerState {
         ServerState { model, processor, name, context_size, jobs, created: now(), next_answer: AtomicU64::new(0) }
     }
@@ -88,6 +87,12 @@ impl RefusedRequest {
         RefusedRequest::new(StatusCode::INTERNAL_SERVER_ERROR, message)
     }
 
+    /// Returns the error of every request after the worker has ended.
+    fn worker_ended() -> RefusedRequest {
+        let message = "the thread that computes answers has ended by an error; restart the server";
+        RefusedRequest::new(StatusCode::SERVICE_UNAVAILABLE, message)
+    }
+
     /// Returns the error as a JSON object.
     pub fn object(&self) -> Value {
         let kind = match self.status.as_u16() {
@@ -116,7 +121,7 @@ pub fn routes(server: ServerState) -> Router {
     let other =
         || async { RefusedRequest::new(StatusCode::METHOD_NOT_ALLOWED, "this path does not accept this method") };
     Router::new()
-        .route("/health", get(|| async { Json(json!({ "status": "ok" })) }))
+        .route("/health", get(health))
         .route("/v1/models", get(models))
         .route("/v1/models/{name}", get(model))
         .route("/v1/chat/completions", post(chat))
@@ -125,6 +130,14 @@ pub fn routes(server: ServerState) -> Router {
         .method_not_allowed_fallback(other)
         .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
         .with_state(Arc::new(server))
+}
+
+/// Answers with status 503 if the worker has ended, because all requests are then refused.
+async fn health(State(server): SharedServer) -> Result<Json<Value>, RefusedRequest> {
+    match server.jobs.has_thread() {
+        true => Ok(Json(json!({ "status": "ok" }))),
+        false => Err(RefusedRequest::worker_ended()),
+    }
 }
 
 async fn models(State(server): SharedServer) -> Json<Value> {
@@ -189,13 +202,12 @@ fn enqueue(
     prompt: Prompt,
     generation: Generation,
 ) -> Result<UnboundedReceiver<AnswerEvent>, RefusedRequest> {
-    let (events, receiver) = unbounded_channel();
-    server.jobs.try_send(Job { prompt, generation, events }).map_err(|error| match error {
-        TrySendError::Full(_) => {
+    server.jobs.push(prompt, generation).map_err(|refusal| match refusal {
+        QueueRefusal::Full => {
             let message = "the queue is full; try again later, or start the server with a larger --queue";
             RefusedRequest::new(StatusCode::TOO_MANY_REQUESTS, message).code("queue_full")
         }
-        TrySendError::Disconnected(_) => RefusedRequest::new(StatusCode::SERVICE_UNAVAILABLE, "the server is stopping"),
-    })?;
-    Ok(receiver)
+        QueueRefusal::Stopping => RefusedRequest::new(StatusCode::SERVICE_UNAVAILABLE, "the server is stopping"),
+        QueueRefusal::ThreadEnded => RefusedRequest::worker_ended(),
+    })
 }

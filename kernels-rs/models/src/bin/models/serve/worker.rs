@@ -4,15 +4,16 @@
 //! one prompt, and passes the last tokens of all other sequences through the model together. If a
 //! client has disconnected, the next round frees its sequence.
 
+use crate::output::write_message;
 use models::Result;
 use models::engine::{Batch, GeneratedToken, Generation, OutputText, Prompt, Sampler, StopReason};
 use std::collections::VecDeque;
 use std::fmt::{self, Display, Formatter};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
-use tokio::sync::mpsc::UnboundedSender;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 /// A prompt to be continued.
 #[derive(Debug)]
@@ -71,12 +72,54 @@ impl Display for JobEnd {
     }
 }
 
-/// Starts the thread, and returns its handle and the sender of its queue. A full queue rejects
-/// jobs. When `is_stopping` becomes true, running jobs end.
-pub fn start(batch: Batch, queue_size: usize, is_stopping: Arc<AtomicBool>) -> (JoinHandle<()>, SyncSender<Job>) {
+/// The sender of the thread's queue.
+pub struct JobQueue {
+    jobs: SyncSender<Job>,
+    /// The thread has the only strong reference.
+    thread: Weak<()>,
+    is_stopping: Arc<AtomicBool>,
+}
+
+/// The reason why a job was not put into the queue.
+pub enum QueueRefusal {
+    /// All sequences are in use, and the queue is full.
+    Full,
+    /// The server is stopping.
+    Stopping,
+    /// The thread has ended by an error in this program.
+    ThreadEnded,
+}
+
+impl JobQueue {
+    /// Tells whether the thread runs.
+    pub fn has_thread(&self) -> bool {
+        self.thread.strong_count() > 0
+    }
+
+    /// Puts a job into the queue, and returns the receiver of its events.
+    pub fn push(
+        &self,
+        prompt: Prompt,
+        generation: Generation,
+    ) -> std::result::Result<UnboundedReceiver<AnswerEvent>, QueueRefusal> {
+        let (events, receiver) = unbounded_channel();
+        self.jobs.try_send(Job { prompt, generation, events }).map_err(|error| match error {
+            TrySendError::Full(_) => QueueRefusal::Full,
+            TrySendError::Disconnected(_) if self.is_stopping.load(Ordering::Relaxed) => QueueRefusal::Stopping,
+            TrySendError::Disconnected(_) => QueueRefusal::ThreadEnded,
+        })?;
+        Ok(receiver)
+    }
+}
+
+/// Starts the thread, and returns its handle and its queue. A full queue rejects jobs. When
+/// `is_stopping` becomes true, running jobs end.
+pub fn start(batch: Batch, queue_size: usize, is_stopping: Arc<AtomicBool>) -> (JoinHandle<()>, JobQueue) {
     let (sender, receiver) = sync_channel(queue_size);
-    let worker = Worker { batch, active: Vec::new(), free: VecDeque::new(), is_stopping };
-    (std::thread::spawn(move || worker.run(&receiver)), sender)
+    let running = Arc::new(());
+    let queue = JobQueue { jobs: sender, thread: Arc::downgrade(&running), is_stopping: is_stopping.clone() };
+    let worker = Worker { batch, active: Vec::new(), free: VecDeque::new(), is_stopping, _running: running };
+    (std::thread::spawn(move || worker.run(&receiver)), queue)
 }
 
 /// The state of the thread.
@@ -86,6 +129,8 @@ struct Worker {
     /// Sequences without a job, in the order in which their jobs ended.
     free: VecDeque<usize>,
     is_stopping: Arc<AtomicBool>,
+    /// The reference by which others see that the thread runs.
+    _running: Arc<()>,
 }
 
 impl Worker {
@@ -200,7 +245,9 @@ impl Worker {
             let Some(end) = ended(active) else { return true };
             let ActiveJob { job, reused, generated, sequence, .. } = active;
             let prompt = job.prompt.tokens().len();
-            eprintln!("prompt of {prompt} tokens, {reused} of them reused; {generated} generated; ended: {end}");
+            write_message(format_args!(
+                "prompt of {prompt} tokens, {reused} of them reused; {generated} generated; ended: {end}"
+            ));
             if let JobEnd::Failed(why) = end {
                 let _ = job.events.send(AnswerEvent::Failed(why));
             }
