@@ -477,6 +477,23 @@ fn a_client_that_leaves_frees_its_sequence() {
     assert_eq!(events(&text).last().unwrap()["choices"][0]["finish_reason"], "length");
 }
 
+/// Sends requests while one of two sequences is free, and the queue has no place.
+#[test]
+fn free_sequences_need_no_queue() {
+    let file = small_chat_model("serve-no-queue", 100_000, false);
+    let server = Server::start(&file, &["--sequences", "2", "--queue", "0", "--ctx-size", "20000"]);
+    let mut running = first_event(&server, 19_000);
+    assert!(chunk(&mut running).contains("content"));
+    // Each request comes as soon as the client has the answer before.
+    for _ in 0..5 {
+        let (status, found) = server.post("/v1/completions", &request("a", 2));
+        assert_eq!(status, 200, "{found}");
+    }
+    let _second = first_event(&server, 19_000);
+    let (status, error) = server.post("/v1/completions", &request("a", 1));
+    assert_eq!((status, &error["error"]["code"]), (429, &json!("queue_full")), "{error}");
+}
+
 #[cfg(unix)]
 #[test]
 fn an_interrupt_ends_answers_and_the_server() {

@@ -9,8 +9,8 @@ use models::Result;
 use models::engine::{Batch, GeneratedToken, Generation, OutputText, Prompt, Sampler, StopReason};
 use std::collections::VecDeque;
 use std::fmt::{self, Display, Formatter};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -24,6 +24,36 @@ pub struct Job {
     pub generation: Generation,
     /// The channel for events of the job. The job ends when the receiver is dropped.
     pub events: UnboundedSender<AnswerEvent>,
+    /// The place among the unfinished jobs, until the last event.
+    place: Option<JobPlace>,
+}
+
+impl Job {
+    /// Sends the last event. The place becomes free before, so that a client that has its answer
+    /// can send the next request.
+    fn send_last(&mut self, event: AnswerEvent) {
+        self.place = None;
+        let _ = self.events.send(event);
+    }
+}
+
+/// A place among the unfinished jobs, which becomes free when this value is dropped.
+#[derive(Debug)]
+struct JobPlace(Arc<AtomicUsize>);
+
+impl JobPlace {
+    /// Takes a place if fewer than `limit` are taken.
+    fn take(taken: &Arc<AtomicUsize>, limit: usize) -> Option<JobPlace> {
+        let next = |taken: usize| (taken < limit).then_some(taken + 1);
+        taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next).ok()?;
+        Some(JobPlace(taken.clone()))
+    }
+}
+
+impl Drop for JobPlace {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 /// An event of a job.
@@ -74,7 +104,11 @@ impl Display for JobEnd {
 
 /// The sender of the thread's queue.
 pub struct JobQueue {
-    jobs: SyncSender<Job>,
+    jobs: Sender<Job>,
+    /// The number of unfinished jobs: those with a sequence, and those that wait.
+    unfinished: Arc<AtomicUsize>,
+    /// The largest number of unfinished jobs.
+    max_unfinished: usize,
     /// The thread has the only strong reference.
     thread: Weak<()>,
     is_stopping: Arc<AtomicBool>,
@@ -103,21 +137,28 @@ impl JobQueue {
         generation: Generation,
     ) -> std::result::Result<UnboundedReceiver<AnswerEvent>, QueueRefusal> {
         let (events, receiver) = unbounded_channel();
-        self.jobs.try_send(Job { prompt, generation, events }).map_err(|error| match error {
-            TrySendError::Full(_) => QueueRefusal::Full,
-            TrySendError::Disconnected(_) if self.is_stopping.load(Ordering::Relaxed) => QueueRefusal::Stopping,
-            TrySendError::Disconnected(_) => QueueRefusal::ThreadEnded,
-        })?;
-        Ok(receiver)
+        let place = Some(JobPlace::take(&self.unfinished, self.max_unfinished).ok_or(QueueRefusal::Full)?);
+        let sent = self.jobs.send(Job { prompt, generation, events, place });
+        match sent {
+            Ok(()) => Ok(receiver),
+            Err(_) if self.is_stopping.load(Ordering::Relaxed) => Err(QueueRefusal::Stopping),
+            Err(_) => Err(QueueRefusal::ThreadEnded),
+        }
     }
 }
 
-/// Starts the thread, and returns its handle and its queue. A full queue rejects jobs. When
-/// `is_stopping` becomes true, running jobs end.
+/// Starts the thread, and returns its handle and its queue, in which `queue_size` jobs can wait
+/// while all sequences are in use. When `is_stopping` becomes true, running jobs end.
 pub fn start(batch: Batch, queue_size: usize, is_stopping: Arc<AtomicBool>) -> (JoinHandle<()>, JobQueue) {
-    let (sender, receiver) = sync_channel(queue_size);
+    let (sender, receiver) = channel();
     let running = Arc::new(());
-    let queue = JobQueue { jobs: sender, thread: Arc::downgrade(&running), is_stopping: is_stopping.clone() };
+    let queue = JobQueue {
+        jobs: sender,
+        unfinished: Arc::default(),
+        max_unfinished: batch.sequences().saturating_add(queue_size),
+        thread: Arc::downgrade(&running),
+        is_stopping: is_stopping.clone(),
+    };
     let worker = Worker { batch, active: Vec::new(), free: VecDeque::new(), is_stopping, _running: running };
     (std::thread::spawn(move || worker.run(&receiver)), queue)
 }
@@ -163,7 +204,7 @@ impl Worker {
     }
 
     /// Starts a job in the free sequence that can reuse the most tokens of its prompt.
-    fn begin(&mut self, job: Job) {
+    fn begin(&mut self, mut job: Job) {
         if job.events.is_closed() {
             return;
         }
@@ -185,7 +226,7 @@ impl Worker {
                 });
             }
             Err(error) => {
-                let _ = job.events.send(AnswerEvent::Failed(error.to_string()));
+                job.send_last(AnswerEvent::Failed(error.to_string()));
                 self.free.push_back(sequence);
             }
         }
@@ -219,8 +260,15 @@ impl Worker {
             let token = self.draw_token(i)?;
             let active = &mut self.active[i];
             active.generated += 1;
-            ended.extend(token.stop.map(|stop| (active.sequence, stop)));
-            let _ = active.job.events.send(AnswerEvent::Token(token));
+            match token.stop {
+                None => {
+                    let _ = active.job.events.send(AnswerEvent::Token(token));
+                }
+                Some(stop) => {
+                    ended.push((active.sequence, stop));
+                    active.job.send_last(AnswerEvent::Token(token));
+                }
+            }
         }
         self.end(|active| {
             let stop = ended.iter().find(|(sequence, _)| *sequence == active.sequence);
@@ -241,7 +289,7 @@ impl Worker {
     /// for each.
     fn end(&mut self, ended: impl Fn(&ActiveJob) -> Option<JobEnd>) {
         let free = &mut self.free;
-        self.active.retain(|active| {
+        self.active.retain_mut(|active| {
             let Some(end) = ended(active) else { return true };
             let ActiveJob { job, reused, generated, sequence, .. } = active;
             let prompt = job.prompt.tokens().len();
@@ -249,7 +297,7 @@ impl Worker {
                 "prompt of {prompt} tokens, {reused} of them reused; {generated} generated; ended: {end}"
             ));
             if let JobEnd::Failed(why) = end {
-                let _ = job.events.send(AnswerEvent::Failed(why));
+                job.send_last(AnswerEvent::Failed(why));
             }
             free.push_back(*sequence);
             false
