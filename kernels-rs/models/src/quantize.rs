@@ -144,10 +144,12 @@ fn converted_chunk(from: TensorFormat, to: TensorFormat, bytes: &[u8]) -> Option
 /// copied, except the file type, the quantization version, the alignment and the entries about
 /// parts. `progress` receives the bytes read so far, and the bytes of all tensors.
 ///
-/// Until the file is complete, its name ends in `.part`.
+/// Until the file is complete, its name ends in `.part`. An existing file is replaced.
 ///
 /// # Errors
-/// If a tensor has a format that cannot be converted, or the file cannot be written.
+/// If a tensor has a format that cannot be converted, or the file cannot be written. Also if `to`
+/// is a file of the model itself, or exists and is not a regular file: a device, a pipe, a folder
+/// or a symbolic link.
 pub fn quantize(
     gguf: &Gguf,
     to: &Path,
@@ -157,6 +159,8 @@ pub fn quantize(
     let mut part = to.as_os_str().to_owned();
     part.push(".part");
     let part = Path::new(&part);
+    check_target(gguf, to)?;
+    check_target(gguf, part)?;
     let written = write(gguf, part, formats, &mut progress);
     let renamed = written.and_then(|changes| {
         std::fs::rename(part, to).map_err(|source| Error::Io { action: "rename to", path: to.to_owned(), source })?;
@@ -166,6 +170,25 @@ pub fn quantize(
         let _ = std::fs::remove_file(part);
     }
     renamed
+}
+
+/// Rejects a path to write to where a regular file would replace something else, or the model.
+fn check_target(gguf: &Gguf, path: &Path) -> Result<()> {
+    // An absent file, or one whose folder cannot be read, is left to the writer.
+    let Ok(metadata) = std::fs::symlink_metadata(path) else { return Ok(()) };
+    let is_same = |file: &str| {
+        let [file, path] = [Path::new(file), path].map(std::fs::canonicalize);
+        matches!((file, path), (Ok(file), Ok(path)) if file == path)
+    };
+    let problem = if !metadata.is_file() {
+        "there is something other than a regular file"
+    } else if gguf.files().any(is_same) {
+        "this is the model to convert, which would be lost"
+    } else {
+        return Ok(());
+    };
+    let source = std::io::Error::new(std::io::ErrorKind::InvalidInput, problem);
+    Err(Error::Io { action: "write", path: path.to_owned(), source })
 }
 
 /// The alignment of tensors in the file, in bytes: GGUF's default.

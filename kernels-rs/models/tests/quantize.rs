@@ -163,6 +163,42 @@ fn formats_there_and_back() {
     );
 }
 
+/// Rejects targets that a new file would destroy. All of them are as before afterwards.
+#[test]
+fn targets_that_would_be_lost_are_refused() {
+    let path = small("lost", "qwen3", true);
+    let source = Gguf::open(&path).unwrap();
+    let before = std::fs::read(&path).unwrap();
+    let refusal = |to: &Path| {
+        let formats = TargetFormats { layers: TensorFormat::F16, embedding: TensorFormat::F16 };
+        quantize(&source, to, formats, |_, _| {}).unwrap_err().to_string()
+    };
+    assert!(refusal(&path).ends_with("this is the model to convert, which would be lost"));
+    // The same file by another path, and as the file that has the name until it is complete.
+    let folder = temporary("lost-folder");
+    std::fs::create_dir_all(&folder).unwrap();
+    assert!(refusal(&folder.join("..").join("lost.gguf")).contains("the model to convert"));
+    let part = temporary("lost-too.part");
+    std::fs::write(&part, &before).unwrap();
+    let opened = Gguf::open(&part).unwrap();
+    let formats = TargetFormats { layers: TensorFormat::F16, embedding: TensorFormat::F16 };
+    let error = quantize(&opened, &temporary("lost-too"), formats, |_, _| {}).unwrap_err().to_string();
+    assert!(error.contains("the model to convert"), "{error}");
+    assert_eq!(std::fs::read(&part).unwrap(), before);
+    assert!(refusal(&folder).ends_with("there is something other than a regular file"));
+    #[cfg(unix)]
+    {
+        let link = temporary("lost-link.gguf");
+        let _ = std::fs::remove_file(&link);
+        std::os::unix::fs::symlink(&path, &link).unwrap();
+        for special in [link.as_path(), Path::new("/dev/null")] {
+            assert!(refusal(special).ends_with("there is something other than a regular file"));
+            assert!(!std::fs::symlink_metadata(special).unwrap().is_file());
+        }
+    }
+    assert_eq!(std::fs::read(&path).unwrap(), before);
+}
+
 /// Runs the command, and returns the JSON that it prints.
 fn command(arguments: &[&str]) -> serde_json::Value {
     let output = std::process::Command::new(env!("CARGO_BIN_EXE_models")).args(arguments).output().unwrap();

@@ -132,6 +132,11 @@ impl Gguf {
         self.version
     }
 
+    /// Returns the paths of all files.
+    pub(crate) fn files(&self) -> impl Iterator<Item = &str> {
+        self.parts.iter().map(|part| part.file.as_str())
+    }
+
     /// Returns the count of files: 1, or the parts of a split model.
     pub fn parts(&self) -> usize {
         self.parts.len()
