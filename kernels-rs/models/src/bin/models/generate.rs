@@ -77,6 +77,17 @@ fn catch_interrupts() {
     }
 }
 
+/// Describes how fast `count` tokens came. The first token comes from the logits of the prompt, so
+/// the rate is that of the tokens after the first, which took `seconds_after_first`.
+fn speed_text(count: u32, seconds: f64, seconds_after_first: f64) -> String {
+    let tokens = if count == 1 { "token" } else { "tokens" };
+    let rate = match count {
+        0 | 1 => String::new(),
+        _ => format!(", {:.1} a second after the first", f64::from(count - 1) / seconds_after_first.max(1e-9)),
+    };
+    format!("{count} {tokens} in {seconds:.2} s{rate}")
+}
+
 /// The text that a model added to a prompt.
 struct PrintedAnswer {
     text: String,
@@ -88,12 +99,14 @@ struct PrintedAnswer {
 fn answer(session: &mut Session, prompt: Prompt, generation: &Generation) -> Result<PrintedAnswer, Error> {
     INTERRUPTED.store(false, Ordering::Relaxed);
     let (mut text, mut count, mut stop, mut has_reader) = (String::new(), 0, None, true);
+    let mut first = None;
     let [drafted_before, accepted_before] = session.drafts();
     let start = Instant::now();
     let tokens = session.generate_after(prompt, generation)?;
     let prompt_time = start.elapsed();
     for token in tokens {
         let token = token?;
+        first.get_or_insert_with(Instant::now);
         (count, stop) = (count + 1, token.stop);
         has_reader = write_output(&token.text)?;
         // Without a reader, further tokens are of no use.
@@ -110,18 +123,16 @@ fn answer(session: &mut Session, prompt: Prompt, generation: &Generation) -> Res
         Some(StopReason::ContextFull) => "; ended by --ctx-size",
         None => "; interrupted",
     };
-    let seconds = (start.elapsed() - prompt_time).as_secs_f64();
-    let rate = f64::from(count) / seconds.max(1e-9);
+    let total = (start.elapsed() - prompt_time).as_secs_f64();
+    let seconds_after_first = first.map_or(0.0, |first| first.elapsed().as_secs_f64());
     let drafts = match session.drafts() {
         [drafted, accepted] if drafted > drafted_before => {
             format!("; {} of {} drafts were accepted", accepted - accepted_before, drafted - drafted_before)
         }
         _ => String::new(),
     };
-    let prompt_seconds = prompt_time.as_secs_f64();
-    write_message(format_args!(
-        "prompt {prompt_seconds:.2} s; {count} tokens in {seconds:.2} s, {rate:.1} a second{drafts}{stop_text}"
-    ));
+    let (prompt_seconds, speed) = (prompt_time.as_secs_f64(), speed_text(count, total, seconds_after_first));
+    write_message(format_args!("prompt {prompt_seconds:.2} s; {speed}{drafts}{stop_text}"));
     Ok(PrintedAnswer { text, has_reader })
 }
 
@@ -172,5 +183,18 @@ pub fn chat(file: &Path, system: Option<&str>, options: &GenerateOptions) -> Res
             return Ok(());
         }
         messages.push(Message::new("assistant", &answer.text));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::speed_text;
+
+    #[test]
+    fn the_rate_is_that_of_steps() {
+        assert_eq!(speed_text(0, 0.0, 0.0), "0 tokens in 0.00 s");
+        assert_eq!(speed_text(1, 0.001, 0.0), "1 token in 0.00 s");
+        assert_eq!(speed_text(2, 0.125, 0.1), "2 tokens in 0.12 s, 10.0 a second after the first");
+        assert_eq!(speed_text(21, 2.01, 2.0), "21 tokens in 2.01 s, 10.0 a second after the first");
     }
 }
