@@ -83,3 +83,36 @@ fn a_closed_output_ends_the_command() {
         assert!(!error.contains("panicked"), "{arguments:?}: {error}");
     }
 }
+
+/// Gives options numbers outside their ranges. No model is read before the options.
+#[test]
+fn numbers_outside_their_ranges_are_refused() {
+    let generate = ["generate", "absent.gguf", "--prompt", "a"];
+    let (chat, serve) = (["chat", "absent.gguf"], ["serve", "absent.gguf"]);
+    let (perplexity, fit) = (["perplexity", "absent.gguf", "absent.txt"], ["fit", "absent.gguf"]);
+    let (compare, bench) = (["compare", "absent.gguf", "absent.gguf"], ["bench", "absent.gguf"]);
+    for (command, option, wrong, expected) in [
+        (&generate[..], "--max-tokens", "0", "1 or more"),
+        (&generate, "--ctx-size", "1", "2 or more"),
+        (&generate, "--drafts", "16", "from 0 to 15"),
+        (&chat, "--max-tokens", "0", "1 or more"),
+        (&chat, "--image-tokens", "0", "1 or more"),
+        (&serve, "--ctx-size", "0", "2 or more"),
+        (&serve, "--sequences", "17", "from 1 to 16"),
+        (&serve, "--sequences", "0", "from 1 to 16"),
+        (&perplexity, "--window", "1", "2 or more"),
+        (&compare, "--sequences", "0", "1 or more"),
+        (&compare, "--tokens", "0", "1 or more"),
+        (&bench, "--prompt", "0", "1 or more"),
+        (&bench, "--generate", "0", "1 or more"),
+        (&bench, "--sequences", "0", "from 1 to 16"),
+        (&fit, "--tokens", "0", "1 or more"),
+        (&fit, "--sequences", "17", "from 1 to 16"),
+        (&fit, "--chunk-size", "0", "1 or more"),
+    ] {
+        let (code, _, error) = run(&[command, &[option, wrong]].concat());
+        let names_the_option = error.contains(&format!("invalid value '{wrong}' for '{option}"));
+        assert!(names_the_option && error.contains(expected), "{command:?} {option}: {error}");
+        assert_eq!(code, Some(2));
+    }
+}

@@ -1,6 +1,6 @@
 //! The commands `generate` and `chat`.
 
-use crate::options::RunOptions;
+use crate::options::{RunOptions, count};
 use crate::output::{write_message, write_output};
 use clap::Args;
 use models::engine::prompt::IMAGE_MARKUP;
@@ -19,10 +19,10 @@ pub struct GenerateOptions {
     #[command(flatten)]
     run: RunOptions,
     /// The largest number of tokens of an answer.
-    #[arg(long, default_value_t = 256)]
+    #[arg(long, default_value_t = 256, value_parser = count::<usize, 1, { u64::MAX }>)]
     max_tokens: usize,
     /// The context size: the largest number of tokens of prompt and answers together.
-    #[arg(long = "ctx-size", default_value_t = 4096)]
+    #[arg(long = "ctx-size", default_value_t = 4096, value_parser = count::<usize, 2, { u64::MAX }>)]
     context_size: usize,
     #[command(flatten)]
     sampling: Sampling,
@@ -194,7 +194,7 @@ mod tests {
     fn the_rate_is_that_of_steps() {
         assert_eq!(speed_text(0, 0.0, 0.0), "0 tokens in 0.00 s");
         assert_eq!(speed_text(1, 0.001, 0.0), "1 token in 0.00 s");
-        assert_eq!(speed_text(2, 0.125, 0.1), "2 tokens in 0.12 s, 10.0 a second after the first");
+        assert_eq!(speed_text(2, 0.12, 0.1), "2 tokens in 0.12 s, 10.0 a second after the first");
         assert_eq!(speed_text(21, 2.01, 2.0), "21 tokens in 2.01 s, 10.0 a second after the first");
     }
 }

@@ -12,6 +12,7 @@ mod serve;
 mod table;
 mod tokenize;
 
+use crate::options::{MAX_SEQUENCES, count};
 use crate::output::{write_message, write_output};
 use crate::table::LINE_WIDTH;
 use clap::{Parser, Subcommand};
@@ -64,7 +65,7 @@ enum ModelsCommand {
         /// The file of the text, in UTF-8.
         text: PathBuf,
         /// Tokens of a window. The text is split into windows that do not overlap.
-        #[arg(long, default_value_t = 512)]
+        #[arg(long, default_value_t = 512, value_parser = count::<usize, 2, { u64::MAX }>)]
         window: usize,
         /// Prints JSON.
         #[arg(long)]
@@ -80,10 +81,10 @@ enum ModelsCommand {
         /// The file or folder of the model that the differences refer to.
         other: PathBuf,
         /// Sequences of pseudorandom tokens.
-        #[arg(long, default_value_t = 8)]
+        #[arg(long, default_value_t = 8, value_parser = count::<usize, 1, { u64::MAX }>)]
         sequences: usize,
         /// Tokens of a sequence.
-        #[arg(long, default_value_t = 64)]
+        #[arg(long, default_value_t = 64, value_parser = count::<usize, 1, { u64::MAX }>)]
         tokens: usize,
         /// Prints JSON.
         #[arg(long)]
@@ -96,16 +97,16 @@ enum ModelsCommand {
         /// The GGUF or safetensors file of a model, or its folder.
         file: PathBuf,
         /// Tokens of the prompt.
-        #[arg(long, default_value_t = 512)]
+        #[arg(long, default_value_t = 512, value_parser = count::<usize, 1, { u64::MAX }>)]
         prompt: usize,
         /// Tokens that are generated.
-        #[arg(long, default_value_t = 128)]
+        #[arg(long, default_value_t = 128, value_parser = count::<usize, 1, { u64::MAX }>)]
         generate: usize,
         /// Tokens in the cache before the prompt. The option may be given several times.
         #[arg(long = "depth", default_values_t = [0])]
         depths: Vec<usize>,
         /// Sequences that are generated at once, up to 16. With --kernels, a power of two.
-        #[arg(long, default_value_t = 1)]
+        #[arg(long, default_value_t = 1, value_parser = count::<usize, 1, MAX_SEQUENCES>)]
         sequences: usize,
         /// Also times the last chunk of the prompt and a step on the device alone: the graph of all
         /// kernels, and each kernel by itself.
@@ -167,13 +168,17 @@ enum ModelsCommand {
         #[arg(long)]
         mmproj: Option<PathBuf>,
         /// The capacity of the cache: the tokens of all sequences together.
-        #[arg(long, default_value_t = MemoryPlan::default().tokens)]
+        #[arg(long, default_value_t = MemoryPlan::default().tokens, value_parser = count::<u64, 1, { u64::MAX }>)]
         tokens: u64,
         /// Sequences that are decoded at once.
-        #[arg(long, default_value_t = MemoryPlan::default().sequences)]
+        #[arg(
+            long,
+            default_value_t = MemoryPlan::default().sequences,
+            value_parser = count::<u64, 1, MAX_SEQUENCES>
+        )]
         sequences: u64,
         /// The chunk size: tokens of a prompt that pass through the layers at once.
-        #[arg(long, default_value_t = MemoryPlan::default().chunk_size)]
+        #[arg(long, default_value_t = MemoryPlan::default().chunk_size, value_parser = count::<u64, 1, { u64::MAX }>)]
         chunk_size: u64,
         #[command(flatten)]
         split: options::SplitOptions,

@@ -34,7 +34,7 @@ pub fn perplexity(
     let bytes = std::fs::read(text).map_err(|source| Error::Io { action: "read", path: text.to_owned(), source })?;
     let model = options.load(&checkpoint, [1, window])?;
     let tokens = model.tokenizer.encode(&String::from_utf8_lossy(&bytes), Encoding::default())?;
-    let window = window.clamp(2, model.configuration.context_length.max(2));
+    let window = window.min(model.configuration.context_length.max(2));
     let mut session = model.session(options.session(window))?;
     let progress = bar("{bar:30} {pos} of {len} tokens, {eta} left");
     progress.set_length(tokens.len() as u64);
@@ -69,7 +69,6 @@ pub fn compare(
     options: &RunOptions,
     wants_json: bool,
 ) -> Result<String, Error> {
-    let (sequences, length) = (sequences.max(1), length.max(1));
     let logits = |file: &Path| {
         let model = options.load(&options.open(file)?, [1, length])?;
         let vocabulary = model.configuration.vocabulary;
@@ -226,13 +225,6 @@ fn measure(
 /// Returns the tokens per second of prompts and of generation, for each depth of a workload.
 pub fn bench(file: &Path, bench: &BenchWorkload, options: &RunOptions, wants_json: bool) -> Result<String, Error> {
     let checkpoint = options.open(file)?;
-    let bench = &BenchWorkload {
-        prompt: bench.prompt.max(1),
-        generate: bench.generate.max(1),
-        sequences: bench.sequences.max(1),
-        depths: bench.depths.clone(),
-        ..*bench
-    };
     let BenchWorkload { prompt, generate, sequences, .. } = *bench;
     let context_size = |depth: usize| depth.saturating_add(prompt).saturating_add(generate).saturating_add(3);
     let deepest = bench.depths.iter().copied().max().unwrap_or(0);

@@ -2,7 +2,7 @@
 
 use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use models::engine::{LayerSplit, SessionOptions};
+use models::engine::{Batch, LayerSplit, SessionOptions};
 use models::image::ImageProcessor;
 use models::memory::{CacheFormat, MemoryPlan};
 use models::{Checkpoint, Error, Model};
@@ -85,6 +85,21 @@ impl DeviceNumber {
     }
 }
 
+/// Reads the value of an option that is a whole number from `LEAST` to `MOST`.
+pub fn count<T: TryFrom<u64>, const LEAST: u64, const MOST: u64>(text: &str) -> Result<T, String> {
+    let number = text.parse().ok().filter(|number| (LEAST..=MOST).contains(number));
+    number.and_then(|number| T::try_from(number).ok()).ok_or_else(|| match MOST {
+        u64::MAX => format!("expected a whole number, {LEAST} or more"),
+        _ => format!("expected a whole number from {LEAST} to {MOST}"),
+    })
+}
+
+/// The most sequences of a batch, as a limit of options.
+pub const MAX_SEQUENCES: u64 = Batch::MAX_SEQUENCES as u64;
+
+/// The most drafts of a step, as a limit of options.
+pub const MAX_DRAFTS: u64 = MAX_SEQUENCES - 1;
+
 /// Options that split the layers of a model over several devices.
 #[derive(Args)]
 pub struct SplitOptions {
@@ -134,13 +149,13 @@ pub struct RunOptions {
     exact: bool,
     /// Guesses up to this many tokens, at most 15, from repetitions in prompt and answer, and
     /// verifies them in one step.
-    #[arg(long, default_value_t = 0)]
+    #[arg(long, default_value_t = 0, value_parser = count::<usize, 0, MAX_DRAFTS>)]
     drafts: usize,
     /// The GGUF file of the vision tower, if FILE is GGUF. Safetensors contain the tower.
     #[arg(long)]
     mmproj: Option<PathBuf>,
     /// The largest number of tokens of an image. A larger image is scaled down.
-    #[arg(long, default_value_t = 1024)]
+    #[arg(long, default_value_t = 1024, value_parser = count::<usize, 1, { u64::MAX }>)]
     image_tokens: usize,
 }
 
@@ -234,4 +249,19 @@ pub fn bar(template: &str) -> ProgressBar {
         bar.set_style(style);
     }
     bar
+}
+
+#[cfg(test)]
+mod tests {
+    use super::count;
+
+    #[test]
+    fn counts_have_ranges() {
+        assert_eq!(count::<usize, 1, 16>("16"), Ok(16));
+        assert_eq!(count::<u64, 0, { u64::MAX }>("18446744073709551615"), Ok(u64::MAX));
+        for text in ["0", "17", "-1", "x", "18446744073709551616"] {
+            assert_eq!(count::<usize, 1, 16>(text).unwrap_err(), "expected a whole number from 1 to 16");
+        }
+        assert_eq!(count::<usize, 2, { u64::MAX }>("1").unwrap_err(), "expected a whole number, 2 or more");
+    }
 }

@@ -16,7 +16,7 @@ mod api;
 mod request;
 mod worker;
 
-use crate::options::RunOptions;
+use crate::options::{MAX_SEQUENCES, RunOptions, count};
 use crate::output::{write_message, write_output};
 use clap::Args;
 use models::Error;
@@ -42,14 +42,14 @@ pub struct ServeOptions {
     #[arg(long)]
     name: Option<String>,
     /// Sequences that are computed at once, up to 16.
-    #[arg(long, default_value_t = 4)]
+    #[arg(long, default_value_t = 4, value_parser = count::<usize, 1, MAX_SEQUENCES>)]
     sequences: usize,
     /// Requests that may wait while all sequences are in use.
     #[arg(long, default_value_t = 64)]
     queue: usize,
     /// The context size of each sequence: the largest number of tokens of prompt and answer
     /// together.
-    #[arg(long = "ctx-size", default_value_t = 4096)]
+    #[arg(long = "ctx-size", default_value_t = 4096, value_parser = count::<usize, 2, { u64::MAX }>)]
     context_size: usize,
     /// Prints the address as JSON.
     #[arg(long)]
