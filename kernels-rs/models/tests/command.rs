@@ -116,3 +116,14 @@ fn numbers_outside_their_ranges_are_refused() {
         assert_eq!(code, Some(2));
     }
 }
+
+/// Sends a line in Latin-1 between two messages.
+#[test]
+fn a_message_that_is_not_utf8_is_an_error() {
+    let file = small_chat_model("latin", 120, true);
+    let arguments = ["chat", file.to_str().unwrap(), "--device", "cpu", "--max-tokens", "2"];
+    let (code, _, error) = run_with_input(&arguments, b"Hi\ncaf\xe9\nBye\n");
+    assert_eq!(code, Some(1), "{error}");
+    assert!(error.contains("error: cannot read the standard input: "), "{error}");
+    assert_eq!(error.matches("prompt ").count(), 1, "{error}");
+}

@@ -166,7 +166,12 @@ pub fn chat(file: &Path, system: Option<&str>, options: &GenerateOptions) -> Res
         if is_interactive {
             write_output("> ")?;
         }
-        let Some(Ok(line)) = lines.next() else { return Ok(()) };
+        let Some(line) = lines.next() else { return Ok(()) };
+        let line = line.map_err(|source| Error::Io {
+            action: "read",
+            path: PathBuf::from("the standard input"),
+            source,
+        })?;
         if line.trim().is_empty() {
             continue;
         }
