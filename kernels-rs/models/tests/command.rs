@@ -127,3 +127,28 @@ fn a_message_that_is_not_utf8_is_an_error() {
     assert!(error.contains("error: cannot read the standard input: "), "{error}");
     assert_eq!(error.matches("prompt ").count(), 1, "{error}");
 }
+
+/// Sends a message that exceeds the context between two that fit.
+#[test]
+fn a_message_that_does_not_fit_is_dropped() {
+    let file = small_chat_model("long-message", 120, true);
+    let file = file.to_str().unwrap();
+    let cpu = ["--device", "cpu", "--max-tokens", "2"];
+    let input = format!("Hi\n{}\nBye\n", "x".repeat(200));
+    let (code, _, error) = run_with_input(&[&["chat", file][..], &cpu].concat(), input.as_bytes());
+    assert_eq!(error.lines().filter(|line| line.starts_with("prompt ")).count(), 2, "{error}");
+    assert!(error.contains("tokens; the context size is 120 for prompt and answer together; --ctx-size"), "{error}");
+    assert!(error.contains("; the message is dropped\n"), "{error}");
+    assert!(error.ends_with("error: cannot answer all messages: the number of dropped messages is 1\n"), "{error}");
+    assert_eq!(code, Some(1));
+}
+
+/// Sets a context that the prompt fills.
+#[test]
+fn a_prompt_that_fills_the_context_is_refused() {
+    let file = small_chat_model("full-context", 120, true);
+    let generate = ["generate", file.to_str().unwrap(), "--prompt", "abcd", "--device", "cpu", "--ctx-size", "4"];
+    let (code, output, error) = run(&generate);
+    assert_eq!((code, output.as_str()), (Some(1), ""));
+    assert!(error.contains("found 4 tokens; the context size is 4 "), "{error}");
+}

@@ -490,7 +490,7 @@ fn the_command_sees_images() {
     assert!(is_success && error.contains("3 tokens"), "{error}");
     // By default, an image has at least 2¹⁶ pixels, which are 64 tokens.
     let (is_success, error) = run(&["generate", "--prompt", "a", "--ctx-size", "16"]);
-    assert!(!is_success && error.contains("tokens; the context size is 16"), "{error}");
+    assert!(!is_success && error.contains("tokens; the context size is 16 "), "{error}");
 }
 
 /// Compares features and logits of a model with the extents of Qwen3-VL-2B on a GPU. The command

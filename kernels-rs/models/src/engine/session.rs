@@ -86,6 +86,11 @@ impl Session {
         self.0.model()
     }
 
+    /// Returns the maximum number of tokens of the sequence.
+    pub fn context_size(&self) -> usize {
+        self.0.context_size()
+    }
+
     /// Returns the tokens of the sequence.
     pub fn tokens(&self) -> &[u32] {
         self.0.tokens(0).unwrap_or_default()

@@ -62,6 +62,20 @@ impl GenerateOptions {
     }
 }
 
+/// Rejects a prompt that leaves no place for an answer.
+fn check_length(session: &Session, prompt: &Prompt) -> Result<(), Error> {
+    let (n, context_size) = (prompt.tokens().len(), session.context_size());
+    if n < context_size {
+        return Ok(());
+    }
+    let most = session.model().configuration.context_length;
+    let problem = format!(
+        "found {n} tokens; the context size is {context_size} for prompt and answer together; --ctx-size can set up to \
+         {most} for this model"
+    );
+    Err(Error::Tokens { action: "answer a prompt", problem })
+}
+
 /// Whether ctrl-C was pressed since the last answer began.
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
@@ -141,13 +155,16 @@ pub fn generate(file: &Path, prompt: &str, options: &GenerateOptions) -> Result<
     let images = options.images()?;
     let mut session = options.session(file)?;
     catch_interrupts();
-    write_output(prompt)?;
     let text = IMAGE_MARKUP.concat().repeat(images.len()) + prompt;
     let tokens = options.prompt(session.model(), &text, &images, false)?;
+    check_length(&session, &tokens)?;
+    // Errors of the input come before the text.
+    write_output(prompt)?;
     answer(&mut session, tokens, &options.generation(false)).map(drop)
 }
 
-/// Answers each line of the standard input. Images come before the text of the first line.
+/// Answers each line of the standard input. Images come before the text of the first line. Drops a
+/// message that does not fit into the context.
 pub fn chat(file: &Path, system: Option<&str>, options: &GenerateOptions) -> Result<(), Error> {
     let images = options.images()?;
     let mut session = options.session(file)?;
@@ -162,11 +179,12 @@ pub fn chat(file: &Path, system: Option<&str>, options: &GenerateOptions) -> Res
     let mut messages: Vec<Message> = system.map(|text| Message::new("system", text)).into_iter().collect();
     let mut lines = input.lock().lines();
     let mut places = vec![ContentPart::Image; images.len()];
+    let mut dropped = 0;
     loop {
         if is_interactive {
             write_output("> ")?;
         }
-        let Some(line) = lines.next() else { return Ok(()) };
+        let Some(line) = lines.next() else { break };
         let line = line.map_err(|source| Error::Io {
             action: "read",
             path: PathBuf::from("the standard input"),
@@ -177,18 +195,32 @@ pub fn chat(file: &Path, system: Option<&str>, options: &GenerateOptions) -> Res
         }
         let mut message = Message::new("user", &line);
         if !places.is_empty() {
-            places.push(ContentPart::Text { text: line });
-            message.content = MessageContent::Parts(std::mem::take(&mut places));
+            let text = ContentPart::Text { text: line };
+            message.content = MessageContent::Parts(places.iter().cloned().chain([text]).collect());
         }
         messages.push(message);
         let text = template.render(&Conversation::new(messages.clone()))?;
         let prompt = options.prompt(session.model(), &text, &images, true)?;
+        if let Err(error) = check_length(&session, &prompt) {
+            write_message(format_args!("error: {error}; the message is dropped"));
+            messages.pop();
+            dropped += 1;
+            continue;
+        }
+        // Only the first message of the conversation has the images.
+        places.clear();
         let answer = answer(&mut session, prompt, &options.generation(true))?;
         if !answer.has_reader {
             return Ok(());
         }
         messages.push(Message::new("assistant", &answer.text));
     }
+    // A person has seen the errors. A program looks at the exit code.
+    if dropped > 0 && !is_interactive {
+        let problem = format!("the number of dropped messages is {dropped}");
+        return Err(Error::Tokens { action: "answer all messages", problem });
+    }
+    Ok(())
 }
 
 #[cfg(test)]

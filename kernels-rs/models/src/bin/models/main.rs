@@ -41,7 +41,8 @@ enum ModelsCommand {
         #[command(flatten)]
         options: generate::GenerateOptions,
     },
-    /// Answers messages, in the chat template of the model. Each line of the input is a message.
+    /// Answers messages, in the chat template of the model. Each line of the input is a message. A
+    /// message that does not fit into the context is dropped, and the conversation goes on.
     Chat {
         /// The GGUF or safetensors file of a model, or its folder.
         file: PathBuf,
