@@ -152,3 +152,24 @@ fn a_prompt_that_fills_the_context_is_refused() {
     assert_eq!((code, output.as_str()), (Some(1), ""));
     assert!(error.contains("found 4 tokens; the context size is 4 "), "{error}");
 }
+
+/// Interrupts a prompt of many chunks, long before its end.
+#[cfg(unix)]
+#[test]
+fn an_interrupt_ends_a_prompt() {
+    let file = small_chat_model("interrupted-prompt", 100_000, false);
+    let prompt = "a ".repeat(10_000);
+    let arguments = ["generate", file.to_str().unwrap(), "--prompt", &prompt, "--device", "cpu", "--ctx-size", "30000"];
+    let mut child = models(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    // The command prints the text when it begins to compute the prompt.
+    let mut output = BufReader::new(child.stdout.take().unwrap());
+    assert!(output.fill_buf().unwrap().starts_with(b"a a"));
+    let reader = std::thread::spawn(move || std::io::copy(&mut output, &mut std::io::sink()).unwrap());
+    let id = child.id().to_string();
+    assert!(Command::new("kill").args(["-INT", &id]).status().unwrap().success());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(reader.join().unwrap(), 20_001);
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(130), "{error}");
+    assert!(error.contains("prompt interrupted after"), "{error}");
+}

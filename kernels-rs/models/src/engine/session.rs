@@ -135,9 +135,20 @@ impl Session {
     /// If the prompt has images, and the model has no vision tower. Also returns the errors of
     /// [`set`](Session::set).
     pub fn set_prompt(&mut self, prompt: Prompt) -> Result<()> {
+        self.set_prompt_while(prompt, || true).map(drop)
+    }
+
+    /// Replaces the tokens by a prompt, as [`set_prompt`](Session::set_prompt) does, while
+    /// `continues` returns true, which is called before each chunk. Returns whether the whole
+    /// prompt is computed.
+    fn set_prompt_while(&mut self, prompt: Prompt, mut continues: impl FnMut() -> bool) -> Result<bool> {
         self.0.set_prompt(0, prompt)?;
-        while !self.0.prefill(0)? {}
-        Ok(())
+        while continues() {
+            if self.0.prefill(0)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Returns the logits after the last token, one for each token of the vocabulary.
@@ -173,10 +184,26 @@ impl Session {
     /// If a parameter of sampling is outside its range. Also returns the errors of
     /// [`set_prompt`](Session::set_prompt).
     pub fn generate_after(&mut self, prompt: Prompt, generation: &Generation) -> Result<Generate<'_>> {
+        let sampler = self.model().sampler(generation.sampling, prompt.tokens())?;
         self.set_prompt(prompt)?;
-        let sampler = self.model().sampler(generation.sampling, self.tokens())?;
-        let output = OutputText::new(&self.model().tokenizer, generation);
-        Ok(Generate { session: self, sampler, output, has_ended: generation.max_tokens == 0 })
+        Ok(Generate::new(self, sampler, generation))
+    }
+
+    /// Replaces the tokens by a prompt, as [`generate_after`](Session::generate_after) does, while
+    /// `continues` returns true, which is called before each chunk of the prompt. Returns `None` if
+    /// `continues` returns false. A later prompt with the same beginning reuses computed chunks.
+    ///
+    /// # Errors
+    /// Returns the errors of [`generate_after`](Session::generate_after).
+    pub fn generate_while(
+        &mut self,
+        prompt: Prompt,
+        generation: &Generation,
+        continues: impl FnMut() -> bool,
+    ) -> Result<Option<Generate<'_>>> {
+        let sampler = self.model().sampler(generation.sampling, prompt.tokens())?;
+        let is_computed = self.set_prompt_while(prompt, continues)?;
+        Ok(is_computed.then(|| Generate::new(self, sampler, generation)))
     }
 }
 
@@ -191,6 +218,11 @@ pub struct Generate<'a> {
 }
 
 impl Generate<'_> {
+    fn new<'a>(session: &'a mut Session, sampler: Sampler, generation: &Generation) -> Generate<'a> {
+        let output = OutputText::new(&session.model().tokenizer, generation);
+        Generate { session, sampler, output, has_ended: generation.max_tokens == 0 }
+    }
+
     /// Draws the next token, and returns the token and the text that is complete with it.
     fn next_token(&mut self) -> Result<GeneratedToken> {
         let token = self.session.next(&mut self.sampler)?;

@@ -10,6 +10,7 @@ use models::template::{ContentPart, Conversation, Message, MessageContent};
 use models::{Error, Model};
 use std::io::{BufRead, IsTerminal};
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
@@ -76,14 +77,14 @@ fn check_length(session: &Session, prompt: &Prompt) -> Result<(), Error> {
     Err(Error::Tokens { action: "answer a prompt", problem })
 }
 
-/// Whether ctrl-C was pressed since the last answer began.
+/// Whether ctrl-C was pressed since the last message was read.
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
 /// Makes ctrl-C end the running answer. A second ctrl-C before the next answer ends the program.
 fn catch_interrupts() {
     let handler = ctrlc::set_handler(|| {
         if INTERRUPTED.swap(true, Ordering::Relaxed) {
-            std::process::exit(130);
+            std::process::exit(INTERRUPTED_CODE.into());
         }
     });
     if let Err(error) = handler {
@@ -107,16 +108,22 @@ struct PrintedAnswer {
     text: String,
     /// Whether the standard output is still read.
     has_reader: bool,
+    /// Whether ctrl-C ended the answer, or the computation of the prompt.
+    is_interrupted: bool,
 }
 
 /// Prints the text that the model adds to a prompt, and returns the text.
 fn answer(session: &mut Session, prompt: Prompt, generation: &Generation) -> Result<PrintedAnswer, Error> {
-    INTERRUPTED.store(false, Ordering::Relaxed);
     let (mut text, mut count, mut stop, mut has_reader) = (String::new(), 0, None, true);
     let mut first = None;
     let [drafted_before, accepted_before] = session.drafts();
     let start = Instant::now();
-    let tokens = session.generate_after(prompt, generation)?;
+    let is_interrupted = || INTERRUPTED.load(Ordering::Relaxed);
+    let Some(tokens) = session.generate_while(prompt, generation, || !is_interrupted())? else {
+        write_output("\n")?;
+        write_message(format_args!("prompt interrupted after {:.2} s", start.elapsed().as_secs_f64()));
+        return Ok(PrintedAnswer { text, has_reader, is_interrupted: true });
+    };
     let prompt_time = start.elapsed();
     for token in tokens {
         let token = token?;
@@ -124,7 +131,7 @@ fn answer(session: &mut Session, prompt: Prompt, generation: &Generation) -> Res
         (count, stop) = (count + 1, token.stop);
         has_reader = write_output(&token.text)?;
         // Without a reader, further tokens are of no use.
-        if !has_reader || INTERRUPTED.load(Ordering::Relaxed) {
+        if !has_reader || is_interrupted() {
             break;
         }
         text.push_str(&token.text);
@@ -147,11 +154,14 @@ fn answer(session: &mut Session, prompt: Prompt, generation: &Generation) -> Res
     };
     let (prompt_seconds, speed) = (prompt_time.as_secs_f64(), speed_text(count, total, seconds_after_first));
     write_message(format_args!("prompt {prompt_seconds:.2} s; {speed}{drafts}{stop_text}"));
-    Ok(PrintedAnswer { text, has_reader })
+    Ok(PrintedAnswer { text, has_reader, is_interrupted: has_reader && stop.is_none() })
 }
 
-/// Prints a text and its continuation. Images come before the text.
-pub fn generate(file: &Path, prompt: &str, options: &GenerateOptions) -> Result<(), Error> {
+/// The exit code of a command that ctrl-C ended, as shells set it: 128 + SIGINT.
+pub const INTERRUPTED_CODE: u8 = 130;
+
+/// Prints a text and its continuation. Images come before the text. Returns the exit code.
+pub fn generate(file: &Path, prompt: &str, options: &GenerateOptions) -> Result<ExitCode, Error> {
     let images = options.images()?;
     let mut session = options.session(file)?;
     catch_interrupts();
@@ -160,7 +170,8 @@ pub fn generate(file: &Path, prompt: &str, options: &GenerateOptions) -> Result<
     check_length(&session, &tokens)?;
     // Errors of the input come before the text.
     write_output(prompt)?;
-    answer(&mut session, tokens, &options.generation(false)).map(drop)
+    let answer = answer(&mut session, tokens, &options.generation(false))?;
+    Ok(if answer.is_interrupted { ExitCode::from(INTERRUPTED_CODE) } else { ExitCode::SUCCESS })
 }
 
 /// Answers each line of the standard input. Images come before the text of the first line. Drops a
@@ -185,11 +196,9 @@ pub fn chat(file: &Path, system: Option<&str>, options: &GenerateOptions) -> Res
             write_output("> ")?;
         }
         let Some(line) = lines.next() else { break };
-        let line = line.map_err(|source| Error::Io {
-            action: "read",
-            path: PathBuf::from("the standard input"),
-            source,
-        })?;
+        INTERRUPTED.store(false, Ordering::Relaxed);
+        let line =
+            line.map_err(|source| Error::Io { action: "read", path: PathBuf::from("the standard input"), source })?;
         if line.trim().is_empty() {
             continue;
         }

@@ -16,6 +16,7 @@ use crate::options::{MAX_SEQUENCES, count};
 use crate::output::{write_message, write_output};
 use crate::table::LINE_WIDTH;
 use clap::{Parser, Subcommand};
+use models::Error;
 use models::memory::MemoryPlan;
 use models::tokenizer::Encoding;
 use std::path::PathBuf;
@@ -31,7 +32,7 @@ struct ModelsArguments {
 
 #[derive(Subcommand)]
 enum ModelsCommand {
-    /// Continues a text.
+    /// Continues a text. Ctrl-C ends the prompt or the answer, and the command with exit code 130.
     Generate {
         /// The GGUF or safetensors file of a model, or its folder.
         file: PathBuf,
@@ -190,10 +191,19 @@ enum ModelsCommand {
 }
 
 fn main() -> ExitCode {
-    let text = match ModelsArguments::parse().command {
-        ModelsCommand::Generate { file, prompt, options } => {
-            generate::generate(&file, &prompt, &options).map(|()| String::new())
+    match run(ModelsArguments::parse().command) {
+        Ok(code) => code,
+        Err(error) => {
+            write_message(format_args!("error: {error}"));
+            ExitCode::FAILURE
         }
+    }
+}
+
+/// Runs a command, and prints the text that it returns. Returns the exit code.
+fn run(command: ModelsCommand) -> Result<ExitCode, Error> {
+    let text = match command {
+        ModelsCommand::Generate { file, prompt, options } => return generate::generate(&file, &prompt, &options),
         ModelsCommand::Chat { file, system, options } => {
             generate::chat(&file, system.as_deref(), &options).map(|()| String::new())
         }
@@ -225,11 +235,6 @@ fn main() -> ExitCode {
             json,
         ),
     };
-    match text.and_then(|text| write_output(&text)) {
-        Ok(_) => ExitCode::SUCCESS,
-        Err(error) => {
-            write_message(format_args!("error: {error}"));
-            ExitCode::FAILURE
-        }
-    }
+    write_output(&text?)?;
+    Ok(ExitCode::SUCCESS)
 }
