@@ -4,7 +4,7 @@ use super::attention::{AttentionLayer, AttentionShape};
 use super::block::{FeedForward, NormLayer, TransformerBlock};
 use super::embedding::Embedding;
 use super::experts::ExpertNetworks;
-use super::linear::{FileRows, LinearLayer, read_elements};
+use super::linear::{FileRows, LinearLayer};
 use super::network::Network;
 use super::vision::{PatchMerger, VisionLayerParameters, VisionTower, WeightAndBias};
 use crate::checkpoint::Checkpoint;
@@ -14,7 +14,6 @@ use crate::file::{FileTensor, TensorFormat};
 use crate::image::ImageProcessor;
 use crate::quantize;
 use crate::tensors::{TensorRole, VisionRole};
-use kernel_dsl::half::{bf16, f16};
 use kernels_rs::quant::{Routing, Weights};
 use runtime::Device;
 use std::borrow::Cow;
@@ -225,7 +224,7 @@ impl Loader<'_> {
         let [norm, norm_bias, up, up_bias, down, down_bias] = roles;
         let norm = self.pair([norm, norm_bias], at)?;
         let mut linear = |[weight, bias]: [VisionRole; 2]| {
-            let bias = self.elements(bias, at)?;
+            let bias = self.vision(bias, at)?;
             self.linear(&[TensorRole::Vision(weight)], at, Some(bias))
         };
         let (up, down) = (linear([up, up_bias])?, linear([down, down_bias])?);
@@ -240,15 +239,15 @@ impl Loader<'_> {
         let frames: Vec<usize> = frames.collect();
         let mut frame_weights = Vec::new();
         for frame in &frames {
-            frame_weights.push(self.elements(Patch, *frame)?);
+            frame_weights.push(self.vision(Patch, *frame)?);
         }
         let color_elements = vision.patch * vision.patch * vision.frames / frames.len().max(1);
         let colors = |color: usize| {
             frame_weights.iter().flat_map(move |frame| &frame[color * color_elements..][..color_elements])
         };
         let weight = (0..3 * vision.width).flat_map(colors).copied().collect();
-        let patch = WeightAndBias { weight, bias: self.elements(PatchBias, 0)? };
-        let positions = self.elements(Positions, 0)?;
+        let patch = WeightAndBias { weight, bias: self.vision(PatchBias, 0)? };
+        let positions = self.vision(Positions, 0)?;
         let merger = [MergerNorm, MergerNormBias, MergerUp, MergerUpBias, MergerDown, MergerDownBias];
         let merger = self.merger(merger, 0, vision.epsilon)?;
         let deepstack_roles =
