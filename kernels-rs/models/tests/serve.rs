@@ -497,12 +497,30 @@ fn free_sequences_need_no_queue() {
 #[cfg(unix)]
 #[test]
 fn an_interrupt_ends_answers_and_the_server() {
-    let file = small_chat_model("serve-interrupted", 100_000, false);
+    a_signal_ends_answers_and_the_server("-INT", "ended by ctrl-C");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_termination_ends_answers_and_the_server() {
+    a_signal_ends_answers_and_the_server("-TERM", "ended by SIGTERM");
+}
+
+/// Sends a signal to a server with a running answer, and with a client that never sends the rest of
+/// its request.
+#[cfg(unix)]
+fn a_signal_ends_answers_and_the_server(signal: &str, message: &str) {
+    let file = small_chat_model(&format!("serve-signal{signal}"), 100_000, false);
     let mut server = Server::start(&file, &["--ctx-size", "20000"]);
     let mut stream = first_event(&server, 19_000);
     assert!(chunk(&mut stream).contains("content"));
+    let mut half_sent = TcpStream::connect(&server.address).unwrap();
+    let head = "POST /v1/completions HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 500\r\n\r\n{";
+    half_sent.write_all(head.as_bytes()).unwrap();
+    // A later answer shows that the server has accepted the connection.
+    assert_eq!(answer(server.send("GET", "/health", "")).0, 200);
     let id = server.child.id().to_string();
-    assert!(Command::new("kill").args(["-INT", &id]).status().unwrap().success());
+    assert!(Command::new("kill").args([signal, &id]).status().unwrap().success());
     let mut text = String::new();
     while let part = chunk(&mut stream)
         && !part.is_empty()
@@ -512,7 +530,7 @@ fn an_interrupt_ends_answers_and_the_server() {
     let error = &events(&text).pop().unwrap()["error"];
     assert_eq!((&error["message"], &error["type"]), (&json!("the server is stopping"), &json!("server_error")));
     assert_eq!(server.child.wait().unwrap().code(), Some(0));
-    server.wait_for("ended by ctrl-C");
+    server.wait_for(message);
 }
 
 /// Closes the log, and sends requests: each writes a line to the log.

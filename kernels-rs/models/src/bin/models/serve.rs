@@ -16,16 +16,23 @@ mod api;
 mod request;
 mod worker;
 
+use crate::generate::INTERRUPTED_CODE;
 use crate::options::{MAX_SEQUENCES, RunOptions, count};
 use crate::output::{write_message, write_output};
 use clap::Args;
+use futures_util::future::{Either, select};
 use models::Error;
 use serde_json::json;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 use tokio::net::TcpListener;
+#[cfg(unix)]
+use tokio::signal::unix;
+use tokio::sync::oneshot;
 
 /// Options of the command `serve`.
 #[derive(Args)]
@@ -68,15 +75,70 @@ fn name_of(file: &Path) -> String {
     name.map_or("model".to_owned(), |name| name.to_string_lossy().into_owned())
 }
 
-/// Loads a model and answers requests until ctrl-C.
+/// The time between two looks at the number of running answers, after a signal.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
+
+/// The time that connections have to close, after a signal and the end of all running answers.
+const CLOSING_TIME: Duration = Duration::from_secs(3);
+
+/// A signal that ends the server.
+#[derive(Debug)]
+struct StopSignal {
+    name: &'static str,
+    /// The exit code of a process that the signal ends at once.
+    exit_code: i32,
+}
+
+const INTERRUPT: StopSignal = StopSignal { name: "ctrl-C", exit_code: INTERRUPTED_CODE as i32 };
+
+/// The signals that end the server: ctrl-C, and on Unix also SIGTERM, which service managers and
+/// containers send.
+struct StopSignals {
+    #[cfg(unix)]
+    interrupt: unix::Signal,
+    #[cfg(unix)]
+    terminate: unix::Signal,
+}
+
+impl StopSignals {
+    /// Catches the signals from now on.
+    fn catch() -> std::io::Result<StopSignals> {
+        Ok(StopSignals {
+            #[cfg(unix)]
+            interrupt: unix::signal(unix::SignalKind::interrupt())?,
+            #[cfg(unix)]
+            terminate: unix::signal(unix::SignalKind::terminate())?,
+        })
+    }
+
+    /// Waits for the next signal.
+    #[cfg(unix)]
+    async fn next(&mut self) -> StopSignal {
+        match select(pin!(self.interrupt.recv()), pin!(self.terminate.recv())).await {
+            Either::Left(_) => INTERRUPT,
+            // 128 + SIGTERM, as shells count.
+            Either::Right(_) => StopSignal { name: "SIGTERM", exit_code: 143 },
+        }
+    }
+
+    /// Waits for the next signal.
+    #[cfg(not(unix))]
+    async fn next(&mut self) -> StopSignal {
+        let _ = tokio::signal::ctrl_c().await;
+        INTERRUPT
+    }
+}
+
+/// Loads a model and answers requests until ctrl-C or SIGTERM.
 pub fn serve(file: &Path, options: &ServeOptions) -> Result<(), Error> {
     let model = options.run.load(&options.run.open(file)?, [options.sequences, options.context_size])?;
     // The model was not trained on longer sequences.
     let context_size = options.context_size.min(model.configuration.context_length);
     let batch = model.batch(options.run.session(context_size), options.sequences)?;
     let name = options.name.clone().unwrap_or_else(|| name_of(file));
-    let is_stopping = Arc::new(AtomicBool::new(false));
+    let (is_stopping, stop_signal) = (Arc::new(AtomicBool::new(false)), Arc::new(OnceLock::new()));
     let (worker, jobs) = worker::start(batch, options.queue, is_stopping.clone());
+    let unfinished = jobs.unfinished();
     let address = format!("{}:{}", options.host, options.port);
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     let runtime = runtime.map_err(network_error("start threads for", address.clone()))?;
@@ -92,22 +154,38 @@ pub fn serve(file: &Path, options: &ServeOptions) -> Result<(), Error> {
                 .to_string(),
             false => format!("{name} at http://{bound}/v1, {sequences} sequences of {context_size} tokens at once"),
         };
+        let mut signals = StopSignals::catch().map_err(network_error("catch signals for", address.clone()))?;
         write_output(&format!("{line}\n"))?;
-        let interrupted = async move {
-            let _ = tokio::signal::ctrl_c().await;
+        let stop = stop_signal.clone();
+        let (stopped, has_stopped) = oneshot::channel();
+        let signalled = async move {
+            let _ = stop.set(signals.next().await);
             // Running answers end with an error, and their connections close.
             is_stopping.store(true, Ordering::Relaxed);
-            tokio::spawn(async {
-                let _ = tokio::signal::ctrl_c().await;
-                std::process::exit(130);
+            let _ = stopped.send(());
+            tokio::spawn(async move {
+                let signal = signals.next().await;
+                std::process::exit(signal.exit_code);
             });
         };
-        let served = axum::serve(listener, api::routes(server)).with_graceful_shutdown(interrupted).await;
-        served.map_err(network_error("serve at", address))
+        // A client that never sends the rest of its request would keep the server open.
+        let limit = async {
+            let _ = has_stopped.await;
+            while unfinished.load(Ordering::Relaxed) > 0 {
+                tokio::time::sleep(POLL_INTERVAL).await;
+            }
+            tokio::time::sleep(CLOSING_TIME).await;
+        };
+        let served = axum::serve(listener, api::routes(server)).with_graceful_shutdown(signalled).into_future();
+        match select(pin!(served), pin!(limit)).await {
+            Either::Left((served, _)) => served.map_err(network_error("serve at", address)),
+            Either::Right(_) => Ok(()),
+        }
     })?;
-    // The routes had the queue's only sender. The worker ends when the queue has no sender.
+    // The routes, and connections that are still open, had the queue's only sender. The worker ends
+    // when the queue has no sender.
     drop(runtime);
     let _ = worker.join();
-    write_message("ended by ctrl-C");
+    write_message(format_args!("ended by {}", stop_signal.get().map_or("an error", |signal| signal.name)));
     Ok(())
 }

@@ -125,6 +125,11 @@ pub enum QueueRefusal {
 }
 
 impl JobQueue {
+    /// Returns the number of unfinished jobs, which changes as jobs come and end.
+    pub fn unfinished(&self) -> Arc<AtomicUsize> {
+        self.unfinished.clone()
+    }
+
     /// Tells whether the thread runs.
     pub fn has_thread(&self) -> bool {
         self.thread.strong_count() > 0
