@@ -173,3 +173,21 @@ fn an_interrupt_ends_a_prompt() {
     assert_eq!(output.status.code(), Some(130), "{error}");
     assert!(error.contains("prompt interrupted after"), "{error}");
 }
+
+/// Gives options values that begin with a hyphen: negative numbers and texts.
+#[test]
+fn values_may_begin_with_a_hyphen() {
+    let file = small_chat_model("hyphens", 120, true);
+    let file = file.to_str().unwrap();
+    let cpu = ["--device", "cpu", "--max-tokens", "2"];
+    let options = ["--presence-penalty", "-1", "--frequency-penalty", "-0.5", "--stop", "- ", "--prompt", "- a list"];
+    let (code, output, error) = run(&[&["generate", file][..], &options, &cpu].concat());
+    assert_eq!(code, Some(0), "{error}");
+    assert!(output.starts_with("- a list"), "{output}");
+    let arguments = [&["chat", file, "--system", "- short"][..], &cpu].concat();
+    assert_eq!(run_with_input(&arguments, b"Hi\n").0, Some(0));
+    // The range of the temperature has no negative numbers.
+    let (code, _, error) = run(&[&["generate", file, "--prompt", "a", "--temperature", "-1"][..], &cpu].concat());
+    assert_eq!(code, Some(1));
+    assert!(error.contains("temperature: expected 0 or more, found -1"), "{error}");
+}

@@ -14,29 +14,29 @@ pub struct Sampling {
     #[arg(long, default_value_t = Sampling::default().seed)]
     pub seed: u64,
     /// The divisor of logits, 0 or more. 0 always gives the likeliest token.
-    #[arg(long, default_value_t = Sampling::default().temperature)]
+    #[arg(long, allow_negative_numbers = true, default_value_t = Sampling::default().temperature)]
     pub temperature: f32,
     /// The number of likeliest tokens from which a token is drawn; 0 for all.
     #[arg(long, default_value_t = Sampling::default().top_k)]
     pub top_k: usize,
     /// The limit of nucleus sampling, above 0 (Holtzman and others, 2020). A token is drawn from
     /// the fewest likeliest tokens whose probabilities reach this sum; 1 keeps all tokens.
-    #[arg(long, default_value_t = Sampling::default().top_p)]
+    #[arg(long, allow_negative_numbers = true, default_value_t = Sampling::default().top_p)]
     pub top_p: f32,
     /// The least probability of a token that can be drawn, as a fraction of the largest
     /// probability; 0 for all tokens.
-    #[arg(long, default_value_t = Sampling::default().min_p)]
+    #[arg(long, allow_negative_numbers = true, default_value_t = Sampling::default().min_p)]
     pub min_p: f32,
     /// The number by which positive logits of tokens in the sequence are divided, and negative ones
     /// multiplied (Keskar and others, 2019); 1 for none.
-    #[arg(long, default_value_t = Sampling::default().repetition_penalty)]
+    #[arg(long, allow_negative_numbers = true, default_value_t = Sampling::default().repetition_penalty)]
     pub repetition_penalty: f32,
     /// The number that is subtracted from a token's logit for each time that the token was
     /// generated.
-    #[arg(long, default_value_t = Sampling::default().frequency_penalty)]
+    #[arg(long, allow_negative_numbers = true, default_value_t = Sampling::default().frequency_penalty)]
     pub frequency_penalty: f32,
     /// The number that is subtracted from a token's logit if the token was generated.
-    #[arg(long, default_value_t = Sampling::default().presence_penalty)]
+    #[arg(long, allow_negative_numbers = true, default_value_t = Sampling::default().presence_penalty)]
     pub presence_penalty: f32,
 }
 

@@ -28,7 +28,7 @@ pub struct GenerateOptions {
     #[command(flatten)]
     sampling: Sampling,
     /// A string at which an answer ends. The option may be given several times.
-    #[arg(long)]
+    #[arg(long, allow_hyphen_values = true)]
     stop: Vec<String>,
     /// An image before the text, in PNG, JPEG or PPM. The option may be given several times.
     #[arg(long = "image")]

@@ -37,7 +37,7 @@ enum ModelsCommand {
         /// The GGUF or safetensors file of a model, or its folder.
         file: PathBuf,
         /// The text that the model continues.
-        #[arg(long)]
+        #[arg(long, allow_hyphen_values = true)]
         prompt: String,
         #[command(flatten)]
         options: generate::GenerateOptions,
@@ -48,7 +48,7 @@ enum ModelsCommand {
         /// The GGUF or safetensors file of a model, or its folder.
         file: PathBuf,
         /// The system message, which comes before the conversation.
-        #[arg(long)]
+        #[arg(long, allow_hyphen_values = true)]
         system: Option<String>,
         #[command(flatten)]
         options: generate::GenerateOptions,
