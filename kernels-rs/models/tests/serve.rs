@@ -401,6 +401,11 @@ fn wrong_requests_are_refused() {
     let messages = |messages: Value| json!({ "model": "small", "messages": messages });
     check(chat, &messages(json!([])), 400, Some("messages"), "at least one message");
     check(chat, &messages(json!([{ "content": "a" }])), 400, Some("messages"), "`messages[0]`: expected a text `role`");
+    let user = json!([{ "role": "user", "content": "a" }]);
+    let with_field = |field: &str, value: Value| json!({ "model": "small", "messages": user, field: value });
+    let tool = json!([{ "type": "function", "function": { "name": "f" } }]);
+    check(chat, &with_field("tools", tool), 400, Some("tools"), "is not supported");
+    check(chat, &with_field("function_call", json!({ "name": "f" })), 400, Some("function_call"), "is not supported");
     let image = json!([{ "role": "user", "content": [{ "type": "image_url", "image_url": { "url": "" } }] }]);
     check(chat, &messages(image), 400, Some("messages"), "no images");
     for (method, path, body, status) in [

@@ -80,6 +80,9 @@ impl RequestFields {
             ("echo", json!([false])),
             ("suffix", json!([""])),
             ("functions", json!([[]])),
+            ("function_call", json!(["none", "auto"])),
+            // Calls in the text of a model are not parsed.
+            ("tools", json!([[]])),
             ("tool_choice", json!(["none", "auto"])),
             ("response_format", json!([{ "type": "text" }])),
             ("modalities", json!([["text"]])),
@@ -175,7 +178,6 @@ impl RequestFields {
         let messages = list.iter().enumerate().map(|(i, value)| read_message(i, value, server, &mut images));
         let messages = messages.collect::<Result<_, _>>()?;
         let mut conversation = Conversation::new(messages);
-        conversation.tools = self.convert_field("tools", "a list", Vec::new(), |value| value.as_array().cloned())?;
         let variables = |value: &Value| value.as_object().cloned();
         conversation.variables = self.convert_field("chat_template_kwargs", "an object", Map::new(), variables)?;
         let prompt = template.render(&conversation).map_err(|error| refused(error.to_string()))?;
