@@ -191,3 +191,16 @@ fn values_may_begin_with_a_hyphen() {
     assert_eq!(code, Some(1));
     assert!(error.contains("temperature: expected 0 or more, found -1"), "{error}");
 }
+
+#[test]
+fn images_need_a_vision_tower() {
+    let file = small_chat_model("no-tower", 120, true);
+    let image = temporary("one-pixel.ppm");
+    std::fs::write(&image, b"P6 1 1 255\nabc").unwrap();
+    let (file, image) = (file.to_str().unwrap(), image.to_str().unwrap());
+    for command in [&["chat", file][..], &["generate", file, "--prompt", "a"]] {
+        let (code, output, error) = run_with_input(&[command, &["--image", image, "--device", "cpu"]].concat(), b"Hi\n");
+        assert_eq!((code, output.as_str()), (Some(1), ""), "{command:?}");
+        assert!(error.contains("the model has no vision tower"), "{command:?}: {error}");
+    }
+}

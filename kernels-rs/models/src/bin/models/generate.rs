@@ -179,6 +179,10 @@ pub fn generate(file: &Path, prompt: &str, options: &GenerateOptions) -> Result<
 pub fn chat(file: &Path, system: Option<&str>, options: &GenerateOptions) -> Result<(), Error> {
     let images = options.images()?;
     let mut session = options.session(file)?;
+    if !images.is_empty() {
+        // The template of a model without a vision tower would fail with its own words.
+        options.run.processor(session.model())?;
+    }
     let Some(template) = session.model().template.clone() else {
         let file = file.display().to_string();
         let problem = "the model has none; `models generate` continues a text without one".to_owned();
