@@ -204,3 +204,21 @@ fn images_need_a_vision_tower() {
         assert!(error.contains("the model has no vision tower"), "{command:?}: {error}");
     }
 }
+
+/// Gives options that are wrong with a file that does not exist: the options are checked first.
+#[test]
+fn options_are_checked_before_the_model_is_read() {
+    for option in ["--temperature=nan", "--top-p=0", "--min-p=1.5", "--repetition-penalty=0", "--presence-penalty=inf"] {
+        let name = option.trim_start_matches('-').split('=').next().unwrap();
+        for command in [&["generate", "absent.gguf", "--prompt", "a"][..], &["chat", "absent.gguf"]] {
+            let (code, output, error) = run(&[command, &[option]].concat());
+            assert_eq!((code, output.as_str()), (Some(1), ""), "{option}");
+            assert!(error.starts_with(&format!("error: sampling, {name}: expected ")), "{option}: {error}");
+        }
+    }
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port().to_string();
+    let (code, _, error) = run(&["serve", "absent.gguf", "--port", &port]);
+    assert_eq!(code, Some(1));
+    assert!(error.starts_with(&format!("error: cannot listen at 127.0.0.1:{port}: ")), "{error}");
+}

@@ -58,7 +58,10 @@ impl Default for Sampling {
 
 impl Sampling {
     /// Rejects numbers outside their ranges.
-    fn check(&self) -> Result<()> {
+    ///
+    /// # Errors
+    /// If a number is outside its range.
+    pub fn check(&self) -> Result<()> {
         let number = |name: &str, value: f32, is_right: bool, expected: &str| match is_right {
             true => Ok(()),
             false => Err(Error::field("sampling", name, format!("expected {expected}, found {value}"))),
@@ -67,9 +70,9 @@ impl Sampling {
         number("temperature", temperature, temperature >= 0.0, "0 or more")?;
         number("top-p", top_p, top_p > 0.0, "a number above 0")?;
         number("min-p", min_p, (0.0..=1.0).contains(&min_p), "0 to 1")?;
-        number("the penalty of repetition", repetition_penalty, repetition_penalty > 0.0, "a number above 0")?;
-        number("the penalty of frequency", frequency_penalty, frequency_penalty.is_finite(), "a finite number")?;
-        number("the penalty of presence", presence_penalty, presence_penalty.is_finite(), "a finite number")
+        number("repetition-penalty", repetition_penalty, repetition_penalty > 0.0, "a number above 0")?;
+        number("frequency-penalty", frequency_penalty, frequency_penalty.is_finite(), "a finite number")?;
+        number("presence-penalty", presence_penalty, presence_penalty.is_finite(), "a finite number")
     }
 
     /// Tells whether logits depend on earlier tokens.

@@ -41,8 +41,10 @@ impl GenerateOptions {
         Generation { sampling, max_tokens, stops: stop.clone(), parse_special }
     }
 
-    /// Loads a model, and makes a session with the context size of the options.
+    /// Checks the options of sampling, which takes less time than the rest. Then loads a model, and
+    /// makes a session with the context size of the options.
     fn session(&self, file: &Path) -> Result<Session, Error> {
+        self.sampling.check()?;
         let model = self.run.load(&self.run.open(file)?, [1, self.context_size])?;
         // The model was not trained on longer sequences.
         let context_size = self.context_size.min(model.configuration.context_length);

@@ -131,6 +131,11 @@ impl StopSignals {
 
 /// Loads a model and answers requests until ctrl-C or SIGTERM.
 pub fn serve(file: &Path, options: &ServeOptions) -> Result<(), Error> {
+    let address = format!("{}:{}", options.host, options.port);
+    // A port in use is found before the model is loaded. Clients that connect earlier wait.
+    let listener = std::net::TcpListener::bind((options.host, options.port));
+    let listener = listener.map_err(network_error("listen at", address.clone()))?;
+    listener.set_nonblocking(true).map_err(network_error("listen at", address.clone()))?;
     let model = options.run.load(&options.run.open(file)?, [options.sequences, options.context_size])?;
     // The model was not trained on longer sequences.
     let context_size = options.context_size.min(model.configuration.context_length);
@@ -139,14 +144,12 @@ pub fn serve(file: &Path, options: &ServeOptions) -> Result<(), Error> {
     let (is_stopping, stop_signal) = (Arc::new(AtomicBool::new(false)), Arc::new(OnceLock::new()));
     let (worker, jobs) = worker::start(batch, options.queue, is_stopping.clone());
     let unfinished = jobs.unfinished();
-    let address = format!("{}:{}", options.host, options.port);
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     let runtime = runtime.map_err(network_error("start threads for", address.clone()))?;
     let processor = model.tower.as_ref().map(|_| options.run.processor(&model)).transpose()?;
     let server = api::ServerState::new(model, processor, name.clone(), context_size, jobs);
     runtime.block_on(async {
-        let listener = TcpListener::bind((options.host, options.port)).await;
-        let listener = listener.map_err(network_error("listen at", address.clone()))?;
+        let listener = TcpListener::from_std(listener).map_err(network_error("listen at", address.clone()))?;
         let bound = listener.local_addr().map_err(network_error("listen at", address.clone()))?;
         let sequences = options.sequences;
         let line = match options.json {
