@@ -222,3 +222,36 @@ fn options_are_checked_before_the_model_is_read() {
     assert_eq!(code, Some(1));
     assert!(error.starts_with(&format!("error: cannot listen at 127.0.0.1:{port}: ")), "{error}");
 }
+
+/// Interrupts an answer, and sends another message.
+#[cfg(unix)]
+#[test]
+fn an_interrupt_of_an_answer_keeps_the_chat() {
+    let file = small_chat_model("interrupted-chat", 100_000, false);
+    let arguments = ["chat", file.to_str().unwrap(), "--device", "cpu", "--max-tokens", "19000", "--ctx-size", "20000"];
+    let mut command = models(&arguments);
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut input = child.stdin.take().unwrap();
+    let mut output = BufReader::new(child.stdout.take().unwrap());
+    let mut errors = BufReader::new(child.stderr.take().unwrap());
+    let mut wait_for = |text: &str| {
+        let mut line = String::new();
+        while !line.contains(text) {
+            line.clear();
+            assert!(errors.read_line(&mut line).unwrap() > 0, "the messages ended before `{text}`");
+        }
+    };
+    let id = child.id().to_string();
+    input.write_all(b"Hi\n").unwrap();
+    // The first byte of the answer shows that the answer has begun.
+    assert!(!output.fill_buf().unwrap().is_empty());
+    let reader = std::thread::spawn(move || std::io::copy(&mut output, &mut std::io::sink()).unwrap());
+    assert!(Command::new("kill").args(["-INT", &id]).status().unwrap().success());
+    wait_for("; interrupted");
+    // A message that is too long shows that the chat goes on.
+    input.write_all(format!("{}\n", "x ".repeat(12_000)).as_bytes()).unwrap();
+    wait_for("; the message is dropped");
+    drop(input);
+    assert_eq!(child.wait().unwrap().code(), Some(1));
+    reader.join().unwrap();
+}

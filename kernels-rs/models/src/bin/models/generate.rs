@@ -79,14 +79,24 @@ fn check_length(session: &Session, prompt: &Prompt) -> Result<(), Error> {
     Err(Error::Tokens { action: "answer a prompt", problem })
 }
 
-/// Whether ctrl-C was pressed since the last message was read.
+/// Whether ctrl-C was pressed since the command began to wait for a message, or the last message
+/// was read.
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
-/// Makes ctrl-C end the running answer. A second ctrl-C before the next answer ends the program.
+/// Whether `chat` waits for a message.
+static IS_WAITING: AtomicBool = AtomicBool::new(false);
+
+/// Makes ctrl-C end the running answer. A second ctrl-C during the same answer, or before the next
+/// message, ends the program.
 fn catch_interrupts() {
     let handler = ctrlc::set_handler(|| {
         if INTERRUPTED.swap(true, Ordering::Relaxed) {
+            // The terminal has printed `^C` without a line break.
+            write_message("");
             std::process::exit(INTERRUPTED_CODE.into());
+        }
+        if IS_WAITING.load(Ordering::Relaxed) {
+            write_message("\nctrl-C again, or ctrl-D, ends the chat; a message continues it");
         }
     });
     if let Err(error) = handler {
@@ -114,8 +124,16 @@ struct PrintedAnswer {
     is_interrupted: bool,
 }
 
-/// Prints the text that the model adds to a prompt, and returns the text.
+/// Prints the text that the model adds to a prompt, and returns the text. The printed text ends with
+/// a line break in case of an error, too.
 fn answer(session: &mut Session, prompt: Prompt, generation: &Generation) -> Result<PrintedAnswer, Error> {
+    print_answer(session, prompt, generation).inspect_err(|_| {
+        // The error of the answer is the one to report.
+        let _ = write_output("\n");
+    })
+}
+
+fn print_answer(session: &mut Session, prompt: Prompt, generation: &Generation) -> Result<PrintedAnswer, Error> {
     let (mut text, mut count, mut stop, mut has_reader) = (String::new(), 0, None, true);
     let mut first = None;
     let [drafted_before, accepted_before] = session.drafts();
@@ -201,8 +219,18 @@ pub fn chat(file: &Path, system: Option<&str>, options: &GenerateOptions) -> Res
         if is_interactive {
             write_output("> ")?;
         }
-        let Some(line) = lines.next() else { break };
         INTERRUPTED.store(false, Ordering::Relaxed);
+        IS_WAITING.store(true, Ordering::Relaxed);
+        let line = lines.next();
+        IS_WAITING.store(false, Ordering::Relaxed);
+        INTERRUPTED.store(false, Ordering::Relaxed);
+        let Some(line) = line else {
+            if is_interactive {
+                // Ctrl-D leaves the cursor after the `> `.
+                write_output("\n")?;
+            }
+            break;
+        };
         let line =
             line.map_err(|source| Error::Io { action: "read", path: PathBuf::from("the standard input"), source })?;
         if line.trim().is_empty() {

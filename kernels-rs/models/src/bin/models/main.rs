@@ -43,7 +43,8 @@ enum ModelsCommand {
         options: generate::GenerateOptions,
     },
     /// Answers messages, in the chat template of the model. Each line of the input is a message. A
-    /// message that does not fit into the context is dropped, and the conversation goes on.
+    /// message that does not fit into the context is dropped, and the conversation goes on. Ctrl-C
+    /// ends an answer. Ctrl-D, or ctrl-C twice, ends the conversation.
     Chat {
         /// The GGUF or safetensors file of a model, or its folder.
         file: PathBuf,
