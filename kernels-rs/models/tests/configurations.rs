@@ -517,6 +517,10 @@ fn vision_towers() {
     let patches =
         vision.tensors(Naming::Gguf).iter().filter(|tensor| tensor.name.starts_with("v.patch_embd.w")).count();
     assert_eq!(patches, 2);
+    assert_eq!(
+        read(GgufWriter::default()).unwrap_err().to_string(),
+        "x.gguf, metadata `clip.projector_type`: absent: the file has no vision tower"
+    );
     let other = GgufWriter::default().text("clip.projector_type", "ldp");
     assert_eq!(
         read(other).unwrap_err().to_string(),

@@ -648,11 +648,11 @@ fn options_without_tokens_are_refused() {
     let options = SessionOptions { context_size: 8, ..SessionOptions::default() };
     let decode = |sequences| TimedStep::Decode { sequences, before: 2 };
     let zeros = [
-        SessionOptions { context_size: 0, ..options },
-        SessionOptions { chunk_size: 0, ..options },
-        SessionOptions { page: 0, ..options },
+        (SessionOptions { context_size: 0, ..options }, "context size"),
+        (SessionOptions { chunk_size: 0, ..options }, "chunk size"),
+        (SessionOptions { page: 0, ..options }, "page"),
     ];
-    for options in zeros {
+    for (options, name) in zeros {
         let errors = [
             model.session(options).unwrap_err(),
             model.batch(options, 2).unwrap_err(),
@@ -661,7 +661,7 @@ fn options_without_tokens_are_refused() {
             model.step_times(options, TimedStep::Prompt { tokens: 1, before: 0 }).unwrap_err(),
         ];
         for error in errors.map(|error| error.to_string()) {
-            assert!(error.contains("a context size, chunks and pages of 1 token or more, found "), "{error}");
+            assert!(error.contains(&format!("a {name} of 1 token or more, found 0")), "{error}");
         }
     }
     for sequences in [0, 17] {

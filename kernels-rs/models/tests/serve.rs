@@ -25,7 +25,7 @@ use support::{package_and_needed, smollm2};
 struct Server {
     child: Child,
     /// The log, on stderr.
-    errors: Box<dyn BufRead>,
+    errors: Box<dyn BufRead + Send + Sync>,
     /// Host and port.
     address: String,
     /// The URL for OpenAI's clients, which ends in `/v1`.

@@ -217,8 +217,11 @@ impl VisionConfiguration {
         let key = "clip.projector_type";
         let kind = gguf.optional(key, "a name", MetadataValue::text)?;
         let kind = kind.or(gguf.optional("clip.vision.projector_type", "a name", MetadataValue::text)?);
-        if kind != Some("qwen3vl_merger") {
-            let needed = format!("the projector `{}`", kind.unwrap_or(""));
+        let Some(kind) = kind else {
+            return Err(Error::field(gguf.file(), format!("metadata `{key}`"), "absent: the file has no vision tower"));
+        };
+        if kind != "qwen3vl_merger" {
+            let needed = format!("the projector `{kind}`");
             return Err(Error::unsupported(gguf.file(), format!("metadata `{key}`"), needed, "qwen3vl_merger"));
         }
         let fields = Metadata { gguf, prefix: "clip.vision" };

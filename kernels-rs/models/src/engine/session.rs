@@ -54,9 +54,10 @@ impl SessionOptions {
     pub(super) fn check(&self, sequences: usize) -> Result<()> {
         let SessionOptions { context_size, chunk_size, page, drafts, .. } = *self;
         let refused = |what: &str| Err(Error::field("a batch", "options", format!("expected {what}")));
-        if context_size == 0 || chunk_size == 0 || page == 0 {
-            let found = format!("found {context_size}, {chunk_size} and {page}");
-            return refused(&format!("a context size, chunks and pages of 1 token or more, {found}"));
+        for (what, tokens) in [("context size", context_size), ("chunk size", chunk_size), ("page", page)] {
+            if tokens == 0 {
+                return refused(&format!("a {what} of 1 token or more, found 0"));
+            }
         }
         if drafts >= Batch::MAX_SEQUENCES {
             return refused(&format!("at most {} drafts, found {drafts}", Batch::MAX_SEQUENCES - 1));

@@ -2,8 +2,8 @@
 
 use crate::options;
 use crate::table::format_bytes;
-use models::file::gguf::Gguf;
 use models::quantize::{self, FormatChange, TargetFormats};
+use models::{Checkpoint, Files};
 use serde_json::json;
 use std::fmt::Write;
 use std::path::Path;
@@ -13,9 +13,14 @@ use std::path::Path;
 pub fn quantize(file: &Path, to: &Path, formats: [&str; 2], wants_json: bool) -> Result<String, models::Error> {
     let [layers, embedding] = formats.map(quantize::target_format);
     let formats = TargetFormats { layers: layers?, embedding: embedding? };
-    let gguf = Gguf::open(file)?;
+    let checkpoint = Checkpoint::open(file)?;
+    let Files::Gguf(gguf) = checkpoint.files() else {
+        let (file, field) = (checkpoint.file().to_owned(), "file".to_owned());
+        let (needed, supported) = ("quantizing safetensors".to_owned(), "GGUF".to_owned());
+        return Err(models::Error::Unsupported { file, field, needed, supported });
+    };
     let bar = options::bar("quantizing {bar:30} {bytes} of {total_bytes}");
-    let changes = quantize::quantize(&gguf, to, formats, |read, total| {
+    let changes = quantize::quantize(gguf, to, formats, |read, total| {
         bar.set_length(total);
         bar.set_position(read);
     })?;
