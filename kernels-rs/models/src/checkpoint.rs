@@ -34,16 +34,31 @@ pub enum Files {
     Safetensors(Safetensors),
 }
 
+/// Returns the GGUF file of a folder that has one, and no safetensors under the names that
+/// [`Safetensors::open`] looks for.
+fn only_gguf(folder: &Path) -> Option<PathBuf> {
+    if ["model.safetensors.index.json", "model.safetensors"].iter().any(|name| folder.join(name).exists()) {
+        return None;
+    }
+    let paths = std::fs::read_dir(folder).ok()?.filter_map(|entry| Some(entry.ok()?.path()));
+    let mut files = paths.filter(|path| path.extension().is_some_and(|extension| extension == "gguf"));
+    let file = files.next()?;
+    files.next().is_none().then_some(file)
+}
+
 impl Checkpoint {
-    /// Opens a GGUF file, a safetensors file or index, or a folder of safetensors. Reads the
-    /// headers, and no tensors.
+    /// Opens a GGUF file, a safetensors file or index, or the folder of either. A folder without
+    /// safetensors must have a single GGUF file. Reads the headers, and no tensors.
     ///
     /// # Errors
     /// If a file cannot be opened, is damaged, or has neither format.
     pub fn open(path: &Path) -> Result<Checkpoint> {
         let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or("");
         let files = match extension {
-            _ if path.is_dir() => Files::Safetensors(Safetensors::open(path)?),
+            _ if path.is_dir() => match only_gguf(path) {
+                Some(file) => Files::Gguf(Gguf::open(&file)?),
+                None => Files::Safetensors(Safetensors::open(path)?),
+            },
             "safetensors" | "json" => Files::Safetensors(Safetensors::open(path)?),
             // The reader of GGUF rejects files of other formats.
             _ => Files::Gguf(Gguf::open(path)?),

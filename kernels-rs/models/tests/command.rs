@@ -255,3 +255,23 @@ fn an_interrupt_of_an_answer_keeps_the_chat() {
     assert_eq!(child.wait().unwrap().code(), Some(1));
     reader.join().unwrap();
 }
+
+/// Names a folder instead of the only GGUF file in it.
+#[test]
+fn a_folder_with_one_gguf_file_is_a_model() {
+    let file = small("in-a-folder", "llama", true);
+    let folder = temporary("one-gguf");
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir(&folder).unwrap();
+    std::fs::copy(&file, folder.join("a.gguf")).unwrap();
+    let path = folder.to_str().unwrap();
+    let (code, output, error) = run(&["fit", path, "--json"]);
+    assert_eq!(code, Some(0), "{error}");
+    assert_eq!(output, run(&["fit", file.to_str().unwrap(), "--json"]).1);
+    let to = temporary("one-gguf-Q4_0.gguf");
+    assert_eq!(run(&["quantize", path, to.to_str().unwrap(), "--format", "Q4_0"]).0, Some(0));
+    std::fs::copy(&file, folder.join("b.gguf")).unwrap();
+    let (code, _, error) = run(&["fit", path]);
+    assert_eq!(code, Some(1));
+    assert!(error.contains("expected model.safetensors, model.safetensors.index.json or a single GGUF"), "{error}");
+}

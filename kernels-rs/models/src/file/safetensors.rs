@@ -54,7 +54,7 @@ impl Safetensors {
         let file = if path.is_dir() {
             let choices = ["model.safetensors.index.json", "model.safetensors"].map(|file| path.join(file));
             choices.into_iter().find(|choice| choice.exists()).ok_or_else(|| {
-                let problem = "expected model.safetensors or model.safetensors.index.json, and there is neither";
+                let problem = "expected model.safetensors, model.safetensors.index.json or a single GGUF file";
                 Error::field(&name(path), "folder", problem)
             })?
         } else {
