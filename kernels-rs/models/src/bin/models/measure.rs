@@ -32,8 +32,13 @@ pub fn perplexity(
 ) -> Result<String, Error> {
     let checkpoint = options.open(file)?;
     let bytes = std::fs::read(text).map_err(|source| Error::Io { action: "read", path: text.to_owned(), source })?;
+    let content = String::from_utf8(bytes).map_err(|error| {
+        let problem = format!("byte {} is not UTF-8", error.utf8_error().valid_up_to());
+        let source = std::io::Error::new(std::io::ErrorKind::InvalidData, problem);
+        Error::Io { action: "read", path: text.to_owned(), source }
+    })?;
     let model = options.load(&checkpoint, [1, window])?;
-    let tokens = model.tokenizer.encode(&String::from_utf8_lossy(&bytes), Encoding::default())?;
+    let tokens = model.tokenizer.encode(&content, Encoding::default())?;
     let window = window.min(model.configuration.context_length.max(2));
     let mut session = model.session(options.session(window))?;
     let progress = bar("{bar:30} {pos} of {len} tokens, {eta} left");
