@@ -275,3 +275,24 @@ fn a_folder_with_one_gguf_file_is_a_model() {
     assert_eq!(code, Some(1));
     assert!(error.contains("expected model.safetensors, model.safetensors.index.json or a single GGUF"), "{error}");
 }
+
+#[test]
+fn the_text_of_a_perplexity_is_utf8() {
+    let (file, text) = (small_chat_model("utf8", 120, true), temporary("latin.txt"));
+    std::fs::write(&text, b"caf\xe9 and more").unwrap();
+    let (code, output, error) = run(&["perplexity", file.to_str().unwrap(), text.to_str().unwrap()]);
+    assert_eq!((code, output.as_str()), (Some(1), ""));
+    assert!(error.ends_with("latin.txt: byte 3 is not UTF-8\n"), "{error}");
+}
+
+/// Asks for a larger context than the model's.
+#[test]
+fn a_context_beyond_the_model_is_reported() {
+    let file = small_chat_model("context", 120, true);
+    let generate = ["generate", file.to_str().unwrap(), "--prompt", "a", "--max-tokens", "1", "--device", "cpu"];
+    let message = "the context size is 120 tokens, the model's, instead of 121\n";
+    for (option, is_reported) in [(&["--ctx-size", "121"][..], true), (&["--ctx-size", "120"], false), (&[], false)] {
+        let (code, _, error) = run(&[&generate[..], option].concat());
+        assert_eq!((code, error.contains(message)), (Some(0), is_reported), "{error}");
+    }
+}

@@ -1,6 +1,6 @@
 //! The commands `generate` and `chat`.
 
-use crate::options::{RunOptions, count};
+use crate::options::{ContextOptions, RunOptions, count};
 use crate::output::{write_message, write_output};
 use clap::Args;
 use models::engine::prompt::IMAGE_MARKUP;
@@ -22,9 +22,8 @@ pub struct GenerateOptions {
     /// The largest number of tokens of an answer.
     #[arg(long, default_value_t = 256, value_parser = count::<usize, 1, { u64::MAX }>)]
     max_tokens: usize,
-    /// The context size: the largest number of tokens of prompt and answers together.
-    #[arg(long = "ctx-size", default_value_t = 4096, value_parser = count::<usize, 2, { u64::MAX }>)]
-    context_size: usize,
+    #[command(flatten)]
+    context: ContextOptions,
     #[command(flatten)]
     sampling: Sampling,
     /// A string at which an answer ends. The option may be given several times.
@@ -45,9 +44,8 @@ impl GenerateOptions {
     /// makes a session with the context size of the options.
     fn session(&self, file: &Path) -> Result<Session, Error> {
         self.sampling.check()?;
-        let model = self.run.load(&self.run.open(file)?, [1, self.context_size])?;
-        // The model was not trained on longer sequences.
-        let context_size = self.context_size.min(model.configuration.context_length);
+        let model = self.run.load(&self.run.open(file)?, [1, self.context.planned_size()])?;
+        let context_size = self.context.size_for(&model);
         model.session(self.run.session(context_size))
     }
 

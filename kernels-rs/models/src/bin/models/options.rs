@@ -1,5 +1,6 @@
 //! Options of all commands that run a model.
 
+use crate::output::write_message;
 use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use models::engine::{Batch, LayerSplit, SessionOptions};
@@ -165,6 +166,35 @@ pub fn open(file: &Path, mmproj: Option<&Path>) -> Result<Checkpoint, Error> {
     match mmproj {
         None => Ok(checkpoint),
         Some(tower) => checkpoint.with_projector(tower),
+    }
+}
+
+/// The largest context size that is chosen without the option.
+const DEFAULT_CONTEXT_SIZE: usize = 4096;
+
+/// Options of the commands that answer prompts.
+#[derive(Args)]
+pub struct ContextOptions {
+    /// The context size of a sequence: the largest number of tokens of prompt and answers together.
+    /// By default, that of the model, and at most 4096.
+    #[arg(long = "ctx-size", value_parser = count::<usize, 2, { u64::MAX }>)]
+    context_size: Option<usize>,
+}
+
+impl ContextOptions {
+    /// Returns the context size, as far as it is known before the model is loaded.
+    pub fn planned_size(&self) -> usize {
+        self.context_size.unwrap_or(DEFAULT_CONTEXT_SIZE)
+    }
+
+    /// Returns the context size for a model, which was not trained on sequences that are longer
+    /// than its own. Prints a message if the option asks for more.
+    pub fn size_for(&self, model: &Model) -> usize {
+        let most = model.configuration.context_length;
+        if let Some(asked) = self.context_size.filter(|asked| *asked > most) {
+            write_message(format_args!("the context size is {most} tokens, the model's, instead of {asked}"));
+        }
+        self.planned_size().min(most)
     }
 }
 

@@ -17,7 +17,7 @@ mod request;
 mod worker;
 
 use crate::generate::INTERRUPTED_CODE;
-use crate::options::{MAX_SEQUENCES, RunOptions, count};
+use crate::options::{ContextOptions, MAX_SEQUENCES, RunOptions, count};
 use crate::output::{write_message, write_output};
 use clap::Args;
 use futures_util::future::{Either, select};
@@ -54,10 +54,8 @@ pub struct ServeOptions {
     /// Requests that may wait while all sequences are in use.
     #[arg(long, default_value_t = 64)]
     queue: usize,
-    /// The context size of each sequence: the largest number of tokens of prompt and answer
-    /// together.
-    #[arg(long = "ctx-size", default_value_t = 4096, value_parser = count::<usize, 2, { u64::MAX }>)]
-    context_size: usize,
+    #[command(flatten)]
+    context: ContextOptions,
     /// Prints the address as JSON.
     #[arg(long)]
     json: bool,
@@ -136,9 +134,8 @@ pub fn serve(file: &Path, options: &ServeOptions) -> Result<(), Error> {
     let listener = std::net::TcpListener::bind((options.host, options.port));
     let listener = listener.map_err(network_error("listen at", address.clone()))?;
     listener.set_nonblocking(true).map_err(network_error("listen at", address.clone()))?;
-    let model = options.run.load(&options.run.open(file)?, [options.sequences, options.context_size])?;
-    // The model was not trained on longer sequences.
-    let context_size = options.context_size.min(model.configuration.context_length);
+    let model = options.run.load(&options.run.open(file)?, [options.sequences, options.context.planned_size()])?;
+    let context_size = options.context.size_for(&model);
     let batch = model.batch(options.run.session(context_size), options.sequences)?;
     let name = options.name.clone().unwrap_or_else(|| name_of(file));
     let (is_stopping, stop_signal) = (Arc::new(AtomicBool::new(false)), Arc::new(OnceLock::new()));
