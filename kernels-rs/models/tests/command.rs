@@ -199,7 +199,8 @@ fn images_need_a_vision_tower() {
     std::fs::write(&image, b"P6 1 1 255\nabc").unwrap();
     let (file, image) = (file.to_str().unwrap(), image.to_str().unwrap());
     for command in [&["chat", file][..], &["generate", file, "--prompt", "a"]] {
-        let (code, output, error) = run_with_input(&[command, &["--image", image, "--device", "cpu"]].concat(), b"Hi\n");
+        let (code, output, error) =
+            run_with_input(&[command, &["--image", image, "--device", "cpu"]].concat(), b"Hi\n");
         assert_eq!((code, output.as_str()), (Some(1), ""), "{command:?}");
         assert!(error.contains("the model has no vision tower"), "{command:?}: {error}");
     }
@@ -208,7 +209,8 @@ fn images_need_a_vision_tower() {
 /// Gives options that are wrong with a file that does not exist: the options are checked first.
 #[test]
 fn options_are_checked_before_the_model_is_read() {
-    for option in ["--temperature=nan", "--top-p=0", "--min-p=1.5", "--repetition-penalty=0", "--presence-penalty=inf"] {
+    for option in ["--temperature=nan", "--top-p=0", "--min-p=1.5", "--repetition-penalty=0", "--presence-penalty=inf"]
+    {
         let name = option.trim_start_matches('-').split('=').next().unwrap();
         for command in [&["generate", "absent.gguf", "--prompt", "a"][..], &["chat", "absent.gguf"]] {
             let (code, output, error) = run(&[command, &[option]].concat());
@@ -294,5 +296,19 @@ fn a_context_beyond_the_model_is_reported() {
     for (option, is_reported) in [(&["--ctx-size", "121"][..], true), (&["--ctx-size", "120"], false), (&[], false)] {
         let (code, _, error) = run(&[&generate[..], option].concat());
         assert_eq!((code, error.contains(message)), (Some(0), is_reported), "{error}");
+    }
+}
+
+/// Gives commands the options of images and drafts, which have no effect there.
+#[test]
+fn options_without_effect_are_refused() {
+    let commands = [&["perplexity", "a", "b"][..], &["compare", "a", "b"], &["bench", "a"]];
+    for command in commands {
+        for option in ["--mmproj", "--image-tokens", "--drafts"] {
+            let (code, _, error) = run(&[command, &[option, "1"]].concat());
+            let is_known = command[0] == "bench" && option == "--drafts";
+            assert_eq!(error.contains("unexpected argument"), !is_known, "{command:?} {option}: {error}");
+            assert_eq!(code, Some(if is_known { 1 } else { 2 }));
+        }
     }
 }

@@ -520,7 +520,8 @@ fn a_signal_ends_answers_and_the_server(signal: &str, message: &str) {
     let mut stream = first_event(&server, 19_000);
     assert!(chunk(&mut stream).contains("content"));
     let mut half_sent = TcpStream::connect(&server.address).unwrap();
-    let head = "POST /v1/completions HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 500\r\n\r\n{";
+    let head =
+        "POST /v1/completions HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 500\r\n\r\n{";
     half_sent.write_all(head.as_bytes()).unwrap();
     // A later answer shows that the server has accepted the connection.
     assert_eq!(answer(server.send("GET", "/health", "")).0, 200);

@@ -1,10 +1,10 @@
 //! The commands `generate` and `chat`.
 
-use crate::options::{ContextOptions, RunOptions, count};
+use crate::options::{ContextOptions, DraftOptions, ImageOptions, RunOptions, count};
 use crate::output::{write_message, write_output};
 use clap::Args;
 use models::engine::prompt::IMAGE_MARKUP;
-use models::engine::{Generation, Prompt, Sampling, Session, StopReason};
+use models::engine::{Generation, Prompt, Sampling, Session, SessionOptions, StopReason};
 use models::image::Image;
 use models::template::{ContentPart, Conversation, Message, MessageContent};
 use models::{Error, Model};
@@ -19,6 +19,10 @@ use std::time::Instant;
 pub struct GenerateOptions {
     #[command(flatten)]
     run: RunOptions,
+    #[command(flatten)]
+    drafts: DraftOptions,
+    #[command(flatten)]
+    image_options: ImageOptions,
     /// The largest number of tokens of an answer.
     #[arg(long, default_value_t = 256, value_parser = count::<usize, 1, { u64::MAX }>)]
     max_tokens: usize,
@@ -44,9 +48,9 @@ impl GenerateOptions {
     /// makes a session with the context size of the options.
     fn session(&self, file: &Path) -> Result<Session, Error> {
         self.sampling.check()?;
-        let model = self.run.load(&self.run.open(file)?, [1, self.context.planned_size()])?;
+        let model = self.run.load(&self.image_options.open(file)?, [1, self.context.planned_size()])?;
         let context_size = self.context.size_for(&model);
-        model.session(self.run.session(context_size))
+        model.session(SessionOptions { drafts: self.drafts.drafts, ..self.run.session(context_size) })
     }
 
     /// Reads the images.
@@ -58,7 +62,7 @@ impl GenerateOptions {
     fn prompt(&self, model: &Model, text: &str, images: &[Image], parse_special: bool) -> Result<Prompt, Error> {
         match images {
             [] => Ok(model.prompt(text, parse_special)?.into()),
-            _ => model.prompt_with(text, images, &self.run.processor(model)?),
+            _ => model.prompt_with(text, images, &self.image_options.processor(model)?),
         }
     }
 }
@@ -199,7 +203,7 @@ pub fn chat(file: &Path, system: Option<&str>, options: &GenerateOptions) -> Res
     let mut session = options.session(file)?;
     if !images.is_empty() {
         // The template of a model without a vision tower would fail with its own words.
-        options.run.processor(session.model())?;
+        options.image_options.processor(session.model())?;
     }
     let Some(template) = session.model().template.clone() else {
         let file = file.display().to_string();

@@ -119,6 +119,8 @@ enum ModelsCommand {
         #[arg(long)]
         json: bool,
         #[command(flatten)]
+        drafts: options::DraftOptions,
+        #[command(flatten)]
         options: options::RunOptions,
     },
     /// Writes a GGUF file with matrices in another format.
@@ -215,12 +217,11 @@ fn run(command: ModelsCommand) -> Result<ExitCode, Error> {
         ModelsCommand::Compare { file, other, sequences, tokens, json, options } => {
             measure::compare([&file, &other], [sequences, tokens], &options, json)
         }
-        ModelsCommand::Bench { file, prompt, generate, depths, sequences, kernels, json, options } => measure::bench(
-            &file,
-            &measure::BenchWorkload { prompt, generate, depths, sequences, times_kernels: kernels },
-            &options,
-            json,
-        ),
+        ModelsCommand::Bench { file, prompt, generate, depths, sequences, kernels, json, drafts, options } => {
+            let (drafts, times_kernels) = (drafts.drafts, kernels);
+            let workload = measure::BenchWorkload { prompt, generate, depths, sequences, drafts, times_kernels };
+            measure::bench(&file, &workload, &options, json)
+        }
         ModelsCommand::Quantize { file, to, format, embedding_format, json } => {
             quantize::quantize(&file, &to, [&format, &embedding_format], json)
         }

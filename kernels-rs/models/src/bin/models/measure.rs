@@ -5,7 +5,7 @@ use indicatif::ProgressBar;
 use models::engine::timing::{InstanceTime, StepTimes, TimedStep};
 use models::engine::{Batch, Sampling, SessionOptions};
 use models::tokenizer::Encoding;
-use models::{Error, Model};
+use models::{Checkpoint, Error, Model};
 use runtime::Device;
 use serde_json::json;
 use std::fmt::Write;
@@ -30,7 +30,7 @@ pub fn perplexity(
     options: &RunOptions,
     wants_json: bool,
 ) -> Result<String, Error> {
-    let checkpoint = options.open(file)?;
+    let checkpoint = Checkpoint::open(file)?;
     let bytes = std::fs::read(text).map_err(|source| Error::Io { action: "read", path: text.to_owned(), source })?;
     let content = String::from_utf8(bytes).map_err(|error| {
         let problem = format!("byte {} is not UTF-8", error.utf8_error().valid_up_to());
@@ -75,7 +75,7 @@ pub fn compare(
     wants_json: bool,
 ) -> Result<String, Error> {
     let logits = |file: &Path| {
-        let model = options.load(&options.open(file)?, [1, length])?;
+        let model = options.load(&Checkpoint::open(file)?, [1, length])?;
         let vocabulary = model.configuration.vocabulary;
         let mut session = model.session(options.session(length))?;
         let logits_of_sequence = |sequence: usize| {
@@ -150,6 +150,8 @@ pub struct BenchWorkload {
     pub depths: Vec<usize>,
     /// Sequences that are generated at once.
     pub sequences: usize,
+    /// The maximum number of drafts in a step.
+    pub drafts: usize,
     /// Whether each kernel is also timed alone.
     pub times_kernels: bool,
 }
@@ -229,8 +231,8 @@ fn measure(
 
 /// Returns the tokens per second of prompts and of generation, for each depth of a workload.
 pub fn bench(file: &Path, bench: &BenchWorkload, options: &RunOptions, wants_json: bool) -> Result<String, Error> {
-    let checkpoint = options.open(file)?;
-    let BenchWorkload { prompt, generate, sequences, .. } = *bench;
+    let checkpoint = Checkpoint::open(file)?;
+    let BenchWorkload { prompt, generate, sequences, drafts, .. } = *bench;
     let context_size = |depth: usize| depth.saturating_add(prompt).saturating_add(generate).saturating_add(3);
     let deepest = bench.depths.iter().copied().max().unwrap_or(0);
     let model = options.load(&checkpoint, [sequences, context_size(deepest)])?;
@@ -240,7 +242,7 @@ pub fn bench(file: &Path, bench: &BenchWorkload, options: &RunOptions, wants_jso
     let run_tokens = |depth: &usize| (sequences * (depth + prompt) + generate) as u64;
     progress.set_length(bench.depths.iter().map(run_tokens).sum());
     // Warm up: the first prompt compiles kernels.
-    let session = |depth: usize| options.session(context_size(depth));
+    let session = |depth: usize| SessionOptions { drafts, ..options.session(context_size(depth)) };
     if !model.device.is_cpu() {
         let mut session = model.session(session(0))?;
         session.set(&vec![0; prompt])?;

@@ -148,16 +148,38 @@ pub struct RunOptions {
     /// give equal tokens, except for prompts with images.
     #[arg(long)]
     exact: bool,
+}
+
+/// The option of each command that generates tokens.
+#[derive(Args)]
+pub struct DraftOptions {
     /// Guesses up to this many tokens, at most 15, from repetitions in prompt and answer, and
     /// verifies them in one step.
     #[arg(long, default_value_t = 0, value_parser = count::<usize, 0, MAX_DRAFTS>)]
-    drafts: usize,
+    pub drafts: usize,
+}
+
+/// Options of each command whose prompts may have images.
+#[derive(Args)]
+pub struct ImageOptions {
     /// The GGUF file of the vision tower, if FILE is GGUF. Safetensors contain the tower.
     #[arg(long)]
     mmproj: Option<PathBuf>,
     /// The largest number of tokens of an image. A larger image is scaled down.
     #[arg(long, default_value_t = 1024, value_parser = count::<usize, 1, { u64::MAX }>)]
     image_tokens: usize,
+}
+
+impl ImageOptions {
+    /// Opens a model, and its vision tower if that is a separate file.
+    pub fn open(&self, file: &Path) -> Result<Checkpoint, Error> {
+        open(file, self.mmproj.as_deref())
+    }
+
+    /// Returns the settings by which images are prepared for a model.
+    pub fn processor(&self, model: &Model) -> Result<ImageProcessor, Error> {
+        Ok(model.processor()?.with_tokens(self.image_tokens))
+    }
 }
 
 /// Opens a model, and its vision tower if that is a separate file.
@@ -199,16 +221,6 @@ impl ContextOptions {
 }
 
 impl RunOptions {
-    /// Opens a model, and its vision tower if that is a separate file.
-    pub fn open(&self, file: &Path) -> Result<Checkpoint, Error> {
-        open(file, self.mmproj.as_deref())
-    }
-
-    /// Returns the settings by which images are prepared for a model.
-    pub fn processor(&self, model: &Model) -> Result<ImageProcessor, Error> {
-        Ok(model.processor()?.with_tokens(self.image_tokens))
-    }
-
     /// Returns the devices.
     fn devices(&self) -> Result<Vec<Device>, Error> {
         if !self.split.devices.is_empty() {
@@ -254,13 +266,8 @@ impl RunOptions {
 
     /// Returns the options of a session of up to `context_size` tokens.
     pub fn session(&self, context_size: usize) -> SessionOptions {
-        SessionOptions {
-            context_size,
-            cache: self.cache_format(),
-            exact: self.exact,
-            drafts: self.drafts,
-            ..SessionOptions::default()
-        }
+        let (cache, exact) = (self.cache_format(), self.exact);
+        SessionOptions { context_size, cache, exact, ..SessionOptions::default() }
     }
 
     fn cache_format(&self) -> CacheFormat {

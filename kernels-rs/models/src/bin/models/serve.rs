@@ -17,11 +17,12 @@ mod request;
 mod worker;
 
 use crate::generate::INTERRUPTED_CODE;
-use crate::options::{ContextOptions, MAX_SEQUENCES, RunOptions, count};
+use crate::options::{ContextOptions, DraftOptions, ImageOptions, MAX_SEQUENCES, RunOptions, count};
 use crate::output::{write_message, write_output};
 use clap::Args;
 use futures_util::future::{Either, select};
 use models::Error;
+use models::engine::SessionOptions;
 use serde_json::json;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
@@ -39,6 +40,10 @@ use tokio::sync::oneshot;
 pub struct ServeOptions {
     #[command(flatten)]
     run: RunOptions,
+    #[command(flatten)]
+    drafts: DraftOptions,
+    #[command(flatten)]
+    images: ImageOptions,
     /// The address to listen on.
     #[arg(long, default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
     host: IpAddr,
@@ -134,16 +139,17 @@ pub fn serve(file: &Path, options: &ServeOptions) -> Result<(), Error> {
     let listener = std::net::TcpListener::bind((options.host, options.port));
     let listener = listener.map_err(network_error("listen at", address.clone()))?;
     listener.set_nonblocking(true).map_err(network_error("listen at", address.clone()))?;
-    let model = options.run.load(&options.run.open(file)?, [options.sequences, options.context.planned_size()])?;
+    let model = options.run.load(&options.images.open(file)?, [options.sequences, options.context.planned_size()])?;
     let context_size = options.context.size_for(&model);
-    let batch = model.batch(options.run.session(context_size), options.sequences)?;
+    let session = SessionOptions { drafts: options.drafts.drafts, ..options.run.session(context_size) };
+    let batch = model.batch(session, options.sequences)?;
     let name = options.name.clone().unwrap_or_else(|| name_of(file));
     let (is_stopping, stop_signal) = (Arc::new(AtomicBool::new(false)), Arc::new(OnceLock::new()));
     let (worker, jobs) = worker::start(batch, options.queue, is_stopping.clone());
     let unfinished = jobs.unfinished();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     let runtime = runtime.map_err(network_error("start threads for", address.clone()))?;
-    let processor = model.tower.as_ref().map(|_| options.run.processor(&model)).transpose()?;
+    let processor = model.tower.as_ref().map(|_| options.images.processor(&model)).transpose()?;
     let server = api::ServerState::new(model, processor, name.clone(), context_size, jobs);
     runtime.block_on(async {
         let listener = TcpListener::from_std(listener).map_err(network_error("listen at", address.clone()))?;
