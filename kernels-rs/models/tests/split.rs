@@ -346,6 +346,11 @@ fn fit_prints_the_bytes_of_each_device() {
         assert_eq!(devices[1]["memory"]["activations"].as_u64(), Some(of_layer + logits));
         assert_eq!(one["memory"]["activations"].as_u64(), Some(of_layer + logits));
     }
+    let repeated = run(&["fit", file, "--devices", "cpu,0,cpu,0"]);
+    let error = String::from_utf8_lossy(&repeated.stderr).into_owned();
+    assert!(!repeated.status.success() && error.contains("device 0 is given several times; only cpu may"), "{error}");
+    // No machine has a GPU of this number.
+    assert!(printed(&["fit", file, "--devices", "cpu,9999"]).contains("\nfree on device 9999: unknown\n"));
     let text = printed(&["fit", file, "--devices", "1,0", "--split", "1,1"]);
     let table = text.lines().skip_while(|line| !line.starts_with("cache"));
     let rows: Vec<Vec<&str>> = table.map(|line| line.split_whitespace().collect()).collect();

@@ -44,6 +44,7 @@ pub fn fit(
     split: &options::SplitOptions,
     wants_json: bool,
 ) -> Result<String, models::Error> {
+    split.check()?;
     let checkpoint = options::open(file, mmproj)?;
     let configuration: Configuration = checkpoint.configuration()?;
     let weights = checkpoint.weight_bytes(&configuration)?;
@@ -64,9 +65,9 @@ pub fn fit(
     let _ = writeln!(out, "{}", truncated(checkpoint.file(), LINE_WIDTH));
     let _ =
         writeln!(out, "a cache of {tokens} tokens, sequences: {sequences}, prompts in chunks of {chunk_size} tokens");
-    let known = split.devices.iter().zip(&free).filter_map(|(device, free)| Some((device, (*free)?)));
-    for (device, free) in known {
-        let _ = writeln!(out, "free on device {device}: {}", format_bytes(free));
+    for (device, free) in split.devices.iter().zip(&free) {
+        // The memory of a GPU that this machine lacks is unknown.
+        let _ = writeln!(out, "free on device {device}: {}", free.map_or("unknown".to_owned(), format_bytes));
     }
     let _ = writeln!(out);
     let device_columns = if split.devices.len() > 1 { "device  layers  " } else { "" };

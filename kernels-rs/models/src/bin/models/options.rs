@@ -48,7 +48,7 @@ pub enum CacheOption {
 }
 
 /// A device of a split.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DeviceNumber {
     /// The CPU, which interprets the kernels.
     Cpu,
@@ -115,6 +115,20 @@ pub struct SplitOptions {
 }
 
 impl SplitOptions {
+    /// Rejects a GPU that is given several times.
+    pub fn check(&self) -> Result<(), Error> {
+        let is_gpu = |device: &DeviceNumber| matches!(device, DeviceNumber::Cuda(_));
+        let repeated = |at: usize| is_gpu(&self.devices[at]) && self.devices[..at].contains(&self.devices[at]);
+        match (0..self.devices.len()).find(|at| repeated(*at)) {
+            None => Ok(()),
+            Some(at) => Err(Error::Field {
+                file: "a split".to_owned(),
+                field: "devices".to_owned(),
+                problem: format!("device {} is given several times; only cpu may be", self.devices[at]),
+            }),
+        }
+    }
+
     /// Returns the free memory of each device in bytes, `None` if unknown. The memory of the CPU,
     /// and of GPUs that this machine lacks, is unknown. Without a split, one device is unknown.
     pub fn free_memory(&self) -> Vec<Option<u64>> {
@@ -224,6 +238,7 @@ impl RunOptions {
     /// Returns the devices.
     fn devices(&self) -> Result<Vec<Device>, Error> {
         if !self.split.devices.is_empty() {
+            self.split.check()?;
             return self.split.devices.iter().map(|device| device.open()).collect();
         }
         Ok(vec![match self.device {
