@@ -84,7 +84,7 @@ use std::time::Instant;
 pub enum TimedStep {
     /// The next token of each of several sequences.
     Decode {
-        /// The number of sequences, a power of two.
+        /// The number of sequences, 1 to [`Batch::MAX_SEQUENCES`](super::Batch::MAX_SEQUENCES).
         sequences: usize,
         /// The number of tokens of each sequence before the step.
         before: usize,

@@ -108,7 +108,7 @@ enum ModelsCommand {
         /// Tokens in the cache before the prompt. The option may be given several times.
         #[arg(long = "depth", default_values_t = [0])]
         depths: Vec<usize>,
-        /// Sequences that are generated at once, up to 16. With --kernels, a power of two.
+        /// Sequences that are generated at once, up to 16.
         #[arg(long, default_value_t = 1, value_parser = count::<usize, 1, MAX_SEQUENCES>)]
         sequences: usize,
         /// Also times the last chunk of the prompt and a step on the device alone: the graph of all
