@@ -10,7 +10,7 @@ use kernel_dsl::half::{bf16, f16};
 use serde::Serialize;
 use std::borrow::Cow;
 use std::io::{BufWriter, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The formats to which elements can be converted, with their numbers in `general.file_type`: those
 /// of llama.cpp's `llama_ftype`.
@@ -140,9 +140,17 @@ fn converted_chunk(from: TensorFormat, to: TensorFormat, bytes: &[u8]) -> Option
     Some((made, [error, old.iter().map(|x| square(f64::from(*x))).sum()]))
 }
 
+/// Returns the path of the file that [`quantize`] writes to until the file is complete.
+pub fn unfinished_path(to: &Path) -> PathBuf {
+    let mut part = to.as_os_str().to_owned();
+    part.push(".part");
+    PathBuf::from(part)
+}
+
 /// Writes a GGUF model with matrices in other formats, as one file of GGUF version 3. Metadata is
 /// copied, except the file type, the quantization version, the alignment and the entries about
-/// parts. `progress` receives the bytes read so far, and the bytes of all tensors.
+/// parts. `progress` receives the bytes read so far, and the bytes of all tensors, first when the
+/// new file is there.
 ///
 /// Until the file is complete, its name ends in `.part`. An existing file is replaced.
 ///
@@ -156,9 +164,7 @@ pub fn quantize(
     formats: TargetFormats,
     mut progress: impl FnMut(u64, u64),
 ) -> Result<Vec<FormatChange>> {
-    let mut part = to.as_os_str().to_owned();
-    part.push(".part");
-    let part = Path::new(&part);
+    let part = &unfinished_path(to);
     check_target(gguf, to)?;
     check_target(gguf, part)?;
     let written = write(gguf, part, formats, &mut progress);
@@ -206,8 +212,9 @@ fn write(
         gguf.tensors().map(|tensor| (tensor, formats.of(&tensor))).collect();
     let header = header(gguf, &tensors, formats)?;
     let mut file = BufWriter::with_capacity(1 << 20, std::fs::File::create(path).map_err(failed)?);
-    file.write_all(&header).map_err(failed)?;
     let total = tensors.iter().map(|(tensor, _)| tensor.bytes.len() as u64).sum();
+    progress(0, total);
+    file.write_all(&header).map_err(failed)?;
     let (mut read, mut changes) = (0, Vec::<(FormatChange, [f64; 2])>::new());
     for (tensor, to) in &tensors {
         let lost = || Error::tensor(gguf.file(), tensor.name, format!("{} cannot become {to}", tensor.format));

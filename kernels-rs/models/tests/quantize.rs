@@ -8,7 +8,7 @@ mod support;
 
 use models::file::gguf::Gguf;
 use models::file::{FileTensor, TensorFormat};
-use models::quantize::{TargetFormats, dequantized, quantize, target_format};
+use models::quantize::{TargetFormats, dequantized, quantize, target_format, unfinished_path};
 use small::{random, small};
 use std::path::{Path, PathBuf};
 use support::{GgufWriter, smollm2};
@@ -103,8 +103,14 @@ fn every_format_is_near_its_source() {
     for name in names {
         let formats = TargetFormats { layers: target_format(name).unwrap(), embedding: TensorFormat::Q8_0 };
         let path = temporary(&format!("format-{name}.gguf"));
-        let mut most = (0, 0);
-        let changes = quantize(&source, &path, formats, |read, total| most = (read, total)).unwrap();
+        let (mut most, mut first) = ((0, 0), None);
+        let changes = quantize(&source, &path, formats, |read, total| {
+            first.get_or_insert_with(|| (read, unfinished_path(&path).exists()));
+            most = (read, total);
+        });
+        let changes = changes.unwrap();
+        // A program that is interrupted knows from then on that it has a file to remove.
+        assert_eq!(first, Some((0, true)));
         let found = Gguf::open(&path).unwrap();
         compared(&source, &found, formats);
         assert_eq!((most.0, found.version()), (most.1, 3));

@@ -128,7 +128,7 @@ enum ModelsCommand {
         /// The GGUF file to convert.
         file: PathBuf,
         /// The GGUF file to write. An existing file is replaced, except FILE itself. Until the file is
-        /// complete, its name ends in .part.
+        /// complete, its name ends in .part. Ctrl-C removes that file.
         to: PathBuf,
         /// The format of the matrices of layers: Q4_0, Q4_K, Q8_0, F16 and others.
         #[arg(long, default_value = "Q8_0")]

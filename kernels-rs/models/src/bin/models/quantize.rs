@@ -1,12 +1,29 @@
 //! The command `quantize`.
 
+use crate::generate::INTERRUPTED_CODE;
 use crate::options;
+use crate::output::write_message;
 use crate::table::format_bytes;
 use models::quantize::{self, FormatChange, TargetFormats};
 use models::{Checkpoint, Files};
 use serde_json::json;
 use std::fmt::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Makes ctrl-C end the command, and remove the unfinished file if the command has begun to write.
+fn remove_if_interrupted(unfinished: PathBuf, is_written: Arc<AtomicBool>) {
+    let handler = ctrlc::set_handler(move || {
+        if is_written.load(Ordering::Relaxed) {
+            let _ = std::fs::remove_file(&unfinished);
+        }
+        std::process::exit(INTERRUPTED_CODE.into());
+    });
+    if let Err(error) = handler {
+        write_message(format_args!("cannot catch ctrl-C, which now leaves an unfinished file: {error}"));
+    }
+}
 
 /// Writes a file whose matrices have other formats, and returns a table of the changes. `formats`
 /// are the names of the formats of layers and of the embedding.
@@ -19,8 +36,11 @@ pub fn quantize(file: &Path, to: &Path, formats: [&str; 2], wants_json: bool) ->
         let (needed, supported) = ("quantizing safetensors".to_owned(), "GGUF".to_owned());
         return Err(models::Error::Unsupported { file, field, needed, supported });
     };
+    let is_written = Arc::new(AtomicBool::new(false));
+    remove_if_interrupted(quantize::unfinished_path(to), is_written.clone());
     let bar = options::bar("quantizing {bar:30} {bytes} of {total_bytes}");
     let changes = quantize::quantize(gguf, to, formats, |read, total| {
+        is_written.store(true, Ordering::Relaxed);
         bar.set_length(total);
         bar.set_position(read);
     })?;
