@@ -355,6 +355,9 @@ fn conversations_are_answered() {
     assert_eq!(found["choices"][0]["message"], json!({ "role": "assistant", "content": text, "refusal": null }));
     assert_eq!(found["usage"]["completion_tokens"], tokens.len());
     assert_eq!(found["usage"]["prompt_tokens"], session.tokens().len() - tokens.len());
+    // The role `developer` is another name of `system`.
+    body["messages"][0]["role"] = json!("developer");
+    assert_eq!(server.post("/v1/chat/completions", &body).1["choices"][0]["message"]["content"], json!(text));
     body["stream"] = json!(true);
     let (_, sent) = answer(server.send("POST", "/v1/chat/completions", &body.to_string()));
     let sent = events(&sent);
@@ -390,9 +393,13 @@ fn wrong_requests_are_refused() {
     check(text, &with("temperature", json!(3)), 400, Some("temperature"), "from 0 to 2");
     check(text, &with("min_p", json!(-1)), 400, Some("min_p"), "from 0 to 1");
     check(text, &with("max_tokens", json!(0)), 400, Some("max_tokens"), "1 or more");
+    check(text, &with("max_completion_tokens", json!(0)), 400, Some("max_completion_tokens"), "1 or more");
     check(text, &with("stop", json!([1])), 400, Some("stop"), "a list of up to 4 strings");
     check(text, &with("n", json!(2)), 400, Some("n"), "`n` of 2 is not supported");
     check(text, &with("logprobs", json!(5)), 400, Some("logprobs"), "not supported");
+    check(text, &with("logprobs", json!(0)), 400, Some("logprobs"), "not supported");
+    check(text, &with("prompt", json!([])), 400, Some("prompt"), "1 token or more");
+    check(text, &with("seed", json!(1.5)), 400, Some("seed"), "from -2^63 to 2^64 - 1");
     check(text, &with("prompt", json!([300])), 400, Some("prompt"), "tokens below 258");
     check(text, &with("prompt", json!(["a", "b"])), 400, Some("prompt"), "one text");
     check(text, &with("prompt", json!("x".repeat(120))), 400, Some("prompt"), "prompt and answer may have 120");
@@ -401,6 +408,9 @@ fn wrong_requests_are_refused() {
     let messages = |messages: Value| json!({ "model": "small", "messages": messages });
     check(chat, &messages(json!([])), 400, Some("messages"), "at least one message");
     check(chat, &messages(json!([{ "content": "a" }])), 400, Some("messages"), "`messages[0]`: expected a text `role`");
+    let alien = json!([{ "role": "alien", "content": "a" }]);
+    check(chat, &messages(alien), 400, Some("messages"), "`messages[0]`: expected the role system, developer, user");
+    check(chat, &messages(json!([{ "role": "user" }])), 400, Some("messages"), "expected a `content`");
     let user = json!([{ "role": "user", "content": "a" }]);
     let with_field = |field: &str, value: Value| json!({ "model": "small", "messages": user, field: value });
     let tool = json!([{ "type": "function", "function": { "name": "f" } }]);
@@ -418,8 +428,11 @@ fn wrong_requests_are_refused() {
         let error: Value = serde_json::from_str(&body).unwrap();
         assert_eq!((found, error["error"]["message"].is_string()), (status, true), "{error}");
     }
-    // After all rejected requests, the server answers a valid one.
+    // After all rejected requests, the server answers valid ones.
     assert_eq!(server.post(text, &request("a", 1)).0, 200);
+    assert_eq!(server.post(text, &with("seed", json!(u64::MAX))).0, 200);
+    let calls = json!([{ "role": "assistant", "tool_calls": [] }, { "role": "user", "content": "a" }]);
+    assert_eq!(server.post(chat, &messages(calls)).0, 200);
 }
 
 /// Sends the same requests one after another, then all at once, and compares the answers.

@@ -74,7 +74,8 @@ impl RequestFields {
         let accepted = [
             ("n", json!([1])),
             ("best_of", json!([1])),
-            ("logprobs", if kind == AnswerKind::Chat { json!([false]) } else { json!([0]) }),
+            // In a continuation, 0 asks for the log-probabilities of the generated tokens.
+            ("logprobs", if kind == AnswerKind::Chat { json!([false]) } else { json!([]) }),
             ("top_logprobs", json!([0])),
             ("logit_bias", json!([{}])),
             ("echo", json!([false])),
@@ -108,7 +109,9 @@ impl RequestFields {
         }
         let sampling = Sampling {
             seed: self
-                .convert_field("seed", "a whole number", None, |value| Some(Some(value.as_i64()? as u64)))?
+                .convert_field("seed", "a whole number from -2^63 to 2^64 - 1", None, |value| {
+                    Some(Some(value.as_u64().or_else(|| Some(value.as_i64()? as u64))?))
+                })?
                 .unwrap_or_else(|| server.next_answer.load(Ordering::Relaxed) ^ (now() << 20)),
             temperature: self.number("temperature", 1.0, 0.0, 2.0)?,
             top_k: self.count("top_k", 0)?,
@@ -126,18 +129,22 @@ impl RequestFields {
         };
         let tokens = prompt.tokens().len();
         let left = server.context_size.saturating_sub(tokens);
-        if tokens == 0 || left == 0 {
-            let field = if kind == AnswerKind::Chat { "messages" } else { "prompt" };
+        let field = if kind == AnswerKind::Chat { "messages" } else { "prompt" };
+        if tokens == 0 {
+            return Err(RefusedRequest::field(field, format!("`{field}`: expected a prompt of 1 token or more")));
+        }
+        if left == 0 {
             let message = format!("the prompt has {tokens} tokens; prompt and answer may have {}", server.context_size);
             return Err(RefusedRequest::field(field, message).code("context_length_exceeded"));
         }
-        let max_tokens = match self.get("max_completion_tokens") {
-            Some(_) => self.count("max_completion_tokens", left)?,
+        let (field, default) = match self.get("max_completion_tokens") {
+            Some(_) => ("max_completion_tokens", left),
             // In OpenAI's interface, a continuation has up to 16 tokens by default.
-            None => self.count("max_tokens", if kind == AnswerKind::Chat { left } else { 16 })?,
+            None => ("max_tokens", if kind == AnswerKind::Chat { left } else { 16 }),
         };
+        let max_tokens = self.count(field, default)?;
         if max_tokens == 0 {
-            return Err(RefusedRequest::field("max_tokens", "`max_tokens`: expected 1 or more"));
+            return Err(RefusedRequest::field(field, format!("`{field}`: expected 1 or more")));
         }
         let stops =
             self.convert_field("stop", "a string, or a list of up to 4 strings", Vec::new(), |value| match value {
@@ -235,9 +242,16 @@ fn read_message(
     let Some(Value::String(role)) = fields.shift_remove("role") else {
         return Err(refused("expected a text `role`"));
     };
+    let role = match role.as_str() {
+        // Newer models of OpenAI have this role for the system message.
+        "developer" => "system".to_owned(),
+        "system" | "user" | "assistant" | "tool" | "function" => role,
+        _ => return Err(refused("expected the role system, developer, user, assistant or tool")),
+    };
     let content = match fields.shift_remove("content") {
-        // Messages that call tools have no content.
-        None | Some(Value::Null) => MessageContent::Text(String::new()),
+        // Answers that call tools have no content.
+        None | Some(Value::Null) if role == "assistant" => MessageContent::Text(String::new()),
+        None => return Err(refused("expected a `content`")),
         Some(Value::String(text)) => MessageContent::Text(text),
         Some(Value::Array(list)) => {
             let before = images.len();
