@@ -41,7 +41,10 @@ impl Server {
     /// Starts the command on devices at a free port.
     fn start_on(devices: &[&str], file: &Path, options: &[&str]) -> Server {
         let mut command = Command::new(env!("CARGO_BIN_EXE_models"));
-        command.arg("serve").arg(file).args(["--port", "0", "--json", "--name", "small"]);
+        command.arg("serve").arg(file).args(["--port", "0", "--json"]);
+        if !options.contains(&"--name") {
+            command.args(["--name", "small"]);
+        }
         let mut child =
             command.args(devices).args(options).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
@@ -248,6 +251,8 @@ fn answers_have_the_form_of_the_protocol() {
     assert_eq!((last["choices"].clone(), last["usage"]["completion_tokens"].clone()), (json!([]), json!(count)));
     assert_eq!(last["usage"]["prompt_tokens_details"]["cached_tokens"], 8);
     assert!(sent.iter().all(|event| event["id"] == sent[0]["id"]));
+    // Each event before the last has the field, too.
+    assert!(sent[..sent.len() - 1].iter().all(|event| event.get("usage") == Some(&Value::Null)));
 
     // The answer ends before the stop string.
     let at = text.char_indices().nth(5).unwrap().0;
@@ -366,6 +371,7 @@ fn conversations_are_answered() {
     assert_eq!(joined, text);
     assert!(sent.iter().all(|event| event["object"] == "chat.completion.chunk"));
     assert_eq!(sent.last().unwrap()["choices"][0]["delta"], json!({}));
+    assert!(sent.iter().all(|event| event.get("usage").is_none()));
 }
 
 #[test]
@@ -529,15 +535,17 @@ fn a_termination_ends_answers_and_the_server() {
 #[cfg(unix)]
 fn a_signal_ends_answers_and_the_server(signal: &str, message: &str) {
     let file = small_chat_model(&format!("serve-signal{signal}"), 100_000, false);
-    let mut server = Server::start(&file, &["--ctx-size", "20000"]);
+    let mut server = Server::start(&file, &["--ctx-size", "20000", "--sequences", "2", "--queue", "0"]);
     let mut stream = first_event(&server, 19_000);
     assert!(chunk(&mut stream).contains("content"));
+    let body = json!({ "model": "small", "prompt": "a", "max_tokens": 19_000 }).to_string();
+    let plain = server.send("POST", "/v1/completions", &body);
     let mut half_sent = TcpStream::connect(&server.address).unwrap();
     let head =
         "POST /v1/completions HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 500\r\n\r\n{";
     half_sent.write_all(head.as_bytes()).unwrap();
-    // A later answer shows that the server has accepted the connection.
-    assert_eq!(answer(server.send("GET", "/health", "")).0, 200);
+    // A refusal shows that both requests run, and that the server has accepted all connections.
+    while server.post("/v1/completions", &request("a", 1)).0 != 429 {}
     let id = server.child.id().to_string();
     assert!(Command::new("kill").args([signal, &id]).status().unwrap().success());
     let mut text = String::new();
@@ -548,8 +556,20 @@ fn a_signal_ends_answers_and_the_server(signal: &str, message: &str) {
     }
     let error = &events(&text).pop().unwrap()["error"];
     assert_eq!((&error["message"], &error["type"]), (&json!("the server is stopping"), &json!("server_error")));
+    let (status, found) = answer(plain);
+    assert_eq!((status, found.contains("the server is stopping")), (503, true), "{found}");
     assert_eq!(server.child.wait().unwrap().code(), Some(0));
     server.wait_for(message);
+}
+
+#[test]
+fn the_name_of_a_model_may_have_a_slash() {
+    let file = small_chat_model("serve-slash", 120, true);
+    let server = Server::start(&file, &["--name", "a/b"]);
+    for name in ["a/b", "a%2Fb"] {
+        let (status, text) = answer(server.send("GET", &format!("/v1/models/{name}"), ""));
+        assert_eq!((status, text.contains(r#""id":"a/b""#)), (200, true), "{name}: {text}");
+    }
 }
 
 /// Closes the log, and sends requests: each writes a line to the log.

@@ -49,6 +49,8 @@ pub struct AnswerHeader {
     pub model: String,
     /// Tokens of the prompt.
     pub prompt_tokens: usize,
+    /// Whether a last event has the counts of tokens, if the answer is sent as events.
+    pub with_usage: bool,
 }
 
 /// Counts of tokens.
@@ -91,7 +93,12 @@ impl AnswerHeader {
         };
         choice["logprobs"] = Value::Null;
         choice["finish_reason"] = json!(stop.map(reason));
-        self.object(self.kind.chunk_object_type(), json!([choice]))
+        let mut object = self.object(self.kind.chunk_object_type(), json!([choice]));
+        if self.with_usage {
+            // Only the last event, without choices, has the counts.
+            object["usage"] = Value::Null;
+        }
+        object
     }
 }
 
@@ -109,6 +116,7 @@ pub async fn complete(
             }
             AnswerEvent::Token(token) => token,
             AnswerEvent::Failed(message) => return Err(RefusedRequest::server_error(message)),
+            AnswerEvent::Stopping => return Err(RefusedRequest::stopping()),
         };
         usage.generated += 1;
         text.push_str(&token.text);
@@ -134,8 +142,6 @@ pub async fn complete(
 struct AnswerStream {
     header: AnswerHeader,
     events: UnboundedReceiver<AnswerEvent>,
-    /// Whether the last object has the counts of tokens.
-    with_usage: bool,
     usage: TokenUsage,
     /// Data of events that are not sent yet.
     ready: VecDeque<String>,
@@ -166,6 +172,7 @@ impl AnswerStream {
         match event {
             AnswerEvent::PromptComputed(reused) => self.usage.reused = reused,
             AnswerEvent::Failed(message) => send(RefusedRequest::server_error(message).object()),
+            AnswerEvent::Stopping => send(RefusedRequest::stopping().object()),
             AnswerEvent::Token(token) => {
                 self.usage.generated += 1;
                 if !token.text.is_empty() {
@@ -173,7 +180,7 @@ impl AnswerStream {
                 }
                 if token.stop.is_some() {
                     send(header.event_object(json!({}), token.stop));
-                    if self.with_usage {
+                    if header.with_usage {
                         let mut last = header.object(header.kind.chunk_object_type(), json!([]));
                         last["usage"] = header.usage(self.usage);
                         send(last);
@@ -185,13 +192,13 @@ impl AnswerStream {
 }
 
 /// Returns an answer as server-sent events. An event is sent as soon as its text is complete.
-pub fn stream(header: AnswerHeader, events: UnboundedReceiver<AnswerEvent>, with_usage: bool) -> Response {
+pub fn stream(header: AnswerHeader, events: UnboundedReceiver<AnswerEvent>) -> Response {
     let mut ready = VecDeque::new();
     if header.kind == AnswerKind::Chat {
         let first = json!({ "role": "assistant", "content": "" });
         ready.push_back(header.event_object(first, None).to_string());
     }
-    let events = AnswerStream { header, events, with_usage, usage: TokenUsage::default(), ready, has_ended: false };
+    let events = AnswerStream { header, events, usage: TokenUsage::default(), ready, has_ended: false };
     let sent = unfold(events, |mut events| async {
         let text = events.next().await?;
         Some((Ok::<_, Infallible>(SseEvent::default().data(text)), events))

@@ -87,6 +87,11 @@ impl RefusedRequest {
         RefusedRequest::new(StatusCode::INTERNAL_SERVER_ERROR, message)
     }
 
+    /// Returns the error of running and new requests after a signal.
+    pub fn stopping() -> RefusedRequest {
+        RefusedRequest::new(StatusCode::SERVICE_UNAVAILABLE, "the server is stopping")
+    }
+
     /// Returns the error of every request after the worker has ended.
     fn worker_ended() -> RefusedRequest {
         let message = "the thread that computes answers has ended by an error; restart the server";
@@ -123,7 +128,7 @@ pub fn routes(server: ServerState) -> Router {
     Router::new()
         .route("/health", get(health))
         .route("/v1/models", get(models))
-        .route("/v1/models/{name}", get(model))
+        .route("/v1/models/{*name}", get(model))
         .route("/v1/chat/completions", post(chat))
         .route("/v1/completions", post(complete))
         .fallback(unknown)
@@ -188,9 +193,10 @@ async fn answer_request(
         created: now(),
         model: server.name.clone(),
         prompt_tokens: tokens,
+        with_usage: request.with_usage,
     };
     match request.is_streamed {
-        true => Ok(answer::stream(header, events, request.with_usage)),
+        true => Ok(answer::stream(header, events)),
         false => answer::complete(&header, events).await.map(|answer| Json(answer).into_response()),
     }
 }
@@ -207,7 +213,7 @@ fn enqueue(
             let message = "the queue is full; try again later, or start the server with a larger --queue";
             RefusedRequest::new(StatusCode::TOO_MANY_REQUESTS, message).code("queue_full")
         }
-        QueueRefusal::Stopping => RefusedRequest::new(StatusCode::SERVICE_UNAVAILABLE, "the server is stopping"),
+        QueueRefusal::Stopping => RefusedRequest::stopping(),
         QueueRefusal::ThreadEnded => RefusedRequest::worker_ended(),
     })
 }

@@ -65,6 +65,8 @@ pub enum AnswerEvent {
     Token(GeneratedToken),
     /// The answer failed, for this reason.
     Failed(String),
+    /// The server is stopping.
+    Stopping,
 }
 
 /// A job that has a sequence.
@@ -86,6 +88,7 @@ struct ActiveJob {
 enum JobEnd {
     Stop(StopReason),
     ClientLeft,
+    ServerStopping,
     Failed(String),
 }
 
@@ -97,6 +100,7 @@ impl Display for JobEnd {
             JobEnd::Stop(StopReason::TokenLimit) => "the requested number of tokens",
             JobEnd::Stop(StopReason::ContextFull) => "a full sequence",
             JobEnd::ClientLeft => "the client left",
+            JobEnd::ServerStopping => "the server is stopping",
             JobEnd::Failed(why) => why,
         })
     }
@@ -197,7 +201,7 @@ impl Worker {
                 }
             }
             if self.is_stopping.load(Ordering::Relaxed) {
-                self.end(|_| Some(JobEnd::Failed("the server is stopping".to_owned())));
+                self.end(|_| Some(JobEnd::ServerStopping));
             }
             self.end(|active| active.job.events.is_closed().then_some(JobEnd::ClientLeft));
             if let Err(error) = self.round() {
@@ -301,8 +305,10 @@ impl Worker {
             write_message(format_args!(
                 "prompt of {prompt} tokens, {reused} of them reused; {generated} generated; ended: {end}"
             ));
-            if let JobEnd::Failed(why) = end {
-                job.send_last(AnswerEvent::Failed(why));
+            match end {
+                JobEnd::Failed(why) => job.send_last(AnswerEvent::Failed(why)),
+                JobEnd::ServerStopping => job.send_last(AnswerEvent::Stopping),
+                JobEnd::Stop(_) | JobEnd::ClientLeft => {}
             }
             free.push_back(*sequence);
             false
