@@ -1,4 +1,4 @@
-//! The command `models` as a shell runs it: outputs that cannot be written, exit codes, and options.
+//! The command `models` as a shell runs it: outputs that cannot be written, exit codes, options.
 
 #[path = "support/small.rs"]
 mod small;
@@ -250,7 +250,7 @@ fn an_interrupt_of_an_answer_keeps_the_chat() {
     let reader = std::thread::spawn(move || std::io::copy(&mut output, &mut std::io::sink()).unwrap());
     assert!(Command::new("kill").args(["-INT", &id]).status().unwrap().success());
     wait_for("; interrupted");
-    // A message that is too long shows that the chat goes on.
+    // A message that is too long shows that the chat continues.
     input.write_all(format!("{}\n", "x ".repeat(12_000)).as_bytes()).unwrap();
     wait_for("; the message is dropped");
     drop(input);
@@ -258,7 +258,7 @@ fn an_interrupt_of_an_answer_keeps_the_chat() {
     reader.join().unwrap();
 }
 
-/// Names a folder instead of the only GGUF file in it.
+/// Reads a model by the folder of its only GGUF file.
 #[test]
 fn a_folder_with_one_gguf_file_is_a_model() {
     let file = small("in-a-folder", "llama", true);
@@ -287,7 +287,7 @@ fn the_text_of_a_perplexity_is_utf8() {
     assert!(error.ends_with("latin.txt: byte 3 is not UTF-8\n"), "{error}");
 }
 
-/// Asks for a larger context than the model's.
+/// Runs a model with a larger context size than its own.
 #[test]
 fn a_context_beyond_the_model_is_reported() {
     let file = small_chat_model("context", 120, true);

@@ -126,8 +126,8 @@ struct PrintedAnswer {
     is_interrupted: bool,
 }
 
-/// Prints the text that the model adds to a prompt, and returns the text. The printed text ends with
-/// a line break in case of an error, too.
+/// Prints the text that the model adds to a prompt, and returns the text. After an error, too, the
+/// printed text ends with a line break.
 fn answer(session: &mut Session, prompt: Prompt, generation: &Generation) -> Result<PrintedAnswer, Error> {
     print_answer(session, prompt, generation).inspect_err(|_| {
         // The error of the answer is the one to report.
@@ -152,7 +152,7 @@ fn print_answer(session: &mut Session, prompt: Prompt, generation: &Generation) 
         first.get_or_insert_with(Instant::now);
         (count, stop) = (count + 1, token.stop);
         has_reader = write_output(&token.text)?;
-        // Without a reader, further tokens are of no use.
+        // Without a reader, nobody needs further tokens.
         if !has_reader || is_interrupted() {
             break;
         }

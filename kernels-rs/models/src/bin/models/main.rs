@@ -43,8 +43,8 @@ enum ModelsCommand {
         options: generate::GenerateOptions,
     },
     /// Answers messages, in the chat template of the model. Each line of the input is a message. A
-    /// message that does not fit into the context is dropped, and the conversation goes on. Ctrl-C
-    /// ends an answer. Ctrl-D, or ctrl-C twice, ends the conversation.
+    /// message that does not fit into the context is dropped, and the conversation continues.
+    /// Ctrl-C ends an answer. Ctrl-D, or ctrl-C twice, ends the conversation.
     Chat {
         /// The GGUF or safetensors file of a model, or its folder.
         file: PathBuf,
@@ -127,8 +127,8 @@ enum ModelsCommand {
     Quantize {
         /// The GGUF file to convert.
         file: PathBuf,
-        /// The GGUF file to write. An existing file is replaced, except FILE itself. Until the file is
-        /// complete, its name ends in .part. Ctrl-C removes that file.
+        /// The GGUF file to write. An existing file is replaced, except FILE itself. Until the
+        /// file is complete, its name ends in .part. Ctrl-C removes that file.
         to: PathBuf,
         /// The format of the matrices of layers: Q4_0, Q4_K, Q8_0, F16 and others.
         #[arg(long, default_value = "Q8_0")]

@@ -224,7 +224,7 @@ impl ContextOptions {
     }
 
     /// Returns the context size for a model, which was not trained on sequences that are longer
-    /// than its own. Prints a message if the option asks for more.
+    /// than its own. Prints a message if the option is larger.
     pub fn size_for(&self, model: &Model) -> usize {
         let most = model.configuration.context_length;
         if let Some(asked) = self.context_size.filter(|asked| *asked > most) {

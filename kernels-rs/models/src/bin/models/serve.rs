@@ -164,7 +164,7 @@ pub fn serve(file: &Path, options: &ServeOptions) -> Result<(), Error> {
         write_output(&format!("{line}\n"))?;
         let stop = stop_signal.clone();
         let (stopped, has_stopped) = oneshot::channel();
-        let signalled = async move {
+        let signaled = async move {
             let _ = stop.set(signals.next().await);
             // Running answers end with an error, and their connections close.
             is_stopping.store(true, Ordering::Relaxed);
@@ -182,7 +182,7 @@ pub fn serve(file: &Path, options: &ServeOptions) -> Result<(), Error> {
             }
             tokio::time::sleep(CLOSING_TIME).await;
         };
-        let served = axum::serve(listener, api::routes(server)).with_graceful_shutdown(signalled).into_future();
+        let served = axum::serve(listener, api::routes(server)).with_graceful_shutdown(signaled).into_future();
         match select(pin!(served), pin!(limit)).await {
             Either::Left((served, _)) => served.map_err(network_error("serve at", address)),
             Either::Right(_) => Ok(()),

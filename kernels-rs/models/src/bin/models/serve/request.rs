@@ -74,7 +74,7 @@ impl RequestFields {
         let accepted = [
             ("n", json!([1])),
             ("best_of", json!([1])),
-            // In a continuation, 0 asks for the log-probabilities of the generated tokens.
+            // In a continuation, 0 requests the log-probabilities of the generated tokens.
             ("logprobs", if kind == AnswerKind::Chat { json!([false]) } else { json!([]) }),
             ("top_logprobs", json!([0])),
             ("logit_bias", json!([{}])),
