@@ -152,7 +152,7 @@ fn print_answer(session: &mut Session, prompt: Prompt, generation: &Generation) 
         first.get_or_insert_with(Instant::now);
         (count, stop) = (count + 1, token.stop);
         has_reader = write_output(&token.text)?;
-        // Without a reader, nobody needs further tokens.
+        // Without a reader, further tokens have no use.
         if !has_reader || is_interrupted() {
             break;
         }
