@@ -865,6 +865,7 @@ fn models_are_compared() {
     };
     let same = compared("compared", false);
     assert_eq!((same["largest_difference"].as_f64(), same["root_mean_square"].as_f64()), (Some(0.0), Some(0.0)));
+    assert!(same["kl_divergence"].as_f64().unwrap() >= 0.0);
     let rounded = compared("compared-q8", true);
     for name in ["largest_difference", "root_mean_square", "kl_divergence"] {
         let error = rounded[name].as_f64().unwrap();

@@ -2,6 +2,7 @@
 
 use crate::options::{ContextOptions, DraftOptions, ImageOptions, RunOptions, count};
 use crate::output::{write_message, write_output};
+use crate::table::counted;
 use clap::Args;
 use models::engine::prompt::IMAGE_MARKUP;
 use models::engine::{Generation, Prompt, Sampling, Session, SessionOptions, StopReason};
@@ -109,12 +110,12 @@ fn catch_interrupts() {
 /// Describes how fast `count` tokens came. The first token comes from the logits of the prompt, so
 /// the rate is that of the tokens after the first, which took `seconds_after_first`.
 fn speed_text(count: u32, seconds: f64, seconds_after_first: f64) -> String {
-    let tokens = if count == 1 { "token" } else { "tokens" };
+    let tokens = counted(count as usize, "token");
     let rate = match count {
         0 | 1 => String::new(),
         _ => format!(", {:.1} a second after the first", f64::from(count - 1) / seconds_after_first.max(1e-9)),
     };
-    format!("{count} {tokens} in {seconds:.2} s{rate}")
+    format!("{tokens} in {seconds:.2} s{rate}")
 }
 
 /// The text that a model added to a prompt.
@@ -252,12 +253,17 @@ pub fn chat(file: &Path, system: Option<&str>, options: &GenerateOptions) -> Res
             dropped += 1;
             continue;
         }
-        // Only the first message of the conversation has the images.
-        places.clear();
         let answer = answer(&mut session, prompt, &options.generation(true))?;
         if !answer.has_reader {
             return Ok(());
         }
+        if answer.is_interrupted && answer.text.is_empty() {
+            // Without a computed prompt, the conversation is as before.
+            messages.pop();
+            continue;
+        }
+        // Only the first message of the conversation has the images.
+        places.clear();
         messages.push(Message::new("assistant", &answer.text));
     }
     // A person has seen the errors. A program looks at the exit code.

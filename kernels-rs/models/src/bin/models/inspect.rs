@@ -1,6 +1,6 @@
 //! The command `inspect`.
 
-use crate::table::{LINE_WIDTH, format_bytes, truncated, wrapped_lines};
+use crate::table::{LINE_WIDTH, counted, format_bytes, truncated, wrapped_lines};
 use models::configuration::VisionConfiguration;
 use models::file::gguf::{Gguf, MetadataValue};
 use models::{Checkpoint, Files};
@@ -52,7 +52,8 @@ pub fn inspect(file: &Path, wants_json: bool) -> Result<String, models::Error> {
     };
     line(truncated(checkpoint.file(), LINE_WIDTH));
     let files = if parts == 1 { "one file".to_owned() } else { format!("{parts} files") };
-    line(format!("{kind}, {files}, {} tensors, {}", tensors.len(), format_bytes(checkpoint.tensor_bytes())));
+    let tensor_count = counted(tensors.len(), "tensor");
+    line(format!("{kind}, {files}, {tensor_count}, {}", format_bytes(checkpoint.tensor_bytes())));
     line(String::new());
     match &configuration {
         Ok(configuration) => {

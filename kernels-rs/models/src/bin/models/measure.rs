@@ -102,7 +102,8 @@ pub fn compare(
             .map(|(a, b)| (b - expected_log_sum).exp() * (b - expected_log_sum - a + found_log_sum))
             .sum::<f64>();
     }
-    let (root, divergence) = ((squares[0] / squares[1]).sqrt(), divergence / sequences as f64);
+    // Rounding may make the divergence of nearly equal logits negative.
+    let (root, divergence) = ((squares[0] / squares[1]).sqrt(), (divergence / sequences as f64).max(0.0));
     if wants_json {
         let value = json!({
             "sequences": sequences, "tokens": length, "largest_difference": largest, "root_mean_square": root,

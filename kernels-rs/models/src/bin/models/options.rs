@@ -270,7 +270,7 @@ impl RunOptions {
         if let Some(layers) = self.split.layers() {
             split = split.with_layers(layers);
         }
-        let bar = bar("loading {bar:30} {bytes} of {total_bytes}");
+        let bar = bar("loading {bar:30} {decimal_bytes} of {decimal_total_bytes}");
         let model = Model::load_split(&split, checkpoint, |loaded, total| {
             bar.set_length(total);
             bar.set_position(loaded);

@@ -38,7 +38,7 @@ pub fn quantize(file: &Path, to: &Path, formats: [&str; 2], wants_json: bool) ->
     };
     let is_written = Arc::new(AtomicBool::new(false));
     remove_if_interrupted(quantize::unfinished_path(to), is_written.clone());
-    let bar = options::bar("quantizing {bar:30} {bytes} of {total_bytes}");
+    let bar = options::bar("quantizing {bar:30} {decimal_bytes} of {decimal_total_bytes}");
     let changes = quantize::quantize(gguf, to, formats, |read, total| {
         is_written.store(true, Ordering::Relaxed);
         bar.set_length(total);

@@ -14,6 +14,12 @@ pub fn truncated(text: &str, width: usize) -> String {
     escaped[..begin].iter().chain(&['…']).chain(&escaped[end..]).collect()
 }
 
+/// Returns a count and its noun, which has an s unless the count is 1.
+pub fn counted(count: usize, noun: &str) -> String {
+    let ending = if count == 1 { "" } else { "s" };
+    format!("{count} {noun}{ending}")
+}
+
 /// Returns a count of bytes with a decimal unit: 1 kB is 1000 bytes.
 pub fn format_bytes(bytes: u64) -> String {
     let units = ["B", "kB", "MB", "GB", "TB"];
@@ -41,4 +47,14 @@ pub fn wrapped_lines(text: &str) -> impl Iterator<Item = String> {
         }
     }
     lines.into_iter()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::counted;
+
+    #[test]
+    fn one_has_no_plural() {
+        assert_eq!([0, 1, 2].map(|count| counted(count, "token")), ["0 tokens", "1 token", "2 tokens"]);
+    }
 }

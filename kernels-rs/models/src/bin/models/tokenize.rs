@@ -1,6 +1,6 @@
 //! The command `tokenize`.
 
-use crate::table::truncated;
+use crate::table::{counted, truncated};
 use models::Checkpoint;
 use models::tokenizer::{Encoding, TokenType, Tokenizer};
 use serde_json::json;
@@ -25,6 +25,6 @@ pub fn tokenize(file: &Path, text: &str, encoding: Encoding, wants_json: bool) -
         let mark = if tokenizer.token_type(*token) == Some(TokenType::Control) { " (control)" } else { "" };
         let _ = writeln!(out, "{token:>8}  \"{}\"{mark}", truncated(&text_of(token), 58));
     }
-    let _ = writeln!(out, "{} tokens of {} bytes", tokens.len(), text.len());
+    let _ = writeln!(out, "{} of {}", counted(tokens.len(), "token"), counted(text.len(), "byte"));
     Ok(out)
 }
