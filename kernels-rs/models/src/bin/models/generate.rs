@@ -192,7 +192,9 @@ pub fn generate(file: &Path, prompt: &str, options: &GenerateOptions) -> Result<
     let tokens = options.prompt(session.model(), &text, &images, false)?;
     check_length(&session, &tokens)?;
     // Errors of the input come before the text.
-    write_output(prompt)?;
+    if !write_output(prompt)? {
+        return Ok(ExitCode::SUCCESS);
+    }
     let answer = answer(&mut session, tokens, &options.generation(false))?;
     Ok(if answer.is_interrupted { ExitCode::from(INTERRUPTED_CODE) } else { ExitCode::SUCCESS })
 }
