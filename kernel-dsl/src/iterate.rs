@@ -6,11 +6,14 @@
 //! [`grid::stride`](crate::grid::stride), and the elements of a register array, which is always
 //! unrolled. Without a directive the compiler chooses the unroll factor.
 //!
-//! The end of an inclusive range of 32 or 64 bits must be below the type's largest value. The
-//! compiler rejects the largest value as a constant end. If a run-time end has that value, the loop
-//! runs zero times, and the oracle reports an overflow: an error for `usize`, otherwise a warning.
-//! The index plus the step must not exceed the type: `(250u8..255).step_by(10)` is rejected, and
-//! the oracle reports such loops over wider types.
+//! An inclusive range may end at the largest value of its type. Where the compiler cannot exclude
+//! that end, a 32-bit range is counted in 64 bits, and a 64-bit range by the numbers of its
+//! indices. A constant end and an end such as `n % 8` keep the narrower counter. The end of a range
+//! of `usize` must be below the largest value: the compiler rejects that value as a constant, and
+//! the oracle reports an overflow as an error.
+//!
+//! In a half-open range, the index plus the step must not exceed the type:
+//! `(250u8..255).step_by(10)` is rejected, and the oracle reports such loops over wider types.
 //!
 //! `.enumerate()` comes last, after `unroll_by::<F>(…)`. The loop then counts, and computes each
 //! index by a multiplication and an addition. Counts are `usize`: only the first 2³² − 1 indices of

@@ -204,6 +204,118 @@ fn inclusive_ranges_agree_with_rustc() {
     assemble::<inclusive>();
 }
 
+/// Adds a number to a hash.
+#[device]
+fn hashed(hash: u32, number: u32) -> u32 {
+    hash.wrapping_mul(31).wrapping_add(number + 1)
+}
+
+/// Hashes the indices of inclusive ranges whose end may be the largest value; rustc's code is the
+/// witness.
+#[device]
+fn last_indices(i: u32) -> [u32; 4] {
+    let (back, below) = (i % 4, i / 4 % 2);
+    let end = u32::MAX - below;
+    let mut a = 0u32;
+    for k in end - back..=end {
+        a = hashed(a, u32::MAX - k);
+    }
+    for k in (end - back..=end).rev() {
+        a = hashed(a, u32::MAX - k);
+    }
+    for (n, k) in (end - 3 * back..=end).step_by(2).enumerate() {
+        a = hashed(a, u32::MAX - k + n as u32);
+    }
+    for k in end..=back {
+        a = hashed(a, k);
+    }
+    for k in u32::MAX - back..=u32::MAX {
+        if k == u32::MAX - 1 {
+            continue;
+        }
+        a = hashed(a, u32::MAX - k);
+    }
+    let (back, below) = (back as i32, below as i32);
+    let end = i32::MAX - below;
+    let mut b = 0u32;
+    for k in end - back..=end {
+        b = hashed(b, (i32::MAX - k) as u32);
+    }
+    for k in (end - 3 * back..=end).step_by(2).rev() {
+        b = hashed(b, (i32::MAX - k) as u32);
+    }
+    for k in back..=-1 - below {
+        b = hashed(b, (k - back) as u32);
+    }
+    for k in -2 - below..=back {
+        b = hashed(b, (k + 4) as u32);
+    }
+    let (back, below) = (back as u64, below as u64);
+    let end = u64::MAX - below;
+    let mut c = 0u32;
+    for k in end - back..=end {
+        c = hashed(c, (u64::MAX - k) as u32);
+    }
+    for k in (end - back..=end).rev() {
+        c = hashed(c, (u64::MAX - k) as u32);
+    }
+    for k in (end - 3 * back..=end).rev().step_by(2) {
+        c = hashed(c, (u64::MAX - k) as u32);
+    }
+    for (n, k) in (end - 3 * back..=end).step_by(2).rev().enumerate() {
+        c = hashed(c, (u64::MAX - k) as u32 + n as u32);
+    }
+    for k in 0..=end {
+        if k > back {
+            break;
+        }
+        c = hashed(c, k as u32);
+    }
+    for k in back..=u64::MAX {
+        if k > 4 {
+            break;
+        }
+        c = hashed(c, k as u32);
+    }
+    let (back, below) = (back as i64, below as i64);
+    let end = i64::MAX - below;
+    let mut d = 0u32;
+    for k in end - back..=end {
+        d = hashed(d, (i64::MAX - k) as u32);
+    }
+    for k in (end - 3 * back..=end).rev().step_by(3) {
+        d = hashed(d, (i64::MAX - k) as u32);
+    }
+    for k in i64::MIN..=end {
+        if k > i64::MIN + back {
+            break;
+        }
+        d = hashed(d, (k - i64::MIN) as u32);
+    }
+    for k in -2..=back - 1 {
+        d = hashed(d, (k + 4) as u32);
+    }
+    [a, b, c, d]
+}
+
+#[kernel(block = 32, grid = 1)]
+#[requires(out.len() == 128)]
+fn inclusive_to_the_last(out: &mut [u32]) {
+    let i = thread::x() as u32;
+    let all = last_indices(i);
+    for k in unroll(0..4) {
+        out[4 * thread::x() + k] = all[k];
+    }
+}
+
+#[test]
+fn inclusive_ranges_reach_the_largest_value() {
+    let expected: Vec<u32> = (0..32).flat_map(last_indices).collect();
+    let inputs = vec![Input::slice(&[0u32; 128])];
+    agree::<inclusive_to_the_last>(&checker(false), "inclusive", inputs, &[Expected::exact(0, expected)]);
+    assemble::<inclusive_to_the_last>();
+}
+
 #[kernel(block = 32, grid = 1)]
 #[requires(x.len() == 64)]
 fn swapped(x: &mut [u32]) {

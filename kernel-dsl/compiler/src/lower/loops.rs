@@ -20,6 +20,9 @@ struct LoopRange {
     end: MaybeConst,
     step: MaybeConst,
     order: IterationOrder,
+    /// Whether `end` is one more than the last index modulo 2ⁿ, so that `end` may be the type's
+    /// smallest value.
+    wraps: bool,
 }
 
 /// The body of a `for`.
@@ -29,8 +32,10 @@ struct LoopBody<'h> {
     id: LabelId,
     pattern: &'h Pattern,
     index: hir::TypeId,
-    /// For an enumerated loop: the variable of the number, and the range.
-    numbered: Option<(LocalId, LoopRange)>,
+    /// For a loop that counts numbers: the range of the indices.
+    numbered: Option<LoopRange>,
+    /// For an enumerated loop: the variable of the number.
+    number: Option<LocalId>,
     block: &'h hir::Block,
 }
 
@@ -53,8 +58,9 @@ impl<'h> Lowerer<'h> {
         }
         let mut start = self.scalar(&range.start);
         let mut end = self.scalar(&range.end);
+        let mut wraps = false;
         if range.closed {
-            (ty, start, end) = self.half_open(ty, start, end, range.end.span);
+            (ty, start, end, wraps) = self.half_open(ty, start, end, range.end.span);
         }
         let step = match &range.step {
             Some(step) => {
@@ -73,12 +79,13 @@ impl<'h> Lowerer<'h> {
         if step.bits == Some(0) {
             self.error(range.step.as_ref().map_or(span, |s| s.span), "the step of a loop cannot be 0");
         }
-        let mut counter = LoopRange { ty, start, end, step, order: range.order };
-        let mut body = LoopBody { span, id, pattern, index: range.start.ty, numbered: None, block };
-        if let Some(number) = range.enumerate {
+        let mut counter = LoopRange { ty, start, end, step, order: range.order, wraps };
+        let number = range.enumerate;
+        let mut body = LoopBody { span, id, pattern, index: range.start.ty, numbered: None, number, block };
+        if number.is_some() || wraps {
             self.at(span);
-            body.numbered = Some((number, counter));
-            counter = self.numbers(counter);
+            body.numbered = Some(counter);
+            counter = self.numbers(counter, number.is_some());
         }
         let LoopRange { ty, start, end, step, .. } = counter;
         let unroll = match range.unroll {
@@ -104,32 +111,73 @@ impl<'h> Lowerer<'h> {
         self.count(label, [start, end, step], unroll, region);
     }
 
-    /// Returns the type and the bounds of the half-open range with the indices of `start..=end`.
-    /// Ranges of 8 and 16 bits are counted in 32 bits, so that they can end at the largest value.
+    /// Returns the type and the bounds of the half-open range with the indices of `start..=end`,
+    /// and whether its end may have wrapped.
+    ///
+    /// An end that is certainly below the largest value changes no type. Otherwise a range of at
+    /// most 32 bits is counted in a wider type. A range of 64 bits wraps, and its numbers are
+    /// counted. A `usize` has no wider type of indices, so its end must be below the largest value.
     fn half_open(
         &mut self,
         ty: Scalar,
         start: MaybeConst,
         end: MaybeConst,
         span: Span,
-    ) -> (Scalar, MaybeConst, MaybeConst) {
-        let wide = match ty.bits() {
-            32.. => ty,
-            _ if ty.is_signed() => Scalar::I32,
-            _ => Scalar::U32,
-        };
+    ) -> (Scalar, MaybeConst, MaybeConst, bool) {
         let largest = if ty.is_signed() { ty.mask() >> 1 } else { ty.mask() };
-        if wide == ty && end.bits == Some(largest) {
+        if ty == Scalar::Usize && end.bits == Some(largest) {
             self.error_with_help(
                 span,
-                format!("an inclusive range of `{ty}` cannot end at the largest value"),
-                "write a `loop` that ends after the last index",
+                "an inclusive range of `usize` cannot end at the largest value",
+                "iterate over a range of `u32` and cast the index",
             );
         }
+        let below = ty == Scalar::Usize || self.is_below_largest(ty, end);
+        let wide = match (ty.bits(), ty.is_signed()) {
+            (..32, true) => Scalar::I32,
+            (..32, false) => Scalar::U32,
+            (32, true) if !below => Scalar::I64,
+            (32, false) if !below => Scalar::U64,
+            _ => ty,
+        };
+        let wraps = wide == ty && !below;
         let (start, end) = (self.cast(start, ty, wide), self.cast(end, ty, wide));
         let one = self.number(wide, 1);
         self.at(span);
-        (wide, start, self.binary(Binary::Add, wide, end, one))
+        let add = if wraps { Binary::WrappingAdd } else { Binary::Add };
+        (wide, start, self.binary(add, wide, end, one), wraps)
+    }
+
+    /// Returns whether a number is certainly less than the largest value of its type: a constant, a
+    /// number of a narrower type, or a quotient, remainder or part of the bits of a number.
+    fn is_below_largest(&self, ty: Scalar, number: MaybeConst) -> bool {
+        let largest = if ty.is_signed() { ty.mask() >> 1 } else { ty.mask() };
+        let constant = |value| match self.builder.defined(value) {
+            Some(Op::Constant(bits)) => Some(*bits),
+            _ => None,
+        };
+        if let Some(bits) = number.bits.or_else(|| constant(number.value)) {
+            return bits != largest;
+        }
+        match self.builder.defined(number.value) {
+            Some(Op::Cast(narrow)) => match self.builder.kernel.ty(*narrow) {
+                Type::Scalar(Scalar::Bool) => true,
+                Type::Scalar(from) => {
+                    let keeps_sign = ty.is_signed() || !from.is_signed();
+                    from.is_integer() && from.bits() < ty.bits() && keeps_sign
+                }
+                _ => false,
+            },
+            Some(Op::Binary(op, _, by)) => match (op, constant(*by)) {
+                // A remainder is nearer to 0 than the divisor.
+                (Binary::Rem, Some(by)) => by != 0 && by <= largest,
+                (Binary::And | Binary::Min, Some(by)) => by < largest,
+                (Binary::Div, Some(by)) => !ty.is_signed() && by > 1,
+                (Binary::Shr, Some(by)) => by > 0 && by < u64::from(ty.bits()),
+                _ => false,
+            },
+            _ => false,
+        }
     }
 
     fn count(&mut self, label: Label, [start, end, step]: [MaybeConst; 3], unroll: Unroll, body: ir::Region) {
@@ -140,13 +188,15 @@ impl<'h> Lowerer<'h> {
     /// Lowers one iteration. `at` is the index that this iteration would have in ascending order.
     fn iteration(&mut self, label: Label, leave: Label, counter: LoopRange, at: MaybeConst, body: LoopBody<'h>) {
         let mut index = self.in_order(counter, at);
-        if let Some((number, range)) = body.numbered {
+        if let Some(number) = body.number {
             self.bind_local(number, Val::Scalar(index));
-            let at = self.index_of(range, index);
+        }
+        if let Some(range) = body.numbered {
+            let at = self.index_of(range, counter.ty, index);
             index = self.in_order(range, at);
         }
         // The counter of an inclusive range may be wider than its indices.
-        let counted = body.numbered.map_or(counter.ty, |(_, range)| range.ty);
+        let counted = body.numbered.map_or(counter.ty, |range| range.ty);
         let wanted = self.scalar_type(body.index);
         index = self.cast(index, counted, wanted);
         self.frame_mut().loops.push(LoopFrame { id: body.id, label, leave, result: None, repeats: true });
@@ -155,9 +205,26 @@ impl<'h> Lowerer<'h> {
         self.frame_mut().loops.pop();
     }
 
-    /// Returns the numbers of a range's indices: 0, 1, 2, ….
-    fn numbers(&mut self, range: LoopRange) -> LoopRange {
-        let LoopRange { ty, start, end, step, order: _ } = range;
+    /// Returns the numbers of a range's indices: 0, 1, 2, …. Numbers that a program sees are
+    /// `usize`; others have the unsigned type of the indices.
+    fn numbers(&mut self, range: LoopRange, seen: bool) -> LoopRange {
+        let LoopRange { ty, wraps, .. } = range;
+        let bare = super::method::unsigned(ty);
+        let mut count = if wraps { self.count_to_last(range) } else { self.count_to_end(range) };
+        if seen && bare.bits() == 64 {
+            // A longer range ends with the last index that has a number.
+            let most = self.number(bare, u32::MAX.into());
+            count = self.binary(Binary::Min, bare, count, most);
+        }
+        let of = if seen { Scalar::Usize } else { bare };
+        let end = self.cast(count, bare, of);
+        let (start, step) = (self.number(of, 0), self.number(of, 1));
+        LoopRange { ty: of, start, end, step, order: IterationOrder::Ascending, wraps: false }
+    }
+
+    /// Returns the number of indices of a half-open range.
+    fn count_to_end(&mut self, range: LoopRange) -> MaybeConst {
+        let LoopRange { ty, start, end, step, .. } = range;
         let bare = super::method::unsigned(ty);
         let length = match ty.is_signed() {
             true => {
@@ -168,21 +235,34 @@ impl<'h> Lowerer<'h> {
             false => self.saturating_sub(ty, end, start),
         };
         let step = self.cast(step, ty, bare);
-        let mut count = self.div_ceil(bare, length, step);
-        if bare.bits() == 64 {
-            // Numbers are `usize`, so a longer range ends with the last index that has a number.
-            let most = self.number(bare, u32::MAX.into());
-            count = self.binary(Binary::Min, bare, count, most);
-        }
-        let count = self.cast(count, bare, Scalar::Usize);
-        let (zero, one) = (self.index(0), self.index(1));
-        LoopRange { ty: Scalar::Usize, start: zero, end: count, step: one, order: IterationOrder::Ascending }
+        self.div_ceil(bare, length, step)
     }
 
-    /// Returns the index with this number in the ascending range.
-    fn index_of(&mut self, range: LoopRange, number: MaybeConst) -> MaybeConst {
+    /// Returns the number of indices of a range that wraps. All 2ⁿ indices count as 2ⁿ − 1: n is
+    /// 64, so that no loop reaches the last one.
+    fn count_to_last(&mut self, range: LoopRange) -> MaybeConst {
+        let LoopRange { ty, start, end, step, .. } = range;
+        let bare = super::method::unsigned(ty);
+        let one = self.number(ty, 1);
+        let last = self.binary(Binary::WrappingSub, ty, end, one);
+        let any = self.compare(Comparison::Le, ty, start, last);
+        let reach = self.binary(Binary::WrappingSub, ty, last, start);
+        let mut steps = self.cast(reach, ty, bare);
+        if step.bits != Some(1) {
+            let step = self.cast(step, ty, bare);
+            steps = self.binary(Binary::Div, bare, steps, step);
+        }
+        let most = self.number(bare, bare.mask() - 1);
+        let steps = self.binary(Binary::Min, bare, steps, most);
+        let (zero, one) = (self.number(bare, 0), self.number(bare, 1));
+        let count = self.binary(Binary::Add, bare, steps, one);
+        self.select(bare, any, count, zero)
+    }
+
+    /// Returns the index with this number, of type `of`, in the ascending range.
+    fn index_of(&mut self, range: LoopRange, of: Scalar, number: MaybeConst) -> MaybeConst {
         let LoopRange { ty, start, step, .. } = range;
-        let number = self.cast(number, Scalar::Usize, ty);
+        let number = self.cast(number, of, ty);
         let (mul, add) = match ty.is_signed() {
             true => (Binary::WrappingMul, Binary::WrappingAdd),
             false => (Binary::Mul, Binary::Add),
@@ -192,14 +272,15 @@ impl<'h> Lowerer<'h> {
     }
 
     /// Converts an index in ascending order to the index in the range's own order. Requires `start`
-    /// ≤ `at` < `end`.
+    /// ≤ `at` < `end`, or an `at` before the `end` that wrapped.
     fn in_order(&mut self, counter: LoopRange, at: MaybeConst) -> MaybeConst {
-        let LoopRange { ty, start, end, step, order } = counter;
+        let LoopRange { ty, start, end, step, order, wraps } = counter;
         if order == IterationOrder::Ascending {
             return at;
         }
-        // The distance between signed indices may overflow, but is correct modulo 2ⁿ.
-        let (add, sub) = match ty.is_signed() {
+        // The distance between signed indices may overflow, but is correct modulo 2ⁿ. So is the
+        // distance to an end that wrapped.
+        let (add, sub) = match ty.is_signed() || wraps {
             true => (Binary::WrappingAdd, Binary::WrappingSub),
             false => (Binary::Add, Binary::Sub),
         };
