@@ -27,6 +27,14 @@ pub fn shared_out(n: usize, x: &[f32], y: &mut [f32]) {
     }
 }
 
+#[kernel(block = 64, grid = 1)]
+pub fn from_nobody(x: &[f32], y: &mut [f32]) {
+    let i = thread::x();
+    y[i] = block::broadcast(x[i], 64);
+    y[i] += warp::broadcast(x[i], 32);
+    y[i] += warp::group::<8>().shuffle(x[i], 8);
+}
+
 fn main() {
-    println!("{} {} {}", traded::PTX, shifted::PTX, shared_out::PTX);
+    println!("{} {} {} {}", traded::PTX, shifted::PTX, shared_out::PTX, from_nobody::PTX);
 }

@@ -200,8 +200,10 @@ pub fn count(p: bool) -> usize {
 }
 
 /// Returns, in every thread, the `x` of the thread whose [`thread::index`](crate::thread::index) is
-/// `from`. All threads must pass the same `from`, which is less than [`threads`]. In PTX: a store,
-/// a barrier and a load of each part of the value; in a block of one warp a shuffle.
+/// `from`. All threads must pass the same `from`, which is less than [`threads`]. The compiler
+/// rejects a constant that exceeds every block size. The oracle reports others: `shuffle-selector`
+/// if blocks have one warp, otherwise `uninitialized-shared`. In PTX: a store, a barrier and a load
+/// of each part of the value; in a block of one warp a shuffle.
 ///
 /// # Panics
 /// On the host, if the block has no such thread.

@@ -127,7 +127,8 @@ pub fn exclusive_scan<T: DeviceCopy, F: Fn(T, T) -> T>(x: T, identity: T, combin
     emulate::exclusive_scan("warp::exclusive_scan", x, identity, LANES, &combine)
 }
 
-/// Returns `x` of lane `lane` mod 32. Each lane may name another one. In PTX: `shfl.sync.idx`.
+/// Returns `x` of lane `lane` mod 32. Each lane may name another one. The compiler rejects a
+/// constant of 32 or more. In PTX: `shfl.sync.idx`.
 #[must_use]
 #[track_caller]
 pub fn shuffle<T: DeviceCopy>(x: T, lane: usize) -> T {
@@ -156,10 +157,15 @@ pub fn shuffle_down<T: DeviceCopy>(x: T, by: usize) -> Option<T> {
     emulate::shuffle_down("warp::shuffle_down", x, by, LANES)
 }
 
-/// Returns `x` of lane `from` mod 32. All lanes must pass the same `from`. In PTX: `shfl.sync.idx`.
+/// Returns `x` of lane `from`. All lanes must pass the same `from`, which is less than 32. The
+/// compiler rejects a larger constant, and the oracle reports others (`shuffle-selector`). In PTX:
+/// `shfl.sync.idx`.
+///
+/// # Panics
+/// On the host, if `from` is 32 or more.
 #[track_caller]
 pub fn broadcast<T: DeviceCopy>(x: T, from: usize) -> T {
-    emulate::shuffle("warp::broadcast", x, from, LANES)
+    emulate::broadcast("warp::broadcast", x, from, LANES)
 }
 
 /// Returns the set of lanes whose `x` has the same bits as this lane's `x`, lane l in bit l, this

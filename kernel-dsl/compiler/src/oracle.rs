@@ -76,7 +76,7 @@ pub enum Check {
     DivergentWarp,
     /// A shuffle reads from a lane that has ended, is elsewhere, or is beyond the end of the block.
     ShuffleInactive,
-    /// The selector of an XOR shuffle is at least the width of its segment.
+    /// The selector of an XOR shuffle or a broadcast is at least the width of its segment.
     ShuffleSelector,
     /// An undefined value is stored to a buffer, used in an atomic operation or an address, or
     /// decides a branch. The result of a shuffle from a lane that does not participate is

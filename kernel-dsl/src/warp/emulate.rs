@@ -111,6 +111,12 @@ pub(super) fn shuffle<T: DeviceCopy>(operation: &'static str, x: T, from: usize,
 }
 
 #[track_caller]
+pub(super) fn broadcast<T: DeviceCopy>(operation: &'static str, x: T, from: usize, width: usize) -> T {
+    assert!(from < width, "{operation} from lane {from} of {width}");
+    shuffle(operation, x, from, width)
+}
+
+#[track_caller]
 pub(super) fn shuffle_xor<T: DeviceCopy>(operation: &'static str, x: T, mask: usize, width: usize) -> T {
     assert!(mask < width, "the mask {mask} of {operation} must be below {width}, the number of lanes");
     exchange(operation, x)[lane() ^ mask]

@@ -109,11 +109,15 @@ impl<const W: usize> Group<W> {
         emulate::shuffle_down("Group::shuffle_down", x, by, W)
     }
 
-    /// Returns `x` of the group's lane `from` mod W. All lanes of the group must pass the same
-    /// `from`. In PTX: `shfl.sync.idx`.
+    /// Returns `x` of the group's lane `from`. All lanes of the group must pass the same `from`,
+    /// which is less than W. The compiler rejects a larger constant, and the oracle reports others
+    /// (`shuffle-selector`). In PTX: `shfl.sync.idx`.
+    ///
+    /// # Panics
+    /// On the host, if `from` is W or more.
     #[track_caller]
     pub fn broadcast<T: DeviceCopy>(self, x: T, from: usize) -> T {
-        emulate::shuffle("Group::broadcast", x, from, W)
+        emulate::broadcast("Group::broadcast", x, from, W)
     }
 
     /// Returns the group's `p`, lane l in bit l; bits from W on are 0. In PTX:

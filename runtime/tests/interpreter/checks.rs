@@ -422,12 +422,12 @@ fn shuffles_and_votes() {
     for wide in [false, true] {
         for width in [2u32, 4, 8, 16, 32] {
             for selector in [0, 1, 2, 5, 16, 31, 32, 40] {
-                for mode in [Shuffle::Index, Shuffle::Xor, Shuffle::Up, Shuffle::Down] {
+                for mode in [Shuffle::Index, Shuffle::Xor, Shuffle::Up, Shuffle::Down, Shuffle::Broadcast] {
                     let (y, outcome) = run_shuffle(mode, width, selector, wide);
                     for lane in 0..32 {
                         let first = lane / width * width;
                         let source = match mode {
-                            Shuffle::Index => first + selector % width,
+                            Shuffle::Index | Shuffle::Broadcast => first + selector % width,
                             Shuffle::Xor => {
                                 if selector < width {
                                     lane ^ selector
@@ -452,7 +452,7 @@ fn shuffles_and_votes() {
                         };
                         assert_eq!(y[lane as usize], u64::from(source), "{mode:?} {selector} of {width}, lane {lane}");
                     }
-                    if mode == Shuffle::Xor && selector >= width {
+                    if matches!(mode, Shuffle::Xor | Shuffle::Broadcast) && selector >= width {
                         only(&outcome, Check::ShuffleSelector, 0);
                     } else {
                         clean(&outcome);

@@ -42,6 +42,23 @@ fn overflow_in_a_closure(x: &[f32], y: &mut [f32]) {
     y[thread::x()] = x[0] + sum as f32;
 }
 
+/// Exchanges from a thread that does not exist. The block has one warp, so the exchange is a
+/// shuffle.
+#[kernel(block = 32, grid = 1)]
+fn from_no_thread(from: usize, x: &[f32], y: &mut [f32]) {
+    y[thread::x()] = block::broadcast(x[0], from);
+}
+
+#[kernel(block = 32, grid = 1)]
+fn from_no_lane(from: usize, x: &[f32], y: &mut [f32]) {
+    y[thread::x()] = warp::broadcast(x[0], from);
+}
+
+#[kernel(block = 32, grid = 1)]
+fn from_no_lane_of_a_group(from: usize, x: &[f32], y: &mut [f32]) {
+    y[thread::x()] = warp::group::<8>().broadcast(x[0], from);
+}
+
 /// Sums values whose total just fits. Lanes without a partner must not be combined with themselves,
 /// which would overflow.
 #[kernel(block = 96, grid = 1)]
@@ -63,6 +80,26 @@ fn told(outcome: Result<(), runtime::Error>, parts: &[&str]) {
     let text = outcome.expect_err("the kernel is faulty").to_string();
     for part in parts {
         assert!(text.contains(part), "no `{part}` in:\n{text}");
+    }
+}
+
+#[test]
+fn broadcasts_from_outside_are_reported() {
+    let device = Device::cpu();
+    let (x, mut y) = (device.upload(&[1f32; 3]).unwrap(), device.upload(&[0f32; 32]).unwrap());
+    for from in [0, 7, 8, 31, 32, 77] {
+        let outcomes = [
+            (from_no_thread::launch(&device, from, &x, &mut y), 32),
+            (from_no_lane::launch(&device, from, &x, &mut y), 32),
+            (from_no_lane_of_a_group::launch(&device, from, &x, &mut y), 8),
+        ];
+        for (outcome, lanes) in outcomes {
+            if from < lanes {
+                outcome.unwrap();
+            } else {
+                told(outcome, &["shuffle-selector", &format!("a broadcast from lane {from} of {lanes} lanes")]);
+            }
+        }
     }
 }
 

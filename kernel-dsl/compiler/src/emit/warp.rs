@@ -15,7 +15,7 @@ impl Emitter<'_> {
             return self.malformed("a shuffle whose width is not a power of two up to 32");
         }
         let how = match mode {
-            Shuffle::Index => Modifier::Idx,
+            Shuffle::Index | Shuffle::Broadcast => Modifier::Idx,
             Shuffle::Xor => Modifier::Bfly,
             Shuffle::Up => Modifier::Up,
             Shuffle::Down => Modifier::Down,

@@ -218,6 +218,8 @@ pub enum Shuffle {
     Up,
     /// Own lane + `selector`. Lanes without such a source keep their own value.
     Down,
+    /// Lane `selector` of the segment, with `selector` < `width`. A larger one counts mod `width`.
+    Broadcast,
 }
 
 /// The threads that a fence orders accesses for.

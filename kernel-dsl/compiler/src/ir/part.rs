@@ -643,7 +643,7 @@ words! {
         CompareExchange "compare_exchange", Load "load", Store "store"
     }
     FailureEffect { Continue "continue", Exit "exit", Trap "trap" }
-    Shuffle { Index "index", Xor "xor", Up "up", Down "down" }
+    Shuffle { Index "index", Xor "xor", Up "up", Down "down", Broadcast "broadcast" }
     Vote { Ballot "ballot", All "all", Any "any" }
     FenceScope { Block "block", Grid "grid", System "system" }
     Approximation {

@@ -112,13 +112,11 @@ impl<'h> Lowerer<'h> {
                 Val::Option(there, Box::new(found))
             }
             (Collective::Shuffle(mode), [x, Val::Scalar(lane)]) => {
+                self.source_exists(span, if mode == Shuffle::Xor { "XOR mask" } else { "lane" }, *lane, width);
                 let selector = self.cast(*lane, Scalar::Usize, Scalar::U32).value;
                 self.shuffled_by(x, mode, selector, width)
             }
-            (Collective::Broadcast, [x, Val::Scalar(lane)]) => {
-                let selector = self.cast(*lane, Scalar::Usize, Scalar::U32).value;
-                self.shuffled_by(x, Shuffle::Index, selector, width)
-            }
+            (Collective::Broadcast, [x, Val::Scalar(lane)]) => self.lane_broadcast(span, x, *lane, width),
             (Collective::Match, [Val::Scalar(x)]) => {
                 Val::Scalar(MaybeConst::unknown(self.builder.scalar(Op::Match(x.value), Scalar::U32)))
             }
@@ -140,6 +138,26 @@ impl<'h> Lowerer<'h> {
         let index = if rows { self.thread(0) } else { self.thread_index() };
         let lanes = self.index(width);
         self.binary(Binary::Rem, Scalar::Usize, index, lanes)
+    }
+
+    /// Lowers a broadcast of the value `x` of lane `from` of each group of `width` lanes. The oracle
+    /// reports a lane that does not exist.
+    pub(super) fn lane_broadcast(&mut self, span: Span, x: &Val, from: MaybeConst, width: u32) -> Val {
+        self.source_exists(span, "lane", from, width);
+        let selector = self.cast(from, Scalar::Usize, Scalar::U32).value;
+        let mode = if from.bits.is_some() { Shuffle::Index } else { Shuffle::Broadcast };
+        self.shuffled_by(x, mode, selector, width)
+    }
+
+    /// Reports a constant source of an exchange that is not below the number of sources.
+    pub(super) fn source_exists(&mut self, span: Span, what: &str, source: MaybeConst, count: u32) {
+        if let Some(source) = source.bits.filter(|source| *source >= u64::from(count)) {
+            self.error_with_help(
+                span,
+                format!("there is no {what} {source} here: {what}s are 0 to {}", count - 1),
+                "pass a smaller number",
+            );
+        }
     }
 
     /// Lowers a vote of the warp; each group uses its own bits.

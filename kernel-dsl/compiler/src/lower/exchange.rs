@@ -60,7 +60,7 @@ impl<'h> Lowerer<'h> {
                 let count = self.reduce_over_warps(Binary::Add, Scalar::U32, own, 0);
                 Val::Scalar(self.cast(count, Scalar::U32, Scalar::Usize))
             }
-            (Collective::Broadcast, [x, Val::Scalar(from)]) => self.block_broadcast(x, *from),
+            (Collective::Broadcast, [x, Val::Scalar(from)]) => self.block_broadcast(e.span, x, *from),
             (Collective::Reduce, [x, Val::Callable(combine)]) => self.block_reduced(of, x.clone(), *combine),
             (Collective::Scan, [x, identity, Val::Callable(combine)]) => {
                 self.block_scanned(of, x.clone(), identity.clone(), *combine)
@@ -95,11 +95,12 @@ impl<'h> Lowerer<'h> {
     }
 
     /// Lowers a broadcast of the value `x` of thread `from`.
-    fn block_broadcast(&mut self, x: &Val, from: MaybeConst) -> Val {
+    fn block_broadcast(&mut self, span: Span, x: &Val, from: MaybeConst) -> Val {
         if self.most_warps() < 2 {
-            let selector = self.cast(from, Scalar::Usize, Scalar::U32).value;
-            return self.shuffled_by(x, Shuffle::Index, selector, LANES);
+            return self.lane_broadcast(span, x, from, LANES);
         }
+        let threads = self.builder.kernel.block.most_threads();
+        self.source_exists(span, "thread", from, threads);
         let thread = self.thread_index();
         let writes = self.compare(Comparison::Eq, Scalar::Usize, thread, from);
         let first = self.index(0);

@@ -66,7 +66,7 @@ impl Machine<'_, '_> {
         let sources = sources(mode, width, &selectors);
         let inactive = sources.iter().enumerate().fold(0, |m, (l, s)| m | u32::from(mask >> s & 1 == 0) << l);
         let beyond = match mode {
-            Shuffle::Xor => selectors.iter().enumerate().fold(0, |m, (l, s)| m | u32::from(*s >= width) << l),
+            Shuffle::Xor | Shuffle::Broadcast => selectors.iter().enumerate().fold(0, |m, (l, s)| m | u32::from(*s >= width) << l),
             _ => 0,
         };
         if from.wide {
@@ -97,7 +97,10 @@ impl Machine<'_, '_> {
         if beyond != 0 {
             self.report(Check::ShuffleSelector, site, warp.index, beyond, |_, lane| {
                 let selector = selectors[lane];
-                Description::new(format!("the mask {selector} of an XOR shuffle is not below its width {width}"))
+                Description::new(match mode {
+                    Shuffle::Broadcast => format!("a broadcast from lane {selector} of {width} lanes"),
+                    _ => format!("the mask {selector} of an XOR shuffle is not below its width {width}"),
+                })
             });
         }
     }
@@ -147,7 +150,7 @@ pub fn sources(mode: Shuffle, width: u32, selectors: &[u32; LANES]) -> [usize; L
         let (lane, selector) = (lane as u32, selectors[lane]);
         let (segment, within) = (lane & !(width - 1), lane & (width - 1));
         let source = match mode {
-            Shuffle::Index => segment + selector % width,
+            Shuffle::Index | Shuffle::Broadcast => segment + selector % width,
             Shuffle::Xor if selector < width => lane ^ selector,
             Shuffle::Up if selector <= within => lane - selector,
             Shuffle::Down if selector < width - within => lane + selector,

@@ -367,7 +367,7 @@ impl<'k> UniformityFacts<'k> {
         let within = (width - 1) as u8 & ALL_LANES;
         let one = selected & ALL_LANES == ALL_LANES;
         let merged = match mode {
-            Shuffle::Index if one => merged | within,
+            Shuffle::Index | Shuffle::Broadcast if one => merged | within,
             Shuffle::Xor => {
                 if let Some(distance) =
                     self.of(selector).common_number().filter(|d| d.is_power_of_two() && *d <= u64::from(within))
