@@ -350,7 +350,8 @@ impl Check {
             }
             Check::FuelExhausted => {
                 "check that the loop ends; if it does, raise the limit: `Device::set_instruction_limit` or \
-                 `Device::set_watchdog_timeout`, `Options::fuel` of the testing kit, `--fuel` on the command line"
+                 `Device::set_watchdog_timeout`, `Options::fuel` of the testing kit, `--fuel` on the command line, \
+                 `set_instruction_limit` in Python"
             }
             Check::DivisionOverflow | Check::LoopStep => return None,
             Check::Assertion => {

@@ -298,8 +298,8 @@ impl Device {
     }
 
     /// Sets how many warp instructions a block of a launch on the CPU may execute before its loop
-    /// counts as endless. `None`, the default, is 2³²: minutes for one block. The launch may have
-    /// any number of blocks.
+    /// counts as endless. `None`, the default, is 2³⁰: about a minute for one block. The launch may
+    /// have any number of blocks.
     ///
     /// A stopped launch returns an error that names the loop, and the device stays usable. On a GPU
     /// the limit has no effect, because no counter of instructions exists there; use

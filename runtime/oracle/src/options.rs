@@ -184,12 +184,12 @@ pub enum Checks {
 }
 
 impl Default for Options {
-    /// Returns the defaults: every check, 2³² warp instructions a block (some minutes), 64 errors,
+    /// Returns the defaults: every check, 2³⁰ warp instructions a block (about a minute), 64 errors,
     /// blocks and warps in order, and 4 GiB of shadow memory. Uninitialized memory is zero.
     fn default() -> Options {
         Options {
             checks: Checks::All,
-            fuel: 1 << 32,
+            fuel: 1 << 30,
             deadline: None,
             time_limit: None,
             ended: None,

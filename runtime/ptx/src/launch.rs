@@ -116,14 +116,14 @@ fn is_fault(check: Check) -> bool {
 }
 
 impl Default for Options {
-    /// Returns the defaults: every check, 2³² warp instructions a block, 64 findings, and every
+    /// Returns the defaults: every check, 2³⁰ warp instructions a block, 64 findings, and every
     /// core.
     fn default() -> Options {
         Options {
             checks: Checks::All,
             policy: BranchPolicy::default(),
             schedule: Schedule::InOrder,
-            fuel: 1 << 32,
+            fuel: 1 << 30,
             limit: 64,
             threads: None,
             cooperative: false,

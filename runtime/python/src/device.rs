@@ -361,6 +361,16 @@ impl On {
     }
 }
 
+/// Sets how many warp instructions a block may run on the CPU before its loop counts as endless.
+///
+/// None is the default: 2³⁰, about a minute for one block.
+#[pyfunction]
+#[pyo3(signature = (count))]
+pub fn set_instruction_limit(py: Python<'_>, count: Option<u64>) -> PyResult<()> {
+    Where::Cpu.open(py)?.device.set_instruction_limit(count);
+    Ok(())
+}
+
 /// Returns the names of the devices of this machine: "cpu", and "cuda:N" for each supported GPU.
 #[pyfunction]
 pub fn devices(py: Python<'_>) -> Vec<String> {

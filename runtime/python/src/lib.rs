@@ -71,6 +71,7 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(array::asarray, m)?)?;
     m.add_function(wrap_pyfunction!(array::describe, m)?)?;
     m.add_function(wrap_pyfunction!(device::devices, m)?)?;
+    m.add_function(wrap_pyfunction!(device::set_instruction_limit, m)?)?;
     m.add_function(wrap_pyfunction!(kernel::compile, m)?)?;
     library::register(m)
 }

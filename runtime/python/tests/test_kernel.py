@@ -45,6 +45,29 @@ def test_an_access_out_of_bounds_raises_with_its_line(device, to):
     assert raised.value.findings[0]["thread"] == [5, 0, 0]
 
 
+def test_an_endless_loop_raises_at_the_limit():
+    endless = kernels_rs.compile(
+        """
+        #[kernel(block = 32, grid = 1)]
+        pub fn endless(y: &mut [u32]) {
+            let mut n = y[0];
+            while n != 4 {
+                n = n.wrapping_mul(3) | 1;
+            }
+            y[0] = n;
+        }
+        """
+    )
+    kernels_rs.set_instruction_limit(10_000)
+    try:
+        with pytest.raises(kernels_rs.Violation, match="its limit of 10000 warp instructions") as raised:
+            endless(np.zeros(4, np.uint32))
+    finally:
+        kernels_rs.set_instruction_limit(None)
+    assert raised.value.check == "fuel-exhausted"
+    assert "`set_instruction_limit` in Python" in str(raised.value)
+
+
 def test_a_race_raises_on_the_cpu():
     race = kernels_rs.compile(
         """

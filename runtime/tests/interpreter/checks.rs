@@ -617,6 +617,17 @@ fn loops_step_and_end() {
     only(&run_with(&k.finish(), [1, 1, 1], vec![], options), Check::FuelExhausted, 0);
 }
 
+/// Checks the limit without reaching it, which takes about a minute.
+#[test]
+fn launches_have_a_limit_by_default() {
+    assert_eq!(Options::default().fuel, 1 << 30);
+    assert_eq!(runtime::ptx::Options::default().fuel, 1 << 30);
+    let help = Check::FuelExhausted.help().expect("the check has help");
+    for way in ["`Device::set_instruction_limit`", "`Options::fuel`", "`--fuel`", "`set_instruction_limit` in Python"] {
+        assert!(help.contains(way), "no {way} in: {help}");
+    }
+}
+
 #[test]
 fn findings_have_a_limit() {
     let mut k = Kit::new([1, 1, 1], "1 / 0");

@@ -38,6 +38,7 @@ from ._native import (
     compile,
     describe,
     devices,
+    set_instruction_limit,
     zeros,
 )
 from ._array import numpy
@@ -141,6 +142,7 @@ __all__ = [
     "rotary",
     "sample",
     "scaled_dot_product_attention",
+    "set_instruction_limit",
     "silu",
     "softmax",
     "stats",
