@@ -11,6 +11,7 @@ use crate::Scalar;
 use crate::hir::collective::Reduction;
 use crate::hir::{self, Collective, Expr, Intrinsic};
 use crate::ir::{self, Binary, Comparison, Op, Shuffle, Unary, Vote};
+use crate::source::Span;
 use crate::target::Target;
 
 /// The number of lanes of a warp.

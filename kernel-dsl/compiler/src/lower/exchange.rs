@@ -11,7 +11,7 @@ use super::lowerer::value::{Storage, Val};
 use crate::Scalar;
 use crate::hir::collective::Reduction;
 use crate::hir::{Collective, Expr};
-use crate::ir::{self, Binary, CachePolicy, Comparison, Guard, Op, SharedArray, SharedId, SharedLayout, Shuffle, Vote};
+use crate::ir::{self, Binary, CachePolicy, Comparison, Guard, Op, SharedArray, SharedId, SharedLayout, Vote};
 use crate::source::Span;
 
 /// A value in shared memory: its shape, and the arrays of its scalars.
