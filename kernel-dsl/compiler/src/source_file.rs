@@ -148,7 +148,7 @@ impl<'a> SourceFile<'a> {
                             "`{name}` is not in this file, nor in the kernel as it was compiled; compile the crate \
                              to call it"
                         ),
-                        None => format!("`{name}` is no `#[device]` item of {}", self.file),
+                        None => format!("`{name}` is not a `#[device]` item of {}", self.file),
                     };
                     self.refused(syn::Error::new_spanned(path, message))
                 })?,

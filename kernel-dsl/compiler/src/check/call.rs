@@ -434,7 +434,11 @@ impl FunctionChecker<'_> {
             let inexact = language::inexact(scalar, &name.to_string());
             self.report(
                 SpanPair { first: name.span(), last: name.span(), ..mark },
-                inexact.unwrap_or_else(|| format!("`{scalar}` has no function `{name}` in a kernel")),
+                inexact.unwrap_or_else(|| {
+                    let ours = language::foreign_number_method(&name.to_string());
+                    let instead = ours.map_or_else(String::new, |ours| format!(": write {ours}"));
+                    format!("`{scalar}` has no function `{name}` in a kernel{instead}")
+                }),
             );
             return (ExprKind::Tuple(Vec::new()), self.wrong());
         };
@@ -554,8 +558,18 @@ impl FunctionChecker<'_> {
 }
 
 /// Returns the advice for a method that Rust has and kernels do not.
-fn instead_of(receiver: &Ty, method: &str) -> &'static str {
-    match (receiver, method) {
+fn instead_of(receiver: &Ty, method: &str) -> String {
+    let (ours, needs) = match receiver {
+        Ty::Scalar(_) => (language::foreign_number_method(method), ""),
+        Ty::Slice { mutable: false, .. } => (language::foreign_access(method), " of a parameter `&mut […]`"),
+        Ty::View { mutable: false, .. } => (language::foreign_access(method), " of a `ViewMut`"),
+        Ty::Slice { .. } | Ty::View { .. } | Ty::Shared { .. } => (language::foreign_access(method), ""),
+        _ => (None, ""),
+    };
+    if let Some(ours) = ours {
+        return format!(": write {ours}{needs}");
+    }
+    let advice = match (receiver, method) {
         (Ty::Scalar(_), _) if method.starts_with("checked_") || method.starts_with("overflowing_") => {
             ": check the operands first, or use the method named `wrapping_…`"
         }
@@ -569,5 +583,6 @@ fn instead_of(receiver: &Ty, method: &str) -> &'static str {
         }
         (Ty::Slice { .. }, _) => ": read and write its elements by index",
         _ => "",
-    }
+    };
+    advice.to_string()
 }

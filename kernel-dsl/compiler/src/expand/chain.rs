@@ -74,7 +74,7 @@ pub(super) struct Linked {
     pub libraries: Vec<LitByteStr>,
 }
 
-/// The bytes that the macro `__missing` passes for a callee that is no device item.
+/// The bytes that the macro `__missing` passes for a callee that is not a device item.
 pub(super) const MISSING: &[u8] = b"missing";
 
 /// The reason why the HIR of a callee cannot be used.
@@ -209,7 +209,7 @@ pub(super) fn callee(path: &Path, bytes: &[u8]) -> Result<ItemReference, CalleeS
     }
 }
 
-/// Returns the diagnostic of a callee that is no device item.
+/// Returns the diagnostic of a callee that is not a device item.
 pub(super) fn missing(path: &Path, user: ChainEnd) -> Diagnostic {
     let spans = || path.segments.iter().map(|s| s.ident.span());
     let (first, last) = (spans().next(), spans().next_back());

@@ -83,6 +83,41 @@ const CALLS: &[(&str, &str)] = &[
     ("powf", "`math::pow(x, exponent)`"),
 ];
 
+/// Methods and associated functions of Rust's integers, and names of CUDA as methods, that are
+/// functions of `int` in kernels.
+const INTEGER_METHODS: &[(&str, &str)] = &[
+    ("carrying_add", "`int::carrying_add(a, b, carry)`, of `u32` or `u64`"),
+    ("borrowing_sub", "`int::borrowing_sub(a, b, borrow)`, of `u32` or `u64`"),
+    ("widening_mul", "`int::widening_mul(a, b)`, of `u32` or `u64`"),
+    ("carrying_mul", "`int::widening_mul(a, b)` of `u32` or `u64`, and add the carry"),
+    ("mul_hi", "`int::mul_hi(a, b)`"),
+    ("mul24", "`int::mul24(a, b)`"),
+    ("byte_perm", "`int::byte_perm(low, high, selector)`"),
+    ("funnel_shl", "`int::funnel_shl(high, low, shift)`"),
+    ("funnel_shr", "`int::funnel_shr(high, low, shift)`"),
+];
+
+/// Names of atomic and volatile accesses in Rust's library and elsewhere. All need a memory that the
+/// kernel may write.
+const ACCESS_METHODS: &[(&str, &str)] = &[
+    ("load_volatile", "`x.read_volatile(i)`"),
+    ("volatile_load", "`x.read_volatile(i)`"),
+    ("store_volatile", "`x.write_volatile(i, value)`"),
+    ("volatile_store", "`x.write_volatile(i, value)`"),
+    ("atomic_load", "`x.load_acquire(i)` or `x.load_relaxed(i)`"),
+    ("load_atomic", "`x.load_acquire(i)` or `x.load_relaxed(i)`"),
+    ("atomic_store", "`x.store_release(i, value)` or `x.store_relaxed(i, value)`"),
+    ("store_atomic", "`x.store_release(i, value)` or `x.store_relaxed(i, value)`"),
+    ("atomic_add", "`x.fetch_add(i, value)`"),
+    ("atomic_sub", "`x.fetch_sub(i, value)`"),
+    ("atomic_min", "`x.fetch_min(i, value)`"),
+    ("atomic_max", "`x.fetch_max(i, value)`"),
+    ("atomic_exchange", "`x.exchange(i, value)`"),
+    ("atomic_swap", "`x.exchange(i, value)`"),
+    ("compare_and_swap", "`x.compare_exchange(i, expected, value)`"),
+    ("compare_exchange_weak", "`x.compare_exchange(i, expected, value)`"),
+];
+
 /// The functions of the built-in modules that the checker handles by separate rules, without a row
 /// in [`FUNCTIONS`].
 const RULED_FUNCTIONS: [&str; 6] =
@@ -124,6 +159,18 @@ pub fn foreign_function(path: &str) -> Option<String> {
     }
 }
 
+/// Returns what to write instead of a method or associated function of a number, if its name is
+/// known from Rust or CUDA.
+pub fn foreign_number_method(name: &str) -> Option<&'static str> {
+    INTEGER_METHODS.iter().find(|(theirs, _)| *theirs == name).map(|(_, ours)| *ours)
+}
+
+/// Returns what to write instead of a method of a slice, view or shared array, if its name means an
+/// atomic or volatile access.
+pub fn foreign_access(name: &str) -> Option<&'static str> {
+    ACCESS_METHODS.iter().find(|(theirs, _)| *theirs == name).map(|(_, ours)| *ours)
+}
+
 /// Types of Rust's library that need a heap, and what kernels use instead.
 const HEAP: [&str; 10] =
     ["Arc", "BTreeMap", "BTreeSet", "Box", "HashMap", "HashSet", "Rc", "String", "Vec", "VecDeque"];
@@ -147,7 +194,7 @@ pub fn missing_item(path: &str, user: &str) -> String {
         }
         _ => "write `#[device]` above its declaration",
     };
-    format!("`{path}` is no device item, so {user} cannot use it: {way_out}")
+    format!("`{path}` is not a device item, so {user} cannot use it: {way_out}")
 }
 
 fn cuda(names: &[(&str, &str)], name: &str) -> Option<String> {
@@ -164,7 +211,7 @@ fn of_module(module: &str, name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{CALLS, VARIABLES, foreign_function};
+    use super::{ACCESS_METHODS, CALLS, INTEGER_METHODS, VARIABLES, foreign_function};
     use crate::language::{BuiltinName, words};
 
     /// Compares each call that the table suggests with the language's own list of names.
@@ -179,7 +226,7 @@ mod tests {
                     || words.iter().any(|w| matches!(w, BuiltinName::Function(path) if *path == called))
             }
         };
-        for (theirs, ours) in VARIABLES.iter().chain(CALLS) {
+        for (theirs, ours) in [VARIABLES, CALLS, INTEGER_METHODS, ACCESS_METHODS].concat() {
             let calls = ours.split('`').filter_map(|code| code.split_once('(')).map(|(called, _)| called);
             for called in calls.filter(|called| !called.trim().is_empty()) {
                 assert!(exists(called), "{theirs}: there is no {called}");

@@ -28,7 +28,7 @@ mod types;
 mod words;
 
 pub use constants::constant;
-pub use foreign::{foreign_function, foreign_variable, missing_item};
+pub use foreign::{foreign_access, foreign_function, foreign_number_method, foreign_variable, missing_item};
 pub use functions::{FUNCTIONS, Integers, PreludeFunction, dot_product, is_from_fn, is_size_of, owns, takes_closure};
 pub use inexact::inexact;
 pub use methods::{ARRAY_METHODS, LanguageMethod, METHODS, OPTION_METHODS, Receiver, method_takes_closure};

@@ -339,7 +339,7 @@ fn in_a_module_the_chain_defines_macros_and_the_rest_is_in_a_block() {
         quote!([] {device} { (crate = ::kernel_dsl) pub fn thrice(x: f32) -> f32 { once(x) + host::twice(x) } } #library b"missing" 7u64),
     );
     let [message] = said(&rest, "panic").try_into().unwrap();
-    assert!(message.contains("`host::twice` is no device item, so a device function cannot use it"), "{message}");
+    assert!(message.contains("`host::twice` is not a device item, so a device function cannot use it"), "{message}");
     assert!(!items(&rest).iter().any(|item| matches!(item, Item::Macro(_))), "{rest}");
 }
 

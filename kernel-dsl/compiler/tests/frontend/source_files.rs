@@ -47,7 +47,7 @@ fn standalone_texts_have_items_of_every_form() {
     let ptx = compile(&read, &instance, Target::SM_61).unwrap();
     assert!(ptx.contains(".param .f32 s_by") && ptx.contains("add.rn.f32"), "{ptx}");
     let missing = standalone(&text.replace("TWO *", "THREE *"), "s.rs", Some("k")).unwrap_err();
-    assert!(missing.to_string().ends_with("`THREE` is no `#[device]` item of s.rs"), "{missing}");
+    assert!(missing.to_string().ends_with("`THREE` is not a `#[device]` item of s.rs"), "{missing}");
 }
 
 #[test]

@@ -94,6 +94,10 @@ fn methods(a: f32, n: usize, v: View<f32, 3>, y: &mut [f32]) {
     v.at(1.0);
     a.mul_add(1.0, n);
     a.max::<f32>(1.0);
+    3u32.carrying_add(1, true);
+    u64::widening_mul(1, 2);
+    y.load_volatile(0);
+    v.atomic_load((0, 0, 0));
 }
 
 #[kernel(block = 32, grid = 1)]
