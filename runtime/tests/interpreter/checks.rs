@@ -94,6 +94,23 @@ fn aligned() -> Vec<u128> {
     (0..3u128).map(|i| i << 96).collect()
 }
 
+/// Checks that the two findings of a compound assignment differ.
+#[test]
+fn compound_assignments_name_their_store() {
+    let mut k = Kit::new([32, 1, 1], "y[i] *= 2.0;");
+    let y = k.slice("y", Scalar::F32, true);
+    let i = k.thread();
+    k.at("y[i]");
+    let old = k.load(y.at(i), Scalar::F32);
+    let new = k.binary(Binary::Add, old, old);
+    k.store(y.at(i), Scalar::F32, new);
+    let outcome = run(&k.finish(), 1, vec![out(&mut [1.0f32; 30])]);
+    assert_eq!(findings(&outcome), [(Check::OutOfBounds, 0), (Check::OutOfBounds, 0)], "{}", outcome.report);
+    let messages: Vec<_> = outcome.report.findings.iter().map(|finding| finding.message.as_str()).collect();
+    let load = "index 30 is out of bounds of `y`, which has 30 elements";
+    assert_eq!(messages, [load, &format!("{load}, when the assignment stores the result")]);
+}
+
 #[test]
 fn vectors_must_fit_and_be_aligned() {
     let (x, mut y) = (aligned(), [7.0f32]);

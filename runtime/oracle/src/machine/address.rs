@@ -317,9 +317,10 @@ impl Machine<'_, '_> {
                 self.report(Check::Misaligned, site, warp.index, bad, |machine, lane| {
                     let object = machine.object(target, offset[lane], access);
                     let (name, byte, low) = (&object.name, offset[lane], base.wrapping_add(offset[lane]) & 0xff);
+                    let which = machine.which_access(site);
                     Description::new(format!(
                         "an access of {size} bytes at byte {byte} of `{name}` is not aligned to {size} bytes \
-                         (its address ends in {low:#04x})"
+                         (its address ends in {low:#04x}){which}"
                     ))
                     .about(object)
                 });

@@ -2,7 +2,7 @@
 
 use crate::check::Check;
 use crate::code::frame::LaneWord;
-use crate::code::{AccessLocation, AccessOp, Origin, Panic, Pc};
+use crate::code::{AccessLocation, AccessOp, Inst, Origin, Panic, Pc};
 use crate::machine::memory::argument_at;
 use crate::machine::{Machine, Warp};
 use crate::report::{Description, Object, Space};
@@ -101,7 +101,8 @@ impl Machine<'_, '_> {
                     return Description::new("out of bounds");
                 }
             };
-            let message = beyond(&format!("`{name}`"), &index, &extents, access.within.reach.into());
+            let mut message = beyond(&format!("`{name}`"), &index, &extents, access.within.reach.into());
+            message += machine.which_access(site);
             Description::new(message).about(Object { name, space, index, extents, element: Some(element as i64) })
         });
     }
@@ -121,8 +122,21 @@ impl Machine<'_, '_> {
                 _ => None,
             };
             let of = table.map_or_else(|| ARRAY_IN_ELEMENT.to_string(), |t| format!("`{}`", t.name));
-            Description::new(beyond(&of, &index, &extents, n.into()))
+            Description::new(beyond(&of, &index, &extents, n.into()) + machine.which_access(site))
         });
+    }
+
+    /// Returns the words for the store of a compound assignment such as `y[i] += 1.0`. Its load is
+    /// at the same place of the source, and has the same message without these words.
+    pub fn which_access(&self, site: Pc) -> &'static str {
+        let code = &self.program.code;
+        let stores = matches!(code.insts[site as usize], Inst::Store(_) | Inst::WriteElement { .. });
+        let is_load = |inst: &Inst| matches!(inst, Inst::Load(_) | Inst::ReadElement { .. });
+        let mut loads = code.insts.iter().zip(&code.locations).filter(|(inst, _)| is_load(inst));
+        match stores && loads.any(|(_, location)| *location == code.locations[site as usize]) {
+            true => ", when the assignment stores the result",
+            false => "",
+        }
     }
 
     /// Returns the table that is passed as argument `argument`.

@@ -35,17 +35,17 @@ impl Machine<'_, '_> {
         let indices = u32::lanes(&warp.rows, index as usize);
         let bad = lanes_of(mask).filter(|lane| indices[*lane] >= local.len).fold(0, |m, lane| m | 1 << lane);
         if TIER >= ACCESSES && bad != 0 {
-            self.report(Check::OutOfBounds, site, warp.index, bad, |_, lane| {
+            self.report(Check::OutOfBounds, site, warp.index, bad, |machine, lane| {
                 let (index, len, name) = (indices[lane], local.len, &local.name);
-                Description::new(format!("index {index} is out of bounds of `{name}`, which has {len} elements")).about(
-                    Object {
-                        name: name.clone(),
-                        space: Space::Local,
-                        index: vec![index.into()],
-                        extents: vec![len.into()],
-                        element: Some(index.into()),
-                    },
-                )
+                let which = machine.which_access(site);
+                let message = format!("index {index} is out of bounds of `{name}`, which has {len} elements{which}");
+                Description::new(message).about(Object {
+                    name: name.clone(),
+                    space: Space::Local,
+                    index: vec![index.into()],
+                    extents: vec![len.into()],
+                    element: Some(index.into()),
+                })
             });
         }
         mask & !bad
