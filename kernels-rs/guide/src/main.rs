@@ -3,7 +3,21 @@
 use guide::EXPERIMENTS;
 use std::process::ExitCode;
 
+/// Ends the program without a message when the reader of stdout is gone, as in
+/// `guide unguarded | head -1`. The experiments print with `println!`, which panics then.
+fn end_at_closed_pipe() {
+    let default = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        let message = panic.payload().downcast_ref::<String>().map_or("", String::as_str);
+        if message.starts_with("failed printing to stdout") && message.contains("Broken pipe") {
+            std::process::exit(0);
+        }
+        default(panic);
+    }));
+}
+
 fn main() -> ExitCode {
+    end_at_closed_pipe();
     let name = std::env::args().nth(1);
     let Some(name) = name else {
         println!("The experiments are:");

@@ -16,7 +16,7 @@ mod picture;
 use kernels_rs_command::{nvdisasm::Nvdisasm, ptxas::Ptxas};
 use runtime::testing::on_every_core;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::{env, fs};
 
@@ -240,4 +240,15 @@ fn executors_agree() {
         }
     }
     assert!(checked >= guide::EXPERIMENTS.len().min(4));
+}
+
+/// Checks that the program ends without a message if nobody reads its output.
+#[test]
+fn a_closed_pipe_ends_the_program() {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_guide"));
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program starts");
+    drop(child.stdout.take());
+    let output = child.wait_with_output().expect("the program ends");
+    assert!(output.status.success(), "{}", output.status);
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
 }
