@@ -55,7 +55,7 @@ macro_rules! kernels {
 
         #[test]
         #[ignore = "needs an NVIDIA GPU"]
-        fn gpu_experts() {
+        fn gpu_expert_examples_pass() {
             let checker = Checker::new(Some(Device::cuda(0).expect("an NVIDIA GPU is present")));
             $(check(&checker, stringify!($module));)*
         }

@@ -131,7 +131,7 @@ fn comparisons<T: Number + PartialOrd>() {
 }
 
 #[test]
-fn integers() {
+fn integer_operations_agree_with_rust() {
     macro_rules! of {
         ($($t:ty),*) => {$(
             binary::<$t>(Binary::Add, |a, b| Some(a.wrapping_add(b)));
@@ -188,7 +188,7 @@ fn signed_and_counting() {
 }
 
 #[test]
-fn floats() {
+fn float_operations_agree_with_rust() {
     macro_rules! of {
         ($($t:ty),*) => {$(
             binary::<$t>(Binary::Add, |a, b| Some(a + b));
@@ -224,7 +224,7 @@ fn floats() {
 }
 
 #[test]
-fn casts() {
+fn casts_round_as_in_rust() {
     macro_rules! between {
         ($($from:ty),* => $to:tt) => {$( between!(@ $from => $to); )*};
         (@ $from:ty => ($($to:ty),*)) => {$(
@@ -236,7 +236,7 @@ fn casts() {
 }
 
 #[test]
-fn bitcasts() {
+fn bitcasts_keep_the_bits() {
     check::<f32, u8, u32>("f32 bits", |a, _| Op::Bitcast(a), Scalar::U32, |a, _| Some(a.to_bits()));
     check::<u32, u8, f32>("f32", |a, _| Op::Bitcast(a), Scalar::F32, |a, _| Some(f32::from_bits(a)));
     check::<f64, u8, u64>("f64 bits", |a, _| Op::Bitcast(a), Scalar::U64, |a, _| Some(a.to_bits()));
@@ -245,7 +245,7 @@ fn bitcasts() {
 
 /// Checks the operators of `bool`, and its casts to integers.
 #[test]
-fn truth() {
+fn truth_values_combine_as_in_rust() {
     let (x, y): (Vec<u32>, Vec<u32>) = (0..4).map(|i| (i & 1, i >> 1)).unzip();
     let mut k = Kit::new([32, 1, 1], "z[i] = bits");
     let (xs, ys) = (k.slice("x", Scalar::U32, false), k.slice("y", Scalar::U32, false));

@@ -258,7 +258,7 @@ fn compared(ordering: Option<Ordering>, op: Comparison) -> bool {
 }
 
 #[test]
-fn comparisons() {
+fn comparisons_match_their_definition() {
     use Comparison::*;
     for op in [Eq, Ne, Lt, Le, Gt, Ge] {
         for ty in INTEGERS.into_iter().chain(FLOATS) {
@@ -359,7 +359,7 @@ where
 }
 
 #[test]
-fn floats() {
+fn float_operations_match_their_definition() {
     floats_of::<Single>(Scalar::F32);
     floats_of::<Double>(Scalar::F64);
 }
@@ -387,7 +387,7 @@ fn of_whole<F: Float>(x: i128) -> u64 {
 }
 
 #[test]
-fn casts() {
+fn casts_match_their_definition() {
     let cast = |from: Scalar, to: Scalar, definition: &dyn Fn(u64) -> u64| {
         check(format!("as {to}"), &[from], to, |v| Op::Cast(v[0]), |x| Some(definition(x[0])));
     };
@@ -408,7 +408,7 @@ fn casts() {
 
 /// Checks all 2¹⁶ values.
 #[test]
-fn halves() {
+fn halves_match_their_definition() {
     let rows: Vec<Vec<u64>> = (0..0x1_0000).map(|bits| vec![bits]).collect();
     let found = computed(&[Scalar::F16], Scalar::F32, &rows, |v| Op::Cast(v[0]));
     for (bits, found) in (0..).zip(found) {

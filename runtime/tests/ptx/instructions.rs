@@ -337,7 +337,7 @@ pub fn carries_run_through_chains() {
 }
 
 #[test]
-fn bits() {
+fn bit_operations_match_their_definition() {
     check32("lop3.b32 %r20, %r10, %r11, %r12, 0xe8;", |a, b, c| a & b | a & c | b & c);
     check32("prmt.b32 %r20, %r10, %r11, 0x5410;", |a, b, _| a & 0xffff | b << 16);
     check32("shf.l.wrap.b32 %r20, %r10, %r11, 5;", |a, b, _| b << 5 | a >> 27);
@@ -386,7 +386,7 @@ fn comparisons_and_selections() {
 }
 
 #[test]
-fn floats() {
+fn float_operations_match_their_definition() {
     check_float("add.rn.f32 %f20, %f10, %f11;", |a, b, _| a + b);
     check_float("mul.f32 %f20, %f10, %f11;", |a, b, _| a * b);
     check_float("div.rn.f32 %f20, %f10, %f11;", |a, b, _| a / b);
@@ -440,7 +440,7 @@ fn floats() {
 }
 
 #[test]
-fn halves() {
+fn halves_match_their_definition() {
     use kernel_dsl::compiler::half::{f16_from_f32, f16_to_f32};
     let h = |x: u64| f16_to_f32(x as u16);
     let half = |x: f32| if x.is_nan() { 0x7fff } else { f16_from_f32(x) };
@@ -479,7 +479,7 @@ fn halves() {
 }
 
 #[test]
-fn conversions() {
+fn conversions_match_their_definition() {
     check32("cvt.rzi.s32.f32 %r20, %f10;", |a, _, _| f32::from_bits(a) as i32 as u32);
     check32("cvt.rni.u32.f32 %r20, %f10;", |a, _, _| f32::from_bits(a).round_ties_even() as u32);
     check32("cvt.rmi.s8.f32 %r20, %f10;", |a, _, _| f32::from_bits(a).floor() as i8 as i32 as u32);

@@ -647,13 +647,13 @@ fn experts(device: &Device) {
 }
 
 #[test]
-fn cpu_experts() {
+fn cpu_experts_multiply_their_rows() {
     experts(&Device::cpu());
 }
 
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
-fn gpu_experts() {
+fn gpu_experts_multiply_their_rows() {
     experts(&Device::cuda(0).unwrap());
 }
 

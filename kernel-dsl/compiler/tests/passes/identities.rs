@@ -181,7 +181,7 @@ fn mul_add() {
 }
 
 #[test]
-fn constants() {
+fn casts_of_constants_keep_their_value() {
     for from in computed() {
         for c in special(from) {
             for to in computed() {

@@ -107,12 +107,12 @@ fn vision<T: StoredFloat>(device: &Device, images: [u32; 3], roundings: f64) {
 const IMAGES: [u32; 3] = [0, 6, 10];
 
 #[test]
-fn cpu_vision() {
+fn cpu_vision_agrees_with_its_reference() {
     vision::<f32>(&Device::cpu(), IMAGES, 64.0);
 }
 
 #[test]
-fn cpu_vision_of_halves() {
+fn cpu_vision_of_halves_agrees_with_its_reference() {
     vision::<f16>(&Device::cpu(), IMAGES, 16.0);
 }
 

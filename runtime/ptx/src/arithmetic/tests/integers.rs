@@ -70,7 +70,7 @@ fn shifts_take_the_whole_distance() {
 }
 
 #[test]
-fn fields() {
+fn bit_fields_match_their_definition() {
     for a in words() {
         for at in [0u32, 1, 7, 8, 24, 31, 32, 33, 63, 255, 256] {
             for length in [0u32, 1, 3, 8, 31, 32, 33, 64, 255] {
@@ -119,7 +119,7 @@ fn highest_bits() {
 }
 
 #[test]
-fn permutations() {
+fn permutations_match_their_definition() {
     let (a, b) = (0x8382_8180u32, 0x7776_f574u32);
     let bytes = [0x80u8, 0x81, 0x82, 0x83, 0x74, 0xf5, 0x76, 0x77];
     let pack = |parts: [u8; 4]| u32::from_le_bytes(parts);
