@@ -335,7 +335,7 @@
 //! | `for i in a..b` | `mov.u32`, `setp.ge.u32`, 2 `bra`, `shl.b32`, 2 `add.u32`, `rem.u32`, `setp.lt.u32` | sm_61 | 1, 1/2, sequence, branch |
 //! | `(a..b).step_by(n)` | 2 `mov.u32`, `setp.ge.u32`, 2 `bra`, 2 `add.u32`, `setp.lt.u32` | sm_61 | 1, 1/2, branch |
 //! | `(a..b).rev()` | 2 `mov.u32`, `setp.ge.u32`, 2 `bra`, 2 `sub.u32`, `mul.lo.u32`, 2 `add.u32`, `rem.u32`, `setp.lt.u32` | sm_61 | 1, 1/2, sequence, branch |
-//! | `for i in a..=b` | 3 `add.u32`, 2 `mov.u32`, `setp.ge.u32`, 2 `bra`, `mul.lo.u32`, `rem.u32`, `setp.lt.u32` | sm_61 | 1, 1/2, sequence, branch |
+//! | `for i in a..=b` | `cvt.u64.u32`, 2 `add.u64`, `mov.u64`, `mov.u32`, `setp.ge.u64`, 2 `bra`, `cvt.u32.u64`, `mul.lo.u32`, `add.u32`, `rem.u32`, `setp.lt.u64` | sm_61 | 1, 1/2, sequence, branch |
 //! | `.enumerate()` | `min.u32`, `sub.u32`, 2 `mov.u32`, `setp.ge.u32`, 2 `bra`, 3 `add.u32`, `mul.lo.u32`, `setp.lt.u32` | sm_61 | 1, 1/2, sequence, branch |
 //! | `for x in array` | 2 `shl.b32`, 2 `add.u32` | sm_61 | 1, 1/2 |
 //! | `unroll(a..b)` | 4 `shl.b32`, 3 `add.u32` | sm_61 | 1, 1/2 |
