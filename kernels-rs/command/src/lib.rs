@@ -130,6 +130,9 @@ pub fn main() -> ExitCode {
             return ExitCode::from(u8::try_from(e.exit_code()).unwrap_or(2));
         }
     };
+    if let Ok(folder) = std::env::current_dir() {
+        runtime::interpreter::report::show_paths_from(&folder);
+    }
     let mut out = io::BufWriter::new(io::stdout());
     let outcome = match arguments.command {
         Command::List(list) => list.run(&mut out),

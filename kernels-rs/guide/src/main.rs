@@ -18,6 +18,9 @@ fn end_at_closed_pipe() {
 
 fn main() -> ExitCode {
     end_at_closed_pipe();
+    if let Ok(folder) = std::env::current_dir() {
+        runtime::interpreter::report::show_paths_from(&folder);
+    }
     let name = std::env::args().nth(1);
     let Some(name) = name else {
         println!("The experiments are:");

@@ -36,11 +36,13 @@
 //! ```
 
 mod findings;
+mod path;
 mod render;
 
 use crate::Schedule;
 pub use crate::Thread;
 pub use findings::{Description, Findings, Sites};
+pub use path::show_paths_from;
 use kernel_dsl_compiler::oracle::{Check, Severity};
 use kernel_dsl_compiler::source::KernelSource;
 use serde::ser::SerializeStruct;
@@ -234,9 +236,11 @@ pub enum Verdict {
 }
 
 impl fmt::Display for CodeLocation {
-    /// Writes the file and the line, or the function and the line if the file is not known.
+    /// Writes the file and the line, or the function and the line if the file is not known. The file
+    /// is shown as [`show_paths_from`] requested.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", if self.file.is_empty() { &self.function } else { &self.file }, self.line)
+        let file = if self.file.is_empty() { self.function.as_str().into() } else { path::shown_path(&self.file) };
+        write!(f, "{file}:{}", self.line)
     }
 }
 

@@ -1,6 +1,7 @@
 //! A report as text in rustc's error format: title, the line with a caret, notes, help. Errors come
 //! first.
 
+use super::path::shown_path;
 use super::{Allowed, CodeLocation, ConflictSide, Finding, PtxInstruction, PtxLine, Report};
 use crate::Schedule;
 use annotate_snippets::{Annotation, AnnotationKind, Element, Group, Level, Origin, Renderer, Snippet};
@@ -154,7 +155,8 @@ fn snippet<'a>(
     sources: &'a [KernelSource],
 ) -> Vec<Element<'a>> {
     let position = || {
-        let origin = Origin::path(if place.file.is_empty() { &place.function } else { &place.file });
+        let function = || place.function.as_str().into();
+        let origin = Origin::path(if place.file.is_empty() { function() } else { shown_path(&place.file) });
         origin.line(place.line as usize).char_column(place.column as usize)
     };
     let Some(source) = sources.get(place.source).filter(|s| !s.text.is_empty()) else {
@@ -168,7 +170,7 @@ fn snippet<'a>(
         let annotation: Annotation<'a> = kind.span(start..end);
         Some(if label.is_empty() { annotation } else { annotation.label(label) })
     });
-    let path = if source.file.is_empty() { None } else { Some(source.file.as_str()) };
+    let path = if source.file.is_empty() { None } else { Some(shown_path(&source.file)) };
     let text = Snippet::source(source.text.join("\n")).line_start(source.line as usize).path(path);
     vec![text.annotations(annotations).into()]
 }
